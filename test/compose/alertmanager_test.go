@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// TestRouting: who is told, by Alertmanager's own tool.
+// TestRouting tests the receivers of alerts with Alertmanager's own tool.
 func TestRouting(t *testing.T) {
 	file := alertmanagerFile(t)
 	for labels, want := range map[string]string{
@@ -27,15 +27,16 @@ func TestRouting(t *testing.T) {
 		`severity=warning driver=gpu.nvidia.com pool=gpu-node`:                 "platform",
 	} {
 		arguments := append([]string{"config", "routes", "test", "--config.file=" + file}, strings.Fields(labels)...)
-		output, err := exec.Command(program("alertmanager/amtool"), arguments...).Output() // it may warn of others' settings
+		output, err := exec.Command(program("alertmanager/amtool"), arguments...).Output() // it may print warnings about the environment
 		if got := strings.TrimSpace(string(output)); err != nil || got != want {
 			t.Errorf("%s goes to %s, not to %s (%v)", labels, got, want, err)
 		}
 	}
 }
 
-// TestOneNodeIsOneMessage: whatever breaks on it, and another node is another.
-func TestOneNodeIsOneMessage(t *testing.T) {
+// TestOneMessagePerNode: all alerts of one node are one message, and those of
+// another node another.
+func TestOneMessagePerNode(t *testing.T) {
 	url := startAlertmanager(t)
 	send(t, url, []map[string]any{
 		alert("alertname=DRADeviceXIDFatal", "severity=critical", "node=a", "uuid=GPU-1", "xid=79"),
@@ -58,7 +59,7 @@ func TestOneNodeIsOneMessage(t *testing.T) {
 	})
 }
 
-// alertmanagerFile is the configuration where the container has it, and valid.
+// alertmanagerFile returns the configuration as the container has it, valid.
 func alertmanagerFile(t *testing.T) string {
 	t.Helper()
 	service := project(t).Services["alertmanager"]
@@ -69,7 +70,7 @@ func alertmanagerFile(t *testing.T) string {
 	return file
 }
 
-// TestNamesOfAlerts: those that the configuration speaks of exist.
+// TestNamesOfAlerts: the alerts in the configuration exist.
 func TestNamesOfAlerts(t *testing.T) {
 	alerts := read(t, repository, "alerts/alerts.yaml")
 	for _, name := range regexp.MustCompile(`\bDRA[A-Za-z]+`).FindAllString(read(t, folder, "alertmanager.yaml"), -1) {
@@ -79,7 +80,7 @@ func TestNamesOfAlerts(t *testing.T) {
 	}
 }
 
-// alert is one as Prometheus sends it; labels are NAME=VALUE.
+// alert returns an alert as Prometheus sends it. labels are NAME=VALUE.
 func alert(labels ...string) map[string]any {
 	all := map[string]string{}
 	for _, label := range labels {
@@ -89,8 +90,8 @@ func alert(labels ...string) map[string]any {
 	return map[string]any{"labels": all, "startsAt": time.Now(), "endsAt": time.Now().Add(time.Hour)}
 }
 
-// TestInhibition: what follows from something else is held back by a real
-// Alertmanager, and nothing else is.
+// TestInhibition: a real Alertmanager inhibits alerts that follow from another
+// one, and no others.
 func TestInhibition(t *testing.T) {
 	url := startAlertmanager(t)
 	const node = "node=gpu-node-1"
@@ -114,10 +115,10 @@ func TestInhibition(t *testing.T) {
 		alert("alertname=DRADeviceHealthDisagreement", "severity=warning", "driver=gpu.nvidia.com", "pool=gpu-node-1", "device=gpu-1"),
 	}
 	send(t, url, all)
-	eventually(t, "all alerts to be known, and those held back that are to be", func() error { return heldBack(url, len(all)) })
+	eventually(t, "all alerts to be known, and those held back that are to be", func() error { return checkInhibited(url, len(all)) })
 }
 
-// send gives Alertmanager alerts, as Prometheus does.
+// send sends alerts to Alertmanager, as Prometheus does.
 func send(t *testing.T, url string, all []map[string]any) {
 	t.Helper()
 	body, err := json.Marshal(all)

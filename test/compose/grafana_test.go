@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestGrafana: the files that Grafana is told to read are there, and are what it
-// takes for data sources and dashboards.
+// TestGrafana: the provisioning files exist, and are valid data sources and
+// dashboards of Grafana.
 func TestGrafana(t *testing.T) {
 	service := project(t).Services["grafana"]
 	top := root(t, service)
@@ -60,7 +60,7 @@ func TestGrafana(t *testing.T) {
 	}
 }
 
-// provisioned reads the only file of a kind. A key that is not known is an error.
+// provisioned decodes the only file of a kind. An unknown key is an error.
 func provisioned(t *testing.T, top, kind string, into any) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(top, "etc/grafana/provisioning", kind, "*"))
@@ -74,9 +74,9 @@ func provisioned(t *testing.T, top, kind string, into any) {
 	}
 }
 
-// boardsIn are all dashboards that Grafana finds beneath a folder, their uid by
-// path: those that are shipped, and no others. It takes every JSON file for one,
-// in folders too.
+// boardsIn returns the UIDs of all dashboards that Grafana finds below a
+// folder, by path: exactly the shipped ones. Grafana reads every JSON file, in
+// subfolders too.
 func boardsIn(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	boards := map[string]string{}

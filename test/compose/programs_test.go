@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// program is one that the makefile has built, or unpacked.
+// program returns the path of a program that the makefile has built, or
+// unpacked.
 func program(name string) string { return filepath.Join("..", ".bin", name) }
 
 // start runs a program until the test ends, and waits until the URL answers.
@@ -38,7 +39,7 @@ func start(t *testing.T, name, ready string, arguments ...string) {
 	eventually(t, name+" to be ready", func() error { return get(ready, nil) })
 }
 
-// get reads a JSON document, or nothing at all where into is nil.
+// get decodes a JSON document, or ignores the body if into is nil.
 func get(address string, into any) error {
 	client := http.Client{Timeout: 5 * time.Second}
 	response, err := client.Get(address)
@@ -55,7 +56,8 @@ func get(address string, into any) error {
 	return json.NewDecoder(response.Body).Decode(into)
 }
 
-// eventually asks every 200 ms for no more than two minutes.
+// eventually calls check every 200 ms until it succeeds, for at most two
+// minutes.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
 	var err error

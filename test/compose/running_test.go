@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TestRunning: the demo, and Prometheus and Alertmanager with the very files that
-// their containers have. All that differs is where each of them listens, and that
-// rules of every five minutes are evaluated sooner.
+// TestRunning runs the demo, Prometheus and Alertmanager with the files of
+// their containers. Only their addresses differ, and rules with an interval of
+// five minutes are evaluated sooner.
 func TestRunning(t *testing.T) {
 	services := project(t).Services
 	node, cluster := startDemo(t)
@@ -22,7 +22,7 @@ func TestRunning(t *testing.T) {
 	top := root(t, service)
 	file := filepath.Join(top, flag(t, service, "config.file"))
 	move(t, file, map[string]string{"demo:9420": node, "demo:9421": cluster, "alertmanager:9093": strings.TrimPrefix(manager, "http://")})
-	hurry(t, filepath.Join(filepath.Dir(file), "alerts", "recording.yaml"))
+	shortenIntervals(t, filepath.Join(filepath.Dir(file), "alerts", "recording.yaml"))
 	if output, err := exec.Command(program("prometheus/promtool"), "check", "config", file).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
@@ -32,14 +32,14 @@ func TestRunning(t *testing.T) {
 		"--storage.tsdb.path="+filepath.Join(t.TempDir(), "data"), "--web.listen-address="+address)
 
 	eventually(t, "both roles to be scraped, as one job", func() error {
-		return answered(prometheus, `sum by (instance) (up{job="dra-exporter"})`, "cluster", "gpu-node-1")
+		return hasResult(prometheus, `sum by (instance) (up{job="dra-exporter"})`, "cluster", "gpu-node-1")
 	})
 	eventually(t, "the instance to be the node", func() error {
-		return answered(prometheus, `count by (instance) (dra_device_info{node="gpu-node-1"})`, "gpu-node-1")
+		return hasResult(prometheus, `count by (instance) (dra_device_info{node="gpu-node-1"})`, "gpu-node-1")
 	})
-	eventually(t, "all rules to be evaluated", func() error { return rulesAreWell(prometheus) })
+	eventually(t, "all rules to be evaluated", func() error { return rulesHealthy(prometheus) })
 	eventually(t, "a recorded value", func() error {
-		return answered(prometheus, `count(pod:dra_pod_utilization_ratio:avg) > 0`, "")
+		return hasResult(prometheus, `count(pod:dra_pod_utilization_ratio:avg) > 0`, "")
 	})
 	eventually(t, "Prometheus to know Alertmanager", func() error {
 		var known struct {
@@ -52,7 +52,7 @@ func TestRunning(t *testing.T) {
 	})
 }
 
-// move rewrites addresses in a configuration, each of which it must have once.
+// move replaces addresses in a configuration, each of which must occur once.
 func move(t *testing.T, file string, addresses map[string]string) {
 	t.Helper()
 	text := read(t, file)
@@ -67,8 +67,9 @@ func move(t *testing.T, file string, addresses map[string]string) {
 	}
 }
 
-// hurry has the groups evaluated soon that wait for five minutes.
-func hurry(t *testing.T, file string) {
+// shortenIntervals shortens the interval of groups that are evaluated every
+// five minutes.
+func shortenIntervals(t *testing.T, file string) {
 	t.Helper()
 	const every, soon = "    interval: 5m\n", "    interval: 15s\n"
 	text := read(t, file)
@@ -80,7 +81,8 @@ func hurry(t *testing.T, file string) {
 	}
 }
 
-// startDemo builds the demo as its image does, and returns where its roles are.
+// startDemo builds the demo as its image does, and returns the addresses of
+// its roles.
 func startDemo(t *testing.T) (node, cluster string) {
 	t.Helper()
 	demo := filepath.Join(t.TempDir(), "dra-exporter")
@@ -100,7 +102,8 @@ func startDemo(t *testing.T) (node, cluster string) {
 	return node, cluster
 }
 
-// startAlertmanager runs one with the shipped configuration, and returns its URL.
+// startAlertmanager runs one with the shipped configuration, and returns its
+// URL.
 func startAlertmanager(t *testing.T) string {
 	t.Helper()
 	address := freeAddress(t)
@@ -110,9 +113,9 @@ func startAlertmanager(t *testing.T) string {
 	return "http://" + address
 }
 
-// answered: a query has an answer, of these instances and no others. An answer
-// that has none is of "".
-func answered(prometheus, query string, instances ...string) error {
+// hasResult returns an error unless a query has rows of exactly these
+// instances. A row without an instance counts as "".
+func hasResult(prometheus, query string, instances ...string) error {
 	var answer struct {
 		Data struct {
 			Result []struct {
@@ -141,8 +144,9 @@ func answered(prometheus, query string, instances ...string) error {
 	return nil
 }
 
-// rulesAreWell: each rule of both files has been evaluated, without an error.
-func rulesAreWell(prometheus string) error {
+// rulesHealthy returns an error unless each rule of both files has been
+// evaluated, without an error.
+func rulesHealthy(prometheus string) error {
 	var answer struct {
 		Data struct {
 			Groups []struct {
@@ -170,9 +174,9 @@ func rulesAreWell(prometheus string) error {
 	return broken
 }
 
-// heldBack: Alertmanager has so many alerts, and holds back those whose label
-// says so, and no others.
-func heldBack(manager string, count int) error {
+// checkInhibited returns an error unless Alertmanager has this many alerts,
+// and inhibits exactly those whose label says so.
+func checkInhibited(manager string, count int) error {
 	var alerts []struct {
 		Labels map[string]string
 		Status struct{ InhibitedBy []string }

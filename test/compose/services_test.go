@@ -1,6 +1,6 @@
-// Package compose tests deploy/compose: its files by Compose's own loader, and
-// what they start by Prometheus, Alertmanager and the demo themselves. Nothing
-// here needs Docker. `make -C test compose` builds what it needs.
+// Package compose tests deploy/compose: its files with Compose's own loader,
+// and its configurations with Prometheus, Alertmanager and the demo. The tests
+// do not need Docker. `make -C test compose` builds what they need.
 package compose
 
 import (
@@ -22,8 +22,8 @@ const (
 	folder     = repository + "/deploy/compose"
 )
 
-// project is compose.yaml as `docker compose` reads it. What its schema does not
-// know is an error.
+// project decodes compose.yaml as `docker compose` does. A key that its schema
+// does not have is an error.
 func project(t *testing.T) *types.Project {
 	t.Helper()
 	options, err := cli.NewProjectOptions([]string{filepath.Join(folder, "compose.yaml")}, cli.WithDiscardEnvFile)
@@ -37,8 +37,8 @@ func project(t *testing.T) *types.Project {
 	return loaded
 }
 
-// TestServices: nothing but the loopback is listened on, images are pinned, and
-// what is built here has what its build needs.
+// TestServices: services listen on the loopback only, images are pinned, and
+// the contexts of builds are complete.
 func TestServices(t *testing.T) {
 	pinned := regexp.MustCompile(`^[a-z/]+:v?\d+\.\d+\.\d+$`)
 	services := project(t).Services
@@ -72,8 +72,8 @@ func TestServices(t *testing.T) {
 	}
 }
 
-// TestPrometheusVersion: the image is of the release with which everything else
-// here is tested. The module of Prometheus v3.15.0 is v0.315.0.
+// TestPrometheusVersion: the image has the version with which all other tests
+// run. The module of Prometheus v3.15.0 is v0.315.0.
 func TestPrometheusVersion(t *testing.T) {
 	module := regexp.MustCompile(`github.com/prometheus/prometheus v0\.(\d)(\d\d)\.(\d+)`).
 		FindStringSubmatch(read(t, repository, "test/prometheus/go.mod"))
@@ -86,7 +86,7 @@ func TestPrometheusVersion(t *testing.T) {
 	}
 }
 
-// TestScrapes: both jobs read pages as the shipped PodMonitors do.
+// TestScrapes: both jobs scrape as the shipped PodMonitors do.
 func TestScrapes(t *testing.T) {
 	var config struct {
 		Jobs []struct {
@@ -120,7 +120,7 @@ func TestScrapes(t *testing.T) {
 	}
 }
 
-// TestReadmeJob: the job that the README has for a cluster is one to Prometheus.
+// TestReadmeJob: the README's job for a cluster is valid in Prometheus.
 func TestReadmeJob(t *testing.T) {
 	_, job, _ := strings.Cut(read(t, folder, "README.md"), "```yaml\n")
 	job, _, found := strings.Cut(job, "  ```")
@@ -136,8 +136,8 @@ func TestReadmeJob(t *testing.T) {
 	}
 }
 
-// TestMounts: whatever is mounted from the repository is there, and cannot be
-// written to.
+// TestMounts: everything that is mounted from the repository exists, and is
+// mounted read-only.
 func TestMounts(t *testing.T) {
 	for name, service := range project(t).Services {
 		for _, mount := range service.Volumes {
@@ -154,9 +154,9 @@ func TestMounts(t *testing.T) {
 	}
 }
 
-// root is a folder that looks like the root of a service's container, as far as
-// files come from here: copies of what is mounted, but for what the container's
-// own temporary folders hide.
+// root returns a folder with the files of a service's container that come from
+// the repository: copies of its mounts, except where the container's own
+// temporary folders hide them.
 func root(t *testing.T, service types.ServiceConfig) string {
 	t.Helper()
 	top := t.TempDir()
@@ -173,7 +173,7 @@ func root(t *testing.T, service types.ServiceConfig) string {
 	return top
 }
 
-// copyTo copies a file, or a folder with all that is in it.
+// copyTo copies a file, or a folder with its contents.
 func copyTo(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
@@ -193,7 +193,7 @@ func copyTo(t *testing.T, from, to string) {
 	}
 }
 
-// flag is the value of a flag of a service's command.
+// flag returns the value of a flag of a service's command.
 func flag(t *testing.T, service types.ServiceConfig, name string) string {
 	t.Helper()
 	for _, argument := range service.Command {

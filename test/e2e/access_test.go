@@ -19,10 +19,11 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
-// TestAccess takes each way by which docs/access.md lets the agent see NVIDIA's
-// GPUs: the manifests that are shipped, the vendor's own driver, container
-// runtime and plugin, over its imitated library. By each the agent must see both
-// GPUs and whose they are, and be as unprivileged as without.
+// TestAccess runs the agent with each of the first four modes of
+// docs/access.md, from the shipped manifests, beside NVIDIA's own driver,
+// container runtime and plugin over the imitated library. In each mode the
+// agent must read both GPUs, attribute the held one to its claim, and have no
+// more privileges than without the mode.
 func TestAccess(t *testing.T) {
 	n := startAccess(t)
 	t.Run("dcgm", n.testHostEngineAccess)
@@ -35,19 +36,19 @@ const (
 	accessGPUs  = 2
 	accessImage = "localhost/dra-exporter-access:e2e"
 
-	// presentLabel is on the node by the word of NVIDIA's operator: the shipped
-	// manifests run the agent where it is.
+	// presentLabel is the label that NVIDIA's operator sets on nodes with
+	// GPUs. The shipped manifests select it.
 	presentLabel = "nvidia.com/gpu.present"
 )
 
-// accessNode has two GPUs, the first or second of which a pod holds by a claim.
+// accessNode has two GPUs. A pod holds one of them by a claim.
 type accessNode struct {
 	*nvidiaNode
 	libraries stubs.Libraries
 }
 
-// accessWork is the pod whose claim the agents have to tell of.
-const accessWork = `
+// accessPodManifest is the pod whose claim the agents must report.
+const accessPodManifest = `
 apiVersion: v1
 kind: Namespace
 metadata: {name: access}
@@ -72,13 +73,13 @@ func startAccess(t *testing.T) *accessNode {
 	n.nvidiaNode = startNVIDIA(t, stubs.NewNode(t, accessGPUs), accessGPUs, "TimeSlicingSettings=true")
 	n.importImage(t)
 	labelNode(t, presentLabel, "true")
-	deployText(t, "access", accessWork)
+	deployText(t, "access", accessPodManifest)
 	running(t, "access", "worker")
 	return n
 }
 
-// importImage makes the image that ships with a build with cgo: DCGM's library
-// is in it, NVML's is not, because it comes with the driver.
+// importImage makes the image that ships with a build with cgo. It contains
+// DCGM's library. It does not contain NVML's, which comes with the driver.
 func (n *accessNode) importImage(t *testing.T) {
 	t.Helper()
 	program := filepath.Join(os.Getenv("DRA_E2E_BIN"), "agent-cgo", "dra-exporter")
@@ -104,42 +105,42 @@ func labelNode(t *testing.T, key, value string) {
 	t.Cleanup(func() { label(context.WithoutCancel(t.Context()), "null") })
 }
 
-// sees: the agent sees every GPU, and the worker's claim on the one that the
-// worker can open, with that GPU's values; nothing is held but by that claim; and
-// the agent has no privilege.
-func (n *accessNode) sees(t *testing.T, a *accessAgent) {
+// checkAgent fails the test unless the agent reads every GPU, reports the
+// worker's claim on the GPU that the worker can open, with that GPU's values,
+// reports no other claim, and has no privilege.
+func (n *accessNode) checkAgent(t *testing.T, a *accessAgent) {
 	t.Helper()
-	truth := truthOf(t, "access", []string{"worker/main"})
-	memory := n.scriptMemory(truth.nvidiaDevice)
-	claim := wanted{claim: "worker-gpu-*", class: gpuClass, template: "whole", devices: []wantedDevice{
+	expected := heldNVIDIADeviceOf(t, "access", []string{"worker/main"})
+	memory := n.scriptMemory(expected.nvidiaDevice)
+	claim := wantedClaim{claim: "worker-gpu-*", class: gpuClass, template: "whole", devices: []wantedDevice{
 		{wholeGPU, "gpu", "exclusive", []string{"worker/main"}},
 	}}
 	a.eventually(t, "the worker's claim", func(p *scrape.Page) error {
-		infos, err := living(t, p, "access")
+		infos, err := currentClaims(t, p, "access")
 		if err != nil {
 			return err
 		}
-		labels, err := checkNVIDIA(p, claim, infos, truth.gpuUUID)
+		labels, err := checkNVIDIA(p, claim, infos, expected.gpuUUID)
 		if err != nil {
 			return err
 		}
 		if held := p.Count("dra_claim_held", nil); held != 1 {
 			return fmt.Errorf("%d devices are held", held)
 		}
-		return errors.Join(n.everyGPU(t, p), checkNVIDIAQuantities(p, labels, "exclusive"),
-			claimHas(p, "dra_claim_memory_used_bytes", labels, memory), inOrder(p))
+		return errors.Join(n.hasEveryGPU(t, p), checkNVIDIAQuantities(p, labels, "exclusive"),
+			claimHas(p, "dra_claim_memory_used_bytes", labels, memory), checkInvariants(p))
 	})
 	pid, err := shared.ContainerPID(a.pod, agentContainer)
 	if err != nil {
 		t.Fatal(err)
 	}
 	unprivileged(t, pid, "net", "pid", "ipc", "mnt", "uts")
-	a.checks(t)
+	a.runCheck(t)
 }
 
-// checks runs the agent's own check in its container, which must find nothing
-// wrong, and devices by the source that this way is for.
-func (a *accessAgent) checks(t *testing.T) {
+// runCheck runs the agent's own check in its container. It must find no
+// failure, and devices from the source of this mode.
+func (a *accessAgent) runCheck(t *testing.T) {
 	t.Helper()
 	output, err := shared.Kubectl(t.Context(), "exec", "--namespace", a.path.namespace, a.pod.Name, "--", "/dra-exporter", "check", "-o", "json")
 	if err != nil {
@@ -153,7 +154,7 @@ func (a *accessAgent) checks(t *testing.T) {
 	var report struct {
 		Findings []struct{ Area, Subject, Outcome, Text string }
 	}
-	// What goes on is told before the report.
+	// The output begins with progress lines. The report follows.
 	if err := json.Unmarshal([]byte(output[max(0, strings.Index(output, "{")):]), &report); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
@@ -166,8 +167,9 @@ func (a *accessAgent) checks(t *testing.T) {
 	t.Errorf("the check has no devices of %s:\n%s", source, output)
 }
 
-// everyGPU: the page has the memory of each GPU that the driver publishes.
-func (n *accessNode) everyGPU(t *testing.T, p *scrape.Page) error {
+// hasEveryGPU returns an error unless the page has the memory of each GPU that
+// the driver publishes.
+func (n *accessNode) hasEveryGPU(t *testing.T, p *scrape.Page) error {
 	for gpu := range accessGPUs {
 		if _, err := p.One("dra_device_memory_used_bytes", scrape.Labels{"uuid": publishedUUID(t, gpu)}); err != nil {
 			return err
@@ -176,10 +178,11 @@ func (n *accessNode) everyGPU(t *testing.T, p *scrape.Page) error {
 	return nil
 }
 
-// canOpen: the agent's container has exactly the device nodes of these GPUs.
-func (a *accessAgent) canOpen(t *testing.T, want ...int) {
+// checkDeviceNodes fails the test unless the agent's container has exactly the
+// device nodes of these GPUs.
+func (a *accessAgent) checkDeviceNodes(t *testing.T, want ...int) {
 	t.Helper()
-	devices, err := injectedNVIDIA(a.pod, agentContainer)
+	devices, err := openableDevices(a.pod, agentContainer)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,18 +12,19 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 )
 
-// accessPath is one way to the GPUs, as a kustomization.
+// accessPath is one access mode, as a kustomization.
 type accessPath struct {
 	namespace string   // of the agent
-	base      string   // beneath deploy/kustomize
+	base      string   // below deploy/kustomize
 	component string   // of deploy/kustomize/components, or none
-	patches   []string // beside those that every agent here has
+	patches   []string // in addition to those of every agent here
 }
 
-// accessOverlay is all that differs from what is shipped: the names, where the
-// image comes from, the kubelet's folders, and where the imitated library finds
-// its hardware, as the real one finds the kernel module. It wants the namespace
-// twice, the base, the component, three folders and the hardware's.
+// accessOverlay contains all differences from the shipped manifests: the
+// names, the source of the image, the kubelet's folders, and the path where
+// the imitated library finds its hardware, as the real one finds the kernel
+// module. Its arguments are the namespace twice, the base, the component,
+// three folders and the hardware's folder.
 const accessOverlay = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 namespace: %s
@@ -57,7 +58,7 @@ patches:
           - {name: hardware, hostPath: {path: %q}}
 `
 
-// accessAgent is an agent that was deployed by one of the ways.
+// accessAgent is an agent that was deployed with one access mode.
 type accessAgent struct {
 	hostAgent
 	path accessPath
@@ -81,8 +82,8 @@ func (n *accessNode) manifests(t *testing.T, path accessPath) string {
 	return manifests
 }
 
-// deploy runs the agent by a way until the test ends, and waits until it is
-// ready.
+// deploy runs the agent with an access mode until the test ends, and waits
+// until it is ready.
 func (n *accessNode) deploy(t *testing.T, path accessPath) *accessAgent {
 	t.Helper()
 	manifests := n.manifests(t, path)
@@ -96,8 +97,8 @@ func (n *accessNode) deploy(t *testing.T, path accessPath) *accessAgent {
 	return a
 }
 
-// undeployAccess removes what deploy made, and waits until the pod and its claim
-// are gone.
+// undeployAccess deletes what deploy created, and waits until the pod and its
+// claim are gone.
 func undeployAccess(t *testing.T, namespace, manifests string) {
 	ctx := context.WithoutCancel(t.Context())
 	if t.Failed() {

@@ -12,7 +12,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 )
 
-// operatorDCGM is the Service of NVIDIA's GPU operator. It wants the policy.
+// operatorDCGM is the Service of NVIDIA's GPU operator. Its argument is the
+// traffic policy.
 const operatorDCGM = `
 apiVersion: v1
 kind: Namespace
@@ -24,36 +25,37 @@ metadata: {name: nvidia-dcgm, namespace: gpu-operator}
 spec: {internalTrafficPolicy: %s, ports: [{name: dcgm, port: 5555}], selector: {app: nvidia-dcgm}}
 `
 
-// TestAccessAuto: the chart's mode auto takes what the cluster has when it is
-// installed first, says so, and keeps to it, whatever comes later.
+// TestAccessAuto: the chart's mode auto selects what the cluster supports at
+// the first installation, reports the selection in the notes, and keeps it on
+// upgrades, whatever is installed later.
 func TestAccessAuto(t *testing.T) {
-	shows(t)
+	covers(t)
 	release := autoRelease{release{name: "auto", namespace: "access-auto"}}
 	applyFor(t, "{apiVersion: v1, kind: Namespace, metadata: {name: access-auto}}")
 	release.installed(t)
-	release.has(t, "none", "")
-	release.would(t, "none")
+	release.checkMode(t, "none", "")
+	release.checkRenderedMode(t, "none")
 
 	applyFor(t, nvidiaRuntimeClass)
-	release.would(t, "runtimeClass")
+	release.checkRenderedMode(t, "runtimeClass")
 	notes := release.run(t, "upgrade", release.flags(t)...)
-	release.has(t, "none", "")
+	release.checkMode(t, "none", "")
 	if !strings.Contains(notes, "Access to the devices: none (chosen when this release was installed") {
 		t.Errorf("the notes do not say that the choice is kept:\n%s", notes)
 	}
 
 	operatorService(t, "Cluster")
-	release.would(t, "runtimeClass") // the Service leads to any node
+	release.checkRenderedMode(t, "runtimeClass") // the Service may route to any node
 	operatorService(t, "Local")
-	release.would(t, "dcgm")
+	release.checkRenderedMode(t, "dcgm")
 	release.run(t, "upgrade", append(release.flags(t), "--set=node.access.mode=runtimeClass")...)
-	release.has(t, "", "nvidia")
+	release.checkMode(t, "", "nvidia")
 	release.run(t, "upgrade", release.flags(t)...)
-	release.has(t, "dcgm", "") // auto again: it decides anew
+	release.checkMode(t, "dcgm", "") // after a change back to auto, the mode is selected again
 }
 
-// operatorService has the Service with this policy until the test ends. Its
-// namespace may still be going, from a test before.
+// operatorService creates the Service with this policy until the test ends.
+// Its namespace may still be terminating after an earlier test.
 func operatorService(t *testing.T, policy string) {
 	t.Helper()
 	manifests := fmt.Sprintf(operatorDCGM, policy)
@@ -70,8 +72,8 @@ func operatorService(t *testing.T, policy string) {
 	})
 }
 
-// autoRelease is a release whose agents no node takes: what is asked here is what
-// they would be.
+// autoRelease is a release whose agents do not fit any node. The test reads
+// only their specification.
 type autoRelease struct{ release }
 
 func (r autoRelease) flags(t *testing.T) []string {
@@ -90,9 +92,9 @@ func (r autoRelease) installed(t *testing.T) {
 	r.run(t, "install", r.flags(t)...)
 }
 
-// has: the DaemonSet says that auto has chosen this, nothing where it was not
-// auto, and has this RuntimeClass.
-func (r autoRelease) has(t *testing.T, mode, runtimeClass string) {
+// checkMode fails the test unless the DaemonSet reports that auto selected
+// this mode (empty: the mode was not auto) and has this RuntimeClass.
+func (r autoRelease) checkMode(t *testing.T, mode, runtimeClass string) {
 	t.Helper()
 	set, err := shared.Client().AppsV1().DaemonSets(r.namespace).Get(t.Context(), "auto-dra-exporter-node", metav1.GetOptions{})
 	if err != nil {
@@ -107,9 +109,9 @@ func (r autoRelease) has(t *testing.T, mode, runtimeClass string) {
 	}
 }
 
-// would: a release that is installed now gets this mode; rendered without a
-// cluster it gets none, whatever there is.
-func (r autoRelease) would(t *testing.T, mode string) {
+// checkRenderedMode fails the test unless an installation now would get this
+// mode, and a rendering without a cluster would get none.
+func (r autoRelease) checkRenderedMode(t *testing.T, mode string) {
 	t.Helper()
 	output := release{name: "other", namespace: r.namespace}.run(t, "install", append(r.flags(t), "--dry-run=server")...)
 	if want := "dra-exporter.github.io/access: " + mode + "\n"; !strings.Contains(output, want) {

@@ -21,9 +21,10 @@ const tolerations = `
     - {op: replace, path: /spec/spec/devices/requests/0/exactly/tolerations, value: %s}
 `
 
-// evicting is a rule that takes every GPU but the worker's out of use. It wants
-// the version of its API, the node and the device.
-const evicting = `
+// evictionRule is a rule that taints every GPU except the worker's with
+// NoExecute. Its arguments are the version of its API, the node and the
+// device.
+const evictionRule = `
 apiVersion: resource.k8s.io/%s
 kind: DeviceTaintRule
 metadata: {name: access}
@@ -32,21 +33,21 @@ spec:
   taint: {key: e2e.example.com/repair, value: "yes", effect: NoExecute}
 `
 
-// testAdminClaim: the agent's own claim, by admin access, on all GPUs, one of
+// testAdminClaim: the agent has a claim by admin access on all GPUs, one of
 // which the worker holds.
 func (n *accessNode) testAdminClaim(t *testing.T) {
-	shows(t)
+	covers(t)
 	a := n.deploy(t, accessPath{namespace: "access-claim", base: "base", component: "admin-access"})
-	n.sees(t, a)
-	a.canOpen(t, 0, 1)
+	n.checkAgent(t, a)
+	a.checkDeviceNodes(t, 0, 1)
 	t.Run("taint", func(t *testing.T) { n.testTolerated(t, a) })
 	t.Run("evicted", n.testEvicted)
 }
 
-// touched waits until NVIDIA's driver has set the compute mode of every GPU anew,
-// as it does with its gate TimeSlicingSettings when a claim ends, by admin access
-// or not. docs/access.md warns of it.
-func (n *accessNode) touched(t *testing.T, before int) {
+// waitComputeModeReset waits until NVIDIA's driver has reset the compute mode
+// of every GPU. With its gate TimeSlicingSettings it does so whenever a claim
+// ends, with or without admin access. docs/access.md warns of it.
+func (n *accessNode) waitComputeModeReset(t *testing.T, before int) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), "the GPUs' compute mode set", func(context.Context) error {
 		calls := cluster.NVIDIALog(n.Dir, "nvidia-smi")[before:]
@@ -62,11 +63,11 @@ func (n *accessNode) touched(t *testing.T, before int) {
 	}
 }
 
-// taintIdle has a NoExecute taint on the GPU that the worker does not hold.
+// taintIdle adds a NoExecute taint to the GPU that the worker does not hold.
 func (n *accessNode) taintIdle(t *testing.T) {
 	t.Helper()
-	idle := 1 - truthOf(t, "access", []string{"worker/main"}).gpu
-	text := fmt.Sprintf(evicting, shared.TaintRuleVersion(), shared.NodeName(), fmt.Sprintf("gpu-%d", idle))
+	idle := 1 - heldNVIDIADeviceOf(t, "access", []string{"worker/main"}).gpu
+	text := fmt.Sprintf(evictionRule, shared.TaintRuleVersion(), shared.NodeName(), fmt.Sprintf("gpu-%d", idle))
 	if err := shared.Apply(t.Context(), text); err != nil {
 		t.Fatal(err)
 	}
@@ -77,11 +78,11 @@ func (n *accessNode) taintIdle(t *testing.T) {
 	})
 }
 
-// testTolerated: the shipped claim tolerates taints, so the agent stays where
-// devices are sick, and goes on telling of them.
+// testTolerated: the shipped claim tolerates taints, so that the agent
+// continues to run beside unhealthy devices and to report them.
 func (n *accessNode) testTolerated(t *testing.T, a *accessAgent) {
 	n.taintIdle(t)
-	// A pod that is evicted for a taint is so within a second or two.
+	// Taints evict a pod within a second or two.
 	deadline := time.NewTimer(8 * time.Second)
 	defer deadline.Stop()
 	select {
@@ -92,7 +93,7 @@ func (n *accessNode) testTolerated(t *testing.T, a *accessAgent) {
 	if err != nil || pod.UID != a.pod.UID || pod.DeletionTimestamp != nil {
 		t.Fatalf("the agent's pod is not what it was: %v", err)
 	}
-	n.sees(t, a)
+	n.checkAgent(t, a)
 	calls := len(cluster.NVIDIALog(n.Dir, "nvidia-smi"))
 	if calls > 0 {
 		t.Error("the driver has called nvidia-smi for a claim that had not ended: docs/access.md says otherwise")
@@ -100,13 +101,13 @@ func (n *accessNode) testTolerated(t *testing.T, a *accessAgent) {
 	if err := shared.Client().CoreV1().Pods(a.path.namespace).Delete(t.Context(), a.pod.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	a.again(t)
-	n.sees(t, a)
-	n.touched(t, calls)
+	a.waitReplacementPod(t)
+	n.checkAgent(t, a)
+	n.waitComputeModeReset(t, calls)
 }
 
-// again waits for the pod that follows the agent's.
-func (a *accessAgent) again(t *testing.T) {
+// waitReplacementPod waits for the pod that replaces the agent's.
+func (a *accessAgent) waitReplacementPod(t *testing.T) {
 	t.Helper()
 	var pod *corev1.Pod
 	err := cluster.Eventually(t.Context(), "the agent's next pod", func(ctx context.Context) error {
@@ -127,16 +128,17 @@ func (a *accessAgent) again(t *testing.T) {
 	a.pod, a.url = pod, fmt.Sprintf("http://%s:9420/", pod.Status.PodIP)
 }
 
-// testEvicted: with less than the shipped tolerations the same taint evicts the
-// agent. Without any, the pod that follows waits, because nobody may have the
-// device; with one that names no effect it gets the device, and is evicted again.
+// testEvicted: without the shipped tolerations the same taint evicts the
+// agent. Without any toleration the replacement is pending, because no claim
+// may be allocated the device. With a toleration of another effect it is
+// allocated the device and evicted again.
 func (n *accessNode) testEvicted(t *testing.T) {
 	n.evicted(t, "access-intolerant", "[]", func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "" })
 	n.evicted(t, "access-half", "[{operator: Exists}]", func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" })
 }
 
-// evicted: an agent whose claim has these tolerations is followed by a pod like
-// this.
+// evicted checks that an agent whose claim has these tolerations is evicted
+// and replaced by a pod for which follows returns true.
 func (n *accessNode) evicted(t *testing.T, namespace, value string, follows func(*corev1.Pod) bool) {
 	t.Run(namespace, func(t *testing.T) {
 		a := n.deploy(t, accessPath{namespace: namespace, base: "base", component: "admin-access", patches: []string{fmt.Sprintf(tolerations, value)}})

@@ -10,8 +10,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// engineAlias gives the name of the operator's Service the address of the host
-// engine, since nobody serves DNS here. It wants the address.
+// engineAlias maps the name of the operator's Service to the address of the
+// host engine, because the cluster has no DNS here. Its argument is the
+// address.
 const engineAlias = `
 - target: {kind: DaemonSet}
   patch: |
@@ -21,17 +22,17 @@ const engineAlias = `
     spec: {template: {spec: {hostAliases: [{ip: %s, hostnames: [nvidia-dcgm.gpu-operator.svc]}]}}}
 `
 
-// testHostEngineAccess: a host engine on the node, asked over the pods' network
-// at the port and name that the component has. The agent has no device.
+// testHostEngineAccess: the agent reads a host engine on the node over the
+// pods' network, at the component's port and name. The agent has no device.
 func (n *accessNode) testHostEngineAccess(t *testing.T) {
-	shows(t)
+	covers(t)
 	n.StartHostEngine(t, n.libraries, net.JoinHostPort(shared.GatewayIP(), "5555"))
 	a := n.deploy(t, accessPath{
 		namespace: "access-dcgm", base: "base", component: "dcgm",
 		patches: []string{fmt.Sprintf(engineAlias, shared.GatewayIP())},
 	})
-	n.sees(t, a)
-	a.canOpen(t)
+	n.checkAgent(t, a)
+	a.checkDeviceNodes(t)
 	if _, err := a.page(t).One("dra_exporter_source_up", scrape.Labels{"source": "dcgm"}); err != nil {
 		t.Error(err)
 	}
@@ -39,10 +40,10 @@ func (n *accessNode) testHostEngineAccess(t *testing.T) {
 
 const nvidiaRuntimeClass = `{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: nvidia}, handler: ` + cluster.NVIDIARuntimeHandler + `}`
 
-// testRuntimeClass: NVIDIA's container runtime, as the overlay nvidia asks for
-// it, makes a CDI spec of its own for the container that it starts.
+// testRuntimeClass: NVIDIA's container runtime, selected by the overlay
+// nvidia, generates a CDI spec for the container that it starts.
 func (n *accessNode) testRuntimeClass(t *testing.T) {
-	shows(t)
+	covers(t)
 	if err := shared.InstallNVIDIARuntime(n.Env()); err != nil {
 		t.Fatal(err)
 	}
@@ -53,26 +54,26 @@ func (n *accessNode) testRuntimeClass(t *testing.T) {
 		}
 	})
 	a := n.deploy(t, accessPath{namespace: "access-runtime", base: "overlays/nvidia"})
-	n.sees(t, a)
-	a.canOpen(t, 0, 1)
+	n.checkAgent(t, a)
+	a.checkDeviceNodes(t, 0, 1)
 	t.Run("by-mount", n.testVisibleByMount)
 }
 
-// testVisibleByMount: a toolkit that refuses the variable to containers without
-// privilege, and takes the mount of docs/access.md in its place.
+// testVisibleByMount: a toolkit that ignores the variable in unprivileged
+// containers accepts the mount of docs/access.md instead.
 func (n *accessNode) testVisibleByMount(t *testing.T) {
 	if err := shared.InstallNVIDIARuntime(n.Env(), "accept-nvidia-visible-devices-envvar-when-unprivileged = false",
 		"accept-nvidia-visible-devices-as-volume-mounts = true"); err != nil {
 		t.Fatal(err)
 	}
 	refused := n.deploy(t, accessPath{namespace: "access-refused", base: "overlays/nvidia"})
-	refused.canOpen(t)
+	refused.checkDeviceNodes(t)
 	mounted := n.deploy(t, accessPath{namespace: "access-mounted", base: "overlays/nvidia", patches: []string{visibleByMount}})
-	n.sees(t, mounted)
-	mounted.canOpen(t, 0, 1)
+	n.checkAgent(t, mounted)
+	mounted.checkDeviceNodes(t, 0, 1)
 }
 
-// visibleByMount asks for all GPUs by a mount.
+// visibleByMount requests all GPUs by a mount.
 const visibleByMount = `
 - target: {kind: DaemonSet}
   patch: |
@@ -88,11 +89,11 @@ const visibleByMount = `
           volumes: [{name: all-gpus, hostPath: {path: /dev/null}}]
 `
 
-// testCDI: NVIDIA's plugin of containerd reads the annotation of the component,
-// in its own namespace. The annotation that the CDI project names is for
-// container runtimes to be told by the kubelet: on a pod it does nothing.
+// testCDI: NVIDIA's plugin of containerd reads the component's annotation in
+// its own namespace. The annotation of the CDI project is one that the kubelet
+// passes to container runtimes: on a pod it has no effect.
 func (n *accessNode) testCDI(t *testing.T) {
-	shows(t)
+	covers(t)
 	spec, err := shared.WriteManagementSpec(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -108,16 +109,17 @@ func (n *accessNode) testCDI(t *testing.T) {
 		}
 	})
 	a := n.deploy(t, accessPath{namespace: "gpu-operator", base: "base", component: "cdi"})
-	n.sees(t, a)
-	a.canOpen(t, 0, 1)
+	n.checkAgent(t, a)
+	a.checkDeviceNodes(t, 0, 1)
 
 	t.Run("elsewhere", func(t *testing.T) {
 		other := n.deploy(t, accessPath{namespace: "access-cdi", base: "base", component: "cdi", patches: []string{ignoredAnnotation}})
-		other.canOpen(t)
+		other.checkDeviceNodes(t)
 	})
 }
 
-// ignoredAnnotation adds the annotation by which runtimes know CDI devices.
+// ignoredAnnotation adds the annotation by which the kubelet passes CDI
+// devices to runtimes.
 const ignoredAnnotation = `
 - target: {kind: DaemonSet}
   patch: |

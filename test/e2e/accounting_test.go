@@ -30,15 +30,16 @@ spec:
   resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]
 `
 
-// TestShortJob runs a pod for 10 s between two scrapes that are 60 s apart: no
-// scrape ever sees its claim hold a device. The grace of this agent is 30 s, so
-// that it must end in the second half of the time between them.
+// TestShortJob runs a pod for 10 s between two scrapes that are 60 s apart, so
+// that no scrape observes its claim holding a device. This agent's grace
+// period is 30 s, so that the job must end in the second half of the time
+// between the scrapes.
 func TestShortJob(t *testing.T) {
-	shows(t)
-	const apart = 60 * time.Second
-	s := startPrometheus(t, "prometheus-accounting", monitorJob(t, apart))
-	first := s.answers(t, `timestamp(dra_exporter_build_info{instance="`+shared.NodeName()+`"})`, one)[0]
-	next := time.UnixMilli(int64(first.Value * 1000)).Add(apart)
+	covers(t)
+	const interval = 60 * time.Second
+	s := startPrometheus(t, "prometheus-accounting", monitorJob(t, interval))
+	first := s.waitRows(t, `timestamp(dra_exporter_build_info{instance="`+shared.NodeName()+`"})`, oneRow)[0]
+	next := time.UnixMilli(int64(first.Value * 1000)).Add(interval)
 	for key := range first.Labels {
 		if slices.Contains([]string{"pod", "namespace", "container", "endpoint"}, key) {
 			t.Errorf("the exporter's own label %s is there: %s", key, first.Labels)
@@ -47,7 +48,7 @@ func TestShortJob(t *testing.T) {
 	if early := time.Until(next.Add(-35 * time.Second)); early > 0 {
 		time.Sleep(early)
 	}
-	seen := chronicleOf(t, "short")
+	history := watchHistory(t, "short")
 	deployText(t, "short", shortJob)
 	if _, err := shared.WaitPod(t.Context(), "short", "job", corev1.PodSucceeded); err != nil {
 		t.Fatal(err)
@@ -61,9 +62,9 @@ func TestShortJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heldAsLong(t, seen.lifeOf(t, "job"), ended, total.Value)
+	checkDeviceSeconds(t, history.timesOf(t, "job"), ended, total.Value)
 
-	raw := s.answers(t, `dra_namespace_device_seconds_total{namespace="short"}`, one)[0]
+	raw := s.waitRows(t, `dra_namespace_device_seconds_total{namespace="short"}`, oneRow)[0]
 	if raw.Value != total.Value {
 		t.Errorf("the raw total is %v, on the agent's page %v", raw.Value, total.Value)
 	}
@@ -72,7 +73,7 @@ func TestShortJob(t *testing.T) {
 		`claim_device:dra_claim_held_seconds:increase5m{namespace="short"}`,
 		`namespace_class:dra_namespace_device_seconds:increase5m{namespace="short"}`,
 	} {
-		if row := s.answers(t, expr, one)[0]; row.Value != total.Value {
+		if row := s.waitRows(t, expr, oneRow)[0]; row.Value != total.Value {
 			t.Errorf("%s is %v, not %v", expr, row.Value, total.Value)
 		}
 	}
@@ -80,21 +81,21 @@ func TestShortJob(t *testing.T) {
 		`count_over_time(dra_claim_held{namespace="short"}[5m])`,
 		`increase(dra_claim_device_seconds_total{namespace="short"}[5m]) > 0`,
 	} {
-		if rows, err := s.ask(t.Context(), blind); err != nil || len(rows) > 0 {
+		if rows, err := s.query(t.Context(), blind); err != nil || len(rows) > 0 {
 			t.Errorf("the job is no test of the rule: %s is %v (%v)", blind, rows, err)
 		}
 	}
-	s.rulesAreWell(t)
+	s.checkRulesHealthy(t)
 }
 
-// heldAsLong compares device-seconds with what this test saw: the pod was bound
-// once its claim was reserved, and let go when it had ended. The agent learns of
-// both up to a second later.
-func heldAsLong(t *testing.T, l life, ended time.Time, seconds float64) {
+// checkDeviceSeconds compares device-seconds with what the test observed: the
+// hold begins when the claim is reserved and ends when the pod has ended. The
+// agent observes both up to a second later.
+func checkDeviceSeconds(t *testing.T, steps stepTimes, ended time.Time, seconds float64) {
 	t.Helper()
-	held := ended.Sub(l[bound]).Seconds()
+	held := ended.Sub(steps[bound]).Seconds()
 	t.Logf("the pod held its device for %.2f s; the agent counted %.2f s", held, seconds)
-	if l[bound].IsZero() || held < 10 || math.Abs(seconds-held) > 2 {
+	if steps[bound].IsZero() || held < 10 || math.Abs(seconds-held) > 2 {
 		t.Errorf("it counted %.2f s of %.2f s", seconds, held)
 	}
 }

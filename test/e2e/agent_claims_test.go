@@ -13,16 +13,16 @@ const (
 	gpuClass = "gpu.nvidia.com"
 )
 
-// train is what the page says of testdata/claims/exclusive.yaml.
-func train() wanted {
-	return wanted{claim: "train-gpu-*", class: "gpu.example.com", template: "single-gpu", devices: []wantedDevice{
+// wantedExclusive is the expected claim of testdata/claims/exclusive.yaml.
+func wantedExclusive() wantedClaim {
+	return wantedClaim{claim: "train-gpu-*", class: "gpu.example.com", template: "single-gpu", devices: []wantedDevice{
 		{"gpu.example.com/gpu-?", "gpu", "exclusive", []string{"train/main"}},
 	}}
 }
 
-// shapes is what the page says of testdata/claims/mig.yaml.
-func shapes() []wanted {
-	return []wanted{
+// wantedMIG are the expected claims of testdata/claims/mig.yaml.
+func wantedMIG() []wantedClaim {
+	return []wantedClaim{
 		{claim: "whole-gpu-*", class: gpuClass, template: "whole", devices: []wantedDevice{
 			{wholeGPU, "gpu", "exclusive", []string{"whole/main"}},
 		}},
@@ -36,41 +36,41 @@ func shapes() []wanted {
 }
 
 func TestExclusiveClaim(t *testing.T) {
-	shows(t)
+	covers(t)
 	deploy(t, "exclusive")
 	running(t, "exclusive", "train")
-	shownAs(t, "exclusive", train())
+	waitShown(t, "exclusive", wantedExclusive())
 }
 
 func TestTwoRequests(t *testing.T) {
-	shows(t)
+	covers(t)
 	deploy(t, "two-requests")
 	running(t, "two-requests", "pair")
-	shownAs(t, "two-requests", wanted{claim: "pair-gpus-*", class: gpuClass, template: "two-gpus", devices: []wantedDevice{
+	waitShown(t, "two-requests", wantedClaim{claim: "pair-gpus-*", class: gpuClass, template: "two-gpus", devices: []wantedDevice{
 		{wholeGPU, "left", "exclusive", []string{"pair/c-left"}},
 		{wholeGPU, "right", "exclusive", []string{"pair/c-right"}},
 	}})
 }
 
 func TestSharedClaim(t *testing.T) {
-	shows(t)
+	covers(t)
 	deploy(t, "shared-claim")
 	running(t, "shared-claim", "shared-0")
 	running(t, "shared-claim", "shared-1")
-	shownAs(t, "shared-claim", wanted{claim: "shared-gpu", class: gpuClass, devices: []wantedDevice{
+	waitShown(t, "shared-claim", wantedClaim{claim: "shared-gpu", class: gpuClass, devices: []wantedDevice{
 		{wholeGPU, "gpu", "exclusive", []string{"shared-0/main", "shared-1/main"}},
 	}})
 }
 
-// TestConsumableCapacity runs two claims on one GPU of which the hardware is
-// known, then two on one of which it is not.
+// TestConsumableCapacity runs two claims on one GPU with known hardware, then
+// two on one without.
 func TestConsumableCapacity(t *testing.T) {
-	shows(t)
+	covers(t)
 	t.Run("known hardware", func(t *testing.T) {
 		deploy(t, "capacity")
 		running(t, "capacity", "pod-a")
 		running(t, "capacity", "pod-b")
-		before, after := shownAs(t, "capacity", halves("gpu.nvidia.com/gpu-4", "shared.nvidia.com")...)
+		before, after := waitShown(t, "capacity", wantedHalves("gpu.nvidia.com/gpu-4", "shared.nvidia.com")...)
 		for claim, want := range map[string]struct{ memory, weight float64 }{"slice-a": {16 << 30, 0.2}, "slice-b": {8 << 30, 0.1}} {
 			checkShare(t, before, after, scrape.Labels{"namespace": "capacity", "resourceclaim": claim}, want.memory, want.weight)
 		}
@@ -79,29 +79,30 @@ func TestConsumableCapacity(t *testing.T) {
 		deploy(t, "consumable")
 		running(t, "consumable", "pod-a")
 		running(t, "consumable", "pod-b")
-		_, p := shownAs(t, "consumable", halves("share.example.com/gpu-0", "share.example.com")...)
+		_, p := waitShown(t, "consumable", wantedHalves("share.example.com/gpu-0", "share.example.com")...)
 		checkUnmatched(t, p, 1)
 	})
 }
 
-func halves(device, class string) []wanted {
-	half := func(claim, pod string) wanted {
-		return wanted{claim: claim, class: class, sharing: "capacity", devices: []wantedDevice{
+func wantedHalves(device, class string) []wantedClaim {
+	half := func(claim, pod string) wantedClaim {
+		return wantedClaim{claim: claim, class: class, sharing: "capacity", devices: []wantedDevice{
 			{device, "gpu", "shared", []string{pod + "/main"}},
 		}}
 	}
-	return []wanted{half("slice-a", "pod-a"), half("slice-b", "pod-b")}
+	return []wantedClaim{half("slice-a", "pod-a"), half("slice-b", "pod-b")}
 }
 
-// checkShare: a claim is given what it consumes, and charged for that part.
+// checkShare fails the test unless the claim has the capacity that it consumes
+// and is charged for that part.
 func checkShare(t *testing.T, before, after *scrape.Page, claim scrape.Labels, memory, weight float64) {
 	t.Helper()
 	given, err := after.One("dra_claim_memory_allocated_bytes", claim)
 	if err != nil || given.Value != memory {
 		t.Errorf("%s is given %v bytes, want %v (%v)", claim, given.Value, memory, err)
 	}
-	held := risen(before, after, "dra_claim_held_seconds_total", claim)
-	charged := risen(before, after, "dra_claim_device_seconds_total", claim)
+	held := increase(before, after, "dra_claim_held_seconds_total", claim)
+	charged := increase(before, after, "dra_claim_device_seconds_total", claim)
 	if part := charged / held; !(math.Abs(part-weight) < 0.001) {
 		t.Errorf("%s is charged %v of its time, want %v", claim, part, weight)
 	}
@@ -118,59 +119,59 @@ func checkUnmatched(t *testing.T, p *scrape.Page, published float64) {
 }
 
 func TestAdminAccess(t *testing.T) {
-	shows(t)
+	covers(t)
 	deploy(t, "admin")
 	running(t, "admin", "monitor")
 	running(t, "admin", "worker")
 	const gpu = "gpu.example.com/gpu-"
-	monitor := wanted{claim: "all-gpus", class: "gpu.example.com", admin: true}
+	monitor := wantedClaim{claim: "all-gpus", class: "gpu.example.com", admin: true}
 	for i := range 4 {
 		monitor.devices = append(monitor.devices, wantedDevice{gpu + fmt.Sprint(i), "all", "", []string{"monitor/main"}})
 	}
-	shownAs(t, "admin", monitor, wanted{claim: "one-gpu", class: "gpu.example.com", devices: []wantedDevice{
+	waitShown(t, "admin", monitor, wantedClaim{claim: "one-gpu", class: "gpu.example.com", devices: []wantedDevice{
 		{gpu + "?", "gpu", "exclusive", []string{"worker/main"}},
 	}})
 }
 
 func TestPrioritizedList(t *testing.T) {
-	shows(t)
+	covers(t)
 	deploy(t, "prioritized")
 	running(t, "prioritized", "infer")
-	shownAs(t, "prioritized", wanted{claim: "infer-gpu-*", class: gpuClass, template: "prefer-b200", devices: []wantedDevice{
+	waitShown(t, "prioritized", wantedClaim{claim: "infer-gpu-*", class: gpuClass, template: "prefer-b200", devices: []wantedDevice{
 		{wholeGPU, "gpu/h100", "exclusive", []string{"infer/main"}},
 	}})
 }
 
 func TestExtendedResource(t *testing.T) {
-	shows(t)
+	covers(t)
 	deploy(t, "extended")
 	running(t, "extended", "explicit")
 	running(t, "extended", "implicit")
-	byPod := func(pod string) wanted {
-		return wanted{claim: pod + "-extended-resources-*", class: gpuClass, extended: true, devices: []wantedDevice{
+	byPod := func(pod string) wantedClaim {
+		return wantedClaim{claim: pod + "-extended-resources-*", class: gpuClass, extended: true, devices: []wantedDevice{
 			{wholeGPU, "container-0-request-0", "exclusive", []string{pod + "/main"}},
 		}}
 	}
-	shownAs(t, "extended", byPod("explicit"), byPod("implicit"))
+	waitShown(t, "extended", byPod("explicit"), byPod("implicit"))
 }
 
 // TestPartitions: two MIG devices of one profile on one GPU, static and on
-// demand, are told apart; those of another driver have no known hardware.
+// demand, are distinguished. Those of another driver have no known hardware.
 func TestPartitions(t *testing.T) {
-	shows(t)
+	covers(t)
 	t.Run("known hardware", func(t *testing.T) {
 		deploy(t, "twins")
-		var want []wanted
-		for _, twin := range []struct{ pod, device string }{
+		var want []wantedClaim
+		for _, partition := range []struct{ pod, device string }{
 			{"static-a", "gpu-2-mig-1g10gb-19-?"}, {"static-b", "gpu-2-mig-1g10gb-19-?"}, {"static-c", "gpu-2-mig-3g40gb-9-4"},
 			{"on-demand-a", "gpu-3-mig-1g10gb-19-?"}, {"on-demand-b", "gpu-3-mig-1g10gb-19-?"}, {"on-demand-c", "gpu-3-mig-3g40gb-9-4"},
 		} {
-			running(t, "twins", twin.pod)
-			want = append(want, wanted{claim: twin.pod, class: "mig.nvidia.com", devices: []wantedDevice{
-				{"gpu.nvidia.com/" + twin.device, "mig", "partition", []string{twin.pod + "/main"}},
+			running(t, "twins", partition.pod)
+			want = append(want, wantedClaim{claim: partition.pod, class: "mig.nvidia.com", devices: []wantedDevice{
+				{"gpu.nvidia.com/" + partition.device, "mig", "partition", []string{partition.pod + "/main"}},
 			}})
 		}
-		_, p := shownAs(t, "twins", want...)
+		_, p := waitShown(t, "twins", want...)
 		checkUnmatched(t, p, 0)
 	})
 	t.Run("unknown hardware", func(t *testing.T) {
@@ -178,12 +179,12 @@ func TestPartitions(t *testing.T) {
 		running(t, "partitions", "parts")
 		running(t, "partitions", "full")
 		const part = "part.example.com/gpu-?-"
-		_, p := shownAs(t, "partitions",
-			wanted{claim: "parts-gpu-*", class: "part.example.com", template: "two-partitions", devices: []wantedDevice{
+		_, p := waitShown(t, "partitions",
+			wantedClaim{claim: "parts-gpu-*", class: "part.example.com", template: "two-partitions", devices: []wantedDevice{
 				{part + "partition-?", "part", "exclusive", []string{"parts/main"}},
 				{part + "partition-?", "part", "exclusive", []string{"parts/main"}},
 			}},
-			wanted{claim: "full-gpu-*", class: "part.example.com", template: "full-gpu", devices: []wantedDevice{
+			wantedClaim{claim: "full-gpu-*", class: "part.example.com", template: "full-gpu", devices: []wantedDevice{
 				{part + "full", "full", "exclusive", []string{"full/main"}},
 			}})
 		checkUnmatched(t, p, 3)

@@ -14,14 +14,15 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// namespaces of the claims that live through the faults.
-func survivors() []string { return []string{"exclusive", "mig"} }
+// faultNamespaces are the namespaces of the claims that hold devices during
+// the faults.
+func faultNamespaces() []string { return []string{"exclusive", "mig"} }
 
-// deploySurvivors runs a claim of each driver whose hardware is known and waits
-// until the page is as it should be; it returns that page.
-func deploySurvivors(t *testing.T) *scrape.Page {
+// deployFaultClaims runs a claim of each driver whose hardware is known, waits
+// until the page is as expected, and returns that page.
+func deployFaultClaims(t *testing.T) *scrape.Page {
 	t.Helper()
-	for _, namespace := range survivors() {
+	for _, namespace := range faultNamespaces() {
 		deploy(t, namespace)
 	}
 	for namespace, pods := range map[string][]string{"exclusive": {"train"}, "mig": {"whole", "static", "on-demand"}} {
@@ -29,17 +30,16 @@ func deploySurvivors(t *testing.T) *scrape.Page {
 			running(t, namespace, pod)
 		}
 	}
-	shownAs(t, "exclusive", train())
-	_, p := shownAs(t, "mig", shapes()...)
+	waitShown(t, "exclusive", wantedExclusive())
+	_, p := waitShown(t, "mig", wantedMIG()...)
 	return p
 }
 
-// series are what a page says of the survivors' claims, by claim and without
-// the values.
-func series(p *scrape.Page) map[string]map[string]bool {
+// claimSeries returns the series of faultNamespaces, without values, by claim.
+func claimSeries(p *scrape.Page) map[string]map[string]bool {
 	found := map[string]map[string]bool{}
 	for _, name := range p.Names("dra_claim_") {
-		for _, namespace := range survivors() {
+		for _, namespace := range faultNamespaces() {
 			for _, row := range p.Rows(name, scrape.Labels{"namespace": namespace}) {
 				claim := namespace + "/" + row.Labels["resourceclaim"]
 				if found[claim] == nil {
@@ -52,9 +52,10 @@ func series(p *scrape.Page) map[string]map[string]bool {
 	return found
 }
 
-// held are the survivors' claims that hold devices, by the same names.
-func held(p *scrape.Page) (claims []string) {
-	for _, namespace := range survivors() {
+// heldClaims returns the claims of faultNamespaces that hold devices, by the
+// same names.
+func heldClaims(p *scrape.Page) (claims []string) {
+	for _, namespace := range faultNamespaces() {
 		for _, row := range p.Rows("dra_claim_held", scrape.Labels{"namespace": namespace}) {
 			claims = append(claims, namespace+"/"+row.Labels["resourceclaim"])
 		}
@@ -62,12 +63,13 @@ func held(p *scrape.Page) (claims []string) {
 	return claims
 }
 
-// same: each page says of the survivors what the first one says, no less and
-// no more: nothing is gone, renamed, or attributed otherwise.
-func same(first *scrape.Page) scrape.Rule {
-	want, holders, others := series(first), held(first), nothingElse(first)
+// seriesUnchanged returns a rule that each page has the same series of
+// faultNamespaces as the first one: no series is missing, added, or attributed
+// differently.
+func seriesUnchanged(first *scrape.Page) scrape.Rule {
+	want, holders, others := claimSeries(first), heldClaims(first), noNewSeries(first)
 	return func(p *scrape.Page) (broken []error) {
-		got := series(p)
+		got := claimSeries(p)
 		for _, claim := range holders {
 			for row := range want[claim] {
 				if !got[claim][row] {
@@ -79,11 +81,12 @@ func same(first *scrape.Page) scrape.Rule {
 	}
 }
 
-// nothingElse: each page says of the survivors only what the first one says.
-func nothingElse(first *scrape.Page) scrape.Rule {
-	want := series(first)
+// noNewSeries returns a rule that no page has series of faultNamespaces that
+// the first one does not have.
+func noNewSeries(first *scrape.Page) scrape.Rule {
+	want := claimSeries(first)
 	return func(p *scrape.Page) (broken []error) {
-		for claim, rows := range series(p) {
+		for claim, rows := range claimSeries(p) {
 			for row := range rows {
 				if !want[claim][row] {
 					broken = append(broken, fmt.Errorf("%s has come", row))
@@ -94,7 +97,7 @@ func nothingElse(first *scrape.Page) scrape.Rule {
 	}
 }
 
-// sourceUp waits until a source of the agent is up (1) or down (0).
+// sourceUp waits until dra_exporter_source_up of a source has the value want.
 func sourceUp(t *testing.T, source string, want float64) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("source %s %v", source, want), func(p *scrape.Page) error {
@@ -120,12 +123,12 @@ func start(t *testing.T, p *cluster.Process) {
 	}
 }
 
-// TestDriverKilled: both drivers are away for a minute, for half of which their
-// slices are gone.
+// TestDriverKilled: both drivers are down for a minute. Their slices are gone
+// for half of it.
 func TestDriverKilled(t *testing.T) {
-	shows(t)
-	before := deploySurvivors(t)
-	vigil := watcher.Keep(same(before))
+	covers(t)
+	before := deployFaultClaims(t)
+	check := watcher.CheckRule(seriesUnchanged(before))
 	began := time.Now()
 	drivers := []string{"gpu.example.com", "gpu.nvidia.com"}
 	for _, driver := range drivers {
@@ -143,9 +146,9 @@ func TestDriverKilled(t *testing.T) {
 		}
 		start(t, shared.Process("driver-"+driver))
 	}
-	settled(t)
-	riseAlike(t, "mig")
-	keptTo(t, vigil, 60)
+	waitDevicesPublished(t)
+	checkRise(t, "mig")
+	endRuleCheck(t, check, 60)
 }
 
 func noSlices(t *testing.T, driver string) error {
@@ -160,32 +163,33 @@ func noSlices(t *testing.T, driver string) error {
 	return nil
 }
 
-// TestKubeletKilled: from the kubelet's death until all is as before, through
-// its empty answers and the loss of every slice, no claim loses a label.
+// TestKubeletKilled: from the end of the kubelet until it has recovered,
+// through its empty answers and the loss of every slice, no claim loses a
+// label.
 func TestKubeletKilled(t *testing.T) {
-	shows(t)
-	before := deploySurvivors(t)
-	vigil := watcher.Keep(same(before))
+	covers(t)
+	before := deployFaultClaims(t)
+	check := watcher.CheckRule(seriesUnchanged(before))
 	kubelet := shared.Process("kubelet")
 	kill(t, kubelet)
 	sourceUp(t, "podresources", 0)
 	start(t, kubelet)
 	sourceUp(t, "podresources", 1)
-	listed(t, "exclusive", "train", "main", "gpu.example.com/gpu-?")
-	settled(t)
-	riseAlike(t, "mig")
-	keptTo(t, vigil, 40)
+	waitListed(t, "exclusive", "train", "main", "gpu.example.com/gpu-?")
+	waitDevicesPublished(t)
+	checkRise(t, "mig")
+	endRuleCheck(t, check, 40)
 
 	deploy(t, "prioritized")
 	running(t, "prioritized", "infer")
 	eventually(t, "a new claim", func(p *scrape.Page) error { return heldOnly(p, "prioritized", "infer-gpu-*") })
 }
 
-// TestAPIServerDown: for half a minute there is no API server.
+// TestAPIServerDown: there is no API server for half a minute.
 func TestAPIServerDown(t *testing.T) {
-	shows(t)
-	before := deploySurvivors(t)
-	vigil := watcher.Keep(same(before))
+	covers(t)
+	before := deployFaultClaims(t)
+	check := watcher.CheckRule(seriesUnchanged(before))
 	apiserver := shared.Process("apiserver")
 	began := time.Now()
 	kill(t, apiserver)
@@ -193,15 +197,15 @@ func TestAPIServerDown(t *testing.T) {
 		sourceUp(t, source, 0)
 	}
 	time.Sleep(time.Until(began.Add(30 * time.Second)))
-	riseAlike(t, "mig")
+	checkRise(t, "mig")
 	start(t, apiserver)
 	for _, source := range []string{"pods", "resourceclaims", "resourceslices"} {
 		sourceUp(t, source, 1)
 	}
-	riseAlike(t, "mig")
-	keptTo(t, vigil, 60)
+	checkRise(t, "mig")
+	endRuleCheck(t, check, 60)
 
-	// They would come back by themselves, in half a minute.
+	// They would restart by themselves, but only after half a minute.
 	for _, component := range []string{"controller-manager", "scheduler"} {
 		restart(t, shared.Process(component), (*cluster.Process).Kill)
 	}
@@ -210,11 +214,11 @@ func TestAPIServerDown(t *testing.T) {
 	eventually(t, "a new claim", func(p *scrape.Page) error { return heldOnly(p, "prioritized", "infer-gpu-*") })
 }
 
-// TestAgentKilled: the agent comes back with the same series, and shows no
-// other in between, after its process was killed and after its pod was deleted.
+// TestAgentKilled: after its process is killed, and after its pod is deleted,
+// the agent exports the same series again, and no others meanwhile.
 func TestAgentKilled(t *testing.T) {
-	shows(t)
-	before := deploySurvivors(t)
+	covers(t)
+	before := deployFaultClaims(t)
 	for _, end := range []struct {
 		name string
 		of   func(t *testing.T)
@@ -224,19 +228,19 @@ func TestAgentKilled(t *testing.T) {
 	} {
 		t.Run(end.name, func(t *testing.T) {
 			old := processStart(t, page(t))
-			vigil := watcher.KeepWhenUp(nothingElse(before))
+			check := watcher.CheckRuleWhenUp(noNewSeries(before))
 			end.of(t)
 			eventually(t, "the same series", func(p *scrape.Page) error {
 				if processStart(t, p) == old {
 					return fmt.Errorf("the old agent still runs")
 				}
-				if broken := same(before)(p); broken != nil {
+				if broken := seriesUnchanged(before)(p); broken != nil {
 					return broken[0]
 				}
 				return nil
 			})
-			riseAlike(t, "mig")
-			keptTo(t, vigil, 5)
+			checkRise(t, "mig")
+			endRuleCheck(t, check, 5)
 		})
 	}
 }
@@ -252,8 +256,8 @@ func killAgent(t *testing.T) {
 	}
 }
 
-// readyAgent waits for the agent's pod: after a restart, its page is there
-// before the kubelet has probed it.
+// readyAgent waits until the agent's pod is ready. After a restart the page is
+// available before the kubelet has probed it.
 func readyAgent(t *testing.T) (pod *corev1.Pod) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -280,10 +284,11 @@ func processStart(t *testing.T, p *scrape.Page) float64 {
 	return row.Value
 }
 
-// TestIdleDevices: with no claim at all, every device shows what it does and
-// that no claim holds it. That it always does is a rule of every page of the run.
+// TestIdleDevices: without any claim, every device is exported with its values
+// and without a claim. A rule of every page of the run checks that this is so
+// at all times.
 func TestIdleDevices(t *testing.T) {
-	shows(t)
+	covers(t)
 	p := eventually(t, "no claim to hold a device", func(p *scrape.Page) error {
 		if n := p.Count("dra_claim_held", nil); n > 0 {
 			return fmt.Errorf("%d do", n)

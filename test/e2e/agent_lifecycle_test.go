@@ -14,31 +14,32 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// TestInitContainer: init containers hold their claims while they run, though
-// the kubelet does not list them. A pod that completes lets go.
+// TestInitContainer: init containers hold their claims while they run,
+// although the kubelet does not list them. A completed pod releases its
+// claims.
 func TestInitContainer(t *testing.T) {
-	shows(t)
+	covers(t)
 	deploy(t, "init")
 	for pod, consumers := range map[string][]string{
 		"warm":     {"warm/main", "warm/warm"}, // and the main container after it
 		"prepares": {"prepares/prepare"},
 	} {
-		want := wanted{claim: pod + "-gpu-*", class: "gpu.example.com", template: "single-gpu", devices: []wantedDevice{
+		want := wantedClaim{claim: pod + "-gpu-*", class: "gpu.example.com", template: "single-gpu", devices: []wantedDevice{
 			{"gpu.example.com/gpu-?", "gpu", "exclusive", consumers},
 		}}
 		eventually(t, "the claim of "+pod, func(p *scrape.Page) error {
-			infos, err := living(t, p, "init")
+			infos, err := currentClaims(t, p, "init")
 			if err != nil {
 				return err
 			}
 			if err := want.check(p, infos); err != nil {
 				return err
 			}
-			return initRuns(t, pod)
+			return initContainerRuns(t, pod)
 		})
 	}
 	for _, container := range []string{"prepare", "main"} {
-		listed(t, "init", "prepares", container)
+		waitListed(t, "init", "prepares", container)
 	}
 	if _, err := shared.WaitPod(t.Context(), "init", "completes", corev1.PodSucceeded); err != nil {
 		t.Error(err)
@@ -48,12 +49,12 @@ func TestInitContainer(t *testing.T) {
 	p := eventually(t, "the completed pod's claim to be gone", func(p *scrape.Page) error {
 		return heldOnly(p, "init", "prepares-gpu-*", "warm-gpu-*")
 	})
-	usedAsInjected(t, p, "init")
+	checkInjected(t, p, "init")
 }
 
-// initRuns fails unless the pod's init container runs now: then it did when the
-// claim was shown.
-func initRuns(t *testing.T, name string) error {
+// initContainerRuns fails unless the pod's init container runs now, so that it ran when
+// the claim was exported.
+func initContainerRuns(t *testing.T, name string) error {
 	t.Helper()
 	pod, err := shared.Client().CoreV1().Pods("init").Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -69,7 +70,8 @@ func initRuns(t *testing.T, name string) error {
 	return nil
 }
 
-// heldOnly: of a namespace's claims, those of these names hold devices.
+// heldOnly returns an error unless exactly these claims of a namespace hold
+// devices.
 func heldOnly(p *scrape.Page, namespace string, names ...string) error {
 	rows := p.Rows("dra_claim_held", scrape.Labels{"namespace": namespace})
 	if len(rows) != len(names) {
@@ -83,13 +85,14 @@ func heldOnly(p *scrape.Page, namespace string, names ...string) error {
 	return nil
 }
 
-// TestPodDeleted: that gauges go with dra_claim_held, and that counters outlive
-// it for the grace, are rules of every page; here both are seen to happen.
+// TestPodDeleted: gauges end with dra_claim_held, and counters are kept for
+// the grace period. Both are rules of every page. This test checks that both
+// happen.
 func TestPodDeleted(t *testing.T) {
-	shows(t)
+	covers(t)
 	deploy(t, "exclusive")
 	running(t, "exclusive", "train")
-	before, _ := shownAs(t, "exclusive", train())
+	before, _ := waitShown(t, "exclusive", wantedExclusive())
 	held, err := before.One("dra_claim_held", scrape.Labels{"namespace": "exclusive"})
 	if err != nil {
 		t.Fatal(err)
@@ -131,8 +134,8 @@ func remove(t *testing.T, namespace, pod string) {
 	}
 }
 
-// again is a claim that asks for one certain GPU, and its pod.
-const again = `
+// recreatedClaim is a claim that requests one particular GPU, and its pod.
+const recreatedClaim = `
 apiVersion: v1
 kind: Namespace
 metadata: {name: again}
@@ -151,36 +154,37 @@ spec:
   resourceClaims: [{name: gpu, resourceClaimName: same-name}]
 `
 
-// TestClaimRecreated: no page between the two lives of a claim lacks its
-// counters, and none shows less than the page before.
+// TestClaimRecreated: while a claim is deleted and created again under its
+// name, no page lacks its counters, and none has a lower value than the page
+// before.
 func TestClaimRecreated(t *testing.T) {
-	shows(t)
-	deployText(t, "again", again)
+	covers(t)
+	deployText(t, "again", recreatedClaim)
 	first := running(t, "again", "same-name")
-	want := wanted{claim: "same-name", class: "gpu.example.com", devices: []wantedDevice{
+	want := wantedClaim{claim: "same-name", class: "gpu.example.com", devices: []wantedDevice{
 		{"gpu.example.com/gpu-1", "gpu", "exclusive", []string{"same-name/main"}},
 	}}
-	_, before := shownAs(t, "again", want)
-	vigil := watcher.Keep(neverLess("again", before))
+	_, before := waitShown(t, "again", want)
+	check := watcher.CheckRule(countersNeverFall("again", before))
 	for life := range 2 {
 		remove(t, "again", "same-name")
 		if _, err := shared.Kubectl(t.Context(), "delete", "resourceclaim", "--namespace=again", "same-name"); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "the claim to let go", func(p *scrape.Page) error { return heldOnly(p, "again") })
-		if err := shared.Apply(t.Context(), again); err != nil {
+		if err := shared.Apply(t.Context(), recreatedClaim); err != nil {
 			t.Fatal(err)
 		}
 		pod := running(t, "again", "same-name")
 		if pod.UID == first.UID {
 			t.Fatalf("life %d: the pod is the same", life+2)
 		}
-		_, after := shownAs(t, "again", want)
+		_, after := waitShown(t, "again", want)
 		if uid := claimUID(t, after); uid == claimUID(t, before) {
 			t.Errorf("life %d: the page still has the claim's first UID, %s", life+2, uid)
 		}
 	}
-	keptTo(t, vigil, 10)
+	endRuleCheck(t, check, 10)
 }
 
 func claimUID(t *testing.T, p *scrape.Page) string {
@@ -192,12 +196,12 @@ func claimUID(t *testing.T, p *scrape.Page) string {
 	return info.Labels["claim_uid"]
 }
 
-// neverLess: the counters of a namespace's claims that a page has are on each
-// page after it, and never smaller.
-func neverLess(namespace string, first *scrape.Page) scrape.Rule {
+// countersNeverFall returns a rule that the first page's counters of a
+// namespace are on each later page, and never lower.
+func countersNeverFall(namespace string, first *scrape.Page) scrape.Rule {
 	before := first
 	return func(p *scrape.Page) (broken []error) {
-		for name := range alike() {
+		for name := range counterSources() {
 			for _, row := range before.Rows(name, scrape.Labels{"namespace": namespace}) {
 				now, err := p.One(name, row.Labels)
 				if err != nil {
@@ -214,10 +218,11 @@ func neverLess(namespace string, first *scrape.Page) scrape.Rule {
 	}
 }
 
-// keptTo ends a vigil that must have seen some pages, all of them good.
-func keptTo(t *testing.T, vigil *scrape.Vigil, atLeast int) {
+// endRuleCheck ends a check that must have read at least this many pages,
+// without a violation.
+func endRuleCheck(t *testing.T, check *scrape.RuleCheck, atLeast int) {
 	t.Helper()
-	pages, err := vigil.End()
+	pages, err := check.End()
 	if err == nil && pages < atLeast {
 		err = fmt.Errorf("only %d pages were seen", pages)
 	}
@@ -227,9 +232,9 @@ func keptTo(t *testing.T, vigil *scrape.Vigil, atLeast int) {
 	t.Logf("%d pages were looked at", pages)
 }
 
-// settled waits until every driver's devices are published: after a kubelet or
-// a driver was away, their slices come back late.
-func settled(t *testing.T) {
+// waitDevicesPublished waits until every driver's devices are published. After
+// a kubelet or a driver was down, their slices are published late.
+func waitDevicesPublished(t *testing.T) {
 	t.Helper()
 	for _, driver := range []string{"gpu.example.com", "share.example.com", "part.example.com", "gpu.nvidia.com", lifeDriver} {
 		if err := shared.Process("driver-" + driver).WaitReady(t.Context()); err != nil {

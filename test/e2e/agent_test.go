@@ -28,15 +28,16 @@ const (
 	grace = 30 * time.Second
 )
 
-// The agent of all tests: what it sees of the node, and who watches its page.
+// The agent of all tests: the hardware that it reads, and the watcher of its
+// page.
 var (
 	devices *hardware
 	watcher *scrape.Watcher
 )
 
-// overlay is all that differs from what is shipped: where the image comes from,
-// where this kubelet has its folders, and the simulated devices. It wants the
-// base's path, the arguments and three folders.
+// overlay contains all differences from the shipped manifests: the source of
+// the image, this kubelet's folders, and the simulated devices. Its arguments
+// are the base's path, the arguments and three folders.
 const overlay = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources: [%q]
@@ -65,9 +66,10 @@ patches:
           - {name: simulated-devices, configMap: {name: simulated-devices}}
 `
 
-// startAgent runs the agent as it is shipped, and waits for its first page.
+// startAgent runs the agent from the shipped manifests, and waits for its
+// first page.
 func startAgent(ctx context.Context) (err error) {
-	if devices, err = behind(ctx); err != nil {
+	if devices, err = publishedHardware(ctx); err != nil {
 		return err
 	}
 	err = shared.ImportImage(ctx, cluster.Image{
@@ -99,7 +101,7 @@ func agentBinary() string {
 	return filepath.Join(os.Getenv("DRA_E2E_BIN"), "agent", "dra-exporter")
 }
 
-// agentManifests renders the shipped base beneath the overlay.
+// agentManifests renders the shipped base with the overlay.
 func agentManifests(ctx context.Context) (string, error) {
 	args := fmt.Sprintf(`[node, --device.source=simulated, --simulated.config=/etc/dra-exporter/devices.yaml, --ledger.grace=%s]`, grace)
 	return kustomized(ctx, map[string]string{"devices.yaml": devices.yaml()}, func(deploy string) string {
@@ -107,8 +109,8 @@ func agentManifests(ctx context.Context) (string, error) {
 	})
 }
 
-// kustomized renders a kustomization, whose text wants the way from itself to
-// the folder of what is shipped, with more files beside it.
+// kustomized renders a kustomization with more files beside it. text receives
+// the path from the kustomization to the shipped folder deploy.
 func kustomized(ctx context.Context, files map[string]string, text func(deploy string) string) (string, error) {
 	folder, err := os.MkdirTemp(shared.Dir(), "overlay-")
 	if err != nil {
@@ -132,7 +134,7 @@ func kustomized(ctx context.Context, files map[string]string, text func(deploy s
 	return shared.Kubectl(ctx, "kustomize", folder)
 }
 
-// agentURL is where the agent serves its metrics at present.
+// agentURL returns the current URL of the agent's metrics.
 func agentURL(ctx context.Context) (string, error) {
 	pod, err := agentPod(ctx)
 	if err != nil {
@@ -158,9 +160,10 @@ func agentPod(ctx context.Context) (*corev1.Pod, error) {
 	return nil, errors.New("the agent's pod is not ready")
 }
 
-// agentWords describes the agent's pod and its log, for a failure's report.
-func agentWords(ctx context.Context) string {
-	var words strings.Builder
+// describeAgent describes the agent's pod and its log, for the report of a
+// failure.
+func describeAgent(ctx context.Context) string {
+	var description strings.Builder
 	for _, args := range [][]string{
 		{"describe", "pods", "--namespace", agentNamespace},
 		{"logs", "--namespace", agentNamespace, "--selector", agentSelector, "--tail", "60"},
@@ -170,12 +173,12 @@ func agentWords(ctx context.Context) string {
 		if err != nil {
 			text = err.Error()
 		}
-		fmt.Fprintf(&words, "=== kubectl %s\n%s\n", args, text)
+		fmt.Fprintf(&description, "=== kubectl %s\n%s\n", args, text)
 	}
-	return words.String()
+	return description.String()
 }
 
-// page is the agent's page, asked for now.
+// page scrapes the agent's page now.
 func page(t *testing.T) *scrape.Page {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -187,19 +190,19 @@ func page(t *testing.T) *scrape.Page {
 	return p
 }
 
-// eventually waits for a page on which all is as it is to be, and returns it.
+// eventually waits for a page that check accepts, and returns it.
 func eventually(t *testing.T, what string, check func(*scrape.Page) error) (found *scrape.Page) {
 	t.Helper()
 	return pageWithin(t, watcher, 2*time.Minute, what, check)
 }
 
-// pageWithin waits until the page that is watched is as it is to be, and returns
-// it.
+// pageWithin waits until check accepts a page of the watcher, and returns that
+// page.
 func pageWithin(t *testing.T, w *scrape.Watcher, patience time.Duration, what string, check func(*scrape.Page) error) (found *scrape.Page) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	var last error // of check: more telling than that time ran out
+	var last error // of check: more helpful than the timeout
 	err := cluster.Eventually(ctx, what, func(ctx context.Context) error {
 		p, err := w.Next(ctx)
 		if err != nil {

@@ -19,16 +19,17 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 )
 
-// alertmanager is Debian's Alertmanager, of one test. It tells the test's webhook
-// of each alert by itself, at once.
+// alertmanager is Debian's Alertmanager, of one test. It notifies the test's
+// webhook of each alert separately and immediately.
 type alertmanager struct {
 	address string // HOST:PORT
 	began   time.Time
-	inbox   *inbox
+	webhook *webhookReceiver
 }
 
-// notice is an alert as a webhook gets it, or as Alertmanager's API shows it.
-type notice struct {
+// notification is an alert as a webhook receives it, or as Alertmanager's API
+// reports it.
+type notification struct {
 	Status       any // at a webhook: firing, resolved
 	Labels       map[string]string
 	Annotations  map[string]string
@@ -37,18 +38,18 @@ type notice struct {
 	GeneratorURL string
 	Fingerprint  string
 
-	at time.Time // that it came
+	at time.Time // when it was received
 }
 
-func (n notice) String() string {
+func (n notification) String() string {
 	return fmt.Sprintf("%v %v since %s: %s", n.Status, n.Labels, n.StartsAt.Format(time.TimeOnly), n.Annotations["summary"])
 }
 
 // startAlertmanager runs one until the test ends.
 func startAlertmanager(t *testing.T, name string) *alertmanager {
 	t.Helper()
-	a := &alertmanager{address: freeAddress(t), inbox: &inbox{}}
-	webhook := httptest.NewServer(a.inbox)
+	a := &alertmanager{address: freeAddress(t), webhook: &webhookReceiver{}}
+	webhook := httptest.NewServer(a.webhook)
 	folder := t.TempDir()
 	file := filepath.Join(folder, "alertmanager.yaml")
 	config, err := yaml.Marshal(object{
@@ -80,9 +81,9 @@ func startAlertmanager(t *testing.T, name string) *alertmanager {
 	return a
 }
 
-// firing are the alerts of that name that Alertmanager holds for firing now, with
-// the annotations that Prometheus sent last.
-func (a *alertmanager) firing(ctx context.Context, alert string) ([]notice, error) {
+// firing returns the alerts of that name that are firing in Alertmanager now,
+// with the latest annotations of Prometheus.
+func (a *alertmanager) firing(ctx context.Context, alert string) ([]notification, error) {
 	filter := url.QueryEscape(fmt.Sprintf("alertname=%q", alert))
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+a.address+"/api/v2/alerts?filter="+filter, nil)
 	if err != nil {
@@ -93,18 +94,19 @@ func (a *alertmanager) firing(ctx context.Context, alert string) ([]notice, erro
 		return nil, err
 	}
 	defer response.Body.Close()
-	var found []notice
+	var found []notification
 	if err := json.NewDecoder(response.Body).Decode(&found); err != nil {
 		return nil, fmt.Errorf("read Alertmanager's alerts (%s): %w", response.Status, err)
 	}
 	return found, nil
 }
 
-// told waits until the webhook has been told of an alert that is as it is to be.
-func (a *alertmanager) told(t *testing.T, what string, is func(notice) bool) (found notice) {
+// waitNotified waits until the webhook has received a notification for which
+// is returns true.
+func (a *alertmanager) waitNotified(t *testing.T, what string, is func(notification) bool) (found notification) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), what, func(context.Context) error {
-		all := a.inbox.all()
+		all := a.webhook.all()
 		i := slices.IndexFunc(all, is)
 		if i < 0 {
 			return fmt.Errorf("the webhook was told %v", all)
@@ -118,14 +120,14 @@ func (a *alertmanager) told(t *testing.T, what string, is func(notice) bool) (fo
 	return found
 }
 
-// inbox is a webhook that keeps what it is told.
-type inbox struct {
+// webhookReceiver is a webhook that keeps the notifications that it receives.
+type webhookReceiver struct {
 	lock    sync.Mutex
-	notices []notice
+	notices []notification
 }
 
-func (i *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var message struct{ Alerts []notice }
+func (i *webhookReceiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var message struct{ Alerts []notification }
 	if err := json.NewDecoder(r.Body).Decode(&message); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -138,8 +140,8 @@ func (i *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// all that it was told, in order.
-func (i *inbox) all() []notice {
+// all returns the notifications in the order in which they were received.
+func (i *webhookReceiver) all() []notification {
 	i.lock.Lock()
 	defer i.lock.Unlock()
 	return slices.Clone(i.notices)

@@ -17,8 +17,8 @@ import (
 
 const pendingAlert = "DRAClaimPendingTooLong"
 
-// lateClass selects what its verb says; lateWaiters are two pods that wait for a
-// device of it, one of which nobody may schedule yet.
+// lateClass is a device class with a selector that the test sets. latePods are
+// two pods with a claim of that class, one of which has a scheduling gate.
 const (
 	lateClass = `
 apiVersion: resource.k8s.io/v1
@@ -26,7 +26,7 @@ kind: DeviceClass
 metadata: {name: late.alerts}
 spec: {selectors: [{cel: {expression: "%s"}}]}
 `
-	lateWaiters = `
+	latePods = `
 apiVersion: v1
 kind: Namespace
 metadata: {name: alerts}
@@ -55,82 +55,83 @@ spec:
 `
 )
 
-// TestPendingAlert: a person is told of a pod that waits for its claim, in words
-// that say what is wrong; once, whatever the reason becomes; not while the pod is
-// gated; and that it is over.
+// TestPendingAlert: Alertmanager notifies of a pending claim, with annotations
+// that say what is wrong. It does so once, even if the reason changes, not
+// while the pod is gated, and it notifies when the alert is resolved.
 func TestPendingAlert(t *testing.T) {
-	shows(t)
+	covers(t)
 	a := startAlertmanager(t, "alertmanager-pending")
-	serve(t, "prometheus-pending", serving{
+	serve(t, "prometheus-pending", serverConfig{
 		jobs:         []object{monitorJob(t, 2*time.Second), clusterJob(clusterURL, 2*time.Second)},
-		rules:        []string{shippedRules(t), ruleFile(t, alertRules, shorterPending()...)},
+		rules:        []string{shippedRules(t), ruleFile(t, alertRules, pendingReplacements()...)},
 		every:        time.Second,
 		alertmanager: a.address,
-		flags:        []string{"--rules.alert.resend-delay=1s"}, // Alertmanager hears of new words at once
+		flags:        []string{"--rules.alert.resend-delay=1s"}, // Prometheus sends changed annotations immediately
 	})
-	deployText(t, "alerts", lateWaiters)
+	deployText(t, "alerts", latePods)
 	t.Cleanup(func() {
 		if err := shared.Delete(context.WithoutCancel(t.Context()), fmt.Sprintf(lateClass, "false")); err != nil {
 			t.Error(err)
 		}
 	})
-	first := a.told(t, "the alert of the pod that waits", func(n notice) bool { return pendingFor(n, "late", "firing") })
-	pendingTells(t, first)
+	first := a.waitNotified(t, "the alert of the pod that waits", func(n notification) bool { return pendingFor(n, "late", "firing") })
+	checkPendingAnnotations(t, first)
 	if waited := first.at.Sub(a.began); waited < 5*time.Second {
 		t.Errorf("it was told after %s", waited)
 	}
 
-	lateSelects(t, "false")
-	again := a.now(t, "another reason", func(n notice) bool {
+	setLateSelector(t, "false")
+	second := a.waitFiring(t, "another reason", func(n notification) bool {
 		return n.Labels["pod"] == "late" && strings.Contains(n.Annotations["description"], "no_matching_device")
 	})
-	if again.Fingerprint != first.Fingerprint || !again.StartsAt.Equal(first.StartsAt) {
-		t.Errorf("with another reason it is another alert:\n%v\nnot\n%v", again, first)
+	if second.Fingerprint != first.Fingerprint || !second.StartsAt.Equal(first.StartsAt) {
+		t.Errorf("with another reason it is another alert:\n%v\nnot\n%v", second, first)
 	}
-	silentOf(t, a, "gated")
+	checkNotNotified(t, a, "gated")
 	ungate(t, "alerts", "gated")
-	a.told(t, "the alert of the pod that was gated", func(n notice) bool { return pendingFor(n, "gated", "firing") })
+	a.waitNotified(t, "the alert of the pod that was gated", func(n notification) bool { return pendingFor(n, "gated", "firing") })
 
-	lateSelects(t, "device.driver == 'life.example.com' && device.attributes['life.example.com'].type == 'gpu'")
+	setLateSelector(t, "device.driver == 'life.example.com' && device.attributes['life.example.com'].type == 'gpu'")
 	running(t, "alerts", "late")
-	over := a.told(t, "the end of the wait", func(n notice) bool { return pendingFor(n, "late", "resolved") })
+	over := a.waitNotified(t, "the end of the wait", func(n notification) bool { return pendingFor(n, "late", "resolved") })
 	if over.Fingerprint != first.Fingerprint {
 		t.Errorf("%v ended, and %v began", over, first)
 	}
-	a.toldTwice(t, "late")
+	a.checkFiredAndResolvedOnce(t, "late")
 }
 
-// shorterPending lets a test wait for seconds where a person has minutes.
-func shorterPending() []shorter {
+// pendingReplacements replaces minutes by seconds in the alert.
+func pendingReplacements() []replacement {
 	const text = `(dra_claim_pending_since_timestamp_seconds) > %s
           unless on (cluster, namespace, pod, pod_claim)
           last_over_time(dra_claim_pending_reason_info{reason="scheduling_gated"}[%s])
         keep_firing_for: %s
 `
-	return []shorter{{fmt.Sprintf(text, "900", "15m", "5m"), fmt.Sprintf(text, "5", "5s", "1s"), 1}}
+	return []replacement{{fmt.Sprintf(text, "900", "15m", "5m"), fmt.Sprintf(text, "5", "5s", "1s"), 1}}
 }
 
-func pendingFor(n notice, pod, status string) bool {
+func pendingFor(n notification, pod, status string) bool {
 	return n.Labels["alertname"] == pendingAlert && n.Labels["namespace"] == "alerts" && n.Labels["pod"] == pod && n.Status == status
 }
 
-// pendingTells: whoever is told knows who waits for what, why, and where to look.
-func pendingTells(t *testing.T, n notice) {
+// checkPendingAnnotations fails the test unless the notification names the
+// pod, the claim's class, the reason, and where to look.
+func checkPendingAnnotations(t *testing.T, n notification) {
 	t.Helper()
 	summary, description := n.Annotations["summary"], n.Annotations["description"]
-	for _, want := range []struct{ where, words string }{
+	for _, want := range []struct{ text, part string }{
 		{summary, "alerts/late"}, {summary, "gpu"}, {summary, "device class"},
 		{description, "late.alerts"}, {description, "no_device_class"},
 		{n.Annotations["runbook_url"], "/docs/runbooks/" + pendingAlert + ".md"},
 		{n.Annotations["dashboard_url"], "/d/dra-"}, {n.Annotations["dashboard_url"], "var-namespace=alerts"},
 		{n.Labels["severity"], "warning"},
 	} {
-		if !strings.Contains(want.where, want.words) {
-			t.Errorf("%q is not in %q", want.words, want.where)
+		if !strings.Contains(want.text, want.part) {
+			t.Errorf("%q is not in %q", want.part, want.text)
 		}
 	}
 	for _, text := range n.Annotations {
-		if broken(text) {
+		if templateFailed(text) {
 			t.Errorf("an annotation is %q", text)
 		}
 	}
@@ -142,37 +143,39 @@ func pendingTells(t *testing.T, n notice) {
 	t.Logf("the webhook was told:\n%s\n%s", summary, description)
 }
 
-// broken: a template of Prometheus has failed here.
-func broken(text string) bool {
+// templateFailed reports whether a template of Prometheus failed in a text.
+func templateFailed(text string) bool {
 	return strings.Contains(text, "<no value>") || strings.Contains(text, "error expanding template")
 }
 
-// silentOf: nobody was told that this pod waits.
-func silentOf(t *testing.T, a *alertmanager, pod string) {
+// checkNotNotified fails the test if the webhook was notified of this pod.
+func checkNotNotified(t *testing.T, a *alertmanager, pod string) {
 	t.Helper()
-	for _, n := range a.inbox.all() {
+	for _, n := range a.webhook.all() {
 		if n.Labels["alertname"] == pendingAlert && n.Labels["pod"] == pod {
 			t.Errorf("there is an alert of it: %v", n)
 		}
 	}
 }
 
-// toldTwice: of this pod's wait there was one beginning and one end.
-func (a *alertmanager) toldTwice(t *testing.T, pod string) {
+// checkFiredAndResolvedOnce fails the test unless the webhook was notified of
+// this pod's alert twice: firing, then resolved.
+func (a *alertmanager) checkFiredAndResolvedOnce(t *testing.T, pod string) {
 	t.Helper()
-	var seen []any
-	for _, n := range a.inbox.all() {
+	var statuses []any
+	for _, n := range a.webhook.all() {
 		if n.Labels["alertname"] == pendingAlert && n.Labels["pod"] == pod {
-			seen = append(seen, n.Status)
+			statuses = append(statuses, n.Status)
 		}
 	}
-	if !slices.Equal(seen, []any{"firing", "resolved"}) {
-		t.Errorf("of %s the webhook was told %v", pod, seen)
+	if !slices.Equal(statuses, []any{"firing", "resolved"}) {
+		t.Errorf("of %s the webhook was told %v", pod, statuses)
 	}
 }
 
-// now waits until Alertmanager has a firing alert that is as it is to be.
-func (a *alertmanager) now(t *testing.T, what string, is func(notice) bool) (found notice) {
+// waitFiring waits until Alertmanager has a firing alert for which is returns
+// true.
+func (a *alertmanager) waitFiring(t *testing.T, what string, is func(notification) bool) (found notification) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), what, func(ctx context.Context) error {
 		all, err := a.firing(ctx, pendingAlert)
@@ -192,8 +195,8 @@ func (a *alertmanager) now(t *testing.T, what string, is func(notice) bool) (fou
 	return found
 }
 
-// lateSelects lets the class of the waiting pods select what the expression says.
-func lateSelects(t *testing.T, expression string) {
+// setLateSelector sets the selector of the pods' device class.
+func setLateSelector(t *testing.T, expression string) {
 	t.Helper()
 	if err := shared.Apply(t.Context(), fmt.Sprintf(lateClass, expression)); err != nil {
 		t.Fatal(err)

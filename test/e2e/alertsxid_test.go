@@ -9,69 +9,69 @@ import (
 const (
 	xidAlert = "DRADeviceXIDFatal"
 
-	// asShipped is how often the shipped PodMonitors scrape, and how often the
-	// operator's Prometheus evaluates groups of rules that do not say.
-	asShipped = 30 * time.Second
+	// shippedInterval is the scrape interval of the shipped PodMonitors, and
+	// the default evaluation interval of the operator's Prometheus.
+	shippedInterval = 30 * time.Second
 )
 
-// xidWatch is a Prometheus with the shipped rules, alerts and intervals that
-// looks at the agent which reads NVML, and what its Alertmanager tells.
-type xidWatch struct {
+// xidAlerts is a Prometheus with the shipped rules, alerts and intervals that
+// scrapes the agent which reads NVML, with an Alertmanager.
+type xidAlerts struct {
 	*alertmanager
 	prometheus *prometheus
 	injected   time.Time
 }
 
-func watchXIDs(t *testing.T, agent *hostAgent) *xidWatch {
+func startXIDAlerts(t *testing.T, agent *hostAgent) *xidAlerts {
 	t.Helper()
-	w := &xidWatch{alertmanager: startAlertmanager(t, "alertmanager-xid")}
-	w.prometheus = serve(t, "prometheus-xid", serving{
-		jobs:         []object{hostJob(agent, asShipped), clusterJob(clusterURL, asShipped)},
+	w := &xidAlerts{alertmanager: startAlertmanager(t, "alertmanager-xid")}
+	w.prometheus = serve(t, "prometheus-xid", serverConfig{
+		jobs:         []object{hostJob(agent, shippedInterval), clusterJob(clusterURL, shippedInterval)},
 		rules:        []string{ruleFile(t, recordingRules), ruleFile(t, alertRules)},
-		every:        asShipped,
+		every:        shippedInterval,
 		alertmanager: w.address,
 	})
 	return w
 }
 
-// knowsGPUs waits until it has seen the GPUs: an Xid that comes next is the first
-// that they ever had.
-func (w *xidWatch) knowsGPUs(t *testing.T) {
+// waitGPUs waits until Prometheus has scraped the GPUs, so that the next Xid
+// is the first that it observes of them.
+func (w *xidAlerts) waitGPUs(t *testing.T) {
 	t.Helper()
-	w.prometheus.answers(t, `count(dra_device_xid_errors_total{xid="79"} == 0) unless on () dra_device_xid_last_timestamp_seconds`, one)
+	w.prometheus.waitRows(t, `count(dra_device_xid_errors_total{xid="79"} == 0) unless on () dra_device_xid_last_timestamp_seconds`, oneRow)
 }
 
-// testXIDAlert: the Xid that testXID injected has been told to the webhook within
-// one minute, with the claim whose GPU it is.
+// testXIDAlert: the webhook was notified of the Xid that testXID injected
+// within one minute, with the claim that holds the GPU.
 func (n *nvidiaNode) testXIDAlert(t *testing.T) {
-	shows(t)
+	covers(t)
 	if n.xids.injected.IsZero() {
 		t.Fatal("no Xid was injected: this test goes on from that of the name xid")
 	}
-	gpu := truthOf(t, "nvidia", []string{"whole/main"})
-	told := n.xids.told(t, "the alert of the Xid", func(n notice) bool {
+	gpu := heldNVIDIADeviceOf(t, "nvidia", []string{"whole/main"})
+	notified := n.xids.waitNotified(t, "the alert of the Xid", func(n notification) bool {
 		return n.Labels["alertname"] == xidAlert && n.Status == "firing"
 	})
-	took := told.at.Sub(n.xids.injected)
-	t.Logf("the webhook was told after %s:\n%s\n%s", took, told.Annotations["summary"], told.Annotations["description"])
+	took := notified.at.Sub(n.xids.injected)
+	t.Logf("the webhook was told after %s:\n%s\n%s", took, notified.Annotations["summary"], notified.Annotations["description"])
 	if took > time.Minute {
 		t.Error("that is too late")
 	}
 	claim := podsClaim(t, "nvidia", "whole").Name
-	for _, want := range []struct{ where, words string }{
-		{told.Labels["uuid"], gpu.gpuUUID}, {told.Labels["node"], shared.NodeName()}, {told.Labels["xid"], "79"},
-		{told.Labels["severity"], "critical"},
-		{told.Annotations["summary"], "79"},
-		{told.Annotations["summary"] + told.Annotations["description"], "nvidia/" + claim},
-		{told.Annotations["runbook_url"], "/docs/runbooks/" + xidAlert + ".md"},
-		{told.Annotations["dashboard_url"], "/d/dra-"},
+	for _, want := range []struct{ text, part string }{
+		{notified.Labels["uuid"], gpu.gpuUUID}, {notified.Labels["node"], shared.NodeName()}, {notified.Labels["xid"], "79"},
+		{notified.Labels["severity"], "critical"},
+		{notified.Annotations["summary"], "79"},
+		{notified.Annotations["summary"] + notified.Annotations["description"], "nvidia/" + claim},
+		{notified.Annotations["runbook_url"], "/docs/runbooks/" + xidAlert + ".md"},
+		{notified.Annotations["dashboard_url"], "/d/dra-"},
 	} {
-		if !strings.Contains(want.where, want.words) {
-			t.Errorf("%q is not in %q", want.words, want.where)
+		if !strings.Contains(want.text, want.part) {
+			t.Errorf("%q is not in %q", want.part, want.text)
 		}
 	}
-	for _, other := range n.xids.inbox.all() {
-		if other.Labels["alertname"] == xidAlert && other.Fingerprint != told.Fingerprint {
+	for _, other := range n.xids.webhook.all() {
+		if other.Labels["alertname"] == xidAlert && other.Fingerprint != notified.Fingerprint {
 			t.Errorf("there is another alert: %v", other)
 		}
 	}

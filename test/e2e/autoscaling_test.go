@@ -18,9 +18,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 )
 
-// inference is the Deployment that the shipped autoscalers speak of, each of
-// whose pods has a GPU; a pod of the namespace that is none of its pods; and two
-// pods that share a GPU, so that nobody can tell which of them uses it.
+// inference is the Deployment that the shipped autoscalers scale, each of
+// whose pods has a GPU, a pod of the namespace that does not belong to it, and
+// two pods that share a GPU, so that its use cannot be attributed.
 const inference = `
 apiVersion: v1
 kind: Namespace
@@ -49,7 +49,7 @@ spec:
       resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]
 `
 
-// otherPod wants its name and its template.
+// otherPod is a manifest. Its arguments are the name and the template.
 const otherPod = `---
 apiVersion: v1
 kind: Pod
@@ -60,41 +60,41 @@ spec:
   resourceClaims: [{name: gpu, resourceClaimTemplateName: %s}]
 `
 
-// scaled is what a test of autoscalers has: hardware whose use it sets, and a
-// Prometheus with the shipped rules that reads it.
-type scaled struct {
+// autoscalingEnv is what tests of autoscalers use: hardware whose utilization
+// they set, and a Prometheus with the shipped rules that scrapes it.
+type autoscalingEnv struct {
 	gpus  *hardware
 	agent *hostAgent
 	*prometheus
 }
 
-// TestAutoscaling: the shipped rules of prometheus-adapter and the shipped
-// autoscaler, with the adapter, Prometheus and the controller that everybody has.
+// TestAutoscaling: prometheus-adapter with the shipped rules, and the shipped
+// HorizontalPodAutoscaler, with Kubernetes' own controller.
 func TestAutoscaling(t *testing.T) {
-	shows(t)
-	s := scaled{gpus: steady(0.05)}
+	covers(t)
+	s := autoscalingEnv{gpus: steadyHardware(0.05)}
 	s.agent = runHostAgent(t, s.gpus, shared.KubeletSocket())
 	s.prometheus = startPrometheus(t, "prometheus-autoscaling", hostJob(s.agent, 2*time.Second))
 	startAdapter(t, s.prometheus)
 	deployInference(t)
-	s.use(t, 0.9, "bystander")
-	s.use(t, 0.8, "half-a")
+	s.setUtilization(t, 0.9, "bystander")
+	s.setUtilization(t, 0.8, "half-a")
 
-	first := s.replicas(t, 1)
-	s.idleStays(t, first[0])
+	first := s.waitReplicas(t, 1)
+	s.testIdle(t, first[0])
 	s.testKEDA(t)
-	s.use(t, 1, first[0])
+	s.setUtilization(t, 1, first[0])
 	began := time.Now()
-	both := s.replicas(t, 2)
+	both := s.waitReplicas(t, 2)
 	t.Logf("scaled up %s after the GPU was busy", time.Since(began).Round(time.Second))
-	s.use(t, 0.6, both...)
-	s.sharedStays(t, both)
-	s.sharedDevices(t)
-	s.rulesAreWell(t)
+	s.setUtilization(t, 0.6, both...)
+	s.testBusy(t, both)
+	s.testSharedDevices(t)
+	s.checkRulesHealthy(t)
 }
 
-// deployInference applies the pods and the shipped autoscaler. The Deployment
-// goes before its pods do, or it would make new ones.
+// deployInference applies the pods and the shipped autoscaler. At the end the
+// Deployment is deleted before its pods, or it would create new ones.
 func deployInference(t *testing.T) {
 	t.Helper()
 	manifests := inference
@@ -105,8 +105,8 @@ func deployInference(t *testing.T) {
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		if t.Failed() {
-			words, _ := shared.Kubectl(ctx, "describe", "hpa,deployments", "--namespace", "web")
-			t.Log(words)
+			description, _ := shared.Kubectl(ctx, "describe", "hpa,deployments", "--namespace", "web")
+			t.Log(description)
 		}
 		if _, err := shared.Kubectl(ctx, "delete", "deployment", "inference", "--namespace", "web", "--cascade=foreground"); err != nil {
 			t.Error(err)
@@ -122,8 +122,8 @@ func deployInference(t *testing.T) {
 	}
 }
 
-// use sets what the GPUs of pods do.
-func (s *scaled) use(t *testing.T, utilization float64, pods ...string) {
+// setUtilization sets the utilization of the pods' GPUs.
+func (s *autoscalingEnv) setUtilization(t *testing.T, utilization float64, pods ...string) {
 	t.Helper()
 	for _, pod := range pods {
 		allocatedTo(t, s.gpus, "web", pod).Quantities["utilization"] = utilization
@@ -131,9 +131,9 @@ func (s *scaled) use(t *testing.T, utilization float64, pods ...string) {
 	s.agent.change(t, s.gpus)
 }
 
-// replicas waits until the Deployment has so many running pods and no others,
-// and returns their names, the oldest first.
-func (s *scaled) replicas(t *testing.T, want int) (names []string) {
+// waitReplicas waits until the Deployment has this many running pods and no
+// others, and returns their names, the oldest first.
+func (s *autoscalingEnv) waitReplicas(t *testing.T, want int) (names []string) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), fmt.Sprintf("%d replicas", want), func(ctx context.Context) error {
 		pods, err := shared.Client().CoreV1().Pods("web").List(ctx, metav1.ListOptions{LabelSelector: "app=inference"})
@@ -160,24 +160,24 @@ func (s *scaled) replicas(t *testing.T, want int) (names []string) {
 	return names
 }
 
-// idleStays: the autoscaler knows that the pod idles, by the number that the API
-// has, and goes on with one.
-func (s *scaled) idleStays(t *testing.T, pod string) {
+// testIdle: the autoscaler reads the idle pod's utilization from the API and
+// keeps one replica.
+func (s *autoscalingEnv) testIdle(t *testing.T, pod string) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), "the pods' metrics", func(ctx context.Context) error {
 		values, err := podMetric(ctx, "web", "dra_pod_utilization_ratio")
-		return errors.Join(err, near(values, map[string]float64{pod: 0.05, "bystander": 0.9}))
+		return errors.Join(err, valuesNear(values, map[string]float64{pod: 0.05, "bystander": 0.9}))
 	})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, shared.Process(adapterProcess).LogTail(40))
 	}
-	s.autoscaler(t, "to know that the pod idles", 1, 0.05)
-	s.stays(t, 1)
+	s.waitAutoscaler(t, "to know that the pod idles", 1, 0.05)
+	s.checkReplicasUnchanged(t, 1)
 }
 
-// sharedStays: what one pod did two pods do now, each with a GPU of its own, and
-// that is what the autoscaler is after.
-func (s *scaled) sharedStays(t *testing.T, pods []string) {
+// testBusy: two pods, each with a GPU of its own, share the load of one, and
+// the autoscaler keeps two replicas.
+func (s *autoscalingEnv) testBusy(t *testing.T, pods []string) {
 	t.Helper()
 	if one, other := allocatedTo(t, s.gpus, "web", pods[0]), allocatedTo(t, s.gpus, "web", pods[1]); one == other {
 		t.Errorf("both pods have %s", one.UUID)
@@ -192,11 +192,12 @@ func (s *scaled) sharedStays(t *testing.T, pods []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.stays(t, 2)
+	s.checkReplicasUnchanged(t, 2)
 }
 
-// sharedDevices: pods whose use nobody can tell have no value, and a bound.
-func (s *scaled) sharedDevices(t *testing.T) {
+// testSharedDevices: pods whose use cannot be attributed have no value, but an
+// upper bound.
+func (s *autoscalingEnv) testSharedDevices(t *testing.T) {
 	t.Helper()
 	values, err := podMetric(t.Context(), "web", "dra_pod_utilization_ratio")
 	if err != nil {
@@ -211,14 +212,14 @@ func (s *scaled) sharedDevices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := near(bounds, map[string]float64{"half-a": 0.8, "half-b": 0.8, "bystander": 0.9}); err != nil {
+	if err := valuesNear(bounds, map[string]float64{"half-a": 0.8, "half-b": 0.8, "bystander": 0.9}); err != nil {
 		t.Error(err)
 	}
 }
 
-// stays: the autoscaler, which looks every two seconds, does not change the
-// number of pods for ten.
-func (s *scaled) stays(t *testing.T, replicas int32) {
+// checkReplicasUnchanged fails the test if the autoscaler, which syncs every
+// two seconds, changes the number of replicas within ten.
+func (s *autoscalingEnv) checkReplicasUnchanged(t *testing.T, replicas int32) {
 	t.Helper()
 	for range 10 {
 		time.Sleep(time.Second)
@@ -232,8 +233,9 @@ func (s *scaled) stays(t *testing.T, replicas int32) {
 	}
 }
 
-// autoscaler waits until it has the value and wants that many pods for it.
-func (s *scaled) autoscaler(t *testing.T, what string, replicas int32, value float64) {
+// waitAutoscaler waits until the autoscaler has the value and wants that many
+// replicas for it.
+func (s *autoscalingEnv) waitAutoscaler(t *testing.T, what string, replicas int32, value float64) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), "the autoscaler "+what, func(ctx context.Context) error {
 		found, err := shared.Client().AutoscalingV2().HorizontalPodAutoscalers("web").Get(ctx, "inference", metav1.GetOptions{})
@@ -244,9 +246,9 @@ func (s *scaled) autoscaler(t *testing.T, what string, replicas int32, value flo
 		if len(status.CurrentMetrics) != 1 || status.CurrentMetrics[0].Type != autoscalingapi.PodsMetricSourceType {
 			return fmt.Errorf("it knows %v; %v", status.CurrentMetrics, status.Conditions)
 		}
-		known := status.CurrentMetrics[0].Pods.Current.AverageValue
-		if !(math.Abs(known.AsApproximateFloat64()-value) <= 2e-3) || status.DesiredReplicas != replicas {
-			return fmt.Errorf("it wants %d pods for %s", status.DesiredReplicas, known)
+		current := status.CurrentMetrics[0].Pods.Current.AverageValue
+		if !(math.Abs(current.AsApproximateFloat64()-value) <= 2e-3) || status.DesiredReplicas != replicas {
+			return fmt.Errorf("it wants %d pods for %s", status.DesiredReplicas, current)
 		}
 		return nil
 	})
@@ -255,8 +257,9 @@ func (s *scaled) autoscaler(t *testing.T, what string, replicas int32, value flo
 	}
 }
 
-// near: these pods have these values. The API has them in thousandths.
-func near(values, want map[string]float64) error {
+// valuesNear returns an error unless these pods have these values. The API has
+// a resolution of thousandths.
+func valuesNear(values, want map[string]float64) error {
 	for pod, value := range want {
 		if found, there := values[pod]; !there || !(math.Abs(found-value) <= 2e-3) {
 			return fmt.Errorf("%s is not %v: %v", pod, value, values)

@@ -21,8 +21,8 @@ const (
 	customMetrics  = "/apis/custom.metrics.k8s.io/v1beta1"
 )
 
-// adapterPermissions are those that the adapter's chart gives it, for an account
-// of the agent's namespace.
+// adapterPermissions are the permissions that the adapter's chart grants, for
+// an account of the agent's namespace.
 const adapterPermissions = `
 apiVersion: v1
 kind: ServiceAccount
@@ -53,9 +53,9 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: extension-apise
 subjects: [{kind: ServiceAccount, name: prometheus-adapter, namespace: dra-exporter}]
 `
 
-// adapterAPI leads the API server to a process of the host. It wants the port
-// and the address, which is the host's on the pods' bridge.
-const adapterAPI = `
+// adapterService routes the API server to a process of the host. Its arguments
+// are the port and the host's address on the pods' bridge.
+const adapterService = `
 apiVersion: v1
 kind: Service
 metadata: {name: prometheus-adapter, namespace: dra-exporter}
@@ -83,8 +83,8 @@ spec:
   versionPriority: 100
 `
 
-// startAdapter runs prometheus-adapter with the shipped rules, as a part of the
-// cluster's API, until the test ends.
+// startAdapter runs prometheus-adapter with the shipped rules, as an extension
+// of the cluster's API, until the test ends.
 func startAdapter(t *testing.T, s *prometheus) {
 	t.Helper()
 	folder := t.TempDir()
@@ -113,7 +113,7 @@ func startAdapter(t *testing.T, s *prometheus) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	applyFor(t, fmt.Sprintf(adapterAPI, port, host))
+	applyFor(t, fmt.Sprintf(adapterService, port, host))
 	err = cluster.Eventually(t.Context(), "the adapter to be a part of the API", func(ctx context.Context) error {
 		_, err := shared.Kubectl(ctx, "get", "--raw", customMetrics)
 		return err
@@ -123,7 +123,7 @@ func startAdapter(t *testing.T, s *prometheus) {
 	}
 }
 
-// applyFor applies manifests for the time of the test.
+// applyFor applies manifests until the test ends.
 func applyFor(t *testing.T, manifests string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -136,8 +136,8 @@ func applyFor(t *testing.T, manifests string) {
 	}
 }
 
-// shippedAdapterRules writes the adapter's own configuration, as its chart makes
-// it of the shipped values.
+// shippedAdapterRules writes the adapter's own configuration, as its chart
+// renders it from the shipped values.
 func shippedAdapterRules(t *testing.T, folder string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/autoscaling/prometheus-adapter.yaml")
@@ -164,8 +164,8 @@ func shippedAdapterRules(t *testing.T, folder string) string {
 	return file
 }
 
-// podMetric is what the cluster's API says of a metric of all pods of a
-// namespace, by pod. None is no error: nobody has a value.
+// podMetric reads a metric of all pods of a namespace from the cluster's API,
+// by pod. It returns no error if there is none.
 func podMetric(ctx context.Context, namespace, metric string) (map[string]float64, error) {
 	answer, err := shared.Kubectl(ctx, "get", "--raw", customMetrics+"/namespaces/"+namespace+"/pods/*/"+metric)
 	if err != nil {

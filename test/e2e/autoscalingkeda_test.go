@@ -17,11 +17,11 @@ import (
 
 const scaledObjectFile = "../../deploy/autoscaling/scaledobject.yaml"
 
-// testKEDA: the shipped ScaledObject is one to KEDA's own definition, says
-// nothing to its trigger that this would not hear, and asks Prometheus for the
-// number that KEDA is to have.
-func (s *scaled) testKEDA(t *testing.T) {
-	trigger := scaledObjectIsAccepted(t)
+// testKEDA: the shipped ScaledObject is valid by KEDA's own definition, its
+// trigger has only keys that this test knows, and its query returns the number
+// that KEDA is to use.
+func (s *autoscalingEnv) testKEDA(t *testing.T) {
+	trigger := checkScaledObject(t)
 	for key := range trigger.Metadata {
 		if !strings.Contains(readKEDA(t, "prometheus_scaler.go"), fmt.Sprintf("keda:\"name=%s,", key)) {
 			t.Errorf("KEDA's trigger has no %s", key)
@@ -31,8 +31,8 @@ func (s *scaled) testKEDA(t *testing.T) {
 		t.Errorf("the trigger is %+v", trigger)
 	}
 	query := trigger.Metadata["query"]
-	s.answers(t, query, func(rows []scrape.Row) error {
-		if err := one(rows); err != nil {
+	s.waitRows(t, query, func(rows []scrape.Row) error {
+		if err := oneRow(rows); err != nil {
 			return err
 		}
 		if !(math.Abs(rows[0].Value-0.05) <= 1e-6) {
@@ -40,8 +40,8 @@ func (s *scaled) testKEDA(t *testing.T) {
 		}
 		return nil
 	})
-	nobody := strings.Replace(query, `"inference-`, `"nobody-`, 1)
-	if rows, err := s.ask(t.Context(), nobody); err != nil || len(rows) > 0 || nobody == query {
+	noPods := strings.Replace(query, `"inference-`, `"nobody-`, 1)
+	if rows, err := s.query(t.Context(), noPods); err != nil || len(rows) > 0 || noPods == query {
 		t.Errorf("of pods that are not there it says %v (%v)", rows, err)
 	}
 }
@@ -52,9 +52,10 @@ type kedaTrigger struct {
 	Metadata   map[string]string `json:"metadata"`
 }
 
-// scaledObjectIsAccepted has the API server judge the shipped file by KEDA's
-// definition, and one with an error in it, and returns its only trigger.
-func scaledObjectIsAccepted(t *testing.T) kedaTrigger {
+// checkScaledObject validates the shipped file, and one with an error in it,
+// by a dry run with KEDA's definition. It returns the shipped file's only
+// trigger.
+func checkScaledObject(t *testing.T) kedaTrigger {
 	t.Helper()
 	definition := readKEDA(t, "keda.sh_scaledobjects.yaml")
 	applyFor(t, definition)
@@ -65,7 +66,7 @@ func scaledObjectIsAccepted(t *testing.T) kedaTrigger {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := judged(t.Context(), scaledObjectFile); err != nil {
+	if err := dryRunCreate(t.Context(), scaledObjectFile); err != nil {
 		t.Error(err)
 	}
 	wrong := filepath.Join(t.TempDir(), "wrong.yaml")
@@ -73,7 +74,7 @@ func scaledObjectIsAccepted(t *testing.T) kedaTrigger {
 	if err := os.WriteFile(wrong, []byte(misspelt), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := judged(t.Context(), wrong); err == nil || !strings.Contains(err.Error(), "maxReplicas") {
+	if err := dryRunCreate(t.Context(), wrong); err == nil || !strings.Contains(err.Error(), "maxReplicas") {
 		t.Errorf("what KEDA does not know was not refused: %v", err)
 	}
 	var object struct {
@@ -87,12 +88,12 @@ func scaledObjectIsAccepted(t *testing.T) kedaTrigger {
 	return object.Spec.Triggers[0]
 }
 
-func judged(ctx context.Context, file string) error {
+func dryRunCreate(ctx context.Context, file string) error {
 	_, err := shared.Kubectl(ctx, "apply", "--server-side", "--dry-run=server", "--validate=strict", "--filename", file)
 	return err
 }
 
-// readKEDA reads a file of KEDA's own.
+// readKEDA reads a file of KEDA's module.
 func readKEDA(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(os.Getenv("DRA_E2E_BIN"), "autoscaling", name))

@@ -17,49 +17,50 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// TestBrowser reads a claim's utilization from the page for people and from
-// /metrics, in Chromium with and without JavaScript, while all is well and
-// while a source hangs.
+// TestBrowser reads a claim's utilization from the page and from /metrics, in
+// Chromium with and without JavaScript, without a fault and while a source
+// hangs.
 func TestBrowser(t *testing.T) {
-	shows(t)
-	deploySurvivors(t)
+	covers(t)
+	deployFaultClaims(t)
 	for _, javascript := range []bool{true, false} {
 		t.Run(fmt.Sprintf("JavaScript %v", javascript), func(t *testing.T) {
-			a := runHostAgent(t, steady(0.42), shared.KubeletSocket())
+			a := runHostAgent(t, steadyHardware(0.42), shared.KubeletSocket())
 			tab := openTab(t, a.url, javascript)
-			for _, moment := range []struct {
+			for _, scenario := range []struct {
 				name    string
 				devices *hardware
 				want    float64 // NaN: the page and /metrics show nothing
-				ails    string
+				failing string
 			}{
-				{"all is well", steady(0.42), 0.42, ""},
-				{"the load changes", steady(0.77), 0.77, ""},
+				{"no fault", steadyHardware(0.42), 0.42, ""},
+				{"the load changes", steadyHardware(0.77), 0.77, ""},
 				{"another device hangs", oneHangs(0.58), 0.58, "simulated"},
 				{"the source hangs", allHang(0.63), math.NaN(), "simulated"},
-				{"all is well again", steady(0.31), 0.31, ""},
+				{"recovered", steadyHardware(0.31), 0.31, ""},
 			} {
-				t.Run(moment.name, func(t *testing.T) {
-					a.change(t, moment.devices)
-					if moment.ails != "" {
-						a.eventually(t, moment.ails+" to hang", func(p *scrape.Page) error { return ails(p, moment.ails) })
+				t.Run(scenario.name, func(t *testing.T) {
+					a.change(t, scenario.devices)
+					if scenario.failing != "" {
+						a.eventually(t, scenario.failing+" to hang", func(p *scrape.Page) error { return sourceTimedOut(p, scenario.failing) })
 					}
-					agreeOn(tab, t, a, moment.want)
+					waitShownValue(tab, t, a, scenario.want)
 				})
 			}
 			screenshot(tab, t, fmt.Sprintf("page-javascript-%v.png", javascript))
 		})
 	}
 	t.Run("the kubelet hangs", func(t *testing.T) {
-		a := runHostAgent(t, steady(0.42), deafKubelet(t))
-		a.eventually(t, "the kubelet to hang", func(p *scrape.Page) error { return ails(p, "podresources") })
-		agreeOn(openTab(t, a.url, true), t, a, 0.42)
+		a := runHostAgent(t, steadyHardware(0.42), unresponsiveKubelet(t))
+		a.eventually(t, "the kubelet to hang", func(p *scrape.Page) error { return sourceTimedOut(p, "podresources") })
+		waitShownValue(openTab(t, a.url, true), t, a, 0.42)
 	})
 }
 
-// oneHangs: the GPU of no claim that the test reads answers no more.
+// oneHangs returns hardware in which one GPU, which no claim of the test
+// holds, does not answer.
 func oneHangs(utilization float64) *hardware {
-	h := steady(utilization)
+	h := steadyHardware(utilization)
 	for _, gpu := range h.Devices {
 		if gpu.published == "gpu.nvidia.com/gpu-4" {
 			gpu.Faults = []fault{{Kind: "hang", For: "20s"}}
@@ -69,14 +70,15 @@ func oneHangs(utilization float64) *hardware {
 }
 
 func allHang(utilization float64) *hardware {
-	h := steady(utilization)
+	h := steadyHardware(utilization)
 	h.Faults = []fault{{Kind: "hang", For: "25s"}}
 	return h
 }
 
-// agreeOn waits until the claim's utilization is as wanted in /metrics, and then
-// until an open page shows the same without being asked.
-func agreeOn(tab context.Context, t *testing.T, a *hostAgent, want float64) {
+// waitShownValue waits until the claim's utilization has the value want in
+// /metrics, and then until an open page shows the same without a reload by the
+// test.
+func waitShownValue(tab context.Context, t *testing.T, a *hostAgent, want float64) {
 	t.Helper()
 	claim := scrape.Labels{"namespace": "exclusive"}
 	var held scrape.Row
@@ -97,7 +99,7 @@ func agreeOn(tab context.Context, t *testing.T, a *hostAgent, want float64) {
 		held.Labels["namespace"], held.Labels["resourceclaim"], held.Labels["uuid"])
 	deadline := time.Now().Add(time.Minute)
 	for {
-		got, err := shownValue(tab, selector)
+		got, err := elementValue(tab, selector)
 		if err == nil && (got == want || math.IsNaN(got) && math.IsNaN(want)) {
 			return
 		}
@@ -108,8 +110,8 @@ func agreeOn(tab context.Context, t *testing.T, a *hostAgent, want float64) {
 	}
 }
 
-// shownValue is the data-value of the only element; NaN where it is empty.
-func shownValue(tab context.Context, selector string) (float64, error) {
+// elementValue returns the data-value of the only element, NaN if it is empty.
+func elementValue(tab context.Context, selector string) (float64, error) {
 	ctx, cancel := context.WithTimeout(tab, 5*time.Second)
 	defer cancel()
 	elements, err := chromedp.Run(ctx, chromedp.AttributesAll(chromedp.CSSAll(selector)))
@@ -129,7 +131,7 @@ func shownValue(tab context.Context, selector string) (float64, error) {
 	return strconv.ParseFloat(value, 64)
 }
 
-// openTab opens a page in a Chromium of its own.
+// openTab opens a page in a new Chromium.
 func openTab(t *testing.T, url string, javascript bool) context.Context {
 	t.Helper()
 	options := []chromedp.ExecAllocatorOption{
@@ -153,7 +155,8 @@ func openTab(t *testing.T, url string, javascript bool) context.Context {
 	return tab
 }
 
-// screenshot keeps a picture of the page beside the logs, if they are kept.
+// screenshot writes a picture of the page to the folder of the logs, if there
+// is one.
 func screenshot(tab context.Context, t *testing.T, name string) {
 	t.Helper()
 	folder := os.Getenv("DRA_E2E_LOGS")

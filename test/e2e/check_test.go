@@ -14,25 +14,25 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// TestCheck asks the agent's own check in the agent's container, and the other
-// checks from outside: what is well is said to be, and what is taken away is
-// named.
+// TestCheck runs the agent's own check in the agent's container, and the other
+// checks from outside. They must report no failure without a fault, and name
+// each missing permission.
 func TestCheck(t *testing.T) {
-	shows(t)
+	covers(t)
 	t.Run("node", testCheckNode)
 	t.Run("cluster", testCheckCluster)
-	t.Run("nobody", testCheckNobody)
+	t.Run("without-permissions", testCheckWithoutPermissions)
 	t.Run("agent", testCheckAgent)
 }
 
-// checkReport is what check writes as JSON.
+// checkReport is the JSON report of check.
 type checkReport struct {
 	Failures int
 	Findings []struct{ Area, Subject, Outcome, Text, Remedy, Page string }
 }
 
-// checkReportOf reads a report. What goes on is told before it, where both
-// outputs are one.
+// checkReportOf decodes a report. Where both outputs are one, progress lines
+// precede it.
 func checkReportOf(t *testing.T, output string) (report checkReport) {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(output[max(0, strings.Index(output, "{")):]))
@@ -47,8 +47,9 @@ func checkReportOf(t *testing.T, output string) (report checkReport) {
 	return report
 }
 
-// says: there is a finding of this area, subject and outcome, with these words.
-func (r checkReport) says(t *testing.T, area, subject, outcome, words string) {
+// checkFinding fails the test unless there is a finding of this area, subject
+// and outcome whose text contains words.
+func (r checkReport) checkFinding(t *testing.T, area, subject, outcome, words string) {
 	t.Helper()
 	for _, f := range r.Findings {
 		if f.Area == area && f.Subject == subject && f.Outcome == outcome && strings.Contains(f.Text+" "+f.Remedy, words) {
@@ -58,7 +59,7 @@ func (r checkReport) says(t *testing.T, area, subject, outcome, words string) {
 	t.Errorf("no %s about %s, %s, with %q in %+v", outcome, area, subject, words, r.Findings)
 }
 
-// checkFromOutside runs check as a person does.
+// checkFromOutside runs check outside the cluster, with a kubeconfig.
 func checkFromOutside(t *testing.T, args ...string) (report checkReport, code int) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -82,19 +83,19 @@ func testCheckNode(t *testing.T) {
 	if err != nil || report.Failures > 0 {
 		t.Errorf("the shipped agent has %d failures (%v): %+v", report.Failures, err, report.Findings)
 	}
-	report.says(t, "this host", "flags", "ok", "--device.source=simulated")
-	report.says(t, "this host", "program", "ok", "in a container, as uid 0, without capabilities")
-	report.says(t, "kubelet", "PodResources", "ok", "pods, ")
-	report.says(t, "CDI", "specifications", "ok", "device")
-	report.says(t, "API server", "version", "ok", "v1.")
-	report.says(t, "API server", "permissions", "ok", "5 of 5")
-	report.says(t, "API server", "node name", "ok", shared.NodeName())
-	report.says(t, "devices", "simulated", "ok", " × ")
-	report.says(t, "matching", "gpu.example.com", "ok", "4 of 4 devices matched by uuid")
-	report.says(t, "matching", "gpu.nvidia.com", "ok", "matched by")
-	report.says(t, "matching", "share.example.com", "warning", "no hardware is known for gpu-0, gpu-1")
-	report.says(t, "sharing", "processes", "skipped", "hostPID")
-	report.says(t, "http://127.0.0.1:9420/metrics", shared.NodeName(), "ok", "sources up")
+	report.checkFinding(t, "this host", "flags", "ok", "--device.source=simulated")
+	report.checkFinding(t, "this host", "program", "ok", "in a container, as uid 0, without capabilities")
+	report.checkFinding(t, "kubelet", "PodResources", "ok", "pods, ")
+	report.checkFinding(t, "CDI", "specifications", "ok", "device")
+	report.checkFinding(t, "API server", "version", "ok", "v1.")
+	report.checkFinding(t, "API server", "permissions", "ok", "5 of 5")
+	report.checkFinding(t, "API server", "node name", "ok", shared.NodeName())
+	report.checkFinding(t, "devices", "simulated", "ok", " × ")
+	report.checkFinding(t, "matching", "gpu.example.com", "ok", "4 of 4 devices matched by uuid")
+	report.checkFinding(t, "matching", "gpu.nvidia.com", "ok", "matched by")
+	report.checkFinding(t, "matching", "share.example.com", "warning", "no hardware is known for gpu-0, gpu-1")
+	report.checkFinding(t, "sharing", "processes", "skipped", "hostPID")
+	report.checkFinding(t, "http://127.0.0.1:9420/metrics", shared.NodeName(), "ok", "sources up")
 }
 
 func testCheckCluster(t *testing.T) {
@@ -102,35 +103,36 @@ func testCheckCluster(t *testing.T) {
 	if code != 0 {
 		t.Errorf("a well cluster fails: %+v", report.Findings)
 	}
-	report.says(t, "API server", "resource.k8s.io", "ok", "v1")
-	report.says(t, "API server", "permissions", "ok", "18 of 18")
-	report.says(t, "cluster", "gpu.example.com", "ok", "4 devices in 1 pool on 1 node")
-	report.says(t, "cluster", "device classes", "ok", "")
+	report.checkFinding(t, "API server", "resource.k8s.io", "ok", "v1")
+	report.checkFinding(t, "API server", "permissions", "ok", "18 of 18")
+	report.checkFinding(t, "cluster", "gpu.example.com", "ok", "4 devices in 1 pool on 1 node")
+	report.checkFinding(t, "cluster", "device classes", "ok", "")
 }
 
-// testCheckNobody asks as a service account that may do nothing.
-func testCheckNobody(t *testing.T) {
-	path := nobodysKubeconfig(t)
+// testCheckWithoutPermissions runs check with a service account that has no
+// role.
+func testCheckWithoutPermissions(t *testing.T) {
+	path := kubeconfigWithoutPermissions(t)
 	report, code := checkFromOutside(t, "cluster", "--kubeconfig="+path)
 	if code != 1 {
 		t.Errorf("exit code %d of a cluster of which nothing may be read", code)
 	}
-	report.says(t, "API server", "list resourceclaims.resource.k8s.io", "failure", "dra-exporter-cluster")
-	report.says(t, "API server", "watch pods", "failure", "dra-exporter-cluster")
-	report.says(t, "cluster", "drivers", "skipped", "cannot be read")
+	report.checkFinding(t, "API server", "list resourceclaims.resource.k8s.io", "failure", "dra-exporter-cluster")
+	report.checkFinding(t, "API server", "watch pods", "failure", "dra-exporter-cluster")
+	report.checkFinding(t, "cluster", "drivers", "skipped", "cannot be read")
 	report, code = checkFromOutside(t, "node", "--node.name="+shared.NodeName(), "--kubeconfig="+path, "--kubelet.pod-resources-socket="+shared.KubeletSocket(), "--cdi.dir="+shared.CDIDir())
 	if code != 1 {
 		t.Errorf("exit code %d of a node of which nothing may be read", code)
 	}
-	report.says(t, "API server", "get resourceclaims.resource.k8s.io", "failure", "dra-exporter-node")
-	report.says(t, "API server", "list resourceslices.resource.k8s.io", "failure", "dra-exporter-node")
-	report.says(t, "kubelet", "PodResources", "ok", "pods, ")
-	report.says(t, "matching", "published devices", "skipped", "cannot be read")
+	report.checkFinding(t, "API server", "get resourceclaims.resource.k8s.io", "failure", "dra-exporter-node")
+	report.checkFinding(t, "API server", "list resourceslices.resource.k8s.io", "failure", "dra-exporter-node")
+	report.checkFinding(t, "kubelet", "PodResources", "ok", "pods, ")
+	report.checkFinding(t, "matching", "published devices", "skipped", "cannot be read")
 }
 
-// nobodysKubeconfig reaches the API server with a fresh token of the account
-// default, which has no role.
-func nobodysKubeconfig(t *testing.T) string {
+// kubeconfigWithoutPermissions returns a kubeconfig with a new token of the
+// account default, which has no role.
+func kubeconfigWithoutPermissions(t *testing.T) string {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(shared.Kubeconfig())
 	if err != nil {
@@ -155,5 +157,5 @@ func testCheckAgent(t *testing.T) {
 	if code != 0 {
 		t.Errorf("the shipped agent fails: %+v", report.Findings)
 	}
-	report.says(t, url, shared.NodeName(), "ok", "sources up")
+	report.checkFinding(t, url, shared.NodeName(), "ok", "sources up")
 }

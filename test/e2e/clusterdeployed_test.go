@@ -17,10 +17,10 @@ import (
 
 const clusterSelector = "app.kubernetes.io/name=dra-exporter,app.kubernetes.io/component=cluster"
 
-// TestClusterDeployment: the shipped Deployment runs as it is, says what the
-// process beside it says, and may only read.
+// TestClusterDeployment: the shipped Deployment runs unchanged, serves the
+// same page as the process beside it, and has read permissions only.
 func TestClusterDeployment(t *testing.T) {
-	shows(t)
+	covers(t)
 	var pod *corev1.Pod
 	err := cluster.Eventually(t.Context(), "the cluster role's pod", func(ctx context.Context) (err error) {
 		pods, err := shared.Client().CoreV1().Pods(agentNamespace).List(ctx, metav1.ListOptions{LabelSelector: clusterSelector})
@@ -45,7 +45,7 @@ func TestClusterDeployment(t *testing.T) {
 		var errs []error
 		for _, family := range []string{"dra_devices", "dra_class_devices", "dra_claims", "dra_claim_pending_since_timestamp_seconds", "dra_pool_complete"} {
 			for _, row := range process.Rows(family, nil) {
-				errs = append(errs, gauge(deployed, family, row.Labels, row.Value))
+				errs = append(errs, hasGauge(deployed, family, row.Labels, row.Value))
 			}
 			if one, other := deployed.Count(family, nil), process.Count(family, nil); one != other || other == 0 && family != "dra_claim_pending_since_timestamp_seconds" && family != "dra_claims" {
 				errs = append(errs, fmt.Errorf("%s has %d rows and %d", family, one, other))

@@ -12,8 +12,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// blind is an account that may read all that the shipped one may, but slices.
-const blind = `
+// accountWithoutSlices is an account with the permissions of the shipped one,
+// except for ResourceSlices.
+const accountWithoutSlices = `
 apiVersion: v1
 kind: ServiceAccount
 metadata: {name: blind, namespace: dra-exporter}
@@ -33,14 +34,15 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: blind}
 subjects: [{kind: ServiceAccount, name: blind, namespace: dra-exporter}]
 `
 
-// TestClusterPermission: what cannot be read is named and its families are
-// absent; the others are as they are for one that may read all.
+// TestClusterPermission: a kind that cannot be read is reported and its
+// families are absent. The other families equal those of an account with all
+// permissions.
 func TestClusterPermission(t *testing.T) {
-	shows(t)
+	covers(t)
 	deployText(t, "turns", heldPods)
 	deployText(t, "turns", secondPod)
 	running(t, "turns", "first")
-	if err := shared.Apply(t.Context(), blind); err != nil {
+	if err := shared.Apply(t.Context(), accountWithoutSlices); err != nil {
 		t.Fatal(err)
 	}
 	url, err := runClusterRole(t.Context(), "exporter-blind", "blind")
@@ -48,29 +50,29 @@ func TestClusterPermission(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(shared.EndProgram("exporter-blind"), shared.Delete(context.WithoutCancel(t.Context()), blind)); err != nil {
+		if err := errors.Join(shared.EndProgram("exporter-blind"), shared.Delete(context.WithoutCancel(t.Context()), accountWithoutSlices)); err != nil {
 			t.Error(err)
 		}
 	})
-	waits := scrape.Labels{"namespace": "turns", "pod": "second"}
+	pendingLabels := scrape.Labels{"namespace": "turns", "pod": "second"}
 	err = cluster.Eventually(t.Context(), "a page without slices", func(ctx context.Context) error {
 		p, err := scrape.Fetch(ctx, url+"metrics")
 		if err != nil {
 			return err
 		}
 		all := clusterPage(t)
-		since, err := all.One("dra_claim_pending_since_timestamp_seconds", waits)
+		since, err := all.One("dra_claim_pending_since_timestamp_seconds", pendingLabels)
 		if err != nil {
 			return err
 		}
 		errs := []error{
-			gauge(p, "dra_exporter_source_up", scrape.Labels{"source": "resourceslices"}, 0),
-			gauge(p, "dra_exporter_source_error_info", scrape.Labels{"source": "resourceslices", "reason": "permission_denied"}, 1),
-			gauge(p, "dra_exporter_source_up", scrape.Labels{"source": "resourceclaims"}, 1),
-			gauge(p, "dra_claim_pending_since_timestamp_seconds", waits, since.Value),
+			hasGauge(p, "dra_exporter_source_up", scrape.Labels{"source": "resourceslices"}, 0),
+			hasGauge(p, "dra_exporter_source_error_info", scrape.Labels{"source": "resourceslices", "reason": "permission_denied"}, 1),
+			hasGauge(p, "dra_exporter_source_up", scrape.Labels{"source": "resourceclaims"}, 1),
+			hasGauge(p, "dra_claim_pending_since_timestamp_seconds", pendingLabels, since.Value),
 		}
 		for _, family := range []string{"dra_devices", "dra_class_devices", "dra_pool_complete", "dra_capacity", "dra_claim_pending_candidates"} {
-			errs = append(errs, none(p, family, nil))
+			errs = append(errs, hasNoRow(p, family, nil))
 		}
 		return errors.Join(errs...)
 	})
@@ -79,17 +81,17 @@ func TestClusterPermission(t *testing.T) {
 	}
 }
 
-// TestClusterAPIServer: while the API server is away every page is as it was,
-// and says that it is old; then all goes on.
+// TestClusterAPIServer: while the API server is down every page has its
+// previous values and reports their age. Afterwards updates continue.
 func TestClusterAPIServer(t *testing.T) {
-	shows(t)
+	covers(t)
 	deployText(t, "turns", heldPods)
 	running(t, "turns", "first")
 	deployText(t, "turns", secondPod)
 	waits := scrape.Labels{"namespace": "turns", "pod": "second"}
-	before := clusterSays(t, "the second pod to wait", func(p *scrape.Page) error { return oneReason(p, waits, "insufficient_devices") })
-	vigil := clusterWatcher.Keep(func(p *scrape.Page) []error {
-		err := errors.Join(sameSinces(before, p), observed(before, p, "only.life", 0))
+	before := waitClusterPage(t, "the second pod to wait", func(p *scrape.Page) error { return hasReason(p, waits, "insufficient_devices") })
+	check := clusterWatcher.CheckRule(func(p *scrape.Page) []error {
+		err := errors.Join(sameStartTimes(before, p), observed(before, p, "only.life", 0))
 		if err != nil {
 			return []error{err}
 		}
@@ -97,23 +99,23 @@ func TestClusterAPIServer(t *testing.T) {
 	})
 	apiserver := shared.Process("apiserver")
 	kill(t, apiserver)
-	clusterSays(t, "pods to be down", func(p *scrape.Page) error {
-		return gauge(p, "dra_exporter_source_up", scrape.Labels{"source": "pods"}, 0)
+	waitClusterPage(t, "pods to be down", func(p *scrape.Page) error {
+		return hasGauge(p, "dra_exporter_source_up", scrape.Labels{"source": "pods"}, 0)
 	})
 	time.Sleep(10 * time.Second)
 	start(t, apiserver)
-	clusterSaysWithin(t, patience, "every source that was up", func(p *scrape.Page) error {
+	waitClusterPageWithin(t, unhealthyTimeout, "every source that was up", func(p *scrape.Page) error {
 		var errs []error
 		for _, row := range before.Rows("dra_exporter_source_up", nil) {
-			errs = append(errs, gauge(p, "dra_exporter_source_up", row.Labels, row.Value))
+			errs = append(errs, hasGauge(p, "dra_exporter_source_up", row.Labels, row.Value))
 		}
 		return errors.Join(errs...)
 	})
-	keptTo(t, vigil, 10)
-	settled(t)
+	endRuleCheck(t, check, 10)
+	waitDevicesPublished(t)
 	remove(t, "turns", "first")
 	running(t, "turns", "second")
-	clusterSays(t, "the second pod to be ready", func(p *scrape.Page) error { return observed(before, p, "only.life", 1) })
+	waitClusterPage(t, "the second pod to be ready", func(p *scrape.Page) error { return observed(before, p, "only.life", 1) })
 }
 
 const preparedPod = `
@@ -135,10 +137,10 @@ spec:
   resourceClaims: [{name: device, resourceClaimTemplateName: gpu}]
 `
 
-// TestClusterDriverKilled: a driver that is away before it prepares a claim is
-// seen by the phase that does not end, until it is back.
+// TestClusterDriverKilled: while a driver is down before it prepares a claim,
+// the phase of preparation does not end.
 func TestClusterDriverKilled(t *testing.T) {
-	shows(t)
+	covers(t)
 	before := clusterPage(t)
 	driver := shared.Process("driver-" + lifeDriver)
 	kill(t, driver)
@@ -146,26 +148,26 @@ func TestClusterDriverKilled(t *testing.T) {
 	bound := boundPod(t, "prepared", "train")
 	stuck := scrape.Labels{"namespace": "prepared", "pod": "train", "phase": preparationPhase()}
 	failures := scrape.Labels{"deviceclass": "gpu.life", "reason": "preparation_failed"}
-	clusterSays(t, "preparation under way", func(p *scrape.Page) error {
+	waitClusterPage(t, "preparation under way", func(p *scrape.Page) error {
 		return errors.Join(
-			gauge(p, "dra_claim_phase_since_timestamp_seconds", stuck, scheduledAt(bound)),
-			more(before, p, "dra_allocation_failures_total", failures),
-			none(p, "dra_claim_pending_since_timestamp_seconds", scrape.Labels{"namespace": "prepared"}),
+			hasGauge(p, "dra_claim_phase_since_timestamp_seconds", stuck, scheduledAt(bound)),
+			counterIncreased(before, p, "dra_allocation_failures_total", failures),
+			hasNoRow(p, "dra_claim_pending_since_timestamp_seconds", scrape.Labels{"namespace": "prepared"}),
 		)
 	})
-	vigil := clusterWatcher.Keep(func(p *scrape.Page) []error {
-		if err := gauge(p, "dra_claim_phase_since_timestamp_seconds", stuck, scheduledAt(bound)); err != nil {
+	check := clusterWatcher.CheckRule(func(p *scrape.Page) []error {
+		if err := hasGauge(p, "dra_claim_phase_since_timestamp_seconds", stuck, scheduledAt(bound)); err != nil {
 			return []error{err}
 		}
 		return nil
 	})
 	time.Sleep(10 * time.Second)
-	keptTo(t, vigil, 10)
+	endRuleCheck(t, check, 10)
 	started := time.Now()
 	start(t, driver)
 	running(t, "prepared", "train")
-	after := clusterSays(t, "the end of preparation", func(p *scrape.Page) error {
-		return errors.Join(none(p, "dra_claim_phase_since_timestamp_seconds", scrape.Labels{"namespace": "prepared"}), observed(before, p, "gpu.life", 1))
+	after := waitClusterPage(t, "the end of preparation", func(p *scrape.Page) error {
+		return errors.Join(hasNoRow(p, "dra_claim_phase_since_timestamp_seconds", scrape.Labels{"namespace": "prepared"}), observed(before, p, "gpu.life", 1))
 	})
 	away := float64(started.UnixMilli())/1000 - scheduledAt(bound)
 	if count, took := deltas(before, after, "gpu.life", preparationPhase()); count != 1 || took < away-2 {
@@ -196,7 +198,8 @@ func boundPod(t *testing.T, namespace, name string) (pod *corev1.Pod) {
 	return pod
 }
 
-// scheduledAt is when the API server says that a pod was bound, 0 if it was not.
+// scheduledAt is the time at which the pod was bound according to the API
+// server, 0 if it is not bound.
 func scheduledAt(pod *corev1.Pod) float64 {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue {

@@ -17,22 +17,22 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// wantedWait is what is to be said of a pod that waits for its claim.
-type wantedWait struct {
+// pendingCase is the expected report of a pod with a pending claim.
+type pendingCase struct {
 	pod       string
 	reference string // within the pod; of an extended resource, its name
 	claim     string // name of the ResourceClaim; empty where there is none
 	class     string
-	scheduler string           // what the real scheduler must have said of the pod, empty for nothing
-	reason    string           // ours
-	left      map[string][]int // by request: what each stage after the published devices leaves
-	explained []string         // words of `explain pod`
+	scheduler string           // part of the real scheduler's message on the pod, empty for none
+	reason    string           // the exporter's reason
+	left      map[string][]int // by request: devices left by each stage after the published devices
+	explained []string         // parts of the output of `explain pod`
 }
 
-func wantedWaits() []wantedWait {
+func pendingCases() []pendingCase {
 	const cannot = "2 cannot allocate all claims"
 	one := func(left ...int) map[string][]int { return map[string][]int{"main": left} }
-	return []wantedWait{
+	return []pendingCase{
 		{"claim-missing", "device", "", "", "", "claim_missing", nil, []string{"create ResourceClaim nobody-made-it"}},
 		{"claim-not-created", "device", "", "", "", "claim_not_created", nil, []string{"nobody-made-it"}},
 		{"no-device-class", "device", "no-device-class", "nobody-made-it", "device class nobody-made-it does not exist", "no_device_class", nil, []string{"create DeviceClass nobody-made-it"}},
@@ -48,8 +48,8 @@ func wantedWaits() []wantedWait {
 		{"constraints", "device", "constraints", "pair.pending", cannot, "constraints_unsatisfiable", one(2, 2, 2, 2, 2), []string{"relax the constraint", "pending.example.com/root"}},
 		{"incomplete", "device", "incomplete", "incomplete.pending", cannot, "pool_incomplete", one(1, 1, 1, 0, 0), []string{"of pool incomplete, fewer than it announced"}},
 		{"all-mode", "device", "all-mode", "incomplete.pending", "is currently being updated", "pool_incomplete", one(1, 1, 1, 0, 0), []string{"of pool incomplete, fewer than it announced"}},
-		// An incomplete pool, of whatever driver, keeps the scheduler from
-		// giving anybody all devices of a class.
+		// While any driver has an incomplete pool, the scheduler allocates no
+		// request for all devices of a class.
 		{"all-others", "device", "all-others", "fabric.pending", "is currently being updated", "pool_incomplete", nil, []string{"of pool incomplete, fewer than it announced"}},
 		{"binding", "device", "binding", "bind.pending", "", "binding_conditions", nil, []string{"binding conditions", "pending.example.com"}},
 		{"other", "device", "other", "fabric.pending", "2 Insufficient cpu", "other_constraints", one(2, 2, 2, 2, 2), []string{"Insufficient cpu"}},
@@ -65,22 +65,22 @@ func wantedWaits() []wantedWait {
 	}
 }
 
-// TestClusterPending provokes every reason by real objects. What the real
-// scheduler says of each pod shows that the provocation is one.
+// TestClusterPending provokes every reason with real objects. The real
+// scheduler's message on each pod confirms that the provocation is valid.
 func TestClusterPending(t *testing.T) {
-	shows(t)
+	covers(t)
 	twoNodes(t)
 	deploy(t, "pending")
 	deploy(t, "pending-quota")
-	for _, want := range wantedWaits() {
+	for _, want := range pendingCases() {
 		t.Run(want.pod, func(t *testing.T) { want.test(t, "pending") })
 	}
 	t.Run("quota", func(t *testing.T) {
-		wantedWait{"quota", "device", "", "plain.pending", "", "quota", nil, []string{"raise the quota", "pending-quota"}}.test(t, "pending-quota")
+		pendingCase{"quota", "device", "", "plain.pending", "", "quota", nil, []string{"raise the quota", "pending-quota"}}.test(t, "pending-quota")
 	})
 	t.Run("oversized", func(t *testing.T) {
-		clusterSays(t, "one claim beyond the limit of selectors", func(p *scrape.Page) error {
-			return gauge(p, "dra_exporter_oversized_specs", scrape.Labels{"limit": "selector"}, 1)
+		waitClusterPage(t, "one claim beyond the limit of selectors", func(p *scrape.Page) error {
+			return hasGauge(p, "dra_exporter_oversized_specs", scrape.Labels{"limit": "selector"}, 1)
 		})
 	})
 	t.Run("claim-unusable", testUnusable)
@@ -90,7 +90,7 @@ func TestClusterPending(t *testing.T) {
 		p := clusterPage(t)
 		for _, namespace := range []string{"pending", "pending-quota"} {
 			for _, row := range p.Rows("dra_claim_pending_since_timestamp_seconds", scrape.Labels{"namespace": namespace}) {
-				if !slices.ContainsFunc(wantedWaits(), func(w wantedWait) bool { return w.pod == row.Labels["pod"] }) && row.Labels["pod"] != "quota" {
+				if !slices.ContainsFunc(pendingCases(), func(w pendingCase) bool { return w.pod == row.Labels["pod"] }) && row.Labels["pod"] != "quota" {
 					t.Errorf("%v is said to wait", row.Labels)
 				}
 			}
@@ -99,36 +99,37 @@ func TestClusterPending(t *testing.T) {
 	})
 }
 
-// allReasons: each of the closed set is on the page, except those whose tests
-// clean up first, and the one that lasts until a claim is diagnosed.
+// allReasons fails the test unless each reason of the closed set is on the
+// page, except for those whose tests clean up first, and the one that lasts
+// until a claim is diagnosed.
 func allReasons(t *testing.T, p *scrape.Page) {
 	t.Helper()
-	seen := map[string]bool{"unknown": true, "claim_unusable": true, "pending_diagnosis": true}
+	found := map[string]bool{"unknown": true, "claim_unusable": true, "pending_diagnosis": true}
 	for _, row := range p.Rows("dra_claim_pending_reason_info", nil) {
-		seen[row.Labels["reason"]] = true
+		found[row.Labels["reason"]] = true
 	}
 	for _, reason := range scrape.Reasons() {
-		if !seen[reason] {
-			t.Errorf("nothing waits for the reason %s: there are %v", reason, slices.Sorted(maps.Keys(seen)))
+		if !found[reason] {
+			t.Errorf("nothing waits for the reason %s: there are %v", reason, slices.Sorted(maps.Keys(found)))
 		}
 	}
 }
 
-func (w wantedWait) test(t *testing.T, namespace string) {
+func (w pendingCase) test(t *testing.T, namespace string) {
 	t.Helper()
-	if err := schedulerSays(t.Context(), namespace, w.pod, w.scheduler); err != nil {
+	if err := waitSchedulerMessage(t.Context(), namespace, w.pod, w.scheduler); err != nil {
 		t.Fatalf("the provocation is none: %v", err)
 	}
-	clusterSays(t, w.reason+" for "+w.pod, func(p *scrape.Page) error { return w.check(t, p, namespace) })
+	waitClusterPage(t, w.reason+" for "+w.pod, func(p *scrape.Page) error { return w.check(t, p, namespace) })
 	text := explain(t, "pod", namespace+"/"+w.pod)
-	for _, words := range append(w.explained, ": "+w.reason) { // as the heading has it: some pods are called after the reason
+	for _, words := range append(w.explained, ": "+w.reason) { // as in the heading: some pods are named after the reason
 		if !strings.Contains(text, words) {
 			t.Errorf("explain does not say %q:\n%s", words, text)
 		}
 	}
 }
 
-func (w wantedWait) check(t *testing.T, p *scrape.Page, namespace string) error {
+func (w pendingCase) check(t *testing.T, p *scrape.Page, namespace string) error {
 	pod := scrape.Labels{"namespace": namespace, "pod": w.pod, "pod_claim": w.reference}
 	since, err := p.One("dra_claim_pending_since_timestamp_seconds", pod)
 	if err != nil {
@@ -137,8 +138,8 @@ func (w wantedWait) check(t *testing.T, p *scrape.Page, namespace string) error 
 	if since.Labels["resourceclaim"] != w.claim || since.Labels["deviceclass"] != w.class {
 		return fmt.Errorf("it waits for %v", since.Labels)
 	}
-	if truth, err := waitsSince(t.Context(), namespace, w.pod, w.claim); err != nil || since.Value != truth {
-		return fmt.Errorf("it waits since %v, not %v (%w)", since.Value, truth, err)
+	if expected, err := pendingSince(t.Context(), namespace, w.pod, w.claim); err != nil || since.Value != expected {
+		return fmt.Errorf("it waits since %v, not %v (%w)", since.Value, expected, err)
 	}
 	reason, err := p.One("dra_claim_pending_reason_info", pod)
 	if err != nil {
@@ -150,7 +151,7 @@ func (w wantedWait) check(t *testing.T, p *scrape.Page, namespace string) error 
 	return w.checkFunnel(t, p, pod)
 }
 
-func (w wantedWait) checkFunnel(t *testing.T, p *scrape.Page, pod scrape.Labels) error {
+func (w pendingCase) checkFunnel(t *testing.T, p *scrape.Page, pod scrape.Labels) error {
 	published, err := publishedDevices(t.Context())
 	if err != nil {
 		return err
@@ -159,7 +160,7 @@ func (w wantedWait) checkFunnel(t *testing.T, p *scrape.Page, pod scrape.Labels)
 		for i, want := range append([]int{published}, left...) {
 			labels := maps.Clone(pod)
 			labels["request"], labels["stage"] = request, scrape.Stages()[i]
-			if err := gauge(p, "dra_claim_pending_candidates", labels, float64(want)); err != nil {
+			if err := hasGauge(p, "dra_claim_pending_candidates", labels, float64(want)); err != nil {
 				return err
 			}
 		}
@@ -167,8 +168,9 @@ func (w wantedWait) checkFunnel(t *testing.T, p *scrape.Page, pod scrape.Labels)
 	return nil
 }
 
-// schedulerSays waits until the scheduler has said this of a pod.
-func schedulerSays(ctx context.Context, namespace, pod, words string) error {
+// waitSchedulerMessage waits until the scheduler has written a message on a
+// pod that contains words.
+func waitSchedulerMessage(ctx context.Context, namespace, pod, words string) error {
 	return cluster.Eventually(ctx, "the scheduler's word on "+pod, func(ctx context.Context) error {
 		found, err := shared.Client().CoreV1().Pods(namespace).Get(ctx, pod, metav1.GetOptions{})
 		if err != nil || words == "" {
@@ -183,10 +185,10 @@ func schedulerSays(ctx context.Context, namespace, pod, words string) error {
 	})
 }
 
-// waitsSince is max(the claim's creation, its oldest living consumer's), as the
-// API server tells. For a claim that others have been given already, a pod has
-// waited since its own creation alone.
-func waitsSince(ctx context.Context, namespace, pod, claim string) (float64, error) {
+// pendingSince returns max(the claim's creation, that of its oldest consumer
+// that still exists), from the API server. If the claim was already allocated
+// for other pods, it returns the creation of the pod.
+func pendingSince(ctx context.Context, namespace, pod, claim string) (float64, error) {
 	pods, err := shared.Client().CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return 0, err
@@ -200,7 +202,7 @@ func waitsSince(ctx context.Context, namespace, pod, claim string) (float64, err
 		made, given = float64(found.CreationTimestamp.Unix()), found.Status.Allocation != nil
 	}
 	for _, p := range pods.Items {
-		names := claim != "" && len(p.Spec.ResourceClaims) == 1 && named(p.Spec.ResourceClaims[0]) == claim
+		names := claim != "" && len(p.Spec.ResourceClaims) == 1 && claimName(p.Spec.ResourceClaims[0]) == claim
 		if p.Name == pod || names && !given {
 			oldest = min(oldest, float64(p.CreationTimestamp.Unix()))
 		}
@@ -208,14 +210,14 @@ func waitsSince(ctx context.Context, namespace, pod, claim string) (float64, err
 	return max(oldest, made), nil
 }
 
-func named(claim corev1.PodResourceClaim) string {
+func claimName(claim corev1.PodResourceClaim) string {
 	if claim.ResourceClaimName == nil {
 		return ""
 	}
 	return *claim.ResourceClaimName
 }
 
-// publishedDevices counts the devices of all pools, each at its newest
+// publishedDevices counts the devices of all pools, each at its latest
 // generation.
 func publishedDevices(ctx context.Context) (count int, err error) {
 	found, err := shared.Client().ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
@@ -256,21 +258,21 @@ spec:
   resourceClaims: [{name: device, resourceClaimName: ending}]
 `
 
-// testUnusable: a finalizer keeps a claim that is being deleted, and a pod names
-// it.
+// testUnusable checks a pod that names a claim which is being deleted, and which
+// a finalizer keeps.
 func testUnusable(t *testing.T) {
 	deployText(t, "pending-unusable", unusableClaim)
 	if err := shared.Client().ResourceV1().ResourceClaims("pending-unusable").Delete(t.Context(), "ending", metav1.DeleteOptions{}); err != nil {
 		t.Error(err)
 	}
 	deployText(t, "pending-unusable", unusablePod)
-	t.Cleanup(func() { unstick(t, "pending-unusable", "ending") })
-	wantedWait{"unusable", "device", "ending", "fabric.pending", "", "claim_unusable", nil, []string{
+	t.Cleanup(func() { removeFinalizers(t, "pending-unusable", "ending") })
+	pendingCase{"unusable", "device", "ending", "fabric.pending", "", "claim_unusable", nil, []string{
 		"wait until ResourceClaim ending is deleted",
 	}}.test(t, "pending-unusable")
 }
 
-const silentPod = `
+const unscheduledPod = `
 apiVersion: v1
 kind: Namespace
 metadata: {name: pending-silent}
@@ -290,26 +292,27 @@ spec:
   resourceClaims: [{name: device, resourceClaimName: silent}]
 `
 
-// testUnknown: no scheduler says anything, and nothing speaks against the
-// allocation. When the scheduler is back the pod is bound and nothing waits.
+// testUnknown: the scheduler does not run, and nothing prevents the
+// allocation. When the scheduler runs again the pod is bound and no claim is
+// pending.
 func testUnknown(t *testing.T) {
 	scheduler := shared.Process("scheduler")
 	kill(t, scheduler)
-	deployText(t, "pending-silent", silentPod)
-	wantedWait{"silent", "device", "silent", "fabric.pending", "", "unknown", map[string][]int{"main": {2, 2, 2, 2, 2}}, []string{"check that the scheduler runs"}}.test(t, "pending-silent")
+	deployText(t, "pending-silent", unscheduledPod)
+	pendingCase{"silent", "device", "silent", "fabric.pending", "", "unknown", map[string][]int{"main": {2, 2, 2, 2, 2}}, []string{"check that the scheduler runs"}}.test(t, "pending-silent")
 	start(t, scheduler)
-	clusterSays(t, "nothing to wait", func(p *scrape.Page) error {
-		return none(p, "dra_claim_pending_since_timestamp_seconds", scrape.Labels{"namespace": "pending-silent"})
+	waitClusterPage(t, "nothing to wait", func(p *scrape.Page) error {
+		return hasNoRow(p, "dra_claim_pending_since_timestamp_seconds", scrape.Labels{"namespace": "pending-silent"})
 	})
 }
 
-// testUnused: a claim that no pod refers to is counted as such, and waits for
-// nothing.
+// testUnused: a claim to which no pod refers is counted as unused, and is not
+// pending.
 func testUnused(t *testing.T) {
-	p := clusterSays(t, "the unused claim", func(p *scrape.Page) error {
-		return gauge(p, "dra_claims", scrape.Labels{"namespace": "pending", "deviceclass": "plain.pending", "state": "unused"}, 1)
+	p := waitClusterPage(t, "the unused claim", func(p *scrape.Page) error {
+		return hasGauge(p, "dra_claims", scrape.Labels{"namespace": "pending", "deviceclass": "plain.pending", "state": "unused"}, 1)
 	})
-	if err := none(p, "dra_claim_pending_since_timestamp_seconds", scrape.Labels{"resourceclaim": "unused"}); err != nil {
+	if err := hasNoRow(p, "dra_claim_pending_since_timestamp_seconds", scrape.Labels{"resourceclaim": "unused"}); err != nil {
 		t.Error(err)
 	}
 	if text := explain(t, "claim", "pending/unused"); !strings.Contains(text, "pending/unused is unused") {

@@ -11,30 +11,31 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// query is "which claims have been pending for more than five minutes, and of
-// which class?"
-const query = `sum by (namespace, pod, resourceclaim, deviceclass) (time() - dra_claim_pending_since_timestamp_seconds > 300)`
+// pendingQuery is "which claims have been pending for more than five minutes,
+// and of which class?"
+const pendingQuery = `sum by (namespace, pod, resourceclaim, deviceclass) (time() - dra_claim_pending_since_timestamp_seconds > 300)`
 
-// TestClusterQuery asks Prometheus' own engine. Its clock begins at zero, so the
-// instants of the page are moved by that of the scrape.
+// TestClusterQuery evaluates a query with Prometheus' own engine. Its clock
+// begins at zero, so the page's timestamps are moved by the time of the
+// scrape.
 func TestClusterQuery(t *testing.T) {
-	shows(t)
+	covers(t)
 	deployText(t, "turns", heldPods)
 	running(t, "turns", "first")
 	deployText(t, "turns", secondPod)
 	waits := scrape.Labels{"namespace": "turns", "pod": "second"}
-	p := clusterSays(t, "the second pod to wait", func(p *scrape.Page) error { return oneReason(p, waits, "insufficient_devices") })
+	p := waitClusterPage(t, "the second pod to wait", func(p *scrape.Page) error { return hasReason(p, waits, "insufficient_devices") })
 	row, err := p.One("dra_claim_pending_since_timestamp_seconds", waits)
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := p.At.Unix()
+	scraped := p.At.Unix()
 	var series strings.Builder
 	for _, row := range p.Rows("dra_claim_pending_since_timestamp_seconds", scrape.Labels{"namespace": "turns"}) {
-		fmt.Fprintf(&series, "  - {series: 'dra_claim_pending_since_timestamp_seconds%s', values: '%d+0x600'}\n", row.Labels, int64(row.Value)-asked)
+		fmt.Fprintf(&series, "  - {series: 'dra_claim_pending_since_timestamp_seconds%s', values: '%d+0x600'}\n", row.Labels, int64(row.Value)-scraped)
 	}
 	file := filepath.Join(t.TempDir(), "query.yaml")
-	text := fmt.Sprintf(queryTest, series.String(), query, query, row.Labels["resourceclaim"], 600-(int64(row.Value)-asked))
+	text := fmt.Sprintf(queryTest, series.String(), pendingQuery, pendingQuery, row.Labels["resourceclaim"], 600-(int64(row.Value)-scraped))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +45,9 @@ func TestClusterQuery(t *testing.T) {
 	}
 }
 
-// queryTest wants the series, the query twice, the claim's name, and how long it
-// has been pending at the second time.
+// queryTest is a rule test of promtool. Its arguments are the series, the
+// query twice, the claim's name, and for how long it has been pending at the
+// second time.
 const queryTest = `
 evaluation_interval: 1m
 tests:

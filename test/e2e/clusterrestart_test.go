@@ -38,28 +38,29 @@ spec:
   resourceClaims: [{name: device, resourceClaimTemplateName: only}]
 `
 
-// TestClusterRestart: another process observes nothing of what has been, says
-// the same of what waits, and observes a wait that it did not see begin.
+// TestClusterRestart: after a restart the process observes nothing that
+// happened before it, reports the same pending claims, and observes a pending
+// claim that began before the restart.
 func TestClusterRestart(t *testing.T) {
-	shows(t)
+	covers(t)
 	deployText(t, "turns", heldPods)
 	running(t, "turns", "first")
-	seen := chronicleOf(t, "turns")
+	history := watchHistory(t, "turns")
 	deployText(t, "turns", secondPod)
-	waits := scrape.Labels{"namespace": "turns", "pod": "second"}
-	before := clusterSays(t, "the second pod to wait", func(p *scrape.Page) error {
-		return oneReason(p, waits, "insufficient_devices")
+	pendingLabels := scrape.Labels{"namespace": "turns", "pod": "second"}
+	before := waitClusterPage(t, "the second pod to wait", func(p *scrape.Page) error {
+		return hasReason(p, pendingLabels, "insufficient_devices")
 	})
 
 	exporter := shared.Process(clusterProcess)
 	kill(t, exporter)
 	time.Sleep(2 * time.Second)
 	start(t, exporter)
-	after := clusterSays(t, "another process that says the same", func(p *scrape.Page) error {
+	after := waitClusterPage(t, "another process that says the same", func(p *scrape.Page) error {
 		if processStart(t, p) == processStart(t, before) {
 			return errors.New("it is the same process")
 		}
-		return errors.Join(oneReason(p, waits, "insufficient_devices"), sameSinces(before, p))
+		return errors.Join(hasReason(p, pendingLabels, "insufficient_devices"), sameStartTimes(before, p))
 	})
 	for _, family := range []string{"dra_allocation_duration_seconds", "dra_claim_ready_duration_seconds"} {
 		if count, _ := after.Histogram(family, nil); count != 0 {
@@ -69,20 +70,22 @@ func TestClusterRestart(t *testing.T) {
 
 	remove(t, "turns", "first")
 	running(t, "turns", "second")
-	ended := clusterSays(t, "the second pod to be ready", func(p *scrape.Page) error { return observed(after, p, "only.life", 1) })
-	truth := seen.lifeOf(t, "second")
+	ended := waitClusterPage(t, "the second pod to be ready", func(p *scrape.Page) error { return observed(after, p, "only.life", 1) })
+	times := history.timesOf(t, "second")
 	count, took := deltas(after, ended, "only.life", "allocation")
-	// The wait began before this process: its start is cut to the second.
-	if want := truth[allocated].Sub(truth[waiting]).Seconds(); count != 1 || took < want-reading || took > want+1+reading {
+	// The claim was pending before this process started, so its start is
+	// truncated to the second.
+	if want := times[allocated].Sub(times[pending]).Seconds(); count != 1 || took < want-clockTolerance || took > want+1+clockTolerance {
 		t.Errorf("the wait was observed %v times and took %.3f s, not %.3f", count, took, want)
 	}
-	if err := none(ended, "dra_claim_pending_since_timestamp_seconds", waits); err != nil {
+	if err := hasNoRow(ended, "dra_claim_pending_since_timestamp_seconds", pendingLabels); err != nil {
 		t.Error(err)
 	}
 }
 
-// oneReason: the pod waits, for this reason.
-func oneReason(p *scrape.Page, pod scrape.Labels, reason string) error {
+// hasReason returns an error unless the pod's claim is pending for this
+// reason.
+func hasReason(p *scrape.Page, pod scrape.Labels, reason string) error {
 	row, err := p.One("dra_claim_pending_reason_info", pod)
 	if err == nil && row.Labels["reason"] != reason {
 		err = fmt.Errorf("%s waits because of %s, not %s", pod, row.Labels["reason"], reason)
@@ -90,11 +93,11 @@ func oneReason(p *scrape.Page, pod scrape.Labels, reason string) error {
 	return err
 }
 
-// sameSinces: what was so since an instant is so since the same.
-func sameSinces(before, after *scrape.Page) error {
+// sameStartTimes returns an error unless both pages have the same start times.
+func sameStartTimes(before, after *scrape.Page) error {
 	for _, family := range []string{"dra_claim_pending_since_timestamp_seconds", "dra_claim_phase_since_timestamp_seconds", "dra_claim_terminating_since_timestamp_seconds"} {
 		for _, row := range before.Rows(family, nil) {
-			if err := gauge(after, family, row.Labels, row.Value); err != nil {
+			if err := hasGauge(after, family, row.Labels, row.Value); err != nil {
 				return err
 			}
 		}

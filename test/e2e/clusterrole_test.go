@@ -25,20 +25,20 @@ const (
 	clusterProcess = "exporter-cluster"
 
 	lifeDriver    = "life.example.com"
-	pendingDriver = "pending.example.com" // nothing stands behind its slices
-	otherNode     = "node-b"              // nor behind this node
+	pendingDriver = "pending.example.com" // publishes slices only
+	otherNode     = "node-b"              // a node without a kubelet
 )
 
-// The cluster role of all tests, a process with the permissions of the shipped
-// ServiceAccount, that a test can kill and start again.
+// The cluster role of all tests: a process with the permissions of the shipped
+// ServiceAccount, which a test can kill and start again.
 var (
 	clusterURL     string // of its pages, with a slash at the end
 	clusterWatcher *scrape.Watcher
-	behaviours     string // path of the behaviour of life.example.com
+	behaviourFile  string // path of the behaviour of life.example.com
 )
 
-// startClusterRole publishes what the tests of the cluster role ask for, starts
-// the role, and waits for its first page.
+// startClusterRole publishes the devices that tests of the cluster role
+// request, starts the role, and waits for its first page.
 func startClusterRole(ctx context.Context) error {
 	classes, err := os.ReadFile("testdata/life-classes.yaml")
 	if err != nil {
@@ -51,8 +51,8 @@ func startClusterRole(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	behaviours = filepath.Join(shared.Dir(), "behaviour.yaml")
-	if _, err := shared.StartShapesDriver(ctx, lifeDriver, devices, "--behaviour", behaviours, "--health"); err != nil {
+	behaviourFile = filepath.Join(shared.Dir(), "behaviour.yaml")
+	if _, err := shared.StartShapesDriver(ctx, lifeDriver, devices, "--behaviour", behaviourFile, "--health"); err != nil {
 		return err
 	}
 	if clusterURL, err = runClusterRole(ctx, clusterProcess, clusterAccount); err != nil {
@@ -66,8 +66,9 @@ func startClusterRole(ctx context.Context) error {
 	return err
 }
 
-// runClusterRole starts the cluster role as a process with the permissions of a
-// service account, and returns the URL of its pages once it is ready.
+// runClusterRole starts the cluster role as a process with the permissions of
+// a service account, waits until it is ready, and returns the URL of its
+// pages.
 func runClusterRole(ctx context.Context, name, account string) (string, error) {
 	kubeconfig, err := accountKubeconfig(ctx, shared.Dir(), account)
 	if err != nil {
@@ -83,7 +84,7 @@ func runClusterRole(ctx context.Context, name, account string) (string, error) {
 	return url, err
 }
 
-// accountKubeconfig writes how to reach the API server as a service account of
+// accountKubeconfig writes a kubeconfig with a token of a service account of
 // the agent's namespace.
 func accountKubeconfig(ctx context.Context, folder, account string) (string, error) {
 	hours := int64(3 * 60 * 60)
@@ -102,20 +103,20 @@ func accountKubeconfig(ctx context.Context, folder, account string) (string, err
 	return path, clientcmd.WriteToFile(*config, path)
 }
 
-// clusterPage is the page of the cluster role, asked for now.
+// clusterPage scrapes the cluster role's page now.
 func clusterPage(t *testing.T) *scrape.Page {
 	t.Helper()
-	return clusterSays(t, "a page", func(*scrape.Page) error { return nil })
+	return waitClusterPage(t, "a page", func(*scrape.Page) error { return nil })
 }
 
-// clusterSays waits for a page of the cluster role on which all is as it is to
-// be, and returns it.
-func clusterSays(t *testing.T, what string, check func(*scrape.Page) error) (found *scrape.Page) {
+// waitClusterPage waits until check accepts a page of the cluster role, and
+// returns that page.
+func waitClusterPage(t *testing.T, what string, check func(*scrape.Page) error) (found *scrape.Page) {
 	t.Helper()
-	return clusterSaysWithin(t, 30*time.Second, what, check)
+	return waitClusterPageWithin(t, 30*time.Second, what, check)
 }
 
-func clusterSaysWithin(t *testing.T, patience time.Duration, what string, check func(*scrape.Page) error) (found *scrape.Page) {
+func waitClusterPageWithin(t *testing.T, patience time.Duration, what string, check func(*scrape.Page) error) (found *scrape.Page) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -134,21 +135,21 @@ func clusterSaysWithin(t *testing.T, patience time.Duration, what string, check 
 	return found
 }
 
-// behave tells life.example.com how to misbehave until the test ends.
-func behave(t *testing.T, yaml string) {
+// setBehaviour writes the behaviour of life.example.com, until the test ends.
+func setBehaviour(t *testing.T, yaml string) {
 	t.Helper()
-	draft := behaviours + ".draft"
+	draft := behaviourFile + ".draft"
 	if err := os.WriteFile(draft, []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(draft, behaviours); err != nil {
+	if err := os.Rename(draft, behaviourFile); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.Remove(behaviours) })
+	t.Cleanup(func() { os.Remove(behaviourFile) })
 }
 
-// explain runs `dra-exporter explain` as a person with a kubeconfig would, and
-// returns what it prints, with its line breaks undone.
+// explain runs `dra-exporter explain` with a kubeconfig, and returns its
+// output without line breaks.
 func explain(t *testing.T, args ...string) string {
 	t.Helper()
 	args = append([]string{"explain", "--kubeconfig=" + shared.Kubeconfig()}, args...)
@@ -162,8 +163,8 @@ func explain(t *testing.T, args ...string) string {
 	return strings.Join(strings.Fields(string(output)), " ")
 }
 
-// twoNodes adds the node without a kubelet and the slices without a driver, and
-// takes them away when the test ends.
+// twoNodes adds the node without a kubelet and the slices without a driver,
+// and removes them when the test ends.
 func twoNodes(t *testing.T) {
 	t.Helper()
 	supply, err := os.ReadFile("testdata/supply.yaml")
@@ -185,8 +186,9 @@ func twoNodes(t *testing.T) {
 	}
 }
 
-// gauge: there is one row with these labels, and it has this value.
-func gauge(p *scrape.Page, family string, labels scrape.Labels, want float64) error {
+// hasGauge returns an error unless there is one row with these labels, and it
+// has this value.
+func hasGauge(p *scrape.Page, family string, labels scrape.Labels, want float64) error {
 	row, err := p.One(family, labels)
 	if err == nil && row.Value != want {
 		err = fmt.Errorf("%s%s is %v, not %v", family, labels, row.Value, want)
@@ -194,8 +196,8 @@ func gauge(p *scrape.Page, family string, labels scrape.Labels, want float64) er
 	return err
 }
 
-// none: there is no row with these labels.
-func none(p *scrape.Page, family string, labels scrape.Labels) error {
+// hasNoRow returns an error if there is a row with these labels.
+func hasNoRow(p *scrape.Page, family string, labels scrape.Labels) error {
 	if rows := p.Rows(family, labels); len(rows) > 0 {
 		return fmt.Errorf("%s: there is %v", family, rows)
 	}

@@ -16,12 +16,12 @@ import (
 
 const gibibyte = 1 << 30
 
-// states: of the devices with these labels, so many are allocated, free and
-// unavailable.
-func states(p *scrape.Page, family string, labels scrape.Labels, allocated, free, unavailable float64) error {
+// deviceStates returns an error unless this many of the devices with these
+// labels are allocated, free and unavailable.
+func deviceStates(p *scrape.Page, family string, labels scrape.Labels, allocated, free, unavailable float64) error {
 	var errs []error
 	for state, want := range map[string]float64{"allocated": allocated, "free": free, "unavailable": unavailable} {
-		errs = append(errs, gauge(p, family, with(labels, "state", state), want))
+		errs = append(errs, hasGauge(p, family, with(labels, "state", state), want))
 	}
 	return errors.Join(errs...)
 }
@@ -30,81 +30,83 @@ func pool(driver, name, node string) scrape.Labels {
 	return scrape.Labels{"driver": driver, "pool": name, "node": node}
 }
 
-// TestClusterSupply: what is published, and what of it is left, before and
-// after something is taken.
+// TestClusterSupply: the published devices, and those that are left, before
+// and after allocations.
 func TestClusterSupply(t *testing.T) {
-	shows(t)
+	covers(t)
 	t.Run("pools", testPools)
 	t.Run("free", testFree)
-	t.Run("taken", testTaken)
+	t.Run("allocated", testAllocated)
 }
 
-// testPools takes the incomplete pool away again: while there is one anywhere,
-// the scheduler gives nobody all devices of anything.
+// testPools removes the incomplete pool afterwards: while any pool is
+// incomplete, the scheduler allocates no request for all devices of a class.
 func testPools(t *testing.T) {
 	twoNodes(t)
-	clusterSays(t, "the pools", func(p *scrape.Page) error {
+	waitClusterPage(t, "the pools", func(p *scrape.Page) error {
 		return errors.Join(
-			states(p, "dra_devices", pool(pendingDriver, "node-a", "node-a"), 0, 5, 1), // one is tainted
-			states(p, "dra_devices", pool(pendingDriver, "node-b", "node-b"), 0, 1, 0),
-			states(p, "dra_devices", pool(pendingDriver, "incomplete", "node-a"), 0, 0, 1),
-			states(p, "dra_devices", pool(pendingDriver, "fabric", ""), 0, 2, 0),
-			gauge(p, "dra_pool_complete", pool(pendingDriver, "incomplete", "node-a"), 0),
-			gauge(p, "dra_pool_slices", pool(pendingDriver, "incomplete", "node-a"), 1),
-			gauge(p, "dra_pool_complete", pool(pendingDriver, "fabric", ""), 1),
-			gauge(p, "dra_pool_generation", pool(pendingDriver, "fabric", ""), 1),
-			states(p, "dra_class_devices", scrape.Labels{"deviceclass": "plain.pending"}, 0, 2, 0),
-			states(p, "dra_class_devices", scrape.Labels{"deviceclass": "tainted.pending"}, 0, 0, 1),
-			states(p, "dra_class_devices", scrape.Labels{"deviceclass": "incomplete.pending"}, 0, 0, 1),
-			gauge(p, "dra_device_class_info", scrape.Labels{"deviceclass": "plain.pending", "extended_resource": "pending.example.com/plain"}, 1),
-			gauge(p, "dra_device_taints", scrape.Labels{"driver": pendingDriver, "pool": "node-a", "key": "pending.example.com/worn", "effect": "NoSchedule"}, 1),
+			deviceStates(p, "dra_devices", pool(pendingDriver, "node-a", "node-a"), 0, 5, 1), // one is tainted
+			deviceStates(p, "dra_devices", pool(pendingDriver, "node-b", "node-b"), 0, 1, 0),
+			deviceStates(p, "dra_devices", pool(pendingDriver, "incomplete", "node-a"), 0, 0, 1),
+			deviceStates(p, "dra_devices", pool(pendingDriver, "fabric", ""), 0, 2, 0),
+			hasGauge(p, "dra_pool_complete", pool(pendingDriver, "incomplete", "node-a"), 0),
+			hasGauge(p, "dra_pool_slices", pool(pendingDriver, "incomplete", "node-a"), 1),
+			hasGauge(p, "dra_pool_complete", pool(pendingDriver, "fabric", ""), 1),
+			hasGauge(p, "dra_pool_generation", pool(pendingDriver, "fabric", ""), 1),
+			deviceStates(p, "dra_class_devices", scrape.Labels{"deviceclass": "plain.pending"}, 0, 2, 0),
+			deviceStates(p, "dra_class_devices", scrape.Labels{"deviceclass": "tainted.pending"}, 0, 0, 1),
+			deviceStates(p, "dra_class_devices", scrape.Labels{"deviceclass": "incomplete.pending"}, 0, 0, 1),
+			hasGauge(p, "dra_device_class_info", scrape.Labels{"deviceclass": "plain.pending", "extended_resource": "pending.example.com/plain"}, 1),
+			hasGauge(p, "dra_device_taints", scrape.Labels{"driver": pendingDriver, "pool": "node-a", "key": "pending.example.com/worn", "effect": "NoSchedule"}, 1),
 		)
 	})
 }
 
 func testFree(t *testing.T) {
-	clusterSays(t, "free devices", func(p *scrape.Page) error {
+	waitClusterPage(t, "free devices", func(p *scrape.Page) error {
 		return errors.Join(
-			states(p, "dra_devices", pool(lifeDriver, "node-a", "node-a"), 0, 8, 0),
-			gauge(p, "dra_pool_slices", pool(lifeDriver, "node-a", "node-a"), 3),
-			states(p, "dra_class_devices", scrape.Labels{"deviceclass": "part.life"}, 0, 3, 0),
-			gauge(p, "dra_capacity", scrape.Labels{"driver": lifeDriver, "device": "shared-0", "capacity": "memory"}, 80*gibibyte),
-			gauge(p, "dra_capacity_consumed", scrape.Labels{"driver": lifeDriver, "device": "shared-0", "capacity": "memory"}, 0),
+			deviceStates(p, "dra_devices", pool(lifeDriver, "node-a", "node-a"), 0, 8, 0),
+			hasGauge(p, "dra_pool_slices", pool(lifeDriver, "node-a", "node-a"), 3),
+			deviceStates(p, "dra_class_devices", scrape.Labels{"deviceclass": "part.life"}, 0, 3, 0),
+			hasGauge(p, "dra_capacity", scrape.Labels{"driver": lifeDriver, "device": "shared-0", "capacity": "memory"}, 80*gibibyte),
+			hasGauge(p, "dra_capacity_consumed", scrape.Labels{"driver": lifeDriver, "device": "shared-0", "capacity": "memory"}, 0),
 		)
 	})
 }
 
-// testTaken: half a card spends the whole one; of a shared device as much is
-// gone as claims consume; a monitor takes nothing.
-func testTaken(t *testing.T) {
+// testAllocated: an allocated half makes the whole card unavailable. A shared
+// device loses the capacity that claims consume. Admin access uses no
+// capacity.
+func testAllocated(t *testing.T) {
 	before := clusterPage(t)
 	deploy(t, "supply")
 	for _, pod := range []string{"half", "share-16", "share-8", "extended", "choice", "monitor"} {
 		running(t, "supply", pod)
 	}
-	clusterSays(t, "taken devices", func(p *scrape.Page) error {
+	waitClusterPage(t, "taken devices", func(p *scrape.Page) error {
 		return errors.Join(
-			// A half, the shared one, the extended resource's, the choice.
-			states(p, "dra_devices", pool(lifeDriver, "node-a", "node-a"), 4, 3, 1),
-			states(p, "dra_class_devices", scrape.Labels{"deviceclass": "part.life"}, 1, 1, 1),
-			states(p, "dra_class_devices", scrape.Labels{"deviceclass": "shared.life"}, 1, 0, 0),
-			states(p, "dra_class_devices", scrape.Labels{"deviceclass": "gpu.life"}, 1, 1, 0),
-			gauge(p, "dra_capacity_consumed", scrape.Labels{"driver": lifeDriver, "device": "shared-0", "capacity": "memory"}, 24*gibibyte),
+			// Allocated are a half, the shared device, the device of the
+			// extended resource, and the one that the prioritized list chose.
+			deviceStates(p, "dra_devices", pool(lifeDriver, "node-a", "node-a"), 4, 3, 1),
+			deviceStates(p, "dra_class_devices", scrape.Labels{"deviceclass": "part.life"}, 1, 1, 1),
+			deviceStates(p, "dra_class_devices", scrape.Labels{"deviceclass": "shared.life"}, 1, 0, 0),
+			deviceStates(p, "dra_class_devices", scrape.Labels{"deviceclass": "gpu.life"}, 1, 1, 0),
+			hasGauge(p, "dra_capacity_consumed", scrape.Labels{"driver": lifeDriver, "device": "shared-0", "capacity": "memory"}, 24*gibibyte),
 			reserved(p, "part.life", 1), reserved(p, "shared.life", 2),
-			reserved(p, "gpu.life", 2),  // the extended resource's, and the monitor's
-			reserved(p, "only.life", 1), // what the list chose
+			reserved(p, "gpu.life", 2),  // the extended resource and the claim with admin access
+			reserved(p, "only.life", 1), // the choice of the prioritized list
 			observed(before, p, "only.life", 1), observed(before, p, "gpu.life", 2),
-			none(p, "dra_claim_pending_since_timestamp_seconds", scrape.Labels{"namespace": "supply"}),
+			hasNoRow(p, "dra_claim_pending_since_timestamp_seconds", scrape.Labels{"namespace": "supply"}),
 		)
 	})
 }
 
 func reserved(p *scrape.Page, class string, want float64) error {
-	return gauge(p, "dra_claims", scrape.Labels{"namespace": "supply", "deviceclass": class, "state": "reserved"}, want)
+	return hasGauge(p, "dra_claims", scrape.Labels{"namespace": "supply", "deviceclass": class, "state": "reserved"}, want)
 }
 
-// rule is a DeviceTaintRule, whose version depends on the release. It wants the
-// version and the effect.
+// rule is a DeviceTaintRule, whose API version depends on the release. Its
+// arguments are the version and the effect.
 const rule = `
 apiVersion: resource.k8s.io/%s
 kind: DeviceTaintRule
@@ -114,7 +116,7 @@ spec:
   taint: {key: e2e.example.com/worn, value: "yes", effect: %s}
 `
 
-// apply has the rule with this effect until the test ends.
+// applyRule creates the rule with this effect until the test ends.
 func applyRule(t *testing.T, effect string) {
 	t.Helper()
 	text := fmt.Sprintf(rule, shared.TaintRuleVersion(), effect)
@@ -128,27 +130,28 @@ func applyRule(t *testing.T, effect string) {
 	})
 }
 
-// TestClusterTaintRules: a rule of each effect, on the only device of a class.
+// TestClusterTaintRules applies a rule of each effect to the only device of a
+// class.
 func TestClusterTaintRules(t *testing.T) {
-	shows(t)
+	covers(t)
 	only := scrape.Labels{"deviceclass": "only.life"}
 	taint := func(effect string) scrape.Labels {
 		return scrape.Labels{"driver": lifeDriver, "pool": "node-a", "key": "e2e.example.com/worn", "effect": effect}
 	}
 	t.Run("None", func(t *testing.T) {
 		applyRule(t, "None")
-		clusterSays(t, "a taint without effect", func(p *scrape.Page) error {
-			return errors.Join(gauge(p, "dra_device_taints", taint("None"), 1), states(p, "dra_class_devices", only, 0, 1, 0))
+		waitClusterPage(t, "a taint without effect", func(p *scrape.Page) error {
+			return errors.Join(hasGauge(p, "dra_device_taints", taint("None"), 1), deviceStates(p, "dra_class_devices", only, 0, 1, 0))
 		})
 	})
 	t.Run("NoSchedule", func(t *testing.T) {
 		applyRule(t, "NoSchedule")
-		clusterSays(t, "a tainted device", func(p *scrape.Page) error {
-			return errors.Join(gauge(p, "dra_device_taints", taint("NoSchedule"), 1), states(p, "dra_class_devices", only, 0, 0, 1))
+		waitClusterPage(t, "a tainted device", func(p *scrape.Page) error {
+			return errors.Join(hasGauge(p, "dra_device_taints", taint("NoSchedule"), 1), deviceStates(p, "dra_class_devices", only, 0, 0, 1))
 		})
 		deployText(t, "turns", heldPods)
-		clusterSays(t, "a pod that does not tolerate it", func(p *scrape.Page) error {
-			return oneReason(p, scrape.Labels{"namespace": "turns", "pod": "first"}, "tainted")
+		waitClusterPage(t, "a pod that does not tolerate it", func(p *scrape.Page) error {
+			return hasReason(p, scrape.Labels{"namespace": "turns", "pod": "first"}, "tainted")
 		})
 		if text := explain(t, "pod", "turns/first"); !strings.Contains(text, "e2e.example.com/worn") {
 			t.Errorf("explain does not name the taint:\n%s", text)
@@ -159,17 +162,17 @@ func TestClusterTaintRules(t *testing.T) {
 		running(t, "turns", "first")
 		before := clusterPage(t)
 		applyRule(t, "NoExecute")
-		clusterSaysWithin(t, patience, "the eviction", func(p *scrape.Page) error {
-			return more(before, p, "dra_pod_taint_evictions_total", scrape.Labels{"namespace": "turns"})
+		waitClusterPageWithin(t, unhealthyTimeout, "the eviction", func(p *scrape.Page) error {
+			return counterIncreased(before, p, "dra_pod_taint_evictions_total", scrape.Labels{"namespace": "turns"})
 		})
-		gone(t, "turns", "first")
+		waitPodGone(t, "turns", "first")
 	})
-	clusterSays(t, "the device to be free again", func(p *scrape.Page) error {
-		return errors.Join(states(p, "dra_class_devices", only, 0, 1, 0), none(p, "dra_device_taints", scrape.Labels{"key": "e2e.example.com/worn"}))
+	waitClusterPage(t, "the device to be free again", func(p *scrape.Page) error {
+		return errors.Join(deviceStates(p, "dra_class_devices", only, 0, 1, 0), hasNoRow(p, "dra_device_taints", scrape.Labels{"key": "e2e.example.com/worn"}))
 	})
 }
 
-func gone(t *testing.T, namespace, pod string) {
+func waitPodGone(t *testing.T, namespace, pod string) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), "pod "+pod+" gone", func(ctx context.Context) error {
 		_, err := shared.Client().CoreV1().Pods(namespace).Get(ctx, pod, metav1.GetOptions{})

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// rendered are the objects of a kustomization over what is shipped, each as its
-// text.
+// rendered returns the objects of a kustomization over the shipped manifests,
+// each as text.
 func rendered(t *testing.T, base, component, more string) []string {
 	t.Helper()
 	manifests, err := kustomized(t.Context(), nil, func(deploy string) string {
@@ -25,8 +25,8 @@ func rendered(t *testing.T, base, component, more string) []string {
 	return strings.Split(manifests, "\n---\n")
 }
 
-// TestProcessAttributionComponent: it gives the node's agent the host's pids and
-// nothing else, whatever the agent is called.
+// TestProcessAttributionComponent: the component adds hostPID to the node's
+// agent and changes nothing else, whatever the agent's name.
 func TestProcessAttributionComponent(t *testing.T) {
 	for _, base := range []string{"base", "overlays/nvidia"} {
 		for name, more := range map[string]string{"as shipped": "", "renamed": "namespace: monitoring\nnamePrefix: my-\n"} {
@@ -54,23 +54,23 @@ func TestProcessAttributionComponent(t *testing.T) {
 	}
 }
 
-// TestPushComponentRenders: it tells both roles where to push, how often, and
-// nothing else, whatever they are called.
+// TestPushComponentRenders: the component configures endpoint and interval of
+// the push for both roles and changes nothing else, whatever their names.
 func TestPushComponentRenders(t *testing.T) {
-	const told = `        - name: OTEL_EXPORTER_OTLP_ENDPOINT
+	const variables = `        - name: OTEL_EXPORTER_OTLP_ENDPOINT
           value: http://otel-collector.observability:4317
         - name: OTEL_METRIC_EXPORT_INTERVAL
           value: "30000"
 `
-	const noVariables = "        env:\n        image:" // of a role that has none otherwise
+	const noVariables = "        env:\n        image:" // of a role without variables
 	for _, base := range []string{"base", "overlays/nvidia"} {
 		for name, more := range map[string]string{"as shipped": "", "renamed": "namespace: monitoring\nnamePrefix: my-\n"} {
 			t.Run(base+" "+name, func(t *testing.T) {
 				roles := 0
 				var got []string
 				for _, object := range rendered(t, base, "otlp", more) {
-					roles += strings.Count(object, told)
-					object = strings.Replace(object, told, "", 1)
+					roles += strings.Count(object, variables)
+					object = strings.Replace(object, variables, "", 1)
 					got = append(got, strings.Replace(object, noVariables, "        image:", 1))
 				}
 				if want := rendered(t, base, "", more); roles != 2 || !slices.Equal(got, want) {
@@ -81,7 +81,8 @@ func TestPushComponentRenders(t *testing.T) {
 	}
 }
 
-// TestRenamedNamespace: permissions go with the agents into another namespace.
+// TestRenamedNamespace: bindings refer to the agents' accounts in another
+// namespace.
 func TestRenamedNamespace(t *testing.T) {
 	bindings := 0
 	for _, object := range rendered(t, "base", "", "namespace: monitoring\nnamePrefix: my-\n") {

@@ -8,11 +8,12 @@ import (
 	"testing"
 )
 
-// showCluster starts a Prometheus that scrapes the real cluster: the agent as it
-// is shipped, a cluster role of its own, whose counters begin here, the kubelet
-// and the control plane. As of other clusters it scrapes an agent with prices and
-// teams whose GPUs have all kinds of trouble, and one that has trouble itself.
-func showCluster(t *testing.T, rules []string) *gallery {
+// startClusterDashboards starts a Prometheus that scrapes the real cluster:
+// the agent from the shipped manifests, a new cluster role, whose counters
+// begin now, the kubelet and the control plane. As other clusters it scrapes
+// an agent with prices and teams whose GPUs have faults of all kinds, one that
+// cannot read the kubelet, and one that does not exist.
+func startClusterDashboards(t *testing.T, rules []string) *dashboardServer {
 	t.Helper()
 	url, err := runClusterRole(t.Context(), "exporter-boards", clusterAccount)
 	t.Cleanup(func() {
@@ -25,12 +26,12 @@ func showCluster(t *testing.T, rules []string) *gallery {
 	}
 	jobs := []object{
 		monitorJob(t, scraped), clusterJob(url, scraped),
-		troubledJob(t), ailingJob(t), deadJob(t),
+		faultyJob(t), failingJob(t), absentJob(t),
 		componentJob("kubelet", shared.KubeletURL()),
 		componentJob("kube-scheduler", shared.SchedulerURL()),
 		componentJob("kube-controller-manager", shared.ControllerManagerURL()),
 	}
-	g := show(t, "cluster", jobs, rules, shippedBoards)
+	g := startDashboards(t, "cluster", jobs, rules, shippedBoards)
 	deployForBoards(t)
 	return g
 }
@@ -44,36 +45,36 @@ func componentJob(name, url string) object {
 	}
 }
 
-// troubledJob scrapes an agent on the host whose GPUs have something of each that
-// a board on health shows.
-func troubledJob(t *testing.T) object {
+// faultyJob scrapes an agent on the host whose GPUs have a fault of each kind
+// that a dashboard about health shows.
+func faultyJob(t *testing.T) object {
 	t.Helper()
 	prices := filepath.Join(t.TempDir(), "prices.yaml")
 	if err := os.WriteFile(prices, []byte(priceList), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return jobOf("troubled", flaggedAgent(t, troubled(), "--cost.prices="+prices, "--labels.pod=team", "--device.slow-interval=2s"))
+	return jobOf("troubled", flaggedAgent(t, faultyHardware(), "--cost.prices="+prices, "--labels.pod=team", "--device.slow-interval=2s"))
 }
 
-// ailingJob scrapes an agent that cannot ask the kubelet, and whose families are
-// cut short.
-func ailingJob(t *testing.T) object {
+// failingJob scrapes an agent that cannot read the kubelet, and whose families
+// are limited to few series.
+func failingJob(t *testing.T) object {
 	t.Helper()
 	a := &hostAgent{name: "ailing", config: filepath.Join(t.TempDir(), "devices.yaml")}
-	a.change(t, steady(0.5))
-	a.launch(t, exec.Command(agentBinary(), "node", "--kubelet.pod-resources-socket="+deafKubelet(t),
+	a.change(t, steadyHardware(0.5))
+	a.launch(t, exec.Command(agentBinary(), "node", "--kubelet.pod-resources-socket="+unresponsiveKubelet(t),
 		"--device.source=simulated", "--simulated.config="+a.config, "--metrics.max-series=5"))
 	return jobOf("ailing", a)
 }
 
-// deadJob scrapes an agent that is not there.
-func deadJob(t *testing.T) object {
+// absentJob scrapes an agent that does not exist.
+func absentJob(t *testing.T) object {
 	t.Helper()
 	return jobOf("dead", &hostAgent{url: "http://" + freeAddress(t) + "/"})
 }
 
-// jobOf scrapes an agent on the host as that of another cluster: it looks at the
-// same node as the agent that is shipped.
+// jobOf scrapes an agent on the host as that of another cluster, although it
+// runs on the same node as the shipped agent.
 func jobOf(cluster string, a *hostAgent) object {
 	job := hostJob(a, scraped)
 	job["job_name"] = cluster
@@ -82,30 +83,30 @@ func jobOf(cluster string, a *hostAgent) object {
 	return job
 }
 
-// troubled is the hardware of the node with something of each trouble, but for one
-// GPU that idles and one that is well until it reports an Xid.
-func troubled() *hardware {
-	h := distinct()
-	idle, well := h.uuidOf("gpu.nvidia.com/gpu-0"), h.uuidOf("gpu.nvidia.com/gpu-1")
+// faultyHardware is the hardware of the node with faults of all kinds, except
+// for one GPU that is idle and one that is healthy until it reports an Xid.
+func faultyHardware() *hardware {
+	h := distinctHardware()
+	idle, healthy := h.uuidOf("gpu.nvidia.com/gpu-0"), h.uuidOf("gpu.nvidia.com/gpu-1")
 	for i, gpu := range h.Devices {
-		activity(gpu, i)
+		addActivity(gpu, i)
 		gpu.Faults = []fault{{Kind: "xid", After: "60s", Code: 79}, {Kind: "xid", After: "65s", Code: 31}}
 		switch gpu.UUID {
 		case idle:
 			gpu.Quantities["utilization"] = 0
-		case well:
+		case healthy:
 			gpu.Quantities["memory_used"] = 79 << 30
 			continue
 		}
-		trouble(gpu)
+		addFaults(gpu)
 	}
 	return h
 }
 
 func grows(rate float64) object { return object{"rate": rate, "start": 10} }
 
-// activity is what a GPU that works tells, each of them another.
-func activity(gpu *chip, i int) {
+// addActivity adds the readings of a busy GPU, which differ by i.
+func addActivity(gpu *chip, i int) {
 	for quantity, value := range map[string]any{
 		"temperature":      object{"gpu": 60 + i, "memory": 70 + i},
 		"energy":           grows(300 + float64(i)),
@@ -124,7 +125,7 @@ func activity(gpu *chip, i int) {
 	}
 }
 
-func trouble(gpu *chip) {
+func addFaults(gpu *chip) {
 	for quantity, value := range map[string]any{
 		"throttled":         object{"hw_thermal": grows(0.5), "power_cap": grows(0.2)},
 		"ecc_errors":        object{"corrected": grows(0.1), "uncorrected": grows(0.05)},

@@ -8,29 +8,29 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// excuse says why questions have no answer in some places.
-type excuse struct {
+// exemption says why queries have no data on some servers.
+type exemption struct {
 	Reason string   `json:"reason"`
 	Where  []string `json:"where"`  // demo, cluster
 	Panels []string `json:"panels"` // board / panel, or board / panel / ref
 
-	// Sometimes there is an answer.
+	// The query has data on some runs.
 	Sometimes bool `json:"sometimes"`
 }
 
-// excuses are those of testdata/empty-panels.yaml for one place, by what they
-// excuse.
-func excuses(t *testing.T, where string) map[string]*excuse {
+// readExemptions returns those of testdata/empty-panels.yaml for one server,
+// by the panel or query.
+func readExemptions(t *testing.T, where string) map[string]*exemption {
 	t.Helper()
 	text, err := os.ReadFile("testdata/empty-panels.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []excuse
+	var all []exemption
 	if err := yaml.UnmarshalStrict(text, &all); err != nil {
 		t.Fatal(err)
 	}
-	excused := map[string]*excuse{}
+	exemptions := map[string]*exemption{}
 	for i := range all {
 		e := &all[i]
 		if e.Reason == "" || len(e.Where) == 0 || len(e.Panels) == 0 {
@@ -40,55 +40,56 @@ func excuses(t *testing.T, where string) map[string]*excuse {
 			if !slices.Contains(e.Where, where) {
 				continue
 			}
-			if excused[panel] != nil {
+			if exemptions[panel] != nil {
 				t.Errorf("testdata/empty-panels.yaml has %s twice", panel)
 			}
-			excused[panel] = e
+			exemptions[panel] = e
 		}
 	}
-	return excused
+	return exemptions
 }
 
-// answeredOrExcused asks everything, and holds the answers to the excuses: what
-// has no answer has an excuse, and what has an excuse has no answer.
-func (g *gallery) answeredOrExcused(t *testing.T, where string, when span) (answered []question) {
+// checkData evaluates every query and fails the test if a query without data
+// has no exemption, or a query with data has one. It returns the queries that
+// have data.
+func (g *dashboardServer) checkData(t *testing.T, where string, when span) (answered []namedQuery) {
 	t.Helper()
-	all, offered := g.questions(t, when)
-	excused := excuses(t, where)
+	all, offered := g.queries(t, when)
+	exemptions := readExemptions(t, where)
 	used := map[string]bool{}
-	judge := func(q question, has bool) (steady bool) {
+	check := func(q namedQuery, has bool) (steady bool) {
 		name := q.String()
-		if excused[name] == nil {
+		if exemptions[name] == nil {
 			name = q.board + " / " + q.panel
 		}
 		used[name] = true
-		switch excuse := excused[name]; {
-		case excuse != nil && excuse.Sometimes:
+		switch exempt := exemptions[name]; {
+		case exempt != nil && exempt.Sometimes:
 			return false
-		case has && excuse != nil:
+		case has && exempt != nil:
 			t.Errorf("%s has data: take it out of testdata/empty-panels.yaml", q)
-		case !has && excuse == nil:
+		case !has && exempt == nil:
 			t.Errorf("%s has no data:\n\t%s", q, q.exprs[0])
 		}
 		return has
 	}
 	for _, q := range all {
-		has, err := q.answered(t.Context(), g.prometheus, when)
+		has, err := q.hasData(t.Context(), g.prometheus, when)
 		if err != nil {
 			t.Errorf("%s: %v", q, err)
 			continue
 		}
-		if judge(q, has) {
+		if check(q, has) {
 			answered = append(answered, q)
 		}
 	}
 	for _, board := range g.boards {
 		for _, variable := range board.Variables {
-			q := question{board: board.UID, panel: "variable " + variable.Name, exprs: []string{variable.Selector}}
-			judge(q, offered[q.board+" / "+q.panel] > 0)
+			q := namedQuery{board: board.UID, panel: "variable " + variable.Name, exprs: []string{variable.Selector}}
+			check(q, offered[q.board+" / "+q.panel] > 0)
 		}
 	}
-	for name := range excused {
+	for name := range exemptions {
 		if !used[name] {
 			t.Errorf("testdata/empty-panels.yaml: nothing is called %s", name)
 		}

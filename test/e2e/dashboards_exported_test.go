@@ -9,9 +9,10 @@ import (
 	"testing"
 )
 
-// showExported starts a Prometheus that scrapes the demo without honorLabels, as a
-// pod, with the variant of dashboards and rules that is made for that.
-func showExported(t *testing.T, d demo) *gallery {
+// startExportedDashboards starts a Prometheus that scrapes the demo without
+// honorLabels, as a pod, with the variant of dashboards and rules for this
+// case.
+func startExportedDashboards(t *testing.T, d demo) *dashboardServer {
 	t.Helper()
 	folder := t.TempDir()
 	alerts, err := filepath.Abs(filepath.Dir(alertRules))
@@ -28,16 +29,17 @@ func showExported(t *testing.T, d demo) *gallery {
 		ruleFile(t, filepath.Join(folder, filepath.Base(alertRules))),
 	}
 	labels := merged(inCluster("demo"), map[string]string{"namespace": "monitoring", "pod": "dra-exporter-x7k2p", "container": "dra-exporter"})
-	return show(t, "exported", d.jobs(labels, object{"honor_labels": false}), rules, folder)
+	return startDashboards(t, "exported", d.jobs(labels, object{"honor_labels": false}), rules, folder)
 }
 
-// answersLike: what has an answer there has one here, with the same labels; and
-// many have the same values. The rest changes from scrape to scrape.
-func (g *gallery) answersLike(t *testing.T, other *gallery, answered []question) {
+// checkSameData fails the test unless queries that have data on the other
+// server have data on this one, with the same labels, and many of them have
+// the same values. The others change from scrape to scrape.
+func (g *dashboardServer) checkSameData(t *testing.T, other *dashboardServer, answered []namedQuery) {
 	t.Helper()
-	when := g.ripened(t)
-	all, _ := g.questions(t, when)
-	byName := map[string]question{}
+	when := g.waitScraped(t)
+	all, _ := g.queries(t, when)
+	byName := map[string]namedQuery{}
 	for _, q := range all {
 		byName[q.String()] = q
 	}
@@ -48,7 +50,7 @@ func (g *gallery) answersLike(t *testing.T, other *gallery, answered []question)
 			t.Errorf("%s is not asked here", q)
 			continue
 		}
-		if g.sameAs(t, own, other, q, when) {
+		if g.sameData(t, own, other, q, when) {
 			same++
 		}
 	}
@@ -58,9 +60,9 @@ func (g *gallery) answersLike(t *testing.T, other *gallery, answered []question)
 	}
 }
 
-// sameAs: two questions have answers with the same labels, and reports whether
-// they have the same newest values.
-func (g *gallery) sameAs(t *testing.T, own question, other *gallery, theirs question, when span) bool {
+// sameData fails the test unless both queries have data with the same labels.
+// It reports whether they have the same newest values.
+func (g *dashboardServer) sameData(t *testing.T, own namedQuery, other *dashboardServer, theirs namedQuery, when span) bool {
 	t.Helper()
 	for i, expr := range theirs.exprs {
 		same := own.exprs[0]
@@ -68,13 +70,13 @@ func (g *gallery) sameAs(t *testing.T, own question, other *gallery, theirs ques
 			same = own.with(theirs.choices[i])
 		}
 		if same == "" {
-			continue // a claim that was there for a moment
+			continue // a claim that existed for a short time
 		}
-		there, err := other.over(t.Context(), expr, when)
+		there, err := other.queryRange(t.Context(), expr, when)
 		if err != nil {
 			t.Errorf("%s: %v", theirs, err)
 		}
-		here, err := g.over(t.Context(), same, when)
+		here, err := g.queryRange(t.Context(), same, when)
 		if err != nil {
 			t.Errorf("%s: %v", own, err)
 		}
@@ -84,13 +86,13 @@ func (g *gallery) sameAs(t *testing.T, own question, other *gallery, theirs ques
 		if names, want := labelNames(here), labelNames(there); own.board != "recording" && !slices.Equal(names, want) {
 			t.Errorf("%s has the labels %q, not %q:\n\t%s", own, names, want, same)
 		}
-		return sameValues(together(here), together(there))
+		return sameValues(rowsByLabels(here), rowsByLabels(there))
 	}
 	t.Errorf("%s has no data:\n\t%s", own, own.exprs[0])
 	return false
 }
 
-// labelNames are the names of all labels of an answer.
+// labelNames returns the names of all labels of the rows.
 func labelNames(rows []line) (names []string) {
 	for _, row := range rows {
 		names = append(names, slices.Collect(maps.Keys(row.labels))...)

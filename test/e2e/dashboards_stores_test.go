@@ -14,8 +14,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/dashboards/gen/queries"
 )
 
-// gallery is a Prometheus that dashboards, rules and alerts are asked of.
-type gallery struct {
+// dashboardServer is a Prometheus server on which tests evaluate the queries
+// of dashboards, rules and alerts.
+type dashboardServer struct {
 	*prometheus
 	boards []queries.Board
 	rules  []string // files
@@ -44,8 +45,9 @@ func startDemo(t *testing.T) demo {
 	return d
 }
 
-// jobs scrape the demo as the shipped PodMonitors scrape a cluster, but for where
-// it is. Its targets get these labels too, and each job has more to do.
+// jobs scrape the demo as the shipped PodMonitors scrape a cluster, except for
+// the address. The targets have these labels in addition, and each job these
+// settings.
 func (d demo) jobs(labels map[string]string, more object) (all []object) {
 	for instance, target := range map[string]string{demoNode: d.node, "cluster": d.cluster} {
 		all = append(all, merged(object{
@@ -60,32 +62,32 @@ func (d demo) jobs(labels map[string]string, more object) (all []object) {
 	return all
 }
 
-// merged has what both have; of what both say, the second counts.
+// merged returns the union of two maps. The second takes precedence.
 func merged[M ~map[string]V, V any](first, second M) M {
 	all := maps.Clone(first)
 	maps.Copy(all, second)
 	return all
 }
 
-// show starts a Prometheus with these jobs, rules and dashboards.
-func show(t *testing.T, name string, jobs []object, rules []string, boards string) *gallery {
+// startDashboards starts a Prometheus with these jobs, rules and dashboards.
+func startDashboards(t *testing.T, name string, jobs []object, rules []string, boards string) *dashboardServer {
 	t.Helper()
 	loaded, err := queries.Load(boards)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gallery{boards: loaded, rules: rules, began: time.Now()}
-	g.prometheus = serve(t, "prometheus-"+name, serving{jobs: jobs, rules: rules, every: scraped, watchesItself: true})
+	g := &dashboardServer{boards: loaded, rules: rules, began: time.Now()}
+	g.prometheus = serve(t, "prometheus-"+name, serverConfig{jobs: jobs, rules: rules, every: scraped, scrapesItself: true})
 	return g
 }
 
-// questions are all that is asked of the gallery, and what there is of its
-// dashboards' variables to choose.
-func (g *gallery) questions(t *testing.T, when span) (all []question, offered map[string]int) {
+// queries returns all queries of dashboards, rules and alerts, and how many
+// values each variable of a dashboard has.
+func (g *dashboardServer) queries(t *testing.T, when span) (all []namedQuery, offered map[string]int) {
 	t.Helper()
 	offered = map[string]int{}
 	for _, board := range g.boards {
-		questions, values, err := g.asked(t.Context(), board, when)
+		questions, values, err := g.boardQueries(t.Context(), board, when)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +97,7 @@ func (g *gallery) questions(t *testing.T, when span) (all []question, offered ma
 		}
 	}
 	for _, file := range g.rules {
-		ruled, err := ruleQuestions(file)
+		ruled, err := ruleQueries(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,9 +106,9 @@ func (g *gallery) questions(t *testing.T, when span) (all []question, offered ma
 	return all, offered
 }
 
-// ruleQuestions are what a file's rules record, and what its alerts ask. Where
-// several alerts have one name they are told apart by their order.
-func ruleQuestions(file string) (all []question, err error) {
+// ruleQueries returns the expressions of a file's recording rules and alerts.
+// Alerts of one name are numbered.
+func ruleQueries(file string) (all []namedQuery, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -122,7 +124,7 @@ func ruleQuestions(file string) (all []question, err error) {
 	seen := map[string]int{}
 	for _, group := range read.Groups {
 		for _, rule := range group.Rules {
-			q := question{board: strings.TrimSuffix(filepath.Base(file), ".yaml"), panel: rule.Record + rule.Alert, exprs: []string{rule.Record}}
+			q := namedQuery{board: strings.TrimSuffix(filepath.Base(file), ".yaml"), panel: rule.Record + rule.Alert, exprs: []string{rule.Record}}
 			if rule.Alert != "" {
 				q.exprs = []string{rule.Expr}
 			}

@@ -7,51 +7,53 @@ import (
 
 const shippedBoards = "../../dashboards"
 
-// ripe is how long a Prometheus looks before it is asked. The demo's story has
-// shown all that it has by then.
-const ripe = 100 * time.Second
+// scrapeTime is how long a Prometheus scrapes before its data is evaluated.
+// The demo has shown all its events by then.
+const scrapeTime = 100 * time.Second
 
-// TestDashboards asks a real Prometheus all that dashboards, recording rules and
-// alerts ask. All servers look for the same time.
+// TestDashboards evaluates the queries of all dashboards, recording rules and
+// alerts on real Prometheus servers, over ranges of the same length.
 func TestDashboards(t *testing.T) {
 	d := startDemo(t)
 	rules := []string{shippedRules(t), ruleFile(t, alertRules)}
-	onDemo := show(t, "demo", d.jobs(inCluster("demo"), nil), rules, shippedBoards)
-	exported := showExported(t, d)
-	odd := showOdd(t, d, rules)
-	onCluster := showCluster(t, rules)
+	onDemo := startDashboards(t, "demo", d.jobs(inCluster("demo"), nil), rules, shippedBoards)
+	exported := startExportedDashboards(t, d)
+	odd := startSpecialDashboards(t, d, rules)
+	onCluster := startClusterDashboards(t, rules)
 
-	var answered []question
+	var answered []namedQuery
 	t.Run("demo", func(t *testing.T) {
-		shows(t)
-		answered = onDemo.answeredOrExcused(t, "demo", onDemo.ripened(t))
-		onDemo.neverFailed(t)
+		covers(t)
+		answered = onDemo.checkData(t, "demo", onDemo.waitScraped(t))
+		onDemo.checkRules(t)
 	})
 	t.Run("cluster", func(t *testing.T) {
-		shows(t)
-		onCluster.answeredOrExcused(t, "cluster", onCluster.ripened(t))
-		onCluster.neverFailed(t)
+		covers(t)
+		onCluster.checkData(t, "cluster", onCluster.waitScraped(t))
+		onCluster.checkRules(t)
 	})
 	t.Run("without-honorLabels", func(t *testing.T) {
-		shows(t)
-		exported.answersLike(t, onDemo, answered)
-		exported.neverFailed(t)
+		covers(t)
+		exported.checkSameData(t, onDemo, answered)
+		exported.checkRules(t)
 	})
 	t.Run("odd-values", func(t *testing.T) {
-		shows(t)
-		odd.selectsItself(t, onDemo)
-		odd.neverFailed(t)
+		covers(t)
+		odd.checkSelection(t, onDemo)
+		odd.checkRules(t)
 	})
 }
 
-// inCluster are a target's labels in a store of several clusters.
+// inCluster returns a target's labels in a store of several clusters.
 func inCluster(name string) map[string]string { return map[string]string{"cluster": name} }
 
-// ripened waits until the gallery has looked for long enough, and returns that
-// time from when all targets have been scraped: not more, so that an answer does not depend on what a run does besides.
-func (g *gallery) ripened(t *testing.T) span {
+// waitScraped waits until the server has scraped for scrapeTime, and returns
+// the range from when all targets have been scraped. The range does not
+// include later data, so that a result does not depend on the duration of
+// other tests.
+func (g *dashboardServer) waitScraped(t *testing.T) span {
 	t.Helper()
-	until := g.began.Add(ripe)
+	until := g.began.Add(scrapeTime)
 	select {
 	case <-time.After(time.Until(until.Add(scraped))):
 	case <-t.Context().Done():
@@ -60,27 +62,28 @@ func (g *gallery) ripened(t *testing.T) span {
 	return span{g.began.Add(3 * scraped), until}
 }
 
-// neverFailed: no rule has ever failed, and no alert's text.
-func (g *gallery) neverFailed(t *testing.T) {
+// checkRules fails the test if the evaluation of a rule or the template of an
+// alert has ever failed.
+func (g *dashboardServer) checkRules(t *testing.T) {
 	t.Helper()
-	failures, err := g.ask(t.Context(), `sum by (rule_group) (prometheus_rule_evaluation_failures_total{job="prometheus"}) > 0`)
+	failures, err := g.query(t.Context(), `sum by (rule_group) (prometheus_rule_evaluation_failures_total{job="prometheus"}) > 0`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, row := range failures {
 		t.Errorf("%v rules of %s have failed", row.Value, row.Labels["rule_group"])
 	}
-	g.answers(t, `sum(prometheus_rule_evaluations_total{job="prometheus"}) > 1000`, one)
-	g.rulesAreWell(t)
+	g.waitRows(t, `sum(prometheus_rule_evaluations_total{job="prometheus"}) > 1000`, oneRow)
+	g.checkRulesHealthy(t)
 	var answer struct {
-		Data struct{ Alerts []notice }
+		Data struct{ Alerts []notification }
 	}
 	if err := g.get(t.Context(), "/api/v1/alerts", &answer); err != nil {
 		t.Fatal(err)
 	}
 	for _, alert := range answer.Data.Alerts {
 		for name, text := range alert.Annotations {
-			if broken(text) {
+			if templateFailed(text) {
 				t.Errorf("%s of %s is %q", name, alert.Labels["alertname"], text)
 			}
 		}

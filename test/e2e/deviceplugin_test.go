@@ -13,8 +13,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 )
 
-// devicePlugin is a device plugin with one healthy device. The kubelet finds its
-// socket in the folder of plugins, again after each restart of its own.
+// devicePlugin is a device plugin with one healthy device. The kubelet finds
+// its socket in the folder of plugins, also after a restart of the kubelet.
 type devicePlugin struct {
 	deviceplugin.UnimplementedDevicePluginServer
 	registration.UnimplementedRegistrationServer
@@ -24,8 +24,8 @@ type devicePlugin struct {
 	ended <-chan struct{}
 }
 
-// startDevicePlugin offers a device as an extended resource until the test ends,
-// and waits until the node has it.
+// startDevicePlugin serves a device as an extended resource until the test
+// ends, and waits until the node has it.
 func startDevicePlugin(t *testing.T, resource, device string) {
 	t.Helper()
 	p := &devicePlugin{resource: resource, device: device, ended: t.Context().Done()}
@@ -78,7 +78,7 @@ func (p *devicePlugin) ListAndWatch(_ *deviceplugin.Empty, stream grpc.ServerStr
 	return nil
 }
 
-// Allocate implements deviceplugin.DevicePluginServer: containers need nothing.
+// Allocate implements deviceplugin.DevicePluginServer. Containers get nothing.
 func (p *devicePlugin) Allocate(_ context.Context, request *deviceplugin.AllocateRequest) (*deviceplugin.AllocateResponse, error) {
 	response := &deviceplugin.AllocateResponse{}
 	for range request.GetContainerRequests() {

@@ -8,13 +8,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// firstSharedSlices is the first minor release in which a device may draw on
-// counters of another slice than its own, as our drivers and dra-example-driver
-// publish them.
+// firstSharedSlices is the first minor release in which a device may consume
+// counters of another slice, as our drivers and dra-example-driver publish
+// them.
 const firstSharedSlices = 35
 
-// devicesFile is the path of a file of testdata that this release takes: before
-// 1.35 a copy without the devices that are parts of something.
+// devicesFile returns the path of a file of testdata for this release: before
+// 1.35, a copy without the devices that are parts of others.
 func devicesFile(name string) (string, error) {
 	path, err := filepath.Abs(filepath.Join("testdata", name))
 	if err != nil || shared.Minor() >= firstSharedSlices {

@@ -7,22 +7,23 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// part is what somebody has of a GPU.
-type part struct{ utilization, memory float64 }
+// usage is a holder's part of a GPU.
+type usage struct{ utilization, memory float64 }
 
-// division is how a page is to divide a GPU.
+// division is how a page must divide a GPU.
 type division struct {
 	gpu          int
-	claims, pods map[string]part
-	unattributed part
+	claims, pods map[string]usage
+	unattributed usage
 }
 
-// check: the claims have this by their processes and in no other way, these and
-// no other pods are told apart, and this is nobody's.
+// check returns an error unless the claims have these values by process
+// attribution only, exactly these pods have values of their own, and this
+// value is unattributed.
 func (d division) check(p *scrape.Page) error {
 	gpu := scrape.Labels{"uuid": sharingUUID(d.gpu)}
 	errs := []error{
-		attributed(p, "ok"),
+		checkAttributed(p, "ok"),
 		claimHas(p, "dra_device_unattributed_utilization_ratio", gpu, d.unattributed.utilization),
 		claimHas(p, "dra_device_unattributed_memory_bytes", gpu, d.unattributed.memory),
 	}
@@ -46,7 +47,8 @@ func (d division) check(p *scrape.Page) error {
 	return errors.Join(errs...)
 }
 
-// heldBy: a claim has one such row, of this attribution and value.
+// heldBy returns an error unless a claim has one such row, of this attribution
+// and value.
 func heldBy(p *scrape.Page, name string, claim scrape.Labels, attribution string, want float64) error {
 	row, err := p.One(name, claim)
 	if err != nil {
@@ -58,8 +60,9 @@ func heldBy(p *scrape.Page, name string, claim scrape.Labels, attribution string
 	return claimHas(p, name, claim, want)
 }
 
-// attributed: processes are attributed, or are not, for this reason alone.
-func attributed(p *scrape.Page, reason string) error {
+// checkAttributed returns an error unless processes are attributed, or not,
+// for exactly this reason.
+func checkAttributed(p *scrape.Page, reason string) error {
 	var now []string
 	for _, row := range p.Rows("dra_exporter_process_attribution", nil) {
 		if row.Value == 1 {
@@ -72,13 +75,15 @@ func attributed(p *scrape.Page, reason string) error {
 	return nil
 }
 
-// sharedWhole: a claim's row is the GPU's own, and not for adding.
+// sharedWhole returns an error unless a claim's row has the GPU's own value,
+// and is marked as shared.
 func sharedWhole(p *scrape.Page, name string, gpu int, claim string, want float64) error {
 	return heldBy(p, name, scrape.Labels{"uuid": sharingUUID(gpu), "namespace": "sharing", "resourceclaim": claim}, "shared", want)
 }
 
-// team: the claim team has its GPU alone, with this, and its pods divide it so.
-func team(utilization, memory float64, divided division) func(*scrape.Page) error {
+// wantOneClaim: the claim team holds its GPU alone and has this value, which
+// its pods divide.
+func wantOneClaim(utilization, memory float64, divided division) func(*scrape.Page) error {
 	claim := scrape.Labels{"uuid": sharingUUID(2), "namespace": "sharing", "resourceclaim": "team"}
 	return func(p *scrape.Page) error {
 		return errors.Join(divided.check(p),
@@ -87,14 +92,14 @@ func team(utilization, memory float64, divided division) func(*scrape.Page) erro
 	}
 }
 
-// apart: what the claim right has is told from what left has, and what a
-// container does that has two claims is its pod's, and of neither of the claims.
-func apart(right part) func(*scrape.Page) error {
-	left := part{0.25, 5 * gibibyte}
+// wantTwoClaims: the values of the claims right and left are distinguished. A
+// container with both claims counts for its pod and for neither claim.
+func wantTwoClaims(right usage) func(*scrape.Page) error {
+	left := usage{0.25, 5 * gibibyte}
 	divided := division{
 		gpu:    1,
-		claims: map[string]part{"left": left, "right": right},
-		pods:   map[string]part{"pair": {left.utilization + right.utilization, left.memory + right.memory}, "both": {0.15, gibibyte}},
+		claims: map[string]usage{"left": left, "right": right},
+		pods:   map[string]usage{"pair": {left.utilization + right.utilization, left.memory + right.memory}, "both": {0.15, gibibyte}},
 	}
 	return func(p *scrape.Page) error {
 		return errors.Join(divided.check(p),
@@ -103,10 +108,10 @@ func apart(right part) func(*scrape.Page) error {
 	}
 }
 
-// sharedByAll: nothing is divided, and the reason is that the host's processes
-// cannot be seen.
-func sharedByAll(p *scrape.Page) error {
-	errs := []error{attributed(p, "pid_namespace")}
+// checkUndivided returns an error unless no device is divided, because the
+// host's processes cannot be read.
+func checkUndivided(p *scrape.Page) error {
+	errs := []error{checkAttributed(p, "pid_namespace")}
 	for _, claim := range []string{"slice-a", "slice-b"} {
 		errs = append(errs,
 			sharedWhole(p, "dra_claim_utilization_ratio", 0, claim, 0.95),

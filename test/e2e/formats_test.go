@@ -21,11 +21,11 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// TestFormats reads the page in each format that Prometheus asks for, while
+// TestFormats reads the page in each format that Prometheus requests, while
 // claims of each kind are held.
 func TestFormats(t *testing.T) {
-	shows(t)
-	deploySurvivors(t)
+	covers(t)
+	deployFaultClaims(t)
 	text := get(t, "text/plain;version=0.0.4", "")
 	t.Run("promtool", func(t *testing.T) { testPromtool(t, text) })
 	want := families(t, text)
@@ -103,7 +103,7 @@ func get(t *testing.T, format, encoding string) []byte {
 	return body
 }
 
-// families are the sorted names of a page's families.
+// families returns the sorted names of a page's families.
 func families(t *testing.T, text []byte) []string {
 	t.Helper()
 	p, err := scrape.Parse(time.Now(), bytes.NewReader(text))
@@ -113,10 +113,10 @@ func families(t *testing.T, text []byte) []string {
 	return p.Names("")
 }
 
-// seriesOf are the agent's own series, without what only OpenMetrics has: when
-// each counter was created. Comments are left out, because the parser knows
-// those of the older format alone, and buckets because their bounds are spelled
-// otherwise.
+// seriesOf returns the agent's own series without the creation times of
+// counters, which only OpenMetrics has. It skips comments, because the parser
+// supports only the older format's, and buckets, because their bounds are
+// spelled differently.
 func seriesOf(t *testing.T, page []byte) (all []string) {
 	t.Helper()
 	var samples bytes.Buffer
@@ -159,7 +159,7 @@ func protobuf(t *testing.T, page []byte) map[string]*dto.MetricFamily {
 	}
 }
 
-// testPromtool: it has nothing to say of the page.
+// testPromtool: promtool reports nothing about the page.
 func testPromtool(t *testing.T, text []byte) {
 	promtool := exec.CommandContext(t.Context(), filepath.Join(os.Getenv("DRA_E2E_BIN"), "prometheus", "promtool"), "check", "metrics")
 	promtool.Stdin = bytes.NewReader(text)

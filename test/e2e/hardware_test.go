@@ -14,9 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// hardware is the configuration of the simulated devices, and says which
-// devices of which driver they are. Nothing in it is known to the agent but
-// through the agent's own sources.
+// hardware is the configuration of the simulated devices. It also says which
+// published devices they are. The agent reads it only through its own sources.
 type hardware struct {
 	Seed    int     `json:"seed"`
 	Devices []*chip `json:"devices"`
@@ -37,7 +36,7 @@ type chip struct {
 	Partitions    []*chip        `json:"partitions,omitempty"`
 	Faults        []fault        `json:"faults,omitempty"`
 
-	published string // driver/device that is to be matched to it; empty: none
+	published string // driver/device that must be matched to it; empty: none
 }
 
 type fault struct {
@@ -51,7 +50,7 @@ type fault struct {
 func (h *hardware) yaml() string {
 	text, err := json.MarshalIndent(h, "", "  ")
 	if err != nil {
-		panic(err) // there is nothing in it that could not be marshalled
+		panic(err) // marshalling cannot fail
 	}
 	return string(text)
 }
@@ -71,7 +70,8 @@ func (h *hardware) uuids() (all []string) {
 	return all
 }
 
-// uuidOf is the hardware behind what a driver publishes; empty: none is known.
+// uuidOf returns the UUID of the hardware of a published device, empty if it
+// has none.
 func (h *hardware) uuidOf(device string) (uuid string) {
 	h.each(func(c *chip) {
 		if c.published == device {
@@ -93,16 +93,17 @@ func (h *hardware) chip(uuid string) (found *chip) {
 // migName is <GPU>-mig-<profile>-<profile id>-<placement>.
 var migName = regexp.MustCompile(`^(gpu-\d+)-mig-[0-9a-z]+-\d+-(\d+)$`)
 
-// behind makes the hardware that gpu.example.com and gpu.nvidia.com publish on
-// this node. Partitions without a UUID get one that nobody publishes.
-func behind(ctx context.Context) (*hardware, error) {
-	slicesHere, err := shared.Client().ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
+// publishedHardware creates the hardware that gpu.example.com and
+// gpu.nvidia.com publish on this node. Partitions without a UUID get one that
+// is not published.
+func publishedHardware(ctx context.Context) (*hardware, error) {
+	nodeSlices, err := shared.Client().ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list resource slices: %w", err)
 	}
 	gpus := map[string]*chip{} // by UUID
 	var parts []resourceapi.Device
-	for _, slice := range slicesHere.Items {
+	for _, slice := range nodeSlices.Items {
 		for _, device := range slice.Spec.Devices {
 			switch {
 			case slice.Spec.Driver != "gpu.example.com" && slice.Spec.Driver != "gpu.nvidia.com":
@@ -124,7 +125,7 @@ func behind(ctx context.Context) (*hardware, error) {
 	return assemble(gpus)
 }
 
-// assemble puts the GPUs into an order and makes each a little different.
+// assemble sorts the GPUs and gives them slightly different values.
 func assemble(gpus map[string]*chip) (*hardware, error) {
 	if len(gpus) == 0 {
 		return nil, errors.New("no driver publishes devices")
@@ -184,9 +185,9 @@ func text(device resourceapi.Device, attribute resourceapi.QualifiedName) string
 	return ""
 }
 
-// quantities let the n-th device be told from all others, at any time. A
-// partition has no power, energy or NVLink of its own, and all partitions of a
-// GPU have less memory than it.
+// quantities returns readings by which the n-th device can be distinguished
+// from all others at any time. A partition has no power, energy or NVLink of
+// its own, and all partitions of a GPU have less memory than the GPU.
 func quantities(n int, isPartition bool) map[string]any {
 	low := 0.1 + 0.05*float64(n)
 	q := map[string]any{

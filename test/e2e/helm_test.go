@@ -17,44 +17,44 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// helmPace is how often the second Prometheus of the chart's test scrapes: the
-// first does as the chart says.
+// helmPace is the scrape interval of the second Prometheus of the chart's
+// test. The first has the chart's interval.
 const helmPace = 2 * time.Second
 
-// TestHelmInstall: what one `helm install` brings, what an upgrade changes, and
-// what an uninstall leaves, on the real cluster.
+// TestHelmInstall: what `helm install` creates, what an upgrade changes, and
+// what remains after an uninstall, on the real cluster.
 func TestHelmInstall(t *testing.T) {
-	shows(t)
-	r := helmGround(t)
+	covers(t)
+	r := newRelease(t)
 	deploy(t, "exclusive")
 	running(t, "exclusive", "train")
-	plain := stock(t)
+	plain := currentInventory(t)
 	t.Run("refused values", func(t *testing.T) { testRefusedValues(t, r) })
 	t.Run("without the operator", func(t *testing.T) { testWithoutOperator(t, r) })
-	nothingLeft(t, plain)
+	waitNothingLeft(t, plain)
 
 	withOperator(t)
-	before := stock(t)
+	before := currentInventory(t)
 	began := time.Now()
-	notes := r.install(t, here())
-	installed := beyond(stock(t), before)
+	notes := r.install(t, machineValues())
+	installed := missingFrom(currentInventory(t), before)
 	jobs := r.jobs(t, "podmonitors", 0)
-	asShipped := serve(t, "prometheus-helm", serving{jobs: jobs, rules: r.rules(t), every: tick})
-	asShipped.answers(t, fmt.Sprintf(`dra_claim_utilization_ratio{job="dra-exporter",instance=%q,namespace="exclusive"}`, shared.NodeName()), one)
+	asShipped := serve(t, "prometheus-helm", serverConfig{jobs: jobs, rules: r.rules(t), every: tick})
+	asShipped.waitRows(t, fmt.Sprintf(`dra_claim_utilization_ratio{job="dra-exporter",instance=%q,namespace="exclusive"}`, shared.NodeName()), oneRow)
 	t.Logf("%s after the command there are metrics with claims in Prometheus", time.Since(began).Round(time.Second))
-	t.Run("notes", func(t *testing.T) { r.hasNotes(t, notes) })
+	t.Run("notes", func(t *testing.T) { r.checkNotes(t, notes) })
 	t.Run("privileges", r.testPrivileges)
 	t.Run("permissions", func(t *testing.T) { readOnly(t, r.namespace) })
 	t.Run("helm test", r.testHooks)
 	t.Run("series", func(t *testing.T) { r.testUpgrade(t, jobs) })
-	asShipped.rulesAreWell(t)
+	asShipped.checkRulesHealthy(t)
 	r.run(t, "uninstall", "--wait")
-	nothingLeft(t, before)
+	waitNothingLeft(t, before)
 	t.Logf("the release had made %d objects", len(installed))
 }
 
-// jobs are the scrape jobs that the operator makes of the release's monitors on
-// the API server.
+// jobs returns the scrape jobs that the operator would create from the
+// release's monitors on the API server.
 func (r release) jobs(t *testing.T, resource string, interval time.Duration) (jobs []object) {
 	t.Helper()
 	text, err := shared.Kubectl(t.Context(), "get", resource, "--namespace", r.namespace, "--output", "json")
@@ -82,8 +82,8 @@ func (r release) jobs(t *testing.T, resource string, interval time.Duration) (jo
 	return jobs
 }
 
-// rules are the release's rules on the API server, as a file of Prometheus that
-// evaluates all of them at the test's own pace.
+// rules writes the release's rules on the API server to a file of Prometheus
+// with one evaluation interval for all groups.
 func (r release) rules(t *testing.T) []string {
 	t.Helper()
 	text, err := shared.Kubectl(t.Context(), "get", "prometheusrules", "--namespace", r.namespace, "--output", "jsonpath={.items[0].spec}")
@@ -97,8 +97,9 @@ func (r release) rules(t *testing.T) []string {
 	return []string{written(t, pace.ReplaceAllString(text, fmt.Sprintf(`"interval":"%s"`, tick)))}
 }
 
-// hasNotes: they name what there is, and do not speak of what is missing.
-func (r release) hasNotes(t *testing.T, notes string) {
+// checkNotes fails the test unless the notes name what was installed, and only
+// that.
+func (r release) checkNotes(t *testing.T, notes string) {
 	for _, words := range []string{r.name + "-dra-exporter-node", r.namespace, "port-forward"} {
 		if !strings.Contains(notes, words) {
 			t.Errorf("the notes do not say %q:\n%s", words, notes)
@@ -106,8 +107,8 @@ func (r release) hasNotes(t *testing.T, notes string) {
 	}
 }
 
-// testPrivileges: the kernel gives neither role a capability or a namespace of
-// the host.
+// testPrivileges: neither role has a capability or a namespace of the host,
+// according to the kernel.
 func (r release) testPrivileges(t *testing.T) {
 	for _, selector := range []string{agentSelector, clusterSelector} {
 		pod := readyPod(t, r.namespace, selector)
@@ -119,8 +120,8 @@ func (r release) testPrivileges(t *testing.T) {
 	}
 }
 
-// readOnly: no account of the namespace is bound to a role that lets it do more
-// than read, and there is such an account.
+// readOnly fails the test if an account of the namespace is bound to a role
+// with other verbs than those that read, or if there is no account.
 func readOnly(t *testing.T, namespace string) {
 	t.Helper()
 	bindings, err := shared.Client().RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{})
@@ -141,7 +142,7 @@ func readOnly(t *testing.T, namespace string) {
 		if !slices.ContainsFunc(binding.Subjects, func(s rbacapi.Subject) bool { return s.Namespace == namespace }) {
 			continue
 		}
-		for _, permission := range granted(t, binding.RoleRef.Name) {
+		for _, permission := range clusterRolePermissions(t, binding.RoleRef.Name) {
 			count++
 			if !slices.Contains([]string{"get", "list", "watch"}, permission.verb) || permission.resource == "*" || permission.group == "*" {
 				t.Errorf("%s lets it %s", binding.RoleRef.Name, permission)
@@ -153,7 +154,8 @@ func readOnly(t *testing.T, namespace string) {
 	}
 }
 
-// testHooks: `helm test` asks both roles by the names of their Services.
+// testHooks: the pods of `helm test` reach both roles by the names of their
+// Services.
 func (r release) testHooks(t *testing.T) {
 	stop, err := shared.StartDNS(context.WithoutCancel(t.Context()))
 	if err != nil {
@@ -165,10 +167,10 @@ func (r release) testHooks(t *testing.T) {
 	}
 }
 
-// testWithoutOperator: the chart installs, says what it left out, and leaves
-// nothing.
+// testWithoutOperator: the chart installs without the operator's definitions,
+// reports what it omits, and an uninstall removes everything.
 func testWithoutOperator(t *testing.T, r release) {
-	notes := r.install(t, here())
+	notes := r.install(t, machineValues())
 	if !strings.Contains(notes, "PodMonitor") {
 		t.Errorf("the notes do not say that there is no monitor:\n%s", notes)
 	}
@@ -184,9 +186,9 @@ func testWithoutOperator(t *testing.T, r release) {
 	r.run(t, "uninstall", "--wait")
 }
 
-// testRefusedValues: helm names the key, and has not made anything.
+// testRefusedValues: helm names the wrong key, and creates nothing.
 func testRefusedValues(t *testing.T, r release) {
-	before := stock(t)
+	before := currentInventory(t)
 	for value, words := range map[string]string{
 		"node.acces.mode=dcgm":                     "acces",
 		"node.access.mode=guess":                   "mode",
@@ -197,18 +199,18 @@ func testRefusedValues(t *testing.T, r release) {
 		"web.tls=true":                             "web.configSecret",
 		"node.enabled=false,cluster.enabled=false": "cluster.enabled",
 	} {
-		output, err := helm(t.Context(), append([]string{"install", r.name, chartFolder, "--namespace=" + r.namespace, "--set=" + value}, valueFlags(t, []object{here()})...)...)
+		output, err := helm(t.Context(), append([]string{"install", r.name, chartFolder, "--namespace=" + r.namespace, "--set=" + value}, valueFlags(t, []object{machineValues()})...)...)
 		if err == nil || !strings.Contains(output, words) {
 			t.Errorf("%s was not refused with the word %q: %v", value, words, err)
 		}
 	}
-	if made := beyond(stock(t), before); len(made) > 0 {
+	if made := missingFrom(currentInventory(t), before); len(made) > 0 {
 		t.Errorf("there are %q", made)
 	}
 }
 
-// live are the exporter's series that have a value now, sorted.
-func (s *prometheus) live(ctx context.Context) (all []string, err error) {
+// currentSeries returns the exporter's series that have a value now, sorted.
+func (s *prometheus) currentSeries(ctx context.Context) (all []string, err error) {
 	var answer struct {
 		Data struct {
 			Result []struct{ Metric scrape.Labels }

@@ -11,12 +11,13 @@ import (
 	"testing"
 )
 
-// dryNamespace is for what has no namespace of its own. Claims with admin access
-// are allowed in it: that its label would be there is nothing that the API server
-// knows of a dry run.
+// dryNamespace is the namespace of objects without one. It allows claims with
+// admin access, because a dry run does not create the labelled namespace of
+// the manifests.
 const dryNamespace = "manifests"
 
-// dryNamespaces are those of manifests. It wants the name of the first.
+// dryNamespaces are the namespaces of manifests. Its argument is the name of
+// the first.
 const dryNamespaces = `
 {apiVersion: v1, kind: Namespace, metadata: {name: %s, labels: {resource.kubernetes.io/admin-access: "true"}}}
 ---
@@ -25,10 +26,10 @@ const dryNamespaces = `
 {apiVersion: v1, kind: Namespace, metadata: {name: monitoring}}
 `
 
-// TestManifestsAccepted: the API server accepts all that is shipped to be
-// applied, strictly: a field that it does not know is an error. Nothing is made.
+// TestManifestsAccepted: the API server accepts all shipped manifests in a
+// strict dry run, in which an unknown field is an error. No object is created.
 func TestManifestsAccepted(t *testing.T) {
-	shows(t)
+	covers(t)
 	withOperator(t)
 	withDefinition(t, "scaledobjects.keda.sh", readKEDA(t, "keda.sh_scaledobjects.yaml"))
 	applyFor(t, fmt.Sprintf(dryNamespaces, dryNamespace))
@@ -38,7 +39,7 @@ func TestManifestsAccepted(t *testing.T) {
 	t.Run("chart", testRenderedChart)
 }
 
-// testKustomizations: each kustomization by itself, and each component over the
+// testKustomizations: each kustomization alone, and each component over the
 // base and over each overlay.
 func testKustomizations(t *testing.T) {
 	bases, components := []string{"base"}, []string{""}
@@ -60,7 +61,8 @@ func testKustomizations(t *testing.T) {
 	}
 }
 
-// testPlainManifests: each file with objects that is not a part of something else.
+// testPlainManifests: each file with objects that does not belong to a
+// kustomization or the chart.
 func testPlainManifests(t *testing.T) {
 	isObject := regexp.MustCompile(`(?m)^apiVersion: .*\nkind: `)
 	count := 0
@@ -90,8 +92,8 @@ func testPlainManifests(t *testing.T) {
 	}
 }
 
-// testRenderedChart: the chart with each file of its folder ci, and with each way
-// to the GPUs; but without OpenShift's own kind, which is not here.
+// testRenderedChart: the chart with each file of its folder ci, and with each
+// access mode, except OpenShift's own kinds, which this cluster does not have.
 func testRenderedChart(t *testing.T) {
 	variants := map[string][]string{
 		"none":         {"--set=node.access.mode=none"},
@@ -114,7 +116,7 @@ func testRenderedChart(t *testing.T) {
 	}
 }
 
-// entries are the names in a folder.
+// entries returns the names in a folder.
 func entries(t *testing.T, folder string) (names []string) {
 	t.Helper()
 	all, err := os.ReadDir(folder)
@@ -127,8 +129,9 @@ func entries(t *testing.T, folder string) (names []string) {
 	return names
 }
 
-// accepted: the API server would take the objects. Those without a namespace are
-// for that of the tests, and those that are there already belong to others.
+// accepted fails the test unless the API server would accept the objects.
+// Objects without a namespace go to that of the tests. Objects that exist
+// already have other field managers, so that conflicts are forced.
 func accepted(t *testing.T, name, manifests string) {
 	t.Helper()
 	args := []string{"apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "--filename", written(t, manifests)}
@@ -143,11 +146,11 @@ func accepted(t *testing.T, name, manifests string) {
 	t.Logf("%s: %d objects", name, strings.Count(output, "serverside-applied"))
 }
 
-// testMisspelt: the API server does refuse what it does not know.
+// testMisspelt: the API server refuses an unknown field.
 func testMisspelt(t *testing.T) {
 	right := strings.Join(rendered(t, "base", "", ""), "\n---\n")
 	wrong := strings.Replace(right, "automountServiceAccountToken:", "automountServiceAccountTokens:", 1)
-	if err := judged(t.Context(), written(t, wrong)); err == nil || !strings.Contains(err.Error(), "automountServiceAccountTokens") {
+	if err := dryRunCreate(t.Context(), written(t, wrong)); err == nil || !strings.Contains(err.Error(), "automountServiceAccountTokens") {
 		t.Errorf("a misspelt field was not refused: %v", err)
 	}
 }

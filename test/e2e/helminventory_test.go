@@ -15,20 +15,20 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 )
 
-// transient are the resources that the cluster itself writes all the time.
+// transient returns the resources that the cluster itself writes continually.
 func transient() []string {
 	return []string{"events", "events.events.k8s.io", "leases.coordination.k8s.io", "componentstatuses", "ipaddresses.networking.k8s.io", "resourceslices.resource.k8s.io"}
 }
 
-// inventory is every object of every kind that the API server lists, by its
-// resource, namespace and name, sorted.
+// inventory returns every object of every kind that the API server lists, by
+// its resource, namespace and name, sorted.
 func inventory(ctx context.Context) (all []string, err error) {
 	resources, err := shared.Client().Discovery().ServerPreferredResources()
 	if err != nil {
 		return nil, fmt.Errorf("discover resources: %w", err)
 	}
 	config := shared.RESTConfig()
-	config.WarningHandler = rest.NoWarnings{} // of kinds that are going out of use
+	config.WarningHandler = rest.NoWarnings{} // about deprecated kinds
 	config.QPS = -1
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
@@ -57,8 +57,8 @@ func inventory(ctx context.Context) (all []string, err error) {
 	return all, nil
 }
 
-// stock is the inventory of now.
-func stock(t *testing.T) []string {
+// currentInventory returns the inventory, or fails the test.
+func currentInventory(t *testing.T) []string {
 	t.Helper()
 	all, err := inventory(t.Context())
 	if err != nil {
@@ -67,8 +67,8 @@ func stock(t *testing.T) []string {
 	return all
 }
 
-// nothingLeft waits until there is no object but those that there were.
-func nothingLeft(t *testing.T, before []string) {
+// waitNothingLeft waits until only the objects of before exist.
+func waitNothingLeft(t *testing.T, before []string) {
 	t.Helper()
 	var left []string
 	err := cluster.Eventually(t.Context(), "nothing to be left", func(ctx context.Context) error {
@@ -76,7 +76,7 @@ func nothingLeft(t *testing.T, before []string) {
 		if err != nil {
 			return err
 		}
-		if left = beyond(now, before); len(left) > 0 {
+		if left = missingFrom(now, before); len(left) > 0 {
 			return fmt.Errorf("there are still %d", len(left))
 		}
 		return nil
@@ -86,8 +86,8 @@ func nothingLeft(t *testing.T, before []string) {
 	}
 }
 
-// beyond is what one sorted list has and the other lacks.
-func beyond(one, other []string) (more []string) {
+// missingFrom returns the elements of one sorted list that the other lacks.
+func missingFrom(one, other []string) (more []string) {
 	for _, item := range one {
 		if _, has := slices.BinarySearch(other, item); !has {
 			more = append(more, item)

@@ -19,8 +19,8 @@ const (
 	helmNamespace = "helm-tryout"
 )
 
-// helm runs the real helm against the cluster, with state of its own, and returns
-// what it says, also where it fails.
+// helm runs the real helm against the cluster, with a state of its own, and
+// returns its output, also if it fails.
 func helm(ctx context.Context, args ...string) (string, error) {
 	home := filepath.Join(shared.Dir(), "helm")
 	command := exec.CommandContext(ctx, filepath.Join(os.Getenv("DRA_E2E_BIN"), "helm", "helm"), args...)
@@ -33,16 +33,16 @@ func helm(ctx context.Context, args ...string) (string, error) {
 	return string(output), nil
 }
 
-// release is the chart in a namespace of the tests.
+// release is an installation of the chart in a namespace of the tests.
 type release struct{ name, namespace string }
 
-// run is helm with a command on the release, which must succeed.
+// run runs a helm command on the release, which must succeed.
 func (r release) run(t *testing.T, command string, args ...string) string {
 	t.Helper()
 	began := time.Now()
 	output, err := helm(t.Context(), append([]string{command, r.name, "--namespace=" + r.namespace, "--timeout=2m"}, args...)...)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, r.words(t.Context()))
+		t.Fatalf("%v\n%s", err, r.describePods(t.Context()))
 	}
 	t.Logf("helm %s took %s", command, time.Since(began).Round(100*time.Millisecond))
 	return output
@@ -59,14 +59,14 @@ func (r release) install(t *testing.T, values ...object) string {
 	return r.run(t, "install", append(valueFlags(t, values), chartFolder, "--wait")...)
 }
 
-// words describes the release's pods, for a failure's report.
-func (r release) words(ctx context.Context) string {
+// describePods describes the release's pods, for the report of a failure.
+func (r release) describePods(ctx context.Context) string {
 	pods, _ := shared.Kubectl(ctx, "describe", "pods", "--namespace", r.namespace)
 	logs, _ := shared.Kubectl(ctx, "logs", "--namespace", r.namespace, "--selector", "app.kubernetes.io/instance="+r.name, "--tail", "60", "--prefix")
 	return pods + "\n" + logs
 }
 
-// valueFlags are helm's flags for values, of which later ones win.
+// valueFlags returns helm's flags for values. Later values take precedence.
 func valueFlags(t *testing.T, values []object) (flags []string) {
 	t.Helper()
 	for _, part := range values {
@@ -79,10 +79,10 @@ func valueFlags(t *testing.T, values []object) (flags []string) {
 	return flags
 }
 
-// here is all that a release on this machine is told: where the image comes from,
-// where this kubelet has its folders, and the simulated devices, which are in a
-// ConfigMap of its namespace.
-func here() object {
+// machineValues are the values that every release on this machine needs: the
+// source of the image, this kubelet's folders, and the simulated devices,
+// which are in a ConfigMap of its namespace.
+func machineValues() object {
 	return object{
 		"image": object{"repository": "localhost/dra-exporter", "tag": "e2e", "pullPolicy": "Never"},
 		"node": object{
@@ -100,13 +100,13 @@ func here() object {
 	}
 }
 
-// helmGround has the release's namespace with the simulated devices until the
-// test ends.
-func helmGround(t *testing.T) release {
+// newRelease creates the release's namespace with the simulated devices until
+// the test ends.
+func newRelease(t *testing.T) release {
 	t.Helper()
 	devices, err := yaml.Marshal(object{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "simulated-devices", "namespace": helmNamespace},
-		"data": object{"devices.yaml": steady(0.5).yaml()},
+		"data": object{"devices.yaml": steadyHardware(0.5).yaml()},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,8 @@ func helmGround(t *testing.T) release {
 	return release{name: helmRelease, namespace: helmNamespace}
 }
 
-// withOperator has the Prometheus operator's definitions until the test ends.
+// withOperator installs the Prometheus operator's definitions until the test
+// ends.
 func withOperator(t *testing.T) {
 	t.Helper()
 	for _, kind := range []string{"podmonitors", "prometheusrules", "servicemonitors"} {
@@ -127,8 +128,8 @@ func withOperator(t *testing.T) {
 	}
 }
 
-// withDefinition has a kind of objects until the test ends, when it waits until
-// the kind is gone: another test may want it at once.
+// withDefinition installs a kind until the test ends. It then waits until the
+// kind is gone, because the next test may install it again.
 func withDefinition(t *testing.T, name, definition string) {
 	t.Helper()
 	name = "customresourcedefinition/" + name

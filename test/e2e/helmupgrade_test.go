@@ -14,8 +14,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 )
 
-// helmChanges is an upgrade that changes all that may change: other names of all
-// objects, other resources, a price list.
+// helmChanges is an upgrade that changes all values that may change: the names
+// of all objects, resources, and a price list.
 func helmChanges() object {
 	return object{
 		"fullnameOverride": "renamed",
@@ -27,41 +27,42 @@ func helmChanges() object {
 	}
 }
 
-// testUpgrade: the series of a release are the same after an upgrade that gives
-// all objects other names, but for those that are asked for by it; and after a
-// rollback, and with the other kind of monitor, they are the same altogether.
+// testUpgrade: the series of a release are the same after an upgrade that
+// renames all objects, except for the changes that its values request. After a
+// rollback, and with the other kind of monitor, they are the same without
+// exception.
 func (r release) testUpgrade(t *testing.T, jobs []object) {
-	quick := serve(t, "prometheus-helm-quick", serving{jobs: hastened(jobs), every: tick})
-	before := quick.settledSeries(t, nil, nil)
+	quick := serve(t, "prometheus-helm-quick", serverConfig{jobs: withShortIntervals(jobs), every: tick})
+	before := quick.waitSeries(t, nil, nil)
 
-	r.run(t, "upgrade", append(valueFlags(t, []object{here(), helmChanges()}), chartFolder, "--wait")...)
-	r.hasChanged(t)
-	quick.settledSeries(t, before, []string{
+	r.run(t, "upgrade", append(valueFlags(t, []object{machineValues(), helmChanges()}), chartFolder, "--wait")...)
+	r.checkChanged(t)
+	quick.waitSeries(t, before, []string{
 		"dra_device_price_per_hour", "dra_namespace_cost_created", "dra_namespace_cost_total",
 		"dra_exporter_config_last_reload_successful", "dra_exporter_config_last_reload_success_timestamp_seconds",
 	})
 
 	r.run(t, "rollback", "--wait")
-	quick.settledSeries(t, before, nil)
+	quick.waitSeries(t, before, nil)
 
-	r.run(t, "upgrade", append(valueFlags(t, []object{here(), {"monitoring": object{"kind": "ServiceMonitor"}}}), chartFolder, "--wait")...)
+	r.run(t, "upgrade", append(valueFlags(t, []object{machineValues(), {"monitoring": object{"kind": "ServiceMonitor"}}}), chartFolder, "--wait")...)
 	if output, err := shared.Kubectl(t.Context(), "get", "podmonitors", "--namespace", r.namespace, "--output", "name"); err != nil || output != "" {
 		t.Errorf("there are %q beside ServiceMonitors (%v)", output, err)
 	}
-	services := serve(t, "prometheus-helm-services", serving{jobs: hastened(r.jobs(t, "servicemonitors", 0)), every: tick})
-	services.settledSeries(t, before, nil)
+	services := serve(t, "prometheus-helm-services", serverConfig{jobs: withShortIntervals(r.jobs(t, "servicemonitors", 0)), every: tick})
+	services.waitSeries(t, before, nil)
 }
 
-// hastened are the same jobs with shorter intervals.
-func hastened(jobs []object) (all []object) {
+// withShortIntervals returns the jobs with shorter intervals.
+func withShortIntervals(jobs []object) (all []object) {
 	for _, job := range jobs {
 		all = append(all, merged(job, object{"scrape_interval": helmPace.String(), "scrape_timeout": helmPace.String()}))
 	}
 	return all
 }
 
-// hasChanged: the upgrade did what it was asked for.
-func (r release) hasChanged(t *testing.T) {
+// checkChanged fails the test unless the upgrade had the requested effects.
+func (r release) checkChanged(t *testing.T) {
 	t.Helper()
 	sets, err := shared.Client().AppsV1().DaemonSets(r.namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -76,15 +77,15 @@ func memoryLimit(set *appsapi.DaemonSet) string {
 	return set.Spec.Template.Spec.Containers[0].Resources.Limits.Memory().String()
 }
 
-// settledSeries waits until two looks, some scrapes apart, find the same series,
-// and these are the ones that there were, together with some of each new family
+// waitSeries waits until two reads, some scrapes apart, have the same series,
+// and these are the series of before, together with some of each added family
 // and of no other.
-func (s *prometheus) settledSeries(t *testing.T, before, added []string) []string {
+func (s *prometheus) waitSeries(t *testing.T, before, added []string) []string {
 	t.Helper()
 	var last []string
-	var reason error // more telling than that time ran out
+	var reason error // more helpful than the timeout
 	err := cluster.Eventually(t.Context(), "the series", func(ctx context.Context) error {
-		now, err := s.live(ctx)
+		now, err := s.currentSeries(ctx)
 		if err != nil {
 			return err
 		}
@@ -108,7 +109,8 @@ func (s *prometheus) settledSeries(t *testing.T, before, added []string) []strin
 	return last
 }
 
-// claimed: both roles' series are there, with those of a claim.
+// claimed returns an error unless there are series of both roles, and some of
+// a claim.
 func claimed(series []string) error {
 	for _, words := range []string{`instance="cluster"`, `resourceclaim="train-`, `__name__="dra_claim_utilization_ratio"`, `__name__="dra_devices"`} {
 		if !slices.ContainsFunc(series, func(one string) bool { return strings.Contains(one, words) }) {
@@ -119,11 +121,11 @@ func claimed(series []string) error {
 }
 
 func sameButFor(before, now, added []string) error {
-	if gone := beyond(before, now); len(gone) > 0 {
+	if gone := missingFrom(before, now); len(gone) > 0 {
 		return fmt.Errorf("gone are %q", gone)
 	}
 	seen := map[string]bool{}
-	for _, series := range beyond(now, before) {
+	for _, series := range missingFrom(now, before) {
 		at := slices.IndexFunc(added, func(family string) bool { return strings.Contains(series, fmt.Sprintf("__name__=%q", family)) })
 		if at < 0 {
 			return fmt.Errorf("%s has come", series)

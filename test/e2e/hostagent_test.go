@@ -16,18 +16,17 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// hostAgent is another agent of the node, a process of this test alone: its
-// devices can be changed at once, and it can be ended. It has the permissions
-// of the first one.
+// hostAgent is another agent of the node, a process of one test. A test can
+// change its devices and end it. It has the permissions of the first agent.
 type hostAgent struct {
-	name    string // says which one it is when it fails
-	url     string // of its page for people
+	name    string // for messages of failures
+	url     string // of its HTML page
 	process *exec.Cmd
 	config  string // path of the simulated devices, if it has any
 	log     string // path
 }
 
-// runHostAgent starts an agent on these devices that asks this kubelet.
+// runHostAgent starts an agent with these devices that reads this kubelet.
 func runHostAgent(t *testing.T, devices *hardware, kubeletSocket string) *hostAgent {
 	t.Helper()
 	a := &hostAgent{name: "simulated", config: filepath.Join(t.TempDir(), "devices.yaml")}
@@ -39,8 +38,8 @@ func runHostAgent(t *testing.T, devices *hardware, kubeletSocket string) *hostAg
 	return a
 }
 
-// launch starts the agent with these arguments, and with those that each agent
-// on the host has.
+// launch starts the agent with these arguments, and with those of every agent
+// on the host.
 func (a *hostAgent) launch(t *testing.T, agent *exec.Cmd) {
 	t.Helper()
 	folder := t.TempDir()
@@ -65,14 +64,15 @@ func (a *hostAgent) launch(t *testing.T, agent *exec.Cmd) {
 
 func (a *hostAgent) cleanUp(t *testing.T) {
 	a.process.Process.Kill()
-	a.process.Wait() // an agent that a test has waited for is no error
+	a.process.Wait() // the test may have waited for it already
 	if t.Failed() {
 		text, _ := os.ReadFile(a.log)
 		t.Logf("the log of the agent %s:\n%s", a.name, text)
 	}
 }
 
-// change replaces the agent's devices; it takes them up within a second or two.
+// change replaces the agent's devices. The agent reads them within a second or
+// two.
 func (a *hostAgent) change(t *testing.T, devices *hardware) {
 	t.Helper()
 	draft := a.config + ".draft"
@@ -84,11 +84,11 @@ func (a *hostAgent) change(t *testing.T, devices *hardware) {
 	}
 }
 
-// metrics is where the agent serves its metrics.
+// metrics returns the URL of the agent's metrics.
 func (a *hostAgent) metrics(context.Context) (string, error) { return a.url + "metrics", nil }
 
-// eventually waits for a page of this agent on which all is as it is to be, and
-// returns it.
+// eventually waits until check accepts a page of this agent, and returns that
+// page.
 func (a *hostAgent) eventually(t *testing.T, what string, check func(*scrape.Page) error) (found *scrape.Page) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), what, func(ctx context.Context) (err error) {
@@ -103,13 +103,13 @@ func (a *hostAgent) eventually(t *testing.T, what string, check func(*scrape.Pag
 	return found
 }
 
-// page is the agent's page, asked for now.
+// page scrapes the agent's page now.
 func (a *hostAgent) page(t *testing.T) *scrape.Page {
 	t.Helper()
 	return a.eventually(t, "a page", func(*scrape.Page) error { return nil })
 }
 
-// agentKubeconfig writes how to reach the API server as the agent's account.
+// agentKubeconfig writes a kubeconfig of the agent's account.
 func agentKubeconfig(t *testing.T, folder string) string {
 	t.Helper()
 	path, err := accountKubeconfig(t.Context(), folder, agentAccount)
@@ -119,9 +119,9 @@ func agentKubeconfig(t *testing.T, folder string) string {
 	return path
 }
 
-// steady is the hardware of the node with constant values, so that two reads of
-// a page at different times must agree.
-func steady(utilization float64) *hardware {
+// steadyHardware is the hardware of the node with constant values, so that
+// reads at different times agree.
+func steadyHardware(utilization float64) *hardware {
 	h := &hardware{Seed: devices.Seed}
 	for _, gpu := range devices.Devices {
 		constant := *gpu
@@ -137,8 +137,8 @@ func steady(utilization float64) *hardware {
 	return h
 }
 
-// deafKubelet is the path of a socket on which nobody ever answers.
-func deafKubelet(t *testing.T) string {
+// unresponsiveKubelet returns the path of a socket that accepts no connection.
+func unresponsiveKubelet(t *testing.T) string {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "kubelet.sock")
 	listener, err := net.Listen("unix", socket)
@@ -149,27 +149,27 @@ func deafKubelet(t *testing.T) string {
 	return socket
 }
 
-// TestSIGTERM: the agent ends in time whatever hangs.
+// TestSIGTERM: the agent ends within two seconds, whatever hangs.
 func TestSIGTERM(t *testing.T) {
-	shows(t)
-	hung, oneHung := steady(0.5), steady(0.5)
+	covers(t)
+	hung, oneHung := steadyHardware(0.5), steadyHardware(0.5)
 	hung.Faults = []fault{{Kind: "hang", After: "3s"}}
 	oneHung.Devices[0].Faults = []fault{{Kind: "hang", After: "3s"}}
 	for name, agent := range map[string]struct {
 		devices *hardware
 		kubelet string
-		hangs   string // the source that must be seen to hang
+		hangs   string // the source that must be reported as hanging
 	}{
-		"all is well":       {steady(0.5), shared.KubeletSocket(), ""},
+		"no fault":          {steadyHardware(0.5), shared.KubeletSocket(), ""},
 		"the source hangs":  {hung, shared.KubeletSocket(), "simulated"},
 		"a device hangs":    {oneHung, shared.KubeletSocket(), "simulated"},
-		"the kubelet hangs": {steady(0.5), deafKubelet(t), "podresources"},
+		"the kubelet hangs": {steadyHardware(0.5), unresponsiveKubelet(t), "podresources"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := runHostAgent(t, agent.devices, agent.kubelet)
 			a.eventually(t, "the first page", func(*scrape.Page) error { return nil })
 			if agent.hangs != "" {
-				a.eventually(t, agent.hangs+" to hang", func(p *scrape.Page) error { return ails(p, agent.hangs) })
+				a.eventually(t, agent.hangs+" to hang", func(p *scrape.Page) error { return sourceTimedOut(p, agent.hangs) })
 			}
 			began := time.Now()
 			if err := a.process.Process.Signal(syscall.SIGTERM); err != nil {
@@ -185,8 +185,9 @@ func TestSIGTERM(t *testing.T) {
 	}
 }
 
-// ails: the page gives a reason why a source does not answer.
-func ails(p *scrape.Page, source string) error {
+// sourceTimedOut returns an error unless the page reports a timeout of the
+// source.
+func sourceTimedOut(p *scrape.Page, source string) error {
 	for _, row := range p.Rows("dra_exporter_source_error_info", scrape.Labels{"source": source}) {
 		if strings.HasSuffix(row.Labels["reason"], "timeout") {
 			return nil

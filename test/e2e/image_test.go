@@ -20,7 +20,7 @@ import (
 // TestImage runs the images of the Dockerfile, which `make -C test image` has
 // built by its steps.
 func TestImage(t *testing.T) {
-	shows(t)
+	covers(t)
 	importBuilt(t, "glibc")
 	importBuilt(t, "static")
 	t.Run("glibc", testImageLibraries)
@@ -40,11 +40,12 @@ func importBuilt(t *testing.T, name string) {
 	}
 }
 
-// imageOverlay is all that differs from what is shipped: the names, where the
-// image comes from, the kubelet's folders, and what the driver's installation
-// puts into the container: its library, and that the linker looks for it there.
-// DCGM's library is the image's own. It wants the base's path, the host engine's
-// address, three folders, the hardware's and the driver's.
+// imageOverlay contains all differences from the shipped manifests: the names,
+// the source of the image, the kubelet's folders, and what the driver's
+// installation puts into the container: its library, and the linker's
+// configuration for it. DCGM's library is part of the image. Its arguments are
+// the base's path, the host engine's address, three folders, the hardware's
+// and the driver's.
 const imageOverlay = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 namespace: ` + imageNamespace + `
@@ -77,8 +78,8 @@ patches:
 `
 
 // testImageLibraries: in the shipped DaemonSet, with a read-only root and no
-// capability, the program of the glibc image opens the driver's library, that of
-// DCGM which the image has, and through both sees the GPUs.
+// capability, the program of the glibc image loads the driver's library and
+// the image's own DCGM library, and reads the GPUs through both.
 func testImageLibraries(t *testing.T) {
 	gpus, libraries := stubs.NewNode(t, imageGPUs), stubs.Build(t)
 	engine := gpus.StartHostEngine(t, libraries, net.JoinHostPort(shared.GatewayIP(), "0"))
@@ -123,7 +124,7 @@ func testImageLibraries(t *testing.T) {
 	unprivileged(t, pid, "net", "pid", "ipc", "mnt", "uts")
 }
 
-// driverFolder holds NVML's library and nothing else.
+// driverFolder returns a folder with NVML's library only.
 func driverFolder(t *testing.T, library string) string {
 	t.Helper()
 	text, err := os.ReadFile(library)
@@ -137,7 +138,7 @@ func driverFolder(t *testing.T, library string) string {
 	return folder
 }
 
-// imagePod runs an image as it is, with the user that it names and none other.
+// imagePod runs an image with the user of its configuration.
 const imagePod = `
 apiVersion: v1
 kind: Namespace
@@ -162,8 +163,8 @@ spec:
       seccompProfile: {type: RuntimeDefault}
 `
 
-// testImageUser: without a word of the pod both images run as somebody who is not
-// root, which the kubelet sees for itself, and say their version.
+// testImageUser: without a security context in the pod, both images run as a
+// user other than root, which the kubelet verifies, and print their version.
 func testImageUser(t *testing.T) {
 	for _, image := range []string{"glibc", "static"} {
 		deployText(t, "image-user", fmt.Sprintf(imagePod, image))
@@ -177,9 +178,9 @@ func testImageUser(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said, err := shared.Kubectl(t.Context(), "logs", "--namespace", "image-user", image)
-		if err != nil || !strings.Contains(said, "dra-exporter 1.2.3-test") {
-			t.Errorf("%s says %q (%v)", image, said, err)
+		output, err := shared.Kubectl(t.Context(), "logs", "--namespace", "image-user", image)
+		if err != nil || !strings.Contains(output, "dra-exporter 1.2.3-test") {
+			t.Errorf("%s says %q (%v)", image, output, err)
 		}
 	}
 }

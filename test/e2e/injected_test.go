@@ -11,10 +11,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// usedAsInjected compares, for every container of a namespace that runs, the
-// devices and claims that the page says it may use with those that the drivers
-// told it of by variables: the truth.
-func usedAsInjected(t *testing.T, p *scrape.Page, namespace string) {
+// checkInjected compares, for every running container of a namespace, the
+// devices and claims that the page reports with those that the drivers
+// injected as variables.
+func checkInjected(t *testing.T, p *scrape.Page, namespace string) {
 	t.Helper()
 	pods, err := shared.Client().CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -26,37 +26,37 @@ func usedAsInjected(t *testing.T, p *scrape.Page, namespace string) {
 			continue
 		}
 		for _, container := range pod.Spec.Containers {
-			truth, err := injectedClaims(pod, container.Name)
+			injected, err := injectedClaims(pod, container.Name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if said := saidOf(p, pod, container.Name); !slices.Equal(said, truth) {
-				t.Errorf("%s/%s is said to use %q, and has injected %q", pod.Name, container.Name, said, truth)
+			if used := usedOnPage(p, pod, container.Name); !slices.Equal(used, injected) {
+				t.Errorf("%s/%s is said to use %q, and has injected %q", pod.Name, container.Name, used, injected)
 			}
 		}
 	}
 }
 
-// injectedClaims are the variables of a container that name a device and have
-// its claim's UID as their value.
+// injectedClaims returns the variables of a container that name a device, each
+// with its claim's UID as the value.
 func injectedClaims(pod *corev1.Pod, container string) ([]string, error) {
 	env, err := shared.ContainerEnv(pod, container)
 	if err != nil {
 		return nil, err
 	}
-	var truth []string
+	var variables []string
 	for name, value := range env {
 		if strings.HasPrefix(name, "SHAPES_") || strings.HasSuffix(name, "_RESOURCE_CLAIM") {
-			truth = append(truth, name+"="+value)
+			variables = append(variables, name+"="+value)
 		}
 	}
-	slices.Sort(truth)
-	return truth, nil
+	slices.Sort(variables)
+	return variables, nil
 }
 
-// saidOf writes what the page says in the same way.
-func saidOf(p *scrape.Page, pod *corev1.Pod, container string) []string {
-	var said []string
+// usedOnPage returns what the page reports of a container, in the same format.
+func usedOnPage(p *scrape.Page, pod *corev1.Pod, container string) []string {
+	var variables []string
 	consumers := scrape.Labels{"namespace": pod.Namespace, "pod": pod.Name, "pod_uid": string(pod.UID), "container": container}
 	for _, consumer := range p.Rows("dra_claim_consumer_info", consumers) {
 		claim := scrape.Labels{"namespace": pod.Namespace, "resourceclaim": consumer.Labels["resourceclaim"]}
@@ -65,14 +65,14 @@ func saidOf(p *scrape.Page, pod *corev1.Pod, container string) []string {
 			return []string{err.Error()}
 		}
 		for _, device := range p.Rows("dra_claim_device_info", with(claim, "uuid", consumer.Labels["uuid"])) {
-			said = append(said, variableOf(device.Labels)+"="+info.Labels["claim_uid"])
+			variables = append(variables, variableOf(device.Labels)+"="+info.Labels["claim_uid"])
 		}
 	}
-	slices.Sort(said)
-	return said
+	slices.Sort(variables)
+	return variables
 }
 
-// variableOf is the variable by which a driver tells a container of a device.
+// variableOf returns the variable that a driver injects for a device.
 func variableOf(device scrape.Labels) string {
 	shell := func(name string) string {
 		return strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name))

@@ -19,9 +19,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 )
 
-// readers are a Prometheus, a team of one namespace, an administrator of all, and
-// somebody whom the API server knows and who may nothing.
-const readers = `
+// readerAccounts are a Prometheus, a team of one namespace, an administrator
+// of all, and an account that has no role.
+const readerAccounts = `
 apiVersion: v1
 kind: ServiceAccount
 metadata: {name: prometheus, namespace: dra-exporter}
@@ -73,7 +73,8 @@ kind: ServiceAccount
 metadata: {name: nobody, namespace: dra-exporter}
 `
 
-// reviewRights are those that the chart gives with web.kubernetesAuth.
+// reviewRights are the permissions that the chart grants with
+// web.kubernetesAuth.
 const reviewRights = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -91,51 +92,51 @@ subjects:
 - {kind: ServiceAccount, name: dra-exporter-cluster, namespace: dra-exporter}
 `
 
-// TestKubernetesAuth: the API server decides who may read the metrics, and of which
-// namespaces each reader sees claims on the pages.
+// TestKubernetesAuth: the API server decides who may read the metrics, and for
+// which namespaces each reader gets claims on the pages.
 func TestKubernetesAuth(t *testing.T) {
-	shows(t)
+	covers(t)
 	deploy(t, "exclusive")
 	deploy(t, "shared-claim")
 	deploy(t, "pending")
 	deploy(t, "pending-quota")
 	running(t, "exclusive", "train")
 	running(t, "shared-claim", "shared-0")
-	applyFor(t, readers)
-	node, clusterRole := guardedRole(t, "node", agentAccount), guardedRole(t, "cluster", clusterAccount)
+	applyFor(t, readerAccounts)
+	node, clusterRole := startAuthRole(t, "node", agentAccount), startAuthRole(t, "cluster", clusterAccount)
 	tokens := map[string]string{"nobody knows": "made-up"}
 	for _, account := range []string{"prometheus", "team", "admin", "nobody"} {
 		tokens[account] = tokenOf(t, account)
 	}
 
-	for _, role := range []*guarded{node, clusterRole} {
-		role.answers(t, "prometheus", tokens["prometheus"], "metrics", http.StatusServiceUnavailable)
-		if log := role.words(t); !strings.Contains(log, "tokenreviews") {
+	for _, role := range []*authRole{node, clusterRole} {
+		role.waitStatus(t, "prometheus", tokens["prometheus"], "metrics", http.StatusServiceUnavailable)
+		if log := role.logTail(t); !strings.Contains(log, "tokenreviews") {
 			t.Errorf("the log of the %s role does not say what it lacks:\n%s", role.name, log)
 		}
 	}
 	applyFor(t, reviewRights)
-	for _, role := range []*guarded{node, clusterRole} {
-		role.answers(t, "prometheus", tokens["prometheus"], "metrics", http.StatusOK)
-		role.answers(t, "no token", "", "metrics", http.StatusUnauthorized)
-		role.answers(t, "nobody knows", tokens["nobody knows"], "metrics", http.StatusUnauthorized)
-		role.answers(t, "team", tokens["team"], "metrics", http.StatusForbidden)
-		role.answers(t, "no token", "", "-/ready", http.StatusOK)
-		role.answers(t, "no token", "", "", http.StatusUnauthorized)
-		role.answers(t, "team", tokens["team"], "", http.StatusOK)
+	for _, role := range []*authRole{node, clusterRole} {
+		role.waitStatus(t, "prometheus", tokens["prometheus"], "metrics", http.StatusOK)
+		role.waitStatus(t, "no token", "", "metrics", http.StatusUnauthorized)
+		role.waitStatus(t, "nobody knows", tokens["nobody knows"], "metrics", http.StatusUnauthorized)
+		role.waitStatus(t, "team", tokens["team"], "metrics", http.StatusForbidden)
+		role.waitStatus(t, "no token", "", "-/ready", http.StatusOK)
+		role.waitStatus(t, "no token", "", "", http.StatusUnauthorized)
+		role.waitStatus(t, "team", tokens["team"], "", http.StatusOK)
 	}
 	for reader, want := range map[string][]string{"team": {"exclusive"}, "admin": {"exclusive", "shared-claim"}, "nobody": nil, "prometheus": nil} {
-		node.namespaces(t, reader, tokens[reader], "api/v1/claims", want)
+		node.waitNamespaces(t, reader, tokens[reader], "api/v1/claims", want)
 	}
 	for reader, want := range map[string][]string{"team": {"pending-quota"}, "admin": {"pending", "pending-quota"}, "nobody": nil} {
-		clusterRole.namespaces(t, reader, tokens[reader], "api/v1/pending", want)
+		clusterRole.waitNamespaces(t, reader, tokens[reader], "api/v1/pending", want)
 	}
 }
 
-// guarded is a role of the exporter that has its readers reviewed.
-type guarded struct{ name, url, log string }
+// authRole is a role of the exporter with --web.kubernetes-auth.
+type authRole struct{ name, url, log string }
 
-func guardedRole(t *testing.T, role, account string) *guarded {
+func startAuthRole(t *testing.T, role, account string) *authRole {
 	t.Helper()
 	folder, address := t.TempDir(), freeAddress(t)
 	kubeconfig, err := accountKubeconfig(t.Context(), folder, account)
@@ -145,13 +146,13 @@ func guardedRole(t *testing.T, role, account string) *guarded {
 	args := []string{role, "--kubeconfig=" + kubeconfig, "--web.listen-address=" + address, "--web.kubernetes-auth"}
 	if role == "node" {
 		config := filepath.Join(folder, "devices.yaml")
-		if err := os.WriteFile(config, []byte(steady(0.5).yaml()), 0o600); err != nil {
+		if err := os.WriteFile(config, []byte(steadyHardware(0.5).yaml()), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		args = append(args, "--device.source=simulated", "--simulated.config="+config,
 			"--kubelet.pod-resources-socket="+shared.KubeletSocket(), "--node.name="+shared.NodeName(), "--cdi.dir="+shared.CDIDir())
 	}
-	g := &guarded{name: role, url: "http://" + address + "/", log: filepath.Join(folder, "log")}
+	g := &authRole{name: role, url: "http://" + address + "/", log: filepath.Join(folder, "log")}
 	log, err := os.Create(g.log)
 	if err != nil {
 		t.Fatal(err)
@@ -164,15 +165,15 @@ func guardedRole(t *testing.T, role, account string) *guarded {
 	}
 	t.Cleanup(func() {
 		process.Process.Kill()
-		process.Wait() // it was killed
+		process.Wait() // it was killed, so that an error is expected
 		if t.Failed() {
-			t.Logf("the log of the %s role:\n%s", role, g.words(t))
+			t.Logf("the log of the %s role:\n%s", role, g.logTail(t))
 		}
 	})
 	return g
 }
 
-func (g *guarded) words(t *testing.T) string {
+func (g *authRole) logTail(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(g.log)
 	if err != nil {
@@ -190,8 +191,8 @@ func tokenOf(t *testing.T, account string) string {
 	return request.Status.Token
 }
 
-// get is the answer at a path, with a token unless it is empty.
-func (g *guarded) get(ctx context.Context, token, path string) (int, []byte, error) {
+// get returns the status and body at a path, with a token unless it is empty.
+func (g *authRole) get(ctx context.Context, token, path string) (int, []byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url+path, nil)
 	if err != nil {
 		return 0, nil, err
@@ -208,9 +209,9 @@ func (g *guarded) get(ctx context.Context, token, path string) (int, []byte, err
 	return response.StatusCode, body, err
 }
 
-// answers waits until a reader gets this status: rights that have just been given
-// reach the API server's authorizer a moment later.
-func (g *guarded) answers(t *testing.T, reader, token, path string, want int) {
+// waitStatus waits until a reader gets this status. Permissions that were just
+// granted reach the API server's authorizer with a delay.
+func (g *authRole) waitStatus(t *testing.T, reader, token, path string, want int) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), fmt.Sprintf("%s to get %d of the %s role's /%s", reader, want, g.name, path), func(ctx context.Context) error {
 		status, body, err := g.get(ctx, token, path)
@@ -224,9 +225,9 @@ func (g *guarded) answers(t *testing.T, reader, token, path string, want int) {
 	}
 }
 
-// namespaces waits until the claims that a reader is shown are those of these
-// namespaces, of the ones that the test has.
-func (g *guarded) namespaces(t *testing.T, reader, token, path string, want []string) {
+// waitNamespaces waits until a reader gets the claims of exactly these
+// namespaces, of those that the test has.
+func (g *authRole) waitNamespaces(t *testing.T, reader, token, path string, want []string) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), fmt.Sprintf("%s to see the claims of %q", reader, want), func(ctx context.Context) error {
 		status, body, err := g.get(ctx, token, path)

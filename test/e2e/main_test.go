@@ -1,6 +1,7 @@
 // Package e2e tests the agent on a real Kubernetes node. All tests share one
-// cluster, its drivers and the agent, each in namespaces of its own; one that
-// kills a component brings it back before it ends, and none runs in parallel.
+// cluster, its drivers and the agent, and use separate namespaces. A test that
+// kills a component restarts it before it ends, and tests do not run in
+// parallel.
 //
 // Run them with `make e2e` in test/, which builds what they need.
 package e2e
@@ -18,7 +19,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 )
 
-// shared is the cluster of all tests: starting one takes longer than any test.
+// shared is the cluster of all tests, because a cluster takes longer to start
+// than any test.
 var shared *cluster.Cluster
 
 func TestMain(m *testing.M) {
@@ -30,9 +32,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// runWithCluster runs the tests between the start and the end of the cluster
-// and its agent, and prints every component's last words when one of them
-// failed. What the agent's page must always be is judged at the end.
+// runWithCluster starts the cluster and its agent, runs the tests, and closes
+// the cluster. If a test failed it prints the end of every component's log. It
+// reports violations of the rules of all pages at the end.
 func runWithCluster(m *testing.M) (code int, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -47,7 +49,7 @@ func runWithCluster(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	if err := startAgent(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, shared.Logs(40), agentWords(ctx))
+		fmt.Fprintln(os.Stderr, shared.Logs(40), describeAgent(ctx))
 		return 1, err
 	}
 	if err := startClusterRole(ctx); err != nil {
@@ -55,15 +57,15 @@ func runWithCluster(m *testing.M) (code int, err error) {
 		return 1, fmt.Errorf("start the cluster role: %w", err)
 	}
 	if code = m.Run(); code != 0 {
-		fmt.Fprintln(os.Stderr, shared.Logs(40), agentWords(ctx))
+		fmt.Fprintln(os.Stderr, shared.Logs(40), describeAgent(ctx))
 	}
-	if !verdict() {
+	if !reportRequirements() {
 		code = 1
 	}
 	return code, brokenRules()
 }
 
-// brokenRules are those that the pages of both roles broke.
+// brokenRules returns the violations by pages of both roles.
 func brokenRules() error {
 	fmt.Printf("the agent's page was read %d times, the cluster role's %d times\n", watcher.Pages(), clusterWatcher.Pages())
 	if err := errors.Join(watcher.Broken(), clusterWatcher.Broken()); err != nil {
@@ -88,8 +90,8 @@ func startCluster(ctx context.Context) (*cluster.Cluster, error) {
 	})
 }
 
-// closeOnInterrupt ends the cluster and the tests, which do not watch ctx
-// themselves, when they are interrupted, until the returned function is called.
+// closeOnInterrupt closes the cluster and ends the process on an interrupt,
+// because tests do not watch ctx, until the returned function is called.
 func closeOnInterrupt(ctx context.Context) func() bool {
 	return context.AfterFunc(ctx, func() {
 		if err := shared.Close(); err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 )
 
-// deploy applies testdata/claims/<name>.yaml, whose objects are in the namespace
-// <name>, and removes them at the end of the test: pods and claims are gone then
-// and their devices free.
+// deploy applies testdata/claims/<name>.yaml, whose objects are in the
+// namespace <name>. At the end of the test it deletes them and waits until
+// pods and claims are gone and their devices free.
 func deploy(t *testing.T, name string) {
 	t.Helper()
 	manifests, err := os.ReadFile("testdata/claims/" + name + ".yaml")
@@ -28,7 +28,7 @@ func deploy(t *testing.T, name string) {
 // deployText is deploy for manifests written in the test.
 func deployText(t *testing.T, namespace, manifests string) {
 	t.Helper()
-	t.Cleanup(func() { sweep(t, namespace) })
+	t.Cleanup(func() { deleteWorkloads(t, namespace) })
 	err := cluster.Eventually(t.Context(), "manifests of "+namespace, func(ctx context.Context) error {
 		return shared.Apply(ctx, manifests) // a new namespace has no service account at first
 	})
@@ -37,15 +37,16 @@ func deployText(t *testing.T, namespace, manifests string) {
 	}
 }
 
-// sweep deletes the pods, claims and templates of a namespace and waits until
-// they are gone. The namespace stays, so that the next test may use it at once.
-func sweep(t *testing.T, namespace string) {
+// deleteWorkloads deletes the pods, claims and templates of a namespace and
+// waits until they are gone. The namespace remains, so that the next test may
+// use it immediately.
+func deleteWorkloads(t *testing.T, namespace string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	core, dra := shared.Client().CoreV1(), shared.Client().ResourceV1()
 	err := errors.Join(
 		core.Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
-		shared.EvictFrom(ctx, otherNode, namespace), // where nobody else would
+		shared.EvictFrom(ctx, otherNode, namespace), // on the node without a kubelet
 		dra.ResourceClaimTemplates(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
 		dra.ResourceClaims(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
 		cluster.Eventually(ctx, "namespace "+namespace+" empty", func(ctx context.Context) error {

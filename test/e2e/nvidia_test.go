@@ -11,20 +11,20 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
-// nvidiaNode is what a node with NVIDIA's GPUs has beside Kubernetes: the GPUs,
-// which are scripted, NVIDIA's own DRA driver, a host engine of DCGM, and an
-// agent for each way to read the GPUs. All look at the same GPUs, each through
-// the vendor's library.
+// nvidiaNode is what a node with NVIDIA's GPUs has in addition to Kubernetes:
+// the GPUs, which are scripted, NVIDIA's own DRA driver, a DCGM host engine,
+// and an agent for each source. All read the same GPUs, each through the
+// vendor's library.
 type nvidiaNode struct {
 	*stubs.Node
 	engine      *stubs.HostEngine
-	engineIsOld bool // it tells no UUIDs of MIG devices
+	engineIsOld bool // it reports no UUIDs of MIG devices
 	nvml, dcgm  *hostAgent
-	xids        *xidWatch // of the agent that reads NVML, if a test looks at alerts
+	xids        *xidAlerts // of the agent that reads NVML, if a test checks alerts
 }
 
-// startNVIDIA puts NVIDIA's driver in the place of the one that imitates it, for
-// the time of the test.
+// startNVIDIA replaces the imitation of NVIDIA's driver by the driver itself
+// until the test ends.
 func startNVIDIA(t *testing.T, gpus *stubs.Node, count int, gates string) *nvidiaNode {
 	t.Helper()
 	libraries := stubs.Build(t)
@@ -39,8 +39,8 @@ func startNVIDIA(t *testing.T, gpus *stubs.Node, count int, gates string) *nvidi
 	return n
 }
 
-// replaceDriver retires a driver of gpu.nvidia.com, starts another, and has the
-// first one back at the end of the test.
+// replaceDriver retires a driver of gpu.nvidia.com, starts another, and
+// restores the first at the end of the test.
 func replaceDriver(t *testing.T, first *cluster.Process, start func() (*cluster.Process, error)) {
 	t.Helper()
 	var second *cluster.Process
@@ -68,8 +68,8 @@ func replaceDriver(t *testing.T, first *cluster.Process, start func() (*cluster.
 }
 
 // agent starts an agent with vendor libraries that reads the scripted GPUs. It
-// forgives a fault soon, and looks for new devices often, so that tests need not
-// wait for long.
+// has short intervals for recovery and for new devices, so that tests end
+// soon.
 func (n *nvidiaNode) agent(t *testing.T, source string, args ...string) *hostAgent {
 	t.Helper()
 	agent := exec.Command(filepath.Join(os.Getenv("DRA_E2E_BIN"), "agent-cgo", "dra-exporter"), "node",
@@ -82,5 +82,5 @@ func (n *nvidiaNode) agent(t *testing.T, source string, args ...string) *hostAge
 	return a
 }
 
-// agents are both of them.
+// agents returns both agents.
 func (n *nvidiaNode) agents() []*hostAgent { return []*hostAgent{n.nvml, n.dcgm} }

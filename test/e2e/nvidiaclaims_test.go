@@ -15,8 +15,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
-// TestNVIDIADriver runs NVIDIA's driver on three whole GPUs and one that is cut
-// into MIG devices, with all that it can do at one time.
+// TestNVIDIADriver runs NVIDIA's driver on three whole GPUs and one with MIG
+// devices, with all features that it supports at the same time.
 func TestNVIDIADriver(t *testing.T) {
 	gpus := stubs.NewNode(t, 4)
 	for _, device := range []struct {
@@ -26,7 +26,7 @@ func TestNVIDIADriver(t *testing.T) {
 		gpus.CreateMIG(3, device.profile, device.placement)
 	}
 	n := startNVIDIA(t, gpus, 4, "TimeSlicingSettings=true,MPSSupport=true,NVMLDeviceHealthCheck=true")
-	n.xids = watchXIDs(t, n.nvml)
+	n.xids = startXIDAlerts(t, n.nvml)
 	deploy(t, "nvidia")
 	for _, pod := range []string{"whole", "static-a", "static-b", "sliced-0", "sliced-1", "mps"} {
 		running(t, "nvidia", pod)
@@ -35,32 +35,33 @@ func TestNVIDIADriver(t *testing.T) {
 	t.Run("static-mig", n.testStaticMIG)
 	t.Run("time-slicing", n.testTimeSlicing)
 	t.Run("mps", n.testMPS)
-	n.xids.knowsGPUs(t)
+	n.xids.waitGPUs(t)
 	t.Run("xid", n.testXID)
 	t.Run("host-engine", n.testHostEngine)
 	t.Run("alert-of-xid", n.testXIDAlert)
 }
 
 func (n *nvidiaNode) testWhole(t *testing.T) {
-	shows(t)
-	n.shownAs(t, "nvidia", wanted{claim: "whole-gpu-*", class: gpuClass, template: "whole", devices: []wantedDevice{
+	covers(t)
+	n.waitShown(t, "nvidia", wantedClaim{claim: "whole-gpu-*", class: gpuClass, template: "whole", devices: []wantedDevice{
 		{wholeGPU, "gpu", "exclusive", []string{"whole/main"}},
 	}})
 }
 
 func (n *nvidiaNode) testStaticMIG(t *testing.T) {
-	shows(t)
+	covers(t)
 	for _, pod := range []string{"static-a", "static-b"} {
-		n.shownAs(t, "nvidia", wanted{claim: pod + "-mig-*", class: "mig.nvidia.com", template: "static", devices: []wantedDevice{
+		n.waitShown(t, "nvidia", wantedClaim{claim: pod + "-mig-*", class: "mig.nvidia.com", template: "static", devices: []wantedDevice{
 			{"gpu.nvidia.com/gpu-3-mig-1g10gb-19-?", "mig", "partition", []string{pod + "/main"}},
 		}})
 	}
 }
 
-// testTimeSlicing: the claim has its GPU alone, and two pods share the claim.
+// testTimeSlicing: the claim holds its GPU alone, and two pods share the
+// claim.
 func (n *nvidiaNode) testTimeSlicing(t *testing.T) {
-	shows(t)
-	uuid := n.shownAs(t, "nvidia", wanted{claim: "sliced", class: gpuClass, sharing: "time_slicing", devices: []wantedDevice{
+	covers(t)
+	uuid := n.waitShown(t, "nvidia", wantedClaim{claim: "sliced", class: gpuClass, sharing: "time_slicing", devices: []wantedDevice{
 		{wholeGPU, "gpu", "exclusive", []string{"sliced-0/main", "sliced-1/main"}},
 	}})
 	for _, call := range []string{"-i " + uuid + " -c DEFAULT", "compute-policy -i " + uuid + " --set-timeslice 3"} {
@@ -72,8 +73,8 @@ func (n *nvidiaNode) testTimeSlicing(t *testing.T) {
 
 // testMPS: the driver has started a control daemon for the claim.
 func (n *nvidiaNode) testMPS(t *testing.T) {
-	shows(t)
-	uuid := n.shownAs(t, "nvidia", wanted{claim: "mps", class: gpuClass, sharing: "mps", devices: []wantedDevice{
+	covers(t)
+	uuid := n.waitShown(t, "nvidia", wantedClaim{claim: "mps", class: gpuClass, sharing: "mps", devices: []wantedDevice{
 		{wholeGPU, "gpu", "exclusive", []string{"mps/one", "mps/two"}},
 	}})
 	call := "-i " + uuid + " -c EXCLUSIVE_PROCESS"
@@ -95,12 +96,12 @@ func (n *nvidiaNode) testMPS(t *testing.T) {
 	}
 }
 
-// TestNVIDIADynamicMIG: two MIG devices of one profile are made on one GPU for
-// two claims, are told apart, and are gone with their claims. The host engine
-// tells no UUIDs of them, as old ones do, so that its agent has to find them by
-// the device nodes that the driver has prepared.
+// TestNVIDIADynamicMIG: two MIG devices of one profile are created on one GPU
+// for two claims, are distinguished, and are deleted with their claims. The
+// host engine reports no UUIDs for them, as old versions do, so that its agent
+// must match them by the device nodes that the driver has prepared.
 func TestNVIDIADynamicMIG(t *testing.T) {
-	shows(t)
+	covers(t)
 	gpus := stubs.NewNode(t, 1)
 	for gi := range 15 {
 		gpus.Set(0, fmt.Sprintf("mig.%d.dcgm.field.54", gi), "blank")
@@ -113,11 +114,11 @@ func TestNVIDIADynamicMIG(t *testing.T) {
 		running(t, "on-demand", pod)
 	}
 	for _, pod := range pods {
-		n.shownAs(t, "on-demand", wanted{claim: pod + "-mig-*", class: "mig.nvidia.com", template: "slice", devices: []wantedDevice{
+		n.waitShown(t, "on-demand", wantedClaim{claim: pod + "-mig-*", class: "mig.nvidia.com", template: "slice", devices: []wantedDevice{
 			{"gpu.nvidia.com/gpu-0-mig-1g10gb-19-?", "mig", "partition", []string{pod + "/main"}},
 		}})
 	}
-	sweep(t, "on-demand")
+	deleteWorkloads(t, "on-demand")
 	for _, a := range n.agents() {
 		a.eventually(t, "the MIG devices to be gone", func(p *scrape.Page) error {
 			for _, row := range p.Rows("dra_device_memory_used_bytes", nil) {
@@ -130,43 +131,45 @@ func TestNVIDIADynamicMIG(t *testing.T) {
 	}
 }
 
-// shownAs waits until both agents say exactly this of a claim of one device, of
-// which the containers' device nodes are the truth, and leave nothing unmatched.
-// It returns the UUID of the claim's GPU, or of its MIG device's.
-func (n *nvidiaNode) shownAs(t *testing.T, namespace string, claim wanted) (gpu string) {
+// waitShown waits until both agents report exactly this of a claim with one
+// device, which must be the device whose nodes the containers have, and report
+// no unmatched device. It returns the UUID of the claim's GPU, or of its MIG
+// device's GPU.
+func (n *nvidiaNode) waitShown(t *testing.T, namespace string, claim wantedClaim) (gpu string) {
 	t.Helper()
-	truth := truthOf(t, namespace, claim.devices[0].consumers)
-	memory := n.scriptMemory(truth.nvidiaDevice)
+	expected := heldNVIDIADeviceOf(t, namespace, claim.devices[0].consumers)
+	memory := n.scriptMemory(expected.nvidiaDevice)
 	for _, a := range n.agents() {
 		a.eventually(t, "claim "+claim.claim, func(p *scrape.Page) error {
-			infos, err := living(t, p, namespace)
+			infos, err := currentClaims(t, p, namespace)
 			if err != nil {
 				return err
 			}
-			labels, err := checkNVIDIA(p, claim, infos, n.uuid(a, truth))
+			labels, err := checkNVIDIA(p, claim, infos, n.uuid(a, expected))
 			if err != nil {
 				return err
 			}
-			return errors.Join(inOrder(p),
+			return errors.Join(checkInvariants(p),
 				checkNVIDIAQuantities(p, labels, claim.devices[0].attribution),
 				claimHas(p, "dra_claim_memory_used_bytes", labels, memory))
 		})
 	}
-	return truth.gpuUUID
+	return expected.gpuUUID
 }
 
-// uuid is how an agent is to name a device.
-func (n *nvidiaNode) uuid(a *hostAgent, d nvidiaTruth) string {
+// uuid returns the UUID by which an agent must report a device.
+func (n *nvidiaNode) uuid(a *hostAgent, d heldNVIDIADevice) string {
 	switch {
 	case d.gi < 0:
 		return d.gpuUUID
 	case a == n.dcgm && n.engineIsOld:
-		return d.spelled()
+		return d.oldUUID()
 	}
 	return d.migUUID
 }
 
-// scriptMemory gives a device a use of memory that no other one has, in bytes.
+// scriptMemory sets a use of memory that no other device has, and returns it
+// in bytes.
 func (n *nvidiaNode) scriptMemory(d nvidiaDevice) float64 {
 	mebibytes := 100*(d.gpu+1) + 10*(d.gi+1) + d.ci + 1
 	key := "memory.used"
@@ -177,9 +180,9 @@ func (n *nvidiaNode) scriptMemory(d nvidiaDevice) float64 {
 	return float64(mebibytes << 20)
 }
 
-// checkNVIDIA looks for the claim and its only device, and returns the labels of
-// what the claim gets of it.
-func checkNVIDIA(p *scrape.Page, w wanted, infos []scrape.Row, uuid string) (scrape.Labels, error) {
+// checkNVIDIA returns an error unless the claim has exactly this device. It
+// returns the labels of the claim's rows for the device.
+func checkNVIDIA(p *scrape.Page, w wantedClaim, infos []scrape.Row, uuid string) (scrape.Labels, error) {
 	info, err := w.info(infos)
 	if err != nil {
 		return nil, err
@@ -211,8 +214,8 @@ func checkNVIDIA(p *scrape.Page, w wanted, infos []scrape.Row, uuid string) (scr
 	return with(claim, "uuid", uuid), nil
 }
 
-// checkNVIDIAQuantities: a claim of a GPU has what the GPU has, one of a MIG
-// device has its memory, and nothing that is its GPU's.
+// checkNVIDIAQuantities returns an error unless a claim of a GPU has the GPU's
+// values, and one of a MIG device has its memory and no value of its GPU.
 func checkNVIDIAQuantities(p *scrape.Page, claim scrape.Labels, attribution string) error {
 	whole := attribution != "partition"
 	for name, there := range map[string]bool{
@@ -230,9 +233,9 @@ func checkNVIDIAQuantities(p *scrape.Page, claim scrape.Labels, attribution stri
 	return nil
 }
 
-// inOrder: nothing is unmatched, and the page keeps the rules that can be seen
-// on one page.
-func inOrder(p *scrape.Page) error {
+// checkInvariants returns an error if a device is unmatched or the page
+// violates a rule that one page can violate.
+func checkInvariants(p *scrape.Page) error {
 	for _, row := range p.Rows("dra_exporter_unmatched_devices", nil) {
 		if row.Value != 0 {
 			return fmt.Errorf("%v devices are unmatched on the side %s", row.Value, row.Labels["side"])
@@ -241,7 +244,7 @@ func inOrder(p *scrape.Page) error {
 	return errors.Join(scrape.PageInvariants(p)...)
 }
 
-// claimHas: the page has one such row, of this value.
+// claimHas returns an error unless the page has one such row, of this value.
 func claimHas(p *scrape.Page, name string, labels scrape.Labels, want float64) error {
 	row, err := p.One(name, labels)
 	if err == nil && math.Abs(row.Value-want) > 1e-9*want {

@@ -11,14 +11,14 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// testXID: a claimed GPU falls off the bus. Within two seconds NVML's agent says
-// so, beside the claim, and DCGM's when the engine and it have looked again; the
-// page is red, and the driver taints the device. The hardware is well again when
-// it has been for as long as it must; the driver takes no taint back before it is
-// started again.
+// testXID: a claimed GPU falls off the bus (XID 79). NVML's agent reports it
+// within two seconds, with the claim. DCGM's agent reports it after the
+// engine's and its own next reading. The page shows it in red, and the driver
+// taints the device. The exporter reports the hardware as healthy after the
+// recovery time. The driver removes no taint before it is restarted.
 func (n *nvidiaNode) testXID(t *testing.T) {
-	shows(t)
-	gpu := truthOf(t, "nvidia", []string{"whole/main"})
+	covers(t)
+	gpu := heldNVIDIADeviceOf(t, "nvidia", []string{"whole/main"})
 	for _, a := range n.agents() {
 		a.eventually(t, "the GPU to be well", func(p *scrape.Page) error {
 			return errors.Join(health(p, gpu.gpuUUID, "hardware", 1), health(p, gpu.gpuUUID, "driver", 1))
@@ -29,7 +29,7 @@ func (n *nvidiaNode) testXID(t *testing.T) {
 	n.XID(gpu.gpu, 79)
 	n.xids.injected = began
 	for _, a := range n.agents() {
-		a.eventually(t, "the XID", func(p *scrape.Page) error { return fellOffTheBus(p, gpu.gpuUUID, began) })
+		a.eventually(t, "the XID", func(p *scrape.Page) error { return checkFellOffTheBus(p, gpu.gpuUUID, began) })
 		took := time.Since(began)
 		t.Logf("the agent %s showed the XID after %s", a.name, took)
 		if a == n.nvml && took > 2*time.Second {
@@ -40,7 +40,7 @@ func (n *nvidiaNode) testXID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pageSaysSick(tab, t, "nvidia/"+claim.Labels["resourceclaim"], gpu.gpuUUID, "Xid 79")
+	waitShownUnhealthy(tab, t, "nvidia/"+claim.Labels["resourceclaim"], gpu.gpuUUID, "Xid 79")
 	for _, a := range n.agents() {
 		a.eventually(t, "the XID and the driver's taint", func(p *scrape.Page) error {
 			_, err := p.One("dra_device_taint_info", scrape.Labels{"uuid": gpu.gpuUUID, "key": "gpu.nvidia.com/xid", "value": "79", "effect": "NoSchedule"})
@@ -54,9 +54,10 @@ func (n *nvidiaNode) testXID(t *testing.T) {
 	}
 }
 
-// fellOffTheBus: the page has the XID and its time, the GPU is sick, and the
-// class of the claim that holds it has suffered.
-func fellOffTheBus(p *scrape.Page, uuid string, began time.Time) error {
+// checkFellOffTheBus returns an error unless the page has the XID and its
+// time, the GPU is unhealthy, and the violation counts for the class of the
+// claim that holds it.
+func checkFellOffTheBus(p *scrape.Page, uuid string, began time.Time) error {
 	suffered, err := p.One("dra_constraint_violations_total", scrape.Labels{"deviceclass": gpuClass, "constraint": "recovery"})
 	if err == nil && suffered.Value != 1 {
 		err = fmt.Errorf("the class has suffered %v times", suffered.Value)
@@ -81,7 +82,8 @@ func xidCounted(p *scrape.Page, uuid string, began time.Time) error {
 	return nil
 }
 
-// health: by this source's word the device is well (1) or sick (0).
+// health returns an error unless this source reports the device as healthy (1)
+// or unhealthy (0).
 func health(p *scrape.Page, uuid, by string, want float64) error {
 	row, err := p.One("dra_device_healthy", scrape.Labels{"uuid": uuid, "by": by})
 	if err == nil && row.Value != want {
@@ -90,15 +92,15 @@ func health(p *scrape.Page, uuid, by string, want float64) error {
 	return err
 }
 
-// testHostEngine: the host engine is away for longer than gauges may be old, and
-// is another one afterwards.
+// testHostEngine: the host engine is down for longer than the staleness limit,
+// and is replaced by a new process.
 func (n *nvidiaNode) testHostEngine(t *testing.T) {
-	shows(t)
+	covers(t)
 	first := n.dcgm.eventually(t, "the source dcgm", func(p *scrape.Page) error { return sourceIs(p, "dcgm", 1) })
 	before := n.engine.Inspect()
 	pages := scrape.Watch(t.Context(), 250*time.Millisecond, n.dcgm.metrics, scrape.CountersRise(), scrape.PageInvariants)
-	missing := gaps(first)
-	vigil := pages.Keep(missing.rule)
+	missing := newSeriesGaps(first)
+	check := pages.CheckRule(missing.rule)
 
 	began := time.Now()
 	n.engine.Kill()
@@ -112,7 +114,7 @@ func (n *nvidiaNode) testHostEngine(t *testing.T) {
 		}
 		return sourceIs(p, "dcgm", 1)
 	})
-	keptTo(t, vigil, 40)
+	endRuleCheck(t, check, 40)
 	if err := pages.Broken(); err != nil {
 		t.Error(err)
 	}
@@ -134,7 +136,8 @@ func sourceIs(p *scrape.Page, source string, want float64) error {
 	return err
 }
 
-// deviceSeries are a page's rows of devices and claims, without their values.
+// deviceSeries returns a page's rows of devices and claims, without their
+// values.
 func deviceSeries(p *scrape.Page) map[string]bool {
 	found := map[string]bool{}
 	for _, prefix := range []string{"dra_device_", "dra_claim_"} {
@@ -147,22 +150,24 @@ func deviceSeries(p *scrape.Page) map[string]bool {
 	return found
 }
 
-// absences are for how long each series of a first page was missing at most.
-type absences struct {
+// seriesGaps records for how long each series of a first page was absent at
+// most.
+type seriesGaps struct {
 	seen    map[string]time.Time
 	longest map[string]time.Duration
 }
 
-func gaps(first *scrape.Page) *absences {
-	a := &absences{seen: map[string]time.Time{}, longest: map[string]time.Duration{}}
+func newSeriesGaps(first *scrape.Page) *seriesGaps {
+	a := &seriesGaps{seen: map[string]time.Time{}, longest: map[string]time.Duration{}}
 	for name := range deviceSeries(first) {
 		a.seen[name] = first.At
 	}
 	return a
 }
 
-// rule takes note of a page; a series that is there twice in a row was not gone.
-func (a *absences) rule(p *scrape.Page) []error {
+// rule records a page. A series that is on two consecutive pages had no gap
+// between them.
+func (a *seriesGaps) rule(p *scrape.Page) []error {
 	now := deviceSeries(p)
 	for name, last := range a.seen {
 		if !now[name] {

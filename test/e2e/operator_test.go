@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// TestOperatorObjects: the API server, which judges them by the Prometheus
-// operator's own definitions, accepts the shipped monitors and rules, and refuses
-// what is misspelt in them.
+// TestOperatorObjects: the API server validates the shipped monitors and rules
+// by the Prometheus operator's own definitions. It accepts them, and refuses
+// misspelt fields.
 func TestOperatorObjects(t *testing.T) {
-	shows(t)
+	covers(t)
 	withOperator(t)
 	for component, misspelling := range map[string][2]string{
 		"podmonitor":     {"podMetricsEndpoints:", "podMetricEndpoints:"},
@@ -28,20 +28,20 @@ func TestOperatorObjects(t *testing.T) {
 			continue
 		}
 		text := strings.Join(objects, "\n---\n")
-		if err := judged(t.Context(), written(t, text)); err != nil {
+		if err := dryRunCreate(t.Context(), written(t, text)); err != nil {
 			t.Errorf("%s: %v", component, err)
 		}
 		wrong := strings.Replace(text, misspelling[0], misspelling[1], 1)
 		if wrong == text {
 			t.Fatalf("%s: there is no %q", component, misspelling[0])
 		}
-		if err := judged(t.Context(), written(t, wrong)); err == nil {
+		if err := dryRunCreate(t.Context(), written(t, wrong)); err == nil {
 			t.Errorf("%s: %q was not refused", component, misspelling[1])
 		}
 	}
 }
 
-// written is a file with the text.
+// written returns the path of a file with the text.
 func written(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "objects.yaml")

@@ -17,9 +17,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 )
 
-// TestOTLP pushes to real OpenTelemetry Collectors. Its parts share the cluster
-// and run at the same time: the longest waits for a minute, and the others need
-// less. Only one of them makes a driver misbehave.
+// TestOTLP pushes to real OpenTelemetry Collectors. Its parts share the
+// cluster and run in parallel. The longest lasts for a minute. Only one of
+// them makes a driver fail.
 func TestOTLP(t *testing.T) {
 	t.Run("outage", func(t *testing.T) { t.Parallel(); testOutage(t) })
 	t.Run("metrics", func(t *testing.T) { t.Parallel(); testPushedMetrics(t) })
@@ -27,8 +27,8 @@ func TestOTLP(t *testing.T) {
 	t.Run("component", func(t *testing.T) { t.Parallel(); testPushComponent(t) })
 }
 
-// collector is a real OpenTelemetry Collector of one test. It writes what it is
-// told into files, those of each sender by its cluster's name.
+// collector is a real OpenTelemetry Collector of one test. It writes what it
+// receives to one file for each sender's cluster name and signal.
 type collector struct {
 	process    *cluster.Process
 	grpc, http string // URLs
@@ -42,8 +42,8 @@ func startCollector(t *testing.T, name string) *collector {
 	return startCollectorAt(t, name, free[0], free[1], free[2])
 }
 
-// startCollectorAt is startCollector at certain addresses: of both protocols, and
-// of its health.
+// startCollectorAt is startCollector with given addresses: of both protocols,
+// and of its health endpoint.
 func startCollectorAt(t *testing.T, name, grpc, http, health string) *collector {
 	t.Helper()
 	folder := t.TempDir()
@@ -69,8 +69,8 @@ func startCollectorAt(t *testing.T, name, grpc, http, health string) *collector 
 	return c
 }
 
-// collectorConfig has a file for each sender and signal, which a test can read a
-// moment after the collector was told.
+// collectorConfig has a file for each sender and signal, which the collector
+// flushes soon after it has received a request.
 func collectorConfig(folder, grpc, http, health string) object {
 	files := func(signal string) object {
 		return object{
@@ -93,13 +93,15 @@ func collectorConfig(folder, grpc, http, health string) object {
 	}
 }
 
-// file is what a sender has told of a signal, one request a line.
+// file returns the path of a sender's file of a signal. It has one request per
+// line.
 func (c *collector) file(sender, signal string) string {
 	return filepath.Join(c.folder, sender+"-"+signal+".json")
 }
 
-// forget removes what a sender has told of a signal: of a collector that was
-// killed the last line may be half a line, behind which none could be read.
+// forget removes a sender's file of a signal: after the collector was killed
+// its last line may be incomplete, and a line appended to it could not be
+// decoded.
 func (c *collector) forget(t *testing.T, sender, signal string) {
 	t.Helper()
 	if err := os.Remove(c.file(sender, signal)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -109,8 +111,8 @@ func (c *collector) forget(t *testing.T, sender, signal string) {
 
 // sender is a role of the exporter on the host that pushes.
 type sender struct {
-	name    string // of its cluster, by which the collector keeps it apart
-	node    string // of the node role
+	name    string // of its cluster, by which the collector separates the senders
+	node    string // name of the node, for the node role
 	process *cluster.Process
 	url     string // of its pages, with a slash at the end
 }
@@ -130,7 +132,8 @@ func startSender(t *testing.T, name, account string, env, args []string) *sender
 			t.Error(err)
 		}
 	})
-	// env becomes the exporter: the process that is killed is the exporter.
+	// The program env executes the exporter in its own process, so that
+	// killing it kills the exporter.
 	command := append(env, agentBinary())
 	command = append(command, args...)
 	command = append(command, "--kubeconfig="+kubeconfig, "--web.listen-address="+address)
@@ -143,8 +146,8 @@ func startSender(t *testing.T, name, account string, env, args []string) *sender
 
 func (s *sender) processName() string { return "exporter-" + s.name }
 
-// startNodeSender runs an agent that reads the simulated devices of the node and
-// asks its kubelet.
+// startNodeSender runs an agent that reads the simulated devices of the node
+// and its kubelet.
 func startNodeSender(t *testing.T, name string, env []string, args ...string) *sender {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "devices.yaml")
@@ -166,8 +169,8 @@ func startClusterSender(t *testing.T, name string, env []string, args ...string)
 	return startSender(t, name, clusterAccount, env, append([]string{"cluster", "--otlp.cluster-name=" + name}, args...))
 }
 
-// protobufFormat has what other formats leave out: when each counter began, and
-// the exemplars of native histograms.
+// protobufFormat includes what other formats omit: the creation time of each
+// counter, and the exemplars of native histograms.
 const protobufFormat = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 
 // getFrom reads a page in one format.

@@ -14,14 +14,14 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 )
 
-// pushNamespace has both roles as they are shipped, with the component otlp,
-// beside those of all tests.
+// pushNamespace has both shipped roles with the component otlp, in addition to
+// those of all tests.
 const pushNamespace = "otlp-agent"
 
-// pushOverlay is all that differs from what is shipped with the component: the
-// names, where the image comes from, the kubelet's folders, the simulated
-// devices, and for both roles what role.yaml says. It wants the base's path, the
-// component's, the node's arguments and three folders.
+// pushOverlay contains all differences from the shipped manifests with the
+// component: the names, the source of the image, the kubelet's folders, the
+// simulated devices, and the patch role.yaml for both roles. Its arguments are
+// the base's path, the component's, the node's arguments and three folders.
 const pushOverlay = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 namespace: ` + pushNamespace + `
@@ -54,9 +54,10 @@ patches:
           - {name: simulated-devices, configMap: {name: simulated-devices}}
 `
 
-// pushPatch gives a role a name, by which the collector keeps it apart, and the
-// Service that the component names an address, since nobody serves DNS here. It
-// wants the address and the name.
+// pushPatch sets a role's cluster name, by which the collector separates the
+// senders, and maps the Service that the component names to an address,
+// because the cluster has no DNS here. Its arguments are the address and the
+// name.
 const pushPatch = `apiVersion: apps/v1
 kind: any
 metadata: {name: any}
@@ -72,10 +73,10 @@ spec:
         - {name: DRA_EXPORTER_OTLP_CLUSTER_NAME, value: %s}
 `
 
-// testPushComponent: both roles push to the collector that the component names,
-// at the port that it names, each as what it is.
+// testPushComponent: both roles push to the collector that the component
+// names, at its port, and identify themselves.
 func testPushComponent(t *testing.T) {
-	shows(t)
+	covers(t)
 	at := func(port string) string { return net.JoinHostPort(shared.GatewayIP(), port) }
 	c := startCollectorAt(t, "otelcol-component", at("4317"), at("4318"), at("13133"))
 	args := fmt.Sprintf(`[node, --device.source=simulated, --simulated.config=/etc/dra-exporter/devices.yaml, --ledger.grace=%s]`, grace)
@@ -99,7 +100,7 @@ func testPushComponent(t *testing.T) {
 		{name: "shipped-node", node: shared.NodeName(), url: fmt.Sprintf("http://%s:9420/", node.Status.PodIP)},
 		{name: "shipped-cluster", url: fmt.Sprintf("http://%s:9421/", cluster.Status.PodIP)},
 	} {
-		s.agrees(t, c, "prometheus")
+		s.waitAgreement(t, c, "prometheus")
 	}
 }
 
@@ -118,24 +119,24 @@ func readyPod(t *testing.T, namespace, selector string) (pod *corev1.Pod) {
 		return nil
 	})
 	if err != nil {
-		t.Fatalf("%v\n%s", err, pushWords(t.Context()))
+		t.Fatalf("%v\n%s", err, describePushPods(t.Context()))
 	}
 	return pod
 }
 
-// pushWords describes the pods of the component's test and their logs, for a
-// failure's report.
-func pushWords(ctx context.Context) string {
+// describePushPods describes the pods of the component's test and their logs,
+// for the report of a failure.
+func describePushPods(ctx context.Context) string {
 	pods, _ := shared.Kubectl(ctx, "describe", "pods", "--namespace", pushNamespace)
 	logs, _ := shared.Kubectl(ctx, "logs", "--namespace", pushNamespace, "--selector", "app.kubernetes.io/name=dra-exporter", "--tail", "60", "--prefix")
 	return pods + "\n" + logs
 }
 
-// undeployPush removes both roles, and waits until their pods are gone.
+// undeployPush deletes both roles, and waits until their pods are gone.
 func undeployPush(t *testing.T, manifests string) {
 	ctx := context.WithoutCancel(t.Context())
 	if t.Failed() {
-		t.Log(pushWords(ctx))
+		t.Log(describePushPods(ctx))
 	}
 	if err := shared.Delete(ctx, manifests); err != nil {
 		t.Error(err)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// testExemplars: the histograms' buckets name the traces of those that they
-// counted, in both formats that have exemplars.
+// testExemplars: in both formats with exemplars, the histograms' buckets have
+// the trace ids of the pods that they count.
 func (w *tracing) testExemplars(t *testing.T) {
 	for class, pod := range map[string]string{"bind.life": "late", "share.example.com": "prompt", "only.life": "holder"} {
 		u := w.users[pod]
@@ -25,7 +25,8 @@ func (w *tracing) testExemplars(t *testing.T) {
 	}
 }
 
-// pointsTo: the exemplars of a histogram's buckets are of one span.
+// pointsTo returns an error unless the exemplars of a histogram's buckets
+// refer to one span.
 func pointsTo(open, bucket, traceID, spanID string) error {
 	found := 0
 	for line := range strings.Lines(open) {
@@ -44,7 +45,7 @@ func pointsTo(open, bucket, traceID, spanID string) error {
 	return nil
 }
 
-// nativePointsTo: so do native histograms.
+// nativePointsTo does the same for native histograms.
 func (w *tracing) nativePointsTo(t *testing.T, class string, u user) {
 	t.Helper()
 	families := protobuf(t, getFrom(t, w.sender.url+"metrics", protobufFormat))

@@ -12,15 +12,15 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/otelcol/compare"
 )
 
-// pushInterval is no multiple of the time between two looks at the devices, so
-// that a push comes at any moment between two of them.
+// pushInterval is no multiple of the interval between readings of the devices,
+// so that pushes occur at varying times between two readings.
 const pushInterval = "--otlp.interval=1300ms"
 
-// testPushedMetrics: all that the pages of both roles say arrives, in both
-// namings and by both protocols, and so it does from another process.
+// testPushedMetrics: all families of both roles' pages are pushed, in both
+// namings and by both protocols, also after a restart of the process.
 func testPushedMetrics(t *testing.T) {
-	shows(t)
-	for _, namespace := range survivors() {
+	covers(t)
+	for _, namespace := range faultNamespaces() {
 		deploy(t, namespace)
 	}
 	running(t, "exclusive", "train")
@@ -45,15 +45,15 @@ func testPushed(t *testing.T, c *collector, naming, protocol string) {
 		startClusterSender(t, "cluster-"+naming+"-"+protocol, nil, flags...),
 	}
 	for _, s := range senders {
-		s.agrees(t, c, naming)
+		s.waitAgreement(t, c, naming)
 		kill(t, s.process)
 		restarted := time.Now()
 		start(t, s.process)
-		s.agreesSince(t, c, naming, restarted)
+		s.waitAgreementSince(t, c, naming, restarted)
 	}
 }
 
-// namingOf is how names are spelled.
+// namingOf returns the naming of the flag's value.
 func namingOf(flag string) *compare.Naming {
 	if flag == "semconv" {
 		return compare.Semantic()
@@ -61,7 +61,7 @@ func namingOf(flag string) *compare.Naming {
 	return compare.Prometheus()
 }
 
-// pushed are the pushes of a sender since a moment.
+// pushed returns the pushes of a sender since a time.
 func (c *collector) pushed(sender string, since time.Time) (some []*compare.Push, err error) {
 	requests, err := compare.ReadMetrics(c.file(sender, "metrics"))
 	if err != nil {
@@ -75,40 +75,41 @@ func (c *collector) pushed(sender string, since time.Time) (some []*compare.Push
 	return some, nil
 }
 
-// agrees waits until a push and a page of a sender are one: each family that
-// either has, with the same values, units, start times and labels.
-func (s *sender) agrees(t *testing.T, c *collector, naming string) {
+// waitAgreement waits until a push equals a page of the sender: each family of
+// either has the same values, units, start times and labels.
+func (s *sender) waitAgreement(t *testing.T, c *collector, naming string) {
 	t.Helper()
-	s.agreesSince(t, c, naming, time.Time{})
+	s.waitAgreementSince(t, c, naming, time.Time{})
 }
 
-// agreesSince does not look at what was pushed before a moment.
-func (s *sender) agreesSince(t *testing.T, c *collector, naming string, since time.Time) {
+// waitAgreementSince does the same and ignores pushes before a time.
+func (s *sender) waitAgreementSince(t *testing.T, c *collector, naming string, since time.Time) {
 	t.Helper()
-	pages := s.photographed(t)
-	s.finds(t, "a push of "+s.name+" that is as a page", func() error {
+	pages := s.recordPages(t)
+	s.waitCheck(t, "a push of "+s.name+" that is as a page", func() error {
 		pushes, err := c.pushed(s.name, since)
 		if err != nil {
 			return err
 		}
 		push, err := compare.Find(pages.all(), pushes, namingOf(naming))
 		if err == nil {
-			err = s.introduces(push.Resource)
+			err = s.checkResource(push.Resource)
 		}
 		return err
 	})
 }
 
-// finds waits for as long as some pushes take, and says what was amiss at last.
-func (s *sender) finds(t *testing.T, what string, check func() error) {
+// waitCheck calls check for as long as several pushes take, and fails the test
+// with its last error.
+func (s *sender) waitCheck(t *testing.T, what string, check func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var last error
 	err := cluster.Eventually(ctx, what, func(context.Context) error {
 		err := check()
-		// An album forgets: that nothing can be compared any more says less
-		// than what differed.
+		// recentPages drops old pages, so that a later error may only be that
+		// nothing can be compared. The earlier difference is more helpful.
 		if last == nil || !errors.Is(err, compare.ErrNoPush) {
 			last = err
 		}
@@ -119,8 +120,9 @@ func (s *sender) finds(t *testing.T, what string, check func() error) {
 	}
 }
 
-// introduces: the resource says who pushes, as the scrape's job and instance do.
-func (s *sender) introduces(resource map[string]string) error {
+// checkResource returns an error unless the resource identifies the sender, as
+// the scrape's job and instance do.
+func (s *sender) checkResource(resource map[string]string) error {
 	var errs []error
 	want := map[string]string{"service.name": "dra-exporter", "k8s.cluster.name": s.name, "service.instance.id": "cluster"}
 	if s.node != "" {
@@ -137,17 +139,17 @@ func (s *sender) introduces(resource map[string]string) error {
 	return errors.Join(errs...)
 }
 
-// album has the newest pages of a sender, those of the last twenty seconds: for
-// ten of them a push may be tried again.
-type album struct {
+// recentPages has the pages of a sender of the last twenty seconds. A push may
+// be retried for ten of them.
+type recentPages struct {
 	lock  sync.Mutex
 	pages []*compare.Page
 }
 
-// photographed keeps the pages of a sender until the test ends, four a second, so
-// that there is one of each snapshot.
-func (s *sender) photographed(t *testing.T) *album {
-	a := &album{}
+// recordPages keeps the sender's pages until the test ends. It reads four a
+// second, so that it has one of each snapshot.
+func (s *sender) recordPages(t *testing.T) *recentPages {
+	a := &recentPages{}
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -165,7 +167,7 @@ func (s *sender) photographed(t *testing.T) *album {
 	return a
 }
 
-func (a *album) add(page *compare.Page) {
+func (a *recentPages) add(page *compare.Page) {
 	const most = 80
 	a.lock.Lock()
 	defer a.lock.Unlock()
@@ -173,7 +175,7 @@ func (a *album) add(page *compare.Page) {
 	a.pages = a.pages[max(0, len(a.pages)-most):]
 }
 
-func (a *album) all() []*compare.Page {
+func (a *recentPages) all() []*compare.Page {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	return append([]*compare.Page(nil), a.pages...)

@@ -15,28 +15,29 @@ import (
 )
 
 const (
-	// outage is for how long the collector is away.
+	// outage is for how long the collector is down.
 	outage = 60 * time.Second
-	// longestPush is for how long a push is tried again: the first that the
-	// collector is told may have been made so long ago.
-	longestPush = 12 * time.Second
-	// mostGrowth is how much more memory of its own a role may have at any time
-	// while the collector is away, in bytes: the garbage collector lets a heap
-	// breathe by some.
-	mostGrowth = 8 << 20
+	// maxPushRetry is for how long a push is retried: the first push that the
+	// collector receives may be as old.
+	maxPushRetry = 12 * time.Second
+	// maxMemoryGrowth is by how much the private memory of a role may grow
+	// while the collector is down, in bytes. The heap varies with garbage
+	// collections.
+	maxMemoryGrowth = 8 << 20
 )
 
-// pushing is a role whose collector goes away, and what was known of it before.
-type pushing struct {
+// outageRole is a role whose collector is down for a time, and its state
+// before that.
+type outageRole struct {
 	*sender
-	endpoint string   // HOST:PORT of the collector
-	signals  []string // that it pushes
-	rules    []scrape.Rule
-	watcher  *scrape.Watcher
-	pages    *album // from shortly before the collector is back
-	vigil    *scrape.Vigil
+	endpoint  string   // HOST:PORT of the collector
+	signals   []string // that it pushes
+	rules     []scrape.Rule
+	watcher   *scrape.Watcher
+	pages     *recentPages // from shortly before the collector is started again
+	ruleCheck *scrape.RuleCheck
 
-	memory, most int // bytes of its own: before the outage, and the most during it
+	memory, maxMemory int // private memory in bytes: before the outage, and the maximum during it
 }
 
 const outagePod = `
@@ -58,50 +59,51 @@ spec:
   resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]
 `
 
-// testOutage: a collector that is killed and comes back a minute later has missed
-// nothing that counts, and nobody else has noticed.
+// testOutage: a collector that is killed and restarted a minute later has
+// received all counters and traces afterwards, and nothing else in the
+// exporter is affected.
 func testOutage(t *testing.T) {
-	shows(t)
+	covers(t)
 	c := startCollector(t, "otelcol-outage")
 	roles := startPushing(t, c)
-	deployText(t, "outage", outagePod) // one trace, so that either signal works before
+	deployText(t, "outage", outagePod) // one trace, so that both signals work before the outage
 	running(t, "outage", "meanwhile")
-	traced(t, c, roles[1], userOf(t, "outage", "meanwhile"))
+	waitTraced(t, c, roles[1], userOf(t, "outage", "meanwhile"))
 	remove(t, "outage", "meanwhile")
 
 	for _, r := range roles {
 		r.memory = anonymous(t, r.process.PID())
-		r.vigil = r.watcher.Keep(current)
+		r.ruleCheck = r.watcher.CheckRule(checkCurrent)
 	}
 	kill(t, c.process)
 	killed := time.Now()
 	deployText(t, "outage", outagePod)
 	running(t, "outage", "meanwhile")
 	during := userOf(t, "outage", "meanwhile")
-	passOutage(t, c, roles, killed)
+	waitOutageEnd(t, c, roles, killed)
 	start(t, c.process)
 	back := time.Now()
 
 	for _, r := range roles {
-		first := r.caughtUp(t, c)
+		first := r.waitCaughtUp(t, c)
 		t.Logf("%s: the first push is of a page %s after the collector was back", r.name, first.Snapshot.Sub(back).Round(time.Second/10))
 		if r.node != "" {
-			calledOff(t, first)
+			checkCountersEnded(t, first)
 		}
 	}
-	traced(t, c, roles[1], during)
+	waitTraced(t, c, roles[1], during)
 	t.Logf("the trace of meanwhile arrived %s after the collector was back", time.Since(back).Round(time.Second/10))
 	for _, r := range roles {
-		r.recovered(t)
-		r.unaffected(t)
+		r.checkRecovered(t)
+		r.checkUnaffected(t)
 	}
 }
 
-// startPushing starts a role of each kind, with a protocol each, and waits until
-// the collector has all of both.
-func startPushing(t *testing.T, c *collector) []*pushing {
+// startPushing starts a role of each kind, with a different protocol each, and
+// waits until the collector has all data of both.
+func startPushing(t *testing.T, c *collector) []*outageRole {
 	t.Helper()
-	roles := []*pushing{
+	roles := []*outageRole{
 		{
 			sender:   startNodeSender(t, "outage-node", nil, "--otlp.endpoint="+c.grpc, "--otlp.protocol=grpc", pushInterval),
 			endpoint: strings.TrimPrefix(c.grpc, "http://"), signals: []string{"metrics"}, rules: scrape.Rules(grace),
@@ -114,35 +116,36 @@ func startPushing(t *testing.T, c *collector) []*pushing {
 	for _, r := range roles {
 		target := func(context.Context) (string, error) { return r.url + "metrics", nil }
 		r.watcher = scrape.Watch(t.Context(), 250*time.Millisecond, target, r.rules...)
-		r.agrees(t, c, "prometheus")
+		r.waitAgreement(t, c, "prometheus")
 	}
 	return roles
 }
 
-// passOutage waits until it is time for the collector to come back, looks at the
-// memory of the roles meanwhile, and begins to keep pages in time.
-func passOutage(t *testing.T, c *collector, roles []*pushing, killed time.Time) {
+// waitOutageEnd waits until it is time to restart the collector, measures the
+// memory of the roles meanwhile, and starts to keep pages in time.
+func waitOutageEnd(t *testing.T, c *collector, roles []*outageRole, killed time.Time) {
 	t.Helper()
 	for _, r := range roles {
-		r.notices(t)
+		r.waitOutageReported(t)
 	}
-	for time.Since(killed) < outage-longestPush {
+	for time.Since(killed) < outage-maxPushRetry {
 		for _, r := range roles {
-			r.most = max(r.most, anonymous(t, r.process.PID()))
+			r.maxMemory = max(r.maxMemory, anonymous(t, r.process.PID()))
 		}
 		time.Sleep(time.Second)
 	}
 	for _, r := range roles {
-		r.pages = r.photographed(t)
+		r.pages = r.recordPages(t)
 		for _, signal := range r.signals {
 			c.forget(t, r.name, signal)
 		}
 	}
-	time.Sleep(longestPush)
+	time.Sleep(maxPushRetry)
 }
 
-// current: a page knows what has been a few seconds ago.
-func current(p *scrape.Page) []error {
+// checkCurrent returns errors unless the page's data is at most a few seconds
+// old.
+func checkCurrent(p *scrape.Page) []error {
 	const most = 10 * time.Second
 	newest := 0.0
 	for _, row := range p.Rows("dra_exporter_source_last_success_timestamp_seconds", nil) {
@@ -154,8 +157,8 @@ func current(p *scrape.Page) []error {
 	return nil
 }
 
-// traced waits until the collector has the trace of a pod, once.
-func traced(t *testing.T, c *collector, r *pushing, u user) {
+// waitTraced waits until the collector has the trace of a pod, once.
+func waitTraced(t *testing.T, c *collector, r *outageRole, u user) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), "a trace of "+r.name, func(context.Context) error {
 		all, err := c.spans(r.name, "outage")
@@ -170,8 +173,8 @@ func traced(t *testing.T, c *collector, r *pushing, u user) {
 	}
 }
 
-// notices waits until the page says that the collector is away.
-func (r *pushing) notices(t *testing.T) {
+// waitOutageReported waits until the page reports that the collector is down.
+func (r *outageRole) waitOutageReported(t *testing.T) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), r.name+" to notice", func(ctx context.Context) error {
 		p, err := r.watcher.Next(ctx)
@@ -180,7 +183,7 @@ func (r *pushing) notices(t *testing.T) {
 		}
 		var errs []error
 		for _, signal := range r.signals {
-			errs = append(errs, gauge(p, "dra_exporter_otlp_up", scrape.Labels{"signal": signal}, 0))
+			errs = append(errs, hasGauge(p, "dra_exporter_otlp_up", scrape.Labels{"signal": signal}, 0))
 		}
 		return errors.Join(errs...)
 	})
@@ -189,11 +192,11 @@ func (r *pushing) notices(t *testing.T) {
 	}
 }
 
-// caughtUp: the first that the collector is told again is the whole truth. It
-// returns that.
-func (r *pushing) caughtUp(t *testing.T, c *collector) (first *compare.Push) {
+// waitCaughtUp waits until the first push after the outage has all of the
+// page's data, and returns it.
+func (r *outageRole) waitCaughtUp(t *testing.T, c *collector) (first *compare.Push) {
 	t.Helper()
-	r.finds(t, "the first push of "+r.name, func() error {
+	r.waitCheck(t, "the first push of "+r.name, func() error {
 		pushes, err := c.pushed(r.name, time.Time{})
 		if err != nil {
 			return err
@@ -204,11 +207,12 @@ func (r *pushing) caughtUp(t *testing.T, c *collector) (first *compare.Push) {
 	return first
 }
 
-// calledOff: a push says of the counters of the claim that went just before the
-// outage, which the grace kept for a part of it, that they are no more.
-func calledOff(t *testing.T, push *compare.Push) {
+// checkCountersEnded fails the test unless a push reports that the counters of
+// the claim that ended just before the outage, which the grace period kept for
+// a part of it, have ended.
+func checkCountersEnded(t *testing.T, push *compare.Push) {
 	t.Helper()
-	off := push.CalledOff()
+	off := push.EndedSeries()
 	if !slices.ContainsFunc(off, func(series string) bool {
 		return strings.HasPrefix(series, "dra_claim_held_seconds_total{") && strings.Contains(series, `namespace="outage"`)
 	}) {

@@ -15,9 +15,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// recovered: the page says that the collector is back and what was missed, no
-// trace was lost, and the log has one line each way for each signal.
-func (r *pushing) recovered(t *testing.T) {
+// checkRecovered fails the test unless the page reports the recovery and what
+// was not delivered, no trace was lost, and the log has one line for the
+// failure and one for the recovery of each signal.
+func (r *outageRole) checkRecovered(t *testing.T) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), r.name+" to have recovered", func(ctx context.Context) error {
 		p, err := r.watcher.Next(ctx)
@@ -30,7 +31,7 @@ func (r *pushing) recovered(t *testing.T) {
 			if err == nil && failures.Value == 0 {
 				err = fmt.Errorf("no export of %s has failed", signal)
 			}
-			errs = append(errs, err, gauge(p, "dra_exporter_otlp_up", scrape.Labels{"signal": signal}, 1))
+			errs = append(errs, err, hasGauge(p, "dra_exporter_otlp_up", scrape.Labels{"signal": signal}, 1))
 		}
 		for _, row := range p.Rows("dra_exporter_otlp_dropped_traces_total", nil) {
 			if row.Value != 0 {
@@ -42,11 +43,12 @@ func (r *pushing) recovered(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	r.logged(t)
+	r.checkLog(t)
 }
 
-// logged: two lines for each signal, and no word of anybody else.
-func (r *pushing) logged(t *testing.T) {
+// checkLog fails the test unless the log has two lines for each signal and
+// none of anything else.
+func (r *outageRole) checkLog(t *testing.T) {
 	t.Helper()
 	lines := strings.Split(r.process.LogTail(10000), "\n")
 	count := func(words ...string) (found int) {
@@ -59,34 +61,34 @@ func (r *pushing) logged(t *testing.T) {
 		return found
 	}
 	for _, signal := range r.signals {
-		fails, again := count("push fails", "signal="+signal), count("push works again", "signal="+signal)
-		if fails != 1 || again != 1 {
-			t.Errorf("%s: there are %d lines that %s fail, and %d that they work again", r.name, fails, signal, again)
+		fails, recovers := count("push fails", "signal="+signal), count("push works again", "signal="+signal)
+		if fails != 1 || recovers != 1 {
+			t.Errorf("%s: there are %d lines that %s fail, and %d that they work again", r.name, fails, signal, recovers)
 		}
 	}
-	// One more says at the start that something is pushed.
+	// One more line at the start says where the role pushes.
 	if named, want := count(r.endpoint), 2*len(r.signals)+1; named != want {
 		t.Errorf("%s: there are %d lines about the collector, not %d:\n%s", r.name, named, want, strings.Join(lines, "\n"))
 	}
 }
 
-// unaffected: every page was there, with what it must have, and the memory has
-// stayed.
-func (r *pushing) unaffected(t *testing.T) {
+// checkUnaffected fails the test unless every scrape succeeded with the
+// expected series, and the memory stayed within its limit.
+func (r *outageRole) checkUnaffected(t *testing.T) {
 	t.Helper()
-	keptTo(t, r.vigil, int(outage/time.Second))
+	endRuleCheck(t, r.ruleCheck, int(outage/time.Second))
 	if err := r.watcher.Broken(); err != nil {
 		t.Errorf("%s: %v", r.name, err)
 	}
-	r.most = max(r.most, anonymous(t, r.process.PID()))
-	t.Logf("%s had %.1f MiB of its own, and at most %.1f MiB", r.name, float64(r.memory)/(1<<20), float64(r.most)/(1<<20))
-	if r.most > r.memory+mostGrowth {
-		t.Errorf("%s grew from %d bytes to %d", r.name, r.memory, r.most)
+	r.maxMemory = max(r.maxMemory, anonymous(t, r.process.PID()))
+	t.Logf("%s had %.1f MiB of its own, and at most %.1f MiB", r.name, float64(r.memory)/(1<<20), float64(r.maxMemory)/(1<<20))
+	if r.maxMemory > r.memory+maxMemoryGrowth {
+		t.Errorf("%s grew from %d bytes to %d", r.name, r.memory, r.maxMemory)
 	}
 }
 
-// anonymous is the memory of a process that is its own, in bytes: not that of
-// files, its program among them.
+// anonymous returns the private memory of a process, in bytes, without that of
+// mapped files such as its program.
 func anonymous(t *testing.T, pid int) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -15,28 +15,29 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// tracing is a cluster role that pushes traces, and what is to be known of the
-// pods that it sees.
+// tracing is a cluster role that pushes traces, and the test's own
+// observations of the pods.
 type tracing struct {
 	*collector
-	sender *sender
-	before *scrape.Page // of the role, when no pod was there
-	seen   *chronicle
-	users  map[string]user // by pod
+	sender  *sender
+	before  *scrape.Page // of the role, before there was a pod
+	history *podHistory
+	users   map[string]user // by pod
 }
 
-// testTraces follows pods from waiting to running, or to their end before that.
+// testTraces checks the traces of pods from pending to running, or to their
+// end before that.
 func testTraces(t *testing.T) {
-	shows(t)
+	covers(t)
 	c := startCollector(t, "otelcol-traces")
-	w := &tracing{collector: c, seen: chronicleOf(t, "traces"), users: map[string]user{}}
-	// The variables of the standard; the flags are for the other tests.
+	w := &tracing{collector: c, history: watchHistory(t, "traces"), users: map[string]user{}}
+	// Standard environment variables; other tests use the flags.
 	w.sender = startClusterSender(t, "traces", []string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.grpc, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_BSP_SCHEDULE_DELAY=200",
 	})
 	w.before = w.page(t)
 
-	behave(t, "{prepareDelay: 3s, bindingDelay: 4s}")
+	setBehaviour(t, "{prepareDelay: 3s, bindingDelay: 4s}")
 	deploy(t, "traces")
 	for _, pod := range []string{"late", "prompt", "holder"} {
 		w.users[pod] = userOf(t, "traces", pod)
@@ -50,7 +51,7 @@ func testTraces(t *testing.T) {
 	t.Run("restart", w.testRestart)
 }
 
-// page is what the role that pushes says now.
+// page scrapes the page of the role that pushes.
 func (w *tracing) page(t *testing.T) *scrape.Page {
 	t.Helper()
 	p, err := scrape.Fetch(t.Context(), w.sender.url+"metrics")
@@ -84,11 +85,11 @@ func userOf(t *testing.T, namespace, name string) (u user) {
 	return u
 }
 
-// traceTime is within which a trace is told that has come to its end.
+// traceTime is within which the trace of an ended pod must arrive.
 const traceTime = 30 * time.Second
 
-// whole waits until the collector has the trace of a pod that runs.
-func (w *tracing) whole(t *testing.T, pod string, phases ...string) (root toldSpan, byPhase map[string]toldSpan) {
+// waitWholeTrace waits until the collector has the trace of a running pod.
+func (w *tracing) waitWholeTrace(t *testing.T, pod string, phases ...string) (root receivedSpan, byPhase map[string]receivedSpan) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), traceTime)
 	defer cancel()
@@ -108,12 +109,13 @@ func (w *tracing) whole(t *testing.T, pod string, phases ...string) (root toldSp
 			t.Errorf("%s of %s has failed: %v", phase, pod, s)
 		}
 	}
-	w.isOf(t, pod, root)
+	w.checkAttributes(t, pod, root)
 	return root, byPhase
 }
 
-// isOf: a span says whose it is.
-func (w *tracing) isOf(t *testing.T, pod string, s toldSpan) {
+// checkAttributes fails the test unless a span has the attributes of its pod
+// and claim.
+func (w *tracing) checkAttributes(t *testing.T, pod string, s receivedSpan) {
 	t.Helper()
 	for key, want := range map[string]any{
 		"k8s.namespace.name": "traces", "k8s.pod.name": pod,
@@ -125,7 +127,7 @@ func (w *tracing) isOf(t *testing.T, pod string, s toldSpan) {
 	}
 }
 
-// workingPhases are those of a pod without binding conditions.
+// workingPhases returns the phases of a pod without binding conditions.
 func workingPhases() []string {
 	if shared.Minor() < 36 {
 		return []string{"allocation", "scheduling", "preparation_start"}
@@ -133,34 +135,34 @@ func workingPhases() []string {
 	return []string{"allocation", "scheduling", "preparation", "start"}
 }
 
-// bindingPhases are those of a pod with binding conditions.
+// bindingPhases returns the phases of a pod with binding conditions.
 func bindingPhases() []string {
 	return append([]string{"allocation", "binding"}, workingPhases()[1:]...)
 }
 
-// testDelays: each span is as long as what the histogram counted and as what we
-// saw ourselves, and the delays are where they belong.
+// testDelays: each span is as long as the histogram's observation and as the
+// test's own, and the delays are in their phases.
 func (w *tracing) testDelays(t *testing.T) {
-	late, ofLate := w.whole(t, "late", bindingPhases()...)
-	prompt, ofPrompt := w.whole(t, "prompt", workingPhases()...)
+	late, ofLate := w.waitWholeTrace(t, "late", bindingPhases()...)
+	prompt, ofPrompt := w.waitWholeTrace(t, "prompt", workingPhases()...)
 	if devices := fmt.Sprint(late.attributes["dra.devices"]); devices != "["+path.Join(lifeDriver, shared.NodeName(), "bind-0")+"]" {
 		t.Errorf("late was given %s", devices)
 	}
 	after := w.page(t)
-	w.asCounted(t, after, "bind.life", late, ofLate)
-	w.asCounted(t, after, "share.example.com", prompt, ofPrompt)
-	w.asSeen(t, "late", ofLate, true)
-	w.asSeen(t, "prompt", ofPrompt, false)
+	w.checkHistograms(t, after, "bind.life", late, ofLate)
+	w.checkHistograms(t, after, "share.example.com", prompt, ofPrompt)
+	w.checkHistory(t, "late", ofLate, true)
+	w.checkHistory(t, "prompt", ofPrompt, false)
 	const slack = 4 * time.Second // for what else a phase takes on a busy machine
 	for phase, delay := range map[string]time.Duration{"binding": 4 * time.Second, preparationPhase(): 3 * time.Second} {
 		if took := ofLate[phase].length(); took < delay || took > delay+slack {
 			t.Errorf("%s took %s, and was delayed by %s", phase, took, delay)
 		}
 	}
-	for pod, phases := range map[string]map[string]toldSpan{"late": ofLate, "prompt": ofPrompt} {
+	for pod, phases := range map[string]map[string]receivedSpan{"late": ofLate, "prompt": ofPrompt} {
 		for phase, s := range phases {
 			delayed := phase == "ready" || pod == "late" && (phase == "binding" || phase == preparationPhase())
-			// The scheduler looks for binding conditions every five seconds.
+			// The scheduler checks binding conditions every five seconds.
 			if most := 2500 * time.Millisecond; !delayed && phase != "scheduling" && s.length() > most || phase == "scheduling" && s.length() > 6*time.Second {
 				t.Errorf("%s of %s took %s, and was not delayed", phase, pod, s.length())
 			}
@@ -168,9 +170,9 @@ func (w *tracing) testDelays(t *testing.T) {
 	}
 }
 
-// asCounted: the only pod of a class took as long by its trace as it did by the
-// histograms.
-func (w *tracing) asCounted(t *testing.T, after *scrape.Page, class string, root toldSpan, phases map[string]toldSpan) {
+// checkHistograms fails the test unless the durations of the trace of a
+// class's only pod are those of the histograms.
+func (w *tracing) checkHistograms(t *testing.T, after *scrape.Page, class string, root receivedSpan, phases map[string]receivedSpan) {
 	t.Helper()
 	labels := scrape.Labels{"deviceclass": class}
 	hadCount, had := w.before.Histogram("dra_claim_ready_duration_seconds", labels)
@@ -188,24 +190,25 @@ func (w *tracing) asCounted(t *testing.T, after *scrape.Page, class string, root
 	}
 }
 
-// spanError is by how many seconds a span may be too long or too short, as it
-// says itself, and a millisecond.
-func spanError(s toldSpan) float64 {
+// spanError returns by how many seconds a span may be too long or too short:
+// its own error bounds and a millisecond.
+func spanError(s receivedSpan) float64 {
 	const rounding = 0.001
 	begin, _ := s.attributes["dra.phase.begin.error_seconds"].(float64)
 	end, _ := s.attributes["dra.phase.end.error_seconds"].(float64)
 	return begin + end + rounding
 }
 
-// asSeen: each phase begins and ends when we saw it ourselves.
-func (w *tracing) asSeen(t *testing.T, pod string, phases map[string]toldSpan, hasConditions bool) {
+// checkHistory fails the test unless each phase begins and ends when the test
+// observed it.
+func (w *tracing) checkHistory(t *testing.T, pod string, phases map[string]receivedSpan, hasConditions bool) {
 	t.Helper()
-	life := w.seen.lifeOf(t, pod)
-	ends := map[string]moment{"allocation": allocated, "binding": attached, "scheduling": bound, "preparation": sandbox, "start": started, "preparation_start": started, "ready": started}
-	begins := map[string]moment{"allocation": waiting, "binding": allocated, "scheduling": attached, "preparation": bound, "start": sandbox, "preparation_start": bound, "ready": waiting}
+	times := w.history.timesOf(t, pod)
+	ends := map[string]podStep{"allocation": allocated, "binding": attached, "scheduling": bound, "preparation": sandbox, "start": started, "preparation_start": started, "ready": started}
+	begins := map[string]podStep{"allocation": pending, "binding": allocated, "scheduling": attached, "preparation": bound, "start": sandbox, "preparation_start": bound, "ready": pending}
 	for phase, s := range phases {
-		for what, told := range map[string][2]time.Time{"begins": {s.begin, life[begins[phase]]}, "ends": {s.end, life[ends[phase]]}} {
-			if off := told[0].Sub(told[1]).Seconds(); math.Abs(off) > reading+spanError(s) {
+		for what, bounds := range map[string][2]time.Time{"begins": {s.begin, times[begins[phase]]}, "ends": {s.end, times[ends[phase]]}} {
+			if off := bounds[0].Sub(bounds[1]).Seconds(); math.Abs(off) > clockTolerance+spanError(s) {
 				t.Errorf("%s of %s %s %.3f s from when we saw it", phase, pod, what, off)
 			}
 		}

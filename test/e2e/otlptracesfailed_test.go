@@ -12,8 +12,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// tracedPod is one more pod of testdata/claims/traces.yaml's templates. It wants
-// a name and a template.
+// tracedPod is one more pod of the templates of testdata/claims/traces.yaml.
+// Its arguments are a name and a template.
 const tracedPod = `
 apiVersion: v1
 kind: Pod
@@ -24,8 +24,8 @@ spec:
   resourceClaims: [{name: device, resourceClaimTemplateName: %s}]
 `
 
-// adds makes such a pod.
-func (w *tracing) adds(t *testing.T, pod, template string) {
+// addPod creates such a pod.
+func (w *tracing) addPod(t *testing.T, pod, template string) {
 	t.Helper()
 	if err := shared.Apply(t.Context(), fmt.Sprintf(tracedPod, pod, template)); err != nil {
 		t.Fatal(err)
@@ -33,8 +33,8 @@ func (w *tracing) adds(t *testing.T, pod, template string) {
 	w.users[pod] = userOf(t, "traces", pod)
 }
 
-// says waits for a page of the role that pushes.
-func (w *tracing) says(t *testing.T, what string, check func(*scrape.Page) error) {
+// waitPage waits until check accepts a page of the role that pushes.
+func (w *tracing) waitPage(t *testing.T, what string, check func(*scrape.Page) error) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), what, func(ctx context.Context) error {
 		p, err := scrape.Fetch(ctx, w.sender.url+"metrics")
@@ -48,13 +48,13 @@ func (w *tracing) says(t *testing.T, what string, check func(*scrape.Page) error
 	}
 }
 
-// failedTrace waits for the trace of a pod that came to its end before it ran:
-// these phases, of which the last has failed for this reason, and so has the
-// whole.
-func (w *tracing) failedTrace(t *testing.T, pod, reason string, phases ...string) map[string]toldSpan {
+// waitFailedTrace waits for the trace of a pod that ended before it ran. It
+// must have these phases. The last of them and the root must have failed for
+// this reason.
+func (w *tracing) waitFailedTrace(t *testing.T, pod, reason string, phases ...string) map[string]receivedSpan {
 	t.Helper()
-	var root toldSpan
-	var byPhase map[string]toldSpan
+	var root receivedSpan
+	var byPhase map[string]receivedSpan
 	ctx, cancel := context.WithTimeout(t.Context(), traceTime)
 	defer cancel()
 	err := cluster.Eventually(ctx, "the trace of "+pod, func(context.Context) error {
@@ -68,7 +68,7 @@ func (w *tracing) failedTrace(t *testing.T, pod, reason string, phases ...string
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.isOf(t, pod, root)
+	w.checkAttributes(t, pod, root)
 	last := phases[len(phases)-1]
 	for phase, s := range byPhase {
 		if want := phase == "ready" || phase == last; s.failed != want || want && s.attributes["error.type"] != reason {
@@ -78,29 +78,32 @@ func (w *tracing) failedTrace(t *testing.T, pod, reason string, phases ...string
 	return byPhase
 }
 
-// waits: a pod waits because all devices of its class are in use.
-func (w *tracing) waits(t *testing.T, pod string) {
+// waitDevicesInUse waits until a pod is pending because all devices of its
+// class are in use.
+func (w *tracing) waitDevicesInUse(t *testing.T, pod string) {
 	t.Helper()
 	labels := scrape.Labels{"namespace": "traces", "pod": pod}
-	w.says(t, pod+" to wait", func(p *scrape.Page) error { return oneReason(p, labels, "insufficient_devices") })
+	w.waitPage(t, pod+" to wait", func(p *scrape.Page) error { return hasReason(p, labels, "insufficient_devices") })
 }
 
-// untold is for how long a reason must last to be told of: until then it may
-// have been one that only one of two watches knew.
-const untold = 3 * time.Second
+// minReasonTime is for how long a reason must last before it is reported as an
+// event: until then only one of two watches may have delivered its change.
+const minReasonTime = 3 * time.Second
 
-// testDeletedWhilePending: a pod that never got its device has a trace, too.
+// testDeletedWhilePending: a pod that was never allocated its device has a
+// trace.
 func (w *tracing) testDeletedWhilePending(t *testing.T) {
-	w.adds(t, "doomed", "only")
-	w.waits(t, "doomed")
-	time.Sleep(untold)
+	w.addPod(t, "doomed", "only")
+	w.waitDevicesInUse(t, "doomed")
+	time.Sleep(minReasonTime)
 	remove(t, "traces", "doomed")
-	spans := w.failedTrace(t, "doomed", "pod_deleted", "allocation")
-	waitedFor(t, spans["allocation"])
+	spans := w.waitFailedTrace(t, "doomed", "pod_deleted", "allocation")
+	checkWaitEvents(t, spans["allocation"])
 }
 
-// waitedFor: a span tells that devices were in use, within itself.
-func waitedFor(t *testing.T, s toldSpan) {
+// checkWaitEvents fails the test unless a span has an event that devices were
+// in use, within its duration.
+func checkWaitEvents(t *testing.T, s receivedSpan) {
 	t.Helper()
 	e := s.event("pending", "insufficient_devices")
 	if e == nil {
@@ -114,32 +117,32 @@ func waitedFor(t *testing.T, s toldSpan) {
 	}
 }
 
-// testWaited: a pod that waits for a device tells what it waited for.
+// testWaited: the trace of a pod that was pending has the reason as an event.
 func (w *tracing) testWaited(t *testing.T) {
-	w.adds(t, "waiter", "only")
-	w.waits(t, "waiter")
-	time.Sleep(untold)
+	w.addPod(t, "waiter", "only")
+	w.waitDevicesInUse(t, "waiter")
+	time.Sleep(minReasonTime)
 	remove(t, "traces", "holder")
 	running(t, "traces", "waiter")
-	root, spans := w.whole(t, "waiter", workingPhases()...)
-	waitedFor(t, spans["allocation"])
-	if at := spans["allocation"].length(); at < untold || at > root.length() {
+	root, spans := w.waitWholeTrace(t, "waiter", workingPhases()...)
+	checkWaitEvents(t, spans["allocation"])
+	if at := spans["allocation"].length(); at < minReasonTime || at > root.length() {
 		t.Errorf("it waited for %s of %s", at, root.length())
 	}
 }
 
-// testPreparationFails: what the kubelet says of each attempt is an event of the
-// span in which it was made.
+// testPreparationFails: the kubelet's message about each attempt is an event
+// of the span of the preparation.
 func (w *tracing) testPreparationFails(t *testing.T) {
-	behave(t, "prepareError: no such cable")
+	setBehaviour(t, "prepareError: no such cable")
 	before := w.page(t)
-	w.adds(t, "broken", "gpu")
+	w.addPod(t, "broken", "gpu")
 	boundPod(t, "traces", "broken")
-	w.says(t, "a preparation that fails", func(p *scrape.Page) error {
-		return more(before, p, "dra_allocation_failures_total", scrape.Labels{"deviceclass": "gpu.life", "reason": "preparation_failed"})
+	w.waitPage(t, "a preparation that fails", func(p *scrape.Page) error {
+		return counterIncreased(before, p, "dra_allocation_failures_total", scrape.Labels{"deviceclass": "gpu.life", "reason": "preparation_failed"})
 	})
 	remove(t, "traces", "broken")
-	spans := w.failedTrace(t, "broken", "pod_deleted", "allocation", "scheduling", preparationPhase())
+	spans := w.waitFailedTrace(t, "broken", "pod_deleted", "allocation", "scheduling", preparationPhase())
 	e := spans[preparationPhase()].event("FailedPrepareDynamicResources", "preparation_failed")
 	if e == nil {
 		t.Fatalf("nothing tells of the preparation: %v", spans[preparationPhase()])
@@ -149,36 +152,37 @@ func (w *tracing) testPreparationFails(t *testing.T) {
 	}
 }
 
-// testRestart: another process tells of nothing that has been told.
+// testRestart: after a restart the process pushes no span again.
 func (w *tracing) testRestart(t *testing.T) {
-	told, err := w.spans(w.sender.name, "traces")
+	first, err := w.spans(w.sender.name, "traces")
 	if err != nil {
 		t.Fatal(err)
 	}
 	old := processStart(t, w.page(t))
 	kill(t, w.sender.process)
 	start(t, w.sender.process)
-	w.says(t, "another process", func(p *scrape.Page) error {
+	w.waitPage(t, "another process", func(p *scrape.Page) error {
 		if processStart(t, p) == old {
 			return errors.New("it is the same process")
 		}
 		return nil
 	})
-	w.adds(t, "fence", "gpu")
+	w.addPod(t, "fence", "gpu")
 	running(t, "traces", "fence")
-	w.whole(t, "fence", workingPhases()...)
+	w.waitWholeTrace(t, "fence", workingPhases()...)
 	all, err := w.spans(w.sender.name, "traces")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if own := traceOf(w.users["fence"], all); len(all) != len(told)+len(own) {
-		t.Errorf("%d spans were told, %d of which the process before had told, and %d of the new pod", len(all), len(told), len(own))
+	if own := traceOf(w.users["fence"], all); len(all) != len(first)+len(own) {
+		t.Errorf("%d spans were told, %d of which the process before had told, and %d of the new pod", len(all), len(first), len(own))
 	}
-	w.onceEach(t, all)
+	w.checkOnce(t, all)
 }
 
-// onceEach: no span is there twice, and each pod has one trace.
-func (w *tracing) onceEach(t *testing.T, all []toldSpan) {
+// checkOnce fails the test if a span occurs twice, or a pod has several
+// traces.
+func (w *tracing) checkOnce(t *testing.T, all []receivedSpan) {
 	t.Helper()
 	seen, traces := map[string]bool{}, map[string]bool{}
 	for _, s := range all {

@@ -17,23 +17,23 @@ import (
 // span is the time range of a dashboard in a test.
 type span struct{ from, to time.Time }
 
-// scraped is how often the Prometheus servers of the dashboards' tests scrape and
-// evaluate rules.
+// scraped is the scrape and evaluation interval of the Prometheus servers of
+// the dashboards' tests.
 const scraped = 5 * time.Second
 
-// window is what variables of the range stand for: of an hour, as dashboards are
-// opened with, of which a test has seen the end.
+// window returns the values of the range's variables: those of an hour, as
+// dashboards are opened with, which ends with the test's span.
 func (s span) window() queries.Window {
 	return queries.Window{Range: time.Hour, Step: scraped, Interval: scraped}
 }
 
-// line is a row of an answer over time, without values that are no numbers.
+// line is a row of a range query, without values that are not numbers.
 type line struct {
 	labels scrape.Labels
 	values []float64
 }
 
-// last is the newest value; none is no number.
+// last returns the newest value, NaN if there is none.
 func (l line) last() float64 {
 	if len(l.values) == 0 {
 		return math.NaN()
@@ -41,9 +41,9 @@ func (l line) last() float64 {
 	return l.values[len(l.values)-1]
 }
 
-// over evaluates an expression throughout a span. What Prometheus warns of is an
-// error: a dashboard shows a triangle for it.
-func (s *prometheus) over(ctx context.Context, expr string, when span) ([]line, error) {
+// queryRange evaluates an expression over a span. A warning of Prometheus is
+// an error, because a dashboard shows an icon for it.
+func (s *prometheus) queryRange(ctx context.Context, expr string, when span) ([]line, error) {
 	var answer struct {
 		Status, Error string
 		Warnings      []string
@@ -55,8 +55,8 @@ func (s *prometheus) over(ctx context.Context, expr string, when span) ([]line, 
 			}
 		}
 	}
-	ask := url.Values{"query": {expr}, "step": {scraped.String()}, "start": {instant(when.from)}, "end": {instant(when.to)}}
-	if err := s.get(ctx, "/api/v1/query_range?"+ask.Encode(), &answer); err != nil {
+	parameters := url.Values{"query": {expr}, "step": {scraped.String()}, "start": {instant(when.from)}, "end": {instant(when.to)}}
+	if err := s.get(ctx, "/api/v1/query_range?"+parameters.Encode(), &answer); err != nil {
 		return nil, fmt.Errorf("%s: %w", expr, err)
 	}
 	if answer.Status != "success" || len(answer.Warnings) > 0 {
@@ -81,17 +81,17 @@ func (s *prometheus) over(ctx context.Context, expr string, when span) ([]line, 
 	return found, nil
 }
 
-// values are those of a label, as Grafana asks for them.
-func (s *prometheus) values(ctx context.Context, selector, label string, when span) ([]string, error) {
+// labelValues returns the values of a label, as Grafana reads them.
+func (s *prometheus) labelValues(ctx context.Context, selector, label string, when span) ([]string, error) {
 	var answer struct {
 		Status, Error string
 		Data          []string
 	}
-	ask := url.Values{"start": {instant(when.from)}, "end": {instant(when.to)}}
+	parameters := url.Values{"start": {instant(when.from)}, "end": {instant(when.to)}}
 	if selector != "" {
-		ask.Set("match[]", selector)
+		parameters.Set("match[]", selector)
 	}
-	if err := s.get(ctx, "/api/v1/label/"+label+"/values?"+ask.Encode(), &answer); err != nil {
+	if err := s.get(ctx, "/api/v1/label/"+label+"/values?"+parameters.Encode(), &answer); err != nil {
 		return nil, fmt.Errorf("values of %s of %s: %w", label, selector, err)
 	}
 	if answer.Status != "success" {
@@ -102,19 +102,19 @@ func (s *prometheus) values(ctx context.Context, selector, label string, when sp
 
 func instant(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
 
-// question is one that a dashboard, a rule or an alert asks. It is asked in one
-// way for each choice of a board about one thing: a claim has panels that another
-// leaves empty.
-type question struct {
+// namedQuery is the query of a dashboard, rule or alert. A board about one
+// object has one expression for each choice of the object, because a panel may
+// be empty for one claim and not for another.
+type namedQuery struct {
 	board, panel, ref string
 	exprs             []string
-	choices           []queries.Chosen // as many as exprs; none of a rule
+	choices           []queries.Chosen // as many as exprs; none for a rule
 }
 
-func (q question) String() string { return q.board + " / " + q.panel + " / " + q.ref }
+func (q namedQuery) String() string { return q.board + " / " + q.panel + " / " + q.ref }
 
-// with is the expression for a choice; empty, if there is no such choice.
-func (q question) with(choice queries.Chosen) string {
+// with returns the expression for a choice, empty if there is no such choice.
+func (q namedQuery) with(choice queries.Chosen) string {
 	for i, chosen := range q.choices {
 		if maps.EqualFunc(chosen, choice, slices.Equal) {
 			return q.exprs[i]
@@ -123,10 +123,10 @@ func (q question) with(choice queries.Chosen) string {
 	return ""
 }
 
-// answered: it has data for one choice at least.
-func (q question) answered(ctx context.Context, s *prometheus, when span) (bool, error) {
+// hasData reports whether the query has data for at least one choice.
+func (q namedQuery) hasData(ctx context.Context, s *prometheus, when span) (bool, error) {
 	for _, expr := range q.exprs {
-		rows, err := s.over(ctx, expr, when)
+		rows, err := s.queryRange(ctx, expr, when)
 		if err != nil || len(rows) > 0 {
 			return len(rows) > 0, err
 		}
@@ -134,16 +134,16 @@ func (q question) answered(ctx context.Context, s *prometheus, when span) (bool,
 	return false, nil
 }
 
-// asked are the questions of a board, with every choice of the variables that
-// have a single value, and how many values each variable has.
-func (s *prometheus) asked(ctx context.Context, board queries.Board, when span) ([]question, map[string]int, error) {
+// boardQueries returns the queries of a board, with every choice of the
+// variables that have a single value, and how many values each variable has.
+func (s *prometheus) boardQueries(ctx context.Context, board queries.Board, when span) ([]namedQuery, map[string]int, error) {
 	choices, offered, err := s.choices(ctx, board, when)
 	if err != nil {
 		return nil, nil, err
 	}
-	var all []question
+	var all []namedQuery
 	for _, query := range board.Queries {
-		q := question{board: board.UID, panel: query.Panel, ref: query.Ref}
+		q := namedQuery{board: board.UID, panel: query.Panel, ref: query.Ref}
 		for _, chosen := range choices {
 			expr, err := board.Expr(query.Expr, chosen, when.window())
 			if err != nil {
@@ -156,11 +156,11 @@ func (s *prometheus) asked(ctx context.Context, board queries.Board, when span) 
 	return all, offered, nil
 }
 
-// mostChoices bounds how many claims a board about one is opened for.
-const mostChoices = 60
+// maxChoices limits for how many claims a board about one claim is opened.
+const maxChoices = 60
 
-// choices are what can be chosen of the variables that have a single value, one
-// within the other.
+// choices returns all choices of the variables that have a single value. The
+// values of a later variable depend on the earlier ones.
 func (s *prometheus) choices(ctx context.Context, board queries.Board, when span) (choices []queries.Chosen, offered map[string]int, err error) {
 	choices, offered = []queries.Chosen{{}}, map[string]int{}
 	for _, variable := range board.Variables {
@@ -170,20 +170,20 @@ func (s *prometheus) choices(ctx context.Context, board queries.Board, when span
 			if err != nil {
 				return nil, nil, fmt.Errorf("%s: variable %s: %w", board.UID, variable.Name, err)
 			}
-			values, err := s.values(ctx, selector, variable.Label, when)
+			values, err := s.labelValues(ctx, selector, variable.Label, when)
 			if err != nil {
 				return nil, nil, fmt.Errorf("%s: variable %s: %w", board.UID, variable.Name, err)
 			}
 			offered[variable.Name] += len(values)
 			next = append(next, chosenOf(variable, chosen, values)...)
 		}
-		choices = next[:min(len(next), mostChoices)]
+		choices = next[:min(len(next), maxChoices)]
 	}
 	return choices, offered, nil
 }
 
-// chosenOf extends a choice by a variable: by all its values together, where that
-// can be chosen, else by each. Where there is none Grafana takes an empty one.
+// chosenOf extends a choice by a variable: by all its values if several can be
+// selected, else by each. If there is none, Grafana uses an empty value.
 func chosenOf(variable queries.Variable, chosen queries.Chosen, values []string) (all []queries.Chosen) {
 	if variable.All != "" {
 		return []queries.Chosen{chosen}

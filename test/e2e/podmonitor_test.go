@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// monitorJob is the scrape job that the Prometheus operator makes of the shipped
-// PodMonitor of the node role, but for the interval.
+// monitorJob returns the scrape job that the Prometheus operator creates from
+// the shipped PodMonitor of the node role, with another interval.
 func monitorJob(t *testing.T, interval time.Duration) object {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/kustomize/components/podmonitor/podmonitor.yaml")
@@ -26,13 +26,13 @@ func monitorJob(t *testing.T, interval time.Duration) object {
 	return of.job(t, interval)
 }
 
-// job is the scrape job that the Prometheus operator makes of a monitor that has
-// one endpoint, with an interval of its own if one is given.
+// job returns the scrape job that the Prometheus operator creates from a
+// monitor with one endpoint, with another interval if one is given.
 func (m monitor) job(t *testing.T, interval time.Duration) object {
 	t.Helper()
 	endpoint, role, targets := m.targets(t)
 	if interval == 0 {
-		interval = noLonger(t, endpoint.Interval, time.Hour)
+		interval = atMost(t, endpoint.Interval, time.Hour)
 	}
 	relabel := slices.Concat(targets, []object{{"replacement": endpoint.Port, "target_label": "endpoint"}})
 	for _, own := range endpoint.Relabelings {
@@ -43,7 +43,7 @@ func (m monitor) job(t *testing.T, interval time.Duration) object {
 		"honor_labels":                     endpoint.HonorLabels,
 		"metrics_path":                     endpoint.Path,
 		"scrape_interval":                  interval.String(),
-		"scrape_timeout":                   noLonger(t, endpoint.ScrapeTimeout, interval).String(),
+		"scrape_timeout":                   atMost(t, endpoint.ScrapeTimeout, interval).String(),
 		"always_scrape_classic_histograms": m.Spec.ScrapeClassicHistograms,
 		"relabel_configs":                  relabel,
 		"kubernetes_sd_configs": []object{{
@@ -53,8 +53,8 @@ func (m monitor) job(t *testing.T, interval time.Duration) object {
 	}
 }
 
-// targets are the monitor's endpoint, by what its targets are found, and the
-// relabelling that picks and names them before its own does.
+// targets returns the monitor's endpoint, the role of its service discovery,
+// and the operator's own relabelings, which come before the monitor's.
 func (m monitor) targets(t *testing.T) (endpoint monitorEndpoint, role string, relabel []object) {
 	t.Helper()
 	endpoints, role, labelled, port := m.Spec.PodEndpoints, "pod", "pod", "pod_container_port_name"
@@ -82,8 +82,8 @@ func (m monitor) targets(t *testing.T) (endpoint monitorEndpoint, role string, r
 	return endpoints[0], role, append(relabel, copied(labelled+metaLabel(m.Spec.JobLabel), "job"))
 }
 
-// noLonger is a duration, or another that it must not exceed.
-func noLonger(t *testing.T, text string, most time.Duration) time.Duration {
+// atMost parses a duration and limits it.
+func atMost(t *testing.T, text string, most time.Duration) time.Duration {
 	t.Helper()
 	duration, err := time.ParseDuration(text)
 	if err != nil {
@@ -96,8 +96,8 @@ func metaLabel(label string) string {
 	return "_label_" + strings.NewReplacer(".", "_", "/", "_", "-", "_").Replace(label)
 }
 
-// monitor is what a PodMonitor or ServiceMonitor says, and no more: a key that is
-// not here would be missing from the job.
+// monitor has all keys of our PodMonitors and ServiceMonitors. Other keys are
+// errors, because they would be missing from the job.
 type monitor struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -130,7 +130,7 @@ type relabeling struct {
 	Replacement  string   `json:"replacement"`
 }
 
-// job is the relabeling as Prometheus spells it.
+// job returns the relabeling in Prometheus' format.
 func (r relabeling) job() object {
 	all := object{"source_labels": r.SourceLabels, "target_label": r.TargetLabel, "action": r.Action, "regex": r.Regex, "replacement": r.Replacement}
 	for key, value := range all {
@@ -141,7 +141,8 @@ func (r relabeling) job() object {
 	return all
 }
 
-// hostJob scrapes an agent on the host, as the PodMonitor does but for where it is.
+// hostJob scrapes an agent on the host, as the PodMonitor does except for the
+// address.
 func hostJob(a *hostAgent, interval time.Duration) object {
 	return object{
 		"job_name": "dra-exporter", "honor_labels": true, "scrape_interval": interval.String(), "scrape_timeout": interval.String(),
@@ -152,8 +153,8 @@ func hostJob(a *hostAgent, interval time.Duration) object {
 	}
 }
 
-// clusterJob scrapes a cluster role on the host, as its PodMonitor does but for
-// where it is.
+// clusterJob scrapes a cluster role on the host, as its PodMonitor does except
+// for the address.
 func clusterJob(url string, interval time.Duration) object {
 	return object{
 		"job_name": "cluster-role", "honor_labels": true, "scrape_interval": interval.String(), "scrape_timeout": interval.String(),

@@ -17,50 +17,51 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// TestPodsAPI: an agent that may read no pods has them from the kubelet, and
-// tells what the usual agent tells.
+// TestPodsAPI: an agent without permission to read pods reads them from the
+// kubelet, and exports the same as the usual agent.
 func TestPodsAPI(t *testing.T) {
-	shows(t)
+	covers(t)
 	a := startPodsAPI(t)
-	a.pods(t, 1)
+	a.waitPodsSource(t, 1)
 	t.Run("permissions", testPodsAPIPermissions)
 	t.Run("init", func(t *testing.T) {
 		deploy(t, "init")
 		for _, pod := range []string{"warm", "prepares"} {
 			running(t, "init", pod)
 		}
-		a.same(t, "init containers", "init")
+		a.waitSame(t, "init containers", "init")
 	})
-	deploySurvivors(t)
+	deployFaultClaims(t)
 	deploy(t, "shared-claim")
 	running(t, "shared-claim", "shared-0")
 	running(t, "shared-claim", "shared-1")
-	all := append(survivors(), "shared-claim")
-	a.same(t, "at work", all...)
+	all := append(faultNamespaces(), "shared-claim")
+	a.waitSame(t, "at work", all...)
 	remove(t, "shared-claim", "shared-0")
-	a.same(t, "after a pod has gone", all...)
+	a.waitSame(t, "after a pod has gone", all...)
 
 	t.Run("kubelet-killed", func(t *testing.T) { testPodsAPIKubelet(t, a, all) })
 	t.Run("agent-restarted", func(t *testing.T) { testPodsAPIAgent(t, a, all) })
 	t.Run("cost", testPodsAPICost)
 }
 
-// testPodsAPIKubelet: from the kubelet's death until it tells of its pods again
-// no claim loses a label, and a pod that has gone meanwhile is gone.
+// testPodsAPIKubelet: from the end of the kubelet until it serves its pods
+// again, no claim loses a label, and a pod that was deleted meanwhile is
+// removed.
 func testPodsAPIKubelet(t *testing.T, a *podsAPIAgent, all []string) {
-	vigil := a.watcher.Keep(same(a.page(t)))
+	check := a.watcher.CheckRule(seriesUnchanged(a.page(t)))
 	kubelet := shared.Process("kubelet")
 	kill(t, kubelet)
-	a.pods(t, 0)
+	a.waitPodsSource(t, 0)
 	start(t, kubelet)
-	a.pods(t, 1)
-	listed(t, "exclusive", "train", "main", "gpu.example.com/gpu-?")
-	settled(t)
-	a.same(t, "after the kubelet's restart", all...)
-	keptTo(t, vigil, 20)
+	a.waitPodsSource(t, 1)
+	waitListed(t, "exclusive", "train", "main", "gpu.example.com/gpu-?")
+	waitDevicesPublished(t)
+	a.waitSame(t, "after the kubelet's restart", all...)
+	endRuleCheck(t, check, 20)
 }
 
-// testPodsAPIAgent: a new agent learns again what the old one knew.
+// testPodsAPIAgent: after a restart, the agent exports the same again.
 func testPodsAPIAgent(t *testing.T, a *podsAPIAgent, all []string) {
 	before := a.page(t)
 	pod, err := a.pod(t.Context())
@@ -68,14 +69,14 @@ func testPodsAPIAgent(t *testing.T, a *podsAPIAgent, all []string) {
 		t.Fatal(err)
 	}
 	remove(t, podsAPINamespace, pod.Name)
-	a.pods(t, 1)
-	a.same(t, "after the agent's restart", all...)
+	a.waitPodsSource(t, 1)
+	a.waitSame(t, "after the agent's restart", all...)
 	if after := a.page(t); processStart(t, after) == processStart(t, before) {
 		t.Error("it is the same agent")
 	}
 }
 
-// testPodsAPICost measures what the kubelet spends on opening a watch.
+// testPodsAPICost measures the kubelet's processor time for opening a watch.
 func testPodsAPICost(t *testing.T) {
 	const watches = 100
 	connection, err := grpc.NewClient("unix://"+filepath.Join(shared.KubeletDir(), "pods-api", "pods-api.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -91,7 +92,7 @@ func testPodsAPICost(t *testing.T) {
 		1000*(kubeletSeconds(t)-before)/watches, pods, time.Since(began).Round(time.Millisecond))
 }
 
-// watchOnce opens a watch, and counts the pods that there are.
+// watchOnce opens a watch, and counts the pods of its first events.
 func watchOnce(t *testing.T, client podsv1alpha1.PodsClient) (pods int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -112,7 +113,7 @@ func watchOnce(t *testing.T, client podsv1alpha1.PodsClient) (pods int) {
 	}
 }
 
-// kubeletSeconds is the processor time that the kubelet has spent so far.
+// kubeletSeconds returns the processor time that the kubelet has used.
 func kubeletSeconds(t *testing.T) float64 {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
@@ -132,7 +133,8 @@ func kubeletSeconds(t *testing.T) float64 {
 	return row.Value
 }
 
-// testPodsAPIPermissions: no word of pods, by the API server's own word.
+// testPodsAPIPermissions: the API server grants the account no permission on
+// pods.
 func testPodsAPIPermissions(t *testing.T) {
 	everybody := permissions(t, "default", "default")
 	var more []string
@@ -147,15 +149,17 @@ func testPodsAPIPermissions(t *testing.T) {
 	}
 }
 
-// TestPodsAPIComponentRenders: it mounts the socket, names it, and takes every
-// permission to read pods away, whatever the agent is called; else nothing.
+// TestPodsAPIComponentRenders: the component mounts the socket, configures its
+// path, removes every permission to read pods, and changes nothing else,
+// whatever the agent's name.
 func TestPodsAPIComponentRenders(t *testing.T) {
 	const (
 		rule  = "- apiGroups:\n  - \"\"\n  resources:\n  - pods\n  verbs:\n  - list\n  - watch\n"
 		get   = "  - resourceclaims\n  verbs:\n  - get\n"
 		env   = "        - name: DRA_EXPORTER_KUBELET_PODS_API\n          value: /var/lib/kubelet/pods-api/pods-api.sock\n"
 		mount = "        - mountPath: /var/lib/kubelet/pods-api\n          name: pods-api\n          readOnly: true\n"
-		// The folder's type is left open, see the component.
+		// The component leaves the folder's type empty, for the reason given
+		// there.
 		volume = "      - hostPath:\n          path: /var/lib/kubelet/pods-api\n          type: \"\"\n        name: pods-api\n"
 	)
 	for _, base := range []string{"base", "overlays/nvidia"} {

@@ -21,14 +21,14 @@ import (
 const (
 	podsAPINamespace = "pods-api-agent"
 
-	// firstPodsAPI is the minor version from which on kubelets serve their pods
-	// without a feature gate.
+	// firstPodsAPI is the first minor version in which kubelets serve the Pods
+	// API without a feature gate.
 	firstPodsAPI = 37
 )
 
-// podsAPIOverlay is the shipped base with the component, beside the agent of all
-// tests. It wants the base's path, the component's, the agent's arguments and
-// four folders.
+// podsAPIOverlay is the shipped base with the component, in addition to the
+// agent of all tests. Its arguments are the base's path, the component's, the
+// agent's arguments and four folders.
 const podsAPIOverlay = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 namespace: ` + podsAPINamespace + `
@@ -66,7 +66,7 @@ patches:
 // podsAPIAgent is a second agent of the node, with the component pods-api.
 type podsAPIAgent struct{ watcher *scrape.Watcher }
 
-// startPodsAPI deploys it for the time of the test.
+// startPodsAPI deploys it until the test ends.
 func startPodsAPI(t *testing.T) *podsAPIAgent {
 	t.Helper()
 	if shared.Minor() < firstPodsAPI {
@@ -83,8 +83,8 @@ func startPodsAPI(t *testing.T) *podsAPIAgent {
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		if t.Failed() {
-			words, _ := shared.Kubectl(ctx, "logs", "--namespace", podsAPINamespace, "--selector", agentSelector, "--tail", "60")
-			t.Logf("the agent with the Pods API:\n%s", words)
+			text, _ := shared.Kubectl(ctx, "logs", "--namespace", podsAPINamespace, "--selector", agentSelector, "--tail", "60")
+			t.Logf("the agent with the Pods API:\n%s", text)
 		}
 		if err := shared.Delete(ctx, manifests); err != nil {
 			t.Error(err)
@@ -124,7 +124,7 @@ func (a *podsAPIAgent) pod(ctx context.Context) (*corev1.Pod, error) {
 	return nil, errors.New("the agent with the Pods API has no pod that is ready")
 }
 
-// eventually waits for a page of this agent.
+// eventually waits until check accepts a page of this agent.
 func (a *podsAPIAgent) eventually(t *testing.T, what string, check func(*scrape.Page) error) {
 	t.Helper()
 	var last error
@@ -141,8 +141,9 @@ func (a *podsAPIAgent) eventually(t *testing.T, what string, check func(*scrape.
 	}
 }
 
-// pods waits until the source of the pods is up, or down.
-func (a *podsAPIAgent) pods(t *testing.T, want float64) {
+// waitPodsSource waits until dra_exporter_source_up of the pods' source has
+// the value want.
+func (a *podsAPIAgent) waitPodsSource(t *testing.T, want float64) {
 	t.Helper()
 	a.eventually(t, fmt.Sprintf("the source pods to be %v", want), func(p *scrape.Page) error {
 		row, err := p.One("dra_exporter_source_up", scrape.Labels{"source": "pods"})
@@ -153,7 +154,7 @@ func (a *podsAPIAgent) pods(t *testing.T, want float64) {
 	})
 }
 
-// page is this agent's next page.
+// page returns this agent's next page.
 func (a *podsAPIAgent) page(t *testing.T) *scrape.Page {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -165,9 +166,9 @@ func (a *podsAPIAgent) page(t *testing.T) *scrape.Page {
 	return p
 }
 
-// told are the rows of a page that say who has what, whatever the moment: all
-// but what is measured, and of this agent itself.
-func told(p *scrape.Page, namespaces ...string) []string {
+// ownershipRows returns the rows of a page that say which claim holds which
+// device, without measured values and rows of the agent itself.
+func ownershipRows(p *scrape.Page, namespaces ...string) []string {
 	var rows []string
 	for _, name := range []string{"dra_claim_info", "dra_claim_device_info", "dra_claim_consumer_info", "dra_claim_held", "dra_device_holders", "dra_claim_memory_allocated_bytes"} {
 		for _, row := range p.Rows(name, nil) {
@@ -180,15 +181,16 @@ func told(p *scrape.Page, namespaces ...string) []string {
 	return rows
 }
 
-// same waits until both agents tell the same of these namespaces, and something.
-func (a *podsAPIAgent) same(t *testing.T, at string, namespaces ...string) {
+// waitSame waits until both agents have the same rows of these namespaces, and
+// at least one.
+func (a *podsAPIAgent) waitSame(t *testing.T, at string, namespaces ...string) {
 	t.Helper()
 	a.eventually(t, at+": both agents to agree", func(p *scrape.Page) error {
 		usual, err := watcher.Next(t.Context())
 		if err != nil {
 			return err
 		}
-		mine, its := told(p, namespaces...), told(usual, namespaces...)
+		mine, its := ownershipRows(p, namespaces...), ownershipRows(usual, namespaces...)
 		if !slices.Equal(mine, its) {
 			return fmt.Errorf("the agent with the Pods API says alone\n  %s\nand the usual one says alone\n  %s",
 				strings.Join(onlyIn(mine, its), "\n  "), strings.Join(onlyIn(its, mine), "\n  "))
@@ -202,7 +204,7 @@ func (a *podsAPIAgent) same(t *testing.T, at string, namespaces ...string) {
 	})
 }
 
-// onlyIn are the rows that the others do not have.
+// onlyIn returns the rows that the others do not have.
 func onlyIn(rows, others []string) []string {
 	left := maps.Collect(func(yield func(string, bool) bool) {
 		for _, row := range others {

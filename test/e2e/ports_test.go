@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// handedOut are the ports that tests have got so far.
+// handedOut are the ports that unusedAddress has returned.
 var handedOut sync.Map
 
-// unusedAddress is an address of this machine at which nobody listens. No other
-// test gets it, and no connection takes it before the program does for which it
-// is: the system takes the near end of a connection from higher ports, and
-// Kubernetes has no ports of nodes among these.
+// unusedAddress returns an address of this machine on which no process
+// listens. It returns each address once. No connection uses its port before
+// the program that it is meant for: the system uses higher ports for the near
+// end of connections, and Kubernetes has no node ports in this range.
 func unusedAddress() (string, error) {
 	const first, end, tries = 15000, 29000, 1000
 	for range tries {

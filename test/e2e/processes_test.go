@@ -34,8 +34,8 @@ func containerPID(t *testing.T, pod *corev1.Pod, container string) int {
 	return pid
 }
 
-// childOf is the only child of a process, whichever of its threads has started
-// it, in the same cgroups.
+// childOf waits for the only child of a process, started by any of its
+// threads, in the same cgroups.
 func childOf(t *testing.T, parent int) (child int) {
 	t.Helper()
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
@@ -71,27 +71,27 @@ func cgroupsOf(t *testing.T, pid int) string {
 	return string(text)
 }
 
-// hostProcess starts a process of no pod, which ends with the test. It is buried
-// as soon as it ends.
+// hostProcess starts a process that belongs to no pod and ends with the test.
+// It is waited for as soon as it ends.
 func hostProcess(t *testing.T) int {
 	t.Helper()
 	process := exec.Command("sleep", "3600")
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}
-	buried := make(chan struct{})
+	waited := make(chan struct{})
 	go func() {
-		defer close(buried)
+		defer close(waited)
 		process.Wait()
 	}()
 	t.Cleanup(func() {
 		process.Process.Kill()
-		<-buried
+		<-waited
 	})
 	return process.Process.Pid
 }
 
-// end ends a process for good.
+// end kills a process and waits until it is gone.
 func end(t *testing.T, pid int) {
 	t.Helper()
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -99,7 +99,7 @@ func end(t *testing.T, pid int) {
 	}
 }
 
-// containerID is the runtime's, as the pod's status has it.
+// containerID returns the runtime's id from the pod's status.
 func containerID(t *testing.T, pod, container string) string {
 	t.Helper()
 	return idOf(running(t, "sharing", pod), container)
@@ -114,7 +114,7 @@ func idOf(pod *corev1.Pod, container string) string {
 	return ""
 }
 
-// restarted waits until a container runs that is not the first one, and returns
+// restarted waits until a container other than the first one runs, and returns
 // its process.
 func restarted(t *testing.T, name, container, first string) (pid int) {
 	t.Helper()

@@ -26,31 +26,30 @@ type prometheus struct{ url string }
 // object is a part of a configuration file.
 type object = map[string]any
 
-// tick is how often a test's Prometheus evaluates rules. Those that the file
-// evaluates every five minutes are no exception: the window of each stays five
-// minutes, a test would wait for too long.
+// tick is how often a test's Prometheus evaluates rules, also those that the
+// file evaluates every five minutes. Their windows remain five minutes.
 const tick = 5 * time.Second
 
-// serving is what a Prometheus is to do.
-type serving struct {
+// serverConfig is the configuration of a Prometheus server.
+type serverConfig struct {
 	jobs         []object
 	rules        []string      // files
-	every        time.Duration // rules are evaluated, where their group does not say
-	alertmanager string        // HOST:PORT; empty: nobody is told of alerts
+	every        time.Duration // evaluation interval of groups without one
+	alertmanager string        // HOST:PORT; empty: no notifications
 	flags        []string
 
-	watchesItself bool // as the job prometheus
+	scrapesItself bool // in the job prometheus
 }
 
 // startPrometheus runs a server that scrapes these jobs, with the shipped
 // recording rules, until the test ends.
 func startPrometheus(t *testing.T, name string, jobs ...object) *prometheus {
 	t.Helper()
-	return serve(t, name, serving{jobs: jobs, rules: []string{shippedRules(t)}, every: tick})
+	return serve(t, name, serverConfig{jobs: jobs, rules: []string{shippedRules(t)}, every: tick})
 }
 
 // serve runs a server until the test ends.
-func serve(t *testing.T, name string, what serving) *prometheus {
+func serve(t *testing.T, name string, what serverConfig) *prometheus {
 	t.Helper()
 	folder := t.TempDir()
 	file := filepath.Join(folder, "prometheus.yaml")
@@ -77,8 +76,8 @@ func serve(t *testing.T, name string, what serving) *prometheus {
 	return s
 }
 
-func (w serving) config(own string) object {
-	if w.watchesItself {
+func (w serverConfig) config(own string) object {
+	if w.scrapesItself {
 		w.jobs = append(slices.Clone(w.jobs), object{
 			"job_name": "prometheus", "scrape_interval": w.every.String(), "scrape_timeout": w.every.String(),
 			"static_configs": []object{{"targets": []string{own}}},
@@ -97,8 +96,8 @@ func (w serving) config(own string) object {
 	return config
 }
 
-// ask evaluates an expression now. Rows come in the server's order.
-func (s *prometheus) ask(ctx context.Context, expr string) ([]scrape.Row, error) {
+// query evaluates an expression now. Rows are in the server's order.
+func (s *prometheus) query(ctx context.Context, expr string) ([]scrape.Row, error) {
 	var answer struct {
 		Status, Error string
 		Data          struct {
@@ -140,12 +139,12 @@ func (s *prometheus) get(ctx context.Context, path string, into any) error {
 	return json.NewDecoder(response.Body).Decode(into)
 }
 
-// answers waits until an expression has an answer that is as it is to be, and
-// returns it.
-func (s *prometheus) answers(t *testing.T, expr string, check func([]scrape.Row) error) (rows []scrape.Row) {
+// waitRows waits until check accepts the result of an expression, and returns
+// it.
+func (s *prometheus) waitRows(t *testing.T, expr string, check func([]scrape.Row) error) (rows []scrape.Row) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), "Prometheus to answer "+expr, func(ctx context.Context) (err error) {
-		if rows, err = s.ask(ctx, expr); err != nil {
+		if rows, err = s.query(ctx, expr); err != nil {
 			return err
 		}
 		return check(rows)
@@ -156,8 +155,9 @@ func (s *prometheus) answers(t *testing.T, expr string, check func([]scrape.Row)
 	return rows
 }
 
-// rulesAreWell: no rule has failed when it was evaluated last, and all have been.
-func (s *prometheus) rulesAreWell(t *testing.T) {
+// checkRulesHealthy waits until all rules have been evaluated, and fails the
+// test if the last evaluation of one failed.
+func (s *prometheus) checkRulesHealthy(t *testing.T) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), "all rules to be evaluated", func(ctx context.Context) error {
 		var answer struct {
@@ -189,8 +189,8 @@ func (s *prometheus) rulesAreWell(t *testing.T) {
 	}
 }
 
-// one is a check of an answer that has one row.
-func one(rows []scrape.Row) error {
+// oneRow returns an error unless there is one row.
+func oneRow(rows []scrape.Row) error {
 	if len(rows) != 1 {
 		return fmt.Errorf("there are %d rows", len(rows))
 	}

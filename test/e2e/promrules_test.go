@@ -13,15 +13,15 @@ const (
 	alertRules     = "../../alerts/alerts.yaml"
 )
 
-// shorter is a text of a rule file and what a test has in its place, since it
-// cannot wait for as long as a person should.
-type shorter struct {
+// replacement is a text of a rule file and its replacement in a test, which
+// cannot wait for as long as the rule does.
+type replacement struct {
 	shipped, here string
-	times         int // that it is there; 0: once
+	times         int // how often the text occurs; 0: once
 }
 
-// ownPace are the groups of recording rules that are not evaluated as often as a
-// server does by default, and how often.
+// ownPace returns the groups of recording rules with an interval of their own,
+// and the interval.
 func ownPace() map[string]string {
 	return map[string]string{
 		"dra-exporter.accounting": "5m",
@@ -30,26 +30,26 @@ func ownPace() map[string]string {
 	}
 }
 
-// shippedRules are the recording rules, all to be evaluated as often as others.
+// shippedRules returns the recording rules, all with the default interval.
 func shippedRules(t *testing.T) string {
 	t.Helper()
 	return ruleFile(t, recordingRules, anyPace()...)
 }
 
-// anyPace has all groups evaluated at one pace, and what is compared with five
-// minutes ago with twenty seconds ago.
-func anyPace() (all []shorter) {
-	all = append(all, shorter{"[1m] offset 4m30s", "[10s] offset 15s", 4})
+// anyPace replaces the intervals of all groups, and compares with twenty
+// seconds ago instead of five minutes.
+func anyPace() (all []replacement) {
+	all = append(all, replacement{"[1m] offset 4m30s", "[10s] offset 15s", 4})
 	for group, every := range ownPace() {
 		name := "- name: " + group + "\n"
-		all = append(all, shorter{name + "    interval: " + every + "\n", name, 1})
+		all = append(all, replacement{name + "    interval: " + every + "\n", name, 1})
 	}
 	return all
 }
 
-// ruleFile copies a rule file with these replacements. Each has to be found as
-// often as it says: what a test runs is what is shipped, but for what it says here.
-func ruleFile(t *testing.T, path string, replacements ...shorter) string {
+// ruleFile copies a rule file with these replacements. Each must occur as
+// often as it says, so that the test runs the shipped file except for them.
+func ruleFile(t *testing.T, path string, replacements ...replacement) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -66,7 +66,7 @@ func ruleFile(t *testing.T, path string, replacements ...shorter) string {
 	return file
 }
 
-func replaced(text string, replacements []shorter) (string, error) {
+func replaced(text string, replacements []replacement) (string, error) {
 	for _, r := range replacements {
 		if count, want := strings.Count(text, r.shipped), max(1, r.times); count != want {
 			return "", fmt.Errorf("%q is there %d times, not %d", r.shipped, count, want)

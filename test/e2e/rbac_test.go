@@ -24,54 +24,57 @@ func (p permission) String() string {
 	return p.verb + " " + strings.TrimPrefix(p.group+"/", "/") + p.resource
 }
 
-// forbidden is how the API server says that somebody lacks it.
+// forbidden returns the API server's message that an account lacks the
+// permission.
 func (p permission) forbidden() string {
 	return fmt.Sprintf("cannot %s resource %q in API group %q", p.verb, p.resource, p.group)
 }
 
-// untilLive is how long after its first page an agent's watches are open and have
-// caught up: what they report within a second after a list may have happened
+// watchesOpenTime is how long after its first page an agent's watches have
+// caught up. What they deliver within a second after a list may have happened
 // before it, and ends no phase.
-const untilLive = 5 * time.Second
+const watchesOpenTime = 5 * time.Second
 
-// TestRBACRules takes each permission of the shipped ClusterRoles away in turn.
-// What an agent without it says is compared with what one says that has all: the
-// families that the table has are gone, and all else is the same, to the last
-// label. A permission whose loss changes nothing is one too many.
+// TestRBACRules removes each permission of the shipped ClusterRoles in turn
+// and compares the page of an agent without it with that of an agent with all
+// permissions. The families of the table must be gone, and all others the
+// same, to the last label. A permission whose loss changes nothing is
+// superfluous.
 func TestRBACRules(t *testing.T) {
-	shows(t)
+	covers(t)
 	roles := map[string]map[permission]loss{"node": nodeLosses(), "cluster": clusterLosses()}
-	stage(t)
-	agents := map[string][]*deprived{}
+	createObjects(t)
+	agents := map[string][]*restrictedAgent{}
 	for role, losses := range roles {
-		all := granted(t, "dra-exporter-"+role)
+		all := clusterRolePermissions(t, "dra-exporter-"+role)
 		for permission := range losses {
 			if !slices.Contains(all, permission) {
 				t.Errorf("the %s role has no permission to %s", role, permission)
 			}
 		}
-		agents[role] = deprive(t, role, all)
+		agents[role] = startRestrictedAgents(t, role, all)
 	}
 	for role := range roles {
 		for _, agent := range agents[role] {
-			agent.isReady(t)
+			agent.waitReady(t)
 		}
 	}
-	time.Sleep(untilLive)
-	happen(t)
+	time.Sleep(watchesOpenTime)
+	causeEvents(t)
 	for role, losses := range roles {
 		whole := agents[role][0]
 		t.Run(role, func(t *testing.T) {
-			whole.isWhole(t)
+			whole.waitComplete(t)
 			for _, agent := range agents[role][1:] {
-				t.Run(agent.lacks.String(), func(t *testing.T) { agent.loses(t, whole, losses[agent.lacks]) })
+				t.Run(agent.missing.String(), func(t *testing.T) { agent.checkLoss(t, whole, losses[agent.missing]) })
 			}
 		})
 	}
 }
 
-// granted is what a ClusterRole on the cluster permits.
-func granted(t *testing.T, name string) (all []permission) {
+// clusterRolePermissions returns the permissions of a ClusterRole on the
+// cluster.
+func clusterRolePermissions(t *testing.T, name string) (all []permission) {
 	t.Helper()
 	role, err := shared.Client().RbacV1().ClusterRoles().Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -94,11 +97,11 @@ func permitted(rule rbacapi.PolicyRule) (all []permission) {
 	return all
 }
 
-// loses: without its permission the agent says why, in the metric and in the log,
-// has lost what it is to lose, and nothing else.
-func (d *deprived) loses(t *testing.T, whole *deprived, want loss) {
+// checkLoss fails the test unless the agent reports the missing permission in
+// the metric and in the log, and has lost exactly what the table says.
+func (d *restrictedAgent) checkLoss(t *testing.T, whole *restrictedAgent, want loss) {
 	t.Helper()
-	var last error // of a comparison: more telling than that time ran out
+	var last error // of a comparison: more helpful than the timeout
 	err := cluster.Eventually(t.Context(), "what is left without it", func(ctx context.Context) error {
 		full, err := whole.fetch(ctx)
 		if err != nil {
@@ -108,7 +111,7 @@ func (d *deprived) loses(t *testing.T, whole *deprived, want loss) {
 		if err != nil {
 			return err
 		}
-		last = errors.Join(deniedOnly(left, d.lacks.resource, want.idle), want.equals(lostBetween(full, left)))
+		last = errors.Join(deniedOnly(left, d.missing.resource, want.skippedSource), want.equals(lostBetween(full, left)))
 		return last
 	})
 	if err != nil {
@@ -118,18 +121,18 @@ func (d *deprived) loses(t *testing.T, whole *deprived, want loss) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(log), strings.ReplaceAll(d.lacks.forbidden(), `"`, `\"`)) {
-		t.Errorf("the log does not say %q:\n%s", d.lacks.forbidden(), log)
+	if !strings.Contains(string(log), strings.ReplaceAll(d.missing.forbidden(), `"`, `\"`)) {
+		t.Errorf("the log does not say %q:\n%s", d.missing.forbidden(), log)
 	}
 }
 
-// deniedOnly: permission is denied to this source, and every other is up, but for
-// one that is not asked for want of the first.
+// deniedOnly returns an error unless permission is denied to this source and
+// every other is up, except for one that is not read without the first.
 func deniedOnly(p *scrape.Page, source, idle string) error {
 	denied := scrape.Labels{"source": source, "reason": "permission_denied"}
 	errs := []error{
-		gauge(p, "dra_exporter_source_error_info", denied, 1),
-		gauge(p, "dra_exporter_source_up", scrape.Labels{"source": source}, 0),
+		hasGauge(p, "dra_exporter_source_error_info", denied, 1),
+		hasGauge(p, "dra_exporter_source_up", scrape.Labels{"source": source}, 0),
 	}
 	for _, row := range p.Rows("dra_exporter_source_up", nil) {
 		if name := row.Labels["source"]; name != source && name != idle && row.Value != 1 {

@@ -15,24 +15,24 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// deprived is an agent on the host whose account lacks one permission of its
-// role, or none.
-type deprived struct {
+// restrictedAgent is an agent on the host whose account lacks one permission
+// of its role, or none.
+type restrictedAgent struct {
 	role    string
-	lacks   permission // zero: nothing
+	missing permission // zero: nothing
 	url     string     // with a slash at the end
 	log     string     // path
 	process *exec.Cmd
 	ended   chan struct{} // closed once the process has ended
 }
 
-// deprive starts an agent that has all permissions of a role, which comes first,
-// and for each of them one that lacks it.
-func deprive(t *testing.T, role string, all []permission) []*deprived {
+// startRestrictedAgents starts an agent that has all permissions of a role,
+// which comes first, and one without each of them.
+func startRestrictedAgents(t *testing.T, role string, all []permission) []*restrictedAgent {
 	t.Helper()
-	agents := []*deprived{{role: role}}
+	agents := []*restrictedAgent{{role: role}}
 	for _, lacks := range all {
-		agents = append(agents, &deprived{role: role, lacks: lacks})
+		agents = append(agents, &restrictedAgent{role: role, missing: lacks})
 	}
 	var accounts strings.Builder
 	for i, agent := range agents {
@@ -47,7 +47,7 @@ func deprive(t *testing.T, role string, all []permission) []*deprived {
 
 func accountName(role string, i int) string { return fmt.Sprintf("deprived-%s-%d", role, i) }
 
-const deprivedAccount = `---
+const restrictedAccount = `---
 apiVersion: v1
 kind: ServiceAccount
 metadata: {name: %[1]s, namespace: ` + agentNamespace + `}
@@ -64,22 +64,22 @@ metadata: {name: %[1]s}
 rules:
 `
 
-// account is the manifest of an account with all these permissions but the one
-// that the agent lacks.
-func (d *deprived) account(name string, all []permission) string {
-	text := fmt.Sprintf(deprivedAccount, name)
+// account returns the manifest of an account with all these permissions except
+// for the one that the agent lacks.
+func (d *restrictedAgent) account(name string, all []permission) string {
+	text := fmt.Sprintf(restrictedAccount, name)
 	for _, p := range all {
-		if p != d.lacks {
+		if p != d.missing {
 			text += fmt.Sprintf("- {apiGroups: [%q], resources: [%q], verbs: [%q]}\n", p.group, p.resource, p.verb)
 		}
 	}
 	return text
 }
 
-// launch starts the agent. One that may not list has a client that does not ask
-// for streams, as if the API server had none: where there are streams, a list is
-// only asked for when one of them fails.
-func (d *deprived) launch(t *testing.T, account string) {
+// launch starts the agent. The client of an agent that may not list does not
+// use streaming lists: with them it sends a plain list request only when a
+// stream fails.
+func (d *restrictedAgent) launch(t *testing.T, account string) {
 	t.Helper()
 	folder := t.TempDir()
 	kubeconfig, err := accountKubeconfig(t.Context(), folder, account)
@@ -90,7 +90,7 @@ func (d *deprived) launch(t *testing.T, account string) {
 	args := []string{d.role, "--kubeconfig=" + kubeconfig, "--web.listen-address=" + address}
 	if d.role == "node" {
 		config := filepath.Join(folder, "devices.yaml")
-		if err := os.WriteFile(config, []byte(steady(0.5).yaml()), 0o600); err != nil {
+		if err := os.WriteFile(config, []byte(steadyHardware(0.5).yaml()), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		args = append(args, "--device.source=simulated", "--simulated.config="+config,
@@ -103,7 +103,7 @@ func (d *deprived) launch(t *testing.T, account string) {
 	}
 	defer log.Close()
 	d.process = exec.Command(agentBinary(), args...)
-	d.process.Env = append(os.Environ(), fmt.Sprintf("KUBE_FEATURE_WatchListClient=%t", d.lacks.verb != "list"))
+	d.process.Env = append(os.Environ(), fmt.Sprintf("KUBE_FEATURE_WatchListClient=%t", d.missing.verb != "list"))
 	d.process.Stdout, d.process.Stderr = log, log
 	if err := d.process.Start(); err != nil {
 		t.Fatal(err)
@@ -111,23 +111,23 @@ func (d *deprived) launch(t *testing.T, account string) {
 	d.ended = make(chan struct{})
 	go func() {
 		defer close(d.ended)
-		d.process.Wait() // however it ends, isReady reports it
+		d.process.Wait() // isReady reports if it ended early
 	}()
 	t.Cleanup(func() {
 		d.process.Process.Kill()
 		<-d.ended
-		if text, err := os.ReadFile(d.log); err == nil && t.Failed() && d.lacks == (permission{}) {
+		if text, err := os.ReadFile(d.log); err == nil && t.Failed() && d.missing == (permission{}) {
 			t.Logf("the log of the %s role:\n%s", d.role, text)
 		}
 	})
 }
 
-func (d *deprived) fetch(ctx context.Context) (*scrape.Page, error) {
+func (d *restrictedAgent) fetch(ctx context.Context) (*scrape.Page, error) {
 	return scrape.Fetch(ctx, d.url+"metrics")
 }
 
-// isReady: it has a first page, with whatever it may read.
-func (d *deprived) isReady(t *testing.T) {
+// waitReady waits for a first page.
+func (d *restrictedAgent) waitReady(t *testing.T) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), "the first page", func(ctx context.Context) error {
 		select {
@@ -140,15 +140,15 @@ func (d *deprived) isReady(t *testing.T) {
 	})
 	if err != nil {
 		text, _ := os.ReadFile(d.log)
-		t.Fatalf("the %s role that cannot %s: %v\n%s", d.role, d.lacks, err, text)
+		t.Fatalf("the %s role that cannot %s: %v\n%s", d.role, d.missing, err, text)
 	}
 }
 
-// isWhole: the agent that lacks nothing has every source up, and says something
-// of all that was staged and has happened.
-func (d *deprived) isWhole(t *testing.T) {
+// waitComplete waits until the agent with all permissions has every source up,
+// and a row for each created object and caused event.
+func (d *restrictedAgent) waitComplete(t *testing.T) {
 	t.Helper()
-	var last error // of the page: more telling than that time ran out
+	var last error // of the page: more helpful than the timeout
 	err := cluster.Eventually(t.Context(), "the page of the "+d.role+" role", func(ctx context.Context) error {
 		p, err := d.fetch(ctx)
 		if err != nil {
@@ -160,7 +160,7 @@ func (d *deprived) isWhole(t *testing.T) {
 				errs = append(errs, fmt.Errorf("%s is down", row.Labels["source"]))
 			}
 		}
-		for _, one := range staged(d.role) {
+		for _, one := range expectedRows(d.role) {
 			if !slices.ContainsFunc(rowsOf(p, one.family), func(labels string) bool { return strings.Contains(labels, one.words) }) {
 				errs = append(errs, fmt.Errorf("there is no %s with %s", one.family, one.words))
 			}

@@ -12,13 +12,13 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// loss is what a page lacks for want of a permission.
+// loss is what a page lacks without a permission.
 type loss struct {
-	gone  []string // families without a row
-	other []string // families that have other rows, more or fewer
-	maybe []string // families that have no rows, others or the same, as it happens
-	idle  string   // source that is not asked then, and is not up; empty: none
-	words string   // the same for people
+	gone          []string // families without a row
+	other         []string // families that have other rows, more or fewer
+	maybe         []string // families that have no rows, others or the same, depending on timing
+	skippedSource string   // source that is not read then, and is not up; empty: none
+	description   string   // description of the loss
 }
 
 func (l loss) equals(found loss) error {
@@ -29,13 +29,13 @@ func (l loss) equals(found loss) error {
 		errs = append(errs, fmt.Errorf("gone are %q, not %q", found.gone, l.gone))
 	}
 	if !slices.Equal(slices.Sorted(slices.Values(l.other)), found.other) {
-		errs = append(errs, fmt.Errorf("others are %q, not %q: %s", found.other, l.other, found.words))
+		errs = append(errs, fmt.Errorf("others are %q, not %q: %s", found.other, l.other, found.description))
 	}
 	return errors.Join(errs...)
 }
 
-// lostBetween compares the label sets of two pages, but for what an exporter
-// says of itself alone.
+// lostBetween compares the label sets of two pages, except for the families
+// about the exporter itself.
 func lostBetween(full, left *scrape.Page) (found loss) {
 	names := map[string]bool{}
 	for _, page := range []*scrape.Page{full, left} {
@@ -51,7 +51,7 @@ func lostBetween(full, left *scrape.Page) (found loss) {
 			found.gone = append(found.gone, name)
 		case !slices.Equal(had, has):
 			found.other = append(found.other, name)
-			found.words += fmt.Sprintf("%s: %q, not %q\n", name, beyond(has, had), beyond(had, has))
+			found.description += fmt.Sprintf("%s: %q, not %q\n", name, missingFrom(has, had), missingFrom(had, has))
 		}
 	}
 	return found
@@ -62,17 +62,17 @@ const (
 	durations = "dra_allocation_duration_seconds"
 )
 
-// rowsOf are the label sets of a family that say something: of counters, those that
-// have counted, and of histograms, those that have observed. The cluster role's
-// gauges are told with their values, which do not move by themselves. Of failures
-// only those are asked for that are events: a wait counts when it has lasted for
-// two seconds, and those of the stage may be a little shorter or longer. Of phases
-// all but the first are: whether that is measured depends on which of two watches
-// tells first of a claim and of its pod.
+// rowsOf returns the label sets of a family that have data: of counters, those
+// above 0, and of histograms, those with observations. The cluster role's
+// gauges include their values, which are constant here. Of failures only
+// events are included: a pending claim counts after two seconds, and those of
+// the test may last a little shorter or longer. All phases are included except
+// the first: whether it is measured depends on which of two watches delivers
+// first.
 func rowsOf(p *scrape.Page, family string) (all []string) {
 	cluster := p.Count("dra_device_info", nil) == 0
 	for _, row := range p.Rows(family, nil) {
-		words := row.Labels.String()
+		labels := row.Labels.String()
 		if family == failures && !strings.HasPrefix(row.Labels["reason"], "preparation_") && !strings.HasPrefix(row.Labels["reason"], "claim_creation_") ||
 			family == durations && row.Labels["phase"] == "allocation" {
 			continue
@@ -88,10 +88,10 @@ func rowsOf(p *scrape.Page, family string) (all []string) {
 			}
 		default:
 			if cluster {
-				words += fmt.Sprint(" ", row.Value)
+				labels += fmt.Sprint(" ", row.Value)
 			}
 		}
-		all = append(all, words)
+		all = append(all, labels)
 	}
 	return all
 }

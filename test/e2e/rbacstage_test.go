@@ -9,12 +9,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 )
 
-// firstPodGroups is the first minor release in which the tests have groups of
-// pods.
+// firstPodGroups is the first minor release in which the tests use PodGroups.
 const firstPodGroups = 37
 
-// crew is a pod that waits for the claim of its group.
-const crew = `
+// podGroupManifest is a pod whose claim belongs to its PodGroup, and is
+// pending.
+const podGroupManifest = `
 apiVersion: v1
 kind: Namespace
 metadata: {name: crew}
@@ -39,16 +39,16 @@ spec:
   resourceClaims: [{name: device, resourceClaimTemplateName: many}]
 `
 
-// stage has something of each kind of object that is read, before the agents
+// createObjects creates an object of each kind that is read, before the agents
 // start.
-func stage(t *testing.T) {
+func createObjects(t *testing.T) {
 	t.Helper()
 	twoNodes(t)
-	behave(t, "{unhealthy: [only-0]}")
+	setBehaviour(t, "{unhealthy: [only-0]}")
 	for _, namespace := range []string{"exclusive", "mig", "pending", "pending-quota", "boards"} {
 		deploy(t, namespace)
 	}
-	t.Cleanup(func() { unstick(t, "boards", "stuck") })
+	t.Cleanup(func() { removeFinalizers(t, "boards", "stuck") })
 	if err := shared.Client().ResourceV1().ResourceClaims("boards").Delete(t.Context(), "stuck", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func stage(t *testing.T) {
 	running(t, "turns", "first")
 	applyRule(t, "NoSchedule")
 	if shared.Minor() >= firstPodGroups {
-		deployText(t, "crew", crew)
+		deployText(t, "crew", podGroupManifest)
 	}
 	deployText(t, "turns", secondPod)
 	running(t, "exclusive", "train")
@@ -65,26 +65,26 @@ func stage(t *testing.T) {
 	}
 }
 
-// happen brings about what only those see who watch: a pod starts, and another
-// cannot.
-func happen(t *testing.T) {
+// causeEvents causes what only a watch reports: a pod starts, and another one
+// fails to.
+func causeEvents(t *testing.T) {
 	t.Helper()
 	deploy(t, "shared-claim")
 	running(t, "shared-claim", "shared-0")
 	running(t, "shared-claim", "shared-1")
-	behave(t, "{prepareError: no such cable, unhealthy: [only-0]}")
+	setBehaviour(t, "{prepareError: no such cable, unhealthy: [only-0]}")
 	deployText(t, "prepared", preparedPod)
 	boundPod(t, "prepared", "train")
 }
 
-// telling is a family, and words of the labels of a row.
-type telling struct{ family, words string }
+// expectedRow is a family, and a part of the labels of a row.
+type expectedRow struct{ family, words string }
 
-// staged is what the page of a role that may read all says of the stage, and of
-// what has happened.
-func staged(role string) []telling {
+// expectedRows returns the rows that the page of a role with all permissions
+// must have of the created objects and events.
+func expectedRows(role string) []expectedRow {
 	if role == "node" {
-		return []telling{
+		return []expectedRow{
 			{"dra_claim_held", `namespace="mig"`},
 			{"dra_claim_consumer_info", `pod="shared-1"`},
 			{"dra_claim_info", `namespace="prepared"`},
@@ -93,13 +93,13 @@ func staged(role string) []telling {
 			{"dra_namespace_busy_seconds_total", `namespace="shared-claim"`},
 		}
 	}
-	return slices.Concat([]telling{
+	return slices.Concat([]expectedRow{
 		{"dra_allocation_duration_seconds", `phase="preparation"`},
 		{"dra_claim_ready_duration_seconds", `gpu.nvidia.com`},
 		{"dra_claim_phase_since_timestamp_seconds", `pod="train"`},
 		{"dra_allocation_failures_total", `reason="preparation_failed"`},
 		{"dra_allocation_failures_total", `reason="claim_creation_failed"`},
-	}, []telling{
+	}, []expectedRow{
 		{"dra_claim_pending_candidates", `pod="fragmented"`},
 		{"dra_claim_pending_since_timestamp_seconds", `deviceclass="plain.pending",namespace="pending-quota"`},
 		{"dra_claim_terminating_since_timestamp_seconds", `resourceclaim="stuck"`},

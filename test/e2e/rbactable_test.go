@@ -2,9 +2,10 @@ package e2e
 
 import "slices"
 
-// nodeLosses is what the node role lacks without each of its permissions.
+// nodeLosses returns what the node role lacks without each of its permissions.
 func nodeLosses() map[permission]loss {
-	// What the API server alone knows of a claim, and what hangs on it.
+	// The data of a claim that only the API server has, and the families that
+	// depend on it.
 	claims := []string{
 		"dra_claim_consumer_info", "dra_claim_device_info", "dra_claim_device_seconds_total", "dra_claim_held", "dra_claim_held_seconds_total", "dra_claim_info",
 		"dra_device_healthy", "dra_device_holders", "dra_device_info", "dra_device_published_info", "dra_namespace_busy_seconds_total", "dra_namespace_device_seconds_total",
@@ -13,19 +14,20 @@ func nodeLosses() map[permission]loss {
 	attributed := slices.Concat(claims, []string{"dra_claim_busy_seconds_total", "dra_claim_memory_allocated_bytes", "dra_claim_memory_used_bytes", "dra_claim_power_watts", "dra_claim_utilization_ratio"})
 	attributed = slices.DeleteFunc(attributed, func(family string) bool { return family == "dra_claim_info" })
 	return map[permission]loss{
-		{"list", "", "pods"}:                           {other: claims, idle: "resourceclaims", words: byKubelet},
-		{"watch", "", "pods"}:                          {other: claims, words: "the same: a list every half minute does not show the current holders"},
-		{"get", "resource.k8s.io", "resourceclaims"}:   {other: claims, words: byKubelet},
-		{"list", "resource.k8s.io", "resourceslices"}:  {other: attributed, words: "devices are matched to hardware only by their CDI entries and names; devices with neither are held without readings; no health by drivers"},
-		{"watch", "resource.k8s.io", "resourceslices"}: {other: []string{"dra_device_healthy"}, words: "published devices are known from a list every half minute; no health by drivers"},
+		{"list", "", "pods"}:                           {other: claims, skippedSource: "resourceclaims", description: byKubelet},
+		{"watch", "", "pods"}:                          {other: claims, description: "the same: a list every half minute does not show the current holders"},
+		{"get", "resource.k8s.io", "resourceclaims"}:   {other: claims, description: byKubelet},
+		{"list", "resource.k8s.io", "resourceslices"}:  {other: attributed, description: "devices are matched to hardware only by their CDI entries and names; devices with neither are held without readings; no health by drivers"},
+		{"watch", "resource.k8s.io", "resourceslices"}: {other: []string{"dra_device_healthy"}, description: "published devices are known from a list every half minute; no health by drivers"},
 	}
 }
 
-// clusterLosses is what the cluster role lacks without each of its permissions.
+// clusterLosses returns what the cluster role lacks without each of its
+// permissions.
 func clusterLosses() map[permission]loss {
 	const late = "delay: listed every half minute"
 	const live = late + "; no phase that it starts or ends is measured"
-	judged := []string{"dra_claim_pending_candidates", "dra_claim_pending_requested_devices"}
+	diagnosed := []string{"dra_claim_pending_candidates", "dra_claim_pending_requested_devices"}
 	waiting := []string{"dra_claim_pending_candidates", "dra_claim_pending_reason_info", "dra_claim_pending_requested_devices", "dra_claim_pending_since_timestamp_seconds", "dra_claim_phase_since_timestamp_seconds", "dra_claim_ready_duration_seconds"}
 	dra, scheduling := "resource.k8s.io", "scheduling.k8s.io"
 	return map[permission]loss{
@@ -33,48 +35,48 @@ func clusterLosses() map[permission]loss {
 			gone: slices.Concat([]string{durations, "dra_capacity_consumed"}, waiting, []string{
 				"dra_claim_terminating_since_timestamp_seconds", "dra_claims", "dra_class_devices", "dra_device_health_disagreement", "dra_devices",
 			}),
-			other: []string{failures},
-			words: "everything about claims: pending claims, reasons, duration of phases, free devices",
+			other:       []string{failures},
+			description: "everything about claims: pending claims, reasons, duration of phases, free devices",
 		},
-		{"watch", dra, "resourceclaims"}: {gone: []string{"dra_claim_ready_duration_seconds"}, maybe: []string{durations, failures}, words: live},
+		{"watch", dra, "resourceclaims"}: {gone: []string{"dra_claim_ready_duration_seconds"}, maybe: []string{durations, failures}, description: live},
 		{"list", dra, "resourceclaimtemplates"}: {
-			other: []string{failures, "dra_claim_pending_candidates", "dra_claim_pending_requested_devices", "dra_claim_pending_since_timestamp_seconds"},
-			words: "class and devices of a pending claim that is not created yet",
+			other:       []string{failures, "dra_claim_pending_candidates", "dra_claim_pending_requested_devices", "dra_claim_pending_since_timestamp_seconds"},
+			description: "class and devices of a pending claim that is not created yet",
 		},
-		{"watch", dra, "resourceclaimtemplates"}: {words: late},
+		{"watch", dra, "resourceclaimtemplates"}: {description: late},
 		{"list", dra, "resourceslices"}: {
-			gone: slices.Concat([]string{"dra_capacity", "dra_capacity_consumed"}, judged, []string{
+			gone: slices.Concat([]string{"dra_capacity", "dra_capacity_consumed"}, diagnosed, []string{
 				"dra_class_devices", "dra_device_health_disagreement", "dra_device_taints", "dra_devices", "dra_pool_complete", "dra_pool_generation", "dra_pool_slices",
 			}),
-			other: []string{failures, "dra_claim_pending_reason_info", "dra_claim_pending_since_timestamp_seconds"},
-			words: "published and free devices, taints, and every reason that depends on them",
+			other:       []string{failures, "dra_claim_pending_reason_info", "dra_claim_pending_since_timestamp_seconds"},
+			description: "published and free devices, taints, and every reason that depends on them",
 		},
-		{"watch", dra, "resourceslices"}: {words: late},
+		{"watch", dra, "resourceslices"}: {description: late},
 		{"list", dra, "deviceclasses"}: {
-			gone:  slices.Concat(judged, []string{"dra_class_devices", "dra_device_class_info"}),
-			other: []string{failures, "dra_claim_pending_reason_info", "dra_claim_pending_since_timestamp_seconds"},
-			words: "devices by class, reasons that depend on them, and pods that wait for an extended resource",
+			gone:        slices.Concat(diagnosed, []string{"dra_class_devices", "dra_device_class_info"}),
+			other:       []string{failures, "dra_claim_pending_reason_info", "dra_claim_pending_since_timestamp_seconds"},
+			description: "devices by class, reasons that depend on them, and pods that wait for an extended resource",
 		},
-		{"watch", dra, "deviceclasses"}: {words: late},
+		{"watch", dra, "deviceclasses"}: {description: late},
 		{"list", dra, "devicetaintrules"}: {
-			other: []string{"dra_claim_pending_candidates", "dra_claim_pending_reason_info", "dra_device_taints"},
-			words: "taints of DeviceTaintRules, and the reason that depends on them",
+			other:       []string{"dra_claim_pending_candidates", "dra_claim_pending_reason_info", "dra_device_taints"},
+			description: "taints of DeviceTaintRules, and the reason that depends on them",
 		},
-		{"watch", dra, "devicetaintrules"}: {words: late},
+		{"watch", dra, "devicetaintrules"}: {description: late},
 		{"list", "", "pods"}: {
-			gone:  slices.Concat([]string{durations}, waiting, []string{"dra_device_health_disagreement"}),
-			other: []string{failures, "dra_claims"},
-			words: "pending claims, the duration of phases, and health by the kubelet",
+			gone:        slices.Concat([]string{durations}, waiting, []string{"dra_device_health_disagreement"}),
+			other:       []string{failures, "dra_claims"},
+			description: "pending claims, the duration of phases, and health by the kubelet",
 		},
-		{"watch", "", "pods"}: {gone: []string{"dra_claim_ready_duration_seconds"}, maybe: []string{durations, failures}, words: live},
+		{"watch", "", "pods"}: {gone: []string{"dra_claim_ready_duration_seconds"}, maybe: []string{durations, failures}, description: live},
 		{"list", "", "nodes"}: {
-			other: []string{durations, "dra_claim_pending_candidates", "dra_claim_pending_reason_info", "dra_claim_phase_since_timestamp_seconds"},
-			words: "the phase after binding (it depends on the kubelet's version), and the devices that one node reaches",
+			other:       []string{durations, "dra_claim_pending_candidates", "dra_claim_pending_reason_info", "dra_claim_phase_since_timestamp_seconds"},
+			description: "the phase after binding (it depends on the kubelet's version), and the devices that one node reaches",
 		},
-		{"watch", "", "nodes"}:             {words: late},
-		{"list", "", "events"}:             {gone: []string{failures}, other: []string{"dra_claim_pending_reason_info"}, words: "claims that could not be created or prepared, and the reason quota"},
-		{"watch", "", "events"}:            {gone: []string{failures}, words: late + "; events from before are not counted"},
-		{"list", scheduling, "podgroups"}:  {words: "claims of groups of pods"},
-		{"watch", scheduling, "podgroups"}: {words: late},
+		{"watch", "", "nodes"}:             {description: late},
+		{"list", "", "events"}:             {gone: []string{failures}, other: []string{"dra_claim_pending_reason_info"}, description: "claims that could not be created or prepared, and the reason quota"},
+		{"watch", "", "events"}:            {gone: []string{failures}, description: late + "; events from before are not counted"},
+		{"list", scheduling, "podgroups"}:  {description: "claims of groups of pods"},
+		{"watch", scheduling, "podgroups"}: {description: late},
 	}
 }

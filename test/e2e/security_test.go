@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestPodSecurity looks at the agent's process as the kernel sees it, and at
-// its service account as the API server sees it.
+// TestPodSecurity checks the agent's process as reported by the kernel, and
+// its service account as reported by the API server.
 func TestPodSecurity(t *testing.T) {
-	shows(t)
+	covers(t)
 	t.Run("process", testProcess)
 	t.Run("file systems", testFileSystems)
 	t.Run("permissions", testPermissions)
@@ -41,8 +41,8 @@ func testProcess(t *testing.T) {
 	unprivileged(t, agentPID(t), "net", "pid", "ipc", "mnt", "uts")
 }
 
-// unprivileged: the process has no privilege, and these namespaces are not the
-// host's.
+// unprivileged fails the test unless the process has no privilege, and these
+// namespaces are not the host's.
 func unprivileged(t *testing.T, pid int, apart ...string) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -72,7 +72,7 @@ func unprivileged(t *testing.T, pid int, apart ...string) {
 	}
 }
 
-// testFileSystems: of all that is mounted from a disk, nothing can be written.
+// testFileSystems: no file system from a disk is mounted writable.
 func testFileSystems(t *testing.T) {
 	mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", agentPID(t)))
 	if err != nil {
@@ -92,14 +92,14 @@ func testFileSystems(t *testing.T) {
 	}
 }
 
-// testPermissions compares what the agent's service account may do with what
-// every service account may, by the API server's own word.
+// testPermissions compares the permissions of the agent's service account with
+// those of every service account, as reported by the API server.
 func testPermissions(t *testing.T) {
 	everybody := permissions(t, "default", "default")
-	var beyond []string
+	var additional []string
 	for _, rule := range permissions(t, agentNamespace, agentAccount) {
 		if !slices.Contains(everybody, rule) {
-			beyond = append(beyond, rule)
+			additional = append(additional, rule)
 		}
 	}
 	want := []string{
@@ -107,12 +107,13 @@ func testPermissions(t *testing.T) {
 		"list /pods", "list resource.k8s.io/resourceslices",
 		"watch /pods", "watch resource.k8s.io/resourceslices",
 	}
-	if !slices.Equal(beyond, want) {
-		t.Errorf("the agent may %q, want %q", beyond, want)
+	if !slices.Equal(additional, want) {
+		t.Errorf("the agent may %q, want %q", additional, want)
 	}
 }
 
-// permissions are a service account's, each as verb group/resource, sorted.
+// permissions returns a service account's permissions, each as verb
+// group/resource, sorted.
 func permissions(t *testing.T, namespace, account string) []string {
 	t.Helper()
 	config := rest.AnonymousClientConfig(shared.RESTConfig())
@@ -146,7 +147,7 @@ func permissions(t *testing.T, namespace, account string) []string {
 	return slices.Compact(rules)
 }
 
-// token is a fresh one of a service account.
+// token returns a new token of a service account.
 func token(t *testing.T, namespace, account string) string {
 	t.Helper()
 	request, err := shared.Client().CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, &authenticationapi.TokenRequest{}, metav1.CreateOptions{})

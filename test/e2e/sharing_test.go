@@ -11,8 +11,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
-// TestProcessAttribution: GPUs that pods share are divided among their claims by
-// what the processes do that really run in their containers.
+// TestProcessAttribution: GPUs that pods share are divided among their claims
+// by the processes that really run in their containers.
 func TestProcessAttribution(t *testing.T) {
 	n := startSharing(t)
 	deploy(t, "sharing")
@@ -24,12 +24,13 @@ func TestProcessAttribution(t *testing.T) {
 	t.Run("kubelet-killed", n.testKubeletKilled)
 	t.Run("one-pod", n.testOnePod)
 	t.Run("one-claim", n.testOneClaim)
-	t.Run("too-much", n.testTooMuch)
+	t.Run("overreported", n.testOverreported)
 	t.Run("partition", n.testPartition)
 }
 
-// everywhere waits until both agents say so, and returns their pages.
-func (n *sharingNode) everywhere(t *testing.T, what string, check func(*scrape.Page) error) (pages []*scrape.Page) {
+// waitBoth waits until check accepts a page of both agents, and returns the
+// pages.
+func (n *sharingNode) waitBoth(t *testing.T, what string, check func(*scrape.Page) error) (pages []*scrape.Page) {
 	t.Helper()
 	for _, a := range n.agents() {
 		pages = append(pages, a.eventually(t, what, check))
@@ -37,10 +38,11 @@ func (n *sharingNode) everywhere(t *testing.T, what string, check func(*scrape.P
 	return pages
 }
 
-// testTwoClaims: two pods of two claims, 30 % and 50 %, and a process of the host.
-// The default DaemonSet cannot tell, and says why; with the component it can.
+// testTwoClaims: two pods of two claims use 30 % and 50 %, beside a process of
+// the host. The default DaemonSet cannot attribute them, and reports why. With
+// the component it can.
 func (n *sharingNode) testTwoClaims(t *testing.T) {
-	shows(t)
+	covers(t)
 	a, b := mainPID(t, "pod-a", "main"), mainPID(t, "pod-b", "main")
 	n.SetProcesses(0,
 		stubs.Process{PID: a, Memory: 4 * gibibyte, Utilization: 10},
@@ -49,30 +51,31 @@ func (n *sharingNode) testTwoClaims(t *testing.T) {
 		stubs.Process{PID: hostProcess(t), Memory: 2 * gibibyte, Utilization: 10},
 	)
 	divided := division{
-		claims:       map[string]part{"slice-a": {0.3, 12 * gibibyte}, "slice-b": {0.5, 20 * gibibyte}},
-		pods:         map[string]part{"pod-a": {0.3, 12 * gibibyte}, "pod-b": {0.5, 20 * gibibyte}},
-		unattributed: part{0.1, 2 * gibibyte},
+		claims:       map[string]usage{"slice-a": {0.3, 12 * gibibyte}, "slice-b": {0.5, 20 * gibibyte}},
+		pods:         map[string]usage{"pod-a": {0.3, 12 * gibibyte}, "pod-b": {0.5, 20 * gibibyte}},
+		unattributed: usage{0.1, 2 * gibibyte},
 	}
 	n.host.eventually(t, "the GPU to be divided", divided.check)
-	n.deployed.eventually(t, "the GPU to be shared", sharedByAll)
-	unprivileged(t, containerPID(t, n.find(t, false), agentContainer), "net", "pid", "ipc", "mnt", "uts")
+	n.deployed.eventually(t, "the GPU to be shared", checkUndivided)
+	unprivileged(t, containerPID(t, n.waitPod(t, false), agentContainer), "net", "pid", "ipc", "mnt", "uts")
 
-	n.seeProcesses(t)
-	unprivileged(t, containerPID(t, n.find(t, true), agentContainer), "net", "ipc", "mnt", "uts")
-	for i, before := range n.everywhere(t, "the GPU to be divided", divided.check) {
-		usedAsInjected(t, before, "sharing")
-		n.agents()[i].accrues(t, before, divided)
+	n.enableProcessAttribution(t)
+	unprivileged(t, containerPID(t, n.waitPod(t, true), agentContainer), "net", "ipc", "mnt", "uts")
+	for i, before := range n.waitBoth(t, "the GPU to be divided", divided.check) {
+		checkInjected(t, before, "sharing")
+		n.agents()[i].checkCounters(t, before, divided)
 	}
 }
 
-// accrues: what a claim has at the moment is what its counters rise by, in the
-// time in which the device's own do, and what it is charged goes by the memory
-// that it consumes of 80 GiB. Counters are compared from the first measurement
-// after the device was divided: of the one before, claims have a part.
-func (a *hostAgent) accrues(t *testing.T, divided *scrape.Page, d division) {
+// checkCounters fails the test unless the counters of each claim rise by its
+// current value, over the same time as the device's own, and device-seconds by
+// its part of 80 GiB of memory. It compares counters from the first
+// measurement after the device was divided, because claims have a part of the
+// one before.
+func (a *hostAgent) checkCounters(t *testing.T, divided *scrape.Page, d division) {
 	t.Helper()
 	before := a.eventually(t, "another measurement", func(p *scrape.Page) error {
-		if risen(divided, p, "dra_device_busy_seconds_total", scrape.Labels{"uuid": sharingUUID(d.gpu)}) == 0 {
+		if increase(divided, p, "dra_device_busy_seconds_total", scrape.Labels{"uuid": sharingUUID(d.gpu)}) == 0 {
 			return errors.New("not yet")
 		}
 		return nil
@@ -84,14 +87,14 @@ func (a *hostAgent) accrues(t *testing.T, divided *scrape.Page, d division) {
 		return nil
 	})
 	passed := after.At.Sub(before.At).Seconds()
-	sampled := risen(before, after, "dra_device_busy_seconds_total", scrape.Labels{"uuid": sharingUUID(d.gpu)}) / 0.95
-	if !(math.Abs(sampled-passed) < 2.5) { // a sample more or less at either end
+	sampled := increase(before, after, "dra_device_busy_seconds_total", scrape.Labels{"uuid": sharingUUID(d.gpu)}) / 0.95
+	if !(math.Abs(sampled-passed) < 2.5) { // one sample more or less at either end
 		t.Errorf("the GPU was busy at 95 %% for %v s of %v s", sampled, passed)
 	}
 	for claim, given := range map[string]float64{"slice-a": 16 * gibibyte, "slice-b": 8 * gibibyte} {
 		labels := scrape.Labels{"namespace": "sharing", "resourceclaim": claim}
 		checkShare(t, before, after, labels, given, given/(80*gibibyte))
-		busy := risen(before, after, "dra_claim_busy_seconds_total", with(labels, "attribution", "process"))
+		busy := increase(before, after, "dra_claim_busy_seconds_total", with(labels, "attribution", "process"))
 		t.Logf("by the agent %s %s was busy for %v of %v s", a.name, claim, busy, sampled)
 		if part, want := busy/sampled, d.claims[claim].utilization; !(math.Abs(part-want) < 1e-6) {
 			t.Errorf("%s was busy for %v of %v s: %v, want %v", claim, busy, sampled, part, want)
@@ -99,30 +102,31 @@ func (a *hostAgent) accrues(t *testing.T, divided *scrape.Page, d division) {
 	}
 }
 
-// testTooMuch: processes are told to have done twice what the GPU has, as far as
-// its own reading goes. All have half then, and their memory as it is. The claim
-// that is alone has all that the GPU does, the stranger's work with it.
-func (n *sharingNode) testTooMuch(t *testing.T) {
-	shows(t)
+// testOverreported: processes are reported to use twice what the GPU's own
+// reading is. All have half then, and their memory unchanged. The claim that
+// holds its GPU alone has the GPU's whole value, including the unattributed
+// process.
+func (n *sharingNode) testOverreported(t *testing.T) {
+	covers(t)
 	n.Set(2, "utilization.gpu", "40")
 	n.SetProcesses(2,
 		stubs.Process{PID: mainPID(t, "team-0", "main"), Memory: 10 * gibibyte, Utilization: 20},
 		stubs.Process{PID: mainPID(t, "team-1", "main"), Memory: 20 * gibibyte, Utilization: 40},
 		stubs.Process{PID: mainPID(t, "stranger", "main"), Memory: gibibyte, Utilization: 20},
 	)
-	n.everywhere(t, "the parts to be halved", team(0.4, 40*gibibyte, division{
+	n.waitBoth(t, "the parts to be halved", wantOneClaim(0.4, 40*gibibyte, division{
 		gpu:          2,
-		pods:         map[string]part{"team-0": {0.1, 10 * gibibyte}, "team-1": {0.2, 20 * gibibyte}},
-		unattributed: part{0.1, gibibyte},
+		pods:         map[string]usage{"team-0": {0.1, 10 * gibibyte}, "team-1": {0.2, 20 * gibibyte}},
+		unattributed: usage{0.1, gibibyte},
 	}))
 }
 
-// testProcessEnds: what a process had goes with it, and nobody gets it. A pod
-// that has no claim has no part. A claim whose processes do nothing idles, though
-// its GPU does not.
+// testProcessEnds: the value of an ended process goes to no other claim. A pod
+// without a claim is unattributed. A claim whose processes are idle is idle,
+// although its GPU is not.
 func (n *sharingNode) testProcessEnds(t *testing.T) {
-	shows(t)
-	a, b, stranger := mainPID(t, "pod-a", "main"), mainPID(t, "pod-b", "main"), mainPID(t, "stranger", "main")
+	covers(t)
+	a, b, other := mainPID(t, "pod-a", "main"), mainPID(t, "pod-b", "main"), mainPID(t, "stranger", "main")
 	host, child := hostProcess(t), childOf(t, a)
 	use := func(main int) {
 		n.SetProcesses(0,
@@ -130,63 +134,64 @@ func (n *sharingNode) testProcessEnds(t *testing.T) {
 			stubs.Process{PID: child, Memory: 8 * gibibyte, Utilization: 20},
 			stubs.Process{PID: b, Memory: 20 * gibibyte, Utilization: 50},
 			stubs.Process{PID: host, Memory: 2 * gibibyte, Utilization: 10},
-			stubs.Process{PID: stranger, Memory: gibibyte, Utilization: 5},
+			stubs.Process{PID: other, Memory: gibibyte, Utilization: 5},
 		)
 	}
-	divided := func(a, unattributed part) func(*scrape.Page) error {
-		b := part{0.5, 20 * gibibyte}
+	divided := func(a, unattributed usage) func(*scrape.Page) error {
+		b := usage{0.5, 20 * gibibyte}
 		return division{
-			claims:       map[string]part{"slice-a": a, "slice-b": b},
-			pods:         map[string]part{"pod-a": a, "pod-b": b},
+			claims:       map[string]usage{"slice-a": a, "slice-b": b},
+			pods:         map[string]usage{"pod-a": a, "pod-b": b},
 			unattributed: unattributed,
 		}.check
 	}
 	use(10)
-	n.everywhere(t, "the stranger to be nobody's", divided(part{0.3, 12 * gibibyte}, part{0.15, 3 * gibibyte}))
+	n.waitBoth(t, "the stranger to be nobody's", divided(usage{0.3, 12 * gibibyte}, usage{0.15, 3 * gibibyte}))
 	end(t, child)
-	n.everywhere(t, "the child to be gone", divided(part{0.1, 4 * gibibyte}, part{0.15, 3 * gibibyte}))
+	n.waitBoth(t, "the child to be gone", divided(usage{0.1, 4 * gibibyte}, usage{0.15, 3 * gibibyte}))
 	end(t, host)
-	n.everywhere(t, "the host's process to be gone", divided(part{0.1, 4 * gibibyte}, part{0.05, gibibyte}))
+	n.waitBoth(t, "the host's process to be gone", divided(usage{0.1, 4 * gibibyte}, usage{0.05, gibibyte}))
 	use(0)
-	n.everywhere(t, "the claim to idle", func(p *scrape.Page) error {
+	n.waitBoth(t, "the claim to idle", func(p *scrape.Page) error {
 		idle := scrape.Labels{"namespace": "sharing", "uuid": sharingUUID(0)}
 		row, err := p.One("dra_claim_idle_since_timestamp_seconds", idle)
 		if err == nil && (row.Labels["resourceclaim"] != "slice-a" || row.Labels["attribution"] != "process") {
 			err = fmt.Errorf("%s idles", row.Labels)
 		}
-		return errors.Join(err, divided(part{0, 4 * gibibyte}, part{0.05, gibibyte})(p))
+		return errors.Join(err, divided(usage{0, 4 * gibibyte}, usage{0.05, gibibyte})(p))
 	})
 }
 
-// testKubeletKilled: every page goes on saying what each claim's processes do
-// while the kubelet is away, and when it is back as another process.
+// testKubeletKilled: every page reports the values of each claim's processes
+// while the kubelet is down, and after its restart.
 func (n *sharingNode) testKubeletKilled(t *testing.T) {
-	shows(t)
+	covers(t)
 	n.SetProcesses(0,
 		stubs.Process{PID: mainPID(t, "pod-a", "main"), Memory: 4 * gibibyte, Utilization: 30},
 		stubs.Process{PID: mainPID(t, "pod-b", "main"), Memory: 8 * gibibyte, Utilization: 50},
 	)
-	has := map[string]part{"slice-a": {0.3, 4 * gibibyte}, "slice-b": {0.5, 8 * gibibyte}}
-	divided := division{claims: has, pods: map[string]part{"pod-a": has["slice-a"], "pod-b": has["slice-b"]}}
-	n.everywhere(t, "the GPU to be divided", divided.check)
+	has := map[string]usage{"slice-a": {0.3, 4 * gibibyte}, "slice-b": {0.5, 8 * gibibyte}}
+	divided := division{claims: has, pods: map[string]usage{"pod-a": has["slice-a"], "pod-b": has["slice-b"]}}
+	n.waitBoth(t, "the GPU to be divided", divided.check)
 	kubelet := shared.Process("kubelet")
-	vigil := n.watched[0].Keep(func(p *scrape.Page) []error {
+	check := n.watched[0].CheckRule(func(p *scrape.Page) []error {
 		if err := divided.check(p); err != nil {
 			return []error{err}
 		}
 		return nil
 	})
 	kill(t, kubelet)
-	time.Sleep(12 * time.Second) // longer than gauges may be old
+	time.Sleep(12 * time.Second) // longer than the staleness limit
 	start(t, kubelet)
 	time.Sleep(5 * time.Second)
-	keptTo(t, vigil, 40)
+	endRuleCheck(t, check, 40)
 }
 
-// testOnePod: a pod's claims are told apart by its containers, also by the new
-// process of one that has been restarted, and not where one container has both.
+// testOnePod: a pod's claims are distinguished by its containers, also by the
+// new process of a restarted container, and not if one container has both
+// claims.
 func (n *sharingNode) testOnePod(t *testing.T) {
-	shows(t)
+	covers(t)
 	left, right, both := mainPID(t, "pair", "left"), mainPID(t, "pair", "right"), mainPID(t, "both", "main")
 	use := func(right int) {
 		n.SetProcesses(1,
@@ -196,35 +201,36 @@ func (n *sharingNode) testOnePod(t *testing.T) {
 		)
 	}
 	use(right)
-	n.everywhere(t, "the containers to be told apart", apart(part{0.35, 6 * gibibyte}))
+	n.waitBoth(t, "the containers to be told apart", wantTwoClaims(usage{0.35, 6 * gibibyte}))
 
 	first := containerID(t, "pair", "right")
 	end(t, right)
-	n.everywhere(t, "the ended container to do nothing", apart(part{}))
+	n.waitBoth(t, "the ended container to do nothing", wantTwoClaims(usage{}))
 	use(restarted(t, "pair", "right", first))
-	n.everywhere(t, "the new container to be told apart", apart(part{0.35, 6 * gibibyte}))
+	n.waitBoth(t, "the new container to be told apart", wantTwoClaims(usage{0.35, 6 * gibibyte}))
 }
 
-// testOneClaim: a claim has the GPU alone; its two pods are told apart.
+// testOneClaim: a claim holds the GPU alone, and its two pods are
+// distinguished.
 func (n *sharingNode) testOneClaim(t *testing.T) {
-	shows(t)
+	covers(t)
 	n.SetProcesses(2,
 		stubs.Process{PID: mainPID(t, "team-0", "main"), Memory: 10 * gibibyte, Utilization: 20},
 		stubs.Process{PID: mainPID(t, "team-1", "main"), Memory: 20 * gibibyte, Utilization: 60},
 	)
-	n.everywhere(t, "the pods to be told apart", team(0.95, 40*gibibyte, division{
+	n.waitBoth(t, "the pods to be told apart", wantOneClaim(0.95, 40*gibibyte, division{
 		gpu:  2,
-		pods: map[string]part{"team-0": {0.2, 10 * gibibyte}, "team-1": {0.6, 20 * gibibyte}},
+		pods: map[string]usage{"team-0": {0.2, 10 * gibibyte}, "team-1": {0.6, 20 * gibibyte}},
 	}))
 }
 
-// testPartition: nobody tells of a partition's processes, so that two claims of
-// one share it. Its instances are told.
+// testPartition: processes are not reported by partition, so that two claims
+// of one partition share its value. They are reported by instance.
 func (n *sharingNode) testPartition(t *testing.T) {
-	shows(t)
+	covers(t)
 	n.Set(3, fmt.Sprintf("mig.%d.memory.used", n.gi), fmt.Sprint(3*gibibyte))
 	instances := scrape.Labels{"parent_uuid": sharingUUID(3), "gpu_instance_id": fmt.Sprint(n.gi), "compute_instance_id": fmt.Sprint(n.ci)}
-	n.everywhere(t, "the partition to be shared", func(p *scrape.Page) error {
+	n.waitBoth(t, "the partition to be shared", func(p *scrape.Page) error {
 		mig, err := p.One("dra_device_partition_info", instances)
 		if err != nil {
 			return err

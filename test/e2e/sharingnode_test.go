@@ -19,16 +19,16 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
-// sharingNode is a node with scripted GPUs that pods share, and two agents that
-// read them through the vendor's library: a process on the host, and a DaemonSet
-// as it is shipped for NVIDIA's GPUs, in a namespace of its own. Every page of
-// both keeps the rules of all pages.
+// sharingNode is a node with scripted GPUs that pods share, and two agents
+// that read them through the vendor's library: a process on the host, and a
+// DaemonSet from the manifests for NVIDIA's GPUs, in a namespace of its own.
+// Every page of both must follow the rules of all pages.
 type sharingNode struct {
 	*stubs.Node
 	library        string // libnvidia-ml.so.1
 	host, deployed *hostAgent
 	gi, ci         int               // of the MIG device
-	watched        []*scrape.Watcher // of the agents' pages, in their order
+	watched        []*scrape.Watcher // of the agents' pages, in the order of the agents
 }
 
 const (
@@ -39,8 +39,8 @@ const (
 
 func sharingUUID(gpu int) string { return fmt.Sprintf("GPU-5aa00000-0000-0000-0000-%012d", gpu) }
 
-// startSharing has the driver publish the scripted GPUs, and both agents read
-// them, for the time of the test. The DaemonSet is the default one.
+// startSharing runs the driver that publishes the scripted GPUs, and both
+// agents, until the test ends. The DaemonSet is the default one.
 func startSharing(t *testing.T) *sharingNode {
 	t.Helper()
 	n := startSharingHost(t)
@@ -60,12 +60,13 @@ func startSharingHost(t *testing.T) *sharingNode {
 	n.gi, n.ci = n.CreateMIG(3, "1g.10gb", 0)
 	startOther(t, "sharing.test")
 	n.host = (&nvidiaNode{Node: n.Node}).agent(t, "nvml", "--nvml.library="+n.library)
-	n.watch(t, n.host.metrics)
+	n.watchPages(t, n.host.metrics)
 	return n
 }
 
-// watch holds each page of an agent to the rules, to the end of the test.
-func (n *sharingNode) watch(t *testing.T, target func(context.Context) (string, error)) {
+// watchPages checks each page of an agent against the rules until the test
+// ends.
+func (n *sharingNode) watchPages(t *testing.T, target func(context.Context) (string, error)) {
 	w := scrape.Watch(t.Context(), 250*time.Millisecond, target, scrape.Rules(grace)...)
 	n.watched = append(n.watched, w)
 	t.Cleanup(func() {
@@ -75,13 +76,13 @@ func (n *sharingNode) watch(t *testing.T, target func(context.Context) (string, 
 	})
 }
 
-// agents are both of them.
+// agents returns both agents.
 func (n *sharingNode) agents() []*hostAgent { return []*hostAgent{n.host, n.deployed} }
 
-// sharingOverlay is all that differs from what is shipped: the names, so that it
-// may stand beside the agent of all tests, where the image comes from, the
-// kubelet's folders, and the scripted GPUs. It wants the base's path, the
-// components, three folders and the GPUs'.
+// sharingOverlay contains all differences from the shipped manifests: the
+// names, so that it can run beside the agent of all tests, the source of the
+// image, the kubelet's folders, and the scripted GPUs. Its arguments are the
+// base's path, the components, three folders and the GPUs'.
 const sharingOverlay = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 namespace: ` + sharingNamespace + `
@@ -129,8 +130,8 @@ func (n *sharingNode) deploy(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.deployed = &hostAgent{name: "deployed"}
-	n.find(t, false)
-	n.watch(t, func(ctx context.Context) (string, error) {
+	n.waitPod(t, false)
+	n.watchPages(t, func(ctx context.Context) (string, error) {
 		pod, err := n.agentPod(ctx)
 		if err != nil {
 			return "", err
@@ -139,7 +140,7 @@ func (n *sharingNode) deploy(t *testing.T) {
 	})
 }
 
-// manifests renders the DaemonSet with a component, or none.
+// manifests renders the DaemonSet with a component, or without one.
 func (n *sharingNode) manifests(t *testing.T, component string) string {
 	t.Helper()
 	manifests, err := kustomized(t.Context(), nil, func(deploy string) string {
@@ -155,19 +156,19 @@ func (n *sharingNode) manifests(t *testing.T, component string) string {
 	return manifests
 }
 
-// seeProcesses adds the component to the DaemonSet, and waits for the agent that
-// has it.
-func (n *sharingNode) seeProcesses(t *testing.T) {
+// enableProcessAttribution adds the component to the DaemonSet, and waits for
+// the new agent.
+func (n *sharingNode) enableProcessAttribution(t *testing.T) {
 	t.Helper()
 	if err := shared.Apply(t.Context(), n.manifests(t, "process-attribution")); err != nil {
 		t.Fatal(err)
 	}
-	n.find(t, true)
+	n.waitPod(t, true)
 }
 
-// find waits for the DaemonSet's pod, with the host's pids or without, and
+// waitPod waits for the DaemonSet's pod, with or without the host's pids, and
 // returns it.
-func (n *sharingNode) find(t *testing.T, hostPID bool) (pod *corev1.Pod) {
+func (n *sharingNode) waitPod(t *testing.T, hostPID bool) (pod *corev1.Pod) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), "the DaemonSet's pod", func(ctx context.Context) (err error) {
 		if pod, err = n.agentPod(ctx); err == nil && pod.Spec.HostPID != hostPID {
@@ -176,7 +177,7 @@ func (n *sharingNode) find(t *testing.T, hostPID bool) (pod *corev1.Pod) {
 		return err
 	})
 	if err != nil {
-		t.Fatalf("%v\n%s", err, n.words(t.Context()))
+		t.Fatalf("%v\n%s", err, n.describePod(t.Context()))
 	}
 	n.deployed.url = fmt.Sprintf("http://%s:9420/", pod.Status.PodIP)
 	return pod
@@ -204,18 +205,19 @@ func isReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// words describes the DaemonSet's pod and its log, for a failure's report.
-func (n *sharingNode) words(ctx context.Context) string {
+// describePod describes the DaemonSet's pod and its log, for the report of a
+// failure.
+func (n *sharingNode) describePod(ctx context.Context) string {
 	pods, _ := shared.Kubectl(ctx, "describe", "pods", "--namespace", sharingNamespace)
 	log, _ := shared.Kubectl(ctx, "logs", "--namespace", sharingNamespace, "--selector", agentSelector, "--tail", "60")
 	return pods + "\n" + log
 }
 
-// undeploy removes the DaemonSet, and waits until its pod is gone.
+// undeploy deletes the DaemonSet, and waits until its pod is gone.
 func (n *sharingNode) undeploy(t *testing.T, manifests string) {
 	ctx := context.WithoutCancel(t.Context())
 	if t.Failed() {
-		t.Log(n.words(ctx))
+		t.Log(n.describePod(ctx))
 	}
 	if err := shared.Delete(ctx, manifests); err != nil {
 		t.Error(err)
@@ -232,8 +234,8 @@ func (n *sharingNode) undeploy(t *testing.T, manifests string) {
 	}
 }
 
-// linked are the libraries that programs were linked with, and the linker, each
-// where they look for it.
+// linked returns the libraries that programs were linked with, and the linker,
+// by the paths at which they are expected.
 func linked(t *testing.T, programs ...string) map[string]string {
 	t.Helper()
 	path := regexp.MustCompile(`(/\S+) \(0x`)

@@ -23,7 +23,7 @@ const (
 	pluginGPU      = "GPU-00000000-0000-0000-0000-000000000001" // gpu-1 of gpu.nvidia.com
 )
 
-// staticWeb is a static pod. Its namespace is that of besideStatic.
+// staticWeb is a static pod in the namespace of besideStatic.
 const staticWeb = `
 apiVersion: v1
 kind: Pod
@@ -34,9 +34,9 @@ spec:
   containers: [{name: main, image: localhost/pause:1, imagePullPolicy: Never}]
 `
 
-// besideStatic are pods that hold devices: one alone (gpu-0), one on the device
-// that a device plugin gives to a second pod as well (gpu-1), two that share a
-// device by two claims (gpu-4).
+// besideStatic are pods that hold devices: one alone (gpu-0), one on the
+// device that a device plugin also gives to a second pod (gpu-1), and two that
+// share a device by two claims (gpu-4).
 const besideStatic = `
 apiVersion: v1
 kind: Namespace
@@ -102,43 +102,43 @@ spec:
   containers: [{name: main, image: localhost/pause:1, imagePullPolicy: Never, resources: {limits: {` + pluginResource + `: 1}}}]
 `
 
-// besideStaticPods are the pods that hold devices.
+// besideStaticPods returns the pods that hold devices.
 func besideStaticPods() []string { return []string{"alone", "joint", "slice-a", "slice-b", "plugged"} }
 
-// besideStaticHolds are the attributions of the claims.
+// besideStaticHolds returns the attributions of the claims.
 func besideStaticHolds() map[string]string {
 	return map[string]string{"alone": "exclusive", "joint": "shared", "slice-a": "shared", "slice-b": "shared"}
 }
 
-// TestKubeletRestartStaticPods: the kubelet is stopped and started again on a node
-// that has a static pod. It knows that pod before it has read any other from the
-// API server, so that its first Lists name the static pod alone. Neither the
-// deployed agent nor one that has the kubelet alone takes that for the end of a
-// hold.
+// TestKubeletRestartStaticPods stops and starts the kubelet on a node with a
+// static pod. The kubelet knows that pod before it has read any other from the
+// API server, so that its first Lists contain the static pod only. Neither the
+// deployed agent nor one that reads the kubelet only may end a hold because of
+// them.
 func TestKubeletRestartStaticPods(t *testing.T) {
-	shows(t)
+	covers(t)
 	startDevicePlugin(t, pluginResource, pluginGPU)
 	deployText(t, "beside-static", besideStatic)
 	addStaticPod(t, "static-web", staticWeb)
 	for _, pod := range append(besideStaticPods(), "static-web-"+shared.NodeName()) {
 		running(t, "beside-static", pod)
 	}
-	alone := runKubeletAgent(t, devices)
-	seen := map[string]*scrape.Watcher{"deployed": watcher, alone.name: watchHostAgent(t, alone)}
-	before, vigils := map[string]*scrape.Page{}, map[string]*scrape.Vigil{}
-	for name, w := range seen {
+	kubeletOnly := runKubeletAgent(t, devices)
+	watchers := map[string]*scrape.Watcher{"deployed": watcher, kubeletOnly.name: watchHostAgent(t, kubeletOnly)}
+	before, checks := map[string]*scrape.Page{}, map[string]*scrape.RuleCheck{}
+	for name, w := range watchers {
 		before[name] = pageWithin(t, w, time.Minute, name+": the holds", besideStaticHeld)
-		vigils[name] = w.Keep(holdsStay("beside-static", before[name]))
+		checks[name] = w.CheckRule(holdsUnchanged("beside-static", before[name]))
 	}
-	whole := restartStaticPodsFirst(t, seen)
-	for name, w := range seen {
+	whole := restartStaticPodsFirst(t, watchers)
+	for name, w := range watchers {
 		after := pageWithin(t, w, time.Minute, name+": the holds after a whole List", func(p *scrape.Page) error {
 			return errors.Join(besideStaticHeld(p), listedAfter(p, whole))
 		})
 		heldThroughout(t, name, before[name], after)
-		keptTo(t, vigils[name], 40)
+		endRuleCheck(t, checks[name], 40)
 	}
-	settled(t)
+	waitDevicesPublished(t)
 }
 
 // addStaticPod runs a static pod until the test ends.
@@ -155,7 +155,8 @@ func addStaticPod(t *testing.T, name, manifest string) {
 	})
 }
 
-// runKubeletAgent starts an agent that asks the kubelet and never the API server.
+// runKubeletAgent starts an agent that reads the kubelet and never the API
+// server.
 func runKubeletAgent(t *testing.T, devices *hardware) *hostAgent {
 	t.Helper()
 	a := &hostAgent{name: "kubelet-only", config: filepath.Join(t.TempDir(), "devices.yaml")}
@@ -167,8 +168,8 @@ func runKubeletAgent(t *testing.T, devices *hardware) *hostAgent {
 	return a
 }
 
-// watchHostAgent holds each page of an agent on the host to the rules of all
-// pages, to the end of the test.
+// watchHostAgent checks each page of an agent on the host against the rules of
+// all pages until the test ends.
 func watchHostAgent(t *testing.T, a *hostAgent) *scrape.Watcher {
 	t.Helper()
 	w := scrape.Watch(t.Context(), 250*time.Millisecond, a.metrics, scrape.Rules(grace)...)
@@ -180,8 +181,8 @@ func watchHostAgent(t *testing.T, a *hostAgent) *scrape.Watcher {
 	return w
 }
 
-// besideStaticHeld: each claim holds its device, with the attribution that it has
-// there, and the pod with the device plugin is there.
+// besideStaticHeld returns an error unless each claim holds its device, with
+// its attribution, and the pod with the device plugin is listed.
 func besideStaticHeld(p *scrape.Page) error {
 	var errs []error
 	for claim, attribution := range besideStaticHolds() {
@@ -197,11 +198,11 @@ func besideStaticHeld(p *scrape.Page) error {
 	return errors.Join(append(errs, claimHas(p, "dra_device_plugin_consumer_info", plugged, 1))...)
 }
 
-// holdsStay: what the first page says of the claims of a namespace, and of its
-// pods with device plugins, is on each page after it. No total is less than it was
-// before, and nothing else is there: a claim that changed its attribution would
-// have series of another one.
-func holdsStay(namespace string, first *scrape.Page) scrape.Rule {
+// holdsUnchanged returns a rule that the first page's series of the claims of
+// a namespace, and of its pods with device plugins, are on each later page. No
+// total is lower than before, and there is no other series, as a changed
+// attribution would create.
+func holdsUnchanged(namespace string, first *scrape.Page) scrape.Rule {
 	in := scrape.Labels{"namespace": namespace}
 	before := first
 	return func(p *scrape.Page) (broken []error) {
@@ -230,18 +231,19 @@ func holdsStay(namespace string, first *scrape.Page) scrape.Rule {
 }
 
 // restartStaticPodsFirst stops the kubelet and starts it again while the API
-// server does not answer, until each agent has had an answer of the kubelet: that
-// has the static pod alone. It returns when the kubelet first listed all pods again.
-func restartStaticPodsFirst(t *testing.T, seen map[string]*scrape.Watcher) (whole time.Time) {
+// server does not answer, until each agent has read the kubelet's list with
+// the static pod only. It returns the time at which the kubelet first listed
+// all pods again.
+func restartStaticPodsFirst(t *testing.T, watchers map[string]*scrape.Watcher) (whole time.Time) {
 	t.Helper()
 	kubelet := shared.Process("kubelet")
 	if err := kubelet.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	podresources := func(want float64) {
-		for name, w := range seen {
+		for name, w := range watchers {
 			pageWithin(t, w, time.Minute, fmt.Sprintf("%s: podresources %v", name, want), func(p *scrape.Page) error {
-				return gauge(p, "dra_exporter_source_up", scrape.Labels{"source": "podresources"}, want)
+				return hasGauge(p, "dra_exporter_source_up", scrape.Labels{"source": "podresources"}, want)
 			})
 		}
 	}
@@ -269,8 +271,8 @@ func restartStaticPodsFirst(t *testing.T, seen map[string]*scrape.Watcher) (whol
 	return time.Now()
 }
 
-// suspend stops a process where it is until resume is called: those who ask it
-// wait for an answer.
+// suspend stops a process with SIGSTOP until resume is called, so that its
+// clients wait for an answer.
 func suspend(t *testing.T, p *cluster.Process) (resume func()) {
 	t.Helper()
 	pid := p.PID()
@@ -282,7 +284,8 @@ func suspend(t *testing.T, p *cluster.Process) (resume func()) {
 	return resume
 }
 
-// listedPods are the names of the pods that the kubelet lists, of all namespaces.
+// listedPods returns the names of the pods that the kubelet lists, of all
+// namespaces.
 func listedPods(t *testing.T) (names []string) {
 	t.Helper()
 	pods, err := shared.PodResources(t.Context())
@@ -295,7 +298,8 @@ func listedPods(t *testing.T) (names []string) {
 	return names
 }
 
-// listedAfter: an agent has had an answer of the kubelet after some time.
+// listedAfter returns an error unless an agent has read the kubelet after a
+// time.
 func listedAfter(p *scrape.Page, at time.Time) error {
 	row, err := p.One("dra_exporter_source_last_success_timestamp_seconds", scrape.Labels{"source": "podresources"})
 	if last := time.UnixMilli(int64(row.Value * 1000)); err == nil && !last.After(at) {
@@ -304,13 +308,13 @@ func listedAfter(p *scrape.Page, at time.Time) error {
 	return err
 }
 
-// heldThroughout: the claims have been held for the time between two pages. A
-// few seconds are for the steps at either end.
+// heldThroughout fails the test unless the claims were held for the time
+// between two pages, with a tolerance of a few seconds.
 func heldThroughout(t *testing.T, agent string, before, after *scrape.Page) {
 	t.Helper()
 	passed := after.At.Sub(before.At).Seconds()
 	for claim := range besideStaticHolds() {
-		held := risen(before, after, "dra_claim_held_seconds_total", scrape.Labels{"namespace": "beside-static", "resourceclaim": claim})
+		held := increase(before, after, "dra_claim_held_seconds_total", scrape.Labels{"namespace": "beside-static", "resourceclaim": claim})
 		t.Logf("by the agent %s %s was held for %.1f of %.1f s", agent, claim, held, passed)
 		if !(held > passed-5 && held < passed+5) {
 			t.Errorf("by the agent %s %s was held for %v of %v s", agent, claim, held, passed)
@@ -318,7 +322,8 @@ func heldThroughout(t *testing.T, agent string, before, after *scrape.Page) {
 	}
 }
 
-// allocatable: the node has as many of a resource for pods.
+// allocatable returns an error unless the node has this many of a resource for
+// pods.
 func allocatable(ctx context.Context, resource string, want int64) error {
 	node, err := shared.Client().CoreV1().Nodes().Get(ctx, shared.NodeName(), metav1.GetOptions{})
 	if err != nil {

@@ -20,7 +20,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// teams is what the pods of teamPod ask for: an NVIDIA GPU, or a part of one.
+// teams are the class and templates for teamPod: an NVIDIA GPU, or a part of
+// one.
 const teams = `
 apiVersion: v1
 kind: Namespace
@@ -37,8 +38,8 @@ metadata: {name: part, namespace: teams}
 spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: shared.nvidia.com, capacity: {requests: {memory: 8Gi}}}}]}}}
 `
 
-// teamPod wants its name, team and template. Of its containers, one uses the
-// device.
+// teamPod has two containers, one of which uses the device. Its arguments are
+// the name, team and template.
 const teamPod = `---
 apiVersion: v1
 kind: Pod
@@ -51,42 +52,44 @@ spec:
   resourceClaims: [{name: gpu, resourceClaimTemplateName: %s}]
 `
 
-// TestDCGMQueries asks what dashboards, alerts and autoscalers for dcgm-exporter
-// ask, and the autoscaler's question of our own rule, and compares with the file
-// of the simulated hardware and what the scheduler allocated.
+// TestDCGMQueries evaluates the queries of dashboards, alerts and autoscalers
+// for dcgm-exporter, and an autoscaler's query of our own rule, and compares
+// the results with the file of the simulated hardware and the scheduler's
+// allocations.
 func TestDCGMQueries(t *testing.T) {
-	shows(t)
-	hardware := distinct()
+	covers(t)
+	hardware := distinctHardware()
 	s := startPrometheus(t, "prometheus-dcgm", hostJob(flaggedAgent(t, hardware, "--metrics.dcgm=copy"), 2*time.Second))
-	truth := map[string]*chip{}
+	allocated := map[string]*chip{}
 	for name := range deployTeams(t) {
-		truth[name] = allocatedTo(t, hardware, "teams", name)
+		allocated[name] = allocatedTo(t, hardware, "teams", name)
 	}
 	percent := func(c *chip) float64 { return 100 * c.Quantities["utilization"].(float64) }
 	used := func(c *chip) float64 {
 		return c.Quantities["memory_used"].(float64) / c.Quantities["memory_size"].(float64)
 	}
 
-	s.byPod(t, `avg by (namespace, pod) (DCGM_FI_DEV_GPU_UTIL{namespace="teams", container="main"})`, truth, percent)
-	s.byPod(t, `max by (namespace, pod) (DCGM_FI_DEV_FB_USED{namespace="teams"} / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE))`, truth, used)
-	s.byPod(t, `topk(5, avg by (namespace, pod) (DCGM_FI_DEV_GPU_UTIL{pod!=""}))`, truth, percent)
-	s.answers(t, `topk(2, avg by (namespace, pod) (DCGM_FI_DEV_GPU_UTIL{pod!=""}))`, func(rows []scrape.Row) error {
-		return sameRows(rows, busiest(truth, 2, percent))
+	s.byPod(t, `avg by (namespace, pod) (DCGM_FI_DEV_GPU_UTIL{namespace="teams", container="main"})`, allocated, percent)
+	s.byPod(t, `max by (namespace, pod) (DCGM_FI_DEV_FB_USED{namespace="teams"} / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE))`, allocated, used)
+	s.byPod(t, `topk(5, avg by (namespace, pod) (DCGM_FI_DEV_GPU_UTIL{pod!=""}))`, allocated, percent)
+	s.waitRows(t, `topk(2, avg by (namespace, pod) (DCGM_FI_DEV_GPU_UTIL{pod!=""}))`, func(rows []scrape.Row) error {
+		return sameRows(rows, busiest(allocated, 2, percent))
 	})
-	s.answers(t, `count(max by (UUID) (DCGM_FI_DEV_GPU_UTIL) < 30)`, func(rows []scrape.Row) error {
-		return sameRows(rows, map[string]float64{"": float64(under(hardware, 30, percent))})
+	s.waitRows(t, `count(max by (UUID) (DCGM_FI_DEV_GPU_UTIL) < 30)`, func(rows []scrape.Row) error {
+		return sameRows(rows, map[string]float64{"": float64(countBelow(hardware, 30, percent))})
 	})
-	// An autoscaler's metrics, with those names and without. The parts of one GPU
-	// are not told apart here: our rule has nothing to say of them.
-	s.byPod(t, `avg by (namespace, pod) (avg_over_time(DCGM_FI_DEV_GPU_UTIL{namespace="teams"}[10s]))`, truth, percent)
-	halves := map[string]*chip{"half-a": truth["half-a"], "half-b": truth["half-b"]}
+	// The query of an autoscaler, with dcgm-exporter's names and without.
+	// Without them, the parts of one GPU are not distinguished, and the rule
+	// has no value for them.
+	s.byPod(t, `avg by (namespace, pod) (avg_over_time(DCGM_FI_DEV_GPU_UTIL{namespace="teams"}[10s]))`, allocated, percent)
+	halves := map[string]*chip{"half-a": allocated["half-a"], "half-b": allocated["half-b"]}
 	s.byPod(t, `100 * pod_device:dra_pod_utilization_ratio:upper_bound{namespace="teams"}`, halves, percent)
-	maps.DeleteFunc(truth, func(pod string, _ *chip) bool { return halves[pod] != nil })
-	s.byPod(t, `100 * avg by (namespace, pod) (avg_over_time(pod:dra_pod_utilization_ratio:avg{namespace="teams"}[10s]))`, truth, percent)
-	s.rulesAreWell(t)
+	maps.DeleteFunc(allocated, func(pod string, _ *chip) bool { return halves[pod] != nil })
+	s.byPod(t, `100 * avg by (namespace, pod) (avg_over_time(pod:dra_pod_utilization_ratio:avg{namespace="teams"}[10s]))`, allocated, percent)
+	s.checkRulesHealthy(t)
 }
 
-// priceList is in the order in which it is asked.
+// priceList is in the order of precedence.
 const priceList = `
 currency: EUR
 prices:
@@ -94,32 +97,33 @@ prices:
 - {deviceclass: shared.nvidia.com, perHour: 1.8}
 `
 
-// TestTeamCost: each team pays for the device-seconds of its claims at the price
-// of their class, and teams, claims and the namespace pay the same in all.
+// TestTeamCost: each team is charged for the device-seconds of its claims at
+// the price of their class, and the sums over teams, claims and the namespace
+// are equal.
 func TestTeamCost(t *testing.T) {
-	shows(t)
+	covers(t)
 	prices := filepath.Join(t.TempDir(), "prices.yaml")
 	if err := os.WriteFile(prices, []byte(priceList), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a := flaggedAgent(t, distinct(), "--cost.prices="+prices, "--labels.pod=team")
+	a := flaggedAgent(t, distinctHardware(), "--cost.prices="+prices, "--labels.pod=team")
 	s := startPrometheus(t, "prometheus-cost", hostJob(a, 2*time.Second))
-	s.answers(t, `dra_exporter_build_info`, one)
+	s.waitRows(t, `dra_exporter_build_info`, oneRow)
 	deployTeams(t)
 	for team, perHour := range map[string]float64{"red": 3.6, "blue": 1.8} {
-		s.answers(t, fmt.Sprintf(`team:dra_claim_cost:increase5m{team=%q, currency="EUR"} / on (team) team:dra_claim_device_seconds:increase5m * 3600`, team),
+		s.waitRows(t, fmt.Sprintf(`team:dra_claim_cost:increase5m{team=%q, currency="EUR"} / on (team) team:dra_claim_device_seconds:increase5m * 3600`, team),
 			func(rows []scrape.Row) error { return sameRows(rows, map[string]float64{"": perHour}) })
 	}
 	for _, same := range []string{
 		`sum(team:dra_claim_cost:increase5m) / sum(claim:dra_claim_cost:increase5m)`,
 		`sum(namespace_class:dra_namespace_cost:increase5m{namespace="teams"}) / sum(claim:dra_claim_cost:increase5m{namespace="teams"})`,
 	} {
-		s.answers(t, same, func(rows []scrape.Row) error { return sameRows(rows, map[string]float64{"": 1}) })
+		s.waitRows(t, same, func(rows []scrape.Row) error { return sameRows(rows, map[string]float64{"": 1}) })
 	}
-	s.rulesAreWell(t)
+	s.checkRulesHealthy(t)
 }
 
-// flaggedAgent is another agent of the node with flags of its own.
+// flaggedAgent starts another agent of the node with additional flags.
 func flaggedAgent(t *testing.T, devices *hardware, flags ...string) *hostAgent {
 	t.Helper()
 	a := &hostAgent{name: strings.Join(flags, " "), config: filepath.Join(t.TempDir(), "devices.yaml")}
@@ -130,7 +134,7 @@ func flaggedAgent(t *testing.T, devices *hardware, flags ...string) *hostAgent {
 }
 
 // deployTeams runs three pods of one team with a GPU each, and two of another
-// with a part of a fourth. It returns the team of each.
+// with a part of a fourth. It returns each pod's team.
 func deployTeams(t *testing.T) map[string]string {
 	t.Helper()
 	pods := map[string]string{"one": "red", "two": "red", "three": "red", "half-a": "blue", "half-b": "blue"}
@@ -146,10 +150,11 @@ func deployTeams(t *testing.T) map[string]string {
 	return pods
 }
 
-// distinct is the hardware of the node, uncut, with constant values by which each
-// GPU can be told from the others. The one that has parts does least.
-func distinct() *hardware {
-	h := steady(0.5)
+// distinctHardware is the hardware of the node, without MIG devices of its
+// own, with constant values by which each GPU can be distinguished. The one
+// with parts has the lowest.
+func distinctHardware() *hardware {
+	h := steadyHardware(0.5)
 	for i, gpu := range h.Devices {
 		gpu.Partitions = nil
 		gpu.Quantities["utilization"] = 0.10 + 0.08*float64(i)
@@ -160,7 +165,7 @@ func distinct() *hardware {
 	return h
 }
 
-// allocatedTo is the hardware of the only device of a pod's only claim.
+// allocatedTo returns the hardware of the only device of a pod's only claim.
 func allocatedTo(t *testing.T, h *hardware, namespace, pod string) *chip {
 	t.Helper()
 	claim := podsClaim(t, namespace, pod)
@@ -172,7 +177,8 @@ func allocatedTo(t *testing.T, h *hardware, namespace, pod string) *chip {
 	return chip
 }
 
-// podsClaim is the only claim of a pod, which was made from a template.
+// podsClaim returns the only claim of a pod, which was created from a
+// template.
 func podsClaim(t *testing.T, namespace, pod string) *resourceapi.ResourceClaim {
 	t.Helper()
 	found, err := shared.Client().CoreV1().Pods(namespace).Get(t.Context(), pod, metav1.GetOptions{})
@@ -186,15 +192,15 @@ func podsClaim(t *testing.T, namespace, pod string) *resourceapi.ResourceClaim {
 	return claim
 }
 
-// byPod waits until an answer has one row for each pod, with the value that its
-// hardware has.
-func (s *prometheus) byPod(t *testing.T, expr string, truth map[string]*chip, value func(*chip) float64) {
+// byPod waits until a result has one row for each pod, with the value of its
+// hardware.
+func (s *prometheus) byPod(t *testing.T, expr string, expected map[string]*chip, value func(*chip) float64) {
 	t.Helper()
 	want := map[string]float64{}
-	for pod, chip := range truth {
+	for pod, chip := range expected {
 		want[pod] = value(chip)
 	}
-	s.answers(t, expr, func(rows []scrape.Row) error { return sameRows(rows, want) })
+	s.waitRows(t, expr, func(rows []scrape.Row) error { return sameRows(rows, want) })
 }
 
 // sameRows compares values by pod.
@@ -212,22 +218,22 @@ func sameRows(rows []scrape.Row, want map[string]float64) error {
 	return wrong
 }
 
-// busiest are the pods with the highest values.
-func busiest(truth map[string]*chip, n int, value func(*chip) float64) map[string]float64 {
+// busiest returns the pods with the highest values.
+func busiest(allocated map[string]*chip, n int, value func(*chip) float64) map[string]float64 {
 	var pods []string
-	for pod := range truth {
+	for pod := range allocated {
 		pods = append(pods, pod)
 	}
-	slices.SortFunc(pods, func(a, b string) int { return cmp.Compare(value(truth[b]), value(truth[a])) })
+	slices.SortFunc(pods, func(a, b string) int { return cmp.Compare(value(allocated[b]), value(allocated[a])) })
 	top := map[string]float64{}
 	for _, pod := range pods[:n] {
-		top[pod] = value(truth[pod])
+		top[pod] = value(allocated[pod])
 	}
 	return top
 }
 
-// under counts the NVIDIA GPUs below a value.
-func under(h *hardware, limit float64, value func(*chip) float64) (count int) {
+// countBelow counts the NVIDIA GPUs below a value.
+func countBelow(h *hardware, limit float64, value func(*chip) float64) (count int) {
 	for _, gpu := range h.Devices {
 		if gpu.Vendor == "nvidia" && value(gpu) < limit {
 			count++

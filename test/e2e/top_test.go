@@ -12,8 +12,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 )
 
-// topViewer is an account with the rights that docs/top.md names, in the
-// exporters' namespace alone.
+// topViewer is an account with the permissions that docs/top.md names, in the
+// exporters' namespace only.
 const topViewer = `
 apiVersion: v1
 kind: ServiceAccount
@@ -33,7 +33,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: top-viewer}
 subjects: [{kind: ServiceAccount, name: top-viewer, namespace: dra-exporter}]
 `
 
-// topDocument is what of top's JSON the tests look at.
+// topDocument has the fields of top's JSON that the tests read.
 type topDocument struct {
 	Agents, Answered int
 	Failures         []struct{ Agent, Error string }
@@ -51,10 +51,10 @@ type topDocument struct {
 	}
 }
 
-// TestTop reads what claims do through the API server's proxy, with no more
-// rights than the document names.
+// TestTop reads the use of claims through the API server's proxy, with only
+// the permissions that the document names.
 func TestTop(t *testing.T) {
-	shows(t)
+	covers(t)
 	deployText(t, "turns", heldPods)
 	running(t, "turns", "first")
 	deployText(t, "turns", secondPod)
@@ -64,7 +64,7 @@ func TestTop(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return judgeTop(text)
+		return checkTop(text)
 	})
 	if err != nil {
 		t.Error(err)
@@ -80,7 +80,7 @@ func TestTop(t *testing.T) {
 	t.Run("without rights", func(t *testing.T) { topWithoutRights(t, viewer) })
 }
 
-// topAccount makes the account and returns its kubeconfig.
+// topAccount creates the account and returns its kubeconfig.
 func topAccount(t *testing.T) string {
 	t.Helper()
 	if err := shared.Apply(t.Context(), topViewer); err != nil {
@@ -98,7 +98,7 @@ func topAccount(t *testing.T) string {
 	return path
 }
 
-// top runs the program as a person with that kubeconfig does.
+// top runs the program with a kubeconfig.
 func top(ctx context.Context, kubeconfig string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, agentBinary(), append([]string{"top", "--kubeconfig=" + kubeconfig}, args...)...)
 	var stdout, stderr bytes.Buffer
@@ -109,28 +109,29 @@ func top(ctx context.Context, kubeconfig string, args ...string) (string, error)
 	return stdout.String(), nil
 }
 
-// judgeTop wants the pod that holds the device, and the one that waits for it.
-func judgeTop(text string) error {
-	var told topDocument
-	if err := json.Unmarshal([]byte(text), &told); err != nil {
+// checkTop returns an error unless the output has the pod that holds the
+// device, and the pending one.
+func checkTop(text string) error {
+	var document topDocument
+	if err := json.Unmarshal([]byte(text), &document); err != nil {
 		return err
 	}
-	if told.Agents == 0 || told.Answered != told.Agents || len(told.Failures) > 0 || told.PendingError != "" {
+	if document.Agents == 0 || document.Answered != document.Agents || len(document.Failures) > 0 || document.PendingError != "" {
 		return fmt.Errorf("not all have answered:\n%s", text)
 	}
-	if len(told.Devices) != 1 || len(told.Devices[0].Pods) != 1 || told.Devices[0].Pods[0] != "first" || told.Devices[0].Node != shared.NodeName() {
+	if len(document.Devices) != 1 || len(document.Devices[0].Pods) != 1 || document.Devices[0].Pods[0] != "first" || document.Devices[0].Node != shared.NodeName() {
 		return fmt.Errorf("not the one device of the first pod:\n%s", text)
 	}
-	if told.Pending == nil || told.Pending.Waiting != 1 || told.Pending.Reasons[0].Reason != "insufficient_devices" {
+	if document.Pending == nil || document.Pending.Waiting != 1 || document.Pending.Reasons[0].Reason != "insufficient_devices" {
 		return fmt.Errorf("not the one that waits:\n%s", text)
 	}
 	return nil
 }
 
-// topWithoutRights takes away one right after the other: the message names what
-// is missing.
+// topWithoutRights removes one permission after the other. The message must
+// name what is missing.
 func topWithoutRights(t *testing.T, viewer string) {
-	_, err := top(t.Context(), viewer, "--output=json") // the rights are of one namespace
+	_, err := top(t.Context(), viewer, "--output=json") // the permissions are of one namespace
 	if err == nil || !strings.Contains(err.Error(), "cannot list resource \"pods\"") || !strings.Contains(err.Error(), "--exporter-namespace") {
 		t.Errorf("in all namespaces: %v", err)
 	}

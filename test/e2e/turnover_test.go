@@ -24,8 +24,8 @@ const (
 
 func turnoverUUID(gpu int) string { return fmt.Sprintf("GPU-70000000-0000-0000-0000-%012d", gpu) }
 
-// turnoverHardware is the hardware of turnover.test. It has no vendor, so that no
-// rule leads from a device's name to it: the UUIDs in the slices do.
+// turnoverHardware is the hardware of turnover.test. It has no vendor, so that
+// the device is matched only by the UUID in the slices, and not by its name.
 func turnoverHardware() *hardware {
 	h := &hardware{Seed: 1}
 	for gpu := range 3 {
@@ -34,18 +34,19 @@ func turnoverHardware() *hardware {
 	return h
 }
 
-// TestTurnoverWhileDriverDown: claims come and go while a driver is down and its
-// slices are gone. Claim b has been allocated before, and its pod is held back by
-// a binding condition, as it is while a device is attached to the node: b holds
-// nothing yet when the slices vanish, and is bound to the node when they are gone.
-// It is shown on the hardware that the driver published for its device.
+// TestTurnoverWhileDriverDown: claims are created and deleted while a driver
+// is down and its slices are gone. Claim b has been allocated before, and its
+// pod waits for a binding condition, as it does while a device is attached to
+// the node: b holds nothing when the slices disappear, and is bound to the
+// node while they are absent. It must be matched to the hardware that the
+// driver published for its device.
 func TestTurnoverWhileDriverDown(t *testing.T) {
-	shows(t)
+	covers(t)
 	startOther(t, turnoverDriver)
-	t.Cleanup(func() { unprepared(t, turnoverDriver) }) // before the driver ends: the kubelet never gives up
+	t.Cleanup(func() { unprepared(t, turnoverDriver) }) // before the driver ends, because the kubelet retries forever
 	deploy(t, "turnover")
 	driver := shared.Process("driver-" + turnoverDriver)
-	t.Cleanup(func() { runsAgain(t, driver) }) // before the pods are removed: their claims are unprepared
+	t.Cleanup(func() { runsAgain(t, driver) }) // before the pods are deleted, because their claims are unprepared
 	agent := runHostAgent(t, turnoverHardware(), shared.KubeletSocket())
 	w := watchHostAgent(t, agent)
 	for _, pod := range []string{"a", "c"} {
@@ -53,9 +54,9 @@ func TestTurnoverWhileDriverDown(t *testing.T) {
 	}
 	waitReserved(t, "b")
 	before := pageWithin(t, w, time.Minute, "a and c to hold their devices", func(p *scrape.Page) error {
-		return errors.Join(onHardware(p, "a", 0), onHardware(p, "c", 2), none(p, "dra_claim_held", turnoverClaim("b")))
+		return errors.Join(onHardware(p, "a", 0), onHardware(p, "c", 2), hasNoRow(p, "dra_claim_held", turnoverClaim("b")))
 	})
-	vigil := w.Keep(func(p *scrape.Page) []error {
+	check := w.CheckRule(func(p *scrape.Page) []error {
 		if err := onHardware(p, "c", 2); err != nil {
 			return []error{err}
 		}
@@ -78,20 +79,21 @@ func TestTurnoverWhileDriverDown(t *testing.T) {
 	start(t, driver)
 	running(t, "turnover", "b")
 	after := pageWithin(t, w, time.Minute, "b and c to hold their devices", func(p *scrape.Page) error {
-		return errors.Join(onHardware(p, "b", 1), onHardware(p, "c", 2), none(p, "dra_claim_held", turnoverClaim("a")))
+		return errors.Join(onHardware(p, "b", 1), onHardware(p, "c", 2), hasNoRow(p, "dra_claim_held", turnoverClaim("a")))
 	})
 	passed := after.At.Sub(before.At).Seconds()
-	if held := risen(before, after, "dra_claim_held_seconds_total", turnoverClaim("c")); !(held > passed-5 && held < passed+5) {
+	if held := increase(before, after, "dra_claim_held_seconds_total", turnoverClaim("c")); !(held > passed-5 && held < passed+5) {
 		t.Errorf("c was held for %v of %v s", held, passed)
 	}
-	keptTo(t, vigil, 60)
+	endRuleCheck(t, check, 60)
 }
 
 func turnoverClaim(name string) scrape.Labels {
 	return scrape.Labels{"namespace": "turnover", "resourceclaim": name}
 }
 
-// onHardware: a claim holds one device, which is this GPU, and has what it does.
+// onHardware returns an error unless a claim holds exactly this GPU, and has
+// its values.
 func onHardware(p *scrape.Page, claim string, gpu int) error {
 	held, err := p.One("dra_claim_held", turnoverClaim(claim))
 	if err != nil {
@@ -125,8 +127,8 @@ func waitReserved(t *testing.T, name string) {
 	}
 }
 
-// waitsForDevice fails if a pod is bound, or gone: the scheduler is to wait for
-// the binding condition.
+// waitsForDevice fails the test if a pod is bound, or gone: the scheduler must
+// wait for the binding condition.
 func waitsForDevice(t *testing.T, name string) {
 	t.Helper()
 	pod, err := shared.Client().CoreV1().Pods("turnover").Get(t.Context(), name, metav1.GetOptions{})
@@ -139,9 +141,10 @@ func waitsForDevice(t *testing.T, name string) {
 }
 
 // endWithoutDriver deletes a pod whose driver is down. The kubelet ends its
-// container but cannot have the claim unprepared: the pod and the reservation
-// stay, and so does the hold. Deleting the pod by force ends that in the API, which
-// releases the claim. The kubelet has it unprepared when the driver is back.
+// container but cannot unprepare the claim. The pod and the reservation
+// remain, and so does the hold. Deleting the pod by force ends that in the
+// API, which releases the claim. The kubelet unprepares it when the driver is
+// up again.
 func endWithoutDriver(t *testing.T, w *scrape.Watcher, name string) {
 	t.Helper()
 	process := fmt.Sprintf("/proc/%d", containerPID(t, running(t, "turnover", name), "main"))
@@ -154,17 +157,17 @@ func endWithoutDriver(t *testing.T, w *scrape.Watcher, name string) {
 		}
 		return nil
 	})
-	time.Sleep(3 * time.Second) // in which the kubelet tries to have it unprepared, more than once
+	time.Sleep(3 * time.Second) // in which the kubelet retries to unprepare it
 	waitReserved(t, name)
 	pageWithin(t, w, 5*time.Second, name+" to hold its device still", func(p *scrape.Page) error { return onHardware(p, name, 0) })
 	if _, err := shared.Kubectl(t.Context(), "delete", "pod", "--namespace=turnover", name, "--force", "--grace-period=0"); err != nil {
 		t.Fatal(err)
 	}
-	pageWithin(t, w, time.Minute, "the hold to end", func(p *scrape.Page) error { return none(p, "dra_claim_held", turnoverClaim(name)) })
+	pageWithin(t, w, time.Minute, "the hold to end", func(p *scrape.Page) error { return hasNoRow(p, "dra_claim_held", turnoverClaim(name)) })
 }
 
 // attach makes the binding condition of a claim's device true, as a controller
-// would that has attached the device to the node.
+// does after it has attached the device to the node.
 func attach(t *testing.T, name string) {
 	t.Helper()
 	claims := shared.Client().ResourceV1().ResourceClaims("turnover")
@@ -181,7 +184,7 @@ func attach(t *testing.T, name string) {
 	}
 }
 
-// unprepared waits until a driver of drivers/shapes has no claim prepared.
+// unprepared waits until a driver of drivers/shapes has no prepared claim.
 func unprepared(t *testing.T, driver string) {
 	err := cluster.Eventually(context.WithoutCancel(t.Context()), "claims of "+driver+" to be unprepared", func(context.Context) error {
 		specs, err := filepath.Glob(filepath.Join(shared.CDIDir(), "k8s."+driver+"-claim_*"))

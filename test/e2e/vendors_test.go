@@ -14,15 +14,16 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// sysfsNode is a node on which an agent reads a fixture of /sys, with claims of
-// the devices in it.
+// sysfsNode is a node on which an agent reads a fixture of /sys, with claims
+// of the devices in it.
 type sysfsNode struct {
 	sysfs string
 	agent *hostAgent
 }
 
-// TestOtherVendors: the devices of gpu.amd.com and dra.net have no UUID and are
-// found by their PCI addresses, though gpu.nvidia.com has a device at the first.
+// TestOtherVendors: the devices of gpu.amd.com and dra.net have no UUID and
+// are matched by their PCI addresses, although gpu.nvidia.com has a device
+// with the address of the first.
 func TestOtherVendors(t *testing.T) {
 	n := &sysfsNode{sysfs: sysfstest.Plant(t, "amdgpu", "rdma").Root}
 	for _, driver := range []string{"gpu.amd.com", "dra.net"} {
@@ -38,7 +39,8 @@ func TestOtherVendors(t *testing.T) {
 	t.Run("network", n.testNetwork)
 }
 
-// startOther has a driver publish the devices of its file for the time of the test.
+// startOther runs a driver that publishes the devices of its file, until the
+// test ends.
 func startOther(t *testing.T, driver string) {
 	t.Helper()
 	devices, err := filepath.Abs("testdata/" + driver + ".yaml")
@@ -56,9 +58,9 @@ func startOther(t *testing.T, driver string) {
 	})
 }
 
-// testAMD: what the card does is the claim's, and goes on being so.
+// testAMD: the claim has the card's values, also after they have changed.
 func (n *sysfsNode) testAMD(t *testing.T) {
-	shows(t)
+	covers(t)
 	const card = "bus/pci/devices/0000:c1:00.0/"
 	gpu := scrape.Labels{"namespace": "vendors", "resourceclaim": "amd", "uuid": shared.NodeName() + "/pci-0000:c1:00.0"}
 	for _, percent := range []string{"87", "12"} {
@@ -69,16 +71,16 @@ func (n *sysfsNode) testAMD(t *testing.T) {
 				claimHas(p, "dra_claim_memory_used_bytes", with(gpu, "attribution", "exclusive"), n.read(t, card+"mem_info_vram_used")),
 				claimHas(p, "dra_claim_held", gpu, 1),
 				claimHas(p, "dra_claim_device_info", with(gpu, "driver", "gpu.amd.com", "device", "gpu-1-128", "deviceclass", "gpu.amd.com"), 1),
-				inOrder(p))
+				checkInvariants(p))
 		})
-		usedAsInjected(t, p, "vendors")
+		checkInjected(t, p, "vendors")
 	}
 }
 
-// testNetwork: what the adapter sends and receives from now on is the claim's.
-// Its counters count words of four bytes.
+// testNetwork: the claim has what the adapter sends and receives from its
+// start. The counters are in words of four bytes.
 func (n *sysfsNode) testNetwork(t *testing.T) {
-	shows(t)
+	covers(t)
 	const counters = "class/infiniband/mlx5_0/ports/1/counters/"
 	nic := scrape.Labels{"namespace": "vendors", "resourceclaim": "network", "uuid": shared.NodeName() + "/pci-0000:81:00.0"}
 	n.agent.eventually(t, "the claim of dra.net", func(p *scrape.Page) error {
@@ -88,8 +90,8 @@ func (n *sysfsNode) testNetwork(t *testing.T) {
 			claimHas(p, "dra_claim_network_transmit_bytes_total", with(nic, "attribution", "exclusive"), 0),
 			claimHas(p, "dra_claim_network_receive_bytes_total", with(nic, "attribution", "exclusive"), 0))
 	})
-	for name, words := range map[string]float64{"port_xmit_data": 1000, "port_rcv_data": 250} {
-		n.write(t, counters+name, strconv.FormatFloat(n.read(t, counters+name)+words, 'f', 0, 64))
+	for name, count := range map[string]float64{"port_xmit_data": 1000, "port_rcv_data": 250} {
+		n.write(t, counters+name, strconv.FormatFloat(n.read(t, counters+name)+count, 'f', 0, 64))
 	}
 	n.agent.eventually(t, "the claim's traffic", func(p *scrape.Page) error {
 		return errors.Join(
@@ -98,7 +100,7 @@ func (n *sysfsNode) testNetwork(t *testing.T) {
 	})
 }
 
-// read is the number in a file of the fixture.
+// read returns the number in a file of the fixture.
 func (n *sysfsNode) read(t *testing.T, path string) float64 {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(n.sysfs, path))
@@ -112,7 +114,7 @@ func (n *sysfsNode) read(t *testing.T, path string) float64 {
 	return number
 }
 
-// write replaces a file of the fixture: whoever reads it finds the whole text.
+// write replaces a file of the fixture atomically.
 func (n *sysfsNode) write(t *testing.T, path, text string) {
 	t.Helper()
 	target := filepath.Join(n.sysfs, path)

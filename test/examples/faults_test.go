@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// names are the first groups of all matches.
+// names returns the first groups of all matches.
 func names(text, pattern string) (found []string) {
 	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
 		found = append(found, match[1])
@@ -25,9 +25,10 @@ func names(text, pattern string) (found []string) {
 	return found
 }
 
-// TestFaults: whatever the agent does, the training comes to its end with every
-// line of loss, says why nothing is known, and invents no number. A server that
-// hangs does so until the training has gone: whoever waits for it never ends.
+// TestFaults: with any fault of the agent, the training ends with every line
+// of loss, reports why values are unknown, and invents no number. The hanging
+// server hangs until the training has ended, so that a client that waits for
+// it never ends.
 func TestFaults(t *testing.T) {
 	answers := func(body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, body) }
@@ -62,14 +63,14 @@ func TestFaults(t *testing.T) {
 	t.Run("no such name", func(t *testing.T) { unknown(t, "http://agent.invalid:9420", "http://agent.invalid:9420") })
 }
 
-// document is an answer of the agent, as small as can be.
+// document is a minimal answer of the agent.
 const document = `{"node": "gpu-node-1", "claims": [{"namespace": "ml-training", "name": "gpus", "adminAccess": false,
 	"consumers": [{"pod": "llama-pretrain-mlttn", "podUid": "u", "container": "c"}],
 	"devices": [{"uuid": "GPU-1", "held": true, "heldSeconds": 1, "accounts": []}]}]}`
 
 func unknown(t *testing.T, url, says string) {
 	t.Helper()
-	lines, log := train(t, []string{"DRA_EXPORTER_URL=" + url, "NODE_NAME=gpu-node-1", "CLAIMWATCH_INTERVAL=0.1", "CLAIMWATCH_TIMEOUT=0.5"},
+	lines, log := runTraining(t, []string{"DRA_EXPORTER_URL=" + url, "NODE_NAME=gpu-node-1", "CLAIMWATCH_INTERVAL=0.1", "CLAIMWATCH_TIMEOUT=0.5"},
 		"--steps=200", "--log-every=20")
 	if len(lines) != 11 || lines[10].Steps != 200 {
 		t.Fatalf("there are %d lines", len(lines))
@@ -87,7 +88,7 @@ func unknown(t *testing.T, url, says string) {
 	}
 }
 
-// drip sends a byte now and then: no single read of it ever times out.
+// drip sends a byte periodically, so that no single read times out.
 func drip(w http.ResponseWriter, r *http.Request) {
 	for r.Context().Err() == nil {
 		io.WriteString(w, " ")
@@ -110,8 +111,8 @@ func cut(w http.ResponseWriter, _ *http.Request) {
 	io.WriteString(w, `{"node": "gpu`)
 }
 
-// behind answers with the agent's answers, where allowed lets them through.
-func behind(t *testing.T, agent string, allowed func(w http.ResponseWriter, r *http.Request) bool) http.Handler {
+// proxy forwards the agent's answers if allowed returns true.
+func proxy(t *testing.T, agent string, allowed func(w http.ResponseWriter, r *http.Request) bool) http.Handler {
 	t.Helper()
 	target, err := url.Parse(agent)
 	if err != nil {
@@ -125,13 +126,13 @@ func behind(t *testing.T, agent string, allowed func(w http.ResponseWriter, r *h
 	})
 }
 
-// TestComesBack: an agent that is replaced while the training runs costs a few
-// answers, and none of what accrued meanwhile.
-func TestComesBack(t *testing.T) {
+// TestAgentReplaced: an agent that is replaced while the training runs costs a
+// few answers, and nothing of the counters.
+func TestAgentReplaced(t *testing.T) {
 	agent, _ := startDemo(t)
-	var asked atomic.Int64
-	server := httptest.NewServer(behind(t, agent, func(w http.ResponseWriter, _ *http.Request) bool {
-		away := asked.Add(1)
+	var requests atomic.Int64
+	server := httptest.NewServer(proxy(t, agent, func(w http.ResponseWriter, _ *http.Request) bool {
+		away := requests.Add(1)
 		if away > 2 && away < 6 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return false
@@ -139,7 +140,7 @@ func TestComesBack(t *testing.T) {
 		return true
 	}))
 	defer server.Close()
-	lines, log := train(t, []string{"DRA_EXPORTER_URL=" + server.URL, "CLAIMWATCH_INTERVAL=0.5"}, "--steps=1200", "--log-every=100")
+	lines, log := runTraining(t, []string{"DRA_EXPORTER_URL=" + server.URL, "CLAIMWATCH_INTERVAL=0.5"}, "--steps=1200", "--log-every=100")
 	if strings.Count(log, "503") != 1 || strings.Count(log, "there again") != 1 {
 		t.Errorf("it is to say once that the agent is away, and once that it is back:\n%s", log)
 	}
@@ -156,12 +157,12 @@ func TestComesBack(t *testing.T) {
 	within(t, "the sum of the lines' held_seconds", &sum, *last.HeldSeconds/2, *last.HeldSeconds+0.1*float64(len(lines)))
 }
 
-// TestCredentials: TLS by a CA of its own, with each kind of authorization. Who
-// has none, or trusts nobody, learns nothing.
+// TestCredentials: TLS with a CA of its own, and each kind of authorization.
+// Without credentials, or without the CA, there is no data.
 func TestCredentials(t *testing.T) {
 	agent, _ := startDemo(t)
 	folder := t.TempDir()
-	server := httptest.NewTLSServer(behind(t, agent, func(w http.ResponseWriter, r *http.Request) bool {
+	server := httptest.NewTLSServer(proxy(t, agent, func(w http.ResponseWriter, r *http.Request) bool {
 		name, password, _ := r.BasicAuth()
 		if r.Header.Get("Authorization") == "Bearer of good news" || name == "train" && password == "p:w" {
 			return true
@@ -190,7 +191,7 @@ func TestCredentials(t *testing.T) {
 		{[]string{token}, "CERTIFICATE_VERIFY_FAILED"},
 		{[]string{ca, "CLAIMWATCH_TOKEN_FILE=" + folder + "/none"}, "No such file"},
 	} {
-		lines, _ := train(t, append(try.environment, "DRA_EXPORTER_URL="+server.URL, "CLAIMWATCH_INTERVAL=0.2"), "--steps=200", "--log-every=100")
+		lines, _ := runTraining(t, append(try.environment, "DRA_EXPORTER_URL="+server.URL, "CLAIMWATCH_INTERVAL=0.2"), "--steps=200", "--log-every=100")
 		got := lines[len(lines)-1].Claim
 		if !strings.Contains(got.Unknown, try.unknown) || (try.unknown == "") != (got.HeldSeconds != nil) {
 			t.Errorf("with %v: %s", try.environment, fmt.Sprintf("%+v", got))

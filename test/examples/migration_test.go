@@ -10,16 +10,16 @@ import (
 	"testing"
 )
 
-// TestMigrationAnswers: every query of ours in docs/migration.md is answered by a
-// real Prometheus that scrapes the demo, and has rows, but for those that the
-// page says should have none.
-func TestMigrationAnswers(t *testing.T) {
+// TestMigrationQueries: every query of ours in docs/migration.md is valid on a
+// real Prometheus that scrapes the demo, and has rows, except for those that
+// must have none according to the page.
+func TestMigrationQueries(t *testing.T) {
 	prometheus := startRecording(t)
 	none := []string{
-		`on (cluster, node, uuid)` + "\n" + `  (dra_device_holders{kind="device_plugin"} > 0)`, // given away twice
+		`on (cluster, node, uuid)` + "\n" + `  (dra_device_holders{kind="device_plugin"} > 0)`, // allocated twice
 		`unless on (cluster, uuid)`,                         // what only one of both exporters has
 		`dra_claim_idle_since_timestamp_seconds:max > 1800`, // the demo has not run for so long
-		`dra_grpc_operations_duration_seconds_bucket`,       // of the kubelet, which the demo has none of
+		`dra_grpc_operations_duration_seconds_bucket`,       // of the kubelet, which the demo does not have
 	}
 	queries := paragraphs(read(t, repository, "docs", "migration.md"))
 	if len(queries) < 25 {
@@ -31,13 +31,13 @@ func TestMigrationAnswers(t *testing.T) {
 			expected = expected && !strings.Contains(query, text)
 		}
 		if !expected {
-			if _, err := ask(prometheus, query); err != nil {
+			if _, err := queryValues(prometheus, query); err != nil {
 				t.Errorf("%s: %v", query, err)
 			}
 			continue
 		}
 		eventually(t, "rows of "+query, func() error {
-			rows, err := ask(prometheus, query)
+			rows, err := queryValues(prometheus, query)
 			if err == nil && len(rows) == 0 {
 				err = fmt.Errorf("it has none")
 			}
@@ -46,24 +46,23 @@ func TestMigrationAnswers(t *testing.T) {
 	}
 }
 
-// TestWhatArticlesCount: the page's table of sums that are wrong is right about
-// them. The margins are small beside what the page shows, as the demo's load
-// changes.
-func TestWhatArticlesCount(t *testing.T) {
+// TestWrongSums: the page's table of wrong sums is correct. The tolerances are
+// small compared to the differences, because the demo's load changes slowly.
+func TestWrongSums(t *testing.T) {
 	prometheus := startRecording(t)
 	for _, pair := range []struct {
 		theirs, ours string
-		least, most  float64 // theirs ÷ ours
+		least, most  float64 // their value ÷ ours
 	}{
 		{`sum(DCGM_FI_DEV_POWER_USAGE)`, `sum(dra_device_power_watts{parent_uuid=""})`, 1.3, 10},
 		{`sum(DCGM_FI_DEV_FB_USED) * 1048576`, `sum(dra_device_memory_used_bytes{parent_uuid=""})`, 1.1, 10},
 		{`count(DCGM_FI_DEV_GPU_UTIL < 5)`, `count(dra_claim_idle_since_timestamp_seconds)`, 1.5, 100},
-		// Of one GPU both say the same, so that it is the sums that differ.
+		// Both exporters have the same value for one GPU, so the sums differ.
 		{`max(DCGM_FI_DEV_GPU_UTIL{namespace="search"})`, `100 * max(dra_device_utilization_ratio and on (uuid) dra_claim_held{namespace="search"})`, 0.999, 1.001},
 	} {
 		ratio := fmt.Sprintf("(%s) / scalar(%s)", pair.theirs, pair.ours)
 		eventually(t, fmt.Sprintf("%s to be from %v to %v", ratio, pair.least, pair.most), func() error {
-			rows, err := ask(prometheus, ratio)
+			rows, err := queryValues(prometheus, ratio)
 			if err == nil && (len(rows) != 1 || rows[0] < pair.least || rows[0] > pair.most) {
 				err = fmt.Errorf("it is %v", rows)
 			}
@@ -72,9 +71,9 @@ func TestWhatArticlesCount(t *testing.T) {
 	}
 }
 
-// startRecording runs the demo with dcgm-exporter's names, and a Prometheus that
-// evaluates the shipped recording rules of it. Groups that wait for five minutes
-// are evaluated sooner; nothing else differs.
+// startRecording runs the demo with dcgm-exporter's names, and a Prometheus
+// that evaluates the shipped recording rules on it. Groups with an interval of
+// five minutes are evaluated sooner.
 func startRecording(t *testing.T) string {
 	t.Helper()
 	rules := read(t, repository, "alerts", "recording.yaml")
@@ -89,7 +88,7 @@ func startRecording(t *testing.T) string {
 	return startPrometheus(t, file, map[string]string{node: "gpu-node-1", cluster: "cluster"})
 }
 
-// paragraphs are the PromQL blocks of a document, with those that are indented.
+// paragraphs returns the PromQL blocks of a document, including indented ones.
 func paragraphs(document string) (queries []string) {
 	var block []string
 	indent, inside := "", false
@@ -108,8 +107,8 @@ func paragraphs(document string) (queries []string) {
 	return queries
 }
 
-// ask puts a query and returns the values of its rows.
-func ask(prometheus, query string) (values []float64, err error) {
+// queryValues evaluates a query and returns the values of its rows.
+func queryValues(prometheus, query string) (values []float64, err error) {
 	var answer struct {
 		Data struct {
 			ResultType string

@@ -1,6 +1,6 @@
-// Package examples runs what lies under examples/: against the demo of the agent,
-// and a real Prometheus that scrapes it. `make -C test examples` builds what it
-// needs; python3 is Debian's.
+// Package examples runs the programs in examples/ with the demo of the agent,
+// and a real Prometheus that scrapes it. `make -C test examples` builds what
+// it needs. python3 is Debian's.
 package examples
 
 import (
@@ -56,9 +56,9 @@ func startDemo(t *testing.T, more ...string) (node, cluster string) {
 	return "http://" + node, "http://" + cluster
 }
 
-// startPrometheus runs one that scrapes each URL as this instance every second,
-// as the shipped monitors have it scraped, and evaluates the file of rules, if
-// one is named. It returns its URL.
+// startPrometheus runs one that scrapes each URL as this instance every
+// second, with the settings of the shipped monitors, and evaluates the file of
+// rules, if one is named. It returns its URL.
 func startPrometheus(t *testing.T, rules string, instances map[string]string) string {
 	t.Helper()
 	var configuration strings.Builder
@@ -80,7 +80,7 @@ func startPrometheus(t *testing.T, rules string, instances map[string]string) st
 	return "http://" + address
 }
 
-// get reads a JSON document, or nothing at all where into is nil.
+// get decodes a JSON document, or ignores the body if into is nil.
 func get(address string, into any) error {
 	client := http.Client{Timeout: 10 * time.Second}
 	response, err := client.Get(address)
@@ -97,7 +97,8 @@ func get(address string, into any) error {
 	return json.NewDecoder(response.Body).Decode(into)
 }
 
-// eventually asks every 200 ms for no more than two minutes.
+// eventually calls check every 200 ms until it succeeds, for at most two
+// minutes.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
 	var err error

@@ -29,7 +29,7 @@ type record struct {
 	Claim          claim
 }
 
-// claim is what such a line says of the claim; nil is what it does not say.
+// claim is the claim's part of such a line; nil for missing values.
 type claim struct {
 	Unknown       string
 	Devices       *int
@@ -49,9 +49,9 @@ type claim struct {
 	Hint          string
 }
 
-// train runs the example as its pod does, with nothing but the standard library
-// in reach, and returns what it printed.
-func train(t *testing.T, environment []string, arguments ...string) (lines []record, log string) {
+// runTraining runs the example as its pod does, with the standard library
+// only, and returns its output.
+func runTraining(t *testing.T, environment []string, arguments ...string) (lines []record, log string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -76,7 +76,7 @@ func train(t *testing.T, environment []string, arguments ...string) (lines []rec
 	return lines, stderr.String()
 }
 
-// TestUnits: what claimwatch.py makes of answers.
+// TestUnits runs the unit tests of claimwatch.py.
 func TestUnits(t *testing.T) {
 	command := exec.Command("python3", "-S", "-E", "-B", "-m", "unittest", "claimwatch_test")
 	command.Dir = training
@@ -85,10 +85,11 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// account is what the agent says of the pod's claim, over its devices.
-type account struct{ held, busy, joules float64 }
+// accounting is what the agent reports of the pod's claim, summed over its
+// devices.
+type accounting struct{ held, busy, joules float64 }
 
-func accountOf(t *testing.T, agent string) (sum account) {
+func accountOf(t *testing.T, agent string) (sum accounting) {
 	t.Helper()
 	var document struct {
 		Claims []struct {
@@ -120,9 +121,10 @@ func accountOf(t *testing.T, agent string) (sum account) {
 	return sum
 }
 
-// TestTruth: by the agent and by Prometheus, the summary is a part of what the
-// agent's counters gained around the run, and the lines have every quantity.
-func TestTruth(t *testing.T) {
+// TestSummaryMatchesAgent: the summary is a part of the increase of the
+// agent's and Prometheus' counters around the run, and the lines have every
+// quantity.
+func TestSummaryMatchesAgent(t *testing.T) {
 	agent, _ := startDemo(t)
 	for _, source := range []string{"DRA_EXPORTER_URL", "PROMETHEUS_URL"} {
 		t.Run(source, func(t *testing.T) {
@@ -131,7 +133,7 @@ func TestTruth(t *testing.T) {
 				url = startPrometheus(t, "", map[string]string{agent: "gpu-node-1"})
 				eventually(t, "two scrapes of the claim", func() error { return scraped(url) })
 			}
-			lines, log := train(t, []string{source + "=" + url, "CLAIMWATCH_INTERVAL=1"}, "--steps=1600", "--log-every=400", "--input-pause=0.005")
+			lines, log := runTraining(t, []string{source + "=" + url, "CLAIMWATCH_INTERVAL=1"}, "--steps=1600", "--log-every=400", "--input-pause=0.005")
 			after, last := accountOf(t, agent), lines[len(lines)-1]
 			if log != "" {
 				t.Errorf("it complains: %s", log)
@@ -144,25 +146,28 @@ func TestTruth(t *testing.T) {
 			within(t, "busy_seconds", last.Claim.BusySeconds, 1, after.busy-before.busy)
 			within(t, "joules", last.Claim.Joules, 100, after.joules-before.joules)
 			within(t, "cost", last.Claim.Cost, 1e-6, 1)
-			// The mean of a part is near the mean of the whole: the demo's load changes slowly.
+			// The mean of a part is close to that of the whole, because the
+			// demo's load changes slowly.
 			mean := (after.busy - before.busy) / (after.held - before.held)
 			within(t, "busy_share", last.Claim.BusyShare, mean*0.7, mean*1.3)
-			told(t, lines)
+			checkQuantities(t, lines)
 		})
 	}
 }
 
-// scraped: the counters have grown between two scrapes.
+// scraped returns an error unless the counters have increased between two
+// scrapes.
 func scraped(url string) error {
-	rows, err := ask(url, fmt.Sprintf(`delta(dra_claim_held_seconds_total{namespace=%q}[1m]) > 0`, namespace))
+	rows, err := queryValues(url, fmt.Sprintf(`delta(dra_claim_held_seconds_total{namespace=%q}[1m]) > 0`, namespace))
 	if err == nil && len(rows) == 0 {
 		return fmt.Errorf("nothing yet")
 	}
 	return err
 }
 
-// told: some line before the last has each quantity, and in its range.
-func told(t *testing.T, lines []record) {
+// checkQuantities fails the test unless, for each quantity, a line before the
+// last has a value in its range.
+func checkQuantities(t *testing.T, lines []record) {
 	t.Helper()
 	for _, line := range lines[:len(lines)-1] {
 		c := line.Claim
@@ -188,7 +193,7 @@ func ptr[T any](value T) *T { return &value }
 
 func within(t *testing.T, name string, got *float64, low, high float64) {
 	t.Helper()
-	const rounded = 0.11 // the last digit that is printed
+	const rounded = 0.11 // the last printed digit
 	if got == nil {
 		t.Errorf("there is no %s", name)
 	} else if *got < low-rounded || *got > high+rounded {
@@ -196,8 +201,8 @@ func within(t *testing.T, name string, got *float64, low, high float64) {
 	}
 }
 
-// TestDocumentedVariables: README.md tells of each variable that is read, and the
-// manifest sets no other.
+// TestDocumentedVariables: README.md documents each variable that is read, and
+// the manifest sets no other.
 func TestDocumentedVariables(t *testing.T) {
 	code, readme, job := read(t, training, "claimwatch.py"), read(t, training, "README.md"), read(t, training, "job.yaml")
 	reads := map[string]bool{}

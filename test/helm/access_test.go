@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-// TestAccess: each way to the devices is the same by the chart as by Kustomize.
+// TestAccess: each access mode has the same objects with the chart as with
+// Kustomize.
 func TestAccess(t *testing.T) {
-	const hostIP = "[{name: HOST_IP, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}]" // the component's, for other engines
+	const hostIP = "[{name: HOST_IP, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}]" // of the component, for other engines
 	for _, path := range []struct{ mode, values, folder, component string }{
 		{"none", "", "deploy/kustomize/base", ""},
 		{"dcgm", "env: " + hostIP, "deploy/kustomize/base", "dcgm"},
@@ -33,7 +34,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// agentsOwn are the objects that a way to the devices may change.
+// agentsOwn returns the objects that an access mode may change.
 func agentsOwn(all map[string]object) map[string]object {
 	own := map[string]object{}
 	for key, one := range all {
@@ -44,8 +45,8 @@ func agentsOwn(all map[string]object) map[string]object {
 	return own
 }
 
-// sameTemplateName gives the claim's template the name that it has by Kustomize,
-// after it is seen that the pods name the one that is there.
+// sameTemplateName gives the claim's template the name that it has with
+// Kustomize, after a check that the pods refer to the existing one.
 func sameTemplateName(t *testing.T, all map[string]object) map[string]object {
 	t.Helper()
 	agent := all["DaemonSet/dra-exporter/dra-exporter-node"]
@@ -65,9 +66,9 @@ func sameTemplateName(t *testing.T, all map[string]object) map[string]object {
 	return all
 }
 
-// TestClaimTemplateIsNeverChanged: the API server lets no template's request be
-// changed, so that another request must be another object, and the same one the
-// same: each new name restarts every agent.
+// TestClaimTemplateIsNeverChanged: the API server does not allow changes of a
+// template's request. Another request must have another name, and the same
+// request the same name, because each new name restarts every agent.
 func TestClaimTemplateIsNeverChanged(t *testing.T) {
 	named := map[string]string{}
 	for _, values := range []string{
@@ -79,7 +80,7 @@ func TestClaimTemplateIsNeverChanged(t *testing.T) {
 				continue
 			}
 			request := fmt.Sprint(one["spec"])
-			if other, taken := named[key]; taken && other != request {
+			if other, exists := named[key]; exists && other != request {
 				t.Errorf("%s asks for %s and for %s", key, other, request)
 			}
 			named[key] = request
@@ -96,8 +97,8 @@ func TestClaimTemplateIsNeverChanged(t *testing.T) {
 	}
 }
 
-// TestHostEngineIsUsed: who names an engine means it, whatever the cluster has; and
-// what is not found but told is not written down as found.
+// TestHostEngineIsUsed: a configured engine is used, whatever the cluster has,
+// and is not reported as detected.
 func TestHostEngineIsUsed(t *testing.T) {
 	out := render(t, install{values: "node: {access: {dcgm: {hostEngine: 'engine.ns.svc:5555'}}}"})
 	agent := out.need(t, "DaemonSet/dra-exporter/dra-exporter-node")
@@ -112,9 +113,10 @@ func TestHostEngineIsUsed(t *testing.T) {
 	}
 }
 
-// TestCDIComponent: as its head shows it, the component goes into a namespace that
-// is another's. A Namespace in what it makes would be applied over that, and
-// deleted by kubectl delete -k with all that is in it.
+// TestCDIComponent: the component, used as its first lines show, goes into a
+// namespace that belongs to others. If it contained a Namespace, this would be
+// applied over the existing one, and `kubectl delete -k` would delete it with
+// everything in it.
 func TestCDIComponent(t *testing.T) {
 	head, _, _ := strings.Cut(read(t, root+"/deploy/kustomize/components/cdi/kustomization.yaml"), "\napiVersion:")
 	var shown []string

@@ -1,5 +1,5 @@
-// Package helm holds the chart to what it promises, without a cluster: rendered by
-// Helm's own code, and where a user sees Helm's words, by its binary.
+// Package helm tests the chart without a cluster: rendered by Helm's own code,
+// and by its binary where the output to users matters.
 package helm
 
 import (
@@ -25,31 +25,32 @@ import (
 const (
 	root  = "../.."
 	chart = root + "/deploy/helm/dra-exporter"
-	// The kinds that auto asks for.
+	// The kinds by which auto decides.
 	podMonitors     = "monitoring.coreos.com/v1/PodMonitor"
 	serviceMonitors = "monitoring.coreos.com/v1/ServiceMonitor"
 	prometheusRules = "monitoring.coreos.com/v1/PrometheusRule"
 	constraints     = "security.openshift.io/v1/SecurityContextConstraints"
 )
 
-// object is a Kubernetes object as JSON has it.
+// object is a Kubernetes object as decoded from JSON.
 type object map[string]any
 
 // install is one `helm install`.
 type install struct {
-	release, namespace string   // dra-exporter where empty
+	release, namespace string   // dra-exporter if empty
 	values             string   // YAML
 	file               string   // a values file of ci/, before values
-	apis               []string // kinds that the cluster has
+	apis               []string // kinds that the cluster serves
 }
 
-// rendered is what an install makes.
+// rendered is the result of an install.
 type rendered struct {
 	release *release.Release
 	objects map[string]object // by kind/namespace/name; hooks too
 }
 
-// render installs into no cluster; it fails the test where Helm refuses.
+// render renders without a cluster. It fails the test if Helm returns an
+// error.
 func render(t *testing.T, in install) rendered {
 	t.Helper()
 	out, err := tryRender(t, in)
@@ -89,7 +90,7 @@ func tryRender(t *testing.T, in install) (rendered, error) {
 	return rendered{release: made, objects: objects(t, made)}, nil
 }
 
-// objects are those of the manifest and of the hooks.
+// objects returns the objects of the manifest and of the hooks.
 func objects(t *testing.T, made *release.Release) map[string]object {
 	t.Helper()
 	texts := []string{made.Manifest}
@@ -113,13 +114,13 @@ func objects(t *testing.T, made *release.Release) map[string]object {
 	return all
 }
 
-// key is kind/namespace/name, without the namespace where there is none.
+// key returns kind/namespace/name, without the namespace if there is none.
 func (o object) key() string {
 	parts := []string{o.text("kind"), o.text("metadata", "namespace"), o.text("metadata", "name")}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "/")
 }
 
-// at is what is under a path, or nil.
+// at returns the value at a path, or nil.
 func (o object) at(path ...string) any {
 	var value any = map[string]any(o)
 	for _, key := range path {
@@ -129,13 +130,13 @@ func (o object) at(path ...string) any {
 	return value
 }
 
-// text is the string under a path, or empty.
+// text returns the string at a path, or empty.
 func (o object) text(path ...string) string {
 	text, _ := o.at(path...).(string)
 	return text
 }
 
-// pod is the pod's specification of what makes pods.
+// pod returns the specification of the pods that an object creates.
 func (o object) pod() object {
 	if o.text("kind") == "Pod" {
 		return o.at("spec").(map[string]any)
@@ -144,7 +145,7 @@ func (o object) pod() object {
 	return spec
 }
 
-// container is the only one of the pod.
+// container returns the pod's only container.
 func (o object) container(t *testing.T) object {
 	t.Helper()
 	list, _ := o.pod().at("containers").([]any)
@@ -154,7 +155,7 @@ func (o object) container(t *testing.T) object {
 	return list[0].(map[string]any)
 }
 
-// need is an object that must be there.
+// need returns an object that must exist.
 func (r rendered) need(t *testing.T, key string) object {
 	t.Helper()
 	if r.objects[key] == nil {
@@ -163,7 +164,7 @@ func (r rendered) need(t *testing.T, key string) object {
 	return r.objects[key]
 }
 
-// keys are sorted.
+// keys returns the sorted keys.
 func (r rendered) keys() []string { return slices.Sorted(maps.Keys(r.objects)) }
 
 // kinds counts the objects of each kind.
@@ -175,7 +176,7 @@ func (r rendered) kinds() map[string]int {
 	return count
 }
 
-// valuesFiles are the names of ci/.
+// valuesFiles returns the names in ci/.
 func valuesFiles(t *testing.T) []string {
 	t.Helper()
 	paths, err := filepath.Glob(chart + "/ci/*.yaml")
@@ -213,7 +214,7 @@ func or(value, otherwise string) string {
 	return value
 }
 
-// texts are the items of a list, as text.
+// texts returns the items of a list as text.
 func texts(list any) []string {
 	var out []string
 	items, _ := list.([]any)

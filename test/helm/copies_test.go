@@ -9,8 +9,9 @@ import (
 
 var update = flag.Bool("update", false, "write the copies in files/ and the table of README.md")
 
-// TestCopies: a chart reads nothing outside of its folder, so dashboards and rules
-// are there twice, and the same. With -update they are written anew.
+// TestCopies: a chart cannot read files outside of its folder, so it has
+// copies of dashboards and rules, which must be identical. With -update they
+// are rewritten.
 func TestCopies(t *testing.T) {
 	for folder, pattern := range map[string]string{"dashboards": "dashboards/*.json", "rules": "alerts/*.yaml"} {
 		sources, err := filepath.Glob(filepath.Join(root, pattern))
@@ -42,7 +43,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// write makes a folder hold these files and no others.
+// write writes these files to a folder and removes all others.
 func write(t *testing.T, folder string, files map[string]string) {
 	t.Helper()
 	if err := os.RemoveAll(folder); err != nil {

@@ -15,8 +15,8 @@ import (
 // value is one key of values.yaml.
 type value struct{ key, standard, text string }
 
-// TestValuesDocument: the table of README.md is what values.yaml says, and each key
-// has its sentence. With -update it is written anew.
+// TestValuesDocument: the table of README.md matches values.yaml, and each key
+// has its sentence. With -update it is rewritten.
 func TestValuesDocument(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| key | default | |\n|---|---|---|\n")
@@ -43,8 +43,8 @@ func TestValuesDocument(t *testing.T) {
 	}
 }
 
-// TestEveryKeyIsExplained: but for those whose name says it all beside their
-// parent's sentence.
+// TestEveryKeyIsExplained: each key has a comment, except for those whose name
+// is clear from their parent's sentence.
 func TestEveryKeyIsExplained(t *testing.T) {
 	plain := []string{
 		"image.repository", "image.pullPolicy", "monitoring.annotations", "rules.annotations",
@@ -57,8 +57,8 @@ func TestEveryKeyIsExplained(t *testing.T) {
 	}
 }
 
-// TestSchemaHasEveryKey: and values.yaml has every key of the schema, so that no key
-// is refused that is documented, nor taken that does nothing.
+// TestSchemaHasEveryKey: values.yaml and the schema have the same keys, so
+// that no documented key is refused, and none without effect is accepted.
 func TestSchemaHasEveryKey(t *testing.T) {
 	var schema map[string]any
 	if err := json.Unmarshal([]byte(read(t, filepath.Join(chart, "values.schema.json"))), &schema); err != nil {
@@ -69,7 +69,8 @@ func TestSchemaHasEveryKey(t *testing.T) {
 	for _, one := range values(t) {
 		inValues = append(inValues, one.key)
 	}
-	// What a parent chart gives to all, and what it asks by whether to take this one.
+	// The values that a parent chart passes to all, and its condition for this
+	// chart.
 	for _, key := range []string{"global", "enabled"} {
 		inSchema = slices.DeleteFunc(inSchema, func(one string) bool { return one == key })
 	}
@@ -87,7 +88,7 @@ func TestSchemaHasEveryKey(t *testing.T) {
 	}
 }
 
-// leaves are the keys of a schema below which everything is the user's.
+// leaves returns the keys of a schema below which all keys are the user's.
 func leaves(schema, definitions map[string]any, path string) []string {
 	if reference, ok := schema["$ref"].(string); ok {
 		schema = definitions[strings.TrimPrefix(reference, "#/definitions/")].(map[string]any)
@@ -106,7 +107,8 @@ func leaves(schema, definitions map[string]any, path string) []string {
 	return keys
 }
 
-// values are the keys of values.yaml in their order, with defaults and comments.
+// values returns the keys of values.yaml in their order, with defaults and
+// comments.
 func values(t *testing.T) []value {
 	t.Helper()
 	var document yaml.Node
@@ -116,8 +118,9 @@ func values(t *testing.T) []value {
 	return below(t, document.Content[0], "")
 }
 
-// wholes are the tables that are a value: their keys are the user's.
-func wholes() []string {
+// userTables returns the tables that are one value, because their keys are the
+// user's.
+func userTables() []string {
 	return []string{
 		"node.resources", "node.nodeSelector", "node.updateStrategy", "cluster.resources", "cluster.nodeSelector",
 		"dashboards.labels", "dashboards.annotations",
@@ -130,7 +133,7 @@ func below(t *testing.T, node *yaml.Node, path string) []value {
 	for i := 0; i < len(node.Content); i += 2 {
 		name, child := node.Content[i], node.Content[i+1]
 		key := strings.TrimPrefix(path+"."+name.Value, ".")
-		if child.Kind == yaml.MappingNode && len(child.Content) > 0 && !slices.Contains(wholes(), key) {
+		if child.Kind == yaml.MappingNode && len(child.Content) > 0 && !slices.Contains(userTables(), key) {
 			out = append(out, below(t, child, key)...)
 			continue
 		}
@@ -139,7 +142,7 @@ func below(t *testing.T, node *yaml.Node, path string) []value {
 	return out
 }
 
-// short is a default on one line.
+// short returns a default on one line.
 func short(t *testing.T, node *yaml.Node) string {
 	t.Helper()
 	var plain any
@@ -156,8 +159,8 @@ func short(t *testing.T, node *yaml.Node) string {
 	return "`" + strings.Trim(string(text), `"`) + "`"
 }
 
-// sentence is a comment as one line of a table. A comment that is a paragraph away
-// is about the file.
+// sentence returns a comment as one line of a table. A comment that is
+// separated by an empty line belongs to the file.
 func sentence(comment string) string {
 	paragraphs := strings.Split(comment, "\n\n")
 	lines := strings.Split(paragraphs[len(paragraphs)-1], "\n")

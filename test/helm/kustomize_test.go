@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestKustomize: both ways of installing make the same objects, so that what is
-// shown and documented of one is true of the other. What Helm alone has is named
-// here.
+// TestKustomize: both ways of installation create the same objects, so that
+// documentation and tests of one apply to the other. The list has the
+// exceptions, which only Helm creates.
 func TestKustomize(t *testing.T) {
 	const policies = "networkPolicy: {enabled: true, from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}], egress: {enabled: true}}"
 	of := func(components ...string) []string { return append([]string{"podmonitor"}, components...) }
@@ -43,7 +43,7 @@ func TestKustomize(t *testing.T) {
 			got := sameTemplateName(t, render(t, test.in).objects)
 			for _, key := range []string{
 				"Service/dra-exporter/dra-exporter-node",    // for ServiceMonitors and helm test
-				"Service/dra-exporter/dra-exporter-cluster", // likewise
+				"Service/dra-exporter/dra-exporter-cluster", // for ServiceMonitors and helm test
 				"Pod/dra-exporter/dra-exporter-test",        // helm test
 			} {
 				if got[key] == nil {
@@ -52,7 +52,7 @@ func TestKustomize(t *testing.T) {
 				delete(got, key)
 			}
 			if want["Namespace/dra-exporter"] == nil {
-				t.Error("the base has no namespace any more") // with Helm it is there before
+				t.Error("the base has no namespace any more") // with Helm it must exist before
 			}
 			delete(want, "Namespace/dra-exporter")
 			for key, one := range got {
@@ -65,8 +65,8 @@ func TestKustomize(t *testing.T) {
 	}
 }
 
-// TestEveryComponentIsCompared: a new component has its values in the chart, or it
-// is said here why not.
+// TestEveryComponentIsCompared: each component has values in the chart, or a
+// reason here.
 func TestEveryComponentIsCompared(t *testing.T) {
 	source := read(t, "kustomize_test.go")
 	folders, err := filepath.Glob(root + "/deploy/kustomize/components/*")
@@ -81,7 +81,7 @@ func TestEveryComponentIsCompared(t *testing.T) {
 }
 
 // TestDashboardsKustomize: the dashboards of the chart are those that
-// dashboards/kustomization.yaml makes.
+// dashboards/kustomization.yaml creates.
 func TestDashboardsKustomize(t *testing.T) {
 	want := kustomized(t, "dashboards")
 	got := map[string]object{}
@@ -96,7 +96,7 @@ func TestDashboardsKustomize(t *testing.T) {
 	same(t, got, want)
 }
 
-// same compares objects, but for Helm's own labels.
+// same compares objects, except for Helm's own labels.
 func same(t *testing.T, got, want map[string]object) {
 	t.Helper()
 	for key := range got {
@@ -116,8 +116,9 @@ func same(t *testing.T, got, want map[string]object) {
 	}
 }
 
-// plain removes Helm's labels and the peer of helm test, and sorts variables, whose
-// order means nothing here, of the chart's object; of the other it sorts variables.
+// plain removes Helm's labels and the peer of helm test from the chart's
+// object, and sorts variables, whose order is irrelevant here, in both
+// objects.
 func plain(helm, kustomize object) {
 	own := []string{"app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"}
 	for _, path := range [][]string{
@@ -129,7 +130,7 @@ func plain(helm, kustomize object) {
 			}
 		}
 	}
-	if rules, ok := helm.at("spec", "ingress").([]any); ok { // less the pod of helm test
+	if rules, ok := helm.at("spec", "ingress").([]any); ok { // without the pod of helm test
 		for _, rule := range rules {
 			rule := rule.(map[string]any)
 			rule["from"] = slices.DeleteFunc(rule["from"].([]any), func(peer any) bool { return peer.(map[string]any)["podSelector"] != nil })
@@ -144,7 +145,7 @@ func plain(helm, kustomize object) {
 	}
 }
 
-// difference names the paths at which two values differ.
+// difference returns the paths at which two values differ.
 func difference(path string, got, want any) string {
 	if reflect.DeepEqual(got, want) {
 		return ""
@@ -174,13 +175,14 @@ func difference(path string, got, want any) string {
 	return fmt.Sprintf("  %s: %v by the chart, %v by Kustomize\n", path, got, want)
 }
 
-// kustomized is what `kubectl kustomize` makes of a folder with components.
+// kustomized returns the objects of a folder with components, as `kubectl
+// kustomize` renders them.
 func kustomized(t *testing.T, folder string, components ...string) map[string]object {
 	t.Helper()
 	return kustomizedWith(t, map[string]any{}, folder, components...)
 }
 
-// kustomizedWith is kustomized by a file that says more.
+// kustomizedWith is kustomized with more keys in the kustomization.
 func kustomizedWith(t *testing.T, file map[string]any, folder string, components ...string) map[string]object {
 	t.Helper()
 	dir := t.TempDir()
@@ -216,8 +218,8 @@ func kustomizedWith(t *testing.T, file map[string]any, folder string, components
 	return all
 }
 
-// relative is a folder of the repository as seen from another: Kustomize takes no
-// absolute ones.
+// relative returns the path of a folder of the repository relative to another.
+// Kustomize does not accept absolute paths.
 func relative(t *testing.T, from, folder string) string {
 	t.Helper()
 	from, err := filepath.EvalSymlinks(from)

@@ -7,19 +7,19 @@ import (
 	"testing"
 )
 
-// situation is an install, and what must and must not be said after it.
-type situation struct {
-	in        install
-	says, not []string
+// notesCase is an install, and what its notes must and must not contain.
+type notesCase struct {
+	in            install
+	contains, not []string
 }
 
-// TestNotes: the text says what is there and what is not, and why.
+// TestNotes: the notes name what was installed and what was not, and why.
 func TestNotes(t *testing.T) {
 	operator := []string{podMonitors, prometheusRules}
-	for name, test := range situations(operator) {
+	for name, test := range notesCases(operator) {
 		t.Run(name, func(t *testing.T) {
 			notes := render(t, test.in).release.Info.Notes
-			for _, part := range test.says {
+			for _, part := range test.contains {
 				if !strings.Contains(notes, part) {
 					t.Errorf("it does not say %q", part)
 				}
@@ -36,8 +36,8 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-func situations(operator []string) map[string]situation {
-	return map[string]situation{
+func notesCases(operator []string) map[string]notesCase {
+	return map[string]notesCase{
 		"with the operator": {install{apis: operator},
 			[]string{"PodMonitors are in the namespace dra-exporter", "--set monitoring.labels.release=", "PrometheusRule dra-exporter in dra-exporter", "--set rules.labels.release=", "grafana_dashboard=1", "violates PodSecurity", "enforce=privileged", "set node.kubeletDir", "helm test dra-exporter -n dra-exporter"},
 			[]string{"There is no", "There are no", "pushed", "hostPID", "rbac.create"}},
@@ -83,9 +83,9 @@ func situations(operator []string) map[string]situation {
 	}
 }
 
-// TestNotesNameWhatIsThere: an object that the text names is one that was made, in
-// every situation.
-func TestNotesNameWhatIsThere(t *testing.T) {
+// TestNotesNameExistingObjects: each object in the notes was created, in every
+// case.
+func TestNotesNameExistingObjects(t *testing.T) {
 	named := regexp.MustCompile(`(?i)\b(daemonset|deployment|prometheusrule)[ /]([a-z0-9-]+)`)
 	for _, file := range valuesFiles(t) {
 		for _, apis := range [][]string{nil, {podMonitors, prometheusRules, serviceMonitors}} {

@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// TestNothingIsPrivileged: whatever the values, but for those that ask for it by
-// name.
+// TestNothingIsPrivileged: with any values, except for those that request it
+// by name.
 func TestNothingIsPrivileged(t *testing.T) {
 	for _, file := range valuesFiles(t) {
-		asked := file == "everything-values.yaml"
+		requested := file == "everything-values.yaml"
 		out := render(t, install{file: file, apis: []string{podMonitors, constraints}})
 		for key, one := range out.objects {
 			pod := one.pod()
-			if pod == nil || one.text("kind") == "DaemonSet" && asked {
+			if pod == nil || one.text("kind") == "DaemonSet" && requested {
 				continue
 			}
 			security := object(one.container(t)["securityContext"].(map[string]any))
@@ -49,10 +49,9 @@ func TestNothingIsPrivileged(t *testing.T) {
 	}
 }
 
-// TestOnlyReading: no rule of any release lets anything be written, and none has a
-// star.
-//
-// Reviews are the exception: objects that are created and kept nowhere.
+// TestOnlyReading: no rule of any release has a verb that writes, or a
+// wildcard. Reviews are the exception: objects that are created but not
+// stored.
 func TestOnlyReading(t *testing.T) {
 	reviews := []string{"tokenreviews", "subjectaccessreviews"}
 	for _, file := range valuesFiles(t) {
@@ -74,8 +73,8 @@ func TestOnlyReading(t *testing.T) {
 	}
 }
 
-// TestKubernetesAuth: both roles ask for tokens and may have them reviewed, and
-// there is a role for whoever scrapes.
+// TestKubernetesAuth: both roles require tokens and have the permission to
+// review them, and there is a role for scrapers.
 func TestKubernetesAuth(t *testing.T) {
 	out := render(t, install{file: "kubernetes-auth-values.yaml"})
 	for _, key := range []string{"DaemonSet/dra-exporter/dra-exporter-node", "Deployment/dra-exporter/dra-exporter-cluster"} {
@@ -100,8 +99,8 @@ func TestKubernetesAuth(t *testing.T) {
 	}
 }
 
-// TestWithoutAPI: an agent that needs no API server gets neither rights nor a
-// token; one that asks the kubelet for pods may not list them.
+// TestWithoutAPI: an agent that needs no API server has neither permissions
+// nor a token. One that reads pods from the kubelet may not list them.
 func TestWithoutAPI(t *testing.T) {
 	out := render(t, install{file: "least-values.yaml"})
 	if want := []string{"DaemonSet/dra-exporter/dra-exporter-node", "Service/dra-exporter/dra-exporter-node", "ServiceAccount/dra-exporter/dra-exporter-node"}; !slices.Equal(out.keys(), want) {
@@ -135,8 +134,8 @@ func TestWithoutAPI(t *testing.T) {
 	}
 }
 
-// TestSeriesDependOnNoName: two releases of other names, in other namespaces and
-// by the other kind, are scraped into the same job and instances.
+// TestSeriesDependOnNoName: two releases with other names, in other namespaces
+// and with the other kind of monitor, have the same job and instances.
 func TestSeriesDependOnNoName(t *testing.T) {
 	relabelings := func(in install, kind, field string) map[string]any {
 		in.apis = []string{podMonitors, serviceMonitors}
@@ -165,7 +164,7 @@ func TestSeriesDependOnNoName(t *testing.T) {
 		if got := relabelings(in, "ServiceMonitor", "endpoints"); !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v: %v, and not %v", in, got, want)
 		}
-		// The label by which Prometheus names the job.
+		// The label from which Prometheus takes the job's name.
 		for key, one := range render(t, in).objects {
 			if name := one.at("metadata", "labels", "app.kubernetes.io/name"); name != "dra-exporter" {
 				t.Errorf("%s is called %v", key, name)
@@ -174,9 +173,9 @@ func TestSeriesDependOnNoName(t *testing.T) {
 	}
 }
 
-// TestLabelsNotHonoured: then the exporter's own labels stay, and nothing is made
-// that reads the claims' by their plain names.
-func TestLabelsNotHonoured(t *testing.T) {
+// TestWithoutHonorLabels: the exporter's own labels are renamed, and no rule
+// or dashboard reads the claims' labels by their plain names.
+func TestWithoutHonorLabels(t *testing.T) {
 	out := render(t, install{values: "monitoring: {honorLabels: false}", apis: []string{podMonitors, prometheusRules}})
 	if kinds := out.kinds(); kinds["PrometheusRule"] != 0 || kinds["ConfigMap"] != 0 || kinds["PodMonitor"] != 2 {
 		t.Errorf("there are %v", kinds)
@@ -190,7 +189,7 @@ func TestLabelsNotHonoured(t *testing.T) {
 	}
 }
 
-// TestSelectors: what selects pods selects those of its own role and release alone,
+// TestSelectors: selectors select only the pods of their own role and release,
 // and a ServiceMonitor finds each of its instances through one Service.
 func TestSelectors(t *testing.T) {
 	for _, file := range valuesFiles(t) {
@@ -234,8 +233,8 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// TestSecondRelease: a release for nodes of another kind shares no object with the
-// first, and brings nothing that a cluster has once.
+// TestSecondRelease: a release for nodes of another kind shares no object with
+// the first, and has no object that a cluster may have only once.
 func TestSecondRelease(t *testing.T) {
 	apis := []string{podMonitors, prometheusRules, constraints}
 	first := render(t, install{apis: apis})
@@ -254,8 +253,8 @@ func TestSecondRelease(t *testing.T) {
 	}
 }
 
-// TestRollout: pods are replaced when what they read once changes, and not when
-// nothing does.
+// TestRollout: pods are replaced when their configuration changes, and only
+// then.
 func TestRollout(t *testing.T) {
 	template := func(values string) any {
 		return render(t, install{values: values}).need(t, "DaemonSet/dra-exporter/dra-exporter-node").at("spec", "template")
@@ -274,8 +273,8 @@ func TestRollout(t *testing.T) {
 	}
 }
 
-// TestEverything: what the long values file asks for is there.
-func TestEverything(t *testing.T) {
+// TestAllValues: everything that the long values file requests is rendered.
+func TestAllValues(t *testing.T) {
 	out := render(t, install{file: "everything-values.yaml", namespace: "gpu"})
 	agent := out.need(t, "DaemonSet/gpu/dra-exporter-claims-node")
 	for _, arg := range []string{
@@ -330,7 +329,7 @@ func TestEverything(t *testing.T) {
 	}
 }
 
-// TestOpenShift: users are OpenShift's to give, except to the agent.
+// TestOpenShift: OpenShift assigns the users, except that of the agent.
 func TestOpenShift(t *testing.T) {
 	out := render(t, install{apis: []string{constraints}})
 	allowed := out.need(t, "SecurityContextConstraints/dra-exporter-node")
@@ -350,7 +349,7 @@ func TestOpenShift(t *testing.T) {
 	}
 }
 
-// named is the item of a list with a name.
+// named returns the item of a list with a name.
 func named(list any, name string) object {
 	items, _ := list.([]any)
 	for _, item := range items {
@@ -361,7 +360,7 @@ func named(list any, name string) object {
 	return nil
 }
 
-// matches says whether labels have all that a selector asks for.
+// matches reports whether labels match a selector.
 func matches(selector, labels any) bool {
 	wanted, _ := selector.(map[string]any)
 	have, _ := labels.(map[string]any)
@@ -373,8 +372,8 @@ func matches(selector, labels any) bool {
 	return len(wanted) > 0
 }
 
-// TestNetworkPolicy: only what comes in is limited, to the port of the metrics; of
-// those who may come the pod of helm test is one.
+// TestNetworkPolicy: only ingress is limited, to the port of the metrics. The
+// pod of helm test is one of the allowed peers.
 func TestNetworkPolicy(t *testing.T) {
 	const peers = "networkPolicy: {enabled: true, from: [{namespaceSelector: {matchLabels: {a: b}}}]}"
 	for values, from := range map[string]int{"networkPolicy: {enabled: true}": 0, peers: 2, "{tests: {enabled: false}, " + peers + "}": 1} {
@@ -393,8 +392,8 @@ func TestNetworkPolicy(t *testing.T) {
 	}
 }
 
-// TestEgress: with egress limited, each role may connect to what its values
-// configure and to nothing else.
+// TestEgress: with limited egress, each role may connect to the endpoints of
+// its values and to nothing else.
 func TestEgress(t *testing.T) {
 	const on = "networkPolicy: {enabled: true, egress: {enabled: true}}"
 	const api, dns = "TCP/443 TCP/6443", "UDP/53 TCP/53"
@@ -437,7 +436,7 @@ func TestEgress(t *testing.T) {
 	}
 }
 
-// egress are the ports of each egress rule of a NetworkPolicy.
+// egress returns the ports of each egress rule of a NetworkPolicy.
 func egress(policy object) []string {
 	var out []string
 	rules, _ := policy.at("spec", "egress").([]any)
@@ -452,8 +451,8 @@ func egress(policy object) []string {
 	return out
 }
 
-// TestAppArmor: a profile is asked for only where the values do: the kubelet of a
-// node without AppArmor refuses every pod that asks for one.
+// TestAppArmor: only values request a profile, because the kubelet of a node
+// without AppArmor refuses every pod with one.
 func TestAppArmor(t *testing.T) {
 	pods := func(in install) map[string]any {
 		found := map[string]any{}
@@ -479,10 +478,10 @@ func TestAppArmor(t *testing.T) {
 	}
 }
 
-// TestTaken: what is well meant is taken: keys that are emptied by null, the switch
-// by which a parent chart takes this one, names that YAML would read as numbers,
-// durations of two units.
-func TestTaken(t *testing.T) {
+// TestAcceptedValues: unusual but valid values are accepted: keys that are
+// unset by null, the condition of a parent chart for this one, names that YAML
+// would decode as numbers, durations with two units.
+func TestAcceptedValues(t *testing.T) {
 	for _, values := range []string{
 		"enabled: true", "commonLabels: null",
 		"node: {resources: null, nodeSelector: null, affinity: null, tolerations: null, podAnnotations: null, podLabels: null}",
@@ -509,8 +508,8 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// TestVariablesInPlace: the user's HOST_IP stands before the variable that refers
-// to it, as the chart's does.
+// TestVariablesInPlace: the user's HOST_IP comes before the variable that
+// refers to it, as the chart's does.
 func TestVariablesInPlace(t *testing.T) {
 	out := render(t, install{values: "node: {access: {mode: dcgm, dcgm: {hostEngine: '$(HOST_IP):5555'}}, env: [{name: HOST_IP, value: 10.0.0.1}, {name: LAST, value: $(HOST_IP)}]}"})
 	var names []string
@@ -522,7 +521,8 @@ func TestVariablesInPlace(t *testing.T) {
 	}
 }
 
-// TestVolumesOfTheClusterRole: beside those of the chart.
+// TestVolumesOfTheClusterRole: the user's volumes are added to those of the
+// chart.
 func TestVolumesOfTheClusterRole(t *testing.T) {
 	const own = "cluster: {extraVolumes: [{name: ca, configMap: {name: ca}}], extraVolumeMounts: [{name: ca, mountPath: /etc/ssl/own}]}"
 	for values, want := range map[string]int{own: 1, "{web: {configSecret: web}, " + own + "}": 2, "web: {configSecret: web}": 1, "{}": 0} {

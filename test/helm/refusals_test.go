@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// TestRefusals: what is wrong is refused before anything is made, by the name of
-// the key, in Helm's own words to the user.
+// TestRefusals: wrong values are refused before anything is created, and
+// Helm's message to the user names the key.
 func TestRefusals(t *testing.T) {
 	for name, test := range map[string]struct {
 		values string
-		says   []string // all of them
+		says   []string // all of them are in the message
 	}{
 		"misspelt":            {"nod: {enabled: true}", []string{"'nod' not allowed"}},
 		"misspelt below":      {"node: {acess: {mode: none}}", []string{"at '/node'", "'acess' not allowed"}},
@@ -85,7 +85,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRefusalByTheBinary: a user sees the same, and an exit status.
+// TestRefusalByTheBinary: the binary prints the same message, and has an exit
+// status.
 func TestRefusalByTheBinary(t *testing.T) {
 	output, err := helm(t, "template", "x", chart, "--kube-version", "v1.37.1", "--set", "node.acess.mode=none")
 	if err == nil || !strings.Contains(output, "at '/node'") || !strings.Contains(output, "'acess' not allowed") {
@@ -93,20 +94,20 @@ func TestRefusalByTheBinary(t *testing.T) {
 	}
 }
 
-// TestOldKubernetes: where resource.k8s.io/v1 is not served nothing is installed.
+// TestOldKubernetes: the chart is refused if resource.k8s.io/v1 is not served.
 func TestOldKubernetes(t *testing.T) {
-	for version, taken := range map[string]bool{"v1.33.9": false, "v1.34.0": true, "v1.34.4-gke.1000": true, "v1.36.3+k3s1": true} {
+	for version, accepted := range map[string]bool{"v1.33.9": false, "v1.34.0": true, "v1.34.4-gke.1000": true, "v1.36.3+k3s1": true} {
 		output, err := helm(t, "template", "x", chart, "--kube-version", version)
-		if taken != (err == nil) {
+		if accepted != (err == nil) {
 			t.Errorf("%s: %v", version, err)
 		}
-		if !taken && !strings.Contains(output, "requires kubeVersion") {
+		if !accepted && !strings.Contains(output, "requires kubeVersion") {
 			t.Errorf("%s: %s", version, output)
 		}
 	}
 }
 
-// TestLint: Helm's linter has nothing to say, whatever the values.
+// TestLint: Helm's linter reports nothing, whatever the values.
 func TestLint(t *testing.T) {
 	for _, file := range valuesFiles(t) {
 		if output, err := helm(t, "lint", "--strict", "--kube-version", "v1.37.1", "-f", filepath.Join(chart, "ci", file), chart); err != nil ||
@@ -116,7 +117,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// helm runs the binary; with both of its outputs.
+// helm runs the binary, and returns both of its outputs.
 func helm(t *testing.T, arguments ...string) (string, error) {
 	t.Helper()
 	program := os.Getenv("DRA_HELM")

@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// TestReleaseFits: Helm keeps chart, values and manifests of a release in one
-// Secret, and the API server takes none above 1 MiB. A third is kept free for
-// dashboards to come.
+// TestReleaseFits: Helm stores chart, values and manifests of a release in one
+// Secret, which the API server limits to 1 MiB. A third remains free for
+// future dashboards.
 func TestReleaseFits(t *testing.T) {
 	const limit = 1 << 20 * 2 / 3
 	out := render(t, install{file: "everything-values.yaml"})
@@ -45,7 +45,7 @@ func TestReleaseFits(t *testing.T) {
 	}
 }
 
-// TestPackage: what `helm package` packs is what the chart needs, and no more.
+// TestPackage: `helm package` packs exactly what the chart needs.
 func TestPackage(t *testing.T) {
 	dir := t.TempDir()
 	if output, err := helm(t, "package", chart, "-d", dir); err != nil {
@@ -68,7 +68,7 @@ func TestPackage(t *testing.T) {
 	}
 }
 
-// archived are the names in a compressed archive.
+// archived returns the names in a compressed archive.
 func archived(t *testing.T, path string) []string {
 	t.Helper()
 	file, err := os.Open(path)

@@ -15,8 +15,8 @@ import (
 )
 
 // TestClientsAtScale runs the demo of a program, which DRA_EXPORTER names, and
-// reports the times of scrapes and the memory with all kinds of hostile clients
-// at once; see docs/benchmarks.md.
+// reports the times of scrapes and the memory with all kinds of hostile
+// clients at the same time; see docs/benchmarks.md.
 func TestClientsAtScale(t *testing.T) {
 	program := os.Getenv("DRA_EXPORTER")
 	if program == "" {
@@ -38,7 +38,7 @@ func TestClientsAtScale(t *testing.T) {
 	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
 	client := server.client(t)
 	clientsWait(t, func() bool {
-		status, _, err := server.ask(client, "/metrics", clientsPassword)
+		status, _, err := server.get(client, "/metrics", clientsPassword)
 		return err == nil && status == 200
 	})
 	duration := time.Duration(memoryNumberOf("SECONDS", 60)) * time.Second
@@ -48,7 +48,7 @@ func TestClientsAtScale(t *testing.T) {
 		waiting atomic.Int64
 		answers clientsAnswers
 	)
-	server.attack(t, 100, server.windowOfNothing("/metrics", 8, &waiting))
+	server.attack(t, 100, server.zeroWindow("/metrics", 8, &waiting))
 	server.attack(t, 100, server.neverReads("/metrics", &waiting))
 	server.attack(t, 100, server.neverReads("/", &waiting))
 	server.attack(t, 100, server.slowHeaders)
@@ -71,15 +71,14 @@ func clientsFreeAddress(t *testing.T) string {
 	return probe.Addr().String()
 }
 
-// watch scrapes four times a second for a while by one connection, as Prometheus
-// does, and returns
-// the largest resident memory that the process had meanwhile, in bytes, and how
-// many scrapes failed.
+// watch scrapes four times a second for a while over one connection, as
+// Prometheus does. It returns the largest resident memory of the process
+// meanwhile, in bytes, and how many scrapes failed.
 func (s *clientsServer) watch(t *testing.T, client *http.Client, pid int, duration time.Duration) (most int64, lost int) {
 	t.Helper()
 	var times []time.Duration
 	for begun := time.Now(); time.Since(begun) < duration; time.Sleep(250 * time.Millisecond) {
-		status, took, err := s.ask(client, "/metrics", clientsPassword)
+		status, took, err := s.get(client, "/metrics", clientsPassword)
 		if err != nil || status != 200 {
 			lost++
 			t.Logf("a scrape gets %d after %s: %v", status, took, err)
@@ -93,7 +92,7 @@ func (s *clientsServer) watch(t *testing.T, client *http.Client, pid int, durati
 	return most, lost
 }
 
-// clientsResident is the resident memory of a process, in bytes.
+// clientsResident returns the resident memory of a process, in bytes.
 func clientsResident(t *testing.T, pid int) int64 {
 	t.Helper()
 	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))

@@ -45,7 +45,7 @@ type clientsServer struct {
 	log     *clientsLog
 }
 
-// clientsLog keeps what is logged.
+// clientsLog keeps the logged lines. It is safe for concurrent use.
 type clientsLog struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -70,8 +70,8 @@ const (
 	clientsOtherHash = "$2a$04$CUSZ49Y1esfDGBeun2ujbOXmogUJ7iUc6fNSrL4b0j1BwCWrDKNie"
 )
 
-// clientsServe serves until the test ends. The configuration, where there is
-// one, has FOLDER for where the certificate is, and HASH for that of the
+// clientsServe serves until the test ends. The configuration, if there is one,
+// has FOLDER for the folder of the certificate, and HASH for the hash of the
 // password.
 func clientsServe(t *testing.T, configuration string) *clientsServer {
 	t.Helper()
@@ -108,8 +108,8 @@ func clientsServe(t *testing.T, configuration string) *clientsServer {
 	return s
 }
 
-// clientsPage is larger than the kernel's buffers for an answer that is not
-// read.
+// clientsPage is larger than the kernel's buffers, so that a write blocks if
+// the client does not read.
 func clientsPage(w http.ResponseWriter, _ *http.Request) {
 	line := bytes.Repeat([]byte("a large page "), 1000)
 	for range 300 {
@@ -150,7 +150,7 @@ func clientsCertificate(t *testing.T) (config string, pool *x509.CertPool) {
 	return filepath.Join(folder, "web.yaml"), pool
 }
 
-// url is that of a path.
+// url returns the URL of a path.
 func (s *clientsServer) url(path string) string {
 	if s.pool == nil {
 		return "http://" + s.address + path
@@ -158,16 +158,15 @@ func (s *clientsServer) url(path string) string {
 	return "https://" + s.address + path
 }
 
-// client keeps its connections, as Prometheus does.
+// client returns a client that keeps its connections, as Prometheus does.
 func (s *clientsServer) client(t *testing.T) *http.Client {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: s.pool}, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 1}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, Timeout: time.Minute}
 }
 
-// ask returns the status of an answer that was read to its end, and its
-// duration.
-func (s *clientsServer) ask(client *http.Client, path, password string) (status int, took time.Duration, err error) {
+// get reads an answer to its end and returns its status and duration.
+func (s *clientsServer) get(client *http.Client, path, password string) (status int, took time.Duration, err error) {
 	begun := time.Now()
 	request, err := http.NewRequest(http.MethodGet, s.url(path), http.NoBody)
 	if err != nil {
@@ -185,13 +184,13 @@ func (s *clientsServer) ask(client *http.Client, path, password string) (status 
 	return response.StatusCode, time.Since(begun), err
 }
 
-// scrape makes n scrapes, each of which must return a whole page. It returns
-// the longest duration and the 99th percentile.
+// scrape makes n scrapes, each of which must return a whole page. It logs the
+// longest duration and the 99th percentile.
 func (s *clientsServer) scrape(t *testing.T, client *http.Client, password string, n int) {
 	t.Helper()
 	var times []time.Duration
 	for i := range n {
-		status, took, err := s.ask(client, "/metrics", password)
+		status, took, err := s.get(client, "/metrics", password)
 		if err != nil || status != http.StatusOK {
 			t.Errorf("scrape %d of %d gets %d after %s: %v", i+1, n, status, took, err)
 		}
@@ -202,8 +201,8 @@ func (s *clientsServer) scrape(t *testing.T, client *http.Client, password strin
 	t.Logf("%d scrapes: median %s, 99th percentile %s, longest %s", n, times[n/2], times[min(n-1, n*99/100)], times[n-1])
 }
 
-// attack runs attackers until the test or the returned function ends them. Each
-// begins again when it is cut off.
+// attack runs n attackers until the test or the returned function ends them.
+// Each starts again when its connection is closed.
 func (s *clientsServer) attack(t *testing.T, n int, one func(context.Context)) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -224,9 +223,9 @@ func (s *clientsServer) attack(t *testing.T, n int, one func(context.Context)) (
 	return stop
 }
 
-// clientsElsewhere returns a dialer of another address than that of legitimate
-// clients, if the system has one.
-func clientsElsewhere() *net.Dialer {
+// clientsOtherAddress returns a dialer with another source address than that
+// of legitimate clients, if the system has one.
+func clientsOtherAddress() *net.Dialer {
 	dialer := &net.Dialer{}
 	if runtime.GOOS == "linux" {
 		dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}
@@ -234,9 +233,10 @@ func clientsElsewhere() *net.Dialer {
 	return dialer
 }
 
-// dial connects with a small window. The connection ends with the context.
+// dial connects with a small receive window. The connection is closed when the
+// context ends.
 func (s *clientsServer) dial(ctx context.Context) (net.Conn, error) {
-	connection, err := clientsElsewhere().DialContext(ctx, "tcp", s.address)
+	connection, err := clientsOtherAddress().DialContext(ctx, "tcp", s.address)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +248,8 @@ func (s *clientsServer) dial(ctx context.Context) (net.Conn, error) {
 	return tls.Client(connection, &tls.Config{RootCAs: s.pool, ServerName: "127.0.0.1"}), nil
 }
 
-// hang waits until the server has cut the connection off, without reading.
+// clientsHang waits, without reading, until the server has closed the
+// connection.
 func clientsHang(ctx context.Context, connection net.Conn) {
 	for ctx.Err() == nil {
 		if _, err := connection.Write([]byte("\r\n")); err != nil {
@@ -261,7 +262,7 @@ func clientsHang(ctx context.Context, connection net.Conn) {
 	}
 }
 
-// neverReads requests a page by HTTP/1 and reads nothing of it.
+// neverReads requests a page by HTTP/1 and does not read it.
 func (s *clientsServer) neverReads(path string, waiting *atomic.Int64) func(context.Context) {
 	return func(ctx context.Context) {
 		connection, err := s.dial(ctx)
@@ -276,10 +277,10 @@ func (s *clientsServer) neverReads(path string, waiting *atomic.Int64) func(cont
 	}
 }
 
-// windowOfNothing requests pages by HTTP/2 with a flow-control window of 0.
-func (s *clientsServer) windowOfNothing(path string, streams int, waiting *atomic.Int64) func(context.Context) {
+// zeroWindow requests pages by HTTP/2 with a flow-control window of 0.
+func (s *clientsServer) zeroWindow(path string, streams int, waiting *atomic.Int64) func(context.Context) {
 	return func(ctx context.Context) {
-		connection, err := (&tls.Dialer{NetDialer: clientsElsewhere(), Config: &tls.Config{RootCAs: s.pool, NextProtos: []string{"h2"}}}).DialContext(ctx, "tcp", s.address)
+		connection, err := (&tls.Dialer{NetDialer: clientsOtherAddress(), Config: &tls.Config{RootCAs: s.pool, NextProtos: []string{"h2"}}}).DialContext(ctx, "tcp", s.address)
 		if err != nil {
 			return
 		}
@@ -297,14 +298,14 @@ func (s *clientsServer) windowOfNothing(path string, streams int, waiting *atomi
 		for i := range streams {
 			block.Reset()
 			for _, field := range [][2]string{{":method", "GET"}, {":path", path}, {":scheme", "https"}, {":authority", s.address}} {
-				_ = encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}) // a buffer takes all
+				_ = encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}) // writing to a buffer cannot fail
 			}
 			if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true}); err != nil {
 				return
 			}
 		}
 		waiting.Add(1)
-		for { // pings and settings are answered, so that only the pages wait
+		for { // answer pings and settings, so that only the pages are blocked
 			frame, err := framer.ReadFrame()
 			if err != nil {
 				return
@@ -323,7 +324,7 @@ func (s *clientsServer) windowOfNothing(path string, streams int, waiting *atomi
 	}
 }
 
-// slowHeaders sends a request byte by byte, and never its end.
+// slowHeaders sends a request byte by byte and never completes it.
 func (s *clientsServer) slowHeaders(ctx context.Context) {
 	connection, err := s.dial(ctx)
 	if err != nil {
@@ -342,7 +343,7 @@ func (s *clientsServer) slowHeaders(ctx context.Context) {
 	}
 }
 
-// slowBody promises a body and sends none.
+// slowBody announces a body and sends none.
 func (s *clientsServer) slowBody(ctx context.Context) {
 	connection, err := s.dial(ctx)
 	if err != nil {
@@ -354,14 +355,14 @@ func (s *clientsServer) slowBody(ctx context.Context) {
 	}
 }
 
-// guesses sends passwords that are wrong, and counts the answers by status.
+// guesses sends wrong passwords, and counts the answers by status.
 func (s *clientsServer) guesses(t *testing.T, answers *clientsAnswers) func(context.Context) {
 	var guess atomic.Int64
 	clients := sync.Pool{New: func() any { return s.client(t) }}
 	return func(context.Context) {
 		client := clients.Get().(*http.Client)
 		defer clients.Put(client)
-		status, _, err := s.ask(client, "/metrics", fmt.Sprint("guess ", guess.Add(1)))
+		status, _, err := s.get(client, "/metrics", fmt.Sprint("guess ", guess.Add(1)))
 		if err == nil {
 			answers.count(status)
 		}
@@ -403,8 +404,8 @@ const (
 	clientsUsers = clientsTLS + "basic_auth_users: {prometheus: HASH}\n"
 )
 
-// Clients that request pages and read nothing do not prevent scrapes or pages
-// of others.
+// TestClientsThatNeverRead: clients that request pages and do not read them do
+// not prevent scrapes or pages of others.
 func TestClientsThatNeverRead(t *testing.T) {
 	for name, configuration := range map[string]string{"HTTP/1 and a large page": "", "HTTP/2 and a window of nothing": clientsTLS} {
 		t.Run(name, func(t *testing.T) {
@@ -413,7 +414,7 @@ func TestClientsThatNeverRead(t *testing.T) {
 			attacker := server.neverReads("/", &waiting)
 			scraped := server.neverReads("/metrics", &waiting)
 			if configuration != "" {
-				attacker, scraped = server.windowOfNothing("/", 8, &waiting), server.windowOfNothing("/metrics", 8, &waiting)
+				attacker, scraped = server.zeroWindow("/", 8, &waiting), server.zeroWindow("/metrics", 8, &waiting)
 			}
 			server.attack(t, 36, attacker)
 			server.attack(t, 20, scraped)
@@ -421,7 +422,7 @@ func TestClientsThatNeverRead(t *testing.T) {
 			client := server.client(t)
 			server.scrape(t, client, "", 30)
 			for range 10 {
-				if status, took, err := server.ask(client, "/", ""); err != nil || status != http.StatusOK {
+				if status, took, err := server.get(client, "/", ""); err != nil || status != http.StatusOK {
 					t.Errorf("the page gets %d after %s: %v", status, took, err)
 				}
 			}
@@ -429,8 +430,8 @@ func TestClientsThatNeverRead(t *testing.T) {
 	}
 }
 
-// Clients that guess passwords cost few checks, and delay neither a client with
-// the right one nor a request without any.
+// TestPasswordGuessing: clients that guess passwords cause few checks, and
+// delay neither a client with the right password nor a request without one.
 func TestPasswordGuessing(t *testing.T) {
 	server := clientsServe(t, clientsUsers)
 	prometheus, probe := server.client(t), server.client(t)
@@ -443,36 +444,37 @@ func TestPasswordGuessing(t *testing.T) {
 	})
 	server.scrape(t, prometheus, clientsPassword, 30)
 	for range 10 {
-		if status, took, err := server.ask(probe, "/-/healthy", ""); err != nil || status != http.StatusUnauthorized {
+		if status, took, err := server.get(probe, "/-/healthy", ""); err != nil || status != http.StatusUnauthorized {
 			t.Errorf("a request without a password gets %d after %s: %v", status, took, err)
 		}
 	}
-	// Ten at once, and then one a second.
+	// The limit is ten immediately, then one a second.
 	if checks, most := answers.of(http.StatusUnauthorized), 12+int(time.Since(begun).Seconds()); checks < 1 || checks > most {
 		t.Errorf("the attackers had %d passwords checked, want at most %d", checks, most)
 	}
-	told := 0
+	logged := 0
 	for _, line := range server.log.lines() {
 		if strings.Contains(line, "tries too many unknown passwords") && strings.Contains(line, "address=") {
-			told++
+			logged++
 		}
 	}
-	if most := 10 * (1 + int(time.Since(begun)/time.Minute)); told < 1 || told > most {
-		t.Errorf("the log tells of the attackers %d times, want 1 to %d", told, most)
+	if most := 10 * (1 + int(time.Since(begun)/time.Minute)); logged < 1 || logged > most {
+		t.Errorf("the log tells of the attackers %d times, want 1 to %d", logged, most)
 	}
-	// A password that was changed ends what is remembered of the old one.
+	// A changed password invalidates the cached result of the old one.
 	text := strings.NewReplacer("FOLDER", filepath.Dir(server.config), "HASH", clientsOtherHash).Replace(clientsUsers)
 	if err := os.WriteFile(server.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if status, _, err := server.ask(prometheus, "/metrics", clientsPassword); err != nil || status == http.StatusOK {
+		if status, _, err := server.get(prometheus, "/metrics", clientsPassword); err != nil || status == http.StatusOK {
 			t.Errorf("the password of before gets %d: %v", status, err)
 		}
 	}
 }
 
-// Never-reading clients, slow headers, slow bodies and guessers, all at once.
+// TestAllClientsTogether runs clients that do not read, slow headers, slow
+// bodies and guessers at the same time.
 func TestAllClientsTogether(t *testing.T) {
 	server := clientsServe(t, clientsUsers)
 	client := server.client(t)
@@ -481,7 +483,7 @@ func TestAllClientsTogether(t *testing.T) {
 		waiting atomic.Int64
 		answers clientsAnswers
 	)
-	server.attack(t, 20, server.windowOfNothing("/metrics", 8, &waiting))
+	server.attack(t, 20, server.zeroWindow("/metrics", 8, &waiting))
 	server.attack(t, 20, server.neverReads("/metrics", &waiting))
 	server.attack(t, 20, server.slowHeaders)
 	server.attack(t, 20, server.slowBody)
@@ -490,13 +492,14 @@ func TestAllClientsTogether(t *testing.T) {
 	server.scrape(t, client, clientsPassword, 30)
 }
 
-// Clients and a broken file fill no log.
+// TestFloodOfLogs: clients and a broken file cause a limited number of log
+// lines.
 func TestFloodOfLogs(t *testing.T) {
 	server := clientsServe(t, clientsUsers)
 	client := server.client(t)
 	server.scrape(t, client, clientsPassword, 1)
 	begun := time.Now()
-	const most = 3*11 + 10 // three kinds in a minute, and what is logged at the start
+	const most = 3*11 + 10 // three kinds of lines in a minute, and the lines of the start
 	for range 100 {
 		connection, err := net.Dial("tcp", server.address)
 		if err != nil {
@@ -510,7 +513,7 @@ func TestFloodOfLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 100 {
-		if status, _, err := server.ask(client, "/metrics", clientsPassword); err == nil && status == http.StatusOK {
+		if status, _, err := server.get(client, "/metrics", clientsPassword); err == nil && status == http.StatusOK {
 			t.Fatal("a broken configuration lets requests in")
 		}
 	}

@@ -38,18 +38,19 @@ import (
 )
 
 const (
-	collectorRoom       = 8 << 20          // bytes of heap for each pusher and its collector
+	collectorHeapLimit  = 8 << 20          // bytes of heap for each pusher and its collector
 	collectorGoroutines = 60               // for each pusher and its collector
-	collectorTime       = 4 * time.Second  // for which they are attacked
-	collectorEnd        = 10 * time.Second // within which Run, which promises two seconds, has to end beside the others
+	collectorAttackTime = 4 * time.Second  // duration of the attack
+	collectorEndLimit   = 10 * time.Second // within which Run must end. It promises two seconds, but many run in parallel here.
 	collectorHuge       = 64 << 20         // bytes of an answer
 
 	collectorOK = "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\n"
 )
 
-// Collectors that do everything but take what is pushed, by HTTP and by gRPC:
-// the queue keeps its bound, goroutines and memory do not pile up, the log stays
-// short, the end comes in time, and every trace that was lost is counted.
+// TestHostileCollectors runs collectors that do not accept what is pushed, by
+// HTTP and by gRPC. The queue keeps its limit, goroutines and memory do not
+// accumulate, the log stays short, Run ends in time, and every lost trace is
+// counted.
 func TestHostileCollectors(t *testing.T) {
 	pushers := make(map[string]*collectorPusher)
 	huge := collectorHugeAnswer(t)
@@ -63,15 +64,15 @@ func TestHostileCollectors(t *testing.T) {
 	for name, protocol := range map[string]string{"http": "http/protobuf", "grpc": "grpc"} {
 		pushers[name+": closes connections"] = startCollectorPusher(t, collectorLight(), protocol, collectorServe(t, func(net.Conn) {}))
 	}
-	time.Sleep(collectorTime / 2)
+	time.Sleep(collectorAttackTime / 2)
 	early := runtime.NumGoroutine()
-	time.Sleep(collectorTime / 2)
+	time.Sleep(collectorAttackTime / 2)
 	late, heap := runtime.NumGoroutine(), collectorHeap()-idle
 	t.Logf("%d pushers: %d MiB of heap, %d goroutines, %d before, %d at half the time", len(pushers), heap>>20, late, before, early)
 	if late > early+5*len(pushers) || late > before+collectorGoroutines*len(pushers) {
 		t.Errorf("there were %d goroutines at first, then %d and %d", before, early, late)
 	}
-	if heap > int64(len(pushers))*collectorRoom {
+	if heap > int64(len(pushers))*collectorHeapLimit {
 		t.Errorf("they take %d MiB", heap>>20)
 	}
 	for _, p := range pushers {
@@ -82,7 +83,7 @@ func TestHostileCollectors(t *testing.T) {
 	for _, p := range pushers {
 		<-p.ended
 	}
-	if took := time.Since(stopped); took > collectorEnd {
+	if took := time.Since(stopped); took > collectorEndLimit {
 		t.Errorf("they took %v to end", took)
 	}
 	for name, p := range pushers {
@@ -90,24 +91,25 @@ func TestHostileCollectors(t *testing.T) {
 	}
 }
 
-// A pusher of a dense node, with a queue of the size that is the default and two
-// thousand traces at a time, keeps the same bounds: the collector may not read,
-// answer without end as fast as it can, or send long messages.
+// TestHostileCollectorsUnderLoad: a pusher of a dense node, with a queue of
+// the default size and two thousand traces at a time, keeps the same limits
+// when the collector does not read, answers endlessly as fast as it can, or
+// sends long messages.
 func TestHostileCollectorsUnderLoad(t *testing.T) {
 	const room = 48 << 20
-	words := strings.Repeat("A\x1b[2J ", 1<<18)
-	short := words[:60_000]
+	message := strings.Repeat("A\x1b[2J ", 1<<18)
+	short := message[:60_000]
 	flood := func(head string) func(*testing.T) string {
 		return func(t *testing.T) string {
 			return collectorServe(t, func(c net.Conn) {
-				collectorHTTP(c, func(c net.Conn) { fmt.Fprint(c, head+"\r\n"); endless(c, words[:64<<10], 0) })
+				collectorHTTP(c, func(c net.Conn) { fmt.Fprint(c, head+"\r\n"); endless(c, message[:64<<10], 0) })
 			})
 		}
 	}
 	const overHTTP, overGRPC = "http/protobuf", "grpc"
 	for name, attack := range map[string]struct {
 		protocol string
-		takes    bool // all but a part
+		takes    bool // accepts all but a part
 		start    func(*testing.T) (address string)
 	}{
 		"http: a success without end":          {overHTTP, false, flood(collectorOK)},
@@ -116,9 +118,9 @@ func TestHostileCollectorsUnderLoad(t *testing.T) {
 		"http: does not read":                  {overHTTP, false, collectorDoesNotRead},
 		"http: rejects a part, a long message": {overHTTP, true, collectorSimulated(overHTTP, simulated.Answer{Rejected: 1, Message: short})},
 		"grpc: rejects a part, a long message": {overGRPC, true, collectorSimulated(overGRPC, simulated.Answer{Rejected: 1, Message: short})},
-		"http: rejects a part, too long":       {overHTTP, false, collectorSimulated(overHTTP, simulated.Answer{Rejected: 1, Message: words})},
-		"grpc: rejects a part, too long":       {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Rejected: 1, Message: words})},
-		"grpc: refuses, a long message":        {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Code: codes.Unavailable, Message: words})},
+		"http: rejects a part, too long":       {overHTTP, false, collectorSimulated(overHTTP, simulated.Answer{Rejected: 1, Message: message})},
+		"grpc: rejects a part, too long":       {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Rejected: 1, Message: message})},
+		"grpc: refuses, a long message":        {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Code: codes.Unavailable, Message: message})},
 		"grpc: closes the connection":          {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Code: codes.Unavailable, Break: true})},
 		"grpc: does not answer":                {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Hang: true})},
 	} {
@@ -126,10 +128,10 @@ func TestHostileCollectorsUnderLoad(t *testing.T) {
 			address := attack.start(t)
 			idle, before := collectorHeap(), runtime.NumGoroutine()
 			p := startCollectorPusher(t, collectorHeavy(), attack.protocol, address)
-			p.takes = attack.takes
+			p.accepts = attack.takes
 			most := 0
 			for range 10 {
-				time.Sleep(collectorTime / 40)
+				time.Sleep(collectorAttackTime / 40)
 				most = max(most, runtime.NumGoroutine())
 			}
 			heap := collectorHeap() - idle
@@ -144,7 +146,7 @@ func TestHostileCollectorsUnderLoad(t *testing.T) {
 			p.stop()
 			select {
 			case <-p.ended:
-			case <-time.After(collectorEnd):
+			case <-time.After(collectorEndLimit):
 				t.Fatal("it does not end")
 			}
 			p.check(t)
@@ -155,15 +157,15 @@ func TestHostileCollectorsUnderLoad(t *testing.T) {
 func collectorHeap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what finalizers held
+	runtime.GC() // memory that finalizers held
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
 
-// collectorLoad is what is pushed.
+// collectorLoad is the amount of data that is pushed.
 type collectorLoad struct {
 	rows   []metric.Row
-	queue  int // spans that may wait
+	queue  int // most spans in the queue
 	batch  int // spans of an export
 	traces int // at a time
 	every  time.Duration
@@ -188,8 +190,8 @@ type collectorPusher struct {
 	log      *clientsLog
 	stop     context.CancelFunc
 	ended    chan struct{}
-	takes    bool // the collector takes all but a part
-	offered  int  // traces, once it has ended
+	accepts  bool // the collector accepts all but a part
+	offered  int  // traces, known after the end
 	queued   float64
 }
 
@@ -227,7 +229,7 @@ func startCollectorPusher(t *testing.T, load collectorLoad, protocol, address st
 	return p
 }
 
-// offer gives the pusher traces until ctx ends.
+// offer adds traces to the pusher's queue until ctx ends.
 func (p *collectorPusher) offer(ctx context.Context) {
 	every := time.NewTicker(p.load.every)
 	defer every.Stop()
@@ -241,7 +243,7 @@ func (p *collectorPusher) offer(ctx context.Context) {
 	}
 }
 
-// collectorTraces are traces of as many claims.
+// collectorTraces returns the traces of count claims.
 func collectorTraces(from, count int) []trace.Trace {
 	message := strings.Repeat("m", 500)
 	traces := make([]trace.Trace, 0, count)
@@ -257,8 +259,8 @@ func collectorTraces(from, count int) []trace.Trace {
 	return traces
 }
 
-// sum adds up the values of a family whose metrics have this value of a label,
-// or of all.
+// sum adds the values of a family whose metrics have this label value, or of
+// all.
 func (p *collectorPusher) sum(t *testing.T, name, value string) (sum float64) {
 	t.Helper()
 	families, err := p.registry.Gather()
@@ -279,7 +281,7 @@ func (p *collectorPusher) sum(t *testing.T, name, value string) (sum float64) {
 	return sum
 }
 
-// sample keeps how many traces are queued.
+// sample records how many traces are queued.
 func (p *collectorPusher) sample(t *testing.T) {
 	t.Helper()
 	p.queued = p.sum(t, "dra_exporter_otlp_queued_traces", "")
@@ -287,8 +289,8 @@ func (p *collectorPusher) sample(t *testing.T) {
 
 // check checks a pusher that has ended.
 func (p *collectorPusher) check(t *testing.T) {
-	if p.takes {
-		p.checkTaken(t)
+	if p.accepts {
+		p.checkAccepted(t)
 	} else {
 		p.checkFailed(t)
 	}
@@ -296,7 +298,7 @@ func (p *collectorPusher) check(t *testing.T) {
 		t.Errorf("%g traces were queued", p.queued)
 	}
 	lines := p.log.lines()
-	if len(lines) > 4 { // each signal fails, and what is left at the end is logged
+	if len(lines) > 4 { // one for each failing signal, and one for what is left at the end
 		t.Errorf("%d lines in the log:\n%.2000s", len(lines), strings.Join(lines, "\n"))
 	}
 	for _, line := range lines {
@@ -321,7 +323,7 @@ func (p *collectorPusher) checkFailed(t *testing.T) {
 	}
 }
 
-func (p *collectorPusher) checkTaken(t *testing.T) {
+func (p *collectorPusher) checkAccepted(t *testing.T) {
 	t.Helper()
 	for _, signal := range []string{"metrics", "traces"} {
 		if p.sum(t, "dra_exporter_otlp_sent_total", signal) == 0 {
@@ -333,7 +335,7 @@ func (p *collectorPusher) checkTaken(t *testing.T) {
 	}
 }
 
-// collectorServe gives each connection to a function until the test ends.
+// collectorServe calls a function for each connection until the test ends.
 func collectorServe(t *testing.T, serve func(net.Conn)) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -373,7 +375,7 @@ func collectorServe(t *testing.T, serve func(net.Conn)) (address string) {
 	return listener.Addr().String()
 }
 
-// drip writes a byte now and then until the other side leaves.
+// drip writes a byte periodically until the other side closes the connection.
 func drip(w io.Writer, text byte) {
 	for {
 		if _, err := w.Write([]byte{text}); err != nil {
@@ -383,7 +385,8 @@ func drip(w io.Writer, text byte) {
 	}
 }
 
-// endless writes, with pauses, until the other side leaves.
+// endless writes repeatedly, with pauses, until the other side closes the
+// connection.
 func endless(w io.Writer, text string, pause time.Duration) {
 	for piece := []byte(strings.Repeat(text, max(1, 1<<14/len(text)))); ; time.Sleep(pause) {
 		if _, err := w.Write(piece); err != nil {
@@ -392,7 +395,7 @@ func endless(w io.Writer, text string, pause time.Duration) {
 	}
 }
 
-// collectorHugeAnswer is one that rejects a part, with a message of 64 MiB.
+// collectorHugeAnswer is a partial success with a message of 64 MiB.
 func collectorHugeAnswer(t *testing.T) []byte {
 	t.Helper()
 	raw, err := proto.Marshal(&collectorpb.ExportMetricsServiceResponse{PartialSuccess: &collectorpb.ExportMetricsPartialSuccess{
@@ -404,7 +407,8 @@ func collectorHugeAnswer(t *testing.T) []byte {
 	return raw
 }
 
-// collectorDoesNotRead takes an export with the body unread, and ends no answer.
+// collectorDoesNotRead accepts an export without reading the body, and never
+// completes its answer.
 func collectorDoesNotRead(t *testing.T) (address string) {
 	t.Helper()
 	return collectorServe(t, func(c net.Conn) {
@@ -416,8 +420,8 @@ func collectorDoesNotRead(t *testing.T) (address string) {
 	})
 }
 
-// collectorSimulated starts a collector that decodes what it gets and always
-// gives this answer.
+// collectorSimulated starts a collector that decodes the exports and always
+// returns this answer.
 func collectorSimulated(protocol string, answer simulated.Answer) func(*testing.T) (address string) {
 	return func(t *testing.T) string {
 		t.Helper()
@@ -525,11 +529,11 @@ func collectorGRPC(connection net.Conn, answer func(c *collectorStream)) {
 	}
 }
 
-// collectorConnection is a connection of HTTP/2.
+// collectorConnection is an HTTP/2 connection.
 type collectorConnection struct {
 	mu     sync.Mutex
 	framer *http2.Framer
-	reset  map[uint32]bool // streams that the client has left
+	reset  map[uint32]bool // streams that the client has reset
 }
 
 // write writes under a lock, and reports whether it succeeded.
@@ -545,7 +549,7 @@ type collectorStream struct {
 	id         uint32
 }
 
-// collectorBlock packs names and values of headers, which it has no table for.
+// collectorBlock encodes names and values of headers, without a dynamic table.
 func collectorBlock(fields ...string) []byte {
 	var block bytes.Buffer
 	encoder := hpack.NewEncoder(&block)
@@ -555,7 +559,7 @@ func collectorBlock(fields ...string) []byte {
 	return block.Bytes()
 }
 
-// headers writes a block in as many frames as it takes.
+// headers writes a block in as many frames as it needs.
 func (s *collectorStream) headers(last bool, block []byte) {
 	s.connection.write(func(f *http2.Framer) error {
 		n := min(len(block), 16_000)
@@ -572,7 +576,7 @@ func (s *collectorStream) begin() {
 	s.headers(false, collectorBlock(":status", "200", "content-type", "application/grpc"))
 }
 
-// Write makes a frame of data of what is written, unless the client has left.
+// Write sends a data frame, unless the client has reset the stream.
 func (s *collectorStream) Write(p []byte) (int, error) {
 	if !s.connection.write(func(f *http2.Framer) error {
 		if s.connection.reset[s.id] {
@@ -591,8 +595,9 @@ func collectorEnds(code codes.Code, trailers ...string) func(*collectorStream) {
 	return func(s *collectorStream) { s.headers(true, block) }
 }
 
-// collectorSays begins a message of so many bytes, and goes on somehow.
-func collectorSays(length uint32, goOn func(io.Writer)) func(*collectorStream) {
+// collectorMessage sends the head of a message of this length, and then what
+// goOn writes.
+func collectorMessage(length uint32, goOn func(io.Writer)) func(*collectorStream) {
 	return func(s *collectorStream) {
 		s.begin()
 		_, _ = s.Write(message(length))
@@ -600,11 +605,11 @@ func collectorSays(length uint32, goOn func(io.Writer)) func(*collectorStream) {
 	}
 }
 
-// message is the head of a message of so many bytes.
+// message returns the head of a message of this length.
 func message(length uint32) []byte { return binary.BigEndian.AppendUint32([]byte{0}, length) }
 
 func collectorGRPCAnswers(t *testing.T) map[string]func(*collectorStream) {
-	wants := func(code codes.Code, delay time.Duration) func(*collectorStream) {
+	retryAfter := func(code codes.Code, delay time.Duration) func(*collectorStream) {
 		later, err := status.New(code, "later").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(delay)})
 		if err != nil {
 			t.Fatal(err)
@@ -620,19 +625,19 @@ func collectorGRPCAnswers(t *testing.T) map[string]func(*collectorStream) {
 		many = append(many, fmt.Sprint("x-", i), "x")
 	}
 	drips := func(w io.Writer) { drip(w, 'x') }
-	goesOn := func(w io.Writer) { endless(w, "no ", time.Millisecond) }
+	endlessBody := func(w io.Writer) { endless(w, "no ", time.Millisecond) }
 	more := bytes.Repeat([]byte{0x40, 1, 'x', 1, 'x'}, 3_000)
 	return map[string]func(*collectorStream){
 		"never answers":         func(*collectorStream) {},
-		"drips its message":     collectorSays(60_000, drips),
-		"a huge message":        collectorSays(collectorHuge, goesOn),
-		"a long message":        collectorSays(1<<20, goesOn),
+		"drips its message":     collectorMessage(60_000, drips),
+		"a huge message":        collectorMessage(collectorHuge, endlessBody),
+		"a long message":        collectorMessage(1<<20, endlessBody),
 		"a long status":         collectorEnds(codes.Unavailable, "grpc-message", strings.Repeat("no%0A%1B", 7_000)),
 		"a status of no text":   collectorEnds(codes.Internal, "grpc-message", strings.Repeat("\xff", 60_000)),
 		"a huge status":         collectorEnds(codes.Unavailable, "grpc-message", strings.Repeat("x", 8<<20)),
 		"many trailers":         collectorEnds(codes.Unavailable, many...),
-		"wants hours":           wants(codes.Unavailable, 10*time.Hour),
-		"wants a hundred years": wants(codes.ResourceExhausted, 100*365*24*time.Hour),
+		"wants hours":           retryAfter(codes.Unavailable, 10*time.Hour),
+		"wants a hundred years": retryAfter(codes.ResourceExhausted, 100*365*24*time.Hour),
 		"redirects": func(s *collectorStream) {
 			s.headers(true, collectorBlock(":status", "302", "location", "http://127.0.0.1:1/"))
 		},

@@ -1,2 +1,3 @@
-// Package hostile attacks the exporter as tenants, neighbours, scrapers and broken servers might.
+// Package hostile tests the exporter against hostile tenants, other pods,
+// scrapers and broken servers.
 package hostile

@@ -28,9 +28,9 @@ import (
 	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
-// memoryFollow reads all of an API server into an inventory, and calls a
-// function while that goes on. It returns what the reducer would be given.
-func memoryFollow(t *testing.T, url string, kept *inventory.Inventory) (*apiserver.Cluster, []apiserver.Change) {
+// memorySync lists everything from an API server into an inventory, and calls
+// a function meanwhile. It returns what the reducer would receive.
+func memorySync(t *testing.T, url string, kept *inventory.Inventory) (*apiserver.Cluster, []apiserver.Change) {
 	t.Helper()
 	cluster, err := apiserver.NewCluster(apiserver.ClusterOptions{
 		Config: &rest.Config{Host: url}, Keeper: kept, Log: slog.New(slog.DiscardHandler), Clock: clock.System(),
@@ -52,8 +52,8 @@ func memoryFollow(t *testing.T, url string, kept *inventory.Inventory) (*apiserv
 	return cluster, append(changes, cluster.Take()...)
 }
 
-// memorySynced reports whether all has been listed that these tests have.
-// Templates have no place in Synced.
+// memorySynced reports whether all kinds of these tests have been listed.
+// Synced does not include templates.
 func memorySynced(cluster *apiserver.Cluster) bool {
 	synced := cluster.Synced()
 	if !synced.Claims || !synced.Pods || !synced.Slices || !synced.Classes || !synced.Nodes {
@@ -67,7 +67,7 @@ func memorySynced(cluster *apiserver.Cluster) bool {
 	return true
 }
 
-// memoryPeak samples the heap until it is stopped, and returns the largest.
+// memoryPeak samples the heap until stop is called, which returns the maximum.
 func memoryPeak() (stop func() uint64) {
 	var most atomic.Uint64
 	done, ended := make(chan struct{}), make(chan struct{})
@@ -85,27 +85,28 @@ func memoryPeak() (stop func() uint64) {
 	return func() uint64 { close(done); <-ended; return most.Load() }
 }
 
-// memoryHeap is what objects take, garbage included.
+// memoryHeap returns the size of objects on the heap, including garbage.
 func memoryHeap() uint64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(samples)
 	return samples[0].Value.Uint64()
 }
 
-func memoryLive() uint64 {
+func memoryAfterGC() uint64 {
 	runtime.GC()
 	runtime.GC()
 	return memoryHeap()
 }
 
 // TestLargeObjects: however large claims, templates and pods are, little of
-// each is kept, and few are held at one time. 100 objects of 900 KB are 90 MB.
+// each is kept, and few are in memory at the same time. 100 objects of 900 KB
+// are 90 MB.
 func TestLargeObjects(t *testing.T) {
 	const count, size = 100, 900_000
-	const keptMost, peakMost = 16 << 20, 120 << 20
+	const maxKept, maxPeak = 16 << 20, 120 << 20
 	burdened := memoryClaim(3000)
 	burdened.Spec.Devices.Requests = burdened.Spec.Devices.Requests[:1]
-	memoryBurden(&burdened.ObjectMeta, size)
+	memoryMetadata(&burdened.ObjectMeta, size)
 	for name, c := range map[string]struct {
 		path   string
 		object memoryObject
@@ -113,28 +114,28 @@ func TestLargeObjects(t *testing.T) {
 		"selectors": {memoryClaims, memoryClaim(size)},
 		"metadata":  {memoryClaims, burdened},
 		"templates": {memoryTemplates, memoryTemplate(size)},
-		"pods":      {memoryPods, memoryCrowdedPod(size)},
+		"pods":      {memoryPods, memoryPodOfManyClaims(size)},
 	} {
 		for _, streams := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s/streams=%t", name, streams), func(t *testing.T) {
 				server := startMemoryServer(t, streams)
 				server.add(t, c.path, c.object, count)
-				before := memoryLive()
+				before := memoryAfterGC()
 				peak := memoryPeak()
 				kept := inventory.New()
-				cluster, changes := memoryFollow(t, server.url(), kept)
+				cluster, changes := memorySync(t, server.url(), kept)
 				highest := peak()
-				live := memoryLive()
+				live := memoryAfterGC()
 				runtime.KeepAlive(cluster)
 				runtime.KeepAlive(changes)
 				if want := count; c.path != memoryTemplates && len(changes) < want {
 					t.Errorf("%d changes of %d objects", len(changes), want)
 				}
 				t.Logf("kept %.1f MiB, at most %.1f MiB", float64(int64(live)-int64(before))/(1<<20), float64(int64(highest)-int64(before))/(1<<20))
-				if int64(live)-int64(before) > keptMost {
+				if int64(live)-int64(before) > maxKept {
 					t.Errorf("%d MiB are kept", (live-before)>>20)
 				}
-				if int64(highest)-int64(before) > peakMost {
+				if int64(highest)-int64(before) > maxPeak {
 					t.Errorf("%d MiB are held at one time", (highest-before)>>20)
 				}
 				runtime.KeepAlive(kept)
@@ -143,8 +144,9 @@ func TestLargeObjects(t *testing.T) {
 	}
 }
 
-// TestPagesOfLargeObjects: all come in pages of 8 MiB at most, after a few
-// longer ones, which are cut off. Objects of ordinary size come by 500.
+// TestPagesOfLargeObjects: all objects arrive in pages of at most 8 MiB, after
+// a few longer ones, which are cut off. Objects of ordinary size arrive in
+// pages of 500.
 func TestPagesOfLargeObjects(t *testing.T) {
 	for _, c := range []struct {
 		size, count, cutOff, most int
@@ -154,11 +156,11 @@ func TestPagesOfLargeObjects(t *testing.T) {
 		server.add(t, memoryClaims, claim, c.count)
 		var mu sync.Mutex
 		var long, short, came int
-		server.paged = func(path string, asked, bytes, objects int) {
+		server.paged = func(path string, limit, bytes, objects int) {
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
-			case path != memoryClaims || asked == 1: // discovery requests a single claim
+			case path != memoryClaims || limit == 1: // discovery requests a single claim
 			case bytes > 8<<20:
 				long++
 			default:
@@ -166,7 +168,7 @@ func TestPagesOfLargeObjects(t *testing.T) {
 			}
 		}
 		kept := inventory.New()
-		_, changes := memoryFollow(t, server.url(), kept)
+		_, changes := memorySync(t, server.url(), kept)
 		if len(changes) != c.count {
 			t.Errorf("%d bytes: %d claims of %d", c.size, len(changes), c.count)
 		}
@@ -178,14 +180,14 @@ func TestPagesOfLargeObjects(t *testing.T) {
 	}
 }
 
-// TestLargeClaimsAreUndetermined: their reason is not known, with the limit,
-// and an ordinary claim beside them has its own.
+// TestLargeClaimsAreUndetermined: their reason is undetermined and names the
+// limit. An ordinary claim has its own reason.
 func TestLargeClaimsAreUndetermined(t *testing.T) {
 	server := startMemoryServer(t, true)
 	server.addSupply(t)
 	server.add(t, memoryClaims, memoryClaim(300_000), 20)
 	kept := inventory.New()
-	memoryFollow(t, server.url(), kept)
+	memorySync(t, server.url(), kept)
 	ordinary := memoryClaim(0)
 	ordinary.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "main", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.example.com", Count: 9}}}
 	kept.Claim("tenant", "ordinary", ordinary)
@@ -207,15 +209,15 @@ func TestLargeClaimsAreUndetermined(t *testing.T) {
 	}
 }
 
-// TestProjectionLosesNothing: of random objects within the limits, what is
-// found out by what is kept of them is what is found out by the whole objects.
+// TestProjectionLosesNothing: for random objects within the limits, the
+// diagnosis of the kept parts equals that of the whole objects.
 func TestProjectionLosesNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(17, 2))
 	server, err := simulated.Start(t.Context(), simulated.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, objects := inventory.New(), memoryScene(random)
+	whole, objects := inventory.New(), memoryObjects(random)
 	for _, object := range objects {
 		if err := server.Put(object); err != nil {
 			t.Fatal(err)
@@ -234,13 +236,13 @@ func TestProjectionLosesNothing(t *testing.T) {
 		}
 	}
 	projected := inventory.New()
-	memoryFollow(t, server.Config().Host, projected)
-	judges := map[string]*diagnosis.Diagnoser{}
+	memorySync(t, server.Config().Host, projected)
+	diagnosers := map[string]*diagnosis.Diagnoser{}
 	for name, from := range map[string]*inventory.Inventory{"whole": whole, "projected": projected} {
 		if err := from.Settle(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		judges[name] = diagnosis.New(diagnosis.Options{Inventory: from, Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Budget: 1})
+		diagnosers[name] = diagnosis.New(diagnosis.Options{Inventory: from, Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Budget: 1})
 	}
 	a, b := *whole.Supply(), *projected.Supply()
 	if a.Version, b.Version = 0, 0; !reflect.DeepEqual(a, b) {
@@ -257,7 +259,7 @@ func TestProjectionLosesNothing(t *testing.T) {
 		default:
 			continue
 		}
-		found, foundToo := judges["whole"].Explain(t.Context(), question), judges["projected"].Explain(t.Context(), question)
+		found, foundToo := diagnosers["whole"].Explain(t.Context(), question), diagnosers["projected"].Explain(t.Context(), question)
 		for _, verdicts := range [][]dra.Verdict{found, foundToo} {
 			for i := range verdicts {
 				verdicts[i].Version = 0
@@ -275,9 +277,9 @@ func TestProjectionLosesNothing(t *testing.T) {
 	}
 }
 
-// memoryScene is a few nodes with devices, and random claims and templates that
-// carry all that the projection leaves out.
-func memoryScene(random *rand.Rand) []simulated.Object {
+// memoryObjects returns a few nodes with devices, and random claims and
+// templates with all fields that the projection omits.
+func memoryObjects(random *rand.Rand) []simulated.Object {
 	var objects []simulated.Object
 	opaque := kruntime.RawExtension{Raw: []byte(`{"sharing":{"strategy":"MPS"},"secret":"` + strings.Repeat("x", 5000) + `"}`)}
 	config := resourcev1.DeviceConfiguration{Opaque: &resourcev1.OpaqueDeviceConfiguration{Driver: "gpu.example.com", Parameters: opaque}}

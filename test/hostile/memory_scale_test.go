@@ -33,7 +33,7 @@ func TestMemoryAtScale(t *testing.T) {
 	}
 }
 
-// memoryFill adds what is to be measured.
+// memoryFill adds the objects to be measured.
 func memoryFill(t *testing.T, server *memoryServer, kind string, count, size int) {
 	t.Helper()
 	claim, pod := memoryClaim(size), memoryPod()
@@ -42,11 +42,11 @@ func memoryFill(t *testing.T, server *memoryServer, kind string, count, size int
 		server.add(t, memoryTemplates, memoryTemplate(size), count)
 	case "metadata":
 		claim.Spec.Devices.Requests = memoryRequests(3200)[:1]
-		memoryBurden(&claim.ObjectMeta, size)
+		memoryMetadata(&claim.ObjectMeta, size)
 	case "pods":
 		claim.Spec.Devices.Requests = memoryRequests(3200)[:1]
-		pod = memoryCrowdedPod(size)
-	case "limits": // as many bytes of CEL, and as costly ones, as are kept of any number of claims
+		pod = memoryPodOfManyClaims(size)
+	case "limits": // the largest total size of CEL, with the most expensive expressions, that is kept for any number of claims
 		expression := strings.TrimSuffix(strings.Repeat(`device.driver!="a"&&`, (size-250)/20), "&&") + `&&device.driver!="` + memoryMark + `"`
 		claim.Spec.Devices.Requests = memoryRequests(32)[:1]
 		claim.Spec.Devices.Requests[0].Exactly.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: expression}}}

@@ -53,7 +53,7 @@ type memoryServer struct {
 	listener net.Listener
 }
 
-// startMemoryServer serves until the test ends; nothing so far.
+// startMemoryServer serves until the test ends. It has no objects yet.
 func startMemoryServer(t *testing.T, streams bool) *memoryServer {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -99,7 +99,8 @@ type memoryObject interface {
 	Marshal() ([]byte, error)
 }
 
-// add makes a collection of this many objects, before the first request.
+// add creates a collection of this many objects. It must be called before the
+// first request.
 func (s *memoryServer) add(t *testing.T, path string, object memoryObject, count int) {
 	t.Helper()
 	kind := s.kinds[path]
@@ -142,7 +143,7 @@ func (s *memoryServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuseStream is what an API server before Kubernetes 1.32 answers.
+// refuseStream answers as an API server before Kubernetes 1.32 does.
 func (s *memoryServer) refuseStream(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
 	w.WriteHeader(http.StatusUnprocessableEntity)
@@ -218,12 +219,12 @@ func (s *memoryServer) list(w http.ResponseWriter, r *http.Request, kind schema.
 	_ = out.Flush()
 }
 
-// memoryField begins a field of protobuf that has a length.
+// memoryField returns the tag and length of a length-delimited protobuf field.
 func memoryField(number, length int) []byte {
 	return binary.AppendUvarint([]byte{byte(number<<3 | 2)}, uint64(length))
 }
 
-// memoryClaim returns a claim with selectors of this many bytes in all,
+// memoryClaim returns a claim with selectors of this many bytes in total,
 // different for each claim.
 func memoryClaim(size int) *resourcev1.ResourceClaim {
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
@@ -234,7 +235,7 @@ func memoryClaim(size int) *resourcev1.ResourceClaim {
 	return claim
 }
 
-// memoryTemplate is the same as a template.
+// memoryTemplate returns a template with the same specification.
 func memoryTemplate(size int) *resourcev1.ResourceClaimTemplate {
 	template := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "tenant", Name: "template-" + memoryMark, UID: types.UID("template-uid-" + memoryMark), ResourceVersion: "1",
@@ -243,9 +244,9 @@ func memoryTemplate(size int) *resourcev1.ResourceClaimTemplate {
 	return template
 }
 
-// memoryBurden is metadata of so many bytes that the owner of an object can
-// give it: half in finalizers, the rest in owners and annotations.
-func memoryBurden(into *metav1.ObjectMeta, size int) {
+// memoryMetadata adds metadata of this many bytes that the owner of an object
+// can set: half in finalizers, the rest in owner references and annotations.
+func memoryMetadata(into *metav1.ObjectMeta, size int) {
 	into.Annotations = map[string]string{resourcev1.PodResourceClaimAnnotation: memoryMark + strings.Repeat("a", size/6), "other": strings.Repeat("b", size/6)}
 	for i := range size / 2 / 300 {
 		into.Finalizers = append(into.Finalizers, fmt.Sprintf("example.com/%s-%d-%s", memoryMark, i, strings.Repeat("f", 280)))
@@ -254,8 +255,8 @@ func memoryBurden(into *metav1.ObjectMeta, size int) {
 	into.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: memoryMark + strings.Repeat("o", size/12), UID: types.UID(memoryMark + strings.Repeat("u", size/12)), Controller: &yes}}
 }
 
-// memoryCrowdedPod names as many claims as fit into so many bytes.
-func memoryCrowdedPod(size int) *corev1.Pod {
+// memoryPodOfManyClaims references as many claims as fit into this many bytes.
+func memoryPodOfManyClaims(size int) *corev1.Pod {
 	pod := memoryPod()
 	for i := range size / 600 {
 		claim := fmt.Sprintf("claim-%s-%d-%s", memoryMark, i, strings.Repeat("c", 200))
@@ -284,9 +285,9 @@ func (s *memoryServer) addSupply(t *testing.T) {
 	s.add(t, memoryNodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, UID: "node-uid", ResourceVersion: "1"}}, 1)
 }
 
-// memoryRequests are 32 requests, as many as there may be.
+// memoryRequests returns 32 requests, the most that a claim may have.
 func memoryRequests(size int) []resourcev1.DeviceRequest {
-	const long = 9 << 10 // an expression may have 10 KiB
+	const long = 9 << 10 // the limit of an expression is 10 KiB
 	requests := make([]resourcev1.DeviceRequest, 32)
 	for i := range requests {
 		requests[i] = resourcev1.DeviceRequest{Name: fmt.Sprintf("r%d", i), Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.example.com", Count: 1}}

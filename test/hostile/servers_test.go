@@ -52,7 +52,7 @@ func serversEvent(w http.ResponseWriter, kind string, object any) error {
 	return err
 }
 
-// serversNode reads the node's pods from a server until the end of the test.
+// serversNode reads the node's pods from a server until the test ends.
 func serversNode(t *testing.T, limits apiserver.Limits, pods http.HandlerFunc) *apiserver.Node {
 	t.Helper()
 	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -88,11 +88,11 @@ func serversUntil(t *testing.T, n *apiserver.Node, what string, is func(apiserve
 	t.Fatalf("%s: %+v, %+v", what, status, facts.Pods)
 }
 
-// A watch whose events come in any order, of objects that never were, and that
-// never has a bookmark is applied as it arrives; the next list corrects its
-// errors.
+// TestServersWatchInNoOrder: a watch whose events arrive in any order, are of
+// objects that never existed, and never include a bookmark, is applied as it
+// arrives. The next list corrects its errors.
 func TestServersWatchInNoOrder(t *testing.T) {
-	truth := corev1.PodList{
+	listed := corev1.PodList{
 		TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "100"},
 		Items: []corev1.Pod{serversPod("one", "90", "a", corev1.PodRunning)},
 	}
@@ -103,7 +103,7 @@ func TestServersWatchInNoOrder(t *testing.T) {
 			http.Error(w, "no streams", http.StatusUnprocessableEntity)
 		case query.Get("watch") == "":
 			lists.Add(1)
-			serversWrite(w, http.StatusOK, truth)
+			serversWrite(w, http.StatusOK, listed)
 		case watches.Add(1) == 1:
 			w.Header().Set("Content-Type", "application/json")
 			_ = serversEvent(w, "DELETED", serversPod("ghost", "1", "x", corev1.PodRunning))
@@ -113,7 +113,7 @@ func TestServersWatchInNoOrder(t *testing.T) {
 			_ = serversEvent(w, "MODIFIED", corev1.ConfigMap{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}})
 			_ = serversEvent(w, "DELETED", serversPod("one", "2", "a", corev1.PodRunning))
 			_ = http.NewResponseController(w).Flush()
-			time.Sleep(1500 * time.Millisecond) // else it is taken for one that had no time to begin
+			time.Sleep(1500 * time.Millisecond) // a shorter watch counts as one that failed to start
 			_ = serversEvent(w, "UNHEARD-OF", serversPod("three", "8", "c", corev1.PodPending))
 		case watches.Load() == 2:
 			serversWrite(w, http.StatusGone, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonExpired, Code: 410})
@@ -131,8 +131,8 @@ func TestServersWatchInNoOrder(t *testing.T) {
 	})
 }
 
-// A stream of initial events that never comes to its bookmark ends at the limit
-// of objects, and the list that takes its place is limited likewise.
+// TestServersStreamWithoutEnd: a stream of initial events without its bookmark
+// ends at the limit of objects. The list that replaces it has the same limit.
 func TestServersStreamWithoutEnd(t *testing.T) {
 	n := serversNode(t, apiserver.Limits{Objects: 2000}, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("sendInitialEvents") == "" {
@@ -151,8 +151,8 @@ func TestServersStreamWithoutEnd(t *testing.T) {
 	})
 }
 
-// The failure that an API server gives as the reason for closing a watch is as
-// long as it likes: it costs its limit.
+// TestServersHugeFailureOfAWatch: the status with which an API server closes a
+// watch may have any length. It uses at most its limit.
 func TestServersHugeFailureOfAWatch(t *testing.T) {
 	huge := strings.Repeat("\x1b[31m\n", 4<<20)
 	var before, after runtime.MemStats

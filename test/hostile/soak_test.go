@@ -33,22 +33,24 @@ import (
 	kubelets "github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 
-// soakVariable is how long TestSoak lasts, as a duration. The default is long
-// enough to find what every fault leaks, and too short for what leaks slowly.
+// soakVariable is the duration of TestSoak. The default is long enough for
+// leaks of every fault, and too short for slow leaks.
 const soakVariable = "DRA_EXPORTER_SOAK"
 
-// A round is a time of trouble, and a time of calm at whose end is measured.
+// A round is a time with faults, and a time without, at the end of which the
+// test measures.
 const (
 	soakTrouble = 5 * time.Second
 	soakCalm    = 4 * time.Second
-	soakRounds  = 4 // at least, the first of which warms up
+	soakRounds  = 4 // at least; the first one warms up
 )
 
-// TestSoak runs both roles, built with the race detector, amid everything that
-// goes wrong at once: pods and claims that come and go, an API server that is
-// restarted, expires and ends watches, a kubelet that is restarted and lies,
-// devices that hang and fail, signals, and clients that scrape, stall and leave.
-// Descriptors, goroutines and memory must not grow from one calm to the next.
+// TestSoak runs both roles, built with the race detector, with all faults at
+// the same time: pods and claims that are created and deleted, an API server
+// that is restarted, expires and ends watches, a kubelet that is restarted and
+// gives wrong answers, devices that hang and fail, signals, and clients that
+// scrape, stall and disconnect. Descriptors, goroutines and memory must not
+// grow from round to round.
 func TestSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
@@ -63,7 +65,7 @@ func TestSoak(t *testing.T) {
 	}
 	s := startSoak(t)
 	for round := range rounds {
-		s.trouble(t, soakTrouble)
+		s.injectFaults(t, soakTrouble)
 		s.recover(t)
 		for _, role := range s.roles {
 			role.measure(t, round)
@@ -74,30 +76,30 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// soak is everything around the two roles.
+// soak is the environment of the two roles.
 type soak struct {
 	api     *apiserver.Server
 	kubelet *kubelets.Kubelet
 	devices string // path of the simulated devices
-	roles   []*soaked
+	roles   []*role
 	random  *rand.Rand
-	pods    []int // numbers of those that there are
+	pods    []int // numbers of the existing pods
 	next    int
 }
 
-// soaked is a role under test.
-type soaked struct {
+// role is a role under test.
+type role struct {
 	name, url string
 	process   *exec.Cmd
 	log       string
 	measured  []footprint
 }
 
-// footprint is what a process has at a time.
+// footprint is what a process uses at a time.
 type footprint struct {
 	descriptors, threads, goroutines int
-	memory                           int // of Go, in KiB
-	anonymous                        int // of the process, in KiB; the race detector's own grows as long as it runs
+	memory                           int // of Go's runtime, in KiB
+	anonymous                        int // private memory of the process, in KiB; that of the race detector always grows
 }
 
 func (f footprint) String() string {
@@ -108,7 +110,7 @@ const soakDevices = 8
 
 func startSoak(t *testing.T) *soak {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "soak") // a socket's path must be short
+	folder, err := os.MkdirTemp("", "soak") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +139,7 @@ func startSoak(t *testing.T) *soak {
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the exporter: %v\n%s", err, text)
 	}
-	s.roles = []*soaked{
+	s.roles = []*role{
 		startRole(t, folder, "node", binary, "node", "--node.name=node-a", "--kubeconfig="+kubeconfig, "--kubelet.pod-resources-socket="+socket,
 			"--device.source=simulated", "--simulated.config="+s.devices, "--cdi.dir="+folder, "--ledger.grace=5s", "--metrics.dcgm=split"),
 		startRole(t, folder, "cluster", binary, "cluster", "--kubeconfig="+kubeconfig),
@@ -145,9 +147,9 @@ func startSoak(t *testing.T) *soak {
 	return s
 }
 
-func startRole(t *testing.T, folder, name, binary string, args ...string) *soaked {
+func startRole(t *testing.T, folder, name, binary string, args ...string) *role {
 	t.Helper()
-	r := &soaked{name: name, log: filepath.Join(folder, name+".log")}
+	r := &role{name: name, log: filepath.Join(folder, name+".log")}
 	file, err := os.Create(r.log)
 	if err != nil {
 		t.Fatal(err)
@@ -187,8 +189,8 @@ func lastLines(path string, count int) string {
 	return strings.Join(lines[max(0, len(lines)-count):], "\n")
 }
 
-// trouble has everything go wrong for a time.
-func (s *soak) trouble(t *testing.T, length time.Duration) {
+// injectFaults injects faults for a time.
+func (s *soak) injectFaults(t *testing.T, length time.Duration) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), length)
 	defer stop()
@@ -196,12 +198,12 @@ func (s *soak) trouble(t *testing.T, length time.Duration) {
 	for _, role := range s.roles {
 		for i := range 6 {
 			random := rand.New(rand.NewPCG(s.random.Uint64(), uint64(i)))
-			clients.Go(func() { role.pester(ctx, random) })
+			clients.Go(func() { role.sendRequests(ctx, random) })
 		}
 	}
 	for ctx.Err() == nil {
-		s.turnOver(t)
-		s.spoil(t)
+		s.changePods(t)
+		s.injectFault(t)
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Duration(20+s.random.IntN(200)) * time.Millisecond):
@@ -210,8 +212,8 @@ func (s *soak) trouble(t *testing.T, length time.Duration) {
 	clients.Wait()
 }
 
-// spoil does one thing to the roles or to what they read.
-func (s *soak) spoil(t *testing.T) {
+// injectFault injects one fault into the roles or into what they read.
+func (s *soak) injectFault(t *testing.T) {
 	t.Helper()
 	var err error
 	switch s.random.IntN(14) {
@@ -256,8 +258,8 @@ func (s *soak) spoil(t *testing.T) {
 	}
 }
 
-// pester scrapes, stalls and leaves.
-func (r *soaked) pester(ctx context.Context, random *rand.Rand) {
+// sendRequests scrapes, stalls and disconnects.
+func (r *role) sendRequests(ctx context.Context, random *rand.Rand) {
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableCompression: random.IntN(2) == 0}}
 	defer client.CloseIdleConnections()
 	paths := []string{"metrics", "metrics", "metrics", "", "api/v1/claims", "api/v1/pending", "-/ready", "no-such-path"}
@@ -273,16 +275,16 @@ func (r *soaked) pester(ctx context.Context, random *rand.Rand) {
 		}
 		request.Header.Set("Accept", accepts[random.IntN(len(accepts))])
 		if response, err := client.Do(request); err == nil {
-			io.CopyN(io.Discard, response.Body, int64(random.IntN(1<<20))) // some leave before the end
+			io.CopyN(io.Discard, response.Body, int64(random.IntN(1<<20))) // some disconnect before the end
 			response.Body.Close()
 		}
 		time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
 	}
 }
 
-// stall opens a connection, sends half a request or a whole one, and closes it
-// without reading.
-func (r *soaked) stall(random *rand.Rand) {
+// stall opens a connection, sends a part of a request or a whole one, and
+// closes it without reading.
+func (r *role) stall(random *rand.Rand) {
 	connection, err := net.DialTimeout("tcp", strings.Trim(strings.TrimPrefix(r.url, "http://"), "/"), time.Second)
 	if err != nil {
 		return
@@ -293,23 +295,23 @@ func (r *soaked) stall(random *rand.Rand) {
 	time.Sleep(time.Duration(random.IntN(50)) * time.Millisecond)
 }
 
-// recover ends all faults, and waits until all sources are up and ended objects
-// are removed.
+// recover ends all faults, and waits until all sources are up and ended
+// objects are removed.
 func (s *soak) recover(t *testing.T) {
 	t.Helper()
 	s.writeDevices(t, "[]")
-	if err := errors.Join(s.kubelet.Calm(kubelets.Always()...), s.kubelet.Restart()); err != nil { // calls that hung stay unanswered otherwise
+	if err := errors.Join(s.kubelet.Calm(kubelets.Always()...), s.kubelet.Restart()); err != nil { // otherwise calls that hung remain unanswered
 		t.Fatal(err)
 	}
 	s.setKubelet()
 	time.Sleep(soakCalm)
 	for _, role := range s.roles {
-		role.isWell(t)
+		role.waitSourcesUp(t)
 	}
 }
 
-// isWell: every source is up again.
-func (r *soaked) isWell(t *testing.T) {
+// waitSourcesUp waits until every source is up again.
+func (r *role) waitSourcesUp(t *testing.T) {
 	t.Helper()
 	page := ""
 	for range 300 {
@@ -328,8 +330,8 @@ func (r *soaked) isWell(t *testing.T) {
 	t.Fatalf("the %s role does not recover:\n%s", r.name, strings.Join(down, ""))
 }
 
-// page is the page of metrics, empty if there is none.
-func (r *soaked) page(t *testing.T) string {
+// page returns the page of metrics, empty if there is none.
+func (r *role) page(t *testing.T) string {
 	t.Helper()
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Get(r.url + "metrics")
@@ -344,7 +346,7 @@ func (r *soaked) page(t *testing.T) string {
 	return string(text)
 }
 
-func (r *soaked) measure(t *testing.T, round int) {
+func (r *role) measure(t *testing.T, round int) {
 	t.Helper()
 	page := r.page(t)
 	of := func(name string) int {
@@ -397,10 +399,10 @@ func field(t *testing.T, status []byte, name string) int {
 	return 0
 }
 
-// checkTrends compares the last third of the measurements with the first,
-// without the round that warmed up, by their medians; and stops the role, which
-// must exit without an error or a race.
-func (r *soaked) checkTrends(t *testing.T) {
+// checkTrends compares the medians of the last third of the measurements with
+// those of the first, without the warm-up round. It stops the role, which must
+// exit without an error or a race.
+func (r *role) checkTrends(t *testing.T) {
 	t.Helper()
 	measured := r.measured[1:]
 	third := max(1, len(measured)/3)
@@ -436,8 +438,9 @@ func medians(all []footprint) footprint {
 	}
 }
 
-// turnOver ends a pod or starts one. Some claims wait for a device.
-func (s *soak) turnOver(t *testing.T) {
+// changePods deletes a pod or creates one. Some claims are pending for a
+// device.
+func (s *soak) changePods(t *testing.T) {
 	t.Helper()
 	if len(s.pods) > 3*soakDevices || len(s.pods) > 0 && s.random.IntN(2) == 0 {
 		at := s.random.IntN(len(s.pods))
@@ -462,7 +465,7 @@ func (s *soak) put(t *testing.T, objects ...apiserver.Object) {
 	}
 }
 
-// setKubelet has the kubelet list the pods.
+// setKubelet sets the pods that the kubelet lists.
 func (s *soak) setKubelet() {
 	var pods []kubelets.Pod
 	for _, i := range s.pods {
@@ -526,7 +529,7 @@ func soakSlice() *resourcev1.ResourceSlice {
 	return slice
 }
 
-// soakPod is a pod with its claim, allocated and running or waiting.
+// soakPod returns a pod with its claim, allocated and running, or pending.
 func soakPod(i int, allocated bool) (*corev1.Pod, *resourcev1.ResourceClaim) {
 	name := soakName(i)
 	uid := types.UID(name)

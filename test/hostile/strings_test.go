@@ -32,8 +32,8 @@ import (
 	kubelets "github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 
-// stringsForged names what exists only where a string has become more than a
-// value: a series, an element, an attribute, a member of JSON, a field of a log.
+// stringsForged names what exists only if a string was not treated as a value:
+// a series, an element, an attribute, a member of JSON, a field of a log.
 const stringsForged = "forged"
 
 // stringsTexts returns texts for fields in which Kubernetes, a driver or a
@@ -51,9 +51,10 @@ func stringsTexts() map[string]string {
 	}
 }
 
-// TestHostileStringsEverywhere runs both roles as programs on a kubelet and an API
-// server where every free text is hostile, and reads all that they and the commands
-// for people write: metrics, pages, JSON, links, logs, top, explain and check.
+// TestHostileStringsEverywhere runs both roles as programs with a kubelet and
+// an API server in which every free text is hostile, and reads all output of
+// the roles and commands: metrics, pages, JSON, links, logs, top, explain and
+// check.
 func TestHostileStringsEverywhere(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program")
@@ -67,7 +68,7 @@ func TestHostileStringsEverywhere(t *testing.T) {
 	for name, text := range stringsTexts() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			scene := newStringsScene(t, program, text)
+			scene := newStringsEnv(t, program, text)
 			scene.checkMetrics(t)
 			scene.checkPages(t)
 			scene.checkCommands(t)
@@ -76,17 +77,18 @@ func TestHostileStringsEverywhere(t *testing.T) {
 	}
 }
 
-// stringsScene is one cluster whose texts are hostile, and the programs in it.
-type stringsScene struct {
+// stringsEnv is one cluster whose texts are hostile, and the programs that
+// read it.
+type stringsEnv struct {
 	program, dir, text string
 	kubeconfig         string
 	nodeFlags          []string
 	node, cluster      *stringsProcess
 }
 
-func newStringsScene(t *testing.T, program, text string) *stringsScene {
+func newStringsEnv(t *testing.T, program, text string) *stringsEnv {
 	t.Helper()
-	s := &stringsScene{program: program, dir: t.TempDir(), text: text}
+	s := &stringsEnv{program: program, dir: t.TempDir(), text: text}
 	server, err := apiserver.Start(t.Context(), apiserver.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -123,9 +125,9 @@ func newStringsScene(t *testing.T, program, text string) *stringsScene {
 	return s
 }
 
-// file writes a document into the folder of the scene: YAML reads JSON, but no
-// control characters as they are.
-func (s *stringsScene) file(t *testing.T, name string, document any) string {
+// file writes a document into the folder of the test: YAML includes JSON, but
+// no literal control characters.
+func (s *stringsEnv) file(t *testing.T, name string, document any) string {
 	t.Helper()
 	text, err := json.Marshal(document)
 	if err != nil {
@@ -138,9 +140,9 @@ func (s *stringsScene) file(t *testing.T, name string, document any) string {
 	return path
 }
 
-// stringsObjects have the text wherever the API server admits any, and beyond:
-// a driver's own validation may be missing. Names that are part of a request's
-// path are valid.
+// stringsObjects have the text wherever the API server accepts any, and in
+// more fields, because a driver's own validation may be missing. Names that
+// are part of a request's path are valid.
 func stringsObjects(text string) []apiserver.Object {
 	uuid, node, name := "GPU-0"+text, "n", "held"
 	meta := func(name string) metav1.ObjectMeta {
@@ -186,9 +188,9 @@ func stringsPod(text string) kubelets.Pod {
 		Claims:     []kubelets.Claim{{Name: "held", Devices: []kubelets.Device{{Request: "r" + text, Driver: "d" + text, Pool: "p" + text, Name: "gpu-0" + text, CDI: []string{text}}}}}}
 }
 
-// checkMetrics decodes the text and protobuf of both roles: foreign texts are
-// only in label values.
-func (s *stringsScene) checkMetrics(t *testing.T) {
+// checkMetrics decodes the text and protobuf of both roles. Hostile texts may
+// only be in label values.
+func (s *stringsEnv) checkMetrics(t *testing.T) {
 	t.Helper()
 	for _, process := range []*stringsProcess{s.node, s.cluster} {
 		for _, format := range []expfmt.Format{expfmt.NewFormat(expfmt.TypeTextPlain), expfmt.NewFormat(expfmt.TypeProtoDelim)} {
@@ -227,7 +229,7 @@ func (s *stringsScene) checkMetrics(t *testing.T) {
 }
 
 // checkPages reads HTML and JSON of both roles.
-func (s *stringsScene) checkPages(t *testing.T) {
+func (s *stringsEnv) checkPages(t *testing.T) {
 	t.Helper()
 	for _, process := range []*stringsProcess{s.node, s.cluster} {
 		page := process.get(t, "/", "text/html")
@@ -259,8 +261,8 @@ func (s *stringsScene) checkPages(t *testing.T) {
 	checkStringsJSON(t, "/api/v1/pending", s.cluster.get(t, "/api/v1/pending", "application/json"))
 }
 
-// checkStringsLink accepts a place on the page, a path of the exporter, the project's
-// documents and the icon of the page.
+// checkStringsLink accepts links to the page, to paths of the exporter, to the
+// project's documents, and the icon of the page.
 func checkStringsLink(t *testing.T, link string) {
 	t.Helper()
 	parsed, err := url.Parse(link)
@@ -274,8 +276,8 @@ func checkStringsLink(t *testing.T, link string) {
 	t.Errorf("a link leads to %+.100q", link)
 }
 
-// checkCommands runs what people run, all at once, and reads both outputs.
-func (s *stringsScene) checkCommands(t *testing.T) {
+// checkCommands runs all commands in parallel, and reads both outputs.
+func (s *stringsEnv) checkCommands(t *testing.T) {
 	t.Helper()
 	node, cluster := s.node.address(t), s.cluster.address(t)
 	var running sync.WaitGroup
@@ -304,7 +306,7 @@ func (s *stringsScene) checkCommands(t *testing.T) {
 			}
 		})
 	}
-	// Arguments that a user pasted are repeated in messages.
+	// Messages repeat the user's arguments.
 	pasted := strings.ReplaceAll(s.text, "\x00", "")
 	pasted = pasted[:min(len(pasted), 4000)]
 	for _, command := range [][]string{
@@ -318,8 +320,9 @@ func (s *stringsScene) checkCommands(t *testing.T) {
 	running.Wait()
 }
 
-// run runs a command to its end, which may be a refusal. There must be output.
-func (s *stringsScene) run(t *testing.T, command []string) (string, string) {
+// run runs a command until it ends, possibly with an error. There must be
+// output.
+func (s *stringsEnv) run(t *testing.T, command []string) (string, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -327,7 +330,7 @@ func (s *stringsScene) run(t *testing.T, command []string) (string, string) {
 	run.Env = append(os.Environ(), "KUBECONFIG="+s.kubeconfig)
 	var stdout, stderr bytes.Buffer
 	run.Stdout, run.Stderr = &stdout, &stderr
-	err := run.Run() // findings and refusals have a status of their own
+	err := run.Run() // findings and errors have an exit status of their own
 	if ctx.Err() != nil {
 		t.Errorf("%.60q did not end: %v", command, err)
 	}
@@ -338,7 +341,7 @@ func (s *stringsScene) run(t *testing.T, command []string) (string, string) {
 }
 
 // stop ends both programs and reads their logs.
-func (s *stringsScene) stop(t *testing.T) {
+func (s *stringsEnv) stop(t *testing.T) {
 	t.Helper()
 	log := s.node.stop(t)
 	checkStringsShown(t, "the log in JSON", log)
@@ -359,7 +362,7 @@ func (s *stringsScene) stop(t *testing.T) {
 	}
 }
 
-// checkStringsShown: every character is seen, or is a space or the end of a line.
+// checkStringsShown: every character is printable, a space or a line break.
 func checkStringsShown(t *testing.T, what, text string) {
 	t.Helper()
 	acts := func(r rune) bool {
@@ -370,7 +373,7 @@ func checkStringsShown(t *testing.T, what, text string) {
 	}
 }
 
-// checkStringsLines: no line consists of foreign text.
+// checkStringsLines: no line consists of hostile text.
 func checkStringsLines(t *testing.T, what, text string) {
 	t.Helper()
 	if strings.Contains(text, "\n"+stringsForged) {
@@ -404,7 +407,7 @@ func stringsMember(value any) bool {
 	return false
 }
 
-// stringsProcess is a role that runs, and its log so far.
+// stringsProcess is a running role, and its log so far.
 type stringsProcess struct {
 	command *exec.Cmd
 	ended   chan struct{}
@@ -419,7 +422,7 @@ func (p *stringsProcess) Write(text []byte) (int, error) {
 	return p.log.Write(text)
 }
 
-func (p *stringsProcess) said() string {
+func (p *stringsProcess) output() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.log.String()
@@ -444,21 +447,21 @@ func startStringsProcess(t *testing.T, program string, arguments ...string) *str
 	return p
 }
 
-// address is where it listens, by its log.
+// address returns the address on which it listens, from its log.
 func (p *stringsProcess) address(t *testing.T) string {
 	t.Helper()
 	listening := regexp.MustCompile(`(?i)listening on.*?(127\.0\.0\.1:\d+)`)
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if found := listening.FindStringSubmatch(p.said()); found != nil {
+		if found := listening.FindStringSubmatch(p.output()); found != nil {
 			return "http://" + found[1]
 		}
 		select {
 		case <-p.ended:
-			t.Fatalf("it has ended:\n%s", p.said())
+			t.Fatalf("it has ended:\n%s", p.output())
 		default:
 		}
 	}
-	t.Fatalf("it listens nowhere:\n%s", p.said())
+	t.Fatalf("it listens nowhere:\n%s", p.output())
 	return ""
 }
 
@@ -492,7 +495,7 @@ func (p *stringsProcess) until(t *testing.T, parts ...string) {
 			return
 		}
 	}
-	t.Fatalf("the page lacks %q:\n%.3000s", missing, p.said())
+	t.Fatalf("the page lacks %q:\n%.3000s", missing, p.output())
 }
 
 func (p *stringsProcess) stop(t *testing.T) string {
@@ -505,5 +508,5 @@ func (p *stringsProcess) stop(t *testing.T) string {
 	case <-time.After(time.Minute):
 		t.Error("it does not end")
 	}
-	return p.said()
+	return p.output()
 }

@@ -25,7 +25,7 @@ const (
 	tenantsClass   = "gpu"
 )
 
-// tenants are the claims of a cluster in which many teams share devices.
+// tenants are the claims of a cluster in which several teams share devices.
 type tenants struct {
 	inventory *inventory.Inventory
 	questions []dra.Question
@@ -85,14 +85,14 @@ func (c *tenants) claim(namespace, name string, constraints []resourcev1.DeviceC
 	})
 }
 
-// costly is a selector of which one evaluation takes some 20 ms, an eighth of
-// what the API server admits, and whose result is another for each device.
+// costly returns a selector of which one evaluation takes about 20 ms, an
+// eighth of the API server's limit, and whose result differs between devices.
 func costly(variant int) string {
 	ten := `[0,1,2,3,4,5,6,7,8,9]`
 	return strings.Repeat(ten+`.all(x, `, 4) + fmt.Sprintf(`device.attributes["gpu.example.com"].uuid != "v%d"`, variant) + strings.Repeat(`)`, 4)
 }
 
-// wide adds a claim with as many requests, and selectors in each, as said. All
+// wide adds a claim with this many requests, and selectors in each. All
 // selectors are different.
 func (c *tenants) wide(index, requests, selectors int, expression func(int) string) {
 	var all []resourcev1.DeviceRequest
@@ -114,13 +114,13 @@ func (c *tenants) search(index int) {
 		tenantsRequest("r", 11, fmt.Sprintf(`device.attributes["gpu.example.com"].uuid != "v%d"`, index)))
 }
 
-// victim adds the simple claim of another team, for more devices than a node
-// has.
-func (c *tenants) victim() {
+// addNormalClaim adds the simple claim of another team, for more devices than
+// a node has.
+func (c *tenants) addNormalClaim() {
 	c.claim(tenantsVictim, "simple", nil, tenantsRequest("gpus", 30))
 }
 
-func (c *tenants) judge(clk clock.Clock, budget float64) *diagnosis.Diagnoser {
+func (c *tenants) newDiagnoser(clk clock.Clock, budget float64) *diagnosis.Diagnoser {
 	return diagnosis.New(diagnosis.Options{Inventory: c.inventory, Clock: clk, Log: slog.New(slog.DiscardHandler), Budget: budget})
 }
 
@@ -139,7 +139,7 @@ func tenantsRunning(t *testing.T, j *diagnosis.Diagnoser) {
 	})
 }
 
-func tenantsVerdict(j *diagnosis.Diagnoser, namespace string) (dra.Verdict, bool) {
+func tenantsDiagnosis(j *diagnosis.Diagnoser, namespace string) (dra.Verdict, bool) {
 	for _, v := range j.Verdicts() {
 		if v.Pod.Namespace == namespace {
 			return v, true
@@ -157,10 +157,10 @@ func tenantsCost(j *diagnosis.Diagnoser, namespace string) time.Duration {
 	return 0
 }
 
-// Claims of one namespace with costly selectors, and claims of which the
-// allocator has to search exhaustively, hold up the diagnosis of another
-// namespace for no more than a turn. What counts is the work that the hostile
-// namespace was given, not the time: without turns it would be minutes of it.
+// TestTenantsDoNotDelayDiagnosesOfOthers: claims of one namespace with costly
+// selectors, and claims with an exhaustive search, delay the diagnosis of
+// another namespace by at most one turn. The test measures the work for the
+// hostile namespace, not the time: without turns it would be minutes.
 func TestTenantsDoNotDelayDiagnosesOfOthers(t *testing.T) {
 	for name, attack := range map[string]func(*tenants){
 		"one selector":        func(c *tenants) { c.wide(0, 1, 1, costly) },
@@ -175,24 +175,24 @@ func TestTenantsDoNotDelayDiagnosesOfOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newTenants(20, 20)
 			attack(c)
-			j := c.judge(clock.System(), 1)
+			j := c.newDiagnoser(clock.System(), 1)
 			tenantsRunning(t, j)
 			j.Ask(c.questions)
-			time.Sleep(300 * time.Millisecond) // the attack is under way
+			time.Sleep(300 * time.Millisecond) // the hostile claims are being diagnosed
 			before := tenantsCost(j, tenantsHostile)
-			c.victim()
+			c.addNormalClaim()
 			j.Ask(append([]dra.Question(nil), c.questions...))
-			v := awaitVictim(t, j)
+			v := waitDiagnosis(t, j)
 			if v.Reason != dra.ReasonFragmented {
 				t.Errorf("%s: %s", v.Reason, v.Message)
 			}
-			// A turn is 100 ms; new questions are read every 250 ms; a piece of
-			// work takes up to 250 ms, and many times that under the race
+			// A turn is 100 ms. New claims are read every 250 ms. One step
+			// takes up to 250 ms, and several times that under the race
 			// detector.
 			if cost := tenantsCost(j, tenantsHostile) - before; cost > 5*time.Second {
 				t.Errorf("the hostile namespace was given %v of work before the other had its diagnosis", cost)
 			}
-			if early, found := tenantsVerdict(j, tenantsHostile); found && early.Reason != dra.ReasonUndetermined {
+			if early, found := tenantsDiagnosis(j, tenantsHostile); found && early.Reason != dra.ReasonUndetermined {
 				t.Errorf("the attack is diagnosed as %s: %s: the test shows nothing", early.Reason, early.Message)
 			}
 		})
@@ -205,11 +205,11 @@ func manyTimes(n int, do func(int)) {
 	}
 }
 
-func awaitVictim(t *testing.T, j *diagnosis.Diagnoser) dra.Verdict {
+func waitDiagnosis(t *testing.T, j *diagnosis.Diagnoser) dra.Verdict {
 	t.Helper()
 	limit := time.After(2 * time.Minute)
 	for {
-		if v, found := tenantsVerdict(j, tenantsVictim); found {
+		if v, found := tenantsDiagnosis(j, tenantsVictim); found {
 			return v
 		}
 		select {
@@ -220,11 +220,11 @@ func awaitVictim(t *testing.T, j *diagnosis.Diagnoser) dra.Verdict {
 	}
 }
 
-// However many claims a namespace has, and however many evaluations they need,
-// work stays within its share of a core, another namespace has its diagnosis
-// within ten seconds, and each hostile claim ends as undetermined. In this test
-// time is made up: each look at the clock, of which there is one at each
-// evaluation, takes 20 ms.
+// TestTenantsStayWithinTheBudget: however many claims a namespace has, and
+// however many evaluations they need, the work stays within its share of a
+// core, another namespace has its diagnosis within ten seconds, and each
+// hostile claim ends as undetermined. The clock is simulated: each call, of
+// which there is one for each evaluation, advances it by 20 ms.
 func TestTenantsStayWithinTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const budget, look = 0.25, 20 * time.Millisecond
@@ -235,7 +235,7 @@ func TestTenantsStayWithinTheBudget(t *testing.T) {
 			})
 		})
 		looks, system := 0, clock.System()
-		j := c.judge(func() clock.Instant {
+		j := c.newDiagnoser(func() clock.Instant {
 			looks++
 			time.Sleep(look)
 			return system()
@@ -245,11 +245,11 @@ func TestTenantsStayWithinTheBudget(t *testing.T) {
 		began := time.Now()
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
-		c.victim()
+		c.addNormalClaim()
 		j.Ask(append([]dra.Question(nil), c.questions...))
-		asked := time.Now()
-		v := awaitVictim(t, j)
-		if took := time.Since(asked); took > 10*time.Second || v.Reason != dra.ReasonFragmented {
+		submitted := time.Now()
+		v := waitDiagnosis(t, j)
+		if took := time.Since(submitted); took > 10*time.Second || v.Reason != dra.ReasonFragmented {
 			t.Errorf("after %v: %s: %s", took, v.Reason, v.Message)
 		}
 		time.Sleep(5 * time.Minute)

@@ -17,24 +17,24 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/shell"
 )
 
-// build is one run over a Dockerfile. It is for one goroutine.
+// build is one build of a Dockerfile. It is not safe for concurrent use.
 type build struct {
 	context string            // folder
 	target  string            // name of a stage, or empty
 	arch    string            // of the image
 	args    map[string]string // --build-arg
 	bases   map[string]string // image → folder, or host
-	log     io.Writer         // what RUN prints
+	log     io.Writer         // output of RUN
 
 	work   string // folder for the stages' files
 	parsed []instructions.Stage
 	global map[string]string // ARG before the first FROM
-	stages map[int]*stage    // those that have been built
+	stages map[int]*stage    // stages that have been built
 }
 
 func hostArch() string { return runtime.GOARCH }
 
-// platform are the arguments that every build has.
+// platform returns the arguments that every build has.
 func (b *build) platform() map[string]string {
 	return map[string]string{
 		"BUILDARCH": hostArch(), "BUILDPLATFORM": "linux/" + hostArch(), "BUILDOS": "linux",
@@ -66,8 +66,8 @@ func (b *build) read() error {
 	return nil
 }
 
-// declare puts an ARG into scope: what was given to the build, or its default,
-// or what outer has.
+// declare adds an ARG to the scope: the build's argument, or its default, or
+// the value of the outer scope.
 func (b *build) declare(arg *instructions.ArgCommand, scope, outer map[string]string) error {
 	if err := arg.Expand(expander(scope)); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (b *build) declare(arg *instructions.ArgCommand, scope, outer map[string]st
 	return nil
 }
 
-// expander replaces $NAME as in a Dockerfile.
+// expander returns a function that replaces $NAME as in a Dockerfile.
 func expander(scope map[string]string) instructions.SingleWordExpander {
 	var env []string
 	for key, value := range scope {
@@ -115,7 +115,7 @@ func (b *build) find(name string) (int, bool) {
 	return number, err == nil && number >= 0 && number < len(b.parsed)
 }
 
-// baseOf is what a stage is FROM: an earlier stage's name, or an image.
+// baseOf returns the base of a stage: an earlier stage's name, or an image.
 func (b *build) baseOf(number int) (string, error) {
 	base, err := expander(b.global)(b.parsed[number].BaseName)
 	if err != nil {
@@ -124,20 +124,20 @@ func (b *build) baseOf(number int) (string, error) {
 	return base, nil
 }
 
-// externalBases are the images that the target is made from, sorted.
+// externalBases returns the images on which the target is based, sorted.
 func (b *build) externalBases() ([]string, error) {
 	first, found := b.find(b.target)
 	if !found {
 		return nil, fmt.Errorf("there is no stage %q", b.target)
 	}
-	images, seen := map[string]bool{}, map[int]bool{}
+	images, visited := map[string]bool{}, map[int]bool{}
 	for todo := []int{first}; len(todo) > 0; {
 		number := todo[0]
 		todo = todo[1:]
-		if seen[number] {
+		if visited[number] {
 			continue
 		}
-		seen[number] = true
+		visited[number] = true
 		base, err := b.baseOf(number)
 		if err != nil {
 			return nil, err

@@ -16,8 +16,8 @@ import (
 	"github.com/moby/patternmatcher/ignorefile"
 )
 
-// copy carries out COPY from the context, a stage or an image. As BuildKit does
-// it, a link that is named is followed, and what is copied belongs to root.
+// copy executes COPY from the context, a stage or an image. As BuildKit does,
+// it follows a link that is named, and root owns the copy.
 func (s *stage) copy(ctx context.Context, c *instructions.CopyCommand) error {
 	if c.Chown != "" || c.Chmod != "" || c.Parents || len(c.ExcludePatterns) > 0 || len(c.SourceContents) > 0 {
 		return errors.New("flags and here-documents are not known")
@@ -47,7 +47,8 @@ func (s *stage) copy(ctx context.Context, c *instructions.CopyCommand) error {
 	return nil
 }
 
-// source is the folder that COPY copies from, and what of it is to be left out.
+// source returns the folder from which COPY copies, and the patterns that it
+// excludes.
 func (s *stage) source(ctx context.Context, from string) (string, *patternmatcher.PatternMatcher, error) {
 	if from == "" {
 		ignored, err := ignoredIn(s.build.context)
@@ -77,8 +78,8 @@ func ignoredIn(folder string) (*patternmatcher.PatternMatcher, error) {
 	return patternmatcher.New(patterns)
 }
 
-// copyTo copies a file to target, or into it if that is a folder; of a folder
-// what is in it.
+// copyTo copies a file to target, or into it if target is a folder. Of a
+// folder it copies the contents.
 func copyTo(target string, isFolder bool, base, source string, ignored *patternmatcher.PatternMatcher) error {
 	info, err := os.Stat(source)
 	if err != nil {
@@ -99,8 +100,8 @@ func copyTo(target string, isFolder bool, base, source string, ignored *patternm
 			return err
 		}
 		if ignored != nil {
-			// No pattern of ours brings anything back, so what is in an ignored
-			// folder is ignored too.
+			// Our patterns have no exceptions, so the contents of an ignored
+			// folder are ignored too.
 			if left, err := ignored.MatchesOrParentMatches(inContext); err != nil || left {
 				if err == nil && entry.IsDir() {
 					return filepath.SkipDir

@@ -25,8 +25,9 @@ const (
 	created    = "2026-11-22T10:00:00Z"
 )
 
-// TestImages builds both targets as the Dockerfile says, and looks at what is in
-// them. The files stay where DRA_IMAGE_DIR says, for the end-to-end tests.
+// TestImages builds both targets of the Dockerfile and checks their contents.
+// DRA_IMAGE_DIR names the folder in which the files remain for the end-to-end
+// tests.
 func TestImages(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("it mounts and changes roots: run it as root")
@@ -34,44 +35,44 @@ func TestImages(t *testing.T) {
 	for target, dynamic := range map[string]bool{"": true, "static": false} {
 		name := map[bool]string{true: "glibc", false: "static"}[dynamic]
 		t.Run(name, func(t *testing.T) {
-			file := built(t, target, name, hostArch())
+			file := buildImage(t, target, name, hostArch())
 			image, err := tarball.ImageFromPath(file, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			settingsAreRight(t, image)
-			root := extracted(t, image)
-			nothingElseToRun(t, root)
+			checkSettings(t, image)
+			root := extractImage(t, image)
+			checkExecutables(t, root)
 			program := filepath.Join(root, "dra-exporter")
-			if libraries := neededBy(t, program); dynamic != (len(libraries) > 0) {
+			if libraries := neededLibraries(t, program); dynamic != (len(libraries) > 0) {
 				t.Errorf("the program needs %q", libraries)
 			}
-			saysItsVersion(t, root)
+			checkVersion(t, root)
 			if dynamic {
-				hasLibraries(t, root)
+				checkLibraries(t, root)
 			} else {
-				namesTheOtherImage(t, root)
+				checkOtherImageNamed(t, root)
 			}
 		})
 	}
 }
 
 // TestOtherArchitecture builds what can be built without another compiler. It
-// compiles everything once more, for minutes, and a real engine builds both
-// architectures in the workflow `ci`: so it runs where it is asked for.
+// compiles everything once more, which takes minutes, and a real engine builds
+// both architectures in the workflow `ci`, so it runs only on request.
 func TestOtherArchitecture(t *testing.T) {
 	if os.Getenv("DRA_IMAGE_OTHER") == "" {
 		t.Skip("DRA_IMAGE_OTHER=1 compiles the program for another architecture too")
 	}
 	other := map[string]string{"amd64": "arm64", "arm64": "amd64"}[hostArch()]
-	image, err := tarball.ImageFromPath(built(t, "static", "static-"+other, other), nil)
+	image, err := tarball.ImageFromPath(buildImage(t, "static", "static-"+other, other), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if config, err := image.ConfigFile(); err != nil || config.Architecture != other {
 		t.Errorf("the image is for %s (%v)", config.Architecture, err)
 	}
-	program, err := elf.Open(filepath.Join(extracted(t, image), "dra-exporter"))
+	program, err := elf.Open(filepath.Join(extractImage(t, image), "dra-exporter"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,8 +82,8 @@ func TestOtherArchitecture(t *testing.T) {
 	}
 }
 
-// built builds a target and returns the file.
-func built(t *testing.T, target, name, arch string) string {
+// buildImage builds a target and returns the file.
+func buildImage(t *testing.T, target, name, arch string) string {
 	t.Helper()
 	folder := os.Getenv("DRA_IMAGE_DIR")
 	if folder == "" {
@@ -93,15 +94,15 @@ func built(t *testing.T, target, name, arch string) string {
 		"-context", repository, "-target", target, "-arch", arch, "-name", "localhost/dra-exporter:" + name, "-out", file,
 		"-arg", "VERSION=" + version, "-arg", "REVISION=" + revision, "-arg", "CREATED=" + created,
 	}
-	var words strings.Builder // of compilers: many, and of use only when they fail
-	if err := run(t.Context(), append(args, bases(t, target, stubs.Build(t).DCGM)...), io.Discard, &words); err != nil {
-		t.Fatalf("%v\n%s", err, words.String())
+	var messages strings.Builder // of compilers, printed only if they fail
+	if err := run(t.Context(), append(args, bases(t, target, stubs.Build(t).DCGM)...), io.Discard, &messages); err != nil {
+		t.Fatalf("%v\n%s", err, messages.String())
 	}
 	return file
 }
 
-// bases say what stands in the place of each image that a target is made from:
-// this machine for the builder, folders for the others.
+// bases returns the replacement of each image on which a target is based: this
+// machine for the builder, folders for the others.
 func bases(t *testing.T, target, libdcgm string) (flags []string) {
 	t.Helper()
 	var list strings.Builder
@@ -126,7 +127,7 @@ func bases(t *testing.T, target, libdcgm string) (flags []string) {
 	return flags
 }
 
-// distroless is the folder that distroless.sh has filled.
+// distroless returns the folder that distroless.sh has filled.
 func distroless(t *testing.T) string {
 	t.Helper()
 	if folder := os.Getenv("DRA_IMAGE_DISTROLESS"); folder != "" {
@@ -139,8 +140,8 @@ func distroless(t *testing.T) string {
 	return folder
 }
 
-// dcgmImage has the library where NVIDIA's image has it, as a link to a file
-// with the whole version.
+// dcgmImage returns a folder with the library where NVIDIA's image has it, as
+// a link to a file with the full version.
 func dcgmImage(t *testing.T, library string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -161,9 +162,9 @@ func dcgmImage(t *testing.T, library string) string {
 	return folder
 }
 
-// settingsAreRight: the image runs the program as nobody in particular, and says
-// what it is made of.
-func settingsAreRight(t *testing.T, image v1.Image) {
+// checkSettings fails the test unless the image has the expected user,
+// entrypoint, ports and labels.
+func checkSettings(t *testing.T, image v1.Image) {
 	t.Helper()
 	file, err := image.ConfigFile()
 	if err != nil {
@@ -183,8 +184,8 @@ func settingsAreRight(t *testing.T, image v1.Image) {
 	}
 }
 
-// extracted are the image's files, in a folder; their size is logged.
-func extracted(t *testing.T, image v1.Image) string {
+// extractImage extracts the image's files into a folder, and logs their size.
+func extractImage(t *testing.T, image v1.Image) string {
 	t.Helper()
 	root := t.TempDir()
 	files := mutate.Extract(image)
@@ -212,9 +213,9 @@ func extracted(t *testing.T, image v1.Image) string {
 	return root
 }
 
-// nothingElseToRun: beside the program there are libraries, and nothing that
-// raises rights.
-func nothingElseToRun(t *testing.T, root string) {
+// checkExecutables fails the test if there is anything other than libraries
+// beside the program, or a file that raises privileges.
+func checkExecutables(t *testing.T, root string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -243,8 +244,8 @@ func nothingElseToRun(t *testing.T, root string) {
 	}
 }
 
-// inside runs the program in the image's files, as its user.
-func inside(t *testing.T, root string, args ...string) string {
+// runInImage runs the program in the image's files, as its user.
+func runInImage(t *testing.T, root string, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "chroot", append([]string{"--userspec=65532:65532", root, "/dra-exporter"}, args...)...)
 	command.Env = []string{}
@@ -255,15 +256,15 @@ func inside(t *testing.T, root string, args ...string) string {
 	return string(out)
 }
 
-func saysItsVersion(t *testing.T, root string) {
+func checkVersion(t *testing.T, root string) {
 	t.Helper()
-	if said := inside(t, root, "--version"); !strings.Contains(said, version) || !strings.Contains(said, revision) {
-		t.Errorf("it says that it is %q", said)
+	if output := runInImage(t, root, "--version"); !strings.Contains(output, version) || !strings.Contains(output, revision) {
+		t.Errorf("it says that it is %q", output)
 	}
 }
 
-// neededBy are the libraries that the loader looks for.
-func neededBy(t *testing.T, file string) []string {
+// neededLibraries returns the libraries that the loader looks for.
+func neededLibraries(t *testing.T, file string) []string {
 	t.Helper()
 	program, err := elf.Open(file)
 	if err != nil {
@@ -277,11 +278,12 @@ func neededBy(t *testing.T, file string) []string {
 	return libraries
 }
 
-// hasLibraries: whatever the program and DCGM's library need is there.
-func hasLibraries(t *testing.T, root string) {
+// checkLibraries fails the test unless the libraries of the program and of
+// DCGM's library exist.
+func checkLibraries(t *testing.T, root string) {
 	t.Helper()
 	for _, file := range []string{"dra-exporter", "usr/lib/libdcgm.so.4"} {
-		for _, library := range neededBy(t, filepath.Join(root, file)) {
+		for _, library := range neededLibraries(t, filepath.Join(root, file)) {
 			found := false
 			for _, folder := range []string{"lib/*-linux-gnu", "usr/lib/*-linux-gnu", "lib64", "usr/lib"} {
 				paths, err := filepath.Glob(filepath.Join(root, folder, library))

@@ -1,7 +1,7 @@
-// Command image builds a target of a Dockerfile as an image that containerd can
-// import, without a container engine. The Dockerfile is read by BuildKit's own
-// parser; its steps are carried out on this machine, as root. Base images are
-// folders: nothing is pulled.
+// Command image builds a target of a Dockerfile as an image that containerd
+// can import, without a container engine. BuildKit's own parser reads the
+// Dockerfile. Its steps are executed on this machine, as root. Base images are
+// folders: no image is pulled.
 package main
 
 import (
@@ -25,8 +25,8 @@ func main() {
 	}
 }
 
-// run builds, or lists the base images of a target. What the steps print goes to
-// the log.
+// run builds, or lists the base images of a target. The output of the steps
+// goes to the log.
 func run(ctx context.Context, args []string, stdout, log io.Writer) error {
 	b := &build{args: map[string]string{}, bases: map[string]string{}, stages: map[int]*stage{}, log: log}
 	var list bool
@@ -59,8 +59,8 @@ func run(ctx context.Context, args []string, stdout, log io.Writer) error {
 	return b.image(ctx, name, out)
 }
 
-// setInto reads KEY=VALUE, at the last = before the value: names of images have
-// none.
+// setInto decodes KEY=VALUE. It splits at the last =, because names of images
+// contain none.
 func setInto(values map[string]string) func(string) error {
 	return func(text string) error {
 		key, value, found := strings.Cut(text, "=")

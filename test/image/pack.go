@@ -17,7 +17,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// pack writes the stage as an image of one layer, as `docker save` would.
+// pack writes the stage as an image of one layer, in the format of `docker
+// save`.
 func (s *stage) pack(called, arch, out string) error {
 	if s.isHost {
 		return errors.New("the target is a stage of the host: its programs are not in it")
@@ -50,7 +51,7 @@ func (s *stage) pack(called, arch, out string) error {
 	return writeImage(out, tag, image)
 }
 
-// writeImage leaves either the whole image or none.
+// writeImage writes either the complete image or no file.
 func writeImage(out string, tag name.Tag, image v1.Image) error {
 	draft := out + ".draft"
 	if err := tarball.WriteToFile(draft, tag, image); err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/instructions"
 )
 
-// enter makes a root of the stage's folder ($1): the machine's programs and
-// libraries, which cannot be written there, and what follows as pairs of folder
-// and place; then it runs the command ($3) in the working folder ($2).
+// enter changes the root to the stage's folder ($1), with the machine's
+// programs and libraries mounted read-only, and with the pairs of folder and
+// place that follow; then it runs the command ($3) in the working folder ($2).
 const enter = `set -eu
 root=$1 folder=$2 command=$3
 shift 3
@@ -39,8 +39,9 @@ done
 exec chroot "$root" /bin/sh -c 'cd "$0" && exec /bin/sh -c "$1"' "$folder" "$command"
 `
 
-// run carries out RUN, in mount and file names of its own. Of the machine's
-// files it can change those of the caches, which are the machine's too.
+// run executes RUN, in a mount namespace and root of its own. Of the
+// machine's files it can write only those of the caches, which it shares with
+// the machine.
 func (s *stage) run(ctx context.Context, c *instructions.RunCommand) error {
 	if !s.isHost {
 		return errors.New("the stage has no programs: only stages whose base is the host do")
@@ -71,8 +72,8 @@ func (s *stage) run(ctx context.Context, c *instructions.RunCommand) error {
 	return nil
 }
 
-// environment is that of RUN: the stage's, its arguments, and how this machine
-// reaches the module proxy.
+// environment returns the environment of RUN: the stage's, its arguments, and
+// this machine's settings for the module proxy.
 func (s *stage) environment() []string {
 	env := s.config.Env
 	for _, name := range []string{"GOPROXY", "GONOSUMDB", "GOSUMDB", "GONOPROXY", "GOPRIVATE", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE"} {
@@ -86,7 +87,7 @@ func (s *stage) environment() []string {
 	return env
 }
 
-// hostEnvironment is that of the golang images.
+// hostEnvironment returns the environment of the golang images.
 func hostEnvironment() []string {
 	return []string{
 		"PATH=/go/bin:/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -94,7 +95,7 @@ func hostEnvironment() []string {
 	}
 }
 
-// hostCache is the folder of this machine that stands for a cache mount.
+// hostCache returns the folder of this machine that is used for a cache mount.
 func hostCache(target string) (string, error) {
 	variable := map[string]string{"/go/pkg/mod": "GOMODCACHE", "/root/.cache/go-build": "GOCACHE"}[target]
 	if variable == "" {

@@ -21,16 +21,17 @@ import (
 // onHost is the base of stages in which programs of this machine run.
 const onHost = "host"
 
-// stage is one that is being built or has been: its files and its settings.
+// stage is a stage that is being built or has been built: its files and its
+// settings.
 type stage struct {
 	build  *build
-	root   string // folder of its files; on the host: of those that its steps made
+	root   string // folder of its files; on the host: of those that its steps created
 	isHost bool
 	config v1.Config
 	args   map[string]string // in scope
 }
 
-// stage builds a stage and those that it comes from, unless that was done.
+// stage builds a stage and its bases, unless they have been built.
 func (b *build) stage(ctx context.Context, number int) (*stage, error) {
 	if built, done := b.stages[number]; done {
 		return built, nil
@@ -40,7 +41,7 @@ func (b *build) stage(ctx context.Context, number int) (*stage, error) {
 		return nil, err
 	}
 	for _, command := range b.parsed[number].Commands {
-		if err := s.carryOut(ctx, command); err != nil {
+		if err := s.execute(ctx, command); err != nil {
 			return nil, fmt.Errorf("%s, in stage %d: %w", command.Name(), number, err)
 		}
 	}
@@ -48,7 +49,7 @@ func (b *build) stage(ctx context.Context, number int) (*stage, error) {
 	return s, nil
 }
 
-// begin makes a stage as its base is.
+// begin creates a stage from its base.
 func (b *build) begin(ctx context.Context, number int) (*stage, error) {
 	name, err := b.baseOf(number)
 	if err != nil {
@@ -76,13 +77,13 @@ func (b *build) begin(ctx context.Context, number int) (*stage, error) {
 		s.isHost, s.config.Env = true, hostEnvironment()
 		return s, nil
 	default:
-		return s, s.unpack(folder)
+		return s, s.extract(folder)
 	}
 }
 
-// unpack takes a base image: rootfs is its files, and config.json, if there is
-// one, its settings as in an image's configuration.
-func (s *stage) unpack(folder string) error {
+// extract reads a base image: rootfs has its files, and config.json, if it
+// exists, its settings as in an image's configuration.
+func (s *stage) extract(folder string) error {
 	text, err := os.ReadFile(filepath.Join(folder, "config.json"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -96,7 +97,7 @@ func (s *stage) unpack(folder string) error {
 	return clone(filepath.Join(folder, "rootfs"), s.root)
 }
 
-// clone copies what is in a folder, with owners, modes and links.
+// clone copies the contents of a folder, with owners, modes and links.
 func clone(from, to string) error {
 	if out, err := exec.Command("cp", "--archive", "--no-target-directory", from, to).CombinedOutput(); err != nil {
 		return fmt.Errorf("copy %s: %w: %s", from, err, out)
@@ -104,8 +105,9 @@ func clone(from, to string) error {
 	return nil
 }
 
-// carryOut does one step. What this program does not know, it refuses.
-func (s *stage) carryOut(ctx context.Context, command instructions.Command) error {
+// execute executes one step. It returns an error for instructions that it does
+// not support.
+func (s *stage) execute(ctx context.Context, command instructions.Command) error {
 	if arg, is := command.(*instructions.ArgCommand); is {
 		return s.build.declare(arg, s.args, s.build.global)
 	}
@@ -156,8 +158,8 @@ func (s *stage) carryOut(ctx context.Context, command instructions.Command) erro
 	return nil
 }
 
-// scope is what $NAME may stand for: arguments, and before them the
-// environment.
+// scope returns the values of $NAME: the arguments, which the environment
+// overrides.
 func (s *stage) scope() map[string]string {
 	scope := maps.Clone(s.args)
 	for _, variable := range s.config.Env {

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// namesTheOtherImage: asked for what the static image does not have, the program
-// says at its start which image has it.
-func namesTheOtherImage(t *testing.T, root string) {
+// checkOtherImageNamed: if the static image is configured for a source that it
+// does not have, the program names the image that has it, at its start.
+func checkOtherImageNamed(t *testing.T, root string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -53,9 +53,9 @@ func namesTheOtherImage(t *testing.T, root string) {
 	_ = command.Wait() // it was killed
 }
 
-// TestLibraryIsLookedAt: a DCGM that needs what the image does not have ends the
-// build.
-func TestLibraryIsLookedAt(t *testing.T) {
+// TestMissingDependencyEndsBuild: the build fails if DCGM's library needs a
+// library that the image does not have.
+func TestMissingDependencyEndsBuild(t *testing.T) {
 	folder := t.TempDir()
 	compile := func(args ...string) {
 		gcc := exec.Command("gcc", args...)
@@ -90,8 +90,9 @@ func TestLibraryIsLookedAt(t *testing.T) {
 	}
 }
 
-// TestRefuses: what this program cannot do as BuildKit does it, it does not do.
-func TestRefuses(t *testing.T) {
+// TestUnsupportedInstructions: the program returns an error for instructions
+// that it cannot execute as BuildKit does.
+func TestUnsupportedInstructions(t *testing.T) {
 	for dockerfile, want := range map[string]string{
 		"FROM odd:1\nUSER 1\n":                                      "no -base says what stands in the place of odd:1",
 		"FROM scratch\nADD a /\n":                                   "ADD, in stage 0: this program does not know how",

@@ -14,17 +14,18 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/otelcol/compare"
 )
 
-// backend is a real collector that writes all it is told into files, one for each
-// sender and signal.
+// backend is a real collector that writes all data that it receives to files,
+// one for each sender and signal.
 type backend struct {
 	grpc, http string // host:port
 	folder     string
 }
 
-// clusterName is the attribute by which most tests tell senders apart.
+// clusterName is the attribute by which most tests distinguish senders.
 const clusterName = "k8s.cluster.name"
 
-// backendConfig wants three addresses, a folder and an attribute.
+// backendConfig is a template. Its arguments are three addresses, a folder and
+// an attribute.
 const backendConfig = `
 extensions: {health_check: {endpoint: HEALTH}}
 receivers:
@@ -43,8 +44,8 @@ service:
     traces: {receivers: [otlp], exporters: [file/traces]}
 `
 
-// startBackend tells senders apart by this attribute of their resources. What
-// lacks it is lost.
+// startBackend starts a collector that distinguishes senders by this attribute
+// of their resources. It drops data without the attribute.
 func startBackend(t *testing.T, key string) *backend {
 	t.Helper()
 	folder, addresses := t.TempDir(), freeAddresses(t, 3)
@@ -58,19 +59,19 @@ func startBackend(t *testing.T, key string) *backend {
 	return b
 }
 
-// metrics are what a sender has told of itself with these resource attributes, a
-// request each; none before the first.
+// metrics returns what a sender has pushed with these resource attributes, one
+// request per element; none before the first.
 func (b *backend) metrics(t *testing.T, sender string, resource map[string]string) []pmetric.Metrics {
 	t.Helper()
-	return compare.Of(told(t, compare.ReadMetrics, filepath.Join(b.folder, sender+"-metrics.json")), resource)
+	return compare.Of(readFile(t, compare.ReadMetrics, filepath.Join(b.folder, sender+"-metrics.json")), resource)
 }
 
 func (b *backend) traces(t *testing.T, sender string) []ptrace.Traces {
 	t.Helper()
-	return told(t, compare.ReadTraces, filepath.Join(b.folder, sender+"-traces.json"))
+	return readFile(t, compare.ReadTraces, filepath.Join(b.folder, sender+"-traces.json"))
 }
 
-func told[T any](t *testing.T, read func(string) ([]T, error), file string) []T {
+func readFile[T any](t *testing.T, read func(string) ([]T, error), file string) []T {
 	t.Helper()
 	all, err := read(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// deployed are the configurations that are shipped, and what each must be told.
+// deployed returns the shipped configurations, and the variables that each
+// requires.
 func deployed() map[string][]string {
 	return map[string][]string{
 		"agent.yaml":      {"BACKEND_ENDPOINT=backend.example:4317"},
@@ -25,8 +26,8 @@ func validate(file string, env []string) (string, error) {
 	return string(output), err
 }
 
-// TestConfigurations: the collector takes every configuration that is shipped,
-// told what its first lines say it must be told, and not without.
+// TestConfigurations: the collector accepts every shipped configuration with
+// the variables that its first lines name, and refuses it without any of them.
 func TestConfigurations(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(repository, "deploy", "otel", "*.yaml"))
 	if err != nil || len(files) != len(deployed()) {
@@ -42,14 +43,14 @@ func TestConfigurations(t *testing.T) {
 		if head, _, _ := strings.Cut(read(t, file), "\nextensions:"); !strings.Contains(head, "\n#   "+name+" ") {
 			t.Errorf("%s does not say that it must be told %s", file, name)
 		}
-		if output, err := validate(file, nil); err == nil && name != "PROMETHEUS_URL" { // of which a path is left
+		if output, err := validate(file, nil); err == nil && name != "PROMETHEUS_URL" { // it is followed by a path, so that the URL is not empty
 			t.Errorf("%s goes without %s:\n%s", file, name, output)
 		}
 	}
 }
 
-// TestBrokenConfigurations: what the collector would refuse is not shipped by
-// mistake, since validation finds it.
+// TestBrokenConfigurations: validation refuses broken configurations, so that
+// TestConfigurations is meaningful.
 func TestBrokenConfigurations(t *testing.T) {
 	breaks := map[string][2]string{
 		"agent.yaml":      {"processors: [memory_limiter, batch]", "processors: [memory_limiter, batches]"},

@@ -14,10 +14,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/otelcol/compare"
 )
 
-// TestDelta: of counters the differences arrive, which add up to what the page
-// has where it is known when the counter began, also before it was pushed for the
-// first time; of those of the hardware's whole life the part before the first
-// push is left out. Nothing else is changed.
+// TestDelta: the differences of counters arrive and add up to the page's
+// value. If the counter's start is known, this includes the time before the
+// first push; of hardware counters the part before the first push is omitted.
+// All other metrics are unchanged.
 func TestDelta(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, clusterName)
@@ -30,16 +30,16 @@ func TestDelta(t *testing.T) {
 	for _, r := range d.roles {
 		eventually(t, "differences of the "+r.name+" role that add up", func() error {
 			stop := r.pages(t)
-			time.Sleep(4 * time.Second) // more than from one push to the next
+			time.Sleep(4 * time.Second) // longer than the interval between pushes
 			sums, err := differences(b.metrics(t, "delta", map[string]string{"service.instance.id": r.instance}))
 			if err != nil {
 				t.Fatal(err)
 			}
 			err = errors.New("no page")
 			for _, page := range stop() {
-				if r.name == "node" && !younger(page, first.Answered) {
+				if r.name == "node" && !hasNewClaims(page, first.Answered) {
 					err = errors.New("no claim has come yet")
-				} else if err = addUp(page, sums); err == nil {
+				} else if err = compareSums(page, sums); err == nil {
 					return nil
 				}
 			}
@@ -48,10 +48,10 @@ func TestDelta(t *testing.T) {
 	}
 }
 
-// younger reports whether a claim has come since then: with three seconds
-// between two pushes, it had used its devices for a while when it was first told
-// of.
-func younger(page *compare.Page, since time.Time) bool {
+// hasNewClaims reports whether a claim was added since a time: with three
+// seconds between two pushes, it had used its devices before it was first
+// pushed.
+func hasNewClaims(page *compare.Page, since time.Time) bool {
 	for _, m := range page.Families["dra_claim_held_seconds_total"].GetMetric() {
 		if m.GetCounter().GetCreatedTimestamp().AsTime().After(since) {
 			return true
@@ -60,7 +60,8 @@ func younger(page *compare.Page, since time.Time) bool {
 	return false
 }
 
-// differences are the sums of all that has arrived of each counter, by family.
+// differences returns the sum of all received differences of each counter, by
+// family.
 func differences(requests []pmetric.Metrics) (map[string]float64, error) {
 	sums := map[string]float64{}
 	for _, request := range requests {
@@ -83,9 +84,9 @@ func differences(requests []pmetric.Metrics) (map[string]float64, error) {
 	return sums, nil
 }
 
-// addUp compares the sums with a page. They are equal to that of the snapshot
-// that was pushed last.
-func addUp(page *compare.Page, sums map[string]float64) error {
+// compareSums compares the sums with a page. They are equal to the values of
+// the snapshot that was pushed last.
+func compareSums(page *compare.Page, sums map[string]float64) error {
 	const rounding = 1e-9 // of adding differences
 	accrued, lifetime := 0, 0
 	for name, family := range page.Families {
@@ -113,8 +114,8 @@ func addUp(page *compare.Page, sums map[string]float64) error {
 	return nil
 }
 
-// total is the sum of a family, and whether all of its counters say when they
-// began.
+// total returns the sum of a family, and whether all of its counters have a
+// start time.
 func total(family *dto.MetricFamily) (sum float64, known bool) {
 	known = true
 	for _, m := range family.GetMetric() {

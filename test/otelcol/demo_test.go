@@ -10,21 +10,22 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/otelcol/compare"
 )
 
-// demo is the program with both roles over a simulated cluster, which pushes.
+// demo is the program with both roles on a simulated cluster. It pushes.
 type demo struct {
 	*process
 	roles []role
 }
 
-// role is one of the two, and how its pushes are told from the other's.
+// role is one of the two roles, and the attribute that distinguishes its
+// pushes.
 type role struct {
 	name     string
 	page     string // URL
 	instance string // service.instance.id
 }
 
-// startDemo runs the program of the tree, which pushes every second unless the
-// arguments say otherwise.
+// startDemo runs the program, which pushes every second unless the arguments
+// override it.
 func startDemo(t *testing.T, arguments ...string) *demo {
 	t.Helper()
 	path, err := exporter()
@@ -44,8 +45,8 @@ func startDemo(t *testing.T, arguments ...string) *demo {
 	return d
 }
 
-// pages scrapes a role ten times a second until the function returned is called,
-// which returns the pages.
+// pages scrapes a role ten times a second until stop is called, which returns
+// the pages.
 func (r role) pages(t *testing.T) (stop func() []*compare.Page) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

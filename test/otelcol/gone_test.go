@@ -18,10 +18,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 )
 
-// TestGoneInPrometheus: a histogram that a push does not have any more has no
-// value in a real Prometheus from then on, neither its count nor its sum nor a
-// bucket, though Prometheus looks back for five minutes; also while snapshots
-// hang, which are then older than the histogram's last value.
+// TestGoneInPrometheus: a histogram that a push no longer has, has no value in
+// a real Prometheus from then on, neither its count nor its sum nor a bucket,
+// although Prometheus looks back for five minutes. This is so while snapshots
+// hang, too, which are then older than the histogram's last value.
 func TestGoneInPrometheus(t *testing.T) {
 	t.Parallel()
 	server := startPrometheus(t)
@@ -68,7 +68,7 @@ func TestGoneInPrometheus(t *testing.T) {
 	}
 }
 
-// startPrometheus runs one that takes OTLP, samples that are late among it.
+// startPrometheus runs one that receives OTLP, including late samples.
 func startPrometheus(t *testing.T) (url string) {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "prometheus.yml")

@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// handedOut are the ports that tests have got so far.
+// handedOut are the ports that freeAddresses has returned.
 var handedOut sync.Map
 
-// freeAddresses are addresses of this machine at which nobody listens, and which
-// nobody else gets before the program does for which they are: their ports are
-// below those from which the system takes the near end of a connection.
+// freeAddresses returns addresses of this machine on which no process listens.
+// It returns each address once. Their ports are below those that the system
+// uses for the near end of connections.
 func freeAddresses(t *testing.T, count int) []string {
 	t.Helper()
 	const first, end, tries = 15000, 32000, 1000

@@ -16,10 +16,11 @@ import (
 
 const repository = "../.."
 
-// program is one that the makefile has built.
+// program returns the path of a program that the makefile has built.
 func program(name string) string { return filepath.Join("..", ".bin", name) }
 
-// exporter builds the program of the tree, once, without vendor libraries.
+// exporter builds the program of this repository, once, without vendor
+// libraries.
 var exporter = sync.OnceValues(func() (string, error) {
 	folder, err := os.MkdirTemp("", "dra-exporter-")
 	if err != nil {
@@ -42,14 +43,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// process is a program that runs until the test ends, or until it is ended.
+// process is a program that runs until the test ends, or until end is called.
 type process struct {
 	command *exec.Cmd
 	log     string
-	gone    chan struct{} // closed when it has ended
+	ended   chan struct{} // closed when it has ended
 }
 
-// start runs a program with these variables and none of ours about
+// start runs a program with these variables and without our own variables for
 // OpenTelemetry, and waits until the URL answers.
 func start(t *testing.T, name, ready string, env []string, arguments ...string) *process {
 	t.Helper()
@@ -57,7 +58,7 @@ func start(t *testing.T, name, ready string, env []string, arguments ...string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{command: exec.Command(name, arguments...), log: log.Name(), gone: make(chan struct{})}
+	p := &process{command: exec.Command(name, arguments...), log: log.Name(), ended: make(chan struct{})}
 	p.command.Stdout, p.command.Stderr = log, log
 	p.command.Env = append(cleanEnvironment(), env...)
 	err = p.command.Start()
@@ -65,7 +66,7 @@ func start(t *testing.T, name, ready string, env []string, arguments ...string) 
 	if err != nil {
 		t.Fatalf("%v: see `make -C test otelcol`", err)
 	}
-	go func() { p.command.Wait(); close(p.gone) }()
+	go func() { p.command.Wait(); close(p.ended) }()
 	t.Cleanup(func() {
 		p.end()
 		if t.Failed() {
@@ -74,7 +75,7 @@ func start(t *testing.T, name, ready string, env []string, arguments ...string) 
 	})
 	eventually(t, filepath.Base(name)+" to be ready", func() error {
 		select {
-		case <-p.gone:
+		case <-p.ended:
 			t.Fatalf("%s has ended", filepath.Base(name))
 		default:
 		}
@@ -83,7 +84,8 @@ func start(t *testing.T, name, ready string, env []string, arguments ...string) 
 	return p
 }
 
-// cleanEnvironment is ours, but for what OpenTelemetry's programs read of it.
+// cleanEnvironment returns this process's environment without the variables of
+// OpenTelemetry.
 func cleanEnvironment() []string {
 	var kept []string
 	for _, variable := range os.Environ() {
@@ -94,18 +96,18 @@ func cleanEnvironment() []string {
 	return kept
 }
 
-// end asks the program to end, and waits until it has.
+// end sends a signal to the program to end, and waits until it has.
 func (p *process) end() {
 	p.command.Process.Signal(syscall.SIGTERM)
 	select {
-	case <-p.gone:
+	case <-p.ended:
 	case <-time.After(30 * time.Second):
 		p.command.Process.Kill()
-		<-p.gone
+		<-p.ended
 	}
 }
 
-// answers reports whether a URL does, with 200.
+// answers returns an error unless a URL answers with 200.
 func answers(url string) error {
 	client := http.Client{Timeout: 5 * time.Second}
 	response, err := client.Get(url)
@@ -119,7 +121,8 @@ func answers(url string) error {
 	return nil
 }
 
-// eventually asks every 200 ms for no more than two minutes.
+// eventually calls check every 200 ms until it succeeds, for at most two
+// minutes.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
 	err := errors.New("not asked")

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// startDeployed runs a collector with a configuration that is shipped, and
-// returns where it takes pushes by gRPC. All that differs from a cluster is
-// where it listens and what it is told.
+// startDeployed runs a collector with a shipped configuration, and returns the
+// address at which it receives pushes by gRPC. Only the addresses and
+// variables differ from a cluster.
 func startDeployed(t *testing.T, name string, env ...string) (grpc string) {
 	t.Helper()
 	return startConfigured(t, []string{"--config=" + filepath.Join(repository, "deploy", "otel", name)}, env...)
@@ -32,14 +32,14 @@ func startConfigured(t *testing.T, arguments []string, env ...string) (grpc stri
 	return addresses[1]
 }
 
-// TestAgent: metrics and traces of both roles go through it, and come out as
-// they went in.
+// TestAgent: the collector passes on metrics and traces of both roles without
+// changes.
 func TestAgent(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, clusterName)
 	grpc := startDeployed(t, "agent.yaml", "BACKEND_ENDPOINT="+b.grpc, "BACKEND_INSECURE=true")
 	d := startDemo(t, "--otlp.endpoint=http://"+grpc, "--otlp.protocol=grpc", "--otlp.cluster-name=agent")
-	d.same(t, b, "agent", "prometheus")
+	d.waitSame(t, b, "agent", "prometheus")
 	eventually(t, "traces", func() error {
 		for _, request := range b.traces(t, "agent") {
 			if request.SpanCount() > 0 {
@@ -50,8 +50,8 @@ func TestAgent(t *testing.T) {
 	})
 }
 
-// TestPrometheus: what goes through the collector into a real Prometheus has the
-// names and labels of a scrape.
+// TestPrometheus: series that the collector pushes to a real Prometheus have
+// the names and labels of a scrape.
 func TestPrometheus(t *testing.T) {
 	t.Parallel()
 	config := filepath.Join(t.TempDir(), "prometheus.yml")

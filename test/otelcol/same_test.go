@@ -13,8 +13,8 @@ import (
 
 // TestSameAsThePage: every family of both roles' pages arrives at a real
 // collector, with equal values, units, kinds, start times and label sets, and
-// nothing else does; in both namings, by both protocols, and again after the
-// program was ended and started.
+// no other data; in both namings, by both protocols, and after a restart of
+// the program.
 func TestSameAsThePage(t *testing.T) {
 	b := startBackend(t, clusterName)
 	for _, naming := range []string{"prometheus", "semconv"} {
@@ -27,11 +27,11 @@ func TestSameAsThePage(t *testing.T) {
 					"--otlp.protocol=" + protocol, "--otlp.naming=" + naming, "--otlp.cluster-name=" + cluster, "--metrics.dcgm=split",
 				}
 				first := startDemo(t, arguments...)
-				first.same(t, b, cluster, naming)
+				first.waitSame(t, b, cluster, naming)
 				first.end()
 				again := time.Now()
-				startDemo(t, arguments...).same(t, b, cluster, naming)
-				noneBegan(t, b, cluster, again)
+				startDemo(t, arguments...).waitSame(t, b, cluster, naming)
+				checkStartTimes(t, b, cluster, again)
 			})
 		}
 	}
@@ -44,8 +44,8 @@ func names(naming string) *compare.Naming {
 	return compare.Prometheus()
 }
 
-// same waits until a push of each role is the same as a page of it.
-func (d *demo) same(t *testing.T, b *backend, cluster, naming string) {
+// waitSame waits until a push of each role equals a page of the role.
+func (d *demo) waitSame(t *testing.T, b *backend, cluster, naming string) {
 	t.Helper()
 	for _, r := range d.roles {
 		resource := map[string]string{"service.instance.id": r.instance}
@@ -63,7 +63,7 @@ func (d *demo) same(t *testing.T, b *backend, cluster, naming string) {
 	}
 }
 
-// resource is that of the push: who speaks.
+// resource fails the test unless the push's resource identifies the role.
 func (r role) resource(t *testing.T, cluster string, push *compare.Push) {
 	t.Helper()
 	want := map[string]string{"service.name": "dra-exporter", "service.instance.id": r.instance, clusterName: cluster, "k8s.node.name": ""}
@@ -80,9 +80,9 @@ func (r role) resource(t *testing.T, cluster string, push *compare.Push) {
 	}
 }
 
-// noneBegan says that no counter that was pushed after the second start claims
-// to have begun before it.
-func noneBegan(t *testing.T, b *backend, cluster string, again time.Time) {
+// checkStartTimes fails the test if a counter that was pushed after the second
+// start has a start time before it.
+func checkStartTimes(t *testing.T, b *backend, cluster string, again time.Time) {
 	t.Helper()
 	known := 0
 	for _, request := range b.metrics(t, cluster, nil) {

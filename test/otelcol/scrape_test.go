@@ -13,9 +13,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/otelcol/compare"
 )
 
-// TestScrape: the alternative. The collector finds the same instances under the
-// same names as a push has; the exporter's pods come from a list here and not
-// from an API server, with what Prometheus knows of each.
+// TestScrape tests the alternative to pushes. The collector's targets have the
+// instances and names of pushes. The exporter's pods come from a list here and
+// not from an API server, with the labels of Prometheus' discovery.
 func TestScrape(t *testing.T) {
 	t.Parallel()
 	b, d := startBackend(t, "service.name"), startDemo(t)
@@ -23,12 +23,12 @@ func TestScrape(t *testing.T) {
 		"BACKEND_ENDPOINT="+b.grpc, "BACKEND_INSECURE=true", "SCRAPE_INTERVAL=1s")
 	for _, r := range d.roles {
 		eventually(t, "the "+r.name+" role to be scraped", func() error {
-			return scrapedAs(t, b, r)
+			return checkScraped(t, b, r)
 		})
 	}
 }
 
-// staticTargets is scrape.yaml with a list in place of the API server.
+// staticTargets is scrape.yaml with a list instead of the API server.
 func staticTargets(t *testing.T, d *demo) (file string) {
 	t.Helper()
 	text := read(t, filepath.Join(repository, "deploy", "otel", "scrape.yaml"))
@@ -39,7 +39,7 @@ func staticTargets(t *testing.T, d *demo) (file string) {
 		targets += fmt.Sprintf("            - targets: [%q]\n              labels: {__meta_kubernetes_pod_container_port_name: metrics, __meta_kubernetes_pod_node_name: gpu-node-1, "+
 			"__meta_kubernetes_pod_label_app_kubernetes_io_component: %s}\n", address, r.name)
 	}
-	// One that is not to be scraped: no port of that name.
+	// This target must not be scraped: it has no port of that name.
 	targets += "            - targets: [\"127.0.0.1:1\"]\n              labels: {__meta_kubernetes_pod_container_port_name: other}\n"
 	if strings.Count(text, service) != 1 {
 		t.Fatal("scrape.yaml does not find its targets as this test knows it")
@@ -52,10 +52,10 @@ func staticTargets(t *testing.T, d *demo) (file string) {
 	return file
 }
 
-// scrapedAs says that all families of a role's page have arrived from the
-// instance that a push has, and that counters began when the page says, known
-// or not.
-func scrapedAs(t *testing.T, b *backend, r role) error {
+// checkScraped returns an error unless all families of a role's page have
+// arrived from the instance that a push has, and the start times of counters
+// are those of the page, known or not.
+func checkScraped(t *testing.T, b *backend, r role) error {
 	t.Helper()
 	page, err := compare.Scrape(t.Context(), r.page)
 	if err != nil {
@@ -79,7 +79,7 @@ func scrapedAs(t *testing.T, b *backend, r role) error {
 	return nil
 }
 
-// began reports whether the page says of a counter when it did.
+// began reports whether the page has the start time of a counter.
 func began(family *dto.MetricFamily) bool {
 	return family.GetType() == dto.MetricType_COUNTER && family.GetMetric()[0].GetCounter().GetCreatedTimestamp() != nil
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// TestNoAlertFailsWhileExportersAreReplaced: a rule that fails, fails for the
-// whole fleet. Old and new exporters tell everything side by side, and nothing
-// is held back by a threshold before it is joined.
+// TestNoAlertFailsWhileExportersAreReplaced: a rule that fails does so for the
+// whole fleet. The test evaluates alerts over the rows of old and new
+// exporters together, without thresholds, so that every join is evaluated.
 func TestNoAlertFailsWhileExportersAreReplaced(t *testing.T) {
 	db := store(t, matching(t))
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e7, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: parser.NewParser(parser.Options{})})
@@ -36,8 +36,8 @@ func TestNoAlertFailsWhileExportersAreReplaced(t *testing.T) {
 	}
 }
 
-// unlimited is the expression without comparisons to numbers, and with the rows
-// of both outcomes of others.
+// unlimited removes comparisons with numbers from an expression, and keeps the
+// rows of both outcomes of others.
 func unlimited(expr parser.Expr) parser.Expr {
 	switch e := expr.(type) {
 	case *parser.BinaryExpr:
@@ -59,12 +59,12 @@ func unlimited(expr parser.Expr) parser.Expr {
 	return expr
 }
 
-// matching are the rows of contradictory exporters, of the families for which
-// alerts ask, with values of labels by which they are selected.
+// matching returns the rows of contradictory exporters, of the families that
+// alerts select, with label values that their selectors match.
 func matching(t *testing.T) (all []labels.Labels) {
 	t.Helper()
 	families := recorded(t)
-	seen := map[string]bool{}
+	found := map[string]bool{}
 	for _, rule := range alerts(t) {
 		expr, err := parser.NewParser(parser.Options{}).ParseExpr(rule.Expr)
 		if err != nil {
@@ -85,8 +85,8 @@ func matching(t *testing.T) (all []labels.Labels) {
 						builder.Set(m.Name, selectable(m))
 					}
 				}
-				if series := builder.Labels(); !seen[series.String()] {
-					seen[series.String()] = true
+				if series := builder.Labels(); !found[series.String()] {
+					found[series.String()] = true
 					all = append(all, series)
 				}
 			}
@@ -99,7 +99,7 @@ func matching(t *testing.T) (all []labels.Labels) {
 	return all
 }
 
-// selectable is a value that a matcher selects.
+// selectable returns a value that a matcher selects.
 func selectable(m *labels.Matcher) string {
 	candidates := append(strings.Split(m.Value, "|"), "", "thermal", "recovery", "exclusive")
 	for _, value := range candidates {
@@ -107,5 +107,5 @@ func selectable(m *labels.Matcher) string {
 			return value
 		}
 	}
-	return m.String() // which selects nothing
+	return m.String() // it selects nothing
 }

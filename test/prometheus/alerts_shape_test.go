@@ -11,9 +11,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestAlertsAreWhole: each alert says how urgent it is, what is the matter and
-// where to look, and docs/alerts.md has it.
-func TestAlertsAreWhole(t *testing.T) {
+// TestAlertsAreComplete: each alert has a severity, a summary, a description
+// and links, and docs/alerts.md lists it.
+func TestAlertsAreComplete(t *testing.T) {
 	document := read(t, root+"/docs/alerts.md")
 	for _, rule := range alerts(t) {
 		severity := rule.Labels["severity"]
@@ -40,7 +40,8 @@ func TestAlertsAreWhole(t *testing.T) {
 	}
 }
 
-// TestAlertsLinkToDashboards: that are there, and have the variables.
+// TestAlertsLinkToDashboards: the linked dashboards exist and have the
+// variables.
 func TestAlertsLinkToDashboards(t *testing.T) {
 	boards := variables(t)
 	for _, rule := range alerts(t) {
@@ -61,7 +62,7 @@ func TestAlertsLinkToDashboards(t *testing.T) {
 	}
 }
 
-// variables of each dashboard, by its UID.
+// variables returns the variables of each dashboard, by its UID.
 func variables(t *testing.T) map[string][]string {
 	t.Helper()
 	files, err := filepath.Glob(root + "/dashboards/*.json")
@@ -84,9 +85,9 @@ func variables(t *testing.T) map[string][]string {
 	return found
 }
 
-// TestEachAlertFiresAndDoesNot: each rule has a case of promtool in which it
-// fires, with all that it then says, and its name one in which it does not.
-func TestEachAlertFiresAndDoesNot(t *testing.T) {
+// TestEachAlertHasCases: each rule has a case of promtool in which it fires,
+// with all its annotations, and its name has one in which it does not.
+func TestEachAlertHasCases(t *testing.T) {
 	fires, silent := cases(t)
 	for _, rule := range alerts(t) {
 		if !slices.ContainsFunc(fires[rule.Alert], func(labels map[string]string) bool { return within(rule.Labels, labels) }) {
@@ -107,8 +108,8 @@ func within(some, all map[string]string) bool {
 	return true
 }
 
-// cases are the labels with which alerts fire in promtool's tests, and those
-// alerts of which a test says that they do not.
+// cases returns the labels with which alerts fire in promtool's tests, and the
+// alerts that a test expects not to fire.
 func cases(t *testing.T) (fires map[string][]map[string]string, silent map[string]bool) {
 	t.Helper()
 	files, err := filepath.Glob(root + "/alerts/tests/alerts-*.yaml")

@@ -15,9 +15,9 @@ import (
 
 const alertsFile = root + "/alerts/alerts.yaml"
 
-// TestAlertsUseWhatIsDocumented: each family and each label that an alert asks
-// for is documented or recorded, and so is what its texts ask for.
-func TestAlertsUseWhatIsDocumented(t *testing.T) {
+// TestAlertQueriesAreDocumented: each family and each label in an alert's
+// expression or annotations is documented or recorded.
+func TestAlertQueriesAreDocumented(t *testing.T) {
 	checker := promlabels.Checker{Families: recorded(t)}
 	label := regexp.MustCompile(`\$labels\.(\w+)`)
 	for _, rule := range alerts(t) {
@@ -37,8 +37,8 @@ func TestAlertsUseWhatIsDocumented(t *testing.T) {
 	}
 }
 
-// checkTemplate tells what is wrong with the queries of an annotation, and with
-// the labels that it takes from their results.
+// checkTemplate returns the problems of the queries of an annotation, and of
+// the labels that it uses of their results.
 func checkTemplate(t *testing.T, checker promlabels.Checker, text string) (problems []string) {
 	var results []string
 	for _, query := range queriesOf(t, text) {
@@ -48,8 +48,8 @@ func checkTemplate(t *testing.T, checker promlabels.Checker, text string) (probl
 			problems = append(problems, "it asks all clusters: "+query)
 		}
 	}
-	taken := regexp.MustCompile(`\.Labels\.(\w+)|(?:label|sortByLabel) "(\w+)"`)
-	for _, match := range taken.FindAllStringSubmatch(text, -1) {
+	usedLabels := regexp.MustCompile(`\.Labels\.(\w+)|(?:label|sortByLabel) "(\w+)"`)
+	for _, match := range usedLabels.FindAllStringSubmatch(text, -1) {
 		if name := match[1] + match[2]; !slices.Contains(results, name) {
 			problems = append(problems, "no query has the label "+name)
 		}
@@ -57,7 +57,7 @@ func checkTemplate(t *testing.T, checker promlabels.Checker, text string) (probl
 	return problems
 }
 
-// queriesOf are the queries of a template, with x for each value put in.
+// queriesOf returns the queries of a template, with x for each inserted value.
 func queriesOf(t *testing.T, text string) (queries []string) {
 	t.Helper()
 	literal := regexp.MustCompile("query \\(printf (\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`)")
@@ -69,13 +69,13 @@ func queriesOf(t *testing.T, text string) (queries []string) {
 		}
 		queries = append(queries, verb.ReplaceAllString(format, `"x"`))
 	}
-	if asked := strings.Count(text, "query ("); asked != len(queries) {
-		t.Errorf("%d of %d queries are found in %s", len(queries), asked, text)
+	if calls := strings.Count(text, "query ("); calls != len(queries) {
+		t.Errorf("%d of %d queries are found in %s", len(queries), calls, text)
 	}
 	return queries
 }
 
-// TestOnlyExporterDownFiresOnAbsence: what is unknown is absent, and no fault.
+// TestOnlyExporterDownFiresOnAbsence: absent data is unknown and not a fault.
 func TestOnlyExporterDownFiresOnAbsence(t *testing.T) {
 	for _, rule := range alerts(t) {
 		expr, err := parser.NewParser(parser.Options{}).ParseExpr(rule.Expr)
@@ -92,9 +92,10 @@ func TestOnlyExporterDownFiresOnAbsence(t *testing.T) {
 	}
 }
 
-// TestAlertsOutlastAScrape: a rule that waits asks over more than one scrape, and
-// one that does not wait goes on for a while, or asks over a window itself.
-func TestAlertsOutlastAScrape(t *testing.T) {
+// TestAlertsTolerateAFailedScrape: an alert with a duration evaluates more
+// than one scrape, and one without keeps firing for a while, or has a range of
+// its own.
+func TestAlertsTolerateAFailedScrape(t *testing.T) {
 	window := regexp.MustCompile(`\[(5m|10m|15m|30m|1h)\]`)
 	for _, rule := range alerts(t) {
 		if rule.KeepFiringFor == 0 && !window.MatchString(rule.Expr) && !strings.HasPrefix(rule.Expr, "avg by (cluster) (up{") {
@@ -103,7 +104,8 @@ func TestAlertsOutlastAScrape(t *testing.T) {
 	}
 }
 
-// TestFatalXIDs: those that docs/health.md calls critical, and what they need.
+// TestFatalXIDs: the alert has the XIDs that docs/health.md calls critical,
+// and their requirements.
 func TestFatalXIDs(t *testing.T) {
 	row := regexp.MustCompile(`(?m)^\| (\d+) \| (\w+) \| critical \|`)
 	var fatal, service []string
@@ -122,8 +124,9 @@ func TestFatalXIDs(t *testing.T) {
 	}
 }
 
-// TestEachReasonHasWords: of docs/pending.md, in the summary that a person reads.
-func TestEachReasonHasWords(t *testing.T) {
+// TestEachReasonHasASummary: each reason of docs/pending.md has a text in the
+// alert's summary.
+func TestEachReasonHasASummary(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|[^|\n]*\\|[^|\n]*\\|[^|\n]*\\|$")
 	reasons := row.FindAllStringSubmatch(read(t, root+"/docs/pending.md"), -1)
 	if len(reasons) < 15 {
@@ -137,7 +140,7 @@ func TestEachReasonHasWords(t *testing.T) {
 	}
 }
 
-// alerts are those of the shipped file.
+// alerts returns the alerts of the shipped file.
 func alerts(t *testing.T) (all []rulefmt.Rule) {
 	t.Helper()
 	groups, err := promlabels.Rules(alertsFile)
@@ -160,7 +163,7 @@ func named(t *testing.T, name string) rulefmt.Rule {
 	return all[i]
 }
 
-// recorded are the documented families and what rules make of them.
+// recorded returns the documented families and those that rules record.
 func recorded(t *testing.T) promlabels.Families {
 	t.Helper()
 	families := documented(t)

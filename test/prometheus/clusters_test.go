@@ -10,8 +10,9 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// TestClustersInOneStore: rows of a cluster are the same beside another with the
-// same names, and without the label; and no rule fails, whatever exporters tell.
+// TestClustersInOneStore: the rows of a cluster are the same with another
+// cluster of the same names in the store, and without the label. No rule fails
+// for any rows of the exporters.
 func TestClustersInOneStore(t *testing.T) {
 	families := documented(t)
 	one := contradictory(families, "a")
@@ -38,8 +39,8 @@ func TestClustersInOneStore(t *testing.T) {
 	}
 }
 
-// TestReplacedExporterCountsOnce: but for what is about exporters themselves, two
-// that tell the same are as one.
+// TestReplacedExporterCountsOnce: except for rules about exporters themselves,
+// two exporters with the same rows have the results of one.
 func TestReplacedExporterCountsOnce(t *testing.T) {
 	both := contradictory(documented(t), "")
 	old := slices.DeleteFunc(slices.Clone(both), func(series labels.Labels) bool { return series.Get("instance") != "old" })
@@ -52,7 +53,7 @@ func TestReplacedExporterCountsOnce(t *testing.T) {
 	}
 }
 
-// records are the names of the rules, each once.
+// records returns the names of the rules, without duplicates.
 func records(t *testing.T) (names []string) {
 	for _, rule := range rules(t) {
 		names = append(names, rule.Record)

@@ -22,9 +22,9 @@ import (
 
 var benchNodes = flag.Int("nodes", 1000, "nodes of BenchmarkRules, with 8 GPUs each")
 
-// BenchmarkRules evaluates all rules over a fleet whose every GPU is held by a
-// claim. It tells how much processor time each group takes, and which share of a
-// core the rules take in all.
+// BenchmarkRules evaluates all rules over a fleet in which a claim holds every
+// GPU. It reports the processor time of each group, and the total as a share
+// of a core.
 func BenchmarkRules(b *testing.B) {
 	families, err := promlabels.Documented(root)
 	if err != nil {
@@ -40,10 +40,10 @@ func BenchmarkRules(b *testing.B) {
 			text.WriteString(rule.Expr + "\n")
 		}
 	}
-	asked := regexp.MustCompile(`[a-z_:]+`).FindAllString(text.String(), -1)
+	selected := regexp.MustCompile(`[a-z_:]+`).FindAllString(text.String(), -1)
 	var series []labels.Labels
 	for _, name := range slices.Sorted(maps.Keys(families)) {
-		if slices.Contains(asked, name) {
+		if slices.Contains(selected, name) {
 			series = append(series, ofFleet(name, families[name], *benchNodes)...)
 		}
 	}
@@ -69,13 +69,13 @@ func BenchmarkRules(b *testing.B) {
 		b.ReportMetric(share*100, "%core")
 		b.ReportMetric(float64(rows), "rows")
 		b.ReportMetric(perSecond, "rows/s")
-		at = at.Add(time.Millisecond) // a sample may be recorded once
+		at = at.Add(time.Millisecond) // each timestamp may be recorded only once
 	}
 	b.ReportMetric(float64(len(series)), "series")
 }
 
-// processor is the time that this process has had of the processors, which other
-// work on the machine does not lengthen.
+// processor returns the processor time of this process, which does not depend
+// on other load of the machine.
 func processor(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage
@@ -85,7 +85,7 @@ func processor(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// record evaluates one rule and tells how many rows it gives.
+// record evaluates one rule and returns the number of its rows.
 func record(b *testing.B, db *tsdb.DB, engine *promql.Engine, name, expr string, more map[string]string, at time.Time) int {
 	query, err := engine.NewInstantQuery(b.Context(), db, nil, expr, at)
 	if err != nil {
@@ -116,7 +116,7 @@ func record(b *testing.B, db *tsdb.DB, engine *promql.Engine, name, expr string,
 	return len(result.Value.(promql.Vector))
 }
 
-// ofFleet are the series of one family.
+// ofFleet returns the series of one family.
 func ofFleet(name string, has []string, nodes int) (all []labels.Labels) {
 	gpus := 1
 	if slices.Contains(has, "uuid") || slices.Contains(has, "resourceclaim") {
@@ -161,7 +161,7 @@ func ofFleet(name string, has []string, nodes int) (all []labels.Labels) {
 	return all
 }
 
-// numbered are as many values as the label has on a node.
+// numbered returns as many values as the label has on a node.
 func numbered(label string) (values []string) {
 	count := map[string]int{"xid": 43, "le": 14, "source": 7, "reason": 8, "severity": 2, "sensor": 2, "kind": 2, "by": 3, "state": 3, "driver_name": 2, "method_name": 2, "operation_name": 2}[label]
 	for i := range max(count, 1) {
@@ -181,8 +181,8 @@ func crossed(rows []map[string]string, label string, values []string) (more []ma
 	return more
 }
 
-// tenMinutes is a Prometheus' memory that scraped the series every 30 s. Errors
-// have not happened; all else grows or stands.
+// tenMinutes returns a Prometheus store that has scraped the series every 30
+// s. Error counters are 0. Other counters rise, and gauges are constant.
 func tenMinutes(b *testing.B, series []labels.Labels) *tsdb.DB {
 	b.Helper()
 	db, err := tsdb.Open(b.TempDir(), slog.New(slog.DiscardHandler), nil, tsdb.DefaultOptions(), nil)

@@ -22,59 +22,60 @@ import (
 )
 
 const (
-	// panelLimit is what a panel's query may take.
+	// panelLimit is the longest acceptable time of a panel's query.
 	panelLimit = 100 * time.Millisecond
-	// ruleLimit is what one evaluation of a rule or an alert should take.
+	// ruleLimit is the longest acceptable time of one evaluation of a rule or
+	// an alert.
 	ruleLimit = 500 * time.Millisecond
 
-	rounds = 10 // of all panels; rules are asked in each third
+	rounds = 10 // of all panels; rules are evaluated in each third round
 )
 
-// BenchmarkDashboards asks everything that dashboards, rules and alerts ask, of an
-// hour of a thousand nodes with eight GPUs each, in Prometheus' own store, by its
-// own engine. It lists the slowest of each kind, and what had no answer: the time
-// of that says nothing.
+// BenchmarkDashboards evaluates all queries of dashboards, rules and alerts
+// over an hour of a thousand nodes with eight GPUs each, in Prometheus' own
+// store and with its own engine. It lists the slowest of each kind, and those
+// without a result, whose time is meaningless.
 //
 //	go test -run '^$' -bench Dashboards -benchtime 1x -timeout 30m .
 //
-// It takes seven minutes and 7 GiB. DRA_BENCH_NODES makes the fleet smaller, and
-// DRA_BENCH_ALL lists everything.
+// It takes seven minutes and 7 GiB. DRA_BENCH_NODES sets the size of the
+// fleet, and DRA_BENCH_ALL lists everything.
 func BenchmarkDashboards(b *testing.B) {
 	recording, alerts := ruleGroups(b, rulesFile), ruleGroups(b, root+"/alerts/alerts.yaml")
 	began := time.Now()
 	f := newFleet(b, fleetNodes(b), usedNames(b, slices.Concat(recording, alerts)))
-	say("%d nodes: %d series of an agent, %d of them used; %d used series in all; %s", f.nodes, f.perNode, f.usedPerNode, f.series, since(began))
+	printf("%d nodes: %d series of an agent, %d of them used; %d used series in all; %s", f.nodes, f.perNode, f.usedPerNode, f.series, since(began))
 	began = time.Now()
-	engine := asProduction()
-	say("%d recorded series; %s", f.record(b, engine, recording), since(began))
-	asked := f.dashboardQuestions(b, engine)
-	rules := f.ruleQuestions(recording, engine)
-	rules = append(rules, f.ruleQuestions(alerts, engine)...)
-	// What counts is the processor time of the quickest of several rounds: the machine
-	// may have other work. The engine evaluates a query in one thread, and waits for
-	// nothing.
+	engine := productionEngine()
+	printf("%d recorded series; %s", f.record(b, engine, recording), since(began))
+	queries := f.dashboardQueries(b, engine)
+	rules := f.ruleQueries(recording, engine)
+	rules = append(rules, f.ruleQueries(alerts, engine)...)
+	// The result is the processor time of the fastest of several rounds,
+	// because the machine may have other load. The engine evaluates a query in
+	// one thread, and waits for nothing.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for b.Loop() {
 		for round := range rounds {
-			measure(b, asked)
+			measure(b, queries)
 			if round%3 == 0 {
 				measure(b, rules)
 			}
 		}
 	}
-	missed := report("panels and variables", asked, panelLimit)
+	missed := report("panels and variables", queries, panelLimit)
 	report("rules and alerts, one evaluation", rules, ruleLimit)
 	reportGroups(rules)
-	b.ReportMetric(float64(len(asked)), "queries")
+	b.ReportMetric(float64(len(queries)), "queries")
 	b.ReportMetric(float64(missed), "misses")
-	b.ReportMetric(asked[0].took.Seconds()*1000, "worst-ms")
+	b.ReportMetric(queries[0].took.Seconds()*1000, "worst-ms")
 	b.ReportMetric(heapMiB(), "MiB")
-	b.ReportMetric(0, "ns/op") // the sum of all says nothing
+	b.ReportMetric(0, "ns/op") // the total is meaningless
 }
 
-// question is one thing that is asked.
-type question struct {
+// benchQuery is one query of the benchmark.
+type benchQuery struct {
 	name string
 	ask  func(ctx context.Context) (rows int, err error)
 
@@ -82,8 +83,8 @@ type question struct {
 	rows, rounds  int
 }
 
-// measure asks each question once more and keeps its quickest answer.
-func measure(b *testing.B, all []question) {
+// measure evaluates each query once more and keeps its shortest time.
+func measure(b *testing.B, all []benchQuery) {
 	b.Helper()
 	for i := range all {
 		q := &all[i]
@@ -103,7 +104,7 @@ func measure(b *testing.B, all []question) {
 	}
 }
 
-// threadTime is the processor time that this thread has taken.
+// threadTime returns the processor time that this thread has used.
 func threadTime(b *testing.B) time.Duration {
 	b.Helper()
 	var spent unix.Timespec
@@ -113,10 +114,10 @@ func threadTime(b *testing.B) time.Duration {
 	return time.Duration(spent.Nano())
 }
 
-// report lists what is slower than it may be, or at least the ten slowest, and what
-// had no answer. It tells how many are too slow.
-func report(title string, all []question, limit time.Duration) (missed int) {
-	slices.SortStableFunc(all, func(x, y question) int { return cmp.Compare(y.took, x.took) })
+// report lists the queries above the limit, or at least the ten slowest, and
+// those without a result. It returns how many are too slow.
+func report(title string, all []benchQuery, limit time.Duration) (missed int) {
+	slices.SortStableFunc(all, func(x, y benchQuery) int { return cmp.Compare(y.took, x.took) })
 	var text strings.Builder
 	for i, q := range all {
 		if q.took > limit {
@@ -126,7 +127,7 @@ func report(title string, all []question, limit time.Duration) (missed int) {
 			fmt.Fprintf(&text, "%8.1f ms %8.1f ms %6d rows  %s\n", q.took.Seconds()*1000, q.elapsed.Seconds()*1000, q.rows, q.name)
 		}
 	}
-	say("%s: %d, %d above %s; the slowest, by processor time and time:\n%s", title, len(all), missed, limit, text.String())
+	printf("%s: %d, %d above %s; the slowest, by processor time and time:\n%s", title, len(all), missed, limit, text.String())
 	var silent []string
 	for _, q := range all {
 		if q.rows == 0 {
@@ -134,19 +135,19 @@ func report(title string, all []question, limit time.Duration) (missed int) {
 		}
 	}
 	slices.Sort(silent)
-	say("%d had no answer:\n%s", len(silent), strings.Join(silent, "\n"))
+	printf("%d had no answer:\n%s", len(silent), strings.Join(silent, "\n"))
 	return missed
 }
 
-// reportGroups tells how long one evaluation of each group of rules takes.
-func reportGroups(rules []question) {
+// reportGroups prints how long one evaluation of each group of rules takes.
+func reportGroups(rules []benchQuery) {
 	sums := map[string]time.Duration{}
 	for _, q := range rules {
 		group, _, _ := strings.Cut(q.name, " / ")
 		sums[group] += q.took
 	}
 	for _, group := range slices.SortedFunc(maps.Keys(sums), func(x, y string) int { return cmp.Compare(sums[y], sums[x]) }) {
-		say("%8.1f ms  %s", sums[group].Seconds()*1000, group)
+		printf("%8.1f ms  %s", sums[group].Seconds()*1000, group)
 	}
 }
 
@@ -159,21 +160,21 @@ func ruleGroups(b *testing.B, file string) []rulefmt.RuleGroup {
 	return groups
 }
 
-// fleetNodes is how many nodes there are.
+// fleetNodes returns the number of nodes.
 func fleetNodes(b *testing.B) int {
 	text := os.Getenv("DRA_BENCH_NODES")
 	if text == "" {
 		return 1000
 	}
 	nodes, err := strconv.Atoi(text)
-	if err != nil || nodes <= sickEach {
-		b.Fatalf("DRA_BENCH_NODES is %q: it must be above %d", text, sickEach)
+	if err != nil || nodes <= unhealthyEach {
+		b.Fatalf("DRA_BENCH_NODES is %q: it must be above %d", text, unhealthyEach)
 	}
 	return nodes
 }
 
-// say writes what testing would cut off after ten lines.
-func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+// printf prints what testing would truncate after ten lines.
+func printf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
 func since(began time.Time) string { return time.Since(began).Round(time.Second / 10).String() }
 

@@ -18,13 +18,13 @@ import (
 
 const boardsFolder = root + "/dashboards"
 
-// readBoard is a dashboard with what queries.Board leaves out.
+// readBoard is a dashboard with the parts that queries.Board omits.
 type readBoard struct {
 	queries.Board
 	panels []boardPanel
 }
 
-// boardPanel is what of a panel names labels.
+// boardPanel has the parts of a panel that name labels.
 type boardPanel struct {
 	Title   string
 	Type    string
@@ -43,7 +43,7 @@ type boardPanel struct {
 	}
 	Panels []boardPanel
 
-	text string // the whole of it, with its links
+	text string // all of it, with its links
 }
 
 func (p *boardPanel) UnmarshalJSON(text []byte) error {
@@ -52,7 +52,8 @@ func (p *boardPanel) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(p))
 }
 
-// boards are all that people import. Panels in folded rows count.
+// boards returns all dashboards for import. Panels in collapsed rows are
+// included.
 func boards(t testing.TB) (all []readBoard) {
 	t.Helper()
 	files, err := filepath.Glob(boardsFolder + "/*.json")
@@ -80,7 +81,7 @@ func boards(t testing.TB) (all []readBoard) {
 	return all
 }
 
-// within are the panels that ask something, at any depth.
+// within returns the panels with queries, at any depth.
 func (p boardPanel) within() (all []boardPanel) {
 	for _, inner := range p.Panels {
 		if len(inner.Targets) > 0 {
@@ -110,7 +111,7 @@ func (p boardPanel) problems(board queries.Board, checker promlabels.Checker) (a
 	return append(all, p.columnProblems(answers)...)
 }
 
-// partitions are the labels by which the panel tells its rows apart.
+// partitions returns the labels by which the panel separates its rows.
 func (p boardPanel) partitions() (labels []string) {
 	for _, transformation := range p.Transformations {
 		labels = append(labels, transformation.Options.Fields...)
@@ -118,8 +119,8 @@ func (p boardPanel) partitions() (labels []string) {
 	return labels
 }
 
-// keys are the labels that are columns of a table. What is named "Value" is none,
-// and a store of one cluster has no label of that.
+// keys returns the labels that are columns of a table. "Value" is not a label,
+// and a store of one cluster has no label cluster.
 func (p boardPanel) keys() (keys, excluded []string) {
 	for _, transformation := range p.Transformations {
 		for field := range transformation.Options.RenameByName {
@@ -132,9 +133,10 @@ func (p boardPanel) keys() (keys, excluded []string) {
 	return keys, excluded
 }
 
-// columnProblems: Grafana merges the answers to a table's queries by the labels
-// that all of them have, so there must be one; each column of a label comes from a
-// query, and none has a label without a column: then two rows would look the same.
+// columnProblems: Grafana joins the results of a table's queries by the labels
+// that all of them have, so there must be one. Each column of a label must
+// come from a query, and each label must have a column, because two rows would
+// look the same otherwise.
 func (p boardPanel) columnProblems(answers [][]string) (problems []string) {
 	if p.Type != "table" || len(answers) == 0 {
 		return nil
@@ -156,7 +158,7 @@ func (p boardPanel) columnProblems(answers [][]string) (problems []string) {
 	return problems
 }
 
-// labelsNamed are what a pattern's group finds in a text.
+// labelsNamed returns the matches of a pattern's group in a text.
 func labelsNamed(pattern, text string) (found []string) {
 	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
 		found = append(found, match[1])
@@ -164,7 +166,7 @@ func labelsNamed(pattern, text string) (found []string) {
 	return found
 }
 
-// missing tells which labels an answer does not have.
+// missing returns a problem for each label that a result does not have.
 func missing(labels []string, wanted ...string) (problems []string) {
 	for _, label := range wanted {
 		if !slices.Contains(labels, label) {
@@ -174,7 +176,7 @@ func missing(labels []string, wanted ...string) (problems []string) {
 	return problems
 }
 
-// anyChoice chooses something where a variable has no All.
+// anyChoice selects a value for each variable without All.
 func anyChoice(board queries.Board) queries.Chosen {
 	chosen := queries.Chosen{}
 	for _, v := range board.Variables {
@@ -185,14 +187,14 @@ func anyChoice(board queries.Board) queries.Chosen {
 	return chosen
 }
 
-// anHour is the time that dashboards show when they are opened, as a window 1440
-// pixels wide asks for it: each 15 s, the data source's default, of data that the
-// shipped monitors scrape each 30 s.
+// anHour is the default range of the dashboards, as a window 1440 pixels wide
+// requests it: each 15 s, the data source's default, of data that the shipped
+// monitors scrape every 30 s.
 func anHour() queries.Window {
 	return queries.Window{Range: time.Hour, Step: 15 * time.Second, Interval: 30 * time.Second}
 }
 
-// recordedFamilies are all names that may be asked for.
+// recordedFamilies returns all names that a query may select.
 func recordedFamilies(t testing.TB) promlabels.Families {
 	t.Helper()
 	families, err := promlabels.Documented(root)

@@ -18,53 +18,55 @@ import (
 )
 
 const (
-	// sickEach node has the demo's troubles.
-	sickEach = 20
+	// Every unhealthyEach-th node has the demo's faults.
+	unhealthyEach = 20
 	// perTenant nodes belong to the same teams, with their own namespaces.
 	perTenant = 50
-	// copies of each waiting pod of the demo, for each tenant.
+	// copies is how many pods each tenant has of each pending pod of the demo.
 	copies = 4
-	// renewEach node has all its claims replaced within the hour.
+	// Every renewEach-th node has all its claims replaced within the hour.
 	renewEach = 4
 
 	scrapeInterval = 30 * time.Second
 	scrapes        = 121 // in an hour, both ends included
 )
 
-// place is where a row of the demo stands in the fleet.
-type place struct {
+// fleetPlace is the position of a row of the demo in the fleet.
+type fleetPlace struct {
 	node       int
 	tenant     int
 	copy       int
 	generation int // of the node's claims
 }
 
-// placed is one series of the fleet. Series of an earlier generation of claims end
-// where those of the next begin.
-type placed struct {
+// fleetSeries is one series of the fleet. Series of an earlier generation of
+// claims end where those of the next begin.
+type fleetSeries struct {
 	*pageRow
-	place
+	fleetPlace
 	from, to int // scrapes
 	ref      storage.SeriesRef
 }
 
-// fleet is an hour of a cluster of nodes that each have the demo's eight GPUs, of
-// which two are cut, and its network adapter.
+// fleet is an hour of a cluster of nodes that each have the demo's eight GPUs,
+// two of them with MIG devices, and its network adapter.
 type fleet struct {
 	db         *tsdb.DB
 	nodes      int
 	start, end time.Time
-	// series of one agent's page, and of them those that anybody asks for.
+	// Numbers of series of one agent's page, and of those among them that a
+	// query selects.
 	perNode, usedPerNode int
 	series               int
 }
 
-// newFleet fills a store's memory with those series that somebody asks for.
+// newFleet fills a store with the series that a query selects.
 func newFleet(b *testing.B, nodes int, used func(name string) bool) *fleet {
 	b.Helper()
 	options := tsdb.DefaultOptions()
-	options.WALSegmentSize = -1 // nothing reads it again
-	// Rules are evaluated after all scrapes: their first samples must not be too old.
+	options.WALSegmentSize = -1 // it is not read again
+	// Rules are evaluated after all scrapes, when their first samples must not
+	// be too old.
 	options.MinBlockDuration = (24 * time.Hour).Milliseconds()
 	db, err := tsdb.Open(b.TempDir(), slog.New(slog.DiscardHandler), nil, options, nil)
 	if err != nil {
@@ -81,24 +83,24 @@ func newFleet(b *testing.B, nodes int, used func(name string) bool) *fleet {
 	return f
 }
 
-// populated are all series of the hour.
-func (f *fleet) populated(b *testing.B, used func(name string) bool) (all []placed) {
+// populated returns all series of the hour.
+func (f *fleet) populated(b *testing.B, used func(name string) bool) (all []fleetSeries) {
 	pages := scrapedDemo(b)
-	f.perNode = len(pages.well)
+	f.perNode = len(pages.healthy)
 	chosen := func(job, instance string, rows []pageRow) []pageRow { return ofTarget(job, instance, rows, used) }
-	well, sick := chosen("dra-exporter", demoNode, pages.well), chosen("dra-exporter", demoNode, pages.sick)
+	well, sick := chosen("dra-exporter", demoNode, pages.healthy), chosen("dra-exporter", demoNode, pages.unhealthy)
 	f.usedPerNode = len(well)
 	node := append(chosen("kubelet", demoNode, upstream(b, "kubelet")), chosen("nvidia-dra-driver", demoNode, upstream(b, "nvidia-driver"))...)
 	for i := range f.nodes {
 		page := well
-		if i%sickEach == 0 {
+		if i%unhealthyEach == 0 {
 			page = sick
 		}
 		for r := range page {
-			all = append(all, lives(&page[r], i)...)
+			all = append(all, seriesOf(&page[r], i)...)
 		}
 		for r := range node {
-			all = append(all, lives(&node[r], i)...)
+			all = append(all, seriesOf(&node[r], i)...)
 		}
 	}
 	once := chosen("dra-exporter", "cluster", pages.cluster)
@@ -111,8 +113,8 @@ func (f *fleet) populated(b *testing.B, used func(name string) bool) (all []plac
 	return all
 }
 
-// ofTarget are the rows that are kept of a target's page, with the target's labels
-// and what Prometheus says of the scrape.
+// ofTarget returns the kept rows of a target's page, with the target's labels
+// and Prometheus' own families of the scrape.
 func ofTarget(job, instance string, rows []pageRow, used func(name string) bool) (kept []pageRow) {
 	for name, number := range map[string]float64{"up": 1, "scrape_duration_seconds": 0.01, "scrape_samples_scraped": float64(len(rows)),
 		"scrape_samples_post_metric_relabeling": float64(len(rows)), "scrape_series_added": 0} {
@@ -129,21 +131,21 @@ func ofTarget(job, instance string, rows []pageRow, used func(name string) bool)
 	return kept
 }
 
-// lives are the one or two series of a row on a node.
-func lives(row *pageRow, node int) []placed {
-	one := placed{pageRow: row, place: place{node: node, tenant: node / perTenant}, to: scrapes}
+// seriesOf returns the one or two series of a row on a node.
+func seriesOf(row *pageRow, node int) []fleetSeries {
+	one := fleetSeries{pageRow: row, fleetPlace: fleetPlace{node: node, tenant: node / perTenant}, to: scrapes}
 	if node%renewEach != 1 || row.labels.Get("resourceclaim") == "" {
-		return []placed{one}
+		return []fleetSeries{one}
 	}
 	next := one
 	one.to = scrapes/10 + node%(scrapes*8/10)
 	next.from, next.generation = one.to, 1
-	return []placed{one, next}
+	return []fleetSeries{one, next}
 }
 
-// spread are the series of a row of the cluster role: one for each node, tenant or
-// pod, if it is of one.
-func (f *fleet) spread(row *pageRow) (all []placed) {
+// spread returns the series of a row of the cluster role: one for each node,
+// tenant or pod to which it belongs.
+func (f *fleet) spread(row *pageRow) (all []fleetSeries) {
 	nodes, tenants, pods := 1, 1, 1
 	row.labels.Range(func(label labels.Label) {
 		switch {
@@ -158,16 +160,17 @@ func (f *fleet) spread(row *pageRow) (all []placed) {
 	for node := range nodes {
 		for tenant := range tenants {
 			for pod := range pods {
-				at := place{node: node, tenant: tenant + node/perTenant, copy: pod}
-				all = append(all, placed{pageRow: row, place: at, to: scrapes})
+				at := fleetPlace{node: node, tenant: tenant + node/perTenant, copy: pod}
+				all = append(all, fleetSeries{pageRow: row, fleetPlace: at, to: scrapes})
 			}
 		}
 	}
 	return all
 }
 
-// labelsOf a series: the demo's, with the names of its place.
-func (p placed) labelsOf(uuid *regexp.Regexp) labels.Labels {
+// labelsOf returns the labels of a series: the demo's, with the names of its
+// place.
+func (p fleetSeries) labelsOf(uuid *regexp.Regexp) labels.Labels {
 	builder := labels.NewBuilder(p.labels)
 	p.labels.Range(func(label labels.Label) {
 		text := strings.ReplaceAll(label.Value, demoNode, fmt.Sprintf("gpu-node-%04d", p.node))
@@ -189,7 +192,7 @@ func (p placed) labelsOf(uuid *regexp.Regexp) labels.Labels {
 }
 
 // scrape appends one scrape of everything.
-func (f *fleet) scrape(b *testing.B, all []placed, scrape int) {
+func (f *fleet) scrape(b *testing.B, all []fleetSeries, scrape int) {
 	b.Helper()
 	at := f.start.Add(time.Duration(scrape) * scrapeInterval)
 	uuid := regexp.MustCompile(`^((?:GPU-|MIG-)?[0-9a-f]{4})[0-9a-f]{4}(-[0-9a-f]{4}-)`)
@@ -222,17 +225,18 @@ func (f *fleet) scrape(b *testing.B, all []placed, scrape int) {
 	}
 }
 
-// number is a series' value: counters go on as fast as they did, each node's at its
-// own pace, but errors happen only on nodes with troubles; gauges swing between their
-// two values. What told the time of its page tells that of its scrape.
-func (f *fleet) number(p *placed, at time.Time) float64 {
+// number returns the value of a series. Counters continue at their speed,
+// multiplied by a factor of the node, but errors occur only on nodes with
+// faults. Gauges alternate between their two values. The time of a page
+// becomes the time of the scrape.
+func (f *fleet) number(p *fleetSeries, at time.Time) float64 {
 	elapsed, change := at.Sub(f.start), p.after-p.before
 	pace := max(change, 0) / between.Seconds() * (1 + float64(p.node%10)/20)
 	switch {
-	case p.counter && p.from > 0: // it has begun with its claim
+	case p.counter && p.from > 0: // it began with its claim
 		return pace * (elapsed - time.Duration(p.from-1)*scrapeInterval).Seconds()
 	case p.trouble:
-		if p.after > 0 && p.node%sickEach == 0 {
+		if p.after > 0 && p.node%unhealthyEach == 0 {
 			return p.after + math.Floor(elapsed.Minutes()/10)
 		}
 		return p.after

@@ -22,29 +22,30 @@ import (
 )
 
 const (
-	// between the two pages that tell how fast counters go.
+	// between is the time between the two pages from which the speed of
+	// counters is computed.
 	between = 10 * time.Second
-	// demoNode is the node that the demo's agent is on.
+	// demoNode is the node of the demo's agent.
 	demoNode = "gpu-node-1"
 )
 
-// pageRow is a series of a target at two moments.
+// pageRow is a series of a target at two times.
 type pageRow struct {
 	labels  labels.Labels
 	counter bool
-	trouble bool // it counts what goes wrong
+	trouble bool // it counts faults
 	before  float64
 	after   float64
 }
 
-// demoPages are real pages: of the demo's agent while all devices are well and
-// while some are sick, and of its cluster role.
+// demoPages are real pages: of the demo's agent while all devices are healthy
+// and while some are unhealthy, and of its cluster role.
 type demoPages struct {
-	well, sick, cluster []pageRow
+	healthy, unhealthy, cluster []pageRow
 }
 
-// scrapedDemo runs the demo, the binary that DRA_EXPORTER_BINARY names or one that
-// is built here, and asks both of its roles, as Prometheus would.
+// scrapedDemo runs the demo, the binary that DRA_EXPORTER_BINARY names or one
+// that is built here, and scrapes both of its roles.
 func scrapedDemo(b *testing.B) demoPages {
 	b.Helper()
 	command := exec.CommandContext(b.Context(), demoBinary(b), "demo", "--web.listen-address=127.0.0.1:0", "--cluster.listen-address=127.0.0.1:0")
@@ -70,11 +71,11 @@ func scrapedDemo(b *testing.B) demoPages {
 	time.Sleep(between)
 	well := scraped(b, addresses["node"])
 	time.Sleep(between)
-	pages := demoPages{well: paired(b, well, scraped(b, addresses["node"]))}
-	waitFor(b, addresses["node"], "dra_device_taint_info{") // the last sign of a device that falls sick
+	pages := demoPages{healthy: paired(b, well, scraped(b, addresses["node"]))}
+	waitFor(b, addresses["node"], "dra_device_taint_info{") // the last change when a device becomes unhealthy
 	sick, cluster := scraped(b, addresses["node"]), scraped(b, addresses["cluster"])
 	time.Sleep(between)
-	pages.sick = paired(b, sick, scraped(b, addresses["node"]))
+	pages.unhealthy = paired(b, sick, scraped(b, addresses["node"]))
 	pages.cluster = paired(b, cluster, scraped(b, addresses["cluster"]))
 	return pages
 }
@@ -92,7 +93,7 @@ func demoBinary(b testing.TB) string {
 	return binary
 }
 
-// waitFor polls a page until it has a text.
+// waitFor polls a page until it contains a text.
 func waitFor(b *testing.B, address, text string) {
 	b.Helper()
 	for range 180 {
@@ -122,7 +123,8 @@ func scraped(b *testing.B, address string) string {
 	return string(text)
 }
 
-// paired are the rows of the later page, with what they were in the earlier one.
+// paired returns the rows of the later page, with their values in the earlier
+// one.
 func paired(b *testing.B, earlier, later string) []pageRow {
 	b.Helper()
 	before := map[string]float64{}
@@ -141,7 +143,7 @@ func paired(b *testing.B, earlier, later string) []pageRow {
 	return rows
 }
 
-// parsed are the rows of one page, as Prometheus reads it.
+// parsed returns the rows of one page, decoded by Prometheus.
 func parsed(b *testing.B, text string) (rows []pageRow) {
 	b.Helper()
 	parser := textparse.NewPromParser([]byte(text), labels.NewSymbolTable(), false)
@@ -167,8 +169,8 @@ func parsed(b *testing.B, text string) (rows []pageRow) {
 	}
 }
 
-// upstream are the rows that a component of Kubernetes or NVIDIA's driver once
-// had; its counters reach as much again within ten minutes.
+// upstream returns the recorded rows of a component of Kubernetes or of
+// NVIDIA's driver. Its counters double within ten minutes.
 func upstream(b *testing.B, name string) []pageRow {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("%s/test/fixtures/upstream-metrics/%s-metrics.txt", root, name))

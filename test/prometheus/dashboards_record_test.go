@@ -15,11 +15,11 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// evaluatedEach is how often rules without an interval of their own are evaluated.
+// evaluatedEach is the evaluation interval of rules without one of their own.
 const evaluatedEach = time.Minute
 
-// asProduction is an engine with Prometheus' own limits.
-func asProduction() *promql.Engine {
+// productionEngine is an engine with Prometheus' own limits.
+func productionEngine() *promql.Engine {
 	return promql.NewEngine(promql.EngineOpts{
 		MaxSamples: 50e6, Timeout: 2 * time.Minute, LookbackDelta: 5 * time.Minute,
 		EnableAtModifier: true, EnableNegativeOffset: true, Parser: parser.NewParser(parser.Options{}),
@@ -27,8 +27,8 @@ func asProduction() *promql.Engine {
 }
 
 // record evaluates all rules over the hour, each in its group's interval, and
-// stores what they give. A rule sees what rules before it have given at the same
-// moment, as in a group of Prometheus.
+// stores the results. As in a group of Prometheus, a rule reads the results of
+// earlier rules at the same time.
 func (f *fleet) record(b *testing.B, engine *promql.Engine, groups []rulefmt.RuleGroup) (recorded int) {
 	b.Helper()
 	for _, group := range groups {
@@ -81,8 +81,8 @@ func (f *fleet) recordRule(b *testing.B, engine *promql.Engine, rule rulefmt.Rul
 	return found
 }
 
-// storeRecorded appends one series with what Prometheus writes where a rule gives it no
-// more: a marker, after which it is not seen.
+// storeRecorded appends one series, with a staleness marker where the rule has
+// no more results, as Prometheus does.
 func storeRecorded(appender storage.Appender, series labels.Labels, points []promql.FPoint, interval time.Duration, end time.Time) error {
 	var ref storage.SeriesRef
 	for i, point := range points {

@@ -10,10 +10,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/prometheus/promlabels"
 )
 
-// TestDashboardsAskForWhatIsThere: families and labels that panels ask for are
-// documented or recorded. The labels that Grafana takes from answers, for legends,
-// columns and links, are in them.
-func TestDashboardsAskForWhatIsThere(t *testing.T) {
+// TestDashboardQueriesAndLabelsExist: families and labels in the queries of
+// panels are documented or recorded. The labels that Grafana uses in legends,
+// columns and links are in the results.
+func TestDashboardQueriesAndLabelsExist(t *testing.T) {
 	checker := promlabels.Checker{Families: recordedFamilies(t)}
 	for _, board := range boards(t) {
 		if len(board.panels) < 5 {
@@ -27,8 +27,8 @@ func TestDashboardsAskForWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestVariablesAskForWhatIsThere: likewise.
-func TestVariablesAskForWhatIsThere(t *testing.T) {
+// TestVariableQueriesExist checks the queries of variables likewise.
+func TestVariableQueriesExist(t *testing.T) {
 	checker := promlabels.Checker{Families: recordedFamilies(t)}
 	for _, board := range boards(t) {
 		for _, v := range board.Variables {
@@ -45,8 +45,8 @@ func TestVariablesAskForWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestDashboardFaultsAreFound: each that the checks above are there for, in a
-// board that has nothing else wrong.
+// TestDashboardFaultsAreFound: each problem that the checks above report is
+// found in a board without other problems.
 func TestDashboardFaultsAreFound(t *testing.T) {
 	table := func(a, b string) string {
 		return fmt.Sprintf(`{"type": "table", "targets": [{"refId": "A", "expr": %q}, {"refId": "B", "expr": %q}], "transformations": [{"id": "organize", "options": `+

@@ -11,10 +11,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/prometheus/promlabels"
 )
 
-// TestDocumentsAskForWhatThereIs: what the README and the documents show as
-// PromQL can be pasted. It asks for families, rules and labels that exist, and
-// its joins have one partner where a store has several clusters.
-func TestDocumentsAskForWhatThereIs(t *testing.T) {
+// TestDocumentQueriesExist: the PromQL in the README and the documents selects
+// families, rules and labels that exist, and its joins are unique in a store
+// of several clusters.
+func TestDocumentQueriesExist(t *testing.T) {
 	families := documented(t)
 	families.Record(groups(t))
 	for _, name := range regexp.MustCompile(`DCGM_FI_[A-Z_]+`).FindAllString(read(t, root+"/docs/dcgm-names.md"), -1) {
@@ -39,7 +39,7 @@ func TestDocumentsAskForWhatThereIs(t *testing.T) {
 	}
 }
 
-// documents are the pages for readers, but for runbooks, which have tests of
+// documents returns the documents, except for runbooks, which have tests of
 // their own.
 func documents(t *testing.T) (files []string) {
 	t.Helper()
@@ -56,8 +56,8 @@ func documents(t *testing.T) (files []string) {
 	return files
 }
 
-// shown are the queries of a document's PromQL: a block's paragraphs, and where
-// such a one is several, its lines.
+// shown returns the queries of a document's PromQL: a block's paragraphs, and
+// the lines of a paragraph with several queries.
 func shown(document string) (queries []string) {
 	for _, block := range regexp.MustCompile("(?s)```promql\n(.*?)```").FindAllStringSubmatch(document, -1) {
 		for paragraph := range strings.SplitSeq(block[1], "\n\n") {
@@ -75,8 +75,8 @@ func shown(document string) (queries []string) {
 	return queries
 }
 
-// joins are the labels on which an expression matches, of each match that names
-// them.
+// joins returns the labels on which an expression matches, for each match that
+// names them.
 func joins(query string) (on []string) {
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(query)
 	if err != nil {

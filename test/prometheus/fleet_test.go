@@ -22,9 +22,9 @@ const (
 	windowEvery = 5  // minutes between evaluations of all rules
 )
 
-// contradictory are all rows that two exporters could ever tell of a small
-// fleet, side by side: each family with each combination of its labels' values,
-// though no device has two models, and no claim two attributions.
+// contradictory returns all rows that two exporters can export of a small
+// fleet together: each family with each combination of its labels' values,
+// except that no device has two models, and no claim two attributions.
 func contradictory(families promlabels.Families, cluster string) (all []labels.Labels) {
 	for _, name := range slices.Sorted(maps.Keys(families)) {
 		if families[name][0] == "*" { // not scraped
@@ -46,7 +46,8 @@ func contradictory(families promlabels.Families, cluster string) (all []labels.L
 	return all
 }
 
-// combined: claims keep their namespace, and partitions their parent.
+// combined multiplies rows by the values of a label. Claims keep their
+// namespace, and partitions their parent.
 func combined(rows []map[string]string, label string) (more []map[string]string) {
 	for _, row := range rows {
 		for _, value := range values(label) {
@@ -55,7 +56,7 @@ func combined(rows []map[string]string, label string) (more []map[string]string)
 			switch label {
 			case "uuid":
 				with["parent_uuid"] = map[string]string{"MIG-1": "GPU-1"}[value]
-			case "parent_uuid": // beside its device
+			case "parent_uuid": // next to its device
 				with[label] = row[label]
 			case "resourceclaim":
 				with["namespace"] = map[string]string{"train": "ml", "chat": "web"}[value]
@@ -71,7 +72,7 @@ func combined(rows []map[string]string, label string) (more []map[string]string)
 	return more
 }
 
-// values of a label: two where rules ask for it.
+// values returns the values of a label: two where rules select by it.
 func values(label string) []string {
 	several := map[string][]string{
 		"instance": {"old", "new"}, "node": {"n1", "n2"}, "uuid": {"GPU-1", "MIG-1"}, "resourceclaim": {"train", "chat"},
@@ -86,18 +87,18 @@ func values(label string) []string {
 	return []string{map[string]string{"job": "dra-exporter", "parent_uuid": ""}[label]}
 }
 
-// value of a series at a minute: counters grow, and each cluster has its own
-// pace. Exporters of one device agree.
+// value returns the value of a series at a minute. Counters rise, and each
+// cluster has its own speed. Exporters of one device agree.
 func value(series labels.Labels, minute int) float64 {
 	name, pace := series.Get("__name__"), float64(1+len(strings.TrimPrefix(series.Get("cluster"), "a")))
 	switch {
 	case strings.HasSuffix(name, "_total") && series.Get("namespace")+series.Get("attribution") == "webshared":
-		return 1 // a device that is not shared any more
+		return 1 // a device that is no longer shared
 	case name == "dra_namespace_shared_device_seconds_total": // a part of all
 		return pace * float64(minute*minute) / 2
 	case strings.HasSuffix(name, "_total"), strings.HasSuffix(name, "_bucket"), strings.HasSuffix(name, "_count"), strings.HasSuffix(name, "_sum"):
 		return pace * float64(minute*minute)
-	case name == "dra_device_healthy": // of one device the kubelet thinks otherwise
+	case name == "dra_device_healthy": // for one device the kubelet disagrees
 		if series.Get("uuid")+series.Get("by") == "MIG-1kubelet" {
 			return 1
 		}
@@ -110,13 +111,13 @@ func value(series labels.Labels, minute int) float64 {
 		return 0
 	case strings.HasSuffix(name, "_info"), name == "dra_claim_held", name == "up":
 		return 1
-	case name == "process_start_time_seconds": // anew in the last window
+	case name == "process_start_time_seconds": // a restart in the last window
 		return 100 + 600*float64(minute/12)
 	}
 	return pace / 4
 }
 
-// store is a Prometheus' memory with these series.
+// store returns a Prometheus store with these series.
 func store(t *testing.T, series []labels.Labels) *tsdb.DB {
 	t.Helper()
 	db, err := tsdb.Open(t.TempDir(), slog.New(slog.DiscardHandler), nil, tsdb.DefaultOptions(), nil)
@@ -138,8 +139,8 @@ func store(t *testing.T, series []labels.Labels) *tsdb.DB {
 	return db
 }
 
-// evaluated are the rows of each rule after the last minute, by their labels. A
-// rule that fails fails the test.
+// evaluated returns the rows of each rule after the last minute, by their
+// labels. It fails the test if a rule fails.
 func evaluated(t *testing.T, series []labels.Labels) map[string]map[string]float64 {
 	t.Helper()
 	db := store(t, series)

@@ -9,9 +9,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/prometheus/promlabels"
 )
 
-// TestMigrationTable: what docs/migration.md says of a field of dcgm-exporter is
-// what docs/dcgm-names.md says of it, which is generated from the code; and each
-// family that is to take its place exists.
+// TestMigrationTable: docs/migration.md agrees with docs/dcgm-names.md, which
+// is generated from the code, about each field of dcgm-exporter, and each
+// replacing family exists.
 func TestMigrationTable(t *testing.T) {
 	families := documented(t)
 	theirs := fields(t, "dcgm-names.md", 3)
@@ -54,8 +54,8 @@ type field struct {
 	families []string // of ours
 }
 
-// fields reads the table of fields of a document, by the fields' names; families
-// are in the cell of this number.
+// fields reads the table of fields of a document, by the fields' names.
+// families are in the cell of this number.
 func fields(t *testing.T, document string, cell int) map[string]field {
 	t.Helper()
 	_, table, _ := strings.Cut(read(t, root+"/docs/"+document), "<!-- table of fields")
@@ -77,9 +77,9 @@ func fields(t *testing.T, document string, cell int) map[string]field {
 	return found
 }
 
-// TestDocumentsNameWhatThereIs: each name that a document writes as one of a
-// family, a rule or a label of ours is one.
-func TestDocumentsNameWhatThereIs(t *testing.T) {
+// TestDocumentedNamesExist: each name in a document that looks like a family,
+// a rule or a label of ours is one.
+func TestDocumentedNamesExist(t *testing.T) {
 	known := documented(t)
 	known.Record(groups(t))
 	name := regexp.MustCompile("`((?:[a-z_]+:)?dra_[a-z0-9_]+(?::[a-z0-9_]+)?)[`{\\[]")
@@ -97,8 +97,9 @@ func TestDocumentsNameWhatThereIs(t *testing.T) {
 	}
 }
 
-// isName: a family or a rule, a label, the beginning of several families that
-// ends with an underscore, or a name that this project gives to something else.
+// isName reports whether a name is that of a family or a rule, a label, the
+// common prefix of several families with an underscore, or another name of
+// this project.
 func isName(known promlabels.Families, name string) bool {
 	for family, labels := range known {
 		if family == name || strings.HasSuffix(name, "_") && strings.HasPrefix(family, name) || slices.Contains(labels, name) {

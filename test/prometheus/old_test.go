@@ -8,8 +8,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/prometheus/promlabels"
 )
 
-// TestRulesAreForOldPrometheus: one rule that an old Prometheus cannot read makes
-// it refuse the file, and all alerts with it. docs/alerts.md says from which on.
+// TestRulesAreForOldPrometheus: a Prometheus that cannot parse one rule
+// refuses the file and all its alerts. docs/alerts.md names the oldest
+// supported version.
 func TestRulesAreForOldPrometheus(t *testing.T) {
 	for _, file := range []string{alertsFile, rulesFile} {
 		groups, err := promlabels.Rules(file)
@@ -31,7 +32,7 @@ func TestRulesAreForOldPrometheus(t *testing.T) {
 	}
 }
 
-// templateQueries are those that a rule's annotations ask.
+// templateQueries returns the queries of a rule's annotations.
 func templateQueries(t *testing.T, rule rulefmt.Rule) (queries []string) {
 	t.Helper()
 	for _, text := range rule.Annotations {

@@ -20,14 +20,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// receiver is a real Prometheus that takes OTLP and scrapes as well.
+// receiver is a real Prometheus that receives OTLP and scrapes as well.
 type receiver struct{ address string }
 
 // startReceiver runs one until the test ends, which scrapes these addresses by
-// instance twice as often as there are snapshots. Types and units are labels,
-// so that they can be compared: metadata of what is pushed is in no answer of
-// the API. Text would not do, in which Prometheus takes the unit of one family
-// for that of the next, if that has none.
+// instance twice as often as there are snapshots. Types and units are labels
+// so that they can be compared, because the API does not return metadata of
+// pushed series. It does not scrape the text format, in which Prometheus
+// assigns the unit of one family to the next family without one.
 func startReceiver(t *testing.T, pages map[string]string) *receiver {
 	t.Helper()
 	var targets []any
@@ -59,9 +59,9 @@ func startReceiver(t *testing.T, pages map[string]string) *receiver {
 	return r
 }
 
-// startDemo runs the demo until the test ends. It pushes metrics to Prometheus,
-// and traces to somebody who takes whatever comes: exemplars point to traces
-// that are exported, and to no others.
+// startDemo runs the demo until the test ends. It pushes metrics to
+// Prometheus, and traces to a server that accepts everything, because
+// exemplars refer only to traces that are exported.
 func startDemo(t *testing.T, pages map[string]string, r *receiver) {
 	t.Helper()
 	traces := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
@@ -77,7 +77,7 @@ func startDemo(t *testing.T, pages map[string]string, r *receiver) {
 	run(t, demo)
 }
 
-// run starts a program, and shows what it has said if the test fails.
+// run starts a program, and logs its output if the test fails.
 func run(t *testing.T, command *exec.Cmd) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "output")
@@ -110,7 +110,7 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// until polls for minutes: the machine may be busy.
+// until polls for minutes, because the machine may be busy.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for range 300 {
@@ -136,7 +136,7 @@ func reachable(t *testing.T, address string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// get asks the API and decodes the field data of its answer.
+// get sends a request to the API and decodes the field data of its answer.
 func (r *receiver) get(t *testing.T, path string, query url.Values, data any) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.address+"/api/v1/"+path+"?"+query.Encode(), nil)
@@ -157,11 +157,11 @@ func (r *receiver) get(t *testing.T, path string, query url.Values, data any) {
 	}
 }
 
-// moment is a sample. Time is in seconds.
-type moment struct{ at, value float64 }
+// sample is one sample. Time is in seconds.
+type sample struct{ at, value float64 }
 
 // UnmarshalJSON reads the API's pair of a number and a text.
-func (m *moment) UnmarshalJSON(text []byte) error {
+func (m *sample) UnmarshalJSON(text []byte) error {
 	var pair [2]any
 	if err := json.Unmarshal(text, &pair); err != nil {
 		return err
@@ -180,10 +180,10 @@ func (m *moment) UnmarshalJSON(text []byte) error {
 // stored is a series with all its samples.
 type stored struct {
 	Metric map[string]string
-	Values []moment
+	Values []sample
 }
 
-func (r *receiver) ask(t *testing.T, query string) []stored {
+func (r *receiver) query(t *testing.T, query string) []stored {
 	t.Helper()
 	var data struct{ Result []stored }
 	r.get(t, "query", url.Values{"query": {query}}, &data)

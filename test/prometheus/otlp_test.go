@@ -18,15 +18,15 @@ import (
 const (
 	scrapedJob = "scraped"
 	pushedJob  = "dra-exporter"
-	// soon is how many seconds after a snapshot's time it has been scraped:
-	// there is one a second, and it is scraped twice. A scrape may look that
-	// much later than it says.
-	soon = 2.0
+	// scrapeTolerance is how many seconds after a snapshot's time it has been
+	// scraped: there is one a second, and it is scraped twice. A scrape may
+	// happen that much later than its timestamp.
+	scrapeTolerance = 2.0
 )
 
 // TestPushedIsScraped: a real Prometheus to which the demo pushes has the same
-// series of it as by scraping: names, labels, types, units and values, each
-// under one name only.
+// series as by scraping: names, labels, types, units and values, each under
+// one name only.
 func TestPushedIsScraped(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the demo runs for a minute")
@@ -35,7 +35,7 @@ func TestPushedIsScraped(t *testing.T) {
 	server := startReceiver(t, pages)
 	startDemo(t, pages, server)
 	until(t, "both roles have pushed eight times", func() bool {
-		pushes := server.ask(t, `dra_exporter_build_info{job="`+pushedJob+`"}[10m]`)
+		pushes := server.query(t, `dra_exporter_build_info{job="`+pushedJob+`"}[10m]`)
 		return len(pushes) == 2 && len(pushes[0].Values) >= 8 && len(pushes[1].Values) >= 8
 	})
 	until(t, "exemplars arrive", func() bool { return len(exemplars(t, server, pushedJob)) > 0 })
@@ -56,14 +56,14 @@ func TestPushedIsScraped(t *testing.T) {
 	}
 }
 
-// series are those of a job by what both jobs have of them: all labels but
-// the job itself, the type and the unit. What only scraping or only pushing
-// can have is left out. Prometheus writes the bound 1 of a bucket as 1.0 when
-// it has scraped it, and as 1 when it came by OTLP: both are 1 here.
+// series returns the series of a job, by the parts that both jobs have: all
+// labels except the job itself, the type and the unit. It omits what only
+// scraping or only pushing can have. Prometheus writes the bound 1 of a bucket
+// as 1.0 if it was scraped, and as 1 if it came by OTLP: both are 1 here.
 func (r *receiver) series(t *testing.T, job string) map[string]stored {
 	t.Helper()
 	all := map[string]stored{}
-	for _, series := range r.ask(t, `{job="`+job+`"}[30m]`) {
+	for _, series := range r.query(t, `{job="`+job+`"}[30m]`) {
 		name := series.Metric["__name__"]
 		if name == "target_info" || name == "up" || strings.HasPrefix(name, "scrape_") {
 			continue
@@ -86,8 +86,8 @@ func (r *receiver) series(t *testing.T, job string) map[string]stored {
 	return all
 }
 
-// unknownTo are series that were pushed more than once, and so not only before
-// the first scrape or between two, and that scrapes do not know.
+// unknownTo returns series that were pushed more than once, so not only before
+// the first scrape or between two scrapes, and that were not scraped.
 func unknownTo(scraped, pushed map[string]stored) (unknown []string) {
 	for key, series := range pushed {
 		if _, found := scraped[key]; !found && len(series.Values) > 1 {
@@ -100,10 +100,10 @@ func unknownTo(scraped, pushed map[string]stored) (unknown []string) {
 
 func some(keys []string) string { return strings.Join(keys[:min(10, len(keys))], "\n") }
 
-// compareSeries looks for each scraped series that was there around a push.
+// compareSeries looks up each scraped series that existed around a push.
 func compareSeries(t *testing.T, pushed, scraped map[string]stored) {
 	t.Helper()
-	pushes := map[string][]moment{}
+	pushes := map[string][]sample{}
 	for _, series := range pushed {
 		if series.Metric["__name__"] == "dra_exporter_build_info" {
 			pushes[series.Metric["instance"]] = series.Values
@@ -112,8 +112,8 @@ func compareSeries(t *testing.T, pushed, scraped map[string]stored) {
 	var missing, differ []string
 	compared := 0
 	for key, series := range scraped {
-		if !slices.ContainsFunc(pushes[series.Metric["instance"]], func(push moment) bool { return around(series.Values, push.at) }) {
-			continue // it came and went between pushes
+		if !slices.ContainsFunc(pushes[series.Metric["instance"]], func(push sample) bool { return around(series.Values, push.at) }) {
+			continue // it existed only between pushes
 		}
 		other, found := pushed[key]
 		if !found {
@@ -140,11 +140,11 @@ func compareSeries(t *testing.T, pushed, scraped map[string]stored) {
 }
 
 // around reports whether there are samples shortly before and after.
-func around(samples []moment, at float64) bool {
-	return last(samples, at-2*soon, at-soon) != nil && first(samples, at+soon, at+2*soon) != nil
+func around(samples []sample, at float64) bool {
+	return last(samples, at-2*scrapeTolerance, at-scrapeTolerance) != nil && first(samples, at+scrapeTolerance, at+2*scrapeTolerance) != nil
 }
 
-func last(samples []moment, from, to float64) (found *moment) {
+func last(samples []sample, from, to float64) (found *sample) {
 	for i := range samples {
 		if samples[i].at >= from && samples[i].at <= to {
 			found = &samples[i]
@@ -153,7 +153,7 @@ func last(samples []moment, from, to float64) (found *moment) {
 	return found
 }
 
-func first(samples []moment, from, to float64) *moment {
+func first(samples []sample, from, to float64) *sample {
 	for i := range samples {
 		if samples[i].at >= from && samples[i].at <= to {
 			return &samples[i]
@@ -162,11 +162,11 @@ func first(samples []moment, from, to float64) *moment {
 	return nil
 }
 
-// checkMeta compares types and units. Where they differ it is documented: DCGM's
-// counters, whose names are none of counters; ratios, which Prometheus knows
-// by their name once they have come by OTLP; and live metrics, of which a push
-// has the unit by the name where the page states none, and not those that have
-// no code.
+// checkMeta compares types and units. The documented differences are: DCGM's
+// counters, whose names do not end as those of counters; ratios, whose unit
+// Prometheus derives from the name if they came by OTLP; and live metrics,
+// whose unit a push derives from the name if the page has none, except for
+// units without a code.
 func checkMeta(t *testing.T, pushed, scraped map[string]string) {
 	t.Helper()
 	name := scraped["__name__"]
@@ -187,9 +187,10 @@ func checkMeta(t *testing.T, pushed, scraped map[string]string) {
 }
 
 // sameValues compares each pushed sample that was scraped soon before and
-// after. Of what snapshots say one must be among those scraped since: others
-// may have passed between two scrapes. What counts is, at each of them,
-// between what was scraped before and after. looked is how many it compared.
+// after. Of rows of snapshots, it must equal one of the values scraped
+// between, because other snapshots may have passed between two scrapes.
+// Counters must be between the values scraped before and after. looked is how
+// many samples it compared.
 func sameValues(pushed, scraped stored) (looked int, equal bool) {
 	name := pushed.Metric["__name__"]
 	counts := strings.HasSuffix(name, "_total") || regexp.MustCompile("_(bucket|sum|count)$").MatchString(name)
@@ -198,28 +199,28 @@ func sameValues(pushed, scraped stored) (looked int, equal bool) {
 		if !around(scraped.Values, push.at) {
 			continue
 		}
-		before, after := last(scraped.Values, push.at-2*soon, push.at-soon), first(scraped.Values, push.at+soon, push.at+2*soon)
+		before, after := last(scraped.Values, push.at-2*scrapeTolerance, push.at-scrapeTolerance), first(scraped.Values, push.at+scrapeTolerance, push.at+2*scrapeTolerance)
 		if counts && (push.value < before.value || push.value > after.value) {
 			return looked, false
 		}
 		looked++
-		seen = seen || slices.ContainsFunc(scraped.Values, func(sample moment) bool {
+		seen = seen || slices.ContainsFunc(scraped.Values, func(sample sample) bool {
 			same := sample.value == push.value || math.IsNaN(sample.value) && math.IsNaN(push.value)
-			return same && sample.at >= push.at && sample.at <= push.at+soon
+			return same && sample.at >= push.at && sample.at <= push.at+scrapeTolerance
 		})
 	}
 	return looked, looked == 0 || seen || isLive(name)
 }
 
-// isLive reports whether a metric is of no snapshot, and changes between one
-// and the next.
+// isLive reports whether a metric does not belong to a snapshot, and changes
+// between two of them.
 func isLive(name string) bool {
 	return regexp.MustCompile(`^(go|process|promhttp)_|^dra_exporter_(otlp|config_last_reload|step|steps)_|_duration_seconds`).MatchString(name)
 }
 
-// checkGone: a series that was pushed and that later pushes do not have has no
-// value from then on, as if it had been scraped, though Prometheus looks back
-// for five minutes.
+// checkGone: a series that was pushed and is not in later pushes has no value
+// from then on, as if it had been scraped, although Prometheus looks back for
+// five minutes.
 func checkGone(t *testing.T, server *receiver, pushed map[string]stored) {
 	t.Helper()
 	complete := map[string]float64{} // time of the last push but one: of the last, only a part may be stored yet
@@ -232,11 +233,11 @@ func checkGone(t *testing.T, server *receiver, pushed map[string]stored) {
 	for instance, at := range complete {
 		there := map[string]bool{}
 		query := fmt.Sprintf(`{job=%q, instance=%q} @ %.3f`, pushedJob, instance, at)
-		for _, series := range server.ask(t, query) {
+		for _, series := range server.query(t, query) {
 			there[labels.FromMap(series.Metric).String()] = true
 		}
 		for key, series := range pushed {
-			live := isLive(series.Metric["__name__"]) // of its own time, after that of the snapshot
+			live := isLive(series.Metric["__name__"]) // it has its own time, after that of the snapshot
 			if series.Metric["instance"] != instance || live {
 				continue
 			}
@@ -244,7 +245,7 @@ func checkGone(t *testing.T, server *receiver, pushed map[string]stored) {
 			if last < at {
 				gone++
 			}
-			pushedThen := slices.ContainsFunc(series.Values, func(m moment) bool { return m.at == at })
+			pushedThen := slices.ContainsFunc(series.Values, func(m sample) bool { return m.at == at })
 			if is := there[labels.FromMap(series.Metric).String()]; is != pushedThen {
 				t.Errorf("%s was pushed: %t, and has a value: %t; its last push was %.3f s before", key, pushedThen, is, at-last)
 			}
@@ -255,10 +256,11 @@ func checkGone(t *testing.T, server *receiver, pushed map[string]stored) {
 	}
 }
 
-// checkExports: each push was taken whole, as the exporter and the server say.
+// checkExports fails the test unless each push was accepted completely,
+// according to the exporter and the server.
 func checkExports(t *testing.T, server *receiver) {
 	t.Helper()
-	results := server.ask(t, `dra_exporter_otlp_exports_total{signal="metrics", job="`+scrapedJob+`"}[30m]`)
+	results := server.query(t, `dra_exporter_otlp_exports_total{signal="metrics", job="`+scrapedJob+`"}[30m]`)
 	if len(results) != 6 {
 		t.Errorf("%d results of pushing, want three of each role", len(results))
 	}
@@ -270,7 +272,7 @@ func checkExports(t *testing.T, server *receiver) {
 	}
 }
 
-// exemplars are the traces that exemplars of a job point to.
+// exemplars returns the traces to which exemplars of a job refer.
 func exemplars(t *testing.T, server *receiver, job string) map[string]bool {
 	t.Helper()
 	var data []struct {

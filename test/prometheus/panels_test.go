@@ -12,17 +12,17 @@ import (
 	"github.com/dra-exporter/dra-exporter/dashboards/gen/queries"
 )
 
-// panelCase is what a panel's query answers, of series that are of one minute each
-// and end after an hour, by the answer's labels.
+// panelCase is the expected result of a panel's query, by its labels, for
+// series with one sample a minute that end after an hour.
 type panelCase struct {
 	board, panel, ref string
 	series            string
 	want              map[string]float64
 }
 
-// TestPanelsTell holds panels to what their titles and descriptions say, where that
-// is easily said wrongly.
-func TestPanelsTell(t *testing.T) {
+// TestPanelResults compares the results of panels with their titles and
+// descriptions, where mistakes are likely.
+func TestPanelResults(t *testing.T) {
 	loaded, err := queries.Load(boardsFolder)
 	if err != nil {
 		t.Fatal(err)
@@ -52,8 +52,8 @@ func TestPanelsTell(t *testing.T) {
 	}
 }
 
-// expr is the query of the case, with all that can be chosen, and the claim a/c on
-// node n.
+// expr returns the query of the case, with all values selected, and the claim
+// a/c on node n.
 func (c panelCase) expr(t *testing.T, boards []queries.Board) string {
 	t.Helper()
 	chosen := queries.Chosen{}
@@ -77,7 +77,8 @@ func (c panelCase) expr(t *testing.T, boards []queries.Board) string {
 }
 
 const (
-	// nodeRole reads pods and claims as well, those of its node.
+	// nodeRole are the pods and claims that the node role reads as well, those
+	// of its node.
 	nodeRole = `
 dra_exporter_source_up{instance="n", source="pods"} 1x60
 dra_exporter_source_up{instance="n", source="resourceclaims"} 1x60

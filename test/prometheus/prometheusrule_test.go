@@ -19,8 +19,8 @@ var update = flag.Bool("update", false, "write the PrometheusRule")
 
 const ruleComponent = root + "/deploy/kustomize/components/prometheusrule/"
 
-// TestPrometheusRule: what the Prometheus operator is given is the two rule
-// files, comments and all. With -update it is written anew.
+// TestPrometheusRule: the PrometheusRule has the contents of the two rule
+// files, including comments. With -update it is rewritten.
 func TestPrometheusRule(t *testing.T) {
 	file := ruleComponent + "prometheusrule.yaml"
 	want := prometheusRule(t)
@@ -34,8 +34,8 @@ func TestPrometheusRule(t *testing.T) {
 	}
 }
 
-// TestPatchOfTheDocument: the example of docs/alerts.md means the rule that it
-// says.
+// TestPatchOfTheDocument: the example of docs/alerts.md changes the rule that
+// it names.
 func TestPatchOfTheDocument(t *testing.T) {
 	path := regexp.MustCompile(`path: /spec/groups/(\d+)/rules/(\d+)/alert\n +value: (\w+)`)
 	match := path.FindStringSubmatch(read(t, root+"/docs/alerts.md"))
@@ -57,7 +57,7 @@ func TestPatchOfTheDocument(t *testing.T) {
 	}
 }
 
-// prometheusRule is the object, with the labels that the PodMonitors have.
+// prometheusRule returns the object, with the labels of the PodMonitors.
 func prometheusRule(t *testing.T) []byte {
 	t.Helper()
 	groups := &yaml.Node{Kind: yaml.SequenceNode}
@@ -68,7 +68,7 @@ func prometheusRule(t *testing.T) []byte {
 		}
 		groups.Content = append(groups.Content, document.Groups.Content...)
 	}
-	spelled(groups)
+	expandAliases(groups)
 	object := struct {
 		APIVersion string `yaml:"apiVersion"`
 		Kind       string
@@ -91,22 +91,22 @@ func prometheusRule(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// spelled writes out what aliases stand for: not every reader of manifests
-// knows them.
-func spelled(node *yaml.Node) {
+// expandAliases replaces aliases by their contents, because some readers of
+// manifests do not support them.
+func expandAliases(node *yaml.Node) {
 	for i, child := range node.Content {
 		if child.Kind == yaml.AliasNode {
 			whole := *child.Alias
 			node.Content[i] = &whole
 		}
 		node.Content[i].Anchor = ""
-		spelled(node.Content[i])
+		expandAliases(node.Content[i])
 	}
 }
 
-// TestPrometheusRuleIsTheRules: Prometheus reads the same rules from the object
-// as from the files.
-func TestPrometheusRuleIsTheRules(t *testing.T) {
+// TestPrometheusRuleMatchesRuleFiles: Prometheus decodes the same rules from
+// the object as from the files.
+func TestPrometheusRuleMatchesRuleFiles(t *testing.T) {
 	var object struct {
 		Spec yaml.Node
 	}

@@ -1,5 +1,5 @@
-// Package prometheus holds the recording rules to what the exporter documents,
-// with Prometheus' own parser.
+// Package prometheus compares rules, alerts, dashboards and documents with the
+// families that the exporter documents, using Prometheus' own parser.
 package prometheus
 
 import (
@@ -20,15 +20,15 @@ const (
 	rulesFile = root + "/alerts/recording.yaml"
 )
 
-// TestRulesUseWhatIsDocumented: each family and each label that a rule asks for
-// is in docs/metrics.md or of Kubernetes, or made by a rule before it.
-func TestRulesUseWhatIsDocumented(t *testing.T) {
+// TestRuleQueriesAreDocumented: each family and each label in a rule is in
+// docs/metrics.md or belongs to Kubernetes, or is recorded by an earlier rule.
+func TestRuleQueriesAreDocumented(t *testing.T) {
 	for record, problems := range documented(t).Record(groups(t)) {
 		t.Errorf("%s: %s", record, strings.Join(problems, "\n"))
 	}
 }
 
-// TestClustersStayApart: a store may hold several.
+// TestClustersStayApart: rules do not mix the clusters of one store.
 func TestClustersStayApart(t *testing.T) {
 	for _, rule := range rules(t) {
 		for _, problem := range promlabels.Mixed(rule.Expr) {
@@ -37,8 +37,9 @@ func TestClustersStayApart(t *testing.T) {
 	}
 }
 
-// TestRuleNames: level:metric:operation, and a row has the labels that its level
-// stands for, cluster, and no target's that is not asked for.
+// TestRuleNames: names have the form level:metric:operation, and rows have the
+// labels of their level, cluster, and no label of a target that is not
+// requested.
 func TestRuleNames(t *testing.T) {
 	name := regexp.MustCompile(`^([a-z_]+):dra_[a-z_]+:[a-z_]+(5m|10m)?$`)
 	levels := map[string][]string{
@@ -73,9 +74,9 @@ func TestRuleNames(t *testing.T) {
 	}
 }
 
-// TestCounterRulesAreOne: all counters of claims and namespaces are asked in the
-// same way.
-func TestCounterRulesAreOne(t *testing.T) {
+// TestCounterRulesAreUniform: the rules of all counters of claims and
+// namespaces have the same form.
+func TestCounterRulesAreUniform(t *testing.T) {
 	counter := regexp.MustCompile(`dra_(claim|namespace)_[a-z_]+_total`)
 	by := regexp.MustCompile(`^(sum by \([a-z, ]+\) \()?max by \([a-z, ]+\)|\)+\s*$`)
 	first, count := "", 0
@@ -100,7 +101,7 @@ func TestCounterRulesAreOne(t *testing.T) {
 }
 
 // TestManyCountersAreReadRarely: a GPU has 43 counters of Xids and as many
-// buckets; what reads them is not evaluated with everything else.
+// buckets. Rules that read them have a longer interval.
 func TestManyCountersAreReadRarely(t *testing.T) {
 	xids := 0
 	for _, group := range groups(t) {
@@ -116,8 +117,8 @@ func TestManyCountersAreReadRarely(t *testing.T) {
 	}
 }
 
-// TestEachRuleIsTestedAndDocumented: by promtool, and in a table of
-// docs/rules.md, which tells the labels that it has.
+// TestEachRuleIsTestedAndDocumented: each rule is in a test of promtool and in
+// a table of docs/rules.md, which names its labels.
 func TestEachRuleIsTestedAndDocumented(t *testing.T) {
 	files, err := filepath.Glob(root + "/alerts/tests/*.yaml")
 	if err != nil {
@@ -125,7 +126,7 @@ func TestEachRuleIsTestedAndDocumented(t *testing.T) {
 	}
 	var tests strings.Builder
 	for _, file := range files {
-		if !strings.HasPrefix(filepath.Base(file), "alerts-") { // those are about alerts
+		if !strings.HasPrefix(filepath.Base(file), "alerts-") { // those test alerts
 			tests.WriteString(read(t, file))
 		}
 	}
@@ -146,18 +147,18 @@ func TestEachRuleIsTestedAndDocumented(t *testing.T) {
 	}
 }
 
-// isHelper: other rules are made from it, so that their tests are its tests.
+// isHelper reports whether other rules use it, so that their tests cover it.
 func isHelper(t *testing.T, record string) bool {
 	return slices.ContainsFunc(rules(t), func(r rulefmt.Rule) bool { return names(r.Expr, record) })
 }
 
-// names reports whether a text has the recorded name, and not as the end of
-// another: reason:… is no node_reason:….
+// names reports whether a text contains the recorded name, and not as the end
+// of another: reason:… is not node_reason:….
 func names(text, record string) bool {
 	return regexp.MustCompile(`(^|[^a-z_:])` + record + `($|[^a-z0-9_:])`).MatchString(text)
 }
 
-// groups are those of the shipped file.
+// groups returns the groups of the shipped file.
 func groups(t *testing.T) []rulefmt.RuleGroup {
 	t.Helper()
 	groups, err := promlabels.Rules(rulesFile)
@@ -167,7 +168,7 @@ func groups(t *testing.T) []rulefmt.RuleGroup {
 	return groups
 }
 
-// rules are those of all groups, in the order of the file.
+// rules returns the rules of all groups, in the order of the file.
 func rules(t *testing.T) (all []rulefmt.Rule) {
 	t.Helper()
 	for _, group := range groups(t) {

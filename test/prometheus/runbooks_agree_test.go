@@ -17,12 +17,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/prometheus/promlabels"
 )
 
-// TestRunbooksSayWhenTheAlertFires: how urgent it is, for how long, and beyond
-// which thresholds, as the rule has it.
-func TestRunbooksSayWhenTheAlertFires(t *testing.T) {
-	books := runbooks(t)
+// TestRunbooksMatchTheirAlerts: each runbook has the severity, the duration
+// and the thresholds of its rule.
+func TestRunbooksMatchTheirAlerts(t *testing.T) {
+	pages := runbooks(t)
 	for name, rules := range alertsByName(t) {
-		meaning := section(books[name], "## Meaning")
+		meaning := section(pages[name], "## Meaning")
 		for _, rule := range rules {
 			if severity := "**" + rule.Labels["severity"]; !strings.Contains(meaning, severity) {
 				t.Errorf("%s does not say that it is %s**", name, severity)
@@ -32,7 +32,7 @@ func TestRunbooksSayWhenTheAlertFires(t *testing.T) {
 				numbers = append(numbers, time.Duration(rule.For).Seconds())
 			}
 			for _, number := range numbers {
-				if words := spellings(number); !slices.ContainsFunc(words, func(w string) bool { return says(meaning, w) }) {
+				if words := spellings(number); !slices.ContainsFunc(words, func(w string) bool { return containsPhrase(meaning, w) }) {
 					t.Errorf("%s says nothing of %v (%s), which is in its rule:\n%s", name, number, strings.Join(words, ", "), meaning)
 				}
 			}
@@ -40,8 +40,8 @@ func TestRunbooksSayWhenTheAlertFires(t *testing.T) {
 	}
 }
 
-// thresholds are the numbers that an expression compares with. 0 and 1 say
-// whether something is so.
+// thresholds returns the numbers with which an expression compares, except for
+// 0 and 1, which are booleans.
 func thresholds(t *testing.T, text string) (numbers []float64) {
 	t.Helper()
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
@@ -63,8 +63,8 @@ func thresholds(t *testing.T, text string) (numbers []float64) {
 	return numbers
 }
 
-// spellings are the ways in which a person writes a number of seconds, a share,
-// or a count.
+// spellings returns the ways in which a document writes a number of seconds, a
+// share, or a count.
 func spellings(number float64) []string {
 	words := []string{strconv.FormatFloat(number, 'f', -1, 64)}
 	if number > 0 && number < 1 {
@@ -81,15 +81,16 @@ func spellings(number float64) []string {
 	return words
 }
 
-// says: the words by themselves, not as a part of a longer number.
-func says(text, words string) bool {
+// containsPhrase reports whether the text contains the words, not as a part of
+// a longer number.
+func containsPhrase(text, words string) bool {
 	return regexp.MustCompile(`(^|[^0-9.])` + regexp.QuoteMeta(words) + `($|[^0-9.a-z]|\.($|[^0-9]))`).MatchString(text)
 }
 
-// TestRunbooksLeaveNoCaseOut: where other pages, or the code, have a closed
-// set, the runbook that goes on by its members has each.
-func TestRunbooksLeaveNoCaseOut(t *testing.T) {
-	books := runbooks(t)
+// TestRunbooksCoverClosedSets: where other documents, or the code, have a
+// closed set, the runbook that lists its members has each.
+func TestRunbooksCoverClosedSets(t *testing.T) {
+	pages := runbooks(t)
 	for _, set := range []struct {
 		runbook, file string
 		member        string // with one group, or with several of which one is there
@@ -109,16 +110,16 @@ func TestRunbooksLeaveNoCaseOut(t *testing.T) {
 			t.Errorf("%s has only %q", set.file, members)
 		}
 		for _, member := range members {
-			if there := strings.Contains(books[set.runbook], "`"+member+"`"); !there && !slices.Contains(set.without, member) {
+			if there := strings.Contains(pages[set.runbook], "`"+member+"`"); !there && !slices.Contains(set.without, member) {
 				t.Errorf("%s does not say what to do about %s of %s", set.runbook, member, set.file)
 			}
 		}
 	}
 }
 
-// TestRunbookKnowsEveryFatalXid: those that docs/health.md calls critical, and
-// no others, each below what helps against it.
-func TestRunbookKnowsEveryFatalXid(t *testing.T) {
+// TestRunbookHasEveryFatalXid: the runbook has the XIDs that docs/health.md
+// calls critical, and no others, each below its remedy.
+func TestRunbookHasEveryFatalXid(t *testing.T) {
 	want := map[string]string{}
 	for _, match := range regexp.MustCompile(`(?m)^\| (\d+) \| (\w+) \| critical \|`).FindAllStringSubmatch(read(t, "../../docs/health.md"), -1) {
 		want[match[1]] = match[2]
@@ -144,7 +145,7 @@ func TestRunbookKnowsEveryFatalXid(t *testing.T) {
 	}
 }
 
-// alertsByName are the rules of alerts.yaml; several may have one name.
+// alertsByName returns the rules of alerts.yaml. Several may have one name.
 func alertsByName(t *testing.T) map[string][]rulefmt.Rule {
 	t.Helper()
 	groups, err := promlabels.Rules("../../alerts/alerts.yaml")

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestRunbookCommandsExist: dra-exporter takes every command line of its own,
-// as far as a cluster that is not there lets it, and has every flag that is
-// spoken of. Other programs are known ones.
+// TestRunbookCommandsExist: dra-exporter parses every command line of its own,
+// which then fails only because there is no cluster, and has every flag that a
+// runbook mentions. Other programs are known ones.
 func TestRunbookCommandsExist(t *testing.T) {
 	program := exporter(t)
 	flags := help(t, program, "node") + help(t, program, "cluster") + help(t, program, "explain")
@@ -25,38 +25,40 @@ func TestRunbookCommandsExist(t *testing.T) {
 		}
 		for _, line := range commands(text) {
 			words := strings.Fields(line)
-			if !slices.Contains(known(), words[0]) {
+			if !slices.Contains(knownPrograms(), words[0]) {
 				t.Errorf("%s: what is %q?", name, words[0])
 			}
 			if words[0] == "dra-exporter" {
-				understood(t, name, program, words[1:])
+				checkCommand(t, name, program, words[1:])
 			}
 		}
 	}
 }
 
-// known are the programs that a cluster's administrator, or a node, has.
-func known() []string {
+// knownPrograms returns the programs that a cluster's administrator, or a
+// node, has.
+func knownPrograms() []string {
 	return []string{
 		"dra-exporter", "kubectl", "curl", "nvidia-smi", "nvidia-bug-report.sh", "ipmitool", "lspci",
 		"dmesg", "journalctl", "ls", "timeout",
 	}
 }
 
-// understood: it fails for want of a cluster, and for nothing else.
-func understood(t *testing.T, name, program string, arguments []string) {
+// checkCommand fails the test unless the command fails only because there is
+// no cluster.
+func checkCommand(t *testing.T, name, program string, arguments []string) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), program, arguments...)
 	command.Env = []string{"KUBECONFIG=" + filepath.Join(t.TempDir(), "none"), "HOME=" + t.TempDir()}
-	said, err := command.CombinedOutput()
-	if err == nil || !strings.Contains(string(said), "no API server") {
-		t.Errorf("%s: dra-exporter %s: %v\n%s", name, strings.Join(arguments, " "), err, said)
+	output, err := command.CombinedOutput()
+	if err == nil || !strings.Contains(string(output), "no API server") {
+		t.Errorf("%s: dra-exporter %s: %v\n%s", name, strings.Join(arguments, " "), err, output)
 	}
 }
 
-// TestRunbooksAreCareful: nobody is told in a command to do what cannot be
-// undone, or what gives a device to two pods.
-func TestRunbooksAreCareful(t *testing.T) {
+// TestRunbookCommandsAreSafe: no command does what cannot be undone, or gives
+// a device to two pods.
+func TestRunbookCommandsAreSafe(t *testing.T) {
 	dangerous := regexp.MustCompile(`--force|--grace-period|kubectl.* (patch|replace|edit) |finalizers"?:|delete (-A|--all|resourceslice)|--disable-eviction`)
 	for name, text := range allPages(t) {
 		inline := regexp.MustCompile("`[^`]+`").FindAllString(withoutBlocks(text), -1)
@@ -67,7 +69,7 @@ func TestRunbooksAreCareful(t *testing.T) {
 	}
 }
 
-// commands are the lines of a page's shell blocks.
+// commands returns the lines of a page's shell blocks.
 func commands(text string) (lines []string) {
 	for _, block := range blocks(text, "sh") {
 		for line := range strings.Lines(block) {
@@ -86,23 +88,23 @@ func allPages(t *testing.T) map[string]string {
 	return pages
 }
 
-// exporter builds the program as it is.
+// exporter builds the program.
 func exporter(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "dra-exporter")
 	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, "./cmd/dra-exporter")
 	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
-	if said, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, said)
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
 	}
 	return program
 }
 
 func help(t *testing.T, program, command string) string {
 	t.Helper()
-	said, err := exec.CommandContext(t.Context(), program, command, "--help").CombinedOutput()
+	output, err := exec.CommandContext(t.Context(), program, command, "--help").CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, said)
+		t.Fatalf("%v\n%s", err, output)
 	}
-	return string(said)
+	return string(output)
 }

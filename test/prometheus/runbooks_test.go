@@ -14,13 +14,13 @@ import (
 
 const runbooksFolder = "../../docs/runbooks"
 
-// TestEachAlertHasARunbook: and each runbook an alert, and both a line in the
-// index.
+// TestEachAlertHasARunbook: each alert has a runbook, each runbook an alert,
+// and both a line in the index.
 func TestEachAlertHasARunbook(t *testing.T) {
-	books, alerts := runbooks(t), alertsByName(t)
+	pages, alerts := runbooks(t), alertsByName(t)
 	index := read(t, filepath.Join(runbooksFolder, "README.md"))
 	for name, rules := range alerts {
-		if books[name] == "" {
+		if pages[name] == "" {
 			t.Errorf("docs/runbooks has no %s.md", name)
 		}
 		url := "https://github.com/dra-exporter/dra-exporter/blob/main/docs/runbooks/" + name + ".md"
@@ -30,7 +30,7 @@ func TestEachAlertHasARunbook(t *testing.T) {
 			}
 		}
 	}
-	for name := range books {
+	for name := range pages {
 		if alerts[name] == nil {
 			t.Errorf("docs/runbooks/%s.md is about no alert", name)
 		}
@@ -40,9 +40,9 @@ func TestEachAlertHasARunbook(t *testing.T) {
 	}
 }
 
-// TestRunbooksHaveTheirParts: the same ones in the same order, each with
-// something in it, and no longer than a person reads at night.
-func TestRunbooksHaveTheirParts(t *testing.T) {
+// TestRunbookSections: all runbooks have the same sections in the same order,
+// none is empty, and none is too long.
+func TestRunbookSections(t *testing.T) {
 	heading := regexp.MustCompile(`(?m)^#+ .*$`)
 	for name, text := range runbooks(t) {
 		want := []string{"# " + name, "## Meaning", "## Impact", "## Diagnosis", "## Mitigation", "## When it is not a fault"}
@@ -63,10 +63,10 @@ func TestRunbooksHaveTheirParts(t *testing.T) {
 	}
 }
 
-// TestRunbookQueriesAskForWhatIsThere: families and labels are documented or
-// recorded, clusters are kept apart, and only labels that alerts have are left
-// for the reader to fill in.
-func TestRunbookQueriesAskForWhatIsThere(t *testing.T) {
+// TestRunbookQueriesExist: families and labels are documented or recorded,
+// clusters are not mixed, and the reader only has to fill in labels that the
+// alerts have.
+func TestRunbookQueriesExist(t *testing.T) {
 	families, err := promlabels.Documented("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -92,9 +92,8 @@ func TestRunbookQueriesAskForWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestRunbookLinksLeadSomewhere: to a file, and where they name a heading, to
-// one that is there.
-func TestRunbookLinksLeadSomewhere(t *testing.T) {
+// TestRunbookLinksExist: links lead to existing files and headings.
+func TestRunbookLinksExist(t *testing.T) {
 	pages := allPages(t)
 	link := regexp.MustCompile(`\]\(([^)#]*)(?:#([^)]*))?\)`)
 	for name, text := range pages {
@@ -118,7 +117,7 @@ func TestRunbookLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// anchors are those that GitHub gives to a page's headings.
+// anchors returns GitHub's anchors of a page's headings.
 func anchors(text string) (found []string) {
 	dropped := regexp.MustCompile(`[^a-z0-9 _-]`)
 	for _, match := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(withoutBlocks(text), -1) {
@@ -127,7 +126,7 @@ func anchors(text string) (found []string) {
 	return found
 }
 
-// runbooks are the pages by the names of their alerts.
+// runbooks returns the pages by the names of their alerts.
 func runbooks(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(runbooksFolder, "*.md"))
@@ -146,14 +145,15 @@ func runbooks(t *testing.T) map[string]string {
 	return pages
 }
 
-// section is what stands below a heading, up to the next one of its level.
+// section returns the text below a heading, up to the next one of its level.
 func section(text, heading string) string {
 	_, below, _ := strings.Cut("\n"+text, "\n"+heading+"\n")
 	below, _, _ = strings.Cut(below, "\n## ")
 	return strings.TrimSpace(below)
 }
 
-// blocks are the fenced blocks in a language, also those of list items.
+// blocks returns the fenced blocks in a language, including those of list
+// items.
 func blocks(text, language string) (found []string) {
 	block := regexp.MustCompile("(?ms)^ *```" + language + "\n(.*?)^ *```$")
 	for _, match := range block.FindAllStringSubmatch(text, -1) {
@@ -162,7 +162,8 @@ func blocks(text, language string) (found []string) {
 	return found
 }
 
-// withoutBlocks is the prose: comments of shells are no headings.
+// withoutBlocks returns the text without fenced blocks, in which comments of
+// shells look like headings.
 func withoutBlocks(text string) string {
 	return regexp.MustCompile("(?ms)^ *```.*?^ *```$").ReplaceAllString(text, "")
 }

@@ -7,28 +7,28 @@ import (
 	"testing"
 )
 
-// TestTablesTellTheLabels: docs/rules.md names the labels that the rows of each
-// rule have: those of its table's column, "the same" as before, or "…" and more.
-func TestTablesTellTheLabels(t *testing.T) {
+// TestRuleTablesHaveLabels: docs/rules.md names the labels of each rule's
+// rows: those of its table's column, "the same" as before, or "…" and more.
+func TestRuleTablesHaveLabels(t *testing.T) {
 	families := documented(t)
 	families.Record(groups(t))
 	row := regexp.MustCompile("(?m)^\\| `([a-z_]+:dra_[a-z0-9_:]+)` \\| ([^|]*) \\|")
 	label := regexp.MustCompile("[a-z_]+")
 	var base, last []string
 	for _, match := range row.FindAllStringSubmatch(read(t, root+"/docs/rules.md"), -1) {
-		told := label.FindAllString(regexp.MustCompile(`="[^"]*"`).ReplaceAllString(match[2], ""), -1)
+		documented := label.FindAllString(regexp.MustCompile(`="[^"]*"`).ReplaceAllString(match[2], ""), -1)
 		switch {
 		case match[2] == "the same":
-			told = last
+			documented = last
 		case strings.HasPrefix(match[2], "… and "):
-			told = slices.Concat(base, told[1:])
+			documented = slices.Concat(base, documented[1:])
 		default:
-			base = told
+			base = documented
 		}
-		last = told
+		last = documented
 		got := slices.Clone(families[match[1]])
 		slices.Sort(got)
-		want := slices.Sorted(slices.Values(told))
+		want := slices.Sorted(slices.Values(documented))
 		if !slices.Equal(got, want) {
 			t.Errorf("%s has the labels %v, docs/rules.md tells %v", match[1], got, want)
 		}

@@ -8,9 +8,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestDocumentsSetWhatThereIs: each value of the chart that a document sets, or
-// names in a table, is one that the chart has.
-func TestDocumentsSetWhatThereIs(t *testing.T) {
+// TestDocumentedChartValuesExist: each value of the chart that a document
+// sets, or names in a table, exists.
+func TestDocumentedChartValuesExist(t *testing.T) {
 	var values map[string]any
 	if err := yaml.Unmarshal([]byte(read(t, root+"/deploy/helm/dra-exporter/values.yaml")), &values); err != nil {
 		t.Fatal(err)
@@ -35,8 +35,8 @@ func TestDocumentsSetWhatThereIs(t *testing.T) {
 	}
 }
 
-// hasValue follows a path. What lies beneath a map without keys, or one of which
-// the keys are the user's, is the user's.
+// hasValue follows a path. Below a map without keys, or one with the user's
+// keys, any path exists.
 func hasValue(values map[string]any, path []string) bool {
 	value, there := values[path[0]]
 	if !there || len(path) == 1 {

@@ -1,4 +1,4 @@
-// Package release tests what `make release` makes.
+// Package release tests the output of `make release`.
 package release
 
 import (
@@ -27,12 +27,12 @@ const (
 	digest     = "sha256:00000000000000000000000000000000000000000000000000000000000000aa"
 )
 
-// TestRelease makes a release twice, of the same sources in two folders, and
-// looks at what is in it.
+// TestRelease makes a release twice, from the same sources in two folders, and
+// checks its contents.
 func TestRelease(t *testing.T) {
 	host := "linux/" + runtime.GOARCH
 	first, second := t.TempDir(), t.TempDir()
-	sources := copied(t, repository) // and not the repository: somebody may be at work in it
+	sources := copied(t, repository) // a copy, because the repository may change during the test
 	makeRelease(t, sources, first, host+" "+host+"/nvidia")
 	makeRelease(t, copied(t, sources), second, host+" "+host+"/nvidia")
 	name := "dra-exporter-" + version + ".linux-" + runtime.GOARCH
@@ -49,19 +49,20 @@ func TestRelease(t *testing.T) {
 			t.Errorf("%s is not the same twice: %s, %s", file, a, b)
 		}
 	}
-	t.Run("checksums", func(t *testing.T) { checksumsHold(t, first) })
-	t.Run("archive", func(t *testing.T) { archiveWorks(t, filepath.Join(first, name+".tar.gz"), name) })
-	t.Run("nvidia", func(t *testing.T) { archiveWorks(t, filepath.Join(first, name+"-nvidia.tar.gz"), name+"-nvidia") })
-	t.Run("chart", func(t *testing.T) { chartIsPinned(t, filepath.Join(first, "dra-exporter-"+version+".tgz")) })
+	t.Run("checksums", func(t *testing.T) { checkChecksums(t, first) })
+	t.Run("archive", func(t *testing.T) { checkArchive(t, filepath.Join(first, name+".tar.gz"), name) })
+	t.Run("nvidia", func(t *testing.T) { checkArchive(t, filepath.Join(first, name+"-nvidia.tar.gz"), name+"-nvidia") })
+	t.Run("chart", func(t *testing.T) { checkChart(t, filepath.Join(first, "dra-exporter-"+version+".tgz")) })
 	t.Run("sbom", func(t *testing.T) {
 		nvml := "github.com/NVIDIA/go-nvml"
-		namesModules(t, filepath.Join(first, name+".cdx.json"), []string{"k8s.io/client-go", "github.com/prometheus/client_golang"}, []string{nvml})
-		namesModules(t, filepath.Join(first, name+"-nvidia.cdx.json"), []string{"k8s.io/client-go", nvml}, nil)
+		checkModules(t, filepath.Join(first, name+".cdx.json"), []string{"k8s.io/client-go", "github.com/prometheus/client_golang"}, []string{nvml})
+		checkModules(t, filepath.Join(first, name+"-nvidia.cdx.json"), []string{"k8s.io/client-go", nvml}, nil)
 	})
 }
 
-// TestRefuses: a release that cannot be as asked for is none.
-func TestRefuses(t *testing.T) {
+// TestRefusedReleases: a release with wrong parameters fails, names the error,
+// and writes no checksums.
+func TestRefusedReleases(t *testing.T) {
 	for words, env := range map[string]string{
 		"is no version":     "VERSION=one two",
 		"no compiler known": "PLATFORMS=linux/riscv64/nvidia",
@@ -71,9 +72,9 @@ func TestRefuses(t *testing.T) {
 		out := t.TempDir()
 		command := script(t, repository, out, "linux/"+runtime.GOARCH)
 		command.Env = append(command.Env, env)
-		said, err := command.CombinedOutput()
-		if err == nil || !strings.Contains(string(said), words) {
-			t.Errorf("%s: %v, and it says %s", env, err, said)
+		output, err := command.CombinedOutput()
+		if err == nil || !strings.Contains(string(output), words) {
+			t.Errorf("%s: %v, and it says %s", env, err, output)
 		}
 		if _, err := os.Stat(filepath.Join(out, "sha256sums.txt")); err == nil {
 			t.Errorf("%s: there are checksums of it", env)
@@ -91,13 +92,13 @@ func script(t *testing.T, sources, out, platforms string) *exec.Cmd {
 
 func makeRelease(t *testing.T, sources, out, platforms string) {
 	t.Helper()
-	if said, err := script(t, sources, out, platforms).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, said)
+	if output, err := script(t, sources, out, platforms).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
 	}
 }
 
-// copied are the sources in another folder, with no repository around them, and
-// the tools where they are.
+// copied copies the sources to another folder, without a repository above it,
+// and with links to the tools.
 func copied(t *testing.T, sources string) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "elsewhere")
@@ -105,8 +106,8 @@ func copied(t *testing.T, sources string) string {
 		`mkdir -p "$1/test" && tar --create --exclude=./test --exclude=./.git --exclude=./dist --exclude=./bin . | tar --extract --directory "$1" && ln -s "$PWD/test/.bin" "$1/test/.bin"`,
 		"copy", folder)
 	copying.Dir = sources
-	if said, err := copying.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, said)
+	if output, err := copying.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
 	}
 	return folder
 }
@@ -132,8 +133,9 @@ func sum(t *testing.T, file string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 
-// checksumsHold: each file but the list itself stands in it.
-func checksumsHold(t *testing.T, folder string) {
+// checkChecksums fails the test unless each file except the list itself is in
+// the list.
+func checkChecksums(t *testing.T, folder string) {
 	text, err := os.ReadFile(filepath.Join(folder, "sha256sums.txt"))
 	if err != nil {
 		t.Fatal(err)
@@ -186,9 +188,9 @@ func unpacked(t *testing.T, file string) map[string]entry {
 	}
 }
 
-// archiveWorks: all is in one folder, and the program in it runs and says its
-// version.
-func archiveWorks(t *testing.T, file, folder string) {
+// checkArchive fails the test unless all files are in one folder, and the
+// program in it runs and prints its version.
+func checkArchive(t *testing.T, file, folder string) {
 	entries := unpacked(t, file)
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md", "dra-exporter", "completions/dra-exporter.bash", "completions/dra-exporter.zsh", "completions/dra-exporter.fish"} {
 		if len(entries[folder+"/"+name].text) == 0 {
@@ -204,22 +206,23 @@ func archiveWorks(t *testing.T, file, folder string) {
 	if err := os.WriteFile(program, entries[folder+"/dra-exporter"].text, entries[folder+"/dra-exporter"].header.FileInfo().Mode()); err != nil {
 		t.Fatal(err)
 	}
-	said, err := exec.CommandContext(t.Context(), program, "--version").CombinedOutput()
-	if err != nil || !strings.Contains(string(said), "dra-exporter "+version+" (revision "+revision) {
-		t.Errorf("%v: it says %s", err, said)
+	output, err := exec.CommandContext(t.Context(), program, "--version").CombinedOutput()
+	if err != nil || !strings.Contains(string(output), "dra-exporter "+version+" (revision "+revision) {
+		t.Errorf("%v: it says %s", err, output)
 	}
 }
 
-// chartIsPinned: it has the version, and its pods run the image by its digest.
-func chartIsPinned(t *testing.T, file string) {
-	unpacked(t, file) // for what it says of each file
+// checkChart fails the test unless the chart has the version, and its pods run
+// the image by its digest.
+func checkChart(t *testing.T, file string) {
+	unpacked(t, file) // unpacked checks each file
 	helm, err := filepath.Abs(filepath.Join(repository, "test", ".bin", "helm", "helm"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, err := exec.CommandContext(t.Context(), helm, "show", "chart", file).CombinedOutput()
-	if err != nil || !strings.Contains(string(said), "\nversion: "+version+"\n") || !strings.Contains(string(said), "appVersion: "+version+"\n") {
-		t.Errorf("%v: it says %s", err, said)
+	output, err := exec.CommandContext(t.Context(), helm, "show", "chart", file).CombinedOutput()
+	if err != nil || !strings.Contains(string(output), "\nversion: "+version+"\n") || !strings.Contains(string(output), "appVersion: "+version+"\n") {
+		t.Errorf("%v: it says %s", err, output)
 	}
 	manifests, err := exec.CommandContext(t.Context(), helm, "template", "x", file, "--kube-version", "v1.37.1").CombinedOutput()
 	if err != nil {
@@ -239,9 +242,9 @@ func chartIsPinned(t *testing.T, file string) {
 	}
 }
 
-// namesModules: the list is valid CycloneDX, has these modules with versions and
-// not those, and Go's own library.
-func namesModules(t *testing.T, file string, with, without []string) {
+// checkModules fails the test unless the list is valid CycloneDX, has these
+// modules with versions, and Go's own library, and does not have the others.
+func checkModules(t *testing.T, file string, with, without []string) {
 	t.Helper()
 	in, err := os.Open(file)
 	if err != nil {

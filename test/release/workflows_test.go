@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestWorkflows: what runs elsewhere is what runs here, and nobody can change it
-// by moving a tag.
+// TestWorkflows: workflows run the commands of developers, and pin actions by
+// commit, so that a moved tag does not change them.
 func TestWorkflows(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(repository, ".github", "workflows", "*.yaml"))
 	if err != nil || len(files) < 2 {
@@ -39,9 +39,10 @@ func TestWorkflows(t *testing.T) {
 	}
 }
 
-// TestWorkflowsMayDoLittle: a token reads, but where a job says what it writes; no
-// job runs for ever, none leaves its token in the checkout, and none runs the code
-// of a stranger's pull request with rights of its own.
+// TestWorkflowsMayDoLittle: tokens have read permissions, except where a job
+// declares others; each job has a timeout, none leaves its token in the
+// checkout, and none runs the code of a foreign pull request with write
+// permissions.
 func TestWorkflowsMayDoLittle(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(repository, ".github", "workflows", "*.yaml"))
 	if err != nil || len(files) < 5 {
@@ -71,8 +72,8 @@ func TestWorkflowsMayDoLittle(t *testing.T) {
 	}
 }
 
-// TestEveryModuleIsUpdated: Renovate's preset leaves out test/ and examples/, where
-// most of the modules are; and what test/Makefile pins is found by its expressions.
+// TestEveryModuleIsUpdated: Renovate's preset excludes test/ and examples/,
+// which contain most modules. Its expressions find what test/Makefile pins.
 func TestEveryModuleIsUpdated(t *testing.T) {
 	var config struct {
 		IgnorePaths    *[]string `json:"ignorePaths"`
@@ -107,7 +108,7 @@ func TestEveryModuleIsUpdated(t *testing.T) {
 				t.Errorf("%s finds %d versions in %s", pattern, len(found), file)
 				continue
 			}
-			if manager.Name == "" { // of an image, beside its name
+			if manager.Name == "" { // of an image, next to its name
 				continue
 			}
 			if pin := manager.Name + " " + found[0][1]; !strings.Contains(modules(t), pin) {
@@ -133,7 +134,7 @@ func TestEveryModuleIsUpdated(t *testing.T) {
 	}
 }
 
-// modules is the text of all go.mod files.
+// modules returns the text of all go.mod files.
 func modules(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
@@ -155,9 +156,9 @@ func modules(t *testing.T) string {
 	return all.String()
 }
 
-// TestOneGo: everything is built by one version of Go, on one release of Debian
-// where its C library matters.
-func TestOneGo(t *testing.T) {
+// TestOneGoVersion: everything is built by one version of Go, on one release
+// of Debian where its C library matters.
+func TestOneGoVersion(t *testing.T) {
 	dockerfile := read(t, filepath.Join(repository, "Dockerfile"))
 	version := regexp.MustCompile(`ARG GO_VERSION=(\S+)`).FindStringSubmatch(dockerfile)
 	if version == nil {
@@ -185,8 +186,9 @@ func TestOneGo(t *testing.T) {
 	}
 }
 
-// TestLibraryIsNotOlder: DCGM refuses structures that are newer than its library,
-// and go-dcgm has those of the version that its own version is made of.
+// TestLibraryIsNotOlder: DCGM refuses structures that are newer than its
+// library, and go-dcgm has the structures of the DCGM version on which it is
+// based.
 func TestLibraryIsNotOlder(t *testing.T) {
 	library := regexp.MustCompile(`ARG DCGM_VERSION=(\d+)\.(\d+)\.(\d+)-`).FindStringSubmatch(read(t, filepath.Join(repository, "Dockerfile")))
 	binding := regexp.MustCompile(`github.com/NVIDIA/go-dcgm v1\.(\d)(\d)(\d)\d\.`).FindStringSubmatch(read(t, filepath.Join(repository, "go.mod")))

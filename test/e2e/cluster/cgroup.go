@@ -11,8 +11,8 @@ import (
 
 const cgroupMount = "/sys/fs/cgroup"
 
-// cgroupHierarchies are the roots of all cgroup trees: the one of version 2, or
-// those of version 1 (of which some may be links to others).
+// cgroupHierarchies returns the roots of all cgroup trees: the one of version
+// 2, or those of version 1 (of which some may be links to others).
 func cgroupHierarchies() ([]string, error) {
 	if _, err := os.Stat(filepath.Join(cgroupMount, "cgroup.controllers")); err == nil {
 		return []string{cgroupMount}, nil
@@ -30,8 +30,8 @@ func cgroupHierarchies() ([]string, error) {
 	return roots, nil
 }
 
-// makeCgroupRoot makes the cgroup beneath which the kubelet works: it demands
-// that its root exists.
+// makeCgroupRoot creates the cgroup below which the kubelet works. The kubelet
+// requires that its root exists.
 func makeCgroupRoot(name string) error {
 	roots, err := cgroupHierarchies()
 	if err != nil {
@@ -48,16 +48,17 @@ func makeCgroupRoot(name string) error {
 	return nil
 }
 
-// delegateControllers lets children of a version 2 cgroup use its controllers,
-// one by one because one that cannot be handed on refuses them all.
+// delegateControllers lets children of a version 2 cgroup use its controllers.
+// It writes them one by one, because one that cannot be delegated makes a
+// write of several fail.
 func delegateControllers(cgroup string) {
 	for _, controller := range []string{"cpu", "cpuset", "memory", "pids", "io", "hugetlb"} {
 		os.WriteFile(filepath.Join(cgroup, "cgroup.subtree_control"), []byte("+"+controller), 0o644)
 	}
 }
 
-// removeCgroupRoot removes the cgroup and those beneath it. None may have a
-// process left in it.
+// removeCgroupRoot removes the cgroup and those below it. They must not
+// contain a process.
 func removeCgroupRoot(name string) error {
 	roots, err := cgroupHierarchies()
 	if err != nil {

@@ -24,18 +24,18 @@ import (
 // test pods; its commands are described in test/e2e/pause.
 const PauseImage = "localhost/pause:1"
 
-// Options say which cluster to start.
+// Options select the cluster to start.
 type Options struct {
 	KubernetesVersion string // with the leading v; the one built into BinDir
-	BinDir            string // where test/Makefile builds
+	BinDir            string // where test/Makefile puts its programs
 	Dir               string // parent of the cluster's folder; default the system's temporary folder
-	LogDir            string // where the processes' logs outlive the cluster; default in its folder
+	LogDir            string // folder of the processes' logs, which is not removed; default in the cluster's folder
 	NodeName          string // default node-a
 	Logf              func(format string, args ...any)
 }
 
 // Cluster is a running cluster. Its methods may be called concurrently, but
-// starting and stopping one process is for one test at a time.
+// only one test at a time may start and stop a process.
 type Cluster struct {
 	options Options
 	layout  layout
@@ -49,8 +49,8 @@ type Cluster struct {
 }
 
 // Start starts a cluster and returns when its node is ready and the default
-// service account exists. What earlier runs left behind is removed first. When
-// Start fails it has removed all that it started.
+// service account exists. It removes leftovers of earlier runs first. If it
+// fails, it removes everything that it started.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	c, err := prepare(ctx, withDefaults(options))
 	if err != nil {
@@ -76,7 +76,7 @@ func withDefaults(o Options) Options {
 	return o
 }
 
-// prepare makes the folder, the bridge and every file that must exist before
+// prepare creates the folder, the bridge and every file that must exist before
 // the first process starts.
 func prepare(ctx context.Context, options Options) (*Cluster, error) {
 	removeLeftovers(options.Dir, options.Logf)
@@ -110,7 +110,7 @@ func (c *Cluster) prepareFiles(ctx context.Context) (err error) {
 	return c.connect()
 }
 
-// startAll starts the processes in the order in which they need each other.
+// startAll starts the processes in the order of their dependencies.
 func (c *Cluster) startAll(ctx context.Context) error {
 	steps := []func(context.Context) error{
 		c.startContainerd, c.importPause,
@@ -125,8 +125,9 @@ func (c *Cluster) startAll(ctx context.Context) error {
 	return nil
 }
 
-// Close ends every process, newest first, and removes all that the cluster
-// made: containers, mounts, the bridge, the firewall rule, cgroups, the folder.
+// Close ends every process, newest first, and removes everything that the
+// cluster created: containers, mounts, the bridge, the firewall rule, cgroups,
+// the folder.
 func (c *Cluster) Close() error {
 	c.mu.Lock()
 	processes := c.processes
@@ -138,41 +139,43 @@ func (c *Cluster) Close() error {
 	return errors.Join(append(errs, removeRun(c.layout))...)
 }
 
-// Client is the administrator's client.
+// Client returns the administrator's client.
 func (c *Cluster) Client() kubernetes.Interface { return c.client }
 
-// RESTConfig is the administrator's client configuration.
+// RESTConfig returns a copy of the administrator's client configuration.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
 
-// Kubeconfig is the path of the administrator's kubeconfig.
+// Kubeconfig returns the path of the administrator's kubeconfig.
 func (c *Cluster) Kubeconfig() string { return c.layout.kubeconfig("admin") }
 
-// NodeName is the name of the only node.
+// NodeName returns the name of the only node.
 func (c *Cluster) NodeName() string { return c.options.NodeName }
 
-// Dir is the folder that holds all of the cluster's files.
+// Dir returns the folder that contains all of the cluster's files.
 func (c *Cluster) Dir() string { return c.layout.dir }
 
-// KubeletDir is the kubelet's root folder, /var/lib/kubelet on other nodes.
+// KubeletDir returns the kubelet's root folder, /var/lib/kubelet on other
+// nodes.
 func (c *Cluster) KubeletDir() string { return c.layout.kubelet() }
 
-// KubeletSocket is the path of the PodResources socket.
+// KubeletSocket returns the path of the PodResources socket.
 func (c *Cluster) KubeletSocket() string {
 	return filepath.Join(c.layout.kubelet(), "pod-resources", "kubelet.sock")
 }
 
-// PluginRegistry is the folder in which the kubelet looks for plugins' sockets.
+// PluginRegistry returns the folder in which the kubelet finds plugins'
+// sockets.
 func (c *Cluster) PluginRegistry() string { return c.registrarDir() }
 
-// CDIDir is where the DRA drivers write their CDI specs.
+// CDIDir returns the folder to which the DRA drivers write their CDI specs.
 func (c *Cluster) CDIDir() string { return c.layout.cdi() }
 
-// GatewayIP is the host's address on the pods' bridge.
+// GatewayIP returns the host's address on the pods' bridge.
 func (c *Cluster) GatewayIP() string { return c.network.gateway }
 
 // Process returns a process of the cluster: etcd, apiserver,
 // controller-manager, scheduler, containerd, kubelet, driver-<driver name>, or
-// driver-nvidia; nil where there is none of that name.
+// driver-nvidia; nil if there is none of that name.
 func (c *Cluster) Process(name string) *Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,7 +187,8 @@ func (c *Cluster) Process(name string) *Process {
 	return nil
 }
 
-// Logs returns the last lines of every process's log, for a failure's report.
+// Logs returns the last lines of every process's log, for the report of a
+// failure.
 func (c *Cluster) Logs(lines int) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,16 +199,17 @@ func (c *Cluster) Logs(lines int) string {
 	return text
 }
 
-// forget lets another process be launched under the name of one that has ended.
+// forget allows another process to be launched under the name of one that has
+// ended.
 func (c *Cluster) forget(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.processes = slices.DeleteFunc(c.processes, func(p *Process) bool { return p.name == name && p.PID() == 0 })
 }
 
-// launch starts a process and keeps it, so that Close and Process know it. It
-// takes the place of one of its name that has been ended: two tests may use the
-// same driver, one after the other.
+// launch starts a process and adds it to those of Close and Process. It
+// replaces an ended one of the same name, so that two tests can use the same
+// driver one after the other.
 func (c *Cluster) launch(ctx context.Context, p *Process) error {
 	if earlier := c.Process(p.name); earlier != nil {
 		if earlier.running() {

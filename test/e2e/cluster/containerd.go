@@ -9,9 +9,10 @@ import (
 	"path/filepath"
 )
 
-// containerdConfig wants the root folder, the state folder, the socket twice,
-// the NRI socket, the pause image, the CDI folder, the CNI folder, and NVIDIA's
-// runtime, which need not be there before a pod of its handler starts.
+// containerdConfig is a template. Its arguments are the root folder, the state
+// folder, the socket twice, the NRI socket, the pause image, the CDI folder,
+// the CNI folder, and NVIDIA's runtime, which need not exist before a pod of
+// its handler starts.
 const containerdConfig = `version = 3
 root = %q
 state = %q
@@ -52,8 +53,8 @@ BinaryName = %q
 SystemdCgroup = false
 `
 
-// builtTool finds a program that the Makefile built into a folder with a
-// version in its name.
+// builtTool finds a program that the Makefile built into a folder whose name
+// has a version.
 func (c *Cluster) builtTool(folder, name string) (string, error) {
 	found, _ := filepath.Glob(filepath.Join(c.options.BinDir, folder, name))
 	if len(found) == 0 {
@@ -77,13 +78,13 @@ func (c *Cluster) startContainerd(ctx context.Context) error {
 		name:    "containerd",
 		program: program,
 		args:    []string{"--config", l.path("containerd.toml")},
-		// The shim is found on PATH, beside containerd.
+		// containerd finds the shim on PATH, in its own folder.
 		env:   []string{"PATH=" + filepath.Dir(program) + ":" + os.Getenv("PATH") + ":/usr/sbin:/sbin"},
 		ready: accepts(l.containerdSocket()),
 	})
 }
 
-// accepts checks that something listens on a unix socket.
+// accepts returns a check that a unix socket accepts connections.
 func accepts(socket string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var dialer net.Dialer
@@ -105,7 +106,7 @@ func (c *Cluster) ctr(ctx context.Context, args ...string) error {
 	return command(ctx, program, args...)
 }
 
-// command runs a program to its end; its output is part of its error.
+// command runs a program until it ends. Its output is part of its error.
 func command(ctx context.Context, program string, args ...string) error {
 	output, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
 	if err != nil {

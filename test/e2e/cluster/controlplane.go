@@ -30,8 +30,8 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 	})
 }
 
-// startAPIServer lets it listen on the bridge alone, which the host and pods
-// reach and nothing else does.
+// startAPIServer starts the API server on the bridge only, which the host and
+// pods reach.
 func (c *Cluster) startAPIServer(ctx context.Context) error {
 	args := []string{
 		"--etcd-servers", fmt.Sprintf("http://127.0.0.1:%d", c.ports.etcd),
@@ -66,7 +66,7 @@ func (c *Cluster) startControllerManager(ctx context.Context) error {
 		"--service-account-private-key-file", c.layout.serviceAccountKey(),
 		"--root-ca-file", c.layout.servingCert(),
 		"--use-service-account-credentials", "--leader-elect=false",
-		"--horizontal-pod-autoscaler-sync-period", "2s", // 15s would let tests of autoscalers wait
+		"--horizontal-pod-autoscaler-sync-period", "2s", // the default of 15s would slow down tests of autoscalers
 	}
 	return c.launch(ctx, &Process{
 		name:    "controller-manager",
@@ -93,18 +93,18 @@ func (c *Cluster) startScheduler(ctx context.Context) error {
 	})
 }
 
-// ControllerManagerURL is where the controller manager serves /metrics, to
-// anybody, with a certificate of its own making.
+// ControllerManagerURL returns the URL of the controller manager's /metrics,
+// which needs no authentication and has a self-signed certificate.
 func (c *Cluster) ControllerManagerURL() string {
 	return fmt.Sprintf("https://127.0.0.1:%d", c.ports.controllerManager)
 }
 
-// SchedulerURL is where the scheduler serves /metrics, in the same way.
+// SchedulerURL returns the URL of the scheduler's /metrics, likewise.
 func (c *Cluster) SchedulerURL() string {
 	return fmt.Sprintf("https://127.0.0.1:%d", c.ports.scheduler)
 }
 
-// Kubectl runs kubectl as administrator and returns what it prints.
+// Kubectl runs kubectl as administrator and returns its output.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	kubectl := exec.CommandContext(ctx, c.kubernetesTool("kubectl"), args...)
 	kubectl.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig())

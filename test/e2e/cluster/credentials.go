@@ -21,12 +21,12 @@ const (
 	serviceIP    = "10.96.0.1"
 )
 
-// server is the API server's URL, the same for the host and for pods.
+// server returns the API server's URL, the same for the host and for pods.
 func (c *Cluster) server() string {
 	return fmt.Sprintf("https://%s:%d", c.network.gateway, c.ports.apiserver)
 }
 
-// connect makes the administrator's client from its kubeconfig.
+// connect creates the administrator's client from its kubeconfig.
 func (c *Cluster) connect() error {
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
 	if err != nil {
@@ -76,8 +76,8 @@ func newSigningKey() (string, error) {
 	return string(pem.EncodeToMemory(&block)), nil
 }
 
-// writeTokens gives each component the user and groups that the API server's
-// own roles expect of it.
+// writeTokens gives each component the user and groups of the API server's
+// default roles.
 func writeTokens(l layout, server, node string, ca []byte) error {
 	components := []struct{ name, user, groups string }{
 		{"admin", "admin", "system:masters"},

@@ -12,13 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// clusterDomain is the suffix of Services' names, as almost everywhere.
+// clusterDomain is the suffix of Services' names, the usual default.
 const clusterDomain = "cluster.local"
 
-// StartDNS answers pods that ask for Services by name, at the address that the
-// kubelet has told them, until the returned function is called. It knows the
-// addresses of endpoints that are ready, which is what a headless Service's name
-// stands for, and nothing else: before it is started no name resolves in pods.
+// StartDNS serves DNS for pods, at the address that the kubelet configures for
+// them, until the returned function is called. A Service's name resolves to
+// the addresses of its ready endpoints, as that of a headless Service does. No
+// other name resolves, and without the server none does.
 func (c *Cluster) StartDNS(ctx context.Context) (stop func(), err error) {
 	connection, err := net.ListenPacket("udp4", net.JoinHostPort(c.network.gateway, "53"))
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *Cluster) serveDNS(ctx context.Context, connection net.PacketConn) {
 			c.options.Logf("name server: %v", err)
 			continue
 		}
-		connection.WriteTo(answer, from) // who does not hear it asks again
+		connection.WriteTo(answer, from) // a client without an answer repeats its query
 	}
 }
 
@@ -69,7 +69,7 @@ func (c *Cluster) answerDNS(ctx context.Context, packet []byte) ([]byte, error) 
 			return nil, err
 		}
 		for _, address := range addresses {
-			answer.RCode = dnsmessage.RCodeSuccess // also where the other family is asked for
+			answer.RCode = dnsmessage.RCodeSuccess // also for AAAA queries, which have no records
 			if ip := net.ParseIP(address).To4(); ip != nil && question.Type == dnsmessage.TypeA {
 				answer.Answers = append(answer.Answers, dnsmessage.Resource{
 					Header: dnsmessage.ResourceHeader{Name: question.Name, Type: question.Type, Class: question.Class, TTL: 1},
@@ -81,14 +81,14 @@ func (c *Cluster) answerDNS(ctx context.Context, packet []byte) ([]byte, error) 
 	return answer.Pack()
 }
 
-// endpoints are the addresses behind SERVICE.NAMESPACE.svc.cluster.local. that
-// are ready.
+// endpoints returns the addresses of the ready endpoints of
+// SERVICE.NAMESPACE.svc.cluster.local.
 func (c *Cluster) endpoints(ctx context.Context, name string) (addresses []string, err error) {
-	words := strings.Split(strings.TrimSuffix(name, ".svc."+clusterDomain+"."), ".")
-	if len(words) != 2 {
+	labels := strings.Split(strings.TrimSuffix(name, ".svc."+clusterDomain+"."), ".")
+	if len(labels) != 2 {
 		return nil, nil
 	}
-	found, err := c.client.DiscoveryV1().EndpointSlices(words[1]).List(ctx, metav1.ListOptions{LabelSelector: discoveryapi.LabelServiceName + "=" + words[0]})
+	found, err := c.client.DiscoveryV1().EndpointSlices(labels[1]).List(ctx, metav1.ListOptions{LabelSelector: discoveryapi.LabelServiceName + "=" + labels[0]})
 	if err != nil {
 		return nil, fmt.Errorf("list endpoints of %s: %w", name, err)
 	}

@@ -8,10 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// StartExampleDriver starts an instance of dra-example-driver under a driver
-// name of its own, as the process driver-<name>, and waits until its devices
-// are published. env are the driver's own variables: NUM_DEVICES,
-// GPU_PARTITIONS, GPU_ALLOW_MULTIPLE_ALLOCATIONS …
+// StartExampleDriver starts an instance of dra-example-driver with its own
+// driver name, as the process driver-<name>, and waits until its devices are
+// published. env are the driver's variables: NUM_DEVICES, GPU_PARTITIONS,
+// GPU_ALLOW_MULTIPLE_ALLOCATIONS …
 func (c *Cluster) StartExampleDriver(ctx context.Context, name string, env map[string]string) (*Process, error) {
 	program, err := c.builtTool("dra-example-driver-*", "dra-example-kubeletplugin")
 	if err != nil {
@@ -32,8 +32,8 @@ func (c *Cluster) StartExampleDriver(ctx context.Context, name string, env map[s
 }
 
 // StartShapesDriver starts the driver of test/drivers/shapes, as the process
-// driver-<name>, with the devices of a file and more flags, and waits until they
-// are published.
+// driver-<name>, with the devices of a file and more flags, and waits until
+// they are published.
 func (c *Cluster) StartShapesDriver(ctx context.Context, name, devicesFile string, more ...string) (*Process, error) {
 	program, err := c.builtTool("shapes-driver", "shapes")
 	if err != nil {
@@ -59,7 +59,8 @@ func (c *Cluster) startDriver(ctx context.Context, name string, p *Process) (*Pr
 func (c *Cluster) registrarDir() string { return c.layout.path("kubelet", "plugins_registry") }
 func (c *Cluster) pluginsDir() string   { return c.layout.path("kubelet", "plugins") }
 
-// published checks that a driver serves the kubelet and has devices in the API.
+// published checks that a driver serves the kubelet and has devices in the
+// API.
 func (c *Cluster) published(ctx context.Context, driver string) error {
 	if err := accepts(c.layout.path("kubelet", "plugins", driver, "dra.sock"))(ctx); err != nil {
 		return err

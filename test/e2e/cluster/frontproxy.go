@@ -13,12 +13,13 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// proxyName is whom extension API servers trust to say who a caller is.
+// proxyName is the client name by which extension API servers trust the API
+// server's headers about the user.
 const proxyName = "front-proxy-client"
 
-// writeFrontProxy writes the certificate with which the API server passes
-// requests on to extension API servers, and that of the authority by which they
-// know it. The authority signs nothing else.
+// writeFrontProxy writes the certificate with which the API server forwards
+// requests to extension API servers, and that of the authority with which they
+// verify it. The authority signs nothing else.
 func writeFrontProxy(l layout) error {
 	authorityKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -56,8 +57,8 @@ func writeFrontProxy(l layout) error {
 	return nil
 }
 
-// aggregation lets the API server pass requests on to extension API servers, by
-// their endpoints: no kube-proxy leads it to a Service.
+// aggregation returns the flags with which the API server forwards requests to
+// extension API servers by their endpoints, because there is no kube-proxy.
 func (c *Cluster) aggregation() []string {
 	return []string{
 		"--enable-aggregator-routing",

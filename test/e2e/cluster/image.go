@@ -26,8 +26,8 @@ func (c *Cluster) importPause(ctx context.Context) error {
 	})
 }
 
-// ImportImage hands an image to containerd; pods use it with imagePullPolicy:
-// Never. An image of the same name is replaced.
+// ImportImage imports an image into containerd. Pods use it with
+// imagePullPolicy: Never. An image of the same name is replaced.
 func (c *Cluster) ImportImage(ctx context.Context, image Image) error {
 	archive, err := os.Create(c.layout.path("image.tar"))
 	if err != nil {
@@ -43,12 +43,12 @@ func (c *Cluster) ImportImage(ctx context.Context, image Image) error {
 	return c.ImportArchive(ctx, archive.Name(), image.Name)
 }
 
-// ImportArchive hands an image that lies in a file, as `docker save` writes it or
-// as an OCI layout, to containerd under the name that it has there.
+// ImportArchive imports an image from a file, as `docker save` writes it or as
+// an OCI layout, under the name that it has in the file.
 func (c *Cluster) ImportArchive(ctx context.Context, archive, name string) error {
 	if err := c.ctr(ctx, "images", "import", archive); err != nil {
 		return err
 	}
-	// Without the label the kubelet's side of containerd does not see it.
+	// Without the label containerd's CRI plugin ignores it.
 	return c.ctr(ctx, "images", "label", name, "io.cri-containerd.image=managed")
 }

@@ -9,10 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// kubeletConfig wants the containerd socket, the cgroup root, the ports, the
-// folders (the last one for static pods), and whom pods ask for names. It turns off what would change the machine or evict a test's pods,
-// and looks at each pod every 5 s, not 60: a claim that could not be prepared,
-// because its driver was away, is tried again only then.
+// kubeletConfig is a template. Its arguments are the containerd socket, the
+// cgroup root, the ports, the folders (the last one for static pods), and the
+// pods' DNS server. It disables what would change the machine or evict a
+// test's pods, and syncs each pod every 5 s, not 60: only then does the
+// kubelet retry a claim that could not be prepared because its driver was
+// down.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 containerRuntimeEndpoint: unix://%s
@@ -89,8 +91,8 @@ func (c *Cluster) nodeReady(ctx context.Context) error {
 	return nil
 }
 
-// KubeletURL is where the kubelet serves /metrics, to anybody, with a certificate
-// of its own making.
+// KubeletURL returns the URL of the kubelet's /metrics, which needs no
+// authentication and has a self-signed certificate.
 func (c *Cluster) KubeletURL() string {
 	return fmt.Sprintf("https://%s:%d", c.network.gateway, c.ports.kubelet)
 }

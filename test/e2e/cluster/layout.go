@@ -8,18 +8,18 @@ import (
 	"path/filepath"
 )
 
-// folderPrefix begins the name of every cluster's folder: leftovers of crashed
-// runs are found by it.
+// folderPrefix is the prefix of every cluster's folder, by which leftovers of
+// crashed runs are found.
 const folderPrefix = "dra-e2e-"
 
-// layout knows where each of a cluster's files lies.
+// layout has the path of each of a cluster's files.
 type layout struct {
 	dir     string
 	logsDir string
 }
 
-// newLayout makes a new folder, with a short name: paths of unix sockets may
-// not be longer than 107 bytes.
+// newLayout creates a new folder with a short name, because paths of unix
+// sockets may not be longer than 107 bytes.
 func newLayout(parent, logs string) (layout, error) {
 	dir, err := os.MkdirTemp(parent, folderPrefix)
 	if err != nil {
@@ -58,8 +58,9 @@ func (l layout) networkRecord() string         { return l.path("network.json") }
 func (l layout) nriSocket() string             { return l.path("run", "nri.sock") }
 func (l layout) nvidiaRuntime() string         { return l.path("nvidia-container-runtime") }
 
-// cgroupRoot is the cgroup beneath which the kubelet puts its pods, of this
-// cluster alone: a kubelet kills what it finds in its root and does not know.
+// cgroupRoot returns the cgroup below which the kubelet puts its pods. Each
+// cluster has its own, because a kubelet kills unknown processes below its
+// root.
 func (l layout) cgroupRoot() string { return "/" + filepath.Base(l.dir) }
 
 // writeFile writes a file of the cluster that only root may read.
@@ -70,8 +71,8 @@ func writeFile(path, content string) error {
 	return nil
 }
 
-// ports are those of one cluster: chosen once, so that a restarted process
-// listens where it did before.
+// ports are the ports of one cluster. They are chosen once, so that a
+// restarted process listens on the same port.
 type ports struct {
 	etcd, etcdPeer, apiserver, controllerManager, scheduler, kubelet, kubeletHealth int
 }

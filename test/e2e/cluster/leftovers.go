@@ -17,8 +17,8 @@ const ownerName = "owner"
 
 func recordOwner(l layout) error { return recordProcess(l.pid(ownerName), os.Getpid()) }
 
-// recordProcess writes a process's id and start time: together they name it for
-// as long as the machine is up, the id alone may be another's later.
+// recordProcess writes a process's id and start time. Together they identify
+// it until the machine restarts; the id alone may be reused.
 func recordProcess(path string, pid int) error {
 	started, err := startTime(pid)
 	if err != nil {
@@ -27,7 +27,7 @@ func recordProcess(path string, pid int) error {
 	return writeFile(path, fmt.Sprintf("%d %s", pid, started))
 }
 
-// recordedPID returns the id in a record if that very process still runs.
+// recordedPID returns the id in a record if that process still runs.
 func recordedPID(path string) (int, bool) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -42,7 +42,8 @@ func recordedPID(path string) (int, bool) {
 	return pid, err == nil && now == started
 }
 
-// startTime is field 22 of /proc/PID/stat, in ticks since the machine started.
+// startTime returns field 22 of /proc/PID/stat, in ticks since the machine
+// started.
 func startTime(pid int) (string, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -56,12 +57,13 @@ func startTime(pid int) (string, error) {
 	return values[19], nil
 }
 
-// removeLeftovers removes clusters whose owner is gone, as well as it can.
+// removeLeftovers removes clusters whose owner has ended. It logs errors and
+// continues.
 func removeLeftovers(parent string, logf func(string, ...any)) {
 	folders, _ := filepath.Glob(filepath.Join(parent, folderPrefix+"*"))
 	for _, folder := range folders {
 		l := layout{dir: folder}
-		if inUse(l) {
+		if ownerRuns(l) {
 			continue
 		}
 		logf("remove what an earlier run left in %s", folder)
@@ -71,9 +73,9 @@ func removeLeftovers(parent string, logf func(string, ...any)) {
 	}
 }
 
-// inUse tells whether a cluster's owner is alive, or has just made the folder
-// and not yet said so.
-func inUse(l layout) bool {
+// ownerRuns reports whether a cluster's owner still runs, or has just created
+// the folder and not yet written its record.
+func ownerRuns(l layout) bool {
 	if _, alive := recordedPID(l.pid(ownerName)); alive {
 		return true
 	}
@@ -82,7 +84,8 @@ func inUse(l layout) bool {
 	return err != nil && failed == nil && time.Since(info.ModTime()) < time.Minute
 }
 
-// removeRun ends what is left of a run and removes all traces of it.
+// removeRun kills the remaining processes of a run and removes its files,
+// mounts and network.
 func removeRun(l layout) error {
 	killRecorded(l)
 	killContainers(l)
@@ -104,8 +107,8 @@ func killRecorded(l layout) {
 	}
 }
 
-// killContainers kills the cluster's containers, which outlive containerd: the
-// children of the shims that serve its socket, then the shims.
+// killContainers kills the cluster's containers, which continue without
+// containerd: the children of the shims that serve its socket, then the shims.
 func killContainers(l layout) {
 	parents := parentsOfAll()
 	var doomed []int
@@ -114,7 +117,7 @@ func killContainers(l layout) {
 			doomed = append(doomed, pid)
 		}
 	}
-	for i := 0; i < len(doomed); i++ { // grows: children follow their parents
+	for i := 0; i < len(doomed); i++ { // grows, because children are appended after their parents
 		for pid, parent := range parents {
 			if parent == doomed[i] && !slices.Contains(doomed, pid) {
 				doomed = append(doomed, pid)
@@ -138,7 +141,7 @@ func isShimOf(pid int, socket string) bool {
 	})
 }
 
-// parentsOfAll maps every process of the machine to its parent.
+// parentsOfAll returns the parent of every process of the machine.
 func parentsOfAll() map[int]int {
 	parents := map[int]int{}
 	folders, _ := filepath.Glob("/proc/[0-9]*")
@@ -154,8 +157,8 @@ func parentsOfAll() map[int]int {
 	return parents
 }
 
-// waitGone waits up to five seconds until none of the processes runs; one that
-// is dead and waits for its parent does not.
+// waitGone waits up to five seconds until none of the processes runs. A zombie
+// does not run.
 func waitGone(pids []int) {
 	deadline := time.Now().Add(5 * time.Second)
 	for _, pid := range pids {

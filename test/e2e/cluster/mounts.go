@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// unmountBeneath unmounts all that lies beneath a folder, the last mount first.
+// unmountBeneath unmounts everything below a folder, the last mount first.
 func unmountBeneath(dir string) error {
 	points, err := mountPoints()
 	if err != nil {
@@ -29,7 +29,8 @@ func unmountBeneath(dir string) error {
 	return errors.Join(errs...)
 }
 
-// mountPoints lists this process's mounts in the order in which they were made.
+// mountPoints lists this process's mounts in the order in which they were
+// made.
 func mountPoints() ([]string, error) {
 	file, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
@@ -46,8 +47,8 @@ func mountPoints() ([]string, error) {
 	return points, lines.Err()
 }
 
-// removeLogLinks removes the links that a kubelet makes to its containers' logs
-// in a folder of the machine.
+// removeLogLinks removes the links that a kubelet creates to its containers'
+// logs in a folder of the machine.
 func removeLogLinks(dir string) error {
 	links, _ := filepath.Glob("/var/log/containers/*")
 	var errs []error

@@ -13,8 +13,9 @@ import (
 	"strings"
 )
 
-// network is the bridge of one cluster's pods: the host has the gateway address
-// on it, and the service address of the API server leads there.
+// network is the bridge of one cluster's pods. The host has the gateway
+// address on it, and the service address of the API server is redirected
+// there.
 type network struct {
 	bridge  string
 	subnet  string
@@ -45,8 +46,8 @@ const conflist = `{
 }
 `
 
-// newNetwork makes the bridge in a subnet that nothing here uses, and writes
-// the CNI configuration for it. What it makes is recorded before it is made.
+// newNetwork creates the bridge in an unused subnet, and writes the CNI
+// configuration for it. It records what it creates before it does so.
 func newNetwork(ctx context.Context, l layout, apiPort int) (*network, error) {
 	prefix, err := freePrefix()
 	if err != nil {
@@ -72,7 +73,8 @@ func newNetwork(ctx context.Context, l layout, apiPort int) (*network, error) {
 	return n, n.up(ctx)
 }
 
-// bridgeName is unique among the clusters and short enough for an interface.
+// bridgeName returns a name that is unique among the clusters and short enough
+// for an interface.
 func bridgeName(l layout) string {
 	id := strings.TrimPrefix(filepath.Base(l.dir), folderPrefix)
 	return "dra" + id[:min(len(id), 10)]
@@ -117,8 +119,9 @@ func (n *network) up(ctx context.Context) error {
 	return nil
 }
 
-// redirection leads the API server's service address, for pods of this bridge
-// alone, to where it listens; kube-proxy's work in one rule.
+// redirection returns the arguments of iptables that redirect the API server's
+// service address, for pods of this bridge only, to the address on which it
+// listens. The rule replaces kube-proxy.
 func redirection(action, bridge, gateway string, port int) []string {
 	return []string{
 		"--wait", "--table", "nat", action, "PREROUTING", "--in-interface", bridge,
@@ -127,8 +130,8 @@ func redirection(action, bridge, gateway string, port int) []string {
 	}
 }
 
-// removeNetwork removes the bridge and the rule of the record in a folder.
-// What is gone already is no error.
+// removeNetwork removes the bridge and the rule of the record in a folder. It
+// returns no error if they are gone.
 func removeNetwork(l layout) error {
 	data, err := os.ReadFile(l.networkRecord())
 	if errors.Is(err, os.ErrNotExist) {

@@ -13,25 +13,25 @@ const (
 	// NVIDIADriver is the name under which NVIDIA's driver registers.
 	NVIDIADriver = "gpu.nvidia.com"
 
-	// NVIDIANamespace is where its MPS control daemons run.
+	// NVIDIANamespace is the namespace of its MPS control daemons.
 	NVIDIANamespace = "nvidia-dra-driver-gpu"
 
 	nvidiaProcess = "driver-nvidia"
 	mpsImage      = "localhost/nvidia-mps:1"
 )
 
-// NVIDIAOptions say over which hardware NVIDIA's driver is to work.
+// NVIDIAOptions are the hardware and features of NVIDIA's driver.
 type NVIDIAOptions struct {
 	FeatureGates string   // as in TimeSlicingSettings=true,MPSSupport=true
 	Library      string   // the libnvidia-ml.so.1 that it loads
 	Hardware     []string // variables by which the library finds its hardware
-	GPUs         int      // how many there are, with the minor numbers from 0 on
+	GPUs         int      // their number, with the minor numbers from 0 on
 }
 
 // StartNVIDIADriver starts NVIDIA's own DRA driver, unpatched, as the process
-// driver-nvidia, and waits until its devices are published. No other driver may
-// run under its name: Retire ends one. It may be started again, with other
-// options, once it is retired itself.
+// driver-nvidia, and waits until its devices are published. No other driver
+// may run under its name: Retire ends one. It may be started again with other
+// options after it was retired.
 func (c *Cluster) StartNVIDIADriver(ctx context.Context, options NVIDIAOptions) (*Process, error) {
 	program, err := c.builtTool("dra-driver-nvidia-gpu-*", "gpu-kubelet-plugin")
 	if err != nil {
@@ -75,8 +75,8 @@ func (c *Cluster) nvidiaEnv(root driverRoot, options NVIDIAOptions, tools string
 	}
 }
 
-// prepareMPS makes what the pod of an MPS control daemon needs: its namespace,
-// and an image with the few commands that the driver's template calls.
+// prepareMPS creates what the pod of an MPS control daemon needs: its
+// namespace, and an image with the commands of the driver's template.
 func (c *Cluster) prepareMPS(ctx context.Context) error {
 	namespace := "{apiVersion: v1, kind: Namespace, metadata: {name: " + NVIDIANamespace + "}}"
 	if err := c.Apply(ctx, namespace); err != nil {
@@ -89,9 +89,9 @@ func (c *Cluster) prepareMPS(ctx context.Context) error {
 	return c.ImportImage(ctx, Image{Name: mpsImage, Files: commands})
 }
 
-// Retire ends a driver and deletes its ResourceSlices at once, as the kubelet
-// does half a minute later, so that nobody takes them for those of a driver that
-// is started next under the same name.
+// Retire ends a driver and deletes its ResourceSlices immediately, as the
+// kubelet does half a minute later, so that they are not mistaken for those of
+// the next driver of the same name.
 func (c *Cluster) Retire(ctx context.Context, driver string, p *Process) error {
 	if err := p.Stop(); err != nil {
 		return err
@@ -104,8 +104,8 @@ func (c *Cluster) Retire(ctx context.Context, driver string, p *Process) error {
 	return nil
 }
 
-// NVIDIALog is what a stand-in of the driver's root has written to a log in a
-// hardware folder; empty while there is none.
+// NVIDIALog returns the log that a stand-in of the driver's root has written
+// in a hardware folder, empty if there is none.
 func NVIDIALog(hardware, name string) string {
 	data, err := os.ReadFile(filepath.Join(hardware, name+".log"))
 	if err != nil {

@@ -9,8 +9,9 @@ import (
 	"syscall"
 )
 
-// standIns are the programs of NVIDIA's driver that its DRA driver runs, and the
-// script that shows it what its kernel module would.
+// standIns are replacements for the programs of NVIDIA's driver that its DRA
+// driver runs, and the script that mounts the files which the kernel module
+// would show.
 //
 //go:embed nvidia
 var standIns embed.FS
@@ -18,16 +19,16 @@ var standIns embed.FS
 // nvidiaVersion is in the names of the driver's libraries, as in nvidia-smi.
 const nvidiaVersion = "580.65.06"
 
-// Numbers of devices: 195 is assigned to NVIDIA, the others are chosen when the
-// module is loaded.
+// Major numbers of devices: 195 is assigned to NVIDIA, the others are chosen
+// when the module is loaded.
 const (
 	nvidiaMajor = 195
 	uvmMajor    = 510
 	capsMajor   = 234
 )
 
-// driverRoot is the folder of what an installation of NVIDIA's driver puts on a
-// node: root holds its files, beside it lies what the kernel module shows.
+// driverRoot is the folder of what an installation of NVIDIA's driver puts on
+// a node: root contains its files, next to those that the kernel module shows.
 type driverRoot string
 
 func (r driverRoot) path(parts ...string) string {
@@ -36,7 +37,7 @@ func (r driverRoot) path(parts ...string) string {
 
 func (c *Cluster) driverRoot() driverRoot { return driverRoot(c.layout.path("nvidia")) }
 
-// makeDriverRoot makes the folder anew: one driver after the other uses it.
+// makeDriverRoot creates the folder again for each driver.
 func (c *Cluster) makeDriverRoot(options NVIDIAOptions) (driverRoot, error) {
 	r := c.driverRoot()
 	if err := os.RemoveAll(string(r)); err != nil {
@@ -55,8 +56,8 @@ func (c *Cluster) makeDriverRoot(options NVIDIAOptions) (driverRoot, error) {
 	return r, nil
 }
 
-// copyFiles copies the library and the stand-ins. Of libcuda the driver wants to
-// see the name alone.
+// copyFiles copies the library and the stand-ins. The driver only needs the
+// name of libcuda.
 func (r driverRoot) copyFiles(options NVIDIAOptions) error {
 	library, err := os.ReadFile(options.Library)
 	if err != nil {
@@ -87,8 +88,8 @@ func (r driverRoot) copyFiles(options NVIDIAOptions) error {
 	return nil
 }
 
-// makeDevices makes the device nodes that the driver hands to containers. There
-// is nothing behind them.
+// makeDevices creates the device nodes that the driver injects into
+// containers. They have no device.
 func (r driverRoot) makeDevices(options NVIDIAOptions) error {
 	nodes := map[string][2]int{
 		"nvidiactl":        {nvidiaMajor, 255},
@@ -107,9 +108,9 @@ func (r driverRoot) makeDevices(options NVIDIAOptions) error {
 	return nil
 }
 
-// makeCapabilities writes the files that say by which device node a process may
-// use a MIG device. The module shows those of instances that there are; here
-// they are for each that there can be, because MIG devices come and go.
+// makeCapabilities writes the files that map MIG devices to device nodes. The
+// module shows those of existing instances. Here they are written for all
+// possible instances, because MIG devices are created and deleted.
 func (r driverRoot) makeCapabilities(options NVIDIAOptions) error {
 	for gpu := range options.GPUs {
 		for gi := range 15 {
@@ -136,7 +137,7 @@ func writeCapability(folder string, minor int) error {
 	return os.WriteFile(filepath.Join(folder, "access"), []byte(text), 0o644)
 }
 
-// MIGCapability is the minor number of the device node by which a GPU instance
-// is used, as /proc/driver/nvidia-caps/mig-minors numbers them; those of its
-// compute instances follow.
+// MIGCapability returns the minor number of the device node of a GPU instance,
+// as /proc/driver/nvidia-caps/mig-minors numbers them. Those of its compute
+// instances follow.
 func MIGCapability(gpu, gi int) int { return 3 + gpu*135 + gi*9 }

@@ -21,9 +21,9 @@ const (
 	toolkitFolder  = "nvidia-container-toolkit-*"
 )
 
-// toolkitConfig is the toolkit's config.toml. It wants more settings, the root of
-// the driver, the log and the hook. What is left out is as the toolkit has it by
-// default.
+// toolkitConfig is the toolkit's config.toml. Its arguments are more settings,
+// the root of the driver, the log and the hook. Other settings have the
+// toolkit's defaults.
 const toolkitConfig = `%s
 [nvidia-container-cli]
 root = %q
@@ -34,16 +34,16 @@ runtimes = ["runc"]
 path = %q
 `
 
-// runtimeScript runs the toolkit's runtime with a configuration of this cluster,
-// as the scripts do that the GPU operator installs. It wants the variables and
-// the program.
+// runtimeScript runs the toolkit's runtime with a configuration of this
+// cluster, as the GPU operator's scripts do. Its arguments are the variables
+// and the program.
 const runtimeScript = "#!/bin/sh\nexport %s\nexec %q \"$@\"\n"
 
-// InstallNVIDIARuntime puts NVIDIA's own container runtime where containerd looks
-// for it. It gives containers the GPUs of the driver that was started last, by
-// the library that it has itself, which finds its hardware by these variables.
-// Settings are lines of config.toml that are in no table. It may be installed
-// again, with others.
+// InstallNVIDIARuntime installs NVIDIA's own container runtime where
+// containerd expects it. It injects the GPUs of the driver that was started
+// last, with that driver's library, which finds its hardware by these
+// variables. Settings are lines of config.toml outside of tables. It may be
+// installed again with other settings.
 func (c *Cluster) InstallNVIDIARuntime(hardware []string, settings ...string) error {
 	runtime, err := c.builtTool(toolkitFolder, "nvidia-container-runtime")
 	if err != nil {
@@ -67,8 +67,8 @@ func (c *Cluster) InstallNVIDIARuntime(hardware []string, settings ...string) er
 	return nil
 }
 
-// WriteManagementSpec has the toolkit write the CDI spec of ManagementDevice, as
-// its installer does, and returns the spec's path.
+// WriteManagementSpec runs the toolkit to write the CDI spec of
+// ManagementDevice, as its installer does, and returns the spec's path.
 func (c *Cluster) WriteManagementSpec(ctx context.Context) (string, error) {
 	program, err := c.builtTool(toolkitFolder, "nvidia-ctk")
 	if err != nil {
@@ -81,8 +81,8 @@ func (c *Cluster) WriteManagementSpec(ctx context.Context) (string, error) {
 		"--nvidia-cdi-hook-path", filepath.Join(filepath.Dir(program), "nvidia-cdi-hook"))
 }
 
-// StartNRIPlugin starts the toolkit's plugin for containerd, which gives CDI
-// devices to the pods of a namespace that ask for them by an annotation.
+// StartNRIPlugin starts the toolkit's plugin for containerd, which injects CDI
+// devices into the pods of a namespace that request them by an annotation.
 func (c *Cluster) StartNRIPlugin(ctx context.Context, namespace string) (*Process, error) {
 	program, err := c.builtTool(toolkitFolder, "nri-plugin")
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *Cluster) StartNRIPlugin(ctx context.Context, namespace string) (*Proces
 	return p, c.launch(ctx, p)
 }
 
-// NVIDIARuntimeLog is what NVIDIA's runtime has written down last.
+// NVIDIARuntimeLog returns the end of the log of NVIDIA's runtime.
 func (c *Cluster) NVIDIARuntimeLog() string {
 	return (&Process{logFile: c.layout.log("nvidia-container-runtime")}).LogTail(40)
 }

@@ -14,7 +14,7 @@ import (
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
-// PodResources asks the kubelet which pods hold which devices.
+// PodResources reads the devices of all pods from the kubelet.
 func (c *Cluster) PodResources(ctx context.Context) ([]*podresources.PodResources, error) {
 	connection, err := grpc.NewClient("unix://"+c.KubeletSocket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -28,9 +28,9 @@ func (c *Cluster) PodResources(ctx context.Context) ([]*podresources.PodResource
 	return response.GetPodResources(), nil
 }
 
-// WaitPod waits until a pod is in a phase with all its containers ready, if it
-// is to be running, and returns it. A pod that has ended in another phase will
-// not get there: that is an error at once.
+// WaitPod waits until a pod is in a phase, with all its containers ready if
+// the phase is Running, and returns it. It returns an error immediately if the
+// pod has ended in another phase.
 func (c *Cluster) WaitPod(ctx context.Context, namespace, name string, phase corev1.PodPhase) (*corev1.Pod, error) {
 	var pod *corev1.Pod
 	err := Eventually(ctx, fmt.Sprintf("pod %s/%s %s", namespace, name, phase), func(ctx context.Context) (err error) {
@@ -60,7 +60,8 @@ func checkPod(pod *corev1.Pod, phase corev1.PodPhase) error {
 	return nil
 }
 
-// ContainerPID returns the process id, on this machine, of a running container.
+// ContainerPID returns the process id, on this machine, of a running
+// container.
 func (c *Cluster) ContainerPID(pod *corev1.Pod, container string) (int, error) {
 	for _, status := range pod.Status.ContainerStatuses {
 		if status.Name != container {
@@ -76,8 +77,8 @@ func (c *Cluster) ContainerPID(pod *corev1.Pod, container string) (int, error) {
 	return 0, fmt.Errorf("pod %s has no container %s", pod.Name, container)
 }
 
-// ContainerEnv returns the environment that a running container really has:
-// what DRA drivers put into it is the truth about who holds which device.
+// ContainerEnv returns the environment of a running container's process,
+// including the variables that DRA drivers inject.
 func (c *Cluster) ContainerEnv(pod *corev1.Pod, container string) (map[string]string, error) {
 	pid, err := c.ContainerPID(pod, container)
 	if err != nil {

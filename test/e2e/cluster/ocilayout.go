@@ -119,8 +119,8 @@ func layerOf(files map[string]string) ([]byte, error) {
 	return buffer.Bytes(), nil
 }
 
-// addFile adds a file, or a folder without what is in it, and the folders above
-// it that are not there yet.
+// addFile adds a file, or a folder without its contents, and the folders above
+// it that were not added yet.
 func addFile(layer *tar.Writer, made map[string]bool, name, source string) error {
 	info, err := os.Stat(source)
 	if err != nil {

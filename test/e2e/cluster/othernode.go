@@ -16,9 +16,9 @@ import (
 
 const leaseNamespace = "kube-node-lease"
 
-// AddNode adds a node on which nothing runs: the scheduler may bind pods to it,
-// and no kubelet ever takes them up. It is ready for as long as its lease is
-// renewed, until remove is called, which takes its pods and the node away.
+// AddNode adds a node without a kubelet: the scheduler may bind pods to it,
+// but they never run. It is ready while its lease is renewed, until remove is
+// called, which deletes its pods and the node.
 func (c *Cluster) AddNode(ctx context.Context, name string) (remove func(context.Context) error, err error) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 		corev1.LabelHostname: name, corev1.LabelOSStable: "linux",
@@ -35,7 +35,7 @@ func (c *Cluster) AddNode(ctx context.Context, name string) (remove func(context
 		return nil, errors.Join(err, remove(ctx))
 	}
 	go c.keepLease(renewing, name)
-	if err := c.sayReady(ctx, name); err != nil {
+	if err := c.reportReady(ctx, name); err != nil {
 		return nil, errors.Join(err, remove(ctx))
 	}
 	err = Eventually(ctx, "node "+name+" without taints", func(ctx context.Context) error {
@@ -51,9 +51,10 @@ func (c *Cluster) AddNode(ctx context.Context, name string) (remove func(context
 	return remove, nil
 }
 
-// sayReady writes the status that a kubelet of this release would. The node
-// controller writes to a new node as well.
-func (c *Cluster) sayReady(ctx context.Context, name string) error {
+// reportReady writes the status that a kubelet of this release would. It
+// retries on conflicts, because the node controller writes to a new node as
+// well.
+func (c *Cluster) reportReady(ctx context.Context, name string) error {
 	nodes := c.client.CoreV1().Nodes()
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		node, err := nodes.Get(ctx, name, metav1.GetOptions{})
@@ -78,8 +79,8 @@ func (c *Cluster) sayReady(ctx context.Context, name string) error {
 	return nil
 }
 
-// keepLease renews the lease as often as a kubelet does. One that fails is
-// tried again: the API server may be away for a test.
+// keepLease renews the lease as often as a kubelet does. It retries after
+// failures, because a test may stop the API server.
 func (c *Cluster) keepLease(ctx context.Context, name string) {
 	for {
 		select {
@@ -112,8 +113,8 @@ func (c *Cluster) renewLease(ctx context.Context, name string) error {
 	return nil
 }
 
-// removeNode deletes the pods that are bound to the node, for which nobody else
-// would, and the node.
+// removeNode deletes the node and the pods that are bound to it, which no
+// kubelet deletes.
 func (c *Cluster) removeNode(ctx context.Context, name string) error {
 	err := c.EvictFrom(ctx, name, metav1.NamespaceAll)
 	err = errors.Join(err, c.client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}))
@@ -128,7 +129,7 @@ func (c *Cluster) removeNode(ctx context.Context, name string) error {
 }
 
 // EvictFrom deletes the pods of a namespace, or of all, that are bound to a
-// node without a kubelet, at once.
+// node without a kubelet, immediately.
 func (c *Cluster) EvictFrom(ctx context.Context, node, namespace string) error {
 	pods, err := c.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err != nil {

@@ -12,24 +12,24 @@ import (
 	"time"
 )
 
-// Process is one process of the cluster. It can be stopped or killed and started
-// again with the same arguments; its log goes on in the same file.
+// Process is one process of the cluster. It can be stopped or killed and
+// started again with the same arguments. Its log is appended to the same file.
 type Process struct {
 	name    string
 	program string
 	args    []string
-	env     []string                    // beside PATH and HOME
+	env     []string                    // in addition to PATH and HOME
 	ready   func(context.Context) error // nil: ready as soon as it runs
 	pidFile string
 	logFile string
 
 	mu     sync.Mutex
 	cmd    *exec.Cmd
-	exited chan struct{} // closed when the process is gone
+	exited chan struct{} // closed when the process has ended
 }
 
-// Start starts the process and waits until it is ready. It is an error if it
-// runs already or ends before it is ready.
+// Start starts the process and waits until it is ready. It returns an error if
+// the process runs already or ends before it is ready.
 func (p *Process) Start(ctx context.Context) error {
 	exited, err := p.spawn()
 	if err != nil {
@@ -41,8 +41,8 @@ func (p *Process) Start(ctx context.Context) error {
 	return nil
 }
 
-// WaitReady waits until the process is ready, again: what it needs may have
-// been away. It is an error if it does not run.
+// WaitReady waits until the process is ready again after one of its
+// dependencies was down. It returns an error if the process does not run.
 func (p *Process) WaitReady(ctx context.Context) error {
 	p.mu.Lock()
 	isRunning, exited := p.running(), p.exited
@@ -81,7 +81,7 @@ func (p *Process) spawn() (<-chan struct{}, error) {
 	cmd := exec.Command(p.program, p.args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=/root"}, p.env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt at the terminal is ours alone
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt at the terminal goes to the test only
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -93,15 +93,15 @@ func (p *Process) spawn() (<-chan struct{}, error) {
 	return p.exited, recordProcess(p.pidFile, cmd.Process.Pid)
 }
 
-// Stop asks the process to end and kills it if it has not after five seconds: an
-// API server waits a minute for its watchers. A process that is not running is
-// stopped already.
+// Stop sends SIGTERM to the process and kills it after five seconds, because
+// an API server waits a minute for its watchers. It returns no error if the
+// process is not running.
 func (p *Process) Stop() error { return p.end(syscall.SIGTERM, 5*time.Second) }
 
-// Kill ends the process without notice.
+// Kill ends the process with SIGKILL.
 func (p *Process) Kill() error { return p.end(syscall.SIGKILL, 0) }
 
-func (p *Process) end(signal syscall.Signal, patience time.Duration) error {
+func (p *Process) end(signal syscall.Signal, timeout time.Duration) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cmd == nil {
@@ -110,10 +110,10 @@ func (p *Process) end(signal syscall.Signal, patience time.Duration) error {
 	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("end %s: %w", p.name, err)
 	}
-	if patience > 0 {
+	if timeout > 0 {
 		select {
 		case <-p.exited:
-		case <-time.After(patience):
+		case <-time.After(timeout):
 			p.cmd.Process.Kill()
 		}
 	}
@@ -123,7 +123,7 @@ func (p *Process) end(signal syscall.Signal, patience time.Duration) error {
 	return nil
 }
 
-// PID is the process's id, 0 while it is not running.
+// PID returns the process's id, 0 while it is not running.
 func (p *Process) PID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,8 +133,8 @@ func (p *Process) PID() int {
 	return p.cmd.Process.Pid
 }
 
-// running tells whether the process was started and has not ended, by itself or
-// otherwise. The caller holds mu.
+// running reports whether the process was started and has not ended. The
+// caller holds mu.
 func (p *Process) running() bool {
 	if p.cmd == nil {
 		return false

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// release is what a minor release of Kubernetes must be asked for so that every
-// feature that the tests use is there.
+// release has the settings of a minor release of Kubernetes that enable every
+// feature that the tests use.
 type release struct {
 	gates []string // feature gates that are off by default
-	serve []string // API versions that are
+	serve []string // API versions that are off by default
 	rules string   // version of resource.k8s.io that has DeviceTaintRule, if it is not v1
 }
 
-// PodGroupVersion serves groups of pods, from 1.37 on.
+// PodGroupVersion serves PodGroups, from 1.37 on.
 const PodGroupVersion = "scheduling.k8s.io/v1beta1"
 
 func releases() map[int]release {
@@ -30,27 +30,27 @@ func releases() map[int]release {
 	}
 }
 
-// Minor is the minor version of Kubernetes: 37 for v1.37.1.
+// Minor returns the minor version of Kubernetes: 37 for v1.37.1.
 func (c *Cluster) Minor() int {
-	words := strings.Split(c.options.KubernetesVersion, ".")
-	if len(words) < 2 {
+	parts := strings.Split(c.options.KubernetesVersion, ".")
+	if len(parts) < 2 {
 		return 0
 	}
-	minor, err := strconv.Atoi(words[1])
+	minor, err := strconv.Atoi(parts[1])
 	if err != nil {
 		return 0
 	}
 	return minor
 }
 
-// TaintRuleVersion is the version of resource.k8s.io that serves
+// TaintRuleVersion returns the version of resource.k8s.io that serves
 // DeviceTaintRule.
 func (c *Cluster) TaintRuleVersion() string {
 	return cmp.Or(releases()[c.Minor()].rules, "v1")
 }
 
-// runtimeConfig are the API server's flags for what it does not serve by
-// default.
+// runtimeConfig returns the API server's flags for API versions that are off
+// by default.
 func (c *Cluster) runtimeConfig() []string {
 	var on []string
 	for _, version := range releases()[c.Minor()].serve {
@@ -62,7 +62,7 @@ func (c *Cluster) runtimeConfig() []string {
 	return []string{"--runtime-config", strings.Join(on, ",")}
 }
 
-// featureGates are flags for every component.
+// featureGates returns the flags for every component.
 func (c *Cluster) featureGates() []string {
 	var on []string
 	for _, gate := range releases()[c.Minor()].gates {

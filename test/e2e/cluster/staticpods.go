@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 )
 
-// AddStaticPod has the kubelet run the pod of a manifest, which it reads from its
-// own folder and not from the API server, until remove is called. The API server
-// has a mirror of the pod, named <pod>-<node>.
+// AddStaticPod runs the pod of a manifest on the kubelet, which reads it from
+// its own folder and not from the API server, until remove is called. The API
+// server has a mirror of the pod, named <pod>-<node>.
 func (c *Cluster) AddStaticPod(name, manifest string) (remove func() error, err error) {
 	path := filepath.Join(c.layout.staticPods(), name+".yaml")
 	draft := filepath.Join(c.layout.staticPods(), "."+name) // the kubelet skips names that begin with a dot

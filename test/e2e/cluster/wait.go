@@ -9,21 +9,22 @@ import (
 	"time"
 )
 
-// patience bounds every Eventually whose context has no earlier deadline.
-const patience = 2 * time.Minute
+// defaultTimeout limits every Eventually whose context has no earlier
+// deadline.
+const defaultTimeout = 2 * time.Minute
 
-// permanentError marks an error that no waiting will mend.
+// permanentError marks an error for which Eventually must not retry.
 type permanentError struct{ error }
 
 func (e permanentError) Unwrap() error { return e.error }
 
-// Permanent marks an error that ends Eventually at once.
+// Permanent marks an error that ends Eventually immediately.
 func Permanent(err error) error { return permanentError{err} }
 
-// Eventually calls check, every 100 ms, until it returns nil. It gives up after
-// two minutes, or when ctx is done, with the last error of check.
+// Eventually calls check every 100 ms until it returns nil. It ends after two
+// minutes, or when ctx is done, with the last error of check.
 func Eventually(ctx context.Context, what string, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
 	defer cancel()
 	for {
 		err := check(ctx)
@@ -41,8 +42,9 @@ func Eventually(ctx context.Context, what string, check func(context.Context) er
 	}
 }
 
-// answers checks that a health endpoint says 200. The components' own serving
-// certificates are made up at their start, so they are not verified.
+// answers returns a check that a health endpoint answers 200. It does not
+// verify certificates, because components create self-signed ones at their
+// start.
 func answers(url string) func(context.Context) error {
 	client := &http.Client{
 		Timeout: 2 * time.Second,

@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string) error {
 	case len(args) == 2 && args[0] == "serve":
 		return serve(ctx, args[1])
 	case len(args) == 1 && args[0] == "apiserver":
-		return askAPIServer(ctx)
+		return checkAPIServer(ctx)
 	}
 	return fmt.Errorf("unknown arguments %q", args)
 }
@@ -65,7 +65,8 @@ func sleep(ctx context.Context, seconds string) error {
 	return nil
 }
 
-// family buries its children when they end, so that an ended one is gone.
+// family starts children that wait as it does, and waits for each so that no
+// zombie remains.
 func family(ctx context.Context, size string) error {
 	n, err := strconv.Atoi(size)
 	if err != nil {
@@ -76,7 +77,7 @@ func family(ctx context.Context, size string) error {
 		if err := child.Start(); err != nil {
 			return fmt.Errorf("start a child: %w", err)
 		}
-		go child.Wait() // how it ends is for those who end it
+		go child.Wait() // its exit status does not matter
 	}
 	<-ctx.Done()
 	return nil
@@ -97,9 +98,10 @@ func serve(ctx context.Context, address string) error {
 	return nil
 }
 
-// askAPIServer is in-cluster configuration by hand: it fails where the service
-// address leads nowhere or the server's certificate is not the published one.
-func askAPIServer(ctx context.Context) error {
+// checkAPIServer sends a request with the in-cluster configuration. It fails
+// if the service address is not reachable or the server's certificate is not
+// signed by the published CA.
+func checkAPIServer(ctx context.Context) error {
 	token, err := os.ReadFile(credentials + "token")
 	if err != nil {
 		return err

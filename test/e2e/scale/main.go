@@ -1,9 +1,9 @@
-// The stage of a benchmark: a real API server with its etcd and nobody else
-// (no scheduler, no controllers, no kubelets: the generator is all of them), as
-// a process that makes a cluster in it and obeys its standard input. See
-// Stage in package generator.
+// Command scale is the environment of a benchmark: a real API server with its
+// etcd and no other component (no scheduler, controllers or kubelets: the
+// generator replaces all of them), as a process that creates a cluster in it
+// and reads commands from standard input. See Stage in package generator.
 //
-// It takes the programs from the folder that DRA_E2E_KUBERNETES names.
+// DRA_E2E_KUBERNETES names the folder of the programs.
 package main
 
 import (

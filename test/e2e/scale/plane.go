@@ -17,21 +17,21 @@ import (
 	"time"
 )
 
-// plane is etcd and the API server.
-type plane struct {
+// controlPlane is etcd and the API server.
+type controlPlane struct {
 	server, token string
 	processes     []*exec.Cmd
 }
 
 // startPlane starts both and returns when the API server is ready. Its files
-// are in the folder; it ends with stop.
-func startPlane(ctx context.Context, programs, folder string) (*plane, error) {
+// are in the folder. stop ends it.
+func startPlane(ctx context.Context, programs, folder string) (*controlPlane, error) {
 	ports, err := freePorts(3)
 	if err != nil {
 		return nil, err
 	}
 	key, tokens := filepath.Join(folder, "service-account.key"), filepath.Join(folder, "tokens.csv")
-	p := &plane{server: fmt.Sprintf("https://127.0.0.1:%d", ports[2]), token: rand.Text()}
+	p := &controlPlane{server: fmt.Sprintf("https://127.0.0.1:%d", ports[2]), token: rand.Text()}
 	if err := writeKey(key); err != nil {
 		return nil, err
 	}
@@ -62,8 +62,8 @@ func startPlane(ctx context.Context, programs, folder string) (*plane, error) {
 	return p, nil
 }
 
-// start runs a program whose words go to a file of its name in the folder.
-func (p *plane) start(folder, program string, args ...string) error {
+// start runs a program with its output in a file of its name in the folder.
+func (p *controlPlane) start(folder, program string, args ...string) error {
 	log, err := os.Create(filepath.Join(folder, filepath.Base(program)+".log"))
 	if err != nil {
 		return err
@@ -79,8 +79,8 @@ func (p *plane) start(folder, program string, args ...string) error {
 	return nil
 }
 
-// stop kills both: what they hold is for nobody afterwards.
-func (p *plane) stop() {
+// stop kills both. Their data is not used afterwards.
+func (p *controlPlane) stop() {
 	for i := len(p.processes) - 1; i >= 0; i-- {
 		_ = p.processes[i].Process.Kill()
 		_ = p.processes[i].Wait()
@@ -91,7 +91,7 @@ func ready(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{
-		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // its certificate is of its own making
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // its certificate is self-signed
 	}}
 	for {
 		if response, err := client.Get(url); err == nil {
@@ -117,7 +117,7 @@ func writeKey(path string) error {
 	return os.WriteFile(path, pem.EncodeToMemory(&block), 0o600)
 }
 
-// freePorts are ports that nobody listens at just now.
+// freePorts returns ports on which no process listens now.
 func freePorts(count int) ([]int, error) {
 	ports := make([]int, count)
 	for i := range ports {

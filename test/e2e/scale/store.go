@@ -17,9 +17,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/generator"
 )
 
-// store puts objects into a real API server, which gives UIDs of its own and
-// takes specs, statuses and bindings apart. It is safe for concurrent use by
-// those who put different objects.
+// store writes objects to a real API server, which assigns UIDs of its own and
+// has separate requests for specs, statuses and bindings. It is safe for
+// concurrent use with different objects.
 type store struct {
 	ctx    context.Context
 	client kubernetes.Interface
@@ -27,8 +27,8 @@ type store struct {
 	mu         sync.Mutex
 	namespaces map[string]bool
 	made       map[string]bool         // by kind and name
-	uids       map[types.UID]types.UID // of pods: what the server made of what was given
-	bound      map[types.UID]bool      // pods, by the UID that was given
+	uids       map[types.UID]types.UID // of pods: the server's UID by the generator's
+	bound      map[types.UID]bool      // pods, by the generator's UID
 }
 
 func newStore(ctx context.Context, server, token string) (*store, error) {
@@ -60,7 +60,7 @@ func (s *store) put(object generator.Object) error {
 	if err := s.namespace(object.GetNamespace()); err != nil {
 		return err
 	}
-	first := s.first(fmt.Sprintf("%T %s/%s", object, object.GetNamespace(), object.GetName()))
+	first := s.isNew(fmt.Sprintf("%T %s/%s", object, object.GetNamespace(), object.GetName()))
 	var err error
 	switch given := object.(type) {
 	case *corev1.Pod:
@@ -85,7 +85,8 @@ func (s *store) put(object generator.Object) error {
 	return err
 }
 
-// putPod makes the pod, binds it and writes its status, so far as each is new.
+// putPod creates the pod, binds it and writes its status, each if it has not
+// been done.
 func (s *store) putPod(given *corev1.Pod, first bool) error {
 	pods := s.client.CoreV1().Pods(given.Namespace)
 	if first {
@@ -95,9 +96,9 @@ func (s *store) putPod(given *corev1.Pod, first bool) error {
 		if err != nil {
 			return err
 		}
-		s.know(given.UID, made.UID)
+		s.recordUID(given.UID, made.UID)
 	}
-	if given.Spec.NodeName != "" && s.bind(given.UID) {
+	if given.Spec.NodeName != "" && s.markBound(given.UID) {
 		binding := &corev1.Binding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: given.Namespace, Name: given.Name},
 			Target:     corev1.ObjectReference{Kind: "Node", Name: given.Spec.NodeName},
@@ -118,7 +119,7 @@ func (s *store) putPod(given *corev1.Pod, first bool) error {
 func (s *store) putClaim(given *resourcev1.ResourceClaim, first bool) error {
 	claims := s.client.ResourceV1().ResourceClaims(given.Namespace)
 	now := given.DeepCopy()
-	now.UID, now.Finalizers = "", nil // the finalizer is the controllers', of which there are none
+	now.UID, now.Finalizers = "", nil // the finalizer belongs to the controllers, which do not run here
 	if first {
 		if _, err := claims.Create(s.ctx, now.DeepCopy(), metav1.CreateOptions{}); err != nil || given.Status.Allocation == nil {
 			return err
@@ -153,7 +154,7 @@ func (s *store) Delete(objects ...generator.Object) error {
 	return nil
 }
 
-// namespace makes a namespace unless it has been made.
+// namespace creates a namespace unless it has been created.
 func (s *store) namespace(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,8 +169,8 @@ func (s *store) namespace(name string) error {
 	return nil
 }
 
-// first reports whether the object has not been put before.
-func (s *store) first(key string) bool {
+// isNew reports whether the object has not been put before.
+func (s *store) isNew(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	had := s.made[key]
@@ -177,7 +178,7 @@ func (s *store) first(key string) bool {
 	return !had
 }
 
-func (s *store) know(given, made types.UID) {
+func (s *store) recordUID(given, made types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.uids[given] = made
@@ -189,8 +190,8 @@ func (s *store) uid(given types.UID) types.UID {
 	return s.uids[given]
 }
 
-// bind reports whether the pod is still to be bound.
-func (s *store) bind(given types.UID) bool {
+// markBound reports whether the pod must still be bound.
+func (s *store) markBound(given types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	had := s.bound[given]

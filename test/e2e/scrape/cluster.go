@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// ClusterRules are those that every page of the cluster role's life must keep.
+// ClusterRules are the rules that every page of the cluster role must follow.
 func ClusterRules() []Rule {
-	return []Rule{CountersRise(), HistogramsRise(), SinceStays(), PendingAgrees, FunnelNarrows, StatesAreWhole}
+	return []Rule{CountersRise(), HistogramsRise(), StartTimesStay(), PendingIsConsistent, FunnelNarrows, DeviceStatesComplete}
 }
 
-// HistogramsRise says that no histogram of ours loses observations while the
-// process lives.
+// HistogramsRise returns a rule that the histograms of the exporter do not
+// lose observations while the process runs.
 func HistogramsRise() Rule {
 	var process float64
 	var before map[string]float64
@@ -37,19 +37,19 @@ func HistogramsRise() Rule {
 	}
 }
 
-// sinces are the families that say since when something has been so.
-func sinces() []string {
+// startTimeFamilies are the families whose values are start times.
+func startTimeFamilies() []string {
 	return []string{"dra_claim_pending_since_timestamp_seconds", "dra_claim_phase_since_timestamp_seconds", "dra_claim_terminating_since_timestamp_seconds"}
 }
 
-// SinceStays says that what has been so since an instant has not been so since
-// an earlier one, and since none that is still to come. That goes on over
-// restarts: these instants are the API server's.
-func SinceStays() Rule {
+// StartTimesStay returns a rule that a start time does not move back, and is
+// not in the future. It applies over restarts too, because these times are the
+// API server's.
+func StartTimesStay() Rule {
 	before := map[string]float64{}
 	return func(p *Page) (broken []error) {
 		now := map[string]float64{}
-		for _, name := range sinces() {
+		for _, name := range startTimeFamilies() {
 			for _, row := range p.Rows(name, nil) {
 				key := name + row.Labels.String()
 				now[key] = row.Value
@@ -75,21 +75,21 @@ func Reasons() []string {
 	}
 }
 
-func reference(row Row) string {
+func pendingRef(row Row) string {
 	return row.Labels["namespace"] + "/" + row.Labels["pod"] + " " + row.Labels["pod_claim"]
 }
 
-// PendingAgrees says that each waiting reference has one row, and one reason of
-// the closed set, and that nothing else has a reason or a funnel.
-func PendingAgrees(p *Page) (broken []error) {
+// PendingIsConsistent checks that each pending claim reference has one row, and one
+// reason of the closed set, and that no other reference has a reason or a funnel.
+func PendingIsConsistent(p *Page) (broken []error) {
 	waiting, reasoned := map[string]int{}, map[string]int{}
 	for _, row := range p.Rows("dra_claim_pending_since_timestamp_seconds", nil) {
-		waiting[reference(row)]++
+		waiting[pendingRef(row)]++
 	}
 	for _, row := range p.Rows("dra_claim_pending_reason_info", nil) {
-		reasoned[reference(row)]++
+		reasoned[pendingRef(row)]++
 		if !slices.Contains(Reasons(), row.Labels["reason"]) {
-			broken = append(broken, fmt.Errorf("%s waits for the reason %q", reference(row), row.Labels["reason"]))
+			broken = append(broken, fmt.Errorf("%s waits for the reason %q", pendingRef(row), row.Labels["reason"]))
 		}
 	}
 	for ref, rows := range waiting {
@@ -103,23 +103,24 @@ func PendingAgrees(p *Page) (broken []error) {
 		}
 	}
 	for _, row := range p.Rows("dra_claim_pending_candidates", nil) {
-		if waiting[reference(row)] == 0 {
-			broken = append(broken, fmt.Errorf("%s has a funnel and does not wait", reference(row)))
+		if waiting[pendingRef(row)] == 0 {
+			broken = append(broken, fmt.Errorf("%s has a funnel and does not wait", pendingRef(row)))
 		}
 	}
 	return broken
 }
 
-// Stages are those of a funnel, in their order.
+// Stages are the stages of a funnel, in their order.
 func Stages() []string {
 	return []string{"published", "class", "selectors", "untainted", "free", "best_node"}
 }
 
-// FunnelNarrows says that no stage of a funnel leaves more than the one before.
+// FunnelNarrows checks that no stage of a funnel leaves more devices than the
+// one before.
 func FunnelNarrows(p *Page) (broken []error) {
 	funnels := map[string]map[string]float64{}
 	for _, row := range p.Rows("dra_claim_pending_candidates", nil) {
-		key := reference(row) + " " + row.Labels["request"]
+		key := pendingRef(row) + " " + row.Labels["request"]
 		if funnels[key] == nil {
 			funnels[key] = map[string]float64{}
 		}
@@ -139,9 +140,9 @@ func FunnelNarrows(p *Page) (broken []error) {
 	return broken
 }
 
-// StatesAreWhole says that devices are counted in each of the three states, or
-// not at all.
-func StatesAreWhole(p *Page) (broken []error) {
+// DeviceStatesComplete checks that devices are counted in all three states or
+// in none.
+func DeviceStatesComplete(p *Page) (broken []error) {
 	for _, name := range []string{"dra_devices", "dra_class_devices"} {
 		states := map[string]int{}
 		for _, row := range p.Rows(name, nil) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// funnel is one with these numbers left by its stages.
+// funnel returns the rows of a funnel with these devices left by its stages.
 func funnel(left ...int) (rows []string) {
 	for i, stage := range Stages()[:len(left)] {
 		rows = append(rows, fmt.Sprintf(`dra_claim_pending_candidates{namespace="n",pod="p",pod_claim="c",request="main",stage=%q} %d`, stage, left[i]))

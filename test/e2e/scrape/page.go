@@ -1,5 +1,5 @@
-// Package scrape reads an exporter's pages as Prometheus does, again and again,
-// and holds each of them to what must be true of every page.
+// Package scrape reads an exporter's pages repeatedly, as Prometheus does, and
+// checks each of them against rules.
 package scrape
 
 import (
@@ -14,13 +14,13 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Page is one scraped page. It is not changed once it is made.
+// Page is one scraped page. It is immutable.
 type Page struct {
-	At       time.Time // when it was asked for
+	At       time.Time // start of the request
 	Families map[string]*dto.MetricFamily
 }
 
-// Labels select rows: those that have all of these, and perhaps others.
+// Labels select rows that have all of these labels, and possibly others.
 type Labels map[string]string
 
 // Row is one series of a counter or gauge.
@@ -29,8 +29,8 @@ type Row struct {
 	Value  float64
 }
 
-// Parse reads a page in the text format. A label set that is there twice is
-// an error, as it is for Prometheus.
+// Parse reads a page in the text format. A label set that occurs twice is an
+// error, as in Prometheus.
 func Parse(at time.Time, text io.Reader) (*Page, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(text)
@@ -77,8 +77,8 @@ func (p *Page) One(family string, want Labels) (Row, error) {
 // Count is the number of series with the labels.
 func (p *Page) Count(family string, want Labels) int { return len(p.Rows(family, want)) }
 
-// Histogram is how many observations the histograms with the labels have, and
-// their sum; both 0 where there is none.
+// Histogram returns the number of observations of the histograms with the
+// labels, and their sum; both 0 if there is none.
 func (p *Page) Histogram(family string, want Labels) (count, sum float64) {
 	for _, m := range p.Families[family].GetMetric() {
 		if m.Histogram != nil && labelsOf(m).has(want) {
@@ -89,7 +89,7 @@ func (p *Page) Histogram(family string, want Labels) (count, sum float64) {
 	return count, sum
 }
 
-// Names are the page's families with a prefix, sorted.
+// Names returns the page's families with a prefix, sorted.
 func (p *Page) Names(prefix string) []string {
 	var names []string
 	for name := range p.Families {
@@ -101,7 +101,7 @@ func (p *Page) Names(prefix string) []string {
 	return names
 }
 
-// sorted are the page's families by name.
+// sorted returns the page's families by name.
 func (p *Page) sorted() []*dto.MetricFamily {
 	var families []*dto.MetricFamily
 	for _, name := range p.Names("") {
@@ -137,7 +137,7 @@ func labelsOf(m *dto.Metric) Labels {
 	return labels
 }
 
-// valueOf is 0 for histograms, which are not ours to compare.
+// valueOf returns 0 for histograms, whose values are not compared.
 func valueOf(m *dto.Metric) float64 {
 	switch {
 	case m.Counter != nil:

@@ -10,39 +10,39 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/invariant"
 )
 
-// Rule says what is wrong with a page, seen after the pages before it: nothing
-// when all is well. It is called with each page once, in their order.
+// Rule returns the violations on a page, given the pages before it. It is
+// called once for each page, in their order.
 type Rule func(*Page) []error
 
-// Rules are those that every page of an exporter's life must keep.
+// Rules are the rules that every page of an exporter must follow.
 func Rules(grace time.Duration) []Rule {
-	return []Rule{Invariants(), CountersRise(), CountersOutlive(grace), NamespacesStay(), ReasonIsOne}
+	return []Rule{Invariants(), CountersRise(), CountersKeptForGrace(grace), NamespacesStay(), OneReason}
 }
 
-// slack is how long an answer may take, and how old the exporter's snapshot may
-// be when its page is asked for.
+// slack is the sum of the longest duration of a scrape and the greatest age of
+// the exporter's snapshot at its start.
 const slack = 7 * time.Second
 
-// Invariants holds each page, and each two that follow each other, to the rules
-// that the program's own tests and `check agent` use.
+// Invariants returns a rule that checks each page, and each two consecutive
+// pages, by the rules that the program's own tests and `check agent` use.
 func Invariants() Rule {
 	var watch invariant.Watch
 	return func(p *Page) []error {
 		page := invariant.FromFamilies(p.sorted(), p.At)
 		page.Slack = slack
-		return violated(watch.Next(page))
+		return persistentViolations(watch.Next(page))
 	}
 }
 
-// PageInvariants are those rules that are about a page by itself.
+// PageInvariants checks the invariants of a single page.
 func PageInvariants(p *Page) []error {
-	return violated(invariant.Check(invariant.FromFamilies(p.sorted(), p.At)))
+	return persistentViolations(invariant.Check(invariant.FromFamilies(p.sorted(), p.At)))
 }
 
-// violated leaves out what one page may have without a bug: tests set what a
-// device and its partitions show one after the other. `check agent`, which these
-// tests run too, looks whether it lasts.
-func violated(violations []invariant.Violation) (broken []error) {
+// persistentViolations omits violations that one page may have without a bug,
+// because tests change a device and its partitions one after the other. `check
+// agent`, which these tests run too, checks whether they persist.
+func persistentViolations(violations []invariant.Violation) (broken []error) {
 	for _, v := range violations {
 		if !v.Momentary {
 			broken = append(broken, errors.New(v.String()))
@@ -51,8 +51,8 @@ func violated(violations []invariant.Violation) (broken []error) {
 	return broken
 }
 
-// start is when the process began that served the page: with another process
-// its counters begin anew.
+// start returns the start time of the process that served the page. Counters
+// of another process begin again.
 func start(p *Page) float64 {
 	row, err := p.One("process_start_time_seconds", nil)
 	if err != nil {
@@ -61,7 +61,7 @@ func start(p *Page) float64 {
 	return row.Value
 }
 
-// series are a page's counters by name and labels.
+// series returns a page's counters by name and labels.
 func series(p *Page, prefix string) map[string]Row {
 	found := map[string]Row{}
 	for _, name := range p.Names(prefix) {
@@ -75,8 +75,9 @@ func series(p *Page, prefix string) map[string]Row {
 	return found
 }
 
-// CountersRise says that a counter never falls from one page of a process to
-// the next, be it one of the hardware's: simulated hardware is never reset.
+// CountersRise returns a rule that a counter does not decrease between two
+// pages of a process, including those of hardware: simulated hardware is never
+// reset.
 func CountersRise() Rule {
 	var process float64
 	var before map[string]Row
@@ -94,9 +95,10 @@ func CountersRise() Rule {
 	}
 }
 
-// CountersOutlive says that the counters of a claim go no sooner than the grace
-// after it was last seen to hold the device. A second is for the time between pages.
-func CountersOutlive(grace time.Duration) Rule {
+// CountersKeptForGrace returns a rule that the counters of a claim remain for
+// at least the grace period after it last held the device. The tolerance is
+// one second, for the time between pages.
+func CountersKeptForGrace(grace time.Duration) Rule {
 	var process float64
 	var before map[string]Row
 	held := map[string]time.Time{}
@@ -117,8 +119,8 @@ func CountersOutlive(grace time.Duration) Rule {
 	}
 }
 
-// NamespacesStay says that the totals of a namespace are never taken away while
-// the process lives.
+// NamespacesStay returns a rule that the totals of a namespace remain while
+// the process runs.
 func NamespacesStay() Rule {
 	var process float64
 	var before map[string]Row
@@ -140,8 +142,8 @@ func holdOf(row Row) string {
 	return row.Labels["namespace"] + "/" + row.Labels["resourceclaim"] + " " + row.Labels["uuid"]
 }
 
-// DevicesStay says that every one of these devices is on the page, held or
-// idle, with what it does.
+// DevicesStay returns a rule that every one of these devices is on the page,
+// held or idle, with its values.
 func DevicesStay(uuids ...string) Rule {
 	return func(p *Page) (broken []error) {
 		for _, uuid := range uuids {

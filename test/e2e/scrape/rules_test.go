@@ -9,7 +9,7 @@ import (
 
 const grace = 30 * time.Second
 
-// page puts a process's start time before the rows.
+// page returns a page with a process start time and these rows.
 func page(t *testing.T, second int, rows ...string) *Page {
 	t.Helper()
 	text := "process_start_time_seconds 1\n" + strings.Join(rows, "\n") + "\n"

@@ -11,9 +11,9 @@ func AttributionReasons() []string {
 	return []string{"disabled", "no_pods", "no_procfs", "ok", "pid_namespace", "unsupported"}
 }
 
-// ReasonIsOne says that one reason of the closed set is why processes are
-// attributed or are not, and that none is where they are not.
-func ReasonIsOne(p *Page) (broken []error) {
+// OneReason checks that exactly one reason of the closed set is 1, which says
+// why processes are attributed or not.
+func OneReason(p *Page) (broken []error) {
 	var reasons, now []string
 	for _, row := range p.Rows("dra_exporter_process_attribution", nil) {
 		reasons = append(reasons, row.Labels["reason"])

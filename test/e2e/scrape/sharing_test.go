@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// reasons is the state set with one reason as the present one.
+// reasons returns the rows of the state set with one current reason.
 func reasons(now string) (rows []string) {
 	for _, reason := range AttributionReasons() {
 		value := 0
@@ -33,7 +33,7 @@ func TestReasonIsOne(t *testing.T) {
 		"an unknown reason":   {append(slices.Clone(ok), `dra_exporter_process_attribution{reason="mood"} 0`), "mood"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := errors.Join(ReasonIsOne(page(t, 0, test.rows...))...)
+			err := errors.Join(OneReason(page(t, 0, test.rows...))...)
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("broken: %v\nwant: %q", err, test.want)
 			}

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// errNotReady is what a page is before the exporter's first look at the node.
+// errNotReady is the result of a scrape before the exporter's first snapshot.
 var errNotReady = errors.New("the exporter has no snapshot yet")
 
-// Watcher scrapes a page at a period, from Watch on, and keeps every rule that
-// was broken. Its methods may be called concurrently.
+// Watcher scrapes a page periodically, from Watch on, and records every
+// violation of a rule. Its methods may be called concurrently.
 type Watcher struct {
 	target func(context.Context) (string, error)
 	rules  []Rule
@@ -21,19 +21,19 @@ type Watcher struct {
 
 	mu      sync.Mutex
 	url     string
-	news    chan struct{} // closed at the next page or failure
+	updated chan struct{} // closed at the next page or failure
 	page    *Page         // of the last scrape; nil if it failed
 	failure error
 	pages   int
 	broken  []error
-	vigils  map[*Vigil]bool
+	checks  map[*RuleCheck]bool
 }
 
-// Watch scrapes until ctx ends. target finds the page's URL, at the start and
-// whenever the last one no longer answers.
+// Watch scrapes until ctx ends. target returns the page's URL. It is called at
+// the start and whenever the last URL does not answer.
 func Watch(ctx context.Context, period time.Duration, target func(context.Context) (string, error), rules ...Rule) *Watcher {
 	w := &Watcher{
-		target: target, rules: rules, news: make(chan struct{}), vigils: map[*Vigil]bool{},
+		target: target, rules: rules, updated: make(chan struct{}), checks: map[*RuleCheck]bool{},
 		client: &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}},
 	}
 	go w.run(ctx, period)
@@ -48,7 +48,7 @@ func (w *Watcher) run(ctx context.Context, period time.Duration) {
 		if ctx.Err() != nil {
 			return
 		}
-		w.take(page, err)
+		w.record(page, err)
 		select {
 		case <-ctx.Done():
 			return
@@ -57,8 +57,8 @@ func (w *Watcher) run(ctx context.Context, period time.Duration) {
 	}
 }
 
-// scrape reads the page from where it was last, and looks for it anew only
-// when it is not there: what watches an agent must not need the API server.
+// scrape reads the page from its last URL, and calls target only if that
+// fails, because a watcher of an agent must not depend on the API server.
 func (w *Watcher) scrape(ctx context.Context) (*Page, error) {
 	if w.url != "" {
 		page, err := fetch(ctx, w.client, w.url)
@@ -105,7 +105,7 @@ func fetch(ctx context.Context, client *http.Client, url string) (*Page, error) 
 	return page, nil
 }
 
-func (w *Watcher) take(page *Page, err error) {
+func (w *Watcher) record(page *Page, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.page, w.failure = page, err
@@ -117,39 +117,39 @@ func (w *Watcher) take(page *Page, err error) {
 			}
 		}
 	}
-	for vigil := range w.vigils {
-		vigil.take(page, err)
+	for check := range w.checks {
+		check.record(page, err)
 	}
-	close(w.news)
-	w.news = make(chan struct{})
+	close(w.updated)
+	w.updated = make(chan struct{})
 }
 
-// Next waits for a page that is asked for after the call.
+// Next waits for a page that was requested after the call.
 func (w *Watcher) Next(ctx context.Context) (*Page, error) {
 	began := time.Now()
 	for {
 		w.mu.Lock()
-		page, failure, news := w.page, w.failure, w.news
+		page, failure, updated := w.page, w.failure, w.updated
 		w.mu.Unlock()
 		if page != nil && page.At.After(began) {
 			return page, nil
 		}
 		select {
-		case <-news:
+		case <-updated:
 		case <-ctx.Done():
 			return nil, fmt.Errorf("wait for a page: %w", errors.Join(failure, ctx.Err()))
 		}
 	}
 }
 
-// Pages is how many pages were read.
+// Pages returns how many pages were read.
 func (w *Watcher) Pages() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.pages
 }
 
-// Broken is every rule that was broken, at most the first few of them.
+// Broken returns the violations, at most the first few of them.
 func (w *Watcher) Broken() error {
 	const most = 20
 	w.mu.Lock()
@@ -160,50 +160,53 @@ func (w *Watcher) Broken() error {
 	return errors.Join(w.broken...)
 }
 
-// Vigil holds every page of some time to a rule of its own.
-type Vigil struct {
-	watcher *Watcher
-	rule    Rule
-	patient bool // failed scrapes do not break it
-	pages   int
-	broken  []error
+// RuleCheck checks every page against an additional rule, from CheckRule to
+// End.
+type RuleCheck struct {
+	watcher           *Watcher
+	rule              Rule
+	toleratesFailures bool // failed scrapes are no violation
+	pages             int
+	broken            []error
 }
 
-// Keep begins a vigil. A scrape that fails breaks it.
-func (w *Watcher) Keep(rule Rule) *Vigil { return w.begin(&Vigil{watcher: w, rule: rule}) }
-
-// KeepWhenUp begins a vigil during which scrapes may fail.
-func (w *Watcher) KeepWhenUp(rule Rule) *Vigil {
-	return w.begin(&Vigil{watcher: w, rule: rule, patient: true})
+// CheckRule starts a check in which a failed scrape is a violation.
+func (w *Watcher) CheckRule(rule Rule) *RuleCheck {
+	return w.startCheck(&RuleCheck{watcher: w, rule: rule})
 }
 
-func (w *Watcher) begin(v *Vigil) *Vigil {
+// CheckRuleWhenUp starts a check during which scrapes may fail.
+func (w *Watcher) CheckRuleWhenUp(rule Rule) *RuleCheck {
+	return w.startCheck(&RuleCheck{watcher: w, rule: rule, toleratesFailures: true})
+}
+
+func (w *Watcher) startCheck(check *RuleCheck) *RuleCheck {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.vigils[v] = true
-	return v
+	w.checks[check] = true
+	return check
 }
 
-// take is called with the watcher's lock held.
-func (v *Vigil) take(page *Page, err error) {
-	if err != nil && v.patient {
+// record is called with the watcher's lock held.
+func (c *RuleCheck) record(page *Page, err error) {
+	if err != nil && c.toleratesFailures {
 		return
 	}
 	if err != nil {
-		v.broken = append(v.broken, fmt.Errorf("%s: %w", time.Now().Format(time.TimeOnly), err))
+		c.broken = append(c.broken, fmt.Errorf("%s: %w", time.Now().Format(time.TimeOnly), err))
 		return
 	}
-	v.pages++
-	for _, broken := range v.rule(page) {
-		v.broken = append(v.broken, fmt.Errorf("%s: %w", page.At.Format(time.TimeOnly), broken))
+	c.pages++
+	for _, broken := range c.rule(page) {
+		c.broken = append(c.broken, fmt.Errorf("%s: %w", page.At.Format(time.TimeOnly), broken))
 	}
 }
 
-// End ends the vigil and returns how many pages it saw, and the first of what
-// was wrong with them.
-func (v *Vigil) End() (pages int, err error) {
-	v.watcher.mu.Lock()
-	defer v.watcher.mu.Unlock()
-	delete(v.watcher.vigils, v)
-	return v.pages, errors.Join(v.broken[:min(len(v.broken), 10)]...)
+// End ends the check and returns how many pages it has read, and the first
+// violations.
+func (c *RuleCheck) End() (pages int, err error) {
+	c.watcher.mu.Lock()
+	defer c.watcher.mu.Unlock()
+	delete(c.watcher.checks, c)
+	return c.pages, errors.Join(c.broken[:min(len(c.broken), 10)]...)
 }

@@ -36,26 +36,26 @@ func TestWatcher(t *testing.T) {
 	if row, err := next().One("dra_x_total", nil); err != nil || row.Value != 10 {
 		t.Fatalf("the page has %v, %v", row, err)
 	}
-	vigil := w.Keep(func(*Page) []error { return nil })
+	check := w.CheckRule(func(*Page) []error { return nil })
 	next()
-	if pages, err := vigil.End(); pages == 0 || err != nil || w.Broken() != nil {
+	if pages, err := check.End(); pages == 0 || err != nil || w.Broken() != nil {
 		t.Fatalf("a good page: %d pages, %v, %v", pages, err, w.Broken())
 	}
 
-	vigil = w.Keep(func(*Page) []error { return []error{errors.New("no page is good enough")} })
+	check = w.CheckRule(func(*Page) []error { return []error{errors.New("no page is good enough")} })
 	value.Store(9)
 	next()
-	if _, err := vigil.End(); err == nil {
+	if _, err := check.End(); err == nil {
 		t.Error("the vigil saw nothing wrong")
 	}
 	if w.Broken() == nil {
 		t.Error("a counter fell and nobody noticed")
 	}
 
-	vigil = w.Keep(func(*Page) []error { return nil })
+	check = w.CheckRule(func(*Page) []error { return nil })
 	down.Store(1)
-	for _, err := vigil.End(); err == nil; _, err = vigil.End() {
-		vigil = w.Keep(func(*Page) []error { return nil })
+	for _, err := check.End(); err == nil; _, err = check.End() {
+		check = w.CheckRule(func(*Page) []error { return nil })
 		time.Sleep(10 * time.Millisecond)
 	}
 }

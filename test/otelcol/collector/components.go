@@ -21,8 +21,8 @@ import (
 	"go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 )
 
-// components are the receivers, processors, exporters and extensions by the
-// names under which a configuration asks for them.
+// components returns the receivers, processors, exporters and extensions by
+// their names in a configuration.
 func components() (otelcol.Factories, error) {
 	receivers, noReceivers := otelcol.MakeFactoryMap[receiver.Factory](
 		otlpreceiver.NewFactory(),

@@ -1,5 +1,5 @@
 // Command otelcol is an OpenTelemetry Collector with the components that the
-// tests and the configurations of deploy/otel name, and no others.
+// tests and the configurations of deploy/otel use, and no others.
 package main
 
 import (

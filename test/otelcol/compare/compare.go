@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// ErrNoPush says that there is nothing to compare with: no push has arrived, or
-// none that pages were taken around.
+// ErrNoPush is the error if there is nothing to compare: no push has arrived,
+// or none between two pages.
 var ErrNoPush = errors.New("no push from between two pages")
 
-// Difference is what a page and a push do not have in common.
+// Difference is the difference between a page and a push.
 type Difference struct {
-	Page, Push string // which they are
+	Page, Push string // descriptions of both
 	Lines      []string
 }
 
-// Error has the first lines.
+// Error returns the first lines.
 func (d *Difference) Error() string {
 	const most = 20
 	lines := d.Lines
@@ -29,7 +29,7 @@ func (d *Difference) Error() string {
 	return fmt.Sprintf("%s and %s differ:\n%s", d.Page, d.Push, strings.Join(lines, "\n"))
 }
 
-// err is nil if there is no difference.
+// err returns nil if there is no difference.
 func (d *Difference) err() error {
 	if len(d.Lines) == 0 {
 		return nil
@@ -42,16 +42,16 @@ func (d *Difference) add(key, format string, arguments ...any) {
 	d.Lines = append(d.Lines, key+": "+fmt.Sprintf(format, arguments...))
 }
 
-// Rows says how the rows of a page differ from those of a push. Of the same
-// snapshot they do not, and the error is nil. Beside its rows a push may call off
-// series that the page does not have.
+// Rows returns how the rows of a page differ from those of a push, nil if they
+// are of the same snapshot. A push may also end series that the page does not
+// have.
 func Rows(page *Page, push *Push, naming *Naming) error {
 	rows, _ := scraped(page)
 	difference := &Difference{Page: page.String(), Push: push.String()}
-	for _, key := range push.twice {
+	for _, key := range push.duplicates {
 		difference.add(key, "is pushed twice, with two values")
 	}
-	for key := range push.gone {
+	for key := range push.ended {
 		if _, there := push.rows[key]; there {
 			difference.add(key, "is called off, and pushed all the same")
 		}
@@ -84,7 +84,7 @@ func Rows(page *Page, push *Push, naming *Naming) error {
 	return difference.err()
 }
 
-// shape compares all but the values.
+// shape compares everything except the values.
 func (d *Difference) shape(want, got series) {
 	if got.kind != want.kind {
 		d.add(want.key(), "is a %s, pushed as a %s", want.kind, got.kind)
@@ -107,11 +107,11 @@ func began(nanoseconds uint64) string {
 	return time.Unix(0, int64(nanoseconds)).UTC().Format(time.RFC3339Nano)
 }
 
-// String says which page it is.
+// String identifies the page.
 func (p *Page) String() string { return "the page of " + p.Answered.UTC().Format(time.RFC3339Nano) }
 
-// String says which push it is.
+// String identifies the push.
 func (p *Push) String() string { return "the push of " + p.Snapshot.UTC().Format(time.RFC3339Nano) }
 
-// Names are the families of the page, sorted.
+// Names returns the families of the page, sorted.
 func (p *Page) Names() []string { return slices.Sorted(maps.Keys(p.Families)) }

@@ -13,12 +13,12 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// found compares a push with pages on both sides of it.
+// found compares a push with pages before and after it.
 func found(pushed ...pmetric.Metrics) error {
 	before, same, after := testPage(4), testPage(5), testPage(6)
-	before.Answered = moment().Add(100 * time.Millisecond)
-	same.Answered = moment().Add(200 * time.Millisecond)
-	after.Asked, after.Answered = moment().Add(time.Second), moment().Add(time.Second)
+	before.Answered = snapshotTime().Add(100 * time.Millisecond)
+	same.Answered = snapshotTime().Add(200 * time.Millisecond)
+	after.Asked, after.Answered = snapshotTime().Add(time.Second), snapshotTime().Add(time.Second)
 	_, err := Find([]*Page{before, same, after}, Pushes(pushed), Prometheus())
 	return err
 }
@@ -44,7 +44,7 @@ func TestTheSame(t *testing.T) {
 	}
 }
 
-// TestDifferences: whatever is wrong with a push is told, and nothing else.
+// TestDifferences: each difference of a push is reported, and nothing else.
 func TestDifferences(t *testing.T) {
 	const power, held, energy, times = 0, 1, 2, 3
 	tests := map[string]struct {
@@ -77,7 +77,7 @@ func TestDifferences(t *testing.T) {
 		"label": {func(all pmetric.Metrics) { at(all, power).Gauge().DataPoints().At(0).Attributes().PutStr("pod", "p") }, "is not pushed"},
 		"start": {func(all pmetric.Metrics) { at(all, held).Sum().DataPoints().At(0).SetStartTimestamp(0) }, "pushed as an unknown time"},
 		"made up": {func(all pmetric.Metrics) {
-			at(all, energy).Sum().DataPoints().At(0).SetStartTimestamp(pcommon.NewTimestampFromTime(beginning()))
+			at(all, energy).Sum().DataPoints().At(0).SetStartTimestamp(pcommon.NewTimestampFromTime(startTime()))
 		}, "began at an unknown time"},
 		"delta": {func(all pmetric.Metrics) {
 			at(all, held).Sum().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
@@ -109,8 +109,8 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestSemantic: rows are found under their other names, whatever is added from
-// info rows, and not under their own.
+// TestSemantic: rows are compared under their other names, with the attributes
+// of info rows, and not under their own names.
 func TestSemantic(t *testing.T) {
 	n := Semantic()
 	rows, _ := scraped(testPage(5))
@@ -138,7 +138,7 @@ func TestSemantic(t *testing.T) {
 	}
 }
 
-// TestNativeBuckets: both kinds of numbering mean the same buckets.
+// TestNativeBuckets: both numberings denote the same buckets.
 func TestNativeBuckets(t *testing.T) {
 	scraped := histogramParts(&dto.Histogram{
 		SampleCount: proto.Uint64(6), Schema: proto.Int32(3), ZeroCount: proto.Uint64(1),
@@ -157,9 +157,9 @@ func TestNativeBuckets(t *testing.T) {
 	}
 }
 
-// TestCalledOff: points without a value are no rows, of whatever kind they are,
-// and no difference where the page does not have them either.
-func TestCalledOff(t *testing.T) {
+// TestEndedSeries: points without a value, of any kind, are not rows, and not
+// a difference if the page does not have them either.
+func TestEndedSeries(t *testing.T) {
 	const power, times = 0, 3
 	pushed := pushedPage()
 	gauges := at(pushed, power).Gauge().DataPoints()
@@ -173,7 +173,7 @@ func TestCalledOff(t *testing.T) {
 	if err := found(pushed); err != nil {
 		t.Error(err)
 	}
-	gone := Pushes([]pmetric.Metrics{pushed})[0].CalledOff()
+	gone := Pushes([]pmetric.Metrics{pushed})[0].EndedSeries()
 	if want := []string{`dra_device_power_watts{node="n",uuid="c"}`, `dra_exporter_source_read_duration_seconds{source="dcgm"}`}; !slices.Equal(gone, want) {
 		t.Errorf("%q are called off, not %q", gone, want)
 	}

@@ -9,9 +9,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// ReadMetrics reads what the collector's file exporter has written, a request
-// a line. A last line that is cut is left out: the collector is writing it, or
-// was killed. Any other line that is none is an error.
+// ReadMetrics decodes what the collector's file exporter has written, one
+// request per line. It skips an incomplete last line: the collector is writing
+// it, or was killed. Any other invalid line is an error.
 func ReadMetrics(file string) ([]pmetric.Metrics, error) {
 	return read(file, (&pmetric.JSONUnmarshaler{}).UnmarshalMetrics)
 }

@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// lasts is for how long a snapshot is looked for on pages. A role that is busy
-// makes the next one later than usual.
-const lasts = 10 * time.Second
+// searchTime is for how long pages are searched for a snapshot. A busy role
+// may make the next snapshot late.
+const searchTime = 10 * time.Second
 
-// Find looks for a push whose rows are those of one of the pages, and whose
-// live metrics lie between the page last taken before it and the one first
-// taken after it. The pages are in the order in which they were taken, and of
-// the sender of the pushes.
+// Find looks for a push whose rows equal those of one of the pages, and whose
+// live metrics are between the last page before it and the first page after
+// it. The pages must be in the order of their scrapes, and from the sender of
+// the pushes.
 //
-// Equal values of everything that accrues make it the page's snapshot; no
-// other way of telling is needed. The error is the smallest *Difference that
-// was found, or ErrNoPush if there was nothing to look at.
+// Equal values of all counters identify the page's snapshot. The error is the
+// smallest *Difference, or ErrNoPush if there was nothing to compare.
 func Find(pages []*Page, pushes []*Push, naming *Naming) (*Push, error) {
 	var smallest *Difference
 	for _, push := range pushes {
@@ -26,7 +25,7 @@ func Find(pages []*Page, pushes []*Push, naming *Naming) (*Push, error) {
 		}
 		err := Live(before, after, push, naming)
 		for _, page := range pages {
-			if page.Answered.Before(push.Snapshot) || page.Asked.After(push.Snapshot.Add(lasts)) {
+			if page.Answered.Before(push.Snapshot) || page.Asked.After(push.Snapshot.Add(searchTime)) {
 				continue
 			}
 			found := errors.Join(Rows(page, push, naming), err)
@@ -44,7 +43,7 @@ func Find(pages []*Page, pushes []*Push, naming *Naming) (*Push, error) {
 	return nil, smallest
 }
 
-// around are the pages on both sides of a push.
+// around returns the pages before and after a push.
 func around(pages []*Page, push *Push) (before, after *Page) {
 	if push.Sent.IsZero() {
 		return nil, nil
@@ -60,7 +59,7 @@ func around(pages []*Page, push *Push) (before, after *Page) {
 	return before, after
 }
 
-// join makes one of the differences in rows and in live metrics.
+// join merges the differences in rows and in live metrics.
 func join(err error) *Difference {
 	all := &Difference{}
 	if several, ok := err.(interface{ Unwrap() []error }); ok {

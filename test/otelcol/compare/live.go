@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// Live says how the live metrics of a push do not fit between those of two
-// pages, of which one was taken before it and one after it. The error is nil
-// if they do.
+// Live returns how the live metrics of a push contradict two pages, of which
+// one was scraped before it and one after it. The error is nil if they agree.
 //
-// What is counted lies between both. Of gauges, which come and go meanwhile,
-// the values of those that a process never changes are compared.
+// Counts must be between both. Of gauges, which may change meanwhile, it
+// compares those that are constant for a process.
 func Live(before, after *Page, push *Push, naming *Naming) error {
 	difference := &Difference{Page: "what lies from " + before.String() + " to " + after.String(), Push: push.String()}
-	first, last := alive(before, naming), alive(after, naming)
+	first, last := liveSeries(before, naming), liveSeries(after, naming)
 	for key := range first {
 		if _, pushed := push.live[key]; !pushed {
 			difference.add(key, "is not pushed")
@@ -27,7 +26,7 @@ func Live(before, after *Page, push *Push, naming *Naming) error {
 			continue
 		}
 		if got.kind == exponential {
-			want.kind = exponential // the page has both kinds of buckets in one
+			want.kind = exponential // the page has both kinds of buckets in one metric
 		}
 		difference.shape(want, got)
 		difference.between(first[key].parts, want, got)
@@ -35,7 +34,7 @@ func Live(before, after *Page, push *Push, naming *Naming) error {
 	return difference.err()
 }
 
-func alive(page *Page, naming *Naming) map[string]series {
+func liveSeries(page *Page, naming *Naming) map[string]series {
 	_, all := scraped(page)
 	byKey := map[string]series{}
 	for _, s := range all {
@@ -45,8 +44,8 @@ func alive(page *Page, naming *Naming) map[string]series {
 	return byKey
 }
 
-// between compares the values. What a page from before the push does not have
-// began at zero.
+// between compares the values. A value that a page before the push does not
+// have was zero.
 func (d *Difference) between(before parts, after, got series) {
 	if names := missing(after, got); len(names) > 0 {
 		d.add(got.key(), "%s is not pushed", strings.Join(names, ", "))
@@ -66,8 +65,8 @@ func (d *Difference) between(before parts, after, got series) {
 	}
 }
 
-// missing are the parts that a point must have. Of the two kinds of buckets it
-// has one, and of native ones those in which something was.
+// missing returns the parts that a point must have and lacks. Of the two kinds
+// of buckets it must have one, and of native ones those that are not empty.
 func missing(after, got series) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(after.parts)) {
@@ -88,7 +87,7 @@ func counts(s series, part string) bool {
 	return s.kind != gauge && !strings.HasPrefix(part, "quantile ")
 }
 
-// constant are the gauges that say the same for as long as a process lives.
+// constant returns the gauges that are constant while a process runs.
 func constant(metric string) bool {
 	return strings.HasSuffix(metric, "_info") || metric == "process_start_time_seconds" || metric == "process_max_fds"
 }

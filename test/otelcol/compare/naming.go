@@ -6,24 +6,24 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/otlp/naming"
 )
 
-// Naming says how series of a page are spelled in a push. It is safe for
+// Naming maps series of a page to their names in a push. It is safe for
 // concurrent use.
 type Naming struct {
-	families map[string]naming.Convention // those that have another name
+	families map[string]naming.Convention // families with another name
 	metrics  map[string]metric            // by the other name
 }
 
-// metric is what is known of a name that no page has.
+// metric describes a name that pages do not have.
 type metric struct {
-	facts   []string // attributes that are of other rows, the info rows
-	derived bool     // no row stands for its points
+	facts   []string // attributes that come from other rows, the info rows
+	derived bool     // no row corresponds to its points
 }
 
-// Prometheus has the names of the scrape, to the letter.
+// Prometheus returns the naming of the scrape, without changes.
 func Prometheus() *Naming { return &Naming{} }
 
-// Semantic has those of the table in docs/opentelemetry.md. What that table
-// does not name is as in Prometheus.
+// Semantic returns the naming of the table in docs/opentelemetry.md. Other
+// families have the names of Prometheus.
 func Semantic() *Naming {
 	n := &Naming{families: map[string]naming.Convention{}, metrics: map[string]metric{}}
 	spelled := map[string][]string{}
@@ -50,7 +50,7 @@ func Semantic() *Naming {
 	return n
 }
 
-// expect spells a series of a page as a push has it.
+// expect returns a series of a page with the names of a push.
 func (n *Naming) expect(s series) series {
 	c, known := n.families[s.metric]
 	if !known {
@@ -74,8 +74,8 @@ func (n *Naming) expect(s series) series {
 	return s
 }
 
-// plain is a point without what it has from other rows, and whether a row of
-// its own must stand for it.
+// plain returns a point without the attributes from other rows, and whether a
+// row must correspond to it.
 func (n *Naming) plain(s series) (plain series, row bool) {
 	known, other := n.metrics[s.metric]
 	if !other {

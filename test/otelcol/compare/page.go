@@ -14,15 +14,15 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// Page is one scrape, in the one format that says when counters began.
+// Page is one scrape, in the only format with the start times of counters.
 type Page struct {
 	Families map[string]*dto.MetricFamily
-	// Asked and Answered are the moments between which the page was made, the
-	// zero time where it was not scraped.
+	// Asked and Answered are the times of the request and of the answer, the
+	// zero time if the page was not scraped.
 	Asked, Answered time.Time
 }
 
-// protobuf is what a page is asked for in.
+// protobuf is the requested format of a page.
 const protobuf = `application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited`
 
 // Scrape reads a page over HTTP.

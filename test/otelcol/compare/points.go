@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// point is what points of all kinds have.
+// point has the methods that points of all kinds have.
 type point interface {
 	Attributes() pcommon.Map
 	StartTimestamp() pcommon.Timestamp
@@ -16,14 +16,14 @@ type point interface {
 	Flags() pmetric.DataPointFlags
 }
 
-// points are those of a metric with their times.
+// points returns the points of a metric with their times.
 func points(m pmetric.Metric) iter.Seq2[uint64, series] {
 	return func(yield func(uint64, series) bool) {
 		give := func(kind string, p point, values parts) bool {
 			return yield(uint64(p.Timestamp()), series{
-				metric: m.Name(), attributes: texts(p.Attributes()), kind: kind, unit: m.Unit(),
+				metric: m.Name(), attributes: stringMap(p.Attributes()), kind: kind, unit: m.Unit(),
 				help: m.Description(), start: uint64(p.StartTimestamp()), parts: values,
-				gone: p.Flags().NoRecordedValue(),
+				ended: p.Flags().NoRecordedValue(),
 			})
 		}
 		each(m, give)
@@ -73,7 +73,8 @@ func each(m pmetric.Metric, give func(string, point, parts) bool) {
 	}
 }
 
-// cumulative names a kind; one that begins anew at each push is another.
+// cumulative returns the name of a kind. With delta temporality, it is another
+// kind.
 func cumulative(kind string, temporality pmetric.AggregationTemporality) string {
 	if temporality == pmetric.AggregationTemporalityCumulative {
 		return kind
@@ -81,7 +82,7 @@ func cumulative(kind string, temporality pmetric.AggregationTemporality) string 
 	return fmt.Sprintf("%s %s", temporality, kind)
 }
 
-// value is that of a gauge or a sum.
+// value returns the value of a point of a gauge or a sum.
 func value(p pmetric.NumberDataPoint) parts {
 	switch p.ValueType() {
 	case pmetric.NumberDataPointValueTypeEmpty:
@@ -122,7 +123,7 @@ func exponentialParts(p pmetric.ExponentialHistogramDataPoint) parts {
 	return all
 }
 
-// bucketName is that of one bucket of an exponential histogram.
+// bucketName returns the name of one bucket of an exponential histogram.
 func bucketName(sign string, scale, index int32) string {
 	return fmt.Sprintf("%s bucket %d of scale %d", sign, index, scale)
 }

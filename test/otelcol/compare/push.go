@@ -10,29 +10,29 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Push is one collection of metrics, whose requests are put together again.
+// Push is one collection of metrics, merged from its requests.
 type Push struct {
 	Snapshot time.Time // of the rows
-	Sent     time.Time // of the live metrics; zero where none have arrived
+	Sent     time.Time // of the live metrics; zero if none have arrived
 	Resource map[string]string
 
 	rows, live map[string]series
-	gone       map[string]bool // keys of points without a value
-	twice      []string        // keys of points that are there with two values
+	ended      map[string]bool // keys of points without a value
+	duplicates []string        // keys of points with two different values
 }
 
-// CalledOff are the series, as metric{attributes}, of which the push says that
-// they have no value any more, sorted.
-func (p *Push) CalledOff() []string { return slices.Sorted(maps.Keys(p.gone)) }
+// EndedSeries returns the series, as metric{attributes}, that the push marks
+// as ended by a point without a value, sorted.
+func (p *Push) EndedSeries() []string { return slices.Sorted(maps.Keys(p.ended)) }
 
-// Of are the metrics whose resource has all these attributes.
+// Of returns the metrics whose resource has all these attributes.
 func Of(all []pmetric.Metrics, resource map[string]string) []pmetric.Metrics {
 	var some []pmetric.Metrics
 	for _, request := range all {
 		kept := pmetric.NewMetrics()
 		request.CopyTo(kept)
 		kept.ResourceMetrics().RemoveIf(func(of pmetric.ResourceMetrics) bool {
-			has := texts(of.Resource().Attributes())
+			has := stringMap(of.Resource().Attributes())
 			for name, value := range resource {
 				if has[name] != value {
 					return true
@@ -47,17 +47,18 @@ func Of(all []pmetric.Metrics, resource map[string]string) []pmetric.Metrics {
 	return some
 }
 
-// Pushes puts the requests of one sender together, oldest first: rows that have
-// the same time, and the live metrics that were asked for while that snapshot
-// was the newest. A snapshot that was pushed twice is two pushes with the same
-// rows. Requests may be cut anywhere, and may be there twice.
+// Pushes merges the requests of one sender into pushes, oldest first: rows
+// with the same time, and the live metrics that were collected while that
+// snapshot was the newest. A snapshot that was pushed twice results in two
+// pushes with the same rows. Requests may be split anywhere, and may occur
+// twice.
 func Pushes(requests []pmetric.Metrics) []*Push {
 	snapshots, alive := map[uint64]*Push{}, map[uint64]*Push{}
 	for _, request := range requests {
 		for _, of := range request.ResourceMetrics().All() {
 			for _, scope := range of.ScopeMetrics().All() {
 				for _, m := range scope.Metrics().All() {
-					sort(m, texts(of.Resource().Attributes()), snapshots, alive)
+					sort(m, stringMap(of.Resource().Attributes()), snapshots, alive)
 				}
 			}
 		}
@@ -65,7 +66,7 @@ func Pushes(requests []pmetric.Metrics) []*Push {
 	return together(snapshots, alive)
 }
 
-// sort puts the points of a metric where those of their time are.
+// sort assigns the points of a metric to the push of their time.
 func sort(m pmetric.Metric, resource map[string]string, snapshots, alive map[uint64]*Push) {
 	for at, s := range points(m) {
 		to := snapshots
@@ -74,21 +75,22 @@ func sort(m pmetric.Metric, resource map[string]string, snapshots, alive map[uin
 		}
 		push := to[at]
 		if push == nil {
-			push = &Push{Resource: resource, rows: map[string]series{}, gone: map[string]bool{}}
+			push = &Push{Resource: resource, rows: map[string]series{}, ended: map[string]bool{}}
 			to[at] = push
 		}
-		if s.gone {
-			push.gone[s.key()] = true
+		if s.ended {
+			push.ended[s.key()] = true
 			continue
 		}
 		if old, known := push.rows[s.key()]; known && (!same(old.parts, s.parts) || old.start != s.start) {
-			push.twice = append(push.twice, s.key())
+			push.duplicates = append(push.duplicates, s.key())
 		}
 		push.rows[s.key()] = s
 	}
 }
 
-// together gives each snapshot the live metrics of the time from it to the next.
+// together assigns to each snapshot the live metrics of the time from it to
+// the next.
 func together(snapshots, alive map[uint64]*Push) []*Push {
 	var all []*Push
 	times := slices.Sorted(maps.Keys(snapshots))
@@ -102,9 +104,9 @@ func together(snapshots, alive map[uint64]*Push) []*Push {
 			}
 			one := *push
 			one.Sent, one.live = pcommon.Timestamp(sent).AsTime(), other.rows
-			one.twice = slices.Concat(push.twice, other.twice)
-			one.gone = maps.Clone(push.gone)
-			maps.Copy(one.gone, other.gone)
+			one.duplicates = slices.Concat(push.duplicates, other.duplicates)
+			one.ended = maps.Clone(push.ended)
+			maps.Copy(one.ended, other.ended)
 			all, whole = append(all, &one), true
 		}
 		if !whole {
@@ -117,7 +119,7 @@ func together(snapshots, alive map[uint64]*Push) []*Push {
 	return all
 }
 
-func texts(of pcommon.Map) map[string]string {
+func stringMap(of pcommon.Map) map[string]string {
 	all := map[string]string{}
 	for name, value := range of.All() {
 		all[name] = value.AsString()
@@ -125,5 +127,5 @@ func texts(of pcommon.Map) map[string]string {
 	return all
 }
 
-// Points is how many points the push has.
+// Points returns the number of points in the push.
 func (p *Push) Points() int { return len(p.rows) + len(p.live) }

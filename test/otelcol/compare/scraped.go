@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// scraped are the series of a page as they are expected in a push that has the
-// names of Prometheus, the rows apart from the live ones.
+// scraped returns the series of a page as they are expected in a push with the
+// names of Prometheus: rows and live series.
 func scraped(page *Page) (rows, alive []series) {
 	for _, family := range page.Families {
 		for _, m := range family.GetMetric() {
@@ -52,8 +52,9 @@ func (s *series) fill(m *dto.Metric) {
 	}
 }
 
-// histogramParts has classic and native buckets: a push has one kind of them.
-// Native ones are numbered as OTLP does, from the lower bound: one less.
+// histogramParts returns classic and native buckets, of which a push has one
+// kind. Native ones are numbered as in OTLP, from the lower bound, which is
+// one less.
 func histogramParts(h *dto.Histogram) parts {
 	all := parts{"count": float64(h.GetSampleCount()), "sum": h.GetSampleSum(), "le +Inf": float64(h.GetSampleCount())}
 	for _, bucket := range h.GetBucket() {
@@ -84,8 +85,8 @@ func histogramParts(h *dto.Histogram) parts {
 func kindOf(family *dto.MetricFamily) string {
 	switch family.GetType() {
 	case dto.MetricType_COUNTER:
-		// Names that other exporters have made and that do not say _total would
-		// get it from whoever makes a Prometheus series of a monotonic sum.
+		// Counters of other exporters without _total would get it when a
+		// Prometheus series is made from a monotonic sum.
 		if strings.HasSuffix(family.GetName(), "_total") {
 			return counter
 		}
@@ -99,8 +100,8 @@ func kindOf(family *dto.MetricFamily) string {
 	}
 }
 
-// unitOf is the unit that the page states or, where it states none, the one
-// that the name ends with.
+// unitOf returns the unit of the page or, if it has none, that at the end of
+// the name.
 func unitOf(family *dto.MetricFamily) string {
 	unit := family.GetUnit()
 	if unit == "" {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// series is one series of a page or one point of a push, so that both can be
-// compared.
+// series is one series of a page or one point of a push, in a form in which
+// both can be compared.
 type series struct {
 	metric     string
 	attributes attributes
@@ -18,33 +18,33 @@ type series struct {
 	help       string
 	start      uint64 // nanoseconds since 1970; 0 is unknown
 	parts      parts
-	gone       bool // the point says that there is no value any more
+	ended      bool // the point has no value, which ends the series
 }
 
-// The kinds of metrics, as OpenTelemetry has them. What is none of these is
-// described in words and never equal to what is expected.
+// The kinds of metrics, as in OpenTelemetry. Other kinds have a description
+// instead, which never equals an expected kind.
 const (
 	gauge         = "gauge"
 	counter       = "counter"       // a monotonic cumulative sum
-	upDownCounter = "updowncounter" // a cumulative sum that may fall
+	upDownCounter = "updowncounter" // a cumulative sum that may decrease
 	histogram     = "histogram"
 	exponential   = "exponential histogram"
 	summary       = "summary"
 )
 
-// parts are the values of one series: one without a name, or those that a
-// histogram or a summary consists of, counts cumulated.
+// parts are the values of one series: one without a name, or those of a
+// histogram or a summary, with cumulated counts.
 type parts map[string]float64
 
-// same is equality to the last bit, but for what is no number.
+// same reports whether all values are equal to the last bit, or both NaN.
 func same(a, b parts) bool { return maps.EqualFunc(a, b, sameNumber) }
 
 func sameNumber(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
 
-// attributes are labels, as names and values. Empty values are not there.
+// attributes are labels by name. Empty values are omitted.
 type attributes map[string]string
 
-// String is the same for equal sets.
+// String returns the same text for equal sets.
 func (a attributes) String() string {
 	var text strings.Builder
 	for i, name := range slices.Sorted(maps.Keys(a)) {
@@ -56,11 +56,11 @@ func (a attributes) String() string {
 	return "{" + text.String() + "}"
 }
 
-// key tells series from each other.
+// key identifies a series.
 func (s *series) key() string { return s.metric + s.attributes.String() }
 
-// live reports whether a family is none of a snapshot: it is of the process, of
-// its configuration, of the pushing itself, or a histogram.
+// live reports whether a family does not belong to a snapshot: it is about the
+// process, its configuration, or the pushes, or it is a histogram.
 func live(family, kind string) bool {
 	switch kind {
 	case histogram, exponential, summary:
@@ -74,5 +74,5 @@ func live(family, kind string) bool {
 	return false
 }
 
-// number writes a float as it is in the texts of pages.
+// number formats a float as pages do.
 func number(value float64) string { return strconv.FormatFloat(value, 'g', -1, 64) }

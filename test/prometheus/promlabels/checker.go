@@ -10,44 +10,44 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// Checker holds expressions to Families. It keeps nothing between expressions,
-// and may be used by several at once.
+// Checker compares expressions with Families. It has no state between
+// expressions, and is safe for concurrent use.
 type Checker struct {
 	Families Families
 }
 
-// Expr tells which labels the result of a PromQL expression may have, and what
-// is wrong with it: that it cannot be parsed, that a family or a label it asks
-// for does not exist, or that its two sides cannot match. Variables of dashboards
-// have to be put in before.
+// Expr returns the labels that the result of a PromQL expression may have, and
+// its problems: that it cannot be parsed, that a family or a label does not
+// exist, or that its two sides cannot match. Variables of dashboards must be
+// replaced before.
 func (c Checker) Expr(text string) (labels, problems []string) {
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
 	if err != nil {
 		return nil, []string{err.Error()}
 	}
 	w := walk{families: c.Families}
-	return w.of(expr), w.problems
+	return w.labelsOf(expr), w.problems
 }
 
-// walk is one expression's check.
+// walk is the check of one expression.
 type walk struct {
 	families Families
 	problems []string
 }
 
-// of tells the labels of an expression's result.
-func (w *walk) of(expr parser.Expr) []string {
+// labelsOf returns the labels of an expression's result.
+func (w *walk) labelsOf(expr parser.Expr) []string {
 	switch e := expr.(type) {
 	case *parser.VectorSelector:
 		return w.selected(e)
 	case *parser.MatrixSelector:
-		return w.of(e.VectorSelector)
+		return w.labelsOf(e.VectorSelector)
 	case *parser.SubqueryExpr:
-		return w.of(e.Expr)
+		return w.labelsOf(e.Expr)
 	case *parser.ParenExpr:
-		return w.of(e.Expr)
+		return w.labelsOf(e.Expr)
 	case *parser.UnaryExpr:
-		return w.of(e.Expr)
+		return w.labelsOf(e.Expr)
 	case *parser.NumberLiteral, *parser.StringLiteral:
 		return nil
 	case *parser.AggregateExpr:
@@ -57,12 +57,13 @@ func (w *walk) of(expr parser.Expr) []string {
 	case *parser.BinaryExpr:
 		return w.joined(e)
 	default:
-		w.note("%T is not understood: %s", expr, expr)
+		w.report("%T is not understood: %s", expr, expr)
 		return nil
 	}
 }
 
-// selected: a selector may take several names by a matcher, at least one.
+// selected returns the labels of a selector, which may select several names by
+// a matcher, and must select at least one.
 func (w *walk) selected(e *parser.VectorSelector) (found []string) {
 	var names []*labels.Matcher
 	for _, matcher := range e.LabelMatchers {
@@ -77,46 +78,46 @@ func (w *walk) selected(e *parser.VectorSelector) (found []string) {
 		}
 	}
 	if !known {
-		w.note("there is no %q", e)
+		w.report("there is no %q", e)
 		return []string{anything}
 	}
 	for _, matcher := range e.LabelMatchers {
 		if matcher.Name != model.MetricNameLabel {
-			w.need([]string{matcher.Name}, found, e)
+			w.require([]string{matcher.Name}, found, e)
 		}
 	}
 	return found
 }
 
 func (w *walk) aggregated(e *parser.AggregateExpr) []string {
-	inner := w.of(e.Expr)
+	inner := w.labelsOf(e.Expr)
 	if e.Param != nil {
-		w.of(e.Param)
+		w.labelsOf(e.Param)
 	}
 	if e.Without {
-		w.note("without() keeps what nobody has listed: %s", e)
+		w.report("without() keeps what nobody has listed: %s", e)
 	}
-	w.need(e.Grouping, inner, e)
+	w.require(e.Grouping, inner, e)
 	switch e.Op {
 	case parser.TOPK, parser.BOTTOMK, parser.LIMITK, parser.LIMIT_RATIO:
-		return inner // of the samples that it takes
+		return inner // labels of the selected samples
 	case parser.COUNT_VALUES:
 		return with(e.Grouping, e.Param.(*parser.StringLiteral).Val)
 	}
 	return e.Grouping
 }
 
-// need notes which of the wanted labels are not there.
-func (w *walk) need(wanted, there []string, where fmt.Stringer) {
+// require reports each of the wanted labels that does not exist.
+func (w *walk) require(wanted, there []string, where fmt.Stringer) {
 	for _, label := range wanted {
 		pods := slices.Contains(there, podLabels) && strings.HasPrefix(label, "label_")
 		if !pods && !slices.Contains(there, label) && !slices.Contains(there, anything) {
-			w.note("there is no label %q in %s", label, where)
+			w.report("there is no label %q in %s", label, where)
 		}
 	}
 }
 
-func (w *walk) note(format string, args ...any) {
+func (w *walk) report(format string, args ...any) {
 	problem := fmt.Sprintf(format, args...)
 	if !slices.Contains(w.problems, problem) {
 		w.problems = append(w.problems, problem)

@@ -7,9 +7,9 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// Mixed tells where an expression would mix clusters that are in one store: an
-// aggregation or a match whose labels do not begin with cluster. Where labels
-// are matched whole, or wholly but for some, clusters stay apart.
+// Mixed reports where an expression would mix clusters that are in one store:
+// in an aggregation or a match whose labels do not begin with cluster. Matches
+// on all labels, or on all except some, do not mix clusters.
 func Mixed(text string) (problems []string) {
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
 	if err != nil {

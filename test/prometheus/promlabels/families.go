@@ -1,5 +1,5 @@
-// Package promlabels holds queries to what is documented: the families and
-// labels that rules, alerts, dashboards and runbooks ask for must exist.
+// Package promlabels compares queries with the documentation: the families and
+// labels in rules, alerts, dashboards and runbooks must exist.
 package promlabels
 
 import (
@@ -17,18 +17,18 @@ import (
 type Families map[string][]string
 
 const (
-	// anything stands for labels that nobody has listed.
+	// anything stands for any labels.
 	anything = "*"
 	// podLabels stands for the labels of pods that --labels.pod names.
 	podLabels = "label_*"
 )
 
-// targetLabels are on every series that is scraped: cluster where a store has
-// more than one, the others by Prometheus' own doing.
+// targetLabels returns the labels of every scraped series: cluster, which a
+// store of several clusters has, and those that Prometheus adds.
 func targetLabels() []string { return []string{"cluster", "job", "instance"} }
 
-// ofTargets are the families that Prometheus makes of a scrape, and what each
-// process that is written in Go tells of itself.
+// ofTargets returns the families that Prometheus adds to a scrape, and those
+// of every process that is written in Go.
 func ofTargets() []string {
 	return []string{
 		"up", "scrape_duration_seconds", "scrape_samples_scraped", "scrape_samples_post_metric_relabeling", "scrape_series_added",
@@ -38,9 +38,9 @@ func ofTargets() []string {
 	}
 }
 
-// Documented are the families of docs/metrics.md, those of Kubernetes and of
-// NVIDIA's driver in test/fixtures/upstream-metrics, and what every
-// target has. root is the project's root folder.
+// Documented returns the families of docs/metrics.md, those of Kubernetes and
+// of NVIDIA's driver in test/fixtures/upstream-metrics, and those of every
+// target. root is the project's root folder.
 func Documented(root string) (Families, error) {
 	families := Families{"ALERTS": {anything}, "ALERTS_FOR_STATE": {anything}}
 	for _, name := range ofTargets() {
@@ -70,7 +70,7 @@ func Documented(root string) (Families, error) {
 	return families, nil
 }
 
-// Clone is a copy, to which names can be added.
+// Clone returns a copy, to which names can be added.
 func (f Families) Clone() Families { return maps.Clone(f) }
 
 // document adds the rows of the tables of docs/metrics.md.
@@ -86,14 +86,14 @@ func (f Families) document(text string) {
 			labels = append(labels, podLabels)
 		}
 		f[name] = labels
-		if kind == "histogram" { // the bare name is the native one
+		if kind == "histogram" { // the name without suffix is that of the native histogram
 			f[name+"_bucket"] = with(labels, "le")
 			f[name+"_sum"], f[name+"_count"] = labels, labels
 		}
 	}
 }
 
-// exposition adds what a page in the text format has.
+// exposition adds the families of a page in the text format.
 func (f Families) exposition(text string) {
 	sample := regexp.MustCompile(`(?m)^([a-z_]+)(?:\{(.*)\})? \S+$`)
 	label := regexp.MustCompile(`([a-z_]+)="(?:[^"\\]|\\.)*"`)
@@ -112,8 +112,8 @@ func with(labels []string, more ...string) []string {
 	return slices.Compact(all)
 }
 
-// less are the labels without some.
-func less(labels []string, gone ...string) []string {
+// without returns the labels except for some.
+func without(labels []string, gone ...string) []string {
 	return slices.DeleteFunc(slices.Clone(labels), func(l string) bool { return slices.Contains(gone, l) })
 }
 

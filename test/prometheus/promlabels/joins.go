@@ -4,42 +4,43 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// called: functions keep the labels of their vector, but for those that make
-// labels, or a vector of their own.
+// called returns the labels of a function's result: those of its vector,
+// except for functions that create labels, or a vector of their own.
 func (w *walk) called(e *parser.Call) []string {
 	var labels []string
 	for _, argument := range e.Args {
-		labels = append(labels, w.of(argument)...)
+		labels = append(labels, w.labelsOf(argument)...)
 	}
 	switch e.Func.Name {
 	case "label_replace":
-		w.need([]string{text(e, 3)}, labels, e)
+		w.require([]string{text(e, 3)}, labels, e)
 		return with(labels, text(e, 1))
 	case "label_join":
 		for i := 3; i < len(e.Args); i++ {
-			w.need([]string{text(e, i)}, labels, e)
+			w.require([]string{text(e, i)}, labels, e)
 		}
 		return with(labels, text(e, 1))
 	case "sort_by_label", "sort_by_label_desc":
 		for i := 1; i < len(e.Args); i++ {
-			w.need([]string{text(e, i)}, labels, e)
+			w.require([]string{text(e, i)}, labels, e)
 		}
 	case "histogram_quantile", "histogram_fraction":
-		return less(labels, "le")
+		return without(labels, "le")
 	case "absent", "absent_over_time":
-		return equalities(e.Args[0])
+		return equalityLabels(e.Args[0])
 	case "scalar", "vector", "time", "pi":
 		return nil
 	case "info":
-		w.note("info() adds what nobody has listed: %s", e)
+		w.report("info() adds what nobody has listed: %s", e)
 	}
 	return labels
 }
 
 func text(e *parser.Call, argument int) string { return e.Args[argument].(*parser.StringLiteral).Val }
 
-// equalities are the labels of absent(): those that its selector asks for by =.
-func equalities(argument parser.Expr) (found []string) {
+// equalityLabels returns the labels of absent(): those that its selector
+// matches by =.
+func equalityLabels(argument parser.Expr) (found []string) {
 	if matrix, is := argument.(*parser.MatrixSelector); is {
 		argument = matrix.VectorSelector
 	}
@@ -55,19 +56,19 @@ func equalities(argument parser.Expr) (found []string) {
 	return found
 }
 
-// joined: where labels are not named, both sides must have the same, or
-// nothing would ever match.
+// joined returns the labels of a binary operation. Without named labels, both
+// sides must have the same, because no row would match otherwise.
 func (w *walk) joined(e *parser.BinaryExpr) []string {
-	left, right := w.of(e.LHS), w.of(e.RHS)
+	left, right := w.labelsOf(e.LHS), w.labelsOf(e.RHS)
 	on := e.VectorMatching
-	if on == nil { // with a number
+	if on == nil { // one side is a number
 		return with(left, right...)
 	}
 	if on.On {
-		w.need(on.MatchingLabels, left, e.LHS)
-		w.need(on.MatchingLabels, right, e.RHS)
-	} else if e.Op != parser.LOR && !same(less(left, on.MatchingLabels...), less(right, on.MatchingLabels...)) {
-		w.note("%v and %v differ: %s", left, right, e)
+		w.require(on.MatchingLabels, left, e.LHS)
+		w.require(on.MatchingLabels, right, e.RHS)
+	} else if e.Op != parser.LOR && !same(without(left, on.MatchingLabels...), without(right, on.MatchingLabels...)) {
+		w.report("%v and %v differ: %s", left, right, e)
 	}
 	switch {
 	case e.Op == parser.LOR:
@@ -75,14 +76,14 @@ func (w *walk) joined(e *parser.BinaryExpr) []string {
 	case e.Op == parser.LAND, e.Op == parser.LUNLESS:
 		return left
 	case on.Card == parser.CardManyToOne:
-		w.need(on.Include, right, e.RHS)
+		w.require(on.Include, right, e.RHS)
 		return with(left, on.Include...)
 	case on.Card == parser.CardOneToMany:
-		w.need(on.Include, left, e.LHS)
+		w.require(on.Include, left, e.LHS)
 		return with(right, on.Include...)
 	case on.On:
 		return on.MatchingLabels
 	default:
-		return less(left, on.MatchingLabels...)
+		return without(left, on.MatchingLabels...)
 	}
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// The oldest Prometheus that the rules are for is 2.42: the first one that knows
-// keep_firing_for, and the one of Debian 12, which is built with Go 1.19. One
-// template that it cannot parse makes it refuse the whole file. Its own lists of
-// functions are below: template/template.go and promql/parser/functions.go of
-// v0.42.0, less what is experimental or was renamed since.
+// The oldest supported Prometheus is 2.42: the first one with keep_firing_for,
+// and the one of Debian 12, which is built with Go 1.19. It refuses the whole
+// file if it cannot parse one template. Its lists of functions are below:
+// template/template.go and promql/parser/functions.go of v0.42.0, without
+// experimental and since renamed functions.
 const (
 	oldTemplateFunctions = "and call html index slice js len not or print printf println urlquery eq ge gt le lt ne " +
 		"query first label value strvalue args reReplaceAll safeHtml match title toUpper toLower graphLink tableLink sortByLabel " +
@@ -28,8 +28,8 @@ const (
 		"sin sinh sort sort_desc sqrt stddev_over_time stdvar_over_time sum_over_time tan tanh time timestamp vector year"
 )
 
-// TooNew tells what an old Prometheus would not take of a rule: of its
-// expression, and of the templates of its labels and annotations.
+// TooNew returns the problems that an old Prometheus has with a rule: with its
+// expression, and with the templates of its labels and annotations.
 func TooNew(rule rulefmt.Rule) (problems []string) {
 	problems = tooNewExpr(rule.Expr)
 	for _, texts := range []map[string]string{rule.Labels, rule.Annotations} {
@@ -42,7 +42,8 @@ func TooNew(rule rulefmt.Rule) (problems []string) {
 	return problems
 }
 
-// tooNewExpr tells which functions of an expression Prometheus 2.42 lacks.
+// tooNewExpr returns the functions of an expression that Prometheus 2.42
+// lacks.
 func tooNewExpr(text string) (problems []string) {
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
 	if err != nil {
@@ -58,10 +59,11 @@ func tooNewExpr(text string) (problems []string) {
 	return problems
 }
 
-// TooNewTemplate tells what text/template of Go 1.15 to 1.22 refuses of a text
-// as Prometheus expands it. What it knows of Prometheus are the functions of 2.42.
+// TooNewTemplate returns what text/template of Go 1.15 to 1.22 refuses in a
+// text that Prometheus expands. It knows the functions of Prometheus 2.42.
 func TooNewTemplate(text string) (problems []string) {
-	// In the text, since a parser that knows it makes an else of it with a with inside.
+	// Search the text, because a parser that supports it decodes it as an else
+	// with a with inside.
 	if regexp.MustCompile(`\{\{(- )?\s*else\s+with\b`).MatchString(text) {
 		problems = append(problems, "else with is of Go 1.23: write {{ else }}{{ with … }} … {{ end }}{{ end }}")
 	}
@@ -80,7 +82,7 @@ func TooNewTemplate(text string) (problems []string) {
 	return problems
 }
 
-// tooNewNode looks at a node and at all below it.
+// tooNewNode checks a node and all below it.
 func tooNewNode(node parse.Node) (problems []string) {
 	branch := func(one parse.BranchNode) []string {
 		return slices.Concat(tooNewNode(one.List), tooNewNode(one.ElseList))
@@ -108,7 +110,7 @@ func tooNewNode(node parse.Node) (problems []string) {
 	return problems
 }
 
-// number reports whether a pipeline certainly ends in one.
+// number reports whether a pipeline certainly ends in a number.
 func number(pipe *parse.PipeNode) bool {
 	switch last := pipe.Cmds[len(pipe.Cmds)-1].Args[0].(type) {
 	case *parse.NumberNode:

@@ -7,7 +7,8 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 )
 
-// What an old Prometheus would not take is named, wherever in a rule it is.
+// TestTooNew: what an old Prometheus would refuse is named, in any part of a
+// rule.
 func TestTooNew(t *testing.T) {
 	const old = `{{ with query "x" }}{{ range $i, $one := . | sortByLabel "a" }}{{ if $i }},{{ else if eq $i 2 }}-{{ end }} {{ .Value }}{{ else }}none{{ end }}{{ else }}{{ with $labels.b }}{{ . }}{{ end }}{{ end }}{{- /* else with */ -}}`
 	for _, test := range []struct{ expr, text, want string }{

@@ -83,7 +83,8 @@ func TestMixed(t *testing.T) {
 	}
 }
 
-// TestDocumented: the real documents, in the spellings of all supported versions.
+// TestDocumented reads the real documents, in the spellings of all supported
+// versions.
 func TestDocumented(t *testing.T) {
 	families, err := Documented("../../..")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// Rules are the groups of a rule file, as Prometheus reads it.
+// Rules returns the groups of a rule file, decoded by Prometheus.
 func Rules(file string) ([]rulefmt.RuleGroup, error) {
 	groups, problems := rulefmt.ParseFile(file, false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
 	if len(problems) > 0 {
@@ -18,8 +18,8 @@ func Rules(file string) ([]rulefmt.RuleGroup, error) {
 	return groups.Groups, nil
 }
 
-// Record adds the recorded names of a rule file. It tells what is wrong with
-// each rule, by its name: a rule may ask for what stands before it.
+// Record adds the recorded names of a rule file. It returns the problems of
+// each rule, by its name. A rule may use the results of earlier rules.
 func (f Families) Record(groups []rulefmt.RuleGroup) map[string][]string {
 	wrong := map[string][]string{}
 	for _, group := range groups {

@@ -10,12 +10,12 @@ import (
 )
 
 // TestAdminContainerBesideSharing: a pod monitors GPUs by admin access in one
-// container and works on them in another. What the monitoring container does is
-// work of nobody that holds the GPU. On the GPU that two claims share it belongs
-// to neither of them. On the GPU that one claim has alone the claim has the whole
-// value, and the unattributed part of it is known.
+// container and works on them in another. What the monitoring container uses
+// is unattributed. On the GPU that two claims share it belongs to neither
+// claim. On the GPU that one claim holds alone, the claim has the whole value,
+// and the unattributed part of it is known.
 func TestAdminContainerBesideSharing(t *testing.T) {
-	shows(t)
+	covers(t)
 	n := startSharingHost(t)
 	deploy(t, "beside-admin")
 	pid := func(pod, container string) int {
@@ -39,24 +39,24 @@ func TestAdminContainerBesideSharing(t *testing.T) {
 	)
 	says("the work of the monitoring containers to be unattributed", func(p *scrape.Page) error {
 		return errors.Join(
-			besideAdmin(p, 0, part{0.2, 2 * gibibyte}, "process", map[string]part{"duo": {0.3, 4 * gibibyte}, "other": {0.4, 8 * gibibyte}}),
-			besideAdmin(p, 2, part{0.15, gibibyte}, "exclusive", map[string]part{"solo": {0.95, 40 * gibibyte}}))
+			checkBesideAdmin(p, 0, usage{0.2, 2 * gibibyte}, "process", map[string]usage{"duo": {0.3, 4 * gibibyte}, "other": {0.4, 8 * gibibyte}}),
+			checkBesideAdmin(p, 2, usage{0.15, gibibyte}, "exclusive", map[string]usage{"solo": {0.95, 40 * gibibyte}}))
 	})
 	share(0)
 	says("the claim to be idle while its pod monitors", func(p *scrape.Page) error {
 		idle := scrape.Labels{"namespace": "beside-admin", "resourceclaim": "duo", "attribution": "process"}
 		_, err := p.One("dra_claim_idle_since_timestamp_seconds", idle)
 		return errors.Join(err,
-			besideAdmin(p, 0, part{0.2, 2 * gibibyte}, "process", map[string]part{"duo": {0, 4 * gibibyte}, "other": {0.4, 8 * gibibyte}}))
+			checkBesideAdmin(p, 0, usage{0.2, 2 * gibibyte}, "process", map[string]usage{"duo": {0, 4 * gibibyte}, "other": {0.4, 8 * gibibyte}}))
 	})
 }
 
-// besideAdmin: the claims have this of a GPU, no other claims have anything of it,
-// and this is unattributed.
-func besideAdmin(p *scrape.Page, gpu int, unattributed part, attribution string, claims map[string]part) error {
+// checkBesideAdmin returns an error unless the claims have these values of a
+// GPU, no other claims have any, and this value is unattributed.
+func checkBesideAdmin(p *scrape.Page, gpu int, unattributed usage, attribution string, claims map[string]usage) error {
 	of := scrape.Labels{"uuid": sharingUUID(gpu)}
 	errs := []error{
-		attributed(p, "ok"),
+		checkAttributed(p, "ok"),
 		claimHas(p, "dra_device_unattributed_utilization_ratio", of, unattributed.utilization),
 		claimHas(p, "dra_device_unattributed_memory_bytes", of, unattributed.memory),
 		claimHas(p, "dra_device_holders", with(of, "kind", "claim"), float64(len(claims))),

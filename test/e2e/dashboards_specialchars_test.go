@@ -10,57 +10,59 @@ import (
 	"github.com/dra-exporter/dra-exporter/dashboards/gen/queries"
 )
 
-// odd is a value with all that means something in a regular expression or in a
-// string. decoy is what a regular expression selects in which the dot is none.
+// specialName is a value with all characters that have a meaning in a regular
+// expression or in a string. similarName is a value that a regular expression
+// selects if the dot is not escaped.
 const (
-	odd   = `a.b+c(d)|"e\`
-	decoy = `aXb+c(d)|"e\`
+	specialName = `a.b+c(d)|"e\`
+	similarName = `aXb+c(d)|"e\`
 )
 
-// plain are the values of the demo that the gallery has odd in the place of, by
-// the variable that chooses them.
-func plain() queries.Chosen {
+// plainValues are the values of the demo that this server replaces by
+// specialName, by the variable that selects them.
+func plainValues() queries.Chosen {
 	return queries.Chosen{
 		"cluster": {"demo"}, "node": {demoNode},
 		"namespace": {"chat"}, "resourceclaim": {"assistant-gpu"}, "class": {"mig.nvidia.com"},
 	}
 }
 
-// showOdd starts a Prometheus for which one of each has an odd name, and another
-// one that is similar.
-func showOdd(t *testing.T, d demo, rules []string) *gallery {
+// startSpecialDashboards starts a Prometheus on which one object of each kind
+// is named specialName, and another one similarName.
+func startSpecialDashboards(t *testing.T, d demo, rules []string) *dashboardServer {
 	t.Helper()
 	rename := func(label, from, to string) object {
 		return object{"source_labels": []string{label}, "regex": from, "target_label": label, "replacement": to}
 	}
 	renames := []object{
-		rename("namespace", "research", decoy), rename("deviceclass", "gpu.nvidia.com", decoy),
-		rename("deviceclass", plain()["class"][0], odd),
+		rename("namespace", "research", similarName), rename("deviceclass", "gpu.nvidia.com", similarName),
+		rename("deviceclass", plainValues()["class"][0], specialName),
 	}
 	for _, label := range []string{"node", "namespace", "resourceclaim"} {
-		renames = append(renames, rename(label, plain()[label][0], odd))
+		renames = append(renames, rename(label, plainValues()[label][0], specialName))
 	}
-	jobs := d.jobs(inCluster(odd), object{
+	jobs := d.jobs(inCluster(specialName), object{
 		"metric_relabel_configs": renames,
-		"relabel_configs":        []object{rename("instance", demoNode, odd)},
+		"relabel_configs":        []object{rename("instance", demoNode, specialName)},
 	})
-	return show(t, "odd", jobs, rules, shippedBoards)
+	return startDashboards(t, "odd", jobs, rules, shippedBoards)
 }
 
-// selectsItself: with odd values chosen, each question has an answer where it has
-// one with the plain ones, of nothing but what is chosen; and no question breaks.
-func (g *gallery) selectsItself(t *testing.T, onPlain *gallery) {
+// checkSelection fails the test unless, with special values selected, each
+// query has data where it has data with plain values, for the selected objects
+// only, and no query fails.
+func (g *dashboardServer) checkSelection(t *testing.T, onPlain *dashboardServer) {
 	t.Helper()
-	when, whenPlain := g.ripened(t), onPlain.ripened(t)
+	when, whenPlain := g.waitScraped(t), onPlain.waitScraped(t)
 	compared := 0
 	for _, board := range g.boards {
-		plainly := onPlain.choose(t, board, plain(), whenPlain)
-		oddly, both := g.choose(t, board, oddOf(odd), when), g.choose(t, board, oddOf(odd, decoy), when)
+		plainly := onPlain.choiceFor(t, board, plainValues(), whenPlain)
+		oddly, both := g.choiceFor(t, board, specialValues(specialName), when), g.choiceFor(t, board, specialValues(specialName, similarName), when)
 		for _, query := range board.Queries {
 			name := fmt.Sprintf("%s / %s / %s", board.UID, query.Panel, query.Ref)
-			want := onPlain.chosen(t, board, query, plainly, whenPlain)
-			got := g.chosen(t, board, query, oddly, when)
-			g.chosen(t, board, query, both, when)
+			want := onPlain.rowsFor(t, board, query, plainly, whenPlain)
+			got := g.rowsFor(t, board, query, oddly, when)
+			g.rowsFor(t, board, query, both, when)
 			if len(want) > 0 {
 				compared++
 			}
@@ -80,19 +82,19 @@ func (g *gallery) selectsItself(t *testing.T, onPlain *gallery) {
 	}
 }
 
-// oddOf are these values of all that has plain ones; the first of them where one
-// alone can be chosen.
-func oddOf(values ...string) queries.Chosen {
+// specialValues replaces plain values by special ones. If only one can be
+// selected, it returns the first.
+func specialValues(values ...string) queries.Chosen {
 	all := queries.Chosen{}
-	for variable := range plain() {
+	for variable := range plainValues() {
 		all[variable] = values
 	}
 	return all
 }
 
-// choose is a choice for a board: of what is wanted, which must be offered, and of
-// all values where nothing is.
-func (g *gallery) choose(t *testing.T, board queries.Board, wanted queries.Chosen, when span) queries.Chosen {
+// choiceFor returns the values selected on a board: the preferred ones, which
+// must be offered, and all values of other variables.
+func (g *dashboardServer) choiceFor(t *testing.T, board queries.Board, preferred queries.Chosen, when span) queries.Chosen {
 	t.Helper()
 	chosen := queries.Chosen{}
 	for _, variable := range board.Variables {
@@ -100,11 +102,11 @@ func (g *gallery) choose(t *testing.T, board queries.Board, wanted queries.Chose
 		if err != nil {
 			t.Fatalf("%s: variable %s: %v", board.UID, variable.Name, err)
 		}
-		offered, err := g.values(t.Context(), selector, variable.Label, when)
+		offered, err := g.labelValues(t.Context(), selector, variable.Label, when)
 		if err != nil {
 			t.Errorf("%s: variable %s: %v", board.UID, variable.Name, err)
 		}
-		want, there := wanted[variable.Name]
+		want, there := preferred[variable.Name]
 		switch {
 		case !there && variable.All == "":
 			want = offered
@@ -118,22 +120,22 @@ func (g *gallery) choose(t *testing.T, board queries.Board, wanted queries.Chose
 	return chosen
 }
 
-// chosen is the answer to a query with these values.
-func (g *gallery) chosen(t *testing.T, board queries.Board, query queries.Query, values queries.Chosen, when span) []line {
+// rowsFor evaluates a query with these values.
+func (g *dashboardServer) rowsFor(t *testing.T, board queries.Board, query queries.Query, values queries.Chosen, when span) []line {
 	t.Helper()
 	expr, err := board.Expr(query.Expr, values, when.window())
 	if err != nil {
 		t.Fatalf("%s / %s: %v", board.UID, query.Panel, err)
 	}
-	rows, err := g.over(t.Context(), expr, when)
+	rows, err := g.queryRange(t.Context(), expr, when)
 	if err != nil {
 		t.Errorf("%s / %s: %v", board.UID, query.Panel, err)
 	}
 	return rows
 }
 
-// notChosen are the labels of a row that a variable of the board chooses, with
-// other values than those.
+// notChosen returns the labels of a row that a variable of the board selects
+// and whose values are not selected.
 func notChosen(board queries.Board, chosen queries.Chosen, row line) (others []string) {
 	for _, variable := range board.Variables {
 		value, there := row.labels[variable.Label]
@@ -144,8 +146,8 @@ func notChosen(board queries.Board, chosen queries.Chosen, row line) (others []s
 	return others
 }
 
-// together are rows by their labels, whatever their order.
-func together(rows []line) map[string]line {
+// rowsByLabels returns rows by their labels, in any order.
+func rowsByLabels(rows []line) map[string]line {
 	all := map[string]line{}
 	for _, row := range rows {
 		var labels []string

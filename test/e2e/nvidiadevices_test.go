@@ -16,16 +16,16 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 )
 
-// nvidiaDevice is a GPU, by its minor number, or a MIG device of one, by its
-// instances' ids.
+// nvidiaDevice is a GPU, by its minor number, or a MIG device of one, by the
+// ids of its instances.
 type nvidiaDevice struct {
 	gpu, gi, ci int // gi and ci are -1 for a GPU as a whole
 }
 
-// injectedNVIDIA are the devices that a running container can open: the truth
-// about what NVIDIA's driver has given it. A MIG device comes with the node of
-// its GPU, and is told by the node of its compute instance.
-func injectedNVIDIA(pod *corev1.Pod, container string) ([]nvidiaDevice, error) {
+// openableDevices returns the devices that a running container can open, which
+// are those that NVIDIA's driver injected. A MIG device comes with the node of
+// its GPU and is identified by the node of its compute instance.
+func openableDevices(pod *corev1.Pod, container string) ([]nvidiaDevice, error) {
 	pid, err := shared.ContainerPID(pod, container)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,8 @@ func injectedNVIDIA(pod *corev1.Pod, container string) ([]nvidiaDevice, error) {
 	return devices, nil
 }
 
-// computeInstance reads the number of a capability, see cluster.MIGCapability.
+// computeInstance decodes the number of a capability, see
+// cluster.MIGCapability.
 func computeInstance(capability int) (d nvidiaDevice, isCompute bool) {
 	const perInstance, perGPU = 9, 15 * 9
 	n := capability - cluster.MIGCapability(0, 0)
@@ -61,7 +62,7 @@ func computeInstance(capability int) (d nvidiaDevice, isCompute bool) {
 	return d, n >= 0 && d.ci >= 0
 }
 
-// minorsOf are the minor numbers of a folder's character devices.
+// minorsOf returns the minor numbers of a folder's character devices.
 func minorsOf(dev, pattern string) (minors []int, err error) {
 	paths, err := filepath.Glob(filepath.Join(dev, pattern))
 	if err != nil {
@@ -79,23 +80,23 @@ func minorsOf(dev, pattern string) (minors []int, err error) {
 	return minors, nil
 }
 
-// nvidiaTruth is the device that a claim's containers can open.
-type nvidiaTruth struct {
+// heldNVIDIADevice is the device that a claim's containers can open.
+type heldNVIDIADevice struct {
 	nvidiaDevice
-	gpuUUID, migUUID string // as NVIDIA's driver has published and prepared them
+	gpuUUID, migUUID string // as NVIDIA's driver published and prepared them
 }
 
-// spelled is the name of the device where its UUID is not known, in NVIDIA's
-// older spelling.
-func (d nvidiaTruth) spelled() string { return fmt.Sprintf("MIG-%s/%d/%d", d.gpuUUID, d.gi, d.ci) }
+// oldUUID returns the name of a MIG device whose UUID is not known, in
+// NVIDIA's older format.
+func (d heldNVIDIADevice) oldUUID() string { return fmt.Sprintf("MIG-%s/%d/%d", d.gpuUUID, d.gi, d.ci) }
 
-// truthOf looks into containers, pod/container each, which must all have the
-// same one device.
-func truthOf(t *testing.T, namespace string, containers []string) (d nvidiaTruth) {
+// heldNVIDIADeviceOf reads the device nodes of containers, pod/container each,
+// which must all have the same one device.
+func heldNVIDIADeviceOf(t *testing.T, namespace string, containers []string) (d heldNVIDIADevice) {
 	t.Helper()
 	for i, name := range containers {
 		podName, container, _ := strings.Cut(name, "/")
-		devices, err := injectedNVIDIA(running(t, namespace, podName), container)
+		devices, err := openableDevices(running(t, namespace, podName), container)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +112,8 @@ func truthOf(t *testing.T, namespace string, containers []string) (d nvidiaTruth
 	return d
 }
 
-// publishedUUID is that of a GPU, which its slice has of itself or of its parts.
+// publishedUUID returns the UUID of a GPU from its slice, which has it as an
+// attribute of the GPU or of its parts.
 func publishedUUID(t *testing.T, gpu int) (uuid string) {
 	t.Helper()
 	found, err := shared.Client().ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{FieldSelector: "spec.driver=" + cluster.NVIDIADriver})
@@ -132,9 +134,9 @@ func publishedUUID(t *testing.T, gpu int) (uuid string) {
 	return uuid
 }
 
-// preparedMIG is the UUID of a MIG device in the notes that NVIDIA's driver keeps
-// of what it has prepared.
-func preparedMIG(t *testing.T, d nvidiaTruth) (uuid string) {
+// preparedMIG returns the UUID of a MIG device from the checkpoint of NVIDIA's
+// driver.
+func preparedMIG(t *testing.T, d heldNVIDIADevice) (uuid string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(shared.KubeletDir(), "plugins", cluster.NVIDIADriver, "checkpoint.json"))
 	if err != nil {

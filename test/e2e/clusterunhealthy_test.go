@@ -13,12 +13,13 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-const patience = 90 * time.Second
+const unhealthyTimeout = 90 * time.Second
 
-// TestClusterSick: claims that cannot go, claims of pods that are gone, and
-// devices of which the driver and the kubelet say different things.
-func TestClusterSick(t *testing.T) {
-	shows(t)
+// TestClusterUnhealthy: claims that cannot be deleted, orphaned claims, failed
+// preparation and binding, and devices whose health the driver and the kubelet
+// report differently.
+func TestClusterUnhealthy(t *testing.T) {
+	covers(t)
 	t.Run("terminating", testTerminating)
 	t.Run("orphaned", testOrphaned)
 	t.Run("preparation fails", testPreparationFails)
@@ -50,10 +51,10 @@ func testTerminating(t *testing.T) {
 		t.Fatal(err)
 	}
 	labels := scrape.Labels{"namespace": "sick", "resourceclaim": "stuck"}
-	clusterSays(t, "a claim that cannot go", func(p *scrape.Page) error {
+	waitClusterPage(t, "a claim that cannot go", func(p *scrape.Page) error {
 		return errors.Join(
-			gauge(p, "dra_claim_terminating_since_timestamp_seconds", labels, float64(claim.DeletionTimestamp.Unix())),
-			gauge(p, "dra_claims", scrape.Labels{"namespace": "sick", "deviceclass": "only.life", "state": "terminating"}, 1),
+			hasGauge(p, "dra_claim_terminating_since_timestamp_seconds", labels, float64(claim.DeletionTimestamp.Unix())),
+			hasGauge(p, "dra_claims", scrape.Labels{"namespace": "sick", "deviceclass": "only.life", "state": "terminating"}, 1),
 		)
 	})
 	if text := explain(t, "claim", "sick/stuck"); !strings.Contains(text, "e2e.example.com/keep") {
@@ -63,12 +64,12 @@ func testTerminating(t *testing.T) {
 	if _, err := claims.Patch(t.Context(), "stuck", types.MergePatchType, free, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	clusterSays(t, "the claim to be gone", func(p *scrape.Page) error {
-		return none(p, "dra_claim_terminating_since_timestamp_seconds", labels)
+	waitClusterPage(t, "the claim to be gone", func(p *scrape.Page) error {
+		return hasNoRow(p, "dra_claim_terminating_since_timestamp_seconds", labels)
 	})
 }
 
-const orphan = `
+const orphanedPod = `
 apiVersion: v1
 kind: Namespace
 metadata: {name: sick}
@@ -87,10 +88,10 @@ spec:
   resourceClaims: [{name: device, resourceClaimName: orphan}]
 `
 
-// testOrphaned: nobody takes back the reservation of a pod that is gone while
-// the controller manager is away.
+// testOrphaned: while the controller manager is down, the reservation of a
+// deleted pod is not removed.
 func testOrphaned(t *testing.T) {
-	deployText(t, "sick", orphan)
+	deployText(t, "sick", orphanedPod)
 	running(t, "sick", "leaver")
 	manager := shared.Process("controller-manager")
 	kill(t, manager)
@@ -98,21 +99,21 @@ func testOrphaned(t *testing.T) {
 		t.Fatal(err)
 	}
 	orphaned := scrape.Labels{"namespace": "sick", "resourceclaim": "orphan"}
-	clusterSays(t, "an orphan", func(p *scrape.Page) error { return gauge(p, "dra_claim_orphaned", orphaned, 1) })
+	waitClusterPage(t, "an orphan", func(p *scrape.Page) error { return hasGauge(p, "dra_claim_orphaned", orphaned, 1) })
 	if text := explain(t, "claim", "sick/orphan"); !strings.Contains(text, "reserved for pod leaver, which does not exist") {
 		t.Errorf("explain does not name the pod that is gone:\n%s", text)
 	}
 	start(t, manager)
-	clusterSaysWithin(t, patience, "no orphan", func(p *scrape.Page) error { return none(p, "dra_claim_orphaned", orphaned) })
+	waitClusterPageWithin(t, unhealthyTimeout, "no orphan", func(p *scrape.Page) error { return hasNoRow(p, "dra_claim_orphaned", orphaned) })
 }
 
 func testPreparationFails(t *testing.T) {
-	behave(t, "prepareError: no such cable")
+	setBehaviour(t, "prepareError: no such cable")
 	before := clusterPage(t)
 	deployText(t, "prepared", preparedPod)
 	boundPod(t, "prepared", "train")
-	clusterSays(t, "a preparation that fails", func(p *scrape.Page) error {
-		return more(before, p, "dra_allocation_failures_total", scrape.Labels{"deviceclass": "gpu.life", "reason": "preparation_failed"})
+	waitClusterPage(t, "a preparation that fails", func(p *scrape.Page) error {
+		return counterIncreased(before, p, "dra_allocation_failures_total", scrape.Labels{"deviceclass": "gpu.life", "reason": "preparation_failed"})
 	})
 	if text := explain(t, "pod", "prepared/train"); !strings.Contains(text, "no such cable") {
 		t.Errorf("explain does not say why:\n%s", text)
@@ -139,28 +140,28 @@ spec:
 `
 
 func testBindingFails(t *testing.T) {
-	behave(t, "{bindingDelay: 1s, bindingFailure: no such cable}")
+	setBehaviour(t, "{bindingDelay: 1s, bindingFailure: no such cable}")
 	before := clusterPage(t)
 	deployText(t, "sick", boundLate)
-	clusterSays(t, "a binding that fails", func(p *scrape.Page) error {
-		return more(before, p, "dra_allocation_failures_total", scrape.Labels{"deviceclass": "bind.life", "reason": "binding_failed"})
+	waitClusterPage(t, "a binding that fails", func(p *scrape.Page) error {
+		return counterIncreased(before, p, "dra_allocation_failures_total", scrape.Labels{"deviceclass": "bind.life", "reason": "binding_failed"})
 	})
 }
 
-// testHealthDisagreement: the driver's slice says nothing against a device, and
-// the kubelet was told that it is sick.
+// testHealthDisagreement: the driver's slice has no taint of the device, while
+// the driver reports it as unhealthy to the kubelet.
 func testHealthDisagreement(t *testing.T) {
 	deployText(t, "turns", heldPods)
 	running(t, "turns", "first")
 	disagreement := scrape.Labels{"driver": lifeDriver, "pool": "node-a", "device": "only-0"}
-	clusterSays(t, "both to be content", func(p *scrape.Page) error {
+	waitClusterPage(t, "both to be content", func(p *scrape.Page) error {
 		if rows := p.Rows("dra_device_health_disagreement", disagreement); len(rows) == 1 && rows[0].Value != 0 {
 			return fmt.Errorf("they disagree: %v", rows)
 		}
 		return nil
 	})
-	behave(t, "unhealthy: [only-0]")
-	clusterSaysWithin(t, patience, "two words on one device", func(p *scrape.Page) error {
-		return gauge(p, "dra_device_health_disagreement", disagreement, 1)
+	setBehaviour(t, "unhealthy: [only-0]")
+	waitClusterPageWithin(t, unhealthyTimeout, "two words on one device", func(p *scrape.Page) error {
+		return hasGauge(p, "dra_device_health_disagreement", disagreement, 1)
 	})
 }

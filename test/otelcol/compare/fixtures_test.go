@@ -11,13 +11,13 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// moment is when the snapshot of the tests was made.
-func moment() time.Time { return time.Unix(1_800_000_000, 250_000_000) }
+// snapshotTime is the time of the tests' snapshot.
+func snapshotTime() time.Time { return time.Unix(1_800_000_000, 250_000_000) }
 
-func beginning() time.Time { return moment().Add(-time.Hour) }
+func startTime() time.Time { return snapshotTime().Add(-time.Hour) }
 
-// testPage has a gauge, a counter, one whose start nobody knows, and a
-// histogram, which is live.
+// testPage has a gauge, a counter, one without a start time, and a histogram,
+// which is live.
 func testPage(observed uint64) *Page {
 	label := func(name, value string) *dto.LabelPair { return &dto.LabelPair{Name: &name, Value: &value} }
 	family := func(kind dto.MetricType, name, unit string, metrics ...*dto.Metric) *dto.MetricFamily {
@@ -27,7 +27,7 @@ func testPage(observed uint64) *Page {
 		}
 		return f
 	}
-	began := timestamppb.New(beginning())
+	began := timestamppb.New(startTime())
 	families := []*dto.MetricFamily{
 		family(dto.MetricType_GAUGE, "dra_device_power_watts", "watts",
 			&dto.Metric{Label: []*dto.LabelPair{label("node", "n"), label("uuid", "a"), label("parent_uuid", "")}, Gauge: &dto.Gauge{Value: proto.Float64(70.5)}},
@@ -61,7 +61,7 @@ func pushedPage() pmetric.Metrics {
 		return m
 	}
 	fill := func(p pmetric.NumberDataPoint, value float64, attributes ...string) {
-		p.SetTimestamp(pcommon.NewTimestampFromTime(moment()))
+		p.SetTimestamp(pcommon.NewTimestampFromTime(snapshotTime()))
 		p.SetDoubleValue(value)
 		for i := 0; i < len(attributes); i += 2 {
 			p.Attributes().PutStr(attributes[i], attributes[i+1])
@@ -78,13 +78,13 @@ func pushedPage() pmetric.Metrics {
 	}
 	held := total("dra_claim_held_seconds_total", "s")
 	fill(held, 12, "node", "n", "namespace", "x", "resourceclaim", "y", "uuid", "a")
-	held.SetStartTimestamp(pcommon.NewTimestampFromTime(beginning()))
+	held.SetStartTimestamp(pcommon.NewTimestampFromTime(startTime()))
 	fill(total("dra_device_energy_joules_total", "J"), 1e9, "node", "n", "uuid", "a")
 	times := add("dra_exporter_source_read_duration_seconds", "s").SetEmptyHistogram()
 	times.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
 	p := times.DataPoints().AppendEmpty()
-	p.SetTimestamp(pcommon.NewTimestampFromTime(moment().Add(time.Second / 2)))
-	p.SetStartTimestamp(pcommon.NewTimestampFromTime(beginning()))
+	p.SetTimestamp(pcommon.NewTimestampFromTime(snapshotTime().Add(time.Second / 2)))
+	p.SetStartTimestamp(pcommon.NewTimestampFromTime(startTime()))
 	p.Attributes().PutStr("source", "nvml")
 	p.SetCount(5)
 	p.SetSum(5)
@@ -93,7 +93,7 @@ func pushedPage() pmetric.Metrics {
 	return all
 }
 
-// at is the metric in this place of the push.
+// at returns the i-th metric of the push.
 func at(all pmetric.Metrics, i int) pmetric.Metric {
 	return all.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(i)
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// wanted is all that the page is to say of one claim. Names are patterns.
-type wanted struct {
+// wantedClaim is all that the page must report of one claim. Names are
+// patterns.
+type wantedClaim struct {
 	claim           string
 	class           string
 	template        string
@@ -25,8 +26,8 @@ type wanted struct {
 	devices         []wantedDevice
 }
 
-// wantedDevice is one device of a claim. The hardware behind it is found by
-// what it turns out to be called.
+// wantedDevice is one device of a claim. Its hardware is looked up by the
+// device's actual name.
 type wantedDevice struct {
 	device      string // driver/device
 	request     string
@@ -34,13 +35,14 @@ type wantedDevice struct {
 	consumers   []string // pod/container, sorted
 }
 
-// shownAs waits until the page says exactly this of a namespace, compares who
-// uses what with what the drivers injected, and how counters rise with how the
-// devices' own do. It returns the pages between which they rose.
-func shownAs(t *testing.T, namespace string, claims ...wanted) (before, after *scrape.Page) {
+// waitShown waits until the page reports exactly these claims of a namespace,
+// compares containers' devices with those that the drivers injected, and the
+// increase of counters with that of the devices' own. It returns the pages
+// between which they increased.
+func waitShown(t *testing.T, namespace string, claims ...wantedClaim) (before, after *scrape.Page) {
 	t.Helper()
 	p := eventually(t, "the claims of "+namespace, func(p *scrape.Page) error {
-		infos, err := living(t, p, namespace)
+		infos, err := currentClaims(t, p, namespace)
 		if err != nil {
 			return err
 		}
@@ -54,13 +56,14 @@ func shownAs(t *testing.T, namespace string, claims ...wanted) (before, after *s
 		}
 		return nil
 	})
-	usedAsInjected(t, p, namespace)
-	return riseAlike(t, namespace)
+	checkInjected(t, p, namespace)
+	return checkRise(t, namespace)
 }
 
-// living are the info rows of the claims that there are. Those of claims that
-// are gone live on through the grace, under names that a test may have used.
-func living(t *testing.T, p *scrape.Page, namespace string) ([]scrape.Row, error) {
+// currentClaims returns the info rows of the claims that exist. Rows of
+// deleted claims remain for the grace period, under names that an earlier test
+// may have used.
+func currentClaims(t *testing.T, p *scrape.Page, namespace string) ([]scrape.Row, error) {
 	t.Helper()
 	claims, err := shared.Client().ResourceV1().ResourceClaims(namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -73,8 +76,9 @@ func living(t *testing.T, p *scrape.Page, namespace string) ([]scrape.Row, error
 	return infos, nil
 }
 
-// check looks for the claim among those that there are.
-func (w wanted) check(p *scrape.Page, infos []scrape.Row) error {
+// check returns an error unless the claim is among these rows and has exactly
+// these devices.
+func (w wantedClaim) check(p *scrape.Page, infos []scrape.Row) error {
 	info, err := w.info(infos)
 	if err != nil {
 		return err
@@ -98,8 +102,8 @@ func (w wanted) check(p *scrape.Page, infos []scrape.Row) error {
 	return nil
 }
 
-// info finds the claim by its name's pattern.
-func (w wanted) info(infos []scrape.Row) (scrape.Row, error) {
+// info returns the claim's row by its name's pattern.
+func (w wantedClaim) info(infos []scrape.Row) (scrape.Row, error) {
 	want := scrape.Labels{
 		"deviceclass": w.class, "template": w.template, "sharing": "none",
 		"admin_access": fmt.Sprint(w.admin), "extended_resource": fmt.Sprint(w.extended), "node": shared.NodeName(),
@@ -129,7 +133,7 @@ func (w wantedDevice) check(p *scrape.Page, claim scrape.Labels, class string) e
 			found = append(found, row)
 		}
 	}
-	// Several alike are told apart by their order: each has its own turn.
+	// Equal devices of a claim are distinguished by their order.
 	if len(found) == 0 {
 		return fmt.Errorf("there is no such dra_claim_device_info among %v", p.Rows("dra_claim_device_info", claim))
 	}
@@ -162,9 +166,10 @@ func (w wantedDevice) checkHold(p *scrape.Page, claim scrape.Labels, info scrape
 	return w.checkQuantities(p, hold, devices.chip(uuid))
 }
 
-// checkQuantities: what the hardware has is there, under the attribution, and
-// nothing else is. Counters may also be there under another, which they had
-// before. That the values are the device's own is a rule of each page.
+// checkQuantities returns an error unless the claim has the values of the
+// hardware, under the attribution, and no others. Counters may also exist
+// under the previous attribution. A rule of each page checks that the values
+// are the device's own.
 func (w wantedDevice) checkQuantities(p *scrape.Page, hold scrape.Labels, behind *chip) error {
 	isHeld, known := w.attribution != "", behind != nil
 	whole := known && behind.Profile == ""
@@ -209,8 +214,9 @@ func with(labels scrape.Labels, more ...string) scrape.Labels {
 	return all
 }
 
-// alike are counters of a claim and what they are counted from.
-func alike() map[string]string {
+// counterSources returns counters of a claim and the families that they are
+// counted from.
+func counterSources() map[string]string {
 	return map[string]string{
 		"dra_claim_busy_seconds_total":          "dra_device_busy_seconds_total",
 		"dra_claim_energy_joules_total":         "dra_device_energy_joules_total",
@@ -219,16 +225,17 @@ func alike() map[string]string {
 	}
 }
 
-// riseAlike compares by how much the counters of a namespace's claims rise in
-// three seconds, and the devices' own. It begins when all have been seen to rise:
-// what came before a claim's first whole interval is nobody's.
-func riseAlike(t *testing.T, namespace string) (before, after *scrape.Page) {
+// checkRise compares the increase of the counters of a namespace's claims over
+// three seconds with that of the devices' own. It begins when all have
+// increased, because the time before a claim's first whole interval is
+// unattributed.
+func checkRise(t *testing.T, namespace string) (before, after *scrape.Page) {
 	t.Helper()
 	claims := scrape.Labels{"namespace": namespace}
 	first := page(t)
 	before = eventually(t, "counters to rise", func(p *scrape.Page) error {
-		for claimed := range alike() {
-			for _, row := range rising(p, claimed, claims) {
+		for claimed := range counterSources() {
+			for _, row := range currentRows(p, claimed, claims) {
 				if old, err := first.One(claimed, row.Labels); row.Value == 0 || err == nil && row.Value == old.Value {
 					return fmt.Errorf("%s%s stays at %v", claimed, row.Labels, row.Value)
 				}
@@ -242,10 +249,10 @@ func riseAlike(t *testing.T, namespace string) (before, after *scrape.Page) {
 		}
 		return nil
 	})
-	for claimed, owned := range alike() {
-		for _, row := range rising(before, claimed, claims) {
+	for claimed, owned := range counterSources() {
+		for _, row := range currentRows(before, claimed, claims) {
 			device := scrape.Labels{"uuid": row.Labels["uuid"]}
-			gets, own := risen(before, after, claimed, row.Labels), risen(before, after, owned, device)
+			gets, own := increase(before, after, claimed, row.Labels), increase(before, after, owned, device)
 			if !(gets > 0) || math.Abs(gets-own) > 1e-6*own {
 				t.Errorf("%s%s rose by %v, the device's own by %v", claimed, row.Labels, gets, own)
 			}
@@ -254,9 +261,9 @@ func riseAlike(t *testing.T, namespace string) (before, after *scrape.Page) {
 	return before, after
 }
 
-// rising are the rows of the attribution that the claim has now; what it got
-// under another has stopped.
-func rising(p *scrape.Page, name string, claims scrape.Labels) (rows []scrape.Row) {
+// currentRows returns the rows of the claim's current attribution. Those of a
+// previous one do not increase.
+func currentRows(p *scrape.Page, name string, claims scrape.Labels) (rows []scrape.Row) {
 	for _, row := range p.Rows(name, claims) {
 		if p.Count("dra_claim_utilization_ratio", row.Labels) == 1 {
 			rows = append(rows, row)
@@ -265,8 +272,8 @@ func rising(p *scrape.Page, name string, claims scrape.Labels) (rows []scrape.Ro
 	return rows
 }
 
-// risen is NaN where one of the pages does not have the row.
-func risen(before, after *scrape.Page, name string, labels scrape.Labels) float64 {
+// increase returns NaN if one of the pages does not have the row.
+func increase(before, after *scrape.Page, name string, labels scrape.Labels) float64 {
 	old, errBefore := before.One(name, labels)
 	last, errAfter := after.One(name, labels)
 	if errBefore != nil || errAfter != nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 )
 
-// listed waits until the kubelet lists exactly these devices for a container,
-// each as a pattern of driver/device in the order of their names, and fails the
-// test if it never does. A device that it lists twice, as some kubelets do after
-// a restart, counts once.
-func listed(t *testing.T, namespace, pod, container string, want ...string) {
+// waitListed waits until the kubelet lists exactly these devices for a
+// container, each as a pattern of driver/device in the order of their names,
+// and fails the test if it does not in time. A device that it lists twice, as
+// some kubelets do after a restart, counts once.
+func waitListed(t *testing.T, namespace, pod, container string, want ...string) {
 	t.Helper()
 	what := fmt.Sprintf("%s/%s/%s to hold %s", namespace, pod, container, want)
 	err := cluster.Eventually(t.Context(), what, func(ctx context.Context) error {
-		got, err := holdings(ctx, namespace, pod, container)
+		got, err := listedDevices(ctx, namespace, pod, container)
 		if err != nil {
 			return err
 		}
@@ -39,8 +39,9 @@ func matches(device, pattern string) bool {
 	return err == nil && matched
 }
 
-// holdings are the devices of a container by the kubelet's word, sorted.
-func holdings(ctx context.Context, namespace, pod, container string) ([]string, error) {
+// listedDevices returns the devices that the kubelet lists for a container,
+// sorted.
+func listedDevices(ctx context.Context, namespace, pod, container string) ([]string, error) {
 	pods, err := shared.PodResources(ctx)
 	if err != nil {
 		return nil, err

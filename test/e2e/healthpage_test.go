@@ -10,27 +10,26 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// lookOfHealth is a script that looks at the health of a device beside a claim:
-// what it says, and in which colour.
-const lookOfHealth = `(() => {
+// healthScript reads the text and colour of a device's health beside a claim.
+const healthScript = `(() => {
 	const health = document.querySelector('tr[data-claim="%s"][data-uuid="%s"] [data-field="health"]');
 	if (!health) return {};
 	const [red, green, blue] = getComputedStyle(health.querySelector(".state") ?? health).color.match(/\d+/g).map(Number);
 	return {says: health.dataset.value, red, green, blue, text: health.innerText};
 })()`
 
-type healthLook struct {
+type shownHealth struct {
 	Says, Text       string
 	Red, Green, Blue int
 }
 
-// pageSaysSick waits until an open page says beside the claim that its device is
-// sick, why, and in red.
-func pageSaysSick(tab context.Context, t *testing.T, claim, uuid, why string) {
+// waitShownUnhealthy waits until an open page shows beside the claim that its
+// device is unhealthy, why, and in red.
+func waitShownUnhealthy(tab context.Context, t *testing.T, claim, uuid, why string) {
 	t.Helper()
-	script := fmt.Sprintf(lookOfHealth, claim, uuid)
+	script := fmt.Sprintf(healthScript, claim, uuid)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
-		look, err := chromedp.Run(tab, chromedp.Evaluate[healthLook](script))
+		look, err := chromedp.Run(tab, chromedp.Evaluate[shownHealth](script))
 		isRed := look.Red > 2*look.Green && look.Red > 2*look.Blue
 		if err == nil && look.Says == "unhealthy" && isRed && strings.Contains(look.Text, why) {
 			return

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// shownWhen is what the agent is to be shown to do on a real node, and the test
-// that shows it. A run without -run fails if one of them is missing.
-var shownWhen = []struct{ item, test string }{
+// requirements are the agent's behaviours that must be tested on a real node,
+// and the test of each. A run without -run fails if one of them is missing.
+var requirements = []struct{ item, test string }{
 	{"exclusive claim from a template", "TestExclusiveClaim"},
 	{"one claim of two devices with two containers, each on its own request", "TestTwoRequests"},
 	{"one claim shared by two pods", "TestSharedClaim"},
@@ -48,7 +48,7 @@ var shownWhen = []struct{ item, test string }{
 	{"a driver killed before preparation shows in that phase until it is back", "TestClusterDriverKilled"},
 	{"what is published and what is left: partitions, consumable capacity, extended resources, prioritized lists, admin access", "TestClusterSupply"},
 	{"taint rules of each effect, and an eviction", "TestClusterTaintRules"},
-	{"claims that cannot go, orphans, failed preparation and binding, two words on one device", "TestClusterSick"},
+	{"claims that cannot go, orphans, failed preparation and binding, two words on one device", "TestClusterUnhealthy"},
 	{"permission for one kind missing → its families absent, the reason named, the rest flows", "TestClusterPermission"},
 	{"API server restarted → no page missing, nothing observed twice, then all goes on", "TestClusterAPIServer"},
 	{"a claim pending over five minutes, with its device class, is one query", "TestClusterQuery"},
@@ -61,7 +61,7 @@ var shownWhen = []struct{ item, test string }{
 	{"kubelet killed and restarted → each page goes on splitting", "TestProcessAttribution/kubelet-killed"},
 	{"two claims of one pod by its containers, also when one is restarted, and shared where one container has both", "TestProcessAttribution/one-pod"},
 	{"two pods of one claim are told apart", "TestProcessAttribution/one-claim"},
-	{"processes that are told to do more than their GPU are scaled down to it", "TestProcessAttribution/too-much"},
+	{"processes that are told to do more than their GPU are scaled down to it", "TestProcessAttribution/overreported"},
 	{"two claims of one MIG device stay shared", "TestProcessAttribution/partition"},
 	{"a container with admin access beside one that works on the same GPU: what it does is unattributed", "TestAdminContainerBesideSharing"},
 	{"a claim that stays pending → DRAClaimPendingTooLong at a real Alertmanager's webhook, in words for a person; one alert whatever the reason; not while gated; resolved", "TestPendingAlert"},
@@ -89,14 +89,15 @@ var shownWhen = []struct{ item, test string }{
 	{"check in the agent's container takes over its flags and finds nothing wrong; without permissions it names each", "TestCheck"},
 }
 
-// outcomes remembers how each test that shows something ended.
+// outcomes has the outcome of each test of a requirement.
 var outcomes struct {
 	sync.Mutex
 	of map[string]string
 }
 
-// shows is called first by a test of shownWhen.
-func shows(t *testing.T) {
+// covers must be called first by a test of requirements. It records the
+// outcome.
+func covers(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
 		outcome := "ok"
@@ -115,15 +116,15 @@ func shows(t *testing.T) {
 	})
 }
 
-// verdict prints a line for each item and reports whether all were shown.
-// Those that a -run filter left out are not asked for.
-func verdict() bool {
+// reportRequirements prints a line for each item and reports whether all
+// passed. It skips those that -run excluded.
+func reportRequirements() bool {
 	outcomes.Lock()
 	defer outcomes.Unlock()
 	filter := flag.Lookup("test.run")
 	filtered := filter != nil && filter.Value.String() != ""
 	all := true
-	for _, row := range shownWhen {
+	for _, row := range requirements {
 		outcome, ran := outcomes.of[row.test]
 		switch {
 		case !ran && filtered:

@@ -17,15 +17,15 @@ import (
 	"github.com/dra-exporter/dra-exporter/dashboards/gen/queries"
 )
 
-// dashboardQuestions are those of all panels and variables.
-func (f *fleet) dashboardQuestions(b *testing.B, engine *promql.Engine) (all []question) {
+// dashboardQueries returns the queries of all panels and variables.
+func (f *fleet) dashboardQueries(b *testing.B, engine *promql.Engine) (all []benchQuery) {
 	b.Helper()
 	window := anHour()
 	about := f.choice(b, engine)
 	for _, board := range boards(b) {
 		chosen := queries.Chosen{}
 		for _, v := range board.Variables {
-			if v.All == "" { // what can have all its values has them, which is the most work
+			if v.All == "" { // all values are selected where possible, which is the most work
 				chosen[v.Name] = about[v.Name]
 			}
 		}
@@ -34,38 +34,38 @@ func (f *fleet) dashboardQuestions(b *testing.B, engine *promql.Engine) (all []q
 			if err != nil {
 				b.Fatal(err)
 			}
-			all = append(all, question{name: fmt.Sprintf("%s / variable %s", board.UID, v.Name), ask: f.labelValues(b, selector, v.Label)})
+			all = append(all, benchQuery{name: fmt.Sprintf("%s / variable %s", board.UID, v.Name), ask: f.labelValues(b, selector, v.Label)})
 		}
 		for _, query := range board.Queries {
 			expr, err := board.Expr(query.Expr, chosen, window)
 			if err != nil {
 				b.Fatal(err)
 			}
-			ask := f.over(engine, expr, window)
+			evaluate := f.over(engine, expr, window)
 			if query.Instant {
-				ask = f.at(engine, expr)
+				evaluate = f.at(engine, expr)
 			}
-			all = append(all, question{name: fmt.Sprintf("%s / %s / %s", board.UID, query.Panel, query.Ref), ask: ask})
+			all = append(all, benchQuery{name: fmt.Sprintf("%s / %s / %s", board.UID, query.Panel, query.Ref), ask: evaluate})
 		}
 	}
 	return all
 }
 
-// ruleQuestions are those of rules and alerts, once each.
-func (f *fleet) ruleQuestions(groups []rulefmt.RuleGroup, engine *promql.Engine) (all []question) {
+// ruleQueries returns the queries of rules and alerts, without duplicates.
+func (f *fleet) ruleQueries(groups []rulefmt.RuleGroup, engine *promql.Engine) (all []benchQuery) {
 	for _, group := range groups {
 		for _, rule := range group.Rules {
-			all = append(all, question{name: group.Name + " / " + cmp.Or(rule.Record, rule.Alert), ask: f.at(engine, rule.Expr)})
+			all = append(all, benchQuery{name: group.Name + " / " + cmp.Or(rule.Record, rule.Alert), ask: f.at(engine, rule.Expr)})
 		}
 	}
 	return all
 }
 
-// choice is what a reader has chosen of the variables that have no All: the claim
-// with the most devices, on a node with troubles.
+// choice returns the values of the variables without All: the claim with the
+// most devices, on a node with faults.
 func (f *fleet) choice(b *testing.B, engine *promql.Engine) queries.Chosen {
 	b.Helper()
-	expr := fmt.Sprintf(`topk(1, count by (node, namespace, resourceclaim) (dra_claim_held{node="gpu-node-%04d"}))`, sickEach)
+	expr := fmt.Sprintf(`topk(1, count by (node, namespace, resourceclaim) (dra_claim_held{node="gpu-node-%04d"}))`, unhealthyEach)
 	query, err := engine.NewInstantQuery(b.Context(), f.db, nil, expr, f.end)
 	if err != nil {
 		b.Fatal(err)
@@ -88,7 +88,7 @@ func (f *fleet) at(engine *promql.Engine, expr string) func(context.Context) (in
 		if err != nil {
 			return 0, err
 		}
-		return answered(ctx, query)
+		return countRows(ctx, query)
 	}
 }
 
@@ -98,12 +98,12 @@ func (f *fleet) over(engine *promql.Engine, expr string, window queries.Window) 
 		if err != nil {
 			return 0, err
 		}
-		return answered(ctx, query)
+		return countRows(ctx, query)
 	}
 }
 
-// answered counts the rows of an answer.
-func answered(ctx context.Context, query promql.Query) (int, error) {
+// countRows counts the rows of a result.
+func countRows(ctx context.Context, query promql.Query) (int, error) {
 	defer query.Close()
 	result := query.Exec(ctx)
 	if result.Err != nil {
@@ -118,7 +118,7 @@ func answered(ctx context.Context, query promql.Query) (int, error) {
 	return 1, nil
 }
 
-// labelValues asks for the values of a label, as Prometheus' API does.
+// labelValues reads the values of a label, as Prometheus' API does.
 func (f *fleet) labelValues(b *testing.B, selector, label string) func(context.Context) (int, error) {
 	matchers, err := parser.NewParser(parser.Options{}).ParseMetricSelector(selector)
 	if err != nil {
@@ -135,7 +135,8 @@ func (f *fleet) labelValues(b *testing.B, selector, label string) func(context.C
 	}
 }
 
-// usedNames tells whether a panel, a variable, a rule or an alert asks for a name.
+// usedNames returns a function that reports whether a panel, a variable, a
+// rule or an alert selects a name.
 func usedNames(b *testing.B, groups []rulefmt.RuleGroup) func(name string) bool {
 	b.Helper()
 	var exprs []string
@@ -145,14 +146,14 @@ func usedNames(b *testing.B, groups []rulefmt.RuleGroup) func(name string) bool 
 		}
 	}
 	for _, board := range boards(b) {
-		asked := []string{}
+		selectors := []string{}
 		for _, v := range board.Variables {
-			asked = append(asked, v.Selector)
+			selectors = append(selectors, v.Selector)
 		}
 		for _, query := range board.Queries {
-			asked = append(asked, query.Expr)
+			selectors = append(selectors, query.Expr)
 		}
-		for _, expr := range asked {
+		for _, expr := range selectors {
 			expr, err := board.Expr(expr, anyChoice(board.Board), anHour())
 			if err != nil {
 				b.Fatal(err)
