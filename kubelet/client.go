@@ -40,8 +40,8 @@ const maxDebounce = 250 * time.Millisecond
 // Options configure a Client. Zero fields have the defaults above.
 type Options struct {
 	Socket   string        // path of the kubelet's PodResources socket
-	Interval time.Duration // between Lists without a Poke
-	Debounce time.Duration // from a Poke to its List, 250 ms at most
+	Interval time.Duration // between Lists without a RequestList
+	Debounce time.Duration // from a RequestList to its List, 250 ms at most
 	Timeout  time.Duration // of one List
 
 	Log     *slog.Logger          // nil: no log
@@ -112,17 +112,17 @@ func (o Options) complete() Options {
 	return o
 }
 
-// Run lists at once, then after every interval and every Poke, one List at a
-// time, until ctx ends. It is called once.
+// Run lists immediately, then after every interval and every RequestList, one List
+// at a time, until ctx ends. It is called once.
 func (c *Client) Run(ctx context.Context) {
 	defer c.disconnect()
 	c.pace.run(ctx, c.pokes, c.list)
 }
 
-// Poke requests a List because a pod on this node has changed. It follows within
+// RequestList requests a List because a pod on this node has changed. It follows within
 // 250 ms, unless one is running or the kubelet limits the rate of requests.
-// Several pokes in that time result in one List.
-func (c *Client) Poke() { signal(c.pokes) }
+// Several requests in that time result in one List.
+func (c *Client) RequestList() { signal(c.pokes) }
 
 // Latest returns the last successful response, and false before the first.
 func (c *Client) Latest() (Listing, bool) {

@@ -49,7 +49,7 @@ func TestClientListsWhenPoked(t *testing.T) {
 	client := run(t, Options{Socket: socket, Interval: time.Hour, Debounce: time.Millisecond})
 	<-client.Changed()
 	kubelet.Set(onePod("train"))
-	client.Poke()
+	client.RequestList()
 	eventually(t, "a List after the poke", func() bool {
 		latest, _ := client.Latest()
 		return latest.Sequence == 2 && len(latest.Resources.Pods) == 1

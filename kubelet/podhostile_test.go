@@ -156,7 +156,7 @@ func TestListOfPodsThatDoesNotEnd(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	})
-	w, _ := watchPods(t, PodsOptions{Socket: socket, Patience: 300 * time.Millisecond})
+	w, _ := watchPods(t, PodsOptions{Socket: socket, SyncTimeout: 300 * time.Millisecond})
 	eventually(t, "a timeout", func() bool { return w.Status().Reason == source.ReasonTimeout })
 }
 

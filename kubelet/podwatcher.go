@@ -47,9 +47,9 @@ type PodFollower interface {
 
 // PodsOptions configure a PodWatcher. Only To is needed.
 type PodsOptions struct {
-	Socket   string        // path of the kubelet's Pods API socket; empty: DefaultPodsSocket
-	Patience time.Duration // within which the list must be complete; zero: 10 s
-	Renewal  time.Duration // after which the watch is reopened; zero: 1 min
+	Socket      string        // path of the kubelet's Pods API socket; empty: DefaultPodsSocket
+	SyncTimeout time.Duration // within which the list must be complete; zero: 10 s
+	Renewal     time.Duration // after which the watch is reopened; zero: 1 min
 
 	To      PodFollower
 	Log     *slog.Logger          // nil: no log
@@ -86,15 +86,15 @@ func NewPodWatcher(options PodsOptions) *PodWatcher {
 	if options.Socket == "" {
 		options.Socket = DefaultPodsSocket
 	}
-	if options.Patience <= 0 {
-		options.Patience = defaultPatience
+	if options.SyncTimeout <= 0 {
+		options.SyncTimeout = defaultPatience
 	}
 	if options.Renewal <= 0 {
 		options.Renewal = defaultRenewal
 	}
 	common := Options{Log: options.Log, Clock: options.Clock}.complete()
 	return &PodWatcher{
-		socket: options.Socket, patience: options.Patience, renewal: options.Renewal, to: options.To, now: common.Clock, held: make(map[string]bool),
+		socket: options.Socket, patience: options.SyncTimeout, renewal: options.Renewal, to: options.To, now: common.Clock, held: make(map[string]bool),
 		tracker: source.NewTracker(PodsSourceName, common.Log, common.Clock, options.Observe),
 	}
 }

@@ -177,7 +177,7 @@ func TestPodWatcherOverARestart(t *testing.T) {
 
 func TestPodWatcherOfAKubeletThatHangs(t *testing.T) {
 	server, socket := podsServer(t, aPod("1", "train", "Running"))
-	w, followed := watchPods(t, PodsOptions{Socket: socket, Renewal: 30 * time.Millisecond, Patience: 200 * time.Millisecond})
+	w, followed := watchPods(t, PodsOptions{Socket: socket, Renewal: 30 * time.Millisecond, SyncTimeout: 200 * time.Millisecond})
 	becomes(t, followed, "1=train Running")
 	server.Mute(true)
 	becomes(t, followed, "1=train Running, (lost)")
@@ -198,7 +198,7 @@ func TestPodWatcherOfASilentSocket(t *testing.T) {
 	deaf, err := net.Listen("unix", socket)
 	must(t, err)
 	t.Cleanup(func() { deaf.Close() })
-	w, _ := watchPods(t, PodsOptions{Socket: socket, Patience: 100 * time.Millisecond})
+	w, _ := watchPods(t, PodsOptions{Socket: socket, SyncTimeout: 100 * time.Millisecond})
 	eventually(t, "a timeout", func() bool { return w.Status().Reason == source.ReasonTimeout })
 }
 

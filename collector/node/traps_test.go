@@ -79,7 +79,7 @@ func (s *trapScene) ask() {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("the kubelet does not answer: %s", s.client.Status().Message)
 		}
-		s.client.Poke()
+		s.client.RequestList()
 		time.Sleep(10 * time.Millisecond)
 		s.facts.Listing = after.Resources
 	}

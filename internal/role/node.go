@@ -265,7 +265,7 @@ func (n *Node) passChanges(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-podChanged:
-			n.kubelet.Poke()
+			n.kubelet.RequestList()
 			continue
 		case <-n.sampler.Changed():
 			if n.cgroup != nil {
