@@ -360,9 +360,9 @@ func TestCheckOfBrokenNode(t *testing.T) {
 	}
 }
 
-func setTrap(t *testing.T, s *checkFixture, trap kubelets.Trap) {
+func setTrap(t *testing.T, s *checkFixture, trap kubelets.Fault) {
 	t.Helper()
-	if err := s.kubelet.Provoke(trap); err != nil {
+	if err := s.kubelet.AddFaults(trap); err != nil {
 		t.Fatal(err)
 	}
 }

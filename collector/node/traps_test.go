@@ -87,9 +87,9 @@ func (s *trapScene) ask() {
 	s.facts.Listing = after.Resources
 }
 
-func (s *trapScene) provoke(trap simulated.Trap) {
+func (s *trapScene) provoke(trap simulated.Fault) {
 	s.t.Helper()
-	if err := s.kubelet.Provoke(trap); err != nil {
+	if err := s.kubelet.AddFaults(trap); err != nil {
 		s.t.Fatal(err)
 	}
 }
