@@ -19,7 +19,7 @@ import (
 
 // topFlags select the agents, and what to show.
 type topFlags struct {
-	personFlags
+	kubectlFlags
 	exporters string // their namespace
 	selector  string
 	urls      []*url.URL
@@ -103,9 +103,9 @@ func runTop(ctx context.Context, flags *topFlags, stdout, stderr io.Writer) erro
 		return err
 	}
 	var listing top.Listing
-	terminal.Progress{To: stderr}.During(ctx, terminal.Awaiting("the exporters' pods at the API server"), func() { listing, err = list(ctx) })
+	terminal.Progress{To: stderr}.During(ctx, terminal.Missing("the exporters' pods at the API server"), func() { listing, err = list(ctx) })
 	if err != nil {
-		return advised(err, len(flags.urls) > 0)
+		return withAdvice(err, len(flags.urls) > 0)
 	}
 	if screen, is := top.OpenTerminal(os.Stdin, stdout); is && !flags.once && flags.output == "table" {
 		watch := &top.Watch{Client: client, First: listing, Interval: flags.interval, Relist: 30 * time.Second, Rest: 10 * time.Second}
@@ -169,14 +169,14 @@ func printTop(ctx context.Context, flags *topFlags, client *top.Client, listing 
 		return fmt.Errorf("write the table: %w", err)
 	}
 	if reading.Answered == 0 {
-		return advised(fleet.Failure(), len(flags.urls) > 0)
+		return withAdvice(fleet.Failure(), len(flags.urls) > 0)
 	}
 	return nil
 }
 
-// advised adds advice to the common errors of a first use; direct: agents are
+// withAdvice adds advice to the common errors of a first use; direct: agents are
 // read at addresses, not through the API server.
-func advised(err error, direct bool) error {
+func withAdvice(err error, direct bool) error {
 	var refused *top.StatusError
 	switch {
 	case errors.Is(err, top.ErrNoAgents):
