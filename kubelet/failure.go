@@ -30,7 +30,7 @@ func explain(err, dialFailure error, socket string, timeout time.Duration) error
 		reason, remedy = diagnoseDial(dialFailure)
 	}
 	if reason == source.ReasonTimeout {
-		return lateAnswer(socket, timeout) // gRPC says the same in several ways
+		return lateAnswer(socket, timeout) // gRPC has several texts for this
 	}
 	return &source.Failure{Reason: reason, Err: fmt.Errorf("list pod resources over %s: %s: %w", socket, remedy, err)}
 }

@@ -80,8 +80,8 @@ func (p *pace) delay(err error) time.Duration {
 	}
 }
 
-// backoff doubles from first with every failure up to latest, and takes a
-// random part off, so that the agents of a cluster are not synchronized.
+// backoff doubles from first with every failure up to latest, and subtracts
+// a random part, so that the agents of a cluster are not synchronized.
 func (p *pace) backoff(first, latest time.Duration) time.Duration {
 	d := first
 	for i := 1; i < p.failures && d < latest; i++ {

@@ -35,7 +35,7 @@ type checkFlags struct {
 	output  string
 	timeout time.Duration
 
-	inherited    []string // flags taken over from the exporter of this container; nil: there is none
+	inherited    []string // flags of the exporter of this container that are used; nil: there is no exporter
 	inheritError error
 }
 

@@ -78,7 +78,7 @@ func TestInheritFlagsOfExporter(t *testing.T) {
 	}
 }
 
-// Without root the report says so. The test's binary is in a directory that
+// Without root the report states this. The test's binary is in a directory that
 // other users cannot read, so a copy of it is run.
 func TestCheckWithoutRoot(t *testing.T) {
 	t.Parallel()

@@ -260,7 +260,7 @@ func TestCheckOfHealthyNode(t *testing.T) {
 	found.expectFinding(t, "matching", "gpu.nvidia.com", check.OK, "1 of 1 device matched by uuid")
 }
 
-// A laptop has no sources, and the report says so.
+// A laptop has no sources, and the report states this.
 func TestCheckOnLaptop(t *testing.T) {
 	t.Parallel()
 	found := runCheck(t, nil, "--kubelet.pod-resources-socket=/does/not/exist/kubelet.sock", "--cdi.dir=/does/not/exist", "--path.sysfs=/does/not/exist")

@@ -27,7 +27,7 @@ const (
 // BenchmarkCluster runs the whole program as a separate process against an API
 // server in another, at three sizes, and reports
 //
-//   - sync-s: from the start of the process to the first page that knows all
+//   - sync-s: from the start of the process to the first page with all
 //   - judged-s: from there to the first page with a diagnosis of each pending reference
 //   - tainted-s, untainted-s: from a taint on every device to the new diagnosis
 //     of each pending reference, and back
@@ -105,7 +105,7 @@ type clusterRun struct {
 	began   time.Time
 }
 
-// startRole returns once the page knows all claims of the cluster.
+// startRole returns once the page has all claims of the cluster.
 func startRole(b *testing.B, size generator.Size) *clusterRun {
 	b.Helper()
 	ctx, stop := context.WithCancel(context.Background())

@@ -80,8 +80,8 @@ func TestExplainWithoutPermission(t *testing.T) {
 	}
 }
 
-// Without an API server, or with a version that is too old, one sentence says
-// so.
+// Without an API server, or with a version that is too old, one sentence
+// states this.
 func TestExplainWithoutAPIServer(t *testing.T) {
 	old := snapshotServer(t, "01-round1", apiserver.Options{Intercept: func(request apiserver.Request) int {
 		if slices.Contains([]string{"resourceclaims", "resourceslices", "deviceclasses", "resourceclaimtemplates"}, request.Resource) {

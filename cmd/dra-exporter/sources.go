@@ -87,7 +87,7 @@ func openSimulated(flags sourceFlags) (device.Source, error) {
 	return devices, nil
 }
 
-// sourceNames are the values that --device.source takes.
+// sourceNames returns the valid values of --device.source.
 func sourceNames() []string {
 	names := []string{sourceAuto}
 	for _, s := range deviceSources(sourceFlags{}) {

@@ -49,8 +49,8 @@ func serveRole(t testing.TB, document string) string {
 	return server.URL
 }
 
-// A table without rows says that nothing is held only if an agent has reported
-// that.
+// A table without rows states that nothing is held only if an agent has reported
+// this.
 func TestTopWithUnknownClaims(t *testing.T) {
 	agent := "--url=" + serveRole(t, "claims")
 	for name, test := range map[string]struct {
@@ -117,7 +117,7 @@ func TestTopJSON(t *testing.T) {
 	}
 }
 
-// Passwords come from a file or the address, and are in no message.
+// Passwords are read from a file or the address, and are in no message.
 func TestTopWithPassword(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "client.yaml")
 	if err := os.WriteFile(config, []byte("basic_auth: {username: me, password: hunter2}"), 0o600); err != nil {

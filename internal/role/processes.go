@@ -101,8 +101,8 @@ func (p *processes) lookedUp() bool {
 }
 
 // pids returns the processes of the newest samples, without lists that are stale: a
-// device whose reads hang would keep pids that other processes have by now, and
-// claim that those existed before.
+// device whose reads hang would keep pids that other processes may have now, and that
+// would seem to have existed before.
 func (p *processes) pids() []cgroup.Seen {
 	var seen []cgroup.Seen
 	now, limit := p.clock(), device.StaleAfter(p.interval)

@@ -11,8 +11,8 @@ import (
 // connections bounds the number of open connections, in all and by client address,
 // before authentication. Beyond a bound, a new connection replaces another one: a
 // connection that has never received a whole page before one that has, and of these
-// the one without progress for longest. A new one is never refused, so that
-// connections that are held open do not exclude other clients.
+// the one without progress for longest. A new one is never refused, so that clients
+// cannot exclude others by holding connections open.
 type connections struct {
 	max, maxOfClient int
 

@@ -47,7 +47,7 @@ func sendRaw(t *testing.T, base, request string) (status int, body string) {
 	return response.StatusCode, string(text)
 }
 
-// TestOddRequests checks that requests no usual client sends get an error, read nothing
+// TestOddRequests checks that invalid and unusual requests get an error, read nothing
 // of the file system, and do not stop the server.
 func TestOddRequests(t *testing.T) {
 	t.Parallel()
