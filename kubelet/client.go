@@ -40,8 +40,8 @@ const maxDebounce = 250 * time.Millisecond
 // Options configure a Client. Zero fields have the defaults above.
 type Options struct {
 	Socket   string        // path of the kubelet's PodResources socket
-	Interval time.Duration // between Lists without a Poke
-	Debounce time.Duration // from a Poke to its List, 250 ms at most
+	Interval time.Duration // between Lists without a RequestList
+	Debounce time.Duration // from a RequestList to its List, 250 ms at most
 	Timeout  time.Duration // of one List
 
 	Log     *slog.Logger          // nil: no log
@@ -66,26 +66,26 @@ type Client struct {
 	tracker *source.Tracker
 	pace    pace
 
-	pokes   chan struct{}
-	changed chan struct{}
-	latest  atomic.Pointer[Listing]
+	requests chan struct{}
+	changed  chan struct{}
+	latest   atomic.Pointer[Listing]
 
 	visibility visibility    // of the newest connection
-	connection *connection   // Run's alone; nil until needed and after a failure
-	hungSince  clock.Instant // Run's alone
+	connection *connection   // only used by Run; nil until needed and after a failure
+	hungSince  clock.Instant // only used by Run
 }
 
 // New returns a client that does nothing until Run.
 func New(options Options) *Client {
 	options = options.complete()
 	return &Client{
-		socket:  options.Socket,
-		timeout: options.Timeout,
-		now:     options.Clock,
-		tracker: source.NewTracker(SourceName, options.Log, options.Clock, options.Observe),
-		pace:    newPace(options.Interval, options.Debounce),
-		pokes:   make(chan struct{}, 1),
-		changed: make(chan struct{}, 1),
+		socket:   options.Socket,
+		timeout:  options.Timeout,
+		now:      options.Clock,
+		tracker:  source.NewTracker(SourceName, options.Log, options.Clock, options.Observe),
+		pace:     newPace(options.Interval, options.Debounce),
+		requests: make(chan struct{}, 1),
+		changed:  make(chan struct{}, 1),
 	}
 }
 
@@ -112,17 +112,17 @@ func (o Options) complete() Options {
 	return o
 }
 
-// Run lists at once, then after every interval and every Poke, one List at a
-// time, until ctx ends. It is called once.
+// Run lists immediately, then after every interval and every RequestList, one List
+// at a time, until ctx ends. It is called once.
 func (c *Client) Run(ctx context.Context) {
 	defer c.disconnect()
-	c.pace.run(ctx, c.pokes, c.list)
+	c.pace.run(ctx, c.requests, c.list)
 }
 
-// Poke requests a List because a pod on this node has changed. It follows within
+// RequestList requests a List because a pod on this node has changed. It follows within
 // 250 ms, unless one is running or the kubelet limits the rate of requests.
-// Several pokes in that time result in one List.
-func (c *Client) Poke() { signal(c.pokes) }
+// Several requests in that time result in one List.
+func (c *Client) RequestList() { signal(c.requests) }
 
 // Latest returns the last successful response, and false before the first.
 func (c *Client) Latest() (Listing, bool) {
@@ -174,16 +174,16 @@ func (c *Client) list(ctx context.Context) error {
 // reportLate reports a List as late after that time, unless the function that it
 // returns is called before: the status of a kubelet that hangs must not be up until
 // the timeout.
-func (c *Client) reportLate(patience time.Duration, began clock.Instant) (stop func()) {
+func (c *Client) reportLate(timeout time.Duration, began clock.Instant) (stop func()) {
 	var mu sync.Mutex
 	done := false
-	late := time.AfterFunc(patience, func() {
+	late := time.AfterFunc(timeout, func() {
 		mu.Lock()
 		defer mu.Unlock()
 		if done {
 			return
 		}
-		c.tracker.Late(began, lateAnswer(c.socket, patience))
+		c.tracker.Late(began, lateAnswer(c.socket, timeout))
 		signal(c.changed)
 	})
 	return func() {
@@ -215,8 +215,8 @@ func (c *Client) recordHang(began clock.Instant, err error) {
 }
 
 // fetch calls List within the timeout. After a failure the next call opens a new
-// connection, so that neither a dead connection nor gRPC's own backoff delays the
-// first response of a kubelet that has returned.
+// connection, so that neither a broken connection nor gRPC's own backoff delays the
+// first response of a kubelet that has restarted.
 func (c *Client) fetch(ctx context.Context) (*podresourcesv1.ListPodResourcesResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -255,15 +255,15 @@ type connection struct {
 	failed error
 }
 
-// connect prepares a connection; the first call dials the socket. patience bounds
+// connect prepares a connection; the first call dials the socket. timeout bounds
 // the server's part of the handshake. It must be longer than a call's deadline, so
 // that a kubelet which accepts and sends nothing is reported as one that hangs.
-func connect(socket string, patience time.Duration, connected func(net.Conn)) (*connection, error) {
+func connect(socket string, timeout time.Duration, connected func(net.Conn)) (*connection, error) {
 	c := &connection{connected: connected}
 	channel, err := grpc.NewClient("passthrough:///localhost",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer), grpc.ForceCodecV2(newCountingCodec())),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: patience}),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: timeout}),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return c.dial(ctx, socket) }))
 	if err != nil {
 		return nil, fmt.Errorf("prepare the connection to %s: %w", socket, err)

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestClientFollowsTheKubelet(t *testing.T) {
+func TestClientListsRepeatedly(t *testing.T) {
 	kubelet, socket := start(t, simulated.Options{Pods: onePod("train")})
 	observed := make(chan float64, 1)
 	client := run(t, Options{Socket: socket, Observe: func(seconds float64) {
@@ -44,13 +44,13 @@ func TestClientFollowsTheKubelet(t *testing.T) {
 	}
 }
 
-func TestClientListsWhenPoked(t *testing.T) {
+func TestClientListsOnRequest(t *testing.T) {
 	kubelet, socket := start(t, simulated.Options{})
 	client := run(t, Options{Socket: socket, Interval: time.Hour, Debounce: time.Millisecond})
 	<-client.Changed()
 	kubelet.Set(onePod("train"))
-	client.Poke()
-	eventually(t, "a List after the poke", func() bool {
+	client.RequestList()
+	eventually(t, "a List after the request", func() bool {
 		latest, _ := client.Latest()
 		return latest.Sequence == 2 && len(latest.Resources.Pods) == 1
 	})
@@ -68,7 +68,7 @@ func TestClientWithoutKubelet(t *testing.T) {
 	client := run(t, Options{Socket: socket})
 	client.awaitReason(t, source.ReasonNotFound)
 	if _, ok := client.Latest(); ok {
-		t.Error("an answer from nobody")
+		t.Error("a response without a kubelet")
 	}
 	for _, part := range []string{socket, "--kubelet.pod-resources-socket", "mount"} {
 		if !strings.Contains(client.Status().Message, part) {
@@ -80,12 +80,12 @@ func TestClientWithoutKubelet(t *testing.T) {
 	t.Cleanup(kubelet.Close)
 	client.awaitUp(t)
 	if client.Status().Message != "" {
-		t.Errorf("well, and yet %q", client.Status().Message)
+		t.Errorf("it is up, but its message is %q", client.Status().Message)
 	}
 }
 
-// TestChangedTellsOnlyOfChanges counts no signal for failures that repeat.
-func TestChangedTellsOnlyOfChanges(t *testing.T) {
+// TestChangedOnlyAfterChanges checks that failures that repeat send no signal.
+func TestChangedOnlyAfterChanges(t *testing.T) {
 	client := run(t, Options{Socket: freshSocket(t)})
 	<-client.Changed()
 	client.awaitReason(t, source.ReasonNotFound)
@@ -98,11 +98,11 @@ func TestChangedTellsOnlyOfChanges(t *testing.T) {
 	}
 }
 
-// TestFaults provokes each fault, sees what the client makes of it, that it
-// keeps its last answer and logs once, and that it recovers by itself.
+// TestFaults checks for each fault that the client reports it, keeps the last
+// response, logs once, and recovers when the fault ends.
 func TestFaults(t *testing.T) {
-	for _, fault := range []struct {
-		trap    simulated.Trap
+	for _, test := range []struct {
+		fault   simulated.Fault
 		reason  source.Reason
 		message string
 		hung    bool
@@ -110,42 +110,42 @@ func TestFaults(t *testing.T) {
 		{simulated.RateLimited, source.ReasonResourceExhausted, "another client of this socket", false},
 		{simulated.Oversized, source.ReasonResourceExhausted, "larger than the 16 MiB", false},
 		{simulated.Hang, source.ReasonTimeout, "no answer within ", true},
-		{simulated.Deaf, source.ReasonTimeout, "no answer within ", true},
+		{simulated.Silent, source.ReasonTimeout, "no answer within ", true},
 		{simulated.Killed, source.ReasonUnavailable, "no answer on the socket", false},
 		{simulated.SocketMissing, source.ReasonNotFound, "no such socket", false},
 		{simulated.Truncated, source.ReasonInvalid, "cannot be read", false},
 		{simulated.InvalidUTF8, source.ReasonInvalid, "cannot be read", false},
 	} {
-		t.Run(string(fault.trap), func(t *testing.T) {
+		t.Run(string(test.fault), func(t *testing.T) {
 			kubelet, socket := start(t, simulated.Options{Pods: onePod("train")})
 			options := Options{Socket: socket}
-			if fault.hung {
+			if test.hung {
 				options.Timeout = 200 * time.Millisecond
 			}
 			client := run(t, options)
 			client.awaitUp(t)
 			logged := client.log.count("source is down")
-			must(t, kubelet.Provoke(fault.trap))
-			client.awaitReason(t, fault.reason)
+			must(t, kubelet.AddFaults(test.fault))
+			client.awaitReason(t, test.reason)
 			errorsBefore := client.Status().Errors
 			eventually(t, "three more failures", func() bool { return client.Status().Errors >= errorsBefore+3 })
-			if !strings.Contains(client.Status().Message, fault.message) || !strings.Contains(client.Status().Message, socket) {
+			if !strings.Contains(client.Status().Message, test.message) || !strings.Contains(client.Status().Message, socket) {
 				t.Errorf("got %q", client.Status().Message)
 			}
 			status := client.Status()
-			if status.HungSince.IsZero() == fault.hung {
+			if status.HungSince.IsZero() == test.hung {
 				t.Errorf("hung since %v", status.HungSince)
 			}
 			if latest, ok := client.Latest(); !ok || len(latest.Resources.Pods) != 1 {
 				t.Errorf("the last answer is lost: %v", latest)
 			}
-			// A connection that breaks may come before what it cannot be
-			// replaced for.
+			// A broken connection may be logged before the reason why it cannot be
+			// replaced.
 			if got := client.log.count("source is down") - logged; got < 1 || got > 2 {
 				t.Errorf("logged %d times:\n%s", got, client.log)
 			}
 			kubelet.Set(onePod("infer"))
-			must(t, kubelet.Calm(fault.trap))
+			must(t, kubelet.RemoveFaults(test.fault))
 			client.awaitUp(t)
 			if got := render(client.fresh(t).Resources); got != "pod ml/infer\n" {
 				t.Errorf("after recovery: %s", got)
@@ -157,10 +157,10 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestHungSinceIsTheFirst keeps the start of the first of several Lists that
-// are given up.
+// TestHungSinceIsTheFirst checks that HungSince is the start of the first of
+// several Lists that time out.
 func TestHungSinceIsTheFirst(t *testing.T) {
-	kubelet, socket := start(t, simulated.Options{Traps: []simulated.Trap{simulated.Hang}})
+	kubelet, socket := start(t, simulated.Options{Faults: []simulated.Fault{simulated.Hang}})
 	client := run(t, Options{Socket: socket, Timeout: 10 * time.Millisecond})
 	client.awaitReason(t, source.ReasonTimeout)
 	first := client.Status().HungSince
@@ -168,15 +168,15 @@ func TestHungSinceIsTheFirst(t *testing.T) {
 	if got := client.Status().HungSince; got != first || got.IsZero() {
 		t.Errorf("hung since %v, then since %v", first, got)
 	}
-	must(t, kubelet.Provoke(simulated.RateLimited)) // Hang goes before it
-	must(t, kubelet.Calm(simulated.Hang))
-	eventually(t, "an answer, if only a refusal", func() bool { return client.Status().HungSince.IsZero() })
+	must(t, kubelet.AddFaults(simulated.RateLimited)) // Hang takes precedence
+	must(t, kubelet.RemoveFaults(simulated.Hang))
+	eventually(t, "a response, here an error", func() bool { return client.Status().HungSince.IsZero() })
 }
 
-// TestHangingKubeletIsReportedBeforeTheTimeout has a List that is given up only
-// after an hour, and one that is answered late.
+// TestHangingKubeletIsReportedBeforeTheTimeout has a List with a timeout of an hour,
+// and one whose response is late.
 func TestHangingKubeletIsReportedBeforeTheTimeout(t *testing.T) {
-	kubelet, socket := start(t, simulated.Options{Pods: onePod("train"), Traps: []simulated.Trap{simulated.Hang}})
+	kubelet, socket := start(t, simulated.Options{Pods: onePod("train"), Faults: []simulated.Fault{simulated.Hang}})
 	client := New(Options{Socket: socket, Timeout: time.Hour})
 	began := client.now()
 	stopReport := client.reportLate(50*time.Millisecond, began)
@@ -186,7 +186,7 @@ func TestHangingKubeletIsReportedBeforeTheTimeout(t *testing.T) {
 		t.Errorf("%+v", status)
 	}
 	stopReport()
-	must(t, kubelet.Calm(simulated.Hang))
+	must(t, kubelet.RemoveFaults(simulated.Hang))
 	must(t, client.list(t.Context()))
 	defer client.disconnect()
 	if status := client.Status(); !status.Up || !status.HungSince.IsZero() {
@@ -199,17 +199,17 @@ func TestHangingKubeletIsReportedBeforeTheTimeout(t *testing.T) {
 	}
 }
 
-// TestStopsWhileTheKubeletHangs would wait for an hour if Run did.
+// TestStopsWhileTheKubeletHangs takes an hour if Run waits for the List.
 func TestStopsWhileTheKubeletHangs(t *testing.T) {
-	for _, trap := range []simulated.Trap{simulated.Hang, simulated.Deaf} {
-		kubelet, socket := start(t, simulated.Options{Traps: []simulated.Trap{trap}})
+	for _, fault := range []simulated.Fault{simulated.Hang, simulated.Silent} {
+		kubelet, socket := start(t, simulated.Options{Faults: []simulated.Fault{fault}})
 		client := run(t, Options{Socket: socket, Timeout: time.Hour})
-		if trap == simulated.Hang {
+		if fault == simulated.Hang {
 			eventually(t, "a List in flight", func() bool { return kubelet.Calls().InFlight == 1 })
 		}
 		client.stop()
 		if status := client.Status(); status.Errors != 0 {
-			t.Errorf("%s: stopping counts as a failure: %+v", trap, status)
+			t.Errorf("%s: stopping counts as a failure: %+v", fault, status)
 		}
 	}
 }
@@ -226,9 +226,9 @@ func TestKubeletRestarts(t *testing.T) {
 	}
 }
 
-// TestBackAtOnce has the kubelet come back right after a failed List: the
-// next one must not meet gRPC's own backoff.
-func TestBackAtOnce(t *testing.T) {
+// TestNoBackoffOfGRPC starts the kubelet directly after a failed List: gRPC's own
+// backoff must not delay the next one.
+func TestNoBackoffOfGRPC(t *testing.T) {
 	socket := freshSocket(t)
 	client := New(Options{Socket: socket})
 	defer client.disconnect()
@@ -243,10 +243,11 @@ func TestBackAtOnce(t *testing.T) {
 	}
 }
 
-// TestDeafForLong waits longer than gRPC's shortest patience with a server
-// that says nothing: it still is a kubelet that hangs, not one that is gone.
-func TestDeafForLong(t *testing.T) {
-	_, socket := start(t, simulated.Options{Traps: []simulated.Trap{simulated.Deaf}})
+// TestConnectionSilentForLong has a timeout longer than gRPC's shortest timeout for
+// the handshake of a server: a server that sends nothing is a timeout, not an
+// unavailable kubelet.
+func TestConnectionSilentForLong(t *testing.T) {
+	_, socket := start(t, simulated.Options{Faults: []simulated.Fault{simulated.Silent}})
 	client := New(Options{Socket: socket, Timeout: 1500 * time.Millisecond})
 	defer client.disconnect()
 	if _, err := client.fetch(t.Context()); source.ReasonOf(err) != source.ReasonTimeout {
@@ -254,8 +255,8 @@ func TestDeafForLong(t *testing.T) {
 	}
 }
 
-// TestLargeAnswer is above gRPC's default limit and below ours.
-func TestLargeAnswer(t *testing.T) {
+// TestLargeResponse has a response above gRPC's default limit and below maxAnswer.
+func TestLargeResponse(t *testing.T) {
 	name := strings.Repeat("x", 8<<20)
 	_, socket := start(t, simulated.Options{Pods: onePod(name)})
 	client := run(t, Options{Socket: socket})
@@ -264,7 +265,7 @@ func TestLargeAnswer(t *testing.T) {
 	}
 }
 
-// TestWrongSockets are paths at which no kubelet can be.
+// TestWrongSockets checks paths that cannot be the socket of a kubelet.
 func TestWrongSockets(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "file")

@@ -24,7 +24,7 @@ func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 
 func (rawCodec) Unmarshal(mem.BufferSlice, any) error { return nil }
 
-// answering serves one answer to every call, whatever it is.
+// answering serves one response to every call.
 func answering(t *testing.T, answer []byte) (socket string) {
 	t.Helper()
 	socket = freshSocket(t)
@@ -37,7 +37,7 @@ func answering(t *testing.T, answer []byte) (socket string) {
 	return socket
 }
 
-// field is a field of protobuf with what is in it.
+// field encodes a length-delimited field of protobuf.
 func field(number byte, inner []byte) []byte {
 	head := []byte{number<<3 | 2}
 	for n := len(inner); ; n >>= 7 {
@@ -48,8 +48,8 @@ func field(number byte, inner []byte) []byte {
 	}
 }
 
-// An answer of many empty entries is refused before it is decoded, wherever
-// they are, and the limit is named.
+// TestAnswersOfEmptyEntries checks that a response of many empty entries is refused
+// before it is decoded, with the limit in the error.
 func TestAnswersOfEmptyEntries(t *testing.T) {
 	const fill = 15 << 20
 	inContainer := func(inner []byte) []byte { return field(1, field(3, inner)) }
@@ -76,15 +76,15 @@ func TestAnswersOfEmptyEntries(t *testing.T) {
 			if err == nil || source.ReasonOf(err) != source.ReasonResourceExhausted || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v", err)
 			}
-			if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 80 {
-				t.Errorf("it took %d MiB", took)
+			if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 80 {
+				t.Errorf("it allocated %d MiB", allocated)
 			}
 		})
 	}
 }
 
-// What a decoder refuses is not for the count to refuse, and what it accepts is
-// counted in full.
+// TestCountedAnswersAreDecoded checks that the count accepts a response at the limit,
+// and leaves invalid protobuf to the decoder.
 func TestCountedAnswersAreDecoded(t *testing.T) {
 	pod := field(1, append(append(field(1, []byte("train")), field(2, []byte("ml"))...), field(3, field(1, []byte("main")))...))
 	client := New(Options{Socket: answering(t, bytes.Repeat(pod, maxPods))})

@@ -16,19 +16,18 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-const moments = "../test/fixtures/moments"
+const snapshots = "../test/fixtures/moments"
 
-// TestDecodeMoments decodes what a real kubelet answered at each moment of
-// the fixtures.
-func TestDecodeMoments(t *testing.T) {
-	answers, err := filepath.Glob(filepath.Join(moments, "*", "podresources.json"))
+// TestDecodeSnapshots decodes the responses of a real kubelet in the fixtures.
+func TestDecodeSnapshots(t *testing.T) {
+	answers, err := filepath.Glob(filepath.Join(snapshots, "*", "podresources.json"))
 	if err != nil || len(answers) != 14 {
-		t.Fatalf("want the answers of 14 moments, got %d, %v", len(answers), err)
+		t.Fatalf("want the responses of 14 snapshots, got %d, %v", len(answers), err)
 	}
 	for _, path := range answers {
-		moment := filepath.Base(filepath.Dir(path))
-		t.Run(moment, func(t *testing.T) {
-			golden(t, filepath.Join("moments", moment+".txt"), render(Decode(readAnswer(t, path))))
+		snapshot := filepath.Base(filepath.Dir(path))
+		t.Run(snapshot, func(t *testing.T) {
+			golden(t, filepath.Join("snapshots", snapshot+".txt"), render(Decode(readAnswer(t, path))))
 		})
 	}
 }
@@ -46,8 +45,8 @@ func readAnswer(t testing.TB, path string) *podresourcesv1.ListPodResourcesRespo
 	return answer
 }
 
-// TestDecodeKeepsNamesAsTheyAre has label values that are a nuisance
-// downstream but no reason to lose a device.
+// TestDecodeKeepsNamesAsTheyAre has names with characters that label values must
+// escape.
 func TestDecodeKeepsNamesAsTheyAre(t *testing.T) {
 	odd := "q\"u\\o\nte"
 	decoded := Decode(oneDevice(odd))
@@ -70,7 +69,7 @@ func TestDecodeMakesStringsValid(t *testing.T) {
 	}
 }
 
-// oneDevice is an answer in which every string is s.
+// oneDevice is a response in which every string is s.
 func oneDevice(s string) *podresourcesv1.ListPodResourcesResponse {
 	return &podresourcesv1.ListPodResourcesResponse{PodResources: []*podresourcesv1.PodResources{{Namespace: s, Name: s,
 		Containers: []*podresourcesv1.ContainerResources{{Name: s,
@@ -98,8 +97,8 @@ func TestDecodeSurvivesNil(t *testing.T) {
 	}
 }
 
-// TestOwnCDIDevices compares what a device adds, for the lists of several
-// devices of one claim in the order of the answer.
+// TestOwnCDIDevices checks the CDI devices that each device adds, for the lists of
+// several devices of one claim in the order of the response.
 func TestOwnCDIDevices(t *testing.T) {
 	type listed struct {
 		driver string
@@ -115,7 +114,7 @@ func TestOwnCDIDevices(t *testing.T) {
 		"a name that all devices share": {
 			[]listed{{"a", []string{"common", "1"}}, {"a", []string{"common", "1", "common", "2"}}},
 			[][]string{{"common", "1"}, {"common", "2"}}},
-		"each driver begins anew": {
+		"each driver begins with an empty list": {
 			[]listed{{"a", []string{"1"}}, {"b", []string{"1", "2"}}},
 			[][]string{{"1"}, {"1", "2"}}},
 		"a device without CDI devices": {
@@ -144,7 +143,7 @@ func TestOwnCDIDevices(t *testing.T) {
 	}
 }
 
-// TestDecodePlugins merges what the kubelet lists once for each NUMA node.
+// TestDecodePlugins merges entries that the kubelet lists once for each NUMA node.
 func TestDecodePlugins(t *testing.T) {
 	gpu := func(ids ...string) *podresourcesv1.ContainerDevices {
 		return &podresourcesv1.ContainerDevices{ResourceName: "nvidia.com/gpu", DeviceIds: ids}
@@ -162,7 +161,7 @@ func TestDecodePlugins(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	answers, _ := filepath.Glob(filepath.Join(moments, "*", "podresources.json"))
+	answers, _ := filepath.Glob(filepath.Join(snapshots, "*", "podresources.json"))
 	for _, path := range answers {
 		wire, err := proto.Marshal(readAnswer(f, path))
 		if err != nil {
@@ -174,7 +173,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte{0x0a, 3, 0x0a, 1, 0xff})
 	f.Fuzz(func(t *testing.T, wire []byte) {
 		answer := &podresourcesv1.ListPodResourcesResponse{}
-		// What was read before an error is as hostile as it gets.
+		// A message that is decoded in part is valid input too.
 		_ = proto.Unmarshal(wire, answer)
 		decoded := Decode(answer)
 		checkInvariants(t, decoded)
@@ -185,7 +184,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// checkInvariants checks what Decode promises of any answer.
+// checkInvariants checks what Decode guarantees for any response.
 func checkInvariants(t *testing.T, decoded dra.PodResources) {
 	t.Helper()
 	if text := fmt.Sprintf("%v", decoded); !utf8.ValidString(text) {
@@ -197,7 +196,7 @@ func checkInvariants(t *testing.T, decoded dra.PodResources) {
 	}
 	for _, a := range decoded.Assignments {
 		if _, known := slices.BinarySearchFunc(decoded.Pods, a.Pod, comparePods); !known {
-			t.Errorf("%v is of a pod that is not named", a)
+			t.Errorf("%v is of a pod that is not listed", a)
 		}
 		if slices.Contains([]string{a.Container, a.Claim.Namespace, a.Claim.Name, a.Device.Driver, a.Device.Name}, "") {
 			t.Errorf("%q lacks a name", a)
@@ -214,7 +213,7 @@ func strictlySorted[T any](values []T, compare func(a, b T) int) bool {
 	return true
 }
 
-// BenchmarkDecode decodes the answer of a dense node: 128 containers in 64
+// BenchmarkDecode decodes the response of a dense node: 128 containers in 64
 // pods, each with one claim of four devices.
 func BenchmarkDecode(b *testing.B) {
 	answer := &podresourcesv1.ListPodResourcesResponse{}

@@ -16,9 +16,9 @@ import (
 )
 
 var (
-	errRenewal  = errors.New("the watch is reopened")
-	errPatience = errors.New("not all pods were reported in time")
-	errTooMany  = fmt.Errorf("the watch has more than %d pods", maxPods)
+	errRenewal     = errors.New("the watch is reopened")
+	errSyncTimeout = errors.New("not all pods were reported in time")
+	errTooMany     = fmt.Errorf("the watch has more than %d pods", maxPods)
 )
 
 // explain adds the reason, the socket and a remedy to the error of a List.
@@ -30,7 +30,7 @@ func explain(err, dialFailure error, socket string, timeout time.Duration) error
 		reason, remedy = diagnoseDial(dialFailure)
 	}
 	if reason == source.ReasonTimeout {
-		return lateAnswer(socket, timeout) // gRPC says the same in several ways
+		return lateAnswer(socket, timeout) // gRPC has several texts for this
 	}
 	return &source.Failure{Reason: reason, Err: fmt.Errorf("list pod resources over %s: %s: %w", socket, remedy, err)}
 }
@@ -99,9 +99,9 @@ func diagnoseDial(failure error) (source.Reason, string) {
 
 // explainPods adds the reason, the socket and a remedy to the error of a watch.
 // dialFailure is the error of the connection, if there is one.
-func explainPods(err, dialFailure error, socket string, patience time.Duration) error {
-	reason, remedy := diagnosePods(err, patience)
-	if dialFailure != nil && (status.Code(err) == codes.Unavailable || errors.Is(err, errPatience)) {
+func explainPods(err, dialFailure error, socket string, timeout time.Duration) error {
+	reason, remedy := diagnosePods(err, timeout)
+	if dialFailure != nil && (status.Code(err) == codes.Unavailable || errors.Is(err, errSyncTimeout)) {
 		err = dialFailure
 		reason, remedy = diagnosePodsDial(dialFailure)
 	}
@@ -109,10 +109,10 @@ func explainPods(err, dialFailure error, socket string, patience time.Duration) 
 }
 
 // diagnosePods returns the reason and the remedy of the error of a watch.
-func diagnosePods(err error, patience time.Duration) (source.Reason, string) {
+func diagnosePods(err error, timeout time.Duration) (source.Reason, string) {
 	switch {
-	case errors.Is(err, errPatience):
-		return source.ReasonTimeout, fmt.Sprintf("no complete answer within %s; check in its log whether the kubelet hangs", patience)
+	case errors.Is(err, errSyncTimeout):
+		return source.ReasonTimeout, fmt.Sprintf("no complete answer within %s; check in its log whether the kubelet hangs", timeout)
 	case errors.Is(err, errTooMany):
 		return source.ReasonResourceExhausted, "it is reopened, and the previous state is kept"
 	case errors.Is(err, io.EOF):

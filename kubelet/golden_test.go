@@ -10,8 +10,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// render writes an answer as a page to read: each pod, and under it what its
-// containers were given.
+// render renders a response as text: each pod, and under it the devices of its
+// containers.
 func render(resources dra.PodResources) string {
 	var page strings.Builder
 	for _, pod := range resources.Pods {
@@ -47,6 +47,6 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s differs (UPDATE_GOLDEN=1 writes it anew)\n--- want\n%s\n--- got\n%s", path, want, got)
+		t.Errorf("%s differs (UPDATE_GOLDEN=1 rewrites it)\n--- want\n%s\n--- got\n%s", path, want, got)
 	}
 }

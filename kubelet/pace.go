@@ -32,11 +32,11 @@ func newPace(interval, debounce time.Duration) pace {
 }
 
 // run calls list immediately and whenever it is due, until ctx ends.
-func (p *pace) run(ctx context.Context, pokes chan struct{}, list func(context.Context) error) {
+func (p *pace) run(ctx context.Context, requests chan struct{}, list func(context.Context) error) {
 	for {
-		// This List covers earlier pokes.
+		// This List covers earlier requests.
 		select {
-		case <-pokes:
+		case <-requests:
 		default:
 		}
 		err := list(ctx)
@@ -45,16 +45,16 @@ func (p *pace) run(ctx context.Context, pokes chan struct{}, list func(context.C
 		} else {
 			p.failures = 0
 		}
-		if !p.wait(ctx, pokes, err) {
+		if !p.wait(ctx, requests, err) {
 			return
 		}
 	}
 }
 
 // wait returns true when the next List is due, and false when ctx has ended.
-func (p *pace) wait(ctx context.Context, pokes <-chan struct{}, err error) bool {
+func (p *pace) wait(ctx context.Context, requests <-chan struct{}, err error) bool {
 	if source.ReasonOf(err) == source.ReasonResourceExhausted {
-		pokes = nil // the kubelet limits the rate: pokes do not shorten the delay
+		requests = nil // the kubelet limits the rate: requests do not shorten the delay
 	}
 	timer := time.NewTimer(p.delay(err))
 	defer timer.Stop()
@@ -63,7 +63,7 @@ func (p *pace) wait(ctx context.Context, pokes <-chan struct{}, err error) bool 
 		return false
 	case <-timer.C:
 		return ctx.Err() == nil
-	case <-pokes:
+	case <-requests:
 		return sleep(ctx, p.debounce)
 	}
 }
@@ -80,8 +80,8 @@ func (p *pace) delay(err error) time.Duration {
 	}
 }
 
-// backoff doubles from first with every failure up to latest, and takes a
-// random part off, so that the agents of a cluster are not synchronized.
+// backoff doubles from first with every failure up to latest, and subtracts
+// a random part, so that the agents of a cluster are not synchronized.
 func (p *pace) backoff(first, latest time.Duration) time.Duration {
 	d := first
 	for i := 1; i < p.failures && d < latest; i++ {

@@ -11,25 +11,25 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// lists runs a pace for as long as script takes and returns when it listed,
-// from the start. Each List takes 1 ms and ends with the next of outcomes,
-// and with the last of them from then on.
-func lists(t *testing.T, outcomes []error, script func(poke func())) []time.Duration {
+// lists runs a pace until script returns, and returns the times of its Lists since
+// the start. Each List takes 1 ms and ends with the next of outcomes, and with the
+// last of them from then on.
+func lists(t *testing.T, outcomes []error, script func(request func())) []time.Duration {
 	var at []time.Duration
 	synctest.Test(t, func(t *testing.T) {
 		p := newPace(10*time.Second, 100*time.Millisecond)
 		p.random = func() float64 { return 0 }
-		poked, began, done := make(chan struct{}, 1), time.Now(), make(chan struct{})
+		requests, began, done := make(chan struct{}, 1), time.Now(), make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			defer close(done)
-			p.run(ctx, poked, func(context.Context) error {
+			p.run(ctx, requests, func(context.Context) error {
 				at = append(at, time.Since(began))
 				time.Sleep(time.Millisecond)
 				return outcomes[min(len(at), len(outcomes))-1]
 			})
 		}()
-		script(func() { signal(poked) })
+		script(func() { signal(requests) })
 		cancel()
 		<-done
 	})
@@ -49,72 +49,72 @@ func TestPace(t *testing.T) {
 	missing := &source.Failure{Reason: source.ReasonNotFound, Err: errors.New("no such socket")}
 	for name, test := range map[string]struct {
 		outcomes []error
-		script   func(poke func())
+		script   func(request func())
 		want     []time.Duration
 	}{
-		"at once and every interval": {
+		"immediately and every interval": {
 			[]error{nil},
 			func(func()) { time.Sleep(21 * time.Second) },
 			milliseconds(0, 10_001, 20_002)},
-		"soon after a poke": {
+		"debounced after a request": {
 			[]error{nil},
-			func(poke func()) {
+			func(request func()) {
 				time.Sleep(time.Second)
-				poke()
+				request()
 				time.Sleep(10 * time.Second)
 			},
 			milliseconds(0, 1_100)},
 		"a burst makes one List": {
 			[]error{nil},
-			func(poke func()) {
+			func(request func()) {
 				time.Sleep(time.Second)
 				for range 90 {
-					poke()
+					request()
 					time.Sleep(time.Millisecond)
 				}
 				time.Sleep(5 * time.Second)
 			},
 			milliseconds(0, 1_100)},
-		"a steady stream does not put it off": {
+		"a steady stream of requests does not delay it": {
 			[]error{nil},
-			func(poke func()) {
+			func(request func()) {
 				for range 30 {
 					time.Sleep(9 * time.Millisecond)
-					poke()
+					request()
 				}
 				time.Sleep(5 * time.Second)
 			},
 			milliseconds(0, 109, 217, 325)},
-		"a poke while a List is under way": {
+		"a request during a List": {
 			[]error{nil},
-			func(poke func()) {
+			func(request func()) {
 				time.Sleep(500 * time.Microsecond)
-				poke()
+				request()
 				time.Sleep(5 * time.Second)
 			},
 			milliseconds(0, 101)},
-		"a failure is tried again soon": {
+		"a failure is retried soon": {
 			[]error{missing, missing, missing, missing, missing, nil},
 			func(func()) { time.Sleep(12 * time.Second) },
 			milliseconds(0, 251, 752, 1_753, 3_754, 5_755)},
-		"a poke cuts a failure's wait short": {
+		"a request shortens the delay after a failure": {
 			[]error{missing, missing, missing, missing, nil},
-			func(poke func()) {
+			func(request func()) {
 				time.Sleep(1_800 * time.Millisecond)
-				poke()
+				request()
 				time.Sleep(5 * time.Second)
 			},
 			milliseconds(0, 251, 752, 1_753, 1_900)},
-		"an exhausted kubelet is left in peace": {
+		"requests do not shorten the delay of a rate limit": {
 			[]error{exhausted},
-			func(poke func()) {
+			func(request func()) {
 				for range 7000 {
-					poke()
+					request()
 					time.Sleep(10 * time.Millisecond)
 				}
 			},
 			milliseconds(0, 501, 1_502, 3_503, 7_504, 15_505, 31_506, 61_507)},
-		"and asked at its usual pace once it recovers": {
+		"the interval applies again after a rate limit": {
 			[]error{exhausted, exhausted, nil, exhausted, nil},
 			func(func()) { time.Sleep(25 * time.Second) },
 			milliseconds(0, 501, 1_502, 11_503, 12_004, 22_005)},

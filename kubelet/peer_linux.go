@@ -8,8 +8,8 @@ import (
 )
 
 // peer returns the pid of the process that listens on the other end of a unix
-// socket (unix(7), SO_PEERCRED): the one that called listen(2), as the pid
-// namespace of this program numbers it. It is 0 if it has no number there.
+// socket (unix(7), SO_PEERCRED): the one that called listen(2), in the pid namespace of
+// this program. It is 0 if the process is not visible there.
 func peer(connection net.Conn) (pid int32, err error) {
 	socket, ok := connection.(syscall.Conn)
 	if !ok {

@@ -8,9 +8,9 @@ import (
 )
 
 func TestDecodeEvent(t *testing.T) {
-	whole, err := aPod("1", "train", "Running").Marshal()
+	whole, err := newPod("1", "train", "Running").Marshal()
 	must(t, err)
-	nameless, err := aPod("1", "", "Running").Marshal()
+	nameless, err := newPod("1", "", "Running").Marshal()
 	must(t, err)
 	for _, test := range []struct {
 		kind  podsv1alpha1.EventType
@@ -35,9 +35,9 @@ func TestDecodeEvent(t *testing.T) {
 }
 
 func FuzzDecodeEvent(f *testing.F) {
-	static := aPod("1", "train", "Running")
+	static := newPod("1", "train", "Running")
 	static.Annotations = map[string]string{sourceAnnotation: "file"}
-	for _, pod := range []*corev1.Pod{aPod("1", "train", "Running"), static, {}} {
+	for _, pod := range []*corev1.Pod{newPod("1", "train", "Running"), static, {}} {
 		bytes, err := pod.Marshal()
 		if err != nil {
 			f.Fatal(err)
@@ -49,7 +49,7 @@ func FuzzDecodeEvent(f *testing.F) {
 		got, pod, err := decodeEvent(&podsv1alpha1.WatchPodsEvent{Type: podsv1alpha1.EventType(kind), Pod: bytes})
 		switch {
 		case got == podUnknown && pod != nil, err != nil && got != podUnknown:
-			t.Errorf("nothing, and yet %v (%v)", pod, err)
+			t.Errorf("an unknown event with the pod %v (%v)", pod, err)
 		case got != podUnknown && (pod.Namespace == "" || pod.Name == "" || pod.UID == ""):
 			t.Errorf("a pod without a name: %v", pod)
 		case pod != nil:

@@ -55,13 +55,13 @@ func startScripted(t *testing.T, send func(func(podsv1alpha1.EventType, []byte) 
 
 func podBytes(t *testing.T, uid string) []byte {
 	t.Helper()
-	raw, err := aPod(uid, "pod-"+uid[:min(len(uid), 20)], "Running").Marshal()
+	raw, err := newPod(uid, "pod-"+uid[:min(len(uid), 20)], "Running").Marshal()
 	must(t, err)
 	return raw
 }
 
-// A pod that would take gigabytes once it is decoded is left out, with the
-// limit in the message, and the others are followed.
+// TestPodOfEmptyEntries has a pod that would need gigabytes once it is decoded. It is
+// omitted, with the limit in the message; the other pods are not.
 func TestPodOfEmptyEntries(t *testing.T) {
 	_, socket := startScripted(t, func(send func(podsv1alpha1.EventType, []byte) bool) {
 		send(added, append(podBytes(t, "1"), field(2, bytes.Repeat(field(2, nil), 15<<19))...))
@@ -71,32 +71,32 @@ func TestPodOfEmptyEntries(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	w, followed := watchPods(t, PodsOptions{Socket: socket})
-	becomes(t, followed, "2=pod-2 Running")
+	eventuallyIs(t, followed, "2=pod-2 Running")
 	runtime.ReadMemStats(&after)
-	eventually(t, "it is said", func() bool { return w.Status().Reason == source.ReasonResourceExhausted })
+	eventually(t, "the message", func() bool { return w.Status().Reason == source.ReasonResourceExhausted })
 	if s := w.Status(); !s.Up || !strings.Contains(s.Message, "250000 fields") {
 		t.Errorf("status %+v", s)
 	}
-	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 160 {
-		t.Errorf("it took %d MiB", took)
+	if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 160 {
+		t.Errorf("it allocated %d MiB", allocated)
 	}
 }
 
-// An event of more bytes than are accepted ends the watch.
+// TestPodLargerThanAMessage checks that an event above the size limit ends the watch.
 func TestPodLargerThanAMessage(t *testing.T) {
 	_, socket := startScripted(t, func(send func(podsv1alpha1.EventType, []byte) bool) {
 		send(added, append(podBytes(t, "1"), field(2, make([]byte, 17<<20))...))
 		send(synced, nil)
 	})
 	w, _ := watchPods(t, PodsOptions{Socket: socket})
-	eventually(t, "it is said", func() bool { return w.Status().Reason == source.ReasonResourceExhausted })
+	eventually(t, "the message", func() bool { return w.Status().Reason == source.ReasonResourceExhausted })
 	if s := w.Status(); s.Up || !strings.Contains(s.Message, "16 MiB") {
 		t.Errorf("status %+v", s)
 	}
 }
 
-// Pods without end are taken up to the limit, however often the watch is
-// reopened, and later pods replace them.
+// TestPodsWithoutEnd checks that an endless list of pods is read up to the limit,
+// however often the watch is reopened, and that later pods replace them.
 func TestPodsWithoutEnd(t *testing.T) {
 	kinds := map[string]podsv1alpha1.EventType{"of a list": added, "that come": modified, "that end": deleted}
 	for what, kind := range kinds {
@@ -122,17 +122,18 @@ func TestPodsWithoutEnd(t *testing.T) {
 			if s := w.Status(); s.Up || s.Reason != source.ReasonResourceExhausted || !strings.Contains(s.Message, "10000 pods") {
 				t.Errorf("status %+v", s)
 			}
-			honest := func(send func(podsv1alpha1.EventType, []byte) bool) {
-				send(added, podBytes(t, "honest"))
+			last := func(send func(podsv1alpha1.EventType, []byte) bool) {
+				send(added, podBytes(t, "last"))
 				send(synced, nil)
 			}
-			server.send.Store(&honest)
-			becomes(t, followed, "honest=pod-honest Running")
+			server.send.Store(&last)
+			eventuallyIs(t, followed, "last=pod-last Running")
 		})
 	}
 }
 
-// What a pod is known by is limited, so that what is kept of ten thousand is.
+// TestPodsWithLongNames checks the limits of names and UIDs, which limit the memory of
+// ten thousand pods.
 func TestPodsWithLongNames(t *testing.T) {
 	long := strings.Repeat("long-", 1<<18)
 	_, socket := startScripted(t, func(send func(podsv1alpha1.EventType, []byte) bool) {
@@ -142,25 +143,26 @@ func TestPodsWithLongNames(t *testing.T) {
 		send(synced, nil)
 	})
 	w, followed := watchPods(t, PodsOptions{Socket: socket})
-	becomes(t, followed, "1=pod-1 Running")
-	eventually(t, "it is said", func() bool { return w.Status().Reason == source.ReasonResourceExhausted })
+	eventuallyIs(t, followed, "1=pod-1 Running")
+	eventually(t, "the message", func() bool { return w.Status().Reason == source.ReasonResourceExhausted })
 	if s := w.Status(); !s.Up || !strings.Contains(s.Message, "2 pods") || !strings.Contains(s.Message, "128 bytes") {
 		t.Errorf("status %+v", s)
 	}
 }
 
-// A list that goes on and on without an end is given up, however much comes.
+// TestListOfPodsThatDoesNotEnd checks that SyncTimeout ends a list that never
+// completes.
 func TestListOfPodsThatDoesNotEnd(t *testing.T) {
 	_, socket := startScripted(t, func(send func(podsv1alpha1.EventType, []byte) bool) {
 		for send(added, podBytes(t, "1")) {
 			time.Sleep(time.Millisecond)
 		}
 	})
-	w, _ := watchPods(t, PodsOptions{Socket: socket, Patience: 300 * time.Millisecond})
+	w, _ := watchPods(t, PodsOptions{Socket: socket, SyncTimeout: 300 * time.Millisecond})
 	eventually(t, "a timeout", func() bool { return w.Status().Reason == source.ReasonTimeout })
 }
 
-// Changes without end of one pod are taken in as they come and keep nothing.
+// TestChangesWithoutEnd checks that endless changes of one pod need no more memory.
 func TestChangesWithoutEnd(t *testing.T) {
 	var sent atomic.Int64
 	_, socket := startScripted(t, func(send func(podsv1alpha1.EventType, []byte) bool) {
@@ -170,7 +172,7 @@ func TestChangesWithoutEnd(t *testing.T) {
 		}
 	})
 	w, followed := watchPods(t, PodsOptions{Socket: socket})
-	becomes(t, followed, "1=pod-1 Running")
+	eventuallyIs(t, followed, "1=pod-1 Running")
 	use := func() uint64 {
 		var m runtime.MemStats
 		runtime.GC()

@@ -26,8 +26,8 @@ const DefaultPodsSocket = "/var/lib/kubelet/pods-api/pods-api.sock"
 
 // The defaults of PodsOptions.
 const (
-	defaultPatience = 10 * time.Second
-	defaultRenewal  = time.Minute
+	defaultSyncTimeout = 10 * time.Second
+	defaultRenewal     = time.Minute
 )
 
 // PodFollower receives the pods of the kubelet, one call at a time. It may keep and
@@ -47,9 +47,9 @@ type PodFollower interface {
 
 // PodsOptions configure a PodWatcher. Only To is needed.
 type PodsOptions struct {
-	Socket   string        // path of the kubelet's Pods API socket; empty: DefaultPodsSocket
-	Patience time.Duration // within which the list must be complete; zero: 10 s
-	Renewal  time.Duration // after which the watch is reopened; zero: 1 min
+	Socket      string        // path of the kubelet's Pods API socket; empty: DefaultPodsSocket
+	SyncTimeout time.Duration // within which the list must be complete; zero: 10 s
+	Renewal     time.Duration // after which the watch is reopened; zero: 1 min
 
 	To      PodFollower
 	Log     *slog.Logger          // nil: no log
@@ -67,15 +67,15 @@ type PodsOptions struct {
 // events silently. Reopening also detects a kubelet that hangs, which an open watch
 // does not show.
 type PodWatcher struct {
-	socket            string
-	patience, renewal time.Duration
-	to                PodFollower
-	now               clock.Clock
-	tracker           *source.Tracker
+	socket               string
+	syncTimeout, renewal time.Duration
+	to                   PodFollower
+	now                  clock.Clock
+	tracker              *source.Tracker
 
-	connection *connection     // Run's alone; nil until needed and after a failure
-	hungSince  clock.Instant   // Run's alone
-	held       map[string]bool // Run's alone: pods that the follower may have, by UID, at most maxPods
+	connection *connection     // only used by Run; nil until needed and after a failure
+	hungSince  clock.Instant   // only used by Run
+	held       map[string]bool // only used by Run: pods that the follower may have, by UID, at most maxPods
 
 	mu    sync.Mutex
 	alive bool // the list is complete, and changes are reported
@@ -86,15 +86,15 @@ func NewPodWatcher(options PodsOptions) *PodWatcher {
 	if options.Socket == "" {
 		options.Socket = DefaultPodsSocket
 	}
-	if options.Patience <= 0 {
-		options.Patience = defaultPatience
+	if options.SyncTimeout <= 0 {
+		options.SyncTimeout = defaultSyncTimeout
 	}
 	if options.Renewal <= 0 {
 		options.Renewal = defaultRenewal
 	}
 	common := Options{Log: options.Log, Clock: options.Clock}.complete()
 	return &PodWatcher{
-		socket: options.Socket, patience: options.Patience, renewal: options.Renewal, to: options.To, now: common.Clock, held: make(map[string]bool),
+		socket: options.Socket, syncTimeout: options.SyncTimeout, renewal: options.Renewal, to: options.To, now: common.Clock, held: make(map[string]bool),
 		tracker: source.NewTracker(PodsSourceName, common.Log, common.Clock, options.Observe),
 	}
 }
@@ -188,7 +188,7 @@ type podStream struct {
 func (w *PodWatcher) follow(ctx context.Context) error {
 	watch, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	late := time.AfterFunc(w.patience, func() { stop(errPatience) })
+	late := time.AfterFunc(w.syncTimeout, func() { stop(errSyncTimeout) })
 	defer late.Stop()
 	s := &podStream{watcher: w, began: w.now(), end: w.tracker.Begin(), named: make(map[string]bool)}
 	err := s.read(watch, func() {
@@ -201,10 +201,10 @@ func (w *PodWatcher) follow(ctx context.Context) error {
 		return ctx.Err()
 	case errors.Is(cause, errRenewal):
 		return nil
-	case errors.Is(cause, errPatience):
+	case errors.Is(cause, errSyncTimeout):
 		err = cause
 	}
-	err = explainPods(err, w.dialFailure(), w.socket, w.patience)
+	err = explainPods(err, w.dialFailure(), w.socket, w.syncTimeout)
 	note := w.tracker.Report
 	if s.end != nil {
 		note = s.end
@@ -217,7 +217,7 @@ func (w *PodWatcher) follow(ctx context.Context) error {
 func (s *podStream) read(ctx context.Context, synced func()) error {
 	w := s.watcher
 	if w.connection == nil {
-		connection, err := connect(w.socket, 2*w.patience, func(net.Conn) {})
+		connection, err := connect(w.socket, 2*w.syncTimeout, func(net.Conn) {})
 		if err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 
-// followedPods is a follower that records its calls.
+// followedPods is a follower that keeps the pods it is called with.
 type followedPods struct {
 	mu    sync.Mutex
 	pods  map[string]string // by UID: name and phase
@@ -95,25 +95,25 @@ func podsServer(t *testing.T, pods ...*corev1.Pod) (*simulated.Pods, string) {
 	return server, socket
 }
 
-func aPod(uid, name string, phase corev1.PodPhase) *corev1.Pod {
+func newPod(uid, name string, phase corev1.PodPhase) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name, UID: types.UID(uid)}, Status: corev1.PodStatus{Phase: phase}}
 }
 
-func becomes(t *testing.T, followed *followedPods, want string) {
+func eventuallyIs(t *testing.T, followed *followedPods, want string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%q, it is %q", want, followed), func() bool { return followed.String() == want })
 }
 
-func TestPodWatcherFollowsTheKubelet(t *testing.T) {
-	server, socket := podsServer(t, aPod("1", "train", "Running"))
+func TestPodWatcherAppliesEvents(t *testing.T) {
+	server, socket := podsServer(t, newPod("1", "train", "Running"))
 	observed := make(chan float64, 8)
 	w, followed := watchPods(t, PodsOptions{Socket: socket, Observe: func(s float64) { observed <- s }})
-	becomes(t, followed, "1=train Running")
-	server.Put(aPod("2", "infer", "Pending"))
-	server.Put(aPod("2", "infer", "Running"), aPod("1", "train", "Succeeded"))
-	becomes(t, followed, "1=train Succeeded, 2=infer Running")
-	server.Finish(aPod("1", "train", ""))
-	becomes(t, followed, "2=infer Running")
+	eventuallyIs(t, followed, "1=train Running")
+	server.Put(newPod("2", "infer", "Pending"))
+	server.Put(newPod("2", "infer", "Running"), newPod("1", "train", "Succeeded"))
+	eventuallyIs(t, followed, "1=train Succeeded, 2=infer Running")
+	server.EndContainers(newPod("1", "train", ""))
+	eventuallyIs(t, followed, "2=infer Running")
 	before := w.Status()
 	if !before.Up || before.Reason != source.ReasonNone || before.Name != "pods" || before.Errors != 0 || len(observed) != 1 || <-observed <= 0 {
 		t.Errorf("status %+v", before)
@@ -123,29 +123,30 @@ func TestPodWatcherFollowsTheKubelet(t *testing.T) {
 	}
 }
 
-// TestPodWatcherKeepsEndedPodsEnded: the kubelet sends from several goroutines.
+// TestPodWatcherKeepsEndedPodsEnded sends old states of ended pods: the kubelet sends
+// from several goroutines.
 func TestPodWatcherKeepsEndedPodsEnded(t *testing.T) {
-	server, socket := podsServer(t, aPod("1", "train", "Running"))
-	static := aPod("s", "etcd", "Running")
+	server, socket := podsServer(t, newPod("1", "train", "Running"))
+	static := newPod("s", "etcd", "Running")
 	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
 	_, followed := watchPods(t, PodsOptions{Socket: socket})
-	becomes(t, followed, "1=train Running")
+	eventuallyIs(t, followed, "1=train Running")
 	server.Put(static)
-	server.Finish(static)
-	server.Finish(aPod("1", "train", ""))
-	server.Recall(aPod("1", "train", "Running"))
-	server.Recall(static)
-	becomes(t, followed, "s=etcd Running")
+	server.EndContainers(static)
+	server.EndContainers(newPod("1", "train", ""))
+	server.SendLate(newPod("1", "train", "Running"))
+	server.SendLate(static)
+	eventuallyIs(t, followed, "s=etcd Running")
 }
 
 func TestPodWatcherReopens(t *testing.T) {
-	rejected := aPod("2", "rejected", "Failed")
-	server, socket := podsServer(t, aPod("1", "train", "Running"), rejected)
+	rejected := newPod("2", "rejected", "Failed")
+	server, socket := podsServer(t, newPod("1", "train", "Running"), rejected)
 	_, followed := watchPods(t, PodsOptions{Socket: socket, Renewal: 50 * time.Millisecond})
-	becomes(t, followed, "1=train Running, 2=rejected Failed")
-	server.Forget(rejected)
-	server.Change(aPod("1", "renamed", "Running"))
-	becomes(t, followed, "1=renamed Running")
+	eventuallyIs(t, followed, "1=train Running, 2=rejected Failed")
+	server.RemoveWithoutEvent(rejected)
+	server.ChangeWithoutEvent(newPod("1", "renamed", "Running"))
+	eventuallyIs(t, followed, "1=renamed Running")
 	eventually(t, "one watch", func() bool { open, opened := server.Watches(); return open == 1 && opened > 3 })
 	followed.mu.Lock()
 	defer followed.mu.Unlock()
@@ -154,71 +155,71 @@ func TestPodWatcherReopens(t *testing.T) {
 	}
 }
 
-func TestPodWatcherOverARestart(t *testing.T) {
-	server, socket := podsServer(t, aPod("1", "train", "Running"), aPod("2", "infer", "Running"))
+func TestPodWatcherAcrossRestarts(t *testing.T) {
+	server, socket := podsServer(t, newPod("1", "train", "Running"), newPod("2", "infer", "Running"))
 	w, followed := watchPods(t, PodsOptions{Socket: socket})
-	becomes(t, followed, "1=train Running, 2=infer Running")
+	eventuallyIs(t, followed, "1=train Running, 2=infer Running")
 	server.Stop()
-	becomes(t, followed, "1=train Running, 2=infer Running, (lost)")
+	eventuallyIs(t, followed, "1=train Running, 2=infer Running, (lost)")
 	eventually(t, "no socket", func() bool { return w.Status().Reason == source.ReasonNotFound })
-	server.Forget(aPod("2", "", ""))
-	server.Starting(true)
+	server.RemoveWithoutEvent(newPod("2", "", ""))
+	server.SetStarting(true)
 	must(t, server.Resume())
 	eventually(t, "a kubelet that starts", func() bool {
 		return w.Status().Reason == source.ReasonUnavailable && strings.Contains(w.Status().Message, "is starting")
 	})
-	becomes(t, followed, "1=train Running, 2=infer Running, (lost)")
-	server.Starting(false)
-	becomes(t, followed, "1=train Running")
+	eventuallyIs(t, followed, "1=train Running, 2=infer Running, (lost)")
+	server.SetStarting(false)
+	eventuallyIs(t, followed, "1=train Running")
 	if !w.Status().Up {
 		t.Errorf("status %+v", w.Status())
 	}
 }
 
-func TestPodWatcherOfAKubeletThatHangs(t *testing.T) {
-	server, socket := podsServer(t, aPod("1", "train", "Running"))
-	w, followed := watchPods(t, PodsOptions{Socket: socket, Renewal: 30 * time.Millisecond, Patience: 200 * time.Millisecond})
-	becomes(t, followed, "1=train Running")
-	server.Mute(true)
-	becomes(t, followed, "1=train Running, (lost)")
+func TestPodWatcherOfHangingKubelet(t *testing.T) {
+	server, socket := podsServer(t, newPod("1", "train", "Running"))
+	w, followed := watchPods(t, PodsOptions{Socket: socket, Renewal: 30 * time.Millisecond, SyncTimeout: 200 * time.Millisecond})
+	eventuallyIs(t, followed, "1=train Running")
+	server.SetSilent(true)
+	eventuallyIs(t, followed, "1=train Running, (lost)")
 	status := w.Status()
 	if status.Up || status.Reason != source.ReasonTimeout || status.HungSince.IsZero() || !strings.Contains(status.Message, "within 200ms") {
 		t.Errorf("status %+v", status)
 	}
-	server.Mute(false)
-	becomes(t, followed, "1=train Running")
+	server.SetSilent(false)
+	eventuallyIs(t, followed, "1=train Running")
 	if status := w.Status(); !status.HungSince.IsZero() || !status.Up {
 		t.Errorf("status %+v", status)
 	}
 }
 
-// TestPodWatcherOfASilentSocket connects to a socket without a server behind it.
-func TestPodWatcherOfASilentSocket(t *testing.T) {
+// TestPodWatcherOfSilentSocket connects to a socket without a server behind it.
+func TestPodWatcherOfSilentSocket(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "pods-api.sock")
-	deaf, err := net.Listen("unix", socket)
+	silent, err := net.Listen("unix", socket)
 	must(t, err)
-	t.Cleanup(func() { deaf.Close() })
-	w, _ := watchPods(t, PodsOptions{Socket: socket, Patience: 100 * time.Millisecond})
+	t.Cleanup(func() { silent.Close() })
+	w, _ := watchPods(t, PodsOptions{Socket: socket, SyncTimeout: 100 * time.Millisecond})
 	eventually(t, "a timeout", func() bool { return w.Status().Reason == source.ReasonTimeout })
 }
 
-func TestPodWatcherLeavesOutWhatIsNoPod(t *testing.T) {
-	server, socket := podsServer(t, aPod("1", "train", "Running"), aPod("2", "", "Running"))
+func TestPodWatcherOmitsInvalidPods(t *testing.T) {
+	server, socket := podsServer(t, newPod("1", "train", "Running"), newPod("2", "", "Running"))
 	w, followed := watchPods(t, PodsOptions{Socket: socket})
-	becomes(t, followed, "1=train Running")
+	eventuallyIs(t, followed, "1=train Running")
 	impaired := func() bool { s := w.Status(); return s.Up && s.Reason == source.ReasonInvalid }
-	eventually(t, "it is said", impaired)
-	server.Garble()
-	server.Put(aPod("3", "infer", "Running"))
-	becomes(t, followed, "1=train Running, 3=infer Running")
+	eventually(t, "the message", impaired)
+	server.SendInvalid()
+	server.Put(newPod("3", "infer", "Running"))
+	eventuallyIs(t, followed, "1=train Running, 3=infer Running")
 	if s := w.Status(); !impaired() || !strings.Contains(s.Message, "2 pods") || !strings.Contains(s.Message, socket) {
 		t.Errorf("status %+v", s)
 	}
 }
 
-// TestPodWatcherWithoutAPodsAPI: a kubelet before 1.37 has no socket, and the
-// one of PodResources serves no pods.
-func TestPodWatcherWithoutAPodsAPI(t *testing.T) {
+// TestPodWatcherWithoutPodsAPI has no socket, as before Kubernetes 1.37, and the socket
+// of PodResources, which does not serve pods.
+func TestPodWatcherWithoutPodsAPI(t *testing.T) {
 	w, followed := watchPods(t, PodsOptions{Socket: freshSocket(t)})
 	eventually(t, "an error", func() bool { return w.Status().Reason == source.ReasonNotFound })
 	for _, part := range []string{"1.37", "feature gate PodsAPI", "--kubelet.pods-api", "remove that flag", "lists and watches pods", "mount"} {
@@ -234,9 +235,10 @@ func TestPodWatcherWithoutAPodsAPI(t *testing.T) {
 	eventually(t, "an error", func() bool { return w.Status().Reason == source.ReasonUnsupported })
 }
 
-// TestPodWatcherThatLags is ended by the kubelet, and reopened.
-func TestPodWatcherThatLags(t *testing.T) {
-	server, socket := podsServer(t, aPod("1", "train", "Running"))
+// TestSlowFollower has a watch that the kubelet ends because it lags, and that is
+// reopened.
+func TestSlowFollower(t *testing.T) {
+	server, socket := podsServer(t, newPod("1", "train", "Running"))
 	followed := &slowFollower{followedPods: followedPods{pods: map[string]string{}}, gate: make(chan struct{})}
 	w := NewPodWatcher(PodsOptions{Socket: socket, To: followed})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -244,7 +246,7 @@ func TestPodWatcherThatLags(t *testing.T) {
 	go func() { w.Run(ctx); close(done) }()
 	t.Cleanup(func() { cancel(); <-done })
 	eventually(t, "a sync", func() bool { return w.Status().Up })
-	large := aPod("2", "large", "Running")
+	large := newPod("2", "large", "Running")
 	large.Annotations = map[string]string{"text": strings.Repeat("x", 1<<16)}
 	eventually(t, "the end of the watch", func() bool {
 		for range 200 {
@@ -257,7 +259,7 @@ func TestPodWatcherThatLags(t *testing.T) {
 	eventually(t, "all pods", func() bool { return followed.String() == "1=train Running, 2=large Running" && w.Status().Errors > 0 })
 }
 
-// slowFollower takes pods only while its gate is closed, but for the first.
+// slowFollower blocks from the second pod on until its gate is closed.
 type slowFollower struct {
 	followedPods
 	first sync.Once
@@ -279,7 +281,7 @@ func TestExplainPods(t *testing.T) {
 		reason source.Reason
 		remedy string
 	}{
-		{errPatience, source.ReasonTimeout, "within 5s"},
+		{errSyncTimeout, source.ReasonTimeout, "within 5s"},
 		{grpc.ErrServerStopped, source.ReasonOther, "see its log"},
 	} {
 		err := explainPods(test.err, nil, "/socket", 5*time.Second)

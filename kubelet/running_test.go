@@ -15,39 +15,39 @@ import (
 	"github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 
-// patience is how long tests wait for what must come in the end.
-const patience = 30 * time.Second
+// testTimeout is how long tests wait for a condition.
+const testTimeout = 30 * time.Second
 
-// journal is a log that tests can read while it is written.
-type journal struct {
+// logBuffer is a log that tests can read while it is written.
+type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (j *journal) Write(line []byte) (int, error) {
+func (j *logBuffer) Write(line []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.text.Write(line)
 }
 
-func (j *journal) String() string {
+func (j *logBuffer) String() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.text.String()
 }
 
-func (j *journal) count(text string) int { return strings.Count(j.String(), text) }
+func (j *logBuffer) count(text string) int { return strings.Count(j.String(), text) }
 
-// running is a client that lists every few milliseconds, and its log.
-type running struct {
+// runningClient is a client that lists every few milliseconds, and its log.
+type runningClient struct {
 	*Client
-	log  *journal
+	log  *logBuffer
 	stop func()
 }
 
-func run(t *testing.T, options Options) running {
+func run(t *testing.T, options Options) runningClient {
 	t.Helper()
-	log := &journal{}
+	log := &logBuffer{}
 	options.Log = slog.New(slog.NewTextHandler(log, nil))
 	if options.Interval == 0 {
 		options.Interval = 5 * time.Millisecond
@@ -58,11 +58,11 @@ func run(t *testing.T, options Options) running {
 	go func() { defer close(done); client.Run(ctx) }()
 	stop := func() { cancel(); <-done }
 	t.Cleanup(stop)
-	return running{Client: client, log: log, stop: stop}
+	return runningClient{Client: client, log: log, stop: stop}
 }
 
-// start starts a kubelet on a fresh socket; its path is short, since a
-// socket's may have no more than 107 bytes.
+// start starts a kubelet on a new socket. The path of a socket may have no more than
+// 107 bytes.
 func start(t *testing.T, options simulated.Options) (*simulated.Kubelet, string) {
 	t.Helper()
 	socket := freshSocket(t)
@@ -86,7 +86,7 @@ func freshSocket(t *testing.T) string {
 
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(testTimeout); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("never happened: %s", what)
 		}
@@ -100,19 +100,19 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// fresh waits for an answer to a List that began after the call.
-func (r running) fresh(t *testing.T) Listing {
+// fresh waits for the response to a List that began after the call.
+func (r runningClient) fresh(t *testing.T) Listing {
 	t.Helper()
 	before, _ := r.Latest()
 	var latest Listing
-	eventually(t, "two more answers", func() bool {
+	eventually(t, "two more responses", func() bool {
 		latest, _ = r.Latest()
 		return latest.Sequence >= before.Sequence+2
 	})
 	return latest
 }
 
-func (r running) awaitReason(t *testing.T, reason source.Reason) {
+func (r runningClient) awaitReason(t *testing.T, reason source.Reason) {
 	t.Helper()
 	eventually(t, "down with reason "+string(reason), func() bool {
 		status := r.Status()
@@ -120,7 +120,7 @@ func (r running) awaitReason(t *testing.T, reason source.Reason) {
 	})
 }
 
-func (r running) awaitUp(t *testing.T) {
+func (r runningClient) awaitUp(t *testing.T) {
 	t.Helper()
 	eventually(t, "up", func() bool {
 		status := r.Status()

@@ -16,16 +16,17 @@ import (
 	"github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 
-// asker is the variable that makes a process of this test one that lists once
-// over the socket it names, and says what it has learned.
-const asker = "KUBELET_TEST_ASKER"
+// listerSocket is the environment variable of a child process of this test: the socket
+// over which it lists once.
+const listerSocket = "KUBELET_TEST_SOCKET"
 
-// TestAsker is such a process, and nothing otherwise.
-func TestAsker(*testing.T) {
-	if os.Getenv(asker) == "" {
+// TestListerProcess is the child process. It prints its pid and whether the kubelet is
+// visible. Without the variable it does nothing.
+func TestListerProcess(*testing.T) {
+	if os.Getenv(listerSocket) == "" {
 		return
 	}
-	client := New(Options{Socket: os.Getenv(asker)})
+	client := New(Options{Socket: os.Getenv(listerSocket)})
 	_, err := client.fetch(context.Background())
 	client.disconnect()
 	visible, known := client.Visible()
@@ -33,13 +34,13 @@ func TestAsker(*testing.T) {
 	os.Exit(0)
 }
 
-// asked is what such a process says, in pid namespaces of its own or not.
-func asked(t *testing.T, socket string, namespaces uintptr) (string, error) {
+// runLister returns the output of a child process with these clone flags.
+func runLister(t *testing.T, socket string, namespaces uintptr) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	command := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestAsker$")
-	command.Env = append(os.Environ(), asker+"="+socket)
+	command := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestListerProcess$")
+	command.Env = append(os.Environ(), listerSocket+"="+socket)
 	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces}
 	out, err := command.Output()
 	return strings.TrimSpace(string(out)), err
@@ -47,18 +48,18 @@ func asked(t *testing.T, socket string, namespaces uintptr) (string, error) {
 
 func TestVisibleInTheSameNamespace(t *testing.T) {
 	_, socket := start(t, simulated.Options{})
-	got, err := asked(t, socket, 0)
+	got, err := runLister(t, socket, 0)
 	must(t, err)
 	if !strings.HasSuffix(got, " visible true known true error <nil>") {
 		t.Errorf("got %q", got)
 	}
 }
 
-// TestNotVisibleFromAnotherNamespace has a client whose pid namespace is below
-// the kubelet's, as that of a pod without hostPID.
+// TestNotVisibleFromAnotherNamespace has a client in a child pid namespace of the
+// kubelet's, as in a pod without hostPID.
 func TestNotVisibleFromAnotherNamespace(t *testing.T) {
 	_, socket := start(t, simulated.Options{})
-	got, err := asked(t, socket, syscall.CLONE_NEWPID)
+	got, err := runLister(t, socket, syscall.CLONE_NEWPID)
 	if err != nil {
 		t.Skipf("a pid namespace can only be made by root: %v", err)
 	}
@@ -67,9 +68,9 @@ func TestNotVisibleFromAnotherNamespace(t *testing.T) {
 	}
 }
 
-// TestVisibleIsRenewed is not known before there is a connection, and stays
-// what it was while there is none.
-func TestVisibleIsRenewed(t *testing.T) {
+// TestVisibleIsUpdated checks that visibility is unknown before the first connection,
+// and keeps its value while there is none.
+func TestVisibleIsUpdated(t *testing.T) {
 	socket := freshSocket(t)
 	client := New(Options{Socket: socket})
 	defer client.disconnect()
@@ -102,10 +103,10 @@ func TestVisibleIsRenewed(t *testing.T) {
 	defer kubelet.Close()
 	_, err = client.fetch(t.Context())
 	must(t, err)
-	wants("connected anew", true, true)
+	wants("connected again", true, true)
 }
 
-// TestVisibleOfNoSocket is unknown.
+// TestVisibleOfNoSocket observes a connection that is not a socket.
 func TestVisibleOfNoSocket(t *testing.T) {
 	client := New(Options{})
 	one, other := net.Pipe()

@@ -42,7 +42,7 @@ func BenchmarkAgent(b *testing.B) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	server := denseCluster(ctx, b)
-	kubelet, err := simulated.Start(ctx, filepath.Join(directory, "kubelet.sock"), simulated.Options{Pods: densePods(), Traps: simulated.Always()})
+	kubelet, err := simulated.Start(ctx, filepath.Join(directory, "kubelet.sock"), simulated.Options{Pods: densePods(), Faults: simulated.Always()})
 	if err != nil {
 		b.Fatal(err)
 	}

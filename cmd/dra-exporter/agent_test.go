@@ -22,12 +22,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/role"
 )
 
-// blocked is a source that never answers. It counts its calls.
-type blocked struct{ calls atomic.Int64 }
+// blockedSource is a source whose calls never return. It counts them.
+type blockedSource struct{ calls atomic.Int64 }
 
-func (*blocked) Name() string { return "blocked" }
-func (*blocked) Close() error { return nil }
-func (b *blocked) Readers(context.Context) ([]device.Reader, error) {
+func (*blockedSource) Name() string { return "blocked" }
+func (*blockedSource) Close() error { return nil }
+func (b *blockedSource) Readers(context.Context) ([]device.Reader, error) {
 	b.calls.Add(1)
 	select {}
 }
@@ -97,13 +97,13 @@ func eventually(t testing.TB, url string, want ...string) string {
 	}
 }
 
-// A scrape loads one pointer: it never touches a source, not even one that
+// TestScrapesNeverReadASource checks that a scrape reads no source, with a source that
 // blocks forever.
-func TestScrapesNeverTouchASource(t *testing.T) {
-	source := &blocked{}
+func TestScrapesNeverReadASource(t *testing.T) {
+	source := &blockedSource{}
 	address := serve(t, testFlags(), role.NodeOptions{Name: "n", Socket: "/does/not/exist", Sources: []device.Source{source}})
 	eventually(t, address+"/metrics", `dra_exporter_source_up{source="blocked"} 0`)
-	asked := source.calls.Load()
+	before := source.calls.Load()
 	for range 200 {
 		if code, _ := get(t, address+"/metrics"); code != http.StatusOK {
 			t.Fatalf("a scrape answers %d", code)
@@ -114,8 +114,8 @@ func TestScrapesNeverTouchASource(t *testing.T) {
 			t.Errorf("%s answers %d while a source hangs", path, code)
 		}
 	}
-	if again := source.calls.Load(); again != asked || asked != 1 {
-		t.Errorf("the source was asked %d times before 200 scrapes and %d times after, want once", asked, again)
+	if after := source.calls.Load(); after != before || before != 1 {
+		t.Errorf("the source was read %d times before 200 scrapes and %d times after, want once", before, after)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestAutoWithoutLibraryLogsNothing(t *testing.T) {
 	})
 	page := eventually(t, address+"/metrics", `dra_exporter_source_up{source="podresources"} 0`)
 	if strings.Contains(page, `source_up{source="nvml"}`) {
-		t.Error("a source whose library is missing is shown, though it was not asked for")
+		t.Error("a source whose library is missing is shown, although it is not selected")
 	}
 }
 
@@ -157,7 +157,7 @@ func TestAutoWithoutLibraryLogsNothing(t *testing.T) {
 func TestHealthyFailsWhenSourceHangs(t *testing.T) {
 	flags := testFlags()
 	flags.restartAfter = time.Second
-	address := serve(t, flags, role.NodeOptions{Name: "n", Socket: "/does/not/exist", Sources: []device.Source{&blocked{}}})
+	address := serve(t, flags, role.NodeOptions{Name: "n", Socket: "/does/not/exist", Sources: []device.Source{&blockedSource{}}})
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		code, body := get(t, address+"/-/healthy")
 		if code == http.StatusServiceUnavailable {

@@ -35,11 +35,11 @@ type checkFlags struct {
 	output  string
 	timeout time.Duration
 
-	inherited    []string // flags taken over from the exporter of this container; nil: there is none
+	inherited    []string // flags of the exporter of this container that are used; nil: there is no exporter
 	inheritError error
 }
 
-// addCheck adds the subcommand that reports what is missing, and what to do.
+// addCheck adds the subcommand that reports what is missing, with remedies.
 func addCheck(c *commands, stdout, stderr io.Writer) *checkFlags {
 	command := c.app.Command("check", "Find what is missing or misconfigured here, with a remedy for each finding.")
 	flags := &checkFlags{}
@@ -144,7 +144,7 @@ func (n *nodeCheck) examine(ctx context.Context) (*check.Report, error) {
 	host.Node = !check.FolderMissing(n.flags.socket)
 	n.prepare(log)
 	var settings check.Settings
-	n.progress.During(ctx, terminal.Awaiting("addresses that flags name, and the API server"), func() {
+	n.progress.During(ctx, terminal.Missing("addresses that flags name, and the API server"), func() {
 		settings = n.settings(ctx)
 		n.readAPI(ctx)
 	})
@@ -163,11 +163,11 @@ func (n *nodeCheck) examine(ctx context.Context) (*check.Report, error) {
 	reading, end := context.WithCancel(context.WithoutCancel(ctx)) // until the report is made, also when the time is up
 	var running sync.WaitGroup
 	agent.Start(reading, &running)
-	n.await(ctx, agent)
+	n.waitForSources(ctx, agent)
 	report.Add(check.NodeFindings(n.known(host, agent))...)
 	end()
 	running.Wait()
-	n.addRunning(ctx, report)
+	n.addRunningExporter(ctx, report)
 	return report, nil
 }
 
@@ -192,14 +192,14 @@ func (n *nodeCheck) prepare(log *slog.Logger) {
 		n.options.PodsAPI = n.flags.podsAPI
 	}
 	flags := *n.flags
-	flags.options.profiling = flags.options.profiling && !n.withheld()
+	flags.options.profiling = flags.options.profiling && !n.leavesProfiling()
 	n.opened = flags.open(&n.options, n.agent, log)
 }
 
-// withheld reports whether the profiling counters are left to the running
-// agent: one reader of a GPU can have them, and DCGM's embedded engine takes
+// leavesProfiling reports whether the profiling counters are left to the running
+// agent: a GPU has them for one reader only, and DCGM's embedded engine reserves
 // them. A host engine serves all of its clients.
-func (n *nodeCheck) withheld() bool {
+func (n *nodeCheck) leavesProfiling() bool {
 	return n.flags.options.profiling && n.common.inherited != nil && n.flags.options.hostEngine == ""
 }
 
@@ -240,10 +240,10 @@ func (n *nodeCheck) readAPI(ctx context.Context) {
 	n.name.APIPods = probe.PodsOnNode(ctx, n.options.Name)
 }
 
-// await returns when the role has read each source once and its devices twice:
+// waitForSources returns when the role has read each source once and its devices twice:
 // some quantities are the difference of two readings.
-func (n *nodeCheck) await(ctx context.Context, node *role.Node) {
-	if !n.progress.Until(ctx, node.Unread, func() bool { return node.Stepped() && len(node.Unread()) == 0 }) {
+func (n *nodeCheck) waitForSources(ctx context.Context, node *role.Node) {
+	if !n.progress.Until(ctx, node.Unread, func() bool { return node.HasSnapshot() && len(node.Unread()) == 0 }) {
 		return
 	}
 	second := time.NewTimer(min(2*n.agent.interval+n.agent.interval/2, n.common.timeout/2))
@@ -260,7 +260,7 @@ func (n *nodeCheck) known(host check.Host, node *role.Node) check.Node {
 	known := check.Node{
 		Host: host, Facts: read.Facts, Socket: n.flags.socket, Listed: read.Listed, PodsSocket: n.flags.podsAPI, CDIDirs: n.flags.cdiDirs,
 		Kubelet: read.Kubelet, CDI: read.CDI, PodsAPI: read.PodsAPI, Devices: read.Devices,
-		Optional: n.options.Optional, OpenError: n.opened, Profiling: n.flags.options.profiling, Withheld: n.withheld(),
+		Optional: n.options.Optional, OpenError: n.opened, Profiling: n.flags.options.profiling, Withheld: n.leavesProfiling(),
 		API: n.api,
 	}
 	known.API.Statuses = read.API
@@ -275,9 +275,9 @@ func (n *nodeCheck) known(host check.Host, node *role.Node) check.Node {
 	return known
 }
 
-// addRunning reads the exporter that this container runs, over the loopback
+// addRunningExporter reads the exporter that this container runs, over the loopback
 // interface, unless it needs TLS or a password.
-func (n *nodeCheck) addRunning(ctx context.Context, report *check.Report) {
+func (n *nodeCheck) addRunningExporter(ctx context.Context, report *check.Report) {
 	if n.common.inherited == nil || *n.web.toolkit.WebConfigFile != "" {
 		return
 	}
@@ -326,7 +326,7 @@ func (k *clusterCheck) examine(ctx context.Context) (*check.Report, error) {
 	report := &check.Report{}
 	report.Add(check.InheritedFindings(k.common.inherited, k.common.inheritError)...)
 	var settings check.Settings
-	k.progress.During(ctx, terminal.Awaiting("addresses that flags name"), func() {
+	k.progress.During(ctx, terminal.Missing("addresses that flags name"), func() {
 		settings = checkSettings(ctx, k.flags.check(), "", k.push, true, k.web)
 	})
 	report.Add(check.SettingsFindings(settings)...)
@@ -341,7 +341,7 @@ func (k *clusterCheck) examine(ctx context.Context) (*check.Report, error) {
 	}
 	defer probe.Close()
 	var api check.API
-	k.progress.During(ctx, terminal.Awaiting("the API server"), func() {
+	k.progress.During(ctx, terminal.Missing("the API server"), func() {
 		api = probe.API(ctx, append(check.ClusterAccess(), reviewAccess(k.web)...))
 	})
 	if api.VersionError != nil {
@@ -364,7 +364,7 @@ func (k *clusterCheck) connection() (*rest.Config, error) {
 	if !errors.Is(err, errNotInPod) {
 		return config, err
 	}
-	person := personFlags{}
+	person := kubectlFlags{}
 	config, _, err = person.connection()
 	return config, err
 }

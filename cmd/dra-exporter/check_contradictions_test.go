@@ -49,10 +49,10 @@ func TestCheckFindsContradictions(t *testing.T) {
 	pages := http.NewServeMux()
 	urls, order := []string{}, []string{}
 	for name, claim := range claims {
-		var asked atomic.Int64
+		var requests atomic.Int64
 		path := fmt.Sprintf("/%d/", len(urls))
 		pages.HandleFunc(path+"metrics", func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write([]byte(contradicting(claim, 100+asked.Add(1)))) // the check may have given up
+			_, _ = w.Write([]byte(contradicting(claim, 100+requests.Add(1)))) // the check may have given up
 		})
 		pages.HandleFunc(path+"-/ready", func(http.ResponseWriter, *http.Request) {})
 		urls, order = append(urls, path+"metrics"), append(order, name)
@@ -86,9 +86,9 @@ func TestCheckFindsContradictions(t *testing.T) {
 // An exporter that does not answer a second time is checked by its first page.
 func TestCheckOfAgentThatStops(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int64
+	var requests atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "metrics") && asked.Add(1) > 1 {
+		if strings.HasSuffix(r.URL.Path, "metrics") && requests.Add(1) > 1 {
 			http.Error(w, "ended", http.StatusServiceUnavailable)
 			return
 		}

@@ -43,20 +43,20 @@ func TestInheritFlagsOfExporter(t *testing.T) {
 		line   string
 		want   []string
 	}{
-		"its own pid namespace":         {[]fakeProcess{self, agent}, "check", theirs},
-		"the role by name":              {[]fakeProcess{self, agent}, "check node", theirs},
-		"the node's pid namespace":      {[]fakeProcess{self, host, agentBesideHost}, "check", theirs},
-		"what was given stays":          {[]fakeProcess{self, agent}, "check --dcgm.host-engine=other:1 --labels.pod=x", theirs[1:3]},
-		"no flags":                      {[]fakeProcess{self, {"1", "0::/", "1", "/dra-exporter node"}}, "check", []string{}},
-		"another role":                  {[]fakeProcess{self, agent}, "check cluster", nil},
-		"the cluster role":              {[]fakeProcess{self, {"1", "0::/", "1", "/dra-exporter cluster --pending.budget=0.5"}}, "check cluster", []string{"--pending.budget=0.5"}},
-		"another program":               {[]fakeProcess{self, {"1", "0::/", "1", "/bin/sh node"}}, "check", nil},
-		"another container's":           {[]fakeProcess{self, {"1", "0::/../other", "1", "/dra-exporter node --x"}}, "check", nil},
-		"a later process of a login":    {[]fakeProcess{self, {"7", "0::/", "1", "-bash"}, agentBesideHost}, "check", nil},
-		"asking an agent":               {[]fakeProcess{self, agent}, "check agent http://a", nil},
-		"another command":               {[]fakeProcess{self, agent}, "node", nil},
-		"a wrong line is told by Parse": {[]fakeProcess{self, agent}, "check --wrong", nil},
-		"no procfs":                     {nil, "check", nil},
+		"its own pid namespace":      {[]fakeProcess{self, agent}, "check", theirs},
+		"the role by name":           {[]fakeProcess{self, agent}, "check node", theirs},
+		"the node's pid namespace":   {[]fakeProcess{self, host, agentBesideHost}, "check", theirs},
+		"what was given stays":       {[]fakeProcess{self, agent}, "check --dcgm.host-engine=other:1 --labels.pod=x", theirs[1:3]},
+		"no flags":                   {[]fakeProcess{self, {"1", "0::/", "1", "/dra-exporter node"}}, "check", []string{}},
+		"another role":               {[]fakeProcess{self, agent}, "check cluster", nil},
+		"the cluster role":           {[]fakeProcess{self, {"1", "0::/", "1", "/dra-exporter cluster --pending.budget=0.5"}}, "check cluster", []string{"--pending.budget=0.5"}},
+		"another program":            {[]fakeProcess{self, {"1", "0::/", "1", "/bin/sh node"}}, "check", nil},
+		"another container's":        {[]fakeProcess{self, {"1", "0::/../other", "1", "/dra-exporter node --x"}}, "check", nil},
+		"a later process of a login": {[]fakeProcess{self, {"7", "0::/", "1", "-bash"}, agentBesideHost}, "check", nil},
+		"asking an agent":            {[]fakeProcess{self, agent}, "check agent http://a", nil},
+		"another command":            {[]fakeProcess{self, agent}, "node", nil},
+		"Parse reports a wrong line": {[]fakeProcess{self, agent}, "check --wrong", nil},
+		"no procfs":                  {nil, "check", nil},
 	} {
 		line := strings.Fields(test.line)
 		procfs := fakeProcfs(t, test.procfs...)
@@ -78,7 +78,7 @@ func TestInheritFlagsOfExporter(t *testing.T) {
 	}
 }
 
-// Without root the report says so. The test's binary is in a directory that
+// Without root the report states this. The test's binary is in a directory that
 // other users cannot read, so a copy of it is run.
 func TestCheckWithoutRoot(t *testing.T) {
 	t.Parallel()

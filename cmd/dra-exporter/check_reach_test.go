@@ -58,7 +58,7 @@ func TestCheckReportsProgress(t *testing.T) {
 		", and the API serv": {"node", "--node.name=n", "--kubeconfig=" + kubeconfig, "--device.source=rdma", "--timeout=3s"},
 	} {
 		if found := runCheck(t, nil, args...); !strings.Contains(found.stderr, "still reading: ") || !strings.Contains(found.stderr, what) {
-			t.Errorf("nobody is told of %s: %s", what, found.stderr)
+			t.Errorf("no progress of %s is shown: %s", what, found.stderr)
 		}
 	}
 }

@@ -131,7 +131,7 @@ func (s *checkFixture) deny(denied ...string) {
 	s.denied = denied
 }
 
-func (s *checkFixture) denies(fits func(denied string) bool) bool {
+func (s *checkFixture) deniesAny(fits func(denied string) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.denied, fits)
@@ -222,11 +222,11 @@ func (s *checkFixture) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "no review", http.StatusBadRequest)
 			return
 		}
-		asked := review.Spec.ResourceAttributes
-		review.Status.Allowed = !s.denies(func(denied string) bool { return denied == asked.Verb+" "+asked.Resource })
+		requested := review.Spec.ResourceAttributes
+		review.Status.Allowed = !s.deniesAny(func(denied string) bool { return denied == requested.Verb+" "+requested.Resource })
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(review)
-	case s.refuses(r):
+	case s.isDenied(r):
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
 		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "forbidden to all"})
@@ -237,8 +237,8 @@ func (s *checkFixture) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *checkFixture) refuses(r *http.Request) bool {
-	return s.denies(func(denied string) bool {
+func (s *checkFixture) isDenied(r *http.Request) bool {
+	return s.deniesAny(func(denied string) bool {
 		_, resource, _ := strings.Cut(denied, " ")
 		return strings.Contains(r.URL.Path, "/"+resource)
 	})
@@ -260,7 +260,7 @@ func TestCheckOfHealthyNode(t *testing.T) {
 	found.expectFinding(t, "matching", "gpu.nvidia.com", check.OK, "1 of 1 device matched by uuid")
 }
 
-// A laptop has no sources, and the report says so.
+// A laptop has no sources, and the report states this.
 func TestCheckOnLaptop(t *testing.T) {
 	t.Parallel()
 	found := runCheck(t, nil, "--kubelet.pod-resources-socket=/does/not/exist/kubelet.sock", "--cdi.dir=/does/not/exist", "--path.sysfs=/does/not/exist")
@@ -290,15 +290,15 @@ func TestCheckOfBrokenNode(t *testing.T) {
 		says   [][4]string
 	}{
 		"a hung kubelet": {
-			change: func(t *testing.T, s *checkFixture) { setTrap(t, s, kubelets.Hang) },
+			change: func(t *testing.T, s *checkFixture) { addFault(t, s, kubelets.Hang) },
 			says:   [][4]string{{"kubelet", "PodResources", "failure", "does not answer"}, {"API server", "version", "ok", ""}, {"matching", "gpu.nvidia.com", "ok", ""}},
 		},
 		"a kubelet that is gone": {
-			change: func(t *testing.T, s *checkFixture) { setTrap(t, s, kubelets.Killed) },
+			change: func(t *testing.T, s *checkFixture) { addFault(t, s, kubelets.Killed) },
 			says:   [][4]string{{"kubelet", "PodResources", "failure", "that the kubelet runs"}},
 		},
 		"no socket": {
-			change: func(t *testing.T, s *checkFixture) { setTrap(t, s, kubelets.SocketMissing) },
+			change: func(t *testing.T, s *checkFixture) { addFault(t, s, kubelets.SocketMissing) },
 			says:   [][4]string{{"kubelet", "socket", "failure", "is not in it"}},
 		},
 		"an unreachable API server": {
@@ -317,7 +317,7 @@ func TestCheckOfBrokenNode(t *testing.T) {
 			args: []string{"--node.name="},
 			says: [][4]string{{"API server", "node name", "failure", "NODE_NAME"}},
 		},
-		"hardware that nobody sees": {
+		"hardware without a source": {
 			args: []string{"--simulated.config=OTHERGPU"},
 			says: [][4]string{{"matching", "gpu.nvidia.com", "failure", "of which claims hold 1"}, {"matching", "hardware", "skipped", "GPU-7"}},
 		},
@@ -351,7 +351,7 @@ func TestCheckOfBrokenNode(t *testing.T) {
 			}
 			found := runCheck(t, nil, s.with(t, test.args)...)
 			if slow := strings.Contains(name, "hung") || strings.Contains(name, "hangs"); slow && !strings.Contains(found.stderr, "still reading: ") {
-				t.Errorf("who waits is told: %q", found.stderr)
+				t.Errorf("progress is shown: %q", found.stderr)
 			}
 			for _, says := range test.says {
 				found.expectFinding(t, says[0], says[1], check.Outcome(says[2]), says[3])
@@ -360,9 +360,9 @@ func TestCheckOfBrokenNode(t *testing.T) {
 	}
 }
 
-func setTrap(t *testing.T, s *checkFixture, trap kubelets.Trap) {
+func addFault(t *testing.T, s *checkFixture, fault kubelets.Fault) {
 	t.Helper()
-	if err := s.kubelet.Provoke(trap); err != nil {
+	if err := s.kubelet.AddFaults(fault); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -464,7 +464,7 @@ func TestCheckOfEachAddressOfName(t *testing.T) {
 	answer := func(version string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !strings.HasPrefix(r.Host, "exporters.lab:") {
-				t.Errorf("asked as %s", r.Host)
+				t.Errorf("the host of the request is %s", r.Host)
 			}
 			_, _ = w.Write([]byte(`dra_exporter_build_info{version="` + version + `"} 1` + "\n"))
 		})

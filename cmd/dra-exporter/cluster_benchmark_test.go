@@ -27,10 +27,10 @@ const (
 // BenchmarkCluster runs the whole program as a separate process against an API
 // server in another, at three sizes, and reports
 //
-//   - sync-s: from the start of the process to the first page that knows all
-//   - judged-s: from there to the first page with a verdict on each waiting reference
-//   - tainted-s, untainted-s: from a taint on every device to the new verdict on
-//     each waiting reference, and back
+//   - sync-s: from the start of the process to the first page with all
+//   - judged-s: from there to the first page with a diagnosis of each pending reference
+//   - tainted-s, untainted-s: from a taint on every device to the new diagnosis
+//     of each pending reference, and back
 //   - lag-ms, worst-lag-ms: from a pod's and its claim's creation, while claims
 //     change, to the request for the first page that shows them
 //   - its anonymous memory after the lists, and after the changes; its highest
@@ -41,13 +41,13 @@ func BenchmarkCluster(b *testing.B) {
 	for _, claims := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("claims=%d", claims), func(b *testing.B) {
 			for b.Loop() {
-				measure(b, generator.Of(claims), min(500, float64(claims)/20))
+				measureCluster(b, generator.Of(claims), min(500, float64(claims)/20))
 			}
 		})
 	}
 }
 
-func measure(b *testing.B, size generator.Size, rate float64) {
+func measureCluster(b *testing.B, size generator.Size, rate float64) {
 	b.Helper()
 	r := startRole(b, size)
 	r.measureVerdicts(b, size)
@@ -64,7 +64,7 @@ func BenchmarkClusterScale(b *testing.B) {
 		b.Skip("the API server is a program that DRA_EXPORTER_STAGE names")
 	}
 	for b.Loop() {
-		measure(b, generator.Of(10_000), 50)
+		measureCluster(b, generator.Of(10_000), 50)
 	}
 }
 
@@ -105,7 +105,7 @@ type clusterRun struct {
 	began   time.Time
 }
 
-// startRole returns once the page knows all claims of the cluster.
+// startRole returns once the page has all claims of the cluster.
 func startRole(b *testing.B, size generator.Size) *clusterRun {
 	b.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -150,27 +150,27 @@ func (r *clusterRun) start(ctx context.Context, b *testing.B) {
 	b.Fatalf("the cluster role does not say where it listens:\n%s", log)
 }
 
-// measureVerdicts waits for the first verdicts, and for those after every
-// device has got a taint, and after it is removed.
+// measureVerdicts waits for the first diagnoses, for those after every device has got a
+// taint, and for those after the taints are removed.
 func (r *clusterRun) measureVerdicts(b *testing.B, size generator.Size) {
 	b.Helper()
-	judged := func(p rolePage) bool { return p.reasons["unknown"] == 0 && p.candidates >= size.Waiting }
-	before := r.until(b, 5*time.Minute, judged)
+	diagnosed := func(p rolePage) bool { return p.reasons["unknown"] == 0 && p.candidates >= size.Waiting }
+	before := r.until(b, 5*time.Minute, diagnosed)
 	b.ReportMetric(time.Since(r.began).Seconds(), "judged-s")
 	began := time.Now()
-	r.stage.tell(b, "taint")
+	r.stage.command(b, "taint")
 	// A reference that no device matches is independent of taints.
 	r.until(b, 5*time.Minute, func(p rolePage) bool { return p.reasons["tainted"]+p.reasons["no_matching_device"] == size.Waiting })
 	b.ReportMetric(time.Since(began).Seconds(), "tainted-s")
 	began = time.Now()
-	r.stage.tell(b, "untaint")
+	r.stage.command(b, "untaint")
 	r.until(b, 5*time.Minute, func(p rolePage) bool {
 		for reason, count := range before.reasons {
 			if p.reasons[reason] != count {
 				return false
 			}
 		}
-		return judged(p)
+		return diagnosed(p)
 	})
 	b.ReportMetric(time.Since(began).Seconds(), "untainted-s")
 }
@@ -191,7 +191,7 @@ func (r *clusterRun) measureIdle(b *testing.B) {
 // measures when the page shows them.
 func (r *clusterRun) measureChanges(b *testing.B, rate float64) {
 	b.Helper()
-	r.stage.tell(b, "play", rate)
+	r.stage.command(b, "play", rate)
 	time.Sleep(5 * time.Second) // lifecycles end as often as they begin
 	began, before := time.Now(), processorTime(b, r.process.Process.Pid)
 	profiled := r.profile(b, "change", "profile?seconds=15")
@@ -216,11 +216,11 @@ func (r *clusterRun) measureChanges(b *testing.B, rate float64) {
 func (r *clusterRun) measureLag(b *testing.B, name string) time.Duration {
 	b.Helper()
 	made := time.Now()
-	r.stage.tell(b, "probe", name)
+	r.stage.command(b, "probe", name)
 	for {
-		asked := time.Now()
+		requested := time.Now()
 		if r.page(b, fmt.Sprintf(`namespace="probe",pod=%q`, name)).shown {
-			return asked.Sub(made)
+			return requested.Sub(made)
 		}
 		if time.Since(made) > time.Minute {
 			b.Fatalf("pod %s is not shown after %s", name, time.Since(made))

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// rolePage is what a benchmark wants to know of a page of the cluster role.
+// rolePage has the values of a page of the cluster role that benchmarks use.
 type rolePage struct {
 	series, claims, devices, dropped int
-	candidates                       int            // references that a verdict counts devices for
-	reasons                          map[string]int // waiting references by reason
-	shown                            bool           // a reference waits that has the labels that were looked for
+	candidates                       int            // references whose diagnosis counts devices
+	reasons                          map[string]int // pending references by reason
+	shown                            bool           // there is a pending reference with the wanted labels
 }
 
 // page reads the page as Prometheus does.
@@ -64,7 +64,7 @@ func valueOf(line string) int {
 	return int(value)
 }
 
-// until reads pages until one is as wanted, and returns it.
+// until reads pages until one satisfies the condition, and returns it.
 func (r *clusterRun) until(b *testing.B, patience time.Duration, wanted func(rolePage) bool) rolePage {
 	b.Helper()
 	began := time.Now()

@@ -15,8 +15,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/generator"
 )
 
-// TestStage is the API server of BenchmarkCluster, when that starts this
-// binary once more.
+// TestStage runs the API server of BenchmarkCluster if that starts this binary as a
+// child process.
 func TestStage(t *testing.T) {
 	text := os.Getenv(generator.AsStage)
 	if text == "" {
@@ -36,7 +36,7 @@ func TestStage(t *testing.T) {
 	}
 }
 
-// stageStore is the simulated API server, as the generator knows one.
+// stageStore adapts the simulated API server to the generator.
 type stageStore struct{ server *apiserver.Server }
 
 func (s stageStore) Put(objects ...generator.Object) error {
@@ -57,15 +57,15 @@ func (s stageStore) Delete(objects ...generator.Object) error {
 	return nil
 }
 
-// stage is the process, seen from the benchmark.
+// stage is the process of the API server, for the benchmark.
 type stage struct {
 	kubeconfig string
 	orders     io.WriteCloser
 	answers    *bufio.Scanner
 }
 
-// startStage returns once the cluster is there. The process is this binary, or
-// the program that DRA_EXPORTER_STAGE names; it ends with the benchmark.
+// startStage returns when all objects exist. The process is this binary, or the program
+// of DRA_EXPORTER_STAGE; it ends with the benchmark.
 func startStage(ctx context.Context, b *testing.B, size generator.Size) *stage {
 	b.Helper()
 	wanted, err := json.Marshal(size)
@@ -92,14 +92,14 @@ func startStage(ctx context.Context, b *testing.B, size generator.Size) *stage {
 	b.Cleanup(func() {
 		_ = orders.Close()
 		_, _ = io.Copy(io.Discard, output)
-		_ = command.Wait() // what it could not do, it has told by not answering
+		_ = command.Wait() // a failure of its commands is an error of their responses
 	})
 	s.kubeconfig = s.answer(b)
 	return s
 }
 
-// tell gives an order and waits until it has been carried out.
-func (s *stage) tell(b *testing.B, words ...any) {
+// command sends a command and waits for its result.
+func (s *stage) command(b *testing.B, words ...any) {
 	b.Helper()
 	if _, err := fmt.Fprintln(s.orders, words...); err != nil {
 		b.Fatal(err)

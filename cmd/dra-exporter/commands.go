@@ -12,7 +12,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 )
 
-// commands is the command line, and what each subcommand runs.
+// commands is the command line, with the function of each subcommand.
 type commands struct {
 	app    *kingpin.Application
 	byName map[string]func(context.Context) error
@@ -59,11 +59,11 @@ func commandRows(commands []*kingpin.CmdModel) (rows [][2]string) {
 	return rows
 }
 
-// refused returns the flag, argument or variable whose value the parser
-// refused, followed by ": "; empty if something else is wrong. Kingpin's own
+// refusedSetting returns the flag, argument or variable whose value the parser
+// refusedSetting, followed by ": "; empty if something else is wrong. Kingpin's own
 // messages name none. Values are set to find it, so the application must be
 // new: a repeatable flag would have them already.
-func refused(app *kingpin.Application, args []string) string {
+func refusedSetting(app *kingpin.Application, args []string) string {
 	parsed, err := app.ParseContext(args)
 	if err != nil || parsed.SelectedCommand == nil {
 		return ""

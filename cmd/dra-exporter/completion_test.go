@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// installed puts this program as dra-exporter on a PATH, and the script of a
-// shell beside it.
-func installed(t *testing.T, shell string) (environment []string, script string) {
+// install puts this program as dra-exporter into a directory for PATH, with the
+// completion script of a shell.
+func install(t *testing.T, shell string) (environment []string, script string) {
 	t.Helper()
 	directory := t.TempDir()
 	wrapper := "#!/bin/sh\n" + asProgram + "=1 exec '" + os.Args[0] + "' \"$@\"\n"
@@ -30,7 +30,7 @@ func installed(t *testing.T, shell string) (environment []string, script string)
 	return append(os.Environ(), "PATH="+directory+":"+os.Getenv("PATH"), "HOME="+directory), script
 }
 
-// completions are what is offered where the cursor is at the end of a line.
+// completions returns the completions at the end of a line.
 type completions struct {
 	words []string // as readline divides the line
 	line  string
@@ -76,7 +76,7 @@ func TestBashCompletion(t *testing.T) {
 	if err != nil {
 		t.Skip("no bash here")
 	}
-	environment, script := installed(t, "bash")
+	environment, script := install(t, "bash")
 	for _, c := range cases() {
 		command := exec.CommandContext(t.Context(), bash, append([]string{"--norc", "-c", `set -eu; source "$1"; shift
 			COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
@@ -96,7 +96,7 @@ func TestFishCompletion(t *testing.T) {
 	if err != nil {
 		t.Skip("no fish here")
 	}
-	environment, script := installed(t, "fish")
+	environment, script := install(t, "fish")
 	for _, c := range cases() {
 		command := exec.CommandContext(t.Context(), fish, "--no-config", "-c", "source "+script+`; complete -C "`+c.line+`"`)
 		command.Env = environment
@@ -118,13 +118,13 @@ func TestFishCompletion(t *testing.T) {
 	}
 }
 
-// zsh completes in its editor alone; that the script is zsh is told anywhere.
+// TestZshCompletion checks the syntax of the script: zsh completes only in its editor.
 func TestZshCompletion(t *testing.T) {
 	zsh, err := exec.LookPath("zsh")
 	if err != nil {
 		t.Skip("no zsh here")
 	}
-	environment, script := installed(t, "zsh")
+	environment, script := install(t, "zsh")
 	command := exec.CommandContext(t.Context(), zsh, "-f", "-c", `autoload -Uz compinit && compinit -u -D && source "$1" && print -r -- $_comps[dra-exporter]`, "zsh", script)
 	command.Env = environment
 	if output, err := command.CombinedOutput(); err != nil || strings.TrimSpace(string(output)) != "_dra_exporter" {
@@ -140,12 +140,12 @@ func TestVersion(t *testing.T) {
 	if flag, err := program(t.Context(), "--version").CombinedOutput(); err != nil || string(flag) != string(text) {
 		t.Errorf("--version says %q, version %q", flag, text)
 	}
-	var told struct{ Version, Revision, GoVersion, Platform string }
+	var version struct{ Version, Revision, GoVersion, Platform string }
 	document, err := program(t.Context(), "version", "-o", "json").Output()
 	if err == nil {
-		err = json.Unmarshal(document, &told)
+		err = json.Unmarshal(document, &version)
 	}
-	if err != nil || told.Version == "" || told.Revision == "" || !strings.HasPrefix(told.GoVersion, "go") || !strings.Contains(told.Platform, "/") {
+	if err != nil || version.Version == "" || version.Revision == "" || !strings.HasPrefix(version.GoVersion, "go") || !strings.Contains(version.Platform, "/") {
 		t.Errorf("%v: %s", err, document)
 	}
 }

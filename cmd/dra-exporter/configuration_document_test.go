@@ -32,8 +32,8 @@ The program rejects invalid settings at its start, with the name of the flag and
 // setting is one flag of one command.
 type setting struct{ name, variable, value, help string }
 
-// settings are the flags of a command that users may give, in the order in
-// which it shows them.
+// settings returns the flags of a command without hidden ones, in the order of its
+// help.
 func settings(command *kingpin.CmdModel) []setting {
 	var all []setting
 	for _, flag := range command.Flags {
@@ -52,12 +52,12 @@ func settings(command *kingpin.CmdModel) []setting {
 	return all
 }
 
-// without are the settings that are not among others.
+// without returns the settings that are not among others.
 func without(all, others []setting) []setting {
 	return slices.DeleteFunc(slices.Clone(all), func(s setting) bool { return slices.Contains(others, s) })
 }
 
-// common are the settings that are among others.
+// common returns the settings that are among others.
 func common(all, others []setting) []setting {
 	return slices.DeleteFunc(slices.Clone(all), func(s setting) bool { return !slices.Contains(others, s) })
 }
@@ -82,7 +82,7 @@ func writeSettings(to io.Writer, title, text string, all []setting) {
 	}
 }
 
-// leaves are the commands that can be run, by their names in full.
+// leaves returns the commands that can be run, by their full names.
 func leaves(commands []*kingpin.CmdModel, above []setting, path string) (names []string, byName map[string]*kingpin.CmdModel, inherited map[string][]setting) {
 	byName, inherited = map[string]*kingpin.CmdModel{}, map[string][]setting{}
 	for _, command := range commands {
@@ -103,7 +103,8 @@ func leaves(commands []*kingpin.CmdModel, above []setting, path string) (names [
 	return names, byName, inherited
 }
 
-// TestConfigurationDocument: what two commands take alike is described once.
+// TestConfigurationDocument compares docs/configuration.md with the flags. Flags of two
+// commands are described once.
 func TestConfigurationDocument(t *testing.T) {
 	app := newApp()
 	if _, err := app.ParseContext(nil); err != nil { // names the variables
@@ -134,7 +135,7 @@ func TestConfigurationDocument(t *testing.T) {
 	metrictest.CompareGolden(t, "../../docs/configuration.md", document.String())
 }
 
-// apart takes what roles have too out of a command's settings, and says so.
+// apart removes the flags of the roles from a command's settings, and refers to them.
 func apart(all, node, cluster, both []setting) (own []setting, as string) {
 	switch {
 	case len(common(all, node)) == len(node):

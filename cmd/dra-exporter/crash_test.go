@@ -18,9 +18,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
-// A vendor's library that accesses memory that is not there ends the agent,
-// whatever it had to tell. What docs/troubleshooting.md says of that is what
-// happens.
+// TestCrashOfALibrary checks docs/troubleshooting.md: a segmentation fault in a vendor's
+// library ends the agent.
 func TestCrashOfALibrary(t *testing.T) {
 	hardware := stubs.NewNode(t, 1)
 	libraries := stubs.Build(t)
@@ -44,8 +43,8 @@ func TestCrashOfALibrary(t *testing.T) {
 		}
 	}
 
-	// The kubelet starts it again, which ends in the same way; the flag of the
-	// document goes on without the library.
+	// After a restart it crashes again; with the flag of the document it runs
+	// without the library.
 	start("--device.source=nvml").ended(t)
 	flags := regexp.MustCompile("--device.source=amdgpu --device.source=rdma").FindString(string(document))
 	if flags == "" {
@@ -54,7 +53,7 @@ func TestCrashOfALibrary(t *testing.T) {
 	start(strings.Fields(flags)...).waitFor(t, `dra_exporter_source_up\{source="rdma"`)
 }
 
-// crashing is an agent in a process of its own.
+// crashing is an agent in a separate process.
 type crashing struct {
 	command *exec.Cmd
 	file    string
@@ -89,7 +88,7 @@ func (c *crashing) text() string {
 	return fmt.Sprint(string(text), err)
 }
 
-// waitFor waits until the page of metrics has something.
+// waitFor waits until the page of metrics contains a text.
 func (c *crashing) waitFor(t *testing.T, pattern string) {
 	t.Helper()
 	address, row := regexp.MustCompile(`address=(127\.0\.0\.1:[0-9]+)`), regexp.MustCompile(pattern)
@@ -111,8 +110,7 @@ func (c *crashing) waitFor(t *testing.T, pattern string) {
 	t.Fatalf("the page never has %s:\n%s", pattern, c.text())
 }
 
-// ended waits for the end of the process, which must be a crash, and returns
-// its log.
+// ended waits until the process has crashed, and returns its log.
 func (c *crashing) ended(t *testing.T) string {
 	t.Helper()
 	select {

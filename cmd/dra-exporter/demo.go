@@ -98,15 +98,15 @@ func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error
 	return running.Wait()
 }
 
-// served is one role of the demo and its server.
-type served struct {
+// demoRole is one role of the demo and its server.
+type demoRole struct {
 	server *web.Server
 	serve  func(context.Context, *web.Server) error
 }
 
-func (s served) run(ctx context.Context) error { return s.serve(ctx, s.server) }
+func (s demoRole) run(ctx context.Context) error { return s.serve(ctx, s.server) }
 
-func demoNode(simulated *simulation.Simulation, flags *demoFlags, push otlpsettings.Settings, now clock.Clock, log *slog.Logger) (served, error) {
+func demoNode(simulated *simulation.Simulation, flags *demoFlags, push otlpsettings.Settings, now clock.Clock, log *slog.Logger) (demoRole, error) {
 	options := role.NodeOptions{
 		Name: simulated.NodeName(), Clock: now, Sources: []device.Source{simulated.Source()},
 		Socket: simulated.KubeletSocket(), CDIDirs: []string{simulated.CDIDir()}, Procfs: simulated.Procfs(), API: simulated.Config(),
@@ -115,21 +115,21 @@ func demoNode(simulated *simulation.Simulation, flags *demoFlags, push otlpsetti
 	simulated.ListProcesses(options.Gate.Open)
 	node, err := newNode(demoAgentFlags(simulated.PriceList(), flags.dcgm), options, log.With("role", "node"))
 	if err != nil {
-		return served{}, err
+		return demoRole{}, err
 	}
 	server, err := flags.web.server(options.API, node.Server, log)
-	return served{server, node.Run}, err
+	return demoRole{server, node.Run}, err
 }
 
-func demoCluster(simulated *simulation.Simulation, flags *demoFlags, explain string, push otlpsettings.Settings, now clock.Clock, log *slog.Logger) (served, error) {
+func demoCluster(simulated *simulation.Simulation, flags *demoFlags, explain string, push otlpsettings.Settings, now clock.Clock, log *slog.Logger) (demoRole, error) {
 	options := (&clusterFlags{budget: 0.25, maxSeries: 30000}).options(simulated.Config(), push, now)
 	options.Explain = explain
 	cluster, err := role.NewCluster(options, log.With("role", "cluster"))
 	if err != nil {
-		return served{}, err
+		return demoRole{}, err
 	}
 	server, err := flags.web.at(flags.second, "--cluster.listen-address").server(options.API, cluster.Server, log)
-	return served{server, cluster.Run}, err
+	return demoRole{server, cluster.Run}, err
 }
 
 // demoAgentFlags returns the defaults of the node role, with a longer grace

@@ -103,14 +103,14 @@ func TestDemoSplitsAndPrices(t *testing.T) {
 		device := sums(families["dra_device_"+quantity], "uuid", everything)
 		claims := sums(families["dra_claim_"+quantity], "uuid", func(l map[string]string) bool { return l["attribution"] != "shared" })
 		pods := sums(families["dra_pod_"+quantity], "uuid", everything)
-		nobody := sums(families["dra_device_unattributed_"+unattributed], "uuid", everything)
+		unattributedSums := sums(families["dra_device_unattributed_"+unattributed], "uuid", everything)
 		for uuid, whole := range device {
-			if held := max(claims[uuid], pods[uuid]) + nobody[uuid]; held > whole*(1+1e-9) {
+			if held := max(claims[uuid], pods[uuid]) + unattributedSums[uuid]; held > whole*(1+1e-9) {
 				t.Errorf("%s of %s: %g is accounted for, it has %g", quantity, uuid, held, whole)
 			}
 		}
-		if claims[shared] == 0 || nobody[shared] == 0 || math.Abs(claims[shared]-pods[shared]) > 1e-9*claims[shared] || pods[plugged] == 0 {
-			t.Errorf("%s: claims %v, pods %v, nobody %v", quantity, claims, pods, nobody)
+		if claims[shared] == 0 || unattributedSums[shared] == 0 || math.Abs(claims[shared]-pods[shared]) > 1e-9*claims[shared] || pods[plugged] == 0 {
+			t.Errorf("%s: claims %v, pods %v, unattributed %v", quantity, claims, pods, unattributedSums)
 		}
 	}
 	pods := sums(families["dra_pod_utilization_ratio"], "pod", func(l map[string]string) bool { return l["uuid"] == shared })
@@ -120,8 +120,8 @@ func TestDemoSplitsAndPrices(t *testing.T) {
 			t.Errorf("%s uses %g %% by its DCGM name, want its own %g", pod, named[pod], 100*ratio)
 		}
 	}
-	if stray := sums(families["dra_device_unattributed_memory_bytes"], "uuid", func(map[string]string) bool { return true })[free]; stray < 3e9 {
-		t.Errorf("the stray on the free GPU has %g bytes", stray)
+	if unattributed := sums(families["dra_device_unattributed_memory_bytes"], "uuid", func(map[string]string) bool { return true })[free]; unattributed < 3e9 {
+		t.Errorf("the unattributed part of the free GPU has %g bytes", unattributed)
 	}
 	if _, html := get(t, address+"/"); !strings.Contains(html, "2.99 USD/h") || !strings.Contains(html, "team=discovery") || strings.Contains(html, "not split by process") {
 		t.Error("the page shows no prices or no teams, or that nothing is split")

@@ -19,7 +19,7 @@ import (
 
 // explainFlags are named as in kubectl.
 type explainFlags struct {
-	personFlags
+	kubectlFlags
 	output  string
 	timeout time.Duration
 	name    string // NAMESPACE/NAME, or NAME

@@ -175,7 +175,7 @@ func TestExplainDeviceHolders(t *testing.T) {
 		"a pod that waits": {[]apiserver.Object{held("other", "node-a"), pendingPod("next-0", "other")}, "team-a/other (pod next-0)", "kubectl delete resourceclaim"},
 		"pods that are gone": {[]apiserver.Object{held("other", "node-a", resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: "gone-0", UID: "gone-0"})},
 			"the pods of team-a/other no longer exist: the controller manager's", "gone-0"},
-		"nobody": {[]apiserver.Object{held("other", "node-a")}, "no pod uses it: `kubectl delete resourceclaim -n team-a other`", "(no pod)"},
+		"unused": {[]apiserver.Object{held("other", "node-a")}, "no pod uses it: `kubectl delete resourceclaim -n team-a other`", "(no pod)"},
 	} {
 		_, stdout, _ := runExplainCommand(smallCluster(t, append(test.more, pendingPodObjects(t, singleRequest("count: 2"))...)...), "claim", "team-a/train")
 		if text := flat(stdout); !strings.Contains(text, test.want) || strings.Contains(text, test.never) {
@@ -205,7 +205,7 @@ func TestExplainClaimOfManyPods(t *testing.T) {
 	}
 	_, stdout, _ := runExplainCommand(smallCluster(t, objects...), "claim", "team-a/train")
 	if strings.Count(stdout, "Pending: insufficient_devices") != 1 || strings.Contains(stdout, "unknown") || !strings.Contains(flat(stdout), "and 37 more: pending since") {
-		t.Errorf("not told once:\n%s", stdout)
+		t.Errorf("not shown once:\n%s", stdout)
 	}
 }
 

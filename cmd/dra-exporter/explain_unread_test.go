@@ -80,8 +80,8 @@ func TestExplainWithoutPermission(t *testing.T) {
 	}
 }
 
-// Without an API server, or with a version that is too old, one sentence says
-// so.
+// Without an API server, or with a version that is too old, one sentence
+// states this.
 func TestExplainWithoutAPIServer(t *testing.T) {
 	old := snapshotServer(t, "01-round1", apiserver.Options{Intercept: func(request apiserver.Request) int {
 		if slices.Contains([]string{"resourceclaims", "resourceslices", "deviceclasses", "resourceclaimtemplates"}, request.Resource) {
@@ -93,9 +93,9 @@ func TestExplainWithoutAPIServer(t *testing.T) {
 		kubeconfig string
 		want       string
 	}{
-		"nobody listens": {kubeconfigOf(t, "http://127.0.0.1:1"), "nothing can be read from the API server http://127.0.0.1:1"},
-		"too old":        {kubeconfigOf(t, old.Config().Host), "Kubernetes 1.34"},
-		"no kubeconfig":  {filepath.Join(t.TempDir(), "none"), "none"},
+		"no listener":   {kubeconfigOf(t, "http://127.0.0.1:1"), "nothing can be read from the API server http://127.0.0.1:1"},
+		"too old":       {kubeconfigOf(t, old.Config().Host), "Kubernetes 1.34"},
+		"no kubeconfig": {filepath.Join(t.TempDir(), "none"), "none"},
 	} {
 		code, stdout, stderr := runExplainCommand(test.kubeconfig, "claim", "too-many", "--timeout=5s")
 		if code != 1 || stdout != "" || !strings.Contains(stderr, test.want) {

@@ -15,9 +15,9 @@ import (
 )
 
 // BenchmarkHardware reads everything (both tiers, each link, engine activity)
-// of so many GPUs through the real binding over the scripted library, and
-// scrapes the page that comes of it. A sample is read GPU by GPU here; the
-// agent reads them side by side.
+// of several GPUs through the real binding over the scripted library, and scrapes the
+// resulting page. The benchmark reads one GPU after the other; the agent reads them
+// concurrently.
 func BenchmarkHardware(b *testing.B) {
 	libraries := stubs.Build(b)
 	for _, gpus := range []int{1, 8, 16} {

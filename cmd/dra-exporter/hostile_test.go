@@ -98,7 +98,7 @@ func hostileObjects(text string) []apiserver.Object {
 		Results: []resourcev1.DeviceRequestAllocationResult{{Request: "r" + text, Driver: "d" + text, Pool: "p" + text, Device: "gpu-0" + text}},
 		Config:  []resourcev1.DeviceAllocationConfiguration{{DeviceConfiguration: resourcev1.DeviceConfiguration{Opaque: opaque}}}}}
 	claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: "pod" + text, UID: "uid-1"}}
-	waiting := &resourcev1.ResourceClaim{ObjectMeta: meta("ns"+named, hidden), Spec: claim.Spec}
+	pending := &resourcev1.ResourceClaim{ObjectMeta: meta("ns"+named, hidden), Spec: claim.Spec}
 	slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
 	slice.Spec = resourcev1.ResourceSliceSpec{Driver: "d" + text, NodeName: &node, Pool: resourcev1.ResourcePool{Name: "p" + text, Generation: 1, ResourceSliceCount: 1},
 		Devices: []resourcev1.Device{{Name: "gpu-0" + text, Taints: []resourcev1.DeviceTaint{{Key: "k" + text, Value: text, Effect: "NoSchedule"}},
@@ -111,7 +111,7 @@ func hostileObjects(text string) []apiserver.Object {
 	queued.UID = "uid-2"
 	queued.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "c" + text, ResourceClaimName: &hidden}}
 	queued.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: text}}}
-	return []apiserver.Object{claim, waiting, slice, pod, queued}
+	return []apiserver.Object{claim, pending, slice, pod, queued}
 }
 
 // hostileNode runs an agent whose sources all report the text, and

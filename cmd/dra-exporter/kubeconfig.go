@@ -9,21 +9,21 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// personFlags select a cluster and namespace, as kubectl's flags do.
-type personFlags struct {
+// kubectlFlags select a cluster and namespace, as kubectl's flags do.
+type kubectlFlags struct {
 	kubeconfig string
 	context    string
 	namespace  string // its flag has another help text in each command
 }
 
 // addTo adds the flags that are the same in each command.
-func (f *personFlags) addTo(command flagSet) {
+func (f *kubectlFlags) addTo(command flagSet) {
 	command.Flag("kubeconfig", "Path to a kubeconfig. Default: $KUBECONFIG, ~/.kube/config, or the pod's own service account.").StringVar(&f.kubeconfig)
 	command.Flag("context", "Context of the kubeconfig to use.").StringVar(&f.context)
 }
 
-// connection returns the cluster that kubectl would use, and the namespace.
-func (f *personFlags) connection() (*rest.Config, string, error) {
+// connection returns the cluster and the namespace that kubectl uses.
+func (f *kubectlFlags) connection() (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}

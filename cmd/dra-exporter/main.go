@@ -1,5 +1,5 @@
-// Command dra-exporter shows what each Kubernetes ResourceClaim gets of each
-// device. See the README.
+// Command dra-exporter exports which Kubernetes ResourceClaim uses which device, and
+// how much of it. See the README.
 package main
 
 import (
@@ -21,7 +21,7 @@ func main() {
 	os.Exit(run(arguments(os.Args), os.Stdout, os.Stderr))
 }
 
-// run returns the exit code: 0, or 1 if starting was impossible.
+// run returns the exit code: 0, or 1 if the program could not start.
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -30,7 +30,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	name, err := commands.app.Parse(args)
 	if err == nil {
 		err = commands.run(ctx, name)
-	} else if value := refused(newApp(), args); value != "" {
+	} else if value := refusedSetting(newApp(), args); value != "" {
 		err = fmt.Errorf("%s%w", value, err)
 	}
 	if err != nil {

@@ -200,7 +200,7 @@ func TestDriverTaintsNeedSlices(t *testing.T) {
 	page := eventually(t, address+"/metrics", `dra_exporter_source_up{source="resourceslices"} 0`)
 	for deadline := time.Now().Add(30 * time.Second); strings.Contains(page, word); _, page = get(t, address+"/metrics") {
 		if time.Now().After(deadline) {
-			t.Fatal("nobody knows what the driver says now, and yet it has its word")
+			t.Fatal("the slices are not watched, but the taints of the driver are still used")
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

@@ -25,9 +25,9 @@ Generated from the code by ` + "`make docs`" + `; a test fails when the two diff
 
 `
 
-// documented returns the families of both roles; those that both have are in a
+// documentChapters returns the families of both roles; those that both have are in a
 // separate chapter.
-func documented() []metrictest.Chapter {
+func documentChapters() []metrictest.Chapter {
 	ofCluster := map[string]bool{}
 	for _, family := range cluster.Families() {
 		ofCluster[family.Name] = true
@@ -73,7 +73,7 @@ func documented() []metrictest.Chapter {
 func TestMetricsDocument(t *testing.T) {
 	var document strings.Builder
 	document.WriteString(metricsHead)
-	if err := metrictest.Document(&document, documented()); err != nil {
+	if err := metrictest.Document(&document, documentChapters()); err != nil {
 		t.Fatal(err)
 	}
 	metrictest.CompareGolden(t, "../../docs/metrics.md", document.String())

@@ -105,8 +105,8 @@ func TestSplittingPrerequisites(t *testing.T) {
 			take(flags, &around)
 			page := eventually(t, serve(t, flags, around)+"/metrics",
 				`dra_exporter_process_attribution{reason="`+reason+`"} 1`, `dra_device_utilization_ratio{`)
-			told := strings.Contains(page, `dra_device_unattributed_memory_bytes{node="n",parent_uuid="",uuid="GPU-0"} 40`)
-			if listed := source.listed.Load(); told != (reason == "ok") || (listed > 0) != told {
+			unattributed := strings.Contains(page, `dra_device_unattributed_memory_bytes{node="n",parent_uuid="",uuid="GPU-0"} 40`)
+			if listed := source.listed.Load(); unattributed != (reason == "ok") || (listed > 0) != unattributed {
 				t.Errorf("listed %d times:\n%s", listed, page)
 			}
 		})

@@ -15,14 +15,14 @@ import (
 // startedProgram is the program as a separate process, until the test ends.
 type startedProgram struct {
 	address string
-	log     *transcript
+	log     *logBuffer
 	hangUp  func()
 }
 
 func startProgram(t *testing.T, args ...string) startedProgram {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	command, log := program(ctx, append(args, "--web.listen-address=127.0.0.1:0")...), &transcript{}
+	command, log := program(ctx, append(args, "--web.listen-address=127.0.0.1:0")...), &logBuffer{}
 	command.Stdout, command.Stderr = log, log
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	if err := command.Start(); err != nil {
@@ -46,7 +46,7 @@ func startProgram(t *testing.T, args ...string) startedProgram {
 }
 
 // wait returns what follows the text in the log, up to the end of the line.
-func (l *transcript) wait(t *testing.T, text string) string {
+func (l *logBuffer) wait(t *testing.T, text string) string {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if _, after, found := strings.Cut(l.String(), text); found && strings.Contains(after, "\n") {

@@ -108,9 +108,9 @@ func secretObjects() []apiserver.Object {
 		Config: []resourcev1.DeviceAllocationConfiguration{{Source: resourcev1.AllocationConfigSourceClaim, DeviceConfiguration: resourcev1.DeviceConfiguration{Opaque: opaque}}}}}
 	claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: "train", UID: claim.UID}}
 	claim.Status.Devices = []resourcev1.AllocatedDeviceStatus{{Driver: "gpu.nvidia.com", Pool: "n", Device: "gpu-0", Data: &runtime.RawExtension{Raw: []byte(`{"key":"` + planted + `-status"}`)}}}
-	waiting := &resourcev1.ResourceClaim{ObjectMeta: meta("lab", "none")}
-	waiting.Spec = claim.Spec
-	waiting.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "missing"}}}
+	pending := &resourcev1.ResourceClaim{ObjectMeta: meta("lab", "none")}
+	pending.Spec = claim.Spec
+	pending.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "missing"}}}
 	class := &resourcev1.DeviceClass{ObjectMeta: meta("", "gpu")}
 	class.Spec.Config = []resourcev1.DeviceClassConfiguration{{DeviceConfiguration: resourcev1.DeviceConfiguration{Opaque: opaque}}}
 	slice := &resourcev1.ResourceSlice{ObjectMeta: meta("", "s")}
@@ -129,22 +129,22 @@ func secretObjects() []apiserver.Object {
 	queued.UID = "uid-queued"
 	queued.Spec.NodeName, queued.Spec.ResourceClaims = "", []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: &missing}}
 	queued.Status.Phase = corev1.PodPending
-	return []apiserver.Object{&corev1.Node{ObjectMeta: meta("", "n")}, claim, waiting, class, slice, train, queued}
+	return []apiserver.Object{&corev1.Node{ObjectMeta: meta("", "n")}, claim, pending, class, slice, train, queued}
 }
 
-// transcript is the output of a process, readable while it runs.
-type transcript struct {
+// logBuffer is the output of a process, readable while it runs.
+type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (l *transcript) Write(p []byte) (int, error) {
+func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(p)
 }
 
-func (l *transcript) String() string {
+func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
@@ -152,9 +152,9 @@ func (l *transcript) String() string {
 
 // role runs the program as a role with all flags that could expose secrets, and
 // returns its address and its log. It ends with the test.
-func (v *secretFixture) role(t *testing.T, args ...string) (address string, log *transcript) {
+func (v *secretFixture) role(t *testing.T, args ...string) (address string, log *logBuffer) {
 	t.Helper()
-	log = &transcript{}
+	log = &logBuffer{}
 	web := v.file(t, "web.yaml", "basic_auth_users: {scraper: \"$2a$04$rPtQxd9njQK4VTYEp0hTX.2FtqxZALuzoSFuX5ka4DKdgOEE/Ux4O\"}\n")
 	ctx, cancel := context.WithCancel(context.Background())
 	command := program(ctx, append(args, "--log.level=debug", "--kubeconfig="+v.kubeconfig, "--web.listen-address=127.0.0.1:0",

@@ -87,7 +87,7 @@ func openSimulated(flags sourceFlags) (device.Source, error) {
 	return devices, nil
 }
 
-// sourceNames are the values that --device.source takes.
+// sourceNames returns the valid values of --device.source.
 func sourceNames() []string {
 	names := []string{sourceAuto}
 	for _, s := range deviceSources(sourceFlags{}) {
@@ -99,13 +99,13 @@ func sourceNames() []string {
 // openSources opens the selected sources, in the table's order, and returns
 // which of them may lack their library without a warning: those that no flag
 // names.
-func openSources(asked []string, flags sourceFlags) (sources []device.Source, optional map[string]bool, err error) {
-	if flags.hostEngine != "" && !slices.Contains(asked, "dcgm") && !slices.Contains(asked, sourceAuto) {
+func openSources(selected []string, flags sourceFlags) (sources []device.Source, optional map[string]bool, err error) {
+	if flags.hostEngine != "" && !slices.Contains(selected, "dcgm") && !slices.Contains(selected, sourceAuto) {
 		return nil, nil, errors.New("--dcgm.host-engine is set, but no --device.source is dcgm or auto: it would not be read")
 	}
 	optional = map[string]bool{}
 	for _, row := range deviceSources(flags) {
-		byName, byAuto := slices.Contains(asked, row.name), row.auto && slices.Contains(asked, sourceAuto)
+		byName, byAuto := slices.Contains(selected, row.name), row.auto && slices.Contains(selected, sourceAuto)
 		if !byName && !byAuto {
 			continue
 		}
@@ -116,7 +116,7 @@ func openSources(asked []string, flags sourceFlags) (sources []device.Source, op
 		sources = append(sources, source)
 		optional[row.name] = !byName && !row.named
 	}
-	if flags.simulatedConfig != "" && !slices.Contains(asked, "simulated") {
+	if flags.simulatedConfig != "" && !slices.Contains(selected, "simulated") {
 		return nil, nil, errors.New("--simulated.config is set, but no --device.source is simulated: it would not be read")
 	}
 	return sources, optional, nil

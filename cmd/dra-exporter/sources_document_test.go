@@ -156,12 +156,12 @@ func cellsShown(t *testing.T, libraries stubs.Libraries, source, flag string) []
 	default:
 		args = append(args, "--path.sysfs="+sysfstest.Plant(t, source).Root)
 	}
-	return cellsOn(t, source, settledPage(t, args, environment))
+	return cellsOn(t, source, readPage(t, args, environment))
 }
 
-// settledPage runs the program until two seconds after its source was first
+// readPage runs the program until two seconds after its source was first
 // read, so that values derived from two reads exist.
-func settledPage(t *testing.T, args, environment []string) string {
+func readPage(t *testing.T, args, environment []string) string {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
@@ -175,7 +175,7 @@ func settledPage(t *testing.T, args, environment []string) string {
 		t.Fatal(err)
 	}
 	defer func() { endProgram(t, command) }()
-	address := listening(t, log)
+	address := waitForAddress(t, log)
 	page := eventually(t, address+"/metrics", "dra_device_info{")
 	for range 4 { // a round a second: rates and integrals need two
 		time.Sleep(time.Second)
@@ -184,9 +184,9 @@ func settledPage(t *testing.T, args, environment []string) string {
 	return page
 }
 
-// listening waits until the log has the address, and reads on while the program
+// waitForAddress waits until the log has the address, and reads on while the program
 // runs.
-func listening(t *testing.T, log io.Reader) string {
+func waitForAddress(t *testing.T, log io.Reader) string {
 	t.Helper()
 	names := regexp.MustCompile(`address=(?:\[::\]|127\.0\.0\.1):(\d+)`)
 	var text strings.Builder

@@ -15,7 +15,7 @@ import (
 // engine.
 func TestOptionalSources(t *testing.T) {
 	for name, c := range map[string]struct {
-		asked          []string
+		selected       []string
 		flags          sourceFlags
 		opened, silent string
 	}{
@@ -28,7 +28,7 @@ func TestOptionalSources(t *testing.T) {
 	} {
 		c.flags.sysfs, c.flags.clock, c.flags.log = t.TempDir(), clock.System(), slog.New(slog.DiscardHandler)
 		c.flags.interval, c.flags.slow = time.Second, 30*time.Second
-		sources, optional, err := openSources(c.asked, c.flags)
+		sources, optional, err := openSources(c.selected, c.flags)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,7 @@ import (
 
 // topFlags select the agents, and what to show.
 type topFlags struct {
-	personFlags
+	kubectlFlags
 	exporters string // their namespace
 	selector  string
 	urls      []*url.URL
@@ -97,31 +97,31 @@ func runTop(ctx context.Context, flags *topFlags, stdout, stderr io.Writer) erro
 	if err := flags.check(); err != nil {
 		return err
 	}
-	asker := &top.Asker{Clock: clock.System(), Namespaces: flags.namespaces, Timeout: flags.timeout, Parallel: parallel}
-	list, err := flags.connect(asker)
+	client := &top.Client{Clock: clock.System(), Namespaces: flags.namespaces, Timeout: flags.timeout, Parallel: parallel}
+	list, err := flags.connect(client)
 	if err != nil {
 		return err
 	}
 	var listing top.Listing
-	terminal.Progress{To: stderr}.During(ctx, terminal.Awaiting("the exporters' pods at the API server"), func() { listing, err = list(ctx) })
+	terminal.Progress{To: stderr}.During(ctx, terminal.Missing("the exporters' pods at the API server"), func() { listing, err = list(ctx) })
 	if err != nil {
-		return advised(err, len(flags.urls) > 0)
+		return withAdvice(err, len(flags.urls) > 0)
 	}
 	if screen, is := top.OpenTerminal(os.Stdin, stdout); is && !flags.once && flags.output == "table" {
-		watch := &top.Watch{Asker: asker, First: listing, Interval: flags.interval, Relist: 30 * time.Second, Rest: 10 * time.Second}
+		watch := &top.Watch{Client: client, First: listing, Interval: flags.interval, Relist: 30 * time.Second, Rest: 10 * time.Second}
 		if len(flags.urls) == 0 {
 			watch.List = list
 		}
-		return screen.Show(ctx, &top.Live{Watch: watch, Clock: asker.Clock, Wanted: flags.wanted(), State: flags.state()})
+		return screen.Show(ctx, &top.Live{Watch: watch, Clock: client.Clock, Wanted: flags.wanted(), State: flags.state()})
 	}
-	return printTop(ctx, flags, asker, listing, stdout, stderr)
+	return printTop(ctx, flags, client, listing, stdout, stderr)
 }
 
 // connect prepares to read agents: at their addresses, or else through the API
 // server. It returns how to list them.
-func (f *topFlags) connect(asker *top.Asker) (list func(context.Context) (top.Listing, error), err error) {
+func (f *topFlags) connect(client *top.Client) (list func(context.Context) (top.Listing, error), err error) {
 	if len(f.urls) > 0 {
-		if asker.Client, err = top.AgentClient(f.client); err != nil {
+		if client.HTTP, err = top.AgentClient(f.client); err != nil {
 			return nil, err
 		}
 		listing := top.ListingOf(f.urls, f.cluster)
@@ -131,22 +131,22 @@ func (f *topFlags) connect(asker *top.Asker) (list func(context.Context) (top.Li
 	if err != nil {
 		return nil, fmt.Errorf("%w; or set --url to read agents directly", err)
 	}
-	client, server, err := top.ProxyClient(connection)
+	proxy, server, err := top.ProxyClient(connection)
 	if err != nil {
 		return nil, err
 	}
-	asker.Client = client
+	client.HTTP = proxy
 	cluster := &top.Cluster{
-		Client: client, Server: server, Namespace: f.exporters, Selector: f.selector, Wanted: f.wanted(), Timeout: max(f.timeout, 30*time.Second),
+		Client: proxy, Server: server, Namespace: f.exporters, Selector: f.selector, Wanted: f.wanted(), Timeout: max(f.timeout, 30*time.Second),
 	}
 	return cluster.List, nil
 }
 
 // printTop reads all agents once and prints the result. It fails if none
 // answers.
-func printTop(ctx context.Context, flags *topFlags, asker *top.Asker, listing top.Listing, stdout, stderr io.Writer) error {
-	fleet, progress := top.NewFleet(), top.NewProgress(asker.Clock, stderr)
-	asker.Round(ctx, listing, func(change top.Change) {
+func printTop(ctx context.Context, flags *topFlags, client *top.Client, listing top.Listing, stdout, stderr io.Writer) error {
+	fleet, progress := top.NewFleet(), top.NewProgress(client.Clock, stderr)
+	client.Round(ctx, listing, func(change top.Change) {
 		change(fleet)
 		progress.Report(fleet)
 	})
@@ -154,7 +154,7 @@ func printTop(ctx context.Context, flags *topFlags, asker *top.Asker, listing to
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	reading := fleet.Reading(asker.Clock().Wall, flags.wanted())
+	reading := fleet.Reading(client.Clock().Wall, flags.wanted())
 	var text []byte
 	if flags.output == "json" {
 		var err error
@@ -169,14 +169,14 @@ func printTop(ctx context.Context, flags *topFlags, asker *top.Asker, listing to
 		return fmt.Errorf("write the table: %w", err)
 	}
 	if reading.Answered == 0 {
-		return advised(fleet.Failure(), len(flags.urls) > 0)
+		return withAdvice(fleet.Failure(), len(flags.urls) > 0)
 	}
 	return nil
 }
 
-// advised adds advice to the common errors of a first use; direct: agents are
+// withAdvice adds advice to the common errors of a first use; direct: agents are
 // read at addresses, not through the API server.
-func advised(err error, direct bool) error {
+func withAdvice(err error, direct bool) error {
 	var refused *top.StatusError
 	switch {
 	case errors.Is(err, top.ErrNoAgents):

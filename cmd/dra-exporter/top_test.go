@@ -49,19 +49,19 @@ func serveRole(t testing.TB, document string) string {
 	return server.URL
 }
 
-// A table without rows says that nothing is held only if an agent has reported
-// that.
+// A table without rows states that nothing is held only if an agent has reported
+// this.
 func TestTopWithUnknownClaims(t *testing.T) {
 	agent := "--url=" + serveRole(t, "claims")
 	for name, test := range map[string]struct {
 		args []string
 		want string
 	}{
-		"nobody listens":         {[]string{"--url=127.0.0.1:1"}, "No agent could be read, so the claims that hold devices are unknown."},
+		"no listener":            {[]string{"--url=127.0.0.1:1"}, "No agent could be read, so the claims that hold devices are unknown."},
 		"the cluster role":       {[]string{"--url=" + serveRole(t, "pending")}, "No agent could be read"},
 		"a node without agent":   {[]string{agent, "--node=elsewhere"}, "No agent of elsewhere has answered"},
 		"a namespace without":    {[]string{agent, "-n", "nobody"}, "No claim of the namespace nobody holds a device here."},
-		"one of two is silent":   {[]string{agent, "--url=127.0.0.1:1", "-n", "nobody"}, "according to 1 of 2 agents"},
+		"one of two fails":       {[]string{agent, "--url=127.0.0.1:1", "-n", "nobody"}, "according to 1 of 2 agents"},
 		"an agent for a cluster": {[]string{agent, "--cluster-" + agent[2:]}, "pending claims: not known: this is a node agent, not the cluster role"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestTopJSON(t *testing.T) {
 	}
 }
 
-// Passwords come from a file or the address, and are in no message.
+// Passwords are read from a file or the address, and are in no message.
 func TestTopWithPassword(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "client.yaml")
 	if err := os.WriteFile(config, []byte("basic_auth: {username: me, password: hunter2}"), 0o600); err != nil {
@@ -148,7 +148,7 @@ func TestTopReportsProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, stderr, _ := runTopProgram(t, "--kubeconfig="+path); !strings.Contains(stderr, "still reading: the exporters' pods at the API server") {
-		t.Errorf("nobody is told: %s", stderr)
+		t.Errorf("no progress is shown: %s", stderr)
 	}
 }
 
@@ -170,26 +170,26 @@ func TestTopStartErrors(t *testing.T) {
 		return "--kubeconfig=" + path
 	}
 	for name, test := range map[string]struct{ args, want []string }{
-		"no API server":            {nil, []string{"--kubeconfig", "--url"}},
-		"nobody may list":          {[]string{kubeconfig(forbidden.URL)}, []string{`cannot list resource "pods"`, "pods/proxy", "--exporter-namespace", "docs/top.md"}},
-		"nothing is installed":     {[]string{kubeconfig(empty.URL)}, []string{"app.kubernetes.io/name=dra-exporter", "installed", "--url"}},
-		"all are silent":           {[]string{"--url=127.0.0.1:1"}, []string{"no agent has answered", "connection refused"}},
-		"too often":                {[]string{"--url=a:1", "--interval=1ms"}, []string{"--interval"}},
-		"too short":                {[]string{"--url=a:1", "--timeout=0s"}, []string{"--timeout"}},
-		"no address":               {[]string{"--url=ftp://me:hunter2@a"}, []string{"ftp://me:xxxxx@a", "http://HOST:PORT"}},
-		"no address at all":        {[]string{"--url=http://me:hunter2@[a"}, []string{"http://HOST:PORT"}},
-		"twice the same":           {[]string{"--url=a:1", "--url=http://a:1"}, []string{"twice"}},
-		"the cluster role alone":   {[]string{"--cluster-url=a:1"}, []string{"--cluster-url", "--url"}},
-		"both ways":                {[]string{"--url=a:1", "--context=x"}, []string{"--context"}},
-		"a file for nobody":        {[]string{"--http.config.file=x"}, []string{"--http.config.file"}},
-		"a missing file":           {[]string{"--url=a:1", "--http.config.file=/does/not/exist"}, []string{"--http.config.file", "/does/not/exist"}},
-		"sorted by what is no key": {[]string{"--url=a:1", "--sort=size"}, []string{"dra-exporter: --sort: ", "utilization"}},
-		"no format":                {[]string{"--url=a:1", "--url=b:1", "-o", "yaml"}, []string{"dra-exporter: --output: ", "json"}},
-		"no duration":              {[]string{"--url=a:1", "--cluster-url=a:2", "--interval=soon"}, []string{"dra-exporter: --interval: ", "soon"}},
-		"the wrong of two":         {[]string{"--url=a:1", "--url=ftp://b", "--sort=name"}, []string{"dra-exporter: --url: ", "ftp://b"}},
-		"nobody listens":           {[]string{"--url=127.0.0.1:1"}, []string{"connection refused", "9420"}},
-		"the cluster role's":       {[]string{"--url=" + serveRole(t, "pending")}, []string{"this is the cluster role", "node agent", "9420", "--cluster-url"}},
-		"the path of a page":       {[]string{"--url=" + serveRole(t, "claims") + "/metrics"}, []string{"404", "without the path", "http://HOST:9420"}},
+		"no API server":             {nil, []string{"--kubeconfig", "--url"}},
+		"no permission to list":     {[]string{kubeconfig(forbidden.URL)}, []string{`cannot list resource "pods"`, "pods/proxy", "--exporter-namespace", "docs/top.md"}},
+		"nothing is installed":      {[]string{kubeconfig(empty.URL)}, []string{"app.kubernetes.io/name=dra-exporter", "installed", "--url"}},
+		"all are silent":            {[]string{"--url=127.0.0.1:1"}, []string{"no agent has answered", "connection refused"}},
+		"too often":                 {[]string{"--url=a:1", "--interval=1ms"}, []string{"--interval"}},
+		"too short":                 {[]string{"--url=a:1", "--timeout=0s"}, []string{"--timeout"}},
+		"no address":                {[]string{"--url=ftp://me:hunter2@a"}, []string{"ftp://me:xxxxx@a", "http://HOST:PORT"}},
+		"no address at all":         {[]string{"--url=http://me:hunter2@[a"}, []string{"http://HOST:PORT"}},
+		"twice the same":            {[]string{"--url=a:1", "--url=http://a:1"}, []string{"twice"}},
+		"the cluster role alone":    {[]string{"--cluster-url=a:1"}, []string{"--cluster-url", "--url"}},
+		"both ways":                 {[]string{"--url=a:1", "--context=x"}, []string{"--context"}},
+		"a file without an address": {[]string{"--http.config.file=x"}, []string{"--http.config.file"}},
+		"a missing file":            {[]string{"--url=a:1", "--http.config.file=/does/not/exist"}, []string{"--http.config.file", "/does/not/exist"}},
+		"sorted by what is no key":  {[]string{"--url=a:1", "--sort=size"}, []string{"dra-exporter: --sort: ", "utilization"}},
+		"no format":                 {[]string{"--url=a:1", "--url=b:1", "-o", "yaml"}, []string{"dra-exporter: --output: ", "json"}},
+		"no duration":               {[]string{"--url=a:1", "--cluster-url=a:2", "--interval=soon"}, []string{"dra-exporter: --interval: ", "soon"}},
+		"the wrong of two":          {[]string{"--url=a:1", "--url=ftp://b", "--sort=name"}, []string{"dra-exporter: --url: ", "ftp://b"}},
+		"no listener":               {[]string{"--url=127.0.0.1:1"}, []string{"connection refused", "9420"}},
+		"the cluster role's":        {[]string{"--url=" + serveRole(t, "pending")}, []string{"this is the cluster role", "node agent", "9420", "--cluster-url"}},
+		"the path of a page":        {[]string{"--url=" + serveRole(t, "claims") + "/metrics"}, []string{"404", "without the path", "http://HOST:9420"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, stderr, code := runTopProgram(t, test.args...)

@@ -327,9 +327,9 @@ func (c *Cluster) watchPods() {
 				return before.version != "" && before.version == pod.ResourceVersion
 			},
 			Decode: func(pod *corev1.Pod) (podItem, bool) {
-				life := decode.PodLife(pod)
-				strings.pod(&life)
-				return podItem{version: pod.ResourceVersion, decoded: &life}, len(life.Claims) > 0 || len(life.Extended) > 0
+				lifecycle := decode.PodLifecycle(pod)
+				strings.pod(&lifecycle)
+				return podItem{version: pod.ResourceVersion, decoded: &lifecycle}, len(lifecycle.Claims) > 0 || len(lifecycle.Extended) > 0
 			},
 			Apply: func(event watch.Event[*corev1.Pod, podItem]) { c.pods.apply(event.Before, event.After, event.Live) },
 		},
@@ -360,24 +360,24 @@ func (c *Cluster) watchClasses() {
 }
 
 // watchClaims records the changes of claims, and passes the claims to the keeper.
-func (c *Cluster) watchClaims() *watch.Store[*resourcev1.ResourceClaim, item[dra.ClaimLife]] {
+func (c *Cluster) watchClaims() *watch.Store[*resourcev1.ResourceClaim, item[dra.ClaimLifecycle]] {
 	strings := newInterner()
-	apply := recording[*resourcev1.ResourceClaim](recorder[dra.ClaimLife]{
+	apply := recording[*resourcev1.ResourceClaim](recorder[dra.ClaimLifecycle]{
 		log:    c.log,
-		uid:    func(life *dra.ClaimLife) string { return life.UID },
-		change: func(life *dra.ClaimLife) dra.Change { return dra.Change{Claim: life} },
+		uid:    func(lifecycle *dra.ClaimLifecycle) string { return lifecycle.UID },
+		change: func(lifecycle *dra.ClaimLifecycle) dra.Change { return dra.Change{Claim: lifecycle} },
 	})
-	store, _ := addCollection(c, collection[*resourcev1.ResourceClaim, item[dra.ClaimLife]]{
+	store, _ := addCollection(c, collection[*resourcev1.ResourceClaim, item[dra.ClaimLifecycle]]{
 		resource: claimsSource, namespaced: true, ofDRA: true,
 		versions: claimVersions(),
-		decoder: watch.Decoder[*resourcev1.ResourceClaim, item[dra.ClaimLife]]{
-			Unchanged: sameVersion[*resourcev1.ResourceClaim, dra.ClaimLife],
-			Decode: func(claim *resourcev1.ResourceClaim) (item[dra.ClaimLife], bool) {
-				life := decode.ClaimLife(claim)
-				strings.claim(&life)
-				return item[dra.ClaimLife]{version: claim.ResourceVersion, value: &life}, true
+		decoder: watch.Decoder[*resourcev1.ResourceClaim, item[dra.ClaimLifecycle]]{
+			Unchanged: sameVersion[*resourcev1.ResourceClaim, dra.ClaimLifecycle],
+			Decode: func(claim *resourcev1.ResourceClaim) (item[dra.ClaimLifecycle], bool) {
+				lifecycle := decode.ClaimLifecycle(claim)
+				strings.claim(&lifecycle)
+				return item[dra.ClaimLifecycle]{version: claim.ResourceVersion, value: &lifecycle}, true
 			},
-			Apply: func(event watch.Event[*resourcev1.ResourceClaim, item[dra.ClaimLife]]) {
+			Apply: func(event watch.Event[*resourcev1.ResourceClaim, item[dra.ClaimLifecycle]]) {
 				apply(event)
 				c.options.Keeper.Claim(decode.Text(event.Name.Namespace), decode.Text(event.Name.Name), decode.StripClaim(event.Object))
 			},
@@ -453,20 +453,20 @@ func (c *Cluster) watchGroups() {
 
 // watchEvents records the events with one reason. A field selector has only one.
 func (c *Cluster) watchEvents(reason string, silent bool) {
-	addCollection(c, collection[*corev1.Event, item[dra.Trouble]]{
+	addCollection(c, collection[*corev1.Event, item[dra.Warning]]{
 		resource: "events", namespaced: true, silent: silent,
 		selector: fields.OneTermEqualSelector("reason", reason).String(),
 		versions: []watch.Version{{Group: corev1.SchemeGroupVersion, Empty: func() runtime.Object { return &corev1.EventList{} }}},
-		decoder: watch.Decoder[*corev1.Event, item[dra.Trouble]]{
-			Unchanged: sameVersion[*corev1.Event, dra.Trouble],
-			Decode: func(event *corev1.Event) (item[dra.Trouble], bool) {
-				trouble, ok := decode.Trouble(event)
-				return item[dra.Trouble]{version: event.ResourceVersion, value: &trouble}, ok
+		decoder: watch.Decoder[*corev1.Event, item[dra.Warning]]{
+			Unchanged: sameVersion[*corev1.Event, dra.Warning],
+			Decode: func(event *corev1.Event) (item[dra.Warning], bool) {
+				warning, ok := decode.Warning(event)
+				return item[dra.Warning]{version: event.ResourceVersion, value: &warning}, ok
 			},
-			Apply: recording[*corev1.Event](recorder[dra.Trouble]{
+			Apply: recording[*corev1.Event](recorder[dra.Warning]{
 				log:    c.log,
-				uid:    func(trouble *dra.Trouble) string { return trouble.Name },
-				change: func(trouble *dra.Trouble) dra.Change { return dra.Change{Trouble: trouble} },
+				uid:    func(warning *dra.Warning) string { return warning.Name },
+				change: func(warning *dra.Warning) dra.Change { return dra.Change{Warning: warning} },
 			}),
 		},
 	})
@@ -477,20 +477,20 @@ func (c *Cluster) watchEvents(reason string, silent bool) {
 // change, so the version is a hash of the relevant part.
 func (c *Cluster) watchNodes() {
 	seed := maphash.MakeSeed()
-	apply := recording[*corev1.Node](recorder[dra.NodeLife]{
+	apply := recording[*corev1.Node](recorder[dra.Node]{
 		log:    c.log,
-		uid:    func(life *dra.NodeLife) string { return life.Name },
-		change: func(life *dra.NodeLife) dra.Change { return dra.Change{Node: life} },
+		uid:    func(node *dra.Node) string { return node.Name },
+		change: func(node *dra.Node) dra.Change { return dra.Change{Node: node} },
 	})
-	addCollection(c, collection[*corev1.Node, item[dra.NodeLife]]{
+	addCollection(c, collection[*corev1.Node, item[dra.Node]]{
 		resource: "nodes",
 		versions: []watch.Version{{Group: corev1.SchemeGroupVersion, Empty: func() runtime.Object { return &corev1.NodeList{} }}},
-		decoder: watch.Decoder[*corev1.Node, item[dra.NodeLife]]{
-			Decode: func(node *corev1.Node) (item[dra.NodeLife], bool) {
-				life := decode.NodeLife(node)
-				return item[dra.NodeLife]{version: hashOf(seed, decode.StripNode(node)), value: &life}, true
+		decoder: watch.Decoder[*corev1.Node, item[dra.Node]]{
+			Decode: func(node *corev1.Node) (item[dra.Node], bool) {
+				decoded := decode.Node(node)
+				return item[dra.Node]{version: hashOf(seed, decode.StripNode(node)), value: &decoded}, true
 			},
-			Apply: func(event watch.Event[*corev1.Node, item[dra.NodeLife]]) {
+			Apply: func(event watch.Event[*corev1.Node, item[dra.Node]]) {
 				apply(event)
 				c.options.Keeper.Node(decode.Text(event.Name.Name), decode.StripNode(event.Object))
 			},

@@ -20,8 +20,8 @@ import (
 // resources.
 type podItem struct {
 	version  string
-	decoded  *dra.PodLife // with all extended resources
-	reported *dra.PodLife // with those backed by device classes; nil: the pod
+	decoded  *dra.PodLifecycle // with all extended resources
+	reported *dra.PodLifecycle // with those backed by device classes; nil: the pod
 
 	references referenceCount // of reported
 }
@@ -30,7 +30,7 @@ type podItem struct {
 // extended resources that stand for devices. Every other extended resource is
 // provided by a device plugin.
 type clusterPods struct {
-	recorder recorder[dra.PodLife]
+	recorder recorder[dra.PodLifecycle]
 	limit    *referenceLimit // of references of pending pods
 	store    *watch.Store[*corev1.Pod, podItem]
 	lock     sync.Locker // of the store
@@ -41,10 +41,10 @@ type clusterPods struct {
 
 func newClusterPods(log *changelog) *clusterPods {
 	return &clusterPods{
-		recorder: recorder[dra.PodLife]{
+		recorder: recorder[dra.PodLifecycle]{
 			log:    log,
-			uid:    func(life *dra.PodLife) string { return life.UID },
-			change: func(life *dra.PodLife) dra.Change { return dra.Change{Pod: life} },
+			uid:    func(lifecycle *dra.PodLifecycle) string { return lifecycle.UID },
+			change: func(lifecycle *dra.PodLifecycle) dra.Change { return dra.Change{Pod: lifecycle} },
 		},
 		limit: newReferenceLimit(), classes: make(map[string]int),
 	}
@@ -65,7 +65,7 @@ func (p *clusterPods) apply(before, after *podItem, live bool) {
 // and is reported from now on was created before: that is not live.
 func (p *clusterPods) record(before, after *podItem, live bool) {
 	p.limit.release(before)
-	var was, is *dra.PodLife
+	var was, is *dra.PodLifecycle
 	if before != nil {
 		was = before.reported
 	}
@@ -86,7 +86,7 @@ func (p *clusterPods) record(before, after *podItem, live bool) {
 
 // reported returns the pod with only those extended resources that stand for
 // devices; nil if it has none, and no claims.
-func (p *clusterPods) reported(pod *dra.PodLife) *dra.PodLife {
+func (p *clusterPods) reported(pod *dra.PodLifecycle) *dra.PodLifecycle {
 	extended := make(map[string]int64, len(pod.Extended))
 	for name, amount := range pod.Extended {
 		if p.standsForDevices(name) {

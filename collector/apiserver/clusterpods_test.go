@@ -34,7 +34,7 @@ func TestReportsObjectsAndChanges(t *testing.T) {
 			t.Errorf("what is in a list was told as %+v", change)
 		}
 	}
-	want := map[string]string{"claim lab/gpu": "claim-1", "pod lab/train": "pod-1", "node node-a": "", "trouble lab/e": ""}
+	want := map[string]string{"claim lab/gpu": "claim-1", "pod lab/train": "pod-1", "node node-a": "", "warning lab/e": ""}
 	if !maps.Equal(f.state, want) {
 		t.Errorf("told of %v, want %v", f.state, want)
 	}
@@ -51,7 +51,7 @@ func TestReportsObjectsAndChanges(t *testing.T) {
 	f.until("all are told", func() bool { return len(f.changes) >= before+5 })
 	got := f.since(before)
 	slices.Sort(got)
-	if want := []string{"claim lab/gpu live", "claim lab/gpu live gone", "node node-b live", "pod lab/train live gone", "trouble lab/f live"}; !slices.Equal(got, want) {
+	if want := []string{"claim lab/gpu live", "claim lab/gpu live gone", "node node-b live", "pod lab/train live gone", "warning lab/f live"}; !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)
 	}
 	if n := f.keeper.times("node node-a"); n != 1 {

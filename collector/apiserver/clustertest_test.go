@@ -185,7 +185,7 @@ func subject(change Change) (name, uid string) {
 	case change.Node != nil:
 		return "node " + change.Node.Name, ""
 	default:
-		return "trouble " + change.Trouble.Name, ""
+		return "warning " + change.Warning.Name, ""
 	}
 }
 

@@ -36,32 +36,32 @@ func (i *interner) intern(text string) string {
 	return known
 }
 
-func (i *interner) claim(life *dra.ClaimLife) {
-	i.share(&life.Ref.Namespace, &life.PodClaim, &life.Node)
-	for n := range life.Classes {
-		i.share(&life.Classes[n])
+func (i *interner) claim(lifecycle *dra.ClaimLifecycle) {
+	i.share(&lifecycle.Ref.Namespace, &lifecycle.PodClaim, &lifecycle.Node)
+	for n := range lifecycle.Classes {
+		i.share(&lifecycle.Classes[n])
 	}
-	for n := range life.Results {
-		device := &life.Results[n]
+	for n := range lifecycle.Results {
+		device := &lifecycle.Results[n]
 		i.share(&device.Request, &device.Class, &device.Device.Driver, &device.Device.Pool, &device.Device.Name)
 	}
-	for n := range life.ReservedFor {
-		consumer := &life.ReservedFor[n]
+	for n := range lifecycle.ReservedFor {
+		consumer := &lifecycle.ReservedFor[n]
 		i.share(&consumer.Resource)
-		if consumer.UID == life.MadeFor.UID && consumer.Name == life.MadeFor.Name {
-			consumer.UID, consumer.Name = life.MadeFor.UID, life.MadeFor.Name
+		if consumer.UID == lifecycle.MadeFor.UID && consumer.Name == lifecycle.MadeFor.Name {
+			consumer.UID, consumer.Name = lifecycle.MadeFor.UID, lifecycle.MadeFor.Name
 		}
 	}
-	for n := range life.Finalizers {
-		i.share(&life.Finalizers[n])
+	for n := range lifecycle.Finalizers {
+		i.share(&lifecycle.Finalizers[n])
 	}
 }
 
 // pod shares the scheduler's message as well: pods that wait for the same reason
 // have the same.
-func (i *interner) pod(life *dra.PodLife) {
-	i.share(&life.Ref.Namespace, &life.Node, &life.Group, &life.Unschedulable)
-	for n := range life.Claims {
-		i.share(&life.Claims[n].Name, &life.Claims[n].Template)
+func (i *interner) pod(lifecycle *dra.PodLifecycle) {
+	i.share(&lifecycle.Ref.Namespace, &lifecycle.Node, &lifecycle.Group, &lifecycle.Unschedulable)
+	for n := range lifecycle.Claims {
+		i.share(&lifecycle.Claims[n].Name, &lifecycle.Claims[n].Template)
 	}
 }

@@ -17,10 +17,10 @@ import (
 func TestInternerIsLimited(t *testing.T) {
 	known := newInterner()
 	for i := range 5 * maxInterned {
-		life := dra.NodeLife{Name: string(metav1.Unix(int64(i), 0).UTC().AppendFormat(nil, "20060102150405"))}
-		known.share(&life.Name)
-		if again := known.intern(life.Name); again != life.Name {
-			t.Fatalf("%q became %q", life.Name, again)
+		node := dra.Node{Name: string(metav1.Unix(int64(i), 0).UTC().AppendFormat(nil, "20060102150405"))}
+		known.share(&node.Name)
+		if again := known.intern(node.Name); again != node.Name {
+			t.Fatalf("%q became %q", node.Name, again)
 		}
 	}
 	if have := len(known.young) + len(known.old); have > 2*maxInterned {
@@ -47,15 +47,15 @@ func FuzzIntern(f *testing.F) {
 			t.Skip()
 		}
 		if claim := (&resourcev1.ResourceClaim{}); claim.Unmarshal(data) == nil {
-			life, shared := decode.ClaimLife(claim), decode.ClaimLife(claim)
-			if newInterner().claim(&shared); !reflect.DeepEqual(life, shared) {
-				t.Errorf("with shared strings it is %+v, not %+v", shared, life)
+			lifecycle, shared := decode.ClaimLifecycle(claim), decode.ClaimLifecycle(claim)
+			if newInterner().claim(&shared); !reflect.DeepEqual(lifecycle, shared) {
+				t.Errorf("with shared strings it is %+v, not %+v", shared, lifecycle)
 			}
 		}
 		if pod := (&corev1.Pod{}); pod.Unmarshal(data) == nil {
-			life, shared := decode.PodLife(pod), decode.PodLife(pod)
-			if newInterner().pod(&shared); !reflect.DeepEqual(life, shared) {
-				t.Errorf("with shared strings it is %+v, not %+v", shared, life)
+			lifecycle, shared := decode.PodLifecycle(pod), decode.PodLifecycle(pod)
+			if newInterner().pod(&shared); !reflect.DeepEqual(lifecycle, shared) {
+				t.Errorf("with shared strings it is %+v, not %+v", shared, lifecycle)
 			}
 		}
 	})

@@ -16,11 +16,11 @@ func TestStartedKubeletReportsNames(t *testing.T) {
 	w := startNodePair(t)
 	pod := podWithInitClaim("train", "pod-1", "train-gpu-x7xvp")
 	w.refuse("resourceclaims ", 403)
-	w.kubelet.Whole(true)
+	w.kubelet.SetFullStatus(true)
 	w.createClaims(claim("train-gpu-x7xvp", "claim-1", "node-a", "gpu-3", "pod-1"))
 	w.run(pod)
 	w.untilEqual("the claim is known")
-	w.kubelet.Whole(false)
+	w.kubelet.SetFullStatus(false)
 	labelled := pod.DeepCopy()
 	labelled.Labels = map[string]string{"team": "vision"}
 	w.run(labelled)
@@ -67,7 +67,7 @@ func TestRecreatedPod(t *testing.T) {
 		return len(facts.Pods) == 1 && facts.Pods[0].UID == "pod-2" && facts.Pods[0].Claims[0].Claim == ""
 	})
 	delete(w.pods, "pod-1")
-	w.kubelet.Finish(before)
+	w.kubelet.EndContainers(before)
 	w.createClaims(ownedBy(claim("train-gpu-22222", "claim-2", "node-a", "gpu-2", "pod-2"), "Pod", "train", "pod-2", "gpu"))
 	w.run(after)
 	if facts := w.untilEqual("the second's claim is known"); len(facts.Claims) != 1 || facts.Claims[0].UID != "claim-2" {
@@ -103,7 +103,7 @@ func TestFedPodsOverRestart(t *testing.T) {
 	w.untilEqual("both are known")
 	w.kubelet.Stop()
 	w.until("the pods are old", func(Facts) bool { facts := w.fed.Latest(); return !facts.PodsFresh && len(facts.Pods) == 2 })
-	w.kubelet.Forget(two)
+	w.kubelet.RemoveWithoutEvent(two)
 	w.delete(two)
 	delete(w.pods, two.UID)
 	if err := w.kubelet.Resume(); err != nil {

@@ -84,8 +84,8 @@ func (w *nodePair) end(pod *corev1.Pod) {
 	w.Helper()
 	w.delete(pod)
 	delete(w.pods, pod.UID)
-	w.kubelet.Finish(pod)
-	w.kubelet.Forget(pod)
+	w.kubelet.EndContainers(pod)
+	w.kubelet.RemoveWithoutEvent(pod)
 }
 
 // list passes the kubelet's listing to the fed node: each device of a claim for

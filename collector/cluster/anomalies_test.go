@@ -18,7 +18,7 @@ func TestHealthDisagreement(t *testing.T) {
 		said   []dra.ResourceHealth
 		taints []dra.Taint
 		rules  []dra.Taint
-		alter  func(h *harness, p *dra.PodLife, c *dra.ClaimLife)
+		alter  func(h *harness, p *dra.PodLifecycle, c *dra.ClaimLifecycle)
 		want   string
 	}{
 		{name: "both well", said: []dra.ResourceHealth{{PodClaim: "gpu", Request: "gpu", ResourceID: "x/y=1", Healthy: true}}, want: "0"},
@@ -33,12 +33,14 @@ func TestHealthDisagreement(t *testing.T) {
 		{name: "another request", said: []dra.ResourceHealth{{PodClaim: "gpu", Request: "nic"}}},
 		{name: "another claim", said: []dra.ResourceHealth{{PodClaim: "nic"}}},
 		{name: "one of two devices", said: []dra.ResourceHealth{{PodClaim: "gpu", ResourceID: "x/y=common"}},
-			alter: func(_ *harness, _ *dra.PodLife, c *dra.ClaimLife) { withDevices("gpu-5")(c) }},
-		{name: "a pod that is over", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, alter: func(_ *harness, p *dra.PodLife, _ *dra.ClaimLife) { p.Terminal = true }},
-		{name: "a device that nobody publishes", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, alter: func(h *harness, _ *dra.PodLife, _ *dra.ClaimLife) {
+			alter: func(_ *harness, _ *dra.PodLifecycle, c *dra.ClaimLifecycle) { withDevices("gpu-5")(c) }},
+		{name: "a pod that is over", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, alter: func(_ *harness, p *dra.PodLifecycle, _ *dra.ClaimLifecycle) { p.Terminal = true }},
+		{name: "a device that nobody publishes", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, alter: func(h *harness, _ *dra.PodLifecycle, _ *dra.ClaimLifecycle) {
 			h.facts.Supply.Pools[0].Slices, h.facts.Supply.Pools[0].Names = 0, nil
 		}},
-		{name: "a device that its driver has withdrawn", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, alter: func(h *harness, _ *dra.PodLife, _ *dra.ClaimLife) { h.facts.Supply.Pools[0].Names = []string{"gpu-5"} }},
+		{name: "a device that its driver has withdrawn", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, alter: func(h *harness, _ *dra.PodLifecycle, _ *dra.ClaimLifecycle) {
+			h.facts.Supply.Pools[0].Names = []string{"gpu-5"}
+		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := newHarness(t)
@@ -80,7 +82,7 @@ func TestContinuingDisagreementIsLoggedOnce(t *testing.T) {
 	for _, pool := range []string{"node-0", "node-a", "node-b"} {
 		h.facts.Supply.Pools = append(h.facts.Supply.Pools, &dra.PoolSupply{Driver: "gpu.example.com", Pool: pool, Slices: 1, Names: []string{"gpu-0", "gpu-1", "gpu-9"}})
 	}
-	say := func(name string, second bool) dra.PodLife {
+	say := func(name string, second bool) dra.PodLifecycle {
 		p := pod(name, 1, "gpu=c")
 		p.Node, p.Health = "node-a", []dra.ResourceHealth{
 			{PodClaim: "gpu", ResourceID: "gpu.example.com/node-a/gpu-0"}, {PodClaim: "gpu", ResourceID: "gpu.example.com/node-a/gpu-1", Healthy: second},
@@ -216,7 +218,7 @@ func TestCountersOfReturningClass(t *testing.T) {
 	c.Classes, brief.Classes = []string{"gpu.example.com", "nic.example.com"}, []string{"brief"}
 	held := c
 	withDevices("gpu-0")(&held)
-	for i, now := range []dra.ClaimLife{c, held, c} {
+	for i, now := range []dra.ClaimLifecycle{c, held, c} {
 		h.update(now, brief)
 		h.remove(brief)
 		h.step(time.Second)

@@ -44,7 +44,7 @@ func TestClockSkewOfMinutes(t *testing.T) {
 		"nor what would be negative": func(s *testCluster) {
 			s.off["server"], s.off["scheduler"] = 5*time.Minute, 5*time.Minute
 			s.pod("a", uses("c")).claim("c").at(10).restart()
-			s.at(60).claim("c", s.allocated("a"), func(c *dra.ClaimLife) { c.AllocatedAt = time.Time{} }).expectObserved().expectAnomalies("allocation", 1)
+			s.at(60).claim("c", s.allocated("a"), func(c *dra.ClaimLifecycle) { c.AllocatedAt = time.Time{} }).expectObserved().expectAnomalies("allocation", 1)
 		},
 		"nor by dates that two of them wrote": func(s *testCluster) {
 			s.off["server"], s.off["scheduler"] = 5*time.Minute, 7*time.Minute
@@ -70,7 +70,7 @@ func TestClockSkewOfMinutes(t *testing.T) {
 		},
 		"a kubelet without prompt sandboxes that tells late of the first start": func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("old"))
-			s.at(243).pod("a", func(p *dra.PodLife) { p.Started = s.began.Wall.Add(4 * time.Second) })
+			s.at(243).pod("a", func(p *dra.PodLifecycle) { p.Started = s.began.Wall.Add(4 * time.Second) })
 			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation_start gpu 3s", "ready gpu 5s").expectAnomalies("preparation_start", 0)
 		},
 		"a start that its kubelet dates before the binding happened when it was told": func(s *testCluster) {

@@ -50,7 +50,7 @@ type failureCount struct {
 // Kubernetes event may be observed before the pod that it is about, and long
 // before the claim.
 type deferredFailure struct {
-	warning  *dra.Trouble
+	warning  *dra.Warning
 	count    int64
 	observed clock.Instant
 }
@@ -135,8 +135,8 @@ func (f *failures) add(class, reason string, count int64, at time.Time) {
 func (f *failures) applyWarning(u *update, class string) {
 	switch {
 	case !u.Live || u.occurrences == 0:
-	case u.Trouble.Kind == dra.TroubleCreation:
-		f.deferred = append(f.deferred, deferredFailure{u.Trouble, u.occurrences, u.At})
+	case u.Warning.Kind == dra.WarningCreation:
+		f.deferred = append(f.deferred, deferredFailure{u.Warning, u.occurrences, u.At})
 	default:
 		f.add(class, failurePreparation, u.occurrences, u.At.Wall)
 	}

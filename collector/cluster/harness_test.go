@@ -56,16 +56,16 @@ func (h *harness) remove(objects ...any) {
 func (h *harness) change(object any, gone bool) {
 	change := Change{At: h.now, Live: h.live, Gone: gone}
 	switch o := object.(type) {
-	case dra.ClaimLife:
+	case dra.ClaimLifecycle:
 		change.Claim = &o
-	case dra.PodLife:
+	case dra.PodLifecycle:
 		change.Pod = &o
 	case dra.Group:
 		change.Group = &o
-	case dra.NodeLife:
+	case dra.Node:
 		change.Node = &o
-	case dra.Trouble:
-		change.Trouble = &o
+	case dra.Warning:
+		change.Warning = &o
 	default:
 		h.t.Fatalf("nobody tells of a %T", object)
 	}
@@ -119,9 +119,9 @@ func (h *harness) onlyPending() PendingRef {
 // pod returns a pod "namespace/name" that was created this many seconds after
 // testStart. Its claims are given as name=claim, or as name<template if the
 // claim does not exist yet.
-func pod(name string, created int, claims ...string) dra.PodLife {
+func pod(name string, created int, claims ...string) dra.PodLifecycle {
 	namespace, short, _ := strings.Cut(name, "/")
-	p := dra.PodLife{Ref: dra.PodRef{Namespace: namespace, Name: short}, UID: "uid-" + short, Created: second(created)}
+	p := dra.PodLifecycle{Ref: dra.PodRef{Namespace: namespace, Name: short}, UID: "uid-" + short, Created: second(created)}
 	for _, claim := range claims {
 		if inside, of, found := strings.Cut(claim, "="); found {
 			p.Claims = append(p.Claims, dra.PodClaim{Name: inside, Claim: of})
@@ -136,9 +136,9 @@ func pod(name string, created int, claims ...string) dra.PodLife {
 func second(n int) time.Time { return testStart().Add(time.Duration(n) * time.Second) }
 
 // claim returns a claim of the class gpu.example.com.
-func claim(name string, created int, alter ...func(*dra.ClaimLife)) dra.ClaimLife {
+func claim(name string, created int, alter ...func(*dra.ClaimLifecycle)) dra.ClaimLifecycle {
 	namespace, short, _ := strings.Cut(name, "/")
-	c := dra.ClaimLife{Ref: dra.ClaimRef{Namespace: namespace, Name: short}, UID: "uid-" + short, Created: second(created), Classes: []string{"gpu.example.com"}}
+	c := dra.ClaimLifecycle{Ref: dra.ClaimRef{Namespace: namespace, Name: short}, UID: "uid-" + short, Created: second(created), Classes: []string{"gpu.example.com"}}
 	for _, f := range alter {
 		f(&c)
 	}
@@ -146,8 +146,8 @@ func claim(name string, created int, alter ...func(*dra.ClaimLife)) dra.ClaimLif
 }
 
 // withDevices allocates devices of the pool node-a.
-func withDevices(devices ...string) func(*dra.ClaimLife) {
-	return func(c *dra.ClaimLife) {
+func withDevices(devices ...string) func(*dra.ClaimLifecycle) {
+	return func(c *dra.ClaimLifecycle) {
 		c.Allocated, c.Node = true, "node-a"
 		for _, device := range devices {
 			c.Results = append(c.Results, dra.AllocatedDevice{Request: "gpu", Class: "gpu.example.com", Device: deviceOf(device)})
@@ -160,23 +160,23 @@ func deviceOf(name string) dra.DeviceID {
 }
 
 // reserved reserves the claim for pods.
-func reserved(pods ...string) func(*dra.ClaimLife) {
-	return func(c *dra.ClaimLife) {
+func reserved(pods ...string) func(*dra.ClaimLifecycle) {
+	return func(c *dra.ClaimLifecycle) {
 		for _, pod := range pods {
 			c.ReservedFor = append(c.ReservedFor, dra.Consumer{Resource: "pods", Name: pod, UID: "uid-" + pod})
 		}
 	}
 }
 
-func deleted(at int, finalizers ...string) func(*dra.ClaimLife) {
-	return func(c *dra.ClaimLife) { c.Deleted, c.Finalizers = second(at), finalizers }
+func deleted(at int, finalizers ...string) func(*dra.ClaimLifecycle) {
+	return func(c *dra.ClaimLifecycle) { c.Deleted, c.Finalizers = second(at), finalizers }
 }
 
 // verdictFor returns a verdict on a pod's reference.
-func verdictFor(p dra.PodLife, podClaim string, reason dra.PendingReason, message string, left ...int) dra.Verdict {
+func verdictFor(p dra.PodLifecycle, podClaim string, reason dra.PendingReason, message string, left ...int) dra.Verdict {
 	v := dra.Verdict{Pod: p.Ref, PodUID: p.UID, PodClaim: podClaim, Version: 1, Reason: reason, Message: message}
 	if len(left) > 0 {
-		v.Funnel = []dra.RequestFunnel{{Request: "gpu", Class: "gpu.example.com", Asked: 1}}
+		v.Funnel = []dra.RequestFunnel{{Request: "gpu", Class: "gpu.example.com", Count: 1}}
 		copy(v.Funnel[0].Left[:], left)
 	}
 	return v

@@ -17,7 +17,7 @@ type index struct {
 	claims    map[dra.ClaimRef]*claimEntry
 	groups    map[dra.PodRef]*dra.Group
 	members   map[dra.PodRef][]*podEntry // by group, which need not exist
-	nodes     map[string]*dra.NodeLife
+	nodes     map[string]*dra.Node
 	generated map[generatedKey]dra.ClaimRef
 	warnings  warnings
 	changed   changeSet
@@ -28,7 +28,7 @@ type index struct {
 // its last object and references.
 type podEntry struct {
 	ref     dra.PodRef
-	object  *dra.PodLife
+	object  *dra.PodLifecycle
 	refs    []reference
 	removed bool
 }
@@ -37,8 +37,8 @@ type podEntry struct {
 // does not exist: it was deleted, not created yet, or not listed yet.
 type claimEntry struct {
 	ref    dra.ClaimRef
-	object *dra.ClaimLife // nil: does not exist
-	users  []*podEntry    // pods that reference it, in no order
+	object *dra.ClaimLifecycle // nil: does not exist
+	users  []*podEntry         // pods that reference it, in no order
 }
 
 // reference is what a pod uses: a claim of its spec, or an amount of an
@@ -63,18 +63,18 @@ type generatedKey struct {
 type update struct {
 	*Change
 
-	pod         *podEntry      // added or modified
-	podBefore   *dra.PodLife   // nil: added
-	claim       *claimEntry    // added or modified
-	claimBefore *dra.ClaimLife // nil: added
-	users       []*podEntry    // of the claim, without those that were resolved by the change
-	concerned   []*podEntry    // pods whose claim or group was added, modified or removed; may hold duplicates
+	pod         *podEntry           // added or modified
+	podBefore   *dra.PodLifecycle   // nil: added
+	claim       *claimEntry         // added or modified
+	claimBefore *dra.ClaimLifecycle // nil: added
+	users       []*podEntry         // of the claim, without those that were resolved by the change
+	concerned   []*podEntry         // pods whose claim or group was added, modified or removed; may hold duplicates
 
 	removedPod    *podEntry
 	removedClaim  *claimEntry
-	removedObject *dra.ClaimLife // of the removed claim
+	removedObject *dra.ClaimLifecycle // of the removed claim
 
-	nodeBefore  *dra.NodeLife
+	nodeBefore  *dra.Node
 	occurrences int64 // of a warning since it was last observed
 }
 
@@ -92,7 +92,7 @@ func newIndex() *index {
 		claims:    make(map[dra.ClaimRef]*claimEntry),
 		groups:    make(map[dra.PodRef]*dra.Group),
 		members:   make(map[dra.PodRef][]*podEntry),
-		nodes:     make(map[string]*dra.NodeLife),
+		nodes:     make(map[string]*dra.Node),
 		generated: make(map[generatedKey]dra.ClaimRef),
 		warnings:  newWarnings(),
 		changed:   newChangeSet(),
@@ -150,7 +150,7 @@ func (x *index) apply(change *Change) update {
 		x.applyGroup(&u)
 	case change.Node != nil:
 		x.applyNode(&u)
-	case change.Trouble != nil:
+	case change.Warning != nil:
 		x.applyWarning(&u)
 	}
 	return u
@@ -283,7 +283,7 @@ func (x *index) applyNode(u *update) {
 }
 
 func (x *index) applyWarning(u *update) {
-	warning := u.Trouble
+	warning := u.Warning
 	if p := x.pods[warning.Pod]; p != nil {
 		x.changed.pods[p] = struct{}{}
 	}
@@ -328,7 +328,7 @@ func (x *index) group(p *podEntry) *dra.Group {
 
 // moveToGroup updates the members of groups. A pod without an object is in
 // no group.
-func (x *index) moveToGroup(p *podEntry, before, now *dra.PodLife) {
+func (x *index) moveToGroup(p *podEntry, before, now *dra.PodLifecycle) {
 	if before != nil && now != nil && before.Group == now.Group {
 		return
 	}
@@ -474,7 +474,7 @@ func (x *index) creationWarning(p *podEntry, podClaim string) string {
 
 // creationWarnings lists the Kubernetes events about claims of the pod that
 // cannot be created.
-func (x *index) creationWarnings(p *podEntry) []dra.Trouble {
+func (x *index) creationWarnings(p *podEntry) []dra.Warning {
 	all := x.warnings.sorted(p.object.UID)
 	if group := x.group(p); group != nil {
 		all = append(all, x.warnings.sorted(group.UID)...)
@@ -484,7 +484,7 @@ func (x *index) creationWarnings(p *podEntry) []dra.Trouble {
 
 // podsOf lists the pods that a Kubernetes event is about: a pod, or those of a
 // group.
-func (x *index) podsOf(warning *dra.Trouble) []*podEntry {
+func (x *index) podsOf(warning *dra.Warning) []*podEntry {
 	var pods []*podEntry
 	if p := x.pod(warning.Pod, warning.PodUID); p != nil {
 		pods = append(pods, p)
@@ -504,7 +504,7 @@ func (p *podEntry) alive() bool {
 
 // has reports whether a claim is allocated and reserved for the pod or its
 // group. A nil claim is not.
-func (p *podEntry) has(claim *dra.ClaimLife) bool {
+func (p *podEntry) has(claim *dra.ClaimLifecycle) bool {
 	return claim != nil && claim.Allocated && slices.ContainsFunc(claim.ReservedFor, p.isConsumer)
 }
 
@@ -568,7 +568,7 @@ func (r *reference) existsFor(p *podEntry) bool {
 // for another pod, so that the reference does not refer to it. A pod may name
 // another pod's claim in its spec: like the scheduler, it checks the owner only
 // of a claim that is generated for the pod.
-func (r *reference) isForeign(claim *dra.ClaimLife, p *podEntry) bool {
+func (r *reference) isForeign(claim *dra.ClaimLifecycle, p *podEntry) bool {
 	if r.template == "" && r.extended == 0 {
 		return false
 	}
@@ -579,18 +579,18 @@ func (r *reference) isForeign(claim *dra.ClaimLife, p *podEntry) bool {
 // observed, and those about claims that cannot be created.
 type warnings struct {
 	counts   map[string]int64                  // by the event's name
-	creation map[string]map[string]dra.Trouble // by the UID of the pod or group, and the event's name
+	creation map[string]map[string]dra.Warning // by the UID of the pod or group, and the event's name
 }
 
 func newWarnings() warnings {
-	return warnings{counts: make(map[string]int64), creation: make(map[string]map[string]dra.Trouble)}
+	return warnings{counts: make(map[string]int64), creation: make(map[string]map[string]dra.Warning)}
 }
 
 // apply returns how often the event occurred since it was last observed. An
 // event that is observed first occurred once, whatever its count: after it has
 // expired, it is written again with the count of before.
-func (w *warnings) apply(warning *dra.Trouble, gone bool) int64 {
-	if warning.Kind == dra.TroubleCreation {
+func (w *warnings) apply(warning *dra.Warning, gone bool) int64 {
+	if warning.Kind == dra.WarningCreation {
 		w.keepCreation(warning, gone)
 	}
 	if gone {
@@ -607,7 +607,7 @@ func (w *warnings) apply(warning *dra.Trouble, gone bool) int64 {
 
 // keepCreation keeps events about claims that cannot be created, for as long
 // as the API server does.
-func (w *warnings) keepCreation(warning *dra.Trouble, gone bool) {
+func (w *warnings) keepCreation(warning *dra.Warning, gone bool) {
 	of := w.creation[warning.PodUID]
 	switch {
 	case gone:
@@ -615,16 +615,16 @@ func (w *warnings) keepCreation(warning *dra.Trouble, gone bool) {
 			delete(w.creation, warning.PodUID)
 		}
 	case of == nil:
-		w.creation[warning.PodUID] = map[string]dra.Trouble{warning.Name: *warning}
+		w.creation[warning.PodUID] = map[string]dra.Warning{warning.Name: *warning}
 	default:
 		of[warning.Name] = *warning
 	}
 }
 
 // sorted lists the events about a pod or group by name.
-func (w *warnings) sorted(uid string) []dra.Trouble {
+func (w *warnings) sorted(uid string) []dra.Warning {
 	of := w.creation[uid]
-	var all []dra.Trouble
+	var all []dra.Warning
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		all = append(all, of[name])
 	}
@@ -635,7 +635,7 @@ func (w *warnings) sorted(uid string) []dra.Trouble {
 // group. A message begins with the reference's name (k8s.io/kubernetes v1.34.4
 // to v1.37.1, pkg/controller/resourceclaim); one that does not is about all.
 func (w *warnings) newest(uid, podClaim string) string {
-	var last dra.Trouble
+	var last dra.Warning
 	for _, warning := range w.creation[uid] {
 		if name, named := referenceIn(warning.Message); named && name != podClaim {
 			continue

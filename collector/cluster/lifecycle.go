@@ -56,8 +56,8 @@ type podProgress struct {
 // claimProgress is how far a claim has progressed, for its present allocation.
 type claimProgress struct {
 	entry                          *claimEntry
-	object                         *dra.ClaimLife // as of the last change
-	created, allocated, conditions observed       // conditions: all binding conditions are true
+	object                         *dra.ClaimLifecycle // as of the last change
+	created, allocated, conditions observed            // conditions: all binding conditions are true
 
 	allocationDone, bindingDone bool  // measured, or never will be
 	measuredPod                 podID // the pod whose wait for the allocation was measured
@@ -220,7 +220,7 @@ func (l *lifecycle) loseReservations(c *claimProgress, u *update) {
 
 // sameAllocation reports whether the claim still has the devices that it had.
 // An allocation without a timestamp may get one later.
-func sameAllocation(a, b *dra.ClaimLife) bool {
+func sameAllocation(a, b *dra.ClaimLifecycle) bool {
 	undated := a.AllocatedAt.IsZero() || b.AllocatedAt.IsZero()
 	return slices.Equal(a.Results, b.Results) && (undated || a.AllocatedAt.Equal(b.AllocatedAt))
 }

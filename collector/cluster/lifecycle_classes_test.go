@@ -11,8 +11,8 @@ import (
 )
 
 // claimOfClass returns a claim of the class.
-func claimOfClass(name, class string) dra.ClaimLife {
-	return claim(name, 10, func(c *dra.ClaimLife) { c.Classes = []string{class} })
+func claimOfClass(name, class string) dra.ClaimLifecycle {
+	return claim(name, 10, func(c *dra.ClaimLifecycle) { c.Classes = []string{class} })
 }
 
 // histogramCount counts the histograms that exist after the last step.

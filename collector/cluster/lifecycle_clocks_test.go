@@ -61,9 +61,9 @@ func TestLaggingWatch(t *testing.T) {
 	for name, test := range map[string]func(*testCluster){
 		"the claims', all the while": func(s *testCluster) {
 			made := s.stamp("server")
-			dated := func(c *dra.ClaimLife) { c.AllocatedAt = s.began.Wall.Add(time.Second) }
+			dated := func(c *dra.ClaimLifecycle) { c.AllocatedAt = s.began.Wall.Add(time.Second) }
 			s.pod("a", uses("c")).at(1.006).pod("a", s.bound("new"))
-			s.at(1.5).claim("c", func(c *dra.ClaimLife) { c.Created = made }).at(2.5).claim("c", s.allocated("a"), dated)
+			s.at(1.5).claim("c", func(c *dra.ClaimLifecycle) { c.Created = made }).at(2.5).claim("c", s.allocated("a"), dated)
 			s.at(3).pod("a", s.sandbox).at(4).pod("a", s.started)
 			s.expectObserved("allocation gpu 1s", "scheduling gpu 0s", "preparation gpu 1.994s", "start gpu 1s", "ready gpu 2.5s").expectNoAnomalies()
 		},
@@ -100,7 +100,7 @@ func TestStartsReportedLate(t *testing.T) {
 		at, pod := float64(i*400), fmt.Sprint("p", i)
 		s.at(at).pod(pod, uses(pod)).claim(pod).at(at+1).claim(pod, s.allocated(pod)).at(at+2).pod(pod, s.bound("old")).at(at + 4)
 		started := s.stamp("kubelet")
-		s.at(at+240).pod(pod, func(p *dra.PodLife) { p.Started = started })
+		s.at(at+240).pod(pod, func(p *dra.PodLifecycle) { p.Started = started })
 		s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation_start gpu 3s", "ready gpu 5s").expectNoAnomalies()
 	}
 	if len(s.state.clocks.nodes) != 0 {
@@ -110,7 +110,7 @@ func TestStartsReportedLate(t *testing.T) {
 	s.at(1000).pod("b", uses("d")).claim("d").at(1001).claim("d", s.allocated("b")).at(1002).pod("b", s.bound("old")).at(1003).pod("b", s.started)
 	s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation_start gpu 1s", "ready gpu 3s")
 	started := s.at(1010).pod("e", uses("d")).pod("e", s.bound("old")).at(1012).stamp("kubelet")
-	s.at(1100).claim("d", s.reserved("e")).pod("e", func(p *dra.PodLife) { p.Started = started })
+	s.at(1100).claim("d", s.reserved("e")).pod("e", func(p *dra.PodLifecycle) { p.Started = started })
 	s.expectObserved("scheduling gpu 0s", "preparation_start gpu 3s", "ready gpu 3s")
 }
 
@@ -153,7 +153,7 @@ func TestHistogramsWithoutNodes(t *testing.T) {
 	for _, unread := range []bool{true, false} {
 		state, synced := NewState(Config{}), allSynced()
 		synced.Nodes = !unread
-		c := dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "ns", Name: "c"}, UID: "c", Classes: []string{"gpu"}}
+		c := dra.ClaimLifecycle{Ref: dra.ClaimRef{Namespace: "ns", Name: "c"}, UID: "c", Classes: []string{"gpu"}}
 		_, snapshot, _ := Step(state, Facts{Changes: []Change{{Claim: &c}}, Synced: synced}, clock.Instant{Elapsed: time.Second})
 		opened := false
 		for _, o := range snapshot.Opened {

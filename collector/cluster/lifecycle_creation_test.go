@@ -46,11 +46,11 @@ func TestClaimCreationFailures(t *testing.T) {
 			if test.judged {
 				h.facts.Verdicts = []dra.Verdict{verdictFor(p, "gpu", dra.ReasonInsufficient, "m", 1, 1)}
 			}
-			trouble := dra.Trouble{Name: "a/e", Pod: p.Ref, PodUID: p.UID, Message: test.message, Count: 3, Last: second(12)}
+			warning := dra.Warning{Name: "a/e", Pod: p.Ref, PodUID: p.UID, Message: test.message, Count: 3, Last: second(12)}
 			if test.group {
-				trouble.Pod, trouble.PodUID = group.Ref, group.UID
+				warning.Pod, warning.PodUID = group.Ref, group.UID
 			}
-			h.update(append(test.pods, trouble)...)
+			h.update(append(test.pods, warning)...)
 			h.step(time.Second)
 			h.expectFailures(known, test.class, 0)
 			h.expectFailures(unknown, test.none, 0)

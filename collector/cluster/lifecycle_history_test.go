@@ -77,7 +77,7 @@ func (c *randomHistory) addClaim(i int) {
 	class, name := fmt.Sprint("class-", i), fmt.Sprint("claim-", i)
 	at := 300 * c.random.Float64()
 	created := c.add(at, false, func(s *testCluster) *testCluster {
-		return s.claim(name, func(l *dra.ClaimLife) { l.Classes = []string{class} })
+		return s.claim(name, func(l *dra.ClaimLifecycle) { l.Classes = []string{class} })
 	})
 	for round := range 1 + c.random.IntN(3) {
 		at = c.addAllocation(created, at, round, name, class) + 1 + c.delay()
@@ -96,7 +96,7 @@ func (c *randomHistory) addAllocation(created int, at float64, round int, name, 
 	podCreated := c.add(at, true, pod(first))
 	pending := c.later(created, podCreated)
 	at = c.events[pending].at + c.delay()
-	with, conditions := []func(*dra.ClaimLife){}, c.chance(0.3)
+	with, conditions := []func(*dra.ClaimLifecycle){}, c.chance(0.3)
 	if conditions {
 		with = append(with, binding(dra.BindingWaiting))
 	}
@@ -124,13 +124,15 @@ func (c *randomHistory) addAllocation(created int, at float64, round int, name, 
 // deleted.
 func (c *randomHistory) addPod(name, class string, at float64, pending, usable int) float64 {
 	node := []string{"new", "old"}[c.random.IntN(2)]
-	update := func(after float64, edit func(*testCluster) func(*dra.PodLife)) int {
+	update := func(after float64, edit func(*testCluster) func(*dra.PodLifecycle)) int {
 		at += after
 		return c.add(at, true, func(s *testCluster) *testCluster { return s.pod(name, edit(s)) })
 	}
-	sandboxed := func(s *testCluster) func(*dra.PodLife) { return s.sandbox }
-	broken := func(*testCluster) func(*dra.PodLife) { return func(p *dra.PodLife) { p.Sandbox = time.Time{} } }
-	bound := update(0, func(s *testCluster) func(*dra.PodLife) { return s.bound(node) })
+	sandboxed := func(s *testCluster) func(*dra.PodLifecycle) { return s.sandbox }
+	broken := func(*testCluster) func(*dra.PodLifecycle) {
+		return func(p *dra.PodLifecycle) { p.Sandbox = time.Time{} }
+	}
+	bound := update(0, func(s *testCluster) func(*dra.PodLifecycle) { return s.bound(node) })
 	usable, other := c.later(pending, usable), c.earlier(pending, usable)
 	c.phases = append(c.phases, actualPhase{phaseScheduling, class, usable, bound, other})
 	begin, phase := bound, phasePreparationStart
@@ -139,13 +141,13 @@ func (c *randomHistory) addPod(name, class string, at float64, pending, usable i
 		c.phases = append(c.phases, actualPhase{phasePreparation, class, bound, sandbox, bound})
 		begin, phase = sandbox, phaseStart
 	}
-	started := update(c.delay(), func(s *testCluster) func(*dra.PodLife) { return s.started })
+	started := update(c.delay(), func(s *testCluster) func(*dra.PodLifecycle) { return s.started })
 	c.phases = append(c.phases, actualPhase{phase, class, begin, started, begin}, actualPhase{phaseReady, class, pending, started, pending})
 	if c.chance(0.3) { // the kubelet restarts
 		update(c.delay(), broken)
 		update(c.delay(), sandboxed)
 	}
-	update(1+c.delay(), func(*testCluster) func(*dra.PodLife) { return func(p *dra.PodLife) { p.Terminal = true } })
+	update(1+c.delay(), func(*testCluster) func(*dra.PodLifecycle) { return func(p *dra.PodLifecycle) { p.Terminal = true } })
 	at += 1 + c.delay()
 	c.add(at, true, func(s *testCluster) *testCluster { return s.gonePod(name) })
 	return at

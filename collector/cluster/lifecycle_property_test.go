@@ -207,8 +207,8 @@ func FuzzTimestamps(f *testing.F) {
 		s := newTestCluster(t)
 		stamp := func(after int64) time.Time { return s.began.Wall.Add(time.Duration(after%1e10) * time.Second) }
 		bit := func(i int) bool { return live&(1<<i) != 0 }
-		pod := dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "a", Created: stamp(created), Claims: []dra.PodClaim{{Name: "r", Claim: "c"}}}
-		claim := dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "ns", Name: "c"}, UID: "c", Created: stamp(created), Classes: []string{"gpu"}}
+		pod := dra.PodLifecycle{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "a", Created: stamp(created), Claims: []dra.PodClaim{{Name: "r", Claim: "c"}}}
+		claim := dra.ClaimLifecycle{Ref: dra.ClaimRef{Namespace: "ns", Name: "c"}, UID: "c", Created: stamp(created), Classes: []string{"gpu"}}
 		deliver := func(i int, claims bool) {
 			s.at(float64(i))
 			p, c := pod, claim

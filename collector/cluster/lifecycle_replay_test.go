@@ -119,13 +119,13 @@ func (c *randomHistory) resume(o outage, clockOff float64) float64 {
 // they are the first evidence of other clocks.
 func (c *randomHistory) addUnrelated(at, clockOff float64) {
 	c.at(at)
-	claim := dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "ns", Name: "noise"}, UID: fmt.Sprint(at), Created: c.stamp("server")}
+	claim := dra.ClaimLifecycle{Ref: dra.ClaimRef{Namespace: "ns", Name: "noise"}, UID: fmt.Sprint(at), Created: c.stamp("server")}
 	c.deliverAt(Change{Live: true, Claim: &claim}, at, clockOff)
 	allocated := claim
 	allocated.Allocated, allocated.AllocatedAt = true, c.stamp("scheduler")
 	c.deliverAt(Change{Live: true, Claim: &allocated}, at, clockOff)
 	for _, node := range sorted(c.nodes) {
-		pod := dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: node}, UID: fmt.Sprint(at), Created: c.stamp("server"), Node: node}
+		pod := dra.PodLifecycle{Ref: dra.PodRef{Namespace: "ns", Name: node}, UID: fmt.Sprint(at), Created: c.stamp("server"), Node: node}
 		c.sandbox(&pod)
 		c.started(&pod)
 		c.deliverAt(Change{Live: true, Pod: &pod}, at, clockOff)

@@ -8,23 +8,23 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-func unreserved(c *dra.ClaimLife) { c.ReservedFor = nil }
+func unreserved(c *dra.ClaimLifecycle) { c.ReservedFor = nil }
 
-func grouped(p *dra.PodLife) { p.Group = "g" }
+func grouped(p *dra.PodLifecycle) { p.Group = "g" }
 
-func reservedForGroup(c *dra.ClaimLife) {
+func reservedForGroup(c *dra.ClaimLifecycle) {
 	c.ReservedFor = []dra.Consumer{{Resource: "podgroups", Name: "g", UID: "group-g"}}
 }
 
 // usesExtended lets a pod request an extended resource.
-func usesExtended(resource string) func(*dra.PodLife) {
-	return func(p *dra.PodLife) { p.Extended = map[string]int64{resource: 1} }
+func usesExtended(resource string) func(*dra.PodLifecycle) {
+	return func(p *dra.PodLifecycle) { p.Extended = map[string]int64{resource: 1} }
 }
 
 // Which pods are pending for a claim, and since when, if other pods use
 // it or used it.
 func TestPendingPodsOfAClaim(t *testing.T) {
-	elsewhere := func(c *dra.ClaimLife) { c.ReservedFor = []dra.Consumer{{Resource: "pods", Name: "x", UID: "x"}} }
+	elsewhere := func(c *dra.ClaimLifecycle) { c.ReservedFor = []dra.Consumer{{Resource: "pods", Name: "x", UID: "x"}} }
 	for name, test := range map[string]func(*testCluster){
 		"who loses the reservation before the devices are taken back": func(s *testCluster) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a"), binding(dra.BindingWaiting))
@@ -53,7 +53,7 @@ func TestPendingPodsOfAClaim(t *testing.T) {
 			s.at(60).claim("c", s.allocated("a")).expectObserved().expectAnomalies("allocation", 0)
 		},
 		"one behind a gate makes nobody else's wait longer": func(s *testCluster) {
-			gated := func(p *dra.PodLife) { p.Gated = true }
+			gated := func(p *dra.PodLifecycle) { p.Gated = true }
 			s.claim("c").pod("gated", uses("c"), gated).at(3*24*3600).pod("b", uses("c"))
 			s.at(3*24*3600+1).claim("c", s.allocated("b")).expectObserved("allocation gpu 1s")
 		},
@@ -62,7 +62,7 @@ func TestPendingPodsOfAClaim(t *testing.T) {
 			s.at(1000).pod("b", uses("c")).expectObserved().at(1001).claim("c", s.reserved("b")).expectObserved().expectAnomalies("allocation", 0)
 		},
 		"one for whom it was allocated, whatever the watch of pods lags": func(s *testCluster) {
-			s.pods["a"] = &dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "uid-a", Created: s.stamp("server")}
+			s.pods["a"] = &dra.PodLifecycle{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "uid-a", Created: s.stamp("server")}
 			s.claim("c").at(2).claim("c", s.allocated("a")).expectObserved().at(5).pod("a", uses("c")).expectObserved("allocation gpu 2s").expectAnomalies("allocation", 0)
 		},
 		"a device plugin's resource beside a claim": func(s *testCluster) {
@@ -79,8 +79,8 @@ func TestPhasesOfPodsThatJoin(t *testing.T) {
 	s := newTestCluster(t)
 	s.claim("c").pod("a", uses("c"), grouped).at(1).claim("c", s.allocated(), reservedForGroup).run("a", "new", 2, 3, 4).expectPhases()
 	s.at(1000).pod("b", uses("c"), grouped).expectPhases("b c scheduling 1000")
-	s.claim("c", func(c *dra.ClaimLife) { c.Binding = dra.BindingWaiting }).expectPhases("b c binding 1000")
-	s.claim("c", func(c *dra.ClaimLife) {
+	s.claim("c", func(c *dra.ClaimLifecycle) { c.Binding = dra.BindingWaiting }).expectPhases("b c binding 1000")
+	s.claim("c", func(c *dra.ClaimLifecycle) {
 		c.Binding, c.BindingSince = dra.BindingDone, s.began.Wall.Add(5*time.Second)
 	}).expectPhases("b c scheduling 1000")
 	s.at(1005).claim("c", s.bindingDone).expectPhases("b c scheduling 1005").restart().expectPhases("b c scheduling 1005")

@@ -37,14 +37,14 @@ func TestPhaseRules(t *testing.T) {
 			s.expectObserved("scheduling gpu 2s", "preparation gpu 1s", "start gpu 1s", "ready gpu 4s")
 		},
 		"the first of those that wait counts, not one that is done": func(s *testCluster) {
-			s.claim("c").pod("done", uses("c")).pod("done", func(p *dra.PodLife) { p.Terminal = true })
+			s.claim("c").pod("done", uses("c")).pod("done", func(p *dra.PodLifecycle) { p.Terminal = true })
 			s.at(10).pod("a", uses("c")).at(15).pod("b", uses("c")).at(16).claim("c", s.allocated("b"))
 			s.expectObserved("allocation gpu 6s")
 		},
 		"a claim of two pods, allocated anew, is another allocation": func(s *testCluster) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).run("a", "new", 2, 3, 4)
 			s.observed = nil
-			s.at(50).pod("a", func(p *dra.PodLife) { p.Terminal = true }).claim("c", unallocated)
+			s.at(50).pod("a", func(p *dra.PodLifecycle) { p.Terminal = true }).claim("c", unallocated)
 			s.at(60).pod("b", uses("c")).at(61).claim("c", s.allocated("b")).expectObserved("allocation gpu 1s")
 		},
 		"who loses a claim waits anew": func(s *testCluster) {
@@ -59,19 +59,19 @@ func TestPhaseRules(t *testing.T) {
 			s.expectObserved("allocation gpu 1s", "binding gpu 4s", "scheduling gpu 2s", "preparation gpu 1s", "start gpu 500ms", "ready gpu 8.5s")
 		},
 		"the last of several claims counts for the pod": func(s *testCluster) {
-			s.pod("a", uses("c", "d")).claim("c").at(0.5).claim("d", func(c *dra.ClaimLife) { c.Classes = []string{"nic"} })
+			s.pod("a", uses("c", "d")).claim("c").at(0.5).claim("d", func(c *dra.ClaimLifecycle) { c.Classes = []string{"nic"} })
 			s.at(1).claim("c", s.allocated("a")).at(2).claim("d", s.allocated("a")).run("a", "new", 4, 5, 6)
 			s.expectObserved("allocation gpu 1s", "allocation nic 1.5s", "scheduling multiple 2s", "preparation multiple 1s", "start multiple 1s", "ready multiple 6s")
 		},
 		"devices prepared again after a restart of the kubelet are no preparation": func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).run("a", "new", 2, 3, 4)
 			s.observed = nil
-			s.at(100).pod("a", func(p *dra.PodLife) { p.Sandbox = time.Time{} }).at(110).pod("a", s.sandbox).expectObserved()
+			s.at(100).pod("a", func(p *dra.PodLifecycle) { p.Sandbox = time.Time{} }).at(110).pod("a", s.sandbox).expectObserved()
 			s.at(111).pod("a", s.started).expectObserved().expectPhases()
 		},
 		"a sandbox made again before the first start is prepared once": func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("new"))
-			s.at(3).pod("a", s.sandbox).at(4).pod("a", func(p *dra.PodLife) { p.Sandbox = time.Time{} })
+			s.at(3).pod("a", s.sandbox).at(4).pod("a", func(p *dra.PodLifecycle) { p.Sandbox = time.Time{} })
 			s.at(6).pod("a", s.sandbox).at(7).pod("a", s.started)
 			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation gpu 1s", "start gpu 4s", "ready gpu 7s")
 		},
@@ -81,7 +81,7 @@ func TestPhaseRules(t *testing.T) {
 			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "ready gpu 3s").expectPhases()
 		},
 		"who comes after an allocation for somebody unknown did not wait for it": func(s *testCluster) {
-			s.claim("c").at(1).claim("c", s.allocated(), func(c *dra.ClaimLife) { c.ReservedFor = []dra.Consumer{{Resource: "pods", Name: "x", UID: "x"}} })
+			s.claim("c").at(1).claim("c", s.allocated(), func(c *dra.ClaimLifecycle) { c.ReservedFor = []dra.Consumer{{Resource: "pods", Name: "x", UID: "x"}} })
 			s.at(1000).pod("b", uses("c")).expectObserved().expectAnomalies("allocation", 0)
 		},
 		"kubelets that tell of sandboxes late are not asked": func(s *testCluster) {
@@ -94,14 +94,14 @@ func TestPhaseRules(t *testing.T) {
 		},
 		"a start told together with its sandbox is told apart by the kubelet's seconds": func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("new"))
-			s.at(9).pod("a", func(p *dra.PodLife) {
+			s.at(9).pod("a", func(p *dra.PodLifecycle) {
 				p.Started, p.Sandbox = s.stamp("kubelet"), s.stamp("kubelet").Add(-5*time.Second)
 			})
 			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation gpu 2s", "start gpu 5s", "ready gpu 9s")
 		},
 		"a kubelet that is busy with a second container tells late of the first": func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("new")).at(3).pod("a", s.sandbox)
-			s.at(243).pod("a", func(p *dra.PodLife) { p.Started = s.began.Wall.Add(4 * time.Second) })
+			s.at(243).pod("a", func(p *dra.PodLifecycle) { p.Started = s.began.Wall.Add(4 * time.Second) })
 			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation gpu 1s", "start gpu 2s", "ready gpu 5s")
 		},
 		"watches may tell in the wrong order": func(s *testCluster) {
@@ -112,7 +112,7 @@ func TestPhaseRules(t *testing.T) {
 		},
 		"a pod may be told of after its claim": func(s *testCluster) {
 			s.claim("c").at(0.5)
-			s.pods["a"] = &dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "uid-a", Created: s.stamp("server")}
+			s.pods["a"] = &dra.PodLifecycle{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "uid-a", Created: s.stamp("server")}
 			uses("c")(s.pods["a"])
 			s.at(1).claim("c", s.allocated("a")).expectObserved()
 			s.at(1.1).pod("a").expectObserved("allocation gpu 0s")
@@ -147,28 +147,28 @@ func TestPhaseRules(t *testing.T) {
 
 // fromTemplate returns a reference to a template; the pod's status does not
 // name the claim yet.
-func fromTemplate(name string) func(*dra.PodLife) {
-	return func(p *dra.PodLife) { p.Claims = []dra.PodClaim{{Name: name, Template: "t"}} }
+func fromTemplate(name string) func(*dra.PodLifecycle) {
+	return func(p *dra.PodLifecycle) { p.Claims = []dra.PodClaim{{Name: name, Template: "t"}} }
 }
 
 func TestClaimsFromTemplates(t *testing.T) {
 	for name, test := range map[string]func(*testCluster){
 		"from a template, before the pod names it": func(s *testCluster) {
-			s.pod("a", fromTemplate("gpu")).at(3).claim("a-gpu-x", func(c *dra.ClaimLife) {
+			s.pod("a", fromTemplate("gpu")).at(3).claim("a-gpu-x", func(c *dra.ClaimLifecycle) {
 				c.MadeFor, c.PodClaim = dra.Consumer{Resource: "pods", Name: "a", UID: s.pods["a"].UID}, "gpu"
 			}).at(4).claim("a-gpu-x", s.allocated("a")).expectObserved("allocation gpu 1s").expectPhases("a a-gpu-x scheduling 4")
 		},
 		"not one that was made for the pod before it": func(s *testCluster) {
-			s.pod("a", fromTemplate("gpu")).at(3).claim("a-gpu-x", func(c *dra.ClaimLife) {
+			s.pod("a", fromTemplate("gpu")).at(3).claim("a-gpu-x", func(c *dra.ClaimLifecycle) {
 				c.MadeFor, c.PodClaim = dra.Consumer{Resource: "pods", Name: "a", UID: "before"}, "gpu"
 			}).at(4).claim("a-gpu-x", s.allocated()).expectObserved().expectPhases()
 		},
 		"for a group, shared by its pods": func(s *testCluster) {
-			grouped := func(p *dra.PodLife) { p.Group = "g" }
+			grouped := func(p *dra.PodLifecycle) { p.Group = "g" }
 			s.pod("a", fromTemplate("gpu"), grouped).at(1).pod("b", fromTemplate("gpu"), grouped)
 			s.at(2).group("g", dra.PodClaim{Name: "gpu", Template: "t"}).at(3).claim("g-gpu")
 			s.at(4).group("g", dra.PodClaim{Name: "nic", Template: "t", Claim: "g-nic"}, dra.PodClaim{Name: "gpu", Template: "other", Claim: "g-other"}, dra.PodClaim{Name: "gpu", Template: "t", Claim: "g-gpu"})
-			s.at(5).claim("g-gpu", s.allocated(), func(c *dra.ClaimLife) {
+			s.at(5).claim("g-gpu", s.allocated(), func(c *dra.ClaimLifecycle) {
 				c.ReservedFor = []dra.Consumer{{Resource: "podgroups", Name: "g", UID: "group-g"}}
 			})
 			s.expectObserved("allocation gpu 2s").expectPhases("a g-gpu scheduling 5", "b g-gpu scheduling 5")
@@ -176,15 +176,15 @@ func TestClaimsFromTemplates(t *testing.T) {
 			s.expectPhases("a g-gpu scheduling 5")
 		},
 		"by the scheduler, for an extended resource, at the end of the wait": func(s *testCluster) {
-			s.pod("a", func(p *dra.PodLife) { p.Extended = map[string]int64{"example.com/gpu": 2} })
-			s.at(30).claim("a-ext", func(c *dra.ClaimLife) {
+			s.pod("a", func(p *dra.PodLifecycle) { p.Extended = map[string]int64{"example.com/gpu": 2} })
+			s.at(30).claim("a-ext", func(c *dra.ClaimLifecycle) {
 				c.MadeFor, c.ExtendedResource = dra.Consumer{Resource: "pods", Name: "a", UID: s.pods["a"].UID}, true
 			}).at(30.01).claim("a-ext", s.allocated("a")).expectObserved("allocation gpu 30.01s")
-			s.at(30.02).pod("a", func(p *dra.PodLife) { p.Claims = []dra.PodClaim{{Claim: "a-ext"}} })
+			s.at(30.02).pod("a", func(p *dra.PodLifecycle) { p.Claims = []dra.PodClaim{{Claim: "a-ext"}} })
 			s.run("a", "new", 30.03, 31, 32).expectObserved("scheduling gpu 20ms", "preparation gpu 970ms", "start gpu 1s", "ready gpu 32s")
 		},
 		"none, where a device plugin has what was asked for": func(s *testCluster) {
-			s.pod("a", func(p *dra.PodLife) { p.Extended = map[string]int64{"example.com/gpu": 2} })
+			s.pod("a", func(p *dra.PodLifecycle) { p.Extended = map[string]int64{"example.com/gpu": 2} })
 			s.run("a", "new", 1, 2, 3).expectObserved().expectPhases()
 		},
 	} {
@@ -229,13 +229,13 @@ func TestRestartObservesNothingTwice(t *testing.T) {
 			s.at(7).pod("a", s.bound("new")).expectObserved("scheduling gpu 2s")
 		},
 		"while the watch was broken and the same device was taken again": func(s *testCluster) {
-			again := func(c *dra.ClaimLife) { c.Results = s.claims["c"].Results }
+			again := func(c *dra.ClaimLifecycle) { c.Results = s.claims["c"].Results }
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a"))
 			s.at(3).unreported(func(s *testCluster) { s.claim("c", s.allocated(), again) })
 			s.at(5).relist().at(6).pod("a", s.bound("new")).expectObserved("allocation gpu 1s", "scheduling gpu 3s")
 		},
 		"without the scheduler's word": func(s *testCluster) { // before Kubernetes 1.36
-			unsaid := func(c *dra.ClaimLife) { c.AllocatedAt = time.Time{} }
+			unsaid := func(c *dra.ClaimLifecycle) { c.AllocatedAt = time.Time{} }
 			s.claim("c").at(2).pod("a", uses("c")).at(4).claim("c", s.allocated("a"), unsaid).restart().expectObserved("allocation gpu 2s")
 			s.expectPhases("a c scheduling 2").at(5).pod("a", s.bound("old")).expectObserved().expectPhases("a c preparation_start 5")
 			s.at(8).pod("a", s.started).expectObserved("preparation_start gpu 3s", "ready gpu 6s")
@@ -258,7 +258,7 @@ func TestCurrentPhases(t *testing.T) {
 	s.at(901).pod("b", uses("d")).expectPhases("a c preparation 5", "a d preparation 5")
 	s.at(902).pod("a", s.sandbox).expectPhases("a c start 902", "a d start 902")
 	s.at(903).goneClaim("c").expectPhases("a d start 902")
-	s.at(904).pod("a", func(p *dra.PodLife) { p.Deleted = s.now.Wall }).expectPhases()
+	s.at(904).pod("a", func(p *dra.PodLifecycle) { p.Deleted = s.now.Wall }).expectPhases()
 	s.at(905).pod("e", uses("d")).claim("d", s.reserved("e")).expectPhases("e d scheduling 905").gonePod("e").expectPhases()
 	if len(s.state.phases.pods) != 0 {
 		t.Errorf("%d pods are remembered as under way", len(s.state.phases.pods))
@@ -276,8 +276,8 @@ func TestNodeObservedAfterPod(t *testing.T) {
 
 func TestFailuresAreCountedWhenObservedLive(t *testing.T) {
 	s := newTestCluster(t)
-	trouble := func(kind dra.TroubleKind, name string, count int64, live bool) {
-		s.deliver(Change{Live: live, Trouble: &dra.Trouble{Name: name, Kind: kind, Pod: dra.PodRef{Namespace: "ns", Name: "a"}, PodUID: s.pods["a"].UID, Count: count}})
+	warning := func(kind dra.WarningKind, name string, count int64, live bool) {
+		s.deliver(Change{Live: live, Warning: &dra.Warning{Name: name, Kind: kind, Pod: dra.PodRef{Namespace: "ns", Name: "a"}, PodUID: s.pods["a"].UID, Count: count}})
 	}
 	expect := func(reason string, want float64) {
 		t.Helper()
@@ -293,23 +293,23 @@ func TestFailuresAreCountedWhenObservedLive(t *testing.T) {
 	expect("binding_failed", 1)
 	s.claim("c", binding(dra.BindingWaiting)).claim("c", binding(dra.BindingFailed))
 	expect("binding_failed", 2)
-	trouble(dra.TroublePreparation, "ns/e1", 3, false)
+	warning(dra.WarningPreparation, "ns/e1", 3, false)
 	expect("preparation_failed", 0)
-	trouble(dra.TroublePreparation, "ns/e1", 5, true)
+	warning(dra.WarningPreparation, "ns/e1", 5, true)
 	expect("preparation_failed", 2)
-	trouble(dra.TroublePreparation, "ns/e1", 5, true)
-	trouble(dra.TroublePreparation, "ns/e1", 4, true)
+	warning(dra.WarningPreparation, "ns/e1", 5, true)
+	warning(dra.WarningPreparation, "ns/e1", 4, true)
 	expect("preparation_failed", 2)
-	trouble(dra.TroublePreparation, "ns/e2", 25, true) // written again with a count that includes what was counted before
+	warning(dra.WarningPreparation, "ns/e2", 25, true) // written again with a count that includes what was counted before
 	expect("preparation_failed", 3)
-	s.deliver(Change{Live: true, Gone: true, Trouble: &dra.Trouble{Name: "ns/e2"}})
-	trouble(dra.TroublePreparation, "ns/e2", 26, true)
+	s.deliver(Change{Live: true, Gone: true, Warning: &dra.Warning{Name: "ns/e2"}})
+	warning(dra.WarningPreparation, "ns/e2", 26, true)
 	expect("preparation_failed", 4)
 	s.unreported(func(s *testCluster) { s.claim("c", binding(dra.BindingWaiting)) }).relist()
 	s.unreported(func(s *testCluster) { s.claim("c", binding(dra.BindingFailed)) }).relist()
 	expect("binding_failed", 2)
 	s.restart()
 	expect("binding_failed", 0)
-	trouble(dra.TroublePreparation, "ns/e1", 5, false)
+	warning(dra.WarningPreparation, "ns/e1", 5, false)
 	expect("preparation_failed", 0)
 }

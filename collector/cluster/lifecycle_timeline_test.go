@@ -50,7 +50,7 @@ func replay(t *testing.T, path string) *testCluster {
 	}
 	defer file.Close()
 	s := newTestCluster(t)
-	s.nodes["node-a"] = &dra.NodeLife{Name: "node-a", SandboxPrompt: true}
+	s.nodes["node-a"] = &dra.Node{Name: "node-a", SandboxPrompt: true}
 	s.deliver(Change{Node: s.nodes["node-a"]})
 	var began time.Time
 	for lines := bufio.NewScanner(file); lines.Scan(); {
@@ -77,9 +77,9 @@ func replay(t *testing.T, path string) *testCluster {
 	return s
 }
 
-func (s *testCluster) claimLine(line string) *dra.ClaimLife {
+func (s *testCluster) claimLine(line string) *dra.ClaimLifecycle {
 	name := field(line, `claim [A-Z]+ (\S+)`)
-	claim := dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "ns", Name: name}, UID: name, Classes: []string{"gpu"}, Created: s.stamp("server")}
+	claim := dra.ClaimLifecycle{Ref: dra.ClaimRef{Namespace: "ns", Name: name}, UID: name, Classes: []string{"gpu"}, Created: s.stamp("server")}
 	if before, known := s.claims[name]; known {
 		claim.Created = before.Created
 	}
@@ -104,14 +104,14 @@ func (s *testCluster) claimLine(line string) *dra.ClaimLife {
 
 // podLine decodes a pod. Its name is the prefix of its claims' names, as in
 // their reservation.
-func (s *testCluster) podLine(line string) *dra.PodLife {
+func (s *testCluster) podLine(line string) *dra.PodLifecycle {
 	name := map[bool]string{true: "init-sidecar", false: ""}[strings.Contains(s.t.Name(), "j-init")]
 	for short, pod := range map[string]string{"a-excl": "train", "j-comp": "completes", "k-bind": "binder", "l-taint": "train", "o-force": "victim"} {
 		if strings.Contains(s.t.Name(), short) {
 			name = pod
 		}
 	}
-	pod := dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: name}, UID: name, Created: s.stamp("server")}
+	pod := dra.PodLifecycle{Ref: dra.PodRef{Namespace: "ns", Name: name}, UID: name, Created: s.stamp("server")}
 	if before, known := s.pods[name]; known {
 		pod.Created, pod.Scheduled, pod.Started = before.Created, before.Scheduled, before.Started
 	}

@@ -507,12 +507,12 @@ func (p *pending) question(pod *podEntry) dra.Question {
 	q := dra.Question{Pod: pod.ref, PodUID: pod.object.UID}
 	for i := range pod.refs {
 		r := &pod.refs[i]
-		asked := dra.Asked{PodClaim: r.name, Template: r.template, Extended: r.extended}
+		asked := dra.PendingRef{PodClaim: r.name, Template: r.template, Extended: r.extended}
 		if r.existsFor(pod) {
 			asked.Claim = r.claim.ref.Name
 		}
 		if (asked.Claim != "" || asked.Template != "" || asked.Extended > 0) && p.extended.isDevice(r) {
-			q.Asked = append(q.Asked, asked)
+			q.Refs = append(q.Refs, asked)
 		}
 	}
 	return q
@@ -521,7 +521,7 @@ func (p *pending) question(pod *podEntry) dra.Question {
 // warningClass is the device class of the claims that a Kubernetes event about
 // a pod, or a group of pods, reports cannot be created; empty while it is not
 // known.
-func (p *pending) warningClass(warning *dra.Trouble) string {
+func (p *pending) warningClass(warning *dra.Warning) string {
 	var classes []string
 	if pod := p.index.pod(warning.Pod, warning.PodUID); pod != nil {
 		classes = p.uncreatedClasses(pod, warning)
@@ -540,7 +540,7 @@ func (p *pending) warningClass(warning *dra.Trouble) string {
 // uncreatedClasses are the classes of the references that a warning may be
 // about: of the one that it names, else of all whose claims do not exist. The
 // class of one that is not known is empty.
-func (p *pending) uncreatedClasses(pod *podEntry, warning *dra.Trouble) []string {
+func (p *pending) uncreatedClasses(pod *podEntry, warning *dra.Warning) []string {
 	name, named := referenceIn(warning.Message)
 	var classes []string
 	for i := range pod.refs {
@@ -584,7 +584,7 @@ func (p *pending) rows(b *metric.Builder, f *families) {
 	for _, ref := range p.order {
 		ref.labelRequests(f)
 		for i, labels := range ref.labels.requested {
-			if asked := ref.verdict.Funnel[i].Asked; labels != nil && asked > 0 {
+			if asked := ref.verdict.Funnel[i].Count; labels != nil && asked > 0 {
 				b.Add(labels, float64(asked))
 			}
 		}

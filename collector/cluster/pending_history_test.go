@@ -16,8 +16,8 @@ import (
 // A randomCluster is a cluster that changes at random.
 type randomCluster struct {
 	random  *rand.Rand
-	pods    map[string]dra.PodLife
-	claims  map[string]dra.ClaimLife
+	pods    map[string]dra.PodLifecycle
+	claims  map[string]dra.ClaimLifecycle
 	groups  map[string]dra.Group
 	changes int
 }
@@ -58,7 +58,7 @@ func (o *randomCluster) change(h *harness) {
 
 func (o *randomCluster) oneOf(of ...string) string { return of[o.random.IntN(len(of))] }
 
-func (o *randomCluster) pod(name string) dra.PodLife {
+func (o *randomCluster) pod(name string) dra.PodLifecycle {
 	p, there := o.pods[name]
 	if !there || o.random.IntN(5) == 0 {
 		p = pod(name, o.random.IntN(50), "gpu="+o.oneOf("0", "1", "2", "3"), o.oneOf("nic<one", "nic=4", "gpu=2"))
@@ -93,7 +93,7 @@ func (o *randomCluster) pod(name string) dra.PodLife {
 	return p
 }
 
-func (o *randomCluster) claim(name string) dra.ClaimLife {
+func (o *randomCluster) claim(name string) dra.ClaimLifecycle {
 	c, there := o.claims[name]
 	if !there || o.random.IntN(5) == 0 {
 		c = claim(name, o.random.IntN(50))
@@ -163,7 +163,7 @@ func (o *randomCluster) relist(t *testing.T, like *harness) *harness {
 func TestHistoryEqualsRelist(t *testing.T) {
 	families := []string{"dra_claim_pending_", "dra_claims", "dra_claim_terminating", "dra_claim_orphaned", "dra_device_health_disagreement", "dra_device"}
 	for seed := range uint64(15) {
-		o := &randomCluster{random: rand.New(rand.NewPCG(seed, 2)), pods: map[string]dra.PodLife{}, claims: map[string]dra.ClaimLife{}, groups: map[string]dra.Group{}}
+		o := &randomCluster{random: rand.New(rand.NewPCG(seed, 2)), pods: map[string]dra.PodLifecycle{}, claims: map[string]dra.ClaimLifecycle{}, groups: map[string]dra.Group{}}
 		h := newHarness(t)
 		for range 60 {
 			for range 1 + o.random.IntN(4) {
@@ -258,7 +258,7 @@ func (h *harness) checkCounts(o *randomCluster) {
 	}
 }
 
-func (o *randomCluster) isNamed(c dra.ClaimLife) bool {
+func (o *randomCluster) isNamed(c dra.ClaimLifecycle) bool {
 	for _, p := range o.pods {
 		if p.Terminal || !p.Deleted.IsZero() {
 			continue

@@ -24,7 +24,7 @@ func (h *harness) expectOnsets(want string) {
 	}
 }
 
-func (h *harness) setVerdict(p dra.PodLife, reason dra.PendingReason) {
+func (h *harness) setVerdict(p dra.PodLifecycle, reason dra.PendingReason) {
 	h.facts.Verdicts = []dra.Verdict{verdictFor(p, "gpu", reason, "")}
 	if reason != dra.ReasonNone {
 		h.facts.Verdicts[0].Message = "m"

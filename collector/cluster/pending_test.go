@@ -96,13 +96,13 @@ func TestExtendedResources(t *testing.T) {
 	both := `dra_claim_pending_since_timestamp_seconds{deviceclass="nic",namespace="a",pod="p",pod_claim="deviceclass.resource.kubernetes.io/nic",resourceclaim=%[1]q} 10
 		dra_claim_pending_since_timestamp_seconds{deviceclass="gpu",namespace="a",pod="p",pod_claim="example.com/gpu",resourceclaim=%[1]q} 10`
 	h.expectSince(fmt.Sprintf(both, ""))
-	want := []dra.Question{{Pod: p.Ref, PodUID: p.UID, Asked: []dra.Asked{
+	want := []dra.Question{{Pod: p.Ref, PodUID: p.UID, Refs: []dra.PendingRef{
 		{PodClaim: "deviceclass.resource.kubernetes.io/nic", Extended: 1}, {PodClaim: "example.com/gpu", Extended: 2}}}}
 	if !slices.EqualFunc(h.last.Questions, want, sameQuestion) {
 		t.Errorf("asked %+v", h.last.Questions)
 	}
 
-	made := claim("a/p-extended", 20, withDevices("gpu-0", "gpu-1"), func(c *dra.ClaimLife) {
+	made := claim("a/p-extended", 20, withDevices("gpu-0", "gpu-1"), func(c *dra.ClaimLifecycle) {
 		c.ExtendedResource, c.Binding = true, dra.BindingWaiting
 		c.MadeFor = dra.Consumer{Resource: "pods", Name: "p", UID: "uid-p"}
 	}, reserved("p"))
@@ -120,7 +120,7 @@ func TestExtendedResources(t *testing.T) {
 }
 
 func sameQuestion(a, b dra.Question) bool {
-	return a.Pod == b.Pod && a.PodUID == b.PodUID && slices.Equal(a.Asked, b.Asked)
+	return a.Pod == b.Pod && a.PodUID == b.PodUID && slices.Equal(a.Refs, b.Refs)
 }
 
 // A page with a limit has the rows of the oldest pending references, and counts
@@ -157,8 +157,8 @@ func TestQuestions(t *testing.T) {
 		pod("a/foreign", 40, "gpu=held"))
 	h.step(time.Second)
 	want := []dra.Question{
-		{Pod: dra.PodRef{Namespace: "a", Name: "late"}, PodUID: "uid-late", Asked: []dra.Asked{{PodClaim: "gpu", Claim: "free"}}},
-		{Pod: dra.PodRef{Namespace: "a", Name: "mixed"}, PodUID: "uid-mixed", Asked: []dra.Asked{{PodClaim: "new", Template: "one"}, {PodClaim: "gpu", Claim: "free"}, {PodClaim: "had", Claim: "held"}}},
+		{Pod: dra.PodRef{Namespace: "a", Name: "late"}, PodUID: "uid-late", Refs: []dra.PendingRef{{PodClaim: "gpu", Claim: "free"}}},
+		{Pod: dra.PodRef{Namespace: "a", Name: "mixed"}, PodUID: "uid-mixed", Refs: []dra.PendingRef{{PodClaim: "new", Template: "one"}, {PodClaim: "gpu", Claim: "free"}, {PodClaim: "had", Claim: "held"}}},
 	}
 	if !slices.EqualFunc(h.last.Questions, want, sameQuestion) {
 		t.Errorf("asked %+v\nwant  %+v", h.last.Questions, want)
@@ -182,7 +182,7 @@ func TestOnsets(t *testing.T) {
 			}
 		}
 	}
-	wait := func(h *harness, live bool) dra.PodLife {
+	wait := func(h *harness, live bool) dra.PodLifecycle {
 		h.live = live
 		p := pod("a/p", 10, "gpu=c")
 		h.update(claim("a/c", 11), p)

@@ -12,19 +12,19 @@ import (
 // deleted, or another one with the same name.
 func TestVerdictEndsWithItsClaim(t *testing.T) {
 	funnel := []string{"dra_claim_pending_candidates", "dra_claim_pending_requested_devices"}
-	another := claim("a/c", 50, func(c *dra.ClaimLife) { c.UID, c.Classes = "another", []string{"nic.example.com"} })
+	another := claim("a/c", 50, func(c *dra.ClaimLifecycle) { c.UID, c.Classes = "another", []string{"nic.example.com"} })
 	for name, test := range map[string]struct {
-		change func(h *harness, p dra.PodLife)
+		change func(h *harness, p dra.PodLifecycle)
 		class  string
 		still  bool // diagnosed: the old verdict may be published once more
 	}{
-		"allocated": {func(h *harness, _ dra.PodLife) {
-			h.update(claim("a/c", 11, withDevices("gpu-0"), reserved("p"), func(c *dra.ClaimLife) { c.Binding = dra.BindingWaiting }))
+		"allocated": {func(h *harness, _ dra.PodLifecycle) {
+			h.update(claim("a/c", 11, withDevices("gpu-0"), reserved("p"), func(c *dra.ClaimLifecycle) { c.Binding = dra.BindingWaiting }))
 		}, "gpu.example.com", true},
-		"gone":           {func(h *harness, _ dra.PodLife) { h.remove(claim("a/c", 11)) }, "", true},
-		"being deleted":  {func(h *harness, _ dra.PodLife) { h.update(claim("a/c", 11, deleted(50, "keep"))) }, "gpu.example.com", true},
-		"made again":     {func(h *harness, _ dra.PodLife) { h.remove(claim("a/c", 11)); h.update(another) }, "nic.example.com", false},
-		"made again, as": {func(h *harness, _ dra.PodLife) { h.update(another) }, "nic.example.com", false},
+		"gone":           {func(h *harness, _ dra.PodLifecycle) { h.remove(claim("a/c", 11)) }, "", true},
+		"being deleted":  {func(h *harness, _ dra.PodLifecycle) { h.update(claim("a/c", 11, deleted(50, "keep"))) }, "gpu.example.com", true},
+		"made again":     {func(h *harness, _ dra.PodLifecycle) { h.remove(claim("a/c", 11)); h.update(another) }, "nic.example.com", false},
+		"made again, as": {func(h *harness, _ dra.PodLifecycle) { h.update(another) }, "nic.example.com", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)

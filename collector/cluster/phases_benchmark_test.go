@@ -29,7 +29,7 @@ func newTracedBenchCluster(claims, pods int, traces bool) *benchCluster {
 		now:   clock.Instant{Wall: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), Elapsed: time.Hour},
 	}
 	c.facts.Synced = Synced{Claims: true, Pods: true, Slices: true, Classes: true, Nodes: true, Events: true}
-	c.deliver(false, Change{Node: &dra.NodeLife{Name: "node", SandboxPrompt: true}})
+	c.deliver(false, Change{Node: &dra.Node{Name: "node", SandboxPrompt: true}})
 	for i := range claims {
 		claim := benchClaim(i, i < pods*9/10)
 		claim.Created = c.now.Wall.Add(-time.Hour)
@@ -43,8 +43,8 @@ func newTracedBenchCluster(claims, pods int, traces bool) *benchCluster {
 	return c
 }
 
-func benchClaim(i int, allocated bool) *dra.ClaimLife {
-	claim := &dra.ClaimLife{
+func benchClaim(i int, allocated bool) *dra.ClaimLifecycle {
+	claim := &dra.ClaimLifecycle{
 		Ref: dra.ClaimRef{Namespace: fmt.Sprint("team-", i%50), Name: fmt.Sprint("train-", i, "-gpu-x7k2p")},
 		UID: fmt.Sprintf("6b625223-3f6f-41d6-b54a-%012d", i), Classes: []string{"gpu.example.com"},
 		MadeFor: dra.Consumer{Resource: "pods", Name: fmt.Sprint("train-", i), UID: fmt.Sprint("pod-", i)}, PodClaim: "gpu",
@@ -57,8 +57,8 @@ func benchClaim(i int, allocated bool) *dra.ClaimLife {
 	return claim
 }
 
-func benchPod(i int, created time.Time, running bool) *dra.PodLife {
-	pod := &dra.PodLife{
+func benchPod(i int, created time.Time, running bool) *dra.PodLifecycle {
+	pod := &dra.PodLifecycle{
 		Ref: dra.PodRef{Namespace: fmt.Sprint("team-", i%50), Name: fmt.Sprint("train-", i)}, UID: fmt.Sprint("pod-", i), Created: created,
 		Claims: []dra.PodClaim{{Name: "gpu", Template: "gpu", Claim: fmt.Sprint("train-", i, "-gpu-x7k2p")}},
 	}

@@ -17,10 +17,10 @@ const (
 
 type reasonCase struct {
 	name           string
-	pod            func(*dra.PodLife)
-	claim          func(*dra.ClaimLife) // nil: the claim does not exist
+	pod            func(*dra.PodLifecycle)
+	claim          func(*dra.ClaimLifecycle) // nil: the claim does not exist
 	said           string
-	trouble        string
+	warning        string
 	verdict        []dra.PendingReason // none: not diagnosed
 	verdictMessage string              // message of the verdict; empty: a default if devices do not suffice
 	synced         func(*Synced)
@@ -30,26 +30,26 @@ type reasonCase struct {
 
 // Each reason of the closed set, from objects as they occur in clusters.
 func TestReasons(t *testing.T) {
-	exists := func(*dra.ClaimLife) {}
+	exists := func(*dra.ClaimLifecycle) {}
 	unreadable := func(s *Synced) { s.Slices = false }
-	template := func(p *dra.PodLife) { p.Claims = []dra.PodClaim{{Name: "gpu", Template: "one-gpu"}} }
+	template := func(p *dra.PodLifecycle) { p.Claims = []dra.PodClaim{{Name: "gpu", Template: "one-gpu"}} }
 	cases := []reasonCase{
-		{name: "gated", pod: func(p *dra.PodLife) { p.Gated = true }, said: "Scheduling is blocked due to non-empty scheduling gates",
+		{name: "gated", pod: func(p *dra.PodLifecycle) { p.Gated = true }, said: "Scheduling is blocked due to non-empty scheduling gates",
 			verdict: []dra.PendingReason{dra.ReasonInsufficient}, want: dra.ReasonGated, message: "the pod has scheduling gates"},
-		{name: "gated before all", pod: func(p *dra.PodLife) { p.Gated = true }, claim: exists, verdict: []dra.PendingReason{dra.ReasonTainted}, want: dra.ReasonGated},
+		{name: "gated before all", pod: func(p *dra.PodLifecycle) { p.Gated = true }, claim: exists, verdict: []dra.PendingReason{dra.ReasonTainted}, want: dra.ReasonGated},
 		{name: "no claim", want: dra.ReasonClaimMissing, message: "resourceclaim c does not exist"},
 		{name: "a claim that goes", claim: deleted(50, "resource.kubernetes.io/delete-protection"), said: `resourceclaim "c" is being deleted`,
 			want: dra.ReasonClaimUnusable, message: "resourceclaim c is being deleted"},
 		{name: "a claim that goes, though it was ours", claim: allOf(withDevices("gpu-0"), reserved("p"), deleted(50, "resource.kubernetes.io/delete-protection")),
 			want: dra.ReasonClaimUnusable, message: "resourceclaim c is being deleted"},
 		{name: "no claim yet", pod: template, want: dra.ReasonClaimNotCreated, message: "no resourceclaim has been created from template one-gpu yet"},
-		{name: "no claim can be made", pod: template, trouble: `PodResourceClaim gpu: failed to create resource claim: template "one-gpu": resourceclaimtemplate.resource.k8s.io "one-gpu" not found`,
+		{name: "no claim can be made", pod: template, warning: `PodResourceClaim gpu: failed to create resource claim: template "one-gpu": resourceclaimtemplate.resource.k8s.io "one-gpu" not found`,
 			want: dra.ReasonClaimNotCreated, message: `PodResourceClaim gpu: failed to create resource claim: template "one-gpu": resourceclaimtemplate.resource.k8s.io "one-gpu" not found`},
 		{name: "not within the quota", pod: template, verdict: []dra.PendingReason{dra.ReasonNone},
-			trouble: `PodResourceClaim gpu: failed to create resource claim: resourceclaims.resource.k8s.io "p-gpu-x7" is forbidden: exceeded quota: gpus, requested: gpu.example.com.deviceclass.resource.k8s.io/devices=1, used: 4, limited: 4`,
+			warning: `PodResourceClaim gpu: failed to create resource claim: resourceclaims.resource.k8s.io "p-gpu-x7" is forbidden: exceeded quota: gpus, requested: gpu.example.com.deviceclass.resource.k8s.io/devices=1, used: 4, limited: 4`,
 			want:    dra.ReasonQuota},
-		{name: "trouble with another claim", pod: template, trouble: "PodResourceClaim nic: exceeded quota: nics", want: dra.ReasonClaimNotCreated},
-		{name: "made for another pod", pod: template, claim: func(c *dra.ClaimLife) { c.MadeFor = dra.Consumer{Resource: "pods", Name: "p", UID: "before"} },
+		{name: "warning with another claim", pod: template, warning: "PodResourceClaim nic: exceeded quota: nics", want: dra.ReasonClaimNotCreated},
+		{name: "made for another pod", pod: template, claim: func(c *dra.ClaimLifecycle) { c.MadeFor = dra.Consumer{Resource: "pods", Name: "p", UID: "before"} },
 			want: dra.ReasonClaimUnusable, message: "resourceclaim c was created for another pod"},
 		{name: "no class, judged", claim: exists, verdict: []dra.PendingReason{dra.ReasonNoDeviceClass}, want: dra.ReasonNoDeviceClass, message: "so it is judged"},
 		{name: "no class, said", claim: exists, said: saysClass, synced: unreadable, want: dra.ReasonNoDeviceClass, message: "request gpu: device class gpu.acme.com does not exist"},
@@ -62,8 +62,8 @@ func TestReasons(t *testing.T) {
 		{name: "an incomplete pool", claim: exists, verdict: []dra.PendingReason{dra.ReasonPoolIncomplete}, want: dra.ReasonPoolIncomplete},
 		{name: "on no single node", claim: exists, verdict: []dra.PendingReason{dra.ReasonFragmented}, want: dra.ReasonFragmented},
 		{name: "constraints", claim: exists, said: saysDevices, verdict: []dra.PendingReason{dra.ReasonConstraints}, want: dra.ReasonConstraints},
-		{name: "conditions", claim: allOf(withDevices("gpu-0"), reserved("p"), func(c *dra.ClaimLife) { c.Binding = dra.BindingWaiting }), want: dra.ReasonBinding},
-		{name: "conditions that failed", claim: allOf(withDevices("gpu-0"), reserved("p"), func(c *dra.ClaimLife) { c.Binding = dra.BindingFailed }), want: dra.ReasonBinding,
+		{name: "conditions", claim: allOf(withDevices("gpu-0"), reserved("p"), func(c *dra.ClaimLifecycle) { c.Binding = dra.BindingWaiting }), want: dra.ReasonBinding},
+		{name: "conditions that failed", claim: allOf(withDevices("gpu-0"), reserved("p"), func(c *dra.ClaimLifecycle) { c.Binding = dra.BindingFailed }), want: dra.ReasonBinding,
 			message: "allocated; a binding condition of a device has failed, and the scheduler will try again"},
 		{name: "no processor, unjudged", claim: exists, said: saysCPU, synced: unreadable, want: dra.ReasonOther, message: "Insufficient cpu"},
 		{name: "no processor", claim: exists, said: saysCPU, verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonOther, message: "Insufficient cpu"},
@@ -134,8 +134,8 @@ func (test reasonCase) run(t *testing.T) {
 		h.update(claim("team/c", 11, test.claim))
 	}
 	h.update(p)
-	if test.trouble != "" {
-		h.update(dra.Trouble{Name: "team/e", Pod: p.Ref, PodUID: p.UID, Message: test.trouble, Count: 1, Last: second(12)})
+	if test.warning != "" {
+		h.update(dra.Warning{Name: "team/e", Pod: p.Ref, PodUID: p.UID, Message: test.warning, Count: 1, Last: second(12)})
 	}
 	for _, reason := range test.verdict {
 		message := test.verdictMessage
@@ -161,12 +161,12 @@ func (test reasonCase) run(t *testing.T) {
 	}
 }
 
-func createdForAnother(c *dra.ClaimLife) {
+func createdForAnother(c *dra.ClaimLifecycle) {
 	c.MadeFor, c.PodClaim = dra.Consumer{Resource: "pods", Name: "q", UID: "uid-q"}, "gpu"
 }
 
-func allOf(all ...func(*dra.ClaimLife)) func(*dra.ClaimLife) {
-	return func(c *dra.ClaimLife) {
+func allOf(all ...func(*dra.ClaimLifecycle)) func(*dra.ClaimLifecycle) {
+	return func(c *dra.ClaimLifecycle) {
 		for _, f := range all {
 			f(c)
 		}
@@ -177,21 +177,21 @@ func allOf(all ...func(*dra.ClaimLife)) func(*dra.ClaimLife) {
 // the group cannot be created. The order of event and pod does not matter.
 func TestGroupWarning(t *testing.T) {
 	group := dra.Group{Ref: dra.PodRef{Namespace: "a", Name: "gang"}, UID: "uid-gang", Claims: []dra.PodClaim{{Name: "gpu", Template: "one"}}}
-	trouble := dra.Trouble{Name: "a/e", Pod: group.Ref, PodUID: group.UID, Count: 1, Last: second(12),
+	warning := dra.Warning{Name: "a/e", Pod: group.Ref, PodUID: group.UID, Count: 1, Last: second(12),
 		Message: `PodGroupResourceClaim gpu: failed to create resource claim: forbidden: exceeded quota: gpus`}
 	p := pod("a/p", 10, "gpu<one")
 	p.Group = "gang"
-	for name, steps := range map[string][][]any{"the pod first": {{group, p}, {trouble}}, "the event first": {{trouble}, {group, p}}} {
+	for name, steps := range map[string][][]any{"the pod first": {{group, p}, {warning}}, "the event first": {{warning}, {group, p}}} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
 			for _, told := range steps {
 				h.update(told...)
 				h.step(time.Second)
 			}
-			if w := h.onlyPending(); w.Reason != dra.ReasonQuota || w.Message != trouble.Message {
+			if w := h.onlyPending(); w.Reason != dra.ReasonQuota || w.Message != warning.Message {
 				t.Errorf("%s: %s", w.Reason, w.Message)
 			}
-			h.remove(trouble)
+			h.remove(warning)
 			h.step(time.Second)
 			if w := h.onlyPending(); w.Reason != dra.ReasonClaimNotCreated {
 				t.Errorf("without the event %s: %s", w.Reason, w.Message)
@@ -204,21 +204,21 @@ func TestGroupWarning(t *testing.T) {
 // its group with all conditions true, a pod that is bound, a pod that has
 // terminated.
 func TestNothingIsPending(t *testing.T) {
-	for name, change := range map[string]func(*dra.PodLife, *dra.ClaimLife){
-		"reserved": func(_ *dra.PodLife, c *dra.ClaimLife) { allOf(withDevices("gpu-0"), reserved("p"))(c) },
-		"conditions true": func(_ *dra.PodLife, c *dra.ClaimLife) {
+	for name, change := range map[string]func(*dra.PodLifecycle, *dra.ClaimLifecycle){
+		"reserved": func(_ *dra.PodLifecycle, c *dra.ClaimLifecycle) { allOf(withDevices("gpu-0"), reserved("p"))(c) },
+		"conditions true": func(_ *dra.PodLifecycle, c *dra.ClaimLifecycle) {
 			allOf(withDevices("gpu-0"), reserved("p"))(c)
 			c.Binding = dra.BindingDone
 		},
-		"bound":         func(p *dra.PodLife, _ *dra.ClaimLife) { p.Node = "node-a" },
-		"over":          func(p *dra.PodLife, _ *dra.ClaimLife) { p.Terminal = true },
-		"being deleted": func(p *dra.PodLife, _ *dra.ClaimLife) { p.Deleted = second(60) },
-		"reserved for group": func(p *dra.PodLife, c *dra.ClaimLife) {
+		"bound":         func(p *dra.PodLifecycle, _ *dra.ClaimLifecycle) { p.Node = "node-a" },
+		"over":          func(p *dra.PodLifecycle, _ *dra.ClaimLifecycle) { p.Terminal = true },
+		"being deleted": func(p *dra.PodLifecycle, _ *dra.ClaimLifecycle) { p.Deleted = second(60) },
+		"reserved for group": func(p *dra.PodLifecycle, c *dra.ClaimLifecycle) {
 			p.Group = "gang"
 			withDevices("gpu-0")(c)
 			c.ReservedFor = []dra.Consumer{{Resource: "podgroups", Name: "gang", UID: "uid-gang"}}
 		},
-		"a resource of a device plugin": func(p *dra.PodLife, _ *dra.ClaimLife) {
+		"a resource of a device plugin": func(p *dra.PodLifecycle, _ *dra.ClaimLifecycle) {
 			p.Claims, p.Extended = nil, map[string]int64{"vendor.example.com/plugin": 1}
 		},
 	} {

@@ -161,7 +161,7 @@ func TestQuestionsAreSentOnChange(t *testing.T) {
 		f := &fakeInputs{settled: true}
 		_, _, stop := run(t, f)
 		defer stop()
-		p := dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "a", Claims: []dra.PodClaim{{Name: "r", Template: "one"}}}
+		p := dra.PodLifecycle{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "a", Claims: []dra.PodClaim{{Name: "r", Template: "one"}}}
 		for i, step := range []struct {
 			changes   []Change
 			asked     int
@@ -202,10 +202,10 @@ func TestDurationsAreInHistograms(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			synctest.Wait()
 		}
-		claim := dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "ns", Name: "c"}, UID: "c", Classes: []string{"gpu"}, Created: now().Wall}
-		deliver(Change{Node: &dra.NodeLife{Name: "new", SandboxPrompt: true}})
+		claim := dra.ClaimLifecycle{Ref: dra.ClaimRef{Namespace: "ns", Name: "c"}, UID: "c", Classes: []string{"gpu"}, Created: now().Wall}
+		deliver(Change{Node: &dra.Node{Name: "new", SandboxPrompt: true}})
 		deliver(Change{Claim: &claim})
-		deliver(Change{Pod: &dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "a", Created: now().Wall, Claims: []dra.PodClaim{{Name: "r", Claim: "c"}}}})
+		deliver(Change{Pod: &dra.PodLifecycle{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "a", Created: now().Wall, Claims: []dra.PodClaim{{Name: "r", Claim: "c"}}}})
 		for _, phase := range []string{"allocation", "scheduling", "preparation", "start"} {
 			if count, sum, found := histogram(t, registry, "dra_allocation_duration_seconds", phase); !found || count != 0 || sum != 0 {
 				t.Errorf("%s before: %d, %v s (%v)", phase, count, sum, found)
@@ -243,8 +243,8 @@ func TestHistogramsOfDeletedClass(t *testing.T) {
 				time.Sleep(2 * time.Second)
 				synctest.Wait()
 			}
-			claim := dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "ns", Name: "c"}, UID: "c", Classes: []string{"gpu"}, Created: now().Wall}
-			pod := dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "a", Created: now().Wall, Claims: []dra.PodClaim{{Name: "r", Claim: "c"}}}
+			claim := dra.ClaimLifecycle{Ref: dra.ClaimRef{Namespace: "ns", Name: "c"}, UID: "c", Classes: []string{"gpu"}, Created: now().Wall}
+			pod := dra.PodLifecycle{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "a", Created: now().Wall, Claims: []dra.PodClaim{{Name: "r", Claim: "c"}}}
 			deliver(Change{Claim: &claim}, Change{Pod: &pod})
 			last := claim
 			if observed {

@@ -139,9 +139,9 @@ func (s *State) apply(u *update) {
 	switch {
 	case u.Node != nil && !u.Gone:
 		s.histograms.addKubelet(u.Node.SandboxPrompt)
-	case u.Trouble != nil && u.occurrences > 0:
+	case u.Warning != nil && u.occurrences > 0:
 		class := ""
-		if p := s.index.pod(u.Trouble.Pod, u.Trouble.PodUID); p != nil {
+		if p := s.index.pod(u.Warning.Pod, u.Warning.PodUID); p != nil {
 			class = p.class()
 		}
 		s.failures.applyWarning(u, class)

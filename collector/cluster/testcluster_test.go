@@ -25,10 +25,10 @@ type testCluster struct {
 	off        map[string]time.Duration // how far a clock is ahead of ours: server, scheduler, kubelet
 	manualStep bool                     // makes a step only when step is called
 
-	claims  map[string]*dra.ClaimLife
-	pods    map[string]*dra.PodLife
+	claims  map[string]*dra.ClaimLifecycle
+	pods    map[string]*dra.PodLifecycle
 	groups  map[string]*dra.Group
-	nodes   map[string]*dra.NodeLife
+	nodes   map[string]*dra.Node
 	changes []Change
 	uids    int
 
@@ -41,7 +41,7 @@ func newTestCluster(t testing.TB) *testCluster {
 	config := Config{Interval: time.Second, Traces: true, Once: true} // there are no diagnoses
 	began := clock.Instant{Wall: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), Elapsed: time.Hour}
 	s := &testCluster{t: t, config: config, state: NewState(config), now: began, began: began, off: map[string]time.Duration{},
-		claims: map[string]*dra.ClaimLife{}, pods: map[string]*dra.PodLife{}, groups: map[string]*dra.Group{}, nodes: map[string]*dra.NodeLife{}}
+		claims: map[string]*dra.ClaimLifecycle{}, pods: map[string]*dra.PodLifecycle{}, groups: map[string]*dra.Group{}, nodes: map[string]*dra.Node{}}
 	s.node("new", true)
 	s.node("old", false)
 	return s
@@ -65,8 +65,8 @@ func (s *testCluster) uid() string {
 }
 
 // claim changes or creates a claim.
-func (s *testCluster) claim(name string, edit ...func(*dra.ClaimLife)) *testCluster {
-	now := dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "ns", Name: name}, Classes: []string{"gpu"}, Created: s.stamp("server")}
+func (s *testCluster) claim(name string, edit ...func(*dra.ClaimLifecycle)) *testCluster {
+	now := dra.ClaimLifecycle{Ref: dra.ClaimRef{Namespace: "ns", Name: name}, Classes: []string{"gpu"}, Created: s.stamp("server")}
 	if before, known := s.claims[name]; known {
 		now = *before
 	} else {
@@ -80,8 +80,8 @@ func (s *testCluster) claim(name string, edit ...func(*dra.ClaimLife)) *testClus
 }
 
 // pod changes or creates a pod.
-func (s *testCluster) pod(name string, edit ...func(*dra.PodLife)) *testCluster {
-	now := dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: name}, Created: s.stamp("server")}
+func (s *testCluster) pod(name string, edit ...func(*dra.PodLifecycle)) *testCluster {
+	now := dra.PodLifecycle{Ref: dra.PodRef{Namespace: "ns", Name: name}, Created: s.stamp("server")}
 	if before, known := s.pods[name]; known {
 		now = *before
 	} else {
@@ -95,7 +95,7 @@ func (s *testCluster) pod(name string, edit ...func(*dra.PodLife)) *testCluster 
 }
 
 func (s *testCluster) node(name string, prompt bool) *testCluster {
-	s.nodes[name] = &dra.NodeLife{Name: name, SandboxPrompt: prompt}
+	s.nodes[name] = &dra.Node{Name: name, SandboxPrompt: prompt}
 	return s.deliver(Change{Live: true, Node: s.nodes[name]})
 }
 
@@ -244,8 +244,8 @@ func (s *testCluster) expectAnomalies(phase string, want float64) *testCluster {
 
 // Changes to claims and pods.
 
-func (s *testCluster) allocated(pods ...string) func(*dra.ClaimLife) {
-	return func(c *dra.ClaimLife) {
+func (s *testCluster) allocated(pods ...string) func(*dra.ClaimLifecycle) {
+	return func(c *dra.ClaimLifecycle) {
 		c.Allocated, c.AllocatedAt = true, s.stamp("scheduler")
 		c.Results = []dra.AllocatedDevice{{Request: "r", Class: c.Classes[0], Device: dra.DeviceID{Driver: "d", Pool: "p", Name: fmt.Sprint("dev-", s.now.Elapsed)}}}
 		for _, pod := range pods {
@@ -254,39 +254,41 @@ func (s *testCluster) allocated(pods ...string) func(*dra.ClaimLife) {
 	}
 }
 
-func (s *testCluster) reserved(pod string) func(*dra.ClaimLife) {
-	return func(c *dra.ClaimLife) {
+func (s *testCluster) reserved(pod string) func(*dra.ClaimLifecycle) {
+	return func(c *dra.ClaimLifecycle) {
 		c.ReservedFor = append(slices.Clone(c.ReservedFor), dra.Consumer{Resource: "pods", Name: pod, UID: s.pods[pod].UID})
 	}
 }
 
-func unallocated(c *dra.ClaimLife) {
+func unallocated(c *dra.ClaimLifecycle) {
 	c.Allocated, c.AllocatedAt, c.Results, c.ReservedFor, c.Binding = false, time.Time{}, nil, nil, dra.BindingNone
 }
 
-func binding(b dra.Binding) func(*dra.ClaimLife) { return func(c *dra.ClaimLife) { c.Binding = b } }
+func binding(b dra.Binding) func(*dra.ClaimLifecycle) {
+	return func(c *dra.ClaimLifecycle) { c.Binding = b }
+}
 
 // bindingDone sets the conditions to true, with the timestamp of a driver's
 // clock.
-func (s *testCluster) bindingDone(c *dra.ClaimLife) {
+func (s *testCluster) bindingDone(c *dra.ClaimLifecycle) {
 	c.Binding, c.BindingSince = dra.BindingDone, s.stamp("driver")
 }
 
-func uses(claims ...string) func(*dra.PodLife) {
-	return func(p *dra.PodLife) {
+func uses(claims ...string) func(*dra.PodLifecycle) {
+	return func(p *dra.PodLifecycle) {
 		for _, claim := range claims {
 			p.Claims = append(slices.Clone(p.Claims), dra.PodClaim{Name: "ref-" + claim, Claim: claim})
 		}
 	}
 }
 
-func (s *testCluster) bound(node string) func(*dra.PodLife) {
-	return func(p *dra.PodLife) { p.Node, p.Scheduled = node, s.stamp("server") }
+func (s *testCluster) bound(node string) func(*dra.PodLifecycle) {
+	return func(p *dra.PodLifecycle) { p.Node, p.Scheduled = node, s.stamp("server") }
 }
 
-func (s *testCluster) sandbox(p *dra.PodLife) { p.Sandbox = s.stamp(s.kubelet(p.Node)) }
+func (s *testCluster) sandbox(p *dra.PodLifecycle) { p.Sandbox = s.stamp(s.kubelet(p.Node)) }
 
-func (s *testCluster) started(p *dra.PodLife) { p.Started = s.stamp(s.kubelet(p.Node)) }
+func (s *testCluster) started(p *dra.PodLifecycle) { p.Started = s.stamp(s.kubelet(p.Node)) }
 
 // kubelet returns the name of a node's clock: its own if one is set.
 func (s *testCluster) kubelet(node string) string {

@@ -264,21 +264,21 @@ func (b *traceBuilder) limit(s segment, to time.Duration) time.Duration {
 
 func (b *traceBuilder) span(s segment, from, to time.Duration) builtSpan {
 	return builtSpan{from: from, to: to, Span: trace.Span{
-		Phase: s.phase, Attempt: s.attempt, Begin: b.moment(s.begin, from), End: b.moment(s.end, to), Failed: s.failed, Message: s.message,
+		Phase: s.phase, Attempt: s.attempt, Begin: b.traceTimestamp(s.begin, from), End: b.traceTimestamp(s.end, to), Failed: s.failed, Message: s.message,
 	}}
 }
 
-// moment returns how the time of a timestamp is known. A written time was cut
+// traceTimestamp returns a timestamp with its evidence and error. A written time was cut
 // to a second, and a clock without evidence may be off by the slack.
-func (b *traceBuilder) moment(t timestamp, at time.Duration) trace.Moment {
-	moment := trace.Moment{At: b.wall(at), Evidence: trace.EvidenceWatch}
+func (b *traceBuilder) traceTimestamp(t timestamp, at time.Duration) trace.Timestamp {
+	converted := trace.Timestamp{At: b.wall(at), Evidence: trace.EvidenceWatch}
 	if !t.live || t.corrected {
-		moment.Evidence, moment.Error = trace.EvidenceTimestamp, time.Second
+		converted.Evidence, converted.Error = trace.EvidenceTimestamp, time.Second
 		if !b.clocks.known(t, b.end.at) {
-			moment.Error += clockSlack
+			converted.Error += clockSlack
 		}
 	}
-	return moment
+	return converted
 }
 
 func (b *traceBuilder) wall(at time.Duration) time.Time {

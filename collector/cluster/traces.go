@@ -387,20 +387,20 @@ func (t *traces) applyWarning(u *update) {
 	if !t.on || u.occurrences == 0 {
 		return
 	}
-	for _, p := range t.index.podsOf(u.Trouble) {
+	for _, p := range t.index.podsOf(u.Warning) {
 		if h := t.histories[p]; h != nil {
-			t.noteWarning(h, u.Trouble, u.Live, u.At)
+			t.noteWarning(h, u.Warning, u.Live, u.At)
 		}
 	}
 }
 
 // noteWarning records a Kubernetes event: at the time when it was observed, or,
 // if it was found in a list, when its author dated its last occurrence.
-func (t *traces) noteWarning(h *podHistory, warning *dra.Trouble, live bool, at clock.Instant) {
+func (t *traces) noteWarning(h *podHistory, warning *dra.Warning, live bool, at clock.Instant) {
 	p := h.pod.pod
 	n := note{at: at.Elapsed, name: eventPreparation, reason: failurePreparation, message: shorten(warning.Message)}
 	about, author := "", clockNode
-	if warning.Kind == dra.TroubleCreation {
+	if warning.Kind == dra.WarningCreation {
 		n.name, n.reason, author = eventCreation, failureCreation, clockServer
 		name, named := referenceIn(warning.Message)
 		if named && !slices.ContainsFunc(p.object.Claims, func(pc dra.PodClaim) bool { return pc.Name == name }) {

@@ -41,7 +41,7 @@ func TestManyEvents(t *testing.T) {
 		s := newTestCluster(t)
 		s.claim("c").pod("a", uses("c"))
 		for i := range events {
-			s.at(float64(3*i)).pod("a", func(p *dra.PodLife) {
+			s.at(float64(3*i)).pod("a", func(p *dra.PodLifecycle) {
 				p.Unschedulable = fmt.Sprintf("0/%d nodes are available: %d Insufficient cpu-%d.", i+2, i+2, i)
 			})
 		}
@@ -76,7 +76,7 @@ func TestNoHistoriesWithoutTraces(t *testing.T) {
 	s := newTestCluster(t)
 	s.config.Traces = false
 	s.state = NewState(s.config)
-	s.claim("c").pod("a", uses("c")).at(5).warning(dra.TroublePreparation, "ns/e", "a", "no", 1)
+	s.claim("c").pod("a", uses("c")).at(5).warning(dra.WarningPreparation, "ns/e", "a", "no", 1)
 	if histories := len(s.state.traces.histories); histories > 0 {
 		t.Errorf("%d histories are kept", histories)
 	}

@@ -27,11 +27,11 @@ func runLifecycles(t *testing.T, f *fakeInputs, pods int) *prometheus.Registry {
 		time.Sleep(time.Second)
 		synctest.Wait()
 	}
-	deliver(Change{Node: &dra.NodeLife{Name: "new", SandboxPrompt: true}})
+	deliver(Change{Node: &dra.Node{Name: "new", SandboxPrompt: true}})
 	for i := range pods {
 		name := fmt.Sprint("a", i)
-		claim := dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "ns", Name: name}, UID: "claim-" + name, Classes: []string{"gpu"}, Created: now().Wall}
-		pod := dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: name}, UID: "pod-" + name, Created: now().Wall, Claims: []dra.PodClaim{{Name: "r", Claim: name}}}
+		claim := dra.ClaimLifecycle{Ref: dra.ClaimRef{Namespace: "ns", Name: name}, UID: "claim-" + name, Classes: []string{"gpu"}, Created: now().Wall}
+		pod := dra.PodLifecycle{Ref: dra.PodRef{Namespace: "ns", Name: name}, UID: "pod-" + name, Created: now().Wall, Claims: []dra.PodClaim{{Name: "r", Claim: name}}}
 		allocated := claim
 		allocated.Allocated, allocated.Results = true, []dra.AllocatedDevice{{Class: "gpu"}}
 		allocated.ReservedFor = []dra.Consumer{{Resource: "pods", Name: name, UID: pod.UID}}

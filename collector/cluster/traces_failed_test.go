@@ -16,7 +16,7 @@ func TestTracesOfPodsThatNeverStart(t *testing.T) {
 			- allocation 0 to 100 pod_deleted: the pod was deleted before one of its containers started; last: unknown: the scheduler has not reported anything yet
 			! 0 pending unknown: the scheduler has not reported anything yet`},
 		{"deleted behind a gate", func(s *testCluster) {
-			gated := func(p *dra.PodLife) { p.Gated = true }
+			gated := func(p *dra.PodLifecycle) { p.Gated = true }
 			s.claim("c").pod("a", uses("c"), gated).at(100).gonePod("a")
 		}, `
 			c of a, class gpu
@@ -78,7 +78,7 @@ func TestTracesOfPodsThatNeverStart(t *testing.T) {
 			- start 3 to 4`},
 		{"evicted", func(s *testCluster) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("new"))
-			s.at(5).pod("a", func(p *dra.PodLife) { p.Evicted = true }).at(5.1).pod("a", deletedNow(s)).at(7).gonePod("a")
+			s.at(5).pod("a", func(p *dra.PodLifecycle) { p.Evicted = true }).at(5.1).pod("a", deletedNow(s)).at(7).gonePod("a")
 		}, `
 			c of a, class gpu, on new
 			- ready 0 to 5.1 evicted: the pod was evicted because of a device taint before one of its containers started

@@ -43,7 +43,7 @@ func (c *benchCluster) lifecycle(i, stage int) {
 	case stage == 4:
 		pod.Node, pod.Scheduled = "node", c.now.Wall
 		c.deliver(true, Change{Pod: pod})
-		c.deliver(true, Change{Trouble: &dra.Trouble{Name: "event", Kind: dra.TroublePreparation, Pod: pod.Ref, PodUID: pod.UID, Message: "no driver", Count: int64(i)}})
+		c.deliver(true, Change{Warning: &dra.Warning{Name: "event", Kind: dra.WarningPreparation, Pod: pod.Ref, PodUID: pod.UID, Message: "no driver", Count: int64(i)}})
 	case stage == 5 && i%3 > 0:
 		pod.Node, pod.Scheduled, pod.Sandbox, pod.Started = "node", c.now.Wall, c.now.Wall, c.now.Wall
 		c.deliver(true, Change{Pod: pod})

@@ -10,7 +10,9 @@ import (
 func TestEventsOfTraces(t *testing.T) {
 	for _, test := range []traceCase{
 		{"what the scheduler says", func(s *testCluster) {
-			says := func(words string) func(*dra.PodLife) { return func(p *dra.PodLife) { p.Unschedulable = words } }
+			says := func(words string) func(*dra.PodLifecycle) {
+				return func(p *dra.PodLifecycle) { p.Unschedulable = words }
+			}
 			s.claim("c").pod("a", uses("c")).at(1).pod("a", says("0/3 nodes are available: 3 cannot allocate all claims."))
 			s.at(30).pod("a", says("0/3 nodes are available: 3 Insufficient cpu."))
 			s.at(40).pod("a", says("0/4 nodes are available: 4 Insufficient cpu.")).at(41).pod("a", says("0/5 nodes are available: 5 Insufficient cpu."))
@@ -25,7 +27,7 @@ func TestEventsOfTraces(t *testing.T) {
 			- preparation 61 to 62
 			- start 62 to 63`},
 		{"what did not last is none", func(s *testCluster) {
-			s.claim("c").pod("a", uses("c")).at(1).pod("a", func(p *dra.PodLife) { p.Gated = true }).at(1.5).pod("a", func(p *dra.PodLife) { p.Gated = false })
+			s.claim("c").pod("a", uses("c")).at(1).pod("a", func(p *dra.PodLifecycle) { p.Gated = true }).at(1.5).pod("a", func(p *dra.PodLifecycle) { p.Gated = false })
 			s.at(1.9).claim("c", s.allocated("a")).run("a", "new", 61, 62, 63)
 		}, `
 			c of a, class gpu, on new
@@ -35,7 +37,9 @@ func TestEventsOfTraces(t *testing.T) {
 			- preparation 61 to 62
 			- start 62 to 63`},
 		{"what came back at once is one", func(s *testCluster) {
-			says := func(words string) func(*dra.PodLife) { return func(p *dra.PodLife) { p.Unschedulable = words } }
+			says := func(words string) func(*dra.PodLifecycle) {
+				return func(p *dra.PodLifecycle) { p.Unschedulable = words }
+			}
 			s.claim("c").pod("a", uses("c"), says("0/3 nodes are available: 3 Insufficient cpu."))
 			for i := range 5 {
 				s.at(float64(10*i+10)).pod("a", says("")).at(float64(10*i+11)).pod("a", says("0/3 nodes are available: 3 Insufficient cpu."))
@@ -51,13 +55,13 @@ func TestEventsOfTraces(t *testing.T) {
 			- start 62 to 63`},
 		{"a claim that could not be made for the group of a pod that came later", func(s *testCluster) {
 			failed := func(name, message string) {
-				s.deliver(Change{Live: true, Trouble: &dra.Trouble{Name: name, Kind: dra.TroubleCreation, Pod: dra.PodRef{Namespace: "ns", Name: "g"}, PodUID: "group-g", Message: message, Count: 1, Last: s.stamp("server")}})
+				s.deliver(Change{Live: true, Warning: &dra.Warning{Name: name, Kind: dra.WarningCreation, Pod: dra.PodRef{Namespace: "ns", Name: "g"}, PodUID: "group-g", Message: message, Count: 1, Last: s.stamp("server")}})
 			}
 			s.group("g", dra.PodClaim{Name: "gpu", Template: "t"}, dra.PodClaim{Name: "nic", Template: "t"})
 			s.at(1)
 			failed("ns/e", "PodGroupResourceClaim gpu: no quota")
 			failed("ns/f", "PodGroupResourceClaim nic: no quota")
-			s.at(2).pod("a", fromTemplate("gpu"), grouped).at(10).claim("g-gpu", func(c *dra.ClaimLife) {
+			s.at(2).pod("a", fromTemplate("gpu"), grouped).at(10).claim("g-gpu", func(c *dra.ClaimLifecycle) {
 				c.MadeFor, c.PodClaim = dra.Consumer{Resource: "podgroups", Name: "g", UID: "group-g"}, "gpu"
 			}).at(11).claim("g-gpu", s.allocated("a")).run("a", "new", 12, 13, 14)
 		}, `
@@ -72,7 +76,7 @@ func TestEventsOfTraces(t *testing.T) {
 		{"an event of a claim that the pod has not", func(s *testCluster) {
 			s.pod("a", fromTemplate("gpu")).at(1)
 			for i := range 100 {
-				s.warning(dra.TroubleCreation, fmt.Sprint("ns/e", i), "a", fmt.Sprintf("PodResourceClaim other-%d: no", i), 1)
+				s.warning(dra.WarningCreation, fmt.Sprint("ns/e", i), "a", fmt.Sprintf("PodResourceClaim other-%d: no", i), 1)
 			}
 			if refs := s.history("a").refs; len(refs) > 1 {
 				s.t.Errorf("%d refs of a pod with one claim", len(refs))
@@ -81,8 +85,8 @@ func TestEventsOfTraces(t *testing.T) {
 		}, ``},
 		{"devices that cannot be prepared", func(s *testCluster) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("new"))
-			s.at(3).warning(dra.TroublePreparation, "ns/e", "a", "driver d is not registered", 1).at(5).warning(dra.TroublePreparation, "ns/e", "a", "driver d is not registered", 2)
-			s.relist().warning(dra.TroublePreparation, "ns/e", "a", "driver d is not registered", 2)
+			s.at(3).warning(dra.WarningPreparation, "ns/e", "a", "driver d is not registered", 1).at(5).warning(dra.WarningPreparation, "ns/e", "a", "driver d is not registered", 2)
+			s.relist().warning(dra.WarningPreparation, "ns/e", "a", "driver d is not registered", 2)
 			s.at(8).pod("a", s.sandbox).at(9).pod("a", s.started)
 		}, `
 			c of a, class gpu, on new
@@ -94,8 +98,8 @@ func TestEventsOfTraces(t *testing.T) {
 			! 5 FailedPrepareDynamicResources preparation_failed: driver d is not registered
 			- start 8 to 9`},
 		{"a claim that could not be made comes before its wait", func(s *testCluster) {
-			s.pod("a", fromTemplate("gpu")).at(1).warning(dra.TroubleCreation, "ns/e", "a", "PodResourceClaim gpu: exceeded quota", 1)
-			s.at(30).claim("a-gpu-x", func(c *dra.ClaimLife) {
+			s.pod("a", fromTemplate("gpu")).at(1).warning(dra.WarningCreation, "ns/e", "a", "PodResourceClaim gpu: exceeded quota", 1)
+			s.at(30).claim("a-gpu-x", func(c *dra.ClaimLifecycle) {
 				c.MadeFor, c.PodClaim = dra.Consumer{Resource: "pods", Name: "a", UID: s.pods["a"].UID}, "gpu"
 			}).at(31).claim("a-gpu-x", s.allocated("a")).run("a", "new", 32, 33, 34)
 		}, `
@@ -127,7 +131,7 @@ func TestEventsOfTraces(t *testing.T) {
 			- start 22 to 23`},
 		{"told before the pod", func(s *testCluster) {
 			s.unreported(func(s *testCluster) { s.pod("a", fromTemplate("gpu")) })
-			s.at(1).warning(dra.TroubleCreation, "ns/e", "a", "PodResourceClaim gpu: no", 1).at(1.2).pod("a").claim("a-gpu-x", func(c *dra.ClaimLife) {
+			s.at(1).warning(dra.WarningCreation, "ns/e", "a", "PodResourceClaim gpu: no", 1).at(1.2).pod("a").claim("a-gpu-x", func(c *dra.ClaimLifecycle) {
 				c.MadeFor, c.PodClaim = dra.Consumer{Resource: "pods", Name: "a", UID: s.pods["a"].UID}, "gpu"
 			}).at(5).gonePod("a")
 		}, `

@@ -10,7 +10,7 @@ import (
 // The exemplar of an observation refers to the pod and to the claim that the
 // pod waited for longest.
 func TestExemplarTargets(t *testing.T) {
-	gated := func(p *dra.PodLife) { p.Gated = true }
+	gated := func(p *dra.PodLifecycle) { p.Gated = true }
 	s := newTestCluster(t)
 	s.claim("c").pod("gated", uses("c"), gated).at(1).pod("late", uses("c")).at(2).pod("later", uses("c"))
 	s.at(5).claim("c", s.allocated("late"), binding(dra.BindingWaiting)).at(6).claim("c", s.bindingDone)

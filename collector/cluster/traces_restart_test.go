@@ -28,7 +28,7 @@ func TestRestartReportsNoTraceTwice(t *testing.T) {
 			- start ~40±3 to 50.75`},
 		{"a sandbox made again while it waits for a claim's watch", func(s *testCluster) {
 			s.claim("c").pod("a", uses("c", "d")).at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("new")).at(3).pod("a", s.sandbox).restart()
-			s.at(10).pod("a", s.started).at(12).pod("a", func(p *dra.PodLife) { p.Sandbox = time.Time{} }).at(13).pod("a", s.sandbox).expectTraces("").idleUntil(20)
+			s.at(10).pod("a", s.started).at(12).pod("a", func(p *dra.PodLifecycle) { p.Sandbox = time.Time{} }).at(13).pod("a", s.sandbox).expectTraces("").idleUntil(20)
 		}, `
 			c of a, class gpu, on new
 			- ready ~0±3 to 10
@@ -47,7 +47,7 @@ func TestRestartReportsNoTraceTwice(t *testing.T) {
 			- preparation 201 to 202
 			- start 202 to 203`},
 		{"without the scheduler's word", func(s *testCluster) { // before Kubernetes 1.36
-			unsaid := func(c *dra.ClaimLife) { c.AllocatedAt = time.Time{} }
+			unsaid := func(c *dra.ClaimLifecycle) { c.AllocatedAt = time.Time{} }
 			s.claim("c").at(2).pod("a", uses("c")).at(4).claim("c", s.allocated("a"), unsaid).restart()
 			s.at(5).pod("a", s.bound("old")).at(8).pod("a", s.started)
 		}, `

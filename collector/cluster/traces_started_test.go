@@ -40,7 +40,7 @@ func TestTracesOfPodsThatStart(t *testing.T) {
 			- scheduling 1 to 2
 			- preparation_start 2 to 90.5`},
 		{"several claims", func(s *testCluster) {
-			s.pod("a", uses("c", "d")).claim("c").at(0.5).claim("d", func(c *dra.ClaimLife) { c.Classes = []string{"nic"} })
+			s.pod("a", uses("c", "d")).claim("c").at(0.5).claim("d", func(c *dra.ClaimLifecycle) { c.Classes = []string{"nic"} })
 			s.at(1).claim("c", s.allocated("a")).at(2).claim("d", s.allocated("a")).run("a", "new", 4, 5, 6)
 		}, `
 			c of a, class gpu, on new
@@ -113,10 +113,10 @@ func TestTracesOfPodsThatStart(t *testing.T) {
 			- start 3 to 4`},
 		{"an extended resource", func(s *testCluster) {
 			s.pod("a", usesExtended("example.com/gpu"))
-			s.at(30).claim("a-ext", func(c *dra.ClaimLife) {
+			s.at(30).claim("a-ext", func(c *dra.ClaimLifecycle) {
 				c.MadeFor, c.ExtendedResource = dra.Consumer{Resource: "pods", Name: "a", UID: s.pods["a"].UID}, true
 			}).at(30.01).claim("a-ext", s.allocated("a"))
-			s.at(30.02).pod("a", func(p *dra.PodLife) { p.Claims = []dra.PodClaim{{Claim: "a-ext"}} })
+			s.at(30.02).pod("a", func(p *dra.PodLifecycle) { p.Claims = []dra.PodClaim{{Claim: "a-ext"}} })
 			s.run("a", "new", 30.03, 31, 32)
 		}, `
 			a-ext of a, class gpu, on new
@@ -128,7 +128,7 @@ func TestTracesOfPodsThatStart(t *testing.T) {
 		{"a device plugin's resource alone", func(s *testCluster) { s.pod("a", usesExtended("example.com/nic")).run("a", "new", 1, 2, 3) }, ``},
 		{"the first container is told of late", func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("new")).at(3).pod("a", s.sandbox)
-			s.at(243).pod("a", func(p *dra.PodLife) { p.Started = s.began.Wall.Add(4 * time.Second) })
+			s.at(243).pod("a", func(p *dra.PodLifecycle) { p.Started = s.began.Wall.Add(4 * time.Second) })
 		}, `
 			c of a, class gpu, on new
 			- ready 0 to ~5
@@ -138,7 +138,7 @@ func TestTracesOfPodsThatStart(t *testing.T) {
 			- start 3 to ~5`},
 		{"sandbox and start are told of together", func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("new"))
-			s.at(9).pod("a", func(p *dra.PodLife) {
+			s.at(9).pod("a", func(p *dra.PodLifecycle) {
 				p.Started, p.Sandbox = s.stamp("kubelet"), s.stamp("kubelet").Add(-5*time.Second)
 			})
 		}, `
@@ -160,7 +160,7 @@ func TestTracesOfPodsThatStart(t *testing.T) {
 			- start 2 to 2.5`},
 		{"a pod is told of after its claim", func(s *testCluster) {
 			s.claim("c").at(0.5)
-			s.pods["a"] = &dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "uid-a", Created: s.stamp("server")}
+			s.pods["a"] = &dra.PodLifecycle{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "uid-a", Created: s.stamp("server")}
 			uses("c")(s.pods["a"])
 			s.at(1).claim("c", s.allocated("a")).at(1.1).pod("a").run("a", "new", 2, 3, 4)
 		}, `
@@ -172,9 +172,9 @@ func TestTracesOfPodsThatStart(t *testing.T) {
 			- start 3 to 4`},
 		{"the watch of claims lags behind", func(s *testCluster) {
 			made := s.stamp("server")
-			dated := func(c *dra.ClaimLife) { c.AllocatedAt = s.began.Wall.Add(time.Second) }
+			dated := func(c *dra.ClaimLifecycle) { c.AllocatedAt = s.began.Wall.Add(time.Second) }
 			s.pod("a", uses("c")).at(1.006).pod("a", s.bound("new")).at(1.3).pod("a", s.sandbox).at(1.4).pod("a", s.started).expectTraces("")
-			s.at(1.5).claim("c", func(c *dra.ClaimLife) { c.Created = made }).expectTraces("").at(2.5).claim("c", s.allocated("a"), dated)
+			s.at(1.5).claim("c", func(c *dra.ClaimLifecycle) { c.Created = made }).expectTraces("").at(2.5).claim("c", s.allocated("a"), dated)
 		}, `
 			c of a, class gpu, on new
 			- ready 0 to 1.4
@@ -194,7 +194,7 @@ func TestTracesOfPodsThatStart(t *testing.T) {
 			- preparation 1.2 to 1.3
 			- start 1.3 to 1.4`},
 		{"a pod that changes while it waits for its claims' watch", func(s *testCluster) {
-			broken := func(p *dra.PodLife) { p.Sandbox = time.Time{} }
+			broken := func(p *dra.PodLifecycle) { p.Sandbox = time.Time{} }
 			s.claim("c").pod("a", uses("c")).run("a", "new", 1.2, 1.3, 1.4).at(1.5).pod("a", broken).at(1.6).pod("a", terminal, deletedNow(s)).at(2.5).claim("c", s.allocated("a"))
 		}, `
 			c of a, class gpu, on new
@@ -224,7 +224,7 @@ func TestTracesOfPodsThatStart(t *testing.T) {
 		{"a jump of the wall clock", func(s *testCluster) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("new")).at(3).pod("a", s.sandbox)
 			s.at(4).now.Wall = s.now.Wall.Add(time.Hour)
-			s.pod("a", func(p *dra.PodLife) { p.Started = s.now.Wall.Truncate(time.Second) })
+			s.pod("a", func(p *dra.PodLifecycle) { p.Started = s.now.Wall.Truncate(time.Second) })
 		}, `
 			c of a, class gpu, on new
 			- ready 3600 to 3604

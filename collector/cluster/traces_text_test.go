@@ -43,7 +43,7 @@ func (s *testCluster) write(text *strings.Builder, t *trace.Trace) {
 	fmt.Fprintln(text)
 	for i := range t.Spans {
 		span := &t.Spans[i]
-		fmt.Fprintf(text, "- %s %s to %s", span.Name(), s.moment(span.Begin), s.moment(span.End))
+		fmt.Fprintf(text, "- %s %s to %s", span.Name(), s.timestampText(span.Begin), s.timestampText(span.End))
 		if span.Failed != "" {
 			fmt.Fprintf(text, " %s: %s", span.Failed, span.Message)
 		}
@@ -52,12 +52,12 @@ func (s *testCluster) write(text *strings.Builder, t *trace.Trace) {
 		}
 		fmt.Fprintln(text)
 		for _, e := range span.Events {
-			fmt.Fprintf(text, "! %s %s %s: %s\n", s.moment(trace.Moment{At: e.At}), e.Name, e.Reason, e.Message)
+			fmt.Fprintf(text, "! %s %s %s: %s\n", s.timestampText(trace.Timestamp{At: e.At}), e.Name, e.Reason, e.Message)
 		}
 	}
 }
 
-func (s *testCluster) moment(m trace.Moment) string {
+func (s *testCluster) timestampText(m trace.Timestamp) string {
 	text := fmt.Sprint(m.At.Sub(s.began.Wall).Round(time.Millisecond).Seconds())
 	if m.Evidence == trace.EvidenceTimestamp {
 		text = "~" + text
@@ -104,8 +104,8 @@ func (s *testCluster) checkSpans(t *trace.Trace, strictly bool) {
 func seconds(of float64) time.Duration { return time.Duration(of * float64(time.Second)) }
 
 // warning delivers a Kubernetes event about a pod.
-func (s *testCluster) warning(kind dra.TroubleKind, name, pod, message string, count int64) *testCluster {
-	return s.deliver(Change{Live: true, Trouble: &dra.Trouble{
+func (s *testCluster) warning(kind dra.WarningKind, name, pod, message string, count int64) *testCluster {
+	return s.deliver(Change{Live: true, Warning: &dra.Warning{
 		Name: name, Kind: kind, Pod: dra.PodRef{Namespace: "ns", Name: pod}, PodUID: s.pods[pod].UID, Message: message, Count: count, Last: s.stamp("kubelet"),
 	}})
 }
@@ -116,11 +116,11 @@ func (s *testCluster) idleUntil(until float64) *testCluster {
 	return s
 }
 
-func deletedNow(s *testCluster) func(*dra.PodLife) {
-	return func(p *dra.PodLife) { p.Deleted = s.now.Wall }
+func deletedNow(s *testCluster) func(*dra.PodLifecycle) {
+	return func(p *dra.PodLifecycle) { p.Deleted = s.now.Wall }
 }
 
-func terminal(p *dra.PodLife) { p.Terminal = true }
+func terminal(p *dra.PodLifecycle) { p.Terminal = true }
 
 // traceCase is a scenario and its expected traces.
 type traceCase struct {

@@ -74,11 +74,11 @@ func (w *randomWalk) actOnPod(name string) {
 	case action == 2:
 		w.pod(name, terminal)
 	case action == 3:
-		w.pod(name, func(p *dra.PodLife) {
+		w.pod(name, func(p *dra.PodLifecycle) {
 			p.Unschedulable = fmt.Sprint("0/3 nodes are available: ", w.random.IntN(3), " Insufficient cpu.")
 		})
 	case action == 4:
-		w.warning(dra.TroubleKind(w.random.IntN(2)), fmt.Sprint("ns/", w.random.IntN(5)), name, "no", int64(w.random.IntN(9)))
+		w.warning(dra.WarningKind(w.random.IntN(2)), fmt.Sprint("ns/", w.random.IntN(5)), name, "no", int64(w.random.IntN(9)))
 	case action == 5:
 		w.unreported(func(*testCluster) { w.actOnClaim(w.claimName()) }).relist()
 	case action == 6:

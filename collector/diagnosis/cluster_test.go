@@ -216,7 +216,7 @@ func (w *testCluster) nodeNamed(name string) *corev1.Node {
 func question(claims ...string) dra.Question {
 	q := dra.Question{Pod: dra.PodRef{Namespace: testNamespace, Name: "pod"}, PodUID: "pod-uid"}
 	for _, claim := range claims {
-		q.Asked = append(q.Asked, dra.Asked{PodClaim: claim, Claim: claim})
+		q.Refs = append(q.Refs, dra.PendingRef{PodClaim: claim, Claim: claim})
 	}
 	return q
 }

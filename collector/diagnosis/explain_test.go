@@ -323,7 +323,7 @@ func TestExplainReasons(t *testing.T) {
 			template.Spec.Spec = spec(deviceRequest("main", 2))
 			w.inventory.Template(testNamespace, "two", template)
 			q := question("c")
-			q.Asked[0].Claim, q.Asked[0].Template = "", "two"
+			q.Refs[0].Claim, q.Refs[0].Template = "", "two"
 			return q
 		}, []dra.PendingReason{dra.ReasonInsufficient}, "request main asks for 2 devices"},
 		{"an extended resource", func(w *testCluster) dra.Question {
@@ -439,7 +439,7 @@ func (w *testCluster) extended(name string, amount int64) dra.Question {
 	w.classes[0].Spec.ExtendedResourceName = &resourceName
 	w.inventory.Class("gpu", w.classes[0].DeepCopy())
 	q := dra.Question{Pod: dra.PodRef{Namespace: testNamespace, Name: "pod"}, PodUID: "pod-uid"}
-	q.Asked = []dra.Asked{{PodClaim: name, Extended: amount}}
+	q.Refs = []dra.PendingRef{{PodClaim: name, Extended: amount}}
 	return q
 }
 

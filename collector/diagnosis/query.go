@@ -34,7 +34,7 @@ func (d *diagnosis) verdicts(q dra.Question, pod podClaims) []dra.Verdict {
 	verdicts := make([]dra.Verdict, 0, len(d.claims))
 	for i, c := range d.claims {
 		verdicts = append(verdicts, dra.Verdict{
-			Pod: q.Pod, PodUID: q.PodUID, PodClaim: clean(q.Asked[i].PodClaim),
+			Pod: q.Pod, PodUID: q.PodUID, PodClaim: clean(q.Refs[i].PodClaim),
 			Version: d.version,
 			Reason:  c.reason, Message: names.Replace(clean(c.message)),
 			Funnel: c.counts, Detail: c.detail,
@@ -125,7 +125,7 @@ func (q *query) count(ctx context.Context) (open []int, err error) {
 				return open, fmt.Errorf("request %s: %w", r.name, err)
 			}
 			q.counts[i] = append(q.counts[i], count)
-			found.counts = append(found.counts, dra.RequestFunnel{Request: clean(r.name), Class: clean(r.Class), Asked: r.count, Left: count.Left})
+			found.counts = append(found.counts, dra.RequestFunnel{Request: clean(r.name), Class: clean(r.Class), Count: r.count, Left: count.Left})
 		}
 		if found.finding = checkClaim(c.requests, q.counts[i]); !found.fails() {
 			open = append(open, i)

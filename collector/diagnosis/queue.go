@@ -142,7 +142,7 @@ func (q *queue) resolve(questions []dra.Question) {
 // more.
 func stillAsked(verdicts []dra.Verdict, q dra.Question) []dra.Verdict {
 	gone := func(v dra.Verdict) bool {
-		return !slices.ContainsFunc(q.Asked, func(a dra.Asked) bool { return clean(a.PodClaim) == v.PodClaim })
+		return !slices.ContainsFunc(q.Refs, func(a dra.PendingRef) bool { return clean(a.PodClaim) == v.PodClaim })
 	}
 	if !slices.ContainsFunc(verdicts, gone) {
 		return verdicts

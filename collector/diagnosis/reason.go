@@ -135,7 +135,7 @@ func asking(r request) string {
 
 // failure is the sentence about a selector that cannot be evaluated. Expressions
 // can be kilobytes long, so that the sentence names only the place.
-func failure(r request, of dra.SelectorTrouble) string {
+func failure(r request, of dra.SelectorError) string {
 	selector := "its selector"
 	if ofClass(of) {
 		selector = "the selector of " + of.Where
@@ -146,7 +146,7 @@ func failure(r request, of dra.SelectorTrouble) string {
 	return fmt.Sprintf("request %s: %s fails for device %s: %s", r.name, selector, of.Device, oneLine(of.Message))
 }
 
-func ofClass(failed dra.SelectorTrouble) bool { return strings.HasPrefix(failed.Where, "class ") }
+func ofClass(failed dra.SelectorError) bool { return strings.HasPrefix(failed.Where, "class ") }
 
 // oneLine makes a message of another program fit into a sentence: compilers
 // print several lines.

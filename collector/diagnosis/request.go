@@ -53,7 +53,7 @@ func (r request) devices() int { return int(min(max(r.count, 1), math.MaxInt32))
 func resolve(from *inventory.Inventory, q dra.Question) podClaims {
 	var o podClaims
 	var key strings.Builder
-	for _, asked := range q.Asked {
+	for _, asked := range q.Refs {
 		if allocation, ok := from.Allocation(q.Pod.Namespace, asked.Claim); ok && asked.Claim != "" {
 			o.allocated = append(o.allocated, allocation)
 			o.claims = append(o.claims, podClaim{})
@@ -70,7 +70,7 @@ func resolve(from *inventory.Inventory, q dra.Question) podClaims {
 	return o
 }
 
-func resolveClaim(from *inventory.Inventory, namespace string, asked dra.Asked) podClaim {
+func resolveClaim(from *inventory.Inventory, namespace string, asked dra.PendingRef) podClaim {
 	if asked.Extended > 0 {
 		class, ok := from.ClassFor(asked.PodClaim)
 		if !ok {
@@ -201,7 +201,7 @@ func (o podClaims) selectors() []*nodeaffinity.NodeSelector {
 func (o podClaims) names(q dra.Question) *strings.Replacer {
 	var pairs []string
 	for i := range o.claims {
-		pairs = append(pairs, fmt.Sprintf(claimName, i), clean(q.Asked[i].PodClaim))
+		pairs = append(pairs, fmt.Sprintf(claimName, i), clean(q.Refs[i].PodClaim))
 	}
 	return strings.NewReplacer(pairs...)
 }

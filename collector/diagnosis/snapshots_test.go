@@ -134,7 +134,7 @@ func TestForeignBytes(t *testing.T) {
 	} {
 		w.claim("c", s)
 		q := question("c")
-		q.Asked[0].PodClaim = bad
+		q.Refs[0].PodClaim = bad
 		for _, v := range w.diagnoser().Explain(t.Context(), q) {
 			text := v.PodClaim + v.Message
 			for _, f := range v.Funnel {

@@ -10,11 +10,11 @@ type Change struct {
 	Live bool          // delivered by a watch as it happened; false: found in a list
 	Gone bool
 
-	Claim   *ClaimLife
-	Pod     *PodLife
+	Claim   *ClaimLifecycle
+	Pod     *PodLifecycle
 	Group   *Group
-	Node    *NodeLife
-	Trouble *Trouble
+	Node    *Node
+	Warning *Warning
 }
 
 // Synced records which collections are known as a whole. A collection stays so

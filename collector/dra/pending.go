@@ -7,20 +7,20 @@ import "time"
 type Question struct {
 	Pod    PodRef
 	PodUID string
-	Asked  []Asked
+	Refs   []PendingRef
 }
 
-// Asked is what one pending reference of a pod requests: a claim that exists,
+// PendingRef is one pending reference of a pod and what it requests: a claim that exists,
 // else the template from which it will be made, else amounts of an extended
 // resource.
-type Asked struct {
+type PendingRef struct {
 	PodClaim string // the reference's name within the pod; of an extended resource, its name
 	Claim    string // name of the ResourceClaim; empty until it exists
 	Template string // name of the ResourceClaimTemplate
 	Extended int64  // how many of the extended resource PodClaim; 0: it is none
 }
 
-// Verdict answers for one waiting reference.
+// Verdict is the diagnosis of one pending reference.
 type Verdict struct {
 	Pod      PodRef
 	PodUID   string
@@ -47,7 +47,7 @@ type DiagnosisCost struct {
 type RequestFunnel struct {
 	Request string // "main", or "main/sub" for an alternative of a prioritized list
 	Class   string
-	Asked   int64 // how many devices; 0: all that match
+	Count   int64 // how many devices; 0: all that match
 	Left    [Stages]int
 }
 
@@ -155,7 +155,7 @@ func (r PendingReason) Info() ReasonInfo {
 
 // Detail is what a person wants to know beyond the numbers.
 type Detail struct {
-	Selectors []SelectorTrouble
+	Selectors []SelectorError
 	Removed   []Removal
 	Holders   []Holder // at most a few of each request, those with most devices first
 
@@ -169,8 +169,8 @@ type Detail struct {
 	Fits  string        // a node on which the claims of the pod can be allocated as far as devices go; empty: none found
 }
 
-// SelectorTrouble is a CEL selector that does not compile, or fails for a device.
-type SelectorTrouble struct {
+// SelectorError is a CEL selector that does not compile, or fails for a device.
+type SelectorError struct {
 	Where      string // "class gpu.example.com" or "request main"
 	Expression string
 	Device     string // for which it failed; empty: it does not compile

@@ -178,12 +178,12 @@ func (f *selectorFailures) add(q *query, p *pool, b *block, failed uint64) {
 
 // evaluateFailures evaluates the selectors again for the texts of their errors.
 // All of it takes no longer than one evaluation may. It needs no lock.
-func evaluateFailures(failures []selectorFailure) []dra.SelectorTrouble {
-	var reported []dra.SelectorTrouble
+func evaluateFailures(failures []selectorFailure) []dra.SelectorError {
+	var reported []dra.SelectorError
 	ctx, cancel := context.WithTimeout(context.Background(), EvaluationLimit)
 	defer cancel()
 	for _, f := range failures {
-		one := dra.SelectorTrouble{Where: f.where, Expression: validUTF8(f.selector.expression), Message: validUTF8(f.selector.broken)}
+		one := dra.SelectorError{Where: f.where, Expression: validUTF8(f.selector.expression), Message: validUTF8(f.selector.broken)}
 		if f.selector.broken == "" {
 			one.Device = f.device.String()
 			if _, err := f.selector.evaluate(ctx, f.input); err != nil {

@@ -81,7 +81,7 @@ type Count struct {
 	// selectors before it matched. Failures has a few of them, and selectors
 	// that do not compile, each once.
 	Failed   int
-	Failures []dra.SelectorTrouble
+	Failures []dra.SelectorError
 }
 
 // NodeCounts is how many devices each node can use, of the nodes that can use

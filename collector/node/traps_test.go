@@ -79,7 +79,7 @@ func (s *trapScene) ask() {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("the kubelet does not answer: %s", s.client.Status().Message)
 		}
-		s.client.Poke()
+		s.client.RequestList()
 		time.Sleep(10 * time.Millisecond)
 		s.facts.Listing = after.Resources
 	}
@@ -87,9 +87,9 @@ func (s *trapScene) ask() {
 	s.facts.Listing = after.Resources
 }
 
-func (s *trapScene) provoke(trap simulated.Trap) {
+func (s *trapScene) provoke(trap simulated.Fault) {
 	s.t.Helper()
-	if err := s.kubelet.Provoke(trap); err != nil {
+	if err := s.kubelet.AddFaults(trap); err != nil {
 		s.t.Fatal(err)
 	}
 }

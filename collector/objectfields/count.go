@@ -1,4 +1,4 @@
-// Package objectfields counts what Kubernetes' objects consist of before they are
+// Package objectfields counts the fields of encoded Kubernetes objects before they are
 // decoded.
 package objectfields
 
@@ -8,21 +8,20 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Max is how many fields an object, or what is decoded at once, may have. An
-// object of two bytes takes a thousand once it is decoded. One of the largest
-// size that the API server takes has some 150,000 fields.
+// Max is the most fields of an object, or of a message that is decoded as a whole. An
+// object of two bytes needs a thousand bytes when it is decoded. An object of the
+// largest size that the API server accepts has some 150,000 fields.
 const Max = 250_000
 
-// Magic is what the API server's protobuf begins with.
+// Magic is the prefix of the API server's protobuf.
 const Magic = "k8s\x00"
 
-// textBytes is after how many bytes something counts as a message even if what
-// follows is none: a decoder takes in all that is before the fault. Text is no
-// protobuf after fewer.
+// textBytes is the length of a valid prefix from which on bytes count as a message: a
+// decoder decodes everything before an error. In text, shorter prefixes are valid.
 const textBytes = 128
 
 // Count counts the fields of protobuf and of the messages within it, as
-// far as they can be told from text without their descriptions; it ends at the
+// far as they can be distinguished from text without descriptors. It stops at the
 // limit.
 func Count(raw []byte, limit int) int {
 	c := counter{left: limit}
@@ -32,7 +31,7 @@ func Count(raw []byte, limit int) int {
 
 type counter struct{ left int }
 
-// maxNesting is more than that of any object.
+// maxNesting is more than the nesting of any object.
 const maxNesting = 30
 
 func (c *counter) count(raw []byte, depth int) {
@@ -57,7 +56,7 @@ func (c *counter) count(raw []byte, depth int) {
 	}
 }
 
-// isMessage reports whether something is a message, or begins with one.
+// isMessage reports whether the bytes are a message, or begin with one.
 func isMessage(raw []byte) bool {
 	for read := 0; len(raw) > 0; {
 		number, kind, tag := protowire.ConsumeTag(raw)

@@ -11,9 +11,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/objectfields"
 )
 
-// What is counted of a large honest object is far from the limit, and text is
-// not taken for messages.
-func TestFieldsOfAnHonestSlice(t *testing.T) {
+// TestFieldsOfLargeSlice checks that a large valid object is far below the limit, and
+// that text does not count as messages.
+func TestFieldsOfLargeSlice(t *testing.T) {
 	slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: map[string]string{"long": strings.Repeat("The quick brown fox. ", 10_000)}}}
 	for i := range 128 {
 		device := resourcev1.Device{Name: "gpu-" + strconv.Itoa(i), Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}}

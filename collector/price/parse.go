@@ -12,7 +12,7 @@ import (
 )
 
 // The keys of a price list. Any other is an error: a misspelt one would make
-// its rule wider than it was meant.
+// its rule match more devices.
 const (
 	keyCurrency = "currency"
 	keyPrices   = "prices"
@@ -23,9 +23,9 @@ const (
 )
 
 const (
-	largestFile  = 1 << 20 // bytes
-	mostRules    = 1000
-	longestMoney = 16 // bytes of the currency's name
+	maxFile     = 1 << 20 // bytes
+	maxRules    = 1000
+	maxCurrency = 16 // bytes of the currency's name
 )
 
 // Load reads the price list of a file. Errors name the file, and the line and
@@ -36,7 +36,7 @@ func Load(path string) (*Prices, error) {
 		return nil, fmt.Errorf("read the price list: %w", err)
 	}
 	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, largestFile+1))
+	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the price list: %w", err)
 	}
@@ -49,7 +49,7 @@ func Load(path string) (*Prices, error) {
 // name.
 func Parse(name string, text []byte) (*Prices, error) {
 	prices, err := parse(text)
-	var misplaced *misplacedError
+	var misplaced *lineError
 	switch {
 	case errors.As(err, &misplaced):
 		return nil, fmt.Errorf("decode the price list: %s:%d: %s", name, misplaced.line, misplaced.what)
@@ -61,7 +61,7 @@ func Parse(name string, text []byte) (*Prices, error) {
 }
 
 func parse(text []byte) (*Prices, error) {
-	root, err := oneDocument(text)
+	root, err := decodeDocument(text)
 	if err != nil {
 		return nil, err
 	}
@@ -75,18 +75,18 @@ func parse(text []byte) (*Prices, error) {
 	}
 	switch at := keys.values[keyCurrency]; {
 	case at == nil:
-		return nil, wrong(root, "%s is missing", keyCurrency)
-	case len(prices.Currency) > longestMoney:
-		return nil, wrong(at, "%s is longer than %d bytes", keyCurrency, longestMoney)
+		return nil, errorAt(root, "%s is missing", keyCurrency)
+	case len(prices.Currency) > maxCurrency:
+		return nil, errorAt(at, "%s is longer than %d bytes", keyCurrency, maxCurrency)
 	}
 	prices.Rules, err = parseRules(root, keys.values[keyPrices])
 	return prices, err
 }
 
-// oneDocument returns the root of the only YAML document in the text.
-func oneDocument(text []byte) (*yaml.Node, error) {
-	if len(text) > largestFile {
-		return nil, fmt.Errorf("it has more than %d bytes", largestFile)
+// decodeDocument returns the root of the only YAML document in the text.
+func decodeDocument(text []byte) (*yaml.Node, error) {
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("it has more than %d bytes", maxFile)
 	}
 	var document, another yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -98,7 +98,7 @@ func oneDocument(text []byte) (*yaml.Node, error) {
 	}
 	switch err := decoder.Decode(&another); {
 	case err == nil:
-		return nil, wrong(&another, "a second document begins here; only one is read")
+		return nil, errorAt(&another, "a second document begins here; only one is read")
 	case !errors.Is(err, io.EOF):
 		return nil, err
 	}
@@ -108,13 +108,13 @@ func oneDocument(text []byte) (*yaml.Node, error) {
 func parseRules(root, list *yaml.Node) ([]Rule, error) {
 	switch {
 	case list == nil:
-		return nil, wrong(root, "%s is missing", keyPrices)
+		return nil, errorAt(root, "%s is missing", keyPrices)
 	case list.Kind != yaml.SequenceNode:
-		return nil, wrong(list, "%s is %s, want a list", keyPrices, kindOf(list))
+		return nil, errorAt(list, "%s is %s, want a list", keyPrices, kindOf(list))
 	case len(list.Content) == 0:
-		return nil, wrong(list, "%s has no entries", keyPrices)
-	case len(list.Content) > mostRules:
-		return nil, wrong(list, "%s has more than %d entries", keyPrices, mostRules)
+		return nil, errorAt(list, "%s has no entries", keyPrices)
+	case len(list.Content) > maxRules:
+		return nil, errorAt(list, "%s has more than %d entries", keyPrices, maxRules)
 	}
 	rules := make([]Rule, 0, len(list.Content))
 	for _, entry := range list.Content {
@@ -124,7 +124,7 @@ func parseRules(root, list *yaml.Node) ([]Rule, error) {
 		}
 		for i, earlier := range rules {
 			if earlier.covers(rule) {
-				return nil, wrong(entry, "this price is never used: line %d comes first and matches everything that it matches", list.Content[i].Line)
+				return nil, errorAt(entry, "this price is never used: line %d comes first and matches everything that it matches", list.Content[i].Line)
 			}
 		}
 		rules = append(rules, rule)
@@ -147,11 +147,11 @@ func parseRule(entry *yaml.Node) (Rule, error) {
 		}
 	}
 	if at := keys.values[keyClass]; strings.Contains(rule.DeviceClass, "*") {
-		return Rule{}, wrong(at, "%s: * is a wildcard only in %s and %s", keyClass, keyModel, keyProfile)
+		return Rule{}, errorAt(at, "%s: * is a wildcard only in %s and %s", keyClass, keyModel, keyProfile)
 	}
 	at, given := keys.values[keyPerHour]
 	if !given {
-		return Rule{}, wrong(entry, "%s is missing", keyPerHour)
+		return Rule{}, errorAt(entry, "%s is missing", keyPerHour)
 	}
 	rule.PerHour, err = number(keyPerHour, at)
 	return rule, err

@@ -48,12 +48,12 @@ func TestMissingFile(t *testing.T) {
 		t.Errorf("the error does not name the file: %v", err)
 	}
 	if _, err := Load(filepath.Dir(path)); err == nil {
-		t.Error("a folder is taken for a price list")
+		t.Error("a folder is read as a price list")
 	}
 }
 
-// TestParseErrors: the error names the file and, where
-// there is one, the line and the key.
+// TestParseErrors checks that errors name the file and, if there are any, the line and
+// the key.
 func TestParseErrors(t *testing.T) {
 	prices := func(rule string) string { return "currency: EUR\nprices:\n  - " + rule + "\n" }
 	for name, c := range map[string]struct{ text, want string }{
@@ -90,7 +90,7 @@ func TestParseErrors(t *testing.T) {
 		"no number, by its tag": {prices("perHour: !!float nan"), `prices.yaml:3: perHour: "nan" is not a finite decimal number`},
 		"endless, by its tag":   {prices("perHour: !!float infinity"), `prices.yaml:3: perHour: "infinity" is not a finite decimal number`},
 		"too large to write":    {prices("perHour: 1e400"), `perHour is the text "1e400", want a number`},
-		"too dear":              {prices("perHour: 2e12"), "prices.yaml:3: perHour: 2e12 is more than 1e+12"},
+		"too large":             {prices("perHour: 2e12"), "prices.yaml:3: perHour: 2e12 is more than 1e+12"},
 		"hexadecimal":           {prices("perHour: 0x10"), `perHour: "0x10" is not a finite decimal number`},
 		"a comma":               {prices("perHour: 4,10"), `prices.yaml:3: perHour is the text "4,10", want a number`},
 		"a number as text":      {prices("perHour: '4'"), `prices.yaml:3: perHour is the text "4", want a number`},
@@ -103,7 +103,7 @@ func TestParseErrors(t *testing.T) {
 		"a star in a class":     {prices("deviceclass: gpu*\n    perHour: 3"), "prices.yaml:3: deviceclass: * is a wildcard only in model and profile"},
 		"the same twice":        {prices("model: x\n    perHour: 3\n  - perHour: 4\n    model: x"), "prices.yaml:5: this price is never used: line 3 comes first"},
 		"the wider first":       {prices("model: NVIDIA*\n    perHour: 3\n  - {model: NVIDIA H*, deviceclass: gold, perHour: 4}\n  - {model: NVIDIA H100, perHour: 4}"), "prices.yaml:6: this price is never used: line 3 comes first"},
-		"more than anybody has": {"currency: EUR\nprices:" + strings.Repeat("\n- perHour: 1", 1001), "prices.yaml:3: prices has more than 1000 entries"},
+		"too many prices":       {"currency: EUR\nprices:" + strings.Repeat("\n- perHour: 1", 1001), "prices.yaml:3: prices has more than 1000 entries"},
 		"a large file":          {strings.Repeat("#", 1<<20+1), "prices.yaml: it has more than 1048576 bytes"},
 	} {
 		got, err := Parse("prices.yaml", []byte(c.text))
@@ -149,15 +149,14 @@ func FuzzParse(f *testing.F) {
 			}
 			for _, earlier := range prices.Rules[:i] {
 				if earlier.covers(rule) {
-					t.Errorf("%+v keeps %+v from being asked", earlier, rule)
+					t.Errorf("%+v makes %+v unreachable", earlier, rule)
 				}
 			}
 		}
 	})
 }
 
-// TestDocumentedList reads the example of docs/cost.md, whose rules
-// must mean what is said beside them.
+// TestDocumentedList checks the example of docs/cost.md.
 func TestDocumentedList(t *testing.T) {
 	document, err := os.ReadFile("../../docs/cost.md")
 	if err != nil {

@@ -3,15 +3,15 @@ package price
 
 import "strings"
 
-// Prices is a price list: rules in their order, of which the first that fits a
-// device is its price. It is immutable, and nil is a list without rules.
+// Prices is a price list: rules in their order. The first rule that matches a device
+// has its price. It is immutable, and nil is a list without rules.
 type Prices struct {
-	Currency string // ISO 4217, or whatever its owner calls it
+	Currency string // ISO 4217, or any other name
 	Rules    []Rule
 }
 
-// Rule is a price and what it is for. Empty fields fit everything, but a
-// partition is only meant by a rule that names a profile or a device class. In
+// Rule is a price and the devices that it is for. Empty fields match everything, but
+// only a rule with a profile or a device class matches a partition. In
 // Model and Profile a * matches any text, also an empty one.
 type Rule struct {
 	DeviceClass string
@@ -29,7 +29,7 @@ type Device struct {
 	Partition   bool   // it is one, though its profile may be unknown
 }
 
-// PerHour is what an hour of the device costs; false if no rule fits.
+// PerHour returns the price of an hour of the device; false if no rule matches.
 func (p *Prices) PerHour(device Device) (float64, bool) {
 	if p == nil {
 		return 0, false
@@ -52,14 +52,14 @@ func (r Rule) fits(device Device) bool {
 		isLike(device.Model, r.Model) && isLike(device.Profile, r.Profile)
 }
 
-// reachesWhole reports whether the rule can mean a device in one piece.
+// reachesWhole reports whether the rule can match a whole device.
 func (r Rule) reachesWhole() bool { return r.Profile == "" }
 
-// reachesPartitions reports whether it can mean a partition.
+// reachesPartitions reports whether it can match a partition.
 func (r Rule) reachesPartitions() bool { return r.Profile != "" || r.DeviceClass != "" }
 
-// covers reports whether the rule fits everything that the other one fits, so
-// that the other one is unreachable behind this one.
+// covers reports whether the rule matches everything that the other one matches, so
+// that the other one is never used after this one.
 func (r Rule) covers(other Rule) bool {
 	return (r.reachesWhole() || !other.reachesWhole()) &&
 		(r.reachesPartitions() || !other.reachesPartitions()) &&
@@ -67,10 +67,10 @@ func (r Rule) covers(other Rule) bool {
 		isLike(other.Model, r.Model) && isLike(other.Profile, r.Profile)
 }
 
-// isLike reports whether the text is one that the pattern means: any, if it is
-// empty. Of two patterns it reports whether the second means all that the first
-// means: a * is matched by nothing but a *. Brackets and slashes are no signs,
-// as they would be in patterns of files: names of models have them.
+// isLike reports whether the pattern matches the text; an empty pattern matches any. If
+// the text is a pattern too, it reports whether the second matches everything that the
+// first matches: only a * matches a *. Brackets and slashes are literal, unlike in
+// patterns of files, because names of models contain them.
 func isLike(text, pattern string) bool {
 	if pattern == "" {
 		return true
@@ -81,7 +81,7 @@ func isLike(text, pattern string) bool {
 	}
 	text, begins := strings.CutPrefix(text, begin)
 	if !begins || text == "" && begin == "" {
-		return false // nothing is known that could be any text
+		return false // an unknown text matches only an empty pattern
 	}
 	parts := strings.Split(rest, "*")
 	end := parts[len(parts)-1]

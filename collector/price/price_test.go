@@ -45,7 +45,7 @@ func TestFirstMatchingRule(t *testing.T) {
 func TestWithoutList(t *testing.T) {
 	var prices *Prices
 	if got, known := prices.PerHour(Device{Model: "NVIDIA H100"}); known {
-		t.Errorf("no list says %v", got)
+		t.Errorf("without a list the price is %v", got)
 	}
 }
 
@@ -67,8 +67,8 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// TestCovering holds what a rule covers against all devices of a small world:
-// covered is a rule exactly if no device fits it that the other does not fit.
+// TestCovering compares covers with all devices of a small set: a rule is covered if and
+// only if no device matches it that does not match the other.
 func TestCovering(t *testing.T) {
 	classes, models, profiles := []string{"", "a", "b"}, []string{"", "h", "hx", "h*", "*", "*x"}, []string{"", "1g", "2g", "*g"}
 	var devices []Device
@@ -104,6 +104,6 @@ func TestCovering(t *testing.T) {
 		}
 	}
 	if covered <= len(rules) || covered == len(rules)*len(rules) {
-		t.Errorf("%d of %d pairs are covered: the world is too small", covered, len(rules)*len(rules))
+		t.Errorf("%d of %d pairs are covered: the set is too small", covered, len(rules)*len(rules))
 	}
 }

@@ -84,7 +84,7 @@ type Pod struct {
 type Span struct {
 	Phase      string
 	Attempt    int // from 1: which allocation of the claim for this pod it belongs to
-	Begin, End Moment
+	Begin, End Timestamp
 	// Failed is why the phase did not complete: a word of the closed set
 	// (FailedPodDeleted and its like), and a sentence. Both empty: it
 	// completed.
@@ -102,8 +102,8 @@ func (s *Span) Name() string {
 	return s.Phase + "#" + strconv.Itoa(s.Attempt)
 }
 
-// Moment is when something happened, how that is known, and how exactly.
-type Moment struct {
+// Timestamp is the time of an event, its evidence and its error.
+type Timestamp struct {
 	At time.Time // on the exporter's clock
 	// Evidence is "watch" if a watch reported it as it happened, so that our
 	// own clock measured it, and "timestamp" if it is a server's timestamp.
@@ -111,7 +111,7 @@ type Moment struct {
 	Error    time.Duration // by how much At may be off, to either side; 0: milliseconds
 }
 
-// How a moment is known.
+// The evidence of a Timestamp.
 const (
 	EvidenceWatch     = "watch"
 	EvidenceTimestamp = "timestamp"

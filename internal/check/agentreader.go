@@ -73,7 +73,7 @@ func (r *AgentReader) readSecond(ctx context.Context, agents []Agent) {
 	if !slices.ContainsFunc(agents, func(a Agent) bool { return a.Error == nil }) {
 		return
 	}
-	r.Progress.During(ctx, terminal.Awaiting(fmt.Sprintf("a second page of each exporter, %s after the first", r.Pause)), func() {
+	r.Progress.During(ctx, terminal.Missing(fmt.Sprintf("a second page of each exporter, %s after the first", r.Pause)), func() {
 		select {
 		case <-time.After(r.Pause):
 		case <-ctx.Done():

@@ -7,9 +7,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// place is where the value of a row belongs.
+// place is the device or holder of the value of a row.
 type place struct {
-	index  int    // of the device, or of the holder; -1: nowhere
+	index  int    // of the device, or of the holder; -1: none
 	source source // of a device
 	share  share  // of a holder
 	xid    float64

@@ -14,18 +14,18 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/node"
 )
 
-// dense is a real reducer with the node that speed is measured on: 8 GPUs of
+// denseNode is a real reducer with the node of the benchmarks: 8 GPUs of
 // 7 partitions, 64 claims (the last 8 share partitions with others), 128
 // containers, every quantity.
-type dense struct {
+type denseNode struct {
 	state    node.State
 	facts    node.Facts
 	now      clock.Instant
 	counters float64
 }
 
-func newDense() *dense {
-	d := &dense{now: clock.Instant{Wall: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), Elapsed: time.Hour}}
+func newDenseNode() *denseNode {
+	d := &denseNode{now: clock.Instant{Wall: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), Elapsed: time.Hour}}
 	d.state = node.NewState(node.Config{Node: sceneNode, Interval: time.Second, Grace: 5 * time.Minute, HealthHold: time.Minute})
 	d.facts.Cluster = node.Cluster{Enabled: true, Fresh: true, SlicesFresh: true}
 	for g := range 8 {
@@ -48,7 +48,7 @@ func newDense() *dense {
 	return d
 }
 
-func (d *dense) add(of device.Device) {
+func (d *denseNode) add(of device.Device) {
 	d.facts.Samples = append(d.facts.Samples, device.Sample{Device: of, Source: "nvml"})
 	d.facts.Cluster.Published = append(d.facts.Cluster.Published, dra.PublishedDevice{
 		ID: dra.DeviceID{Driver: "gpu.nvidia.com", Pool: sceneNode, Name: of.UUID}, Node: sceneNode,
@@ -56,7 +56,7 @@ func (d *dense) add(of device.Device) {
 	})
 }
 
-func (d *dense) claim(c int, uuid string) {
+func (d *denseNode) claim(c int, uuid string) {
 	namespace, name := fmt.Sprintf("team-%d", c%6), fmt.Sprintf("claim-%02d", c)
 	d.facts.Cluster.Claims = append(d.facts.Cluster.Claims, dra.Claim{
 		Ref: dra.ClaimRef{Namespace: namespace, Name: name}, UID: "uid-" + name, Allocated: true,
@@ -73,7 +73,7 @@ func (d *dense) claim(c int, uuid string) {
 }
 
 // tick advances by one second, with new readings of everything.
-func (d *dense) tick() []metric.Row {
+func (d *denseNode) tick() []metric.Row {
 	d.now = d.now.Add(time.Second)
 	d.counters += 1000
 	samples := slices.Clone(d.facts.Samples)
@@ -87,7 +87,7 @@ func (d *dense) tick() []metric.Row {
 	return snapshot.Rows
 }
 
-func (d *dense) readings() []device.Reading {
+func (d *denseNode) readings() []device.Reading {
 	details := map[device.Quantity][]string{
 		device.EngineActive:   {"copy", "decoder", "dram", "encoder", "fp16", "fp32", "fp64", "graphics", "sm", "tensor"},
 		device.Temperature:    {"gpu", "memory"},
@@ -112,7 +112,7 @@ func (d *dense) readings() []device.Reading {
 // The reducer's rows in fact have every field, each container's and each free
 // partition's, and the plan holds from one snapshot to the next.
 func TestRowsOfTheReducer(t *testing.T) {
-	d, translator := newDense(), newTranslator(Split)
+	d, translator := newDenseNode(), newTranslator(Split)
 	var rows []metric.Row
 	for range 4 {
 		before := translator.plan
@@ -143,11 +143,11 @@ func TestRowsOfTheReducer(t *testing.T) {
 	}
 }
 
-// A GPU whose partitions were removed is a whole GPU at once, though the info
-// rows of partitions stay for the grace period. A removed GPU keeps its number
-// as long as its rows: the others keep their numbers.
+// TestDeletedDevices checks that a GPU whose partitions were removed is a whole GPU
+// immediately, although the info rows of partitions stay for the grace period, and that
+// a removed GPU keeps its number as long as its rows, so that others keep theirs.
 func TestDeletedDevices(t *testing.T) {
-	d, translator := newDense(), newTranslator(Copy)
+	d, translator := newDenseNode(), newTranslator(Copy)
 	var rows []metric.Row
 	for range 4 {
 		rows = translator.Rows(d.now.Elapsed, d.tick())
@@ -189,7 +189,7 @@ func TestDeletedDevices(t *testing.T) {
 
 // BenchmarkRows measures a snapshot with new readings only.
 func BenchmarkRows(b *testing.B) {
-	d, translator := newDense(), newTranslator(Split)
+	d, translator := newDenseNode(), newTranslator(Split)
 	snapshots := [2][]metric.Row{d.tick(), d.tick()}
 	now, made := time.Duration(0), 0
 	b.ReportAllocs()
@@ -203,7 +203,7 @@ func BenchmarkRows(b *testing.B) {
 
 // BenchmarkRowsAfterChange measures a snapshot with an added or removed pod.
 func BenchmarkRowsAfterChange(b *testing.B) {
-	d, translator := newDense(), newTranslator(Split)
+	d, translator := newDenseNode(), newTranslator(Split)
 	full := d.tick()
 	less := slices.DeleteFunc(slices.Clone(full), func(row metric.Row) bool {
 		return row.Family.Name == "dra_claim_consumer_info" && row.Labels.Get("pod") == "claim-00"

@@ -49,7 +49,7 @@ func TestPartitionsWithoutInstances(t *testing.T) {
 	}
 }
 
-// GPUs are numbered by their addresses, whatever their UUIDs.
+// TestNumbers checks that GPUs are numbered by their addresses, not by their UUIDs.
 func TestNumbers(t *testing.T) {
 	s := newTestNode()
 	for uuid, address := range map[string]string{"GPU-a": "0001:00:00.0", "GPU-b": "0000:ff:00.0", "GPU-c": "10000:01:00.0", "GPU-d": "0000:1a:00.0", "GPU-e": ""} {
@@ -78,7 +78,7 @@ func TestXIDs(t *testing.T) {
 		build func(s *testNode)
 		want  []string
 	}{
-		{"nobody listens", func(*testNode) {}, nil},
+		{"without a watch", func(*testNode) {}, nil},
 		{"none came", func(s *testNode) { s.set(counts, 0, gpu("79")...) }, []string{"0"}},
 		{"the newest counts", func(s *testNode) {
 			s.set(counts, 1, gpu("31")...)

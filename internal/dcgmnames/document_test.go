@@ -50,7 +50,7 @@ func (f field) from() []string {
 	case lastXID:
 		return []string{"`dra_device_xid_last_timestamp_seconds`"}
 	}
-	for _, c := range counted() {
+	for _, c := range counterRates() {
 		if f.of == c.rate {
 			return []string{c.counter.String()}
 		}
@@ -77,7 +77,7 @@ func TestFamiliesExist(t *testing.T) {
 		t.Helper()
 		family := families[name]
 		if family == nil {
-			t.Errorf("nobody writes %s", name)
+			t.Errorf("no family is named %s", name)
 			return
 		}
 		for _, label := range labels {
@@ -115,10 +115,10 @@ func TestFamilies(t *testing.T) {
 	ours := node.Families()
 	for i, family := range Families() {
 		if !strings.HasPrefix(family.Name, "DCGM_FI_DEV_") && !strings.HasPrefix(family.Name, "DCGM_FI_PROF_") {
-			t.Errorf("%s is no field of DCGM", family.Name)
+			t.Errorf("%s is not a field of DCGM", family.Name)
 		}
 		if slices.ContainsFunc(append(ours, Families()[:i]...), func(other *metric.Family) bool { return other.Name == family.Name }) {
-			t.Errorf("%s is there twice", family.Name)
+			t.Errorf("%s is a duplicate", family.Name)
 		}
 		if family.Help == "" || strings.HasSuffix(family.Help, ".") {
 			t.Errorf("%s has the help %q", family.Name, family.Help)

@@ -38,7 +38,8 @@ type consumer struct {
 
 type container struct{ namespace, pod, name string }
 
-// deviceInfo is the family of devices that exist, and for a while of those that did.
+// deviceInfo is the family of devices that exist, and of removed devices during the grace
+// period.
 const deviceInfo = metric.DeviceInfo
 
 // isFact reports whether rows of the family determine which series exist.
@@ -82,9 +83,9 @@ func newFacts(rows []fact) *facts {
 	return f
 }
 
-// isShown reports whether the device of the row is shown. A partition that is gone is
-// not: it would have the values of its GPU, and its GPU would not be shown. A GPU that
-// is gone is shown for as long as it has a row: its last Xid is the reason, and other
+// isShown reports whether the device of the row is shown. A removed partition is not: it
+// would have the values of its GPU, and its GPU would not be shown. A removed GPU is
+// shown as long as it has a row: its last Xid is the reason for its removal, and other
 // GPUs keep their numbers.
 func (f fact) isShown() bool {
 	return f.labels.Get("vendor") == "nvidia" && (!f.past || f.labels.Get("parent_uuid") == "")
@@ -107,7 +108,7 @@ func (f *facts) addUse(row fact, uuid string) {
 }
 
 // users returns the containers that use the device, each once: by the first
-// claim that names it, as dcgm-exporter has it. A claim that does not hold the
+// claim that refers to it, as in dcgm-exporter. A claim that does not hold the
 // device (it has admin access, or has released it) does not count.
 func (f *facts) users(uuid string) []consumer {
 	var users []consumer

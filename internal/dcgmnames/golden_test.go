@@ -31,7 +31,7 @@ func wholeReadings() map[string]float64 {
 
 // wholeNode returns a node with a GPU of each kind: a GPU of one claim and two
 // containers, one that two claims share, one in partitions, a free one, one of
-// a device plugin, one that is only looked at by a claim with admin access, and
+// a device plugin, one with admin access only, and
 // one of AMD.
 func wholeNode() *testNode {
 	s := newTestNode()

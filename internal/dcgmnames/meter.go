@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// meters are the meters of one device, in the order of counted.
+// meters are the meters of one device, in the order of counterRates.
 type meters [4]meter
 
-// meter measures how fast a counter of a device grows, from one reading to the next. Snapshots come more often than readings, and not at the same moments:
-// the growth between two readings belongs to the time between the snapshots
-// that first showed them.
+// meter measures the growth of a counter of a device from one reading to the next.
+// Snapshots are more frequent than readings, and at other times: the growth between
+// two readings is divided by the time between the snapshots that first showed them.
 type meter struct {
 	value float64
 	at    time.Duration // of the snapshot that first showed the value
@@ -19,22 +19,22 @@ type meter struct {
 	timed bool          // at is when the value was read, or earlier
 }
 
-// timing is the wait times of a Translator's meters.
-type timing struct {
+// meterTiming has the times of a Translator's meters.
+type meterTiming struct {
 	quiet time.Duration // a counter without growth for this long has the rate 0
-	stale time.Duration // readings that are farther apart make no rate
+	stale time.Duration // readings that are farther apart have no rate
 }
 
 // observe observes the counter's value in the snapshot at now, and returns the growth
 // a second; NaN: unknown. The value is NaN if there is none; fresh means that the
 // device can be read.
-func (m *meter) observe(value float64, fresh bool, now time.Duration, t timing) float64 {
+func (m *meter) observe(value float64, fresh bool, now time.Duration, t meterTiming) float64 {
 	passed := now - m.at
 	switch {
 	case math.IsNaN(value):
 		*m = meter{rate: math.NaN()}
 	case !m.seen || passed > t.stale:
-		// When the value was read is not known, only that it was before now.
+		// The time of the reading is unknown; it is before now.
 		*m = meter{value: value, at: now, rate: math.NaN(), seen: true}
 	case value < m.value:
 		*m = meter{value: value, at: now, rate: math.NaN(), seen: true, timed: true}
@@ -44,8 +44,8 @@ func (m *meter) observe(value float64, fresh bool, now time.Duration, t timing) 
 		m.rate = m.growth(value, passed)
 		m.value, m.at, m.timed = value, now, true
 	case value == m.value && passed >= t.quiet:
-		// The next growth began within the quiet time: its rate is computed
-		// over too long a time rather than over too short a one.
+		// The next growth begins within the quiet time. Its rate is computed over too
+		// long a time rather than over too short a time.
 		m.rate, m.at, m.timed = 0, now-t.quiet, true
 	}
 	return m.rate

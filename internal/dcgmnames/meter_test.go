@@ -7,58 +7,58 @@ import (
 )
 
 // The meters of these tests use readings for 10 s and wait 3 s for growth.
-func testTiming() timing { return timing{quiet: 3 * time.Second, stale: 10 * time.Second} }
+func testTiming() meterTiming { return meterTiming{quiet: 3 * time.Second, stale: 10 * time.Second} }
 
 func TestMeter(t *testing.T) {
 	unknown := math.NaN()
-	type moment struct {
+	type snapshot struct {
 		seconds float64
 		value   float64
 		want    float64
 		stale   bool
 	}
 	for _, test := range []struct {
-		name    string
-		moments []moment
+		name      string
+		snapshots []snapshot
 	}{
-		{"the first growth was read at an unknown moment", []moment{
+		{"the first growth was read at an unknown time", []snapshot{
 			{0, 100, unknown, false}, {0.1, 200, unknown, false}, {1.1, 300, 100, false},
 		}},
-		{"growth belongs to the time between the readings, whatever came between", []moment{
+		{"growth belongs to the time between the readings, whatever snapshots are between", []snapshot{
 			{0, 0, unknown, false}, {1, 10, unknown, false}, {1.2, 10, unknown, false}, {1.9, 10, unknown, false},
 			{2, 20, 10, false}, {2.5, 20, 10, false}, {4, 60, 20, false},
 		}},
-		{"a counter that stands still", []moment{
+		{"a counter without growth", []snapshot{
 			{0, 5, unknown, false}, {1, 5, unknown, false}, {3, 5, 0, false}, {4, 5, 0, false},
 		}},
-		{"growth ends", []moment{
+		{"growth ends", []snapshot{
 			{0, 0, unknown, false}, {1, 10, unknown, false}, {2, 20, 10, false}, {3, 20, 10, false}, {4.9, 20, 10, false}, {5, 20, 0, false},
 		}},
-		{"growth begins anew: never more than there was", []moment{
+		{"growth begins again: the rate is at most the growth", []snapshot{
 			{0, 5, unknown, false}, {3, 5, 0, false}, {60, 5, unknown, false}, {63, 5, 0, false}, {63.01, 35, 30 / 3.01, false}, {64.01, 65, 30, false},
 		}},
-		{"it restarts", []moment{
+		{"it restarts", []snapshot{
 			{0, 100, unknown, false}, {1, 110, unknown, false}, {2, 120, 10, false}, {3, 7, unknown, false}, {4, 17, 10, false},
 		}},
-		{"nobody reads it for too long", []moment{
+		{"readings are too far apart", []snapshot{
 			{0, 0, unknown, false}, {1, 10, unknown, false}, {2, 20, 10, false},
 			{13, 130, unknown, false}, {13.1, 140, unknown, false}, {14.1, 150, 10, false},
 		}},
-		{"the device is stale", []moment{
+		{"the device is stale", []snapshot{
 			{0, 0, unknown, false}, {1, 10, unknown, false}, {2, 20, 10, false},
 			{5, 20, unknown, true}, {9, 20, unknown, true}, {11, 110, 10, false},
 		}},
-		{"it vanishes", []moment{
+		{"it vanishes", []snapshot{
 			{0, 0, unknown, false}, {1, 10, unknown, false}, {2, 20, 10, false},
 			{3, unknown, unknown, false}, {4, 40, unknown, false}, {5, 50, unknown, false}, {6, 60, 10, false},
 		}},
-		{"two snapshots of one moment", []moment{
+		{"two snapshots at one time", []snapshot{
 			{0, 0, unknown, false}, {1, 10, unknown, false}, {1, 20, unknown, false}, {2, 20, 10, false},
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var m meter
-			for _, at := range test.moments {
+			for _, at := range test.snapshots {
 				got := m.observe(at.value, !at.stale, time.Duration(at.seconds*float64(time.Second)), testTiming())
 				if math.IsNaN(got) != math.IsNaN(at.want) || math.Abs(got-at.want) > 1e-6 {
 					t.Errorf("at %g s: rate %g, want %g", at.seconds, got, at.want)
@@ -68,9 +68,9 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// However long the interval is, a counter that grows has a rate, one that
-// stands still has the rate 0, and one that goes on growing no higher rate
-// than before.
+// TestMeterAtIntervals checks for several intervals that a growing counter has a rate,
+// that one without growth has the rate 0, and that one that grows again has no higher
+// rate than before.
 func TestMeterAtIntervals(t *testing.T) {
 	for _, interval := range []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second, time.Minute} {
 		var (
@@ -94,7 +94,7 @@ func TestMeterAtIntervals(t *testing.T) {
 		}
 		run(int(timing.stale/interval)*3, 0)
 		if rate != 0 {
-			t.Errorf("every %v: rate %g of a counter that stands still", interval, rate)
+			t.Errorf("every %v: rate %g of a counter without growth", interval, rate)
 		}
 		if run(1, 100); !(rate > 0 && rate <= 100) {
 			t.Errorf("every %v: rate %g of a counter that has grown by 100 a second again", interval, rate)
@@ -102,8 +102,8 @@ func TestMeterAtIntervals(t *testing.T) {
 	}
 }
 
-// Whatever the times of readings and snapshots, no rate is more than a little
-// above the fastest growth that there was.
+// FuzzMeter checks for any times of readings and snapshots that no rate is
+// significantly above the fastest growth.
 func FuzzMeter(f *testing.F) {
 	f.Add([]byte{1, 9, 3, 0, 20, 255, 7})
 	f.Fuzz(func(t *testing.T, steps []byte) {
@@ -118,7 +118,7 @@ func FuzzMeter(f *testing.F) {
 			for read+time.Second <= now {
 				read += time.Second
 				counter += fastest * float64(step/16) / 15
-				// Every reading is followed by a snapshot at once.
+				// Every reading is followed by a snapshot immediately.
 				shown = counter
 				if rate := m.observe(shown, true, read+time.Millisecond, testTiming()); rate > fastest*1.01 || rate < 0 {
 					t.Fatalf("rate %g after growth of at most %g a second", rate, fastest)

@@ -78,7 +78,7 @@ func (p *plan) newSeries(f *facts, d, gpu hardware, index int, user consumer, be
 	if gpu.parent == "" {
 		id.gpu = strconv.Itoa(index)
 	} else {
-		id.whole = hardware{uuid: d.parent} // all that is known of it
+		id.whole = hardware{uuid: d.parent} // only its UUID is known
 	}
 	s := series{labels: p.labelsOf(id, before), pod: -1, claim: -1}
 	if user.pod != "" && d.parent == "" {
@@ -135,7 +135,7 @@ type identity struct {
 	published publishedName
 }
 
-// labels leaves out the labels that would be empty, which means the same.
+// labels returns the labels without empty ones, which is equivalent.
 func (id identity) labels() *metric.Labels {
 	var names, values []string
 	for _, pair := range id.pairs() {

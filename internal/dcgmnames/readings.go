@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// readings are the values of one snapshot's rows, by the plan. NaN: there is no row.
+// readings are the values of one snapshot's rows, in the order of the plan. NaN: there is
+// no row.
 type readings struct {
 	devices []deviceReadings
 	holders []holderReadings
@@ -45,8 +46,8 @@ func resize[T any](s []T, length int) []T {
 	return s[:length]
 }
 
-// derive computes what rows do not have from what they have.
-func (r *readings) derive(p *plan, meters map[string]*meters, now time.Duration, t timing) {
+// derive computes values without rows from those with rows.
+func (r *readings) derive(p *plan, meters map[string]*meters, now time.Duration, t meterTiming) {
 	for d := range r.devices {
 		r.devices[d].setFree()
 		r.devices[d].setRates(meters[p.devices[d].uuid], now, t)
@@ -73,11 +74,11 @@ func (d *deviceReadings) setFree() {
 	d.values[memoryFree] = max(0, left)
 }
 
-// setRates sets how fast the device's counters grow. That is unknown of a stale
-// device, of which there are rows of counters alone.
-func (d *deviceReadings) setRates(m *meters, now time.Duration, t timing) {
+// setRates sets the growth rates of the device's counters. Those of a stale device,
+// which has only rows of counters, are unknown.
+func (d *deviceReadings) setRates(m *meters, now time.Duration, t meterTiming) {
 	fresh := d.fresh()
-	for i, c := range counted() {
+	for i, c := range counterRates() {
 		d.values[c.rate] = m[i].observe(d.values[c.counter], fresh, now, t)
 	}
 	d.values[nvlinkRate] = d.values[nvlinkTransmitRate] + d.values[nvlinkReceiveRate]

@@ -18,7 +18,7 @@ func TestUsers(t *testing.T) {
 		build func(s *testNode)
 		want  []string
 	}{
-		{"nobody", func(*testNode) {}, []string{"50"}},
+		{"no user", func(*testNode) {}, []string{"50"}},
 		{"two containers of a pod", func(s *testNode) {
 			s.claim("a", "claim", "GPU-0", "pod/one", "pod/two")
 		}, []string{"pod/one 50", "pod/two 50"}},

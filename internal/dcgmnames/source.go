@@ -5,7 +5,7 @@ import "github.com/dra-exporter/dra-exporter/collector/metric"
 // source is one value that fields are derived from.
 type source uint8
 
-// What rows have of a device, followed by what is derived from that.
+// Values of rows, followed by values that are derived from them.
 const (
 	utilization source = iota
 	memoryActivity
@@ -45,7 +45,7 @@ const (
 	nvlinkReceiveRate
 	nvlinkRate
 
-	// sources is how many there are, observed how many of them have rows.
+	// sources is the number of all, observed the number of those with rows.
 	sources
 	observed = memoryFree
 )
@@ -88,8 +88,8 @@ func origins() [observed]origin {
 	}
 }
 
-// counted returns the counters of which fields show the growth a second.
-func counted() [4]struct{ counter, rate source } {
+// counterRates returns the counters whose growth a second is the value of a field.
+func counterRates() [4]struct{ counter, rate source } {
 	return [4]struct{ counter, rate source }{
 		{pcieTransmit, pcieTransmitRate},
 		{pcieReceive, pcieReceiveRate},

@@ -1,9 +1,9 @@
-// Package dcgmnames shows the rows of a snapshot under the names, labels, types
+// Package dcgmnames exports the rows of a snapshot under the names, labels, types
 // and units of dcgm-exporter, so that dashboards, alerts and autoscalers for it
 // continue to work. docs/dcgm-names.md lists the differences.
 //
-// It reads only the rows, so that it agrees with them: values that they lack
-// are absent here as well.
+// It only reads the rows, so that it is consistent with them: values without rows are
+// absent here as well.
 //
 // For each snapshot, facts determine which series exist (plan), columns read
 // the other rows into readings, and derived readings and series are made of
@@ -23,9 +23,9 @@ import (
 type Mode uint8
 
 // The modes. Copy is what dcgm-exporter does under DRA: every pod has the value of
-// the whole device. (Between pods of device plugins it has split utilization and
-// memory since March 2026, with --kubernetes-virtual-gpus.) With Split a pod has its own share of utilization and memory
-// where its processes are known, and the device's value where they are not.
+// the whole device. (Since March 2026, --kubernetes-virtual-gpus splits utilization and
+// memory between pods of device plugins.) With Split a pod has its own share of
+// utilization and memory if its processes are known, and else the device's value.
 const (
 	Copy Mode = iota
 	Split
@@ -53,15 +53,15 @@ type Options struct {
 // newTiming waits for growth until the next reading is due: readings of a device that
 // answers are an interval apart or a little more, or seconds if the interval is short
 // and the device slow.
-func newTiming(o Options) timing {
-	return timing{quiet: max(2*o.Interval, 3*time.Second), stale: o.Staleness}
+func newTiming(o Options) meterTiming {
+	return meterTiming{quiet: max(2*o.Interval, 3*time.Second), stale: o.Staleness}
 }
 
-// Translator makes the rows of one snapshot after another. It is not safe for
+// Translator converts the rows of one snapshot after another. It is not safe for
 // concurrent use.
 type Translator struct {
 	mode    Mode
-	timing  timing
+	timing  meterTiming
 	fields  []field
 	columns map[*metric.Family]*column
 	facts   map[*metric.Family]bool
@@ -88,9 +88,9 @@ func New(o Options) *Translator {
 // Rows returns the rows of a snapshot under the names of dcgm-exporter, family by
 // family. The snapshots are given in order; now is the steady time of this
 // one (clock.Instant.Elapsed), by which rates are computed. Neither the given
-// rows nor those that were returned are touched afterwards. What has not
-// changed since the snapshot before is not computed again: info rows are
-// known by their labels' addresses.
+// rows nor the returned ones are changed afterwards. Values that have not changed
+// since the previous snapshot are not computed again: info rows are identified by the
+// addresses of their labels.
 func (t *Translator) Rows(now time.Duration, rows []metric.Row) []metric.Row {
 	t.observeFacts(rows)
 	t.readings.begin(t.plan)
@@ -146,8 +146,7 @@ func (t *Translator) isFact(family *metric.Family) bool {
 	return is
 }
 
-// keepMeters has one set of meters for each device of the plan, and none of
-// others.
+// keepMeters adds meters for new devices of the plan, and removes those of other devices.
 func (t *Translator) keepMeters() {
 	before := t.meters
 	t.meters = make(map[string]*meters, len(t.plan.devices))
@@ -175,7 +174,7 @@ func (t *Translator) write() []metric.Row {
 	return rows
 }
 
-// value is that of the field for the device.
+// value returns the value of the field for the device.
 func (t *Translator) value(f *field, device int) float64 {
 	value := t.readings.devices[device].values[f.of]
 	if math.IsNaN(value) && f.onMIG == ofGPU {

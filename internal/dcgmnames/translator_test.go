@@ -19,13 +19,13 @@ func wantDistinct(t *testing.T, rows []metric.Row) {
 	for _, row := range rows {
 		if len(families) == 0 || families[len(families)-1] != row.Family.Name {
 			if slices.Contains(families, row.Family.Name) {
-				t.Fatalf("the rows of %s do not stand together", row.Family.Name)
+				t.Fatalf("the rows of %s are not adjacent", row.Family.Name)
 			}
 			families = append(families, row.Family.Name)
 		}
 		key := fmt.Sprint(row.Family.Name, pairsOf(row.Labels))
 		if seen[key] {
-			t.Fatalf("%s is there twice", key)
+			t.Fatalf("%s is a duplicate", key)
 		}
 		seen[key] = true
 		if math.IsNaN(row.Value) || math.IsInf(row.Value, 0) {
@@ -34,7 +34,7 @@ func wantDistinct(t *testing.T, rows []metric.Row) {
 	}
 }
 
-// randomNode returns inconsistent rows: claims that hold what is not there,
+// randomNode returns inconsistent rows: claims that hold devices without rows,
 // pods that use everything, partitions without GPUs and GPUs without addresses.
 func randomNode(r *rand.Rand) *testNode {
 	s := newTestNode()
@@ -122,7 +122,7 @@ func textOf(rows []metric.Row) string {
 	return strings.Join(lines, "\n")
 }
 
-// Rows that were handed out stay as they are: a page points into them.
+// TestRowsStay checks that returned rows do not change: a page refers to them.
 func TestRowsStay(t *testing.T) {
 	s, translator := wholeNode(), newTranslator(Split)
 	first := translator.Rows(0, s.snapshot())
@@ -151,7 +151,7 @@ func TestLabelsStay(t *testing.T) {
 	delete(first, "GPU-3")
 	for of, labels := range first {
 		if second[of] != labels {
-			t.Errorf("the labels of %s were made anew", of)
+			t.Errorf("the labels of %s are new", of)
 		}
 	}
 	if second["GPU-3late-0main"] == nil || second["GPU-3"] != nil {
@@ -216,6 +216,6 @@ func TestParseMode(t *testing.T) {
 		}
 	}
 	if _, err := ParseMode("Copy"); err == nil || !strings.Contains(err.Error(), `"Copy"`) {
-		t.Errorf("another word: error %v", err)
+		t.Errorf("another mode: error %v", err)
 	}
 }

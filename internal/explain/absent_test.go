@@ -12,11 +12,11 @@ import (
 
 func TestNotFound(t *testing.T) {
 	named := facts(2)
-	named.Objects.Pod(&dra.PodLife{Ref: dra.PodRef{Namespace: "team-a", Name: "eval"}, UID: "eval", Claims: []dra.PodClaim{{Name: "gpu", Claim: "evaluation"}}}, false)
+	named.Objects.Pod(&dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-a", Name: "eval"}, UID: "eval", Claims: []dra.PodClaim{{Name: "gpu", Claim: "evaluation"}}}, false)
 	unread, elsewhere := facts(2), facts(2)
 	unread.Gaps = explain.GapsOf([]source.Status{denied("pods")}, nil, "")
 	elsewhere.Gaps = explain.GapsOf(nil, []source.Status{denied("resourceclaims"), denied("pods")}, "team-b")
-	named.Objects.Claim(&dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "production", Name: "db"}}, false)
+	named.Objects.Claim(&dra.ClaimLifecycle{Ref: dra.ClaimRef{Namespace: "production", Name: "db"}}, false)
 	for name, test := range map[string]struct {
 		facts   explain.Facts
 		subject explain.Subject

@@ -17,42 +17,42 @@ type claimBuilder struct {
 }
 
 // build describes the claim; users are the pods that refer to it.
-func (b claimBuilder) build(life *dra.ClaimLife, users []*dra.PodLife) Claim {
+func (b claimBuilder) build(lifecycle *dra.ClaimLifecycle, users []*dra.PodLifecycle) Claim {
 	claim := Claim{
-		Name: life.Ref.Name, UID: life.UID, State: b.state(life, users), DeviceClass: life.Class(),
-		ExtendedResource: life.ExtendedResource, Created: life.Created.UTC(),
-		AllocatedAt: moment(life.AllocatedAt), Node: life.Node,
-		Asked: b.facts.spec(life.Ref.Namespace, life.Ref.Name, ""), DeletedSince: moment(life.Deleted),
+		Name: lifecycle.Ref.Name, UID: lifecycle.UID, State: b.state(lifecycle, users), DeviceClass: lifecycle.Class(),
+		ExtendedResource: lifecycle.ExtendedResource, Created: lifecycle.Created.UTC(),
+		AllocatedAt: moment(lifecycle.AllocatedAt), Node: lifecycle.Node,
+		Asked: b.facts.spec(lifecycle.Ref.Namespace, lifecycle.Ref.Name, ""), DeletedSince: moment(lifecycle.Deleted),
 	}
-	if life.MadeFor.Name != "" {
-		claim.MadeFor = consumerText(life.MadeFor)
+	if lifecycle.MadeFor.Name != "" {
+		claim.MadeFor = consumerText(lifecycle.MadeFor)
 	}
-	for _, result := range life.Results {
+	for _, result := range lifecycle.Results {
 		claim.Devices = append(claim.Devices, Device{
 			Request: result.Request, DeviceClass: result.Class, AdminAccess: result.AdminAccess,
 			Driver: result.Device.Driver, Pool: result.Device.Pool, Name: result.Device.Name,
 		})
 	}
-	for _, consumer := range life.ReservedFor {
+	for _, consumer := range lifecycle.ReservedFor {
 		claim.ReservedFor = append(claim.ReservedFor, consumerText(consumer))
 	}
-	if !life.Deleted.IsZero() {
-		claim.Finalizers = life.Finalizers
+	if !lifecycle.Deleted.IsZero() {
+		claim.Finalizers = lifecycle.Finalizers
 	}
-	b.addRemarks(&claim, life, users)
+	b.addRemarks(&claim, lifecycle, users)
 	return claim
 }
 
 // state returns that of the metric dra_claims.
-func (b claimBuilder) state(life *dra.ClaimLife, users []*dra.PodLife) string {
+func (b claimBuilder) state(lifecycle *dra.ClaimLifecycle, users []*dra.PodLifecycle) string {
 	switch {
-	case !life.Deleted.IsZero():
+	case !lifecycle.Deleted.IsZero():
 		return StateTerminating
-	case len(life.ReservedFor) > 0:
+	case len(lifecycle.ReservedFor) > 0:
 		return StateReserved
-	case life.Allocated:
+	case lifecycle.Allocated:
 		return StateAllocated
-	case slices.ContainsFunc(users, func(pod *dra.PodLife) bool { return pod.Deleted.IsZero() }) || !b.usages.known(life):
+	case slices.ContainsFunc(users, func(pod *dra.PodLifecycle) bool { return pod.Deleted.IsZero() }) || !b.usages.known(lifecycle):
 		return StatePending
 	default:
 		return StateUnused
@@ -60,35 +60,35 @@ func (b claimBuilder) state(life *dra.ClaimLife, users []*dra.PodLife) string {
 }
 
 // addRemarks adds what is unusual about the claim, and what to do about it.
-func (b claimBuilder) addRemarks(claim *Claim, life *dra.ClaimLife, users []*dra.PodLife) {
+func (b claimBuilder) addRemarks(claim *Claim, lifecycle *dra.ClaimLifecycle, users []*dra.PodLifecycle) {
 	switch {
 	case claim.State == StateTerminating:
-		b.addTerminating(claim, life, users)
+		b.addTerminating(claim, lifecycle, users)
 	case claim.State == StateUnused:
-		b.addUnused(claim, life, users)
+		b.addUnused(claim, lifecycle, users)
 	case claim.State == StateAllocated:
-		b.addUnreserved(claim, life)
-	case b.usages.orphaned(life):
+		b.addUnreserved(claim, lifecycle)
+	case b.usages.orphaned(lifecycle):
 		claim.Remarks = append(claim.Remarks, "no pod that it is reserved for exists")
 		claim.Help = append(claim.Help, orphanHelp)
 	}
-	if life.Binding == dra.BindingFailed {
+	if lifecycle.Binding == dra.BindingFailed {
 		claim.Remarks = append(claim.Remarks, "a binding failure condition is set on one of its devices: the scheduler will allocate it again")
-		claim.Help = append(claim.Help, "`kubectl get resourceclaim -n "+life.Ref.Namespace+" "+life.Ref.Name+" -o yaml` shows the condition in status.devices")
+		claim.Help = append(claim.Help, "`kubectl get resourceclaim -n "+lifecycle.Ref.Namespace+" "+lifecycle.Ref.Name+" -o yaml` shows the condition in status.devices")
 	}
 }
 
-func (b claimBuilder) addUnused(claim *Claim, life *dra.ClaimLife, users []*dra.PodLife) {
+func (b claimBuilder) addUnused(claim *Claim, lifecycle *dra.ClaimLifecycle, users []*dra.PodLifecycle) {
 	who := "no pod refers to it"
 	if len(users) > 0 {
 		who = "only pods that are being deleted refer to it, " + pods(podNames(users))
 	}
 	claim.Remarks = append(claim.Remarks, who+", so nothing allocates it: it is not pending")
-	if life.MadeFor.Name != "" {
+	if lifecycle.MadeFor.Name != "" {
 		return // its owner deletes it
 	}
-	help := fmt.Sprintf("name it in spec.resourceClaims of a pod in namespace %s (resourceClaimName: %s)", life.Ref.Namespace, life.Ref.Name)
-	if b.usages.of(life).idle() {
+	help := fmt.Sprintf("name it in spec.resourceClaims of a pod in namespace %s (resourceClaimName: %s)", lifecycle.Ref.Namespace, lifecycle.Ref.Name)
+	if b.usages.of(lifecycle).idle() {
 		help += ", or delete it"
 	}
 	claim.Help = append(claim.Help, help)
@@ -96,12 +96,12 @@ func (b claimBuilder) addUnused(claim *Claim, life *dra.ClaimLife, users []*dra.
 
 // addUnreserved describes devices that are allocated and not reserved for any
 // consumer, or not yet.
-func (b claimBuilder) addUnreserved(claim *Claim, life *dra.ClaimLife) {
-	used := b.usages.of(life)
+func (b claimBuilder) addUnreserved(claim *Claim, lifecycle *dra.ClaimLifecycle) {
+	used := b.usages.of(lifecycle)
 	switch {
 	case used.idle():
 		claim.Remarks = append(claim.Remarks, "it is not reserved for a pod and still holds its devices: no other claim can get them")
-		claim.Help = append(claim.Help, fmt.Sprintf("if no pod will use it soon: `kubectl delete resourceclaim -n %s %s`", life.Ref.Namespace, life.Ref.Name))
+		claim.Help = append(claim.Help, fmt.Sprintf("if no pod will use it soon: `kubectl delete resourceclaim -n %s %s`", lifecycle.Ref.Namespace, lifecycle.Ref.Name))
 	case !used.empty():
 		claim.Remarks = append(claim.Remarks, "it is allocated, and not reserved yet for its users: "+used.text())
 	default:
@@ -109,18 +109,18 @@ func (b claimBuilder) addUnreserved(claim *Claim, life *dra.ClaimLife) {
 	}
 }
 
-func (b claimBuilder) addTerminating(claim *Claim, life *dra.ClaimLife, users []*dra.PodLife) {
-	users = slices.DeleteFunc(slices.Clone(users), func(pod *dra.PodLife) bool {
-		return !slices.ContainsFunc(life.ReservedFor, func(c dra.Consumer) bool {
+func (b claimBuilder) addTerminating(claim *Claim, lifecycle *dra.ClaimLifecycle, users []*dra.PodLifecycle) {
+	users = slices.DeleteFunc(slices.Clone(users), func(pod *dra.PodLifecycle) bool {
+		return !slices.ContainsFunc(lifecycle.ReservedFor, func(c dra.Consumer) bool {
 			return c.UID == pod.UID || c.Resource == "podgroups" && c.Name == pod.Group
 		})
 	})
-	foreign := slices.DeleteFunc(slices.Clone(life.Finalizers), func(name string) bool { return name == resourcev1.Finalizer })
+	foreign := slices.DeleteFunc(slices.Clone(lifecycle.Finalizers), func(name string) bool { return name == resourcev1.Finalizer })
 	switch {
 	case len(users) > 0:
 		claim.Remarks = append(claim.Remarks, fmt.Sprintf("it is being deleted, and remains until it is no longer used: %s still %s it", pods(podNames(users)), verb(len(users), "uses", "use")))
 		claim.Help = append(claim.Help, "end or delete "+pods(podNames(users)))
-	case len(foreign) < len(life.Finalizers) && len(life.ReservedFor) > 0:
+	case len(foreign) < len(lifecycle.Finalizers) && len(lifecycle.ReservedFor) > 0:
 		claim.Remarks = append(claim.Remarks, "it is being deleted and still reserved for "+some(claim.ReservedFor, 4))
 		claim.Help = append(claim.Help, "the controller manager's resourceclaim controller removes the reservation after the pods are deleted: check that it runs, and its log")
 	}

@@ -65,7 +65,7 @@ func concerning(snapshot cluster.Snapshot, subject Subject) []dra.Question {
 		if question.Pod.Namespace != subject.Namespace {
 			continue
 		}
-		asks := slices.ContainsFunc(question.Asked, func(asked dra.Asked) bool { return asked.Claim == subject.Name })
+		asks := slices.ContainsFunc(question.Refs, func(asked dra.PendingRef) bool { return asked.Claim == subject.Name })
 		if subject.Kind == KindPod && question.Pod.Name == subject.Name || subject.Kind == KindClaim && asks {
 			questions = append(questions, question)
 		}
@@ -79,7 +79,7 @@ func sharedDiagnoses(questions []dra.Question, verdicts []dra.Verdict, subject S
 	var model *dra.Verdict
 	var more []dra.Verdict
 	for i, question := range questions {
-		for _, asked := range question.Asked {
+		for _, asked := range question.Refs {
 			if asked.Claim != subject.Name {
 				continue
 			}

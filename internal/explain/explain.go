@@ -43,7 +43,7 @@ type explainer struct {
 // claim describes one claim and the pods that use it.
 func (e explainer) claim(report *Report) error {
 	ref := dra.ClaimRef{Namespace: report.Namespace, Name: report.Name}
-	life, found := e.facts.Objects.claims[ref]
+	lifecycle, found := e.facts.Objects.claims[ref]
 	if !found {
 		return e.facts.absent(Subject{KindClaim, ref.Namespace, ref.Name})
 	}
@@ -56,40 +56,40 @@ func (e explainer) claim(report *Report) error {
 	for _, user := range users {
 		report.Pods = append(report.Pods, podBuilder{e.facts}.build(user, ref.Name))
 	}
-	report.Claims = []Claim{claimBuilder(e).build(life, users)}
+	report.Claims = []Claim{claimBuilder(e).build(lifecycle, users)}
 	report.State = report.Claims[0].State
-	report.Summary = summarizer(e).claim(report, life)
+	report.Summary = summarizer(e).claim(report, lifecycle)
 	return nil
 }
 
 // pod describes one pod, its pending references and its claims.
 func (e explainer) pod(report *Report) error {
 	ref := dra.PodRef{Namespace: report.Namespace, Name: report.Name}
-	life, found := e.facts.Objects.pods[ref]
+	lifecycle, found := e.facts.Objects.pods[ref]
 	if !found {
 		return e.facts.absent(Subject{KindPod, ref.Namespace, ref.Name})
 	}
 	for _, pending := range e.facts.Pending {
-		if pending.Pod == ref && pending.PodUID == life.UID {
+		if pending.Pod == ref && pending.PodUID == lifecycle.UID {
 			report.Pending = append(report.Pending, e.pending(pending))
 		}
 	}
 	position := func(r PendingRef) int {
-		if i := slices.IndexFunc(life.Claims, func(claim dra.PodClaim) bool { return claim.Name == r.PodClaim }); i >= 0 {
+		if i := slices.IndexFunc(lifecycle.Claims, func(claim dra.PodClaim) bool { return claim.Name == r.PodClaim }); i >= 0 {
 			return i
 		}
-		return len(life.Claims) // requests of extended resources come last
+		return len(lifecycle.Claims) // requests of extended resources come last
 	}
 	slices.SortStableFunc(report.Pending, func(x, y PendingRef) int { return position(x) - position(y) })
-	for _, reference := range life.Claims {
-		name := e.facts.Objects.claimOf(life, reference)
+	for _, reference := range lifecycle.Claims {
+		name := e.facts.Objects.claimOf(lifecycle, reference)
 		if claim, known := e.facts.Objects.claims[dra.ClaimRef{Namespace: ref.Namespace, Name: name}]; known {
 			report.Claims = append(report.Claims, claimBuilder(e).build(claim, e.facts.Objects.users(claim.Ref)))
 		}
 	}
-	report.Pods = []Pod{podBuilder{e.facts}.build(life, "")}
+	report.Pods = []Pod{podBuilder{e.facts}.build(lifecycle, "")}
 	report.State = report.Pods[0].State
-	report.Summary = summarizer(e).pod(report, life)
+	report.Summary = summarizer(e).pod(report, lifecycle)
 	return nil
 }
 

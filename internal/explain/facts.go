@@ -53,11 +53,11 @@ func (f *Facts) spec(namespace, claim, template string) *Spec {
 // Objects indexes the newest version of each object of the API server. It is not
 // safe for concurrent use; what it points to is immutable.
 type Objects struct {
-	claims    map[dra.ClaimRef]*dra.ClaimLife
-	pods      map[dra.PodRef]*dra.PodLife
+	claims    map[dra.ClaimRef]*dra.ClaimLifecycle
+	pods      map[dra.PodRef]*dra.PodLifecycle
 	groups    map[dra.PodRef]*dra.Group
 	generated map[generatedKey]string // names of claims
-	troubles  map[string]*dra.Trouble
+	warnings  map[string]*dra.Warning
 }
 
 // generatedKey identifies a claim that is generated for a pod or a group by the
@@ -67,13 +67,13 @@ type generatedKey struct{ owner, podClaim string }
 // NewObjects returns an empty index.
 func NewObjects() *Objects {
 	return &Objects{
-		claims: make(map[dra.ClaimRef]*dra.ClaimLife), pods: make(map[dra.PodRef]*dra.PodLife),
-		groups: make(map[dra.PodRef]*dra.Group), generated: make(map[generatedKey]string), troubles: make(map[string]*dra.Trouble),
+		claims: make(map[dra.ClaimRef]*dra.ClaimLifecycle), pods: make(map[dra.PodRef]*dra.PodLifecycle),
+		groups: make(map[dra.PodRef]*dra.Group), generated: make(map[generatedKey]string), warnings: make(map[string]*dra.Warning),
 	}
 }
 
 // Claim sets or deletes a claim.
-func (o *Objects) Claim(claim *dra.ClaimLife, gone bool) {
+func (o *Objects) Claim(claim *dra.ClaimLifecycle, gone bool) {
 	set(o.claims, claim.Ref, claim, gone)
 	key := generatedKey{claim.MadeFor.UID, claim.PodClaim}
 	if key.owner != "" && key.podClaim != "" && (!gone || o.generated[key] == claim.Ref.Name) {
@@ -82,14 +82,14 @@ func (o *Objects) Claim(claim *dra.ClaimLife, gone bool) {
 }
 
 // Pod sets or deletes a pod that uses claims.
-func (o *Objects) Pod(pod *dra.PodLife, gone bool) { set(o.pods, pod.Ref, pod, gone) }
+func (o *Objects) Pod(pod *dra.PodLifecycle, gone bool) { set(o.pods, pod.Ref, pod, gone) }
 
 // Group sets or deletes a group of pods that share claims.
 func (o *Objects) Group(group *dra.Group, gone bool) { set(o.groups, group.Ref, group, gone) }
 
-// Trouble sets or deletes an event.
-func (o *Objects) Trouble(trouble *dra.Trouble, gone bool) {
-	set(o.troubles, trouble.Name, trouble, gone)
+// Warning sets or deletes an event.
+func (o *Objects) Warning(warning *dra.Warning, gone bool) {
+	set(o.warnings, warning.Name, warning, gone)
 }
 
 func set[K comparable, V any](all map[K]V, key K, value V, gone bool) {
@@ -102,8 +102,8 @@ func set[K comparable, V any](all map[K]V, key K, value V, gone bool) {
 
 // users returns the pods that refer to the claim and have not ended, sorted by
 // name.
-func (o *Objects) users(ref dra.ClaimRef) []*dra.PodLife {
-	var users []*dra.PodLife
+func (o *Objects) users(ref dra.ClaimRef) []*dra.PodLifecycle {
+	var users []*dra.PodLifecycle
 	for _, pod := range o.pods {
 		if pod.Ref.Namespace != ref.Namespace || pod.Terminal {
 			continue
@@ -115,7 +115,7 @@ func (o *Objects) users(ref dra.ClaimRef) []*dra.PodLife {
 			}
 		}
 	}
-	slices.SortFunc(users, func(a, b *dra.PodLife) int { return cmp.Compare(a.Ref.Name, b.Ref.Name) })
+	slices.SortFunc(users, func(a, b *dra.PodLifecycle) int { return cmp.Compare(a.Ref.Name, b.Ref.Name) })
 	return users
 }
 
@@ -123,7 +123,7 @@ func (o *Objects) users(ref dra.ClaimRef) []*dra.PodLife {
 // group shares, or that was generated for either; empty while there is none. A pod
 // shares a claim of its group by a reference of the same name to the same claim or
 // template.
-func (o *Objects) claimOf(pod *dra.PodLife, reference dra.PodClaim) string {
+func (o *Objects) claimOf(pod *dra.PodLifecycle, reference dra.PodClaim) string {
 	if reference.Claim != "" {
 		return reference.Claim
 	}
@@ -145,8 +145,8 @@ func (o *Objects) claimOf(pod *dra.PodLife, reference dra.PodClaim) string {
 // creationFailed reports whether an event has the message about a claim that cannot
 // be created.
 func (o *Objects) creationFailed(message string) bool {
-	for _, trouble := range o.troubles {
-		if trouble.Kind == dra.TroubleCreation && trouble.Message == message {
+	for _, warning := range o.warnings {
+		if warning.Kind == dra.WarningCreation && warning.Message == message {
 			return true
 		}
 	}
@@ -155,14 +155,14 @@ func (o *Objects) creationFailed(message string) bool {
 
 // preparationFailure returns the newest event about devices that could not be
 // prepared for the pod; nil without one.
-func (o *Objects) preparationFailure(pod dra.PodRef, uid string) *dra.Trouble {
-	var newest *dra.Trouble
-	for _, trouble := range o.troubles {
-		if trouble.Kind != dra.TroublePreparation || trouble.Pod != pod || (trouble.PodUID != "" && trouble.PodUID != uid) {
+func (o *Objects) preparationFailure(pod dra.PodRef, uid string) *dra.Warning {
+	var newest *dra.Warning
+	for _, warning := range o.warnings {
+		if warning.Kind != dra.WarningPreparation || warning.Pod != pod || (warning.PodUID != "" && warning.PodUID != uid) {
 			continue
 		}
-		if newest == nil || trouble.Last.After(newest.Last) || trouble.Last.Equal(newest.Last) && trouble.Name > newest.Name {
-			newest = trouble
+		if newest == nil || warning.Last.After(newest.Last) || warning.Last.Equal(newest.Last) && warning.Name > newest.Name {
+			newest = warning
 		}
 	}
 	return newest

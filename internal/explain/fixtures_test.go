@@ -23,24 +23,24 @@ func gpu(node, name string) dra.DeviceID {
 func testObjects() *explain.Objects {
 	w := explain.NewObjects()
 	w.Claim(createdClaim(), false)
-	w.Pod(&dra.PodLife{
+	w.Pod(&dra.PodLifecycle{
 		Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Created: ago(4 * time.Minute),
 		Claims:        []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: "train-0-gpus-x7k2p"}},
 		Unschedulable: "0/2 nodes are available: 2 cannot allocate all claims.",
 	}, false)
-	w.Claim(&dra.ClaimLife{
+	w.Claim(&dra.ClaimLifecycle{
 		Ref: dra.ClaimRef{Namespace: "team-b", Name: "serve"}, UID: "claim-serve", Created: ago(3 * time.Hour), Classes: []string{"gpu.example.com"},
 		Allocated: true, AllocatedAt: ago(3*time.Hour - time.Second), Node: "node-a",
 		Results:     []dra.AllocatedDevice{{Request: "gpu", Class: "gpu.example.com", Device: gpu("node-a", "gpu-0")}, {Request: "gpu", Class: "gpu.example.com", Device: gpu("node-a", "gpu-1")}},
 		ReservedFor: []dra.Consumer{{Resource: "pods", Name: "serve-0", UID: "serve-0"}},
 		Finalizers:  []string{"resource.kubernetes.io/delete-protection"},
 	}, false)
-	w.Pod(&dra.PodLife{
+	w.Pod(&dra.PodLifecycle{
 		Ref: dra.PodRef{Namespace: "team-b", Name: "serve-0"}, UID: "serve-0", Created: ago(3 * time.Hour), Node: "node-a",
 		Claims:    []dra.PodClaim{{Name: "gpu", Claim: "serve"}},
 		Scheduled: ago(3*time.Hour - time.Second), Sandbox: ago(3*time.Hour - 2*time.Second), Started: ago(3*time.Hour - 4*time.Second),
 	}, false)
-	w.Claim(&dra.ClaimLife{
+	w.Claim(&dra.ClaimLifecycle{
 		Ref: dra.ClaimRef{Namespace: "team-c", Name: "leftover"}, UID: "claim-leftover", Created: ago(9 * time.Hour), Classes: []string{"gpu.example.com"},
 		Allocated: true, AllocatedAt: ago(8 * time.Hour), Node: "node-a",
 		Results: []dra.AllocatedDevice{{Request: "gpu", Class: "gpu.example.com", Device: gpu("node-a", "gpu-2")}},
@@ -49,8 +49,8 @@ func testObjects() *explain.Objects {
 }
 
 // createdClaim returns the claim of the pending pod.
-func createdClaim() *dra.ClaimLife {
-	return &dra.ClaimLife{
+func createdClaim() *dra.ClaimLifecycle {
+	return &dra.ClaimLifecycle{
 		Ref: dra.ClaimRef{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}, UID: "claim-train-0", Created: ago(4 * time.Minute),
 		MadeFor: dra.Consumer{Resource: "pods", Name: "train-0", UID: "train-0"}, PodClaim: "gpus", Classes: []string{"gpu.example.com"},
 	}
@@ -76,7 +76,7 @@ func pendingRef(reason dra.PendingReason, message string, verdict *dra.Verdict) 
 func verdict(reason dra.PendingReason, asked int64, left [dra.Stages]int, detail dra.Detail) *dra.Verdict {
 	return &dra.Verdict{
 		Pod: dra.PodRef{Namespace: "team-a", Name: "train-0"}, PodUID: "train-0", PodClaim: "gpus", Reason: reason,
-		Funnel: []dra.RequestFunnel{{Request: "gpus", Class: "gpu.example.com", Asked: asked, Left: left}}, Detail: &detail,
+		Funnel: []dra.RequestFunnel{{Request: "gpus", Class: "gpu.example.com", Count: asked, Left: left}}, Detail: &detail,
 	}
 }
 

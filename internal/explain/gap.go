@@ -194,10 +194,10 @@ func Diagnosable(questions []dra.Question, gaps Gaps) []dra.Question {
 	}
 	var diagnosable []dra.Question
 	for _, question := range questions {
-		question.Asked = slices.DeleteFunc(slices.Clone(question.Asked), func(asked dra.Asked) bool {
+		question.Refs = slices.DeleteFunc(slices.Clone(question.Refs), func(asked dra.PendingRef) bool {
 			return asked.Claim == "" && asked.Extended == 0
 		})
-		if len(question.Asked) > 0 {
+		if len(question.Refs) > 0 {
 			diagnosable = append(diagnosable, question)
 		}
 	}

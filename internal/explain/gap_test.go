@@ -42,9 +42,9 @@ func TestGapsOf(t *testing.T) {
 // There are no questions about references that cannot be diagnosed.
 func TestDiagnosable(t *testing.T) {
 	questions := []dra.Question{
-		{PodUID: "both", Asked: []dra.Asked{{PodClaim: "a", Claim: "a"}, {PodClaim: "b", Template: "b"}}},
-		{PodUID: "template", Asked: []dra.Asked{{PodClaim: "b", Template: "b"}}},
-		{PodUID: "extended", Asked: []dra.Asked{{PodClaim: "example.com/gpu", Extended: 2}}},
+		{PodUID: "both", Refs: []dra.PendingRef{{PodClaim: "a", Claim: "a"}, {PodClaim: "b", Template: "b"}}},
+		{PodUID: "template", Refs: []dra.PendingRef{{PodClaim: "b", Template: "b"}}},
+		{PodUID: "extended", Refs: []dra.PendingRef{{PodClaim: "example.com/gpu", Extended: 2}}},
 	}
 	for lacking, want := range map[string]string{
 		"":                       "both:2 template:1 extended:1",
@@ -56,13 +56,13 @@ func TestDiagnosable(t *testing.T) {
 	} {
 		var got []string
 		for _, question := range explain.Diagnosable(questions, explain.GapsOf([]source.Status{denied(lacking)}, nil, "")) {
-			got = append(got, question.PodUID+":"+string(rune('0'+len(question.Asked))))
+			got = append(got, question.PodUID+":"+string(rune('0'+len(question.Refs))))
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("without %q: asked %v, want %s", lacking, got, want)
 		}
 	}
-	if len(questions[0].Asked) != 2 {
+	if len(questions[0].Refs) != 2 {
 		t.Error("the questions that were given have been changed")
 	}
 }
@@ -126,7 +126,7 @@ func TestPodsWithUnknownClaims(t *testing.T) {
 		"of another kind":     {denied("events"), "", "has all its claims and has not started", explain.StateStarting},
 	} {
 		f := facts(2)
-		f.Objects.Pod(&dra.PodLife{Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Node: test.node, Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
+		f.Objects.Pod(&dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Node: test.node, Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
 		f.Gaps = explain.GapsOf([]source.Status{test.status}, nil, "")
 		report, err := explain.Explain(f, pod)
 		if err != nil || !strings.HasPrefix(report.Summary, test.want) || report.State != test.state {
@@ -136,7 +136,7 @@ func TestPodsWithUnknownClaims(t *testing.T) {
 	grouped := pendingRef(dra.ReasonClaimNotCreated, "no resourceclaim has been created from template gpus yet", nil)
 	grouped.Claim = ""
 	f := facts(2, grouped)
-	f.Objects.Pod(&dra.PodLife{Ref: grouped.Pod, UID: "train-0", Group: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
+	f.Objects.Pod(&dra.PodLifecycle{Ref: grouped.Pod, UID: "train-0", Group: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
 	if text := unwrappedText(t, f, pod); !strings.Contains(text, "claim_not_created") {
 		t.Errorf("where all could be read: %s", text)
 	}

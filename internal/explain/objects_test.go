@@ -22,7 +22,7 @@ func TestGeneratedClaimWithoutStatus(t *testing.T) {
 		f.Objects.Claim(createdClaim(), true)
 		f.Objects.Claim(made, false)
 		f.Objects.Group(&dra.Group{Ref: dra.PodRef{Namespace: "team-a", Name: "gang"}, UID: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
-		f.Objects.Pod(&dra.PodLife{
+		f.Objects.Pod(&dra.PodLifecycle{
 			Ref: pendingPod(), UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}},
 			Group: map[string]string{"podgroups": "gang"}[owner.Resource],
 		}, false)
@@ -39,7 +39,7 @@ func TestGeneratedClaimWithoutStatus(t *testing.T) {
 // A terminating pod is not pending, as in dra_claims.
 func TestClaimOfTerminatingPod(t *testing.T) {
 	f := facts(2)
-	f.Objects.Pod(&dra.PodLife{
+	f.Objects.Pod(&dra.PodLifecycle{
 		Ref: pendingPod(), UID: "train-0", Created: ago(4 * time.Minute), Deleted: ago(time.Minute),
 		Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: "train-0-gpus-x7k2p"}},
 	}, false)
@@ -57,9 +57,9 @@ func TestClaimCreationFailures(t *testing.T) {
 		w := pendingRef(dra.ReasonClaimNotCreated, message, nil)
 		w.Claim = ""
 		f := withoutClaim(facts(2, w))
-		f.Objects.Trouble(&dra.Trouble{Name: "team-a/gang.1", Kind: dra.TroubleCreation, Pod: dra.PodRef{Namespace: "team-a", Name: "gang"}, PodUID: "gang", Message: denied}, false)
-		f.Objects.Trouble(&dra.Trouble{Name: "team-a/train-0.1", Kind: dra.TroubleCreation, Pod: w.Pod, PodUID: "train-0", Message: "PodResourceClaim other: denied"}, false)
-		f.Objects.Pod(&dra.PodLife{Ref: w.Pod, UID: "train-0", Created: ago(4 * time.Minute), Group: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
+		f.Objects.Warning(&dra.Warning{Name: "team-a/gang.1", Kind: dra.WarningCreation, Pod: dra.PodRef{Namespace: "team-a", Name: "gang"}, PodUID: "gang", Message: denied}, false)
+		f.Objects.Warning(&dra.Warning{Name: "team-a/train-0.1", Kind: dra.WarningCreation, Pod: w.Pod, PodUID: "train-0", Message: "PodResourceClaim other: denied"}, false)
+		f.Objects.Pod(&dra.PodLifecycle{Ref: w.Pod, UID: "train-0", Created: ago(4 * time.Minute), Group: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
 		text := unwrappedText(t, f, pod)
 		if strings.Contains(text, "correct what the controller manager reports: "+denied) != want || strings.Contains(text, "PodResourceClaim other") {
 			t.Errorf("%s:\n%s", message, text)

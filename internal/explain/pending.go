@@ -80,7 +80,7 @@ func (b pendingBuilder) addDiagnosis(ref *PendingRef, verdict *dra.Verdict) {
 
 // counts leaves out the stages that are unknown.
 func (b pendingBuilder) counts(request dra.RequestFunnel) RequestCounts {
-	counts := RequestCounts{Request: request.Request, DeviceClass: request.Class, Asked: request.Asked, Left: make(map[string]int, dra.Stages)}
+	counts := RequestCounts{Request: request.Request, DeviceClass: request.Class, Asked: request.Count, Left: make(map[string]int, dra.Stages)}
 	for stage := range dra.Stage(dra.Stages) {
 		if stage == dra.StageBestNode && b.facts.Gaps.lack(sourceNodes) {
 			continue

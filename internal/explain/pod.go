@@ -23,33 +23,33 @@ type podBuilder struct{ facts *Facts }
 
 // build describes the pod and its phases; with a claim, the phases of that claim
 // and of the pod as a whole.
-func (b podBuilder) build(life *dra.PodLife, claim string) Pod {
-	pod := Pod{Name: life.Ref.Name, UID: life.UID, Node: life.Node, State: b.state(life)}
+func (b podBuilder) build(lifecycle *dra.PodLifecycle, claim string) Pod {
+	pod := Pod{Name: lifecycle.Ref.Name, UID: lifecycle.UID, Node: lifecycle.Node, State: b.state(lifecycle)}
 	for _, phase := range b.facts.Phases {
-		if phase.Pod == life.Ref && (claim == "" || phase.Claim == "" || phase.Claim == claim) {
+		if phase.Pod == lifecycle.Ref && (claim == "" || phase.Claim == "" || phase.Claim == claim) {
 			pod.Phases = append(pod.Phases, PodPhase{Claim: phase.Claim, Phase: phase.Phase, Since: phase.Since.UTC()})
 		}
 	}
-	pod.Message, pod.Help = b.progress(life, pod.Phases)
+	pod.Message, pod.Help = b.progress(lifecycle, pod.Phases)
 	return pod
 }
 
-func (b podBuilder) state(life *dra.PodLife) string {
+func (b podBuilder) state(lifecycle *dra.PodLifecycle) string {
 	switch {
-	case life.Terminal:
+	case lifecycle.Terminal:
 		return StateFinished
-	case !life.Deleted.IsZero():
+	case !lifecycle.Deleted.IsZero():
 		return StateTerminating
 	}
 	for _, pending := range b.facts.Pending {
-		if pending.Pod == life.Ref && pending.PodUID == life.UID {
+		if pending.Pod == lifecycle.Ref && pending.PodUID == lifecycle.UID {
 			return StateWaiting
 		}
 	}
 	switch {
-	case !life.Started.IsZero():
+	case !lifecycle.Started.IsZero():
 		return StateRunning
-	case life.Node == "" && b.facts.Gaps.lack(sourceClaims):
+	case lifecycle.Node == "" && b.facts.Gaps.lack(sourceClaims):
 		return StateUnknown // a pod that is bound has its claims
 	default:
 		return StateStarting
@@ -58,7 +58,7 @@ func (b podBuilder) state(life *dra.PodLife) string {
 
 // progress returns what happens in the phases, which component does it, and
 // what to look at if it takes long.
-func (b podBuilder) progress(life *dra.PodLife, phases []PodPhase) (message string, help []string) {
+func (b podBuilder) progress(lifecycle *dra.PodLifecycle, phases []PodPhase) (message string, help []string) {
 	seen := make(map[string]bool)
 	var messages []string
 	for _, phase := range phases {
@@ -66,45 +66,45 @@ func (b podBuilder) progress(life *dra.PodLife, phases []PodPhase) (message stri
 			continue
 		}
 		seen[phase.Phase] = true
-		text, hint := b.phaseText(life, phase.Phase)
+		text, hint := b.phaseText(lifecycle, phase.Phase)
 		messages, help = append(messages, text), append(help, hint)
 	}
 	if seen[phasePreparation] || seen[phasePreparationStart] {
-		if trouble := b.facts.Objects.preparationFailure(life.Ref, life.UID); trouble != nil {
-			messages = append(messages, fmt.Sprintf("the kubelet reports, %s so far: %s", counted(max(trouble.Count, 1), "time", "times"), trouble.Message))
+		if warning := b.facts.Objects.preparationFailure(lifecycle.Ref, lifecycle.UID); warning != nil {
+			messages = append(messages, fmt.Sprintf("the kubelet reports, %s so far: %s", counted(max(warning.Count, 1), "time", "times"), warning.Message))
 		}
 	}
 	return strings.Join(messages, "; "), help
 }
 
-func (b podBuilder) phaseText(life *dra.PodLife, phase string) (text, help string) {
-	drivers := some(b.drivers(life), 4)
+func (b podBuilder) phaseText(lifecycle *dra.PodLifecycle, phase string) (text, help string) {
+	drivers := some(b.drivers(lifecycle), 4)
 	switch phase {
 	case phaseBinding:
 		return "the devices are allocated; their binding conditions, which a controller of their driver sets, are not true yet",
 			fmt.Sprintf("check the controller of %s, and status.devices of the claim", drivers)
 	case phaseScheduling:
 		return "the claims are allocated; the scheduler has not bound the pod to a node",
-			fmt.Sprintf("`kubectl describe pod -n %s %s` shows the scheduler's message", life.Ref.Namespace, life.Ref.Name)
+			fmt.Sprintf("`kubectl describe pod -n %s %s` shows the scheduler's message", lifecycle.Ref.Namespace, lifecycle.Ref.Name)
 	case phasePreparation:
-		return fmt.Sprintf("on %s, %s prepares the devices and the kubelet creates the sandbox", life.Node, drivers),
-			fmt.Sprintf("check the pod of %s on node %s, then the kubelet's log there", drivers, life.Node)
+		return fmt.Sprintf("on %s, %s prepares the devices and the kubelet creates the sandbox", lifecycle.Node, drivers),
+			fmt.Sprintf("check the pod of %s on node %s, then the kubelet's log there", drivers, lifecycle.Node)
 	case phaseStart:
-		return fmt.Sprintf("the sandbox on %s is ready; no container has started", life.Node),
-			fmt.Sprintf("`kubectl describe pod -n %s %s` shows why its containers have not started, for example a missing image", life.Ref.Namespace, life.Ref.Name)
+		return fmt.Sprintf("the sandbox on %s is ready; no container has started", lifecycle.Node),
+			fmt.Sprintf("`kubectl describe pod -n %s %s` shows why its containers have not started, for example a missing image", lifecycle.Ref.Namespace, lifecycle.Ref.Name)
 	case phasePreparationStart:
-		return fmt.Sprintf("on %s, %s prepares the devices and the kubelet starts the containers; before Kubernetes 1.36 these phases cannot be distinguished", life.Node, drivers),
-			fmt.Sprintf("`kubectl describe pod -n %s %s`; then the pod of %s on node %s", life.Ref.Namespace, life.Ref.Name, drivers, life.Node)
+		return fmt.Sprintf("on %s, %s prepares the devices and the kubelet starts the containers; before Kubernetes 1.36 these phases cannot be distinguished", lifecycle.Node, drivers),
+			fmt.Sprintf("`kubectl describe pod -n %s %s`; then the pod of %s on node %s", lifecycle.Ref.Namespace, lifecycle.Ref.Name, drivers, lifecycle.Node)
 	default:
 		return phase, ""
 	}
 }
 
 // drivers returns those of the devices that the pod's claims have, sorted.
-func (b podBuilder) drivers(life *dra.PodLife) []string {
+func (b podBuilder) drivers(lifecycle *dra.PodLifecycle) []string {
 	names := make(map[string]bool)
-	for _, reference := range life.Claims {
-		ref := dra.ClaimRef{Namespace: life.Ref.Namespace, Name: b.facts.Objects.claimOf(life, reference)}
+	for _, reference := range lifecycle.Claims {
+		ref := dra.ClaimRef{Namespace: lifecycle.Ref.Namespace, Name: b.facts.Objects.claimOf(lifecycle, reference)}
 		if claim, known := b.facts.Objects.claims[ref]; known {
 			for _, result := range claim.Results {
 				names[result.Device.Driver] = true

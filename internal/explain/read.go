@@ -151,8 +151,8 @@ func objectsOf(changes []cluster.Change) *Objects {
 			objects.Pod(change.Pod, change.Gone)
 		case change.Group != nil:
 			objects.Group(change.Group, change.Gone)
-		case change.Trouble != nil:
-			objects.Trouble(change.Trouble, change.Gone)
+		case change.Warning != nil:
+			objects.Warning(change.Warning, change.Gone)
 		}
 	}
 	return objects

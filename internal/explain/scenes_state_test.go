@@ -11,48 +11,48 @@ import (
 func stateTextCases() map[string]textCase {
 	serving := explain.Subject{Kind: explain.KindClaim, Namespace: "team-b", Name: "serve"}
 	servingPod := explain.Subject{Kind: explain.KindPod, Namespace: "team-b", Name: "serve-0"}
-	with := func(change func(*dra.ClaimLife, *dra.PodLife)) explain.Facts {
+	with := func(change func(*dra.ClaimLifecycle, *dra.PodLifecycle)) explain.Facts {
 		f := facts(2)
-		life := dra.ClaimLife{
+		lifecycle := dra.ClaimLifecycle{
 			Ref: dra.ClaimRef{Namespace: "team-b", Name: "serve"}, UID: "claim-serve", Created: ago(3 * time.Hour), Classes: []string{"gpu.example.com"},
 			Allocated: true, AllocatedAt: ago(3*time.Hour - time.Second), Node: "node-a",
 			Results:     []dra.AllocatedDevice{{Request: "gpu", Class: "gpu.example.com", Device: gpu("node-a", "gpu-0")}},
 			ReservedFor: []dra.Consumer{{Resource: "pods", Name: "serve-0", UID: "serve-0"}},
 			Finalizers:  []string{"resource.kubernetes.io/delete-protection"},
 		}
-		p := dra.PodLife{
+		p := dra.PodLifecycle{
 			Ref: dra.PodRef{Namespace: "team-b", Name: "serve-0"}, UID: "serve-0", Created: ago(3 * time.Hour), Node: "node-a",
 			Claims: []dra.PodClaim{{Name: "gpu", Claim: "serve"}},
 		}
-		change(&life, &p)
-		f.Objects.Claim(&life, false)
+		change(&lifecycle, &p)
+		f.Objects.Claim(&lifecycle, false)
 		f.Objects.Pod(&p, p.UID == "")
 		return f
 	}
-	gone := func(p *dra.PodLife) { p.UID = "" }
-	preparing := with(func(_ *dra.ClaimLife, p *dra.PodLife) { p.Scheduled = ago(10 * time.Minute) })
+	gone := func(p *dra.PodLifecycle) { p.UID = "" }
+	preparing := with(func(_ *dra.ClaimLifecycle, p *dra.PodLifecycle) { p.Scheduled = ago(10 * time.Minute) })
 	preparing.Phases = []explain.Phase{{Pod: dra.PodRef{Namespace: "team-b", Name: "serve-0"}, Claim: "serve", Phase: "preparation", Since: ago(10 * time.Minute)},
 		{Pod: dra.PodRef{Namespace: "team-b", Name: "serve-1"}, Claim: "serve", Phase: "start", Since: ago(time.Hour)}}
-	preparing.Objects.Trouble(&dra.Trouble{Name: "team-b/serve-0.1", Kind: dra.TroublePreparation, Pod: dra.PodRef{Namespace: "team-b", Name: "serve-0"}, PodUID: "serve-0",
+	preparing.Objects.Warning(&dra.Warning{Name: "team-b/serve-0.1", Kind: dra.WarningPreparation, Pod: dra.PodRef{Namespace: "team-b", Name: "serve-0"}, PodUID: "serve-0",
 		Message: "Failed to prepare dynamic resources: DRA driver gpu.example.com is not registered", Count: 12, Last: ago(time.Minute)}, false)
 	return map[string]textCase{
 		"reserved":             {serving, facts(2)},
 		"running-pod":          {servingPod, facts(2)},
 		"reserved-preparation": {serving, preparing},
 		"starting-pod":         {servingPod, preparing},
-		"unused": {serving, with(func(c *dra.ClaimLife, p *dra.PodLife) {
+		"unused": {serving, with(func(c *dra.ClaimLifecycle, p *dra.PodLifecycle) {
 			c.Allocated, c.AllocatedAt, c.Node, c.Results, c.ReservedFor = false, time.Time{}, "", nil, nil
 			gone(p)
 		})},
-		"allocated-for-nobody": {serving, with(func(c *dra.ClaimLife, p *dra.PodLife) { c.ReservedFor = nil; gone(p) })},
-		"orphaned":             {serving, with(func(_ *dra.ClaimLife, p *dra.PodLife) { gone(p) })},
-		"terminating-in-use":   {serving, with(func(c *dra.ClaimLife, _ *dra.PodLife) { c.Deleted = ago(time.Hour) })},
-		"terminating-foreign": {serving, with(func(c *dra.ClaimLife, p *dra.PodLife) {
+		"allocated-for-nobody": {serving, with(func(c *dra.ClaimLifecycle, p *dra.PodLifecycle) { c.ReservedFor = nil; gone(p) })},
+		"orphaned":             {serving, with(func(_ *dra.ClaimLifecycle, p *dra.PodLifecycle) { gone(p) })},
+		"terminating-in-use":   {serving, with(func(c *dra.ClaimLifecycle, _ *dra.PodLifecycle) { c.Deleted = ago(time.Hour) })},
+		"terminating-foreign": {serving, with(func(c *dra.ClaimLifecycle, p *dra.PodLifecycle) {
 			c.Deleted, c.ReservedFor, c.Finalizers = ago(time.Hour), nil, []string{"audit.example.com/record", "resource.kubernetes.io/delete-protection"}
 			gone(p)
 		})},
-		"binding-failed": {serving, with(func(c *dra.ClaimLife, p *dra.PodLife) { c.Binding, p.Node = dra.BindingFailed, "" })},
-		"group": {serving, with(func(c *dra.ClaimLife, p *dra.PodLife) {
+		"binding-failed": {serving, with(func(c *dra.ClaimLifecycle, p *dra.PodLifecycle) { c.Binding, p.Node = dra.BindingFailed, "" })},
+		"group": {serving, with(func(c *dra.ClaimLifecycle, p *dra.PodLifecycle) {
 			c.ReservedFor, c.MadeFor = []dra.Consumer{{Resource: "podgroups", Name: "gang", UID: "gang"}}, dra.Consumer{Resource: "podgroups", Name: "gang", UID: "gang"}
 			p.Started, c.Results[0].AdminAccess = ago(time.Hour), true
 		})},

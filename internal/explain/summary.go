@@ -12,7 +12,7 @@ type summarizer struct {
 	usages usages
 }
 
-func (s summarizer) claim(report *Report, life *dra.ClaimLife) string {
+func (s summarizer) claim(report *Report, lifecycle *dra.ClaimLifecycle) string {
 	claim := report.Claims[0]
 	if len(report.Pending) > 0 {
 		return pendingSummary(report)
@@ -23,7 +23,7 @@ func (s summarizer) claim(report *Report, life *dra.ClaimLife) string {
 	case StateUnused:
 		return "is unused"
 	case StatePending:
-		if !s.usages.known(life) {
+		if !s.usages.known(lifecycle) {
 			return "is not allocated; whether a pod needs it is unknown"
 		}
 		return "is not allocated; no pod needs it currently"
@@ -36,13 +36,13 @@ func (s summarizer) claim(report *Report, life *dra.ClaimLife) string {
 		return text + ", not reserved"
 	}
 	text += ", reserved for " + some(claim.ReservedFor, 3)
-	if s.usages.orphaned(life) {
+	if s.usages.orphaned(lifecycle) {
 		text += verb(len(claim.ReservedFor), ", which does not exist", ", none of which exists")
 	}
 	return text + phaseOf(report)
 }
 
-func (s summarizer) pod(report *Report, life *dra.PodLife) string {
+func (s summarizer) pod(report *Report, lifecycle *dra.PodLifecycle) string {
 	if len(report.Pending) > 0 {
 		return pendingSummary(report)
 	}
@@ -51,8 +51,8 @@ func (s summarizer) pod(report *Report, life *dra.PodLife) string {
 		StateStarting: "has all its claims and has not started",
 		StateUnknown:  "has not started; whether it has its claims is unknown",
 	}[report.State]
-	if life.Node != "" {
-		text += " on " + life.Node
+	if lifecycle.Node != "" {
+		text += " on " + lifecycle.Node
 	}
 	if s.facts.Gaps.lack(sourceClaims) && report.State != StateUnknown {
 		text += "; its claims are unknown"

@@ -14,30 +14,30 @@ func otherTextCases() map[string]textCase {
 	missing := pendingRef(dra.ReasonClaimMissing, "resourceclaim \"traning\" not found", nil)
 	missing.Claim = ""
 	missingFacts := facts(2, missing)
-	missingFacts.Objects.Pod(&dra.PodLife{Ref: missing.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Claim: "train-0-gpus-x7k2"}}}, false)
+	missingFacts.Objects.Pod(&dra.PodLifecycle{Ref: missing.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Claim: "train-0-gpus-x7k2"}}}, false)
 	notMade := pendingRef(dra.ReasonClaimNotCreated, "", nil)
 	notMade.Claim, notMade.DeviceClass = "", ""
 	noTemplate := withoutClaim(facts(2, notMade))
-	noTemplate.Objects.Pod(&dra.PodLife{Ref: notMade.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpu"}}}, false)
+	noTemplate.Objects.Pod(&dra.PodLifecycle{Ref: notMade.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpu"}}}, false)
 	const denied = "admission webhook \"policy.example.com\" denied the request"
 	refused := notMade
 	refused.Message = denied
 	notMadeYet := withoutClaim(facts(2, refused))
-	notMadeYet.Objects.Pod(&dra.PodLife{Ref: notMade.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
-	notMadeYet.Objects.Trouble(&dra.Trouble{Name: "team-a/old", Kind: dra.TroubleCreation, Pod: notMade.Pod, PodUID: "train-0", Message: "an older word", Count: 1, Last: ago(3 * time.Minute)}, false)
-	notMadeYet.Objects.Trouble(&dra.Trouble{Name: "team-a/new", Kind: dra.TroubleCreation, Pod: notMade.Pod, PodUID: "train-0", Message: denied, Count: 4, Last: ago(time.Minute)}, false)
+	notMadeYet.Objects.Pod(&dra.PodLifecycle{Ref: notMade.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
+	notMadeYet.Objects.Warning(&dra.Warning{Name: "team-a/old", Kind: dra.WarningCreation, Pod: notMade.Pod, PodUID: "train-0", Message: "an older word", Count: 1, Last: ago(3 * time.Minute)}, false)
+	notMadeYet.Objects.Warning(&dra.Warning{Name: "team-a/new", Kind: dra.WarningCreation, Pod: notMade.Pod, PodUID: "train-0", Message: denied, Count: 4, Last: ago(time.Minute)}, false)
 	unusableFacts := facts(2, pendingRef(dra.ReasonClaimUnusable, "resourceclaim train-0-gpus-x7k2p is being deleted", nil))
-	unusableFacts.Objects.Claim(&dra.ClaimLife{
+	unusableFacts.Objects.Claim(&dra.ClaimLifecycle{
 		Ref: dra.ClaimRef{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}, UID: "claim-train-0", Created: ago(4 * time.Minute),
 		Deleted: ago(2 * time.Minute), Finalizers: []string{"example.com/keep"}, Classes: []string{"gpu.example.com"},
 	}, false)
 	quota := pendingRef(dra.ReasonQuota, "PodResourceClaim gpus: resource claim creation: resourceclaims is forbidden: exceeded quota: gpus, requested: count/resourceclaims=1", nil)
 	quota.Claim = ""
 	quotaFacts := withoutClaim(facts(2, quota))
-	quotaFacts.Objects.Claim(&dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "team-a", Name: "spare"}, UID: "claim-spare", Created: ago(time.Hour)}, false)
-	quotaFacts.Objects.Pod(&dra.PodLife{Ref: quota.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
+	quotaFacts.Objects.Claim(&dra.ClaimLifecycle{Ref: dra.ClaimRef{Namespace: "team-a", Name: "spare"}, UID: "claim-spare", Created: ago(time.Hour)}, false)
+	quotaFacts.Objects.Pod(&dra.PodLifecycle{Ref: quota.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
 	binding := facts(2, pendingRef(dra.ReasonBinding, "", nil))
-	binding.Objects.Claim(&dra.ClaimLife{
+	binding.Objects.Claim(&dra.ClaimLifecycle{
 		Ref: dra.ClaimRef{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}, UID: "claim-train-0", Created: ago(4 * time.Minute), Classes: []string{"gpu.example.com"},
 		Allocated: true, AllocatedAt: ago(3 * time.Minute), Node: "node-a", Binding: dra.BindingWaiting,
 		Results:     []dra.AllocatedDevice{{Request: "gpus", Class: "gpu.example.com", Device: gpu("node-a", "gpu-2")}},
@@ -88,7 +88,7 @@ func oneNamespaceFacts() explain.Facts {
 
 func silent() explain.Facts {
 	f := facts(2, pendingRef(dra.ReasonUnknown, "", nil))
-	f.Objects.Pod(&dra.PodLife{Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: "train-0-gpus-x7k2p"}}}, false)
+	f.Objects.Pod(&dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: "train-0-gpus-x7k2p"}}}, false)
 	return f
 }
 
@@ -111,7 +111,7 @@ func twoPods() explain.Facts {
 	third.Pod.Name, third.PodUID, third.Reason, third.Message, third.Verdict = "train-2", "train-2", dra.ReasonGated, "", nil
 	f := facts(4, first, second, third)
 	for _, name := range []string{"train-1", "train-2"} {
-		f.Objects.Pod(&dra.PodLife{Ref: dra.PodRef{Namespace: "team-a", Name: name}, UID: name, Created: ago(5 * time.Minute), Gated: name == "train-2", Claims: []dra.PodClaim{{Name: "gpus", Claim: "train-0-gpus-x7k2p"}}}, false)
+		f.Objects.Pod(&dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-a", Name: name}, UID: name, Created: ago(5 * time.Minute), Gated: name == "train-2", Claims: []dra.PodClaim{{Name: "gpus", Claim: "train-0-gpus-x7k2p"}}}, false)
 	}
 	return f
 }

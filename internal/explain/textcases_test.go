@@ -44,7 +44,7 @@ func deviceTextCases() map[string]textCase {
 	constrainedSpec := spec(2)
 	constrainedSpec.Constraints = []explain.Constraint{{Requests: []string{"gpus"}, MatchAttribute: "resource.kubernetes.io/pcieRoot"}, {DistinctAttribute: "gpu.example.com/socket"}}
 	constrained.Claims[dra.ClaimRef{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}] = constrainedSpec
-	broken := verdict(dra.ReasonNoMatchingDevice, 2, [dra.Stages]int{12, 8}, dra.Detail{Selectors: []dra.SelectorTrouble{
+	broken := verdict(dra.ReasonNoMatchingDevice, 2, [dra.Stages]int{12, 8}, dra.Detail{Selectors: []dra.SelectorError{
 		{Where: "request gpus", Expression: `device.attributes["gpu.example.com"].memory > 40`, Message: "ERROR: <input>:1:48: found no matching overload for '_>_'"},
 		{Where: "class gpu.example.com", Expression: `device.attributes["gpu.example.com"].model == "H100"`, Device: "gpu.example.com/node-b/gpu-0", Message: "no such key: model"},
 	}})
@@ -97,8 +97,8 @@ func prioritized() explain.Facts {
 	w := pendingRef(dra.ReasonInsufficient, "request gpus/small asks for 4 devices; of 8 devices that match and have no untolerated taint, 1 can still be allocated", nil)
 	w.DeviceClass = dra.DeviceClassMultiple
 	w.Verdict = &dra.Verdict{Reason: dra.ReasonInsufficient, Funnel: []dra.RequestFunnel{
-		{Request: "gpus/large", Class: "large.example.com", Asked: 2, Left: [dra.Stages]int{12, 4, 4, 4, 0, 0}},
-		{Request: "gpus/small", Class: "small.example.com", Asked: 4, Left: [dra.Stages]int{12, 8, 8, 8, 1, 1}},
+		{Request: "gpus/large", Class: "large.example.com", Count: 2, Left: [dra.Stages]int{12, 4, 4, 4, 0, 0}},
+		{Request: "gpus/small", Class: "small.example.com", Count: 4, Left: [dra.Stages]int{12, 8, 8, 8, 1, 1}},
 	}}
 	f := facts(2, w)
 	f.Claims[dra.ClaimRef{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}] = explain.Spec{Requests: []explain.Request{{Name: "gpus", FirstAvailable: []explain.Request{
@@ -113,8 +113,8 @@ func extended() explain.Facts {
 	f := facts(2, cluster.PendingRef{
 		Pod: dra.PodRef{Namespace: "team-a", Name: "infer"}, PodUID: "infer", PodClaim: "example.com/gpu", DeviceClass: "gpu.example.com",
 		Since: ago(90 * time.Second), Reason: dra.ReasonInsufficient, Message: "request example.com/gpu asks for 2 devices; of 8 devices that match and have no untolerated taint, 1 can still be allocated",
-		Verdict: &dra.Verdict{Reason: dra.ReasonInsufficient, Funnel: []dra.RequestFunnel{{Request: "example.com/gpu", Class: "gpu.example.com", Asked: 2, Left: [dra.Stages]int{8, 8, 8, 8, 1, 1}}}},
+		Verdict: &dra.Verdict{Reason: dra.ReasonInsufficient, Funnel: []dra.RequestFunnel{{Request: "example.com/gpu", Class: "gpu.example.com", Count: 2, Left: [dra.Stages]int{8, 8, 8, 8, 1, 1}}}},
 	})
-	f.Objects.Pod(&dra.PodLife{Ref: dra.PodRef{Namespace: "team-a", Name: "infer"}, UID: "infer", Created: ago(90 * time.Second), Extended: map[string]int64{"example.com/gpu": 2}}, false)
+	f.Objects.Pod(&dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-a", Name: "infer"}, UID: "infer", Created: ago(90 * time.Second), Extended: map[string]int64{"example.com/gpu": 2}}, false)
 	return f
 }

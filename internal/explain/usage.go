@@ -56,17 +56,17 @@ type usages struct {
 
 // of returns the users of a claim. A claim may be used by a pod that it is not
 // reserved for yet, and may be reserved for other objects than pods.
-func (u usages) of(life *dra.ClaimLife) usage {
-	found := usage{gone: u.orphaned(life), known: u.known(life)}
+func (u usages) of(lifecycle *dra.ClaimLifecycle) usage {
+	found := usage{gone: u.orphaned(lifecycle), known: u.known(lifecycle)}
 	if !found.gone {
-		for _, consumer := range life.ReservedFor {
+		for _, consumer := range lifecycle.ReservedFor {
 			found.add(consumer)
 		}
 	}
-	for _, pod := range u.objects.users(life.Ref) {
+	for _, pod := range u.objects.users(lifecycle.Ref) {
 		found.add(dra.Consumer{Resource: "pods", Name: pod.Ref.Name})
 	}
-	owner, ref := life.MadeFor, dra.PodRef{Namespace: life.Ref.Namespace, Name: life.MadeFor.Name}
+	owner, ref := lifecycle.MadeFor, dra.PodRef{Namespace: lifecycle.Ref.Namespace, Name: lifecycle.MadeFor.Name}
 	switch owner.Resource {
 	case "":
 	case "pods":
@@ -84,22 +84,22 @@ func (u usages) of(life *dra.ClaimLife) usage {
 }
 
 // known reports whether everything that could use the claim has been read.
-func (u usages) known(life *dra.ClaimLife) bool {
-	gaps, namespace := u.gaps, life.Ref.Namespace
-	return gaps.sees(sourcePods, namespace) && (life.MadeFor.Resource != "podgroups" || gaps.sees(sourceGroups, namespace))
+func (u usages) known(lifecycle *dra.ClaimLifecycle) bool {
+	gaps, namespace := u.gaps, lifecycle.Ref.Namespace
+	return gaps.sees(sourcePods, namespace) && (lifecycle.MadeFor.Resource != "podgroups" || gaps.sees(sourceGroups, namespace))
 }
 
 // orphaned reports whether the claim is reserved for pods none of which exists.
 // It is false if the pods could not be read.
-func (u usages) orphaned(life *dra.ClaimLife) bool {
-	if !u.gaps.sees(sourcePods, life.Ref.Namespace) || len(life.ReservedFor) == 0 {
+func (u usages) orphaned(lifecycle *dra.ClaimLifecycle) bool {
+	if !u.gaps.sees(sourcePods, lifecycle.Ref.Namespace) || len(lifecycle.ReservedFor) == 0 {
 		return false
 	}
-	return !slices.ContainsFunc(life.ReservedFor, func(consumer dra.Consumer) bool {
+	return !slices.ContainsFunc(lifecycle.ReservedFor, func(consumer dra.Consumer) bool {
 		if consumer.Resource != "pods" {
 			return true
 		}
-		pod, found := u.objects.pods[dra.PodRef{Namespace: life.Ref.Namespace, Name: consumer.Name}]
+		pod, found := u.objects.pods[dra.PodRef{Namespace: lifecycle.Ref.Namespace, Name: consumer.Name}]
 		return found && pod.UID == consumer.UID
 	})
 }

@@ -12,15 +12,15 @@ import (
 
 // unusedClaim adds a claim of another namespace that has a device, with
 // reservations set by change; the pod "worker" exists.
-func unusedClaim(f *explain.Facts, change func(claim *dra.ClaimLife, worker *dra.PodLife)) {
-	life := dra.ClaimLife{
+func unusedClaim(f *explain.Facts, change func(claim *dra.ClaimLifecycle, worker *dra.PodLifecycle)) {
+	lifecycle := dra.ClaimLifecycle{
 		Ref: dra.ClaimRef{Namespace: "team-c", Name: "leftover"}, UID: "claim-leftover", Created: ago(9 * time.Hour), Classes: []string{"gpu.example.com"},
 		Allocated: true, AllocatedAt: ago(8 * time.Hour), Node: "node-a",
 		Results: []dra.AllocatedDevice{{Request: "gpu", Class: "gpu.example.com", Device: gpu("node-a", "gpu-2")}},
 	}
-	worker := dra.PodLife{Ref: dra.PodRef{Namespace: "team-c", Name: "worker"}, UID: "worker", Created: ago(9 * time.Hour)}
-	change(&life, &worker)
-	f.Objects.Claim(&life, false)
+	worker := dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-c", Name: "worker"}, UID: "worker", Created: ago(9 * time.Hour)}
+	change(&lifecycle, &worker)
+	f.Objects.Claim(&lifecycle, false)
 	f.Objects.Pod(&worker, false)
 }
 
@@ -29,41 +29,43 @@ func unusedClaim(f *explain.Facts, change func(claim *dra.ClaimLife, worker *dra
 func TestAdviceToDelete(t *testing.T) {
 	group := dra.Consumer{Resource: "podgroups", Name: "gang", UID: "gang"}
 	for name, test := range map[string]struct {
-		change func(*dra.ClaimLife, *dra.PodLife)
+		change func(*dra.ClaimLifecycle, *dra.PodLifecycle)
 		gaps   explain.Gaps
 		who    string // as the text names them
 		delete bool
 		gone   bool
 	}{
-		"nobody": {func(*dra.ClaimLife, *dra.PodLife) {}, nil, "no pod uses it", true, false},
-		"a group": {func(c *dra.ClaimLife, _ *dra.PodLife) { c.ReservedFor = []dra.Consumer{group} },
+		"nobody": {func(*dra.ClaimLifecycle, *dra.PodLifecycle) {}, nil, "no pod uses it", true, false},
+		"a group": {func(c *dra.ClaimLifecycle, _ *dra.PodLifecycle) { c.ReservedFor = []dra.Consumer{group} },
 			nil, "PodGroup gang", false, false},
-		"something else": {func(c *dra.ClaimLife, _ *dra.PodLife) {
+		"something else": {func(c *dra.ClaimLifecycle, _ *dra.PodLifecycle) {
 			c.ReservedFor = []dra.Consumer{{Resource: "workloads", Name: "batch", UID: "batch"}}
 		}, nil, "workloads batch", false, false},
-		"a pod that waits": {func(_ *dra.ClaimLife, p *dra.PodLife) { p.Claims = []dra.PodClaim{{Name: "gpu", Claim: "leftover"}} },
+		"a pod that waits": {func(_ *dra.ClaimLifecycle, p *dra.PodLifecycle) {
+			p.Claims = []dra.PodClaim{{Name: "gpu", Claim: "leftover"}}
+		},
 			nil, "pod worker", false, false},
-		"a pod that has ended": {func(_ *dra.ClaimLife, p *dra.PodLife) {
+		"a pod that has ended": {func(_ *dra.ClaimLifecycle, p *dra.PodLifecycle) {
 			p.Claims, p.Terminal = []dra.PodClaim{{Name: "gpu", Claim: "leftover"}}, true
 		}, nil, "no pod uses it", true, false},
-		"the pod that it was made for": {func(c *dra.ClaimLife, _ *dra.PodLife) {
+		"the pod that it was made for": {func(c *dra.ClaimLifecycle, _ *dra.PodLifecycle) {
 			c.MadeFor = dra.Consumer{Resource: "pods", Name: "worker", UID: "worker"}
 		}, nil, "pod worker", false, false},
-		"another pod of that name": {func(c *dra.ClaimLife, _ *dra.PodLife) {
+		"another pod of that name": {func(c *dra.ClaimLifecycle, _ *dra.PodLifecycle) {
 			c.MadeFor = dra.Consumer{Resource: "pods", Name: "worker", UID: "before"}
 		}, nil, "no pod uses it", true, false},
-		"pods that are gone": {func(c *dra.ClaimLife, _ *dra.PodLife) {
+		"pods that are gone": {func(c *dra.ClaimLifecycle, _ *dra.PodLifecycle) {
 			c.ReservedFor = []dra.Consumer{{Resource: "pods", Name: "worker", UID: "before"}}
 		}, nil, "its pods no longer exist", false, true},
-		"pods that are gone, and one that waits": {func(c *dra.ClaimLife, p *dra.PodLife) {
+		"pods that are gone, and one that waits": {func(c *dra.ClaimLifecycle, p *dra.PodLifecycle) {
 			c.ReservedFor = []dra.Consumer{{Resource: "pods", Name: "first", UID: "first"}}
 			p.Claims = []dra.PodClaim{{Name: "gpu", Claim: "leftover"}}
 		}, nil, "its pods no longer exist; pod worker", false, false},
-		"pods were not read": {func(*dra.ClaimLife, *dra.PodLife) {},
+		"pods were not read": {func(*dra.ClaimLifecycle, *dra.PodLifecycle) {},
 			explain.GapsOf([]source.Status{denied("pods")}, nil, ""), "its users are unknown", false, false},
-		"pods of that namespace were not read": {func(*dra.ClaimLife, *dra.PodLife) {},
+		"pods of that namespace were not read": {func(*dra.ClaimLifecycle, *dra.PodLifecycle) {},
 			explain.GapsOf(nil, []source.Status{denied("pods")}, "team-a"), "its users are unknown", false, false},
-		"groups were not read, and it is a group's": {func(c *dra.ClaimLife, _ *dra.PodLife) { c.MadeFor = group },
+		"groups were not read, and it is a group's": {func(c *dra.ClaimLifecycle, _ *dra.PodLifecycle) { c.MadeFor = group },
 			explain.GapsOf([]source.Status{denied("podgroups")}, nil, ""), "its users are unknown", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {

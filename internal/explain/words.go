@@ -53,7 +53,7 @@ func pods(names []string) string {
 	return verb(len(names), "pod", "pods") + " " + some(names, 4)
 }
 
-func podNames(pods []*dra.PodLife) []string {
+func podNames(pods []*dra.PodLifecycle) []string {
 	names := make([]string, 0, len(pods))
 	for _, pod := range pods {
 		names = append(names, pod.Ref.Name)

@@ -9,7 +9,7 @@ func Rules() []Rule {
 		{Name: HardwareKnown, Text: "A device without known hardware has no quantities", page: hardwareKnown},
 		{Name: HoldersAgree, Text: "`dra_device_holders` counts the claims of `dra_claim_held`", page: holdersAgree},
 		{Name: GaugesHeld, Text: "A claim has gauges of a device only while it holds the device", page: gaugesHeld},
-		{Name: AloneOnDevice, Text: "No gauge is `exclusive` or `partition` on a device with another holder, or with a holder of its parent or partition; `exclusive` is for whole devices, `partition` for partitions", page: aloneOnDevice},
+		{Name: AloneOnDevice, Text: "No gauge is `exclusive` or `partition` on a device with another holder, or with a holder of its parent or partition; `exclusive` is for whole devices, `partition` for partitions", page: exclusiveHolder},
 		{Name: ProcessSplit, Text: "Only utilization, memory, busy and idle time of whole devices are attributed by `process`, together with the unattributed part", page: processSplit},
 		{Name: DeviceValue, Text: "A claim's gauge is exported together with the device's own value, and equals it unless it is attributed by `process`", page: deviceValue},
 		{Name: ClaimsWithinDevice, Text: "The sum of a device's claims and the unattributed part is at most the device's own value; claims with `shared` are not added", page: claimsWithinDevice},
@@ -23,8 +23,8 @@ func Rules() []Rule {
 	}
 }
 
-// Check returns what is wrong with each of the pages: of every page a few
-// violations of each rule, in the order of Rules.
+// Check returns the violations of each page: the first few of each rule, in the order of
+// Rules.
 func Check(pages ...Page) []Violation {
 	var all []Violation
 	for _, page := range pages {
@@ -45,8 +45,8 @@ func checkView(v *view) []Violation {
 	return all
 }
 
-// Compare returns the violations between the pages of each pair, and over all
-// pairs together, which are of one fleet, see Fleet.
+// Compare returns the violations between the pages of each pair, and those of all pairs
+// together, see Fleet. All pairs are of one fleet.
 func Compare(pairs ...Pair) []Violation {
 	var all []Violation
 	views := viewsOf(pairs)
@@ -56,7 +56,7 @@ func Compare(pairs ...Pair) []Violation {
 	return append(all, fleet(views)...)
 }
 
-// Fleet returns only the violations over all pairs together. Pages may be
+// Fleet returns only the violations of all pairs together. Pages may be
 // Reduced. Of several pairs of one node the first counts.
 func Fleet(pairs ...Pair) []Violation { return fleet(viewsOf(pairs)) }
 

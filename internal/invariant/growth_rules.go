@@ -11,19 +11,19 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// rounding is for seconds that were added up, and written as text.
+// rounding is the tolerance of seconds that were added up and rendered as text.
 const rounding = 1e-6
 
-// hardwareOwns reports whether a counter is the hardware's, which starts at 0
-// after a reset, and not accumulated by the exporter.
-func hardwareOwns(family string) bool {
+// isHardwareCounter reports whether the hardware counts, from 0 after a reset, and not
+// the exporter.
+func isHardwareCounter(family string) bool {
 	return strings.HasPrefix(family, ofDevice) && family != metric.DeviceBusySeconds && family != metric.DeviceXIDErrors
 }
 
 func countersRise(before, after *view, f *findings) {
 	seed := maphash.MakeSeed()
 	for _, name := range after.names {
-		if !isCounter(name) || hardwareOwns(name) || len(before.families[name]) == 0 {
+		if !isCounter(name) || isHardwareCounter(name) || len(before.families[name]) == 0 {
 			continue
 		}
 		earlier := make(map[uint64]Series, len(before.families[name]))
@@ -32,19 +32,19 @@ func countersRise(before, after *view, f *findings) {
 		}
 		for _, row := range after.families[name] {
 			was, known := earlier[hashOf(seed, row)]
-			if !known || row.Value >= was.Value || spelled(was) != spelled(row) {
+			if !known || row.Value >= was.Value || seriesText(was) != seriesText(row) {
 				continue
 			}
 			h := holdOf(row)
 			if h.uuid != "" && h.name != "" && !before.held[h] {
-				continue // its grace may have ended between the pages, and it came back
+				continue // its grace period may have ended between the pages before it returned
 			}
-			f.add(h.uuid, nil, "%s fell from %v to %v while the process went on", short(spelled(row)), was.Value, row.Value)
+			f.add(h.uuid, nil, "%s fell from %v to %v while the process went on", short(seriesText(row)), was.Value, row.Value)
 		}
 	}
 }
 
-// resets is how often the exporter has seen hardware counters fall.
+// resets returns the number of resets of hardware counters that the exporter has observed.
 func (v *view) resets() float64 {
 	sum := 0.0
 	for _, row := range v.families[metric.ExporterHardwareResets] {
@@ -55,7 +55,7 @@ func (v *view) resets() float64 {
 
 func growthWithinDevice(before, after *view, f *findings) {
 	if before.resets() != after.resets() {
-		return // a counter that fell counts from zero: the device's own growth is not known
+		return // a counter that has fallen was reset: the device's own growth is unknown
 	}
 	earlier, late := map[useKey]*use{}, pair{before, after}.caughtUp()
 	for _, u := range before.uses {
@@ -70,12 +70,12 @@ func growthWithinDevice(before, after *view, f *findings) {
 		own := u.own - was.own
 		if noise := 1e-12 * (u.own + u.sum()); sum > own*(1+tolerance)+noise {
 			names, text := described(parts)
-			f.add(u.uuid, names, "the claims of %s accrued %v of %s, which grew by %v: %s", short(u.uuid), sum, ofDevice+u.quantity+u.of(), own, text)
+			f.add(u.uuid, names, "the claims of %s accrued %v of %s, which grew by %v: %s", short(u.uuid), sum, ofDevice+u.quantity+u.detailsText(), own, text)
 		}
 	}
 }
 
-// growthOf is by how much the claims' parts of a use have grown.
+// growthOf returns the growth of the claims' parts of a use.
 func growthOf(before, after *use) (sum float64, parts []share) {
 	type account struct {
 		claim
@@ -86,7 +86,7 @@ func growthOf(before, after *use) (sum float64, parts []share) {
 		earlier[account{s.claim, s.attribution}] = s.value
 	}
 	for _, s := range after.shares {
-		s.value = grown(earlier[account{s.claim, s.attribution}], s.value)
+		s.value = counterGrowth(earlier[account{s.claim, s.attribution}], s.value)
 		if s.value > 0 && s.attribution != shared {
 			sum += s.value
 			parts = append(parts, s)
@@ -95,23 +95,23 @@ func growthOf(before, after *use) (sum float64, parts []share) {
 	return sum, parts
 }
 
-// grown returns the growth of a counter; one that fell has started at 0 again.
-func grown(before, after float64) float64 {
+// counterGrowth returns the growth of a counter; one that has fallen was reset to 0.
+func counterGrowth(before, after float64) float64 {
 	if after < before {
 		return after
 	}
 	return after - before
 }
 
-// charge is what was attributed to a claim of a device between two pages.
+// charge is the time of a device that was attributed to a claim between two pages.
 type charge struct {
 	share
 	node string
-	held float64 // by how much the time for which it held has grown
+	held float64 // growth of its held time
 	all  bool    // it held the device at both ends
 }
 
-// charges finds what was charged of each device of a node.
+// charges returns the charges of each device of a node.
 func (p pair) charges() map[string][]charge {
 	held, seconds := p.growth(heldSeconds), p.growth(deviceSeconds)
 	held0, counted0 := p.before.holds(heldSeconds), p.before.holds(deviceSeconds)
@@ -119,7 +119,7 @@ func (p pair) charges() map[string][]charge {
 	for _, row := range p.after.families[deviceSeconds] {
 		h := holdOf(row)
 		if held0[h] && !counted0[h] {
-			continue // its device-seconds were not known on the page before
+			continue // the previous page does not have its device-seconds
 		}
 		charges[h.uuid] = append(charges[h.uuid], charge{
 			share: share{claim: h.claim, value: seconds[h]}, node: p.after.node, held: held[h], all: p.before.held[h] && p.after.held[h],
@@ -145,12 +145,12 @@ func (p pair) growth(family string) map[hold]float64 {
 	}
 	for _, row := range p.after.families[family] {
 		h := holdOf(row)
-		growth[h] = grown(earlier[h], row.Value)
+		growth[h] = counterGrowth(earlier[h], row.Value)
 	}
 	return growth
 }
 
-// elapsed is the longest time that may lie between what the pages show.
+// elapsed returns the longest time between the values of the pages.
 func elapsed(pairs ...pair) time.Duration {
 	first, last := pairs[0].before.At.Add(-pairs[0].before.Slack), pairs[0].after.At
 	for _, p := range pairs[1:] {
@@ -164,13 +164,13 @@ func elapsed(pairs ...pair) time.Duration {
 	return last.Sub(first)
 }
 
-// catchUp is how much time may be attributed late to a claim: its accounting is
+// catchUp is the most time that may be attributed late to a claim: its accounting is
 // suspended while it is unknown whether its pod still exists.
 const catchUp = 15 * time.Second
 
-// caughtUp returns the devices of which a claim may be credited what accrued
-// before the first page: it is credited more time than lies between the pages,
-// or it was not known whether its hold had ended.
+// caughtUp returns the devices of which a claim may be charged time before the first
+// page: it is charged more time than that between the pages, or it was unknown whether
+// its hold had ended.
 func (p pair) caughtUp() map[string]bool {
 	passed, late := elapsed(p).Seconds(), map[string]bool{}
 	for h, held := range p.growth(heldSeconds) {

@@ -170,8 +170,8 @@ func samples() []sample {
 		one(ClaimsWithinDevice, "a split", bothHold("GPU-0")+claimRow("memory_used_bytes", 1, "a", "GPU-0", "process")+claimRow("memory_used_bytes", 2, "b", "GPU-0", "process")+deviceRow("unattributed_memory_bytes", 1, "GPU-0")+deviceRow("memory_used_bytes", 4, "GPU-0"), ""),
 		one(ClaimsWithinDevice, "more than there is", bothHold("GPU-0")+claimRow("memory_used_bytes", 2, "a", "GPU-0", "process")+claimRow("memory_used_bytes", 2, "b", "GPU-0", "process")+deviceRow("unattributed_memory_bytes", 1, "GPU-0")+deviceRow("memory_used_bytes", 4, "GPU-0"), "the claims of GPU-0 have 5 of dra_device_memory_used_bytes, which is 4: ml/a 2 (process), ml/b 2 (process), and 1 is unattributed"),
 		one(ClaimsWithinDevice, "shared twice", bothHold("GPU-0")+claimRow("power_watts", 5, "a", "GPU-0", "shared")+claimRow("power_watts", 5, "b", "GPU-0", "shared")+deviceRow("power_watts", 5, "GPU-0"), ""),
-		one(ClaimsWithinDevice, "strays beside one alone", alone("GPU-0")+claimRow("memory_used_bytes", 4, "a", "GPU-0", "exclusive")+deviceRow("unattributed_memory_bytes", 1, "GPU-0")+deviceRow("memory_used_bytes", 4, "GPU-0"), ""),
-		one(ClaimsWithinDevice, "strays of more", deviceRow("unattributed_memory_bytes", 5, "GPU-0")+deviceRow("memory_used_bytes", 4, "GPU-0"), "have 5 of dra_device_memory_used_bytes, which is 4: none of it for a claim, and 5 is unattributed"),
+		one(ClaimsWithinDevice, "unattributed part beside an exclusive claim", alone("GPU-0")+claimRow("memory_used_bytes", 4, "a", "GPU-0", "exclusive")+deviceRow("unattributed_memory_bytes", 1, "GPU-0")+deviceRow("memory_used_bytes", 4, "GPU-0"), ""),
+		one(ClaimsWithinDevice, "unattributed part above the device's value", deviceRow("unattributed_memory_bytes", 5, "GPU-0")+deviceRow("memory_used_bytes", 4, "GPU-0"), "have 5 of dra_device_memory_used_bytes, which is 4: none of it for a claim, and 5 is unattributed"),
 		one(ClaimsWithinDevice, "float noise", alone("GPU-0")+claimRow("busy_seconds_total", 0.30000000000000004, "a", "GPU-0", "exclusive")+deviceRow("busy_seconds_total", 0.3, "GPU-0"), ""),
 		one(ClaimsWithinDevice, "busy for longer", claimRow("busy_seconds_total", 8, "a", "GPU-0", "exclusive")+claimRow("busy_seconds_total", 3, "a", "GPU-0", "process")+deviceRow("busy_seconds_total", 10, "GPU-0"), "the claims of GPU-0 have 11 of dra_device_busy_seconds_total, which is 10"),
 		one(ClaimsWithinDevice, "hardware's counters began elsewhere", claimRow("energy_joules_total", 8, "a", "GPU-0", "exclusive")+deviceRow("energy_joules_total", 1, "GPU-0"), ""),
@@ -219,7 +219,8 @@ func (s sample) violations(t testing.TB) []Violation {
 	return Compare(Pair{parsed(t, 0, common+s.before), parsed(t, 10, start+s.after)})
 }
 
-// Each rule has a page that fulfils it, and one that breaks it and no other.
+// TestRules checks that each rule has a page that satisfies it, and one that violates
+// only this rule.
 func TestRules(t *testing.T) {
 	broken, kept := map[string]bool{FleetTime: true}, map[string]bool{FleetTime: true} // which has a test of its own
 	for _, s := range samples() {
@@ -265,7 +266,8 @@ func (s sample) breaksOther() bool {
 	}, s.rule+"/"+s.name)
 }
 
-// A second of a device is charged once, however many nodes reach it.
+// TestFleetTime checks that a second of a device is charged once, for any number of nodes
+// that can use it.
 func TestFleetTime(t *testing.T) {
 	page := func(node string, second int, uuid string, charged float64) Page {
 		text := row("dra_device_info", 1, "uuid", uuid, "parent_uuid", "", "source", "rdma") + seconds("a", uuid, charged, charged)
@@ -283,7 +285,7 @@ func TestFleetTime(t *testing.T) {
 		{"twice", []Pair{on("a", "U", 10), on("b", "U", 10)}, "2 nodes together charge 20.000 device-seconds of U in 10.000 s: ml/a 10.000 on a, ml/a 10.000 on b"},
 		{"a published name that two nodes reach", []Pair{on("a", "a/d/p/x", 10), on("b", "b/d/p/x", 10)}, "2 nodes together charge 20.000 device-seconds of d/p/x in"},
 		{"an address on each node", []Pair{on("a", "a/pci-0000:01:00.0", 10), on("b", "b/pci-0000:01:00.0", 10)}, ""},
-		{"one node, asked twice", []Pair{on("a", "U", 10), on("a", "U", 10)}, ""},
+		{"one node, read twice", []Pair{on("a", "U", 10), on("a", "U", 10)}, ""},
 		{"one after the other", []Pair{{page("a", 0, "U", 0), page("a", 10, "U", 10)}, {page("b", 10, "U", 0), page("b", 20, "U", 10)}}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -300,8 +302,7 @@ func TestFleetTime(t *testing.T) {
 	}
 }
 
-// A page that was read over a network may have an earlier time than that of
-// reading.
+// TestSlack checks pages that are older than the time of their reading.
 func TestSlack(t *testing.T) {
 	before := parsed(t, 0, common+seconds("a", "GPU-0", 5, 5))
 	after := parsed(t, 10, common+seconds("a", "GPU-0", 36, 36))
@@ -314,7 +315,7 @@ func TestSlack(t *testing.T) {
 	}
 }
 
-// The violations of any page are bounded.
+// TestBounds checks the bounds of violations.
 func TestBounds(t *testing.T) {
 	var text strings.Builder
 	long := strings.Repeat("a", 5000)
@@ -327,24 +328,24 @@ func TestBounds(t *testing.T) {
 	of := map[string]int{}
 	for _, v := range found {
 		of[v.Rule]++
-		if size := len(v.String()) + len(strings.Join(v.Claims, "")); size > 5000 || len(v.Claims) > mostNamed {
+		if size := len(v.String()) + len(strings.Join(v.Claims, "")); size > 5000 || len(v.Claims) > maxNames {
 			t.Errorf("%d bytes, %d claims: %.100s", size, len(v.Claims), v)
 		}
 		if v.More > 0 && !strings.Contains(v.String(), "more of this rule") {
-			t.Errorf("nothing is said of those that are left out: %s", v)
+			t.Errorf("the number of omitted violations is missing: %s", v)
 		}
 	}
 	for rule, times := range of {
-		if times > mostShown {
+		if times > maxReturned {
 			t.Errorf("%s %d times", rule, times)
 		}
 	}
-	if of[ValueRange] != mostShown || of[AloneOnDevice] != 1 {
+	if of[ValueRange] != maxReturned || of[AloneOnDevice] != 1 {
 		t.Errorf("found %v", of)
 	}
 }
 
-// The order of violations does not depend on that of a map.
+// TestOrder checks that the order of violations does not depend on that of a map.
 func TestOrder(t *testing.T) {
 	var text strings.Builder
 	for i := range 20 {
@@ -352,7 +353,7 @@ func TestOrder(t *testing.T) {
 	}
 	page := parsed(t, 0, common+text.String())
 	first := Check(page)
-	if len(first) != mostShown || first[0].Device != "GPU-31" || first[mostShown-1].More != 15 {
+	if len(first) != maxReturned || first[0].Device != "GPU-31" || first[maxReturned-1].More != 15 {
 		t.Errorf("found %v", first)
 	}
 	for range 10 {
@@ -372,7 +373,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// Rows and their text are the same page.
+// TestFromRows checks that rows and their exposition are the same page.
 func TestFromRows(t *testing.T) {
 	info := &metric.Family{Name: "dra_device_info", Labels: []string{"node", "uuid", "parent_uuid", "source"}}
 	family := &metric.Family{Name: "dra_device_utilization_ratio", Labels: []string{"node", "uuid", "parent_uuid"}}
@@ -391,7 +392,7 @@ func TestFromRows(t *testing.T) {
 	}
 }
 
-// The documentation lists the rules, in their order and with their texts.
+// TestDocument compares the table of the documentation with the rules.
 func TestDocument(t *testing.T) {
 	document, err := os.ReadFile("../../docs/check.md")
 	if err != nil {
@@ -406,7 +407,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// Foreign pages are checked without a panic, and in bounds.
+// FuzzCheck checks that invalid pages cause no panic and a bounded number of violations.
 func FuzzCheck(f *testing.F) {
 	for _, s := range samples() {
 		f.Add(s.before, s.after)
@@ -422,7 +423,7 @@ func FuzzCheck(f *testing.F) {
 			pages = append(pages, FromFamilies(sorted(families), time.Unix(int64(i), 0)))
 		}
 		found := append(Check(pages...), Compare(Pair{pages[0], pages[1]})...)
-		if len(found) > 3*mostShown*len(Rules()) {
+		if len(found) > 3*maxReturned*len(Rules()) {
 			t.Errorf("%d violations", len(found))
 		}
 	})

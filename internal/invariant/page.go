@@ -28,7 +28,7 @@ type Series struct {
 // Page is the metrics of one exporter at one time.
 type Page struct {
 	Series []Series
-	// At is when the page was taken. Pages that are compared with each other
+	// At is the time of the page. Pages that are compared with each other
 	// have it from the same clock.
 	At time.Time
 	// Slack is by how much earlier than At the numbers of the page may be.
@@ -48,7 +48,7 @@ func FromRows(rows []metric.Row, at time.Time) Page {
 
 // FromFamilies returns the page of families that were parsed or gathered. Of
 // foreign families, those of other programs and of the Go runtime, only the
-// time at which the process started is taken over; histograms are left out.
+// start time of the process is kept; histograms are omitted.
 func FromFamilies(families []*dto.MetricFamily, at time.Time) Page {
 	page := Page{At: at}
 	for _, family := range families {
@@ -69,13 +69,13 @@ func FromFamilies(families []*dto.MetricFamily, at time.Time) Page {
 // counters of another process start at zero.
 const processStart = "process_start_time_seconds"
 
-// Concerns reports whether a rule may look at the family.
+// Concerns reports whether rules use the family.
 func Concerns(family string) bool {
 	return strings.HasPrefix(family, "dra_") || family == processStart
 }
 
-// Reduced is the page with only those series that Fleet needs, of which there
-// are few: pages of a whole fleet are kept that way.
+// Reduced returns the page with only the few series that Fleet needs, so that pages of a
+// whole fleet can be kept.
 func (p Page) Reduced() Page {
 	reduced := Page{At: p.At, Slack: p.Slack}
 	named := false

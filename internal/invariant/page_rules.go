@@ -22,8 +22,8 @@ func uniqueSeries(v *view, f *findings) {
 			sum := hashOf(seed, row)
 			first, twice := seen[sum]
 			seen[sum] = i
-			if twice && spelled(rows[first]) == spelled(row) {
-				f.add(row.Labels.Get("uuid"), nil, "%s is on the page twice, with %v and with %v", short(spelled(row)), rows[first].Value, row.Value)
+			if twice && seriesText(rows[first]) == seriesText(row) {
+				f.add(row.Labels.Get("uuid"), nil, "%s is on the page twice, with %v and with %v", short(seriesText(row)), rows[first].Value, row.Value)
 			}
 		}
 	}
@@ -38,8 +38,8 @@ func hashOf(seed maphash.Seed, row Series) uint64 {
 	return sum
 }
 
-// spelled returns the series as in an exposition, labels sorted by name.
-func spelled(row Series) string {
+// seriesText returns the series as in an exposition, labels sorted by name.
+func seriesText(row Series) string {
 	var labels []string
 	for name, value := range row.Labels.Each {
 		labels = append(labels, name+`="`+value+`"`)
@@ -86,15 +86,15 @@ func valueRange(v *view, f *findings) {
 		}
 		for _, row := range v.families[name] {
 			if x := row.Value; math.IsNaN(x) || math.IsInf(x, 0) || x < low || x > high {
-				f.add(row.Labels.Get("uuid"), nil, "%s is %v, %s", short(spelled(row)), x, says)
+				f.add(row.Labels.Get("uuid"), nil, "%s is %v, %s", short(seriesText(row)), x, says)
 			}
 		}
 	}
 }
 
-// isQuantity reports whether a family is measured by hardware, and is not
-// Kubernetes' information on a device: holders and their times, allocations,
-// names, health reported by other sources.
+// isQuantity reports whether a family is measured by hardware. Others are Kubernetes'
+// information on a device: holders and their times, allocations, names, health reported
+// by other sources.
 func isQuantity(family string, row Series) bool {
 	switch {
 	case strings.HasSuffix(family, "_info"), family == metric.DeviceHolders:
@@ -131,7 +131,7 @@ func hardwareKnown(v *view, f *findings) {
 				continue
 			}
 			if _, listed := v.devices[uuid]; !listed && isCounter(name) {
-				continue // what a claim accrued may be shown a step longer than its device
+				continue // counters of a claim may be shown one step longer than its device
 			}
 			if families[uuid] == nil {
 				families[uuid] = &names{}
@@ -182,14 +182,14 @@ func gaugesHeld(v *view, f *findings) {
 	}
 }
 
-func aloneOnDevice(v *view, f *findings) {
+func exclusiveHolder(v *view, f *findings) {
 	type account struct{ uuid, attribution string }
 	type found struct{ claims, families names }
 	var order []account
 	alone := map[account]*found{}
 	for _, name := range v.names {
 		if !strings.HasPrefix(name, ofClaim) || isCounter(name) {
-			continue // counters of an attribution of the past stay on the page
+			continue // counters of an earlier attribution stay on the page
 		}
 		for _, row := range v.families[name] {
 			a := account{row.Labels.Get("uuid"), row.Labels.Get("attribution")}
@@ -205,7 +205,7 @@ func aloneOnDevice(v *view, f *findings) {
 	}
 	beside := v.heldBeside()
 	for _, a := range order {
-		if but := v.notAlone(a.uuid, a.attribution, beside); but != "" {
+		if but := v.whyNotExclusive(a.uuid, a.attribution, beside); but != "" {
 			who := alone[a]
 			holders := namesOf(v.holders[a.uuid])
 			f.add(a.uuid, slices.Concat(who.claims.first, holders.first), "%s as %s of %s for %s, but %s", &who.families, a.attribution, short(a.uuid), &who.claims, but)
@@ -213,9 +213,9 @@ func aloneOnDevice(v *view, f *findings) {
 	}
 }
 
-// notAlone returns why no claim can have the attribution on the device; empty
+// whyNotExclusive returns why no claim can have the attribution on the device; empty
 // if one can.
-func (v *view) notAlone(uuid, attribution string, beside map[string]string) string {
+func (v *view) whyNotExclusive(uuid, attribution string, beside map[string]string) string {
 	device, claims := v.devices[uuid], v.holders[uuid]
 	switch {
 	case len(claims) > 1:

@@ -11,14 +11,14 @@ import (
 type Rule struct {
 	Name string // does not change
 	Text string // one sentence, without full stop; Markdown
-	// Momentary marks a rule that may be broken once without a bug, because it
-	// compares readings that the hardware gave one after the other. Report such
-	// a violation where two pages in a row have it.
+	// Momentary marks a rule that may be violated once without a bug, because it
+	// compares readings of different times. Report such a violation only if two
+	// pages in a row have it.
 	Momentary bool
 
-	page func(*view, *findings)                 // looks at one page
-	pair func(before, after *view, f *findings) // at two pages of one process
-	all  func([]pair, *findings)                // at two pages of each node
+	page func(*view, *findings)                 // checks one page
+	pair func(before, after *view, f *findings) // checks two pages of one process
+	all  func([]pair, *findings)                // checks two pages of each node
 }
 
 // Violation is one violation of a rule by a page or a pair of pages.
@@ -27,13 +27,13 @@ type Violation struct {
 	Node   string   // that shows it; empty where several do together
 	Device string   // uuid; empty where it is about none
 	Claims []string // namespace/name, sorted; not all of very many
-	Text   string   // what contradicts what, with the numbers, in one sentence
+	Text   string   // one sentence with the contradicting numbers
 	More   int      // violations of the rule that were left out, on the last one
 
 	Momentary bool // as its rule is
 }
 
-// String is the violation for a person.
+// String renders the violation for users.
 func (v Violation) String() string {
 	text := v.Rule + ": " + v.Text
 	if v.Node != "" {
@@ -67,14 +67,14 @@ const (
 )
 
 const (
-	// mostShown is how many violations of a rule are returned.
-	mostShown = 5
-	// mostKept is how many are sorted before.
-	mostKept = 1000
-	// mostNamed is how many claims a violation lists, and longestName how many
+	// maxReturned is the number of violations of a rule that are returned.
+	maxReturned = 5
+	// maxSorted is how many are sorted before.
+	maxSorted = 1000
+	// maxNames is how many claims a violation lists, and longestName how many
 	// bytes a text of the page may take in it.
-	mostNamed   = 4
-	longestName = 160
+	maxNames     = 4
+	maxNameBytes = 160
 )
 
 // findings are the violations of one rule.
@@ -85,20 +85,19 @@ type findings struct {
 	more int
 }
 
-// add adds a violation. What of the page goes into its text is bounded by the
-// caller, see short.
+// add adds a violation. The caller bounds texts of the page, see short.
 func (f *findings) add(device string, claims []string, format string, args ...any) {
-	if len(f.list) == mostKept {
+	if len(f.list) == maxSorted {
 		f.more++
 		return
 	}
 	claims = slices.Compact(slices.Sorted(slices.Values(claims)))
-	for i := range claims[:min(len(claims), mostNamed)] {
+	for i := range claims[:min(len(claims), maxNames)] {
 		claims[i] = short(claims[i])
 	}
 	f.list = append(f.list, Violation{
 		Rule: f.rule.Name, Momentary: f.rule.Momentary, Node: short(f.node), Device: short(device),
-		Claims: claims[:min(len(claims), mostNamed)], Text: fmt.Sprintf(format, args...),
+		Claims: claims[:min(len(claims), maxNames)], Text: fmt.Sprintf(format, args...),
 	})
 }
 
@@ -108,8 +107,8 @@ func (f *findings) bounded() []Violation {
 	slices.SortStableFunc(f.list, func(a, b Violation) int {
 		return cmp.Or(strings.Compare(a.Device, b.Device), strings.Compare(a.Text, b.Text))
 	})
-	if left := len(f.list) - mostShown; left > 0 {
-		f.list, f.more = f.list[:mostShown], f.more+left
+	if left := len(f.list) - maxReturned; left > 0 {
+		f.list, f.more = f.list[:maxReturned], f.more+left
 	}
 	if len(f.list) > 0 {
 		f.list[len(f.list)-1].More = f.more
@@ -119,10 +118,10 @@ func (f *findings) bounded() []Violation {
 
 // short bounds a text of the page.
 func short(text string) string {
-	if len(text) <= longestName {
+	if len(text) <= maxNameBytes {
 		return text
 	}
-	return strings.ToValidUTF8(text[:longestName], "") + "…"
+	return strings.ToValidUTF8(text[:maxNameBytes], "") + "…"
 }
 
 // names are the first few names that were added, and the number of all.
@@ -137,7 +136,7 @@ func (n *names) add(name string) {
 	if n.count > 0 && n.last == name {
 		return
 	}
-	if n.last, n.count = name, n.count+1; n.count <= mostNamed {
+	if n.last, n.count = name, n.count+1; n.count <= maxNames {
 		n.first = append(n.first, short(name))
 	}
 }
@@ -152,7 +151,7 @@ func (n *names) String() string {
 
 func namesOf(claims []claim) *names {
 	n := &names{count: len(claims)}
-	for _, c := range claims[:min(len(claims), mostNamed)] {
+	for _, c := range claims[:min(len(claims), maxNames)] {
 		n.first = append(n.first, short(c.String()))
 	}
 	return n

@@ -9,8 +9,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// tolerance is relative, and for sums of numbers that were added in another
-// order. Nothing else makes numbers of one page differ.
+// tolerance is relative. It is needed for sums of numbers that were added in another
+// order; other numbers of one page are exact.
 const tolerance = 1e-9
 
 func exceeds(sum, own float64) bool { return sum > own*(1+tolerance) }
@@ -23,16 +23,16 @@ func deviceValue(v *view, f *findings) {
 		for _, s := range u.shares {
 			switch {
 			case !u.known:
-				f.add(u.uuid, []string{s.String()}, "%s of %s has a value for %s, but the device has no %s", ofClaim+u.quantity+u.of(), short(u.uuid), short(s.String()), ofDevice+u.quantity)
+				f.add(u.uuid, []string{s.String()}, "%s of %s has a value for %s, but the device has no %s", ofClaim+u.quantity+u.detailsText(), short(u.uuid), short(s.String()), ofDevice+u.quantity)
 			case s.whole() && s.value != u.own:
-				f.add(u.uuid, []string{s.String()}, "%s of %s is %v for %s (%s), but the device's own is %v", ofClaim+u.quantity+u.of(), short(u.uuid), s.value, short(s.String()), s.attribution, u.own)
+				f.add(u.uuid, []string{s.String()}, "%s of %s is %v for %s (%s), but the device's own is %v", ofClaim+u.quantity+u.detailsText(), short(u.uuid), s.value, short(s.String()), s.attribution, u.own)
 			}
 		}
 	}
 }
 
-// of names the part of the device that a use is about.
-func (u *use) of() string {
+// detailsText renders the part of the device that a use is about.
+func (u *use) detailsText() string {
 	if u.details == "" {
 		return ""
 	}
@@ -55,7 +55,7 @@ func claimsWithinDevice(v *view, f *findings) {
 		}
 		if exceeds(sum, u.own) {
 			names, text := described(parts)
-			f.add(u.uuid, names, "the claims of %s have %v of %s, which is %v: %s%s", short(u.uuid), sum, ofDevice+u.quantity+u.of(), u.own, text, rest)
+			f.add(u.uuid, names, "the claims of %s have %v of %s, which is %v: %s%s", short(u.uuid), sum, ofDevice+u.quantity+u.detailsText(), u.own, text, rest)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func podsWithinDevice(v *view, f *findings) {
 		}
 		if exceeds(sum, u.own) {
 			_, text := described(u.pods)
-			f.add(u.uuid, nil, "the pods of %s have %v of %s, which is %v: %s, and %v is unattributed", short(u.uuid), sum, ofDevice+u.quantity+u.of(), u.own, text, u.unattributed)
+			f.add(u.uuid, nil, "the pods of %s have %v of %s, which is %v: %s, and %v is unattributed", short(u.uuid), sum, ofDevice+u.quantity+u.detailsText(), u.own, text, u.unattributed)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func described(shares []share) (claims []string, text string) {
 		switch {
 		case s.attribution == shared:
 			continue
-		case who.count >= mostNamed: // it is only counted
+		case who.count >= maxNames: // further names are only counted
 			who.count, each.count = who.count+1, each.count+1
 			continue
 		}

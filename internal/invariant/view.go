@@ -12,7 +12,7 @@ type view struct {
 	families map[string][]Series
 	names    []string // of the families, in the order of the page
 	node     string   // empty for a page of the cluster role
-	process  float64  // when the process started; 0 where the page does not say
+	process  float64  // start time of the process; 0 if the page does not have it
 
 	held    map[hold]bool
 	holders map[string][]claim // of each uuid
@@ -123,7 +123,7 @@ func Counterparts(claimFamily string) (device, unattributed string) {
 	return ofDevice + quantity, ofUnattributed + strings.Replace(quantity, "_used_", "_", 1)
 }
 
-// use is one quantity of one device, and its parts by holder.
+// use is one quantity of one device, with its parts by holder.
 type use struct {
 	quantity string // the family without its prefix, such as power_watts
 	uuid     string
@@ -258,7 +258,7 @@ func isSummed(quantity string) bool {
 	return !isCounter(quantity) || quantity == "busy_seconds_total"
 }
 
-// The families of time that claims are charged.
+// The families of the time that claims are charged for.
 const (
 	heldSeconds   = metric.ClaimHeldSeconds
 	deviceSeconds = metric.ClaimDeviceSeconds

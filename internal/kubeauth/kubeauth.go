@@ -1,7 +1,7 @@
-// Package kubeauth decides who may read the exporter's pages as Kubernetes' own
-// components do. The API server reviews the bearer token of a request
-// (TokenReview) and what its user may do (SubjectAccessReview). It knows neither
-// roles nor pages.
+// Package kubeauth authenticates and authorizes readers of the exporter's pages as
+// Kubernetes' own components do. The API server reviews the bearer token of a request
+// (TokenReview) and the permissions of its user (SubjectAccessReview). The package is
+// independent of roles and pages.
 //
 // The generic libraries for this (k8s.io/apiserver's delegating authenticator and
 // authorizer) would link 124 more packages, the types of every API group among
@@ -43,7 +43,7 @@ type Guard struct {
 
 	tokens    *reviewCache[*User]
 	decisions *reviewCache[bool]
-	failing   atomic.Bool // the last review had no answer
+	failing   atomic.Bool // the last review failed
 }
 
 // Sizes of the caches.
@@ -69,9 +69,9 @@ func New(options Options) (*Guard, error) {
 	return g, err
 }
 
-// Handler admits requests of users that may get the non-resource URL of the
-// path, and to the pages all users that the API server knows: Namespaces decides
-// what they see there.
+// Handler admits requests of users that may get the non-resource URL of the path. To
+// pages it admits all users that the API server authenticates: Namespaces returns what
+// they may see there.
 func (g *Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, err := g.user(r)
@@ -101,7 +101,7 @@ func refuse(w http.ResponseWriter, err error) {
 	http.Error(w, message, status)
 }
 
-// Answer is the HTTP status of an error of this package and the message for the
+// Answer returns the HTTP status of an error of this package and the message for the
 // client. Failures of the API server are in the log, not in the message.
 func Answer(err error) (status int, message string) {
 	switch {
@@ -114,7 +114,7 @@ func Answer(err error) (status int, message string) {
 	}
 }
 
-// maxTokenBytes is more than any token of Kubernetes has.
+// maxTokenBytes is more than the length of any token of Kubernetes.
 const maxTokenBytes = 16 << 10
 
 // bearer returns the token of a request, empty if there is none.
@@ -226,9 +226,9 @@ func (g *Guard) mayGetClaims(ctx context.Context, user *User, namespace string) 
 	})
 }
 
-func (g *Guard) decide(ctx context.Context, user *User, review, object string, ask func(context.Context) (bool, error)) (bool, error) {
+func (g *Guard) decide(ctx context.Context, user *User, review, object string, create func(context.Context) (bool, error)) (bool, error) {
 	return g.decisions.get(ctx, user.key+"\x00"+review+"\x00"+object, func(ctx context.Context) (bool, error) {
-		allowed, err := ask(ctx)
+		allowed, err := create(ctx)
 		g.observe(review, allowed, err)
 		return allowed, err
 	})

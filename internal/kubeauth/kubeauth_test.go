@@ -21,21 +21,21 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
-// fakeAPI reviews as an API server does, by tables, over a real socket.
+// fakeAPI creates reviews from tables, over a real socket.
 type fakeAPI struct {
 	users  map[string]authenticationv1.UserInfo // by token
 	paths  map[string][]string                  // by user
-	claims map[string][]string                  // namespaces by user; "" stands for all
+	claims map[string][]string                  // namespaces by user; "" means all
 
-	asked    atomic.Int64
-	failing  atomic.Bool
-	hanging  chan struct{} // not nil: token reviews wait for it to be closed
-	inFlight atomic.Int64
-	most     atomic.Int64
+	requests     atomic.Int64
+	failing      atomic.Bool
+	hanging      chan struct{} // not nil: token reviews wait for it to be closed
+	inFlight     atomic.Int64
+	mostInFlight atomic.Int64
 }
 
 func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	f.asked.Add(1)
+	f.requests.Add(1)
 	if f.failing.Load() {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
@@ -47,7 +47,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/apis/authentication.k8s.io/v1/tokenreviews":
 		now := f.inFlight.Add(1)
 		defer f.inFlight.Add(-1)
-		f.most.Store(max(f.most.Load(), now))
+		f.mostInFlight.Store(max(f.mostInFlight.Load(), now))
 		if f.hanging != nil {
 			select {
 			case <-f.hanging:
@@ -90,30 +90,30 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// turned is a clock that a test turns.
-type turned struct{ elapsed atomic.Int64 }
+// fakeClock is a clock that a test advances.
+type fakeClock struct{ elapsed atomic.Int64 }
 
-func (t *turned) now() clock.Instant {
+func (t *fakeClock) now() clock.Instant {
 	return clock.Instant{Elapsed: time.Hour + time.Duration(t.elapsed.Load())}
 }
 
-func (t *turned) turn(d time.Duration) { t.elapsed.Add(int64(d)) }
+func (t *fakeClock) advance(d time.Duration) { t.elapsed.Add(int64(d)) }
 
-// guarded is a guard of an API server, and what is behind it.
-type guarded struct {
+// guardFixture is a guard with its API server and its handler.
+type guardFixture struct {
 	*fakeAPI
 	guard    *Guard
-	clock    *turned
+	clock    *fakeClock
 	served   http.Handler
 	log      *strings.Builder
 	observed sync.Map
 }
 
-func guardOf(t *testing.T, api *fakeAPI, audiences ...string) *guarded {
+func newGuardFixture(t *testing.T, api *fakeAPI, audiences ...string) *guardFixture {
 	t.Helper()
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
-	g := &guarded{fakeAPI: api, clock: &turned{}, log: &strings.Builder{}}
+	g := &guardFixture{fakeAPI: api, clock: &fakeClock{}, log: &strings.Builder{}}
 	var err error
 	g.guard, err = New(Options{
 		Config: &rest.Config{Host: server.URL}, Audiences: audiences, Page: func(path string) bool { return path == "/" || path == "/api/v1/claims" },
@@ -138,8 +138,8 @@ func guardOf(t *testing.T, api *fakeAPI, audiences ...string) *guarded {
 	return g
 }
 
-// get is the answer to a request with these words of authorization.
-func (g *guarded) get(path, authorization string) *httptest.ResponseRecorder {
+// get returns the response to a request with this Authorization header.
+func (g *guardFixture) get(path, authorization string) *httptest.ResponseRecorder {
 	request, answer := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
 	if authorization != "" {
 		request.Header.Set("Authorization", authorization)
@@ -148,7 +148,7 @@ func (g *guarded) get(path, authorization string) *httptest.ResponseRecorder {
 	return answer
 }
 
-func example() *fakeAPI {
+func exampleAPI() *fakeAPI {
 	return &fakeAPI{
 		users: map[string]authenticationv1.UserInfo{
 			"prom": {Username: "prometheus"}, "team": {Username: "team-a"}, "admin": {Username: "admin"}, "for-us": {Username: "admin"}, "for-others": {Username: "admin"},
@@ -158,8 +158,8 @@ func example() *fakeAPI {
 	}
 }
 
-func TestWhoMayReadWhat(t *testing.T) {
-	g := guardOf(t, example())
+func TestPermissions(t *testing.T) {
+	g := newGuardFixture(t, exampleAPI())
 	for _, request := range []struct {
 		path, authorization string
 		status              int
@@ -168,7 +168,7 @@ func TestWhoMayReadWhat(t *testing.T) {
 		{"/metrics", "", 401, "a valid bearer token is needed\n"},
 		{"/metrics", "Basic cHJvbTpwcm9t", 401, "a valid bearer token is needed\n"},
 		{"/metrics", "Bearer ", 401, "a valid bearer token is needed\n"},
-		{"/metrics", "Bearer nobody", 401, "a valid bearer token is needed\n"},
+		{"/metrics", "Bearer unknown", 401, "a valid bearer token is needed\n"},
 		{"/metrics", "Bearer " + strings.Repeat("x", maxTokenBytes+1), 401, "a valid bearer token is needed\n"},
 		{"/metrics", "Bearer team", 403, "forbidden: user \"team-a\" may not get the path /metrics\n"},
 		{"/debug/pprof/heap", "Bearer prom", 403, "forbidden: user \"prometheus\" may not get the path /debug/pprof/heap\n"},
@@ -194,7 +194,7 @@ func TestWhoMayReadWhat(t *testing.T) {
 }
 
 func TestAudiences(t *testing.T) {
-	g := guardOf(t, example(), "us")
+	g := newGuardFixture(t, exampleAPI(), "us")
 	for authorization, status := range map[string]int{"Bearer for-us": 200, "Bearer for-others": 401, "Bearer admin": 401} {
 		if answer := g.get("/metrics", authorization); answer.Code != status {
 			t.Errorf("%s gives %d %s", authorization, answer.Code, answer.Body)
@@ -202,51 +202,52 @@ func TestAudiences(t *testing.T) {
 	}
 }
 
-// A right that is taken away, or a token that ends, counts no longer than the
-// answers hold.
-func TestAnswersHoldForAMinute(t *testing.T) {
-	api := example()
-	g := guardOf(t, api)
+// TestReviewsAreCachedForAMinute checks that a revoked permission or token is used no
+// longer than the results of reviews are cached.
+func TestReviewsAreCachedForAMinute(t *testing.T) {
+	api := exampleAPI()
+	g := newGuardFixture(t, api)
 	for range 50 {
 		if answer := g.get("/metrics", "Bearer prom"); answer.Code != 200 {
 			t.Fatal(answer.Code, answer.Body)
 		}
 	}
-	if asked := api.asked.Load(); asked != 6 { // token, path, all namespaces, a, b, c
-		t.Errorf("%d reviews for 50 requests", asked)
+	if reviews := api.requests.Load(); reviews != 6 { // token, path, all namespaces, a, b, c
+		t.Errorf("%d reviews for 50 requests", reviews)
 	}
 	api.paths = nil
-	g.clock.turn(reviewTTL - time.Second)
+	g.clock.advance(reviewTTL - time.Second)
 	if answer := g.get("/metrics", "Bearer prom"); answer.Code != 200 {
-		t.Error("an answer does not hold", answer.Code)
+		t.Error("a result is not cached", answer.Code)
 	}
-	g.clock.turn(2 * time.Second)
+	g.clock.advance(2 * time.Second)
 	if answer := g.get("/metrics", "Bearer prom"); answer.Code != 403 {
-		t.Error("a right was taken away, and the answer is", answer.Code)
+		t.Error("a permission was revoked, and the status is", answer.Code)
 	}
 	api.users = nil
-	g.clock.turn(reviewTTL)
+	g.clock.advance(reviewTTL)
 	if answer := g.get("/metrics", "Bearer prom"); answer.Code != 401 {
-		t.Error("the token has ended, and the answer is", answer.Code)
+		t.Error("the token has expired, and the status is", answer.Code)
 	}
 }
 
-// While the API server does not answer, who was good before is so for ten
-// minutes; other users are refused, and not every request causes a review.
+// TestOutageOfTheAPIServer checks that the users of cached reviews are admitted for ten
+// minutes of an outage, that other users are refused, and that not every request causes
+// a review.
 func TestOutageOfTheAPIServer(t *testing.T) {
-	api := example()
-	g := guardOf(t, api)
+	api := exampleAPI()
+	g := newGuardFixture(t, api)
 	g.get("/metrics", "Bearer prom")
 	api.failing.Store(true)
-	g.clock.turn(reviewTTL)
-	before := api.asked.Load()
+	g.clock.advance(reviewTTL)
+	before := api.requests.Load()
 	for range 20 {
 		if answer := g.get("/metrics", "Bearer prom"); answer.Code == 401 || answer.Code == 403 {
 			t.Fatal(answer.Code, answer.Body)
 		}
 	}
-	if asked := api.asked.Load() - before; asked > 4+3*20 { // what was refused before is unknown now, and asked again
-		t.Errorf("%d reviews for 20 requests", asked)
+	if reviews := api.requests.Load() - before; reviews > 4+3*20 { // denied reviews are not used in an outage, and are created again
+		t.Errorf("%d reviews for 20 requests", reviews)
 	}
 	if user, err := g.guard.tokens.get(t.Context(), "prom", nil); err != nil || user.Name != "prometheus" {
 		t.Errorf("the token is %v, %v", user, err)
@@ -255,9 +256,9 @@ func TestOutageOfTheAPIServer(t *testing.T) {
 	if answer.Code != 503 || answer.Header().Get("Retry-After") == "" || strings.Contains(answer.Body.String(), "tokenreviews") {
 		t.Errorf("an unknown token gives %d %s", answer.Code, answer.Body)
 	}
-	g.clock.turn(outageTTL)
+	g.clock.advance(outageTTL)
 	if answer := g.get("/metrics", "Bearer prom"); answer.Code != 503 {
-		t.Errorf("after %s of outage the answer is %d", outageTTL, answer.Code)
+		t.Errorf("after %s of outage the status is %d", outageTTL, answer.Code)
 	}
 	if lines := strings.Count(g.log.String(), "\n"); lines != 1 || !strings.Contains(g.log.String(), "cannot create resource tokenreviews") {
 		t.Errorf("the log has %d lines:\n%s", lines, g.log)
@@ -267,15 +268,15 @@ func TestOutageOfTheAPIServer(t *testing.T) {
 		t.Error("after the outage", answer.Code, answer.Body)
 	}
 	if !strings.Contains(g.log.String(), "answers access reviews again") {
-		t.Errorf("the log does not say that it is over:\n%s", g.log)
+		t.Errorf("the log does not have the end of the outage:\n%s", g.log)
 	}
 }
 
-// Invalid tokens are bounded in concurrent reviews and in memory, and do not delay
-// users with a cached token.
-func TestMadeUpTokens(t *testing.T) {
-	api := example()
-	g := guardOf(t, api)
+// TestInvalidTokens checks the bounds of concurrent reviews and of memory, and that
+// invalid tokens do not delay users with a cached token.
+func TestInvalidTokens(t *testing.T) {
+	api := exampleAPI()
+	g := newGuardFixture(t, api)
 	g.get("/metrics", "Bearer prom")
 	api.hanging = make(chan struct{})
 	var guessing sync.WaitGroup
@@ -287,34 +288,35 @@ func TestMadeUpTokens(t *testing.T) {
 	}
 	for range 10 {
 		if answer := g.get("/metrics", "Bearer prom"); answer.Code != 200 {
-			t.Errorf("beside guesses a good token gives %d %s", answer.Code, answer.Body)
+			t.Errorf("with concurrent guesses a valid token gives %d %s", answer.Code, answer.Body)
 		}
 	}
 	close(api.hanging)
 	guessing.Wait()
-	if most := api.most.Load(); most > concurrentReviews {
-		t.Errorf("%d reviews of guesses at once", most)
+	if most := api.mostInFlight.Load(); most > concurrentReviews {
+		t.Errorf("%d concurrent reviews of guesses", most)
 	}
 	for i := range 2 * maxTokens {
 		g.guard.tokens.denied.Add(fmt.Sprint(i), cached[*User]{}, time.Minute)
 	}
 	if kept := len(g.guard.tokens.denied.Keys()); kept > maxTokens {
-		t.Errorf("%d refused tokens are kept", kept)
+		t.Errorf("%d denied tokens are cached", kept)
 	}
-	before := api.asked.Load()
-	if answer := g.get("/metrics", "Bearer prom"); answer.Code != 200 || api.asked.Load() != before {
-		t.Errorf("guesses made a good token unknown: %d", answer.Code)
+	before := api.requests.Load()
+	if answer := g.get("/metrics", "Bearer prom"); answer.Code != 200 || api.requests.Load() != before {
+		t.Errorf("guesses evicted a valid token: %d", answer.Code)
 	}
 }
 
-// Concurrent requests with the same key cause one review.
+// TestRequestsShareAReview checks that concurrent requests with the same key cause one
+// review.
 func TestRequestsShareAReview(t *testing.T) {
-	api := example()
+	api := exampleAPI()
 	api.hanging = make(chan struct{})
-	g := guardOf(t, api)
-	var asking sync.WaitGroup
+	g := newGuardFixture(t, api)
+	var requests sync.WaitGroup
 	for range 50 {
-		asking.Go(func() {
+		requests.Go(func() {
 			if answer := g.get("/metrics", "Bearer admin"); answer.Code != 200 {
 				t.Error(answer.Code, answer.Body)
 			}
@@ -324,14 +326,14 @@ func TestRequestsShareAReview(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	close(api.hanging)
-	asking.Wait()
-	if most := api.most.Load(); most != 1 {
-		t.Errorf("%d token reviews at once", most)
+	requests.Wait()
+	if most := api.mostInFlight.Load(); most != 1 {
+		t.Errorf("%d concurrent token reviews", most)
 	}
 }
 
 func TestTooManyNamespaces(t *testing.T) {
-	g := guardOf(t, example())
+	g := newGuardFixture(t, exampleAPI())
 	request := httptest.NewRequest(http.MethodGet, "/", nil)
 	many := make([]string, maxNamespaces+1)
 	for user, forbidden := range map[string]bool{"team-a": true, "admin": false} {
@@ -342,6 +344,6 @@ func TestTooManyNamespaces(t *testing.T) {
 		}
 	}
 	if _, _, err := g.guard.Namespaces(request, nil); err == nil {
-		t.Error("a request that came past the guard sees something")
+		t.Error("a request that has not passed the handler gets namespaces")
 	}
 }

@@ -37,7 +37,7 @@ type User struct {
 	Groups []string
 	Extra  map[string][]string
 
-	key string // tells users apart whose rights may differ
+	key string // differs for users whose permissions may differ
 }
 
 // reviewer creates reviews at the API server.
@@ -61,7 +61,7 @@ func newReviewer(config *rest.Config, audiences []string) (*reviewer, error) {
 	return &reviewer{client: client, audiences: audiences}, nil
 }
 
-// token returns the user of a token, nil if the API server does not know it.
+// token returns the user of a token, nil if the API server does not authenticate it.
 func (r *reviewer) token(ctx context.Context, token string) (*User, error) {
 	review := authenticationv1.TokenReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenReview"},
@@ -70,7 +70,7 @@ func (r *reviewer) token(ctx context.Context, token string) (*User, error) {
 	if err := r.create(ctx, "/apis/authentication.k8s.io/v1/tokenreviews", &review); err != nil {
 		return nil, err
 	}
-	if !review.Status.Authenticated || !r.isOurs(review.Status.Audiences) {
+	if !review.Status.Authenticated || !r.isForExporter(review.Status.Audiences) {
 		return nil, nil
 	}
 	from := review.Status.User
@@ -86,9 +86,9 @@ func (r *reviewer) token(ctx context.Context, token string) (*User, error) {
 	return user, nil
 }
 
-// isOurs reports whether a token is for the exporter: an authenticator without
+// isForExporter reports whether a token is for the exporter: an authenticator without
 // support for audiences returns none, and then the token is for the API server.
-func (r *reviewer) isOurs(audiences []string) bool {
+func (r *reviewer) isForExporter(audiences []string) bool {
 	if len(r.audiences) == 0 {
 		return true
 	}

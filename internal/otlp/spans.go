@@ -136,7 +136,7 @@ func appendPhase(attributes []attribute.KeyValue, span *trace.Span) []attribute.
 
 // appendTimestamp appends the source and the precision of a timestamp. An error of
 // zero is omitted: it means milliseconds.
-func appendTimestamp(attributes []attribute.KeyValue, m *trace.Moment, by, off attribute.Key) []attribute.KeyValue {
+func appendTimestamp(attributes []attribute.KeyValue, m *trace.Timestamp, by, off attribute.Key) []attribute.KeyValue {
 	if m.Evidence != "" {
 		attributes = append(attributes, by.String(clean(m.Evidence, nameLimit)))
 	}

@@ -139,8 +139,8 @@ func protocols(t *testing.T, test func(t *testing.T, protocol string)) {
 // phases that touch.
 func lifecycle(n int) trace.Trace {
 	begin := time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC).Add(time.Duration(n) * time.Second)
-	at := func(ms int) trace.Moment {
-		return trace.Moment{At: begin.Add(time.Duration(ms) * time.Millisecond), Evidence: trace.EvidenceWatch}
+	at := func(ms int) trace.Timestamp {
+		return trace.Timestamp{At: begin.Add(time.Duration(ms) * time.Millisecond), Evidence: trace.EvidenceWatch}
 	}
 	first := at(0)
 	first.Evidence, first.Error = trace.EvidenceTimestamp, time.Second

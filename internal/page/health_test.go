@@ -152,7 +152,7 @@ func TestUnhealthyDevicesOnPage(t *testing.T) {
 		}
 	}
 	_, text = get(t, handler(t, []metric.Row{healthy("a", "hardware", 1)}), "/")
-	if strings.Contains(text, "alarm") || strings.Contains(text, "unhealthy)") || !strings.Contains(text, `healthy <span class="by">by hardware`) {
+	if strings.Contains(text, `class="alert"`) || strings.Contains(text, "unhealthy)") || !strings.Contains(text, `healthy <span class="by">by hardware`) {
 		t.Errorf("a node that is well: %s", text)
 	}
 }

@@ -129,7 +129,7 @@ type bar struct {
 
 // part is a holder's part of a bar.
 type part struct {
-	Kind     string // p0, p1, … of holders in turn, or stray: unattributed
+	Kind     string // p0, p1, … of holders in turn, or unattributed
 	X, Width string // percent
 }
 
@@ -175,7 +175,7 @@ func newShares(kind string, device Device) *bar {
 	for i, holder := range device.Holders {
 		add("p"+strconv.Itoa(i%shades), of(holder.Use))
 	}
-	add("stray", of(device.Unattributed))
+	add("unattributed", of(device.Unattributed))
 	return drawn
 }
 

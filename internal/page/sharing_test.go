@@ -131,25 +131,25 @@ func TestHoldersOfSharedDevice(t *testing.T) {
 				}
 			}
 		}
-		got = append(got, name+" nobody "+text(devices[name].Unattributed))
+		got = append(got, name+" unattributed "+text(devices[name].Unattributed))
 	}
 	want := `gpu-1 inference embedder 24 GiB
 gpu-1 research trial 12 GiB
-gpu-1 nobody -
-gpu-4 nobody 0% · 2 GiB
+gpu-1 unattributed -
+gpu-4 unattributed 0% · 2 GiB
 gpu-6 inference draft 48% · 30 GiB
 gpu-6 draft-0 28% · 20 GiB
 gpu-6 draft-1 20% · 10 GiB
 gpu-6 ranking rerank 20% · 12.5 GiB
-gpu-6 nobody 12% · 6 GiB
+gpu-6 unattributed 12% · 6 GiB
 gpu-7 legacy nvidia.com/gpu 15% · 10 GiB
 gpu-7 legacy nvidia.com/gpu 35% · 20 GiB
-gpu-7 nobody 0% · 0 B`
+gpu-7 unattributed 0% · 0 B`
 	if text := strings.Join(got, "\n"); text != want {
 		t.Errorf("got:\n%s\nwant:\n%s", text, want)
 	}
 	if !devices["gpu-4"].Free() || !devices["gpu-4"].Unattributed.Something() || devices["gpu-7"].Unattributed.Something() {
-		t.Error("the stray on the free device is not one, or there is one where nothing is done")
+		t.Error("the unattributed part is missing on the free device, or is not missing without use")
 	}
 }
 
@@ -218,7 +218,7 @@ func TestSplitRemedies(t *testing.T) {
 func TestBarsOfHolders(t *testing.T) {
 	view := viewOf(sharing(t), noon)
 	got := newShares("load", device(t, view.Devices, "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000006"))
-	want := []part{{"p0", "0.0%", "48.0%"}, {"p1", "48.0%", "20.0%"}, {"stray", "68.0%", "12.0%"}}
+	want := []part{{"p0", "0.0%", "48.0%"}, {"p1", "48.0%", "20.0%"}, {"unattributed", "68.0%", "12.0%"}}
 	if got.Width != "80.0%" || !slices.Equal(got.Parts, want) {
 		t.Errorf("the bar is %+v", got)
 	}

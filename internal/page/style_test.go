@@ -156,7 +156,7 @@ func TestContrastOfGraphics(t *testing.T) {
 // utilization and of the memory alike.
 func TestSwatchesAndBarsHaveTheSameColours(t *testing.T) {
 	rules, schemes := styles(t)
-	kinds := []string{"stray"}
+	kinds := []string{"unattributed"}
 	for i := range shades {
 		kinds = append(kinds, fmt.Sprintf("p%d", i))
 	}

@@ -1,6 +1,6 @@
-// Package ratelog bounds what is logged at the instigation of others: clients that
-// cannot shake hands, libraries that complain about each request. Of each kind of
-// line so many are written a minute, and then how many were left out.
+// Package ratelog bounds log lines that others cause, such as clients whose TLS
+// handshakes fail, and libraries that log each request. Of each kind, PerMinute lines
+// are written in a minute, and then the number of dropped lines.
 package ratelog
 
 import (
@@ -21,10 +21,10 @@ const (
 	maxText = 1 << 10
 )
 
-// Limit returns a handler that writes to next no more than PerMinute lines a
-// minute, each text of at most 1 KiB. kind is what the lines are about; what was
-// left out is counted in a line that has it. The handlers that With and WithGroup
-// of a logger make share the limit. It is safe for concurrent use.
+// Limit returns a handler that writes to next no more than PerMinute lines a minute,
+// each text of at most 1 KiB. The line with the number of dropped lines has the
+// attribute kind. Handlers of With and WithGroup of a logger share the limit. It is
+// safe for concurrent use.
 func Limit(next slog.Handler, kind string) slog.Handler {
 	return &handler{next: next, limit: &limit{plain: next, kind: kind, after: time.AfterFunc}}
 }
@@ -34,7 +34,7 @@ type handler struct {
 	limit *limit
 }
 
-// limit is what the handlers of one kind share.
+// limit is shared by the handlers of one kind.
 type limit struct {
 	plain slog.Handler // without attributes
 	kind  string
@@ -42,44 +42,44 @@ type limit struct {
 
 	mu      sync.Mutex
 	written int // in the present window; 0: there is none
-	left    int // out
+	dropped int // in the present window
 	worst   slog.Level
 }
 
-// Enabled is next's.
+// Enabled implements slog.Handler.
 func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.next.Enabled(ctx, level)
 }
 
 // Handle writes the record if it is one of the first of its minute.
 func (h *handler) Handle(ctx context.Context, record slog.Record) error {
-	if !h.limit.take(record.Level) {
+	if !h.limit.allow(record.Level) {
 		return nil
 	}
-	short := slog.NewRecord(record.Time, record.Level, cut(record.Message), record.PC)
+	short := slog.NewRecord(record.Time, record.Level, truncate(record.Message), record.PC)
 	record.Attrs(func(attr slog.Attr) bool {
-		short.AddAttrs(shortened(attr))
+		short.AddAttrs(truncateAttr(attr))
 		return true
 	})
 	return h.next.Handle(ctx, short)
 }
 
-// WithAttrs is a handler of the same limit.
+// WithAttrs returns a handler with the same limit.
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	short := make([]slog.Attr, len(attrs))
 	for i, attr := range attrs {
-		short[i] = shortened(attr)
+		short[i] = truncateAttr(attr)
 	}
 	return &handler{next: h.next.WithAttrs(short), limit: h.limit}
 }
 
-// WithGroup is a handler of the same limit.
+// WithGroup returns a handler with the same limit.
 func (h *handler) WithGroup(name string) slog.Handler {
 	return &handler{next: h.next.WithGroup(name), limit: h.limit}
 }
 
-// take reports whether one more line may be written.
-func (l *limit) take(level slog.Level) bool {
+// allow counts a line and reports whether it may be written.
+func (l *limit) allow(level slog.Level) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.written == 0 {
@@ -89,36 +89,36 @@ func (l *limit) take(level slog.Level) bool {
 		l.written++
 		return true
 	}
-	if l.left++; l.left == 1 || level > l.worst {
+	if l.dropped++; l.dropped == 1 || level > l.worst {
 		l.worst = level
 	}
 	return false
 }
 
-// end ends a window, and says what was left out in it.
+// end ends a window, and writes the number of lines that were dropped in it.
 func (l *limit) end() {
 	l.mu.Lock()
-	left, worst := l.left, l.worst
-	l.written, l.left = 0, 0
+	dropped, worst := l.dropped, l.worst
+	l.written, l.dropped = 0, 0
 	l.mu.Unlock()
-	if left == 0 {
+	if dropped == 0 {
 		return
 	}
 	record := slog.NewRecord(time.Now(), worst, "log lines were dropped, because there were too many in a minute", 0) //nolint:forbidigo // the time of a line
-	record.AddAttrs(slog.String("kind", l.kind), slog.Int("lines", left))
-	_ = l.plain.Handle(context.Background(), record) // there is nobody to tell that a log cannot be written
+	record.AddAttrs(slog.String("kind", l.kind), slog.Int("lines", dropped))
+	_ = l.plain.Handle(context.Background(), record) // an error of the log cannot be logged
 }
 
-func shortened(attr slog.Attr) slog.Attr {
+func truncateAttr(attr slog.Attr) slog.Attr {
 	switch value := attr.Value.Resolve(); value.Kind() {
 	case slog.KindString:
-		return slog.String(attr.Key, cut(value.String()))
+		return slog.String(attr.Key, truncate(value.String()))
 	case slog.KindAny:
-		return slog.String(attr.Key, cut(fmt.Sprint(value.Any())))
+		return slog.String(attr.Key, truncate(fmt.Sprint(value.Any())))
 	case slog.KindGroup:
 		var group []any
 		for _, member := range value.Group() {
-			group = append(group, shortened(member))
+			group = append(group, truncateAttr(member))
 		}
 		return slog.Group(attr.Key, group...)
 	default:
@@ -126,8 +126,8 @@ func shortened(attr slog.Attr) slog.Attr {
 	}
 }
 
-// cut is the beginning of a text, as valid UTF-8.
-func cut(text string) string {
+// truncate returns the beginning of a text, as valid UTF-8.
+func truncate(text string) string {
 	if len(text) <= maxText {
 		return strings.ToValidUTF8(text, "�")
 	}

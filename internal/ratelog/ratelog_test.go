@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// turned is a log whose windows end when the test says so.
-func turned() (log *slog.Logger, text *bytes.Buffer, end func()) {
+// newFakeLog returns a limited log, its text, and a function that ends its window.
+func newFakeLog() (log *slog.Logger, text *bytes.Buffer, end func()) {
 	text = &bytes.Buffer{}
 	limited := Limit(slog.NewTextHandler(text, nil), "tls").(*handler)
 	var ends func()
@@ -28,7 +28,7 @@ func turned() (log *slog.Logger, text *bytes.Buffer, end func()) {
 }
 
 func TestTenLinesAMinute(t *testing.T) {
-	log, text, end := turned()
+	log, text, end := newFakeLog()
 	var all sync.WaitGroup
 	for i := range 100 {
 		all.Go(func() {
@@ -45,7 +45,7 @@ func TestTenLinesAMinute(t *testing.T) {
 	text.Reset()
 	end()
 	if line := text.String(); !strings.Contains(line, "kind=tls lines=1991") || !strings.Contains(line, "level=ERROR") || strings.Count(line, "\n") != 1 {
-		t.Errorf("at the end of the minute the log says %q", line)
+		t.Errorf("at the end of the minute the log has %q", line)
 	}
 	text.Reset()
 	log.Info("again")
@@ -60,7 +60,7 @@ func TestTenLinesAMinute(t *testing.T) {
 }
 
 func TestLongTexts(t *testing.T) {
-	log, text, _ := turned()
+	log, text, _ := newFakeLog()
 	long := strings.Repeat("ä", 1<<20)
 	log.Warn(long, "text", long, "error", errors.New(long), slog.Group("of", "one", long), "bytes", []byte(long), "broken", "a\xffb", "number", 7)
 	if text.Len() > 7*(maxText+100) {
@@ -70,7 +70,7 @@ func TestLongTexts(t *testing.T) {
 		t.Errorf("the line is %.200q", text)
 	}
 	for size := maxText - 3; size < maxText+3; size++ {
-		if short := cut(strings.Repeat("x", size) + "äöü"); !utf8.ValidString(short) || len(short) > maxText+len("…") {
+		if short := truncate(strings.Repeat("x", size) + "äöü"); !utf8.ValidString(short) || len(short) > maxText+len("…") {
 			t.Errorf("%d bytes become %d: %q", size, len(short), short[len(short)-8:])
 		}
 	}
@@ -80,7 +80,7 @@ func TestWindowEndsByItself(t *testing.T) {
 	limited := Limit(slog.NewTextHandler(&bytes.Buffer{}, nil), "tls").(*handler)
 	ended := make(chan string, 1)
 	limited.limit.after = func(_ time.Duration, f func()) *time.Timer {
-		return time.AfterFunc(0, func() { f(); ended <- fmt.Sprint(limited.limit.left) })
+		return time.AfterFunc(0, func() { f(); ended <- fmt.Sprint(limited.limit.dropped) })
 	}
 	slog.New(limited).Info("one")
 	select {

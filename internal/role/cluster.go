@@ -29,14 +29,14 @@ const (
 	// clusterInstance is the instance label that the shipped scrape configurations
 	// give the cluster role.
 	clusterInstance = "cluster"
-	// restInterval is the time between two steps if nothing has changed: how old
-	// sources are changes without a change of theirs.
+	// restInterval is the time between two steps if nothing has changed: the ages of
+	// sources still change.
 	restInterval = 5 * time.Second
 	// stuckAfter is the age of the newest snapshot at which the role is unhealthy.
 	stuckAfter = 5 * time.Minute
 )
 
-// ClusterOptions are what a Cluster is made of, in a real cluster or in the demo.
+// ClusterOptions configure a Cluster, in a real cluster or in the demo.
 type ClusterOptions struct {
 	API       *rest.Config
 	Version   self.Version
@@ -81,27 +81,27 @@ func NewCluster(options ClusterOptions, log *slog.Logger) (*Cluster, error) {
 		cluster.Inputs{
 			Take: c.cluster.Take, Synced: c.cluster.Synced,
 			Supply: c.inventory.Supply, Verdicts: c.diagnoser.Verdicts, Costs: c.diagnoser.Costs, Ask: c.diagnoser.Ask,
-			Statuses: c.cluster.Statuses, Settled: c.cluster.Settled, Wake: c.wake, ObserveStep: live.observeStep, Traced: c.traced, Sampled: c.sampled,
+			Statuses: c.cluster.Statuses, Settled: c.cluster.Settled, Wake: c.wake, ObserveStep: live.observeStep, Traced: c.pushTraces, Sampled: c.isSampled,
 		}, registry, options.Clock, log)
 	if err != nil {
 		return nil, err
 	}
-	c.push, err = pushed{settings: options.Push, version: options.Version.Version, instance: clusterInstance, snapshot: c.shown, live: registry}.pusher(options.Clock, log)
+	c.push, err = pushConfig{settings: options.Push, version: options.Version.Version, instance: clusterInstance, snapshot: c.latestRows, live: registry}.pusher(options.Clock, log)
 	return c, err
 }
 
-// traced pushes traces that have ended.
-func (c *Cluster) traced(traces []trace.Trace) {
+// pushTraces pushes traces that have ended.
+func (c *Cluster) pushTraces(traces []trace.Trace) {
 	if c.push != nil {
 		c.push.Trace(traces)
 	}
 }
 
-// sampled reports whether the trace will be pushed, so that exemplars may refer to it.
-func (c *Cluster) sampled(id trace.ID) bool { return c.push != nil && c.push.Sampled(id) }
+// isSampled reports whether the trace will be pushed, so that exemplars may refer to it.
+func (c *Cluster) isSampled(id trace.ID) bool { return c.push != nil && c.push.Sampled(id) }
 
-// shown returns all rows of the newest page, and its time.
-func (c *Cluster) shown() ([]metric.Row, time.Time) {
+// latestRows returns all rows of the newest page, and its time.
+func (c *Cluster) latestRows() ([]metric.Row, time.Time) {
 	if latest := c.runner.Latest(); latest != nil {
 		return latest.Rows, latest.At.Wall
 	}
@@ -114,18 +114,18 @@ func (c *Cluster) Run(ctx context.Context, server *web.Server) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
-	running.Go(func() { c.cluster.Run(ctx) })       // its failures are in its statuses
-	running.Go(func() { _ = c.diagnoser.Run(ctx) }) // it fails at the end of the context alone
+	running.Go(func() { c.cluster.Run(ctx) })       // its statuses have its errors
+	running.Go(func() { _ = c.diagnoser.Run(ctx) }) // its only error is the end of the context
 	running.Go(func() { c.runner.Run(ctx) })
-	running.Go(func() { c.passChanges(ctx) })
+	running.Go(func() { c.triggerSteps(ctx) })
 	if c.push != nil {
 		running.Go(func() { c.push.Run(ctx) })
 	}
 	return server.Serve(ctx)
 }
 
-// passChanges triggers a step for each change and each new diagnosis.
-func (c *Cluster) passChanges(ctx context.Context) {
+// triggerSteps triggers a step for each change and each new diagnosis.
+func (c *Cluster) triggerSteps(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -179,8 +179,8 @@ func (c *Cluster) ready() error {
 	return nil
 }
 
-// healthy fails when no snapshot is made any more, which only a restart of the
-// process can end. A restart does not help against an API server that hangs.
+// healthy fails if the newest snapshot is older than stuckAfter, which only a restart
+// of the process can resolve. A restart does not help against an API server that hangs.
 func (c *Cluster) healthy() error {
 	latest := c.runner.Latest()
 	if latest == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/self"
 )
 
-// liveMetrics are the metrics that are in no snapshot: those of the process, the
+// liveMetrics are the metrics that are not part of snapshots: those of the process, the
 // durations of reads, and the steps of the reducer.
 type liveMetrics struct {
 	registry *prometheus.Registry
@@ -46,13 +46,13 @@ func addProcessMetrics(registry *prometheus.Registry) {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
-// observeRead returns what observes the durations of a source's reads, in seconds.
+// observeRead returns the function that observes the durations of a source's reads, in seconds.
 func (l *liveMetrics) observeRead(source string) func(seconds float64) {
 	return l.reads.WithLabelValues(source).Observe
 }
 
 // observeStep counts a step.
-func (l *liveMetrics) observeStep(took time.Duration) {
+func (l *liveMetrics) observeStep(duration time.Duration) {
 	l.steps.count.Inc()
-	l.steps.seconds.Add(took.Seconds())
+	l.steps.seconds.Add(duration.Seconds())
 }

@@ -12,9 +12,8 @@ import (
 	"strings"
 )
 
-// Shares of the memory limit of the process's cgroup that Go may take before
-// its collector works harder. Vendors' libraries in the node role allocate
-// beside Go.
+// Go's memory limit as a share of the memory limit of the process's cgroup. In the
+// node role, vendors' libraries allocate memory outside of Go.
 const (
 	ClusterMemoryShare = 0.9
 	NodeMemoryShare    = 2.0 / 3
@@ -35,18 +34,18 @@ func LimitMemory(share float64, log *slog.Logger) {
 	log.Info("Go's memory limit is set from the cgroup", "cgroup_bytes", limit, "go_bytes", soft)
 }
 
-// Limits of what is read of cgroups.
+// Limits of reads of cgroups.
 const (
 	cgroupFileBytes = 64 << 10
 	cgroupDepth     = 64
 )
 
-// cgroupMemoryLimit is the smallest memory limit of this process's cgroup and
-// of those above it, as far as they are visible below the root, in bytes;
-// false if there is none. What cannot be read limits nothing.
+// cgroupMemoryLimit returns the smallest memory limit of this process's cgroup and its
+// ancestors, as far as they are visible below the root, in bytes; false if there is
+// none. Files that cannot be read are ignored.
 func cgroupMemoryLimit(root string) (int64, bool) {
 	smallest := int64(math.MaxInt64)
-	for line := range strings.Lines(readSmall(filepath.Join(root, "proc/self/cgroup"))) {
+	for line := range strings.Lines(readFile(filepath.Join(root, "proc/self/cgroup"))) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(fields) != 3 {
 			continue
@@ -62,17 +61,17 @@ func cgroupMemoryLimit(root string) (int64, bool) {
 	return smallest, smallest < unlimited
 }
 
-// unlimited is less than what version 1 has where there is no limit: the
-// largest number of whole pages.
+// unlimited is less than the value without a limit in version 1: the largest number of
+// whole pages.
 const unlimited = 1 << 60
 
-// smallestLimit is that of a cgroup and of those above it. In a container the
-// path may be that of the host, of which only the container's own cgroup is
-// mounted, as the uppermost one.
+// smallestLimit returns the smallest limit of a cgroup and its ancestors. In a container
+// the path may be that of the host, of which only the container's own cgroup is
+// mounted, as the root.
 func smallestLimit(mount, group, file string) int64 {
 	smallest := int64(math.MaxInt64)
 	for range cgroupDepth {
-		limit, err := strconv.ParseInt(strings.TrimSpace(readSmall(filepath.Join(mount, group, file))), 10, 64)
+		limit, err := strconv.ParseInt(strings.TrimSpace(readFile(filepath.Join(mount, group, file))), 10, 64)
 		if err == nil && limit > 0 {
 			smallest = min(smallest, limit)
 		}
@@ -84,8 +83,8 @@ func smallestLimit(mount, group, file string) int64 {
 	return smallest
 }
 
-// readSmall returns the beginning of a file; nothing if it cannot be read.
-func readSmall(path string) string {
+// readFile returns the beginning of a file; nothing if it cannot be read.
+func readFile(path string) string {
 	file, err := os.Open(path)
 	if err != nil {
 		return ""

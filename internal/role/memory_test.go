@@ -16,17 +16,17 @@ func TestMemoryLimitOfTheCgroup(t *testing.T) {
 		files map[string]string
 		want  int64 // 0: none
 	}{
-		"nothing is mounted":           {nil, 0},
-		"a container, version 2":       {map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "805306368\n"}, 805306368},
-		"without a limit":              {map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "max\n"}, 0},
-		"a service":                    {map[string]string{"proc/self/cgroup": "0::/system.slice/a.service\n", "sys/fs/cgroup/system.slice/a.service/memory.max": "max\n", "sys/fs/cgroup/system.slice/memory.max": "1000000\n"}, 1000000},
-		"the smallest counts":          {map[string]string{"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/memory.max": "5000\n", "sys/fs/cgroup/a/b/memory.max": "7000\n"}, 5000},
-		"a container, version 1":       {map[string]string{"proc/self/cgroup": "5:cpu,cpuacct:/x\n4:memory:/kubepods/pod1/a\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "201326592\n"}, 201326592},
-		"version 1 without a limit":    {map[string]string{"proc/self/cgroup": "4:memory:/\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}, 0},
-		"both":                         {map[string]string{"proc/self/cgroup": "4:memory:/\n0::/\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "3000\n", "sys/fs/cgroup/memory.max": "max"}, 3000},
-		"another namespace's path":     {map[string]string{"proc/self/cgroup": "0::/../../a\n", "sys/fs/cgroup/memory.max": "4000\n", "a/memory.max": "1"}, 4000},
-		"nonsense":                     {map[string]string{"proc/self/cgroup": "x\n0::\n::\n", "sys/fs/cgroup/memory.max": "-1"}, 0},
-		"deeper than anybody would be": {map[string]string{"proc/self/cgroup": "0::" + strings.Repeat("/a", 5000) + "\n", "sys/fs/cgroup/memory.max": "4000\n"}, 0},
+		"nothing is mounted":        {nil, 0},
+		"a container, version 2":    {map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "805306368\n"}, 805306368},
+		"without a limit":           {map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "max\n"}, 0},
+		"a service":                 {map[string]string{"proc/self/cgroup": "0::/system.slice/a.service\n", "sys/fs/cgroup/system.slice/a.service/memory.max": "max\n", "sys/fs/cgroup/system.slice/memory.max": "1000000\n"}, 1000000},
+		"the smallest counts":       {map[string]string{"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/memory.max": "5000\n", "sys/fs/cgroup/a/b/memory.max": "7000\n"}, 5000},
+		"a container, version 1":    {map[string]string{"proc/self/cgroup": "5:cpu,cpuacct:/x\n4:memory:/kubepods/pod1/a\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "201326592\n"}, 201326592},
+		"version 1 without a limit": {map[string]string{"proc/self/cgroup": "4:memory:/\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}, 0},
+		"both":                      {map[string]string{"proc/self/cgroup": "4:memory:/\n0::/\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "3000\n", "sys/fs/cgroup/memory.max": "max"}, 3000},
+		"another namespace's path":  {map[string]string{"proc/self/cgroup": "0::/../../a\n", "sys/fs/cgroup/memory.max": "4000\n", "a/memory.max": "1"}, 4000},
+		"invalid":                   {map[string]string{"proc/self/cgroup": "x\n0::\n::\n", "sys/fs/cgroup/memory.max": "-1"}, 0},
+		"too deep":                  {map[string]string{"proc/self/cgroup": "0::" + strings.Repeat("/a", 5000) + "\n", "sys/fs/cgroup/memory.max": "4000\n"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
@@ -47,8 +47,8 @@ func TestMemoryLimitOfTheCgroup(t *testing.T) {
 	}
 }
 
-// TestGoMemoryLimitIsTheUsersIfSet, else that of the cgroup where there is one.
-func TestGoMemoryLimitIsTheUsersIfSet(t *testing.T) {
+// TestGoMemoryLimit checks that GOMEMLIMIT takes precedence over the limit of the cgroup.
+func TestGoMemoryLimit(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })
 	var log bytes.Buffer

@@ -27,7 +27,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/kubelet"
 )
 
-// NodeOptions are what a Node is made of, on a real host or in the demo.
+// NodeOptions configure a Node, on a real host or in the demo.
 type NodeOptions struct {
 	Name   string
 	Config node.Config // without the name
@@ -41,7 +41,7 @@ type NodeOptions struct {
 	Clock    clock.Clock
 	Sources  []device.Source
 	Optional map[string]bool // sources whose library may be missing
-	Gate     *Gate           // that the sources ask whether to list processes; nil: none does
+	Gate     *Gate           // enables lists of processes in the sources; nil: no source has them
 	Socket   string          // of the kubelet's PodResources API
 	PodsAPI  string          // socket; empty: pods are watched at the API server
 	CDIDirs  []string
@@ -114,14 +114,14 @@ func NewNode(options NodeOptions, log *slog.Logger) (*Node, error) {
 			return nil, err
 		}
 	}
-	inputs := node.Inputs{Gather: n.gather, Settled: n.settled, Wake: n.wake, ObserveStep: live.observeStep, Derive: options.Derive}
+	inputs := node.Inputs{Gather: n.gather, Settled: n.allRead, Wake: n.wake, ObserveStep: live.observeStep, Derive: options.Derive}
 	n.runner = node.NewRunner(config, inputs, now, log)
 	options.Push.Traces.On = false // traces are the cluster role's
-	n.push, err = pushed{settings: options.Push, version: config.Version.Version, node: options.Name, instance: options.Name, snapshot: n.shown, live: registry}.pusher(now, log)
+	n.push, err = pushConfig{settings: options.Push, version: config.Version.Version, node: options.Name, instance: options.Name, snapshot: n.latestRows, live: registry}.pusher(now, log)
 	return n, err
 }
 
-// gather collects what every source has read last. It does not block.
+// gather returns the latest values of every source. It does not block.
 func (n *Node) gather() node.Facts {
 	listing, _ := n.kubelet.Latest()
 	facts := node.Facts{
@@ -131,7 +131,7 @@ func (n *Node) gather() node.Facts {
 		CDI:      n.cdi.Latest(),
 		Sources:  n.statuses(),
 
-		Processes: n.processes.known(),
+		Processes: n.processes.update(),
 		Prices:    n.prices.prices(),
 	}
 	if n.cluster != nil {
@@ -144,7 +144,8 @@ func (n *Node) gather() node.Facts {
 	return facts
 }
 
-// statuses leaves out an optional source whose library was never found.
+// statuses returns the statuses of all sources, without optional ones whose library was
+// never found.
 func (n *Node) statuses() []source.Status {
 	var statuses []source.Status
 	for _, status := range n.sampler.Statuses() {
@@ -166,9 +167,9 @@ func (n *Node) statuses() []source.Status {
 	return statuses
 }
 
-// settled reports whether every source has been read once, or has failed.
+// allRead reports whether every source has been read once, or has failed.
 // Claims are read one by one, after the pods that name them.
-func (n *Node) settled() bool {
+func (n *Node) allRead() bool {
 	claimsDown := false
 	for _, status := range n.statuses() {
 		tried := !status.LastSuccess.IsZero() || status.Errors > 0
@@ -178,13 +179,13 @@ func (n *Node) settled() bool {
 			return false
 		}
 	}
-	return (n.cluster == nil || claimsDown || len(n.cluster.Latest().Unread) == 0) && n.processes.settled()
+	return (n.cluster == nil || claimsDown || len(n.cluster.Latest().Unread) == 0) && n.processes.allListed()
 }
 
-// Known is what the parts of a Node have read, for a check of the role.
+// Known has the latest values of all sources, for a check of the role.
 type Known struct {
 	Facts   node.Facts
-	Listed  bool // the kubelet has answered
+	Listed  bool // the kubelet has responded
 	Kubelet source.Status
 	CDI     source.Status
 	PodsAPI *source.Status  // nil: not used
@@ -193,7 +194,7 @@ type Known struct {
 	Rows    []metric.Row // of the newest snapshot
 }
 
-// Known returns what has been read last.
+// Known returns the latest values.
 func (n *Node) Known() Known {
 	_, listed := n.kubelet.Latest()
 	known := Known{Facts: n.gather(), Listed: listed, Kubelet: n.kubelet.Status(), CDI: n.cdi.Status(), Devices: n.sampler.Statuses(), Rows: n.rows()}
@@ -215,8 +216,8 @@ func (n *Node) Unread() []string {
 	})
 }
 
-// Stepped reports whether there is a snapshot.
-func (n *Node) Stepped() bool { return n.runner.Latest() != nil }
+// HasSnapshot reports whether there is a snapshot.
+func (n *Node) HasSnapshot() bool { return n.runner.Latest() != nil }
 
 // Run serves until the context ends. A source that hangs does not delay it.
 func (n *Node) Run(ctx context.Context, server *web.Server) error {
@@ -240,19 +241,19 @@ func (n *Node) Start(ctx context.Context, running *sync.WaitGroup) {
 		running.Go(func() { n.cgroup.Run(ctx) })
 	}
 	running.Go(func() { n.runner.Run(ctx) })
-	running.Go(func() { n.passChanges(ctx) })
+	running.Go(func() { n.triggerSteps(ctx) })
 	if n.cluster != nil {
-		running.Go(func() { n.cluster.Run(ctx) }) // its failures are in its statuses
+		running.Go(func() { n.cluster.Run(ctx) }) // its statuses have its errors
 	}
 	if n.pods != nil {
 		running.Go(func() { n.pods.Run(ctx) })
 	}
 }
 
-// passChanges triggers a step for each change, and a List for a change of a pod. New
+// triggerSteps triggers a step for each change, and a List for a change of a pod. New
 // readings trigger a step once the owners of their processes have been looked up, so
 // that one step has both, unless the lookup of earlier ones hangs.
-func (n *Node) passChanges(ctx context.Context) {
+func (n *Node) triggerSteps(ctx context.Context) {
 	var clusterChanged, podChanged, ownersChanged <-chan struct{}
 	if n.cluster != nil {
 		clusterChanged, podChanged = n.cluster.Changed(), n.cluster.PodChanged()
@@ -265,7 +266,7 @@ func (n *Node) passChanges(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-podChanged:
-			n.kubelet.Poke()
+			n.kubelet.RequestList()
 			continue
 		case <-n.sampler.Changed():
 			if n.cgroup != nil {
@@ -334,8 +335,8 @@ func (n *Node) rows() []metric.Row {
 	return nil
 }
 
-// shown returns all rows of the newest page, and its time.
-func (n *Node) shown() ([]metric.Row, time.Time) {
+// latestRows returns all rows of the newest page, and its time.
+func (n *Node) latestRows() ([]metric.Row, time.Time) {
 	if latest := n.runner.Latest(); latest != nil {
 		return latest.Shown, latest.At.Wall
 	}
@@ -349,8 +350,8 @@ func (n *Node) ready() error {
 	return nil
 }
 
-// healthy fails when a call into a device's library has hung for so long that only a
-// restart of the process can end it. A restart does not help against a kubelet or an
+// healthy fails if a call into a device's library has hung for longer than
+// RestartAfter, because only a restart of the process can end it. A restart does not help against a kubelet or an
 // API server that hangs.
 func (n *Node) healthy() error {
 	now := n.options.Clock()

@@ -13,8 +13,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/node"
 )
 
-// lister is a source of one device, used by process 10, that lists its processes
-// while it is asked to.
+// lister is a source of one device, used by process 10, that lists its processes while
+// the gate is open.
 type lister struct {
 	gate   *Gate
 	listed atomic.Int64
@@ -35,8 +35,8 @@ func (l *lister) Read(context.Context, device.Tier) ([]device.Observation, error
 	return []device.Observation{o}, nil
 }
 
-// The processes of a device whose reads hang are not looked up any more once their
-// list is stale.
+// TestOldListsAreNotLookedUp checks that the processes of a device whose reads hang are
+// not looked up after their list is stale.
 func TestOldListsAreNotLookedUp(t *testing.T) {
 	const interval = 100 * time.Millisecond
 	gate := &Gate{}
@@ -64,7 +64,7 @@ func TestOldListsAreNotLookedUp(t *testing.T) {
 	gate.open.Store(false)
 	time.Sleep(2 * interval)
 	if len(n.processes.pids()) != 1 {
-		t.Error("a list that still counts is not looked up")
+		t.Error("a list that is not stale is not looked up")
 	}
 	later.Store(int64(device.StaleAfter(interval) + time.Second))
 	if old := n.processes.pids(); len(old) != 0 {

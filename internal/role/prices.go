@@ -18,7 +18,7 @@ func logNothingToReload(log *slog.Logger) {
 	log.Info("SIGHUP is ignored: there is no file to reload; the web configuration, its certificates and tokens are read at each use, flags only at the start")
 }
 
-// priceList is that of --cost.prices, which can be reloaded.
+// priceList is the list of --cost.prices. It can be reloaded.
 type priceList struct {
 	path  string
 	clock clock.Clock
@@ -54,7 +54,7 @@ func (l *priceList) set(read *price.Prices) {
 	l.lastSuccess.Set(float64(l.clock().Wall.UnixMilli()) / 1000)
 }
 
-// prices are those in force; nil without a list.
+// prices returns the current list; nil without one.
 func (l *priceList) prices() *price.Prices {
 	if l == nil {
 		return nil
@@ -62,7 +62,7 @@ func (l *priceList) prices() *price.Prices {
 	return l.latest.Load()
 }
 
-// reload reads the file again. If it is wrong, the previous list stays in force.
+// reload reads the file again. If it is invalid, the previous list stays in use.
 func (l *priceList) reload() {
 	read, err := price.Load(l.path)
 	if before := l.latest.Load(); err == nil && read.Currency != before.Currency {

@@ -14,14 +14,14 @@ import (
 	"github.com/dra-exporter/dra-exporter/kubelet"
 )
 
-// Gate says whether sources are to list processes, which is not known when they are
-// opened. It is safe for concurrent use.
+// Gate enables lists of processes in sources. Whether they are needed is not known when
+// the sources are opened. It is safe for concurrent use.
 type Gate struct{ open atomic.Bool }
 
 // Open reports whether processes are listed.
 func (g *Gate) Open() bool { return g.open.Load() }
 
-// processes finds the processes of devices, and the pods of these.
+// processes finds the processes of devices, and the pods of the processes.
 type processes struct {
 	enabled  bool
 	gate     *Gate
@@ -33,11 +33,11 @@ type processes struct {
 	cgroup  *cgroup.Reader  // nil: not enabled
 	cluster *apiserver.Node // nil: without the API server
 
-	listingSince clock.Instant // since when sources may list processes; the runner's alone
+	listingSince clock.Instant // since when sources may list processes; only used by the runner
 }
 
-// state says whether the pods of processes can be found now. A kubelet that
-// has not been reached is not known to be visible.
+// state returns whether the pods of processes can be found now. Before the first
+// connection to the kubelet, its process counts as not visible.
 func (p *processes) state() node.ProcessState {
 	switch {
 	case !p.enabled:
@@ -54,16 +54,16 @@ func (p *processes) state() node.ProcessState {
 	return node.ProcessesOK
 }
 
-// podsRead reports whether the pods have ever been read from the API server, which
-// alone has their UIDs. They are used while it cannot be reached.
+// podsRead reports whether the pods have ever been read from the API server. Only
+// it has their UIDs. They are used while it cannot be reached.
 func (p *processes) podsRead() bool {
 	return p.cluster != nil && slices.ContainsFunc(p.cluster.Statuses(), func(s source.Status) bool {
 		return s.Name == node.SourcePods && !s.LastSuccess.IsZero()
 	})
 }
 
-// known returns what is known of them, and opens or closes the gate.
-func (p *processes) known() node.Processes {
+// update opens or closes the gate, and returns the processes and their owners.
+func (p *processes) update() node.Processes {
 	state := p.state()
 	p.gate.open.Store(state == node.ProcessesOK)
 	if state != node.ProcessesOK {
@@ -72,11 +72,11 @@ func (p *processes) known() node.Processes {
 	return node.Processes{State: state, Owners: p.cgroup.Latest()}
 }
 
-// settled reports whether processes have been listed and looked up
-// once, or would have been within two reads: before that, what is split later
-// would be shared for a moment.
-func (p *processes) settled() bool {
-	if p.known().State != node.ProcessesOK {
+// allListed reports whether processes have been listed and looked up
+// once, or the time of two reads has passed. Before that, devices that are split later
+// would be reported as shared in the first snapshot.
+func (p *processes) allListed() bool {
+	if p.update().State != node.ProcessesOK {
 		return true
 	}
 	if p.listingSince.IsZero() {
@@ -101,8 +101,8 @@ func (p *processes) lookedUp() bool {
 }
 
 // pids returns the processes of the newest samples, without lists that are stale: a
-// device whose reads hang would keep pids that other processes have by now, and
-// claim that those existed before.
+// device whose reads hang would keep pids that other processes may have now, and that
+// would seem to have existed before.
 func (p *processes) pids() []cgroup.Seen {
 	var seen []cgroup.Seen
 	now, limit := p.clock(), device.StaleAfter(p.interval)

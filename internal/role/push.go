@@ -14,18 +14,18 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 )
 
-// pushed is what a role has to push.
-type pushed struct {
+// pushConfig configures the pusher of a role.
+type pushConfig struct {
 	settings settings.Settings
 	version  string
 	node     string // of the node role
-	instance string // as its scrape has it
+	instance string // as in the labels of its scrapes
 	snapshot func() ([]metric.Row, time.Time)
 	live     *prometheus.Registry
 }
 
-// pusher is nil where nothing is pushed.
-func (p pushed) pusher(now clock.Clock, log *slog.Logger) (*otlp.Pusher, error) {
+// pusher returns nil if nothing is pushed.
+func (p pushConfig) pusher(now clock.Clock, log *slog.Logger) (*otlp.Pusher, error) {
 	if !p.settings.On() {
 		if p.settings.Withheld() {
 			log.Warn("OTLP push is disabled", "settings", p.settings)

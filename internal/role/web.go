@@ -1,6 +1,5 @@
 // Package role wires the roles of the exporter: Node reads a node, Cluster a cluster,
-// and each serves its pages and pushes them. It takes options as values and knows no
-// flags.
+// and each serves its pages and pushes them. Options are values, independent of flags.
 package role
 
 import (
@@ -22,22 +21,22 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/web"
 )
 
-// WebOptions are how a role is served, and to whom.
+// WebOptions configure how a role is served, and who may read it.
 type WebOptions struct {
 	Toolkit     *toolkit.FlagConfig
-	AddressFlag string // that the addresses are from; empty: --web.listen-address
+	AddressFlag string // name of the flag of the addresses; empty: --web.listen-address
 	MetricsPath string
 	Pprof       bool
 	NoProcess   bool     // leave out promhttp_*, process_* and go_*
 	Hosts       []string // names of this server
 
-	KubernetesAuth bool // the API server reviews who may read what
+	KubernetesAuth bool // the API server reviews requests
 	Audiences      []string
 }
 
 type pageHandlers = map[string]http.Handler
 
-// server is what a role has for its web server.
+// server has the parts of a role that its web server needs.
 type server struct {
 	api            *rest.Config // nil: without the API server
 	registry       *prometheus.Registry
@@ -92,7 +91,8 @@ func (o WebOptions) guard(s server, isPage func(path string) bool, log *slog.Log
 	return guard, nil
 }
 
-// visible returns what each reader of the pages may see; nil: all see all.
+// visible returns the function that limits what a reader of the pages may see; nil: all
+// see everything.
 func visible(guard *kubeauth.Guard) page.Visible {
 	if guard == nil {
 		return nil

@@ -44,16 +44,16 @@ func (w *pendingFixture) fillInventory(h hardware, seed uint64, now time.Time) *
 
 // question returns the cluster role's question about a pending pod.
 func (w pendingWorkload) question(objects []apiserver.Object) dra.Question {
-	asked := dra.Asked{PodClaim: w.claim.name, Template: w.claim.template}
+	asked := dra.PendingRef{PodClaim: w.claim.name, Template: w.claim.template}
 	for _, object := range objects {
 		if made, is := object.(*resourcev1.ResourceClaim); is {
 			asked.Claim, asked.Template = made.Name, ""
 		}
 	}
 	if w.claim.extended != "" {
-		asked = dra.Asked{PodClaim: w.claim.extended, Extended: int64(w.claim.requests[0].count)}
+		asked = dra.PendingRef{PodClaim: w.claim.extended, Extended: int64(w.claim.requests[0].count)}
 	}
-	return dra.Question{Pod: dra.PodRef{Namespace: w.namespace, Name: objects[0].GetName()}, Asked: []dra.Asked{asked}}
+	return dra.Question{Pod: dra.PodRef{Namespace: w.namespace, Name: objects[0].GetName()}, Refs: []dra.PendingRef{asked}}
 }
 
 // TestDiagnosesOfScenario: the diagnoses are those that the demo is meant to

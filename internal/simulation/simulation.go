@@ -124,7 +124,7 @@ func (s *Simulation) serve(ctx context.Context, h hardware) (err error) {
 	if err := os.WriteFile(s.prices, []byte(pricesYAML), 0o644); err != nil {
 		return err
 	}
-	if s.kubelet, err = kubelet.Start(ctx, s.socket, kubelet.Options{Traps: kubelet.Always()}); err != nil {
+	if s.kubelet, err = kubelet.Start(ctx, s.socket, kubelet.Options{Faults: kubelet.Always()}); err != nil {
 		return err
 	}
 	if s.server, err = apiserver.Start(ctx, apiserver.Options{}); err != nil {

@@ -64,6 +64,5 @@ func (p Progress) During(ctx context.Context, missing func() []string, do func()
 	<-done
 }
 
-// Awaiting returns a function with the name of one thing that is awaited all
-// the time.
-func Awaiting(what string) func() []string { return func() []string { return []string{what} } }
+// Missing returns a function that always returns one name, for Until and During.
+func Missing(what string) func() []string { return func() []string { return []string{what} } }

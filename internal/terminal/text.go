@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// EscapeJSON writes as \u what encoding/json leaves as it is and a reader does not
-// see as a character: DEL, the second set of control characters, marks of
-// direction, what has no width. Only strings have them, so the document means the
-// same. Text without any is returned as it is.
+// EscapeJSON escapes as \u the invisible characters that encoding/json does not escape:
+// DEL, C1 control characters, marks of direction, and characters without width. Only
+// strings contain them, so the document is equivalent. Text without any is returned
+// unchanged.
 func EscapeJSON(text []byte) []byte {
 	return rewrite(text, func(r rune) bool { return r < utf8.RuneSelf && r != 0x7f || unicode.IsPrint(r) }, appendEscape)
 }
@@ -31,7 +31,7 @@ func JSONWriter(to io.Writer) io.Writer { return jsonWriter{to} }
 
 type jsonWriter struct{ to io.Writer }
 
-// Write returns the length of the given text: the caller expects no other.
+// Write returns the length of the given text, not of the escaped one.
 func (w jsonWriter) Write(text []byte) (int, error) {
 	if _, err := w.to.Write(EscapeJSON(text)); err != nil {
 		return 0, err
@@ -39,10 +39,10 @@ func (w jsonWriter) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Markup makes U+FFFD of what a reader of a page does not see as a character:
-// control characters, marks of direction, which would reorder the text beside
-// them, and what has no width. Spaces, tabs and line feeds stay. It is for markup whose own
-// text has none of these. Text without any is returned as it is.
+// Markup replaces invisible characters by U+FFFD: control characters, marks of
+// direction, which would reorder the text beside them, and characters without width.
+// Spaces, tabs and line feeds stay. The markup itself must have none of these. Text
+// without any is returned unchanged.
 func Markup(html []byte) []byte {
 	keep := func(r rune) bool {
 		return r >= ' ' && r < 0x7f || r == '\n' || r == '\t' || unicode.IsPrint(r) || unicode.Is(unicode.Zs, r)

@@ -8,12 +8,12 @@ import (
 	"unicode"
 )
 
-// unseen returns characters that are not visible.
-const unseen = "\u009b31m\u007f\u202egpj.exe\u202c\u2066a\u2069\u200f\u061c\u200b\ufeff\u2028\u2029\u0085\u00ad\U000e0041"
+// invisible returns characters that are not visible.
+const invisible = "\u009b31m\u007f\u202egpj.exe\u202c\u2066a\u2069\u200f\u061c\u200b\ufeff\u2028\u2029\u0085\u00ad\U000e0041"
 
 func TestEscapeJSON(t *testing.T) {
 	type document struct{ Name, Plain string }
-	given := document{"a" + unseen + "z", "größer 计算 😀 \\u202e"}
+	given := document{"a" + invisible + "z", "größer 计算 😀 \\u202e"}
 	text, err := json.Marshal(given)
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +27,7 @@ func TestEscapeJSON(t *testing.T) {
 		t.Errorf("%+q became %+q (%v)", given, got, err)
 	}
 	if plain := []byte(`{"a":"größer 计算 😀"}` + "\n"); &EscapeJSON(plain)[0] != &plain[0] {
-		t.Error("what has nothing to escape is copied")
+		t.Error("text without characters to escape is copied")
 	}
 	var out strings.Builder
 	if n, err := JSONWriter(&out).Write(text); n != len(text) || err != nil || out.String() != string(escaped) {
@@ -49,10 +49,10 @@ func TestMarkup(t *testing.T) {
 	}
 }
 
-// For any bytes, no control characters are left, and a second call changes
-// nothing.
+// FuzzEncoded checks that no control characters are left of any bytes, and that a second
+// call changes nothing.
 func FuzzEncoded(f *testing.F) {
-	f.Add([]byte(`{"a":"` + unseen + `"}`))
+	f.Add([]byte(`{"a":"` + invisible + `"}`))
 	f.Add([]byte("\xff\xe2\x80"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		given := bytes.Clone(text)
@@ -71,7 +71,7 @@ func FuzzEncoded(f *testing.F) {
 		if json.Valid(text) {
 			var before, after any
 			if json.Unmarshal(text, &before) != nil || json.Unmarshal(EscapeJSON(text), &after) != nil {
-				t.Fatalf("%+q is JSON no more", text)
+				t.Fatalf("%+q is not valid JSON any more", text)
 			}
 			one, _ := json.Marshal(before)
 			other, _ := json.Marshal(after)
@@ -101,14 +101,14 @@ func TestPrintable(t *testing.T) {
 func FuzzPrintable(f *testing.F) {
 	f.Add("\x1b]0;title\x07")
 	f.Fuzz(func(t *testing.T, text string) {
-		washed := Printable(text)
-		for _, r := range washed {
+		printable := Printable(text)
+		for _, r := range printable {
 			if r < ' ' || r >= 0x7f && r < 0xa0 {
-				t.Fatalf("%q has %U", washed, r)
+				t.Fatalf("%q has %U", printable, r)
 			}
 		}
-		if Printable(washed) != washed {
-			t.Fatalf("%q is not stable", washed)
+		if Printable(printable) != printable {
+			t.Fatalf("%q is not stable", printable)
 		}
 	})
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
-// Asker sends requests to agents. It is safe for concurrent use.
-type Asker struct {
-	Client     *http.Client
+// Client sends requests to agents. It is safe for concurrent use.
+type Client struct {
+	HTTP       *http.Client
 	Clock      clock.Clock
 	Namespaces []string      // namespaces of the requested claims; none means all
 	Timeout    time.Duration // of one answer
@@ -25,21 +25,21 @@ type Asker struct {
 }
 
 // Claims requests the claims of one agent.
-func (a *Asker) Claims(ctx context.Context, agent Agent) (answer Answer, err error) {
+func (c *Client) Claims(ctx context.Context, agent Agent) (answer Answer, err error) {
 	defer recovered(&err)
-	body, at, err := a.get(ctx, agent, claimsPath)
+	body, at, err := c.get(ctx, agent, claimsPath)
 	if err != nil {
-		return Answer{}, a.mistaken(ctx, agent, err, pendingPath, ErrClusterRole)
+		return Answer{}, c.mistaken(ctx, agent, err, pendingPath, ErrClusterRole)
 	}
 	return decodeClaims(body, at)
 }
 
 // Pending requests the pending claims of the cluster role.
-func (a *Asker) Pending(ctx context.Context, agent Agent) (pending PendingSummary, err error) {
+func (c *Client) Pending(ctx context.Context, agent Agent) (pending PendingSummary, err error) {
 	defer recovered(&err)
-	body, _, err := a.get(ctx, agent, pendingPath)
+	body, _, err := c.get(ctx, agent, pendingPath)
 	if err != nil {
-		return PendingSummary{}, a.mistaken(ctx, agent, err, claimsPath, ErrNodeAgent)
+		return PendingSummary{}, c.mistaken(ctx, agent, err, claimsPath, ErrNodeAgent)
 	}
 	return decodePending(body)
 }
@@ -47,7 +47,7 @@ func (a *Asker) Pending(ctx context.Context, agent Agent) (pending PendingSummar
 // Round requests all exporters of a listing once and reports each answer as it
 // arrives; calls of report do not overlap. It returns when all have answered,
 // failed or timed out.
-func (a *Asker) Round(ctx context.Context, listing Listing, report func(Change)) {
+func (c *Client) Round(ctx context.Context, listing Listing, report func(Change)) {
 	var one sync.Mutex
 	reportOne := func(change Change) {
 		one.Lock()
@@ -55,19 +55,19 @@ func (a *Asker) Round(ctx context.Context, listing Listing, report func(Change))
 		report(change)
 	}
 	reportOne(func(f *Fleet) { f.Expect(listing.Agents) })
-	var asked sync.WaitGroup
-	asked.Go(func() { a.cluster(ctx, listing, reportOne) })
-	a.each(ctx, listing.Agents, &asked, a.slots(), func(reply Reply) { reportOne(reply.change()) })
-	asked.Wait()
+	var running sync.WaitGroup
+	running.Go(func() { c.cluster(ctx, listing, reportOne) })
+	c.each(ctx, listing.Agents, &running, c.slots(), func(reply Reply) { reportOne(reply.change()) })
+	running.Wait()
 }
 
 // cluster requests the answer of the cluster role, if there is one.
-func (a *Asker) cluster(ctx context.Context, listing Listing, report func(Change)) {
+func (c *Client) cluster(ctx context.Context, listing Listing, report func(Change)) {
 	if listing.Cluster == nil {
 		report(func(f *Fleet) { f.SetPending(nil, listing.Trouble) })
 		return
 	}
-	pending, err := a.Pending(ctx, *listing.Cluster)
+	pending, err := c.Pending(ctx, *listing.Cluster)
 	if ctx.Err() != nil {
 		return
 	}
@@ -83,16 +83,16 @@ func (a *Asker) cluster(ctx context.Context, listing Listing, report func(Change
 // each sends requests to agents, at most one for each slot at a time, and
 // reports their replies concurrently. It returns when all requests have been
 // sent; the group waits for the answers.
-func (a *Asker) each(ctx context.Context, agents []Agent, asking *sync.WaitGroup, slots chan struct{}, report func(Reply)) {
+func (c *Client) each(ctx context.Context, agents []Agent, running *sync.WaitGroup, slots chan struct{}, report func(Reply)) {
 	for _, agent := range agents {
 		select {
 		case <-ctx.Done():
 			return
 		case slots <- struct{}{}:
 		}
-		asking.Go(func() {
+		running.Go(func() {
 			defer func() { <-slots }()
-			answer, err := a.Claims(ctx, agent)
+			answer, err := c.Claims(ctx, agent)
 			if ctx.Err() == nil {
 				report(Reply{Agent: agent, Answer: answer, Err: err})
 			}
@@ -101,7 +101,7 @@ func (a *Asker) each(ctx context.Context, agents []Agent, asking *sync.WaitGroup
 }
 
 // slots returns a channel with room for the concurrent requests.
-func (a *Asker) slots() chan struct{} { return make(chan struct{}, max(a.Parallel, 1)) }
+func (c *Client) slots() chan struct{} { return make(chan struct{}, max(c.Parallel, 1)) }
 
 // What each role alone serves.
 const (
@@ -118,11 +118,11 @@ var (
 // mistaken returns an error that names the exporter's role if it lacks the
 // requested path and has the one of the other role; otherwise it returns the
 // error unchanged.
-func (a *Asker) mistaken(ctx context.Context, agent Agent, err error, path string, other error) error {
+func (c *Client) mistaken(ctx context.Context, agent Agent, err error, path string, other error) error {
 	if refused := (*StatusError)(nil); !errors.As(err, &refused) || refused.Code != http.StatusNotFound {
 		return err
 	}
-	body, _, failed := a.get(ctx, agent, path)
+	body, _, failed := c.get(ctx, agent, path)
 	var document struct {
 		APIVersion string `json:"apiVersion"`
 	}
@@ -145,19 +145,19 @@ var errTimeout = errors.New("no answer in time")
 
 // get reads a document and the time of the answer, by the agent's clock if it
 // sends one: clocks of nodes differ, and times in documents are by them.
-func (a *Asker) get(ctx context.Context, agent Agent, path string) ([]byte, time.Time, error) {
+func (c *Client) get(ctx context.Context, agent Agent, path string) ([]byte, time.Time, error) {
 	if agent.Trouble != nil {
 		return nil, time.Time{}, agent.Trouble
 	}
 	address := agent.Base.JoinPath(path)
-	address.RawQuery = url.Values{"namespace": a.Namespaces}.Encode()
-	body, header, err := request{a.Client, a.Timeout, MaxBody + 1}.get(ctx, address, "no address to read")
+	address.RawQuery = url.Values{"namespace": c.Namespaces}.Encode()
+	body, header, err := request{c.HTTP, c.Timeout, MaxBody + 1}.get(ctx, address, "no address to read")
 	if err != nil {
 		return nil, time.Time{}, err
 	}
 	at, err := http.ParseTime(header.Get("Date"))
 	if err != nil {
-		at = a.Clock().Wall
+		at = c.Clock().Wall
 	}
 	return body, at, nil
 }
@@ -173,12 +173,12 @@ type request struct {
 func (r request) get(ctx context.Context, address *url.URL, noAddress string) ([]byte, http.Header, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, r.timeout, errTimeout)
 	defer stop()
-	asked, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", noAddress, plain(err))
 	}
-	asked.Header.Set("Accept", "application/json")
-	response, err := r.client.Do(asked)
+	req.Header.Set("Accept", "application/json")
+	response, err := r.client.Do(req)
 	if err != nil {
 		return nil, nil, explained(ctx, err, r.timeout)
 	}

@@ -113,9 +113,9 @@ func TestClusterFindsExporters(t *testing.T) {
 	if err != nil || len(listing.Agents) != 5 || listing.Cluster == nil || !strings.HasSuffix(listing.Cluster.Base.Path, "/pods/cluster-1:9421/proxy") {
 		t.Fatalf("%+v, %v", listing, err)
 	}
-	asking := asker(t)
-	asking.Client = found.Client
-	reading := round(t, asking, listing)
+	client := testClient(t)
+	client.HTTP = found.Client
+	reading := round(t, client, listing)
 	if reading.Answered != 2 || len(reading.Rows) == 0 {
 		t.Errorf("%d have answered", reading.Answered)
 	}

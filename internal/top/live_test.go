@@ -85,7 +85,7 @@ func TestLive(t *testing.T) {
 	second, lost := testAgent(t, "second", answers(withReplies(t, "sharing.json"))), &atomic.Bool{}
 	first := Listing{Agents: []Agent{moody, testAgent(t, "hangs", hangingAgent(t))}}
 	screen, resized, end := watch(t, &Watch{
-		Asker: asker(t), First: first, Interval: 20 * time.Millisecond, Relist: 50 * time.Millisecond, Rest: 100 * time.Millisecond,
+		Client: testClient(t), First: first, Interval: 20 * time.Millisecond, Relist: 50 * time.Millisecond, Rest: 100 * time.Millisecond,
 		List: func(context.Context) (Listing, error) {
 			if lost.Load() {
 				return Listing{}, errors.New("the API server is away")
@@ -137,7 +137,7 @@ func TestWatchRetriesFailedAgents(t *testing.T) {
 	fleet, ctx := NewFleet(), t.Context()
 	ctx, stop := context.WithCancel(ctx)
 	failed := false
-	(&Watch{Asker: asker(t), First: Listing{Agents: []Agent{sick}}, Interval: 10 * time.Millisecond, Rest: 100 * time.Millisecond}).Run(ctx, func(change Change) {
+	(&Watch{Client: testClient(t), First: Listing{Agents: []Agent{sick}}, Interval: 10 * time.Millisecond, Rest: 100 * time.Millisecond}).Run(ctx, func(change Change) {
 		change(fleet)
 		switch reading := fleet.Reading(noon, Wanted{}); {
 		case len(reading.Failures) == 1:
@@ -154,7 +154,7 @@ func TestWatchRetriesFailedAgents(t *testing.T) {
 // The table ends with the context, with the terminal, or by Ctrl-C.
 func TestLiveEnds(t *testing.T) {
 	begin := func() (*fakeTerminal, func() error) {
-		screen, _, end := watch(t, &Watch{Asker: asker(t), First: Listing{Agents: []Agent{testAgent(t, "hangs", hangingAgent(t))}}, Interval: time.Second})
+		screen, _, end := watch(t, &Watch{Client: testClient(t), First: Listing{Agents: []Agent{testAgent(t, "hangs", hangingAgent(t))}}, Interval: time.Second})
 		screen.expectText(t, "read 0 of 1 agent")
 		return screen, end
 	}

@@ -8,7 +8,7 @@ import (
 
 // Watch reads the exporters repeatedly until the context ends.
 type Watch struct {
-	Asker    *Asker
+	Client   *Client
 	First    Listing                                // to begin with
 	List     func(context.Context) (Listing, error) // returns the present exporters; nil: always the first ones
 	Interval time.Duration                          // from one round to the next
@@ -20,19 +20,19 @@ type Watch struct {
 // delays no other: each is read again an interval after it has answered, and
 // those that have failed have slots of their own.
 func (w *Watch) Run(ctx context.Context, report func(Change)) {
-	queues := &pollQueues{listing: w.First, failing: map[string]bool{}, asked: map[string]bool{}, report: report}
+	queues := &pollQueues{listing: w.First, failing: map[string]bool{}, inFlight: map[string]bool{}, report: report}
 	report(func(f *Fleet) { f.Expect(w.First.Agents) })
 	var running sync.WaitGroup
 	poll := func(failing bool, interval time.Duration) {
-		slots := w.Asker.slots()
+		slots := w.Client.slots()
 		running.Go(func() {
-			every(ctx, interval, func() { w.Asker.each(ctx, queues.pick(failing), &running, slots, queues.reply) })
+			every(ctx, interval, func() { w.Client.each(ctx, queues.pick(failing), &running, slots, queues.reply) })
 		})
 	}
 	poll(false, w.Interval)
 	poll(true, max(w.Interval, w.Rest))
 	running.Go(func() {
-		every(ctx, w.Interval, func() { w.Asker.cluster(ctx, queues.listed(), queues.apply) })
+		every(ctx, w.Interval, func() { w.Client.cluster(ctx, queues.listed(), queues.apply) })
 	})
 	if w.List != nil {
 		running.Go(func() { w.relist(ctx, queues) })
@@ -76,11 +76,11 @@ func every(ctx context.Context, interval time.Duration, do func()) {
 // pollQueues separates agents that answer from those that have failed. It is safe for
 // concurrent use.
 type pollQueues struct {
-	mutex   sync.Mutex
-	listing Listing
-	failing map[string]bool // by the agent's name
-	asked   map[string]bool // likewise: waiting for its answer
-	report  func(Change)
+	mutex    sync.Mutex
+	listing  Listing
+	failing  map[string]bool // by the agent's name
+	inFlight map[string]bool // likewise: waiting for its answer
+	report   func(Change)
 }
 
 func (q *pollQueues) listed() Listing {
@@ -102,8 +102,8 @@ func (q *pollQueues) pick(failing bool) []Agent {
 	defer q.mutex.Unlock()
 	var picked []Agent
 	for _, agent := range q.listing.Agents {
-		if q.failing[agent.Name] == failing && !q.asked[agent.Name] {
-			q.asked[agent.Name] = true
+		if q.failing[agent.Name] == failing && !q.inFlight[agent.Name] {
+			q.inFlight[agent.Name] = true
 			picked = append(picked, agent)
 		}
 	}
@@ -114,7 +114,7 @@ func (q *pollQueues) pick(failing bool) []Agent {
 func (q *pollQueues) reply(reply Reply) {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
-	delete(q.asked, reply.Agent.Name)
+	delete(q.inFlight, reply.Agent.Name)
 	delete(q.failing, reply.Agent.Name)
 	if reply.Err != nil {
 		q.failing[reply.Agent.Name] = true

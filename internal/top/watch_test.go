@@ -39,13 +39,13 @@ func answers(body []byte) http.HandlerFunc {
 	}
 }
 
-// asker returns an Asker with a new client.
-func asker(t testing.TB) *Asker {
+// testClient returns a Client with its own connections.
+func testClient(t testing.TB) *Client {
 	t.Helper()
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &Asker{
-		Client: &http.Client{Transport: transport, CheckRedirect: noRedirects}, Clock: clock.System(), Timeout: 30 * time.Second, Parallel: 4,
+	return &Client{
+		HTTP: &http.Client{Transport: transport, CheckRedirect: noRedirects}, Clock: clock.System(), Timeout: 30 * time.Second, Parallel: 4,
 	}
 }
 
@@ -114,7 +114,7 @@ func TestRoundWithFaults(t *testing.T) {
 		fault.agent.Name = name
 		listing.Agents = append(listing.Agents, fault.agent, testAgent(t, "well beside "+name, answers(good)))
 	}
-	reading := round(t, asker(t), listing)
+	reading := round(t, testClient(t), listing)
 	if reading.Answered != len(faults) || len(reading.Rows) != len(faults)*len(claims(t, "claims.json").Rows) {
 		t.Errorf("%d agents have answered with %d rows", reading.Answered, len(reading.Rows))
 	}
@@ -128,10 +128,10 @@ func TestRoundWithFaults(t *testing.T) {
 	}
 }
 
-func round(t testing.TB, asker *Asker, listing Listing) Reading {
+func round(t testing.TB, client *Client, listing Listing) Reading {
 	t.Helper()
 	fleet := NewFleet()
-	asker.Round(t.Context(), listing, func(change Change) { change(fleet) })
+	client.Round(t.Context(), listing, func(change Change) { change(fleet) })
 	if asked, all := fleet.Asked(); asked != all {
 		t.Errorf("%d of %d agents were asked", asked, all)
 	}
@@ -152,13 +152,13 @@ func TestRoundWithHangingAgents(t *testing.T) {
 			answers(good)(w, r)
 		}), testAgent(t, fmt.Sprintf("hangs-%d", i), hanging))
 	}
-	asker := asker(t)
-	asker.Timeout = 500 * time.Millisecond
-	reading := round(t, asker, listing)
+	client := testClient(t)
+	client.Timeout = 500 * time.Millisecond
+	reading := round(t, client, listing)
 	if reading.Answered != 12 || len(reading.Failures) != 12 || !strings.Contains(reading.Failures[0].Error, "no answer in time (500ms)") {
 		t.Errorf("%d answered, failures %+v", reading.Answered, reading.Failures)
 	}
-	if most.Load() > int32(asker.Parallel) {
+	if most.Load() > int32(client.Parallel) {
 		t.Errorf("%d were asked at a time", most.Load())
 	}
 }
@@ -172,9 +172,9 @@ func TestRequest(t *testing.T) {
 	})
 	to.Base = to.Base.JoinPath("prefix")
 	to.Base.User = url.UserPassword("me", "hunter2")
-	asker := asker(t)
-	asker.Namespaces = []string{"team a", "b"}
-	reading := round(t, asker, Listing{Agents: []Agent{to}})
+	client := testClient(t)
+	client.Namespaces = []string{"team a", "b"}
+	reading := round(t, client, Listing{Agents: []Agent{to}})
 	request := <-asked
 	user, password, _ := request.BasicAuth()
 	if request.URL.String() != "/prefix/api/v1/claims?namespace=team+a&namespace=b" || user != "me" || password != "hunter2" {
@@ -189,16 +189,16 @@ func TestRequest(t *testing.T) {
 // is reported.
 func TestWaiting(t *testing.T) {
 	cluster := testAgent(t, "cluster", answers(withReplies(t, "pending.json")))
-	reading := round(t, asker(t), Listing{Cluster: &cluster})
+	reading := round(t, testClient(t), Listing{Cluster: &cluster})
 	if reading.Pending == nil || reading.Pending.Count < 5 || len(reading.Pending.Reasons) < 3 || reading.Pending.Oldest.IsZero() {
 		t.Errorf("%+v", reading.Pending)
 	}
 	broken := testAgent(t, "cluster", answers([]byte("x")))
-	reading = round(t, asker(t), Listing{Cluster: &broken})
+	reading = round(t, testClient(t), Listing{Cluster: &broken})
 	if reading.Pending != nil || !strings.Contains(reading.PendingError, "not a document") {
 		t.Errorf("%+v, %s", reading.Pending, reading.PendingError)
 	}
-	reading = round(t, asker(t), Listing{Trouble: errors.New("no cluster role found")})
+	reading = round(t, testClient(t), Listing{Trouble: errors.New("no cluster role found")})
 	if reading.PendingError != "no cluster role found" {
 		t.Errorf("%s", reading.PendingError)
 	}
@@ -218,7 +218,7 @@ func TestRoundEndsWithContext(t *testing.T) {
 		stop()
 	}()
 	fleet := NewFleet()
-	asker(t).Round(ctx, Listing{Agents: []Agent{one}}, func(change Change) { change(fleet) })
+	testClient(t).Round(ctx, Listing{Agents: []Agent{one}}, func(change Change) { change(fleet) })
 	if reading := fleet.Reading(noon, Wanted{}); len(reading.Failures) != 0 {
 		t.Errorf("%+v", reading.Failures)
 	}

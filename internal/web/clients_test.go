@@ -14,7 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// A client that reads slowly and steadily gets all of it.
+// TestSlowReaders checks that a client that reads slowly gets the whole page.
 func TestSlowReaders(t *testing.T) {
 	t.Parallel()
 	const size = 8 << 20
@@ -39,8 +39,8 @@ func TestSlowReaders(t *testing.T) {
 	}
 }
 
-// A site whose name is made to stand for this machine reads nothing.
-func TestRebinding(t *testing.T) {
+// TestDNSRebinding checks that a site whose name resolves to this machine is refused.
+func TestDNSRebinding(t *testing.T) {
 	t.Parallel()
 	config := testConfig(t)
 	config.Hosts = []string{"gpus.example.com"}
@@ -53,7 +53,7 @@ func TestRebinding(t *testing.T) {
 		"evil.example.com": 421, "evil.example.com" + port: 421, "localhost.evil.com": 421, "127.0.0.1.evil.com": 421, "x.svc.evil.com": 421,
 	} {
 		for _, path := range []string{"/", "/metrics"} {
-			if got, _ := answered(t, base, "GET "+path+" HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\n\r\n"); got != status {
+			if got, _ := sendRaw(t, base, "GET "+path+" HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\n\r\n"); got != status {
 				t.Errorf("%s of %s gives %d, not %d", path, host, got, status)
 			}
 		}
@@ -66,14 +66,14 @@ func TestRebinding(t *testing.T) {
 	config = testConfig(t)
 	config.Hosts = []string{"*"}
 	base, _ = serve(t, config)
-	if got, _ := answered(t, base, "GET / HTTP/1.1\r\nHost: evil.example.com\r\nConnection: close\r\n\r\n"); got != 200 {
+	if got, _ := sendRaw(t, base, "GET / HTTP/1.1\r\nHost: evil.example.com\r\nConnection: close\r\n\r\n"); got != 200 {
 		t.Errorf("with any host allowed the answer is %d", got)
 	}
 }
 
-// Each reader gets the page that was made for them, and who is not admitted gets
-// none, though scrapes of others that wait at the same time share one.
-func TestReadersGetTheirOwnPages(t *testing.T) {
+// TestResponsesOfDifferentUsers checks that each user gets their own page, and that
+// users who are not admitted get none, although concurrent scrapes share a response.
+func TestResponsesOfDifferentUsers(t *testing.T) {
 	t.Parallel()
 	type readerKey struct{}
 	config := testConfig(t)
@@ -81,14 +81,14 @@ func TestReadersGetTheirOwnPages(t *testing.T) {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			reader := r.Header.Get("Authorization")
 			if reader == "" {
-				http.Error(w, "who is this?", http.StatusUnauthorized)
+				http.Error(w, "unauthenticated", http.StatusUnauthorized)
 				return
 			}
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), readerKey{}, reader)))
 		})
 	}
 	config.Pages["/"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		time.Sleep(5 * time.Millisecond) // so that others wait meanwhile
+		time.Sleep(5 * time.Millisecond) // so that others wait
 		_, _ = io.WriteString(w, r.Context().Value(readerKey{}).(string))
 	})
 	whole, rendering := config.Metrics, make(chan struct{})
@@ -113,7 +113,7 @@ func TestReadersGetTheirOwnPages(t *testing.T) {
 	}
 	for _, path := range []string{"/", "/metrics"} {
 		if got := get(t, base+path, nil); got.status != http.StatusUnauthorized || strings.Contains(got.body, "reader") || got.body == plainText {
-			t.Errorf("who is not admitted gets %d and %q of %s", got.status, got.body, path)
+			t.Errorf("a client that is not admitted gets %d and %q of %s", got.status, got.body, path)
 		}
 	}
 	close(rendering)

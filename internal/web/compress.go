@@ -9,11 +9,11 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// newCompression returns what makes handlers answer in gzip to clients that
-// accept it. It takes the place of promhttp's compression, which costs more
-// than all the rest of a scrape: at this level and with this implementation
-// it takes a quarter of that time, and the answer is a quarter larger.
-func newCompression() func(http.Handler) http.Handler {
+// newGzipMiddleware returns a middleware that compresses responses to clients that
+// accept gzip. It replaces promhttp's compression, which needs more time than the
+// rest of a scrape. This level and implementation need a quarter of that time, and
+// responses are a quarter larger.
+func newGzipMiddleware() func(http.Handler) http.Handler {
 	writers := &sync.Pool{New: func() any {
 		writer, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
 		if err != nil {
@@ -36,8 +36,8 @@ func newCompression() func(http.Handler) http.Handler {
 	}
 }
 
-// acceptsGzip reads an Accept-Encoding header as RFC 9110, section 12.5.3,
-// describes it, but for the order of preference: gzip is taken if it may be.
+// acceptsGzip decodes an Accept-Encoding header as described by RFC 9110, section
+// 12.5.3, except for the order of preference: gzip is used if it is accepted.
 func acceptsGzip(header string) bool {
 	accepted := false
 	for part := range strings.SplitSeq(header, ",") {
@@ -55,8 +55,8 @@ func acceptsGzip(header string) bool {
 	return accepted
 }
 
-// gzipResponse compresses what a handler writes. A handler that writes
-// nothing sends nothing.
+// gzipResponse compresses the response of a handler. Without a Write or WriteHeader of
+// the handler it sends nothing.
 type gzipResponse struct {
 	http.ResponseWriter
 	writer  *gzip.Writer
@@ -82,6 +82,6 @@ func (g *gzipResponse) Write(p []byte) (int, error) {
 
 func (g *gzipResponse) finish() {
 	if g.started {
-		_ = g.writer.Close() // fails only if the client left
+		_ = g.writer.Close() // fails only if the client has disconnected
 	}
 }

@@ -11,10 +11,10 @@ import (
 // connections bounds the number of open connections, in all and by client address,
 // before authentication. Beyond a bound, a new connection replaces another one: a
 // connection that has never received a whole page before one that has, and of these
-// the one without progress for longest. A new one is never refused, so that
-// connections that are held open exclude nobody.
+// the one without progress for longest. A new one is never refused, so that clients
+// cannot exclude others by holding connections open.
 type connections struct {
-	most, mostOfClient int
+	max, maxOfClient int
 
 	mu       sync.Mutex
 	open     map[*connection]struct{}
@@ -23,10 +23,10 @@ type connections struct {
 }
 
 func newConnections(most, mostOfClient int) *connections {
-	return &connections{most: most, mostOfClient: mostOfClient, open: map[*connection]struct{}{}, ofClient: map[string]int{}}
+	return &connections{max: most, maxOfClient: mostOfClient, open: map[*connection]struct{}{}, ofClient: map[string]int{}}
 }
 
-// limit returns the listener with the bounds of c, which several share.
+// limit returns the listener with the bounds of c. Several listeners can share them.
 func (c *connections) limit(listener net.Listener) net.Listener {
 	return &limitedListener{Listener: listener, connections: c}
 }
@@ -44,7 +44,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	if tcp, is := accepted.(*net.TCPConn); is {
 		// The kernel buffers what a client does not read, up to this size for each
 		// connection. The default grows to several MiB.
-		_ = tcp.SetWriteBuffer(socketWriteBuffer) // the default is a bound as well
+		_ = tcp.SetWriteBuffer(socketWriteBuffer) // if it fails, the default is the bound
 	}
 	return l.connections.add(accepted), nil
 }
@@ -56,10 +56,10 @@ type connection struct {
 	client string
 	number uint64
 
-	idle   atomic.Bool // nothing but idleTimeout bounds reads
-	took   time.Time   // when it last received a part of a response; guarded by owner.mu
-	whole  bool        // it has received a whole page; guarded by owner.mu
-	closed bool        // guarded by owner.mu
+	idle         atomic.Bool // only idleTimeout bounds reads
+	progressedAt time.Time   // when it last received a part of a response; guarded by owner.mu
+	received     bool        // it has received a whole page; guarded by owner.mu
+	closed       bool        // guarded by owner.mu
 }
 
 func (c *connections) add(accepted net.Conn) *connection {
@@ -71,19 +71,20 @@ func (c *connections) add(accepted net.Conn) *connection {
 	c.ofClient[added.client]++
 	var replaced *connection
 	switch {
-	case c.ofClient[added.client] > limitOf(added.client, c.most, c.mostOfClient):
+	case c.ofClient[added.client] > limitOf(added.client, c.max, c.maxOfClient):
 		replaced = c.evictable(added, added.client)
-	case len(c.open) > c.most:
+	case len(c.open) > c.max:
 		replaced = c.evictable(added, "")
 	}
 	c.mu.Unlock()
 	if replaced != nil {
-		_ = replaced.Close() // it is closed either way
+		_ = replaced.Close() // it is closed even with an error
 	}
 	return added
 }
 
-// evictable is the connection to replace, of one client or of all.
+// evictable returns the connection to replace: one of the client, or of all clients if
+// client is empty.
 func (c *connections) evictable(added *connection, client string) *connection {
 	var least *connection
 	for open := range c.open {
@@ -99,11 +100,11 @@ func (c *connections) evictable(added *connection, client string) *connection {
 
 // before reports whether c is replaced rather than other.
 func (c *connection) before(other *connection) bool {
-	if c.whole != other.whole {
-		return other.whole
+	if c.received != other.received {
+		return other.received
 	}
-	if !c.took.Equal(other.took) {
-		return c.took.Before(other.took)
+	if !c.progressedAt.Equal(other.progressedAt) {
+		return c.progressedAt.Before(other.progressedAt)
 	}
 	return c.number < other.number
 }
@@ -140,8 +141,8 @@ func (c *connection) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// CloseWrite is what net/http calls before it closes a connection whose client
-// is still sending, so that the client reads the answer.
+// CloseWrite is called by net/http before it closes a connection whose client is
+// still sending, so that the client can read the response.
 func (c *connection) CloseWrite() error {
 	if half, is := c.Conn.(interface{ CloseWrite() error }); is {
 		return half.CloseWrite()
@@ -156,29 +157,29 @@ func (c *connection) progressed(now time.Time) {
 		return
 	}
 	c.owner.mu.Lock()
-	c.took = now
+	c.progressedAt = now
 	c.owner.mu.Unlock()
 }
 
-// prove records that the client has received a whole page. The receiver may be nil.
-func (c *connection) prove() {
+// setReceived records that the client has received a whole page. The receiver may be nil.
+func (c *connection) setReceived() {
 	if c == nil {
 		return
 	}
 	c.owner.mu.Lock()
-	c.whole = true
+	c.received = true
 	c.owner.mu.Unlock()
 }
 
-// proven reports whether the client has received a whole page on this connection.
+// hasReceived reports whether the client has received a whole page on this connection.
 // The receiver may be nil.
-func (c *connection) proven() bool {
+func (c *connection) hasReceived() bool {
 	if c == nil {
 		return false
 	}
 	c.owner.mu.Lock()
 	defer c.owner.mu.Unlock()
-	return c.whole
+	return c.received
 }
 
 // connectionKey is the key of a request's *connection in its context.
@@ -189,18 +190,17 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	if secured, is := c.(interface{ NetConn() net.Conn }); is {
 		c = secured.NetConn()
 	}
-	if ours, is := c.(*connection); is {
-		return context.WithValue(ctx, connectionKey{}, ours)
+	if limited, is := c.(*connection); is {
+		return context.WithValue(ctx, connectionKey{}, limited)
 	}
 	return ctx
 }
 
 // connectionOf is nil if the listener is not a limitedListener.
 func connectionOf(ctx context.Context) *connection {
-	ours, _ := ctx.Value(connectionKey{}).(*connection)
-	return ours
+	limited, _ := ctx.Value(connectionKey{}).(*connection)
+	return limited
 }
 
-// now is for deadlines of sockets, which are times with a monotonic clock
-// reading.
+// now returns the time for deadlines of sockets, which need a monotonic clock reading.
 func now() time.Time { return time.Now() } //nolint:forbidigo // see above

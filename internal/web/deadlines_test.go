@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// slowWriter takes each block after a while, unless its deadline is sooner.
+// slowWriter writes each block after a pause, or fails at its deadline.
 type slowWriter struct {
 	pause    time.Duration
 	deadline time.Time
-	taken    int
+	written  int
 }
 
 func (s *slowWriter) Header() http.Header { return http.Header{} }
@@ -31,12 +31,12 @@ func (s *slowWriter) Write(block []byte) (int, error) {
 		return 0, os.ErrDeadlineExceeded
 	}
 	time.Sleep(s.pause)
-	s.taken += len(block)
+	s.written += len(block)
 	return len(block), nil
 }
 
-// A client that takes nothing is cut off soon; one that reads slowly and
-// steadily may finish, but has no more than sendTimeout.
+// TestDeadlinesOfWrites checks that a client that reads nothing is disconnected after
+// stallTimeout, and one that reads slowly after sendTimeout.
 func TestDeadlinesOfWrites(t *testing.T) {
 	const blocks = 20
 	page := pageOf(blocks * blockSize)
@@ -44,24 +44,24 @@ func TestDeadlinesOfWrites(t *testing.T) {
 		pause, ends time.Duration
 		whole       bool
 	}{
-		"takes nothing":     {time.Hour, stallTimeout, false},
+		"reads nothing":     {time.Hour, stallTimeout, false},
 		"slow and steady":   {2 * time.Second, time.Duration(len(page.blocks)) * 2 * time.Second, true},
-		"too slow in all":   {stallTimeout - time.Second, sendTimeout, false},
-		"takes all at once": {0, 0, true},
+		"too slow in total": {stallTimeout - time.Second, sendTimeout, false},
+		"reads immediately": {0, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begun, writer := time.Now(), &slowWriter{pause: test.pause}
 				newWrites(10, 10, 1<<20).send(writer, httptest.NewRequest(http.MethodGet, "/", nil), page)
-				if took := time.Since(begun); took != test.ends || (writer.taken == page.size) != test.whole {
-					t.Errorf("%d of %d bytes in %s, want it to end after %s", writer.taken, page.size, took, test.ends)
+				if took := time.Since(begun); took != test.ends || (writer.written == page.size) != test.whole {
+					t.Errorf("%d of %d bytes in %s, want it to end after %s", writer.written, page.size, took, test.ends)
 				}
 			})
 		})
 	}
 }
 
-// A connection without requests ends, and one with requests continues.
+// TestIdleConnectionsEnd checks that only connections without requests end.
 func TestIdleConnectionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
@@ -72,16 +72,16 @@ func TestIdleConnectionsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 5 {
-			go func() { _, _ = theirs.Write([]byte("x")) }() // what fails, Read says
+			go func() { _, _ = theirs.Write([]byte("x")) }() // Read returns the error
 			if _, err := limited.Read(make([]byte, 1)); err != nil {
-				t.Fatalf("a connection that asks: %v", err)
+				t.Fatalf("a connection with requests: %v", err)
 			}
 			time.Sleep(idleTimeout - time.Second)
 		}
 		begun := time.Now()
 		_, err := limited.Read(make([]byte, 1))
 		if took := time.Since(begun); !errors.Is(err, os.ErrDeadlineExceeded) || took != idleTimeout {
-			t.Errorf("a connection that asks nothing ends after %s: %v", took, err)
+			t.Errorf("a connection without requests ends after %s: %v", took, err)
 		}
 	})
 }

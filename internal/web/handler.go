@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// The paths of the probes, as the Prometheus family spells them.
+// The paths of the probes, as in Prometheus' own servers.
 const (
 	healthyPath = "/-/healthy"
 	readyPath   = "/-/ready"
@@ -23,7 +23,7 @@ func newHandler(config Config) (http.Handler, error) {
 	if err := checkMetricsPath(config); err != nil {
 		return nil, err
 	}
-	mux, compressed, admitted := http.NewServeMux(), newCompression(), config.Admit
+	mux, compressed, admitted := http.NewServeMux(), newGzipMiddleware(), config.Admit
 	if admitted == nil {
 		admitted = func(next http.Handler) http.Handler { return next }
 	}
@@ -33,26 +33,26 @@ func newHandler(config Config) (http.Handler, error) {
 	if config.Registry != nil {
 		scrape = promhttp.InstrumentMetricHandler(config.Registry, scrape)
 	}
-	mux.Handle("GET "+exact(config.MetricsPath), admitted(scrape))
+	mux.Handle("GET "+exactPattern(config.MetricsPath), admitted(scrape))
 	mux.Handle("GET "+healthyPath, probe(config.Healthy))
 	mux.Handle("GET "+readyPath, probe(config.Ready))
 
-	// One limit for all of them together: it is the process that is guarded.
+	// One limit for all pages together, because it protects the process.
 	pages := newSlots(renderSlots(), maxRequests, maxRequestsOfClient)
 	for path, page := range config.Pages {
-		mux.Handle("GET "+exact(path), admitted(pages.buffered(written, compressed(withPolicy(page)))))
+		mux.Handle("GET "+exactPattern(path), admitted(pages.buffered(written, compressed(withPolicy(page)))))
 	}
-	if config.Pprof { // without the command line, which may have secrets, and which no profile needs
+	if config.Pprof { // without the command line, which may contain secrets and which profiles do not need
 		profiles := newSlots(maxProfiles, maxProfiles, maxProfiles)
 		for path, profile := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace} {
 			mux.Handle("GET "+pprofPath+path, admitted(profiles.direct(profile)))
 		}
 	}
-	return knownHosts(config.Hosts, withoutSniffing(withoutBody(mux))), nil
+	return checkHost(config.Hosts, withNoSniff(discardBody(mux))), nil
 }
 
-// checkMetricsPath refuses what a user could get wrong; the other paths are
-// chosen by the code.
+// checkMetricsPath validates the path, which is set by a flag. The code sets the other
+// paths.
 func checkMetricsPath(config Config) error {
 	at := config.MetricsPath
 	_, page := config.Pages[at]
@@ -65,8 +65,8 @@ func checkMetricsPath(config Config) error {
 	return nil
 }
 
-// exact is the pattern that matches the path and nothing beneath it.
-func exact(path string) string {
+// exactPattern returns the pattern that matches only the path.
+func exactPattern(path string) string {
 	if strings.HasSuffix(path, "/") {
 		return path + "{$}"
 	}
@@ -75,19 +75,19 @@ func exact(path string) string {
 
 func metricsHandler(config Config) http.Handler {
 	return promhttp.HandlerFor(logging(config.Metrics, config.Log), promhttp.HandlerOpts{
-		// Half a page is better than none: what failed is in the log.
+		// An incomplete page is better than none; the error is logged.
 		ErrorHandling:                       promhttp.ContinueOnError,
 		Registry:                            config.Registry,
-		DisableCompression:                  true, // ours costs less
+		DisableCompression:                  true, // newGzipMiddleware needs less time
 		EnableOpenMetrics:                   true,
 		EnableOpenMetricsTextCreatedSamples: true,
 		AcceptedFormats:                     expfmt.DefaultOpenMetricsAcceptedFormats(),
 	})
 }
 
-// scrapeKey is the same for scrapes that get the same page: what promhttp
-// negotiates, and the compression. There are few, whatever clients ask for.
-// Scrapes of some families alone (name[]) have none.
+// scrapeKey is equal for scrapes that get the same page: the format that promhttp
+// negotiates, and the compression. The number of keys is small for any requests.
+// Scrapes of selected families (name[]) have none.
 func scrapeKey(r *http.Request) string {
 	if r.URL.RawQuery != "" {
 		return ""
@@ -96,7 +96,7 @@ func scrapeKey(r *http.Request) string {
 	return fmt.Sprint(acceptsGzip(r.Header.Get("Accept-Encoding")), " ", format)
 }
 
-// probe answers 200, or 503 with the first line of the error.
+// probe responds with 200, or 503 with the first line of the error.
 func probe(check func() error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")

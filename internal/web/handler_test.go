@@ -159,9 +159,9 @@ func TestPprofOnRequest(t *testing.T) {
 	}
 }
 
-// An overloaded server refuses pages and scrapes at once, and the probes go on
-// answering.
-func TestConcurrencyIsBounded(t *testing.T) {
+// TestOverload checks that an overloaded server refuses pages and scrapes immediately,
+// and that its probes still respond.
+func TestOverload(t *testing.T) {
 	for _, path := range []string{"/metrics", "/"} {
 		t.Run(path, func(t *testing.T) {
 			config := testConfig(t)
@@ -191,8 +191,8 @@ func TestConcurrencyIsBounded(t *testing.T) {
 	}
 }
 
-// A gatherer that fails in part still gives a page; its error is logged when
-// it comes and when it goes.
+// TestIncompletePage checks that a gatherer with an error still returns a page, and that
+// the beginning and the end of the error are logged.
 func TestIncompletePage(t *testing.T) {
 	config := testConfig(t)
 	var (

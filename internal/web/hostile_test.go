@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// dial opens a connection on which the test writes what it likes. A read that
-// lasts for a minute fails.
+// dial opens a connection for raw bytes. Reads fail after a minute.
 func dial(t *testing.T, base string) net.Conn {
 	t.Helper()
 	connection, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
@@ -28,9 +27,9 @@ func dial(t *testing.T, base string) net.Conn {
 	return connection
 }
 
-// answered is the status and the body of the answer to raw bytes; 0 where the
+// sendRaw sends raw bytes and returns the status and the body of the response; 0 if the
 // connection ends without one.
-func answered(t *testing.T, base, request string) (status int, body string) {
+func sendRaw(t *testing.T, base, request string) (status int, body string) {
 	t.Helper()
 	connection := dial(t, base)
 	if _, err := io.WriteString(connection, request); err != nil {
@@ -48,8 +47,8 @@ func answered(t *testing.T, base, request string) (status int, body string) {
 	return response.StatusCode, string(text)
 }
 
-// Requests that no client of ours sends get an error and nothing of the file
-// system, and the server goes on.
+// TestOddRequests checks that invalid and unusual requests get an error, read nothing
+// of the file system, and do not stop the server.
 func TestOddRequests(t *testing.T) {
 	t.Parallel()
 	base, _ := serve(t, testConfig(t))
@@ -58,26 +57,26 @@ func TestOddRequests(t *testing.T) {
 		request string
 		status  []int
 	}{
-		"another method":        {"TRACE /metrics" + end, []int{405}},
-		"a made-up method":      {"BREW /" + end, []int{405}},
-		"a proxy's request":     {"CONNECT internal:443" + end, []int{400, 404, 405}},
-		"dots":                  {"GET /../../../../etc/passwd" + end, []int{404, 307}},
-		"escaped dots":          {"GET /%2e%2e/%2e%2e/etc/passwd" + end, []int{404, 307}},
-		"a NUL":                 {"GET /metrics%00/x" + end, []int{404}},
-		"two slashes":           {"GET //evil.example/metrics" + end, []int{404, 307}},
-		"another host":          {"GET http://169.254.169.254/latest" + end, []int{404}},
-		"a host with a line":    {"GET / HTTP/1.1\r\nHost: a\rb\r\n\r\n", []int{400}},
-		"no host":               {"GET / HTTP/1.1\r\n\r\n", []int{400}},
-		"two lengths":           {"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", []int{400}},
-		"a length and chunks":   {"GET /unknown HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", []int{400, 404}},
-		"no HTTP":               {"\x16\x03\x01\x02\x00\x01\x00\x01", []int{0, 400}},
-		"a huge header":         {"GET / HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("a", 80<<10) + "\r\n\r\n", []int{431}},
-		"many headers":          {"GET / HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("A: b\r\n", 20<<10) + "\r\n", []int{431}},
-		"a huge path":           {"GET /" + strings.Repeat("a", 80<<10) + end, []int{431}},
-		"a body that is packed": {"POST /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\n\x1f\x8b\x08\x00", []int{405}},
-		"a query without end":   {"GET /?" + strings.Repeat("a=b;&%", 1000) + end, []int{200, 400}},
+		"another method":      {"TRACE /metrics" + end, []int{405}},
+		"an invalid method":   {"BREW /" + end, []int{405}},
+		"a proxy's request":   {"CONNECT internal:443" + end, []int{400, 404, 405}},
+		"dots":                {"GET /../../../../etc/passwd" + end, []int{404, 307}},
+		"escaped dots":        {"GET /%2e%2e/%2e%2e/etc/passwd" + end, []int{404, 307}},
+		"a NUL":               {"GET /metrics%00/x" + end, []int{404}},
+		"two slashes":         {"GET //evil.example/metrics" + end, []int{404, 307}},
+		"another host":        {"GET http://169.254.169.254/latest" + end, []int{404}},
+		"a host with a line":  {"GET / HTTP/1.1\r\nHost: a\rb\r\n\r\n", []int{400}},
+		"no host":             {"GET / HTTP/1.1\r\n\r\n", []int{400}},
+		"two lengths":         {"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", []int{400}},
+		"a length and chunks": {"GET /unknown HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", []int{400, 404}},
+		"no HTTP":             {"\x16\x03\x01\x02\x00\x01\x00\x01", []int{0, 400}},
+		"a huge header":       {"GET / HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("a", 80<<10) + "\r\n\r\n", []int{431}},
+		"many headers":        {"GET / HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("A: b\r\n", 20<<10) + "\r\n", []int{431}},
+		"a huge path":         {"GET /" + strings.Repeat("a", 80<<10) + end, []int{431}},
+		"a compressed body":   {"POST /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\n\x1f\x8b\x08\x00", []int{405}},
+		"a query without end": {"GET /?" + strings.Repeat("a=b;&%", 1000) + end, []int{200, 400}},
 	} {
-		status, body := answered(t, base, test.request)
+		status, body := sendRaw(t, base, test.request)
 		expected := false
 		for _, one := range test.status {
 			expected = expected || status == one
@@ -91,8 +90,8 @@ func TestOddRequests(t *testing.T) {
 	}
 }
 
-// Clients that open connections and send their headers byte by byte, or
-// nothing, are cut off; meanwhile others are served.
+// TestSlowHeaders checks that clients that do not complete their headers, or send
+// nothing, are disconnected, and that other clients get responses meanwhile.
 func TestSlowHeaders(t *testing.T) {
 	t.Parallel()
 	base, _ := serve(t, testConfig(t))
@@ -116,8 +115,7 @@ func TestSlowHeaders(t *testing.T) {
 	}
 }
 
-// A body that never comes to its end, of a request that has none by its kind,
-// ends with the time for reading it, and holds no slot of the pages.
+// TestSlowBodies checks that endless bodies of GET requests occupy no slot.
 func TestSlowBodies(t *testing.T) {
 	t.Parallel()
 	base, _ := serve(t, testConfig(t))

@@ -9,18 +9,17 @@ import (
 	"strings"
 )
 
-// clusterSuffixes end names that only a cluster's or a local resolver knows. No
-// site on the internet can have such a name.
+// clusterSuffixes are suffixes of names that only a cluster's or a local resolver can
+// resolve. No site on the internet can have such a name.
 var clusterSuffixes = []string{".svc", ".cluster.local", ".local", ".internal", ".localhost"} //nolint:gochecknoglobals // a table
 
-// knownHosts keeps sites on the internet from reading the pages through a
-// person's browser: a site whose name is made to stand for 127.0.0.1 reads what a
-// port-forward or the demo serves there (DNS rebinding). A request that comes by
-// the loopback interface must name an address, a name without dots, a name of a
-// cluster, or one of the given names. Other interfaces are not asked: whoever
-// can reach them needs no browser. One that names a page of another site as its
-// origin is refused everywhere.
-func knownHosts(allowed []string, next http.Handler) http.Handler {
+// checkHost prevents DNS rebinding: a site on the internet whose name resolves to
+// 127.0.0.1 could read, in a user's browser, the pages of a port-forward or the demo.
+// The Host header of a request over the loopback interface must be an address, a name
+// without dots, a name of a cluster, or one of the allowed names. Requests over other
+// interfaces are not checked, because clients that can reach them need no browser.
+// Requests whose Origin is another site are refused on all interfaces.
+func checkHost(allowed []string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := hostOf(r.Host)
 		switch {
@@ -34,8 +33,8 @@ func knownHosts(allowed []string, next http.Handler) http.Handler {
 	})
 }
 
-// checkHosts refuses what no request is ever compared with, so that a name with a
-// port or a scheme is not silently without effect.
+// checkHosts refuses names that cannot match, such as one with a port or a scheme, so
+// that they are not ignored silently.
 func checkHosts(allowed []string) error {
 	for _, name := range allowed {
 		if name != "*" && (name == "" || hostOf(name) != name || strings.Contains(name, "*")) {
@@ -45,7 +44,7 @@ func checkHosts(allowed []string) error {
 	return nil
 }
 
-// hostOf is the host in a Host header, without port, in lower case.
+// hostOf returns the host of a Host header, without port, in lower case.
 func hostOf(header string) string {
 	parsed, err := url.Parse("//" + header)
 	if err != nil {
@@ -54,8 +53,8 @@ func hostOf(header string) string {
 	return strings.TrimSuffix(strings.ToLower(parsed.Hostname()), ".")
 }
 
-// isLocalName reports whether the name is an address, or none that a resolver of
-// the internet would know.
+// isLocalName reports whether the name is an address, or a name that a resolver of the
+// internet cannot resolve.
 func isLocalName(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil || !strings.Contains(host, ".") {
 		return true

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Limits that keep slow, idle, greedy or many clients from holding the server.
-// One address may have a part of each alone, so that there is room for others.
+// Limits that prevent slow, idle or many clients from blocking the server. Each
+// address may use only a part of a limit.
 const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 10 * time.Second
-	writeTimeout      = 30 * time.Second // of answers that are not rendered into memory
-	stallTimeout      = 10 * time.Second // in which a client takes nothing of a page
-	sendTimeout       = time.Minute      // in which a client has taken all of it
+	writeTimeout      = 30 * time.Second // of responses that are not rendered into memory
+	stallTimeout      = 10 * time.Second // without progress of a write
+	sendTimeout       = time.Minute      // of a whole page
 	idleTimeout       = 2 * time.Minute  // longer than a scrape interval, so that connections are kept
 	shutdownTimeout   = time.Second
 	maxHeaderBytes    = 64 << 10
@@ -23,10 +23,10 @@ const (
 
 	maxConnections         = 128
 	maxConnectionsOfClient = 64
-	socketWriteBuffer      = 64 << 10 // Linux takes twice as much
+	socketWriteBuffer      = 64 << 10 // Linux doubles it
 
-	// Requests that wait to be rendered, or are. Scrapes are rendered
-	// together, so that it costs little to let many wait.
+	// Requests that wait for a slot or are rendered. Waiting scrapes share one
+	// rendering, so that many can wait at little cost.
 	maxScrapes          = 512
 	maxScrapesOfClient  = 256
 	maxRequests         = 32
@@ -42,11 +42,11 @@ const (
 
 	maxPasswordAddresses  = 1024 // whose attempts are counted
 	maxKnownCredentials   = 64
-	concurrentCredentials = 2 // of unknown credentials, that are checked at once
+	concurrentCredentials = 2 // concurrent checks of unknown credentials
 )
 
-// renderSlots is how many pages are rendered at a time, of scrapes and of the
-// others each: what there are processors for.
+// renderSlots is the number of pages that are rendered concurrently, separately for
+// scrapes and other pages. It depends on the number of processors.
 func renderSlots() int { return max(2, min(runtime.GOMAXPROCS(0), maxRenders)) }
 
 // http2Limits bound what one HTTP/2 connection may hold.
@@ -64,8 +64,8 @@ func http2Limits() *http.HTTP2Config {
 	}
 }
 
-// addressOf is the host of a peer's address; of a peer without one, such as that
-// of a vsock, all that is known.
+// addressOf returns the host of a peer's address, and the whole address if it has no
+// host, such as that of a vsock.
 func addressOf(peer string) string {
 	if host, _, err := net.SplitHostPort(peer); err == nil {
 		return host
@@ -78,9 +78,9 @@ func isLoopback(address string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// limitOf is the limit of one client's part. Connections of this machine come
-// from many clients, by a port-forward or by the proxy of a service mesh: they
-// count in all alone.
+// limitOf returns the limit of one client. Loopback connections can be those of many
+// clients, through a port-forward or the proxy of a service mesh: only the limit of
+// all clients applies to them.
 func limitOf(client string, all, one int) int {
 	if isLoopback(client) {
 		return all

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// fakeConnection is of an address, and remembers that it was closed.
+// fakeConnection has an address, and records that it was closed.
 type fakeConnection struct {
 	net.Conn
 	address string
@@ -36,20 +36,20 @@ func openConnections(c *connections, addresses ...string) []*connection {
 
 func isClosed(c *connection) bool { return c.Conn.(*fakeConnection).closed.Load() }
 
-// Connections beyond the limits take the place of those that are least worth
-// keeping, and never of one that has taken a page while there is another.
-func TestConnectionsAreReplaced(t *testing.T) {
+// TestConnectionsAreEvicted checks which connections are replaced beyond the limits: one
+// that has received a page only if there is no other.
+func TestConnectionsAreEvicted(t *testing.T) {
 	limit := newConnections(4, 2)
 	opened := openConnections(limit, "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.3")
-	opened[0].prove()
+	opened[0].setReceived()
 	second := openConnections(limit, "10.0.0.1")[0]
 	if !isClosed(opened[1]) || isClosed(opened[0]) || isClosed(second) {
-		t.Error("the third connection of a client did not take the place of the one without a page")
+		t.Error("the third connection of a client did not replace the one without a page")
 	}
 	opened[2].progressed(time.Unix(1, 0))
 	fifth := openConnections(limit, "10.0.0.4")[0]
 	if !isClosed(opened[3]) || isClosed(fifth) || isClosed(opened[2]) {
-		t.Error("the fifth connection did not take the place of the oldest that took nothing")
+		t.Error("the fifth connection did not replace the oldest without progress")
 	}
 	for _, one := range append(opened, second, fifth) {
 		_ = one.Close()
@@ -60,7 +60,7 @@ func TestConnectionsAreReplaced(t *testing.T) {
 	}
 }
 
-// pageOf renders a page of a size.
+// pageOf renders a page of this many bytes.
 func pageOf(size int) *rendered {
 	return render(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, strings.Repeat("x", size))
@@ -81,9 +81,10 @@ func startWrites(t *testing.T, s *writes, page *rendered, to ...*connection) []*
 	return started
 }
 
-// What unfinished pages keep in memory is bounded: clients of the address that
-// has most of it are cut off first. A page that several are sent counts once.
-func TestWritesAreBounded(t *testing.T) {
+// TestWritesAreEvicted checks the bound of the memory of unfinished pages: clients of the
+// address with the most bytes are disconnected first. A page that several clients
+// receive counts once.
+func TestWritesAreEvicted(t *testing.T) {
 	limit, bounded := newConnections(100, 100), newWrites(100, 4, 10_000)
 	shared := pageOf(5_000)
 	together := startWrites(t, bounded, shared, openConnections(limit, "10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.3")...)
@@ -97,7 +98,7 @@ func TestWritesAreBounded(t *testing.T) {
 	newest := openConnections(limit, "10.0.0.6")
 	startWrites(t, bounded, pageOf(2_000), newest...)
 	if !isClosed(together[1].connection) || !isClosed(together[2].connection) || isClosed(newest[0]) {
-		t.Error("the client with the most bytes was not cut off")
+		t.Error("the client with the most bytes was not disconnected")
 	}
 	if bounded.bytes > 10_000 {
 		t.Errorf("%d bytes are kept", bounded.bytes)
@@ -114,18 +115,18 @@ func TestWritesAreBounded(t *testing.T) {
 	}
 }
 
-// One HTTP/2 connection has a bound of its own, and a client that reads is not
-// cut off for one that does not.
-func TestWhoseWriteIsEnded(t *testing.T) {
+// TestOrderOfEvictedWrites checks that a client that reads is not disconnected in favour
+// of one that does not, and the bound of one HTTP/2 connection.
+func TestOrderOfEvictedWrites(t *testing.T) {
 	limit, bounded := newConnections(100, 100), newWrites(3, 2, 1<<20)
 	several := openConnections(limit, "10.0.0.1", "10.0.0.1", "10.0.0.1", "10.0.0.1")
-	several[0].prove()
+	several[0].setReceived()
 	page := pageOf(100)
 	begun := startWrites(t, bounded, page, several[0], several[1], several[2])
 	bounded.progressed(begun[1], time.Unix(100, 0))
 	startWrites(t, bounded, page, several[3])
 	if !isClosed(several[2]) || isClosed(several[0]) || isClosed(several[1]) {
-		t.Error("it was not the one that has taken nothing for longest")
+		t.Error("it was not the one without progress for longest")
 	}
 	bounded = newWrites(100, 2, 1<<20)
 	startWrites(t, bounded, page, several[3], several[3])
@@ -134,32 +135,32 @@ func TestWhoseWriteIsEnded(t *testing.T) {
 	}
 }
 
-// Requests that wait together get one page, and none that was begun before they
-// came.
+// TestBatches checks that requests that wait together get one page, whose rendering
+// began after they arrived.
 func TestBatches(t *testing.T) {
 	var (
 		rendering = make(chan struct{})
-		goOn      = make(chan struct{})
+		proceed   = make(chan struct{})
 		count     atomic.Int64
 	)
 	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		rendering <- struct{}{}
-		<-goOn
+		<-proceed
 		fmt.Fprint(w, count.Add(1))
 	})
 	shared := newBatches(newSlots(1, 100, 100))
 	handler := shared.buffered(newWrites(100, 100, 1<<20), func(r *http.Request) string { return r.URL.Path }, page)
-	ask := func(answers chan<- string) {
+	request := func(responses chan<- string) {
 		response := httptest.NewRecorder()
 		handler.ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-		answers <- response.Body.String()
+		responses <- response.Body.String()
 	}
 	first, later := make(chan string, 1), make(chan string, 50)
 	var clients sync.WaitGroup
-	clients.Go(func() { ask(first) })
+	clients.Go(func() { request(first) })
 	<-rendering
 	for range cap(later) {
-		clients.Go(func() { ask(later) })
+		clients.Go(func() { request(later) })
 	}
 	for { // all have joined
 		shared.slots.mu.Lock()
@@ -170,9 +171,9 @@ func TestBatches(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	goOn <- struct{}{}
+	proceed <- struct{}{}
 	<-rendering
-	goOn <- struct{}{}
+	proceed <- struct{}{}
 	clients.Wait()
 	close(later)
 	if got := <-first; got != "1" {
@@ -188,8 +189,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// A page that takes long does not keep the requests behind it for ever, and one
-// client does not take all places.
+// TestSlots checks the bounds of requests, in all and of one client.
 func TestSlots(t *testing.T) {
 	bounded := newSlots(1, 3, 2)
 	entered := ""
@@ -204,7 +204,7 @@ func TestSlots(t *testing.T) {
 	for _, client := range []string{"a", "a", "b"} {
 		bounded.leave(client)
 	}
-	// An address of this machine stands for many clients.
+	// A loopback address can be that of many clients.
 	local := 0
 	for range 5 {
 		if bounded.enter("127.0.0.1") {
@@ -225,12 +225,12 @@ func TestSlots(t *testing.T) {
 func TestAddressOf(t *testing.T) {
 	for peer, address := range map[string]string{"10.0.0.1:80": "10.0.0.1", "[::1]:80": "::1", "host(2):9420": "host(2)", "@": "@", "": ""} {
 		if got := addressOf(peer); got != address {
-			t.Errorf("%q is of %q", peer, got)
+			t.Errorf("the address of %q is %q", peer, got)
 		}
 	}
 	for address, loopback := range map[string]bool{"127.0.0.6": true, "::1": true, "::ffff:127.0.0.1": true, "10.0.0.1": false, "localhost": false, "": false} {
 		if isLoopback(address) != loopback {
-			t.Errorf("%q is taken for loopback: %v", address, !loopback)
+			t.Errorf("%q is loopback: %v", address, !loopback)
 		}
 	}
 }

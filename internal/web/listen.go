@@ -13,12 +13,12 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 )
 
-// listen opens what the flags name, as the toolkit's ListenAndServe would, but
-// before anything is served: a port in use is reported immediately, and port 0 can be
-// looked up.
+// listen opens the listeners of the flags as the toolkit's ListenAndServe does, but
+// before anything is served: a port in use is reported immediately, and the port of
+// port 0 can be read.
 func listen(flags *toolkit.FlagConfig, flag string) ([]net.Listener, error) {
 	if flags.WebSystemdSocket != nil && *flags.WebSystemdSocket {
-		return inherit()
+		return systemdListeners()
 	}
 	if len(*flags.WebListenAddresses) == 0 {
 		return nil, errors.New(flag + " is not an address")
@@ -50,8 +50,8 @@ func listenOn(address string) (net.Listener, error) {
 	return vsock.Listen(uint32(port), nil)
 }
 
-// inherit takes the listeners that systemd opened.
-func inherit() ([]net.Listener, error) {
+// systemdListeners returns the listeners that systemd has opened.
+func systemdListeners() ([]net.Listener, error) {
 	listeners, err := activation.Listeners()
 	if err != nil {
 		return nil, fmt.Errorf("get the listeners of --web.systemd-socket: %w", err)

@@ -10,10 +10,10 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// withoutBody reads what a client sends as a body, which no request of ours has,
-// before the request is answered. Otherwise net/http would read it when the
-// answer is written, however slowly it comes.
-func withoutBody(next http.Handler) http.Handler {
+// discardBody reads the body of a request before the response; the handlers need none.
+// Otherwise net/http reads it when the response is written, however slowly the client
+// sends it.
+func discardBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
 			_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxBody)) // a longer one ends the connection
@@ -22,8 +22,8 @@ func withoutBody(next http.Handler) http.Handler {
 	})
 }
 
-// contentPolicy lets a page load its own style and script and fetch itself,
-// and nothing else from anywhere; no other site may frame it.
+// contentPolicy allows a page to load only its own style and script and to fetch only
+// from its own origin. No other site may frame it.
 const contentPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -40,16 +40,16 @@ func withPolicy(next http.Handler) http.Handler {
 	})
 }
 
-func withoutSniffing(next http.Handler) http.Handler {
+func withNoSniff(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		next.ServeHTTP(w, r)
 	})
 }
 
-// logging passes on what the gatherer returns, and logs its error when it is
-// another one than at the scrape before. What goes wrong later, while a page
-// is written, is a client that left.
+// logging returns the result of the gatherer, and logs its error if it differs from
+// that of the previous scrape. Errors while a page is written are not logged: the
+// client has disconnected.
 func logging(gatherer prometheus.Gatherer, log *slog.Logger) prometheus.Gatherer {
 	var (
 		mu   sync.Mutex

@@ -14,18 +14,18 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Each address may try a password at once ten times, then one a second.
+// Each address may try ten passwords immediately, then one a second.
 const (
 	passwordBurst    = 10
 	passwordInterval = time.Second
-	passwordPatience = 2 * time.Second // of an attempt, for others to end
+	passwordTimeout  = 2 * time.Second // for which an attempt waits for others
 )
 
-// passwords stands before and behind the toolkit, which checks passwords one
-// after the other, each for about as long as it takes to render twenty pages.
-// Credentials that were good before go straight to it, and it remembers them too.
-// Others are bounded: those of each address, and those that are checked at once.
-// It is safe for concurrent use.
+// passwords has middlewares before and behind the toolkit's handler, which checks
+// passwords one after the other; a check takes as long as rendering twenty pages.
+// Credentials that were valid before are passed to the toolkit, which caches them
+// too. Attempts with others are bounded, for each address and in concurrency. It is
+// safe for concurrent use.
 type passwords struct {
 	log      *slog.Logger
 	key      [sha256.Size]byte
@@ -51,7 +51,7 @@ func newPasswords(log *slog.Logger) (*passwords, error) {
 
 type attemptKey struct{}
 
-// before is what stands before the toolkit's handler.
+// before returns the middleware before the toolkit's handler.
 func (p *passwords) before(toolkit http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, ok := r.BasicAuth()
@@ -61,7 +61,7 @@ func (p *passwords) before(toolkit http.Handler) http.Handler {
 		}
 		digest := p.digest(user, password)
 		known := p.isKnown(digest)
-		if address := addressOf(r.RemoteAddr); !known && !p.mayTry(address) {
+		if address := addressOf(r.RemoteAddr); !known && !p.allowAttempt(address) {
 			p.log.Warn("an address tries too many unknown passwords", "address", address)
 			w.Header().Set("Retry-After", "10")
 			http.Error(w, "too many attempts with wrong passwords, try again later", http.StatusTooManyRequests)
@@ -69,22 +69,22 @@ func (p *passwords) before(toolkit http.Handler) http.Handler {
 		}
 		leave := func() {}
 		if !known {
-			if !p.enter(r.Context()) {
+			if !p.acquire(r.Context()) {
 				refuse(w, errBusy)
 				return
 			}
 			leave = sync.OnceFunc(func() { <-p.checking })
 			defer leave()
 		}
-		good := false
-		passed := func() { good = true; leave() }
+		valid := false
+		passed := func() { valid = true; leave() }
 		toolkit.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), attemptKey{}, passed)))
-		p.remember(digest, good)
+		p.record(digest, valid)
 	})
 }
 
-// behind is what stands behind the toolkit's handler: who comes here has been let
-// in.
+// behind returns the middleware behind the toolkit's handler. The credentials of its
+// requests are valid.
 func (p *passwords) behind(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if passed, ok := r.Context().Value(attemptKey{}).(func()); ok {
@@ -94,8 +94,8 @@ func (p *passwords) behind(next http.Handler) http.Handler {
 	})
 }
 
-func (p *passwords) enter(ctx context.Context) bool {
-	timer := time.NewTimer(passwordPatience)
+func (p *passwords) acquire(ctx context.Context) bool {
+	timer := time.NewTimer(passwordTimeout)
 	defer timer.Stop()
 	select {
 	case p.checking <- struct{}{}:
@@ -119,12 +119,12 @@ func (p *passwords) isKnown(digest [sha256.Size]byte) bool {
 	return p.known[digest]
 }
 
-// remember keeps good credentials, and forgets those that are good no longer.
-func (p *passwords) remember(digest [sha256.Size]byte, good bool) {
+// record stores valid credentials, and removes those that are not valid any more.
+func (p *passwords) record(digest [sha256.Size]byte, valid bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case !good:
+	case !valid:
 		delete(p.known, digest)
 	case len(p.known) < maxKnownCredentials:
 		p.known[digest] = true
@@ -134,9 +134,10 @@ func (p *passwords) remember(digest [sha256.Size]byte, good bool) {
 	}
 }
 
-// mayTry counts an attempt of an address. Where there are too many addresses to
-// count, all begin again: what is checked at once stays bounded.
-func (p *passwords) mayTry(address string) bool {
+// allowAttempt counts an attempt of an address, and reports whether it is within the
+// rate. With too many addresses all counts are reset; the concurrency of checks is
+// bounded nevertheless.
+func (p *passwords) allowAttempt(address string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	attempts := p.attempts[address]

@@ -14,9 +14,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/web"
 )
 
-// FuzzRequest sends any bytes to a server as it runs. Whatever they are, it answers
-// them with what HTTP has for them or closes the connection, at once: the other end
-// has said all that it will.
+// FuzzRequest sends any bytes to a running server, and closes the connection for writing.
+// The server must respond with an expected status, or close the connection.
 func FuzzRequest(f *testing.F) {
 	for _, request := range []string{
 		"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip, zstd;q=0.5, *;q=0\r\nAccept: application/openmetrics-text;version=1.0.0;q=0.3\r\n\r\n",
@@ -43,7 +42,7 @@ func FuzzRequest(f *testing.F) {
 	})
 	f.Fuzz(func(t *testing.T, request []byte) {
 		if len(request) > 4<<10 {
-			t.Skip("what is long is in TestOddRequests")
+			t.Skip("TestOddRequests has long requests")
 		}
 		connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
 		if err != nil {
@@ -59,25 +58,25 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// checkAnswers reads answers until the server closes the connection.
+// checkAnswers reads responses until the server closes the connection.
 func checkAnswers(t *testing.T, request []byte, from *bufio.Reader) {
 	t.Helper()
 	for {
 		if _, err := from.Peek(1); err != nil {
 			if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
-				t.Fatalf("%q: it keeps the connection", request)
+				t.Fatalf("%q: the connection stays open", request)
 			}
 			return
 		}
-		// A HEAD's answer has no body: what was asked for is not known here, but the
-		// next answer is found all the same, as no body of ours begins with HTTP/.
+		// The response to HEAD has no body. The method of a response is unknown here,
+		// but no body begins with HTTP/, so that the next response is found anyway.
 		method := http.MethodGet
 		if strings.Contains(string(request), http.MethodHead) {
 			method = http.MethodHead
 		}
 		answer, err := http.ReadResponse(from, &http.Request{Method: method})
 		if err != nil {
-			return // after a HEAD, the body of another answer
+			return // after a HEAD, the body of another response
 		}
 		body, _ := io.ReadAll(answer.Body)
 		answer.Body.Close()
@@ -85,7 +84,7 @@ func checkAnswers(t *testing.T, request []byte, from *bufio.Reader) {
 			t.Errorf("%q: %s", request, answer.Status)
 		}
 		if location := answer.Header.Get("Location"); location != "" && !strings.HasPrefix(location, "/") || strings.HasPrefix(location, "//") {
-			t.Errorf("%q: it leads to %q", request, location)
+			t.Errorf("%q: the location is %q", request, location)
 		}
 		if len(body) > 64<<10 {
 			t.Errorf("%q: %d bytes", request, len(body))

@@ -45,7 +45,7 @@ func BenchmarkScrape(b *testing.B) {
 			sent := 0
 			b.ReportAllocs()
 			for b.Loop() {
-				response := &counted{header: http.Header{}}
+				response := &countingWriter{header: http.Header{}}
 				handler.ServeHTTP(response, request)
 				sent = response.bytes
 			}
@@ -55,12 +55,12 @@ func BenchmarkScrape(b *testing.B) {
 	}
 }
 
-// counted is a response of which only the size is kept.
-type counted struct {
+// countingWriter is a response that stores only its size.
+type countingWriter struct {
 	header http.Header
 	bytes  int
 }
 
-func (c *counted) Header() http.Header         { return c.header }
-func (c *counted) Write(p []byte) (int, error) { c.bytes += len(p); return len(p), nil }
-func (c *counted) WriteHeader(int)             {}
+func (c *countingWriter) Header() http.Header         { return c.header }
+func (c *countingWriter) Write(p []byte) (int, error) { c.bytes += len(p); return len(p), nil }
+func (c *countingWriter) WriteHeader(int)             {}

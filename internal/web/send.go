@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// blockSize is how much of a page is written at once, and the size of the
-// blocks that it is kept in.
+// blockSize is the number of bytes of one write, and of the blocks in which a page is
+// stored.
 const blockSize = 16 << 10
 
-// rendered is an answer that is complete, in memory. It does not change once
-// it is rendered, so that several clients may be sent the same one.
+// rendered is a complete response in memory. It is immutable after render, so that it
+// can be sent to several clients.
 type rendered struct {
 	status int
 	header http.Header
@@ -22,7 +22,7 @@ type rendered struct {
 	size   int
 }
 
-// render has the handler answer into memory.
+// render returns the response of the handler.
 func render(handler http.Handler, r *http.Request) *rendered {
 	page := &rendered{header: http.Header{}}
 	handler.ServeHTTP(page, r)
@@ -59,7 +59,8 @@ func (p *rendered) Write(text []byte) (int, error) {
 	return written, nil
 }
 
-// nextBlock is small for the first block, as most answers are.
+// nextBlock returns the size of the next block: small for the first one, because most
+// responses are small.
 func (p *rendered) nextBlock() int {
 	if len(p.blocks) == 0 {
 		return blockSize / 8
@@ -72,20 +73,20 @@ var errBusy = errors.New("too many requests in flight, try again later")
 
 // writes bounds the pages that are being written: their number and their bytes in
 // memory; a page that is written to several clients counts once. Beyond a bound, a
-// new write ends another one, so that clients that do not read exclude nobody: one
+// new write ends another one, so that clients that do not read do not exclude others: one
 // of the client address with the most bytes left; of these first one on a connection
 // that has never received a whole page; of these the one without progress for
 // longest.
 type writes struct {
-	most             int // writes
-	mostOfConnection int // of HTTP/2
-	mostBytes        int // but a page always has room for pagesKept of its size
+	max             int // writes
+	maxOfConnection int // of HTTP/2
+	maxBytes        int // or pagesKept times the size of the newest page, if that is more
 
 	mu           sync.Mutex
 	open         map[*write]struct{}
 	ofConnection map[*connection]int
 	ofClient     map[string]int    // bytes
-	pages        map[*rendered]int // how many write it
+	pages        map[*rendered]int // number of writes
 	bytes        int
 }
 
@@ -95,17 +96,17 @@ const pagesKept = 4
 
 func newWrites(most, mostOfConnection, mostBytes int) *writes {
 	return &writes{
-		most: most, mostOfConnection: mostOfConnection, mostBytes: mostBytes,
+		max: most, maxOfConnection: mostOfConnection, maxBytes: mostBytes,
 		open: map[*write]struct{}{}, ofConnection: map[*connection]int{}, ofClient: map[string]int{}, pages: map[*rendered]int{},
 	}
 }
 
 // write is the transfer of one page to one client.
 type write struct {
-	page       *rendered
-	connection *connection // nil: it cannot be ended early, and is not counted
-	proven     bool        // the connection has received a whole page before
-	took       time.Time   // when the client last received a block; guarded by writes.mu
+	page         *rendered
+	connection   *connection // nil: it cannot be ended early, and is not counted
+	received     bool        // the connection has received a whole page before
+	progressedAt time.Time   // when the client last received a block; guarded by writes.mu
 }
 
 // send writes the page to the client. A client without progress for stallTimeout, or
@@ -126,20 +127,20 @@ func (s *writes) send(w http.ResponseWriter, r *http.Request, page *rendered) {
 		header.Set("Content-Length", strconv.Itoa(page.size))
 	}
 	controller, latest := http.NewResponseController(w), started.Add(sendTimeout)
-	_ = controller.SetWriteDeadline(started.Add(stallTimeout)) // where there is none, nothing can stall
+	_ = controller.SetWriteDeadline(started.Add(stallTimeout)) // a writer without deadlines cannot stall
 	w.WriteHeader(page.status)
 	if r.Method == http.MethodHead {
 		return
 	}
 	for _, block := range page.blocks {
 		if _, err := w.Write(block); err != nil {
-			return // the client has left, or was disconnected
+			return // the client has disconnected, or was disconnected
 		}
 		at := now()
 		s.progressed(one, at)
 		_ = controller.SetWriteDeadline(earlier(at.Add(stallTimeout), latest))
 	}
-	one.connection.prove()
+	one.connection.setReceived()
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -150,12 +151,12 @@ func earlier(a, b time.Time) time.Time {
 }
 
 func (s *writes) start(page *rendered, connection *connection, now time.Time) (*write, error) {
-	one := &write{page: page, connection: connection, took: now, proven: connection.proven()}
+	one := &write{page: page, connection: connection, progressedAt: now, received: connection.hasReceived()}
 	if connection == nil {
 		return one, nil
 	}
 	s.mu.Lock()
-	if s.ofConnection[connection] >= s.mostOfConnection {
+	if s.ofConnection[connection] >= s.maxOfConnection {
 		s.mu.Unlock()
 		return nil, errBusy
 	}
@@ -163,7 +164,7 @@ func (s *writes) start(page *rendered, connection *connection, now time.Time) (*
 	ended := s.evict(one)
 	s.mu.Unlock()
 	for _, other := range ended {
-		_ = other.connection.Close() // its write fails at once, and ends
+		_ = other.connection.Close() // its write fails immediately, and ends
 	}
 	return one, nil
 }
@@ -195,10 +196,10 @@ func (s *writes) remove(one *write) {
 	}
 }
 
-// evict removes the writes that are to be ended.
+// evict removes and returns the writes to end.
 func (s *writes) evict(newest *write) []*write {
 	var ended []*write
-	for len(s.open) > s.most || s.bytes > max(s.mostBytes, pagesKept*newest.page.size) {
+	for len(s.open) > s.max || s.bytes > max(s.maxBytes, pagesKept*newest.page.size) {
 		least := s.evictable(newest)
 		if least == nil {
 			break
@@ -224,15 +225,15 @@ func (s *writes) before(a, b *write) bool {
 	if byClient := cmp.Compare(s.ofClient[a.connection.client], s.ofClient[b.connection.client]); byClient != 0 {
 		return byClient > 0
 	}
-	if a.proven != b.proven {
-		return b.proven
+	if a.received != b.received {
+		return b.received
 	}
-	return a.took.Before(b.took)
+	return a.progressedAt.Before(b.progressedAt)
 }
 
 func (s *writes) progressed(one *write, now time.Time) {
 	s.mu.Lock()
-	one.took = now
+	one.progressedAt = now
 	s.mu.Unlock()
 	one.connection.progressed(now)
 }

@@ -1,6 +1,6 @@
-// Package web serves the handlers that it is given: metrics, pages, probes,
-// and on request the profiler. It knows no role. TLS, basic authentication
-// and the kinds of listeners are those of Prometheus' exporter-toolkit.
+// Package web serves metrics, pages, probes, and optionally the profiler. It is
+// independent of the roles. TLS, basic authentication and the kinds of listeners are
+// those of Prometheus' exporter-toolkit.
 package web
 
 import (
@@ -8,7 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log" //nolint:depguard // http.Server wants such a logger
+	"log" //nolint:depguard // http.Server needs such a logger
 	"log/slog"
 	"net"
 	"net/http"
@@ -23,27 +23,27 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/ratelog"
 )
 
-// Config says what to serve and where.
+// Config configures a Server.
 type Config struct {
 	Flags *toolkit.FlagConfig // addresses, systemd sockets, TLS and basic authentication
 	Log   *slog.Logger
 
-	AddressFlag string                  // that the addresses are from, for errors; empty: --web.listen-address
+	AddressFlag string                  // name of the flag of the addresses, for errors; empty: --web.listen-address
 	MetricsPath string                  // where Metrics are served
 	Metrics     prometheus.Gatherer     // must be cheap and safe for concurrent use
-	Registry    prometheus.Registerer   // counts scrapes by outcome; nil: nobody counts
-	Pages       map[string]http.Handler // by path; "/" is the front page alone
+	Registry    prometheus.Registerer   // for counts of scrapes by outcome; nil: they are not counted
+	Pages       map[string]http.Handler // by path; "/" matches only the front page
 	Healthy     func() error            // nil while the process needs no restart
 	Ready       func() error            // nil once there is something to serve
 	Pprof       bool                    // serve the profiler under /debug/pprof/
 
-	// Hosts are names of this server, besides addresses and names of a cluster,
-	// that requests which come by the loopback interface may give. "*": any.
+	// Hosts are names that are allowed in the Host header of requests over the
+	// loopback interface, besides addresses and names of a cluster. "*": any.
 	Hosts []string
 
-	// Admit stands before everything but the probes, and before all limits: it
-	// answers requests that it does not admit itself. It cannot be used with the
-	// passwords of a web configuration. Nil: all are admitted.
+	// Admit is a middleware before everything except the probes, and before all
+	// limits: it responds to requests that it does not admit. It cannot be used with
+	// the passwords of a web configuration. Nil: all are admitted.
 	Admit func(http.Handler) http.Handler
 }
 
@@ -55,8 +55,7 @@ type Server struct {
 	passwords *passwords
 }
 
-// Listen opens the listeners. An error names the flag or the file that is at
-// fault. A server that is not served must be closed.
+// Listen opens the listeners. An error names the flag or the file that caused it. A server that is not served must be closed.
 func Listen(config Config) (*Server, error) {
 	if err := CheckFile(config.Flags); err != nil {
 		return nil, err
@@ -94,8 +93,8 @@ func CheckFile(flags *toolkit.FlagConfig) error {
 	return nil
 }
 
-// checkPasswords refuses passwords beside Admit: both read the Authorization
-// header, so that no request could pass.
+// checkPasswords refuses passwords with Admit: both need the Authorization header, so
+// that no request could satisfy both.
 func checkPasswords(config Config) error {
 	file := *config.Flags.WebConfigFile
 	if file == "" || config.Admit == nil {
@@ -117,8 +116,8 @@ func checkPasswords(config Config) error {
 	return nil
 }
 
-// Addresses are those that the server listens on, in the order of the flags,
-// with the ports that the system chose where a flag gives port 0.
+// Addresses returns the addresses of the listeners in the order of the flags. Port 0
+// of a flag is replaced by the port that the system has chosen.
 func (s *Server) Addresses() []net.Addr {
 	addresses := make([]net.Addr, len(s.listeners))
 	for i, listener := range s.listeners {
@@ -130,15 +129,14 @@ func (s *Server) Addresses() []net.Addr {
 // Close closes the listeners of a server that is not served.
 func (s *Server) Close() error { return closeAll(s.listeners) }
 
-// Serve answers requests until ctx ends, then lets those in flight finish
-// for a second and returns nil. It returns earlier, with an error, if one of
-// the listeners fails.
+// Serve handles requests until ctx ends, then waits for those in flight for a second
+// and returns nil. It returns earlier, with an error, if one of the listeners fails.
 func (s *Server) Serve(ctx context.Context) error {
 	serving, ctx := errgroup.WithContext(ctx)
 	connections := newConnections(maxConnections, maxConnectionsOfClient)
 	for _, listener := range s.listeners {
-		// A server of its own for each listener: the toolkit wraps the
-		// handler of the server that it is given, once a listener.
+		// Each listener needs its own server, because the toolkit wraps the server's
+		// handler for each listener.
 		server := s.newServer()
 		serving.Go(func() error {
 			err := toolkit.Serve(connections.limit(listener), server, s.config.Flags, limited(s.config.Log, "web configuration"))
@@ -162,14 +160,14 @@ func (s *Server) newServer() *http.Server {
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
-		IdleTimeout:       -1, // connections have it
+		IdleTimeout:       -1, // connection implements it
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          log.New(&errorLog{clients: limited(s.config.Log, "connections"), ours: s.config.Log}, "", 0),
 		HTTP2:             http2Limits(),
 		ConnContext:       withConnection,
 	}
-	// The toolkit has put its own handler before ours by the time at which the
-	// server asks for this, before it accepts anything.
+	// The server calls BaseContext before it accepts connections, and after the
+	// toolkit has wrapped its handler.
 	server.BaseContext = func(net.Listener) context.Context {
 		if *s.config.Flags.WebConfigFile != "" {
 			server.Handler = s.passwords.before(server.Handler)
@@ -179,13 +177,13 @@ func (s *Server) newServer() *http.Server {
 	return server
 }
 
-// errorLog logs what net/http reports of a server. Clients can cause any number of
-// its lines, but for panics, which are defects of ours and logged as they are.
+// errorLog logs net/http's errors. Clients can cause any number of them, so they are
+// limited, except for panics, which are defects of the exporter.
 type errorLog struct{ clients, ours *slog.Logger }
 
 func (e *errorLog) Write(line []byte) (int, error) {
 	text := strings.TrimRight(string(line), "\n")
-	// At the beginning alone: what clients send is further back.
+	// Only the beginning is checked, because data of clients comes after it.
 	if strings.HasPrefix(text, "http: panic serving ") || strings.HasPrefix(text, "http2: panic serving ") {
 		e.ours.Error(text)
 	} else {
@@ -194,13 +192,12 @@ func (e *errorLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// limited is the log for lines of which a client can cause any number.
+// limited returns the log for lines of which a client can cause any number.
 func limited(to *slog.Logger, kind string) *slog.Logger {
 	return slog.New(ratelog.Limit(to.Handler(), kind))
 }
 
-// shutDown waits for the requests in flight as long as they may take, and
-// cuts off the rest.
+// shutDown waits for requests in flight for shutdownTimeout, and aborts the others.
 func (s *Server) shutDown(server *http.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// testConfig serves one gauge, one page and probes that are content.
+// testConfig serves one gauge, one page and probes that succeed.
 func testConfig(t testing.TB) web.Config {
 	t.Helper()
 	name, help, kind, value := "dra_test", "A test", dto.MetricType_GAUGE, 42.0
@@ -45,8 +45,8 @@ func testConfig(t testing.TB) web.Config {
 	}
 }
 
-// serve runs the server until the test ends or stop is called, which returns
-// what Serve returned.
+// serve runs the server until the test ends or stop is called. stop returns the error of
+// Serve.
 func serve(t *testing.T, config web.Config) (base string, stop func() error) {
 	t.Helper()
 	server, err := web.Listen(config)
@@ -75,11 +75,11 @@ func serve(t *testing.T, config web.Config) (base string, stop func() error) {
 }
 
 func TestListenRefuses(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	occupied, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	defer occupied.Close()
 	folder := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(folder, name)
@@ -93,15 +93,15 @@ func TestListenRefuses(t *testing.T) {
 		change func(*web.Config)
 		want   []string
 	}{
-		{"a port in use", func(c *web.Config) { c.Flags.WebListenAddresses = &[]string{"127.0.0.1:0", taken.Addr().String()} },
-			[]string{"--web.listen-address", taken.Addr().String(), "address already in use"}},
+		{"a port in use", func(c *web.Config) { c.Flags.WebListenAddresses = &[]string{"127.0.0.1:0", occupied.Addr().String()} },
+			[]string{"--web.listen-address", occupied.Addr().String(), "address already in use"}},
 		{"no address", func(c *web.Config) { c.Flags.WebListenAddresses = &[]string{} }, []string{"--web.listen-address"}},
 		{"a vsock without port", func(c *web.Config) { c.Flags.WebListenAddresses = &[]string{"vsock://:x"} },
 			[]string{"--web.listen-address", "vsock://:x"}},
 		{"no socket of systemd", func(c *web.Config) { *c.Flags.WebSystemdSocket = true }, []string{"--web.systemd-socket"}},
 		{"a missing file", func(c *web.Config) { *c.Flags.WebConfigFile = folder + "/missing.yml" },
 			[]string{"--web.config.file", "missing.yml", "no such file"}},
-		{"passwords beside tokens", func(c *web.Config) {
+		{"passwords and tokens", func(c *web.Config) {
 			*c.Flags.WebConfigFile = write("both.yml", "basic_auth_users: {a: $2a$04$CUSZ49Y1esfDGBeun2ujbOXmogUJ7iUc6fNSrL4b0j1BwCWrDKNie}\n")
 			c.Admit = func(next http.Handler) http.Handler { return next }
 		}, []string{"--web.config.file", "both.yml", "basic_auth_users", "--web.kubernetes-auth"}},
@@ -131,7 +131,7 @@ func TestListenRefuses(t *testing.T) {
 			server, err := web.Listen(config)
 			if err == nil {
 				_ = server.Close()
-				t.Fatal("it listens")
+				t.Fatal("it listens nevertheless")
 			}
 			for _, want := range test.want {
 				if !strings.Contains(err.Error(), want) {
@@ -164,7 +164,7 @@ func TestSeveralAddresses(t *testing.T) {
 	}
 }
 
-// A listener that fails ends Serve with an error instead of half a server.
+// TestServeFails checks that Serve returns the error of a listener.
 func TestServeFails(t *testing.T) {
 	server, err := web.Listen(testConfig(t))
 	if err != nil {
@@ -179,7 +179,7 @@ func TestServeFails(t *testing.T) {
 	}
 }
 
-func TestShutdownCutsOffSlowRequests(t *testing.T) {
+func TestShutdownAbortsSlowRequests(t *testing.T) {
 	var (
 		config  = testConfig(t)
 		arrived = make(chan struct{})
@@ -199,7 +199,7 @@ func TestShutdownCutsOffSlowRequests(t *testing.T) {
 		answered <- err
 	}()
 	<-arrived
-	if err := stop(); err != nil { // would wait for ever if it waited for the request
+	if err := stop(); err != nil { // does not return if it waits for the request
 		t.Error(err)
 	}
 	if err := <-answered; err == nil {
@@ -208,7 +208,7 @@ func TestShutdownCutsOffSlowRequests(t *testing.T) {
 	close(release)
 }
 
-func TestShutdownLetsQuickRequestsFinish(t *testing.T) {
+func TestShutdownWaitsForQuickRequests(t *testing.T) {
 	var (
 		config  = testConfig(t)
 		arrived = make(chan struct{})

@@ -11,7 +11,7 @@ import (
 type slots struct {
 	free chan struct{}
 
-	most, mostOfClient int // requests that wait or are rendered
+	max, maxOfClient int // requests that wait or are rendered
 
 	mu       sync.Mutex
 	requests int
@@ -19,15 +19,15 @@ type slots struct {
 }
 
 func newSlots(slotCount, most, mostOfClient int) *slots {
-	return &slots{free: make(chan struct{}, slotCount), most: most, mostOfClient: mostOfClient, ofClient: map[string]int{}}
+	return &slots{free: make(chan struct{}, slotCount), max: most, maxOfClient: mostOfClient, ofClient: map[string]int{}}
 }
 
-// enter counts a request of the client, and reports whether it is within the
-// bounds. It must leave if it is.
+// enter counts a request of the client if it is within the bounds, and reports whether
+// it is. The caller must then call leave.
 func (s *slots) enter(client string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.requests >= s.most || s.ofClient[client] >= limitOf(client, s.most, s.mostOfClient) {
+	if s.requests >= s.max || s.ofClient[client] >= limitOf(client, s.max, s.maxOfClient) {
 		return false
 	}
 	s.requests++
@@ -44,8 +44,8 @@ func (s *slots) leave(client string) {
 	}
 }
 
-// take waits for a slot, which must be given back.
-func (s *slots) take(ctx context.Context) error {
+// acquire waits for a slot, which must be released.
+func (s *slots) acquire(ctx context.Context) error {
 	select {
 	case s.free <- struct{}{}:
 		return nil
@@ -61,10 +61,10 @@ func (s *slots) take(ctx context.Context) error {
 	}
 }
 
-func (s *slots) giveBack() { <-s.free }
+func (s *slots) release() { <-s.free }
 
-// buffered renders each answer of a handler into memory while it has a slot,
-// and writes it afterwards.
+// buffered renders each response of a handler into memory while it has a slot, and
+// sends it afterwards.
 func (s *slots) buffered(to *writes, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		page, err := s.rendered(next, r)
@@ -82,14 +82,14 @@ func (s *slots) rendered(next http.Handler, r *http.Request) (*rendered, error) 
 		return nil, errBusy
 	}
 	defer s.leave(client)
-	if err := s.take(r.Context()); err != nil {
+	if err := s.acquire(r.Context()); err != nil {
 		return nil, err
 	}
-	defer s.giveBack()
+	defer s.release()
 	return render(next, r), nil
 }
 
-// direct has a handler write its answer itself while it has a slot.
+// direct bounds the requests of a handler that writes its response itself.
 func (s *slots) direct(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		client := addressOf(r.RemoteAddr)
@@ -102,24 +102,24 @@ func (s *slots) direct(next http.Handler) http.Handler {
 	})
 }
 
-// batches renders one page for all requests that are alike and wait for a slot
-// together. A request never gets a page whose rendering began before it came.
+// batches renders one page for all requests with the same key that wait for a slot at
+// the same time. A request never gets a page whose rendering began before it arrived.
 type batches struct {
 	slots *slots
 
 	mu      sync.Mutex
-	waiting map[string]*batch // by what their requests have in common
+	waiting map[string]*batch // by the key of their requests
 }
 
 type batch struct {
 	done chan struct{}
-	page *rendered // once done; nil where there was no slot
+	page *rendered // once done; nil if there was no slot
 }
 
 func newBatches(s *slots) *batches { return &batches{slots: s, waiting: map[string]*batch{}} }
 
-// buffered is slots.buffered for requests of which those with the same key get
-// the same answer. A request without a key is alone.
+// buffered is slots.buffered for a handler whose response is the same for requests with
+// the same key. A request without a key does not share its response.
 func (b *batches) buffered(to *writes, key func(*http.Request) string, next http.Handler) http.Handler {
 	alone := b.slots.buffered(to, next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -164,18 +164,18 @@ func (b *batches) rendered(key string, next http.Handler, r *http.Request) (*ren
 	return joined.page, nil
 }
 
-// render is for the first request of a batch. It renders for the others, too,
-// when its own client has left.
+// render renders the page of a batch for its first request. It does not stop if the
+// client of that request disconnects, because other requests wait for the page.
 func (b *batches) render(key string, mine *batch, next http.Handler, r *http.Request) {
 	defer close(mine.done)
 	ctx := context.WithoutCancel(r.Context())
-	err := b.slots.take(ctx)
+	err := b.slots.acquire(ctx)
 	b.mu.Lock()
 	delete(b.waiting, key)
 	b.mu.Unlock()
 	if err != nil {
 		return
 	}
-	defer b.slots.giveBack()
+	defer b.slots.release()
 	mine.page = render(next, r.WithContext(ctx))
 }

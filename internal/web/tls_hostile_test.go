@@ -21,9 +21,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/ratelog"
 )
 
-// secured serves with the configuration, in a folder with tls.crt and tls.key,
-// and returns the address and the pool that the certificate is in.
-func secured(t *testing.T, text string) (address, folder string, pool *x509.CertPool) {
+// startTLS serves with the configuration, in a folder with tls.crt and tls.key, and
+// returns the address and a pool with the certificate.
+func startTLS(t *testing.T, text string) (address, folder string, pool *x509.CertPool) {
 	t.Helper()
 	path, pool := selfSigned(t)
 	folder = filepath.Dir(path)
@@ -37,9 +37,9 @@ func secured(t *testing.T, text string) (address, folder string, pool *x509.Cert
 	return strings.TrimPrefix(base, "http://"), folder, pool
 }
 
-// shaken is the state of a new connection, or why there is none. A server that
-// wants a certificate says so only when it is read from.
-func shaken(t *testing.T, address string, config *tls.Config) (tls.ConnectionState, error) {
+// handshake returns the state of a new connection. The error of a server that requires a
+// certificate arrives only with a read.
+func handshake(t *testing.T, address string, config *tls.Config) (tls.ConnectionState, error) {
 	t.Helper()
 	connection, err := tls.Dial("tcp", address, config)
 	if err != nil {
@@ -58,9 +58,9 @@ func shaken(t *testing.T, address string, config *tls.Config) (tls.ConnectionSta
 	return connection.ConnectionState(), nil
 }
 
-// documented is the web.yaml of docs/security.md, with its comments in force
-// or not.
-func documented(t *testing.T, all bool) string {
+// documentedConfig returns the web.yaml of docs/security.md, with the commented-out
+// options if all is set.
+func documentedConfig(t *testing.T, all bool) string {
 	t.Helper()
 	document, err := os.ReadFile("../../docs/security.md")
 	if err != nil {
@@ -88,9 +88,9 @@ func documented(t *testing.T, all bool) string {
 	return text
 }
 
-// The example of the documentation does what is said there.
+// TestDocumentedConfiguration checks the example of the documentation.
 func TestDocumentedConfiguration(t *testing.T) {
-	address, _, pool := secured(t, documented(t, false))
+	address, _, pool := startTLS(t, documentedConfig(t, false))
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
@@ -99,12 +99,13 @@ func TestDocumentedConfiguration(t *testing.T) {
 			t.Errorf("with %q it answers %d, want %d", authorization, got.status, status)
 		}
 	}
-	if _, err := shaken(t, address, &tls.Config{RootCAs: pool, MaxVersion: tls.VersionTLS11}); err == nil { //nolint:gosec // that it is refused is the point
-		t.Error("TLS 1.1 is spoken")
+	if _, err := handshake(t, address, &tls.Config{RootCAs: pool, MaxVersion: tls.VersionTLS11}); err == nil { //nolint:gosec // the test expects a refusal
+		t.Error("TLS 1.1 is accepted")
 	}
 }
 
-// Whoever has no certificate of the documented CA gets nothing.
+// TestDocumentedClientCertificates checks that clients without a certificate of the
+// documented CA are refused.
 func TestDocumentedClientCertificates(t *testing.T) {
 	path, pool := selfSigned(t)
 	folder := filepath.Dir(path)
@@ -112,7 +113,7 @@ func TestDocumentedClientCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.ReplaceAll(documented(t, true), "FOLDER", folder)
+	text := strings.ReplaceAll(documentedConfig(t, true), "FOLDER", folder)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -123,43 +124,43 @@ func TestDocumentedClientCertificates(t *testing.T) {
 	config.Flags.WebConfigFile = &path
 	base, _ := serve(t, config)
 	address := strings.TrimPrefix(base, "http://")
-	if _, err := shaken(t, address, &tls.Config{RootCAs: pool}); err == nil {
-		t.Error("a client without a certificate is answered")
+	if _, err := handshake(t, address, &tls.Config{RootCAs: pool}); err == nil {
+		t.Error("a client without a certificate gets a response")
 	}
-	stranger, _ := selfSigned(t)
+	unrelated, _ := selfSigned(t)
 	for name, test := range map[string]struct {
 		folder string
 		fine   bool
-	}{"of the CA": {folder, true}, "of nobody": {filepath.Dir(stranger), false}} {
+	}{"of the CA": {folder, true}, "of another CA": {filepath.Dir(unrelated), false}} {
 		certificate, err := tls.LoadX509KeyPair(filepath.Join(test.folder, "tls.crt"), filepath.Join(test.folder, "tls.key"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = shaken(t, address, &tls.Config{RootCAs: pool, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificate, nil }})
+		_, err = handshake(t, address, &tls.Config{RootCAs: pool, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificate, nil }})
 		if (err == nil) != test.fine {
 			t.Errorf("a client with a certificate %s: %v", name, err)
 		}
 	}
 }
 
-// A certificate that is renewed in its file is shown to the next client,
-// without a restart. So is a password that is changed.
-func TestRenewal(t *testing.T) {
-	address, folder, pool := secured(t, webConfig)
-	before, err := shaken(t, address, &tls.Config{RootCAs: pool})
+// TestReloadOfCertificatesAndPasswords checks that a renewed certificate and a changed
+// password are used without a restart.
+func TestReloadOfCertificatesAndPasswords(t *testing.T) {
+	address, folder, pool := startTLS(t, webConfig)
+	before, err := handshake(t, address, &tls.Config{RootCAs: pool})
 	if err != nil {
 		t.Fatal(err)
 	}
-	renewed, anew := selfSigned(t)
+	renewed, newPool := selfSigned(t)
 	for _, name := range []string{"tls.key", "tls.crt"} {
 		if err := os.Rename(filepath.Join(filepath.Dir(renewed), name), filepath.Join(folder, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := shaken(t, address, &tls.Config{RootCAs: pool}); err == nil {
-		t.Error("the certificate of before is still shown")
+	if _, err := handshake(t, address, &tls.Config{RootCAs: pool}); err == nil {
+		t.Error("the previous certificate is still used")
 	}
-	after, err := shaken(t, address, &tls.Config{RootCAs: anew})
+	after, err := handshake(t, address, &tls.Config{RootCAs: newPool})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,28 +168,28 @@ func TestRenewal(t *testing.T) {
 		t.Error("the certificate is the same")
 	}
 
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: anew}}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: newPool}}
 	defer transport.CloseIdleConnections()
 	scraper := map[string]string{"Authorization": "Basic c2NyYXBlcjpzZWNyZXQ="}
-	ask := func() int {
+	scrape := func() int {
 		return do(t, &http.Client{Transport: transport}, http.MethodGet, "https://"+address+"/metrics", scraper).status
 	}
-	if status := ask(); status != http.StatusOK {
+	if status := scrape(); status != http.StatusOK {
 		t.Errorf("the scraper gets %d", status)
 	}
 	other := strings.Replace(webConfig, "scraper:", "other:", 1)
 	if err := os.WriteFile(filepath.Join(folder, "web.yml"), []byte(other), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if status := ask(); status != http.StatusUnauthorized {
-		t.Errorf("a user that was taken out gets %d", status)
+	if status := scrape(); status != http.StatusUnauthorized {
+		t.Errorf("a removed user gets %d", status)
 	}
 }
 
-// A client that opens streams and resets them at once, thousands of times,
-// delays no response to other clients.
+// TestRapidReset checks that a client that opens and immediately resets thousands of
+// streams delays no response to other clients.
 func TestRapidReset(t *testing.T) {
-	address, _, pool := secured(t, "tls_server_config: {cert_file: FOLDER/tls.crt, key_file: FOLDER/tls.key}\n")
+	address, _, pool := startTLS(t, "tls_server_config: {cert_file: FOLDER/tls.crt, key_file: FOLDER/tls.key}\n")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	dialer := &tls.Dialer{Config: &tls.Config{RootCAs: pool, NextProtos: []string{"h2"}}}
@@ -197,8 +198,8 @@ func TestRapidReset(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer connection.Close()
-	if sent := resets(t, connection, 20_000); sent < 100 {
-		t.Errorf("only %d streams were taken", sent)
+	if sent := resetStreams(t, connection, 20_000); sent < 100 {
+		t.Errorf("only %d streams were accepted", sent)
 	}
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
@@ -207,9 +208,9 @@ func TestRapidReset(t *testing.T) {
 	}
 }
 
-// resets opens streams and resets each, until the server has had enough, and
-// returns how many that were.
-func resets(t *testing.T, connection net.Conn, most int) int {
+// resetStreams opens and resets streams until the server closes the connection, and
+// returns their number.
+func resetStreams(t *testing.T, connection net.Conn, most int) int {
 	t.Helper()
 	if err := connection.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
@@ -221,7 +222,7 @@ func resets(t *testing.T, connection net.Conn, most int) int {
 	if err := framer.WriteSettings(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { // what the server answers is of no interest, but must be taken
+	go func() { // the responses are ignored, but must be read
 		for {
 			if _, err := framer.ReadFrame(); err != nil {
 				return
@@ -233,7 +234,7 @@ func resets(t *testing.T, connection net.Conn, most int) int {
 	for i := range most {
 		block.Reset()
 		for _, field := range [][2]string{{":method", "GET"}, {":path", "/"}, {":scheme", "https"}, {":authority", "x"}} {
-			_ = encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}) // a buffer takes all
+			_ = encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}) // a buffer cannot fail
 		}
 		stream := uint32(2*i + 1)
 		if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true}); err != nil {
@@ -246,9 +247,9 @@ func resets(t *testing.T, connection net.Conn, most int) int {
 	return most
 }
 
-// What a client writes into a handshake does not pass for a panic, which is
-// logged without a limit. A panic does, beside any number of such clients.
-func TestClientsForgeNoPanic(t *testing.T) {
+// TestClientsCannotForgePanics checks that the data of a handshake is not logged as a
+// panic, which is logged without a limit, and that panics are logged.
+func TestClientsCannotForgePanics(t *testing.T) {
 	path, pool := selfSigned(t)
 	if err := os.WriteFile(path, []byte("tls_server_config: {cert_file: tls.crt, key_file: tls.key}\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -265,15 +266,15 @@ func TestClientsForgeNoPanic(t *testing.T) {
 	base, _ := serve(t, config)
 	address := strings.TrimPrefix(base, "http://")
 	for range 50 {
-		if _, err := shaken(t, address, &tls.Config{RootCAs: pool, NextProtos: []string{": panic serving ", "http: panic serving "}}); err == nil {
-			t.Fatal("a protocol of no server is spoken")
+		if _, err := handshake(t, address, &tls.Config{RootCAs: pool, NextProtos: []string{": panic serving ", "http: panic serving "}}); err == nil {
+			t.Fatal("an unknown protocol is accepted")
 		}
 	}
 	for _, protocol := range []string{"http/1.1", "h2"} {
 		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, NextProtos: []string{protocol}}, ForceAttemptHTTP2: protocol == "h2"}
 		if response, err := (&http.Client{Transport: transport}).Get("https://" + address + "/"); err == nil {
 			response.Body.Close()
-			t.Errorf("a page that panics is answered with %d by %s", response.StatusCode, protocol)
+			t.Errorf("a page that panics responds with %d by %s", response.StatusCode, protocol)
 		}
 		transport.CloseIdleConnections()
 	}

@@ -65,7 +65,7 @@ func TestTLSAndBasicAuth(t *testing.T) {
 	path, pool := selfSigned(t)
 	config := testConfig(t)
 	config.Flags.WebConfigFile = &path
-	// Two listeners with one configuration: each is guarded, once.
+	// Each of two listeners with one configuration must check passwords once.
 	config.Flags.WebListenAddresses = &[]string{"127.0.0.1:0", "127.0.0.1:0"}
 	base, _ := serve(t, config)
 	secure := "https://" + strings.TrimPrefix(base, "http://") + "/metrics"
@@ -77,7 +77,7 @@ func TestTLSAndBasicAuth(t *testing.T) {
 		name, authorization string
 		status              int
 	}{
-		{"nobody", "", http.StatusUnauthorized},
+		{"no user", "", http.StatusUnauthorized},
 		{"a wrong password", "Basic c2NyYXBlcjp3cm9uZw==", http.StatusUnauthorized},
 		{"the scraper", "Basic c2NyYXBlcjpzZWNyZXQ=", http.StatusOK},
 	} {

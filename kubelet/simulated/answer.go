@@ -7,9 +7,9 @@ import (
 	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
-// answer is what the kubelet says of the pods, traps and all. turn counts
-// the Lists, for what changes from one to the next.
-func answer(pods []Pod, set traps, turn uint64) *podresourcesv1.ListPodResourcesResponse {
+// answer returns the response for the pods with these faults. turn counts the Lists,
+// for faults that change from one to the next.
+func answer(pods []Pod, set faults, turn uint64) *podresourcesv1.ListPodResourcesResponse {
 	reversed := set.has(ChangingOrder) && turn%2 == 0
 	listed := &podresourcesv1.ListPodResourcesResponse{}
 	for _, pod := range pods {
@@ -29,7 +29,7 @@ func answer(pods []Pod, set traps, turn uint64) *podresourcesv1.ListPodResources
 	return listed
 }
 
-func describe(pod Pod, set traps, reversed bool) *podresourcesv1.PodResources {
+func describe(pod Pod, set faults, reversed bool) *podresourcesv1.PodResources {
 	listed := &podresourcesv1.PodResources{Namespace: pod.Namespace, Name: pod.Name}
 	for _, container := range pod.Containers {
 		if container.Init && set.has(InitContainersHidden) {
@@ -46,7 +46,7 @@ func describe(pod Pod, set traps, reversed bool) *podresourcesv1.PodResources {
 	return listed
 }
 
-func describeClaims(pod Pod, container Container, set traps, reversed bool) []*podresourcesv1.DynamicResource {
+func describeClaims(pod Pod, container Container, set faults, reversed bool) []*podresourcesv1.DynamicResource {
 	var listed []*podresourcesv1.DynamicResource
 	for _, claim := range pod.Claims {
 		uses := slices.DeleteFunc(slices.Clone(container.Uses), func(use Use) bool { return use.Claim != claim.Name })
@@ -70,7 +70,7 @@ func describeClaims(pod Pod, container Container, set traps, reversed bool) []*p
 
 // visible returns the devices that are listed for a container with these
 // uses, in the order in which they were prepared.
-func visible(devices []Device, uses []Use, set traps) []Device {
+func visible(devices []Device, uses []Use, set faults) []Device {
 	var shown []Device
 	for _, device := range devices {
 		if !set.has(EveryDevice) && !slices.ContainsFunc(uses, func(use Use) bool { return covers(use, device) }) {
@@ -87,14 +87,14 @@ func visible(devices []Device, uses []Use, set traps) []Device {
 	return shown
 }
 
-// covers tells whether the use of a request, or of the main request of a
+// covers reports whether the use of a request, or of the main request of a
 // prioritized list, gives access to the device.
 func covers(use Use, device Device) bool {
 	return use.Request == "" || use.Request == device.Request || strings.HasPrefix(device.Request, use.Request+"/")
 }
 
-// secondShare is another share of the device, with CDI names that differ
-// where they hold the share's id.
+// secondShare returns another share of the device. CDI names that contain the share's
+// id differ.
 func secondShare(device Device) Device {
 	first, second := device.ShareID, device.ShareID+"-second"
 	device.ShareID = second
@@ -106,7 +106,7 @@ func secondShare(device Device) Device {
 }
 
 // describeDevices lists the devices driver by driver, as the kubelet does.
-func describeDevices(devices []Device, set traps, reversed bool) []*podresourcesv1.ClaimResource {
+func describeDevices(devices []Device, set faults, reversed bool) []*podresourcesv1.ClaimResource {
 	var drivers []string
 	for _, device := range devices {
 		if !slices.Contains(drivers, device.Driver) {

@@ -17,16 +17,16 @@ import (
 	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
-// Options say how the kubelet starts.
+// Options configure a Kubelet.
 type Options struct {
-	Pods  []Pod
-	Traps []Trap
-	// EmptyFor is how long EmptyAfterRestart lasts; zero: one second, as on
+	Pods   []Pod
+	Faults []Fault
+	// EmptyFor is the duration of EmptyAfterRestart; zero: one second, as on
 	// a real node.
 	EmptyFor time.Duration
 }
 
-// Calls is what clients have asked of the kubelet so far.
+// Calls counts the calls of clients so far.
 type Calls struct {
 	Lists        uint64 // begun
 	InFlight     int    // of them
@@ -41,7 +41,7 @@ type Kubelet struct {
 
 	mu         sync.Mutex // of the model and the counts
 	pods       []Pod
-	traps      traps
+	faults     faults
 	emptyUntil time.Time
 	calls      Calls
 
@@ -58,64 +58,64 @@ func Start(ctx context.Context, socket string, options Options) (*Kubelet, error
 		socket:   socket,
 		emptyFor: options.EmptyFor,
 		pods:     slices.Clone(options.Pods),
-		traps:    traps{}.with(options.Traps),
+		faults:   faults{}.with(options.Faults),
 	}
 	if k.emptyFor == 0 {
 		k.emptyFor = time.Second
 	}
-	if err := k.relaunch(); err != nil {
+	if err := k.restart(); err != nil {
 		return nil, err
 	}
-	k.detach = context.AfterFunc(ctx, k.shut)
+	k.detach = context.AfterFunc(ctx, k.close)
 	return k, nil
 }
 
-// Set replaces what the kubelet runs. The caller leaves the pods' slices
-// alone from then on.
+// Set replaces the pods that the kubelet runs. The caller must not change the pods'
+// slices any more.
 func (k *Kubelet) Set(pods []Pod) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.pods = slices.Clone(pods)
 }
 
-// Provoke switches traps on.
-func (k *Kubelet) Provoke(more ...Trap) error {
-	return k.change(more, func(set traps) traps { return set.with(more) })
+// AddFaults adds faults.
+func (k *Kubelet) AddFaults(more ...Fault) error {
+	return k.changeFaults(more, func(set faults) faults { return set.with(more) })
 }
 
-// Calm switches traps off. Calls that Hang has taken stay unanswered.
-func (k *Kubelet) Calm(less ...Trap) error {
-	return k.change(less, func(set traps) traps { return set.without(less) })
+// RemoveFaults removes faults. Calls that Hang has accepted get no response.
+func (k *Kubelet) RemoveFaults(less ...Fault) error {
+	return k.changeFaults(less, func(set faults) faults { return set.without(less) })
 }
 
-// change replaces the set of traps, and the server where one of those that
-// were named is about the socket.
-func (k *Kubelet) change(named []Trap, to func(traps) traps) error {
+// changeFaults replaces the set of faults, and restarts the server if one of the named
+// faults affects the socket.
+func (k *Kubelet) changeFaults(named []Fault, to func(faults) faults) error {
 	k.mu.Lock()
-	k.traps = to(k.traps)
+	k.faults = to(k.faults)
 	k.mu.Unlock()
-	if slices.ContainsFunc(named, func(t Trap) bool { return t == Killed || t == SocketMissing || t == Deaf }) {
-		return k.relaunch()
+	if slices.ContainsFunc(named, func(f Fault) bool { return f == Killed || f == SocketMissing || f == Silent }) {
+		return k.restart()
 	}
 	return nil
 }
 
-// Restart breaks all connections and serves anew, as a kubelet that was
-// stopped and started.
+// Restart closes all connections and serves again, as a kubelet that was stopped
+// and started.
 func (k *Kubelet) Restart() error {
 	k.mu.Lock()
 	k.emptyUntil = time.Now().Add(k.emptyFor)
 	k.mu.Unlock()
-	return k.relaunch()
+	return k.restart()
 }
 
 // Close stops the kubelet and removes its socket. It may be called again.
 func (k *Kubelet) Close() {
 	k.detach()
-	k.shut()
+	k.close()
 }
 
-func (k *Kubelet) shut() {
+func (k *Kubelet) close() {
 	k.serving.Lock()
 	defer k.serving.Unlock()
 	k.stop()
@@ -125,24 +125,24 @@ func (k *Kubelet) shut() {
 	k.closed = true
 }
 
-// Calls returns what clients have asked so far.
+// Calls returns the counts of calls.
 func (k *Kubelet) Calls() Calls {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.calls
 }
 
-// relaunch stops the server and starts one as the traps would have it.
-func (k *Kubelet) relaunch() error {
+// restart stops the server and starts one with the present faults.
+func (k *Kubelet) restart() error {
 	k.serving.Lock()
 	defer k.serving.Unlock()
 	if k.closed {
 		return errors.New("start the simulated kubelet: it is closed")
 	}
 	k.stop()
-	set := k.provoked()
+	set := k.active()
 	if set.has(Killed) && !set.has(SocketMissing) {
-		return nil // the socket of the server that was stopped stays
+		return nil // the socket of the stopped server stays
 	}
 	if err := removeSocket(k.socket); err != nil {
 		return fmt.Errorf("remove the old socket: %w", err)
@@ -155,12 +155,12 @@ func (k *Kubelet) relaunch() error {
 		return fmt.Errorf("listen as the simulated kubelet: %w", err)
 	}
 	listening.SetUnlinkOnClose(false)
-	k.serve(&listener{Listener: listening, deaf: set.has(Deaf)})
+	k.serve(&listener{Listener: listening, silent: set.has(Silent)})
 	return nil
 }
 
 func (k *Kubelet) serve(on net.Listener) {
-	codec := distortion{CodecV2: encoding.GetCodecV2(proto.Name), traps: k.provoked}
+	codec := faultyCodec{CodecV2: encoding.GetCodecV2(proto.Name), faults: k.active}
 	server, done := grpc.NewServer(grpc.ForceServerCodecV2(codec)), make(chan struct{})
 	podresourcesv1.RegisterPodResourcesListerServer(server, &service{kubelet: k})
 	go func() {
@@ -178,10 +178,10 @@ func (k *Kubelet) stop() {
 	}
 }
 
-func (k *Kubelet) provoked() traps {
+func (k *Kubelet) active() faults {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.traps
+	return k.faults
 }
 
 func removeSocket(path string) error {

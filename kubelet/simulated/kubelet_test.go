@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patience = 30 * time.Second
+const testTimeout = 30 * time.Second
 
 func start(t *testing.T, options Options) *Kubelet {
 	t.Helper()
@@ -57,7 +57,7 @@ func list(t *testing.T, k *Kubelet, limit time.Duration) (*podresourcesv1.ListPo
 	})
 }
 
-// summary writes an answer in the order of its message, one pod a line:
+// summary renders a response in its own order, one line for each pod:
 // name{container[claim(device:share:cdi ...)]}.
 func summary(answer *podresourcesv1.ListPodResourcesResponse) string {
 	var text strings.Builder
@@ -96,59 +96,59 @@ func pair(stage Stage) Pod {
 			{Name: "left", Uses: []Use{{Claim: "gpus", Request: "left"}}}}}
 }
 
-func TestTrapsInTheAnswer(t *testing.T) {
+func TestFaultsInResponses(t *testing.T) {
 	const left, right = "gpu-0:s:cdi-0-s, gpu-1::cdi-1, ", "nic-0::cdi-2, "
 	const init = "init[gpus(" + left + right + ")]"
 	for _, test := range []struct {
-		traps []Trap
-		stage Stage
-		want  string
+		faults []Fault
+		stage  Stage
+		want   string
 	}{
 		{nil, Prepared, "pair{" + init + "left[gpus(" + left + ")]}\n"},
 		{nil, Named, "pair{init[]left[]}\n"},
 		{nil, Unknown, "pair{init[]left[]}\n"},
-		{[]Trap{EveryDevice}, Prepared, "pair{" + init + "left[gpus(" + left + right + ")]}\n"},
-		{[]Trap{InitContainersHidden}, Prepared, "pair{left[gpus(" + left + ")]}\n"},
-		{[]Trap{ClaimBeforeDevices}, Named, "pair{init[gpus()]left[gpus()]}\n"},
-		{[]Trap{EmptyWhileUnknown}, Unknown, "pair{init[]left[]}\n"},
-		{[]Trap{CumulativeCDI, InitContainersHidden}, Prepared, "pair{left[gpus(gpu-0:s:cdi-0-s, gpu-1::cdi-0-s,cdi-1, )]}\n"},
-		{[]Trap{DuplicateDevices, InitContainersHidden}, Prepared, "pair{left[gpus(" + left + left + ")]}\n"},
-		{[]Trap{TwoShares, InitContainersHidden}, Prepared, "pair{left[gpus(gpu-0:s:cdi-0-s, gpu-0:s-second:cdi-0-s-second, gpu-1::cdi-1, )]}\n"},
-		{[]Trap{DuplicateDevices, CumulativeCDI, InitContainersHidden}, Prepared,
+		{[]Fault{EveryDevice}, Prepared, "pair{" + init + "left[gpus(" + left + right + ")]}\n"},
+		{[]Fault{InitContainersHidden}, Prepared, "pair{left[gpus(" + left + ")]}\n"},
+		{[]Fault{ClaimBeforeDevices}, Named, "pair{init[gpus()]left[gpus()]}\n"},
+		{[]Fault{EmptyWhileUnknown}, Unknown, "pair{init[]left[]}\n"},
+		{[]Fault{CumulativeCDI, InitContainersHidden}, Prepared, "pair{left[gpus(gpu-0:s:cdi-0-s, gpu-1::cdi-0-s,cdi-1, )]}\n"},
+		{[]Fault{DuplicateDevices, InitContainersHidden}, Prepared, "pair{left[gpus(" + left + left + ")]}\n"},
+		{[]Fault{TwoShares, InitContainersHidden}, Prepared, "pair{left[gpus(gpu-0:s:cdi-0-s, gpu-0:s-second:cdi-0-s-second, gpu-1::cdi-1, )]}\n"},
+		{[]Fault{DuplicateDevices, CumulativeCDI, InitContainersHidden}, Prepared,
 			"pair{left[gpus(gpu-0:s:cdi-0-s, gpu-1::cdi-0-s,cdi-1, gpu-0:s:cdi-0-s,cdi-1,cdi-0-s, gpu-1::cdi-0-s,cdi-1,cdi-0-s,cdi-1, )]}\n"},
 	} {
-		k := start(t, Options{Pods: []Pod{pair(test.stage)}, Traps: test.traps})
-		answer, err := list(t, k, patience)
+		k := start(t, Options{Pods: []Pod{pair(test.stage)}, Faults: test.faults})
+		answer, err := list(t, k, testTimeout)
 		if got := summary(answer); err != nil || got != test.want {
-			t.Errorf("%q: got %q, %v\nwant %q", test.traps, got, err, test.want)
+			t.Errorf("%q: got %q, %v\nwant %q", test.faults, got, err, test.want)
 		}
 	}
 }
 
-// TestEmptyWhileUnknown hides a claim that is ready behind one that is not.
+// TestEmptyWhileUnknown omits a prepared claim because of an unknown one.
 func TestEmptyWhileUnknown(t *testing.T) {
 	pod := Pod{Name: "p", Claims: []Claim{{Name: "ready"}, {Name: "late", Stage: Unknown}},
 		Containers: []Container{{Name: "c", Uses: []Use{{Claim: "ready"}, {Claim: "late"}}}}}
 	k := start(t, Options{Pods: []Pod{pod}})
 	for _, want := range []string{"p{c[ready()]}\n", "p{c[]}\n"} {
-		if answer, err := list(t, k, patience); err != nil || summary(answer) != want {
+		if answer, err := list(t, k, testTimeout); err != nil || summary(answer) != want {
 			t.Errorf("got %q, %v, want %q", summary(answer), err, want)
 		}
-		must(t, k.Provoke(EmptyWhileUnknown))
+		must(t, k.AddFaults(EmptyWhileUnknown))
 	}
 }
 
 func TestChangingOrder(t *testing.T) {
-	k := start(t, Options{Pods: []Pod{{Name: "a"}, {Name: "b"}}, Traps: []Trap{ChangingOrder}})
+	k := start(t, Options{Pods: []Pod{{Name: "a"}, {Name: "b"}}, Faults: []Fault{ChangingOrder}})
 	for _, want := range []string{"a{}\nb{}\n", "b{}\na{}\n", "a{}\nb{}\n"} {
-		if answer, err := list(t, k, patience); err != nil || summary(answer) != want {
+		if answer, err := list(t, k, testTimeout); err != nil || summary(answer) != want {
 			t.Errorf("got %q, %v, want %q", summary(answer), err, want)
 		}
 	}
 }
 
-func TestFaults(t *testing.T) {
-	for trap, code := range map[Trap]codes.Code{
+func TestFailures(t *testing.T) {
+	for fault, code := range map[Fault]codes.Code{
 		RateLimited:   codes.ResourceExhausted,
 		Oversized:     codes.ResourceExhausted,
 		Killed:        codes.Unavailable,
@@ -156,42 +156,42 @@ func TestFaults(t *testing.T) {
 		Truncated:     codes.Internal,
 		InvalidUTF8:   codes.Internal,
 		Hang:          codes.DeadlineExceeded,
-		Deaf:          codes.DeadlineExceeded,
+		Silent:        codes.DeadlineExceeded,
 	} {
-		t.Run(string(trap), func(t *testing.T) {
+		t.Run(string(fault), func(t *testing.T) {
 			k := start(t, Options{Pods: []Pod{{Name: "p"}}})
-			must(t, k.Provoke(trap))
-			limit := patience
+			must(t, k.AddFaults(fault))
+			limit := testTimeout
 			if code == codes.DeadlineExceeded {
 				limit = 50 * time.Millisecond
 			}
 			if _, err := list(t, k, limit); status.Code(err) != code {
 				t.Errorf("got %v, want %v", err, code)
 			}
-			must(t, k.Calm(trap))
-			if answer, err := list(t, k, patience); err != nil || summary(answer) != "p{}\n" {
-				t.Errorf("calm again: %q, %v", summary(answer), err)
+			must(t, k.RemoveFaults(fault))
+			if answer, err := list(t, k, testTimeout); err != nil || summary(answer) != "p{}\n" {
+				t.Errorf("after the fault: %q, %v", summary(answer), err)
 			}
 		})
 	}
 }
 
 func TestTruncatedWithoutPods(t *testing.T) {
-	k := start(t, Options{Traps: []Trap{Truncated}})
-	if _, err := list(t, k, patience); status.Code(err) != codes.Internal {
+	k := start(t, Options{Faults: []Fault{Truncated}})
+	if _, err := list(t, k, testTimeout); status.Code(err) != codes.Internal {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestEmptyAfterRestart(t *testing.T) {
-	k := start(t, Options{Pods: []Pod{{Name: "p"}}, Traps: []Trap{EmptyAfterRestart}, EmptyFor: 100 * time.Millisecond})
-	answer, err := list(t, k, patience)
+	k := start(t, Options{Pods: []Pod{{Name: "p"}}, Faults: []Fault{EmptyAfterRestart}, EmptyFor: 100 * time.Millisecond})
+	answer, err := list(t, k, testTimeout)
 	if err != nil || len(answer.GetPodResources()) != 1 {
 		t.Errorf("before: %v, %v", answer, err)
 	}
 	must(t, k.Restart())
-	for deadline := time.Now().Add(patience); ; {
-		answer, err = list(t, k, patience)
+	for deadline := time.Now().Add(testTimeout); ; {
+		answer, err = list(t, k, testTimeout)
 		must(t, err)
 		if len(answer.GetPodResources()) == 1 {
 			break
@@ -202,25 +202,25 @@ func TestEmptyAfterRestart(t *testing.T) {
 	}
 	k.emptyFor = time.Hour
 	must(t, k.Restart())
-	if answer, err = list(t, k, patience); err != nil || len(answer.GetPodResources()) != 0 {
+	if answer, err = list(t, k, testTimeout); err != nil || len(answer.GetPodResources()) != 0 {
 		t.Errorf("after: %v, %v", answer, err)
 	}
 }
 
 func TestGet(t *testing.T) {
-	k := start(t, Options{Pods: []Pod{pair(Prepared)}, Traps: []Trap{InitContainersHidden}})
+	k := start(t, Options{Pods: []Pod{pair(Prepared)}, Faults: []Fault{InitContainersHidden}})
 	get := func(namespace, name string) (*podresourcesv1.GetPodResourcesResponse, error) {
-		return call(t, k, patience, func(ctx context.Context, lister podresourcesv1.PodResourcesListerClient) (*podresourcesv1.GetPodResourcesResponse, error) {
+		return call(t, k, testTimeout, func(ctx context.Context, lister podresourcesv1.PodResourcesListerClient) (*podresourcesv1.GetPodResourcesResponse, error) {
 			return lister.Get(ctx, &podresourcesv1.GetPodResourcesRequest{PodNamespace: namespace, PodName: name})
 		})
 	}
 	if answer, err := get("ml", "pair"); err != nil || len(answer.GetPodResources().GetContainers()) != 1 {
 		t.Errorf("got %v, %v", answer, err)
 	}
-	if _, err := get("ml", "nobody"); status.Code(err) != codes.Unknown {
+	if _, err := get("ml", "missing"); status.Code(err) != codes.Unknown {
 		t.Errorf("got %v", err)
 	}
-	_, err := call(t, k, patience, func(ctx context.Context, lister podresourcesv1.PodResourcesListerClient) (*podresourcesv1.AllocatableResourcesResponse, error) {
+	_, err := call(t, k, testTimeout, func(ctx context.Context, lister podresourcesv1.PodResourcesListerClient) (*podresourcesv1.AllocatableResourcesResponse, error) {
 		return lister.GetAllocatableResources(ctx, &podresourcesv1.AllocatableResourcesRequest{})
 	})
 	if status.Code(err) != codes.Unimplemented {
@@ -230,19 +230,19 @@ func TestGet(t *testing.T) {
 
 func TestSocketOnDisk(t *testing.T) {
 	folder := t.TempDir()
-	taken := filepath.Join(folder, "taken")
-	must(t, os.WriteFile(taken, []byte("precious"), 0o600))
-	if _, err := Start(t.Context(), taken, Options{}); err == nil {
-		t.Error("a file was taken for a socket")
+	file := filepath.Join(folder, "file")
+	must(t, os.WriteFile(file, []byte("precious"), 0o600))
+	if _, err := Start(t.Context(), file, Options{}); err == nil {
+		t.Error("a file was used as a socket")
 	}
-	if _, err := os.Stat(taken); err != nil {
-		t.Errorf("and removed: %v", err)
+	if _, err := os.Stat(file); err != nil {
+		t.Errorf("the file is removed: %v", err)
 	}
 	k := start(t, Options{})
-	must(t, k.Provoke(Killed))
+	must(t, k.AddFaults(Killed))
 	again, err := Start(t.Context(), k.socket, Options{Pods: []Pod{{Name: "p"}}})
 	must(t, err)
-	if answer, err := list(t, again, patience); err != nil || summary(answer) != "p{}\n" {
+	if answer, err := list(t, again, testTimeout); err != nil || summary(answer) != "p{}\n" {
 		t.Errorf("got %v, %v", answer, err)
 	}
 	again.Close()
@@ -257,16 +257,16 @@ func TestSocketOnDisk(t *testing.T) {
 
 func TestContextEndsTheKubelet(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	k, err := Start(ctx, start(t, Options{Traps: []Trap{SocketMissing}}).socket, Options{Traps: []Trap{Hang}})
+	k, err := Start(ctx, start(t, Options{Faults: []Fault{SocketMissing}}).socket, Options{Faults: []Fault{Hang}})
 	must(t, err)
 	failed := make(chan error, 1)
 	go func() {
-		_, err := list(t, k, patience)
+		_, err := list(t, k, testTimeout)
 		failed <- err
 	}()
-	for deadline := time.Now().Add(patience); k.Calls().InFlight == 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(testTimeout); k.Calls().InFlight == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("no call came")
+			t.Fatal("no call arrived")
 		}
 	}
 	cancel()

@@ -1,8 +1,7 @@
-// Package simulated is a kubelet, so far as its PodResources API goes: a gRPC
-// server on a real unix socket over a model of pods that the caller sets, and
-// with the oddities and faults of real kubelets to be switched on by name.
-// Tests and the demo use it. Pods is the same of its Pods API, over objects that
-// the caller puts.
+// Package simulated simulates a kubelet's PodResources API: a gRPC server on a real
+// unix socket over a model of pods that the caller sets. The faults of real kubelets
+// can be added by name. Tests and the demo use it. Pods simulates the Pods API over
+// objects that the caller puts.
 package simulated
 
 // Pod is a pod that the kubelet runs.
@@ -12,21 +11,21 @@ type Pod struct {
 	Containers      []Container
 }
 
-// Claim is a ResourceClaim of a pod, as far as the kubelet has come with it.
+// Claim is a ResourceClaim of a pod, and how far the kubelet has prepared it.
 type Claim struct {
 	Name    string
 	Stage   Stage
 	Devices []Device // that were allocated; listed once the claim is prepared
 }
 
-// Stage is how far the kubelet has come with a claim.
+// Stage is how far the kubelet has prepared a claim.
 type Stage int
 
 // The stages of a claim, from last to first.
 const (
 	Prepared Stage = iota // its drivers have prepared its devices
-	Named                 // the kubelet knows it, its drivers have not answered yet
-	Unknown               // the kubelet has not seen it yet
+	Named                 // the kubelet has it in its cache; its drivers have not responded yet
+	Unknown               // the kubelet does not have it yet
 )
 
 // Device is an allocated device.
@@ -38,7 +37,7 @@ type Device struct {
 }
 
 // Container is a container of a pod. Sidecars, which are init containers that
-// keep running, are listed like any other and so have no mark here.
+// keep running, are listed like any other container and have no field here.
 type Container struct {
 	Name    string
 	Init    bool // runs before the others and ends
@@ -52,7 +51,7 @@ type Use struct {
 	Claim, Request string
 }
 
-// Plugin is what a device plugin gave to a container.
+// Plugin has the devices that a device plugin allocated to a container.
 type Plugin struct {
 	Resource  string
 	DeviceIDs []string

@@ -23,15 +23,15 @@ import (
 type Pods struct {
 	socket string
 
-	mu       sync.Mutex
-	pods     map[types.UID]*corev1.Pod
-	watches  map[chan *podsv1alpha1.WatchPodsEvent]bool
-	opened   int
-	starting bool // it does not know its pods yet
-	mute     bool // watches are accepted and nothing is sent
-	whole    bool // statuses are those of the API server
-	server   *grpc.Server
-	done     chan struct{}
+	mu         sync.Mutex
+	pods       map[types.UID]*corev1.Pod
+	watches    map[chan *podsv1alpha1.WatchPodsEvent]bool
+	opened     int
+	starting   bool // it has not loaded its pods yet
+	silent     bool // watches are accepted and nothing is sent
+	fullStatus bool // statuses are those of the API server
+	server     *grpc.Server
+	done       chan struct{}
 }
 
 // watchBuffer is how many events a watch may lag behind, as in the kubelet
@@ -94,22 +94,23 @@ func (p *Pods) Put(pods ...*corev1.Pod) {
 	}
 }
 
-// Change changes a pod without an event, as the kubelet does with labels.
-func (p *Pods) Change(pod *corev1.Pod) {
+// ChangeWithoutEvent changes a pod without an event, as the kubelet does with labels.
+func (p *Pods) ChangeWithoutEvent(pod *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pods[pod.UID] = pod.DeepCopy()
 }
 
-// Recall sends an old state of a pod late, as one of the kubelet's goroutines may.
-func (p *Pods) Recall(pod *corev1.Pod) {
+// SendLate sends an old state of a pod late, as one of the kubelet's goroutines may.
+func (p *Pods) SendLate(pod *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sendPod(podsv1alpha1.EventType_MODIFIED, p.reported(pod))
 }
 
-// Finish reports that a pod's containers have ended. The pod exists until Forget.
-func (p *Pods) Finish(pod *corev1.Pod) {
+// EndContainers reports that a pod's containers have ended. The pod exists until
+// RemoveWithoutEvent.
+func (p *Pods) EndContainers(pod *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	minimal := &corev1.Pod{}
@@ -117,40 +118,40 @@ func (p *Pods) Finish(pod *corev1.Pod) {
 	p.sendPod(podsv1alpha1.EventType_DELETED, minimal)
 }
 
-// Forget removes a pod without an event.
-func (p *Pods) Forget(pod *corev1.Pod) {
+// RemoveWithoutEvent removes a pod without an event.
+func (p *Pods) RemoveWithoutEvent(pod *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.pods, pod.UID)
 }
 
-// Garble sends a pod that cannot be decoded.
-func (p *Pods) Garble() {
+// SendInvalid sends a pod that cannot be decoded.
+func (p *Pods) SendInvalid() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.send(&podsv1alpha1.WatchPodsEvent{Type: podsv1alpha1.EventType_ADDED, Pod: []byte{0xff}})
 }
 
-// Starting sets whether the kubelet does not know its pods yet.
-func (p *Pods) Starting(starting bool) {
+// SetStarting sets whether the kubelet has not loaded its pods yet.
+func (p *Pods) SetStarting(starting bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.starting = starting
 }
 
-// Mute sets whether the kubelet accepts new watches and sends nothing.
-func (p *Pods) Mute(mute bool) {
+// SetSilent sets whether the kubelet accepts new watches and sends nothing.
+func (p *Pods) SetSilent(silent bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.mute = mute
+	p.silent = silent
 }
 
-// Whole sets whether statuses are those of the API server, as of a kubelet that has
-// just started, or have no names of claims.
-func (p *Pods) Whole(whole bool) {
+// SetFullStatus sets whether statuses are those of the API server, as of a kubelet that
+// has just started, or have no names of claims.
+func (p *Pods) SetFullStatus(full bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.whole = whole
+	p.fullStatus = full
 }
 
 // Watches returns how many are open, and how many have been opened so far.
@@ -163,7 +164,7 @@ func (p *Pods) Watches() (open, opened int) {
 // reported is the pod with the status that the kubelet sends.
 func (p *Pods) reported(pod *corev1.Pod) *corev1.Pod {
 	copied := pod.DeepCopy()
-	if !p.whole {
+	if !p.fullStatus {
 		copied.Status.ResourceClaimStatuses, copied.Status.ExtendedResourceClaimStatus = nil, nil
 	}
 	return copied
@@ -228,7 +229,7 @@ func (p *Pods) open(ctx context.Context) (events chan *podsv1alpha1.WatchPodsEve
 	if p.starting {
 		return nil, nil, status.Error(codes.FailedPrecondition, "Kubelet is initializing")
 	}
-	if p.mute {
+	if p.silent {
 		p.mu.Unlock()
 		<-ctx.Done()
 		p.mu.Lock()

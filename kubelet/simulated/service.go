@@ -9,8 +9,8 @@ import (
 	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
-// service answers the calls of the agent. GetAllocatableResources, which nobody
-// here calls, says nothing of claims and answers Unimplemented.
+// service handles the calls of the agent. GetAllocatableResources, which the agent does
+// not call and which has no claims, returns Unimplemented.
 type service struct {
 	podresourcesv1.UnimplementedPodResourcesListerServer
 	kubelet *Kubelet
@@ -39,10 +39,10 @@ func (s *service) Get(ctx context.Context, request *podresourcesv1.GetPodResourc
 	return nil, status.Errorf(codes.Unknown, "pod %s in namespace %s not found", request.GetPodName(), request.GetPodNamespace())
 }
 
-// admit returns what a call may see, or why it sees nothing.
-func (k *Kubelet) admit(ctx context.Context) ([]Pod, traps, error) {
+// admit returns the pods and faults of a call, or its error.
+func (k *Kubelet) admit(ctx context.Context) ([]Pod, faults, error) {
 	k.mu.Lock()
-	pods, set, emptyUntil := k.pods, k.traps, k.emptyUntil
+	pods, set, emptyUntil := k.pods, k.faults, k.emptyUntil
 	k.mu.Unlock()
 	switch {
 	case set.has(Hang):
@@ -56,7 +56,7 @@ func (k *Kubelet) admit(ctx context.Context) ([]Pod, traps, error) {
 	return pods, set, nil
 }
 
-// begin counts a List and returns the how manieth it is.
+// begin counts a List and returns the number of Lists so far.
 func (k *Kubelet) begin() uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -9,27 +9,26 @@ import (
 	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
-// distortion is gRPC's codec, but for the answers that a trap spoils on
-// their way to the wire.
-type distortion struct {
+// faultyCodec is gRPC's codec with the faults that change encoded responses.
+type faultyCodec struct {
 	encoding.CodecV2
-	traps func() traps
+	faults func() faults
 }
 
-func (d distortion) Marshal(message any) (mem.BufferSlice, error) {
+func (d faultyCodec) Marshal(message any) (mem.BufferSlice, error) {
 	encoded, err := d.CodecV2.Marshal(message)
 	if _, listed := message.(*podresourcesv1.ListPodResourcesResponse); !listed || err != nil {
 		return encoded, err
 	}
-	set := d.traps()
+	set := d.faults()
 	if !set.has(Truncated) && !set.has(InvalidUTF8) {
 		return encoded, nil
 	}
 	wire := encoded.Materialize()
 	encoded.Free()
 	if set.has(InvalidUTF8) || len(wire) == 0 {
-		// Field 1 of the answer, a pod of three bytes: its field 1, the
-		// name, is the one byte 0xff.
+		// Field 1 of the response, a pod of three bytes: its field 1, the
+		// name, is the byte 0xff.
 		wire = append(wire, 0x0a, 3, 0x0a, 1, 0xff)
 	}
 	if set.has(Truncated) {
@@ -38,11 +37,11 @@ func (d distortion) Marshal(message any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.SliceBuffer(wire)}, nil
 }
 
-// listener holds the connections that it accepts instead of handing them on
-// while deaf is set.
+// listener accepts connections. If it is silent, it keeps them open and does not
+// return them.
 type listener struct {
 	net.Listener
-	deaf bool
+	silent bool
 
 	mu   sync.Mutex
 	held []net.Conn
@@ -51,7 +50,7 @@ type listener struct {
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		accepted, err := l.Listener.Accept()
-		if err != nil || !l.deaf {
+		if err != nil || !l.silent {
 			return accepted, err
 		}
 		l.mu.Lock()

@@ -248,8 +248,8 @@ func collectorTraces(from, count int) []trace.Trace {
 	message := strings.Repeat("m", 500)
 	traces := make([]trace.Trace, 0, count)
 	for n := from; n < from+count; n++ {
-		begin := trace.Moment{At: time.Unix(int64(n), 0), Evidence: trace.EvidenceWatch}
-		end := trace.Moment{At: time.Unix(int64(n)+1, 0), Evidence: trace.EvidenceWatch}
+		begin := trace.Timestamp{At: time.Unix(int64(n), 0), Evidence: trace.EvidenceWatch}
+		end := trace.Timestamp{At: time.Unix(int64(n)+1, 0), Evidence: trace.EvidenceWatch}
 		traces = append(traces, trace.Trace{
 			Claim: trace.Claim{Namespace: "team-a", Name: fmt.Sprint("claim-", n), UID: fmt.Sprint("claim-uid-", n), Class: "gpu.example.com"},
 			Pod:   trace.Pod{Name: fmt.Sprint("pod-", n), UID: fmt.Sprint("pod-uid-", n), Node: "node-a"},

@@ -199,7 +199,7 @@ func TestLargeClaimsAreUndetermined(t *testing.T) {
 		"claim-" + memoryNumber(7): {dra.ReasonUndetermined, "cannot be diagnosed: one of its selectors has "},
 		"ordinary":                 {dra.ReasonInsufficient, "request main"},
 	} {
-		verdicts := diagnoser.Explain(t.Context(), dra.Question{Pod: dra.PodRef{Namespace: "tenant", Name: "pod"}, Asked: []dra.Asked{{PodClaim: "gpu", Claim: claim}}})
+		verdicts := diagnoser.Explain(t.Context(), dra.Question{Pod: dra.PodRef{Namespace: "tenant", Name: "pod"}, Refs: []dra.PendingRef{{PodClaim: "gpu", Claim: claim}}})
 		if len(verdicts) != 1 || verdicts[0].Reason != want.reason || !strings.Contains(verdicts[0].Message, want.message) {
 			t.Errorf("%s: %+v", claim, verdicts)
 		}
@@ -250,12 +250,12 @@ func TestProjectionLosesNothing(t *testing.T) {
 	}
 	reasons := map[dra.PendingReason]int{}
 	for _, object := range objects {
-		question := dra.Question{Pod: dra.PodRef{Namespace: object.GetNamespace(), Name: "pod"}, Asked: []dra.Asked{{PodClaim: "gpu"}}}
+		question := dra.Question{Pod: dra.PodRef{Namespace: object.GetNamespace(), Name: "pod"}, Refs: []dra.PendingRef{{PodClaim: "gpu"}}}
 		switch object.(type) {
 		case *resourcev1.ResourceClaim:
-			question.Asked[0].Claim = object.GetName()
+			question.Refs[0].Claim = object.GetName()
 		case *resourcev1.ResourceClaimTemplate:
-			question.Asked[0].Template = object.GetName()
+			question.Refs[0].Template = object.GetName()
 		default:
 			continue
 		}

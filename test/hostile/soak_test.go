@@ -229,9 +229,9 @@ func (s *soak) injectFault(t *testing.T) {
 		err = s.kubelet.Restart()
 	case 4:
 		traps := kubelets.Always()
-		err = s.kubelet.Provoke(traps[s.random.IntN(len(traps))])
+		err = s.kubelet.AddFaults(traps[s.random.IntN(len(traps))])
 	case 5:
-		err = s.kubelet.Calm(kubelets.Always()...)
+		err = s.kubelet.RemoveFaults(kubelets.Always()...)
 	case 6:
 		s.writeDevices(t, "[{kind: error, for: 1s}]")
 	case 7:
@@ -300,7 +300,7 @@ func (r *role) stall(random *rand.Rand) {
 func (s *soak) recover(t *testing.T) {
 	t.Helper()
 	s.writeDevices(t, "[]")
-	if err := errors.Join(s.kubelet.Calm(kubelets.Always()...), s.kubelet.Restart()); err != nil { // otherwise calls that hung remain unanswered
+	if err := errors.Join(s.kubelet.RemoveFaults(kubelets.Always()...), s.kubelet.Restart()); err != nil { // calls that hung stay unanswered otherwise
 		t.Fatal(err)
 	}
 	s.setKubelet()

@@ -81,7 +81,7 @@ func (c *tenants) claim(namespace, name string, constraints []resourcev1.DeviceC
 	})
 	c.questions = append(c.questions, dra.Question{
 		Pod: dra.PodRef{Namespace: namespace, Name: name}, PodUID: namespace + "/" + name,
-		Asked: []dra.Asked{{PodClaim: "gpu", Claim: name}},
+		Refs: []dra.PendingRef{{PodClaim: "gpu", Claim: name}},
 	})
 }
 

@@ -18,11 +18,11 @@ const (
 	ReasonCreation    = "FailedResourceClaimCreation"
 )
 
-// Trouble returns the failure that an event reports, and false for an event with
+// Warning returns the failure that an event reports, and false for an event with
 // another reason. The controller manager writes such events about PodGroups too:
 // then Pod and PodUID are the group's.
-func Trouble(event *corev1.Event) (dra.Trouble, bool) {
-	trouble := dra.Trouble{
+func Warning(event *corev1.Event) (dra.Warning, bool) {
+	warning := dra.Warning{
 		Name:    Text(event.Namespace + "/" + event.Name),
 		Pod:     dra.PodRef{Namespace: shortText(event.InvolvedObject.Namespace, maxName), Name: shortText(event.InvolvedObject.Name, maxName)},
 		PodUID:  shortText(string(event.InvolvedObject.UID), maxUID),
@@ -32,13 +32,13 @@ func Trouble(event *corev1.Event) (dra.Trouble, bool) {
 	}
 	switch event.Reason {
 	case ReasonPreparation:
-		trouble.Kind = dra.TroublePreparation
+		warning.Kind = dra.WarningPreparation
 	case ReasonCreation:
-		trouble.Kind = dra.TroubleCreation
+		warning.Kind = dra.WarningCreation
 	default:
-		return dra.Trouble{}, false
+		return dra.Warning{}, false
 	}
-	return trouble, true
+	return warning, true
 }
 
 // countOf returns how often the event occurred: recorders count either in the
@@ -91,9 +91,10 @@ func Group(group *schedulingv1beta1.PodGroup) dra.Group {
 	return decoded
 }
 
-// NodeLife returns what of a node concerns how pods come to run there.
-func NodeLife(node *corev1.Node) dra.NodeLife {
-	return dra.NodeLife{
+// Node returns the name of a node and whether its kubelet reports ready sandboxes
+// immediately.
+func Node(node *corev1.Node) dra.Node {
+	return dra.Node{
 		Name:          Text(node.Name),
 		SandboxPrompt: isSandboxPrompt(node.Status.NodeInfo.KubeletVersion),
 	}

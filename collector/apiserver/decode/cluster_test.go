@@ -19,7 +19,7 @@ func TestSandboxPrompt(t *testing.T) {
 	} {
 		made := &corev1.Node{}
 		made.Name, made.Status.NodeInfo.KubeletVersion = "n", version
-		if got := NodeLife(made); got != (dra.NodeLife{Name: "n", SandboxPrompt: want}) {
+		if got := Node(made); got != (dra.Node{Name: "n", SandboxPrompt: want}) {
 			t.Errorf("%q: %+v", version, got)
 		}
 	}
@@ -30,19 +30,19 @@ func TestEvents(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "train.17", CreationTimestamp: second(0)}, Reason: "FailedResourceClaimCreation", Message: "exceeded quota",
 		InvolvedObject: corev1.ObjectReference{Namespace: "lab", Name: "train", UID: "pod-1"},
 	}
-	want := dra.Trouble{
-		Name: "lab/train.17", Kind: dra.TroubleCreation, Pod: dra.PodRef{Namespace: "lab", Name: "train"}, PodUID: "pod-1",
+	want := dra.Warning{
+		Name: "lab/train.17", Kind: dra.WarningCreation, Pod: dra.PodRef{Namespace: "lab", Name: "train"}, PodUID: "pod-1",
 		Message: "exceeded quota", Count: 1, Last: on(0),
 	}
 	check := func(what string) {
 		t.Helper()
-		if got, ok := Trouble(made); !ok || got != want {
+		if got, ok := Warning(made); !ok || got != want {
 			t.Errorf("%s: %+v", what, got)
 		}
 	}
 	check("bare")
 	made.FirstTimestamp, want.Last = second(1), on(1)
-	made.Reason, want.Kind = "FailedPrepareDynamicResources", dra.TroublePreparation
+	made.Reason, want.Kind = "FailedPrepareDynamicResources", dra.WarningPreparation
 	check("told once")
 	made.LastTimestamp, made.Count, want.Last, want.Count = second(9), 4, on(9), 4
 	check("counted")
@@ -50,8 +50,8 @@ func TestEvents(t *testing.T) {
 	want.Count, want.Last = 12, on(20)
 	check("a series")
 	made.Reason = "Started"
-	if _, ok := Trouble(made); ok {
-		t.Error("any event is a trouble")
+	if _, ok := Warning(made); ok {
+		t.Error("any event is a warning about a claim")
 	}
 }
 

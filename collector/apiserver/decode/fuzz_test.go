@@ -155,24 +155,24 @@ func FuzzLifecycles(f *testing.F) {
 		if minute.Match(data) {
 			t.Skip()
 		}
-		fuzzClaimLife(t, data)
-		fuzzPodLife(t, data)
+		fuzzClaimLifecycle(t, data)
+		fuzzPodLifecycle(t, data)
 		if event := (&corev1.Event{}); event.Unmarshal(data) == nil {
-			if trouble, ok := Trouble(event); ok && trouble.Count < 1 {
-				t.Errorf("the count is %d", trouble.Count)
+			if warning, ok := Warning(event); ok && warning.Count < 1 {
+				t.Errorf("the count is %d", warning.Count)
 			} else {
-				if len(trouble.Message) > 3*maxMessage || len(trouble.Pod.Name) > 3*maxName || len(trouble.PodUID) > 3*maxUID {
-					t.Errorf("long texts are kept: %+v", trouble)
+				if len(warning.Message) > 3*maxMessage || len(warning.Pod.Name) > 3*maxName || len(warning.PodUID) > 3*maxUID {
+					t.Errorf("long texts are kept: %+v", warning)
 				}
-				checkText(t, trouble)
+				checkText(t, warning)
 			}
 		}
 		if group := (&schedulingv1beta1.PodGroup{}); group.Unmarshal(data) == nil {
 			checkText(t, Group(group))
 		}
 		if node := (&corev1.Node{}); node.Unmarshal(data) == nil {
-			checkText(t, NodeLife(node))
-			if !reflect.DeepEqual(NodeLife(node), NodeLife(StripNode(node))) {
+			checkText(t, Node(node))
+			if !reflect.DeepEqual(Node(node), Node(StripNode(node))) {
 				t.Error("stripped, the node decodes to another")
 			}
 		}
@@ -182,44 +182,44 @@ func FuzzLifecycles(f *testing.F) {
 	})
 }
 
-func fuzzClaimLife(t *testing.T, data []byte) {
+func fuzzClaimLifecycle(t *testing.T, data []byte) {
 	t.Helper()
 	claim := &resourcev1.ResourceClaim{}
 	if claim.Unmarshal(data) != nil {
 		return
 	}
-	life := ClaimLife(claim)
-	checkText(t, life)
-	light := ClaimLife(StripClaim(claim))
-	if !reflect.DeepEqual(life.Results, light.Results) || !reflect.DeepEqual(life.ReservedFor, light.ReservedFor) {
-		t.Errorf("stripped, it decodes to %+v, not %+v", light, life)
+	lifecycle := ClaimLifecycle(claim)
+	checkText(t, lifecycle)
+	light := ClaimLifecycle(StripClaim(claim))
+	if !reflect.DeepEqual(lifecycle.Results, light.Results) || !reflect.DeepEqual(lifecycle.ReservedFor, light.ReservedFor) {
+		t.Errorf("stripped, it decodes to %+v, not %+v", light, lifecycle)
 	}
-	_ = life.Class()
+	_ = lifecycle.Class()
 	// Bytes that are no UTF-8 become three each.
 	switch {
-	case len(life.Finalizers) > maxFinalizers, len(life.Classes) > maxClasses:
-		t.Errorf("%d finalizers and %d classes are kept", len(life.Finalizers), len(life.Classes))
-	case len(life.PodClaim) > 3*maxName, len(life.MadeFor.Name) > 3*maxName, len(life.MadeFor.UID) > 3*maxUID:
-		t.Errorf("long texts are kept: %+v", life)
-	case slices.Contains(claim.Finalizers, resourcev1.Finalizer) != slices.Contains(life.Finalizers, resourcev1.Finalizer):
-		t.Errorf("finalizers %q became %q", claim.Finalizers, life.Finalizers)
+	case len(lifecycle.Finalizers) > maxFinalizers, len(lifecycle.Classes) > maxClasses:
+		t.Errorf("%d finalizers and %d classes are kept", len(lifecycle.Finalizers), len(lifecycle.Classes))
+	case len(lifecycle.PodClaim) > 3*maxName, len(lifecycle.MadeFor.Name) > 3*maxName, len(lifecycle.MadeFor.UID) > 3*maxUID:
+		t.Errorf("long texts are kept: %+v", lifecycle)
+	case slices.Contains(claim.Finalizers, resourcev1.Finalizer) != slices.Contains(lifecycle.Finalizers, resourcev1.Finalizer):
+		t.Errorf("finalizers %q became %q", claim.Finalizers, lifecycle.Finalizers)
 	}
 }
 
-func fuzzPodLife(t *testing.T, data []byte) {
+func fuzzPodLifecycle(t *testing.T, data []byte) {
 	t.Helper()
 	pod := &corev1.Pod{}
 	if pod.Unmarshal(data) != nil {
 		return
 	}
-	life := PodLife(pod)
-	checkText(t, life)
-	for name, amount := range life.Extended {
+	lifecycle := PodLifecycle(pod)
+	checkText(t, lifecycle)
+	for name, amount := range lifecycle.Extended {
 		if amount <= 0 || !isExtended(name) {
 			t.Errorf("it requests %d of %q", amount, name)
 		}
 	}
-	if len(life.Claims) > maxReferences || len(life.Extended) > maxExtended || len(life.Unschedulable) > 3*maxMessage {
-		t.Errorf("%d claims, %d extended resources and %d bytes of the scheduler are kept", len(life.Claims), len(life.Extended), len(life.Unschedulable))
+	if len(lifecycle.Claims) > maxReferences || len(lifecycle.Extended) > maxExtended || len(lifecycle.Unschedulable) > 3*maxMessage {
+		t.Errorf("%d claims, %d extended resources and %d bytes of the scheduler are kept", len(lifecycle.Claims), len(lifecycle.Extended), len(lifecycle.Unschedulable))
 	}
 }

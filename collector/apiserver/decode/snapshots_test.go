@@ -82,17 +82,17 @@ func TestLifecyclesOfSnapshots(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			var lives struct {
-				Claims []dra.ClaimLife
-				Pods   []dra.PodLife
+			var lifecycles struct {
+				Claims []dra.ClaimLifecycle
+				Pods   []dra.PodLifecycle
 			}
 			for i := range claims.Items {
-				lives.Claims = append(lives.Claims, ClaimLife(&claims.Items[i]))
+				lifecycles.Claims = append(lifecycles.Claims, ClaimLifecycle(&claims.Items[i]))
 			}
 			for i := range pods.Items {
-				lives.Pods = append(lives.Pods, PodLife(&pods.Items[i]))
+				lifecycles.Pods = append(lifecycles.Pods, PodLifecycle(&pods.Items[i]))
 			}
-			compareGolden(t, filepath.Join("testdata", "snapshots", name, "lives.json"), lives)
+			compareGolden(t, filepath.Join("testdata", "snapshots", name, "lifecycles.json"), lifecycles)
 		})
 	}
 }

@@ -140,9 +140,9 @@ func TestKeptFields(t *testing.T) {
 	for name, kept := range map[string]any{
 		"of a pod, while it is listed":        StripPod(pod, "wanted"),
 		"of a pod by the node role":           record,
-		"of a pod by the cluster role":        PodLife(pod),
+		"of a pod by the cluster role":        PodLifecycle(pod),
 		"of a claim by the node role":         Claim(claim),
-		"of a claim by the cluster role":      ClaimLife(claim),
+		"of a claim by the cluster role":      ClaimLifecycle(claim),
 		"of a claim for the inventory":        StripClaim(claim),
 		"of a template for the inventory":     StripTemplate(filled[resourcev1.ResourceClaimTemplate]()),
 		"of a class for the inventory":        StripClass(filled[resourcev1.DeviceClass]()),

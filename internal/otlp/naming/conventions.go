@@ -334,14 +334,14 @@ type Convention struct {
 	Unit       string // UCUM
 	Kind       string // gauge, counter or updowncounter
 	Derived    bool   // in addition to the family, which is exported as well
-	Attributes []Spelling
+	Attributes []AttributeRule
 }
 
-// Spelling is one attribute: prefix and value of a label, or, without a label,
+// AttributeRule is one attribute: prefix and value of a label, or, without a label,
 // the constant value. A label without an attribute is not exported, and neither
 // is an attribute whose label is empty. An engine named "general" becomes
 // "engine_general".
-type Spelling struct {
+type AttributeRule struct {
 	Attribute, Label, Prefix, Value string
 }
 
@@ -358,7 +358,7 @@ func Conventions() []Convention {
 		t := byName[c.metric]
 		entry := Convention{Family: c.family, Metric: c.metric, Unit: t.unit, Kind: t.kind.String(), Derived: derived}
 		for _, r := range append(c.subject.rules(), c.rules...) {
-			entry.Attributes = append(entry.Attributes, Spelling{string(r.key), r.label, r.prefix, r.constant})
+			entry.Attributes = append(entry.Attributes, AttributeRule{string(r.key), r.label, r.prefix, r.constant})
 		}
 		all = append(all, entry)
 	}

@@ -106,13 +106,13 @@ func spellings(rules []rule) string {
 	var all []string
 	for _, r := range rules {
 		if r.key != "" {
-			all = append(all, spellingText(Spelling{string(r.key), r.label, r.prefix, r.constant}))
+			all = append(all, spellingText(AttributeRule{string(r.key), r.label, r.prefix, r.constant}))
 		}
 	}
 	return strings.Join(all, ", ")
 }
 
-func spellingText(s Spelling) string {
+func spellingText(s AttributeRule) string {
 	switch {
 	case s.Label == "":
 		return fmt.Sprintf("`%s=%s`", s.Attribute, s.Value)

@@ -59,7 +59,7 @@ func (n *Naming) expect(s series) series {
 	s.metric, s.unit, s.kind, s.help = c.Metric, c.Unit, c.Kind, ""
 	spelled := attributes{}
 	for label, value := range s.attributes {
-		if i := slices.IndexFunc(c.Attributes, func(of naming.Spelling) bool { return of.Label == label }); i < 0 {
+		if i := slices.IndexFunc(c.Attributes, func(of naming.AttributeRule) bool { return of.Label == label }); i < 0 {
 			spelled[label] = value
 		} else if of := c.Attributes[i]; of.Attribute != "" {
 			spelled[of.Attribute] = of.Prefix + value

@@ -19,7 +19,7 @@ func second(n int) metav1.Time { return metav1.Unix(1_800_000_000+int64(n), 0) }
 
 func on(n int) time.Time { return second(n).UTC() }
 
-func TestClaimLife(t *testing.T) {
+func TestClaimLifecycle(t *testing.T) {
 	yes, grace := true, int64(30)
 	allocatedAt, deletion := second(3), second(40)
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
@@ -44,7 +44,7 @@ func TestClaimLife(t *testing.T) {
 		{Request: "watch", Driver: "gpu.example.com", Pool: "node-a", Device: "gpu-4", AdminAccess: &yes},
 	}
 	claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: "train", UID: "pod-1"}}
-	want := dra.ClaimLife{
+	want := dra.ClaimLifecycle{
 		Ref: dra.ClaimRef{Namespace: "lab", Name: "train-gpu-x7k2p"}, UID: "claim-1",
 		Created: on(0), Deleted: on(10),
 		MadeFor:  dra.Consumer{Resource: "pods", Name: "train", UID: "pod-1"},
@@ -58,7 +58,7 @@ func TestClaimLife(t *testing.T) {
 		ReservedFor: []dra.Consumer{{Resource: "pods", Name: "train", UID: "pod-1"}},
 		Finalizers:  []string{"resource.kubernetes.io/delete-protection"},
 	}
-	if got := ClaimLife(claim); !reflect.DeepEqual(got, want) {
+	if got := ClaimLifecycle(claim); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
@@ -117,7 +117,7 @@ func TestBindingConditions(t *testing.T) {
 		claim := &resourcev1.ResourceClaim{}
 		claim.Status.Allocation = &resourcev1.AllocationResult{}
 		claim.Status.Allocation.Devices.Results, claim.Status.Devices = c.devices, c.statuses
-		if got := ClaimLife(claim); got.Binding != c.want || !got.BindingSince.Equal(since[c.want]) {
+		if got := ClaimLifecycle(claim); got.Binding != c.want || !got.BindingSince.Equal(since[c.want]) {
 			t.Errorf("%s: %d since %v, want %d since %v", name, got.Binding, got.BindingSince, c.want, since[c.want])
 		}
 	}

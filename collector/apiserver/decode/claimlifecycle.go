@@ -14,10 +14,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// ClaimLife returns the progress of a ResourceClaim from its creation to its
+// ClaimLifecycle returns the progress of a ResourceClaim from its creation to its
 // deletion. It neither keeps nor changes anything of the claim.
-func ClaimLife(claim *resourcev1.ResourceClaim) dra.ClaimLife {
-	life := dra.ClaimLife{
+func ClaimLifecycle(claim *resourcev1.ResourceClaim) dra.ClaimLifecycle {
+	lifecycle := dra.ClaimLifecycle{
 		Ref:              dra.ClaimRef{Namespace: Text(claim.Namespace), Name: Text(claim.Name)},
 		UID:              Text(string(claim.UID)),
 		Created:          instant(claim.CreationTimestamp),
@@ -30,15 +30,15 @@ func ClaimLife(claim *resourcev1.ResourceClaim) dra.ClaimLife {
 		Finalizers:       finalizersOf(claim),
 	}
 	if allocation := claim.Status.Allocation; allocation != nil {
-		life.Allocated = true
+		lifecycle.Allocated = true
 		if allocation.AllocationTimestamp != nil {
-			life.AllocatedAt = instant(*allocation.AllocationTimestamp)
+			lifecycle.AllocatedAt = instant(*allocation.AllocationTimestamp)
 		}
-		life.Node = onlyNode(allocation.NodeSelector)
-		life.Results = allocatedDevices(claim)
-		life.Binding, life.BindingSince = bindingOf(claim)
+		lifecycle.Node = onlyNode(allocation.NodeSelector)
+		lifecycle.Results = allocatedDevices(claim)
+		lifecycle.Binding, lifecycle.BindingSince = bindingOf(claim)
 	}
-	return life
+	return lifecycle
 }
 
 // instant returns a time of the API server, and the zero time for none.

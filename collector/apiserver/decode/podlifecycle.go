@@ -18,11 +18,11 @@ import (
 // writes when it evicts a pod.
 const reasonDeviceTaint = "DeletionByDeviceTaintManager"
 
-// PodLife returns the progress of a pod from its creation to its end. Extended
+// PodLifecycle returns the progress of a pod from its creation to its end. Extended
 // has all its extended resources, also those that device plugins provide. It
 // neither keeps nor changes anything of the pod.
-func PodLife(pod *corev1.Pod) dra.PodLife {
-	life := dra.PodLife{
+func PodLifecycle(pod *corev1.Pod) dra.PodLifecycle {
+	lifecycle := dra.PodLifecycle{
 		Ref:      dra.PodRef{Namespace: Text(pod.Namespace), Name: Text(pod.Name)},
 		UID:      Text(string(pod.UID)),
 		Created:  instant(pod.CreationTimestamp),
@@ -35,32 +35,32 @@ func PodLife(pod *corev1.Pod) dra.PodLife {
 		Started:  firstStart(pod),
 	}
 	if group := pod.Spec.SchedulingGroup; group != nil {
-		life.Group = OptionalText(group.PodGroupName)
+		lifecycle.Group = OptionalText(group.PodGroupName)
 	}
-	life.Health = deviceHealth(pod, life.Claims)
+	lifecycle.Health = deviceHealth(pod, lifecycle.Claims)
 	for i := range pod.Status.Conditions {
-		applyCondition(&life, &pod.Status.Conditions[i])
+		applyCondition(&lifecycle, &pod.Status.Conditions[i])
 	}
-	return life
+	return lifecycle
 }
 
 // applyCondition sets what a condition of the pod says. While the pod has
 // scheduling gates, PodScheduled is not the scheduler's.
-func applyCondition(life *dra.PodLife, condition *corev1.PodCondition) {
+func applyCondition(lifecycle *dra.PodLifecycle, condition *corev1.PodCondition) {
 	fulfilled := condition.Status == corev1.ConditionTrue
 	switch condition.Type {
 	case corev1.PodScheduled:
 		if fulfilled {
-			life.Scheduled = instant(condition.LastTransitionTime)
+			lifecycle.Scheduled = instant(condition.LastTransitionTime)
 		} else if condition.Status == corev1.ConditionFalse && condition.Reason != corev1.PodReasonSchedulingGated {
-			life.Unschedulable = shortText(condition.Message, maxMessage)
+			lifecycle.Unschedulable = shortText(condition.Message, maxMessage)
 		}
 	case corev1.PodReadyToStartContainers:
 		if fulfilled {
-			life.Sandbox = instant(condition.LastTransitionTime)
+			lifecycle.Sandbox = instant(condition.LastTransitionTime)
 		}
 	case corev1.DisruptionTarget:
-		life.Evicted = fulfilled && condition.Reason == reasonDeviceTaint
+		lifecycle.Evicted = fulfilled && condition.Reason == reasonDeviceTaint
 	}
 }
 

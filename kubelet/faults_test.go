@@ -8,8 +8,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 
-// trappedNode has something in it for every trap.
-func trappedNode() []simulated.Pod {
+// faultyNode has pods and claims that every fault affects.
+func faultyNode() []simulated.Pod {
 	gpu := func(request, name string) simulated.Device {
 		return simulated.Device{Request: request, Driver: "gpu.nvidia.com", Pool: "node-a", Name: name,
 			CDI: []string{"k8s.gpu.nvidia.com/claim=uid-" + name}}
@@ -43,36 +43,36 @@ func trappedNode() []simulated.Pod {
 	}
 }
 
-// TestTraps lists the same node with each trap. "undone" are those of which
-// Decode leaves no trace; the others' goldens show what is left to whoever
-// knows the pods and claims themselves.
-func TestTraps(t *testing.T) {
+// TestFaultsInResponses lists the same node with each fault. Decode corrects those
+// that are "corrected"; the golden files of the others show what only the pods and
+// claims themselves can correct.
+func TestFaultsInResponses(t *testing.T) {
 	for name, test := range map[string]struct {
-		traps  []simulated.Trap
-		undone bool
+		faults    []simulated.Fault
+		corrected bool
 	}{
 		"none":                   {nil, true},
-		"cumulative-cdi":         {[]simulated.Trap{simulated.CumulativeCDI}, true},
-		"changing-order":         {[]simulated.Trap{simulated.ChangingOrder}, true},
-		"duplicates":             {[]simulated.Trap{simulated.DuplicateDevices}, true},
-		"cumulative-duplicates":  {[]simulated.Trap{simulated.DuplicateDevices, simulated.CumulativeCDI, simulated.ChangingOrder}, true},
-		"claim-before-devices":   {[]simulated.Trap{simulated.ClaimBeforeDevices}, true},
-		"nameless":               {[]simulated.Trap{simulated.Nameless}, false},
-		"every-device":           {[]simulated.Trap{simulated.EveryDevice}, false},
-		"empty-while-unknown":    {[]simulated.Trap{simulated.EmptyWhileUnknown}, false},
-		"init-containers-hidden": {[]simulated.Trap{simulated.InitContainersHidden}, false},
-		"two-shares":             {[]simulated.Trap{simulated.TwoShares, simulated.CumulativeCDI}, false},
+		"cumulative-cdi":         {[]simulated.Fault{simulated.CumulativeCDI}, true},
+		"changing-order":         {[]simulated.Fault{simulated.ChangingOrder}, true},
+		"duplicates":             {[]simulated.Fault{simulated.DuplicateDevices}, true},
+		"cumulative-duplicates":  {[]simulated.Fault{simulated.DuplicateDevices, simulated.CumulativeCDI, simulated.ChangingOrder}, true},
+		"claim-before-devices":   {[]simulated.Fault{simulated.ClaimBeforeDevices}, true},
+		"nameless":               {[]simulated.Fault{simulated.Nameless}, false},
+		"every-device":           {[]simulated.Fault{simulated.EveryDevice}, false},
+		"empty-while-unknown":    {[]simulated.Fault{simulated.EmptyWhileUnknown}, false},
+		"init-containers-hidden": {[]simulated.Fault{simulated.InitContainersHidden}, false},
+		"two-shares":             {[]simulated.Fault{simulated.TwoShares, simulated.CumulativeCDI}, false},
 		"always":                 {simulated.Always(), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, socket := start(t, simulated.Options{Pods: trappedNode(), Traps: test.traps})
+			_, socket := start(t, simulated.Options{Pods: faultyNode(), Faults: test.faults})
 			client := run(t, Options{Socket: socket})
 			first := render(client.fresh(t).Resources)
 			file := name
-			if test.undone {
+			if test.corrected {
 				file = "none"
 			}
-			golden(t, filepath.Join("traps", file+".txt"), first)
+			golden(t, filepath.Join("faults", file+".txt"), first)
 			for range 2 {
 				if next := render(client.fresh(t).Resources); next != first {
 					t.Errorf("then\n%s", next)
@@ -82,11 +82,11 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// TestEmptyAfterRestart shows the empty answer as the success that it is:
-// only the pods' own API can tell that it is wrong.
+// TestEmptyAfterRestart has an empty response after a restart. It is a success: only
+// the pods of the API server show that it is wrong.
 func TestEmptyAfterRestart(t *testing.T) {
-	kubelet, socket := start(t, simulated.Options{Pods: onePod("train"), EmptyFor: patience,
-		Traps: []simulated.Trap{simulated.EmptyAfterRestart}})
+	kubelet, socket := start(t, simulated.Options{Pods: onePod("train"), EmptyFor: testTimeout,
+		Faults: []simulated.Fault{simulated.EmptyAfterRestart}})
 	client := run(t, Options{Socket: socket})
 	if got := render(client.fresh(t).Resources); got != "pod ml/train\n" {
 		t.Errorf("before: %s", got)
@@ -95,7 +95,7 @@ func TestEmptyAfterRestart(t *testing.T) {
 	if got := render(client.fresh(t).Resources); strings.Contains(got, "pod") {
 		t.Errorf("after the restart: %s", got)
 	}
-	must(t, kubelet.Calm(simulated.EmptyAfterRestart))
+	must(t, kubelet.RemoveFaults(simulated.EmptyAfterRestart))
 	if got := render(client.fresh(t).Resources); got != "pod ml/train\n" {
 		t.Errorf("a while later: %s", got)
 	}

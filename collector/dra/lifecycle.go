@@ -2,10 +2,10 @@ package dra
 
 import "time"
 
-// ClaimLife is a ResourceClaim, so far as it concerns how it comes to be used:
-// what the cluster role follows. Times are the API server's, cut to whole
+// ClaimLifecycle has the fields of a ResourceClaim that the cluster role follows
+// from its creation to its deletion. Times are the API server's, cut to whole
 // seconds; the zero time is "not yet".
-type ClaimLife struct {
+type ClaimLifecycle struct {
 	Ref     ClaimRef
 	UID     string
 	Created time.Time
@@ -56,7 +56,7 @@ const DeviceClassMultiple = "multiple"
 // Class is the device class of the claim: of what was allocated once it is,
 // before that of all that it asks for, and "multiple" where that is more than
 // one. It is empty where there is none.
-func (c *ClaimLife) Class() string {
+func (c *ClaimLifecycle) Class() string {
 	classes := c.Classes
 	if c.Allocated {
 		classes = nil
@@ -82,9 +82,10 @@ func OneClass(classes []string) string {
 	return one
 }
 
-// PodLife is a pod that uses claims or extended resources, so far as it
-// concerns how it comes to run. Times are as in ClaimLife.
-type PodLife struct {
+// PodLifecycle has the fields of a pod with claims or extended resources that the
+// cluster role follows from its creation to its deletion. Times are as in
+// ClaimLifecycle.
+type PodLifecycle struct {
 	Ref     PodRef
 	UID     string
 	Created time.Time
@@ -107,42 +108,42 @@ type PodLife struct {
 	Health        []ResourceHealth
 }
 
-// NodeLife is a node, so far as it concerns how pods come to run there.
-type NodeLife struct {
+// Node has the fields of a node that the phases of its pods depend on.
+type Node struct {
 	Name string
 
-	// SandboxPrompt means that the kubelet reports at once when a pod's sandbox
-	// is ready, as it does from Kubernetes 1.36 on: only then preparation and
-	// start can be distinguished.
+	// SandboxPrompt means that the kubelet reports immediately when a pod's
+	// sandbox is ready, as it does from Kubernetes 1.36 on: only then preparation
+	// and start can be distinguished.
 	SandboxPrompt bool
 }
 
-// Group is a PodGroup, so far as its claims concern its pods.
+// Group has the fields of a PodGroup that its pods' claims depend on.
 type Group struct {
 	Ref    PodRef // namespace and name of the group
 	UID    string
 	Claims []PodClaim
 }
 
-// Trouble is a Kubernetes event about a problem of a claim: that a claim could
+// Warning is a Kubernetes event about a problem of a claim: that a claim could
 // not be created from its template (FailedResourceClaimCreation, by the
 // controller manager) or that devices could not be prepared
 // (FailedPrepareDynamicResources, by the kubelet).
-type Trouble struct {
-	Name    string // of the event's object, with its namespace: one counts on
-	Kind    TroubleKind
+type Warning struct {
+	Name    string // namespace/name of the Event object, whose count increases
+	Kind    WarningKind
 	Pod     PodRef
 	PodUID  string
 	Message string
-	Count   int64     // how often so far
-	Last    time.Time // when last
+	Count   int64     // occurrences so far
+	Last    time.Time // of the last occurrence
 }
 
-// TroubleKind is a kind of events.
-type TroubleKind uint8
+// WarningKind is the reason of a Warning.
+type WarningKind uint8
 
 // The two kinds of events about claims.
 const (
-	TroubleCreation TroubleKind = iota
-	TroublePreparation
+	WarningCreation WarningKind = iota
+	WarningPreparation
 )

@@ -24,7 +24,7 @@ func quantities(asks map[string]string) corev1.ResourceList {
 	return list
 }
 
-func TestPodLife(t *testing.T) {
+func TestPodLifecycle(t *testing.T) {
 	template, group, claimed := "t", "gang", "train-gpu-x7k2p"
 	deletion, grace := second(60), int64(30)
 	running := func(n int) corev1.ContainerState {
@@ -51,13 +51,13 @@ func TestPodLife(t *testing.T) {
 		InitContainerStatuses: []corev1.ContainerStatus{{State: ended(9)}},
 		ContainerStatuses:     []corev1.ContainerStatus{{State: running(20), LastTerminationState: ended(8)}, {State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}},
 	}
-	want := dra.PodLife{
+	want := dra.PodLifecycle{
 		Ref: dra.PodRef{Namespace: "lab", Name: "train"}, UID: "pod-1", Created: on(0), Deleted: on(30),
 		Node: "node-a", Terminal: true, Group: "gang",
 		Claims:    []dra.PodClaim{{Name: "gpu", Template: "t", Claim: claimed}, {Name: "later", Template: "t"}},
 		Scheduled: on(5), Sandbox: on(7), Started: on(8), Evicted: true,
 	}
-	if got := PodLife(pod); !reflect.DeepEqual(got, want) {
+	if got := PodLifecycle(pod); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
@@ -84,7 +84,7 @@ func TestContainerStartOf1970(t *testing.T) {
 		if err := told.Unmarshal(data); err != nil {
 			t.Fatal(err)
 		}
-		if got := PodLife(&told).Started; !got.Equal(c.want) {
+		if got := PodLifecycle(&told).Started; !got.Equal(c.want) {
 			t.Errorf("%s: started %v, want %v", name, got, c.want)
 		}
 	}
@@ -95,16 +95,16 @@ func TestPodConditions(t *testing.T) {
 	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "quota"}}
 	for name, c := range map[string]struct {
 		condition corev1.PodCondition
-		want      dra.PodLife
+		want      dra.PodLifecycle
 	}{
-		"unschedulable":     {corev1.PodCondition{Type: "PodScheduled", Status: "False", Reason: "Unschedulable", Message: "0/1 nodes", LastTransitionTime: second(1)}, dra.PodLife{Gated: true, Unschedulable: "0/1 nodes"}},
-		"gated":             {corev1.PodCondition{Type: "PodScheduled", Status: "False", Reason: "SchedulingGated", Message: "gates"}, dra.PodLife{Gated: true}},
-		"sandbox not ready": {corev1.PodCondition{Type: "PodReadyToStartContainers", Status: "False", LastTransitionTime: second(1)}, dra.PodLife{Gated: true}},
-		"preempted":         {corev1.PodCondition{Type: "DisruptionTarget", Status: "True", Reason: "PreemptionByScheduler"}, dra.PodLife{Gated: true}},
-		"not evicted":       {corev1.PodCondition{Type: "DisruptionTarget", Status: "False", Reason: "DeletionByDeviceTaintManager"}, dra.PodLife{Gated: true}},
+		"unschedulable":     {corev1.PodCondition{Type: "PodScheduled", Status: "False", Reason: "Unschedulable", Message: "0/1 nodes", LastTransitionTime: second(1)}, dra.PodLifecycle{Gated: true, Unschedulable: "0/1 nodes"}},
+		"gated":             {corev1.PodCondition{Type: "PodScheduled", Status: "False", Reason: "SchedulingGated", Message: "gates"}, dra.PodLifecycle{Gated: true}},
+		"sandbox not ready": {corev1.PodCondition{Type: "PodReadyToStartContainers", Status: "False", LastTransitionTime: second(1)}, dra.PodLifecycle{Gated: true}},
+		"preempted":         {corev1.PodCondition{Type: "DisruptionTarget", Status: "True", Reason: "PreemptionByScheduler"}, dra.PodLifecycle{Gated: true}},
+		"not evicted":       {corev1.PodCondition{Type: "DisruptionTarget", Status: "False", Reason: "DeletionByDeviceTaintManager"}, dra.PodLifecycle{Gated: true}},
 	} {
 		pod.Status.Conditions = []corev1.PodCondition{c.condition}
-		if got := PodLife(pod); !reflect.DeepEqual(got, c.want) {
+		if got := PodLifecycle(pod); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -130,7 +130,7 @@ func TestExtendedResources(t *testing.T) {
 		"a sidecar beside a large one":    {[]corev1.Container{sidecar, container(map[string]string{"example.com/gpu": "8"})}, 9},
 	} {
 		pod.Spec.InitContainers = c.inits
-		if got := PodLife(pod).Extended; !maps.Equal(got, map[string]int64{"example.com/gpu": c.want}) {
+		if got := PodLifecycle(pod).Extended; !maps.Equal(got, map[string]int64{"example.com/gpu": c.want}) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
