@@ -190,8 +190,8 @@ func (l *library) functions() functions {
 	}
 }
 
-// fits refuses a count that is larger than the answer in which it stands.
-func fits(what string, count int64, most int) error {
+// checkCount refuses a count that is larger than the answer in which it stands.
+func checkCount(what string, count int64, most int) error {
 	if count >= 0 && count <= int64(most) {
 		return nil
 	}
@@ -199,22 +199,24 @@ func fits(what string, count int64, most int) error {
 		"%s: DCGM's library answers with %d, and an answer has %d at most", what, count, most)}
 }
 
-// versioned is what the version field of an answer has to be.
-func versioned(size uintptr, version C.uint32_t) C.uint32_t { return C.uint32_t(size) | version<<24 }
+// structVersion is what the version field of an answer has to be.
+func structVersion(size uintptr, version C.uint32_t) C.uint32_t {
+	return C.uint32_t(size) | version<<24
+}
 
-// called is what a call has returned, as an error.
-func called(code C.int) error {
+// statusError is what a call has returned, as an error.
+func statusError(code C.int) error {
 	if code := status(code); code != statusOK {
 		return code
 	}
 	return nil
 }
 
-// build is what the engine tells of its build.
-func (e *engine) build() (string, error) {
+// buildInfo is what the engine tells of its buildInfo.
+func (e *engine) buildInfo() (string, error) {
 	answer := new(C.struct_answered_version)
-	answer.version = versioned(unsafe.Sizeof(*answer), 2)
-	if err := called(C.call_dcgmHostengineVersionInfo(e.functions.version, binding.connection, answer)); err != nil {
+	answer.version = structVersion(unsafe.Sizeof(*answer), 2)
+	if err := statusError(C.call_dcgmHostengineVersionInfo(e.functions.version, binding.connection, answer)); err != nil {
 		return "", err
 	}
 	written := (*[len(answer.text)]byte)(unsafe.Pointer(&answer.text))
@@ -227,10 +229,10 @@ func (e *engine) gpus() ([]uint, error) {
 	var answer [C.MOST_LISTED]C.uint32_t
 	count := C.int(len(answer))
 	code := C.call_dcgmGetEntityGroupEntities(e.functions.entities, binding.connection, C.uint32_t(wholeGPU), &answer[0], &count)
-	if err := called(code); err != nil {
+	if err := statusError(code); err != nil {
 		return nil, fmt.Errorf("list GPUs: %w", err)
 	}
-	if err := fits("list GPUs", int64(count), len(answer)); err != nil {
+	if err := checkCount("list GPUs", int64(count), len(answer)); err != nil {
 		return nil, err
 	}
 	ids := make([]uint, count)
@@ -246,18 +248,18 @@ func (e *engine) hierarchy() ([]instance, error) {
 		return nil, nil
 	}
 	answer := new(C.struct_answered_hierarchy)
-	answer.version = versioned(unsafe.Sizeof(*answer), 2)
-	if err := called(C.call_dcgmGetGpuInstanceHierarchy(e.functions.hierarchy, binding.connection, answer)); err != nil {
+	answer.version = structVersion(unsafe.Sizeof(*answer), 2)
+	if err := statusError(C.call_dcgmGetGpuInstanceHierarchy(e.functions.hierarchy, binding.connection, answer)); err != nil {
 		return nil, fmt.Errorf("list MIG instances: %w", err)
 	}
-	if err := fits("list MIG instances", int64(answer.count), len(answer.list)); err != nil {
+	if err := checkCount("list MIG instances", int64(answer.count), len(answer.list)); err != nil {
 		return nil, err
 	}
 	list := make([]instance, answer.count)
 	for i := range list {
 		told := &answer.list[i]
 		list[i] = instance{
-			entity: ours(told.entity), parent: ours(told.parent),
+			entity: entityOf(told.entity), parent: entityOf(told.parent),
 			gi: int(told.gi), ci: device.Unknown, slices: uint(told.slices),
 		}
 		if list[i].entity.kind == computeInstance {
@@ -267,8 +269,8 @@ func (e *engine) hierarchy() ([]instance, error) {
 	return list, nil
 }
 
-// ours is an entity of the library.
-func ours(told C.struct_answered_entity) entity {
+// entityOf is an entity of the library.
+func entityOf(told C.struct_answered_entity) entity {
 	return entity{entityKind(told.kind), uint(told.id)}
 }
 
@@ -281,18 +283,18 @@ const (
 // links counts the NVLinks of each GPU by their state.
 func (e *engine) links() (map[entity]links, error) {
 	if e.functions.links == nil {
-		return nil, errNotThere
+		return nil, errFunctionMissing
 	}
 	answer := new(C.struct_answered_links)
-	answer.version = versioned(unsafe.Sizeof(*answer), 5)
-	err := called(C.call_dcgmGetNvLinkLinkStatus(e.functions.links, binding.connection, answer))
+	answer.version = structVersion(unsafe.Sizeof(*answer), 5)
+	err := statusError(C.call_dcgmGetNvLinkLinkStatus(e.functions.links, binding.connection, answer))
 	if errors.Is(err, statusNotSupported) {
 		return make(map[entity]links), nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get the states of NVLinks: %w", err)
 	}
-	if err := fits("get the states of NVLinks: GPUs", int64(answer.count), len(answer.gpus)); err != nil {
+	if err := checkCount("get the states of NVLinks: GPUs", int64(answer.count), len(answer.gpus)); err != nil {
 		return nil, err
 	}
 	counts := make(map[entity]links)
@@ -315,18 +317,18 @@ func (e *engine) links() (map[entity]links, error) {
 // incidents are what the engine finds amiss with a group.
 func (e *engine) incidents(group dcgm.GroupHandle) ([]incident, error) {
 	answer := new(C.struct_answered_health)
-	answer.version = versioned(unsafe.Sizeof(*answer), 5)
+	answer.version = structVersion(unsafe.Sizeof(*answer), 5)
 	code := C.call_dcgmHealthCheck(e.functions.health, binding.connection, C.uintptr_t(group.GetHandle()), answer)
-	if err := called(code); err != nil {
+	if err := statusError(code); err != nil {
 		return nil, fmt.Errorf("check the GPUs' health: %w", err)
 	}
-	if err := fits("check the GPUs' health", int64(answer.count), len(answer.list)); err != nil {
+	if err := checkCount("check the GPUs' health", int64(answer.count), len(answer.list)); err != nil {
 		return nil, err
 	}
 	list := make([]incident, answer.count)
 	for i := range list {
 		told := &answer.list[i]
-		list[i] = incident{ours(told.entity), uint(told.system), int(told.result), uint(told.code)}
+		list[i] = incident{entityOf(told.entity), uint(told.system), int(told.result), uint(told.code)}
 	}
 	return list, nil
 }
@@ -335,7 +337,7 @@ func (e *engine) incidents(group dcgm.GroupHandle) ([]incident, error) {
 // groups, later than a time in microseconds.
 func (e *engine) xidsSince(groups []dcgm.GroupHandle, fields dcgm.FieldHandle, since int64) (xids []value, err error) {
 	if e.functions.since == nil {
-		return nil, errNotThere
+		return nil, errFunctionMissing
 	}
 	for _, group := range groups {
 		answer := new(C.struct_answered_events)
@@ -344,7 +346,7 @@ func (e *engine) xidsSince(groups []dcgm.GroupHandle, fields dcgm.FieldHandle, s
 			return nil, &source.Failure{Reason: source.ReasonResourceExhausted, Err: fmt.Errorf(
 				"get the XIDs since the last: there are more than %d", len(answer.list))}
 		}
-		if err := called(code); err != nil {
+		if err := statusError(code); err != nil {
 			return nil, fmt.Errorf("get the XIDs since the last: %w", err)
 		}
 		for i := range answer.list[:answer.count] {
@@ -357,7 +359,7 @@ func (e *engine) xidsSince(groups []dcgm.GroupHandle, fields dcgm.FieldHandle, s
 // eventOf is a value that the library has called back with.
 func eventOf(told *C.struct_answered_event) value {
 	v := value{
-		entity: ours(told.entity),
+		entity: entityOf(told.entity),
 		field:  uint16(told.field),
 		kind:   byte(told._type),
 		status: status(told.status),

@@ -16,10 +16,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// taken says whether the one connection that the binding can have is in use.
+// connectionInUse says whether the one connection that the binding can have is in use.
 //
 //nolint:gochecknoglobals // it guards the binding's own package-level variables
-var taken atomic.Bool
+var connectionInUse atomic.Bool
 
 // engine is a connection to a host engine, or an embedded one. It speaks to
 // the binding; what it returns are this package's own types. Its methods are
@@ -27,7 +27,7 @@ var taken atomic.Bool
 type engine struct {
 	library *library
 	version string
-	page    page
+	buffer  valueBuffer
 	now     clock.Clock
 
 	functions functions
@@ -39,7 +39,7 @@ func connect(o Options) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !taken.CompareAndSwap(false, true) {
+	if !connectionInUse.CompareAndSwap(false, true) {
 		return nil, &source.Failure{
 			Reason: source.ReasonOther,
 			Err:    errors.New("connect to a DCGM host engine: this process already has a connection, and the library's binding allows only one"),
@@ -52,11 +52,11 @@ func connect(o Options) (*engine, error) {
 		_, err = dcgm.Init(dcgm.Standalone, address, socket)
 	}
 	if err != nil {
-		taken.Store(false)
+		connectionInUse.Store(false)
 		return nil, unreachable(o.HostEngine, err)
 	}
 	e := &engine{library: l, functions: l.functions(), now: o.Clock}
-	if err := e.greet(); err != nil {
+	if err := e.checkVersion(); err != nil {
 		e.close()
 		return nil, err
 	}
@@ -91,13 +91,13 @@ func unreachable(hostEngine string, err error) error {
 // library.
 const oldestEngine = 4
 
-// greet asks the engine for its version, and so whether the two understand
+// checkVersion asks the engine for its version, and so whether the two understand
 // each other.
-func (e *engine) greet() error {
+func (e *engine) checkVersion() error {
 	if binding.connection == 0 {
 		return errors.New("connect to the DCGM host engine: the library's binding stores its connection elsewhere than in v1.4611")
 	}
-	build, err := e.build()
+	build, err := e.buildInfo()
 	if err != nil {
 		return &source.Failure{Reason: reasonOf(err), Err: fmt.Errorf("ask the DCGM host engine for its version: %w", err)}
 	}
@@ -126,8 +126,8 @@ func reasonOf(err error) source.Reason {
 // through it. That it fails, because the engine is gone, changes nothing.
 func (e *engine) close() {
 	_ = dcgm.Shutdown()
-	e.page.free()
-	taken.Store(false)
+	e.buffer.free()
+	connectionInUse.Store(false)
 }
 
 // codeOf is the return code in an error of the binding, if it has one.
@@ -139,25 +139,25 @@ func codeOf(err error) status {
 	return -3 // DCGM_ST_GENERIC_ERROR
 }
 
-// coded is an error of the binding with its code in words, where it has one.
-func coded(action string, err error) error {
+// withStatus is an error of the binding with its code in words, where it has one.
+func withStatus(action string, err error) error {
 	if failure := new(*dcgm.Error); errors.As(err, failure) {
 		return fmt.Errorf("%s: %w", action, codeOf(err))
 	}
 	return fmt.Errorf("%s: %w", action, err)
 }
 
-func theirs(e entity) dcgm.GroupEntityPair {
+func groupPair(e entity) dcgm.GroupEntityPair {
 	return dcgm.GroupEntityPair{EntityGroupId: dcgm.Field_Entity_Group(e.kind), EntityId: e.id}
 }
 
-// identify asks who the entities are: live, because that changes with them
+// readIdentities asks who the entities are: live, because that changes with them
 // alone and needs no watch.
-func (e *engine) identify(entities []entity) (map[entity]identity, error) {
+func (e *engine) readIdentities(entities []entity) (map[entity]identity, error) {
 	who := make(map[entity]identity, len(entities))
 	driver := ""
-	q := newQuestion(entities, []uint16{driverVersion, gpuName, gpuUUID, gpuMinor, pciBusID})
-	err := e.ask(&q, liveData, func(v *value, _ *asking) {
+	q := newQuery(entities, []uint16{driverVersion, gpuName, gpuUUID, gpuMinor, pciBusID})
+	err := e.queryValues(&q, liveData, func(v *value, _ *callTime) {
 		if v.field == driverVersion {
 			driver = v.string()
 			return

@@ -20,8 +20,8 @@ type grid struct {
 // cell is the newest value of a field of an entity.
 type cell struct {
 	value
-	round uint64        // in which it was reported; 0: never
-	asked time.Duration // when, in elapsed time, the call began that returned it
+	round   uint64        // in which it was reported; 0: never
+	queried time.Duration // when, in elapsed time, the call began that returned it
 
 	// Of the newest value that is no failure.
 	sampled  bool          // there was one
@@ -30,17 +30,17 @@ type cell struct {
 	measured device.Window
 }
 
-// asking is when a call asked for values: the engine has answered it at some
+// callTime is when a call asked for values: the engine has answered it at some
 // time between.
-type asking struct {
+type callTime struct {
 	began time.Duration // in elapsed time
 	ended clock.Instant
 }
 
-// moment is the elapsed time of a timestamp of the engine, if the engine's
+// elapsedAt is the elapsed time of a timestamp of the engine, if the engine's
 // clock is our wall clock. It is false of a timestamp that lies after the
 // answer or before our elapsed time began.
-func (a *asking) moment(at int64) (time.Duration, bool) {
+func (a *callTime) elapsedAt(at int64) (time.Duration, bool) {
 	// An engine may report any number. Without a sign no difference is too large,
 	// and that of a timestamp after the answer is larger than any age.
 	age := uint64(a.ended.Wall.UnixMicro()) - uint64(at)
@@ -66,10 +66,10 @@ func newGrid(entities []entity, fields []uint16, limit func(field uint16) time.D
 	return g
 }
 
-// inherit takes over what an earlier grid of the same fields knows of the
+// copyFrom takes over what an earlier grid of the same fields knows of the
 // entities that are the same as then. Without it a value that is merely
 // repeated would look like a new one.
-func (g *grid) inherit(old *grid, same func(entity) bool) {
+func (g *grid) copyFrom(old *grid, same func(entity) bool) {
 	g.round = old.round
 	for e, slot := range g.slots {
 		if before, asked := old.slots[e]; asked && same(e) {
@@ -86,12 +86,12 @@ func (g *grid) row(slot int) []cell {
 // begin opens a round: what is not reported in it is not known.
 func (g *grid) begin() { g.round++ }
 
-// put takes in a value. One that was not asked for is dropped.
+// apply takes in a value. One that was not asked for is dropped.
 //
 // A value is another one than before when its timestamp is. How long it has
 // been the same is measured by our clock alone, for the engine's may be another
 // machine's, or wrong.
-func (g *grid) put(v *value, a *asking) {
+func (g *grid) apply(v *value, a *callTime) {
 	c := g.at(v.entity, v.field)
 	if c == nil {
 		return
@@ -100,7 +100,7 @@ func (g *grid) put(v *value, a *asking) {
 		c.measured = c.window(v, a, g.limit)
 		c.sampled, c.stamp, c.changed = true, v.at, a.began
 	}
-	c.value, c.round, c.asked = *v, g.round, a.began
+	c.value, c.round, c.queried = *v, g.round, a.began
 }
 
 // window is when a value was measured whose timestamp is seen for the first
@@ -116,15 +116,15 @@ func (g *grid) put(v *value, a *asking) {
 // value is then taken to be no older than the limit, because an older one does
 // not count as present, and no older than our elapsed time, in which whatever
 // the value is compared with lies.
-func (c *cell) window(v *value, a *asking, limit func(field uint16) time.Duration) device.Window {
+func (c *cell) window(v *value, a *callTime, limit func(field uint16) time.Duration) device.Window {
 	var from, least time.Duration // of a window, of a moment
 	if c.round == 0 {
 		from = max(a.ended.Elapsed-limit(v.field), 0)
 		least = from
 	} else {
-		from, least = max(c.asked, c.measured.From), max(c.asked, c.measured.To)
+		from, least = max(c.queried, c.measured.From), max(c.queried, c.measured.To)
 	}
-	if moment, is := a.moment(v.at); is && moment >= least {
+	if moment, is := a.elapsedAt(v.at); is && moment >= least {
 		return device.Window{From: moment, To: moment}
 	}
 	return device.Window{From: from, To: a.ended.Elapsed}

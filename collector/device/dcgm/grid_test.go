@@ -18,8 +18,8 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
 // asked is a call between two elapsed times in seconds.
-func asked(began, ended float64) *asking {
-	return &asking{seconds(began), clock.Instant{Elapsed: seconds(ended), Wall: noon.Add(seconds(ended))}}
+func asked(began, ended float64) *callTime {
+	return &callTime{seconds(began), clock.Instant{Elapsed: seconds(ended), Wall: noon.Add(seconds(ended))}}
 }
 
 // stamped is the timestamp of a sample taken at an elapsed time in seconds, by
@@ -122,7 +122,7 @@ func TestWindows(t *testing.T) {
 					s.takes = 0.1
 				}
 				g.begin()
-				g.put(&v, asked(s.began, s.began+s.takes))
+				g.apply(&v, asked(s.began, s.began+s.takes))
 				w := g.get(gpu, totalEnergy).measured
 				if got := fmt.Sprintf("%g %g", w.From.Seconds(), w.To.Seconds()); got != s.want {
 					t.Errorf("told at %g s of a sample of %g s: measured at [%s], want [%s]", s.began, s.sampled, got, s.want)
@@ -157,7 +157,7 @@ func FuzzWindows(f *testing.F) {
 			if draw(8) == 0 {
 				jumped = time.Duration(draw(7200)-3600) * time.Second
 			}
-			a := &asking{began: now}
+			a := &callTime{began: now}
 			now += time.Duration(draw(4)*draw(500)) * time.Millisecond
 			a.ended = clock.Instant{Elapsed: now, Wall: noon.Add(now + jumped)}
 			v := integer(1)
@@ -175,7 +175,7 @@ func FuzzWindows(f *testing.F) {
 			}
 			v.at = stamp
 			g.begin()
-			g.put(&v, a)
+			g.apply(&v, a)
 			c := *g.get(gpu, totalEnergy)
 			checkWindow(t, &last, &c, a)
 			last = c
@@ -184,7 +184,7 @@ func FuzzWindows(f *testing.F) {
 }
 
 // checkWindow checks the window of a value against what was known before.
-func checkWindow(t *testing.T, last, c *cell, a *asking) {
+func checkWindow(t *testing.T, last, c *cell, a *callTime) {
 	t.Helper()
 	if !c.sampled {
 		return
@@ -192,7 +192,7 @@ func checkWindow(t *testing.T, last, c *cell, a *asking) {
 	w := c.measured
 	least := max(a.ended.Elapsed-10*time.Second, 0)
 	if last.round != 0 {
-		least = last.asked
+		least = last.queried
 	}
 	switch {
 	case c.status != statusOK || last.sampled && last.stamp == c.stamp:
@@ -208,7 +208,7 @@ func checkWindow(t *testing.T, last, c *cell, a *asking) {
 
 // when is when the readings of a quantity were measured, in seconds: once for
 // all that were measured at the same time.
-func (f *found) when(q device.Quantity) string {
+func (f *deviceResult) when(q device.Quantity) string {
 	text, last := "", device.Window{From: -1}
 	for _, r := range append(slices.Clone(f.Readings), f.Slow...) {
 		if w := r.Measured; r.Quantity == q && w != last {
@@ -225,7 +225,7 @@ func (f *found) when(q device.Quantity) string {
 func TestReadingsHaveTheTimesOfTheirValues(t *testing.T) {
 	b := newBench(true)
 	b.at = noon.UnixMicro()
-	tell := func(tier device.Tier, lag float64, fields ...uint16) *found {
+	tell := func(tier device.Tier, lag float64, fields ...uint16) *deviceResult {
 		b.now, b.at = b.now+time.Second, b.at+1e6
 		b.grid.begin()
 		for field, v := range map[uint16]value{
@@ -236,11 +236,11 @@ func TestReadingsHaveTheTimesOfTheirValues(t *testing.T) {
 			if slices.Contains(fields, field) {
 				v.at = b.at - int64(lag*1e6)
 			}
-			b.grid.put(&v, b.asking())
+			b.grid.apply(&v, b.asking())
 		}
 		return b.observe(&b.plan.targets[0], tier, b.now)
 	}
-	expect := func(f *found, want map[device.Quantity]string) {
+	expect := func(f *deviceResult, want map[device.Quantity]string) {
 		t.Helper()
 		for q, w := range want {
 			if got := f.when(q); got != w {
@@ -270,7 +270,7 @@ func TestReadingsHaveTheTimesOfTheirValues(t *testing.T) {
 // value new, neither for its window nor for its age. What is at another place
 // than before is another entity.
 func TestAnotherPlanMakesNoValueNew(t *testing.T) {
-	b := newBoard(Options{}.complete())
+	b := newConverter(Options{}.complete())
 	plans := make(map[string]plan)
 	for name, uuids := range map[string][]string{"both": {"GPU-a", "GPU-b"}, "renumbered": {"GPU-b", "GPU-a"}, "grown": {"GPU-a", "GPU-b", "GPU-c"}} {
 		var gpus []uint
@@ -280,11 +280,11 @@ func TestAnotherPlanMakesNoValueNew(t *testing.T) {
 		}
 		plans[name] = makePlan(gpus, nil, who)
 	}
-	tell := func(at float64) *found {
+	tell := func(at float64) *deviceResult {
 		b.grid.begin()
 		v := integer(5000)
 		v.entity, v.field, v.at = entity{wholeGPU, 0}, totalEnergy, stamped(100, 3600)
-		b.grid.put(&v, asked(at, at+0.1))
+		b.grid.apply(&v, asked(at, at+0.1))
 		return b.observe(&b.plan.targets[0], device.Fast, seconds(at))
 	}
 	for i, step := range []struct {
@@ -295,7 +295,7 @@ func TestAnotherPlanMakesNoValueNew(t *testing.T) {
 		{"both", 100, "[90.1 100.1]"}, {"grown", 105, "[90.1 100.1]"}, {"both", 110, "[90.1 100.1]"}, {"grown", 111, ""},
 		{"renumbered", 112, "[102.1 112.1]"},
 	} {
-		b.adopt(plans[step.plan])
+		b.applyPlan(plans[step.plan])
 		for range i {
 			b.grid.begin()
 			if f := b.observe(&b.plan.targets[0], device.Fast, seconds(step.at)); len(f.Readings) > 0 {
@@ -320,7 +320,7 @@ func TestStandingValuesAgeThroughFailures(t *testing.T) {
 		if second%3 == 2 {
 			v.status, v.at = statusNoData, 0
 		}
-		b.grid.put(&v, b.asking())
+		b.grid.apply(&v, b.asking())
 		f := b.observe(&b.plan.targets[0], device.Fast, b.now)
 		if got, want := f.said(device.Energy) != "", second%3 != 2 && second <= 10; got != want {
 			t.Errorf("%d s after it was sampled the energy is %q", second, f.said(device.Energy))

@@ -16,7 +16,7 @@ const (
 	anyXID     = 101 // DCGM_FR_XID_ERROR
 )
 
-// judgedElsewhere reports whether an incident is no news of a fault, because
+// coveredByReadings reports whether an incident is no news of a fault, because
 // what it goes by is read by itself and judged with more knowledge:
 //
 //   - A link that is down fails the watch of NVLinks at once and for as long
@@ -27,7 +27,7 @@ const (
 //
 // Those Xids that an engine takes for the worst are of no system but of all of
 // them, and stay.
-func (i incident) judgedElsewhere() bool {
+func (i incident) coveredByReadings() bool {
 	switch systemOf(i.system).name {
 	case allSystems:
 		return false
@@ -99,7 +99,7 @@ func systemOf(bit uint) system {
 func healthReadings(of entity, incidents []incident) (readings []device.Reading) {
 	worst := make(map[string]int)
 	for _, i := range incidents {
-		if i.entity == of && !i.judgedElsewhere() {
+		if i.entity == of && !i.coveredByReadings() {
 			name := systemOf(i.system).name
 			worst[name] = max(worst[name], i.result)
 		}
@@ -111,7 +111,7 @@ func healthReadings(of entity, incidents []incident) (readings []device.Reading)
 		}
 		for _, r := range results() {
 			readings = append(readings, device.Reading{
-				Quantity: device.HealthCheck, Details: [2]string{s.name, r.name}, Value: truth(r.code == present),
+				Quantity: device.HealthCheck, Details: [2]string{s.name, r.name}, Value: boolValue(r.code == present),
 			})
 		}
 	}

@@ -11,9 +11,9 @@ func TestIdentitiesAreRemembered(t *testing.T) {
 	hierarchy := mig(0, 2, 9, 1, 1)
 	all := identity{name: "NVIDIA H100", uuid: "GPU-a", pci: "00000000:1A:00.0", driver: "580", minor: 3}
 	part := identity{name: "1g.10gb", uuid: "MIG-1"}
-	r := newRegister()
+	r := newIdentityCache()
 	enroll := func(hierarchy []instance, told map[entity]identity) map[entity]identity {
-		return r.enroll([]uint{0, 1}, hierarchy, told)
+		return r.merge([]uint{0, 1}, hierarchy, told)
 	}
 	expect := func(what string, got, want identity) {
 		t.Helper()
@@ -37,7 +37,7 @@ func TestIdentitiesAreRemembered(t *testing.T) {
 	expect("another instance", who[ci], identity{})
 
 	// In another connection the ids may be others', but a UUID is not.
-	r.renew()
+	r.startConnection()
 	who = enroll(nil, map[entity]identity{other: {uuid: "GPU-a", minor: device.Unknown}})
 	expect("an id of another connection", who[gpu], identity{})
 	expect("a UUID of another connection", who[other], all)

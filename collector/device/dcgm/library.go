@@ -48,7 +48,7 @@ func openLibrary(path string) (*library, error) {
 		}
 	}
 	l := &library{handle}
-	if missing := l.missing(core()...); missing != "" {
+	if missing := l.missing(requiredFunctions()...); missing != "" {
 		return nil, &source.Failure{
 			Reason: source.ReasonUnsupported,
 			Err:    fmt.Errorf("open DCGM's library: %s has no function %s: use one of DCGM 4.0 or later", path, missing),
@@ -57,8 +57,8 @@ func openLibrary(path string) (*library, error) {
 	return l, nil
 }
 
-// core are the functions without which nothing can be read.
-func core() []string {
+// requiredFunctions are the functions without which nothing can be read.
+func requiredFunctions() []string {
 	return []string{
 		"dcgmInit", "dcgmShutdown", "dcgmStartEmbedded", "dcgmStopEmbedded",
 		"dcgmConnect_v2", "dcgmDisconnect", "dcgmHostengineVersionInfo", "errorString",
@@ -88,4 +88,4 @@ func (l *library) symbol(function string) unsafe.Pointer {
 	return C.dlsym(l.handle, name)
 }
 
-var errNotThere = errors.New("the library lacks the function")
+var errFunctionMissing = errors.New("the library lacks the function")

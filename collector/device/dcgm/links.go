@@ -9,30 +9,30 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// linkPause is how long the state of the NVLinks is good for: to tell it, an
+// linkInterval is how long the state of the NVLinks is good for: to tell it, an
 // engine asks the driver for each link.
-const linkPause = 5 * time.Second
+const linkInterval = 5 * time.Second
 
-// askLinks asks for the state of the NVLinks, if it is time to. An answer by
+// readLinks asks for the state of the NVLinks, if it is time to. An answer by
 // which fewer links are up than before is good for this read alone, so that
 // links that are merely trained anew are not told as down for the whole pause.
 // An answer that is repeated keeps the time at which it was asked for.
-func (s *Source) askLinks(now time.Duration) error {
-	if s.session.linksUnsupported || s.links != nil && now-s.linksAt < linkPause {
+func (s *Source) readLinks(now time.Duration) error {
+	if s.session.linksUnsupported || s.links != nil && now-s.linksAt < linkInterval {
 		return nil
 	}
 	began := s.elapsed()
 	told, err := s.session.links()
 	if err == nil {
-		told, err = s.session.outsideMIG(told, s.board.plan.gpus)
+		told, err = s.session.excludeMIG(told, s.converter.plan.gpus)
 	}
 	s.linksMeasured = device.Window{From: began, To: s.elapsed()}
 	before := s.links
 	s.links, s.linksAt = told, now
-	if fewer(told, before) {
-		s.linksAt = now - linkPause
+	if fewerUp(told, before) {
+		s.linksAt = now - linkInterval
 	}
-	if errors.Is(err, statusVersionMismatch) || errors.Is(err, statusFunctionNotFound) || errors.Is(err, errNotThere) {
+	if errors.Is(err, statusVersionMismatch) || errors.Is(err, statusFunctionNotFound) || errors.Is(err, errFunctionMissing) {
 		s.session.linksUnsupported = true
 		s.log.report("the states of NVLinks", err)
 		return nil
@@ -40,9 +40,9 @@ func (s *Source) askLinks(now time.Duration) error {
 	return err
 }
 
-// fewer reports whether of a GPU that has links now and had some before fewer
+// fewerUp reports whether of a GPU that has links now and had some before fewerUp
 // are up.
-func fewer(now, before map[entity]links) bool {
+func fewerUp(now, before map[entity]links) bool {
 	for gpu, l := range now {
 		if l.up < before[gpu].up {
 			return true
@@ -51,14 +51,14 @@ func fewer(now, before map[entity]links) bool {
 	return false
 }
 
-// outsideMIG leaves of the links those of GPUs that are known not to be in MIG
+// excludeMIG leaves of the links those of GPUs that are known not to be in MIG
 // mode. In it the driver reports all of a GPU's links as down, though nothing
 // is wrong with them. The mode is asked of the driver, and after the links,
 // because a sample of it could be older than they are.
-func (e *engine) outsideMIG(told map[entity]links, gpus []entity) (map[entity]links, error) {
+func (e *engine) excludeMIG(told map[entity]links, gpus []entity) (map[entity]links, error) {
 	outside := make(map[entity]links, len(told))
-	q := newQuestion(gpus, []uint16{migMode})
-	err := e.ask(&q, liveData, func(v *value, _ *asking) {
+	q := newQuery(gpus, []uint16{migMode})
+	err := e.queryValues(&q, liveData, func(v *value, _ *callTime) {
 		l, has := told[v.entity]
 		mode, o := v.number()
 		if has && (o == unsupported || o == present && mode == 0) {

@@ -33,10 +33,10 @@ func TestLinksAreAskedForNowAndThen(t *testing.T) {
 		after time.Duration
 		want  float64
 	}{
-		{"1", 0, 0}, {"0", linkPause - 1, 0},
+		{"1", 0, 0}, {"0", linkInterval - 1, 0},
 		{"0", 1, 1}, {"1", 1, 0}, // down for a moment
-		{"0", linkPause - 1, 0}, {"0", 1, 1}, {"0", 1, 1},
-		{"1", linkPause - 1, 1}, {"1", 1, 0}, // told twice, it is believed
+		{"0", linkInterval - 1, 0}, {"0", 1, 1}, {"0", 1, 1},
+		{"1", linkInterval - 1, 1}, {"1", 1, 0}, // told twice, it is believed
 	} {
 		node.Set(0, "nvlink.3.state", step.links)
 		*elapsed += step.after
@@ -53,7 +53,7 @@ func TestLinksHaveTheTimeOfTheirQuestion(t *testing.T) {
 	node := stubs.NewNode(t, 1)
 	r, elapsed := linked(t, node)
 	for _, step := range []struct{ after, want time.Duration }{
-		{0, 0}, {time.Second, 0}, {linkPause - time.Second, linkPause}, {linkPause / 2, linkPause},
+		{0, 0}, {time.Second, 0}, {linkInterval - time.Second, linkInterval}, {linkInterval / 2, linkInterval},
 	} {
 		*elapsed += step.after
 		at, is := measured(read(t, r, device.Fast)[0], device.NVLinks, "active")
@@ -70,7 +70,7 @@ func TestLinksInMIGMode(t *testing.T) {
 	r, elapsed := linked(t, node)
 	expect := func(when, want string) {
 		t.Helper()
-		*elapsed += linkPause
+		*elapsed += linkInterval
 		var got []string
 		for _, o := range read(t, r, device.Fast) {
 			up, is := reading(o, device.NVLinks, "active")
@@ -102,7 +102,7 @@ func TestLinksInMIGMode(t *testing.T) {
 	node.Unset(0, "dcgm.field.67")
 	expect("outside again", "up up")
 	node.SetNode("dcgm.return.dcgmGetNvLinkLinkStatus", "GENERIC_ERROR")
-	*elapsed += linkPause
+	*elapsed += linkInterval
 	if observations, err := r.Read(t.Context(), device.Fast); !errors.Is(err, status(-3)) {
 		t.Errorf("links that fail are %v\n%s", err, written(observations, nil))
 	}
@@ -123,7 +123,7 @@ func TestFewerLinks(t *testing.T) {
 		{"none is told", map[entity]links{b: {up: 4}}, map[entity]links{a: {up: 4}, b: {up: 4}}, false},
 		{"no answer", nil, map[entity]links{a: {up: 4}}, false},
 	} {
-		if got := fewer(test.now, test.before); got != test.want {
+		if got := fewerUp(test.now, test.before); got != test.want {
 			t.Errorf("%s: fewer %v", test.what, got)
 		}
 	}

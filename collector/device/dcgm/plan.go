@@ -33,8 +33,8 @@ type target struct {
 	all      []entity // an XID of which is one of the device
 }
 
-// of is the entity that answers for a row of the target's table, or none.
-func (t *target) of(level entityKind) (entity, bool) {
+// entityFor is the entity that answers for a row entityFor the target's table, or none.
+func (t *target) entityFor(level entityKind) (entity, bool) {
 	switch {
 	case level == wholeGPU:
 		return t.whole, t.whole.kind != 0
@@ -47,29 +47,29 @@ func (t *target) of(level entityKind) (entity, bool) {
 
 // plan is what there is behind a host engine, and what is asked of it.
 type plan struct {
-	targets    []target
-	gpus       []entity // asked for the fields of whole GPUs
-	partitions []entity // asked for those of MIG devices
-	instances  []entity // every instance: an XID may be told of any
-	places     map[entity]string
-	models     map[entity]string // of their GPUs
-	nameless   []entity          // GPUs that have never told who they are
+	targets      []target
+	gpus         []entity // asked for the fields of whole GPUs
+	partitions   []entity // asked for those of MIG devices
+	instances    []entity // every instance: an XID may be told of any
+	locations    map[entity]string
+	models       map[entity]string // of their GPUs
+	unidentified []entity          // GPUs that have never told who they are
 }
 
 // makePlan says what there is: the GPUs, each followed by its MIG devices in
 // the order of their ids. A GPU that has never told its UUID is nameless and
 // left out with its instances, since nobody could tell it again.
 func makePlan(gpus []uint, hierarchy []instance, who map[entity]identity) plan {
-	p := plan{places: make(map[entity]string), models: make(map[entity]string)}
+	p := plan{locations: make(map[entity]string), models: make(map[entity]string)}
 	for _, id := range gpus {
 		gpu := entity{wholeGPU, id}
 		known := who[gpu]
 		if !isGPU(known.uuid) {
-			p.nameless = append(p.nameless, gpu)
+			p.unidentified = append(p.unidentified, gpu)
 			continue
 		}
 		d := wholeDevice(known)
-		p.gpus, p.places[gpu], p.models[gpu] = append(p.gpus, gpu), d.UUID, d.Model
+		p.gpus, p.locations[gpu], p.models[gpu] = append(p.gpus, gpu), d.UUID, d.Model
 		p.targets = append(p.targets, target{device: d, whole: gpu, all: []entity{gpu}})
 		p.addPartitions(d, gpu, hierarchy, who)
 	}
@@ -105,14 +105,14 @@ func (p *plan) addPartitions(parent device.Device, gpu entity, hierarchy []insta
 // tells for one MIG configuration alone.
 func (p *plan) addInstance(i instance, gpu device.Device) {
 	p.instances = append(p.instances, i.entity)
-	p.places[i.entity] = fmt.Sprintf("%s/%d/%d/%d", gpu.UUID, i.gi, i.ci, i.slices)
+	p.locations[i.entity] = fmt.Sprintf("%s/%d/%d/%d", gpu.UUID, i.gi, i.ci, i.slices)
 	p.models[i.entity] = gpu.Model
 }
 
 // err says that there are GPUs which nobody can be told of.
 func (p *plan) err() error {
 	var errs []error
-	for _, gpu := range p.nameless {
+	for _, gpu := range p.unidentified {
 		errs = append(errs, fmt.Errorf("identify GPU %d of the DCGM host engine: it reports no UUID; it may be lost", gpu.id))
 	}
 	return errors.Join(errs...)

@@ -25,7 +25,7 @@ func (p plan) lines() string {
 		t := &p.targets[i]
 		fmt.Fprintf(&b, "%s %s", t.device.UUID, t.device.Profile)
 		for _, level := range []entityKind{wholeGPU, gpuInstance, computeInstance} {
-			if e, is := t.of(level); is {
+			if e, is := t.entityFor(level); is {
 				fmt.Fprintf(&b, " %d:%d/%d", level, e.kind, e.id)
 			}
 		}
@@ -59,8 +59,8 @@ GPU-b  1:1/1
 	if got := p.lines(); got != want {
 		t.Errorf("the plan is\n%swant\n%s", got, want)
 	}
-	if fmt.Sprint(p.nameless) != "[{1 7}]" || p.err() == nil || !strings.Contains(p.err().Error(), "GPU 7") {
-		t.Errorf("nameless are %v: %v", p.nameless, p.err())
+	if fmt.Sprint(p.unidentified) != "[{1 7}]" || p.err() == nil || !strings.Contains(p.err().Error(), "GPU 7") {
+		t.Errorf("nameless are %v: %v", p.unidentified, p.err())
 	}
 	if len(p.gpus) != 2 || fmt.Sprint(p.partitions) != "[{4 1} {5 10} {5 30} {5 31} {4 2}]" || len(p.instances) != 8 {
 		t.Errorf("asked are %v, %v and %v", p.gpus, p.partitions, p.instances)
@@ -84,15 +84,15 @@ GPU-b  1:1/1
 // A MIG device never shows a value of its parent, even where an engine tells
 // it one, because another client watches it.
 func TestPartitionsInheritNothing(t *testing.T) {
-	b := newBoard(Options{Profiling: true}.complete())
+	b := newConverter(Options{Profiling: true}.complete())
 	gpu, gi := entity{wholeGPU, 0}, entity{gpuInstance, 2}
-	b.adopt(makePlan([]uint{0}, mig(0, 2, 9, 1, 1), map[entity]identity{gpu: {uuid: "GPU-a"}}))
+	b.applyPlan(makePlan([]uint{0}, mig(0, 2, 9, 1, 1), map[entity]identity{gpu: {uuid: "GPU-a"}}))
 	b.grid.begin()
 	for _, e := range []entity{gpu, gi} {
 		for _, r := range append(wholeRows(), partitionRows()...) {
 			v := integer(1)
 			v.entity, v.field = e, r.field
-			b.grid.put(&v, &asking{})
+			b.grid.apply(&v, &callTime{})
 		}
 	}
 	own := map[device.Quantity]bool{
@@ -112,13 +112,13 @@ func TestPartitionsInheritNothing(t *testing.T) {
 
 // What is remembered of MIG devices goes with them, of GPUs it stays.
 func TestMemoriesAreBounded(t *testing.T) {
-	b := newBoard(Options{}.complete())
+	b := newConverter(Options{}.complete())
 	who := map[entity]identity{{wholeGPU, 0}: {uuid: "GPU-a"}}
 	for i := range 100 {
-		b.adopt(makePlan([]uint{0}, mig(0, 1, i, 1, 1), who))
+		b.applyPlan(makePlan([]uint{0}, mig(0, 1, i, 1, 1), who))
 	}
-	b.adopt(makePlan(nil, nil, nil))
-	if _, kept := b.memories["GPU-a"]; len(b.memories) != 1 || !kept {
-		t.Errorf("%d devices are remembered", len(b.memories))
+	b.applyPlan(makePlan(nil, nil, nil))
+	if _, kept := b.states["GPU-a"]; len(b.states) != 1 || !kept {
+		t.Errorf("%d devices are remembered", len(b.states))
 	}
 }

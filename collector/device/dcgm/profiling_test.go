@@ -73,17 +73,17 @@ func TestProfilingRefusedWhole(t *testing.T) {
 	var log logged
 	s := newSource(t, Options{HostEngine: engine.Address, Profiling: true, Log: log.logger()})
 	connected(t, s)
-	names, held := s.session.names, engine.Inspect()
+	names, held := s.session.nameCount, engine.Inspect()
 	read(t, connected(t, s), device.Slow)
-	if s.session.names != names || engine.Inspect() != held || held.FieldGroups != 6 {
-		t.Errorf("%d groups were made by a look, the engine holds %+v", s.session.names-names, held)
+	if s.session.nameCount != names || engine.Inspect() != held || held.FieldGroups != 6 {
+		t.Errorf("%d groups were made by a look, the engine holds %+v", s.session.nameCount-names, held)
 	}
 	if n := log.lines("what=profiling"); n != 1 {
 		t.Errorf("%d lines in the log:\n%s", n, log.String())
 	}
 	node.Unset(0, "dcgm.profiler_lacks")
 	connected(t, s)
-	if n := log.lines("what=profiling"); n != 2 || !s.session.profiles {
+	if n := log.lines("what=profiling"); n != 2 || !s.session.profilingWatched {
 		t.Errorf("it is not taken later; the log is\n%s", log.String())
 	}
 }
@@ -98,7 +98,7 @@ func TestProfilingInUseAndLacksAField(t *testing.T) {
 	connected(t, s)
 	held := engine.Inspect()
 	connected(t, s)
-	if now := engine.Inspect(); now != held || s.session.profiles || s.session.halved {
+	if now := engine.Inspect(); now != held || s.session.profilingWatched || s.session.profilingSplit {
 		t.Errorf("the engine holds %+v, before a look it was %+v", now, held)
 	}
 	node.SetNode("dcgm.profiler", "none")

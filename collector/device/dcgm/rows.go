@@ -10,16 +10,16 @@ import (
 // and detail the first that the device answers is used, and for as long as the
 // source lives: two of them may count from different origins.
 type row struct {
-	field    uint16
-	quantity device.Quantity
-	detail   string
-	tier     device.Tier
-	level    entityKind // of the entity that has it of its own
-	how      how
-	scale    float64  // to the base unit
-	bit      uint64   // of a mask
-	states   []string // by value; empty: says nothing; a last "other" stands for all further ones
-	unless   uint16   // a field that says the same in other words: used only where that does not answer
+	field       uint16
+	quantity    device.Quantity
+	detail      string
+	tier        device.Tier
+	level       entityKind // of the entity that has it of its own
+	conversion  how
+	scale       float64  // to the base unit
+	bit         uint64   // of a mask
+	states      []string // by value; empty: says nothing; a last "other" stands for all further ones
+	fallbackFor uint16   // a field that says the same in other words: used only where that does not answer
 }
 
 // how is what becomes of a value.
@@ -121,7 +121,7 @@ func engineRows(level, memory entityKind) []row {
 // rates of its profiling otherwise.
 func trafficRows() []row {
 	integrated := func(field uint16, q device.Quantity) row {
-		return row{field: field, quantity: q, level: wholeGPU, how: rate, scale: 1}
+		return row{field: field, quantity: q, level: wholeGPU, conversion: rate, scale: 1}
 	}
 	return []row{
 		number(nvlinkTransmit, device.NVLinkTransmit, "", 1),
@@ -147,11 +147,11 @@ func throttleRows() []row {
 	sampled := func(bit uint64, reason string) row {
 		return row{
 			field: clocksEventReasons, quantity: device.Throttled, detail: reason,
-			level: wholeGPU, how: reasonBit, bit: bit,
+			level: wholeGPU, conversion: reasonBit, bit: bit,
 		}
 	}
 	sampledThermal := sampled(reasonHardwareThermal, "hw_thermal")
-	sampledThermal.unless = thermalViolation
+	sampledThermal.fallbackFor = thermalViolation
 	return []row{
 		counted(softwarePowerCap, "power_cap"),
 		counted(powerViolation, "power_cap"),
@@ -177,7 +177,7 @@ func throttleRows() []row {
 // once is fast.
 func errorRows() []row {
 	states := func(field uint16, q device.Quantity, names ...string) row {
-		return row{field: field, quantity: q, level: wholeGPU, how: stateSet, states: names}
+		return row{field: field, quantity: q, level: wholeGPU, conversion: stateSet, states: names}
 	}
 	return []row{
 		number(eccCorrected, device.ECCErrors, "corrected", 1).slow(),

@@ -36,13 +36,13 @@ func TestRowsFitTheirSpecs(t *testing.T) {
 	specs := device.Specs()
 	for _, r := range append(wholeRows(), partitionRows()...) {
 		spec := specs[r.quantity]
-		if named := r.detail != "" || r.how == stateSet; named != (len(spec.Details) == 1) {
+		if named := r.detail != "" || r.conversion == stateSet; named != (len(spec.Details) == 1) {
 			t.Errorf("field %d: detail %q of %s", r.field, r.detail, spec.Name)
 		}
-		if counts := spec.Kind == device.Counter; (r.how == rate || r.how == reasonBit) && !counts {
+		if counts := spec.Kind == device.Counter; (r.conversion == rate || r.conversion == reasonBit) && !counts {
 			t.Errorf("field %d is added up for the gauge %s", r.field, spec.Name)
 		}
-		if r.how == reasonBit && r.bit == 0 || r.how == stateSet && len(r.states) == 0 || r.how == plain && r.scale == 0 {
+		if r.conversion == reasonBit && r.bit == 0 || r.conversion == stateSet && len(r.states) == 0 || r.conversion == plain && r.scale == 0 {
 			t.Errorf("field %d: the row says too little: %+v", r.field, r)
 		}
 	}
@@ -82,7 +82,7 @@ func TestTiersAndLevels(t *testing.T) {
 // A field group, and a request for values, has room for 128.
 func TestFieldsFitOneRequest(t *testing.T) {
 	whole := newTable(wholeRows())
-	if n := len(whole.fields(every)) + 1; n > 128 {
+	if n := len(whole.fields(anyRow)) + 1; n > 128 {
 		t.Errorf("%d fields", n)
 	}
 	if fields := newTable(watched(wholeRows(), false)).fields(row.profiling); len(fields) > 0 {

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -18,34 +17,34 @@ import (
 // watches. All of it ends with the connection.
 type session struct {
 	*engine
-	options Options
-	log     *journal
-	name    string // of groups, with a part that no other client has
-	names   int
+	options   Options
+	log       *availabilityLog
+	name      string // of groups, with a part that no other client has
+	nameCount int
 
 	// Made once.
-	whole            [2]*fieldSet // of GPUs, by tier
-	partition        *fieldSet
-	xid              *fieldSet
-	wholeProfiling   *fieldSet
-	partProfiling    *fieldSet
-	linksUnsupported bool
+	whole              [2]*fieldSet // of GPUs, by tier
+	partition          *fieldSet
+	xid                *fieldSet
+	wholeProfiling     *fieldSet
+	partitionProfiling *fieldSet
+	linksUnsupported   bool
 
 	// Made for each plan.
-	plan                        plan
-	members                     map[dcgm.GroupHandle][]entity // that the engine took
-	refused                     []entity                      // that it did not
-	refusals                    []error                       // why
-	profiled                    map[dcgm.GroupHandle][]uint16 // fields of profiling
-	halves                      []dcgm.FieldHandle            // parts of the sets of profiling
-	halved                      bool                          // it is known which fields are refused
-	gpuGroups                   []dcgm.GroupHandle
-	partitionGroups             []dcgm.GroupHandle
-	instanceGroups              []dcgm.GroupHandle
-	watches                     []watch
-	listens, profiles, checks   bool
-	wholeFast, wholeAll         question
-	partitionFast, instanceXIDs question
+	plan                                         plan
+	members                                      map[dcgm.GroupHandle][]entity // that the engine took
+	refused                                      []entity                      // that it did not
+	refusalErrs                                  []error                       // why
+	profiled                                     map[dcgm.GroupHandle][]uint16 // fields of profiling
+	partialFieldSets                             []dcgm.FieldHandle            // parts of the sets of profiling
+	profilingSplit                               bool                          // it is known which fields are refused
+	gpuGroups                                    []dcgm.GroupHandle
+	partitionGroups                              []dcgm.GroupHandle
+	instanceGroups                               []dcgm.GroupHandle
+	watches                                      []watch
+	xidsWatched, profilingWatched, healthWatched bool
+	wholeFast, wholeAll                          query
+	partitionFast, instanceXIDs                  query
 }
 
 // watch is a field group that is sampled of a group of entities.
@@ -55,7 +54,7 @@ type watch struct {
 }
 
 // open connects and makes the field groups.
-func open(o Options, b *board, log *journal) (*session, error) {
+func open(o Options, b *converter, log *availabilityLog) (*session, error) {
 	e, err := connect(o)
 	if err != nil {
 		return nil, err
@@ -68,10 +67,10 @@ func open(o Options, b *board, log *journal) (*session, error) {
 	return s, nil
 }
 
-// unique is a name that no group has yet.
-func (s *session) unique() string {
-	s.names++
-	return fmt.Sprintf("%s-%d", s.name, s.names)
+// uniqueName is a name that no group has yet.
+func (s *session) uniqueName() string {
+	s.nameCount++
+	return fmt.Sprintf("%s-%d", s.name, s.nameCount)
 }
 
 // eventAge is for how long an engine keeps XIDs for us.
@@ -80,9 +79,9 @@ const eventAge = 10 * time.Minute
 // sampleAges is for how many intervals an engine keeps samples for us.
 const sampleAges = 5
 
-// arrange watches what a plan is about, in place of what was watched before.
-func (s *session) arrange(p plan) error {
-	s.dismantle()
+// applyPlan watches what a plan is about, in place of what was watched before.
+func (s *session) applyPlan(p plan) error {
+	s.clearPlan()
 	s.plan = p
 	var errs [3]error
 	s.gpuGroups, errs[0] = s.makeGroups(p.gpus)
@@ -100,31 +99,31 @@ func (s *session) arrange(p plan) error {
 	if err != nil {
 		return err
 	}
-	s.listens = s.try("XIDs", s.watch(slices.Concat(s.gpuGroups, s.instanceGroups), s.xid, s.options.Interval, eventAge))
-	s.checks = s.try("DCGM's health checks", s.watchHealth())
+	s.xidsWatched = s.optional("XIDs", s.watch(slices.Concat(s.gpuGroups, s.instanceGroups), s.xid, s.options.Interval, eventAge))
+	s.healthWatched = s.optional("DCGM's health checks", s.watchHealth())
 	s.watchProfiling()
-	s.formulate()
+	s.buildQueries()
 	return nil
 }
 
-// try reports whether what the source can do without has succeeded, and logs
+// optional reports whether what the source can do without has succeeded, and logs
 // when that changes.
-func (s *session) try(what string, err error) bool {
+func (s *session) optional(what string, err error) bool {
 	s.log.report(what, err)
 	return err == nil
 }
 
-// dismantle ends the watches and groups of the present plan. What fails is
+// clearPlan ends the watches and groups of the present plan. What fails is
 // left to the end of the connection.
-func (s *session) dismantle() {
+func (s *session) clearPlan() {
 	s.endWatches(0)
 	for _, group := range slices.Concat(s.gpuGroups, s.partitionGroups, s.instanceGroups) {
 		_ = dcgm.DestroyGroup(group)
 	}
 	s.gpuGroups, s.partitionGroups, s.instanceGroups = nil, nil, nil
 	s.members, s.profiled = make(map[dcgm.GroupHandle][]entity), make(map[dcgm.GroupHandle][]uint16)
-	s.refusals, s.refused = nil, nil
-	s.profiles, s.halved = false, false
+	s.refusalErrs, s.refused = nil, nil
+	s.profilingWatched, s.profilingSplit = false, false
 }
 
 // watch has the engine sample fields of groups, and keep the samples for an
@@ -138,19 +137,19 @@ func (s *session) watch(groups []dcgm.GroupHandle, set *fieldSet, interval, age 
 	}
 	for _, group := range groups {
 		if err := dcgm.WatchFieldsWithGroupEx(set.handle, group, interval.Microseconds(), age.Seconds(), 0); err != nil {
-			return coded("watch fields", err)
+			return withStatus("watch fields", err)
 		}
 		s.watches = append(s.watches, watch{group, set.handle})
 	}
 	return nil
 }
 
-// formulate makes the questions of the reads: of each entity those fields that
+// buildQueries makes the questions of the reads: of each entity those fields that
 // are watched of it.
-func (s *session) formulate() {
-	s.wholeFast, s.wholeAll, s.partitionFast, s.instanceXIDs = question{}, question{}, question{}, question{}
+func (s *session) buildQueries() {
+	s.wholeFast, s.wholeAll, s.partitionFast, s.instanceXIDs = query{}, query{}, query{}, query{}
 	var xids []uint16
-	if s.listens {
+	if s.xidsWatched {
 		xids = s.xid.fields
 	}
 	for _, group := range s.gpuGroups {
@@ -175,20 +174,20 @@ type fieldSet struct {
 
 // makeFieldSets makes a field group for each set of fields that are sampled
 // together.
-func (s *session) makeFieldSets(b *board) error {
-	plainOf := func(tier uint8) func(row) bool {
+func (s *session) makeFieldSets(b *converter) error {
+	fieldsOfTier := func(tier uint8) func(row) bool {
 		return func(r row) bool { return uint8(r.tier) == tier && !r.profiling() }
 	}
 	for _, set := range []struct {
 		into   **fieldSet
 		fields []uint16
 	}{
-		{&s.whole[0], b.whole.fields(plainOf(0))},
-		{&s.whole[1], b.whole.fields(plainOf(1))},
-		{&s.partition, b.partition.fields(plainOf(0))},
+		{&s.whole[0], b.whole.fields(fieldsOfTier(0))},
+		{&s.whole[1], b.whole.fields(fieldsOfTier(1))},
+		{&s.partition, b.partition.fields(fieldsOfTier(0))},
 		{&s.xid, []uint16{xidError}},
 		{&s.wholeProfiling, b.whole.fields(row.profiling)},
-		{&s.partProfiling, b.partition.fields(row.profiling)},
+		{&s.partitionProfiling, b.partition.fields(row.profiling)},
 	} {
 		made, err := s.makeFieldSet(set.fields)
 		if err != nil {
@@ -208,7 +207,7 @@ func (s *session) makeFieldSet(fields []uint16) (*fieldSet, error) {
 	})
 	set, err := s.createFieldSet(known)
 	if err != nil {
-		if known = s.knownOf(known); len(known) == 0 {
+		if known = s.findKnownFields(known); len(known) == 0 {
 			return nil, err
 		}
 		if set, err = s.createFieldSet(known); err != nil {
@@ -217,7 +216,7 @@ func (s *session) makeFieldSet(fields []uint16) (*fieldSet, error) {
 	}
 	for _, field := range fields {
 		if !slices.Contains(known, field) {
-			s.log.unknown(field, s.version)
+			s.log.reportUnknownField(field, s.version)
 		}
 	}
 	return set, nil
@@ -233,14 +232,14 @@ func (s *session) createFieldSet(fields []uint16) (*fieldSet, error) {
 		shorts[i] = dcgm.Short(field)
 	}
 	var err error
-	if set.handle, err = dcgm.FieldGroupCreate(s.unique(), shorts); err != nil {
-		return nil, coded("make a field group", err)
+	if set.handle, err = dcgm.FieldGroupCreate(s.uniqueName(), shorts); err != nil {
+		return nil, withStatus("make a field group", err)
 	}
 	return set, nil
 }
 
-// knownOf finds the fields that the engine knows by halving.
-func (s *session) knownOf(fields []uint16) []uint16 {
+// findKnownFields finds the fields that the engine knows by halving.
+func (s *session) findKnownFields(fields []uint16) []uint16 {
 	if len(fields) == 0 {
 		return nil
 	}
@@ -252,7 +251,7 @@ func (s *session) knownOf(fields []uint16) []uint16 {
 		return nil
 	}
 	half := len(fields) / 2
-	return append(slices.Clone(s.knownOf(fields[:half])), s.knownOf(fields[half:])...)
+	return append(slices.Clone(s.findKnownFields(fields[:half])), s.findKnownFields(fields[half:])...)
 }
 
 // makeGroups makes groups of entities, as few as there can be, each of one
@@ -260,12 +259,12 @@ func (s *session) knownOf(fields []uint16) []uint16 {
 // is not to be missed of the others.
 func (s *session) makeGroups(entities []entity) (groups []dcgm.GroupHandle, err error) {
 	for _, alike := range s.plan.byModel(entities) {
-		for part := range slices.Chunk(alike, mostEntities) {
-			group, err := dcgm.CreateGroup(s.unique())
+		for part := range slices.Chunk(alike, maxEntities) {
+			group, err := dcgm.CreateGroup(s.uniqueName())
 			if err != nil {
-				return groups, coded("make a group", err)
+				return groups, withStatus("make a group", err)
 			}
-			if s.fill(group, part) {
+			if s.addEntities(group, part) {
 				groups = append(groups, group)
 			} else {
 				_ = dcgm.DestroyGroup(group)
@@ -275,14 +274,14 @@ func (s *session) makeGroups(entities []entity) (groups []dcgm.GroupHandle, err 
 	return groups, nil
 }
 
-// fill adds entities to a group and reports whether there is one in it. An
+// addEntities adds entities to a group and reports whether there is one in it. An
 // engine refuses every GPU that is not well (DcgmGroupInfo::AddEntityToGroup
 // in DCGM's sources), which must not take the others with it.
-func (s *session) fill(group dcgm.GroupHandle, entities []entity) bool {
+func (s *session) addEntities(group dcgm.GroupHandle, entities []entity) bool {
 	for _, e := range entities {
-		if err := add(group, e); err != nil {
+		if err := addEntity(group, e); err != nil {
 			if !slices.Contains(s.refused, e) {
-				s.refused, s.refusals = append(s.refused, e), append(s.refusals, err)
+				s.refused, s.refusalErrs = append(s.refused, e), append(s.refusalErrs, err)
 			}
 			continue
 		}
@@ -291,10 +290,10 @@ func (s *session) fill(group dcgm.GroupHandle, entities []entity) bool {
 	return len(s.members[group]) > 0
 }
 
-func add(group dcgm.GroupHandle, e entity) error {
-	pair := theirs(e)
+func addEntity(group dcgm.GroupHandle, e entity) error {
+	pair := groupPair(e)
 	if err := dcgm.AddEntityToGroup(group, pair.EntityGroupId, pair.EntityId); err != nil {
-		return coded("watch it", err)
+		return withStatus("watch it", err)
 	}
 	return nil
 }
@@ -302,7 +301,7 @@ func add(group dcgm.GroupHandle, e entity) error {
 // checkRefusals fails if the engine took no GPU at all, and not because one is
 // lost, which has to be told of it.
 func (s *session) checkRefusals() error {
-	err := errors.Join(s.refusals...)
+	err := errors.Join(s.refusalErrs...)
 	s.log.report("all GPUs and MIG devices", err)
 	if len(s.gpuGroups) == 0 && !slices.ContainsFunc(s.plan.gpus, s.lost) {
 		return err
@@ -310,17 +309,17 @@ func (s *session) checkRefusals() error {
 	return nil
 }
 
-// readmits reports whether the engine would take one now that it has refused.
-func (s *session) readmits() bool {
+// acceptsRefused reports whether the engine would take one now that it has refused.
+func (s *session) acceptsRefused() bool {
 	if len(s.refused) == 0 {
 		return false
 	}
-	group, err := dcgm.CreateGroup(s.unique())
+	group, err := dcgm.CreateGroup(s.uniqueName())
 	if err != nil {
 		return false
 	}
 	defer func() { _ = dcgm.DestroyGroup(group) }()
-	return slices.ContainsFunc(s.refused, func(e entity) bool { return add(group, e) == nil })
+	return slices.ContainsFunc(s.refused, func(e entity) bool { return addEntity(group, e) == nil })
 }
 
 // watchHealth has the engine watch over the health of the GPUs. That adds
@@ -329,12 +328,12 @@ func (s *session) readmits() bool {
 func (s *session) watchHealth() error {
 	for _, function := range []string{"dcgmHealthSet", "dcgmHealthCheck"} {
 		if !s.library.has(function) {
-			return errNotThere
+			return errFunctionMissing
 		}
 	}
 	for _, group := range s.gpuGroups {
 		if err := dcgm.HealthSet(group, dcgm.DCGM_HEALTH_WATCH_ALL); err != nil {
-			return coded("watch health", err)
+			return withStatus("watch health", err)
 		}
 	}
 	return nil
@@ -359,26 +358,26 @@ func (s *session) checkHealth() (incidents []incident, err error) {
 // one field that a GPU does not have, as an A10 has no FP64 pipe to measure:
 // what it takes is found by halving, once for each plan.
 func (s *session) watchProfiling() {
-	if !s.options.Profiling || s.profiles {
+	if !s.options.Profiling || s.profilingWatched {
 		return
 	}
 	before := len(s.watches)
 	var refusals []error
 	for _, group := range s.gpuGroups {
-		refusals = append(refusals, s.profile(group, s.wholeProfiling))
+		refusals = append(refusals, s.watchProfilingOf(group, s.wholeProfiling))
 	}
 	for _, group := range s.partitionGroups {
-		refusals = append(refusals, s.profile(group, s.partProfiling))
+		refusals = append(refusals, s.watchProfilingOf(group, s.partitionProfiling))
 	}
 	err := errors.Join(refusals...)
 	taken := inUse(err)
-	s.halved = s.halved || !taken
+	s.profilingSplit = s.profilingSplit || !taken
 	if err != nil && (taken || len(s.watches) == before) {
 		s.endWatches(before)
-		s.profiles = s.try("profiling", err)
+		s.profilingWatched = s.optional("profiling", err)
 		return
 	}
-	s.profiles = s.try("profiling", nil)
+	s.profilingWatched = s.optional("profiling", nil)
 	s.log.report("every field of profiling", err)
 }
 
@@ -388,33 +387,33 @@ func inUse(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "resource is in use")
 }
 
-// profile watches fields of profiling of a group, or as many of them as the
+// watchProfilingOf watches fields of profiling of a group, or as many of them as the
 // engine takes. The error says which those are not.
-func (s *session) profile(group dcgm.GroupHandle, set *fieldSet) error {
+func (s *session) watchProfilingOf(group dcgm.GroupHandle, set *fieldSet) error {
 	err := s.watch([]dcgm.GroupHandle{group}, set, s.options.Interval, 0)
 	switch {
 	case err == nil:
 		s.profiled[group] = append(s.profiled[group], set.fields...)
 		return nil
-	case inUse(err) || s.halved:
+	case inUse(err) || s.profilingSplit:
 		return err
 	case len(set.fields) == 1:
 		return fmt.Errorf("field %d of %s: %w", set.fields[0], s.plan.models[s.members[group][0]], err)
 	}
 	half := len(set.fields) / 2
-	return errors.Join(s.profileSome(group, set.fields[:half]), s.profileSome(group, set.fields[half:]))
+	return errors.Join(s.watchProfilingPart(group, set.fields[:half]), s.watchProfilingPart(group, set.fields[half:]))
 }
 
-// profileSome is profile for a part of a set, with a field group of its own,
+// watchProfilingPart is profile for a part of a set, with a field group of its own,
 // of which an engine holds few.
-func (s *session) profileSome(group dcgm.GroupHandle, fields []uint16) error {
+func (s *session) watchProfilingPart(group dcgm.GroupHandle, fields []uint16) error {
 	set, err := s.createFieldSet(fields)
 	if err != nil {
 		return err
 	}
-	err = s.profile(group, set)
+	err = s.watchProfilingOf(group, set)
 	if slices.Contains(s.watches, watch{group, set.handle}) {
-		s.halves = append(s.halves, set.handle)
+		s.partialFieldSets = append(s.partialFieldSets, set.handle)
 	} else {
 		_ = dcgm.FieldGroupDestroy(set.handle)
 	}
@@ -427,39 +426,9 @@ func (s *session) endWatches(before int) {
 	for _, w := range s.watches[before:] {
 		_ = dcgm.UnwatchFields(w.fields, w.group)
 	}
-	for _, set := range s.halves {
+	for _, set := range s.partialFieldSets {
 		_ = dcgm.FieldGroupDestroy(set)
 	}
-	s.watches, s.halves = s.watches[:before], nil
+	s.watches, s.partialFieldSets = s.watches[:before], nil
 	clear(s.profiled)
-}
-
-// journal logs what a source does without, once each time that it changes.
-type journal struct {
-	log     *slog.Logger
-	missing map[string]bool // what there is not at present
-	fields  map[uint16]bool // that an engine did not know
-}
-
-func newJournal(log *slog.Logger) *journal {
-	return &journal{log: log.With("component", "dcgm"), missing: make(map[string]bool), fields: make(map[uint16]bool)}
-}
-
-// report tells whether something that the source can do without is there.
-func (j *journal) report(what string, err error) {
-	switch {
-	case err != nil && !j.missing[what]:
-		j.log.Warn("the host engine does not provide it", "what", what, "error", err.Error())
-	case err == nil && j.missing[what]:
-		j.log.Info("the host engine provides it again", "what", what)
-	}
-	j.missing[what] = err != nil
-}
-
-// unknown tells that the engine or the library does not know a field.
-func (j *journal) unknown(field uint16, version string) {
-	if !j.fields[field] {
-		j.log.Info("the field is unknown to the host engine", "field", field, "version", version)
-	}
-	j.fields[field] = true
 }

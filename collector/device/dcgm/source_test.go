@@ -173,7 +173,7 @@ func TestSilentGPU(t *testing.T) {
 	use(t, node)
 	r := connected(t, newSource(t, Options{}))
 	before := read(t, r, device.Fast)
-	for _, field := range newTable(wholeRows()).fields(every) {
+	for _, field := range newTable(wholeRows()).fields(anyRow) {
 		node.Set(0, fmt.Sprintf("dcgm.field.%d", field), "blank")
 	}
 	eventually(t, "nothing is told", func() bool {
@@ -482,7 +482,7 @@ func TestHang(t *testing.T) {
 		observations, _ := r.Read(t.Context(), device.Fast)
 		came <- observations
 	}()
-	eventually(t, "the read hangs", func() bool { return len(s.calls) == 1 })
+	eventually(t, "the read hangs", func() bool { return len(s.lock) == 1 })
 
 	// It is left to its fate: looking goes on, closing does not wait.
 	if readers, err := s.Readers(t.Context()); err != nil || len(readers) != 1 || readers[0] != r {
@@ -505,7 +505,7 @@ func TestHang(t *testing.T) {
 
 // Older engines take no more entities than this in a group or a request.
 func TestQuestionsAreParted(t *testing.T) {
-	q := newQuestion(make([]entity, 130), []uint16{gpuUtilization})
+	q := newQuery(make([]entity, 130), []uint16{gpuUtilization})
 	if len(q.parts) != 3 || len(q.parts[0].entities) != 64 || len(q.parts[2].entities) != 2 {
 		t.Errorf("%d parts, the last of %d", len(q.parts), len(q.parts[len(q.parts)-1].entities))
 	}
@@ -520,7 +520,7 @@ func TestNamesAreUnique(t *testing.T) {
 	names := make(map[string]bool)
 	for range 3 {
 		connected(t, s)
-		names[s.session.unique()], names[s.session.unique()] = true, true
+		names[s.session.uniqueName()], names[s.session.uniqueName()] = true, true
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}

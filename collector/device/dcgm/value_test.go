@@ -138,10 +138,10 @@ func FuzzValues(f *testing.F) {
 	f.Add(uint16(gpuUUID), byte('s'), int32(-14), int64(0), uint64(0), "<<<NULL>>>")
 	f.Add(uint16(totalEnergy), byte('b'), int32(-18), int64(math.MaxInt64), uint64(math.MaxUint64), "x")
 	f.Fuzz(func(t *testing.T, field uint16, kind byte, code int32, at int64, raw uint64, text string) {
-		b := newBoard(Options{Profiling: true}.complete())
+		b := newConverter(Options{Profiling: true}.complete())
 		gpu := entity{wholeGPU, 0}
 		p := makePlan([]uint{0}, nil, map[entity]identity{gpu: {uuid: "GPU-a"}})
-		b.adopt(p)
+		b.applyPlan(p)
 		e := newXIDCounts()
 		e.watch(p)
 		specs := device.Specs()
@@ -151,7 +151,7 @@ func FuzzValues(f *testing.F) {
 			binary.NativeEndian.PutUint64(v.raw[:], raw)
 			_ = v.string()
 			b.grid.begin()
-			b.grid.put(&v, &asking{})
+			b.grid.apply(&v, &callTime{})
 			found := b.observe(&b.plan.targets[0], device.Slow, time.Duration(i)*time.Second)
 			for _, r := range append(found.Readings, found.Slow...) {
 				if math.IsNaN(r.Value) || math.IsInf(r.Value, 0) || r.Value < 0 && r.Quantity != device.Temperature {

@@ -39,10 +39,10 @@ func TestNamelessGPU(t *testing.T) {
 		if n := len(read(t, readers[0], device.Fast)); n != 1 {
 			t.Errorf("%d devices, want the other one", n)
 		}
-		if look > 0 && s.session.names != names {
-			t.Errorf("%d groups were made by a look", s.session.names-names)
+		if look > 0 && s.session.nameCount != names {
+			t.Errorf("%d groups were made by a look", s.session.nameCount-names)
 		}
-		names = s.session.names
+		names = s.session.nameCount
 	}
 	node.Unset(0, "dcgm.field.54")
 	if n := len(read(t, connected(t, s), device.Fast)); n != 2 {
@@ -113,7 +113,7 @@ func TestOnlyGPULost(t *testing.T) {
 	r := connected(t, s)
 	uuid := read(t, r, device.Fast)[0].Device.UUID
 	lose(t, node, r)
-	if err := s.rearrange(s.gpus, s.hierarchy); err != nil {
+	if err := s.rebuildPlan(s.gpus, s.hierarchy); err != nil {
 		t.Fatal(err)
 	}
 	after, err := r.Read(t.Context(), device.Slow)

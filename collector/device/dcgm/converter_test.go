@@ -14,29 +14,29 @@ import (
 
 // bench is a board over one GPU that a test tells values.
 type bench struct {
-	*board
+	*converter
 	now time.Duration
 	at  int64
 }
 
 func newBench(profiling bool) *bench {
-	b := &bench{board: newBoard(Options{Profiling: profiling}.complete()), at: 1e15}
+	b := &bench{converter: newConverter(Options{Profiling: profiling}.complete()), at: 1e15}
 	b.begin()
 	return b
 }
 
 // begin makes the plan, again.
 func (b *bench) begin() {
-	b.adopt(makePlan([]uint{0}, nil, map[entity]identity{{wholeGPU, 0}: {uuid: "GPU-a"}}))
+	b.applyPlan(makePlan([]uint{0}, nil, map[entity]identity{{wholeGPU, 0}: {uuid: "GPU-a"}}))
 }
 
 // asking is a call that takes no time. The engine's clock is ours.
-func (b *bench) asking() *asking {
-	return &asking{b.now, clock.Instant{Elapsed: b.now, Wall: time.UnixMicro(b.at)}}
+func (b *bench) asking() *callTime {
+	return &callTime{b.now, clock.Instant{Elapsed: b.now, Wall: time.UnixMicro(b.at)}}
 }
 
 // tell takes a second later what an engine says in a read.
-func (b *bench) tell(tier device.Tier, values map[uint16]value) *found {
+func (b *bench) tell(tier device.Tier, values map[uint16]value) *deviceResult {
 	b.now, b.at = b.now+time.Second, b.at+1e6
 	b.grid.begin()
 	for field, v := range values {
@@ -44,13 +44,13 @@ func (b *bench) tell(tier device.Tier, values map[uint16]value) *found {
 		if v.status == statusOK {
 			v.at = b.at
 		}
-		b.grid.put(&v, b.asking())
+		b.grid.apply(&v, b.asking())
 	}
 	return b.observe(&b.plan.targets[0], tier, b.now)
 }
 
 // said is the readings of a quantity as text.
-func (f *found) said(q device.Quantity) string {
+func (f *deviceResult) said(q device.Quantity) string {
 	var words []string
 	for _, r := range append(slices.Clone(f.Readings), f.Slow...) {
 		if r.Quantity == q {
@@ -148,7 +148,7 @@ func TestStatusesOfValues(t *testing.T) {
 		bad := integer(100)
 		bad.status = code
 		f := b.tell(device.Fast, map[uint16]value{gpuUtilization: bad, boardPower: double(70)})
-		if f.said(device.Power) != "70" || !f.told {
+		if f.said(device.Power) != "70" || !f.hasValues {
 			t.Errorf("status %d of another field: power is %q", code, f.said(device.Power))
 		}
 		if got, want := f.said(device.Utilization) == "1", code == 0; got != want {
@@ -272,13 +272,13 @@ func TestThermalViolationsAreCountedOnce(t *testing.T) {
 func TestStaleValues(t *testing.T) {
 	b := newBench(false)
 	frozen := integer(50)
-	read := func(seconds int) (f *found) {
+	read := func(seconds int) (f *deviceResult) {
 		for range seconds {
 			b.now += time.Second
 			b.grid.begin()
 			for field, v := range map[uint16]value{gpuUtilization: frozen, eccCorrected: frozen} {
 				v.entity, v.field, v.at = entity{wholeGPU, 0}, field, 1e15
-				b.grid.put(&v, b.asking())
+				b.grid.apply(&v, b.asking())
 			}
 			f = b.observe(&b.plan.targets[0], device.Slow, b.now)
 		}
@@ -290,12 +290,12 @@ func TestStaleValues(t *testing.T) {
 	if f := read(5); f.said(device.Utilization) != "" || f.said(device.ECCErrors) != "corrected=50" || f.err() != nil {
 		t.Errorf("after 15 s: %q, %q, %v", f.said(device.Utilization), f.said(device.ECCErrors), f.err())
 	}
-	if f := read(90); f.told || f.err() == nil {
+	if f := read(90); f.hasValues || f.err() == nil {
 		t.Errorf("after 105 s: %q, %v", f.said(device.ECCErrors), f.err())
 	}
 	// A value that was not told this time is none, however new the last one is.
 	b.tell(device.Slow, map[uint16]value{gpuUtilization: integer(60)})
-	if f := b.tell(device.Slow, nil); f.told {
+	if f := b.tell(device.Slow, nil); f.hasValues {
 		t.Errorf("a value of an earlier read is told again: %q", f.said(device.Utilization))
 	}
 }
@@ -304,7 +304,7 @@ func TestLinkReadings(t *testing.T) {
 	if got := linkReadings(links{}); got != nil {
 		t.Errorf("a GPU without links has %v", got)
 	}
-	f := &found{}
+	f := &deviceResult{}
 	f.Readings = linkReadings(links{up: 17, down: 1})
 	if got := f.said(device.NVLinks); got != "active=17 inactive=1" {
 		t.Errorf("links %s", got)

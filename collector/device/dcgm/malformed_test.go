@@ -39,7 +39,7 @@ func TestOversizedAnswers(t *testing.T) {
 				s := newSource(t, Options{})
 				r := connected(t, s)
 				read(t, r, device.Slow)
-				s.linksAt = -linkPause // to be asked for again
+				s.linksAt = -linkInterval // to be asked for again
 				node.SetNode("dcgm.count."+function, count)
 				var observations []device.Observation
 				var err error
@@ -60,7 +60,7 @@ func TestOversizedAnswers(t *testing.T) {
 					}
 				}
 				node.UnsetNode("dcgm.count." + function)
-				s.linksAt = -linkPause
+				s.linksAt = -linkInterval
 				read(t, connected(t, s), device.Slow)
 			})
 		}

@@ -4,17 +4,17 @@ import "time"
 
 // table is rows, and for each the others that tell the same.
 type table struct {
-	rows   []row
-	rivals [][]int
+	rows         []row
+	alternatives [][]int
 }
 
 func newTable(rows []row) *table {
-	t := &table{rows: rows, rivals: make([][]int, len(rows))}
+	t := &table{rows: rows, alternatives: make([][]int, len(rows))}
 	for i, a := range rows {
 		for j, b := range rows {
 			same := a.quantity == b.quantity && a.detail == b.detail
-			if i != j && (same || a.unless == b.field || b.unless == a.field) {
-				t.rivals[i] = append(t.rivals[i], j)
+			if i != j && (same || a.fallbackFor == b.field || b.fallbackFor == a.field) {
+				t.alternatives[i] = append(t.alternatives[i], j)
 			}
 		}
 	}
@@ -33,38 +33,38 @@ func (t *table) fields(of func(row) bool) (fields []uint16) {
 	return fields
 }
 
-// memory is what is remembered of a device over all connections: which rows
+// deviceState is what is remembered of a device over all connections: which rows
 // it is told by, and what has been added up.
-type memory struct {
+type deviceState struct {
 	answered  []bool // by row
 	integrals map[int]*integral
 
 	// Since the present plan was made.
-	out   []bool // rows that the device does not have
-	reads int
+	missing []bool // rows that the device does not have
+	reads   int
 }
 
-func newMemory(t *table) *memory {
-	return &memory{answered: make([]bool, len(t.rows)), out: make([]bool, len(t.rows)), integrals: make(map[int]*integral)}
+func newDeviceState(t *table) *deviceState {
+	return &deviceState{answered: make([]bool, len(t.rows)), missing: make([]bool, len(t.rows)), integrals: make(map[int]*integral)}
 }
 
-// renew forgets what the device did not have: another engine may be asked.
-func (m *memory) renew() {
-	clear(m.out)
+// reset forgets what the device did not have: another engine may be asked.
+func (m *deviceState) reset() {
+	clear(m.missing)
 	m.reads = 0
 }
 
-// rivalPatience is for how many reads a row may be silent before a later one
+// alternativeReads is for how many reads a row may be silent before a later one
 // that tells the same is asked, which then stays.
-const rivalPatience = 3
+const alternativeReads = 3
 
-// may reports whether a row is the one to tell its quantity.
-func (m *memory) may(t *table, i int) bool {
+// selects reports whether a row is the one to tell its quantity.
+func (m *deviceState) selects(t *table, i int) bool {
 	if m.answered[i] {
 		return true
 	}
-	for _, j := range t.rivals[i] {
-		if m.answered[j] || j < i && !m.out[j] && m.reads <= rivalPatience {
+	for _, j := range t.alternatives[i] {
+		if m.answered[j] || j < i && !m.missing[j] && m.reads <= alternativeReads {
 			return false
 		}
 	}
@@ -72,7 +72,7 @@ func (m *memory) may(t *table, i int) bool {
 }
 
 // integral is what a row has added up.
-func (m *memory) integral(i int) *integral {
+func (m *deviceState) integral(i int) *integral {
 	n := m.integrals[i]
 	if n == nil {
 		n = new(integral)

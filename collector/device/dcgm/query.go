@@ -54,31 +54,31 @@ import (
 //nolint:gochecknoglobals // it is another package's
 var binding struct{ connection C.uintptr_t }
 
-// mostEntities is how many entities a group, or a request for values, may have
+// maxEntities is how many entities a group, or a request for values, may have
 // in every version of DCGM 4.
-const mostEntities = 64
+const maxEntities = 64
 
-// mostText is how long a text of DCGM can be (DCGM_MAX_STR_LENGTH).
-const mostText = 256
+// maxText is how long a text of DCGM can be (DCGM_MAX_STR_LENGTH).
+const maxText = 256
 
-// question asks fields of several entities of a kind, in as many calls as it
+// query asks fields of several entities of a kind, in as many calls as it
 // has parts.
-type question struct{ parts []part }
+type query struct{ parts []queryPart }
 
-// part asks the same fields of at most mostEntities.
-type part struct {
+// queryPart asks the same fields of at most mostEntities.
+type queryPart struct {
 	entities []C.entity_pair
 	fields   []C.uint16_t
 }
 
-func newQuestion(entities []entity, fields []uint16) question {
-	var q question
+func newQuery(entities []entity, fields []uint16) query {
+	var q query
 	q.add(entities, fields)
 	return q
 }
 
 // add asks also these entities, these fields.
-func (q *question) add(entities []entity, fields []uint16) {
+func (q *query) add(entities []entity, fields []uint16) {
 	if len(fields) == 0 {
 		return
 	}
@@ -86,12 +86,12 @@ func (q *question) add(entities []entity, fields []uint16) {
 	for i, field := range fields {
 		asked[i] = C.uint16_t(field)
 	}
-	for some := range slices.Chunk(entities, mostEntities) {
+	for some := range slices.Chunk(entities, maxEntities) {
 		pairs := make([]C.entity_pair, len(some))
 		for i, e := range some {
 			pairs[i] = C.entity_pair{kind: C.uint32_t(e.kind), id: C.uint32_t(e.id)}
 		}
-		q.parts = append(q.parts, part{pairs, asked})
+		q.parts = append(q.parts, queryPart{pairs, asked})
 	}
 }
 
@@ -99,17 +99,17 @@ func (q *question) add(entities []entity, fields []uint16) {
 // (DCGM_FV_FLAG_LIVE_DATA).
 const liveData = 1
 
-// page is where the library writes values.
-type page struct {
-	values *C.field_value
-	room   int
+// valueBuffer is where the library writes values.
+type valueBuffer struct {
+	values   *C.field_value
+	capacity int
 }
 
 // reserve makes room for so many values, of which none is told yet.
-func (p *page) reserve(values int) []C.field_value {
-	if values > p.room {
+func (p *valueBuffer) reserve(values int) []C.field_value {
+	if values > p.capacity {
 		p.free()
-		p.values, p.room = (*C.field_value)(C.malloc(C.size_t(values)*C.sizeof_field_value)), values
+		p.values, p.capacity = (*C.field_value)(C.malloc(C.size_t(values)*C.sizeof_field_value)), values
 	}
 	all := unsafe.Slice(p.values, values)
 	for i := range all {
@@ -118,18 +118,18 @@ func (p *page) reserve(values int) []C.field_value {
 	return all
 }
 
-func (p *page) free() {
+func (p *valueBuffer) free() {
 	C.free(unsafe.Pointer(p.values))
-	p.values, p.room = nil, 0
+	p.values, p.capacity = nil, 0
 }
 
-// ask asks for the newest values and hands on each, with when it asked for it.
+// queryValues asks for the newest values and hands on each, with when it asked for it.
 // What it hands on is good for the call alone.
-func (e *engine) ask(q *question, flags uint, take func(*value, *asking)) error {
+func (e *engine) queryValues(q *query, flags uint, take func(*value, *callTime)) error {
 	var v value
-	var a asking
+	var a callTime
 	for _, p := range q.parts {
-		told := e.page.reserve(len(p.entities) * len(p.fields))
+		told := e.buffer.reserve(len(p.entities) * len(p.fields))
 		a.began = e.now().Elapsed
 		code := status(C.call_dcgmEntitiesGetLatestValues(e.functions.latest, binding.connection, &p.entities[0], C.unsigned(len(p.entities)),
 			&p.fields[0], C.unsigned(len(p.fields)), C.unsigned(flags), &told[0]))
@@ -159,7 +159,7 @@ func valueOf(told *C.field_value) value {
 	written := (*[len(told.value)]byte)(unsafe.Pointer(&told.value))
 	copy(v.raw[:], written[:])
 	if v.kind == kindString && v.status == statusOK {
-		text, _, _ := bytes.Cut(written[:mostText], []byte{0})
+		text, _, _ := bytes.Cut(written[:maxText], []byte{0})
 		v.text = string(text)
 	}
 	return v

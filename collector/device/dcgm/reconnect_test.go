@@ -127,7 +127,7 @@ func TestHundredReconnectsLeaveNothing(t *testing.T) {
 			}
 			goleak.VerifyNone(t, unchanged)
 			eventually(t, "all is given back", func() bool { return engine.Inspect() == stubs.Inspection{} })
-			if n := len(s.board.memories); n != 2 {
+			if n := len(s.converter.states); n != 2 {
 				t.Errorf("%d devices are remembered", n)
 			}
 		})

@@ -8,122 +8,122 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// board makes readings of the values of a plan. It belongs to who reads.
-type board struct {
+// converter makes readings of the values of a plan. It belongs to who reads.
+type converter struct {
 	whole, partition *table
 	interval         time.Duration // of fast fields
 	fastLimit        time.Duration // for how long a value may stay the same one
 	slowLimit        time.Duration
-	memories         map[string]*memory // by UUID
+	states           map[string]*deviceState // by UUID
 
 	plan plan
 	grid *grid
 }
 
-func newBoard(o Options) *board {
-	return &board{
+func newConverter(o Options) *converter {
+	return &converter{
 		whole:     newTable(watched(wholeRows(), o.Profiling)),
 		partition: newTable(watched(partitionRows(), o.Profiling)),
 		interval:  o.Interval,
 		fastLimit: device.StaleAfter(o.Interval),
 		slowLimit: 3 * o.SlowInterval,
-		memories:  make(map[string]*memory),
+		states:    make(map[string]*deviceState),
 	}
 }
 
-// adopt begins a new plan. Whole devices are remembered for as long as the
+// applyPlan begins a new plan. Whole devices are remembered for as long as the
 // source lives, because what was added up of them must not fall.
-func (b *board) adopt(p plan) {
-	places := b.plan.places
+func (b *converter) applyPlan(p plan) {
+	places := b.plan.locations
 	b.plan = p
-	fields := append(b.whole.fields(every), b.partition.fields(every)...)
+	fields := append(b.whole.fields(anyRow), b.partition.fields(anyRow)...)
 	before := b.grid
 	b.grid = newGrid(append(append([]entity{}, p.gpus...), p.partitions...), fields, b.limitOf)
 	if before != nil {
-		b.grid.inherit(before, func(e entity) bool { return p.places[e] == places[e] })
+		b.grid.copyFrom(before, func(e entity) bool { return p.locations[e] == places[e] })
 	}
 	there := make(map[string]bool)
 	for i := range p.targets {
 		uuid := p.targets[i].device.UUID
 		there[uuid] = true
-		b.memory(&p.targets[i]).renew()
+		b.state(&p.targets[i]).reset()
 	}
-	for uuid := range b.memories {
+	for uuid := range b.states {
 		if isMIG(uuid) && !there[uuid] {
-			delete(b.memories, uuid)
+			delete(b.states, uuid)
 		}
 	}
 }
 
-func every(row) bool { return true }
+func anyRow(row) bool { return true }
 
-func (b *board) table(t *target) *table {
+func (b *converter) table(t *target) *table {
 	if t.device.IsPartition() {
 		return b.partition
 	}
 	return b.whole
 }
 
-func (b *board) memory(t *target) *memory {
-	m := b.memories[t.device.UUID]
+func (b *converter) state(t *target) *deviceState {
+	m := b.states[t.device.UUID]
 	if m == nil {
-		m = newMemory(b.table(t))
-		b.memories[t.device.UUID] = m
+		m = newDeviceState(b.table(t))
+		b.states[t.device.UUID] = m
 	}
 	return m
 }
 
-// found is what a read has found of a device.
-type found struct {
+// deviceResult is what a read has found about one device.
+type deviceResult struct {
 	device.Observation
-	told  bool // something is known of it
-	lost  bool // the engine says that it is gone
-	stale bool // of something the engine tells old values
-	errs  []error
+	hasValues bool // something is known of it
+	lost      bool // the engine says that it is gone
+	stale     bool // of something the engine tells old values
+	errs      []error
 }
 
-// spare is room for the states of sets and for what is not told by fields.
-const spare = 12
+// extraCapacity is room for the states of sets and for what is not told by fields.
+const extraCapacity = 12
 
 // observe makes the readings of a device of what the engine has told in this
 // round.
-func (b *board) observe(t *target, tier device.Tier, now time.Duration) *found {
-	f := &found{Observation: device.Observation{Device: t.device}}
-	rows, m := b.table(t), b.memory(t)
+func (b *converter) observe(t *target, tier device.Tier, now time.Duration) *deviceResult {
+	f := &deviceResult{Observation: device.Observation{Device: t.device}}
+	rows, m := b.table(t), b.state(t)
 	m.reads++
-	f.Readings = make([]device.Reading, 0, len(rows.rows)+spare)
+	f.Readings = make([]device.Reading, 0, len(rows.rows)+extraCapacity)
 	for i := range rows.rows {
 		r := &rows.rows[i]
 		if r.tier > tier {
 			continue
 		}
-		e, its := t.of(r.level)
+		e, its := t.entityFor(r.level)
 		if !its {
 			continue
 		}
 		c := b.grid.get(e, r.field)
 		if c == nil {
-			m.out[i] = true // the engine does not know the field
+			m.missing[i] = true // the engine does not know the field
 			continue
 		}
-		if b.aged(c, r, now) {
+		if b.isStale(c, r, now) {
 			f.stale = true
 			continue
 		}
-		if m.may(rows, i) {
-			f.take(r, m, i, c, b.interval)
+		if m.selects(rows, i) {
+			f.addRow(r, m, i, c, b.interval)
 		}
 	}
 	return f
 }
 
-// aged reports whether the engine has not sampled the field for too long.
-func (b *board) aged(c *cell, r *row, now time.Duration) bool {
+// isStale reports whether the engine has not sampled the field for too long.
+func (b *converter) isStale(c *cell, r *row, now time.Duration) bool {
 	return c.status == statusOK && now-c.changed > b.limit(r)
 }
 
 // limit is for how long a value of a row may stay the same one.
-func (b *board) limit(r *row) time.Duration {
+func (b *converter) limit(r *row) time.Duration {
 	if r.tier == device.Slow {
 		return b.slowLimit
 	}
@@ -131,7 +131,7 @@ func (b *board) limit(r *row) time.Duration {
 }
 
 // limitOf is that of the rows of a field, the longest.
-func (b *board) limitOf(field uint16) (limit time.Duration) {
+func (b *converter) limitOf(field uint16) (limit time.Duration) {
 	for _, t := range []*table{b.whole, b.partition} {
 		for i := range t.rows {
 			if t.rows[i].field == field {
@@ -142,19 +142,19 @@ func (b *board) limitOf(field uint16) (limit time.Duration) {
 	return limit
 }
 
-// take adds what a row says to what was found.
-func (f *found) take(r *row, m *memory, i int, c *cell, interval time.Duration) {
+// addRow adds what a row says to what was found.
+func (f *deviceResult) addRow(r *row, m *deviceState, i int, c *cell, interval time.Duration) {
 	into := &f.Readings
 	if r.tier == device.Slow {
 		into = &f.Slow
 	}
 	var o outcome
-	*into, o = r.tell(*into, m, i, c, interval)
+	*into, o = r.appendReadings(*into, m, i, c, interval)
 	switch o {
 	case present:
-		m.answered[i], f.told = true, true
+		m.answered[i], f.hasValues = true, true
 	case unsupported:
-		m.out[i] = true
+		m.missing[i] = true
 	case lost:
 		f.lost = true
 	case failed:
@@ -162,14 +162,14 @@ func (f *found) take(r *row, m *memory, i int, c *cell, interval time.Duration) 
 	}
 }
 
-// tell appends what a value means.
-func (r *row) tell(readings []device.Reading, m *memory, i int, c *cell, interval time.Duration) ([]device.Reading, outcome) {
-	if r.how == reasonBit {
+// appendReadings appends what a value means.
+func (r *row) appendReadings(readings []device.Reading, m *deviceState, i int, c *cell, interval time.Duration) ([]device.Reading, outcome) {
+	if r.conversion == reasonBit {
 		mask, o := c.mask()
 		if o != present {
 			return readings, o
 		}
-		return append(readings, r.reading(m.integral(i).add(truth(mask&r.bit != 0), c.at, interval), c)), present
+		return append(readings, r.reading(m.integral(i).add(boolValue(mask&r.bit != 0), c.at, interval), c)), present
 	}
 	n, o := c.number()
 	if o == present && n < 0 && r.quantity != device.Temperature {
@@ -178,7 +178,7 @@ func (r *row) tell(readings []device.Reading, m *memory, i int, c *cell, interva
 	if o != present {
 		return readings, o
 	}
-	switch r.how {
+	switch r.conversion {
 	case rate:
 		return append(readings, r.reading(m.integral(i).add(n, c.at, interval)*r.scale, c)), present
 	case stateSet:
@@ -206,14 +206,14 @@ func (r *row) set(readings []device.Reading, n float64, of *cell) ([]device.Read
 	for i, state := range r.states {
 		if state != "" {
 			readings = append(readings, device.Reading{
-				Quantity: r.quantity, Details: [2]string{state}, Value: truth(i == int(n)), Measured: of.measured,
+				Quantity: r.quantity, Details: [2]string{state}, Value: boolValue(i == int(n)), Measured: of.measured,
 			})
 		}
 	}
 	return readings, present
 }
 
-func truth(is bool) float64 {
+func boolValue(is bool) float64 {
 	if is {
 		return 1
 	}
@@ -221,8 +221,8 @@ func truth(is bool) float64 {
 }
 
 // err is what went wrong with the device.
-func (f *found) err() error {
-	if !f.told && f.stale {
+func (f *deviceResult) err() error {
+	if !f.hasValues && f.stale {
 		return errors.Join(append(f.errs, fmt.Errorf("read %s: the host engine has not sampled it for too long", f.Device.UUID))...)
 	}
 	return errors.Join(f.errs...)
