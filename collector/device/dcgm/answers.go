@@ -166,13 +166,13 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// functions are those of the library that answer with lists and texts of their
+// functions are the library's functions that return lists and texts of their
 // own; nil where the library lacks one.
 //
-// The binding believes what such an answer says of its own length: a count that
-// is larger than the answer makes it panic or allocate gigabytes, and a text
-// without an end makes it read what lies behind. So these calls are made here,
-// on the binding's connection.
+// The binding does not check the length that such an answer states for itself:
+// a count that is larger than the answer makes it panic or allocate gigabytes,
+// and for a text without an end it reads the memory behind. So this package
+// makes these calls itself, on the binding's connection.
 type functions struct {
 	version, entities, hierarchy, links, health, since unsafe.Pointer
 	latest                                             unsafe.Pointer
@@ -190,7 +190,8 @@ func (l *library) functions() functions {
 	}
 }
 
-// checkCount refuses a count that is larger than the answer in which it stands.
+// checkCount returns an error if the count of an answer exceeds the capacity of
+// the answer.
 func checkCount(what string, count int64, most int) error {
 	if count >= 0 && count <= int64(most) {
 		return nil
@@ -199,12 +200,13 @@ func checkCount(what string, count int64, most int) error {
 		"%s: DCGM's library answers with %d, and an answer has %d at most", what, count, most)}
 }
 
-// structVersion is what the version field of an answer has to be.
+// structVersion returns the required version field of an answer.
 func structVersion(size uintptr, version C.uint32_t) C.uint32_t {
 	return C.uint32_t(size) | version<<24
 }
 
-// statusError is what a call has returned, as an error.
+// statusError returns the return code of a call as an error; nil for
+// DCGM_ST_OK.
 func statusError(code C.int) error {
 	if code := status(code); code != statusOK {
 		return code
@@ -212,7 +214,7 @@ func statusError(code C.int) error {
 	return nil
 }
 
-// buildInfo is what the engine tells of its buildInfo.
+// buildInfo returns the engine's build information.
 func (e *engine) buildInfo() (string, error) {
 	answer := new(C.struct_answered_version)
 	answer.version = structVersion(unsafe.Sizeof(*answer), 2)
@@ -224,7 +226,7 @@ func (e *engine) buildInfo() (string, error) {
 	return string(text), nil
 }
 
-// gpus are the engine's ids of the GPUs that are there.
+// gpus returns the engine's ids of the GPUs that are present.
 func (e *engine) gpus() ([]uint, error) {
 	var answer [C.MOST_LISTED]C.uint32_t
 	count := C.int(len(answer))
@@ -242,7 +244,7 @@ func (e *engine) gpus() ([]uint, error) {
 	return ids, nil
 }
 
-// hierarchy is every instance of every GPU.
+// hierarchy returns all MIG instances of all GPUs.
 func (e *engine) hierarchy() ([]instance, error) {
 	if e.functions.hierarchy == nil {
 		return nil, nil
@@ -257,21 +259,21 @@ func (e *engine) hierarchy() ([]instance, error) {
 	}
 	list := make([]instance, answer.count)
 	for i := range list {
-		told := &answer.list[i]
+		entry := &answer.list[i]
 		list[i] = instance{
-			entity: entityOf(told.entity), parent: entityOf(told.parent),
-			gi: int(told.gi), ci: device.Unknown, slices: uint(told.slices),
+			entity: entityOf(entry.entity), parent: entityOf(entry.parent),
+			gi: int(entry.gi), ci: device.Unknown, slices: uint(entry.slices),
 		}
 		if list[i].entity.kind == computeInstance {
-			list[i].ci = int(told.ci)
+			list[i].ci = int(entry.ci)
 		}
 	}
 	return list, nil
 }
 
-// entityOf is an entity of the library.
-func entityOf(told C.struct_answered_entity) entity {
-	return entity{entityKind(told.kind), uint(told.id)}
+// entityOf converts an entity of the library.
+func entityOf(entry C.struct_answered_entity) entity {
+	return entity{entityKind(entry.kind), uint(entry.id)}
 }
 
 // States of a link (dcgmNvLinkLinkState_t).
@@ -314,7 +316,7 @@ func (e *engine) links() (map[entity]links, error) {
 	return counts, nil
 }
 
-// incidents are what the engine finds amiss with a group.
+// incidents returns the incidents that a health check of a group finds.
 func (e *engine) incidents(group dcgm.GroupHandle) ([]incident, error) {
 	answer := new(C.struct_answered_health)
 	answer.version = structVersion(unsafe.Sizeof(*answer), 5)
@@ -327,14 +329,14 @@ func (e *engine) incidents(group dcgm.GroupHandle) ([]incident, error) {
 	}
 	list := make([]incident, answer.count)
 	for i := range list {
-		told := &answer.list[i]
-		list[i] = incident{entityOf(told.entity), uint(told.system), int(told.result), uint(told.code)}
+		entry := &answer.list[i]
+		list[i] = incident{entityOf(entry.entity), uint(entry.system), int(entry.result), uint(entry.code)}
 	}
 	return list, nil
 }
 
-// xidsSince are the XIDs that the engine has kept of the entities of the
-// groups, later than a time in microseconds.
+// xidsSince returns the XIDs that the engine has kept for the entities of the
+// groups and that are later than since, in microseconds since 1970.
 func (e *engine) xidsSince(groups []dcgm.GroupHandle, fields dcgm.FieldHandle, since int64) (xids []value, err error) {
 	if e.functions.since == nil {
 		return nil, errFunctionMissing
@@ -356,15 +358,15 @@ func (e *engine) xidsSince(groups []dcgm.GroupHandle, fields dcgm.FieldHandle, s
 	return xids, nil
 }
 
-// eventOf is a value that the library has called back with.
-func eventOf(told *C.struct_answered_event) value {
+// eventOf decodes a value that the library has passed to the callback.
+func eventOf(entry *C.struct_answered_event) value {
 	v := value{
-		entity: entityOf(told.entity),
-		field:  uint16(told.field),
-		kind:   byte(told._type),
-		status: status(told.status),
-		at:     int64(told.at),
+		entity: entityOf(entry.entity),
+		field:  uint16(entry.field),
+		kind:   byte(entry._type),
+		status: status(entry.status),
+		at:     int64(entry.at),
 	}
-	copy(v.raw[:], (*[8]byte)(unsafe.Pointer(&told.value))[:])
+	copy(v.raw[:], (*[8]byte)(unsafe.Pointer(&entry.value))[:])
 	return v
 }

@@ -4,18 +4,20 @@ package dcgm
 
 import "log/slog"
 
-// availabilityLog logs what a source does without, once each time that it changes.
+// availabilityLog logs which optional features and fields an engine does not
+// provide. It logs each change once.
 type availabilityLog struct {
 	log           *slog.Logger
-	unavailable   map[string]bool // what there is not at present
-	unknownFields map[uint16]bool // that an engine did not know
+	unavailable   map[string]bool // features, by name
+	unknownFields map[uint16]bool // fields that were logged
 }
 
 func newAvailabilityLog(log *slog.Logger) *availabilityLog {
 	return &availabilityLog{log: log.With("component", "dcgm"), unavailable: make(map[string]bool), unknownFields: make(map[uint16]bool)}
 }
 
-// report tells whether something that the source can do without is there.
+// report records whether an optional feature is available; a nil error means
+// that it is.
 func (j *availabilityLog) report(what string, err error) {
 	switch {
 	case err != nil && !j.unavailable[what]:
@@ -26,7 +28,8 @@ func (j *availabilityLog) report(what string, err error) {
 	j.unavailable[what] = err != nil
 }
 
-// reportUnknownField tells that the engine or the library does not know a field.
+// reportUnknownField records that the engine or the library does not know a
+// field.
 func (j *availabilityLog) reportUnknownField(field uint16, version string) {
 	if !j.unknownFields[field] {
 		j.log.Info("the field is unknown to the host engine", "field", field, "version", version)

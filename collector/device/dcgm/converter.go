@@ -8,11 +8,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// converter makes readings of the values of a plan. It belongs to who reads.
+// converter converts the values of a plan to readings. It is not safe for
+// concurrent use.
 type converter struct {
 	whole, partition *table
 	interval         time.Duration // of fast fields
-	fastLimit        time.Duration // for how long a value may stay the same one
+	fastLimit        time.Duration // how long a value may remain unchanged
 	slowLimit        time.Duration
 	states           map[string]*deviceState // by UUID
 
@@ -31,8 +32,8 @@ func newConverter(o Options) *converter {
 	}
 }
 
-// applyPlan begins a new plan. Whole devices are remembered for as long as the
-// source lives, because what was added up of them must not fall.
+// applyPlan replaces the plan. The states of whole devices are kept as long as
+// the source exists, so that integrals never decrease.
 func (b *converter) applyPlan(p plan) {
 	places := b.plan.locations
 	b.plan = p
@@ -76,17 +77,17 @@ func (b *converter) state(t *target) *deviceState {
 // deviceResult is what a read has found about one device.
 type deviceResult struct {
 	device.Observation
-	hasValues bool // something is known of it
-	lost      bool // the engine says that it is gone
-	stale     bool // of something the engine tells old values
+	hasValues bool // at least one value was read
+	lost      bool // the engine reports it as lost
+	stale     bool // at least one value is too old
 	errs      []error
 }
 
-// extraCapacity is room for the states of sets and for what is not told by fields.
+// extraCapacity is the capacity of a list of readings for state sets and for
+// readings without a field.
 const extraCapacity = 12
 
-// observe makes the readings of a device of what the engine has told in this
-// round.
+// observe converts the values of a device that were reported in this round.
 func (b *converter) observe(t *target, tier device.Tier, now time.Duration) *deviceResult {
 	f := &deviceResult{Observation: device.Observation{Device: t.device}}
 	rows, m := b.table(t), b.state(t)
@@ -122,7 +123,7 @@ func (b *converter) isStale(c *cell, r *row, now time.Duration) bool {
 	return c.status == statusOK && now-c.changed > b.limit(r)
 }
 
-// limit is for how long a value of a row may stay the same one.
+// limit returns how long a value of a row may remain unchanged.
 func (b *converter) limit(r *row) time.Duration {
 	if r.tier == device.Slow {
 		return b.slowLimit
@@ -130,7 +131,7 @@ func (b *converter) limit(r *row) time.Duration {
 	return b.fastLimit
 }
 
-// limitOf is that of the rows of a field, the longest.
+// limitOf returns the longest limit of the rows of a field.
 func (b *converter) limitOf(field uint16) (limit time.Duration) {
 	for _, t := range []*table{b.whole, b.partition} {
 		for i := range t.rows {
@@ -142,7 +143,7 @@ func (b *converter) limitOf(field uint16) (limit time.Duration) {
 	return limit
 }
 
-// addRow adds what a row says to what was found.
+// addRow converts a value by its row and adds the outcome to the result.
 func (f *deviceResult) addRow(r *row, m *deviceState, i int, c *cell, interval time.Duration) {
 	into := &f.Readings
 	if r.tier == device.Slow {
@@ -162,7 +163,7 @@ func (f *deviceResult) addRow(r *row, m *deviceState, i int, c *cell, interval t
 	}
 }
 
-// appendReadings appends what a value means.
+// appendReadings appends the readings of a value.
 func (r *row) appendReadings(readings []device.Reading, m *deviceState, i int, c *cell, interval time.Duration) ([]device.Reading, outcome) {
 	if r.conversion == reasonBit {
 		mask, o := c.mask()
@@ -188,13 +189,13 @@ func (r *row) appendReadings(readings []device.Reading, m *deviceState, i int, c
 	}
 }
 
-// reading is a number that a value means. What is added up over time was
-// measured when the value was that ended the last interval.
+// reading returns the reading of a number. An integral was measured when the
+// value was that ended its last interval.
 func (r *row) reading(n float64, of *cell) device.Reading {
 	return device.Reading{Quantity: r.quantity, Details: [2]string{r.detail}, Value: n, Measured: of.measured}
 }
 
-// set appends all states, of which one is present.
+// set appends a reading for each state, of which one is 1.
 func (r *row) set(readings []device.Reading, n float64, of *cell) ([]device.Reading, outcome) {
 	last := float64(len(r.states) - 1)
 	if n > last && r.states[len(r.states)-1] == "other" {
@@ -220,7 +221,7 @@ func boolValue(is bool) float64 {
 	return 0
 }
 
-// err is what went wrong with the device.
+// err returns the errors of the device.
 func (f *deviceResult) err() error {
 	if !f.hasValues && f.stale {
 		return errors.Join(append(f.errs, fmt.Errorf("read %s: the host engine has not sampled it for too long", f.Device.UUID))...)

@@ -2,7 +2,8 @@ package dcgm
 
 import "time"
 
-// table is rows, and for each the others that tell the same.
+// table is a list of rows, and for each row the alternatives for the same
+// quantity.
 type table struct {
 	rows         []row
 	alternatives [][]int
@@ -21,7 +22,7 @@ func newTable(rows []row) *table {
 	return t
 }
 
-// fields are those of the rows of a kind, each once.
+// fields returns the fields of the rows that match, each once.
 func (t *table) fields(of func(row) bool) (fields []uint16) {
 	seen := make(map[uint16]bool)
 	for _, r := range t.rows {
@@ -33,8 +34,8 @@ func (t *table) fields(of func(row) bool) (fields []uint16) {
 	return fields
 }
 
-// deviceState is what is remembered of a device over all connections: which rows
-// it is told by, and what has been added up.
+// deviceState is what is kept for a device over all connections: which rows are
+// used for its quantities, and their integrals.
 type deviceState struct {
 	answered  []bool // by row
 	integrals map[int]*integral
@@ -48,17 +49,18 @@ func newDeviceState(t *table) *deviceState {
 	return &deviceState{answered: make([]bool, len(t.rows)), missing: make([]bool, len(t.rows)), integrals: make(map[int]*integral)}
 }
 
-// reset forgets what the device did not have: another engine may be asked.
+// reset forgets which rows the device does not have: another engine may have
+// them.
 func (m *deviceState) reset() {
 	clear(m.missing)
 	m.reads = 0
 }
 
-// alternativeReads is for how many reads a row may be silent before a later one
-// that tells the same is asked, which then stays.
+// alternativeReads is the number of reads for which a row may have no value
+// before a later alternative is used. From then on that alternative is kept.
 const alternativeReads = 3
 
-// selects reports whether a row is the one to tell its quantity.
+// selects reports whether a row is the one to use for its quantity.
 func (m *deviceState) selects(t *table, i int) bool {
 	if m.answered[i] {
 		return true
@@ -71,7 +73,7 @@ func (m *deviceState) selects(t *table, i int) bool {
 	return true
 }
 
-// integral is what a row has added up.
+// integral returns the integral of a row.
 func (m *deviceState) integral(i int) *integral {
 	n := m.integrals[i]
 	if n == nil {
@@ -87,14 +89,14 @@ type integral struct {
 	at    int64 // timestamp of the last value, microseconds; 0: none yet
 }
 
-// gapIntervals is how many intervals may lie between two values that are taken
-// to have nothing between them but values that were not looked at.
+// gapIntervals is the maximum distance of two values, in intervals, for which
+// the newer rate also counts for the time between.
 const gapIntervals = 3
 
-// add takes in a value with its timestamp and returns the total, which never
-// falls. A value speaks of the interval that it ends, and of what was missed
-// since the one before it, unless that is too much: then of the interval
-// alone. A value that is known already, or older, adds nothing.
+// add adds a value with its timestamp, in microseconds, and returns the total,
+// which never decreases. A value counts for the time since the previous one,
+// or, after a gap, for one interval. A value that is known already, or older,
+// adds nothing.
 func (n *integral) add(rate float64, at int64, interval time.Duration) float64 {
 	seconds := (float64(at) - float64(n.at)) / 1e6
 	if n.at != 0 && seconds > 0 && rate > 0 {

@@ -27,12 +27,12 @@ import (
 // soname is the library's name, under which the binding opens it.
 const soname = "libdcgm.so.4"
 
-// library is DCGM's, opened. It stays open until the process ends, because
+// library is DCGM's library. It stays open until the process ends, because
 // threads of it may.
 type library struct{ handle unsafe.Pointer }
 
-// openLibrary opens the library at the path, or the one that the system
-// finds. The binding opens it again by its name, and gets the same.
+// openLibrary opens the library at the path, or the one that the system finds.
+// The binding opens it again by its name and gets the same.
 func openLibrary(path string) (*library, error) {
 	if path == "" {
 		path = soname
@@ -68,7 +68,7 @@ func requiredFunctions() []string {
 	}
 }
 
-// missing is the first of the functions that the library lacks, or empty.
+// missing returns the first of the functions that the library lacks, or "".
 func (l *library) missing(functions ...string) string {
 	for _, function := range functions {
 		if !l.has(function) {
@@ -81,7 +81,7 @@ func (l *library) missing(functions ...string) string {
 // has reports whether the library has the function.
 func (l *library) has(function string) bool { return l.symbol(function) != nil }
 
-// symbol is where a function of the library is, or nil.
+// symbol returns the address of a function of the library, or nil.
 func (l *library) symbol(function string) unsafe.Pointer {
 	name := C.CString(function)
 	defer C.free(unsafe.Pointer(name))

@@ -13,8 +13,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
-// linked is a source whose time is the test's, and its reader.
-func linked(t *testing.T, node *stubs.Node) (r device.Reader, elapsed *time.Duration) {
+// newLinkReader returns the reader of a source whose clock the test sets. The
+func newLinkReader(t *testing.T, node *stubs.Node) (r device.Reader, elapsed *time.Duration) {
 	t.Helper()
 	use(t, node)
 	now := time.Hour
@@ -22,21 +22,20 @@ func linked(t *testing.T, node *stubs.Node) (r device.Reader, elapsed *time.Dura
 	return connected(t, s), &now
 }
 
-// To tell the state of its links an engine asks the driver for each, so it is
-// asked for every few seconds only; that a link is down is made sure of at the
-// next read.
-func TestLinksAreAskedForNowAndThen(t *testing.T) {
+// The states of links are read periodically, because an engine queries the
+// driver for each link. That a link is down is confirmed by the next read.
+func TestLinkStatesAreReadPeriodically(t *testing.T) {
 	node := stubs.NewNode(t, 1)
-	r, elapsed := linked(t, node)
+	r, elapsed := newLinkReader(t, node)
 	for _, step := range []struct {
 		links string
 		after time.Duration
 		want  float64
 	}{
 		{"1", 0, 0}, {"0", linkInterval - 1, 0},
-		{"0", 1, 1}, {"1", 1, 0}, // down for a moment
+		{"0", 1, 1}, {"1", 1, 0}, // down in one read
 		{"0", linkInterval - 1, 0}, {"0", 1, 1}, {"0", 1, 1},
-		{"1", linkInterval - 1, 1}, {"1", 1, 0}, // told twice, it is believed
+		{"1", linkInterval - 1, 1}, {"1", 1, 0}, // confirmed by a second read
 	} {
 		node.Set(0, "nvlink.3.state", step.links)
 		*elapsed += step.after
@@ -47,27 +46,26 @@ func TestLinksAreAskedForNowAndThen(t *testing.T) {
 	}
 }
 
-// Links that are told again have the time at which the engine was asked for
-// them.
-func TestLinksHaveTheTimeOfTheirQuestion(t *testing.T) {
+// Link states that are used again keep the time at which they were read.
+func TestTimesOfLinkStates(t *testing.T) {
 	node := stubs.NewNode(t, 1)
-	r, elapsed := linked(t, node)
+	r, elapsed := newLinkReader(t, node)
 	for _, step := range []struct{ after, want time.Duration }{
 		{0, 0}, {time.Second, 0}, {linkInterval - time.Second, linkInterval}, {linkInterval / 2, linkInterval},
 	} {
 		*elapsed += step.after
 		at, is := measured(read(t, r, device.Fast)[0], device.NVLinks, "active")
 		if want := (device.Window{From: time.Hour + step.want, To: time.Hour + step.want}); at != want || !is {
-			t.Errorf("at %v links were asked for at %v (%v), want %v", *elapsed, at, is, want)
+			t.Errorf("at %v links were read at %v (%v), want %v", *elapsed, at, is, want)
 		}
 	}
 }
 
-// In MIG mode the driver reports every link as down: that is no reading, from
-// the switch on, and without any instance.
+// In MIG mode the driver reports every link as down. That gives no reading, even
+// before an instance is created.
 func TestLinksInMIGMode(t *testing.T) {
 	node := stubs.NewNode(t, 2)
-	r, elapsed := linked(t, node)
+	r, elapsed := newLinkReader(t, node)
 	expect := func(when, want string) {
 		t.Helper()
 		*elapsed += linkInterval
@@ -94,9 +92,9 @@ func TestLinksInMIGMode(t *testing.T) {
 	node.SetMIGMode(0, true)
 	expect("in MIG mode", "none up")
 	node.Set(0, "dcgm.field.67", "blank")
-	expect("a mode that is not told", "none up")
+	expect("a mode that is not reported", "none up")
 	node.SetMIGMode(0, false)
-	expect("nor is it told outside", "none up")
+	expect("not reported, outside of MIG mode", "none up")
 	node.Set(0, "dcgm.field.67", "status:NOT_SUPPORTED")
 	expect("a GPU without such a mode", "up up")
 	node.Unset(0, "dcgm.field.67")
@@ -119,8 +117,8 @@ func TestFewerLinks(t *testing.T) {
 		{"as before", map[entity]links{a: {up: 3, down: 1}}, map[entity]links{a: {up: 3, down: 1}}, false},
 		{"one came up", map[entity]links{a: {up: 4}}, map[entity]links{a: {up: 3, down: 1}}, false},
 		{"one went down", map[entity]links{a: {up: 4}, b: {up: 3, down: 1}}, map[entity]links{a: {up: 3}, b: {up: 4}}, true},
-		{"one does not tell", map[entity]links{a: {up: 3}}, map[entity]links{a: {up: 4}}, true},
-		{"none is told", map[entity]links{b: {up: 4}}, map[entity]links{a: {up: 4}, b: {up: 4}}, false},
+		{"one is missing", map[entity]links{a: {up: 3}}, map[entity]links{a: {up: 4}}, true},
+		{"a GPU without links", map[entity]links{b: {up: 4}}, map[entity]links{a: {up: 4}, b: {up: 4}}, false},
 		{"no answer", nil, map[entity]links{a: {up: 4}}, false},
 	} {
 		if got := fewerUp(test.now, test.before); got != test.want {

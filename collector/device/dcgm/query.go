@@ -41,31 +41,31 @@ import (
 	"unsafe"
 )
 
-// binding is the binding's connection, which it keeps to itself.
+// binding is the binding's connection, which is not exported.
 //
-// The binding's own form of dcgmEntitiesGetLatestValues makes two copies of
-// 4 KiB of each value, however short: in a sample of eight GPUs with seven MIG
+// The binding's own form of dcgmEntitiesGetLatestValues makes two copies of 4
+// KiB of each value, however short: in a sample of eight GPUs with seven MIG
 // devices each that is 9 MB of garbage and five of six milliseconds. So this
-// one call is made here, on the binding's connection, into memory that is used
-// again. A version of the binding that keeps its connection elsewhere makes
-// connect fail.
+// package makes this call itself, on the binding's connection, into memory that
+// it reuses. If a version of the binding keeps its connection elsewhere,
+// connect fails.
 //
 //go:linkname binding github.com/NVIDIA/go-dcgm/pkg/dcgm.handle
 //nolint:gochecknoglobals // it is another package's
 var binding struct{ connection C.uintptr_t }
 
-// maxEntities is how many entities a group, or a request for values, may have
-// in every version of DCGM 4.
+// maxEntities is the number of entities that a group, or a request for values,
+// may have in every version of DCGM 4.
 const maxEntities = 64
 
-// maxText is how long a text of DCGM can be (DCGM_MAX_STR_LENGTH).
+// maxText is the maximum length of a text of DCGM (DCGM_MAX_STR_LENGTH).
 const maxText = 256
 
-// query asks fields of several entities of a kind, in as many calls as it
-// has parts.
+// query requests fields of entities. It makes one call for each part.
 type query struct{ parts []queryPart }
 
-// queryPart asks the same fields of at most mostEntities.
+// queryPart requests the same fields of at most maxEntities entities of one
+// kind.
 type queryPart struct {
 	entities []C.entity_pair
 	fields   []C.uint16_t
@@ -77,35 +77,36 @@ func newQuery(entities []entity, fields []uint16) query {
 	return q
 }
 
-// add asks also these entities, these fields.
+// add adds the fields of entities to the query.
 func (q *query) add(entities []entity, fields []uint16) {
 	if len(fields) == 0 {
 		return
 	}
-	asked := make([]C.uint16_t, len(fields))
+	fieldIDs := make([]C.uint16_t, len(fields))
 	for i, field := range fields {
-		asked[i] = C.uint16_t(field)
+		fieldIDs[i] = C.uint16_t(field)
 	}
 	for some := range slices.Chunk(entities, maxEntities) {
 		pairs := make([]C.entity_pair, len(some))
 		for i, e := range some {
 			pairs[i] = C.entity_pair{kind: C.uint32_t(e.kind), id: C.uint32_t(e.id)}
 		}
-		q.parts = append(q.parts, queryPart{pairs, asked})
+		q.parts = append(q.parts, queryPart{pairs, fieldIDs})
 	}
 }
 
-// liveData has an engine ask the driver, instead of telling the last sample
-// (DCGM_FV_FLAG_LIVE_DATA).
+// liveData makes an engine query the driver instead of returning the latest
+// sample (DCGM_FV_FLAG_LIVE_DATA).
 const liveData = 1
 
-// valueBuffer is where the library writes values.
+// valueBuffer is the memory into which the library writes values. It is reused.
 type valueBuffer struct {
 	values   *C.field_value
 	capacity int
 }
 
-// reserve makes room for so many values, of which none is told yet.
+// reserve returns room for a number of values and marks all of them as not
+// written.
 func (p *valueBuffer) reserve(values int) []C.field_value {
 	if values > p.capacity {
 		p.free()
@@ -123,40 +124,41 @@ func (p *valueBuffer) free() {
 	p.values, p.capacity = nil, 0
 }
 
-// queryValues asks for the newest values and hands on each, with when it asked for it.
-// What it hands on is good for the call alone.
-func (e *engine) queryValues(q *query, flags uint, take func(*value, *callTime)) error {
+// queryValues reads the newest values and passes each to handle, with the time
+// of the call that returned it. Both pointers are valid only during the call of
+// handle.
+func (e *engine) queryValues(q *query, flags uint, handle func(*value, *callTime)) error {
 	var v value
 	var a callTime
 	for _, p := range q.parts {
-		told := e.buffer.reserve(len(p.entities) * len(p.fields))
+		answers := e.buffer.reserve(len(p.entities) * len(p.fields))
 		a.began = e.now().Elapsed
 		code := status(C.call_dcgmEntitiesGetLatestValues(e.functions.latest, binding.connection, &p.entities[0], C.unsigned(len(p.entities)),
-			&p.fields[0], C.unsigned(len(p.fields)), C.unsigned(flags), &told[0]))
+			&p.fields[0], C.unsigned(len(p.fields)), C.unsigned(flags), &answers[0]))
 		a.ended = e.now()
 		if code != statusOK {
 			return fmt.Errorf("get the latest values: %w", code)
 		}
-		for i := range told {
-			if told[i].field != 0 {
-				v = valueOf(&told[i])
-				take(&v, &a)
+		for i := range answers {
+			if answers[i].field != 0 {
+				v = valueOf(&answers[i])
+				handle(&v, &a)
 			}
 		}
 	}
 	return nil
 }
 
-// valueOf is a value that the library has written.
-func valueOf(told *C.field_value) value {
+// valueOf decodes a value that the library has written.
+func valueOf(entry *C.field_value) value {
 	v := value{
-		entity: entity{entityKind(told.kind), uint(told.id)},
-		field:  uint16(told.field),
-		kind:   byte(told._type),
-		status: status(told.status),
-		at:     int64(told.at),
+		entity: entity{entityKind(entry.kind), uint(entry.id)},
+		field:  uint16(entry.field),
+		kind:   byte(entry._type),
+		status: status(entry.status),
+		at:     int64(entry.at),
 	}
-	written := (*[len(told.value)]byte)(unsafe.Pointer(&told.value))
+	written := (*[len(entry.value)]byte)(unsafe.Pointer(&entry.value))
 	copy(v.raw[:], written[:])
 	if v.kind == kindString && v.status == statusOK {
 		text, _, _ := bytes.Cut(written[:maxText], []byte{0})

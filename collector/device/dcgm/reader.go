@@ -39,10 +39,10 @@ func (r *reader) Read(ctx context.Context, tier device.Tier) ([]device.Observati
 	return s.observe(tier, now)
 }
 
-// readValues fetches the values of this read. Instances are numbered anew when MIG
-// is configured anew, and then what was told of them may have been told of
-// others: so the hierarchy is looked at after the values have come, and if it
-// is another, all is asked again.
+// readValues reads the values of all watched fields. A change of the MIG
+// configuration renumbers instances, so values may belong to other instances
+// than the plan says. So the hierarchy is compared after the values were read;
+// if it has changed, the plan is rebuilt and the values are read again.
 func (s *Source) readValues(tier device.Tier) error {
 	if err := s.readPlan(tier); err != nil {
 		return err
@@ -61,11 +61,11 @@ func (s *Source) readValues(tier device.Tier) error {
 	return s.readPlan(tier)
 }
 
-// readPlan asks the questions of the present plan.
+// readPlan runs the queries of the current plan.
 func (s *Source) readPlan(tier device.Tier) error {
 	s.converter.grid.begin()
 	s.xids = s.xids[:0]
-	take := func(v *value, a *callTime) {
+	handle := func(v *value, a *callTime) {
 		if v.field == xidError {
 			s.xids = append(s.xids, *v)
 			return
@@ -77,7 +77,7 @@ func (s *Source) readPlan(tier device.Tier) error {
 		whole = &s.session.wholeAll
 	}
 	for _, q := range []*query{whole, &s.session.partitionFast, &s.session.instanceXIDs} {
-		if err := s.session.queryValues(q, 0, take); err != nil {
+		if err := s.session.queryValues(q, 0, handle); err != nil {
 			return err
 		}
 	}
@@ -85,46 +85,47 @@ func (s *Source) readPlan(tier device.Tier) error {
 	return nil
 }
 
-// readXIDs learns of new XIDs. Those that came between two reads are asked for
-// when the last one is new. The error is that there are too many of them: an
-// engine that does not tell them at all is no less well.
+// readXIDs counts new XIDs. An engine returns only the last XID of an entity;
+// if that one is new, readXIDs also fetches those that occurred between two
+// reads. It returns an error only if there are too many of them. An engine that
+// cannot return them is not impaired for that.
 func (s *Source) readXIDs() error {
-	var fresh []value
+	var newXIDs []value
 	var oldest int64
 	for i := range s.xids {
 		since, is := s.xidCounts.isNew(&s.xids[i])
 		if !is {
 			continue
 		}
-		if len(fresh) == 0 || since < oldest {
+		if len(newXIDs) == 0 || since < oldest {
 			oldest = since
 		}
-		fresh = append(fresh, s.xids[i])
+		newXIDs = append(newXIDs, s.xids[i])
 	}
-	if len(fresh) == 0 {
+	if len(newXIDs) == 0 {
 		return nil
 	}
 	groups := slices.Concat(s.session.gpuGroups, s.session.instanceGroups)
 	all, err := s.session.xidsSince(groups, s.session.xid.handle, oldest)
 	s.log.report("the XIDs between two reads", err)
-	s.xidCounts.record(append(all, fresh...))
+	s.xidCounts.record(append(all, newXIDs...))
 	if source.ReasonOf(err) == source.ReasonResourceExhausted {
 		return err
 	}
 	return nil
 }
 
-// observe makes observations of the values that were told, and of what is
-// asked beside them.
+// observe returns the observations of the values that were read. It also reads
+// the NVLinks and, in slow reads, checks the health.
 func (s *Source) observe(tier device.Tier, now time.Duration) ([]device.Observation, error) {
 	errs := []error{s.xidErr, s.readLinks(now)}
 	var incidents []incident
-	checked, examined := false, device.Window{}
+	checked, checkTime := false, device.Window{}
 	if tier == device.Slow && s.session.healthWatched {
 		var err error
-		examined.From = s.elapsed()
+		checkTime.From = s.elapsed()
 		incidents, err = s.session.checkHealth()
-		checked, examined.To = err == nil, s.elapsed()
+		checked, checkTime.To = err == nil, s.elapsed()
 		errs = append(errs, err)
 	}
 	observations := make([]device.Observation, 0, len(s.converter.plan.targets))
@@ -137,7 +138,7 @@ func (s *Source) observe(tier device.Tier, now time.Duration) ([]device.Observat
 				f.Readings = append(f.Readings, measuredAt(linkReadings(s.links[t.whole]), s.linksMeasured)...)
 			}
 			if checked && f.hasValues {
-				f.Slow = append(f.Slow, measuredAt(healthReadings(t.whole, incidents), examined)...)
+				f.Slow = append(f.Slow, measuredAt(healthReadings(t.whole, incidents), checkTime)...)
 			}
 		}
 		observations = append(observations, f.Observation)
@@ -146,15 +147,16 @@ func (s *Source) observe(tier device.Tier, now time.Duration) ([]device.Observat
 	return observations, errors.Join(errs...)
 }
 
-// measuredAt gives readings the time at which they were asked for.
-func measuredAt(readings []device.Reading, asked device.Window) []device.Reading {
+// measuredAt sets the time of measurement of readings.
+func measuredAt(readings []device.Reading, window device.Window) []device.Reading {
 	for i := range readings {
-		readings[i].Measured = asked
+		readings[i].Measured = window
 	}
 	return readings
 }
 
-// addLost tells whether a GPU is lost: one of which nothing is known may be.
+// addLost adds a reading that says whether a GPU is lost. It queries the GPU's
+// status if no value of the GPU was read.
 func (s *Source) addLost(f *deviceResult, gpu entity) {
 	if !f.hasValues && !f.lost {
 		f.lost = s.session.lost(gpu)

@@ -13,16 +13,17 @@ import (
 	"github.com/NVIDIA/go-dcgm/pkg/dcgm"
 )
 
-// session is what this source has made in an engine: groups, field groups and
-// watches. All of it ends with the connection.
+// session is everything that this source has created in an engine: groups,
+// field groups and watches. All of it ends with the connection. It is not safe
+// for concurrent use.
 type session struct {
 	*engine
 	options   Options
 	log       *availabilityLog
-	name      string // of groups, with a part that no other client has
+	name      string // prefix of group names, unique among clients
 	nameCount int
 
-	// Made once.
+	// Created once.
 	whole              [2]*fieldSet // of GPUs, by tier
 	partition          *fieldSet
 	xid                *fieldSet
@@ -30,14 +31,14 @@ type session struct {
 	partitionProfiling *fieldSet
 	linksUnsupported   bool
 
-	// Made for each plan.
+	// Created for each plan.
 	plan                                         plan
-	members                                      map[dcgm.GroupHandle][]entity // that the engine took
-	refused                                      []entity                      // that it did not
-	refusalErrs                                  []error                       // why
-	profiled                                     map[dcgm.GroupHandle][]uint16 // fields of profiling
-	partialFieldSets                             []dcgm.FieldHandle            // parts of the sets of profiling
-	profilingSplit                               bool                          // it is known which fields are refused
+	members                                      map[dcgm.GroupHandle][]entity // accepted by the engine
+	refused                                      []entity                      // refused by the engine
+	refusalErrs                                  []error                       // the reasons
+	profiled                                     map[dcgm.GroupHandle][]uint16 // profiling fields that are watched
+	partialFieldSets                             []dcgm.FieldHandle            // created by watchProfilingPart
+	profilingSplit                               bool                          // the refused fields are known
 	gpuGroups                                    []dcgm.GroupHandle
 	partitionGroups                              []dcgm.GroupHandle
 	instanceGroups                               []dcgm.GroupHandle
@@ -47,13 +48,13 @@ type session struct {
 	partitionFast, instanceXIDs                  query
 }
 
-// watch is a field group that is sampled of a group of entities.
+// watch is a field group that the engine samples for a group of entities.
 type watch struct {
 	group  dcgm.GroupHandle
 	fields dcgm.FieldHandle
 }
 
-// open connects and makes the field groups.
+// open connects to the engine and creates the field groups.
 func open(o Options, b *converter, log *availabilityLog) (*session, error) {
 	e, err := connect(o)
 	if err != nil {
@@ -67,19 +68,20 @@ func open(o Options, b *converter, log *availabilityLog) (*session, error) {
 	return s, nil
 }
 
-// uniqueName is a name that no group has yet.
+// uniqueName returns a name that no group has yet.
 func (s *session) uniqueName() string {
 	s.nameCount++
 	return fmt.Sprintf("%s-%d", s.name, s.nameCount)
 }
 
-// eventAge is for how long an engine keeps XIDs for us.
+// eventAge is how long an engine keeps XIDs for this source.
 const eventAge = 10 * time.Minute
 
-// sampleAges is for how many intervals an engine keeps samples for us.
+// sampleAges is the number of intervals for which an engine keeps samples for
+// this source.
 const sampleAges = 5
 
-// applyPlan watches what a plan is about, in place of what was watched before.
+// applyPlan ends the watches of the previous plan and sets those of p.
 func (s *session) applyPlan(p plan) error {
 	s.clearPlan()
 	s.plan = p
@@ -106,15 +108,15 @@ func (s *session) applyPlan(p plan) error {
 	return nil
 }
 
-// optional reports whether what the source can do without has succeeded, and logs
-// when that changes.
+// optional reports whether an optional step has succeeded, and logs when that
+// changes.
 func (s *session) optional(what string, err error) bool {
 	s.log.report(what, err)
 	return err == nil
 }
 
-// clearPlan ends the watches and groups of the present plan. What fails is
-// left to the end of the connection.
+// clearPlan ends the watches and groups of the current plan. Errors are
+// ignored: what remains ends with the connection.
 func (s *session) clearPlan() {
 	s.endWatches(0)
 	for _, group := range slices.Concat(s.gpuGroups, s.partitionGroups, s.instanceGroups) {
@@ -126,14 +128,14 @@ func (s *session) clearPlan() {
 	s.profilingWatched, s.profilingSplit = false, false
 }
 
-// watch has the engine sample fields of groups, and keep the samples for an
-// age, or else for a few intervals.
+// watch makes the engine sample fields of groups and keep the samples for age;
+// if age is 0, for sampleAges intervals.
 func (s *session) watch(groups []dcgm.GroupHandle, set *fieldSet, interval, age time.Duration) error {
 	if len(set.fields) == 0 {
 		return nil
 	}
 	if age == 0 {
-		age = max(sampleAges*interval, time.Second) // whole seconds count
+		age = max(sampleAges*interval, time.Second) // DCGM rounds down to seconds
 	}
 	for _, group := range groups {
 		if err := dcgm.WatchFieldsWithGroupEx(set.handle, group, interval.Microseconds(), age.Seconds(), 0); err != nil {
@@ -144,8 +146,8 @@ func (s *session) watch(groups []dcgm.GroupHandle, set *fieldSet, interval, age 
 	return nil
 }
 
-// buildQueries makes the questions of the reads: of each entity those fields that
-// are watched of it.
+// buildQueries builds the queries of the reads. Each entity is queried only for
+// the fields that are watched for it.
 func (s *session) buildQueries() {
 	s.wholeFast, s.wholeAll, s.partitionFast, s.instanceXIDs = query{}, query{}, query{}, query{}
 	var xids []uint16
@@ -165,14 +167,14 @@ func (s *session) buildQueries() {
 	}
 }
 
-// fieldSet is a field group: those of some fields that the engine knows. One
-// without any has no handle.
+// fieldSet is a field group with the requested fields that the engine knows. A
+// set without fields has no handle.
 type fieldSet struct {
 	handle dcgm.FieldHandle
 	fields []uint16
 }
 
-// makeFieldSets makes a field group for each set of fields that are sampled
+// makeFieldSets creates a field group for each set of fields that are sampled
 // together.
 func (s *session) makeFieldSets(b *converter) error {
 	fieldsOfTier := func(tier uint8) func(row) bool {
@@ -198,8 +200,8 @@ func (s *session) makeFieldSets(b *converter) error {
 	return nil
 }
 
-// makeFieldSet makes a field group of those of the fields that library and
-// engine know. Which those are, an engine tells by refusing the group.
+// makeFieldSet creates a field group of those fields that library and engine
+// know. An engine reports an unknown field only by refusing the group.
 func (s *session) makeFieldSet(fields []uint16) (*fieldSet, error) {
 	known := slices.DeleteFunc(slices.Clone(fields), func(field uint16) bool {
 		_, err := dcgm.FieldGetByID(dcgm.Short(field))
@@ -238,7 +240,7 @@ func (s *session) createFieldSet(fields []uint16) (*fieldSet, error) {
 	return set, nil
 }
 
-// findKnownFields finds the fields that the engine knows by halving.
+// findKnownFields returns the fields that the engine knows, by bisection.
 func (s *session) findKnownFields(fields []uint16) []uint16 {
 	if len(fields) == 0 {
 		return nil
@@ -254,9 +256,9 @@ func (s *session) findKnownFields(fields []uint16) []uint16 {
 	return append(slices.Clone(s.findKnownFields(fields[:half])), s.findKnownFields(fields[half:])...)
 }
 
-// makeGroups makes groups of entities, as few as there can be, each of one
-// model of GPU: profiling refuses a group of several, and what one model lacks
-// is not to be missed of the others.
+// makeGroups creates as few groups of entities as possible, each of one GPU
+// model. An engine refuses to profile a group of several models, and a field
+// that one model lacks must not be missing for the others.
 func (s *session) makeGroups(entities []entity) (groups []dcgm.GroupHandle, err error) {
 	for _, alike := range s.plan.byModel(entities) {
 		for part := range slices.Chunk(alike, maxEntities) {
@@ -274,9 +276,9 @@ func (s *session) makeGroups(entities []entity) (groups []dcgm.GroupHandle, err 
 	return groups, nil
 }
 
-// addEntities adds entities to a group and reports whether there is one in it. An
-// engine refuses every GPU that is not well (DcgmGroupInfo::AddEntityToGroup
-// in DCGM's sources), which must not take the others with it.
+// addEntities adds entities to a group and reports whether the group has any.
+// An engine refuses every unhealthy GPU (DcgmGroupInfo::AddEntityToGroup in
+// DCGM's sources), which must not affect the other GPUs.
 func (s *session) addEntities(group dcgm.GroupHandle, entities []entity) bool {
 	for _, e := range entities {
 		if err := addEntity(group, e); err != nil {
@@ -298,8 +300,8 @@ func addEntity(group dcgm.GroupHandle, e entity) error {
 	return nil
 }
 
-// checkRefusals fails if the engine took no GPU at all, and not because one is
-// lost, which has to be told of it.
+// checkRefusals returns an error if the engine accepted no GPU and none is
+// lost. A lost GPU must still be reported, so it is no reason to fail.
 func (s *session) checkRefusals() error {
 	err := errors.Join(s.refusalErrs...)
 	s.log.report("all GPUs and MIG devices", err)
@@ -309,7 +311,8 @@ func (s *session) checkRefusals() error {
 	return nil
 }
 
-// acceptsRefused reports whether the engine would take one now that it has refused.
+// acceptsRefused reports whether the engine now accepts an entity that it has
+// refused.
 func (s *session) acceptsRefused() bool {
 	if len(s.refused) == 0 {
 		return false
@@ -322,9 +325,9 @@ func (s *session) acceptsRefused() bool {
 	return slices.ContainsFunc(s.refused, func(e entity) bool { return addEntity(group, e) == nil })
 }
 
-// watchHealth has the engine watch over the health of the GPUs. That adds
-// watches of fields and nothing else: an engine acts upon policies alone, which
-// are set by other requests (DcgmHealthWatch::SetWatches in DCGM's sources).
+// watchHealth enables the engine's health watches of the GPUs. That only adds
+// watches of fields: an engine acts on policies alone, which other requests set
+// (DcgmHealthWatch::SetWatches in DCGM's sources).
 func (s *session) watchHealth() error {
 	for _, function := range []string{"dcgmHealthSet", "dcgmHealthCheck"} {
 		if !s.library.has(function) {
@@ -339,9 +342,9 @@ func (s *session) watchHealth() error {
 	return nil
 }
 
-// checkHealth is what is amiss with the GPUs by the engine's own judgement. An
-// engine tells most things for as long as they last, and some once, to whoever
-// asks first: what a check has told is taken to last until the next one.
+// checkHealth returns the incidents of the GPUs that the engine's health checks
+// find. An engine reports most incidents as long as they last, and some once,
+// to the first client that checks: a result is valid until the next check.
 func (s *session) checkHealth() (incidents []incident, err error) {
 	for _, group := range s.gpuGroups {
 		found, err := s.incidents(group)
@@ -353,10 +356,10 @@ func (s *session) checkHealth() (incidents []incident, err error) {
 	return incidents, nil
 }
 
-// watchProfiling watches the fields of profiling, if they are asked for and
-// nobody else holds the GPUs' counters. An engine refuses all of a watch for
-// one field that a GPU does not have, as an A10 has no FP64 pipe to measure:
-// what it takes is found by halving, once for each plan.
+// watchProfiling watches the profiling fields, if they are enabled and no other
+// process uses the GPUs' counters. An engine refuses a whole watch because of
+// one field that a GPU lacks; an A10, for example, has no FP64 pipe. The fields
+// that it accepts are found by bisection, once for each plan.
 func (s *session) watchProfiling() {
 	if !s.options.Profiling || s.profilingWatched {
 		return
@@ -370,9 +373,9 @@ func (s *session) watchProfiling() {
 		refusals = append(refusals, s.watchProfilingOf(group, s.partitionProfiling))
 	}
 	err := errors.Join(refusals...)
-	taken := inUse(err)
-	s.profilingSplit = s.profilingSplit || !taken
-	if err != nil && (taken || len(s.watches) == before) {
+	used := inUse(err)
+	s.profilingSplit = s.profilingSplit || !used
+	if err != nil && (used || len(s.watches) == before) {
 		s.endWatches(before)
 		s.profilingWatched = s.optional("profiling", err)
 		return
@@ -381,14 +384,15 @@ func (s *session) watchProfiling() {
 	s.log.report("every field of profiling", err)
 }
 
-// inUse reports whether an engine refuses a watch because somebody else holds
-// the counters (DCGM_ST_IN_USE). The binding tells its words alone.
+// inUse reports whether an engine refuses a watch because another process uses
+// the counters (DCGM_ST_IN_USE). The binding returns only the text of that
+// error.
 func inUse(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "resource is in use")
 }
 
-// watchProfilingOf watches fields of profiling of a group, or as many of them as the
-// engine takes. The error says which those are not.
+// watchProfilingOf watches profiling fields of a group, or as many of them as
+// the engine accepts. The error names the others.
 func (s *session) watchProfilingOf(group dcgm.GroupHandle, set *fieldSet) error {
 	err := s.watch([]dcgm.GroupHandle{group}, set, s.options.Interval, 0)
 	switch {
@@ -404,8 +408,8 @@ func (s *session) watchProfilingOf(group dcgm.GroupHandle, set *fieldSet) error 
 	return errors.Join(s.watchProfilingPart(group, set.fields[:half]), s.watchProfilingPart(group, set.fields[half:]))
 }
 
-// watchProfilingPart is profile for a part of a set, with a field group of its own,
-// of which an engine holds few.
+// watchProfilingPart is watchProfilingOf for a part of a set. The part needs a
+// field group of its own, of which an engine allows only a few.
 func (s *session) watchProfilingPart(group dcgm.GroupHandle, fields []uint16) error {
 	set, err := s.createFieldSet(fields)
 	if err != nil {
@@ -420,8 +424,8 @@ func (s *session) watchProfilingPart(group dcgm.GroupHandle, fields []uint16) er
 	return err
 }
 
-// endWatches ends all watches but the first so many. Those of profiling are
-// the last.
+// endWatches ends all watches from index before on. The watches of profiling
+// fields are the last.
 func (s *session) endWatches(before int) {
 	for _, w := range s.watches[before:] {
 		_ = dcgm.UnwatchFields(w.fields, w.group)

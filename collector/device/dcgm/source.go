@@ -12,29 +12,30 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// Source reads what one host engine tells.
+// Source reads one host engine. Its exported methods are safe for concurrent
+// use.
 type Source struct {
 	options   Options
 	log       *availabilityLog
 	xidCounts *xidCounts
 	reader    *reader
 
-	// lock holds a token while somebody lock the engine, and with it what
-	// follows. It is only ever waited for with an end, because a call that
-	// hangs never gives it back.
+	// lock holds a token while a goroutine calls the engine; it also guards the
+	// fields below. Always wait for it with a timeout, because a call that hangs
+	// never releases it.
 	lock          chan struct{}
-	session       *session // nil: there is no connection
-	connectionErr error    // why not
+	session       *session // nil: not connected
+	connectionErr error    // why session is nil
 	converter     *converter
 	identities    *identityCache
 	gpus          []uint
 	hierarchy     []instance
 	links         map[entity]links
-	linksAt       time.Duration // when, in elapsed time, the links were last asked for
-	xids          []value       // of the present read
-	xidErr        error         // why some XIDs before it are not known
+	linksAt       time.Duration // elapsed time of the last read of links
+	xids          []value       // of the current read
+	xidErr        error         // why XIDs before the current read are missing
 
-	linksMeasured device.Window // when the links were asked for
+	linksMeasured device.Window // when links were read
 }
 
 // New returns a source over the engine that the options name.
@@ -51,7 +52,8 @@ func New(o Options) *Source {
 // Name is "dcgm".
 func (s *Source) Name() string { return "dcgm" }
 
-// XIDs returns what has been heard of each device.
+// XIDs returns the XIDs of each watched device, by UUID. The map is shared; do
+// not modify it.
 func (s *Source) XIDs() map[string][]device.XID { return s.xidCounts.xids() }
 
 // Changed signals that XIDs has changed.
@@ -62,17 +64,18 @@ var errNotConnected = &source.Failure{
 	Err:    errors.New("there is no connection to the DCGM host engine"),
 }
 
-// lockTimeout is how long a look waits for a read that is under way.
+// lockTimeout is how long Readers and Close wait for a call that is in
+// progress.
 const lockTimeout = 200 * time.Millisecond
 
-// Readers returns the one reader of the engine. It connects where there is no
-// connection, and looks which GPUs are there. A GPU of which nobody knows who
-// it is cannot be told of, and is an error beside the reader.
+// Readers returns the one reader of the engine. It connects if there is no
+// connection, and updates the list of GPUs. A GPU without a known UUID cannot
+// be observed; it causes an error, returned together with the reader.
 func (s *Source) Readers(ctx context.Context) ([]device.Reader, error) {
 	patient, end := context.WithTimeout(ctx, lockTimeout)
 	defer end()
 	if !s.acquire(patient) {
-		// A read is under way: it will tell by itself how the engine is.
+		// A read is in progress and reports the state of the engine itself.
 		return []device.Reader{s.reader}, nil
 	}
 	defer s.release()
@@ -82,7 +85,7 @@ func (s *Source) Readers(ctx context.Context) ([]device.Reader, error) {
 	return []device.Reader{s.reader}, s.converter.plan.err()
 }
 
-// acquire waits for the token until ctx ends.
+// acquire waits for the lock until ctx ends, and reports whether it got it.
 func (s *Source) acquire(ctx context.Context) bool {
 	select {
 	case s.lock <- struct{}{}:
@@ -94,14 +97,13 @@ func (s *Source) acquire(ctx context.Context) bool {
 
 func (s *Source) release() { <-s.lock }
 
-// elapsed is the present elapsed time.
+// elapsed returns the current elapsed time.
 func (s *Source) elapsed() time.Duration { return s.options.Clock().Elapsed }
 
-// refresh makes sure that there is a connection, and that what there is is
-// watched.
+// refresh connects if there is no connection, and updates the plan.
 func (s *Source) refresh() error {
-	fresh := s.session == nil
-	if fresh {
+	connected := s.session == nil
+	if connected {
 		made, err := open(s.options, s.converter, s.log)
 		if err != nil {
 			s.connectionErr = err
@@ -110,14 +112,15 @@ func (s *Source) refresh() error {
 		s.session, s.links = made, nil
 		s.identities.startConnection()
 	}
-	if err := s.refreshPlan(fresh); err != nil {
+	if err := s.refreshPlan(connected); err != nil {
 		return s.closeConnection(err)
 	}
 	return nil
 }
 
-// refreshPlan looks what is there now.
-func (s *Source) refreshPlan(fresh bool) error {
+// refreshPlan lists GPUs and instances, and rebuilds the plan if they have
+// changed or the connection is new.
+func (s *Source) refreshPlan(connected bool) error {
 	gpus, err := s.session.gpus()
 	if err != nil {
 		return err
@@ -126,13 +129,13 @@ func (s *Source) refreshPlan(fresh bool) error {
 	if err != nil {
 		return err
 	}
-	other := fresh || !slices.Equal(gpus, s.gpus) || !slices.Equal(hierarchy, s.hierarchy) || s.session.acceptsRefused()
-	if !other {
-		if other, err = s.identifiesMore(); err != nil {
+	changed := connected || !slices.Equal(gpus, s.gpus) || !slices.Equal(hierarchy, s.hierarchy) || s.session.acceptsRefused()
+	if !changed {
+		if changed, err = s.identifiesMore(); err != nil {
 			return err
 		}
 	}
-	if other {
+	if changed {
 		return s.rebuildPlan(gpus, hierarchy)
 	}
 	if s.options.Profiling && !s.session.profilingWatched {
@@ -142,13 +145,14 @@ func (s *Source) refreshPlan(fresh bool) error {
 	return nil
 }
 
-// identifiesMore reports whether a nameless GPU now tells who it is.
+// identifiesMore reports whether the engine now returns a UUID of an
+// unidentified GPU.
 func (s *Source) identifiesMore() (bool, error) {
-	told, err := s.session.readIdentities(s.session.plan.unidentified)
+	reported, err := s.session.readIdentities(s.session.plan.unidentified)
 	if err != nil {
 		return false, err
 	}
-	for _, known := range told {
+	for _, known := range reported {
 		if isGPU(known.uuid) {
 			return true, nil
 		}
@@ -156,13 +160,14 @@ func (s *Source) identifiesMore() (bool, error) {
 	return false, nil
 }
 
-// rebuildPlan has the engine watch the GPUs and instances that there are now.
+// rebuildPlan makes the engine watch the GPUs and instances that are present
+// now.
 func (s *Source) rebuildPlan(gpus []uint, hierarchy []instance) error {
 	entities := make([]entity, 0, len(gpus)+len(hierarchy))
 	for _, id := range gpus {
 		entities = append(entities, entity{wholeGPU, id})
 	}
-	told, err := s.session.readIdentities(entities)
+	reported, err := s.session.readIdentities(entities)
 	if err != nil {
 		return err
 	}
@@ -171,9 +176,9 @@ func (s *Source) rebuildPlan(gpus []uint, hierarchy []instance) error {
 		return err
 	}
 	for of, known := range parts {
-		told[of] = known
+		reported[of] = known
 	}
-	p := makePlan(gpus, hierarchy, s.identities.merge(gpus, hierarchy, told))
+	p := makePlan(gpus, hierarchy, s.identities.merge(gpus, hierarchy, reported))
 	if err := s.session.applyPlan(p); err != nil {
 		return err
 	}
@@ -187,7 +192,7 @@ func (s *Source) rebuildPlan(gpus []uint, hierarchy []instance) error {
 	return nil
 }
 
-// computeInstances are the entities that are MIG devices.
+// computeInstances returns the entities that are MIG devices.
 func computeInstances(hierarchy []instance) (parts []entity) {
 	for _, i := range hierarchy {
 		if i.entity.kind == computeInstance {
@@ -197,8 +202,9 @@ func computeInstances(hierarchy []instance) (parts []entity) {
 	return parts
 }
 
-// closeConnection ends a connection through which something failed that nothing can be
-// read without. The next look makes another.
+// closeConnection closes the connection after an error without which nothing
+// can be read, and returns that error with its reason. The next refresh
+// connects again.
 func (s *Source) closeConnection(err error) error {
 	s.session.close()
 	s.session = nil
@@ -206,7 +212,8 @@ func (s *Source) closeConnection(err error) error {
 	return s.connectionErr
 }
 
-// Close ends the connection, unless a call into the library hangs.
+// Close closes the connection. It fails if a call into the library has not
+// returned.
 func (s *Source) Close() error {
 	patient, end := context.WithTimeout(context.Background(), lockTimeout)
 	defer end()
