@@ -13,12 +13,14 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
-// newLinkReader returns the reader of a source whose clock the test sets. The
+// newLinkReader returns the reader of a source, and the elapsed time of its
+// clock, which the test advances. That clock runs faster than the engine samples,
+// so the interval is long: no value becomes stale before the next sample.
 func newLinkReader(t *testing.T, node *stubs.Node) (r device.Reader, elapsed *time.Duration) {
 	t.Helper()
 	use(t, node)
 	now := time.Hour
-	s := newSource(t, Options{Clock: func() clock.Instant { return clock.Instant{Elapsed: now} }})
+	s := newSource(t, Options{Interval: time.Hour, Clock: func() clock.Instant { return clock.Instant{Elapsed: now} }})
 	return connected(t, s), &now
 }
 
