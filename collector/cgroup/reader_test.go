@@ -126,7 +126,7 @@ func (r *readerFixture) lookup() {
 	r.next()
 }
 
-func (r *readerFixture) wants(owners map[int]dra.Owner, up bool, reason source.Reason) {
+func (r *readerFixture) expect(owners map[int]dra.Owner, up bool, reason source.Reason) {
 	r.t.Helper()
 	if got := r.Latest(); !maps.Equal(got, owners) {
 		r.t.Errorf("got %v, want %v", got, owners)
@@ -139,13 +139,13 @@ func (r *readerFixture) wants(owners map[int]dra.Owner, up bool, reason source.R
 func TestRun(t *testing.T) {
 	r := run(t, inPod(10, uid), inPod(11, other))
 	both := map[int]dra.Owner{10: owned(uid), 11: owned(other)}
-	r.wants(both, true, source.ReasonNone)
+	r.expect(both, true, source.ReasonNone)
 	r.write(inPod(10, uid))
 	r.lookup()
-	r.wants(map[int]dra.Owner{10: owned(uid), 11: gone}, true, source.ReasonNone)
+	r.expect(map[int]dra.Owner{10: owned(uid), 11: gone}, true, source.ReasonNone)
 	r.setPIDs()
 	r.lookup()
-	r.wants(map[int]dra.Owner{}, true, source.ReasonNone)
+	r.expect(map[int]dra.Owner{}, true, source.ReasonNone)
 	if r.log.String() != "" {
 		t.Errorf("the log says\n%s", r.log)
 	}
@@ -185,14 +185,14 @@ func TestImpaired(t *testing.T) {
 	r.setPIDs(append(r.pids(), Seen{12, r.now()})...)
 	for range 5 {
 		r.lookup()
-		r.wants(map[int]dra.Owner{10: owned(uid), 11: owned(other)}, true, source.ReasonOther)
+		r.expect(map[int]dra.Owner{10: owned(uid), 11: owned(other)}, true, source.ReasonOther)
 	}
 	if got := r.log.count("\n"); got != 1 || r.log.count("process 12") != 1 {
 		t.Errorf("the log has %d lines:\n%s", got, r.log)
 	}
 	must(t, os.Remove(filepath.Join(r.dir, "12")))
 	r.lookup()
-	r.wants(map[int]dra.Owner{10: owned(uid), 11: owned(other), 12: gone}, true, source.ReasonNone)
+	r.expect(map[int]dra.Owner{10: owned(uid), 11: owned(other), 12: gone}, true, source.ReasonNone)
 	if got := r.log.count("\n"); got != 2 || r.log.count("up again") != 1 {
 		t.Errorf("the log has %d lines:\n%s", got, r.log)
 	}
@@ -205,18 +205,18 @@ func TestDown(t *testing.T) {
 	must(t, os.Rename(r.dir, hidden))
 	for range 3 {
 		r.lookup()
-		r.wants(map[int]dra.Owner{10: owned(uid)}, false, source.ReasonNotFound)
+		r.expect(map[int]dra.Owner{10: owned(uid)}, false, source.ReasonNotFound)
 	}
 	must(t, os.Rename(hidden, r.dir))
 	r.lookup()
-	r.wants(map[int]dra.Owner{10: owned(uid)}, true, source.ReasonNone)
+	r.expect(map[int]dra.Owner{10: owned(uid)}, true, source.ReasonNone)
 	if got := r.log.count("\n"); got != 2 {
 		t.Errorf("the log has %d lines:\n%s", got, r.log)
 	}
 }
 
 // hang replaces a process's file by a pipe, which blocks when it is opened. The
-// returned function opens it for writing and removes it.
+// returned function releases it; the file then reads as empty.
 func (r *readerFixture) hang(name string) (release func()) {
 	path := filepath.Join(r.dir, name)
 	must(r.t, os.Remove(path))
@@ -252,7 +252,7 @@ func TestHang(t *testing.T) {
 	}
 	release()
 	r.until(source.ReasonNone)
-	r.wants(map[int]dra.Owner{10: owned(uid), 11: {}}, true, source.ReasonNone) // the pipe was empty
+	r.expect(map[int]dra.Owner{10: owned(uid), 11: {}}, true, source.ReasonNone) // the pipe was empty
 }
 
 // TestStopsWhileAReadHangs would wait for ever if Run did.

@@ -65,7 +65,7 @@ func (b *resolverFixture) list(pids ...int) []Seen {
 	return list
 }
 
-func (b *resolverFixture) wants(want map[int]dra.Owner, list []Seen) {
+func (b *resolverFixture) expect(want map[int]dra.Owner, list []Seen) {
 	b.t.Helper()
 	if got := b.resolve(list); got.err != nil || got.unreadable || !maps.Equal(got.owners, want) {
 		b.t.Errorf("got %+v, want %+v", got, want)
@@ -84,22 +84,22 @@ func TestResolve(t *testing.T) {
 	b := newResolverFixture(t, inPod(10, uid), inPod(11, other), simulated.Process{PID: 12, Command: "a) Z (b", Cgroup: "/system.slice/x.service"})
 	want := map[int]dra.Owner{10: owned(uid), 11: owned(other), 12: {}, 13: gone, 0: {}, -5: {}}
 	for range 3 {
-		b.wants(want, b.list(10, 11, 12, 13, 0, -5))
+		b.expect(want, b.list(10, 11, 12, 13, 0, -5))
 		b.at += time.Second
 	}
-	b.wants(map[int]dra.Owner{11: owned(other)}, b.list(11, 11))
+	b.expect(map[int]dra.Owner{11: owned(other)}, b.list(11, 11))
 	if len(b.known) != 1 {
 		t.Errorf("%d processes are remembered that nobody asks for", len(b.known)-1)
 	}
-	b.wants(map[int]dra.Owner{}, nil)
+	b.expect(map[int]dra.Owner{}, nil)
 }
 
 // TestGone has processes end and pids come back.
 func TestGone(t *testing.T) {
 	b := newResolverFixture(t, inPod(10, uid))
-	b.wants(map[int]dra.Owner{10: owned(uid)}, b.list(10))
+	b.expect(map[int]dra.Owner{10: owned(uid)}, b.list(10))
 	b.write()
-	b.wants(map[int]dra.Owner{10: gone}, b.list(10))
+	b.expect(map[int]dra.Owner{10: gone}, b.list(10))
 
 	// The pid is another's when the list that names it is looked up, ...
 	list := b.list(10)
@@ -107,12 +107,12 @@ func TestGone(t *testing.T) {
 	reused := inPod(10, other)
 	reused.Start = origin + b.at - time.Second
 	b.write(reused)
-	b.wants(map[int]dra.Owner{10: gone}, list)
+	b.expect(map[int]dra.Owner{10: gone}, list)
 	// ... and when a later list names the other.
-	b.wants(map[int]dra.Owner{10: owned(other)}, b.list(10))
+	b.expect(map[int]dra.Owner{10: owned(other)}, b.list(10))
 	// A device's list that is older counts for the process as a whole.
-	b.wants(map[int]dra.Owner{10: gone}, slices.Concat(b.list(10), list))
-	b.wants(map[int]dra.Owner{10: gone}, slices.Concat(list, b.list(10)))
+	b.expect(map[int]dra.Owner{10: gone}, slices.Concat(b.list(10), list))
+	b.expect(map[int]dra.Owner{10: gone}, slices.Concat(list, b.list(10)))
 }
 
 // TestPIDReusedWhileCached has a pid change hands between two looks at it.
@@ -120,10 +120,10 @@ func TestPIDReusedWhileCached(t *testing.T) {
 	first, second := inPod(10, uid), inPod(10, other)
 	second.Start = origin + time.Minute
 	b := newResolverFixture(t, first)
-	b.wants(map[int]dra.Owner{10: owned(uid)}, b.list(10))
+	b.expect(map[int]dra.Owner{10: owned(uid)}, b.list(10))
 	b.at += time.Second
 	b.write(second)
-	b.wants(map[int]dra.Owner{10: owned(other)}, b.list(10))
+	b.expect(map[int]dra.Owner{10: owned(other)}, b.list(10))
 }
 
 // TestStartedWithinATick: procfs rounds the start time down to a tick.
@@ -133,7 +133,7 @@ func TestStartedWithinATick(t *testing.T) {
 		p := inPod(10, uid)
 		p.Start = origin + b.at + after
 		b.write(p)
-		b.wants(map[int]dra.Owner{10: want}, b.list(10))
+		b.expect(map[int]dra.Owner{10: want}, b.list(10))
 	}
 }
 
@@ -141,7 +141,7 @@ func TestZombie(t *testing.T) {
 	b := newResolverFixture(t, inPod(10, uid), inPod(11, uid))
 	b.file(10, "stat", statFile("x", "Z", "1", "100"))
 	b.file(11, "stat", statFile("x", "Z", "5", "100"))
-	b.wants(map[int]dra.Owner{10: gone, 11: owned(uid)}, b.list(10, 11))
+	b.expect(map[int]dra.Owner{10: gone, 11: owned(uid)}, b.list(10, 11))
 }
 
 // TestMoved changes a cgroup in a way that its folder does not show, as the
@@ -228,7 +228,7 @@ func TestFilesRemovedDuringRead(t *testing.T) {
 	for _, name := range []string{"stat", "cgroup"} {
 		b := newResolverFixture(t, inPod(10, uid))
 		must(t, os.Remove(filepath.Join(b.dir, "10", name)))
-		b.wants(map[int]dra.Owner{10: gone}, b.list(10))
+		b.expect(map[int]dra.Owner{10: gone}, b.list(10))
 	}
 }
 
@@ -251,7 +251,7 @@ func TestUnreadableProcfs(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	b.write(inPod(10, uid))
-	b.wants(map[int]dra.Owner{10: owned(uid)}, b.list(10))
+	b.expect(map[int]dra.Owner{10: owned(uid)}, b.list(10))
 	b.replaceFile(1, "cgroup", os.Mkdir) // as with hidepid=1: there, and not to be read
 	if got := b.resolve(b.list(10)); !got.unreadable || !strings.Contains(fmt.Sprint(got.err), "process 1") {
 		t.Errorf("got %+v", got)
@@ -278,7 +278,7 @@ func TestManyProcesses(t *testing.T) {
 	b := newResolverFixture(t, processes...)
 	before := descriptors(t)
 	for range 3 {
-		b.wants(want, b.list(pids...))
+		b.expect(want, b.list(pids...))
 		b.at += time.Second
 	}
 	if after := descriptors(t); after > before {
