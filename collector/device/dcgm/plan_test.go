@@ -45,10 +45,10 @@ func TestPlan(t *testing.T) {
 		{wholeGPU, 7}:         {uuid: "NVML isn't loaded"}, // an error in place of a UUID
 		{computeInstance, 20}: {name: "1g.10gb", uuid: "MIG-1"},
 		{computeInstance, 10}: {name: "MIG 1c.3g.40gb", uuid: "MIG-2"},
-		{computeInstance, 30}: {name: "<<<", uuid: "GPU-a"}, // an engine that tells the parent's
+		{computeInstance, 30}: {name: "<<<", uuid: "GPU-a"}, // an engine that reports the parent's
 	})
-	// The whole of an instance answers for what it is; a part of one for its
-	// own activity; what several share is nobody's.
+	// A device that is a whole GPU instance has all of its values. A part of one
+	// has its own activity only: what several share belongs to none of them.
 	want := `GPU-a  1:1/0
 MIG-2 1c.3g.40gb 4:4/1 5:5/10
 MIG-GPU-a/2/0  5:5/30
@@ -60,10 +60,10 @@ GPU-b  1:1/1
 		t.Errorf("the plan is\n%swant\n%s", got, want)
 	}
 	if fmt.Sprint(p.unidentified) != "[{1 7}]" || p.err() == nil || !strings.Contains(p.err().Error(), "GPU 7") {
-		t.Errorf("nameless are %v: %v", p.unidentified, p.err())
+		t.Errorf("unidentified are %v: %v", p.unidentified, p.err())
 	}
 	if len(p.gpus) != 2 || fmt.Sprint(p.partitions) != "[{4 1} {5 10} {5 30} {5 31} {4 2}]" || len(p.instances) != 8 {
-		t.Errorf("asked are %v, %v and %v", p.gpus, p.partitions, p.instances)
+		t.Errorf("queried are %v, %v and %v", p.gpus, p.partitions, p.instances)
 	}
 
 	d := p.targets[0].device
@@ -77,12 +77,12 @@ GPU-b  1:1/1
 		t.Errorf("the MIG device is %+v", d)
 	}
 	if d = p.targets[5].device; d.Nodes != nil || d.PCIBusID != "" {
-		t.Errorf("the GPU that tells little is %+v", d)
+		t.Errorf("the GPU that reports little is %+v", d)
 	}
 }
 
-// A MIG device never shows a value of its parent, even where an engine tells
-// it one, because another client watches it.
+// A MIG device never has a value of its parent, even if an engine returns one
+// because another client watches it.
 func TestPartitionsInheritNothing(t *testing.T) {
 	b := newConverter(Options{Profiling: true}.complete())
 	gpu, gi := entity{wholeGPU, 0}, entity{gpuInstance, 2}
@@ -110,8 +110,8 @@ func TestPartitionsInheritNothing(t *testing.T) {
 	}
 }
 
-// What is remembered of MIG devices goes with them, of GPUs it stays.
-func TestMemoriesAreBounded(t *testing.T) {
+// The states of MIG devices are removed with them; those of GPUs are kept.
+func TestDeviceStatesAreBounded(t *testing.T) {
 	b := newConverter(Options{}.complete())
 	who := map[entity]identity{{wholeGPU, 0}: {uuid: "GPU-a"}}
 	for i := range 100 {

@@ -7,10 +7,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// What DCGM does not have is named here, with the reason; all else is read.
+// Every quantity is read, except for those listed here with the reason.
 func TestEveryQuantityIsRead(t *testing.T) {
 	elsewhere := map[device.Quantity]string{
-		device.NVLinkLinkTransmit: "per link: too many entities for what they tell",
+		device.NVLinkLinkTransmit: "per link: too many entities",
 		device.NVLinkLinkReceive:  "likewise",
 		device.NetworkTransmit:    "of network devices",
 		device.NetworkReceive:     "likewise",
@@ -48,8 +48,8 @@ func TestRowsFitTheirSpecs(t *testing.T) {
 	}
 }
 
-// What claims accrue, and what a verdict on health may hang on, is fast; a
-// quantity that an instance lacks is not read of one.
+// Quantities that claims accrue, and those that can change the health
+// immediately, are fast. A quantity that an instance lacks is not read from it.
 func TestTiersAndLevels(t *testing.T) {
 	accrued := []device.Quantity{
 		device.Utilization, device.Energy, device.NVLinkTransmit, device.NVLinkReceive,

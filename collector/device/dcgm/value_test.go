@@ -75,12 +75,12 @@ func TestMask(t *testing.T) {
 }
 
 func TestString(t *testing.T) {
-	for told, want := range map[string]string{
+	for text, want := range map[string]string{
 		"NVIDIA H100": "NVIDIA H100", "": "", "<<<NULL>>>": "", "<<<NOT_SUPPORTED>>>": "", "<<<x": "<<<x", "a\xff": "a\uFFFD",
 	} {
-		v := value{kind: kindString, text: told}
+		v := value{kind: kindString, text: text}
 		if got := v.string(); got != want {
-			t.Errorf("%q is %q, want %q", told, got, want)
+			t.Errorf("%q is %q, want %q", text, got, want)
 		}
 	}
 	v := value{kind: kindInteger, text: "1"}
@@ -124,9 +124,9 @@ func TestEveryStatus(t *testing.T) {
 	}
 }
 
-// Whatever an engine answers, readings are numbers of known quantities with
-// their details, counters that are added up never fall, and at most one XID is
-// heard of a value.
+// Whatever an engine returns, readings are numbers of known quantities with
+// their details, integrals never decrease, and each value counts as at most one
+// XID.
 func FuzzValues(f *testing.F) {
 	f.Add(uint16(gpuUtilization), byte('i'), int32(0), int64(1e15), uint64(55), "")
 	f.Add(uint16(boardPower), byte('d'), int32(0), int64(1e15), math.Float64bits(70.5), "")
