@@ -216,7 +216,7 @@ func TestDown(t *testing.T) {
 }
 
 // hang replaces a process's file by a pipe, which blocks when it is opened. The
-// returned function releases it; the file then reads as empty.
+// returned function opens and closes the other end, which releases the reader.
 func (r *readerFixture) hang(name string) (release func()) {
 	path := filepath.Join(r.dir, name)
 	must(r.t, os.Remove(path))

@@ -135,7 +135,7 @@ func (s *session) watch(groups []dcgm.GroupHandle, set *fieldSet, interval, age 
 		return nil
 	}
 	if age == 0 {
-		age = max(sampleAges*interval, time.Second) // DCGM rounds down to seconds
+		age = max(sampleAges*interval, time.Second) // only whole seconds count
 	}
 	for _, group := range groups {
 		if err := dcgm.WatchFieldsWithGroupEx(set.handle, group, interval.Microseconds(), age.Seconds(), 0); err != nil {
