@@ -12,13 +12,13 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// errNoSpec says that a file is JSON or YAML and yet no CDI specification.
+// errNoSpec means that a file is JSON or YAML but not a CDI specification.
 var errNoSpec = errors.New("it has no cdiVersion, or its kind is not of the form vendor/class")
 
-// Decode reads one CDI specification, JSON or YAML, whatever the file is
-// called; filename is for the error alone. Of each device it keeps the device
-// nodes of its own edits, by their path in the container: what the
-// specification adds to every device identifies none.
+// Decode decodes one CDI specification, JSON or YAML, regardless of the file's
+// name; filename is used in errors only. For each device it keeps the device
+// nodes of its own edits, by their path in the container. Edits of the whole
+// specification apply to every device and so identify none.
 func Decode(data []byte, filename string) ([]dra.CDIDevice, error) {
 	var spec specs.Spec
 	if err := yaml.Unmarshal(data, &spec); err != nil {

@@ -51,9 +51,9 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// TestDecodeMoments reads what real drivers had written at each moment of the
-// fixtures.
-func TestDecodeMoments(t *testing.T) {
+// TestDecodeSnapshots decodes what real drivers had written in each snapshot of
+// the fixtures.
+func TestDecodeSnapshots(t *testing.T) {
 	folders, err := filepath.Glob(filepath.Join(moments, "*", "cdi"))
 	if err != nil || len(folders) == 0 {
 		t.Fatalf("no fixtures: %v", err)
@@ -63,7 +63,7 @@ func TestDecodeMoments(t *testing.T) {
 		t.Run(moment, func(t *testing.T) {
 			found := newScanner([]string{folder}).scan()
 			if len(found.problems) > 0 {
-				t.Error(joined(found.problems))
+				t.Error(joinErrors(found.problems))
 			}
 			golden(t, moment+".txt", render(found.devices))
 		})

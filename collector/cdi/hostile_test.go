@@ -13,7 +13,7 @@ import (
 
 // A folder with things in it that are no files, and links to what is none or
 // is endless, neither blocks a scan nor hides the good file beside them.
-func TestWhatIsNoFile(t *testing.T) {
+func TestIrregularFiles(t *testing.T) {
 	for name, plant := range map[string]func(folder, path string) error{
 		"an endless device":      func(_, path string) error { return os.Symlink("/dev/zero", path) },
 		"a pipe behind a link":   func(folder, path string) error { return pipeBehind(folder, path) },
@@ -21,8 +21,8 @@ func TestWhatIsNoFile(t *testing.T) {
 		"a link to itself":       func(_, path string) error { return os.Symlink(path, path) },
 		"a file of another kind": func(_, path string) error { return os.Symlink("/etc/passwd", path) },
 		"a file of the kernel's": func(_, path string) error { return os.Symlink("/proc/self/environ", path) },
-		"holes of a tebibyte":    func(_, path string) error { return holes(path, 1<<40) },
-		"aliases of aliases":     func(_, path string) error { return os.WriteFile(path, []byte(bomb()), 0o644) },
+		"holes of a tebibyte":    func(_, path string) error { return sparseFile(path, 1<<40) },
+		"aliases of aliases":     func(_, path string) error { return os.WriteFile(path, []byte(manyAliases()), 0o644) },
 		"a thousand brackets":    func(_, path string) error { return os.WriteFile(path, []byte(strings.Repeat("[", 1<<20)), 0o644) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -31,7 +31,7 @@ func TestWhatIsNoFile(t *testing.T) {
 			path := filepath.Join(folder, "bad.yaml")
 			must(t, plant(folder, path))
 			t.Setenv("DRA_EXPORTER_TEST_SECRET", "environ-marker")
-			reader, log := logged(folder)
+			reader, log := newLoggedReader(folder)
 			for range 3 {
 				reader.scan()
 				if got := render(reader.Latest()); got != good {
@@ -61,16 +61,16 @@ func pipeBehind(folder, path string) error {
 	return os.Symlink(pipe, path)
 }
 
-// holes is a file of a size that takes no room on the disk.
-func holes(path string, size int64) error {
+// sparseFile creates a file of a size that takes no room on the disk.
+func sparseFile(path string, size int64) error {
 	if err := os.WriteFile(path, []byte("{"), 0o644); err != nil {
 		return err
 	}
 	return os.Truncate(path, size)
 }
 
-// bomb is YAML of a few hundred bytes that means 9^12 strings.
-func bomb() string {
+// manyAliases is YAML of a few hundred bytes that means 9^12 strings.
+func manyAliases() string {
 	var text strings.Builder
 	text.WriteString("a0: &a0 [x,x,x,x,x,x,x,x,x]\n")
 	for i := 1; i < 12; i++ {
@@ -79,15 +79,15 @@ func bomb() string {
 	return text.String()
 }
 
-// Of more files than a folder may have, the first by name are read; the rest
-// is told in a few words.
+// Of more files than a folder may have, the first by name are read. The message
+// about the rest is short.
 func TestTooManyFiles(t *testing.T) {
 	folder := t.TempDir()
 	const most = 100
 	for i := range most + 20 {
 		write(t, folder, fmt.Sprintf("%06d.json", i), spec(fmt.Sprint(i), "/dev/x"))
 	}
-	reader, log := logged(folder)
+	reader, log := newLoggedReader(folder)
 	reader.scanner.bounds.files = most
 	reader.scan()
 	if got := len(reader.Latest()); got != most {
@@ -109,25 +109,25 @@ func TestTooManyFiles(t *testing.T) {
 }
 
 // Of files that are too large together, the first by name are read.
-func TestTooMuchTogether(t *testing.T) {
+func TestTotalSizeLimit(t *testing.T) {
 	folder := t.TempDir()
 	const files, large, together = 20, 10_000, 64_000
 	for i := range files {
 		text := spec(fmt.Sprint(i), "/dev/x")
 		write(t, folder, fmt.Sprintf("%02d.json", i), text+strings.Repeat(" ", large-len(text)))
 	}
-	reader, _ := logged(folder)
+	reader, _ := newLoggedReader(folder)
 	reader.scanner.bounds.bytes = together
 	reader.scan()
 	if got := len(reader.Latest()); got != together/large {
 		t.Errorf("%d devices, want %d", got, together/large)
 	}
-	reader.wants(t, render(reader.Latest()), true, source.ReasonInvalid)
+	reader.expect(t, render(reader.Latest()), true, source.ReasonInvalid)
 	for i := range files - 1 {
 		must(t, os.Remove(filepath.Join(folder, fmt.Sprintf("%02d.json", i))))
 	}
 	reader.scan()
-	reader.wants(t, fmt.Sprintf("nvidia.com/gpu=%d /dev/x\n", files-1), true, source.ReasonNone)
+	reader.expect(t, fmt.Sprintf("nvidia.com/gpu=%d /dev/x\n", files-1), true, source.ReasonNone)
 }
 
 // A pipe in the place of the folder does not hold the scan up, and the folder is
@@ -135,7 +135,7 @@ func TestTooMuchTogether(t *testing.T) {
 func TestPipeInPlaceOfTheFolder(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "cdi")
 	must(t, syscall.Mkfifo(folder, 0o644))
-	reader, _ := logged(folder)
+	reader, _ := newLoggedReader(folder)
 	reader.scan()
 	if status := reader.Status(); status.Up || !strings.Contains(status.Message, "not a directory") {
 		t.Errorf("%+v", status)
@@ -144,22 +144,22 @@ func TestPipeInPlaceOfTheFolder(t *testing.T) {
 	must(t, os.Mkdir(folder, 0o755))
 	write(t, folder, "good.json", spec("good", "/dev/nvidia0"))
 	reader.scan()
-	reader.wants(t, good, true, source.ReasonNone)
+	reader.expect(t, good, true, source.ReasonNone)
 }
 
 // A folder with a flood of names is not read, whatever they are, and what was
 // read before stays.
-func TestFloodOfNames(t *testing.T) {
+func TestTooManyNames(t *testing.T) {
 	folder := t.TempDir()
 	write(t, folder, "good.json", spec("good", "/dev/nvidia0"))
-	reader, _ := logged(folder)
+	reader, _ := newLoggedReader(folder)
 	reader.scanner.bounds.names = 50
 	reader.scan()
 	for i := range 50 {
 		must(t, syscall.Mkfifo(filepath.Join(folder, fmt.Sprintf("%02d", i)), 0o644))
 	}
 	reader.scan()
-	reader.wants(t, good, false, source.ReasonResourceExhausted)
+	reader.expect(t, good, false, source.ReasonResourceExhausted)
 	if message := reader.Status().Message; !strings.Contains(message, "more entries than the limit of 50") {
 		t.Errorf("the status says %q", message)
 	}
@@ -167,7 +167,7 @@ func TestFloodOfNames(t *testing.T) {
 		must(t, os.Remove(filepath.Join(folder, fmt.Sprintf("%02d", i))))
 	}
 	reader.scan()
-	reader.wants(t, good, true, source.ReasonNone)
+	reader.expect(t, good, true, source.ReasonNone)
 }
 
 // A link that leads back to itself in the place of the folder is an error of
@@ -176,7 +176,7 @@ func TestLoopInPlaceOfTheFolder(t *testing.T) {
 	folder, loop := t.TempDir(), filepath.Join(t.TempDir(), "cdi")
 	must(t, os.Symlink(loop, loop))
 	write(t, folder, "good.json", spec("good", "/dev/nvidia0"))
-	reader, _ := logged(loop, folder)
+	reader, _ := newLoggedReader(loop, folder)
 	reader.scan()
 	if got := render(reader.Latest()); got != good {
 		t.Errorf("got %q", got)
@@ -188,10 +188,10 @@ func TestLoopInPlaceOfTheFolder(t *testing.T) {
 
 // Pipes, loops, folders and broken files, all of them under names that are read
 // and as many as are listed at most, neither block a scan nor hide the good file
-// among them, open nothing that stays open, and are told in a few words.
-func TestPipesLoopsAndAFloodTogether(t *testing.T) {
+// among them, and leave nothing open. The message about them is short.
+func TestManyIrregularFiles(t *testing.T) {
 	folder := t.TempDir()
-	reader, log := logged(folder)
+	reader, log := newLoggedReader(folder)
 	const each = 500
 	reader.scanner.bounds.names = 5*each + 1
 	for i := range each {
@@ -212,12 +212,12 @@ func TestPipesLoopsAndAFloodTogether(t *testing.T) {
 	before := opened()
 	for range 3 {
 		reader.scan()
-		reader.wants(t, good, true, source.ReasonInvalid)
+		reader.expect(t, good, true, source.ReasonInvalid)
 	}
 	if now := opened(); now > before {
 		t.Errorf("%d files are open, before it were %d", now, before)
 	}
-	if message := reader.Status().Message; len(message) > 2_000 || !strings.Contains(message, fmt.Sprintf("%d more that cannot be used", 5*each-maxTold)) {
+	if message := reader.Status().Message; len(message) > 2_000 || !strings.Contains(message, fmt.Sprintf("%d more that cannot be used", 5*each-maxNamed)) {
 		t.Errorf("the status says %q", message)
 	}
 	if lines := strings.Count(log.String(), "\n"); lines > 3 {

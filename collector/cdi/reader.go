@@ -1,6 +1,6 @@
-// Package cdi reads the CDI specifications of a node, in which DRA drivers
-// say which device nodes stand for a device, and turns them into dra values.
-// The format is that of tags.cncf.io/container-device-interface.
+// Package cdi reads the CDI specifications of a node, in which DRA drivers list
+// the device nodes of a device, and converts them to dra values. The format is
+// that of tags.cncf.io/container-device-interface.
 package cdi
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// SourceName is how the reader calls itself in its Status.
+// SourceName is the name in the reader's Status.
 const SourceName = "cdi"
 
 const (
@@ -25,36 +25,36 @@ const (
 
 // Options configure a Reader.
 type Options struct {
-	// Dirs are searched in this order: of two devices with one name, that
-	// of the later directory counts. Without any, /etc/cdi and
-	// /var/run/cdi, as container runtimes do.
+	// Dirs are searched in this order: if two devices have the same name, that of
+	// the later directory counts. Without any, /etc/cdi and /var/run/cdi, as
+	// container runtimes do.
 	Dirs     []string
 	Interval time.Duration // between scans; zero: 10 s
 
 	Log     *slog.Logger          // nil: no log
 	Clock   clock.Clock           // nil: the system's
-	Observe func(seconds float64) // told how long each scan took; may be nil
+	Observe func(seconds float64) // receives the duration of each scan; may be nil
 }
 
 // Reader keeps the devices of the specifications on this node. All methods
-// but Run may be called from any goroutine and never touch a file.
+// except Run are safe for concurrent use and never access a file.
 type Reader struct {
 	interval time.Duration
-	scanner  *scanner  // Run's alone
+	scanner  *scanner  // used only by Run
 	problems []problem // of the latest scan; Run's alone
 	tracker  *source.Tracker
 	log      *slog.Logger
 	now      clock.Clock
 	observe  func(seconds float64)
 
-	poked   chan struct{}
+	wake    chan struct{}
 	changed chan struct{}
 
 	mu     sync.Mutex
 	latest []dra.CDIDevice // replaced, never written
 }
 
-// New returns a reader that does nothing until Run.
+// New returns a reader. It does nothing until Run.
 func New(options Options) *Reader {
 	options = options.complete()
 	return &Reader{
@@ -64,7 +64,7 @@ func New(options Options) *Reader {
 		log:      options.Log.With("source", SourceName),
 		now:      options.Clock,
 		observe:  options.Observe,
-		poked:    make(chan struct{}, 1),
+		wake:     make(chan struct{}, 1),
 		changed:  make(chan struct{}, 1),
 	}
 }
@@ -88,8 +88,8 @@ func (o Options) complete() Options {
 	return o
 }
 
-// Run scans at once, then after every interval and soon after a Poke, until
-// ctx ends. It is called once.
+// Run scans immediately, after every interval and soon after a Poke, until ctx
+// ends. Call it once.
 func (r *Reader) Run(ctx context.Context) {
 	for {
 		r.scan()
@@ -97,8 +97,8 @@ func (r *Reader) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
-		case <-r.poked:
-			// Wait for what else is written along with this.
+		case <-r.wake:
+			// Wait for other files that are written at the same time.
 			timer.Reset(debounce)
 			select {
 			case <-ctx.Done():
@@ -112,25 +112,28 @@ func (r *Reader) Run(ctx context.Context) {
 	}
 }
 
-// Poke asks for a scan within a tenth of a second: a claim was prepared, say.
-func (r *Reader) Poke() { signal(r.poked) }
+// Poke requests a scan within a tenth of a second, for example because a claim
+// was prepared.
+func (r *Reader) Poke() { signal(r.wake) }
 
-// Latest returns the devices by name. The slice is shared and never written.
+// Latest returns the devices, sorted by name. The slice is shared; do not
+// modify it.
 func (r *Reader) Latest() []dra.CDIDevice {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.latest
 }
 
-// Changed receives after the first scan and after each that found other
-// devices or changed the Status. It holds one signal.
+// Changed receives after the first scan and after each that changed the devices
+// or the Status. It holds one signal.
 func (r *Reader) Changed() <-chan struct{} { return r.changed }
 
-// Status says how the source is. A file that cannot be used impairs it; it is
-// down if no directory can be listed. A directory that does not exist is well.
+// Status returns the status of the source. A file that cannot be used impairs
+// it; it is down if no directory can be listed. A missing directory is no
+// error.
 func (r *Reader) Status() source.Status { return r.tracker.Status() }
 
-// scan looks at the directories once and keeps what it finds.
+// scan reads the directories once and publishes the result.
 func (r *Reader) scan() {
 	before, began := r.tracker.Status(), r.now()
 	found := r.scanner.scan()
@@ -147,9 +150,9 @@ func (r *Reader) scan() {
 	}
 }
 
-// report passes a scan's outcome to the tracker, which logs when the source
-// changes, and logs what goes wrong while something else already was.
-func (r *Reader) report(found findings) {
+// report passes the result of a scan to the tracker, which logs when the source
+// changes. It logs further problems of a source that is already impaired.
+func (r *Reader) report(found result) {
 	known := r.problems
 	r.problems = found.problems
 	if len(found.problems) == 0 {
@@ -157,18 +160,18 @@ func (r *Reader) report(found findings) {
 		return
 	}
 	if len(known) > 0 {
-		r.logMore(known, found.problems)
+		r.logNewProblems(known, found.problems)
 	}
-	if found.blind {
-		r.tracker.Report(joined(found.problems))
+	if found.unreadable {
+		r.tracker.Report(joinErrors(found.problems))
 		return
 	}
-	r.tracker.Impair(joined(found.problems))
+	r.tracker.Impair(joinErrors(found.problems))
 }
 
-// logMore logs the problems that there were not before, the first of them by
-// name: a folder may hold any number of broken files.
-func (r *Reader) logMore(known, now []problem) {
+// logNewProblems logs the problems that the previous scan did not have, and
+// names only the first of them: a folder may have any number of broken files.
+func (r *Reader) logNewProblems(known, now []problem) {
 	paths := make(map[string]bool, len(known))
 	for _, p := range known {
 		paths[p.path] = true
@@ -178,12 +181,12 @@ func (r *Reader) logMore(known, now []problem) {
 		if paths[p.path] {
 			continue
 		}
-		if more++; more <= maxTold {
+		if more++; more <= maxNamed {
 			r.log.Warn("one more CDI specification is ignored", "path", p.path, "error", p.err.Error())
 		}
 	}
-	if more > maxTold {
-		r.log.Warn("more CDI specifications are ignored", "more", more-maxTold)
+	if more > maxNamed {
+		r.log.Warn("more CDI specifications are ignored", "more", more-maxNamed)
 	}
 }
 

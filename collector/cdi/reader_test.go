@@ -48,13 +48,14 @@ func write(t *testing.T, folder, name, text string) string {
 	return path
 }
 
-// logged is a reader whose scans the test makes itself, and its log.
-func logged(dirs ...string) (*Reader, *bytes.Buffer) {
+// newLoggedReader returns a reader whose scan method the test calls, and its log.
+func newLoggedReader(dirs ...string) (*Reader, *bytes.Buffer) {
 	log := &bytes.Buffer{}
 	return New(Options{Dirs: dirs, Log: slog.New(slog.NewTextHandler(log, nil))}), log
 }
 
-func (r *Reader) wants(t *testing.T, devices string, up bool, reason source.Reason) {
+// expect checks the devices and the status.
+func (r *Reader) expect(t *testing.T, devices string, up bool, reason source.Reason) {
 	t.Helper()
 	if got := render(r.Latest()); got != devices {
 		t.Errorf("got %q, want %q", got, devices)
@@ -83,10 +84,10 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 			write(t, folder, "good.json", spec("good", "/dev/nvidia0"))
 			path := filepath.Join(folder, "bad.yaml")
 			must(t, spoil(path))
-			reader, log := logged(folder)
+			reader, log := newLoggedReader(folder)
 			for range 3 {
 				reader.scan()
-				reader.wants(t, good, true, source.ReasonInvalid)
+				reader.expect(t, good, true, source.ReasonInvalid)
 			}
 			if got := strings.Count(log.String(), path); got != 1 || !strings.Contains(reader.Status().Message, path) {
 				t.Errorf("the file is named %d times in the log:\n%s\nand the message is %q", got, log, reader.Status().Message)
@@ -94,7 +95,7 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 			must(t, os.Remove(path))
 			write(t, folder, "bad.yaml", spec("repaired", "/dev/nvidia1"))
 			reader.scan()
-			reader.wants(t, good+"nvidia.com/gpu=repaired /dev/nvidia1\n", true, source.ReasonNone)
+			reader.expect(t, good+"nvidia.com/gpu=repaired /dev/nvidia1\n", true, source.ReasonNone)
 			if !strings.Contains(log.String(), "up again") {
 				t.Errorf("the repair is not in the log:\n%s", log)
 			}
@@ -105,7 +106,7 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 // TestSecondFailureIsLogged has a file go bad while another already is.
 func TestSecondFailureIsLogged(t *testing.T) {
 	folder := t.TempDir()
-	reader, log := logged(folder)
+	reader, log := newLoggedReader(folder)
 	first := write(t, folder, "first.json", "{")
 	reader.scan()
 	second := write(t, folder, "second.json", "{")
@@ -123,7 +124,7 @@ func TestSecondFailureIsLogged(t *testing.T) {
 
 func TestUnchangedFilesAreNotRead(t *testing.T) {
 	folder := t.TempDir()
-	reader, _ := logged(folder)
+	reader, _ := newLoggedReader(folder)
 	path := write(t, folder, "gpu.json", spec("a", "/dev/nvidia0"))
 	reader.scan()
 	info, err := os.Stat(path)
@@ -131,17 +132,17 @@ func TestUnchangedFilesAreNotRead(t *testing.T) {
 	write(t, folder, "gpu.json", spec("b", "/dev/nvidia0"))
 	must(t, os.Chtimes(path, time.Time{}, info.ModTime()))
 	reader.scan()
-	reader.wants(t, "nvidia.com/gpu=a /dev/nvidia0\n", true, source.ReasonNone)
+	reader.expect(t, "nvidia.com/gpu=a /dev/nvidia0\n", true, source.ReasonNone)
 	must(t, os.Chtimes(path, time.Time{}, info.ModTime().Add(time.Second)))
 	reader.scan()
-	reader.wants(t, "nvidia.com/gpu=b /dev/nvidia0\n", true, source.ReasonNone)
+	reader.expect(t, "nvidia.com/gpu=b /dev/nvidia0\n", true, source.ReasonNone)
 	write(t, folder, "gpu.json", spec("bb", "/dev/nvidia0"))
 	must(t, os.Chtimes(path, time.Time{}, info.ModTime().Add(time.Second)))
 	reader.scan()
-	reader.wants(t, "nvidia.com/gpu=bb /dev/nvidia0\n", true, source.ReasonNone)
+	reader.expect(t, "nvidia.com/gpu=bb /dev/nvidia0\n", true, source.ReasonNone)
 	must(t, os.Remove(path))
 	reader.scan()
-	reader.wants(t, "", true, source.ReasonNone)
+	reader.expect(t, "", true, source.ReasonNone)
 }
 
 func TestLaterDirectoryWins(t *testing.T) {
@@ -149,58 +150,57 @@ func TestLaterDirectoryWins(t *testing.T) {
 	write(t, static, "gpu.json", spec("0", "/dev/static"))
 	write(t, dynamic, "gpu.json", spec("0", "/dev/dynamic"))
 	write(t, dynamic, "README.md", "not a specification")
-	reader, _ := logged(static, dynamic)
+	reader, _ := newLoggedReader(static, dynamic)
 	reader.scan()
-	reader.wants(t, "nvidia.com/gpu=0 /dev/dynamic\n", true, source.ReasonNone)
-	reader, _ = logged(dynamic, static)
+	reader.expect(t, "nvidia.com/gpu=0 /dev/dynamic\n", true, source.ReasonNone)
+	reader, _ = newLoggedReader(dynamic, static)
 	reader.scan()
-	reader.wants(t, "nvidia.com/gpu=0 /dev/static\n", true, source.ReasonNone)
+	reader.expect(t, "nvidia.com/gpu=0 /dev/static\n", true, source.ReasonNone)
 }
 
-func TestDisputedNameMeansNobody(t *testing.T) {
+func TestAmbiguousNameIsIgnored(t *testing.T) {
 	folder := t.TempDir()
 	write(t, folder, "a.json", spec("0", "/dev/one"))
 	write(t, folder, "b.json", spec("0", "/dev/two"))
 	write(t, folder, "c.json", spec("0", "/dev/one"))
 	write(t, folder, "d.json", spec("good", "/dev/nvidia0"))
-	reader, _ := logged(folder)
+	reader, _ := newLoggedReader(folder)
 	reader.scan()
-	reader.wants(t, good, true, source.ReasonInvalid)
+	reader.expect(t, good, true, source.ReasonInvalid)
 	must(t, os.Remove(filepath.Join(folder, "b.json")))
 	reader.scan()
-	reader.wants(t, "nvidia.com/gpu=0 /dev/one\n"+good, true, source.ReasonNone)
+	reader.expect(t, "nvidia.com/gpu=0 /dev/one\n"+good, true, source.ReasonNone)
 }
 
-// TestDirectories has some missing, which is well, and some that cannot be
-// listed, which is not.
+// TestDirectories: a missing directory is no error, one that cannot be listed is.
 func TestDirectories(t *testing.T) {
 	folder := t.TempDir()
 	dir, missing := filepath.Join(folder, "cdi"), filepath.Join(folder, "missing")
-	reader, _ := logged(dir, missing)
+	reader, _ := newLoggedReader(dir, missing)
 	reader.scan()
-	reader.wants(t, "", true, source.ReasonNone)
+	reader.expect(t, "", true, source.ReasonNone)
 	must(t, os.Mkdir(dir, 0o755))
 	write(t, dir, "gpu.json", spec("good", "/dev/nvidia0"))
 	reader.scan()
-	reader.wants(t, good, true, source.ReasonNone)
+	reader.expect(t, good, true, source.ReasonNone)
 	must(t, os.Rename(dir, missing))
 	write(t, folder, "cdi", "no directory")
 	reader.scan()
-	reader.wants(t, good, true, source.ReasonOther)
+	reader.expect(t, good, true, source.ReasonOther)
 	must(t, os.RemoveAll(missing))
 	reader.scan()
-	reader.wants(t, good, false, source.ReasonOther) // the last that is known
+	reader.expect(t, good, false, source.ReasonOther) // the last that is known
 	must(t, os.Remove(dir))
 	reader.scan()
-	reader.wants(t, "", true, source.ReasonNone)
+	reader.expect(t, "", true, source.ReasonNone)
 }
 
 func TestFileGoesBetweenListingAndReading(t *testing.T) {
 	folder := t.TempDir()
 	must(t, os.Symlink(filepath.Join(folder, "gone"), filepath.Join(folder, "gpu.json")))
-	reader, _ := logged(folder)
+	reader, _ := newLoggedReader(folder)
 	reader.scan()
-	reader.wants(t, "", true, source.ReasonNone)
+	reader.expect(t, "", true, source.ReasonNone)
 }
 
 func TestRun(t *testing.T) {
@@ -219,7 +219,7 @@ func TestRun(t *testing.T) {
 	write(t, folder, "gpu.json", spec("good", "/dev/nvidia0"))
 	reader.Poke()
 	<-reader.Changed()
-	reader.wants(t, good, true, source.ReasonNone)
+	reader.expect(t, good, true, source.ReasonNone)
 	reader.Poke()
 	cancel()
 	<-done

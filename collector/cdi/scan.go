@@ -17,17 +17,18 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// maxFile bounds how much of a file is read, in bytes. A specification of a
-// whole node has some tens of KiB.
+// maxFile is how much of a file is read, in bytes. A specification of a whole
+// node has some tens of KiB.
 const maxFile = 4 << 20
 
-// maxTold is how many files one message names.
-const maxTold = 3
+// maxNamed is how many files one message names.
+const maxNamed = 3
 
-// bounds are what is read of a directory, its files by name: there is one for
-// each claim at most. What is beyond is left out, and told.
+// bounds are the limits for one directory, whose files are read in the order of
+// their names. There is at most one file for each claim. Files beyond the
+// limits are ignored and reported as problems.
 type bounds struct {
-	names int // of whatever kind: a directory with more is not read
+	names int // of any kind: a directory with more is not read
 	files int
 	bytes int64 // of all of them together
 }
@@ -40,8 +41,8 @@ type scanner struct {
 	files  map[string]map[string]file // by directory and name
 }
 
-// file is what is known of one specification as long as its size and time of
-// change stay as they are.
+// file is the cached content of a specification. It is valid until its size or
+// its modification time changes.
 type file struct {
 	size    int64
 	changed time.Time
@@ -49,25 +50,25 @@ type file struct {
 	err     error
 }
 
-// problem is a file, a directory or a device that is left out.
+// problem is a file, a directory or a device that is ignored.
 type problem struct {
 	path string
 	err  error
 }
 
-// findings are the outcome of one scan.
-type findings struct {
-	devices  []dra.CDIDevice // sorted by name
-	problems []problem
-	blind    bool // there are directories, and none could be listed
+// result is the result of one scan.
+type result struct {
+	devices    []dra.CDIDevice // sorted by name
+	problems   []problem
+	unreadable bool // there are directories, and none could be listed
 }
 
 func newScanner(dirs []string) *scanner {
 	return &scanner{dirs: slices.Clone(dirs), bounds: bounds{names: 100_000, files: 10_000, bytes: 64 << 20}, files: make(map[string]map[string]file)}
 }
 
-func (s *scanner) scan() findings {
-	var found findings
+func (s *scanner) scan() result {
+	var found result
 	listed, failed := 0, 0
 	merged := make(map[string]dra.CDIDevice)
 	for _, dir := range s.dirs {
@@ -75,7 +76,7 @@ func (s *scanner) scan() findings {
 		case errors.Is(err, fs.ErrNotExist):
 			delete(s.files, dir)
 		case err != nil:
-			// What was read of it earlier is still the best that is known.
+			// Keep what was read earlier.
 			failed++
 			found.problems = append(found.problems, problem{path: dir, err: err})
 		default:
@@ -85,12 +86,12 @@ func (s *scanner) scan() findings {
 		maps.Copy(merged, devices)
 		found.problems = append(found.problems, problems...)
 	}
-	found.blind = failed > 0 && listed == 0
+	found.unreadable = failed > 0 && listed == 0
 	found.devices = slices.SortedFunc(maps.Values(merged), func(a, b dra.CDIDevice) int { return strings.Compare(a.Name, b.Name) })
 	return found
 }
 
-// update brings what is known of a directory's files up to date.
+// update updates the cached files of a directory.
 func (s *scanner) update(dir string) error {
 	names, err := s.names(dir)
 	if err != nil {
@@ -107,7 +108,7 @@ func (s *scanner) update(dir string) error {
 		}
 		read, err := refresh(filepath.Join(dir, name), before[name], room)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it went between listing and reading
+			continue // it was removed between listing and reading
 		}
 		room -= min(read.size, maxFile)
 		read.err = err
@@ -117,7 +118,7 @@ func (s *scanner) update(dir string) error {
 	return nil
 }
 
-// names lists a directory, sorted. It does not wait for a pipe in its place.
+// names lists a directory, sorted. It does not block on a pipe in its place.
 func (s *scanner) names(dir string) ([]string, error) {
 	opened, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -137,9 +138,9 @@ func (s *scanner) names(dir string) ([]string, error) {
 	return names, nil
 }
 
-// refresh returns what a file holds, from before if it has not changed. A
-// file that could not be opened, or that there was no room for, is tried again
-// each time. The room is in bytes.
+// refresh returns the content of a file, from before if it has not changed. A
+// file that could not be opened, or that exceeded the room, is tried again each
+// time. room is in bytes.
 func refresh(path string, before file, room int64) (file, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -168,8 +169,8 @@ func refresh(path string, before file, room int64) (file, error) {
 	return now, nil
 }
 
-// read reads a file, up to one byte more than it may have. It does not block
-// on a pipe that has taken the file's place a moment ago.
+// read reads a file, up to one byte more than the limit. It does not block on a
+// pipe that has replaced the file since it was listed.
 func read(path string) ([]byte, error) {
 	opened, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -184,11 +185,11 @@ func read(path string) ([]byte, error) {
 	return data, nil
 }
 
-// collect returns a directory's devices by name, and what is amiss with its
-// files. A name that two files of one directory give to different devices
-// means neither, as for container runtimes.
+// collect returns a directory's devices by name, and the problems of its files.
+// A name that two files of one directory give to different devices is ambiguous
+// and ignored, as container runtimes do.
 func (s *scanner) collect(dir string) (map[string]dra.CDIDevice, []problem) {
-	devices, disputed := make(map[string]dra.CDIDevice), make(map[string]bool)
+	devices, ambiguous := make(map[string]dra.CDIDevice), make(map[string]bool)
 	var problems []problem
 	for _, name := range slices.Sorted(maps.Keys(s.files[dir])) {
 		read, path := s.files[dir][name], filepath.Join(dir, name)
@@ -196,24 +197,24 @@ func (s *scanner) collect(dir string) (map[string]dra.CDIDevice, []problem) {
 			problems = append(problems, problem{path: path, err: read.err})
 		}
 		for _, device := range read.devices {
-			if other, taken := devices[device.Name]; taken && !equal(other, device) && !disputed[device.Name] {
-				disputed[device.Name] = true
+			if other, exists := devices[device.Name]; exists && !equal(other, device) && !ambiguous[device.Name] {
+				ambiguous[device.Name] = true
 				problems = append(problems, problem{path: path, err: invalid(fmt.Errorf(
 					"read the CDI specification %s: another file in %s also has a device %s", path, dir, device.Name))})
 			}
 			devices[device.Name] = device
 		}
 	}
-	maps.DeleteFunc(devices, func(name string, _ dra.CDIDevice) bool { return disputed[name] })
+	maps.DeleteFunc(devices, func(name string, _ dra.CDIDevice) bool { return ambiguous[name] })
 	return devices, problems
 }
 
 func invalid(err error) error { return &source.Failure{Reason: source.ReasonInvalid, Err: err} }
 
-// joined makes one error of several, with the reason of the first.
-func joined(problems []problem) error {
+// joinErrors makes one error of several, with the reason of the first.
+func joinErrors(problems []problem) error {
 	var all []error
-	for _, p := range problems[:min(len(problems), maxTold)] {
+	for _, p := range problems[:min(len(problems), maxNamed)] {
 		all = append(all, p.err)
 	}
 	if more := len(problems) - len(all); more > 0 {

@@ -19,9 +19,9 @@ const (
 	benchProcesses = 32 // on each
 )
 
-// BenchmarkResolve is the lookup that a sample of 8 devices with 32 processes
-// each causes: when all are new, and as it is each second. What is read anew
-// in its turn is in the steady figure, for its clock goes a second a time.
+// BenchmarkResolve measures the lookup after a sample of 8 devices with 32
+// processes each: when all are new, and in the steady state. The steady figure
+// includes what expires in the cache, because the clock advances by a second.
 func BenchmarkResolve(b *testing.B) {
 	b.Run("fixture", func(b *testing.B) {
 		dir := filepath.Join(b.TempDir(), "proc")
@@ -88,8 +88,8 @@ func benchmark(b *testing.B, procfs string, pids []int) {
 	})
 }
 
-// processor adds how long the processor itself has worked for one lookup,
-// which the clock on the wall does not tell on a machine that does more.
+// processor reports the processor time of one lookup, because wall clock time
+// depends on what else the machine does.
 func processor(b *testing.B) (end func()) {
 	used := func() time.Duration {
 		var usage syscall.Rusage
@@ -109,7 +109,7 @@ func BenchmarkThreads(b *testing.B) {
 		b.Run(fmt.Sprintf("look/%d", threads), func(b *testing.B) {
 			f := newFiles()
 			for b.Loop() {
-				if _, err := f.look(folder); err != nil {
+				if _, err := f.readProcess(folder); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -8,51 +8,50 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// errNoHierarchy says that a file is none of /proc/<pid>/cgroup.
+// errNoHierarchy means that a file is not a /proc/<pid>/cgroup.
 var errNoHierarchy = errors.New("no line has the form hierarchy:controllers:path")
 
-// decodeOwner reads /proc/<pid>/cgroup (cgroups(7)): a line for each
-// hierarchy, of which version 2 has one and version 1 several. They may
-// differ, so the line that tells most counts. Whatever names no pod and no
-// container is the zero Owner: a process of the host.
+// decodeOwner decodes /proc/<pid>/cgroup (cgroups(7)): a line for each
+// hierarchy, of which version 2 has one and version 1 several. They may differ,
+// so the most specific line counts. If no line names a pod or a container, it
+// returns the zero Owner: a process of the host.
 func decodeOwner(file []byte) (dra.Owner, error) {
 	var owner dra.Owner
-	told := len(file) == 0 // a kernel without any hierarchy
+	valid := len(file) == 0 // a kernel without any hierarchy
 	for line := range bytes.Lines(file) {
 		hierarchy, rest, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(":"))
 		_, path, ok := bytes.Cut(rest, []byte(":"))
 		if !ok || !isNumber(hierarchy) {
 			continue
 		}
-		told = true
+		valid = true
 		if o := ownerOf(string(path)); rank(o) > rank(owner) {
 			owner = o
 		}
 	}
-	if !told {
+	if !valid {
 		return dra.Owner{}, errNoHierarchy
 	}
 	return owner, nil
 }
 
-// rank orders owners by how much they tell.
+// rank orders owners by how specific they are.
 func rank(o dra.Owner) int {
-	told := 0
+	n := 0
 	if o.PodUID != "" {
-		told += 2
+		n += 2
 	}
 	if o.ContainerID != "" {
-		told++
+		n++
 	}
-	return told
+	return n
 }
 
-// ownerOf finds the pod and the container in a path of a hierarchy. The
-// outermost pod counts, and the container is what lies right in it: what a
-// container makes below its own cgroup is its own affair, and what lies above
-// a pod is what the node itself runs in. As seen from another cgroup
-// namespace a path begins with "..", and from inside the pod itself it names
-// the container alone.
+// ownerOf finds the pod and the container in the path of a hierarchy. The
+// outermost pod counts, and the container is the element directly below it: a
+// container may create cgroups below its own, and the elements above a pod are
+// those that the node itself runs in. Seen from another cgroup namespace a path
+// begins with "..", and from inside the pod it names the container alone.
 func ownerOf(path string) dra.Owner {
 	var owner dra.Owner
 	path = strings.TrimSuffix(path, " (deleted)") // version 2, of a process that is about to be reaped
@@ -71,14 +70,14 @@ func ownerOf(path string) dra.Owner {
 	return owner
 }
 
-// podOf returns the UID of the pod that an element of a path stands for, or
-// nothing, and what the same element says of the container.
+// podOf returns the UID of the pod that an element of a path names, or "", and
+// the part of the element that names the container.
 //
-// The kubelet (pkg/kubelet/cm) calls a pod's cgroup pod<UID> below that of its
-// class of service. With the systemd driver the names of all parents stand
-// before it, joined by dashes, and the UID's own dashes are underscores:
-// kubepods-burstable-pod<UID>.slice. A containerd that is not told to use
-// systemd makes of such a parent one element, <slice>:cri-containerd:<id>
+// The kubelet (pkg/kubelet/cm) names a pod's cgroup pod<UID>, below that of its
+// QoS class. With the systemd driver the names of all parents precede it,
+// joined by dashes, and the UID's own dashes are underscores:
+// kubepods-burstable-pod<UID>.slice. A containerd that is not configured to use
+// systemd makes one element of such a parent, <slice>:cri-containerd:<id>
 // (internal/cri/server, getCgroupsPath).
 func podOf(element string) (uid, inside string) {
 	name, inside, _ := strings.Cut(element, ":")
@@ -93,12 +92,12 @@ func podOf(element string) (uid, inside string) {
 	return uid, inside
 }
 
-// containerOf returns the runtime's id of the container that an element
-// stands for, or nothing. It is the bare id with the cgroupfs driver, behind
-// the runtime's name in a scope with the systemd driver
-// (cri-containerd-<id>.scope, crio-<id>.scope, docker-<id>.scope), and
-// crio-<id> where CRI-O uses cgroupfs. crio-conmon-<id> is where CRI-O's
-// monitor of that container runs, which is not the container.
+// containerOf returns the runtime's id of the container that an element names,
+// or "". It is the bare id with the cgroupfs driver; with the systemd driver it
+// follows the runtime's name in a scope (cri-containerd-<id>.scope,
+// crio-<id>.scope, docker-<id>.scope); and it is crio-<id> where CRI-O uses
+// cgroupfs. crio-conmon-<id> is the cgroup of CRI-O's monitor of that
+// container, not of the container.
 func containerOf(element string) string {
 	name := strings.TrimSuffix(element, ".scope")
 	at := strings.LastIndexAny(name, "-:")
@@ -109,8 +108,8 @@ func containerOf(element string) string {
 	return id
 }
 
-// isUID reports whether s is a UID as Kubernetes makes them: a UUID by the
-// API server, or, of a static pod, the kubelet's hash without dashes
+// isUID reports whether s is a UID as Kubernetes generates them: a UUID by the
+// API server, or, for a static pod, the kubelet's hash without dashes
 // (pkg/kubelet/config, applyDefaults).
 func isUID(s string) bool {
 	switch len(s) {
@@ -125,7 +124,7 @@ func isUID(s string) bool {
 }
 
 // isContainerID reports whether s is an id as containerd, CRI-O and Docker
-// make them: 32 random bytes in hexadecimal.
+// generate them: 32 random bytes in hexadecimal.
 func isContainerID(s string) bool { return len(s) == 64 && isHex(s) }
 
 func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }

@@ -108,7 +108,7 @@ func FuzzDecodeOwner(f *testing.F) {
 		if owner.ContainerID != "" && !isContainerID(owner.ContainerID) {
 			t.Errorf("%q is no container's id", owner.ContainerID)
 		}
-		// A line that tells nothing changes nothing.
+		// A line that names no pod and no container changes nothing.
 		if more, err := decodeOwner(append([]byte("7:x:/\n"), file...)); err != nil || more != owner {
 			t.Errorf("got %+v, %v beside an empty line; %+v alone", more, err, owner)
 		}

@@ -12,32 +12,32 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// maxFile is more than the kernel writes of one process: a path of 4 KiB for
+// maxFile is more than the kernel writes for one process: a path of 4 KiB for
 // each of the hierarchies of version 1.
 const maxFile = 64 << 10
 
 var errTooLarge = errors.New("it is larger than 64 KiB")
 
-// errGone says that there is no such process, or none any more.
+// errGone means that there is no such process, or that it has ended.
 var errGone = errors.New("no such process")
 
-// identity tells a process from a later one with its pid. procfs makes an
-// inode for each process that somebody asks for, and keeps it for that
-// process alone: once it has ended, the inode of its pid is another. The
-// kernel may forget an inode and make a new one; then a process that is still
-// the same looks like another, and is only read once more.
+// identity distinguishes a process from a later one with the same pid. procfs
+// creates an inode for each process that is read, and keeps it for that process
+// alone: after it has ended, its pid has another inode. The kernel may drop an
+// inode and create a new one. Then the same process looks like another, which
+// only causes one more read.
 //
-// To ask for it takes one system call, whose cost does not depend on how many
-// threads the process has, as that of its stat file does.
+// Reading it takes one system call, whose cost does not depend on the number of
+// threads, unlike that of the stat file.
 type identity struct {
 	inode   uint64
-	changed int64 // when the inode was made, or an entry of the folder of an imitated procfs
+	changed int64 // when the inode was created, or an entry of the folder of a simulated procfs
 }
 
-// identify returns the present identity of the process in a folder of procfs.
+// identify returns the current identity of the process in a folder of procfs.
 func identify(folder string) (identity, error) {
 	var found unix.Stat_t
-	err := again(func() error { return unix.Stat(folder, &found) })
+	err := retryInterrupted(func() error { return unix.Stat(folder, &found) })
 	return identityOf(folder, &found, err)
 }
 
@@ -51,10 +51,10 @@ func identityOf(folder string, found *unix.Stat_t, err error) (identity, error) 
 	return identity{found.Ino, found.Ctim.Nano()}, nil
 }
 
-// sighting is all that one look at the files of a process tells.
-type sighting struct {
+// procInfo is what the files of a process say at one time.
+type procInfo struct {
 	identity
-	life
+	lifetime
 	owner dra.Owner
 }
 
@@ -63,33 +63,33 @@ type files struct{ buffer []byte }
 
 func newFiles() *files { return &files{make([]byte, maxFile)} }
 
-// look reads all of the process in the folder. It opens the folder first, and
-// so reads one process even if its pid becomes another's meanwhile. The error
-// is errGone if there is none.
-func (f *files) look(folder string) (sighting, error) {
+// readProcess reads the files of the process in the folder. It opens the folder
+// first, so that all of them are of one process even if its pid is reused in
+// between. The error is errGone if there is no such process.
+func (f *files) readProcess(folder string) (procInfo, error) {
 	at, err := open(unix.AT_FDCWD, folder, unix.O_DIRECTORY)
 	if err != nil {
-		return sighting{}, failed("open", folder, err)
+		return procInfo{}, failed("open", folder, err)
 	}
 	defer func() { _ = unix.Close(at) }()
 	var found unix.Stat_t
-	err = again(func() error { return unix.Fstat(at, &found) })
-	var s sighting
+	err = retryInterrupted(func() error { return unix.Fstat(at, &found) })
+	var s procInfo
 	if s.identity, err = identityOf(folder, &found, err); err != nil {
-		return sighting{}, err
+		return procInfo{}, err
 	}
 	text, err := f.read(at, folder, "stat")
 	if err != nil {
-		return sighting{}, err
+		return procInfo{}, err
 	}
-	if s.life, err = decodeLife(text); err != nil {
-		return sighting{}, undecoded(folder+"/stat", err)
+	if s.lifetime, err = decodeStat(text); err != nil {
+		return procInfo{}, undecoded(folder+"/stat", err)
 	}
 	if text, err = f.read(at, folder, "cgroup"); err != nil {
-		return sighting{}, err
+		return procInfo{}, err
 	}
 	if s.owner, err = decodeOwner(text); err != nil {
-		return sighting{}, undecoded(folder+"/cgroup", err)
+		return procInfo{}, undecoded(folder+"/cgroup", err)
 	}
 	return s, nil
 }
@@ -109,7 +109,7 @@ func (f *files) read(at int, folder, name string) ([]byte, error) {
 	defer func() { _ = unix.Close(fd) }()
 	for total := 0; ; {
 		var n int
-		err := again(func() (err error) { n, err = unix.Read(fd, f.buffer[total:]); return err })
+		err := retryInterrupted(func() (err error) { n, err = unix.Read(fd, f.buffer[total:]); return err })
 		if err != nil {
 			return nil, failed("read", path, err)
 		}
@@ -123,7 +123,7 @@ func (f *files) read(at int, folder, name string) ([]byte, error) {
 }
 
 func open(at int, name string, flags int) (fd int, err error) {
-	err = again(func() (err error) {
+	err = retryInterrupted(func() (err error) {
 		fd, err = unix.Openat(at, name, unix.O_RDONLY|unix.O_CLOEXEC|flags, 0)
 		return err
 	})
@@ -131,7 +131,7 @@ func open(at int, name string, flags int) (fd int, err error) {
 }
 
 // again repeats a system call that a signal has interrupted.
-func again(call func() error) error {
+func retryInterrupted(call func() error) error {
 	for {
 		if err := call(); !errors.Is(err, syscall.EINTR) {
 			return err

@@ -1,6 +1,6 @@
-// Package cgroup finds out whose the processes of this node are: the pod and
-// the container that procfs tells of each, by the names which the kubelet and
-// the container runtimes give to control groups.
+// Package cgroup resolves the owners of this node's processes: the pod and the
+// container that procfs shows for each process, by the names that the kubelet
+// and the container runtimes give to control groups.
 package cgroup
 
 import (
@@ -16,58 +16,58 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// SourceName is how the reader calls itself in its Status.
+// SourceName is the name in the reader's Status.
 const SourceName = "procfs"
 
-// DefaultProcfs is where procfs is where Options do not say so.
+// DefaultProcfs is where procfs is mounted if Options do not set it.
 const DefaultProcfs = "/proc"
 
-// patience is how long a lookup may take before the source counts as down.
-const patience = 2 * time.Second
+// timeout is how long a lookup may take before the source counts as down.
+const timeout = 2 * time.Second
 
-// Seen is a process that is asked for, and when the list was read that names
-// it. A process that has begun after that is another with the same pid.
+// Seen is a process to look up, and when the list was read that names it. A
+// process that started later is another one with the same pid.
 type Seen struct {
-	PID int // in the pid namespace of procfs; of a thread it is as good
+	PID int // in the pid namespace of procfs; may be a thread's
 	At  clock.Instant
 }
 
-// Options configure a Reader. PIDs is needed.
+// Options configure a Reader. PIDs is required.
 type Options struct {
 	Procfs string        // empty: DefaultProcfs
 	PIDs   func() []Seen // the processes to look up; must not block, and may name one more than once
 
 	Log     *slog.Logger          // nil: no log
 	Clock   clock.Clock           // nil: the system's
-	Observe func(seconds float64) // told how long each lookup of a list took; may be nil
+	Observe func(seconds float64) // receives the duration of each lookup of a list; may be nil
 }
 
-// Reader keeps whose the processes are that somebody wants to know of. All
-// methods but Run may be called from any goroutine and never touch a file.
+// Reader keeps the owners of the processes that Options.PIDs lists. All methods
+// except Run are safe for concurrent use and never access a file.
 type Reader struct {
 	pids     func() []Seen
-	resolver *resolver // of the one lookup under way
-	patience time.Duration
+	resolver *resolver // used only by the lookup in progress
+	timeout  time.Duration
 	tracker  *source.Tracker
 	now      clock.Clock
 	observe  func(seconds float64)
 
-	poked   chan struct{}
+	wake    chan struct{}
 	changed chan struct{}
 	latest  atomic.Pointer[map[int]dra.Owner] // replaced, never written
 }
 
-// New returns a reader that does nothing until Run.
+// New returns a reader. It does nothing until Run.
 func New(options Options) *Reader {
 	options = options.complete()
 	return &Reader{
 		pids:     options.PIDs,
 		resolver: newResolver(options.Procfs, options.Clock),
-		patience: patience,
+		timeout:  timeout,
 		tracker:  source.NewTracker(SourceName, options.Log, options.Clock, nil),
 		now:      options.Clock,
 		observe:  options.Observe,
-		poked:    make(chan struct{}, 1),
+		wake:     make(chan struct{}, 1),
 		changed:  make(chan struct{}, 1),
 	}
 }
@@ -88,29 +88,29 @@ func (o Options) complete() Options {
 	return o
 }
 
-// Run looks up the processes at once, then after each Poke, until ctx ends. It
-// returns at once then; a lookup that hangs is left behind with its goroutine.
-// It is called once.
+// Run looks up the processes immediately and after each Poke, until ctx ends.
+// Then it returns immediately, even if a lookup hangs; the goroutine of that
+// lookup remains until the lookup returns. Call Run once.
 func (r *Reader) Run(ctx context.Context) {
-	found := make(chan findings, 1)
+	found := make(chan result, 1)
 	for {
 		began, list := r.now(), r.pids()
 		go func() { found <- r.resolver.resolve(list) }()
-		if !r.await(ctx, began, found) {
+		if !r.waitForResult(ctx, began, found) {
 			return
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.poked:
+		case <-r.wake:
 		}
 	}
 }
 
-// await takes what the lookup that has begun finds, late as it may be, and
-// reports whether it came before ctx ended.
-func (r *Reader) await(ctx context.Context, began clock.Instant, found <-chan findings) bool {
-	overdue := time.NewTimer(r.patience)
+// waitForResult waits for the result of a lookup, however late, and applies it.
+// It reports whether the result came before ctx ended.
+func (r *Reader) waitForResult(ctx context.Context, began clock.Instant, found <-chan result) bool {
+	overdue := time.NewTimer(r.timeout)
 	defer overdue.Stop()
 	for {
 		select {
@@ -118,28 +118,28 @@ func (r *Reader) await(ctx context.Context, began clock.Instant, found <-chan fi
 			return false
 		case f := <-found:
 			r.observe(r.now().Since(began).Seconds())
-			r.take(f)
+			r.apply(f)
 			return true
 		case <-overdue.C:
 			r.tracker.Hang(began)
 			r.tracker.Report(&source.Failure{Reason: source.ReasonTimeout, Err: fmt.Errorf(
-				"look up processes in %s: no answer within %s; the kernel, or the server of these files, hangs", r.resolver.procfs, r.patience)})
+				"look up processes in %s: no answer within %s; the kernel, or the server of these files, hangs", r.resolver.procfs, r.timeout)})
 			signal(r.changed)
 		}
 	}
 }
 
-// take publishes what a lookup has found. What was found before is published
-// again where nothing differs, so that who knows it knows so at a glance.
-func (r *Reader) take(f findings) {
+// apply publishes the result of a lookup. If nothing differs, it keeps the
+// previous map, so that callers can recognize it by its identity.
+func (r *Reader) apply(f result) {
 	r.tracker.Hang(clock.Instant{})
-	if latest := r.latest.Load(); !f.blind && (latest == nil || !maps.Equal(*latest, f.owners)) {
+	if latest := r.latest.Load(); !f.unreadable && (latest == nil || !maps.Equal(*latest, f.owners)) {
 		r.latest.Store(&f.owners)
 	}
 	switch {
 	case f.err == nil:
 		r.tracker.Report(nil)
-	case f.blind:
+	case f.unreadable:
 		r.tracker.Report(f.err)
 	default:
 		r.tracker.Impair(f.err)
@@ -147,12 +147,12 @@ func (r *Reader) take(f findings) {
 	signal(r.changed)
 }
 
-// Poke asks for a lookup: there is a new list of processes.
-func (r *Reader) Poke() { signal(r.poked) }
+// Poke requests a lookup, because the list of processes has changed.
+func (r *Reader) Poke() { signal(r.wake) }
 
-// Latest returns the owners of the processes that were asked for last, by
-// pid, without those that could not be looked up; nil before the first lookup.
-// The map is shared and never written.
+// Latest returns the owners of the processes that were looked up last, by pid,
+// without those whose lookup failed; nil before the first lookup. The map is
+// shared; do not modify it.
 func (r *Reader) Latest() map[int]dra.Owner {
 	if latest := r.latest.Load(); latest != nil {
 		return *latest
@@ -164,9 +164,9 @@ func (r *Reader) Latest() map[int]dra.Owner {
 // one signal.
 func (r *Reader) Changed() <-chan struct{} { return r.changed }
 
-// Status says how the source is. A process that cannot be looked up impairs
-// it; it is down while procfs shows no processes at all, and while a lookup
-// takes too long, which HungSince tells too.
+// Status returns the status of the source. A process that cannot be looked up
+// impairs it. It is down while procfs shows no processes, and while a lookup
+// takes too long; then HungSince is set.
 func (r *Reader) Status() source.Status { return r.tracker.Status() }
 
 func signal(to chan<- struct{}) {

@@ -19,60 +19,60 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// journal is a log that tests can read while it is written.
-type journal struct {
+// logBuffer is a log that tests can read while it is written.
+type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (j *journal) Write(line []byte) (int, error) {
+func (j *logBuffer) Write(line []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.text.Write(line)
 }
 
-func (j *journal) String() string {
+func (j *logBuffer) String() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.text.String()
 }
 
-func (j *journal) count(text string) int { return strings.Count(j.String(), text) }
+func (j *logBuffer) count(text string) int { return strings.Count(j.String(), text) }
 
-// running is a reader of an imitated procfs, its list and its log.
-type running struct {
+// readerFixture is a reader of an imitated procfs, its list and its log.
+type readerFixture struct {
 	*Reader
-	t    *testing.T
-	dir  string
-	log  *journal
-	stop func()
-	took *journal // a line for each lookup
+	t       *testing.T
+	dir     string
+	log     *logBuffer
+	stop    func()
+	lookups *logBuffer // a line for each lookup
 
 	mu   sync.Mutex
 	list []Seen
 }
 
 // run runs a reader that waits longer for its lookups than any test does.
-func run(t *testing.T, processes ...simulated.Process) *running {
+func run(t *testing.T, processes ...simulated.Process) *readerFixture {
 	t.Helper()
 	r := runFor(t, time.Hour, processes...)
 	r.next()
 	return r
 }
 
-func runFor(t *testing.T, patience time.Duration, processes ...simulated.Process) *running {
+func runFor(t *testing.T, timeout time.Duration, processes ...simulated.Process) *readerFixture {
 	t.Helper()
-	r := &running{t: t, dir: filepath.Join(t.TempDir(), "proc"), log: &journal{}, took: &journal{}}
+	r := &readerFixture{t: t, dir: filepath.Join(t.TempDir(), "proc"), log: &logBuffer{}, lookups: &logBuffer{}}
 	r.write(processes...)
 	now := clock.System()
 	r.Reader = New(Options{
 		Procfs:  r.dir,
-		PIDs:    r.asked,
+		PIDs:    r.pids,
 		Log:     slog.New(slog.NewTextHandler(r.log, nil)),
 		Clock:   now,
-		Observe: func(float64) { _, _ = r.took.Write([]byte("lookup\n")) },
+		Observe: func(float64) { _, _ = r.lookups.Write([]byte("lookup\n")) },
 	})
-	r.patience = patience
+	r.timeout = timeout
 	for _, p := range processes {
 		r.list = append(r.list, Seen{p.PID, now()})
 	}
@@ -84,25 +84,25 @@ func runFor(t *testing.T, patience time.Duration, processes ...simulated.Process
 	return r
 }
 
-func (r *running) write(processes ...simulated.Process) {
+func (r *readerFixture) write(processes ...simulated.Process) {
 	r.t.Helper()
 	must(r.t, simulated.Write(r.dir, processes))
 }
 
-func (r *running) asked() []Seen {
+func (r *readerFixture) pids() []Seen {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.list
 }
 
-func (r *running) ask(list ...Seen) {
+func (r *readerFixture) setPIDs(list ...Seen) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.list = list
 }
 
 // next waits for the next signal.
-func (r *running) next() {
+func (r *readerFixture) next() {
 	r.t.Helper()
 	select {
 	case <-r.Changed():
@@ -112,7 +112,7 @@ func (r *running) next() {
 }
 
 // until waits for the status to have a reason, or none.
-func (r *running) until(reason source.Reason) {
+func (r *readerFixture) until(reason source.Reason) {
 	r.t.Helper()
 	for r.Latest() == nil || r.Status().Reason != reason {
 		r.next()
@@ -120,13 +120,13 @@ func (r *running) until(reason source.Reason) {
 }
 
 // lookup pokes and waits for what comes of it.
-func (r *running) lookup() {
+func (r *readerFixture) lookup() {
 	r.t.Helper()
 	r.Poke()
 	r.next()
 }
 
-func (r *running) wants(owners map[int]dra.Owner, up bool, reason source.Reason) {
+func (r *readerFixture) expect(owners map[int]dra.Owner, up bool, reason source.Reason) {
 	r.t.Helper()
 	if got := r.Latest(); !maps.Equal(got, owners) {
 		r.t.Errorf("got %v, want %v", got, owners)
@@ -139,24 +139,24 @@ func (r *running) wants(owners map[int]dra.Owner, up bool, reason source.Reason)
 func TestRun(t *testing.T) {
 	r := run(t, inPod(10, uid), inPod(11, other))
 	both := map[int]dra.Owner{10: owned(uid), 11: owned(other)}
-	r.wants(both, true, source.ReasonNone)
+	r.expect(both, true, source.ReasonNone)
 	r.write(inPod(10, uid))
 	r.lookup()
-	r.wants(map[int]dra.Owner{10: owned(uid), 11: gone}, true, source.ReasonNone)
-	r.ask()
+	r.expect(map[int]dra.Owner{10: owned(uid), 11: gone}, true, source.ReasonNone)
+	r.setPIDs()
 	r.lookup()
-	r.wants(map[int]dra.Owner{}, true, source.ReasonNone)
+	r.expect(map[int]dra.Owner{}, true, source.ReasonNone)
 	if r.log.String() != "" {
 		t.Errorf("the log says\n%s", r.log)
 	}
-	if got := r.took.count("lookup"); got != 3 {
+	if got := r.lookups.count("lookup"); got != 3 {
 		t.Errorf("%d lookups, want 3", got)
 	}
 }
 
-// TestPublishedAgain gives the same map where nothing differs, and yet tells
-// that it was looked up: a list waits for it.
-func TestPublishedAgain(t *testing.T) {
+// TestUnchangedOwnersKeepTheMap: if nothing differs, Latest returns the same map,
+// and Changed still signals that the list was looked up.
+func TestUnchangedOwnersKeepTheMap(t *testing.T) {
 	r := run(t, inPod(10, uid))
 	first := r.latest.Load()
 	r.lookup()
@@ -170,10 +170,10 @@ func TestPublishedAgain(t *testing.T) {
 	}
 }
 
-// TestBeforeTheFirstLookup says nothing, and above all not that all is well.
+// TestBeforeTheFirstLookup: there are no owners, and the source is not up.
 func TestBeforeTheFirstLookup(t *testing.T) {
 	r := New(Options{})
-	if r.Latest() != nil || r.Status().Up || r.resolver.procfs != DefaultProcfs || r.patience != patience {
+	if r.Latest() != nil || r.Status().Up || r.resolver.procfs != DefaultProcfs || r.timeout != timeout {
 		t.Errorf("got %v, %+v", r.Latest(), r.Status())
 	}
 }
@@ -182,17 +182,17 @@ func TestBeforeTheFirstLookup(t *testing.T) {
 func TestImpaired(t *testing.T) {
 	r := run(t, inPod(10, uid), inPod(11, other))
 	must(t, os.WriteFile(filepath.Join(r.dir, "12"), nil, 0o644))
-	r.ask(append(r.asked(), Seen{12, r.now()})...)
+	r.setPIDs(append(r.pids(), Seen{12, r.now()})...)
 	for range 5 {
 		r.lookup()
-		r.wants(map[int]dra.Owner{10: owned(uid), 11: owned(other)}, true, source.ReasonOther)
+		r.expect(map[int]dra.Owner{10: owned(uid), 11: owned(other)}, true, source.ReasonOther)
 	}
 	if got := r.log.count("\n"); got != 1 || r.log.count("process 12") != 1 {
 		t.Errorf("the log has %d lines:\n%s", got, r.log)
 	}
 	must(t, os.Remove(filepath.Join(r.dir, "12")))
 	r.lookup()
-	r.wants(map[int]dra.Owner{10: owned(uid), 11: owned(other), 12: gone}, true, source.ReasonNone)
+	r.expect(map[int]dra.Owner{10: owned(uid), 11: owned(other), 12: gone}, true, source.ReasonNone)
 	if got := r.log.count("\n"); got != 2 || r.log.count("up again") != 1 {
 		t.Errorf("the log has %d lines:\n%s", got, r.log)
 	}
@@ -205,20 +205,19 @@ func TestDown(t *testing.T) {
 	must(t, os.Rename(r.dir, hidden))
 	for range 3 {
 		r.lookup()
-		r.wants(map[int]dra.Owner{10: owned(uid)}, false, source.ReasonNotFound)
+		r.expect(map[int]dra.Owner{10: owned(uid)}, false, source.ReasonNotFound)
 	}
 	must(t, os.Rename(hidden, r.dir))
 	r.lookup()
-	r.wants(map[int]dra.Owner{10: owned(uid)}, true, source.ReasonNone)
+	r.expect(map[int]dra.Owner{10: owned(uid)}, true, source.ReasonNone)
 	if got := r.log.count("\n"); got != 2 {
 		t.Errorf("the log has %d lines:\n%s", got, r.log)
 	}
 }
 
-// hang replaces a process's file by a pipe, the opening of which waits for
-// somebody who writes; the returned function is that. The process has no such
-// file any more to whoever reads it then.
-func (r *running) hang(name string) (release func()) {
+// hang replaces a process's file by a pipe, which blocks when it is opened. The
+// returned function opens and closes the other end, which releases the reader.
+func (r *readerFixture) hang(name string) (release func()) {
 	path := filepath.Join(r.dir, name)
 	must(r.t, os.Remove(path))
 	must(r.t, syscall.Mkfifo(path, 0o644))
@@ -229,8 +228,8 @@ func (r *running) hang(name string) (release func()) {
 	}
 }
 
-// TestHang has a read hang: the status says so, nobody waits for it, only one
-// is under way, and what it finds in the end is taken.
+// TestHang: while a read hangs, the status reports it, no caller blocks, and no
+// other lookup starts. Its late result is applied.
 func TestHang(t *testing.T) {
 	r := runFor(t, 20*time.Millisecond, inPod(10, uid), inPod(11, other))
 	r.until(source.ReasonNone)
@@ -239,7 +238,7 @@ func TestHang(t *testing.T) {
 	r.Poke()
 	r.until(source.ReasonTimeout)
 	status := r.Status()
-	if status.Up || status.Reason != source.ReasonTimeout || status.HungSince.Elapsed < before.Elapsed || status.HungFor(r.now()) < r.patience {
+	if status.Up || status.Reason != source.ReasonTimeout || status.HungSince.Elapsed < before.Elapsed || status.HungFor(r.now()) < r.timeout {
 		t.Errorf("got %+v", status)
 	}
 	if want := (map[int]dra.Owner{10: owned(uid), 11: owned(other)}); !maps.Equal(r.Latest(), want) {
@@ -248,12 +247,12 @@ func TestHang(t *testing.T) {
 	for range 10 {
 		r.Poke()
 	}
-	if got := r.took.count("lookup"); got != 1 {
+	if got := r.lookups.count("lookup"); got != 1 {
 		t.Errorf("%d lookups have come back", got)
 	}
 	release()
 	r.until(source.ReasonNone)
-	r.wants(map[int]dra.Owner{10: owned(uid), 11: {}}, true, source.ReasonNone) // the pipe was empty
+	r.expect(map[int]dra.Owner{10: owned(uid), 11: {}}, true, source.ReasonNone) // the pipe was empty
 }
 
 // TestStopsWhileAReadHangs would wait for ever if Run did.
@@ -267,8 +266,8 @@ func TestStopsWhileAReadHangs(t *testing.T) {
 	release() // or its goroutine would be left behind, as it should be
 }
 
-// TestUsedByMany is for the race detector.
-func TestUsedByMany(t *testing.T) {
+// TestConcurrentUse is for the race detector.
+func TestConcurrentUse(t *testing.T) {
 	r := run(t, inPod(10, uid), inPod(11, other))
 	var users sync.WaitGroup
 	for range 4 {

@@ -68,18 +68,18 @@ func child(t testing.TB, threads int) (pid int, end func()) {
 	return command.Process.Pid, end
 }
 
-// looks is what a resolver of the real procfs makes of one process.
-func looks(t *testing.T, r *resolver, pid int, at clock.Instant) dra.Owner {
+// lookUp resolves one process of the real procfs.
+func lookUp(t *testing.T, r *resolver, pid int, at clock.Instant) dra.Owner {
 	t.Helper()
 	found := r.resolve([]Seen{{pid, at}})
 	owner, ok := found.owners[pid]
-	if found.err != nil || found.blind || !ok {
+	if found.err != nil || found.unreadable || !ok {
 		t.Fatalf("got %+v", found)
 	}
 	return owner
 }
 
-// here is whose processes that this test starts are.
+// here returns the owner of processes that this test starts.
 func here(t *testing.T) dra.Owner {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/cgroup")
@@ -89,25 +89,25 @@ func here(t *testing.T) dra.Owner {
 	return owner
 }
 
-// TestRealProcess sees one before it has begun, while it runs, and once it has
-// ended.
+// TestRealProcess looks up a process before it starts, while it runs, and after
+// it has ended.
 func TestRealProcess(t *testing.T) {
 	now := clock.System()
 	before := now()
 	time.Sleep(5 * tick)
 	pid, end := child(t, 3)
 	r := newResolver(DefaultProcfs, now)
-	if got := looks(t, r, pid, before); got != gone {
+	if got := lookUp(t, r, pid, before); got != gone {
 		t.Errorf("begun after it was seen: %+v", got)
 	}
 	for range 3 {
-		if got := looks(t, r, pid, now()); got != here(t) {
+		if got := lookUp(t, r, pid, now()); got != here(t) {
 			t.Errorf("got %+v, want %+v", got, here(t))
 		}
 	}
 	known := r.known[pid]
 	end()
-	if got := looks(t, r, pid, now()); got != gone {
+	if got := lookUp(t, r, pid, now()); got != gone {
 		t.Errorf("ended: %+v", got)
 	}
 	if known.start <= 0 || known.ended {
@@ -115,7 +115,7 @@ func TestRealProcess(t *testing.T) {
 	}
 }
 
-// TestRealThread is asked for by its own number.
+// TestRealThread looks up a thread by its own id.
 func TestRealThread(t *testing.T) {
 	pid, _ := child(t, 3)
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
@@ -124,7 +124,7 @@ func TestRealThread(t *testing.T) {
 	for _, task := range tasks {
 		tid, err := strconv.Atoi(task.Name())
 		must(t, err)
-		if got := looks(t, r, tid, r.now()); got != here(t) {
+		if got := lookUp(t, r, tid, r.now()); got != here(t) {
 			t.Errorf("thread %d: got %+v, want %+v", tid, got, here(t))
 		}
 	}
@@ -138,7 +138,7 @@ func TestRealZombie(t *testing.T) {
 	pid, _ := child(t, 0)
 	must(t, syscall.Kill(pid, syscall.SIGKILL))
 	r := newResolver(DefaultProcfs, clock.System())
-	for deadline := time.Now().Add(10 * time.Second); looks(t, newResolver(DefaultProcfs, r.now), pid, r.now()) != gone; {
+	for deadline := time.Now().Add(10 * time.Second); lookUp(t, newResolver(DefaultProcfs, r.now), pid, r.now()) != gone; {
 		if time.Now().After(deadline) {
 			t.Fatal("it never ends")
 		}
@@ -190,16 +190,16 @@ func TestRealReuse(t *testing.T) {
 	r := newResolver(DefaultProcfs, clock.System())
 	pid, end := child(t, 0)
 	seen := r.now()
-	looks(t, r, pid, seen)
+	lookUp(t, r, pid, seen)
 	end()
 	time.Sleep(5 * tick)
 	if !reuse(t, pid) {
 		t.Skip("a pid can only be chosen by who may write to /proc/sys/kernel/ns_last_pid")
 	}
-	if got := looks(t, r, pid, seen); got != gone {
+	if got := lookUp(t, r, pid, seen); got != gone {
 		t.Errorf("the pid is another's: got %+v", got)
 	}
-	if got := looks(t, r, pid, r.now()); got != here(t) {
+	if got := lookUp(t, r, pid, r.now()); got != here(t) {
 		t.Errorf("got %+v, want %+v", got, here(t))
 	}
 }
@@ -222,13 +222,13 @@ func TestRealCgroup(t *testing.T) {
 	pid, end := child(t, 0)
 	t.Cleanup(end)
 	r := newResolver(DefaultProcfs, clock.System())
-	if got := looks(t, r, pid, r.now()); got != here(t) {
+	if got := lookUp(t, r, pid, r.now()); got != here(t) {
 		t.Errorf("got %+v, want %+v", got, here(t))
 	}
 	if err := os.WriteFile(filepath.Join(container, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0); err != nil {
 		t.Skipf("processes cannot be moved here: %v", err)
 	}
-	if got := looks(t, newResolver(DefaultProcfs, r.now), pid, r.now()); got != owned(uid) {
+	if got := lookUp(t, newResolver(DefaultProcfs, r.now), pid, r.now()); got != owned(uid) {
 		t.Errorf("got %+v, want %+v", got, owned(uid))
 	}
 	end()

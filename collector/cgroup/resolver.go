@@ -12,35 +12,35 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// A process is looked at anew after this long, because it may have been moved
-// to another cgroup. The pid decides about the rest of the time, so that
-// processes which were first seen together are not all looked at together.
+// A process is read again after this time, because it may have been moved to
+// another cgroup. The part from ageSpread depends on the pid, so that processes
+// that were first seen together are not all read again together.
 const (
-	leastAge = 15 * time.Second
-	moreAge  = 10 * time.Second
+	minAge    = 15 * time.Second
+	ageSpread = 10 * time.Second
 )
 
-// resolver finds out whose processes are and remembers it. It is used by one
-// goroutine at a time.
+// resolver resolves the owners of processes and caches them. It is not safe for
+// concurrent use.
 type resolver struct {
 	procfs string
 	now    clock.Clock
 	uptime func() (time.Duration, error)
 	files  *files
-	known  map[int]process // of those that were on the last list
+	known  map[int]process // processes of the last list, by pid
 }
 
-// process is what is remembered of one.
+// process is a cached process.
 type process struct {
-	sighting
-	until time.Duration // elapsed time at which it is to be looked at anew
+	procInfo
+	until time.Duration // elapsed time at which it must be read again
 }
 
-// findings is what a list of processes has come to.
-type findings struct {
-	owners map[int]dra.Owner // without those that could not be looked up
-	err    error             // why some could not, or all
-	blind  bool              // nothing is known: owners means nothing
+// result is the result of looking up a list of processes.
+type result struct {
+	owners     map[int]dra.Owner // without those that could not be looked up
+	err        error             // why some could not, or all
+	unreadable bool              // procfs could not be read: owners is not valid
 }
 
 func newResolver(procfs string, now clock.Clock) *resolver {
@@ -48,17 +48,17 @@ func newResolver(procfs string, now clock.Clock) *resolver {
 }
 
 // resolve looks up each process of the list.
-func (r *resolver) resolve(list []Seen) findings {
-	now := r.now() // before the uptime: should the thread wait in between, processes only look older
+func (r *resolver) resolve(list []Seen) result {
+	now := r.now() // before the uptime: if the thread waits in between, processes only seem older
 	up, err := r.uptime()
 	if err == nil {
-		err = r.sees()
+		err = r.checkVisible()
 	}
 	if err != nil {
-		return findings{err: err, blind: true}
+		return result{err: err, unreadable: true}
 	}
 	first := earliest(list)
-	found := findings{owners: make(map[int]dra.Owner, len(first))}
+	found := result{owners: make(map[int]dra.Owner, len(first))}
 	var failures failures
 	for pid, at := range first {
 		owner, err := r.owner(pid, now, at.Elapsed+up-now.Elapsed)
@@ -68,13 +68,13 @@ func (r *resolver) resolve(list []Seen) findings {
 		}
 		found.owners[pid] = owner
 	}
-	maps.DeleteFunc(r.known, func(pid int, _ process) bool { _, asked := first[pid]; return !asked })
+	maps.DeleteFunc(r.known, func(pid int, _ process) bool { _, listed := first[pid]; return !listed })
 	found.err = failures.err()
 	return found
 }
 
-// earliest is when each process was first seen by one of the lists that name
-// it: was it there then, it is the same in all of them.
+// earliest returns when each process was first seen by one of the lists that
+// name it. If it existed then, it is the same process in all of them.
 func earliest(list []Seen) map[int]clock.Instant {
 	first := make(map[int]clock.Instant, len(list))
 	for _, seen := range list {
@@ -85,11 +85,11 @@ func earliest(list []Seen) map[int]clock.Instant {
 	return first
 }
 
-// sees reports why procfs cannot be believed when it shows no process: one
-// that does not show the first process hides others as well, and one that
-// shows it but not its files (hidepid=1) tells of none whose it is.
-func (r *resolver) sees() error {
-	_, err := r.files.look(r.folder(1))
+// checkVisible returns an error if procfs cannot be trusted when it shows no
+// process. A procfs that does not show process 1 hides others as well. One that
+// shows it but not its files (hidepid=1) shows no owners.
+func (r *resolver) checkVisible() error {
+	_, err := r.files.readProcess(r.folder(1))
 	if errors.Is(err, errGone) {
 		return &source.Failure{Reason: source.ReasonNotFound, Err: fmt.Errorf(
 			"%s does not show process 1: mount a procfs there that shows all processes, without hidepid", r.procfs)}
@@ -100,10 +100,10 @@ func (r *resolver) sees() error {
 	return nil
 }
 
-// owner looks up a process that was seen at a time since boot.
+// owner returns the owner of a process that was seen at a time since boot.
 func (r *resolver) owner(pid int, now clock.Instant, seen time.Duration) (dra.Owner, error) {
 	if pid <= 0 {
-		return dra.Owner{}, nil // no process of this pid namespace, and so of no pod that can be told
+		return dra.Owner{}, nil // no process of this pid namespace: its pod cannot be resolved
 	}
 	p, err := r.process(pid, now)
 	if errors.Is(err, errGone) {
@@ -112,16 +112,16 @@ func (r *resolver) owner(pid int, now clock.Instant, seen time.Duration) (dra.Ow
 	if err != nil {
 		return dra.Owner{}, err
 	}
-	// The start is rounded down to a tick, and the instant is as exact as
-	// the moment at which two clocks were read.
+	// The start is rounded down to a tick, and the instant is as precise as
+	// the reading of two clocks.
 	if p.ended || p.start > seen+tick {
 		return dra.Owner{Gone: true}, nil
 	}
-	return p.sighting.owner, nil
+	return p.procInfo.owner, nil
 }
 
-// process is what was known of a process, if it still is that, or what one
-// look tells, which is remembered.
+// process returns a process from the cache if its identity is unchanged;
+// otherwise it reads the process and caches it.
 func (r *resolver) process(pid int, now clock.Instant) (process, error) {
 	folder := r.folder(pid)
 	if known, ok := r.known[pid]; ok && now.Elapsed < known.until {
@@ -133,21 +133,21 @@ func (r *resolver) process(pid int, now clock.Instant) (process, error) {
 			return known, nil
 		}
 	}
-	seen, err := r.files.look(folder)
+	info, err := r.files.readProcess(folder)
 	if err != nil {
 		return process{}, err
 	}
-	p := process{seen, now.Elapsed + leastAge + time.Duration(pid)*time.Second%moreAge}
+	p := process{info, now.Elapsed + minAge + time.Duration(pid)*time.Second%ageSpread}
 	r.known[pid] = p
 	return p, nil
 }
 
 func (r *resolver) folder(pid int) string { return r.procfs + "/" + strconv.Itoa(pid) }
 
-// failures are processes that could not be looked up.
+// failures collects the processes that could not be looked up.
 type failures struct {
 	count int
-	pid   int // the least of them, which the message names
+	pid   int // the smallest, which the message names
 	first error
 }
 

@@ -12,30 +12,31 @@ import (
 // architecture that Kubernetes runs on.
 const tick = time.Second / 100
 
-// errCutShort says that a file is none of /proc/<pid>/stat, or only its
+// errIncomplete means that a file is not a /proc/<pid>/stat, or only its
 // beginning.
-var errCutShort = errors.New("it has too few or unexpected fields")
+var errIncomplete = errors.New("it has too few or unexpected fields")
 
-// life is what /proc/<pid>/stat tells of a process.
-type life struct {
+// lifetime is what /proc/<pid>/stat says about the start and the end of a
+// process.
+type lifetime struct {
 	start time.Duration // since boot, rounded down to a tick; suspension counts
-	ended bool          // it waits to be reaped, and none of its threads runs any more
+	ended bool          // it waits to be reaped, and none of its threads runs
 }
 
-// decodeLife reads /proc/<pid>/stat (proc_pid_stat(5)). The second field is
-// the name that the process has given itself, in parentheses; it may hold
-// spaces and parentheses too, so the fields are counted from the last one.
+// decodeStat decodes /proc/<pid>/stat (proc_pid_stat(5)). The second field is
+// the name that the process has set, in parentheses. It may contain spaces and
+// parentheses, so the fields are counted from the last parenthesis.
 //
 // The parser of github.com/prometheus/procfs converts all 52 fields by
-// fmt.Fscan, in three times the time that the kernel takes to write them, and
-// panics where the text ends with the name.
-func decodeLife(file []byte) (life, error) {
+// fmt.Fscan, which takes three times as long as the kernel takes to write them,
+// and it panics if the text ends with the name.
+func decodeStat(file []byte) (lifetime, error) {
 	const state, threads, start = 3, 20, 22 // numbered as in the manual
 	at := bytes.LastIndexByte(file, ')')
 	if at < 0 {
-		return life{}, errCutShort
+		return lifetime{}, errIncomplete
 	}
-	var l life
+	var l lifetime
 	number, zombie := state, false
 	for field := range bytes.FieldsSeq(file[at+1:]) {
 		switch number {
@@ -47,12 +48,12 @@ func decodeLife(file []byte) (life, error) {
 		case start:
 			ticks, err := strconv.ParseUint(string(field), 10, 64)
 			if err != nil || ticks > uint64(math.MaxInt64/tick) {
-				return life{}, errCutShort
+				return lifetime{}, errIncomplete
 			}
 			l.start = time.Duration(ticks) * tick
 			return l, nil
 		}
 		number++
 	}
-	return life{}, errCutShort
+	return lifetime{}, errIncomplete
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device/sysfs"
 )
 
-// card reads one card. What it remembers belongs to Read, of which there is
-// one at a time.
+// card reads one card. Read must not be called concurrently.
 type card struct {
 	key    string // its PCI address
 	folder string // of its PCI function
@@ -42,7 +41,8 @@ func newCard(root, name, address string) *card {
 // Key is the card's PCI address.
 func (c *card) Key() string { return c.key }
 
-// Read reads the card, and who it is when the tier is the slow one.
+// Read reads the card. In slow reads, and in the first, it also identifies the
+// card.
 func (c *card) Read(_ context.Context, tier device.Tier) ([]device.Observation, error) {
 	bound, err := sysfs.Link(filepath.Join(c.folder, "driver"))
 	if err != nil {
@@ -57,39 +57,39 @@ func (c *card) Read(_ context.Context, tier device.Tier) ([]device.Observation, 
 		}
 	}
 	o := device.Observation{Device: c.identity}
-	if c.asleep() {
+	if c.isSuspended() {
 		return []device.Observation{o}, nil
 	}
 	err = c.readings(&o, tier)
 	return []device.Observation{o}, err
 }
 
-// asleep reports whether the card has been suspended: reading most of its
-// files would wake it up.
-func (c *card) asleep() bool {
+// isSuspended reports whether the card is suspended: reading most of its files
+// would wake it up.
+func (c *card) isSuspended() bool {
 	status, err := c.files.Text(filepath.Join(c.folder, "power/runtime_status"))
 	return err == nil && status == "suspended"
 }
 
-// readings adds everything of the tier to the observation.
+// readings adds all readings of the tier to the observation.
 func (c *card) readings(o *device.Observation, tier device.Tier) error {
 	var errs []error
 	if err := c.hwmon.find(&c.files, filepath.Join(c.folder, "hwmon")); err != nil {
 		errs = append(errs, fmt.Errorf("find the sensors of %s: %w", c.key, err))
 	}
-	settled := -1 // the last row that was not absent
+	last := -1 // the last row that was not absent
 	for i, r := range c.rows {
-		if r.tier > tier || settled >= 0 && r.same(c.rows[settled]) {
+		if r.tier > tier || last >= 0 && r.same(c.rows[last]) {
 			continue
 		}
 		value, err := c.value(r)
 		switch {
 		case err == nil:
 			add(o, r.tier, device.Reading{Quantity: r.quantity, Details: [2]string{r.detail}, Value: value})
-			settled = i
+			last = i
 		case !sysfs.Absent(err):
 			errs = append(errs, c.failure(r.quantity, err))
-			settled = i
+			last = i
 		}
 	}
 	errs = append(errs, c.energy(o))
@@ -116,7 +116,7 @@ func (c *card) value(r row) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if value := number / r.per; r.most == 0 || value <= r.most {
+	if value := number / r.per; r.max == 0 || value <= r.max {
 		return value, nil
 	}
 	return 0, fmt.Errorf("read %s: %v is more than there can be", path, number)
@@ -140,12 +140,12 @@ func (c *card) energy(o *device.Observation) error {
 	return c.failure(device.Energy, err)
 }
 
-// failure says which quantity of which card could not be read.
+// failure returns an error that names the quantity and the card.
 func (c *card) failure(quantity device.Quantity, err error) error {
 	return fmt.Errorf("read %s of %s: %w", device.Specs()[quantity].Name, c.key, err)
 }
 
-// add puts a reading among those of its tier.
+// add appends a reading to those of its tier.
 func add(o *device.Observation, tier device.Tier, reading device.Reading) {
 	if tier == device.Slow {
 		o.Slow = append(o.Slow, reading)
@@ -154,8 +154,8 @@ func add(o *device.Observation, tier device.Tier, reading device.Reading) {
 	o.Readings = append(o.Readings, reading)
 }
 
-// identify asks anew who the card is. Its render node stands for the whole
-// card only while that is not partitioned: then it is the first partition's.
+// identify reads the card's identity. Its render node is the whole card's only
+// while the card is not partitioned; otherwise it is the first partition's.
 func (c *card) identify() error {
 	function, err := c.files.Function(c.folder)
 	if err != nil {
@@ -172,7 +172,7 @@ func (c *card) identify() error {
 	}
 	nodes, err := sysfs.Names(filepath.Join(c.folder, "drm"))
 	if err != nil {
-		return nil // a card without a node is one all the same
+		return nil // a card may have no node
 	}
 	for _, name := range nodes {
 		if minor, isNumber := cutNumber(name, "renderD"); isNumber {
@@ -182,7 +182,7 @@ func (c *card) identify() error {
 	return nil
 }
 
-// cutNumber reads the number that follows the prefix of a name.
+// cutNumber returns the number that follows the prefix of a name.
 func cutNumber(name, prefix string) (number int, found bool) {
 	digits, found := strings.CutPrefix(name, prefix)
 	if !found {
@@ -193,8 +193,8 @@ func cutNumber(name, prefix string) (number int, found bool) {
 }
 
 // countErrors adds the memory errors that the driver has counted since it was
-// loaded. Deferred errors, which nothing has consumed yet, are uncorrected
-// ones that the driver does not count as such; they are left out.
+// loaded. It leaves out deferred errors: they are uncorrected, but nothing has
+// consumed them yet and the driver does not count them as uncorrected.
 func (c *card) countErrors(o *device.Observation) error {
 	folder := filepath.Join(c.folder, "ras")
 	names, err := sysfs.Names(folder)

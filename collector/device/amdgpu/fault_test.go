@@ -15,14 +15,14 @@ func readWhole(t testing.TB, tree *sysfstest.Tree) (text string, failed bool) {
 	return sysfstest.Text(tree.Root, observations, err), err != nil
 }
 
-// What a fault takes away, what it puts in its place, and what it says.
+// Each fault removes lines, adds others, and causes an error.
 func TestFaults(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		break_ func(*sysfstest.Tree)
 		gone   []string // beginnings of lines
 		there  []string
-		says   string // empty: it is no failure
+		err    string // empty: it is no failure
 	}{
 		{"a file that is missing is an absence",
 			func(tree *sysfstest.Tree) { tree.Remove(whole + "gpu_busy_percent") },
@@ -107,8 +107,8 @@ func TestFaults(t *testing.T) {
 					t.Errorf("%s is not there", there)
 				}
 			}
-			if failed != (test.says != "") || !strings.Contains(text, test.says) {
-				t.Errorf("it does not say %q", test.says)
+			if failed != (test.err != "") || !strings.Contains(text, test.err) {
+				t.Errorf("it does not say %q", test.err)
 			}
 			if t.Failed() {
 				t.Log(text)
@@ -117,7 +117,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// The number of the hwmon device changes when the driver registers it anew.
+// The number of the hwmon device changes when the driver registers it again.
 func TestSensorsUnderAnotherNumber(t *testing.T) {
 	tree := sysfstest.Plant(t, "amdgpu")
 	r := cards(t, New(tree.Root))[1]
@@ -133,8 +133,8 @@ func TestSensorsUnderAnotherNumber(t *testing.T) {
 	}
 }
 
-// An error count that falls has begun anew, and one that is not told for a
-// while does not make the sum fall.
+// An error count that decreases was reset. One that is temporarily missing does
+// not decrease the sum.
 func TestErrorCountsOverTime(t *testing.T) {
 	tree := sysfstest.Plant(t, "amdgpu")
 	r := cards(t, New(tree.Root))[1]
@@ -164,9 +164,9 @@ func TestErrorCountsOverTime(t *testing.T) {
 	}
 }
 
-// A pipe in the place of a file costs what the file says and nothing else, and
-// does not outlast itself.
-func TestAPipeInPlaceOfAFile(t *testing.T) {
+// A pipe in the place of a file affects only the values of that file. When the
+// file is back, it is read again.
+func TestPipeInPlaceOfFile(t *testing.T) {
 	tree := sysfstest.Plant(t, "amdgpu")
 	found := cards(t, New(tree.Root))
 	text := func() string {

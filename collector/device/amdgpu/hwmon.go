@@ -9,13 +9,13 @@ import (
 )
 
 // hwmon is the card's hwmon device. Its number changes whenever the driver
-// registers it anew, after a reset for example.
+// registers it again, for example after a reset.
 type hwmon struct {
 	folder string            // empty: the card has none
 	inputs map[string]string // the file of each temperature, by the label of its sensor
 }
 
-// find looks for the device among those in the card's folder.
+// find finds the device in the card's folder.
 func (h *hwmon) find(files *sysfs.Files, among string) error {
 	names, err := sysfs.Names(among)
 	if err != nil || len(names) == 0 {
@@ -34,8 +34,8 @@ func (h *hwmon) find(files *sysfs.Files, among string) error {
 	return nil
 }
 
-// readLabels learns which temperature is which. The oldest cards have one
-// sensor without a label, that at the edge of the die.
+// readLabels maps the temperatures to the labels of their sensors. The oldest
+// cards have one sensor without a label, at the edge of the die.
 func (h *hwmon) readLabels(files *sysfs.Files) error {
 	names, err := sysfs.Names(h.folder)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 // joulesPerUnit is what one unit of the energy accumulator stands for.
 const joulesPerUnit = 1.0 / (1 << 16)
 
-// energyOffset is where the energy accumulator is in a table of version 1.n.
+// energyOf returns the energy in joules in a table gpu_metrics. The error is
+// fs.ErrNotExist if the table has none.
 func energyOffset(revision byte) (offset int, known bool) {
 	switch revision {
 	case 4, 7, 8:

@@ -11,7 +11,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device/sysfs/sysfstest"
 )
 
-// Where another library reads the same files, it finds the same.
+// Another library that reads the same files returns the same values.
 func TestAgreesWithProcfs(t *testing.T) {
 	tree := sysfstest.Plant(t, "amdgpu")
 	fs, err := sysfs.NewFS(tree.Root)

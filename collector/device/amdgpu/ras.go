@@ -14,22 +14,22 @@ type errorCounts struct {
 	uncorrected, corrected sysfs.Total
 }
 
-// isMemory tells the blocks whose errors are those of memories, on the card or
-// in the GPU, from those of links to elsewhere.
+// isMemory reports whether the errors of a block are memory errors, on the card
+// or in the GPU, and not errors of links.
 func isMemory(block string) bool {
 	return block != "xgmi_wafl" && block != "pcie_bif" && block != "pcie"
 }
 
-// blockCount is how many errors one block has had.
+// blockCount is the number of errors of one block.
 type blockCount struct {
 	uncorrected, corrected float64
 }
 
-// errBusy is what the driver says while the card is being reset.
+// errBusy means that the card is being reset.
 var errBusy = fmt.Errorf("the driver does not answer now: %w", fs.ErrNotExist)
 
-// parseBlockCount reads what a file of a block says: lines of a kind of error
-// ("ue", "ce", and on some "de") and a count.
+// parseBlockCount parses the file of a block: lines of a kind of error ("ue",
+// "ce", and on some "de") and a count.
 func parseBlockCount(text string) (blockCount, error) {
 	if strings.HasPrefix(text, "Query currently inaccessible") {
 		return blockCount{}, errBusy

@@ -18,7 +18,7 @@ const driver = "amdgpu"
 // Source finds the cards that are bound to the driver.
 type Source struct {
 	root  string
-	cards map[string]*card // by PCI address: those that were there at the last look
+	cards map[string]*card // by PCI address: those that the last call of Readers found
 }
 
 // New returns a source over the sysfs that is mounted at root: /sys, or where
@@ -30,8 +30,8 @@ func New(root string) *Source {
 // Name is "amdgpu".
 func (s *Source) Name() string { return driver }
 
-// Readers returns a reader for each card. That the driver is not loaded is a
-// failure with source.ReasonLibraryMissing.
+// Readers returns a reader for each card. If the driver is not loaded, it fails
+// with source.ReasonLibraryMissing.
 func (s *Source) Readers(context.Context) ([]device.Reader, error) {
 	names, err := sysfs.Names(filepath.Join(s.root, "bus/pci/drivers", driver))
 	if err != nil {

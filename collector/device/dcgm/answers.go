@@ -166,13 +166,13 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// functions are those of the library that answer with lists and texts of their
+// functions are the library's functions that return lists and texts of their
 // own; nil where the library lacks one.
 //
-// The binding believes what such an answer says of its own length: a count that
-// is larger than the answer makes it panic or allocate gigabytes, and a text
-// without an end makes it read what lies behind. So these calls are made here,
-// on the binding's connection.
+// The binding does not check the length that such an answer states for itself:
+// a count that is larger than the answer makes it panic or allocate gigabytes,
+// and for a text without an end it reads the memory behind. So this package
+// makes these calls itself, on the binding's connection.
 type functions struct {
 	version, entities, hierarchy, links, health, since unsafe.Pointer
 	latest                                             unsafe.Pointer
@@ -190,8 +190,9 @@ func (l *library) functions() functions {
 	}
 }
 
-// fits refuses a count that is larger than the answer in which it stands.
-func fits(what string, count int64, most int) error {
+// checkCount returns an error if the count of an answer exceeds the capacity of
+// the answer.
+func checkCount(what string, count int64, most int) error {
 	if count >= 0 && count <= int64(most) {
 		return nil
 	}
@@ -199,22 +200,25 @@ func fits(what string, count int64, most int) error {
 		"%s: DCGM's library answers with %d, and an answer has %d at most", what, count, most)}
 }
 
-// versioned is what the version field of an answer has to be.
-func versioned(size uintptr, version C.uint32_t) C.uint32_t { return C.uint32_t(size) | version<<24 }
+// structVersion returns the required version field of an answer.
+func structVersion(size uintptr, version C.uint32_t) C.uint32_t {
+	return C.uint32_t(size) | version<<24
+}
 
-// called is what a call has returned, as an error.
-func called(code C.int) error {
+// statusError returns the return code of a call as an error; nil for
+// DCGM_ST_OK.
+func statusError(code C.int) error {
 	if code := status(code); code != statusOK {
 		return code
 	}
 	return nil
 }
 
-// build is what the engine tells of its build.
-func (e *engine) build() (string, error) {
+// buildInfo returns the engine's build information.
+func (e *engine) buildInfo() (string, error) {
 	answer := new(C.struct_answered_version)
-	answer.version = versioned(unsafe.Sizeof(*answer), 2)
-	if err := called(C.call_dcgmHostengineVersionInfo(e.functions.version, binding.connection, answer)); err != nil {
+	answer.version = structVersion(unsafe.Sizeof(*answer), 2)
+	if err := statusError(C.call_dcgmHostengineVersionInfo(e.functions.version, binding.connection, answer)); err != nil {
 		return "", err
 	}
 	written := (*[len(answer.text)]byte)(unsafe.Pointer(&answer.text))
@@ -222,15 +226,15 @@ func (e *engine) build() (string, error) {
 	return string(text), nil
 }
 
-// gpus are the engine's ids of the GPUs that are there.
+// gpus returns the engine's ids of the GPUs that are present.
 func (e *engine) gpus() ([]uint, error) {
 	var answer [C.MOST_LISTED]C.uint32_t
 	count := C.int(len(answer))
 	code := C.call_dcgmGetEntityGroupEntities(e.functions.entities, binding.connection, C.uint32_t(wholeGPU), &answer[0], &count)
-	if err := called(code); err != nil {
+	if err := statusError(code); err != nil {
 		return nil, fmt.Errorf("list GPUs: %w", err)
 	}
-	if err := fits("list GPUs", int64(count), len(answer)); err != nil {
+	if err := checkCount("list GPUs", int64(count), len(answer)); err != nil {
 		return nil, err
 	}
 	ids := make([]uint, count)
@@ -240,36 +244,36 @@ func (e *engine) gpus() ([]uint, error) {
 	return ids, nil
 }
 
-// hierarchy is every instance of every GPU.
+// hierarchy returns all MIG instances of all GPUs.
 func (e *engine) hierarchy() ([]instance, error) {
 	if e.functions.hierarchy == nil {
 		return nil, nil
 	}
 	answer := new(C.struct_answered_hierarchy)
-	answer.version = versioned(unsafe.Sizeof(*answer), 2)
-	if err := called(C.call_dcgmGetGpuInstanceHierarchy(e.functions.hierarchy, binding.connection, answer)); err != nil {
+	answer.version = structVersion(unsafe.Sizeof(*answer), 2)
+	if err := statusError(C.call_dcgmGetGpuInstanceHierarchy(e.functions.hierarchy, binding.connection, answer)); err != nil {
 		return nil, fmt.Errorf("list MIG instances: %w", err)
 	}
-	if err := fits("list MIG instances", int64(answer.count), len(answer.list)); err != nil {
+	if err := checkCount("list MIG instances", int64(answer.count), len(answer.list)); err != nil {
 		return nil, err
 	}
 	list := make([]instance, answer.count)
 	for i := range list {
-		told := &answer.list[i]
+		entry := &answer.list[i]
 		list[i] = instance{
-			entity: ours(told.entity), parent: ours(told.parent),
-			gi: int(told.gi), ci: device.Unknown, slices: uint(told.slices),
+			entity: entityOf(entry.entity), parent: entityOf(entry.parent),
+			gi: int(entry.gi), ci: device.Unknown, slices: uint(entry.slices),
 		}
 		if list[i].entity.kind == computeInstance {
-			list[i].ci = int(told.ci)
+			list[i].ci = int(entry.ci)
 		}
 	}
 	return list, nil
 }
 
-// ours is an entity of the library.
-func ours(told C.struct_answered_entity) entity {
-	return entity{entityKind(told.kind), uint(told.id)}
+// entityOf converts an entity of the library.
+func entityOf(entry C.struct_answered_entity) entity {
+	return entity{entityKind(entry.kind), uint(entry.id)}
 }
 
 // States of a link (dcgmNvLinkLinkState_t).
@@ -281,18 +285,18 @@ const (
 // links counts the NVLinks of each GPU by their state.
 func (e *engine) links() (map[entity]links, error) {
 	if e.functions.links == nil {
-		return nil, errNotThere
+		return nil, errFunctionMissing
 	}
 	answer := new(C.struct_answered_links)
-	answer.version = versioned(unsafe.Sizeof(*answer), 5)
-	err := called(C.call_dcgmGetNvLinkLinkStatus(e.functions.links, binding.connection, answer))
+	answer.version = structVersion(unsafe.Sizeof(*answer), 5)
+	err := statusError(C.call_dcgmGetNvLinkLinkStatus(e.functions.links, binding.connection, answer))
 	if errors.Is(err, statusNotSupported) {
 		return make(map[entity]links), nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get the states of NVLinks: %w", err)
 	}
-	if err := fits("get the states of NVLinks: GPUs", int64(answer.count), len(answer.gpus)); err != nil {
+	if err := checkCount("get the states of NVLinks: GPUs", int64(answer.count), len(answer.gpus)); err != nil {
 		return nil, err
 	}
 	counts := make(map[entity]links)
@@ -312,30 +316,30 @@ func (e *engine) links() (map[entity]links, error) {
 	return counts, nil
 }
 
-// incidents are what the engine finds amiss with a group.
+// incidents returns the incidents that a health check of a group finds.
 func (e *engine) incidents(group dcgm.GroupHandle) ([]incident, error) {
 	answer := new(C.struct_answered_health)
-	answer.version = versioned(unsafe.Sizeof(*answer), 5)
+	answer.version = structVersion(unsafe.Sizeof(*answer), 5)
 	code := C.call_dcgmHealthCheck(e.functions.health, binding.connection, C.uintptr_t(group.GetHandle()), answer)
-	if err := called(code); err != nil {
+	if err := statusError(code); err != nil {
 		return nil, fmt.Errorf("check the GPUs' health: %w", err)
 	}
-	if err := fits("check the GPUs' health", int64(answer.count), len(answer.list)); err != nil {
+	if err := checkCount("check the GPUs' health", int64(answer.count), len(answer.list)); err != nil {
 		return nil, err
 	}
 	list := make([]incident, answer.count)
 	for i := range list {
-		told := &answer.list[i]
-		list[i] = incident{ours(told.entity), uint(told.system), int(told.result), uint(told.code)}
+		entry := &answer.list[i]
+		list[i] = incident{entityOf(entry.entity), uint(entry.system), int(entry.result), uint(entry.code)}
 	}
 	return list, nil
 }
 
-// xidsSince are the XIDs that the engine has kept of the entities of the
-// groups, later than a time in microseconds.
+// xidsSince returns the XIDs that the engine has kept for the entities of the
+// groups and that are later than since, in microseconds since 1970.
 func (e *engine) xidsSince(groups []dcgm.GroupHandle, fields dcgm.FieldHandle, since int64) (xids []value, err error) {
 	if e.functions.since == nil {
-		return nil, errNotThere
+		return nil, errFunctionMissing
 	}
 	for _, group := range groups {
 		answer := new(C.struct_answered_events)
@@ -344,7 +348,7 @@ func (e *engine) xidsSince(groups []dcgm.GroupHandle, fields dcgm.FieldHandle, s
 			return nil, &source.Failure{Reason: source.ReasonResourceExhausted, Err: fmt.Errorf(
 				"get the XIDs since the last: there are more than %d", len(answer.list))}
 		}
-		if err := called(code); err != nil {
+		if err := statusError(code); err != nil {
 			return nil, fmt.Errorf("get the XIDs since the last: %w", err)
 		}
 		for i := range answer.list[:answer.count] {
@@ -354,15 +358,15 @@ func (e *engine) xidsSince(groups []dcgm.GroupHandle, fields dcgm.FieldHandle, s
 	return xids, nil
 }
 
-// eventOf is a value that the library has called back with.
-func eventOf(told *C.struct_answered_event) value {
+// eventOf decodes a value that the library has passed to the callback.
+func eventOf(entry *C.struct_answered_event) value {
 	v := value{
-		entity: ours(told.entity),
-		field:  uint16(told.field),
-		kind:   byte(told._type),
-		status: status(told.status),
-		at:     int64(told.at),
+		entity: entityOf(entry.entity),
+		field:  uint16(entry.field),
+		kind:   byte(entry._type),
+		status: status(entry.status),
+		at:     int64(entry.at),
 	}
-	copy(v.raw[:], (*[8]byte)(unsafe.Pointer(&told.value))[:])
+	copy(v.raw[:], (*[8]byte)(unsafe.Pointer(&entry.value))[:])
 	return v
 }

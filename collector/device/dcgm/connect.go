@@ -16,30 +16,31 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// taken says whether the one connection that the binding can have is in use.
+// connectionInUse is whether the one connection that the binding can have is in
+// use.
 //
 //nolint:gochecknoglobals // it guards the binding's own package-level variables
-var taken atomic.Bool
+var connectionInUse atomic.Bool
 
-// engine is a connection to a host engine, or an embedded one. It speaks to
-// the binding; what it returns are this package's own types. Its methods are
-// called one at a time, and may take as long as the driver does.
+// engine is a connection to a host engine, or an embedded one. It wraps the
+// binding and returns this package's own types. Its methods must be called one
+// at a time; each may block as long as the driver does.
 type engine struct {
 	library *library
 	version string
-	page    page
+	buffer  valueBuffer
 	now     clock.Clock
 
 	functions functions
 }
 
-// connect makes the connection.
+// connect connects to a host engine, or starts an embedded one.
 func connect(o Options) (*engine, error) {
 	l, err := openLibrary(o.Library)
 	if err != nil {
 		return nil, err
 	}
-	if !taken.CompareAndSwap(false, true) {
+	if !connectionInUse.CompareAndSwap(false, true) {
 		return nil, &source.Failure{
 			Reason: source.ReasonOther,
 			Err:    errors.New("connect to a DCGM host engine: this process already has a connection, and the library's binding allows only one"),
@@ -52,19 +53,19 @@ func connect(o Options) (*engine, error) {
 		_, err = dcgm.Init(dcgm.Standalone, address, socket)
 	}
 	if err != nil {
-		taken.Store(false)
+		connectionInUse.Store(false)
 		return nil, unreachable(o.HostEngine, err)
 	}
 	e := &engine{library: l, functions: l.functions(), now: o.Clock}
-	if err := e.greet(); err != nil {
+	if err := e.checkVersion(); err != nil {
 		e.close()
 		return nil, err
 	}
 	return e, nil
 }
 
-// endpoint is the address as the binding takes it: with the flag that says
-// whether it is a unix socket's path. Connection strings of the binding's own
+// endpoint converts the address to the arguments of the binding: the address,
+// and "1" if it is the path of a unix socket, else "0". Connection strings
 // would need DCGM 4.5.
 func endpoint(hostEngine string) (address, socket string) {
 	if path, is := strings.CutPrefix(hostEngine, "unix://"); is {
@@ -73,7 +74,7 @@ func endpoint(hostEngine string) (address, socket string) {
 	return strings.TrimPrefix(hostEngine, "tcp://"), "0"
 }
 
-// unreachable says why there is no connection, and what to do.
+// unreachable returns the error of a failed connection, with a remedy.
 func unreachable(hostEngine string, err error) error {
 	if hostEngine == "" {
 		return &source.Failure{Reason: source.ReasonUnavailable, Err: fmt.Errorf(
@@ -91,13 +92,12 @@ func unreachable(hostEngine string, err error) error {
 // library.
 const oldestEngine = 4
 
-// greet asks the engine for its version, and so whether the two understand
-// each other.
-func (e *engine) greet() error {
+// checkVersion reads the engine's version and fails if it is not supported.
+func (e *engine) checkVersion() error {
 	if binding.connection == 0 {
 		return errors.New("connect to the DCGM host engine: the library's binding stores its connection elsewhere than in v1.4611")
 	}
-	build, err := e.build()
+	build, err := e.buildInfo()
 	if err != nil {
 		return &source.Failure{Reason: reasonOf(err), Err: fmt.Errorf("ask the DCGM host engine for its version: %w", err)}
 	}
@@ -110,7 +110,7 @@ func (e *engine) greet() error {
 	return nil
 }
 
-// reasonOf is why nothing can be read any more after a call has failed.
+// reasonOf returns the reason of the source's status after a call has failed.
 func reasonOf(err error) source.Reason {
 	switch reason := source.ReasonOf(err); {
 	case errors.Is(err, statusVersionMismatch), errors.Is(err, statusFunctionNotFound):
@@ -122,15 +122,16 @@ func reasonOf(err error) source.Reason {
 	}
 }
 
-// close ends the connection, and with it all groups and watches that were made
-// through it. That it fails, because the engine is gone, changes nothing.
+// close closes the connection, and with it all groups and watches that were
+// created through it. Errors are ignored: the engine may have ended.
 func (e *engine) close() {
 	_ = dcgm.Shutdown()
-	e.page.free()
-	taken.Store(false)
+	e.buffer.free()
+	connectionInUse.Store(false)
 }
 
-// codeOf is the return code in an error of the binding, if it has one.
+// codeOf returns the return code in an error of the binding, or
+// DCGM_ST_GENERIC_ERROR.
 func codeOf(err error) status {
 	var failure *dcgm.Error
 	if errors.As(err, &failure) {
@@ -139,30 +140,31 @@ func codeOf(err error) status {
 	return -3 // DCGM_ST_GENERIC_ERROR
 }
 
-// coded is an error of the binding with its code in words, where it has one.
-func coded(action string, err error) error {
+// withStatus wraps an error of the binding. Its return code, if it has one, is
+// written as text.
+func withStatus(action string, err error) error {
 	if failure := new(*dcgm.Error); errors.As(err, failure) {
 		return fmt.Errorf("%s: %w", action, codeOf(err))
 	}
 	return fmt.Errorf("%s: %w", action, err)
 }
 
-func theirs(e entity) dcgm.GroupEntityPair {
+func groupPair(e entity) dcgm.GroupEntityPair {
 	return dcgm.GroupEntityPair{EntityGroupId: dcgm.Field_Entity_Group(e.kind), EntityId: e.id}
 }
 
-// identify asks who the entities are: live, because that changes with them
-// alone and needs no watch.
-func (e *engine) identify(entities []entity) (map[entity]identity, error) {
-	who := make(map[entity]identity, len(entities))
+// readIdentities reads the identities of entities from the driver. They need no
+// watch, because they change only when the entities do.
+func (e *engine) readIdentities(entities []entity) (map[entity]identity, error) {
+	identities := make(map[entity]identity, len(entities))
 	driver := ""
-	q := newQuestion(entities, []uint16{driverVersion, gpuName, gpuUUID, gpuMinor, pciBusID})
-	err := e.ask(&q, liveData, func(v *value, _ *asking) {
+	q := newQuery(entities, []uint16{driverVersion, gpuName, gpuUUID, gpuMinor, pciBusID})
+	err := e.queryValues(&q, liveData, func(v *value, _ *callTime) {
 		if v.field == driverVersion {
 			driver = v.string()
 			return
 		}
-		known, there := who[v.entity]
+		known, there := identities[v.entity]
 		if !there {
 			known.minor = device.Unknown
 		}
@@ -178,19 +180,19 @@ func (e *engine) identify(entities []entity) (map[entity]identity, error) {
 				known.minor = int(n)
 			}
 		}
-		who[v.entity] = known
+		identities[v.entity] = known
 	})
 	if err != nil {
 		return nil, err
 	}
-	for of, known := range who {
+	for of, known := range identities {
 		known.driver = driver
-		who[of] = known
+		identities[of] = known
 	}
-	return who, nil
+	return identities, nil
 }
 
-// lost reports whether the engine says that a GPU is gone.
+// lost reports whether the engine considers a GPU lost.
 func (e *engine) lost(gpu entity) bool {
 	return e.library.has("dcgmGetGpuStatus") && dcgm.GetGPUStatus(gpu.id) == dcgm.EntityStatusLost
 }

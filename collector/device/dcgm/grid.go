@@ -7,40 +7,39 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// grid holds the newest value of each field that is asked of each entity of a
-// plan.
+// grid holds the newest value of each field of each entity of a plan.
 type grid struct {
 	slots   map[entity]int
 	columns map[uint16]int
 	cells   []cell
-	round   uint64 // of asking
+	round   uint64 // number of the current round
 	limit   func(field uint16) time.Duration
 }
 
 // cell is the newest value of a field of an entity.
 type cell struct {
 	value
-	round uint64        // in which it was reported; 0: never
-	asked time.Duration // when, in elapsed time, the call began that returned it
+	round   uint64        // of the last report; 0: never
+	queried time.Duration // elapsed time at which the call began that returned it
 
-	// Of the newest value that is no failure.
+	// Of the newest value that is not a failure.
 	sampled  bool          // there was one
 	stamp    int64         // its timestamp
-	changed  time.Duration // when, in elapsed time, this timestamp was first seen
+	changed  time.Duration // elapsed time at which this timestamp was first seen
 	measured device.Window
 }
 
-// asking is when a call asked for values: the engine has answered it at some
-// time between.
-type asking struct {
+// callTime is when a call for values began and ended. The engine answered at
+// some time between.
+type callTime struct {
 	began time.Duration // in elapsed time
 	ended clock.Instant
 }
 
-// moment is the elapsed time of a timestamp of the engine, if the engine's
-// clock is our wall clock. It is false of a timestamp that lies after the
-// answer or before our elapsed time began.
-func (a *asking) moment(at int64) (time.Duration, bool) {
+// elapsedAt converts a timestamp of the engine to elapsed time, assuming that
+// the engine's clock is our wall clock. It returns false for a timestamp after
+// the answer or before our elapsed time began.
+func (a *callTime) elapsedAt(at int64) (time.Duration, bool) {
 	// An engine may report any number. Without a sign no difference is too large,
 	// and that of a timestamp after the answer is larger than any age.
 	age := uint64(a.ended.Wall.UnixMicro()) - uint64(at)
@@ -50,8 +49,8 @@ func (a *asking) moment(at int64) (time.Duration, bool) {
 	return a.ended.Elapsed - time.Duration(age)*time.Microsecond, true
 }
 
-// newGrid makes a grid. The limit is for how long a value of a field counts as
-// the present one.
+// newGrid returns a grid without values. limit returns how long a value of a
+// field counts as current.
 func newGrid(entities []entity, fields []uint16, limit func(field uint16) time.Duration) *grid {
 	g := &grid{slots: make(map[entity]int), columns: make(map[uint16]int), limit: limit}
 	for _, e := range entities {
@@ -66,13 +65,12 @@ func newGrid(entities []entity, fields []uint16, limit func(field uint16) time.D
 	return g
 }
 
-// inherit takes over what an earlier grid of the same fields knows of the
-// entities that are the same as then. Without it a value that is merely
-// repeated would look like a new one.
-func (g *grid) inherit(old *grid, same func(entity) bool) {
+// copyFrom copies the values of unchanged entities from an earlier grid of the
+// same fields. Without them a repeated value would look new.
+func (g *grid) copyFrom(old *grid, same func(entity) bool) {
 	g.round = old.round
 	for e, slot := range g.slots {
-		if before, asked := old.slots[e]; asked && same(e) {
+		if before, known := old.slots[e]; known && same(e) {
 			copy(g.row(slot), old.row(before))
 		}
 	}
@@ -83,15 +81,16 @@ func (g *grid) row(slot int) []cell {
 	return g.cells[slot*width : (slot+1)*width]
 }
 
-// begin opens a round: what is not reported in it is not known.
+// begin starts a round. get returns only values that are reported in it.
 func (g *grid) begin() { g.round++ }
 
-// put takes in a value. One that was not asked for is dropped.
+// apply stores a value. It ignores values of entities and fields that the grid
+// does not have.
 //
-// A value is another one than before when its timestamp is. How long it has
-// been the same is measured by our clock alone, for the engine's may be another
-// machine's, or wrong.
-func (g *grid) put(v *value, a *asking) {
+// A value is new when its timestamp differs from the stored one. How long it
+// has been the same is measured by our clock alone, because the engine's clock
+// may be another machine's, or wrong.
+func (g *grid) apply(v *value, a *callTime) {
 	c := g.at(v.entity, v.field)
 	if c == nil {
 		return
@@ -100,37 +99,36 @@ func (g *grid) put(v *value, a *asking) {
 		c.measured = c.window(v, a, g.limit)
 		c.sampled, c.stamp, c.changed = true, v.at, a.began
 	}
-	c.value, c.round, c.asked = *v, g.round, a.began
+	c.value, c.round, c.queried = *v, g.round, a.began
 }
 
-// window is when a value was measured whose timestamp is seen for the first
-// time: after the call that returned another value, or none, and before the
-// answer of this one. Nor was it measured before the value that it replaces.
+// window returns when a value was measured whose timestamp is new: after the
+// call that returned another value, or none, and before the end of this call.
+// It is not before the window of the value that it replaces.
 //
-// The timestamp says when within these bounds, where it lies within them. For
-// that it is compared with our wall clock, which is right where the engine
-// runs on the same node. A clock that is wrong by minutes leaves the bounds;
-// one that is wrong by less is wrong within them.
+// Within these bounds the timestamp gives the exact time. For that it is
+// compared with our wall clock, which is correct where the engine runs on the
+// same node. A clock that is wrong by minutes is outside of the bounds and not
+// used. An error that stays within the bounds is not detected.
 //
-// A field that was never reported before has no earlier call that bounds it. Its
-// value is then taken to be no older than the limit, because an older one does
-// not count as present, and no older than our elapsed time, in which whatever
-// the value is compared with lies.
-func (c *cell) window(v *value, a *asking, limit func(field uint16) time.Duration) device.Window {
-	var from, least time.Duration // of a window, of a moment
+// For a field that was never reported no earlier call bounds the time. Its
+// value is then at most as old as the limit, because an older one does not
+// count as current, and not older than our elapsed time.
+func (c *cell) window(v *value, a *callTime, limit func(field uint16) time.Duration) device.Window {
+	var from, least time.Duration // earliest begin of the window, and earliest exact time
 	if c.round == 0 {
 		from = max(a.ended.Elapsed-limit(v.field), 0)
 		least = from
 	} else {
-		from, least = max(c.asked, c.measured.From), max(c.asked, c.measured.To)
+		from, least = max(c.queried, c.measured.From), max(c.queried, c.measured.To)
 	}
-	if moment, is := a.moment(v.at); is && moment >= least {
-		return device.Window{From: moment, To: moment}
+	if exact, ok := a.elapsedAt(v.at); ok && exact >= least {
+		return device.Window{From: exact, To: exact}
 	}
 	return device.Window{From: from, To: a.ended.Elapsed}
 }
 
-// get is the value that was told in this round, or nil.
+// get returns the value that was reported in this round, or nil.
 func (g *grid) get(e entity, field uint16) *cell {
 	if c := g.at(e, field); c != nil && c.round == g.round {
 		return c
@@ -139,12 +137,12 @@ func (g *grid) get(e entity, field uint16) *cell {
 }
 
 func (g *grid) at(e entity, field uint16) *cell {
-	slot, asked := g.slots[e]
-	if !asked {
+	slot, known := g.slots[e]
+	if !known {
 		return nil
 	}
-	column, asked := g.columns[field]
-	if !asked {
+	column, known := g.columns[field]
+	if !known {
 		return nil
 	}
 	return &g.cells[slot*len(g.columns)+column]

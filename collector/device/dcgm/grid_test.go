@@ -17,9 +17,9 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 // seconds is a time in seconds.
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// asked is a call between two elapsed times in seconds.
-func asked(began, ended float64) *asking {
-	return &asking{seconds(began), clock.Instant{Elapsed: seconds(ended), Wall: noon.Add(seconds(ended))}}
+// call is a call between two elapsed times in seconds.
+func call(began, ended float64) *callTime {
+	return &callTime{seconds(began), clock.Instant{Elapsed: seconds(ended), Wall: noon.Add(seconds(ended))}}
 }
 
 // stamped is the timestamp of a sample taken at an elapsed time in seconds, by
@@ -33,7 +33,7 @@ func small() (*grid, entity) {
 }
 
 // step is a call that begins at a time and takes a tenth of a second or as
-// long as it says, and what it is told: a sample of a time, by a clock that is
+// long as takes says, and its result: a sample of a time, by a clock that is
 // ahead, or a failure.
 type step struct {
 	began, takes, sampled, ahead float64
@@ -48,7 +48,7 @@ func TestWindows(t *testing.T) {
 			{began: 101, sampled: 100.5, want: "100.5 100.5"},
 			{began: 102, sampled: 102.05, want: "102.05 102.05"},
 		},
-		"a value that stands still keeps its time": {
+		"an unchanged value keeps its time": {
 			{began: 100, sampled: 99.5, want: "99.5 99.5"},
 			{began: 101, sampled: 99.5, want: "99.5 99.5"},
 			{began: 108, sampled: 99.5, want: "99.5 99.5"},
@@ -122,10 +122,10 @@ func TestWindows(t *testing.T) {
 					s.takes = 0.1
 				}
 				g.begin()
-				g.put(&v, asked(s.began, s.began+s.takes))
+				g.apply(&v, call(s.began, s.began+s.takes))
 				w := g.get(gpu, totalEnergy).measured
 				if got := fmt.Sprintf("%g %g", w.From.Seconds(), w.To.Seconds()); got != s.want {
-					t.Errorf("told at %g s of a sample of %g s: measured at [%s], want [%s]", s.began, s.sampled, got, s.want)
+					t.Errorf("read at %g s, of a sample of %g s: measured at [%s], want [%s]", s.began, s.sampled, got, s.want)
 				}
 			}
 		})
@@ -133,8 +133,8 @@ func TestWindows(t *testing.T) {
 }
 
 // Whatever an engine's clock and our wall clock do: a value that is seen for
-// the first time was measured after the last call that was not told it and
-// before the answer of this one, a value that is told again keeps its window,
+// the first time was measured after the last call that did not return it and
+// before the answer of this one, a repeated value keeps its window,
 // and none was measured before the one that it replaces.
 func FuzzWindows(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18})
@@ -157,7 +157,7 @@ func FuzzWindows(f *testing.F) {
 			if draw(8) == 0 {
 				jumped = time.Duration(draw(7200)-3600) * time.Second
 			}
-			a := &asking{began: now}
+			a := &callTime{began: now}
 			now += time.Duration(draw(4)*draw(500)) * time.Millisecond
 			a.ended = clock.Instant{Elapsed: now, Wall: noon.Add(now + jumped)}
 			v := integer(1)
@@ -175,7 +175,7 @@ func FuzzWindows(f *testing.F) {
 			}
 			v.at = stamp
 			g.begin()
-			g.put(&v, a)
+			g.apply(&v, a)
 			c := *g.get(gpu, totalEnergy)
 			checkWindow(t, &last, &c, a)
 			last = c
@@ -184,7 +184,7 @@ func FuzzWindows(f *testing.F) {
 }
 
 // checkWindow checks the window of a value against what was known before.
-func checkWindow(t *testing.T, last, c *cell, a *asking) {
+func checkWindow(t *testing.T, last, c *cell, a *callTime) {
 	t.Helper()
 	if !c.sampled {
 		return
@@ -192,12 +192,12 @@ func checkWindow(t *testing.T, last, c *cell, a *asking) {
 	w := c.measured
 	least := max(a.ended.Elapsed-10*time.Second, 0)
 	if last.round != 0 {
-		least = last.asked
+		least = last.queried
 	}
 	switch {
 	case c.status != statusOK || last.sampled && last.stamp == c.stamp:
 		if w != last.measured {
-			t.Fatalf("a value that is told again was measured at %v, before it was %v", w, last.measured)
+			t.Fatalf("a repeated value was measured at %v, before it was %v", w, last.measured)
 		}
 	case w.From > w.To || w.From < least || w.To > a.ended.Elapsed:
 		t.Fatalf("measured at %v, not between %v and %v", w, least, a.ended.Elapsed)
@@ -206,9 +206,9 @@ func checkWindow(t *testing.T, last, c *cell, a *asking) {
 	}
 }
 
-// when is when the readings of a quantity were measured, in seconds: once for
+// when returns when the readings of a quantity were measured, in seconds: once for
 // all that were measured at the same time.
-func (f *found) when(q device.Quantity) string {
+func (f *deviceResult) when(q device.Quantity) string {
 	text, last := "", device.Window{From: -1}
 	for _, r := range append(slices.Clone(f.Readings), f.Slow...) {
 		if w := r.Measured; r.Quantity == q && w != last {
@@ -219,13 +219,13 @@ func (f *found) when(q device.Quantity) string {
 	return text
 }
 
-// Every kind of reading has the time of the value that it is made of, and a
-// quantity that stands still for eight seconds beside others that go on keeps
+// Each kind of reading has the time of its value, and a
+// quantity that does not change for eight seconds while others do keeps
 // its own.
-func TestReadingsHaveTheTimesOfTheirValues(t *testing.T) {
-	b := newBench(true)
+func TestTimesOfReadings(t *testing.T) {
+	b := newConverterFixture(true)
 	b.at = noon.UnixMicro()
-	tell := func(tier device.Tier, lag float64, fields ...uint16) *found {
+	read := func(tier device.Tier, lag float64, fields ...uint16) *deviceResult {
 		b.now, b.at = b.now+time.Second, b.at+1e6
 		b.grid.begin()
 		for field, v := range map[uint16]value{
@@ -236,11 +236,11 @@ func TestReadingsHaveTheTimesOfTheirValues(t *testing.T) {
 			if slices.Contains(fields, field) {
 				v.at = b.at - int64(lag*1e6)
 			}
-			b.grid.put(&v, b.asking())
+			b.grid.apply(&v, b.call())
 		}
 		return b.observe(&b.plan.targets[0], tier, b.now)
 	}
-	expect := func(f *found, want map[device.Quantity]string) {
+	expect := func(f *deviceResult, want map[device.Quantity]string) {
 		t.Helper()
 		for q, w := range want {
 			if got := f.when(q); got != w {
@@ -248,29 +248,29 @@ func TestReadingsHaveTheTimesOfTheirValues(t *testing.T) {
 			}
 		}
 	}
-	expect(tell(device.Slow, 0.5, nvlinkTransmit, pcieTransmitRate, clocksEventReasons, recoveryAction, eccCorrected), map[device.Quantity]string{
+	expect(read(device.Slow, 0.5, nvlinkTransmit, pcieTransmitRate, clocksEventReasons, recoveryAction, eccCorrected), map[device.Quantity]string{
 		device.Energy: "[0.9 0.9]", device.NVLinkTransmit: "[0.5 0.5]", device.PCIeTransmit: "[0.5 0.5]", device.Throttled: "[0.5 0.5]",
 		device.RecoveryAction: "[0.5 0.5]",
 		device.ECCErrors:      "[0.5 0.5]",
 	})
 	for second := 2; second <= 8; second++ {
-		f := tell(device.Slow, float64(second)-0.5, nvlinkTransmit, clocksEventReasons, eccCorrected)
+		f := read(device.Slow, float64(second)-0.5, nvlinkTransmit, clocksEventReasons, eccCorrected)
 		expect(f, map[device.Quantity]string{
 			device.Energy: fmt.Sprintf("[%[1]g %[1]g]", float64(second)-0.1), device.NVLinkTransmit: "[0.5 0.5]",
 			device.PCIeTransmit: fmt.Sprintf("[%[1]g %[1]g]", float64(second)-0.1),
 			device.Throttled:    "[0.5 0.5]", device.ECCErrors: "[0.5 0.5]",
 		})
 	}
-	expect(tell(device.Fast, 0.2, nvlinkTransmit), map[device.Quantity]string{
+	expect(read(device.Fast, 0.2, nvlinkTransmit), map[device.Quantity]string{
 		device.NVLinkTransmit: "[8.8 8.8]", device.Throttled: "[8.9 8.9]", device.ECCErrors: "",
 	})
 }
 
-// Another plan, as after MIG was configured anew on another GPU, makes no
-// value new, neither for its window nor for its age. What is at another place
-// than before is another entity.
-func TestAnotherPlanMakesNoValueNew(t *testing.T) {
-	b := newBoard(Options{}.complete())
+// Another plan, as after a change of MIG on another GPU, makes no
+// value new, neither for its window nor for its age. An entity at another location
+// is another entity.
+func TestPlanChangeKeepsValues(t *testing.T) {
+	b := newConverter(Options{}.complete())
 	plans := make(map[string]plan)
 	for name, uuids := range map[string][]string{"both": {"GPU-a", "GPU-b"}, "renumbered": {"GPU-b", "GPU-a"}, "grown": {"GPU-a", "GPU-b", "GPU-c"}} {
 		var gpus []uint
@@ -280,11 +280,11 @@ func TestAnotherPlanMakesNoValueNew(t *testing.T) {
 		}
 		plans[name] = makePlan(gpus, nil, who)
 	}
-	tell := func(at float64) *found {
+	read := func(at float64) *deviceResult {
 		b.grid.begin()
 		v := integer(5000)
 		v.entity, v.field, v.at = entity{wholeGPU, 0}, totalEnergy, stamped(100, 3600)
-		b.grid.put(&v, asked(at, at+0.1))
+		b.grid.apply(&v, call(at, at+0.1))
 		return b.observe(&b.plan.targets[0], device.Fast, seconds(at))
 	}
 	for i, step := range []struct {
@@ -295,23 +295,23 @@ func TestAnotherPlanMakesNoValueNew(t *testing.T) {
 		{"both", 100, "[90.1 100.1]"}, {"grown", 105, "[90.1 100.1]"}, {"both", 110, "[90.1 100.1]"}, {"grown", 111, ""},
 		{"renumbered", 112, "[102.1 112.1]"},
 	} {
-		b.adopt(plans[step.plan])
+		b.applyPlan(plans[step.plan])
 		for range i {
 			b.grid.begin()
 			if f := b.observe(&b.plan.targets[0], device.Fast, seconds(step.at)); len(f.Readings) > 0 {
-				t.Errorf("with %s at %g s a read that is told nothing finds %v", step.plan, step.at, f.Readings)
+				t.Errorf("with %s at %g s a read without values finds %v", step.plan, step.at, f.Readings)
 			}
 		}
-		if got := tell(step.at).when(device.Energy); got != step.want {
+		if got := read(step.at).when(device.Energy); got != step.want {
 			t.Errorf("with %s at %g s it was measured at %q, want %q", step.plan, step.at, got, step.want)
 		}
 	}
 }
 
-// A value that stands still is dropped at the limit, also where failures come
+// A value that does not change is dropped at the limit, also where failures occur
 // between that would make it look new.
-func TestStandingValuesAgeThroughFailures(t *testing.T) {
-	b := newBench(false)
+func TestUnchangedValuesExpireDespiteFailures(t *testing.T) {
+	b := newConverterFixture(false)
 	for second := range 20 {
 		b.now += time.Second
 		b.grid.begin()
@@ -320,10 +320,10 @@ func TestStandingValuesAgeThroughFailures(t *testing.T) {
 		if second%3 == 2 {
 			v.status, v.at = statusNoData, 0
 		}
-		b.grid.put(&v, b.asking())
+		b.grid.apply(&v, b.call())
 		f := b.observe(&b.plan.targets[0], device.Fast, b.now)
-		if got, want := f.said(device.Energy) != "", second%3 != 2 && second <= 10; got != want {
-			t.Errorf("%d s after it was sampled the energy is %q", second, f.said(device.Energy))
+		if got, want := f.text(device.Energy) != "", second%3 != 2 && second <= 10; got != want {
+			t.Errorf("%d s after it was sampled the energy is %q", second, f.text(device.Energy))
 		}
 	}
 }

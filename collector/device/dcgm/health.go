@@ -2,7 +2,8 @@ package dcgm
 
 import "github.com/dra-exporter/dra-exporter/collector/device"
 
-// incident is what a health check of an engine found amiss: dcgmIncidentInfo_t.
+// incident is an error that a health check of an engine found:
+// dcgmIncidentInfo_t.
 type incident struct {
 	entity entity
 	system uint // one of DCGM_HEALTH_WATCH_*
@@ -10,24 +11,24 @@ type incident struct {
 	code   uint // one of DCGM_FR_*
 }
 
-// Errors that an engine finds (dcgm_errors.h) and that are judged elsewhere.
+// Errors of incidents (dcgm_errors.h) that other readings cover.
 const (
 	nvlinkDown = 14  // DCGM_FR_NVLINK_DOWN
 	anyXID     = 101 // DCGM_FR_XID_ERROR
 )
 
-// judgedElsewhere reports whether an incident is no news of a fault, because
-// what it goes by is read by itself and judged with more knowledge:
+// coveredByReadings reports whether an incident adds nothing to other readings,
+// which say more about the same fact:
 //
-//   - A link that is down fails the watch of NVLinks at once and for as long
-//     as it is down, also one that was never up, is being trained anew or is
-//     off because the GPU is in MIG mode.
-//   - An Xid gives a warning in the system that it belongs to, also one that a
-//     program caused by its own mistake, such as 13 and 31.
+//   - A link that is down fails the NVLink watch as long as it is down, even
+//     if it was never up, is being retrained, or is off because the GPU is
+//     in MIG mode.
+//   - An Xid gives a warning in the system that it belongs to, even one that
+//     a program caused by its own error, such as 13 and 31.
 //
-// Those Xids that an engine takes for the worst are of no system but of all of
-// them, and stay.
-func (i incident) judgedElsewhere() bool {
+// The Xids that an engine considers most severe belong to all systems; they are
+// kept.
+func (i incident) coveredByReadings() bool {
 	switch systemOf(i.system).name {
 	case allSystems:
 		return false
@@ -38,7 +39,7 @@ func (i incident) judgedElsewhere() bool {
 	}
 }
 
-// result is what a health check can come to (dcgmHealthWatchResults_t).
+// result is a result of a health check (dcgmHealthWatchResults_t).
 type result struct {
 	code int
 	name string
@@ -46,20 +47,20 @@ type result struct {
 
 func results() []result { return []result{{0, "pass"}, {10, "warn"}, {20, "fail"}} }
 
-// system is one that an engine watches.
+// system is a system that an engine watches.
 type system struct {
 	bit     uint
 	name    string
-	checked bool // of GPUs; an engine accepts the others and never checks them
+	checked bool // for GPUs; an engine accepts watches of the others and never checks them
 }
 
-// allSystems is the name of what is amiss with a GPU in no system of its own.
+// allSystems is the name for incidents that belong to no single system.
 const allSystems = "all"
 
-// systems are those of GPUs (DCGM_HEALTH_WATCH_*). Which of them are checked
-// is told by DcgmHealthWatch::MonitorWatches. The driver's is checked by newer
-// engines alone: so it is told where it has something amiss, and that it would
-// pass is told of no engine.
+// systems are the systems of DCGM_HEALTH_WATCH_*.
+// DcgmHealthWatch::MonitorWatches defines which of them are checked. Only newer
+// engines check the driver's system, so it is reported only when it has an
+// incident.
 func systems() []system {
 	return []system{
 		{0x1, "pcie", true},
@@ -82,8 +83,8 @@ func systems() []system {
 	}
 }
 
-// systemOf is the system of an incident. One of none that is known, as newer
-// engines may have, counts as one of all.
+// systemOf returns the system of an incident. An unknown one, as newer engines
+// may have, counts as allSystems.
 func systemOf(bit uint) system {
 	all := systems()
 	for _, s := range all {
@@ -94,34 +95,35 @@ func systemOf(bit uint) system {
 	return all[len(all)-1]
 }
 
-// healthReadings are the worst result of each system of an entity: of those
-// that are checked, and of any other that has something amiss.
+// healthReadings returns the worst result of each system of an entity: of those
+// that are checked, and of any other that has an incident.
 func healthReadings(of entity, incidents []incident) (readings []device.Reading) {
 	worst := make(map[string]int)
 	for _, i := range incidents {
-		if i.entity == of && !i.judgedElsewhere() {
+		if i.entity == of && !i.coveredByReadings() {
 			name := systemOf(i.system).name
 			worst[name] = max(worst[name], i.result)
 		}
 	}
 	for _, s := range systems() {
-		present, amiss := worst[s.name]
-		if !s.checked && !amiss {
+		present, incident := worst[s.name]
+		if !s.checked && !incident {
 			continue
 		}
 		for _, r := range results() {
 			readings = append(readings, device.Reading{
-				Quantity: device.HealthCheck, Details: [2]string{s.name, r.name}, Value: truth(r.code == present),
+				Quantity: device.HealthCheck, Details: [2]string{s.name, r.name}, Value: boolValue(r.code == present),
 			})
 		}
 	}
 	return readings
 }
 
-// links are how many NVLinks of a GPU are up and how many are down.
+// links is the number of NVLinks of a GPU that are up and down.
 type links struct{ up, down int }
 
-// linkReadings are what a GPU's links say; nothing, of a GPU without any.
+// linkReadings returns the readings of a GPU's links; none for a GPU without
+// links.
 func linkReadings(l links) []device.Reading {
 	if l.up+l.down == 0 {
 		return nil

@@ -9,8 +9,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
-// What an engine finds amiss comes with its system, also with that of all, and
-// with the error that it goes by.
+// Incidents of an engine have a system, which may be all systems, and an error.
 func TestIncidentsOfAnEngine(t *testing.T) {
 	node := stubs.NewNode(t, 2)
 	use(t, node)
@@ -31,7 +30,7 @@ func TestIncidentsOfAnEngine(t *testing.T) {
 					readings = append(readings, reading)
 				}
 			}
-			if got := amiss(t, readings); got != want {
+			if got := amissText(t, readings); got != want {
 				t.Errorf("after %s=%s GPU %d has %q, want %q", step.key, step.value, i, got, want)
 			}
 		}

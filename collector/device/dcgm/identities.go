@@ -6,65 +6,66 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// register remembers who GPUs and instances are: one that is lost answers
-// every question with a blank, also the one for its UUID, and it must not go
-// missing for that. What an engine calls a GPU or an instance is good for one
-// connection alone; a UUID is for ever.
-type register struct {
-	here  map[entity]identity   // GPUs of this connection
-	parts map[instance]identity // compute instances of this connection
-	gpus  map[string]identity   // GPUs of any connection, by UUID
+// identityCache remembers the identities of GPUs and instances. A lost GPU
+// returns blanks for every field, including its UUID, and must still be
+// reported. The engine's ids of GPUs and instances are valid for one
+// connection; UUIDs are permanent.
+type identityCache struct {
+	byEntity   map[entity]identity   // GPUs of this connection
+	byInstance map[instance]identity // compute instances of this connection
+	byUUID     map[string]identity   // GPUs of any connection, by UUID
 }
 
-func newRegister() *register {
-	r := &register{gpus: make(map[string]identity)}
-	r.renew()
+func newIdentityCache() *identityCache {
+	r := &identityCache{byUUID: make(map[string]identity)}
+	r.startConnection()
 	return r
 }
 
-// renew begins a connection.
-func (r *register) renew() {
-	r.here, r.parts = make(map[entity]identity), make(map[instance]identity)
+// startConnection forgets what is valid for one connection only.
+func (r *identityCache) startConnection() {
+	r.byEntity, r.byInstance = make(map[entity]identity), make(map[instance]identity)
 }
 
-// enroll takes in what an engine has told just now, and returns that together
-// with what it told before of those that do not tell it any more. Who has
-// never told a UUID of a GPU has none.
-func (r *register) enroll(gpus []uint, hierarchy []instance, told map[entity]identity) map[entity]identity {
-	who := make(map[entity]identity, len(told))
+// merge records the identities that an engine reports and returns them,
+// completed with what it reported earlier. A GPU that has never reported a UUID
+// has an empty identity.
+func (r *identityCache) merge(gpus []uint, hierarchy []instance, reported map[entity]identity) map[entity]identity {
+	identities := make(map[entity]identity, len(reported))
 	for _, id := range gpus {
 		gpu := entity{wholeGPU, id}
-		who[gpu] = r.gpu(gpu, told[gpu])
+		identities[gpu] = r.mergeGPU(gpu, reported[gpu])
 	}
 	parts := make(map[instance]identity)
 	for _, i := range hierarchy {
 		if i.entity.kind != computeInstance {
 			continue
 		}
-		known, before := told[i.entity], r.parts[i]
+		known, before := reported[i.entity], r.byInstance[i]
 		known.name = cmp.Or(known.name, before.name)
 		if !isMIG(known.uuid) {
 			known.uuid = before.uuid
 		}
-		parts[i], who[i.entity] = known, known
+		parts[i], identities[i.entity] = known, known
 	}
-	r.parts = parts
-	return who
+	r.byInstance = parts
+	return identities
 }
 
-// gpu is who a GPU is by what it tells now, or else by what it told before.
-func (r *register) gpu(of entity, told identity) identity {
-	if !isGPU(told.uuid) {
-		return r.here[of]
+// mergeGPU returns the identity of a GPU from what it reports now, or else from
+// what it reported earlier.
+func (r *identityCache) mergeGPU(of entity, reported identity) identity {
+	if !isGPU(reported.uuid) {
+		return r.byEntity[of]
 	}
-	if before, is := r.gpus[told.uuid]; is {
-		told.name = cmp.Or(told.name, before.name)
-		told.pci = cmp.Or(told.pci, before.pci)
-		told.driver = cmp.Or(told.driver, before.driver)
-		if told.minor == device.Unknown {
-			told.minor = before.minor
+	if before, is := r.byUUID[reported.uuid]; is {
+		reported.name = cmp.Or(reported.name, before.name)
+		reported.pci = cmp.Or(reported.pci, before.pci)
+		reported.driver = cmp.Or(reported.driver, before.driver)
+		if reported.minor == device.Unknown {
+			reported.minor = before.minor
 		}
 	}
-	r.here[of], r.gpus[told.uuid] = told, told
-	return told
+	r.byEntity[of], r.byUUID[reported.uuid] = reported, reported
+	return reported
 }

@@ -11,9 +11,9 @@ func TestIdentitiesAreRemembered(t *testing.T) {
 	hierarchy := mig(0, 2, 9, 1, 1)
 	all := identity{name: "NVIDIA H100", uuid: "GPU-a", pci: "00000000:1A:00.0", driver: "580", minor: 3}
 	part := identity{name: "1g.10gb", uuid: "MIG-1"}
-	r := newRegister()
-	enroll := func(hierarchy []instance, told map[entity]identity) map[entity]identity {
-		return r.enroll([]uint{0, 1}, hierarchy, told)
+	r := newIdentityCache()
+	merge := func(hierarchy []instance, reported map[entity]identity) map[entity]identity {
+		return r.merge([]uint{0, 1}, hierarchy, reported)
 	}
 	expect := func(what string, got, want identity) {
 		t.Helper()
@@ -21,24 +21,24 @@ func TestIdentitiesAreRemembered(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", what, got, want)
 		}
 	}
-	who := enroll(hierarchy, map[entity]identity{gpu: all, ci: part})
-	expect("what is told", who[gpu], all)
-	expect("one that never told", who[other], identity{})
+	identities := merge(hierarchy, map[entity]identity{gpu: all, ci: part})
+	expect("what is reported", identities[gpu], all)
+	expect("one that never reported", identities[other], identity{})
 
-	who = enroll(hierarchy, map[entity]identity{gpu: {minor: device.Unknown}, ci: {minor: device.Unknown}})
-	expect("a GPU that tells nothing any more", who[gpu], all)
-	if who[ci].uuid != part.uuid || who[ci].name != part.name {
-		t.Errorf("its instance is %+v", who[ci])
+	identities = merge(hierarchy, map[entity]identity{gpu: {minor: device.Unknown}, ci: {minor: device.Unknown}})
+	expect("a GPU that reports nothing any more", identities[gpu], all)
+	if identities[ci].uuid != part.uuid || identities[ci].name != part.name {
+		t.Errorf("its instance is %+v", identities[ci])
 	}
-	expect("a GPU that tells an error", enroll(hierarchy, map[entity]identity{gpu: {uuid: "GPU is lost", name: "GPU is lost"}})[gpu], all)
+	expect("a GPU that reports an error", merge(hierarchy, map[entity]identity{gpu: {uuid: "GPU is lost", name: "GPU is lost"}})[gpu], all)
 
 	// The same ids of other instances are others.
-	who = enroll(mig(0, 2, 7, 1, 1), nil)
-	expect("another instance", who[ci], identity{})
+	identities = merge(mig(0, 2, 7, 1, 1), nil)
+	expect("another instance", identities[ci], identity{})
 
 	// In another connection the ids may be others', but a UUID is not.
-	r.renew()
-	who = enroll(nil, map[entity]identity{other: {uuid: "GPU-a", minor: device.Unknown}})
-	expect("an id of another connection", who[gpu], identity{})
-	expect("a UUID of another connection", who[other], all)
+	r.startConnection()
+	identities = merge(nil, map[entity]identity{other: {uuid: "GPU-a", minor: device.Unknown}})
+	expect("an id of another connection", identities[gpu], identity{})
+	expect("a UUID of another connection", identities[other], all)
 }

@@ -27,12 +27,12 @@ import (
 // soname is the library's name, under which the binding opens it.
 const soname = "libdcgm.so.4"
 
-// library is DCGM's, opened. It stays open until the process ends, because
+// library is DCGM's library. It stays open until the process ends, because
 // threads of it may.
 type library struct{ handle unsafe.Pointer }
 
-// openLibrary opens the library at the path, or the one that the system
-// finds. The binding opens it again by its name, and gets the same.
+// openLibrary opens the library at the path, or the one that the system finds.
+// The binding opens it again by its name and gets the same.
 func openLibrary(path string) (*library, error) {
 	if path == "" {
 		path = soname
@@ -48,7 +48,7 @@ func openLibrary(path string) (*library, error) {
 		}
 	}
 	l := &library{handle}
-	if missing := l.missing(core()...); missing != "" {
+	if missing := l.missing(requiredFunctions()...); missing != "" {
 		return nil, &source.Failure{
 			Reason: source.ReasonUnsupported,
 			Err:    fmt.Errorf("open DCGM's library: %s has no function %s: use one of DCGM 4.0 or later", path, missing),
@@ -57,8 +57,8 @@ func openLibrary(path string) (*library, error) {
 	return l, nil
 }
 
-// core are the functions without which nothing can be read.
-func core() []string {
+// requiredFunctions are the functions without which nothing can be read.
+func requiredFunctions() []string {
 	return []string{
 		"dcgmInit", "dcgmShutdown", "dcgmStartEmbedded", "dcgmStopEmbedded",
 		"dcgmConnect_v2", "dcgmDisconnect", "dcgmHostengineVersionInfo", "errorString",
@@ -68,7 +68,7 @@ func core() []string {
 	}
 }
 
-// missing is the first of the functions that the library lacks, or empty.
+// missing returns the first of the functions that the library lacks, or "".
 func (l *library) missing(functions ...string) string {
 	for _, function := range functions {
 		if !l.has(function) {
@@ -81,11 +81,11 @@ func (l *library) missing(functions ...string) string {
 // has reports whether the library has the function.
 func (l *library) has(function string) bool { return l.symbol(function) != nil }
 
-// symbol is where a function of the library is, or nil.
+// symbol returns the address of a function of the library, or nil.
 func (l *library) symbol(function string) unsafe.Pointer {
 	name := C.CString(function)
 	defer C.free(unsafe.Pointer(name))
 	return C.dlsym(l.handle, name)
 }
 
-var errNotThere = errors.New("the library lacks the function")
+var errFunctionMissing = errors.New("the library lacks the function")

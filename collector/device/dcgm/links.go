@@ -9,30 +9,30 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// linkPause is how long the state of the NVLinks is good for: to tell it, an
-// engine asks the driver for each link.
-const linkPause = 5 * time.Second
+// linkInterval is how long the states of the NVLinks are used: to return them,
+// an engine queries the driver for each link.
+const linkInterval = 5 * time.Second
 
-// askLinks asks for the state of the NVLinks, if it is time to. An answer by
-// which fewer links are up than before is good for this read alone, so that
-// links that are merely trained anew are not told as down for the whole pause.
-// An answer that is repeated keeps the time at which it was asked for.
-func (s *Source) askLinks(now time.Duration) error {
-	if s.session.linksUnsupported || s.links != nil && now-s.linksAt < linkPause {
+// readLinks reads the states of the NVLinks if the interval has passed. If
+// fewer links are up than before, the states are used for this read only, so
+// that links that are being retrained are not reported as down for the whole
+// interval. States that are used again keep the time at which they were read.
+func (s *Source) readLinks(now time.Duration) error {
+	if s.session.linksUnsupported || s.links != nil && now-s.linksAt < linkInterval {
 		return nil
 	}
 	began := s.elapsed()
-	told, err := s.session.links()
+	current, err := s.session.links()
 	if err == nil {
-		told, err = s.session.outsideMIG(told, s.board.plan.gpus)
+		current, err = s.session.excludeMIG(current, s.converter.plan.gpus)
 	}
 	s.linksMeasured = device.Window{From: began, To: s.elapsed()}
 	before := s.links
-	s.links, s.linksAt = told, now
-	if fewer(told, before) {
-		s.linksAt = now - linkPause
+	s.links, s.linksAt = current, now
+	if fewerUp(current, before) {
+		s.linksAt = now - linkInterval
 	}
-	if errors.Is(err, statusVersionMismatch) || errors.Is(err, statusFunctionNotFound) || errors.Is(err, errNotThere) {
+	if errors.Is(err, statusVersionMismatch) || errors.Is(err, statusFunctionNotFound) || errors.Is(err, errFunctionMissing) {
 		s.session.linksUnsupported = true
 		s.log.report("the states of NVLinks", err)
 		return nil
@@ -40,9 +40,9 @@ func (s *Source) askLinks(now time.Duration) error {
 	return err
 }
 
-// fewer reports whether of a GPU that has links now and had some before fewer
-// are up.
-func fewer(now, before map[entity]links) bool {
+// fewerUp reports whether a GPU has links now and before, and fewer of them are
+// up.
+func fewerUp(now, before map[entity]links) bool {
 	for gpu, l := range now {
 		if l.up < before[gpu].up {
 			return true
@@ -51,15 +51,15 @@ func fewer(now, before map[entity]links) bool {
 	return false
 }
 
-// outsideMIG leaves of the links those of GPUs that are known not to be in MIG
-// mode. In it the driver reports all of a GPU's links as down, though nothing
-// is wrong with them. The mode is asked of the driver, and after the links,
+// excludeMIG returns the links of the GPUs that are known not to be in MIG
+// mode. In MIG mode the driver reports all links of a GPU as down, although
+// they have no fault. The mode is read from the driver, and after the links,
 // because a sample of it could be older than they are.
-func (e *engine) outsideMIG(told map[entity]links, gpus []entity) (map[entity]links, error) {
-	outside := make(map[entity]links, len(told))
-	q := newQuestion(gpus, []uint16{migMode})
-	err := e.ask(&q, liveData, func(v *value, _ *asking) {
-		l, has := told[v.entity]
+func (e *engine) excludeMIG(current map[entity]links, gpus []entity) (map[entity]links, error) {
+	outside := make(map[entity]links, len(current))
+	q := newQuery(gpus, []uint16{migMode})
+	err := e.queryValues(&q, liveData, func(v *value, _ *callTime) {
+		l, has := current[v.entity]
 		mode, o := v.number()
 		if has && (o == unsupported || o == present && mode == 0) {
 			outside[v.entity] = l

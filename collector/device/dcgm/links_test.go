@@ -13,30 +13,31 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
-// linked is a source whose time is the test's, and its reader.
-func linked(t *testing.T, node *stubs.Node) (r device.Reader, elapsed *time.Duration) {
+// newLinkReader returns the reader of a source, and the elapsed time of its
+// clock, which the test advances. That clock runs faster than the engine samples,
+// so the interval is long: no value becomes stale before the next sample.
+func newLinkReader(t *testing.T, node *stubs.Node) (r device.Reader, elapsed *time.Duration) {
 	t.Helper()
 	use(t, node)
 	now := time.Hour
-	s := newSource(t, Options{Clock: func() clock.Instant { return clock.Instant{Elapsed: now} }})
+	s := newSource(t, Options{Interval: time.Hour, Clock: func() clock.Instant { return clock.Instant{Elapsed: now} }})
 	return connected(t, s), &now
 }
 
-// To tell the state of its links an engine asks the driver for each, so it is
-// asked for every few seconds only; that a link is down is made sure of at the
-// next read.
-func TestLinksAreAskedForNowAndThen(t *testing.T) {
+// The states of links are read periodically, because an engine queries the
+// driver for each link. That a link is down is confirmed by the next read.
+func TestLinkStatesAreReadPeriodically(t *testing.T) {
 	node := stubs.NewNode(t, 1)
-	r, elapsed := linked(t, node)
+	r, elapsed := newLinkReader(t, node)
 	for _, step := range []struct {
 		links string
 		after time.Duration
 		want  float64
 	}{
-		{"1", 0, 0}, {"0", linkPause - 1, 0},
-		{"0", 1, 1}, {"1", 1, 0}, // down for a moment
-		{"0", linkPause - 1, 0}, {"0", 1, 1}, {"0", 1, 1},
-		{"1", linkPause - 1, 1}, {"1", 1, 0}, // told twice, it is believed
+		{"1", 0, 0}, {"0", linkInterval - 1, 0},
+		{"0", 1, 1}, {"1", 1, 0}, // down in one read
+		{"0", linkInterval - 1, 0}, {"0", 1, 1}, {"0", 1, 1},
+		{"1", linkInterval - 1, 1}, {"1", 1, 0}, // confirmed by a second read
 	} {
 		node.Set(0, "nvlink.3.state", step.links)
 		*elapsed += step.after
@@ -47,30 +48,29 @@ func TestLinksAreAskedForNowAndThen(t *testing.T) {
 	}
 }
 
-// Links that are told again have the time at which the engine was asked for
-// them.
-func TestLinksHaveTheTimeOfTheirQuestion(t *testing.T) {
+// Link states that are used again keep the time at which they were read.
+func TestTimesOfLinkStates(t *testing.T) {
 	node := stubs.NewNode(t, 1)
-	r, elapsed := linked(t, node)
+	r, elapsed := newLinkReader(t, node)
 	for _, step := range []struct{ after, want time.Duration }{
-		{0, 0}, {time.Second, 0}, {linkPause - time.Second, linkPause}, {linkPause / 2, linkPause},
+		{0, 0}, {time.Second, 0}, {linkInterval - time.Second, linkInterval}, {linkInterval / 2, linkInterval},
 	} {
 		*elapsed += step.after
 		at, is := measured(read(t, r, device.Fast)[0], device.NVLinks, "active")
 		if want := (device.Window{From: time.Hour + step.want, To: time.Hour + step.want}); at != want || !is {
-			t.Errorf("at %v links were asked for at %v (%v), want %v", *elapsed, at, is, want)
+			t.Errorf("at %v links were read at %v (%v), want %v", *elapsed, at, is, want)
 		}
 	}
 }
 
-// In MIG mode the driver reports every link as down: that is no reading, from
-// the switch on, and without any instance.
+// In MIG mode the driver reports every link as down. That gives no reading, even
+// before an instance is created.
 func TestLinksInMIGMode(t *testing.T) {
 	node := stubs.NewNode(t, 2)
-	r, elapsed := linked(t, node)
+	r, elapsed := newLinkReader(t, node)
 	expect := func(when, want string) {
 		t.Helper()
-		*elapsed += linkPause
+		*elapsed += linkInterval
 		var got []string
 		for _, o := range read(t, r, device.Fast) {
 			up, is := reading(o, device.NVLinks, "active")
@@ -94,15 +94,15 @@ func TestLinksInMIGMode(t *testing.T) {
 	node.SetMIGMode(0, true)
 	expect("in MIG mode", "none up")
 	node.Set(0, "dcgm.field.67", "blank")
-	expect("a mode that is not told", "none up")
+	expect("a mode that is not reported", "none up")
 	node.SetMIGMode(0, false)
-	expect("nor is it told outside", "none up")
+	expect("not reported, outside of MIG mode", "none up")
 	node.Set(0, "dcgm.field.67", "status:NOT_SUPPORTED")
 	expect("a GPU without such a mode", "up up")
 	node.Unset(0, "dcgm.field.67")
 	expect("outside again", "up up")
 	node.SetNode("dcgm.return.dcgmGetNvLinkLinkStatus", "GENERIC_ERROR")
-	*elapsed += linkPause
+	*elapsed += linkInterval
 	if observations, err := r.Read(t.Context(), device.Fast); !errors.Is(err, status(-3)) {
 		t.Errorf("links that fail are %v\n%s", err, written(observations, nil))
 	}
@@ -119,11 +119,11 @@ func TestFewerLinks(t *testing.T) {
 		{"as before", map[entity]links{a: {up: 3, down: 1}}, map[entity]links{a: {up: 3, down: 1}}, false},
 		{"one came up", map[entity]links{a: {up: 4}}, map[entity]links{a: {up: 3, down: 1}}, false},
 		{"one went down", map[entity]links{a: {up: 4}, b: {up: 3, down: 1}}, map[entity]links{a: {up: 3}, b: {up: 4}}, true},
-		{"one does not tell", map[entity]links{a: {up: 3}}, map[entity]links{a: {up: 4}}, true},
-		{"none is told", map[entity]links{b: {up: 4}}, map[entity]links{a: {up: 4}, b: {up: 4}}, false},
+		{"one is missing", map[entity]links{a: {up: 3}}, map[entity]links{a: {up: 4}}, true},
+		{"a GPU without links", map[entity]links{b: {up: 4}}, map[entity]links{a: {up: 4}, b: {up: 4}}, false},
 		{"no answer", nil, map[entity]links{a: {up: 4}}, false},
 	} {
-		if got := fewer(test.now, test.before); got != test.want {
+		if got := fewerUp(test.now, test.before); got != test.want {
 			t.Errorf("%s: fewer %v", test.what, got)
 		}
 	}

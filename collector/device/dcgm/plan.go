@@ -18,23 +18,24 @@ type instance struct {
 	slices uint   // of its profile
 }
 
-// identity is what a host engine tells of who a GPU or an instance is.
+// identity is what a host engine reports to identify a GPU or an instance.
 type identity struct {
 	name, uuid, pci, driver string
 	minor                   int
 }
 
-// target is a device, and the entities whose values are its own.
+// target is a device with the entities that have its values.
 type target struct {
 	device   device.Device
-	whole    entity   // of a whole GPU
-	instance entity   // of a MIG device that has its GPU instance alone
-	compute  entity   // of a MIG device that is not all of its GPU instance
-	all      []entity // an XID of which is one of the device
+	whole    entity   // set for a whole GPU
+	instance entity   // set for a MIG device that is the only one in its GPU instance
+	compute  entity   // set for a MIG device that is a part of its GPU instance
+	all      []entity // whose XIDs are the device's
 }
 
-// of is the entity that answers for a row of the target's table, or none.
-func (t *target) of(level entityKind) (entity, bool) {
+// entityFor returns the entity that has the values of a row of that level;
+// false if there is none.
+func (t *target) entityFor(level entityKind) (entity, bool) {
 	switch {
 	case level == wholeGPU:
 		return t.whole, t.whole.kind != 0
@@ -45,46 +46,48 @@ func (t *target) of(level entityKind) (entity, bool) {
 	}
 }
 
-// plan is what there is behind a host engine, and what is asked of it.
+// plan is the set of devices behind a host engine and the entities that are
+// watched for them.
 type plan struct {
-	targets    []target
-	gpus       []entity // asked for the fields of whole GPUs
-	partitions []entity // asked for those of MIG devices
-	instances  []entity // every instance: an XID may be told of any
-	places     map[entity]string
-	models     map[entity]string // of their GPUs
-	nameless   []entity          // GPUs that have never told who they are
+	targets      []target
+	gpus         []entity // queried for the fields of whole GPUs
+	partitions   []entity // queried for those of MIG devices
+	instances    []entity // all instances: each may have XIDs
+	locations    map[entity]string
+	models       map[entity]string // the models of their GPUs
+	unidentified []entity          // GPUs that have never reported a UUID
 }
 
-// makePlan says what there is: the GPUs, each followed by its MIG devices in
-// the order of their ids. A GPU that has never told its UUID is nameless and
-// left out with its instances, since nobody could tell it again.
-func makePlan(gpus []uint, hierarchy []instance, who map[entity]identity) plan {
-	p := plan{places: make(map[entity]string), models: make(map[entity]string)}
+// makePlan returns the plan for the GPUs, each followed by its MIG devices in
+// the order of their ids. A GPU that has never reported its UUID is
+// unidentified. It is left out with its instances, because it could not be
+// recognized later.
+func makePlan(gpus []uint, hierarchy []instance, identities map[entity]identity) plan {
+	p := plan{locations: make(map[entity]string), models: make(map[entity]string)}
 	for _, id := range gpus {
 		gpu := entity{wholeGPU, id}
-		known := who[gpu]
+		known := identities[gpu]
 		if !isGPU(known.uuid) {
-			p.nameless = append(p.nameless, gpu)
+			p.unidentified = append(p.unidentified, gpu)
 			continue
 		}
 		d := wholeDevice(known)
-		p.gpus, p.places[gpu], p.models[gpu] = append(p.gpus, gpu), d.UUID, d.Model
+		p.gpus, p.locations[gpu], p.models[gpu] = append(p.gpus, gpu), d.UUID, d.Model
 		p.targets = append(p.targets, target{device: d, whole: gpu, all: []entity{gpu}})
-		p.addPartitions(d, gpu, hierarchy, who)
+		p.addPartitions(d, gpu, hierarchy, identities)
 	}
 	return p
 }
 
 // addPartitions adds the MIG devices of a GPU: its compute instances.
-func (p *plan) addPartitions(parent device.Device, gpu entity, hierarchy []instance, who map[entity]identity) {
+func (p *plan) addPartitions(parent device.Device, gpu entity, hierarchy []instance, identities map[entity]identity) {
 	for _, gi := range childrenOf(gpu, hierarchy) {
 		p.addInstance(gi, parent)
 		parts := childrenOf(gi.entity, hierarchy)
 		for _, ci := range parts {
 			p.addInstance(ci, parent)
 			t := target{
-				device: partitionDevice(parent, gi.gi, ci.ci, who[ci.entity]),
+				device: partitionDevice(parent, gi.gi, ci.ci, identities[ci.entity]),
 				all:    []entity{gi.entity, ci.entity},
 			}
 			alone, covers := len(parts) == 1, ci.slices == gi.slices
@@ -101,24 +104,24 @@ func (p *plan) addPartitions(parent device.Device, gpu entity, hierarchy []insta
 	}
 }
 
-// addInstance notes where an instance is and how large, which its entity's id
-// tells for one MIG configuration alone.
+// addInstance records the location and the size of an instance. The id of its
+// entity means the same instance only within one MIG configuration.
 func (p *plan) addInstance(i instance, gpu device.Device) {
 	p.instances = append(p.instances, i.entity)
-	p.places[i.entity] = fmt.Sprintf("%s/%d/%d/%d", gpu.UUID, i.gi, i.ci, i.slices)
+	p.locations[i.entity] = fmt.Sprintf("%s/%d/%d/%d", gpu.UUID, i.gi, i.ci, i.slices)
 	p.models[i.entity] = gpu.Model
 }
 
-// err says that there are GPUs which nobody can be told of.
+// err returns an error for each unidentified GPU.
 func (p *plan) err() error {
 	var errs []error
-	for _, gpu := range p.nameless {
+	for _, gpu := range p.unidentified {
 		errs = append(errs, fmt.Errorf("identify GPU %d of the DCGM host engine: it reports no UUID; it may be lost", gpu.id))
 	}
 	return errors.Join(errs...)
 }
 
-// childrenOf are the instances of an entity, in the order of their ids.
+// childrenOf returns the instances of an entity, in the order of their ids.
 func childrenOf(parent entity, hierarchy []instance) (children []instance) {
 	for _, i := range hierarchy {
 		if i.parent == parent {
@@ -141,9 +144,10 @@ func wholeDevice(known identity) device.Device {
 	return d
 }
 
-// partitionDevice is a MIG device. Engines since DCGM 2 tell the UUID that the
-// driver gives a compute instance; of one that does not tell it, NVIDIA's
-// older spelling says as much. Where on its GPU it lies no engine tells.
+// partitionDevice returns a MIG device. Since DCGM 2 engines report the UUID
+// that the driver gives a compute instance. If one does not, NVIDIA's older
+// form of the UUID identifies the device as well. No engine reports its
+// placement on the GPU.
 func partitionDevice(parent device.Device, gi, ci int, known identity) device.Device {
 	d := parent
 	d.ParentUUID = parent.UUID
@@ -156,8 +160,8 @@ func partitionDevice(parent device.Device, gi, ci int, known identity) device.De
 	return d
 }
 
-// byModel parts entities by the model of their GPU, in the order in which the
-// models come.
+// byModel groups entities by the model of their GPU, in the order in which the
+// models occur.
 func (p *plan) byModel(entities []entity) (parts [][]entity) {
 	at := make(map[string]int)
 	for _, e := range entities {

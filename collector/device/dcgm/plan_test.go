@@ -25,7 +25,7 @@ func (p plan) lines() string {
 		t := &p.targets[i]
 		fmt.Fprintf(&b, "%s %s", t.device.UUID, t.device.Profile)
 		for _, level := range []entityKind{wholeGPU, gpuInstance, computeInstance} {
-			if e, is := t.of(level); is {
+			if e, is := t.entityFor(level); is {
 				fmt.Fprintf(&b, " %d:%d/%d", level, e.kind, e.id)
 			}
 		}
@@ -45,10 +45,10 @@ func TestPlan(t *testing.T) {
 		{wholeGPU, 7}:         {uuid: "NVML isn't loaded"}, // an error in place of a UUID
 		{computeInstance, 20}: {name: "1g.10gb", uuid: "MIG-1"},
 		{computeInstance, 10}: {name: "MIG 1c.3g.40gb", uuid: "MIG-2"},
-		{computeInstance, 30}: {name: "<<<", uuid: "GPU-a"}, // an engine that tells the parent's
+		{computeInstance, 30}: {name: "<<<", uuid: "GPU-a"}, // an engine that reports the parent's
 	})
-	// The whole of an instance answers for what it is; a part of one for its
-	// own activity; what several share is nobody's.
+	// A device that is a whole GPU instance has all of its values. A part of one
+	// has its own activity only: what several share belongs to none of them.
 	want := `GPU-a  1:1/0
 MIG-2 1c.3g.40gb 4:4/1 5:5/10
 MIG-GPU-a/2/0  5:5/30
@@ -59,11 +59,11 @@ GPU-b  1:1/1
 	if got := p.lines(); got != want {
 		t.Errorf("the plan is\n%swant\n%s", got, want)
 	}
-	if fmt.Sprint(p.nameless) != "[{1 7}]" || p.err() == nil || !strings.Contains(p.err().Error(), "GPU 7") {
-		t.Errorf("nameless are %v: %v", p.nameless, p.err())
+	if fmt.Sprint(p.unidentified) != "[{1 7}]" || p.err() == nil || !strings.Contains(p.err().Error(), "GPU 7") {
+		t.Errorf("unidentified are %v: %v", p.unidentified, p.err())
 	}
 	if len(p.gpus) != 2 || fmt.Sprint(p.partitions) != "[{4 1} {5 10} {5 30} {5 31} {4 2}]" || len(p.instances) != 8 {
-		t.Errorf("asked are %v, %v and %v", p.gpus, p.partitions, p.instances)
+		t.Errorf("queried are %v, %v and %v", p.gpus, p.partitions, p.instances)
 	}
 
 	d := p.targets[0].device
@@ -77,22 +77,22 @@ GPU-b  1:1/1
 		t.Errorf("the MIG device is %+v", d)
 	}
 	if d = p.targets[5].device; d.Nodes != nil || d.PCIBusID != "" {
-		t.Errorf("the GPU that tells little is %+v", d)
+		t.Errorf("the GPU that reports little is %+v", d)
 	}
 }
 
-// A MIG device never shows a value of its parent, even where an engine tells
-// it one, because another client watches it.
+// A MIG device never has a value of its parent, even if an engine returns one
+// because another client watches it.
 func TestPartitionsInheritNothing(t *testing.T) {
-	b := newBoard(Options{Profiling: true}.complete())
+	b := newConverter(Options{Profiling: true}.complete())
 	gpu, gi := entity{wholeGPU, 0}, entity{gpuInstance, 2}
-	b.adopt(makePlan([]uint{0}, mig(0, 2, 9, 1, 1), map[entity]identity{gpu: {uuid: "GPU-a"}}))
+	b.applyPlan(makePlan([]uint{0}, mig(0, 2, 9, 1, 1), map[entity]identity{gpu: {uuid: "GPU-a"}}))
 	b.grid.begin()
 	for _, e := range []entity{gpu, gi} {
 		for _, r := range append(wholeRows(), partitionRows()...) {
 			v := integer(1)
 			v.entity, v.field = e, r.field
-			b.grid.put(&v, &asking{})
+			b.grid.apply(&v, &callTime{})
 		}
 	}
 	own := map[device.Quantity]bool{
@@ -110,15 +110,15 @@ func TestPartitionsInheritNothing(t *testing.T) {
 	}
 }
 
-// What is remembered of MIG devices goes with them, of GPUs it stays.
-func TestMemoriesAreBounded(t *testing.T) {
-	b := newBoard(Options{}.complete())
+// The states of MIG devices are removed with them; those of GPUs are kept.
+func TestDeviceStatesAreBounded(t *testing.T) {
+	b := newConverter(Options{}.complete())
 	who := map[entity]identity{{wholeGPU, 0}: {uuid: "GPU-a"}}
 	for i := range 100 {
-		b.adopt(makePlan([]uint{0}, mig(0, 1, i, 1, 1), who))
+		b.applyPlan(makePlan([]uint{0}, mig(0, 1, i, 1, 1), who))
 	}
-	b.adopt(makePlan(nil, nil, nil))
-	if _, kept := b.memories["GPU-a"]; len(b.memories) != 1 || !kept {
-		t.Errorf("%d devices are remembered", len(b.memories))
+	b.applyPlan(makePlan(nil, nil, nil))
+	if _, kept := b.states["GPU-a"]; len(b.states) != 1 || !kept {
+		t.Errorf("%d devices are remembered", len(b.states))
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
-// An engine refuses a watch for one field that a model of GPU does not have:
-// that model goes without the field, and no other.
+// An engine refuses a watch because of one field that a GPU model lacks. That
+// model does without the field; others are not affected.
 func TestProfilingLacksAField(t *testing.T) {
 	node := stubs.NewNode(t, 2)
 	node.Set(0, "name", "NVIDIA A10")
@@ -28,17 +28,17 @@ func TestProfilingLacksAField(t *testing.T) {
 		_, is := reading(o, device.EngineActive, engine)
 		return is
 	}
-	eventually(t, "both tell of their engines", func() bool {
+	eventually(t, "both report their engines", func() bool {
 		o := read(t, r, device.Fast)
 		return has(o[0], "sm") && has(o[0], "fp16") && has(o[0], "tensor") && has(o[1], "fp64")
 	})
 	if has(read(t, r, device.Fast)[0], "fp64") {
-		t.Error("the A10 tells what it has not")
+		t.Error("the A10 reports a field that it lacks")
 	}
 	for i, part := range s.session.wholeFast.parts { // one for each model
 		for _, field := range part.fields {
 			if i == 0 && field == fp64Active {
-				t.Error("it is asked for what is not watched of it")
+				t.Error("a query has a field that is not watched")
 			}
 		}
 	}
@@ -47,7 +47,7 @@ func TestProfilingLacksAField(t *testing.T) {
 		connected(t, s)
 	}
 	if now := engine.Inspect(); now != held {
-		t.Errorf("the engine holds %+v, before two looks it was %+v", now, held)
+		t.Errorf("the engine holds %+v, before two refreshes it was %+v", now, held)
 	}
 	if log.lines("what=\"every field of profiling\"") != 1 || log.lines("field 1006 of NVIDIA A10") != 1 ||
 		log.lines("field 1011 of NVIDIA A10") != 1 || log.lines("H100") != 0 {
@@ -65,30 +65,31 @@ func TestProfilingLacksAField(t *testing.T) {
 	}
 }
 
-// Where no field is taken at all, that is found out once.
-func TestProfilingRefusedWhole(t *testing.T) {
+// If an engine accepts no profiling field at all, that is tested once.
+func TestProfilingRefusedEntirely(t *testing.T) {
 	node := stubs.NewNode(t, 1)
 	node.Set(0, "dcgm.profiler_lacks", "1001 1002 1003 1004 1005 1006 1007 1008 1009 1010 1011 1012")
 	engine := startEngine(t, node)
 	var log logged
 	s := newSource(t, Options{HostEngine: engine.Address, Profiling: true, Log: log.logger()})
 	connected(t, s)
-	names, held := s.session.names, engine.Inspect()
+	names, held := s.session.nameCount, engine.Inspect()
 	read(t, connected(t, s), device.Slow)
-	if s.session.names != names || engine.Inspect() != held || held.FieldGroups != 6 {
-		t.Errorf("%d groups were made by a look, the engine holds %+v", s.session.names-names, held)
+	if s.session.nameCount != names || engine.Inspect() != held || held.FieldGroups != 6 {
+		t.Errorf("%d groups were made by a refresh, the engine holds %+v", s.session.nameCount-names, held)
 	}
 	if n := log.lines("what=profiling"); n != 1 {
 		t.Errorf("%d lines in the log:\n%s", n, log.String())
 	}
 	node.Unset(0, "dcgm.profiler_lacks")
 	connected(t, s)
-	if n := log.lines("what=profiling"); n != 2 || !s.session.profiles {
+	if n := log.lines("what=profiling"); n != 2 || !s.session.profilingWatched {
 		t.Errorf("it is not taken later; the log is\n%s", log.String())
 	}
 }
 
-// What a GPU lacks is found out when the counters are let go, and not before.
+// The fields that a GPU lacks are found when the counters are released, and not
+// before.
 func TestProfilingInUseAndLacksAField(t *testing.T) {
 	node := stubs.NewNode(t, 1)
 	node.Set(0, "dcgm.profiler_lacks", "1006")
@@ -98,12 +99,12 @@ func TestProfilingInUseAndLacksAField(t *testing.T) {
 	connected(t, s)
 	held := engine.Inspect()
 	connected(t, s)
-	if now := engine.Inspect(); now != held || s.session.profiles || s.session.halved {
-		t.Errorf("the engine holds %+v, before a look it was %+v", now, held)
+	if now := engine.Inspect(); now != held || s.session.profilingWatched || s.session.profilingSplit {
+		t.Errorf("the engine holds %+v, before a refresh it was %+v", now, held)
 	}
 	node.SetNode("dcgm.profiler", "none")
 	r := connected(t, s)
-	eventually(t, "the rest is told", func() bool {
+	eventually(t, "the other fields are reported", func() bool {
 		_, is := reading(read(t, r, device.Fast)[0], device.EngineActive, "sm")
 		return is
 	})

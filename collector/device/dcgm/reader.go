@@ -22,29 +22,29 @@ func (r *reader) Key() string { return "host engine" }
 // Read reads every GPU and MIG device.
 func (r *reader) Read(ctx context.Context, tier device.Tier) ([]device.Observation, error) {
 	s := r.source
-	if !s.enter(ctx) {
+	if !s.acquire(ctx) {
 		return nil, &source.Failure{
 			Reason: source.ReasonTimeout,
 			Err:    errors.New("connect to the DCGM host engine: a call into the library has not returned"),
 		}
 	}
-	defer s.leave()
+	defer s.release()
 	if s.session == nil {
-		return nil, s.down
+		return nil, s.connectionErr
 	}
 	now := s.elapsed()
-	if err := s.ask(tier); err != nil {
-		return nil, s.fail(err)
+	if err := s.readValues(tier); err != nil {
+		return nil, s.closeConnection(err)
 	}
 	return s.observe(tier, now)
 }
 
-// ask fetches the values of this read. Instances are numbered anew when MIG
-// is configured anew, and then what was told of them may have been told of
-// others: so the hierarchy is looked at after the values have come, and if it
-// is another, all is asked again.
-func (s *Source) ask(tier device.Tier) error {
-	if err := s.askOnce(tier); err != nil {
+// readValues reads the values of all watched fields. A change of the MIG
+// configuration renumbers instances, so values may belong to other instances
+// than the plan says. So the hierarchy is compared after the values were read;
+// if it has changed, the plan is rebuilt and the values are read again.
+func (s *Source) readValues(tier device.Tier) error {
+	if err := s.readPlan(tier); err != nil {
 		return err
 	}
 	hierarchy, err := s.session.hierarchy()
@@ -55,89 +55,90 @@ func (s *Source) ask(tier device.Tier) error {
 	if err != nil {
 		return err
 	}
-	if err := s.rearrange(gpus, hierarchy); err != nil {
+	if err := s.rebuildPlan(gpus, hierarchy); err != nil {
 		return err
 	}
-	return s.askOnce(tier)
+	return s.readPlan(tier)
 }
 
-// askOnce asks the questions of the present plan.
-func (s *Source) askOnce(tier device.Tier) error {
-	s.board.grid.begin()
+// readPlan runs the queries of the current plan.
+func (s *Source) readPlan(tier device.Tier) error {
+	s.converter.grid.begin()
 	s.xids = s.xids[:0]
-	take := func(v *value, a *asking) {
+	handle := func(v *value, a *callTime) {
 		if v.field == xidError {
 			s.xids = append(s.xids, *v)
 			return
 		}
-		s.board.grid.put(v, a)
+		s.converter.grid.apply(v, a)
 	}
 	whole := &s.session.wholeFast
 	if tier == device.Slow {
 		whole = &s.session.wholeAll
 	}
-	for _, q := range []*question{whole, &s.session.partitionFast, &s.session.instanceXIDs} {
-		if err := s.session.ask(q, 0, take); err != nil {
+	for _, q := range []*query{whole, &s.session.partitionFast, &s.session.instanceXIDs} {
+		if err := s.session.queryValues(q, 0, handle); err != nil {
 			return err
 		}
 	}
-	s.missed = s.readXIDs()
+	s.xidErr = s.readXIDs()
 	return nil
 }
 
-// readXIDs learns of new XIDs. Those that came between two reads are asked for
-// when the last one is new. The error is that there are too many of them: an
-// engine that does not tell them at all is no less well.
+// readXIDs counts new XIDs. An engine returns only the last XID of an entity;
+// if that one is new, readXIDs also fetches those that occurred between two
+// reads. It returns an error only if there are too many of them. An engine that
+// cannot return them is not impaired for that.
 func (s *Source) readXIDs() error {
-	var fresh []value
+	var newXIDs []value
 	var oldest int64
 	for i := range s.xids {
 		since, is := s.xidCounts.isNew(&s.xids[i])
 		if !is {
 			continue
 		}
-		if len(fresh) == 0 || since < oldest {
+		if len(newXIDs) == 0 || since < oldest {
 			oldest = since
 		}
-		fresh = append(fresh, s.xids[i])
+		newXIDs = append(newXIDs, s.xids[i])
 	}
-	if len(fresh) == 0 {
+	if len(newXIDs) == 0 {
 		return nil
 	}
 	groups := slices.Concat(s.session.gpuGroups, s.session.instanceGroups)
 	all, err := s.session.xidsSince(groups, s.session.xid.handle, oldest)
 	s.log.report("the XIDs between two reads", err)
-	s.xidCounts.record(append(all, fresh...))
+	s.xidCounts.record(append(all, newXIDs...))
 	if source.ReasonOf(err) == source.ReasonResourceExhausted {
 		return err
 	}
 	return nil
 }
 
-// observe makes observations of the values that were told, and of what is
-// asked beside them.
+// observe returns the observations of the values that were read. It also reads
+// the NVLinks and, in slow reads, checks the health.
 func (s *Source) observe(tier device.Tier, now time.Duration) ([]device.Observation, error) {
-	errs := []error{s.missed, s.askLinks(now)}
+	errs := []error{s.xidErr, s.readLinks(now)}
 	var incidents []incident
-	checked, examined := false, device.Window{}
-	if tier == device.Slow && s.session.checks {
+	checked, checkTime := false, device.Window{}
+	if tier == device.Slow && s.session.healthWatched {
 		var err error
-		examined.From = s.elapsed()
+		checkTime.From = s.elapsed()
 		incidents, err = s.session.checkHealth()
-		checked, examined.To = err == nil, s.elapsed()
+		checked, checkTime.To = err == nil, s.elapsed()
 		errs = append(errs, err)
 	}
-	observations := make([]device.Observation, 0, len(s.board.plan.targets))
-	for i := range s.board.plan.targets {
-		t := &s.board.plan.targets[i]
-		f := s.board.observe(t, tier, now)
+	observations := make([]device.Observation, 0, len(s.converter.plan.targets))
+	for i := range s.converter.plan.targets {
+		t := &s.converter.plan.targets[i]
+		f := s.converter.observe(t, tier, now)
 		if t.whole.kind == wholeGPU {
-			s.examine(f, t.whole)
-			if f.told {
-				f.Readings = append(f.Readings, timed(linkReadings(s.links[t.whole]), s.linksMeasured)...)
+			s.addLost(f, t.whole)
+			if f.hasValues {
+				f.Readings = append(f.Readings, measuredAt(linkReadings(s.links[t.whole]), s.linksMeasured)...)
 			}
-			if checked && f.told {
-				f.Slow = append(f.Slow, timed(healthReadings(t.whole, incidents), examined)...)
+			if checked && f.hasValues {
+				f.Slow = append(f.Slow, measuredAt(healthReadings(t.whole, incidents), checkTime)...)
 			}
 		}
 		observations = append(observations, f.Observation)
@@ -146,26 +147,27 @@ func (s *Source) observe(tier device.Tier, now time.Duration) ([]device.Observat
 	return observations, errors.Join(errs...)
 }
 
-// timed gives readings the time at which they were asked for.
-func timed(readings []device.Reading, asked device.Window) []device.Reading {
+// measuredAt sets the time of measurement of readings.
+func measuredAt(readings []device.Reading, window device.Window) []device.Reading {
 	for i := range readings {
-		readings[i].Measured = asked
+		readings[i].Measured = window
 	}
 	return readings
 }
 
-// examine tells whether a GPU is lost: one of which nothing is known may be.
-func (s *Source) examine(f *found, gpu entity) {
-	if !f.told && !f.lost {
+// addLost adds a reading that says whether a GPU is lost. It queries the GPU's
+// status if no value of the GPU was read.
+func (s *Source) addLost(f *deviceResult, gpu entity) {
+	if !f.hasValues && !f.lost {
 		f.lost = s.session.lost(gpu)
 	}
 	switch {
 	case f.lost:
 		f.errs = append(f.errs, fmt.Errorf("read %s: %w", f.Device.UUID, statusGPULost))
-	case !f.told && !f.stale && len(f.errs) == 0:
+	case !f.hasValues && !f.stale && len(f.errs) == 0:
 		f.errs = append(f.errs, fmt.Errorf("read %s: the host engine reports nothing about it", f.Device.UUID))
 	}
-	if f.lost || f.told {
-		f.Readings = append(f.Readings, device.Reading{Quantity: device.Lost, Value: truth(f.lost)})
+	if f.lost || f.hasValues {
+		f.Readings = append(f.Readings, device.Reading{Quantity: device.Lost, Value: boolValue(f.lost)})
 	}
 }

@@ -6,29 +6,29 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// row says how one quantity is read. Of several rows for the same quantity
-// and detail the first that the device answers is used, and for as long as the
-// source lives: two of them may count from different origins.
+// row describes how one quantity is read. Of several rows for the same quantity
+// and detail, the first that has a value for the device is used as long as the
+// source exists, because two of them may count from different origins.
 type row struct {
-	field    uint16
-	quantity device.Quantity
-	detail   string
-	tier     device.Tier
-	level    entityKind // of the entity that has it of its own
-	how      how
-	scale    float64  // to the base unit
-	bit      uint64   // of a mask
-	states   []string // by value; empty: says nothing; a last "other" stands for all further ones
-	unless   uint16   // a field that says the same in other words: used only where that does not answer
+	field       uint16
+	quantity    device.Quantity
+	detail      string
+	tier        device.Tier
+	level       entityKind // of the entity that has the value
+	conversion  how
+	scale       float64  // to the base unit
+	bit         uint64   // of a mask
+	states      []string // by value; "": no reading; a last "other" stands for all further values
+	fallbackFor uint16   // a field that counts the same: the row is used only where that has no value
 }
 
-// how is what becomes of a value.
+// how is how a value is converted to a reading.
 type how uint8
 
 const (
 	plain     how = iota // a number
-	rate                 // a number a second, averaged over the engine's interval: to be integrated over it
-	reasonBit            // a mask, of which one bit is time that passes while it is set
+	rate                 // a number per second, averaged over the engine's interval: integrated over time
+	reasonBit            // a mask: the time is counted in which one bit is set
 	stateSet             // one of several states
 )
 
@@ -42,7 +42,7 @@ const (
 
 // wholeRows is the table for whole GPUs.
 //
-// Left out are the fields 449 (both directions of the NVLinks in one) and 200,
+// It leaves out the fields 449 (both directions of the NVLinks in one) and 200,
 // 201 (PCIe, which no engine fills any more).
 func wholeRows() []row {
 	return concat(
@@ -63,9 +63,9 @@ func wholeRows() []row {
 	)
 }
 
-// partitionRows is the table for MIG devices: what an instance has of its
-// own. Of other fields an engine tells it what the whole GPU has
-// (DcgmCacheManager::SetPracticalEntityInfo). The share of time in which the
+// partitionRows is the table for MIG devices: the quantities of an instance
+// itself. For other fields an engine returns the whole GPU's value
+// (DcgmCacheManager::SetPracticalEntityInfo). The ratio of time in which the
 // graphics engine was active is also the utilization of an instance, which has
 // no other.
 func partitionRows() []row {
@@ -81,8 +81,8 @@ func concat(tables ...[]row) (all []row) {
 	return all
 }
 
-// memoryRows are what whole GPUs and GPU instances have. The compute
-// instances that share a GPU instance share its memory.
+// memoryRows are the memory quantities of whole GPUs and GPU instances. The
+// compute instances of a GPU instance share its memory.
 func memoryRows(level entityKind) []row {
 	rows := []row{
 		number(framebufferUsed, device.MemoryUsed, "", mebibyte),
@@ -95,8 +95,8 @@ func memoryRows(level entityKind) []row {
 	return rows
 }
 
-// engineRows are how busy the parts of a device are. The memory's activity is
-// told of GPU instances, the rest of compute instances.
+// engineRows are the activities of the parts of a device. Engines report the
+// memory's activity for GPU instances, and the rest for compute instances.
 func engineRows(level, memory entityKind) []row {
 	rows := []row{
 		number(graphicsActive, device.EngineActive, "graphics", 1),
@@ -117,11 +117,11 @@ func engineRows(level, memory entityKind) []row {
 	return rows
 }
 
-// trafficRows are the bytes that a GPU moved: counters where it has them,
-// rates of its profiling otherwise.
+// trafficRows are the bytes that a GPU moved: by counters where it has them,
+// otherwise by rates of its profiling.
 func trafficRows() []row {
 	integrated := func(field uint16, q device.Quantity) row {
-		return row{field: field, quantity: q, level: wholeGPU, how: rate, scale: 1}
+		return row{field: field, quantity: q, level: wholeGPU, conversion: rate, scale: 1}
 	}
 	return []row{
 		number(nvlinkTransmit, device.NVLinkTransmit, "", 1),
@@ -133,12 +133,12 @@ func trafficRows() []row {
 	}
 }
 
-// throttleRows are the times in which something held the clocks back: by the
-// hardware's counters, newer ones first, else by looking again and again. The
-// reasons: power_cap, thermal (the software keeps the GPU below its highest
-// operating temperature; where only thermalViolation counts, the hardware's
-// part as well), hw_thermal, hw_power_brake and hw_slowdown (the hardware
-// halves the clocks at least; the last, which has no counter, for any cause),
+// throttleRows are the times in which clocks were reduced: by the hardware's
+// counters, newer ones first, otherwise by sampling the reasons. The reasons:
+// power_cap, thermal (the software keeps the GPU below its maximum operating
+// temperature; where only thermalViolation counts, the hardware's part as
+// well), hw_thermal, hw_power_brake and hw_slowdown (the hardware at least
+// halves the clocks; the last, which has no counter, for any cause),
 // sync_boost, board_limit, low_utilization, reliability.
 func throttleRows() []row {
 	counted := func(field uint16, reason string) row {
@@ -147,11 +147,11 @@ func throttleRows() []row {
 	sampled := func(bit uint64, reason string) row {
 		return row{
 			field: clocksEventReasons, quantity: device.Throttled, detail: reason,
-			level: wholeGPU, how: reasonBit, bit: bit,
+			level: wholeGPU, conversion: reasonBit, bit: bit,
 		}
 	}
 	sampledThermal := sampled(reasonHardwareThermal, "hw_thermal")
-	sampledThermal.unless = thermalViolation
+	sampledThermal.fallbackFor = thermalViolation
 	return []row{
 		counted(softwarePowerCap, "power_cap"),
 		counted(powerViolation, "power_cap"),
@@ -173,11 +173,11 @@ func throttleRows() []row {
 	}
 }
 
-// errorRows are what speaks of a GPU's health. What a verdict may hang on at
-// once is fast.
+// errorRows are the errors and states of a GPU that determine its health. Those
+// that can change its health immediately are fast.
 func errorRows() []row {
 	states := func(field uint16, q device.Quantity, names ...string) row {
-		return row{field: field, quantity: q, level: wholeGPU, how: stateSet, states: names}
+		return row{field: field, quantity: q, level: wholeGPU, conversion: stateSet, states: names}
 	}
 	return []row{
 		number(eccCorrected, device.ECCErrors, "corrected", 1).slow(),
@@ -212,10 +212,11 @@ func (r row) slow() row {
 	return r
 }
 
-// profiling reports whether the field takes the GPU's profiling counters.
+// profiling reports whether the field uses the GPU's profiling counters.
 func (r row) profiling() bool { return r.field >= firstProfiling && r.field <= lastProfiling }
 
-// watched are the rows that are read: those of profiling only when asked for.
+// watched returns the rows that are read: those of profiling only if it is
+// enabled.
 func watched(rows []row, profiling bool) []row {
 	if profiling {
 		return rows

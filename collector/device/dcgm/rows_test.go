@@ -7,10 +7,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// What DCGM does not have is named here, with the reason; all else is read.
+// Every quantity is read, except for those listed here with the reason.
 func TestEveryQuantityIsRead(t *testing.T) {
 	elsewhere := map[device.Quantity]string{
-		device.NVLinkLinkTransmit: "per link: too many entities for what they tell",
+		device.NVLinkLinkTransmit: "per link: too many entities",
 		device.NVLinkLinkReceive:  "likewise",
 		device.NetworkTransmit:    "of network devices",
 		device.NetworkReceive:     "likewise",
@@ -36,20 +36,20 @@ func TestRowsFitTheirSpecs(t *testing.T) {
 	specs := device.Specs()
 	for _, r := range append(wholeRows(), partitionRows()...) {
 		spec := specs[r.quantity]
-		if named := r.detail != "" || r.how == stateSet; named != (len(spec.Details) == 1) {
+		if named := r.detail != "" || r.conversion == stateSet; named != (len(spec.Details) == 1) {
 			t.Errorf("field %d: detail %q of %s", r.field, r.detail, spec.Name)
 		}
-		if counts := spec.Kind == device.Counter; (r.how == rate || r.how == reasonBit) && !counts {
+		if counts := spec.Kind == device.Counter; (r.conversion == rate || r.conversion == reasonBit) && !counts {
 			t.Errorf("field %d is added up for the gauge %s", r.field, spec.Name)
 		}
-		if r.how == reasonBit && r.bit == 0 || r.how == stateSet && len(r.states) == 0 || r.how == plain && r.scale == 0 {
+		if r.conversion == reasonBit && r.bit == 0 || r.conversion == stateSet && len(r.states) == 0 || r.conversion == plain && r.scale == 0 {
 			t.Errorf("field %d: the row says too little: %+v", r.field, r)
 		}
 	}
 }
 
-// What claims accrue, and what a verdict on health may hang on, is fast; a
-// quantity that an instance lacks is not read of one.
+// Quantities that claims accrue, and those that can change the health
+// immediately, are fast. A quantity that an instance lacks is not read from it.
 func TestTiersAndLevels(t *testing.T) {
 	accrued := []device.Quantity{
 		device.Utilization, device.Energy, device.NVLinkTransmit, device.NVLinkReceive,
@@ -82,7 +82,7 @@ func TestTiersAndLevels(t *testing.T) {
 // A field group, and a request for values, has room for 128.
 func TestFieldsFitOneRequest(t *testing.T) {
 	whole := newTable(wholeRows())
-	if n := len(whole.fields(every)) + 1; n > 128 {
+	if n := len(whole.fields(anyRow)) + 1; n > 128 {
 		t.Errorf("%d fields", n)
 	}
 	if fields := newTable(watched(wholeRows(), false)).fields(row.profiling); len(fields) > 0 {

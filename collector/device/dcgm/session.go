@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -14,48 +13,49 @@ import (
 	"github.com/NVIDIA/go-dcgm/pkg/dcgm"
 )
 
-// session is what this source has made in an engine: groups, field groups and
-// watches. All of it ends with the connection.
+// session is everything that this source has created in an engine: groups,
+// field groups and watches. All of it ends with the connection. It is not safe
+// for concurrent use.
 type session struct {
 	*engine
-	options Options
-	log     *journal
-	name    string // of groups, with a part that no other client has
-	names   int
+	options   Options
+	log       *availabilityLog
+	name      string // prefix of group names, unique among clients
+	nameCount int
 
-	// Made once.
-	whole            [2]*fieldSet // of GPUs, by tier
-	partition        *fieldSet
-	xid              *fieldSet
-	wholeProfiling   *fieldSet
-	partProfiling    *fieldSet
-	linksUnsupported bool
+	// Created once.
+	whole              [2]*fieldSet // of GPUs, by tier
+	partition          *fieldSet
+	xid                *fieldSet
+	wholeProfiling     *fieldSet
+	partitionProfiling *fieldSet
+	linksUnsupported   bool
 
-	// Made for each plan.
-	plan                        plan
-	members                     map[dcgm.GroupHandle][]entity // that the engine took
-	refused                     []entity                      // that it did not
-	refusals                    []error                       // why
-	profiled                    map[dcgm.GroupHandle][]uint16 // fields of profiling
-	halves                      []dcgm.FieldHandle            // parts of the sets of profiling
-	halved                      bool                          // it is known which fields are refused
-	gpuGroups                   []dcgm.GroupHandle
-	partitionGroups             []dcgm.GroupHandle
-	instanceGroups              []dcgm.GroupHandle
-	watches                     []watch
-	listens, profiles, checks   bool
-	wholeFast, wholeAll         question
-	partitionFast, instanceXIDs question
+	// Created for each plan.
+	plan                                         plan
+	members                                      map[dcgm.GroupHandle][]entity // accepted by the engine
+	refused                                      []entity                      // refused by the engine
+	refusalErrs                                  []error                       // the reasons
+	profiled                                     map[dcgm.GroupHandle][]uint16 // profiling fields that are watched
+	partialFieldSets                             []dcgm.FieldHandle            // created by watchProfilingPart
+	profilingSplit                               bool                          // the refused fields are known
+	gpuGroups                                    []dcgm.GroupHandle
+	partitionGroups                              []dcgm.GroupHandle
+	instanceGroups                               []dcgm.GroupHandle
+	watches                                      []watch
+	xidsWatched, profilingWatched, healthWatched bool
+	wholeFast, wholeAll                          query
+	partitionFast, instanceXIDs                  query
 }
 
-// watch is a field group that is sampled of a group of entities.
+// watch is a field group that the engine samples for a group of entities.
 type watch struct {
 	group  dcgm.GroupHandle
 	fields dcgm.FieldHandle
 }
 
-// open connects and makes the field groups.
-func open(o Options, b *board, log *journal) (*session, error) {
+// open connects to the engine and creates the field groups.
+func open(o Options, b *converter, log *availabilityLog) (*session, error) {
 	e, err := connect(o)
 	if err != nil {
 		return nil, err
@@ -68,21 +68,22 @@ func open(o Options, b *board, log *journal) (*session, error) {
 	return s, nil
 }
 
-// unique is a name that no group has yet.
-func (s *session) unique() string {
-	s.names++
-	return fmt.Sprintf("%s-%d", s.name, s.names)
+// uniqueName returns a name that no group has yet.
+func (s *session) uniqueName() string {
+	s.nameCount++
+	return fmt.Sprintf("%s-%d", s.name, s.nameCount)
 }
 
-// eventAge is for how long an engine keeps XIDs for us.
+// eventAge is how long an engine keeps XIDs for this source.
 const eventAge = 10 * time.Minute
 
-// sampleAges is for how many intervals an engine keeps samples for us.
+// sampleAges is the number of intervals for which an engine keeps samples for
+// this source.
 const sampleAges = 5
 
-// arrange watches what a plan is about, in place of what was watched before.
-func (s *session) arrange(p plan) error {
-	s.dismantle()
+// applyPlan ends the watches of the previous plan and sets those of p.
+func (s *session) applyPlan(p plan) error {
+	s.clearPlan()
 	s.plan = p
 	var errs [3]error
 	s.gpuGroups, errs[0] = s.makeGroups(p.gpus)
@@ -100,57 +101,57 @@ func (s *session) arrange(p plan) error {
 	if err != nil {
 		return err
 	}
-	s.listens = s.try("XIDs", s.watch(slices.Concat(s.gpuGroups, s.instanceGroups), s.xid, s.options.Interval, eventAge))
-	s.checks = s.try("DCGM's health checks", s.watchHealth())
+	s.xidsWatched = s.optional("XIDs", s.watch(slices.Concat(s.gpuGroups, s.instanceGroups), s.xid, s.options.Interval, eventAge))
+	s.healthWatched = s.optional("DCGM's health checks", s.watchHealth())
 	s.watchProfiling()
-	s.formulate()
+	s.buildQueries()
 	return nil
 }
 
-// try reports whether what the source can do without has succeeded, and logs
-// when that changes.
-func (s *session) try(what string, err error) bool {
+// optional reports whether an optional step has succeeded, and logs when that
+// changes.
+func (s *session) optional(what string, err error) bool {
 	s.log.report(what, err)
 	return err == nil
 }
 
-// dismantle ends the watches and groups of the present plan. What fails is
-// left to the end of the connection.
-func (s *session) dismantle() {
+// clearPlan ends the watches and groups of the current plan. Errors are
+// ignored: what remains ends with the connection.
+func (s *session) clearPlan() {
 	s.endWatches(0)
 	for _, group := range slices.Concat(s.gpuGroups, s.partitionGroups, s.instanceGroups) {
 		_ = dcgm.DestroyGroup(group)
 	}
 	s.gpuGroups, s.partitionGroups, s.instanceGroups = nil, nil, nil
 	s.members, s.profiled = make(map[dcgm.GroupHandle][]entity), make(map[dcgm.GroupHandle][]uint16)
-	s.refusals, s.refused = nil, nil
-	s.profiles, s.halved = false, false
+	s.refusalErrs, s.refused = nil, nil
+	s.profilingWatched, s.profilingSplit = false, false
 }
 
-// watch has the engine sample fields of groups, and keep the samples for an
-// age, or else for a few intervals.
+// watch makes the engine sample fields of groups and keep the samples for age;
+// if age is 0, for sampleAges intervals.
 func (s *session) watch(groups []dcgm.GroupHandle, set *fieldSet, interval, age time.Duration) error {
 	if len(set.fields) == 0 {
 		return nil
 	}
 	if age == 0 {
-		age = max(sampleAges*interval, time.Second) // whole seconds count
+		age = max(sampleAges*interval, time.Second) // only whole seconds count
 	}
 	for _, group := range groups {
 		if err := dcgm.WatchFieldsWithGroupEx(set.handle, group, interval.Microseconds(), age.Seconds(), 0); err != nil {
-			return coded("watch fields", err)
+			return withStatus("watch fields", err)
 		}
 		s.watches = append(s.watches, watch{group, set.handle})
 	}
 	return nil
 }
 
-// formulate makes the questions of the reads: of each entity those fields that
-// are watched of it.
-func (s *session) formulate() {
-	s.wholeFast, s.wholeAll, s.partitionFast, s.instanceXIDs = question{}, question{}, question{}, question{}
+// buildQueries builds the queries of the reads. Each entity is queried only for
+// the fields that are watched for it.
+func (s *session) buildQueries() {
+	s.wholeFast, s.wholeAll, s.partitionFast, s.instanceXIDs = query{}, query{}, query{}, query{}
 	var xids []uint16
-	if s.listens {
+	if s.xidsWatched {
 		xids = s.xid.fields
 	}
 	for _, group := range s.gpuGroups {
@@ -166,29 +167,29 @@ func (s *session) formulate() {
 	}
 }
 
-// fieldSet is a field group: those of some fields that the engine knows. One
-// without any has no handle.
+// fieldSet is a field group with the requested fields that the engine knows. A
+// set without fields has no handle.
 type fieldSet struct {
 	handle dcgm.FieldHandle
 	fields []uint16
 }
 
-// makeFieldSets makes a field group for each set of fields that are sampled
+// makeFieldSets creates a field group for each set of fields that are sampled
 // together.
-func (s *session) makeFieldSets(b *board) error {
-	plainOf := func(tier uint8) func(row) bool {
+func (s *session) makeFieldSets(b *converter) error {
+	fieldsOfTier := func(tier uint8) func(row) bool {
 		return func(r row) bool { return uint8(r.tier) == tier && !r.profiling() }
 	}
 	for _, set := range []struct {
 		into   **fieldSet
 		fields []uint16
 	}{
-		{&s.whole[0], b.whole.fields(plainOf(0))},
-		{&s.whole[1], b.whole.fields(plainOf(1))},
-		{&s.partition, b.partition.fields(plainOf(0))},
+		{&s.whole[0], b.whole.fields(fieldsOfTier(0))},
+		{&s.whole[1], b.whole.fields(fieldsOfTier(1))},
+		{&s.partition, b.partition.fields(fieldsOfTier(0))},
 		{&s.xid, []uint16{xidError}},
 		{&s.wholeProfiling, b.whole.fields(row.profiling)},
-		{&s.partProfiling, b.partition.fields(row.profiling)},
+		{&s.partitionProfiling, b.partition.fields(row.profiling)},
 	} {
 		made, err := s.makeFieldSet(set.fields)
 		if err != nil {
@@ -199,8 +200,8 @@ func (s *session) makeFieldSets(b *board) error {
 	return nil
 }
 
-// makeFieldSet makes a field group of those of the fields that library and
-// engine know. Which those are, an engine tells by refusing the group.
+// makeFieldSet creates a field group of those fields that library and engine
+// know. An engine reports an unknown field only by refusing the group.
 func (s *session) makeFieldSet(fields []uint16) (*fieldSet, error) {
 	known := slices.DeleteFunc(slices.Clone(fields), func(field uint16) bool {
 		_, err := dcgm.FieldGetByID(dcgm.Short(field))
@@ -208,7 +209,7 @@ func (s *session) makeFieldSet(fields []uint16) (*fieldSet, error) {
 	})
 	set, err := s.createFieldSet(known)
 	if err != nil {
-		if known = s.knownOf(known); len(known) == 0 {
+		if known = s.findKnownFields(known); len(known) == 0 {
 			return nil, err
 		}
 		if set, err = s.createFieldSet(known); err != nil {
@@ -217,7 +218,7 @@ func (s *session) makeFieldSet(fields []uint16) (*fieldSet, error) {
 	}
 	for _, field := range fields {
 		if !slices.Contains(known, field) {
-			s.log.unknown(field, s.version)
+			s.log.reportUnknownField(field, s.version)
 		}
 	}
 	return set, nil
@@ -233,14 +234,14 @@ func (s *session) createFieldSet(fields []uint16) (*fieldSet, error) {
 		shorts[i] = dcgm.Short(field)
 	}
 	var err error
-	if set.handle, err = dcgm.FieldGroupCreate(s.unique(), shorts); err != nil {
-		return nil, coded("make a field group", err)
+	if set.handle, err = dcgm.FieldGroupCreate(s.uniqueName(), shorts); err != nil {
+		return nil, withStatus("make a field group", err)
 	}
 	return set, nil
 }
 
-// knownOf finds the fields that the engine knows by halving.
-func (s *session) knownOf(fields []uint16) []uint16 {
+// findKnownFields returns the fields that the engine knows, by bisection.
+func (s *session) findKnownFields(fields []uint16) []uint16 {
 	if len(fields) == 0 {
 		return nil
 	}
@@ -252,20 +253,20 @@ func (s *session) knownOf(fields []uint16) []uint16 {
 		return nil
 	}
 	half := len(fields) / 2
-	return append(slices.Clone(s.knownOf(fields[:half])), s.knownOf(fields[half:])...)
+	return append(slices.Clone(s.findKnownFields(fields[:half])), s.findKnownFields(fields[half:])...)
 }
 
-// makeGroups makes groups of entities, as few as there can be, each of one
-// model of GPU: profiling refuses a group of several, and what one model lacks
-// is not to be missed of the others.
+// makeGroups creates as few groups of entities as possible, each of one GPU
+// model. An engine refuses to profile a group of several models, and a field
+// that one model lacks must not be missing for the others.
 func (s *session) makeGroups(entities []entity) (groups []dcgm.GroupHandle, err error) {
 	for _, alike := range s.plan.byModel(entities) {
-		for part := range slices.Chunk(alike, mostEntities) {
-			group, err := dcgm.CreateGroup(s.unique())
+		for part := range slices.Chunk(alike, maxEntities) {
+			group, err := dcgm.CreateGroup(s.uniqueName())
 			if err != nil {
-				return groups, coded("make a group", err)
+				return groups, withStatus("make a group", err)
 			}
-			if s.fill(group, part) {
+			if s.addEntities(group, part) {
 				groups = append(groups, group)
 			} else {
 				_ = dcgm.DestroyGroup(group)
@@ -275,14 +276,14 @@ func (s *session) makeGroups(entities []entity) (groups []dcgm.GroupHandle, err 
 	return groups, nil
 }
 
-// fill adds entities to a group and reports whether there is one in it. An
-// engine refuses every GPU that is not well (DcgmGroupInfo::AddEntityToGroup
-// in DCGM's sources), which must not take the others with it.
-func (s *session) fill(group dcgm.GroupHandle, entities []entity) bool {
+// addEntities adds entities to a group and reports whether the group has any.
+// An engine refuses every unhealthy GPU (DcgmGroupInfo::AddEntityToGroup in
+// DCGM's sources), which must not affect the other GPUs.
+func (s *session) addEntities(group dcgm.GroupHandle, entities []entity) bool {
 	for _, e := range entities {
-		if err := add(group, e); err != nil {
+		if err := addEntity(group, e); err != nil {
 			if !slices.Contains(s.refused, e) {
-				s.refused, s.refusals = append(s.refused, e), append(s.refusals, err)
+				s.refused, s.refusalErrs = append(s.refused, e), append(s.refusalErrs, err)
 			}
 			continue
 		}
@@ -291,18 +292,18 @@ func (s *session) fill(group dcgm.GroupHandle, entities []entity) bool {
 	return len(s.members[group]) > 0
 }
 
-func add(group dcgm.GroupHandle, e entity) error {
-	pair := theirs(e)
+func addEntity(group dcgm.GroupHandle, e entity) error {
+	pair := groupPair(e)
 	if err := dcgm.AddEntityToGroup(group, pair.EntityGroupId, pair.EntityId); err != nil {
-		return coded("watch it", err)
+		return withStatus("watch it", err)
 	}
 	return nil
 }
 
-// checkRefusals fails if the engine took no GPU at all, and not because one is
-// lost, which has to be told of it.
+// checkRefusals returns an error if the engine accepted no GPU and none is
+// lost. A lost GPU must still be reported, so it is no reason to fail.
 func (s *session) checkRefusals() error {
-	err := errors.Join(s.refusals...)
+	err := errors.Join(s.refusalErrs...)
 	s.log.report("all GPUs and MIG devices", err)
 	if len(s.gpuGroups) == 0 && !slices.ContainsFunc(s.plan.gpus, s.lost) {
 		return err
@@ -310,39 +311,40 @@ func (s *session) checkRefusals() error {
 	return nil
 }
 
-// readmits reports whether the engine would take one now that it has refused.
-func (s *session) readmits() bool {
+// acceptsRefused reports whether the engine now accepts an entity that it has
+// refused.
+func (s *session) acceptsRefused() bool {
 	if len(s.refused) == 0 {
 		return false
 	}
-	group, err := dcgm.CreateGroup(s.unique())
+	group, err := dcgm.CreateGroup(s.uniqueName())
 	if err != nil {
 		return false
 	}
 	defer func() { _ = dcgm.DestroyGroup(group) }()
-	return slices.ContainsFunc(s.refused, func(e entity) bool { return add(group, e) == nil })
+	return slices.ContainsFunc(s.refused, func(e entity) bool { return addEntity(group, e) == nil })
 }
 
-// watchHealth has the engine watch over the health of the GPUs. That adds
-// watches of fields and nothing else: an engine acts upon policies alone, which
-// are set by other requests (DcgmHealthWatch::SetWatches in DCGM's sources).
+// watchHealth enables the engine's health watches of the GPUs. That only adds
+// watches of fields: an engine acts on policies alone, which other requests set
+// (DcgmHealthWatch::SetWatches in DCGM's sources).
 func (s *session) watchHealth() error {
 	for _, function := range []string{"dcgmHealthSet", "dcgmHealthCheck"} {
 		if !s.library.has(function) {
-			return errNotThere
+			return errFunctionMissing
 		}
 	}
 	for _, group := range s.gpuGroups {
 		if err := dcgm.HealthSet(group, dcgm.DCGM_HEALTH_WATCH_ALL); err != nil {
-			return coded("watch health", err)
+			return withStatus("watch health", err)
 		}
 	}
 	return nil
 }
 
-// checkHealth is what is amiss with the GPUs by the engine's own judgement. An
-// engine tells most things for as long as they last, and some once, to whoever
-// asks first: what a check has told is taken to last until the next one.
+// checkHealth returns the incidents of the GPUs that the engine's health checks
+// find. An engine reports most incidents as long as they last, and some once,
+// to the first client that checks: a result is valid until the next check.
 func (s *session) checkHealth() (incidents []incident, err error) {
 	for _, group := range s.gpuGroups {
 		found, err := s.incidents(group)
@@ -354,112 +356,83 @@ func (s *session) checkHealth() (incidents []incident, err error) {
 	return incidents, nil
 }
 
-// watchProfiling watches the fields of profiling, if they are asked for and
-// nobody else holds the GPUs' counters. An engine refuses all of a watch for
-// one field that a GPU does not have, as an A10 has no FP64 pipe to measure:
-// what it takes is found by halving, once for each plan.
+// watchProfiling watches the profiling fields, if they are enabled and no other
+// process uses the GPUs' counters. An engine refuses a whole watch because of
+// one field that a GPU lacks; an A10, for example, has no FP64 pipe. The fields
+// that it accepts are found by bisection, once for each plan.
 func (s *session) watchProfiling() {
-	if !s.options.Profiling || s.profiles {
+	if !s.options.Profiling || s.profilingWatched {
 		return
 	}
 	before := len(s.watches)
 	var refusals []error
 	for _, group := range s.gpuGroups {
-		refusals = append(refusals, s.profile(group, s.wholeProfiling))
+		refusals = append(refusals, s.watchProfilingOf(group, s.wholeProfiling))
 	}
 	for _, group := range s.partitionGroups {
-		refusals = append(refusals, s.profile(group, s.partProfiling))
+		refusals = append(refusals, s.watchProfilingOf(group, s.partitionProfiling))
 	}
 	err := errors.Join(refusals...)
-	taken := inUse(err)
-	s.halved = s.halved || !taken
-	if err != nil && (taken || len(s.watches) == before) {
+	used := inUse(err)
+	s.profilingSplit = s.profilingSplit || !used
+	if err != nil && (used || len(s.watches) == before) {
 		s.endWatches(before)
-		s.profiles = s.try("profiling", err)
+		s.profilingWatched = s.optional("profiling", err)
 		return
 	}
-	s.profiles = s.try("profiling", nil)
+	s.profilingWatched = s.optional("profiling", nil)
 	s.log.report("every field of profiling", err)
 }
 
-// inUse reports whether an engine refuses a watch because somebody else holds
-// the counters (DCGM_ST_IN_USE). The binding tells its words alone.
+// inUse reports whether an engine refuses a watch because another process uses
+// the counters (DCGM_ST_IN_USE). The binding returns only the text of that
+// error.
 func inUse(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "resource is in use")
 }
 
-// profile watches fields of profiling of a group, or as many of them as the
-// engine takes. The error says which those are not.
-func (s *session) profile(group dcgm.GroupHandle, set *fieldSet) error {
+// watchProfilingOf watches profiling fields of a group, or as many of them as
+// the engine accepts. The error names the others.
+func (s *session) watchProfilingOf(group dcgm.GroupHandle, set *fieldSet) error {
 	err := s.watch([]dcgm.GroupHandle{group}, set, s.options.Interval, 0)
 	switch {
 	case err == nil:
 		s.profiled[group] = append(s.profiled[group], set.fields...)
 		return nil
-	case inUse(err) || s.halved:
+	case inUse(err) || s.profilingSplit:
 		return err
 	case len(set.fields) == 1:
 		return fmt.Errorf("field %d of %s: %w", set.fields[0], s.plan.models[s.members[group][0]], err)
 	}
 	half := len(set.fields) / 2
-	return errors.Join(s.profileSome(group, set.fields[:half]), s.profileSome(group, set.fields[half:]))
+	return errors.Join(s.watchProfilingPart(group, set.fields[:half]), s.watchProfilingPart(group, set.fields[half:]))
 }
 
-// profileSome is profile for a part of a set, with a field group of its own,
-// of which an engine holds few.
-func (s *session) profileSome(group dcgm.GroupHandle, fields []uint16) error {
+// watchProfilingPart is watchProfilingOf for a part of a set. The part needs a
+// field group of its own, of which an engine allows only a few.
+func (s *session) watchProfilingPart(group dcgm.GroupHandle, fields []uint16) error {
 	set, err := s.createFieldSet(fields)
 	if err != nil {
 		return err
 	}
-	err = s.profile(group, set)
+	err = s.watchProfilingOf(group, set)
 	if slices.Contains(s.watches, watch{group, set.handle}) {
-		s.halves = append(s.halves, set.handle)
+		s.partialFieldSets = append(s.partialFieldSets, set.handle)
 	} else {
 		_ = dcgm.FieldGroupDestroy(set.handle)
 	}
 	return err
 }
 
-// endWatches ends all watches but the first so many. Those of profiling are
-// the last.
+// endWatches ends all watches from index before on. The watches of profiling
+// fields are the last.
 func (s *session) endWatches(before int) {
 	for _, w := range s.watches[before:] {
 		_ = dcgm.UnwatchFields(w.fields, w.group)
 	}
-	for _, set := range s.halves {
+	for _, set := range s.partialFieldSets {
 		_ = dcgm.FieldGroupDestroy(set)
 	}
-	s.watches, s.halves = s.watches[:before], nil
+	s.watches, s.partialFieldSets = s.watches[:before], nil
 	clear(s.profiled)
-}
-
-// journal logs what a source does without, once each time that it changes.
-type journal struct {
-	log     *slog.Logger
-	missing map[string]bool // what there is not at present
-	fields  map[uint16]bool // that an engine did not know
-}
-
-func newJournal(log *slog.Logger) *journal {
-	return &journal{log: log.With("component", "dcgm"), missing: make(map[string]bool), fields: make(map[uint16]bool)}
-}
-
-// report tells whether something that the source can do without is there.
-func (j *journal) report(what string, err error) {
-	switch {
-	case err != nil && !j.missing[what]:
-		j.log.Warn("the host engine does not provide it", "what", what, "error", err.Error())
-	case err == nil && j.missing[what]:
-		j.log.Info("the host engine provides it again", "what", what)
-	}
-	j.missing[what] = err != nil
-}
-
-// unknown tells that the engine or the library does not know a field.
-func (j *journal) unknown(field uint16, version string) {
-	if !j.fields[field] {
-		j.log.Info("the field is unknown to the host engine", "field", field, "version", version)
-	}
-	j.fields[field] = true
 }

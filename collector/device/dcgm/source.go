@@ -12,37 +12,38 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// Source reads what one host engine tells.
+// Source reads one host engine. Its exported methods are safe for concurrent
+// use.
 type Source struct {
 	options   Options
-	log       *journal
+	log       *availabilityLog
 	xidCounts *xidCounts
 	reader    *reader
 
-	// calls holds a token while somebody calls the engine, and with it what
-	// follows. It is only ever waited for with an end, because a call that
-	// hangs never gives it back.
-	calls     chan struct{}
-	session   *session // nil: there is no connection
-	down      error    // why not
-	board     *board
-	register  *register
-	gpus      []uint
-	hierarchy []instance
-	links     map[entity]links
-	linksAt   time.Duration // when, in elapsed time, the links were last asked for
-	xids      []value       // of the present read
-	missed    error         // why some XIDs before it are not known
+	// lock holds a token while a goroutine calls the engine; it also guards the
+	// fields below. Always wait for it with a timeout, because a call that hangs
+	// never releases it.
+	lock          chan struct{}
+	session       *session // nil: not connected
+	connectionErr error    // why session is nil
+	converter     *converter
+	identities    *identityCache
+	gpus          []uint
+	hierarchy     []instance
+	links         map[entity]links
+	linksAt       time.Duration // elapsed time of the last read of links
+	xids          []value       // of the current read
+	xidErr        error         // why XIDs before the current read are missing
 
-	linksMeasured device.Window // when the links were asked for
+	linksMeasured device.Window // when links were read
 }
 
 // New returns a source over the engine that the options name.
 func New(o Options) *Source {
 	o = o.complete()
 	s := &Source{
-		options: o, log: newJournal(o.Log), xidCounts: newXIDCounts(), board: newBoard(o), register: newRegister(),
-		calls: make(chan struct{}, 1), down: errNotConnected,
+		options: o, log: newAvailabilityLog(o.Log), xidCounts: newXIDCounts(), converter: newConverter(o), identities: newIdentityCache(),
+		lock: make(chan struct{}, 1), connectionErr: errNotConnected,
 	}
 	s.reader = &reader{s}
 	return s
@@ -51,7 +52,8 @@ func New(o Options) *Source {
 // Name is "dcgm".
 func (s *Source) Name() string { return "dcgm" }
 
-// XIDs returns what has been heard of each device.
+// XIDs returns the XIDs of each watched device, by UUID. The map is shared; do
+// not modify it.
 func (s *Source) XIDs() map[string][]device.XID { return s.xidCounts.xids() }
 
 // Changed signals that XIDs has changed.
@@ -62,62 +64,63 @@ var errNotConnected = &source.Failure{
 	Err:    errors.New("there is no connection to the DCGM host engine"),
 }
 
-// lookPatience is how long a look waits for a read that is under way.
-const lookPatience = 200 * time.Millisecond
+// lockTimeout is how long Readers and Close wait for a call that is in
+// progress.
+const lockTimeout = 200 * time.Millisecond
 
-// Readers returns the one reader of the engine. It connects where there is no
-// connection, and looks which GPUs are there. A GPU of which nobody knows who
-// it is cannot be told of, and is an error beside the reader.
+// Readers returns the one reader of the engine. It connects if there is no
+// connection, and updates the list of GPUs. A GPU without a known UUID cannot
+// be observed; it causes an error, returned together with the reader.
 func (s *Source) Readers(ctx context.Context) ([]device.Reader, error) {
-	patient, end := context.WithTimeout(ctx, lookPatience)
+	patient, end := context.WithTimeout(ctx, lockTimeout)
 	defer end()
-	if !s.enter(patient) {
-		// A read is under way: it will tell by itself how the engine is.
+	if !s.acquire(patient) {
+		// A read is in progress and reports the state of the engine itself.
 		return []device.Reader{s.reader}, nil
 	}
-	defer s.leave()
-	if err := s.look(); err != nil {
+	defer s.release()
+	if err := s.refresh(); err != nil {
 		return nil, err
 	}
-	return []device.Reader{s.reader}, s.board.plan.err()
+	return []device.Reader{s.reader}, s.converter.plan.err()
 }
 
-// enter waits for the token until ctx ends.
-func (s *Source) enter(ctx context.Context) bool {
+// acquire waits for the lock until ctx ends, and reports whether it got it.
+func (s *Source) acquire(ctx context.Context) bool {
 	select {
-	case s.calls <- struct{}{}:
+	case s.lock <- struct{}{}:
 		return true
 	case <-ctx.Done():
 		return false
 	}
 }
 
-func (s *Source) leave() { <-s.calls }
+func (s *Source) release() { <-s.lock }
 
-// elapsed is the present elapsed time.
+// elapsed returns the current elapsed time.
 func (s *Source) elapsed() time.Duration { return s.options.Clock().Elapsed }
 
-// look makes sure that there is a connection, and that what there is is
-// watched.
-func (s *Source) look() error {
-	fresh := s.session == nil
-	if fresh {
-		made, err := open(s.options, s.board, s.log)
+// refresh connects if there is no connection, and updates the plan.
+func (s *Source) refresh() error {
+	connected := s.session == nil
+	if connected {
+		made, err := open(s.options, s.converter, s.log)
 		if err != nil {
-			s.down = err
+			s.connectionErr = err
 			return err
 		}
 		s.session, s.links = made, nil
-		s.register.renew()
+		s.identities.startConnection()
 	}
-	if err := s.lookThrough(fresh); err != nil {
-		return s.fail(err)
+	if err := s.refreshPlan(connected); err != nil {
+		return s.closeConnection(err)
 	}
 	return nil
 }
 
-// lookThrough looks what is there now.
-func (s *Source) lookThrough(fresh bool) error {
+// refreshPlan lists GPUs and instances, and rebuilds the plan if they have
+// changed or the connection is new.
+func (s *Source) refreshPlan(connected bool) error {
 	gpus, err := s.session.gpus()
 	if err != nil {
 		return err
@@ -126,29 +129,30 @@ func (s *Source) lookThrough(fresh bool) error {
 	if err != nil {
 		return err
 	}
-	other := fresh || !slices.Equal(gpus, s.gpus) || !slices.Equal(hierarchy, s.hierarchy) || s.session.readmits()
-	if !other {
-		if other, err = s.named(); err != nil {
+	changed := connected || !slices.Equal(gpus, s.gpus) || !slices.Equal(hierarchy, s.hierarchy) || s.session.acceptsRefused()
+	if !changed {
+		if changed, err = s.identifiesMore(); err != nil {
 			return err
 		}
 	}
-	if other {
-		return s.rearrange(gpus, hierarchy)
+	if changed {
+		return s.rebuildPlan(gpus, hierarchy)
 	}
-	if s.options.Profiling && !s.session.profiles {
+	if s.options.Profiling && !s.session.profilingWatched {
 		s.session.watchProfiling()
-		s.session.formulate()
+		s.session.buildQueries()
 	}
 	return nil
 }
 
-// named reports whether a nameless GPU now tells who it is.
-func (s *Source) named() (bool, error) {
-	told, err := s.session.identify(s.session.plan.nameless)
+// identifiesMore reports whether the engine now returns a UUID of an
+// unidentified GPU.
+func (s *Source) identifiesMore() (bool, error) {
+	reported, err := s.session.readIdentities(s.session.plan.unidentified)
 	if err != nil {
 		return false, err
 	}
-	for _, known := range told {
+	for _, known := range reported {
 		if isGPU(known.uuid) {
 			return true, nil
 		}
@@ -156,30 +160,31 @@ func (s *Source) named() (bool, error) {
 	return false, nil
 }
 
-// rearrange has the engine watch the GPUs and instances that there are now.
-func (s *Source) rearrange(gpus []uint, hierarchy []instance) error {
+// rebuildPlan makes the engine watch the GPUs and instances that are present
+// now.
+func (s *Source) rebuildPlan(gpus []uint, hierarchy []instance) error {
 	entities := make([]entity, 0, len(gpus)+len(hierarchy))
 	for _, id := range gpus {
 		entities = append(entities, entity{wholeGPU, id})
 	}
-	told, err := s.session.identify(entities)
+	reported, err := s.session.readIdentities(entities)
 	if err != nil {
 		return err
 	}
-	parts, err := s.session.identify(computeInstances(hierarchy))
+	parts, err := s.session.readIdentities(computeInstances(hierarchy))
 	if err != nil {
 		return err
 	}
 	for of, known := range parts {
-		told[of] = known
+		reported[of] = known
 	}
-	p := makePlan(gpus, hierarchy, s.register.enroll(gpus, hierarchy, told))
-	if err := s.session.arrange(p); err != nil {
+	p := makePlan(gpus, hierarchy, s.identities.merge(gpus, hierarchy, reported))
+	if err := s.session.applyPlan(p); err != nil {
 		return err
 	}
 	s.gpus, s.hierarchy = gpus, hierarchy
-	s.board.adopt(p)
-	if s.session.listens {
+	s.converter.applyPlan(p)
+	if s.session.xidsWatched {
 		s.xidCounts.watch(p)
 	} else {
 		s.xidCounts.unwatch()
@@ -187,7 +192,7 @@ func (s *Source) rearrange(gpus []uint, hierarchy []instance) error {
 	return nil
 }
 
-// computeInstances are the entities that are MIG devices.
+// computeInstances returns the entities that are MIG devices.
 func computeInstances(hierarchy []instance) (parts []entity) {
 	for _, i := range hierarchy {
 		if i.entity.kind == computeInstance {
@@ -197,26 +202,28 @@ func computeInstances(hierarchy []instance) (parts []entity) {
 	return parts
 }
 
-// fail ends a connection through which something failed that nothing can be
-// read without. The next look makes another.
-func (s *Source) fail(err error) error {
+// closeConnection closes the connection after an error without which nothing
+// can be read, and returns that error with its reason. The next refresh
+// connects again.
+func (s *Source) closeConnection(err error) error {
 	s.session.close()
 	s.session = nil
-	s.down = &source.Failure{Reason: reasonOf(err), Err: err}
-	return s.down
+	s.connectionErr = &source.Failure{Reason: reasonOf(err), Err: err}
+	return s.connectionErr
 }
 
-// Close ends the connection, unless a call into the library hangs.
+// Close closes the connection. It fails if a call into the library has not
+// returned.
 func (s *Source) Close() error {
-	patient, end := context.WithTimeout(context.Background(), lookPatience)
+	patient, end := context.WithTimeout(context.Background(), lockTimeout)
 	defer end()
-	if !s.enter(patient) {
+	if !s.acquire(patient) {
 		return errors.New("close: a call into the library has not returned")
 	}
-	defer s.leave()
+	defer s.release()
 	if s.session != nil {
 		s.session.close()
-		s.session, s.down = nil, errNotConnected
+		s.session, s.connectionErr = nil, errNotConnected
 	}
 	return nil
 }

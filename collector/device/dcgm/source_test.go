@@ -16,8 +16,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
-// modes are the ways to reach an engine: what is written is what HostEngine
-// is to be.
+// modes returns the HostEngine options for the ways to connect to an engine, by
+// name.
 func modes(t *testing.T, node *stubs.Node) map[string]string {
 	libraries := stubs.Build(t)
 	return map[string]string{
@@ -27,8 +27,8 @@ func modes(t *testing.T, node *stubs.Node) map[string]string {
 	}
 }
 
-// script gives a node's two GPUs values that tell the quantity: one whole,
-// the other with two MIG devices.
+// script sets values of a node's two GPUs that identify their quantities: one
+// GPU is whole, the other has two MIG devices.
 func script(t *testing.T, node *stubs.Node) {
 	t.Helper()
 	for key, value := range map[string]string{
@@ -55,7 +55,7 @@ func TestGolden(t *testing.T) {
 			s := newSource(t, Options{HostEngine: address, Profiling: true})
 			r := connected(t, s)
 			var text string
-			eventually(t, "profiling tells of both GPUs and all partitions", func() bool {
+			eventually(t, "profiling reports both GPUs and all partitions", func() bool {
 				observations := read(t, r, device.Slow)
 				text = written(observations, nil)
 				return strings.Count(text, "engine_active(dram)") == len(observations) && strings.Count(text, "pcie_transmit") == 2
@@ -85,8 +85,8 @@ func TestWithoutProfiling(t *testing.T) {
 	}
 }
 
-// Profiling that another profiler holds takes nothing but its own quantities,
-// and comes back when it is let go.
+// If another profiler uses the counters, only profiling quantities are missing.
+// They return when the counters are released.
 func TestProfilingRefused(t *testing.T) {
 	node := stubs.NewNode(t, 1)
 	node.SetNode("dcgm.profiler", "other")
@@ -167,22 +167,23 @@ func TestBlanksAndFailures(t *testing.T) {
 	}
 }
 
-// A GPU of which an engine tells nothing at all is an error, though not lost.
-func TestSilentGPU(t *testing.T) {
+// A GPU for which an engine returns no values is an error, although it is not
+// lost.
+func TestGPUWithoutValues(t *testing.T) {
 	node := stubs.NewNode(t, 2)
 	use(t, node)
 	r := connected(t, newSource(t, Options{}))
 	before := read(t, r, device.Fast)
-	for _, field := range newTable(wholeRows()).fields(every) {
+	for _, field := range newTable(wholeRows()).fields(anyRow) {
 		node.Set(0, fmt.Sprintf("dcgm.field.%d", field), "blank")
 	}
-	eventually(t, "nothing is told", func() bool {
+	eventually(t, "nothing is reported", func() bool {
 		after, err := r.Read(t.Context(), device.Fast)
 		if len(after[0].Readings) > 0 {
 			return false
 		}
 		if err == nil || !strings.Contains(err.Error(), "reports nothing about it") || after[0].Device.UUID != before[0].Device.UUID || len(after[1].Readings) == 0 {
-			t.Errorf("a silent GPU is\n%s", written(after, err))
+			t.Errorf("a GPU without values is\n%s", written(after, err))
 		}
 		return true
 	})
@@ -238,12 +239,12 @@ func TestHealthCheck(t *testing.T) {
 			t.Errorf("%s: the second GPU is %q, want %q", what, got, second)
 		}
 	}
-	expect("well", "pass", "passpass")
+	expect("healthy", "pass", "passpass")
 	node.Set(0, "dcgm.health.mem", "fail a page could not be retired")
 	node.Set(1, "dcgm.health.thermal", "warn")
-	expect("sick", "fail", "passwarn")
+	expect("unhealthy", "fail", "passwarn")
 	node.Unset(0, "dcgm.health.mem")
-	expect("better", "pass", "passwarn")
+	expect("recovered", "pass", "passwarn")
 	node.SetNode("dcgm.return.dcgmHealthCheck", "GENERIC_ERROR")
 	observations, err := r.Read(t.Context(), device.Slow)
 	if _, is := reading(observations[0], device.HealthCheck, "memory", "pass"); is || err == nil {
@@ -273,14 +274,14 @@ func TestXIDsOfAnEngine(t *testing.T) {
 		node.XID(0, code)
 	}
 	node.XIDOn(1, gi, ci, 43)
-	eventually(t, "all are heard", func() bool {
+	eventually(t, "all are counted", func() bool {
 		read(t, r, device.Fast)
 		all := s.XIDs()
 		return len(all[whole]) == 2 && all[whole][0].Count == 2 && len(all[partition]) == 1
 	})
 	list := s.XIDs()[whole]
 	if list[0].Code != 74 || list[1].Code != 154 || list[1].Count != 1 || list[0].Last.Before(before.Add(-time.Second)) || !list[0].Last.After(list[1].Last) {
-		t.Errorf("heard %v", list)
+		t.Errorf("counted %v", list)
 	}
 	if other := s.XIDs()[observations[1].Device.UUID]; len(other) != 0 {
 		t.Errorf("the partition's parent has %v", other)
@@ -288,20 +289,20 @@ func TestXIDsOfAnEngine(t *testing.T) {
 	select {
 	case <-s.Changed():
 	default:
-		t.Error("nobody was told")
+		t.Error("no change was signalled")
 	}
 
 	// The same where there has been one before.
 	for _, code := range []int{48, 63, 64} {
 		node.XID(0, code)
 	}
-	eventually(t, "all are heard again", func() bool {
+	eventually(t, "all are counted again", func() bool {
 		read(t, r, device.Fast)
 		return len(s.XIDs()[whole]) == 5
 	})
 }
 
-func TestMIGIsConfiguredAnew(t *testing.T) {
+func TestMIGReconfiguration(t *testing.T) {
 	node := stubs.NewNode(t, 1)
 	node.SetMIGMode(0, true)
 	node.SetNode("dcgm.profiler", "other") // what is refused must not be counted twice either
@@ -339,7 +340,8 @@ func TestMIGIsConfiguredAnew(t *testing.T) {
 	}
 }
 
-// A GPU that another engine does not see goes, and comes back as it was.
+// A GPU that a restarted engine does not see is removed, and keeps its counters
+// when it returns.
 func TestGPUComesAndGoes(t *testing.T) {
 	node := stubs.NewNode(t, 2)
 	node.Set(1, "pcie.rx_bytes", "0+1000000000/s")
@@ -374,13 +376,13 @@ func TestFailures(t *testing.T) {
 		reason  source.Reason
 		says    string
 	}{
-		"no library":             {Options{Library: "/nowhere/libdcgm.so.4"}, source.ReasonLibraryMissing, "datacenter-gpu-manager"},
-		"another library":        {Options{Library: "libm.so.6"}, source.ReasonUnsupported, "has no function dcgmInit"},
-		"nobody listens":         {Options{HostEngine: "127.0.0.1:1"}, source.ReasonUnavailable, "start nv-hostengine"},
-		"no such socket":         {Options{HostEngine: "unix:///nowhere/dcgm"}, source.ReasonUnavailable, "unix:///nowhere/dcgm"},
-		"no port":                {Options{HostEngine: "127.0.0.1"}, source.ReasonUnavailable, ""},
-		"an old engine":          {Options{HostEngine: engine.Address}, source.ReasonUnsupported, "3.3.5"},
-		"embedded, without GPUs": {Options{}, source.ReasonUnavailable, "RuntimeClass nvidia"},
+		"no library":               {Options{Library: "/nowhere/libdcgm.so.4"}, source.ReasonLibraryMissing, "datacenter-gpu-manager"},
+		"another library":          {Options{Library: "libm.so.6"}, source.ReasonUnsupported, "has no function dcgmInit"},
+		"no engine at the address": {Options{HostEngine: "127.0.0.1:1"}, source.ReasonUnavailable, "start nv-hostengine"},
+		"no such socket":           {Options{HostEngine: "unix:///nowhere/dcgm"}, source.ReasonUnavailable, "unix:///nowhere/dcgm"},
+		"no port":                  {Options{HostEngine: "127.0.0.1"}, source.ReasonUnavailable, ""},
+		"an old engine":            {Options{HostEngine: engine.Address}, source.ReasonUnsupported, "3.3.5"},
+		"embedded, without GPUs":   {Options{}, source.ReasonUnavailable, "RuntimeClass nvidia"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSource(t, test.options)
@@ -416,8 +418,8 @@ func TestTwoSources(t *testing.T) {
 	}
 }
 
-// Functions that a library may lack, or an engine refuse, take nothing with
-// them but what they tell.
+// A function that a library lacks, or an engine refuses, affects only its own
+// readings.
 func TestRefusedCalls(t *testing.T) {
 	for function, lacks := range map[string]struct {
 		quantity device.Quantity
@@ -435,7 +437,7 @@ func TestRefusedCalls(t *testing.T) {
 			for range 2 {
 				o := read(t, connected(t, s), device.Slow)[0]
 				if _, is := reading(o, lacks.quantity, lacks.details...); is {
-					t.Error("it is told nevertheless")
+					t.Error("it is reported nevertheless")
 				}
 				if _, is := reading(o, device.Power); !is {
 					t.Error("the power is not")
@@ -448,8 +450,8 @@ func TestRefusedCalls(t *testing.T) {
 	}
 }
 
-// A call without which nothing can be read ends the connection; the next look
-// makes another.
+// If an essential call fails, the connection is closed; the next refresh makes
+// another.
 func TestFailingCalls(t *testing.T) {
 	for _, function := range []string{
 		"dcgmGetEntityGroupEntities", "dcgmGetGpuInstanceHierarchy", "dcgmGroupCreate", "dcgmGroupAddEntity",
@@ -482,9 +484,9 @@ func TestHang(t *testing.T) {
 		observations, _ := r.Read(t.Context(), device.Fast)
 		came <- observations
 	}()
-	eventually(t, "the read hangs", func() bool { return len(s.calls) == 1 })
+	eventually(t, "the read hangs", func() bool { return len(s.lock) == 1 })
 
-	// It is left to its fate: looking goes on, closing does not wait.
+	// Meanwhile Readers returns, and Close does not wait.
 	if readers, err := s.Readers(t.Context()); err != nil || len(readers) != 1 || readers[0] != r {
 		t.Errorf("beside a read that hangs there are %v, %v", readers, err)
 	}
@@ -503,16 +505,16 @@ func TestHang(t *testing.T) {
 	read(t, r, device.Slow)
 }
 
-// Older engines take no more entities than this in a group or a request.
-func TestQuestionsAreParted(t *testing.T) {
-	q := newQuestion(make([]entity, 130), []uint16{gpuUtilization})
+// Older engines accept only this number of entities in a group or a request.
+func TestQueriesAreSplit(t *testing.T) {
+	q := newQuery(make([]entity, 130), []uint16{gpuUtilization})
 	if len(q.parts) != 3 || len(q.parts[0].entities) != 64 || len(q.parts[2].entities) != 2 {
 		t.Errorf("%d parts, the last of %d", len(q.parts), len(q.parts[len(q.parts)-1].entities))
 	}
 }
 
-// Another client of an engine, or one that was here before, may have groups
-// that it has not given up.
+// Other clients of an engine, and earlier ones, may have groups that still
+// exist.
 func TestNamesAreUnique(t *testing.T) {
 	node := stubs.NewNode(t, 1)
 	use(t, node)
@@ -520,7 +522,7 @@ func TestNamesAreUnique(t *testing.T) {
 	names := make(map[string]bool)
 	for range 3 {
 		connected(t, s)
-		names[s.session.unique()], names[s.session.unique()] = true, true
+		names[s.session.uniqueName()], names[s.session.uniqueName()] = true, true
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}

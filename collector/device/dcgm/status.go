@@ -3,7 +3,7 @@ package dcgm
 import "fmt"
 
 // status is a return code of DCGM, of a call or of one value: dcgmReturn_t in
-// dcgm_structs.h. It is an error where it is not ok.
+// dcgm_structs.h. It is an error if it is not statusOK.
 type status int
 
 // The codes that mean something here.
@@ -39,18 +39,18 @@ const (
 	statusDetached              status = -67
 )
 
-// outcome is what a code means for the value that it came with.
+// outcome is what a code means for the value that it belongs to.
 type outcome uint8
 
 const (
 	present     outcome = iota
-	unsupported         // not there, and will not come
-	absent              // not there at the moment
+	unsupported         // permanently not available
+	absent              // temporarily not available
 	lost                // the GPU is gone
-	failed              // an error of this quantity of this device
+	failed              // an error
 )
 
-// outcome sorts the code. What it does not know is an error.
+// outcome classifies the code. An unknown code is an error.
 func (s status) outcome() outcome {
 	switch s {
 	case statusOK:
@@ -69,7 +69,7 @@ func (s status) outcome() outcome {
 	}
 }
 
-// Error names the code.
+// Error returns the code as text.
 func (s status) Error() string {
 	if name := s.name(); name != "" {
 		return fmt.Sprintf("%s (DCGM status %d)", name, int(s))
@@ -77,7 +77,7 @@ func (s status) Error() string {
 	return fmt.Sprintf("DCGM status %d", int(s))
 }
 
-// name is the code in words, empty for those that have none here.
+// name returns a description of the code; "" for codes without one.
 func (s status) name() string {
 	switch s {
 	case statusTimeout:

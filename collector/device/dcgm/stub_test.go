@@ -21,7 +21,7 @@ import (
 // pace is the interval of fast fields in tests.
 const pace = 20 * time.Millisecond
 
-// use makes a node's GPUs those that an embedded engine of this process sees.
+// use makes a node's GPUs visible to an embedded engine of this process.
 func use(t testing.TB, node *stubs.Node) {
 	t.Helper()
 	for _, variable := range node.Env() {
@@ -77,7 +77,8 @@ func read(t testing.TB, r device.Reader, tier device.Tier) []device.Observation 
 	return observations
 }
 
-// written is observations as text: the identity, then a line for each reading.
+// written returns observations as text: the identity, then a line for each
+// reading.
 func written(observations []device.Observation, err error) string {
 	var b strings.Builder
 	for _, o := range observations {
@@ -134,7 +135,7 @@ func measured(o device.Observation, q device.Quantity, details ...string) (devic
 	return device.Window{}, false
 }
 
-// eventually reads until a condition holds; how long it takes is not judged.
+// eventually reads until a condition holds, for at most 30 s.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(pace / 4) {
@@ -145,7 +146,7 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	t.Fatalf("never: %s", what)
 }
 
-// logged is a log that tests look into.
+// logged is a log that tests read.
 type logged struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// isGPU reports whether a UUID is one of a GPU: an engine that cannot ask the
-// driver tells an error in words in its place.
+// isGPU reports whether a UUID is one of a GPU: an engine that cannot query the
+// driver returns an error text in its place.
 func isGPU(uuid string) bool { return strings.HasPrefix(uuid, "GPU-") }
 
 // isMIG reports whether a UUID is one of a MIG device.
 func isMIG(uuid string) bool { return strings.HasPrefix(uuid, "MIG-") }
 
-// profile is the profile in the name that an engine gives a compute instance:
-// 1g.10gb, 1c.3g.40gb or 1g.10gb+me, with or without words before it.
-// It is empty where there is none.
+// profile returns the profile in the name that an engine gives a compute
+// instance: 1g.10gb, 1c.3g.40gb or 1g.10gb+me, with or without words before it.
+// It returns "" if there is none.
 func profile(name string) string {
 	words := strings.Fields(name)
 	if len(words) == 0 {
@@ -29,16 +29,15 @@ func profile(name string) string {
 	return last
 }
 
-// majorVersion is the first number of the version in what DCGM tells of its
-// build, "version:4.6.1;arch:x86_64;…", with the whole of it; 0 where there is
-// none.
+// majorVersion returns the version in DCGM's build information,
+// "version:4.6.1;arch:x86_64;…", and its first number; 0 if there is none.
 func majorVersion(build string) (major int, version string) {
 	for pair := range strings.SplitSeq(build, ";") {
-		key, told, _ := strings.Cut(pair, ":")
+		key, text, _ := strings.Cut(pair, ":")
 		if strings.TrimSpace(key) != "version" {
 			continue
 		}
-		version = strings.TrimSpace(told)
+		version = strings.TrimSpace(text)
 		first, _, _ := strings.Cut(version, ".")
 		major, _ = strconv.Atoi(first)
 		return major, version

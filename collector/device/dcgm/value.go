@@ -16,15 +16,15 @@ const (
 	computeInstance entityKind = 5 // DCGM_FE_GPU_CI
 )
 
-// entity is what a host engine calls a GPU or an instance of one. The ids of
-// instances are good for one MIG configuration alone: after another they may
-// mean other instances.
+// entity is a host engine's id of a GPU or an instance. The ids of instances
+// are valid for one MIG configuration: after a change they may mean other
+// instances.
 type entity struct {
 	kind entityKind
 	id   uint
 }
 
-// value is one answer of a host engine: a dcgmFieldValue_v2.
+// value is a value that a host engine returned: a dcgmFieldValue_v2.
 type value struct {
 	entity entity
 	field  uint16
@@ -51,8 +51,7 @@ const (
 	blankSteps   = 2 // from blank to not supported
 )
 
-// number is the value as a number, and what has become of it: present,
-// unsupported, absent, lost or failed.
+// number returns the value as a number, and its outcome.
 func (v *value) number() (float64, outcome) {
 	if o := v.status.outcome(); o != present {
 		return 0, o
@@ -81,7 +80,7 @@ func (v *value) number() (float64, outcome) {
 	}
 }
 
-// mask is the value as a set of bits.
+// mask returns the value as a set of bits.
 func (v *value) mask() (uint64, outcome) {
 	_, o := v.number()
 	bits := binary.NativeEndian.Uint64(v.raw[:])
@@ -94,7 +93,7 @@ func (v *value) mask() (uint64, outcome) {
 	return bits, present
 }
 
-// string is the value as text, empty where there is none. It is valid UTF-8.
+// string returns the value as text; "" if there is none. It is valid UTF-8.
 func (v *value) string() string {
 	if v.status != statusOK || v.kind != kindString {
 		return ""

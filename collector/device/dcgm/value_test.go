@@ -75,12 +75,12 @@ func TestMask(t *testing.T) {
 }
 
 func TestString(t *testing.T) {
-	for told, want := range map[string]string{
+	for text, want := range map[string]string{
 		"NVIDIA H100": "NVIDIA H100", "": "", "<<<NULL>>>": "", "<<<NOT_SUPPORTED>>>": "", "<<<x": "<<<x", "a\xff": "a\uFFFD",
 	} {
-		v := value{kind: kindString, text: told}
+		v := value{kind: kindString, text: text}
 		if got := v.string(); got != want {
-			t.Errorf("%q is %q, want %q", told, got, want)
+			t.Errorf("%q is %q, want %q", text, got, want)
 		}
 	}
 	v := value{kind: kindInteger, text: "1"}
@@ -124,9 +124,9 @@ func TestEveryStatus(t *testing.T) {
 	}
 }
 
-// Whatever an engine answers, readings are numbers of known quantities with
-// their details, counters that are added up never fall, and at most one XID is
-// heard of a value.
+// Whatever an engine returns, readings are numbers of known quantities with
+// their details, integrals never decrease, and each value counts as at most one
+// XID.
 func FuzzValues(f *testing.F) {
 	f.Add(uint16(gpuUtilization), byte('i'), int32(0), int64(1e15), uint64(55), "")
 	f.Add(uint16(boardPower), byte('d'), int32(0), int64(1e15), math.Float64bits(70.5), "")
@@ -138,10 +138,10 @@ func FuzzValues(f *testing.F) {
 	f.Add(uint16(gpuUUID), byte('s'), int32(-14), int64(0), uint64(0), "<<<NULL>>>")
 	f.Add(uint16(totalEnergy), byte('b'), int32(-18), int64(math.MaxInt64), uint64(math.MaxUint64), "x")
 	f.Fuzz(func(t *testing.T, field uint16, kind byte, code int32, at int64, raw uint64, text string) {
-		b := newBoard(Options{Profiling: true}.complete())
+		b := newConverter(Options{Profiling: true}.complete())
 		gpu := entity{wholeGPU, 0}
 		p := makePlan([]uint{0}, nil, map[entity]identity{gpu: {uuid: "GPU-a"}})
-		b.adopt(p)
+		b.applyPlan(p)
 		e := newXIDCounts()
 		e.watch(p)
 		specs := device.Specs()
@@ -151,7 +151,7 @@ func FuzzValues(f *testing.F) {
 			binary.NativeEndian.PutUint64(v.raw[:], raw)
 			_ = v.string()
 			b.grid.begin()
-			b.grid.put(&v, &asking{})
+			b.grid.apply(&v, &callTime{})
 			found := b.observe(&b.plan.targets[0], device.Slow, time.Duration(i)*time.Second)
 			for _, r := range append(found.Readings, found.Slow...) {
 				if math.IsNaN(r.Value) || math.IsInf(r.Value, 0) || r.Value < 0 && r.Quantity != device.Temperature {

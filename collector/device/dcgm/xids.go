@@ -10,16 +10,16 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// xidCounts counts XIDs. An engine keeps the last ones of each entity with the
-// time at which its driver told of them; one with a newer time is a new one.
-// Those that were there when a GPU was first seen are older than the source;
-// those of an instance are taken for older whenever its number was another's
-// or nobody's before. All but its published parts belong to who reads.
+// xidCounts counts XIDs. An engine keeps the last XIDs of each entity with the
+// time at which the driver reported them; one with a newer time is new. XIDs
+// that exist when a GPU is first seen are not counted. Nor is the first one of
+// an instance whose id was not in use or belonged to another instance. Only the
+// reader may use it, except for xids and changed.
 type xidCounts struct {
-	plan    plan
-	until   map[string]int64 // by place: the time of the last one that is known, microseconds
-	fresh   map[entity]bool  // entities whose last one is to be taken for an older one
-	tallies map[string][]device.XID
+	plan          plan
+	latest        map[string]int64 // by location: the time of the last one that is known, microseconds
+	needsBaseline map[entity]bool  // entities whose next XID is not counted
+	counts        map[string][]device.XID
 
 	published atomic.Pointer[map[string][]device.XID]
 	changed   chan struct{}
@@ -27,7 +27,7 @@ type xidCounts struct {
 
 func newXIDCounts() *xidCounts {
 	e := &xidCounts{
-		until: make(map[string]int64), tallies: make(map[string][]device.XID),
+		latest: make(map[string]int64), counts: make(map[string][]device.XID),
 		changed: make(chan struct{}, 1),
 	}
 	e.published.Store(&map[string][]device.XID{})
@@ -36,14 +36,14 @@ func newXIDCounts() *xidCounts {
 
 // watch watches the devices of a plan, and no others.
 func (e *xidCounts) watch(p plan) {
-	places, fresh := e.plan.places, e.fresh
-	e.plan, e.fresh = p, make(map[entity]bool)
+	locations, fresh := e.plan.locations, e.needsBaseline
+	e.plan, e.needsBaseline = p, make(map[entity]bool)
 	for _, gpu := range p.gpus {
-		_, known := e.until[p.places[gpu]]
-		e.fresh[gpu] = !known
+		_, known := e.latest[p.locations[gpu]]
+		e.needsBaseline[gpu] = !known
 	}
 	for _, i := range p.instances {
-		e.fresh[i] = fresh[i] || places[i] != p.places[i]
+		e.needsBaseline[i] = fresh[i] || locations[i] != p.locations[i]
 	}
 	e.publish()
 }
@@ -52,59 +52,60 @@ func (e *xidCounts) watch(p plan) {
 func (e *xidCounts) unwatch() { e.watch(plan{}) }
 
 // isNew reports whether the last XID of an entity is one that has not been
-// heard of. since is the time after which there may be others.
+// counted. since is the time, in microseconds, after which there may be others.
 func (e *xidCounts) isNew(v *value) (since int64, is bool) {
-	place, known := e.plan.places[v.entity]
+	location, known := e.plan.locations[v.entity]
 	if !known || v.status.outcome() == failed {
 		return 0, false
 	}
 	_, valid := xidCode(v)
-	if e.fresh[v.entity] {
-		older := e.until[place]
+	if e.needsBaseline[v.entity] {
+		older := e.latest[location]
 		if valid {
 			older = max(older, v.at)
 		}
-		e.until[place], e.fresh[v.entity] = older, false
+		e.latest[location], e.needsBaseline[v.entity] = older, false
 		return 0, false
 	}
-	return e.until[place], valid && v.at > e.until[place]
+	return e.latest[location], valid && v.at > e.latest[location]
 }
 
-// record counts those of the values that are new. Of an instance that several
-// devices share, each has heard it.
+// record counts those of the values that are new. An XID of an instance that
+// several devices share counts for each of them.
 func (e *xidCounts) record(values []value) {
 	slices.SortStableFunc(values, func(a, b value) int { return cmp.Compare(a.at, b.at) })
-	heard := false
+	counted := false
 	for i := range values {
 		v := &values[i]
-		place, known := e.plan.places[v.entity]
+		location, known := e.plan.locations[v.entity]
 		code, valid := xidCode(v)
-		if !known || !valid || v.at <= e.until[place] {
+		if !known || !valid || v.at <= e.latest[location] {
 			continue
 		}
-		e.until[place], heard = v.at, true
+		e.latest[location], counted = v.at, true
 		for t := range e.plan.targets {
 			if target := &e.plan.targets[t]; slices.Contains(target.all, v.entity) {
 				e.count(target.device.UUID, code, time.UnixMicro(v.at))
 			}
 		}
 	}
-	if heard {
+	if counted {
 		e.publish()
 	}
 }
 
-// duplicateWindow is how far apart an engine may tell of one XID twice.
+// duplicateWindow is the longest time between two reports of the same XID.
 const duplicateWindow = 2 * time.Second
 
-// reportedTwice reports whether an engine tells of an XID from the kernel's log as
-// well as by an event of the driver, each with a time of its own, and after
-// its start from the log once more (79, 119 and 120 in DCGM's sources).
+// reportedTwice reports whether an engine may report an XID twice: from the
+// kernel's log and by an event of the driver, each with a time of its own, and
+// after its start from the log again (79, 119 and 120 in DCGM's sources).
 func reportedTwice(code int) bool { return code == 79 || code == 119 || code == 120 }
 
-// count adds an XID to a device's, in a new list: the old one is published.
+// count adds an XID to the list of a device. It copies the list, because the
+// old one is published.
 func (e *xidCounts) count(uuid string, code int, at time.Time) {
-	list := slices.Clone(e.tallies[uuid])
+	list := slices.Clone(e.counts[uuid])
 	i, known := slices.BinarySearchFunc(list, code, func(x device.XID, code int) int { return cmp.Compare(x.Code, code) })
 	if !known {
 		list = slices.Insert(list, i, device.XID{Code: code})
@@ -113,14 +114,14 @@ func (e *xidCounts) count(uuid string, code int, at time.Time) {
 	}
 	list[i].Count++
 	list[i].Last = at
-	e.tallies[uuid] = list
+	e.counts[uuid] = list
 }
 
-// publish publishes the XIDs of the devices that are watched.
+// publish publishes the XIDs of the watched devices, and signals a change.
 func (e *xidCounts) publish() {
 	all := make(map[string][]device.XID, len(e.plan.targets))
 	for _, t := range e.plan.targets {
-		all[t.device.UUID] = e.tallies[t.device.UUID]
+		all[t.device.UUID] = e.counts[t.device.UUID]
 		if all[t.device.UUID] == nil {
 			all[t.device.UUID] = []device.XID{}
 		}
@@ -136,16 +137,16 @@ func (e *xidCounts) publish() {
 	}
 }
 
-// xids are the published XIDs, by the UUID of the device. It is shared.
+// xids returns the published XIDs, by device UUID. The map is shared.
 func (e *xidCounts) xids() map[string][]device.XID { return *e.published.Load() }
 
-// mostXID bounds what is believed to be a code.
-const mostXID = 1 << 16
+// maxXID is the largest number that counts as an XID.
+const maxXID = 1 << 16
 
-// xidCode is the code in a value of xidError.
+// xidCode returns the code in a value of the field xidError.
 func xidCode(v *value) (int, bool) {
 	n, o := v.number()
-	if o != present || n < 1 || n > mostXID || v.at <= 0 {
+	if o != present || n < 1 || n > maxXID || v.at <= 0 {
 		return 0, false
 	}
 	return int(n), true

@@ -8,31 +8,31 @@ import (
 	"time"
 )
 
-// xid is what an engine tells of an entity's last XID.
+// xid returns a value with the last XID of an entity.
 func xid(of entity, code int64, at int64) value {
 	v := integer(code)
 	v.entity, v.field, v.at = of, xidError, at
 	return v
 }
 
-// noXID is what it tells before the first.
+// noXID returns the value of an entity without an XID.
 func noXID(of entity) value { return value{entity: of, field: xidError, status: statusNoData} }
 
-// read takes in the last XIDs, and those that an engine has kept since.
+// read applies the last XIDs, and those that an engine has kept since.
 func (e *xidCounts) read(last []value, kept ...value) {
-	var fresh []value
+	var newXIDs []value
 	for i := range last {
 		if _, is := e.isNew(&last[i]); is {
-			fresh = append(fresh, last[i])
+			newXIDs = append(newXIDs, last[i])
 		}
 	}
-	if len(fresh) > 0 {
-		e.record(append(kept, fresh...))
+	if len(newXIDs) > 0 {
+		e.record(append(kept, newXIDs...))
 	}
 }
 
-// heard is what is told, as text.
-func (e *xidCounts) heard() string {
+// text returns the published XIDs as text.
+func (e *xidCounts) text() string {
 	var words []string
 	for uuid, list := range e.xids() {
 		word := uuid + ":"
@@ -47,7 +47,7 @@ func (e *xidCounts) heard() string {
 
 func (e *xidCounts) expect(t *testing.T, what, want string) {
 	t.Helper()
-	if got := e.heard(); got != want {
+	if got := e.text(); got != want {
 		t.Errorf("%s: %s, want %s", what, got, want)
 	}
 }
@@ -69,7 +69,7 @@ func TestXIDs(t *testing.T) {
 	e.watch(onePlan("GPU-a", "GPU-b"))
 	e.expect(t, "before the first read", "GPU-a:; GPU-b:")
 	if list := e.xids()["GPU-a"]; list == nil {
-		t.Error("a device that is listened to has no list")
+		t.Error("a watched device has no list")
 	}
 
 	e.read([]value{xid(a, 31, 100), noXID(b)})
@@ -81,7 +81,7 @@ func TestXIDs(t *testing.T) {
 	e.read([]value{xid(a, 43, 300), xid(b, 154, 400)}, xid(b, 154, 400), xid(b, 74, 390), xid(a, 31, 250), xid(a, 31, 100))
 	e.expect(t, "those between two reads", "GPU-a: 31×2@250 43×1@300; GPU-b: 74×2@390 154×1@400")
 
-	// The engine is started anew: it has forgotten what it told.
+	// The engine is restarted and has no XIDs of before.
 	e.watch(onePlan("GPU-b", "GPU-a")) // and numbers its GPUs otherwise
 	e.expect(t, "another connection", "GPU-a: 31×2@250 43×1@300; GPU-b: 74×2@390 154×1@400")
 	e.read([]value{noXID(a), xid(b, 48, 500)})
@@ -90,7 +90,7 @@ func TestXIDs(t *testing.T) {
 	e.watch(onePlan("GPU-b"))
 	e.expect(t, "a GPU that was taken away", "GPU-b: 74×2@390 154×1@400")
 	e.unwatch()
-	e.expect(t, "an engine that does not tell of XIDs", "")
+	e.expect(t, "an engine without XIDs", "")
 	e.watch(onePlan("GPU-b", "GPU-a"))
 	e.expect(t, "it does again", "GPU-a: 31×2@250 43×1@300 48×1@500; GPU-b: 74×2@390 154×1@400")
 }
@@ -111,7 +111,7 @@ func TestXIDsThatAreNone(t *testing.T) {
 	e.expect(t, "nothing of worth", "GPU-a:")
 }
 
-// A failure to tell is not the word that there was none.
+// A failed read does not mean that there was no XID.
 func TestXIDsAfterAFailure(t *testing.T) {
 	gpu := entity{wholeGPU, 0}
 	e := newXIDCounts()
@@ -138,17 +138,17 @@ func TestXIDsOfInstances(t *testing.T) {
 	e.read([]value{xid(gpu, 79, 300)})
 	e.expect(t, "of the GPU", "GPU-a: 79×1@300; MIG-GPU-a/3/0: 94×1@200; MIG-GPU-a/3/1: 13×1@100 94×1@200; MIG-GPU-a/5/0:")
 
-	// MIG is configured anew: the entity that was 3/1 is now 5/0, and what the
-	// engine may still tell of it is another's.
+	// MIG is reconfigured: the entity that was 3/1 is now 5/0, and what the
+	// engine may still report for it is another's.
 	hierarchy = append(mig(0, 2, 3, 2, 1, 1), mig(0, 1, 5, 1, 1)...)
 	e.watch(makePlan([]uint{0}, hierarchy, who))
 	e.read([]value{xid(gpu, 79, 300), xid(entity{computeInstance, 10}, 13, 250)})
-	if got := e.heard(); !strings.Contains(got, "MIG-GPU-a/5/0:") || strings.Contains(got, "MIG-GPU-a/5/0: 13") {
-		t.Errorf("another's XID is told: %s", got)
+	if got := e.text(); !strings.Contains(got, "MIG-GPU-a/5/0:") || strings.Contains(got, "MIG-GPU-a/5/0: 13") {
+		t.Errorf("another instance's XID is counted: %s", got)
 	}
 }
 
-// What happens on one GPU takes nothing from the instances of another.
+// A change on one GPU does not affect the instances of another.
 func TestXIDsOfInstancesThatStay(t *testing.T) {
 	a, b, ci := entity{wholeGPU, 0}, entity{wholeGPU, 1}, entity{computeInstance, 10}
 	who := map[entity]identity{a: {uuid: "GPU-a"}, b: {uuid: "GPU-b"}}
@@ -167,9 +167,9 @@ func TestXIDsOfInstancesThatStay(t *testing.T) {
 	e.expect(t, "another's", "GPU-a:; GPU-b:; MIG-GPU-a/3/0: 13×1@100 31×1@200")
 }
 
-// Some XIDs come by the kernel's log as well as by an event, and once more
-// when an engine is started anew.
-func TestXIDsToldTwice(t *testing.T) {
+// Some XIDs are reported by the kernel's log as well as by an event, and again
+// when an engine is restarted.
+func TestXIDsReportedTwice(t *testing.T) {
 	const second = 1_000_000
 	a, b := entity{wholeGPU, 0}, entity{wholeGPU, 1}
 	for _, code := range []int64{79, 119, 120} {
@@ -185,9 +185,9 @@ func TestXIDsToldTwice(t *testing.T) {
 	}
 }
 
-func TestHeard(t *testing.T) {
+func TestXIDsSignalChange(t *testing.T) {
 	gpu := entity{wholeGPU, 0}
-	told := func(e *xidCounts) bool {
+	signalled := func(e *xidCounts) bool {
 		select {
 		case <-e.changed:
 			return true
@@ -197,20 +197,20 @@ func TestHeard(t *testing.T) {
 	}
 	e := newXIDCounts()
 	e.watch(onePlan("GPU-a"))
-	if !told(e) {
-		t.Error("it was not told that a device is listened to")
+	if !signalled(e) {
+		t.Error("no signal of a device that is watched")
 	}
 	e.watch(onePlan("GPU-a"))
 	e.read([]value{noXID(gpu)})
-	if told(e) {
-		t.Error("it is told that nothing has changed")
+	if signalled(e) {
+		t.Error("a signal although nothing has changed")
 	}
 	before := e.xids()["GPU-a"]
 	for i := range int64(3) {
 		e.read([]value{xid(gpu, 74, 100+i)})
 	}
-	if !told(e) || told(e) {
-		t.Error("three XIDs are not told of once")
+	if !signalled(e) || signalled(e) {
+		t.Error("three XIDs are not one signal")
 	}
 	if len(before) != 0 || !e.xids()["GPU-a"][0].Last.Equal(time.UnixMicro(102)) {
 		t.Errorf("what was returned has changed to %v, or the last was not at %v", before, e.xids())

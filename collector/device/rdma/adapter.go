@@ -13,15 +13,14 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device/sysfs"
 )
 
-// adapter reads one PCI function. What it remembers belongs to Read, of which
-// there is one at a time.
+// adapter reads one PCI function. Read must not be called concurrently.
 type adapter struct {
 	key    string // its PCI address
 	folder string // of the function
 
 	rows     []row
-	totals   []sysfs.Total // by row: that of the first one of the same thing
-	answered map[string]float64
+	totals   []sysfs.Total      // by row; used for the first row of each quantity and detail
+	values   map[string]float64 // by part; reused by sum
 	files    sysfs.Files
 	identity device.Device
 	known    bool // identity has been read
@@ -30,11 +29,11 @@ type adapter struct {
 func newAdapter(root, function, address string) *adapter {
 	table := rows()
 	return &adapter{
-		key:      address,
-		folder:   sysfs.FunctionFolder(root, function),
-		rows:     table,
-		totals:   make([]sysfs.Total, len(table)),
-		answered: make(map[string]float64),
+		key:    address,
+		folder: sysfs.FunctionFolder(root, function),
+		rows:   table,
+		totals: make([]sysfs.Total, len(table)),
+		values: make(map[string]float64),
 		identity: device.Device{
 			PCIBusID: address,
 			Minor:    device.Unknown, RenderMinor: device.Unknown,
@@ -46,8 +45,9 @@ func newAdapter(root, function, address string) *adapter {
 // Key is the function's PCI address.
 func (a *adapter) Key() string { return a.key }
 
-// Read reads the ports of the function, and what it is when the tier is the
-// slow one. RDMA devices are found anew at each read: they may be renamed.
+// Read reads the ports of the function. In slow reads, and in the first, it
+// also identifies the function. It lists the RDMA devices in each read, because
+// they may be renamed.
 func (a *adapter) Read(_ context.Context, tier device.Tier) ([]device.Observation, error) {
 	names, err := sysfs.Names(filepath.Join(a.folder, "infiniband"))
 	if err != nil {
@@ -69,8 +69,8 @@ func (a *adapter) Read(_ context.Context, tier device.Tier) ([]device.Observatio
 
 // port is one port of an RDMA device of the function.
 type port struct {
-	name   string // its number, with the device's name where there are several
-	part   string // what it is called in sums: stays the same when the device is renamed
+	name   string // its number; with the device's name if there are several devices
+	part   string // its key in sums, which does not change when the device is renamed
 	folder string
 }
 
@@ -113,22 +113,22 @@ func (a *adapter) count(o *device.Observation, ports []port, tier device.Tier) e
 	return errors.Join(errs...)
 }
 
-// sum adds up what the rows from first to before next say of the ports.
+// sum adds up the values of the ports of the rows from first to before next.
 func (a *adapter) sum(o *device.Observation, ports []port, first, next int) error {
-	clear(a.answered)
+	clear(a.values)
 	var errs []error
 	r := a.rows[first]
 	for _, p := range ports {
 		value, err := a.value(p, a.rows[first:next])
 		switch {
 		case err == nil:
-			a.answered[p.part] = value
+			a.values[p.part] = value
 		case !sysfs.Absent(err):
 			errs = append(errs, a.failure(r.quantity, err))
 		}
 	}
-	if len(a.answered) > 0 {
-		total, _ := a.totals[first].Sum(a.answered)
+	if len(a.values) > 0 {
+		total, _ := a.totals[first].Sum(a.values)
 		add(o, r.tier, device.Reading{Quantity: r.quantity, Details: [2]string{r.detail}, Value: total})
 	}
 	return errors.Join(errs...)
@@ -164,12 +164,12 @@ func (a *adapter) state(o *device.Observation, p port) error {
 	return nil
 }
 
-// failure says which quantity of which function could not be read.
+// failure returns an error that names the quantity and the function.
 func (a *adapter) failure(quantity device.Quantity, err error) error {
 	return fmt.Errorf("read %s of %s: %w", device.Specs()[quantity].Name, a.key, err)
 }
 
-// add puts a reading among those of its tier.
+// add appends a reading to those of its tier.
 func add(o *device.Observation, tier device.Tier, reading device.Reading) {
 	if tier == device.Slow {
 		o.Slow = append(o.Slow, reading)
@@ -178,8 +178,8 @@ func add(o *device.Observation, tier device.Tier, reading device.Reading) {
 	o.Readings = append(o.Readings, reading)
 }
 
-// identify asks anew what the function is. Its model is what its driver calls
-// it (MT4129), else the board's identification, else its PCI number.
+// identify reads the function's identity. Its model is the driver's name for it
+// (MT4129), else the board's identification, else its PCI number.
 func (a *adapter) identify(devices []string) error {
 	function, err := a.files.Function(a.folder)
 	if err != nil {
@@ -191,7 +191,7 @@ func (a *adapter) identify(devices []string) error {
 		if len(devices) == 0 {
 			break
 		}
-		// A driver that does not tell it leaves it out.
+		// Some drivers have no such file.
 		if text, err := a.files.Text(filepath.Join(a.folder, "infiniband", devices[0], file)); err == nil && text != "" {
 			id.Model = text
 		}
@@ -205,7 +205,7 @@ func (a *adapter) identify(devices []string) error {
 func (a *adapter) nodes() []string {
 	names, err := sysfs.Names(filepath.Join(a.folder, "infiniband_verbs"))
 	if err != nil {
-		return nil // without them the function is matched otherwise
+		return nil // the function is then matched by other attributes
 	}
 	var nodes []string
 	for _, name := range names {
@@ -269,7 +269,7 @@ func (a *adapter) linkState(p port) (string, error) {
 	if state != "down" {
 		return state, nil
 	}
-	// A port that does not tell its physical state is down all the same.
+	// A port without a physical state is down nevertheless.
 	physical, err := a.number(filepath.Join(p.folder, "phys_state"))
 	if err != nil {
 		return state, nil

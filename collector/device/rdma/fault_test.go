@@ -16,7 +16,7 @@ func TestFaults(t *testing.T) {
 		break_ func(*sysfstest.Tree)
 		gone   []string // beginnings of lines
 		there  []string
-		says   string // empty: it is no failure
+		err    string // empty: it is no failure
 	}{
 		{"a counter that is missing is an absence",
 			func(tree *sysfstest.Tree) { tree.Remove(port1 + "counters/port_xmit_data") },
@@ -83,8 +83,8 @@ func TestFaults(t *testing.T) {
 					t.Errorf("%s is not there", there)
 				}
 			}
-			if (err != nil) != (test.says != "") || !strings.Contains(text, test.says) {
-				t.Errorf("it does not say %q", test.says)
+			if (err != nil) != (test.err != "") || !strings.Contains(text, test.err) {
+				t.Errorf("it does not say %q", test.err)
 			}
 			if t.Failed() {
 				t.Log(text)
@@ -125,7 +125,7 @@ func TestLinkStates(t *testing.T) {
 	}
 }
 
-// A counter that falls has begun anew; the ledger counts it from zero.
+// A counter that decreases was reset; the ledger counts it from zero.
 func TestCountersThatAreReset(t *testing.T) {
 	tree := sysfstest.Plant(t, "rdma")
 	r := adapters(t, New(tree.Root))[0]
@@ -142,7 +142,7 @@ func TestCountersThatAreReset(t *testing.T) {
 }
 
 // udev may rename an RDMA device while it is in use.
-func TestARenamedDevice(t *testing.T) {
+func TestRenamedDevice(t *testing.T) {
 	tree := sysfstest.Plant(t, "rdma")
 	r := adapters(t, New(tree.Root))[1]
 	before, err := r.Read(t.Context(), device.Fast)
@@ -157,7 +157,7 @@ func TestARenamedDevice(t *testing.T) {
 }
 
 // Several devices on one function are one: their bytes are added up, their
-// ports told apart, and one that goes does not make the sum fall.
+// ports are distinguished, and removing one does not decrease the sum.
 func TestSeveralDevicesOnOneFunction(t *testing.T) {
 	tree := sysfstest.Plant(t, "rdma")
 	r := adapters(t, New(tree.Root))[2]
@@ -191,9 +191,9 @@ func TestSeveralDevicesOnOneFunction(t *testing.T) {
 	sent(4)
 }
 
-// A pipe in the place of a file does not hold the reader up, and does not
-// outlast itself.
-func TestAPipeInPlaceOfAFile(t *testing.T) {
+// A pipe in the place of a file does not block the reader. When the file is back,
+// it is read again.
+func TestPipeInPlaceOfFile(t *testing.T) {
 	tree := sysfstest.Plant(t, "rdma")
 	found := adapters(t, New(tree.Root))
 	tree.Pipe(port1 + "counters/port_rcv_data")

@@ -2,9 +2,9 @@ package rdma
 
 import "github.com/dra-exporter/dra-exporter/collector/device"
 
-// row says in which file of a port a counter is. A row that follows another
-// one for the same quantity and detail is used only for ports that do not have
-// that one's file: two files of one port may count different things.
+// row maps a file of a port to a counter. A row that follows another one for
+// the same quantity and detail is used only for ports without that one's file:
+// two files of one port may count different things.
 type row struct {
 	quantity device.Quantity
 	detail   string
@@ -13,7 +13,7 @@ type row struct {
 	scale    float64 // to the base unit
 }
 
-// same reports whether two rows are about the same thing.
+// same reports whether two rows have the same quantity and detail.
 func (r row) same(other row) bool { return r.quantity == other.quantity && r.detail == other.detail }
 
 // rows is the table of what a port counts. Data are in words of four octets,

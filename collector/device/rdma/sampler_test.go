@@ -39,7 +39,7 @@ func TestSamplesFunctionsThatComeAndGo(t *testing.T) {
 	<-ended
 }
 
-// Ten thousand samples leave nothing behind.
+// Ten thousand samples leak neither memory nor files.
 func TestNothingIsLeftBehind(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	s := New(sysfstest.Plant(t, "rdma").Root)

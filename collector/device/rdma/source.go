@@ -17,7 +17,7 @@ import (
 // Source finds the PCI functions that have RDMA devices.
 type Source struct {
 	root     string
-	adapters map[string]*adapter // by PCI address: those that were there at the last look
+	adapters map[string]*adapter // by PCI address: those that the last call of Readers found
 }
 
 // New returns a source over the sysfs that is mounted at root: /sys, or where
@@ -29,8 +29,8 @@ func New(root string) *Source {
 // Name is "rdma".
 func (s *Source) Name() string { return "rdma" }
 
-// Readers returns a reader for each function. That the kernel has no RDMA is
-// a failure with source.ReasonLibraryMissing.
+// Readers returns a reader for each function. If the kernel has no RDMA, it
+// fails with source.ReasonLibraryMissing.
 func (s *Source) Readers(context.Context) ([]device.Reader, error) {
 	class := filepath.Join(s.root, "class/infiniband")
 	names, err := sysfs.Names(class)

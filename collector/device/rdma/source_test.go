@@ -71,13 +71,13 @@ func TestTiers(t *testing.T) {
 		}
 		return o[0], value(o, device.NetworkErrors, "vl15_dropped")
 	}
-	first, dropped := read(device.Fast) // a first read tells who it is
+	first, dropped := read(device.Fast) // the first read always identifies the function
 	if first.Device.Model != "MT4129" || dropped != -1 {
 		t.Errorf("a first fast read gives %+v and %v", first.Device, dropped)
 	}
 	tree.Set(infiniband+"infiniband/mlx5_0/hca_type", "MT4131\n")
 	if o, _ := read(device.Fast); o.Device.Model != "MT4129" {
-		t.Errorf("a fast read asks who it is: %+v", o.Device)
+		t.Errorf("a fast read identifies the function: %+v", o.Device)
 	}
 	if o, dropped := read(device.Slow); o.Device.Model != "MT4131" || dropped != 4 {
 		t.Errorf("a slow read gives %+v and %v", o.Device, dropped)
@@ -103,15 +103,15 @@ func TestFunctionsComeAndGo(t *testing.T) {
 		t.Errorf("the functions are %s", got)
 	}
 
-	// One that cannot be told does not hide the others, nor dismiss any.
+	// A function that cannot be identified affects no other one.
 	tree.Set("class/infiniband/mlx5_0/device", "no link")
 	readers, err := s.Readers(t.Context())
 	if err == nil || keys(readers) != "a1:00.0 b1:00.0" {
-		t.Errorf("beside one that cannot be told: %s (%v)", keys(readers), err)
+		t.Errorf("beside one that cannot be identified: %s (%v)", keys(readers), err)
 	}
 	tree.Link("class/infiniband/mlx5_0/device", "../../../0000:81:00.0")
 	if again := adapters(t, s); keys(again[:1]) != "81:00.0" || again[0] != before[0] {
-		t.Error("the reader of a function that could not be told for a while is another one")
+		t.Error("the reader of a function that could temporarily not be identified is another one")
 	}
 }
 

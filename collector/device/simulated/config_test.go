@@ -113,7 +113,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(example))
 	f.Add([]byte(used))
 	f.Add([]byte(faulty("[{kind: error, quantity: power, after: 1s}, {kind: reset, after: 2s, for: 1s}]")))
-	f.Add([]byte(sick("[{kind: xid, code: 79, after: 1s, every: 1us, for: 2s}, {kind: set, quantity: lost, value: 1}]")))
+	f.Add([]byte(faultyGPU("[{kind: xid, code: 79, after: 1s, every: 1us, for: 2s}, {kind: set, quantity: lost, value: 1}]")))
 	f.Add([]byte("devices: [{uuid: a, quantities: {energy: {rate: {curve: random, min: 0, max: 1e300, period: 1ns}}}}]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		config, err := Parse(data)

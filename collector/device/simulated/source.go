@@ -25,17 +25,17 @@ type Source struct {
 	processes map[string][]Process // what SetProcesses said, likewise
 	listing   func() bool          // while it says so processes are listed; nil: never
 	changed   chan struct{}        // closed when faults change
-	xids      hearing
+	xids      xidState
 
 	file file
 }
 
 // simulatedDevice is a whole device and its partitions, which share a fate.
 type simulatedDevice struct {
-	key    string
-	units  []unit // the whole device first
-	faults faults
-	told   []uint64 // of each fault: how many reports of it have been heard
+	key      string
+	units    []unit // the whole device first
+	faults   faults
+	reported []uint64 // by fault: how many of its reports are counted
 }
 
 // New returns a source whose time begins now.
@@ -58,7 +58,7 @@ func (s *Source) Replace(config Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.elapsed()
-	s.listen()
+	s.countXIDs()
 	s.faults, _ = s.faults.replaced(config.Faults, now)
 	old := make(map[string]simulatedDevice, len(s.devices))
 	for _, d := range s.devices {
@@ -73,9 +73,9 @@ func (s *Source) Replace(config Config) {
 		}
 		s.devices = append(s.devices, s.built(d, key, old[key], now))
 	}
-	s.xids.all = nil
-	s.listen()
-	s.arm()
+	s.xids.published = nil
+	s.countXIDs()
+	s.setTimer()
 	s.wake()
 }
 
@@ -90,10 +90,10 @@ func (f faults) replaced(list []Fault, now float64) (_ faults, same bool) {
 
 // built makes a device out of its part of the config and its former self.
 func (s *Source) built(d Device, key string, old simulatedDevice, now float64) simulatedDevice {
-	built := simulatedDevice{key: key, told: make([]uint64, len(d.Faults))}
+	built := simulatedDevice{key: key, reported: make([]uint64, len(d.Faults))}
 	var same bool
 	if built.faults, same = old.faults.replaced(d.Faults, now); same {
-		built.told = old.told
+		built.reported = old.reported
 	}
 	for _, part := range append([]Device{d}, d.Partitions...) {
 		u := newUnit(part, now, s.origin.Elapsed)

@@ -1,8 +1,7 @@
-// Package sysfs reads the files in which the kernel tells of hardware: one
-// value a file, as text, below /sys. It is shared by the sources that have no
-// vendor's library. What github.com/prometheus/procfs offers for the same
-// files is not enough for them: a value that cannot be read is a zero there,
-// and one bad file hides a whole device.
+// Package sysfs reads the files in which the kernel describes hardware: one
+// value a file, as text, below /sys. The sources without a vendor's library
+// share it. They cannot use github.com/prometheus/procfs for these files: there
+// a value that cannot be read is zero, and one bad file hides a whole device.
 package sysfs
 
 import (
@@ -56,7 +55,7 @@ func (f *Files) Bytes(path string) ([]byte, error) {
 
 func open(path string) (fd int, err error) {
 	for {
-		// What has taken the place of a file may be a pipe, or a device whose
+		// The file may have been replaced by a pipe, or by a device whose
 		// driver waits for a carrier: opening one of those must not wait.
 		fd, err = syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
 		if !errors.Is(err, syscall.EINTR) {
@@ -76,8 +75,8 @@ func open(path string) (fd int, err error) {
 	return fd, err
 }
 
-// readable refuses what is no file: reading from a pipe or a device takes
-// something away from others, and may never end.
+// readable refuses irregular files: reading from a pipe or a device takes data
+// from other readers, and may never end.
 func readable(kind uint32) error {
 	switch kind {
 	case syscall.S_IFREG:
@@ -91,9 +90,9 @@ func readable(kind uint32) error {
 
 var errNotRegular = errors.New("it is not a regular file")
 
-// refused tells a driver that does not permit a file to be read just now,
-// because its hardware sleeps or is being reset, from a permission that the
-// reader lacks: that one shows when the file is opened.
+// refused wraps an EPERM of a read: the driver does not permit the read at
+// present, because its hardware is suspended or being reset. A missing
+// permission fails the opening of the file instead.
 func refused(err error) error {
 	if errors.Is(err, syscall.EPERM) {
 		return &source.Failure{Reason: source.ReasonDeviceError, Err: fmt.Errorf("the driver refuses: %w", err)}
@@ -154,8 +153,8 @@ func abbreviated(text string) string {
 // functions.
 const maxNames = 10_000
 
-// Names returns the names in a folder, sorted. A folder with more than 10,000
-// is refused. It does not wait for what is no folder.
+// Names returns the names in a folder, sorted. It fails for a folder with more
+// than 10,000 names. It does not block on an irregular file.
 func Names(folder string) ([]string, error) {
 	opened, err := os.OpenFile(folder, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -65,7 +65,7 @@ func TestFailuresToRead(t *testing.T) {
 		t.Errorf("a file that cannot be read: %v", err)
 	}
 	if os.Getuid() == 0 {
-		return // who may read everything
+		return // root may read everything
 	}
 	path := filepath.Join(folder, "secret")
 	if err := os.WriteFile(path, nil, 0); err != nil {
@@ -76,10 +76,9 @@ func TestFailuresToRead(t *testing.T) {
 	}
 }
 
-// A pipe, or what else is no file, in the place of a file does not hold the
-// reader up, nor does one in the place of a folder; and once the file is there
-// again, it is read.
-func TestWhatIsNoFile(t *testing.T) {
+// A pipe or another irregular file in the place of a file or a folder does not
+// block the reader. When the file is back, it is read again.
+func TestIrregularFiles(t *testing.T) {
 	var files Files
 	for name, plant := range map[string]func(path string) error{
 		"a pipe":   func(path string) error { return syscall.Mkfifo(path, 0o644) },
@@ -150,7 +149,7 @@ func TestAbsences(t *testing.T) {
 	}
 }
 
-// A driver that refuses is not the same as a permission that is missing.
+// A read that the driver refuses is distinguished from a missing permission.
 func TestRefusals(t *testing.T) {
 	refusal := &fs.PathError{Op: "read", Path: "x", Err: refused(syscall.EPERM)}
 	if source.ReasonOf(refusal) != source.ReasonDeviceError || !strings.Contains(refusal.Error(), "refuses") {

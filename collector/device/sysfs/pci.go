@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Function is what the kernel tells of a PCI function in whose folder it
-// stands. Unknown strings are empty.
+// Function describes a PCI function. Unknown strings are empty.
 type Function struct {
 	Vendor, Device string // four hexadecimal digits, lower case
 	DriverVersion  string // of a driver that has one of its own: those of the kernel do not
@@ -18,7 +17,8 @@ func FunctionFolder(root, address string) string {
 	return filepath.Join(root, "bus/pci/devices", address)
 }
 
-// Function looks at a PCI function. It fails where the function is gone.
+// Function reads a PCI function in a folder. It fails if the function was
+// removed.
 func (f *Files) Function(folder string) (Function, error) {
 	uevent, err := f.Text(filepath.Join(folder, "uevent"))
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
-// lose makes a node's first GPU one that is lost, and waits for a source to
-// know it.
+// lose makes a node's first GPU lost and waits until a source reports it.
 func lose(t *testing.T, node *stubs.Node, r device.Reader) {
 	t.Helper()
 	node.Set(0, "lost", "1")
@@ -23,26 +22,26 @@ func lose(t *testing.T, node *stubs.Node, r device.Reader) {
 	})
 }
 
-// A GPU that does not tell who it is cannot be told of, which is an error; it
-// can later. Nothing is watched anew as long as that does not change.
-func TestNamelessGPU(t *testing.T) {
+// A GPU that does not report a UUID cannot be observed, which is an error,
+// until it reports one. As long as nothing changes, no watch is set again.
+func TestUnidentifiedGPU(t *testing.T) {
 	node := stubs.NewNode(t, 2)
 	node.Set(0, "dcgm.field.54", "blank")
 	use(t, node)
 	s := newSource(t, Options{})
 	names := 0
-	for look := range 3 {
+	for refresh := range 3 {
 		readers, err := s.Readers(t.Context())
 		if len(readers) != 1 || err == nil || !strings.Contains(err.Error(), "GPU 0") {
-			t.Fatalf("a look says %v, %v", readers, err)
+			t.Fatalf("a refresh returns %v, %v", readers, err)
 		}
 		if n := len(read(t, readers[0], device.Fast)); n != 1 {
 			t.Errorf("%d devices, want the other one", n)
 		}
-		if look > 0 && s.session.names != names {
-			t.Errorf("%d groups were made by a look", s.session.names-names)
+		if refresh > 0 && s.session.nameCount != names {
+			t.Errorf("%d groups were made by a refresh", s.session.nameCount-names)
 		}
-		names = s.session.names
+		names = s.session.nameCount
 	}
 	node.Unset(0, "dcgm.field.54")
 	if n := len(read(t, connected(t, s), device.Fast)); n != 2 {
@@ -50,10 +49,10 @@ func TestNamelessGPU(t *testing.T) {
 	}
 }
 
-// A lost GPU stays itself, with its partitions, when MIG is configured on
-// another one: it does not tell its UUID any more, and the engine refuses it
-// for a group.
-func TestLostGPUStays(t *testing.T) {
+// A lost GPU and its partitions keep their identities when MIG is configured on
+// another GPU, although the GPU does not report its UUID any more and the
+// engine refuses it for a group.
+func TestLostGPUKeepsIdentity(t *testing.T) {
 	node := stubs.NewNode(t, 2)
 	node.CreateMIG(0, "1g.10gb", -1)
 	engine := startEngine(t, node)
@@ -76,8 +75,8 @@ func TestLostGPUStays(t *testing.T) {
 		if fmt.Sprint(after[i].Device) != fmt.Sprint(was.Device) {
 			t.Errorf("device %d was %+v and is %+v", i, was.Device, after[i].Device)
 		}
-		if _, listens := s.XIDs()[was.Device.UUID]; !listens {
-			t.Errorf("%s is not listened to", was.Device.UUID)
+		if _, watched := s.XIDs()[was.Device.UUID]; !watched {
+			t.Errorf("%s is not watched for XIDs", was.Device.UUID)
 		}
 	}
 	if v, _ := reading(after[0], device.Lost); v != 1 {
@@ -94,7 +93,7 @@ func TestLostGPUStays(t *testing.T) {
 	held := engine.Inspect()
 	connected(t, s)
 	if now := engine.Inspect(); now != held {
-		t.Errorf("the engine holds %+v, before a look it was %+v", now, held)
+		t.Errorf("the engine holds %+v, before a refresh it was %+v", now, held)
 	}
 	node.Unset(0, "lost")
 	connected(t, s)
@@ -105,7 +104,7 @@ func TestLostGPUStays(t *testing.T) {
 	})
 }
 
-// The only GPU of a node is lost, and what was its partition is not told.
+// The only GPU of a node is lost. Its partition is not reported.
 func TestOnlyGPULost(t *testing.T) {
 	node := stubs.NewNode(t, 1)
 	use(t, node)
@@ -113,7 +112,7 @@ func TestOnlyGPULost(t *testing.T) {
 	r := connected(t, s)
 	uuid := read(t, r, device.Fast)[0].Device.UUID
 	lose(t, node, r)
-	if err := s.rearrange(s.gpus, s.hierarchy); err != nil {
+	if err := s.rebuildPlan(s.gpus, s.hierarchy); err != nil {
 		t.Fatal(err)
 	}
 	after, err := r.Read(t.Context(), device.Slow)

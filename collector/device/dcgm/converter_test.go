@@ -12,31 +12,31 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// bench is a board over one GPU that a test tells values.
-type bench struct {
-	*board
+// converterFixture is a converter for one GPU whose values the test sets.
+type converterFixture struct {
+	*converter
 	now time.Duration
 	at  int64
 }
 
-func newBench(profiling bool) *bench {
-	b := &bench{board: newBoard(Options{Profiling: profiling}.complete()), at: 1e15}
+func newConverterFixture(profiling bool) *converterFixture {
+	b := &converterFixture{converter: newConverter(Options{Profiling: profiling}.complete()), at: 1e15}
 	b.begin()
 	return b
 }
 
-// begin makes the plan, again.
-func (b *bench) begin() {
-	b.adopt(makePlan([]uint{0}, nil, map[entity]identity{{wholeGPU, 0}: {uuid: "GPU-a"}}))
+// begin applies the plan, again.
+func (b *converterFixture) begin() {
+	b.applyPlan(makePlan([]uint{0}, nil, map[entity]identity{{wholeGPU, 0}: {uuid: "GPU-a"}}))
 }
 
-// asking is a call that takes no time. The engine's clock is ours.
-func (b *bench) asking() *asking {
-	return &asking{b.now, clock.Instant{Elapsed: b.now, Wall: time.UnixMicro(b.at)}}
+// call is a call that takes no time. The engine's clock is ours.
+func (b *converterFixture) call() *callTime {
+	return &callTime{b.now, clock.Instant{Elapsed: b.now, Wall: time.UnixMicro(b.at)}}
 }
 
-// tell takes a second later what an engine says in a read.
-func (b *bench) tell(tier device.Tier, values map[uint16]value) *found {
+// read applies the values of a read one second after the previous one.
+func (b *converterFixture) read(tier device.Tier, values map[uint16]value) *deviceResult {
 	b.now, b.at = b.now+time.Second, b.at+1e6
 	b.grid.begin()
 	for field, v := range values {
@@ -44,13 +44,13 @@ func (b *bench) tell(tier device.Tier, values map[uint16]value) *found {
 		if v.status == statusOK {
 			v.at = b.at
 		}
-		b.grid.put(&v, b.asking())
+		b.grid.apply(&v, b.call())
 	}
 	return b.observe(&b.plan.targets[0], tier, b.now)
 }
 
-// said is the readings of a quantity as text.
-func (f *found) said(q device.Quantity) string {
+// text returns the readings of a quantity as text.
+func (f *deviceResult) text(q device.Quantity) string {
 	var words []string
 	for _, r := range append(slices.Clone(f.Readings), f.Slow...) {
 		if r.Quantity == q {
@@ -62,8 +62,8 @@ func (f *found) said(q device.Quantity) string {
 }
 
 func TestConversions(t *testing.T) {
-	b := newBench(true)
-	f := b.tell(device.Slow, map[uint16]value{
+	b := newConverterFixture(true)
+	f := b.read(device.Slow, map[uint16]value{
 		gpuUtilization: integer(55), encoderUtilization: integer(10), decoderUtilization: integer(20),
 		boardPower: double(412.5), enforcedPowerLimit: double(700), totalEnergy: integer(1_234_567),
 		gpuTemperature: integer(-5), memoryTemperature: integer(60), smClock: integer(1980), memoryClock: integer(2619),
@@ -95,9 +95,9 @@ func TestConversions(t *testing.T) {
 		device.RecoveryAction: "drain_and_reset=0 drain_p2p=0 gpu_reset=1 node_reboot=0 none=0 other=0 recover_imex_domain=0",
 		device.FabricState:    "failure=1 in_progress=0 not_started=0 success=0",
 	} {
-		// What is told by the throttle reasons alone has a rival that may yet
-		// answer: hence the words that are missing.
-		got := f.said(q)
+		// Reasons that are sampled have an alternative that may still have a
+		// value, so they are not checked.
+		got := f.text(q)
 		if q == device.Throttled {
 			got = strings.Join(slices.DeleteFunc(strings.Fields(got), func(w string) bool {
 				return !strings.HasPrefix(w, "power_cap") && !strings.HasPrefix(w, "hw_slowdown")
@@ -127,32 +127,32 @@ func TestStates(t *testing.T) {
 		{recoveryAction, device.RecoveryAction, integer(17), "other"},
 		{recoveryAction, device.RecoveryAction, integer(blankInteger), ""},
 	} {
-		f := newBench(false).tell(device.Slow, map[uint16]value{test.field: test.value})
+		f := newConverterFixture(false).read(device.Slow, map[uint16]value{test.field: test.value})
 		state := ""
-		for _, word := range strings.Fields(f.said(test.q)) {
+		for _, word := range strings.Fields(f.text(test.q)) {
 			if name, is := strings.CutSuffix(word, "=1"); is {
 				state = name
 			}
 		}
-		if state != test.want || (f.said(test.q) == "") != (test.want == "") {
-			t.Errorf("field %d is %q (%s), want %q", test.field, state, f.said(test.q), test.want)
+		if state != test.want || (f.text(test.q) == "") != (test.want == "") {
+			t.Errorf("field %d is %q (%s), want %q", test.field, state, f.text(test.q), test.want)
 		}
 	}
 }
 
-// A value's status is a value, an absence or an error of that device and
-// quantity; the other quantities stay.
-func TestStatusesOfValues(t *testing.T) {
+// The status of a value makes it present, absent or an error of that device and
+// quantity. Other quantities are not affected.
+func TestStatusOfValue(t *testing.T) {
 	for code := status(-70); code <= 0; code++ {
-		b := newBench(false)
+		b := newConverterFixture(false)
 		bad := integer(100)
 		bad.status = code
-		f := b.tell(device.Fast, map[uint16]value{gpuUtilization: bad, boardPower: double(70)})
-		if f.said(device.Power) != "70" || !f.told {
-			t.Errorf("status %d of another field: power is %q", code, f.said(device.Power))
+		f := b.read(device.Fast, map[uint16]value{gpuUtilization: bad, boardPower: double(70)})
+		if f.text(device.Power) != "70" || !f.hasValues {
+			t.Errorf("status %d of another field: power is %q", code, f.text(device.Power))
 		}
-		if got, want := f.said(device.Utilization) == "1", code == 0; got != want {
-			t.Errorf("status %d: utilization is %q", code, f.said(device.Utilization))
+		if got, want := f.text(device.Utilization) == "1", code == 0; got != want {
+			t.Errorf("status %d: utilization is %q", code, f.text(device.Utilization))
 		}
 		if got, want := errors.Is(f.err(), code), code.outcome() == failed; code != 0 && got != want {
 			t.Errorf("status %d: error %v", code, f.err())
@@ -164,9 +164,9 @@ func TestStatusesOfValues(t *testing.T) {
 }
 
 func TestRates(t *testing.T) {
-	b := newBench(true)
+	b := newConverterFixture(true)
 	total := func(rate int64) string {
-		return b.tell(device.Fast, map[uint16]value{pcieTransmitRate: integer(rate)}).said(device.PCIeTransmit)
+		return b.read(device.Fast, map[uint16]value{pcieTransmitRate: integer(rate)}).text(device.PCIeTransmit)
 	}
 	for step, want := range []string{"0", "2000", "5000"} {
 		if got := total(int64(step+1) * 1000); got != want {
@@ -174,23 +174,23 @@ func TestRates(t *testing.T) {
 		}
 	}
 	// A blank between two values does not stop the clock.
-	b.tell(device.Fast, map[uint16]value{pcieTransmitRate: integer(blankInteger)})
+	b.read(device.Fast, map[uint16]value{pcieTransmitRate: integer(blankInteger)})
 	if got := total(1000); got != "7000" {
 		t.Errorf("after a blank: %s, want 7000", got)
 	}
-	// Ten seconds without any value: nobody knows what moved, but for the last second.
+	// Ten seconds without any value: only the last second is known.
 	for range 9 {
-		b.tell(device.Fast, nil)
+		b.read(device.Fast, nil)
 	}
 	if got := total(1000); got != "8000" {
 		t.Errorf("after a gap: %s, want 8000", got)
 	}
-	// Another connection, another plan: nothing falls.
+	// Another connection, another plan: nothing decreases.
 	b.begin()
 	if got := total(1000); got != "9000" {
 		t.Errorf("after another plan: %s, want 9000", got)
 	}
-	// The engine's clock is set back: what is unknown is not made up.
+	// The engine's clock is set back: the unknown time is not counted.
 	b.at -= 3600e6
 	if got := total(1000); got != "9000" {
 		t.Errorf("after the clock was set back: %s, want 9000", got)
@@ -201,55 +201,55 @@ func TestRates(t *testing.T) {
 }
 
 func TestSampledReasons(t *testing.T) {
-	b := newBench(false)
+	b := newConverterFixture(false)
 	none := integer(blankInteger + 2)
-	tell := func(mask int64) string {
-		return b.tell(device.Fast, map[uint16]value{
+	read := func(mask int64) string {
+		return b.read(device.Fast, map[uint16]value{
 			clocksEventReasons: integer(mask), softwarePowerCap: none, powerViolation: none,
 			softwareThermal: none, thermalViolation: none, hardwareThermal: none, hardwarePowerBrake: none,
 			syncBoost: none, syncBoostViolation: none,
-		}).said(device.Throttled)
+		}).text(device.Throttled)
 	}
-	tell(0)
-	if got, want := tell(0x04|0x40), "hw_power_brake=0 hw_slowdown=0 hw_thermal=1 power_cap=1 sync_boost=0 thermal=0"; got != want {
+	read(0)
+	if got, want := read(0x04|0x40), "hw_power_brake=0 hw_slowdown=0 hw_thermal=1 power_cap=1 sync_boost=0 thermal=0"; got != want {
 		t.Errorf("throttled %s, want %s", got, want)
 	}
-	if got, want := tell(0xff), "hw_power_brake=1 hw_slowdown=1 hw_thermal=2 power_cap=2 sync_boost=1 thermal=1"; got != want {
+	if got, want := read(0xff), "hw_power_brake=1 hw_slowdown=1 hw_thermal=2 power_cap=2 sync_boost=1 thermal=1"; got != want {
 		t.Errorf("throttled %s, want %s", got, want)
 	}
 }
 
-// Of rows that tell the same the first that answers is used, and stays: two of
+// Of several rows for a quantity the first with a value is used, and kept: two of
 // them may count from different origins.
-func TestRivals(t *testing.T) {
+func TestAlternativeRows(t *testing.T) {
 	counter := func(v value) map[uint16]value {
 		return map[uint16]value{nvlinkTransmit: v, nvlinkTransmitRate: integer(1000)}
 	}
 	blank, none := integer(blankInteger), integer(blankInteger+2)
 
-	b := newBench(true)
+	b := newConverterFixture(true)
 	for i, want := range []string{"", "", "", "0", "1000"} {
-		if got := b.tell(device.Fast, counter(blank)).said(device.NVLinkTransmit); got != want {
-			t.Errorf("a counter that is silent, read %d: %s, want %s", i, got, want)
+		if got := b.read(device.Fast, counter(blank)).text(device.NVLinkTransmit); got != want {
+			t.Errorf("a counter without a value, read %d: %s, want %s", i, got, want)
 		}
 	}
-	if got := b.tell(device.Fast, counter(integer(7_000_000))).said(device.NVLinkTransmit); got != "2000" {
+	if got := b.read(device.Fast, counter(integer(7_000_000))).text(device.NVLinkTransmit); got != "2000" {
 		t.Errorf("a counter that comes late takes over: %s", got)
 	}
 	b.begin()
-	if got := b.tell(device.Fast, counter(integer(8_000_000))).said(device.NVLinkTransmit); got != "3000" {
+	if got := b.read(device.Fast, counter(integer(8_000_000))).text(device.NVLinkTransmit); got != "3000" {
 		t.Errorf("a counter takes over with another plan: %s", got)
 	}
 
-	b = newBench(true)
-	if got := b.tell(device.Fast, counter(none)).said(device.NVLinkTransmit); got != "0" {
+	b = newConverterFixture(true)
+	if got := b.read(device.Fast, counter(none)).text(device.NVLinkTransmit); got != "0" {
 		t.Errorf("without a counter: %s", got)
 	}
 
-	b = newBench(true)
-	b.tell(device.Fast, counter(integer(500)))
+	b = newConverterFixture(true)
+	b.read(device.Fast, counter(integer(500)))
 	for range 5 {
-		if got := b.tell(device.Fast, counter(none)).said(device.NVLinkTransmit); got != "" {
+		if got := b.read(device.Fast, counter(none)).text(device.NVLinkTransmit); got != "" {
 			t.Errorf("a counter that was lost is replaced: %s", got)
 		}
 	}
@@ -262,41 +262,41 @@ func TestThermalViolationsAreCountedOnce(t *testing.T) {
 	values := map[uint16]value{
 		softwareThermal: none, hardwareThermal: none, thermalViolation: integer(3_000_000_000), clocksEventReasons: integer(0xff),
 	}
-	b := newBench(false)
-	b.tell(device.Fast, values)
-	if got := b.tell(device.Fast, values).said(device.Throttled); !strings.Contains(got, " thermal=3") || strings.Contains(got, "hw_thermal") {
+	b := newConverterFixture(false)
+	b.read(device.Fast, values)
+	if got := b.read(device.Fast, values).text(device.Throttled); !strings.Contains(got, " thermal=3") || strings.Contains(got, "hw_thermal") {
 		t.Errorf("throttled %s", got)
 	}
 }
 
 func TestStaleValues(t *testing.T) {
-	b := newBench(false)
+	b := newConverterFixture(false)
 	frozen := integer(50)
-	read := func(seconds int) (f *found) {
+	read := func(seconds int) (f *deviceResult) {
 		for range seconds {
 			b.now += time.Second
 			b.grid.begin()
 			for field, v := range map[uint16]value{gpuUtilization: frozen, eccCorrected: frozen} {
 				v.entity, v.field, v.at = entity{wholeGPU, 0}, field, 1e15
-				b.grid.put(&v, b.asking())
+				b.grid.apply(&v, b.call())
 			}
 			f = b.observe(&b.plan.targets[0], device.Slow, b.now)
 		}
 		return f
 	}
-	if f := read(10); f.said(device.Utilization) != "0.5" || f.err() != nil {
-		t.Errorf("after 10 s: %q, %v", f.said(device.Utilization), f.err())
+	if f := read(10); f.text(device.Utilization) != "0.5" || f.err() != nil {
+		t.Errorf("after 10 s: %q, %v", f.text(device.Utilization), f.err())
 	}
-	if f := read(5); f.said(device.Utilization) != "" || f.said(device.ECCErrors) != "corrected=50" || f.err() != nil {
-		t.Errorf("after 15 s: %q, %q, %v", f.said(device.Utilization), f.said(device.ECCErrors), f.err())
+	if f := read(5); f.text(device.Utilization) != "" || f.text(device.ECCErrors) != "corrected=50" || f.err() != nil {
+		t.Errorf("after 15 s: %q, %q, %v", f.text(device.Utilization), f.text(device.ECCErrors), f.err())
 	}
-	if f := read(90); f.told || f.err() == nil {
-		t.Errorf("after 105 s: %q, %v", f.said(device.ECCErrors), f.err())
+	if f := read(90); f.hasValues || f.err() == nil {
+		t.Errorf("after 105 s: %q, %v", f.text(device.ECCErrors), f.err())
 	}
-	// A value that was not told this time is none, however new the last one is.
-	b.tell(device.Slow, map[uint16]value{gpuUtilization: integer(60)})
-	if f := b.tell(device.Slow, nil); f.told {
-		t.Errorf("a value of an earlier read is told again: %q", f.said(device.Utilization))
+	// A value that this read does not report is absent, however new the last one is.
+	b.read(device.Slow, map[uint16]value{gpuUtilization: integer(60)})
+	if f := b.read(device.Slow, nil); f.hasValues {
+		t.Errorf("a value of an earlier read is reported again: %q", f.text(device.Utilization))
 	}
 }
 
@@ -304,9 +304,9 @@ func TestLinkReadings(t *testing.T) {
 	if got := linkReadings(links{}); got != nil {
 		t.Errorf("a GPU without links has %v", got)
 	}
-	f := &found{}
+	f := &deviceResult{}
 	f.Readings = linkReadings(links{up: 17, down: 1})
-	if got := f.said(device.NVLinks); got != "active=17 inactive=1" {
+	if got := f.text(device.NVLinks); got != "active=17 inactive=1" {
 		t.Errorf("links %s", got)
 	}
 }

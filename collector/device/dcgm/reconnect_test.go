@@ -19,7 +19,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
-// files is how many files this process has open.
+// files returns the number of open files of this process.
 func files(t testing.TB) int {
 	t.Helper()
 	list, err := os.ReadDir("/proc/self/fd")
@@ -29,8 +29,8 @@ func files(t testing.TB) int {
 	return len(list)
 }
 
-// An engine that is killed and started again: the same devices, no counter
-// that falls, the same groups and watches.
+// After an engine was killed and started again, the devices, groups and watches
+// are the same, and no counter decreases.
 func TestEngineKilledAndRestarted(t *testing.T) {
 	node := stubs.NewNode(t, 2)
 	node.SetNode("dcgm.event_interval_ms", "1")
@@ -71,10 +71,10 @@ func TestEngineKilledAndRestarted(t *testing.T) {
 			t.Errorf("without an engine a read is %q: %v", source.ReasonOf(err), err)
 		}
 		if _, err := s.Readers(t.Context()); source.ReasonOf(err) != source.ReasonUnavailable {
-			t.Errorf("without an engine a look is %v", err)
+			t.Errorf("without an engine a refresh is %v", err)
 		}
 		if len(s.XIDs()) != 3 {
-			t.Error("its devices are not listened to any more")
+			t.Error("its devices are not watched for XIDs any more")
 		}
 		engine.Restart()
 		node.XID(0, 48)
@@ -98,7 +98,7 @@ func TestEngineKilledAndRestarted(t *testing.T) {
 	eventually(t, "all is given back", func() bool { return engine.Inspect() == stubs.Inspection{} })
 }
 
-func TestHundredReconnectsLeaveNothing(t *testing.T) {
+func TestHundredReconnectsLeakNothing(t *testing.T) {
 	for _, embedded := range []bool{false, true} {
 		t.Run(fmt.Sprintf("embedded %v", embedded), func(t *testing.T) {
 			node := stubs.NewNode(t, 1)
@@ -127,14 +127,14 @@ func TestHundredReconnectsLeaveNothing(t *testing.T) {
 			}
 			goleak.VerifyNone(t, unchanged)
 			eventually(t, "all is given back", func() bool { return engine.Inspect() == stubs.Inspection{} })
-			if n := len(s.board.memories); n != 2 {
+			if n := len(s.converter.states); n != 2 {
 				t.Errorf("%d devices are remembered", n)
 			}
 		})
 	}
 }
 
-func TestTenThousandSamplesLeaveNothing(t *testing.T) {
+func TestTenThousandSamplesLeakNothing(t *testing.T) {
 	samples := 10_000
 	if testing.Short() {
 		samples = 500
@@ -180,8 +180,8 @@ func heapInUse() uint64 {
 	return m.HeapAlloc
 }
 
-// Under the sampler: the devices stay while the engine is away, the source
-// says so, and all is well again by itself.
+// Under the sampler, devices remain while the engine is not running, the source
+// is down, and both recover without intervention.
 func TestUnderTheSampler(t *testing.T) {
 	unchanged := goleak.IgnoreCurrent()
 	node := stubs.NewNode(t, 2)
@@ -223,7 +223,7 @@ func TestUnderTheSampler(t *testing.T) {
 	engine.Restart()
 	eventually(t, "it is up again", func() bool { return up() && power() == 300 })
 	node.XID(1, 79)
-	eventually(t, "the XID is told", func() bool {
+	eventually(t, "the XID is reported", func() bool {
 		for _, sample := range sampler.Latest() {
 			if len(sample.XIDs) == 1 && sample.XIDs[0].Code == 79 {
 				return true
@@ -233,9 +233,9 @@ func TestUnderTheSampler(t *testing.T) {
 	})
 }
 
-// What an engine on the same node tells was measured when it says: between two
-// reads, and before the answer. All else that the source tells was measured
-// while it was asked for. The clock is the sampler's.
+// Values of an engine on the same node were measured at their timestamps:
+// between two reads, and before the answer. All other readings were measured
+// during the call that read them. The clock is the sampler's.
 func TestTimesUnderTheSampler(t *testing.T) {
 	node := stubs.NewNode(t, 2)
 	node.CreateMIG(1, "1g.10gb", -1)
@@ -248,7 +248,7 @@ func TestTimesUnderTheSampler(t *testing.T) {
 		stop()
 		<-ended
 	}()
-	told := make(map[device.Quantity]bool)
+	seen := make(map[device.Quantity]bool)
 	energy := make(map[device.Window]bool)
 	check := func(sample device.Sample) {
 		for _, r := range sample.Readings {
@@ -256,7 +256,7 @@ func TestTimesUnderTheSampler(t *testing.T) {
 			if w.IsZero() || w.From > w.To || w.To > now().Elapsed {
 				t.Errorf("%s of %s was measured at %v", device.Specs()[r.Quantity].Name, sample.Device.UUID, w)
 			}
-			told[r.Quantity] = true
+			seen[r.Quantity] = true
 			if r.Quantity == device.Energy && w.From == w.To {
 				energy[w] = true
 			}
@@ -269,14 +269,14 @@ func TestTimesUnderTheSampler(t *testing.T) {
 		return t.Failed() || len(energy) >= 10
 	})
 	for _, q := range []device.Quantity{device.NVLinks, device.HealthCheck, device.Lost, device.PCIeTransmit, device.Throttled, device.MemoryUsed} {
-		if !told[q] {
-			t.Errorf("%s was not told", device.Specs()[q].Name)
+		if !seen[q] {
+			t.Errorf("%s was not reported", device.Specs()[q].Name)
 		}
 	}
 }
 
-// A call that hangs parks the source and nothing else: the sampler says so and
-// ends without it.
+// A call that hangs affects only its source. The sampler reports it and ends
+// without waiting for it.
 func TestHangUnderTheSampler(t *testing.T) {
 	node := stubs.NewNode(t, 1)
 	engine := startEngine(t, node)
@@ -309,9 +309,9 @@ func run(sampler *device.Sampler, ended chan<- struct{}) (stop func()) {
 	return stop
 }
 
-// BenchmarkSample is one read of eight GPUs with seven MIG devices each. The
-// engine and its library work in other threads and in another process; ours
-// is the time that the benchmark tells.
+// BenchmarkSample measures one read of eight GPUs with seven MIG devices each.
+// The engine and its library work in other threads and in another process; the
+// time of the benchmark is that of this package.
 func BenchmarkSample(b *testing.B) {
 	node := stubs.NewNode(b, 8)
 	for gpu := range 8 {
@@ -333,7 +333,7 @@ func BenchmarkSample(b *testing.B) {
 	b.ReportMetric(float64((processorTime(b)-before).Nanoseconds())/float64(b.N), "cpu-ns/op")
 }
 
-// processorTime is what this process has used of the processors.
+// processorTime returns the processor time of this process.
 func processorTime(t testing.TB) time.Duration {
 	t.Helper()
 	var usage syscall.Rusage

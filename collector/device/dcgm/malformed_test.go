@@ -17,9 +17,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
-// A library that says that there is more than fits into its answer is not
-// believed: the source is down where nothing can be read without, impaired
-// where the rest can, and says which limit it was.
+// An answer that claims more entries than it can hold is refused: the source is
+// down if the answer is essential, otherwise it is impaired. The error names
+// the limit.
 func TestOversizedAnswers(t *testing.T) {
 	for function, c := range map[string]struct {
 		essential bool
@@ -39,7 +39,7 @@ func TestOversizedAnswers(t *testing.T) {
 				s := newSource(t, Options{})
 				r := connected(t, s)
 				read(t, r, device.Slow)
-				s.linksAt = -linkPause // to be asked for again
+				s.linksAt = -linkInterval // read them again
 				node.SetNode("dcgm.count."+function, count)
 				var observations []device.Observation
 				var err error
@@ -60,14 +60,14 @@ func TestOversizedAnswers(t *testing.T) {
 					}
 				}
 				node.UnsetNode("dcgm.count." + function)
-				s.linksAt = -linkPause
+				s.linksAt = -linkInterval
 				read(t, connected(t, s), device.Slow)
 			})
 		}
 	}
 }
 
-// Texts without an end are cut where their room ends.
+// Texts without an end are truncated to their maximum length.
 func TestTextsWithoutEnd(t *testing.T) {
 	for _, function := range []string{"dcgmHostengineVersionInfo", "dcgmEntitiesGetLatestValues", "dcgmHealthCheck"} {
 		t.Run(function, func(t *testing.T) {
@@ -90,14 +90,14 @@ func TestTextsWithoutEnd(t *testing.T) {
 				t.Errorf("the version has %d bytes", len(s.session.version))
 			}
 			if v, _ := reading(read(t, readers[0], device.Slow)[0], device.HealthCheck, "thermal", "warn"); v != 1 {
-				t.Error("the incident is not told")
+				t.Error("the incident is not reported")
 			}
 		})
 	}
 }
 
-// An engine that answers every call, but only after long: the source counts
-// as one that does not answer, others go on, and nothing piles up.
+// If an engine answers every call, but slowly, its source counts as hung, other
+// sources are not affected, and calls do not accumulate.
 func TestSlowEngineUnderTheSampler(t *testing.T) {
 	slow := stubs.NewNode(t, 1)
 	now := clock.System()
@@ -134,7 +134,7 @@ func TestSlowEngineUnderTheSampler(t *testing.T) {
 	eventually(t, "the call comes back", func() bool { return s.Close() == nil })
 }
 
-// tasks is how many threads this process has.
+// tasks returns the number of threads of this process.
 func tasks(t testing.TB) int {
 	t.Helper()
 	list, err := os.ReadDir("/proc/self/task")
@@ -144,7 +144,7 @@ func tasks(t testing.TB) int {
 	return len(list)
 }
 
-// counting is a source with one device, which is well, and counts its reads.
+// counting is a healthy source with one device that counts its reads.
 type counting struct{ reads atomic.Int64 }
 
 func (c *counting) Name() string { return "counting" }

@@ -18,9 +18,9 @@ import (
 
 var _ device.EventSource = (*Source)(nil)
 
-// sick is a GPU with a partition, and another maker's device. The faults are
-// those of the GPU.
-func sick(faults string) string {
+// faultyGPU is the configuration of a GPU with these faults and a partition,
+// and of another vendor's device.
+func faultyGPU(faults string) string {
 	return `
 devices:
 - {uuid: dev-x, vendor: example}
@@ -32,9 +32,9 @@ devices:
 `
 }
 
-// heard writes down what the source has heard, with the seconds since the
-// start at which it did last.
-func heard(s *Source, start time.Time) string {
+// xidText returns the XIDs of a source as text, with the seconds from the start
+// to the last report of each.
+func xidText(s *Source, start time.Time) string {
 	var b strings.Builder
 	all := s.XIDs()
 	for _, uuid := range slices.Sorted(maps.Keys(all)) {
@@ -72,10 +72,10 @@ func TestXIDs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, start := New(parsed(t, sick(test.faults)), clock.System()), time.Now()
+				s, start := New(parsed(t, faultyGPU(test.faults)), clock.System()), time.Now()
 				for _, second := range slices.Sorted(maps.Keys(test.want)) {
 					time.Sleep(time.Until(start.Add(time.Duration(second) * time.Second)))
-					if got, want := heard(s, start), "GPU-a"+test.want[second][len("GPU-a"):]; got != want {
+					if got, want := xidText(s, start), "GPU-a"+test.want[second][len("GPU-a"):]; got != want {
 						t.Errorf("after %d s\n%swant\n%s", second, got, want)
 					}
 				}
@@ -84,7 +84,7 @@ func TestXIDs(t *testing.T) {
 	}
 }
 
-// The alarm is set to what is still to come.
+// The timer is set to the next report.
 func TestNextReport(t *testing.T) {
 	once := Fault{Kind: "xid", After: 10}
 	often := Fault{Kind: "xid", After: 10, Every: 5, For: 11}
@@ -106,26 +106,26 @@ func TestNextReport(t *testing.T) {
 	}
 }
 
-func TestHeardTells(t *testing.T) {
+func TestChangedSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(parsed(t, sick("[{kind: xid, code: 79, after: 10s, every: 20s}, {kind: xid, code: 13, after: 10s}]")), clock.System())
+		s := New(parsed(t, faultyGPU("[{kind: xid, code: 79, after: 10s, every: 20s}, {kind: xid, code: 13, after: 10s}]")), clock.System())
 		start := time.Now()
-		var told []string
+		var signals []string
 		for range 3 {
 			<-s.Changed()
-			told = append(told, time.Since(start).String())
-			heard(s, start)
+			signals = append(signals, time.Since(start).String())
+			xidText(s, start)
 		}
-		if got := strings.Join(told, " "); got != "10s 30s 50s" {
-			t.Errorf("told after %s", got)
+		if got := strings.Join(signals, " "); got != "10s 30s 50s" {
+			t.Errorf("signals after %s", got)
 		}
-		s.Replace(parsed(t, sick("[{kind: xid, code: 48, after: 5s, every: 5s}]")))
+		s.Replace(parsed(t, faultyGPU("[{kind: xid, code: 48, after: 5s, every: 5s}]")))
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		select {
 		case <-s.Changed():
 		default:
-			t.Error("not told of a fault that is new")
+			t.Error("no signal of a new fault")
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -138,23 +138,23 @@ func TestHeardTells(t *testing.T) {
 		time.Sleep(time.Hour)
 		select {
 		case <-s.Changed():
-			t.Error("told by itself after it was closed")
+			t.Error("a signal after it was closed")
 		default:
 		}
 	})
 }
 
-// Reports that come faster than anybody could be told are counted all the same.
+// Reports that come faster than signals are sent are counted nevertheless.
 func TestXIDStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, start := New(parsed(t, sick("[{kind: xid, code: 13, after: 1s, every: 1us}]")), clock.System()), time.Now()
+		s, start := New(parsed(t, faultyGPU("[{kind: xid, code: 13, after: 1s, every: 1us}]")), clock.System()), time.Now()
 		words := 0
 		for time.Since(start) < 2*time.Second {
 			<-s.Changed()
 			words++
 		}
 		if words > 102 {
-			t.Errorf("told %d times in a second", words)
+			t.Errorf("%d signals in a second", words)
 		}
 		s.Close()
 		if got := s.XIDs()["GPU-a"][0].Count; got != uint64(time.Since(start.Add(time.Second))/time.Microsecond)+1 {
@@ -166,25 +166,25 @@ func TestXIDStorm(t *testing.T) {
 func TestXIDsOutliveTheirFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const often = "[{kind: xid, code: 79, after: 1s, every: 1s}]"
-		s, start := New(parsed(t, sick(often)), clock.System()), time.Now()
+		s, start := New(parsed(t, faultyGPU(often)), clock.System()), time.Now()
 		expectHeard := func(want string) {
 			t.Helper()
-			if got := heard(s, start); got != want {
+			if got := xidText(s, start); got != want {
 				t.Errorf("after %s\n%swant\n%s", time.Since(start), got, want)
 			}
 		}
 		time.Sleep(3 * time.Second)
-		s.Replace(parsed(t, sick(often)))
+		s.Replace(parsed(t, faultyGPU(often)))
 		expectHeard("GPU-a: 79 3x 3s\nMIG-a:\n")
 		time.Sleep(time.Second)
 		expectHeard("GPU-a: 79 4x 4s\nMIG-a:\n")
 		time.Sleep(time.Second)
-		s.Replace(parsed(t, sick("[{kind: xid, code: 48}]")))
+		s.Replace(parsed(t, faultyGPU("[{kind: xid, code: 48}]")))
 		expectHeard("GPU-a: 48 1x 5s 79 5x 5s\nMIG-a:\n")
 		time.Sleep(time.Minute)
 		s.Replace(parsed(t, "devices: [{uuid: GPU-b, vendor: nvidia}]"))
 		expectHeard("GPU-b:\n")
-		s.Replace(parsed(t, sick("[]")))
+		s.Replace(parsed(t, faultyGPU("[]")))
 		expectHeard("GPU-a: 48 1x 5s 79 5x 5s\nMIG-a:\n")
 		s.Close()
 	})
@@ -192,7 +192,7 @@ func TestXIDsOutliveTheirFaults(t *testing.T) {
 
 func TestSetAndLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(parsed(t, sick(`
+		s := New(parsed(t, faultyGPU(`
   - {kind: set, quantity: recovery_action, details: [none], value: 0, after: 10s, for: 5s}
   - {kind: set, quantity: recovery_action, details: [gpu_reset], value: 1, after: 10s, for: 5s}
   - {kind: lost, after: 20s, for: 5s}`)), clock.System())
@@ -213,10 +213,10 @@ func TestSetAndLost(t *testing.T) {
 
 // Through the sampler: a GPU that falls off the bus says so at once, and
 // still does when it is not found any more.
-func TestSamplerHearsXIDs(t *testing.T) {
+func TestSamplerReportsXIDs(t *testing.T) {
 	for _, then := range []string{"hang", "disappear", "lost", "error"} {
 		synctest.Test(t, func(t *testing.T) {
-			from := New(parsed(t, sick("[{kind: xid, code: 79, after: 10500ms}, {kind: "+then+", after: 10200ms, for: 100s}]")), clock.System())
+			from := New(parsed(t, faultyGPU("[{kind: xid, code: 79, after: 10500ms}, {kind: "+then+", after: 10200ms, for: 100s}]")), clock.System())
 			sampler := device.NewSampler(device.Options{Sources: []device.Source{from}, Clock: clock.System()})
 			ctx, cancel := context.WithCancel(t.Context())
 			var running sync.WaitGroup
@@ -227,7 +227,7 @@ func TestSamplerHearsXIDs(t *testing.T) {
 						return sample.XIDs
 					}
 				}
-				t.Errorf("after %s: the device is not told of", then)
+				t.Errorf("after %s: the device has no XIDs", then)
 				return nil
 			}
 			time.Sleep(10499 * time.Millisecond)
