@@ -173,7 +173,7 @@ func TestLostAndRefused(t *testing.T) {
 				expect(fmt.Sprintf("%d s after it fell", second), 1)
 			}
 			broken.Store(false)
-			time.Sleep(renewMost + 30*time.Second)
+			time.Sleep(reconnectMost + 30*time.Second)
 			expect("once it has been repaired", 0)
 			if n := len(s.InitCalls()); n < 4 || n > 8 {
 				t.Errorf("%v: initialized %d times", refusal, n)

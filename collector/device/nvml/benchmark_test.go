@@ -18,9 +18,9 @@ import (
 // nothing down, as the mocks do: what is measured is the source alone.
 type swift struct {
 	nvml.Device
-	uuid     string
-	instance int
-	parts    []*swift
+	uuid       string
+	instance   int
+	migDevices []*swift
 }
 
 func (d *swift) GetUUID() (string, nvml.Return) { return d.uuid, nvml.SUCCESS }
@@ -32,7 +32,7 @@ func (d *swift) GetPowerUsage() (uint32, nvml.Return) { return 1, nvml.SUCCESS }
 func (d *swift) GetMigMode() (int, int, nvml.Return) {
 	return nvml.DEVICE_MIG_ENABLE, nvml.DEVICE_MIG_ENABLE, nvml.SUCCESS
 }
-func (d *swift) GetMaxMigDeviceCount() (int, nvml.Return) { return len(d.parts), nvml.SUCCESS }
+func (d *swift) GetMaxMigDeviceCount() (int, nvml.Return) { return len(d.migDevices), nvml.SUCCESS }
 
 //nolint:staticcheck // the binding's name
 func (d *swift) GetGpuInstanceId() (int, nvml.Return) { return d.instance, nvml.SUCCESS }
@@ -66,7 +66,7 @@ func (d *swift) GetNvLinkRemoteDeviceType(int) (nvml.IntNvLinkDeviceType, nvml.R
 	return nvml.NVLINK_DEVICE_TYPE_SWITCH, nvml.SUCCESS
 }
 func (d *swift) GetMigDeviceHandleByIndex(i int) (nvml.Device, nvml.Return) {
-	return d.parts[i], nvml.SUCCESS
+	return d.migDevices[i], nvml.SUCCESS
 }
 func (d *swift) GetFieldValues(values []nvml.FieldValue) nvml.Return {
 	for i := range values {
@@ -82,7 +82,7 @@ func dense() *server.Server {
 	for i := range s.Devices {
 		whole := &swift{uuid: fmt.Sprintf("GPU-%d", i)}
 		for j := range 7 {
-			whole.parts = append(whole.parts, &swift{uuid: fmt.Sprintf("MIG-%d-%d", i, j), instance: 7 + j})
+			whole.migDevices = append(whole.migDevices, &swift{uuid: fmt.Sprintf("MIG-%d-%d", i, j), instance: 7 + j})
 		}
 		s.Devices[i] = whole
 	}

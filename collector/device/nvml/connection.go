@@ -20,12 +20,12 @@ import (
 // is done at these intervals, ever more seldom because it may disturb the other
 // GPUs.
 const (
-	renewFirst = 30 * time.Second
-	renewMost  = 5 * time.Minute
+	reconnectFirst = 30 * time.Second
+	reconnectMost  = 5 * time.Minute
 )
 
-// lockPatience is how long a lock waits for the calls that are under way.
-const lockPatience = 200 * time.Millisecond
+// lockTimeout is how long lock waits for the calls that are under way.
+const lockTimeout = 200 * time.Millisecond
 
 // connection is what lies between two initializations of the library, over
 // and over again.
@@ -44,7 +44,7 @@ type connection struct {
 	calls  sync.RWMutex
 	number uint64 // of the present or last connection; handles are good for one alone. Guarded by calls
 
-	wanted atomic.Bool // another connection: a GPU has been lost since this one was made, or cannot be told in it
+	reconnectWanted atomic.Bool // another connection: a GPU has been lost since this one was made, or cannot be told in it
 
 	// What follows belongs to Readers and Close.
 	connected   bool
@@ -54,10 +54,10 @@ type connection struct {
 	watcher     xidWatcher    // its counts outlive each connection
 }
 
-// enter makes calls into the library possible until leave is called. It
-// connects where there is no connection, or where another is wanted and no
+// acquire permits calls into the library until leave is called. It
+// connects where there is no connection, or where another one is wanted and no
 // call is under way.
-func (c *connection) enter(ctx context.Context) (leave func(), err error) {
+func (c *connection) acquire(ctx context.Context) (leave func(), err error) {
 	switch {
 	case !c.connected:
 		if !c.lock(ctx) {
@@ -66,9 +66,9 @@ func (c *connection) enter(ctx context.Context) (leave func(), err error) {
 				Err:    errors.New("reconnect: a call into the library has not returned"),
 			}
 		}
-		c.pause = renewFirst
-	case c.aged() && c.lock(ctx):
-		c.pause = min(2*c.pause, renewMost)
+		c.pause = reconnectFirst
+	case c.reconnectDue() && c.lock(ctx):
+		c.pause = min(2*c.pause, reconnectMost)
 	default:
 		c.calls.RLock()
 		return c.calls.RUnlock, nil
@@ -83,14 +83,14 @@ func (c *connection) enter(ctx context.Context) (leave func(), err error) {
 // lock waits a moment for the calls that are under way, which as a rule are
 // short. It reports whether it has locked calls.
 func (c *connection) lock(ctx context.Context) bool {
-	ctx, end := context.WithTimeout(ctx, lockPatience)
+	ctx, end := context.WithTimeout(ctx, lockTimeout)
 	defer end()
 	return try(ctx, c.calls.TryLock)
 }
 
-// share waits while the connection is being made anew. It reports whether it
-// has read-locked calls.
-func (c *connection) share(ctx context.Context) bool { return try(ctx, c.calls.TryRLock) }
+// acquireShared waits while the library is being initialized again. It reports
+// whether it has read-locked calls.
+func (c *connection) acquireShared(ctx context.Context) bool { return try(ctx, c.calls.TryRLock) }
 
 // try tries a lock until it has it or ctx ends.
 func try(ctx context.Context, lock func() bool) bool {
@@ -104,13 +104,13 @@ func try(ctx context.Context, lock func() bool) bool {
 	return true
 }
 
-// aged reports whether another connection is wanted and may be made.
-func (c *connection) aged() bool {
+// reconnectDue reports whether another connection is wanted and may be made.
+func (c *connection) reconnectDue() bool {
 	if c.now().Since(c.since) < c.pause {
 		return false
 	}
-	if !c.wanted.Load() {
-		c.pause = renewFirst
+	if !c.reconnectWanted.Load() {
+		c.pause = reconnectFirst
 		return false
 	}
 	return true
@@ -129,7 +129,7 @@ func (c *connection) connect() error {
 		return failure("initialize the library", ret)
 	}
 	c.connected, c.initialized, c.since = true, true, c.now()
-	c.wanted.Store(false)
+	c.reconnectWanted.Store(false)
 	return nil
 }
 
@@ -145,10 +145,10 @@ func (c *connection) shutdown() {
 	c.number++
 }
 
-// note remembers that a GPU was lost, if that is what the error says.
-func (c *connection) note(err error) {
-	if fallen(err) {
-		c.wanted.Store(true)
+// recordLoss requests another connection if the error says that a GPU was lost.
+func (c *connection) recordLoss(err error) {
+	if gpuLost(err) {
+		c.reconnectWanted.Store(true)
 	}
 }
 

@@ -144,7 +144,7 @@ func TestReadsTellLostGPUs(t *testing.T) {
 			}
 
 			// Not under a read that hangs.
-			time.Sleep(renewFirst)
+			time.Sleep(reconnectFirst)
 			hang := make(chan struct{})
 			gpu(s, 1).GetPowerUsageFunc = func() (uint32, nvml.Return) {
 				<-hang

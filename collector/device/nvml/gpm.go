@@ -53,27 +53,27 @@ func gpmMetrics() []gpmMetric {
 // tell is renewed no sooner. It is 100 ms in nvml.h.
 const gpmPause = 110 * time.Millisecond
 
-// activity tells how active the engines of a device were between two reads.
-type activity struct {
-	connection *connection
-	gpu        nvml.Device
-	instance   int  // the GPU instance, or device.Unknown for the whole GPU
-	quiet      bool // the device does not have it
+// engineActivity reads how active the engines of a device were between two reads.
+type engineActivity struct {
+	connection  *connection
+	gpu         nvml.Device
+	instance    int  // the GPU instance, or device.Unknown for the whole GPU
+	unsupported bool // the device does not have it
 
-	number  uint64 // of the connection that the samples belong to
-	samples [2]nvml.GpmSample
-	present int           // the newer one
-	at      clock.Instant // of it; zero: none yet
-	told    []device.Reading
+	number   uint64 // of the connection that the samples belong to
+	samples  [2]nvml.GpmSample
+	present  int           // the newer one
+	at       clock.Instant // of it; zero: none yet
+	readings []device.Reading
 }
 
 // read adds the activity since the read before to the observation.
-func (a *activity) read(o *device.Observation, now clock.Instant) error {
-	if a.quiet {
+func (a *engineActivity) read(o *device.Observation, now clock.Instant) error {
+	if a.unsupported {
 		return nil
 	}
 	ret := a.measure(now)
-	o.Readings = append(o.Readings, a.told...)
+	o.Readings = append(o.Readings, a.readings...)
 	if u, known := a.utilization(); known {
 		o.Readings = append(o.Readings, u)
 	}
@@ -82,7 +82,7 @@ func (a *activity) read(o *device.Observation, now clock.Instant) error {
 		return nil
 	case unsupported(ret):
 		a.free()
-		a.quiet = true
+		a.unsupported = true
 		return nil
 	default:
 		return fmt.Errorf("read engine_active of %s: %w", o.Device.UUID, ret)
@@ -92,8 +92,8 @@ func (a *activity) read(o *device.Observation, now clock.Instant) error {
 // utilization is that of a MIG device, of which nothing else tells it: the
 // share of time in which its engines had work. Of a whole GPU the driver tells
 // its own.
-func (a *activity) utilization() (device.Reading, bool) {
-	for _, r := range a.told {
+func (a *engineActivity) utilization() (device.Reading, bool) {
+	for _, r := range a.readings {
 		if a.instance != device.Unknown && r.Quantity == device.EngineActive && r.Details[0] == "graphics" {
 			return device.Reading{Quantity: device.Utilization, Value: r.Value, Measured: r.Measured}, true
 		}
@@ -101,21 +101,21 @@ func (a *activity) utilization() (device.Reading, bool) {
 	return device.Reading{}, false
 }
 
-// measure takes a sample, and what has been active since the one before. What
-// is told again, because it cannot be renewed yet, keeps its time.
-func (a *activity) measure(now clock.Instant) nvml.Return {
+// measure takes a sample and computes the activity since the one before. Readings
+// that cannot be renewed yet keep their time.
+func (a *engineActivity) measure(now clock.Instant) nvml.Return {
 	if a.number != a.connection.number {
-		a.number, a.samples, a.at, a.told = a.connection.number, [2]nvml.GpmSample{}, clock.Instant{}, nil
+		a.number, a.samples, a.at, a.readings = a.connection.number, [2]nvml.GpmSample{}, clock.Instant{}, nil
 	}
 	if !a.at.IsZero() && now.Since(a.at) < gpmPause {
 		return nvml.SUCCESS
 	}
-	a.told = nil
-	if ret := a.prepare(); ret != nvml.SUCCESS {
+	a.readings = nil
+	if ret := a.allocate(); ret != nvml.SUCCESS {
 		return ret
 	}
 	next := 1 - a.present
-	if ret := a.take(a.samples[next]); ret != nvml.SUCCESS {
+	if ret := a.sample(a.samples[next]); ret != nvml.SUCCESS {
 		a.at = clock.Instant{}
 		return ret
 	}
@@ -126,14 +126,14 @@ func (a *activity) measure(now clock.Instant) nvml.Return {
 	}
 	ret := a.compare()
 	during := device.Window{From: now.Elapsed, To: a.connection.now().Elapsed}
-	for i := range a.told {
-		a.told[i].Measured = during
+	for i := range a.readings {
+		a.readings[i].Measured = during
 	}
 	return ret
 }
 
-// prepare allocates the samples, if the device has any use for them.
-func (a *activity) prepare() nvml.Return {
+// allocate allocates the samples if the device supports GPM.
+func (a *engineActivity) allocate() nvml.Return {
 	if a.samples[0] != nil {
 		return nvml.SUCCESS
 	}
@@ -154,15 +154,15 @@ func (a *activity) prepare() nvml.Return {
 	return nvml.SUCCESS
 }
 
-func (a *activity) take(s nvml.GpmSample) nvml.Return {
+func (a *engineActivity) sample(s nvml.GpmSample) nvml.Return {
 	if a.instance == device.Unknown {
 		return a.gpu.GpmSampleGet(s)
 	}
 	return a.gpu.GpmMigSampleGet(a.instance, s)
 }
 
-// compare asks what was active between the two samples.
-func (a *activity) compare() nvml.Return {
+// compare queries the activity between the two samples.
+func (a *engineActivity) compare() nvml.Return {
 	metrics := gpmMetrics()
 	question := nvml.GpmMetricsGetType{
 		NumMetrics: uint32(len(metrics)),
@@ -175,11 +175,12 @@ func (a *activity) compare() nvml.Return {
 	if ret := a.connection.library.GpmMetricsGet(&question); ret != nvml.SUCCESS {
 		return ret
 	}
-	return a.tell(metrics, question.Metrics[:len(metrics)])
+	return a.decode(metrics, question.Metrics[:len(metrics)])
 }
 
-// tell notes what the metrics are. Where one of them failed, it returns why.
-func (a *activity) tell(metrics []gpmMetric, answers []nvml.GpmMetric) nvml.Return {
+// decode sets the readings from the metrics. It returns the code of a metric that
+// failed.
+func (a *engineActivity) decode(metrics []gpmMetric, answers []nvml.GpmMetric) nvml.Return {
 	failed := nvml.SUCCESS
 	sum, units := 0.0, 0
 	for i, m := range metrics {
@@ -193,26 +194,26 @@ func (a *activity) tell(metrics []gpmMetric, answers []nvml.GpmMetric) nvml.Retu
 			continue
 		}
 		if units > 0 {
-			a.told = append(a.told, device.Reading{Quantity: m.quantity, Details: [2]string{m.engine}, Value: sum / float64(units)})
+			a.readings = append(a.readings, device.Reading{Quantity: m.quantity, Details: [2]string{m.engine}, Value: sum / float64(units)})
 		}
 		sum, units = 0, 0
 	}
 	return failed
 }
 
-// free lets go of the samples. Those of an earlier connection are gone.
-func (a *activity) free() {
+// free frees the samples. Those of an earlier connection were freed with it.
+func (a *engineActivity) free() {
 	for i, s := range a.samples {
 		if s != nil && a.number == a.connection.number {
 			a.connection.samples.free(s)
 		}
 		a.samples[i] = nil
 	}
-	a.at, a.told = clock.Instant{}, nil
+	a.at, a.readings = clock.Instant{}, nil
 }
 
-// drop lets go of the activity, if there is one.
-func (a *activity) drop() {
+// release frees the samples. It does nothing on nil.
+func (a *engineActivity) release() {
 	if a != nil {
 		a.free()
 	}

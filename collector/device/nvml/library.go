@@ -105,11 +105,11 @@ func unknown(ret nvml.Return) bool {
 	return ret == nvml.ERROR_NO_DATA || ret == nvml.ERROR_NOT_READY
 }
 
-// denied reports whether processes are not told, and will not be soon.
-func denied(ret nvml.Return) bool { return unsupported(ret) || ret == nvml.ERROR_NO_PERMISSION }
+// inaccessible reports whether processes cannot be read, now or soon.
+func inaccessible(ret nvml.Return) bool { return unsupported(ret) || ret == nvml.ERROR_NO_PERMISSION }
 
-// lost reports whether further questions to the device are of no use.
-func lost(ret nvml.Return) bool {
+// unreachable reports whether further calls for the device are useless.
+func unreachable(ret nvml.Return) bool {
 	switch ret {
 	case nvml.ERROR_GPU_IS_LOST, nvml.ERROR_GPU_NOT_FOUND, nvml.ERROR_RESET_REQUIRED,
 		nvml.ERROR_UNINITIALIZED, nvml.ERROR_DRIVER_NOT_LOADED:
@@ -118,16 +118,16 @@ func lost(ret nvml.Return) bool {
 	return false
 }
 
-// fallen reports whether an error says that the GPU has fallen off the bus,
-// or waits for a reset to be seen again.
-func fallen(err error) bool {
+// gpuLost reports whether an error says that the GPU has fallen off the bus, or
+// requires a reset.
+func gpuLost(err error) bool {
 	return errors.Is(err, nvml.ERROR_GPU_IS_LOST) || errors.Is(err, nvml.ERROR_RESET_REQUIRED)
 }
 
-// sized asks for a list whose length the binding asks for first. A list that
-// has grown in between is asked for once more: the binding then returns an
-// error, or cuts its array where there is nothing to cut and panics.
-func sized[T any](ask func() ([]T, nvml.Return)) (list []T, ret nvml.Return) {
+// readList reads a list whose length the binding queries first. A list that has
+// grown in between is read once more: the binding then returns an error, or
+// slices its array out of range and panics.
+func readList[T any](ask func() ([]T, nvml.Return)) (list []T, ret nvml.Return) {
 	once := func() (list []T, ret nvml.Return) {
 		defer func() {
 			switch cause := recover().(type) {

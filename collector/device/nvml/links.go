@@ -22,12 +22,12 @@ import (
 func nvlinkRows() []row {
 	transmit, receive := linkBytes(true)
 	rows := []row{
-		valued(device.NVLinkTransmit, "", device.Fast, field{id: nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, scale: kibibyte, allOf: true}),
-		valued(device.NVLinkTransmit, "", device.Fast, transmit),
-		valued(device.NVLinkReceive, "", device.Fast, field{id: nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX, scale: kibibyte, allOf: true}),
-		valued(device.NVLinkReceive, "", device.Fast, receive),
+		fieldRow(device.NVLinkTransmit, "", device.Fast, field{id: nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, scale: kibibyte, allOf: true}),
+		fieldRow(device.NVLinkTransmit, "", device.Fast, transmit),
+		fieldRow(device.NVLinkReceive, "", device.Fast, field{id: nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX, scale: kibibyte, allOf: true}),
+		fieldRow(device.NVLinkReceive, "", device.Fast, receive),
 		linkStates(),
-		{quantity: device.NVLinks, tier: device.Fast, symbol: linkState, tell: linkStatesOneByOne},
+		{quantity: device.NVLinks, tier: device.Fast, symbol: linkState, readAll: linkStatesOneByOne},
 	}
 	for _, e := range []struct {
 		kind    string
@@ -49,7 +49,7 @@ func nvlinkRows() []row {
 		{"link_integrity", nvml.FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS, true},
 		{"transmit_discard", nvml.FI_DEV_NVLINK_COUNT_XMIT_DISCARDS, true},
 	} {
-		r := valued(device.NVLinkErrors, e.kind, device.Slow, field{id: e.id, scale: 1, perLink: e.perLink})
+		r := fieldRow(device.NVLinkErrors, e.kind, device.Slow, field{id: e.id, scale: 1, perLink: e.perLink})
 		if e.kind == "crc" {
 			r.after = "crc_flit"
 		}
@@ -85,12 +85,12 @@ func linkRows() []row {
 
 // eachLink tells a field of each link whose other end is known.
 func eachLink(q device.Quantity, f field) row {
-	r := valued(q, "", device.Fast, f)
-	r.tell = func(p *probe, told []device.Reading) ([]device.Reading, nvml.Return) {
+	r := fieldRow(q, "", device.Fast, f)
+	r.readAll = func(p *probe, told []device.Reading) ([]device.Reading, nvml.Return) {
 		if _, ret := p.sumOfLinks(f); ret != nvml.SUCCESS {
 			return told, ret
 		}
-		last := p.past.links.of(f.id)
+		last := p.history.links.of(f.id)
 		for link, known := range last.known {
 			if !known {
 				continue
@@ -116,8 +116,8 @@ const (
 // sleeps because nothing goes over it is up.
 func linkStates() row {
 	f := field{id: nvml.FI_DEV_NVLINK_GET_STATE, perLink: true}
-	r := valued(device.NVLinks, "", device.Fast, f)
-	r.tell = func(p *probe, told []device.Reading) ([]device.Reading, nvml.Return) {
+	r := fieldRow(device.NVLinks, "", device.Fast, f)
+	r.readAll = func(p *probe, told []device.Reading) ([]device.Reading, nvml.Return) {
 		if _, ret := p.countLinks(); ret != nvml.SUCCESS {
 			return told, ret
 		}
@@ -146,7 +146,7 @@ func linkStatesOneByOne(p *probe, told []device.Reading) ([]device.Reading, nvml
 // though nothing is wrong with them.
 func (p *probe) countStates(told []device.Reading, up func(link int) (bool, nvml.Return)) ([]device.Reading, nvml.Return) {
 	active, inactive := 0, 0
-	for link := range p.past.links.count {
+	for link := range p.history.links.count {
 		switch is, ret := up(link); {
 		case ret == nvml.SUCCESS && is:
 			active++
@@ -183,7 +183,7 @@ func (p *probe) outsideMIG() bool {
 // which everything counts that is no GPU seen here. It is not known while
 // asking fails.
 func (p *probe) peer(link int) (string, bool) {
-	l := p.past.links
+	l := p.history.links
 	if peer, known := l.peers[link]; known {
 		return peer, true
 	}

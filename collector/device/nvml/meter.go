@@ -27,7 +27,7 @@ type row struct {
 
 	// tell appends several readings, where there is not the one that read or
 	// field gives.
-	tell func(*probe, []device.Reading) ([]device.Reading, nvml.Return)
+	readAll func(*probe, []device.Reading) ([]device.Reading, nvml.Return)
 }
 
 // field is a value that nvmlDeviceGetFieldValues gives, several at a time.
@@ -52,13 +52,13 @@ const fieldValues = "nvmlDeviceGetFieldValues"
 // allLinks is the scope of a field value that is summed over the links.
 const allLinks = math.MaxUint32
 
-// called is a row that a function of its own answers.
-func called(q device.Quantity, detail string, tier device.Tier, symbol string, read func(*probe) (float64, nvml.Return)) row {
+// functionRow is a row that a function reads.
+func functionRow(q device.Quantity, detail string, tier device.Tier, symbol string, read func(*probe) (float64, nvml.Return)) row {
 	return row{quantity: q, detail: detail, tier: tier, symbol: symbol, read: read}
 }
 
-// valued is a row that a field value answers.
-func valued(q device.Quantity, detail string, tier device.Tier, f field) row {
+// fieldRow is a row that a field value provides.
+func fieldRow(q device.Quantity, detail string, tier device.Tier, f field) row {
 	return row{quantity: q, detail: detail, tier: tier, symbol: fieldValues, field: f}
 }
 
@@ -69,14 +69,14 @@ type meter struct {
 	rows   []row
 	absent []bool // by row
 
-	questions [2][]question // of the field values of each tier; nil: to be made anew
+	keys [2][]fieldKey // of the field values of each tier; nil: to be made anew
 }
 
 // newMeter returns the meter of a device over a library that has only some of
 // the functions. The past is the device's, and so are the rows.
-func newMeter(d nvml.Device, rows []row, has symbols, peers map[string]string, known *past) *meter {
+func newMeter(d nvml.Device, rows []row, has symbols, peers map[string]string, known *history) *meter {
 	m := &meter{
-		probe: &probe{device: d, past: known, has: has, peers: peers},
+		probe: &probe{device: d, history: known, has: has, peers: peers},
 		rows:  rows, absent: make([]bool, len(rows)),
 	}
 	for i, r := range rows {
@@ -88,24 +88,24 @@ func newMeter(d nvml.Device, rows []row, has symbols, peers map[string]string, k
 // read adds the readings of the tier to the observation. It ends at once
 // where the device is lost.
 func (m *meter) read(o *device.Observation, now clock.Instant, tier device.Tier) error {
-	m.probe.renew(now)
+	m.probe.reset(now)
 	m.probe.fetch(m.fields(tier))
 	var errs []error
 	for i, r := range m.rows {
 		if r.tier > tier || m.absent[i] || m.superseded(i) {
 			continue
 		}
-		ret := m.ask(o, r)
+		ret := m.readRow(o, r)
 		switch {
 		case ret == nvml.SUCCESS, unknown(ret):
 		case unsupported(ret):
 			m.absent[i] = true
-			m.questions = [2][]question{}
+			m.keys = [2][]fieldKey{}
 		default:
 			name := device.Specs()[r.quantity].Name
 			errs = append(errs, fmt.Errorf("read %s of %s: %w", name, o.Device.UUID, ret))
 		}
-		if lost(ret) {
+		if unreachable(ret) {
 			break
 		}
 	}
@@ -126,18 +126,18 @@ func (m *meter) superseded(i int) bool {
 	return false
 }
 
-// ask puts what a row tells among the readings of its tier.
-func (m *meter) ask(o *device.Observation, r row) nvml.Return {
+// readRow appends the readings of a row to those of its tier.
+func (m *meter) readRow(o *device.Observation, r row) nvml.Return {
 	told := &o.Readings
 	if r.tier == device.Slow {
 		told = &o.Slow
 	}
-	if r.tell != nil {
-		all, ret := r.tell(m.probe, *told)
+	if r.readAll != nil {
+		all, ret := r.readAll(m.probe, *told)
 		*told = all
 		return ret
 	}
-	value, ret := m.probe.one(r)
+	value, ret := m.probe.rowValue(r)
 	if ret == nvml.SUCCESS {
 		*told = append(*told, device.Reading{Quantity: r.quantity, Details: [2]string{r.detail}, Value: value})
 	}
@@ -147,12 +147,12 @@ func (m *meter) ask(o *device.Observation, r row) nvml.Return {
 // fields are what the rows of the tier that are fields ask for, so that one
 // call answers them. As long as the number of links is not known, each field
 // of theirs is asked for in a call of its own.
-func (m *meter) fields(tier device.Tier) []question {
-	if m.questions[tier] != nil {
-		return m.questions[tier]
+func (m *meter) fields(tier device.Tier) []fieldKey {
+	if m.keys[tier] != nil {
+		return m.keys[tier]
 	}
-	var questions []question
-	add := func(q question) {
+	var questions []fieldKey
+	add := func(q fieldKey) {
 		if !slices.Contains(questions, q) {
 			questions = append(questions, q)
 		}
@@ -162,55 +162,55 @@ func (m *meter) fields(tier device.Tier) []question {
 		switch {
 		case r.field.id == 0 || r.tier > tier || m.absent[i] || m.superseded(i):
 		case r.field.perLink:
-			if m.probe.past.links.count < 0 {
+			if m.probe.history.links.count < 0 {
 				complete = false
-				add(question{nvml.FI_DEV_NVLINK_LINK_COUNT, 0})
+				add(fieldKey{nvml.FI_DEV_NVLINK_LINK_COUNT, 0})
 			}
-			for _, q := range linkKeys(r.field, m.probe.past.links.count) {
+			for _, q := range linkKeys(r.field, m.probe.history.links.count) {
 				add(q)
 			}
 		default:
-			add(question{r.field.id, r.field.scope()})
+			add(fieldKey{r.field.id, r.field.scope()})
 		}
 	}
 	if complete {
-		m.questions[tier] = questions
+		m.keys[tier] = questions
 	}
 	return questions
 }
 
 // probe is one read of one device. It makes no call twice.
 type probe struct {
-	device nvml.Device
-	past   *past
-	has    symbols
-	peers  map[string]string // UUIDs of the GPUs that have been seen, by PCI address
-	now    clock.Instant
+	device  nvml.Device
+	history *history
+	has     symbols
+	peers   map[string]string // UUIDs of the GPUs that have been seen, by PCI address
+	now     clock.Instant
 
-	rates     asked[nvml.Utilization]
-	memory    asked[nvml.Memory_v2]
-	older     asked[nvml.Memory]
-	rows      asked[remapped]
-	reasons   asked[uint64]
-	supported asked[uint64] // reasons
+	rates     cached[nvml.Utilization]
+	memory    cached[nvml.Memory_v2]
+	older     cached[nvml.Memory]
+	rows      cached[remapped]
+	reasons   cached[uint64]
+	supported cached[uint64] // reasons
 
-	questions []question
-	answers   []nvml.FieldValue // to the questions
+	keys   []fieldKey
+	values []nvml.FieldValue // of the keys
 }
 
-// question is what a field value is asked for. It is kept apart from the
-// answer because the library is free to write into both.
-type question struct{ id, scope uint32 }
+// fieldKey identifies a field value. It is kept apart from the value because the
+// library may write into the whole of nvml.FieldValue.
+type fieldKey struct{ id, scope uint32 }
 
-// asked is the answer to a call, once it has been made.
-type asked[T any] struct {
+// cached is the result of a call, once it has been made.
+type cached[T any] struct {
 	value T
 	ret   nvml.Return
 	done  bool
 }
 
-// once is the answer to a call that is made at most once.
-func (a *asked[T]) once(call func() (T, nvml.Return)) (T, nvml.Return) {
+// get returns the result of a call that is made at most once.
+func (a *cached[T]) get(call func() (T, nvml.Return)) (T, nvml.Return) {
 	if !a.done {
 		a.value, a.ret = call()
 		a.done = true
@@ -218,37 +218,37 @@ func (a *asked[T]) once(call func() (T, nvml.Return)) (T, nvml.Return) {
 	return a.value, a.ret
 }
 
-// renew makes another read of the probe. What memory it has is used again.
-func (p *probe) renew(now clock.Instant) {
+// reset prepares the probe for another read and keeps its memory.
+func (p *probe) reset(now clock.Instant) {
 	*p = probe{
-		device: p.device, past: p.past, has: p.has, peers: p.peers, now: now,
-		questions: p.questions[:0], answers: p.answers[:0],
+		device: p.device, history: p.history, has: p.has, peers: p.peers, now: now,
+		keys: p.keys[:0], values: p.values[:0],
 	}
 }
 
 // newerMemory reads one number of the memory, in bytes.
 func (p *probe) newerMemory(of func(nvml.Memory_v2) uint64) (float64, nvml.Return) {
-	info, ret := p.memory.once(p.device.GetMemoryInfo_v2)
+	info, ret := p.memory.get(p.device.GetMemoryInfo_v2)
 	return float64(of(info)), ret
 }
 
 // olderMemory reads the same by the call that older libraries have.
 func (p *probe) olderMemory(of func(nvml.Memory_v2) uint64) (float64, nvml.Return) {
-	info, ret := p.older.once(p.device.GetMemoryInfo)
+	info, ret := p.older.get(p.device.GetMemoryInfo)
 	return float64(of(nvml.Memory_v2{Total: info.Total, Free: info.Free, Used: info.Used})), ret
 }
 
 // fetch asks for the values of several fields in one call.
-func (p *probe) fetch(questions []question) {
+func (p *probe) fetch(questions []fieldKey) {
 	if len(questions) == 0 {
 		return
 	}
-	first := len(p.questions)
-	p.questions = append(p.questions, questions...)
+	first := len(p.keys)
+	p.keys = append(p.keys, questions...)
 	for _, q := range questions {
-		p.answers = append(p.answers, nvml.FieldValue{FieldId: q.id, ScopeId: q.scope})
+		p.values = append(p.values, nvml.FieldValue{FieldId: q.id, ScopeId: q.scope})
 	}
-	answers := p.answers[first:]
+	answers := p.values[first:]
 	if ret := p.device.GetFieldValues(answers); ret != nvml.SUCCESS {
 		for i := range answers {
 			answers[i].NvmlReturn = uint32(ret)
@@ -256,8 +256,8 @@ func (p *probe) fetch(questions []question) {
 	}
 }
 
-// one is the value of a row that has one.
-func (p *probe) one(r row) (float64, nvml.Return) {
+// rowValue is the value of a row that has exactly one.
+func (p *probe) rowValue(r row) (float64, nvml.Return) {
 	if r.read != nil {
 		return r.read(p)
 	}
@@ -271,7 +271,7 @@ func (p *probe) field(f field) (float64, nvml.Return) {
 	}
 	value, ret := p.value(f.id, f.scope())
 	if ret == nvml.SUCCESS && f.wraps {
-		value = p.past.unfold(f.id, value)
+		value = p.history.extend(f.id, value)
 	}
 	return value * f.scale, ret
 }
@@ -279,11 +279,11 @@ func (p *probe) field(f field) (float64, nvml.Return) {
 // value is the value of a field, which is fetched if it is not yet here. An
 // older library does not know newer fields and calls them invalid.
 func (p *probe) value(id, scope uint32) (float64, nvml.Return) {
-	for i, q := range p.questions {
+	for i, q := range p.keys {
 		if q.id != id || q.scope != scope {
 			continue
 		}
-		answer := &p.answers[i]
+		answer := &p.values[i]
 		switch ret := nvml.Return(answer.NvmlReturn); ret {
 		case nvml.SUCCESS:
 		case nvml.ERROR_INVALID_ARGUMENT:
@@ -297,7 +297,7 @@ func (p *probe) value(id, scope uint32) (float64, nvml.Return) {
 		}
 		return value, nvml.SUCCESS
 	}
-	p.fetch([]question{{id, scope}})
+	p.fetch([]fieldKey{{id, scope}})
 	return p.value(id, scope)
 }
 
@@ -306,7 +306,7 @@ type remapped struct{ corrected, uncorrected, pending, failed float64 }
 
 // countLinks asks how many links the GPU has, once between two looks for GPUs.
 func (p *probe) countLinks() (int, nvml.Return) {
-	l := p.past.links
+	l := p.history.links
 	if l.count < 0 {
 		count, ret := p.value(nvml.FI_DEV_NVLINK_LINK_COUNT, 0)
 		if ret != nvml.SUCCESS {
@@ -324,7 +324,7 @@ func (p *probe) sumOfLinks(f field) (float64, nvml.Return) {
 		return 0, ret
 	}
 	p.fetchLinks(f)
-	var newer counters
+	var newer linkCounters
 	for link := range count {
 		switch value, ret := p.value(f.id, uint32(link)); {
 		case ret == nvml.SUCCESS:
@@ -333,26 +333,26 @@ func (p *probe) sumOfLinks(f field) (float64, nvml.Return) {
 			return 0, ret
 		}
 	}
-	last := p.past.links.of(f.id)
-	last.replace(&newer)
+	last := p.history.links.of(f.id)
+	last.apply(&newer)
 	return last.sum()
 }
 
 // fetchLinks asks for a field of all links at once, unless it is here.
 func (p *probe) fetchLinks(f field) {
-	for _, q := range p.questions {
+	for _, q := range p.keys {
 		if q.id == f.id && q.scope != allLinks {
 			return
 		}
 	}
-	p.fetch(linkKeys(f, p.past.links.count))
+	p.fetch(linkKeys(f, p.history.links.count))
 }
 
 // linkKeys are what a field that is read link by link is asked for.
-func linkKeys(f field, count int) []question {
-	var keys []question
+func linkKeys(f field, count int) []fieldKey {
+	var keys []fieldKey
 	for link := range count {
-		keys = append(keys, question{f.id, uint32(link)})
+		keys = append(keys, fieldKey{f.id, uint32(link)})
 	}
 	return keys
 }

@@ -35,9 +35,9 @@ func processLists() [][]string {
 type processes struct {
 	wanted func() bool // nil: never
 
-	gpu    nvml.Device
-	absent bool // the GPU, or the library, does not list them
-	work   work
+	gpu         nvml.Device
+	absent      bool // the GPU, or the library, does not list them
+	utilization utilizationSamples
 }
 
 // use sets the handle of the GPU and the functions of the library.
@@ -46,14 +46,14 @@ func (p *processes) use(gpu nvml.Device, has symbols) {
 	for _, versions := range processLists() {
 		p.absent = p.absent || !has.any(versions...)
 	}
-	p.work.absent = !has.has(processUtilization)
+	p.utilization.absent = !has.has(processUtilization)
 }
 
 // read adds the processes to the observation. Where only their utilization
 // fails they are told without it.
 func (p *processes) read(o *device.Observation, now clock.Instant) error {
 	if p.absent || p.wanted == nil || !p.wanted() {
-		p.work.forget()
+		p.utilization.reset()
 		return nil
 	}
 	list, ret := p.list()
@@ -61,15 +61,15 @@ func (p *processes) read(o *device.Observation, now clock.Instant) error {
 	case ret == nvml.SUCCESS:
 	case unknown(ret):
 		return nil
-	case denied(ret):
+	case inaccessible(ret):
 		p.absent = true
 		return nil
 	default:
 		return fmt.Errorf("list the processes of %s: %w", o.Device.UUID, ret)
 	}
-	ret = p.work.measure(p.gpu, now)
-	o.Processes = p.work.tell(list, ret == nvml.SUCCESS)
-	if ret == nvml.SUCCESS || unknown(ret) || denied(ret) || ret == nvml.ERROR_INSUFFICIENT_SIZE {
+	ret = p.utilization.measure(p.gpu, now)
+	o.Processes = p.utilization.complete(list, ret == nvml.SUCCESS)
+	if ret == nvml.SUCCESS || unknown(ret) || inaccessible(ret) || ret == nvml.ERROR_INSUFFICIENT_SIZE {
 		return nil
 	}
 	return fmt.Errorf("measure the processes of %s: %w", o.Device.UUID, ret)
@@ -88,7 +88,7 @@ func (p *processes) list() ([]device.Process, nvml.Return) {
 		{infos: p.gpu.GetGraphicsRunningProcesses, optional: true},
 		{infos: p.gpu.GetMPSComputeRunningProcesses, proxied: true},
 	} {
-		infos, ret := sized(from.infos)
+		infos, ret := readList(from.infos)
 		if from.optional && unsupported(ret) {
 			continue
 		}
@@ -96,7 +96,7 @@ func (p *processes) list() ([]device.Process, nvml.Return) {
 			return nil, ret
 		}
 		for _, info := range infos {
-			if pid, believed := pidOf(info.Pid); believed {
+			if pid, valid := pidOf(info.Pid); valid {
 				all = append(all, device.Process{
 					PID: pid, Memory: memoryOf(info.UsedGpuMemory), Utilization: device.Unknown, Proxied: from.proxied,
 				})
@@ -117,7 +117,7 @@ func memoryOf(bytes uint64) float64 {
 
 // pidOf reports whether a number can be a pid: drivers leave entries of their
 // buffers empty, or with what was in them.
-func pidOf(number uint32) (pid int, believed bool) {
+func pidOf(number uint32) (pid int, valid bool) {
 	return int(number), number != 0 && number <= math.MaxInt32
 }
 
@@ -125,62 +125,61 @@ func pidOf(number uint32) (pid int, believed bool) {
 // what is done (nvmlUtilization_t).
 const samplePeriod = time.Second
 
-// standing is for how long a sample stands for its process where none is
-// newer. It is a little less than a period, so that each of two reads that are
-// a period apart has samples of its own.
-const standing = samplePeriod * 9 / 10
+// sampleLifetime is for how long a sample is used for its process while there is
+// no newer one. It is a little shorter than a period, so that each of two reads
+// that are a period apart has samples of its own.
+const sampleLifetime = samplePeriod * 9 / 10
 
-// work is what processes do on a GPU, as far as it is told: of a process that
-// did nothing there is no sample.
-type work struct {
+// utilizationSamples is the utilization of a GPU by its processes, as far as the
+// library reports it: an idle process has no sample.
+type utilizationSamples struct {
 	absent bool // the GPU, or the library, does not tell it
 
-	samples map[int]workSample // by pid; those that still stand, and the newest
-	asked   clock.Instant      // zero: not since it is wanted
+	samples map[int]utilizationSample // by pid; those that still stand, and the newest
+	queried clock.Instant             // zero: not since it is wanted
 }
 
-// workSample is the utilization of one process.
-type workSample struct {
+// utilizationSample is the utilization of one process.
+type utilizationSample struct {
 	ratio float64 // or device.Unknown
 	at    int64   // Unix microseconds, by the driver
 }
 
-// forget makes the next measurement the first.
-func (w *work) forget() { w.samples, w.asked = nil, clock.Instant{} }
+// reset makes the next measurement the first.
+func (w *utilizationSamples) reset() { w.samples, w.queried = nil, clock.Instant{} }
 
-// measure asks what has been done since the last time, or for one sample
-// period where it has not been asked then: what came before is the past of
-// other readings.
-func (w *work) measure(gpu nvml.Device, now clock.Instant) nvml.Return {
+// measure queries the utilization since the last query, or during one sample
+// period if there was none: earlier samples belong to earlier readings.
+func (w *utilizationSamples) measure(gpu nvml.Device, now clock.Instant) nvml.Return {
 	if w.absent {
 		return nvml.ERROR_NOT_SUPPORTED
 	}
 	since := w.since(now)
-	told, ret := sized(func() ([]nvml.ProcessUtilizationSample, nvml.Return) {
+	told, ret := readList(func() ([]nvml.ProcessUtilizationSample, nvml.Return) {
 		return gpu.GetProcessUtilization(uint64(since))
 	})
 	switch {
 	case ret == nvml.ERROR_NOT_FOUND, ret == nvml.ERROR_INSUFFICIENT_SIZE && told != nil && len(told) == 0:
 		told = nil // nothing is newer
-	case denied(ret):
+	case inaccessible(ret):
 		w.absent = true
 		fallthrough
 	case ret != nvml.SUCCESS:
-		w.forget()
+		w.reset()
 		return ret
 	}
-	w.asked = now
-	w.take(told, since, now)
+	w.queried = now
+	w.apply(told, since, now)
 	return nvml.SUCCESS
 }
 
 // since is the time after which samples are new: that of the newest one so
 // far, but no further back than the last question. The driver's times are the
 // wall clock's; what seems to lie far ahead is from before it was set back.
-func (w *work) since(now clock.Instant) int64 {
+func (w *utilizationSamples) since(now clock.Instant) int64 {
 	back := samplePeriod
-	if !w.asked.IsZero() {
-		back = max(back, now.Since(w.asked))
+	if !w.queried.IsZero() {
+		back = max(back, now.Since(w.queried))
 	}
 	since := max(now.Wall.Add(-back).UnixMicro(), 0)
 	for _, s := range w.samples {
@@ -194,34 +193,34 @@ func (w *work) since(now clock.Instant) int64 {
 // ahead is the time up to which a sample may be recorded while it is asked for.
 func ahead(now clock.Instant) int64 { return now.Wall.Add(samplePeriod).UnixMicro() }
 
-// take takes in the samples that are new. An older one stands for its process
-// for a while, in which there need not have been another. Some drivers fill
-// the buffer with older samples than were asked for: those are not believed.
-func (w *work) take(told []nvml.ProcessUtilizationSample, since int64, now clock.Instant) {
-	kept := make(map[int]workSample, len(told))
-	first, last := now.Wall.Add(-standing).UnixMicro(), ahead(now)
+// apply applies the samples that are new. An older one is used for its process
+// for a while, because there need not have been a newer one. Some drivers fill
+// the buffer with samples that are older than requested: they are ignored.
+func (w *utilizationSamples) apply(told []nvml.ProcessUtilizationSample, since int64, now clock.Instant) {
+	kept := make(map[int]utilizationSample, len(told))
+	first, last := now.Wall.Add(-sampleLifetime).UnixMicro(), ahead(now)
 	for pid, s := range w.samples {
 		if s.at > first && s.at < last {
 			kept[pid] = s
 		}
 	}
 	for _, t := range told {
-		pid, believed := pidOf(t.Pid)
-		s := workSample{ratio: float64(t.SmUtil) / 100, at: int64(t.TimeStamp)}
+		pid, valid := pidOf(t.Pid)
+		s := utilizationSample{ratio: float64(t.SmUtil) / 100, at: int64(t.TimeStamp)}
 		if t.SmUtil > 100 {
 			s.ratio = device.Unknown
 		}
-		if before, there := kept[pid]; believed && s.at > since && (!there || s.at >= before.at) {
+		if before, there := kept[pid]; valid && s.at > since && (!there || s.at >= before.at) {
 			kept[pid] = s
 		}
 	}
 	w.samples = kept
 }
 
-// tell completes a list by what its processes have done, if that is known. One
-// that has done something and is in no list has ended meanwhile, or is about
-// to: its memory is free.
-func (w *work) tell(list []device.Process, known bool) []device.Process {
+// complete adds the utilization of the processes to a list, if it is known. A
+// process with a sample that is in no list has ended, or is about to: its memory
+// is free.
+func (w *utilizationSamples) complete(list []device.Process, known bool) []device.Process {
 	if !known {
 		return list
 	}

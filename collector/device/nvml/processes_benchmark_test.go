@@ -102,7 +102,7 @@ func TestProcessesThatEndedAreForgotten(t *testing.T) {
 			}
 		}
 		for uuid, r := range from.readers {
-			if kept := len(r.processes.work.samples); kept != 250 {
+			if kept := len(r.processes.utilization.samples); kept != 250 {
 				t.Errorf("%s: %d samples are kept of 250 processes", uuid, kept)
 			}
 		}

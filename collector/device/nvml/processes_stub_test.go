@@ -66,7 +66,7 @@ func TestStubTellsManyProcesses(t *testing.T) {
 			t.Fatalf("listed %d processes, and %v", len(observations[0].Processes), err)
 		}
 	}
-	if kept := len(r.(*reader).processes.work.samples); kept != 1 {
+	if kept := len(r.(*reader).processes.utilization.samples); kept != 1 {
 		t.Errorf("%d samples are kept of one process", kept)
 	}
 }

@@ -25,23 +25,23 @@ type reader struct {
 	perLink    bool
 	profiling  bool
 	interval   time.Duration // between two fast reads
-	found      atomic.Pointer[finding]
+	discovered atomic.Pointer[discoveredGPU]
 	lost       atomic.Bool // the last read, or an XID since, said so
 
-	taken      *finding // the finding that everything below goes back to
+	current    *discoveredGPU // the finding that everything below goes back to
 	identity   device.Device
 	whole      *meter
-	activity   *activity // of the whole GPU; nil: not asked for
-	processes  processes // of the whole GPU
-	past       *past     // of the GPU, for as long as it is known
-	enabled    bool      // MIG mode
-	partitions []*partition
+	activity   *engineActivity // of the whole GPU; nil: not asked for
+	processes  processes       // of the whole GPU
+	history    *history        // of the GPU, for as long as it is known
+	enabled    bool            // MIG mode
+	migDevices []*migDevice
 	room       int // for readings
 }
 
-// finding is what a look for GPUs has found of one. Each look makes a new
-// one, and with it everything about the GPU is asked anew.
-type finding struct {
+// discoveredGPU is what a discovery has found of one GPU. Each discovery makes a
+// new one, after which everything about the GPU is read again.
+type discoveredGPU struct {
 	gpu        nvml.Device
 	address    string            // on PCI; empty: not told
 	peers      map[string]string // UUIDs of all GPUs that have been seen, by address
@@ -54,7 +54,7 @@ type finding struct {
 func newReader(c *connection, uuid string, o Options) *reader {
 	return &reader{
 		uuid: uuid, connection: c, sysfs: o.Sysfs, perLink: o.Links, profiling: o.Profiling,
-		interval: o.Interval, past: newPast(o.Interval), processes: processes{wanted: o.Processes},
+		interval: o.Interval, history: newHistory(o.Interval), processes: processes{wanted: o.Processes},
 		identity: device.Device{
 			UUID: uuid, Vendor: "nvidia", Minor: device.Unknown, RenderMinor: device.Unknown,
 			Placement: device.Unknown, GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
@@ -70,22 +70,22 @@ var errReconnecting = errors.New("the GPU has not been found again since the lib
 // Read reads the GPU and its MIG devices. It waits while the library is being
 // initialized anew.
 func (r *reader) Read(ctx context.Context, tier device.Tier) ([]device.Observation, error) {
-	if !r.connection.share(ctx) {
+	if !r.connection.acquireShared(ctx) {
 		return nil, errReconnecting
 	}
 	defer r.connection.calls.RUnlock()
-	found := r.found.Load()
+	found := r.discovered.Load()
 	if found.connection != r.connection.number {
 		return nil, errReconnecting
 	}
 	if found.missing {
-		return r.without(), fmt.Errorf("find %s again: %w", r.uuid, nvml.ERROR_GPU_IS_LOST)
+		return r.lostObservations(), fmt.Errorf("find %s again: %w", r.uuid, nvml.ERROR_GPU_IS_LOST)
 	}
-	if found != r.taken {
-		r.take(found)
+	if found != r.current {
+		r.apply(found)
 	}
 	observations, err := r.read(tier)
-	r.connection.note(err)
+	r.connection.recordLoss(err)
 	return observations, err
 }
 
@@ -94,16 +94,16 @@ func (r *reader) read(tier device.Tier) ([]device.Observation, error) {
 	now := r.connection.now()
 	whole := device.Observation{Device: r.identity, Readings: make([]device.Reading, 0, r.room)}
 	err := r.whole.read(&whole, now, tier)
-	if fallen(err) {
-		return r.without(), err
+	if gpuLost(err) {
+		return r.lostObservations(), err
 	}
 	if r.activity != nil {
 		err = errors.Join(err, r.activity.read(&whole, now))
 	}
-	err = errors.Join(err, r.divided(&whole))
-	gone := fallen(err)
-	observations := make([]device.Observation, 1, 1+len(r.partitions))
-	for _, p := range r.partitions {
+	err = errors.Join(err, r.readMIGOrProcesses(&whole))
+	gone := gpuLost(err)
+	observations := make([]device.Observation, 1, 1+len(r.migDevices))
+	for _, p := range r.migDevices {
 		o := device.Observation{Device: p.identity, Readings: make([]device.Reading, 0, p.room)}
 		err = errors.Join(err, p.read(&o, now, tier))
 		p.room = len(o.Readings)
@@ -111,28 +111,28 @@ func (r *reader) read(tier device.Tier) ([]device.Observation, error) {
 	}
 	if gone || len(whole.Readings) > 0 {
 		r.lost.Store(gone)
-		whole.Readings = append(whole.Readings, device.Reading{Quantity: device.Lost, Value: truth(gone)})
+		whole.Readings = append(whole.Readings, device.Reading{Quantity: device.Lost, Value: boolValue(gone)})
 	}
 	r.room = len(whole.Readings)
 	observations[0] = whole
 	return observations, err
 }
 
-// divided finds the MIG devices of the GPU, or, where it is known to have
-// none, the processes that use it as a whole.
-func (r *reader) divided(whole *device.Observation) error {
-	if err := r.enumerate(); err != nil {
+// readMIGOrProcesses lists the MIG devices of the GPU, or, where it is known to
+// have none, the processes that use it as a whole.
+func (r *reader) readMIGOrProcesses(whole *device.Observation) error {
+	if err := r.listMIGDevices(); err != nil {
 		return err
 	}
 	if r.enabled {
-		r.processes.work.forget()
+		r.processes.utilization.reset()
 		return nil
 	}
 	return r.processes.read(whole, r.connection.now())
 }
 
 // read reads the MIG device.
-func (p *partition) read(o *device.Observation, now clock.Instant, tier device.Tier) error {
+func (p *migDevice) read(o *device.Observation, now clock.Instant, tier device.Tier) error {
 	err := p.meter.read(o, now, tier)
 	if p.activity != nil {
 		err = errors.Join(err, p.activity.read(o, now))
@@ -140,43 +140,45 @@ func (p *partition) read(o *device.Observation, now clock.Instant, tier device.T
 	return err
 }
 
-// without is what is observed of a GPU that is lost: that, and who it and its
-// MIG devices are. One that another driver was bound to is not lost.
-func (r *reader) without() []device.Observation {
+// lostObservations are the observations of a lost GPU: the loss, and the
+// identities of it and its MIG devices. A GPU that another driver was bound to is
+// not lost.
+func (r *reader) lostObservations() []device.Observation {
 	whole := device.Observation{Device: r.identity}
-	if !r.unbound() {
+	if !r.boundElsewhere() {
 		r.lost.Store(true)
 		whole.Readings = []device.Reading{{Quantity: device.Lost, Value: 1}}
 	}
 	observations := []device.Observation{whole}
-	for _, p := range r.partitions {
+	for _, p := range r.migDevices {
 		observations = append(observations, device.Observation{Device: p.identity})
 	}
 	return observations
 }
 
-// unbound reports whether NVIDIA's kernel driver is known to have let go of
-// the GPU.
-func (r *reader) unbound() bool {
+// boundElsewhere reports whether sysfs shows that NVIDIA's kernel driver is not
+// bound to the GPU any more.
+func (r *reader) boundElsewhere() bool {
 	bound, known := boundGPUs(r.sysfs)
-	return known && r.found.Load().address != "" && !bound[r.found.Load().address]
+	return known && r.discovered.Load().address != "" && !bound[r.discovered.Load().address]
 }
 
-// take asks the GPU anew who it is. What it does not tell stays as it was.
-func (r *reader) take(f *finding) {
-	r.taken = f
-	r.past.links.recount()
-	r.past.number = f.connection
+// apply applies a new discovery and reads the identity of the GPU again. What
+// cannot be read keeps its value.
+func (r *reader) apply(f *discoveredGPU) {
+	r.current = f
+	r.history.links.forgetTopology()
+	r.history.number = f.connection
 	r.whole = r.meterOf(f)
 	r.processes.use(f.gpu, f.symbols)
 	if r.profiling && f.symbols.has(gpmFunctions()...) {
 		if r.activity == nil {
-			r.activity = &activity{connection: r.connection, instance: device.Unknown}
+			r.activity = &engineActivity{connection: r.connection, instance: device.Unknown}
 		}
-		r.activity.gpu, r.activity.quiet = f.gpu, false
+		r.activity.gpu, r.activity.unsupported = f.gpu, false
 	}
-	for i := range r.partitions {
-		r.partitions[i].identified = false
+	for i := range r.migDevices {
+		r.migDevices[i].identified = false
 	}
 	id := &r.identity
 	if f.driver != "" {
@@ -195,34 +197,34 @@ func (r *reader) take(f *finding) {
 }
 
 // meterOf returns a meter of the whole GPU, which has not asked for anything.
-func (r *reader) meterOf(f *finding) *meter {
-	return newMeter(f.gpu, wholeRows(r.perLink), f.symbols, f.peers, r.past)
+func (r *reader) meterOf(f *discoveredGPU) *meter {
+	return newMeter(f.gpu, wholeRows(r.perLink), f.symbols, f.peers, r.history)
 }
 
-// partition is a MIG device.
-type partition struct {
+// migDevice is a MIG device.
+type migDevice struct {
 	handle     nvml.Device
 	identity   device.Device
 	meter      *meter
-	activity   *activity // nil: it has none
-	room       int       // for readings
-	identified bool      // since the last look for GPUs
+	activity   *engineActivity // nil: it has none
+	room       int             // for readings
+	identified bool            // since the last look for GPUs
 }
 
-// enumerate finds the MIG devices that are there now. Drivers make them on
-// demand, so each read looks; who they are is asked only when they are new.
-// Where a call fails, those that were known stay.
-func (r *reader) enumerate() error {
-	if !r.taken.symbols.has(migMode, migCount, migHandle) {
+// listMIGDevices lists the current MIG devices. Drivers create them on demand, so
+// each read lists them; their identities are read only when they are new. Where a
+// call fails, the known ones stay.
+func (r *reader) listMIGDevices() error {
+	if !r.current.symbols.has(migMode, migCount, migHandle) {
 		return nil
 	}
-	gpu := r.taken.gpu
+	gpu := r.current.gpu
 	mode, _, ret := gpu.GetMigMode()
 	enabled := ret == nvml.SUCCESS && mode == nvml.DEVICE_MIG_ENABLE
 	if ret == nvml.SUCCESS || unsupported(ret) {
-		r.switched(enabled)
+		r.setMIGMode(enabled)
 		if !enabled {
-			r.divide(nil)
+			r.setMIGDevices(nil)
 			return nil
 		}
 	}
@@ -233,7 +235,7 @@ func (r *reader) enumerate() error {
 	if ret != nvml.SUCCESS {
 		return fmt.Errorf("count the MIG devices of %s: %w", r.uuid, ret)
 	}
-	found := make([]*partition, 0, len(r.partitions))
+	found := make([]*migDevice, 0, len(r.migDevices))
 	for i := range most {
 		handle, ret := gpu.GetMigDeviceHandleByIndex(i)
 		if ret == nvml.ERROR_NOT_FOUND || unsupported(ret) {
@@ -246,28 +248,28 @@ func (r *reader) enumerate() error {
 		if ret != nvml.SUCCESS {
 			return fmt.Errorf("get the UUID of MIG device %d of %s: %w", i, r.uuid, ret)
 		}
-		found = append(found, r.partition(handle, text(uuid)))
+		found = append(found, r.migDeviceOf(handle, text(uuid)))
 	}
-	r.divide(found)
+	r.setMIGDevices(found)
 	return nil
 }
 
-// switched takes in whether the GPU is in MIG mode. One that has changed has
+// setMIGMode sets whether the GPU is in MIG mode. A GPU whose mode has changed has
 // other quantities than before.
-func (r *reader) switched(enabled bool) {
+func (r *reader) setMIGMode(enabled bool) {
 	if enabled != r.enabled {
 		r.enabled = enabled
-		r.whole = r.meterOf(r.taken)
+		r.whole = r.meterOf(r.current)
 	}
 }
 
-// divide takes in which MIG devices there are now.
-func (r *reader) divide(found []*partition) {
-	if slices.Equal(found, r.partitions) {
+// setMIGDevices sets which MIG devices there are now.
+func (r *reader) setMIGDevices(found []*migDevice) {
+	if slices.Equal(found, r.migDevices) {
 		return
 	}
-	before := r.partitions
-	r.partitions = found
+	before := r.migDevices
+	r.migDevices = found
 	parts := make(map[string]migXIDs, len(found))
 	for _, p := range found {
 		parts[p.identity.UUID] = migXIDs{
@@ -277,7 +279,7 @@ func (r *reader) divide(found []*partition) {
 	}
 	for _, p := range before {
 		if !slices.Contains(found, p) {
-			p.activity.drop()
+			p.activity.release()
 		}
 	}
 	r.connection.watcher.counts.setInstances(r.uuid, parts)
@@ -286,11 +288,11 @@ func (r *reader) divide(found []*partition) {
 // activityOf is the activity of a MIG device, which it may have had before.
 // It is nil where it is not asked for, and where the device is not alone in
 // its GPU instance, which is what the library measures.
-func (r *reader) activityOf(p *partition, before []*partition) *activity {
+func (r *reader) activityOf(p *migDevice, before []*migDevice) *engineActivity {
 	at := p.identity.GPUInstance
-	shares := func(other *partition) bool { return other != p && other.identity.GPUInstance == at }
-	if !r.profiling || at == device.Unknown || slices.ContainsFunc(r.partitions, shares) || !r.taken.symbols.has(gpmFunctions()...) {
-		p.activity.drop()
+	shares := func(other *migDevice) bool { return other != p && other.identity.GPUInstance == at }
+	if !r.profiling || at == device.Unknown || slices.ContainsFunc(r.migDevices, shares) || !r.current.symbols.has(gpmFunctions()...) {
+		p.activity.release()
 		return nil
 	}
 	if p.activity != nil {
@@ -300,11 +302,11 @@ func (r *reader) activityOf(p *partition, before []*partition) *activity {
 		if b.activity != nil && b.identity.UUID == p.identity.UUID && b.activity.instance == at {
 			kept := b.activity
 			b.activity = nil
-			kept.gpu, kept.quiet = r.taken.gpu, false
+			kept.gpu, kept.unsupported = r.current.gpu, false
 			return kept
 		}
 	}
-	return &activity{connection: r.connection, gpu: r.taken.gpu, instance: at}
+	return &engineActivity{connection: r.connection, gpu: r.current.gpu, instance: at}
 }
 
 // instanceOf is an id of an instance as events spell it.
@@ -315,9 +317,9 @@ func instanceOf(id int) uint32 {
 	return uint32(id)
 }
 
-// partition is the MIG device behind a handle, as it is known or made anew.
-func (r *reader) partition(handle nvml.Device, uuid string) *partition {
-	for _, p := range r.partitions {
+// migDeviceOf is the MIG device behind a handle: the known one, or a new one.
+func (r *reader) migDeviceOf(handle nvml.Device, uuid string) *migDevice {
+	for _, p := range r.migDevices {
 		if p.identified && p.handle == handle && p.identity.UUID == uuid {
 			return p
 		}
@@ -328,9 +330,9 @@ func (r *reader) partition(handle nvml.Device, uuid string) *partition {
 	id.Profile = r.profile(handle)
 	id.GPUInstance, id.ComputeInstance = r.instances(handle)
 	id.Placement = r.placement(id.GPUInstance)
-	return &partition{
+	return &migDevice{
 		handle: handle, identity: id, identified: true,
-		meter: newMeter(handle, migRows(), r.taken.symbols, r.taken.peers, newPast(r.interval)),
+		meter: newMeter(handle, migRows(), r.current.symbols, r.current.peers, newHistory(r.interval)),
 	}
 }
 
@@ -341,14 +343,14 @@ func (r *reader) profile(mig nvml.Device) string {
 			return profile
 		}
 	}
-	if !r.taken.symbols.has(attributes, "nvmlDeviceGetMemoryInfo") {
+	if !r.current.symbols.has(attributes, "nvmlDeviceGetMemoryInfo") {
 		return ""
 	}
 	size, ret := mig.GetAttributes()
 	if ret != nvml.SUCCESS {
 		return ""
 	}
-	whole, ret := r.taken.gpu.GetMemoryInfo()
+	whole, ret := r.current.gpu.GetMemoryInfo()
 	if ret != nvml.SUCCESS {
 		return ""
 	}
@@ -359,12 +361,12 @@ func (r *reader) profile(mig nvml.Device) string {
 // instances are the ids of the instances that the MIG device consists of.
 func (r *reader) instances(mig nvml.Device) (gpu, compute int) {
 	gpu, compute = device.Unknown, device.Unknown
-	if r.taken.symbols.has(instanceID) {
+	if r.current.symbols.has(instanceID) {
 		if id, ret := mig.GetGpuInstanceId(); ret == nvml.SUCCESS {
 			gpu = id
 		}
 	}
-	if r.taken.symbols.has(computeID) {
+	if r.current.symbols.has(computeID) {
 		if id, ret := mig.GetComputeInstanceId(); ret == nvml.SUCCESS {
 			compute = id
 		}
@@ -374,10 +376,10 @@ func (r *reader) instances(mig nvml.Device) (gpu, compute int) {
 
 // placement is the first memory slice of a GPU instance.
 func (r *reader) placement(instance int) int {
-	if instance == device.Unknown || !r.taken.symbols.has(instanceByID, instanceInfo) {
+	if instance == device.Unknown || !r.current.symbols.has(instanceByID, instanceInfo) {
 		return device.Unknown
 	}
-	handle, ret := r.taken.gpu.GetGpuInstanceById(instance)
+	handle, ret := r.current.gpu.GetGpuInstanceById(instance)
 	if ret != nvml.SUCCESS {
 		return device.Unknown
 	}

@@ -12,20 +12,20 @@ import (
 // only where they are asked for.
 func wholeRows(links bool) []row {
 	rows := append(memoryRows(), []row{
-		called(device.Utilization, "", device.Fast, "nvmlDeviceGetUtilizationRates", utilization),
-		called(device.MemoryActivity, "", device.Fast, "nvmlDeviceGetUtilizationRates", memoryActivity),
-		called(device.Power, "", device.Fast, "nvmlDeviceGetPowerUsage", power),
-		called(device.PowerLimit, "", device.Slow, "nvmlDeviceGetEnforcedPowerLimit", powerLimit),
-		called(device.Energy, "", device.Fast, "nvmlDeviceGetTotalEnergyConsumption", energy),
-		called(device.Temperature, "gpu", device.Fast, "nvmlDeviceGetTemperature", temperature),
-		valued(device.Temperature, "memory", device.Fast, field{id: nvml.FI_DEV_MEMORY_TEMP, scale: 1}),
-		called(device.ClockFrequency, "sm", device.Fast, "nvmlDeviceGetClockInfo", clockOf(nvml.CLOCK_SM)),
-		called(device.ClockFrequency, "memory", device.Fast, "nvmlDeviceGetClockInfo", clockOf(nvml.CLOCK_MEM)),
+		functionRow(device.Utilization, "", device.Fast, "nvmlDeviceGetUtilizationRates", utilization),
+		functionRow(device.MemoryActivity, "", device.Fast, "nvmlDeviceGetUtilizationRates", memoryActivity),
+		functionRow(device.Power, "", device.Fast, "nvmlDeviceGetPowerUsage", power),
+		functionRow(device.PowerLimit, "", device.Slow, "nvmlDeviceGetEnforcedPowerLimit", powerLimit),
+		functionRow(device.Energy, "", device.Fast, "nvmlDeviceGetTotalEnergyConsumption", energy),
+		functionRow(device.Temperature, "gpu", device.Fast, "nvmlDeviceGetTemperature", temperature),
+		fieldRow(device.Temperature, "memory", device.Fast, field{id: nvml.FI_DEV_MEMORY_TEMP, scale: 1}),
+		functionRow(device.ClockFrequency, "sm", device.Fast, "nvmlDeviceGetClockInfo", clockOf(nvml.CLOCK_SM)),
+		functionRow(device.ClockFrequency, "memory", device.Fast, "nvmlDeviceGetClockInfo", clockOf(nvml.CLOCK_MEM)),
 		// Bytes. The library says that the counters can wrap: what is seen of
 		// them is 32 bits wide. They are told though a fast link could wrap
 		// them twice between two reads, as the least that went over it.
-		valued(device.PCIeTransmit, "", device.Fast, field{id: nvml.FI_DEV_PCIE_COUNT_TX_BYTES, scale: 1, wraps: true}),
-		valued(device.PCIeReceive, "", device.Fast, field{id: nvml.FI_DEV_PCIE_COUNT_RX_BYTES, scale: 1, wraps: true}),
+		fieldRow(device.PCIeTransmit, "", device.Fast, field{id: nvml.FI_DEV_PCIE_COUNT_TX_BYTES, scale: 1, wraps: true}),
+		fieldRow(device.PCIeReceive, "", device.Fast, field{id: nvml.FI_DEV_PCIE_COUNT_RX_BYTES, scale: 1, wraps: true}),
 	}...)
 	rows = append(rows, nvlinkRows()...)
 	if links {
@@ -45,11 +45,11 @@ func migRows() []row { return memoryRows() }
 func memoryRows() []row {
 	const newer, older = "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMemoryInfo"
 	return []row{
-		called(device.MemoryUsed, "", device.Fast, newer, func(p *probe) (float64, nvml.Return) { return p.newerMemory(used) }),
-		called(device.MemoryUsed, "", device.Fast, older, func(p *probe) (float64, nvml.Return) { return p.olderMemory(used) }),
-		called(device.MemorySize, "", device.Fast, newer, func(p *probe) (float64, nvml.Return) { return p.newerMemory(size) }),
-		called(device.MemorySize, "", device.Fast, older, func(p *probe) (float64, nvml.Return) { return p.olderMemory(size) }),
-		called(device.MemoryReserved, "", device.Fast, newer, func(p *probe) (float64, nvml.Return) { return p.newerMemory(reserved) }),
+		functionRow(device.MemoryUsed, "", device.Fast, newer, func(p *probe) (float64, nvml.Return) { return p.newerMemory(used) }),
+		functionRow(device.MemoryUsed, "", device.Fast, older, func(p *probe) (float64, nvml.Return) { return p.olderMemory(used) }),
+		functionRow(device.MemorySize, "", device.Fast, newer, func(p *probe) (float64, nvml.Return) { return p.newerMemory(size) }),
+		functionRow(device.MemorySize, "", device.Fast, older, func(p *probe) (float64, nvml.Return) { return p.olderMemory(size) }),
+		functionRow(device.MemoryReserved, "", device.Fast, newer, func(p *probe) (float64, nvml.Return) { return p.newerMemory(reserved) }),
 	}
 }
 
@@ -61,13 +61,13 @@ func reserved(m nvml.Memory_v2) uint64 { return m.Reserved }
 
 // utilization is percent of the time in which a kernel ran.
 func utilization(p *probe) (float64, nvml.Return) {
-	rates, ret := p.rates.once(p.device.GetUtilizationRates)
+	rates, ret := p.rates.get(p.device.GetUtilizationRates)
 	return float64(rates.Gpu) / 100, ret
 }
 
 // memoryActivity is percent of the time in which device memory was read or written.
 func memoryActivity(p *probe) (float64, nvml.Return) {
-	rates, ret := p.rates.once(p.device.GetUtilizationRates)
+	rates, ret := p.rates.get(p.device.GetUtilizationRates)
 	return float64(rates.Memory) / 100, ret
 }
 
@@ -140,11 +140,11 @@ func throttleRows() []row {
 }
 
 func throttled(reason string, id uint32) row {
-	return valued(device.Throttled, reason, device.Fast, field{id: id, scale: 1e-9})
+	return fieldRow(device.Throttled, reason, device.Fast, field{id: id, scale: 1e-9})
 }
 
 func throttledNow(reason string, bit uint64) row {
-	return called(device.Throttled, reason, device.Fast, currentReasons, func(p *probe) (float64, nvml.Return) {
+	return functionRow(device.Throttled, reason, device.Fast, currentReasons, func(p *probe) (float64, nvml.Return) {
 		return p.throttledFor(bit)
 	})
 }
@@ -158,19 +158,19 @@ const (
 // reason, in seconds since it was first read.
 func (p *probe) throttledFor(reason uint64) (float64, nvml.Return) {
 	if p.has.has(supportedReasons) {
-		all, ret := p.supported.once(p.device.GetSupportedClocksEventReasons)
+		all, ret := p.supported.get(p.device.GetSupportedClocksEventReasons)
 		if ret == nvml.SUCCESS && all&reason == 0 {
 			return 0, nvml.ERROR_NOT_SUPPORTED
 		}
 	}
-	_, ret := p.reasons.once(func() (uint64, nvml.Return) {
+	_, ret := p.reasons.get(func() (uint64, nvml.Return) {
 		now, ret := p.device.GetCurrentClocksEventReasons()
 		if ret == nvml.SUCCESS {
-			p.past.throttle.observe(now, p.now)
+			p.history.throttle.observe(now, p.now)
 		}
 		return now, ret
 	})
-	return p.past.throttle.seconds[reason], ret
+	return p.history.throttle.seconds[reason], ret
 }
 
 // healthRows tell how well a GPU is. What speaks of a GPU that should not be
@@ -180,36 +180,36 @@ func healthRows() []row {
 	const eccErrors, remappedRows = "nvmlDeviceGetTotalEccErrors", "nvmlDeviceGetRemappedRows"
 	return []row{
 		// Over the GPU's lifetime: the counts since the driver was loaded are others.
-		valued(device.ECCErrors, "uncorrected", device.Fast, field{id: nvml.FI_DEV_ECC_DBE_AGG_TOTAL, scale: 1}),
-		called(device.ECCErrors, "uncorrected", device.Fast, eccErrors, memoryErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED)),
-		valued(device.ECCErrors, "corrected", device.Slow, field{id: nvml.FI_DEV_ECC_SBE_AGG_TOTAL, scale: 1}),
-		called(device.ECCErrors, "corrected", device.Slow, eccErrors, memoryErrors(nvml.MEMORY_ERROR_TYPE_CORRECTED)),
+		fieldRow(device.ECCErrors, "uncorrected", device.Fast, field{id: nvml.FI_DEV_ECC_DBE_AGG_TOTAL, scale: 1}),
+		functionRow(device.ECCErrors, "uncorrected", device.Fast, eccErrors, memoryErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED)),
+		fieldRow(device.ECCErrors, "corrected", device.Slow, field{id: nvml.FI_DEV_ECC_SBE_AGG_TOTAL, scale: 1}),
+		functionRow(device.ECCErrors, "corrected", device.Slow, eccErrors, memoryErrors(nvml.MEMORY_ERROR_TYPE_CORRECTED)),
 		// From Ampere on rows are remapped; before, pages were retired.
-		valued(device.RemappedRows, "corrected", device.Slow, field{id: nvml.FI_DEV_REMAPPED_COR, scale: 1}),
-		called(device.RemappedRows, "corrected", device.Slow, remappedRows, remappedOf(func(r remapped) float64 { return r.corrected })),
-		valued(device.RemappedRows, "uncorrected", device.Slow, field{id: nvml.FI_DEV_REMAPPED_UNC, scale: 1}),
-		called(device.RemappedRows, "uncorrected", device.Slow, remappedRows, remappedOf(func(r remapped) float64 { return r.uncorrected })),
-		valued(device.RowRemapPending, "", device.Fast, field{id: nvml.FI_DEV_REMAPPED_PENDING, scale: 1}),
-		called(device.RowRemapPending, "", device.Fast, remappedRows, remappedOf(func(r remapped) float64 { return r.pending })),
-		valued(device.RowRemapFailed, "", device.Fast, field{id: nvml.FI_DEV_REMAPPED_FAILURE, scale: 1}),
-		called(device.RowRemapFailed, "", device.Fast, remappedRows, remappedOf(func(r remapped) float64 { return r.failed })),
-		valued(device.RetiredPages, "corrected", device.Slow, field{id: nvml.FI_DEV_RETIRED_SBE, scale: 1}),
-		valued(device.RetiredPages, "uncorrected", device.Slow, field{id: nvml.FI_DEV_RETIRED_DBE, scale: 1}),
-		valued(device.PCIeReplays, "", device.Slow, field{id: nvml.FI_DEV_PCIE_REPLAY_COUNTER, scale: 1}),
-		called(device.PCIeReplays, "", device.Slow, "nvmlDeviceGetPcieReplayCounter", pcieReplays),
-		states(valued(device.RecoveryAction, "", device.Fast, field{id: nvml.FI_DEV_GET_GPU_RECOVERY_ACTION, scale: 1}),
+		fieldRow(device.RemappedRows, "corrected", device.Slow, field{id: nvml.FI_DEV_REMAPPED_COR, scale: 1}),
+		functionRow(device.RemappedRows, "corrected", device.Slow, remappedRows, remappedOf(func(r remapped) float64 { return r.corrected })),
+		fieldRow(device.RemappedRows, "uncorrected", device.Slow, field{id: nvml.FI_DEV_REMAPPED_UNC, scale: 1}),
+		functionRow(device.RemappedRows, "uncorrected", device.Slow, remappedRows, remappedOf(func(r remapped) float64 { return r.uncorrected })),
+		fieldRow(device.RowRemapPending, "", device.Fast, field{id: nvml.FI_DEV_REMAPPED_PENDING, scale: 1}),
+		functionRow(device.RowRemapPending, "", device.Fast, remappedRows, remappedOf(func(r remapped) float64 { return r.pending })),
+		fieldRow(device.RowRemapFailed, "", device.Fast, field{id: nvml.FI_DEV_REMAPPED_FAILURE, scale: 1}),
+		functionRow(device.RowRemapFailed, "", device.Fast, remappedRows, remappedOf(func(r remapped) float64 { return r.failed })),
+		fieldRow(device.RetiredPages, "corrected", device.Slow, field{id: nvml.FI_DEV_RETIRED_SBE, scale: 1}),
+		fieldRow(device.RetiredPages, "uncorrected", device.Slow, field{id: nvml.FI_DEV_RETIRED_DBE, scale: 1}),
+		fieldRow(device.PCIeReplays, "", device.Slow, field{id: nvml.FI_DEV_PCIE_REPLAY_COUNTER, scale: 1}),
+		functionRow(device.PCIeReplays, "", device.Slow, "nvmlDeviceGetPcieReplayCounter", pcieReplays),
+		stateSet(fieldRow(device.RecoveryAction, "", device.Fast, field{id: nvml.FI_DEV_GET_GPU_RECOVERY_ACTION, scale: 1}),
 			"none", "gpu_reset", "node_reboot", "drain_p2p", "drain_and_reset", "recover_imex_domain", "other"),
-		states(called(device.FabricState, "", device.Slow, "nvmlDeviceGetGpuFabricInfo", fabric),
+		stateSet(functionRow(device.FabricState, "", device.Slow, "nvmlDeviceGetGpuFabricInfo", fabric),
 			"not_started", "in_progress", "success", "failure"),
 	}
 }
 
-// states makes a row a state set: its value is the index of the present one.
-// The last one stands for all others.
-func states(r row, words ...string) row {
+// stateSet makes a row a state set: its value is the index of the present state.
+// The last state is used for all other values.
+func stateSet(r row, words ...string) row {
 	one := r
-	r.tell = func(p *probe, told []device.Reading) ([]device.Reading, nvml.Return) {
-		value, ret := p.one(one)
+	r.readAll = func(p *probe, told []device.Reading) ([]device.Reading, nvml.Return) {
+		value, ret := p.rowValue(one)
 		if ret != nvml.SUCCESS {
 			return told, ret
 		}
@@ -219,7 +219,7 @@ func states(r row, words ...string) row {
 		}
 		for i, word := range words {
 			told = append(told, device.Reading{
-				Quantity: one.quantity, Details: [2]string{word}, Value: truth(i == present),
+				Quantity: one.quantity, Details: [2]string{word}, Value: boolValue(i == present),
 			})
 		}
 		return told, ret
@@ -237,15 +237,15 @@ func memoryErrors(kind nvml.MemoryErrorType) func(*probe) (float64, nvml.Return)
 
 func remappedOf(of func(remapped) float64) func(*probe) (float64, nvml.Return) {
 	return func(p *probe) (float64, nvml.Return) {
-		rows, ret := p.rows.once(func() (remapped, nvml.Return) {
+		rows, ret := p.rows.get(func() (remapped, nvml.Return) {
 			corrected, uncorrected, pending, failed, ret := p.device.GetRemappedRows()
-			return remapped{float64(corrected), float64(uncorrected), truth(pending), truth(failed)}, ret
+			return remapped{float64(corrected), float64(uncorrected), boolValue(pending), boolValue(failed)}, ret
 		})
 		return of(rows), ret
 	}
 }
 
-func truth(is bool) float64 {
+func boolValue(is bool) float64 {
 	if is {
 		return 1
 	}

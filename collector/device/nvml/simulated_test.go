@@ -181,7 +181,7 @@ func slice(t *testing.T, d *server.Device, placements ...int) {
 		if ret != nvml.SUCCESS {
 			t.Fatal(ret)
 		}
-		instances[i+1], parts[i] = instance, migDevice(d, i, profile)
+		instances[i+1], parts[i] = instance, simulatedMIGDevice(d, i, profile)
 	}
 	d.GetGpuInstanceByIdFunc = func(id int) (nvml.GpuInstance, nvml.Return) {
 		if instance, there := instances[id]; there {
@@ -200,7 +200,7 @@ func slice(t *testing.T, d *server.Device, placements ...int) {
 
 // migDevice is a MIG device of a GPU: it panics when it is asked for anything
 // that MIG devices do not have.
-func migDevice(d *server.Device, i int, profile nvml.GpuInstanceProfileInfo) *mock.Device {
+func simulatedMIGDevice(d *server.Device, i int, profile nvml.GpuInstanceProfileInfo) *mock.Device {
 	return &mock.Device{
 		GetUUIDFunc:              func() (string, nvml.Return) { return fmt.Sprintf("MIG-%s-%d", d.UUID, i), nvml.SUCCESS },
 		GetNameFunc:              func() (string, nvml.Return) { return d.Config.Name, nvml.SUCCESS },

@@ -22,7 +22,7 @@ type Source struct {
 	connection *connection
 	readers    map[string]*reader // by UUID, of every GPU ever seen: a few
 	addresses  map[string]string  // their UUIDs, by PCI address
-	strangers  strangers
+	unlisted   unlistedAddresses
 }
 
 // New returns a source over the library that the options name.
@@ -45,7 +45,7 @@ func NewOver(library nvml.Interface, o Options) *Source {
 		connection: &connection{library: library, now: o.Clock, watcher: xidWatcher{library: library, counts: newXIDCounts(o.Clock)}},
 		readers:    make(map[string]*reader),
 		addresses:  make(map[string]string),
-		strangers:  make(strangers),
+		unlisted:   make(unlistedAddresses),
 	}
 }
 
@@ -64,12 +64,12 @@ func (s *Source) Changed() <-chan struct{} { return s.connection.watcher.counts.
 // A GPU that is lost keeps its reader, also where the library does not list it
 // any more.
 func (s *Source) Readers(ctx context.Context) ([]device.Reader, error) {
-	leave, err := s.connection.enter(ctx)
+	leave, err := s.connection.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	found, err := s.look()
+	found, err := s.discover()
 	readers := make([]device.Reader, len(found))
 	for i, r := range found {
 		readers[i] = r
@@ -77,11 +77,11 @@ func (s *Source) Readers(ctx context.Context) ([]device.Reader, error) {
 	return readers, err
 }
 
-// look finds the GPUs that are there. One that cannot be told, for whatever
-// reason, may be there again once the library has been initialized anew.
-func (s *Source) look() ([]*reader, error) {
+// discover finds the GPUs that are there. One that cannot be identified may be
+// there again once the library has been initialized again.
+func (s *Source) discover() ([]*reader, error) {
 	library := s.connection.library
-	symbols := lookUp(library.Extensions())
+	symbols := lookUpSymbols(library.Extensions())
 	if missing := symbols.missing(); missing != "" {
 		return nil, failure("find "+missing, nvml.ERROR_FUNCTION_NOT_FOUND)
 	}
@@ -94,10 +94,10 @@ func (s *Source) look() ([]*reader, error) {
 	if ret != nvml.SUCCESS {
 		driver = ""
 	}
-	findings := make(map[string]*finding)
+	findings := make(map[string]*discoveredGPU)
 	var errs []error
 	for i := range count {
-		f := &finding{driver: text(driver), symbols: symbols, connection: s.connection.number}
+		f := &discoveredGPU{driver: text(driver), symbols: symbols, connection: s.connection.number}
 		uuid, err := s.identify(i, f)
 		if err != nil {
 			errs = append(errs, err)
@@ -107,16 +107,16 @@ func (s *Source) look() ([]*reader, error) {
 	}
 	err := errors.Join(errs...)
 	if err != nil {
-		s.connection.wanted.Store(true)
+		s.connection.reconnectWanted.Store(true)
 	}
-	s.miss(findings, err == nil)
-	found := s.hand(findings)
+	s.keepLost(findings, err == nil)
+	found := s.updateReaders(findings)
 	s.connection.watcher.watch(watched(found))
 	return found, err
 }
 
 // identify finds out which GPU has the index.
-func (s *Source) identify(index int, f *finding) (uuid string, err error) {
+func (s *Source) identify(index int, f *discoveredGPU) (uuid string, err error) {
 	gpu, ret := s.connection.library.DeviceGetHandleByIndex(index)
 	if ret != nvml.SUCCESS {
 		return "", fmt.Errorf("get a handle of GPU %d: %w", index, ret)
@@ -130,11 +130,11 @@ func (s *Source) identify(index int, f *finding) (uuid string, err error) {
 	return text(uuid), nil
 }
 
-// address is where the GPU of a finding lies on PCI. It is asked once in each
+// address is the PCI address of a discovered GPU. It is read once in each
 // connection: a call that hangs here would hang the whole source.
-func (s *Source) address(uuid string, f *finding) string {
+func (s *Source) address(uuid string, f *discoveredGPU) string {
 	if r, known := s.readers[uuid]; known {
-		if before := r.found.Load(); before.address != "" && before.connection == f.connection {
+		if before := r.discovered.Load(); before.address != "" && before.connection == f.connection {
 			return before.address
 		}
 	}
@@ -145,8 +145,9 @@ func (s *Source) address(uuid string, f *finding) string {
 	return device.PCIAddress(characters(pci.BusId[:]))
 }
 
-// hand gives each reader what was found of its GPU. GPUs that are new get one.
-func (s *Source) hand(findings map[string]*finding) []*reader {
+// updateReaders gives each reader what was discovered of its GPU, and creates the
+// readers of new GPUs.
+func (s *Source) updateReaders(findings map[string]*discoveredGPU) []*reader {
 	for uuid, f := range findings {
 		if f.address != "" {
 			s.addresses[f.address] = uuid
@@ -162,18 +163,18 @@ func (s *Source) hand(findings map[string]*finding) []*reader {
 		}
 		f := findings[uuid]
 		f.peers = peers
-		r.found.Store(f)
+		r.discovered.Store(f)
 		found = append(found, r)
 	}
 	return found
 }
 
-// miss takes in which GPUs have not been found. One that was lost stays, until
-// another driver is bound to it. Any other was taken away in good order, if
-// all that are listed could be told; else it may be one of those that could
-// not. And where the driver has one that is not listed, another connection is
-// wanted, as it is anyway while not all could be told.
-func (s *Source) miss(findings map[string]*finding, all bool) {
+// keepLost handles the GPUs that were not discovered. A lost GPU stays until
+// another driver is bound to it. Any other was removed in good order, if all
+// listed GPUs were identified; else it may be one of the unidentified ones. If
+// the driver has a GPU that is not listed, another connection is wanted, as it is
+// anyway while a GPU could not be identified.
+func (s *Source) keepLost(findings map[string]*discoveredGPU, all bool) {
 	listed := make(map[string]bool)
 	for _, f := range findings {
 		listed[f.address] = true
@@ -183,22 +184,22 @@ func (s *Source) miss(findings map[string]*finding, all bool) {
 			continue
 		}
 		switch lost := r.lost.Load(); {
-		case all && !lost, r.unbound():
+		case all && !lost, r.boundElsewhere():
 			r.lost.Store(false)
 			s.connection.watcher.counts.remove(uuid)
 		case lost:
-			f := *r.found.Load()
+			f := *r.discovered.Load()
 			f.connection, f.missing = s.connection.number, true
 			findings[uuid] = &f
-			s.connection.wanted.Store(true)
+			s.connection.reconnectWanted.Store(true)
 		}
 	}
 	if !all {
 		return
 	}
 	bound, known := boundGPUs(s.options.Sysfs)
-	if known && s.strangers.look(bound, listed, s.connection.number) {
-		s.connection.wanted.Store(true)
+	if known && s.unlisted.update(bound, listed, s.connection.number) {
+		s.connection.reconnectWanted.Store(true)
 	}
 }
 
@@ -206,7 +207,7 @@ func (s *Source) miss(findings map[string]*finding, all bool) {
 func watched(readers []*reader) []watchedGPU {
 	gpus := make([]watchedGPU, len(readers))
 	for i, r := range readers {
-		f := r.found.Load()
+		f := r.discovered.Load()
 		gpus[i] = watchedGPU{uuid: r.uuid, symbols: f.symbols, lost: &r.lost}
 		if !f.missing {
 			gpus[i].gpu = f.gpu
@@ -227,8 +228,8 @@ func (s *Source) Close() error {
 	return nil
 }
 
-// lookUp asks the library for every function that this package calls.
-func lookUp(library nvml.ExtendedInterface) symbols {
+// lookUpSymbols looks up every function that this package calls.
+func lookUpSymbols(library nvml.ExtendedInterface) symbols {
 	found := make(symbols)
 	look := func(names ...string) {
 		for _, name := range names {

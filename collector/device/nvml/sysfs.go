@@ -33,14 +33,14 @@ func boundGPUs(sysfs string) (addresses map[string]bool, known bool) {
 	return addresses, true
 }
 
-// strangers are PCI addresses that the driver is bound to and the library
-// does not list, each with the connection in which it was first missed.
-type strangers map[string]uint64
+// unlistedAddresses are PCI addresses that the driver is bound to and the library
+// does not list, each with the connection in which it was first missing.
+type unlistedAddresses map[string]uint64
 
-// look takes in which addresses are bound and which of them are listed. It
-// reports whether there is one for which the library has not yet been
-// initialized anew: once is enough for what it does not list at all.
-func (s strangers) look(bound, listed map[string]bool, connection uint64) bool {
+// update applies which addresses are bound and which of them are listed. It
+// reports whether there is one for which the library has not been initialized
+// again yet: one attempt is enough for what it does not list at all.
+func (s unlistedAddresses) update(bound, listed map[string]bool, connection uint64) bool {
 	for address := range s {
 		if !bound[address] || listed[address] {
 			delete(s, address)

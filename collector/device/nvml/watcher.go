@@ -47,7 +47,7 @@ func (w *xidWatcher) watch(gpus []watchedGPU) {
 	}
 	current := make(map[string]bool, len(gpus))
 	for _, g := range gpus {
-		registered := w.loop != nil && g.gpu != nil && w.loop.of(g.gpu).uuid == g.uuid
+		registered := w.loop != nil && g.gpu != nil && w.loop.find(g.gpu).uuid == g.uuid
 		w.counts.setWatched(g.uuid, g.gpu != nil && (registered || w.register(g)))
 		current[g.uuid] = true
 	}
@@ -123,8 +123,8 @@ func (l *eventLoop) add(g watchedGPU) {
 	}
 }
 
-// of is the GPU behind a handle, the zero value where there is none.
-func (l *eventLoop) of(gpu nvml.Device) watchedGPU {
+// find returns the GPU of a handle, the zero value where there is none.
+func (l *eventLoop) find(gpu nvml.Device) watchedGPU {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.gpus[gpu]
@@ -137,7 +137,7 @@ func (l *eventLoop) run() {
 		pause := time.Duration(0)
 		switch ret {
 		case nvml.SUCCESS:
-			if g := l.of(event.Device); g.gpu != nil && event.EventType == nvml.EventTypeXidCriticalError {
+			if g := l.find(event.Device); g.gpu != nil && event.EventType == nvml.EventTypeXidCriticalError {
 				l.record(g, event)
 			}
 		case nvml.ERROR_TIMEOUT:

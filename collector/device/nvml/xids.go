@@ -29,7 +29,7 @@ type xidCounts struct {
 
 	mu            sync.Mutex
 	gpus          map[string]*gpuXIDs           // by UUID
-	parts         map[string]map[string]migXIDs // by the UUIDs of the GPU and of the MIG device
+	migDevices    map[string]map[string]migXIDs // by the UUIDs of the GPU and of the MIG device
 	reported      map[string][]device.XID       // nil: to be built
 	reportedUntil clock.Instant                 // reported is valid before this; zero: until a change
 }
@@ -53,10 +53,10 @@ type migXIDs struct {
 
 func newXIDCounts(now clock.Clock) *xidCounts {
 	return &xidCounts{
-		now:     now,
-		changed: make(chan struct{}, 1),
-		gpus:    make(map[string]*gpuXIDs),
-		parts:   make(map[string]map[string]migXIDs),
+		now:        now,
+		changed:    make(chan struct{}, 1),
+		gpus:       make(map[string]*gpuXIDs),
+		migDevices: make(map[string]map[string]migXIDs),
 	}
 }
 
@@ -96,7 +96,7 @@ func (c *xidCounts) unwatchExcept(but map[string]bool) {
 func (c *xidCounts) remove(gpu string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.parts, gpu)
+	delete(c.migDevices, gpu)
 	if h := c.gpus[gpu]; h != nil && !h.removed {
 		h.removed = true
 		c.change()
@@ -107,7 +107,7 @@ func (c *xidCounts) remove(gpu string) {
 func (c *xidCounts) setInstances(gpu string, parts map[string]migXIDs) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before := c.parts[gpu]
+	before := c.migDevices[gpu]
 	same := len(parts) == len(before)
 	for uuid, p := range parts {
 		earlier, known := before[uuid]
@@ -115,7 +115,7 @@ func (c *xidCounts) setInstances(gpu string, parts map[string]migXIDs) {
 		p.xids = earlier.xids
 		parts[uuid] = p
 	}
-	c.parts[gpu] = parts
+	c.migDevices[gpu] = parts
 	if !same {
 		c.change()
 	}
@@ -135,9 +135,9 @@ func (c *xidCounts) record(gpu string, gpuInstance, computeInstance uint32, code
 	}
 	h.last = now
 	if uuid, found := c.named(gpu, gpuInstance, computeInstance); found {
-		p := c.parts[gpu][uuid]
+		p := c.migDevices[gpu][uuid]
 		p.xids = increment(p.xids, code, now.Wall)
-		c.parts[gpu][uuid] = p
+		c.migDevices[gpu][uuid] = p
 		return
 	}
 	h.xids = increment(h.xids, code, now.Wall)
@@ -149,7 +149,7 @@ func (c *xidCounts) named(gpu string, gpuInstance, computeInstance uint32) (uuid
 	if gpuInstance == noInstance {
 		return "", false
 	}
-	for candidate, p := range c.parts[gpu] {
+	for candidate, p := range c.migDevices[gpu] {
 		if p.gpuInstance != gpuInstance || computeInstance != noInstance && p.computeInstance != computeInstance {
 			continue
 		}
@@ -196,7 +196,7 @@ func (c *xidCounts) report() map[string][]device.XID {
 			continue
 		}
 		c.add(gpu, h.xids, h)
-		for uuid, p := range c.parts[gpu] {
+		for uuid, p := range c.migDevices[gpu] {
 			c.add(uuid, p.xids, h)
 		}
 	}
