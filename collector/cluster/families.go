@@ -79,7 +79,7 @@ func (f *families) addClaims() {
 		"ResourceClaims by state: unused (no pod refers to it), pending, allocated (not reserved), reserved, terminating",
 		"namespace", "deviceclass", "state")
 	f.phaseSince = f.Add(metric.Gauge, metric.ClaimPhaseSinceTimestampSeconds, "seconds",
-		"Unix time at which a pod with an allocated claim entered its phase",
+		"Unix time at which the pod entered its phase: binding, scheduling, preparation, start, preparation_start",
 		"namespace", "pod", "resourceclaim", "phase")
 	f.terminatingSince = f.Add(metric.Gauge, metric.ClaimTerminatingSinceTimestampSeconds, "seconds",
 		"Unix time since which the claim is terminating, kept by finalizers",

@@ -68,8 +68,8 @@ type Sample struct {
 	Source    string        // name of the source that saw it, the first in precedence
 	At        clock.Instant // the newest successful fast read; zero: none yet
 	Readings  []Reading     // sorted by quantity, then details; Measured is set
-	XIDs      []XID         // sorted by code; nil: nobody listens for them
-	XIDSource string        // name of the source that heard them, set by Merge; empty: nobody listens
+	XIDs      []XID         // sorted by code; nil: no source watches them
+	XIDSource string        // name of the source that received them, set by Merge; empty: no source watches them
 
 	Processes   []Process     // sorted by pid, each once
 	ProcessesAt clock.Instant // when they were listed last; zero: never
@@ -96,39 +96,39 @@ func PCIAddress(spelled string) string {
 	return fmt.Sprintf("%04x:%02x:%02x.%x", numbers[0], numbers[1], numbers[2], numbers[3])
 }
 
-// Process is what one process does on a whole device. Processes of partitions
-// are not told.
+// Process is the use of a whole device by one process. Processes of partitions
+// are not reported.
 type Process struct {
 	PID         int     // in this program's pid namespace
 	Memory      float64 // device memory that it uses, bytes, or Unknown
 	Utilization float64 // share of time with its work on the device since the list before, 0 to 1, or Unknown
-	Proxied     bool    // it works through a server (MPS), which may be told to do its work
+	Proxied     bool    // it works through a server (MPS), which may be reported as doing its work
 }
 
-// unite makes one of all entries of a pid, since a process may be in several
+// mergeProcesses makes one of all entries of a pid, since a process may be in several
 // of a library's lists, and sorts by pid. Of two numbers the larger is kept:
 // each of them is of the whole process, and Unknown is below all others. What
 // is no pid is dropped. The list is used again.
-func unite(processes []Process) []Process {
+func mergeProcesses(processes []Process) []Process {
 	processes = slices.DeleteFunc(processes, func(p Process) bool { return p.PID <= 0 })
 	slices.SortFunc(processes, func(a, b Process) int { return cmp.Compare(a.PID, b.PID) })
-	united := processes[:0]
+	merged := processes[:0]
 	for _, p := range processes {
 		p.Memory, p.Utilization = known(p.Memory), known(p.Utilization)
-		last := len(united) - 1
-		if last < 0 || united[last].PID != p.PID {
-			united = append(united, p)
+		last := len(merged) - 1
+		if last < 0 || merged[last].PID != p.PID {
+			merged = append(merged, p)
 			continue
 		}
-		one := &united[last]
+		one := &merged[last]
 		one.Memory = max(one.Memory, p.Memory)
 		one.Utilization = max(one.Utilization, p.Utilization)
 		one.Proxied = one.Proxied || p.Proxied
 	}
-	return united
+	return merged
 }
 
-// known is a number that tells something, or Unknown.
+// known returns a value that is a number of zero or more, else Unknown.
 func known(value float64) float64 {
 	if value >= 0 && !math.IsInf(value, 1) {
 		return value
@@ -137,7 +137,7 @@ func known(value float64) float64 {
 }
 
 // XID is one kind of error that NVIDIA's driver reports of a GPU ("Xid"), how
-// often it has been reported since the source began to listen, and when last.
+// often it has been reported since the source began to watch, and when last.
 // The codes are NVIDIA's.
 type XID struct {
 	Code  int

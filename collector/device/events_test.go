@@ -72,7 +72,7 @@ func (l *listening) change(how func(map[string][]XID)) {
 
 const up = "fake up=true reason= hung=-\n"
 
-func TestErrorsAreHeardAtOnce(t *testing.T) {
+func TestXIDsAreReportedImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := listen([]string{"GPU-a"}, steady("GPU-a"), steady("GPU-b"))
 		s := sample(t, from)
@@ -105,7 +105,7 @@ func TestErrorsAreHeardAtOnce(t *testing.T) {
 
 // While a round is open, what readers have already said in it is published
 // no sooner than without an error.
-func TestAnErrorPublishesNothingElse(t *testing.T) {
+func TestXIDPublishesNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &fakeReader{key: "GPU-b", read: func(call int, tier Tier) ([]Observation, error) {
 			time.Sleep(500 * time.Millisecond)
@@ -127,7 +127,7 @@ func TestAnErrorPublishesNothingElse(t *testing.T) {
 	})
 }
 
-func TestErrorsAreHeardWhileTheReaderHangs(t *testing.T) {
+func TestXIDsWhileTheReaderHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		from := listen([]string{"GPU-a", "GPU-b", "GPU-c"}, hanging("GPU-a", 3, release), hanging("GPU-b", 1, release))
@@ -161,7 +161,7 @@ func TestErrorsAreHeardWhileTheReaderHangs(t *testing.T) {
 
 // A device that falls off the bus is not found any more, but what was reported
 // of it stays, for as long as the source tells it.
-func TestErrorsOfADeviceThatHasVanished(t *testing.T) {
+func TestXIDsOfARemovedDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &fakeReader{key: "GPU-b", read: func(_ int, tier Tier) ([]Observation, error) { return watts("GPU-b", 5, tier), nil }}
 		from := listen([]string{"GPU-a", "GPU-b"}, steady("GPU-a"), b)

@@ -161,7 +161,7 @@ func (h heedful) Read(ctx context.Context, _ Tier) ([]Observation, error) {
 
 // A quantity that fails in slow reads alone is amiss all the time, not at
 // each slow read.
-func TestSlowFailureStaysAmiss(t *testing.T) {
+func TestSlowFailureRemainsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var well atomic.Bool
 		reader := &fakeReader{key: "GPU-a", read: func(call int, tier Tier) ([]Observation, error) {

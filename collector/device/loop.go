@@ -14,9 +14,9 @@ import (
 )
 
 // loop takes one source through its rounds. In a round every reader that is
-// free is asked once; the round ends when all have answered, and at the
-// latest when its patience is over. A reader that has not answered by then
-// stays, and is not read again until its call returns. What it then
+// free is read once. The round ends when all have answered, at the latest when
+// its timeout is over. A reader that has not answered by then is kept, and is not
+// read again until its call returns. What it then
 // returns is applied, because nothing newer can be known of it, unless the read
 // began longer ago than the staleness limit.
 //
@@ -47,7 +47,7 @@ type loop struct {
 	ticker  *time.Ticker
 	answers chan answer
 	found   chan discovered
-	done    chan struct{} // closed when nobody takes answers any more
+	done    chan struct{} // closed when answers are not received any more
 	calls   atomic.Int64  // calls into the source that have not come back
 
 	readers    []*readerState // sorted by the readers' keys
@@ -126,7 +126,7 @@ func (l *loop) tick(ctx context.Context) {
 	l.begin(ctx)
 }
 
-// begin opens a round: it asks every reader that is free.
+// begin opens a round: it starts a read of every reader that is free.
 func (l *loop) begin(ctx context.Context) {
 	if len(l.readers) == 0 {
 		l.samples = nil
@@ -227,7 +227,7 @@ func (l *loop) publishSamples() {
 	l.publish(l.events.attach(l.samples, l.readers, l.source.Name()))
 }
 
-// unreadReader reports whether a reader has never been asked.
+// unreadReader reports whether a reader has never been read.
 func (l *loop) unreadReader() bool {
 	return slices.ContainsFunc(l.readers, func(s *readerState) bool { return s.began.IsZero() })
 }
@@ -264,7 +264,7 @@ func (l *loop) discoverWhenDue(ctx context.Context) {
 	}
 }
 
-// discover asks the source for its readers, in a goroutine of its own.
+// discover lists the readers of the source, in a goroutine of its own.
 func (l *loop) discover(ctx context.Context) {
 	l.discovery.start(l.now(), l.slow)
 	l.calls.Add(1)
@@ -305,7 +305,7 @@ func (l *loop) applyDiscovery(found discovered) {
 	}
 }
 
-// reportHang tells the tracker since when a call into the source hangs.
+// reportHang reports to the tracker since when a call into the source hangs.
 func (l *loop) reportHang() {
 	var since clock.Instant
 	older := func(began clock.Instant) {

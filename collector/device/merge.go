@@ -8,33 +8,33 @@ import (
 )
 
 // StaleAfter is how old the last successful read of a device may be before
-// its readings no longer tell what is.
+// its readings are stale.
 func StaleAfter(interval time.Duration) time.Duration { return max(3*interval, 10*time.Second) }
 
-// Merge makes one device of what several sources see of it. bySource holds
+// Merge makes one device of the samples that several sources have of it. bySource holds
 // each source's samples in the order of precedence. Two samples mean the same
 // device when they have the same UUID; or, for whole devices of which one has
 // no UUID, the same PCI address; or, for partitions that two sources see, the
-// same parent, GPU instance and compute instance, unless both tell a UUID of
-// the partition's own: a place is given to another partition when one is gone.
+// same parent, GPU instance and compute instance, unless both have a UUID of
+// the partition's own: a placement is reused after a partition is destroyed.
 //
 // The first source to see a device gives its identity, its time and its
 // readings. Later ones add the quantities that it has never read, but only
 // where their own read is at most stale older. These readings keep their own
 // times of measurement, which may be older than the time of the sample. A
 // quantity never passes from one source to another and back, because two
-// sources may count the same thing from different origins. XIDs are those of the first source that tells
-// of them, which XIDSource names, and are never added up for the same reason.
+// sources may count the same thing from different origins. XIDs are those of the
+// first source that watches them, which XIDSource names, and are never added up
+// for the same reason.
 // Processes are those of the first source that has ever listed them.
 //
 // The UUID stays that of the first source in precedence for as long as that
-// source tells of the device, and a source that fails goes on telling of what
-// it has seen: a UUID changes only when such a source comes to the device, or
-// gives it up. What else the first does not know of the identity, a later one
-// tells.
+// source reports the device. A source that fails keeps its devices: a UUID changes
+// only when such a source begins or ceases to report the device. A later source
+// fills in what the first does not know of the identity.
 //
 // Where one source sees the same device twice, the first of its samples is
-// kept and the other's identity is told in duplicates. The result is sorted
+// kept and the other's identity is in duplicates. The result is sorted
 // by source, then UUID, then PCI address. The samples given are not changed.
 func Merge(bySource [][]Sample, stale time.Duration) (merged []Sample, duplicates []string) {
 	var found index
@@ -43,13 +43,13 @@ func Merge(bySource [][]Sample, stale time.Duration) (merged []Sample, duplicate
 		switch {
 		case !known:
 			found.add(sample, rank)
-		case found.seen[at].rank == rank || found.seen[at].also == rank:
+		case found.seen[at].rank == rank || found.seen[at].lastRank == rank:
 			duplicates = append(duplicates, identity(sample.Device))
 		default:
 			found.seen[at].supplement(sample, rank, stale)
 		}
 	}
-	// Who has read a device goes before who has only heard of it.
+	// Sources that have read a device come before those that only list it.
 	for _, bare := range []bool{false, true} {
 		for rank, samples := range bySource {
 			for _, sample := range samples {
@@ -65,19 +65,19 @@ func Merge(bySource [][]Sample, stale time.Duration) (merged []Sample, duplicate
 // identity is what a device is called where its UUID may be missing.
 func identity(d Device) string { return cmp.Or(d.UUID, d.PCIBusID) }
 
-// sighting is a sample, the rank of its source, the rank of the last source
-// that saw the same device, and that of the source of its XIDs.
-type sighting struct {
+// mergedSample is a sample, the rank of its source, the rank of the last source
+// that has the same device, and that of the source of its XIDs.
+type mergedSample struct {
 	Sample
-	rank, also, heard int
+	rank, lastRank, xidRank int
 }
 
 // supplement adds what the device lacks and a later source has.
-func (s *sighting) supplement(other Sample, rank int, stale time.Duration) {
-	s.also = rank
+func (s *mergedSample) supplement(other Sample, rank int, stale time.Duration) {
+	s.lastRank = rank
 	s.identify(other.Device)
-	if other.XIDs != nil && (s.XIDs == nil || rank < s.heard) {
-		s.XIDs, s.XIDSource, s.heard = other.XIDs, other.Source, rank
+	if other.XIDs != nil && (s.XIDs == nil || rank < s.xidRank) {
+		s.XIDs, s.XIDSource, s.xidRank = other.XIDs, other.Source, rank
 	}
 	if s.ProcessesAt.IsZero() {
 		s.Processes, s.ProcessesAt = other.Processes, other.ProcessesAt
@@ -103,23 +103,23 @@ func (s *sighting) supplement(other Sample, rank int, stale time.Duration) {
 	s.answers = had.with(lacking)
 }
 
-// identify fills in what the device's identity lacks. Where a partition
-// without a UUID lies is what it is told by, so that stays as it is.
-func (s *sighting) identify(other Device) {
+// identify fills in what the device's identity lacks. A partition without a UUID
+// is identified by its placement, which stays as it is.
+func (s *mergedSample) identify(other Device) {
 	d := &s.Device
 	if d.UUID == "" && d.IsPartition() {
 		return
 	}
-	for _, fill := range []struct{ known, told *string }{
+	for _, fill := range []struct{ known, other *string }{
 		{&d.Vendor, &other.Vendor},
 		{&d.Model, &other.Model},
 		{&d.PCIBusID, &other.PCIBusID},
 		{&d.Profile, &other.Profile},
 		{&d.DriverVersion, &other.DriverVersion},
 	} {
-		*fill.known = cmp.Or(*fill.known, *fill.told)
+		*fill.known = cmp.Or(*fill.known, *fill.other)
 	}
-	for _, fill := range []struct{ known, told *int }{
+	for _, fill := range []struct{ known, other *int }{
 		{&d.Minor, &other.Minor},
 		{&d.RenderMinor, &other.RenderMinor},
 		{&d.Placement, &other.Placement},
@@ -127,7 +127,7 @@ func (s *sighting) identify(other Device) {
 		{&d.ComputeInstance, &other.ComputeInstance},
 	} {
 		if *fill.known == Unknown {
-			*fill.known = *fill.told
+			*fill.known = *fill.other
 		}
 	}
 	if d.Nodes == nil {
@@ -137,13 +137,13 @@ func (s *sighting) identify(other Device) {
 
 // index finds the device that a sample means among those seen before.
 type index struct {
-	seen       []sighting
+	seen       []mergedSample
 	byUUID     map[string]int
 	byPCI      map[string]int   // whole devices only
 	byInstance map[instance]int // partitions only
 }
 
-// instance is the place of a MIG partition, as every library tells it.
+// instance is the placement of a MIG partition, as every library reports it.
 type instance struct {
 	parent       string
 	gpu, compute int
@@ -168,9 +168,9 @@ func (x *index) find(d Device, rank int) (at int, known bool) {
 	}
 	if d.IsPartition() {
 		// Two of one source are two, whatever it says of their place.
-		place, told := instanceOf(d)
+		place, complete := instanceOf(d)
 		at, known = x.byInstance[place]
-		if !told || !known || x.seen[at].rank == rank {
+		if !complete || !known || x.seen[at].rank == rank {
 			return 0, false
 		}
 		return at, !ownUUID(d) || !ownUUID(x.seen[at].Device)
@@ -191,21 +191,21 @@ func (x *index) add(sample Sample, rank int) {
 	if sample.XIDs != nil {
 		sample.XIDSource = sample.Source
 	}
-	x.seen = append(x.seen, sighting{Sample: sample, rank: rank, also: rank, heard: rank})
+	x.seen = append(x.seen, mergedSample{Sample: sample, rank: rank, lastRank: rank, xidRank: rank})
 	if d.UUID != "" {
 		x.byUUID[d.UUID] = at
 	}
-	if _, taken := x.byPCI[d.PCIBusID]; d.PCIBusID != "" && !d.IsPartition() && !taken {
+	if _, used := x.byPCI[d.PCIBusID]; d.PCIBusID != "" && !d.IsPartition() && !used {
 		x.byPCI[d.PCIBusID] = at
 	}
-	place, told := instanceOf(d)
-	if _, taken := x.byInstance[place]; told && !taken {
+	place, complete := instanceOf(d)
+	if _, used := x.byInstance[place]; complete && !used {
 		x.byInstance[place] = at
 	}
 }
 
 func (x *index) samples() []Sample {
-	slices.SortStableFunc(x.seen, func(a, b sighting) int {
+	slices.SortStableFunc(x.seen, func(a, b mergedSample) int {
 		return cmp.Or(
 			cmp.Compare(a.rank, b.rank),
 			strings.Compare(a.Device.UUID, b.Device.UUID),

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestUnite(t *testing.T) {
+func TestMergeProcesses(t *testing.T) {
 	for name, test := range map[string]struct{ list, want []Process }{
 		"nobody": {[]Process{}, []Process{}},
 		"sorted": {[]Process{{PID: 12}, {PID: 3}}, []Process{{PID: 3}, {PID: 12}}},
@@ -23,16 +23,16 @@ func TestUnite(t *testing.T) {
 			[]Process{{PID: 5, Memory: 200, Utilization: 0.2}, {PID: 5, Memory: 100, Utilization: 0.5}, {PID: 5}},
 			[]Process{{PID: 5, Memory: 200, Utilization: 0.5}},
 		},
-		"told in one of two lists": {
+		"in one of two lists with a value": {
 			[]Process{{PID: 5, Memory: Unknown, Utilization: 0, Proxied: true}, {PID: 5, Memory: 0, Utilization: Unknown}},
 			[]Process{{PID: 5, Proxied: true}},
 		},
-		"told in neither":   {[]Process{{PID: 5, Memory: Unknown}, {PID: 5, Memory: Unknown}}, []Process{{PID: 5, Memory: Unknown}}},
+		"in both without values":   {[]Process{{PID: 5, Memory: Unknown}, {PID: 5, Memory: Unknown}}, []Process{{PID: 5, Memory: Unknown}}},
 		"no pids":           {[]Process{{PID: 0}, {PID: 7}, {PID: -1}}, []Process{{PID: 7}}},
 		"no numbers":        {[]Process{{PID: 7, Memory: math.NaN(), Utilization: math.Inf(1)}}, []Process{{PID: 7, Memory: Unknown, Utilization: Unknown}}},
 		"less than nothing": {[]Process{{PID: 7, Memory: -5, Utilization: -0.1}}, []Process{{PID: 7, Memory: Unknown, Utilization: Unknown}}},
 	} {
-		if got := unite(test.list); !slices.Equal(got, test.want) || got == nil {
+		if got := mergeProcesses(test.list); !slices.Equal(got, test.want) || got == nil {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}

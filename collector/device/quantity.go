@@ -59,18 +59,17 @@ type Tier uint8
 // Fast quantities are read at every sample (a second), slow ones, and the
 // identity of the devices, every half minute. What claims accrue (utilization,
 // energy, traffic, throttled time) is fast in every source: the growth of a
-// slow counter could not be told apart between those that held the device in
-// turn.
+// slow counter could not be divided between claims that held the device one
+// after the other.
 const (
 	Fast Tier = iota
 	Slow
 )
 
-// Kind tells a value that may rise and fall from one that only counts up.
+// Kind distinguishes values that may rise and fall from those that only count up.
 type Kind uint8
 
-// The kinds. A Counter counts since some moment in the hardware's life that
-// nobody told us, and starts again from zero when the hardware resets.
+// The kinds. A Counter counts since an unknown time, and starts again from zero when the hardware resets.
 const (
 	Gauge Kind = iota
 	Counter

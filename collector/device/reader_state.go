@@ -39,7 +39,7 @@ type record struct {
 	slow    []Reading
 	slowAt  clock.Instant
 	answers quantitySet
-	made    []Reading // of the present sample; nil: to be made anew
+	made    []Reading // of the present sample; nil: to be built again
 
 	processes   []Process     // of the last list
 	processesAt clock.Instant // when it was read; zero: never
@@ -121,7 +121,7 @@ func (s *readerState) retrySlow(now clock.Instant) {
 	s.again = now.Elapsed + s.retry.grow()
 }
 
-// useful reports whether a read told anything. A device may well have no
+// useful reports whether a read returned anything. A device may well have no
 // readings, but then nothing went wrong either.
 func useful(observations []Observation, err error) bool {
 	return slices.ContainsFunc(observations, func(o Observation) bool {
@@ -147,19 +147,19 @@ func (s *readerState) known(d Device, at int) record {
 func (r *record) apply(o Observation, a answer, during Window) {
 	r.device, r.made = o.Device, nil
 	if len(o.Readings) > 0 || a.err == nil {
-		r.at, r.fast = a.at, timed(tidy(o.Readings), during)
+		r.at, r.fast = a.at, timed(normalize(o.Readings), during)
 	}
 	if a.tier == Slow && (len(o.Slow) > 0 || a.err == nil) {
-		r.slowAt, r.slow = a.at, timed(tidy(o.Slow), during)
+		r.slowAt, r.slow = a.at, timed(normalize(o.Slow), during)
 	}
 	r.answers = r.answers.with(o.Readings).with(o.Slow)
 	if o.Processes != nil {
-		r.processes, r.processesAt = unite(o.Processes), a.at
+		r.processes, r.processesAt = mergeProcesses(o.Processes), a.at
 	}
 }
 
-// tidy sorts readings and drops those that are no number or come twice.
-func tidy(readings []Reading) []Reading {
+// normalize sorts readings and drops those that are no number or come twice.
+func normalize(readings []Reading) []Reading {
 	readings = slices.DeleteFunc(readings, func(r Reading) bool {
 		return math.IsNaN(r.Value) || math.IsInf(r.Value, 0)
 	})

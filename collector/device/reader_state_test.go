@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-func TestTidy(t *testing.T) {
+func TestNormalize(t *testing.T) {
 	sensor := func(name string, v float64) Reading {
 		return Reading{Quantity: Temperature, Details: [2]string{name}, Value: v}
 	}
-	got := tidy([]Reading{
+	got := normalize([]Reading{
 		sensor("memory", 70), power(math.NaN()), sensor("gpu", 60), utilization(1),
 		sensor("memory", 99), energy(math.Inf(1)),
 	})
 	want := []Reading{utilization(1), sensor("gpu", 60), sensor("memory", 70)}
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("tidy gave %v, want %v", got, want)
+		t.Errorf("normalize gave %v, want %v", got, want)
 	}
 }
 

@@ -20,9 +20,9 @@ type Options struct {
 	SlowInterval time.Duration   // of slow reads and of looking for devices: 30 s
 	Clock        clock.Clock
 	Log          *slog.Logger // nil: none
-	// Observe, which may be nil, is told how long each read of each reader
-	// took, in seconds, those that came too late among them. It must be safe
-	// for concurrent use.
+	// Observe, which may be nil, is called with the duration of each read of
+	// each reader, in seconds, late ones included. It must be safe for
+	// concurrent use.
 	Observe func(source string, seconds float64)
 }
 
@@ -39,9 +39,9 @@ type Sampler struct {
 	bySource [][]Sample
 }
 
-// closeGrace is how long Run, once it has been told to end, waits for calls
-// into the sources to come back. A call that hangs is left behind with its
-// goroutine and with its source open: nothing can end it but the process.
+// closeGrace is how long Run, after its context has ended, waits for calls
+// into the sources to return. A call that hangs is left behind with its goroutine
+// and with its source open: only the end of the process ends it.
 const closeGrace = 500 * time.Millisecond
 
 // NewSampler returns a sampler at rest.
@@ -89,7 +89,7 @@ func (s *Sampler) Run(ctx context.Context) {
 // changed. It costs one atomic load.
 func (s *Sampler) Latest() []Sample { return *s.latest.Load() }
 
-// Changed tells that a round has ended since it last told so.
+// Changed signals that a round has ended since the last signal.
 func (s *Sampler) Changed() <-chan struct{} { return s.changed }
 
 // Statuses returns how each source is, in the order of precedence.

@@ -225,7 +225,7 @@ func TestSlowReadingsAgeOut(t *testing.T) {
 	})
 }
 
-func TestShortIntervalsHaveASecondsPatience(t *testing.T) {
+func TestTimeoutOfShortIntervals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &fakeReader{key: "GPU-a", read: func(call int, tier Tier) ([]Observation, error) {
 			time.Sleep(800 * time.Millisecond)
@@ -258,7 +258,7 @@ func TestEndsWhileNothingHangs(t *testing.T) {
 	})
 }
 
-func TestObserveIsToldOfEachRead(t *testing.T) {
+func TestObserveEachRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		defer cancel()

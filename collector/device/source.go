@@ -4,13 +4,13 @@ import (
 	"context"
 )
 
-// Reader reads devices that share a fate: one GPU with its partitions, or
+// Reader reads devices that fail together: one GPU with its partitions, or
 // everything behind one host engine. Read is never called while an earlier
 // Read of the same Reader has not returned, even if its context has ended
 // long ago: a call into a vendor's library cannot be cancelled.
 type Reader interface {
-	// Key tells the readers of a source apart and stays the same for as
-	// long as the hardware does, over any number of calls of Readers.
+	// Key identifies a reader among those of its source and stays the same
+	// as long as the hardware does, over any number of calls of Readers.
 	Key() string
 	// Read returns each device with the readings of the tier: the fast
 	// ones alone, or the fast and the slow. A quantity that a device does
@@ -25,14 +25,14 @@ type Reader interface {
 type Source interface {
 	// Name is the source's name in flags and metrics.
 	Name() string
-	// Readers looks what is there now. It is called again at each slow
-	// tier and after a failure, never twice at a time, and connects anew
-	// where a connection was lost. Readers of hardware that is still there
+	// Readers lists what is there now. It is called again at each slow
+	// tier and after a failure, never twice at a time, and connects again
+	// if a connection was lost. Readers of hardware that is still there
 	// keep their Key; the sampler goes on with the one it has. Readers
-	// beside an error are those that could be told all the same: they are
-	// taken up, and no reader that is missing among them is given up.
+	// beside an error are those that could be listed nevertheless: they are
+	// added, and no reader that is missing among them is removed.
 	Readers(ctx context.Context) ([]Reader, error)
-	// Close lets go of what the source holds. It is not called while a
+	// Close releases what the source holds. It is not called while a
 	// call into the source hangs.
 	Close() error
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-func TestSaysThatItWasBuiltWithoutCgo(t *testing.T) {
+func TestErrorWithoutCgo(t *testing.T) {
 	var s device.Source = New(Options{})
 	if _, err := s.Readers(t.Context()); source.ReasonOf(err) != source.ReasonLibraryMissing {
 		t.Errorf("without cgo there is %v", err)

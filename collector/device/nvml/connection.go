@@ -15,10 +15,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// A GPU that was reset, or unbound and bound back, is seen again only once
-// the library is initialized anew. While a GPU is lost, or cannot be told, this
-// is done at these intervals, ever more seldom because it may disturb the other
-// GPUs.
+// A GPU that was reset, or unbound and bound back, is visible only after the
+// library is initialized again. While a GPU is lost or cannot be read, this is
+// done at intervals between these two. They increase, because it may disturb the
+// other GPUs.
 const (
 	reconnectFirst = 30 * time.Second
 	reconnectMost  = 5 * time.Minute
@@ -27,8 +27,7 @@ const (
 // lockTimeout is how long lock waits for the calls that are under way.
 const lockTimeout = 200 * time.Millisecond
 
-// connection is what lies between two initializations of the library, over
-// and over again.
+// connection is the use of the library between two initializations, repeatedly.
 type connection struct {
 	library nvml.Interface
 	now     clock.Clock
@@ -38,13 +37,13 @@ type connection struct {
 	// while the connection is ended, made and looked through: the library
 	// must not be shut down under a call, and handles from before are not
 	// to be used after. It is only ever tried to be locked, because a call
-	// that hangs never lets it go. The text of a return code is a call as
-	// well: fmt.Errorf makes it at once, and no bare code is ever returned as
-	// an error, so that whoever has an error can tell it at any time.
+	// that hangs never releases it. The text of a return code is a call as
+	// well: fmt.Errorf formats it immediately, and no bare code is returned as
+	// an error, so that an error can be printed at any time.
 	calls  sync.RWMutex
 	number uint64 // of the present or last connection; handles are good for one alone. Guarded by calls
 
-	reconnectWanted atomic.Bool // another connection: a GPU has been lost since this one was made, or cannot be told in it
+	reconnectWanted atomic.Bool // another connection: a GPU has been lost since this one was made, or cannot be read in it
 
 	// What follows belongs to Readers and Close.
 	connected   bool
@@ -116,7 +115,7 @@ func (c *connection) reconnectDue() bool {
 	return true
 }
 
-// connect initializes the library, anew where it has been before. calls is
+// connect initializes the library, also if it was initialized before. calls is
 // locked.
 //
 // The binding counts an initialization that fails as a use of the library and

@@ -34,7 +34,7 @@ func failUUID(d *server.Device, ret nvml.Return) {
 }
 
 // A look that must connect anew waits for reads that merely are under way.
-func TestConnectsAnewBesideAShortRead(t *testing.T) {
+func TestReconnectsDuringAShortRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fitted(dgxh100.New())
 		from := NewOver(s, Options{})
@@ -93,7 +93,7 @@ func TestOldHandlesAreNotUsed(t *testing.T) {
 }
 
 // While a GPU is lost the library is initialized anew, ever more seldom.
-func TestLostGPUsAreLookedForAnew(t *testing.T) {
+func TestLostGPUsAreDiscoveredAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fitted(dgxh100.New())
 		from := NewOver(s, Options{})
@@ -128,7 +128,7 @@ func TestLostGPUsAreLookedForAnew(t *testing.T) {
 	})
 }
 
-func TestReadsTellLostGPUs(t *testing.T) {
+func TestReadsReportLostGPUs(t *testing.T) {
 	for _, ret := range []nvml.Return{nvml.ERROR_GPU_IS_LOST, nvml.ERROR_RESET_REQUIRED, nvml.ERROR_UNKNOWN} {
 		synctest.Test(t, func(t *testing.T) {
 			s := fitted(dgxh100.New())

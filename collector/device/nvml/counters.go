@@ -38,7 +38,7 @@ type wrappingCounter struct {
 	number     uint64 // of the connection in which it was last read
 }
 
-// width is where a counter of 32 bits begins anew.
+// width is the value at which a counter of 32 bits wraps to 0.
 const width = 1 << 32
 
 // extend returns the value of a field's counter as if it were wide enough. A
@@ -62,7 +62,7 @@ func (p *history) extend(field uint32, value float64) float64 {
 // throttleTimes is for how long a GPU has been seen throttled, where it does not
 // count that itself.
 type throttleTimes struct {
-	gap     time.Duration      // the longest between two reads over which a reason is taken to have lasted
+	gap     time.Duration      // the longest between two reads during which a reason is assumed to have lasted
 	seconds map[uint64]float64 // by reason, one bit each
 	reasons uint64             // at the last read
 	at      clock.Instant      // of it; zero: none yet
@@ -109,7 +109,7 @@ func (l *linkHistory) of(field uint32) *linkCounters {
 
 // linkCounters are the last values of one field, by link.
 type linkCounters struct {
-	base  [nvml.NVLINK_MAX_LINKS]float64 // what a link had counted when it last began anew
+	base  [nvml.NVLINK_MAX_LINKS]float64 // what a link had counted before its last reset
 	value [nvml.NVLINK_MAX_LINKS]float64 // since then
 	known [nvml.NVLINK_MAX_LINKS]bool
 }

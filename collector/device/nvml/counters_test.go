@@ -16,7 +16,7 @@ import (
 
 // A counter of 32 bits goes on where it wraps, over looks and over
 // connections, and falls only where the hardware began anew.
-func TestWrapsAreUnfolded(t *testing.T) {
+func TestWrapsAreExtended(t *testing.T) {
 	s := fitted(dgxh100.New())
 	f := fieldsOf(4, 0)
 	gpu(s, 0).GetFieldValuesFunc = f.answer

@@ -1,47 +1,49 @@
 // Package nvml reads NVIDIA GPUs and their MIG devices through NVIDIA's
 // management library, libnvidia-ml.so.1. The library is opened at run time:
-// the program builds and starts without it, and the source then says that it
+// the program builds and starts without it, and the source then reports that it
 // is missing.
 //
 // Calls into the library can hang for as long as the driver does, and nothing
 // can end them. Each GPU therefore has a reader of its own.
 //
-// What is read is one table, in rows.go and the files that it names. The
-// names, units and return codes are those of nvml.h. A call that a GPU does
-// not support is not repeated before the source has looked for its GPUs again.
-// As much as possible is read as field values, many in one call.
+// The readings are one table, in rows.go and the files that it names. Names,
+// units and return codes are those of nvml.h. A call that a GPU does not support
+// is not repeated until the source discovers its GPUs again. As many values as
+// possible are read as field values, several in one call.
 //
-// Of MIG devices nothing is told but what is measured of them alone: memory,
-// and with Options.Profiling the activity of their engines and, by it, their
-// utilization, where the device is the only one in its GPU instance. Nothing of the kind is taken of a GPU
-// unless it is asked for, and no setting is ever changed.
+// Of MIG devices, only values that are measured for them alone are returned:
+// memory, and with Options.Profiling the activity of their engines and, derived
+// from it, their utilization, if the MIG device is the only one in its GPU
+// instance. Profiling is not switched on for a GPU unless requested, and no
+// setting is ever changed.
 //
-// Counters are the hardware's, and fall only where it began anew: that of all
-// NVLinks, where all of them did at once. The PCIe counters are 32 bits wide: a
-// wrap between two reads is seen, a second one is not, so that what is more
-// than 4 GiB from one read to the next is lacking; they are told all the same,
-// as the least that went over PCIe. Time under a throttle reason that the GPU
-// does not count is added up here, and counts from the source's first read.
+// Counters are those of the hardware. They decrease only where the hardware
+// reset them; the counter of all NVLinks decreases when all of them were reset.
+// The PCIe counters have 32 bits: one wrap between two reads is detected, a
+// second one is not, so that the value is a lower bound if more than 4 GiB pass
+// between two reads. Time under a throttle reason that the GPU does not count is
+// added up here, from the source's first read.
 //
-// A GPU that says that it is lost is told as lost until it is back, also while
-// the library refuses its handle; the library is initialized anew, ever more
-// seldom, to find it again. So it is while any other GPU cannot be told, and
-// when sysfs shows one that the library does not list. A GPU that was bound to
-// another driver is gone, and not lost.
+// A GPU that reports itself as lost is returned as lost until it is back, even
+// while the library refuses its handle. To find it again, the library is
+// initialized again at increasing intervals. The same is done while any other
+// GPU cannot be read, and when sysfs has a GPU that the library does not list. A
+// GPU that was bound to another driver is removed, not lost.
 //
-// XIDs are heard of as they happen, by an event set and a goroutine of its
-// own, which end with each initialization. They are counted for the MIG device
-// that an event names, as long as it has been read once, else for the GPU.
+// XIDs are received as they happen, by an event set and a goroutine that end
+// with each initialization. They are counted for the MIG device that the event
+// names, if it has been read once, else for the GPU.
 //
-// With Options.Processes the processes that use a GPU which is not in MIG mode
-// are listed in each read, in four calls. What they do is asked for since the
-// read before. Processes are told as the library tells them, and not at all
-// where it cannot list all of them; those of other pid namespaces it leaves out.
+// With Options.Processes, each read lists the processes that use a GPU which is
+// not in MIG mode, in four calls. Their utilization is that since the previous
+// read. Processes are returned as the library reports them, and not at all if it
+// cannot list all of them. It leaves out those of other pid namespaces.
 //
-// The library's functions are bound when they are first called, and one that
-// an older library lacks would end the process. So every function outside the
-// oldest core is looked up before it is called. A binary that a toolchain
-// links with immediate binding by default must be linked with -Wl,-z,lazy.
+// The library's functions are bound when they are first called, and a function
+// that an older library lacks would end the process. Every function outside the
+// oldest core is therefore looked up before it is called. A binary that a
+// toolchain links with immediate binding by default must be linked with
+// -Wl,-z,lazy.
 package nvml
 
 import (
@@ -50,8 +52,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
-// Options are what the source can be told. The zero value is what it does by
-// itself.
+// Options configure the source. The zero value is the default.
 type Options struct {
 	Library   string        // path of libnvidia-ml.so.1; empty: where the system finds it
 	Links     bool          // read each NVLink by itself, not only their sum

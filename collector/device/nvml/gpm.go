@@ -21,14 +21,14 @@ func gpmFunctions() []string {
 }
 
 // gpmMetric is one metric of GPM, in percent. Those with the same quantity
-// and engine are of several units of one kind; their mean is told.
+// and engine are of several units of one kind; their mean is returned.
 type gpmMetric struct {
 	id       nvml.GpmMetricId
 	quantity device.Quantity
 	engine   string
 }
 
-// gpmMetrics are the metrics that are told.
+// gpmMetrics are the metrics that are read.
 func gpmMetrics() []gpmMetric {
 	metrics := []gpmMetric{
 		{nvml.GPM_METRIC_GRAPHICS_UTIL, device.EngineActive, "graphics"},
@@ -49,8 +49,8 @@ func gpmMetrics() []gpmMetric {
 	return metrics
 }
 
-// gpmPause is the shortest time between two samples of a device: what they
-// tell is renewed no sooner. It is 100 ms in nvml.h.
+// gpmPause is the shortest time between two samples of a device: their
+// values are not updated more often. It is 100 ms in nvml.h.
 const gpmPause = 110 * time.Millisecond
 
 // engineActivity reads how active the engines of a device were between two reads.
@@ -89,9 +89,9 @@ func (a *engineActivity) read(o *device.Observation, now clock.Instant) error {
 	}
 }
 
-// utilization is that of a MIG device, of which nothing else tells it: the
-// share of time in which its engines had work. Of a whole GPU the driver tells
-// its own.
+// utilization returns the utilization of a MIG device: the share of time in which
+// its engines had work. No other call reports it. The driver reports that of a
+// whole GPU.
 func (a *engineActivity) utilization() (device.Reading, bool) {
 	for _, r := range a.readings {
 		if a.instance != device.Unknown && r.Quantity == device.EngineActive && r.Details[0] == "graphics" {

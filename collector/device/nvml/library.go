@@ -17,8 +17,8 @@ import (
 // be called: the dynamic linker would end the process.
 type symbols map[string]bool
 
-// core are the functions without which there is no GPU to be told of, each in
-// all the versions of which one will do.
+// core are the functions without which no GPU can be read, each in all
+// versions, of which one is enough.
 func core() [][]string {
 	return [][]string{
 		{"nvmlDeviceGetCount", "nvmlDeviceGetCount_v2"},
@@ -56,8 +56,7 @@ func (s symbols) missing() string {
 	return ""
 }
 
-// The functions that MIG devices are found by, and those that tell where on
-// the GPU they lie.
+// The functions that find MIG devices and their placement on the GPU.
 const (
 	migMode      = "nvmlDeviceGetMigMode"
 	migCount     = "nvmlDeviceGetMaxMigDeviceCount"
@@ -90,7 +89,7 @@ func failure(action string, ret nvml.Return) error {
 }
 
 // unsupported reports whether a device, or the library, does not have what
-// was asked for, and will not have it soon.
+// was requested, and will not have it soon.
 func unsupported(ret nvml.Return) bool {
 	switch ret {
 	case nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_VGPU_ECC_NOT_SUPPORTED, nvml.ERROR_FUNCTION_NOT_FOUND,

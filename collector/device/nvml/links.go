@@ -11,11 +11,11 @@ import (
 )
 
 // nvlinkRows are the GPU's links together: what went over them, how many of
-// them are up (told fast, so that one that goes down shows within seconds) and
+// them are up (read fast, so that one that goes down shows within seconds) and
 // their errors.
 //
 // The kinds of errors are closed. Up to NVLink 4: crc_flit and crc_data (of
-// flow control and of data), or crc where the two are not told apart, replay,
+// flow control and of data), or crc where the two are not distinguished, replay,
 // recovery. From NVLink 5 on: recovery, recovery_failed (the link is down),
 // receive, malformed_packet, buffer_overrun, link_integrity and
 // transmit_discard. Those that are corrected on the fly are not among them.
@@ -83,12 +83,12 @@ func linkRows() []row {
 	}
 }
 
-// eachLink tells a field of each link whose other end is known.
+// eachLink reads a field of each link whose other end is known.
 func eachLink(q device.Quantity, f field) row {
 	r := fieldRow(q, "", device.Fast, f)
-	r.readAll = func(p *probe, told []device.Reading) ([]device.Reading, nvml.Return) {
+	r.readAll = func(p *probe, readings []device.Reading) ([]device.Reading, nvml.Return) {
 		if _, ret := p.sumOfLinks(f); ret != nvml.SUCCESS {
-			return told, ret
+			return readings, ret
 		}
 		last := p.history.links.of(f.id)
 		for link, known := range last.known {
@@ -97,15 +97,15 @@ func eachLink(q device.Quantity, f field) row {
 			}
 			if peer, known := p.peer(link); known {
 				details := [2]string{strconv.Itoa(link), peer}
-				told = append(told, device.Reading{Quantity: q, Details: details, Value: last.total(link)})
+				readings = append(readings, device.Reading{Quantity: q, Details: details, Value: last.total(link)})
 			}
 		}
-		return told, nvml.SUCCESS
+		return readings, nvml.SUCCESS
 	}
 	return r
 }
 
-// The functions that tell of single links.
+// The functions that read single links.
 const (
 	linkState  = "nvmlDeviceGetNvLinkState"
 	remotePCI  = "nvmlDeviceGetNvLinkRemotePciInfo_v2"
@@ -117,12 +117,12 @@ const (
 func linkStates() row {
 	f := field{id: nvml.FI_DEV_NVLINK_GET_STATE, perLink: true}
 	r := fieldRow(device.NVLinks, "", device.Fast, f)
-	r.readAll = func(p *probe, told []device.Reading) ([]device.Reading, nvml.Return) {
+	r.readAll = func(p *probe, readings []device.Reading) ([]device.Reading, nvml.Return) {
 		if _, ret := p.countLinks(); ret != nvml.SUCCESS {
-			return told, ret
+			return readings, ret
 		}
 		p.fetchLinks(f)
-		return p.countStates(told, func(link int) (bool, nvml.Return) {
+		return p.countStates(readings, func(link int) (bool, nvml.Return) {
 			state, ret := p.value(f.id, uint32(link))
 			return state != nvml.NVLINK_STATE_INACTIVE, ret
 		})
@@ -131,20 +131,20 @@ func linkStates() row {
 }
 
 // linkStatesOneByOne is for libraries that do not know the field.
-func linkStatesOneByOne(p *probe, told []device.Reading) ([]device.Reading, nvml.Return) {
+func linkStatesOneByOne(p *probe, readings []device.Reading) ([]device.Reading, nvml.Return) {
 	if _, ret := p.countLinks(); ret != nvml.SUCCESS {
-		return told, ret
+		return readings, ret
 	}
-	return p.countStates(told, func(link int) (bool, nvml.Return) {
+	return p.countStates(readings, func(link int) (bool, nvml.Return) {
 		state, ret := p.device.GetNvLinkState(link)
 		return state == nvml.FEATURE_ENABLED, ret
 	})
 }
 
-// countStates tells how many of the links that answer are up. Of a GPU in MIG
-// mode it tells nothing: the driver reports all of its links as inactive then,
-// though nothing is wrong with them.
-func (p *probe) countStates(told []device.Reading, up func(link int) (bool, nvml.Return)) ([]device.Reading, nvml.Return) {
+// countStates appends how many of the links that answer are up. It appends
+// nothing for a GPU in MIG mode: the driver then reports all links as inactive,
+// although nothing is wrong with them.
+func (p *probe) countStates(readings []device.Reading, up func(link int) (bool, nvml.Return)) ([]device.Reading, nvml.Return) {
 	active, inactive := 0, 0
 	for link := range p.history.links.count {
 		switch is, ret := up(link); {
@@ -153,24 +153,24 @@ func (p *probe) countStates(told []device.Reading, up func(link int) (bool, nvml
 		case ret == nvml.SUCCESS:
 			inactive++
 		case !unsupported(ret) && !unknown(ret):
-			return told, ret
+			return readings, ret
 		}
 	}
 	if active+inactive == 0 {
-		return told, nvml.ERROR_NOT_SUPPORTED
+		return readings, nvml.ERROR_NOT_SUPPORTED
 	}
 	if !p.outsideMIG() {
-		return told, nvml.ERROR_NO_DATA
+		return readings, nvml.ERROR_NO_DATA
 	}
-	return append(told,
+	return append(readings,
 		device.Reading{Quantity: device.NVLinks, Details: [2]string{"active"}, Value: float64(active)},
 		device.Reading{Quantity: device.NVLinks, Details: [2]string{"inactive"}, Value: float64(inactive)},
 	), nvml.SUCCESS
 }
 
 // outsideMIG reports whether the GPU is known not to be in MIG mode. It is
-// asked after the states of the links, which the mode may have changed since
-// the last read. That the call fails is told by who looks for MIG devices.
+// read after the states of the links, because the mode may have changed them
+// since the last read. The discovery of MIG devices reports a call that fails.
 func (p *probe) outsideMIG() bool {
 	if !p.has.has(migMode) {
 		return true

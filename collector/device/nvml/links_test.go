@@ -166,7 +166,7 @@ func TestLinksInMIGMode(t *testing.T) {
 
 // The counters of one link that begin anew (it was trained again, or somebody
 // reset them) leave what went over it and over the others as it was.
-func TestOneLinkBeginsAnew(t *testing.T) {
+func TestOneLinkIsReset(t *testing.T) {
 	s := equip(fitted(dgxb200.New()), 5)
 	f := fieldsOf(5, 0)
 	gpu(s, 0).GetFieldValuesFunc = f.answer

@@ -15,31 +15,30 @@ import (
 )
 
 // row says how one quantity is read. A row that follows another one for the
-// same quantity and detail is asked only where that one is not supported.
+// same quantity and detail is read only if that one is not supported.
 type row struct {
 	quantity device.Quantity
 	detail   string
-	after    string // another detail, which an earlier row has: this one is asked only where that is not supported
+	after    string // another detail, which an earlier row has: this one is read only if that is not supported
 	tier     device.Tier
 	symbol   string // the library's function that read calls
 	read     func(*probe) (float64, nvml.Return)
 	field    field // instead of read
 
-	// tell appends several readings, where there is not the one that read or
-	// field gives.
+	// readAll appends several readings, in place of the one of read or field.
 	readAll func(*probe, []device.Reading) ([]device.Reading, nvml.Return)
 }
 
-// field is a value that nvmlDeviceGetFieldValues gives, several at a time.
+// field is a value that nvmlDeviceGetFieldValues returns, several at a time.
 type field struct {
 	id      uint32
 	scale   float64 // to the base unit
 	allOf   bool    // the sum over the links, as the library has it
-	perLink bool    // asked link by link; the value is the sum
-	wraps   bool    // a counter that begins anew where its width ends
+	perLink bool    // read link by link; the value is the sum
+	wraps   bool    // a counter of 32 bits that wraps to 0
 }
 
-// scope is what of the device the field is asked for.
+// scope returns the scope for which the field is read.
 func (f field) scope() uint32 {
 	if f.allOf {
 		return allLinks
@@ -69,11 +68,11 @@ type meter struct {
 	rows   []row
 	absent []bool // by row
 
-	keys [2][]fieldKey // of the field values of each tier; nil: to be made anew
+	keys [2][]fieldKey // of the field values of each tier; nil: to be built again
 }
 
 // newMeter returns the meter of a device over a library that has only some of
-// the functions. The past is the device's, and so are the rows.
+// the functions. The history and the rows are those of the device.
 func newMeter(d nvml.Device, rows []row, has symbols, peers map[string]string, known *history) *meter {
 	m := &meter{
 		probe: &probe{device: d, history: known, has: has, peers: peers},
@@ -112,7 +111,7 @@ func (m *meter) read(o *device.Observation, now clock.Instant, tier device.Tier)
 	return errors.Join(errs...)
 }
 
-// superseded reports whether an earlier row is supported that tells the same:
+// superseded reports whether an earlier row with the same quantity is supported:
 // whether it succeeds just now does not matter, since the two may count from
 // different origins.
 func (m *meter) superseded(i int) bool {
@@ -128,33 +127,33 @@ func (m *meter) superseded(i int) bool {
 
 // readRow appends the readings of a row to those of its tier.
 func (m *meter) readRow(o *device.Observation, r row) nvml.Return {
-	told := &o.Readings
+	readings := &o.Readings
 	if r.tier == device.Slow {
-		told = &o.Slow
+		readings = &o.Slow
 	}
 	if r.readAll != nil {
-		all, ret := r.readAll(m.probe, *told)
-		*told = all
+		all, ret := r.readAll(m.probe, *readings)
+		*readings = all
 		return ret
 	}
 	value, ret := m.probe.rowValue(r)
 	if ret == nvml.SUCCESS {
-		*told = append(*told, device.Reading{Quantity: r.quantity, Details: [2]string{r.detail}, Value: value})
+		*readings = append(*readings, device.Reading{Quantity: r.quantity, Details: [2]string{r.detail}, Value: value})
 	}
 	return ret
 }
 
-// fields are what the rows of the tier that are fields ask for, so that one
-// call answers them. As long as the number of links is not known, each field
-// of theirs is asked for in a call of its own.
+// fields returns the keys of the tier's rows that are fields, so that one call
+// reads them. While the number of links is not known, each of their fields is
+// read by a call of its own.
 func (m *meter) fields(tier device.Tier) []fieldKey {
 	if m.keys[tier] != nil {
 		return m.keys[tier]
 	}
-	var questions []fieldKey
+	var keys []fieldKey
 	add := func(q fieldKey) {
-		if !slices.Contains(questions, q) {
-			questions = append(questions, q)
+		if !slices.Contains(keys, q) {
+			keys = append(keys, q)
 		}
 	}
 	complete := true
@@ -174,9 +173,9 @@ func (m *meter) fields(tier device.Tier) []fieldKey {
 		}
 	}
 	if complete {
-		m.keys[tier] = questions
+		m.keys[tier] = keys
 	}
-	return questions
+	return keys
 }
 
 // probe is one read of one device. It makes no call twice.
@@ -238,14 +237,14 @@ func (p *probe) olderMemory(of func(nvml.Memory_v2) uint64) (float64, nvml.Retur
 	return float64(of(nvml.Memory_v2{Total: info.Total, Free: info.Free, Used: info.Used})), ret
 }
 
-// fetch asks for the values of several fields in one call.
-func (p *probe) fetch(questions []fieldKey) {
-	if len(questions) == 0 {
+// fetch reads the values of several fields in one call.
+func (p *probe) fetch(keys []fieldKey) {
+	if len(keys) == 0 {
 		return
 	}
 	first := len(p.keys)
-	p.keys = append(p.keys, questions...)
-	for _, q := range questions {
+	p.keys = append(p.keys, keys...)
+	for _, q := range keys {
 		p.values = append(p.values, nvml.FieldValue{FieldId: q.id, ScopeId: q.scope})
 	}
 	answers := p.values[first:]
@@ -301,10 +300,10 @@ func (p *probe) value(id, scope uint32) (float64, nvml.Return) {
 	return p.value(id, scope)
 }
 
-// remapped is what the library tells of remapped rows in one call.
+// remapped is what the library reports of remapped rows in one call.
 type remapped struct{ corrected, uncorrected, pending, failed float64 }
 
-// countLinks asks how many links the GPU has, once between two looks for GPUs.
+// countLinks reads how many links the GPU has, once between two discoveries.
 func (p *probe) countLinks() (int, nvml.Return) {
 	l := p.history.links
 	if l.count < 0 {
@@ -338,7 +337,7 @@ func (p *probe) sumOfLinks(f field) (float64, nvml.Return) {
 	return last.sum()
 }
 
-// fetchLinks asks for a field of all links at once, unless it is here.
+// fetchLinks reads a field of all links in one call, unless it has been read.
 func (p *probe) fetchLinks(f field) {
 	for _, q := range p.keys {
 		if q.id == f.id && q.scope != allLinks {
@@ -348,7 +347,7 @@ func (p *probe) fetchLinks(f field) {
 	p.fetch(linkKeys(f, p.history.links.count))
 }
 
-// linkKeys are what a field that is read link by link is asked for.
+// linkKeys returns the keys of a field that is read link by link.
 func linkKeys(f field, count int) []fieldKey {
 	var keys []fieldKey
 	for link := range count {

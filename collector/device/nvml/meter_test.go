@@ -198,7 +198,7 @@ func TestCoreLibrary(t *testing.T) {
 	}
 }
 
-func TestFastReadsAskLess(t *testing.T) {
+func TestFastReadsMakeFewerCalls(t *testing.T) {
 	s := servers()["dgxb200"]
 	r := readers(t, NewOver(s, Options{Links: true}))[0]
 	for range 3 {

@@ -13,14 +13,14 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// processUtilization is the function that tells what processes do. Its
-// successor, nvmlDeviceGetProcessesUtilizationInfo, tells more engines, and
+// processUtilization is the function that reports the utilization of processes.
+// Its successor, nvmlDeviceGetProcessesUtilizationInfo, reports more engines, but
 // the binding gives it no buffer.
 const processUtilization = "nvmlDeviceGetProcessUtilization"
 
 // processLists are the functions that list processes, each in all the versions
-// of which one will do. All three are needed: without the list of the clients
-// of MPS servers nobody knows whose work a server does.
+// of which one is enough. All three are needed: without the list of the clients
+// of MPS servers, the work of a server cannot be attributed.
 func processLists() [][]string {
 	versions := func(name string) []string { return []string{name, name + "_v2", name + "_v3"} }
 	return [][]string{
@@ -30,7 +30,7 @@ func processLists() [][]string {
 	}
 }
 
-// processes tells which processes use a whole GPU, and what they do there. The
+// processes reads which processes use a whole GPU, and their utilization. The
 // driver leaves out those that the caller's pid namespace does not have.
 type processes struct {
 	wanted func() bool // nil: never
@@ -50,7 +50,7 @@ func (p *processes) use(gpu nvml.Device, has symbols) {
 }
 
 // read adds the processes to the observation. Where only their utilization
-// fails they are told without it.
+// fails, they are returned without it.
 func (p *processes) read(o *device.Observation, now clock.Instant) error {
 	if p.absent || p.wanted == nil || !p.wanted() {
 		p.utilization.reset()
@@ -76,7 +76,7 @@ func (p *processes) read(o *device.Observation, now clock.Instant) error {
 }
 
 // list lists the processes with the memory that they use; one may be in it
-// twice. It is not nil where nobody uses the GPU.
+// twice. It is not nil if no process uses the GPU.
 func (p *processes) list() ([]device.Process, nvml.Return) {
 	all := []device.Process{}
 	for _, from := range []struct {
@@ -133,7 +133,7 @@ const sampleLifetime = samplePeriod * 9 / 10
 // utilizationSamples is the utilization of a GPU by its processes, as far as the
 // library reports it: an idle process has no sample.
 type utilizationSamples struct {
-	absent bool // the GPU, or the library, does not tell it
+	absent bool // the GPU, or the library, does not report it
 
 	samples map[int]utilizationSample // by pid; those that still stand, and the newest
 	queried clock.Instant             // zero: not since it is wanted
@@ -155,12 +155,12 @@ func (w *utilizationSamples) measure(gpu nvml.Device, now clock.Instant) nvml.Re
 		return nvml.ERROR_NOT_SUPPORTED
 	}
 	since := w.since(now)
-	told, ret := readList(func() ([]nvml.ProcessUtilizationSample, nvml.Return) {
+	reported, ret := readList(func() ([]nvml.ProcessUtilizationSample, nvml.Return) {
 		return gpu.GetProcessUtilization(uint64(since))
 	})
 	switch {
-	case ret == nvml.ERROR_NOT_FOUND, ret == nvml.ERROR_INSUFFICIENT_SIZE && told != nil && len(told) == 0:
-		told = nil // nothing is newer
+	case ret == nvml.ERROR_NOT_FOUND, ret == nvml.ERROR_INSUFFICIENT_SIZE && reported != nil && len(reported) == 0:
+		reported = nil // nothing is newer
 	case inaccessible(ret):
 		w.absent = true
 		fallthrough
@@ -169,13 +169,13 @@ func (w *utilizationSamples) measure(gpu nvml.Device, now clock.Instant) nvml.Re
 		return ret
 	}
 	w.queried = now
-	w.apply(told, since, now)
+	w.apply(reported, since, now)
 	return nvml.SUCCESS
 }
 
 // since is the time after which samples are new: that of the newest one so
-// far, but no further back than the last question. The driver's times are the
-// wall clock's; what seems to lie far ahead is from before it was set back.
+// far, but no further back than the last query. The driver's times are the
+// wall clock's; a time far ahead is from before the clock was set back.
 func (w *utilizationSamples) since(now clock.Instant) int64 {
 	back := samplePeriod
 	if !w.queried.IsZero() {
@@ -190,21 +190,21 @@ func (w *utilizationSamples) since(now clock.Instant) int64 {
 	return since
 }
 
-// ahead is the time up to which a sample may be recorded while it is asked for.
+// ahead is the time up to which a sample may be recorded during a query.
 func ahead(now clock.Instant) int64 { return now.Wall.Add(samplePeriod).UnixMicro() }
 
 // apply applies the samples that are new. An older one is used for its process
 // for a while, because there need not have been a newer one. Some drivers fill
 // the buffer with samples that are older than requested: they are ignored.
-func (w *utilizationSamples) apply(told []nvml.ProcessUtilizationSample, since int64, now clock.Instant) {
-	kept := make(map[int]utilizationSample, len(told))
+func (w *utilizationSamples) apply(reported []nvml.ProcessUtilizationSample, since int64, now clock.Instant) {
+	kept := make(map[int]utilizationSample, len(reported))
 	first, last := now.Wall.Add(-sampleLifetime).UnixMicro(), ahead(now)
 	for pid, s := range w.samples {
 		if s.at > first && s.at < last {
 			kept[pid] = s
 		}
 	}
-	for _, t := range told {
+	for _, t := range reported {
 		pid, valid := pidOf(t.Pid)
 		s := utilizationSample{ratio: float64(t.SmUtil) / 100, at: int64(t.TimeStamp)}
 		if t.SmUtil > 100 {

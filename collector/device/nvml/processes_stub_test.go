@@ -17,7 +17,7 @@ import (
 
 // Processes come through the real binding, and change from one read to the
 // next.
-func TestStubTellsProcesses(t *testing.T) {
+func TestStubProcesses(t *testing.T) {
 	node, from := stubbed(t, 1, Options{Processes: always})
 	r := readers(t, from)[0]
 	expect := func(want string) {
@@ -52,7 +52,7 @@ func TestStubTellsProcesses(t *testing.T) {
 
 // Two thousand processes are listed, from the first read on, and leave nothing
 // behind.
-func TestStubTellsManyProcesses(t *testing.T) {
+func TestStubManyProcesses(t *testing.T) {
 	node, from := stubbed(t, 1, Options{Processes: always})
 	r := readers(t, from)[0]
 	many := make([]stubs.Process, 2000)

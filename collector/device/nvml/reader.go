@@ -31,7 +31,7 @@ type reader struct {
 	current    *discoveredGPU // the finding that everything below goes back to
 	identity   device.Device
 	whole      *meter
-	activity   *engineActivity // of the whole GPU; nil: not asked for
+	activity   *engineActivity // of the whole GPU; nil: not requested
 	processes  processes       // of the whole GPU
 	history    *history        // of the GPU, for as long as it is known
 	enabled    bool            // MIG mode
@@ -43,7 +43,7 @@ type reader struct {
 // new one, after which everything about the GPU is read again.
 type discoveredGPU struct {
 	gpu        nvml.Device
-	address    string            // on PCI; empty: not told
+	address    string            // on PCI; empty: not known
 	peers      map[string]string // UUIDs of all GPUs that have been seen, by address
 	driver     string
 	symbols    symbols
@@ -68,7 +68,7 @@ func (r *reader) Key() string { return r.uuid }
 var errReconnecting = errors.New("the GPU has not been found again since the library was initialized again")
 
 // Read reads the GPU and its MIG devices. It waits while the library is being
-// initialized anew.
+// initialized again.
 func (r *reader) Read(ctx context.Context, tier device.Tier) ([]device.Observation, error) {
 	if !r.connection.acquireShared(ctx) {
 		return nil, errReconnecting
@@ -196,7 +196,7 @@ func (r *reader) apply(f *discoveredGPU) {
 	}
 }
 
-// meterOf returns a meter of the whole GPU, which has not asked for anything.
+// meterOf returns a new meter of the whole GPU.
 func (r *reader) meterOf(f *discoveredGPU) *meter {
 	return newMeter(f.gpu, wholeRows(r.perLink), f.symbols, f.peers, r.history)
 }
@@ -285,9 +285,9 @@ func (r *reader) setMIGDevices(found []*migDevice) {
 	r.connection.watcher.counts.setInstances(r.uuid, parts)
 }
 
-// activityOf is the activity of a MIG device, which it may have had before.
-// It is nil where it is not asked for, and where the device is not alone in
-// its GPU instance, which is what the library measures.
+// activityOf returns the activity of a MIG device, the previous one if there is
+// one. It is nil if it was not requested, or if the device is not alone in its
+// GPU instance, which is what the library measures.
 func (r *reader) activityOf(p *migDevice, before []*migDevice) *engineActivity {
 	at := p.identity.GPUInstance
 	shares := func(other *migDevice) bool { return other != p && other.identity.GPUInstance == at }

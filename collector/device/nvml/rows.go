@@ -8,8 +8,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// wholeRows is the table for whole GPUs; the links by themselves are in it
-// only where they are asked for.
+// wholeRows is the table for whole GPUs. It includes single links only if
+// requested.
 func wholeRows(links bool) []row {
 	rows := append(memoryRows(), []row{
 		functionRow(device.Utilization, "", device.Fast, "nvmlDeviceGetUtilizationRates", utilization),
@@ -21,9 +21,9 @@ func wholeRows(links bool) []row {
 		fieldRow(device.Temperature, "memory", device.Fast, field{id: nvml.FI_DEV_MEMORY_TEMP, scale: 1}),
 		functionRow(device.ClockFrequency, "sm", device.Fast, "nvmlDeviceGetClockInfo", clockOf(nvml.CLOCK_SM)),
 		functionRow(device.ClockFrequency, "memory", device.Fast, "nvmlDeviceGetClockInfo", clockOf(nvml.CLOCK_MEM)),
-		// Bytes. The library says that the counters can wrap: what is seen of
-		// them is 32 bits wide. They are told though a fast link could wrap
-		// them twice between two reads, as the least that went over it.
+		// Bytes. The library says that the counters can wrap: they have 32 bits. A
+		// fast link could wrap them twice between two reads, so that the value is
+		// a lower bound.
 		fieldRow(device.PCIeTransmit, "", device.Fast, field{id: nvml.FI_DEV_PCIE_COUNT_TX_BYTES, scale: 1, wraps: true}),
 		fieldRow(device.PCIeReceive, "", device.Fast, field{id: nvml.FI_DEV_PCIE_COUNT_RX_BYTES, scale: 1, wraps: true}),
 	}...)
@@ -109,9 +109,9 @@ const (
 	hwPowerBrake      = 0x80
 )
 
-// throttleRows are the reasons why a GPU slows itself down. Where it counts
-// for how long, that is told, in nanoseconds of the field; where it does not,
-// the reasons that it gives at each read are added up.
+// throttleRows are the reasons why a GPU slows itself down. If it counts for how
+// long, its field is read, in nanoseconds; if not, the reasons at each read are
+// added up.
 //
 // The reasons are closed: power_cap, thermal (the software keeps the GPU below
 // its highest operating temperature), hw_thermal, hw_power_brake and
@@ -173,8 +173,8 @@ func (p *probe) throttledFor(reason uint64) (float64, nvml.Return) {
 	return p.history.throttle.seconds[reason], ret
 }
 
-// healthRows tell how well a GPU is. What speaks of a GPU that should not be
-// used any more is read fast, so that it shows within seconds: as field
+// healthRows are the health of a GPU. Signs that a GPU should not be used any
+// more are read fast, so that it shows within seconds: as field
 // values, all of them cost one call.
 func healthRows() []row {
 	const eccErrors, remappedRows = "nvmlDeviceGetTotalEccErrors", "nvmlDeviceGetRemappedRows"
@@ -208,21 +208,21 @@ func healthRows() []row {
 // The last state is used for all other values.
 func stateSet(r row, words ...string) row {
 	one := r
-	r.readAll = func(p *probe, told []device.Reading) ([]device.Reading, nvml.Return) {
+	r.readAll = func(p *probe, readings []device.Reading) ([]device.Reading, nvml.Return) {
 		value, ret := p.rowValue(one)
 		if ret != nvml.SUCCESS {
-			return told, ret
+			return readings, ret
 		}
 		present := len(words) - 1
 		if value >= 0 && value < float64(present) {
 			present = int(value)
 		}
 		for i, word := range words {
-			told = append(told, device.Reading{
+			readings = append(readings, device.Reading{
 				Quantity: one.quantity, Details: [2]string{word}, Value: boolValue(i == present),
 			})
 		}
-		return told, ret
+		return readings, ret
 	}
 	return r
 }
@@ -259,7 +259,7 @@ func pcieReplays(p *probe) (float64, nvml.Return) {
 
 // fabric is how far the GPU is registered with the NVLink fabric: not started,
 // in progress, done, failed. A GPU without a fabric has no such state. The
-// call's successor tells nothing more of it.
+// call's successor reports no more about it.
 func fabric(p *probe) (float64, nvml.Return) {
 	info, ret := p.device.GetGpuFabricInfo()
 	if ret != nvml.SUCCESS {

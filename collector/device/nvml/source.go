@@ -16,7 +16,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// Source finds the GPUs that NVIDIA's library sees, and hears of their errors.
+// Source finds the GPUs that NVIDIA's library sees, and receives their errors.
 type Source struct {
 	options    Options
 	connection *connection
@@ -35,7 +35,7 @@ func New(o Options) *Source {
 }
 
 // NewOver returns a source over a library that is not yet initialized; the
-// options' own is not asked for, and neither is sysfs where it is not named.
+// library of the options is not opened, nor is sysfs unless it is named.
 func NewOver(library nvml.Interface, o Options) *Source {
 	if o.Clock == nil {
 		o.Clock = clock.System()
@@ -60,7 +60,7 @@ func (s *Source) XIDs() map[string][]device.XID { return s.connection.watcher.co
 func (s *Source) Changed() <-chan struct{} { return s.connection.watcher.counts.changed }
 
 // Readers returns a reader for each GPU, its MIG devices included. GPUs that
-// cannot be told are joined into the error beside the readers of the others.
+// cannot be read are joined into the error beside the readers of the others.
 // A GPU that is lost keeps its reader, also where the library does not list it
 // any more.
 func (s *Source) Readers(ctx context.Context) ([]device.Reader, error) {

@@ -66,7 +66,7 @@ func TestReadersStayTheSame(t *testing.T) {
 	}
 }
 
-func TestLostGPUIsAskedNoMore(t *testing.T) {
+func TestLostGPUIsNotRead(t *testing.T) {
 	s := fitted(dgxh100.New())
 	d := gpu(s, 3)
 	from := NewOver(s, Options{})
@@ -183,7 +183,7 @@ func TestTooOldLibrary(t *testing.T) {
 	}
 }
 
-func TestConnectsAnew(t *testing.T) {
+func TestReconnects(t *testing.T) {
 	s := fitted(dgxh100.New())
 	from := NewOver(s, Options{})
 	r := readers(t, from)[0]

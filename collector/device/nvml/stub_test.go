@@ -58,7 +58,7 @@ func scripted(node *stubs.Node, gpu int, values map[string]string) {
 }
 
 // The real binding reads every quantity of a whole GPU and of MIG devices.
-func TestStubTellsEverything(t *testing.T) {
+func TestStubReportsEverything(t *testing.T) {
 	node, from := stubbed(t, 2, Options{Links: true, Profiling: true})
 	scripted(node, 0, map[string]string{
 		"utilization.gpu": "87", "utilization.memory": "41", "memory.used": "1073741824", "power.draw": "412.5", "energy": "123456.5",
@@ -147,7 +147,7 @@ func TestStubHangsAndFails(t *testing.T) {
 
 // What went wrong can be told while the library, which knows the texts, is
 // being initialized anew.
-func TestStubErrorsAreTold(t *testing.T) {
+func TestStubErrorsAreReported(t *testing.T) {
 	node, from := stubbed(t, 2, Options{Sysfs: t.TempDir()})
 	r := readers(t, from)[0]
 	node.Set(0, "return.nvmlDeviceGetPowerUsage", "NVML_ERROR_UNKNOWN")

@@ -9,13 +9,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// boundGPUs are the PCI addresses of what NVIDIA's kernel driver is bound to,
-// as sysfs tells: GPUs, and perhaps more. They are not known where sysfs, or
-// the driver, is not there.
+// boundGPUs returns the PCI addresses of what NVIDIA's kernel driver is bound to,
+// from sysfs: GPUs, and perhaps more. They are not known if sysfs or the driver is
+// missing.
 //
-// The library lists the GPUs that were there when it was initialized. Here it
-// shows that another one has come since, or that one was taken away in good
-// order.
+// The library lists the GPUs that were there when it was initialized. The addresses
+// show that another one was added since, or that one was removed properly.
 func boundGPUs(sysfs string) (addresses map[string]bool, known bool) {
 	if sysfs == "" {
 		return nil, false

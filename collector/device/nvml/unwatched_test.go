@@ -13,7 +13,7 @@ import (
 
 // Without a connection nobody listens: what was heard last is told for a
 // while, and again once there is a connection.
-func TestNobodyListensWithoutAConnection(t *testing.T) {
+func TestNoWatcherWithoutAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fitted(dgxh100.New())
 		s.Devices = s.Devices[:2]
@@ -50,7 +50,7 @@ func TestNobodyListensWithoutAConnection(t *testing.T) {
 
 // A GPU that fell off the bus and is not in the next connection is told of for
 // a while, and then left to whoever listens to it.
-func TestNobodyListensToALostGPU(t *testing.T) {
+func TestNoWatcherOfALostGPU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fitted(dgxh100.New())
 		s.Devices = s.Devices[:2]

@@ -142,7 +142,7 @@ func (l *eventLoop) run() {
 			}
 		case nvml.ERROR_TIMEOUT:
 		default:
-			pause = waitTime // a set that fails at once is not asked without end
+			pause = waitTime // a set that fails at once is not waited for without a pause
 		}
 		if l.stopped(pause) {
 			return

@@ -33,7 +33,7 @@ func counts(s *Source) string {
 
 // An XID is heard at once, with the time of the wall clock, and is of the MIG
 // device that it names.
-func TestHearsXIDs(t *testing.T) {
+func TestReceivesXIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fitted(dgxh100.New())
 		board := withEvents(s)
@@ -81,7 +81,7 @@ func TestHearsXIDs(t *testing.T) {
 
 // Looks do not listen twice; another connection listens anew, and the counts
 // go on.
-func TestListensOverConnections(t *testing.T) {
+func TestWatchesAcrossConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fitted(dgxh100.New())
 		board := withEvents(s)
@@ -239,7 +239,7 @@ func TestWaitThatFails(t *testing.T) {
 }
 
 // What cannot be listened to is read all the same.
-func TestNobodyListens(t *testing.T) {
+func TestNoWatcher(t *testing.T) {
 	for name, deafen := range map[string]func(*mock.Device, *server.Server){
 		"no set": func(_ *mock.Device, s *server.Server) {
 			s.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) { return nil, nvml.ERROR_MEMORY }

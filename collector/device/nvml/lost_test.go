@@ -292,7 +292,7 @@ func TestBoundElsewhere(t *testing.T) {
 
 // The library lists what was there when it was initialized. Where the kernel
 // has another GPU, it is initialized anew, once for each.
-func TestAppears(t *testing.T) {
+func TestGPUAppears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, sysfs := fitted(dgxh100.New()), t.TempDir()
 		all := s.Devices

@@ -17,7 +17,7 @@ import (
 
 // Each sample counts for the read that follows it, and the first read takes in
 // no history.
-func TestSinceWhenProcessesAreMeasured(t *testing.T) {
+func TestStartOfProcessMeasurement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &listing{compute: []nvml.ProcessInfo{using(10, 5), using(11, 6)}}
 		_, _, r := listed(t, l)
@@ -55,7 +55,7 @@ func TestSinceWhenProcessesAreMeasured(t *testing.T) {
 
 // Drivers return what they have, also from long before what they are asked
 // for, and buffers that were never filled.
-func TestSamplesOlderThanAskedFor(t *testing.T) {
+func TestSamplesOlderThanRequested(t *testing.T) {
 	now := uint64(time.Now().UnixMicro())
 	s, _, r := listed(t, &listing{compute: []nvml.ProcessInfo{using(10, 5), using(11, 6)}})
 	told := []nvml.ProcessUtilizationSample{doing(10, 90, now-60e6), doing(11, 30, now), doing(12, 80, now-60e6), doing(13, 70, 0)}
