@@ -149,16 +149,8 @@ func TestListsPoolsOfOtherNodesOnDemand(t *testing.T) {
 func TestReportsPodsThatMayHoldDevices(t *testing.T) {
 	c := startNodeTest(t, nil, podWithClaim("one", "pod-1", "gpu"))
 	c.until("the pod is known", pods("one"))
-	told := func() bool {
-		select {
-		case <-c.node.PodChanged():
-			return true
-		case <-time.After(300 * time.Millisecond):
-			return false
-		}
-	}
-	if !told() {
-		t.Error("the first list is not told")
+	if !c.podChanged() {
+		t.Error("the first list is not reported")
 	}
 	bystander := podWithClaim("bystander", "pod-9", "")
 	bystander.Spec.ResourceClaims, bystander.Spec.Containers[0].Resources.Claims = nil, nil
@@ -167,23 +159,23 @@ func TestReportsPodsThatMayHoldDevices(t *testing.T) {
 	before := c.until("its claim is known not to exist", func(f Facts) bool { return len(f.Unread) == 0 })
 	same := func() bool { return &c.node.Latest().Pods[0] == &before.Pods[0] }
 	c.put(bystander, noise)
-	if told() || !same() {
-		t.Error("a pod without devices, or noise of a status, is told")
+	if !c.noPodChange() || !same() {
+		t.Error("a pod without devices, or an irrelevant change of a status, is reported")
 	}
 	started := noise.DeepCopy()
 	started.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	c.put(started)
-	if !told() {
-		t.Error("the start of a container is not told")
+	if !c.podChanged() {
+		t.Error("the start of a container is not reported")
 	}
 	plugin := bystander.DeepCopy()
 	plugin.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": {}}
 	c.put(plugin)
-	if !told() || podNames(c.node.Latest()) != "one" {
-		t.Error("a pod of a device plugin is not told, or taken for one that uses claims")
+	if !c.podChanged() || podNames(c.node.Latest()) != "one" {
+		t.Error("a pod of a device plugin is not reported, or counts as one that uses claims")
 	}
 	c.delete(plugin)
-	if !told() || !same() {
-		t.Error("that it is gone is not told, or changes the facts")
+	if !c.podChanged() || !same() {
+		t.Error("its deletion is not reported, or changes the facts")
 	}
 }

@@ -221,3 +221,23 @@ func pods(want string) func(Facts) bool {
 func published(want string) func(Facts) bool {
 	return func(f Facts) bool { return names(f.Published) == want }
 }
+
+// podChanged waits for a change of the pods that PodChanged reports.
+func (c *nodeTest) podChanged() bool {
+	select {
+	case <-c.node.PodChanged():
+		return true
+	case <-time.After(30 * time.Second):
+		return false
+	}
+}
+
+// noPodChange reports whether PodChanged reports nothing for a while.
+func (c *nodeTest) noPodChange() bool {
+	select {
+	case <-c.node.PodChanged():
+		return false
+	case <-time.After(300 * time.Millisecond):
+		return true
+	}
+}

@@ -100,16 +100,8 @@ func TestChangesWithoutNewListing(t *testing.T) {
 	}
 	c := startNodeTest(t, nil, running("containerd://first"), claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1"))
 	c.until("all is known", hasClaim("claim-1"))
-	told := func() bool {
-		select {
-		case <-c.node.PodChanged():
-			return true
-		case <-time.After(300 * time.Millisecond):
-			return false
-		}
-	}
-	if !told() {
-		t.Error("the first list is not told")
+	if !c.podChanged() {
+		t.Error("the first list is not reported")
 	}
 	c.put(running("containerd://second"))
 	c.until("a container has another id", func(f Facts) bool { return f.Pods[0].Containers[0].ID == "second" })
@@ -117,8 +109,8 @@ func TestChangesWithoutNewListing(t *testing.T) {
 	labelled.Labels = map[string]string{"team": "vision"}
 	c.put(labelled)
 	facts := c.until("a label has come", func(f Facts) bool { return f.Pods[0].Labels[0] == "vision" })
-	if told() {
-		t.Error("the kubelet is asked about ids and labels")
+	if !c.noPodChange() {
+		t.Error("a change of ids and labels makes the agent list the pods of the kubelet")
 	}
 	if facts.Pods[0].Containers[0].ID != "second" || len(facts.PluginPods) != 0 {
 		t.Errorf("facts %+v", facts)
@@ -126,8 +118,8 @@ func TestChangesWithoutNewListing(t *testing.T) {
 	stopped := labelled.DeepCopy()
 	stopped.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
 	c.put(stopped)
-	if !told() {
-		t.Error("the end of a container is not told")
+	if !c.podChanged() {
+		t.Error("the end of a container is not reported")
 	}
 }
 

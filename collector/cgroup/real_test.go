@@ -138,7 +138,7 @@ func TestRealZombie(t *testing.T) {
 	pid, _ := child(t, 0)
 	must(t, syscall.Kill(pid, syscall.SIGKILL))
 	r := newResolver(DefaultProcfs, clock.System())
-	for deadline := time.Now().Add(10 * time.Second); lookUp(t, newResolver(DefaultProcfs, r.now), pid, r.now()) != gone; {
+	for deadline := time.Now().Add(30 * time.Second); lookUp(t, newResolver(DefaultProcfs, r.now), pid, r.now()) != gone; {
 		if time.Now().After(deadline) {
 			t.Fatal("it never ends")
 		}

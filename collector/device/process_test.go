@@ -27,10 +27,10 @@ func TestMergeProcesses(t *testing.T) {
 			[]Process{{PID: 5, Memory: Unknown, Utilization: 0, Proxied: true}, {PID: 5, Memory: 0, Utilization: Unknown}},
 			[]Process{{PID: 5, Proxied: true}},
 		},
-		"in both without values":   {[]Process{{PID: 5, Memory: Unknown}, {PID: 5, Memory: Unknown}}, []Process{{PID: 5, Memory: Unknown}}},
-		"no pids":           {[]Process{{PID: 0}, {PID: 7}, {PID: -1}}, []Process{{PID: 7}}},
-		"no numbers":        {[]Process{{PID: 7, Memory: math.NaN(), Utilization: math.Inf(1)}}, []Process{{PID: 7, Memory: Unknown, Utilization: Unknown}}},
-		"less than nothing": {[]Process{{PID: 7, Memory: -5, Utilization: -0.1}}, []Process{{PID: 7, Memory: Unknown, Utilization: Unknown}}},
+		"in both without values": {[]Process{{PID: 5, Memory: Unknown}, {PID: 5, Memory: Unknown}}, []Process{{PID: 5, Memory: Unknown}}},
+		"no pids":                {[]Process{{PID: 0}, {PID: 7}, {PID: -1}}, []Process{{PID: 7}}},
+		"no numbers":             {[]Process{{PID: 7, Memory: math.NaN(), Utilization: math.Inf(1)}}, []Process{{PID: 7, Memory: Unknown, Utilization: Unknown}}},
+		"less than nothing":      {[]Process{{PID: 7, Memory: -5, Utilization: -0.1}}, []Process{{PID: 7, Memory: Unknown, Utilization: Unknown}}},
 	} {
 		if got := mergeProcesses(test.list); !slices.Equal(got, test.want) || got == nil {
 			t.Errorf("%s: %v, want %v", name, got, test.want)

@@ -65,7 +65,8 @@ func (m *metricExporter) Aggregation(kind sdkmetric.InstrumentKind) sdkmetric.Ag
 }
 
 // Export retries what may succeed later, after the delay that the collector asks
-// for, if it does. It returns the last attempt's error.
+// for, if it does. It returns the last attempt's error, or the one before it if
+// the timeout ended the last attempt: that says more.
 func (m *metricExporter) Export(ctx context.Context, metrics *metricdata.ResourceMetrics) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,7 +76,9 @@ func (m *metricExporter) Export(ctx context.Context, metrics *metricdata.Resourc
 	return m.connection.export(ctx, func(ctx context.Context) (last error) {
 		request := m.encoder.request(metrics)
 		attempt := func() (struct{}, error) {
-			last = m.sender.send(ctx, request)
+			if err := m.sender.send(ctx, request); err == nil || last == nil || ctx.Err() == nil {
+				last = err
+			}
 			switch delay := retryAfter(last); {
 			case last == nil:
 				return struct{}{}, nil

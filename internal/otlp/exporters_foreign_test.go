@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -152,6 +153,29 @@ func TestRetriesAreNotAFlood(t *testing.T) {
 	if requests := collector.Counts().Requests; requests < 2 || requests > 4 {
 		t.Errorf("the collector had %d requests in 2.5 s", requests)
 	}
+}
+
+// A collector that refuses an export and does not answer the next attempt is
+// reported as one that refuses.
+func TestRefusalIsReportedAfterATimeout(t *testing.T) {
+	protocols(t, func(t *testing.T, protocol string) {
+		collector := startCollector(t, simulated.Options{})
+		exporter, err := newMetricExporter(load(t, settings.Flags{Endpoint: "http://" + collector.Address(protocol), Protocol: protocol}, "OTEL_EXPORTER_OTLP_TIMEOUT=5000"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = exporter.Shutdown(t.Context()) }()
+		var attempts atomic.Int32
+		collector.Answer(func(simulated.Request) simulated.Answer {
+			if attempts.Add(1) == 1 {
+				return simulated.Answer{Code: codes.Unavailable, Message: "being restarted"}
+			}
+			return simulated.Answer{Hang: true}
+		})
+		if err := exporter.Export(t.Context(), oneGauge()); err == nil || !strings.Contains(err.Error(), "being restarted") || strings.Contains(err.Error(), "no answer") {
+			t.Errorf("after %d attempts: %v", attempts.Load(), err)
+		}
+	})
 }
 
 // The error of a timeout has the timeout that applied.

@@ -56,7 +56,7 @@ func TestOldListsAreNotLookedUp(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); n.sampler.Run(ctx) }()
 	defer func() { stop(); <-ended }()
-	for deadline := time.Now().Add(10 * time.Second); len(n.processes.pids()) != 1; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); len(n.processes.pids()) != 1; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("listed %d times, and %v is looked up", source.listed.Load(), n.processes.pids())
 		}

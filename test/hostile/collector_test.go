@@ -127,8 +127,13 @@ func TestHostileCollectorsUnderLoad(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			address := attack.start(t)
 			idle, before := collectorHeap(), runtime.NumGoroutine()
-			p := startCollectorPusher(t, collectorHeavy(), attack.protocol, address)
+			load := collectorHeavy()
+			if attack.takes {
+				load.timeout = 10 * time.Second // exports succeed on a slow machine, too
+			}
+			p := startCollectorPusher(t, load, attack.protocol, address)
 			p.accepts = attack.takes
+			p.waitForExport(t)
 			most := 0
 			for range 10 {
 				time.Sleep(collectorAttackTime / 40)
@@ -169,17 +174,19 @@ type collectorLoad struct {
 	batch  int // spans of an export
 	traces int // at a time
 	every  time.Duration
+
+	timeout time.Duration // of an export
 }
 
 func collectorLight() collectorLoad {
 	power := &metric.Family{Name: "dra_test_power_watts", Help: "Power", Unit: "watts", Type: metric.Gauge}
 	rows := []metric.Row{{Family: power, Labels: metric.NewLabels(nil), Value: 1}}
-	return collectorLoad{rows: rows, queue: 100, batch: 20, traces: 1, every: 20 * time.Millisecond}
+	return collectorLoad{rows: rows, queue: 100, batch: 20, traces: 1, every: 20 * time.Millisecond, timeout: 400 * time.Millisecond}
 }
 
 // collectorHeavy has the defaults' queue and batches.
 func collectorHeavy() collectorLoad {
-	return collectorLoad{rows: metrictest.DenseRows(), queue: 65_536, batch: 512, traces: 2_000, every: 100 * time.Millisecond}
+	return collectorLoad{rows: metrictest.DenseRows(), queue: 65_536, batch: 512, traces: 2_000, every: 100 * time.Millisecond, timeout: 400 * time.Millisecond}
 }
 
 // collectorPusher pushes to one collector.
@@ -198,7 +205,7 @@ type collectorPusher struct {
 func startCollectorPusher(t *testing.T, load collectorLoad, protocol, address string) *collectorPusher {
 	t.Helper()
 	p := &collectorPusher{registry: prometheus.NewRegistry(), load: load, log: &clientsLog{}, ended: make(chan struct{})}
-	signal := settings.Signal{On: true, Protocol: protocol, Endpoint: address, Insecure: true, Timeout: 400 * time.Millisecond}
+	signal := settings.Signal{On: true, Protocol: protocol, Endpoint: address, Insecure: true, Timeout: load.timeout}
 	metrics, traces := signal, signal
 	if protocol != "grpc" {
 		metrics.Path, traces.Path = "/v1/metrics", "/v1/traces"
@@ -206,7 +213,7 @@ func startCollectorPusher(t *testing.T, load collectorLoad, protocol, address st
 	var err error
 	p.Pusher, err = otlp.New(t.Context(), otlp.Options{
 		Settings: settings.Settings{
-			Metrics: metrics, Traces: traces, Naming: "prometheus", Interval: 200 * time.Millisecond, Timeout: time.Second,
+			Metrics: metrics, Traces: traces, Naming: "prometheus", Interval: 200 * time.Millisecond, Timeout: max(load.timeout, time.Second),
 			QueueSize: load.queue, BatchSize: load.batch, Delay: 10 * time.Millisecond,
 		},
 		Identity: otlp.Identity{Version: "1.2.3", Node: "node-a", Instance: "node-a"},
@@ -279,6 +286,21 @@ func (p *collectorPusher) sum(t *testing.T, name, value string) (sum float64) {
 		}
 	}
 	return sum
+}
+
+// waitForExport waits until check has the exports to check, however slow the
+// machine is: a failed one, or of each signal one that was sent.
+func (p *collectorPusher) waitForExport(t *testing.T) {
+	t.Helper()
+	seen := func() bool {
+		if p.accepts {
+			return p.sum(t, "dra_exporter_otlp_sent_total", "metrics") > 0 && p.sum(t, "dra_exporter_otlp_sent_total", "traces") > 0
+		}
+		return p.sum(t, "dra_exporter_otlp_exports_total", "failure") > 0
+	}
+	for begun := time.Now(); !seen() && time.Since(begun) < time.Minute; {
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 // sample records how many traces are queued.
