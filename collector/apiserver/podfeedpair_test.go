@@ -116,7 +116,7 @@ func (w *nodePair) untilEqual(what string) Facts {
 	w.Helper()
 	want := Facts{}
 	w.until(what, func(usual Facts) bool {
-		w.list() // as after a Poke, and then every ten seconds
+		w.list() // as after a Refresh, and then every ten seconds
 		want = runningPods(usual)
 		return usual.PodsFresh && len(usual.Unread) == 0 && len(usual.Pods)+len(usual.PluginPods) == w.watched() && reflect.DeepEqual(runningPods(w.fed.Latest()), want)
 	})

@@ -88,7 +88,7 @@ func (o Options) complete() Options {
 	return o
 }
 
-// Run scans immediately, after every interval and soon after a Poke, until ctx
+// Run scans immediately, after every interval and soon after a Refresh, until ctx
 // ends. Call it once.
 func (r *Reader) Run(ctx context.Context) {
 	for {
@@ -112,9 +112,9 @@ func (r *Reader) Run(ctx context.Context) {
 	}
 }
 
-// Poke requests a scan within a tenth of a second, for example because a claim
+// Refresh requests a scan within a tenth of a second, for example because a claim
 // was prepared.
-func (r *Reader) Poke() { signal(r.wake) }
+func (r *Reader) Refresh() { signal(r.wake) }
 
 // Latest returns the devices, sorted by name. The slice is shared; do not
 // modify it.

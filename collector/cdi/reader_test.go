@@ -217,10 +217,10 @@ func TestRun(t *testing.T) {
 	go func() { defer close(done); reader.Run(ctx) }()
 	<-reader.Changed()
 	write(t, folder, "gpu.json", spec("good", "/dev/nvidia0"))
-	reader.Poke()
+	reader.Refresh()
 	<-reader.Changed()
 	reader.expect(t, good, true, source.ReasonNone)
-	reader.Poke()
+	reader.Refresh()
 	cancel()
 	<-done
 	mu.Lock()

@@ -88,7 +88,7 @@ func (o Options) complete() Options {
 	return o
 }
 
-// Run looks up the processes immediately and after each Poke, until ctx ends.
+// Run looks up the processes immediately and after each Refresh, until ctx ends.
 // Then it returns immediately, even if a lookup hangs; the goroutine of that
 // lookup remains until the lookup returns. Call Run once.
 func (r *Reader) Run(ctx context.Context) {
@@ -147,8 +147,8 @@ func (r *Reader) apply(f result) {
 	signal(r.changed)
 }
 
-// Poke requests a lookup, because the list of processes has changed.
-func (r *Reader) Poke() { signal(r.wake) }
+// Refresh requests a lookup, because the list of processes has changed.
+func (r *Reader) Refresh() { signal(r.wake) }
 
 // Latest returns the owners of the processes that were looked up last, by pid,
 // without those whose lookup failed; nil before the first lookup. The map is

@@ -122,7 +122,7 @@ func (r *readerFixture) until(reason source.Reason) {
 // lookup pokes and waits for what comes of it.
 func (r *readerFixture) lookup() {
 	r.t.Helper()
-	r.Poke()
+	r.Refresh()
 	r.next()
 }
 
@@ -235,7 +235,7 @@ func TestHang(t *testing.T) {
 	r.until(source.ReasonNone)
 	release := r.hang("11/cgroup")
 	before := r.now()
-	r.Poke()
+	r.Refresh()
 	r.until(source.ReasonTimeout)
 	status := r.Status()
 	if status.Up || status.Reason != source.ReasonTimeout || status.HungSince.Elapsed < before.Elapsed || status.HungFor(r.now()) < r.timeout {
@@ -245,7 +245,7 @@ func TestHang(t *testing.T) {
 		t.Errorf("got %v while it hangs, want %v", r.Latest(), want)
 	}
 	for range 10 {
-		r.Poke()
+		r.Refresh()
 	}
 	if got := r.lookups.count("lookup"); got != 1 {
 		t.Errorf("%d lookups have come back", got)
@@ -260,7 +260,7 @@ func TestStopsWhileAReadHangs(t *testing.T) {
 	r := runFor(t, 20*time.Millisecond, inPod(10, uid))
 	r.until(source.ReasonNone)
 	release := r.hang("10/stat")
-	r.Poke()
+	r.Refresh()
 	r.until(source.ReasonTimeout)
 	r.stop()
 	release() // or its goroutine would be left behind, as it should be
@@ -273,7 +273,7 @@ func TestConcurrentUse(t *testing.T) {
 	for range 4 {
 		users.Go(func() {
 			for range 50 {
-				r.Poke()
+				r.Refresh()
 				for pid, owner := range r.Latest() {
 					if owner != owned(uid) && owner != owned(other) {
 						t.Errorf("%d is %+v's", pid, owner)

@@ -270,14 +270,14 @@ func (n *Node) triggerSteps(ctx context.Context) {
 			continue
 		case <-n.sampler.Changed():
 			if n.cgroup != nil {
-				n.cgroup.Poke()
+				n.cgroup.Refresh()
 				if n.cgroup.Status().HungSince.IsZero() {
 					continue
 				}
 			}
 		case <-ownersChanged:
 		case <-n.kubelet.Changed():
-			n.cdi.Poke()
+			n.cdi.Refresh()
 			// The Pods API names pods without their claims, which the List names.
 			if listing, known := n.kubelet.Latest(); known && n.pods != nil {
 				n.cluster.PodFeed().Listed(listing.Resources.Assignments)

@@ -11,7 +11,7 @@ import (
 // processOwners returns the owners of the processes on the device at an
 // address: namespace and container, or none.
 func (a *agent) processOwners(pciBusID string) []string {
-	a.cgroup.Poke()
+	a.cgroup.Refresh()
 	owners := a.cgroup.Latest()
 	var users []string
 	for _, s := range a.sampler.Latest() {
