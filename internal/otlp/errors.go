@@ -134,6 +134,13 @@ func retryable(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
+// timedOut reports whether an attempt ended because the time of ctx is over. By
+// gRPC the collector may notice that first.
+func timedOut(ctx context.Context, err error) bool {
+	st, ok := grpcStatus(err)
+	return ctx.Err() != nil || ok && (st.Code() == codes.DeadlineExceeded || st.Code() == codes.Canceled)
+}
+
 // untrusted reports whether the server's certificate was refused, which does not
 // change within one export.
 func untrusted(err error) bool {

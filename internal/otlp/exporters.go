@@ -76,7 +76,7 @@ func (m *metricExporter) Export(ctx context.Context, metrics *metricdata.Resourc
 	return m.connection.export(ctx, func(ctx context.Context) (last error) {
 		request := m.encoder.request(metrics)
 		attempt := func() (struct{}, error) {
-			if err := m.sender.send(ctx, request); err == nil || last == nil || ctx.Err() == nil {
+			if err := m.sender.send(ctx, request); err == nil || last == nil || !timedOut(ctx, err) {
 				last = err
 			}
 			switch delay := retryAfter(last); {
