@@ -380,7 +380,7 @@ func (k *clusterCheck) read(ctx context.Context, config *rest.Config, log *slog.
 	var running sync.WaitGroup
 	running.Go(func() { reader.Run(reading) })
 	k.progress.Until(ctx, func() []string { return source.Unread(reader.Statuses()) }, reader.Settled)
-	reader.Take() // Synced describes what has been taken
+	reader.Drain() // Synced describes what has been taken
 	statuses, synced := reader.Statuses(), reader.Synced()
 	stop()
 	running.Wait()

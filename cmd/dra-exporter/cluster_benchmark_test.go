@@ -50,7 +50,7 @@ func BenchmarkCluster(b *testing.B) {
 func measureCluster(b *testing.B, size generator.Size, rate float64) {
 	b.Helper()
 	r := startRole(b, size)
-	r.measureVerdicts(b, size)
+	r.measureDiagnoses(b, size)
 	r.measureIdle(b)
 	r.measureChanges(b, rate)
 	r.scrapes(b)
@@ -77,7 +77,7 @@ func BenchmarkClusterSpecifications(b *testing.B) {
 				size := generator.Of(100_000)
 				size.Specifications = specifications
 				r := startRole(b, size)
-				r.measureVerdicts(b, size)
+				r.measureDiagnoses(b, size)
 				r.end(b)
 			}
 		})
@@ -150,9 +150,9 @@ func (r *clusterRun) start(ctx context.Context, b *testing.B) {
 	b.Fatalf("the cluster role does not say where it listens:\n%s", log)
 }
 
-// measureVerdicts waits for the first diagnoses, for those after every device has got a
+// measureDiagnoses waits for the first diagnoses, for those after every device has got a
 // taint, and for those after the taints are removed.
-func (r *clusterRun) measureVerdicts(b *testing.B, size generator.Size) {
+func (r *clusterRun) measureDiagnoses(b *testing.B, size generator.Size) {
 	b.Helper()
 	diagnosed := func(p rolePage) bool { return p.reasons["unknown"] == 0 && p.candidates >= size.Waiting }
 	before := r.until(b, 5*time.Minute, diagnosed)

@@ -174,9 +174,9 @@ func (c *Cluster) setUnsupported(unsupported bool) {
 // what is synced has changed. Its capacity is one.
 func (c *Cluster) Changed() <-chan struct{} { return c.log.changed }
 
-// Take returns all changes since the last call, in the order in which they were
+// Drain returns all changes since the last call, in the order in which they were
 // received. They belong to the caller.
-func (c *Cluster) Take() []Change {
+func (c *Cluster) Drain() []Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// Read before the changes, so that it is not ahead of them.
@@ -187,7 +187,7 @@ func (c *Cluster) Take() []Change {
 	return c.log.take()
 }
 
-// Synced says which collections the changes that Take has returned make known as
+// Synced says which collections the changes that Drain has returned make known as
 // a whole.
 func (c *Cluster) Synced() Synced {
 	c.mu.Lock()

@@ -66,7 +66,7 @@ func TestPendingReferencesOfANamespace(t *testing.T) {
 	for i := range 300 {
 		update(pendingPod("hostile", strconv.Itoa(i), 1000))
 	}
-	all, sum := reportedReferences(c.Take())
+	all, sum := reportedReferences(c.Drain())
 	if sum != namespaceReferences || all["hostile/0"] != 64 || all["hostile/299"] != 0 {
 		t.Fatalf("%d references are reported; %v", sum, all)
 	}
@@ -76,21 +76,21 @@ func TestPendingReferencesOfANamespace(t *testing.T) {
 		t.Errorf("status %+v", status)
 	}
 	update(pendingPod("other", "one", 3))
-	if all, _ := reportedReferences(c.Take()); all["other/one"] != 3 {
+	if all, _ := reportedReferences(c.Drain()); all["other/one"] != 3 {
 		t.Errorf("another namespace: %v", all)
 	}
 	bound := pendingPod("hostile", "299", 5)
 	bound.Spec.NodeName = "node-a"
 	update(bound)
-	if all, _ := reportedReferences(c.Take()); all["hostile/299"] != 5 {
+	if all, _ := reportedReferences(c.Drain()); all["hostile/299"] != 5 {
 		t.Errorf("a pod that is bound: %v", all)
 	}
 	if _, err := c.pods.store.Receive(pendingPod("hostile", "0", 1000), true, true); err != nil {
 		t.Fatal(err)
 	}
-	c.Take()
+	c.Drain()
 	update(pendingPod("hostile", "298", 2))
-	if all, _ := reportedReferences(c.Take()); all["hostile/298"] != 2 {
+	if all, _ := reportedReferences(c.Drain()); all["hostile/298"] != 2 {
 		t.Errorf("after a pod has gone: %v", all)
 	}
 	for i := range 300 {
@@ -123,7 +123,7 @@ func TestPendingReferenceCounts(t *testing.T) {
 		}
 		if step%100 == 0 {
 			checkPending(t, c)
-			c.Take()
+			c.Drain()
 		}
 	}
 }

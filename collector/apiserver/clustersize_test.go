@@ -119,7 +119,7 @@ func BenchmarkReceiveClaim(b *testing.B) {
 			b.Fatal(err)
 		}
 		if i%count == 0 {
-			cluster.Take()
+			cluster.Drain()
 		}
 	}
 }
@@ -146,7 +146,7 @@ func readCluster(b *testing.B, server *simulated.Server, want int) (kept int64, 
 	defer func() { cancel(); <-done }()
 	told := 0
 	for cluster.Synced() != all() {
-		told += len(cluster.Take())
+		told += len(cluster.Drain())
 		time.Sleep(20 * time.Millisecond)
 		if time.Since(began) > 5*time.Minute {
 			b.Fatalf("%d of %d after %v: %+v", told, want, time.Since(began), cluster.Statuses())

@@ -193,7 +193,7 @@ func subject(change Change) (name, uid string) {
 // object is an error, and so is another UID without a deletion before.
 func (f *clusterTest) applyChanges() {
 	f.Helper()
-	for _, change := range f.cluster.Take() {
+	for _, change := range f.cluster.Drain() {
 		name, uid := subject(change)
 		have, there := f.state[name]
 		switch {

@@ -197,7 +197,7 @@ func TestCountersOfDeletedObjects(t *testing.T) {
 
 	p, c := pod("a/p", 10, "gpu=c"), claim("a/c", 11)
 	h.update(p, c)
-	h.setVerdict(p, dra.ReasonInsufficient)
+	h.setDiagnosis(p, dra.ReasonInsufficient)
 	h.step(time.Second)
 	p.Evicted = true
 	h.update(p)

@@ -24,11 +24,11 @@ import (
 // Facts is the input of a step: the changes since the step before, and the
 // present values of other inputs. Step only reads it.
 type Facts struct {
-	Changes  []Change      // in the order of the API server
-	Synced   Synced        // which collections are known as a whole
-	Supply   *dra.Supply   // nil: not counted yet
-	Verdicts []dra.Verdict // all verdicts, also those of steps before
-	Sources  []source.Status
+	Changes   []Change        // in the order of the API server
+	Synced    Synced          // which collections are known as a whole
+	Supply    *dra.Supply     // nil: not counted yet
+	Diagnoses []dra.Diagnosis // all diagnoses, also those of steps before
+	Sources   []source.Status
 
 	Costs []dra.DiagnosisCost // of diagnoses since the exporter started, by namespace
 }
@@ -45,7 +45,7 @@ type Config struct {
 	Interval  time.Duration // between two steps in which nothing has changed
 	MaxSeries int           // per family; 0: no cap
 	Traces    bool          // traces of claims are exported; if false nothing is kept for them
-	Once      bool          // everything is diagnosed before a step: what has no verdict will have none
+	Once      bool          // everything is diagnosed before a step: what has no diagnosis will have none
 }
 
 // Snapshot is everything there is to show of one moment. It is immutable.
@@ -71,8 +71,8 @@ type PendingRef struct {
 	DeviceClass string
 	Since       time.Time
 	Reason      dra.PendingReason
-	Message     string // the scheduler's on the pod, the controller's on the claim, or the verdict's
-	Verdict     *dra.Verdict
+	Message     string // the scheduler's on the pod, the controller's on the claim, or the diagnosis's
+	Diagnosis   *dra.Diagnosis
 }
 
 // Observation is a duration for a histogram.

@@ -172,9 +172,9 @@ func deleted(at int, finalizers ...string) func(*dra.ClaimLifecycle) {
 	return func(c *dra.ClaimLifecycle) { c.Deleted, c.Finalizers = second(at), finalizers }
 }
 
-// verdictFor returns a verdict on a pod's reference.
-func verdictFor(p dra.PodLifecycle, podClaim string, reason dra.PendingReason, message string, left ...int) dra.Verdict {
-	v := dra.Verdict{Pod: p.Ref, PodUID: p.UID, PodClaim: podClaim, Version: 1, Reason: reason, Message: message}
+// diagnosisFor returns a diagnosis on a pod's reference.
+func diagnosisFor(p dra.PodLifecycle, podClaim string, reason dra.PendingReason, message string, left ...int) dra.Diagnosis {
+	v := dra.Diagnosis{Pod: p.Ref, PodUID: p.UID, PodClaim: podClaim, Version: 1, Reason: reason, Message: message}
 	if len(left) > 0 {
 		v.Funnel = []dra.RequestFunnel{{Request: "gpu", Class: "gpu.example.com", Count: 1}}
 		copy(v.Funnel[0].Left[:], left)

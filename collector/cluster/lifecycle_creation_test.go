@@ -7,8 +7,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// A claim that could not be created has no class of its own: the verdict has
-// it, from the template. Without a verdict in time, the failure has no class.
+// A claim that could not be created has no class of its own: the diagnosis has
+// it, from the template. Without a diagnosis in time, the failure has no class.
 func TestClaimCreationFailures(t *testing.T) {
 	const known, unknown = `dra_allocation_failures_total{deviceclass="gpu.example.com",reason="claim_creation_failed"}`, `dra_allocation_failures_total{deviceclass="",reason="claim_creation_failed"}`
 	p := pod("a/p", 10, "gpu<one")
@@ -44,7 +44,7 @@ func TestClaimCreationFailures(t *testing.T) {
 			h.step(time.Second)
 			h.expectRows(unknown+" 0\n"+known+" 0", known, unknown)
 			if test.judged {
-				h.facts.Verdicts = []dra.Verdict{verdictFor(p, "gpu", dra.ReasonInsufficient, "m", 1, 1)}
+				h.facts.Diagnoses = []dra.Diagnosis{diagnosisFor(p, "gpu", dra.ReasonInsufficient, "m", 1, 1)}
 			}
 			warning := dra.Warning{Name: "a/e", Pod: p.Ref, PodUID: p.UID, Message: test.message, Count: 3, Last: second(12)}
 			if test.group {

@@ -29,7 +29,7 @@ const (
 )
 
 // pending holds the references that are pending: since when, and for which
-// reason. It evaluates again only what changes and verdicts concern.
+// reason. It evaluates again only what changes and diagnoses concern.
 type pending struct {
 	index    *index
 	once     bool // Config.Once
@@ -73,7 +73,7 @@ type pendingRef struct {
 	since     time.Time
 	removed   bool // not pending any more
 
-	verdict     *dra.Verdict
+	diagnosis   *dra.Diagnosis
 	reason      dra.PendingReason
 	message     string
 	reasonSince clock.Instant
@@ -164,7 +164,7 @@ func (p *pending) apply(u *update) {
 }
 
 // update runs once per step, after all changes: it evaluates what they concern,
-// and applies the verdicts.
+// and applies the diagnoses.
 func (p *pending) update(facts Facts, now clock.Instant) pendingUpdate {
 	p.watches.update(facts.Sources, now)
 	p.changes = nil
@@ -193,7 +193,7 @@ func (p *pending) update(facts Facts, now clock.Instant) pendingUpdate {
 		p.sort()
 		return pendingUpdate{changes: p.changes} // what is pending is not known
 	}
-	p.applyVerdicts(facts)
+	p.applyDiagnoses(facts)
 	p.updateReasons(facts.Synced, now)
 	onsets := p.onsets(now)
 	p.sort()
@@ -286,9 +286,9 @@ func (p *pending) updateRef(ref *pendingRef, r *reference) {
 		}
 	}
 	if !ref.diagnosable() || ref.claimUID != "" && uid != ref.claimUID {
-		ref.dropVerdict() // it is about another claim
+		ref.dropDiagnosis() // it is about another claim
 	}
-	if diagnosed := classOfVerdict(ref.verdict); diagnosed != "" && (class == "" || r.extended > 0) {
+	if diagnosed := classOfDiagnosis(ref.diagnosis); diagnosed != "" && (class == "" || r.extended > 0) {
 		class = diagnosed
 	}
 	p.resort = p.resort || !ref.since.IsZero() && !since.Equal(ref.since)
@@ -307,43 +307,43 @@ func (p *pending) remove(ref *pendingRef) {
 	p.changes = append(p.changes, pendingChange{pod: ref.pod.podEntry, name: ref.name})
 }
 
-// applyVerdicts applies the results of diagnoses. A verdict is kept until
+// applyDiagnoses applies the results of diagnoses. A diagnosis is kept until
 // another comes, as long as its reference is diagnosable. While slices or
 // classes cannot be read, the diagnoses used an empty inventory, and are
 // ignored.
-func (p *pending) applyVerdicts(facts Facts) {
+func (p *pending) applyDiagnoses(facts Facts) {
 	if !facts.Synced.Diagnosable() {
 		return
 	}
-	for i := range facts.Verdicts {
-		verdict := &facts.Verdicts[i]
-		pod := p.index.pod(verdict.Pod, verdict.PodUID)
+	for i := range facts.Diagnoses {
+		diagnosis := &facts.Diagnoses[i]
+		pod := p.index.pod(diagnosis.Pod, diagnosis.PodUID)
 		if pod == nil || p.pods[pod] == nil {
 			continue
 		}
 		for _, ref := range p.pods[pod].pending {
-			if ref.name != verdict.PodClaim || !ref.diagnosable() || ref.verdict != nil && sameVerdict(ref.verdict, verdict) {
+			if ref.name != diagnosis.PodClaim || !ref.diagnosable() || ref.diagnosis != nil && sameDiagnosis(ref.diagnosis, diagnosis) {
 				continue
 			}
-			applied := *verdict
-			ref.verdict = &applied
+			applied := *diagnosis
+			ref.diagnosis = &applied
 			ref.labels.requested, ref.labels.candidates = nil, nil
 			p.updateRef(ref, &ref.reference)
 		}
 	}
 }
 
-// sameVerdict reports whether two verdicts have the same result, of whichever
-// inventory. A verdict with detail is for a person, and always new.
-func sameVerdict(a, b *dra.Verdict) bool {
+// sameDiagnosis reports whether two diagnoses have the same result, of whichever
+// inventory. A diagnosis with detail is for a person, and always new.
+func sameDiagnosis(a, b *dra.Diagnosis) bool {
 	return a.Reason == b.Reason && a.Message == b.Message && b.Detail == nil && a.Detail == nil && slices.Equal(a.Funnel, b.Funnel)
 }
 
-// classOfVerdict is the device class of what a reference requests, while the
-// claim that would have it does not exist yet; empty without a verdict. Of the
+// classOfDiagnosis is the device class of what a reference requests, while the
+// claim that would have it does not exist yet; empty without a diagnosis. Of the
 // classes that have one extended resource, a diagnosis uses the one that the
 // scheduler does.
-func classOfVerdict(v *dra.Verdict) string {
+func classOfDiagnosis(v *dra.Diagnosis) string {
 	if v == nil {
 		return ""
 	}
@@ -363,7 +363,7 @@ func (p *pending) updateReasons(synced Synced, now clock.Instant) {
 				continue
 			}
 			if !synced.Diagnosable() {
-				ref.dropVerdict()
+				ref.dropDiagnosis()
 			}
 			p.outdated[ref] = struct{}{}
 		}
@@ -395,7 +395,7 @@ func (p *pending) evidenceFor(ref *pendingRef) evidence {
 	}
 	message := ref.pod.object.Unschedulable
 	return evidence{
-		reference: ref.reference, pod: ref.pod.podEntry, verdict: ref.verdict,
+		reference: ref.reference, pod: ref.pod.podEntry, diagnosis: ref.diagnosis,
 		scheduler: p.parser.parse(message, extended), message: message,
 		creation: p.index.creationWarning(ref.pod.podEntry, ref.name), nodesUnknown: !p.synced.Nodes,
 		queued: !p.once && ref.diagnosable() && p.synced.Diagnosable(),
@@ -584,7 +584,7 @@ func (p *pending) rows(b *metric.Builder, f *families) {
 	for _, ref := range p.order {
 		ref.labelRequests(f)
 		for i, labels := range ref.labels.requested {
-			if asked := ref.verdict.Funnel[i].Count; labels != nil && asked > 0 {
+			if asked := ref.diagnosis.Funnel[i].Count; labels != nil && asked > 0 {
 				b.Add(labels, float64(asked))
 			}
 		}
@@ -593,7 +593,7 @@ func (p *pending) rows(b *metric.Builder, f *families) {
 	for _, ref := range p.order {
 		for i, labels := range ref.labels.candidates {
 			if stage := i % dra.Stages; labels != nil && (p.synced.Nodes || dra.Stage(stage) != dra.StageBestNode) {
-				b.Add(labels, float64(ref.verdict.Funnel[i/dra.Stages].Left[stage]))
+				b.Add(labels, float64(ref.diagnosis.Funnel[i/dra.Stages].Left[stage]))
 			}
 		}
 	}
@@ -636,7 +636,7 @@ func (ref *pendingRef) value() PendingRef {
 	return PendingRef{
 		Pod: ref.pod.ref, PodUID: ref.pod.object.UID, Node: node, PodClaim: ref.name, Claim: ref.claim,
 		DeviceClass: ref.class, Since: ref.since,
-		Reason: ref.reason, Message: ref.message, Verdict: ref.verdict,
+		Reason: ref.reason, Message: ref.message, Diagnosis: ref.diagnosis,
 	}
 }
 
@@ -655,18 +655,18 @@ func (ref *pendingRef) diagnosable() bool {
 	}
 }
 
-func (ref *pendingRef) dropVerdict() {
-	ref.verdict, ref.labels.requested, ref.labels.candidates = nil, nil, nil
+func (ref *pendingRef) dropDiagnosis() {
+	ref.diagnosis, ref.labels.requested, ref.labels.candidates = nil, nil, nil
 }
 
-// labelRequests creates the labels of each request of the verdict, once. A
+// labelRequests creates the labels of each request of the diagnosis, once. A
 // request that occurs twice has no labels the second time, so that no page has
 // a label set twice.
 func (ref *pendingRef) labelRequests(f *families) {
-	if ref.verdict == nil || ref.labels.requested != nil {
+	if ref.diagnosis == nil || ref.labels.requested != nil {
 		return
 	}
-	funnel := ref.verdict.Funnel
+	funnel := ref.diagnosis.Funnel
 	ref.labels.requested = make([]*metric.Labels, len(funnel))
 	ref.labels.candidates = make([]*metric.Labels, len(funnel)*dra.Stages)
 	for i := range funnel {

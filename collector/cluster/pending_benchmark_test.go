@@ -25,7 +25,7 @@ func largeHarness(t testing.TB, claims, pools int) *harness {
 				p.Node, p.Started = "node-a", second(2000)
 			} else {
 				p.Unschedulable = saysDevices
-				h.facts.Verdicts = append(h.facts.Verdicts, verdictFor(p, "gpu", dra.ReasonInsufficient, "m", 9, 8, 7, 6, 0, 0))
+				h.facts.Diagnoses = append(h.facts.Diagnoses, diagnosisFor(p, "gpu", dra.ReasonInsufficient, "m", 9, 8, 7, 6, 0, 0))
 			}
 			h.update(p)
 		}

@@ -122,15 +122,15 @@ func (o *randomCluster) claim(name string) dra.ClaimLifecycle {
 	return c
 }
 
-// verdicts returns verdicts, always the same for the same pod.
-func (o *randomCluster) verdicts() []dra.Verdict {
-	var verdicts []dra.Verdict
+// diagnoses returns diagnoses, always the same for the same pod.
+func (o *randomCluster) diagnoses() []dra.Diagnosis {
+	var diagnoses []dra.Diagnosis
 	for _, name := range slices.Sorted(maps.Keys(o.pods)) {
 		p := o.pods[name]
 		reasons := []dra.PendingReason{dra.ReasonNone, dra.ReasonInsufficient, dra.ReasonTainted}
-		verdicts = append(verdicts, verdictFor(p, "gpu", reasons[len(p.UID)%3], "m", 5, 4, 3, 2, 1, 1))
+		diagnoses = append(diagnoses, diagnosisFor(p, "gpu", reasons[len(p.UID)%3], "m", 5, 4, 3, 2, 1, 1))
 	}
-	return verdicts
+	return diagnoses
 }
 
 // relist returns a new harness with the present objects, in one list.
@@ -158,7 +158,7 @@ func (o *randomCluster) relist(t *testing.T, like *harness) *harness {
 }
 
 // After any history, in any order, the output is that of an exporter that
-// starts now and lists everything. (Verdicts that arrive before their pods, and
+// starts now and lists everything. (Diagnoses that arrive before their pods, and
 // phases, are tested elsewhere.)
 func TestHistoryEqualsRelist(t *testing.T) {
 	families := []string{"dra_claim_pending_", "dra_claims", "dra_claim_terminating", "dra_claim_orphaned", "dra_device_health_disagreement", "dra_device"}
@@ -172,7 +172,7 @@ func TestHistoryEqualsRelist(t *testing.T) {
 			if o.random.IntN(4) == 0 {
 				h.facts.Supply = testSupply()
 			}
-			h.facts.Verdicts = o.verdicts()
+			h.facts.Diagnoses = o.diagnoses()
 			h.step(time.Duration(o.random.IntN(3000)) * time.Millisecond)
 			relisted := o.relist(t, h)
 			if got, want := h.lines(families), relisted.lines(families); got != want {
@@ -220,7 +220,7 @@ func linesOnlyIn(text, other string) string {
 }
 
 func samePending(a, b PendingRef) bool {
-	a.Verdict, b.Verdict = nil, nil
+	a.Diagnosis, b.Diagnosis = nil, nil
 	return a == b
 }
 

@@ -24,10 +24,10 @@ func (h *harness) expectOnsets(want string) {
 	}
 }
 
-func (h *harness) setVerdict(p dra.PodLifecycle, reason dra.PendingReason) {
-	h.facts.Verdicts = []dra.Verdict{verdictFor(p, "gpu", reason, "")}
+func (h *harness) setDiagnosis(p dra.PodLifecycle, reason dra.PendingReason) {
+	h.facts.Diagnoses = []dra.Diagnosis{diagnosisFor(p, "gpu", reason, "")}
 	if reason != dra.ReasonNone {
-		h.facts.Verdicts[0].Message = "m"
+		h.facts.Diagnoses[0].Message = "m"
 	}
 }
 
@@ -58,7 +58,7 @@ func TestNoOnsetsWithoutReads(t *testing.T) {
 			h.live = false
 			h.update(claim("a/c", 5))
 			test.forbid(&h.facts.Synced, true)
-			h.setVerdict(p, dra.ReasonInsufficient)
+			h.setDiagnosis(p, dra.ReasonInsufficient)
 			h.step(time.Second)
 			h.step(time.Minute)
 			h.expectOnsets(test.want)
@@ -84,7 +84,7 @@ func TestOnsetsAfterDiagnosis(t *testing.T) {
 					t.Errorf("%s: %s", w.Reason, w.Message)
 				}
 				h.expectOnsets("")
-				h.setVerdict(p, dra.ReasonInsufficient)
+				h.setDiagnosis(p, dra.ReasonInsufficient)
 				h.step(time.Second)
 				h.step(time.Minute)
 				h.expectOnsets(map[bool]string{true: "gpu.example.com/insufficient_devices=1"}[live])
@@ -112,7 +112,7 @@ func TestOnsetsAfterBackoff(t *testing.T) {
 			p := pod("a/p", 10, "gpu=c")
 			p.Unschedulable = scheduler
 			h.update(p, claim("a/c", 11))
-			h.setVerdict(p, dra.ReasonNone)
+			h.setDiagnosis(p, dra.ReasonNone)
 			h.step(time.Second)
 			if w := h.onlyPending(); w.Reason != dra.ReasonOther {
 				t.Errorf("%s: %s", w.Reason, w.Message)
@@ -170,7 +170,7 @@ func TestOnsetAfterGate(t *testing.T) {
 	h.step(time.Hour)
 	p.Gated = false
 	h.update(p)
-	h.setVerdict(p, dra.ReasonInsufficient)
+	h.setDiagnosis(p, dra.ReasonInsufficient)
 	h.step(time.Second)
 	h.step(2 * time.Second)
 	h.expectOnsets("gpu.example.com/insufficient_devices=1")

@@ -194,7 +194,7 @@ func TestOnsets(t *testing.T) {
 		h := newHarness(t)
 		p := wait(h, true)
 		judge := func(reason dra.PendingReason) {
-			h.facts.Verdicts = []dra.Verdict{verdictFor(p, "gpu", reason, "m")}
+			h.facts.Diagnoses = []dra.Diagnosis{diagnosisFor(p, "gpu", reason, "m")}
 		}
 		judge(dra.ReasonInsufficient)
 		h.step(time.Second)
@@ -217,11 +217,11 @@ func TestOnsets(t *testing.T) {
 	t.Run("found", func(t *testing.T) {
 		h := newHarness(t)
 		p := wait(h, false)
-		h.facts.Verdicts = []dra.Verdict{verdictFor(p, "gpu", dra.ReasonInsufficient, "m")}
+		h.facts.Diagnoses = []dra.Diagnosis{diagnosisFor(p, "gpu", dra.ReasonInsufficient, "m")}
 		h.step(time.Minute)
 		h.step(time.Minute)
 		count(h, 0, 0)
-		h.facts.Verdicts = []dra.Verdict{verdictFor(p, "gpu", dra.ReasonFragmented, "m")}
+		h.facts.Diagnoses = []dra.Diagnosis{diagnosisFor(p, "gpu", dra.ReasonFragmented, "m")}
 		h.step(time.Second)
 		h.step(time.Minute)
 		count(h, 0, 1)
@@ -229,7 +229,7 @@ func TestOnsets(t *testing.T) {
 	t.Run("over before it lasted", func(t *testing.T) {
 		h := newHarness(t)
 		p := wait(h, true)
-		h.facts.Verdicts = []dra.Verdict{verdictFor(p, "gpu", dra.ReasonInsufficient, "m")}
+		h.facts.Diagnoses = []dra.Diagnosis{diagnosisFor(p, "gpu", dra.ReasonInsufficient, "m")}
 		h.step(time.Second)
 		p.Node = "node-a"
 		h.update(p)
@@ -239,22 +239,22 @@ func TestOnsets(t *testing.T) {
 	})
 }
 
-// A verdict applies to the pod for which it was made, until another replaces
+// A diagnosis applies to the pod for which it was made, until another replaces
 // it.
-func TestVerdicts(t *testing.T) {
+func TestDiagnoses(t *testing.T) {
 	h := newHarness(t)
 	p := pod("a/p", 10, "gpu=c")
 	h.update(claim("a/c", 11), p)
-	other := verdictFor(p, "gpu", dra.ReasonTainted, "of another")
+	other := diagnosisFor(p, "gpu", dra.ReasonTainted, "of another")
 	other.PodUID = "before"
-	h.facts.Verdicts = []dra.Verdict{other, verdictFor(p, "nic", dra.ReasonTainted, "of another")}
+	h.facts.Diagnoses = []dra.Diagnosis{other, diagnosisFor(p, "nic", dra.ReasonTainted, "of another")}
 	h.step(time.Second)
 	if w := h.onlyPending(); w.Reason != dra.ReasonPendingDiagnosis {
 		t.Errorf("%s: %s", w.Reason, w.Message)
 	}
-	twice := verdictFor(p, "gpu", dra.ReasonInsufficient, "two are free", 8, 8, 4, 4, 2, 1)
+	twice := diagnosisFor(p, "gpu", dra.ReasonInsufficient, "two are free", 8, 8, 4, 4, 2, 1)
 	twice.Funnel = append(twice.Funnel, twice.Funnel[0]) // Prometheus rejects a page with a duplicate label set
-	h.facts.Verdicts = []dra.Verdict{twice}
+	h.facts.Diagnoses = []dra.Diagnosis{twice}
 	h.step(time.Second)
 	rows := `dra_claim_pending_candidates{namespace="a",pod="p",pod_claim="gpu",request="gpu",stage="best_node"} 1
 		dra_claim_pending_candidates{namespace="a",pod="p",pod_claim="gpu",request="gpu",stage="class"} 8
@@ -264,7 +264,7 @@ func TestVerdicts(t *testing.T) {
 		dra_claim_pending_candidates{namespace="a",pod="p",pod_claim="gpu",request="gpu",stage="untainted"} 4
 		dra_claim_pending_reason_info{namespace="a",pod="p",pod_claim="gpu",reason="insufficient_devices"} 1`
 	h.expectRows(rows, "dra_claim_pending_candidates", "dra_claim_pending_reason_info")
-	h.facts.Verdicts = nil
+	h.facts.Diagnoses = nil
 	h.step(time.Second)
 	h.expectRows(rows, "dra_claim_pending_candidates", "dra_claim_pending_reason_info")
 	h.facts.Synced.Slices = false

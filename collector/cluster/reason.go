@@ -12,8 +12,8 @@ import (
 type evidence struct {
 	reference    reference
 	pod          *podEntry
-	verdict      *dra.Verdict // nil: there is none yet, or there will be none
-	queued       bool         // there will be a verdict
+	diagnosis    *dra.Diagnosis // nil: there is none yet, or there will be none
+	queued       bool           // there will be a diagnosis
 	scheduler    schedulerMessage
 	message      string // the scheduler's
 	creation     string // the controller manager's message on why it could not create the claim; empty: none
@@ -37,15 +37,15 @@ func reasonOf(e evidence) (dra.PendingReason, string) {
 		return dra.ReasonClaimUnusable, fmt.Sprintf("resourceclaim %s was created for another pod", r.claim.ref.Name)
 	case r.existsFor(e.pod) && r.claim.object.Allocated:
 		return e.allocated()
-	case e.nodesUnknown && requiresNodes(e.verdict):
+	case e.nodesUnknown && requiresNodes(e.diagnosis):
 		return e.withoutNodes()
-	case e.verdict != nil && e.verdict.Reason == dra.ReasonUndetermined:
-		return e.verdict.Reason, e.withScheduler(e.verdict.Message)
-	case e.verdict != nil && e.verdict.Reason != dra.ReasonNone && e.verdict.Reason != dra.ReasonUnknown:
-		return e.verdict.Reason, e.verdict.Message
-	case e.verdict == nil && e.queued:
+	case e.diagnosis != nil && e.diagnosis.Reason == dra.ReasonUndetermined:
+		return e.diagnosis.Reason, e.withScheduler(e.diagnosis.Message)
+	case e.diagnosis != nil && e.diagnosis.Reason != dra.ReasonNone && e.diagnosis.Reason != dra.ReasonUnknown:
+		return e.diagnosis.Reason, e.diagnosis.Message
+	case e.diagnosis == nil && e.queued:
 		return dra.ReasonPendingDiagnosis, e.withScheduler("not diagnosed yet")
-	case e.verdict == nil:
+	case e.diagnosis == nil:
 		return e.undiagnosed()
 	default:
 		return e.devicesSuffice()
@@ -117,9 +117,9 @@ func (e *evidence) undiagnosed() (dra.PendingReason, string) {
 	}
 }
 
-// requiresNodes reports whether a verdict depends on the devices that one node
+// requiresNodes reports whether a diagnosis depends on the devices that one node
 // can reach. Without the nodes, no node reaches any.
-func requiresNodes(v *dra.Verdict) bool {
+func requiresNodes(v *dra.Diagnosis) bool {
 	if v == nil {
 		return false
 	}
@@ -141,15 +141,15 @@ func (e *evidence) withoutNodes() (dra.PendingReason, string) {
 	return dra.ReasonUnknown, message
 }
 
-// devicesSuffice is for verdicts without a reason: devices suffice for this
+// devicesSuffice is for diagnoses without a reason: devices suffice for this
 // claim. A message nevertheless means that they do not for another claim of the
 // pod, whose reason that is, or that the result is not known. Where the
 // scheduler reports that devices do not suffice, one of the two has not
 // observed yet what the other has: a contradiction, not a reason.
 func (e *evidence) devicesSuffice() (dra.PendingReason, string) {
 	switch {
-	case e.verdict.Message != "":
-		return dra.ReasonUnknown, e.verdict.Message
+	case e.diagnosis.Message != "":
+		return dra.ReasonUnknown, e.diagnosis.Message
 	case e.scheduler.about(topicOther):
 		return dra.ReasonOther, e.scheduler.text[topicOther]
 	case e.scheduler.hasObstacle():

@@ -16,16 +16,16 @@ const (
 )
 
 type reasonCase struct {
-	name           string
-	pod            func(*dra.PodLifecycle)
-	claim          func(*dra.ClaimLifecycle) // nil: the claim does not exist
-	said           string
-	warning        string
-	verdict        []dra.PendingReason // none: not diagnosed
-	verdictMessage string              // message of the verdict; empty: a default if devices do not suffice
-	synced         func(*Synced)
-	want           dra.PendingReason
-	message        string
+	name             string
+	pod              func(*dra.PodLifecycle)
+	claim            func(*dra.ClaimLifecycle) // nil: the claim does not exist
+	said             string
+	warning          string
+	diagnosis        []dra.PendingReason // none: not diagnosed
+	diagnosisMessage string              // message of the diagnosis; empty: a default if devices do not suffice
+	synced           func(*Synced)
+	want             dra.PendingReason
+	message          string
 }
 
 // Each reason of the closed set, from objects as they occur in clusters.
@@ -35,8 +35,8 @@ func TestReasons(t *testing.T) {
 	template := func(p *dra.PodLifecycle) { p.Claims = []dra.PodClaim{{Name: "gpu", Template: "one-gpu"}} }
 	cases := []reasonCase{
 		{name: "gated", pod: func(p *dra.PodLifecycle) { p.Gated = true }, said: "Scheduling is blocked due to non-empty scheduling gates",
-			verdict: []dra.PendingReason{dra.ReasonInsufficient}, want: dra.ReasonGated, message: "the pod has scheduling gates"},
-		{name: "gated before all", pod: func(p *dra.PodLifecycle) { p.Gated = true }, claim: exists, verdict: []dra.PendingReason{dra.ReasonTainted}, want: dra.ReasonGated},
+			diagnosis: []dra.PendingReason{dra.ReasonInsufficient}, want: dra.ReasonGated, message: "the pod has scheduling gates"},
+		{name: "gated before all", pod: func(p *dra.PodLifecycle) { p.Gated = true }, claim: exists, diagnosis: []dra.PendingReason{dra.ReasonTainted}, want: dra.ReasonGated},
 		{name: "no claim", want: dra.ReasonClaimMissing, message: "resourceclaim c does not exist"},
 		{name: "a claim that goes", claim: deleted(50, "resource.kubernetes.io/delete-protection"), said: `resourceclaim "c" is being deleted`,
 			want: dra.ReasonClaimUnusable, message: "resourceclaim c is being deleted"},
@@ -45,31 +45,31 @@ func TestReasons(t *testing.T) {
 		{name: "no claim yet", pod: template, want: dra.ReasonClaimNotCreated, message: "no resourceclaim has been created from template one-gpu yet"},
 		{name: "no claim can be made", pod: template, warning: `PodResourceClaim gpu: failed to create resource claim: template "one-gpu": resourceclaimtemplate.resource.k8s.io "one-gpu" not found`,
 			want: dra.ReasonClaimNotCreated, message: `PodResourceClaim gpu: failed to create resource claim: template "one-gpu": resourceclaimtemplate.resource.k8s.io "one-gpu" not found`},
-		{name: "not within the quota", pod: template, verdict: []dra.PendingReason{dra.ReasonNone},
+		{name: "not within the quota", pod: template, diagnosis: []dra.PendingReason{dra.ReasonNone},
 			warning: `PodResourceClaim gpu: failed to create resource claim: resourceclaims.resource.k8s.io "p-gpu-x7" is forbidden: exceeded quota: gpus, requested: gpu.example.com.deviceclass.resource.k8s.io/devices=1, used: 4, limited: 4`,
 			want:    dra.ReasonQuota},
 		{name: "warning with another claim", pod: template, warning: "PodResourceClaim nic: exceeded quota: nics", want: dra.ReasonClaimNotCreated},
 		{name: "made for another pod", pod: template, claim: func(c *dra.ClaimLifecycle) { c.MadeFor = dra.Consumer{Resource: "pods", Name: "p", UID: "before"} },
 			want: dra.ReasonClaimUnusable, message: "resourceclaim c was created for another pod"},
-		{name: "no class, judged", claim: exists, verdict: []dra.PendingReason{dra.ReasonNoDeviceClass}, want: dra.ReasonNoDeviceClass, message: "so it is judged"},
+		{name: "no class, judged", claim: exists, diagnosis: []dra.PendingReason{dra.ReasonNoDeviceClass}, want: dra.ReasonNoDeviceClass, message: "so it is judged"},
 		{name: "no class, said", claim: exists, said: saysClass, synced: unreadable, want: dra.ReasonNoDeviceClass, message: "request gpu: device class gpu.acme.com does not exist"},
-		{name: "the class is there by now", claim: exists, said: saysClass, verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown,
+		{name: "the class is there by now", claim: exists, said: saysClass, diagnosis: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown,
 			message: "enough devices are free now, but the scheduler reported: " + saysClass},
-		{name: "nothing matches", claim: exists, said: saysDevices, verdict: []dra.PendingReason{dra.ReasonNoMatchingDevice}, want: dra.ReasonNoMatchingDevice},
-		{name: "tainted", claim: exists, said: saysDevices, verdict: []dra.PendingReason{dra.ReasonTainted}, want: dra.ReasonTainted},
-		{name: "too few", claim: exists, said: saysDevices, verdict: []dra.PendingReason{dra.ReasonInsufficient}, want: dra.ReasonInsufficient, message: "so it is judged"},
-		{name: "too few, and no processor", claim: exists, said: saysCPU, verdict: []dra.PendingReason{dra.ReasonInsufficient}, want: dra.ReasonInsufficient},
-		{name: "an incomplete pool", claim: exists, verdict: []dra.PendingReason{dra.ReasonPoolIncomplete}, want: dra.ReasonPoolIncomplete},
-		{name: "on no single node", claim: exists, verdict: []dra.PendingReason{dra.ReasonFragmented}, want: dra.ReasonFragmented},
-		{name: "constraints", claim: exists, said: saysDevices, verdict: []dra.PendingReason{dra.ReasonConstraints}, want: dra.ReasonConstraints},
+		{name: "nothing matches", claim: exists, said: saysDevices, diagnosis: []dra.PendingReason{dra.ReasonNoMatchingDevice}, want: dra.ReasonNoMatchingDevice},
+		{name: "tainted", claim: exists, said: saysDevices, diagnosis: []dra.PendingReason{dra.ReasonTainted}, want: dra.ReasonTainted},
+		{name: "too few", claim: exists, said: saysDevices, diagnosis: []dra.PendingReason{dra.ReasonInsufficient}, want: dra.ReasonInsufficient, message: "so it is judged"},
+		{name: "too few, and no processor", claim: exists, said: saysCPU, diagnosis: []dra.PendingReason{dra.ReasonInsufficient}, want: dra.ReasonInsufficient},
+		{name: "an incomplete pool", claim: exists, diagnosis: []dra.PendingReason{dra.ReasonPoolIncomplete}, want: dra.ReasonPoolIncomplete},
+		{name: "on no single node", claim: exists, diagnosis: []dra.PendingReason{dra.ReasonFragmented}, want: dra.ReasonFragmented},
+		{name: "constraints", claim: exists, said: saysDevices, diagnosis: []dra.PendingReason{dra.ReasonConstraints}, want: dra.ReasonConstraints},
 		{name: "conditions", claim: allOf(withDevices("gpu-0"), reserved("p"), func(c *dra.ClaimLifecycle) { c.Binding = dra.BindingWaiting }), want: dra.ReasonBinding},
 		{name: "conditions that failed", claim: allOf(withDevices("gpu-0"), reserved("p"), func(c *dra.ClaimLifecycle) { c.Binding = dra.BindingFailed }), want: dra.ReasonBinding,
 			message: "allocated; a binding condition of a device has failed, and the scheduler will try again"},
 		{name: "no processor, unjudged", claim: exists, said: saysCPU, synced: unreadable, want: dra.ReasonOther, message: "Insufficient cpu"},
-		{name: "no processor", claim: exists, said: saysCPU, verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonOther, message: "Insufficient cpu"},
-		{name: "no processor where devices are", claim: exists, said: saysBoth, verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonOther, message: "Insufficient cpu"},
+		{name: "no processor", claim: exists, said: saysCPU, diagnosis: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonOther, message: "Insufficient cpu"},
+		{name: "no processor where devices are", claim: exists, said: saysBoth, diagnosis: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonOther, message: "Insufficient cpu"},
 		{name: "both, unjudged", claim: exists, said: saysBoth, synced: unreadable, want: dra.ReasonUnknown, message: "the scheduler reports: " + saysBoth},
-		{name: "a contradiction", claim: exists, said: saysDevices, verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown,
+		{name: "a contradiction", claim: exists, said: saysDevices, diagnosis: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown,
 			message: "enough devices are free now, but the scheduler reported: " + saysDevices},
 		{name: "for others", claim: allOf(withDevices("gpu-0"), reserved("q")), said: "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.", want: dra.ReasonOther},
 		{name: "for others, and a claim beside it cannot be", claim: allOf(withDevices("gpu-0"), reserved("q")), said: saysDevices, want: dra.ReasonUnknown,
@@ -77,11 +77,11 @@ func TestReasons(t *testing.T) {
 		{name: "for others, and both", claim: allOf(withDevices("gpu-0"), reserved("q")), said: saysBoth, want: dra.ReasonUnknown},
 		{name: "made for another pod, and named all the same", claim: allOf(createdForAnother, withDevices("gpu-0"), reserved("q")), want: dra.ReasonUnknown,
 			message: "allocated, but not for this pod yet"},
-		{name: "made for another pod, named and judged", claim: createdForAnother, verdict: []dra.PendingReason{dra.ReasonInsufficient}, want: dra.ReasonInsufficient},
-		{name: "another claim of the pod cannot be", claim: exists, said: saysCPU, verdictMessage: "its devices could be allocated, but not those of another claim of the pod",
-			verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown, message: "its devices could be allocated, but not those of another claim of the pod"},
-		{name: "it cannot be told", claim: exists, said: saysCPU, verdictMessage: "cannot be told: judging was cut short",
-			verdict: []dra.PendingReason{dra.ReasonUnknown}, want: dra.ReasonUnknown, message: "cannot be told: judging was cut short"},
+		{name: "made for another pod, named and judged", claim: createdForAnother, diagnosis: []dra.PendingReason{dra.ReasonInsufficient}, want: dra.ReasonInsufficient},
+		{name: "another claim of the pod cannot be", claim: exists, said: saysCPU, diagnosisMessage: "its devices could be allocated, but not those of another claim of the pod",
+			diagnosis: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown, message: "its devices could be allocated, but not those of another claim of the pod"},
+		{name: "it cannot be told", claim: exists, said: saysCPU, diagnosisMessage: "cannot be told: judging was cut short",
+			diagnosis: []dra.PendingReason{dra.ReasonUnknown}, want: dra.ReasonUnknown, message: "cannot be told: judging was cut short"},
 		{name: "for others so far", claim: allOf(withDevices("gpu-0"), reserved("q")), want: dra.ReasonUnknown, message: "allocated, but not for this pod yet"},
 		{name: "silence", claim: exists, synced: unreadable, want: dra.ReasonUnknown, message: "the scheduler has not reported anything yet"},
 		{name: "not diagnosed yet", claim: exists, want: dra.ReasonPendingDiagnosis, message: "not diagnosed yet"},
@@ -89,12 +89,12 @@ func TestReasons(t *testing.T) {
 			message: "not diagnosed yet; request gpu: device class gpu.acme.com does not exist"},
 		{name: "not diagnosed yet, and no processor", claim: exists, said: saysCPU, want: dra.ReasonPendingDiagnosis, message: "not diagnosed yet; Insufficient cpu"},
 		{name: "not diagnosed yet, and both", claim: exists, said: saysBoth, want: dra.ReasonPendingDiagnosis, message: "not diagnosed yet; the scheduler reports: " + saysBoth},
-		{name: "undetermined", claim: exists, said: saysCPU, verdictMessage: "the diagnosis needs more than 4s", verdict: []dra.PendingReason{dra.ReasonUndetermined},
+		{name: "undetermined", claim: exists, said: saysCPU, diagnosisMessage: "the diagnosis needs more than 4s", diagnosis: []dra.PendingReason{dra.ReasonUndetermined},
 			want: dra.ReasonUndetermined, message: "the diagnosis needs more than 4s; Insufficient cpu"},
-		{name: "silence, judged", claim: exists, verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown, message: "enough devices are free; the scheduler has not reported anything yet"},
-		{name: "slices that nobody may read", claim: exists, said: saysDevices, verdict: []dra.PendingReason{dra.ReasonNoMatchingDevice},
+		{name: "silence, judged", claim: exists, diagnosis: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown, message: "enough devices are free; the scheduler has not reported anything yet"},
+		{name: "slices that nobody may read", claim: exists, said: saysDevices, diagnosis: []dra.PendingReason{dra.ReasonNoMatchingDevice},
 			synced: func(s *Synced) { s.Slices = false }, want: dra.ReasonUnknown, message: "the scheduler reports: " + saysDevices},
-		{name: "classes that nobody may read", claim: exists, verdict: []dra.PendingReason{dra.ReasonNoDeviceClass},
+		{name: "classes that nobody may read", claim: exists, diagnosis: []dra.PendingReason{dra.ReasonNoDeviceClass},
 			synced: func(s *Synced) { s.Classes = false }, want: dra.ReasonUnknown},
 	}
 	seen := map[dra.PendingReason]bool{}
@@ -109,7 +109,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// With Once, a reference without a verdict will have none.
+// With Once, a reference without a diagnosis will have none.
 func TestOnceIsNeverPendingDiagnosis(t *testing.T) {
 	h := newHarness(t)
 	h.state = NewState(Config{Once: true})
@@ -137,12 +137,12 @@ func (test reasonCase) run(t *testing.T) {
 	if test.warning != "" {
 		h.update(dra.Warning{Name: "team/e", Pod: p.Ref, PodUID: p.UID, Message: test.warning, Count: 1, Last: second(12)})
 	}
-	for _, reason := range test.verdict {
-		message := test.verdictMessage
+	for _, reason := range test.diagnosis {
+		message := test.diagnosisMessage
 		if message == "" && reason != dra.ReasonNone {
 			message = "so it is judged"
 		}
-		h.facts.Verdicts = append(h.facts.Verdicts, verdictFor(p, "gpu", reason, message))
+		h.facts.Diagnoses = append(h.facts.Diagnoses, diagnosisFor(p, "gpu", reason, message))
 	}
 	if test.synced != nil {
 		test.synced(&h.facts.Synced)

@@ -16,13 +16,13 @@ func TestDiagnosisRows(t *testing.T) {
 	h.step(time.Second)
 	h.update(c)
 	h.facts.Costs = []dra.DiagnosisCost{{Namespace: "", Took: 250 * time.Millisecond}, {Namespace: "a", Took: 90 * time.Second}}
-	h.facts.Verdicts = []dra.Verdict{verdictFor(a, "gpu", dra.ReasonUndetermined, "the diagnosis needs more than 4s"), verdictFor(b, "gpu", dra.ReasonInsufficient, "m")}
+	h.facts.Diagnoses = []dra.Diagnosis{diagnosisFor(a, "gpu", dra.ReasonUndetermined, "the diagnosis needs more than 4s"), diagnosisFor(b, "gpu", dra.ReasonInsufficient, "m")}
 	h.step(time.Second)
 	h.expectRows(`dra_exporter_diagnosis_seconds_total{namespace=""} 0.25
 		dra_exporter_diagnosis_seconds_total{namespace="a"} 90
 		dra_exporter_undiagnosed_since_timestamp_seconds{cause="over_limit"} 1.795172402e+09
 		dra_exporter_undiagnosed_since_timestamp_seconds{cause="queued"} 1.795172402e+09`, "dra_exporter_diagnosis", "dra_exporter_undiagnosed")
-	h.facts.Verdicts = append(h.facts.Verdicts, verdictFor(c, "gpu", dra.ReasonTainted, "m"))
+	h.facts.Diagnoses = append(h.facts.Diagnoses, diagnosisFor(c, "gpu", dra.ReasonTainted, "m"))
 	h.step(time.Minute)
 	h.expectRows(`dra_exporter_undiagnosed_since_timestamp_seconds{cause="over_limit"} 1.795172402e+09`, "dra_exporter_undiagnosed")
 }

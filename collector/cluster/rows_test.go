@@ -55,7 +55,7 @@ func newFullHarness(t testing.TB) *harness {
 		claim("team/kept", 6, withDevices("gpu-7")), claim("team/orphan", 7, withDevices("gpu-8"), reserved("ghost")),
 		claim("other/stuck", 8, deleted(50, "resource.kubernetes.io/delete-protection")))
 	h.facts.Supply, h.facts.Costs = testSupply(), []dra.DiagnosisCost{{Namespace: "team", Took: 1500 * time.Millisecond}}
-	h.facts.Verdicts = []dra.Verdict{verdictFor(pending, "gpu", dra.ReasonInsufficient, "one is free", 9, 8, 8, 6, 1, 1)}
+	h.facts.Diagnoses = []dra.Diagnosis{diagnosisFor(pending, "gpu", dra.ReasonInsufficient, "one is free", 9, 8, 8, 6, 1, 1)}
 	h.step(time.Second)
 	h.live = true
 	runs.Evicted = true

@@ -27,15 +27,15 @@ const stepRest = 3
 
 // Inputs are what the Runner calls. None of these functions blocks.
 type Inputs struct {
-	Take     func() []Change // changes since the last call, in order
-	Synced   func() Synced   // collections of which Take has returned everything
-	Supply   func() *dra.Supply
-	Verdicts func() []dra.Verdict
-	Costs    func() []dra.DiagnosisCost // nil: there are no diagnoses
-	Ask      func([]dra.Question)       // replaces what is to be diagnosed
-	Statuses func() []source.Status
-	Settled  func() bool     // every collection was listed once, or has failed to be
-	Wake     <-chan struct{} // something has changed
+	Drain        func() []Change // changes since the last call, in order
+	Synced       func() Synced   // collections of which Drain has returned everything
+	Supply       func() *dra.Supply
+	Diagnoses    func() []dra.Diagnosis
+	Costs        func() []dra.DiagnosisCost // nil: there are no diagnoses
+	SetQuestions func([]dra.Question)       // replaces what is to be diagnosed
+	Statuses     func() []source.Status
+	Settled      func() bool     // every collection was listed once, or has failed to be
+	Wake         <-chan struct{} // something has changed
 
 	ObserveStep func(took time.Duration) // is called after each step; may be nil
 
@@ -92,13 +92,13 @@ func (r *Runner) Run(ctx context.Context) {
 // that took.
 func (r *Runner) step(ctx context.Context) time.Duration {
 	now := r.now()
-	changes := r.inputs.Take()
+	changes := r.inputs.Drain()
 	facts := Facts{
-		Changes:  changes,
-		Synced:   r.inputs.Synced(), // after Take: it describes what has been taken
-		Supply:   r.inputs.Supply(),
-		Verdicts: r.inputs.Verdicts(),
-		Sources:  r.inputs.Statuses(),
+		Changes:   changes,
+		Synced:    r.inputs.Synced(), // after Drain: it describes what has been taken
+		Supply:    r.inputs.Supply(),
+		Diagnoses: r.inputs.Diagnoses(),
+		Sources:   r.inputs.Statuses(),
 	}
 	if r.inputs.Costs != nil {
 		facts.Costs = r.inputs.Costs()
@@ -129,5 +129,5 @@ func (r *Runner) sendQuestions(questions []dra.Question) {
 		return
 	}
 	r.sent, r.sentCount = first, len(questions)
-	r.inputs.Ask(questions)
+	r.inputs.SetQuestions(questions)
 }

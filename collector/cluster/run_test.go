@@ -27,7 +27,7 @@ type fakeInputs struct {
 	settled   bool
 	takes     []time.Time
 	diagnoses int
-	questions []dra.Question // of the last call of Ask
+	questions []dra.Question // of the last call of SetQuestions
 	slow      time.Duration  // duration of each step
 	traces    bool           // traces are exported, sampled by even ids
 	traced    []trace.Trace
@@ -36,7 +36,7 @@ type fakeInputs struct {
 
 func (f *fakeInputs) inputs() Inputs {
 	return Inputs{
-		Take: func() []Change {
+		Drain: func() []Change {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			taken := f.changes
@@ -47,14 +47,14 @@ func (f *fakeInputs) inputs() Inputs {
 		Synced: func() Synced {
 			return Synced{Claims: true, Pods: true, Slices: true, Classes: true, Nodes: true, Events: true}
 		},
-		Supply:   func() *dra.Supply { time.Sleep(f.slow); return nil },
-		Verdicts: func() []dra.Verdict { return nil },
-		Ask:      func(q []dra.Question) { f.mu.Lock(); f.diagnoses++; f.questions = q; f.mu.Unlock() },
-		Statuses: func() []source.Status { return nil },
-		Settled:  func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.settled },
-		Wake:     f.wake,
-		Traced:   func(t []trace.Trace) { f.traced = append(f.traced, t...) },
-		Sampled:  sampled,
+		Supply:       func() *dra.Supply { time.Sleep(f.slow); return nil },
+		Diagnoses:    func() []dra.Diagnosis { return nil },
+		SetQuestions: func(q []dra.Question) { f.mu.Lock(); f.diagnoses++; f.questions = q; f.mu.Unlock() },
+		Statuses:     func() []source.Status { return nil },
+		Settled:      func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.settled },
+		Wake:         f.wake,
+		Traced:       func(t []trace.Trace) { f.traced = append(f.traced, t...) },
+		Sampled:      sampled,
 	}
 }
 

@@ -91,8 +91,8 @@ func BenchmarkChange(b *testing.B) {
 				d.publish()
 			}
 			all()
-			if got := len(d.verdicts()); got != benchmarkWaiting {
-				b.Fatalf("%d verdicts", got)
+			if got := len(d.diagnoses()); got != benchmarkWaiting {
+				b.Fatalf("%d diagnoses", got)
 			}
 			generation := int64(1)
 			before := processorTime(b)

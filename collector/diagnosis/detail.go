@@ -111,16 +111,16 @@ func taint(cause inventory.Cause) string {
 }
 
 // bestNodes returns the nodes with most free devices, and what is missing there.
-func bestNodes(pod podClaims, requests []request, counts []inventory.Count, found claimDiagnosis) []dra.NodeVerdict {
+func bestNodes(pod podClaims, requests []request, counts []inventory.Count, found claimDiagnosis) []dra.NodeDiagnosis {
 	sum := make(inventory.NodeCounts)
 	for _, count := range counts {
 		for node, free := range count.Free {
 			sum[node] += free
 		}
 	}
-	var nodes []dra.NodeVerdict
+	var nodes []dra.NodeDiagnosis
 	for _, best := range sum.Best(maxNodes) {
-		v := dra.NodeVerdict{Node: clean(best.Node), Free: make(map[string]int), Message: missing(pod, requests, counts, found, best.Node)}
+		v := dra.NodeDiagnosis{Node: clean(best.Node), Free: make(map[string]int), Message: missing(pod, requests, counts, found, best.Node)}
 		for i, r := range requests {
 			v.Free[clean(r.name)] = counts[i].Free[best.Node]
 		}

@@ -271,8 +271,8 @@ func TestManyRequests(t *testing.T) {
 	}
 	w.claim("fits", fits)
 	w.claim("not", not)
-	verdicts := w.diagnoser().Explain(t.Context(), question("fits"))
-	if v := verdicts[0]; v.Reason != dra.ReasonNone || len(v.Funnel) != 32 || v.Funnel[31].Left != [dra.Stages]int{384, 384, 12, 12, 12, 4} {
+	diagnoses := w.diagnoser().Explain(t.Context(), question("fits"))
+	if v := diagnoses[0]; v.Reason != dra.ReasonNone || len(v.Funnel) != 32 || v.Funnel[31].Left != [dra.Stages]int{384, 384, 12, 12, 12, 4} {
 		t.Errorf("%q %q %v", v.Reason, v.Message, v.Funnel)
 	}
 	// Each two requests want the same device, and there are three of each on as

@@ -7,7 +7,7 @@
 //
 // The stages, in the direction of the data:
 //
-//	mailbox     questions from other goroutines, and verdicts to them
+//	mailbox     questions from other goroutines, and diagnoses to them
 //	queue       what is diagnosed next; its items, their shares and their tasks
 //	pace, meter the share of a core, the turns, and the limit for each pod
 //	podClaims   what a pod requests
@@ -36,7 +36,7 @@ type Options struct {
 	Budget    float64 // share of a core that Run may use, above 0 and up to 1
 }
 
-// Diagnoser finds out why claims of pods are pending. Ask, Verdicts, Costs,
+// Diagnoser finds out why claims of pods are pending. SetQuestions, Diagnoses, Costs,
 // Changed and Explain are safe for concurrent use; Run runs once.
 type Diagnoser struct {
 	options     Options
@@ -50,16 +50,16 @@ func New(options Options) *Diagnoser {
 	return &Diagnoser{options: options, searchLimit: searchLimit, compiled: newCache(), mailbox: newMailbox()}
 }
 
-// Ask replaces the questions; the pods that have been pending longest come
+// SetQuestions replaces the questions; the pods that have been pending longest come
 // first. The questions must not be changed afterwards. It never blocks.
-func (d *Diagnoser) Ask(questions []dra.Question) { d.mailbox.ask(questions) }
+func (d *Diagnoser) SetQuestions(questions []dra.Question) { d.mailbox.ask(questions) }
 
-// Verdicts returns the answers to the questions, in their order; a question that
+// Diagnoses returns the answers to the questions, in their order; a question that
 // has not been diagnosed yet has none. The slice is shared and must not be
 // changed.
-func (d *Diagnoser) Verdicts() []dra.Verdict {
-	verdicts, _ := d.mailbox.published()
-	return verdicts
+func (d *Diagnoser) Diagnoses() []dra.Diagnosis {
+	diagnoses, _ := d.mailbox.published()
+	return diagnoses
 }
 
 // Costs returns how much work diagnoses have taken since the start, by
@@ -71,7 +71,7 @@ func (d *Diagnoser) Costs() []dra.DiagnosisCost {
 	return costs
 }
 
-// Changed receives a value after Verdicts has changed, or the selectors of
+// Changed receives a value after Diagnoses has changed, or the selectors of
 // device classes have been evaluated; one value may represent several changes.
 func (d *Diagnoser) Changed() <-chan struct{} { return d.mailbox.changed }
 
@@ -106,11 +106,11 @@ func (d *Diagnoser) newSnapshot() *snapshot {
 
 // Explain answers one question at once, with details for a person. If the
 // context ends, the answer has what was found before.
-func (d *Diagnoser) Explain(ctx context.Context, q dra.Question) []dra.Verdict {
+func (d *Diagnoser) Explain(ctx context.Context, q dra.Question) []dra.Diagnosis {
 	pod := resolve(d.options.Inventory, q)
 	found := diagnose(ctx, nil, d.newSnapshot(), pod, true)
 	if ctx.Err() != nil {
 		d.options.Log.Warn("explanation is incomplete", "pod", q.Pod.String(), "error", context.Cause(ctx))
 	}
-	return found.verdicts(q, pod)
+	return found.diagnoses(q, pod)
 }

@@ -33,25 +33,25 @@ func running(t *testing.T, j *Diagnoser) {
 	})
 }
 
-// await waits until the verdicts are as expected.
-func await(t *testing.T, j *Diagnoser, what string, ok func([]dra.Verdict) bool) []dra.Verdict {
+// await waits until the diagnoses are as expected.
+func await(t *testing.T, j *Diagnoser, what string, ok func([]dra.Diagnosis) bool) []dra.Diagnosis {
 	t.Helper()
 	limit := time.After(time.Minute)
 	for {
-		if verdicts := j.Verdicts(); ok(verdicts) {
-			return verdicts
+		if diagnoses := j.Diagnoses(); ok(diagnoses) {
+			return diagnoses
 		}
 		select {
 		case <-j.Changed():
 		case <-limit:
-			t.Fatalf("not seen: %s; verdicts are %+v", what, j.Verdicts())
+			t.Fatalf("not seen: %s; diagnoses are %+v", what, j.Diagnoses())
 		}
 	}
 }
 
-func reasons(verdicts []dra.Verdict) string {
+func reasons(diagnoses []dra.Diagnosis) string {
 	text := ""
-	for _, v := range verdicts {
+	for _, v := range diagnoses {
 		text += fmt.Sprintf("%s=%s ", v.PodClaim, v.Reason)
 	}
 	return text
@@ -63,7 +63,7 @@ func questionOf(pod string, claims ...string) dra.Question {
 	return q
 }
 
-// Questions have verdicts, which follow the inventory and are removed with
+// Questions have diagnoses, which follow the inventory and are removed with
 // their question.
 func TestRunAnswersQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -74,29 +74,29 @@ func TestRunAnswersQuestions(t *testing.T) {
 		w.claim("b", spec(deviceRequest("main", 2)))
 		j := w.diagnoser()
 		running(t, j)
-		j.Ask([]dra.Question{questionOf("p1", "a"), questionOf("p2", "b")})
-		await(t, j, "nothing published", func(v []dra.Verdict) bool {
+		j.SetQuestions([]dra.Question{questionOf("p1", "a"), questionOf("p2", "b")})
+		await(t, j, "nothing published", func(v []dra.Diagnosis) bool {
 			return reasons(v) == "a=no_matching_device b=no_matching_device "
 		})
 		w.pool("d", "n1", devicesNamed(1)...)
-		verdicts := await(t, j, "one device", func(v []dra.Verdict) bool { return reasons(v) == "a= b=insufficient_devices " })
-		if v := verdicts[1]; v.Pod.Name != "p2" || v.PodUID != "uid-of-p2" || v.Version == 0 || len(v.Funnel) != 1 || v.Detail != nil {
-			t.Errorf("verdict %+v", v)
+		diagnoses := await(t, j, "one device", func(v []dra.Diagnosis) bool { return reasons(v) == "a= b=insufficient_devices " })
+		if v := diagnoses[1]; v.Pod.Name != "p2" || v.PodUID != "uid-of-p2" || v.Version == 0 || len(v.Funnel) != 1 || v.Detail != nil {
+			t.Errorf("diagnosis %+v", v)
 		}
 		w.pool("d2", "n1", devicesNamed(1)...) // of another driver: affects no claim
-		j.Ask([]dra.Question{questionOf("p2", "b")})
-		await(t, j, "p1 is not asked about any more", func(v []dra.Verdict) bool { return reasons(v) == "b=insufficient_devices " })
+		j.SetQuestions([]dra.Question{questionOf("p2", "b")})
+		await(t, j, "p1 is not asked about any more", func(v []dra.Diagnosis) bool { return reasons(v) == "b=insufficient_devices " })
 		w.hold("holder", "n1")
-		j.Ask([]dra.Question{questionOf("p2", "holder", "b")})
-		await(t, j, "a claim that is allocated", func(v []dra.Verdict) bool { return reasons(v) == "holder= b=insufficient_devices " })
-		j.Ask(nil)
-		await(t, j, "nothing is asked", func(v []dra.Verdict) bool { return len(v) == 0 })
+		j.SetQuestions([]dra.Question{questionOf("p2", "holder", "b")})
+		await(t, j, "a claim that is allocated", func(v []dra.Diagnosis) bool { return reasons(v) == "holder= b=insufficient_devices " })
+		j.SetQuestions(nil)
+		await(t, j, "nothing is asked", func(v []dra.Diagnosis) bool { return len(v) == 0 })
 	})
 }
 
-func (q *queue) verdicts() []dra.Verdict {
-	verdicts, _ := q.mailbox.published()
-	return verdicts
+func (q *queue) diagnoses() []dra.Diagnosis {
+	diagnoses, _ := q.mailbox.published()
+	return diagnoses
 }
 
 // expireRefresh makes the queue take new questions though it is not empty.
@@ -119,35 +119,35 @@ func (q *queue) drain(t *testing.T, limit int) int {
 	return int(q.turn - before)
 }
 
-// If what a pod requests changes, its verdict stays until there is another.
-func TestVerdictsStayUntilReplaced(t *testing.T) {
+// If what a pod requests changes, its diagnosis stays until there is another.
+func TestDiagnosesStayUntilReplaced(t *testing.T) {
 	w := newTestCluster(t)
 	w.class("gpu")
 	w.claim("a", spec(deviceRequest("main", 1)))
 	j := w.diagnoser()
 	d := j.newQueue()
 	defer d.stop()
-	j.Ask([]dra.Question{questionOf("p", "a")})
+	j.SetQuestions([]dra.Question{questionOf("p", "a")})
 	d.refresh()
 	d.drain(t, 1)
 	d.publish()
 	w.claim("a", spec(deviceRequest("main", 7)))
-	j.Ask([]dra.Question{questionOf("p", "a", "b")})
+	j.SetQuestions([]dra.Question{questionOf("p", "a", "b")})
 	d.refresh()
 	d.publish()
-	if got := reasons(j.Verdicts()); got != "a=no_matching_device " {
+	if got := reasons(j.Diagnoses()); got != "a=no_matching_device " {
 		t.Errorf("before it is diagnosed again: %q", got)
 	}
-	j.Ask([]dra.Question{questionOf("p", "b")})
+	j.SetQuestions([]dra.Question{questionOf("p", "b")})
 	d.expireRefresh()
 	d.refresh()
 	d.publish()
-	if got := reasons(j.Verdicts()); got != "" {
-		t.Errorf("a reference that is not asked about any more has verdicts: %q", got)
+	if got := reasons(j.Diagnoses()); got != "" {
+		t.Errorf("a reference that is not asked about any more has diagnoses: %q", got)
 	}
 }
 
-// Pods with the same requests share one diagnosis; verdicts have the pod's own
+// Pods with the same requests share one diagnosis; diagnoses have the pod's own
 // names.
 func TestPodsShareDiagnoses(t *testing.T) {
 	w := newTestCluster(t)
@@ -165,19 +165,19 @@ func TestPodsShareDiagnoses(t *testing.T) {
 	j := w.diagnoser()
 	d := j.newQueue()
 	defer d.stop()
-	j.Ask(questions)
+	j.SetQuestions(questions)
 	d.refresh()
 	if len(d.items) != 1 {
 		t.Fatalf("%d items for one specification", len(d.items))
 	}
 	d.drain(t, 1)
 	d.publish()
-	verdicts := j.Verdicts()
-	if len(verdicts) != 100 {
-		t.Fatalf("%d verdicts", len(verdicts))
+	diagnoses := j.Diagnoses()
+	if len(diagnoses) != 100 {
+		t.Fatalf("%d diagnoses", len(diagnoses))
 	}
 	want := "the scheduler stops at node n2: claim c42: selector #0 on device d/n2/dev-0: CEL runtime error: no such key: model"
-	if got := verdicts[42].Message; len(got) < len(want) || got[:len(want)] != want {
+	if got := diagnoses[42].Message; len(got) < len(want) || got[:len(want)] != want {
 		t.Errorf("message %q, want it to begin %q", got, want)
 	}
 }
@@ -196,7 +196,7 @@ func TestDiagnosesAgainOnlyWhatIsAffected(t *testing.T) {
 	defer d.stop()
 	again := func() int {
 		t.Helper()
-		j.Ask([]dra.Question{questionOf("p", "a")})
+		j.SetQuestions([]dra.Question{questionOf("p", "a")})
 		d.refresh()
 		return d.drain(t, 100)
 	}
@@ -220,8 +220,8 @@ func TestDiagnosesAgainOnlyWhatIsAffected(t *testing.T) {
 	}
 }
 
-// Changed receives nothing after changes that affect no verdict. A pod that is
-// added with the same requests has a verdict at once.
+// Changed receives nothing after changes that affect no diagnosis. A pod that is
+// added with the same requests has a diagnosis at once.
 func TestPublishesOnlyChanges(t *testing.T) {
 	w := newTestCluster(t)
 	w.class("gpu", `device.driver == "d"`)
@@ -251,13 +251,13 @@ func TestPublishesOnlyChanges(t *testing.T) {
 		w.inventory.Claim(testNamespace, "ghost", claim)
 	}
 	ghost("x")
-	j.Ask([]dra.Question{questionOf("p", "a")})
+	j.SetQuestions([]dra.Question{questionOf("p", "a")})
 	if !published() {
-		t.Error("a first verdict is not published")
+		t.Error("a first diagnosis is not published")
 	}
 	ghost("x", "y")
 	if published() {
-		t.Error("published again though another driver's claim does not affect the verdict")
+		t.Error("published again though another driver's claim does not affect the diagnosis")
 	}
 	w.inventory.Claim(testNamespace, "a", &resourcev1.ResourceClaim{Spec: spec(deviceRequest("main", 1))})
 	ghost("x")
@@ -265,9 +265,9 @@ func TestPublishesOnlyChanges(t *testing.T) {
 		t.Error("published again though the claim requests the same")
 	}
 	w.claim("b", spec(deviceRequest("main", 1)))
-	j.Ask([]dra.Question{questionOf("p", "a"), questionOf("q", "b")})
-	if !published() || reasons(j.Verdicts()) != "a=no_matching_device b=no_matching_device " {
-		t.Errorf("verdicts are %q", reasons(j.Verdicts()))
+	j.SetQuestions([]dra.Question{questionOf("p", "a"), questionOf("q", "b")})
+	if !published() || reasons(j.Diagnoses()) != "a=no_matching_device b=no_matching_device " {
+		t.Errorf("diagnoses are %q", reasons(j.Diagnoses()))
 	}
 }
 
@@ -285,11 +285,11 @@ func TestSearchesNodesAgain(t *testing.T) {
 	d := j.newQueue()
 	defer d.stop()
 	for _, want := range []string{"c=constraints_unsatisfiable ", "c= "} {
-		j.Ask([]dra.Question{questionOf("p", "c")})
+		j.SetQuestions([]dra.Question{questionOf("p", "c")})
 		d.refresh()
 		d.drain(t, 1)
 		d.publish()
-		if got := reasons(j.Verdicts()); got != want {
+		if got := reasons(j.Diagnoses()); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 		changed := slice.DeepCopy()
@@ -324,11 +324,11 @@ func TestQueueOrder(t *testing.T) {
 			}
 		}
 	}
-	j.Ask(questions[:3])
+	j.SetQuestions(questions[:3])
 	d.refresh()
 	diagnose(2)
 	w.class("another") // concerns all
-	j.Ask(questions)
+	j.SetQuestions(questions)
 	d.expireRefresh()
 	d.refresh()
 	diagnose(4)
@@ -370,7 +370,7 @@ func TestRunBudget(t *testing.T) {
 		running(t, j)
 		start := time.Now()
 		for i := range 300 {
-			j.Ask(questions)
+			j.SetQuestions(questions)
 			w.class(fmt.Sprintf("class-%d", i%2), fmt.Sprint(i%3 == 0)) // concerns all
 			time.Sleep(100 * time.Millisecond)
 			synctest.Wait()
@@ -379,8 +379,8 @@ func TestRunBudget(t *testing.T) {
 		if share > 0.22 || share < 0.1 {
 			t.Errorf("works %.3f of the time, may 0.2", share)
 		}
-		if len(j.Verdicts()) != 50 {
-			t.Errorf("%d of 50 verdicts", len(j.Verdicts()))
+		if len(j.Diagnoses()) != 50 {
+			t.Errorf("%d of 50 diagnoses", len(j.Diagnoses()))
 		}
 	})
 }
@@ -395,21 +395,21 @@ func TestIdleTimeIsNotWork(t *testing.T) {
 		running(t, j)
 		time.Sleep(10*time.Minute + 3*time.Second)
 		began := time.Now()
-		j.Ask([]dra.Question{questionOf("p", "a")})
-		await(t, j, "an answer", func(v []dra.Verdict) bool { return len(v) == 1 })
+		j.SetQuestions([]dra.Question{questionOf("p", "a")})
+		await(t, j, "an answer", func(v []dra.Diagnosis) bool { return len(v) == 1 })
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("answered after %v", took)
 		}
 	})
 }
 
-// Ask and Verdicts never wait for Run.
+// SetQuestions and Diagnoses never wait for Run.
 func TestAskNeverBlocks(t *testing.T) {
 	w := newTestCluster(t)
 	j := w.diagnoser() // does not run
 	for range 100 {
-		j.Ask([]dra.Question{question("a")})
-		_ = j.Verdicts()
+		j.SetQuestions([]dra.Question{question("a")})
+		_ = j.Diagnoses()
 	}
 }
 
@@ -436,12 +436,12 @@ func TestRunRace(t *testing.T) {
 		}
 	}()
 	for range 50 {
-		j.Ask([]dra.Question{questionOf("p1", "a"), questionOf("p2", "b"), questionOf("p3", "a", "b")})
+		j.SetQuestions([]dra.Question{questionOf("p1", "a"), questionOf("p2", "b"), questionOf("p3", "a", "b")})
 		for _, v := range j.Explain(t.Context(), questionOf("p3", "a", "b")) {
 			checkFunnel(t, v)
 		}
 	}
 	<-writing
-	j.Ask([]dra.Question{questionOf("p2", "b")})
-	await(t, j, "the last state", func(v []dra.Verdict) bool { return len(v) == 1 && v[0].Reason == dra.ReasonNoMatchingDevice })
+	j.SetQuestions([]dra.Question{questionOf("p2", "b")})
+	await(t, j, "the last state", func(v []dra.Diagnosis) bool { return len(v) == 1 && v[0].Reason == dra.ReasonNoMatchingDevice })
 }

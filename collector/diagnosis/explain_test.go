@@ -353,17 +353,17 @@ func TestExplainReasons(t *testing.T) {
 			w.node("n1", map[string]string{"zone": "a"})
 			w.node("n2", map[string]string{"zone": "b"})
 			w.class("gpu", `device.driver == "d"`)
-			verdicts := w.diagnoser().Explain(t.Context(), test.build(w))
-			if len(verdicts) != len(test.want) {
-				t.Fatalf("got %d verdicts, want %d", len(verdicts), len(test.want))
+			diagnoses := w.diagnoser().Explain(t.Context(), test.build(w))
+			if len(diagnoses) != len(test.want) {
+				t.Fatalf("got %d diagnoses, want %d", len(diagnoses), len(test.want))
 			}
-			for i, v := range verdicts {
+			for i, v := range diagnoses {
 				if v.Reason != test.want[i] {
 					t.Errorf("reference %s: reason %q, want %q (%s)", v.PodClaim, v.Reason, test.want[i], v.Message)
 				}
 				checkFunnel(t, v)
 			}
-			if got := verdicts[0].Message; !strings.Contains(got, test.message) || (test.message == "") != (got == "") {
+			if got := diagnoses[0].Message; !strings.Contains(got, test.message) || (test.message == "") != (got == "") {
 				t.Errorf("message %q, want %q in it", got, test.message)
 			}
 		})
@@ -371,7 +371,7 @@ func TestExplainReasons(t *testing.T) {
 }
 
 // checkFunnel checks what is promised of every funnel.
-func checkFunnel(t *testing.T, v dra.Verdict) {
+func checkFunnel(t *testing.T, v dra.Diagnosis) {
 	t.Helper()
 	for _, f := range v.Funnel {
 		for stage := 1; stage < dra.Stages; stage++ {

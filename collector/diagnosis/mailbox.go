@@ -6,16 +6,16 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// mailbox passes questions to the goroutine of Run, and verdicts back. It is
+// mailbox passes questions to the goroutine of Run, and diagnoses back. It is
 // safe for concurrent use.
 type mailbox struct {
-	changed chan struct{} // after verdicts have changed, or classes have been counted
+	changed chan struct{} // after diagnoses have changed, or classes have been counted
 	asked   chan struct{} // after ask
 
 	mu        sync.Mutex
 	questions []dra.Question
 	sent      uint64 // calls of ask
-	verdicts  []dra.Verdict
+	diagnoses []dra.Diagnosis
 	costs     []dra.DiagnosisCost
 }
 
@@ -38,9 +38,9 @@ func (m *mailbox) open() ([]dra.Question, uint64) {
 	return m.questions, m.sent
 }
 
-func (m *mailbox) publish(verdicts []dra.Verdict) {
+func (m *mailbox) publish(diagnoses []dra.Diagnosis) {
 	m.mu.Lock()
-	m.verdicts = verdicts
+	m.diagnoses = diagnoses
 	m.mu.Unlock()
 	notify(m.changed)
 }
@@ -51,10 +51,10 @@ func (m *mailbox) publishCosts(costs []dra.DiagnosisCost) {
 	m.costs = costs
 }
 
-func (m *mailbox) published() ([]dra.Verdict, []dra.DiagnosisCost) {
+func (m *mailbox) published() ([]dra.Diagnosis, []dra.DiagnosisCost) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.verdicts, m.costs
+	return m.diagnoses, m.costs
 }
 
 // notify sends a value unless there is one already.

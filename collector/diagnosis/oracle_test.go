@@ -29,21 +29,21 @@ func TestOracle(t *testing.T) {
 		d := w.diagnoser()
 		for range 6 {
 			q, claims := w.randomQuestion(random)
-			verdicts := d.Explain(t.Context(), q)
+			diagnoses := d.Explain(t.Context(), q)
 			allocatable, fatal := w.allocateAnywhere(claims)
 			nothing := true
-			for _, v := range verdicts {
+			for _, v := range diagnoses {
 				checkFunnel(t, v)
 				nothing = nothing && v.Reason == dra.ReasonNone
 				found[v.Reason]++
 			}
 			if want := allocatable && fatal == nil; nothing != want {
-				for i, v := range verdicts {
+				for i, v := range diagnoses {
 					t.Logf("%s: %q %s\n%+v\n%s", v.PodClaim, v.Reason, v.Message, v.Funnel, claims[i].Spec.String())
 				}
 				t.Fatalf("seed %d: no reason: %v; the allocator: allocatable %v, %v", seed, nothing, allocatable, fatal)
 			}
-			w.checkReason(verdicts, claims)
+			w.checkReason(diagnoses, claims)
 			w.forget(claims)
 		}
 	}
@@ -72,12 +72,12 @@ func (w *testCluster) allocateAnywhere(claims []*resourcev1.ResourceClaim) (allo
 }
 
 // checkReason takes away what a reason names.
-func (w *testCluster) checkReason(verdicts []dra.Verdict, claims []*resourcev1.ResourceClaim) {
+func (w *testCluster) checkReason(diagnoses []dra.Diagnosis, claims []*resourcev1.ResourceClaim) {
 	w.t.Helper()
 	if len(claims) != 1 {
 		return
 	}
-	v, changed := verdicts[0], claims[0].DeepCopy()
+	v, changed := diagnoses[0], claims[0].DeepCopy()
 	switch v.Reason {
 	case dra.ReasonConstraints:
 		changed.Spec.Devices.Constraints = nil

@@ -13,8 +13,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
 )
 
-// diagnosis is why the claims of a pod cannot be allocated. It is immutable.
-type diagnosis struct {
+// podDiagnosis is why the claims of a pod cannot be allocated. It is immutable.
+type podDiagnosis struct {
 	version uint64 // of the inventory
 	claims  []claimDiagnosis
 }
@@ -28,24 +28,24 @@ type claimDiagnosis struct {
 	detail *dra.Detail
 }
 
-// verdicts returns the diagnosis for one of the pods that share it.
-func (d *diagnosis) verdicts(q dra.Question, pod podClaims) []dra.Verdict {
+// diagnoses returns the diagnosis for one of the pods that share it.
+func (d *podDiagnosis) diagnoses(q dra.Question, pod podClaims) []dra.Diagnosis {
 	names := pod.names(q)
-	verdicts := make([]dra.Verdict, 0, len(d.claims))
+	diagnoses := make([]dra.Diagnosis, 0, len(d.claims))
 	for i, c := range d.claims {
-		verdicts = append(verdicts, dra.Verdict{
+		diagnoses = append(diagnoses, dra.Diagnosis{
 			Pod: q.Pod, PodUID: q.PodUID, PodClaim: clean(q.Refs[i].PodClaim),
 			Version: d.version,
 			Reason:  c.reason, Message: names.Replace(clean(c.message)),
 			Funnel: c.counts, Detail: c.detail,
 		})
 	}
-	return verdicts
+	return diagnoses
 }
 
 // undetermined reports whether something is not known because it would have
 // needed too much work.
-func (d *diagnosis) undetermined() bool {
+func (d *podDiagnosis) undetermined() bool {
 	return slices.ContainsFunc(d.claims, func(c claimDiagnosis) bool { return c.reason == dra.ReasonUndetermined })
 }
 
@@ -64,12 +64,12 @@ type query struct {
 // diagnose finds out why the claims of a pod cannot be allocated. Without a
 // meter it neither rests nor has a limit. If the context ends, the diagnosis
 // has what was found before. With detail it has what `explain` shows, too.
-func diagnose(ctx context.Context, meter *meter, snapshot *snapshot, pod podClaims, detail bool) *diagnosis {
+func diagnose(ctx context.Context, meter *meter, snapshot *snapshot, pod podClaims, detail bool) *podDiagnosis {
 	q := &query{
 		snapshot: snapshot, inventory: snapshot.inventory, meter: meter, pod: pod,
 		counts: make([][]inventory.Count, len(pod.claims)), found: make([]claimDiagnosis, len(pod.claims)),
 	}
-	made := &diagnosis{version: q.inventory.Version(), claims: q.found}
+	made := &podDiagnosis{version: q.inventory.Version(), claims: q.found}
 	open, err := q.count(ctx)
 	if err == nil && len(open) > 0 {
 		err = q.allocate(ctx, open)

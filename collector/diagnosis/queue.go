@@ -14,7 +14,7 @@ import (
 
 const (
 	pollInterval    = time.Second            // of the inventory's version, without questions
-	publishInterval = 250 * time.Millisecond // while there is work: readers of verdicts read all of them each time
+	publishInterval = 250 * time.Millisecond // while there is work: readers of diagnoses read all of them each time
 
 	// Back-off of items that need more work than the limit: they are diagnosed
 	// again only after the inventory has changed, and no sooner than this. It
@@ -60,8 +60,8 @@ type row struct {
 	question  dra.Question
 	pod       podClaims
 	item      *item
-	published *diagnosis // of which the verdicts are made
-	verdicts  []dra.Verdict
+	published *podDiagnosis // of which the diagnoses are made
+	diagnoses []dra.Diagnosis
 }
 
 // podKey identifies the pod of a question.
@@ -102,7 +102,7 @@ func (q *queue) refresh() {
 }
 
 // resolve looks up all questions again. If what a pod requests has changed, it
-// keeps its verdicts until there are new ones.
+// keeps its diagnoses until there are new ones.
 func (q *queue) resolve(questions []dra.Question) {
 	before := make(map[podKey]*row, len(q.rows))
 	for _, r := range q.rows {
@@ -124,7 +124,7 @@ func (q *queue) resolve(questions []dra.Question) {
 			r.item.namespaces = append(r.item.namespaces, question.Pod.Namespace)
 		}
 		if old := before[keyOf(question)]; old != nil {
-			r.published, r.verdicts = old.published, stillAsked(old.verdicts, question)
+			r.published, r.diagnoses = old.published, stillAsked(old.diagnoses, question)
 		}
 		q.unpublished = q.unpublished || r.item.diagnosis != nil && r.item.diagnosis != r.published
 		rows = append(rows, r)
@@ -138,16 +138,16 @@ func (q *queue) resolve(questions []dra.Question) {
 	q.rows, q.items = rows, items
 }
 
-// stillAsked leaves out verdicts on claims that the question does not have any
+// stillAsked leaves out diagnoses on claims that the question does not have any
 // more.
-func stillAsked(verdicts []dra.Verdict, q dra.Question) []dra.Verdict {
-	gone := func(v dra.Verdict) bool {
+func stillAsked(diagnoses []dra.Diagnosis, q dra.Question) []dra.Diagnosis {
+	gone := func(v dra.Diagnosis) bool {
 		return !slices.ContainsFunc(q.Refs, func(a dra.PendingRef) bool { return clean(a.PodClaim) == v.PodClaim })
 	}
-	if !slices.ContainsFunc(verdicts, gone) {
-		return verdicts
+	if !slices.ContainsFunc(diagnoses, gone) {
+		return diagnoses
 	}
-	return slices.DeleteFunc(slices.Clone(verdicts), gone)
+	return slices.DeleteFunc(slices.Clone(diagnoses), gone)
 }
 
 // enqueue lists for each namespace what has to be diagnosed: first what never
@@ -241,7 +241,7 @@ func (q *queue) diagnose(ctx context.Context, it *item) error {
 		}
 	}
 	if it.task == nil {
-		it.task = newTask(q.pace, q.options.Inventory.Version(), func(meter *meter) *diagnosis {
+		it.task = newTask(q.pace, q.options.Inventory.Version(), func(meter *meter) *podDiagnosis {
 			return diagnose(ctx, meter, q.snapshot, it.pod, false)
 		})
 		q.suspended++
@@ -352,18 +352,18 @@ func (q *queue) publishIfDue() {
 	}
 }
 
-// publish publishes the costs, and the verdicts if any has changed.
+// publish publishes the costs, and the diagnoses if any has changed.
 func (q *queue) publish() {
 	q.mailbox.publishCosts(q.shares.costs())
 	if !q.unpublished {
 		return
 	}
-	var all []dra.Verdict
+	var all []dra.Diagnosis
 	for _, r := range q.rows {
 		if found := r.item.diagnosis; found != nil && found != r.published {
-			r.published, r.verdicts = found, found.verdicts(r.question, r.pod)
+			r.published, r.diagnoses = found, found.diagnoses(r.question, r.pod)
 		}
-		all = append(all, r.verdicts...)
+		all = append(all, r.diagnoses...)
 	}
 	q.mailbox.publish(all)
 	q.unpublished, q.published = false, q.options.Clock()

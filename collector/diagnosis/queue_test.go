@@ -110,8 +110,8 @@ func TestLeastChargedNamespaceIsCharged(t *testing.T) {
 			t.Errorf("costs %v", costs)
 		}
 		q.publish()
-		if got := len(q.verdicts()); got != 3 {
-			t.Errorf("%d verdicts", got)
+		if got := len(q.diagnoses()); got != 3 {
+			t.Errorf("%d diagnoses", got)
 		}
 	})
 }
@@ -147,7 +147,7 @@ func TestUndeterminedBacksOff(t *testing.T) {
 			t.Fatalf("%d diagnoses", n)
 		}
 		q.publish()
-		v := q.verdicts()[0]
+		v := q.diagnoses()[0]
 		if v.Reason != dra.ReasonUndetermined || !strings.HasPrefix(v.Message, "the diagnosis needs more than 4s: 4") ||
 			!strings.HasSuffix(v.Message, " evaluations of selectors and 0 searches on nodes were made in this time") {
 			t.Errorf("%s: %s", v.Reason, v.Message)
@@ -177,7 +177,7 @@ func TestUndeterminedBacksOff(t *testing.T) {
 			diagnoses()
 		}
 		q.publish()
-		if v := q.verdicts()[0]; v.Reason != dra.ReasonNone {
+		if v := q.diagnoses()[0]; v.Reason != dra.ReasonNone {
 			t.Errorf("at last: %s: %s", v.Reason, v.Message)
 		}
 	})
@@ -276,7 +276,7 @@ func TestRunEndsWithinADiagnosis(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- j.Run(ctx) }()
-	j.Ask([]dra.Question{w.claimIn("a", "c", long(0)), w.claimIn("b", "d", long(1))})
+	j.SetQuestions([]dra.Question{w.claimIn("a", "c", long(0)), w.claimIn("b", "d", long(1))})
 	time.Sleep(20 * time.Millisecond)
 	cancel()
 	if err := <-done; err == nil {

@@ -24,10 +24,10 @@ const (
 // item is what has to be diagnosed, for however many pods that request the same.
 type item struct {
 	pod        podClaims
-	namespaces []string   // of the pods
-	diagnosis  *diagnosis // nil: none yet
-	version    uint64     // of the inventory for which the diagnosis holds
-	turn       uint64     // when it was last diagnosed
+	namespaces []string      // of the pods
+	diagnosis  *podDiagnosis // nil: none yet
+	version    uint64        // of the inventory for which the diagnosis holds
+	turn       uint64        // when it was last diagnosed
 	queued     bool
 
 	begun   bool          // the diagnosis under way has had a turn

@@ -119,7 +119,7 @@ func TestUnreadableNodes(t *testing.T) {
 	}
 }
 
-// What comes from outside is valid UTF-8 in every verdict.
+// What comes from outside is valid UTF-8 in every diagnosis.
 func TestForeignBytes(t *testing.T) {
 	bad := "bad\xff"
 	w := newTestCluster(t)

@@ -13,13 +13,13 @@ var errSuspended = errors.New("the turn is over")
 type task struct {
 	meter   *meter
 	version uint64 // of the inventory when it began
-	result  *diagnosis
+	result  *podDiagnosis
 	next    func() (struct{}, bool)
 	stop    func() // ends it, wherever it is
 }
 
 // newTask returns a task that has not begun. The function does the work.
-func newTask(pace *pace, version uint64, work func(*meter) *diagnosis) *task {
+func newTask(pace *pace, version uint64, work func(*meter) *podDiagnosis) *task {
 	t := &task{meter: &meter{pace: pace, limit: podWork}, version: version}
 	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
 		t.meter.suspend = func() error {

@@ -20,8 +20,8 @@ type PendingRef struct {
 	Extended int64  // how many of the extended resource PodClaim; 0: it is none
 }
 
-// Verdict is the diagnosis of one pending reference.
-type Verdict struct {
+// Diagnosis is the diagnosis of one pending reference.
+type Diagnosis struct {
 	Pod      PodRef
 	PodUID   string
 	PodClaim string
@@ -165,8 +165,8 @@ type Detail struct {
 	HoldersInAll int
 	OnOneNode    map[string]int
 
-	Nodes []NodeVerdict // at most a few, the best first
-	Fits  string        // a node on which the claims of the pod can be allocated as far as devices go; empty: none found
+	Nodes []NodeDiagnosis // at most a few, the best first
+	Fits  string          // a node on which the claims of the pod can be allocated as far as devices go; empty: none found
 }
 
 // SelectorError is a CEL selector that does not compile, or fails for a device.
@@ -200,8 +200,8 @@ type Holder struct {
 	Devices []DeviceID
 }
 
-// NodeVerdict is why the claims do not fit on one node.
-type NodeVerdict struct {
+// NodeDiagnosis is why the claims do not fit on one node.
+type NodeDiagnosis struct {
 	Node    string
 	Free    map[string]int // by request
 	Message string

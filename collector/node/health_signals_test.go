@@ -99,7 +99,7 @@ func healthProblems() []healthProblem {
 }
 
 // TestHealthSignals proves every row of the table of signals: the onset, what it
-// means for the verdict and for the claim's class, and the end.
+// means for the diagnosis and for the claim's class, and the end.
 func TestHealthSignals(t *testing.T) {
 	proven := map[string]bool{"parent": true} // by TestHealthOfPartitions
 	for _, a := range healthProblems() {

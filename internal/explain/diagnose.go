@@ -22,16 +22,16 @@ func (r Reader) diagnose(ctx context.Context, read *reading, facts *Facts, subje
 	known := cluster.Facts{Changes: read.changes, Synced: read.synced, Supply: facts.Supply, Sources: read.statuses}
 	state, first, _ := cluster.Step(cluster.NewState(cluster.Config{Once: true}), known, now)
 	diagnoser := diagnosis.New(diagnosis.Options{Inventory: read.inventory, Clock: r.Clock, Log: r.Log, Budget: 1})
-	var verdicts []dra.Verdict
+	var diagnoses []dra.Diagnosis
 	diagnosing, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
 	questions := Diagnosable(concerning(first, subject), facts.Gaps)
 	for _, question := range questions[:min(len(questions), maxDiagnosed)] {
-		verdicts = append(verdicts, diagnoser.Explain(diagnosing, question)...)
+		diagnoses = append(diagnoses, diagnoser.Explain(diagnosing, question)...)
 	}
-	verdicts = append(verdicts, sharedDiagnoses(questions, verdicts, subject)...)
-	sure, unsure := SplitByGaps(verdicts, facts.Gaps)
-	known.Changes, known.Verdicts = nil, sure
+	diagnoses = append(diagnoses, sharedDiagnoses(questions, diagnoses, subject)...)
+	sure, unsure := SplitByGaps(diagnoses, facts.Gaps)
+	known.Changes, known.Diagnoses = nil, sure
 	_, second, _ := cluster.Step(state, known, r.Clock())
 	facts.Pending = slices.Clone(second.Pending)
 	AddUncertain(facts.Pending, unsure)
@@ -75,9 +75,9 @@ func concerning(snapshot cluster.Snapshot, subject Subject) []dra.Question {
 
 // sharedDiagnoses gives the pods that were not diagnosed the diagnosis of one that
 // is pending for the same claim.
-func sharedDiagnoses(questions []dra.Question, verdicts []dra.Verdict, subject Subject) []dra.Verdict {
-	var model *dra.Verdict
-	var more []dra.Verdict
+func sharedDiagnoses(questions []dra.Question, diagnoses []dra.Diagnosis, subject Subject) []dra.Diagnosis {
+	var model *dra.Diagnosis
+	var more []dra.Diagnosis
 	for i, question := range questions {
 		for _, asked := range question.Refs {
 			if asked.Claim != subject.Name {
@@ -88,9 +88,9 @@ func sharedDiagnoses(questions []dra.Question, verdicts []dra.Verdict, subject S
 				same.Pod, same.PodUID, same.PodClaim = question.Pod, question.PodUID, asked.PodClaim
 				more = append(more, same)
 			}
-			for j := range verdicts {
-				if model == nil && verdicts[j].PodUID == question.PodUID && verdicts[j].PodClaim == asked.PodClaim {
-					model = &verdicts[j]
+			for j := range diagnoses {
+				if model == nil && diagnoses[j].PodUID == question.PodUID && diagnoses[j].PodClaim == asked.PodClaim {
+					model = &diagnoses[j]
 				}
 			}
 		}

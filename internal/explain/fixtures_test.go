@@ -65,16 +65,16 @@ func spec(count int64) explain.Spec {
 }
 
 // pendingRef is the reference of the pending pod.
-func pendingRef(reason dra.PendingReason, message string, verdict *dra.Verdict) cluster.PendingRef {
+func pendingRef(reason dra.PendingReason, message string, diagnosis *dra.Diagnosis) cluster.PendingRef {
 	return cluster.PendingRef{
 		Pod: dra.PodRef{Namespace: "team-a", Name: "train-0"}, PodUID: "train-0", PodClaim: "gpus", Claim: "train-0-gpus-x7k2p",
-		DeviceClass: "gpu.example.com", Since: ago(4 * time.Minute), Reason: reason, Message: message, Verdict: verdict,
+		DeviceClass: "gpu.example.com", Since: ago(4 * time.Minute), Reason: reason, Message: message, Diagnosis: diagnosis,
 	}
 }
 
-// verdict is the diagnosis of the pending pod's only request.
-func verdict(reason dra.PendingReason, asked int64, left [dra.Stages]int, detail dra.Detail) *dra.Verdict {
-	return &dra.Verdict{
+// diagnosis is the diagnosis of the pending pod's only request.
+func diagnosis(reason dra.PendingReason, asked int64, left [dra.Stages]int, detail dra.Detail) *dra.Diagnosis {
+	return &dra.Diagnosis{
 		Pod: dra.PodRef{Namespace: "team-a", Name: "train-0"}, PodUID: "train-0", PodClaim: "gpus", Reason: reason,
 		Funnel: []dra.RequestFunnel{{Request: "gpus", Class: "gpu.example.com", Count: asked, Left: left}}, Detail: &detail,
 	}

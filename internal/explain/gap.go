@@ -207,32 +207,32 @@ func Diagnosable(questions []dra.Question, gaps Gaps) []dra.Question {
 // SplitByGaps separates the diagnoses that hold in spite of the gaps from those
 // of which only the counts do. With less known, more devices seem usable than
 // are: too few are certainly too few, but whether there are enough is unknown.
-func SplitByGaps(verdicts []dra.Verdict, gaps Gaps) (sure, unsure []dra.Verdict) {
-	for _, verdict := range verdicts {
-		doubt := gaps.doubt(verdict.Reason)
+func SplitByGaps(diagnoses []dra.Diagnosis, gaps Gaps) (sure, unsure []dra.Diagnosis) {
+	for _, diagnosis := range diagnoses {
+		doubt := gaps.doubt(diagnosis.Reason)
 		if doubt == "" {
-			sure = append(sure, verdict)
+			sure = append(sure, diagnosis)
 			continue
 		}
-		verdict.Reason, verdict.Message = dra.ReasonUnknown, doubt
-		if verdict.Detail != nil {
-			detail := *verdict.Detail
-			detail.Fits, verdict.Detail = "", &detail
+		diagnosis.Reason, diagnosis.Message = dra.ReasonUnknown, doubt
+		if diagnosis.Detail != nil {
+			detail := *diagnosis.Detail
+			detail.Fits, diagnosis.Detail = "", &detail
 		}
-		unsure = append(unsure, verdict)
+		unsure = append(unsure, diagnosis)
 	}
 	return sure, unsure
 }
 
 // AddUncertain gives the references without a diagnosis the counts of an uncertain
 // one, and adds why it is uncertain to the message.
-func AddUncertain(references []cluster.PendingRef, unsure []dra.Verdict) {
+func AddUncertain(references []cluster.PendingRef, unsure []dra.Diagnosis) {
 	for i := range references {
 		w := &references[i]
 		for j := range unsure {
 			v := &unsure[j]
-			if w.Verdict == nil && v.PodUID == w.PodUID && v.Pod == w.Pod && v.PodClaim == w.PodClaim {
-				w.Verdict = v
+			if w.Diagnosis == nil && v.PodUID == w.PodUID && v.Pod == w.Pod && v.PodClaim == w.PodClaim {
+				w.Diagnosis = v
 				w.Message = strings.TrimPrefix(w.Message+"; "+v.Message, "; ")
 			}
 		}

@@ -90,8 +90,8 @@ func TestSplitByGaps(t *testing.T) {
 		{rules, dra.ReasonTainted, true},
 		{rules, dra.ReasonNoDeviceClass, true},
 	} {
-		given := dra.Verdict{PodUID: "p", PodClaim: "c", Reason: test.reason, Message: "as judged", Detail: &dra.Detail{Fits: "node-a"}}
-		sure, unsure := explain.SplitByGaps([]dra.Verdict{given}, test.gaps)
+		given := dra.Diagnosis{PodUID: "p", PodClaim: "c", Reason: test.reason, Message: "as judged", Detail: &dra.Detail{Fits: "node-a"}}
+		sure, unsure := explain.SplitByGaps([]dra.Diagnosis{given}, test.gaps)
 		if (len(sure) == 1) != test.sure || len(sure)+len(unsure) != 1 {
 			t.Errorf("%v and %q: sure %d, unsure %d", test.gaps, test.reason, len(sure), len(unsure))
 			continue
@@ -104,7 +104,7 @@ func TestSplitByGaps(t *testing.T) {
 		}
 		references := []cluster.PendingRef{{PodUID: "p", PodClaim: "c", Message: "the scheduler reports: no"}, {PodUID: "p", PodClaim: "other"}}
 		explain.AddUncertain(references, unsure)
-		if references[0].Verdict == nil || !strings.HasPrefix(references[0].Message, "the scheduler reports: no; the ") || references[1].Verdict != nil {
+		if references[0].Diagnosis == nil || !strings.HasPrefix(references[0].Message, "the scheduler reports: no; the ") || references[1].Diagnosis != nil {
 			t.Errorf("the counts of what is not sure are not told: %+v", references)
 		}
 	}

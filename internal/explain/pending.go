@@ -35,8 +35,8 @@ func (b pendingBuilder) build(w cluster.PendingRef) PendingRef {
 		ref.ExtendedResource, ref.PodClaim = w.PodClaim, ""
 	}
 	ref.Asked = b.facts.spec(w.Pod.Namespace, w.Claim, podClaim.Template)
-	if w.Verdict != nil {
-		b.addDiagnosis(&ref, w.Verdict)
+	if w.Diagnosis != nil {
+		b.addDiagnosis(&ref, w.Diagnosis)
 	}
 	if ref.Asked == nil {
 		ref.Asked = specOfCounts(ref.Counts)
@@ -48,11 +48,11 @@ func (b pendingBuilder) build(w cluster.PendingRef) PendingRef {
 }
 
 // addDiagnosis adds the counts and details of the diagnosis.
-func (b pendingBuilder) addDiagnosis(ref *PendingRef, verdict *dra.Verdict) {
-	for _, request := range verdict.Funnel {
+func (b pendingBuilder) addDiagnosis(ref *PendingRef, diagnosis *dra.Diagnosis) {
+	for _, request := range diagnosis.Funnel {
 		ref.Counts = append(ref.Counts, b.counts(request))
 	}
-	detail := verdict.Detail
+	detail := diagnosis.Detail
 	if detail == nil {
 		return
 	}
@@ -60,7 +60,7 @@ func (b pendingBuilder) addDiagnosis(ref *PendingRef, verdict *dra.Verdict) {
 		ref.Broken = append(ref.Broken, BrokenSelector(selector))
 	}
 	for _, removal := range detail.Removed {
-		ref.Removed = append(ref.Removed, removalOf(removal, verdict.Funnel))
+		ref.Removed = append(ref.Removed, removalOf(removal, diagnosis.Funnel))
 	}
 	if ref.lacksDevices() {
 		for _, holder := range detail.Holders {

@@ -85,7 +85,7 @@ func (r Reader) read(ctx context.Context, subject Subject, namespace string) (*r
 	read := &reading{statuses: reader.Statuses(), inventory: kept, specs: specs}
 	stop()
 	run.Wait()
-	read.changes = reader.Take()
+	read.changes = reader.Drain()
 	read.synced = reader.Synced() // of what has been taken
 	return read, ctx.Err()
 }

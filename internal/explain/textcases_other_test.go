@@ -45,7 +45,7 @@ func otherTextCases() map[string]textCase {
 	}, false)
 	binding.Phases = []explain.Phase{{Pod: dra.PodRef{Namespace: "team-a", Name: "train-0"}, Claim: "train-0-gpus-x7k2p", Phase: "binding", Since: ago(3 * time.Minute)}}
 	other := facts(2, pendingRef(dra.ReasonOther, "0/2 nodes are available: 2 Insufficient cpu.",
-		verdict(dra.ReasonNone, 2, [dra.Stages]int{8, 8, 8, 8, 6, 4}, dra.Detail{Fits: "node-b"})))
+		diagnosis(dra.ReasonNone, 2, [dra.Stages]int{8, 8, 8, 8, 6, 4}, dra.Detail{Fits: "node-b"})))
 	return map[string]textCase{
 		"claim-missing":      {pod, missingFacts},
 		"template-missing":   {pod, noTemplate},
@@ -56,9 +56,9 @@ func otherTextCases() map[string]textCase {
 		"binding-conditions": {pod, binding},
 		"other-constraints":  {pod, other},
 		"undetermined": {pod, facts(2, pendingRef(dra.ReasonUndetermined, "the diagnosis needs more than 250ms for one evaluation of a selector of request gpus",
-			verdict(dra.ReasonUndetermined, 2, [dra.Stages]int{8, 8}, dra.Detail{})))},
+			diagnosis(dra.ReasonUndetermined, 2, [dra.Stages]int{8, 8}, dra.Detail{})))},
 		"cut-short": {pod, facts(2, pendingRef(dra.ReasonPendingDiagnosis, "the diagnosis was cancelled",
-			verdict(dra.ReasonPendingDiagnosis, 2, [dra.Stages]int{8, 8}, dra.Detail{})))},
+			diagnosis(dra.ReasonPendingDiagnosis, 2, [dra.Stages]int{8, 8}, dra.Detail{})))},
 		"unknown-forbidden":    {claim, oneNamespaceFacts()},
 		"unknown-silent":       {pod, silent()},
 		"two-pods-one-claim":   {claim, twoPods()},
@@ -77,7 +77,7 @@ func withoutClaim(f explain.Facts) explain.Facts {
 // namespace.
 func oneNamespaceFacts() explain.Facts {
 	f := facts(2, pendingRef(dra.ReasonUnknown, "the claims of other namespaces could not be read, so it is unknown which of the matching devices are free",
-		verdict(dra.ReasonUnknown, 2, [dra.Stages]int{8, 8, 8, 8, 8, 4}, dra.Detail{})))
+		diagnosis(dra.ReasonUnknown, 2, [dra.Stages]int{8, 8, 8, 8, 8, 4}, dra.Detail{})))
 	deny := func(name string) source.Status {
 		return source.Status{Name: name, Reason: source.ReasonPermission, Errors: 1, Message: "list " + name + ": " + name + " is forbidden: User \"jane\" cannot list resource \"" + name + "\" at the cluster scope"}
 	}
@@ -96,7 +96,7 @@ func silent() explain.Facts {
 // node can reach.
 func nodesForbidden() explain.Facts {
 	f := facts(4, pendingRef(dra.ReasonInsufficient, "request gpus asks for 4 devices; of 4 devices that match and have no untolerated taint, 2 can still be allocated",
-		verdict(dra.ReasonInsufficient, 4, [dra.Stages]int{8, 8, 4, 4, 2, 0}, dra.Detail{Nodes: []dra.NodeVerdict{{Node: "node-a"}}})))
+		diagnosis(dra.ReasonInsufficient, 4, [dra.Stages]int{8, 8, 4, 4, 2, 0}, dra.Detail{Nodes: []dra.NodeDiagnosis{{Node: "node-a"}}})))
 	f.Gaps = explain.GapsOf([]source.Status{{Name: "nodes", Reason: source.ReasonPermission, Errors: 1, Message: "nodes is forbidden"}}, nil, "")
 	return f
 }
@@ -104,11 +104,11 @@ func nodesForbidden() explain.Facts {
 // twoPods returns two pods that share one claim that is not allocated; one of
 // them is gated.
 func twoPods() explain.Facts {
-	v := verdict(dra.ReasonInsufficient, 4, [dra.Stages]int{8, 8, 4, 4, 2, 2}, dra.Detail{})
+	v := diagnosis(dra.ReasonInsufficient, 4, [dra.Stages]int{8, 8, 4, 4, 2, 2}, dra.Detail{})
 	first := pendingRef(dra.ReasonInsufficient, "request gpus asks for 4 devices; of 4 devices that match and have no untolerated taint, 2 can still be allocated", v)
 	second, third := first, first
 	second.Pod.Name, second.PodUID, second.Since = "train-1", "train-1", ago(5*time.Minute)
-	third.Pod.Name, third.PodUID, third.Reason, third.Message, third.Verdict = "train-2", "train-2", dra.ReasonGated, "", nil
+	third.Pod.Name, third.PodUID, third.Reason, third.Message, third.Diagnosis = "train-2", "train-2", dra.ReasonGated, "", nil
 	f := facts(4, first, second, third)
 	for _, name := range []string{"train-1", "train-2"} {
 		f.Objects.Pod(&dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-a", Name: name}, UID: name, Created: ago(5 * time.Minute), Gated: name == "train-2", Claims: []dra.PodClaim{{Name: "gpus", Claim: "train-0-gpus-x7k2p"}}}, false)

@@ -69,7 +69,7 @@ func TestAdviceToDelete(t *testing.T) {
 			explain.GapsOf([]source.Status{denied("podgroups")}, nil, ""), "its users are unknown", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := facts(4, pendingRef(dra.ReasonInsufficient, "too few", verdict(dra.ReasonInsufficient, 4, [dra.Stages]int{8, 8, 8, 8, 2, 2}, dra.Detail{Holders: []dra.Holder{leftover}})))
+			f := facts(4, pendingRef(dra.ReasonInsufficient, "too few", diagnosis(dra.ReasonInsufficient, 4, [dra.Stages]int{8, 8, 8, 8, 2, 2}, dra.Detail{Holders: []dra.Holder{leftover}})))
 			f.Gaps = test.gaps
 			unusedClaim(&f, test.change)
 			text := unwrappedText(t, f, pod)

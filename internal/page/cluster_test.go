@@ -39,7 +39,7 @@ func clusterHandlerOf(t testing.TB, rows func() []metric.Row) http.Handler {
 		MetricsPath: "/metrics", Explain: "dra-exporter explain", Log: slog.New(slog.DiscardHandler),
 		Rows: rows,
 		Now:  func() time.Time { return noon },
-		Troubles: func() map[string]string {
+		Messages: func() map[string]string {
 			return map[string]string{"devicetaintrules": "The exporter may not list them: grant it."}
 		},
 	})

@@ -17,9 +17,9 @@ type Config struct {
 	Rows        func() []metric.Row // those of the newest snapshot; nil before the first
 	Now         func() time.Time    // the wall clock
 
-	// Troubles returns messages for people, by source: what has failed and what to do.
+	// Messages returns messages for people, by source: what has failed and what to do.
 	// Rows have none. It may be nil.
-	Troubles func() map[string]string
+	Messages func() map[string]string
 
 	// Explain is the command that explains why claims are pending, up to the kind of
 	// object. Empty: none works where the cluster's page is read.
@@ -50,11 +50,11 @@ func (r *Refusal) Error() string { return r.Message }
 func (c *Config) visibleTo(r *http.Request) (rows []metric.Row, troubles func() map[string]string, err error) {
 	rows = c.Rows()
 	if c.Visible == nil || rows == nil {
-		return rows, c.Troubles, nil
+		return rows, c.Messages, nil
 	}
 	visible, all, err := c.Visible(r, namespacesIn(rows, namespacesOf(r)))
 	if err != nil || all {
-		return rows, c.Troubles, err
+		return rows, c.Messages, err
 	}
 	return visibleRows(rows, visible), nil, nil
 }

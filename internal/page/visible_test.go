@@ -20,7 +20,7 @@ func serveLimited(t *testing.T, rows []metric.Row, handlers func(Config) (map[st
 		Node: "node-a", MetricsPath: "/metrics", Log: slog.New(slog.DiscardHandler), Visible: visible,
 		Rows: func() []metric.Row { return rows },
 		Now:  func() time.Time { return noon },
-		Troubles: func() map[string]string {
+		Messages: func() map[string]string {
 			return map[string]string{"resourceclaims": "get resourceclaim secret-team/secret-claim"}
 		},
 	})

@@ -79,8 +79,8 @@ func NewCluster(options ClusterOptions, log *slog.Logger) (*Cluster, error) {
 	c.runner, err = cluster.NewRunner(
 		cluster.Config{Version: options.Version, Interval: restInterval, MaxSeries: options.MaxSeries, Traces: options.Push.Traces.On},
 		cluster.Inputs{
-			Take: c.cluster.Take, Synced: c.cluster.Synced,
-			Supply: c.inventory.Supply, Verdicts: c.diagnoser.Verdicts, Costs: c.diagnoser.Costs, Ask: c.diagnoser.Ask,
+			Drain: c.cluster.Drain, Synced: c.cluster.Synced,
+			Supply: c.inventory.Supply, Diagnoses: c.diagnoser.Diagnoses, Costs: c.diagnoser.Costs, SetQuestions: c.diagnoser.SetQuestions,
 			Statuses: c.cluster.Statuses, Settled: c.cluster.Settled, Wake: c.wake, ObserveStep: live.observeStep, Traced: c.pushTraces, Sampled: c.isSampled,
 		}, registry, options.Clock, log)
 	if err != nil {
@@ -151,7 +151,7 @@ func (c *Cluster) Server(options WebOptions, log *slog.Logger) (*web.Server, err
 		pages: func(visible page.Visible) (pageHandlers, error) {
 			return page.ClusterHandlers(page.Config{
 				MetricsPath: options.MetricsPath, Rows: c.rows, Log: log, Explain: c.options.Explain,
-				Now: func() time.Time { return c.options.Clock().Wall }, Troubles: func() map[string]string { return messages(c.cluster.Statuses()) },
+				Now: func() time.Time { return c.options.Clock().Wall }, Messages: func() map[string]string { return messages(c.cluster.Statuses()) },
 				Visible: visible,
 			})
 		},

@@ -314,7 +314,7 @@ func (n *Node) Server(options WebOptions, log *slog.Logger) (*web.Server, error)
 		pages: func(visible page.Visible) (pageHandlers, error) {
 			return page.Handlers(page.Config{
 				Node: n.options.Name, MetricsPath: options.MetricsPath, Rows: n.rows, Log: log,
-				Now: func() time.Time { return n.options.Clock().Wall }, Troubles: func() map[string]string { return messages(n.statuses()) },
+				Now: func() time.Time { return n.options.Clock().Wall }, Messages: func() map[string]string { return messages(n.statuses()) },
 				Visible: visible,
 			})
 		},

@@ -79,9 +79,9 @@ func TestDiagnosesOfScenario(t *testing.T) {
 			if !judged {
 				continue
 			}
-			verdicts := judge.Explain(t.Context(), w.question(w.objects(1, now)))
-			if len(verdicts) != 1 || verdicts[0].Reason != reason {
-				t.Errorf("with %v: %s waits by %+v, want %q", visitors, w.name, verdicts, reason)
+			diagnoses := judge.Explain(t.Context(), w.question(w.objects(1, now)))
+			if len(diagnoses) != 1 || diagnoses[0].Reason != reason {
+				t.Errorf("with %v: %s waits by %+v, want %q", visitors, w.name, diagnoses, reason)
 			}
 		}
 	}

@@ -64,7 +64,7 @@ func (c *Client) Round(ctx context.Context, listing Listing, report func(Change)
 // cluster requests the answer of the cluster role, if there is one.
 func (c *Client) cluster(ctx context.Context, listing Listing, report func(Change)) {
 	if listing.Cluster == nil {
-		report(func(f *Fleet) { f.SetPending(nil, listing.Trouble) })
+		report(func(f *Fleet) { f.SetPending(nil, listing.Err) })
 		return
 	}
 	pending, err := c.Pending(ctx, *listing.Cluster)
@@ -146,8 +146,8 @@ var errTimeout = errors.New("no answer in time")
 // get reads a document and the time of the answer, by the agent's clock if it
 // sends one: clocks of nodes differ, and times in documents are by them.
 func (c *Client) get(ctx context.Context, agent Agent, path string) ([]byte, time.Time, error) {
-	if agent.Trouble != nil {
-		return nil, time.Time{}, agent.Trouble
+	if agent.Err != nil {
+		return nil, time.Time{}, agent.Err
 	}
 	address := agent.Base.JoinPath(path)
 	address.RawQuery = url.Values{"namespace": c.Namespaces}.Encode()

@@ -66,7 +66,7 @@ func (c *Cluster) List(ctx context.Context) (Listing, error) {
 	if err != nil {
 		return Listing{}, err
 	}
-	listing := Listing{Trouble: errors.New("no cluster role found")}
+	listing := Listing{Err: errors.New("no cluster role found")}
 	found := 0
 	for i := range pods {
 		one := &pods[i]
@@ -80,8 +80,8 @@ func (c *Cluster) List(ctx context.Context) (Listing, error) {
 				listing.Agents = append(listing.Agents, c.agent(one, 9420))
 			}
 		case "cluster":
-			if agent := c.agent(one, 9421); listing.Cluster == nil || listing.Cluster.Trouble != nil {
-				listing.Cluster, listing.Trouble = &agent, nil
+			if agent := c.agent(one, 9421); listing.Cluster == nil || listing.Cluster.Err != nil {
+				listing.Cluster, listing.Err = &agent, nil
 			}
 		}
 	}
@@ -122,7 +122,7 @@ func (c *Cluster) agent(of *pod, port int) Agent {
 		Base: c.Server.JoinPath("api/v1/namespaces", of.Metadata.Namespace, "pods", target, "proxy"),
 	}
 	if of.Status.Phase != "Running" {
-		agent.Trouble = fmt.Errorf("its pod is %s", cmp.Or(clean(of.Status.Phase), "of no phase"))
+		agent.Err = fmt.Errorf("its pod is %s", cmp.Or(clean(of.Status.Phase), "of no phase"))
 	}
 	return agent
 }

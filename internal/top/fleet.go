@@ -18,14 +18,14 @@ type Agent struct {
 	Node string   // that it runs on, where that is known beforehand
 	Base *url.URL // what the paths of its API are under
 
-	Trouble error // why it is not read; nil if it is
+	Err error // why it is not read; nil if it is
 }
 
 // Listing is the exporters.
 type Listing struct {
 	Agents  []Agent
 	Cluster *Agent // the cluster role; nil: there is none
-	Trouble error  // why it is unknown whether there is one
+	Err     error  // why it is unknown whether there is one
 }
 
 // Reply is an agent's answer.

@@ -75,7 +75,7 @@ func TestRoundWithFaults(t *testing.T) {
 	dead.Base.Host = "127.0.0.1:1"
 	dead.Base.User = url.UserPassword("me", "hunter2")
 	pending := testAgent(t, "no pod yet", answers(good))
-	pending.Trouble = errors.New("its pod is Pending")
+	pending.Err = errors.New("its pod is Pending")
 	faults := map[string]struct {
 		agent Agent
 		want  string
@@ -198,7 +198,7 @@ func TestWaiting(t *testing.T) {
 	if reading.Pending != nil || !strings.Contains(reading.PendingError, "not a document") {
 		t.Errorf("%+v, %s", reading.Pending, reading.PendingError)
 	}
-	reading = round(t, testClient(t), Listing{Trouble: errors.New("no cluster role found")})
+	reading = round(t, testClient(t), Listing{Err: errors.New("no cluster role found")})
 	if reading.PendingError != "no cluster role found" {
 		t.Errorf("%s", reading.PendingError)
 	}

@@ -140,7 +140,7 @@ func (s Stage) obey(words []string, play func(rate float64)) error {
 }
 
 // taintOfAll keeps every device from being allocated, and so changes the
-// verdict on each reference that waits.
+// diagnosis on each reference that waits.
 func taintOfAll() *resourcev1.DeviceTaintRule {
 	driver := driver
 	return &resourcev1.DeviceTaintRule{

@@ -47,9 +47,9 @@ func memorySync(t *testing.T, url string, kept *inventory.Inventory) (*apiserver
 		if time.Now().After(deadline) {
 			t.Fatalf("not all is listed: %+v", cluster.Statuses())
 		}
-		changes = append(changes, cluster.Take()...)
+		changes = append(changes, cluster.Drain()...)
 	}
-	return cluster, append(changes, cluster.Take()...)
+	return cluster, append(changes, cluster.Drain()...)
 }
 
 // memorySynced reports whether all kinds of these tests have been listed.
@@ -199,9 +199,9 @@ func TestLargeClaimsAreUndetermined(t *testing.T) {
 		"claim-" + memoryNumber(7): {dra.ReasonUndetermined, "cannot be diagnosed: one of its selectors has "},
 		"ordinary":                 {dra.ReasonInsufficient, "request main"},
 	} {
-		verdicts := diagnoser.Explain(t.Context(), dra.Question{Pod: dra.PodRef{Namespace: "tenant", Name: "pod"}, Refs: []dra.PendingRef{{PodClaim: "gpu", Claim: claim}}})
-		if len(verdicts) != 1 || verdicts[0].Reason != want.reason || !strings.Contains(verdicts[0].Message, want.message) {
-			t.Errorf("%s: %+v", claim, verdicts)
+		diagnoses := diagnoser.Explain(t.Context(), dra.Question{Pod: dra.PodRef{Namespace: "tenant", Name: "pod"}, Refs: []dra.PendingRef{{PodClaim: "gpu", Claim: claim}}})
+		if len(diagnoses) != 1 || diagnoses[0].Reason != want.reason || !strings.Contains(diagnoses[0].Message, want.message) {
+			t.Errorf("%s: %+v", claim, diagnoses)
 		}
 	}
 	if counted := kept.Supply().Oversized[dra.SpecLimitSelector]; counted != 20 {
@@ -260,16 +260,16 @@ func TestProjectionLosesNothing(t *testing.T) {
 			continue
 		}
 		found, foundToo := diagnosers["whole"].Explain(t.Context(), question), diagnosers["projected"].Explain(t.Context(), question)
-		for _, verdicts := range [][]dra.Verdict{found, foundToo} {
-			for i := range verdicts {
-				verdicts[i].Version = 0
+		for _, diagnoses := range [][]dra.Diagnosis{found, foundToo} {
+			for i := range diagnoses {
+				diagnoses[i].Version = 0
 			}
 		}
 		if !reflect.DeepEqual(found, foundToo) {
 			t.Errorf("%s\nwhole: %+v\nprojected: %+v", object.GetName(), found, foundToo)
 		}
-		for _, verdict := range found {
-			reasons[verdict.Reason]++
+		for _, diagnosis := range found {
+			reasons[diagnosis.Reason]++
 		}
 	}
 	if len(reasons) < 4 {

@@ -139,13 +139,13 @@ func tenantsRunning(t *testing.T, j *diagnosis.Diagnoser) {
 	})
 }
 
-func tenantsDiagnosis(j *diagnosis.Diagnoser, namespace string) (dra.Verdict, bool) {
-	for _, v := range j.Verdicts() {
+func tenantsDiagnosis(j *diagnosis.Diagnoser, namespace string) (dra.Diagnosis, bool) {
+	for _, v := range j.Diagnoses() {
 		if v.Pod.Namespace == namespace {
 			return v, true
 		}
 	}
-	return dra.Verdict{}, false
+	return dra.Diagnosis{}, false
 }
 
 func tenantsCost(j *diagnosis.Diagnoser, namespace string) time.Duration {
@@ -177,11 +177,11 @@ func TestTenantsDoNotDelayDiagnosesOfOthers(t *testing.T) {
 			attack(c)
 			j := c.newDiagnoser(clock.System(), 1)
 			tenantsRunning(t, j)
-			j.Ask(c.questions)
+			j.SetQuestions(c.questions)
 			time.Sleep(300 * time.Millisecond) // the hostile claims are being diagnosed
 			before := tenantsCost(j, tenantsHostile)
 			c.addNormalClaim()
-			j.Ask(append([]dra.Question(nil), c.questions...))
+			j.SetQuestions(append([]dra.Question(nil), c.questions...))
 			v := waitDiagnosis(t, j)
 			if v.Reason != dra.ReasonFragmented {
 				t.Errorf("%s: %s", v.Reason, v.Message)
@@ -205,7 +205,7 @@ func manyTimes(n int, do func(int)) {
 	}
 }
 
-func waitDiagnosis(t *testing.T, j *diagnosis.Diagnoser) dra.Verdict {
+func waitDiagnosis(t *testing.T, j *diagnosis.Diagnoser) dra.Diagnosis {
 	t.Helper()
 	limit := time.After(2 * time.Minute)
 	for {
@@ -241,12 +241,12 @@ func TestTenantsStayWithinTheBudget(t *testing.T) {
 			return system()
 		}, budget)
 		tenantsRunning(t, j)
-		j.Ask(c.questions)
+		j.SetQuestions(c.questions)
 		began := time.Now()
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
 		c.addNormalClaim()
-		j.Ask(append([]dra.Question(nil), c.questions...))
+		j.SetQuestions(append([]dra.Question(nil), c.questions...))
 		submitted := time.Now()
 		v := waitDiagnosis(t, j)
 		if took := time.Since(submitted); took > 10*time.Second || v.Reason != dra.ReasonFragmented {
@@ -258,13 +258,13 @@ func TestTenantsStayWithinTheBudget(t *testing.T) {
 			t.Errorf("works %.3f of the time, may %v", share, budget)
 		}
 		undetermined := 0
-		for _, v := range j.Verdicts() {
+		for _, v := range j.Diagnoses() {
 			if v.Pod.Namespace == tenantsHostile && v.Reason == dra.ReasonUndetermined && strings.HasPrefix(v.Message, "the diagnosis needs more than 4s: ") {
 				undetermined++
 			}
 		}
 		if undetermined != 12 {
-			t.Errorf("%d of 12 hostile claims are undetermined: %+v", undetermined, j.Verdicts())
+			t.Errorf("%d of 12 hostile claims are undetermined: %+v", undetermined, j.Diagnoses())
 		}
 	})
 }

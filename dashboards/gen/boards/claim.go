@@ -175,7 +175,7 @@ count by (cluster, node) (max by (cluster, node, uuid) (dra_claim_device_info{` 
 		},
 			column{title: "Utilization", unit: units.PercentUnit, expr: byRequest(ofDetailed(device("dra_claim_utilization_ratio"))), more: gauge(steps(critical, step{0.2, warning}, step{0.5, good}))},
 			column{title: "Memory", unit: units.BytesIEC, expr: byRequest(ofDetailed(device("dra_claim_memory_used_bytes")))},
-			column{title: "Health", expr: byRequest(ofDetailed(`min by (cluster, node, uuid) (dra_device_healthy{@node})`)), more: verdicts()},
+			column{title: "Health", expr: byRequest(ofDetailed(`min by (cluster, node, uuid) (dra_device_healthy{@node})`)), more: healthWords()},
 			column{title: "Allocated", expr: byRequest(detailed), hidden: true},
 		),
 		listing(24, 5, about{

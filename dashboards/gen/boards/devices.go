@@ -51,14 +51,14 @@ func holders(selection string) string {
 )`
 }
 
-// verdict is what one voice says of each device. Where an agent that goes and the
-// one that comes differ, the worse word counts.
-func verdict(selection, by string) string {
+// healthBy is the health of each device as one reporter gives it. Where two agents
+// differ during a rollout, the worse value counts.
+func healthBy(selection, by string) string {
 	return `min by (cluster, node, uuid) (dra_device_healthy{` + selection + `, by="` + by + `"})`
 }
 
-// verdicts writes 0 and 1 as words.
-func verdicts() []dashboard.DynamicConfigValue {
+// healthWords shows 0 and 1 as words.
+func healthWords() []dashboard.DynamicConfigValue {
 	return append(tinted(steps(critical, step{1, good})),
 		property("mappings", words(named{"0", "unhealthy", critical}, named{"1", "healthy", good})))
 }

@@ -124,9 +124,9 @@ func devicesNow() *table.PanelBuilder {
 		column{title: "Utilization", unit: units.PercentUnit, expr: of(`dra_device_utilization_ratio{@node}`), more: gauge(steps(neutral))},
 		column{title: "Memory used", unit: units.BytesIEC, expr: of(`dra_device_memory_used_bytes{@node}`)},
 		column{title: "Temperature", unit: units.Celsius, expr: of(`dra_device_temperature_celsius{@node, sensor="gpu"}`), more: tinted(steps(good, step{85, warning}, step{95, critical}))},
-		column{title: "Hardware", expr: onNode(verdict("@node", "hardware")), more: verdicts()},
-		column{title: "Driver", expr: onNode(verdict("@node", "driver")), more: verdicts()},
-		column{title: "Kubelet", expr: onNode(verdict("@node", "kubelet")), more: verdicts()},
+		column{title: "Hardware", expr: onNode(healthBy("@node", "hardware")), more: healthWords()},
+		column{title: "Driver", expr: onNode(healthBy("@node", "driver")), more: healthWords()},
+		column{title: "Kubelet", expr: onNode(healthBy("@node", "kubelet")), more: healthWords()},
 	).SortBy(byColumn("Device", false))
 }
 

@@ -47,7 +47,7 @@ func heldNow(few string) column {
 // and the one that comes differ, the worse word counts.
 func voices(few string) []column {
 	of := func(title, by string) column {
-		return column{title: title, more: verdicts(), expr: `min by (cluster, node, uuid) (
+		return column{title: title, more: healthWords(), expr: `min by (cluster, node, uuid) (
   dra_device_healthy{@nodes, by="` + by + `"} and on (cluster, node, uuid) ` + few + `
 )`}
 	}
@@ -79,7 +79,7 @@ func sickDevices() []panel {
 	const asked = `dra_device_recovery_action{@nodes, action="none"} == 0`
 	return []panel{
 		sickAndAiling(),
-		claimsOnSick(),
+		claimsOnUnhealthy(),
 		whatSpeaks(),
 		listing(24, 4, about{
 			title: "Recovery that the hardware requests", unit: units.Short,
@@ -126,8 +126,8 @@ func whatSpeaks() panel {
 	)
 }
 
-// claimsOnSick asks the rule that joins claims and verdicts.
-func claimsOnSick() panel {
+// claimsOnUnhealthy reads the rule that joins claims with the health of their devices.
+func claimsOnUnhealthy() panel {
 	const (
 		rule   = `claim_device:dra_device_unhealthy:held{@nodes`
 		labels = `cluster, node, namespace, resourceclaim, uuid`

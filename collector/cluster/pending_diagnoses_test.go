@@ -8,15 +8,15 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// A verdict is shown as long as it applies: not for a claim that is allocated,
+// A diagnosis is shown as long as it applies: not for a claim that is allocated,
 // deleted, or another one with the same name.
-func TestVerdictEndsWithItsClaim(t *testing.T) {
+func TestDiagnosisEndsWithItsClaim(t *testing.T) {
 	funnel := []string{"dra_claim_pending_candidates", "dra_claim_pending_requested_devices"}
 	another := claim("a/c", 50, func(c *dra.ClaimLifecycle) { c.UID, c.Classes = "another", []string{"nic.example.com"} })
 	for name, test := range map[string]struct {
 		change func(h *harness, p dra.PodLifecycle)
 		class  string
-		still  bool // diagnosed: the old verdict may be published once more
+		still  bool // diagnosed: the old diagnosis may be published once more
 	}{
 		"allocated": {func(h *harness, _ dra.PodLifecycle) {
 			h.update(claim("a/c", 11, withDevices("gpu-0"), reserved("p"), func(c *dra.ClaimLifecycle) { c.Binding = dra.BindingWaiting }))
@@ -30,19 +30,19 @@ func TestVerdictEndsWithItsClaim(t *testing.T) {
 			h := newHarness(t)
 			p := pod("a/p", 10, "gpu=c")
 			h.update(p, claim("a/c", 11))
-			h.facts.Verdicts = []dra.Verdict{verdictFor(p, "gpu", dra.ReasonInsufficient, "none is free", 8, 8, 8, 8, 0, 0)}
+			h.facts.Diagnoses = []dra.Diagnosis{diagnosisFor(p, "gpu", dra.ReasonInsufficient, "none is free", 8, 8, 8, 8, 0, 0)}
 			h.step(time.Second)
 			if page := h.exposition(funnel...); strings.Count(page, "\n") != dra.Stages+1 {
 				t.Fatalf("the page has\n%s", page)
 			}
 			if !test.still {
-				h.facts.Verdicts = nil
+				h.facts.Diagnoses = nil
 			}
 			test.change(h, p)
 			h.step(time.Second)
 			h.expectRows("", funnel...)
-			if w := h.onlyPending(); w.Verdict != nil || w.DeviceClass != test.class {
-				t.Errorf("%s of class %q: %+v", w.Reason, w.DeviceClass, w.Verdict)
+			if w := h.onlyPending(); w.Diagnosis != nil || w.DeviceClass != test.class {
+				t.Errorf("%s of class %q: %+v", w.Reason, w.DeviceClass, w.Diagnosis)
 			}
 			before := &h.last.Pending[0]
 			h.step(time.Second)
@@ -77,7 +77,7 @@ func TestNoQuestionsWithoutInventory(t *testing.T) {
 
 // Without nodes it is unknown which devices one node reaches. A shortage in the
 // whole cluster is known nevertheless.
-func TestVerdictsWithoutNodes(t *testing.T) {
+func TestDiagnosesWithoutNodes(t *testing.T) {
 	for reason, want := range map[dra.PendingReason]dra.PendingReason{
 		dra.ReasonNone: dra.ReasonUnknown, dra.ReasonFragmented: dra.ReasonUnknown, dra.ReasonConstraints: dra.ReasonUnknown,
 		dra.ReasonInsufficient: dra.ReasonInsufficient, dra.ReasonTainted: dra.ReasonTainted,
@@ -88,7 +88,7 @@ func TestVerdictsWithoutNodes(t *testing.T) {
 			p := pod("a/p", 10, "gpu=c")
 			p.Unschedulable = saysCPU
 			h.update(p, claim("a/c", 11))
-			h.facts.Verdicts = []dra.Verdict{verdictFor(p, "gpu", reason, "m", 4, 4, 4, 4, 4, 0)}
+			h.facts.Diagnoses = []dra.Diagnosis{diagnosisFor(p, "gpu", reason, "m", 4, 4, 4, 4, 4, 0)}
 			h.step(time.Second)
 			if w := h.onlyPending(); w.Reason != want || want == dra.ReasonUnknown && !strings.Contains(w.Message, "the nodes cannot be read") {
 				t.Errorf("%s: %s", w.Reason, w.Message)
@@ -112,9 +112,9 @@ func TestVerdictsWithoutNodes(t *testing.T) {
 	}
 }
 
-// Of several classes with one extended resource, the verdict names the one that
+// Of several classes with one extended resource, the diagnosis names the one that
 // the scheduler uses.
-func TestVerdictHasClassOfExtendedResource(t *testing.T) {
+func TestDiagnosisHasClassOfExtendedResource(t *testing.T) {
 	h := newHarness(t)
 	p := pod("a/p", 10)
 	p.Extended = map[string]int64{"example.com/gpu": 1}
@@ -124,9 +124,9 @@ func TestVerdictHasClassOfExtendedResource(t *testing.T) {
 	if w := h.onlyPending(); w.DeviceClass != dra.DeviceClassMultiple {
 		t.Errorf("class %q before it is judged", w.DeviceClass)
 	}
-	v := verdictFor(p, "example.com/gpu", dra.ReasonInsufficient, "m", 1, 1, 1, 1, 0, 0)
+	v := diagnosisFor(p, "example.com/gpu", dra.ReasonInsufficient, "m", 1, 1, 1, 1, 0, 0)
 	v.Funnel[0].Class = "new"
-	h.facts.Verdicts = []dra.Verdict{v}
+	h.facts.Diagnoses = []dra.Diagnosis{v}
 	h.step(time.Second)
 	if w := h.onlyPending(); w.DeviceClass != "new" {
 		t.Errorf("class %q", w.DeviceClass)
