@@ -80,7 +80,7 @@ func golden(t *testing.T, name, got string) {
 	want, err := os.ReadFile(path)
 	must(t, err)
 	if got != string(want) {
-		t.Errorf("%s differs (UPDATE_GOLDEN=1 writes it anew)\n--- want\n%s\n--- got\n%s", path, want, got)
+		t.Errorf("%s differs (UPDATE_GOLDEN=1 rewrites it)\n--- want\n%s\n--- got\n%s", path, want, got)
 	}
 }
 

@@ -39,7 +39,7 @@ func TestIrregularFiles(t *testing.T) {
 				}
 			}
 			if reader.Status().Reason == source.ReasonNone {
-				t.Error("nobody is told")
+				t.Error("no error is reported")
 			}
 			if special := name == "an endless device" || name == "a pipe behind a link"; special && !strings.Contains(reader.Status().Message, "not a regular file") {
 				t.Errorf("it was opened: %s", reader.Status().Message)

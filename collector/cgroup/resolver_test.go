@@ -89,7 +89,7 @@ func TestResolve(t *testing.T) {
 	}
 	b.expect(map[int]dra.Owner{11: owned(other)}, b.list(11, 11))
 	if len(b.known) != 1 {
-		t.Errorf("%d processes are remembered that nobody asks for", len(b.known)-1)
+		t.Errorf("%d processes are remembered that are not asked for any more", len(b.known)-1)
 	}
 	b.expect(map[int]dra.Owner{}, nil)
 }
@@ -176,7 +176,7 @@ func TestMoved(t *testing.T) {
 		t.Errorf("%d of %d are noticed within 30 s", moved, len(pids))
 	}
 	if most > len(pids)/5 {
-		t.Errorf("%d of %d are read anew in one lookup", most, len(pids))
+		t.Errorf("%d of %d are read again in one lookup", most, len(pids))
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // denseReader is one whole device with seven partitions, each with all
-// quantities, in observations made anew at each read.
+// quantities, in observations allocated for each read.
 func denseReader(gpu int) Reader {
 	var devices []Device
 	for partition := range 8 {

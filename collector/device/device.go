@@ -33,7 +33,7 @@ type Device struct {
 	Nodes           []string // its own device files, e.g. /dev/nvidia3
 }
 
-// Unknown is the value of a number of an identity that the source does not tell.
+// Unknown is the value of a number of an identity that the source does not report.
 const Unknown = -1
 
 // IsPartition reports whether the device is a part of another.

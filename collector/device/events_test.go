@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// listening is a source that hears what the test says.
-type listening struct {
+// fakeEventSource is a source whose XIDs the test reports.
+type fakeEventSource struct {
 	*fakeSource
 
 	mu     sync.Mutex
@@ -19,10 +19,10 @@ type listening struct {
 	signal chan struct{}
 }
 
-// listen makes an EventSource of a source with these readers. Each device named
-// is listened to.
-func listen(uuids []string, readers ...Reader) *listening {
-	l := &listening{
+// newEventSource makes an EventSource of a source with these readers. Each device
+// named is watched.
+func newEventSource(uuids []string, readers ...Reader) *fakeEventSource {
+	l := &fakeEventSource{
 		fakeSource: &fakeSource{name: "fake", readers: readers},
 		xids:       make(map[string][]XID), signal: make(chan struct{}, 1),
 	}
@@ -32,16 +32,16 @@ func listen(uuids []string, readers ...Reader) *listening {
 	return l
 }
 
-func (l *listening) XIDs() map[string][]XID {
+func (l *fakeEventSource) XIDs() map[string][]XID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.xids
 }
 
-func (l *listening) Changed() <-chan struct{} { return l.signal }
+func (l *fakeEventSource) Changed() <-chan struct{} { return l.signal }
 
-// hear has one more error of the code reported of the device.
-func (l *listening) hear(uuid string, code int) {
+// report adds one XID of the code to those of the device.
+func (l *fakeEventSource) report(uuid string, code int) {
 	l.change(func(all map[string][]XID) {
 		xids := slices.Clone(all[uuid])
 		at, found := slices.BinarySearchFunc(xids, code, func(x XID, code int) int { return x.Code - code })
@@ -54,12 +54,12 @@ func (l *listening) hear(uuid string, code int) {
 	})
 }
 
-// forget ceases to listen to a device.
-func (l *listening) forget(uuid string) {
+// forget ceases to watch a device.
+func (l *fakeEventSource) forget(uuid string) {
 	l.change(func(all map[string][]XID) { delete(all, uuid) })
 }
 
-func (l *listening) change(how func(map[string][]XID)) {
+func (l *fakeEventSource) change(how func(map[string][]XID)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.xids = maps.Clone(l.xids)
@@ -74,7 +74,7 @@ const up = "fake up=true reason= hung=-\n"
 
 func TestXIDsAreReportedImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		from := listen([]string{"GPU-a"}, steady("GPU-a"), steady("GPU-b"))
+		from := newEventSource([]string{"GPU-a"}, steady("GPU-a"), steady("GPU-b"))
 		s := sample(t, from)
 		s.expect(t, `
 			fake GPU-a at 0s: power=1 power_limit=10 xids=none
@@ -82,14 +82,14 @@ func TestXIDsAreReportedImmediately(t *testing.T) {
 			`, up)
 		s.pass(1500 * time.Millisecond)
 		<-s.Changed()
-		from.hear("GPU-a", 79)
-		from.hear("GPU-a", 13)
-		from.hear("GPU-a", 79)
+		from.report("GPU-a", 79)
+		from.report("GPU-a", 13)
+		from.report("GPU-a", 79)
 		synctest.Wait()
 		select {
 		case <-s.Changed():
 		default:
-			t.Error("nobody was told")
+			t.Error("the change was not signalled")
 		}
 		s.expect(t, `
 			fake GPU-a at 1s: power=2 power_limit=10 xid13=1 xid79=2
@@ -111,11 +111,11 @@ func TestXIDPublishesNothingElse(t *testing.T) {
 			time.Sleep(500 * time.Millisecond)
 			return watts("GPU-b", float64(call), tier), nil
 		}}
-		from := listen([]string{"GPU-a"}, steady("GPU-a"), slow)
+		from := newEventSource([]string{"GPU-a"}, steady("GPU-a"), slow)
 		s := sample(t, from)
 		s.pass(1200 * time.Millisecond)
 		before := s.Latest()
-		from.hear("GPU-a", 79)
+		from.report("GPU-a", 79)
 		synctest.Wait()
 		s.expect(t, `
 			fake GPU-a at 0s: power=1 power_limit=10 xid79=1
@@ -130,13 +130,13 @@ func TestXIDPublishesNothingElse(t *testing.T) {
 func TestXIDsWhileTheReaderHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		from := listen([]string{"GPU-a", "GPU-b", "GPU-c"}, hanging("GPU-a", 3, release), hanging("GPU-b", 1, release))
+		from := newEventSource([]string{"GPU-a", "GPU-b", "GPU-c"}, hanging("GPU-a", 3, release), hanging("GPU-b", 1, release))
 		s := sample(t, from)
 		s.pass(time.Minute)
-		from.hear("GPU-a", 79)
-		from.hear("GPU-b", 119)
-		from.hear("GPU-c", 13)
-		from.hear("MIG-b", 13)
+		from.report("GPU-a", 79)
+		from.report("GPU-b", 119)
+		from.report("GPU-c", 13)
+		from.report("MIG-b", 13)
 		synctest.Wait()
 		want := `
 			fake GPU-a at 1s: power=2 power_limit=10 xid79=1
@@ -146,7 +146,7 @@ func TestXIDsWhileTheReaderHangs(t *testing.T) {
 		s.expect(t, want, hung)
 		unread := s.Latest()[1].Device
 		if unread.Minor != Unknown || unread.GPUInstance != Unknown || unread.Placement != Unknown || unread.IsPartition() {
-			t.Errorf("of a device that has never been read %+v is told", unread)
+			t.Errorf("for a device that has never been read %+v is reported", unread)
 		}
 		s.pass(time.Second)
 		s.expect(t, want, hung)
@@ -160,22 +160,22 @@ func TestXIDsWhileTheReaderHangs(t *testing.T) {
 }
 
 // A device that falls off the bus is not found any more, but what was reported
-// of it stays, for as long as the source tells it.
+// of it stays, for as long as the source reports it.
 func TestXIDsOfARemovedDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &fakeReader{key: "GPU-b", read: func(_ int, tier Tier) ([]Observation, error) { return watts("GPU-b", 5, tier), nil }}
-		from := listen([]string{"GPU-a", "GPU-b"}, steady("GPU-a"), b)
+		from := newEventSource([]string{"GPU-a", "GPU-b"}, steady("GPU-a"), b)
 		s := sample(t, from)
 		from.set(func(f *fakeSource) { f.readers = f.readers[:1] })
 		s.pass(40 * time.Second)
 		a := "fake GPU-a at 40s: power=41 power_limit=310 xids=none\n"
 		s.expect(t, a, up)
 
-		from.hear("GPU-b", 79)
+		from.report("GPU-b", 79)
 		synctest.Wait()
 		last := s.Latest()[1].At.Wall.Sub(s.start)
 		if last < 29*time.Second || last > 30*time.Second {
-			t.Errorf("the device that vanished after 30 s is told as of %s", last)
+			t.Errorf("the device that vanished after 30 s is reported as of %s", last)
 		}
 		gone := fmt.Sprintf("fake GPU-b at %gs: power=5 power_limit=50 xid79=1\n", last.Seconds())
 		s.expect(t, a+gone, up)
@@ -191,7 +191,7 @@ func TestXIDsOfARemovedDevice(t *testing.T) {
 		from.forget("GPU-b")
 		synctest.Wait()
 		s.expect(t, "", up)
-		from.hear("GPU-b", 79)
+		from.report("GPU-b", 79)
 		synctest.Wait()
 		s.expect(t, "", up)
 	})
@@ -213,16 +213,16 @@ func TestErrorsOfAPartition(t *testing.T) {
 			}
 			return found, nil
 		}}
-		from := listen([]string{"GPU-a", "MIG-a"}, reader)
+		from := newEventSource([]string{"GPU-a", "MIG-a"}, reader)
 		s := sample(t, from)
-		from.hear("GPU-a", 79)
-		from.hear("MIG-a", 13)
+		from.report("GPU-a", 79)
+		from.report("MIG-a", 13)
 		s.pass(1500 * time.Millisecond)
 		s.expect(t, "fake GPU-a at 1s: power=2 xid79=1\nfake MIG-a at 1s: power=7 xid13=1\n", up)
 		from.set(func(f *fakeSource) { f.readers = nil })
 		s.pass(30 * time.Second)
 		if gone := s.Latest(); len(gone) != 2 || len(gone[0].XIDs) != 1 || len(gone[1].XIDs) != 1 {
-			t.Errorf("of a device that has vanished with its partition %+v is told", gone)
+			t.Errorf("for a device that has vanished with its partition %+v is reported", gone)
 		}
 		mu.Lock()
 		partitioned = false
@@ -230,18 +230,18 @@ func TestErrorsOfAPartition(t *testing.T) {
 		from.set(func(f *fakeSource) { f.readers = []Reader{reader} })
 		s.pass(30 * time.Second)
 		if back := s.Latest(); len(back) != 1 || len(back[0].XIDs) != 1 || back[0].Device.UUID != "GPU-a" {
-			t.Errorf("of a device that has come back without its partition %+v is told", back)
+			t.Errorf("for a device that has come back without its partition %+v is reported", back)
 		}
 	})
 }
 
 // What is kept of a device is given up with its XIDs.
 func TestEventsAreBounded(t *testing.T) {
-	from := listen(nil)
+	from := newEventSource(nil)
 	h := newEvents(from)
 	for i := range 1000 {
 		uuid := string(rune('a' + i%26))
-		from.hear(uuid, i)
+		from.report(uuid, i)
 		h.attach([]Sample{{Device: Device{UUID: uuid}}}, nil, "fake")
 		from.forget(uuid)
 	}
@@ -251,9 +251,9 @@ func TestEventsAreBounded(t *testing.T) {
 }
 
 func TestAttach(t *testing.T) {
-	from := listen([]string{"GPU-a", "GPU-b"})
+	from := newEventSource([]string{"GPU-a", "GPU-b"})
 	for _, uuid := range []string{"GPU-a", "GPU-b", "GPU-c", "GPU-d"} {
-		from.hear(uuid, 79)
+		from.report(uuid, 79)
 	}
 	h := newEvents(from)
 	given := []Sample{{Device: Device{UUID: "GPU-a"}}}
@@ -272,10 +272,10 @@ func TestErrorsOfADeviceThatAnotherSourceReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		defer close(release)
-		first := listen([]string{"GPU-a"}, hanging("GPU-a", 1, release))
+		first := newEventSource([]string{"GPU-a"}, hanging("GPU-a", 1, release))
 		first.name = "first"
 		s := sample(t, first, &fakeSource{name: "second", readers: []Reader{steady("GPU-a")}})
-		first.hear("GPU-a", 79)
+		first.report("GPU-a", 79)
 		synctest.Wait()
 		s.expect(t, "second GPU-a at 0s: power=1 power_limit=10 xid79=1\n", "first up=false reason= hung=-\nsecond up=true reason= hung=-\n")
 	})

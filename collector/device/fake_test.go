@@ -97,7 +97,7 @@ func (r *fakeReader) Read(_ context.Context, tier Tier) ([]Observation, error) {
 }
 
 // watts observes one device that draws the given power; a slow read also
-// tells the limit, ten times as much.
+// reports the limit, ten times as much.
 func watts(uuid string, power float64, tier Tier) []Observation {
 	o := Observation{Device: Device{UUID: uuid}, Readings: []Reading{{Quantity: Power, Value: power}}}
 	if tier == Slow {

@@ -242,7 +242,7 @@ func TestMerge(t *testing.T) {
 				y MIG-old at 5s: utilization=0.9
 				`,
 		},
-		"a partition whose UUID nobody knows is the one at its place": {
+		"a partition of unknown UUID is the one at its place": {
 			bySource: [][]Sample{
 				{seen("x", partition("", 7, 0), 5), seen("x", partition("MIG-1", 8, 0), 5)},
 				{seen("y", partition("MIG-2", 7, 0), 5, power(2)), seen("y", partition("", 8, 0), 5, power(1))},
@@ -259,7 +259,7 @@ func TestMerge(t *testing.T) {
 			},
 			want: "x MIG-GPU-1/7/0 at 5s: power=1\n",
 		},
-		"errors are those of the first that listens": {
+		"errors are those of the first source that watches the device": {
 			bySource: [][]Sample{
 				{seen("x", Device{UUID: "GPU-1"}, 5)},
 				{xid79(seen("y", Device{UUID: "GPU-1"}, 0), 2)},
@@ -274,7 +274,7 @@ func TestMerge(t *testing.T) {
 			},
 			want: "x GPU-1 at 5s: xids=none\n",
 		},
-		"who has read a device tells its identity, who comes first its errors": {
+		"the identity is from the source that has read the device, the errors from the first": {
 			bySource: [][]Sample{
 				{onlyXIDs(xid79(seen("x", unseen("GPU-1"), 0), 1)), onlyXIDs(xid79(seen("x", unseen("GPU-2"), 0), 4))},
 				{xid79(seen("y", Device{UUID: "GPU-1", Model: "read"}, 5, power(1)), 7)},
@@ -325,7 +325,7 @@ func written(samples []Sample) string {
 	return b.String()
 }
 
-// hearer names the source of the XIDs where that is not who saw the device.
+// xidSource names the source of the XIDs where it is not the device's source.
 func xidSource(s Sample) string {
 	if expected := map[bool]string{true: "", false: s.Source}[s.XIDs == nil]; s.XIDSource == expected {
 		return ""
@@ -345,8 +345,8 @@ func xidText(xids []XID) string {
 	return b.String()
 }
 
-// What the first source does not know of a device, a later one tells; but
-// nothing that a device without a UUID is called by.
+// What the first source does not know of a device is taken from a later one,
+// except for the names of a device without a UUID.
 func TestMergeFillsInTheIdentity(t *testing.T) {
 	full := Device{
 		UUID: "MIG-GPU-1/7/0", ParentUUID: "GPU-1", Vendor: "nvidia", Model: "B", PCIBusID: "0000:1b:00.0", Minor: 3, RenderMinor: 131,

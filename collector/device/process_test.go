@@ -13,7 +13,7 @@ import (
 
 func TestMergeProcesses(t *testing.T) {
 	for name, test := range map[string]struct{ list, want []Process }{
-		"nobody": {[]Process{}, []Process{}},
+		"none":   {[]Process{}, []Process{}},
 		"sorted": {[]Process{{PID: 12}, {PID: 3}}, []Process{{PID: 3}, {PID: 12}}},
 		"in two lists": {
 			[]Process{{PID: 5, Memory: 100, Utilization: 0.5}, {PID: 4}, {PID: 5, Memory: 200, Utilization: 0.2, Proxied: true}},
@@ -38,7 +38,7 @@ func TestMergeProcesses(t *testing.T) {
 	}
 }
 
-// processes writes down what the samples tell of processes.
+// processes writes down the processes in the samples.
 func (s *sampling) processes() string {
 	var b strings.Builder
 	for _, sample := range s.Latest() {
@@ -51,12 +51,12 @@ func (s *sampling) processes() string {
 	return b.String()
 }
 
-// lister is a reader of one device that lists processes as it is told.
+// lister is a reader of one device that lists the given processes.
 func lister(uuid string, list *atomic.Pointer[[]Process]) *fakeReader {
 	return &fakeReader{key: uuid, read: func(call int, tier Tier) ([]Observation, error) {
 		observations := watts(uuid, float64(call), tier)
-		if told := list.Load(); told != nil {
-			observations[0].Processes = slices.Clone(*told)
+		if given := list.Load(); given != nil {
+			observations[0].Processes = slices.Clone(*given)
 		}
 		return observations, nil
 	}}

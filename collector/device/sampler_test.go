@@ -48,7 +48,7 @@ func TestChangedAfterEachRound(t *testing.T) {
 			select {
 			case <-s.Changed():
 			default:
-				t.Error("a round ended and nobody said so")
+				t.Error("a round ended without a signal")
 			}
 			s.pass(time.Second)
 		}

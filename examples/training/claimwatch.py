@@ -31,7 +31,7 @@ import urllib.request
 from dataclasses import dataclass, fields
 
 LONGEST_ANSWER = 8 << 20  # bytes; a claim takes about two thousand
-LONGEST_PAUSE = 60.0  # seconds between two attempts while nobody answers
+LONGEST_PAUSE = 60.0  # seconds between two attempts while there is no answer
 IDLE, WAITING = 0.02, 0.5  # busy shares below which a hint is given
 
 
@@ -67,7 +67,7 @@ class Device:
     price: float | None = None
     currency: str = ""
 
-    def tells_use(self):
+    def reports_use(self):
         return self.utilization is not None and not self.utilization_shared
 
 
@@ -75,7 +75,7 @@ class Device:
 class Totals:
     """What has accrued since the first answer, over all devices.
 
-    …_known are the held seconds in which the quantity beside it was told.
+    …_known are the held seconds in which the quantity beside it was reported.
     """
 
     held: float = 0.0
@@ -92,7 +92,7 @@ class Totals:
 
 
 def grown(before, now):
-    """How much a counter has grown; one that fell has begun anew at zero."""
+    """How much a counter has grown; one that fell has restarted at zero."""
     if before is None or now is None:
         return None
     return now if now < before else now - before
@@ -105,7 +105,7 @@ def accrued(totals, before, now):
     gain = {"held": held, "device_seconds": weighted or 0.0}
     busy = grown(before.busy, now.busy)
     mixed = grown(before.shared_busy or 0.0, now.shared_busy or 0.0)
-    if busy is not None and before.tells_use() and now.tells_use() and not mixed:
+    if busy is not None and before.reports_use() and now.reports_use() and not mixed:
         gain.update(busy=busy, busy_known=held)
     joules = grown(before.joules, now.joules)
     mixed = grown(before.shared_joules or 0.0, now.shared_joules or 0.0)
@@ -175,11 +175,11 @@ class Watch:
             self._stop.wait(min(self._interval * 2 ** min(failures, 10), max(LONGEST_PAUSE, self._interval)))
 
     def _ask(self):
-        """One question. Whatever goes wrong is a text, told when it changes."""
+        """Asks the source once. An error is a text, which is reported when it changes."""
         try:
             devices = {(d.claim, d.uuid): d for d in self._source(time.monotonic() + self._deadline)}
         except Exception as err:
-            return self._tell(str(err) or type(err).__name__)
+            return self._report(str(err) or type(err).__name__)
         with self._lock:
             for key, now in devices.items():
                 if key in self._devices:
@@ -187,9 +187,9 @@ class Watch:
             if self._at is None:
                 self._first_step = self._shown_steps = self._steps
             self._devices, self._at, self._steps_at = devices, time.monotonic(), self._steps
-        return self._tell("")
+        return self._report("")
 
-    def _tell(self, problem):
+    def _report(self, problem):
         with self._lock:
             before, self._problem = self._problem, problem
         if problem != before:
@@ -201,7 +201,7 @@ def present(devices):
     """Gauges, over the devices that are held. What is shared and cannot be split
     is in none of them, but in shared_devices."""
     out = {"devices": len(devices)}
-    used = [d.utilization for d in devices if d.tells_use()]
+    used = [d.utilization for d in devices if d.reports_use()]
     if used:
         out["utilization"] = round(sum(used) / len(used), 3)
     memory = [d for d in devices if d.memory_used is not None and not d.memory_shared]
@@ -226,7 +226,7 @@ def share(window, steps):
             out["hint"] = "idle: the claim holds its devices and does not use them"
         elif busy < WAITING and steps:
             out["hint"] = f"input-bound: the devices wait {100 * (1 - busy):.0f} % of the time; look at what feeds them"
-    if steps and told(window.joules_known, window.held):
+    if steps and mostly_known(window.joules_known, window.held):
         out["joules_per_step"] = round(window.joules / steps, 3)
     return out
 
@@ -237,17 +237,17 @@ def summary(totals, steps, devices):
     if totals.busy_known > 0:
         out["busy_seconds"] = round(totals.busy, 1)
         out["busy_share"] = round(min(totals.busy / totals.busy_known, 1.0), 3)
-    if totals.held > 0 and told(totals.joules_known, totals.held):
+    if totals.held > 0 and mostly_known(totals.joules_known, totals.held):
         out["joules"] = round(totals.joules, 1)
         if steps:
             out["joules_per_step"] = round(totals.joules / steps, 3)
     currencies = {d.currency for d in devices if d.price is not None}
-    if totals.held > 0 and told(totals.cost_known, totals.held) and len(currencies) == 1:
+    if totals.held > 0 and mostly_known(totals.cost_known, totals.held) and len(currencies) == 1:
         out["cost"], out["currency"] = round(totals.cost, 6), currencies.pop()
     return out
 
 
-def told(known, held):
+def mostly_known(known, held):
     return known >= 0.99 * held
 
 
@@ -386,7 +386,7 @@ def sample(item):
     return found if math.isfinite(found) else None
 
 
-# Answers of strangers.
+# Parsing of untrusted answers.
 
 
 def text(document, name):
@@ -494,7 +494,7 @@ def source(environ):
 
 
 def authorization(environ):
-    """Read anew for each question: tokens of pods are replaced every hour."""
+    """Read again for each question: tokens of pods are replaced every hour."""
     if path := environ.get("CLAIMWATCH_TOKEN_FILE"):
         with open(path, encoding="utf-8") as file:
             return {"Authorization": "Bearer " + file.read().strip()}

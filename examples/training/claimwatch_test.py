@@ -41,7 +41,7 @@ class Accrued(unittest.TestCase):
         got = self.gain(device(), device(held_seconds=14.0, device_seconds=14.0, busy=8.0, joules=3000.0, price=3.6, currency="EUR"))
         self.assertEqual(got, Totals(4.0, 4.0, 3.0, 4.0, 2000.0, 4.0, 0.004, 4.0))
 
-    def test_an_agent_that_began_anew(self):
+    def test_an_agent_that_restarted(self):
         got = self.gain(device(), device(held_seconds=2.0, device_seconds=2.0, busy=1.0, joules=100.0))
         self.assertEqual((got.held, got.busy, got.joules), (2.0, 1.0, 100.0))
 
@@ -51,11 +51,11 @@ class Accrued(unittest.TestCase):
             got = self.gain(device(), now)
             self.assertEqual((got.held, got.busy, got.busy_known), (4.0, 0.0, 0.0), now)
 
-    def test_shared_energy_is_nobodys(self):
+    def test_shared_energy_is_not_attributed(self):
         got = self.gain(device(), device(held_seconds=14.0, shared_joules=500.0))
         self.assertEqual((got.joules, got.joules_known), (0.0, 0.0))
 
-    def test_what_was_never_told(self):
+    def test_what_was_never_reported(self):
         bare = Device("ml/nic", "nic-1", held=True, held_seconds=10.0)
         got = self.gain(bare, Device("ml/nic", "nic-1", held=True, held_seconds=14.0))
         self.assertEqual(got, Totals(held=4.0))
@@ -86,7 +86,7 @@ class Words(unittest.TestCase):
 
 
 class Answers(unittest.TestCase):
-    """Whose devices an answer tells of, and what it is refused for."""
+    """Whose devices an answer contains, and what it is refused for."""
 
     def test_ours(self):
         got = agents(claim())
@@ -132,9 +132,9 @@ class Answers(unittest.TestCase):
 
 
 class Settings(unittest.TestCase):
-    """A setting that is wrong is told, and ends nothing."""
+    """A wrong setting is reported, and ends nothing."""
 
-    def test_told(self):
+    def test_reported(self):
         pod = {"POD_NAMESPACE": "ml", "POD_NAME": "train-0"}
         for environ, want in (
             ({}, "POD_NAMESPACE"), (pod, "DRA_EXPORTER_URL"),

@@ -24,7 +24,7 @@ func (a *agent) processOwners(pciBusID string) []string {
 			case !known || owner.Gone:
 				users = append(users, "unknown")
 			case owner.PodUID == "":
-				users = append(users, "nobody")
+				users = append(users, "unattributed")
 			default:
 				users = append(users, a.container(owner))
 			}
@@ -34,7 +34,7 @@ func (a *agent) processOwners(pciBusID string) []string {
 	return users
 }
 
-// container is the one with a process, among all that the API server tells of.
+// container is the one with a process, among all that the API server returns.
 func (a *agent) container(of dra.Owner) string {
 	known := a.cluster.Latest()
 	for _, pod := range slices.Concat(known.Pods, known.PluginPods) {
@@ -58,8 +58,8 @@ func TestOwnersOfProcesses(t *testing.T) {
 	for address, want := range map[string]string{
 		"0000:1b:00.0": "ml-training rank-0",
 		"0000:43:00.0": "ml-training rank-1",
-		"0000:61:00.0": "nobody, ranking server, search server",
-		"0000:9d:00.0": "nobody",
+		"0000:61:00.0": "ranking server, search server, unattributed",
+		"0000:9d:00.0": "unattributed",
 		"0000:df:00.0": "legacy, legacy",
 	} {
 		eventually(t, func() string {

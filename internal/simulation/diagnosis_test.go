@@ -71,15 +71,15 @@ func TestDiagnosesOfScenario(t *testing.T) {
 	}
 	now := time.Unix(1e9, 0)
 	for _, visitors := range [][]string{nil, {"finetune", "fold", "assay", "sweep", "transcode", "aligner"}} {
-		judge := diagnosis.New(diagnosis.Options{
+		diagnoser := diagnosis.New(diagnosis.Options{
 			Inventory: newPendingFixture(t, visitors...).fillInventory(h, 1, now), Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Budget: 1,
 		})
 		for _, w := range pendingWorkloads() {
-			reason, judged := want[w.name]
-			if !judged {
+			reason, diagnosed := want[w.name]
+			if !diagnosed {
 				continue
 			}
-			diagnoses := judge.Explain(t.Context(), w.question(w.objects(1, now)))
+			diagnoses := diagnoser.Explain(t.Context(), w.question(w.objects(1, now)))
 			if len(diagnoses) != 1 || diagnoses[0].Reason != reason {
 				t.Errorf("with %v: %s waits by %+v, want %q", visitors, w.name, diagnoses, reason)
 			}

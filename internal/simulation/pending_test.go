@@ -194,7 +194,7 @@ func TestPendingReasons(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			at := slices.IndexFunc(pendingWorkloads(), func(w pendingWorkload) bool { return w.name == name })
 			if at < 0 {
-				t.Fatal("there is nobody of that name")
+				t.Fatal("there is no workload of that name")
 			}
 			w, claim := newPendingFixture(t, "finetune"), claimOf(pendingWorkloads()[at].workload)
 			if got := w.fits(t, claim); got != test.before {

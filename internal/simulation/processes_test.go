@@ -176,7 +176,7 @@ func TestSharesOfSharedGPU(t *testing.T) {
 	whole, cgroups := s.reading(t, uuid, device.Utilization), s.cgroups(t)
 	shares := make(map[string]float64)
 	for _, p := range s.listed(t, uuid) {
-		name := "nobody"
+		name := "unattributed"
 		for _, i := range []*instance{embedder, reranker} {
 			if strings.Contains(cgroups[p.PID], strings.ReplaceAll(string(i.pods[0].UID), "-", "_")) {
 				name = i.row.name
@@ -184,7 +184,7 @@ func TestSharesOfSharedGPU(t *testing.T) {
 		}
 		shares[name] = p.Utilization / whole
 	}
-	for name, want := range map[string]float64{"embedder": 0.6, "reranker": 0.25, "nobody": 0.15} {
+	for name, want := range map[string]float64{"embedder": 0.6, "reranker": 0.25, "unattributed": 0.15} {
 		if got := shares[name]; math.Abs(got-want) > 0.03 { // the curves go on between the two readings
 			t.Errorf("%s does %g of what the GPU does, want about %g: %v", name, got, want, shares)
 		}
@@ -235,7 +235,7 @@ func TestTeams(t *testing.T) {
 	for _, w := range scenario() {
 		team := newInstance(w, 0, 1, time.Unix(0, 0)).pods[0].Labels["team"]
 		if ours := w.node == "" && w.namespace != "kube-system" && w.namespace != "monitoring"; ours && team == "" {
-			t.Errorf("%s/%s is nobody's", w.namespace, w.name)
+			t.Errorf("%s/%s belongs to no team", w.namespace, w.name)
 		}
 		teams[team] = true
 	}

@@ -155,7 +155,7 @@ func TestUnattributedProcesses(t *testing.T) {
 	}
 	for _, device := range []string{"gpu-9", "gpu-5", "gpu-6-mig-1g10gb-19-0", "pci-0000-1c-00-0"} {
 		if err := check(nil, nil, []hostProcess{{use: use{device: device}}}, h); err == nil {
-			t.Errorf("a stray on %s would never be seen, and nobody says so", device)
+			t.Errorf("a process of no pod on %s would never be seen, and no error says so", device)
 		}
 	}
 	if err := check(nil, nil, hostProcesses(), h); err != nil {

@@ -322,8 +322,8 @@ func TestDevicesAreBusyWhileHeld(t *testing.T) {
 		t.Errorf("the GPU of a training job is busy for %g of the time", now)
 	}
 	for name, now := range map[string]float64{
-		"gpu-4, which nobody has":           utilization("0000:9d:00.0", "", device.Unknown),
-		"a partition that nobody has":       utilization("0000:d1:00.0", "2g.20gb", 2),
+		"gpu-4, which is not held":          utilization("0000:9d:00.0", "", device.Unknown),
+		"a partition that is not held":      utilization("0000:d1:00.0", "2g.20gb", 2),
 		"the partition of an idle notebook": utilization("0000:c3:00.0", "3g.40gb", 0),
 	} {
 		if now != 0 {

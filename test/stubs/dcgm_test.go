@@ -201,7 +201,7 @@ func TestDCGMValues(t *testing.T) {
 			expect(t, gpu(1), 151, "status -16")  // not watched
 			expect(t, gpu(1), 9999, "status -13") // there is none
 			if value := latest(t, gpu(1), 151); value.FieldType != dcgm.DCGM_FT_INT64 || value.Int64() != 0 || value.TS != 0 {
-				t.Errorf("what is wrong is told as %+v, want an integer of zero without a time", value.FieldType)
+				t.Errorf("an error is reported as %+v, want an integer of zero without a time", value.FieldType)
 			}
 			expectLive(t, gpu(1), 151, "95")
 			expectLive(t, gpu(5), 155, "status -1")
@@ -553,10 +553,10 @@ func TestDCGMRefusals(t *testing.T) {
 	wants(t, "too many fields", err, "Bad parameter")
 	wants(t, "the same entity again", dcgm.AddToGroup(group, 0), "Bad parameter")
 	wants(t, "no such GPU", dcgm.AddToGroup(group, 7), "Bad parameter")
-	var nobody dcgm.GroupHandle
-	nobody.SetHandle(12345)
-	wants(t, "no such group", dcgm.DestroyGroup(nobody), "not configured")
-	wants(t, "health of no group", dcgm.HealthSet(nobody, dcgm.DCGM_HEALTH_WATCH_ALL), "not configured")
+	var unknown dcgm.GroupHandle
+	unknown.SetHandle(12345)
+	wants(t, "no such group", dcgm.DestroyGroup(unknown), "not configured")
+	wants(t, "health of no group", dcgm.HealthSet(unknown, dcgm.DCGM_HEALTH_WATCH_ALL), "not configured")
 	if meta, err := dcgm.FieldGetByID(1523); err == nil {
 		t.Errorf("a field of a newer release is %+v", meta)
 	}
@@ -658,7 +658,7 @@ func TestDCGMEngineGone(t *testing.T) {
 	_, err := dcgm.GetSupportedDevices()
 	wants(t, "a call after it", err, lost)
 	_ = dcgm.Shutdown()
-	wants(t, "connecting to nobody", connect(engine.Address), lost)
+	wants(t, "connecting to an engine that has ended", connect(engine.Address), lost)
 
 	node.UnsetNode("dcgm.hang.dcgmGetAllSupportedDevices")
 	address := engine.Address

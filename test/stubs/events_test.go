@@ -41,15 +41,15 @@ func TestXIDEndsWait(t *testing.T) {
 		event nvml.EventData
 		ret   nvml.Return
 	}
-	heard := make(chan answer)
+	received := make(chan answer)
 	go func() {
 		event, ret := set.Wait(10 * 60 * 1000)
-		heard <- answer{event, ret}
+		received <- answer{event, ret}
 	}()
 	n.XID(0, 31) // of a GPU without an event set
 	n.XID(1, 79)
 	select {
-	case a := <-heard:
+	case a := <-received:
 		must(t, a.ret)
 		if a.event.Device != device || a.event.EventType != nvml.EventTypeXidCriticalError || a.event.EventData != 79 ||
 			a.event.GpuInstanceId != math.MaxUint32 || a.event.ComputeInstanceId != math.MaxUint32 {

@@ -94,7 +94,7 @@ func TestAbsent(t *testing.T) {
 	}
 	n.Unset(0, "absent")
 	if count, _ := library.DeviceGetCount(); count != 2 {
-		t.Errorf("%d GPUs: one appears before the library is initialized anew", count)
+		t.Errorf("%d GPUs: one appears before the library is initialized again", count)
 	}
 	must(t, library.Shutdown())
 	must(t, library.Init())

@@ -62,7 +62,7 @@ func TestMIGDevices(t *testing.T) {
 		"NVIDIA H100 80GB HBM3 MIG 1g.10gb 7/0 profile 19 at 0+1, 9984 MiB",
 	}
 	if gi != 2 || ci != 0 || !slices.Equal(text, want) {
-		t.Errorf("created %d/%d, and the library tells of\n%s", gi, ci, strings.Join(text, "\n"))
+		t.Errorf("created %d/%d, and the library reports\n%s", gi, ci, strings.Join(text, "\n"))
 	}
 	uuid, ret := handles[0].GetUUID()
 	must(t, ret)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// tick is the unit in which procfs tells when a process began.
+// tick is the unit of the start times in procfs.
 const tick = time.Second / 100
 
 // What is not whole yet, or no more, has a name that is no pid.
@@ -27,7 +27,7 @@ const (
 type Process struct {
 	PID     int
 	Command string        // its name for itself, which may hold anything; empty: process
-	Start   time.Duration // since boot, told in ticks of 10 ms
+	Start   time.Duration // since boot, written in ticks of 10 ms
 	Cgroup  string        // its path in the hierarchy of version 2
 }
 
@@ -109,7 +109,7 @@ func place(dir, name string, p Process) error {
 	return os.Rename(made, folder)
 }
 
-// replace writes a file anew if it holds something else.
+// replace rewrites a file if its content differs.
 func replace(folder, name string, text []byte) error {
 	path := filepath.Join(folder, name)
 	if before, err := os.ReadFile(path); err == nil && bytes.Equal(before, text) {

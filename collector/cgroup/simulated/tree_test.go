@@ -77,7 +77,7 @@ func TestWhatStays(t *testing.T) {
 	after, err := os.Stat(filepath.Join(dir, "20"))
 	must(t, err)
 	if !os.SameFile(before, after) || before.ModTime() != after.ModTime() {
-		t.Error("the process is written anew")
+		t.Error("the files of the process are rewritten")
 	}
 	entries, err := os.ReadDir(dir)
 	must(t, err)

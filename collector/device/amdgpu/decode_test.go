@@ -54,7 +54,7 @@ func TestEnergyOf(t *testing.T) {
 		{"1.8 that does not count energy", table(1, 8, 200, -1, 0), -1},
 		{"1.8 cut off", table(1, 8, 200, 24, units)[:31], -2},
 		{"1.3, in units that depend on the card", table(1, 3, 200, 24, units), -1},
-		{"1.10, which nobody knows yet", table(1, 10, 200, 24, units), -1},
+		{"1.10, which is not known yet", table(1, 10, 200, 24, units), -1},
 		{"2.4, of an APU", table(2, 4, 200, 24, units), -1},
 		{"1.9", entries([]uint64{2, 0, 61}, []uint64{4, 99, 1, 2, 3}, []uint64{6, 7, units}, []uint64{2, 1, 5}), 1000},
 		{"1.9 without energy", entries([]uint64{2, 0, 61}), -1},

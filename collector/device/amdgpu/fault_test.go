@@ -90,7 +90,7 @@ func TestFaults(t *testing.T) {
 		{"a card without a render node",
 			func(tree *sysfstest.Tree) { tree.Remove(whole + "drm") },
 			nil, []string{`device uuid="" vendor="amd" model="AMD Instinct MI300X OAM" pci="0000:c1:00.0" minor=-1 render=-1`}, ""},
-		{"a card that nobody can tell",
+		{"a card that cannot be identified",
 			func(tree *sysfstest.Tree) { tree.Break(whole + "uevent") }, []string{"device"}, nil, "identify 0000:c1:00.0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -31,8 +31,8 @@ func energyOffset(revision byte) (offset int, known bool) {
 	}
 }
 
-// energyOf returns the energy in joules that a table gpu_metrics tells of. The
-// error is fs.ErrNotExist where it tells none.
+// energyOf returns the energy in joules that a table gpu_metrics contains. The
+// error is fs.ErrNotExist where it contains none.
 func energyOf(table []byte) (float64, error) {
 	const header = 4
 	if len(table) < header {

@@ -10,8 +10,8 @@
 // itself, in watches that are set once for each connection and each set of GPUs
 // and instances. A read queries only the latest samples, in one call for each
 // GPU model and kind of entity: MIG devices have other fields than GPUs, and
-// profiling fields differ by model. A query for a field that nobody watches
-// makes the engine write an error into its log each time.
+// profiling fields differ by model. Each query for a field that is not watched
+// makes the engine write an error into its log.
 //
 // The source changes nothing on the node or in the engine, except for the
 // groups and watches that belong to its connection and end with it. It never

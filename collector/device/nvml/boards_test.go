@@ -148,7 +148,7 @@ func withGPM(t testing.TB, s *server.Server) *gpmBoard {
 	return b
 }
 
-// answer tells each metric as its id, in percent.
+// answer returns each metric as its id, in percent.
 func (b *gpmBoard) answer(t testing.TB, question *nvml.GpmMetricsGetType) nvml.Return {
 	b.mu.Lock()
 	defer b.mu.Unlock()

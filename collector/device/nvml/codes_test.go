@@ -163,10 +163,10 @@ func tryCode(t *testing.T, w way, code nvml.Return, meaning string) {
 		all, err = found[0].Read(t.Context(), device.Slow)
 		text = written(all, err)
 	}
-	is := told(text, w.quantity+" ") != ""
+	is := linesWith(text, w.quantity+" ") != ""
 	named := strings.Contains(text, "read "+strings.Fields(w.quantity)[0]+" of GPU-0: "+code.Error())
 	others := strings.Contains(text, "\tutilization ")
-	lost := told(text, "lost")
+	lost := linesWith(text, "lost")
 	ok := err != nil == (meaning == failed || meaning == ends || meaning == gone) && (err == nil || errors.Is(err, code))
 	switch meaning {
 	case value:
@@ -186,7 +186,7 @@ func tryCode(t *testing.T, w way, code nvml.Return, meaning string) {
 		t.Errorf("%s answers %v (%d), which is not %s; asked %d times:\n%s", w.quantity, code, code, meaning, asked, text)
 	}
 	if text := written(found[1].Read(t.Context(), device.Slow)); strings.Contains(text, "error:") {
-		t.Errorf("%v is told of another GPU as well:\n%s", code, text)
+		t.Errorf("%v is reported for another GPU as well:\n%s", code, text)
 	}
 	if err := from.Close(); err != nil {
 		t.Error(err)

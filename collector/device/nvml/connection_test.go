@@ -28,12 +28,12 @@ func loseConnection(t *testing.T, s *server.Server, from *Source) {
 	s.DeviceGetCountFunc = count
 }
 
-// failUUID makes a GPU one that cannot be told.
+// failUUID makes the UUID of a GPU unreadable.
 func failUUID(d *server.Device, ret nvml.Return) {
 	d.GetUUIDFunc = func() (string, nvml.Return) { return "", ret }
 }
 
-// A look that must connect anew waits for reads that merely are under way.
+// A look that must reconnect waits for reads that are merely under way.
 func TestReconnectsDuringAShortRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fitted(dgxh100.New())
@@ -77,7 +77,7 @@ func TestOldHandlesAreNotUsed(t *testing.T) {
 	s.InitFunc = func() nvml.Return { return nvml.SUCCESS }
 	failUUID(gpu(s, 3), nvml.ERROR_UNKNOWN)
 	if others, err := from.Readers(t.Context()); len(others) != 7 || err == nil {
-		t.Errorf("%d readers and %v, want 7 and the GPU that cannot be told", len(others), err)
+		t.Errorf("%d readers and %v, want 7 and the GPU that cannot be identified", len(others), err)
 	}
 	if err := read(3); !errors.Is(err, errReconnecting) || len(gpu(s, 3).GetPowerUsageCalls()) != calls {
 		t.Errorf("the old handle was used: %v", err)
@@ -88,11 +88,11 @@ func TestOldHandlesAreNotUsed(t *testing.T) {
 	gpu(s, 3).GetUUIDFunc = func() (string, nvml.Return) { return "GPU-3", nvml.SUCCESS }
 	readers(t, from)
 	if err := read(3); err != nil {
-		t.Errorf("once it could be told again: %v", err)
+		t.Errorf("once it could be identified again: %v", err)
 	}
 }
 
-// While a GPU is lost the library is initialized anew, ever more seldom.
+// While a GPU is lost the library is initialized again, at growing intervals.
 func TestLostGPUsAreDiscoveredAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fitted(dgxh100.New())
@@ -164,7 +164,7 @@ func TestReadsReportLostGPUs(t *testing.T) {
 	}
 }
 
-// A source that looks for a lost GPU anew is not down meanwhile: the reads of
+// A source that looks for a lost GPU again is not down meanwhile: the reads of
 // the others wait.
 func TestReadsWaitForAnotherConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

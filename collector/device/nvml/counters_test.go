@@ -15,7 +15,7 @@ import (
 )
 
 // A counter of 32 bits goes on where it wraps, over looks and over
-// connections, and falls only where the hardware began anew.
+// connections, and falls only where the hardware was reset.
 func TestWrapsAreExtended(t *testing.T) {
 	s := fitted(dgxh100.New())
 	f := fieldsOf(4, 0)
@@ -24,7 +24,7 @@ func TestWrapsAreExtended(t *testing.T) {
 	expect := func(when string, value uint64, want string) {
 		t.Helper()
 		f[[2]uint32{nvml.FI_DEV_PCIE_COUNT_TX_BYTES, 0}] = value
-		if got := told(read(t, from, 0, device.Fast), "pcie_transmit"); got != "pcie_transmit  "+want+" bytes" {
+		if got := linesWith(read(t, from, 0, device.Fast), "pcie_transmit"); got != "pcie_transmit  "+want+" bytes" {
 			t.Errorf("%s: %s, want %s", when, got, want)
 		}
 	}
@@ -35,12 +35,12 @@ func TestWrapsAreExtended(t *testing.T) {
 	from.connection.connected = false
 	expect("on another connection", 6, "8589934598")
 	from.connection.connected = false
-	expect("the hardware began anew", 3, "3")
+	expect("the hardware was reset", 3, "3")
 	expect("it is wider", 1<<33, "8589934592")
 	expect("a wide one falls", 7, "7")
 	expect("10 GiB go over it, of which two wraps are not seen", 7+10<<30%(1<<32), "2147483655")
 	expect("and again", (7+20<<30)%(1<<32), "4294967303")
-	if got := told(read(t, from, 0, device.Fast), "pcie_receive"); got != "pcie_receive  198 bytes" {
+	if got := linesWith(read(t, from, 0, device.Fast), "pcie_receive"); got != "pcie_receive  198 bytes" {
 		t.Errorf("the other way went %s", got)
 	}
 }
@@ -67,7 +67,7 @@ func TestSampledThrottling(t *testing.T) {
 			if ret != nvml.SUCCESS {
 				want = "throttled hw_thermal 1.5 seconds"
 			}
-			if got := told(read(t, from, 0, device.Fast), "throttled"); got != want {
+			if got := linesWith(read(t, from, 0, device.Fast), "throttled"); got != want {
 				t.Errorf("throttled for %s, want %s", got, want)
 			}
 		}
@@ -107,18 +107,18 @@ func TestSampledThrottlingAtLongIntervals(t *testing.T) {
 				read(t, from, 0, device.Fast)
 				time.Sleep(15 * time.Second)
 			}
-			if got := told(read(t, from, 0, device.Fast), "throttled hw_thermal"); got != "throttled hw_thermal "+want+" seconds" {
+			if got := linesWith(read(t, from, 0, device.Fast), "throttled hw_thermal"); got != "throttled hw_thermal "+want+" seconds" {
 				t.Errorf("read every 15 s, at an interval of %s: %s, want %s seconds", interval, got, want)
 			}
 			time.Sleep(46 * time.Second)
-			if got := told(read(t, from, 0, device.Fast), "throttled hw_thermal"); got != "throttled hw_thermal "+want+" seconds" {
+			if got := linesWith(read(t, from, 0, device.Fast), "throttled hw_thermal"); got != "throttled hw_thermal "+want+" seconds" {
 				t.Errorf("46 s later: %s, want %s seconds", got, want)
 			}
 		})
 	}
 }
 
-// A library without the call tells nothing.
+// A library without the call reports nothing.
 func TestNoThrottling(t *testing.T) {
 	s := fitted(dgxh100.New())
 	gpu(s, 0).GetCurrentClocksEventReasonsFunc = func() (uint64, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED }

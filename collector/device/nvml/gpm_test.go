@@ -16,7 +16,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// active are the lines of what was read that tell of engines.
+// active are the lines of what was read that are about engines.
 func active(text string) string {
 	var lines []string
 	for _, line := range strings.Split(text, "\n") {
@@ -81,17 +81,17 @@ func TestEngineActivity(t *testing.T) {
 			t.Errorf("one sample makes\n%s", got)
 		}
 		for range 3 {
-			readers(t, from) // a look does not begin anew
+			readers(t, from) // a look does not start over
 			if got := read(); got != all {
 				t.Errorf("two samples make\n%s\nwant\n%s", got, all)
 			}
 		}
 		// A MIG device has its utilization by them, the whole GPU the driver's.
-		told := utilized(written(r.Read(t.Context(), device.Fast)))
-		if told["MIG-GPU-0-0"] != "0.01" || told["MIG-GPU-0-1"] != "0.01" || told["GPU-0"] == "0.01" {
-			t.Errorf("the utilizations are %v", told)
+		utilization := utilized(written(r.Read(t.Context(), device.Fast)))
+		if utilization["MIG-GPU-0-0"] != "0.01" || utilization["MIG-GPU-0-1"] != "0.01" || utilization["GPU-0"] == "0.01" {
+			t.Errorf("the utilizations are %v", utilization)
 		}
-		// A read that comes too soon tells what the one before did.
+		// A read that comes too soon returns what the one before did.
 		before := len(gpu(s, 0).GpmSampleGetCalls())
 		sampled := from.options.Clock().Elapsed
 		time.Sleep(gpmPause / 2)
@@ -124,7 +124,7 @@ func TestEngineActivity(t *testing.T) {
 	})
 }
 
-// What a GPU instance does is not told of the compute instances in it.
+// The activity of a GPU instance is not reported for the compute instances in it.
 func TestComputeInstancesShareTheirActivity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fitted(dgxh100.New())
@@ -201,7 +201,7 @@ func TestEngineActivityFails(t *testing.T) {
 		}
 		gpu(s, 0).GpmSampleGetFunc = func(nvml.GpmSample) nvml.Return { return nvml.ERROR_NOT_SUPPORTED }
 		if text := read(); strings.Contains(text, "active") {
-			t.Errorf("not supported is told:\n%s", text)
+			t.Errorf("what is not supported is reported:\n%s", text)
 		}
 		if held, _ := board.state(); held != 0 {
 			t.Errorf("%d samples are held of a GPU without GPM", held)

@@ -12,8 +12,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// present are the states of a set that are told as present, and how many are
-// told at all.
+// present are the states of a set that are reported as present, and how many
+// are reported at all.
 func present(text, set string) (states string, all int) {
 	for _, line := range strings.Split(text, "\n") {
 		words := strings.Fields(line)
@@ -44,7 +44,7 @@ func TestRecoveryAction(t *testing.T) {
 	}
 	delete(f, [2]uint32{nvml.FI_DEV_GET_GPU_RECOVERY_ACTION, 0})
 	if _, all := present(written(r.Read(t.Context(), device.Fast)), "recovery_action"); all != 0 {
-		t.Errorf("what is not supported is told")
+		t.Errorf("what is not supported is reported")
 	}
 }
 
@@ -77,7 +77,7 @@ func TestOlderHealthCalls(t *testing.T) {
 	text := read(t, NewOver(s, Options{}), 0, device.Slow)
 	want := "ecc_errors uncorrected 2000; row_remap_failed  0; row_remap_pending  1; " +
 		"ecc_errors corrected 1000; pcie_replays  70; remapped_rows corrected 3; remapped_rows uncorrected 2"
-	if got := told(text, "ecc", "row_", "remapped", "pcie_replays", "error:"); got != want {
+	if got := linesWith(text, "ecc", "row_", "remapped", "pcie_replays", "error:"); got != want {
 		t.Errorf("the older calls give\n%s, want\n%s", got, want)
 	}
 	if calls := len(gpu(s, 0).GetRemappedRowsCalls()); calls != 1 {

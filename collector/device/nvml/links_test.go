@@ -16,9 +16,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// told are the lines of a text with one of the words, each without what comes
+// linesWith are the lines of a text with one of the words, each without what comes
 // after the value.
-func told(text string, words ...string) string {
+func linesWith(text string, words ...string) string {
 	var lines []string
 	for _, line := range strings.Split(text, "\n") {
 		for _, word := range words {
@@ -62,19 +62,19 @@ func TestEachLink(t *testing.T) {
 		}[generation]
 		r := readers(t, from)[0]
 		for range 5 {
-			if got := told(written(r.Read(t.Context(), device.Fast)), "nvlink_link_transmit"); got != want {
+			if got := linesWith(written(r.Read(t.Context(), device.Fast)), "nvlink_link_transmit"); got != want {
 				t.Errorf("NVLink %d: the links are %s, want %s", generation, got, want)
 			}
 		}
-		// While it does not tell where a link ends, that is left out.
+		// While it does not report where a link ends, that is left out.
 		d.GetNvLinkRemotePciInfoFunc = func(int) (nvml.PciInfo, nvml.Return) { return nvml.PciInfo{}, nvml.ERROR_UNKNOWN }
-		if got := told(read(t, from, 0, device.Fast), "nvlink_link_receive"); !strings.HasPrefix(got, "nvlink_link_receive 1/switch") || strings.Count(got, ";") != 0 {
+		if got := linesWith(read(t, from, 0, device.Fast), "nvlink_link_receive"); !strings.HasPrefix(got, "nvlink_link_receive 1/switch") || strings.Count(got, ";") != 0 {
 			t.Errorf("NVLink %d: the links are %s", generation, got)
 		}
 		if calls := len(d.GetNvLinkRemoteDeviceTypeCalls()); calls > 3*3 {
 			t.Errorf("NVLink %d: in three looks it was asked %d times where its three links end", generation, calls)
 		}
-		if got := told(read(t, NewOver(s, Options{}), 0, device.Fast), "nvlink_link"); got != "" {
+		if got := linesWith(read(t, NewOver(s, Options{}), 0, device.Fast), "nvlink_link"); got != "" {
 			t.Errorf("NVLink %d: without being asked there are %s", generation, got)
 		}
 	}
@@ -96,7 +96,7 @@ func TestLinksUp(t *testing.T) {
 	expect := func(i, active, inactive int) {
 		t.Helper()
 		want := fmt.Sprintf("nvlinks active %d; nvlinks inactive %d", active, inactive)
-		if got := told(written(found[i].Read(t.Context(), device.Fast)), "nvlinks "); got != want {
+		if got := linesWith(written(found[i].Read(t.Context(), device.Fast)), "nvlinks "); got != want {
 			t.Errorf("GPU %d: %s, want %s", i, got, want)
 		}
 	}
@@ -108,14 +108,14 @@ func TestLinksUp(t *testing.T) {
 	expect(1, 2, 1)
 	older.GetNvLinkStateFunc = func(int) (nvml.EnableState, nvml.Return) { return 0, nvml.ERROR_UNKNOWN }
 	text := written(found[1].Read(t.Context(), device.Fast))
-	if got := told(text, "nvlinks", "error:"); got != "error: read nvlinks of GPU-1: ERROR_UNKNOWN" {
+	if got := linesWith(text, "nvlinks", "error:"); got != "error: read nvlinks of GPU-1: ERROR_UNKNOWN" {
 		t.Errorf("links that fail give %s", got)
 	}
 }
 
 // In MIG mode the driver reports every link as inactive: that is no reading.
-// Nor is there one where the mode cannot be told; where there is no such mode
-// there is.
+// Nor is there one where the mode is unknown. Where there is no such mode there
+// is one.
 func TestLinksInMIGMode(t *testing.T) {
 	s := equip(fitted(dgxh100.New()), 4)
 	up := fieldsOf(4, 0)
@@ -130,7 +130,7 @@ func TestLinksInMIGMode(t *testing.T) {
 		t.Helper()
 		for i := range want {
 			text, err := found[i].Read(t.Context(), device.Fast)
-			if got := told(written(text, err), "nvlinks "); got != want[i] || (err != nil) != strings.Contains(when, "fails") {
+			if got := linesWith(written(text, err), "nvlinks "); got != want[i] || (err != nil) != strings.Contains(when, "fails") {
 				t.Errorf("GPU %d %s: %q and %v, want %q", i, when, got, err, want[i])
 			}
 		}
@@ -164,8 +164,8 @@ func TestLinksInMIGMode(t *testing.T) {
 	expect("without such a mode", "nvlinks active 0; nvlinks inactive 3", "nvlinks active 0; nvlinks inactive 3")
 }
 
-// The counters of one link that begin anew (it was trained again, or somebody
-// reset them) leave what went over it and over the others as it was.
+// The counters of one link that start over (it was trained again, or they
+// were reset) leave what went over it and over the others as it was.
 func TestOneLinkIsReset(t *testing.T) {
 	s := equip(fitted(dgxb200.New()), 5)
 	f := fieldsOf(5, 0)
@@ -178,7 +178,7 @@ func TestOneLinkIsReset(t *testing.T) {
 	expect := func(when, sum, each string) {
 		t.Helper()
 		want := fmt.Sprintf("nvlink_link_transmit 0/switch %s bytes; nvlink_transmit  %s bytes; nvlink_errors receive %s", each, sum, sum)
-		if got := told(read(t, from, 0, device.Slow), "nvlink_transmit", "nvlink_errors receive", "nvlink_link_transmit 0/"); got != want {
+		if got := linesWith(read(t, from, 0, device.Slow), "nvlink_transmit", "nvlink_errors receive", "nvlink_link_transmit 0/"); got != want {
 			t.Errorf("%s: %s, want %s", when, got, want)
 		}
 	}
@@ -187,7 +187,7 @@ func TestOneLinkIsReset(t *testing.T) {
 	}
 	expect("at first", "3000", "1000")
 	set(0, 5)
-	expect("the first began anew", "3005", "1005")
+	expect("the first started over", "3005", "1005")
 	set(0, 6)
 	set(1, 7)
 	expect("so did the second", "3013", "1006")
@@ -208,12 +208,12 @@ func TestNoLinks(t *testing.T) {
 	f := fieldsOf(4, 0)
 	f[[2]uint32{nvml.FI_DEV_NVLINK_LINK_COUNT, 0}] = 0
 	gpu(s, 0).GetFieldValuesFunc = f.answer
-	if got := told(read(t, NewOver(s, Options{Links: true}), 0, device.Slow), "nvlinks", "nvlink_link"); got != "" {
+	if got := linesWith(read(t, NewOver(s, Options{Links: true}), 0, device.Slow), "nvlinks", "nvlink_link"); got != "" {
 		t.Errorf("no links are %s", got)
 	}
 }
 
-// A GPU that knows the older and the newer counters tells each link once.
+// A GPU that knows the older and the newer counters reports each link once.
 func TestEachLinkOnce(t *testing.T) {
 	s := fitted(dgxh100.New())
 	f := fieldsOf(4, 0)
@@ -221,7 +221,7 @@ func TestEachLinkOnce(t *testing.T) {
 		f[key] = number
 	}
 	gpu(s, 0).GetFieldValuesFunc = f.answer
-	text := told(read(t, NewOver(s, Options{Links: true}), 0, device.Fast), "nvlink_")
+	text := linesWith(read(t, NewOver(s, Options{Links: true}), 0, device.Fast), "nvlink_")
 	if strings.Count(text, "nvlink_link_transmit 0/") != 1 || strings.Count(text, "nvlink_link_receive 0/") != 1 || strings.Count(text, "nvlink_transmit ") != 1 {
 		t.Errorf("the links are %s", text)
 	}

@@ -62,12 +62,12 @@ func keys(t *testing.T, from *Source) string {
 	var all []string
 	for _, r := range found {
 		text := written(r.Read(t.Context(), device.Fast))
-		all = append(all, fmt.Sprintf("%s:%s", r.Key(), strings.TrimPrefix(told(text, "lost"), "lost  ")))
+		all = append(all, fmt.Sprintf("%s:%s", r.Key(), strings.TrimPrefix(linesWith(text, "lost"), "lost  ")))
 	}
 	return strings.Join(all, " ")
 }
 
-// A GPU that has fallen off the bus is told as lost, also once the library
+// A GPU that has fallen off the bus is reported as lost, also once the library
 // does not list it any more, until it is back.
 func TestFallenOffTheBus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -93,10 +93,10 @@ func TestFallenOffTheBus(t *testing.T) {
 		expect("it is not listed", "GPU-0:0 GPU-1:1 GPU-2:0")
 		observations, err := from.readers["GPU-1"].Read(t.Context(), device.Slow)
 		if len(observations) != 2 || observations[1].Device.UUID != "MIG-GPU-1-0" || !errors.Is(err, nvml.ERROR_GPU_IS_LOST) {
-			t.Errorf("it is told as\n%s", written(observations, err))
+			t.Errorf("it is reported as\n%s", written(observations, err))
 		}
 		if got := counts(from); got != "map[GPU-1:79:1]" {
-			t.Errorf("heard %s", got)
+			t.Errorf("received %s", got)
 		}
 		// It is looked for again and again.
 		before := len(s.InitCalls())
@@ -105,7 +105,7 @@ func TestFallenOffTheBus(t *testing.T) {
 			_, _ = from.Readers(t.Context())
 		}
 		if n := len(s.InitCalls()) - before; n < 3 || n > 8 {
-			t.Errorf("the library was initialized anew %d times in 20 minutes", n)
+			t.Errorf("the library was initialized %d more times in 20 minutes", n)
 		}
 		s.Devices = all
 		gpu(s, 1).GetMemoryInfo_v2Func, gpu(s, 1).GetMigModeFunc, gpu(s, 1).GetUtilizationRatesFunc = memory, mig, rates
@@ -116,7 +116,7 @@ func TestFallenOffTheBus(t *testing.T) {
 	})
 }
 
-// A lost GPU may stay listed while its handle is refused. It is told as lost
+// A lost GPU may stay listed while its handle is refused. It is reported as lost
 // all the while, and found again once it has been repaired.
 func TestLostAndRefused(t *testing.T) {
 	for _, refusal := range []nvml.Return{
@@ -157,10 +157,10 @@ func TestLostAndRefused(t *testing.T) {
 					t.Fatalf("%v, %s: the samples are %+v", refusal, when, samples)
 				}
 				age := clock.System()().Wall.Sub(samples[1].At.Wall)
-				told := slices.ContainsFunc(samples[1].Readings, func(r device.Reading) bool {
+				asLost := slices.ContainsFunc(samples[1].Readings, func(r device.Reading) bool {
 					return r.Quantity == device.Lost && r.Value == lost && r.Measured.To == samples[1].At.Elapsed
 				})
-				if !told || age > device.StaleAfter(time.Second) {
+				if !asLost || age > device.StaleAfter(time.Second) {
 					t.Fatalf("%v, %s: after %s it says %v", refusal, when, age, samples[1].Readings)
 				}
 			}
@@ -184,8 +184,8 @@ func TestLostAndRefused(t *testing.T) {
 	}
 }
 
-// While one GPU cannot be told, others come and go all the same; and one that
-// is merely not told is still there.
+// A GPU that cannot be identified for a while is still there, and others come and
+// go all the same.
 func TestOneThatIsRefusedHidesNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, sysfs := fitted(dgxh100.New()), t.TempDir()
@@ -214,12 +214,12 @@ func TestOneThatIsRefusedHidesNoOthers(t *testing.T) {
 		failUUID(gpu(s, 0), nvml.ERROR_UNKNOWN)
 		look(1, "GPU-1:0")
 		if got := counts(from); got != "map[GPU-0:13:1]" {
-			t.Errorf("heard %s of the GPU that is not told", got)
+			t.Errorf("received %s of the GPU that cannot be identified", got)
 		}
 		kernel(t, sysfs, 1)
 		keys(t, from)
 		if got := counts(from); got != "map[]" {
-			t.Errorf("heard %s of a GPU that another driver has", got)
+			t.Errorf("received %s of a GPU that another driver has", got)
 		}
 		kernel(t, sysfs, 0, 1)
 		look(10, "GPU-1:0")
@@ -239,9 +239,9 @@ func TestOneThatIsRefusedHidesNoOthers(t *testing.T) {
 	})
 }
 
-// A GPU that was given to another driver is gone, and lost to nobody.
+// A GPU that was given to another driver is gone, and not reported as lost.
 func TestBoundElsewhere(t *testing.T) {
-	for _, told := range []bool{true, false} { // by sysfs; else the library does not list it any more
+	for _, bySysfs := range []bool{true, false} { // whether sysfs shows it; else the library does not list it any more
 		synctest.Test(t, func(t *testing.T) {
 			s, sysfs := fitted(dgxh100.New()), t.TempDir()
 			s.Devices = s.Devices[:3]
@@ -252,7 +252,7 @@ func TestBoundElsewhere(t *testing.T) {
 			board.raise(gpu(s, 1), 13, noInstance, noInstance)
 			synctest.Wait()
 			all := s.Devices
-			if told {
+			if bySysfs {
 				kernel(t, sysfs, 0, 2)
 				lose(gpu(s, 1), nvml.ERROR_GPU_IS_LOST)
 				if got := keys(t, from); got != "GPU-0:0 GPU-1: GPU-2:0" {
@@ -265,7 +265,7 @@ func TestBoundElsewhere(t *testing.T) {
 				t.Errorf("there are %s", got)
 			}
 			if got := counts(from); got != "map[]" {
-				t.Errorf("heard %s of a GPU that is not there", got)
+				t.Errorf("received %s of a GPU that is not there", got)
 			}
 
 			// And back.
@@ -281,7 +281,7 @@ func TestBoundElsewhere(t *testing.T) {
 			board.raise(s.Devices[1], 13, noInstance, noInstance)
 			synctest.Wait()
 			if got := counts(from); got != "map[GPU-1:13:2]" {
-				t.Errorf("heard %s", got)
+				t.Errorf("received %s", got)
 			}
 			if err := from.Close(); err != nil {
 				t.Error(err)
@@ -291,7 +291,7 @@ func TestBoundElsewhere(t *testing.T) {
 }
 
 // The library lists what was there when it was initialized. Where the kernel
-// has another GPU, it is initialized anew, once for each.
+// has another GPU, it is initialized again, once for each.
 func TestGPUAppears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, sysfs := fitted(dgxh100.New()), t.TempDir()
@@ -339,15 +339,15 @@ func TestGPUAppears(t *testing.T) {
 	})
 }
 
-// A GPU that waits for a reset is told as lost, and what it says beside that
-// is told as well. So it stays when it is not listed any more.
+// A GPU that waits for a reset is reported as lost, with everything else that
+// it reports. So it stays when it is not listed any more.
 func TestResetRequired(t *testing.T) {
 	s := fitted(dgxh100.New())
 	s.Devices = s.Devices[:1]
 	gpu(s, 0).GetMigModeFunc = func() (int, int, nvml.Return) { return 0, 0, nvml.ERROR_RESET_REQUIRED }
 	from := NewOver(s, Options{})
 	text := read(t, from, 0, device.Fast)
-	if got := told(text, "lost", "power ", "error"); got != "lost  1; power  400.5 watts; error: get the MIG mode of GPU-0: ERROR_RESET_REQUIRED" {
+	if got := linesWith(text, "lost", "power ", "error"); got != "lost  1; power  400.5 watts; error: get the MIG mode of GPU-0: ERROR_RESET_REQUIRED" {
 		t.Errorf("it says %s", got)
 	}
 	s.Devices = nil
@@ -356,8 +356,8 @@ func TestResetRequired(t *testing.T) {
 	}
 }
 
-// The XID alone is enough to tell a GPU that fell off the bus from one that
-// was taken away in good order, and another driver is enough for the opposite.
+// The XID alone distinguishes a GPU that fell off the bus from one that was
+// removed in good order, and another driver is enough for the opposite.
 func TestLostByXID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, sysfs := fitted(dgxh100.New()), t.TempDir()
@@ -391,7 +391,7 @@ func TestMIGModeIsSwitched(t *testing.T) {
 	r := readers(t, from)[0]
 	expect := func(want string) {
 		t.Helper()
-		if got := told(written(r.Read(t.Context(), device.Fast)), "utilization", "MIG-", "error"); !strings.HasPrefix(got, want) || want == "" && got != "" {
+		if got := linesWith(written(r.Read(t.Context(), device.Fast)), "utilization", "MIG-", "error"); !strings.HasPrefix(got, want) || want == "" && got != "" {
 			t.Errorf("there is %q, want %q", got, want)
 		}
 	}
@@ -440,9 +440,9 @@ func TestSamplerShowsLostGPU(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("it is not told as lost: %v", samples[3].Readings)
+			t.Errorf("it is not reported as lost: %v", samples[3].Readings)
 		}
-		expect(0) // heard at once
+		expect(0) // received at once
 		time.Sleep(2 * time.Second)
 		close(hang)
 		synctest.Wait()

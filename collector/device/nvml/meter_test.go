@@ -103,7 +103,7 @@ func TestNVLinkOfSingleLinks(t *testing.T) {
 }
 
 // What the links counted outlives a look for GPUs, whatever the number of
-// links is then, until the hardware counts anew.
+// links is then, until the hardware resets its counters.
 func TestLinksAreRemembered(t *testing.T) {
 	s := fitted(dgxb200.New())
 	f := fields{{nvml.FI_DEV_NVLINK_LINK_COUNT, 0}: 3}
@@ -132,14 +132,14 @@ func TestLinksAreRemembered(t *testing.T) {
 	expect("it is back, with another", "3011")
 	delete(f, [2]uint32{nvml.FI_DEV_NVLINK_COUNT_XMIT_BYTES, 2})
 	from.connection.connected = false
-	expect("it is down and the library was initialized anew", "3011")
+	expect("it is down and the library was initialized again", "3011")
 	set(0, 5)
 	set(1, 6)
-	expect("two count anew", "3022")
+	expect("two start over", "3022")
 	for link := range uint32(4) {
 		set(link, uint64(link)+1)
 	}
-	expect("the hardware counts anew", "10")
+	expect("the hardware resets its counters", "10")
 }
 
 func TestOneFieldFails(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 
 func always() bool { return true }
 
-// listing is what a simulated GPU tells of processes.
+// listing is what a simulated GPU reports about processes.
 type listing struct {
 	compute, graphics, mps []nvml.ProcessInfo
 	samples                []nvml.ProcessUtilizationSample
@@ -37,7 +37,7 @@ func doing(pid, percent uint32, at uint64) nvml.ProcessUtilizationSample {
 	return nvml.ProcessUtilizationSample{Pid: pid, SmUtil: percent, TimeStamp: at}
 }
 
-// lists makes a simulated GPU tell what the listing says at the time.
+// lists makes a simulated GPU report what the listing holds at the time.
 func lists(d *server.Device, l *listing) {
 	list := func(name string, infos *[]nvml.ProcessInfo) func() ([]nvml.ProcessInfo, nvml.Return) {
 		return func() ([]nvml.ProcessInfo, nvml.Return) { return *infos, l.returns[name] }
@@ -45,20 +45,20 @@ func lists(d *server.Device, l *listing) {
 	d.GetComputeRunningProcessesFunc = list("compute", &l.compute)
 	d.GetGraphicsRunningProcessesFunc = list("graphics", &l.graphics)
 	d.GetMPSComputeRunningProcessesFunc = list("mps", &l.mps)
-	d.GetProcessUtilizationFunc = func(since uint64) (told []nvml.ProcessUtilizationSample, _ nvml.Return) {
+	d.GetProcessUtilizationFunc = func(since uint64) (newer []nvml.ProcessUtilizationSample, _ nvml.Return) {
 		l.asked = append(l.asked, since)
 		for _, s := range l.samples {
 			if s.TimeStamp > since {
-				told = append(told, s)
+				newer = append(newer, s)
 			}
 		}
 		if ret := l.returns["utilization"]; ret != nvml.SUCCESS {
 			return nil, ret
 		}
-		if told == nil {
+		if newer == nil {
 			return nil, nvml.ERROR_NOT_FOUND
 		}
-		return told, nvml.SUCCESS
+		return newer, nvml.SUCCESS
 	}
 }
 
@@ -100,13 +100,13 @@ func TestProcessesAreListed(t *testing.T) {
 		listing
 		want string
 	}{
-		"nobody": {listing{}, ""},
+		"none": {listing{}, ""},
 		"all lists": {listing{
 			compute: []nvml.ProcessInfo{using(10, 100), using(11, 200)}, graphics: []nvml.ProcessInfo{using(12, 300)},
 			mps: []nvml.ProcessInfo{using(13, 400)}, samples: []nvml.ProcessUtilizationSample{doing(10, 30, now), doing(13, 45, now)},
 		}, "10:100:0.3 11:200:0 12:300:0 13:400:0.45:proxied"},
 		"one in two lists": {listing{compute: mine, mps: []nvml.ProcessInfo{using(10, 7)}}, "10:1.073741824e+09:0 10:7:0:proxied"},
-		"memory not told":  {listing{compute: []nvml.ProcessInfo{using(10, math.MaxUint64)}}, "10:-1:0"},
+		"memory unknown":   {listing{compute: []nvml.ProcessInfo{using(10, math.MaxUint64)}}, "10:-1:0"},
 		"no pids":          {listing{compute: []nvml.ProcessInfo{using(0, 5), using(1<<31, 5), using(10, 5)}}, "10:5:0"},
 		"ended, and nothing done": {listing{compute: mine, samples: []nvml.ProcessUtilizationSample{
 			doing(9, 20, now), doing(8, 0, now)}}, "9:0:0.2 10:1.073741824e+09:0"},
@@ -122,8 +122,8 @@ func TestProcessesAreListed(t *testing.T) {
 	}
 }
 
-// What a list does not tell leaves the processes unknown, what the utilization
-// does not tell leaves that unknown, and neither harms any other quantity.
+// A list that fails leaves the processes unknown, a failed read of the
+// utilization leaves that unknown, and neither affects any other quantity.
 func TestProcessFailures(t *testing.T) {
 	const all, idle = "10:5:0.3", "10:5:-1"
 	for name, test := range map[string]struct {
@@ -210,8 +210,8 @@ func TestNoSampleFits(t *testing.T) {
 	}
 }
 
-// A library that lacks one of the lists tells no processes, and one that lacks
-// their utilization tells them without it.
+// A library that lacks one of the lists reports no processes, and one that lacks
+// their utilization reports them without it.
 func TestProcessesOfOlderLibraries(t *testing.T) {
 	for lacks, want := range map[string]string{
 		"nvmlDeviceGetComputeRunningProcesses":    "unknown",

@@ -336,7 +336,7 @@ func (r *reader) migDeviceOf(handle nvml.Device, uuid string) *migDevice {
 	}
 }
 
-// profile is the name of the MIG device's profile, empty if it does not tell.
+// profile is the name of the MIG device's profile, empty if it is unknown.
 func (r *reader) profile(mig nvml.Device) string {
 	if name, ret := mig.GetName(); ret == nvml.SUCCESS {
 		if profile := profileOfName(text(name)); profile != "" {

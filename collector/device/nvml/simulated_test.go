@@ -31,7 +31,7 @@ func servers() map[string]*server.Server {
 }
 
 // fitted gives the GPUs of a simulated machine what it lacks: known UUIDs and
-// addresses, and values that tell the GPU and the quantity.
+// addresses, and values that differ by GPU and by quantity.
 func fitted(s *server.Server) *server.Server {
 	for i := range s.Devices {
 		fit(gpu(s, i), i)

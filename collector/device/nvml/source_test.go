@@ -85,14 +85,14 @@ func TestLostGPUIsNotRead(t *testing.T) {
 		t.Error("the lost GPU is another, or was asked on")
 	}
 
-	// It cannot be told any more either; that hides neither it nor the others.
+	// Nor can it be identified any more; that hides neither it nor the others.
 	d.GetUUIDFunc = func() (string, nvml.Return) { return "", nvml.ERROR_GPU_IS_LOST }
 	found, err := from.Readers(t.Context())
 	if len(found) != 8 || !errors.Is(err, nvml.ERROR_GPU_IS_LOST) {
 		t.Errorf("%d readers and %v, want all 8 and the lost GPU", len(found), err)
 	}
 	after, err = r.Read(t.Context(), device.Fast)
-	if got := told(written(after, err), "lost", "error"); got != "lost  1; error: find GPU-3 again: ERROR_GPU_IS_LOST" {
+	if got := linesWith(written(after, err), "lost", "error"); got != "lost  1; error: find GPU-3 again: ERROR_GPU_IS_LOST" {
 		t.Errorf("it says %s", got)
 	}
 }

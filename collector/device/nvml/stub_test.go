@@ -16,8 +16,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
-// stubbed is a source over the real binding and the stub library, which tells
-// of a node's H100s.
+// stubbed is a source over the real binding and the stub library, which reports
+// a node's H100s.
 func stubbed(t *testing.T, gpus int, o Options) (*stubs.Node, *Source) {
 	t.Helper()
 	o.Library = stubs.Build(t).NVML
@@ -104,7 +104,7 @@ func TestStubRaisesXIDs(t *testing.T) {
 		return len(all[parent]) == 1 && all[parent][0].Code == 63 && len(all[part]) == 1 && all[part][0].Code == 43
 	})
 	if all := from.XIDs(); len(all) != 3 {
-		t.Errorf("heard %v", all)
+		t.Errorf("received %v", all)
 	}
 }
 
@@ -145,8 +145,8 @@ func TestStubHangsAndFails(t *testing.T) {
 	<-came
 }
 
-// What went wrong can be told while the library, which knows the texts, is
-// being initialized anew.
+// An error can be reported while the library, which has the texts, is being
+// initialized again.
 func TestStubErrorsAreReported(t *testing.T) {
 	node, from := stubbed(t, 2, Options{Sysfs: t.TempDir()})
 	r := readers(t, from)[0]
@@ -205,15 +205,15 @@ func TestStubLosesGPU(t *testing.T) {
 	}
 }
 
-// lostOf is what each GPU says of being lost; a GPU that cannot be told any
-// more is read by the reader that it had.
+// lostOf is whether each GPU reports itself lost; a GPU that cannot be identified
+// any more is read by the reader that it had.
 func lostOf(t *testing.T, from *Source) string {
 	t.Helper()
 	_, _ = from.Readers(t.Context())
 	var all []string
 	for _, r := range from.readers {
 		text := written(r.Read(t.Context(), device.Fast))
-		all = append(all, strings.TrimPrefix(told(text, "lost"), "lost  "))
+		all = append(all, strings.TrimPrefix(linesWith(text, "lost"), "lost  "))
 	}
 	return strings.Join(all, " ")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh100"
 )
 
-// Without a connection nobody listens: what was heard last is told for a
+// Without a connection no events are received: the last XIDs are reported for a
 // while, and again once there is a connection.
 func TestNoWatcherWithoutAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -29,18 +29,18 @@ func TestNoWatcherWithoutAConnection(t *testing.T) {
 			t.Fatal("there is a connection without a driver")
 		}
 		if all := from.XIDs(); len(all) != 1 || len(all["GPU-0"]) != 1 {
-			t.Errorf("at first %v is told", all)
+			t.Errorf("at first %v is reported", all)
 		}
 		time.Sleep(unwatchedRetention)
 		if all := from.XIDs(); len(all) != 0 {
-			t.Errorf("two minutes later %v is told", all)
+			t.Errorf("two minutes later %v is reported", all)
 		}
 		s.InitFunc = initialize
 		readers(t, from)
 		board.raise(gpu(s, 0), 48, noInstance, noInstance)
 		synctest.Wait()
 		if all := from.XIDs(); len(all) != 2 || len(all["GPU-0"]) != 1 || all["GPU-0"][0].Count != 2 {
-			t.Errorf("with another connection %v is told", all)
+			t.Errorf("with another connection %v is reported", all)
 		}
 		if err := from.Close(); err != nil {
 			t.Error(err)
@@ -48,8 +48,8 @@ func TestNoWatcherWithoutAConnection(t *testing.T) {
 	})
 }
 
-// A GPU that fell off the bus and is not in the next connection is told of for
-// a while, and then left to whoever listens to it.
+// A GPU that fell off the bus and is not in the next connection is reported for
+// a while, and then left to any source that watches it.
 func TestNoWatcherOfALostGPU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fitted(dgxh100.New())
@@ -64,11 +64,11 @@ func TestNoWatcherOfALostGPU(t *testing.T) {
 		s.Devices = s.Devices[:1]
 		time.Sleep(time.Minute)
 		if got := keys(t, from); got != "GPU-0:0 GPU-1:1" || len(from.XIDs()["GPU-1"]) != 1 {
-			t.Errorf("there are %s, told is %v", got, from.XIDs())
+			t.Errorf("there are %s, reported is %v", got, from.XIDs())
 		}
 		time.Sleep(unwatchedRetention)
 		if all := from.XIDs(); len(all) != 1 || all["GPU-0"] == nil {
-			t.Errorf("two minutes later %v is told", all)
+			t.Errorf("two minutes later %v is reported", all)
 		}
 		if got := keys(t, from); got != "GPU-0:0 GPU-1:1" {
 			t.Errorf("there are %s", got)

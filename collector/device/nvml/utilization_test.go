@@ -58,15 +58,15 @@ func TestStartOfProcessMeasurement(t *testing.T) {
 func TestSamplesOlderThanRequested(t *testing.T) {
 	now := uint64(time.Now().UnixMicro())
 	s, _, r := listed(t, &listing{compute: []nvml.ProcessInfo{using(10, 5), using(11, 6)}})
-	told := []nvml.ProcessUtilizationSample{doing(10, 90, now-60e6), doing(11, 30, now), doing(12, 80, now-60e6), doing(13, 70, 0)}
-	gpu(s, 0).GetProcessUtilizationFunc = func(uint64) ([]nvml.ProcessUtilizationSample, nvml.Return) { return told, nvml.SUCCESS }
+	samples := []nvml.ProcessUtilizationSample{doing(10, 90, now-60e6), doing(11, 30, now), doing(12, 80, now-60e6), doing(13, 70, 0)}
+	gpu(s, 0).GetProcessUtilizationFunc = func(uint64) ([]nvml.ProcessUtilizationSample, nvml.Return) { return samples, nvml.SUCCESS }
 	if got, want := processText(r.Read(t.Context(), device.Fast)), "10:5:0 11:6:0.3"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
-// A wall clock that is set back, or a driver that tells times of the future,
-// does not silence the measurement.
+// A wall clock that is set back, or a driver that returns times in the future,
+// does not stop the measurement.
 func TestProcessesWhileTheClockJumps(t *testing.T) {
 	l := &listing{compute: []nvml.ProcessInfo{using(10, 5)}}
 	s := fitted(dgxh100.New())

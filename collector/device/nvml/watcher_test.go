@@ -20,7 +20,7 @@ import (
 
 var _ device.EventSource = (*Source)(nil)
 
-// counts are how many XIDs have been heard of each device with any.
+// counts are how many XIDs have been received of each device with any.
 func counts(s *Source) string {
 	counts := make(map[string]uint64)
 	for uuid, xids := range s.XIDs() {
@@ -31,8 +31,8 @@ func counts(s *Source) string {
 	return fmt.Sprint(counts)
 }
 
-// An XID is heard at once, with the time of the wall clock, and is of the MIG
-// device that it names.
+// An XID is received at once, with the time of the wall clock, and belongs to the
+// MIG device that it names.
 func TestReceivesXIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fitted(dgxh100.New())
@@ -52,23 +52,23 @@ func TestReceivesXIDs(t *testing.T) {
 		}
 		<-from.Changed()
 		all := from.XIDs()
-		if _, listening := all["GPU-7"]; len(all) != 9 || listening || all["MIG-GPU-1-1"] == nil {
-			t.Errorf("listens to %v", all)
+		if _, watched := all["GPU-7"]; len(all) != 9 || watched || all["MIG-GPU-1-1"] == nil {
+			t.Errorf("watches %v", all)
 		}
 		began := time.Now()
 		board.raise(gpu(s, 3), 79, noInstance, noInstance)
 		<-from.Changed()
 		if took := time.Since(began); took != 0 {
-			t.Errorf("heard after %v", took)
+			t.Errorf("received after %v", took)
 		}
 		if got := from.XIDs()["GPU-3"]; len(got) != 1 || got[0] != (device.XID{Code: 79, Count: 1, Last: wall}) {
-			t.Errorf("heard %v", got)
+			t.Errorf("received %v", got)
 		}
 		board.raise(gpu(s, 1), 43, 2, 0)
 		board.raise(gpu(s, 1), 43, noInstance, noInstance)
 		synctest.Wait()
 		if got := counts(from); got != "map[GPU-1:43:1 GPU-3:79:1 MIG-GPU-1-1:43:1]" {
-			t.Errorf("heard %s", got)
+			t.Errorf("received %s", got)
 		}
 		if err := from.Close(); err != nil {
 			t.Error(err)
@@ -79,7 +79,7 @@ func TestReceivesXIDs(t *testing.T) {
 	})
 }
 
-// Looks do not listen twice; another connection listens anew, and the counts
+// Looks do not register twice; another connection registers again, and the counts
 // go on.
 func TestWatchesAcrossConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestWatchesAcrossConnections(t *testing.T) {
 			board.raise(gpu(s, 0), 31, noInstance, noInstance)
 			synctest.Wait()
 			if got, want := counts(from), fmt.Sprintf("map[GPU-0:31:%d]", round+1); got != want {
-				t.Errorf("heard %s, want %s", got, want)
+				t.Errorf("received %s, want %s", got, want)
 			}
 			if held, created := board.state(); held != 1 || created != round+1 {
 				t.Errorf("%d of %d event sets are held", held, created)
@@ -103,7 +103,7 @@ func TestWatchesAcrossConnections(t *testing.T) {
 			}
 			loseConnection(t, s, from)
 		}
-		// A GPU that appears is listened to in the same set.
+		// A GPU that appears is watched in the same set.
 		all := s.Devices
 		s.Devices = all[:4]
 		from.connection.connected = false
@@ -113,7 +113,7 @@ func TestWatchesAcrossConnections(t *testing.T) {
 		board.raise(gpu(s, 6), 13, noInstance, noInstance)
 		synctest.Wait()
 		if got := counts(from); got != "map[GPU-0:31:3 GPU-6:13:1]" {
-			t.Errorf("heard %s", got)
+			t.Errorf("received %s", got)
 		}
 		if err := from.Close(); err != nil {
 			t.Error(err)
@@ -152,7 +152,7 @@ func TestWaitThatNeverReturns(t *testing.T) {
 				t.Errorf("connected %d times, the last within %v", len(s.InitCalls()), took)
 			}
 			if len(from.XIDs()) != 0 {
-				t.Errorf("listens to %v", from.XIDs())
+				t.Errorf("watches %v", from.XIDs())
 			}
 		}
 		close(forever)
@@ -161,7 +161,7 @@ func TestWaitThatNeverReturns(t *testing.T) {
 		board.raise(gpu(s, 2), 63, noInstance, noInstance)
 		synctest.Wait()
 		if got := counts(from); got != "map[GPU-2:62:1 GPU-2:63:1]" {
-			t.Errorf("heard %s", got)
+			t.Errorf("received %s", got)
 		}
 		if err := from.Close(); err != nil {
 			t.Error(err)
@@ -199,8 +199,8 @@ func TestCloseBesideAWaitThatNeverReturns(t *testing.T) {
 	})
 }
 
-// A set that fails at once is not asked without end, and is heard again when
-// it works again.
+// A set that fails at once is not waited for without pause, and events are
+// received again when it works again.
 func TestWaitThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fitted(dgxh100.New())
@@ -230,7 +230,7 @@ func TestWaitThatFails(t *testing.T) {
 		board.raise(gpu(s, 0), 8, noInstance, noInstance)
 		time.Sleep(time.Second)
 		if got := counts(from); got != "map[GPU-0:8:1]" {
-			t.Errorf("heard %s", got)
+			t.Errorf("received %s", got)
 		}
 		if err := from.Close(); err != nil {
 			t.Error(err)
@@ -238,7 +238,7 @@ func TestWaitThatFails(t *testing.T) {
 	})
 }
 
-// What cannot be listened to is read all the same.
+// What cannot be watched is read all the same.
 func TestNoWatcher(t *testing.T) {
 	for name, deafen := range map[string]func(*mock.Device, *server.Server){
 		"no set": func(_ *mock.Device, s *server.Server) {
@@ -247,7 +247,7 @@ func TestNoWatcher(t *testing.T) {
 		"not registered": func(d *mock.Device, _ *server.Server) {
 			d.RegisterEventsFunc = func(uint64, nvml.EventSet) nvml.Return { return nvml.ERROR_NOT_SUPPORTED }
 		},
-		"types not told": func(d *mock.Device, _ *server.Server) {
+		"types unknown": func(d *mock.Device, _ *server.Server) {
 			d.GetSupportedEventTypesFunc = func() (uint64, nvml.Return) { return 0, nvml.ERROR_UNKNOWN }
 		},
 		"no such library": func(_ *mock.Device, s *server.Server) { s.LookupSymbolFunc = without("nvmlEventSetCreate") },
@@ -264,7 +264,7 @@ func TestNoWatcher(t *testing.T) {
 			readers(t, from)
 		}
 		if len(from.XIDs()) != 0 {
-			t.Errorf("%s: listens to %v", name, from.XIDs())
+			t.Errorf("%s: watches %v", name, from.XIDs())
 		}
 		if err := from.Close(); err != nil {
 			t.Error(err)

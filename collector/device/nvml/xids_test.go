@@ -31,13 +31,13 @@ func changed(c *xidCounts) bool {
 func TestXIDsAreCounted(t *testing.T) {
 	now := hands(5)
 	c := newXIDCounts(now.read)
-	expect := func(want string, news bool) {
+	expect := func(want string, change bool) {
 		t.Helper()
 		if got := reported(c); got != want {
 			t.Errorf("reported %s, want %s", got, want)
 		}
-		if changed(c) != news {
-			t.Errorf("told of a change: %t", !news)
+		if changed(c) != change {
+			t.Errorf("signalled a change: %t", !change)
 		}
 	}
 	expect("map[]", false)
@@ -45,7 +45,7 @@ func TestXIDsAreCounted(t *testing.T) {
 	c.setWatched("GPU-1", false)
 	expect("map[GPU-0:[]]", true)
 	if c.report()["GPU-0"] == nil {
-		t.Error("a GPU that is listened to has no XIDs, not even none")
+		t.Error("a GPU that is watched has no XIDs, not even none")
 	}
 	c.record("GPU-0", noInstance, noInstance, 79)
 	before := c.report()
@@ -56,7 +56,7 @@ func TestXIDsAreCounted(t *testing.T) {
 	const two = "{13 1 1970-01-01 00:00:06 +0000 UTC} {79 2 1970-01-01 00:00:07 +0000 UTC}"
 	expect("map[GPU-0:["+two+"]]", true)
 	if got := fmt.Sprint(before); got != "map[GPU-0:[{79 1 1970-01-01 00:00:05 +0000 UTC}]]" {
-		t.Errorf("what was told has become %s", got)
+		t.Errorf("what was reported has become %s", got)
 	}
 	c.setWatched("GPU-0", true)
 	expect("map[GPU-0:["+two+"]]", false)
@@ -102,28 +102,28 @@ func TestXIDsOfMIGDevices(t *testing.T) {
 		}
 	}
 	expect("at first", "map[GPU-0:0 MIG-a:0 MIG-b:0 MIG-c:0]")
-	hear := func(gpuInstance, computeInstance uint32) {
+	record := func(gpuInstance, computeInstance uint32) {
 		c.record("GPU-0", gpuInstance, computeInstance, 43)
 	}
-	hear(5, 1)
+	record(5, 1)
 	expect("both are named", "map[GPU-0:0 MIG-a:0 MIG-b:0 MIG-c:1]")
-	hear(3, noInstance)
+	record(3, noInstance)
 	expect("an instance is named that is one device", "map[GPU-0:0 MIG-a:1 MIG-b:0 MIG-c:1]")
-	hear(5, noInstance)
+	record(5, noInstance)
 	expect("an instance is named that is two", "map[GPU-0:1 MIG-a:1 MIG-b:0 MIG-c:1]")
-	hear(noInstance, noInstance)
-	hear(9, 0)
+	record(noInstance, noInstance)
+	record(9, 0)
 	expect("none is named, or an unknown one", "map[GPU-0:3 MIG-a:1 MIG-b:0 MIG-c:1]")
 	changed(c)
 	c.setInstances("GPU-0", parts())
 	expect("they are found again", "map[GPU-0:3 MIG-a:1 MIG-b:0 MIG-c:1]")
 	if changed(c) {
-		t.Error("the same devices are news")
+		t.Error("the same devices signal a change")
 	}
 	c.setInstances("GPU-0", map[string]migXIDs{"MIG-b": {gpuInstance: 5}})
 	expect("two are gone", "map[GPU-0:3 MIG-b:0]")
 	c.setInstances("GPU-0", map[string]migXIDs{"MIG-a": {gpuInstance: 3}, "MIG-b": {gpuInstance: 5}})
-	expect("one is made anew", "map[GPU-0:3 MIG-a:0 MIG-b:0]")
+	expect("one is recreated", "map[GPU-0:3 MIG-a:0 MIG-b:0]")
 	c.remove("GPU-0")
 	expect("the GPU was taken away", "map[]")
 	c.setWatched("GPU-0", true)
@@ -157,9 +157,9 @@ func TestXIDsOfUnwatchedGPU(t *testing.T) {
 	changed(c)
 	c.unwatchExcept(map[string]bool{"GPU-1": true})
 	if changed(c) {
-		t.Error("that still nobody listens is news")
+		t.Error("devices that are unwatched already signal a change")
 	}
-	expect("nobody listens any more to the first and the last", "map[GPU-0:1 GPU-1:0 MIG-a:1]")
+	expect("the first and the last are not watched any more", "map[GPU-0:1 GPU-1:0 MIG-a:1]")
 	now += 60
 	c.record("GPU-2", noInstance, noInstance, 62) // by a wait that came back
 	now += 59
@@ -170,5 +170,5 @@ func TestXIDsOfUnwatchedGPU(t *testing.T) {
 	expect("a minute later", "map[GPU-1:0]")
 	c.setWatched("GPU-0", true)
 	c.setWatched("GPU-2", false)
-	expect("somebody listens again", "map[GPU-0:1 GPU-1:0 MIG-a:1 MIG-b:0]")
+	expect("they are watched again", "map[GPU-0:1 GPU-1:0 MIG-a:1 MIG-b:0]")
 }

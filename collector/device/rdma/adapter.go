@@ -216,7 +216,7 @@ func (a *adapter) nodes() []string {
 
 // vendorOf names the maker of a function by its PCI number; an unknown one is
 // the number. Those that also make accelerators, whose own DRA drivers publish
-// no adapters, are told apart from these.
+// no adapters, are distinguished from these.
 func vendorOf(function sysfs.Function) string {
 	switch function.Vendor {
 	case "15b3":

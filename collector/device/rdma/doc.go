@@ -7,12 +7,12 @@
 // that is what DRA drivers publish. The rare function with several RDMA
 // devices or ports is the sum of them. RDMA devices that stand on no PCI
 // function of their own (software ones, scalable functions) are left out:
-// nothing tells which published device they are. Each function has a reader of
+// nothing shows which published device they are. Each function has a reader of
 // its own, because an adapter's firmware can hang in the reading of a file.
 //
 // The counters of errors that InfiniBand defines (those in the folder counters)
 // are narrow and do not wrap: they stay at the most that they can hold until
-// somebody clears them, and count nothing meanwhile. They have 16 bits (65,535),
+// they are cleared, and count nothing meanwhile. They have 16 bits (65,535),
 // but for link_recovery, link_downed, receive_constraint and transmit_constraint
 // with 8 (255), and link_integrity and buffer_overrun with 4 (15). The data
 // counters stay likewise, with 32 bits of words, on the old adapters that have

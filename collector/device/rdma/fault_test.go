@@ -53,7 +53,7 @@ func TestFaults(t *testing.T) {
 			func(tree *sysfstest.Tree) { tree.Break(port1 + "state") }, []string{"network_links"}, []string{"network_receive"}, "read network_links of"},
 		{"a state that is garbage",
 			func(tree *sysfstest.Tree) { tree.Set(port1+"state", "ACTIVE\n") }, []string{"network_links"}, []string{"network_receive"}, "no number of a state"},
-		{"a state that nobody knows",
+		{"an unknown state",
 			func(tree *sysfstest.Tree) { tree.Set(port1+"state", "9: BEYOND\n") }, []string{"network_links"}, nil, "no state has the number 9"},
 		{"a link that is down, and no more is known",
 			func(tree *sysfstest.Tree) { tree.Set(port1+"state", "1: DOWN\n"); tree.Break(port1 + "phys_state") },
@@ -66,7 +66,7 @@ func TestFaults(t *testing.T) {
 			tree.Remove(roce + "infiniband_verbs")
 			tree.Remove("module/mlx5_core")
 		}, nil, []string{`device uuid="" vendor="mellanox" model="15b3:1021" pci="0000:a1:00.0" minor=-1 render=-1 driver="" nodes=[]`}, ""},
-		{"a function that nobody can tell", func(tree *sysfstest.Tree) { tree.Break(roce + "uevent") }, []string{"device"}, nil, "identify 0000:a1:00.0"},
+		{"a function that cannot be identified", func(tree *sysfstest.Tree) { tree.Break(roce + "uevent") }, []string{"device"}, nil, "identify 0000:a1:00.0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			tree := sysfstest.Plant(t, "rdma")

@@ -1,7 +1,7 @@
 // Package simulated is a device.Source without hardware. It is driven by a
 // YAML file, and what it shows is a function of that file, its seed and the
 // time since the source was made, plus what SetLoad, SetProcesses and Replace
-// were told. A source that was opened from a file follows it when it changes.
+// were given. A source that was opened from a file follows it when it changes.
 //
 //	seed: 7
 //	templates:                    # parts that devices and partitions share
@@ -61,19 +61,19 @@
 // Processes use shares of what their device shows, 0 to 1: of its memory_used
 // and its utilization, of all processes together no more than 1. One that is
 // proxied works through a server, as the clients of MPS do. A device without
-// the key tells nobody its processes, one with an empty list has none. They are
-// told only while ListProcesses lets them be.
+// the key reports no list of processes, one with an empty list has none. They are
+// reported only while ListProcesses allows it.
 //
 // Faults begin after a time, counted from when the file that has them was
 // read, and last for a time, or for ever. An error makes reads fail, of one
 // quantity where it names one; a hang makes calls block until it is over,
 // whatever becomes of their context; disappear takes the device away; lost
-// makes reads fail and tells the quantity lost alone, as a driver does of a
+// makes reads fail and reports the quantity lost alone, as a driver does of a
 // GPU that fell off the bus; reset starts its counters at zero again; set
 // puts a value in place of the curve of one of its gauges.
 //
 // A fault of the kind xid has an XID reported of the device, or of one of its
 // partitions where it names its UUID: once, or every so often. The source
-// hears of it at once, whatever hangs or has disappeared. It listens to the
-// devices whose vendor is nvidia.
+// receives it at once, whatever hangs or has disappeared. It watches the devices
+// whose vendor is nvidia.
 package simulated

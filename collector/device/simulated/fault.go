@@ -13,7 +13,7 @@ import (
 // Fault is something that goes wrong for a time.
 type Fault struct {
 	Kind      string        // error, hang, disappear, lost, reset, set or xid
-	After     time.Duration // since the fault was told to the source
+	After     time.Duration // since the fault was given to the source
 	For       time.Duration // 0: for ever
 	Quantity  string        // of an error: the only quantity that fails; of a set: the one that it sets
 	Details   [2]string     // of a set: those of the quantity
@@ -88,8 +88,8 @@ func (f Fault) checkOn(d Device) error {
 // sets reports whether a fault is about this series.
 func (f Fault) sets(s series) bool { return f.Quantity == s.name && f.Details == s.details }
 
-// reports is how often an XID has been reported some time after it was told
-// to the source, and when last.
+// reports is how often an XID has been reported some time after the fault was
+// given to the source, and when last.
 func (f Fault) reports(elapsed time.Duration) (count uint64, last time.Duration) {
 	if f.Kind != "xid" || elapsed < f.After {
 		return 0, 0
@@ -104,8 +104,8 @@ func (f Fault) reports(elapsed time.Duration) (count uint64, last time.Duration)
 	return uint64(passed/f.Every) + 1, f.After + passed/f.Every*f.Every
 }
 
-// next is how long after it was told to the source the XID will be reported
-// again; false: never.
+// next is how long after the fault was given to the source the XID will be
+// reported again; false: never.
 func (f Fault) next(elapsed time.Duration) (time.Duration, bool) {
 	count, last := f.reports(elapsed)
 	switch at := last + f.Every; {

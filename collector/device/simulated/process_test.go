@@ -80,7 +80,7 @@ func TestProcesses(t *testing.T) {
 		}
 		given[0].PID = 6
 		if there, err := s.SetProcesses("GPU-a", nil); !there || err != nil {
-			t.Errorf("nobody can list: %t, %v", there, err)
+			t.Errorf("without a list: %t, %v", there, err)
 		}
 		const set = "GPU-b: 5=-1/0.5/false\nGPU-c: 5=4e+10/-1/false\n"
 		expect("as they were set", set)

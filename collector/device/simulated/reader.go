@@ -64,7 +64,7 @@ func (d *simulatedDevice) lost() []device.Observation {
 	return observations
 }
 
-// failing tells which quantities of the device fail now.
+// failing returns an error that names the quantities of the device that fail now.
 func (d *simulatedDevice) failing(now float64, wanted device.Tier) error {
 	failing := make(map[string]bool)
 	for _, u := range d.units {

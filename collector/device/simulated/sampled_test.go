@@ -33,7 +33,7 @@ func TestSampledQuantities(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told := ""
+		every := ""
 		for second := range 26 {
 			observations, err := r[0].Read(t.Context(), device.Fast)
 			if err != nil {
@@ -51,7 +51,7 @@ func TestSampledQuantities(t *testing.T) {
 			}
 			switch second {
 			case 0, 3, 4, 7, 8, 13, 16, 17, 20, 21, 24:
-				told += fmt.Sprintf("%d:%s\n", second, line)
+				every += fmt.Sprintf("%d:%s\n", second, line)
 			}
 			if second == 12 {
 				s.SetLoad("GPU-a", 0)
@@ -61,7 +61,7 @@ func TestSampledQuantities(t *testing.T) {
 		}
 		// The load ends at 12 s and the counters begin again at 21 s, but what
 		// is sampled shows it with the next sample.
-		expect(t, told, `
+		expect(t, every, `
 			0: power=0@0 energy=0 nvlink_transmit=0@0
 			3: power=0@0 energy=30 nvlink_transmit=0@0
 			4: power=4@4 energy=40 nvlink_transmit=0@0

@@ -41,8 +41,8 @@ func activity(q device.Quantity) bool {
 	return false
 }
 
-// tier says how often hardware is asked for a quantity. What tells at once
-// that a device is sick is asked for often.
+// tier says how often hardware is asked for a quantity. What shows at once that
+// a device is unhealthy is read often.
 func tier(q device.Quantity) device.Tier {
 	switch q {
 	case device.MemorySize, device.MemoryReserved, device.PowerLimit, device.RemappedRows, device.RetiredPages,

@@ -103,12 +103,12 @@ func (s *Source) built(d Device, key string, old simulatedDevice, now float64) s
 				u.inherit(*before)
 			}
 		}
-		if load, told := s.loads[name(part.Identity)]; told {
+		if load, set := s.loads[name(part.Identity)]; set {
 			u.load = load
 		}
 		built.units = append(built.units, u)
 	}
-	if processes, told := s.processes[name(d.Identity)]; told && len(d.Partitions) == 0 {
+	if processes, set := s.processes[name(d.Identity)]; set && len(d.Partitions) == 0 {
 		built.units[0].processes = processes
 	}
 	return built

@@ -132,7 +132,7 @@ func TestChangedSignals(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if got := s.XIDs()["GPU-a"]; len(got) != 3 {
-			t.Errorf("after it was closed %v were heard", got)
+			t.Errorf("after it was closed %v were received", got)
 		}
 		<-s.Changed()
 		time.Sleep(time.Hour)
@@ -167,7 +167,7 @@ func TestXIDsOutliveTheirFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const often = "[{kind: xid, code: 79, after: 1s, every: 1s}]"
 		s, start := New(parsed(t, faultyGPU(often)), clock.System()), time.Now()
-		expectHeard := func(want string) {
+		expectXIDs := func(want string) {
 			t.Helper()
 			if got := xidText(s, start); got != want {
 				t.Errorf("after %s\n%swant\n%s", time.Since(start), got, want)
@@ -175,17 +175,17 @@ func TestXIDsOutliveTheirFaults(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		s.Replace(parsed(t, faultyGPU(often)))
-		expectHeard("GPU-a: 79 3x 3s\nMIG-a:\n")
+		expectXIDs("GPU-a: 79 3x 3s\nMIG-a:\n")
 		time.Sleep(time.Second)
-		expectHeard("GPU-a: 79 4x 4s\nMIG-a:\n")
+		expectXIDs("GPU-a: 79 4x 4s\nMIG-a:\n")
 		time.Sleep(time.Second)
 		s.Replace(parsed(t, faultyGPU("[{kind: xid, code: 48}]")))
-		expectHeard("GPU-a: 48 1x 5s 79 5x 5s\nMIG-a:\n")
+		expectXIDs("GPU-a: 48 1x 5s 79 5x 5s\nMIG-a:\n")
 		time.Sleep(time.Minute)
 		s.Replace(parsed(t, "devices: [{uuid: GPU-b, vendor: nvidia}]"))
-		expectHeard("GPU-b:\n")
+		expectXIDs("GPU-b:\n")
 		s.Replace(parsed(t, faultyGPU("[]")))
-		expectHeard("GPU-a: 48 1x 5s 79 5x 5s\nMIG-a:\n")
+		expectXIDs("GPU-a: 48 1x 5s 79 5x 5s\nMIG-a:\n")
 		s.Close()
 	})
 }
@@ -233,13 +233,13 @@ func TestSamplerReportsXIDs(t *testing.T) {
 			time.Sleep(10499 * time.Millisecond)
 			synctest.Wait()
 			if got := xids(); got == nil || len(got) > 0 {
-				t.Errorf("%v were heard before they were reported", got)
+				t.Errorf("%v were received before they were reported", got)
 			}
 			for _, wait := range []time.Duration{time.Millisecond, time.Minute, time.Hour} {
 				time.Sleep(wait)
 				synctest.Wait()
 				if got := xids(); len(got) != 1 || got[0].Code != 79 || got[0].Count != 1 {
-					t.Errorf("%s later, after %s, %v were heard", wait, then, got)
+					t.Errorf("%s later, after %s, %v were received", wait, then, got)
 				}
 			}
 			cancel()

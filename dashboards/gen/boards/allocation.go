@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// noClusterRole is why panels of what the cluster role tells are empty.
+	// noClusterRole is why panels of the cluster role's metrics are empty.
 	noClusterRole = "no exporter in the cluster role is scraped"
 	// noWaits is why panels of those that wait are empty.
 	noWaits = "no claim is pending, or the cluster role cannot read pods or claims, or " + noClusterRole
@@ -102,7 +102,7 @@ func allocationNumbers() []panel {
 	}
 }
 
-// waitSteps colour how long somebody waits.
+// waitSteps colour how long a pod waits.
 func waitSteps() cog.Builder[dashboard.ThresholdsConfig] {
 	return steps(good, step{300, warning}, step{900, critical})
 }

@@ -49,8 +49,8 @@ func TestLinksLeadToBoards(t *testing.T) {
 	}
 }
 
-// TestFilesAreGenerated: `make dashboards` writes the files; whoever edits one of
-// them, or forgets to write it, is told.
+// TestFilesAreGenerated: `make dashboards` writes the files. The test fails if one
+// of them was edited, or was not written again.
 func TestFilesAreGenerated(t *testing.T) {
 	known := map[string]bool{}
 	for _, b := range All() {

@@ -6,7 +6,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
 
-// claimHere selects what the node's agent tells of the claim.
+// claimHere selects what the node's agent reports for the claim.
 const claimHere = `@claim, node="$node"`
 
 // needsClaim is why panels of what the claim holds are empty.
@@ -16,8 +16,8 @@ const needsClaim = "the claim holds no device (it is pending, has ended, or has 
 const whereverItIs = " Whatever the node."
 
 // claim is one claim: what it is, what it holds, what it does with that, for whom,
-// what it waits for and what ails it. It asks the exporter's own families, so that
-// it works where no rules are loaded.
+// what it waits for and what is wrong with it. It queries the exporter's own
+// families, so that it works where no rules are loaded.
 func claim() Board {
 	return Board{
 		UID:         uidClaim,
@@ -25,10 +25,10 @@ func claim() Board {
 		description: "One ResourceClaim: its devices, pods, use, totals, phases and health. A claim whose devices are used on several nodes is shown one node at a time. Of several clusters choose one: claims of the same name are added up.",
 		variables: []cog.Builder[dashboard.VariableModel]{
 			dataSource(), cluster(),
-			// A link may name a claim that is not there in the chosen time: to be told
-			// of another in its place would be worse than to be told nothing.
-			one("namespace", "Namespace", `label_values({__name__=~"`+tellOfClaims+`", @fleet}, namespace)`).AllowCustomValue(true),
-			one("resourceclaim", "Claim", `label_values({__name__=~"`+tellOfClaims+`", @fleet, namespace="$namespace"}, resourceclaim)`).AllowCustomValue(true),
+			// A link may name a claim that does not exist in the chosen time: to show
+			// another in its place would be worse than to show nothing.
+			one("namespace", "Namespace", `label_values({__name__=~"`+claimFamilies+`", @fleet}, namespace)`).AllowCustomValue(true),
+			one("resourceclaim", "Claim", `label_values({__name__=~"`+claimFamilies+`", @fleet, namespace="$namespace"}, resourceclaim)`).AllowCustomValue(true),
 			one("node", "Node", `label_values(dra_claim_info{@claim}, node)`),
 		},
 		rows: []row{
@@ -43,9 +43,9 @@ func claim() Board {
 	}
 }
 
-// tellOfClaims are families with a row for each claim that is held, waits, starts,
+// claimFamilies are families with a row for each claim that is held, waits, starts,
 // is being deleted or was left behind.
-const tellOfClaims = "dra_claim_info|dra_claim_pending_since_timestamp_seconds|dra_claim_phase_since_timestamp_seconds|dra_claim_terminating_since_timestamp_seconds|dra_claim_orphaned"
+const claimFamilies = "dra_claim_info|dra_claim_pending_since_timestamp_seconds|dra_claim_phase_since_timestamp_seconds|dra_claim_terminating_since_timestamp_seconds|dra_claim_orphaned"
 
 // device is a claim's value of each device; not of those whose value is shared.
 func device(family string) string {
@@ -56,7 +56,7 @@ func device(family string) string {
 const holds = `max by (cluster, node, uuid) (dra_claim_held{` + claimHere + `} == 1)`
 
 // concerns is 1 for each device that the claim holds, and for each whole device of
-// which it holds a partition: the trouble of that is its trouble, too.
+// which it holds a partition: a failure of that device affects the claim, too.
 const concerns = `(
   ` + holds + `
   or label_replace(
@@ -65,20 +65,20 @@ const concerns = `(
   )
 )`
 
-// unhealthy counts devices that any voice calls sick, and is 0 where all that speak say
-// well.
+// unhealthy counts devices that any source reports as unhealthy. It is 0 where all
+// sources that report a device report it as healthy.
 const unhealthy = `sum((
   min by (cluster, node, uuid) (dra_device_healthy{@node}) and on (cluster, node, uuid) ` + holds + `
 ) == bool 0)`
 
-// idleSince is there while all devices of the claim that tell it are idle.
+// idleSince is there while all devices of the claim that report it are idle.
 const idleSince = `max by (cluster) (dra_claim_idle_since_timestamp_seconds{` + claimHere + `})
 unless on (cluster) (
   dra_claim_utilization_ratio{` + claimHere + `}
   unless on (cluster, node, uuid) dra_claim_idle_since_timestamp_seconds{` + claimHere + `}
 )`
 
-// behind is since when somebody waits for the claim, or for its devices.
+// behind is since when a pod waits for the claim, or for its devices.
 const behind = `min(
   dra_claim_pending_since_timestamp_seconds{@claim}
   or dra_claim_phase_since_timestamp_seconds{@claim}

@@ -84,8 +84,8 @@ func accrued(family, matchers string) string {
 	return `sum(max by (cluster, node, uuid) (increase(` + family + `{` + claimHere + matchers + `}[$__range])))`
 }
 
-// busyAlone is the busy time of each device, but of those where a part of it is
-// nobody's own: the time for which they were held is not split likewise.
+// busyAlone is the busy time of each device, without those where a part of it
+// cannot be attributed to one claim: their held time is not split likewise.
 const busyAlone = `max by (cluster, node, uuid) (increase(dra_claim_busy_seconds_total{` + claimHere + unshared + `}[$__range]))
   unless on (cluster, node, uuid) increase(dra_claim_busy_seconds_total{` + claimHere + `, attribution="shared"}[$__range]) > 0`
 

@@ -7,8 +7,8 @@ import (
 const (
 	ofReference = "cluster, namespace, pod, pod_claim"
 
-	// nobodyWaits is why the tables of waits are empty.
-	nobodyWaits = "no pod waits for the claim, or the cluster role is not scraped"
+	// noPodWaits is why the tables of waits are empty.
+	noPodWaits = "no pod waits for the claim, or the cluster role is not scraped"
 
 	// waitsForIt are the references of pods that wait for the claim.
 	waitsForIt = `max by (` + ofReference + `) (dra_claim_pending_since_timestamp_seconds{@claim})`
@@ -33,7 +33,7 @@ func claimWaits() []panel {
 			title: "Pending pods of the claim, by reason", unit: units.Short,
 			reads: "Pods with a pending reference to this claim, and the first reason that applies; docs/pending.md has the remedies. " +
 				"dra-exporter explain pod has the details." + whereverItIs,
-			empty: nobodyWaits, none: noneSeen,
+			empty: noPodWaits, none: noneSeen,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "pod", title: "Pod"},
@@ -47,7 +47,7 @@ func claimWaits() []panel {
 			title: "Current phases of its pods", unit: units.Short,
 			reads: "The claim is allocated, and a pod's first container does not run yet. If binding or preparation does not end, check the driver or the kubelet; " +
 				"if start does not end, check the image; see docs/phases.md." + whereverItIs,
-			empty: nobodyWaits, none: noneSeen,
+			empty: noPodWaits, none: noneSeen,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "pod", title: "Pod"},
@@ -58,7 +58,7 @@ func claimWaits() []panel {
 			reads: "Each stage is a part of the previous stage; the request fails at the first stage with fewer devices than requested. " +
 				"free: not held, and of a complete pool. Best node: the largest number of these that one node can use." + whereverItIs,
 			none:  noneSeen,
-			empty: nobodyWaits + "; the claim or its class does not exist",
+			empty: noPodWaits + "; the claim or its class does not exist",
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "pod", title: "Pod"},

@@ -46,8 +46,8 @@ func always(colour string) cog.Builder[dashboard.FieldColor] {
 	return dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdFixed).FixedColor(colour)
 }
 
-// uncoloured is for nothing, which Grafana else writes in the colour of the lowest
-// values: green or red, where nobody knows.
+// uncoloured is for the absence of a value, which Grafana else writes in the colour
+// of the lowest values: green or red for something unknown.
 func uncoloured() []dashboard.ValueMapping {
 	return []dashboard.ValueMapping{{SpecialValueMap: &dashboard.SpecialValueMap{Type: "special", Options: dashboard.DashboardSpecialValueMapOptions{
 		Match:  dashboard.SpecialValueMatchNullAndNan,

@@ -88,7 +88,7 @@ func efficiencyNumbers() []panel {
 	}
 }
 
-// busyShare leaves out what nobody can tell: it compares with the time that is
+// busyShare leaves out the time of unknown use: it compares with the time that is
 // busy or idle.
 func busyShare(by string) string {
 	return hours(by, busySeconds) + "\n/ (" + hours(by, busySeconds) + "\n  + " + hours(by, idleSeconds) + ")"

@@ -107,7 +107,7 @@ func amissPanels() []panel {
 			{label: "source", title: "Source"},
 			{label: "reason", title: "Reason"},
 		},
-			column{title: "State", more: append(tinted(steps(warning, step{1, critical})), property("mappings", words(named{"1", "down", critical}, named{"0", "in trouble", warning}))),
+			column{title: "State", more: append(tinted(steps(warning, step{1, critical})), property("mappings", words(named{"1", "down", critical}, named{"0", "impaired", warning}))),
 				expr: why + ` * on (` + source + `) group_left () (` + upOf + ` == bool 0)`},
 			column{title: "Last successful read", unit: units.DateTimeFromNow,
 				expr: why + ` * on (` + source + `) group_left () (1000 * max by (` + source + `) (dra_exporter_source_last_success_timestamp_seconds{@exporters}))`},

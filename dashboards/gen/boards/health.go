@@ -29,7 +29,7 @@ func health() Board {
 		rows: []row{
 			{panels: healthNumbers()},
 			{title: "Over time", panels: healthOverTime()},
-			{title: "Unhealthy devices and affected claims", panels: sickDevices()},
+			{title: "Unhealthy devices and affected claims", panels: unhealthyDevices()},
 			{title: "Xids", panels: xidPanels()},
 			{title: "Memory and recovery", panels: memoryPanels()},
 			{title: "Taints and disagreements", panels: tainted()},

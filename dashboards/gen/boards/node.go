@@ -35,8 +35,8 @@ func node() Board {
 	}
 }
 
-// sharedDevices are the devices that several pods use and whose processes are told
-// apart: a row of the dashboard each. Nobody chooses of them.
+// sharedDevices are the devices that several pods use and whose processes are
+// attributed to pods: a row of the dashboard each. The variable is hidden.
 func sharedDevices() cog.Builder[dashboard.VariableModel] {
 	return several("shared", "Shared devices", `label_values(dra_pod_utilization_ratio{@node}, uuid)`).
 		Hide(dashboard.VariableHideHideVariable)

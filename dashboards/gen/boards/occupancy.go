@@ -21,11 +21,11 @@ const (
 const held = `max by (cluster, node, uuid, namespace, resourceclaim) (dra_claim_held{@node} == 1)`
 
 // occupancyQuery has at each moment exactly one series for each band: the labels
-// device and uuid tell bands apart, the label state is what is written in one. A
+// device and uuid identify a band, the label state is what is written in it. A
 // band is a device, or a device and a namespace while several claims hold that
 // device.
 //
-// Devices that are cut into partitions have no band of their own, unless somebody
+// Devices that are cut into partitions have no band of their own, unless a claim
 // holds them as a whole.
 func occupancyQuery() string {
 	const (
@@ -33,12 +33,12 @@ func occupancyQuery() string {
 		space  = `cluster, node, uuid, namespace`
 	)
 	parents := `label_replace(max by (cluster, node, parent_uuid) (dra_device_info{@node, parent_uuid!=""}), "uuid", "$1", "parent_uuid", "(.+)")`
-	nobody := func(expr string) string { return expr + ` unless on (` + device + `) ` + held }
+	unclaimed := func(expr string) string { return expr + ` unless on (` + device + `) ` + held }
 	devices := withDevice("@node",
 		onlyOne(device, `"/", "namespace", "resourceclaim"`)+"\nor "+
 			many(device)+"\nor "+
-			label("state", `"`+statePlugin+`"`, `"uuid", ".*"`, nobody(`max by (`+device+`) (dra_device_holders{@node, kind="device_plugin"}) > 0`))+"\nor "+
-			label("state", `"`+stateFree+`"`, `"uuid", ".*"`, nobody(`sum by (`+device+`) (dra_device_holders{@node}) == 0`)+` unless on (`+device+`) `+parents))
+			label("state", `"`+statePlugin+`"`, `"uuid", ".*"`, unclaimed(`max by (`+device+`) (dra_device_holders{@node, kind="device_plugin"}) > 0`))+"\nor "+
+			label("state", `"`+stateFree+`"`, `"uuid", ".*"`, unclaimed(`sum by (`+device+`) (dra_device_holders{@node}) == 0`)+` unless on (`+device+`) `+parents))
 	namespaces := withDevice("@node", `(
 `+onlyOne(space, `"", "resourceclaim"`)+`
 or `+many(space)+`
@@ -50,8 +50,8 @@ label_join(%s, "device", " › ", "device", "namespace")
 )`, devices, namespaces)
 }
 
-// onlyOne writes the claim into the state where one claim alone holds what labels
-// tell apart.
+// onlyOne writes the claim into the state where one claim alone holds what the
+// labels identify.
 func onlyOne(by, name string) string {
 	return `label_join(` + held + ` and on (` + by + `) count by (` + by + `) (` + held + `) == 1, "state", ` + name + `)`
 }

@@ -25,7 +25,8 @@ const columnsOfGrid = 24
 const (
 	noData = "no data"
 	noRows = "nothing to list"
-	// noneSeen is for what should not be there. It is true also where nobody looks.
+	// noneSeen is for what should not be there. It is true also where nothing looks
+	// for it.
 	noneSeen = "none seen"
 )
 
@@ -39,7 +40,7 @@ type about struct {
 	reads string
 	// empty says when there is no data, from "no …" on, without a full stop.
 	empty string
-	// none is what the panel shows then, for those where that is good news.
+	// none is what the panel shows then, for those where that is good.
 	none string
 }
 

@@ -48,8 +48,8 @@ func tainted() []panel {
 	}
 }
 
-// disagreements are of the node role, between any two of the three voices: somebody
-// calls the device well that another calls unhealthy.
+// disagreements are of the node role, between any two of the three sources of
+// health: one reports the device as healthy, another as unhealthy.
 func disagreements() panel {
 	const contradicted = `device_by:dra_device_healthy:disputed{@nodes}`
 	return listing(12, 6, about{

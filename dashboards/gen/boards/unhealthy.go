@@ -6,23 +6,23 @@ import (
 )
 
 // The tables of a fleet begin with what is rare, such as signals and taints: its
-// thousands of well devices are read once for a column, to look up what is said of
+// thousands of healthy devices are read once for a column, to look up the values of
 // the few.
 const (
 	// ownSignals are those that a partition does not have from its parent.
 	ownSignals = `dra_device_health_signal_info{@nodes, signal!="parent"}`
-	// ailing are devices that a signal, a taint or the kubelet speaks against: the
-	// hardware calls a device unhealthy exactly while there is a critical signal, the driver
-	// with a taint. Not partitions whose trouble is their parent's.
-	ailing = `(
+	// degraded are devices with a signal or a taint, or that the kubelet reports as
+	// unhealthy: the hardware reports a device as unhealthy exactly while there is a
+	// critical signal, the driver with a taint. Partitions with their parent's signal
+	// alone are left out.
+	degraded = `(
   ` + ownSignals + `
   or dra_device_taint_info{@nodes, effect=~"NoSchedule|NoExecute"}
   or dra_device_healthy{@nodes, by="kubelet"} == 0
 )`
 )
 
-// among takes of a quantity of devices what is told of some of them, one value for
-// each.
+// among selects the values of a quantity for some devices, one for each device.
 func among(few, expr string) string {
 	return `max by (cluster, node, uuid) (` + expr + ` and on (cluster, node, uuid) ` + few + `)`
 }
@@ -37,15 +37,15 @@ func names(few string) column {
 )`}
 }
 
-// heldNow says whether somebody holds each of a few devices, or a part of it.
+// heldNow is whether each of a few devices, or a part of it, is held.
 func heldNow(few string) column {
 	return column{title: "Held", expr: among(few, `device:dra_device_held:bool{@nodes}`), more: append(tinted(steps(plain)),
 		property("mappings", words(named{"0", "free", plain}, named{"1", "held", plain})))}
 }
 
-// voices are what each of the three says of a few devices. Where an agent that goes
-// and the one that comes differ, the worse word counts.
-func voices(few string) []column {
+// healthBySource is what each of the three sources reports for a few devices. While
+// an agent is replaced and both report a device, the worse value counts.
+func healthBySource(few string) []column {
 	of := func(title, by string) column {
 		return column{title: title, more: healthWords(), expr: `min by (cluster, node, uuid) (
   dra_device_healthy{@nodes, by="` + by + `"} and on (cluster, node, uuid) ` + few + `
@@ -75,10 +75,10 @@ func severities() []dashboard.DynamicConfigValue {
 		property("mappings", words(named{"2", "critical", critical}, named{"1", "warning", warning})))
 }
 
-func sickDevices() []panel {
+func unhealthyDevices() []panel {
 	const asked = `dra_device_recovery_action{@nodes, action="none"} == 0`
 	return []panel{
-		sickAndAiling(),
+		unhealthyOrDegraded(),
 		claimsOnUnhealthy(),
 		whatSpeaks(),
 		listing(24, 4, about{
@@ -94,12 +94,12 @@ func sickDevices() []panel {
 	}
 }
 
-func sickAndAiling() panel {
+func unhealthyOrDegraded() panel {
 	columns := []column{
 		{title: "Critical", expr: signals("critical"), more: tinted(steps(critical))},
 		{title: "Warnings", expr: signals("warning"), more: tinted(steps(warning))},
 	}
-	columns = append(append(columns, voices(ailing)...), heldNow(ailing), names(ailing))
+	columns = append(append(columns, healthBySource(degraded)...), heldNow(degraded), names(degraded))
 	return listing(24, 6, about{
 		title: "Unhealthy and degraded devices", unit: units.Short,
 		reads: "Devices with the most critical signals come first. Devices with only warnings continue to work. " +

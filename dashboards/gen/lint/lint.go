@@ -1,14 +1,14 @@
 // Package lint holds dashboards to rules, on the JSON that Grafana gets.
 //
-// Those of github.com/grafana/dashboard-linter bear its names, written anew, but
-// for these:
+// It implements the rules of github.com/grafana/dashboard-linter under their names,
+// except for these:
 //   - template-job, template-instance, target-job and target-instance want every
 //     query to select a job and an instance. Ours select by cluster, node and
 //     namespace, and never by instance, which is another for each replica of an
 //     exporter: target-hard-coded and target-cluster say so;
 //   - target-promql is not here, since Prometheus's parser is in module
 //     test/prometheus, where every query is sent to a real Prometheus, too;
-//   - the rules for Loki have nothing to judge.
+//   - the rules for Loki have nothing to check.
 package lint
 
 import "fmt"

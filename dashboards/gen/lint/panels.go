@@ -49,11 +49,11 @@ func titleDescription(b board, say report) {
 			say(p.Title, "the title is empty, or another panel's too")
 		}
 		titles[p.Title] = true
-		reads, empty, told := strings.Cut(p.Description, "\n\nNo data: ")
+		reads, empty, explained := strings.Cut(p.Description, "\n\nNo data: ")
 		if !regexp.MustCompile(`(?s)^\S.{19,}[.?]$`).MatchString(reads) {
 			say(p.Title, "the description does not say, in a sentence, how to read it: %q", reads)
 		}
-		if p.asks() && (!told || len(strings.TrimRight(empty, ".")) < 5) {
+		if p.asks() && (!explained || len(strings.TrimRight(empty, ".")) < 5) {
 			say(p.Title, "the description does not say why there may be no data")
 		}
 	}

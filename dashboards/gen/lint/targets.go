@@ -75,8 +75,8 @@ func targetCluster(b board, say report) {
 }
 
 // hardCoded: what one installation calls its things is in no dashboard; their
-// names come from variables. And instance and job are those of a scrape, of which
-// only what a target says of itself is told: everything else has a node.
+// names come from variables. And instance and job are those of a scrape, which
+// identify only what a target reports about itself: everything else has a node.
 func hardCoded(b board, say report) {
 	names := []string{"cluster", "node", "instance", "job", "namespace", "pod", "container", "resourceclaim", "uuid", "parent_uuid"}
 	isVariable := regexp.MustCompile(`^\$(\w+|\{\w+\})$`)
@@ -150,7 +150,7 @@ func counterAgg(b board, say report) {
 }
 
 // lifetimes are counters whose value means something: it is the hardware's own
-// over its lifetime, or, until the agent starts anew, the claim's or the agent's.
+// over its lifetime, or, until the agent restarts, the claim's or the agent's.
 func lifetimes() []string {
 	return []string{
 		"dra_device_ecc_errors_total", "dra_device_xgmi_errors_total", "dra_device_pcie_replays_total",

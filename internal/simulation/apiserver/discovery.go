@@ -35,7 +35,7 @@ func discover(mux *http.ServeMux, kinds []kind) {
 	for path, answer := range answers {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(answer) // a client that left is nobody to tell
+			_ = json.NewEncoder(w).Encode(answer) // a failed write means that the client left
 		})
 	}
 }

@@ -4,7 +4,7 @@
 // field selectors, resource versions, bookmarks, streamed lists and the error for
 // a resource version that is too old, in JSON and in protobuf. Objects are added
 // and removed by Put and Delete of the package; nothing can be changed over the
-// network. It authenticates nobody, and therefore listens on the loopback
+// network. It has no authentication, and therefore listens on the loopback
 // interface alone.
 package apiserver
 

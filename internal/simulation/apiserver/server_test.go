@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// connect returns a client of the pods that speaks the media type.
+// connect returns a client of the pods that requests the media type.
 func connect(t *testing.T, server *Server, media string) *podClient {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -255,13 +255,13 @@ func TestEndsWithItsContext(t *testing.T) {
 // Events are selected by their object, as the cluster role does it.
 func TestSelectsEvents(t *testing.T) {
 	server := start(t, Options{})
-	told := func(name, reason, kind string) *corev1.Event {
+	event := func(name, reason, kind string) *corev1.Event {
 		return &corev1.Event{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: name}, Reason: reason,
 			InvolvedObject: corev1.ObjectReference{Kind: kind, Name: "p"},
 		}
 	}
-	put(t, server, told("one", "Failed", "Pod"), told("two", "Failed", "Node"), told("three", "Pulled", "Pod"))
+	put(t, server, event("one", "Failed", "Pod"), event("two", "Failed", "Node"), event("three", "Pulled", "Pod"))
 	client := connect(t, server, runtime.ContentTypeProtobuf)
 	for selector, want := range map[string]string{
 		"reason=Failed": "one two", "reason=Failed,involvedObject.kind=Pod": "one", "reason=Other": "", "reason!=Failed": "three",

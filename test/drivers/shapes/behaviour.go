@@ -18,11 +18,11 @@ type behaviour struct {
 	PrepareError   string           `json:"prepareError,omitempty"`   // why no claim can be prepared
 	BindingDelay   *metav1.Duration `json:"bindingDelay,omitempty"`   // from allocation to the conditions; absent: they stay as they are
 	BindingFailure string           `json:"bindingFailure,omitempty"` // then the failure conditions become true instead, with this message
-	Unhealthy      []string         `json:"unhealthy,omitempty"`      // devices of which the kubelet is told so
+	Unhealthy      []string         `json:"unhealthy,omitempty"`      // devices reported as unhealthy to the kubelet
 }
 
 // behaviourFile is the path of a file that holds a behaviour in YAML. It is
-// read anew each time, so that a test may change it under a running driver. No
+// read again each time, so that a test may change it under a running driver. No
 // path and no such file are the zero value.
 type behaviourFile string
 

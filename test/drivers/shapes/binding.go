@@ -87,7 +87,7 @@ func (b *binder) since(claim *resourceapi.ResourceClaim) (time.Time, attachment)
 }
 
 // unattached are the devices of this driver that the claim is allocated and
-// whose conditions nobody has set.
+// whose conditions are not set.
 func (b *binder) unattached(claim *resourceapi.ResourceClaim) (results []resourceapi.DeviceRequestAllocationResult) {
 	if claim.Status.Allocation == nil {
 		return nil

@@ -24,7 +24,7 @@ type devicesFile struct {
 	} `json:"slices"`
 }
 
-// devicesSource is where the devices are told, and the node whose name is the
+// devicesSource is the file of the devices, and the node whose name is the
 // pool's.
 type devicesSource struct{ path, node string }
 

@@ -8,7 +8,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceslice"
 )
 
-// healthPeriod is how often the kubelet is told of every device.
+// healthPeriod is how often every device is reported to the kubelet.
 const healthPeriod = time.Second
 
 // WatchHealthStatus implements kubeletplugin.DRAPlugin: a device is healthy

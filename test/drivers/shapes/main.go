@@ -53,7 +53,7 @@ func parse() options {
 	flag.StringVar(&o.nodeName, "node-name", "", "name of the node, and of the pool")
 	flag.StringVar(&o.devicesFile, "devices", "", "YAML or JSON file with the slices to publish")
 	flag.StringVar(&o.behaviour, "behaviour", "", "YAML file that says how the driver misbehaves")
-	flag.BoolVar(&o.health, "health", false, "tell the kubelet of the devices' health")
+	flag.BoolVar(&o.health, "health", false, "report the devices' health to the kubelet")
 	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "how to reach the API server")
 	flag.StringVar(&o.cdiRoot, "cdi-root", "/var/run/cdi", "folder for CDI specs")
 	flag.StringVar(&o.registrarDir, "kubelet-registrar-directory", kubeletplugin.KubeletRegistryDir, "where the kubelet looks for plugins")

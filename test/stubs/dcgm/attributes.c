@@ -2,7 +2,7 @@
 
 #include "internal.h"
 
-/* What dcgmGetDeviceAttributes tells is read live from the fields of the same
+/* What dcgmGetDeviceAttributes returns is read live from the fields of the same
  * meaning, as in the real library. */
 
 static struct value live(struct engine *engine, unsigned gpu, uint16_t id)

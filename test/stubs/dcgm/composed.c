@@ -2,8 +2,8 @@
 
 #include "reading.h"
 
-/* The state of the fabric: NVML's enumeration is DCGM's, but that DCGM tells a
- * failure apart. The error is known once the state is final. */
+/* The state of the fabric: DCGM's enumeration is NVML's, but DCGM has a state of
+ * its own for a failure. The error is known once the state is final. */
 static enum reading fabric_reading(const struct field *field, struct place place, struct value *value)
 {
     int64_t state, status = 0;

@@ -150,7 +150,7 @@ static dcgmReturn_t answer_supported_devices(struct engine *engine, unsigned con
 }
 
 /* Policies, configurations, clocks, detached drivers: nothing changes here,
- * but that somebody tried is counted. */
+ * but each attempt is counted. */
 static dcgmReturn_t answer_setting(struct engine *engine, unsigned connection, struct wire *request, struct wire *reply)
 {
     (void)connection, (void)request, (void)reply;

@@ -1,5 +1,5 @@
 /* The fields of libdcgm: their types, where they are read, and the quantity of
- * the scripted hardware that they tell. */
+ * the scripted hardware that they report. */
 #ifndef STUB_DCGM_FIELDS_H
 #define STUB_DCGM_FIELDS_H
 
@@ -38,7 +38,7 @@ const struct field *field_find(uint16_t id);
 bool field_known(uint16_t id);
 /* Whether it takes the profiler's counters. */
 bool field_profiling(uint16_t id);
-/* Whether somebody else holds those (node.dcgm.profiler = other). */
+/* Whether another process holds those (node.dcgm.profiler = other). */
 bool profiler_taken(void);
 
 dcgm_field_meta_p field_metadata(uint16_t id);

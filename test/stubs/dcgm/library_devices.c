@@ -1,5 +1,5 @@
-/* libdcgm.so.4: what devices there are, how they are, and what of the real
- * library nobody here asks for. */
+/* libdcgm.so.4: what devices there are, how they are, and the part of the
+ * real library that is not used here. */
 #define DCGM_API_EXPORT /* all that the headers declare public */
 
 #include <stdbool.h>
@@ -204,7 +204,7 @@ dcgmReturn_t dcgmProfPause(dcgmHandle_t handle) { return setting(handle); }
 dcgmReturn_t dcgmAttachDriver(dcgmHandle_t handle) { return setting(handle); }
 dcgmReturn_t dcgmDetachDriver(dcgmHandle_t handle) { return setting(handle); }
 
-/* What the binding refers to and nobody here uses. */
+/* What the binding refers to and is not used here. */
 #define UNSUPPORTED(function, ...) \
     dcgmReturn_t function(__VA_ARGS__) { return DCGM_ST_NOT_SUPPORTED; }
 

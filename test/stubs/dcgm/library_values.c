@@ -138,10 +138,10 @@ dcgmReturn_t dcgmGetValuesSince_v2(dcgmHandle_t handle, dcgmGpuGrp_t group, dcgm
     if (status == DCGM_ST_OK) {
         *next = wire_i64(&reply);
         uint32_t there = wire_u32(&reply);
-        long long told = there ? claimed("dcgmGetValuesSince_v2", there) : 0;
+        long long count = there ? claimed("dcgmGetValuesSince_v2", there) : 0;
         dcgmFieldValue_v1 value;
         struct received received;
-        for (long long i = 0; i < told; i++) {
+        for (long long i = 0; i < count; i++) {
             if (i < there)
                 receive(&reply, &received);
             to_v1(&received, &value);

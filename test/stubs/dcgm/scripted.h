@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whether there is anything to tell of. */
+/* Whether there is anything to report. */
 bool scripted_present(void);
 /* Changes whenever GPUs or partitions may have. */
 uint64_t scripted_generation(void);

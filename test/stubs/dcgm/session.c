@@ -30,7 +30,7 @@ static unsigned initialized;
 static dcgmHandle_t last_handle;
 static struct session *sessions[MOST_SESSIONS];
 
-/* Takes a session out of the table: nobody finds it any more. */
+/* Takes a session out of the table: it is not found any more. */
 static void forget(struct session *session)
 {
     for (unsigned i = 0; i < MOST_SESSIONS; i++)

@@ -9,7 +9,7 @@
 #include "dcgm_structs.h"
 
 /* The texts are libdcgm's own: a binding that passes on the text alone leaves
- * its callers nothing else to tell errors apart. */
+ * its callers nothing else to distinguish errors by. */
 static const struct {
     int code;
     const char *name;

@@ -1,5 +1,5 @@
 /* Which entities there are: shared by what finds them (topology.c) and what
- * tells of them (hierarchy.c). */
+ * reports them (hierarchy.c). */
 #ifndef STUB_DCGM_TOPOLOGY_H
 #define STUB_DCGM_TOPOLOGY_H
 

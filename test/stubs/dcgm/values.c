@@ -1,4 +1,4 @@
-/* What was sampled, and what is read live, told. */
+/* Reports what was sampled and what is read live. */
 #include "watch.h"
 
 static void put_value(struct wire *reply, struct entity entity, uint16_t field, const struct value *value)
@@ -17,7 +17,7 @@ static void put_value(struct wire *reply, struct entity entity, uint16_t field, 
         wire_put_i64(reply, value->i64);
 }
 
-/* What is wrong is told as an integer of zero, whatever the field's type. */
+/* An error is reported as an integer of zero, whatever the field's type. */
 static struct value wrong(int status)
 {
     return (struct value){.status = status, .type = DCGM_FT_INT64};

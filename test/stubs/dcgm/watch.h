@@ -1,4 +1,4 @@
-/* Watches: shared by what keeps them (watches.c) and what tells of them
+/* Watches: shared by what keeps them (watches.c) and what reports their values
  * (values.c). */
 #ifndef STUB_DCGM_WATCH_H
 #define STUB_DCGM_WATCH_H

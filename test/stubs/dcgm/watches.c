@@ -104,7 +104,7 @@ static void sample(struct engine *engine, struct watch *watch, int64_t now)
     }
 }
 
-/* The shortest interval that anyone asked for, 0 for nobody. */
+/* The shortest interval that was asked for, 0 for none. */
 static int64_t interval_of(const struct watch *watch)
 {
     int64_t shortest = 0;

@@ -254,7 +254,7 @@ bool hardware_set(int gpu, const char *key, const char *text)
 }
 
 /* Texts are padded, so that no reader ever sees half of one. */
-void hardware_tell(const char *name, const char *text)
+void hardware_report(const char *name, const char *text)
 {
     char path[sizeof store.folder + 64], padded[64];
     pthread_mutex_lock(&store.lock);

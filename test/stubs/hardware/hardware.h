@@ -1,4 +1,4 @@
-/* The scripted GPUs of one node, which the stub libraries tell of.
+/* The scripted GPUs of one node, which the stub libraries report.
  *
  * Everything lies in one folder: $DRA_STUB_HARDWARE, or else the folder
  * "hardware" beside the library or program that this is linked into.
@@ -13,7 +13,7 @@
  * stat shows another inode, size or time, and stat is called every 5 ms at
  * most. The keys, their units and defaults are in model.c and in ../README.md.
  *
- * All functions are safe for concurrent use and copy out what they tell. */
+ * All functions are safe for concurrent use and copy out what they return. */
 #ifndef STUB_HARDWARE_H
 #define STUB_HARDWARE_H
 
@@ -64,22 +64,22 @@ bool hardware_rate(int gpu, const char *key, double *per_second);
 bool hardware_set(int gpu, const char *key, const char *text);
 
 /* Writes a few words about this process for tests to read: "<name>.<pid>". */
-void hardware_tell(const char *name, const char *text);
+void hardware_report(const char *name, const char *text);
 
 /* Faults: looks up "<prefix>crash.<name>" and accesses memory that is not
  * there, then "<prefix>slow.<name>" and waits for so many milliseconds, then
  * "<prefix>hang.<name>" and blocks while it is set, then
- * "<prefix>return.<name>", whose value it tells. False: no such fault. */
+ * "<prefix>return.<name>", whose value it returns. False: no such fault. */
 bool hardware_fault(int gpu, const char *prefix, const char *name, char code[HARDWARE_TEXT]);
 
 /* ── Processes ── */
 
-#define HARDWARE_UNTOLD UINT64_MAX
+#define HARDWARE_UNKNOWN UINT64_MAX
 
 struct hardware_process {
     char kind[16]; /* compute, graphics, mps */
     unsigned pid;
-    uint64_t memory;      /* bytes, or HARDWARE_UNTOLD */
+    uint64_t memory;      /* bytes, or HARDWARE_UNKNOWN */
     unsigned utilization; /* percent */
 };
 

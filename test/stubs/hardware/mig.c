@@ -132,7 +132,7 @@ static bool keep_state(void)
     return true;
 }
 
-/* Begins a change: nobody else changes anything until change_end. */
+/* Begins a change: no other change begins until change_end. */
 static int change_begin(void)
 {
     char path[sizeof store.folder + 32];

@@ -7,7 +7,7 @@
 /* A value is "<kind> <pid> <memory> <utilization>". */
 static struct hardware_process parse(const char *text)
 {
-    struct hardware_process process = {.memory = HARDWARE_UNTOLD};
+    struct hardware_process process = {.memory = HARDWARE_UNKNOWN};
     char memory[HARDWARE_TEXT];
     if (sscanf(text, "%15s %u %127s %u", process.kind, &process.pid, memory, &process.utilization) != 4) {
         fprintf(stderr, "hardware.conf: %s is no process\n", text);

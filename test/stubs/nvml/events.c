@@ -1,4 +1,4 @@
-/* Events: Xids that are appended while somebody is registered. */
+/* Events: Xids that are appended while a set is registered. */
 #include <pthread.h>
 #include <stddef.h>
 #include <string.h>
@@ -10,12 +10,12 @@
 #define LOOK_EVERY 10 /* milliseconds */
 
 /* A set that has been freed is used again by another one only after all
- * others, so that an old handle is told from a new one for long. */
+ * others, so that an old handle differs from a new one for long. */
 struct nvmlEventSet_st {
     bool open;
     uint64_t born;
     bool registered[HARDWARE_MOST_GPUS];
-    size_t since[HARDWARE_MOST_GPUS]; /* number of the first Xid that is to be told */
+    size_t since[HARDWARE_MOST_GPUS]; /* number of the first Xid that is to be reported */
     size_t next;
 };
 
@@ -109,7 +109,7 @@ nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t handle, unsigned long long ty
     return set ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 
-/* Takes the next Xid that a set is to be told of. */
+/* Takes the next Xid that is to be reported to a set. */
 static bool take(struct nvmlEventSet_st *set, nvmlEventData_t *data)
 {
     struct hardware_xid xid;

@@ -27,7 +27,7 @@ static const struct activity {
     {NVML_GPM_METRIC_NVOFA_0_UTIL, 1, "profiling.ofa"},
 };
 
-/* The counters whose growth is told in MiB/s. */
+/* The counters whose growth is reported in MiB/s. */
 static const struct activity rates[] = {
     {NVML_GPM_METRIC_PCIE_TX_PER_SEC, 1, "pcie.tx_bytes"},
     {NVML_GPM_METRIC_PCIE_RX_PER_SEC, 1, "pcie.rx_bytes"},

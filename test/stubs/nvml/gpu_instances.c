@@ -94,7 +94,7 @@ nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t handle, unsigned int *current, un
     return status;
 }
 
-/* That the GPU is in use is told by the activation's status alone. */
+/* That the GPU is in use is reported by the activation's status alone. */
 nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t handle, unsigned int mode, nvmlReturn_t *activation)
 {
     struct device device;

@@ -15,7 +15,7 @@
 
 /* What a handle of a device means: a GPU, or a MIG device where gi is not
  * negative. Handles point into fixed arrays, so that a foreign or outdated one
- * can be told without looking at it. */
+ * is recognized without looking at it. */
 struct device {
     int gpu;
     int gi, ci;

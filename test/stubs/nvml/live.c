@@ -1,4 +1,4 @@
-/* What the process has open of the library, told in live.<pid>. */
+/* What the process has open of the library, written to live.<pid>. */
 #include <pthread.h>
 #include <stdio.h>
 
@@ -15,11 +15,11 @@ static struct {
     unsigned open[LIVE_KINDS];
 } live = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void tell(void)
+static void report(void)
 {
     char text[64];
     snprintf(text, sizeof text, "%u %u %u", live.open[LIVE_SESSIONS], live.open[LIVE_EVENT_SETS], live.open[LIVE_GPM_SAMPLES]);
-    hardware_tell("live", text);
+    hardware_report("live", text);
 }
 
 bool live_open(enum live kind)
@@ -29,7 +29,7 @@ bool live_open(enum live kind)
     bool allowed = !hardware_integer(HARDWARE_NODE, names[kind], &limit) || (int64_t)live.open[kind] < limit;
     if (allowed) {
         live.open[kind]++;
-        tell();
+        report();
     }
     pthread_mutex_unlock(&live.lock);
     return allowed;
@@ -39,6 +39,6 @@ void live_close(enum live kind)
 {
     pthread_mutex_lock(&live.lock);
     live.open[kind]--;
-    tell();
+    report();
     pthread_mutex_unlock(&live.lock);
 }

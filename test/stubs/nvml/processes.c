@@ -1,5 +1,5 @@
 /* The processes that use a GPU: those that are scripted and that the caller's
- * pid namespace has, as /proc tells. */
+ * pid namespace has, according to /proc. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -28,7 +28,7 @@ static void check_order(void)
     check("shutdown before init", dcgmShutdown(), DCGM_ST_UNINITIALIZED);
     check("ask before init", dcgmUpdateAllFields(1, 1), DCGM_ST_UNINITIALIZED);
     check("init", dcgmInit(), DCGM_ST_OK);
-    check("ask nobody", dcgmUpdateAllFields(4711, 1), DCGM_ST_CONNECTION_NOT_VALID);
+    check("ask without a connection", dcgmUpdateAllFields(4711, 1), DCGM_ST_CONNECTION_NOT_VALID);
     check("stop nothing", dcgmStopEmbedded(4711), DCGM_ST_CONNECTION_NOT_VALID);
     check("start", dcgmStartEmbedded(DCGM_OPERATION_MODE_AUTO, &handle), DCGM_ST_OK);
     check("start again", dcgmStartEmbedded(DCGM_OPERATION_MODE_AUTO, &again), DCGM_ST_OK);
@@ -159,7 +159,7 @@ int main(int argc, char **argv)
     check_order();
     check("init", dcgmInit(), DCGM_ST_OK);
     check("connect", dcgmConnect_v3(argv[1], &params, &handle), DCGM_ST_OK);
-    check("connect to nobody", dcgmConnect_v3("unix:///nobody/listens", &params, &handle), DCGM_ST_CONNECTION_NOT_VALID);
+    check("connect without a server", dcgmConnect_v3("unix:///no/server", &params, &handle), DCGM_ST_CONNECTION_NOT_VALID);
     check_versions(handle);
     check_arguments(handle);
     check_persistence(argv[1] + 7);

@@ -89,7 +89,7 @@ func entry(folder, line string) error {
 // Path is the path of a file of the tree.
 func (tree *Tree) Path(path string) string { return filepath.Join(tree.Root, path) }
 
-// Set writes a file anew, whatever was there.
+// Set writes a file, replacing whatever was there.
 func (tree *Tree) Set(path, text string) {
 	tree.t.Helper()
 	tree.Remove(path)
@@ -123,7 +123,7 @@ func (tree *Tree) Break(path string) {
 	tree.Link(path, "/proc/self/mem")
 }
 
-// Pipe puts a pipe that nobody writes to in the place of a file.
+// Pipe replaces a file with a pipe that is never written to.
 func (tree *Tree) Pipe(path string) {
 	tree.t.Helper()
 	tree.Remove(path)

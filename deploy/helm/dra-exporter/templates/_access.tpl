@@ -89,7 +89,7 @@ nvidia-dcgm.gpu-operator.svc:5555
 {{- fail "node.access.claim.deviceClassName is empty: mode claim wants the DeviceClass whose devices the agent is to see, such as gpu.nvidia.com" -}}
 {{- end -}}
 {{- if and (eq $mode "claim") (eq .Values.node.kubernetesAPI false) -}}
-{{- fail "node.access.mode is claim and node.kubernetesAPI is false: only the API server tells the agent's own admin-access claim from those that hold devices; set node.kubernetesAPI=true, or choose another mode" -}}
+{{- fail "node.access.mode is claim and node.kubernetesAPI is false: only the API server shows which claim is the agent's own admin-access claim; set node.kubernetesAPI=true, or choose another mode" -}}
 {{- end -}}
 {{- end -}}
 

@@ -59,7 +59,7 @@ readinessProbe:
 {{- end -}}
 
 {{/* extraArgs: what the user adds. A flag that is there already would be refused by
-     the exporter at its start, which nobody sees before the rollout hangs.
+     the exporter at its start, which shows only when the rollout hangs.
      dict args (the chart's, as YAML), extra, key. */}}
 {{- define "dra-exporter.extraArgs" -}}
 {{- $own := dict -}}

@@ -1,5 +1,5 @@
 // Command nri-plugin runs the NRI plugin of NVIDIA's Container Toolkit, which
-// nvidia-ctk-installer runs when the GPU operator tells it to: without the rest
+// nvidia-ctk-installer runs when the GPU operator enables it: without the rest
 // of the installer, which would rewrite the configuration of the machine's
 // container runtimes.
 package main
@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// run serves until the process is told to end. 10 is the installer's own index.
+// run serves until the process receives a signal to end. 10 is the installer's own index.
 func run(socket, namespace string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
