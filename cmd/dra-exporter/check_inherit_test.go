@@ -83,7 +83,7 @@ func TestInheritFlagsOfExporter(t *testing.T) {
 func TestCheckWithoutRoot(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
-		t.Skip("only root can be somebody else")
+		t.Skip("only root can become another user")
 	}
 	public, err := os.MkdirTemp("/tmp", "dra-exporter-check-")
 	if err != nil {

@@ -28,7 +28,7 @@ const (
 // server in another, at three sizes, and reports
 //
 //   - sync-s: from the start of the process to the first page with all
-//   - judged-s: from there to the first page with a diagnosis of each pending reference
+//   - diagnosed-s: from there to the first page with a diagnosis of each pending reference
 //   - tainted-s, untainted-s: from a taint on every device to the new diagnosis
 //     of each pending reference, and back
 //   - lag-ms, worst-lag-ms: from a pod's and its claim's creation, while claims
@@ -156,7 +156,7 @@ func (r *clusterRun) measureDiagnoses(b *testing.B, size generator.Size) {
 	b.Helper()
 	diagnosed := func(p rolePage) bool { return p.reasons["unknown"] == 0 && p.candidates >= size.Waiting }
 	before := r.until(b, 5*time.Minute, diagnosed)
-	b.ReportMetric(time.Since(r.began).Seconds(), "judged-s")
+	b.ReportMetric(time.Since(r.began).Seconds(), "diagnosed-s")
 	began := time.Now()
 	r.stage.command(b, "taint")
 	// A reference that no device matches is independent of taints.

@@ -59,7 +59,7 @@ func cases() []completions {
 	}
 }
 
-func (c completions) judge(t *testing.T, offered []string) {
+func (c completions) check(t *testing.T, offered []string) {
 	t.Helper()
 	for _, want := range c.want {
 		if !slices.Contains(offered, want) {
@@ -87,7 +87,7 @@ func TestBashCompletion(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v\n%s", c.words, err, output)
 		}
-		c.judge(t, strings.Fields(string(output)))
+		c.check(t, strings.Fields(string(output)))
 	}
 }
 
@@ -106,7 +106,7 @@ func TestFishCompletion(t *testing.T) {
 		}
 		offered := strings.Fields(string(output))
 		if before, _, is := strings.Cut(c.words[len(c.words)-1], "="); is && before != "" { // as bash has it without =
-			c.judge(t, offered)
+			c.check(t, offered)
 			continue
 		}
 		for i := range offered { // fish offers the flag with its value
@@ -114,7 +114,7 @@ func TestFishCompletion(t *testing.T) {
 				offered[i] = value
 			}
 		}
-		c.judge(t, offered)
+		c.check(t, offered)
 	}
 }
 

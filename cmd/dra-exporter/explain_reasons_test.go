@@ -140,7 +140,7 @@ func TestExplainEachReason(t *testing.T) {
 			reason, _, _ := strings.Cut(name, ",")
 			for _, want := range append(test.want, "Pending: "+reason) {
 				if !strings.Contains(flat(stdout), want) {
-					t.Errorf("no word of %q", want)
+					t.Errorf("no %q", want)
 				}
 			}
 			if code != 0 || stderr != "" {
@@ -192,7 +192,7 @@ func TestExplainExtendedResource(t *testing.T) {
 	_, stdout, _ := runExplainCommand(smallCluster(t, pod), "pod", "team-a/infer")
 	for _, want := range []string{"Extended resource example.com/gpu: fragmented", "2 devices of class gpu.example.com", "recreate the pod"} {
 		if !strings.Contains(flat(stdout), want) {
-			t.Errorf("no word of %q in\n%s", want, stdout)
+			t.Errorf("no %q in\n%s", want, stdout)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func TestExplainCurrentPhase(t *testing.T) {
 		_, stdout, _ := runExplainCommand(kubeconfig, args...)
 		for _, want := range []string{"preparation", "in progress since 2026-11-20 09:00:02 UTC", "on node-b, gpu.example.com prepares the devices"} {
 			if !strings.Contains(flat(stdout), want) {
-				t.Errorf("%v: no word of %q in\n%s", args, want, stdout)
+				t.Errorf("%v: no %q in\n%s", args, want, stdout)
 			}
 		}
 	}
@@ -235,7 +235,7 @@ func TestExplainTaintRule(t *testing.T) {
 		"{key: example.com/maintenance, operator: Exists, effect: NoSchedule}", "which can be deleted: `kubectl get devicetaintrules`",
 	} {
 		if !strings.Contains(flat(stdout), want) {
-			t.Errorf("no word of %q in\n%s", want, stdout)
+			t.Errorf("no %q in\n%s", want, stdout)
 		}
 	}
 }
@@ -252,7 +252,7 @@ func TestExplainWithoutOtherNamespaces(t *testing.T) {
 	code, stdout, stderr := runExplainCommand(smallClusterWith(t, confined, pendingPodObjects(t, singleRequest("count: 2"))...), "claim", "team-a/train")
 	for _, want := range []string{"Pending: unknown", "3 cannot allocate all claims", "the claims of other namespaces could not be read", "gpu 2 6 5 5 4 4 2"} {
 		if !strings.Contains(flat(stdout), want) {
-			t.Errorf("no word of %q", want)
+			t.Errorf("no %q", want)
 		}
 	}
 	if code != 0 || strings.Contains(stdout, "suffice") || strings.Contains(stdout, "Node with matching devices") {

@@ -20,10 +20,10 @@ import (
 // runExplainCommand runs the program's explain command as a user does, and
 // returns the exit code and the output.
 func runExplainCommand(kubeconfig string, args ...string) (code int, stdout, stderr string) {
-	var out, trouble bytes.Buffer
+	var out, errs bytes.Buffer
 	args = append([]string{"explain", "--kubeconfig=" + kubeconfig}, args...)
-	code = run(args, &out, &trouble)
-	return code, out.String(), trouble.String()
+	code = run(args, &out, &errs)
+	return code, out.String(), errs.String()
 }
 
 // kubeconfigOf writes a kubeconfig with the server and a context of namespace
@@ -119,7 +119,7 @@ func TestExplainRealCluster(t *testing.T) {
 			}
 			for _, want := range test.want {
 				if !strings.Contains(text, want) {
-					t.Errorf("no word of %q in\n%s", want, text)
+					t.Errorf("no %q in\n%s", want, text)
 				}
 			}
 			t.Logf("\n%s%s", stdout, stderr)

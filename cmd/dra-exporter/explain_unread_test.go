@@ -67,7 +67,7 @@ func TestExplainWithoutPermission(t *testing.T) {
 			}
 			for _, want := range test.want {
 				if !strings.Contains(stdout+stderr, want) {
-					t.Errorf("no word of %q", want)
+					t.Errorf("no %q", want)
 				}
 			}
 			for _, never := range test.never {

@@ -97,7 +97,7 @@ func TestSplittingPrerequisites(t *testing.T) {
 			t.Cleanup(cluster.Stop)
 			s.API = cluster.Config()
 		},
-		"no_pods, which no API server tells": func(_ *agentFlags, s *role.NodeOptions) { s.API = &rest.Config{Host: "http://127.0.0.1:1"} },
+		"no_pods, because no API server answers": func(_ *agentFlags, s *role.NodeOptions) { s.API = &rest.Config{Host: "http://127.0.0.1:1"} },
 	} {
 		t.Run(reason, func(t *testing.T) {
 			reason, _, _ := strings.Cut(reason, ",")

@@ -60,8 +60,8 @@ func TestTopWithUnknownClaims(t *testing.T) {
 		"no listener":            {[]string{"--url=127.0.0.1:1"}, "No agent could be read, so the claims that hold devices are unknown."},
 		"the cluster role":       {[]string{"--url=" + serveRole(t, "pending")}, "No agent could be read"},
 		"a node without agent":   {[]string{agent, "--node=elsewhere"}, "No agent of elsewhere has answered"},
-		"a namespace without":    {[]string{agent, "-n", "nobody"}, "No claim of the namespace nobody holds a device here."},
-		"one of two fails":       {[]string{agent, "--url=127.0.0.1:1", "-n", "nobody"}, "according to 1 of 2 agents"},
+		"a namespace without":    {[]string{agent, "-n", "unused"}, "No claim of the namespace unused holds a device here."},
+		"one of two fails":       {[]string{agent, "--url=127.0.0.1:1", "-n", "unused"}, "according to 1 of 2 agents"},
 		"an agent for a cluster": {[]string{agent, "--cluster-" + agent[2:]}, "pending claims: not known: this is a node agent, not the cluster role"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// changelog has the changes that nobody has taken yet. It is safe for concurrent
-// use.
+// changelog has the changes that have not been drained yet. It is safe for
+// concurrent use.
 type changelog struct {
 	now     clock.Clock
 	changed chan struct{} // capacity 1
@@ -31,8 +31,8 @@ func (c *changelog) record(change dra.Change) {
 	c.changes = append(c.changes, change)
 }
 
-// oldest is when the first change was recorded that nobody has taken; zero: there
-// is none.
+// oldest is when the oldest change that has not been drained was recorded; zero:
+// there is none.
 func (c *changelog) oldest() clock.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -52,7 +52,7 @@ func TestReadsClaimUntilAllocated(t *testing.T) {
 		claim   dra.Claim
 	}{
 		{0, "0", dra.Claim{Ref: ref, UID: "u"}},
-		{250 * time.Millisecond, "7", allocated(ref, "u", "somebody")},
+		{250 * time.Millisecond, "7", allocated(ref, "u", "pod-0")},
 		{500 * time.Millisecond, "", allocated(ref, "u")},
 		{time.Second, "", allocated(ref, "u", "pod-1")},
 		{settlingPeriod, "7", allocated(ref, "u", "pod-1")},
@@ -139,10 +139,10 @@ func TestKeepsUnreadableClaimAndDropsDeletedClaim(t *testing.T) {
 		t.Error("a claim that is not found stays")
 	}
 	if !cache.found(at(3), ref, allocated(ref, "v", "pod-1"), "9") || cache.claims()[0].UID != "v" {
-		t.Error("a claim made anew is not taken over")
+		t.Error("a recreated claim does not replace the old one")
 	}
 	if !wantAll(cache, at(4), nil, 0) || len(cache.claims()) != 0 || len(cache.queue.items) != 0 {
-		t.Error("a claim that nobody names stays")
+		t.Error("a claim that no pod names stays")
 	}
 }
 

@@ -25,13 +25,13 @@ func TestWatchGapIsNotLive(t *testing.T) {
 	if err := f.server.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	f.until("what happened meanwhile is told", func() bool {
+	f.until("the changes of the outage are reported", func() bool {
 		return len(f.changes) >= before+5 && f.keeper.content() == "claim lab/b, claim lab/c, slice s"
 	})
 	got := f.since(before)
 	slices.Sort(got)
 	if want := []string{"claim lab/a gone", "claim lab/b", "claim lab/b gone", "claim lab/c", "pod lab/one gone"}; !slices.Equal(got, want) {
-		t.Errorf("told %q, want %q", got, want)
+		t.Errorf("reported %q, want %q", got, want)
 	}
 	if n := f.keeper.times("slice s"); n != slicesBefore {
 		t.Errorf("the keeper was given what it has: %d times", n)
@@ -53,10 +53,10 @@ func TestExpiredVersionIsNotLiveAndNoFailure(t *testing.T) {
 	f.server.Expire()
 	f.until("the claims are listed again", func() bool { return len(f.changes) > before })
 	if got := f.since(before); len(got) != 1 || got[0] != "claim lab/a gone" {
-		t.Errorf("told %q", got)
+		t.Errorf("reported %q", got)
 	}
 	f.put(claim("c", "claim-3", "", ""))
-	f.until("a new one is told", func() bool { return f.state["claim lab/c"] != "" })
+	f.until("a new one is reported", func() bool { return f.state["claim lab/c"] != "" })
 	if status, _ := f.status("resourceclaims"); status.Errors != 0 || !status.Up || f.times("watch resourceclaims") == watches {
 		t.Errorf("held against the source: %+v", status)
 	}

@@ -31,12 +31,12 @@ func TestReportsObjectsAndChanges(t *testing.T) {
 	}
 	for _, change := range f.changes {
 		if change.Live || change.Gone {
-			t.Errorf("what is in a list was told as %+v", change)
+			t.Errorf("an object of a list was reported as %+v", change)
 		}
 	}
 	want := map[string]string{"claim lab/gpu": "claim-1", "pod lab/train": "pod-1", "node node-a": "", "warning lab/e": ""}
 	if !maps.Equal(f.state, want) {
-		t.Errorf("told of %v, want %v", f.state, want)
+		t.Errorf("reported %v, want %v", f.state, want)
 	}
 	for _, status := range f.cluster.Statuses() {
 		if !status.Up || status.Reason != source.ReasonNone {
@@ -45,14 +45,14 @@ func TestReportsObjectsAndChanges(t *testing.T) {
 	}
 	before := len(f.changes)
 	f.put(claim("gpu", "claim-1", "node-a", "gpu-3"), event("f", decode.ReasonCreation, "train"))
-	f.until("both are told", func() bool { return len(f.changes) >= before+2 })
+	f.until("both are reported", func() bool { return len(f.changes) >= before+2 })
 	f.delete(claim("gpu", "", "", ""), podWithClaim("train", "", ""))
 	f.put(node("node-a", "v1.37.1"), node("node-b", "v1.35.4"))
-	f.until("all are told", func() bool { return len(f.changes) >= before+5 })
+	f.until("all are reported", func() bool { return len(f.changes) >= before+5 })
 	got := f.since(before)
 	slices.Sort(got)
 	if want := []string{"claim lab/gpu live", "claim lab/gpu live gone", "node node-b live", "pod lab/train live gone", "warning lab/f live"}; !slices.Equal(got, want) {
-		t.Errorf("told %q, want %q", got, want)
+		t.Errorf("reported %q, want %q", got, want)
 	}
 	if n := f.keeper.times("node node-a"); n != 1 {
 		t.Errorf("the keeper was given a node that is the same %d times", n)
@@ -72,7 +72,7 @@ func TestReadsOneNamespace(t *testing.T) {
 	f.start(f.server.Config(), "other")
 	f.untilSynced()
 	if want := map[string]string{"claim other/far": "claim-2"}; !maps.Equal(f.state, want) {
-		t.Errorf("told %v", f.state)
+		t.Errorf("reported %v", f.state)
 	}
 }
 
@@ -110,23 +110,23 @@ func TestReportsPodsWithExtendedResources(t *testing.T) {
 		podWithExtendedResources("plugin", "pod-3", map[string]string{"example.com/nic": "1"}))
 	f.untilSynced()
 	if want := map[string]string{"pod lab/implicit": "pod-2"}; !maps.Equal(f.state, want) {
-		t.Errorf("without a class, told %v", f.state)
+		t.Errorf("without a class, reported %v", f.state)
 	}
 	f.put(deviceClass("gpu", "example.com/gpu"))
-	f.until("the pod of the class is told", func() bool { return f.state["pod lab/explicit"] != "" })
+	f.until("the pod of the class is reported", func() bool { return f.state["pod lab/explicit"] != "" })
 	last := f.changes[len(f.changes)-1]
 	if want := map[string]int64{"example.com/gpu": 2}; last.Live || last.Pod == nil || !maps.Equal(last.Pod.Extended, want) {
-		t.Errorf("told %+v of %+v", last, last.Pod)
+		t.Errorf("reported %+v of %+v", last, last.Pod)
 	}
 	f.put(deviceClass("nic", "example.com/nic"))
-	f.until("the other is told as well", func() bool { return f.state["pod lab/plugin"] != "" })
+	f.until("the other is reported as well", func() bool { return f.state["pod lab/plugin"] != "" })
 	f.put(deviceClass("gpu", "example.com/other"))
 	f.until("the resource stands for nothing any more", func() bool {
 		last := f.changes[len(f.changes)-1]
 		return last.Pod != nil && fmt.Sprint(last.Pod.Extended) == "map[example.com/nic:1]" && last.Pod.Ref.Name == "explicit"
 	})
 	f.delete(deviceClass("nic", ""))
-	f.until("nobody asks for devices", func() bool { return len(f.state) == 1 })
+	f.until("no pod requests devices", func() bool { return len(f.state) == 1 })
 }
 
 // A pod that is first reported because a change makes it use devices is not a
@@ -141,20 +141,20 @@ func TestPodThatGainsDevicesIsNotNew(t *testing.T) {
 	named.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "made"}
 	before := len(f.changes)
 	f.put(named)
-	f.until("it is told", func() bool { return len(f.changes) > before })
+	f.until("it is reported", func() bool { return len(f.changes) > before })
 	ended := named.DeepCopy()
 	ended.Status.Phase = corev1.PodSucceeded
 	f.put(ended)
-	f.until("what happens next is told", func() bool { return len(f.changes) > before+1 })
+	f.until("the next change is reported", func() bool { return len(f.changes) > before+1 })
 	f.put(uid("pod-2"))
 	f.until("it is gone", func() bool { return len(f.changes) > before+2 })
 	again := uid("pod-3")
 	again.Status = named.Status
 	f.put(again)
-	f.until("one made anew under its name is told", func() bool { return len(f.changes) > before+3 })
+	f.until("one recreated under its name is reported", func() bool { return len(f.changes) > before+3 })
 	want := []string{"pod lab/late", "pod lab/late live", "pod lab/late live gone", "pod lab/late live"}
 	if got := f.since(before); !slices.Equal(got, want) {
-		t.Errorf("told %q, want %q", got, want)
+		t.Errorf("reported %q, want %q", got, want)
 	}
 }
 
@@ -169,15 +169,15 @@ func TestRestartedContainerKeepsStart(t *testing.T) {
 	before := len(f.changes)
 	f.put(started(90))
 	f.put(started(95), claim("gpu", "claim-1", "", ""))
-	f.until("the claim is told", func() bool { return f.state["claim lab/gpu"] != "" })
+	f.until("the claim is reported", func() bool { return f.state["claim lab/gpu"] != "" })
 	again := started(200)
 	again.UID = "pod-2"
 	f.put(again)
-	f.until("another pod is told", func() bool { return f.state["pod lab/train"] == "pod-2" })
+	f.until("another pod is reported", func() bool { return f.state["pod lab/train"] == "pod-2" })
 	got := f.since(before)
 	slices.Sort(got)
 	if want := []string{"claim lab/gpu live", "pod lab/train live", "pod lab/train live gone"}; !slices.Equal(got, want) {
-		t.Errorf("told %q, want %q", got, want)
+		t.Errorf("reported %q, want %q", got, want)
 	}
 	if last := f.changes[len(f.changes)-1].Pod; last == nil || !last.Started.Equal(on(200)) {
 		t.Errorf("another pod of the name started with the one before: %+v", last)

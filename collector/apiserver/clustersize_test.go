@@ -144,17 +144,17 @@ func readCluster(b *testing.B, server *simulated.Server, want int) (kept int64, 
 	began := time.Now()
 	go func() { cluster.Run(ctx); close(done) }()
 	defer func() { cancel(); <-done }()
-	told := 0
+	reported := 0
 	for cluster.Synced() != all() {
-		told += len(cluster.Drain())
+		reported += len(cluster.Drain())
 		time.Sleep(20 * time.Millisecond)
 		if time.Since(began) > 5*time.Minute {
-			b.Fatalf("%d of %d after %v: %+v", told, want, time.Since(began), cluster.Statuses())
+			b.Fatalf("%d of %d after %v: %+v", reported, want, time.Since(began), cluster.Statuses())
 		}
 	}
 	took = time.Since(began)
-	if told != want {
-		b.Fatalf("told of %d, want %d", told, want)
+	if reported != want {
+		b.Fatalf("reported %d, want %d", reported, want)
 	}
 	kept = heap()
 	runtime.KeepAlive(cluster)

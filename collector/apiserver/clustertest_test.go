@@ -208,7 +208,7 @@ func (f *clusterTest) applyChanges() {
 			f.state[name] = uid
 		}
 		if count := len(f.changes); count > 0 && change.At.Elapsed < f.changes[count-1].At.Elapsed {
-			f.Errorf("%s was told before the change before it", name)
+			f.Errorf("%s was reported before the previous change", name)
 		}
 		f.changes = append(f.changes, change)
 	}

@@ -184,8 +184,8 @@ func (n *Node) signalOutdated() {
 
 // applyPod applies, under the lock, the change of a pod. The kubelet need not be
 // queried about what it has itself reported. Pods with device plugins alone have
-// facts of their own: those of all others stay the same slices, so that nobody
-// compares them again.
+// facts of their own: those of all others stay the same slices, so that they are
+// not compared again.
 func (n *Node) applyPod(event watch.Event[*corev1.Pod, decode.PodRecord]) {
 	before, after := event.Before, event.After
 	if !decode.SameToKubelet(before, after) {

@@ -57,7 +57,7 @@ func TestFactsOfSnapshot(t *testing.T) {
 		}
 	}
 	if again := c.node.Latest(); !reflect.DeepEqual(again, got) || &again.Pods[0] != &got.Pods[0] {
-		t.Error("facts are made anew though nothing has changed")
+		t.Error("facts are recreated though nothing has changed")
 	}
 }
 

@@ -65,10 +65,10 @@ func TestReportsPodsWithDevicePlugins(t *testing.T) {
 	c.put(over)
 	after := c.until("one has ended", known(pod("b", "pod-9", "")))
 	if &after.Pods[0] != &before.Pods[0] || &after.Claims[0] != &before.Claims[0] {
-		t.Error("pods of device plugins make the lists of all else anew")
+		t.Error("pods of device plugins cause the other lists to be recreated")
 	}
 	if again := c.node.Latest(); &again.PluginPods[0] != &after.PluginPods[0] {
-		t.Error("the list is made anew though nothing has changed")
+		t.Error("the list is recreated though nothing has changed")
 	}
 }
 

@@ -67,22 +67,22 @@ func streaming(version, listKind string, more <-chan any, objects ...any) http.H
 			_ = out.Encode(map[string]any{"apiVersion": version, "kind": listKind, "metadata": map[string]any{"resourceVersion": "7"}, "items": objects})
 			return
 		}
-		tell := func(kind string, object any) {
+		send := func(kind string, object any) {
 			_ = out.Encode(map[string]any{"type": kind, "object": object})
 			_ = http.NewResponseController(w).Flush()
 		}
 		if r.URL.Query().Get("sendInitialEvents") == "true" {
 			for _, object := range objects {
-				tell("ADDED", object)
+				send("ADDED", object)
 			}
-			tell("BOOKMARK", map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{
+			send("BOOKMARK", map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{
 				"resourceVersion": "7", "annotations": map[string]string{metav1.InitialEventsAnnotationKey: "true"},
 			}})
 		}
 		for {
 			select {
 			case object := <-more:
-				tell("MODIFIED", object)
+				send("MODIFIED", object)
 			case <-r.Context().Done():
 				return
 			}
@@ -260,7 +260,7 @@ func TestReadsListsInPages(t *testing.T) {
 	f := startBehindProxy(t, map[string]http.HandlerFunc{"/apis/resource.k8s.io/v1/resourceclaims": answer})
 	f.untilSynced()
 	if len(f.state) != 1200 {
-		t.Errorf("told of %d claims", len(f.state))
+		t.Errorf("reported %d claims", len(f.state))
 	}
 	if want := []string{"1//", "500//", "500/500/", "500/1000/"}; !slices.Equal(asked(), want) {
 		t.Errorf("asked for %q", asked())
@@ -273,7 +273,7 @@ func TestIncompletePagedListIsReadAgain(t *testing.T) {
 	f := startBehindProxy(t, map[string]http.HandlerFunc{"/apis/resource.k8s.io/v1/resourceclaims": answer})
 	f.untilSynced()
 	if len(f.state) != 1200 {
-		t.Errorf("told of %d claims, asked for %q", len(f.state), asked())
+		t.Errorf("reported %d claims, asked for %q", len(f.state), asked())
 	}
 	if status, _ := f.status("resourceclaims"); status.Errors != 1 {
 		t.Errorf("the source is %+v", status)

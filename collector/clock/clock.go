@@ -1,5 +1,5 @@
-// Package clock tells the time in the two ways that an accountant needs:
-// what the wall says, and how much of it has really passed.
+// Package clock reads the time in the two ways that accounting needs: the time
+// of the wall clock, and how much time has really passed.
 package clock
 
 import "time"
@@ -13,7 +13,7 @@ type Instant struct {
 	Elapsed time.Duration
 }
 
-// Clock tells the present instant. It is safe for concurrent use.
+// Clock returns the current instant. It is safe for concurrent use.
 type Clock func() Instant
 
 // System returns the clock of this process. Its origin lies one nanosecond

@@ -12,7 +12,7 @@ import (
 
 // A disagreement needs a report of both driver and kubelet for the same device.
 func TestHealthDisagreement(t *testing.T) {
-	sick := []dra.Taint{{Key: "gpu.example.com/xid", Effect: "NoSchedule"}}
+	unhealthy := []dra.Taint{{Key: "gpu.example.com/xid", Effect: "NoSchedule"}}
 	for _, test := range []struct {
 		name   string
 		said   []dra.ResourceHealth
@@ -21,21 +21,21 @@ func TestHealthDisagreement(t *testing.T) {
 		alter  func(h *harness, p *dra.PodLifecycle, c *dra.ClaimLifecycle)
 		want   string
 	}{
-		{name: "both well", said: []dra.ResourceHealth{{PodClaim: "gpu", Request: "gpu", ResourceID: "x/y=1", Healthy: true}}, want: "0"},
-		{name: "both sick", said: []dra.ResourceHealth{{PodClaim: "gpu", ResourceID: "x/y=1"}}, taints: sick, want: "0"},
+		{name: "both healthy", said: []dra.ResourceHealth{{PodClaim: "gpu", Request: "gpu", ResourceID: "x/y=1", Healthy: true}}, want: "0"},
+		{name: "both unhealthy", said: []dra.ResourceHealth{{PodClaim: "gpu", ResourceID: "x/y=1"}}, taints: unhealthy, want: "0"},
 		{name: "the kubelet alone", said: []dra.ResourceHealth{{PodClaim: "gpu", ResourceID: "gpu.example.com/node-a/gpu-0"}}, want: "1"},
-		{name: "the driver alone", said: []dra.ResourceHealth{{PodClaim: "gpu", Healthy: true}}, taints: sick, want: "1"},
-		{name: "a taint that says nothing of health", said: []dra.ResourceHealth{{PodClaim: "gpu", Healthy: true}}, taints: []dra.Taint{{Key: "note", Effect: "None"}}, want: "0"},
-		{name: "an administrator's rule is no driver's word", said: []dra.ResourceHealth{{PodClaim: "gpu", Healthy: true}}, rules: sick, want: "0"},
+		{name: "the driver alone", said: []dra.ResourceHealth{{PodClaim: "gpu", Healthy: true}}, taints: unhealthy, want: "1"},
+		{name: "a taint unrelated to health", said: []dra.ResourceHealth{{PodClaim: "gpu", Healthy: true}}, taints: []dra.Taint{{Key: "note", Effect: "None"}}, want: "0"},
+		{name: "a taint by a rule is no report of the driver", said: []dra.ResourceHealth{{PodClaim: "gpu", Healthy: true}}, rules: unhealthy, want: "0"},
 		{name: "the driver does not watch it", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, taints: []dra.Taint{{Key: "gpu.example.com/unmonitored", Effect: "None"}}},
-		{name: "the kubelet says nothing"},
+		{name: "the kubelet reports nothing"},
 		{name: "of two containers the worse counts", said: []dra.ResourceHealth{{PodClaim: "gpu", Healthy: true}, {PodClaim: "gpu"}, {PodClaim: "gpu", Healthy: true}}, want: "1"},
 		{name: "another request", said: []dra.ResourceHealth{{PodClaim: "gpu", Request: "nic"}}},
 		{name: "another claim", said: []dra.ResourceHealth{{PodClaim: "nic"}}},
 		{name: "one of two devices", said: []dra.ResourceHealth{{PodClaim: "gpu", ResourceID: "x/y=common"}},
 			alter: func(_ *harness, _ *dra.PodLifecycle, c *dra.ClaimLifecycle) { withDevices("gpu-5")(c) }},
 		{name: "a pod that is over", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, alter: func(_ *harness, p *dra.PodLifecycle, _ *dra.ClaimLifecycle) { p.Terminal = true }},
-		{name: "a device that nobody publishes", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, alter: func(h *harness, _ *dra.PodLifecycle, _ *dra.ClaimLifecycle) {
+		{name: "a device that is not published", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, alter: func(h *harness, _ *dra.PodLifecycle, _ *dra.ClaimLifecycle) {
 			h.facts.Supply.Pools[0].Slices, h.facts.Supply.Pools[0].Names = 0, nil
 		}},
 		{name: "a device that its driver has withdrawn", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, alter: func(h *harness, _ *dra.PodLifecycle, _ *dra.ClaimLifecycle) {
@@ -250,7 +250,7 @@ func TestCountersOfReplacedObjects(t *testing.T) {
 		}
 		was, is := slices.IndexFunc(began, of), slices.IndexFunc(h.last.Rows, of)
 		if is < 0 || !h.last.Rows[is].Start.Equal(began[was].Start) {
-			t.Errorf("%s began anew", name)
+			t.Errorf("%s began again", name)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 func TestClockSkewOfMinutes(t *testing.T) {
 	for name, test := range map[string]func(*testCluster){
-		"what is told live needs no clock but ours": func(s *testCluster) {
+		"live events need no clock but the exporter's": func(s *testCluster) {
 			s.off["server"], s.off["scheduler"], s.off["kubelet"] = 5*time.Minute, -7*time.Minute, 11*time.Minute
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).run("a", "new", 2, 3, 4)
 			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation gpu 1s", "start gpu 1s", "ready gpu 4s")
@@ -26,7 +26,7 @@ func TestClockSkewOfMinutes(t *testing.T) {
 			s.pod("a", uses("c")).claim("c").at(1.1).claim("c", s.allocated("a")).expectAnomalies("allocation", 0).expectObserved("allocation gpu 200ms")
 			s.pod("b", uses("d")).claim("d").at(1.2).claim("d", s.allocated("b")).expectAnomalies("allocation", 0).expectObserved("allocation gpu 100ms")
 		},
-		"an API server that is behind is known from what it tells live": func(s *testCluster) {
+		"the clock of an API server that is behind is known from its live events": func(s *testCluster) {
 			s.off["server"], s.off["scheduler"] = -5*time.Minute, -5*time.Minute
 			s.pod("a", uses("c")).claim("c").at(10).restart()
 			s.at(15).claim("other").at(60).claim("c", s.allocated("a")).expectObserved("allocation gpu 1m0s").expectAnomalies("allocation", 0)
@@ -68,12 +68,12 @@ func TestClockSkewOfMinutes(t *testing.T) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("new")).at(3).pod("a", s.sandbox).at(9).pod("a", s.started)
 			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation gpu 1s", "start gpu 6s", "ready gpu 9s").expectAnomalies("start", 0).expectAnomalies("preparation", 1)
 		},
-		"a kubelet without prompt sandboxes that tells late of the first start": func(s *testCluster) {
+		"a kubelet without prompt sandboxes that reports the first start late": func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("old"))
 			s.at(243).pod("a", func(p *dra.PodLifecycle) { p.Started = s.began.Wall.Add(4 * time.Second) })
 			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation_start gpu 3s", "ready gpu 5s").expectAnomalies("preparation_start", 0)
 		},
-		"a start that its kubelet dates before the binding happened when it was told": func(s *testCluster) {
+		"a start that its kubelet dates before the binding happened when it was reported": func(s *testCluster) {
 			s.off["kubelet"] = -5 * time.Minute
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("old")).at(9).pod("a", s.started)
 			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation_start gpu 7s", "ready gpu 9s").expectAnomalies("preparation_start", 1)
@@ -106,8 +106,8 @@ func TestClockEvidenceExpires(t *testing.T) {
 	if believed <= clockWindow || believed > 2*clockWindow+2*time.Minute {
 		t.Errorf("the clock is believed after %v, want after one or two windows", believed)
 	}
-	if got := c.elapsed(clockNode, "unheard-of", wall, at(time.Minute)); got != time.Hour || len(c.nodes) != 0 {
-		t.Errorf("a clock that was never heard: %v, %d remembered", got, len(c.nodes))
+	if got := c.elapsed(clockNode, "unknown", wall, at(time.Minute)); got != time.Hour || len(c.nodes) != 0 {
+		t.Errorf("a clock that was never observed: %v, %d remembered", got, len(c.nodes))
 	}
 	c.observe(clockNode, "n", wall, at(0))
 	c.observe(clockNode, "n", time.Time{}, at(0))

@@ -67,7 +67,7 @@ func (h *harness) change(object any, gone bool) {
 	case dra.Warning:
 		change.Warning = &o
 	default:
-		h.t.Fatalf("nobody tells of a %T", object)
+		h.t.Fatalf("no change reports a %T", object)
 	}
 	h.facts.Changes = append(h.facts.Changes, change)
 }

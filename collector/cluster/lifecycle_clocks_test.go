@@ -104,7 +104,7 @@ func TestStartsReportedLate(t *testing.T) {
 		s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation_start gpu 3s", "ready gpu 5s").expectNoAnomalies()
 	}
 	if len(s.state.clocks.nodes) != 0 {
-		t.Error("a late telling is evidence of a clock")
+		t.Error("a late report is evidence of a clock")
 	}
 	s.off["kubelet"] = 5 * time.Minute
 	s.at(1000).pod("b", uses("d")).claim("d").at(1001).claim("d", s.allocated("b")).at(1002).pod("b", s.bound("old")).at(1003).pod("b", s.started)
@@ -144,7 +144,7 @@ func TestExpiredClockEvidence(t *testing.T) {
 		most = max(most, len(c.nodes))
 	}
 	if most > 46 {
-		t.Errorf("%d nodes are remembered, each heard once, one in a minute", most)
+		t.Errorf("%d nodes are remembered, each observed once, one in a minute", most)
 	}
 }
 

@@ -24,26 +24,26 @@ func TestClaimCreationFailures(t *testing.T) {
 		later       []any // that are created five seconds after it
 		group       bool  // the event refers to the group
 		message     string
-		judged      bool
+		diagnosed   bool
 		none, class string // expected counts, one digit after a second and one after 12 seconds
 	}{
-		{name: "judged", pods: []any{p}, judged: true, class: "1 1"},
-		{name: "judged too late", pods: []any{p}, none: "0 1"},
-		{name: "the pod comes after its event", later: []any{p}, judged: true, class: "0 1"},
-		{name: "nobody knows the pod", none: "0 1"},
+		{name: "diagnosed", pods: []any{p}, diagnosed: true, class: "1 1"},
+		{name: "diagnosed too late", pods: []any{p}, none: "0 1"},
+		{name: "the pod comes after its event", later: []any{p}, diagnosed: true, class: "0 1"},
+		{name: "the pod is unknown", none: "0 1"},
 		{name: "it can be made in the end", pods: []any{p}, later: []any{made}, message: "PodResourceClaim gpu: no quota", class: "0 1"},
-		{name: "the one that is named", pods: []any{two}, message: "PodResourceClaim gpu: no quota", judged: true, class: "1 1"},
-		{name: "one of two", pods: []any{two}, judged: true, none: "0 1"},
-		{name: "another that is named", pods: []any{two}, message: "PodResourceClaim nic: no quota", judged: true, none: "0 1"},
-		{name: "of a group", pods: []any{group, member}, group: true, message: "PodGroupResourceClaim gpu: no quota", judged: true, class: "1 1"},
-		{name: "of a group that is not known", pods: []any{member}, group: true, judged: true, class: "1 1"},
+		{name: "the one that is named", pods: []any{two}, message: "PodResourceClaim gpu: no quota", diagnosed: true, class: "1 1"},
+		{name: "one of two", pods: []any{two}, diagnosed: true, none: "0 1"},
+		{name: "another that is named", pods: []any{two}, message: "PodResourceClaim nic: no quota", diagnosed: true, none: "0 1"},
+		{name: "of a group", pods: []any{group, member}, group: true, message: "PodGroupResourceClaim gpu: no quota", diagnosed: true, class: "1 1"},
+		{name: "of a group that is not known", pods: []any{member}, group: true, diagnosed: true, class: "1 1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := newHarness(t)
 			h.update(claim("a/other", 0))
 			h.step(time.Second)
 			h.expectRows(unknown+" 0\n"+known+" 0", known, unknown)
-			if test.judged {
+			if test.diagnosed {
 				h.facts.Diagnoses = []dra.Diagnosis{diagnosisFor(p, "gpu", dra.ReasonInsufficient, "m", 1, 1)}
 			}
 			warning := dra.Warning{Name: "a/e", Pod: p.Ref, PodUID: p.UID, Message: test.message, Count: 3, Last: second(12)}
@@ -61,7 +61,7 @@ func TestClaimCreationFailures(t *testing.T) {
 			h.expectFailures(known, test.class, 2)
 			h.expectFailures(unknown, test.none, 2)
 			if len(h.state.failures.deferred) > 0 {
-				t.Error("something is still owed")
+				t.Error("a deferred failure is left")
 			}
 		})
 	}

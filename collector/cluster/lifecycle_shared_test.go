@@ -47,17 +47,17 @@ func TestPendingPodsOfAClaim(t *testing.T) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).at(5).claim("c", unallocated).goneClaim("c")
 			s.at(10).claim("c").at(11).claim("c", s.allocated("a")).expectObserved("allocation gpu 1s", "allocation gpu 1s")
 		},
-		"nobody knows since when where the watch was broken": func(s *testCluster) {
+		"the start of the wait is unknown if the watch was broken": func(s *testCluster) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).expectObserved("allocation gpu 1s")
 			s.at(2).unreported(func(s *testCluster) { s.claim("c", unallocated) }).at(50).relist()
 			s.at(60).claim("c", s.allocated("a")).expectObserved().expectAnomalies("allocation", 0)
 		},
-		"one behind a gate makes nobody else's wait longer": func(s *testCluster) {
+		"a gated pod does not prolong the wait of another": func(s *testCluster) {
 			gated := func(p *dra.PodLifecycle) { p.Gated = true }
 			s.claim("c").pod("gated", uses("c"), gated).at(3*24*3600).pod("b", uses("c"))
 			s.at(3*24*3600+1).claim("c", s.allocated("b")).expectObserved("allocation gpu 1s")
 		},
-		"one that came after somebody unknown, and then had it too": func(s *testCluster) {
+		"one that came after an unknown consumer, and then shares the claim": func(s *testCluster) {
 			s.claim("c").at(1).claim("c", s.allocated(), elsewhere)
 			s.at(1000).pod("b", uses("c")).expectObserved().at(1001).claim("c", s.reserved("b")).expectObserved().expectAnomalies("allocation", 0)
 		},

@@ -41,13 +41,13 @@ func TestPhaseRules(t *testing.T) {
 			s.at(10).pod("a", uses("c")).at(15).pod("b", uses("c")).at(16).claim("c", s.allocated("b"))
 			s.expectObserved("allocation gpu 6s")
 		},
-		"a claim of two pods, allocated anew, is another allocation": func(s *testCluster) {
+		"a claim of two pods that is allocated again is another allocation": func(s *testCluster) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).run("a", "new", 2, 3, 4)
 			s.observed = nil
 			s.at(50).pod("a", func(p *dra.PodLifecycle) { p.Terminal = true }).claim("c", unallocated)
 			s.at(60).pod("b", uses("c")).at(61).claim("c", s.allocated("b")).expectObserved("allocation gpu 1s")
 		},
-		"who loses a claim waits anew": func(s *testCluster) {
+		"a pod that loses its claim waits again": func(s *testCluster) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a"), binding(dra.BindingWaiting))
 			s.at(600).claim("c", binding(dra.BindingFailed)).at(601).claim("c", unallocated)
 			s.at(603).claim("c", s.allocated("a"), binding(dra.BindingWaiting)).at(610).claim("c", binding(dra.BindingDone))
@@ -75,49 +75,49 @@ func TestPhaseRules(t *testing.T) {
 			s.at(6).pod("a", s.sandbox).at(7).pod("a", s.started)
 			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation gpu 1s", "start gpu 4s", "ready gpu 7s")
 		},
-		"a sandbox that is told of after the start is none": func(s *testCluster) {
+		"a sandbox that is reported after the start is ignored": func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("new"))
 			s.at(3).pod("a", s.started).at(3.1).pod("a", s.sandbox)
 			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "ready gpu 3s").expectPhases()
 		},
-		"who comes after an allocation for somebody unknown did not wait for it": func(s *testCluster) {
+		"a pod that comes after an allocation for an unknown consumer did not wait for it": func(s *testCluster) {
 			s.claim("c").at(1).claim("c", s.allocated(), func(c *dra.ClaimLifecycle) { c.ReservedFor = []dra.Consumer{{Resource: "pods", Name: "x", UID: "x"}} })
 			s.at(1000).pod("b", uses("c")).expectObserved().expectAnomalies("allocation", 0)
 		},
-		"kubelets that tell of sandboxes late are not asked": func(s *testCluster) {
+		"the sandboxes of kubelets that report them late are ignored": func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).run("a", "old", 2, 90, 90.5)
 			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation_start gpu 1m28.5s", "ready gpu 1m30.5s")
 		},
-		"nor is one of whom nothing is known": func(s *testCluster) {
-			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).run("a", "unheard-of", 2, 3, 4)
+		"also those of a kubelet of unknown version": func(s *testCluster) {
+			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).run("a", "unknown", 2, 3, 4)
 			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation_start gpu 2s", "ready gpu 4s")
 		},
-		"a start told together with its sandbox is told apart by the kubelet's seconds": func(s *testCluster) {
+		"a start reported together with its sandbox is distinguished by the kubelet's timestamps": func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("new"))
 			s.at(9).pod("a", func(p *dra.PodLifecycle) {
 				p.Started, p.Sandbox = s.stamp("kubelet"), s.stamp("kubelet").Add(-5*time.Second)
 			})
 			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation gpu 2s", "start gpu 5s", "ready gpu 9s")
 		},
-		"a kubelet that is busy with a second container tells late of the first": func(s *testCluster) {
+		"a kubelet that is busy with a second container reports the first one late": func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("new")).at(3).pod("a", s.sandbox)
 			s.at(243).pod("a", func(p *dra.PodLifecycle) { p.Started = s.began.Wall.Add(4 * time.Second) })
 			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation gpu 1s", "start gpu 2s", "ready gpu 5s")
 		},
-		"watches may tell in the wrong order": func(s *testCluster) {
+		"watches may deliver in the wrong order": func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1.004).pod("a", s.bound("new"))
 			s.at(1.007).claim("c", s.allocated("a")).at(2).pod("a", s.sandbox).at(2.5).pod("a", s.started)
 			s.expectObserved("allocation gpu 1.007s", "scheduling gpu 0s", "preparation gpu 996ms", "start gpu 500ms", "ready gpu 2.5s")
 			s.expectAnomalies("scheduling", 0)
 		},
-		"a pod may be told of after its claim": func(s *testCluster) {
+		"a pod may be reported after its claim": func(s *testCluster) {
 			s.claim("c").at(0.5)
 			s.pods["a"] = &dra.PodLifecycle{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "uid-a", Created: s.stamp("server")}
 			uses("c")(s.pods["a"])
 			s.at(1).claim("c", s.allocated("a")).expectObserved()
 			s.at(1.1).pod("a").expectObserved("allocation gpu 0s")
 		},
-		"nobody schedules a pod that names its node": func(s *testCluster) {
+		"a pod that names its node is not scheduled": func(s *testCluster) {
 			s.claim("c").pod("b", uses("c")).at(1).claim("c", s.allocated("b")).expectObserved("allocation gpu 1s")
 			s.at(2).pod("a", uses("c"), s.bound("new")).claim("c", s.reserved("a")).at(3).pod("a", s.sandbox).at(4).pod("a", s.started)
 			s.expectObserved("preparation gpu 1s", "start gpu 1s", "ready gpu 2s")
@@ -128,7 +128,7 @@ func TestPhaseRules(t *testing.T) {
 			s.at(10).gonePod("a").claim("c", unallocated).at(20).pod("a", uses("c")).at(21).claim("c", s.allocated("a")).run("a", "new", 22, 23, 24)
 			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation gpu 1s", "start gpu 1s", "ready gpu 4s")
 		},
-		"also where its end was not told": func(s *testCluster) {
+		"also if its end was not reported": func(s *testCluster) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).run("a", "new", 2, 3, 4)
 			s.observed = nil
 			delete(s.pods, "a")

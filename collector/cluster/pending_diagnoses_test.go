@@ -47,7 +47,7 @@ func TestDiagnosisEndsWithItsClaim(t *testing.T) {
 			before := &h.last.Pending[0]
 			h.step(time.Second)
 			if before != &h.last.Pending[0] {
-				t.Error("it is told again, though nothing has changed")
+				t.Error("it is reported again, though nothing has changed")
 			}
 		})
 	}
@@ -122,7 +122,7 @@ func TestDiagnosisHasClassOfExtendedResource(t *testing.T) {
 	h.facts.Supply = &dra.Supply{Classes: []dra.ClassSupply{{Class: "new", ExtendedResource: "example.com/gpu"}, {Class: "old", ExtendedResource: "example.com/gpu"}}}
 	h.step(time.Second)
 	if w := h.onlyPending(); w.DeviceClass != dra.DeviceClassMultiple {
-		t.Errorf("class %q before it is judged", w.DeviceClass)
+		t.Errorf("class %q before it is diagnosed", w.DeviceClass)
 	}
 	v := diagnosisFor(p, "example.com/gpu", dra.ReasonInsufficient, "m", 1, 1, 1, 1, 0, 0)
 	v.Funnel[0].Class = "new"

@@ -13,9 +13,9 @@ import (
 // its oldest live consumer, by the API server's clock.
 func TestPendingSince(t *testing.T) {
 	for _, test := range []struct {
-		name string
-		tell func(h *harness)
-		want string
+		name   string
+		update func(h *harness)
+		want   string
 	}{
 		{"before the claim exists", func(h *harness) { h.update(pod("a/p", 10, "gpu<one")) },
 			`dra_claim_pending_since_timestamp_seconds{deviceclass="",namespace="a",pod="p",pod_claim="gpu",resourceclaim=""} 10`},
@@ -53,7 +53,7 @@ func TestPendingSince(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := newHarness(t)
-			test.tell(h)
+			test.update(h)
 			h.step(time.Second)
 			h.expectSince(test.want)
 		})
@@ -193,23 +193,23 @@ func TestOnsets(t *testing.T) {
 	t.Run("live", func(t *testing.T) {
 		h := newHarness(t)
 		p := wait(h, true)
-		judge := func(reason dra.PendingReason) {
+		diagnose := func(reason dra.PendingReason) {
 			h.facts.Diagnoses = []dra.Diagnosis{diagnosisFor(p, "gpu", reason, "m")}
 		}
-		judge(dra.ReasonInsufficient)
+		diagnose(dra.ReasonInsufficient)
 		h.step(time.Second)
 		count(h, 0, 0)
 		h.step(time.Second)
 		count(h, 0, 0)
 		h.step(time.Second)
 		count(h, 1, 0)
-		judge(dra.ReasonFragmented)
+		diagnose(dra.ReasonFragmented)
 		h.step(time.Second)
-		judge(dra.ReasonInsufficient)
+		diagnose(dra.ReasonInsufficient)
 		h.step(5 * time.Second)
 		h.step(5 * time.Second)
 		count(h, 1, 0) // fragmented did not last, and the other is not new
-		judge(dra.ReasonFragmented)
+		diagnose(dra.ReasonFragmented)
 		h.step(time.Second)
 		h.step(5 * time.Second)
 		count(h, 1, 1)

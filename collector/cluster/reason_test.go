@@ -51,13 +51,13 @@ func TestReasons(t *testing.T) {
 		{name: "warning with another claim", pod: template, warning: "PodResourceClaim nic: exceeded quota: nics", want: dra.ReasonClaimNotCreated},
 		{name: "made for another pod", pod: template, claim: func(c *dra.ClaimLifecycle) { c.MadeFor = dra.Consumer{Resource: "pods", Name: "p", UID: "before"} },
 			want: dra.ReasonClaimUnusable, message: "resourceclaim c was created for another pod"},
-		{name: "no class, judged", claim: exists, diagnosis: []dra.PendingReason{dra.ReasonNoDeviceClass}, want: dra.ReasonNoDeviceClass, message: "so it is judged"},
+		{name: "no class, diagnosed", claim: exists, diagnosis: []dra.PendingReason{dra.ReasonNoDeviceClass}, want: dra.ReasonNoDeviceClass, message: "as diagnosed"},
 		{name: "no class, said", claim: exists, said: saysClass, synced: unreadable, want: dra.ReasonNoDeviceClass, message: "request gpu: device class gpu.acme.com does not exist"},
 		{name: "the class is there by now", claim: exists, said: saysClass, diagnosis: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown,
 			message: "enough devices are free now, but the scheduler reported: " + saysClass},
 		{name: "nothing matches", claim: exists, said: saysDevices, diagnosis: []dra.PendingReason{dra.ReasonNoMatchingDevice}, want: dra.ReasonNoMatchingDevice},
 		{name: "tainted", claim: exists, said: saysDevices, diagnosis: []dra.PendingReason{dra.ReasonTainted}, want: dra.ReasonTainted},
-		{name: "too few", claim: exists, said: saysDevices, diagnosis: []dra.PendingReason{dra.ReasonInsufficient}, want: dra.ReasonInsufficient, message: "so it is judged"},
+		{name: "too few", claim: exists, said: saysDevices, diagnosis: []dra.PendingReason{dra.ReasonInsufficient}, want: dra.ReasonInsufficient, message: "as diagnosed"},
 		{name: "too few, and no processor", claim: exists, said: saysCPU, diagnosis: []dra.PendingReason{dra.ReasonInsufficient}, want: dra.ReasonInsufficient},
 		{name: "an incomplete pool", claim: exists, diagnosis: []dra.PendingReason{dra.ReasonPoolIncomplete}, want: dra.ReasonPoolIncomplete},
 		{name: "on no single node", claim: exists, diagnosis: []dra.PendingReason{dra.ReasonFragmented}, want: dra.ReasonFragmented},
@@ -65,10 +65,10 @@ func TestReasons(t *testing.T) {
 		{name: "conditions", claim: allOf(withDevices("gpu-0"), reserved("p"), func(c *dra.ClaimLifecycle) { c.Binding = dra.BindingWaiting }), want: dra.ReasonBinding},
 		{name: "conditions that failed", claim: allOf(withDevices("gpu-0"), reserved("p"), func(c *dra.ClaimLifecycle) { c.Binding = dra.BindingFailed }), want: dra.ReasonBinding,
 			message: "allocated; a binding condition of a device has failed, and the scheduler will try again"},
-		{name: "no processor, unjudged", claim: exists, said: saysCPU, synced: unreadable, want: dra.ReasonOther, message: "Insufficient cpu"},
+		{name: "no processor, and no diagnosis", claim: exists, said: saysCPU, synced: unreadable, want: dra.ReasonOther, message: "Insufficient cpu"},
 		{name: "no processor", claim: exists, said: saysCPU, diagnosis: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonOther, message: "Insufficient cpu"},
 		{name: "no processor where devices are", claim: exists, said: saysBoth, diagnosis: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonOther, message: "Insufficient cpu"},
-		{name: "both, unjudged", claim: exists, said: saysBoth, synced: unreadable, want: dra.ReasonUnknown, message: "the scheduler reports: " + saysBoth},
+		{name: "both, and no diagnosis", claim: exists, said: saysBoth, synced: unreadable, want: dra.ReasonUnknown, message: "the scheduler reports: " + saysBoth},
 		{name: "a contradiction", claim: exists, said: saysDevices, diagnosis: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown,
 			message: "enough devices are free now, but the scheduler reported: " + saysDevices},
 		{name: "for others", claim: allOf(withDevices("gpu-0"), reserved("q")), said: "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.", want: dra.ReasonOther},
@@ -77,11 +77,11 @@ func TestReasons(t *testing.T) {
 		{name: "for others, and both", claim: allOf(withDevices("gpu-0"), reserved("q")), said: saysBoth, want: dra.ReasonUnknown},
 		{name: "made for another pod, and named all the same", claim: allOf(createdForAnother, withDevices("gpu-0"), reserved("q")), want: dra.ReasonUnknown,
 			message: "allocated, but not for this pod yet"},
-		{name: "made for another pod, named and judged", claim: createdForAnother, diagnosis: []dra.PendingReason{dra.ReasonInsufficient}, want: dra.ReasonInsufficient},
+		{name: "made for another pod, named and diagnosed", claim: createdForAnother, diagnosis: []dra.PendingReason{dra.ReasonInsufficient}, want: dra.ReasonInsufficient},
 		{name: "another claim of the pod cannot be", claim: exists, said: saysCPU, diagnosisMessage: "its devices could be allocated, but not those of another claim of the pod",
 			diagnosis: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown, message: "its devices could be allocated, but not those of another claim of the pod"},
-		{name: "it cannot be told", claim: exists, said: saysCPU, diagnosisMessage: "cannot be told: judging was cut short",
-			diagnosis: []dra.PendingReason{dra.ReasonUnknown}, want: dra.ReasonUnknown, message: "cannot be told: judging was cut short"},
+		{name: "it cannot be determined", claim: exists, said: saysCPU, diagnosisMessage: "cannot be determined: the diagnosis was interrupted",
+			diagnosis: []dra.PendingReason{dra.ReasonUnknown}, want: dra.ReasonUnknown, message: "cannot be determined: the diagnosis was interrupted"},
 		{name: "for others so far", claim: allOf(withDevices("gpu-0"), reserved("q")), want: dra.ReasonUnknown, message: "allocated, but not for this pod yet"},
 		{name: "silence", claim: exists, synced: unreadable, want: dra.ReasonUnknown, message: "the scheduler has not reported anything yet"},
 		{name: "not diagnosed yet", claim: exists, want: dra.ReasonPendingDiagnosis, message: "not diagnosed yet"},
@@ -91,10 +91,10 @@ func TestReasons(t *testing.T) {
 		{name: "not diagnosed yet, and both", claim: exists, said: saysBoth, want: dra.ReasonPendingDiagnosis, message: "not diagnosed yet; the scheduler reports: " + saysBoth},
 		{name: "undetermined", claim: exists, said: saysCPU, diagnosisMessage: "the diagnosis needs more than 4s", diagnosis: []dra.PendingReason{dra.ReasonUndetermined},
 			want: dra.ReasonUndetermined, message: "the diagnosis needs more than 4s; Insufficient cpu"},
-		{name: "silence, judged", claim: exists, diagnosis: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown, message: "enough devices are free; the scheduler has not reported anything yet"},
-		{name: "slices that nobody may read", claim: exists, said: saysDevices, diagnosis: []dra.PendingReason{dra.ReasonNoMatchingDevice},
+		{name: "silence, diagnosed", claim: exists, diagnosis: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown, message: "enough devices are free; the scheduler has not reported anything yet"},
+		{name: "slices that may not be read", claim: exists, said: saysDevices, diagnosis: []dra.PendingReason{dra.ReasonNoMatchingDevice},
 			synced: func(s *Synced) { s.Slices = false }, want: dra.ReasonUnknown, message: "the scheduler reports: " + saysDevices},
-		{name: "classes that nobody may read", claim: exists, diagnosis: []dra.PendingReason{dra.ReasonNoDeviceClass},
+		{name: "classes that may not be read", claim: exists, diagnosis: []dra.PendingReason{dra.ReasonNoDeviceClass},
 			synced: func(s *Synced) { s.Classes = false }, want: dra.ReasonUnknown},
 	}
 	seen := map[dra.PendingReason]bool{}
@@ -140,7 +140,7 @@ func (test reasonCase) run(t *testing.T) {
 	for _, reason := range test.diagnosis {
 		message := test.diagnosisMessage
 		if message == "" && reason != dra.ReasonNone {
-			message = "so it is judged"
+			message = "as diagnosed"
 		}
 		h.facts.Diagnoses = append(h.facts.Diagnoses, diagnosisFor(p, "gpu", reason, message))
 	}
@@ -184,8 +184,8 @@ func TestGroupWarning(t *testing.T) {
 	for name, steps := range map[string][][]any{"the pod first": {{group, p}, {warning}}, "the event first": {{warning}, {group, p}}} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
-			for _, told := range steps {
-				h.update(told...)
+			for _, objects := range steps {
+				h.update(objects...)
 				h.step(time.Second)
 			}
 			if w := h.onlyPending(); w.Reason != dra.ReasonQuota || w.Message != warning.Message {

@@ -19,18 +19,18 @@ func TestManyAttempts(t *testing.T) {
 		s.at(float64(10*i+1)).claim("c", s.allocated("a")).at(float64(10*i+2)).claim("c", unallocated)
 	}
 	s.at(401).claim("c", s.allocated("a")).run("a", "new", 402, 403, 404)
-	told := s.traced[0]
-	s.checkSpans(&told, false)
+	reported := s.traced[0]
+	s.checkSpans(&reported, false)
 	var names []string
-	for _, span := range told.Spans {
+	for _, span := range reported.Spans {
 		if span.Phase == phaseScheduling {
 			names = append(names, strings.TrimPrefix(span.Name(), "scheduling#"))
 		}
 	}
-	if got, want := strings.Join(names, " "), "scheduling 2 3 4 5 6 7 8 33 34 35 36 37 38 39 40 41"; got != want || told.Lost != 24 {
-		t.Errorf("attempts %s, and %d lost; want %s", got, told.Lost, want)
+	if got, want := strings.Join(names, " "), "scheduling 2 3 4 5 6 7 8 33 34 35 36 37 38 39 40 41"; got != want || reported.Lost != 24 {
+		t.Errorf("attempts %s, and %d lost; want %s", got, reported.Lost, want)
 	}
-	if o := s.observed[len(s.observed)-4]; o.Phase != phaseScheduling || o.Trace.Span != trace.NewSpanID(told.Claim.UID, told.Pod.UID, "scheduling#41") {
+	if o := s.observed[len(s.observed)-4]; o.Phase != phaseScheduling || o.Trace.Span != trace.NewSpanID(reported.Claim.UID, reported.Pod.UID, "scheduling#41") {
 		t.Errorf("the last attempt is observed as %+v", o)
 	}
 }
@@ -51,7 +51,7 @@ func TestManyEvents(t *testing.T) {
 		s.at(2000).gonePod("a")
 		span := s.traced[0].Spans[1]
 		if len(span.Events) != min(events, maxEvents) || len(span.Events)+span.Lost != events {
-			t.Errorf("of %d events %d are told, and %d lost", events, len(span.Events), span.Lost)
+			t.Errorf("of %d events %d are reported, and %d lost", events, len(span.Events), span.Lost)
 		}
 		if first, last := span.Events[0].Message, span.Events[len(span.Events)-1].Message; first != "Insufficient cpu-0" || last != fmt.Sprint("Insufficient cpu-", events-1) {
 			t.Errorf("of %d events the first is %q, the last %q", events, first, last)

@@ -109,7 +109,7 @@ func TestTracesOfPodsThatNeverStart(t *testing.T) {
 			- scheduling 61 to 62
 			- preparation 62 to 63
 			- start 63 to 64`},
-		{"its claim is deleted with it, and told of first", func(s *testCluster) {
+		{"its claim is deleted with it, and reported first", func(s *testCluster) {
 			s.claim("c").pod("a", uses("c")).at(50).goneClaim("c").at(50.2).gonePod("a")
 		}, `
 			c of a, class gpu
@@ -133,7 +133,7 @@ func TestTracesOfPodsThatNeverStart(t *testing.T) {
 			- scheduling 1 to 10 reservation_lost: the reservation was removed
 			- allocation#2 10 to 20 pod_deleted: the pod was deleted before one of its containers started; last: unknown: the scheduler has not reported anything yet
 			! 10 pending unknown: the scheduler has not reported anything yet`},
-		{"deleted on its node, and its claim is told of first", func(s *testCluster) {
+		{"deleted on its node, and its claim is reported first", func(s *testCluster) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("new"))
 			s.at(10).claim("c", unallocated).at(12).gonePod("a")
 		}, `

@@ -129,7 +129,7 @@ func TestEventsOfTraces(t *testing.T) {
 			- scheduling 20 to 21
 			- preparation 21 to 22
 			- start 22 to 23`},
-		{"told before the pod", func(s *testCluster) {
+		{"reported before the pod", func(s *testCluster) {
 			s.unreported(func(s *testCluster) { s.pod("a", fromTemplate("gpu")) })
 			s.at(1).warning(dra.WarningCreation, "ns/e", "a", "PodResourceClaim gpu: no", 1).at(1.2).pod("a").claim("a-gpu-x", func(c *dra.ClaimLifecycle) {
 				c.MadeFor, c.PodClaim = dra.Consumer{Resource: "pods", Name: "a", UID: s.pods["a"].UID}, "gpu"

@@ -13,7 +13,7 @@ func (c *randomHistory) compareTraces(byIndex []historyEvent) {
 	for i := range c.traced {
 		t := &c.traced[i]
 		if reported[t.ID()] != nil {
-			c.t.Errorf("%s of %s is told twice", t.Claim.Name, t.Pod.Name)
+			c.t.Errorf("%s of %s is reported twice", t.Claim.Name, t.Pod.Name)
 		}
 		reported[t.ID()] = t
 		if t.Spans[0].Failed != "" {

@@ -126,7 +126,7 @@ func TestTracesOfPodsThatStart(t *testing.T) {
 			- preparation 30.03 to 31
 			- start 31 to 32`},
 		{"a device plugin's resource alone", func(s *testCluster) { s.pod("a", usesExtended("example.com/nic")).run("a", "new", 1, 2, 3) }, ``},
-		{"the first container is told of late", func(s *testCluster) {
+		{"the first container is reported late", func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("new")).at(3).pod("a", s.sandbox)
 			s.at(243).pod("a", func(p *dra.PodLifecycle) { p.Started = s.began.Wall.Add(4 * time.Second) })
 		}, `
@@ -136,7 +136,7 @@ func TestTracesOfPodsThatStart(t *testing.T) {
 			- scheduling 1 to 2
 			- preparation 2 to 3
 			- start 3 to ~5`},
-		{"sandbox and start are told of together", func(s *testCluster) {
+		{"sandbox and start are reported together", func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("new"))
 			s.at(9).pod("a", func(p *dra.PodLifecycle) {
 				p.Started, p.Sandbox = s.stamp("kubelet"), s.stamp("kubelet").Add(-5*time.Second)
@@ -158,7 +158,7 @@ func TestTracesOfPodsThatStart(t *testing.T) {
 			- scheduling 1.004 to 1.004
 			- preparation 1.004 to 2
 			- start 2 to 2.5`},
-		{"a pod is told of after its claim", func(s *testCluster) {
+		{"a pod is reported after its claim", func(s *testCluster) {
 			s.claim("c").at(0.5)
 			s.pods["a"] = &dra.PodLifecycle{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "uid-a", Created: s.stamp("server")}
 			uses("c")(s.pods["a"])
@@ -203,7 +203,7 @@ func TestTracesOfPodsThatStart(t *testing.T) {
 			- scheduling 1.2 to 1.2
 			- preparation 1.2 to 1.3
 			- start 1.3 to 1.4`},
-		{"a claim that is never told of", func(s *testCluster) {
+		{"a claim that is never reported", func(s *testCluster) {
 			s.pod("a", uses("c", "d")).claim("c").at(1).claim("c", s.allocated("a")).run("a", "new", 2, 3, 4).idleUntil(13.9).expectTraces("").idleUntil(14)
 		}, `
 			c of a, class gpu, on new

@@ -21,7 +21,7 @@ func (s *testCluster) expectTraces(want string) *testCluster {
 	}
 	s.traced = nil
 	if got, want := strings.TrimSpace(text.String()), unindented(want); got != want {
-		s.t.Errorf("told\n%s\nwant\n%s", got, want)
+		s.t.Errorf("reported\n%s\nwant\n%s", got, want)
 	}
 	return s
 }

@@ -149,7 +149,7 @@ func (w *randomWalk) check(failed map[string]int) {
 	for i := range w.traced {
 		reported := &w.traced[i]
 		if seen[reported.ID()] {
-			w.t.Errorf("told twice:\n%s", w.text(reported))
+			w.t.Errorf("reported twice:\n%s", w.text(reported))
 		}
 		seen[reported.ID()] = true
 		w.checkSpans(reported, false)
@@ -159,7 +159,7 @@ func (w *randomWalk) check(failed map[string]int) {
 	}
 	for id := range w.due {
 		if !seen[id] {
-			w.t.Errorf("%x is not told", id)
+			w.t.Errorf("%x is not reported", id)
 		}
 	}
 	if left := w.state.traces; len(left.started) > 0 || len(left.held) > 0 || left.notes != 0 || len(w.state.index.pods) > 0 {

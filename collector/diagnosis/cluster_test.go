@@ -39,9 +39,9 @@ func newTestCluster(t testing.TB) *testCluster { return &testCluster{t: t, inven
 
 // diagnoser returns one whose searches reach no limit on a busy machine.
 func (w *testCluster) diagnoser() *Diagnoser {
-	j := New(Options{Inventory: w.inventory, Clock: clock.System(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Budget: 1})
-	j.searchLimit = time.Minute
-	return j
+	diagnoser := New(Options{Inventory: w.inventory, Clock: clock.System(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Budget: 1})
+	diagnoser.searchLimit = time.Minute
+	return diagnoser
 }
 
 func (w *testCluster) node(name string, labels map[string]string) {

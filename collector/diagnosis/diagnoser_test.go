@@ -20,11 +20,11 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // running runs the diagnoser until the test ends.
-func running(t *testing.T, j *Diagnoser) {
+func running(t *testing.T, diagnoser *Diagnoser) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- j.Run(ctx) }()
+	go func() { done <- diagnoser.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
@@ -34,17 +34,17 @@ func running(t *testing.T, j *Diagnoser) {
 }
 
 // await waits until the diagnoses are as expected.
-func await(t *testing.T, j *Diagnoser, what string, ok func([]dra.Diagnosis) bool) []dra.Diagnosis {
+func await(t *testing.T, diagnoser *Diagnoser, what string, ok func([]dra.Diagnosis) bool) []dra.Diagnosis {
 	t.Helper()
 	limit := time.After(time.Minute)
 	for {
-		if diagnoses := j.Diagnoses(); ok(diagnoses) {
+		if diagnoses := diagnoser.Diagnoses(); ok(diagnoses) {
 			return diagnoses
 		}
 		select {
-		case <-j.Changed():
+		case <-diagnoser.Changed():
 		case <-limit:
-			t.Fatalf("not seen: %s; diagnoses are %+v", what, j.Diagnoses())
+			t.Fatalf("not seen: %s; diagnoses are %+v", what, diagnoser.Diagnoses())
 		}
 	}
 }
@@ -72,25 +72,25 @@ func TestRunAnswersQuestions(t *testing.T) {
 		w.class("gpu", `device.driver == "d"`)
 		w.claim("a", spec(deviceRequest("main", 1)))
 		w.claim("b", spec(deviceRequest("main", 2)))
-		j := w.diagnoser()
-		running(t, j)
-		j.SetQuestions([]dra.Question{questionOf("p1", "a"), questionOf("p2", "b")})
-		await(t, j, "nothing published", func(v []dra.Diagnosis) bool {
+		diagnoser := w.diagnoser()
+		running(t, diagnoser)
+		diagnoser.SetQuestions([]dra.Question{questionOf("p1", "a"), questionOf("p2", "b")})
+		await(t, diagnoser, "nothing published", func(v []dra.Diagnosis) bool {
 			return reasons(v) == "a=no_matching_device b=no_matching_device "
 		})
 		w.pool("d", "n1", devicesNamed(1)...)
-		diagnoses := await(t, j, "one device", func(v []dra.Diagnosis) bool { return reasons(v) == "a= b=insufficient_devices " })
+		diagnoses := await(t, diagnoser, "one device", func(v []dra.Diagnosis) bool { return reasons(v) == "a= b=insufficient_devices " })
 		if v := diagnoses[1]; v.Pod.Name != "p2" || v.PodUID != "uid-of-p2" || v.Version == 0 || len(v.Funnel) != 1 || v.Detail != nil {
 			t.Errorf("diagnosis %+v", v)
 		}
 		w.pool("d2", "n1", devicesNamed(1)...) // of another driver: affects no claim
-		j.SetQuestions([]dra.Question{questionOf("p2", "b")})
-		await(t, j, "p1 is not asked about any more", func(v []dra.Diagnosis) bool { return reasons(v) == "b=insufficient_devices " })
+		diagnoser.SetQuestions([]dra.Question{questionOf("p2", "b")})
+		await(t, diagnoser, "p1 is not asked about any more", func(v []dra.Diagnosis) bool { return reasons(v) == "b=insufficient_devices " })
 		w.hold("holder", "n1")
-		j.SetQuestions([]dra.Question{questionOf("p2", "holder", "b")})
-		await(t, j, "a claim that is allocated", func(v []dra.Diagnosis) bool { return reasons(v) == "holder= b=insufficient_devices " })
-		j.SetQuestions(nil)
-		await(t, j, "nothing is asked", func(v []dra.Diagnosis) bool { return len(v) == 0 })
+		diagnoser.SetQuestions([]dra.Question{questionOf("p2", "holder", "b")})
+		await(t, diagnoser, "a claim that is allocated", func(v []dra.Diagnosis) bool { return reasons(v) == "holder= b=insufficient_devices " })
+		diagnoser.SetQuestions(nil)
+		await(t, diagnoser, "nothing is asked", func(v []dra.Diagnosis) bool { return len(v) == 0 })
 	})
 }
 
@@ -124,25 +124,25 @@ func TestDiagnosesStayUntilReplaced(t *testing.T) {
 	w := newTestCluster(t)
 	w.class("gpu")
 	w.claim("a", spec(deviceRequest("main", 1)))
-	j := w.diagnoser()
-	d := j.newQueue()
+	diagnoser := w.diagnoser()
+	d := diagnoser.newQueue()
 	defer d.stop()
-	j.SetQuestions([]dra.Question{questionOf("p", "a")})
+	diagnoser.SetQuestions([]dra.Question{questionOf("p", "a")})
 	d.refresh()
 	d.drain(t, 1)
 	d.publish()
 	w.claim("a", spec(deviceRequest("main", 7)))
-	j.SetQuestions([]dra.Question{questionOf("p", "a", "b")})
+	diagnoser.SetQuestions([]dra.Question{questionOf("p", "a", "b")})
 	d.refresh()
 	d.publish()
-	if got := reasons(j.Diagnoses()); got != "a=no_matching_device " {
+	if got := reasons(diagnoser.Diagnoses()); got != "a=no_matching_device " {
 		t.Errorf("before it is diagnosed again: %q", got)
 	}
-	j.SetQuestions([]dra.Question{questionOf("p", "b")})
+	diagnoser.SetQuestions([]dra.Question{questionOf("p", "b")})
 	d.expireRefresh()
 	d.refresh()
 	d.publish()
-	if got := reasons(j.Diagnoses()); got != "" {
+	if got := reasons(diagnoser.Diagnoses()); got != "" {
 		t.Errorf("a reference that is not asked about any more has diagnoses: %q", got)
 	}
 }
@@ -162,17 +162,17 @@ func TestPodsShareDiagnoses(t *testing.T) {
 		w.claim(name, spec(deviceRequest("main", 2, `device.attributes["d"].model == "x"`)))
 		questions = append(questions, questionOf("pod-"+name, name))
 	}
-	j := w.diagnoser()
-	d := j.newQueue()
+	diagnoser := w.diagnoser()
+	d := diagnoser.newQueue()
 	defer d.stop()
-	j.SetQuestions(questions)
+	diagnoser.SetQuestions(questions)
 	d.refresh()
 	if len(d.items) != 1 {
 		t.Fatalf("%d items for one specification", len(d.items))
 	}
 	d.drain(t, 1)
 	d.publish()
-	diagnoses := j.Diagnoses()
+	diagnoses := diagnoser.Diagnoses()
 	if len(diagnoses) != 100 {
 		t.Fatalf("%d diagnoses", len(diagnoses))
 	}
@@ -191,12 +191,12 @@ func TestDiagnosesAgainOnlyWhatIsAffected(t *testing.T) {
 	w.pool("d", "n1", devicesNamed(1)...)
 	w.pool("net", "n1", devicesNamed(2)...)
 	w.claim("a", spec(deviceRequest("main", 1)))
-	j := w.diagnoser()
-	d := j.newQueue()
+	diagnoser := w.diagnoser()
+	d := diagnoser.newQueue()
 	defer d.stop()
 	again := func() int {
 		t.Helper()
-		j.SetQuestions([]dra.Question{questionOf("p", "a")})
+		diagnoser.SetQuestions([]dra.Question{questionOf("p", "a")})
 		d.refresh()
 		return d.drain(t, 100)
 	}
@@ -226,8 +226,8 @@ func TestPublishesOnlyChanges(t *testing.T) {
 	w := newTestCluster(t)
 	w.class("gpu", `device.driver == "d"`)
 	w.claim("a", spec(deviceRequest("main", 1)))
-	j := w.diagnoser()
-	d := j.newQueue()
+	diagnoser := w.diagnoser()
+	d := diagnoser.newQueue()
 	defer d.stop()
 	published := func() bool {
 		t.Helper()
@@ -235,7 +235,7 @@ func TestPublishesOnlyChanges(t *testing.T) {
 		d.drain(t, 100)
 		d.publish()
 		select {
-		case <-j.Changed():
+		case <-diagnoser.Changed():
 			return true
 		default:
 			return false
@@ -251,7 +251,7 @@ func TestPublishesOnlyChanges(t *testing.T) {
 		w.inventory.Claim(testNamespace, "ghost", claim)
 	}
 	ghost("x")
-	j.SetQuestions([]dra.Question{questionOf("p", "a")})
+	diagnoser.SetQuestions([]dra.Question{questionOf("p", "a")})
 	if !published() {
 		t.Error("a first diagnosis is not published")
 	}
@@ -265,9 +265,9 @@ func TestPublishesOnlyChanges(t *testing.T) {
 		t.Error("published again though the claim requests the same")
 	}
 	w.claim("b", spec(deviceRequest("main", 1)))
-	j.SetQuestions([]dra.Question{questionOf("p", "a"), questionOf("q", "b")})
-	if !published() || reasons(j.Diagnoses()) != "a=no_matching_device b=no_matching_device " {
-		t.Errorf("diagnoses are %q", reasons(j.Diagnoses()))
+	diagnoser.SetQuestions([]dra.Question{questionOf("p", "a"), questionOf("q", "b")})
+	if !published() || reasons(diagnoser.Diagnoses()) != "a=no_matching_device b=no_matching_device " {
+		t.Errorf("diagnoses are %q", reasons(diagnoser.Diagnoses()))
 	}
 }
 
@@ -281,15 +281,15 @@ func TestSearchesNodesAgain(t *testing.T) {
 	s := spec(deviceRequest("main", 2))
 	s.Devices.Constraints = []resourcev1.DeviceConstraint{matchAttribute("d/numa")}
 	w.claim("c", s)
-	j := w.diagnoser()
-	d := j.newQueue()
+	diagnoser := w.diagnoser()
+	d := diagnoser.newQueue()
 	defer d.stop()
 	for _, want := range []string{"c=constraints_unsatisfiable ", "c= "} {
-		j.SetQuestions([]dra.Question{questionOf("p", "c")})
+		diagnoser.SetQuestions([]dra.Question{questionOf("p", "c")})
 		d.refresh()
 		d.drain(t, 1)
 		d.publish()
-		if got := reasons(j.Diagnoses()); got != want {
+		if got := reasons(diagnoser.Diagnoses()); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 		changed := slice.DeepCopy()
@@ -309,8 +309,8 @@ func TestQueueOrder(t *testing.T) {
 		w.claim(name, spec(deviceRequest(name, int64(i+1))))
 		questions = append(questions, questionOf("pod-"+name, name))
 	}
-	j := w.diagnoser()
-	d := j.newQueue()
+	diagnoser := w.diagnoser()
+	d := diagnoser.newQueue()
 	defer d.stop()
 	diagnosed := ""
 	diagnose := func(n int) {
@@ -324,11 +324,11 @@ func TestQueueOrder(t *testing.T) {
 			}
 		}
 	}
-	j.SetQuestions(questions[:3])
+	diagnoser.SetQuestions(questions[:3])
 	d.refresh()
 	diagnose(2)
 	w.class("another") // concerns all
-	j.SetQuestions(questions)
+	diagnoser.SetQuestions(questions)
 	d.expireRefresh()
 	d.refresh()
 	diagnose(4)
@@ -366,11 +366,11 @@ func TestRunBudget(t *testing.T) {
 		looks := 0
 		inner := working(look)
 		clk := func() clock.Instant { looks++; return inner() }
-		j := New(Options{Inventory: w.inventory, Clock: clk, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Budget: 0.2})
-		running(t, j)
+		diagnoser := New(Options{Inventory: w.inventory, Clock: clk, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Budget: 0.2})
+		running(t, diagnoser)
 		start := time.Now()
 		for i := range 300 {
-			j.SetQuestions(questions)
+			diagnoser.SetQuestions(questions)
 			w.class(fmt.Sprintf("class-%d", i%2), fmt.Sprint(i%3 == 0)) // concerns all
 			time.Sleep(100 * time.Millisecond)
 			synctest.Wait()
@@ -379,8 +379,8 @@ func TestRunBudget(t *testing.T) {
 		if share > 0.22 || share < 0.1 {
 			t.Errorf("works %.3f of the time, may 0.2", share)
 		}
-		if len(j.Diagnoses()) != 50 {
-			t.Errorf("%d of 50 diagnoses", len(j.Diagnoses()))
+		if len(diagnoser.Diagnoses()) != 50 {
+			t.Errorf("%d of 50 diagnoses", len(diagnoser.Diagnoses()))
 		}
 	})
 }
@@ -391,12 +391,12 @@ func TestIdleTimeIsNotWork(t *testing.T) {
 		w := newTestCluster(t)
 		w.class("gpu")
 		w.claim("a", spec(deviceRequest("main", 1)))
-		j := New(Options{Inventory: w.inventory, Clock: clock.System(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Budget: 0.1})
-		running(t, j)
+		diagnoser := New(Options{Inventory: w.inventory, Clock: clock.System(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Budget: 0.1})
+		running(t, diagnoser)
 		time.Sleep(10*time.Minute + 3*time.Second)
 		began := time.Now()
-		j.SetQuestions([]dra.Question{questionOf("p", "a")})
-		await(t, j, "an answer", func(v []dra.Diagnosis) bool { return len(v) == 1 })
+		diagnoser.SetQuestions([]dra.Question{questionOf("p", "a")})
+		await(t, diagnoser, "an answer", func(v []dra.Diagnosis) bool { return len(v) == 1 })
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("answered after %v", took)
 		}
@@ -406,10 +406,10 @@ func TestIdleTimeIsNotWork(t *testing.T) {
 // SetQuestions and Diagnoses never wait for Run.
 func TestAskNeverBlocks(t *testing.T) {
 	w := newTestCluster(t)
-	j := w.diagnoser() // does not run
+	diagnoser := w.diagnoser() // does not run
 	for range 100 {
-		j.SetQuestions([]dra.Question{question("a")})
-		_ = j.Diagnoses()
+		diagnoser.SetQuestions([]dra.Question{question("a")})
+		_ = diagnoser.Diagnoses()
 	}
 }
 
@@ -421,8 +421,8 @@ func TestRunRace(t *testing.T) {
 	slice := w.pool("d", "n1", devicesNamed(4, "model", "x")...)
 	w.claim("a", spec(deviceRequest("main", 5)))
 	w.claim("b", spec(deviceRequest("main", 2, `device.attributes["d"].model == "x"`)))
-	j := w.diagnoser()
-	running(t, j)
+	diagnoser := w.diagnoser()
+	running(t, diagnoser)
 	writing := make(chan struct{})
 	go func() {
 		defer close(writing)
@@ -436,12 +436,12 @@ func TestRunRace(t *testing.T) {
 		}
 	}()
 	for range 50 {
-		j.SetQuestions([]dra.Question{questionOf("p1", "a"), questionOf("p2", "b"), questionOf("p3", "a", "b")})
-		for _, v := range j.Explain(t.Context(), questionOf("p3", "a", "b")) {
+		diagnoser.SetQuestions([]dra.Question{questionOf("p1", "a"), questionOf("p2", "b"), questionOf("p3", "a", "b")})
+		for _, v := range diagnoser.Explain(t.Context(), questionOf("p3", "a", "b")) {
 			checkFunnel(t, v)
 		}
 	}
 	<-writing
-	j.SetQuestions([]dra.Question{questionOf("p2", "b")})
-	await(t, j, "the last state", func(v []dra.Diagnosis) bool { return len(v) == 1 && v[0].Reason == dra.ReasonNoMatchingDevice })
+	diagnoser.SetQuestions([]dra.Question{questionOf("p2", "b")})
+	await(t, diagnoser, "the last state", func(v []dra.Diagnosis) bool { return len(v) == 1 && v[0].Reason == dra.ReasonNoMatchingDevice })
 }

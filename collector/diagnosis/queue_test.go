@@ -41,8 +41,8 @@ func (w *testCluster) unique(n int) {
 // workingQueue returns a queue for which each reading of the clock takes so long,
 // as if it was work, and which rests by the budget. It is used within a bubble.
 func (w *testCluster) workingQueue(each time.Duration, budget float64) *queue {
-	j := New(Options{Inventory: w.inventory, Clock: working(each), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Budget: budget})
-	return j.newQueue()
+	diagnoser := New(Options{Inventory: w.inventory, Clock: working(each), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Budget: budget})
+	return diagnoser.newQueue()
 }
 
 // finished lists the items that have been diagnosed, in their order.
@@ -272,11 +272,11 @@ func TestRunEndsWithinADiagnosis(t *testing.T) {
 	w.node("n1", nil)
 	w.class("gpu", `device.driver == "d"`)
 	w.unique(100)
-	j := New(Options{Inventory: w.inventory, Clock: clock.System(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Budget: 0.01})
+	diagnoser := New(Options{Inventory: w.inventory, Clock: clock.System(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Budget: 0.01})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
-	go func() { done <- j.Run(ctx) }()
-	j.SetQuestions([]dra.Question{w.claimIn("a", "c", long(0)), w.claimIn("b", "d", long(1))})
+	go func() { done <- diagnoser.Run(ctx) }()
+	diagnoser.SetQuestions([]dra.Question{w.claimIn("a", "c", long(0)), w.claimIn("b", "d", long(1))})
 	time.Sleep(20 * time.Millisecond)
 	cancel()
 	if err := <-done; err == nil {

@@ -11,7 +11,7 @@ func TestReservedPodsHoldClaim(t *testing.T) {
 		consumers []dra.Consumer
 		want      bool
 	}{
-		"nobody":          {nil, false},
+		"none":            {nil, false},
 		"the pod":         {[]dra.Consumer{{Resource: "pods", UID: "other"}, {Resource: "pods", UID: "pod-1"}}, true},
 		"another pod":     {[]dra.Consumer{{Resource: "pods", UID: "other"}}, false},
 		"a group of pods": {[]dra.Consumer{{Resource: "podgroups", UID: "group"}}, true},

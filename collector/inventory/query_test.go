@@ -58,7 +58,7 @@ func sharable(name string) resourcev1.Device {
 func explained(t *testing.T) *testCluster {
 	w := newTestCluster(t, 1)
 	w.deviceClass("gpu", `device.driver == "gpu.example.com"`)
-	w.gpus("a", 2, resourcev1.Device{Name: "plain"}, tainted("sick", "xid"), tainted("ruled", "tolerated"), sharable("shared"), cut("half", "gpu", "4"))
+	w.gpus("a", 2, resourcev1.Device{Name: "plain"}, tainted("unhealthy", "xid"), tainted("ruled", "tolerated"), sharable("shared"), cut("half", "gpu", "4"))
 	w.gpus("b", 2, cut("whole", "gpu", "8"), cut("part", "gpu", "2"), cut("elsewhere", "other", "2"), cut("grouped", "other", "2", "x"))
 	w.gpus("c", 3, resourcev1.Device{Name: "lonely"})
 	w.gpus("d", 2, cut("bad", "none", "1"))
@@ -84,7 +84,7 @@ func TestExplainsWhatEachStageRemoves(t *testing.T) {
 	}
 	want := map[dra.Stage][]Cause{
 		dra.StageUntainted: {
-			{Count: 1, Examples: []dra.DeviceID{id("a", "sick")}, Taint: dra.Taint{Key: "xid", Effect: "NoSchedule"}},
+			{Count: 1, Examples: []dra.DeviceID{id("a", "unhealthy")}, Taint: dra.Taint{Key: "xid", Effect: "NoSchedule"}},
 			{Count: 1, Examples: []dra.DeviceID{id("a", "ruled")}, Taint: dra.Taint{Key: "rule", Value: "v", Effect: "NoExecute"}, Rule: "drain"},
 		},
 		dra.StageFree: {

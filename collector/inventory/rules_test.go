@@ -75,11 +75,11 @@ func TestRules(t *testing.T) {
 func TestAnyNumberIsAValue(t *testing.T) {
 	w := newTestCluster(t, 1)
 	w.inv.texts.acquire("bfalse") // number 0, as after a sweep
-	w.deviceClass("published", `has(device.attributes["gpu.example.com"].sick)`)
+	w.deviceClass("published", `has(device.attributes["gpu.example.com"].unhealthy)`)
 	fleet(w, 1, 2, func(pool, index int) resourcev1.Device {
 		d := plain(pool, index)
 		if index == 0 {
-			d.Attributes["sick"] = resourcev1.DeviceAttribute{BoolValue: new(false)}
+			d.Attributes["unhealthy"] = resourcev1.DeviceAttribute{BoolValue: new(false)}
 		}
 		return d
 	})

@@ -267,8 +267,8 @@ func TestFailingSelectors(t *testing.T) {
 		count := w.inv.Count(c.request)
 		var where []string
 		message := ""
-		for _, trouble := range count.Failures {
-			where, message = append(where, trouble.Where), trouble.Message
+		for _, failure := range count.Failures {
+			where, message = append(where, failure.Where), failure.Message
 		}
 		if count.Left[dra.StageSelectors] != c.left || count.Failed != c.failed || !slices.Equal(where, c.where) || !strings.Contains(message, c.message) || !count.Complete {
 			t.Errorf("%s: %d left, %d failed, %+v", name, count.Left[dra.StageSelectors], count.Failed, count.Failures)

@@ -37,8 +37,8 @@ type counterSet struct {
 	counters []counter
 }
 
-// sameForSelectors reports whether requests can tell the two slices apart only
-// by taints, capacity and counters, which are not part of selectors' results.
+// sameForSelectors reports whether the two slices differ, for requests, only in
+// taints, capacity and counters, which are not part of selectors' results.
 func (s *slice) sameForSelectors(other *slice) bool {
 	return s.pool == other.pool && s.generation == other.generation && s.poolSlices == other.poolSlices && s.selection == other.selection &&
 		slices.EqualFunc(s.devices, other.devices, func(a, b device) bool {

@@ -56,7 +56,7 @@ func healthProblems() []healthProblem {
 	set := func(q device.Quantity, value float64) func(*scene) {
 		return func(s *scene) { s.set("GPU-0", q, value) }
 	}
-	tell := func(q device.Quantity, value float64, details ...string) func(*scene) {
+	setWith := func(q device.Quantity, value float64, details ...string) func(*scene) {
 		return func(s *scene) { s.setDetail("GPU-0", q, value, details...) }
 	}
 	choose := func(q device.Quantity, present string, states []string, first ...string) func(*scene) {
@@ -74,11 +74,11 @@ func healthProblems() []healthProblem {
 	list := []healthProblem{
 		{"lost", "critical", "recovery", set(device.Lost, 1), 1, set(device.Lost, 0), 0},
 		{"recovery_action", "critical", "recovery", choose(device.RecoveryAction, "gpu_reset", recoveryActions()), 1, choose(device.RecoveryAction, "none", recoveryActions()), 0},
-		{"ecc_uncorrected", "critical", "memory_error", tell(device.ECCErrors, 8, "uncorrected"), 1, nothing, 0},
-		{"ecc_uncorrected", "critical", "memory_error", tell(device.ECCErrors, 1, "uncorrected"), 1, nothing, 0},
+		{"ecc_uncorrected", "critical", "memory_error", setWith(device.ECCErrors, 8, "uncorrected"), 1, nothing, 0},
+		{"ecc_uncorrected", "critical", "memory_error", setWith(device.ECCErrors, 1, "uncorrected"), 1, nothing, 0},
 		{"row_remap_failed", "critical", "memory_error", set(device.RowRemapFailed, 1), 1, set(device.RowRemapFailed, 0), 0},
 		{"row_remap_pending", "warning", "recovery", set(device.RowRemapPending, 1), 1, set(device.RowRemapPending, 0), 0},
-		{"nvlink_down", "critical", "link", tell(device.NVLinks, 15, "active"), 8, tell(device.NVLinks, 16, "active"), 0},
+		{"nvlink_down", "critical", "link", setWith(device.NVLinks, 15, "active"), 8, setWith(device.NVLinks, 16, "active"), 0},
 		{"network_link_down", "critical", "link", choose(device.NetworkLinks, "down", portStates(), "1"), 61, choose(device.NetworkLinks, "active", portStates(), "1"), 0},
 		{"fabric_failure", "critical", "link", choose(device.FabricState, "failure", fabricStates()), 1, choose(device.FabricState, "success", fabricStates()), 0},
 		{"thermal_throttling", "critical", "temperature", throttle("hw_thermal"), 0, nothing, 25},

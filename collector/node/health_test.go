@@ -126,7 +126,7 @@ func TestHealthFlaps(t *testing.T) {
 	}
 }
 
-// Zero values of the configuration judge without hysteresis.
+// Zero values of the configuration mean no hysteresis.
 func TestHealthWithoutConfiguration(t *testing.T) {
 	s := healthyGPU(t)
 	s.state.health.hold, s.state.health.throttleRatio = 0, 0

@@ -90,7 +90,7 @@ func (a *healthHistory) check() {
 	}
 	for _, uuid := range []string{"GPU-0", "GPU-1", "GPU-2", "MIG-a", "MIG-b"} {
 		healthy, known := values[uuid]
-		if isSick := known && healthy == 0; isSick != critical[uuid] {
+		if unhealthy := known && healthy == 0; unhealthy != critical[uuid] {
 			a.t.Fatalf("%s: healthy is %v, with a critical signal: %v", uuid, healthy, critical[uuid])
 		}
 		if values["GPU-2"] == 0 && critical["GPU-2"] && uuid[:3] == "MIG" && !critical[uuid] {

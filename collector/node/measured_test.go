@@ -119,7 +119,7 @@ func TestCounterThatFallsSlightly(t *testing.T) {
 	}
 }
 
-// Gauges say something of the time since the claim began, and of nobody
+// Gauges describe the time since the claim began, and not that of the claims
 // before it.
 func TestBusyTimeOfALateRead(t *testing.T) {
 	s := busyGPU(t)

@@ -8,26 +8,27 @@ type mutant struct {
 
 func mutants() []mutant {
 	var all []mutant
-	for _, table := range [][]mutant{trapMutants(), matchMutants(), listMutants(), ledgerMutants(), growthMutants(), splitMutants(), healthMutants()} {
+	for _, table := range [][]mutant{misleadingMutants(), matchMutants(), listMutants(), ledgerMutants(), growthMutants(), splitMutants(), healthMutants()} {
 		all = append(all, table...)
 	}
 	return all
 }
 
-// trapMutants take the countermeasure against one trap of TestTraps away.
-func trapMutants() []mutant {
+// misleadingMutants remove the countermeasure against one case of
+// TestMisleadingReports.
+func misleadingMutants() []mutant {
 	return []mutant{
-		{"TestTraps/init_containers", "init containers are left out",
+		{"TestMisleadingReports/init_containers", "init containers are left out",
 			"if use.Claim == v.ref.Name {", "if use.Claim == v.ref.Name && !($ && container.Name == \"warm\") {"},
-		{"TestTraps/every_device", "every container gets every device",
+		{"TestMisleadingReports/every_device", "every container gets every device",
 			"if use.Covers(d.request) {", "if $ || use.Covers(d.request) {"},
-		{"TestTraps/empty_after_restart", "an empty List is complete",
+		{"TestMisleadingReports/empty_after_restart", "an empty List is complete",
 			"listedAt.Since(since) >= absenceSpan", "($ || listedAt.Since(since) >= absenceSpan)"},
-		{"TestTraps/before_preparation", "a pod must be listed",
+		{"TestMisleadingReports/before_preparation", "a pod must be listed",
 			"case known && claim.Allocated && claim.HeldBy(pod.UID):", "case known && claim.Allocated && claim.HeldBy(pod.UID) && !$:"},
-		{"TestTraps/two_shares", "two shares are two claims",
+		{"TestMisleadingReports/two_shares", "two shares are two claims",
 			"if h.shares[i].claim == claim {", "if !$ && h.shares[i].claim == claim {"},
-		{"TestTraps/driver_dies", "matches are not kept",
+		{"TestMisleadingReports/driver_dies", "matches are not kept",
 			"m.known[id] = uuids[i]", "m.known[id] = uuids[i]\n\t\tif $ {\n\t\t\tdefer delete(m.known, id)\n\t\t}"},
 	}
 }
@@ -188,7 +189,7 @@ func splitMutants() []mutant {
 	}
 }
 
-// healthMutants misjudge health.
+// healthMutants report wrong health.
 func healthMutants() []mutant {
 	return []mutant{
 		{"TestXIDCounts", "a repeated Xid is counted",
@@ -219,7 +220,7 @@ func healthMutants() []mutant {
 			"x.source == d.xidSource", "(!$ && x.source == d.xidSource || $ && x.source == d.source)"},
 		{"TestHealthOfPartitions", "holders of partitions do not count",
 			"on == d || on.device.ParentUUID == d.uuid", "on == d || !$ && on.device.ParentUUID == d.uuid"},
-		{"TestHealthOfPartitions", "partitions are judged first",
+		{"TestHealthOfPartitions", "the health of partitions is computed first",
 			"[]bool{false, true}", "[]bool{$, !($)}"},
 		{"TestHealthIsUnknown", "healthy without readings",
 			"	if !h.device.fresh {\n", "	if $ {\n		return true\n	}\n	if !h.device.fresh {\n"},

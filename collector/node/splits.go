@@ -467,7 +467,7 @@ type containerUse struct {
 // portion is the use of a device by a claim's processes.
 type portion struct {
 	claim     dra.ClaimRef
-	ambiguous bool // its pods do not tell which processes are the claim's
+	ambiguous bool // its pods do not show which processes are the claim's
 	uncertain bool // nor do the processes of the last list
 	amounts   amounts
 }

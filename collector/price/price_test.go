@@ -18,22 +18,22 @@ func TestFirstMatchingRule(t *testing.T) {
 		device Device
 		want   float64
 	}{
-		"by class and model":                              {Device{DeviceClass: "gold", Model: "NVIDIA H100 80GB HBM3"}, 9},
-		"by model, held through another class":            {Device{DeviceClass: "gpu.nvidia.com", Model: "NVIDIA H100 PCIe"}, 4},
-		"by model, while it is free":                      {Device{Model: "NVIDIA H100"}, 4},
-		"by class, of another model":                      {Device{DeviceClass: "gold", Model: "NVIDIA B200"}, 0},
-		"of a model in brackets":                          {Device{Model: "AMD Instinct [MI300X]"}, 3},
-		"a bracket is no set of letters":                  {Device{Model: "AMD Instinct M"}, 0},
-		"a slash is text":                                 {Device{Model: "a/b/b/c"}, 2},
-		"of an unknown model":                             {Device{}, 0},
-		"a partition by class and profile":                {Device{DeviceClass: "mig.nvidia.com", Model: "NVIDIA H100", Profile: "1g.10gb", Partition: true}, 0.5},
-		"a partition by class alone":                      {Device{DeviceClass: "mig.nvidia.com", Model: "NVIDIA H100", Profile: "7g.80gb", Partition: true}, 0.7},
-		"a partition by class, of unknown profile":        {Device{DeviceClass: "mig.nvidia.com", Partition: true}, 0.7},
-		"a partition by profile, through any class":       {Device{DeviceClass: "other", Profile: "2g.20gb", Partition: true}, 1},
-		"a partition by profile, while it is free":        {Device{Profile: "2g.20gb", Partition: true}, 1},
-		"a partition has no price of the whole device":    {Device{Model: "NVIDIA H100", Profile: "1g.10gb", Partition: true}, none},
-		"nor if its profile is unknown":                   {Device{Model: "NVIDIA H100", Partition: true}, none},
-		"nor if nothing but its profile tells that it is": {Device{Model: "NVIDIA H100", Profile: "1g.10gb"}, none},
+		"by class and model":                           {Device{DeviceClass: "gold", Model: "NVIDIA H100 80GB HBM3"}, 9},
+		"by model, held through another class":         {Device{DeviceClass: "gpu.nvidia.com", Model: "NVIDIA H100 PCIe"}, 4},
+		"by model, while it is free":                   {Device{Model: "NVIDIA H100"}, 4},
+		"by class, of another model":                   {Device{DeviceClass: "gold", Model: "NVIDIA B200"}, 0},
+		"of a model in brackets":                       {Device{Model: "AMD Instinct [MI300X]"}, 3},
+		"a bracket is no set of letters":               {Device{Model: "AMD Instinct M"}, 0},
+		"a slash is text":                              {Device{Model: "a/b/b/c"}, 2},
+		"of an unknown model":                          {Device{}, 0},
+		"a partition by class and profile":             {Device{DeviceClass: "mig.nvidia.com", Model: "NVIDIA H100", Profile: "1g.10gb", Partition: true}, 0.5},
+		"a partition by class alone":                   {Device{DeviceClass: "mig.nvidia.com", Model: "NVIDIA H100", Profile: "7g.80gb", Partition: true}, 0.7},
+		"a partition by class, of unknown profile":     {Device{DeviceClass: "mig.nvidia.com", Partition: true}, 0.7},
+		"a partition by profile, through any class":    {Device{DeviceClass: "other", Profile: "2g.20gb", Partition: true}, 1},
+		"a partition by profile, while it is free":     {Device{Profile: "2g.20gb", Partition: true}, 1},
+		"a partition has no price of the whole device": {Device{Model: "NVIDIA H100", Profile: "1g.10gb", Partition: true}, none},
+		"nor if its profile is unknown":                {Device{Model: "NVIDIA H100", Partition: true}, none},
+		"nor if only its profile shows that it is one": {Device{Model: "NVIDIA H100", Profile: "1g.10gb"}, none},
 	} {
 		got, known := prices.PerHour(c.device)
 		if known != (c.want >= 0) || known && got != c.want {

@@ -15,7 +15,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// A tracker speaks when something changes, and not at every tick.
+// A tracker logs when something changes, and not at every tick.
 func TestTrackerLogsChanges(t *testing.T) {
 	var log bytes.Buffer
 	now := clock.Instant{Wall: time.Unix(1000, 0), Elapsed: time.Hour}
@@ -61,12 +61,12 @@ func TestTrackerOfAnOptionalSource(t *testing.T) {
 	tracker.Optional()
 	tracker.Report(&source.Failure{Reason: source.ReasonLibraryMissing, Err: errors.New("no library")})
 	if text := log.String(); strings.Contains(text, "WARN") || !strings.Contains(text, "source is not available") || !tracker.Status().NeverFound() {
-		t.Errorf("a source that is not there is told so: %s", text)
+		t.Errorf("the log of an absent source is: %s", text)
 	}
 	log.Reset()
 	tracker.Report(&source.Failure{Reason: source.ReasonPermission, Err: errors.New("refused")})
 	if text := log.String(); !strings.Contains(text, "WARN") || tracker.Status().NeverFound() {
-		t.Errorf("a source that fails is told so: %s", text)
+		t.Errorf("the log of a failed source is: %s", text)
 	}
 }
 

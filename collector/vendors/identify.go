@@ -85,9 +85,9 @@ func (v Vendor) isPartition(device dra.PublishedDevice, kind string) bool {
 	return v.PartitionType != "" && (kind == v.PartitionType || device.ID.Driver == v.Driver && device.Profile != "")
 }
 
-// SharingStrategy returns how opaque parameters tell a driver to share devices:
-// time_slicing, mps, or empty. The shape of any vendor is understood of any
-// driver.
+// SharingStrategy returns how opaque parameters configure a driver to share
+// devices: time_slicing, mps, or empty. The shape of any vendor is decoded for
+// any driver.
 func SharingStrategy(parameters []byte) string {
 	for _, vendor := range All() {
 		if vendor.DecodeSharing == nil {

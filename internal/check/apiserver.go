@@ -62,7 +62,7 @@ func APIFindings(a API, role string) []Finding {
 	findings := []Finding{a.version(in)}
 	findings = append(findings, a.group(in)...)
 	findings = append(findings, a.access(in, role)...)
-	return append(findings, a.troubles(in)...)
+	return append(findings, a.readFailures(in)...)
 }
 
 func (a API) unreachable(in area) Finding {
@@ -132,8 +132,8 @@ func (a API) access(in area, role string) []Finding {
 	return findings
 }
 
-// troubles returns the failures of reading that no finding before has reported.
-func (a API) troubles(in area) []Finding {
+// readFailures returns the failed reads that no earlier finding has reported.
+func (a API) readFailures(in area) []Finding {
 	var findings []Finding
 	for _, status := range a.Statuses {
 		switch {

@@ -88,7 +88,7 @@ func TestKubelet(t *testing.T) {
 	}
 	failed := func(reason source.Reason) func(*kubelet) {
 		return func(k *kubelet) {
-			k.Answered, k.Status = false, source.Status{Reason: reason, Message: "told", Errors: 1}
+			k.Answered, k.Status = false, source.Status{Reason: reason, Message: "malformed", Errors: 1}
 		}
 	}
 	checkFindings(t, []findingsCase{
@@ -101,8 +101,8 @@ func TestKubelet(t *testing.T) {
 		{"a file", but(func(k *kubelet) { k.IsSocket = false }), []want{{Failure, "socket", "is not a socket"}}},
 		{"hung", but(failed(source.ReasonTimeout)), []want{{Failure, "PodResources", "does not answer"}}},
 		{"not asked in time", but(func(k *kubelet) { k.Answered, k.Status = false, source.Status{} }), []want{{Failure, "PodResources", "does not answer"}}},
-		{"nobody listens", but(failed(source.ReasonUnavailable)), []want{{Failure, "PodResources", "refuses connections"}}},
-		{"another answer", but(failed(source.ReasonInvalid)), []want{{Failure, "PodResources", "told"}}},
+		{"no listener", but(failed(source.ReasonUnavailable)), []want{{Failure, "PodResources", "refuses connections"}}},
+		{"another answer", but(failed(source.ReasonInvalid)), []want{{Failure, "PodResources", "malformed"}}},
 		{"it lists no claims", but(func(k *kubelet) { k.Using = []dra.PodRef{{Namespace: "a", Name: "p"}} }),
 			[]want{{Warning, "claims", "a/p"}}},
 		{"it lists those that are used", but(func(k *kubelet) { k.Using, k.Listing = []dra.PodRef{{Namespace: "a", Name: "p"}}, listing }), []want{{OK, "PodResources", ""}}},
@@ -127,7 +127,7 @@ func TestAPIServer(t *testing.T) {
 			[]want{{Failure, "version", "v1.33.2 at https://k is too old"}, {Failure, "resource.k8s.io", "not as v1"}}},
 		{"not served", but(func(a *API) { a.Groups = nil }), []want{{Failure, "resource.k8s.io", "is not served"}}},
 		{"not allowed", but(func(a *API) { a.Access = []Access{{Verb: "get", Group: "g", Resource: "r", For: "lost"}} }), []want{{Failure, "get r.g", "the-role"}}},
-		{"not allowed, and told once", but(func(a *API) {
+		{"not allowed, and reported once", but(func(a *API) {
 			a.Access = []Access{{Verb: "list", Resource: "pods", For: "lost"}}
 			a.Statuses = []source.Status{{Name: "pods", Reason: source.ReasonPermission, Message: "forbidden: second"}}
 		}), []want{{Failure, "list pods", "lost"}}},
@@ -191,7 +191,7 @@ func TestSources(t *testing.T) {
 		{"nothing here", report(sources{Statuses: []source.Status{gone}, Optional: map[string]bool{"nvml": true}}),
 			[]want{{Skipped, "nvml", "not available"}, {Skipped, "hardware", "none"}}},
 		{"missed by name", report(sources{Statuses: []source.Status{gone}}), []want{{Failure, "nvml", "no library"}}},
-		{"GPUs that nobody sees", report(sources{Statuses: []source.Status{gone}, Optional: map[string]bool{"nvml": true}, PCI: bus}),
+		{"GPUs that no source sees", report(sources{Statuses: []source.Status{gone}, Optional: map[string]bool{"nvml": true}, PCI: bus}),
 			[]want{{Failure, "nvidia", "1 GPU is on the PCI bus"}}},
 		{"those of a virtual machine are not missed", report(sources{Statuses: []source.Status{up}, PCI: []PCIFunction{{Vendor: "nvidia", Driver: "vfio-pci", GPU: true}}}),
 			[]want{{Skipped, "hardware", "none"}}},
@@ -205,7 +205,7 @@ func TestSources(t *testing.T) {
 			[]want{{OK, "nvml", "2 × NVIDIA H100"}}},
 		{"a second source of the same", report(sources{Statuses: []source.Status{up, {Name: "dcgm", Up: true, LastSuccess: clock.Instant{Elapsed: 1}}}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...)}}),
 			[]want{{Skipped, "dcgm", "beside those of earlier sources"}}},
-		{"published, and nobody sees any", report(sources{Statuses: []source.Status{up}, Published: []dra.PublishedDevice{{ID: id("gpu.amd.com", "a")}, {ID: id("d", "b")}}}), []want{{Failure, "hardware", "drivers publish 2 devices"}}},
+		{"published, and no source sees any", report(sources{Statuses: []source.Status{up}, Published: []dra.PublishedDevice{{ID: id("gpu.amd.com", "a")}, {ID: id("d", "b")}}}), []want{{Failure, "hardware", "drivers publish 2 devices"}}},
 		{"devices that no source reads are not missed", report(sources{Statuses: []source.Status{up}, Published: []dra.PublishedDevice{{ID: id("d", "b")}}}), []want{{Skipped, "hardware", "none"}}},
 		{"hung", report(sources{Statuses: []source.Status{hung}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...)}}), []want{{Failure, "nvml", "does not answer"}}},
 		{"never came back", report(sources{Statuses: []source.Status{{Name: "dcgm"}}}), []want{{Failure, "dcgm", "does not answer"}}},
@@ -231,7 +231,7 @@ func TestMatching(t *testing.T) {
 	checkFindings(t, []findingsCase{
 		{"well", matchingFindings(matching{SlicesKnown: true, Published: both, Samples: two, Matches: []deviceMatch{match("gpu-0", "GPU-0"), match("gpu-1", "GPU-1")}}),
 			[]want{{OK, "gpu.nvidia.com", "2 of 2 devices matched by uuid"}}},
-		{"one that nobody holds", matchingFindings(matching{SlicesKnown: true, Published: both, Samples: two[:1], Matches: []deviceMatch{match("gpu-0", "GPU-0")}}),
+		{"one that no claim holds", matchingFindings(matching{SlicesKnown: true, Published: both, Samples: two[:1], Matches: []deviceMatch{match("gpu-0", "GPU-0")}}),
 			[]want{{Warning, "gpu.nvidia.com", "no hardware is known for gpu-1"}}},
 		{"one that a claim holds", matchingFindings(matching{SlicesKnown: true, Published: both, Allocated: []dra.DeviceID{id("gpu.nvidia.com", "gpu-1")}, Samples: two[:1], Matches: []deviceMatch{match("gpu-0", "GPU-0")}}),
 			[]want{{Failure, "gpu.nvidia.com", "of which claims hold 1"}}},

@@ -38,11 +38,11 @@ func (s sources) missingRemedy(d device.Device, missing map[device.Quantity]int)
 
 // kind is the devices of one model that one source reads.
 type kind struct {
-	name    string
-	example device.Device
-	devices int
-	missing map[device.Quantity]int // how many devices lack it
-	told    map[device.Quantity]bool
+	name     string
+	example  device.Device
+	devices  int
+	missing  map[device.Quantity]int // how many devices lack it
+	reported map[device.Quantity]bool
 }
 
 // kinds groups the samples of what does work. For a device that was never read,
@@ -57,7 +57,7 @@ func (s sources) kinds() []*kind {
 		at := slices.IndexFunc(kinds, func(k *kind) bool { return k.name == name })
 		if at < 0 {
 			at = len(kinds)
-			kinds = append(kinds, &kind{name: name, example: sample.Device, missing: map[device.Quantity]int{}, told: map[device.Quantity]bool{}})
+			kinds = append(kinds, &kind{name: name, example: sample.Device, missing: map[device.Quantity]int{}, reported: map[device.Quantity]bool{}})
 		}
 		kinds[at].add(sample)
 	}
@@ -68,7 +68,7 @@ func (k *kind) add(sample device.Sample) {
 	k.devices++
 	has := map[device.Quantity]bool{}
 	for _, reading := range sample.Readings {
-		has[reading.Quantity], k.told[reading.Quantity] = true, true
+		has[reading.Quantity], k.reported[reading.Quantity] = true, true
 	}
 	for _, quantity := range expected(sample.Device) {
 		if !has[quantity] {
@@ -100,11 +100,11 @@ func (s sources) quantities(in area) []Finding {
 		absent := k.absent()
 		switch {
 		case absent == "":
-			findings = append(findings, in.ok("quantities", "%s: %d, with all common quantities", k.name, len(k.told)))
+			findings = append(findings, in.ok("quantities", "%s: %d, with all common quantities", k.name, len(k.reported)))
 		case k.missing[device.Utilization] == 0 && k.missing[device.MemoryUsed] == 0:
-			findings = append(findings, in.skipped("quantities", "%s: %d; not reported by its driver: %s", k.name, len(k.told), absent))
+			findings = append(findings, in.skipped("quantities", "%s: %d; not reported by its driver: %s", k.name, len(k.reported), absent))
 		default:
-			findings = append(findings, about("docs/sources.md", in.warning(s.missingRemedy(k.example, k.missing), "quantities", "%s: %d; not reported: %s", k.name, len(k.told), absent)))
+			findings = append(findings, about("docs/sources.md", in.warning(s.missingRemedy(k.example, k.missing), "quantities", "%s: %d; not reported: %s", k.name, len(k.reported), absent)))
 		}
 	}
 	return findings

@@ -38,7 +38,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// A remedy for several findings in a row is told once, below the last of them.
+// A remedy for several findings in a row is printed once, below the last of them.
 func TestTextHasEachRemedyOnce(t *testing.T) {
 	in := area{"API server", "docs/check.md"}
 	report := &Report{}
@@ -51,7 +51,7 @@ func TestTextHasEachRemedyOnce(t *testing.T) {
 		}
 	}
 	if n := strings.Count(text, "Give the role."); n != 2 {
-		t.Errorf("the remedy is told %d times:\n%s", n, text)
+		t.Errorf("the remedy is printed %d times:\n%s", n, text)
 	}
 }
 

@@ -91,7 +91,7 @@ func TestXIDs(t *testing.T) {
 			s.set(last, 100, gpu("79")...)
 			s.set(last, 200, gpu("other")...)
 		}, nil},
-		{"a partition hears of its GPU's", func(s *testNode) {
+		{"a partition has those of its GPU", func(s *testNode) {
 			s.partition(0, 1)
 			s.set(counts, 0, part("31")...)
 			s.set(last, 100, gpu("79")...)

@@ -29,7 +29,7 @@ func TestNotFound(t *testing.T) {
 		"nothing like it":        {facts(2), explain.Subject{Kind: explain.KindClaim, Namespace: "team-a", Name: "x"}, "there is no ResourceClaim team-a/x"},
 		"named by a pod":         {named, explain.Subject{Kind: explain.KindClaim, Namespace: "team-a", Name: "evaluation"}, "there is no ResourceClaim team-a/evaluation; pod eval names it"},
 		"a pod":                  {facts(2), explain.Subject{Kind: explain.KindPod, Namespace: "team-a", Name: "train-1"}, "there is no pod team-a/train-1 that uses claims or extended resources of a device class; did you mean team-a/train-0?"},
-		"pods cannot be read":    {unread, explain.Subject{Kind: explain.KindPod, Namespace: "team-a", Name: "nobody"}, "nothing is known about pod team-a/nobody: pods could not be read: pods is forbidden"},
+		"pods cannot be read":    {unread, explain.Subject{Kind: explain.KindPod, Namespace: "team-a", Name: "missing"}, "nothing is known about pod team-a/missing: pods could not be read: pods is forbidden"},
 		"only one was looked at": {elsewhere, explain.Subject{Kind: explain.KindClaim, Namespace: "team-b", Name: "x"}, "there is no ResourceClaim team-b/x"},
 	} {
 		_, err := explain.Explain(test.facts, test.subject)

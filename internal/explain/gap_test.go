@@ -90,7 +90,7 @@ func TestSplitByGaps(t *testing.T) {
 		{rules, dra.ReasonTainted, true},
 		{rules, dra.ReasonNoDeviceClass, true},
 	} {
-		given := dra.Diagnosis{PodUID: "p", PodClaim: "c", Reason: test.reason, Message: "as judged", Detail: &dra.Detail{Fits: "node-a"}}
+		given := dra.Diagnosis{PodUID: "p", PodClaim: "c", Reason: test.reason, Message: "as diagnosed", Detail: &dra.Detail{Fits: "node-a"}}
 		sure, unsure := explain.SplitByGaps([]dra.Diagnosis{given}, test.gaps)
 		if (len(sure) == 1) != test.sure || len(sure)+len(unsure) != 1 {
 			t.Errorf("%v and %q: sure %d, unsure %d", test.gaps, test.reason, len(sure), len(unsure))
@@ -105,7 +105,7 @@ func TestSplitByGaps(t *testing.T) {
 		references := []cluster.PendingRef{{PodUID: "p", PodClaim: "c", Message: "the scheduler reports: no"}, {PodUID: "p", PodClaim: "other"}}
 		explain.AddUncertain(references, unsure)
 		if references[0].Diagnosis == nil || !strings.HasPrefix(references[0].Message, "the scheduler reports: no; the ") || references[1].Diagnosis != nil {
-			t.Errorf("the counts of what is not sure are not told: %+v", references)
+			t.Errorf("the counts of uncertain diagnoses are not reported: %+v", references)
 		}
 	}
 }

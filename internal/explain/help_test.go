@@ -40,13 +40,13 @@ func TestAdvice(t *testing.T) {
 			[]string{"add 1 matching device", "one node must be able to use all of them: currently none can use more than 2"}, []string{release, "has a taint", "have a taint"}},
 		"too few, and on one node": {dra.ReasonInsufficient, [dra.Stages]int{16, 16, 5, 5, 2, 2}, one(5), nil, []string{"add 1 matching device"}, []string{"one node must"}},
 	} {
-		w := pendingRef(test.reason, "as judged", diagnosis(test.reason, 6, test.left, test.detail))
+		w := pendingRef(test.reason, "as diagnosed", diagnosis(test.reason, 6, test.left, test.detail))
 		f := facts(6, w)
 		f.Gaps = test.gaps
 		text := unwrappedText(t, f, pod)
 		for _, want := range test.want {
 			if !strings.Contains(text, want) {
-				t.Errorf("%s: no word of %q in\n%s", name, want, text)
+				t.Errorf("%s: no %q in\n%s", name, want, text)
 			}
 		}
 		for _, never := range test.never {
@@ -60,7 +60,7 @@ func TestAdvice(t *testing.T) {
 // Holders are only listed if their devices are needed.
 func TestIrrelevantHolders(t *testing.T) {
 	for _, reason := range dra.PendingReasons() {
-		f := facts(2, pendingRef(reason, "as judged", diagnosis(reason, 2, [dra.Stages]int{8, 8, 8, 8, 6, 6}, dra.Detail{Holders: []dra.Holder{serve}, HoldersInAll: 4})))
+		f := facts(2, pendingRef(reason, "as diagnosed", diagnosis(reason, 2, [dra.Stages]int{8, 8, 8, 8, 6, 6}, dra.Detail{Holders: []dra.Holder{serve}, HoldersInAll: 4})))
 		text := unwrappedText(t, f, pod)
 		inTheWay := reason == dra.ReasonInsufficient || reason == dra.ReasonFragmented || reason == dra.ReasonConstraints || reason == dra.ReasonPoolIncomplete
 		if strings.Contains(text, "Held by") != inTheWay || strings.Contains(text, "and 3 more") != inTheWay {

@@ -44,7 +44,7 @@ func stateTextCases() map[string]textCase {
 			c.Allocated, c.AllocatedAt, c.Node, c.Results, c.ReservedFor = false, time.Time{}, "", nil, nil
 			gone(p)
 		})},
-		"allocated-for-nobody": {serving, with(func(c *dra.ClaimLifecycle, p *dra.PodLifecycle) { c.ReservedFor = nil; gone(p) })},
+		"allocated-unreserved": {serving, with(func(c *dra.ClaimLifecycle, p *dra.PodLifecycle) { c.ReservedFor = nil; gone(p) })},
 		"orphaned":             {serving, with(func(_ *dra.ClaimLifecycle, p *dra.PodLifecycle) { gone(p) })},
 		"terminating-in-use":   {serving, with(func(c *dra.ClaimLifecycle, _ *dra.PodLifecycle) { c.Deleted = ago(time.Hour) })},
 		"terminating-foreign": {serving, with(func(c *dra.ClaimLifecycle, p *dra.PodLifecycle) {

@@ -35,7 +35,7 @@ func TestAdviceToDelete(t *testing.T) {
 		delete bool
 		gone   bool
 	}{
-		"nobody": {func(*dra.ClaimLifecycle, *dra.PodLifecycle) {}, nil, "no pod uses it", true, false},
+		"no consumer": {func(*dra.ClaimLifecycle, *dra.PodLifecycle) {}, nil, "no pod uses it", true, false},
 		"a group": {func(c *dra.ClaimLifecycle, _ *dra.PodLifecycle) { c.ReservedFor = []dra.Consumer{group} },
 			nil, "PodGroup gang", false, false},
 		"something else": {func(c *dra.ClaimLifecycle, _ *dra.PodLifecycle) {

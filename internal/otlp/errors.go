@@ -252,8 +252,8 @@ func symptoms(signal settings.Signal) []symptom {
 		authority  = "set the collector's certificate authority in OTEL_EXPORTER_OTLP_CERTIFICATE"
 		plaintext  = "the collector does not use TLS at this port: use http:// for plaintext"
 		encrypted  = "if the collector uses TLS at this port, use https://"
-		speaksHTTP = "if the collector uses HTTP at this port, set http/protobuf, or use the port of gRPC, usually 4317"
-		speaksGRPC = "if the collector uses gRPC at this port, set grpc, or use the port of HTTP, usually 4318"
+		adviceHTTP = "if the collector uses HTTP at this port, set http/protobuf, or use the port of gRPC, usually 4317"
+		adviceGRPC = "if the collector uses gRPC at this port, set grpc, or use the port of HTTP, usually 4318"
 		other      = "if the collector has no receiver for this signal, disable it with OTEL_METRICS_EXPORTER=none or OTEL_TRACES_EXPORTER=none"
 		keys       = "the collector denies access: set its keys in OTEL_EXPORTER_OTLP_HEADERS"
 	)
@@ -264,27 +264,27 @@ func symptoms(signal settings.Signal) []symptom {
 	}
 	if signal.Protocol == settings.ProtocolGRPC {
 		list = append(list,
-			symptom{"looked like an http/1.1 header", speaksHTTP},
-			symptom{"unexpected http status code", speaksHTTP},
-			symptom{"unexpected content-type", speaksHTTP},
-			symptom{"missing selected alpn property", speaksHTTP},
+			symptom{"looked like an http/1.1 header", adviceHTTP},
+			symptom{"unexpected http status code", adviceHTTP},
+			symptom{"unexpected content-type", adviceHTTP},
+			symptom{"missing selected alpn property", adviceHTTP},
 			symptom{"code = unimplemented", other},
 			symptom{"code = unauthenticated", keys},
 			symptom{"code = permissiondenied", keys})
 	} else {
 		list = append(list,
-			symptom{`malformed http response "\x00\x00`, speaksGRPC},
-			symptom{"readlooppeekfaillocked", speaksGRPC}, // gRPC's first frame comes unrequested
-			symptom{"no application protocol", speaksGRPC},
-			symptom{"415 unsupported media type", speaksGRPC},
+			symptom{`malformed http response "\x00\x00`, adviceGRPC},
+			symptom{"readlooppeekfaillocked", adviceGRPC}, // gRPC's first frame comes unrequested
+			symptom{"no application protocol", adviceGRPC},
+			symptom{"415 unsupported media type", adviceGRPC},
 			symptom{"401 unauthorized", keys},
 			symptom{"403 forbidden", keys},
 			symptom{"404 not found", "check the path: collectors listen at /v1/metrics and /v1/traces; or " + other},
 			// The server sent something that is not HTTP during the request.
-			symptom{"use of closed network connection", speaksGRPC})
+			symptom{"use of closed network connection", adviceGRPC})
 	}
 	if signal.Protocol == settings.ProtocolHTTP && strings.HasSuffix(signal.Endpoint, ":"+settings.PortGRPC) {
-		list = append(list, symptom{": eof", speaksGRPC}, symptom{"server closed idle connection", speaksGRPC})
+		list = append(list, symptom{": eof", adviceGRPC}, symptom{"server closed idle connection", adviceGRPC})
 	}
 	if signal.Insecure {
 		list = append(list,

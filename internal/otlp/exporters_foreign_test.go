@@ -185,7 +185,7 @@ func TestSaysHowLongItHasWaited(t *testing.T) {
 		endpoint := settings.Flags{Endpoint: "http://" + collector.Address(protocol), Protocol: protocol}
 		refusing := load(t, settings.Flags{Endpoint: "http://127.0.0.1:1", Protocol: protocol}, "OTEL_EXPORTER_OTLP_TIMEOUT=1500")
 		if metrics, _ := exportBoth(t, refusing); !strings.Contains(metrics.Error(), "connection refused") || strings.Contains(metrics.Error(), "no answer") {
-			t.Errorf("nobody there: %v", metrics)
+			t.Errorf("without a listener: %v", metrics)
 		}
 		collector.Answer(simulated.Always(simulated.Answer{Hang: true}))
 		for _, variables := range [][]string{{"OTEL_EXPORTER_OTLP_TIMEOUT=400"}, {"OTEL_METRIC_EXPORT_TIMEOUT=400"}} {

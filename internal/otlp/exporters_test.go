@@ -178,7 +178,7 @@ func TestSettingsWinOverEnvironment(t *testing.T) {
 		"malformed":       {},
 		"other bad words": {"ENDPOINT": "127.0.0.1:1", "PROTOCOL": "grpc", "TIMEOUT": "soon", "HEADERS": "x-env=%zz", "INSECURE": "true", "TEMPORALITY_PREFERENCE": "x"},
 		"plaintext":       {"ENDPOINT": "http://127.0.0.1:1", "INSECURE": "true", "COMPRESSION": "none"},
-		// With an authority the SDK speaks TLS by gRPC, whatever the scheme,
+		// With an authority the SDK uses TLS by gRPC, whatever the scheme,
 		// and refuses an http:// endpoint by HTTP.
 		"authority": {"CERTIFICATE": bundle},
 	} {

@@ -88,7 +88,7 @@ func TestNothingBeforeTheFirstSnapshot(t *testing.T) {
 		Snapshot: func() ([]metric.Row, time.Time) { return nil, time.Time{} }, Live: registry, Clock: stillClock,
 	}).Produce(t.Context())
 	if scopes != nil || err != nil {
-		t.Errorf("produced %v, %v before there is anything to tell", scopes, err)
+		t.Errorf("produced %v, %v before the first snapshot", scopes, err)
 	}
 }
 

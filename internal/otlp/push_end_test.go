@@ -40,8 +40,8 @@ func TestEndsSoon(t *testing.T) {
 			if lost, _ := p.value(t, "dra_exporter_otlp_dropped_traces_total", reasonShutdown); lost != 10 {
 				t.Errorf("%g traces are counted as lost, want 10", lost)
 			}
-			if told := p.logged.with("before shutdown"); len(told) != 1 {
-				t.Errorf("the lost traces are not told of:\n%s", p.logged)
+			if lines := p.logged.with("before shutdown"); len(lines) != 1 {
+				t.Errorf("the lost traces are not logged:\n%s", p.logged)
 			}
 		})
 		t.Run("silent", func(t *testing.T) {

@@ -68,7 +68,7 @@ func TestCollectorDiesAndReturns(t *testing.T) {
 		}
 		p.recovers(t, 3)
 		if p.stands(t, p.collector.Metrics(), 2) {
-			t.Error("what nobody took has arrived")
+			t.Error("a rejected push has arrived")
 		}
 	})
 }
@@ -172,7 +172,7 @@ func TestTLSOfTheWrongKind(t *testing.T) {
 	}{
 		{"plaintext to TLS", collector, nil, map[string]string{settings.ProtocolGRPC: "https://", settings.ProtocolHTTP: "https://"}},
 		{"TLS to plaintext", nil, trusting, map[string]string{settings.ProtocolGRPC: "does not use TLS", settings.ProtocolHTTP: "does not use TLS"}},
-		{"an authority that nobody trusts", collector, trustingAnother, map[string]string{
+		{"an authority that is not trusted", collector, trustingAnother, map[string]string{
 			settings.ProtocolGRPC: "unknown authority", settings.ProtocolHTTP: "unknown authority"}},
 	}
 	for _, test := range cases {
@@ -226,8 +226,8 @@ func TestCollectorRejectsAPart(t *testing.T) {
 		if up, _ := p.value(t, "dra_exporter_otlp_up", signalMetrics); up != 1 {
 			t.Errorf("dra_exporter_otlp_up is %g", up)
 		}
-		told := p.logged.with("rejects a part")
-		if len(told) != 1 || !strings.Contains(told[0], "too old") || !strings.Contains(told[0], "rejected=3") {
+		lines := p.logged.with("rejects a part")
+		if len(lines) != 1 || !strings.Contains(lines[0], "too old") || !strings.Contains(lines[0], "rejected=3") {
 			t.Errorf("logged:\n%s", p.logged)
 		}
 	})

@@ -212,10 +212,10 @@ func TestRefusesToPushNowhereOrNever(t *testing.T) {
 }
 
 // OpenTelemetry's global handler writes to standard error, past the log.
-func TestGlobalHandlerIsNeverTold(t *testing.T) {
-	told := make(chan error, 100)
+func TestGlobalHandlerGetsNoErrors(t *testing.T) {
+	handled := make(chan error, 100)
 	before := otel.GetErrorHandler()
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { told <- err }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { handled <- err }))
 	defer otel.SetErrorHandler(before)
 	protocols(t, func(t *testing.T, protocol string) {
 		p := startPushing(t, protocol, func(s *setting) { s.Settings.Interval = time.Millisecond })
@@ -225,8 +225,8 @@ func TestGlobalHandlerIsNeverTold(t *testing.T) {
 		p.finish()
 	})
 	select {
-	case err := <-told:
-		t.Errorf("it was told: %v", err)
+	case err := <-handled:
+		t.Errorf("it was called with %v", err)
 	default:
 	}
 }

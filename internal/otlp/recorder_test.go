@@ -109,7 +109,7 @@ func TestSaysHowLongItFailed(t *testing.T) {
 		h.push(refused(http.StatusBadRequest, 0))
 	}
 	h.push(nil)
-	if told := h.logged.with("works again"); len(told) != 1 || !strings.Contains(told[0], "after=1m1s failed=60") {
+	if lines := h.logged.with("works again"); len(lines) != 1 || !strings.Contains(lines[0], "after=1m1s failed=60") {
 		t.Errorf("logged:\n%s", h.logged)
 	}
 }
@@ -121,14 +121,14 @@ func TestRemindsOfFailing(t *testing.T) {
 	for range int(logInterval/time.Second) - 1 {
 		h.push(errors.New("no such tenant"))
 	}
-	if told := h.logged.with(""); len(told) != 1 {
+	if lines := h.logged.with(""); len(lines) != 1 {
 		t.Fatalf("logged:\n%s", h.logged)
 	}
 	for range 10 {
 		h.push(errors.New("no such tenant"))
 	}
-	told := h.logged.with("push still fails")
-	if len(told) != 1 || !strings.Contains(told[0], "no such tenant") || !strings.Contains(told[0], "for=30m0s failed=1801") {
+	lines := h.logged.with("push still fails")
+	if len(lines) != 1 || !strings.Contains(lines[0], "no such tenant") || !strings.Contains(lines[0], "for=30m0s failed=1801") {
 		t.Errorf("logged:\n%s", h.logged)
 	}
 }
@@ -208,7 +208,7 @@ func TestGivesUpARound(t *testing.T) {
 			h.begin()
 			for range 3 {
 				if err := watched.Export(t.Context(), onePoint()); err != nil {
-					t.Errorf("the SDK is told of %v", err)
+					t.Errorf("the SDK is passed %v", err)
 				}
 			}
 			if inner.calls != round*want {
@@ -227,7 +227,7 @@ func TestCancelledExportsSayNothing(t *testing.T) {
 	watched := &recordedMetrics{Exporter: inner, recorder: h.recorder}
 	for range 2 {
 		if err := watched.Export(ctx, onePoint()); err != nil {
-			t.Errorf("the SDK is told of %v", err)
+			t.Errorf("the SDK is passed %v", err)
 		}
 	}
 	h.end()
@@ -328,7 +328,7 @@ func TestAWarningIsNoRejection(t *testing.T) {
 	if taken, part := number(t, exports.WithLabelValues(signalMetrics, resultSuccess)), number(t, exports.WithLabelValues(signalMetrics, resultPartial)); taken != 2 || part != 0 {
 		t.Errorf("%g exports count as taken and %g as taken in part, want 2 and none", taken, part)
 	}
-	if told := h.logged.with("with a warning"); len(told) != 1 || len(h.logged.with("rejects")) != 0 {
+	if lines := h.logged.with("with a warning"); len(lines) != 1 || len(h.logged.with("rejects")) != 0 {
 		t.Errorf("logged:\n%s", h.logged)
 	}
 }

@@ -212,7 +212,7 @@ func TestHistogramsThatContradictThemselves(t *testing.T) {
 	}
 }
 
-func TestFamiliesWithNothingToTell(t *testing.T) {
+func TestFamiliesWithNothingToReport(t *testing.T) {
 	number := &dto.Metric{Gauge: &dto.Gauge{Value: new(1.0)}}
 	for _, family := range []*dto.MetricFamily{
 		{Name: new("no_metrics"), Type: dto.MetricType_COUNTER.Enum()},

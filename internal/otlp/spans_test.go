@@ -15,9 +15,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/trace"
 )
 
-// troubled is a trace that failed in its second allocation, has lost events,
+// failedTrace is a trace that failed in its second allocation, has lost events,
 // and knows little of its claim.
-func troubled() trace.Trace {
+func failedTrace() trace.Trace {
 	t := lifecycle(7)
 	t.Claim.Class, t.Claim.Devices, t.Pod.Node = "", nil, ""
 	end := t.Spans[2].End
@@ -37,7 +37,7 @@ func troubled() trace.Trace {
 func TestTraceOfFailure(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
 		tracing := startTracing(t, protocol, nil)
-		offered := troubled()
+		offered := failedTrace()
 		tracing.Offer([]trace.Trace{offered})
 		spans := tracing.await(t, 3)
 		checkSpans(t, &offered, spans)
@@ -146,7 +146,7 @@ func TestSpanWordsAreComplete(t *testing.T) {
 // the reducer had to leave out.
 func TestSpanLimitsOfTheEnvironment(t *testing.T) {
 	t.Setenv("OTEL_SPAN_EVENT_COUNT_LIMIT", "1")
-	offered := troubled()
+	offered := failedTrace()
 	last := &offered.Spans[2]
 	last.Events = append(last.Events, last.Events[0], last.Events[0])
 	spans := newSpanBuilder(resource.Empty(), "").spans([]trace.Trace{offered})

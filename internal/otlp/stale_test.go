@@ -129,7 +129,7 @@ func TestWhatIsGoneIsCalledOff(t *testing.T) {
 			}
 			v.delivered()
 			if v.count > 0 {
-				t.Fatalf("seed %d, turn %d: %d wait, though all was told", seed, turn, v.count)
+				t.Fatalf("seed %d, turn %d: %d are pending, though all were delivered", seed, turn, v.count)
 			}
 			for key, alive := range got {
 				if known[key] = alive; !alive {

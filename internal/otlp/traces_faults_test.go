@@ -142,8 +142,8 @@ func TestTracesRefused(t *testing.T) {
 	}
 }
 
-// A slow collector gets one request at a time, and blocks
-// nobody. What does not fit into the queue meanwhile is counted.
+// A slow collector gets one request at a time, and does not block the caller.
+// What does not fit into the queue meanwhile is counted.
 func TestTracesWhileTheCollectorHangs(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
 		tracing := startTracing(t, protocol, func(o *tracerOptions) { o.QueueSize, o.BatchSize = 30, 6 })

@@ -91,7 +91,7 @@ func TestReasonSentences(t *testing.T) {
 		unread              []string
 		because, claimed    string
 	}{
-		{"judged", "unknown", "c", nil, "No reason is evident.", "claim c"},
+		{"diagnosed", "unknown", "c", nil, "No reason is evident.", "claim c"},
 		{"without slices", "unknown", "c", []string{"resourceslices"}, "Not diagnosed: resourceslices could not be read.", "claim c"},
 		{"without classes", "unknown", "c", []string{"deviceclasses"}, "Not diagnosed: deviceclasses could not be read.", "claim c"},
 		{"without both", "unknown", "c", []string{"resourceslices", "deviceclasses"}, "Not diagnosed: resourceslices, deviceclasses could not be read.", "claim c"},

@@ -142,7 +142,7 @@ func TestPendingOfNamespaces(t *testing.T) {
 	for query, want := range map[string]string{
 		"?namespace=llm":                   "pretrain-0 blackwell-7d9f8b6c5-qwlkz",
 		"?namespace=kueue&namespace=batch": "etl-3 gated:sweep-11",
-		"?namespace=nobody":                "",
+		"?namespace=unused":                "",
 	} {
 		_, text := get(t, clusterHandler(t, testClusterRows(t)), "/api/v1/pending"+query)
 		var got PendingAnswer

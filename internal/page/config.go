@@ -47,7 +47,7 @@ func (r *Refusal) Error() string { return r.Message }
 // visibleTo returns what the reader of the request may see: the rows, nil before the
 // first snapshot, and the messages of failed sources. Messages may name objects of any
 // namespace, so that they are for readers of all namespaces.
-func (c *Config) visibleTo(r *http.Request) (rows []metric.Row, troubles func() map[string]string, err error) {
+func (c *Config) visibleTo(r *http.Request) (rows []metric.Row, messages func() map[string]string, err error) {
 	rows = c.Rows()
 	if c.Visible == nil || rows == nil {
 		return rows, c.Messages, nil

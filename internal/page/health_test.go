@@ -37,7 +37,7 @@ func TestHealth(t *testing.T) {
 	}{
 		"nothing is said":          {[]metric.Row{signalRow("dra_device_info", "a")}, "unknown by []"},
 		"well":                     {[]metric.Row{healthy("a", "hardware", 1), healthy("a", "kubelet", 1)}, "healthy by [hardware kubelet]"},
-		"a voice nobody knows":     {[]metric.Row{healthy("a", "oracle", 0)}, "unknown by []"},
+		"an unknown reporter":      {[]metric.Row{healthy("a", "oracle", 0)}, "unknown by []"},
 		"unhealthy by the driver":  {[]metric.Row{healthy("a", "hardware", 1), healthy("a", "driver", 0)}, "unhealthy by [driver]"},
 		"unhealthy by all":         {[]metric.Row{healthy("a", "kubelet", 0), healthy("a", "driver", 0), healthy("a", "hardware", 0)}, "unhealthy by [hardware driver kubelet]"},
 		"unhealthy by the kubelet": {[]metric.Row{healthy("a", "kubelet", 0)}, "unhealthy by [kubelet]"},

@@ -90,14 +90,14 @@ type site[View any] struct {
 // read returns the view for the reader of a request; false before the first
 // snapshot.
 func (s *site[View]) read(r *http.Request) (View, bool, error) {
-	rows, troubles, err := s.config.visibleTo(r)
+	rows, messages, err := s.config.visibleTo(r)
 	if err != nil {
 		var none View
 		return none, false, err
 	}
 	view := s.view(rows, s.config.Now())
-	if troubles != nil {
-		known := troubles()
+	if messages != nil {
+		known := messages()
 		for i, source := range s.source(&view) {
 			s.source(&view)[i].Message = known[source.Name]
 		}

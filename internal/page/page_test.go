@@ -68,7 +68,7 @@ func TestClaimsOfNamespaces(t *testing.T) {
 	for query, want := range map[string]string{
 		"?namespace=team-ml":                      "team-ml/debug-session",
 		"?namespace=monitoring&namespace=team-ml": "monitoring/gpu-inspector team-ml/debug-session",
-		"?namespace=nobody":                       "",
+		"?namespace=unused":                       "",
 		"?namespace=":                             "",
 	} {
 		_, text := get(t, handler(t, testNodeRows(t)), "/api/v1/claims"+query)

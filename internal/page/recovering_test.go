@@ -29,7 +29,7 @@ func TestRecoveringAfterFatalXid(t *testing.T) {
 		"while the alert ends": {slices.Concat(well, xids("a", "79", 1, 30*time.Minute)), "recovering by [hardware driver]; warning Xid 79 (GPU fell off the bus) 1x 30m0s"},
 		"no source reports":    {slices.Concat([]metric.Row{signalRow("dra_device_info", "a")}, xids("a", "79", 1, time.Minute)), "recovering by []; warning Xid 79 (GPU fell off the bus) 1x 1m0s"},
 		"before a warning":     {slices.Concat(warned, xids("a", "79", 1, time.Minute), xids("a", "94", 1, 0)), "recovering by [hardware driver]; warning Xid 94 1x 0s; warning Xid 79 (GPU fell off the bus) 1x 1m0s"},
-		"still sick":           {slices.Concat(unhealthy, xids("a", "79", 1, time.Minute)), "unhealthy by [driver]; note Xid 79 (GPU fell off the bus) 1x 1m0s"},
+		"still unhealthy":      {slices.Concat(unhealthy, xids("a", "79", 1, time.Minute)), "unhealthy by [driver]; note Xid 79 (GPU fell off the bus) 1x 1m0s"},
 		"after the alert":      {slices.Concat(well, xids("a", "79", 1, 40*time.Minute)), "healthy by [hardware driver]; note Xid 79 (GPU fell off the bus) 1x 40m0s"},
 		"an application's":     {slices.Concat(well, xids("a", "31", 1, time.Minute)), "healthy by [hardware driver]; note Xid 31 1x 1m0s"},
 		"never":                {slices.Concat(well, xids("a", "79", 0, 0)), "healthy by [hardware driver]"},

@@ -177,7 +177,7 @@ func TestEndedHolders(t *testing.T) {
 		t.Errorf("ended are %v", ended)
 	}
 	if _, page := get(t, handler(t, rows), "/"); strings.Count(page, "· ended") != 1 {
-		t.Error("the page does not tell who has ended")
+		t.Error("the page does not show which pods have ended")
 	}
 }
 

@@ -97,7 +97,7 @@ func TestPendingCountsAgree(t *testing.T) {
 	gated := series(rows, "dra_claim_pending_reason_info", func(row metric.Row) bool { return row.Labels.Get("reason") == "scheduling_gated" })
 	want := fmt.Sprintf("%d pending, %d gated", all-gated, gated)
 	if gated == 0 || all == gated {
-		t.Fatalf("the snapshot tells nothing: %s", want)
+		t.Fatalf("the snapshot does not distinguish pending from gated claims: %s", want)
 	}
 	html := serveDocument(t, page.ClusterHandlers, rows, "/")
 	if got := fmt.Sprintf("%d pending, %d gated", field(t, html, "pending"), field(t, html, "gated")); got != want {
@@ -141,7 +141,7 @@ func TestDeviceCountsAgree(t *testing.T) {
 		})
 		want := page.DeviceCount{Devices: devices, Whole: devices - partitions, Partitions: partitions, Held: len(held)}
 		if partitions == 0 || want.Held == 0 || want.Held == want.Devices {
-			t.Fatalf("%s tells nothing: %+v", name, want)
+			t.Fatalf("%s does not distinguish the counts: %+v", name, want)
 		}
 		html := serveDocument(t, page.Handlers, rows, "/")
 		if got := (page.DeviceCount{Devices: field(t, html, "devices"), Whole: field(t, html, "whole"), Partitions: field(t, html, "partitions"), Held: field(t, html, "held")}); got != want {

@@ -131,8 +131,8 @@ func TestSort(t *testing.T) {
 	if got := sorted(rows, Order{Key: ByName, Reversed: true}); got != "[zero unknown one b-half also a-half]" {
 		t.Errorf("by name: %s", got)
 	}
-	sick := []*Row{{Claim: "unknown"}, {Claim: "healthy", Health: "healthy"}, {Claim: "unhealthy", Health: "unhealthy"}, {Claim: "degraded", Health: "degraded"}}
-	if got := sorted(sick, Order{Key: ByHealth}); got != "[unhealthy degraded healthy unknown]" {
+	byState := []*Row{{Claim: "unknown"}, {Claim: "healthy", Health: "healthy"}, {Claim: "unhealthy", Health: "unhealthy"}, {Claim: "degraded", Health: "degraded"}}
+	if got := sorted(byState, Order{Key: ByHealth}); got != "[unhealthy degraded healthy unknown]" {
 		t.Errorf("by health: %s", got)
 	}
 }

@@ -98,7 +98,7 @@ func TestLive(t *testing.T) {
 	broken.Store(true)
 	frame := screen.expectText(t, "(moody): 500 Internal Server Error: on strike")
 	if strings.Contains(frame, "llama-pretrain") || !strings.Contains(frame, "rerank-0") {
-		t.Errorf("what nobody says any more is still there, or what somebody says is not:\n%s", frame)
+		t.Errorf("a claim that no agent reports is still listed, or one that an agent reports is not:\n%s", frame)
 	}
 	broken.Store(false)
 	screen.expectText(t, "llama-pretrain")
@@ -127,7 +127,7 @@ func TestLive(t *testing.T) {
 // An agent that has failed is read again, and recovers.
 func TestWatchRetriesFailedAgents(t *testing.T) {
 	var asked atomic.Int32
-	sick := testAgent(t, "sick", func(w http.ResponseWriter, r *http.Request) {
+	failing := testAgent(t, "failing", func(w http.ResponseWriter, r *http.Request) {
 		if asked.Add(1) == 1 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
@@ -137,7 +137,7 @@ func TestWatchRetriesFailedAgents(t *testing.T) {
 	fleet, ctx := NewFleet(), t.Context()
 	ctx, stop := context.WithCancel(ctx)
 	failed := false
-	(&Watch{Client: testClient(t), First: Listing{Agents: []Agent{sick}}, Interval: 10 * time.Millisecond, Rest: 100 * time.Millisecond}).Run(ctx, func(change Change) {
+	(&Watch{Client: testClient(t), First: Listing{Agents: []Agent{failing}}, Interval: 10 * time.Millisecond, Rest: 100 * time.Millisecond}).Run(ctx, func(change Change) {
 		change(fleet)
 		switch reading := fleet.Reading(noon, Wanted{}); {
 		case len(reading.Failures) == 1:
@@ -147,7 +147,7 @@ func TestWatchRetriesFailedAgents(t *testing.T) {
 		}
 	})
 	if !failed {
-		t.Error("the failure was never told")
+		t.Error("the failure was never reported")
 	}
 }
 

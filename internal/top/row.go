@@ -31,7 +31,7 @@ type Row struct {
 	Idle *float64 `json:"idleSeconds,omitempty"` // by the agent's clock
 	Held *float64 `json:"heldSeconds,omitempty"`
 
-	Health  string   `json:"health,omitempty"`        // sick, recovering, warned or well
+	Health  string   `json:"health,omitempty"`        // unhealthy, recovering, degraded or healthy
 	Reasons []string `json:"healthReasons,omitempty"` // why it is not healthy, the most severe first
 
 	Price    *float64 `json:"pricePerHour,omitempty"` // of the whole device

@@ -23,7 +23,7 @@ func TestFrames(t *testing.T) {
 		"132x20":   {State{Order: Order{Key: ByName}}, Look{Width: 132, Height: 20, Bars: true, Glyphs: unicodeGlyphs()}},
 		"220x30":   {State{Order: Order{Key: ByHealth}}, Look{Width: 220, Height: 30, Bars: true, Glyphs: unicodeGlyphs()}},
 		"filter":   {State{Order: Order{Key: ByName}, Filter: "team-ml gpu", Typing: true}, Look{Width: 80, Height: 16, Bars: true, Glyphs: asciiGlyphs()}},
-		"nothing":  {State{Filter: "nobody has this"}, Look{Width: 80, Height: 10, Glyphs: asciiGlyphs()}},
+		"nothing":  {State{Filter: "absent claim"}, Look{Width: 80, Height: 10, Glyphs: asciiGlyphs()}},
 		"coloured": {byUtilization(), Look{Width: 100, Height: 12, Bars: true, Styled: true, Glyphs: unicodeGlyphs()}},
 		"scrolled": {State{Order: Order{Key: ByName}, Offset: 5}, Look{Width: 80, Height: 14, Bars: true, Glyphs: unicodeGlyphs()}},
 	} {

@@ -48,7 +48,7 @@ func TestServices(t *testing.T) {
 			t.Fatalf("there is no service %s", name)
 		}
 		if len(service.Ports) == 0 {
-			t.Errorf("nobody reaches %s", name)
+			t.Errorf("%s has no port", name)
 		}
 		for _, port := range service.Ports {
 			if address, err := netip.ParseAddr(port.HostIP); err != nil || !address.IsLoopback() {

@@ -109,7 +109,7 @@ func (a *alertmanager) waitNotified(t *testing.T, what string, is func(notificat
 		all := a.webhook.all()
 		i := slices.IndexFunc(all, is)
 		if i < 0 {
-			return fmt.Errorf("the webhook was told %v", all)
+			return fmt.Errorf("the webhook received %v", all)
 		}
 		found = all[i]
 		return nil

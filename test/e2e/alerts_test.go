@@ -77,7 +77,7 @@ func TestPendingAlert(t *testing.T) {
 	first := a.waitNotified(t, "the alert of the pod that waits", func(n notification) bool { return pendingFor(n, "late", "firing") })
 	checkPendingAnnotations(t, first)
 	if waited := first.at.Sub(a.began); waited < 5*time.Second {
-		t.Errorf("it was told after %s", waited)
+		t.Errorf("the alert arrived after %s", waited)
 	}
 
 	setLateSelector(t, "false")
@@ -140,7 +140,7 @@ func checkPendingAnnotations(t *testing.T, n notification) {
 			t.Errorf("%s=%s is a part of what the alert is", label, value)
 		}
 	}
-	t.Logf("the webhook was told:\n%s\n%s", summary, description)
+	t.Logf("the webhook received:\n%s\n%s", summary, description)
 }
 
 // templateFailed reports whether a template of Prometheus failed in a text.
@@ -169,7 +169,7 @@ func (a *alertmanager) checkFiredAndResolvedOnce(t *testing.T, pod string) {
 		}
 	}
 	if !slices.Equal(statuses, []any{"firing", "resolved"}) {
-		t.Errorf("of %s the webhook was told %v", pod, statuses)
+		t.Errorf("of %s the webhook received %v", pod, statuses)
 	}
 }
 

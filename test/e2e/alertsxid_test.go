@@ -53,7 +53,7 @@ func (n *nvidiaNode) testXIDAlert(t *testing.T) {
 		return n.Labels["alertname"] == xidAlert && n.Status == "firing"
 	})
 	took := notified.at.Sub(n.xids.injected)
-	t.Logf("the webhook was told after %s:\n%s\n%s", took, notified.Annotations["summary"], notified.Annotations["description"])
+	t.Logf("the webhook received the alert after %s:\n%s\n%s", took, notified.Annotations["summary"], notified.Annotations["description"])
 	if took > time.Minute {
 		t.Error("that is too late")
 	}

@@ -40,9 +40,9 @@ func (s *autoscalingEnv) testKEDA(t *testing.T) {
 		}
 		return nil
 	})
-	noPods := strings.Replace(query, `"inference-`, `"nobody-`, 1)
+	noPods := strings.Replace(query, `"inference-`, `"absent-`, 1)
 	if rows, err := s.query(t.Context(), noPods); err != nil || len(rows) > 0 || noPods == query {
-		t.Errorf("of pods that are not there it says %v (%v)", rows, err)
+		t.Errorf("for pods that do not exist it returns %v (%v)", rows, err)
 	}
 }
 

@@ -33,9 +33,9 @@ func pendingCases() []pendingCase {
 	const cannot = "2 cannot allocate all claims"
 	one := func(left ...int) map[string][]int { return map[string][]int{"main": left} }
 	return []pendingCase{
-		{"claim-missing", "device", "", "", "", "claim_missing", nil, []string{"create ResourceClaim nobody-made-it"}},
-		{"claim-not-created", "device", "", "", "", "claim_not_created", nil, []string{"nobody-made-it"}},
-		{"no-device-class", "device", "no-device-class", "nobody-made-it", "device class nobody-made-it does not exist", "no_device_class", nil, []string{"create DeviceClass nobody-made-it"}},
+		{"claim-missing", "device", "", "", "", "claim_missing", nil, []string{"create ResourceClaim never-created"}},
+		{"claim-not-created", "device", "", "", "", "claim_not_created", nil, []string{"never-created"}},
+		{"no-device-class", "device", "no-device-class", "never-created", "device class never-created does not exist", "no_device_class", nil, []string{"create DeviceClass never-created"}},
 		{"no-matching-device", "device", "no-matching-device", "plain.pending", cannot, "no_matching_device", one(2, 0, 0, 0, 0), []string{"widen the selectors", "size >= 99"}},
 		{"undetermined", "device", "undetermined", "plain.pending", cannot, "undetermined", nil, []string{
 			"cannot be diagnosed: one of its selectors has", "simplify the selectors of the claim",

@@ -32,17 +32,17 @@ func TestClusterUnhealthy(t *testing.T) {
 const stuckClaim = `
 apiVersion: v1
 kind: Namespace
-metadata: {name: sick}
+metadata: {name: unhealthy}
 ---
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
-metadata: {name: stuck, namespace: sick, finalizers: [e2e.example.com/keep]}
+metadata: {name: stuck, namespace: unhealthy, finalizers: [e2e.example.com/keep]}
 spec: {devices: {requests: [{name: main, exactly: {deviceClassName: only.life}}]}}
 `
 
 func testTerminating(t *testing.T) {
-	deployText(t, "sick", stuckClaim)
-	claims := shared.Client().ResourceV1().ResourceClaims("sick")
+	deployText(t, "unhealthy", stuckClaim)
+	claims := shared.Client().ResourceV1().ResourceClaims("unhealthy")
 	if err := claims.Delete(t.Context(), "stuck", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -50,14 +50,14 @@ func testTerminating(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	labels := scrape.Labels{"namespace": "sick", "resourceclaim": "stuck"}
+	labels := scrape.Labels{"namespace": "unhealthy", "resourceclaim": "stuck"}
 	waitClusterPage(t, "a claim that cannot go", func(p *scrape.Page) error {
 		return errors.Join(
 			hasGauge(p, "dra_claim_terminating_since_timestamp_seconds", labels, float64(claim.DeletionTimestamp.Unix())),
-			hasGauge(p, "dra_claims", scrape.Labels{"namespace": "sick", "deviceclass": "only.life", "state": "terminating"}, 1),
+			hasGauge(p, "dra_claims", scrape.Labels{"namespace": "unhealthy", "deviceclass": "only.life", "state": "terminating"}, 1),
 		)
 	})
-	if text := explain(t, "claim", "sick/stuck"); !strings.Contains(text, "e2e.example.com/keep") {
+	if text := explain(t, "claim", "unhealthy/stuck"); !strings.Contains(text, "e2e.example.com/keep") {
 		t.Errorf("explain does not name the finalizer:\n%s", text)
 	}
 	free := []byte(`{"metadata":{"finalizers":null}}`)
@@ -72,16 +72,16 @@ func testTerminating(t *testing.T) {
 const orphanedPod = `
 apiVersion: v1
 kind: Namespace
-metadata: {name: sick}
+metadata: {name: unhealthy}
 ---
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
-metadata: {name: orphan, namespace: sick}
+metadata: {name: orphan, namespace: unhealthy}
 spec: {devices: {requests: [{name: main, exactly: {deviceClassName: only.life}}]}}
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: leaver, namespace: sick}
+metadata: {name: leaver, namespace: unhealthy}
 spec:
   terminationGracePeriodSeconds: 1
   containers: [{name: main, image: localhost/pause:1, imagePullPolicy: Never, resources: {claims: [{name: device}]}}]
@@ -91,16 +91,16 @@ spec:
 // testOrphaned: while the controller manager is down, the reservation of a
 // deleted pod is not removed.
 func testOrphaned(t *testing.T) {
-	deployText(t, "sick", orphanedPod)
-	running(t, "sick", "leaver")
+	deployText(t, "unhealthy", orphanedPod)
+	running(t, "unhealthy", "leaver")
 	manager := shared.Process("controller-manager")
 	kill(t, manager)
-	if err := shared.Client().CoreV1().Pods("sick").Delete(t.Context(), "leaver", *metav1.NewDeleteOptions(0)); err != nil {
+	if err := shared.Client().CoreV1().Pods("unhealthy").Delete(t.Context(), "leaver", *metav1.NewDeleteOptions(0)); err != nil {
 		t.Fatal(err)
 	}
-	orphaned := scrape.Labels{"namespace": "sick", "resourceclaim": "orphan"}
+	orphaned := scrape.Labels{"namespace": "unhealthy", "resourceclaim": "orphan"}
 	waitClusterPage(t, "an orphan", func(p *scrape.Page) error { return hasGauge(p, "dra_claim_orphaned", orphaned, 1) })
-	if text := explain(t, "claim", "sick/orphan"); !strings.Contains(text, "reserved for pod leaver, which does not exist") {
+	if text := explain(t, "claim", "unhealthy/orphan"); !strings.Contains(text, "reserved for pod leaver, which does not exist") {
 		t.Errorf("explain does not name the pod that is gone:\n%s", text)
 	}
 	start(t, manager)
@@ -123,16 +123,16 @@ func testPreparationFails(t *testing.T) {
 const boundLate = `
 apiVersion: v1
 kind: Namespace
-metadata: {name: sick}
+metadata: {name: unhealthy}
 ---
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
-metadata: {name: cable, namespace: sick}
+metadata: {name: cable, namespace: unhealthy}
 spec: {devices: {requests: [{name: main, exactly: {deviceClassName: bind.life}}]}}
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: cable, namespace: sick}
+metadata: {name: cable, namespace: unhealthy}
 spec:
   terminationGracePeriodSeconds: 1
   containers: [{name: main, image: localhost/pause:1, imagePullPolicy: Never, resources: {claims: [{name: device}]}}]
@@ -142,7 +142,7 @@ spec:
 func testBindingFails(t *testing.T) {
 	setBehaviour(t, "{bindingDelay: 1s, bindingFailure: no such cable}")
 	before := clusterPage(t)
-	deployText(t, "sick", boundLate)
+	deployText(t, "unhealthy", boundLate)
 	waitClusterPage(t, "a binding that fails", func(p *scrape.Page) error {
 		return counterIncreased(before, p, "dra_allocation_failures_total", scrape.Labels{"deviceclass": "bind.life", "reason": "binding_failed"})
 	})

@@ -74,7 +74,7 @@ func TestPushComponentRenders(t *testing.T) {
 					got = append(got, strings.Replace(object, noVariables, "        image:", 1))
 				}
 				if want := rendered(t, base, "", more); roles != 2 || !slices.Equal(got, want) {
-					t.Errorf("%d roles are told, and the rest is\n%s\nand not\n%s", roles, strings.Join(got, "\n---\n"), strings.Join(want, "\n---\n"))
+					t.Errorf("%d roles have the variables, and the rest is\n%s\nand not\n%s", roles, strings.Join(got, "\n---\n"), strings.Join(want, "\n---\n"))
 				}
 			})
 		}

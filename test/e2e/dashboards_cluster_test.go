@@ -53,7 +53,7 @@ func faultyJob(t *testing.T) object {
 	if err := os.WriteFile(prices, []byte(priceList), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return jobOf("troubled", flaggedAgent(t, faultyHardware(), "--cost.prices="+prices, "--labels.pod=team", "--device.slow-interval=2s"))
+	return jobOf("faulty", flaggedAgent(t, faultyHardware(), "--cost.prices="+prices, "--labels.pod=team", "--device.slow-interval=2s"))
 }
 
 // failingJob scrapes an agent that cannot read the kubelet, and whose families

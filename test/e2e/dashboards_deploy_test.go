@@ -19,7 +19,7 @@ func deployForBoards(t *testing.T) {
 	setBehaviour(t, "{bindingDelay: 1s}")
 	deployText(t, "turns", heldPods)
 	deploy(t, "exclusive")
-	deployText(t, "sick", boundLate)
+	deployText(t, "unhealthy", boundLate)
 	deploy(t, "boards")
 	t.Cleanup(func() { removeFinalizers(t, "boards", "stuck") })
 	claims := shared.Client().ResourceV1().ResourceClaims("boards")
@@ -28,9 +28,9 @@ func deployForBoards(t *testing.T) {
 	}
 	running(t, "turns", "first")
 	running(t, "exclusive", "train")
-	running(t, "sick", "cable")
+	running(t, "unhealthy", "cable")
 	deleteWorkloads(t, "exclusive")
-	deleteWorkloads(t, "sick")
+	deleteWorkloads(t, "unhealthy")
 
 	deployTeams(t)
 	running(t, "boards", "mig")
@@ -38,15 +38,15 @@ func deployForBoards(t *testing.T) {
 	deployText(t, "alerts", latePods)
 	time.Sleep(2 * scraped)
 	deploy(t, "exclusive")
-	deployText(t, "sick", boundLate)
+	deployText(t, "unhealthy", boundLate)
 	running(t, "exclusive", "train")
-	running(t, "sick", "cable")
+	running(t, "unhealthy", "cable")
 	deleteWorkloads(t, "exclusive")
-	deleteWorkloads(t, "sick")
+	deleteWorkloads(t, "unhealthy")
 
 	setBehaviour(t, "{prepareError: no such cable, bindingDelay: 1h, unhealthy: [only-0]}")
 	deployText(t, "prepared", preparedPod)
-	deployText(t, "sick", boundLate)
+	deployText(t, "unhealthy", boundLate)
 }
 
 // removeFinalizers removes a claim's finalizers, so that it can be deleted.

@@ -178,7 +178,7 @@ func testWithoutOperator(t *testing.T, r release) {
 		readyPod(t, r.namespace, selector)
 	}
 	if output, err := helm(t.Context(), "install", "second", chartFolder, "--namespace="+r.namespace, "--set=monitoring.enabled=true"); err == nil || !strings.Contains(output, "PodMonitor") {
-		t.Errorf("a monitor that nobody knows was not refused: %v", err)
+		t.Errorf("a monitor of an unknown kind was not refused: %v", err)
 	}
 	if _, err := helm(t.Context(), "uninstall", "second", "--namespace="+r.namespace, "--ignore-not-found", "--wait"); err != nil {
 		t.Error(err)

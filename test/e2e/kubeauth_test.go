@@ -70,7 +70,7 @@ subjects: [{kind: ServiceAccount, name: admin, namespace: dra-exporter}]
 ---
 apiVersion: v1
 kind: ServiceAccount
-metadata: {name: nobody, namespace: dra-exporter}
+metadata: {name: unprivileged, namespace: dra-exporter}
 `
 
 // reviewRights are the permissions that the chart grants with
@@ -104,8 +104,8 @@ func TestKubernetesAuth(t *testing.T) {
 	running(t, "shared-claim", "shared-0")
 	applyFor(t, readerAccounts)
 	node, clusterRole := startAuthRole(t, "node", agentAccount), startAuthRole(t, "cluster", clusterAccount)
-	tokens := map[string]string{"nobody knows": "made-up"}
-	for _, account := range []string{"prometheus", "team", "admin", "nobody"} {
+	tokens := map[string]string{"unknown token": "made-up"}
+	for _, account := range []string{"prometheus", "team", "admin", "unprivileged"} {
 		tokens[account] = tokenOf(t, account)
 	}
 
@@ -119,16 +119,16 @@ func TestKubernetesAuth(t *testing.T) {
 	for _, role := range []*authRole{node, clusterRole} {
 		role.waitStatus(t, "prometheus", tokens["prometheus"], "metrics", http.StatusOK)
 		role.waitStatus(t, "no token", "", "metrics", http.StatusUnauthorized)
-		role.waitStatus(t, "nobody knows", tokens["nobody knows"], "metrics", http.StatusUnauthorized)
+		role.waitStatus(t, "unknown token", tokens["unknown token"], "metrics", http.StatusUnauthorized)
 		role.waitStatus(t, "team", tokens["team"], "metrics", http.StatusForbidden)
 		role.waitStatus(t, "no token", "", "-/ready", http.StatusOK)
 		role.waitStatus(t, "no token", "", "", http.StatusUnauthorized)
 		role.waitStatus(t, "team", tokens["team"], "", http.StatusOK)
 	}
-	for reader, want := range map[string][]string{"team": {"exclusive"}, "admin": {"exclusive", "shared-claim"}, "nobody": nil, "prometheus": nil} {
+	for reader, want := range map[string][]string{"team": {"exclusive"}, "admin": {"exclusive", "shared-claim"}, "unprivileged": nil, "prometheus": nil} {
 		node.waitNamespaces(t, reader, tokens[reader], "api/v1/claims", want)
 	}
-	for reader, want := range map[string][]string{"team": {"pending-quota"}, "admin": {"pending", "pending-quota"}, "nobody": nil} {
+	for reader, want := range map[string][]string{"team": {"pending-quota"}, "admin": {"pending", "pending-quota"}, "unprivileged": nil} {
 		clusterRole.waitNamespaces(t, reader, tokens[reader], "api/v1/pending", want)
 	}
 }

@@ -91,7 +91,7 @@ func (n *nvidiaNode) testMPS(t *testing.T) {
 	}
 	for _, line := range []string{"started for " + uuid, "set_default_active_thread_percentage 50"} {
 		if !strings.Contains(log, line) {
-			t.Errorf("the control daemon was not told %q, but\n%s", line, log)
+			t.Errorf("the control daemon did not receive %q, but\n%s", line, log)
 		}
 	}
 }

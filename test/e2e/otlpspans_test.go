@@ -65,7 +65,7 @@ func (c *collector) spans(sender, namespace string) (all []receivedSpan, err err
 		}
 		traces, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces(line)
 		if err != nil {
-			return nil, fmt.Errorf("read what the collector was told: %w", err)
+			return nil, fmt.Errorf("read what the collector received: %w", err)
 		}
 		for _, resource := range traces.ResourceSpans().All() {
 			for _, scope := range resource.ScopeSpans().All() {

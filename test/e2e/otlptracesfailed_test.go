@@ -107,7 +107,7 @@ func checkWaitEvents(t *testing.T, s receivedSpan) {
 	t.Helper()
 	e := s.event("pending", "insufficient_devices")
 	if e == nil {
-		t.Fatalf("nothing tells why it waited: %v", s)
+		t.Fatalf("no event has the reason why it waited: %v", s)
 	}
 	if e.at.Before(s.begin) || e.at.After(s.end) {
 		t.Errorf("the event is of %s, the span from %s to %s", e.at, s.begin, s.end)
@@ -145,10 +145,10 @@ func (w *tracing) testPreparationFails(t *testing.T) {
 	spans := w.waitFailedTrace(t, "broken", "pod_deleted", "allocation", "scheduling", preparationPhase())
 	e := spans[preparationPhase()].event("FailedPrepareDynamicResources", "preparation_failed")
 	if e == nil {
-		t.Fatalf("nothing tells of the preparation: %v", spans[preparationPhase()])
+		t.Fatalf("no event reports the failed preparation: %v", spans[preparationPhase()])
 	}
 	if message, _ := e.attributes["dra.event.message"].(string); !strings.Contains(message, "no such cable") {
-		t.Errorf("the driver said %q", message)
+		t.Errorf("the driver reported %q", message)
 	}
 }
 
@@ -175,7 +175,7 @@ func (w *tracing) testRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if own := traceOf(w.users["fence"], all); len(all) != len(first)+len(own) {
-		t.Errorf("%d spans were told, %d of which the process before had told, and %d of the new pod", len(all), len(first), len(own))
+		t.Errorf("%d spans were reported, %d of them by the process before, and %d of the new pod", len(all), len(first), len(own))
 	}
 	w.checkOnce(t, all)
 }
@@ -187,7 +187,7 @@ func (w *tracing) checkOnce(t *testing.T, all []receivedSpan) {
 	seen, traces := map[string]bool{}, map[string]bool{}
 	for _, s := range all {
 		if seen[s.trace+s.id] {
-			t.Errorf("a span was told twice: %v", s)
+			t.Errorf("a span was reported twice: %v", s)
 		}
 		seen[s.trace+s.id], traces[s.trace] = true, true
 	}

@@ -16,7 +16,7 @@ import (
 func TestProcessAttribution(t *testing.T) {
 	n := startSharing(t)
 	deploy(t, "sharing")
-	for _, pod := range []string{"pod-a", "pod-b", "stranger", "pair", "both", "team-0", "team-1", "part-a", "part-b"} {
+	for _, pod := range []string{"pod-a", "pod-b", "unclaimed", "pair", "both", "team-0", "team-1", "part-a", "part-b"} {
 		running(t, "sharing", pod)
 	}
 	t.Run("two-claims", n.testTwoClaims)
@@ -112,7 +112,7 @@ func (n *sharingNode) testOverreported(t *testing.T) {
 	n.SetProcesses(2,
 		stubs.Process{PID: mainPID(t, "team-0", "main"), Memory: 10 * gibibyte, Utilization: 20},
 		stubs.Process{PID: mainPID(t, "team-1", "main"), Memory: 20 * gibibyte, Utilization: 40},
-		stubs.Process{PID: mainPID(t, "stranger", "main"), Memory: gibibyte, Utilization: 20},
+		stubs.Process{PID: mainPID(t, "unclaimed", "main"), Memory: gibibyte, Utilization: 20},
 	)
 	n.waitBoth(t, "the parts to be halved", wantOneClaim(0.4, 40*gibibyte, division{
 		gpu:          2,
@@ -126,7 +126,7 @@ func (n *sharingNode) testOverreported(t *testing.T) {
 // although its GPU is not.
 func (n *sharingNode) testProcessEnds(t *testing.T) {
 	covers(t)
-	a, b, other := mainPID(t, "pod-a", "main"), mainPID(t, "pod-b", "main"), mainPID(t, "stranger", "main")
+	a, b, other := mainPID(t, "pod-a", "main"), mainPID(t, "pod-b", "main"), mainPID(t, "unclaimed", "main")
 	host, child := hostProcess(t), childOf(t, a)
 	use := func(main int) {
 		n.SetProcesses(0,
@@ -146,7 +146,7 @@ func (n *sharingNode) testProcessEnds(t *testing.T) {
 		}.check
 	}
 	use(10)
-	n.waitBoth(t, "the stranger to be nobody's", divided(usage{0.3, 12 * gibibyte}, usage{0.15, 3 * gibibyte}))
+	n.waitBoth(t, "the pod without a claim to be unattributed", divided(usage{0.3, 12 * gibibyte}, usage{0.15, 3 * gibibyte}))
 	end(t, child)
 	n.waitBoth(t, "the child to be gone", divided(usage{0.1, 4 * gibibyte}, usage{0.15, 3 * gibibyte}))
 	end(t, host)
@@ -201,13 +201,13 @@ func (n *sharingNode) testOnePod(t *testing.T) {
 		)
 	}
 	use(right)
-	n.waitBoth(t, "the containers to be told apart", wantTwoClaims(usage{0.35, 6 * gibibyte}))
+	n.waitBoth(t, "the containers to be distinguished", wantTwoClaims(usage{0.35, 6 * gibibyte}))
 
 	first := containerID(t, "pair", "right")
 	end(t, right)
 	n.waitBoth(t, "the ended container to do nothing", wantTwoClaims(usage{}))
 	use(restarted(t, "pair", "right", first))
-	n.waitBoth(t, "the new container to be told apart", wantTwoClaims(usage{0.35, 6 * gibibyte}))
+	n.waitBoth(t, "the new container to be distinguished", wantTwoClaims(usage{0.35, 6 * gibibyte}))
 }
 
 // testOneClaim: a claim holds the GPU alone, and its two pods are
@@ -218,7 +218,7 @@ func (n *sharingNode) testOneClaim(t *testing.T) {
 		stubs.Process{PID: mainPID(t, "team-0", "main"), Memory: 10 * gibibyte, Utilization: 20},
 		stubs.Process{PID: mainPID(t, "team-1", "main"), Memory: 20 * gibibyte, Utilization: 60},
 	)
-	n.waitBoth(t, "the pods to be told apart", wantOneClaim(0.95, 40*gibibyte, division{
+	n.waitBoth(t, "the pods to be distinguished", wantOneClaim(0.95, 40*gibibyte, division{
 		gpu:  2,
 		pods: map[string]usage{"team-0": {0.2, 10 * gibibyte}, "team-1": {0.6, 20 * gibibyte}},
 	}))

@@ -50,7 +50,7 @@ func TestFaults(t *testing.T) {
 		"deep":      {answers(strings.Repeat("[", 1<<20)), "recursion"},
 		"text":      {answers(strings.Replace(document, `"heldSeconds": 1`, `"heldSeconds": "long"`, 1)), "heldSeconds is no number"},
 		"huge":      {answers(strings.Replace(document, `"heldSeconds": 1`, `"heldSeconds": 1`+strings.Repeat("0", 400), 1)), "large"},
-		"nobody":    {answers(`{"node": "gpu-node-1", "claims": null}`), "knows no claim"},
+		"no claims": {answers(`{"node": "gpu-node-1", "claims": null}`), "knows no claim"},
 		"elsewhere": {answers(`{"node": "gpu-node-2", "claims": []}`), "internalTrafficPolicy"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -214,7 +214,7 @@ func TestDocumentedVariables(t *testing.T) {
 	}
 	for name := range reads {
 		if !strings.Contains(readme, "`"+name+"`") {
-			t.Errorf("README.md does not tell of %s", name)
+			t.Errorf("README.md does not mention %s", name)
 		}
 	}
 	for _, name := range append(names(job, `- name: ([A-Z]+_[A-Z_]+)`), names(readme, "(?m)^\\| `([A-Z]+_[A-Z_]+)`")...) {

@@ -13,7 +13,7 @@ import (
 // NodeName is the name of a node and of its pool.
 func NodeName(i int) string { return fmt.Sprintf("node-%05d", i) }
 
-// Node is a node whose kubelet tells at once when a sandbox is ready.
+// Node is a node whose kubelet reports at once that a sandbox is ready.
 func Node(i int) *corev1.Node {
 	name := NodeName(i)
 	return &corev1.Node{

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AsStage is the environment variable by which a benchmark tells the process
-// that is to be its stage of the size of the cluster, in JSON.
+// AsStage is the environment variable in which a benchmark passes the size of the
+// cluster, in JSON, to the process that is its stage.
 const AsStage = "DRA_EXPORTER_TEST_AS_STAGE"
 
 // Prefix begins each line that a stage answers.

@@ -63,7 +63,7 @@ func notesCases(operator []string) map[string]notesCase {
 		"guarded": {install{values: "web: {configSecret: web, tls: true}", apis: operator},
 			[]string{"https://localhost:9420", "-u with a password", "set monitoring.tlsConfig", "set web.probes=tcp"},
 			[]string{"helm test", "http://localhost", "dra-exporter top"}},
-		"guarded and told": {install{values: "{web: {configSecret: web, tls: true, probes: tcp}, monitoring: {tlsConfig: {insecureSkipVerify: true}}}", apis: operator},
+		"guarded and configured": {install{values: "{web: {configSecret: web, tls: true, probes: tcp}, monitoring: {tlsConfig: {insecureSkipVerify: true}}}", apis: operator},
 			nil, []string{"set monitoring.tlsConfig", "set web.probes"}},
 		"more than the least": {install{file: "everything-values.yaml"},
 			[]string{"node.hostPID: the agent sees", "capabilities SYS_ADMIN", "node.podsAPI"}, []string{"OpenShift"}},

@@ -80,7 +80,7 @@ func TestKubernetesAuth(t *testing.T) {
 	for _, key := range []string{"DaemonSet/dra-exporter/dra-exporter-node", "Deployment/dra-exporter/dra-exporter-cluster"} {
 		args := texts(out.need(t, key).container(t)["args"])
 		if !slices.Contains(args, "--web.kubernetes-auth") || !slices.Contains(args, "--web.kubernetes-audience=dra-exporter") {
-			t.Errorf("%s is told %v", key, args)
+			t.Errorf("%s has the arguments %v", key, args)
 		}
 	}
 	subjects := fmt.Sprint(out.need(t, "ClusterRoleBinding/dra-exporter-reviews")["subjects"])
@@ -111,7 +111,7 @@ func TestWithoutAPI(t *testing.T) {
 		t.Error("the agent has a token")
 	}
 	if args := texts(agent.container(t)["args"]); !slices.Contains(args, "--kubernetes.disable") {
-		t.Errorf("the agent is told %v", args)
+		t.Errorf("the agent has the arguments %v", args)
 	}
 
 	out = render(t, install{values: "node: {podsAPI: true, kubeletDir: /data/kubelet}"})
@@ -284,7 +284,7 @@ func TestAllValues(t *testing.T) {
 		"--web.config.file=/etc/dra-exporter-web/web.yaml", "--idle.threshold=0.05",
 	} {
 		if !slices.Contains(texts(agent.container(t)["args"]), arg) {
-			t.Errorf("the agent is not told %s", arg)
+			t.Errorf("the agent lacks the argument %s", arg)
 		}
 	}
 	env := agent.container(t)["env"]

@@ -459,7 +459,7 @@ func TestPasswordGuessing(t *testing.T) {
 		}
 	}
 	if most := 10 * (1 + int(time.Since(begun)/time.Minute)); logged < 1 || logged > most {
-		t.Errorf("the log tells of the attackers %d times, want 1 to %d", logged, most)
+		t.Errorf("the log reports the attackers %d times, want 1 to %d", logged, most)
 	}
 	// A changed password invalidates the cached result of the old one.
 	text := strings.NewReplacer("FOLDER", filepath.Dir(server.config), "HASH", clientsOtherHash).Replace(clientsUsers)

@@ -114,7 +114,7 @@ func TestServersWatchInNoOrder(t *testing.T) {
 			_ = serversEvent(w, "DELETED", serversPod("one", "2", "a", corev1.PodRunning))
 			_ = http.NewResponseController(w).Flush()
 			time.Sleep(1500 * time.Millisecond) // a shorter watch counts as one that failed to start
-			_ = serversEvent(w, "UNHEARD-OF", serversPod("three", "8", "c", corev1.PodPending))
+			_ = serversEvent(w, "UNKNOWN", serversPod("three", "8", "c", corev1.PodPending))
 		case watches.Load() == 2:
 			serversWrite(w, http.StatusGone, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonExpired, Code: 410})
 		default:
@@ -123,10 +123,10 @@ func TestServersWatchInNoOrder(t *testing.T) {
 			<-r.Context().Done()
 		}
 	})
-	serversUntil(t, n, "what the watch told", func(f apiserver.Facts, _ source.Status) bool {
+	serversUntil(t, n, "the objects of the watch", func(f apiserver.Facts, _ source.Status) bool {
 		return len(f.Pods) == 1 && f.Pods[0].Ref.Name == "two"
 	})
-	serversUntil(t, n, "what the next list told", func(f apiserver.Facts, s source.Status) bool {
+	serversUntil(t, n, "the objects of the next list", func(f apiserver.Facts, s source.Status) bool {
 		return lists.Load() > 1 && s.Up && len(f.Pods) == 1 && f.Pods[0].Ref.Name == "one"
 	})
 }

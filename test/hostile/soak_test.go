@@ -40,9 +40,9 @@ const soakVariable = "DRA_EXPORTER_SOAK"
 // A round is a time with faults, and a time without, at the end of which the
 // test measures.
 const (
-	soakTrouble = 5 * time.Second
-	soakCalm    = 4 * time.Second
-	soakRounds  = 4 // at least; the first one warms up
+	soakFaults = 5 * time.Second
+	soakCalm   = 4 * time.Second
+	soakRounds = 4 // at least; the first one warms up
 )
 
 // TestSoak runs both roles, built with the race detector, with all faults at
@@ -61,11 +61,11 @@ func TestSoak(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", soakVariable, err)
 		}
-		rounds = max(rounds, int(length/(soakTrouble+soakCalm)))
+		rounds = max(rounds, int(length/(soakFaults+soakCalm)))
 	}
 	s := startSoak(t)
 	for round := range rounds {
-		s.injectFaults(t, soakTrouble)
+		s.injectFaults(t, soakFaults)
 		s.recover(t)
 		for _, role := range s.roles {
 			role.measure(t, round)
@@ -395,7 +395,7 @@ func field(t *testing.T, status []byte, name string) int {
 			return number(t, strings.Fields(value)[0])
 		}
 	}
-	t.Fatalf("procfs does not tell %s", name)
+	t.Fatalf("procfs does not report %s", name)
 	return 0
 }
 

@@ -377,7 +377,7 @@ func checkStringsShown(t *testing.T, what, text string) {
 func checkStringsLines(t *testing.T, what, text string) {
 	t.Helper()
 	if strings.Contains(text, "\n"+stringsForged) {
-		t.Errorf("%s has a line of somebody's own:\n%s", what, text)
+		t.Errorf("%s has a forged line:\n%s", what, text)
 	}
 }
 

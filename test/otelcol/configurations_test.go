@@ -41,7 +41,7 @@ func TestConfigurations(t *testing.T) {
 		}
 		name, _, _ := strings.Cut(env[0], "=")
 		if head, _, _ := strings.Cut(read(t, file), "\nextensions:"); !strings.Contains(head, "\n#   "+name+" ") {
-			t.Errorf("%s does not say that it must be told %s", file, name)
+			t.Errorf("%s does not document that it needs %s", file, name)
 		}
 		if output, err := validate(file, nil); err == nil && name != "PROMETHEUS_URL" { // it is followed by a path, so that the URL is not empty
 			t.Errorf("%s goes without %s:\n%s", file, name, output)

@@ -101,7 +101,7 @@ func compareSums(page *compare.Page, sums map[string]float64) error {
 			}
 		case !known && now > 1e6:
 			if lifetime++; sums[name] > now/2 {
-				return fmt.Errorf("%s is %v, nobody knows since when, and its differences are %v", name, now, sums[name])
+				return fmt.Errorf("%s is %v, of an unknown start, and its differences are %v", name, now, sums[name])
 			}
 		}
 	}

@@ -88,13 +88,13 @@ func (f *fleet) populated(b *testing.B, used func(name string) bool) (all []flee
 	pages := scrapedDemo(b)
 	f.perNode = len(pages.healthy)
 	chosen := func(job, instance string, rows []pageRow) []pageRow { return ofTarget(job, instance, rows, used) }
-	well, sick := chosen("dra-exporter", demoNode, pages.healthy), chosen("dra-exporter", demoNode, pages.unhealthy)
-	f.usedPerNode = len(well)
+	healthy, unhealthy := chosen("dra-exporter", demoNode, pages.healthy), chosen("dra-exporter", demoNode, pages.unhealthy)
+	f.usedPerNode = len(healthy)
 	node := append(chosen("kubelet", demoNode, upstream(b, "kubelet")), chosen("nvidia-dra-driver", demoNode, upstream(b, "nvidia-driver"))...)
 	for i := range f.nodes {
-		page := well
+		page := healthy
 		if i%unhealthyEach == 0 {
-			page = sick
+			page = unhealthy
 		}
 		for r := range page {
 			all = append(all, seriesOf(&page[r], i)...)
@@ -120,9 +120,9 @@ func ofTarget(job, instance string, rows []pageRow, used func(name string) bool)
 		"scrape_samples_post_metric_relabeling": float64(len(rows)), "scrape_series_added": 0} {
 		rows = append(rows, pageRow{labels: labels.FromStrings("__name__", name), before: number, after: number})
 	}
-	trouble := regexp.MustCompile(`_(errors|replays|violations)_total$`)
+	faults := regexp.MustCompile(`_(errors|replays|violations)_total$`)
 	for _, row := range rows {
-		row.trouble = trouble.MatchString(row.labels.Get("__name__"))
+		row.faults = faults.MatchString(row.labels.Get("__name__"))
 		if used(row.labels.Get("__name__")) {
 			row.labels = labels.NewBuilder(row.labels).Set("job", job).Set("instance", instance).Labels()
 			kept = append(kept, row)
@@ -235,7 +235,7 @@ func (f *fleet) number(p *fleetSeries, at time.Time) float64 {
 	switch {
 	case p.counter && p.from > 0: // it began with its claim
 		return pace * (elapsed - time.Duration(p.from-1)*scrapeInterval).Seconds()
-	case p.trouble:
+	case p.faults:
 		if p.after > 0 && p.node%unhealthyEach == 0 {
 			return p.after + math.Floor(elapsed.Minutes()/10)
 		}

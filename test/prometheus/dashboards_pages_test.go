@@ -33,7 +33,7 @@ const (
 type pageRow struct {
 	labels  labels.Labels
 	counter bool
-	trouble bool // it counts faults
+	faults  bool // it counts faults
 	before  float64
 	after   float64
 }
@@ -69,13 +69,13 @@ func scrapedDemo(b *testing.B) demoPages {
 	go func() { _, _ = io.Copy(io.Discard, output) }()
 	waitFor(b, addresses["cluster"], "dra_claim_pending_reason_info{")
 	time.Sleep(between)
-	well := scraped(b, addresses["node"])
+	healthy := scraped(b, addresses["node"])
 	time.Sleep(between)
-	pages := demoPages{healthy: paired(b, well, scraped(b, addresses["node"]))}
+	pages := demoPages{healthy: paired(b, healthy, scraped(b, addresses["node"]))}
 	waitFor(b, addresses["node"], "dra_device_taint_info{") // the last change when a device becomes unhealthy
-	sick, cluster := scraped(b, addresses["node"]), scraped(b, addresses["cluster"])
+	unhealthy, cluster := scraped(b, addresses["node"]), scraped(b, addresses["cluster"])
 	time.Sleep(between)
-	pages.unhealthy = paired(b, sick, scraped(b, addresses["node"]))
+	pages.unhealthy = paired(b, unhealthy, scraped(b, addresses["node"]))
 	pages.cluster = paired(b, cluster, scraped(b, addresses["cluster"]))
 	return pages
 }

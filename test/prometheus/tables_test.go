@@ -30,7 +30,7 @@ func TestRuleTablesHaveLabels(t *testing.T) {
 		slices.Sort(got)
 		want := slices.Sorted(slices.Values(documented))
 		if !slices.Equal(got, want) {
-			t.Errorf("%s has the labels %v, docs/rules.md tells %v", match[1], got, want)
+			t.Errorf("%s has the labels %v, docs/rules.md has %v", match[1], got, want)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func TestEvents(t *testing.T) {
 	check("bare")
 	made.FirstTimestamp, want.Last = second(1), on(1)
 	made.Reason, want.Kind = "FailedPrepareDynamicResources", dra.WarningPreparation
-	check("told once")
+	check("reported once")
 	made.LastTimestamp, made.Count, want.Last, want.Count = second(9), 4, on(9), 4
 	check("counted")
 	made.Series = &corev1.EventSeries{Count: 12, LastObservedTime: metav1.NewMicroTime(on(20).Add(time.Millisecond))}

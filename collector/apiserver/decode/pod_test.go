@@ -205,7 +205,7 @@ func TestContainerIDs(t *testing.T) {
 func TestPodLabels(t *testing.T) {
 	pod := podWithClaim("train", "pod-1", "gpu")
 	pod.Labels = map[string]string{"team": "vision", "app.kubernetes.io/name": "a\xffb", "pod-template-hash": "5d6f"}
-	wanted := []string{"app.kubernetes.io/name", "nobody", "team"}
+	wanted := []string{"app.kubernetes.io/name", "missing", "team"}
 	want := []string{"a\uFFFDb", "", "vision"}
 	if got := Pod(pod, wanted...).Labels; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)

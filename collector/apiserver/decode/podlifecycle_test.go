@@ -80,11 +80,11 @@ func TestContainerStartOf1970(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var told corev1.Pod // as it comes over the wire
-		if err := told.Unmarshal(data); err != nil {
+		var received corev1.Pod // as it comes over the wire
+		if err := received.Unmarshal(data); err != nil {
 			t.Fatal(err)
 		}
-		if got := PodLifecycle(&told).Started; !got.Equal(c.want) {
+		if got := PodLifecycle(&received).Started; !got.Equal(c.want) {
 			t.Errorf("%s: started %v, want %v", name, got, c.want)
 		}
 	}

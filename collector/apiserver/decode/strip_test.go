@@ -177,8 +177,8 @@ func TestStrippedObjects(t *testing.T) {
 	for _, name := range snapshots() {
 		captured := readSnapshot(t, name)
 		for i := range captured.pods {
-			whole, keptWhole := NewPodRecord(&captured.pods[i], "app", "nobody-has-it")
-			light, keptLight := NewPodRecord(StripPod(&captured.pods[i], "app", "nobody-has-it"), "app", "nobody-has-it")
+			whole, keptWhole := NewPodRecord(&captured.pods[i], "app", "missing")
+			light, keptLight := NewPodRecord(StripPod(&captured.pods[i], "app", "missing"), "app", "missing")
 			if keptWhole != keptLight || !reflect.DeepEqual(whole, light) {
 				t.Errorf("%s: pod %s\n whole %+v\n light %+v", name, captured.pods[i].Name, whole, light)
 			}

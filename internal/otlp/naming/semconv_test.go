@@ -155,7 +155,7 @@ func TestSemconvStatus(t *testing.T) {
 }
 
 // An account that goes on under another UID must not count again.
-func TestSemconvOfAClaimThatIsCreatedAnew(t *testing.T) {
+func TestSemconvOfARecreatedClaim(t *testing.T) {
 	start := semconvTime.Add(-time.Hour)
 	naming, labels, turn := NewSemConv(), keeper{}, 0
 	energy := func(text string, start time.Time) string {
@@ -228,7 +228,7 @@ func TestSemconvFactsOfDevices(t *testing.T) {
 	symbol := func(labels string) string {
 		return `dra_device_network_errors_total{` + labels + `,kind="symbol"} 2` + "\n"
 	}
-	untold := strings.ReplaceAll(nicInfo, "rdma", "simulated")
+	untyped := strings.ReplaceAll(nicInfo, "rdma", "simulated")
 	for i, step := range []struct{ text, want string }{
 		{size, `hw.gpu.memory.limit{hw.id="GPU-0"}`},
 		{gpuInfo + size, `hw.gpu.memory.limit{hw.driver_version="580.65.06",hw.id="GPU-0",hw.model="NVIDIA H100",hw.vendor="nvidia"}`},
@@ -236,8 +236,8 @@ func TestSemconvFactsOfDevices(t *testing.T) {
 		{strings.ReplaceAll(gpuInfo, "580", "590") + size, `hw.gpu.memory.limit{hw.driver_version="590.65.06",hw.id="GPU-0",hw.model="NVIDIA H100",hw.vendor="nvidia"}`},
 		{nicInfo + symbol(nicLabels), `hw.errors{error.type="network_symbol",hw.id="node-a/pci-0000:c1:00.0",hw.type="network"}`},
 		{migInfo, "nothing"},
-		{untold + symbol(nicLabels), `hw.errors{error.type="network_symbol",hw.id="node-a/pci-0000:c1:00.0"}`},
-		{untold + symbol(nicLabels) + `dra_device_network_link_state{` + nicLabels + `,port="1",state="down"} 1` + "\n", `hw.errors{error.type="network_symbol",hw.id="node-a/pci-0000:c1:00.0",hw.type="network"}`},
+		{untyped + symbol(nicLabels), `hw.errors{error.type="network_symbol",hw.id="node-a/pci-0000:c1:00.0"}`},
+		{untyped + symbol(nicLabels) + `dra_device_network_link_state{` + nicLabels + `,port="1",state="down"} 1` + "\n", `hw.errors{error.type="network_symbol",hw.id="node-a/pci-0000:c1:00.0",hw.type="network"}`},
 	} {
 		if got := facts(step.text); got != step.want {
 			t.Errorf("step %d: %s\nwant %s", i, got, step.want)

@@ -159,7 +159,7 @@ func Always(answer Answer) func(Request) Answer {
 	return func(Request) Answer { return answer }
 }
 
-// Release lets the requests go on that hang now. Later ones hang anew.
+// Release ends the hang of the requests that hang now. Later ones hang again.
 func (c *Collector) Release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

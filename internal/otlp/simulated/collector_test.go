@@ -259,7 +259,7 @@ func TestDiesAndReturns(t *testing.T) {
 	}
 }
 
-func TestSpeaksTLS(t *testing.T) {
+func TestServesTLS(t *testing.T) {
 	authority, err := simulated.NewAuthority()
 	if err != nil {
 		t.Fatal(err)

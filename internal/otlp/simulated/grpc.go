@@ -107,7 +107,7 @@ func traceResponse(answer Answer) *collectortrace.ExportTraceServiceResponse {
 	return response
 }
 
-// described returns what the call of a context tells besides its message.
+// described returns the metadata of the call of a context.
 func described(ctx context.Context, signal string) Request {
 	header := http.Header{}
 	if arrived, ok := metadata.FromIncomingContext(ctx); ok {

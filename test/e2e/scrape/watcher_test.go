@@ -49,7 +49,7 @@ func TestWatcher(t *testing.T) {
 		t.Error("the vigil saw nothing wrong")
 	}
 	if w.Broken() == nil {
-		t.Error("a counter fell and nobody noticed")
+		t.Error("the watcher did not notice that a counter fell")
 	}
 
 	check = w.CheckRule(func(*Page) []error { return nil })

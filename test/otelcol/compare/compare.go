@@ -60,7 +60,7 @@ func Rows(page *Page, push *Push, naming *Naming) error {
 	for _, point := range push.rows {
 		if plain, row := naming.plain(point); row {
 			if _, twice := pushed[plain.key()]; twice {
-				difference.add(plain.key(), "only attributes of other rows tell two points apart")
+				difference.add(plain.key(), "only attributes of other rows distinguish two points")
 			}
 			pushed[plain.key()] = plain
 		}

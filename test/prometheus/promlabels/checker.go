@@ -95,7 +95,7 @@ func (w *walk) aggregated(e *parser.AggregateExpr) []string {
 		w.labelsOf(e.Param)
 	}
 	if e.Without {
-		w.report("without() keeps what nobody has listed: %s", e)
+		w.report("without() keeps labels that are not listed: %s", e)
 	}
 	w.require(e.Grouping, inner, e)
 	switch e.Op {

@@ -31,7 +31,7 @@ func (w *walk) called(e *parser.Call) []string {
 	case "scalar", "vector", "time", "pi":
 		return nil
 	case "info":
-		w.report("info() adds what nobody has listed: %s", e)
+		w.report("info() adds labels that are not listed: %s", e)
 	}
 	return labels
 }

@@ -2,7 +2,7 @@
 # Runs a program where NVIDIA's DRA driver finds what its container and the
 # kernel module would give it, and the machine does not have: the templates of
 # its image, /proc/driver/nvidia and the module's line of /proc/devices. It is
-# started in a mount namespace of its own, so that nobody else sees any of it.
+# started in a mount namespace of its own, so that no other process sees any of it.
 #
 #   enter.sh ROOT TEMPLATES PROC-DRIVER PROC-DEVICES PROGRAM...
 set -eu

@@ -14,12 +14,11 @@ import (
 	"github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 
-// A trap is one way in which the kubelet or a driver misleads, put before the
-// reducer by a simulated kubelet on a real socket. Its golden file is the
-// page that the countermeasure makes; mutations() names what takes each
-// countermeasure away.
-func TestTraps(t *testing.T) {
-	for name, play := range map[string]func(*trapScene){
+// Each case is one way in which the reports of the kubelet or of a driver are
+// misleading. A simulated kubelet on a real socket causes it. The golden file is
+// the page with the countermeasure; misleadingMutants removes each countermeasure.
+func TestMisleadingReports(t *testing.T) {
+	for name, play := range map[string]func(*misleadingScene){
 		"init_containers":     runInitContainers,
 		"every_device":        runEveryDevice,
 		"empty_after_restart": runEmptyAfterRestart,
@@ -29,23 +28,23 @@ func TestTraps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newTrapScene(t)
+			s := newMisleadingScene(t)
 			play(s)
-			metrictest.CompareGolden(t, filepath.Join("testdata", "trap_"+name+".txt"), s.pages.String())
+			metrictest.CompareGolden(t, filepath.Join("testdata", "misleading_"+name+".txt"), s.pages.String())
 		})
 	}
 }
 
-// A trapScene is a scene with a kubelet.
-type trapScene struct {
+// A misleadingScene is a scene with a kubelet.
+type misleadingScene struct {
 	*scene
 	kubelet *simulated.Kubelet
 	client  *kubelet.Client
 	pages   *script
 }
 
-func newTrapScene(t *testing.T) *trapScene {
-	s := &trapScene{scene: newScene(t, gpu(0), gpu(1))}
+func newMisleadingScene(t *testing.T) *misleadingScene {
+	s := &misleadingScene{scene: newScene(t, gpu(0), gpu(1))}
 	for _, uuid := range []string{"GPU-0", "GPU-1"} {
 		s.set(uuid, device.Utilization, 0.5)
 	}
@@ -65,13 +64,13 @@ func newTrapScene(t *testing.T) *trapScene {
 }
 
 // runs gives the kubelet the pods and waits for a List that came after.
-func (s *trapScene) runs(pods ...simulated.Pod) {
+func (s *misleadingScene) runs(pods ...simulated.Pod) {
 	s.t.Helper()
 	s.kubelet.Set(pods)
 	s.ask()
 }
 
-func (s *trapScene) ask() {
+func (s *misleadingScene) ask() {
 	s.t.Helper()
 	before, _ := s.client.Latest()
 	deadline := time.Now().Add(30 * time.Second)
@@ -87,9 +86,9 @@ func (s *trapScene) ask() {
 	s.facts.Listing = after.Resources
 }
 
-func (s *trapScene) provoke(trap simulated.Fault) {
+func (s *misleadingScene) provoke(fault simulated.Fault) {
 	s.t.Helper()
-	if err := s.kubelet.AddFaults(trap); err != nil {
+	if err := s.kubelet.AddFaults(fault); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -103,7 +102,7 @@ func trainPod(stage simulated.Stage, containers ...simulated.Container) simulate
 }
 
 // trainClaim is the same for the API server: two requests, one device each.
-func (s *trapScene) trainClaim(containers ...dra.Container) {
+func (s *misleadingScene) trainClaim(containers ...dra.Container) {
 	claim := s.allocate("ml/train", "gpu-0", "gpu-1")
 	claim.Requests = []dra.Request{{Name: "left", DeviceClass: "gpu.nvidia.com"}, {Name: "right", DeviceClass: "gpu.nvidia.com"}}
 	claim.Results[0].Request, claim.Results[1].Request = "left", "right"
@@ -111,7 +110,7 @@ func (s *trapScene) trainClaim(containers ...dra.Container) {
 }
 
 // showAlone steps an agent without the API server: by the List alone.
-func (s *trapScene) showAlone(heading string) {
+func (s *misleadingScene) showAlone(heading string) {
 	s.t.Helper()
 	cluster, state := s.facts.Cluster, s.state
 	s.facts.Cluster, s.state = Cluster{}, NewState(state.config)
@@ -120,7 +119,7 @@ func (s *trapScene) showAlone(heading string) {
 	s.facts.Cluster, s.state = cluster, state
 }
 
-func runInitContainers(s *trapScene) {
+func runInitContainers(s *misleadingScene) {
 	s.provoke(simulated.InitContainersHidden)
 	s.trainClaim(dra.Container{Name: "warm", Uses: []dra.Use{{Claim: "train"}}}, dra.Container{Name: "main"})
 	s.runs(trainPod(simulated.Prepared, simulated.Container{Name: "warm", Init: true, Uses: []simulated.Use{{Claim: "train"}}}, simulated.Container{Name: "main"}))
@@ -128,7 +127,7 @@ func runInitContainers(s *trapScene) {
 	s.pages.show("an init container holds two GPUs that the kubelet does not list")
 }
 
-func runEveryDevice(s *trapScene) {
+func runEveryDevice(s *misleadingScene) {
 	s.provoke(simulated.EveryDevice)
 	s.trainClaim(dra.Container{Name: "main", Uses: []dra.Use{{Claim: "train", Request: "left"}}})
 	s.runs(trainPod(simulated.Prepared, simulated.Container{Name: "main", Uses: []simulated.Use{{Claim: "train", Request: "left"}}}))
@@ -137,7 +136,7 @@ func runEveryDevice(s *trapScene) {
 	s.showAlone("without the API server it is not known")
 }
 
-func runEmptyAfterRestart(s *trapScene) {
+func runEmptyAfterRestart(s *misleadingScene) {
 	s.facts.Cluster = Cluster{}
 	s.runs(trainPod(simulated.Prepared, simulated.Container{Name: "main", Uses: []simulated.Use{{Claim: "train"}}}))
 	s.listed(1)
@@ -154,7 +153,7 @@ func runEmptyAfterRestart(s *trapScene) {
 	s.pages.show("it still lists nothing five seconds later")
 }
 
-func runBeforePreparation(s *trapScene) {
+func runBeforePreparation(s *misleadingScene) {
 	s.provoke(simulated.ClaimBeforeDevices)
 	s.trainClaim(dra.Container{Name: "main", Uses: []dra.Use{{Claim: "train"}}})
 	s.runs(trainPod(simulated.Named, simulated.Container{Name: "main", Uses: []simulated.Use{{Claim: "train"}}}))
@@ -163,7 +162,7 @@ func runBeforePreparation(s *trapScene) {
 	s.showAlone("the List alone: a claim named without devices is not known to hold anything")
 }
 
-func runTwoShares(s *trapScene) {
+func runTwoShares(s *misleadingScene) {
 	s.provoke(simulated.TwoShares)
 	s.facts.Cluster = Cluster{}
 	s.runs(simulated.Pod{Namespace: "ml", Name: "train", Containers: []simulated.Container{{Name: "main", Uses: []simulated.Use{{Claim: "train"}}}}, Claims: []simulated.Claim{{
@@ -173,7 +172,7 @@ func runTwoShares(s *trapScene) {
 	s.pages.show("one claim holds one device under two share ids: one holder")
 }
 
-func runDriverDies(s *trapScene) {
+func runDriverDies(s *misleadingScene) {
 	s.trainClaim(dra.Container{Name: "main", Uses: []dra.Use{{Claim: "train"}}})
 	s.facts.Cluster.Published[0].ID.Name = "gpu-by-another-name"
 	s.facts.Cluster.Claims[0].Results[0].Device.Name = "gpu-by-another-name"
