@@ -28,9 +28,9 @@ func testSupply() *dra.Supply {
 			{Class: "broken.example.com", Error: "does not compile"},
 			{Class: "gpu.example.com", ExtendedResource: "example.com/gpu", Counted: true, Devices: [dra.DeviceStates]int{2, 1, 5}},
 		},
-		Taints: []dra.TaintCount{{Driver: "gpu.example.com", Pool: "node-a", Taint: dra.Taint{Key: "example.com/sick", Effect: "NoSchedule"}, Devices: 1}},
+		Taints: []dra.TaintCount{{Driver: "gpu.example.com", Pool: "node-a", Taint: dra.Taint{Key: "example.com/unhealthy", Effect: "NoSchedule"}, Devices: 1}},
 		Tainted: []dra.TaintedDevice{
-			{Device: deviceOf("gpu-0"), Taints: []dra.Taint{{Key: "example.com/sick", Effect: "NoSchedule"}}},
+			{Device: deviceOf("gpu-0"), Taints: []dra.Taint{{Key: "example.com/unhealthy", Effect: "NoSchedule"}}},
 			{Device: deviceOf("gpu-2"), Taints: []dra.Taint{{Key: "example.com/unmonitored", Effect: "None"}}},
 			{Device: deviceOf("gpu-3"), ByRules: []dra.Taint{{Key: "maintenance", Effect: "NoSchedule"}}},
 		},

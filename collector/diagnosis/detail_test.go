@@ -186,7 +186,7 @@ func TestDetailCountsWhatItDoesNotList(t *testing.T) {
 	for i := range 60 {
 		d := device(fmt.Sprintf("dev-%d", i), "index", i)
 		if i >= 45 {
-			d = tainted(d, fmt.Sprintf("sick-%d", i), resourcev1.DeviceTaintEffectNoSchedule)
+			d = tainted(d, fmt.Sprintf("unhealthy-%d", i), resourcev1.DeviceTaintEffectNoSchedule)
 		}
 		devices = append(devices, d)
 	}
@@ -205,7 +205,7 @@ func TestDetailCountsWhatItDoesNotList(t *testing.T) {
 			taints = append(taints, fmt.Sprintf("%d by %s", removal.Count, removal.Because))
 		}
 	}
-	if len(taints) != maxTaints+1 || taints[0] != "1 by taint sick-45:NoSchedule of the driver" || taints[maxTaints] != "7 by one of 7 other taints" {
+	if len(taints) != maxTaints+1 || taints[0] != "1 by taint unhealthy-45:NoSchedule of the driver" || taints[maxTaints] != "7 by one of 7 other taints" {
 		t.Errorf("taints: %q", taints)
 	}
 }

@@ -77,21 +77,21 @@ func TestExplainReasons(t *testing.T) {
 			return question("c")
 		}, []dra.PendingReason{dra.ReasonInsufficient}, "0 can still be allocated"},
 		{"all are tainted", func(w *testCluster) dra.Question {
-			w.pool("d", "n1", tainted(device("a"), "sick", resourcev1.DeviceTaintEffectNoSchedule))
+			w.pool("d", "n1", tainted(device("a"), "unhealthy", resourcev1.DeviceTaintEffectNoSchedule))
 			w.claim("c", spec(deviceRequest("main", 1)))
 			return question("c")
 		}, []dra.PendingReason{dra.ReasonTainted}, "1 of 1 device that matches has a taint which it does not tolerate"},
 		{"tainted by a rule", func(w *testCluster) dra.Question {
 			w.pool("d", "n1", devicesNamed(2)...)
 			driver := "d"
-			w.rule("maintenance", "sick", resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintSelector{Driver: &driver})
+			w.rule("maintenance", "unhealthy", resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintSelector{Driver: &driver})
 			w.claim("c", spec(deviceRequest("main", 1)))
 			return question("c")
 		}, []dra.PendingReason{dra.ReasonTainted}, "2 of 2 devices"},
 		{"the taint is tolerated", func(w *testCluster) dra.Question {
-			w.pool("d", "n1", tainted(device("a"), "sick", resourcev1.DeviceTaintEffectNoSchedule))
+			w.pool("d", "n1", tainted(device("a"), "unhealthy", resourcev1.DeviceTaintEffectNoSchedule))
 			s := spec(deviceRequest("main", 1))
-			s.Devices.Requests[0].Exactly.Tolerations = []resourcev1.DeviceToleration{{Key: "sick", Operator: resourcev1.DeviceTolerationOpExists}}
+			s.Devices.Requests[0].Exactly.Tolerations = []resourcev1.DeviceToleration{{Key: "unhealthy", Operator: resourcev1.DeviceTolerationOpExists}}
 			w.claim("c", s)
 			return question("c")
 		}, []dra.PendingReason{dra.ReasonNone}, ""},
@@ -254,7 +254,7 @@ func TestExplainReasons(t *testing.T) {
 			return question("c")
 		}, []dra.PendingReason{dra.ReasonInsufficient}, "on every node one of them is allocated"},
 		{"all devices, and one is tainted", func(w *testCluster) dra.Question {
-			w.pool("d", "n1", device("a"), tainted(device("b"), "sick", resourcev1.DeviceTaintEffectNoSchedule))
+			w.pool("d", "n1", device("a"), tainted(device("b"), "unhealthy", resourcev1.DeviceTaintEffectNoSchedule))
 			w.claim("c", spec(deviceRequest("main", 0)))
 			return question("c")
 		}, []dra.PendingReason{dra.ReasonTainted}, "on every node one of them has a taint"},

@@ -227,7 +227,7 @@ func randomDevice(random *rand.Rand, i int, partitioned bool) resourcev1.Device 
 	}
 	if random.IntN(6) == 0 {
 		effects := []resourcev1.DeviceTaintEffect{resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNone}
-		d = tainted(d, "sick", effects[random.IntN(3)])
+		d = tainted(d, "unhealthy", effects[random.IntN(3)])
 	}
 	return d
 }
@@ -281,7 +281,7 @@ func randomRequest(random *rand.Rand, name string, alternative bool) resourcev1.
 		}
 	}
 	if random.IntN(5) == 0 {
-		r.Exactly.Tolerations = []resourcev1.DeviceToleration{{Key: "sick", Operator: resourcev1.DeviceTolerationOpExists}}
+		r.Exactly.Tolerations = []resourcev1.DeviceToleration{{Key: "unhealthy", Operator: resourcev1.DeviceTolerationOpExists}}
 	}
 	if random.IntN(5) == 0 {
 		r.Exactly.Capacity = &resourcev1.CapacityRequirements{

@@ -210,7 +210,7 @@ func (w *testCluster) fractionalPolicy() *resourcev1.CapacityRequestPolicy {
 }
 
 func (w *testCluster) randomTaint() resourcev1.DeviceTaint {
-	return resourcev1.DeviceTaint{Key: pick(w, "sick", "drain"), Value: pick(w, "", "yes"),
+	return resourcev1.DeviceTaint{Key: pick(w, "unhealthy", "drain"), Value: pick(w, "", "yes"),
 		Effect: pick(w, resourcev1.DeviceTaintEffectNone, resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNoExecute)}
 }
 

@@ -58,7 +58,7 @@ func (o *oracle) takes(request resourcev1.ExactDeviceRequest, node, driver strin
 
 // oracleRequests differ in all that is checked for each device alone.
 func oracleRequests() map[string]resourcev1.ExactDeviceRequest {
-	exists := []resourcev1.DeviceToleration{{Operator: resourcev1.DeviceTolerationOpExists, Key: "sick"}}
+	exists := []resourcev1.DeviceToleration{{Operator: resourcev1.DeviceTolerationOpExists, Key: "unhealthy"}}
 	amountOf := func(capacity resourcev1.QualifiedName, amount string) *resourcev1.CapacityRequirements {
 		return &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{capacity: resource.MustParse(amount)}}
 	}

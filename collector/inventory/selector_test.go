@@ -199,7 +199,7 @@ func TestTaintChangeIsNotEvaluatedAgain(t *testing.T) {
 	before := supplyOf(w.inv)
 	stamp := w.inv.slices.blocks.stamp
 	s := w.slices["slice-0"].DeepCopy()
-	s.Spec.Devices[1].Taints = []resourcev1.DeviceTaint{{Key: "sick", Effect: resourcev1.DeviceTaintEffectNoSchedule}}
+	s.Spec.Devices[1].Taints = []resourcev1.DeviceTaint{{Key: "unhealthy", Effect: resourcev1.DeviceTaintEffectNoSchedule}}
 	w.slice(s)
 	after := supplyOf(w.inv)
 	if w.inv.slices.blocks.stamp != stamp {

@@ -301,7 +301,7 @@ func memoryObjects(random *rand.Rand) []simulated.Object {
 			kind, size := []string{"big", "small"}[random.IntN(2)], int64(random.IntN(80))
 			device := resourcev1.Device{Name: fmt.Sprintf("gpu-%d", d), Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"kind": {StringValue: &kind}, "size": {IntValue: &size}}}
 			if random.IntN(5) == 0 {
-				device.Taints = []resourcev1.DeviceTaint{{Key: "sick", Effect: resourcev1.DeviceTaintEffectNoSchedule}}
+				device.Taints = []resourcev1.DeviceTaint{{Key: "unhealthy", Effect: resourcev1.DeviceTaintEffectNoSchedule}}
 			}
 			slice.Spec.Devices = append(slice.Spec.Devices, device)
 		}
@@ -343,7 +343,7 @@ func memoryRandomSpec(random *rand.Rand) resourcev1.ResourceClaimSpec {
 		if random.IntN(2) == 0 {
 			return nil
 		}
-		return []resourcev1.DeviceToleration{{Key: "sick", Operator: resourcev1.DeviceTolerationOpExists}}
+		return []resourcev1.DeviceToleration{{Key: "unhealthy", Operator: resourcev1.DeviceTolerationOpExists}}
 	}
 	for r := range 1 + random.IntN(2) {
 		request := resourcev1.DeviceRequest{Name: fmt.Sprintf("r%d", r)}
