@@ -83,7 +83,7 @@ func newClaimCache(jitter func(time.Duration) time.Duration) *claimCache {
 	return c
 }
 
-// setConsumers says which pods, by their sorted UIDs, reference a claim; none: it
+// setConsumers sets which pods, by their sorted UIDs, reference a claim; none: it
 // is not wanted any more. A claim that is new becomes due within the given time,
 // and one that is not reserved for a new pod at once. It reports whether what is
 // known, or what is unread, has changed.

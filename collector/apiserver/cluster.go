@@ -76,7 +76,7 @@ func (o ClusterOptions) check() error {
 // Change is one event of the API server.
 type Change = dra.Change
 
-// Synced says which collections were known as a whole.
+// Synced holds which collections were known as a whole.
 type Synced = dra.Synced
 
 // Cluster watches everything that concerns claims in the whole cluster, or in
@@ -187,7 +187,7 @@ func (c *Cluster) Drain() []Change {
 	return c.log.take()
 }
 
-// Synced says which collections the changes that Drain has returned make known as
+// Synced returns which collections the changes that Drain has returned make known as
 // a whole.
 func (c *Cluster) Synced() Synced {
 	c.mu.Lock()

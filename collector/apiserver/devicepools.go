@@ -42,7 +42,7 @@ func (d *devicePools) applySlices(now clock.Instant, present []decode.SliceRecor
 	return d.findRemote(now) || changed
 }
 
-// setListed says that the slices of the node were listed. It reports whether the
+// setListed records that the slices of the node were listed. It reports whether the
 // devices have changed.
 func (d *devicePools) setListed(now clock.Instant) (changed bool) {
 	if d.listed {

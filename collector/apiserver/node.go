@@ -277,7 +277,7 @@ func (n *Node) applySlices() {
 	signal(n.poolReader.wake)
 }
 
-// setPodsFresh says that the watch of pods, or the feed, works, or fails.
+// setPodsFresh records whether the watch of pods, or the feed, works.
 func (n *Node) setPodsFresh(fresh bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -293,7 +293,7 @@ func (n *Node) setPodsFresh(fresh bool) {
 	}
 }
 
-// setSlicesFresh says that the watch of slices works, or fails.
+// setSlicesFresh records whether the watch of slices works.
 func (n *Node) setSlicesFresh(fresh bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

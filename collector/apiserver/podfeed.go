@@ -24,7 +24,7 @@ type PodFeed struct {
 	unlisted *unlistedClaims
 }
 
-// Begin says that the pods received until Synced are all that there are.
+// Begin starts a list: the pods received until Synced are all that exist.
 func (f *PodFeed) Begin() {
 	f.node.mu.Lock()
 	defer f.node.mu.Unlock()
@@ -54,7 +54,7 @@ func (f *PodFeed) Synced() {
 	f.node.setPodsFresh(true)
 }
 
-// Lost says that changes are not received any more.
+// Lost records that changes are no longer received.
 func (f *PodFeed) Lost() {
 	f.node.mu.Lock()
 	f.pods.seen = nil

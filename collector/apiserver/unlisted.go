@@ -29,7 +29,7 @@ func newUnlistedClaims() *unlistedClaims {
 	}
 }
 
-// want says which pods of one name in a namespace had unlisted claims, and have
+// want sets which pods of one name in a namespace had unlisted claims, and have
 // them now.
 func (u *unlistedClaims) want(now clock.Instant, namespace string, before, after []types.UID) {
 	for _, uid := range after {

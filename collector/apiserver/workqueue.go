@@ -9,7 +9,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
-// workqueue says which key to read next: each key has a time at which it is due,
+// workqueue returns which key to read next: each key has a time at which it is due,
 // and is never read by two readers at once. It is not safe for concurrent use.
 type workqueue[K comparable] struct {
 	items  map[K]*queuedItem

@@ -29,7 +29,7 @@ type ResourceHealth struct {
 	PodClaim   string // the claim's name within the pod
 	Request    string // empty: of whichever request
 	ResourceID string // the device's first CDI id, else <driver>/<pool>/<device>
-	Healthy    bool   // entries that say neither are left out
+	Healthy    bool   // entries that report neither are left out
 }
 
 // PodClaim is a claim that a pod names in its spec, or the claim that the

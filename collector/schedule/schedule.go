@@ -10,7 +10,7 @@ import (
 // burst of changes can cause.
 const spacing = 50 * time.Millisecond
 
-// Options say when a step is due.
+// Options define when a step is due.
 type Options struct {
 	// Settled reports whether every source has been read once, or has failed.
 	// The first step waits for it, but at most for SettleTime.

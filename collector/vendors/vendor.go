@@ -19,7 +19,7 @@ type Vendor struct {
 	PCI    uint16 // number in the PCI ID repository
 	Driver string // name of the DRA driver
 
-	// Measured says that a source of this exporter reads the driver's devices.
+	// Measured reports whether a source of this exporter reads the driver's devices.
 	Measured bool
 
 	// DecodeName decodes the name of a device. Names that say nothing of a

@@ -27,7 +27,7 @@ type Answer struct {
 	Node      string
 	At        time.Time         // now, by the clock that the times below were taken by
 	SampledAt time.Time         // when the newest readings were taken
-	Devices   *page.DeviceCount // nil: an older agent, which does not say
+	Devices   *page.DeviceCount // nil: an older agent, which does not report it
 	Rows      []Row
 }
 

@@ -109,7 +109,7 @@ const (
 	pendingPath = "api/v1/pending"
 )
 
-// ErrClusterRole and ErrNodeAgent say that an address is the other role's.
+// ErrClusterRole and ErrNodeAgent report that an address is the other role's.
 var (
 	ErrClusterRole = errors.New("this is the cluster role, not a node agent")
 	ErrNodeAgent   = errors.New("this is a node agent, not the cluster role")

@@ -143,12 +143,12 @@ func Bind(pod *corev1.Pod, node int, at time.Time) {
 	setCondition(pod, corev1.PodScheduled, at)
 }
 
-// Prepare is what the kubelet says when the sandbox is ready.
+// Prepare is what the kubelet reports when the sandbox is ready.
 func Prepare(pod *corev1.Pod, at time.Time) {
 	setCondition(pod, corev1.PodReadyToStartContainers, at)
 }
 
-// Run is what the kubelet says when the container has started.
+// Run is what the kubelet reports when the container has started.
 func Run(pod *corev1.Pod, at time.Time) {
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{

@@ -18,7 +18,7 @@ type Object interface {
 	metav1.Object
 }
 
-// Size says how much there is in a cluster. Each node publishes one slice of
+// Size is how many objects a cluster has. Each node publishes one slice of
 // DevicesPerNode devices. Running pods hold ClaimsPerPod devices each, from the
 // first node on; what they leave is free, and lives are played on it.
 type Size struct {

@@ -29,7 +29,7 @@ type Stage struct {
 	Store    Store
 	Parallel int // how many objects are put at once while the cluster is made
 
-	// Kubeconfig says how to connect; it becomes JSON in one line.
+	// Kubeconfig defines how to connect; it becomes JSON in one line.
 	Kubeconfig map[string]any
 }
 

@@ -137,7 +137,7 @@ func isTerminal(pod *corev1.Pod) bool {
 // deviceHealth returns what the kubelet reports of the devices that containers
 // of any kind got through claims: sorted, each entry once, because the kubelet
 // writes them in any order. Entries about devices of device plugins are left
-// out, and those that say neither healthy nor unhealthy.
+// out, and those that report neither healthy nor unhealthy.
 func deviceHealth(pod *corev1.Pod, claims []dra.PodClaim) []dra.ResourceHealth {
 	var entries []dra.ResourceHealth
 	for _, statuses := range allStatuses(pod) {

@@ -44,7 +44,7 @@ func PodLifecycle(pod *corev1.Pod) dra.PodLifecycle {
 	return lifecycle
 }
 
-// applyCondition sets what a condition of the pod says. While the pod has
+// applyCondition sets what a condition of the pod reports. While the pod has
 // scheduling gates, PodScheduled is not the scheduler's.
 func applyCondition(lifecycle *dra.PodLifecycle, condition *corev1.PodCondition) {
 	fulfilled := condition.Status == corev1.ConditionTrue

@@ -45,7 +45,7 @@ func (l Limits) orDefault() Limits {
 	}
 }
 
-// limitError says that an answer exceeds a limit.
+// limitError reports that an answer exceeds a limit.
 type limitError struct {
 	what  string
 	limit string

@@ -33,7 +33,7 @@ type Event[O Object, V any] struct {
 	Live          bool // delivered by a watch as it happened, not found in a list
 }
 
-// Decoder says how the objects of a collection become values. Decode, Apply and
+// Decoder defines how the objects of a collection become values. Decode, Apply and
 // Flush are needed.
 type Decoder[O Object, V any] struct {
 	Decode func(O) (V, bool) // false: the object is ignored

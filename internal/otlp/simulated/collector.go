@@ -13,7 +13,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// Options say how the collector starts.
+// Options define how the collector starts.
 type Options struct {
 	// TLS is what both servers show; nil: plaintext.
 	TLS *tls.Config
@@ -146,7 +146,7 @@ func (c *Collector) launch() error {
 	return nil
 }
 
-// Answer says what requests are answered from now on; nil: all are taken. The
+// Answer sets how requests are answered from now on; nil: all are accepted. The
 // function is called by several goroutines at once.
 func (c *Collector) Answer(answer func(Request) Answer) {
 	c.mu.Lock()
@@ -214,7 +214,7 @@ func (c *Collector) Forget() {
 }
 
 // Await waits until the condition holds, which is asked now and after each
-// request, or until ctx ends; it says whether it held.
+// request, or until ctx ends; it reports whether it held.
 func (c *Collector) Await(ctx context.Context, condition func(*Collector) bool) bool {
 	for {
 		c.mu.Lock()
