@@ -1,7 +1,8 @@
 // Package stubs builds stubs of vendor libraries for tests: libnvidia-ml.so.1
 // and libdcgm.so.4 in C, over the real headers, and a host engine, so that the
 // real bindings run without hardware. All of them report the same scripted
-// GPUs, those of a Node. It is for Linux, and needs gcc.
+// GPUs, those of a Node. Two more libraries record the answers of a real
+// libnvidia-ml and play them back. It is for Linux, and needs gcc.
 package stubs
 
 import (
@@ -28,6 +29,8 @@ type Libraries struct {
 	NVML       string // libnvidia-ml.so.1
 	DCGM       string // libdcgm.so.4
 	HostEngine string // the program that Node.StartHostEngine starts
+	Recorder   string // libnvidia-ml-recorder.so, see recording/README.md
+	Player     string // libnvidia-ml-player.so
 	migTool    string
 }
 
@@ -77,6 +80,14 @@ func artifacts() []artifact {
 			flags: []string{"-isystem", "$DCGM"},
 		},
 		{name: "stub-mig", sources: []string{"hardware/*.c"}},
+		{
+			name: "libnvidia-ml-recorder.so", sources: []string{"recording/*.c"}, without: []string{"recording/player.c", "recording/recording.c"},
+			flags: append(shared("libnvidia-ml-recorder.so"), "-Wl,-z,nodelete", "-Wl,-Bsymbolic", "-isystem", "$NVML"),
+		},
+		{
+			name: "libnvidia-ml-player.so", sources: []string{"recording/*.c"}, without: []string{"recording/recorder.c"},
+			flags: append(shared("libnvidia-ml-player.so"), "-Wl,-z,nodelete", "-Wl,-Bsymbolic", "-isystem", "$NVML"),
+		},
 	}
 }
 
@@ -108,6 +119,8 @@ func build() (Libraries, error) {
 		NVML:       filepath.Join(dir, "libnvidia-ml.so.1"),
 		DCGM:       filepath.Join(dir, "libdcgm.so.4"),
 		HostEngine: filepath.Join(dir, "stub-hostengine"),
+		Recorder:   filepath.Join(dir, "libnvidia-ml-recorder.so"),
+		Player:     filepath.Join(dir, "libnvidia-ml-player.so"),
 		migTool:    filepath.Join(dir, "stub-mig"),
 	}, nil
 }
@@ -142,7 +155,7 @@ func fingerprint(sources string, headers *strings.Replacer) (string, error) {
 		fmt.Fprintln(sum, headers.Replace(fmt.Sprint(a)))
 	}
 	err := filepath.WalkDir(sources, func(path string, _ fs.DirEntry, err error) error {
-		if extension := filepath.Ext(path); err != nil || extension != ".c" && extension != ".h" {
+		if extension := filepath.Ext(path); err != nil || extension != ".c" && extension != ".h" && extension != ".def" {
 			return err
 		}
 		text, err := os.ReadFile(path)
