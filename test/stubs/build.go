@@ -1,7 +1,8 @@
 // Package stubs builds stubs of vendor libraries for tests: libnvidia-ml.so.1
-// and libdcgm.so.4 in C, over the real headers, and a host engine, so that the
-// real bindings run without hardware. All of them report the same scripted
-// GPUs, those of a Node. It is for Linux, and needs gcc.
+// and libdcgm.so.4 in C, over the real headers, a host engine, and the part of
+// libcuda.so.1 that test/gpukit calls, so that the real bindings run without
+// hardware. All of them report the same scripted GPUs, those of a Node. It is
+// for Linux, and needs gcc.
 package stubs
 
 import (
@@ -24,9 +25,10 @@ import (
 // Libraries are the compiled stubs. They lie in a cache that outlives the
 // test and must not be changed.
 type Libraries struct {
-	Dir        string // holds both libraries under their sonames: can be LD_LIBRARY_PATH
+	Dir        string // holds the libraries under their sonames: can be LD_LIBRARY_PATH
 	NVML       string // libnvidia-ml.so.1
 	DCGM       string // libdcgm.so.4
+	CUDA       string // libcuda.so.1
 	HostEngine string // the program that Node.StartHostEngine starts
 	migTool    string
 }
@@ -76,6 +78,10 @@ func artifacts() []artifact {
 			name: "stub-hostengine", sources: []string{"dcgm/*.c", "hardware/*.c"}, without: []string{"hardware/migtool.c", "dcgm/library.c", "dcgm/library_devices.c", "dcgm/library_values.c", "dcgm/session.c"},
 			flags: []string{"-isystem", "$DCGM"},
 		},
+		{
+			name: "libcuda.so.1", sources: []string{"cuda/*.c", "hardware/*.c"}, without: []string{"hardware/migtool.c"},
+			flags: shared("libcuda.so.1"),
+		},
 		{name: "stub-mig", sources: []string{"hardware/*.c"}},
 	}
 }
@@ -107,6 +113,7 @@ func build() (Libraries, error) {
 		Dir:        dir,
 		NVML:       filepath.Join(dir, "libnvidia-ml.so.1"),
 		DCGM:       filepath.Join(dir, "libdcgm.so.4"),
+		CUDA:       filepath.Join(dir, "libcuda.so.1"),
 		HostEngine: filepath.Join(dir, "stub-hostengine"),
 		migTool:    filepath.Join(dir, "stub-mig"),
 	}, nil
