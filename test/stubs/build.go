@@ -1,8 +1,9 @@
 // Package stubs builds stubs of vendor libraries for tests: libnvidia-ml.so.1
-// and libdcgm.so.4 in C, over the real headers, and a host engine, so that the
-// real bindings run without hardware. All of them report the same scripted
-// GPUs, those of a Node. Two more libraries record the answers of a real
-// libnvidia-ml and play them back. It is for Linux, and needs gcc.
+// and libdcgm.so.4 in C, over the real headers, a host engine, and the part of
+// libcuda.so.1 that test/gpukit calls, so that the real bindings run without
+// hardware. All of them report the same scripted GPUs, those of a Node. Two more
+// libraries record the answers of a real libnvidia-ml and play them back. It is
+// for Linux, and needs gcc.
 package stubs
 
 import (
@@ -25,9 +26,10 @@ import (
 // Libraries are the compiled stubs. They lie in a cache that outlives the
 // test and must not be changed.
 type Libraries struct {
-	Dir        string // holds both libraries under their sonames: can be LD_LIBRARY_PATH
+	Dir        string // holds the libraries under their sonames: can be LD_LIBRARY_PATH
 	NVML       string // libnvidia-ml.so.1
 	DCGM       string // libdcgm.so.4
+	CUDA       string // libcuda.so.1
 	HostEngine string // the program that Node.StartHostEngine starts
 	Recorder   string // libnvidia-ml-recorder.so, see recording/README.md
 	Player     string // libnvidia-ml-player.so
@@ -79,6 +81,10 @@ func artifacts() []artifact {
 			name: "stub-hostengine", sources: []string{"dcgm/*.c", "hardware/*.c"}, without: []string{"hardware/migtool.c", "dcgm/library.c", "dcgm/library_devices.c", "dcgm/library_values.c", "dcgm/session.c"},
 			flags: []string{"-isystem", "$DCGM"},
 		},
+		{
+			name: "libcuda.so.1", sources: []string{"cuda/*.c", "hardware/*.c"}, without: []string{"hardware/migtool.c"},
+			flags: shared("libcuda.so.1"),
+		},
 		{name: "stub-mig", sources: []string{"hardware/*.c"}},
 		{
 			name: "libnvidia-ml-recorder.so", sources: []string{"recording/*.c"}, without: []string{"recording/player.c", "recording/recording.c"},
@@ -118,6 +124,7 @@ func build() (Libraries, error) {
 		Dir:        dir,
 		NVML:       filepath.Join(dir, "libnvidia-ml.so.1"),
 		DCGM:       filepath.Join(dir, "libdcgm.so.4"),
+		CUDA:       filepath.Join(dir, "libcuda.so.1"),
 		HostEngine: filepath.Join(dir, "stub-hostengine"),
 		Recorder:   filepath.Join(dir, "libnvidia-ml-recorder.so"),
 		Player:     filepath.Join(dir, "libnvidia-ml-player.so"),
