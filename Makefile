@@ -46,7 +46,7 @@ PROMTOOL := $(CURDIR)/test/.bin/prometheus/promtool
 KUSTOMIZATIONS := $(wildcard deploy/kustomize/base deploy/kustomize/overlays/*) dashboards
 # The modules whose code is ours; those that only pin a tool have none, and the
 # collector of test/otelcol has next to none, at the price of checking all of it.
-LINTED := . $(patsubst %/go.mod,%,$(wildcard dashboards/gen/go.mod test/e2e/go.mod test/drivers/shapes/go.mod test/drivers/toolkit/go.mod test/prometheus/go.mod test/compose/go.mod test/examples/go.mod test/helm/go.mod test/house/go.mod test/image/go.mod test/release/go.mod test/otelcol/go.mod))
+LINTED := . $(patsubst %/go.mod,%,$(wildcard dashboards/gen/go.mod test/e2e/go.mod test/drivers/shapes/go.mod test/drivers/toolkit/go.mod test/prometheus/go.mod test/compose/go.mod test/examples/go.mod test/gpukit/go.mod test/helm/go.mod test/house/go.mod test/image/go.mod test/release/go.mod test/otelcol/go.mod))
 
 ##@ Use
 .PHONY: help demo
@@ -91,6 +91,7 @@ test: ## vet, every test with the race detector, and the build without cgo
 	CGO_ENABLED=0 go build ./...
 	CGO_ENABLED=0 go vet ./...
 	cd dashboards/gen && go vet ./... && CGO_ENABLED=1 go test -race $(TEST_FLAGS) ./...
+	cd test/gpukit && go vet ./... && CGO_ENABLED=1 go test -race $(TEST_FLAGS) ./...
 	cd test/house && go vet ./... && go test -count=1 $(TEST_FLAGS) ./...
 	cd test/house && go run . -check >/dev/null
 

@@ -1,0 +1,55 @@
+// Gpukit is a set of programs for tests on machines with real GPUs.
+//
+//	gpukit load --device=0 --kind=compute --duty=50 --duration=10s
+//
+// It needs NVIDIA's driver and nothing else: no toolkit, no cgo. It never
+// changes a setting of a GPU.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+)
+
+const usage = `Usage: gpukit COMMAND [FLAGS]
+
+Commands:
+  load  put a load of a known size on one GPU
+
+gpukit COMMAND --help lists the flags. gpukit never changes a setting of a GPU.
+`
+
+func main() {
+	if err := run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "gpukit:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, arguments []string, in io.Reader, out, help io.Writer) error {
+	command := ""
+	if len(arguments) > 0 {
+		command, arguments = arguments[0], arguments[1:]
+	}
+	switch command {
+	case "load":
+		err := runLoad(ctx, arguments, in, out, help)
+		if errors.Is(err, flag.ErrHelp) {
+			return nil
+		}
+		return err
+	case "-h", "-help", "--help", "help":
+		fmt.Fprint(out, usage)
+		return nil
+	case "":
+		fmt.Fprint(help, usage)
+		return errors.New("a command is missing")
+	default:
+		fmt.Fprint(help, usage)
+		return fmt.Errorf("unknown command %q", command)
+	}
+}
