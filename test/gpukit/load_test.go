@@ -312,11 +312,11 @@ func TestPlantedErrors(t *testing.T) {
 		if call == "cuGetErrorName" || call == "cuGetErrorString" {
 			continue
 		}
-		kind := "compute"
-		if call == "cuMemFreeHost" {
-			kind = "copy"
+		p := startLoad(t, node, []string{"DRA_STUB_CUDA_RETURN=" + call + "=999"}, "--kind=compute", "--memory=16MiB")
+		if slices.Contains([]string{"cuMemFree_v2", "cuEventDestroy_v2", "cuStreamDestroy_v2", "cuCtxDestroy_v2"}, call) {
+			p.until("progress", nil)
+			_ = p.in.Close()
 		}
-		p := startLoad(t, node, []string{"DRA_STUB_CUDA_RETURN=" + call + "=999"}, "--kind="+kind, "--duration=1ms", "--memory=16MiB")
 		failure := p.fails()
 		if failure.Call != call || failure.Code != 999 || failure.Name != "CUDA_ERROR_UNKNOWN" || failure.Error != call+": CUDA_ERROR_UNKNOWN (999): unknown error" {
 			t.Errorf("%s fails with %+v", call, failure)
@@ -373,10 +373,13 @@ func TestWithoutCgo(t *testing.T) {
 	}
 	node := stubs.NewNode(t, 2)
 	node.Set(1, "uuid", "GPU-00000001-aaaa-bbbb-cccc-111111111111")
-	command := program(node, nil, "load", "--library="+stubs.Build(t).CUDA, "--duration=20ms", "--device=GPU-00000001-aaaa-bbbb-cccc-111111111111")
+	command := program(node, nil, "load", "--library="+stubs.Build(t).CUDA, "--duration=0", "--until-eof", "--device=GPU-00000001-aaaa-bbbb-cccc-111111111111")
 	command.Path = path
 	p := start(t, command)
-	ready, done := p.until("ready", nil), p.until("done", nil)
+	ready := p.until("ready", nil)
+	p.until("progress", nil)
+	_ = p.in.Close()
+	done := p.until("done", nil)
 	p.succeeds()
 	// The driver has seen the variable that names the device: it is the only one.
 	if ready.UUID != "GPU-00000001-aaaa-bbbb-cccc-111111111111" || ready.Device != 0 || done.Busy == 0 {
@@ -400,7 +403,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// Events are written whole although nobody reads the input.
+// An error before the work begins is an event, too.
 func TestEventsAreLines(t *testing.T) {
 	var out, help bytes.Buffer
 	err := run(t.Context(), []string{"load", "--duty=0"}, strings.NewReader(""), &out, &help)

@@ -50,7 +50,7 @@ func (p *pace) next() (units, perLaunch uint64) {
 // done records how long units have taken.
 func (p *pace) done(units uint64, took time.Duration) {
 	p.left -= took.Seconds()
-	// Few units tell more about the start of the work than about the work.
+	// The time of few units is mostly that of starting them.
 	if units >= p.largest/4 {
 		p.unit = max(took.Seconds()/float64(units), 1e-9)
 	}
