@@ -1,6 +1,7 @@
 // Gpukit is a set of programs for tests on machines with real GPUs.
 //
 //	gpukit load --device=0 --kind=compute --duty=50 --duration=10s
+//	gpukit direct --interval=1s --duration=10s
 //
 // It needs NVIDIA's driver and nothing else: no toolkit, no cgo. It never
 // changes a setting of a GPU.
@@ -18,7 +19,8 @@ import (
 const usage = `Usage: gpukit COMMAND [FLAGS]
 
 Commands:
-  load  put a load of a known size on one GPU
+  direct  print what NVIDIA's management library reports
+  load    put a load of a known size on one GPU
 
 gpukit COMMAND --help lists the flags. gpukit never changes a setting of a GPU.
 `
@@ -36,12 +38,10 @@ func run(ctx context.Context, arguments []string, in io.Reader, out, help io.Wri
 		command, arguments = arguments[0], arguments[1:]
 	}
 	switch command {
+	case "direct":
+		return withoutHelp(runDirect(ctx, arguments, in, out, help))
 	case "load":
-		err := runLoad(ctx, arguments, in, out, help)
-		if errors.Is(err, flag.ErrHelp) {
-			return nil
-		}
-		return err
+		return withoutHelp(runLoad(ctx, arguments, in, out, help))
 	case "-h", "-help", "--help", "help":
 		fmt.Fprint(out, usage)
 		return nil
@@ -52,4 +52,12 @@ func run(ctx context.Context, arguments []string, in io.Reader, out, help io.Wri
 		fmt.Fprint(help, usage)
 		return fmt.Errorf("unknown command %q", command)
 	}
+}
+
+// withoutHelp returns nil for a request for help, which is no error.
+func withoutHelp(err error) error {
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	return err
 }

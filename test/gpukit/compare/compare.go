@@ -59,8 +59,8 @@ const (
 
 // What a result compares the agent with.
 const (
-	NVIDIASMI = "nvidia-smi"
-	Library   = "library"
+	NVIDIASMI     = "nvidia-smi"
+	Library       = "library"
 	LoadGenerator = "load" // a load generator
 )
 
