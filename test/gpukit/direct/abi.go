@@ -146,9 +146,9 @@ func Throttles() []Throttle {
 // GPMMetric is a metric of GPM. Percentages become ratios, and MiB per second
 // bytes per second.
 type GPMMetric struct {
-	Name  string
-	id    uint32
-	per   float64 // units in a base unit
+	Name string
+	id   uint32
+	per  float64 // units in a base unit
 }
 
 // GPMMetrics are the metrics that are read.
