@@ -134,9 +134,7 @@ func (d *state) poll(q *query, now time.Time) {
 	if d.newest == 0 {
 		d.newest = now.Add(-time.Second).UnixMicro()
 	}
-	for _, sample := range q.samples(d.newest) {
-		d.found = append(d.found, sample)
-	}
+	d.found = append(d.found, q.samples(d.newest)...)
 	for _, sample := range d.found {
 		d.newest = max(d.newest, sample.Timestamp)
 	}
