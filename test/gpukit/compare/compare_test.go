@@ -246,8 +246,25 @@ func TestWithoutLibrary(t *testing.T) {
 	o := scene{agent: change(devicePowerWatts, scaled(1000))}.observe(t)
 	o.Library = nil
 	results := outcome(Compare(o, minute(), Rows()), Failed)
-	if !slices.Contains(results, "power, GPU-0, nvidia-smi") || slices.Contains(results, "power, GPU-1, nvidia-smi") {
+	if !slices.Contains(results, "observations, , library") || !slices.Contains(results, "power, GPU-0, nvidia-smi") || slices.Contains(results, "power, GPU-1, nvidia-smi") {
 		t.Errorf("failed: %v", results)
+	}
+}
+
+// What has not been observed is no success, and calls that fail are named.
+func TestMissingObservations(t *testing.T) {
+	results := Compare(Observations{}, minute(), Rows())
+	if len(outcome(results, Failed)) != 2 || len(outcome(results, NotReported)) != 1 || len(results) != 3 {
+		t.Errorf("without observations: %+v", results)
+	}
+	o := scene{library: func(second float64, s *direct.Sample) {
+		if second > 30 && second < 40 {
+			s.Devices[1].Errors = map[string]int{"nvmlDeviceGetPowerUsage": 999, "nvmlDeviceGetName": 15}
+		}
+	}}.observe(t)
+	if r := Compare(o, minute(), Rows())[0]; r.Row != "calls of the library" || r.Device != "GPU-1" || r.Status != NotReported ||
+		r.Detail != "nvmlDeviceGetName returns 15, nvmlDeviceGetPowerUsage returns 999" {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -344,4 +344,8 @@ func TestProfilingRows(t *testing.T) {
 		t.Errorf("passed: %v", passed)
 	}
 	equal(t, "failed", outcome(results, Failed), []string{"SM occupancy, GPU-0, library"})
+	// A MIG device has its utilization by GPM.
+	s.library = func(_ float64, sample *direct.Sample) { sample.Devices[3].GPM = map[string]float64{"graphics": 0.25} }
+	s.agent = func(_ float64, p page) { p[series1(deviceUtilizationRatio, migUUID)] = 0.25 }
+	equal(t, "passed", outcome(Compare(s.observe(t), minute(), ProfilingRows()), Passed), []string{"MIG: utilization, MIG-0, library"})
 }

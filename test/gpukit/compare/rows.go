@@ -276,8 +276,9 @@ func throttleRows() []Row {
 }
 
 // utilizationTolerance is for two readers that see different sample periods of
-// the driver.
-const utilizationTolerance = 0.05
+// the driver: a period of a sixth of a second may have one part more or less of a
+// load that works for a part of each tenth.
+const utilizationTolerance = 0.1
 
 func utilizationRows() []Row {
 	return []Row{
@@ -313,5 +314,8 @@ func ProfilingRows() []Row {
 	for _, engine := range []string{"graphics", "sm", "tensor", "fp64", "fp32", "fp16", "dram"} {
 		rows = append(rows, row("engine active, "+engine, deviceEngineActiveRatio, engine, map[string]string{"engine": engine}))
 	}
-	return append(rows, row("SM occupancy", deviceSMOccupancyRatio, "sm_occupancy", nil))
+	// The driver reports the utilization of whole GPUs only.
+	mig := row("MIG: utilization", deviceUtilizationRatio, "graphics", nil)
+	mig.Of = Partitions
+	return append(rows, row("SM occupancy", deviceSMOccupancyRatio, "sm_occupancy", nil), mig)
 }

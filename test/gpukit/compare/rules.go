@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -15,10 +16,12 @@ const (
 )
 
 // Compare compares each row of each device with nvidia-smi and with the library,
-// as far as they can have it, in the order of devices and rows. Each device that
-// the agent alone has is one more result, which has failed.
+// as far as they can have it, in the order of devices and rows. Before them are
+// results about what has not been observed at all, and about calls that have
+// failed. Each device that the agent alone has is one more result, which has
+// failed.
 func Compare(o Observations, w Window, rows []Row) []Result {
-	var results []Result
+	results := append(o.missing(w), o.failedCalls(w)...)
 	subjects := o.subjects(w)
 	for _, d := range subjects {
 		for _, row := range rows {
@@ -28,6 +31,58 @@ func Compare(o Observations, w Window, rows []Row) []Result {
 		}
 	}
 	return append(results, o.unknownDevices(w, subjects)...)
+}
+
+// missing are the sides that have not been observed in a window. nvidia-smi need
+// not be on a machine; the library must have devices.
+func (o Observations) missing(w Window) []Result {
+	var results []Result
+	none := func(against string, status Status, detail string) {
+		results = append(results, Result{Row: "observations", Against: against, Status: status, Agent: "none", Other: "none", Detail: detail})
+	}
+	texts, devices := 0, 0
+	for _, l := range o.SMI {
+		if w.contains(l.Time) {
+			texts++
+		}
+	}
+	for _, s := range o.Library {
+		if w.contains(s.Time) {
+			devices += len(s.Devices)
+		}
+	}
+	if len(o.pages(w)) == 0 {
+		none(Library, Failed, "there is no page of the agent")
+	}
+	if devices == 0 {
+		none(Library, Failed, "the library has reported no device")
+	}
+	if texts == 0 {
+		none(NVIDIASMI, NotReported, "nvidia-smi has printed nothing")
+	}
+	return results
+}
+
+// failedCalls are the functions of the library that have failed, by device. What
+// they would have reported is absent.
+func (o Observations) failedCalls(w Window) []Result {
+	failed := make(map[string][]string) // by device
+	for _, s := range o.Library {
+		for _, d := range s.Devices {
+			for name, code := range d.Errors {
+				if call := fmt.Sprintf("%s returns %d", name, code); w.contains(d.Time) && !slices.Contains(failed[d.UUID], call) {
+					failed[d.UUID] = append(failed[d.UUID], call)
+				}
+			}
+		}
+	}
+	var results []Result
+	for _, uuid := range slices.Sorted(maps.Keys(failed)) {
+		slices.Sort(failed[uuid])
+		results = append(results, Result{Row: "calls of the library", Device: uuid, Against: Library, Status: NotReported, Agent: "none", Other: "none",
+			Detail: strings.Join(failed[uuid], ", ")})
+	}
+	return results
 }
 
 // unknownDevices are NVIDIA's devices that the agent alone has.
