@@ -28,7 +28,7 @@ Flags:
 type directOptions struct {
 	library                         string
 	interval, poll, duration, grace time.Duration
-	untilEOF                        bool
+	untilEOF, gpm                   bool
 }
 
 // runDirect runs `gpukit direct`.
@@ -72,6 +72,7 @@ func runDirect(ctx context.Context, arguments []string, in io.Reader, out, help 
 // sampleUntil prints samples until the context ends.
 func sampleUntil(ctx context.Context, library *direct.Library, options directOptions, out io.Writer) error {
 	sampler := direct.NewSampler(library, time.Now)
+	sampler.SkipGPM = !options.gpm
 	err := sampler.Run(ctx, options.interval, options.poll, func(s direct.Sample) error { return direct.Encode(out, s) })
 	sampler.Close()
 	return errors.Join(err, library.Close())
@@ -86,6 +87,7 @@ func directFlags(arguments []string, help io.Writer) (directOptions, error) {
 	flags.DurationVar(&o.poll, "process-interval", 100*time.Millisecond, "`duration` between two requests for the utilization of processes")
 	flags.DurationVar(&o.duration, "duration", 0, "`duration` of sampling; 0: until a signal or the end of standard input")
 	flags.DurationVar(&o.grace, "grace", 10*time.Second, "`duration` for which a call of the library may go on after the end")
+	flags.BoolVar(&o.gpm, "gpm", true, "measure the activity of engines by GPM, whose counters may allow one reader at a time")
 	flags.BoolVar(&o.untilEOF, "until-eof", false, "end when standard input ends, so that it ends with its parent")
 	err := flags.Parse(arguments)
 	switch {

@@ -175,6 +175,17 @@ func TestDirectLeavesOutWhatIsNotSupported(t *testing.T) {
 	}
 }
 
+// Without GPM nothing is allocated for it.
+func TestDirectWithoutGPM(t *testing.T) {
+	node := stubs.NewNode(t, 1)
+	p := startDirect(t, node, "--gpm=false")
+	p.sample()
+	if d := p.sample().Devices[0]; d.GPM != nil || node.Live().GPMSamples != 0 {
+		t.Errorf("it has %v, and %+v is open", d.GPM, node.Live())
+	}
+	p.stop()
+}
+
 // MIG devices follow their GPU, with their ids, memory and activity.
 func TestDirectReadsMIGDevices(t *testing.T) {
 	node := stubs.NewNode(t, 1)

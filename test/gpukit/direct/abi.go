@@ -49,24 +49,25 @@ type utilizationRates struct { // nvmlUtilization_t
 }
 
 type pciInfo struct { // nvmlPciInfo_t
-	legacyBusID                                [16]byte
-	domain, bus, device, deviceID, subsystemID uint32
-	busID                                      [32]byte
+	_     [16]byte  // busIdLegacy
+	_     [5]uint32 // domain, bus, device, pciDeviceId, pciSubSystemId
+	busID [32]byte
 }
 
 type fieldValue struct { // nvmlFieldValue_t
-	id, scope          uint32
-	timestamp, latency int64
-	valueType          uint32
-	code               int32
-	value              [8]byte // a union
+	id        uint32
+	_         uint32   // scopeId: 0, the GPU as a whole
+	_         [2]int64 // timestamp, latencyUsec
+	valueType uint32
+	code      int32
+	value     [8]byte // a union
 }
 
 type processInfo struct { // nvmlProcessInfo_t
-	pid                          uint32
-	_                            uint32
-	memory                       uint64
-	gpuInstance, computeInstance uint32
+	pid    uint32
+	_      uint32
+	memory uint64
+	_      [2]uint32 // gpuInstanceId, computeInstanceId
 }
 
 type processSample struct { // nvmlProcessUtilizationSample_t
@@ -77,10 +78,10 @@ type processSample struct { // nvmlProcessUtilizationSample_t
 }
 
 type gpmMetric struct { // nvmlGpmMetric_t
-	id                        uint32
-	code                      int32
-	value                     float64
-	shortName, longName, unit uintptr // texts of the library
+	id    uint32
+	code  int32
+	value float64
+	_     [3]uintptr // metricInfo: texts of the library
 }
 
 const maxGPMMetrics = 333 // NVML_GPM_METRIC_MAX; older libraries have fewer, and read only count
@@ -146,9 +147,9 @@ func Throttles() []Throttle {
 // GPMMetric is a metric of GPM. Percentages become ratios, and MiB per second
 // bytes per second.
 type GPMMetric struct {
-	Name  string
-	id    uint32
-	per   float64 // units in a base unit
+	Name string
+	id   uint32
+	per  float64 // units in a base unit
 }
 
 // GPMMetrics are the metrics that are read.

@@ -59,7 +59,7 @@ type Device struct {
 
 	// Processes is nil if the driver lists none of a kind, and empty if no
 	// process uses the device.
-	Processes []Process `json:"processes,omitempty"`
+	Processes []Process `json:"processes,omitzero"`
 	// ProcessSamples are those since the sample before, in the driver's order.
 	ProcessSamples []ProcessSample `json:"process_samples,omitempty"`
 	// GPM are metrics between this sample and the one before, by the name of

@@ -8,6 +8,10 @@ import (
 
 // Sampler reads all devices again and again. It must be used by one goroutine.
 type Sampler struct {
+	// SkipGPM leaves out the metrics of GPM, whose counters may allow one reader
+	// at a time.
+	SkipGPM bool
+
 	library *Library
 	now     func() time.Time
 	devices map[string]*state // by UUID
@@ -75,7 +79,9 @@ func (s *Sampler) gpu(handle uintptr) []Device {
 		return nil
 	}
 	kept := s.stateOf(d.UUID, handle)
-	d.GPM = kept.gpm.measure(q, nil)
+	if !s.SkipGPM {
+		d.GPM = kept.gpm.measure(q, nil)
+	}
 	d.Processes = q.processes()
 	q.whole(&d)
 	kept.poll(q, s.now())
@@ -108,7 +114,7 @@ func (s *Sampler) partitions(parent uintptr, uuid string) []Device {
 		}
 		d.ParentUUID = uuid
 		d.GPUInstance, d.ComputeInstance = mig.number(&l.gpuInstance), mig.number(&l.computeInstance)
-		if d.GPUInstance != nil {
+		if d.GPUInstance != nil && !s.SkipGPM {
 			// GPM samples of an instance are taken with the GPU's handle.
 			d.GPM = s.stateOf(d.UUID, handle).gpm.measure(&query{library: l, handle: parent, errors: mig.errors}, d.GPUInstance)
 		}
@@ -134,9 +140,7 @@ func (d *state) poll(q *query, now time.Time) {
 	if d.newest == 0 {
 		d.newest = now.Add(-time.Second).UnixMicro()
 	}
-	for _, sample := range q.samples(d.newest) {
-		d.found = append(d.found, sample)
-	}
+	d.found = append(d.found, q.samples(d.newest)...)
 	for _, sample := range d.found {
 		d.newest = max(d.newest, sample.Timestamp)
 	}
