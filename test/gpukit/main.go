@@ -1,5 +1,6 @@
 // Gpukit is a set of programs for tests on machines with real GPUs.
 //
+//	gpukit run --out=report
 //	gpukit load --device=0 --kind=compute --duty=50 --duration=10s
 //	gpukit direct --interval=1s --duration=10s
 //
@@ -14,11 +15,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 )
 
 const usage = `Usage: gpukit COMMAND [FLAGS]
 
 Commands:
+  run     compare the agent with nvidia-smi, the library and loads; the default
   direct  print what NVIDIA's management library reports
   load    put a load of a known size on one GPU
 
@@ -28,16 +32,23 @@ gpukit COMMAND --help lists the flags. gpukit never changes a setting of a GPU.
 func main() {
 	if err := run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "gpukit:", err)
+		var exit *exitError
+		if errors.As(err, &exit) {
+			os.Exit(exit.status)
+		}
 		os.Exit(1)
 	}
 }
 
 func run(ctx context.Context, arguments []string, in io.Reader, out, help io.Writer) error {
-	command := ""
-	if len(arguments) > 0 {
+	command := "run"
+	isHelp := len(arguments) > 0 && slices.Contains([]string{"-h", "-help", "--help"}, arguments[0])
+	if len(arguments) > 0 && (isHelp || !strings.HasPrefix(arguments[0], "-")) {
 		command, arguments = arguments[0], arguments[1:]
 	}
 	switch command {
+	case "run":
+		return withoutHelp(runPhases(ctx, arguments, out, help))
 	case "direct":
 		return withoutHelp(runDirect(ctx, arguments, in, out, help))
 	case "load":
@@ -45,9 +56,6 @@ func run(ctx context.Context, arguments []string, in io.Reader, out, help io.Wri
 	case "-h", "-help", "--help", "help":
 		fmt.Fprint(out, usage)
 		return nil
-	case "":
-		fmt.Fprint(help, usage)
-		return errors.New("a command is missing")
 	default:
 		fmt.Fprint(help, usage)
 		return fmt.Errorf("unknown command %q", command)

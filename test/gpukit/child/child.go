@@ -40,8 +40,12 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	command := exec.CommandContext(ctx, o.Path, o.Arguments...)
 	command.Env = append(os.Environ(), o.Environment...)
 	command.Stdout, command.Stderr = o.Out, o.Err
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+	// A group of its own: an interrupt from the terminal is for this process alone.
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	command.Cancel = func() error {
+		_ = command.Process.Signal(syscall.SIGTERM) // it may have ended
+		return os.ErrProcessDone                    // so that a program that ends with success does so here, too
+	}
 	command.WaitDelay = o.Grace
 	if o.Grace == 0 {
 		command.WaitDelay = 10 * time.Second

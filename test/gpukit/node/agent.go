@@ -57,13 +57,16 @@ func tryAgent(ctx context.Context, o Options, files agentFiles) (*agent, error) 
 	if slow == 0 {
 		slow = 5 * time.Second
 	}
+	arguments := []string{
+		"node", "--node.name=" + Name, "--kubeconfig=" + files.kubeconfig, "--kubelet.pod-resources-socket=" + files.socket,
+		"--cdi.dir=" + files.cdi, "--path.procfs=" + files.procfs, "--device.source=nvml", "--nvml.library=" + o.Recorder,
+		"--device.slow-interval=" + slow.String(), "--web.listen-address=" + address,
+	}
+	if o.Profiling {
+		arguments = append(arguments, "--device.profiling")
+	}
 	process, err := child.Start(ctx, child.Options{
-		Path: o.Agent,
-		Arguments: []string{
-			"node", "--node.name=" + Name, "--kubeconfig=" + files.kubeconfig, "--kubelet.pod-resources-socket=" + files.socket,
-			"--cdi.dir=" + files.cdi, "--path.procfs=" + files.procfs, "--device.source=nvml", "--nvml.library=" + o.Recorder,
-			"--device.slow-interval=" + slow.String(), "--web.listen-address=" + address,
-		},
+		Path: o.Agent, Arguments: arguments,
 		Environment: append([]string{"DRA_RECORDING=" + o.Recording, "DRA_RECORDER_LIBRARY=" + o.Library}, o.Environment...),
 		Out:         log, Err: log,
 	})
@@ -103,6 +106,9 @@ func (a *agent) waitUntilReady(ctx context.Context, o Options) error {
 		case <-a.process.Done():
 			return fmt.Errorf("it has ended: %w", errors.Join(a.process.Err(), errors.New("not ready before")))
 		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return ctx.Err()
+			}
 			return fmt.Errorf("it is not ready within %s: %w", o.Timeout, last)
 		case <-time.After(50 * time.Millisecond):
 		}

@@ -47,6 +47,7 @@ type Options struct {
 
 	Environment  []string      // of the agent, added to that of this process
 	SlowInterval time.Duration // of the agent; 0: 5 s
+	Profiling    bool          // read the GPUs' profiling counters
 	Simulated    bool          // simulate a procfs even if cgroups can be made
 	Timeout      time.Duration // until the agent is ready; 0: a minute
 }
