@@ -3,11 +3,15 @@ package compare
 import (
 	"fmt"
 	"math"
+	"time"
 )
 
 // energyTolerance is by how much the growth of the energy counter may differ from
 // the integral of power: the power of one sample stands for a second.
 const energyTolerance = 0.05
+
+// readInterval is the time between two reads of the agent.
+const readInterval = time.Second
 
 // EnergyIntegral compares, for each GPU, the growth of the agent's energy counter
 // with the integral of the power that the library has reported.
@@ -48,8 +52,10 @@ func integrate(agent, power series, r *Result) {
 	for i := 1; i < len(line); i++ {
 		integral += line[i].at.Sub(line[i-1].at).Seconds() * (line[i].value.Number + line[i-1].value.Number) / 2
 	}
-	// The agent's readings are up to fastAge old, at both ends.
-	edge := fastAge.Seconds() * math.Abs(line[len(line)-1].value.Number-line[0].value.Number)
+	// The agent's readings are up to fastAge old, at both ends, and not equally
+	// old: their ages differ by about an interval between reads.
+	first, last := line[0].value.Number, line[len(line)-1].value.Number
+	edge := fastAge.Seconds()*math.Abs(last-first) + readInterval.Seconds()*max(first, last)
 	allowed := energyTolerance*integral + edge
 	r.Agent, r.Other = with(grown, unitJoules), with(integral, unitJoules)
 	r.Detail = fmt.Sprintf("in %.0f s; a difference of %s is allowed", to.at.Sub(from.at).Seconds(), with(allowed, unitJoules))
