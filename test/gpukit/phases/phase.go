@@ -31,7 +31,6 @@ type bench struct {
 	device    Device
 	node      *node.Node
 	collector *sample.Collector
-	progress  func(line string)
 }
 
 // runningLoad is a load of a phase.
