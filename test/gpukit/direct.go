@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -50,12 +51,9 @@ func runDirect(ctx context.Context, arguments []string, in io.Reader, out, help 
 			stop()
 		}()
 	}
-	library, err := direct.Open(options.library)
-	if err != nil {
-		return err
-	}
+	var library atomic.Pointer[direct.Library]
 	finished := make(chan error, 1)
-	go func() { finished <- sampleUntil(ctx, library, options, out) }()
+	go func() { finished <- sampleUntil(ctx, &library, options, out) }()
 	select {
 	case err := <-finished:
 		return err
@@ -65,15 +63,25 @@ func runDirect(ctx context.Context, arguments []string, in io.Reader, out, help 
 	case err := <-finished:
 		return err
 	case <-time.After(options.grace):
-		return fmt.Errorf("%s has not returned %s after the end", library.Current(), options.grace)
+		call := "the initialization of " + options.library
+		if l := library.Load(); l != nil {
+			call = l.Current()
+		}
+		return fmt.Errorf("%s has not returned %s after the end", call, options.grace)
 	}
 }
 
-// sampleUntil prints samples until the context ends.
-func sampleUntil(ctx context.Context, library *direct.Library, options directOptions, out io.Writer) error {
+// sampleUntil prints samples until the context ends. It stores the library once
+// that is initialized.
+func sampleUntil(ctx context.Context, opened *atomic.Pointer[direct.Library], options directOptions, out io.Writer) error {
+	library, err := direct.Open(options.library)
+	if err != nil {
+		return err
+	}
+	opened.Store(library)
 	sampler := direct.NewSampler(library, time.Now)
 	sampler.SkipGPM = !options.gpm
-	err := sampler.Run(ctx, options.interval, options.poll, func(s direct.Sample) error { return direct.Encode(out, s) })
+	err = sampler.Run(ctx, options.interval, options.poll, func(s direct.Sample) error { return direct.Encode(out, s) })
 	sampler.Close()
 	return errors.Join(err, library.Close())
 }

@@ -192,6 +192,9 @@ func (s *Sampler) Run(ctx context.Context, interval, poll time.Duration, report 
 			case <-polls.C:
 				s.Poll()
 			case <-every.C:
+				if ctx.Err() != nil {
+					return nil // both were ready
+				}
 				break waiting
 			}
 		}
