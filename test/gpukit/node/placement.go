@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/cgroup"
@@ -171,7 +172,8 @@ func (s *simulatedProcfs) write() error {
 }
 
 func (s *simulatedProcfs) describe() string {
-	return fmt.Sprintf("a simulated procfs, without cgroups: %v", s.why)
+	first, _, _ := strings.Cut(s.why.Error(), "\n")
+	return "a simulated procfs, without cgroups: " + first
 }
 
 func (s *simulatedProcfs) procfs() string { return s.folder }

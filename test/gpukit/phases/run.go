@@ -110,7 +110,7 @@ func (b *bench) runAll(ctx context.Context, line func(string, ...any)) []report.
 func startDirect(ctx context.Context, o Options, collector *sample.Collector) (*child.Process, error) {
 	complaint := &child.Tail{Bytes: 1 << 10}
 	p, err := child.Start(ctx, child.Options{
-		Path: o.Program, Arguments: []string{"direct", "--library=" + o.Library},
+		Path: o.Program, Arguments: []string{"direct", "--library=" + o.Library, fmt.Sprintf("--gpm=%t", o.Profiling)},
 		Out: &child.Lines{Each: collector.AddLibrary, Most: mostLine}, Err: complaint,
 	})
 	if err != nil {
@@ -176,7 +176,7 @@ func header(o Options, s direct.Sample, n *node.Node) report.Report {
 	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		machine = fmt.Sprintf("Linux %s, %d CPUs", bytes.TrimSpace(release), runtime.NumCPU())
 	}
-	text := "Containers of processes: " + strings.ReplaceAll(n.Placement(), "\n", "; ") + "."
+	text := "Containers of processes: " + n.Placement() + "."
 	if o.SMI == "" {
 		text += " There was no nvidia-smi."
 	}
