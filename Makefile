@@ -59,7 +59,7 @@ demo: build-static ## a simulated node on this machine: no GPU, no cluster, no g
 	@exec bin/dra-exporter-static demo $(DEMO_FLAGS)
 
 ##@ Build
-.PHONY: build build-static image images release sbom
+.PHONY: build build-static image images release gpu-kit sbom
 build: ## bin/dra-exporter, with NVML (cgo)
 	CGO_ENABLED=1 go build -trimpath -ldflags '$(LDFLAGS) $(LAZY)' -o bin/dra-exporter ./cmd/dra-exporter
 
@@ -75,6 +75,9 @@ images: ## both images for both architectures; PUSH=folder pushes them to IMAGE
 
 release: $(RELEASE)/.built $(HELM) ## dist/release: archives, chart, SBOMs, checksums (VERSION=1.2.3; PLATFORMS=…)
 	VERSION=$(VERSION) REVISION=$(REVISION) .ci/release dist/release
+
+gpu-kit: ## dist/gpu-kit-linux-amd64.tar.gz: the agent with its tests on real GPUs, for a machine with a driver alone
+	VERSION=$(VERSION) REVISION=$(REVISION) .ci/gpu-kit dist/gpu-kit-linux-$(shell go env GOARCH).tar.gz
 
 sbom: build $(RELEASE)/.built ## dist/dra-exporter.cdx.json: what bin/dra-exporter is made of (CycloneDX)
 	@mkdir -p dist

@@ -1,6 +1,8 @@
 // Gpukit is a set of programs for tests on machines with real GPUs.
 //
+//	gpukit run --out=report
 //	gpukit load --device=0 --kind=compute --duty=50 --duration=10s
+//	gpukit direct --interval=1s --duration=10s
 //
 // It needs NVIDIA's driver and nothing else: no toolkit, no cgo. It never
 // changes a setting of a GPU.
@@ -13,12 +15,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 )
 
 const usage = `Usage: gpukit COMMAND [FLAGS]
 
 Commands:
-  load  put a load of a known size on one GPU
+  run     compare the agent with nvidia-smi, the library and loads; the default
+  direct  print what NVIDIA's management library reports
+  load    put a load of a known size on one GPU
 
 gpukit COMMAND --help lists the flags. gpukit never changes a setting of a GPU.
 `
@@ -26,30 +32,40 @@ gpukit COMMAND --help lists the flags. gpukit never changes a setting of a GPU.
 func main() {
 	if err := run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "gpukit:", err)
+		var exit *exitError
+		if errors.As(err, &exit) {
+			os.Exit(exit.status)
+		}
 		os.Exit(1)
 	}
 }
 
 func run(ctx context.Context, arguments []string, in io.Reader, out, help io.Writer) error {
-	command := ""
-	if len(arguments) > 0 {
+	command := "run"
+	isHelp := len(arguments) > 0 && slices.Contains([]string{"-h", "-help", "--help"}, arguments[0])
+	if len(arguments) > 0 && (isHelp || !strings.HasPrefix(arguments[0], "-")) {
 		command, arguments = arguments[0], arguments[1:]
 	}
 	switch command {
+	case "run":
+		return withoutHelp(runPhases(ctx, arguments, out, help))
+	case "direct":
+		return withoutHelp(runDirect(ctx, arguments, in, out, help))
 	case "load":
-		err := runLoad(ctx, arguments, in, out, help)
-		if errors.Is(err, flag.ErrHelp) {
-			return nil
-		}
-		return err
+		return withoutHelp(runLoad(ctx, arguments, in, out, help))
 	case "-h", "-help", "--help", "help":
 		fmt.Fprint(out, usage)
 		return nil
-	case "":
-		fmt.Fprint(help, usage)
-		return errors.New("a command is missing")
 	default:
 		fmt.Fprint(help, usage)
 		return fmt.Errorf("unknown command %q", command)
 	}
+}
+
+// withoutHelp returns nil for a request for help, which is no error.
+func withoutHelp(err error) error {
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	return err
 }

@@ -1,0 +1,31 @@
+package compare
+
+// The names of the agent's families, as docs/metrics.md has them.
+const (
+	deviceClockHertz                   = "dra_device_clock_hertz"
+	deviceECCErrors                    = "dra_device_ecc_errors_total"
+	deviceEnergyJoules                 = "dra_device_energy_joules_total"
+	deviceEngineActiveRatio            = "dra_device_engine_active_ratio"
+	deviceInfo                         = "dra_device_info"
+	deviceMemoryActivityRatio          = "dra_device_memory_activity_ratio"
+	deviceMemoryReservedBytes          = "dra_device_memory_reserved_bytes"
+	deviceMemorySizeBytes              = "dra_device_memory_size_bytes"
+	deviceMemoryUsedBytes              = "dra_device_memory_used_bytes"
+	devicePCIeReceiveBytes             = "dra_device_pcie_receive_bytes_total"
+	devicePCIeReplays                  = "dra_device_pcie_replays_total"
+	devicePCIeTransmitBytes            = "dra_device_pcie_transmit_bytes_total"
+	devicePartitionInfo                = "dra_device_partition_info"
+	devicePowerLimitWatts              = "dra_device_power_limit_watts"
+	devicePowerWatts                   = "dra_device_power_watts"
+	deviceRemappedRows                 = "dra_device_remapped_rows"
+	deviceRowRemapFailed               = "dra_device_row_remap_failed"
+	deviceRowRemapPending              = "dra_device_row_remap_pending"
+	deviceSMOccupancyRatio             = "dra_device_sm_occupancy_ratio"
+	deviceTemperatureCelsius           = "dra_device_temperature_celsius"
+	deviceThrottledSeconds             = "dra_device_throttled_seconds_total"
+	deviceUtilizationRatio             = "dra_device_utilization_ratio"
+	claimUtilizationRatio              = "dra_claim_utilization_ratio"
+	claimMemoryUsedBytes               = "dra_claim_memory_used_bytes"
+	deviceUnattributedUtilizationRatio = "dra_device_unattributed_utilization_ratio"
+	deviceUnattributedMemoryBytes      = "dra_device_unattributed_memory_bytes"
+)
