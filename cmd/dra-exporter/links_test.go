@@ -45,7 +45,7 @@ func TestLinks(t *testing.T) {
 }
 
 // documents returns the Markdown files of the project, without those of built
-// tools.
+// tools and those that tests compare with.
 func documents(t *testing.T, root string) []string {
 	t.Helper()
 	var found []string
@@ -54,6 +54,8 @@ func documents(t *testing.T, root string) []string {
 		case err != nil:
 			return err
 		case entry.IsDir() && path != root && strings.HasPrefix(entry.Name(), ".") && entry.Name() != ".github":
+			return filepath.SkipDir
+		case entry.IsDir() && entry.Name() == "testdata":
 			return filepath.SkipDir
 		case !entry.IsDir() && strings.HasSuffix(path, ".md"):
 			found = append(found, path)
