@@ -56,6 +56,9 @@ func (b *bench) run(ctx context.Context, p Phase) report.Section {
 	for _, claim := range p.Claims {
 		problems = append(problems, b.node.Claim(claim, b.device.UUID))
 	}
+	if p.Fault { // which comes at once: the pages before it are the other side
+		b.wait(ctx, p.Name, "begins", tail)
+	}
 	loads, err := b.start(ctx, p)
 	problems = append(problems, err)
 	window := b.observe(ctx, p, loads)
