@@ -316,7 +316,7 @@ func TestPlantedErrors(t *testing.T) {
 		if call == "cuMemFreeHost" {
 			kind = "copy"
 		}
-		p := startLoad(t, node, []string{"DRA_STUB_CUDA_RETURN=" + call + "=999"}, "--kind="+kind, "--duration=1ms", "--memory=16MiB")
+		p := startLoad(t, node, []string{"DRA_STUB_CUDA_RETURN=" + call + "=999"}, "--kind="+kind, "--duration=100ms", "--memory=16MiB")
 		failure := p.fails()
 		if failure.Call != call || failure.Code != 999 || failure.Name != "CUDA_ERROR_UNKNOWN" || failure.Error != call+": CUDA_ERROR_UNKNOWN (999): unknown error" {
 			t.Errorf("%s fails with %+v", call, failure)
