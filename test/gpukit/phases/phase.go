@@ -154,7 +154,7 @@ func (b *bench) observe(ctx context.Context, p Phase, loads []*runningLoad) comp
 	return window
 }
 
-// wait waits, and shows the seconds that are left if anybody can see them.
+// wait waits, and shows the seconds that are left on a terminal.
 func (b *bench) wait(ctx context.Context, name, what string, lasts time.Duration) {
 	end := time.NewTimer(lasts)
 	defer end.Stop()
