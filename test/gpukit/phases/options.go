@@ -57,13 +57,16 @@ func (o Options) Validate() error {
 	return errors.Join(wrong...)
 }
 
+// shortest is how long a phase takes at least: comparisons need some samples.
+const shortest = 8 * time.Second
+
 // selected are the phases of a run, with their scaled durations.
 func (o Options) selected() []Phase {
 	var all []Phase
 	for _, p := range Table() {
 		asked := slices.Contains(o.Only, p.Name) || p.Name == "xid" && o.Xid || p.Name == "long" && o.Long
 		if asked || len(o.Only) == 0 && !p.Optional {
-			p.Duration = time.Duration(float64(p.Duration) * o.Scale)
+			p.Duration = max(time.Duration(float64(p.Duration)*o.Scale), shortest)
 			all = append(all, p)
 		}
 	}

@@ -56,6 +56,9 @@ func (b *bench) run(ctx context.Context, p Phase) report.Section {
 	for _, claim := range p.Claims {
 		problems = append(problems, b.node.Claim(claim, b.device.UUID))
 	}
+	if p.Fault { // which comes at once: the pages before it are the other side
+		b.wait(ctx, p.Name, "begins", tail)
+	}
 	loads, err := b.start(ctx, p)
 	problems = append(problems, err)
 	window := b.observe(ctx, p, loads)
@@ -151,7 +154,7 @@ func (b *bench) observe(ctx context.Context, p Phase, loads []*runningLoad) comp
 	return window
 }
 
-// wait waits, and shows the seconds that are left if anybody can see them.
+// wait waits, and shows the seconds that are left on a terminal.
 func (b *bench) wait(ctx context.Context, name, what string, lasts time.Duration) {
 	end := time.NewTimer(lasts)
 	defer end.Stop()

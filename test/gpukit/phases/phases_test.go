@@ -31,6 +31,11 @@ func TestTable(t *testing.T) {
 	if sum > 8*time.Minute {
 		t.Errorf("all phases take %s", sum)
 	}
+	for _, p := range (Options{Scale: 0.001}).selected() {
+		if p.Duration != shortest {
+			t.Errorf("%s takes %s", p.Name, p.Duration)
+		}
+	}
 	names := make(map[string]bool)
 	for _, p := range Table() {
 		duty := 0
