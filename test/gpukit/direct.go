@@ -88,7 +88,6 @@ func sampleUntil(ctx context.Context, opened *atomic.Pointer[direct.Library], op
 
 func directFlags(arguments []string, help io.Writer) (directOptions, error) {
 	flags := flag.NewFlagSet("gpukit direct", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
 	var o directOptions
 	flags.StringVar(&o.library, "library", "libnvidia-ml.so.1", "`path` or soname of NVIDIA's management library")
 	flags.DurationVar(&o.interval, "interval", time.Second, "`duration` between two samples, at least 120ms: the values of GPM need 100 ms")
@@ -97,17 +96,10 @@ func directFlags(arguments []string, help io.Writer) (directOptions, error) {
 	flags.DurationVar(&o.grace, "grace", 10*time.Second, "`duration` for which a call of the library may go on after the end")
 	flags.BoolVar(&o.gpm, "gpm", true, "measure the activity of engines by GPM, whose counters may allow one reader at a time")
 	flags.BoolVar(&o.untilEOF, "until-eof", false, "end when standard input ends, so that it ends with its parent")
-	err := flags.Parse(arguments)
+	if err := parseFlags(flags, arguments, directUsage, help); err != nil {
+		return o, err
+	}
 	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(help, directUsage)
-		flags.SetOutput(help)
-		flags.PrintDefaults()
-		return o, err
-	case err != nil:
-		return o, err
-	case flags.NArg() > 0:
-		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.library == "":
 		return o, errors.New("--library: must be a path or a soname")
 	case o.interval < 120*time.Millisecond:

@@ -85,7 +85,6 @@ func runWith(ctx context.Context, options load.Options, untilEOF bool, in io.Rea
 
 func loadFlags(arguments []string, help io.Writer) (options load.Options, untilEOF bool, err error) {
 	flags := flag.NewFlagSet("gpukit load", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
 	var kinds []string
 	for _, kind := range load.Kinds() {
 		kinds = append(kinds, string(kind))
@@ -103,15 +102,7 @@ func loadFlags(arguments []string, help io.Writer) (options load.Options, untilE
 	flags.DurationVar(&options.Grace, "grace", 10*time.Second, "`duration` for which a call of the driver may go on after the end")
 	flags.StringVar(&options.Library, "library", "libcuda.so.1", "`path` or soname of the CUDA driver")
 	flags.BoolVar(&untilEOF, "until-eof", false, "end when standard input ends, so that the load ends with its parent")
-	err = flags.Parse(arguments)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(help, loadUsage)
-		flags.SetOutput(help)
-		flags.PrintDefaults()
-	case err == nil && flags.NArg() > 0:
-		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	}
+	err = parseFlags(flags, arguments, loadUsage, help)
 	return options, untilEOF, err
 }
 

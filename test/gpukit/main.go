@@ -69,3 +69,19 @@ func withoutHelp(err error) error {
 	}
 	return err
 }
+
+// parseFlags parses the flags of a command, which has no other arguments. After
+// --help it writes the usage and the flags to help, and returns flag.ErrHelp.
+func parseFlags(flags *flag.FlagSet, arguments []string, usage string, help io.Writer) error {
+	flags.SetOutput(io.Discard)
+	err := flags.Parse(arguments)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(help, usage)
+		flags.SetOutput(help)
+		flags.PrintDefaults()
+	case err == nil && flags.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	return err
+}

@@ -83,7 +83,6 @@ func runFlags(arguments []string, out, help io.Writer) (phases.Options, error) {
 	beside := func(name string) string { return filepath.Join(filepath.Dir(program), name) }
 	o := phases.Options{Program: program, Progress: out, Terminal: isTerminal(out)}
 	flags := flag.NewFlagSet("gpukit run", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.Agent, "agent", beside("dra-exporter"), "`path` of the agent, built with cgo")
 	flags.StringVar(&o.Recorder, "recorder", beside("libnvidia-ml-recorder.so"), "`path` of the recorder of the management library")
 	flags.StringVar(&o.Library, "library", "libnvidia-ml.so.1", "`path` or soname of NVIDIA's management library")
@@ -101,17 +100,8 @@ func runFlags(arguments []string, out, help io.Writer) (phases.Options, error) {
 		o.Only = append(o.Only, strings.Split(text, ",")...)
 		return nil
 	})
-	err = flags.Parse(arguments)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(help, runUsage)
-		flags.SetOutput(help)
-		flags.PrintDefaults()
+	if err = parseFlags(flags, arguments, runUsage, help); err != nil {
 		return o, err
-	case err != nil:
-		return o, err
-	case flags.NArg() > 0:
-		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	if o.SMI != "" {
 		found, err := exec.LookPath(o.SMI)
