@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+	"github.com/dra-exporter/dra-exporter/test/e2e/releases"
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
@@ -177,7 +178,7 @@ func TestClusterDriverKilled(t *testing.T) {
 
 // preparationPhase is the phase in which devices are prepared.
 func preparationPhase() string {
-	if shared.Minor() < 36 {
+	if !shared.Has(releases.PromptSandboxes) {
 		return "preparation_start"
 	}
 	return "preparation"

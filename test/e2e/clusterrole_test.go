@@ -47,7 +47,7 @@ func startClusterRole(ctx context.Context) error {
 	if err := shared.Apply(ctx, string(classes)); err != nil {
 		return err
 	}
-	devices, err := devicesFile("life.example.com.yaml")
+	devices, err := devicesFile(shared, "life.example.com.yaml")
 	if err != nil {
 		return err
 	}

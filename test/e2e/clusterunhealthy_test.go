@@ -24,9 +24,7 @@ func TestClusterUnhealthy(t *testing.T) {
 	t.Run("orphaned", testOrphaned)
 	t.Run("preparation fails", testPreparationFails)
 	t.Run("binding fails", testBindingFails)
-	if shared.Minor() >= 36 {
-		t.Run("health", testHealthDisagreement)
-	}
+	t.Run("health", testHealthDisagreement)
 }
 
 const stuckClaim = `

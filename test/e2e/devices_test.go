@@ -6,44 +6,43 @@ import (
 	"path/filepath"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+	"github.com/dra-exporter/dra-exporter/test/e2e/releases"
 )
 
-// firstSharedSlices is the first minor release in which a device may consume
-// counters of another slice, as our drivers and dra-example-driver publish
-// them.
-const firstSharedSlices = 35
-
-// devicesFile returns the path of a file of testdata for this release: before
-// 1.35, a copy without the devices that are parts of others.
-func devicesFile(name string) (string, error) {
+// devicesFile returns the path of a file of testdata for this release. Before
+// 1.35 it is a copy with one slice, because devices can only consume counters
+// of their own slice there.
+func devicesFile(c *cluster.Cluster, name string) (string, error) {
 	path, err := filepath.Abs(filepath.Join("testdata", name))
-	if err != nil || shared.Minor() >= firstSharedSlices {
+	if err != nil || c.Has(releases.CountersOfOtherSlices) {
 		return path, err
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return "", err
 	}
+	type slice struct {
+		Devices        []map[string]any `json:"devices,omitempty"`
+		SharedCounters []map[string]any `json:"sharedCounters,omitempty"`
+	}
 	var file struct {
-		Slices []struct {
-			Devices []map[string]any `json:"devices,omitempty"`
-		} `json:"slices"`
+		Slices []slice `json:"slices"`
 	}
 	if err := yaml.Unmarshal(data, &file); err != nil {
 		return "", fmt.Errorf("parse %s: %w", path, err)
 	}
-	var whole []map[string]any
-	for _, slice := range file.Slices {
-		for _, device := range slice.Devices {
-			if device["consumesCounters"] == nil {
-				whole = append(whole, device)
-			}
-		}
+	var only slice
+	for _, s := range file.Slices {
+		only.Devices = append(only.Devices, s.Devices...)
+		only.SharedCounters = append(only.SharedCounters, s.SharedCounters...)
 	}
-	copied, err := yaml.Marshal(map[string]any{"slices": []any{map[string]any{"devices": whole}}})
+	file.Slices = []slice{only}
+	copied, err := yaml.Marshal(file)
 	if err != nil {
 		return "", err
 	}
-	path = filepath.Join(shared.Dir(), name)
+	path = filepath.Join(c.Dir(), name)
 	return path, os.WriteFile(path, copied, 0o600)
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+	"github.com/dra-exporter/dra-exporter/test/e2e/releases"
 )
 
 // shared is the cluster of all tests, because a cluster takes longer to start
@@ -59,10 +60,11 @@ func runWithCluster(m *testing.M) (code int, err error) {
 	if code = m.Run(); code != 0 {
 		fmt.Fprintln(os.Stderr, shared.Logs(40), describeAgent(ctx))
 	}
-	if !reportRequirements() {
+	passed, err := reportRequirements()
+	if !passed {
 		code = 1
 	}
-	return code, brokenRules()
+	return code, errors.Join(err, brokenRules())
 }
 
 // brokenRules returns the violations by pages of both roles.
@@ -118,17 +120,25 @@ func startDrivers(ctx context.Context, c *cluster.Cluster) error {
 		{"share.example.com", map[string]string{"NUM_DEVICES": "2", "GPU_ALLOW_MULTIPLE_ALLOCATIONS": "true"}},
 		{"part.example.com", map[string]string{"NUM_DEVICES": "2", "GPU_PARTITIONS": "4"}},
 	} {
-		if driver.env["GPU_PARTITIONS"] != "" && c.Minor() < firstSharedSlices {
+		if driver.env["GPU_PARTITIONS"] != "" && !c.Has(releases.CountersOfOtherSlices) {
+			if err := startShapes(ctx, c, driver.name); err != nil {
+				return err
+			}
 			continue
 		}
 		if _, err := c.StartExampleDriver(ctx, driver.name, driver.env); err != nil {
 			return err
 		}
 	}
-	devices, err := devicesFile("gpu.nvidia.com.yaml")
+	return startShapes(ctx, c, "gpu.nvidia.com")
+}
+
+// startShapes starts a driver that publishes the file of its name.
+func startShapes(ctx context.Context, c *cluster.Cluster, name string) error {
+	devices, err := devicesFile(c, name+".yaml")
 	if err != nil {
 		return err
 	}
-	_, err = c.StartShapesDriver(ctx, "gpu.nvidia.com", devices)
+	_, err = c.StartShapesDriver(ctx, name, devices)
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+	"github.com/dra-exporter/dra-exporter/test/e2e/releases"
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
@@ -129,7 +130,7 @@ func (w *tracing) checkAttributes(t *testing.T, pod string, s receivedSpan) {
 
 // workingPhases returns the phases of a pod without binding conditions.
 func workingPhases() []string {
-	if shared.Minor() < 36 {
+	if !shared.Has(releases.PromptSandboxes) {
 		return []string{"allocation", "scheduling", "preparation_start"}
 	}
 	return []string{"allocation", "scheduling", "preparation", "start"}

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/releases"
 )
 
 // podStep is a step at which a phase of a pod begins or ends.
@@ -178,7 +180,7 @@ func (l stepTimes) phases(hasConditions bool) map[string]float64 {
 	if hasConditions {
 		phases["binding"] = between(allocated, attached)
 	}
-	if shared.Minor() >= 36 {
+	if shared.Has(releases.PromptSandboxes) {
 		phases["preparation"], phases["start"] = between(bound, sandbox), between(sandbox, started)
 	} else {
 		phases["preparation_start"] = between(bound, started)

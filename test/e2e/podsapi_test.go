@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	podsv1alpha1 "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
 
+	"github.com/dra-exporter/dra-exporter/test/e2e/releases"
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
@@ -22,6 +23,10 @@ import (
 func TestPodsAPI(t *testing.T) {
 	covers(t)
 	a := startPodsAPI(t)
+	if lacks(t, releases.PodsAPI) {
+		a.waitPodsSource(t, 0)
+		return
+	}
 	a.waitPodsSource(t, 1)
 	t.Run("permissions", testPodsAPIPermissions)
 	t.Run("init", func(t *testing.T) {

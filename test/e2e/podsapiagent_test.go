@@ -18,13 +18,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-const (
-	podsAPINamespace = "pods-api-agent"
-
-	// firstPodsAPI is the first minor version in which kubelets serve the Pods
-	// API without a feature gate.
-	firstPodsAPI = 37
-)
+const podsAPINamespace = "pods-api-agent"
 
 // podsAPIOverlay is the shipped base with the component, in addition to the
 // agent of all tests. Its arguments are the base's path, the component's, the
@@ -69,9 +63,6 @@ type podsAPIAgent struct{ watcher *scrape.Watcher }
 // startPodsAPI deploys it until the test ends.
 func startPodsAPI(t *testing.T) *podsAPIAgent {
 	t.Helper()
-	if shared.Minor() < firstPodsAPI {
-		t.Skip("kubelets before 1.37 serve no pods")
-	}
 	args := fmt.Sprintf(`[node, --device.source=simulated, --simulated.config=/etc/dra-exporter/devices.yaml, --ledger.grace=%s]`, grace)
 	manifests, err := kustomized(t.Context(), map[string]string{"devices.yaml": devices.yaml()}, func(deploy string) string {
 		return fmt.Sprintf(podsAPIOverlay, filepath.Join(deploy, "base"), filepath.Join(deploy, "components", "pods-api"), args,

@@ -7,10 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+	"github.com/dra-exporter/dra-exporter/test/e2e/releases"
 )
-
-// firstPodGroups is the first minor release in which the tests use PodGroups.
-const firstPodGroups = 37
 
 // podGroupManifest is a pod whose claim belongs to its PodGroup, and is
 // pending.
@@ -55,7 +53,7 @@ func createObjects(t *testing.T) {
 	deployText(t, "turns", heldPods)
 	running(t, "turns", "first")
 	applyRule(t, "NoSchedule")
-	if shared.Minor() >= firstPodGroups {
+	if shared.Has(releases.PodGroups) {
 		deployText(t, "crew", podGroupManifest)
 	}
 	deployText(t, "turns", secondPod)

@@ -3,13 +3,17 @@ package e2e
 import (
 	"flag"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/releases"
 )
 
 // requirements are the agent's behaviours that must be tested on a real node,
 // and the test of each. A run without -run fails if one of them is missing.
 var requirements = []struct{ item, test string }{
+	{"the features of this release of Kubernetes, and no others", "TestFeatures"},
 	{"exclusive claim from a template", "TestExclusiveClaim"},
 	{"one claim of two devices with two containers, each on its own request", "TestTwoRequests"},
 	{"one claim shared by two pods", "TestSharedClaim"},
@@ -92,7 +96,8 @@ var requirements = []struct{ item, test string }{
 // outcomes has the outcome of each test of a requirement.
 var outcomes struct {
 	sync.Mutex
-	of map[string]string
+	of     map[string]releases.Outcome
+	absent map[string]bool // tests that assert that the release lacks a feature
 }
 
 // covers must be called first by a test of requirements. It records the
@@ -100,40 +105,48 @@ var outcomes struct {
 func covers(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
-		outcome := "ok"
-		switch {
-		case t.Failed():
-			outcome = "FAILED"
-		case t.Skipped():
-			outcome = "SKIPPED"
-		}
 		outcomes.Lock()
 		defer outcomes.Unlock()
+		outcome := releases.Passed
+		switch {
+		case t.Failed():
+			outcome = releases.Failed
+		case t.Skipped():
+			outcome = releases.Skipped
+		case outcomes.absent[t.Name()]:
+			outcome = releases.Absent
+		}
 		if outcomes.of == nil {
-			outcomes.of = map[string]string{}
+			outcomes.of = map[string]releases.Outcome{}
 		}
 		outcomes.of[t.Name()] = outcome
 	})
 }
 
-// reportRequirements prints a line for each item and reports whether all
-// passed. It skips those that -run excluded.
-func reportRequirements() bool {
+// reportRequirements prints a line for each item, saves the result if
+// DRA_E2E_RESULT names a file, and reports whether no test failed, was skipped
+// or is missing. It leaves out those that -run excluded.
+func reportRequirements() (bool, error) {
 	outcomes.Lock()
 	defer outcomes.Unlock()
 	filter := flag.Lookup("test.run")
 	filtered := filter != nil && filter.Value.String() != ""
 	all := true
+	result := releases.Result{Kubernetes: shared.Version(), Features: features.found, Tests: map[string]releases.Outcome{}}
 	for _, row := range requirements {
 		outcome, ran := outcomes.of[row.test]
 		switch {
 		case !ran && filtered:
 			continue
 		case !ran:
-			outcome = "MISSING"
+			outcome = releases.NotRun
 		}
-		all = all && outcome == "ok"
+		all = all && (outcome == releases.Passed || outcome == releases.Absent)
+		result.Tests[row.test] = outcome
 		fmt.Printf("shown: %s — %s — %s\n", row.item, row.test, outcome)
 	}
-	return all
+	if path := os.Getenv("DRA_E2E_RESULT"); path != "" {
+		return all, result.Save(path)
+	}
+	return all, nil
 }

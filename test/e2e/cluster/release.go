@@ -2,8 +2,9 @@ package cluster
 
 import (
 	"cmp"
-	"strconv"
 	"strings"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/releases"
 )
 
 // release has the settings of a minor release of Kubernetes that enable every
@@ -17,7 +18,7 @@ type release struct {
 // PodGroupVersion serves PodGroups, from 1.37 on.
 const PodGroupVersion = "scheduling.k8s.io/v1beta1"
 
-func releases() map[int]release {
+func settings() map[int]release {
 	alpha := []string{
 		"DRAConsumableCapacity", "DRADeviceBindingConditions", "DRADeviceTaints",
 		"DRAExtendedResource", "DRAPartitionableDevices", "ResourceHealthStatus",
@@ -25,35 +26,31 @@ func releases() map[int]release {
 	return map[int]release{
 		34: {gates: alpha, serve: []string{"resource.k8s.io/v1alpha3"}, rules: "v1alpha3"},
 		35: {gates: append(alpha, "DRADeviceTaintRules"), serve: []string{"resource.k8s.io/v1alpha3"}, rules: "v1alpha3"},
-		36: {gates: []string{"DRADeviceTaintRules"}, serve: []string{"resource.k8s.io/v1beta2"}, rules: "v1beta2"},
+		36: {gates: []string{"DRADeviceTaintRules", "PodsAPI"}, serve: []string{"resource.k8s.io/v1beta2"}, rules: "v1beta2"},
 		37: {gates: []string{"GenericWorkload", "DRAWorkloadResourceClaims"}, serve: []string{PodGroupVersion}},
 	}
 }
 
-// Minor returns the minor version of Kubernetes: 37 for v1.37.1.
-func (c *Cluster) Minor() int {
-	parts := strings.Split(c.options.KubernetesVersion, ".")
-	if len(parts) < 2 {
-		return 0
-	}
-	minor, err := strconv.Atoi(parts[1])
-	if err != nil {
-		return 0
-	}
-	return minor
-}
+// Version returns the version of Kubernetes, such as v1.37.2.
+func (c *Cluster) Version() string { return c.options.KubernetesVersion }
+
+// Minor returns the minor version of Kubernetes: 37 for v1.37.2.
+func (c *Cluster) Minor() int { return releases.Minor(c.Version()) }
+
+// Has reports whether this release of Kubernetes has a feature.
+func (c *Cluster) Has(id releases.ID) bool { return releases.Has(c.Minor(), id) }
 
 // TaintRuleVersion returns the version of resource.k8s.io that serves
 // DeviceTaintRule.
 func (c *Cluster) TaintRuleVersion() string {
-	return cmp.Or(releases()[c.Minor()].rules, "v1")
+	return cmp.Or(settings()[c.Minor()].rules, "v1")
 }
 
 // runtimeConfig returns the API server's flags for API versions that are off
 // by default.
 func (c *Cluster) runtimeConfig() []string {
 	var on []string
-	for _, version := range releases()[c.Minor()].serve {
+	for _, version := range settings()[c.Minor()].serve {
 		on = append(on, version+"=true")
 	}
 	if len(on) == 0 {
@@ -65,7 +62,7 @@ func (c *Cluster) runtimeConfig() []string {
 // featureGates returns the flags for every component.
 func (c *Cluster) featureGates() []string {
 	var on []string
-	for _, gate := range releases()[c.Minor()].gates {
+	for _, gate := range settings()[c.Minor()].gates {
 		on = append(on, gate+"=true")
 	}
 	if len(on) == 0 {
