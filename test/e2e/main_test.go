@@ -25,6 +25,10 @@ import (
 var shared *cluster.Cluster
 
 func TestMain(m *testing.M) {
+	if err := selectTests(os.Getenv("DRA_E2E_SET")); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		os.Exit(1)
+	}
 	code, err := runWithCluster(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)

@@ -4,6 +4,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
+	"strings"
 	"sync"
 	"testing"
 
@@ -93,6 +95,31 @@ var requirements = []struct{ item, test string }{
 	{"check in the agent's container takes over its flags and finds nothing wrong; without permissions it names each", "TestCheck"},
 }
 
+// coreTests returns the tests that also run on the oldest supported release of
+// Kubernetes: those whose result depends on the release, and not on other
+// programs.
+func coreTests() []string {
+	return []string{
+		"TestFeatures", "TestExclusiveClaim", "TestTwoRequests", "TestSharedClaim", "TestConsumableCapacity",
+		"TestAdminAccess", "TestPrioritizedList", "TestExtendedResource", "TestPartitions", "TestInitContainer",
+		"TestKubeletKilled", "TestPodsAPI", "TestIdleDevices", "TestClusterPending", "TestClusterPhases",
+		"TestClusterSupply", "TestClusterTaintRules", "TestClusterUnhealthy", "TestClusterDeployment",
+	}
+}
+
+// selectTests selects the tests of a set (DRA_E2E_SET), unless -run selects some.
+func selectTests(set string) error {
+	flag.Parse()
+	run := flag.Lookup("test.run")
+	switch {
+	case set == "" || set == "all" || run.Value.String() != "":
+		return nil
+	case set == "core":
+		return run.Value.Set("^(" + strings.Join(coreTests(), "|") + ")$")
+	}
+	return fmt.Errorf("DRA_E2E_SET is %q, not all or core", set)
+}
+
 // outcomes has the outcome of each test of a requirement.
 var outcomes struct {
 	sync.Mutex
@@ -123,20 +150,27 @@ func covers(t *testing.T) {
 	})
 }
 
+// selected reports whether -run selects a test. A pattern for subtests selects
+// none for sure.
+func selected(test string) bool {
+	pattern := flag.Lookup("test.run").Value.String()
+	name, _, _ := strings.Cut(test, "/")
+	found, err := regexp.MatchString(pattern, name)
+	return err == nil && found && !strings.Contains(pattern, "/")
+}
+
 // reportRequirements prints a line for each item, saves the result if
 // DRA_E2E_RESULT names a file, and reports whether no test failed, was skipped
 // or is missing. It leaves out those that -run excluded.
 func reportRequirements() (bool, error) {
 	outcomes.Lock()
 	defer outcomes.Unlock()
-	filter := flag.Lookup("test.run")
-	filtered := filter != nil && filter.Value.String() != ""
 	all := true
 	result := releases.Result{Kubernetes: shared.Version(), Features: features.found, Tests: map[string]releases.Outcome{}}
 	for _, row := range requirements {
 		outcome, ran := outcomes.of[row.test]
 		switch {
-		case !ran && filtered:
+		case !ran && !selected(row.test):
 			continue
 		case !ran:
 			outcome = releases.NotRun
