@@ -84,7 +84,7 @@ sbom: build $(RELEASE)/.built ## dist/dra-exporter.cdx.json: what bin/dra-export
 	$(RELEASE)/cyclonedx-gomod bin -json -std -version v$(VERSION) -output dist/dra-exporter.cdx.json bin/dra-exporter
 
 ##@ Test
-.PHONY: test test-short soak fuzz bench e2e
+.PHONY: test test-short soak fuzz bench e2e e2e-matrix
 # The packages whose tests take longest come first, so that none of them is left
 # alone at the end.
 LONGEST := ./collector/node ./test/hostile ./cmd/dra-exporter ./internal/otlp
@@ -117,6 +117,9 @@ bench: $(TOOLS)/.built ## benchmarks to dist/bench.txt (BENCH=…; BENCH_BASE=ol
 
 e2e: ## the agent on a real Kubernetes node, built from Go modules (root, Linux)
 	$(MAKE) -C test e2e
+
+e2e-matrix: ## the same on all supported releases of Kubernetes; writes docs/compatibility.md
+	$(MAKE) -C test e2e-matrix
 
 ##@ Check
 .PHONY: lint house vuln manifests rules dashboards exported prometheusrule chart tools docs
