@@ -1,10 +1,14 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/releases"
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
@@ -146,13 +150,54 @@ func TestExtendedResource(t *testing.T) {
 	covers(t)
 	deploy(t, "extended")
 	running(t, "extended", "explicit")
-	running(t, "extended", "implicit")
-	byPod := func(pod string) wantedClaim {
-		return wantedClaim{claim: pod + "-extended-resources-*", class: gpuClass, extended: true, devices: []wantedDevice{
-			{wholeGPU, "container-0-request-0", "exclusive", []string{pod + "/main"}},
-		}}
+	waitShown(t, "extended", extendedClaim("explicit"))
+	endExtendedClaim(t, "explicit")
+}
+
+// TestImplicitExtendedResource is the same for the implicit name of a class
+// that has a name for its extended resource. Kubernetes 1.34 does not know the
+// name, and starts the pod without a device.
+func TestImplicitExtendedResource(t *testing.T) {
+	covers(t)
+	deploy(t, "implicit")
+	running(t, "implicit", "implicit")
+	if lacks(t, releases.ImplicitResources) {
+		waitShown(t, "implicit")
+		waitClusterPage(t, "no claim of the implicit name", func(p *scrape.Page) error {
+			return errors.Join(hasNoRow(p, "dra_claims", scrape.Labels{"namespace": "implicit"}),
+				hasNoRow(p, "dra_claim_pending_since_timestamp_seconds", scrape.Labels{"namespace": "implicit"}))
+		})
+		return
 	}
-	waitShown(t, "extended", byPod("explicit"), byPod("implicit"))
+	waitShown(t, "implicit", extendedClaim("implicit"))
+}
+
+// extendedClaim is the claim that the scheduler creates for a pod's extended
+// resource.
+func extendedClaim(pod string) wantedClaim {
+	return wantedClaim{claim: pod + "-extended-resources-*", class: gpuClass, extended: true, devices: []wantedDevice{
+		{wholeGPU, "container-0-request-0", "exclusive", []string{pod + "/main"}},
+	}}
+}
+
+// endExtendedClaim deletes the pod of an extended resource. Kubernetes 1.34
+// keeps its claim until something changes the claim, as changeExtendedClaims
+// does.
+func endExtendedClaim(t *testing.T, pod string) {
+	t.Helper()
+	claims, err := shared.Client().ResourceV1().ResourceClaims("extended").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(claims.Items) != 1 {
+		t.Fatalf("there are %d claims, want 1: %v", len(claims.Items), err)
+	}
+	remove(t, "extended", pod)
+	if shared.Has(releases.ImplicitResources) {
+		return
+	}
+	claim := scrape.Labels{"namespace": "extended", "resourceclaim": claims.Items[0].Name}
+	waitClusterPage(t, "a claim that remains", func(p *scrape.Page) error {
+		_, err := p.One("dra_claim_terminating_since_timestamp_seconds", claim)
+		return err
+	})
 }
 
 // TestPartitions: two MIG devices of one profile on one GPU, static and on

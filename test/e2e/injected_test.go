@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/dra-exporter/dra-exporter/test/e2e/releases"
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
@@ -77,7 +78,8 @@ func variableOf(device scrape.Labels) string {
 	shell := func(name string) string {
 		return strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name))
 	}
-	if strings.HasSuffix(device["driver"], ".example.com") {
+	isShapes := device["driver"] == "part.example.com" && !shared.Has(releases.CountersOfOtherSlices)
+	if strings.HasSuffix(device["driver"], ".example.com") && !isShapes {
 		return "GPU_DEVICE_" + shell(device["device"]) + "_RESOURCE_CLAIM"
 	}
 	if share := device["share_id"]; share != "" {

@@ -6,11 +6,16 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+	"github.com/dra-exporter/dra-exporter/test/e2e/releases"
 )
 
 // deploy applies testdata/claims/<name>.yaml, whose objects are in the
@@ -68,7 +73,29 @@ func isEmpty(ctx context.Context, namespace string) error {
 		return err
 	}
 	if len(pods.Items)+len(claims.Items) > 0 {
+		if err := changeExtendedClaims(ctx, claims.Items); err != nil {
+			return err
+		}
 		return fmt.Errorf("%d pods and %d claims are left", len(pods.Items), len(claims.Items))
+	}
+	return nil
+}
+
+// changeExtendedClaims changes the claims of extended resources. Only then does
+// Kubernetes 1.34 release those whose pod has gone.
+func changeExtendedClaims(ctx context.Context, claims []resourceapi.ResourceClaim) error {
+	if shared.Has(releases.ImplicitResources) {
+		return nil
+	}
+	for _, claim := range claims {
+		if claim.Annotations[resourceapi.ExtendedResourceClaimAnnotation] == "" {
+			continue
+		}
+		patch := fmt.Sprintf(`{"metadata": {"annotations": {"e2e.example.com/changed": "%d"}}}`, time.Now().UnixNano())
+		_, err := shared.Client().ResourceV1().ResourceClaims(claim.Namespace).Patch(ctx, claim.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
 	}
 	return nil
 }

@@ -22,7 +22,8 @@ var requirements = []struct{ item, test string }{
 	{"two claims sharing one device (consumable capacity)", "TestConsumableCapacity"},
 	{"admin access", "TestAdminAccess"},
 	{"prioritized list", "TestPrioritizedList"},
-	{"extended resource", "TestExtendedResource"},
+	{"extended resource, by the name that the class has for it", "TestExtendedResource"},
+	{"extended resource, by the implicit name of the class", "TestImplicitExtendedResource"},
 	{"partitions with and without UUID", "TestPartitions"},
 	{"init container → attributed while it runs", "TestInitContainer"},
 	{"driver killed for 60 s → no claim loses its labels", "TestDriverKilled"},
@@ -101,7 +102,7 @@ var requirements = []struct{ item, test string }{
 func coreTests() []string {
 	return []string{
 		"TestFeatures", "TestExclusiveClaim", "TestTwoRequests", "TestSharedClaim", "TestConsumableCapacity",
-		"TestAdminAccess", "TestPrioritizedList", "TestExtendedResource", "TestPartitions", "TestInitContainer",
+		"TestAdminAccess", "TestPrioritizedList", "TestExtendedResource", "TestImplicitExtendedResource", "TestPartitions", "TestInitContainer",
 		"TestKubeletKilled", "TestPodsAPI", "TestIdleDevices", "TestClusterPending", "TestClusterPhases",
 		"TestClusterSupply", "TestClusterTaintRules", "TestClusterUnhealthy", "TestClusterDeployment",
 	}

@@ -43,6 +43,7 @@ const (
 	AdminAccess           ID = "admin-access"
 	PrioritizedList       ID = "prioritized-list"
 	ExtendedResources     ID = "extended-resources"
+	ImplicitResources     ID = "implicit-extended-resources"
 	ConsumableCapacity    ID = "consumable-capacity"
 	BindingConditions     ID = "binding-conditions"
 	PartitionableDevices  ID = "partitionable-devices"
@@ -86,6 +87,10 @@ func Features() []Feature {
 			Probe{Manifest: class("extendedResourceName: e2e.example.com/gpu"), Field: "spec.extendedResourceName"}, "TestExtendedResource",
 		},
 		{
+			ImplicitResources, "extended resources by the class's name, also if it has a name for them; their claims end with the pod", [...]Stage{Missing, On, On, On},
+			"the same; in 1.34 a claim remains `terminating` until something changes it", Probe{}, "TestImplicitExtendedResource",
+		},
+		{
 			ConsumableCapacity, "consumable capacity", [...]Stage{Off, Off, On, On},
 			"several claims on one device; `dra_capacity_consumed`",
 			Probe{Manifest: slice("devices: [{name: a, allowMultipleAllocations: true}]"), Field: "spec.devices.0.allowMultipleAllocations"}, "TestConsumableCapacity",
@@ -126,7 +131,7 @@ func Features() []Feature {
 		},
 		{
 			DeviceHealth, "health of devices in the status of pods", [...]Stage{Off, Off, On, On},
-			"health as reported by the kubelet", Probe{}, "",
+			"health as reported by the kubelet", Probe{}, "TestClusterUnhealthy",
 		},
 		{
 			PromptSandboxes, "sandboxes are reported when they are ready", [...]Stage{Missing, Missing, On, On},
