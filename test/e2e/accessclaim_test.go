@@ -9,9 +9,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+	"github.com/dra-exporter/dra-exporter/test/e2e/releases"
 )
 
 // tolerations replaces those of the agent's claim.
@@ -81,6 +83,14 @@ func (n *accessNode) taintIdle(t *testing.T) {
 // testTolerated: the shipped claim tolerates taints, so that the agent
 // continues to run beside unhealthy devices and to report them.
 func (n *accessNode) testTolerated(t *testing.T, a *accessAgent) {
+	if !has(releases.TolerationsOfClaims) {
+		t.Run("not", func(t *testing.T) {
+			n.taintIdle(t)
+			n.waitEvicted(t, a)
+		})
+		a.waitReplacementPod(t)
+		return
+	}
 	n.taintIdle(t)
 	// Taints evict a pod within a second or two.
 	deadline := time.NewTimer(8 * time.Second)
@@ -104,6 +114,21 @@ func (n *accessNode) testTolerated(t *testing.T, a *accessAgent) {
 	a.waitReplacementPod(t)
 	n.checkAgent(t, a)
 	n.waitComputeModeReset(t, calls)
+}
+
+// waitEvicted waits until the agent's pod is evicted.
+func (n *accessNode) waitEvicted(t *testing.T, a *accessAgent) {
+	t.Helper()
+	err := cluster.Eventually(t.Context(), "eviction of the agent", func(ctx context.Context) error {
+		pod, err := shared.Client().CoreV1().Pods(a.path.namespace).Get(ctx, a.pod.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || err == nil && (pod.UID != a.pod.UID || pod.DeletionTimestamp != nil) {
+			return nil
+		}
+		return errors.Join(err, errors.New("it is not evicted"))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // waitReplacementPod waits for the pod that replaces the agent's.

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+	"github.com/dra-exporter/dra-exporter/test/e2e/releases"
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
@@ -73,7 +74,13 @@ func TestClusterPending(t *testing.T) {
 	deploy(t, "pending")
 	deploy(t, "pending-quota")
 	for _, want := range pendingCases() {
-		t.Run(want.pod, func(t *testing.T) { want.test(t, "pending") })
+		t.Run(want.pod, func(t *testing.T) {
+			if want.pod == "incomplete" && !has(releases.IncompletePools) {
+				testIncompletePoolAllocated(t)
+				return
+			}
+			want.test(t, "pending")
+		})
 	}
 	t.Run("quota", func(t *testing.T) {
 		pendingCase{"quota", "device", "", "plain.pending", "", "quota", nil, []string{"raise the quota", "pending-quota"}}.test(t, "pending-quota")
@@ -111,6 +118,19 @@ func allReasons(t *testing.T, p *scrape.Page) {
 	for _, reason := range scrape.Reasons() {
 		if !found[reason] {
 			t.Errorf("nothing waits for the reason %s: there are %v", reason, slices.Sorted(maps.Keys(found)))
+		}
+	}
+}
+
+// testIncompletePoolAllocated: Kubernetes 1.34 allocates from an incomplete pool.
+// The claim is deleted, because its device must be free for the other cases.
+func testIncompletePoolAllocated(t *testing.T) {
+	waitClusterPage(t, "a claim on an incomplete pool", func(p *scrape.Page) error {
+		return hasGauge(p, "dra_claims", scrape.Labels{"namespace": "pending", "deviceclass": "incomplete.pending", "state": "reserved"}, 1)
+	})
+	for _, object := range []string{"pod/incomplete", "resourceclaim/incomplete"} {
+		if _, err := shared.Kubectl(t.Context(), "delete", "--namespace", "pending", object, "--force", "--grace-period=0", "--timeout=60s"); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dra-exporter/dra-exporter/test/e2e/releases"
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
@@ -159,6 +160,9 @@ func testHealthDisagreement(t *testing.T) {
 		return nil
 	})
 	setBehaviour(t, "unhealthy: [only-0]")
+	if !has(releases.DeviceHealth) {
+		return
+	}
 	waitClusterPageWithin(t, unhealthyTimeout, "two words on one device", func(p *scrape.Page) error {
 		return hasGauge(p, "dra_device_health_disagreement", disagreement, 1)
 	})

@@ -48,7 +48,9 @@ const (
 	BindingConditions     ID = "binding-conditions"
 	PartitionableDevices  ID = "partitionable-devices"
 	CountersOfOtherSlices ID = "counters-of-other-slices"
+	IncompletePools       ID = "incomplete-pools"
 	DeviceTaints          ID = "device-taints"
+	TolerationsOfClaims   ID = "tolerations-of-claims"
 	TaintWithoutEffect    ID = "taint-without-effect"
 	TaintRules            ID = "taint-rules"
 	TaintRulesV1          ID = "taint-rules-v1"
@@ -111,9 +113,17 @@ func Features() []Feature {
 			Probe{Manifest: slice("devices: [{name: a, consumesCounters: [{counterSet: c, counters: {b: {value: 1}}}]}]"), Field: "spec.devices.0.consumesCounters"}, "",
 		},
 		{
+			IncompletePools, "the scheduler waits until all slices of a pool are published", [...]Stage{Missing, On, On, On},
+			"the reason `pool_incomplete` of requests for a number of devices; before, only of requests for all devices", Probe{}, "",
+		},
+		{
 			DeviceTaints, "taints of devices", [...]Stage{Off, Off, On, On},
 			"`dra_device_taints`, and health as reported by the driver",
 			Probe{Manifest: slice("devices: [{name: a, taints: [{key: e2e.example.com/a, effect: NoSchedule}]}]"), Field: "spec.devices.0.taints"}, "",
+		},
+		{
+			TolerationsOfClaims, "a claim's tolerations keep its pods from being evicted", [...]Stage{Missing, On, On, On},
+			"an agent with [access by a claim](access.md) stays beside unhealthy devices; before, each NoExecute taint evicts it", Probe{}, "",
 		},
 		{
 			TaintWithoutEffect, "taints without an effect (`None`)", [...]Stage{Missing, On, On, On},
@@ -130,7 +140,7 @@ func Features() []Feature {
 			Probe{APIVersion: "resource.k8s.io/v1", Resource: "devicetaintrules"}, "",
 		},
 		{
-			DeviceHealth, "health of devices in the status of pods", [...]Stage{Off, Off, On, On},
+			DeviceHealth, "health of devices in the status of pods", [...]Stage{Missing, Missing, On, On},
 			"health as reported by the kubelet", Probe{}, "TestClusterUnhealthy",
 		},
 		{
