@@ -45,6 +45,7 @@ const (
 	ExtendedResources     ID = "extended-resources"
 	ImplicitResources     ID = "implicit-extended-resources"
 	ConsumableCapacity    ID = "consumable-capacity"
+	CapacityRanges        ID = "capacity-ranges"
 	BindingConditions     ID = "binding-conditions"
 	PartitionableDevices  ID = "partitionable-devices"
 	CountersOfOtherSlices ID = "counters-of-other-slices"
@@ -96,6 +97,10 @@ func Features() []Feature {
 			ConsumableCapacity, "consumable capacity", [...]Stage{Off, Off, On, On},
 			"several claims on one device; `dra_capacity_consumed`",
 			Probe{Manifest: slice("devices: [{name: a, allowMultipleAllocations: true}]"), Field: "spec.devices.0.allowMultipleAllocations"}, "TestConsumableCapacity",
+		},
+		{
+			CapacityRanges, "requests of capacity where the device has a range with steps", [...]Stage{Missing, On, On, On},
+			"the requested part; in 1.34 such claims stay pending, and those without a request get the default", Probe{}, "",
 		},
 		{
 			BindingConditions, "binding conditions; time of the allocation", [...]Stage{Off, Off, On, On},
