@@ -84,7 +84,7 @@ sbom: build $(RELEASE)/.built ## dist/dra-exporter.cdx.json: what bin/dra-export
 	$(RELEASE)/cyclonedx-gomod bin -json -std -version v$(VERSION) -output dist/dra-exporter.cdx.json bin/dra-exporter
 
 ##@ Test
-.PHONY: test test-short soak fuzz bench e2e
+.PHONY: test test-short soak fuzz bench e2e e2e-versions
 # The packages whose tests take longest come first, so that none of them is left
 # alone at the end.
 LONGEST := ./collector/node ./test/hostile ./cmd/dra-exporter ./internal/otlp
@@ -117,6 +117,9 @@ bench: $(TOOLS)/.built ## benchmarks to dist/bench.txt (BENCH=…; BENCH_BASE=ol
 
 e2e: ## the agent on a real Kubernetes node, built from Go modules (root, Linux)
 	$(MAKE) -C test e2e
+
+e2e-versions: ## rules, notifications and pushes with the oldest and the newest Prometheus, Alertmanager and OpenTelemetry Collector (Debian)
+	$(MAKE) -C test e2e-versions
 
 ##@ Check
 .PHONY: lint house vuln manifests rules dashboards exported prometheusrule chart tools docs

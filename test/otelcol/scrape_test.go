@@ -31,7 +31,7 @@ func TestScrape(t *testing.T) {
 // staticTargets is scrape.yaml with a list instead of the API server.
 func staticTargets(t *testing.T, d *demo) (file string) {
 	t.Helper()
-	text := read(t, filepath.Join(repository, "deploy", "otel", "scrape.yaml"))
+	text := read(t, configuration(t, "scrape.yaml"))
 	const service = "          kubernetes_sd_configs:\n            - role: pod\n              namespaces:\n                names: [dra-exporter]\n"
 	targets := "          static_configs:\n"
 	for _, r := range d.roles {
