@@ -75,9 +75,9 @@ func allQueries(t *testing.T) (all []string) {
 		all = append(all, shown(read(t, file))...)
 	}
 	for _, text := range runbooks(t) {
-		all = append(all, shown(text)...)
+		all = append(all, blocks(text, "promql")...)
 	}
-	if fromBoards < 150 || len(all) < fromBoards+50 {
+	if fromBoards < 300 || len(all) < fromBoards+150 {
 		t.Fatalf("there are %d queries, %d of them on dashboards", len(all), fromBoards)
 	}
 	return all
