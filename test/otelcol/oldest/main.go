@@ -20,7 +20,7 @@ func main() {
 		BuildInfo: component.BuildInfo{
 			Command:     "otelcol",
 			Description: "OpenTelemetry Collector of the tests, oldest version",
-			Version:     "0.121.0",
+			Version:     "0.128.0",
 		},
 		Factories: components,
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{
