@@ -84,7 +84,7 @@ sbom: build $(RELEASE)/.built ## dist/dra-exporter.cdx.json: what bin/dra-export
 	$(RELEASE)/cyclonedx-gomod bin -json -std -version v$(VERSION) -output dist/dra-exporter.cdx.json bin/dra-exporter
 
 ##@ Test
-.PHONY: test test-short soak fuzz bench e2e e2e-matrix
+.PHONY: test test-short soak fuzz bench e2e e2e-matrix e2e-versions
 # The packages whose tests take longest come first, so that none of them is left
 # alone at the end.
 LONGEST := ./collector/node ./test/hostile ./cmd/dra-exporter ./internal/otlp
@@ -120,6 +120,9 @@ e2e: ## the agent on a real Kubernetes node, built from Go modules (root, Linux)
 
 e2e-matrix: ## the same on all supported releases of Kubernetes; writes docs/compatibility.md
 	$(MAKE) -C test e2e-matrix
+
+e2e-versions: ## rules, notifications and pushes with the oldest and the newest Prometheus, Alertmanager and OpenTelemetry Collector (Debian)
+	$(MAKE) -C test e2e-versions
 
 ##@ Check
 .PHONY: lint house vuln manifests rules dashboards exported prometheusrule chart tools docs
@@ -180,9 +183,11 @@ $(RELEASE)/.built: test/release/go.mod test/release/go.sum
 $(HELM): test/helm/go.mod test/helm/go.sum
 	$(MAKE) -C test $(@D)/.built
 
+# Of all the ways in which Prometheus finds targets, the shipped configurations
+# use one: the others are the libraries of every cloud.
 $(PROMTOOL): test/prometheus/go.mod test/prometheus/go.sum
 	@mkdir -p $(@D)
-	cd $(<D) && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(@D)/ tool
+	cd $(<D) && CGO_ENABLED=0 go build -trimpath -tags remove_all_sd,enable_kubernetes_sd -ldflags '-s -w' -o $(@D)/ tool
 
 ##@ Clean
 .PHONY: clean

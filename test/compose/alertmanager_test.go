@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -13,9 +14,35 @@ import (
 	"time"
 )
 
+// alertmanager has the programs of one version.
+type alertmanager struct{ name, server, tool string }
+
+// alertmanagers returns the supported versions that are tested: the oldest,
+// and, where DRA_TEST_VERSIONS says so, the newest as well, which takes minutes
+// to build.
+func alertmanagers() []alertmanager {
+	all := []alertmanager{
+		{"oldest", program("alertmanager/prometheus-alertmanager"), program("alertmanager/amtool")},
+		{"newest", program("alertmanager-newest/alertmanager"), program("alertmanager-newest/amtool")},
+	}
+	if os.Getenv("DRA_TEST_VERSIONS") != "all" {
+		return all[:1]
+	}
+	return all
+}
+
+// eachAlertmanager runs a test with each version.
+func eachAlertmanager(t *testing.T, test func(*testing.T, alertmanager)) {
+	for _, manager := range alertmanagers() {
+		t.Run(manager.name, func(t *testing.T) { test(t, manager) })
+	}
+}
+
 // TestRouting tests the receivers of alerts with Alertmanager's own tool.
-func TestRouting(t *testing.T) {
-	file := alertmanagerFile(t)
+func TestRouting(t *testing.T) { eachAlertmanager(t, testRouting) }
+
+func testRouting(t *testing.T, manager alertmanager) {
+	file := manager.file(t)
 	for labels, want := range map[string]string{
 		`severity=critical node=gpu-node-1 uuid=GPU-1`:                         "on-call",
 		`severity=critical namespace=ml-training`:                              "on-call",
@@ -27,7 +54,7 @@ func TestRouting(t *testing.T) {
 		`severity=warning driver=gpu.nvidia.com pool=gpu-node`:                 "platform",
 	} {
 		arguments := append([]string{"config", "routes", "test", "--config.file=" + file}, strings.Fields(labels)...)
-		output, err := exec.Command(program("alertmanager/amtool"), arguments...).Output() // it may print warnings about the environment
+		output, err := exec.Command(manager.tool, arguments...).Output() // it may print warnings about the environment
 		if got := strings.TrimSpace(string(output)); err != nil || got != want {
 			t.Errorf("%s goes to %s, not to %s (%v)", labels, got, want, err)
 		}
@@ -36,8 +63,10 @@ func TestRouting(t *testing.T) {
 
 // TestOneMessagePerNode: all alerts of one node are one message, and those of
 // another node another.
-func TestOneMessagePerNode(t *testing.T) {
-	url := startAlertmanager(t)
+func TestOneMessagePerNode(t *testing.T) { eachAlertmanager(t, testOneMessagePerNode) }
+
+func testOneMessagePerNode(t *testing.T, manager alertmanager) {
+	url := manager.start(t, manager.file(t))
 	send(t, url, []map[string]any{
 		alert("alertname=DRADeviceXIDFatal", "severity=critical", "node=a", "uuid=GPU-1", "xid=79"),
 		alert("alertname=DRADeviceXIDFatal", "severity=critical", "node=a", "uuid=GPU-2", "xid=79"),
@@ -59,15 +88,31 @@ func TestOneMessagePerNode(t *testing.T) {
 	})
 }
 
-// alertmanagerFile returns the configuration as the container has it, valid.
-func alertmanagerFile(t *testing.T) string {
+// file returns the configuration as the container has it, valid.
+func (a alertmanager) file(t *testing.T) string {
 	t.Helper()
 	service := project(t).Services["alertmanager"]
 	file := filepath.Join(root(t, service), flag(t, service, "config.file"))
-	if output, err := exec.Command(program("alertmanager/amtool"), "check-config", file).CombinedOutput(); err != nil {
+	a.check(t, file)
+	return file
+}
+
+// check fails the test if a configuration, or a template that it names, is not
+// valid.
+func (a alertmanager) check(t *testing.T, file string) {
+	t.Helper()
+	if output, err := exec.Command(a.tool, "check-config", file).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	return file
+}
+
+// start runs it with a configuration, and returns its URL.
+func (a alertmanager) start(t *testing.T, file string) string {
+	t.Helper()
+	address := freeAddress(t)
+	start(t, a.server, "http://"+address+"/-/ready", "--config.file="+file, "--storage.path="+t.TempDir(),
+		"--web.listen-address="+address, "--cluster.listen-address=")
+	return "http://" + address
 }
 
 // TestNamesOfAlerts: the alerts in the configuration exist.
@@ -92,8 +137,10 @@ func alert(labels ...string) map[string]any {
 
 // TestInhibition: a real Alertmanager inhibits alerts that follow from another
 // one, and no others.
-func TestInhibition(t *testing.T) {
-	url := startAlertmanager(t)
+func TestInhibition(t *testing.T) { eachAlertmanager(t, testInhibition) }
+
+func testInhibition(t *testing.T, manager alertmanager) {
+	url := manager.start(t, manager.file(t))
 	const node = "node=gpu-node-1"
 	all := []map[string]any{
 		alert("alertname=DRAExporterDown", "severity=critical", "scope=cluster", "cluster=dark"),

@@ -17,7 +17,8 @@ import (
 func TestRunning(t *testing.T) {
 	services := project(t).Services
 	node, cluster := startDemo(t)
-	manager := startAlertmanager(t)
+	oldest := alertmanagers()[0]
+	manager := oldest.start(t, oldest.file(t))
 	service := services["prometheus"]
 	top := root(t, service)
 	file := filepath.Join(top, flag(t, service, "config.file"))
@@ -100,17 +101,6 @@ func startDemo(t *testing.T) (node, cluster string) {
 	}
 	start(t, demo, "http://"+node+"/-/ready", arguments...)
 	return node, cluster
-}
-
-// startAlertmanager runs one with the shipped configuration, and returns its
-// URL.
-func startAlertmanager(t *testing.T) string {
-	t.Helper()
-	address := freeAddress(t)
-	start(t, program("alertmanager/prometheus-alertmanager"), "http://"+address+"/-/ready",
-		"--config.file="+alertmanagerFile(t), "--storage.path="+t.TempDir(),
-		"--web.listen-address="+address, "--cluster.listen-address=")
-	return "http://" + address
 }
 
 // hasResult returns an error unless a query has rows of exactly these

@@ -86,6 +86,17 @@ func TestPrometheusVersion(t *testing.T) {
 	}
 }
 
+// TestAlertmanagerVersion: the image has the version that is tested.
+func TestAlertmanagerVersion(t *testing.T) {
+	module := regexp.MustCompile(`github.com/prometheus/alertmanager (v\S+)`).FindStringSubmatch(read(t, repository, "test/alertmanager/go.mod"))
+	if module == nil {
+		t.Fatal("test/alertmanager/go.mod pins no Alertmanager")
+	}
+	if image, want := project(t).Services["alertmanager"].Image, "prom/alertmanager:"+module[1]; image != want {
+		t.Errorf("the image is %s, tested is %s", image, want)
+	}
+}
+
 // TestScrapes: both jobs scrape as the shipped PodMonitors do.
 func TestScrapes(t *testing.T) {
 	var config struct {

@@ -55,7 +55,7 @@ func startBackend(t *testing.T, key string) *backend {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	start(t, program("otelcol/otelcol"), "http://"+addresses[2]+"/", nil, "--config="+file)
+	start(t, collector(), "http://"+addresses[2]+"/", nil, "--config="+file)
 	return b
 }
 

@@ -20,7 +20,7 @@ func deployed() map[string][]string {
 }
 
 func validate(file string, env []string) (string, error) {
-	command := exec.Command(program("otelcol/otelcol"), "validate", "--config="+file)
+	command := exec.Command(collector(), "validate", "--config="+file)
 	command.Env = append(cleanEnvironment(), env...)
 	output, err := command.CombinedOutput()
 	return string(output), err
@@ -35,7 +35,8 @@ func TestConfigurations(t *testing.T) {
 	}
 	for _, file := range files {
 		env := deployed()[filepath.Base(file)]
-		output, err := validate(file, env)
+		tested := configuration(t, filepath.Base(file))
+		output, err := validate(tested, env)
 		if err != nil || strings.Contains(output, "deprecated") {
 			t.Errorf("%s: %v\n%s", file, err, output)
 		}
@@ -43,7 +44,7 @@ func TestConfigurations(t *testing.T) {
 		if head, _, _ := strings.Cut(read(t, file), "\nextensions:"); !strings.Contains(head, "\n#   "+name+" ") {
 			t.Errorf("%s does not document that it needs %s", file, name)
 		}
-		if output, err := validate(file, nil); err == nil && name != "PROMETHEUS_URL" { // it is followed by a path, so that the URL is not empty
+		if output, err := validate(tested, nil); err == nil && name != "PROMETHEUS_URL" { // it is followed by a path, so that the URL is not empty
 			t.Errorf("%s goes without %s:\n%s", file, name, output)
 		}
 	}
@@ -59,7 +60,7 @@ func TestBrokenConfigurations(t *testing.T) {
 		"scrape.yaml":     {"action: keep", "action: keeps"},
 	}
 	for name, change := range breaks {
-		text := read(t, filepath.Join(repository, "deploy", "otel", name))
+		text := read(t, configuration(t, name))
 		if !strings.Contains(text, change[0]) {
 			t.Fatalf("%s has no %q", name, change[0])
 		}

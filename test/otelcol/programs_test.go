@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,6 +19,43 @@ const repository = "../.."
 
 // program returns the path of a program that the makefile has built.
 func program(name string) string { return filepath.Join("..", ".bin", name) }
+
+// oldest reports whether the oldest supported collector is tested in place of
+// the newest. It takes minutes to build.
+func oldest() bool { return os.Getenv("DRA_TEST_VERSIONS") == "oldest" }
+
+// collector returns the path of the collector that is tested.
+func collector() string {
+	if oldest() {
+		return program("otelcol-oldest/otelcol")
+	}
+	return program("otelcol/otelcol")
+}
+
+// configuration returns the path of a shipped configuration. For the oldest
+// collector it is a copy with the older names of components, as README.md of
+// deploy/otel describes it.
+func configuration(t *testing.T, name string) string {
+	t.Helper()
+	folder := filepath.Join(repository, "deploy", "otel")
+	file := filepath.Join(folder, name)
+	if !oldest() {
+		return file
+	}
+	text := read(t, file)
+	renamed := regexp.MustCompile("`([a-z]+)` for `([a-z_]+)`").FindAllStringSubmatch(read(t, filepath.Join(folder, "README.md")), -1)
+	if len(renamed) != 3 {
+		t.Fatalf("README.md names the older names %v", renamed)
+	}
+	for _, names := range renamed {
+		text = regexp.MustCompile(`\b`+names[2]+`\b`).ReplaceAllString(text, names[1])
+	}
+	file = filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
 
 // exporter builds the program of this repository, once, without vendor
 // libraries.

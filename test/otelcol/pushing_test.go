@@ -18,7 +18,7 @@ import (
 // variables differ from a cluster.
 func startDeployed(t *testing.T, name string, env ...string) (grpc string) {
 	t.Helper()
-	return startConfigured(t, []string{"--config=" + filepath.Join(repository, "deploy", "otel", name)}, env...)
+	return startConfigured(t, []string{"--config=" + configuration(t, name)}, env...)
 }
 
 func startConfigured(t *testing.T, arguments []string, env ...string) (grpc string) {
@@ -27,7 +27,7 @@ func startConfigured(t *testing.T, arguments []string, env ...string) (grpc stri
 	host, port, _ := strings.Cut(addresses[3], ":")
 	env = append(env, "HEALTH_ENDPOINT="+addresses[0], "OTLP_GRPC_ENDPOINT="+addresses[1], "OTLP_HTTP_ENDPOINT="+addresses[2],
 		"TELEMETRY_HOST="+host, "TELEMETRY_PORT="+port)
-	start(t, program("otelcol/otelcol"), "http://"+addresses[0]+"/", env, arguments...)
+	start(t, collector(), "http://"+addresses[0]+"/", env, arguments...)
 	eventually(t, "the collector's own counters", func() error { return answers("http://" + addresses[3] + "/metrics") })
 	return addresses[1]
 }
