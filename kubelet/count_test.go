@@ -57,14 +57,16 @@ func TestAnswersOfEmptyEntries(t *testing.T) {
 		answer []byte
 		want   string
 	}{
-		"pods":        {bytes.Repeat(field(1, nil), fill/2), "the limit of 10000 pods"},
-		"containers":  {field(1, bytes.Repeat(field(3, nil), fill/2)), "the limit of 200000 entries"},
-		"devices":     {inContainer(bytes.Repeat(field(2, nil), fill/2)), "the limit of 200000 entries"},
-		"CDI devices": {inContainer(field(5, field(4, bytes.Repeat(field(1, nil), fill/2)))), "the limit of 200000 entries"},
-		"NUMA nodes":  {inContainer(field(2, field(3, bytes.Repeat(field(1, nil), fill/2)))), "the limit of 200000 entries"},
-		"device ids":  {inContainer(field(2, bytes.Repeat(field(2, nil), fill/2))), "the limit of 1000000 ids"},
-		"CPUs":        {inContainer(field(3, make([]byte, fill))), "the limit of 1000000 ids"},
-		"single CPUs": {inContainer(bytes.Repeat([]byte{3 << 3, 1}, fill/2)), "the limit of 1000000 ids"},
+		"pods":           {bytes.Repeat(field(1, nil), fill/2), "the limit of 10000 pods"},
+		"containers":     {field(1, bytes.Repeat(field(3, nil), fill/2)), "the limit of 200000 entries"},
+		"devices":        {inContainer(bytes.Repeat(field(2, nil), fill/2)), "the limit of 200000 entries"},
+		"CDI devices":    {inContainer(field(5, field(4, bytes.Repeat(field(1, nil), fill/2)))), "the limit of 200000 entries"},
+		"NUMA nodes":     {inContainer(field(2, field(3, bytes.Repeat(field(1, nil), fill/2)))), "the limit of 200000 entries"},
+		"device ids":     {inContainer(field(2, bytes.Repeat(field(2, nil), fill/2))), "the limit of 1000000 ids"},
+		"CPUs":           {inContainer(field(3, make([]byte, fill))), "the limit of 1000000 ids"},
+		"CPUs of pods":   {field(1, field(4, make([]byte, fill))), "the limit of 1000000 ids"},
+		"memory of pods": {field(1, bytes.Repeat(field(5, nil), fill/2)), "the limit of 200000 entries"},
+		"single CPUs":    {inContainer(bytes.Repeat([]byte{3 << 3, 1}, fill/2)), "the limit of 1000000 ids"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			client := New(Options{Socket: answering(t, test.answer)})

@@ -22,6 +22,9 @@ import (
 //   - Strings are made valid UTF-8. Pods, claims and devices that lack what
 //     names them are omitted: nothing can be joined to them.
 //
+// CPUs and memory are left out, of containers and of pods: they are not devices
+// of claims.
+//
 // The result is sorted, since the kubelet lists pods and drivers in the order
 // of its maps, which changes from List to List.
 func Decode(answer *podresourcesv1.ListPodResourcesResponse) dra.PodResources {
@@ -39,6 +42,7 @@ func Decode(answer *podresourcesv1.ListPodResourcesResponse) dra.PodResources {
 	decoded.Pods = sortedOnce(decoded.Pods, comparePods)
 	decoded.Assignments = sortedOnce(decoded.Assignments, compareAssignments)
 	decoded.Plugins = mergePlugins(decoded.Plugins)
+	decoded.WithoutDevices = sortedOnce(decoded.WithoutDevices, compareClaims)
 	return decoded
 }
 
@@ -51,6 +55,9 @@ func decodeContainer(into *dra.PodResources, pod dra.PodRef, listed *podresource
 		claim := dra.ClaimRef{Namespace: valid(resource.GetClaimNamespace()), Name: valid(resource.GetClaimName())}
 		if claim.Namespace == "" || claim.Name == "" {
 			continue
+		}
+		if len(resource.GetClaimResources()) == 0 {
+			into.WithoutDevices = append(into.WithoutDevices, claim)
 		}
 		template := dra.Assignment{Pod: pod, Container: container, Claim: claim}
 		into.Assignments = appendDevices(into.Assignments, template, resource.GetClaimResources())
@@ -139,6 +146,10 @@ func sortedOnce[T any](values []T, compare func(a, b T) int) []T {
 }
 
 func comparePods(a, b dra.PodRef) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+func compareClaims(a, b dra.ClaimRef) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 

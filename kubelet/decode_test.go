@@ -171,6 +171,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(wire[:len(wire)/2])
 	}
 	f.Add([]byte{0x0a, 3, 0x0a, 1, 0xff})
+	f.Add(answerOf137())
 	f.Fuzz(func(t *testing.T, wire []byte) {
 		answer := &podresourcesv1.ListPodResourcesResponse{}
 		// A message that is decoded in part is valid input too.
@@ -191,7 +192,7 @@ func checkInvariants(t *testing.T, decoded dra.PodResources) {
 		t.Errorf("not UTF-8: %q", text)
 	}
 	if !strictlySorted(decoded.Pods, comparePods) || !strictlySorted(decoded.Assignments, compareAssignments) ||
-		!strictlySorted(decoded.Plugins, comparePlugins) {
+		!strictlySorted(decoded.Plugins, comparePlugins) || !strictlySorted(decoded.WithoutDevices, compareClaims) {
 		t.Errorf("not sorted, or something twice: %v", decoded)
 	}
 	for _, a := range decoded.Assignments {

@@ -16,7 +16,7 @@ import (
 )
 
 // testTimeout is how long tests wait for a condition.
-const testTimeout = 30 * time.Second
+const testTimeout = 2 * time.Minute
 
 // logBuffer is a log that tests can read while it is written.
 type logBuffer struct {

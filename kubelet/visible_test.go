@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
@@ -37,7 +36,7 @@ func TestListerProcess(*testing.T) {
 // runLister returns the output of a child process with these clone flags.
 func runLister(t *testing.T, socket string, namespaces uintptr) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	command := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestListerProcess$")
 	command.Env = append(os.Environ(), listerSocket+"="+socket)

@@ -27,6 +27,11 @@ func TestDecode(t *testing.T) {
 		"empty and repeated entries": {
 			`{"cdiVersion":"1.0.0","kind":"a/b","devices":[{},{"name":"c","containerEdits":{"deviceNodes":[null,{},{"path":"/dev/x"},{"path":"/dev/x"}]}}]}`,
 			"a/b=c /dev/x\n"},
+		"device metadata, as Kubernetes' library for drivers writes it": {
+			`{"cdiVersion":"0.5.0","kind":"gpu.example.com/metadata","devices":[{"name":"uid_main","containerEdits":{"mounts":[` +
+				`{"hostPath":"/var/lib/kubelet/plugins/gpu.example.com/dra-device-metadata/ml_train/main/metadata.json",` +
+				`"containerPath":"/var/run/kubernetes.io/dra-device-attributes/resourceclaims/train/main/gpu.example.com-metadata.json","options":["ro","bind"]}]}}]}`,
+			"gpu.example.com/metadata=uid_main\n"},
 		"no devices": {`{"cdiVersion":"1.0.0","kind":"a/b"}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,8 +25,9 @@ const maxFile = 4 << 20
 const maxNamed = 3
 
 // bounds are the limits for one directory, whose files are read in the order of
-// their names. There is at most one file for each claim. Files beyond the
-// limits are ignored and reported as problems.
+// their names. There is at most one file for each claim, and one for each of its
+// requests if its driver provides device metadata. Files beyond the limits are
+// ignored and reported as problems.
 type bounds struct {
 	names int // of any kind: a directory with more is not read
 	files int

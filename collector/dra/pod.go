@@ -30,6 +30,7 @@ type ResourceHealth struct {
 	Request    string // empty: of whichever request
 	ResourceID string // the device's first CDI id, else <driver>/<pool>/<device>
 	Healthy    bool   // entries that report neither are left out
+	Message    string // why it is unhealthy, in the driver's words; only read by the node role
 }
 
 // PodClaim is a claim that a pod names in its spec, or the claim that the

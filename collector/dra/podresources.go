@@ -6,6 +6,10 @@ type PodResources struct {
 	Pods        []PodRef // all pods listed, with devices or without
 	Assignments []Assignment
 	Plugins     []PluginAssignment
+
+	// WithoutDevices are the claims that the kubelet lists for a container without
+	// a device: it has not prepared them yet, or their drivers need no preparation.
+	WithoutDevices []ClaimRef
 }
 
 // Assignment is one device of one claim that the kubelet lists for one

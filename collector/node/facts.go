@@ -91,6 +91,10 @@ const (
 type Snapshot struct {
 	At   clock.Instant
 	Rows []metric.Row
+
+	// KubeletMessages is why the kubelet reports devices as unhealthy, by uuid, in
+	// the words of their drivers. It is text for people, and in no row.
+	KubeletMessages map[string]string
 }
 
 // Event is a change to be logged, once.

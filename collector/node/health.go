@@ -29,7 +29,7 @@ type health struct {
 	xidCodes   []xidCode
 	signals    []signal
 	byDevice   map[*deviceState]*deviceHealth
-	kubelet    map[string]report // by uuid
+	kubelet    kubeletHealth
 	violations *violations
 	last       time.Time // of the step before; zero: none
 }
@@ -53,7 +53,7 @@ func (s *health) update(slicesFresh bool, now clock.Instant) []Event {
 			if d.device.IsPartition() == partitions {
 				events = append(events, s.updateDevice(s.add(d), now)...)
 				reports := &s.of(d).reports
-				reports[byDriver], reports[byKubelet] = driverReport(d, slicesFresh), s.kubelet[d.uuid]
+				reports[byDriver], reports[byKubelet] = driverReport(d, slicesFresh), s.kubelet.reports[d.uuid]
 			}
 		}
 	}
@@ -66,8 +66,8 @@ func (s *health) openViolations(classes []string, now clock.Instant) {
 	s.violations.open(classes, now.Wall)
 }
 
-// applyKubelet replaces the health, by uuid, that the kubelet reports.
-func (s *health) applyKubelet(reports map[string]report) { s.kubelet = reports }
+// applyKubelet replaces the health that the kubelet reports.
+func (s *health) applyKubelet(reported kubeletHealth) { s.kubelet = reported }
 
 func (s *health) add(d *deviceState) *deviceHealth {
 	h := s.byDevice[d]

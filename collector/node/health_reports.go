@@ -48,18 +48,38 @@ func driverReport(d *deviceState, slicesFresh bool) report {
 	return reported
 }
 
-// kubeletReports returns the health, by uuid, that the kubelet reports in the
-// statuses of the pods that hold devices. Where containers contradict each other,
-// unhealthy wins. While the pod watch is not fresh there are no reports.
-func kubeletReports(node string, facts Facts, views []claimView) map[string]report {
+// kubeletHealth is what the kubelet reports, by uuid.
+type kubeletHealth struct {
+	reports  map[string]report
+	messages map[string]string // why devices are unhealthy; immutable
+}
+
+// add adds a report about a device. Unhealthy wins over healthy, and the first
+// message in the order of the alphabet over others.
+func (k *kubeletHealth) add(uuid string, status dra.ResourceHealth) {
+	switch {
+	case !status.Healthy:
+		k.reports[uuid] = unhealthy
+	case k.reports[uuid] == unreported:
+		k.reports[uuid] = healthy
+	}
+	if known, has := k.messages[uuid]; status.Message != "" && (!has || status.Message < known) {
+		k.messages[uuid] = status.Message
+	}
+}
+
+// kubeletReports returns the health that the kubelet reports in the statuses of
+// the pods that hold devices. Where containers contradict each other, unhealthy
+// wins. While the pod watch is not fresh there are no reports.
+func kubeletReports(node string, facts Facts, views []claimView) kubeletHealth {
 	if !facts.Cluster.Enabled || !facts.Cluster.Fresh {
-		return nil
+		return kubeletHealth{}
 	}
 	byClaim := make(map[dra.ClaimRef]*claimView, len(views))
 	for i := range views {
 		byClaim[views[i].ref] = &views[i]
 	}
-	reports := make(map[string]report)
+	reported := kubeletHealth{reports: make(map[string]report), messages: make(map[string]string)}
 	var cdi firstCDI
 	for _, pod := range facts.Cluster.Pods {
 		if len(pod.Health) == 0 || pod.Terminal || pod.Node != node {
@@ -73,14 +93,12 @@ func kubeletReports(node string, facts Facts, views []claimView) map[string]repo
 			if !known {
 				continue
 			}
-			if uuid := reportedDevice(view, status, cdi); !status.Healthy {
-				reports[uuid] = unhealthy
-			} else if reports[uuid] == unreported {
-				reports[uuid] = healthy
+			if uuid := reportedDevice(view, status, cdi); uuid != "" {
+				reported.add(uuid, status)
 			}
 		}
 	}
-	return reports
+	return reported
 }
 
 // claimOf returns the claim that a pod references by a name.

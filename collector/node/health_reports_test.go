@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -192,5 +193,28 @@ func TestKubeletReportOnASharedDevice(t *testing.T) {
 	s.run(2)
 	if got := s.report("GPU-0", byKubelet); got != "unhealthy" {
 		t.Errorf("the kubelet's word is %s", got)
+	}
+}
+
+// The snapshot has why the kubelet reports a device as unhealthy, while it does.
+func TestKubeletMessage(t *testing.T) {
+	report := func(id, message string) dra.ResourceHealth {
+		return dra.ResourceHealth{PodClaim: "gpu", ResourceID: id, Message: message}
+	}
+	s := kubeletScene(t, []string{"k/c=a"}, []string{"k/c=b"},
+		report("k/c=a", "fan 2"), report("k/c=a", "fan 1"), report("k/c=a", ""), report("k/c=b", ""), report("k/c=z", "of no device"))
+	s.run(2)
+	if got, want := fmt.Sprint(s.last.KubeletMessages), "map[GPU-0:fan 1]"; got != want {
+		t.Errorf("the messages are %s, want %s", got, want)
+	}
+	for _, row := range s.last.Rows {
+		if strings.Contains(fmt.Sprint(row.Labels), "fan") {
+			t.Errorf("a message is in a row: %v", row)
+		}
+	}
+	s.facts.Cluster.Pods[0].Health = nil
+	s.run(1)
+	if len(s.last.KubeletMessages) > 0 {
+		t.Errorf("afterwards the messages are %v", s.last.KubeletMessages)
 	}
 }

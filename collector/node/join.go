@@ -302,7 +302,7 @@ func addRecreated(gone, recreated map[dra.PodRef]bool, known []claimView, pods [
 }
 
 // listedClaims returns the claims of a List. A claim that is listed without devices
-// is not prepared yet, and holds nothing that is known.
+// is not prepared, and holds nothing that is known.
 func listedClaims(listing dra.PodResources) map[dra.ClaimRef]claimView {
 	views := make(map[dra.ClaimRef]claimView)
 	for _, a := range listing.Assignments {
@@ -324,16 +324,24 @@ func listedClaims(listing dra.PodResources) map[dra.ClaimRef]claimView {
 	return views
 }
 
-// claimUID finds the claim's UID in a CDI id such as
-// k8s.gpu.nvidia.com/claim=<claim UID>-<device>, which is how several drivers
-// name them.
+// claimUID finds the claim's UID in a CDI id: k8s.gpu.nvidia.com/claim=<claim
+// UID>-<device>, which is how several drivers name them, or <driver>/metadata=<claim
+// UID>_<request>, which Kubernetes' library for drivers adds to the first device of
+// a request if the driver provides device metadata.
 func claimUID(a dra.Assignment) string {
-	const length = len("00000000-0000-0000-0000-000000000000")
 	for _, name := range a.CDIDevices {
-		_, local, _ := strings.Cut(name, "=")
-		if uid, ok := strings.CutSuffix(local, "-"+a.Device.Name); ok && len(uid) == length && strings.Count(uid, "-") == 4 {
+		kind, local, _ := strings.Cut(name, "=")
+		uid, ok := strings.CutSuffix(local, "-"+a.Device.Name)
+		if !ok && kind == a.Device.Driver+"/metadata" {
+			uid, _, ok = strings.Cut(local, "_")
+		}
+		if ok && isUID(uid) {
 			return uid
 		}
 	}
 	return ""
+}
+
+func isUID(s string) bool {
+	return len(s) == len("00000000-0000-0000-0000-000000000000") && strings.Count(s, "-") == 4
 }

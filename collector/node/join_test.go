@@ -1,6 +1,8 @@
 package node
 
 import (
+	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -240,4 +242,67 @@ func (s *scene) label(family, name string, labels ...string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// A claim whose drivers need no preparation is held with all its devices, although
+// the kubelet lists it without them, or only with those of another driver. It is
+// held as long as its pod is there, also while the pod watch is stale.
+func TestClaimsThatAreNotPrepared(t *testing.T) {
+	s := newScene(t, gpu(0), gpu(1), gpu(2))
+	s.allocate("ml/skipped", "gpu-0")
+	s.allocate("ml/partly", "gpu-1", "gpu-2")
+	skipped, partly := dra.ClaimRef{Namespace: "ml", Name: "skipped"}, dra.ClaimRef{Namespace: "ml", Name: "partly"}
+	s.list("ml/partly", "gpu-2")
+	s.facts.Listing.Pods = append(s.facts.Listing.Pods, dra.PodRef(skipped))
+	s.facts.Listing.WithoutDevices = []dra.ClaimRef{skipped}
+	expect := func(when string, devices ...string) {
+		t.Helper()
+		var got []string
+		for _, of := range []struct{ claim, uuid string }{{"skipped", "GPU-0"}, {"partly", "GPU-1"}, {"partly", "GPU-2"}} {
+			_, held := s.value("dra_claim_held", "resourceclaim", of.claim, "uuid", of.uuid)
+			container, _ := s.label("dra_claim_consumer_info", "container", "resourceclaim", of.claim, "uuid", of.uuid)
+			if held && container == "main" {
+				got = append(got, of.uuid)
+			}
+		}
+		if !slices.Equal(got, devices) {
+			t.Errorf("%s: %q are held, want %q", when, got, devices)
+		}
+		for _, event := range s.events {
+			if event.Level > slog.LevelInfo {
+				t.Errorf("%s: %s %v", when, event.Message, event.Attrs)
+			}
+		}
+	}
+	s.listed(1)
+	expect("by the API server", "GPU-0", "GPU-1", "GPU-2")
+	s.facts.Cluster.Fresh = false
+	s.listed(10)
+	s.listed(10)
+	expect("while the watch is stale", "GPU-0", "GPU-1", "GPU-2")
+	s.facts.Listing.Pods = []dra.PodRef{dra.PodRef(partly)}
+	s.listed(10)
+	s.listed(10)
+	expect("without its pod", "GPU-1", "GPU-2")
+}
+
+// Without the API server, the UID of a claim is that of the CDI ids that drivers
+// give: their own, or those of Kubernetes' library for device metadata.
+func TestClaimUIDOfCDINames(t *testing.T) {
+	const uid = "6e3c2f6e-4b0e-4d3a-9a53-0d8b1c8d7a11"
+	for name, test := range map[string]struct {
+		cdi  []string
+		want string
+	}{
+		"the driver's":             {[]string{"k8s.gpu.nvidia.com/claim=" + uid + "-gpu-0"}, uid},
+		"metadata":                 {[]string{"gpu.nvidia.com/gpu=0", "gpu.nvidia.com/metadata=" + uid + "_main"}, uid},
+		"metadata of other":        {[]string{"gpu.example.com/metadata=" + uid + "_main"}, ""},
+		"metadata without request": {[]string{"gpu.nvidia.com/metadata=" + uid}, ""},
+		"metadata of no UID":       {[]string{"gpu.nvidia.com/metadata=claim_main"}, ""},
+		"neither":                  {[]string{"gpu.nvidia.com/gpu=0"}, ""},
+	} {
+		if got := claimUID(dra.Assignment{Device: sceneID("gpu-0"), CDIDevices: test.cdi}); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
 }

@@ -101,7 +101,7 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	s.health.openViolations(s.ledger.update(views, now), now)
 	events = append(events, s.health.update(facts.Cluster.SlicesFresh, now)...)
 	s.evict(now)
-	return s, Snapshot{At: now, Rows: s.allRows(facts)}, events
+	return s, Snapshot{At: now, Rows: s.allRows(facts), KubeletMessages: s.health.kubelet.messages}, events
 }
 
 // evict removes what is not held or sampled any more and whose grace has ended.

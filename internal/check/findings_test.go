@@ -105,6 +105,10 @@ func TestKubelet(t *testing.T) {
 		{"another answer", but(failed(source.ReasonInvalid)), []want{{Failure, "PodResources", "malformed"}}},
 		{"it lists no claims", but(func(k *kubelet) { k.Using = []dra.PodRef{{Namespace: "a", Name: "p"}} }),
 			[]want{{Warning, "claims", "a/p"}}},
+		{"it lists a claim that is not prepared", but(func(k *kubelet) {
+			k.Using = []dra.PodRef{{Namespace: "a", Name: "p"}}
+			k.Listing.WithoutDevices = []dra.ClaimRef{{Namespace: "a", Name: "c"}}
+		}), []want{{OK, "PodResources", "0 claims with 0 devices"}, {OK, "claims", "1 claim without devices"}}},
 		{"it lists those that are used", but(func(k *kubelet) { k.Using, k.Listing = []dra.PodRef{{Namespace: "a", Name: "p"}}, listing }), []want{{OK, "PodResources", ""}}},
 	})
 }

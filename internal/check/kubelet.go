@@ -47,7 +47,10 @@ func kubeletFindings(k kubelet) []Finding {
 	if k.Status.Reason != source.ReasonNone {
 		findings = append(findings, in.warning("Check the kubelet's log: it answers intermittently.", "PodResources", "%s", k.Status.Message))
 	}
-	if len(k.Using) > 0 && len(claims) == 0 {
+	if without := len(k.Listing.WithoutDevices); without > 0 {
+		findings = append(findings, in.ok("claims", "%s without devices: not prepared yet, or their drivers need no preparation (skipNodeOperations)", counted(without, "claim", "claims")))
+	}
+	if len(k.Using) > 0 && len(claims) == 0 && len(k.Listing.WithoutDevices) == 0 {
 		findings = append(findings, in.warning(
 			"Kubernetes 1.34 or newer is needed, with the kubelet's feature gate KubeletPodResourcesDynamicResources enabled, which is the default.",
 			"claims", "the kubelet lists no claim, although pods that use claims run here (%s): it is too old, or a feature gate is disabled", k.Using[0]))

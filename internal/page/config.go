@@ -21,6 +21,10 @@ type Config struct {
 	// Rows have none. It may be nil.
 	Messages func() map[string]string
 
+	// KubeletMessages returns why the kubelet reports devices as unhealthy, by UUID.
+	// Rows have no such text. It may be nil.
+	KubeletMessages func() map[string]string
+
 	// Explain is the command that explains why claims are pending, up to the kind of
 	// object. Empty: none works where the cluster's page is read.
 	Explain string
@@ -45,18 +49,18 @@ type Refusal struct {
 func (r *Refusal) Error() string { return r.Message }
 
 // visibleTo returns what the reader of the request may see: the rows, nil before the
-// first snapshot, and the messages of failed sources. Messages may name objects of any
+// first snapshot, and whether messages as well. Messages may name objects of any
 // namespace, so that they are for readers of all namespaces.
-func (c *Config) visibleTo(r *http.Request) (rows []metric.Row, messages func() map[string]string, err error) {
+func (c *Config) visibleTo(r *http.Request) (rows []metric.Row, messages bool, err error) {
 	rows = c.Rows()
 	if c.Visible == nil || rows == nil {
-		return rows, c.Messages, nil
+		return rows, true, nil
 	}
 	visible, all, err := c.Visible(r, namespacesIn(rows, namespacesOf(r)))
 	if err != nil || all {
-		return rows, c.Messages, err
+		return rows, true, err
 	}
-	return visibleRows(rows, visible), nil, nil
+	return visibleRows(rows, visible), false, nil
 }
 
 // namespacesIn returns the sorted namespaces of the rows; if wanted is not

@@ -10,12 +10,15 @@ import (
 // Health is the reports of three sources on a device's health, and why. A nil
 // source reports nothing.
 type Health struct {
-	Hardware *bool    `json:"hardware,omitempty"` // healthy, by the signals of the hardware
-	Driver   *bool    `json:"driver,omitempty"`   // by the taints in the driver's slices
-	Kubelet  *bool    `json:"kubelet,omitempty"`  // by the statuses of pods
-	Signals  []Signal `json:"signals,omitempty"`  // that are present, critical ones first
-	Taints   []Taint  `json:"taints,omitempty"`
-	XIDs     []XID    `json:"xids,omitempty"` // that were ever reported, the newest first
+	Hardware *bool `json:"hardware,omitempty"` // healthy, by the signals of the hardware
+	Driver   *bool `json:"driver,omitempty"`   // by the taints in the driver's slices
+	Kubelet  *bool `json:"kubelet,omitempty"`  // by the statuses of pods
+
+	KubeletMessage string `json:"kubeletMessage,omitempty"` // why the kubelet reports it as unhealthy
+
+	Signals []Signal `json:"signals,omitempty"` // that are present, critical ones first
+	Taints  []Taint  `json:"taints,omitempty"`
+	XIDs    []XID    `json:"xids,omitempty"` // that were ever reported, the newest first
 
 	// Recovering is set while the device is not unhealthy any more, and had a fatal
 	// Xid lately.
@@ -40,6 +43,14 @@ type XID struct {
 	Code  string    `json:"code"` // a number, or other
 	Count float64   `json:"count,omitempty"`
 	Last  time.Time `json:"last,omitzero"`
+}
+
+// addKubeletMessage adds the kubelet's message to a health that the kubelet reports
+// as unhealthy. Rows and messages may be of different snapshots.
+func (h *Health) addKubeletMessage(message string) {
+	if h != nil && h.Kubelet != nil && !*h.Kubelet {
+		h.KubeletMessage = message
+	}
 }
 
 // Severity is how serious the state is. Healthy and unknown devices are sorted
@@ -151,6 +162,9 @@ func (h Health) Reasons(at time.Time) []Reason {
 			named[signal.Name] = true
 			reasons = append(reasons, Reason{Grade: h.gradeOf(signal.Name), Text: signal.title()})
 		}
+	}
+	if h.KubeletMessage != "" {
+		reasons = append(reasons, Reason{Grade: Critical, Text: "kubelet: " + h.KubeletMessage})
 	}
 	for _, taint := range h.Taints {
 		reasons = append(reasons, Reason{Grade: taint.grade(), Text: taint.title()})

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -179,5 +180,34 @@ func TestClaimsAreSortedByName(t *testing.T) {
 	_, text := get(t, handler(t, rows), "/api/v1/claims")
 	if a, b := strings.Index(text, `"of-a"`), strings.Index(text, `"of-b"`); a < 0 || b < a {
 		t.Errorf("the order is another: %s", text)
+	}
+}
+
+// The kubelet's message is beside the health of the device, of its claims and of
+// its partitions, if the kubelet reports it as unhealthy.
+func TestKubeletMessage(t *testing.T) {
+	everything := func(*http.Request, []string) (map[string]bool, bool, error) { return nil, true, nil }
+	unhealthy := append(unhealthyPartition(), healthy("b", "kubelet", 0))
+	for name, test := range map[string]struct {
+		rows    []metric.Row
+		visible Visible
+		shown   bool
+	}{
+		"unhealthy":               {unhealthy, everything, true},
+		"healthy again":           {append(unhealthyPartition(), healthy("b", "kubelet", 1)), everything, false},
+		"not reported":            {unhealthyPartition(), everything, false},
+		"a reader of a namespace": {unhealthy, only("lab"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			site := serveLimited(t, test.rows, Handlers, test.visible)
+			_, html := get(t, site, "/")
+			if got := strings.Count(html, `<span class="why critical">kubelet: &lt;b&gt;fan&lt;/b&gt; of secret-team�[2J</span>`); got != 3 && test.shown || got > 0 && !test.shown {
+				t.Errorf("the page has the message %d times:\n%s", got, html)
+			}
+			_, document := get(t, site, "/api/v1/claims")
+			if got := strings.Count(document, `"kubeletMessage": "\u003cb\u003efan\u003c/b\u003e of secret-team\u001b[2J"`); got != 1 && test.shown || got > 0 && !test.shown {
+				t.Errorf("the document has the message %d times:\n%s", got, document)
+			}
+		})
 	}
 }

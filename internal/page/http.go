@@ -85,6 +85,7 @@ type site[View any] struct {
 	view   func([]metric.Row, time.Time) View
 	page   func(view View, ready bool) any // what the template renders
 	source func(*View) []Source
+	notes  func(*View) // adds messages that are not about sources; may be nil
 }
 
 // read returns the view for the reader of a request; false before the first
@@ -96,13 +97,22 @@ func (s *site[View]) read(r *http.Request) (View, bool, error) {
 		return none, false, err
 	}
 	view := s.view(rows, s.config.Now())
-	if messages != nil {
-		known := messages()
-		for i, source := range s.source(&view) {
-			s.source(&view)[i].Message = known[source.Name]
-		}
+	if messages {
+		s.addMessages(&view)
 	}
 	return view, rows != nil, nil
+}
+
+func (s *site[View]) addMessages(view *View) {
+	if s.config.Messages != nil {
+		known := s.config.Messages()
+		for i, source := range s.source(view) {
+			s.source(view)[i].Message = known[source.Name]
+		}
+	}
+	if s.notes != nil {
+		s.notes(view)
+	}
 }
 
 func (s *site[View]) servePage(w http.ResponseWriter, r *http.Request) {

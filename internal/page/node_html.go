@@ -30,6 +30,9 @@ func Handlers(config Config) (map[string]http.Handler, error) {
 		view.Node = cmp.Or(view.Node, config.Node)
 		return view
 	}
+	if config.KubeletMessages != nil {
+		s.notes = func(view *View) { view.addKubeletMessages(config.KubeletMessages()) }
+	}
 	s.page = func(view View, ready bool) any {
 		return struct {
 			View

@@ -38,6 +38,21 @@ type View struct {
 // Age is how old the newest readings are; false before the first.
 func (v View) Age() (time.Duration, bool) { return since(v.At, v.SampledAt) }
 
+// addKubeletMessages adds to the health of devices, by UUID, why the kubelet reports
+// them as unhealthy.
+func (v *View) addKubeletMessages(messages map[string]string) {
+	for i := range v.Devices {
+		v.Devices[i].addKubeletMessages(messages)
+	}
+	for i := range v.Claims {
+		for j := range v.Claims[i].Devices {
+			device := &v.Claims[i].Devices[j]
+			device.Health.addKubeletMessage(messages[device.UUID])
+			device.ParentHealth.addKubeletMessage(messages[device.ParentUUID])
+		}
+	}
+}
+
 // Count is how many devices the node has. A partition without a known whole
 // device also counts as a partition.
 func (v View) Count() DeviceCount {
@@ -201,6 +216,13 @@ type Device struct {
 
 	Holders    []Holder
 	Partitions []Device
+}
+
+func (d *Device) addKubeletMessages(messages map[string]string) {
+	d.Health.addKubeletMessage(messages[d.UUID])
+	for i := range d.Partitions {
+		d.Partitions[i].addKubeletMessages(messages)
+	}
 }
 
 // DeviceName is the name under which a driver publishes a device.

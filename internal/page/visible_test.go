@@ -23,6 +23,9 @@ func serveLimited(t *testing.T, rows []metric.Row, handlers func(Config) (map[st
 		Messages: func() map[string]string {
 			return map[string]string{"resourceclaims": "get resourceclaim secret-team/secret-claim"}
 		},
+		KubeletMessages: func() map[string]string {
+			return map[string]string{"b": "<b>fan</b> of secret-team\x1b[2J"}
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -315,10 +315,18 @@ func (n *Node) Server(options WebOptions, log *slog.Logger) (*web.Server, error)
 			return page.Handlers(page.Config{
 				Node: n.options.Name, MetricsPath: options.MetricsPath, Rows: n.rows, Log: log,
 				Now: func() time.Time { return n.options.Clock().Wall }, Messages: func() map[string]string { return messages(n.statuses()) },
-				Visible: visible,
+				Visible: visible, KubeletMessages: n.kubeletMessages,
 			})
 		},
 	}, log)
+}
+
+// kubeletMessages returns why the kubelet reports devices as unhealthy.
+func (n *Node) kubeletMessages() map[string]string {
+	if latest := n.runner.Latest(); latest != nil {
+		return latest.KubeletMessages
+	}
+	return nil
 }
 
 func (n *Node) page() prometheus.Gatherer {

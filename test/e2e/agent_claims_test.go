@@ -194,6 +194,9 @@ func endExtendedClaim(t *testing.T, pod string) {
 		return
 	}
 	claim := scrape.Labels{"namespace": "extended", "resourceclaim": claims.Items[0].Name}
+	if _, err := shared.Kubectl(t.Context(), "delete", "--namespace", "extended", "resourceclaim", claim["resourceclaim"], "--wait=false"); err != nil {
+		t.Fatal(err)
+	}
 	waitClusterPage(t, "a claim that remains", func(p *scrape.Page) error {
 		_, err := p.One("dra_claim_terminating_since_timestamp_seconds", claim)
 		return err

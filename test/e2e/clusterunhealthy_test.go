@@ -3,6 +3,8 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -159,11 +161,40 @@ func testHealthDisagreement(t *testing.T) {
 		}
 		return nil
 	})
-	setBehaviour(t, "unhealthy: [only-0]")
+	setBehaviour(t, "{unhealthy: [only-0], healthMessage: fan 2 has stopped}")
 	if !has(releases.DeviceHealth) {
+		waitClusterPage(t, "no health by the kubelet", func(p *scrape.Page) error {
+			return hasNoRow(p, "dra_device_health_disagreement", disagreement)
+		})
 		return
 	}
 	waitClusterPageWithin(t, unhealthyTimeout, "two words on one device", func(p *scrape.Page) error {
 		return hasGauge(p, "dra_device_health_disagreement", disagreement, 1)
 	})
+	waitKubeletMessage(t, "turns", "fan 2 has stopped")
+}
+
+// waitKubeletMessage waits until the agent's document of claims has the kubelet's
+// message about a device of a claim of the namespace.
+func waitKubeletMessage(t *testing.T, namespace, message string) {
+	t.Helper()
+	url, err := agentURL(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	url = strings.TrimSuffix(url, "metrics") + "api/v1/claims?namespace=" + namespace
+	want := fmt.Sprintf(`"kubeletMessage": %q`, message)
+	var document []byte
+	for deadline := time.Now().Add(unhealthyTimeout); time.Now().Before(deadline); time.Sleep(time.Second) {
+		response, err := http.Get(url)
+		if err != nil {
+			continue
+		}
+		document, err = io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err == nil && strings.Contains(string(document), want) {
+			return
+		}
+	}
+	t.Errorf("the agent does not show %s:\n%s", want, document)
 }

@@ -33,7 +33,7 @@ func Pod(pod *corev1.Pod, labels ...string) dra.Pod {
 	}
 	if len(decoded.Claims) > 0 {
 		decoded.Containers = containers(pod, decoded.Claims)
-		decoded.Health = deviceHealth(pod, decoded.Claims)
+		decoded.Health = deviceHealth(pod, decoded.Claims, maxHealth)
 	}
 	return decoded
 }
@@ -137,13 +137,14 @@ func isTerminal(pod *corev1.Pod) bool {
 // deviceHealth returns what the kubelet reports of the devices that containers
 // of any kind got through claims: sorted, each entry once, because the kubelet
 // writes them in any order. Entries about devices of device plugins are left
-// out, and those that report neither healthy nor unhealthy.
-func deviceHealth(pod *corev1.Pod, claims []dra.PodClaim) []dra.ResourceHealth {
+// out, and those that report neither healthy nor unhealthy. Messages are of at
+// most so many bytes; 0 leaves them out.
+func deviceHealth(pod *corev1.Pod, claims []dra.PodClaim, message int) []dra.ResourceHealth {
 	var entries []dra.ResourceHealth
 	for _, statuses := range allStatuses(pod) {
 		for i := range first(statuses, maxContainers) {
 			for _, status := range statuses[i].AllocatedResourcesStatus {
-				entries = appendHealth(entries, status, claims)
+				entries = appendHealth(entries, status, claims, message)
 			}
 		}
 	}
@@ -152,7 +153,7 @@ func deviceHealth(pod *corev1.Pod, claims []dra.PodClaim) []dra.ResourceHealth {
 }
 
 // appendHealth appends the entries of one claim, or of one request of it.
-func appendHealth(entries []dra.ResourceHealth, status corev1.ResourceStatus, claims []dra.PodClaim) []dra.ResourceHealth {
+func appendHealth(entries []dra.ResourceHealth, status corev1.ResourceStatus, claims []dra.PodClaim, message int) []dra.ResourceHealth {
 	name, ofClaim := strings.CutPrefix(Text(string(status.Name)), "claim:")
 	if !ofClaim {
 		return entries
@@ -166,10 +167,14 @@ func appendHealth(entries []dra.ResourceHealth, status corev1.ResourceStatus, cl
 		if resource.Health != corev1.ResourceHealthStatusHealthy && resource.Health != corev1.ResourceHealthStatusUnhealthy {
 			continue
 		}
-		entries = append(entries, dra.ResourceHealth{
+		entry := dra.ResourceHealth{
 			PodClaim: claim, Request: request, ResourceID: Text(string(resource.ResourceID)),
 			Healthy: resource.Health == corev1.ResourceHealthStatusHealthy,
-		})
+		}
+		if !entry.Healthy && resource.Message != nil {
+			entry.Message = shortText(*resource.Message, message)
+		}
+		entries = append(entries, entry)
 	}
 	return entries
 }
@@ -188,8 +193,10 @@ func claimNamed(name string, claims []dra.PodClaim) (podClaim string, known bool
 func compareHealth(a, b dra.ResourceHealth) int {
 	order := cmp.Or(cmp.Compare(a.PodClaim, b.PodClaim), cmp.Compare(a.Request, b.Request), cmp.Compare(a.ResourceID, b.ResourceID))
 	switch {
-	case order != 0 || a.Healthy == b.Healthy:
+	case order != 0:
 		return order
+	case a.Healthy == b.Healthy:
+		return cmp.Compare(a.Message, b.Message)
 	case b.Healthy:
 		return -1
 	default:

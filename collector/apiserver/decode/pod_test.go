@@ -128,6 +128,36 @@ func written(all []dra.ResourceHealth) string {
 	return strings.Join(entries, " ")
 }
 
+// The message is that of an unhealthy device, valid and short. The cluster role
+// has no use for it.
+func TestDeviceHealthMessage(t *testing.T) {
+	const healthy, unhealthy = corev1.ResourceHealthStatusHealthy, corev1.ResourceHealthStatusUnhealthy
+	for name, test := range map[string]struct {
+		health  corev1.ResourceHealthStatus
+		message string
+		want    string
+	}{
+		"unhealthy":  {unhealthy, "fan 2 has stopped", "fan 2 has stopped"},
+		"healthy":    {healthy, "fan 2 runs", ""},
+		"no message": {unhealthy, "", ""},
+		"no text":    {unhealthy, "fan \xff", "fan \uFFFD"},
+		"too long":   {unhealthy, strings.Repeat("é", 600), strings.Repeat("é", 512)},
+	} {
+		pod := podWithClaim("p", "pod-1", "named")
+		status := health("claim:gpu", test.health, "x")
+		status.Resources[0].Message = &test.message
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", AllocatedResourcesStatus: []corev1.ResourceStatus{status}}}
+		for _, decoded := range []dra.Pod{Pod(pod), Pod(StripPod(pod))} {
+			if len(decoded.Health) != 1 || decoded.Health[0].Message != test.want {
+				t.Errorf("%s: %+v, want %q", name, decoded.Health, test.want)
+			}
+		}
+		if lifecycle := PodLifecycle(pod); len(lifecycle.Health) != 1 || lifecycle.Health[0].Message != "" {
+			t.Errorf("%s: the cluster role has %+v", name, lifecycle.Health)
+		}
+	}
+}
+
 func TestDeviceHealthOfEveryKindOfContainer(t *testing.T) {
 	pod := podWithClaim("p", "pod-1", "named")
 	status := func(id corev1.ResourceID) []corev1.ContainerStatus {

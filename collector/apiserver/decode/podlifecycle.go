@@ -37,7 +37,7 @@ func PodLifecycle(pod *corev1.Pod) dra.PodLifecycle {
 	if group := pod.Spec.SchedulingGroup; group != nil {
 		lifecycle.Group = OptionalText(group.PodGroupName)
 	}
-	lifecycle.Health = deviceHealth(pod, lifecycle.Claims)
+	lifecycle.Health = deviceHealth(pod, lifecycle.Claims, 0)
 	for i := range pod.Status.Conditions {
 		applyCondition(&lifecycle, &pod.Status.Conditions[i])
 	}

@@ -11,6 +11,7 @@ const (
 	maxName       = 253  // bytes of a name that the API server does not check: the longest that one can have
 	maxUID        = 128  // bytes of a UID in a reference to another object; those of Kubernetes have 36
 	maxMessage    = 4096 // bytes of a message of a scheduler, controller or kubelet
+	maxHealth     = 1024 // bytes of a message about a device's health: what the kubelet truncates it to
 	maxClasses    = 8    // device classes of one claim
 	maxFinalizers = 16   // of one claim
 	maxReferences = 64   // references to claims of one pod, or group of pods, in the cluster role

@@ -14,6 +14,8 @@ const (
 	noKubelet    = "Prometheus does not scrape the kubelets' own metrics, or the recording rules are not loaded"
 	noScheduler  = "Prometheus does not scrape the scheduler"
 	noController = "Prometheus does not scrape the controller manager"
+
+	noPodGroups = "no pod belongs to a pod group, Kubernetes is older than 1.37 or its feature gate GenericWorkload is off, or " + noScheduler
 )
 
 // recordedQuantile is a quantile of a histogram whose rates are recorded.
@@ -23,7 +25,7 @@ func recordedQuantile(q, by, buckets string) string {
 
 // upstreamPanels are measured by the kubelet, the scheduler and the controller
 // manager. 1.37 has given the controller's and scheduler's families another
-// name; both are asked.
+// name; both are asked. What 1.37 has added is empty before.
 func upstreamPanels() []panel {
 	return append(kubeletPanels(), append(schedulerPanels(), controllerPanels()...)...)
 }
@@ -57,6 +59,13 @@ func kubeletPanels() []panel {
 			reads: "A claim with devices of several drivers counts once for each of them, and once for any." + anySelection,
 			empty: "no claim is in use, or Prometheus does not scrape the kubelets' own metrics",
 		}, at(`sum by (cluster, driver_name) (dra_resource_claims_in_use{@fleet})`).LegendFormat("{{driver_name}} {{cluster}}")),
+		timeline(12, about{
+			title: "Skipped preparations and unpreparations", unit: units.CountsPerMinute,
+			reads: "Claims that kubelets did not pass to the driver, because its slices say that the devices need no preparation (skipNodeOperations). Such claims hold their devices, and have no time of preparation." + anySelection,
+			empty: "no driver skips them, Kubernetes is older than 1.37 or its feature gate DRAOptionalNodeOperations is off, or " + noKubelet,
+		},
+			over(`60 * sum by (cluster, driver_name) (rate(dra_node_prepare_skips_total{@fleet}[$__rate_interval]))`, "{{driver_name}} preparations {{cluster}}"),
+			over(`60 * sum by (cluster, driver_name) (rate(dra_node_unprepare_skips_total{@fleet}[$__rate_interval]))`, "{{driver_name}} unpreparations {{cluster}}")),
 		bars(12, about{
 			title: "Devices that NVIDIA's driver has prepared", unit: units.Short,
 			reads: "By kind of device, as counted by the driver. If there are fewer than allocated devices, pods are being prepared, or cannot be." + anySelection,
@@ -88,6 +97,21 @@ func schedulerPanels() []panel {
 			reads: "Filter searches for devices on each candidate node; PreBind writes the allocation and waits for binding conditions. The scheduler measures one attempt in ten." + anySelection,
 			empty: "no pod with a claim was scheduled, or " + noScheduler,
 		}, over(quantile(0.95, "cluster, extension_point", `scheduler_plugin_execution_duration_seconds_bucket{@fleet, plugin="DynamicResources"}`, "$__rate_interval"), "{{extension_point}} {{cluster}}"))),
+		timeline(12, about{
+			title: "Attempts to schedule pod groups", unit: units.CountsPerMinute,
+			reads: "By result. A group is scheduled as a whole: while it is unschedulable, all its pods and their claims are pending." + anySelection,
+			empty: noPodGroups,
+		}, over(`60 * sum by (cluster, result) (rate(scheduler_podgroup_schedule_attempts_total{@fleet}[$__rate_interval]))`, "{{result}} {{cluster}}")),
+		sparse(timeline(12, about{
+			title: "Duration of attempts to schedule pod groups (p95)", unit: units.Seconds,
+			reads: "By result. One attempt searches for devices for all pods of the group." + anySelection,
+			empty: noPodGroups,
+		}, over(quantile(0.95, "cluster, result", `scheduler_podgroup_scheduling_attempt_duration_seconds_bucket{@fleet}`, "$__rate_interval"), "{{result}} {{cluster}}"))),
+		timeline(12, about{
+			title: "Pods that wait for others of their pod group", unit: units.Short,
+			reads: "incomplete: fewer pods exist than the group needs. pending: they wait until the group is scheduled. Meanwhile their claims are pending." + anySelection,
+			empty: noPodGroups,
+		}, over(`sum by (cluster, queue) (scheduler_pending_pods{@fleet, queue=~"incomplete|pending"})`, "{{queue}} {{cluster}}")),
 	}
 }
 

@@ -19,6 +19,7 @@ type behaviour struct {
 	BindingDelay   *metav1.Duration `json:"bindingDelay,omitempty"`   // from allocation to the conditions; absent: they stay as they are
 	BindingFailure string           `json:"bindingFailure,omitempty"` // then the failure conditions become true instead, with this message
 	Unhealthy      []string         `json:"unhealthy,omitempty"`      // devices reported as unhealthy to the kubelet
+	HealthMessage  string           `json:"healthMessage,omitempty"`  // why
 }
 
 // behaviourFile is the path of a file that holds a behaviour in YAML. It is

@@ -21,6 +21,8 @@ type devicesFile struct {
 	Slices []struct {
 		Devices        []resourceapi.Device     `json:"devices,omitempty"`
 		SharedCounters []resourceapi.CounterSet `json:"sharedCounters,omitempty"`
+
+		SkipNodeOperations []resourceapi.SkipNodeOperation `json:"skipNodeOperations,omitempty"` // from Kubernetes 1.37 on, with its feature gate
 	} `json:"slices"`
 }
 
@@ -44,6 +46,8 @@ func (s devicesSource) read() (resourceslice.DriverResources, error) {
 		pool.Slices = append(pool.Slices, resourceslice.Slice{
 			Devices:        slice.Devices,
 			SharedCounters: slice.SharedCounters,
+
+			SkipNodeOperations: slice.SkipNodeOperations,
 		})
 	}
 	return resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{s.node: pool}}, nil

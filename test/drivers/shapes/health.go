@@ -42,13 +42,13 @@ func healthOf(resources resourceslice.DriverResources, how behaviour) (report ku
 	for poolName, pool := range resources.Pools {
 		for _, slice := range pool.Slices {
 			for _, device := range slice.Devices {
-				health := kubeletplugin.HealthStatusHealthy
-				if how.isUnhealthy(device.Name) {
-					health = kubeletplugin.HealthStatusUnhealthy
+				health := kubeletplugin.DeviceHealth{
+					PoolName: poolName, DeviceName: device.Name, Health: kubeletplugin.HealthStatusHealthy, LastUpdated: time.Now(),
 				}
-				report.Devices = append(report.Devices, kubeletplugin.DeviceHealth{
-					PoolName: poolName, DeviceName: device.Name, Health: health, LastUpdated: time.Now(),
-				})
+				if how.isUnhealthy(device.Name) {
+					health.Health, health.Message = kubeletplugin.HealthStatusUnhealthy, how.HealthMessage
+				}
+				report.Devices = append(report.Devices, health)
 			}
 		}
 	}
