@@ -22,7 +22,10 @@ type ClaimLifecycle struct {
 	AllocatedAt time.Time // as the scheduler wrote it, where it did
 	Node        string    // the only node where the allocation can be used; empty where there is none or are several
 	Results     []AllocatedDevice
-	Binding     Binding
+	// NoPreparation means that the claim is allocated and nothing of it is
+	// prepared on the node: all its devices skip NodePrepareResources (KEP-5945).
+	NoPreparation bool
+	Binding       Binding
 	// BindingSince is when the last of the conditions became true that make it
 	// done, or the one that makes it failed, by the writer's clock.
 	BindingSince time.Time
