@@ -2,7 +2,9 @@ package inventory
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"strings"
 	"testing"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -338,5 +340,52 @@ func TestUntainted(t *testing.T) {
 	want := NodeCounts{"node-a": 3, "node-b": 4, "node-c": 1, "node-d": 1}
 	if got := w.inv.Explain(request, Limits{}).Untainted; !reflect.DeepEqual(got, want) {
 		t.Errorf("nodes could give %v, want %v", got, want)
+	}
+}
+
+// Devices of a slice that skips node operations can be allocated only on nodes
+// that declare that their kubelets do, as soon as they declare it.
+func TestSkippedNodeOperations(t *testing.T) {
+	w := newTestCluster(t, 1)
+	w.deviceClass("any")
+	w.node("a", nil)
+	w.node("b", nil)
+	publish := func(name string, place func(*resourcev1.ResourceSliceSpec)) {
+		s := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		s.Spec.Driver, s.Spec.Pool = "gpu.example.com", resourcev1.ResourcePool{Name: name, Generation: 1, ResourceSliceCount: 1}
+		s.Spec.Devices = []resourcev1.Device{{Name: "dev"}}
+		s.Spec.SkipNodeOperations = []resourcev1.SkipNodeOperation{resourcev1.SkipNodeOperationAll}
+		place(&s.Spec)
+		w.slice(s)
+	}
+	publish("own", func(s *resourcev1.ResourceSliceSpec) { s.NodeName = new("a") })
+	publish("network", func(s *resourcev1.ResourceSliceSpec) { s.AllNodes = new(true) })
+	request := Request{Class: "any"}
+	for _, test := range []struct {
+		declared string // by these nodes
+		free     int
+		nodes    NodeCounts
+	}{
+		{"", 0, NodeCounts{}},
+		{"b", 1, NodeCounts{"b": 1}},
+		{"ab", 2, NodeCounts{"a": 2, "b": 1}},
+		{"a", 2, NodeCounts{"a": 2}},
+		{"", 0, NodeCounts{}},
+	} {
+		w.declare(func(node string) bool { return strings.Contains(test.declared, node) })
+		count := w.inv.Count(request)
+		if count.Left[dra.StageUntainted] != 2 || count.Left[dra.StageFree] != test.free || !maps.Equal(count.Free, test.nodes) {
+			t.Errorf("declared by %q: left %v, free %v, want %d and %v", test.declared, count.Left, count.Free, test.free, test.nodes)
+		}
+	}
+	causes := w.inv.Explain(request, Limits{Examples: 1, Holders: 1}).Causes[dra.StageFree]
+	if len(causes) != 1 || causes[0].NotFree != NotFreeUndeclared || causes[0].Count != 2 {
+		t.Errorf("causes %+v", causes)
+	}
+	for _, name := range []string{"a", "b"} {
+		w.inv.Node(name, nil)
+	}
+	if count := w.inv.Count(request); count.Left[dra.StageFree] != 2 {
+		t.Errorf("without nodes %d are free: it is not known what they declare", count.Left[dra.StageFree])
 	}
 }

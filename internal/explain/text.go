@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -238,6 +239,9 @@ func requestText(p *printer, indent int, request Request) {
 	}
 	for _, quantity := range sortedPairs(request.Capacity) {
 		p.item(indent+2, "with at least", quantity)
+	}
+	for _, name := range slices.Sorted(maps.Keys(request.Derived)) {
+		p.item(indent+2, "derives", name+" = "+request.Derived[name])
 	}
 	if len(request.Tolerations) > 0 {
 		p.item(indent+2, "tolerates", strings.Join(request.Tolerations, ", "))
