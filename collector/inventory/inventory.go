@@ -408,11 +408,12 @@ func (inv *Inventory) Supply() *dra.Supply {
 	inv.lockUpdated()
 	defer inv.mu.Unlock()
 	countsChanged := inv.classes.count(inv.pools, &inv.slices.blocks)
-	oversized := inv.specs.oversized()
-	if inv.supply != nil && inv.supply.Version == inv.version && !countsChanged && maps.Equal(inv.supply.Oversized, oversized) {
+	oversized, evictions := inv.specs.oversized(), inv.rules.evictions()
+	if inv.supply != nil && inv.supply.Version == inv.version && !countsChanged && maps.Equal(inv.supply.Oversized, oversized) &&
+		slices.Equal(inv.supply.Evictions, evictions) {
 		return inv.supply
 	}
-	made := &dra.Supply{Version: inv.version, Oversized: oversized, Classes: inv.classes.supplies()}
+	made := &dra.Supply{Version: inv.version, Oversized: oversized, Classes: inv.classes.supplies(), Evictions: evictions}
 	inv.pools.addTo(made)
 	inv.supply = made
 	return made

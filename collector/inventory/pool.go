@@ -227,6 +227,7 @@ func (p *pool) summarize(sameSlices bool) {
 	for _, b := range p.blocks {
 		addStates(&supply.Devices, b, b.all)
 	}
+	supply.Partitions = p.countPartitions()
 	for _, s := range p.current {
 		for i := range s.devices {
 			supply.Capacity = p.appendCapacity(supply.Capacity, &s.devices[i])
@@ -244,6 +245,41 @@ func (p *pool) summarize(sameSlices bool) {
 	if p.supply == nil || !reflect.DeepEqual(p.supply, supply) {
 		p.supply = supply
 	}
+}
+
+// countPartitions counts the partitions by type; nil if there are none, or too
+// many types.
+func (p *pool) countPartitions() []dra.PartitionSupply {
+	var counts map[unique.Handle[string]]*dra.PartitionSupply
+	for _, b := range p.blocks {
+		if b.slice.partitions == nil {
+			continue
+		}
+		masks := map[unique.Handle[string]]uint64{}
+		for i := range b.devices() {
+			if kind := b.slice.partitions[b.first+i]; kind != (unique.Handle[string]{}) {
+				masks[kind] |= 1 << i
+			}
+		}
+		for kind, mask := range masks {
+			if counts == nil {
+				counts = map[unique.Handle[string]]*dra.PartitionSupply{}
+			}
+			if counts[kind] == nil {
+				counts[kind] = &dra.PartitionSupply{Type: kind.Value()}
+			}
+			addStates(&counts[kind].Devices, b, mask)
+		}
+	}
+	if len(counts) == 0 || len(counts) > dra.PartitionTypes {
+		return nil
+	}
+	all := make([]dra.PartitionSupply, 0, len(counts))
+	for _, count := range counts {
+		all = append(all, *count)
+	}
+	slices.SortFunc(all, func(a, b dra.PartitionSupply) int { return cmp.Compare(a.Type, b.Type) })
+	return all
 }
 
 // deviceNames returns the names of the current devices, sorted: the list of

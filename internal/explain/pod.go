@@ -30,6 +30,15 @@ func (b podBuilder) build(lifecycle *dra.PodLifecycle, claim string) Pod {
 			pod.Phases = append(pod.Phases, PodPhase{Claim: phase.Claim, Phase: phase.Phase, Since: phase.Since.UTC()})
 		}
 	}
+	for _, taken := range lifecycle.Allocatable {
+		for _, amount := range taken.Resources {
+			if claim == "" || claim == taken.Claim {
+				pod.Allocatable = append(pod.Allocatable, Allocatable{
+					Claim: taken.Claim, Resource: amount.Resource, Devices: amount.Devices, PerPod: amount.PerPod, PerContainer: amount.PerContainer,
+				})
+			}
+		}
+	}
 	pod.Message, pod.Help = b.progress(lifecycle, pod.Phases)
 	return pod
 }

@@ -183,6 +183,9 @@ func podsText(p *printer, r *Report) {
 		if pod.Message != "" {
 			p.paragraph(2, pod.Message)
 		}
+		for _, taken := range pod.Allocatable {
+			p.paragraph(2, fmt.Sprintf("%s takes of the node's allocatable resources: %s", taken.Claim, taken.text()))
+		}
 		helpText(p, pod.Help)
 	}
 }
@@ -303,6 +306,9 @@ func removedText(p *printer, removed []Removal) {
 		p.wrapped(blanks(4), blanks(8), removalText(removal), "")
 		if len(removal.Examples) > 0 {
 			p.item(6, "such as", strings.Join(removal.Examples, ", "))
+		}
+		if removal.Eviction != "" {
+			p.item(6, "eviction by the rule:", removal.Eviction)
 		}
 	}
 }
