@@ -21,6 +21,10 @@ type devicesFile struct {
 	Slices []struct {
 		Devices        []resourceapi.Device     `json:"devices,omitempty"`
 		SharedCounters []resourceapi.CounterSet `json:"sharedCounters,omitempty"`
+
+		// Alpha in Kubernetes 1.37: without their gates the API server drops them.
+		SkipNodeOperations     []resourceapi.SkipNodeOperation `json:"skipNodeOperations,omitempty"`
+		PartitionTypeAttribute *resourceapi.FullyQualifiedName `json:"partitionTypeAttribute,omitempty"`
 	} `json:"slices"`
 }
 
@@ -44,6 +48,9 @@ func (s devicesSource) read() (resourceslice.DriverResources, error) {
 		pool.Slices = append(pool.Slices, resourceslice.Slice{
 			Devices:        slice.Devices,
 			SharedCounters: slice.SharedCounters,
+
+			SkipNodeOperations:     slice.SkipNodeOperations,
+			PartitionTypeAttribute: slice.PartitionTypeAttribute,
 		})
 	}
 	return resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{s.node: pool}}, nil
