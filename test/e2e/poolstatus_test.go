@@ -57,7 +57,7 @@ func TestResourcePoolStatus(t *testing.T) {
 	waitClusterPage(t, "the allocated partition", func(p *scrape.Page) error {
 		return hasGauge(p, "dra_partition_devices", scrape.Labels{"driver": alphaDriver, "partition_type": "half", "state": "allocated"}, 1)
 	})
-	for _, driver := range []string{alphaDriver, lifeDriver, pendingDriver} {
+	for _, driver := range []string{alphaDriver, lifeDriver, "share.example.com"} {
 		t.Run(driver, func(t *testing.T) { comparePools(t, driver) })
 	}
 }
