@@ -425,7 +425,8 @@ func (c *Cluster) watchRules() {
 	})
 }
 
-// watchGroups records the changes of the groups of pods that have claims.
+// watchGroups records the changes of the groups of pods that have claims, or
+// that the scheduler reports as unschedulable.
 // PodGroup is v1beta1 and v1alpha3 in Kubernetes 1.37, and both are disabled by
 // default.
 func (c *Cluster) watchGroups() {
@@ -440,7 +441,7 @@ func (c *Cluster) watchGroups() {
 			Unchanged: sameVersion[*schedulingv1beta1.PodGroup, dra.Group],
 			Decode: func(group *schedulingv1beta1.PodGroup) (item[dra.Group], bool) {
 				decoded := decode.Group(group)
-				return item[dra.Group]{version: group.ResourceVersion, value: &decoded}, len(decoded.Claims) > 0
+				return item[dra.Group]{version: group.ResourceVersion, value: &decoded}, len(decoded.Claims) > 0 || decoded.Unschedulable != ""
 			},
 			Apply: recording[*schedulingv1beta1.PodGroup](recorder[dra.Group]{
 				log:    c.log,

@@ -21,6 +21,7 @@ type families struct {
 	poolComplete, poolSlices, poolGeneration  *metric.Family
 	capacity, capacityConsumed                *metric.Family
 	taints, disagreement, evictions, clockOff *metric.Family
+	partitionDevices, ruleEviction            *metric.Family
 	diagnosisSeconds, undiagnosedSince        *metric.Family
 	oversized                                 *metric.Family
 
@@ -93,6 +94,9 @@ func (f *families) addSupply() {
 	f.devices = f.Add(metric.Gauge, metric.Devices, "",
 		"Devices of the newest generation: allocated (also in part), free, or unavailable (taint, incomplete pool, no counters)",
 		"driver", "pool", "node", "state")
+	f.partitionDevices = f.Add(metric.Gauge, metric.PartitionDevices, "",
+		"Partitions by the type that their ResourceSlice names, by state as in dra_devices; each is counted by itself",
+		"driver", "pool", "node", "partition_type", "state")
 	f.classDevices = f.Add(metric.Gauge, metric.ClassDevices, "",
 		"Devices that the class selects, by state as in dra_devices; classes may overlap: do not sum over classes",
 		"deviceclass", "state")
@@ -117,6 +121,9 @@ func (f *families) addSupply() {
 	f.taints = f.Add(metric.Gauge, metric.DeviceTaints, "",
 		"Devices of the pool that have the taint, from ResourceSlices or DeviceTaintRules",
 		"driver", "pool", "key", "effect")
+	f.ruleEviction = f.Add(metric.Gauge, metric.TaintRuleEvictionInProgress, "",
+		"1 if pods have yet to be evicted because of the DeviceTaintRule, else 0; absent if that is not reported",
+		"rule")
 }
 
 func (f *families) addAnomalies() {

@@ -49,6 +49,7 @@ type podProgress struct {
 	boundAtCreation  bool                // was not scheduled
 	reportsSandbox   bool                // its kubelet reports at once that its sandbox is ready
 	sandboxWithStart bool                // both were observed in one change
+	preparationDone  bool                // measured
 	schedulingDone   bool                // measured, or never will be
 	reservationLost  map[string]observed // by claim UID: when it was no longer reserved for the pod
 }
@@ -243,7 +244,8 @@ func (l *lifecycle) applyPod(u *update) {
 		p.sandbox, p.sandboxWithStart = at, !object.Started.IsZero()
 		if l.reportsSandbox(p) {
 			l.observeClock(clockNode, object.Node, object.Sandbox, u.Change)
-			if at.live && !p.sandboxWithStart {
+			if at.live && !p.sandboxWithStart && !p.preparesNothing() {
+				p.preparationDone = true
 				l.endPodPhase(phasePreparation, p, p.boundAt(), l.sandboxAt(p))
 			}
 		}
@@ -400,6 +402,8 @@ func (l *lifecycle) endStart(p *podProgress) {
 	}
 	end := l.startedAt(p)
 	switch {
+	case p.preparesNothing() && !p.preparationDone:
+		l.endPodPhase(phaseStart, p, p.boundAt(), end)
 	case !l.reportsSandbox(p):
 		l.endPodPhase(phasePreparationStart, p, p.boundAt(), end)
 	case p.sandbox.set():
@@ -491,6 +495,23 @@ func (l *lifecycle) startedAt(p *podProgress) timestamp {
 		t.at, t.corrected = t.at.Add(-late), true
 	}
 	return t
+}
+
+// preparesNothing reports whether no device of any of the pod's claims is
+// prepared. Such a pod has no preparation: its start follows the binding.
+func (p *podProgress) preparesNothing() bool {
+	claims := 0
+	for i := range p.pod.refs {
+		r := &p.pod.refs[i]
+		if r.claim == nil && r.extended > 0 {
+			continue // a device plugin's
+		}
+		if !r.exists() || !r.claim.object.NoPreparation {
+			return false
+		}
+		claims++
+	}
+	return claims > 0
 }
 
 // claimsKnown reports whether the claims of a pod that has started are known:

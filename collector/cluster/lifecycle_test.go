@@ -63,6 +63,32 @@ func TestPhaseRules(t *testing.T) {
 			s.at(1).claim("c", s.allocated("a")).at(2).claim("d", s.allocated("a")).run("a", "new", 4, 5, 6)
 			s.expectObserved("allocation gpu 1s", "allocation nic 1.5s", "scheduling multiple 2s", "preparation multiple 1s", "start multiple 1s", "ready multiple 6s")
 		},
+		"a claim that skips preparation has none: its start follows the binding": func(s *testCluster) {
+			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a"), unprepared).at(2).pod("a", s.bound("new"))
+			s.expectPhases("a c start 2").at(3).pod("a", s.sandbox).expectPhases("a c start 2")
+			s.at(4).pod("a", s.started).expectPhases()
+			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "start gpu 2s", "ready gpu 4s")
+		},
+		"a claim that skips preparation, with an old kubelet": func(s *testCluster) {
+			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a"), unprepared).run("a", "old", 2, 0, 4)
+			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "start gpu 2s", "ready gpu 4s")
+		},
+		"one claim that is prepared is a preparation of the pod": func(s *testCluster) {
+			s.pod("a", uses("c", "d")).claim("c").claim("d").at(1).claim("c", s.allocated("a"), unprepared).claim("d", s.allocated("a"))
+			s.at(2).pod("a", s.bound("new")).expectPhases("a c start 2", "a d preparation 2")
+			s.at(3).pod("a", s.sandbox).at(4).pod("a", s.started)
+			s.expectObserved("allocation gpu 1s", "allocation gpu 1s", "scheduling gpu 1s", "preparation gpu 1s", "start gpu 1s", "ready gpu 4s")
+		},
+		"a claim is observed to skip preparation only after the sandbox": func(s *testCluster) {
+			s.pod("a", uses("c")).claim("c").at(2).pod("a", s.bound("new")).at(3).pod("a", s.sandbox)
+			s.at(3.5).claim("c", s.allocated("a"), unprepared).at(4).pod("a", s.started)
+			s.expectObserved("preparation gpu 1s", "allocation gpu 3.5s", "scheduling gpu 0s", "start gpu 1s", "ready gpu 4s")
+		},
+		"a claim that is allocated again may be prepared": func(s *testCluster) {
+			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a"), unprepared).at(1.5).claim("c", unallocated)
+			s.at(2).claim("c", s.allocated("a")).run("a", "new", 3, 4, 5)
+			s.expectObserved("allocation gpu 1s", "allocation gpu 500ms", "scheduling gpu 1s", "preparation gpu 1s", "start gpu 1s", "ready gpu 5s")
+		},
 		"devices prepared again after a restart of the kubelet are no preparation": func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).run("a", "new", 2, 3, 4)
 			s.observed = nil

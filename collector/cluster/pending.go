@@ -394,6 +394,9 @@ func (p *pending) evidenceFor(ref *pendingRef) evidence {
 		extended = ref.name
 	}
 	message := ref.pod.object.Unschedulable
+	if group := p.index.group(ref.pod.podEntry); message == "" && group != nil {
+		message = group.Unschedulable // the scheduler may not have come to the pod itself
+	}
 	return evidence{
 		reference: ref.reference, pod: ref.pod.podEntry, diagnosis: ref.diagnosis,
 		scheduler: p.parser.parse(message, extended), message: message,

@@ -113,6 +113,8 @@ func (c *currentPhases) phaseOf(p *podEntry, r *reference) (phase string, since 
 		bound = p.object.Created
 	}
 	switch {
+	case claim.NoPreparation:
+		return phaseStart, bound
 	case !c.lifecycle.podReportsSandbox(p):
 		return phasePreparationStart, bound
 	case p.object.Sandbox.IsZero():

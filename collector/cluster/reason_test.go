@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -197,6 +198,29 @@ func TestGroupWarning(t *testing.T) {
 				t.Errorf("without the event %s: %s", w.Reason, w.Message)
 			}
 		})
+	}
+}
+
+// What the scheduler reports on a group is the message about its pods, unless it
+// has reported on the pod itself.
+func TestUnschedulableGroup(t *testing.T) {
+	group := dra.Group{Ref: dra.PodRef{Namespace: "a", Name: "gang"}, UID: "uid-gang", Unschedulable: "0/2 nodes are available: 2 Insufficient cpu."}
+	p := pod("a/p", 10, "gpu=c")
+	p.Group = "gang"
+	h := newHarness(t)
+	h.state = NewState(Config{Interval: time.Second, Once: true})
+	h.update(claim("a/c", 5), p)
+	h.step(time.Second)
+	h.update(group)
+	h.step(time.Second)
+	if w := h.onlyPending(); w.Reason != dra.ReasonOther || w.Message != "Insufficient cpu" {
+		t.Errorf("%s: %s", w.Reason, w.Message)
+	}
+	p.Unschedulable = "0/2 nodes are available: 2 cannot allocate all claims."
+	h.update(p)
+	h.step(time.Second)
+	if w := h.onlyPending(); w.Reason != dra.ReasonUnknown || !strings.Contains(w.Message, "cannot allocate all claims") {
+		t.Errorf("the pod's own message: %s: %s", w.Reason, w.Message)
 	}
 }
 

@@ -19,7 +19,8 @@ func testSupply() *dra.Supply {
 		Version: 7,
 		Pools: []*dra.PoolSupply{
 			{Driver: "gpu.example.com", Pool: "node-a", Node: "node-a", Generation: 3, Slices: 2, Complete: true, Devices: [dra.DeviceStates]int{2, 1, 1}, Names: []string{"gpu-0", "gpu-1", "gpu-2", "gpu-3"},
-				Capacity: []dra.CapacitySupply{{Device: "gpu-1", Capacity: "memory", Total: 80e9, Consumed: 20e9}}},
+				Capacity:   []dra.CapacitySupply{{Device: "gpu-1", Capacity: "memory", Total: 80e9, Consumed: 20e9}},
+				Partitions: []dra.PartitionSupply{{Type: "1g.10gb", Devices: [dra.DeviceStates]int{1, 6, 0}}, {Type: "7g.80gb", Devices: [dra.DeviceStates]int{0, 0, 1}}}},
 			{Driver: "gpu.example.com", Pool: "node-b", Node: "node-b", Generation: 1, Slices: 1, Devices: [dra.DeviceStates]int{0, 0, 4}},
 			{Driver: "gpu.example.com", Pool: "node-c", Node: "node-c"},
 			{Driver: "net.example.com", Pool: "fabric", Generation: 1, Slices: 1, Complete: true, Devices: [dra.DeviceStates]int{0, 16, 0}},
@@ -28,7 +29,8 @@ func testSupply() *dra.Supply {
 			{Class: "broken.example.com", Error: "does not compile"},
 			{Class: "gpu.example.com", ExtendedResource: "example.com/gpu", Counted: true, Devices: [dra.DeviceStates]int{2, 1, 5}},
 		},
-		Taints: []dra.TaintCount{{Driver: "gpu.example.com", Pool: "node-a", Taint: dra.Taint{Key: "example.com/unhealthy", Effect: "NoSchedule"}, Devices: 1}},
+		Evictions: []dra.RuleEviction{{Rule: "drain", InProgress: true, Reason: "PodsPendingEviction"}, {Rule: "look", Reason: "NoEffect"}},
+		Taints:    []dra.TaintCount{{Driver: "gpu.example.com", Pool: "node-a", Taint: dra.Taint{Key: "example.com/unhealthy", Effect: "NoSchedule"}, Devices: 1}},
 		Tainted: []dra.TaintedDevice{
 			{Device: deviceOf("gpu-0"), Taints: []dra.Taint{{Key: "example.com/unhealthy", Effect: "NoSchedule"}}},
 			{Device: deviceOf("gpu-2"), Taints: []dra.Taint{{Key: "example.com/unmonitored", Effect: "None"}}},
@@ -92,7 +94,7 @@ func TestForbiddenKinds(t *testing.T) {
 	const undiagnosed = "dra_exporter_undiagnosed_since_timestamp_seconds"
 	pending := []string{"dra_claim_pending_since_timestamp_seconds", "dra_claim_pending_reason_info", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", "dra_claim_phase_since_timestamp_seconds", undiagnosed}
 	pools := []string{"dra_pool_complete", "dra_pool_slices", "dra_pool_generation", "dra_capacity", "dra_device_taints"}
-	states := []string{"dra_devices", "dra_class_devices", "dra_capacity_consumed"}
+	states := []string{"dra_devices", "dra_partition_devices", "dra_class_devices", "dra_capacity_consumed"}
 	all := familiesOf(newFullHarness(t))
 	for name, test := range map[string]struct {
 		forbid func(*Synced)

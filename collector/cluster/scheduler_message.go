@@ -134,6 +134,7 @@ func newMessageParser() messageParser { return messageParser{schedulerPhrases(),
 // it is about devices.
 func (p messageParser) parse(message, extended string) schedulerMessage {
 	var m schedulerMessage
+	message = withoutPlacements(message)
 	body := message
 	if rest, found := strings.CutPrefix(message, "0/"); found {
 		nodes, reasons, found := strings.Cut(rest, " nodes are available:")
@@ -154,6 +155,18 @@ func (p messageParser) parse(message, extended string) schedulerMessage {
 		}
 	}
 	return m
+}
+
+// withoutPlacements cuts off that none of the placements of a pod group is
+// available (pkg/scheduler/schedule_one_podgroup.go from 1.37 on): what follows
+// is the message about the first of them.
+func withoutPlacements(message string) string {
+	rest, found := strings.CutPrefix(message, "0/")
+	number, status, placements := strings.Cut(rest, " placements are available, first placement status: ")
+	if _, err := strconv.Atoi(number); !found || !placements || err != nil {
+		return message
+	}
+	return status
 }
 
 func (p messageParser) topicOf(text, extended string) topic {

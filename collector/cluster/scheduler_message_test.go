@@ -34,6 +34,8 @@ func TestParseSchedulerMessage(t *testing.T) {
 		{name: "volumes", message: "0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims" + preemption,
 			nodes: 2, want: map[topic]int{topicOther: 2}},
 		{name: "a gang", message: "waiting for minCount pods from a gang to appear in scheduling queue", want: map[topic]int{topicOther: 1}},
+		{name: "placements of a group", message: "0/2 placements are available, first placement status: 0/3 nodes are available: 1 Insufficient cpu, 2 cannot allocate all claims.",
+			nodes: 3, want: map[topic]int{topicOther: 1, topicDevices: 2}},
 		{name: "a claim elsewhere", message: "0/2 nodes are available: 1 cannot allocate all claims, 1 resourceclaim not available on the node" + preemption,
 			nodes: 2, want: map[topic]int{topicDevices: 1, topicOther: 1}},
 		{name: "no claim", message: `could not find v1.ResourceClaim "a/b"`, want: map[topic]int{topicClaim: 1}},

@@ -16,12 +16,15 @@ type supplyRows struct {
 	classes []classLabels
 	taints  []*metric.Labels // as supply.Taints
 	limits  []*metric.Labels // as dra.SpecLimits
+	rules   []*metric.Labels // as supply.Evictions
 }
 
 type poolLabels struct {
 	pool     *metric.Labels
 	states   [dra.DeviceStates]*metric.Labels
 	capacity []*metric.Labels // as the pool's Capacity; nil for one that occurs twice
+
+	partitions [][dra.DeviceStates]*metric.Labels // as the pool's Partitions
 }
 
 type classLabels struct {
@@ -47,6 +50,7 @@ func (l *supplyRows) update(supply *dra.Supply, f *families) {
 	l.updatePools(&before, f)
 	l.updateClasses(&before, f)
 	l.updateTaints(&before, f)
+	l.updateRules(&before, f)
 }
 
 // updatePools iterates over both lists of pools, which have the same order.
@@ -69,11 +73,14 @@ func (l *supplyRows) updatePools(before *supplyRows, f *families) {
 		switch {
 		case j == len(old) || comparePools(old[j], pool) != 0 || old[j].Node != pool.Node:
 			l.pools[i] = labelPool(pool, f)
-		case old[j] == pool || sameCapacities(old[j].Capacity, pool.Capacity):
-			l.pools[i] = before.pools[j]
 		default:
 			l.pools[i] = before.pools[j]
-			l.pools[i].capacity = labelCapacity(pool, f)
+			if !sameCapacities(old[j].Capacity, pool.Capacity) {
+				l.pools[i].capacity = labelCapacity(pool, f)
+			}
+			if !samePartitions(old[j].Partitions, pool.Partitions) {
+				l.pools[i].partitions = labelPartitions(pool, f)
+			}
 		}
 	}
 }
@@ -88,10 +95,26 @@ func sameCapacities(a, b []dra.CapacitySupply) bool {
 	})
 }
 
+func samePartitions(a, b []dra.PartitionSupply) bool {
+	return slices.EqualFunc(a, b, func(a, b dra.PartitionSupply) bool { return a.Type == b.Type })
+}
+
+func labelPartitions(pool *dra.PoolSupply, f *families) [][dra.DeviceStates]*metric.Labels {
+	labels := make([][dra.DeviceStates]*metric.Labels, len(pool.Partitions))
+	for i := range pool.Partitions {
+		for state := range dra.DeviceState(dra.DeviceStates) {
+			labels[i][state] = metric.NewLabels(f.partitionDevices.Labels, pool.Driver, pool.Pool, pool.Node, pool.Partitions[i].Type, state.String())
+		}
+	}
+	return labels
+}
+
 func labelPool(pool *dra.PoolSupply, f *families) poolLabels {
 	labels := poolLabels{
 		pool:     metric.NewLabels(f.poolSlices.Labels, pool.Driver, pool.Pool, pool.Node),
 		capacity: labelCapacity(pool, f),
+
+		partitions: labelPartitions(pool, f),
 	}
 	for state := range dra.DeviceState(dra.DeviceStates) {
 		labels.states[state] = metric.NewLabels(f.devices.Labels, pool.Driver, pool.Pool, pool.Node, state.String())
@@ -150,6 +173,17 @@ func (l *supplyRows) updateTaints(before *supplyRows, f *families) {
 	}
 }
 
+func (l *supplyRows) updateRules(before *supplyRows, f *families) {
+	if before.supply != nil && slices.EqualFunc(before.supply.Evictions, l.supply.Evictions, func(a, b dra.RuleEviction) bool { return a.Rule == b.Rule }) {
+		l.rules = before.rules
+		return
+	}
+	l.rules = make([]*metric.Labels, len(l.supply.Evictions))
+	for i := range l.supply.Evictions {
+		l.rules[i] = metric.NewLabels(f.ruleEviction.Labels, l.supply.Evictions[i].Rule)
+	}
+}
+
 // rows adds what is published, and how much of it is left. What depends on
 // claims or slices is left out while these are not known.
 func (l *supplyRows) rows(b *metric.Builder, f *families, synced Synced) {
@@ -159,6 +193,7 @@ func (l *supplyRows) rows(b *metric.Builder, f *families, synced Synced) {
 	if synced.Slices {
 		if synced.Claims {
 			l.deviceRows(b, f)
+			l.partitionRows(b, f)
 		}
 		l.poolRows(b, f)
 		l.capacityRows(b, f, synced.Claims)
@@ -166,6 +201,10 @@ func (l *supplyRows) rows(b *metric.Builder, f *families, synced Synced) {
 		for i := range l.supply.Taints {
 			b.Add(l.taints[i], float64(l.supply.Taints[i].Devices))
 		}
+	}
+	b.In(f.ruleEviction)
+	for i := range l.supply.Evictions {
+		b.Add(l.rules[i], flag(l.supply.Evictions[i].InProgress))
 	}
 	if synced.Claims {
 		b.In(f.oversized)
@@ -194,6 +233,17 @@ func (l *supplyRows) deviceRows(b *metric.Builder, f *families) {
 		}
 		for state := range dra.DeviceStates {
 			b.Add(l.pools[i].states[state], float64(pool.Devices[state]))
+		}
+	}
+}
+
+func (l *supplyRows) partitionRows(b *metric.Builder, f *families) {
+	b.In(f.partitionDevices)
+	for i, pool := range l.supply.Pools {
+		for j := range pool.Partitions {
+			for state := range dra.DeviceStates {
+				b.Add(l.pools[i].partitions[j][state], float64(pool.Partitions[j].Devices[state]))
+			}
 		}
 	}
 }

@@ -260,7 +260,11 @@ func (s *testCluster) reserved(pod string) func(*dra.ClaimLifecycle) {
 	}
 }
 
+// unprepared has all devices of the claim skip preparation.
+func unprepared(c *dra.ClaimLifecycle) { c.NoPreparation = true }
+
 func unallocated(c *dra.ClaimLifecycle) {
+	c.NoPreparation = false
 	c.Allocated, c.AllocatedAt, c.Results, c.ReservedFor, c.Binding = false, time.Time{}, nil, nil, dra.BindingNone
 }
 

@@ -190,6 +190,10 @@ func (b *traceBuilder) nodeSegments() []segment {
 	}
 	started := b.end.failed == ""
 	last := segment{phase: phasePreparationStart, attempt: 1, begin: b.pod.boundAt(), end: b.end.timestamp, underWay: !started}
+	if b.claim.object.NoPreparation {
+		last.phase = phaseStart
+		return []segment{last}
+	}
 	if !b.lifecycle.reportsSandbox(b.pod) {
 		return []segment{last}
 	}

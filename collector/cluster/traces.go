@@ -309,6 +309,10 @@ func (t *traces) point(e *event) trace.Point {
 	switch e.phase {
 	case phaseAllocation, phaseBinding, phaseScheduling:
 		span.Attempt += h.lostAttempts(claim)
+	case phasePreparation, phasePreparationStart:
+		if e.claim.object.NoPreparation {
+			return trace.Point{} // the trace of this claim has no such span
+		}
 	}
 	return trace.Point{Trace: trace.NewID(claim, pod), Span: trace.NewSpanID(claim, pod, span.Name())}
 }

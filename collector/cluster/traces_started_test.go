@@ -39,6 +39,21 @@ func TestTracesOfPodsThatStart(t *testing.T) {
 			- allocation 0 to 1
 			- scheduling 1 to 2
 			- preparation_start 2 to 90.5`},
+		{"a claim that is prepared, and one that skips preparation", func(s *testCluster) {
+			s.pod("a", uses("c", "d")).claim("c").claim("d").at(1).claim("c", s.allocated("a")).claim("d", s.allocated("a"), unprepared)
+			s.run("a", "new", 2, 3, 4)
+		}, `
+			c of a, class gpu, on new
+			- ready 0 to 4
+			- allocation 0 to 1
+			- scheduling 1 to 2
+			- preparation 2 to 3
+			- start 3 to 4
+			d of a, class gpu, on new
+			- ready 0 to 4
+			- allocation 0 to 1
+			- scheduling 1 to 2
+			- start 2 to 4`},
 		{"several claims", func(s *testCluster) {
 			s.pod("a", uses("c", "d")).claim("c").at(0.5).claim("d", func(c *dra.ClaimLifecycle) { c.Classes = []string{"nic"} })
 			s.at(1).claim("c", s.allocated("a")).at(2).claim("d", s.allocated("a")).run("a", "new", 4, 5, 6)

@@ -183,14 +183,15 @@ func (q *query) allocate(ctx context.Context, open []int) error {
 }
 
 // try attempts the allocation of some claims. If a selector is known to fail
-// for devices, or all devices of a node are requested, the allocator may give up
-// on one node although it would succeed on another. Then all nodes are tried,
-// also those without free devices.
+// for devices, if a request has derived attributes, which may fail for some, or
+// if all devices of a node are requested, the allocator may give up on one node
+// although it would succeed on another. Then all nodes are tried, also those
+// without free devices.
 func (q *query) try(ctx context.Context, nodes []string, claims []int, constrained bool) (attemptResult, error) {
 	a := attempt{nodes: nodes, claims: q.pod.forAllocator(claims, constrained), selectors: q.pod.selectors()}
 	for _, claim := range claims {
 		for i, r := range q.pod.claims[claim].requests {
-			a.all = a.all || constrained && (r.count == 0 || len(q.counts[claim][i].Failures) > 0)
+			a.all = a.all || constrained && (r.count == 0 || len(q.counts[claim][i].Failures) > 0 || len(r.Derived) > 0)
 		}
 	}
 	if a.all {
@@ -323,6 +324,7 @@ func fatalFinding(r attemptResult) finding {
 		phrase string
 		reason dra.PendingReason
 	}{
+		{"derived attribute", dra.ReasonConstraints}, // only constraints refer to it
 		{"CEL ", dra.ReasonNoMatchingDevice},
 		{"is currently being updated", dra.ReasonPoolIncomplete},
 		{"is currently invalid", dra.ReasonPoolIncomplete},

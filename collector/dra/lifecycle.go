@@ -22,7 +22,10 @@ type ClaimLifecycle struct {
 	AllocatedAt time.Time // as the scheduler wrote it, where it did
 	Node        string    // the only node where the allocation can be used; empty where there is none or are several
 	Results     []AllocatedDevice
-	Binding     Binding
+	// NoPreparation means that the claim is allocated and nothing of it is
+	// prepared on the node: all its devices skip NodePrepareResources (KEP-5945).
+	NoPreparation bool
+	Binding       Binding
 	// BindingSince is when the last of the conditions became true that make it
 	// done, or the one that makes it failed, by the writer's clock.
 	BindingSince time.Time
@@ -106,6 +109,25 @@ type PodLifecycle struct {
 	Unschedulable string // the scheduler's message while PodScheduled is false
 	Evicted       bool   // by a taint of a device (condition DisruptionTarget)
 	Health        []ResourceHealth
+
+	// Allocatable is what the pod's claims take of the node's allocatable
+	// resources, such as CPU and memory (KEP-5517).
+	Allocatable []ClaimAllocatable
+}
+
+// ClaimAllocatable is what one claim of a pod takes of the node's allocatable
+// resources.
+type ClaimAllocatable struct {
+	Claim     string // name of the ResourceClaim
+	Resources []AllocatableAmount
+}
+
+// AllocatableAmount is an amount of a resource, as Kubernetes writes it: of the
+// devices themselves, and what they need besides for each pod and container.
+// What is empty does not apply.
+type AllocatableAmount struct {
+	Resource                      string
+	Devices, PerPod, PerContainer string
 }
 
 // Node has the fields of a node that the phases of its pods depend on.
@@ -123,6 +145,10 @@ type Group struct {
 	Ref    PodRef // namespace and name of the group
 	UID    string
 	Claims []PodClaim
+
+	// Unschedulable is the message of the scheduler while the group has not been
+	// scheduled (condition PodGroupInitiallyScheduled).
+	Unschedulable string
 }
 
 // Warning is a Kubernetes event about a problem of a claim: that a claim could

@@ -9,6 +9,8 @@ type Supply struct {
 	Taints  []TaintCount    // sorted
 	Tainted []TaintedDevice // devices with any taint, sorted
 
+	Evictions []RuleEviction // sorted by rule; only of rules for which that is reported
+
 	// Oversized counts claims that are not allocated, and templates, which
 	// cannot be diagnosed because of a limit. All limits are in it.
 	Oversized map[SpecLimit]int
@@ -24,6 +26,21 @@ type PoolSupply struct {
 	Devices      [DeviceStates]int
 	Names        []string         // of the devices, sorted
 	Capacity     []CapacitySupply // of devices that several claims may share
+
+	// Partitions are the devices that consume counters, by the attribute that
+	// their slice names, sorted by type. They are left out if there are more
+	// than PartitionTypes.
+	Partitions []PartitionSupply
+}
+
+// PartitionTypes is how many types of partitions a pool may have. More are an
+// error for Kubernetes too (ResourcePoolStatusRequest).
+const PartitionTypes = 32
+
+// PartitionSupply is the partitions of one type of a pool.
+type PartitionSupply struct {
+	Type    string
+	Devices [DeviceStates]int
 }
 
 // DeviceState is what can be done with a published device.
@@ -65,6 +82,16 @@ type TaintCount struct {
 	Driver, Pool string
 	Taint        Taint // without its value
 	Devices      int
+}
+
+// RuleEviction is how far the eviction of the pods has come whose devices a
+// DeviceTaintRule taints, as reported by the controller manager (condition
+// EvictionInProgress).
+type RuleEviction struct {
+	Rule       string
+	InProgress bool   // pods have yet to be evicted
+	Reason     string // such as PodsPendingEviction, Completed, NotStarted, NoEffect
+	Message    string // numbers of pods
 }
 
 // TaintedDevice is a device with its taints, those of rules included.

@@ -46,6 +46,20 @@ func (w *testCluster) node(name string, labels map[string]string) {
 	w.inv.Node(name, node.DeepCopy())
 }
 
+// declare has nodes declare the feature that slices need which skip node
+// operations, and the others not.
+func (w *testCluster) declare(declares func(node string) bool) {
+	for _, name := range sorted(w.nodes) {
+		node := w.nodes[name].DeepCopy()
+		node.Status.DeclaredFeatures = nil
+		if declares(name) {
+			node.Status.DeclaredFeatures = []string{"DRAOptionalNodeOperations"}
+		}
+		w.nodes[name] = node
+		w.inv.Node(name, node.DeepCopy())
+	}
+}
+
 func (w *testCluster) slice(s *resourcev1.ResourceSlice) {
 	w.slices[s.Name] = s
 	w.inv.Slice(s.Name, s.DeepCopy())
@@ -275,6 +289,9 @@ func (w *testCluster) publish(driver, name, node string, generation int64) {
 		count++
 	}
 	for _, s := range made {
+		if w.chance(5) {
+			s.Spec.SkipNodeOperations = []resourcev1.SkipNodeOperation{resourcev1.SkipNodeOperationNodeUnprepareResources}
+		}
 		s.Spec.Driver = driver
 		s.Spec.Pool = resourcev1.ResourcePool{Name: name, Generation: generation, ResourceSliceCount: count}
 		w.slice(s)
@@ -344,6 +361,7 @@ func (w *testCluster) populate() {
 	w.node("n0", map[string]string{"zone": "a"})
 	w.node("n1", map[string]string{"zone": "b"})
 	w.node("n2", nil)
+	w.declare(func(string) bool { return w.chance(2) })
 	w.deviceClass("any")
 	w.deviceClass("gpu", `device.driver == "gpu.example.com"`)
 	w.deviceClass("model-a", `device.driver == "gpu.example.com"`, `device.attributes["gpu.example.com"].model == "A"`)
@@ -379,6 +397,7 @@ func (w *testCluster) change() {
 		w.inv.Rule(name, nil)
 	case 7:
 		w.node(pick(w, "n0", "n1", "n2"), map[string]string{"zone": pick(w, "a", "b")})
+		w.declare(func(string) bool { return w.chance(2) })
 	case 8:
 		if names := sorted(w.slices); len(names) > 0 { // only taints change, as when a driver marks a device as unhealthy
 			s := w.slices[pick(w, names...)].DeepCopy()

@@ -185,6 +185,7 @@ func (inv *Inventory) Node(name string, published *corev1.Node) {
 	if inv.nodes.set(name, published) {
 		inv.version++
 		inv.reshaped = inv.version
+		inv.pools.touchSelections(inv.version, inv.nodes.optionalFor(name))
 	}
 }
 
@@ -337,11 +338,11 @@ func (inv *Inventory) evaluate(ctx context.Context, pause Pause, chain []*select
 func (inv *Inventory) lockUpdated() {
 	for more := true; more; {
 		inv.mu.Lock()
-		more = inv.pools.update(inv.rules, poolsPerUpdate)
+		more = inv.pools.update(inv.rules, inv.nodes, poolsPerUpdate)
 		inv.mu.Unlock()
 	}
 	inv.mu.Lock()
-	inv.pools.update(inv.rules, -1) // what has changed since
+	inv.pools.update(inv.rules, inv.nodes, -1) // what has changed since
 }
 
 // lockedQuery takes the lock, under which the query can be used. Selectors that
@@ -407,11 +408,12 @@ func (inv *Inventory) Supply() *dra.Supply {
 	inv.lockUpdated()
 	defer inv.mu.Unlock()
 	countsChanged := inv.classes.count(inv.pools, &inv.slices.blocks)
-	oversized := inv.specs.oversized()
-	if inv.supply != nil && inv.supply.Version == inv.version && !countsChanged && maps.Equal(inv.supply.Oversized, oversized) {
+	oversized, evictions := inv.specs.oversized(), inv.rules.evictions()
+	if inv.supply != nil && inv.supply.Version == inv.version && !countsChanged && maps.Equal(inv.supply.Oversized, oversized) &&
+		slices.Equal(inv.supply.Evictions, evictions) {
 		return inv.supply
 	}
-	made := &dra.Supply{Version: inv.version, Oversized: oversized, Classes: inv.classes.supplies()}
+	made := &dra.Supply{Version: inv.version, Oversized: oversized, Classes: inv.classes.supplies(), Evictions: evictions}
 	inv.pools.addTo(made)
 	inv.supply = made
 	return made

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/nodedeclaredfeatures/features/draoptionalnodeoperations"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
@@ -18,6 +19,10 @@ type nodeSelection struct {
 	all      bool
 	selector *nodeaffinity.NodeSelector
 	matched  map[string]struct{} // known nodes that the selector matches
+
+	// optional: the slice skips node operations (KEP-5945), so that its devices
+	// can be allocated only on nodes that declare that their kubelets do.
+	optional bool
 }
 
 // selects reports whether devices can be used from the node.
@@ -75,6 +80,55 @@ func (x *nodeIndex) set(name string, published *corev1.Node) bool {
 	return true
 }
 
+// declares reports whether devices of slices that skip node operations can be
+// allocated on the node. Of a node that is not known, or if nodes cannot be
+// read, that is assumed.
+func (x *nodeIndex) declares(name string) bool {
+	node := x.nodes[name]
+	return node == nil || slices.Contains(node.Status.DeclaredFeatures, draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate)
+}
+
+// allocatable reports whether devices with the selection can be allocated on
+// any of its nodes, as far as nodes declare features. With no node to be
+// selected, nothing is against it.
+func (x *nodeIndex) allocatable(s *nodeSelection) bool {
+	if !s.optional || len(x.nodes) == 0 {
+		return true
+	}
+	switch {
+	case s.node != "":
+		return x.declares(s.node)
+	case s.all:
+		for name := range x.nodes {
+			if x.declares(name) {
+				return true
+			}
+		}
+		return false
+	}
+	for name := range s.matched {
+		if x.declares(name) {
+			return true
+		}
+	}
+	return len(s.matched) == 0
+}
+
+// optionalFor returns the selections of slices that skip node operations for
+// which a change of the node may matter.
+func (x *nodeIndex) optionalFor(node string) []*nodeSelection {
+	var found []*nodeSelection
+	if own := x.selections.values[string(nodeKey(node, true))]; own != nil {
+		found = append(found, own.value)
+	}
+	for s := range x.broad {
+		if s.optional {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
 // names returns the names of all nodes, sorted. If nodes cannot be read, so that
 // none is known, it returns those that selections name.
 func (x *nodeIndex) names() []string {
@@ -88,7 +142,7 @@ func (x *nodeIndex) names() []string {
 		}
 	}
 	slices.Sort(names)
-	return names
+	return slices.Compact(names)
 }
 
 // exists reports whether there is such a node. If nodes cannot be read, so that
@@ -97,39 +151,48 @@ func (x *nodeIndex) exists(name string) bool {
 	return len(x.nodes) == 0 || x.nodes[name] != nil
 }
 
-// get returns a node that exists, with labels and declared features alone.
+// get returns a node that exists, with labels and declared features alone. One
+// that cannot be read is given the feature that the allocator looks for.
 func (x *nodeIndex) get(name string) *corev1.Node {
 	if known := x.nodes[name]; known != nil {
 		return known
 	}
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status:     corev1.NodeStatus{DeclaredFeatures: []string{draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate}},
+	}
 }
 
 // acquireAll returns the node selections of a slice: its own, or one for each
 // device. Each needs one release.
 func (x *nodeIndex) acquireAll(spec *resourcev1.ResourceSliceSpec) (own *interned[*nodeSelection], each []*interned[*nodeSelection]) {
+	optional := len(spec.SkipNodeOperations) > 0
 	if spec.PerDeviceNodeSelection == nil || !*spec.PerDeviceNodeSelection {
-		return x.acquire(spec.NodeName, spec.AllNodes, spec.NodeSelector), nil
+		return x.acquire(optional, spec.NodeName, spec.AllNodes, spec.NodeSelector), nil
 	}
 	each = make([]*interned[*nodeSelection], len(spec.Devices))
 	for i := range spec.Devices {
 		device := &spec.Devices[i]
-		each[i] = x.acquire(device.NodeName, device.AllNodes, device.NodeSelector)
+		each[i] = x.acquire(optional, device.NodeName, device.AllNodes, device.NodeSelector)
 	}
 	return nil, each
 }
 
-// acquire returns a selection. One of the three arguments is set.
-func (x *nodeIndex) acquire(node *string, all *bool, selector *corev1.NodeSelector) *interned[*nodeSelection] {
+// acquire returns a selection. One of the last three arguments is set.
+func (x *nodeIndex) acquire(optional bool, node *string, all *bool, selector *corev1.NodeSelector) *interned[*nodeSelection] {
 	switch {
 	case node != nil && *node != "":
-		return x.selections.acquire(nodeKey(*node), func() *nodeSelection { return &nodeSelection{node: validUTF8(*node)} })
+		return x.selections.acquire(nodeKey(*node, optional), func() *nodeSelection {
+			return &nodeSelection{node: validUTF8(*node), optional: optional}
+		})
 	case all != nil && *all:
-		return x.selections.acquire([]byte("all"), func() *nodeSelection { return x.addBroad(&nodeSelection{all: true}) })
+		return x.selections.acquire(selectionKey("all", optional), func() *nodeSelection {
+			return x.addBroad(&nodeSelection{all: true, optional: optional})
+		})
 	case selector != nil:
 		if key, err := selector.Marshal(); err == nil {
-			return x.selections.acquire(append([]byte("selector "), key...), func() *nodeSelection {
-				made := &nodeSelection{matched: map[string]struct{}{}}
+			return x.selections.acquire(append(selectionKey("selector ", optional), key...), func() *nodeSelection {
+				made := &nodeSelection{matched: map[string]struct{}{}, optional: optional}
 				// A selector that does not parse selects nothing; the allocator reports it.
 				made.selector, _ = nodeaffinity.NewNodeSelector(selector)
 				for name, node := range x.nodes {
@@ -142,7 +205,15 @@ func (x *nodeIndex) acquire(node *string, all *bool, selector *corev1.NodeSelect
 	return x.selections.acquire([]byte("none"), func() *nodeSelection { return &nodeSelection{} })
 }
 
-func nodeKey(node string) []byte { return []byte("node " + node) }
+func nodeKey(node string, optional bool) []byte { return selectionKey("node "+node, optional) }
+
+// selectionKey returns a key that begins with what kind of slice it is for.
+func selectionKey(key string, optional bool) []byte {
+	if optional {
+		return []byte("optional " + key)
+	}
+	return []byte(key)
+}
 
 func (x *nodeIndex) addBroad(s *nodeSelection) *nodeSelection {
 	x.broad[s] = struct{}{}
@@ -158,8 +229,10 @@ func (x *nodeIndex) release(s *interned[*nodeSelection]) {
 // selecting returns the selections that select the node.
 func (x *nodeIndex) selecting(node string) []*nodeSelection {
 	var found []*nodeSelection
-	if own := x.selections.values[string(nodeKey(node))]; own != nil {
-		found = append(found, own.value)
+	for _, optional := range []bool{false, true} {
+		if own := x.selections.values[string(nodeKey(node, optional))]; own != nil {
+			found = append(found, own.value)
+		}
 	}
 	for s := range x.broad {
 		if s.selects(node) {
@@ -169,19 +242,29 @@ func (x *nodeIndex) selecting(node string) []*nodeSelection {
 	return found
 }
 
-// count adds up the devices of each node, given the devices of each selection.
+// count adds up the devices that can be allocated on each node, given the
+// devices of each selection.
 func (x *nodeIndex) count(devices map[*nodeSelection]int) NodeCounts {
 	counts := make(NodeCounts, len(devices))
 	onAll := 0
 	for s, n := range devices {
+		add := func(node string) {
+			if !s.optional || x.declares(node) {
+				counts[node] += n
+			}
+		}
 		switch {
 		case s.node != "" && x.exists(s.node):
-			counts[s.node] += n
+			add(s.node)
+		case s.all && s.optional && len(x.nodes) > 0:
+			for node := range x.nodes {
+				add(node)
+			}
 		case s.all:
 			onAll += n
 		}
 		for node := range s.matched {
-			counts[node] += n
+			add(node)
 		}
 	}
 	if onAll == 0 {

@@ -34,6 +34,7 @@ type pool struct {
 	node       string // the only one of its devices; once the slices are gone, the last known
 	rules      []taintRule
 	counters   counterState
+	undeclared map[*nodeSelection]struct{} // whose nodes lack the feature that the devices need
 
 	id        poolID
 	slot      int      // where classes keep their counts for it
@@ -51,9 +52,9 @@ func (p *pool) consumed(d *device) amounts {
 	return consumed
 }
 
-// update computes the state of the pool from its slices, its allocations and the
-// taint rules that select its devices.
-func (p *pool) update(rules []taintRule) {
+// update computes the state of the pool from its slices, its allocations, the
+// taint rules that select its devices, and the features that nodes declare.
+func (p *pool) update(rules []taintRule, nodes *nodeIndex) {
 	before := p.current
 	p.updateCurrent()
 	p.updateNode()
@@ -61,6 +62,17 @@ func (p *pool) update(rules []taintRule) {
 	p.valid = p.namesAreUnique()
 	if p.valid {
 		p.counters, p.valid = newCounterState(p.current, func(d *device) bool { return p.allocated[d.name] != nil })
+	}
+	p.undeclared = nil
+	for _, s := range p.current {
+		for selection := range s.selections() {
+			if _, known := p.undeclared[selection]; !known && !nodes.allocatable(selection) {
+				if p.undeclared == nil {
+					p.undeclared = map[*nodeSelection]struct{}{}
+				}
+				p.undeclared[selection] = struct{}{}
+			}
+		}
 	}
 	for _, b := range p.blocks {
 		p.updateBlock(b)
@@ -182,7 +194,7 @@ func (p *pool) updateBlock(b *block) {
 		}
 		// Another share of a device that is shared already consumes no counters.
 		alreadyShared := allocation != nil && d.shareable() && !exclusive
-		if p.complete && p.valid && (alreadyShared || p.counters.suffice(d) && p.counters.compatible(d)) {
+		if p.complete && p.valid && p.declared(b.slice, d) && (alreadyShared || p.counters.suffice(d) && p.counters.compatible(d)) {
 			b.usable |= bit
 		}
 		if capacityFits(d.capacity(), consumed, nil) {
@@ -190,6 +202,12 @@ func (p *pool) updateBlock(b *block) {
 		}
 	}
 	b.free = b.all & b.usable & b.roomy &^ (b.allocated() | b.tainted)
+}
+
+// declared reports whether a node of the device declares what the device needs.
+func (p *pool) declared(s *slice, d *device) bool {
+	_, lacking := p.undeclared[s.selectionOf(d)]
+	return !lacking
 }
 
 // summarize computes the part of a Supply about the pool. If it is equal to the
@@ -209,6 +227,7 @@ func (p *pool) summarize(sameSlices bool) {
 	for _, b := range p.blocks {
 		addStates(&supply.Devices, b, b.all)
 	}
+	supply.Partitions = p.countPartitions()
 	for _, s := range p.current {
 		for i := range s.devices {
 			supply.Capacity = p.appendCapacity(supply.Capacity, &s.devices[i])
@@ -226,6 +245,41 @@ func (p *pool) summarize(sameSlices bool) {
 	if p.supply == nil || !reflect.DeepEqual(p.supply, supply) {
 		p.supply = supply
 	}
+}
+
+// countPartitions counts the partitions by type; nil if there are none, or too
+// many types.
+func (p *pool) countPartitions() []dra.PartitionSupply {
+	var counts map[unique.Handle[string]]*dra.PartitionSupply
+	for _, b := range p.blocks {
+		if b.slice.partitions == nil {
+			continue
+		}
+		masks := map[unique.Handle[string]]uint64{}
+		for i := range b.devices() {
+			if kind := b.slice.partitions[b.first+i]; kind != (unique.Handle[string]{}) {
+				masks[kind] |= 1 << i
+			}
+		}
+		for kind, mask := range masks {
+			if counts == nil {
+				counts = map[unique.Handle[string]]*dra.PartitionSupply{}
+			}
+			if counts[kind] == nil {
+				counts[kind] = &dra.PartitionSupply{Type: kind.Value()}
+			}
+			addStates(&counts[kind].Devices, b, mask)
+		}
+	}
+	if len(counts) == 0 || len(counts) > dra.PartitionTypes {
+		return nil
+	}
+	all := make([]dra.PartitionSupply, 0, len(counts))
+	for _, count := range counts {
+		all = append(all, *count)
+	}
+	slices.SortFunc(all, func(a, b dra.PartitionSupply) int { return cmp.Compare(a.Type, b.Type) })
+	return all
 }
 
 // deviceNames returns the names of the current devices, sorted: the list of
@@ -447,15 +501,25 @@ func (ps *poolStore) touchSelected(version uint64, rules ...*resourcev1.DeviceTa
 	}
 }
 
+// touchSelections touches the pools with devices that have one of the node
+// selections.
+func (ps *poolStore) touchSelections(version uint64, selections []*nodeSelection) {
+	for _, selection := range selections {
+		for p := range ps.bySelection[selection] {
+			ps.touch(p, version)
+		}
+	}
+}
+
 // update updates the pools that have changed, at most as many as the limit (-1:
 // all). It reports whether there are more.
-func (ps *poolStore) update(rules taintRules, limit int) bool {
+func (ps *poolStore) update(rules taintRules, nodes *nodeIndex, limit int) bool {
 	for p := range ps.outdated {
 		if limit == 0 {
 			return true
 		}
 		limit--
-		p.update(rules.forPool(p.id.driver, p.id.name))
+		p.update(rules.forPool(p.id.driver, p.id.name), nodes)
 		delete(ps.outdated, p)
 		ps.updated[p] = struct{}{}
 	}

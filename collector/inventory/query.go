@@ -210,7 +210,7 @@ func (q *query) changedSince(version uint64) bool {
 }
 
 // notFree returns why a device is not free that passes the stages before.
-func (q *query) notFree(p *pool, d *device) NotFree {
+func (q *query) notFree(p *pool, s *slice, d *device) NotFree {
 	allocation := p.allocated[d.name]
 	exclusive, _ := allocation.total()
 	switch {
@@ -220,6 +220,8 @@ func (q *query) notFree(p *pool, d *device) NotFree {
 		return NotFreeIncomplete
 	case !p.valid:
 		return NotFreeInvalid
+	case !p.declared(s, d):
+		return NotFreeUndeclared
 	case allocation != nil && d.shareable() && !exclusive:
 		return NotFreeCapacity
 	case !p.counters.suffice(d):
@@ -301,7 +303,7 @@ func (q *query) explain(limits Limits) Explanation {
 			for stage := dra.StageClass; stage <= dra.StageFree; stage++ {
 				for bit := range bitsOf(left[stage-1] &^ left[stage]) {
 					d := b.device(bit)
-					keys = q.appendCauses(keys[:0], stage, p, d)
+					keys = q.appendCauses(keys[:0], stage, p, b.slice, d)
 					counts[stage].add(keys, p.deviceID(d), limits.Examples)
 					switch stage {
 					case dra.StageUntainted:
@@ -330,7 +332,7 @@ func (q *query) explain(limits Limits) Explanation {
 
 // appendCauses appends why the stage removes a device: at StageUntainted each
 // taint that the request does not tolerate, once.
-func (q *query) appendCauses(keys []causeKey, stage dra.Stage, p *pool, d *device) []causeKey {
+func (q *query) appendCauses(keys []causeKey, stage dra.Stage, p *pool, s *slice, d *device) []causeKey {
 	switch stage {
 	case dra.StageUntainted:
 		for rule, taint := range taintsOf(d, p.rules) {
@@ -341,7 +343,7 @@ func (q *query) appendCauses(keys []causeKey, stage dra.Stage, p *pool, d *devic
 		}
 		return keys
 	case dra.StageFree:
-		return append(keys, causeKey{notFree: q.notFree(p, d)})
+		return append(keys, causeKey{notFree: q.notFree(p, s, d)})
 	default:
 		return append(keys, causeKey{})
 	}

@@ -2,7 +2,10 @@ package inventory
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -338,5 +341,117 @@ func TestUntainted(t *testing.T) {
 	want := NodeCounts{"node-a": 3, "node-b": 4, "node-c": 1, "node-d": 1}
 	if got := w.inv.Explain(request, Limits{}).Untainted; !reflect.DeepEqual(got, want) {
 		t.Errorf("nodes could give %v, want %v", got, want)
+	}
+}
+
+// Devices of a slice that skips node operations can be allocated only on nodes
+// that declare that their kubelets do, as soon as they declare it.
+func TestSkippedNodeOperations(t *testing.T) {
+	w := newTestCluster(t, 1)
+	w.deviceClass("any")
+	w.node("a", nil)
+	w.node("b", nil)
+	publish := func(name string, place func(*resourcev1.ResourceSliceSpec)) {
+		s := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		s.Spec.Driver, s.Spec.Pool = "gpu.example.com", resourcev1.ResourcePool{Name: name, Generation: 1, ResourceSliceCount: 1}
+		s.Spec.Devices = []resourcev1.Device{{Name: "dev"}}
+		s.Spec.SkipNodeOperations = []resourcev1.SkipNodeOperation{resourcev1.SkipNodeOperationAll}
+		place(&s.Spec)
+		w.slice(s)
+	}
+	publish("own", func(s *resourcev1.ResourceSliceSpec) { s.NodeName = new("a") })
+	publish("network", func(s *resourcev1.ResourceSliceSpec) { s.AllNodes = new(true) })
+	request := Request{Class: "any"}
+	for _, test := range []struct {
+		declared string // by these nodes
+		free     int
+		nodes    NodeCounts
+	}{
+		{"", 0, NodeCounts{}},
+		{"b", 1, NodeCounts{"b": 1}},
+		{"ab", 2, NodeCounts{"a": 2, "b": 1}},
+		{"a", 2, NodeCounts{"a": 2}},
+		{"", 0, NodeCounts{}},
+	} {
+		w.declare(func(node string) bool { return strings.Contains(test.declared, node) })
+		count := w.inv.Count(request)
+		if count.Left[dra.StageUntainted] != 2 || count.Left[dra.StageFree] != test.free || !maps.Equal(count.Free, test.nodes) {
+			t.Errorf("declared by %q: left %v, free %v, want %d and %v", test.declared, count.Left, count.Free, test.free, test.nodes)
+		}
+	}
+	causes := w.inv.Explain(request, Limits{Examples: 1, Holders: 1}).Causes[dra.StageFree]
+	if len(causes) != 1 || causes[0].NotFree != NotFreeUndeclared || causes[0].Count != 2 {
+		t.Errorf("causes %+v", causes)
+	}
+	for _, name := range []string{"a", "b"} {
+		w.inv.Node(name, nil)
+	}
+	if count := w.inv.Count(request); count.Left[dra.StageFree] != 2 {
+		t.Errorf("without nodes %d are free: it is not known what they declare", count.Left[dra.StageFree])
+	}
+}
+
+// How far evictions by rules have come is part of the supply, and changes no
+// diagnosis.
+func TestEvictionsByRules(t *testing.T) {
+	w := newTestCluster(t, 1)
+	rule := &resourcev1.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: "drain"}}
+	w.rule(rule)
+	if got := w.inv.Supply().Evictions; len(got) != 0 {
+		t.Errorf("nothing is reported, and there is %+v", got)
+	}
+	for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse} {
+		version := w.inv.Version()
+		rule = rule.DeepCopy()
+		rule.Status.Conditions = []metav1.Condition{{Type: "EvictionInProgress", Status: status, Reason: "Why", Message: "2 pods"}}
+		w.rule(rule)
+		want := []dra.RuleEviction{{Rule: "drain", InProgress: status == metav1.ConditionTrue, Reason: "Why", Message: "2 pods"}}
+		if got := w.inv.Supply().Evictions; !slices.Equal(got, want) || w.inv.Version() != version {
+			t.Errorf("evictions %+v, want %+v; version %d, before %d", got, want, w.inv.Version(), version)
+		}
+	}
+	w.inv.Rule("drain", nil)
+	if got := w.inv.Supply().Evictions; len(got) != 0 {
+		t.Errorf("the rule is gone, and there is %+v", got)
+	}
+}
+
+// Partitions are grouped as the controller of ResourcePoolStatusRequests does:
+// what consumes no counters, or has no type, is none.
+func TestPartitionTypes(t *testing.T) {
+	typed := func(d resourcev1.Device, name resourcev1.QualifiedName, value string) resourcev1.Device {
+		d.Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{name: {StringValue: &value}}
+		return d
+	}
+	publish := func(attribute string, devices ...resourcev1.Device) *testCluster {
+		w := newTestCluster(t, 1)
+		w.gpus("a", 2, devices...)
+		s := w.slices["a"].DeepCopy()
+		s.Spec.PartitionTypeAttribute = new(resourcev1.FullyQualifiedName(attribute))
+		w.slice(s)
+		return w
+	}
+	number := cut("number", "gpu", "1")
+	number.Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"profile": {IntValue: new(int64(1))}}
+	w := publish("gpu.example.com/profile",
+		typed(cut("one", "gpu", "1"), "profile", "1g"), typed(cut("two", "gpu", "1"), "gpu.example.com/profile", "1g"),
+		typed(cut("all", "gpu", "8"), "profile", "7g"), typed(resourcev1.Device{Name: "nic"}, "profile", "1g"), cut("untyped", "gpu", "1"), number)
+	w.hold("trainer", "a", "one")
+	want := []dra.PartitionSupply{{Type: "1g", Devices: [dra.DeviceStates]int{1, 1, 0}}, {Type: "7g", Devices: [dra.DeviceStates]int{0, 0, 1}}}
+	if got := w.inv.Supply().Pools[0].Partitions; !slices.Equal(got, want) {
+		t.Errorf("partitions %+v, want %+v", got, want)
+	}
+	if got := publish("other.example.com/profile", typed(cut("one", "gpu", "1"), "profile", "1g")).inv.Supply().Pools[0].Partitions; got != nil {
+		t.Errorf("the attribute of another domain, and there is %+v", got)
+	}
+	var many []resourcev1.Device
+	for i := range dra.PartitionTypes + 1 {
+		many = append(many, typed(cut(fmt.Sprint("dev-", i), "gpu", "1"), "profile", fmt.Sprint("type-", i)))
+	}
+	if got := publish("gpu.example.com/profile", many[1:]...).inv.Supply().Pools[0].Partitions; len(got) != dra.PartitionTypes {
+		t.Errorf("%d types", len(got))
+	}
+	if got := publish("gpu.example.com/profile", many...).inv.Supply().Pools[0].Partitions; got != nil {
+		t.Errorf("too many types, and there are %d", len(got))
 	}
 }

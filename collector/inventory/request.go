@@ -18,6 +18,10 @@ type Request struct {
 	Tolerations []resourcev1.DeviceToleration
 	Capacity    *resourcev1.CapacityRequirements
 	AdminAccess bool // allocations to others do not matter
+
+	// Derived are attributes that only constraints refer to (KEP-6080): they
+	// do not matter for a device alone.
+	Derived []resourcev1.DeviceDerivedAttribute
 }
 
 // Exactly returns the Request of an exact device request.
@@ -28,6 +32,7 @@ func Exactly(request *resourcev1.ExactDeviceRequest) Request {
 		Tolerations: request.Tolerations,
 		Capacity:    request.Capacity,
 		AdminAccess: request.AdminAccess != nil && *request.AdminAccess,
+		Derived:     request.DerivedAttributes,
 	}
 }
 
@@ -38,6 +43,7 @@ func Alternative(request *resourcev1.DeviceSubRequest) Request {
 		Selectors:   request.Selectors,
 		Tolerations: request.Tolerations,
 		Capacity:    request.Capacity,
+		Derived:     request.DerivedAttributes,
 	}
 }
 
@@ -117,7 +123,8 @@ const (
 	NotFreeCounters   NotFree = "counters"            // what is left of the counters that it consumes does not suffice
 	NotFreeGroups     NotFree = "compatibility group" // is not compatible with what is allocated from its counter set
 	NotFreeIncomplete NotFree = dra.BecauseIncomplete
-	NotFreeInvalid    NotFree = "pool invalid" // the pool contradicts itself: the scheduler allocates nothing from it
+	NotFreeInvalid    NotFree = "pool invalid"                                     // the pool contradicts itself: the scheduler allocates nothing from it
+	NotFreeUndeclared NotFree = "no node of it declares DRAOptionalNodeOperations" // which its slice needs, because it skips node operations
 )
 
 // Cause is why a stage removed devices. A device with several taints counts

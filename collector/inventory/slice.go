@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+	"unique"
 
 	"github.com/klauspost/compress/s2"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -30,6 +31,11 @@ type slice struct {
 	counters   *interned[[]counterSet]
 	devices    []device
 	blocks     []*block
+
+	// partitions are the types of the devices; nil if the slice names no
+	// attribute for it. A device without a type, or that consumes no counters,
+	// has the zero handle.
+	partitions []unique.Handle[string]
 }
 
 type counterSet struct {
@@ -231,6 +237,7 @@ func (s *sliceStore) put(name string, pool *poolID, published *resourcev1.Resour
 		}
 		made.devices[i] = s.devices.encode(spec.Driver, &spec.Devices[i], selection)
 	}
+	made.partitions = partitionTypes(spec)
 	old := s.byName[made.name]
 	s.byName[made.name] = made
 	if old == nil || !old.sameForSelectors(made) {
@@ -242,6 +249,32 @@ func (s *sliceStore) put(name string, pool *poolID, published *resourcev1.Resour
 		b.slice = made
 	}
 	return made, false
+}
+
+// partitionTypes returns the types of a slice's partitions as the controller of
+// ResourcePoolStatusRequests does: of devices that consume counters, the value
+// of the attribute that the slice names, which is a string. The attribute may
+// omit the driver's domain.
+func partitionTypes(spec *resourcev1.ResourceSliceSpec) []unique.Handle[string] {
+	if spec.PartitionTypeAttribute == nil {
+		return nil
+	}
+	name := string(*spec.PartitionTypeAttribute)
+	types := make([]unique.Handle[string], len(spec.Devices))
+	for i := range spec.Devices {
+		d := &spec.Devices[i]
+		if len(d.ConsumesCounters) == 0 {
+			continue
+		}
+		attribute, found := d.Attributes[resourcev1.QualifiedName(name)]
+		if bare, own := strings.CutPrefix(name, spec.Driver+"/"); !found && own {
+			attribute = d.Attributes[resourcev1.QualifiedName(bare)]
+		}
+		if attribute.StringValue != nil {
+			types[i] = unique.Make(validUTF8(*attribute.StringValue))
+		}
+	}
+	return types
 }
 
 // release ends the use of all that a slice holds, after it was replaced or

@@ -170,6 +170,7 @@ const (
 	selectorBytes   = 48
 	tolerationBytes = 96
 	constraintBytes = 64
+	derivedBytes    = 48
 	amountBytes     = 128
 	textBytes       = 16
 )
@@ -178,7 +179,7 @@ const (
 func specMemory(spec *resourcev1.ResourceClaimSpec) int {
 	sum := spec.Size() + requestBytes*len(spec.Devices.Requests)
 	for request := range requestsOf(spec) {
-		sum += requestBytes + len(request.Selectors)*selectorBytes + len(request.Tolerations)*tolerationBytes
+		sum += requestBytes + len(request.Selectors)*selectorBytes + len(request.Tolerations)*tolerationBytes + len(request.Derived)*derivedBytes
 		if request.Capacity != nil {
 			sum += amountBytes * (1 + len(request.Capacity.Requests))
 		}
@@ -189,12 +190,16 @@ func specMemory(spec *resourcev1.ResourceClaimSpec) int {
 	return sum
 }
 
-// longestSelector returns the length of the longest CEL expression.
+// longestSelector returns the length of the longest CEL expression, also of
+// those of derived attributes.
 func longestSelector(spec *resourcev1.ResourceClaimSpec) int {
 	longest := 0
 	for request := range requestsOf(spec) {
 		for i := range request.Selectors {
 			longest = max(longest, len(expressionOf(&request.Selectors[i])))
+		}
+		for i := range request.Derived {
+			longest = max(longest, len(request.Derived[i].Expression))
 		}
 	}
 	return longest

@@ -8,6 +8,8 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -17,18 +19,33 @@ import (
 type taintRules map[string]*resourcev1.DeviceTaintRule
 
 // set applies the present state of a rule; nil: it is gone. It returns the
-// state before, and whether the rule has changed.
+// state before, and whether the rule has changed in more than its status.
 func (t taintRules) set(name string, published *resourcev1.DeviceTaintRule) (old *resourcev1.DeviceTaintRule, changed bool) {
 	old = t[name]
-	if old != nil && published != nil && equality.Semantic.DeepEqual(old.Spec, published.Spec) {
-		return old, false // only its status has changed
-	}
 	if published == nil {
 		delete(t, name)
 	} else {
 		t[strings.Clone(name)] = published
 	}
-	return old, true
+	onlyStatus := old != nil && published != nil && equality.Semantic.DeepEqual(old.Spec, published.Spec)
+	return old, !onlyStatus
+}
+
+// evictions returns how far the evictions have come, sorted by rule, of those
+// rules for which it is reported.
+func (t taintRules) evictions() []dra.RuleEviction {
+	var all []dra.RuleEviction
+	for _, name := range slices.Sorted(maps.Keys(t)) {
+		condition := meta.FindStatusCondition(t[name].Status.Conditions, resourcev1.DeviceTaintConditionEvictionInProgress)
+		if condition == nil || condition.Status == metav1.ConditionUnknown {
+			continue
+		}
+		all = append(all, dra.RuleEviction{
+			Rule: validUTF8(name), InProgress: condition.Status == metav1.ConditionTrue,
+			Reason: validUTF8(condition.Reason), Message: validUTF8(condition.Message),
+		})
+	}
+	return all
 }
 
 // taintRule is a DeviceTaintRule that selects devices of a pool.

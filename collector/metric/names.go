@@ -155,7 +155,10 @@ const (
 	ClassDevices              = "dra_class_devices"
 	ConstraintViolations      = "dra_constraint_violations_total"
 	Devices                   = "dra_devices"
+	PartitionDevices          = "dra_partition_devices"
 	PoolComplete              = "dra_pool_complete"
 	PoolGeneration            = "dra_pool_generation"
 	PoolSlices                = "dra_pool_slices"
+
+	TaintRuleEvictionInProgress = "dra_taint_rule_eviction_in_progress"
 )

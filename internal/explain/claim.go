@@ -72,6 +72,9 @@ func (b claimBuilder) addRemarks(claim *Claim, lifecycle *dra.ClaimLifecycle, us
 		claim.Remarks = append(claim.Remarks, "no pod that it is reserved for exists")
 		claim.Help = append(claim.Help, orphanHelp)
 	}
+	if lifecycle.NoPreparation {
+		claim.Remarks = append(claim.Remarks, "its devices need no preparation on the node: their drivers skip NodePrepareResources (skipNodeOperations), so there is no preparation phase")
+	}
 	if lifecycle.Binding == dra.BindingFailed {
 		claim.Remarks = append(claim.Remarks, "a binding failure condition is set on one of its devices: the scheduler will allocate it again")
 		claim.Help = append(claim.Help, "`kubectl get resourceclaim -n "+lifecycle.Ref.Namespace+" "+lifecycle.Ref.Name+" -o yaml` shows the condition in status.devices")

@@ -60,7 +60,9 @@ func (b pendingBuilder) addDiagnosis(ref *PendingRef, diagnosis *dra.Diagnosis) 
 		ref.Broken = append(ref.Broken, BrokenSelector(selector))
 	}
 	for _, removal := range detail.Removed {
-		ref.Removed = append(ref.Removed, removalOf(removal, diagnosis.Funnel))
+		removed := removalOf(removal, diagnosis.Funnel)
+		removed.Eviction = b.eviction(removed.Rule)
+		ref.Removed = append(ref.Removed, removed)
 	}
 	if ref.lacksDevices() {
 		for _, holder := range detail.Holders {
@@ -101,6 +103,24 @@ func removalOf(from dra.Removal, funnels []dra.RequestFunnel) Removal {
 		}
 	}
 	return removal
+}
+
+// eviction returns what is reported of the eviction by a DeviceTaintRule; empty
+// if nothing is.
+func (b pendingBuilder) eviction(rule string) string {
+	if rule == "" || b.facts.Supply == nil {
+		return ""
+	}
+	for _, eviction := range b.facts.Supply.Evictions {
+		if eviction.Rule != rule {
+			continue
+		}
+		if eviction.Message == "" {
+			return eviction.Reason
+		}
+		return eviction.Reason + ": " + eviction.Message
+	}
+	return ""
 }
 
 func (b pendingBuilder) holder(from dra.Holder) Holder {

@@ -30,6 +30,15 @@ func (b podBuilder) build(lifecycle *dra.PodLifecycle, claim string) Pod {
 			pod.Phases = append(pod.Phases, PodPhase{Claim: phase.Claim, Phase: phase.Phase, Since: phase.Since.UTC()})
 		}
 	}
+	for _, taken := range lifecycle.Allocatable {
+		for _, amount := range taken.Resources {
+			if claim == "" || claim == taken.Claim {
+				pod.Allocatable = append(pod.Allocatable, Allocatable{
+					Claim: taken.Claim, Resource: amount.Resource, Devices: amount.Devices, PerPod: amount.PerPod, PerContainer: amount.PerContainer,
+				})
+			}
+		}
+	}
 	pod.Message, pod.Help = b.progress(lifecycle, pod.Phases)
 	return pod
 }
@@ -90,6 +99,10 @@ func (b podBuilder) phaseText(lifecycle *dra.PodLifecycle, phase string) (text, 
 		return fmt.Sprintf("on %s, %s prepares the devices and the kubelet creates the sandbox", lifecycle.Node, drivers),
 			fmt.Sprintf("check the pod of %s on node %s, then the kubelet's log there", drivers, lifecycle.Node)
 	case phaseStart:
+		if lifecycle.Sandbox.IsZero() {
+			return fmt.Sprintf("nothing is prepared for the claims of the pod; the kubelet on %s has not reported its sandbox as ready, and no container has started", lifecycle.Node),
+				fmt.Sprintf("`kubectl describe pod -n %s %s` shows what it waits for, for example a volume or the network of the sandbox", lifecycle.Ref.Namespace, lifecycle.Ref.Name)
+		}
 		return fmt.Sprintf("the sandbox on %s is ready; no container has started", lifecycle.Node),
 			fmt.Sprintf("`kubectl describe pod -n %s %s` shows why its containers have not started, for example a missing image", lifecycle.Ref.Namespace, lifecycle.Ref.Name)
 	case phasePreparationStart:

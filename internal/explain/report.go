@@ -130,6 +130,7 @@ type Removal struct {
 	Because  string   `json:"because,omitempty"`
 	Taint    string   `json:"taint,omitempty"`           // key=value:Effect
 	Rule     string   `json:"deviceTaintRule,omitempty"` // that the taint comes from
+	Eviction string   `json:"eviction,omitempty"`        // what the controller manager reports of the eviction by the rule
 	Examples []string `json:"examples,omitempty"`        // driver/pool/device
 
 	taint *dra.Taint
@@ -195,6 +196,30 @@ type Pod struct {
 	Phases  []PodPhase `json:"phases,omitempty"` // under way
 	Message string     `json:"message,omitempty"`
 	Help    []string   `json:"help,omitempty"`
+
+	Allocatable []Allocatable `json:"nodeAllocatable,omitempty"`
+}
+
+// Allocatable is an amount of one of the node's allocatable resources that a
+// claim takes for the pod: for the devices themselves, and besides for the pod
+// and each of its containers that uses the claim.
+type Allocatable struct {
+	Claim        string `json:"claim"`
+	Resource     string `json:"resource"`
+	Devices      string `json:"devices,omitempty"`
+	PerPod       string `json:"perPod,omitempty"`
+	PerContainer string `json:"perContainer,omitempty"`
+}
+
+// text describes the amount.
+func (a Allocatable) text() string {
+	var parts []string
+	for _, part := range []struct{ amount, of string }{{a.Devices, ""}, {a.PerPod, " for the pod"}, {a.PerContainer, " for each container"}} {
+		if part.amount != "" {
+			parts = append(parts, part.amount+part.of)
+		}
+	}
+	return a.Resource + " " + join(parts, "and")
 }
 
 // PodPhase is a phase that is under way, of one claim of the pod or of the pod.

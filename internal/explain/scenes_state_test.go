@@ -35,7 +35,21 @@ func stateTextCases() map[string]textCase {
 		{Pod: dra.PodRef{Namespace: "team-b", Name: "serve-1"}, Claim: "serve", Phase: "start", Since: ago(time.Hour)}}
 	preparing.Objects.Warning(&dra.Warning{Name: "team-b/serve-0.1", Kind: dra.WarningPreparation, Pod: dra.PodRef{Namespace: "team-b", Name: "serve-0"}, PodUID: "serve-0",
 		Message: "Failed to prepare dynamic resources: DRA driver gpu.example.com is not registered", Count: 12, Last: ago(time.Minute)}, false)
+	unprepared := with(func(c *dra.ClaimLifecycle, p *dra.PodLifecycle) {
+		c.NoPreparation, p.Scheduled = true, ago(10*time.Minute)
+	})
+	unprepared.Phases = []explain.Phase{{Pod: dra.PodRef{Namespace: "team-b", Name: "serve-0"}, Claim: "serve", Phase: "start", Since: ago(10 * time.Minute)}}
+	takes := with(func(_ *dra.ClaimLifecycle, p *dra.PodLifecycle) {
+		p.Started = ago(time.Hour)
+		p.Allocatable = []dra.ClaimAllocatable{
+			{Claim: "serve", Resources: []dra.AllocatableAmount{{Resource: "cpu", Devices: "4"}, {Resource: "memory", Devices: "8Gi", PerPod: "100Mi", PerContainer: "50Mi"}}},
+			{Claim: "other", Resources: []dra.AllocatableAmount{{Resource: "hugepages-2Mi", PerContainer: "2Mi"}}},
+		}
+	})
 	return map[string]textCase{
+		"node-allocatable":     {serving, takes},
+		"node-allocatable-pod": {servingPod, takes},
+		"no-preparation":       {servingPod, unprepared},
 		"reserved":             {serving, facts(2)},
 		"running-pod":          {servingPod, facts(2)},
 		"reserved-preparation": {serving, preparing},

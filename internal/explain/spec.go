@@ -22,9 +22,10 @@ type Request struct {
 	Count          int64             `json:"count,omitempty"`       // left out if all that match are requested
 	All            bool              `json:"all,omitempty"`
 	AdminAccess    bool              `json:"adminAccess,omitempty"`
-	Selectors      []string          `json:"selectors,omitempty"`   // CEL expressions
-	Tolerations    []string          `json:"tolerations,omitempty"` // key=value:Effect, as kubectl writes taints
-	Capacity       map[string]string `json:"capacity,omitempty"`    // of each device, at least
+	Selectors      []string          `json:"selectors,omitempty"`         // CEL expressions
+	Tolerations    []string          `json:"tolerations,omitempty"`       // key=value:Effect, as kubectl writes taints
+	Capacity       map[string]string `json:"capacity,omitempty"`          // of each device, at least
+	Derived        map[string]string `json:"derivedAttributes,omitempty"` // CEL expressions by the name that constraints refer to
 	FirstAvailable []Request         `json:"firstAvailable,omitempty"`
 }
 
@@ -112,11 +113,13 @@ func requestOf(request *resourcev1.DeviceRequest) Request {
 		one.AdminAccess = exactly.AdminAccess != nil && *exactly.AdminAccess
 		one.amount(exactly.AllocationMode, exactly.Count)
 		one.terms(exactly.Selectors, exactly.Tolerations, exactly.Capacity)
+		one.derive(exactly.DerivedAttributes)
 	}
 	for _, sub := range request.FirstAvailable {
 		alternative := Request{Name: one.Name + "/" + valid(sub.Name), DeviceClass: valid(sub.DeviceClassName)}
 		alternative.amount(sub.AllocationMode, sub.Count)
 		alternative.terms(sub.Selectors, sub.Tolerations, sub.Capacity)
+		alternative.derive(sub.DerivedAttributes)
 		one.FirstAvailable = append(one.FirstAvailable, alternative)
 	}
 	return one
@@ -147,6 +150,15 @@ func (r *Request) terms(selectors []resourcev1.DeviceSelector, tolerations []res
 	for _, name := range slices.Sorted(maps.Keys(capacity.Requests)) {
 		quantity := capacity.Requests[name]
 		r.Capacity[valid(name)] = quantity.String()
+	}
+}
+
+func (r *Request) derive(attributes []resourcev1.DeviceDerivedAttribute) {
+	for _, attribute := range attributes {
+		if r.Derived == nil {
+			r.Derived = make(map[string]string, len(attributes))
+		}
+		r.Derived[valid(attribute.Name)] = valid(attribute.Expression)
 	}
 }
 

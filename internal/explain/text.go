@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -182,6 +183,9 @@ func podsText(p *printer, r *Report) {
 		if pod.Message != "" {
 			p.paragraph(2, pod.Message)
 		}
+		for _, taken := range pod.Allocatable {
+			p.paragraph(2, fmt.Sprintf("%s takes of the node's allocatable resources: %s", taken.Claim, taken.text()))
+		}
 		helpText(p, pod.Help)
 	}
 }
@@ -238,6 +242,9 @@ func requestText(p *printer, indent int, request Request) {
 	}
 	for _, quantity := range sortedPairs(request.Capacity) {
 		p.item(indent+2, "with at least", quantity)
+	}
+	for _, name := range slices.Sorted(maps.Keys(request.Derived)) {
+		p.item(indent+2, "derives", name+" = "+request.Derived[name])
 	}
 	if len(request.Tolerations) > 0 {
 		p.item(indent+2, "tolerates", strings.Join(request.Tolerations, ", "))
@@ -299,6 +306,9 @@ func removedText(p *printer, removed []Removal) {
 		p.wrapped(blanks(4), blanks(8), removalText(removal), "")
 		if len(removal.Examples) > 0 {
 			p.item(6, "such as", strings.Join(removal.Examples, ", "))
+		}
+		if removal.Eviction != "" {
+			p.item(6, "eviction by the rule:", removal.Eviction)
 		}
 	}
 }

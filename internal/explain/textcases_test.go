@@ -33,6 +33,10 @@ func deviceTextCases() map[string]textCase {
 			{Request: "gpus", Stage: dra.StageUntainted, Count: 1, Because: "taint lost:NoExecute of the driver",
 				Taint: &dra.Taint{Key: "lost", Effect: "NoExecute"}, Examples: []dra.DeviceID{gpu("node-a", "gpu-1")}},
 		}})))
+	tainted.Supply = &dra.Supply{Evictions: []dra.RuleEviction{
+		{Rule: "maintenance", InProgress: true, Reason: "PodsPendingEviction", Message: "3 pods need to be evicted in 2 different namespaces. 1 pod evicted since starting the controller."},
+		{Rule: "other", Reason: "NotStarted"},
+	}}
 	incomplete := facts(4, pendingRef(dra.ReasonPoolIncomplete, "request gpus asks for 4 devices; 2 can be allocated, and 4 more once all slices of their pools are published",
 		diagnosis(dra.ReasonPoolIncomplete, 4, [dra.Stages]int{8, 8, 8, 8, 2, 2}, dra.Detail{})))
 	incomplete.Supply = &dra.Supply{Pools: []*dra.PoolSupply{
@@ -42,6 +46,7 @@ func deviceTextCases() map[string]textCase {
 	constrained := facts(2, pendingRef(dra.ReasonConstraints, "the claim's constraints leave no node on which its requests can be allocated together",
 		diagnosis(dra.ReasonConstraints, 2, [dra.Stages]int{8, 8, 8, 8, 4, 2}, dra.Detail{Holders: []dra.Holder{serve}, Nodes: []dra.NodeDiagnosis{{Node: "node-b", Free: map[string]int{"gpus": 2}, Message: "cannot allocate all claims"}}})))
 	constrainedSpec := spec(2)
+	constrainedSpec.Requests[0].Derived = map[string]string{"example.com/side": `device.attributes["gpu.example.com"].numa % 2`}
 	constrainedSpec.Constraints = []explain.Constraint{{Requests: []string{"gpus"}, MatchAttribute: "resource.kubernetes.io/pcieRoot"}, {DistinctAttribute: "gpu.example.com/socket"}}
 	constrained.Claims[dra.ClaimRef{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}] = constrainedSpec
 	broken := diagnosis(dra.ReasonNoMatchingDevice, 2, [dra.Stages]int{12, 8}, dra.Detail{Selectors: []dra.SelectorError{

@@ -36,6 +36,7 @@ func ClaimLifecycle(claim *resourcev1.ResourceClaim) dra.ClaimLifecycle {
 		}
 		lifecycle.Node = onlyNode(allocation.NodeSelector)
 		lifecycle.Results = allocatedDevices(claim)
+		lifecycle.NoPreparation = skipsPreparation(allocation.Devices.Results)
 		lifecycle.Binding, lifecycle.BindingSince = bindingOf(claim)
 	}
 	return lifecycle
@@ -123,6 +124,16 @@ func allocatedDevices(claim *resourcev1.ResourceClaim) []dra.AllocatedDevice {
 		})
 	}
 	return devices
+}
+
+// skipsPreparation reports whether the kubelet calls no driver to prepare an
+// allocation. It calls a driver unless each of the driver's devices skips the
+// call (pkg/kubelet/cm/dra, computeDriverStates).
+func skipsPreparation(results []resourcev1.DeviceRequestAllocationResult) bool {
+	return len(results) > 0 && !slices.ContainsFunc(results, func(result resourcev1.DeviceRequestAllocationResult) bool {
+		return !slices.Contains(result.SkipNodeOperations, resourcev1.SkipNodeOperationAll) &&
+			!slices.Contains(result.SkipNodeOperations, resourcev1.SkipNodeOperationNodePrepareResources)
+	})
 }
 
 // bindingOf evaluates the binding conditions of an allocated claim (KEP-5007) as

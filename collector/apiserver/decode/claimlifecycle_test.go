@@ -142,3 +142,40 @@ func TestFinalizers(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// A driver is called unless all its devices skip the call, so that nothing is
+// prepared only if all devices of the claim skip it.
+func TestClaimWithoutPreparation(t *testing.T) {
+	const (
+		all       = resourcev1.SkipNodeOperationAll
+		prepare   = resourcev1.SkipNodeOperationNodePrepareResources
+		unprepare = resourcev1.SkipNodeOperationNodeUnprepareResources
+	)
+	type skip = []resourcev1.SkipNodeOperation
+	for name, test := range map[string]struct {
+		skips []skip
+		want  bool
+	}{
+		"no device":                   {nil, false},
+		"everything is skipped":       {[]skip{{all}}, true},
+		"both calls are skipped":      {[]skip{{prepare, unprepare}, {all}}, true},
+		"it is only not unprepared":   {[]skip{{unprepare}}, false},
+		"one device is prepared":      {[]skip{{all}, nil}, false},
+		"a value that is not known":   {[]skip{{"NodeFuture"}}, false},
+		"also a value that is not":    {[]skip{{"NodeFuture", prepare, unprepare}}, true},
+		"nothing is said about it":    {[]skip{nil}, false},
+		"two devices that skip a lot": {[]skip{{prepare, unprepare}, {prepare, unprepare}}, true},
+	} {
+		claim := &resourcev1.ResourceClaim{Status: resourcev1.ResourceClaimStatus{Allocation: &resourcev1.AllocationResult{}}}
+		for i, operations := range test.skips {
+			claim.Status.Allocation.Devices.Results = append(claim.Status.Allocation.Devices.Results,
+				resourcev1.DeviceRequestAllocationResult{Driver: "d", Pool: "p", Device: string(rune('a' + i)), SkipNodeOperations: operations})
+		}
+		if got := ClaimLifecycle(claim).NoPreparation; got != test.want {
+			t.Errorf("%s: no preparation: %v", name, got)
+		}
+	}
+	if ClaimLifecycle(&resourcev1.ResourceClaim{}).NoPreparation {
+		t.Error("a claim that is not allocated may be prepared")
+	}
+}

@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeversion "k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -63,8 +65,8 @@ func lastOf(event *corev1.Event) time.Time {
 	return last.UTC().Truncate(time.Second)
 }
 
-// Group returns the claims of a PodGroup for its pods. It neither keeps nor
-// changes anything of the group.
+// Group returns the claims of a PodGroup for its pods, and why the scheduler has
+// not scheduled it. It neither keeps nor changes anything of the group.
 func Group(group *schedulingv1beta1.PodGroup) dra.Group {
 	decoded := dra.Group{
 		Ref: dra.PodRef{Namespace: Text(group.Namespace), Name: Text(group.Name)},
@@ -88,6 +90,10 @@ func Group(group *schedulingv1beta1.PodGroup) dra.Group {
 		}
 	}
 	decoded.Claims = atMost(decoded.Claims, maxReferences)
+	scheduled := meta.FindStatusCondition(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
+	if scheduled != nil && scheduled.Status == metav1.ConditionFalse {
+		decoded.Unschedulable = shortText(scheduled.Message, maxMessage)
+	}
 	return decoded
 }
 

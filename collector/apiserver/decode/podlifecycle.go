@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/component-helpers/resource"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -37,6 +38,7 @@ func PodLifecycle(pod *corev1.Pod) dra.PodLifecycle {
 	if group := pod.Spec.SchedulingGroup; group != nil {
 		lifecycle.Group = OptionalText(group.PodGroupName)
 	}
+	lifecycle.Allocatable = allocatableOf(pod)
 	lifecycle.Health = deviceHealth(pod, lifecycle.Claims, 0)
 	for i := range pod.Status.Conditions {
 		applyCondition(&lifecycle, &pod.Status.Conditions[i])
@@ -115,6 +117,42 @@ func requestsExtended(pod *corev1.Pod) bool {
 		}
 	}
 	return false
+}
+
+// allocatableOf returns what the pod's claims take of the node's allocatable
+// resources. The scheduler writes it when it binds the pod, with the feature
+// DRANodeAllocatableResources.
+func allocatableOf(pod *corev1.Pod) []dra.ClaimAllocatable {
+	var all []dra.ClaimAllocatable
+	for _, status := range first(pod.Status.NodeAllocatableResourceClaimStatuses, maxReferences) {
+		amounts := make(map[string]dra.AllocatableAmount)
+		for _, mapped := range first(status.Mapping, maxAllocatable) {
+			amount := amounts[string(mapped.Name)]
+			amount.Devices = quantityText(mapped.Quantity)
+			amounts[string(mapped.Name)] = amount
+		}
+		for _, overhead := range first(status.Overhead, maxAllocatable) {
+			amount := amounts[string(overhead.Name)]
+			amount.PerPod, amount.PerContainer = quantityText(overhead.PerPod), quantityText(overhead.PerContainer)
+			amounts[string(overhead.Name)] = amount
+		}
+		claim := dra.ClaimAllocatable{Claim: shortText(status.ResourceClaimName, maxName)}
+		for _, name := range slices.Sorted(maps.Keys(amounts)) {
+			amount := amounts[name]
+			amount.Resource = shortText(name, maxName)
+			claim.Resources = append(claim.Resources, amount)
+		}
+		all = append(all, claim)
+	}
+	return all
+}
+
+// quantityText is empty for no quantity.
+func quantityText(quantity *apiresource.Quantity) string {
+	if quantity == nil {
+		return ""
+	}
+	return shortText(quantity.String(), maxName)
 }
 
 // limitExtended keeps the extended resources that come first by name; those that

@@ -3,6 +3,7 @@ package decode
 import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -154,12 +155,21 @@ func StripClass(class *resourcev1.DeviceClass) *resourcev1.DeviceClass {
 	return light
 }
 
-// StripRule keeps the specification of a taint rule.
+// StripRule keeps the specification of a taint rule, and of its status how far
+// the eviction of pods has come, unless that is about an earlier specification.
 func StripRule(rule *resourcev1.DeviceTaintRule) *resourcev1.DeviceTaintRule {
 	if rule == nil {
 		return nil
 	}
-	return &resourcev1.DeviceTaintRule{ObjectMeta: stripMetadata(rule.ObjectMeta), Spec: rule.Spec}
+	light := &resourcev1.DeviceTaintRule{ObjectMeta: stripMetadata(rule.ObjectMeta), Spec: rule.Spec}
+	eviction := meta.FindStatusCondition(rule.Status.Conditions, resourcev1.DeviceTaintConditionEvictionInProgress)
+	if eviction != nil && eviction.ObservedGeneration >= rule.Generation {
+		light.Status.Conditions = []metav1.Condition{{
+			Type: resourcev1.DeviceTaintConditionEvictionInProgress, Status: metav1.ConditionStatus(shortText(string(eviction.Status), maxUID)),
+			Reason: shortText(eviction.Reason, maxName), Message: shortText(eviction.Message, maxMessage),
+		}}
+	}
+	return light
 }
 
 // StripNode keeps what node selectors select by, and what decides whether pods

@@ -10,9 +10,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
+	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
 // fill sets every string field of an object to the path of the field,
@@ -188,6 +192,67 @@ func TestStrippedObjects(t *testing.T) {
 			if !reflect.DeepEqual(whole, light) {
 				t.Errorf("%s: slice %s\n whole %+v\n light %+v", name, captured.slices[i].Name, whole, light)
 			}
+		}
+	}
+}
+
+// Of a rule's status, the eviction is kept if it is about the present
+// specification.
+func TestStripRuleKeepsEviction(t *testing.T) {
+	condition := func(kind string, generation int64) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "PodsPendingEviction", Message: "1 pod", ObservedGeneration: generation}
+	}
+	for name, test := range map[string]struct {
+		conditions []metav1.Condition
+		kept       bool
+	}{
+		"no condition":      {nil, false},
+		"another condition": {[]metav1.Condition{condition("Other", 3)}, false},
+		"the eviction":      {[]metav1.Condition{condition("Other", 3), condition("EvictionInProgress", 3)}, true},
+		"an older one":      {[]metav1.Condition{condition("EvictionInProgress", 2)}, false},
+	} {
+		rule := &resourcev1beta2.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: "drain", Generation: 3}}
+		rule.Status.Conditions = test.conditions
+		converted, ok := TaintRule(rule)
+		if !ok {
+			t.Fatal("the rule cannot be converted")
+		}
+		kept := StripRule(converted).Status.Conditions
+		if (len(kept) == 1) != test.kept || (test.kept && (kept[0].Type != "EvictionInProgress" || kept[0].Message != "1 pod")) {
+			t.Errorf("%s: kept %+v", name, kept)
+		}
+	}
+}
+
+// What claims take of a node is kept by resource.
+func TestAllocatableOfPod(t *testing.T) {
+	quantity := func(text string) *resource.Quantity { return new(resource.MustParse(text)) }
+	pod := &corev1.Pod{Status: corev1.PodStatus{NodeAllocatableResourceClaimStatuses: []corev1.NodeAllocatableResourceClaimStatus{{
+		ResourceClaimName: "c", Containers: []string{"main"},
+		Mapping:  []corev1.NodeAllocatableMappedResources{{Name: "memory", Quantity: quantity("8Gi")}, {Name: "cpu", Quantity: quantity("4")}, {Name: "bare"}},
+		Overhead: []corev1.NodeAllocatableOverheadResources{{Name: "memory", PerPod: quantity("1Mi")}, {Name: "disk", PerContainer: quantity("2Mi")}},
+	}, {ResourceClaimName: "d"}}}}
+	want := []dra.ClaimAllocatable{{Claim: "c", Resources: []dra.AllocatableAmount{
+		{Resource: "bare"}, {Resource: "cpu", Devices: "4"}, {Resource: "disk", PerContainer: "2Mi"}, {Resource: "memory", Devices: "8Gi", PerPod: "1Mi"},
+	}}, {Claim: "d"}}
+	if got := PodLifecycle(pod).Allocatable; !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// The scheduler's message about a group is kept while the group has not been
+// scheduled.
+func TestUnschedulableGroup(t *testing.T) {
+	for status, want := range map[metav1.ConditionStatus]string{metav1.ConditionFalse: "0/3 nodes are available", metav1.ConditionTrue: "", metav1.ConditionUnknown: ""} {
+		group := &schedulingv1alpha3.PodGroup{}
+		group.Status.Conditions = []metav1.Condition{{Type: "DisruptionTarget", Status: metav1.ConditionFalse, Message: "no"},
+			{Type: "PodGroupInitiallyScheduled", Status: status, Reason: "Unschedulable", Message: "0/3 nodes are available"}}
+		converted, ok := PodGroup(group)
+		if !ok {
+			t.Fatal("the group cannot be converted")
+		}
+		if got := Group(converted).Unschedulable; got != want {
+			t.Errorf("%s: %q", status, got)
 		}
 	}
 }

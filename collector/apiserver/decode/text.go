@@ -8,14 +8,15 @@ import (
 // Limits of the kept part of one object, for fields whose size is set by the
 // creator of the object. The excess is ignored.
 const (
-	maxName       = 253  // bytes of a name that the API server does not check: the longest that one can have
-	maxUID        = 128  // bytes of a UID in a reference to another object; those of Kubernetes have 36
-	maxMessage    = 4096 // bytes of a message of a scheduler, controller or kubelet
-	maxHealth     = 1024 // bytes of a message about a device's health: what the kubelet truncates it to
-	maxClasses    = 8    // device classes of one claim
-	maxFinalizers = 16   // of one claim
-	maxReferences = 64   // references to claims of one pod, or group of pods, in the cluster role
-	maxExtended   = 16   // extended resources of one pod, in the cluster role
+	maxName        = 253  // bytes of a name that the API server does not check: the longest that one can have
+	maxUID         = 128  // bytes of a UID in a reference to another object; those of Kubernetes have 36
+	maxMessage     = 4096 // bytes of a message of a scheduler, controller or kubelet
+	maxHealth      = 1024 // bytes of a message about a device's health: what the kubelet truncates it to
+	maxClasses     = 8    // device classes of one claim
+	maxFinalizers  = 16   // of one claim
+	maxReferences  = 64   // references to claims of one pod, or group of pods, in the cluster role
+	maxAllocatable = 16   // resources of a node that one claim of a pod takes
+	maxExtended    = 16   // extended resources of one pod, in the cluster role
 
 	// In the node role, whose pods are as many as the kubelet runs.
 	maxNodeReferences = 256 // references to claims of one pod

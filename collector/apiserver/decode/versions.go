@@ -22,13 +22,13 @@ func TaintRule(object any) (*resourcev1.DeviceTaintRule, bool) {
 		return &resourcev1.DeviceTaintRule{ObjectMeta: rule.ObjectMeta, Spec: resourcev1.DeviceTaintRuleSpec{
 			DeviceSelector: (*resourcev1.DeviceTaintSelector)(rule.Spec.DeviceSelector),
 			Taint:          resourcev1.DeviceTaint{Key: taint.Key, Value: taint.Value, Effect: resourcev1.DeviceTaintEffect(taint.Effect), TimeAdded: taint.TimeAdded},
-		}}, true
+		}, Status: resourcev1.DeviceTaintRuleStatus(rule.Status)}, true
 	case *resourcev1alpha3.DeviceTaintRule:
 		taint := rule.Spec.Taint
 		return &resourcev1.DeviceTaintRule{ObjectMeta: rule.ObjectMeta, Spec: resourcev1.DeviceTaintRuleSpec{
 			DeviceSelector: (*resourcev1.DeviceTaintSelector)(rule.Spec.DeviceSelector),
 			Taint:          resourcev1.DeviceTaint{Key: taint.Key, Value: taint.Value, Effect: resourcev1.DeviceTaintEffect(taint.Effect), TimeAdded: taint.TimeAdded},
-		}}, !selectsByClass(rule)
+		}, Status: resourcev1.DeviceTaintRuleStatus(rule.Status)}, !selectsByClass(rule)
 	default:
 		return nil, false
 	}
@@ -62,5 +62,6 @@ func PodGroup(object any) (*schedulingv1beta1.PodGroup, bool) {
 	for _, status := range group.Status.ResourceClaimStatuses {
 		converted.Status.ResourceClaimStatuses = append(converted.Status.ResourceClaimStatuses, schedulingv1beta1.PodGroupResourceClaimStatus(status))
 	}
+	converted.Status.Conditions = group.Status.Conditions
 	return converted, true
 }

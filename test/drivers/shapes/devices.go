@@ -22,7 +22,9 @@ type devicesFile struct {
 		Devices        []resourceapi.Device     `json:"devices,omitempty"`
 		SharedCounters []resourceapi.CounterSet `json:"sharedCounters,omitempty"`
 
-		SkipNodeOperations []resourceapi.SkipNodeOperation `json:"skipNodeOperations,omitempty"` // from Kubernetes 1.37 on, with its feature gate
+		// Alpha in Kubernetes 1.37: without their gates the API server drops them.
+		SkipNodeOperations     []resourceapi.SkipNodeOperation `json:"skipNodeOperations,omitempty"`
+		PartitionTypeAttribute *resourceapi.FullyQualifiedName `json:"partitionTypeAttribute,omitempty"`
 	} `json:"slices"`
 }
 
@@ -47,7 +49,8 @@ func (s devicesSource) read() (resourceslice.DriverResources, error) {
 			Devices:        slice.Devices,
 			SharedCounters: slice.SharedCounters,
 
-			SkipNodeOperations: slice.SkipNodeOperations,
+			SkipNodeOperations:     slice.SkipNodeOperations,
+			PartitionTypeAttribute: slice.PartitionTypeAttribute,
 		})
 	}
 	return resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{s.node: pool}}, nil

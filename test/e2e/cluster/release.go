@@ -27,7 +27,13 @@ func settings() map[int]release {
 		34: {gates: alpha, serve: []string{"resource.k8s.io/v1alpha3"}, rules: "v1alpha3"},
 		35: {gates: append(alpha, "DRADeviceTaintRules"), serve: []string{"resource.k8s.io/v1alpha3"}, rules: "v1alpha3"},
 		36: {gates: []string{"DRADeviceTaintRules", "PodsAPI"}, serve: []string{"resource.k8s.io/v1beta2"}, rules: "v1beta2"},
-		37: {gates: []string{"GenericWorkload", "DRAWorkloadResourceClaims"}, serve: []string{PodGroupVersion}},
+		37: {
+			gates: []string{
+				"GenericWorkload", "DRAWorkloadResourceClaims",
+				"DRAOptionalNodeOperations", "DRAPartitionableDevicesType", "DRAResourcePoolStatus",
+			},
+			serve: []string{PodGroupVersion, "resource.k8s.io/v1alpha3"}, // v1alpha3: ResourcePoolStatusRequest
+		},
 	}
 }
 

@@ -55,6 +55,10 @@ const (
 	TaintWithoutEffect    ID = "taint-without-effect"
 	TaintRules            ID = "taint-rules"
 	TaintRulesV1          ID = "taint-rules-v1"
+	EvictionProgress      ID = "eviction-progress"
+	SkippedOperations     ID = "skipped-node-operations"
+	PartitionTypes        ID = "partition-types"
+	PoolStatus            ID = "pool-status"
 	DeviceHealth          ID = "device-health"
 	PromptSandboxes       ID = "prompt-sandboxes"
 	PodsAPI               ID = "pods-api"
@@ -143,6 +147,25 @@ func Features() []Feature {
 			TaintRulesV1, "DeviceTaintRules in `resource.k8s.io/v1`", [...]Stage{Missing, Missing, Missing, On},
 			"the same; the exporter reads the newest version that is served",
 			Probe{APIVersion: "resource.k8s.io/v1", Resource: "devicetaintrules"}, "",
+		},
+		{
+			EvictionProgress, "the condition `EvictionInProgress` of DeviceTaintRules", [...]Stage{Missing, Off, Off, On},
+			"`dra_taint_rule_eviction_in_progress`", Probe{}, "TestClusterEvictionProgress",
+		},
+		{
+			SkippedOperations, "devices that need no preparation (`skipNodeOperations`)", [...]Stage{Missing, Missing, Missing, Off},
+			"claims without the phase `preparation`",
+			Probe{Manifest: slice("skipNodeOperations: ['*'], devices: [{name: a}]"), Field: "spec.skipNodeOperations"}, "TestClusterSkippedPreparation",
+		},
+		{
+			PartitionTypes, "types of partitions", [...]Stage{Missing, Missing, Missing, Off},
+			"`dra_partition_devices`",
+			Probe{Manifest: slice("partitionTypeAttribute: e2e.example.com/profile, devices: [{name: a}]"), Field: "spec.partitionTypeAttribute"}, "",
+		},
+		{
+			PoolStatus, "ResourcePoolStatusRequest", [...]Stage{Missing, Missing, Missing, Off},
+			"nothing: the tests compare `dra_devices` with it",
+			Probe{APIVersion: "resource.k8s.io/v1alpha3", Resource: "resourcepoolstatusrequests"}, "TestResourcePoolStatus",
 		},
 		{
 			DeviceHealth, "health of devices in the status of pods", [...]Stage{Missing, Missing, On, On},
