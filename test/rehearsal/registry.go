@@ -47,8 +47,13 @@ func (r *rehearsal) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return os.WriteFile(r.noRoot(), []byte(noTrustedRoot), 0o600)
 }
+
+// noTrustedRoot is a root of trust without any authority.
+const noTrustedRoot = `{"mediaType":"application/vnd.dev.sigstore.trustedroot+json;version=0.1"}`
+
+func (r *rehearsal) noRoot() string { return filepath.Join(r.work, "trusted-root.json") }
 
 // key returns the path of a key without its suffix.
 func (r *rehearsal) key(name string) string { return filepath.Join(r.work, name) }

@@ -73,7 +73,7 @@ func (r *rehearsal) compareSBOM(ctx context.Context, suffix string) error {
 	if err != nil {
 		return err
 	}
-	command := r.command(ctx, r.cosign(), append([]string{"verify-attestation", "--type=cyclonedx", reference.String()}, verifyFlags(r.key("signer"))...)...)
+	command := r.command(ctx, r.cosign(), append([]string{"verify-attestation", "--type=cyclonedx", reference.String()}, r.verifyFlags("signer")...)...)
 	output, err := command.Output()
 	if err != nil {
 		return fmt.Errorf("verify the attestation: %w", err)
