@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"debug/buildinfo"
 	"encoding/json"
@@ -10,9 +11,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path"
-	"slices"
-	"strings"
+	"path/filepath"
+	"runtime"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -45,18 +47,20 @@ type statement struct {
 	} `json:"predicate"`
 }
 
-// compareSBOMs: each image has an attached SBOM of this version, for the digest
-// that was pushed, with exactly the modules that are linked into its program.
+// compareSBOMs: each image has the program of its archive, and an attached SBOM of
+// this version, for the digest that was pushed, with exactly the modules that are
+// linked into the program.
 func (r *rehearsal) compareSBOMs(ctx context.Context) error {
-	for _, variant := range slices.Sorted(maps.Keys(variants())) {
-		if err := r.compareSBOM(ctx, variants()[variant]); err != nil {
+	for variant, archive := range map[string]string{"glibc": "-nvidia", "static": ""} {
+		if err := r.compareSBOM(ctx, variants()[variant], archive); err != nil {
 			return fmt.Errorf("%s: %w", variant, err)
 		}
 	}
 	return nil
 }
 
-func (r *rehearsal) compareSBOM(ctx context.Context, suffix string) error {
+// compareSBOM takes the suffixes of the image's tag and of the archive's name.
+func (r *rehearsal) compareSBOM(ctx context.Context, suffix, archive string) error {
 	reference, err := name.NewTag(r.image("v" + r.version + suffix))
 	if err != nil {
 		return err
@@ -69,7 +73,18 @@ func (r *rehearsal) compareSBOM(ctx context.Context, suffix string) error {
 	if err != nil {
 		return err
 	}
-	linked, err := linkedModules(image)
+	program, err := programOfImage(image)
+	if err != nil {
+		return fmt.Errorf("%s: %w", reference, err)
+	}
+	archived, err := programOfArchive(r.path("dist", "release", fmt.Sprintf("dra-exporter-%s.linux-%s%s.tar.gz", r.version, runtime.GOARCH, archive)))
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(program, archived) {
+		return fmt.Errorf("the programs of %s and of the archive differ, and so may what is in them", reference)
+	}
+	linked, err := linkedModules(program)
 	if err != nil {
 		return err
 	}
@@ -85,7 +100,7 @@ func (r *rehearsal) compareSBOM(ctx context.Context, suffix string) error {
 	if !maps.Equal(attached, linked) {
 		return fmt.Errorf("the SBOM has %v, the program %v", attached, linked)
 	}
-	r.logf("%s: SBOM and program have the same %d modules", reference, len(linked))
+	r.logf("%s: the program is that of the archive, and the SBOM has its %d modules", reference, len(linked))
 	return nil
 }
 
@@ -130,37 +145,61 @@ func onlyImage(descriptor *remote.Descriptor) (v1.Image, error) {
 	return index.Image(manifest.Manifests[0].Digest)
 }
 
-// linkedModules returns the versions of the modules that are linked into the
-// image's program.
-func linkedModules(image v1.Image) (map[string]string, error) {
+// linkedModules returns the versions of the modules that are linked into a
+// program.
+func linkedModules(program []byte) (map[string]string, error) {
+	info, err := buildinfo.Read(bytes.NewReader(program))
+	if err != nil {
+		return nil, fmt.Errorf("read the modules of the program: %w", err)
+	}
+	modules := map[string]string{}
+	for _, module := range info.Deps {
+		if module.Replace != nil {
+			module = module.Replace
+		}
+		modules[module.Path] = module.Version
+	}
+	return modules, nil
+}
+
+// programOfImage returns the program in an image.
+func programOfImage(image v1.Image) ([]byte, error) {
 	files := mutate.Extract(image)
 	defer files.Close()
-	for archive := tar.NewReader(files); ; {
+	return programIn(files)
+}
+
+// programOfArchive returns the program in an archive of a release.
+func programOfArchive(file string) ([]byte, error) {
+	in, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	plain, err := gzip.NewReader(in)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", filepath.Base(file), err)
+	}
+	return programIn(plain)
+}
+
+// programIn returns the first file of that name in a tar archive.
+func programIn(in io.Reader) ([]byte, error) {
+	for archive := tar.NewReader(in); ; {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			return nil, errors.New("the image has no program")
+			return nil, errors.New("there is no program")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read the image: %w", err)
+			return nil, fmt.Errorf("look for the program: %w", err)
 		}
-		if path.Clean("/"+header.Name) != "/dra-exporter" {
+		if header.Typeflag != tar.TypeReg || path.Base(header.Name) != "dra-exporter" {
 			continue
 		}
 		program, err := io.ReadAll(archive)
 		if err != nil {
 			return nil, fmt.Errorf("read the program: %w", err)
 		}
-		info, err := buildinfo.Read(bytes.NewReader(program))
-		if err != nil {
-			return nil, fmt.Errorf("read the modules of the program: %w", err)
-		}
-		modules := map[string]string{}
-		for _, module := range info.Deps {
-			if module.Replace != nil {
-				module = module.Replace
-			}
-			modules[module.Path] = strings.TrimSpace(module.Version)
-		}
-		return modules, nil
+		return program, nil
 	}
 }
