@@ -46,7 +46,7 @@ PROMTOOL := $(CURDIR)/test/.bin/prometheus/promtool
 KUSTOMIZATIONS := $(wildcard deploy/kustomize/base deploy/kustomize/overlays/*) dashboards
 # The modules whose code is ours; those that only pin a tool have none, and the
 # collector of test/otelcol has next to none, at the price of checking all of it.
-LINTED := . $(patsubst %/go.mod,%,$(wildcard dashboards/gen/go.mod test/e2e/go.mod test/drivers/shapes/go.mod test/drivers/toolkit/go.mod test/prometheus/go.mod test/compose/go.mod test/examples/go.mod test/gpukit/go.mod test/helm/go.mod test/house/go.mod test/image/go.mod test/release/go.mod test/otelcol/go.mod))
+LINTED := . $(patsubst %/go.mod,%,$(wildcard dashboards/gen/go.mod test/e2e/go.mod test/drivers/shapes/go.mod test/drivers/toolkit/go.mod test/prometheus/go.mod test/compose/go.mod test/examples/go.mod test/gpukit/go.mod test/helm/go.mod test/house/go.mod test/image/go.mod test/rehearsal/go.mod test/release/go.mod test/otelcol/go.mod))
 
 ##@ Use
 .PHONY: help demo
@@ -84,7 +84,7 @@ sbom: build $(RELEASE)/.built ## dist/dra-exporter.cdx.json: what bin/dra-export
 	$(RELEASE)/cyclonedx-gomod bin -json -std -version v$(VERSION) -output dist/dra-exporter.cdx.json bin/dra-exporter
 
 ##@ Test
-.PHONY: test test-short soak fuzz bench e2e e2e-matrix e2e-versions
+.PHONY: test test-short soak fuzz bench e2e e2e-matrix e2e-versions rehearsal
 # The packages whose tests take longest come first, so that none of them is left
 # alone at the end.
 LONGEST := ./collector/node ./test/hostile ./cmd/dra-exporter ./internal/otlp
@@ -123,6 +123,9 @@ e2e-matrix: ## the same on all supported releases of Kubernetes; writes docs/com
 
 e2e-versions: ## rules, notifications and pushes with the oldest and the newest Prometheus, Alertmanager and OpenTelemetry Collector (Debian)
 	$(MAKE) -C test e2e-versions
+
+rehearsal: ## a whole release without GitHub: published to a registry on this machine, verified, installed on a real node (root, Linux; VERSION=1.2.3)
+	$(MAKE) -C test rehearsal
 
 ##@ Check
 .PHONY: lint house vuln manifests rules dashboards exported prometheusrule chart tools docs

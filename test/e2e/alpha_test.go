@@ -50,7 +50,7 @@ func startAlphaDriver(t *testing.T) {
 	if err := os.WriteFile(behaviour, []byte("{prepareDelay: 3s}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	devices, err := devicesFile(shared, alphaDriver + ".yaml")
+	devices, err := devicesFile(shared, alphaDriver+".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

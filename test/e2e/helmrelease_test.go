@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,15 +49,22 @@ func (r release) run(t *testing.T, command string, args ...string) string {
 	return output
 }
 
-// install waits until all pods are ready, and returns the chart's notes.
+// install installs the chart of the checkout. It waits until all pods are ready,
+// and returns the chart's notes.
 func (r release) install(t *testing.T, values ...object) string {
+	t.Helper()
+	return r.installChart(t, []string{chartFolder}, values...)
+}
+
+// installChart is install with a chart that these arguments of helm name.
+func (r release) installChart(t *testing.T, chart []string, values ...object) string {
 	t.Helper()
 	t.Cleanup(func() {
 		if _, err := helm(context.WithoutCancel(t.Context()), "uninstall", r.name, "--namespace="+r.namespace, "--ignore-not-found", "--wait"); err != nil {
 			t.Error(err)
 		}
 	})
-	return r.run(t, "install", append(valueFlags(t, values), chartFolder, "--wait")...)
+	return r.run(t, "install", slices.Concat(valueFlags(t, values), chart, []string{"--wait"})...)
 }
 
 // describePods describes the release's pods, for the report of a failure.

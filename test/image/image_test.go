@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"debug/elf"
 	"io"
 	"io/fs"
@@ -18,12 +19,19 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
-const (
-	repository = "../.."
-	version    = "1.2.3-test"
-	revision   = "0123456789abcdef0123456789abcdef01234567"
-	created    = "2026-11-22T10:00:00Z"
-)
+const repository = "../.."
+
+// labels are the build arguments of the images. The rehearsal of a release sets
+// them.
+type labels struct{ version, revision, created string }
+
+func givenLabels() labels {
+	return labels{
+		version:  cmp.Or(os.Getenv("DRA_IMAGE_VERSION"), "1.2.3-test"),
+		revision: cmp.Or(os.Getenv("DRA_IMAGE_REVISION"), "0123456789abcdef0123456789abcdef01234567"),
+		created:  cmp.Or(os.Getenv("DRA_IMAGE_CREATED"), "2026-11-22T10:00:00Z"),
+	}
+}
 
 // TestImages builds both targets of the Dockerfile and checks their contents.
 // DRA_IMAGE_DIR names the folder in which the files remain for the end-to-end
@@ -90,9 +98,10 @@ func buildImage(t *testing.T, target, name, arch string) string {
 		folder = t.TempDir()
 	}
 	file := filepath.Join(folder, name+".tar")
+	given := givenLabels()
 	args := []string{
 		"-context", repository, "-target", target, "-arch", arch, "-name", "localhost/dra-exporter:" + name, "-out", file,
-		"-arg", "VERSION=" + version, "-arg", "REVISION=" + revision, "-arg", "CREATED=" + created,
+		"-arg", "VERSION=" + given.version, "-arg", "REVISION=" + given.revision, "-arg", "CREATED=" + given.created,
 	}
 	var messages strings.Builder // of compilers, printed only if they fail
 	if err := run(t.Context(), append(args, bases(t, target, stubs.Build(t).DCGM)...), io.Discard, &messages); err != nil {
@@ -177,7 +186,8 @@ func checkSettings(t *testing.T, image v1.Image) {
 	if _, node := config.ExposedPorts["9420/tcp"]; !node || len(config.ExposedPorts) != 2 {
 		t.Errorf("its ports are %v", config.ExposedPorts)
 	}
-	for label, want := range map[string]string{"version": version, "revision": revision, "created": created, "licenses": "Apache-2.0", "title": "dra-exporter"} {
+	given := givenLabels()
+	for label, want := range map[string]string{"version": given.version, "revision": given.revision, "created": given.created, "licenses": "Apache-2.0", "title": "dra-exporter"} {
 		if got := config.Labels["org.opencontainers.image."+label]; got != want {
 			t.Errorf("its label %s is %q, not %q", label, got, want)
 		}
@@ -258,7 +268,8 @@ func runInImage(t *testing.T, root string, args ...string) string {
 
 func checkVersion(t *testing.T, root string) {
 	t.Helper()
-	if output := runInImage(t, root, "--version"); !strings.Contains(output, version) || !strings.Contains(output, revision) {
+	given := givenLabels()
+	if output := runInImage(t, root, "--version"); !strings.Contains(output, given.version) || !strings.Contains(output, given.revision) {
 		t.Errorf("it says that it is %q", output)
 	}
 }

@@ -10,9 +10,9 @@ import (
 )
 
 // containerdConfig is a template. Its arguments are the root folder, the state
-// folder, the socket twice, the NRI socket, the pause image, the CDI folder,
-// the CNI folder, and NVIDIA's runtime, which need not exist before a pod of
-// its handler starts.
+// folder, the socket twice, the NRI socket, the pause image, the folder of
+// registries, the CDI folder, the CNI folder, and NVIDIA's runtime, which need
+// not exist before a pod of its handler starts.
 const containerdConfig = `version = 3
 root = %q
 state = %q
@@ -30,6 +30,9 @@ plugin_config_path = "/nonexistent"
 
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
 sandbox = %q
+
+[plugins.'io.containerd.cri.v1.images'.registry]
+config_path = %q
 
 [plugins.'io.containerd.cri.v1.runtime']
 cdi_spec_dirs = [%q]
@@ -70,7 +73,7 @@ func (c *Cluster) startContainerd(ctx context.Context) error {
 	}
 	l := c.layout
 	config := fmt.Sprintf(containerdConfig, l.path("containerd"), l.path("run", "containerd"),
-		l.containerdSocket(), l.containerdSocket()+".ttrpc", l.nriSocket(), PauseImage, l.cdi(), l.cniConfig(), l.nvidiaRuntime())
+		l.containerdSocket(), l.containerdSocket()+".ttrpc", l.nriSocket(), PauseImage, l.registries(), l.cdi(), l.cniConfig(), l.nvidiaRuntime())
 	if err := writeFile(l.path("containerd.toml"), config); err != nil {
 		return err
 	}

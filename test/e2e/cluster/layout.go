@@ -55,6 +55,7 @@ func (l layout) frontProxyKey() string         { return l.path("pki", "front-pro
 func (l layout) tokens() string                { return l.path("pki", "tokens.csv") }
 func (l layout) containerdSocket() string      { return l.path("run", "containerd.sock") }
 func (l layout) networkRecord() string         { return l.path("network.json") }
+func (l layout) registries() string            { return l.path("registries") }
 func (l layout) nriSocket() string             { return l.path("run", "nri.sock") }
 func (l layout) nvidiaRuntime() string         { return l.path("nvidia-container-runtime") }
 
