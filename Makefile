@@ -11,6 +11,8 @@ REVISION ?= $(or $(shell git rev-parse HEAD 2>/dev/null),unknown)
 IMAGE ?= ghcr.io/dra-exporter/dra-exporter
 # A folder for the digests of images that are pushed.
 PUSH ?=
+# The architectures of make gpu-kit.
+ARCH ?= $(shell go env GOARCH)
 BENCH ?= .
 BENCH_COUNT ?= 6
 BENCH_BASE ?=
@@ -76,8 +78,10 @@ images: ## both images for both architectures; PUSH=folder pushes them to IMAGE
 release: $(RELEASE)/.built $(HELM) ## dist/release: archives, chart, SBOMs, checksums (VERSION=1.2.3; PLATFORMS=…)
 	VERSION=$(VERSION) REVISION=$(REVISION) .ci/release dist/release
 
-gpu-kit: ## dist/gpu-kit-linux-amd64.tar.gz: the agent with its tests on real GPUs, for a machine with a driver alone
-	VERSION=$(VERSION) REVISION=$(REVISION) .ci/gpu-kit dist/gpu-kit-linux-$(shell go env GOARCH).tar.gz
+gpu-kit: ## dist/gpu-kit-linux-amd64.tar.gz: the agent with its tests on real GPUs, for a machine with a driver alone (ARCH="amd64 arm64")
+	@for arch in $(ARCH); do \
+		VERSION=$(VERSION) REVISION=$(REVISION) .ci/gpu-kit $$arch dist/gpu-kit-linux-$$arch.tar.gz; \
+	done
 
 sbom: build $(RELEASE)/.built ## dist/dra-exporter.cdx.json: what bin/dra-exporter is made of (CycloneDX)
 	@mkdir -p dist

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -14,15 +15,25 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
-// asProgram is the variable that makes the test's program gpukit itself.
+// asProgram is the variable that makes the test's program another one.
 const asProgram = "GPUKIT_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
+	var err error
+	switch os.Getenv(asProgram) {
+	case asGPUKit:
 		main()
-		return
+	case asNVIDIASMI:
+		err = imitateNVIDIASMI(os.Stdout)
+	case asFaultyAgent:
+		err = runFaultyAgent(os.Args[1:])
+	default:
+		os.Exit(m.Run())
 	}
-	os.Exit(m.Run())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 // event is any event of a load.
@@ -69,7 +80,7 @@ func program(node *stubs.Node, environment []string, arguments ...string) *exec.
 	command := exec.Command(os.Args[0], arguments...)
 	command.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "CUDA_") })
 	// The race detector otherwise waits for a second before a program ends.
-	command.Env = append(command.Env, asProgram+"=1", "GORACE=atexit_sleep_ms=0")
+	command.Env = append(command.Env, asProgram+"="+asGPUKit, "GORACE=atexit_sleep_ms=0")
 	command.Env = append(append(command.Env, node.Env()...), environment...)
 	return command
 }

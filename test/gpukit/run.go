@@ -22,7 +22,8 @@ Runs the agent on this machine's GPUs with loads of a known size, and compares
 what it exports with nvidia-smi, with NVIDIA's management library and with the
 loads. Without --long it takes about eight minutes. The folder of --out has the
 report (report.md, report.json), the recording of the library (recording.txt), the
-agent's log (agent.log) and what the loads have printed (loads). SIGINT and SIGTERM end it with a report.
+agent's log (agent.log) and what the loads have printed (loads). SIGINT and SIGTERM
+end it with a report.
 
 It never changes a setting of a GPU: no clocks, power limits, compute or
 persistence mode, MIG layout or ECC mode, and it never resets a GPU. It may run as
@@ -88,7 +89,8 @@ func runFlags(arguments []string, out, help io.Writer) (phases.Options, error) {
 	flags.StringVar(&o.Library, "library", "libnvidia-ml.so.1", "`path` or soname of NVIDIA's management library")
 	flags.StringVar(&o.CUDALibrary, "cuda-library", "libcuda.so.1", "`path` or soname of the CUDA driver")
 	flags.StringVar(&o.SMI, "nvidia-smi", "nvidia-smi", "`path` of nvidia-smi; empty: do not use it")
-	flags.StringVar(&o.Out, "out", "gpukit-report", "`folder` for the report; it is created")
+	flags.StringVar(&o.Out, "out", "report", "`folder` for the report; it is created")
+	flags.StringVar(&o.Record, "record", "", "`file` for every answer of the management library to the agent, for tests without a GPU; default: recording.txt in the folder of the report")
 	flags.StringVar(&o.Device, "device", "", "`UUID` of the device for loads; default: the first")
 	flags.Float64Var(&o.Scale, "scale", 1, "`factor` of all durations, for tests of gpukit itself")
 	flags.StringVar(&o.Imitated, "imitated", "", "`text` that names what is not real hardware, for the report")

@@ -57,6 +57,17 @@ func (n *Node) Set(gpu int, key, value string) {
 	n.set(fmt.Sprintf("gpu.%d.%s", gpu, key), value)
 }
 
+// Script scripts many values of a GPU at once, as Set does for each.
+func (n *Node) Script(gpu int, values map[string]string) {
+	n.t.Helper()
+	n.lock.Lock()
+	defer n.lock.Unlock()
+	for key, value := range values {
+		n.conf[fmt.Sprintf("gpu.%d.%s", gpu, key)] = value
+	}
+	n.write()
+}
+
 // Unset gives a value of a GPU its default back.
 func (n *Node) Unset(gpu int, key string) {
 	n.t.Helper()

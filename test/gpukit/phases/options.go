@@ -1,9 +1,11 @@
 package phases
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +20,7 @@ type Options struct {
 	CUDALibrary string // path or soname of the CUDA driver
 	SMI         string // path of nvidia-smi; empty: none
 	Out         string // folder for the report, the recording and the agent's log
+	Record      string // file for the recording; empty: RecordingFile in Out
 	Device      string // UUID of the device for loads; empty: the first
 	Imitated    string // the parts that are not from real hardware, for the report
 
@@ -30,6 +33,11 @@ type Options struct {
 
 	Progress io.Writer // receives one line for each phase, and more
 	Terminal bool      // whether Progress can show the time that is left
+}
+
+// recording is the file for the recording of the management library.
+func (o Options) recording() string {
+	return cmp.Or(o.Record, filepath.Join(o.Out, RecordingFile))
 }
 
 // Validate returns an error that names each wrong flag.

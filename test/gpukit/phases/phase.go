@@ -31,6 +31,7 @@ type bench struct {
 	device    Device
 	node      *node.Node
 	collector *sample.Collector
+	usage     []report.Usage // of the phases so far
 }
 
 // runningLoad is a load of a phase.
@@ -71,6 +72,7 @@ func (b *bench) run(ctx context.Context, p Phase) report.Section {
 		problems = append(problems, b.node.EndClaim(claim))
 	}
 	section.Text = summary(p, taken)
+	b.usage = append(b.usage, used(p, taken.Usage)...)
 	if err := errors.Join(problems...); err != nil {
 		section.Results = append(section.Results, compare.Result{Row: p.Name, Device: b.device.UUID, Status: compare.Failed, Detail: err.Error()})
 	}

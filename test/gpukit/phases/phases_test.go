@@ -61,8 +61,8 @@ func TestSelected(t *testing.T) {
 		return strings.Join(all, " ")
 	}
 	for want, o := range map[string]Options{
-		"idle compute memory copy tensor split2 split3 outside":          {},
-		"idle compute memory copy tensor split2 split3 outside xid long": {Xid: true, Long: true},
+		"idle compute memory copy copyfast tensor split2 split3 outside":          {},
+		"idle compute memory copy copyfast tensor split2 split3 outside xid long": {Xid: true, Long: true},
 		"compute split3": {Only: []string{"split3", "compute"}},
 		"copy long":      {Only: []string{"copy"}, Long: true},
 	} {

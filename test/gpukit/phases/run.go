@@ -55,7 +55,7 @@ func Run(ctx context.Context, o Options) (report.Report, error) {
 	device := probe(running, o, target)
 	n, err := node.Start(running, node.Options{
 		Agent: o.Agent, Recorder: o.Recorder, Library: o.Library, Devices: published(first), Profiling: o.Profiling, Simulated: o.Simulated,
-		Recording: filepath.Join(o.Out, RecordingFile), Log: filepath.Join(o.Out, LogFile),
+		Recording: o.recording(), Log: filepath.Join(o.Out, LogFile),
 	})
 	if err != nil {
 		return report.Report{}, err
@@ -71,6 +71,8 @@ func Run(ctx context.Context, o Options) (report.Report, error) {
 	if err := n.Close(); err != nil {
 		r.Sections = append(r.Sections, report.Section{Title: "End", Results: []compare.Result{{Row: "end", Status: compare.Failed, Detail: err.Error()}}})
 	}
+	r.Cost = &report.Cost{Phases: b.usage}
+	r.Cost.Recording, r.Cost.Problem = recorded(o.recording())
 	if err := report.Write(o.Out, r); err != nil {
 		return r, err
 	}

@@ -2,9 +2,12 @@ package phases
 
 import (
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/dra-exporter/dra-exporter/test/gpukit/compare"
+	"github.com/dra-exporter/dra-exporter/test/gpukit/cost"
+	"github.com/dra-exporter/dra-exporter/test/gpukit/report"
 	"github.com/dra-exporter/dra-exporter/test/gpukit/sample"
 )
 
@@ -26,6 +29,34 @@ func summary(p Phase, taken sample.Taken) string {
 			100*(last.CPU-first.CPU)/last.Time.Sub(first.Time).Seconds(), last.Resident/(1<<20))
 	}
 	return text + "."
+}
+
+// used is what the agent has used in a phase, if that was observed.
+func used(p Phase, usage []sample.Usage) []report.Usage {
+	if len(usage) < 2 {
+		return nil
+	}
+	first, last := usage[0], usage[len(usage)-1]
+	seconds := last.Time.Sub(first.Time).Seconds()
+	u := report.Usage{Phase: p.Title, Seconds: seconds, Processor: (last.CPU - first.CPU) / seconds}
+	for _, each := range usage {
+		u.Memory = max(u.Memory, each.Resident)
+	}
+	return []report.Usage{u}
+}
+
+// recorded is what a recording says of the calls that were recorded.
+func recorded(path string) (cost.Recording, string) {
+	file, err := os.Open(path)
+	if err != nil {
+		return cost.Recording{}, err.Error()
+	}
+	defer file.Close()
+	r, err := cost.Read(file)
+	if err != nil {
+		return cost.Recording{}, err.Error()
+	}
+	return r, ""
 }
 
 // leak compares the agent's memory at the beginning and at the end.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/test/gpukit/compare"
+	"github.com/dra-exporter/dra-exporter/test/gpukit/cost"
 )
 
 // Version is that of the schema of the JSON text. It changes if a field gets
@@ -23,6 +24,24 @@ type Report struct {
 	// management library and nvidia-smi". Empty: none.
 	Imitated string    `json:"imitated,omitempty"`
 	Sections []Section `json:"sections"`
+	Cost     *Cost     `json:"cost,omitempty"`
+}
+
+// Cost is what the agent has used, and what its calls of the management library
+// have taken.
+type Cost struct {
+	Phases []Usage `json:"phases"`
+	cost.Recording
+	// Problem is why there is nothing about calls, or "".
+	Problem string `json:"problem,omitempty"`
+}
+
+// Usage is what the agent has used in a phase.
+type Usage struct {
+	Phase     string  `json:"phase"`
+	Seconds   float64 `json:"seconds"`
+	Processor float64 `json:"processor_ratio"` // of one processor
+	Memory    float64 `json:"memory_bytes"`    // resident, the largest
 }
 
 // Section are results that belong together.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/test/gpukit/compare"
+	"github.com/dra-exporter/dra-exporter/test/gpukit/cost"
 )
 
 func sample() Report {
@@ -27,6 +28,13 @@ func sample() Report {
 			}},
 			{Title: "Loads"},
 		},
+		Cost: &Cost{
+			Phases: []Usage{{"No load", 30, 0.0123, 40 << 20}},
+			Recording: cost.Recording{
+				Calls: []cost.Calls{{Function: "nvmlDeviceGetPowerUsage", Count: 30, P50: 0.0001, P99: 0.002, Most: 0.003}},
+				Reads: []cost.Reads{{Device: "d0", Tier: cost.Tiers, Count: 6, Calls: 41.5, P50: 0.01, P99: 0.02, Most: 0.03}},
+			},
+		},
 	}
 }
 
@@ -38,6 +46,10 @@ func hostile() Report {
 		Sections: []Section{{Title: bad, Text: bad, Results: []compare.Result{
 			{Row: bad, Device: bad, Against: bad, Status: compare.Status(bad), Agent: bad, Other: bad, Detail: bad + strings.Repeat("x", 400)},
 		}}},
+		Cost: &Cost{
+			Phases: []Usage{{Phase: bad}}, Problem: bad,
+			Recording: cost.Recording{Calls: []cost.Calls{{Function: bad}}, Reads: []cost.Reads{{Device: bad, Tier: cost.Tier(bad)}}},
+		},
 	}
 }
 

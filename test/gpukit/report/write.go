@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/test/gpukit/compare"
+	"github.com/dra-exporter/dra-exporter/test/gpukit/cost"
 )
 
 // The names of the files.
@@ -75,6 +76,11 @@ func JSON(to io.Writer, r Report) error {
 	r.Sections = sections
 	r.Date = r.Date.UTC()
 	r.Devices = append([]string{}, r.Devices...)
+	if r.Cost != nil {
+		c := *r.Cost
+		c.Phases, c.Calls, c.Reads = append([]Usage{}, c.Phases...), append([]cost.Calls{}, c.Calls...), append([]cost.Reads{}, c.Reads...)
+		r.Cost = &c
+	}
 	encoder := json.NewEncoder(to)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
@@ -108,6 +114,9 @@ func Markdown(to io.Writer, r Report) error {
 	for _, section := range r.Sections {
 		writeSection(&page, section)
 	}
+	if r.Cost != nil {
+		writeCost(&page, *r.Cost)
+	}
 	_, err := io.WriteString(to, page.String())
 	return err
 }
@@ -133,6 +142,35 @@ func writeSection(page *strings.Builder, section Section) {
 		}
 		fmt.Fprintf(page, "| %s | %s | %s | %s | %s | %s | %s |\n",
 			status, escape(r.Row), escape(r.Device), escape(r.Agent), escape(r.Other), escape(r.Against), escape(r.Detail))
+	}
+}
+
+// writeCost writes durations in milliseconds.
+func writeCost(page *strings.Builder, c Cost) {
+	const milliseconds = 1e3
+	page.WriteString("\n## Cost of the agent\n")
+	if len(c.Phases) > 0 {
+		page.WriteString("\nThe agent reads each second.\n\n| phase | seconds | of one processor | resident memory |\n|---|---|---|---|\n")
+	}
+	for _, u := range c.Phases {
+		fmt.Fprintf(page, "| %s | %.0f | %.2f %% | %.1f MiB |\n", escape(u.Phase), u.Seconds, 100*u.Processor, u.Memory/(1<<20))
+	}
+	if c.Problem != "" {
+		fmt.Fprintf(page, "\nNo durations of calls: %s\n", escape(c.Problem))
+	}
+	if len(c.Reads) > 0 {
+		page.WriteString("\nReads of a GPU with its MIG devices, from the first call until the last has returned.\n\n" +
+			"| device | tier | reads | calls in a read | p50 ms | p99 ms | longest ms |\n|---|---|---|---|---|---|---|\n")
+	}
+	for _, r := range c.Reads {
+		fmt.Fprintf(page, "| %s | %s | %d | %.1f | %.3f | %.3f | %.3f |\n", escape(r.Device), escape(string(r.Tier)), r.Count, r.Calls,
+			milliseconds*r.P50, milliseconds*r.P99, milliseconds*r.Most)
+	}
+	if len(c.Calls) > 0 {
+		page.WriteString("\nCalls of the management library, without waits for events.\n\n| function | calls | p50 ms | p99 ms | longest ms |\n|---|---|---|---|---|\n")
+	}
+	for _, f := range c.Calls {
+		fmt.Fprintf(page, "| %s | %d | %.3f | %.3f | %.3f |\n", escape(f.Function), f.Count, milliseconds*f.P50, milliseconds*f.P99, milliseconds*f.Most)
 	}
 }
 

@@ -50,11 +50,22 @@ static void sleep_until(int64_t time)
         ;
 }
 
+/* How long ago playing has begun, so that several processes play the same
+ * moment: since $DRA_PLAYER_START (Unix microseconds), or else since now. */
+static int64_t since_start(void)
+{
+    const char *start = getenv("DRA_PLAYER_START");
+    long long microseconds = start ? strtoll(start, NULL, 10) : 0;
+    return microseconds > 0 ? clock_ns(CLOCK_REALTIME) - microseconds * 1000 : 0;
+}
+
 /* Loads the recording, or says once why it cannot be. The lock is held. */
 static bool load(void)
 {
     struct text why = {0}, failure = {0};
-    const char *path = getenv("DRA_RECORDING");
+    const char *path = getenv("DRA_PLAYER_RECORDING");
+    if (!path || !*path)
+        path = getenv("DRA_RECORDING");
     if (!path || !*path)
         text_format(&failure, "DRA_RECORDING names no recording");
     else if (recording_load(&player.recording, path, &why)) {
@@ -246,8 +257,8 @@ static nvmlReturn_t play_init(const struct call *call)
     pthread_mutex_lock(&player.lock);
     bool loaded = player.loaded = player.loaded || load();
     if (loaded && !player.start) {
-        player.start = clock_ns(CLOCK_MONOTONIC);
-        player.later = clock_ns(CLOCK_REALTIME) / 1000 - player.recording.wall;
+        player.start = clock_ns(CLOCK_MONOTONIC) - since_start();
+        player.later = (clock_ns(CLOCK_REALTIME) - recorded_now()) / 1000 - player.recording.wall;
     }
     pthread_mutex_unlock(&player.lock);
     if (!loaded)
