@@ -48,7 +48,7 @@ PROMTOOL := $(CURDIR)/test/.bin/prometheus/promtool
 KUSTOMIZATIONS := $(wildcard deploy/kustomize/base deploy/kustomize/overlays/*) dashboards
 # The modules whose code is ours; those that only pin a tool have none, and the
 # collector of test/otelcol has next to none, at the price of checking all of it.
-LINTED := . $(patsubst %/go.mod,%,$(wildcard dashboards/gen/go.mod test/e2e/go.mod test/drivers/shapes/go.mod test/drivers/toolkit/go.mod test/prometheus/go.mod test/compose/go.mod test/examples/go.mod test/gpukit/go.mod test/helm/go.mod test/house/go.mod test/image/go.mod test/rehearsal/go.mod test/release/go.mod test/otelcol/go.mod))
+LINTED := . $(patsubst %/go.mod,%,$(wildcard dashboards/gen/go.mod test/e2e/go.mod test/drivers/shapes/go.mod test/drivers/toolkit/go.mod test/prometheus/go.mod test/compose/go.mod test/examples/go.mod test/gpukit/go.mod test/helm/go.mod test/house/go.mod test/image/go.mod test/rehearsal/go.mod test/rehearsal/go.mod test/release/go.mod test/otelcol/go.mod))
 
 ##@ Use
 .PHONY: help demo
@@ -174,6 +174,7 @@ docs: ## write docs/metrics.md, docs/configuration.md and the tables of docs/hea
 	go test ./collector/node -run '^TestHealthDocument$$' -update
 	go test -p 1 ./internal/otlp ./internal/otlp/naming -run 'Document$$' -update
 	go test -ldflags '$(LAZY)' ./cmd/dra-exporter -run '^Test(Metrics|Sources|Configuration)Document$$' -update
+	cd test/e2e && go test ./releases -run '^TestDocument$$' -update
 
 tools: $(TOOLS)/.built $(RELEASE)/.built $(PROMTOOL) ## build the linters, benchstat, govulncheck and the like, promtool and Prometheus
 

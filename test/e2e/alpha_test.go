@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-exporter/dra-exporter/test/e2e/releases"

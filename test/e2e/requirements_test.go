@@ -107,7 +107,8 @@ func coreTests() []string {
 		"TestFeatures", "TestExclusiveClaim", "TestTwoRequests", "TestSharedClaim", "TestConsumableCapacity",
 		"TestAdminAccess", "TestPrioritizedList", "TestExtendedResource", "TestImplicitExtendedResource", "TestPartitions", "TestInitContainer",
 		"TestKubeletKilled", "TestPodsAPI", "TestIdleDevices", "TestClusterPending", "TestClusterPhases",
-		"TestClusterSupply", "TestClusterTaintRules", "TestClusterUnhealthy", "TestClusterDeployment",
+		"TestClusterSupply", "TestClusterTaintRules", "TestClusterEvictionProgress", "TestClusterSkippedPreparation",
+		"TestResourcePoolStatus", "TestClusterUnhealthy", "TestClusterDeployment",
 	}
 }
 

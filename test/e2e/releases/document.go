@@ -25,7 +25,11 @@ func runTable(results []Result) string {
 	var b strings.Builder
 	b.WriteString("| Kubernetes | tested with | requirements tested | passed | absence asserted |\n|---|---|---|---|---|\n")
 	for _, r := range results {
-		fmt.Fprintf(&b, "| 1.%d | %s | %d | %d | %d |\n", Minor(r.Kubernetes), r.Kubernetes,
+		if r.Kubernetes == "" {
+			fmt.Fprintf(&b, "| 1.%d | not yet tested with this version of the exporter | | | |\n", r.Minor)
+			continue
+		}
+		fmt.Fprintf(&b, "| 1.%d | %s | %d | %d | %d |\n", r.Minor, r.Kubernetes,
 			r.count(Passed, Failed, Absent), r.count(Passed), r.count(Absent))
 	}
 	return b.String()
@@ -35,7 +39,7 @@ func featureTable(results []Result) string {
 	var b strings.Builder
 	b.WriteString("| feature |")
 	for _, r := range results {
-		fmt.Fprintf(&b, " 1.%d |", Minor(r.Kubernetes))
+		fmt.Fprintf(&b, " 1.%d |", r.Minor)
 	}
 	b.WriteString(" what the exporter reports with it |\n|---|" + strings.Repeat("---|", len(results)+1) + "\n")
 	for _, f := range Features() {
@@ -53,10 +57,10 @@ func (r Result) cell(f Feature) string {
 	has, known := r.Has(f)
 	switch {
 	case !known:
-		return "not tested"
+		return "?"
 	case !has:
 		return ""
-	case stage(Minor(r.Kubernetes), f.ID) == Off:
+	case stage(r.Minor, f.ID) == Off:
 		return "off by default"
 	}
 	return "yes"

@@ -104,7 +104,7 @@ func Features() []Feature {
 		},
 		{
 			CapacityRanges, "requests of capacity where the device has a range with steps", [...]Stage{Missing, On, On, On},
-			"the requested part; in 1.34 such claims stay pending, and those without a request get the default", Probe{}, "",
+			"the requested part; in 1.34 such claims stay pending, and those without a request get the default", Probe{}, "TestClusterSupply",
 		},
 		{
 			BindingConditions, "binding conditions; time of the allocation", [...]Stage{Off, Off, On, On},
@@ -123,7 +123,7 @@ func Features() []Feature {
 		},
 		{
 			IncompletePools, "the scheduler waits until all slices of a pool are published", [...]Stage{Missing, On, On, On},
-			"the reason `pool_incomplete` of requests for a number of devices; before, only of requests for all devices", Probe{}, "",
+			"the reason `pool_incomplete` of requests for a number of devices; before, only of requests for all devices", Probe{}, "TestClusterPending",
 		},
 		{
 			DeviceTaints, "taints of devices", [...]Stage{Off, Off, On, On},
@@ -132,7 +132,7 @@ func Features() []Feature {
 		},
 		{
 			TolerationsOfClaims, "a claim's tolerations keep its pods from being evicted", [...]Stage{Missing, On, On, On},
-			"an agent with [access by a claim](access.md) stays beside unhealthy devices; before, each NoExecute taint evicts it", Probe{}, "",
+			"an agent with [access by a claim](access.md) stays beside unhealthy devices; before, each NoExecute taint evicts it", Probe{}, "TestAccess/claim",
 		},
 		{
 			TaintWithoutEffect, "taints without an effect (`None`)", [...]Stage{Missing, On, On, On},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,13 +25,23 @@ const (
 
 // Result is what one run of the end-to-end tests has found.
 type Result struct {
+	Minor      int                `json:"-"`          // minor version of Kubernetes
 	Kubernetes string             `json:"kubernetes"` // version, such as v1.37.2
 	Features   map[ID]bool        `json:"features"`   // those that were probed
 	Tests      map[string]Outcome `json:"tests"`      // by requirement
 }
 
-// Save writes the result to a file.
+// Save writes the result to a file. If the file has a result of the same
+// version, tests that did not run this time keep their outcome.
 func (r Result) Save(path string) error {
+	before, err := load(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if before.Kubernetes == r.Kubernetes {
+		before.update(r)
+		r = before
+	}
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode result: %w", err)
@@ -44,24 +55,44 @@ func (r Result) Save(path string) error {
 	return nil
 }
 
-// Load reads the result of each release from a folder, the oldest first. Every
-// supported release must have one.
+// update replaces what a later run of the same version has found.
+func (r *Result) update(later Result) {
+	if r.Features == nil {
+		r.Features = map[ID]bool{}
+	}
+	if r.Tests == nil {
+		r.Tests = map[string]Outcome{}
+	}
+	maps.Copy(r.Features, later.Features)
+	maps.Copy(r.Tests, later.Tests)
+}
+
+func load(path string) (r Result, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return r, fmt.Errorf("read result: %w", err)
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("decode %s: %w", path, err)
+	}
+	return r, nil
+}
+
+// Load reads the results of the supported releases from a folder, the oldest
+// first. A release without a file has a result without a version.
 func Load(folder string) ([]Result, error) {
 	var results []Result
 	for minor := Oldest; minor <= Newest; minor++ {
 		path := filepath.Join(folder, fmt.Sprintf("v1.%d.json", minor))
-		data, err := os.ReadFile(path)
+		r, err := load(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("no result of Kubernetes 1.%d (run make e2e-matrix): %w", minor, err)
+			results = append(results, Result{Minor: minor})
+			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read result: %w", err)
+			return nil, err
 		}
-		var r Result
-		if err := json.Unmarshal(data, &r); err != nil {
-			return nil, fmt.Errorf("decode %s: %w", path, err)
-		}
-		if Minor(r.Kubernetes) != minor {
+		if r.Minor = Minor(r.Kubernetes); r.Minor != minor {
 			return nil, fmt.Errorf("decode %s: it is of %s", path, r.Kubernetes)
 		}
 		results = append(results, r)
