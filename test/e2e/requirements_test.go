@@ -165,7 +165,7 @@ func selected(test string) bool {
 }
 
 // reportRequirements prints a line for each item, saves the result if
-// DRA_E2E_RESULT names a file, and reports whether no test failed, was skipped
+// DRA_E2E_RESULTS names a folder, and reports whether no test failed, was skipped
 // or is missing. It leaves out those that -run excluded.
 func reportRequirements() (bool, error) {
 	outcomes.Lock()
@@ -184,8 +184,8 @@ func reportRequirements() (bool, error) {
 		result.Tests[row.test] = outcome
 		fmt.Printf("shown: %s — %s — %s\n", row.item, row.test, outcome)
 	}
-	if path := os.Getenv("DRA_E2E_RESULT"); path != "" {
-		return all, result.Save(path)
+	if folder := os.Getenv("DRA_E2E_RESULTS"); folder != "" {
+		return all, result.Save(folder)
 	}
 	return all, nil
 }

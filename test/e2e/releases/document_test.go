@@ -85,17 +85,17 @@ func TestFeatureStages(t *testing.T) {
 // TestSave: a later run of the same version updates the result, one of another
 // version replaces it.
 func TestSave(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "folder", "v1.37.json")
+	folder := filepath.Join(t.TempDir(), "results")
 	for _, r := range []Result{
 		{Kubernetes: "v1.37.1", Tests: map[string]Outcome{"TestOld": Passed}},
 		{Kubernetes: "v1.37.2", Features: map[ID]bool{PodsAPI: true}, Tests: map[string]Outcome{"TestA": Failed, "TestB": Absent}},
 		{Kubernetes: "v1.37.2", Features: map[ID]bool{PodGroups: true}, Tests: map[string]Outcome{"TestA": Passed}},
 	} {
-		if err := r.Save(path); err != nil {
+		if err := r.Save(folder); err != nil {
 			t.Fatal(err)
 		}
 	}
-	results, err := Load(filepath.Dir(path))
+	results, err := Load(folder)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,9 +31,11 @@ type Result struct {
 	Tests      map[string]Outcome `json:"tests"`      // by requirement
 }
 
-// Save writes the result to a file. If the file has a result of the same
-// version, tests that did not run this time keep their outcome.
-func (r Result) Save(path string) error {
+// Save writes the result to the file of its release in a folder. If the file has
+// a result of the same version, tests that did not run this time keep their
+// outcome.
+func (r Result) Save(folder string) error {
+	path := file(folder, Minor(r.Kubernetes))
 	before, err := load(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -46,7 +48,7 @@ func (r Result) Save(path string) error {
 	if err != nil {
 		return fmt.Errorf("encode result: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("save result: %w", err)
 	}
 	if err := os.WriteFile(path, append(data, '\n'), 0o644); err != nil {
@@ -67,6 +69,10 @@ func (r *Result) update(later Result) {
 	maps.Copy(r.Tests, later.Tests)
 }
 
+func file(folder string, minor int) string {
+	return filepath.Join(folder, fmt.Sprintf("v1.%d.json", minor))
+}
+
 func load(path string) (r Result, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -83,7 +89,7 @@ func load(path string) (r Result, err error) {
 func Load(folder string) ([]Result, error) {
 	var results []Result
 	for minor := Oldest; minor <= Newest; minor++ {
-		path := filepath.Join(folder, fmt.Sprintf("v1.%d.json", minor))
+		path := file(folder, minor)
 		r, err := load(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			results = append(results, Result{Minor: minor})
