@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/releases"
 )
 
 // exemption says why queries have no data on some servers.
@@ -16,6 +18,9 @@ type exemption struct {
 
 	// The query has data on some runs.
 	Sometimes bool `json:"sometimes"`
+
+	// The exemption is for releases of Kubernetes without this feature only.
+	Without releases.ID `json:"without"`
 }
 
 // readExemptions returns those of testdata/empty-panels.yaml for one server,
@@ -37,7 +42,7 @@ func readExemptions(t *testing.T, where string) map[string]*exemption {
 			t.Errorf("testdata/empty-panels.yaml does not say where or why %q are empty", e.Panels)
 		}
 		for _, panel := range e.Panels {
-			if !slices.Contains(e.Where, where) {
+			if !slices.Contains(e.Where, where) || e.Without != "" && has(e.Without) {
 				continue
 			}
 			if exemptions[panel] != nil {
@@ -57,7 +62,7 @@ func (g *dashboardServer) checkData(t *testing.T, where string, when span) (answ
 	all, offered := g.queries(t, when)
 	exemptions := readExemptions(t, where)
 	used := map[string]bool{}
-	check := func(q namedQuery, has bool) (steady bool) {
+	check := func(q namedQuery, hasData bool) (steady bool) {
 		name := q.String()
 		if exemptions[name] == nil {
 			name = q.board + " / " + q.panel
@@ -66,12 +71,12 @@ func (g *dashboardServer) checkData(t *testing.T, where string, when span) (answ
 		switch exempt := exemptions[name]; {
 		case exempt != nil && exempt.Sometimes:
 			return false
-		case has && exempt != nil:
+		case hasData && exempt != nil:
 			t.Errorf("%s has data: take it out of testdata/empty-panels.yaml", q)
-		case !has && exempt == nil:
+		case !hasData && exempt == nil:
 			t.Errorf("%s has no data:\n\t%s", q, q.exprs[0])
 		}
-		return has
+		return hasData
 	}
 	for _, q := range all {
 		has, err := q.hasData(t.Context(), g.prometheus, when)

@@ -47,6 +47,7 @@ const (
 	ConsumableCapacity    ID = "consumable-capacity"
 	CapacityRanges        ID = "capacity-ranges"
 	BindingConditions     ID = "binding-conditions"
+	BindingMetrics        ID = "metrics-of-binding-conditions"
 	PartitionableDevices  ID = "partitionable-devices"
 	CountersOfOtherSlices ID = "counters-of-other-slices"
 	IncompletePools       ID = "incomplete-pools"
@@ -110,6 +111,10 @@ func Features() []Feature {
 			BindingConditions, "binding conditions; time of the allocation", [...]Stage{Off, Off, On, On},
 			"the phase `binding`; exact ends of allocations, also over a restart",
 			Probe{Manifest: slice("devices: [{name: a, bindingConditions: [e2e.example.com/a], bindingFailureConditions: [e2e.example.com/b]}]"), Field: "spec.devices.0.bindingConditions"}, "",
+		},
+		{
+			BindingMetrics, "the scheduler's metrics of binding conditions", [...]Stage{Missing, Missing, On, On},
+			"panels of the dashboard *DRA allocation*", Probe{}, "TestDashboards/cluster",
 		},
 		{
 			PartitionableDevices, "partitionable devices", [...]Stage{Off, Off, On, On},
