@@ -34,9 +34,6 @@ func Run(ctx context.Context, o Options) (report.Report, error) {
 	if err := o.Validate(); err != nil {
 		return report.Report{}, err
 	}
-	if err := os.MkdirAll(filepath.Join(o.Out, LoadsFolder), 0o755); err != nil {
-		return report.Report{}, fmt.Errorf("--out=%s: %w", o.Out, err)
-	}
 	line := func(format string, values ...any) { fmt.Fprintf(o.Progress, format+"\n", values...) }
 	line("gpukit changes no setting of a GPU: no clocks, power limits, modes, MIG layout or ECC, and it resets none.")
 	running, stop := context.WithCancel(ctx)
@@ -51,6 +48,10 @@ func Run(ctx context.Context, o Options) (report.Report, error) {
 	target, err := choose(first, o.Device)
 	if err != nil {
 		return report.Report{}, err
+	}
+	// Only now: a machine without a driver is left as it was.
+	if err := os.MkdirAll(filepath.Join(o.Out, LoadsFolder), 0o755); err != nil {
+		return report.Report{}, fmt.Errorf("--out=%s: %w", o.Out, err)
 	}
 	device := probe(running, o, target)
 	n, err := node.Start(running, node.Options{
