@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -91,8 +92,8 @@ func expectedRows(role string) []expectedRow {
 			{"dra_namespace_busy_seconds_total", `namespace="shared-claim"`},
 		}
 	}
-	return slices.Concat([]expectedRow{
-		{"dra_allocation_duration_seconds", `phase="preparation"`},
+	rows := slices.Concat([]expectedRow{
+		{"dra_allocation_duration_seconds", fmt.Sprintf("phase=%q", preparationPhase())},
 		{"dra_claim_ready_duration_seconds", `gpu.nvidia.com`},
 		{"dra_claim_phase_since_timestamp_seconds", `pod="train"`},
 		{"dra_allocation_failures_total", `reason="preparation_failed"`},
@@ -102,6 +103,9 @@ func expectedRows(role string) []expectedRow {
 		{"dra_claim_pending_since_timestamp_seconds", `deviceclass="plain.pending",namespace="pending-quota"`},
 		{"dra_claim_terminating_since_timestamp_seconds", `resourceclaim="stuck"`},
 		{"dra_device_taints", `e2e.example.com/worn`},
-		{"dra_device_health_disagreement", `only-0`},
 	})
+	if has(releases.DeviceHealth) {
+		rows = append(rows, expectedRow{"dra_device_health_disagreement", `only-0`})
+	}
+	return rows
 }
