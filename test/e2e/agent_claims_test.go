@@ -6,8 +6,6 @@ import (
 	"math"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/dra-exporter/dra-exporter/test/e2e/releases"
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
@@ -151,7 +149,6 @@ func TestExtendedResource(t *testing.T) {
 	deploy(t, "extended")
 	running(t, "extended", "explicit")
 	waitShown(t, "extended", extendedClaim("explicit"))
-	endExtendedClaim(t, "explicit")
 }
 
 // TestImplicitExtendedResource is the same for the implicit name of a class
@@ -178,29 +175,6 @@ func extendedClaim(pod string) wantedClaim {
 	return wantedClaim{claim: pod + "-extended-resources-*", class: gpuClass, extended: true, devices: []wantedDevice{
 		{wholeGPU, "container-0-request-0", "exclusive", []string{pod + "/main"}},
 	}}
-}
-
-// endExtendedClaim deletes the pod of an extended resource. Kubernetes 1.34
-// keeps its claim until something changes the claim, as changeExtendedClaims
-// does.
-func endExtendedClaim(t *testing.T, pod string) {
-	t.Helper()
-	claims, err := shared.Client().ResourceV1().ResourceClaims("extended").List(t.Context(), metav1.ListOptions{})
-	if err != nil || len(claims.Items) != 1 {
-		t.Fatalf("there are %d claims, want 1: %v", len(claims.Items), err)
-	}
-	remove(t, "extended", pod)
-	if shared.Has(releases.ImplicitResources) {
-		return
-	}
-	claim := scrape.Labels{"namespace": "extended", "resourceclaim": claims.Items[0].Name}
-	if _, err := shared.Kubectl(t.Context(), "delete", "--namespace", "extended", "resourceclaim", claim["resourceclaim"], "--wait=false"); err != nil {
-		t.Fatal(err)
-	}
-	waitClusterPage(t, "a claim that remains", func(p *scrape.Page) error {
-		_, err := p.One("dra_claim_terminating_since_timestamp_seconds", claim)
-		return err
-	})
 }
 
 // TestPartitions: two MIG devices of one profile on one GPU, static and on

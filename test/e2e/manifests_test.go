@@ -81,8 +81,8 @@ func isEmpty(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// changeExtendedClaims changes the claims of extended resources. Only then does
-// Kubernetes 1.34 release those whose pod has gone.
+// changeExtendedClaims changes the claims of extended resources. Kubernetes 1.34
+// does not look at the claim of a pod that has gone, unless it has changed.
 func changeExtendedClaims(ctx context.Context, claims []resourceapi.ResourceClaim) error {
 	if shared.Has(releases.ImplicitResources) {
 		return nil

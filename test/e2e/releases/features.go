@@ -96,7 +96,7 @@ func Features() []Feature {
 		},
 		{
 			ImplicitResources, "extended resources by the class's name, also if it has a name for them; their claims end with the pod", [...]Stage{Missing, On, On, On},
-			"the same; in 1.34 a claim remains `terminating` until something changes it", Probe{}, "TestImplicitExtendedResource",
+			"the same; in 1.34 the claim of a pod that has gone can remain until something changes it", Probe{}, "TestImplicitExtendedResource",
 		},
 		{
 			ConsumableCapacity, "consumable capacity", [...]Stage{Off, Off, On, On},
