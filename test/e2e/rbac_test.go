@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+	"github.com/dra-exporter/dra-exporter/test/e2e/releases"
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
@@ -43,6 +44,12 @@ const watchesOpenTime = 5 * time.Second
 func TestRBACRules(t *testing.T) {
 	covers(t)
 	roles := map[string]map[permission]loss{"node": nodeLosses(), "cluster": clusterLosses()}
+	if !has(releases.DeviceHealth) {
+		for permission, loss := range roles["cluster"] {
+			loss.gone = slices.DeleteFunc(slices.Clone(loss.gone), func(family string) bool { return family == "dra_device_health_disagreement" })
+			roles["cluster"][permission] = loss
+		}
+	}
 	createObjects(t)
 	agents := map[string][]*restrictedAgent{}
 	for role, losses := range roles {
