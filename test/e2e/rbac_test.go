@@ -44,9 +44,15 @@ const watchesOpenTime = 5 * time.Second
 func TestRBACRules(t *testing.T) {
 	covers(t)
 	roles := map[string]map[permission]loss{"node": nodeLosses(), "cluster": clusterLosses()}
-	if !has(releases.DeviceHealth) {
+	for family, feature := range map[string]releases.ID{
+		"dra_device_health_disagreement":      releases.DeviceHealth,
+		"dra_taint_rule_eviction_in_progress": releases.EvictionProgress,
+	} {
+		if has(feature) {
+			continue
+		}
 		for permission, loss := range roles["cluster"] {
-			loss.gone = slices.DeleteFunc(slices.Clone(loss.gone), func(family string) bool { return family == "dra_device_health_disagreement" })
+			loss.gone = slices.DeleteFunc(slices.Clone(loss.gone), func(gone string) bool { return gone == family })
 			roles["cluster"][permission] = loss
 		}
 	}

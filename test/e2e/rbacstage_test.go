@@ -107,5 +107,8 @@ func expectedRows(role string) []expectedRow {
 	if has(releases.DeviceHealth) {
 		rows = append(rows, expectedRow{"dra_device_health_disagreement", `only-0`})
 	}
+	if has(releases.EvictionProgress) {
+		rows = append(rows, expectedRow{"dra_taint_rule_eviction_in_progress", `rule="e2e"`})
+	}
 	return rows
 }

@@ -59,8 +59,9 @@ func clusterLosses() map[permission]loss {
 		},
 		{"watch", dra, "deviceclasses"}: {description: late},
 		{"list", dra, "devicetaintrules"}: {
+			gone:        []string{"dra_taint_rule_eviction_in_progress"},
 			other:       []string{"dra_claim_pending_candidates", "dra_claim_pending_reason_info", "dra_device_taints"},
-			description: "taints of DeviceTaintRules, and the reason that depends on them",
+			description: "taints of DeviceTaintRules, the progress of their evictions, and the reason that depends on them",
 		},
 		{"watch", dra, "devicetaintrules"}: {description: late},
 		{"list", "", "pods"}: {
