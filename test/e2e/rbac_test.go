@@ -73,9 +73,6 @@ func TestRBACRules(t *testing.T) {
 				t.Errorf("the %s role has no permission to %s", role, permission)
 			}
 		}
-		if !has(releases.PodGroups) { // what is not served is not asked for
-			all = slices.DeleteFunc(all, func(p permission) bool { return p.resource == "podgroups" })
-		}
 		agents[role] = startRestrictedAgents(t, role, all)
 	}
 	for role := range roles {
@@ -90,6 +87,9 @@ func TestRBACRules(t *testing.T) {
 		t.Run(role, func(t *testing.T) {
 			whole.waitComplete(t)
 			for _, agent := range agents[role][1:] {
+				if agent.missing == (permission{"watch", "scheduling.k8s.io", "podgroups"}) && !has(releases.PodGroups) {
+					continue // what is not served is listed once, and not watched
+				}
 				t.Run(agent.missing.String(), func(t *testing.T) { agent.checkLoss(t, whole, losses[agent.missing]) })
 			}
 		})
