@@ -165,7 +165,8 @@ func Features() []Feature {
 		{
 			PartitionTypes, "types of partitions", [...]Stage{Missing, Missing, Missing, Off},
 			"`dra_partition_devices`",
-			Probe{Manifest: slice("partitionTypeAttribute: e2e.example.com/profile, devices: [{name: a}]"), Field: "spec.partitionTypeAttribute"}, "",
+			Probe{Manifest: slice("partitionTypeAttribute: probe.example.com/profile, " +
+				"devices: [{name: a, attributes: {profile: {string: half}}, consumesCounters: [{counterSet: c, counters: {b: {value: 1}}}]}]"), Field: "spec.partitionTypeAttribute"}, "TestResourcePoolStatus",
 		},
 		{
 			PoolStatus, "ResourcePoolStatusRequest", [...]Stage{Missing, Missing, Missing, Off},
