@@ -83,7 +83,7 @@ func (n *accessNode) taintIdle(t *testing.T) {
 // testTolerated: the shipped claim tolerates taints, so that the agent
 // continues to run beside unhealthy devices and to report them.
 func (n *accessNode) testTolerated(t *testing.T, a *accessAgent) {
-	if !has(releases.TolerationsOfClaims) {
+	if !shared.Has(releases.TolerationsOfClaims) {
 		t.Run("not", func(t *testing.T) {
 			n.taintIdle(t)
 			n.waitEvicted(t, a)

@@ -75,7 +75,7 @@ func TestClusterPending(t *testing.T) {
 	deploy(t, "pending-quota")
 	for _, want := range pendingCases() {
 		t.Run(want.pod, func(t *testing.T) {
-			if want.pod == "incomplete" && !has(releases.IncompletePools) {
+			if want.pod == "incomplete" && !shared.Has(releases.IncompletePools) {
 				testIncompletePoolAllocated(t)
 				return
 			}

@@ -6,7 +6,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/dra-exporter/dra-exporter/test/e2e/releases"
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
@@ -24,9 +23,6 @@ func allPhases() []string {
 // and each phase lasted as long as the test itself observed.
 func TestClusterPhases(t *testing.T) {
 	covers(t)
-	if phase := preparationPhase(); has(releases.PromptSandboxes) != (phase == "preparation") {
-		t.Fatalf("the phase %s is expected", phase)
-	}
 	setBehaviour(t, "{prepareDelay: 3s, bindingDelay: 4s}")
 	before := clusterPage(t)
 	history := watchHistory(t, "phases")

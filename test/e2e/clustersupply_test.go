@@ -67,7 +67,7 @@ func testPools(t *testing.T) {
 
 func testFree(t *testing.T) {
 	slices := 1.0 // of all devices and counters, see devicesFile
-	if has(releases.CountersOfOtherSlices) {
+	if shared.Has(releases.CountersOfOtherSlices) {
 		slices = 3
 	}
 	waitClusterPage(t, "free devices", func(p *scrape.Page) error {
@@ -118,7 +118,7 @@ func supplyManifests(t *testing.T) (manifests string, consumed float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if has(releases.CapacityRanges) {
+	if shared.Has(releases.CapacityRanges) {
 		return string(data), (16 + 8) * gibibyte
 	}
 	requests := regexp.MustCompile(`, capacity: \{requests: \{memory: \w+\}\}`)
@@ -166,7 +166,7 @@ func TestClusterTaintRules(t *testing.T) {
 		return scrape.Labels{"driver": lifeDriver, "pool": "node-a", "key": "e2e.example.com/worn", "effect": effect}
 	}
 	t.Run("None", func(t *testing.T) {
-		if !has(releases.TaintWithoutEffect) {
+		if !shared.Has(releases.TaintWithoutEffect) {
 			return // TestFeatures asserts that the API server refuses it
 		}
 		applyRule(t, "None")

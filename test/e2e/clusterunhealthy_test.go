@@ -162,7 +162,7 @@ func testHealthDisagreement(t *testing.T) {
 		return nil
 	})
 	setBehaviour(t, "{unhealthy: [only-0], healthMessage: fan 2 has stopped}")
-	if !has(releases.DeviceHealth) {
+	if !shared.Has(releases.DeviceHealth) {
 		waitClusterPage(t, "no health by the kubelet", func(p *scrape.Page) error {
 			return hasNoRow(p, "dra_device_health_disagreement", disagreement)
 		})

@@ -42,7 +42,7 @@ func readExemptions(t *testing.T, where string) map[string]*exemption {
 			t.Errorf("testdata/empty-panels.yaml does not say where or why %q are empty", e.Panels)
 		}
 		for _, panel := range e.Panels {
-			if !slices.Contains(e.Where, where) || e.Without != "" && has(e.Without) {
+			if !slices.Contains(e.Where, where) || e.Without != "" && shared.Has(e.Without) {
 				continue
 			}
 			if exemptions[panel] != nil {

@@ -21,20 +21,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/releases"
 )
 
-// features has the features for which the tests have looked, and whether the
-// cluster has them.
+// features has what TestFeatures has found.
 var features struct {
 	sync.Mutex
 	found map[releases.ID]bool
-}
-
-func recordFeature(id releases.ID, found bool) {
-	features.Lock()
-	defer features.Unlock()
-	if features.found == nil {
-		features.found = map[releases.ID]bool{}
-	}
-	features.found[id] = found
 }
 
 // TestFeatures: the cluster has each feature of its release, and lacks each
@@ -53,23 +43,22 @@ func TestFeatures(t *testing.T) {
 			if want := shared.Has(f.ID); found != want {
 				t.Errorf("Kubernetes %s has %s: %t, want %t", shared.Version(), f.Name, found, want)
 			}
-			recordFeature(f.ID, found)
+			features.Lock()
+			defer features.Unlock()
+			if features.found == nil {
+				features.found = map[releases.ID]bool{}
+			}
+			features.found[f.ID] = found
 		})
 	}
 }
 
-// has reports whether the cluster has a feature. The test must then prove it, or
-// assert what the exporter reports without it.
-func has(id releases.ID) bool {
-	recordFeature(id, shared.Has(id))
-	return shared.Has(id)
-}
-
-// lacks is the reverse of has for a test that is about nothing else: its outcome
-// is then "absent".
+// lacks reports whether the cluster lacks the feature that the test is about. The
+// test must then assert what the exporter reports without it, and its outcome is
+// "absent".
 func lacks(t *testing.T, id releases.ID) bool {
 	t.Helper()
-	if has(id) {
+	if shared.Has(id) {
 		return false
 	}
 	outcomes.Lock()

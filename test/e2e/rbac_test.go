@@ -44,7 +44,7 @@ const watchesOpenTime = 5 * time.Second
 func TestRBACRules(t *testing.T) {
 	covers(t)
 	roles := map[string]map[permission]loss{"node": nodeLosses(), "cluster": clusterLosses()}
-	if nodes := (permission{"list", "", "nodes"}); !has(releases.PromptSandboxes) {
+	if nodes := (permission{"list", "", "nodes"}); !shared.Has(releases.PromptSandboxes) {
 		// Then the phase after binding is the same for all kubelets.
 		loss := roles["cluster"][nodes]
 		loss.other = slices.DeleteFunc(slices.Clone(loss.other), func(family string) bool {
@@ -56,7 +56,7 @@ func TestRBACRules(t *testing.T) {
 		"dra_device_health_disagreement":      releases.DeviceHealth,
 		"dra_taint_rule_eviction_in_progress": releases.EvictionProgress,
 	} {
-		if has(feature) {
+		if shared.Has(feature) {
 			continue
 		}
 		for permission, loss := range roles["cluster"] {
@@ -87,7 +87,7 @@ func TestRBACRules(t *testing.T) {
 		t.Run(role, func(t *testing.T) {
 			whole.waitComplete(t)
 			for _, agent := range agents[role][1:] {
-				if agent.missing == (permission{"watch", "scheduling.k8s.io", "podgroups"}) && !has(releases.PodGroups) {
+				if agent.missing == (permission{"watch", "scheduling.k8s.io", "podgroups"}) && !shared.Has(releases.PodGroups) {
 					continue // what is not served is listed once, and not watched
 				}
 				t.Run(agent.missing.String(), func(t *testing.T) { agent.checkLoss(t, whole, losses[agent.missing]) })

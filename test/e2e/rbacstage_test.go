@@ -104,10 +104,10 @@ func expectedRows(role string) []expectedRow {
 		{"dra_claim_terminating_since_timestamp_seconds", `resourceclaim="stuck"`},
 		{"dra_device_taints", `e2e.example.com/worn`},
 	})
-	if has(releases.DeviceHealth) {
+	if shared.Has(releases.DeviceHealth) {
 		rows = append(rows, expectedRow{"dra_device_health_disagreement", `only-0`})
 	}
-	if has(releases.EvictionProgress) {
+	if shared.Has(releases.EvictionProgress) {
 		rows = append(rows, expectedRow{"dra_taint_rule_eviction_in_progress", `rule="e2e"`})
 	}
 	return rows

@@ -66,14 +66,15 @@ func (r Result) cell(f Feature) string {
 	return "yes"
 }
 
-// Has reports whether the run has found a feature, and whether it has looked.
+// Has reports whether the run has found a feature, and whether it has looked. A
+// test without a probe that has passed has proved what its release should have.
 func (r Result) Has(f Feature) (has, known bool) {
 	if has, known = r.Features[f.ID]; known {
 		return has, true
 	}
 	switch r.Tests[f.Test] {
 	case Passed:
-		return true, true
+		return Has(r.Minor, f.ID), true
 	case Absent:
 		return false, true
 	}

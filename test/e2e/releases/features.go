@@ -32,7 +32,7 @@ type Feature struct {
 	Stages   [Newest - Oldest + 1]Stage
 	Exporter string // what the exporter reports with it
 	Probe    Probe  // how a cluster is asked for it
-	Test     string // the requirement's test that needs it, where no probe can tell
+	Test     string // the requirement's test that proves it, or its absence
 }
 
 // ID identifies a feature.
@@ -80,6 +80,11 @@ func (p Probe) IsZero() bool { return p == Probe{} }
 
 // Features returns all features, in the order of docs/compatibility.md.
 func Features() []Feature {
+	return slices.Concat(requestFeatures(), poolFeatures(), taintFeatures(), nodeFeatures())
+}
+
+// requestFeatures are features of claims and of their allocation.
+func requestFeatures() []Feature {
 	return []Feature{
 		{
 			AdminAccess, "admin access", [...]Stage{On, On, On, On},
@@ -116,6 +121,12 @@ func Features() []Feature {
 			BindingMetrics, "the scheduler's metrics of binding conditions", [...]Stage{Missing, Missing, On, On},
 			"panels of the dashboard *DRA allocation*", Probe{}, "TestDashboards/cluster",
 		},
+	}
+}
+
+// poolFeatures are features of what drivers publish.
+func poolFeatures() []Feature {
+	return []Feature{
 		{
 			PartitionableDevices, "partitionable devices", [...]Stage{Off, Off, On, On},
 			"partitions that exclude each other, in `dra_devices` and in reasons of pending claims",
@@ -130,6 +141,23 @@ func Features() []Feature {
 			IncompletePools, "the scheduler waits until all slices of a pool are published", [...]Stage{Missing, On, On, On},
 			"the reason `pool_incomplete` of requests for a number of devices; before, only of requests for all devices", Probe{}, "TestClusterPending",
 		},
+		{
+			PartitionTypes, "types of partitions", [...]Stage{Missing, Missing, Missing, Off},
+			"`dra_partition_devices`",
+			Probe{Manifest: slice("partitionTypeAttribute: probe.example.com/profile, " +
+				"devices: [{name: a, attributes: {profile: {string: half}}, consumesCounters: [{counterSet: c, counters: {b: {value: 1}}}]}]"), Field: "spec.partitionTypeAttribute"}, "TestResourcePoolStatus",
+		},
+		{
+			PoolStatus, "ResourcePoolStatusRequest", [...]Stage{Missing, Missing, Missing, Off},
+			"nothing: the tests compare `dra_devices` with it",
+			Probe{APIVersion: "resource.k8s.io/v1alpha3", Resource: "resourcepoolstatusrequests"}, "TestResourcePoolStatus",
+		},
+	}
+}
+
+// taintFeatures are features of taints, and of evictions by them.
+func taintFeatures() []Feature {
+	return []Feature{
 		{
 			DeviceTaints, "taints of devices", [...]Stage{Off, Off, On, On},
 			"`dra_device_taints`, and health as reported by the driver",
@@ -157,21 +185,16 @@ func Features() []Feature {
 			EvictionProgress, "the condition `EvictionInProgress` of DeviceTaintRules", [...]Stage{Missing, Off, Off, On},
 			"`dra_taint_rule_eviction_in_progress`", Probe{}, "TestClusterEvictionProgress",
 		},
+	}
+}
+
+// nodeFeatures are features of kubelets, and of groups of pods.
+func nodeFeatures() []Feature {
+	return []Feature{
 		{
 			SkippedOperations, "devices that need no preparation (`skipNodeOperations`)", [...]Stage{Missing, Missing, Missing, Off},
 			"claims without the phase `preparation`",
 			Probe{Manifest: slice("skipNodeOperations: ['*'], devices: [{name: a}]"), Field: "spec.skipNodeOperations"}, "TestClusterSkippedPreparation",
-		},
-		{
-			PartitionTypes, "types of partitions", [...]Stage{Missing, Missing, Missing, Off},
-			"`dra_partition_devices`",
-			Probe{Manifest: slice("partitionTypeAttribute: probe.example.com/profile, " +
-				"devices: [{name: a, attributes: {profile: {string: half}}, consumesCounters: [{counterSet: c, counters: {b: {value: 1}}}]}]"), Field: "spec.partitionTypeAttribute"}, "TestResourcePoolStatus",
-		},
-		{
-			PoolStatus, "ResourcePoolStatusRequest", [...]Stage{Missing, Missing, Missing, Off},
-			"nothing: the tests compare `dra_devices` with it",
-			Probe{APIVersion: "resource.k8s.io/v1alpha3", Resource: "resourcepoolstatusrequests"}, "TestResourcePoolStatus",
 		},
 		{
 			DeviceHealth, "health of devices in the status of pods", [...]Stage{Missing, Missing, On, On},
