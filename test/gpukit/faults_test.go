@@ -18,9 +18,9 @@ import (
 
 // fault is a fault of one GPU, and the rows that must find it.
 //
-// A fault of the script is what the library tells the agent of the GPU, while it
-// tells the truth to nvidia-smi and to `gpukit direct`: two folders of the stub
-// with the same hardware but for the faults. A fault of the agent changes its
+// A fault of the script is in what the library reports to the agent. nvidia-smi and
+// `gpukit direct` get the correct values: two folders of the stub have the same
+// hardware except for the faults. A fault of the agent changes its
 // page on the way to the kit (runFaultyAgent). The agent, the libraries, the
 // programs and the comparisons are those of any run.
 type fault struct {
@@ -74,7 +74,7 @@ func exchanged(family, one, two string) pageFault {
 }
 
 // faultTable is a fault for each GPU but the first. The last two are of the MIG
-// device of the last GPU, and of two GPUs that are told with the UUID of the
+// device of the last GPU, and of two GPUs that are reported with the UUID of the
 // other one.
 func faultTable() []fault {
 	return []fault{
@@ -123,8 +123,8 @@ func faultTable() []fault {
 	}
 }
 
-// truth is what the imitated GPUs really do.
-func truth(gpu int) map[string]string {
+// actual returns the values of an imitated GPU without a fault.
+func actual(gpu int) map[string]string {
 	values := map[string]string{
 		"uuid": gpuUUID(gpu), "power.draw": "400", "energy": "1000+400/s", "temperature.gpu": "50", "temperature.memory": "65", "clocks.sm": "1500",
 		"utilization.gpu": "40", "utilization.memory": "20", "memory.used": "10737418240",
@@ -173,24 +173,24 @@ func attempt(t *testing.T, run func(t *testing.T, scale string) (problems []stri
 func TestPlantedFaults(t *testing.T) {
 	t.Parallel()
 	table := faultTable()
-	right, told := stubs.NewNode(t, len(table)+1), stubs.NewNode(t, len(table)+1)
-	told.SetNode("epoch", nodeEpoch(t, right))
+	correct, faulty := stubs.NewNode(t, len(table)+1), stubs.NewNode(t, len(table)+1)
+	faulty.SetNode("epoch", nodeEpoch(t, correct))
 	for gpu := range len(table) + 1 {
-		values := truth(gpu)
-		right.Script(gpu, values)
+		values := actual(gpu)
+		correct.Script(gpu, values)
 		if gpu > 0 {
 			maps.Copy(values, table[gpu-1].script)
 		}
-		told.Script(gpu, values)
+		faulty.Script(gpu, values)
 	}
-	for _, node := range []*stubs.Node{right, told} {
+	for _, node := range []*stubs.Node{correct, faulty} {
 		if gi, _ := node.CreateMIG(len(table), "3g.40gb", 4); gi != 2 {
-			t.Fatalf("the GPU instance is %d: truth and faultTable say 2", gi)
+			t.Fatalf("the GPU instance is %d: actual and faultTable say 2", gi)
 		}
 	}
 	attempt(t, func(t *testing.T, scale string) []string {
 		t.Helper()
-		r := newKitRun(t, right, agenttest.Build(t), kitOptions{told: told, faults: true, arguments: []string{"--only=idle", "--scale=" + scale, "--simulated-procfs"}})
+		r := newKitRun(t, correct, agenttest.Build(t), kitOptions{faulty: faulty, faults: true, arguments: []string{"--only=idle", "--scale=" + scale, "--simulated-procfs"}})
 		return plantedProblems(table, r.finish(t, 1))
 	})
 }
@@ -220,7 +220,7 @@ func plantedProblems(table []fault, r report.Report) (problems []string) {
 	return problems
 }
 
-// loadFaults are distortions of what the library tells the agent of the loads of
+// loadFaults are distortions of what the library reports to the agent about the loads of
 // a phase, and the rows that must find them.
 func loadFaults() map[string]struct {
 	distort func(*driverReport)
@@ -269,8 +269,8 @@ func loadFaults() map[string]struct {
 	}
 }
 
-// TestPlantedFaultsUnderLoad runs phases with loads. What the library tells the
-// agent of them differs from what it tells the others. Each fault fails its rows,
+// TestPlantedFaultsUnderLoad runs phases with loads. What the library
+// reports to the agent about them differs from what it reports to the others. Each fault fails its rows,
 // and no other. DRA_GPUKIT_RUN adds the phase compute.
 func TestPlantedFaultsUnderLoad(t *testing.T) {
 	t.Parallel()
@@ -284,10 +284,10 @@ func TestPlantedFaultsUnderLoad(t *testing.T) {
 func runLoadFaults(t *testing.T, scale string, names []string) (problems []string) {
 	t.Helper()
 	faults := loadFaults()
-	right, told := newImitatedGPUs(t), newImitatedGPUs(t)
-	told.SetNode("epoch", nodeEpoch(t, right))
-	r := newKitRun(t, right, agenttest.Build(t), kitOptions{told: told, arguments: []string{"--scale=" + scale, "--only=" + strings.Join(names, ",")}})
-	imitate(t, r, &imitation{stub: right, told: told, distort: func(d *driverReport) {
+	correct, faulty := newImitatedGPUs(t), newImitatedGPUs(t)
+	faulty.SetNode("epoch", nodeEpoch(t, correct))
+	r := newKitRun(t, correct, agenttest.Build(t), kitOptions{faulty: faulty, arguments: []string{"--scale=" + scale, "--only=" + strings.Join(names, ",")}})
+	imitate(t, r, &imitation{stub: correct, faulty: faulty, distort: func(d *driverReport) {
 		for _, name := range names {
 			if phaseRuns(r.out, name) {
 				faults[name].distort(d)

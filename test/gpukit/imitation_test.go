@@ -21,10 +21,10 @@ import (
 // imitation imitates what a driver reports of the loads that run. The stub does
 // not know what its processes do.
 type imitation struct {
-	stub *stubs.Node // the truth
-	// told is what the library tells the agent, if that is not the truth, and
+	stub *stubs.Node // correct values
+	// faulty is what the library reports to the agent, if it has faults, and
 	// distort is the difference.
-	told    *stubs.Node
+	faulty  *stubs.Node
 	distort func(*driverReport)
 	out     string // the folder of the run's report
 	run     int    // pid of `gpukit run`, the parent of all loads
@@ -152,10 +152,10 @@ func (i *imitation) apply(loads []activeLoad) {
 		}
 	}
 	i.set(i.stub, i.report(loads), now)
-	if i.told != nil {
+	if i.faulty != nil {
 		distorted := i.report(loads)
 		i.distort(&distorted)
-		i.set(i.told, distorted, now)
+		i.set(i.faulty, distorted, now)
 	}
 }
 
@@ -194,14 +194,14 @@ func (i *imitation) set(stub *stubs.Node, r driverReport, now time.Time) {
 }
 
 // fault reports an Xid once the load of the phase xid has had its fault. What is
-// told of it is that another GPU had it.
+// reported is that another GPU had it.
 func (i *imitation) fault() {
 	text, _ := os.ReadFile(filepath.Join(i.out, "loads", "xid-0.jsonl"))
 	if !i.faulted && bytes.Contains(text, []byte(`"event":"faulted"`)) {
 		i.faulted = true
 		i.stub.XID(0, 31)
-		if i.told != nil {
-			i.told.XID(1, 31)
+		if i.faulty != nil {
+			i.faulty.XID(1, 31)
 		}
 	}
 }

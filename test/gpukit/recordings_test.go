@@ -50,10 +50,10 @@ func TestRecordingOfTheStubs(t *testing.T) {
 	t.Parallel()
 	stub := stubs.NewNode(t, 2)
 	for gpu := range 2 {
-		stub.Script(gpu, truth(gpu))
+		stub.Script(gpu, actual(gpu))
 	}
 	if gi, _ := stub.CreateMIG(1, "3g.40gb", 4); gi != 2 {
-		t.Fatalf("the GPU instance is %d: truth says 2", gi)
+		t.Fatalf("the GPU instance is %d: actual says 2", gi)
 	}
 	recording := filepath.Join(t.TempDir(), "recording.txt")
 	// The recording is longer than what is played: after its end counters stand still.

@@ -48,7 +48,7 @@ func (b *buffer) String() string {
 
 // kitOptions are what a run is made of. What is empty has a default.
 type kitOptions struct {
-	told       *stubs.Node // what the library tells the agent; nil: the truth
+	faulty     *stubs.Node // what the library reports to the agent; nil: correct values
 	faults     bool        // the agent's page has the faults of faultTable
 	library    string      // path; empty: the stub
 	variables  []string
@@ -56,27 +56,27 @@ type kitOptions struct {
 	arguments  []string
 }
 
-// newKitRun is a run whose libraries report the hardware of a node: the truth.
-func newKitRun(t *testing.T, truth *stubs.Node, agent string, o kitOptions) *kitRun {
+// newKitRun is a run whose libraries report the hardware of a node.
+func newKitRun(t *testing.T, node *stubs.Node, agent string, o kitOptions) *kitRun {
 	t.Helper()
 	libraries, out := stubs.Build(t), t.TempDir()
 	library := cmp.Or(o.library, libraries.NVML)
-	var told []string
-	if o.told != nil {
-		told = o.told.Env()
+	var agentEnv []string
+	if o.faulty != nil {
+		agentEnv = o.faulty.Env()
 	}
 	if o.faults {
-		told = append(told, asProgram+"="+asFaultyAgent, faultyAgentPath+"="+agent)
+		agentEnv = append(agentEnv, asProgram+"="+asFaultyAgent, faultyAgentPath+"="+agent)
 		agent = os.Args[0]
 	}
-	if len(told) > 0 {
-		agent = script(t, "dra-exporter", agent, told...)
+	if len(agentEnv) > 0 {
+		agent = script(t, "dra-exporter", agent, agentEnv...)
 	}
 	smi := ""
 	if !o.withoutSMI {
 		smi = script(t, "nvidia-smi", os.Args[0], asProgram+"="+asNVIDIASMI, smiLibrary+"="+library)
 	}
-	r := &kitRun{out: out, command: program(truth, o.variables, append([]string{
+	r := &kitRun{out: out, command: program(node, o.variables, append([]string{
 		"run", "--agent=" + agent, "--recorder=" + libraries.Recorder, "--library=" + library, "--cuda-library=" + libraries.CUDA,
 		"--nvidia-smi=" + smi, "--out=" + out, "--imitated=the GPU, its driver and its libraries",
 	}, o.arguments...)...)}

@@ -41,7 +41,7 @@ func (r *rehearsal) prepare(ctx context.Context) error {
 		return err
 	}
 	r.logf("the registry serves %s", address)
-	for _, name := range []string{"signer", "stranger"} {
+	for _, name := range []string{"signer", "other-signer"} {
 		command := r.command(ctx, r.cosign(), "generate-key-pair", "--output-key-prefix", filepath.Join(r.work, name))
 		if err := r.do(command); err != nil {
 			return err

@@ -76,7 +76,7 @@ type forgery struct {
 func (r *rehearsal) forgeries() []forgery {
 	unsigned := "0.0.0-unsigned"
 	return []forgery{
-		{name: "another key", commands: "cosign verify", version: r.version, signer: "stranger",
+		{name: "another key", commands: "cosign verify", version: r.version, signer: "other-signer",
 			words: []string{"no matching signatures", "no matching attestations", "failed to verify signature", "invalid signature"}},
 		{name: "images without a signature", commands: "/dra-exporter:v$VERSION", version: unsigned, signer: "signer",
 			words: []string{"no signatures found", "no matching signatures", "no matching attestations"}},
@@ -118,7 +118,7 @@ func (r *rehearsal) pushUnsigned(ctx context.Context) error {
 			return err
 		}
 		config = config.DeepCopy()
-		config.Author = "nobody"
+		config.Author = "unsigned"
 		if image, err = mutate.ConfigFile(image, config); err != nil {
 			return err
 		}
