@@ -65,6 +65,9 @@ type Inventory struct {
 	selectors *selectorStore
 	classes   *classStore
 	supply    *dra.Supply // the last one
+
+	evictions    []dra.RuleEviction
+	rulesChanged bool // since evictions was computed
 }
 
 // New returns an empty inventory.
@@ -172,6 +175,7 @@ func (inv *Inventory) Class(name string, published *resourcev1.DeviceClass) {
 func (inv *Inventory) Rule(name string, published *resourcev1.DeviceTaintRule) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
+	inv.rulesChanged = true
 	if old, changed := inv.rules.set(name, published); changed {
 		inv.version++
 		inv.pools.touchSelected(inv.version, old, published)
@@ -408,12 +412,15 @@ func (inv *Inventory) Supply() *dra.Supply {
 	inv.lockUpdated()
 	defer inv.mu.Unlock()
 	countsChanged := inv.classes.count(inv.pools, &inv.slices.blocks)
-	oversized, evictions := inv.specs.oversized(), inv.rules.evictions()
+	oversized := inv.specs.oversized()
+	if inv.rulesChanged {
+		inv.rulesChanged, inv.evictions = false, inv.rules.evictions()
+	}
 	if inv.supply != nil && inv.supply.Version == inv.version && !countsChanged && maps.Equal(inv.supply.Oversized, oversized) &&
-		slices.Equal(inv.supply.Evictions, evictions) {
+		slices.Equal(inv.supply.Evictions, inv.evictions) {
 		return inv.supply
 	}
-	made := &dra.Supply{Version: inv.version, Oversized: oversized, Classes: inv.classes.supplies(), Evictions: evictions}
+	made := &dra.Supply{Version: inv.version, Oversized: oversized, Classes: inv.classes.supplies(), Evictions: inv.evictions}
 	inv.pools.addTo(made)
 	inv.supply = made
 	return made
