@@ -16,7 +16,7 @@ func TestCompatibilityTable(t *testing.T) {
 		{"Prometheus", "newest", "test/prometheus/go.mod", `github.com/prometheus/prometheus v(\S+)`},
 		{"Alertmanager", "oldest", "test/Makefile", `OLD_ALERTMANAGER_VERSION := (\S+)`},
 		{"Alertmanager", "newest", "test/alertmanager/go.mod", `github.com/prometheus/alertmanager v(\S+)`},
-		{"OpenTelemetry Collector", "oldest", "test/otelcol/oldest/go.mod", `go.opentelemetry.io/collector/otelcol v(\S+)`},
+		{"OpenTelemetry Collector", "oldest", "test/otelcol/collector/oldest.mod", `go.opentelemetry.io/collector/otelcol v(\S+)`},
 		{"OpenTelemetry Collector", "newest", "test/otelcol/collector/go.mod", `go.opentelemetry.io/collector/otelcol v(\S+)`},
 	} {
 		row := regexp.MustCompile(`(?m)^\| ` + test.program + ` \| (\S+) \| (\S+) \|`).FindStringSubmatch(document)

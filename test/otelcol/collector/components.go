@@ -18,7 +18,6 @@ import (
 	"go.opentelemetry.io/collector/processor/memorylimiterprocessor"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
-	"go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 )
 
 // components returns the receivers, processors, exporters and extensions by
@@ -42,11 +41,12 @@ func components() (otelcol.Factories, error) {
 	extensions, noExtensions := otelcol.MakeFactoryMap[extension.Factory](
 		healthcheckextension.NewFactory(),
 	)
-	return otelcol.Factories{
+	factories := otelcol.Factories{
 		Receivers:  receivers,
 		Processors: processors,
 		Exporters:  exporters,
 		Extensions: extensions,
-		Telemetry:  otelconftelemetry.NewFactory(),
-	}, errors.Join(noReceivers, noProcessors, noExporters, noExtensions)
+	}
+	addTelemetry(&factories)
+	return factories, errors.Join(noReceivers, noProcessors, noExporters, noExtensions)
 }

@@ -5,6 +5,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"runtime/debug"
+	"strings"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
@@ -19,7 +21,7 @@ func main() {
 		BuildInfo: component.BuildInfo{
 			Command:     "otelcol",
 			Description: "OpenTelemetry Collector of the tests",
-			Version:     "0.162.0",
+			Version:     version(),
 		},
 		Factories: components,
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{
@@ -36,4 +38,16 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// version returns the version of the collector that this program is built of.
+func version() string {
+	if info, known := debug.ReadBuildInfo(); known {
+		for _, module := range info.Deps {
+			if module.Path == "go.opentelemetry.io/collector/otelcol" {
+				return strings.TrimPrefix(module.Version, "v")
+			}
+		}
+	}
+	return "unknown"
 }

@@ -1,7 +1,7 @@
 // The oldest OpenTelemetry Collector that deploy/otel and the exporter's pushes
-// are tested with: the same components as in ../collector. docs/compatibility.md
+// are tested with, for -modfile: the same components as in go.mod. docs/compatibility.md
 // says why it is this version.
-module github.com/dra-exporter/dra-exporter/test/otelcol/oldest
+module github.com/dra-exporter/dra-exporter/test/otelcol/collector
 
 go 1.26.0
 
