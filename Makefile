@@ -16,6 +16,9 @@ ARCH ?= $(shell go env GOARCH)
 BENCH ?= .
 BENCH_COUNT ?= 6
 BENCH_BASE ?=
+# A clone of github.com/NVIDIA/dcgm-exporter, and flags of go build for it.
+DCGM_EXPORTER_SOURCES ?=
+DCGM_EXPORTER_FLAGS ?=
 FUZZTIME ?= 20s
 SOAK ?= 30m
 FUZZMINIMIZE ?= 20x
@@ -88,7 +91,7 @@ sbom: build $(RELEASE)/.built ## dist/dra-exporter.cdx.json: what bin/dra-export
 	$(RELEASE)/cyclonedx-gomod bin -json -std -version v$(VERSION) -output dist/dra-exporter.cdx.json bin/dra-exporter
 
 ##@ Test
-.PHONY: test test-short soak fuzz bench e2e e2e-matrix e2e-versions rehearsal
+.PHONY: test test-short soak fuzz bench bench-peers e2e e2e-matrix e2e-versions rehearsal
 # The packages whose tests take longest come first, so that none of them is left
 # alone at the end.
 LONGEST := ./collector/node ./test/hostile ./cmd/dra-exporter ./internal/otlp
@@ -118,6 +121,16 @@ bench: $(TOOLS)/.built ## benchmarks to dist/bench.txt (BENCH=…; BENCH_BASE=ol
 	@mkdir -p dist
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) ./... | tee dist/bench.txt
 	$(TOOLS)/benchstat $(BENCH_BASE) dist/bench.txt
+
+# Its sources are not ours to ship. Its program reads a DCGM host engine of the stubs.
+bench-peers: build ## scrapes of dcgm-exporter and of dra-exporter in turn (DCGM_EXPORTER_SOURCES=folder)
+	@test -f "$(DCGM_EXPORTER_SOURCES)/cmd/dcgm-exporter/main.go" || \
+		{ echo "DCGM_EXPORTER_SOURCES=$(DCGM_EXPORTER_SOURCES): name a folder with the sources of github.com/NVIDIA/dcgm-exporter" >&2; exit 1; }
+	@mkdir -p dist
+	cd $(DCGM_EXPORTER_SOURCES) && go build $(DCGM_EXPORTER_FLAGS) -o $(CURDIR)/dist/dcgm-exporter ./cmd/dcgm-exporter
+	DCGM_EXPORTER=$(CURDIR)/dist/dcgm-exporter DCGM_EXPORTER_FIELDS=$(abspath $(DCGM_EXPORTER_SOURCES))/etc/default-counters.csv \
+		DRA_EXPORTER_BINARY=$(CURDIR)/bin/dra-exporter \
+		go test -run '^$$' -bench '^BenchmarkPeers$$' -benchtime 1x -ldflags '$(LAZY)' ./cmd/dra-exporter
 
 e2e: ## the agent on a real Kubernetes node, built from Go modules (root, Linux)
 	$(MAKE) -C test e2e
