@@ -28,6 +28,7 @@ const DefaultPodsSocket = "/var/lib/kubelet/pods-api/pods-api.sock"
 const (
 	defaultSyncTimeout = 10 * time.Second
 	defaultRenewal     = time.Minute
+	defaultConfirm     = 5 * time.Second
 )
 
 // PodFollower receives the pods of the kubelet, one call at a time. It may keep and
@@ -50,6 +51,7 @@ type PodsOptions struct {
 	Socket      string        // path of the kubelet's Pods API socket; empty: DefaultPodsSocket
 	SyncTimeout time.Duration // within which the list must be complete; zero: 10 s
 	Renewal     time.Duration // after which the watch is reopened; zero: 1 min
+	Confirm     time.Duration // after which another list must confirm one that lacks pods; zero: 5 s
 
 	To      PodFollower
 	Log     *slog.Logger          // nil: no log
@@ -66,9 +68,15 @@ type PodsOptions struct {
 // that it has refused to run is not reported, and if its own queue is full it drops
 // events silently. Reopening also detects a kubelet that hangs, which an open watch
 // does not show.
+//
+// The first list after a watch broke is not believed if it lacks known pods, because
+// the kubelet of Kubernetes 1.36 sends one before it has loaded its pods; later ones
+// refuse the watch until then. The pods are kept until they are reported, or until a
+// second list lacks them too.
 type PodWatcher struct {
 	socket               string
 	syncTimeout, renewal time.Duration
+	confirm              time.Duration
 	to                   PodFollower
 	now                  clock.Clock
 	tracker              *source.Tracker
@@ -76,6 +84,7 @@ type PodWatcher struct {
 	connection *connection     // only used by Run; nil until needed and after a failure
 	hungSince  clock.Instant   // only used by Run
 	held       map[string]bool // only used by Run: pods that the follower may have, by UID, at most maxPods
+	broken     bool            // only used by Run: no list has been complete since the last watch broke
 
 	mu    sync.Mutex
 	alive bool // the list is complete, and changes are reported
@@ -92,9 +101,12 @@ func NewPodWatcher(options PodsOptions) *PodWatcher {
 	if options.Renewal <= 0 {
 		options.Renewal = defaultRenewal
 	}
+	if options.Confirm <= 0 {
+		options.Confirm = defaultConfirm
+	}
 	common := Options{Log: options.Log, Clock: options.Clock}.complete()
 	return &PodWatcher{
-		socket: options.Socket, syncTimeout: options.SyncTimeout, renewal: options.Renewal, to: options.To, now: common.Clock, held: make(map[string]bool),
+		socket: options.Socket, syncTimeout: options.SyncTimeout, renewal: options.Renewal, confirm: options.Confirm, to: options.To, now: common.Clock, held: make(map[string]bool),
 		tracker: source.NewTracker(PodsSourceName, common.Log, common.Clock, options.Observe),
 	}
 }
@@ -152,6 +164,7 @@ func (w *PodWatcher) fail(began clock.Instant, err error, note func(error)) {
 	w.tracker.Hang(w.hungSince)
 	note(err)
 	w.setAlive(false)
+	w.broken = true
 	w.disconnect()
 }
 
@@ -177,6 +190,9 @@ type podStream struct {
 	faults  int         // pods that could not be decoded
 	fault   error       // the first of them
 
+	listed   bool // the kubelet says that the list is complete
+	believed bool // and that is not in doubt
+
 	// named are the pods that this watch has reported, by UID, at most maxPods, and
 	// whether the kubelet has reported their end. It sends from several goroutines,
 	// so that an older event may come after that.
@@ -191,9 +207,9 @@ func (w *PodWatcher) follow(ctx context.Context) error {
 	late := time.AfterFunc(w.syncTimeout, func() { stop(errSyncTimeout) })
 	defer late.Stop()
 	s := &podStream{watcher: w, began: w.now(), end: w.tracker.Begin(), named: make(map[string]bool)}
-	err := s.read(watch, func() {
+	err := s.read(watch, func(reopenAfter time.Duration) {
 		late.Stop()
-		renewal := time.AfterFunc(w.renewal, func() { stop(errRenewal) })
+		renewal := time.AfterFunc(reopenAfter, func() { stop(errRenewal) })
 		context.AfterFunc(watch, func() { renewal.Stop() })
 	})
 	switch cause := context.Cause(watch); {
@@ -213,8 +229,9 @@ func (w *PodWatcher) follow(ctx context.Context) error {
 	return err
 }
 
-// read applies the events; its error is never nil.
-func (s *podStream) read(ctx context.Context, synced func()) error {
+// read applies the events; its error is never nil. listed is called when the kubelet's
+// list is complete, with the time after which the watch is to be reopened.
+func (s *podStream) read(ctx context.Context, listed func(reopenAfter time.Duration)) error {
 	w := s.watcher
 	if w.connection == nil {
 		connection, err := connect(w.socket, 2*w.syncTimeout, func(net.Conn) {})
@@ -233,15 +250,22 @@ func (s *podStream) read(ctx context.Context, synced func()) error {
 		if err != nil {
 			return err
 		}
-		if event.GetType() == podsv1alpha1.EventType_INITIAL_SYNC_COMPLETE {
-			if s.end != nil {
-				s.sync()
-				synced()
+		switch {
+		case event.GetType() != podsv1alpha1.EventType_INITIAL_SYNC_COMPLETE:
+			if err := s.apply(event); err != nil {
+				return err
 			}
-			continue
+		case !s.listed:
+			s.listed, s.believed = true, !w.broken || !s.lacksHeld()
+			w.broken = false
+			if s.believed {
+				listed(w.renewal)
+			} else {
+				listed(w.confirm)
+			}
 		}
-		if err := s.apply(event); err != nil {
-			return err
+		if s.listed && s.end != nil && (s.believed || !s.lacksHeld()) {
+			s.sync()
 		}
 	}
 }
@@ -285,6 +309,16 @@ func (s *podStream) hold(uid string) {
 		}
 	}
 	w.held[uid] = true
+}
+
+// lacksHeld reports whether the watch has not reported a pod that the follower may have.
+func (s *podStream) lacksHeld() bool {
+	for uid := range s.watcher.held {
+		if _, named := s.named[uid]; !named {
+			return true
+		}
+	}
+	return false
 }
 
 // omit records a pod that could not be decoded.

@@ -176,6 +176,51 @@ func TestPodWatcherAcrossRestarts(t *testing.T) {
 	}
 }
 
+// TestPodWatcherOfUnloadedKubelet: a kubelet of 1.36 that restarts serves an empty list
+// at first. No pod is lost by that, and one that was deleted meanwhile is removed.
+func TestPodWatcherOfUnloadedKubelet(t *testing.T) {
+	const both = "1=train Running, 2=infer Running"
+	for name, test := range map[string]struct {
+		loads   bool // while the first watch is open
+		removed bool // a pod, while the kubelet is down
+		want    string
+	}{
+		"it loads its pods":                          {true, false, both},
+		"it loads its pods, one has been deleted":    {true, true, "1=train Running"},
+		"a second list has no pods either":           {false, false, ""},
+		"the same, and one of them has been deleted": {false, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, socket := podsServer(t, newPod("1", "train", "Running"), newPod("2", "infer", "Running"))
+			confirm := time.Hour
+			if !test.loads || test.removed {
+				confirm = 200 * time.Millisecond
+			}
+			w, followed := watchPods(t, PodsOptions{Socket: socket, Confirm: confirm})
+			eventuallyIs(t, followed, both)
+			server.Stop()
+			eventuallyIs(t, followed, both+", (lost)")
+			server.SetUnloaded(true)
+			if test.removed {
+				server.RemoveWithoutEvent(newPod("2", "", ""))
+			}
+			_, before := server.Watches()
+			must(t, server.Resume())
+			eventually(t, "another watch", func() bool { _, opened := server.Watches(); return opened > before })
+			if test.loads {
+				if got := followed.String(); !test.removed && got != both+", (lost)" {
+					t.Errorf("before the pods are loaded there are %s", got)
+				}
+				server.SetUnloaded(false)
+			}
+			eventuallyIs(t, followed, test.want)
+			if !w.Status().Up {
+				t.Errorf("status %+v", w.Status())
+			}
+		})
+	}
+}
+
 func TestPodWatcherOfHangingKubelet(t *testing.T) {
 	server, socket := podsServer(t, newPod("1", "train", "Running"))
 	w, followed := watchPods(t, PodsOptions{Socket: socket, Renewal: 30 * time.Millisecond, SyncTimeout: 200 * time.Millisecond})

@@ -28,6 +28,7 @@ type Pods struct {
 	watches    map[chan *podsv1alpha1.WatchPodsEvent]bool
 	opened     int
 	starting   bool // it has not loaded its pods yet
+	unloaded   bool // the same, but it serves its list, which is empty
 	silent     bool // watches are accepted and nothing is sent
 	fullStatus bool // statuses are those of the API server
 	server     *grpc.Server
@@ -139,6 +140,19 @@ func (p *Pods) SetStarting(starting bool) {
 	p.starting = starting
 }
 
+// SetUnloaded sets whether the kubelet serves before it has loaded its pods, as that of
+// Kubernetes 1.36 does. When it has loaded them, it sends them to all watches.
+func (p *Pods) SetUnloaded(unloaded bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unloaded = unloaded
+	if !unloaded {
+		for _, pod := range p.pods {
+			p.sendPod(podsv1alpha1.EventType_ADDED, p.reported(pod))
+		}
+	}
+}
+
 // SetSilent sets whether the kubelet accepts new watches and sends nothing.
 func (p *Pods) SetSilent(silent bool) {
 	p.mu.Lock()
@@ -237,6 +251,9 @@ func (p *Pods) open(ctx context.Context) (events chan *podsv1alpha1.WatchPodsEve
 	}
 	events = make(chan *podsv1alpha1.WatchPodsEvent, watchBuffer)
 	p.watches[events] = true
+	if p.unloaded {
+		return events, nil, nil
+	}
 	var uids []types.UID
 	for uid := range p.pods {
 		uids = append(uids, uid)

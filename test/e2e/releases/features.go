@@ -197,7 +197,7 @@ func nodeFeatures() []Feature {
 			Probe{Manifest: slice("skipNodeOperations: ['*'], devices: [{name: a}]"), Field: "spec.skipNodeOperations"}, "TestClusterSkippedPreparation",
 		},
 		{
-			DeviceHealth, "health of devices in the status of pods", [...]Stage{Missing, Missing, On, On},
+			DeviceHealth, "health of devices in the status of pods", [...]Stage{Missing, Off, On, On},
 			"health as reported by the kubelet", Probe{}, "TestClusterUnhealthy",
 		},
 		{
