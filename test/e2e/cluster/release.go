@@ -21,7 +21,7 @@ const PodGroupVersion = "scheduling.k8s.io/v1beta1"
 func settings() map[int]release {
 	alpha := []string{
 		"DRAConsumableCapacity", "DRADeviceBindingConditions", "DRADeviceTaints",
-		"DRAExtendedResource", "DRAPartitionableDevices", "ResourceHealthStatus",
+		"DRAExtendedResource", "DRAPartitionableDevices",
 	}
 	return map[int]release{
 		34: {gates: alpha, serve: []string{"resource.k8s.io/v1alpha3"}, rules: "v1alpha3"},

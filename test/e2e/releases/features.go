@@ -197,8 +197,8 @@ func nodeFeatures() []Feature {
 			Probe{Manifest: slice("skipNodeOperations: ['*'], devices: [{name: a}]"), Field: "spec.skipNodeOperations"}, "TestClusterSkippedPreparation",
 		},
 		{
-			DeviceHealth, "health of devices in the status of pods", [...]Stage{Missing, Off, On, On},
-			"health as reported by the kubelet", Probe{}, "TestClusterUnhealthy",
+			DeviceHealth, "health of devices in the status of pods", [...]Stage{Missing, Missing, On, On},
+			"health as reported by the kubelet; alpha in 1.34 and 1.35 and not turned on in the tests, because the API server of 1.35 rejects the status of a pod with two devices that have a CDI name in common", Probe{}, "TestClusterUnhealthy",
 		},
 		{
 			PromptSandboxes, "sandboxes are reported when they are ready", [...]Stage{Missing, Missing, On, On},
