@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -29,12 +30,32 @@ func Concat(gatherers ...prometheus.Gatherer) prometheus.Gatherer {
 			}
 			all = append(all, families...)
 		}
-		slices.SortStableFunc(all, byName)
+		slices.SortStableFunc(all, func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
 		for i := 1; i < len(all); i++ {
 			if all[i].GetName() == all[i-1].GetName() {
-				errs = append(errs, fmt.Errorf("gather %s: two sides have a family of this name", all[i].GetName()))
+				errs = append(errs, duplicate(all[i]))
 			}
 		}
 		return all, errors.Join(errs...)
 	})
+}
+
+// Beside returns a gatherer of what another one gathers to be shown after the
+// page. As with Concat, a family that both have is an error, and appears twice.
+func (p *Page) Beside(live prometheus.Gatherer) prometheus.Gatherer {
+	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		families, err := live.Gather()
+		errs := []error{err}
+		for _, family := range families {
+			_, both := slices.BinarySearchFunc(p.runs(), family.GetName(), func(r run, name string) int { return strings.Compare(r.family.Name, name) })
+			if both {
+				errs = append(errs, duplicate(family))
+			}
+		}
+		return families, errors.Join(errs...)
+	})
+}
+
+func duplicate(family *dto.MetricFamily) error {
+	return fmt.Errorf("gather %s: two sides have a family of this name", family.GetName())
 }

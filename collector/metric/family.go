@@ -5,10 +5,7 @@ package metric
 
 import (
 	"iter"
-	"sort"
 	"time"
-
-	dto "github.com/prometheus/client_model/go"
 )
 
 // Type is the type of a family.
@@ -32,48 +29,6 @@ type Family struct {
 	Unit   string // base unit as the name spells it, or empty: bytes, seconds, ratio …
 	Type   Type
 	Labels []string // the documented labels, in the catalogue's order
-}
-
-// Labels is a set of label names and values that rows share. It is immutable
-// and is made once for as long as its object exists, not once a page.
-type Labels struct {
-	pairs []*dto.LabelPair // sorted by name
-}
-
-// NewLabels pairs names with values; both have the same length. Values come
-// from drivers, pods and libraries, so they are bounded, see Bounded.
-func NewLabels(names []string, values ...string) *Labels {
-	if len(names) != len(values) {
-		panic("metric: as many values as names are needed")
-	}
-	backing := make([]dto.LabelPair, len(names))
-	pairs := make([]*dto.LabelPair, len(names))
-	for i := range names {
-		name, value := names[i], Bounded(values[i])
-		backing[i].Name, backing[i].Value = &name, &value
-		pairs[i] = &backing[i]
-	}
-	sort.Slice(pairs, func(i, j int) bool { return *pairs[i].Name < *pairs[j].Name })
-	return &Labels{pairs: pairs}
-}
-
-// Get returns the value of the named label, empty if there is none.
-func (l *Labels) Get(name string) string {
-	for _, pair := range l.pairs {
-		if pair.GetName() == name {
-			return pair.GetValue()
-		}
-	}
-	return ""
-}
-
-// Each calls yield with every name and value, sorted by name.
-func (l *Labels) Each(yield func(name, value string) bool) {
-	for _, pair := range l.pairs {
-		if !yield(pair.GetName(), pair.GetValue()) {
-			return
-		}
-	}
 }
 
 // Row is one series of a page.

@@ -12,112 +12,133 @@ import (
 // Page is the exposition of the rows of one snapshot. It is a
 // prometheus.Gatherer, safe for concurrent use.
 type Page struct {
+	// Attached has what others have made of the page, each under a key of its
+	// own, such as its compressed text. It lives as long as the page.
+	Attached sync.Map
+
+	runs   func() []run
 	gather func() ([]*dto.MetricFamily, error)
+}
+
+// run is the rows of one family.
+type run struct {
+	family *Family
+	rows   []Row
+	legacy bool // all names have the character set that every format can show
 }
 
 // NewPage returns the page of the rows, in which those of one family stand
 // next to each other. The rows must not change afterwards: the page points
-// into them. Nothing is rendered before the first Gather.
+// into them. Nothing is rendered before the page is first read.
 func NewPage(rows []Row) *Page {
-	return &Page{gather: sync.OnceValues(func() ([]*dto.MetricFamily, error) {
-		return render(rows), nil
-	})}
+	page := &Page{runs: sync.OnceValue(func() []run { return sortedRuns(rows) })}
+	page.gather = sync.OnceValues(func() ([]*dto.MetricFamily, error) {
+		var families []*dto.MetricFamily
+		labels := messages{}
+		for _, run := range page.runs() {
+			families = append(families, run.message(labels))
+		}
+		return families, nil
+	})
+	return page
 }
+
+// sortedRuns returns the families sorted by name, the rows of each in their order.
+func sortedRuns(rows []Row) []run {
+	var runs []run
+	for family, rows := range Runs(rows) {
+		one := run{family: family, rows: rows, legacy: isLegacy(family.Name)}
+		for i := range rows {
+			one.legacy = one.legacy && rows[i].Labels.legacy
+		}
+		runs = append(runs, one)
+	}
+	slices.SortStableFunc(runs, func(a, b run) int { return strings.Compare(a.family.Name, b.family.Name) })
+	return runs
+}
+
+// IsEmpty reports whether the page has no rows.
+func (p *Page) IsEmpty() bool { return len(p.runs()) == 0 }
 
 // Gather returns the families sorted by name, the rows of each in their
 // order. Every call returns the same values, which are not to be changed; the
-// error is always nil.
+// error is always nil. Encode needs less time and memory.
 func (p *Page) Gather() ([]*dto.MetricFamily, error) { return p.gather() }
 
-// render builds the protobuf messages that the encoders read. Everything of
-// one kind lies in one slab, because a message of its own for each series
-// costs more than all the rest.
-func render(rows []Row) []*dto.MetricFamily {
-	var (
-		metrics  = make([]dto.Metric, len(rows))
-		pointers = make([]*dto.Metric, len(rows))
-		values   = newValues(rows)
-		families []*dto.MetricFamily
-	)
-	for first := 0; first < len(rows); {
-		family := rows[first].Family
-		end := first + 1
-		for end < len(rows) && rows[end].Family == family {
-			end++
-		}
-		for i := first; i < end; i++ {
-			metrics[i].Label = rows[i].Labels.pairs
-			values.set(&metrics[i], &rows[i])
-			pointers[i] = &metrics[i]
-		}
-		families = append(families, family.message(pointers[first:end:end]))
-		first = end
+// messages are the protobuf messages of labels, which rows share.
+type messages map[*Labels][]*dto.LabelPair
+
+func (m messages) of(labels *Labels) []*dto.LabelPair {
+	if pairs, made := m[labels]; made {
+		return pairs
 	}
-	slices.SortStableFunc(families, byName)
-	return families
+	type message struct {
+		pair        dto.LabelPair
+		name, value string
+	}
+	count := 0
+	for range labels.raw {
+		count++
+	}
+	slab, pairs := make([]message, count), make([]*dto.LabelPair, 0, count)
+	for name, value := range labels.Each {
+		one := &slab[len(pairs)]
+		one.name, one.value = name, value
+		one.pair.Name, one.pair.Value = &one.name, &one.value
+		pairs = append(pairs, &one.pair)
+	}
+	m[labels] = pairs
+	return pairs
 }
 
-func byName(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) }
-
-func (f *Family) message(metrics []*dto.Metric) *dto.MetricFamily {
-	family := &dto.MetricFamily{Name: &f.Name, Help: &f.Help, Metric: metrics}
-	family.Type = dto.MetricType_GAUGE.Enum()
-	if f.Type == Counter {
-		family.Type = dto.MetricType_COUNTER.Enum()
+// message returns the protobuf message of the family and its rows. Everything of
+// one kind lies in one slab, because a message of its own for each series
+// costs more than all the rest.
+func (r run) message(labels messages) *dto.MetricFamily {
+	metrics, pointers := make([]dto.Metric, len(r.rows)), make([]*dto.Metric, len(r.rows))
+	for i := range metrics {
+		metrics[i].Label = labels.of(r.rows[i].Labels)
+		pointers[i] = &metrics[i]
 	}
-	if f.unitInName() {
-		family.Unit = &f.Unit
+	family := &dto.MetricFamily{Name: &r.family.Name, Help: &r.family.Help, Metric: pointers}
+	if r.family.Type == Counter {
+		family.Type = dto.MetricType_COUNTER.Enum()
+		r.setCounters(metrics)
+	} else {
+		family.Type = dto.MetricType_GAUGE.Enum()
+		gauges := make([]dto.Gauge, len(metrics))
+		for i := range metrics {
+			gauges[i].Value = &r.rows[i].Value
+			metrics[i].Gauge = &gauges[i]
+		}
+	}
+	if r.family.unitInName() {
+		family.Unit = &r.family.Unit
 	}
 	return family
+}
+
+func (r run) setCounters(metrics []dto.Metric) {
+	counters, starts := make([]dto.Counter, len(metrics)), 0
+	for i := range metrics {
+		counters[i].Value = &r.rows[i].Value
+		metrics[i].Counter = &counters[i]
+		if !r.rows[i].Start.IsZero() {
+			starts++
+		}
+	}
+	slab := make([]timestamppb.Timestamp, starts)
+	for i := range metrics {
+		if at := r.rows[i].Start; !at.IsZero() {
+			slab[0].Seconds, slab[0].Nanos = at.Unix(), int32(at.Nanosecond())
+			counters[i].CreatedTimestamp = &slab[0]
+			slab = slab[1:]
+		}
+	}
 }
 
 // unitInName reports whether the name ends with the unit, but for _total:
 // OpenMetrics calls a page invalid that states any other unit.
 func (f *Family) unitInName() bool {
 	return f.Unit != "" && strings.HasSuffix(strings.TrimSuffix(f.Name, "_total"), "_"+f.Unit)
-}
-
-// values hands out the messages that hold the rows' values.
-type values struct {
-	gauges   []dto.Gauge
-	counters []dto.Counter
-	starts   []timestamppb.Timestamp
-}
-
-func newValues(rows []Row) *values {
-	var gauges, counters, starts int
-	for i := range rows {
-		switch {
-		case rows[i].Family.Type != Counter:
-			gauges++
-		case rows[i].Start.IsZero():
-			counters++
-		default:
-			counters++
-			starts++
-		}
-	}
-	return &values{
-		gauges:   make([]dto.Gauge, gauges),
-		counters: make([]dto.Counter, counters),
-		starts:   make([]timestamppb.Timestamp, starts),
-	}
-}
-
-func (v *values) set(metric *dto.Metric, row *Row) {
-	if row.Family.Type != Counter {
-		metric.Gauge = &v.gauges[0]
-		metric.Gauge.Value = &row.Value
-		v.gauges = v.gauges[1:]
-		return
-	}
-	metric.Counter = &v.counters[0]
-	metric.Counter.Value = &row.Value
-	v.counters = v.counters[1:]
-	if !row.Start.IsZero() {
-		start := &v.starts[0]
-		start.Seconds, start.Nanos = row.Start.Unix(), int32(row.Start.Nanosecond())
-		metric.Counter.CreatedTimestamp = start
-		v.starts = v.starts[1:]
-	}
 }
