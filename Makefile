@@ -108,7 +108,8 @@ test: ## vet, every test with the race detector, and the build without cgo
 test-short: ## the quick tests, without the race detector
 	go test -short -ldflags '$(LAZY)' $(TEST_FLAGS) ./...
 
-soak: ## 10,000 random histories against the oracle; both roles amid faults for SOAK (30m)
+soak: ## 10,000 random histories and pages of 10 million rows against their oracles; both roles amid faults for SOAK (30m)
+	DRA_EXPORTER_EXPOSITION=10000000 go test -count=1 -timeout 0 -run '^TestExposition$$' ./collector/metric
 	DRA_EXPORTER_HISTORIES=10000 go test -count=1 -timeout 60m -run '^TestTruth' ./collector/node
 	DRA_EXPORTER_SOAK=$(SOAK) go test -v -count=1 -timeout 0 -run '^TestSoak$$' ./test/hostile
 

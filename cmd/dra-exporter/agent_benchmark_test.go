@@ -116,8 +116,7 @@ func write(b *testing.B, path, text string) {
 	}
 }
 
-// openMetrics is the format that Prometheus requests by default. It has a
-// series _created for each counter whose start is known.
+// openMetrics is the format that Prometheus requests by default.
 const openMetrics = "application/openmetrics-text;version=1.0.0"
 
 // scrape reads the page in a format, the text format if it is empty, and counts

@@ -36,6 +36,7 @@ type webFlags struct {
 	path    string
 	pprof   bool
 	bare    bool // without metrics of the process
+	created bool // with lines _created in OpenMetrics
 	access  accessFlags
 	hosts   []string
 	log     *promslog.Config
@@ -57,7 +58,7 @@ func (f *webFlags) server(config *rest.Config, open func(role.WebOptions, *slog.
 		return nil, err
 	}
 	return open(role.WebOptions{
-		Toolkit: f.toolkit, AddressFlag: f.address, MetricsPath: f.path, Pprof: f.pprof, NoProcess: f.bare, Hosts: f.hosts,
+		Toolkit: f.toolkit, AddressFlag: f.address, MetricsPath: f.path, Pprof: f.pprof, NoProcess: f.bare, Created: f.created, Hosts: f.hosts,
 		KubernetesAuth: f.access.kubernetes, Audiences: f.access.audiences,
 	}, log)
 }
@@ -74,6 +75,7 @@ func addWebFlags(command flagSet, defaultAddress string, stderr io.Writer) *webF
 	command.Flag("web.allowed-host", "Allowed Host header of requests over the loopback interface, besides addresses and names of a cluster; * allows any. Repeatable.").PlaceHolder("NAME").StringsVar(&f.hosts)
 	command.Flag("web.enable-pprof", "Serve Go's profiler under /debug/pprof/.").BoolVar(&f.pprof)
 	command.Flag("web.disable-exporter-metrics", "Leave out the metrics of the process: promhttp_*, process_* and go_*.").BoolVar(&f.bare)
+	command.Flag("metrics.created", "Show the start of each counter in OpenMetrics as a series, _created, which Prometheus stores. Protobuf always has the start.").BoolVar(&f.created)
 	addLogFlags(command, f.log)
 	return f
 }

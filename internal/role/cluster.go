@@ -147,7 +147,7 @@ func (c *Cluster) Reload() { logNothingToReload(c.log) }
 // anything runs.
 func (c *Cluster) Server(options WebOptions, log *slog.Logger) (*web.Server, error) {
 	return options.listen(server{
-		api: c.options.API, registry: c.registry, clock: c.options.Clock, snapshot: c.page, healthy: c.healthy, ready: c.ready,
+		api: c.options.API, registry: c.registry, clock: c.options.Clock, page: c.page, healthy: c.healthy, ready: c.ready,
 		pages: func(visible page.Visible) (pageHandlers, error) {
 			return page.ClusterHandlers(page.Config{
 				MetricsPath: options.MetricsPath, Rows: c.rows, Log: log, Explain: c.options.Explain,
@@ -158,11 +158,11 @@ func (c *Cluster) Server(options WebOptions, log *slog.Logger) (*web.Server, err
 	}, log)
 }
 
-func (c *Cluster) page() prometheus.Gatherer {
+func (c *Cluster) page() *metric.Page {
 	if latest := c.runner.Latest(); latest != nil {
 		return latest.Page
 	}
-	return metric.NewPage(nil)
+	return nil
 }
 
 func (c *Cluster) rows() []metric.Row {

@@ -310,7 +310,7 @@ func (n *Node) Reload() {
 // anything runs.
 func (n *Node) Server(options WebOptions, log *slog.Logger) (*web.Server, error) {
 	return options.listen(server{
-		api: n.options.API, registry: n.registry, clock: n.options.Clock, snapshot: n.page, healthy: n.healthy, ready: n.ready,
+		api: n.options.API, registry: n.registry, clock: n.options.Clock, page: n.page, healthy: n.healthy, ready: n.ready,
 		pages: func(visible page.Visible) (pageHandlers, error) {
 			return page.Handlers(page.Config{
 				Node: n.options.Name, MetricsPath: options.MetricsPath, Rows: n.rows, Log: log,
@@ -329,11 +329,11 @@ func (n *Node) kubeletMessages() map[string]string {
 	return nil
 }
 
-func (n *Node) page() prometheus.Gatherer {
+func (n *Node) page() *metric.Page {
 	if latest := n.runner.Latest(); latest != nil {
 		return latest.Page
 	}
-	return metric.NewPage(nil)
+	return nil
 }
 
 func (n *Node) rows() []metric.Row {

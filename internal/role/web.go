@@ -8,7 +8,6 @@ import (
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"k8s.io/client-go/rest"
 
@@ -28,6 +27,7 @@ type WebOptions struct {
 	MetricsPath string
 	Pprof       bool
 	NoProcess   bool     // leave out promhttp_*, process_* and go_*
+	Created     bool     // lines _created in OpenMetrics
 	Hosts       []string // names of this server
 
 	KubernetesAuth bool // the API server reviews requests
@@ -41,7 +41,7 @@ type server struct {
 	api            *rest.Config // nil: without the API server
 	registry       *prometheus.Registry
 	clock          clock.Clock
-	snapshot       func() prometheus.Gatherer // the page of the newest snapshot
+	page           func() *metric.Page // of the newest snapshot; nil before the first
 	healthy, ready func() error
 	pages          func(page.Visible) (pageHandlers, error)
 }
@@ -62,7 +62,7 @@ func (o WebOptions) listen(s server, log *slog.Logger) (*web.Server, error) {
 	}
 	config := web.Config{
 		Flags: o.Toolkit, Log: log, MetricsPath: o.MetricsPath, Pages: pages, Pprof: o.Pprof, Hosts: o.Hosts,
-		Metrics: metric.Concat(gatherer(s.snapshot), s.registry), Registry: instrument,
+		Page: s.page, Metrics: s.registry, Registry: instrument, Created: o.Created,
 		Healthy: s.healthy, Ready: s.ready, AddressFlag: o.AddressFlag,
 	}
 	if guard != nil {
@@ -106,11 +106,6 @@ func visible(guard *kubeauth.Guard) page.Visible {
 		return visible, all, err
 	}
 }
-
-// gatherer gathers the page of the newest snapshot at each scrape.
-type gatherer func() prometheus.Gatherer
-
-func (g gatherer) Gather() ([]*dto.MetricFamily, error) { return g().Gather() }
 
 // messages returns those of sources that have one, by name.
 func messages(statuses []source.Status) map[string]string {

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"github.com/prometheus/common/expfmt"
 )
 
 // The paths of the probes, as in Prometheus' own servers.
@@ -28,8 +27,7 @@ func newHandler(config Config) (http.Handler, error) {
 		admitted = func(next http.Handler) http.Handler { return next }
 	}
 	written := newWrites(maxWrites, maxWritesOfConnection, maxWrittenBytes)
-	scrapes := newBatches(newSlots(renderSlots(), maxScrapes, maxScrapesOfClient))
-	scrape := scrapes.buffered(written, scrapeKey, compressed(metricsHandler(config)))
+	var scrape http.Handler = newScrapes(config, newSlots(renderSlots(), maxScrapes, maxScrapesOfClient), written, compressed)
 	if config.Registry != nil {
 		scrape = promhttp.InstrumentMetricHandler(config.Registry, scrape)
 	}
@@ -71,29 +69,6 @@ func exactPattern(path string) string {
 		return path + "{$}"
 	}
 	return path
-}
-
-func metricsHandler(config Config) http.Handler {
-	return promhttp.HandlerFor(logging(config.Metrics, config.Log), promhttp.HandlerOpts{
-		// An incomplete page is better than none; the error is logged.
-		ErrorHandling:                       promhttp.ContinueOnError,
-		Registry:                            config.Registry,
-		DisableCompression:                  true, // newGzipMiddleware needs less time
-		EnableOpenMetrics:                   true,
-		EnableOpenMetricsTextCreatedSamples: true,
-		AcceptedFormats:                     expfmt.DefaultOpenMetricsAcceptedFormats(),
-	})
-}
-
-// scrapeKey is equal for scrapes that get the same page: the format that promhttp
-// negotiates, and the compression. The number of keys is small for any requests.
-// Scrapes of selected families (name[]) have none.
-func scrapeKey(r *http.Request) string {
-	if r.URL.RawQuery != "" {
-		return ""
-	}
-	format := expfmt.NegotiateAccept(r.Header, expfmt.DefaultOpenMetricsAcceptedFormats()...)
-	return fmt.Sprint(acceptsGzip(r.Header.Get("Accept-Encoding")), " ", format)
 }
 
 // probe responds with 200, or 503 with the first line of the error.

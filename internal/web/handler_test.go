@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
 type response struct {
@@ -202,6 +204,7 @@ func TestIncompletePage(t *testing.T) {
 	)
 	config.Log = slog.New(slog.NewTextHandler(&log, nil))
 	config.Registry = prometheus.NewRegistry()
+	config.Page = func() *metric.Page { return metric.NewPage(nil) } // a new one for each scrape
 	config.Metrics = prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		families, _ := whole.Gather()
 		return families, failure

@@ -1,13 +1,11 @@
 package web
 
 import (
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -132,60 +130,6 @@ func TestOrderOfEvictedWrites(t *testing.T) {
 	startWrites(t, bounded, page, several[3], several[3])
 	if _, err := bounded.start(page, several[3], time.Unix(200, 0)); err == nil {
 		t.Error("one connection has no bound")
-	}
-}
-
-// TestBatches checks that requests that wait together get one page, whose rendering
-// began after they arrived.
-func TestBatches(t *testing.T) {
-	var (
-		rendering = make(chan struct{})
-		proceed   = make(chan struct{})
-		count     atomic.Int64
-	)
-	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		rendering <- struct{}{}
-		<-proceed
-		fmt.Fprint(w, count.Add(1))
-	})
-	shared := newBatches(newSlots(1, 100, 100))
-	handler := shared.buffered(newWrites(100, 100, 1<<20), func(r *http.Request) string { return r.URL.Path }, page)
-	request := func(responses chan<- string) {
-		response := httptest.NewRecorder()
-		handler.ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-		responses <- response.Body.String()
-	}
-	first, later := make(chan string, 1), make(chan string, 50)
-	var clients sync.WaitGroup
-	clients.Go(func() { request(first) })
-	<-rendering
-	for range cap(later) {
-		clients.Go(func() { request(later) })
-	}
-	for { // all have joined
-		shared.slots.mu.Lock()
-		requests := shared.slots.requests
-		shared.slots.mu.Unlock()
-		if requests == 1+cap(later) {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
-	proceed <- struct{}{}
-	<-rendering
-	proceed <- struct{}{}
-	clients.Wait()
-	close(later)
-	if got := <-first; got != "1" {
-		t.Errorf("the first gets page %s", got)
-	}
-	for got := range later {
-		if got != "2" {
-			t.Errorf("one that came later gets page %s", got)
-		}
-	}
-	if n := count.Load(); n != 2 || shared.slots.requests != 0 || len(shared.waiting) != 0 {
-		t.Errorf("%d pages were rendered, %d requests and %d batches are left", n, shared.slots.requests, len(shared.waiting))
 	}
 }
 

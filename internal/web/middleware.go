@@ -47,30 +47,34 @@ func withNoSniff(next http.Handler) http.Handler {
 	})
 }
 
-// logging returns the result of the gatherer, and logs its error if it differs from
-// that of the previous scrape. Errors while a page is written are not logged: the
-// client has disconnected.
-func logging(gatherer prometheus.Gatherer, log *slog.Logger) prometheus.Gatherer {
-	var (
-		mu   sync.Mutex
-		last string
-	)
+// completeness logs errors of gatherers that differ from the error before. Errors while
+// a page is written are not logged: the client has disconnected. It is safe for
+// concurrent use.
+type completeness struct {
+	log *slog.Logger
+
+	mu   sync.Mutex
+	last string
+}
+
+// watch returns the result of the gatherer, and logs its error.
+func (c *completeness) watch(gatherer prometheus.Gatherer) prometheus.Gatherer {
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		families, err := gatherer.Gather()
 		text := ""
 		if err != nil {
 			text = err.Error()
 		}
-		mu.Lock()
-		defer mu.Unlock()
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		switch {
-		case text == last:
+		case text == c.last:
 		case err != nil:
-			log.Warn("the metrics page is incomplete", "error", text)
+			c.log.Warn("the metrics page is incomplete", "error", text)
 		default:
-			log.Info("the metrics page is complete again")
+			c.log.Info("the metrics page is complete again")
 		}
-		last = text
+		c.last = text
 		return families, err
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/internal/ratelog"
 )
 
@@ -29,8 +30,10 @@ type Config struct {
 	Log   *slog.Logger
 
 	AddressFlag string                  // name of the flag of the addresses, for errors; empty: --web.listen-address
-	MetricsPath string                  // where Metrics are served
-	Metrics     prometheus.Gatherer     // must be cheap and safe for concurrent use
+	MetricsPath string                  // where Page and Metrics are served
+	Page        func() *metric.Page     // of the newest snapshot; nil, or returning nil: there is none
+	Metrics     prometheus.Gatherer     // what is not part of snapshots; gathered once a second at most
+	Created     bool                    // OpenMetrics has lines _created
 	Registry    prometheus.Registerer   // for counts of scrapes by outcome; nil: they are not counted
 	Pages       map[string]http.Handler // by path; "/" matches only the front page
 	Healthy     func() error            // nil while the process needs no restart

@@ -38,7 +38,7 @@ func (r release) testUpgrade(t *testing.T, jobs []object) {
 	r.run(t, "upgrade", append(valueFlags(t, []object{machineValues(), helmChanges()}), chartFolder, "--wait")...)
 	r.checkChanged(t)
 	quick.waitSeries(t, before, []string{
-		"dra_device_price_per_hour", "dra_namespace_cost_created", "dra_namespace_cost_total",
+		"dra_device_price_per_hour", "dra_namespace_cost_total",
 		"dra_exporter_config_last_reload_successful", "dra_exporter_config_last_reload_success_timestamp_seconds",
 	})
 

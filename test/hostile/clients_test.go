@@ -27,7 +27,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -87,7 +86,7 @@ func clientsServe(t *testing.T, configuration string) *clientsServer {
 	server, err := web.Listen(web.Config{
 		Flags:       &toolkit.FlagConfig{WebListenAddresses: &[]string{"127.0.0.1:0"}, WebSystemdSocket: &systemd, WebConfigFile: &s.config},
 		Log:         slog.New(slog.NewTextHandler(s.log, nil)),
-		MetricsPath: "/metrics", Metrics: prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return page.Gather() }),
+		MetricsPath: "/metrics", Page: func() *metric.Page { return page }, Metrics: prometheus.NewRegistry(),
 		Registry: prometheus.NewRegistry(),
 		Pages:    map[string]http.Handler{"/": http.HandlerFunc(clientsPage)},
 		Healthy:  fine, Ready: fine,

@@ -1,0 +1,363 @@
+package web
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/flate"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+const (
+	// liveAge is for how long the live metrics of a response are shared.
+	liveAge = time.Second
+
+	// maxEncodings is how many responses of one page are kept: a client can ask for
+	// each of about fifty combinations of format, escaping and compression.
+	maxEncodings = 4
+)
+
+// scrapes serves the page of the newest snapshot, followed by the live metrics.
+//
+// The page is encoded and compressed once for each format by the first scraper that
+// asks for it. A response never has an older page than the newest when the request
+// arrived, and live metrics that were gathered at most liveAge before. A response
+// that is ready needs no slot.
+type scrapes struct {
+	config     Config
+	slots      *slots
+	writes     *writes
+	selected   http.Handler // scrapes of selected families (name[])
+	gathered   *completeness
+	errors     *prometheus.CounterVec
+	formats    []expfmt.Format
+	compressor sync.Pool // of *flate.Writer
+	empty      *metric.Page
+}
+
+func newScrapes(config Config, slots *slots, writes *writes, compressed func(http.Handler) http.Handler) *scrapes {
+	s := &scrapes{
+		config: config, slots: slots, writes: writes, gathered: &completeness{log: config.Log},
+		formats: expfmt.DefaultOpenMetricsAcceptedFormats(), empty: metric.NewPage(nil),
+	}
+	s.compressor.New = func() any {
+		writer, err := flate.NewWriter(nil, flate.BestSpeed)
+		if err != nil {
+			panic(err) // the level is a constant of the same package
+		}
+		return writer
+	}
+	newest := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return s.page().Gather() })
+	s.selected = slots.buffered(writes, compressed(promhttp.HandlerFor(s.gathered.watch(metric.Concat(newest, config.Metrics)), promhttp.HandlerOpts{
+		// An incomplete page is better than none; the error is logged.
+		ErrorHandling:                       promhttp.ContinueOnError,
+		Registry:                            config.Registry,
+		DisableCompression:                  true, // newGzipMiddleware needs less time
+		EnableOpenMetrics:                   true,
+		EnableOpenMetricsTextCreatedSamples: config.Created,
+		AcceptedFormats:                     s.formats,
+	})))
+	s.errors = scrapeErrors(config.Registry)
+	return s
+}
+
+// scrapeErrors returns the counter of errors of promhttp, which has registered it.
+func scrapeErrors(registry prometheus.Registerer) *prometheus.CounterVec {
+	counter := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "promhttp_metric_handler_errors_total", Help: "Total number of internal errors encountered by the promhttp metric handler.",
+	}, []string{"cause"})
+	if registry == nil {
+		return counter
+	}
+	var registered prometheus.AlreadyRegisteredError
+	if errors.As(registry.Register(counter), &registered) {
+		if theirs, is := registered.ExistingCollector.(*prometheus.CounterVec); is {
+			return theirs
+		}
+	}
+	return counter
+}
+
+// page returns the page of the newest snapshot.
+func (s *scrapes) page() *metric.Page {
+	if s.config.Page != nil {
+		if page := s.config.Page(); page != nil {
+			return page
+		}
+	}
+	return s.empty
+}
+
+func (s *scrapes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.RawQuery != "" {
+		s.selected.ServeHTTP(w, r)
+		return
+	}
+	key := encodingKey{expfmt.NegotiateAccept(r.Header, s.formats...), acceptsGzip(r.Header.Get("Accept-Encoding"))}
+	response, err := s.response(s.page(), key, r)
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	s.writes.send(w, r, response)
+}
+
+// encodings are the responses of one page. They are attached to the page, so that they
+// are freed with it as soon as nobody sends them.
+type encodings struct {
+	page *metric.Page
+
+	mu    sync.Mutex
+	byKey map[encodingKey]*encoding
+
+	live struct { // the live metrics that were gathered last
+		sync.Mutex
+		families []*dto.MetricFamily
+		err      error
+		at       time.Time
+	}
+}
+
+type encodingKey struct {
+	format     expfmt.Format
+	compressed bool
+}
+
+// encoding is the response of one page in one format. Its fields are guarded by
+// encodings.mu, except for body, which belongs to whoever makes the response.
+type encoding struct {
+	response   *rendered
+	gatheredAt time.Time
+	usedAt     time.Time
+	making     *making // nil: nobody makes a response
+
+	body *segment
+}
+
+// making is a response that is being made.
+type making struct {
+	done     chan struct{}
+	response *rendered // once done; nil if there was no slot
+}
+
+func (s *scrapes) encodingsOf(page *metric.Page) *encodings {
+	kept, exists := page.Attached.Load(s)
+	if !exists {
+		kept, _ = page.Attached.LoadOrStore(s, &encodings{page: page, byKey: map[encodingKey]*encoding{}})
+	}
+	return kept.(*encodings)
+}
+
+// response returns the response that is ready, or makes it, or waits for the one that
+// another request makes, for renderWait at most.
+func (s *scrapes) response(page *metric.Page, key encodingKey, r *http.Request) (*rendered, error) {
+	of := s.encodingsOf(page)
+	if ready := of.ready(key, now()); ready != nil {
+		return ready, nil
+	}
+	client := addressOf(r.RemoteAddr)
+	if !s.slots.enter(client) {
+		return nil, errBusy
+	}
+	defer s.slots.leave(client)
+	response, joined, mine := of.join(key, now())
+	if response != nil {
+		return response, nil
+	}
+	if mine != nil {
+		s.make(of, key, mine, joined, r)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), renderWait)
+	defer cancel()
+	select {
+	case <-joined.done:
+	case <-ctx.Done():
+		return nil, errBusy
+	}
+	if joined.response == nil {
+		return nil, errBusy
+	}
+	return joined.response, nil
+}
+
+// ready returns the response if it has been made and its live metrics are recent.
+func (e *encodings) ready(key encodingKey, now time.Time) *rendered {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if one := e.byKey[key]; one != nil && one.response != nil && now.Sub(one.gatheredAt) < liveAge {
+		one.usedAt = now
+		return one.response
+	}
+	return nil
+}
+
+// join returns the response if it is ready by now, otherwise the one that is being
+// made; mine is not nil if the caller must make it.
+func (e *encodings) join(key encodingKey, now time.Time) (response *rendered, joined *making, mine *encoding) {
+	if ready := e.ready(key, now); ready != nil {
+		return ready, nil, nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	one := e.byKey[key]
+	if one == nil {
+		one = &encoding{}
+		e.byKey[key] = one
+	}
+	one.usedAt = now
+	if one.making != nil {
+		return nil, one.making, nil
+	}
+	one.making = &making{done: make(chan struct{})}
+	return nil, one.making, one
+}
+
+// finish publishes what was made, and drops the responses that were not used for
+// longest.
+func (e *encodings) finish(one *encoding, made *making, gatheredAt time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	one.making = nil
+	if made.response != nil {
+		one.response, one.gatheredAt = made.response, gatheredAt
+	}
+	for len(e.byKey) > maxEncodings {
+		var oldest *encodingKey
+		for key, candidate := range e.byKey {
+			if candidate.making == nil && candidate != one && (oldest == nil || candidate.usedAt.Before(e.byKey[*oldest].usedAt)) {
+				oldest = &key
+			}
+		}
+		if oldest == nil {
+			break
+		}
+		delete(e.byKey, *oldest)
+	}
+	close(made.done)
+}
+
+// make makes the response of an encoding. It does not stop if the client of the request
+// disconnects, because other requests wait for the response.
+func (s *scrapes) make(of *encodings, key encodingKey, mine *encoding, made *making, r *http.Request) {
+	var gatheredAt time.Time
+	defer func() { of.finish(mine, made, gatheredAt) }()
+	if s.slots.acquire(context.WithoutCancel(r.Context())) != nil {
+		return
+	}
+	defer s.slots.release()
+	families, at, err := s.gather(of)
+	if err != nil && len(families) == 0 && of.page.IsEmpty() {
+		made.response = render(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "no metrics could be gathered:\n\n"+err.Error(), http.StatusInternalServerError)
+		}), r)
+		return // it is not ready for others
+	}
+	if mine.body == nil {
+		mine.body = s.encodePage(of.page, key)
+	}
+	made.response, gatheredAt = s.respond(key, mine.body, families), at
+}
+
+// gather returns the live metrics, and when they were gathered.
+func (s *scrapes) gather(of *encodings) ([]*dto.MetricFamily, time.Time, error) {
+	live := &of.live
+	live.Lock()
+	defer live.Unlock()
+	if at := now(); live.at.IsZero() || at.Sub(live.at) >= liveAge {
+		live.families, live.err = s.gathered.watch(of.page.Beside(s.config.Metrics)).Gather()
+		live.at = at
+		if live.err != nil {
+			s.errors.WithLabelValues("gathering").Inc()
+		}
+	}
+	return live.families, live.at, live.err
+}
+
+// encodePage encodes the rows of a page.
+func (s *scrapes) encodePage(page *metric.Page, key encodingKey) *segment {
+	body := &segment{}
+	if key.compressed {
+		_, _ = body.out.Write([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255}) // RFC 1952: deflate, no flags, no time, fastest, unknown system
+		body.compressor = s.compressor.Get().(*flate.Writer)
+		defer s.compressor.Put(body.compressor)
+		body.compressor.Reset(&body.out)
+	}
+	if err := page.Encode(body, key.format, s.config.Created); err != nil {
+		s.errors.WithLabelValues("encoding").Inc()
+	}
+	if key.compressed {
+		_ = body.compressor.Flush() // into memory; the next segment begins at a byte
+		body.compressor = nil
+	}
+	return body
+}
+
+// respond appends the live metrics to the page, in blocks of their own, because those of
+// the page are shared.
+func (s *scrapes) respond(key encodingKey, body *segment, families []*dto.MetricFamily) *rendered {
+	end := &segment{sum: body.sum, plain: body.plain}
+	if key.compressed {
+		end.compressor = s.compressor.Get().(*flate.Writer)
+		defer s.compressor.Put(end.compressor)
+		end.compressor.Reset(&end.out)
+	}
+	s.encodeLive(end, key.format, families)
+	header := http.Header{"Content-Type": {string(key.format)}, "Vary": {"Accept-Encoding", "Accept"}}
+	if key.compressed {
+		header.Set("Content-Encoding", "gzip")
+		_ = end.compressor.Close() // into memory
+		trailer := binary.LittleEndian.AppendUint32(nil, end.sum)
+		_, _ = end.out.Write(binary.LittleEndian.AppendUint32(trailer, end.plain))
+	}
+	return &rendered{
+		status: http.StatusOK, header: header,
+		blocks: slices.Concat(body.out.blocks, end.out.blocks), size: body.out.size + end.out.size,
+	}
+}
+
+// encodeLive encodes what was gathered, and ends the page.
+func (s *scrapes) encodeLive(to *segment, format expfmt.Format, families []*dto.MetricFamily) {
+	var options []expfmt.EncoderOption
+	if s.config.Created {
+		options = append(options, expfmt.WithCreatedLines())
+	}
+	encoder := expfmt.NewEncoder(to, format, options...)
+	for _, family := range families {
+		if err := encoder.Encode(family); err != nil {
+			s.errors.WithLabelValues("encoding").Inc()
+		}
+	}
+	if closer, is := encoder.(expfmt.Closer); is {
+		_ = closer.Close() // into memory
+	}
+}
+
+// segment is a part of a response: plain, or a part of one gzip stream (RFC 1952). A
+// stream may have several parts that were compressed independently. The checksum and the
+// length at its end are those of the plain text.
+type segment struct {
+	out        rendered      // its blocks
+	compressor *flate.Writer // writes to out; nil: plain
+	sum        uint32        // CRC-32 of the plain text so far
+	plain      uint32        // its length modulo 2³²
+}
+
+func (s *segment) Write(text []byte) (int, error) {
+	if s.compressor == nil {
+		return s.out.Write(text)
+	}
+	s.sum = crc32.Update(s.sum, crc32.IEEETable, text)
+	s.plain += uint32(len(text))
+	return s.compressor.Write(text)
+}
