@@ -3,6 +3,7 @@ package metric
 import (
 	"errors"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -93,23 +94,30 @@ func (t *textWriter) family(r run) {
 		t.buffer = append(append(append(t.buffer, "# UNIT "...), name...), ' ')
 		t.buffer = append(appendEscaped(t.buffer, family.Unit, true), '\n')
 	}
+	buffer := t.buffer // a local variable: the garbage collector records writes to fields
 	for i := range r.rows {
 		row := &r.rows[i]
-		t.sample(family.Name, "", row.Labels, row.Value)
+		buffer = t.sample(buffer, family.Name, "", row.Labels, row.Value)
 		if t.openMetrics && t.created && kind == Counter && !row.Start.IsZero() {
-			t.sample(stem, "_created", row.Labels, float64(row.Start.UnixNano())/1e9)
+			buffer = t.sample(buffer, stem, "_created", row.Labels, float64(row.Start.UnixNano())/1e9)
 		}
 	}
+	t.buffer = buffer
 }
 
-func (t *textWriter) sample(name, suffix string, labels *Labels, value float64) {
+// sample appends a line to the buffer, which is written before if the line has no room.
+func (t *textWriter) sample(buffer []byte, name, suffix string, labels *Labels, value float64) []byte {
 	const rest = len("{} \n") + 32 // a number has 24 characters at most
-	t.reserve(len(name) + len(suffix) + len(labels.text) + rest)
-	buffer := append(append(t.buffer, name...), suffix...)
+	if len(buffer)+len(name)+len(suffix)+len(labels.text)+rest > cap(buffer) {
+		t.buffer = buffer
+		t.flush()
+		buffer = t.buffer
+	}
+	buffer = append(append(buffer, name...), suffix...)
 	if labels.text != "" {
 		buffer = append(append(append(buffer, '{'), labels.text...), '}')
 	}
-	t.buffer = append(appendValue(append(buffer, ' '), value, t.openMetrics), '\n')
+	return append(appendValue(append(buffer, ' '), value, t.openMetrics), '\n')
 }
 
 // appendValue appends the number as expfmt writes it: strconv's shortest %g, to which
@@ -121,7 +129,10 @@ func appendValue(buffer []byte, value float64, openMetrics bool) []byte {
 		exact = 1_000_000_000_000_000 // below, no shorter text means the same float64
 	)
 	integer := int64(value)
-	if float64(integer) != value || integer <= -exact || integer >= exact {
+	if float64(integer) != value {
+		return appendFraction(buffer, value)
+	}
+	if integer <= -exact || integer >= exact {
 		return strconv.AppendFloat(buffer, value, 'g', -1, 64)
 	}
 	if -plain < integer && integer < plain {
@@ -145,4 +156,30 @@ func appendValue(buffer []byte, value float64, openMetrics bool) []byte {
 		buffer = append(append(buffer, '.'), text[1:]...)
 	}
 	return append(buffer, 'e', '+', '0'+byte(exponent/10), '0'+byte(exponent%10))
+}
+
+// appendFraction appends a number that is not an integer. Those of few decimal places, as
+// sources report them, are found by an exact division instead of a search: if n/scale is
+// the value, n has its digits, because two texts of at most 15 digits never mean the same
+// float64.
+func appendFraction(buffer []byte, value float64) []byte {
+	const (
+		scale = 10_000    // the reciprocal is the smallest number that %g shows without an exponent
+		limit = 1_000_000 // from here on, it has one
+	)
+	n := math.Round(value * scale)
+	if n/scale != value || value <= -limit || value >= limit {
+		return strconv.AppendFloat(buffer, value, 'g', -1, 64)
+	}
+	integer := int64(n)
+	if integer < 0 {
+		buffer, integer = append(buffer, '-'), -integer
+	}
+	buffer = append(strconv.AppendInt(buffer, integer/scale, 10), '.')
+	rest := integer % scale
+	for divisor := int64(scale / 10); rest > 0; divisor /= 10 {
+		buffer = append(buffer, '0'+byte(rest/divisor))
+		rest %= divisor
+	}
+	return buffer
 }
