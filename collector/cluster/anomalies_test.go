@@ -165,7 +165,7 @@ func TestTerminatingAndOrphanedClaims(t *testing.T) {
 func TestCountersOfDeletedObjects(t *testing.T) {
 	h := newHarness(t)
 	series := func() (evictions, failures int) {
-		for _, row := range h.last.Rows {
+		for _, row := range h.last.Rows() {
 			switch row.Family.Name {
 			case "dra_pod_taint_evictions_total":
 				evictions++
@@ -223,7 +223,7 @@ func TestCountersOfReturningClass(t *testing.T) {
 		h.remove(brief)
 		h.step(time.Second)
 		var classes []string
-		for _, row := range h.last.Rows {
+		for _, row := range h.last.Rows() {
 			if row.Family == h.state.families.failures {
 				classes = append(classes, row.Labels.Get("deviceclass"))
 			}
@@ -240,7 +240,7 @@ func TestCountersOfReplacedObjects(t *testing.T) {
 	h := newHarness(t)
 	h.update(pod("a/p", 1, "gpu=c"), claim("a/c", 1))
 	h.step(time.Second)
-	began := h.last.Rows
+	began := h.last.Rows()
 	h.remove(pod("a/p", 1), claim("a/c", 1))
 	h.update(pod("a/q", 2, "gpu=d"), claim("b/d", 2))
 	h.step(time.Second)
@@ -248,8 +248,8 @@ func TestCountersOfReplacedObjects(t *testing.T) {
 		of := func(row metric.Row) bool {
 			return row.Family.Name == name && (row.Family != h.state.families.failures || row.Labels.Get("deviceclass") != "")
 		}
-		was, is := slices.IndexFunc(began, of), slices.IndexFunc(h.last.Rows, of)
-		if is < 0 || !h.last.Rows[is].Start.Equal(began[was].Start) {
+		was, is := slices.IndexFunc(began, of), slices.IndexFunc(h.last.Rows(), of)
+		if is < 0 || !h.last.Rows()[is].Start.Equal(began[was].Start) {
 			t.Errorf("%s began again", name)
 		}
 	}

@@ -51,14 +51,17 @@ type Config struct {
 // Snapshot is everything there is to show of one moment. It is immutable.
 type Snapshot struct {
 	At           clock.Instant
-	Rows         []metric.Row
-	Questions    []dra.Question // to be diagnosed, the oldest reference first
-	Pending      []PendingRef   // all pending references, likewise
-	Observations []Observation  // durations that ended since the step before
-	Closed       []string       // classes of which no claim is left and nothing was ever observed: their histograms go
-	Opened       []Observation  // of which histograms exist from now on, with nothing observed yet
-	Traces       []trace.Trace  // those that came to their end since the step before
+	Series       *metric.Snapshot // shares what has not changed with the snapshot before
+	Questions    []dra.Question   // to be diagnosed, the oldest reference first
+	Pending      []PendingRef     // all pending references, likewise
+	Observations []Observation    // durations that ended since the step before
+	Closed       []string         // classes of which no claim is left and nothing was ever observed: their histograms go
+	Opened       []Observation    // of which histograms exist from now on, with nothing observed yet
+	Traces       []trace.Trace    // those that came to their end since the step before
 }
+
+// Rows returns all rows, which must not be changed.
+func (s *Snapshot) Rows() []metric.Row { return s.Series.Rows() }
 
 // PendingRef is a pod's claim reference, or its request of an extended resource,
 // that is not satisfied.

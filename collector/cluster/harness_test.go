@@ -84,7 +84,7 @@ func (h *harness) step(after time.Duration) {
 func (h *harness) exposition(prefixes ...string) string {
 	h.t.Helper()
 	var lines strings.Builder
-	for line := range strings.Lines(metrictest.Text(h.t, metric.NewPage(h.last.Rows))) {
+	for line := range strings.Lines(metrictest.Text(h.t, metric.NewPage(h.last.Rows()))) {
 		for _, prefix := range prefixes {
 			if strings.HasPrefix(line, prefix) {
 				lines.WriteString(line)

@@ -51,7 +51,7 @@ func TestClassesThatDoNotExist(t *testing.T) {
 		t.Errorf("%d histograms, want %d at most", got, most)
 	}
 	rows := make(map[string]int)
-	for _, row := range h.last.Rows {
+	for _, row := range h.last.Rows() {
 		rows[row.Family.Name]++
 	}
 	for family, count := range rows {

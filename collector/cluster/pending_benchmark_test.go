@@ -58,7 +58,7 @@ func BenchmarkLargeCluster(b *testing.B) {
 			}
 			b.ReportMetric(took.Seconds(), "s/first")
 			b.ReportMetric(float64(int64(after.HeapAlloc)-int64(before.HeapAlloc))/float64(claims), "B/claim")
-			b.ReportMetric(float64(len(h.last.Rows)), "rows")
+			b.ReportMetric(float64(len(h.last.Rows())), "rows")
 		})
 		b.Run(fmt.Sprintf("%d/changes=25", claims), func(b *testing.B) {
 			next := 0

@@ -194,7 +194,7 @@ func TestHistoryEqualsRelist(t *testing.T) {
 // parser.
 func (h *harness) lines(prefixes []string) string {
 	var lines []string
-	for _, row := range h.last.Rows {
+	for _, row := range h.last.Rows() {
 		if !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(row.Family.Name, prefix) }) {
 			continue
 		}
@@ -244,7 +244,7 @@ func (h *harness) checkCounts(o *randomCluster) {
 		}
 		want[key{c.Class(), state}]++
 	}
-	for _, row := range h.last.Rows {
+	for _, row := range h.last.Rows() {
 		if row.Family.Name == "dra_claims" {
 			k := key{row.Labels.Get("deviceclass"), row.Labels.Get("state")}
 			if want[k] != int(row.Value) {

@@ -14,7 +14,7 @@ import (
 func (h *harness) expectOnsets(want string) {
 	h.t.Helper()
 	got := ""
-	for _, row := range h.last.Rows {
+	for _, row := range h.last.Rows() {
 		if row.Family.Name == "dra_allocation_failures_total" && row.Value > 0 {
 			got += fmt.Sprintf("%s/%s=%v ", row.Labels.Get("deviceclass"), row.Labels.Get("reason"), row.Value)
 		}

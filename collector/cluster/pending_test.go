@@ -65,7 +65,7 @@ func TestPendingSince(t *testing.T) {
 func (h *harness) expectSince(want string) {
 	h.t.Helper()
 	rows := ""
-	for _, row := range h.last.Rows {
+	for _, row := range h.last.Rows() {
 		if row.Family.Name != "dra_claim_pending_since_timestamp_seconds" {
 			continue
 		}
@@ -172,7 +172,7 @@ func TestOnsets(t *testing.T) {
 		h.t.Helper()
 		for reason, want := range map[string]float64{"insufficient_devices": few, "fragmented": scattered} {
 			got := 0.0
-			for _, row := range h.last.Rows {
+			for _, row := range h.last.Rows() {
 				if row.Family.Name == "dra_allocation_failures_total" && row.Labels.Get("reason") == reason {
 					got += row.Value
 				}
@@ -280,11 +280,11 @@ func TestSnapshotsAreImmutable(t *testing.T) {
 	}
 	h.step(time.Second)
 	kept, before := h.last, slices.Clone(h.last.Pending)
-	rows := slices.Clone(kept.Rows)
+	rows := slices.Clone(kept.Rows())
 	h.remove(pod("a/p-2", 20, "gpu<one"))
 	h.update(pod("a/first", -5, "gpu<one"))
 	h.step(time.Second)
-	if !slices.Equal(kept.Pending, before) || !slices.Equal(kept.Rows, rows) {
+	if !slices.Equal(kept.Pending, before) || !slices.Equal(kept.Rows(), rows) {
 		t.Error("a snapshot has changed")
 	}
 	if len(h.last.Pending) != 5 || h.last.Pending[0].Pod.Name != "first" {

@@ -68,14 +68,14 @@ func newFullHarness(t testing.TB) *harness {
 
 func TestPage(t *testing.T) {
 	h := newFullHarness(t)
-	metrictest.CompareGolden(t, "testdata/page.txt", metrictest.Text(t, metric.NewPage(h.last.Rows)))
+	metrictest.CompareGolden(t, "testdata/page.txt", metrictest.Text(t, metric.NewPage(h.last.Rows())))
 }
 
 // Every family of the table has rows, except histograms and counters of dropped
 // rows.
 func TestEveryFamilyHasRows(t *testing.T) {
 	shown := map[string]bool{}
-	for _, row := range newFullHarness(t).last.Rows {
+	for _, row := range newFullHarness(t).last.Rows() {
 		shown[row.Family.Name] = true
 		if row.Family.Type == metric.Counter && row.Start.IsZero() && strings.HasPrefix(row.Family.Name, "dra_allocation") {
 			t.Errorf("%s does not say when it began", row.Family.Name)
@@ -124,7 +124,7 @@ func TestForbiddenKinds(t *testing.T) {
 		h.facts.Synced.Pods = false
 		h.step(time.Second)
 		shown := map[string]bool{}
-		for _, row := range h.last.Rows {
+		for _, row := range h.last.Rows() {
 			if row.Family.Name == "dra_claims" {
 				shown[row.Labels.Get("state")] = true
 			}
@@ -137,7 +137,7 @@ func TestForbiddenKinds(t *testing.T) {
 
 func familiesOf(h *harness) map[string]bool {
 	shown := map[string]bool{}
-	for _, row := range h.last.Rows {
+	for _, row := range h.last.Rows() {
 		shown[row.Family.Name] = true
 	}
 	return shown

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -57,11 +58,14 @@ type Runner struct {
 	latest    atomic.Pointer[Published]
 }
 
-// Published is a snapshot and its page, rendered once when first asked for.
+// Published is a snapshot and its page, made once when first asked for.
 type Published struct {
 	Snapshot
-	*metric.Page
+	page func() *metric.Page
 }
+
+// Page returns the page of the snapshot.
+func (p *Published) Page() *metric.Page { return p.page() }
 
 // NewRunner returns a Runner that has published nothing yet. Its histograms are
 // registered in registry.
@@ -109,12 +113,23 @@ func (r *Runner) step(ctx context.Context) time.Duration {
 	if r.inputs.Traced != nil && len(snapshot.Traces) > 0 {
 		r.inputs.Traced(snapshot.Traces)
 	}
-	r.latest.Store(&Published{Snapshot: snapshot, Page: metric.NewPage(snapshot.Rows)})
+	r.publish(snapshot)
 	r.sendQuestions(snapshot.Questions)
 	for _, event := range events {
 		r.log.LogAttrs(ctx, event.Level, event.Message, event.Attrs...)
 	}
 	return r.now().Since(now)
+}
+
+// publish replaces the newest snapshot. Its page stays the same if its rows do.
+func (r *Runner) publish(snapshot Snapshot) {
+	next, series := &Published{Snapshot: snapshot}, snapshot.Series
+	if before := r.latest.Load(); before != nil && before.Series == series {
+		next.page = before.page
+	} else {
+		next.page = sync.OnceValue(func() *metric.Page { return metric.NewPage(series.Rows()) })
+	}
+	r.latest.Store(next)
 }
 
 // sendQuestions passes the questions to the diagnosis if the list is another

@@ -29,6 +29,7 @@ type State struct {
 	traces     *traces
 
 	rows       *metric.Builder
+	kept       *metric.Kept
 	costLabels map[string]*metric.Labels // by namespace
 }
 
@@ -52,6 +53,7 @@ func NewState(config Config) State {
 		health:     newHealthReports(),
 		traces:     newTraces(config.Traces, x, l, c),
 		rows:       metric.NewBuilder(config.MaxSeries, f.self.Dropped),
+		kept:       &metric.Kept{},
 		costLabels: make(map[string]*metric.Labels),
 	}
 }
@@ -95,7 +97,7 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	s.supply.update(facts.Supply, s.families)
 	snapshot := Snapshot{
 		At:           now,
-		Rows:         s.allRows(facts),
+		Series:       s.kept.Keep(s.allRows(facts)),
 		Questions:    pending.questions,
 		Pending:      pending.refs,
 		Observations: s.histograms.observations,
@@ -150,10 +152,11 @@ func (s *State) apply(u *update) {
 }
 
 // allRows outputs the state. A family that needs a collection that cannot be
-// read is left out, since half of it would be wrong.
+// read is left out, since half of it would be wrong. The rows are valid until
+// the next call.
 func (s *State) allRows(facts Facts) []metric.Row {
 	b, f, synced := s.rows, s.families, facts.Synced
-	b.Begin()
+	b.BeginAgain()
 	if synced.Claims && synced.Pods {
 		s.pending.rows(b, f)
 		s.phases.rows(b, f)

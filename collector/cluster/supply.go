@@ -54,35 +54,52 @@ func (l *supplyRows) update(supply *dra.Supply, f *families) {
 }
 
 // updatePools iterates over both lists of pools, which have the same order.
+// Nearly always they have the same pools, and only few have changed.
 func (l *supplyRows) updatePools(before *supplyRows, f *families) {
 	var old []*dra.PoolSupply
 	if before.supply != nil {
 		old = before.supply.Pools
 	}
-	l.pools = make([]poolLabels, len(l.supply.Pools))
-	j := 0
-	for i, pool := range l.supply.Pools {
-		if j < len(old) && old[j] == pool { // nearly always: only few pools change at once
-			l.pools[i] = before.pools[j]
-			j++
-			continue
+	now := l.supply.Pools
+	if slices.EqualFunc(old, now, func(a, b *dra.PoolSupply) bool { return a == b || comparePools(a, b) == 0 }) {
+		l.pools = before.pools
+		for i, pool := range now {
+			if old[i] != pool {
+				l.pools[i] = before.pools[i].relabel(old[i], pool, f)
+			}
 		}
+		return
+	}
+	l.pools = make([]poolLabels, len(now))
+	j := 0
+	for i, pool := range now {
 		for j < len(old) && comparePools(old[j], pool) < 0 {
 			j++
 		}
-		switch {
-		case j == len(old) || comparePools(old[j], pool) != 0 || old[j].Node != pool.Node:
+		if j < len(old) && comparePools(old[j], pool) == 0 {
+			l.pools[i] = before.pools[j].relabel(old[j], pool, f)
+			j++
+		} else {
 			l.pools[i] = labelPool(pool, f)
-		default:
-			l.pools[i] = before.pools[j]
-			if !sameCapacities(old[j].Capacity, pool.Capacity) {
-				l.pools[i].capacity = labelCapacity(pool, f)
-			}
-			if !samePartitions(old[j].Partitions, pool.Partitions) {
-				l.pools[i].partitions = labelPartitions(pool, f)
-			}
 		}
 	}
+}
+
+// relabel returns the labels of a pool, given those that it had before.
+func (l poolLabels) relabel(before, now *dra.PoolSupply, f *families) poolLabels {
+	if before == now {
+		return l
+	}
+	if before.Node != now.Node {
+		return labelPool(now, f)
+	}
+	if !sameCapacities(before.Capacity, now.Capacity) {
+		l.capacity = labelCapacity(now, f)
+	}
+	if !samePartitions(before.Partitions, now.Partitions) {
+		l.partitions = labelPartitions(now, f)
+	}
+	return l
 }
 
 func comparePools(a, b *dra.PoolSupply) int {

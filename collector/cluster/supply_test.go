@@ -25,7 +25,7 @@ func TestSupplyLabels(t *testing.T) {
 		h.step(time.Second)
 		now := map[string]*metric.Labels{}
 		sums := map[string]float64{}
-		for _, row := range h.last.Rows {
+		for _, row := range h.last.Rows() {
 			if row.Family.Name != "dra_devices" && row.Family.Name != "dra_capacity_consumed" {
 				continue
 			}

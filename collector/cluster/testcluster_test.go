@@ -203,7 +203,7 @@ func (s *testCluster) expectObserved(want ...string) *testCluster {
 // value returns the value of the row of a family with these label values, in
 // order; false if there is none.
 func (s *testCluster) value(family string, labels ...string) (float64, bool) {
-	for _, row := range s.last.Rows {
+	for _, row := range s.last.Rows() {
 		if row.Family.Name != family {
 			continue
 		}
@@ -223,7 +223,7 @@ func (s *testCluster) value(family string, labels ...string) (float64, bool) {
 func (s *testCluster) expectPhases(want ...string) *testCluster {
 	s.t.Helper()
 	var got []string
-	for _, row := range s.last.Rows {
+	for _, row := range s.last.Rows() {
 		if row.Family == s.state.families.phaseSince {
 			got = append(got, fmt.Sprint(row.Labels.Get("pod"), " ", row.Labels.Get("resourceclaim"), " ", row.Labels.Get("phase"), " ", int64(row.Value)-s.began.Wall.Unix()))
 		}

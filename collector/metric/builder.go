@@ -9,6 +9,7 @@ type Builder struct {
 	uncapped *Family
 
 	rows    []Row
+	used    int // of the memory of rows, by snapshots before
 	family  *Family
 	count   int
 	dropped map[*Family]float64
@@ -23,6 +24,18 @@ func NewBuilder(limit int, uncapped *Family) *Builder {
 // Begin begins the rows of a snapshot.
 func (b *Builder) Begin() {
 	b.rows = make([]Row, 0, len(b.rows)+len(b.rows)/16+64)
+	b.family, b.count = nil, 0
+}
+
+// BeginAgain is Begin if nobody reads the rows of the snapshot before any more:
+// their memory is used again.
+func (b *Builder) BeginAgain() {
+	b.used = max(b.used, len(b.rows))
+	if clear(b.rows[len(b.rows):b.used]); len(b.rows) < cap(b.rows)/4 {
+		b.rows = nil // there were many more once
+	}
+	b.used = len(b.rows)
+	b.rows = b.rows[:0]
 	b.family, b.count = nil, 0
 }
 
@@ -55,7 +68,8 @@ func (b *Builder) add(row Row) {
 	b.rows = append(b.rows, row)
 }
 
-// Rows returns the rows since Begin. The Builder does not touch them again.
+// Rows returns the rows since Begin. The Builder does not touch them again, but
+// for BeginAgain.
 func (b *Builder) Rows() []Row { return b.rows[:len(b.rows):len(b.rows)] }
 
 // Dropped is how many rows of each family did not fit, in all snapshots so

@@ -35,7 +35,7 @@ func (r Reader) diagnose(ctx context.Context, read *reading, facts *Facts, subje
 	_, second, _ := cluster.Step(state, known, r.Clock())
 	facts.Pending = slices.Clone(second.Pending)
 	AddUncertain(facts.Pending, unsure)
-	facts.Phases = phasesOf(second.Rows)
+	facts.Phases = phasesOf(second.Rows())
 	facts.Now = now.Wall
 }
 

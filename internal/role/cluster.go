@@ -103,7 +103,7 @@ func (c *Cluster) isSampled(id trace.ID) bool { return c.push != nil && c.push.S
 // latestRows returns all rows of the newest page, and its time.
 func (c *Cluster) latestRows() ([]metric.Row, time.Time) {
 	if latest := c.runner.Latest(); latest != nil {
-		return latest.Rows, latest.At.Wall
+		return latest.Rows(), latest.At.Wall
 	}
 	return nil, time.Time{}
 }
@@ -160,14 +160,14 @@ func (c *Cluster) Server(options WebOptions, log *slog.Logger) (*web.Server, err
 
 func (c *Cluster) page() *metric.Page {
 	if latest := c.runner.Latest(); latest != nil {
-		return latest.Page
+		return latest.Page()
 	}
 	return nil
 }
 
 func (c *Cluster) rows() []metric.Row {
 	if latest := c.runner.Latest(); latest != nil {
-		return latest.Rows
+		return latest.Rows()
 	}
 	return nil
 }
