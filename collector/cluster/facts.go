@@ -53,7 +53,7 @@ type Snapshot struct {
 	At           clock.Instant
 	Series       *metric.Snapshot // shares what has not changed with the snapshot before
 	Questions    []dra.Question   // to be diagnosed, the oldest reference first
-	Pending      []PendingRef     // all pending references, likewise
+	Pending      []*PendingRef    // all pending references, likewise
 	Observations []Observation    // durations that ended since the step before
 	Closed       []string         // classes of which no claim is left and nothing was ever observed: their histograms go
 	Opened       []Observation    // of which histograms exist from now on, with nothing observed yet

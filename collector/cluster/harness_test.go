@@ -113,7 +113,7 @@ func (h *harness) onlyPending() PendingRef {
 	if len(h.last.Pending) != 1 {
 		h.t.Fatalf("%d wait: %+v", len(h.last.Pending), h.last.Pending)
 	}
-	return h.last.Pending[0]
+	return *h.last.Pending[0]
 }
 
 // pod returns a pod "namespace/name" that was created this many seconds after

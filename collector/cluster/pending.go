@@ -51,15 +51,16 @@ type pending struct {
 
 	changes   []pendingChange // of this step
 	listed    bool            // refs and questions are up to date
-	refs      []PendingRef
+	refs      []*PendingRef
 	questions []dra.Question
 }
 
 // pendingPod is a pod with references that are pending.
 type pendingPod struct {
 	*podEntry
-	pending []*pendingRef
-	asked   bool // is in the questions that are being listed
+	pending  []*pendingRef
+	asked    bool          // is in the questions that are being listed
+	question *dra.Question // nil: it must be made again
 }
 
 // pendingRef is a reference that is pending.
@@ -82,6 +83,7 @@ type pendingRef struct {
 	counted     map[dra.PendingReason]struct{}
 
 	labels pendingLabels
+	value  *PendingRef // as output, immutable; nil: it must be made again
 }
 
 // pendingLabels are created when they are first output, and again when what
@@ -95,7 +97,7 @@ type pendingLabels struct {
 // pendingUpdate is what one step changed. refs and questions are immutable, and
 // the same slices as in the step before if nothing has changed.
 type pendingUpdate struct {
-	refs      []PendingRef
+	refs      []*PendingRef
 	questions []dra.Question
 	changes   []pendingChange
 	onsets    []onset
@@ -242,6 +244,7 @@ func (p *pending) updatePod(pod *podEntry) {
 		}
 		owner = &pendingPod{podEntry: pod}
 	}
+	owner.question = nil
 	before := owner.pending
 	var now []*pendingRef
 	for i := range pod.refs {
@@ -295,7 +298,7 @@ func (p *pending) updateRef(ref *pendingRef, r *reference) {
 	if claim != ref.claim || class != ref.class {
 		ref.labels.since = nil
 	}
-	ref.claim, ref.claimUID, ref.class, ref.since = claim, uid, class, since
+	ref.claim, ref.claimUID, ref.class, ref.since, ref.value = claim, uid, class, since, nil
 	p.outdated[ref] = struct{}{}
 	p.listed = false
 }
@@ -382,7 +385,7 @@ func (p *pending) updateReasons(synced Synced, now clock.Instant) {
 			ref.reason, ref.reasonSince, ref.labels.reason = reason, now, nil
 			p.recent[ref] = struct{}{}
 		}
-		ref.message, p.listed = message, false
+		ref.message, ref.value, p.listed = message, nil, false
 		p.changes = append(p.changes, pendingChange{ref.pod.podEntry, ref.name, reason, message})
 	}
 	clear(p.outdated)
@@ -490,13 +493,19 @@ func merge[T any](a, b []T, compare func(T, T) int) []T {
 // While slices or classes cannot be read there are no questions: the diagnoses
 // would use an empty inventory.
 func (p *pending) list() {
-	p.refs, p.questions, p.listed = make([]PendingRef, len(p.order)), nil, true
+	p.refs, p.questions, p.listed = make([]*PendingRef, len(p.order)), nil, true
 	diagnosable := p.synced.Diagnosable()
 	for i, ref := range p.order {
-		p.refs[i] = ref.value()
+		if ref.value == nil {
+			ref.value = ref.made()
+		}
+		p.refs[i] = ref.value
 		if diagnosable && !ref.pod.asked && ref.diagnosable() {
 			ref.pod.asked = true
-			p.questions = append(p.questions, p.question(ref.pod.podEntry))
+			if ref.pod.question == nil {
+				ref.pod.question = p.question(ref.pod.podEntry)
+			}
+			p.questions = append(p.questions, *ref.pod.question)
 		}
 	}
 	for _, ref := range p.order {
@@ -506,8 +515,8 @@ func (p *pending) list() {
 
 // question returns a question about all claims of a pod, also those that are
 // allocated: they limit the nodes on which the others can be used.
-func (p *pending) question(pod *podEntry) dra.Question {
-	q := dra.Question{Pod: pod.ref, PodUID: pod.object.UID}
+func (p *pending) question(pod *podEntry) *dra.Question {
+	q := &dra.Question{Pod: pod.ref, PodUID: pod.object.UID}
 	for i := range pod.refs {
 		r := &pod.refs[i]
 		asked := dra.PendingRef{PodClaim: r.name, Template: r.template, Extended: r.extended}
@@ -631,12 +640,12 @@ func longerUndiagnosed(a, b *pendingRef) *pendingRef {
 	return a
 }
 
-func (ref *pendingRef) value() PendingRef {
+func (ref *pendingRef) made() *PendingRef {
 	node := ""
 	if r := &ref.reference; r.exists() {
 		node = r.claim.object.Node
 	}
-	return PendingRef{
+	return &PendingRef{
 		Pod: ref.pod.ref, PodUID: ref.pod.object.UID, Node: node, PodClaim: ref.name, Claim: ref.claim,
 		DeviceClass: ref.class, Since: ref.since,
 		Reason: ref.reason, Message: ref.message, Diagnosis: ref.diagnosis,
@@ -659,7 +668,7 @@ func (ref *pendingRef) diagnosable() bool {
 }
 
 func (ref *pendingRef) dropDiagnosis() {
-	ref.diagnosis, ref.labels.requested, ref.labels.candidates = nil, nil, nil
+	ref.diagnosis, ref.labels.requested, ref.labels.candidates, ref.value = nil, nil, nil, nil
 }
 
 // labelRequests creates the labels of each request of the diagnosis, once. A

@@ -219,9 +219,10 @@ func linesOnlyIn(text, other string) string {
 	return lines
 }
 
-func samePending(a, b PendingRef) bool {
-	a.Diagnosis, b.Diagnosis = nil, nil
-	return a == b
+func samePending(a, b *PendingRef) bool {
+	x, y := *a, *b
+	x.Diagnosis, y.Diagnosis = nil, nil
+	return x == y
 }
 
 // checkCounts counts the claims of the cluster again, by the definitions of the

@@ -33,7 +33,9 @@ func (r Reader) diagnose(ctx context.Context, read *reading, facts *Facts, subje
 	sure, unsure := SplitByGaps(diagnoses, facts.Gaps)
 	known.Changes, known.Diagnoses = nil, sure
 	_, second, _ := cluster.Step(state, known, r.Clock())
-	facts.Pending = slices.Clone(second.Pending)
+	for _, ref := range second.Pending {
+		facts.Pending = append(facts.Pending, *ref)
+	}
 	AddUncertain(facts.Pending, unsure)
 	facts.Phases = phasesOf(second.Rows())
 	facts.Now = now.Wall
