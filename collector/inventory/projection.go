@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/google/cel-go/cel"
@@ -16,6 +17,11 @@ type projection struct {
 	driver    bool
 	shareable bool
 	whole     bool // it can read anything
+}
+
+// key is the same for equal projections, and for no others.
+func (p projection) key() string {
+	return fmt.Sprintf("%q %v %v %v", p.names, p.driver, p.shareable, p.whole)
 }
 
 // projectionOf finds out what an expression can read. An expression that cannot

@@ -3,7 +3,6 @@ package inventory
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -25,8 +24,13 @@ const (
 // reads what is different for each device would remember every device in vain.
 const memoLimit = 4096
 
-// selectorLimit bounds how many selectors are kept that no class has.
-const selectorLimit = 192
+// How many selectors are kept that no class has: as many as there is memory for,
+// within bounds.
+const (
+	fewestSelectors = 192
+	mostSelectors   = 4096
+	selectorMemory  = 32 << 20 // as of selector.bytes
+)
 
 // EvaluationLimit is the time that one evaluation of a selector may take. It is
 // for machines that are slow or busy: the cost limit of Kubernetes applies as
@@ -62,16 +66,17 @@ type selector struct {
 	classes    int      // that have it
 	used       uint64   // when it was last used, by selectorStore.uses
 
-	results []result // by slot of the block
+	shapes  *shapeIndex // nil: the selector is not kept
+	results []result    // by shape
 	memo    map[memoKey]outcome
 }
 
-// result has a bit for each device of the block with its stamp. A device for
+// result has a bit for each device of the blocks of one shape. A device for
 // which the selector failed does not match. A selector is evaluated only for the
-// devices that the selectors before it select, so that only a part of the block
-// may be evaluated.
+// devices that the selectors before it select, so that only a part of the blocks
+// may be evaluated, and more than a block needs.
 type result struct {
-	stamp                    uint64
+	stamp                    uint64 // of the shape
 	evaluated, match, failed uint64
 }
 
@@ -118,22 +123,42 @@ func newSelector(expression string) *selector {
 // result returns the result for a block. Nothing is evaluated if there is none
 // yet, and everything has failed if the selector is broken.
 func (s *selector) result(b *block) result {
-	switch {
-	case s.broken != "":
-		return result{stamp: b.stamp, evaluated: b.all, failed: b.all}
-	case b.slot >= len(s.results) || s.results[b.slot].stamp != b.stamp:
-		return result{stamp: b.stamp}
+	if s.broken != "" {
+		return result{evaluated: b.all, failed: b.all}
 	}
-	return s.results[b.slot]
+	if s.shapes == nil {
+		return result{}
+	}
+	shape, known := s.shapes.of(b)
+	if !known {
+		return result{}
+	}
+	return s.resultOf(shape)
 }
 
-func (s *selector) setResult(b *block, r result) {
-	if b.slot >= len(s.results) {
-		grown := make([]result, max(b.slot+1, len(s.results)*5/4))
+// resultOf returns the result for the blocks of a shape.
+func (s *selector) resultOf(shape int) result {
+	stamp := s.shapes.shapes[shape].stamp
+	if shape >= len(s.results) || s.results[shape].stamp != stamp {
+		return result{stamp: stamp}
+	}
+	return s.results[shape]
+}
+
+func (s *selector) setResult(shape int, r result) {
+	if shape >= len(s.results) {
+		grown := make([]result, max(shape+1, len(s.results)*5/4))
 		copy(grown, s.results)
 		s.results = grown
 	}
-	s.results[b.slot] = r
+	s.results[shape] = r
+}
+
+// bytes is roughly the memory that the selector takes, most of which is its
+// program and what is found by it.
+func (s *selector) bytes() int {
+	const program, node, each = 8 << 10, 64, 24
+	return program + node*len(s.expression) + each*len(s.results)
 }
 
 // evaluate evaluates the selector for one device. The error is the runtime's,
@@ -226,13 +251,15 @@ type selectorStore struct {
 	uses         uint64 // of selectors
 	evaluated    uint64 // evaluations whose outcome was kept
 
-	seeds   [2]maphash.Seed // of memo keys
-	scratch []byte          // for one memo key
+	shapes  map[string]*shapeIndex // by projection.key
+	seeds   [2]maphash.Seed        // of memo keys
+	scratch []byte                 // for the key of one device
+	keys    []byte                 // of the devices of one block
 }
 
 func newSelectorStore(devices *deviceStore) *selectorStore {
 	return &selectorStore{
-		byExpression: map[string]*selector{}, devices: devices, texts: devices.texts,
+		byExpression: map[string]*selector{}, devices: devices, texts: devices.texts, shapes: map[string]*shapeIndex{},
 		seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
 	}
 }
@@ -273,6 +300,7 @@ func (ss *selectorStore) add(compiled []*selector) []*selector {
 			for _, name := range s.reads.names {
 				s.names = append(s.names, ss.texts.acquire(name))
 			}
+			s.shapes = ss.shapesFor(s.reads, s.names)
 		}
 		ss.use(kept[i])
 	}
@@ -299,17 +327,29 @@ func (ss *selectorStore) release(selectors []*selector) {
 // evict removes the least recently used selectors that no class has, if there
 // are too many.
 func (ss *selectorStore) evict() {
-	var unused []*selector
+	count, memory := 0, 0
+	for _, s := range ss.byExpression {
+		if s.classes == 0 {
+			count++
+			memory += s.bytes()
+		}
+	}
+	if count <= fewestSelectors || count <= mostSelectors && memory <= selectorMemory {
+		return
+	}
+	unused := make([]*selector, 0, count)
 	for _, s := range ss.byExpression {
 		if s.classes == 0 {
 			unused = append(unused, s)
 		}
 	}
-	if len(unused) <= selectorLimit {
-		return
-	}
-	slices.SortFunc(unused, func(a, b *selector) int { return cmp.Compare(b.used, a.used) })
-	for _, s := range unused[selectorLimit:] {
+	slices.SortFunc(unused, func(a, b *selector) int { return cmp.Compare(a.used, b.used) })
+	for _, s := range unused {
+		if count <= fewestSelectors || count <= mostSelectors && memory <= selectorMemory {
+			return
+		}
+		count--
+		memory -= s.bytes()
 		ss.remove(s)
 	}
 }
@@ -319,7 +359,8 @@ func (ss *selectorStore) remove(s *selector) {
 	for _, name := range s.names {
 		ss.texts.release(name)
 	}
-	s.names, s.results = nil, nil
+	ss.releaseShapes(s.shapes)
+	s.names, s.results, s.shapes = nil, nil, nil
 	clear(s.memo)
 }
 
@@ -328,6 +369,9 @@ func (ss *selectorStore) remove(s *selector) {
 func (ss *selectorStore) clearMemos() {
 	for _, s := range ss.byExpression {
 		clear(s.memo)
+	}
+	for _, x := range ss.shapes {
+		clear(x.byKey)
 	}
 }
 
@@ -363,13 +407,14 @@ func (ss *selectorStore) setResults(chain []*selector, b *block, next *batch) {
 		if mask == 0 || s.broken != "" {
 			return
 		}
-		r := s.result(b)
+		shape := ss.shapeOf(s.shapes, b)
+		r := s.resultOf(shape)
+		if mask&^r.evaluated == 0 {
+			mask &= r.match
+			continue
+		}
 		for bit := range bitsOf(mask &^ r.evaluated) {
-			d := b.device(bit)
-			key := ss.memoKey(s, b.slice.pool, d)
-			if d.irregular() {
-				key = memoKey{b.stamp, uint64(bit)} // like no other
-			}
+			key := ss.deviceKey(s.shapes, b, bit)
 			if known, remembered := s.memo[key]; remembered {
 				r.add(bit, known)
 				continue
@@ -379,7 +424,7 @@ func (ss *selectorStore) setResults(chain []*selector, b *block, next *batch) {
 				next.evaluations = append(next.evaluations, evaluation{s, key, ss.input(s, b, bit)})
 			}
 		}
-		s.setResult(b, r)
+		s.setResult(shape, r)
 		if mask&^r.evaluated != 0 {
 			return // for which devices the next selector is to be evaluated is not known yet
 		}
@@ -402,33 +447,6 @@ func (ss *selectorStore) record(done *batch, outcomes []outcome) {
 	for i := range evaluations {
 		evaluations[i].selector.memo[evaluations[i].key] = outcomes[i]
 	}
-}
-
-// memoKey hashes what the selector reads of a device.
-func (ss *selectorStore) memoKey(s *selector, pool *poolID, d *device) memoKey {
-	ss.scratch = ss.scratch[:0]
-	if s.reads.driver || s.reads.whole {
-		ss.scratch = append(ss.scratch, pool.driver...)
-	}
-	if d.shareable() && (s.reads.shareable || s.reads.whole) {
-		ss.scratch = append(ss.scratch, 1)
-	}
-	ss.scratch = append(ss.scratch, 0)
-	if s.reads.whole {
-		for _, p := range d.properties {
-			ss.scratch = binary.LittleEndian.AppendUint32(ss.scratch, p.name)
-			ss.scratch = binary.LittleEndian.AppendUint32(ss.scratch, p.value)
-		}
-	} else {
-		for _, name := range s.names {
-			value, published := d.property(name)
-			if published {
-				value++
-			}
-			ss.scratch = binary.LittleEndian.AppendUint32(ss.scratch, value)
-		}
-	}
-	return memoKey{maphash.Bytes(ss.seeds[0], ss.scratch), maphash.Bytes(ss.seeds[1], ss.scratch)}
 }
 
 // input returns what the selector reads of a device: what it does not read costs

@@ -334,8 +334,9 @@ func TestSelectorsWithoutClass(t *testing.T) {
 	w := newTestCluster(t, 1)
 	fleet(w, 1, 3, plain)
 	w.deviceClass("any", `device.driver != ""`)
-	for i := range selectorLimit + 50 {
-		request := Request{Class: "any", Selectors: selectors(fmt.Sprintf(`device.driver != "%d"`, i))}
+	long := strings.Repeat("x", 4*selectorMemory/fewestSelectors/64)
+	for i := range fewestSelectors + 50 {
+		request := Request{Class: "any", Selectors: selectors(fmt.Sprintf(`device.driver != "%d%s"`, i, long))}
 		if err := w.inv.EvaluateRequest(t.Context(), nil, request); err != nil {
 			t.Fatal(err)
 		}
@@ -343,8 +344,25 @@ func TestSelectorsWithoutClass(t *testing.T) {
 			t.Fatalf("selector %d leaves %d", i, got.Left[dra.StageSelectors])
 		}
 	}
-	if len(w.inv.selectors.byExpression) != selectorLimit+1 {
+	if len(w.inv.selectors.byExpression) != fewestSelectors+1 {
 		t.Errorf("%d selectors are kept", len(w.inv.selectors.byExpression))
+	}
+	for i := range 2 * fewestSelectors {
+		if err := w.inv.EvaluateRequest(t.Context(), nil, Request{Class: "any", Selectors: selectors(fmt.Sprintf(`device.driver != "%d"`, i))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	small := 0
+	for expression := range w.inv.selectors.byExpression {
+		if len(expression) < 100 {
+			small++
+		}
+	}
+	if small != 2*fewestSelectors+1 {
+		t.Errorf("%d small selectors are kept, for which there is memory", small)
+	}
+	if len(w.inv.selectors.shapes) != 1 {
+		t.Errorf("%d indexes for selectors that all read the same", len(w.inv.selectors.shapes))
 	}
 }
 
