@@ -1,7 +1,7 @@
 package diagnosis
 
 import (
-	"maps"
+	"slices"
 
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
 )
@@ -13,10 +13,9 @@ import (
 func candidates(pod podClaims, counts [][]inventory.Count, claims []int) []string {
 	nodes := enoughFree(pod.claims[claims[0]].requests, counts[claims[0]])
 	for _, claim := range claims[1:] {
-		intersect(nodes, enoughFree(pod.claims[claim].requests, counts[claim]))
+		nodes = inBoth(nodes, enoughFree(pod.claims[claim].requests, counts[claim]))
 	}
-	keepAllowed(nodes, pod)
-	return mostFirst(nodes)
+	return mostFirst(allowed(nodes, pod))
 }
 
 // enoughFree returns the nodes with enough free devices for each request, and
@@ -24,44 +23,52 @@ func candidates(pod podClaims, counts [][]inventory.Count, claims []int) []strin
 func enoughFree(requests []request, counts []inventory.Count) inventory.NodeCounts {
 	var nodes inventory.NodeCounts
 	for i := 0; i < len(requests); {
-		enough := make(inventory.NodeCounts)
-		parent := requests[i].parent
-		for ; i < len(requests) && requests[i].parent == parent; i++ {
-			for node, free := range counts[i].Free {
-				if free >= requests[i].devices() {
-					enough[node] = max(enough[node], free)
-				}
-			}
+		first, parent := i, requests[i].parent
+		enough := atLeast(counts[i].Free, requests[i].devices())
+		for i++; i < len(requests) && requests[i].parent == parent; i++ {
+			enough = enough.Merge(atLeast(counts[i].Free, requests[i].devices()), func(a, b int) int { return max(a, b) })
 		}
-		if nodes == nil {
+		if first == 0 {
 			nodes = enough
 		} else {
-			intersect(nodes, enough)
+			nodes = inBoth(nodes, enough)
 		}
 	}
 	return nodes
 }
 
-// intersect adds up the devices of nodes that are in both, and deletes others.
-func intersect(nodes, with inventory.NodeCounts) {
-	for node := range nodes {
-		if n, ok := with[node]; ok {
-			nodes[node] += n
-		} else {
-			delete(nodes, node)
+// atLeast returns the nodes with at least so many devices.
+func atLeast(nodes inventory.NodeCounts, devices int) inventory.NodeCounts {
+	enough := make(inventory.NodeCounts, 0, len(nodes))
+	for _, n := range nodes {
+		if n.Devices >= devices {
+			enough = append(enough, n)
 		}
 	}
+	return enough
 }
 
-// keepAllowed deletes the nodes other than the only one on which an allocated
-// claim of the pod can be used. Claims that can be used on several nodes have
-// selectors, which are evaluated for the node itself.
-func keepAllowed(nodes inventory.NodeCounts, pod podClaims) {
+// inBoth returns the nodes that are in both, with the sum of their devices.
+func inBoth(a, b inventory.NodeCounts) inventory.NodeCounts {
+	merged := a.Merge(b, func(a, b int) int {
+		if a == 0 || b == 0 {
+			return 0
+		}
+		return a + b
+	})
+	return slices.DeleteFunc(merged, func(n inventory.NodeCount) bool { return n.Devices == 0 })
+}
+
+// allowed returns the nodes without those other than the only one on which an
+// allocated claim of the pod can be used. Claims that can be used on several
+// nodes have selectors, which are evaluated for the node itself.
+func allowed(nodes inventory.NodeCounts, pod podClaims) inventory.NodeCounts {
 	for _, allocation := range pod.allocated {
 		if allocation.Node != "" {
-			maps.DeleteFunc(nodes, func(node string, _ int) bool { return node != allocation.Node })
+			nodes = slices.DeleteFunc(slices.Clone(nodes), func(n inventory.NodeCount) bool { return n.Node != allocation.Node })
 		}
 	}
+	return nodes
 }
 
 // mostFirst sorts nodes by their devices, then by name.

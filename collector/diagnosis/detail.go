@@ -112,17 +112,15 @@ func taint(cause inventory.Cause) string {
 
 // bestNodes returns the nodes with most free devices, and what is missing there.
 func bestNodes(pod podClaims, requests []request, counts []inventory.Count, found claimDiagnosis) []dra.NodeDiagnosis {
-	sum := make(inventory.NodeCounts)
+	var free inventory.NodeCounts
 	for _, count := range counts {
-		for node, free := range count.Free {
-			sum[node] += free
-		}
+		free = free.Merge(count.Free, sum)
 	}
 	var nodes []dra.NodeDiagnosis
-	for _, best := range sum.Best(maxNodes) {
+	for _, best := range free.Best(maxNodes) {
 		v := dra.NodeDiagnosis{Node: clean(best.Node), Free: make(map[string]int), Message: missing(pod, requests, counts, found, best.Node)}
 		for i, r := range requests {
-			v.Free[clean(r.name)] = counts[i].Free[best.Node]
+			v.Free[clean(r.name)] = counts[i].Free.Of(best.Node)
 		}
 		nodes = append(nodes, v)
 	}
@@ -143,7 +141,7 @@ func missing(pod podClaims, requests []request, counts []inventory.Count, found 
 	for i := 0; i < len(requests); {
 		parent, enough := requests[i].parent, false
 		for ; i < len(requests) && requests[i].parent == parent; i++ {
-			enough = enough || counts[i].Free[node] >= requests[i].devices()
+			enough = enough || counts[i].Free.Of(node) >= requests[i].devices()
 		}
 		if !enough {
 			short = append(short, parent)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
@@ -195,15 +196,14 @@ func (q *query) try(ctx context.Context, nodes []string, claims []int, constrain
 		}
 	}
 	if a.all {
-		others := make(inventory.NodeCounts)
-		for _, node := range q.inventory.Nodes() {
-			others[node] = 0
+		listed := sets.New(nodes...)
+		var others inventory.NodeCounts
+		for _, node := range q.inventory.Nodes() { // sorted
+			if !listed.Has(node) {
+				others = append(others, inventory.NodeCount{Node: node})
+			}
 		}
-		keepAllowed(others, q.pod)
-		for _, node := range nodes {
-			delete(others, node)
-		}
-		a.nodes = append(slices.Clone(nodes), mostFirst(others)...)
+		a.nodes = append(slices.Clone(nodes), mostFirst(allowed(others, q.pod))...)
 	}
 	return q.snapshot.try(ctx, q.meter, a)
 }
@@ -351,7 +351,7 @@ func fatalFinding(r attemptResult) finding {
 // not enough anywhere, since requests compete or devices consume the same
 // counters, or because it is spread over several nodes.
 func (q *query) explainShortage(ctx context.Context, claims []int, failed attemptResult) error {
-	free := make(inventory.NodeCounts)
+	var free inventory.NodeCounts
 	for _, claim := range claims {
 		for i, r := range q.pod.claims[claim].requests {
 			if r.count == 0 {
@@ -361,9 +361,7 @@ func (q *query) explainShortage(ctx context.Context, claims []int, failed attemp
 				}
 				return err
 			}
-			for node, n := range q.counts[claim][i].Free {
-				free[node] += n
-			}
+			free = free.Merge(q.counts[claim][i].Free, sum)
 		}
 	}
 	enough, slow, err := q.fitTogether(ctx, claims, free)
@@ -417,16 +415,18 @@ func (q *query) explainAllDevices(ctx context.Context, r request, count inventor
 		return finding{}, err
 	}
 	worst := finding{dra.ReasonFragmented, dra.Stages, asking(r) + ", and no node can provide all of them together with the other requests"}
-	for node, n := range matching.Free {
-		switch {
-		case untainted.Free[node] == n && count.Free[node] < n:
+	for _, of := range matching.Free {
+		switch node, n := of.Node, of.Devices; {
+		case untainted.Free.Of(node) == n && count.Free.Of(node) < n:
 			return finding{dra.ReasonInsufficient, dra.StageFree, asking(r) + ", and on every node one of them is allocated"}, nil
-		case untainted.Free[node] < n:
+		case untainted.Free.Of(node) < n:
 			worst = finding{dra.ReasonTainted, dra.StageUntainted, asking(r) + ", and on every node one of them has a taint that it does not tolerate"}
 		}
 	}
 	return worst, nil
 }
+
+func sum(a, b int) int { return a + b }
 
 // subject is what a finding is about.
 func subject(claims []int) string {

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -17,12 +18,15 @@ import (
 type nodeSelection struct {
 	node     string // the only one
 	all      bool
+	slot     int // where devices with it are counted
 	selector *nodeaffinity.NodeSelector
 	matched  map[string]struct{} // known nodes that the selector matches
 
 	// optional: the slice skips node operations (KEP-5945), so that its devices
 	// can be allocated only on nodes that declare that their kubelets do.
 	optional bool
+	// known reports whether the only node exists.
+	known bool
 }
 
 // selects reports whether devices can be used from the node.
@@ -47,6 +51,8 @@ type nodeIndex struct {
 	nodes      map[string]*corev1.Node
 	selections *internPool[*nodeSelection]
 	broad      map[*nodeSelection]struct{} // the selections that may select several nodes
+	single     []*nodeSelection            // the others, sorted by node; nil: they must be sorted again
+	slots      slots
 }
 
 func newNodeIndex() *nodeIndex {
@@ -77,7 +83,21 @@ func (x *nodeIndex) set(name string, published *corev1.Node) bool {
 	for s := range x.broad {
 		s.update(name, kept)
 	}
+	for own := range x.only(name) {
+		own.known = kept != nil
+	}
 	return true
+}
+
+// only yields the selections of the node alone.
+func (x *nodeIndex) only(node string) iter.Seq[*nodeSelection] {
+	return func(yield func(*nodeSelection) bool) {
+		for _, optional := range []bool{false, true} {
+			if own := x.selections.values[string(nodeKey(node, optional))]; own != nil && !yield(own.value) {
+				return
+			}
+		}
+	}
 }
 
 // declares reports whether devices of slices that skip node operations can be
@@ -183,7 +203,7 @@ func (x *nodeIndex) acquire(optional bool, node *string, all *bool, selector *co
 	switch {
 	case node != nil && *node != "":
 		return x.selections.acquire(nodeKey(*node, optional), func() *nodeSelection {
-			return &nodeSelection{node: validUTF8(*node), optional: optional}
+			return x.add(&nodeSelection{node: validUTF8(*node), optional: optional, known: x.nodes[*node] != nil})
 		})
 	case all != nil && *all:
 		return x.selections.acquire(selectionKey("all", optional), func() *nodeSelection {
@@ -202,7 +222,7 @@ func (x *nodeIndex) acquire(optional bool, node *string, all *bool, selector *co
 			})
 		}
 	}
-	return x.selections.acquire([]byte("none"), func() *nodeSelection { return &nodeSelection{} })
+	return x.selections.acquire([]byte("none"), func() *nodeSelection { return x.add(&nodeSelection{}) })
 }
 
 func nodeKey(node string, optional bool) []byte { return selectionKey("node "+node, optional) }
@@ -215,7 +235,14 @@ func selectionKey(key string, optional bool) []byte {
 	return []byte(key)
 }
 
+// add adds a selection that selects one node at most.
+func (x *nodeIndex) add(s *nodeSelection) *nodeSelection {
+	s.slot, x.single = x.slots.take(), nil
+	return s
+}
+
 func (x *nodeIndex) addBroad(s *nodeSelection) *nodeSelection {
+	s.slot = x.slots.take()
 	x.broad[s] = struct{}{}
 	return s
 }
@@ -223,17 +250,14 @@ func (x *nodeIndex) addBroad(s *nodeSelection) *nodeSelection {
 func (x *nodeIndex) release(s *interned[*nodeSelection]) {
 	if x.selections.release(s) {
 		delete(x.broad, s.value)
+		x.slots.free = append(x.slots.free, s.value.slot)
+		x.single = nil
 	}
 }
 
 // selecting returns the selections that select the node.
 func (x *nodeIndex) selecting(node string) []*nodeSelection {
-	var found []*nodeSelection
-	for _, optional := range []bool{false, true} {
-		if own := x.selections.values[string(nodeKey(node, optional))]; own != nil {
-			found = append(found, own.value)
-		}
-	}
+	found := slices.Collect(x.only(node))
 	for s := range x.broad {
 		if s.selects(node) {
 			found = append(found, s)
@@ -242,20 +266,56 @@ func (x *nodeIndex) selecting(node string) []*nodeSelection {
 	return found
 }
 
+// bySelection returns a count of no devices for each selection.
+func (x *nodeIndex) bySelection() bySelection { return make(bySelection, x.slots.next) }
+
+// sorted returns the selections that select one node at most, sorted by node.
+func (x *nodeIndex) sorted() []*nodeSelection {
+	if x.single == nil {
+		for _, s := range x.selections.values {
+			if _, broad := x.broad[s.value]; !broad {
+				x.single = append(x.single, s.value)
+			}
+		}
+		slices.SortFunc(x.single, func(a, b *nodeSelection) int { return strings.Compare(a.node, b.node) })
+	}
+	return x.single
+}
+
 // count adds up the devices that can be allocated on each node, given the
 // devices of each selection.
-func (x *nodeIndex) count(devices map[*nodeSelection]int) NodeCounts {
-	counts := make(NodeCounts, len(devices))
-	onAll := 0
-	for s, n := range devices {
+func (x *nodeIndex) count(devices bySelection) NodeCounts {
+	counts := make(NodeCounts, 0, len(devices))
+	add := func(node string, n int) {
+		if last := len(counts) - 1; last >= 0 && counts[last].Node == node {
+			counts[last].Devices += n
+		} else {
+			counts = append(counts, NodeCount{node, n})
+		}
+	}
+	for _, s := range x.sorted() {
+		n := devices[s.slot]
+		if n > 0 && s.node != "" && (s.known || len(x.nodes) == 0) && (!s.optional || x.declares(s.node)) {
+			add(s.node, n)
+		}
+	}
+	return x.countBroad(devices, counts)
+}
+
+// countBroad adds the devices that several nodes can use to the counts.
+func (x *nodeIndex) countBroad(devices bySelection, counts NodeCounts) NodeCounts {
+	shared, onAll := map[string]int{}, 0
+	for s := range x.broad {
+		n := devices[s.slot]
+		if n == 0 {
+			continue
+		}
 		add := func(node string) {
 			if !s.optional || x.declares(node) {
-				counts[node] += n
+				shared[node] += n
 			}
 		}
 		switch {
-		case s.node != "" && x.exists(s.node):
-			add(s.node)
 		case s.all && s.optional && len(x.nodes) > 0:
 			for node := range x.nodes {
 				add(node)
@@ -267,16 +327,22 @@ func (x *nodeIndex) count(devices map[*nodeSelection]int) NodeCounts {
 			add(node)
 		}
 	}
-	if onAll == 0 {
-		return counts
-	}
-	for node := range x.nodes {
-		counts[node] += onAll
-	}
-	if len(x.nodes) == 0 {
-		for node := range counts {
-			counts[node] += onAll
+	if onAll > 0 {
+		for node := range x.nodes {
+			shared[node] += onAll
+		}
+		if len(x.nodes) == 0 { // the nodes that are named
+			for _, n := range counts {
+				shared[n.Node] += onAll
+			}
 		}
 	}
-	return counts
+	if len(shared) == 0 {
+		return counts
+	}
+	others := make(NodeCounts, 0, len(shared))
+	for _, node := range slices.Sorted(maps.Keys(shared)) {
+		others = append(others, NodeCount{node, shared[node]})
+	}
+	return counts.Merge(others, func(a, b int) int { return a + b })
 }

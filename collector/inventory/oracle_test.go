@@ -3,6 +3,7 @@ package inventory
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"testing"
@@ -78,9 +79,18 @@ func oracleRequests() map[string]resourcev1.ExactDeviceRequest {
 	}
 }
 
+// nodeCounts sorts counts by node.
+func nodeCounts(byNode map[string]int) NodeCounts {
+	counts := NodeCounts{}
+	for _, node := range slices.Sorted(maps.Keys(byNode)) {
+		counts = append(counts, NodeCount{node, byNode[node]})
+	}
+	return counts
+}
+
 // counted is what the oracle finds free for a request: in all, and by node.
 func (w *testCluster) counted(o *oracle, request resourcev1.ExactDeviceRequest) (free int, spread NodeCounts) {
-	spread = NodeCounts{}
+	byNode := map[string]int{}
 	newest := map[poolID]int64{}
 	for _, s := range w.slices {
 		key := poolID{s.Spec.Driver, s.Spec.Pool.Name}
@@ -94,7 +104,7 @@ func (w *testCluster) counted(o *oracle, request resourcev1.ExactDeviceRequest) 
 			somewhere := false
 			for node := range w.nodes {
 				if o.takes(request, node, s.Spec.Driver, *s.Spec.Devices[i].Attributes["id"].IntValue) {
-					spread[node]++
+					byNode[node]++
 					somewhere = true
 				}
 			}
@@ -103,7 +113,7 @@ func (w *testCluster) counted(o *oracle, request resourcev1.ExactDeviceRequest) 
 			}
 		}
 	}
-	return free, spread
+	return free, nodeCounts(byNode)
 }
 
 // A device is free exactly if upstream's allocator gives it to a claim that

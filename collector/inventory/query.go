@@ -89,7 +89,7 @@ func (q *query) unallocated(b *block, mask uint64) uint64 {
 // failed.
 func (q *query) count() (Count, []selectorFailure) {
 	count := Count{NoClass: !q.classExists, Complete: true}
-	free := bySelection{}
+	free := q.nodes.bySelection()
 	var failures selectorFailures
 	for _, p := range q.pools.all() {
 		for _, b := range p.blocks {
@@ -109,24 +109,24 @@ func (q *query) count() (Count, []selectorFailure) {
 		}
 	}
 	count.Free = q.nodes.count(free)
-	for _, devices := range count.Free {
-		count.Left[dra.StageBestNode] = max(count.Left[dra.StageBestNode], devices)
+	for _, node := range count.Free {
+		count.Left[dra.StageBestNode] = max(count.Left[dra.StageBestNode], node.Devices)
 	}
 	return count, failures.selectors
 }
 
-// bySelection counts devices by their node selections.
-type bySelection map[*nodeSelection]int
+// bySelection counts devices by their node selections, at their slots.
+type bySelection []int
 
 // add adds the devices of the mask.
 func (c bySelection) add(b *block, mask uint64) {
 	switch {
 	case mask == 0:
 	case b.slice.selection != nil:
-		c[b.slice.selection.value] += bits.OnesCount64(mask)
+		c[b.slice.selection.value.slot] += bits.OnesCount64(mask)
 	default:
 		for bit := range bitsOf(mask) {
-			c[b.slice.selectionOf(b.device(bit))]++
+			c[b.slice.selectionOf(b.device(bit)).slot]++
 		}
 	}
 }
@@ -293,7 +293,7 @@ func (c *causeCounts) sorted(limit int) []Cause {
 // explain returns why each stage removes devices.
 func (q *query) explain(limits Limits) Explanation {
 	var counts [dra.StageBestNode]causeCounts
-	untainted := bySelection{}
+	untainted := q.nodes.bySelection()
 	holders := holderDevices{claims: map[*claim][]dra.DeviceID{}, seen: map[*device]bool{}}
 	var keys []causeKey
 	for _, p := range q.pools.all() {

@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -103,7 +102,7 @@ func TestExplainsWhatEachStageRemoves(t *testing.T) {
 		t.Errorf("causes are\n%+v, want\n%+v", got, want)
 	}
 	count := w.inv.Count(request)
-	if want := [dra.Stages]int{11, 11, 11, 9, 1, 1}; count.Left != want || count.Incomplete != 1 || !reflect.DeepEqual(count.Free, NodeCounts{"node-a": 1}) {
+	if want := [dra.Stages]int{11, 11, 11, 9, 1, 1}; count.Left != want || count.Incomplete != 1 || !reflect.DeepEqual(count.Free, nodeCounts(map[string]int{"node-a": 1})) {
 		t.Errorf("the stages leave %v, want %v; %d in incomplete pools, on %v", count.Left, want, count.Incomplete, count.Free)
 	}
 	nothing := w.inv.Explain(Request{Class: "none"}, Limits{Taints: 9, Examples: 2}).Causes
@@ -245,18 +244,18 @@ func TestNodesOfDevices(t *testing.T) {
 		do   func()
 		want NodeCounts
 	}{
-		{"nodes cannot be read", func() {}, NodeCounts{"n1": 2}},
-		{"one node is known", func() { w.node("n2", nil) }, NodeCounts{"n2": 1}},
-		{"the one that is named too", func() { w.node("n1", nil) }, NodeCounts{"n1": 2, "n2": 1}},
-		{"a label selects one", func() { w.node("n2", map[string]string{"zone": "a"}) }, NodeCounts{"n1": 2, "n2": 2}},
-		{"it goes", func() { w.inv.Node("n2", nil) }, NodeCounts{"n1": 2}},
+		{"nodes cannot be read", func() {}, nodeCounts(map[string]int{"n1": 2})},
+		{"one node is known", func() { w.node("n2", nil) }, nodeCounts(map[string]int{"n2": 1})},
+		{"the one that is named too", func() { w.node("n1", nil) }, nodeCounts(map[string]int{"n1": 2, "n2": 1})},
+		{"a label selects one", func() { w.node("n2", map[string]string{"zone": "a"}) }, nodeCounts(map[string]int{"n1": 2, "n2": 2})},
+		{"it goes", func() { w.inv.Node("n2", nil) }, nodeCounts(map[string]int{"n1": 2})},
 	} {
 		step.do()
 		if got := spread(); !reflect.DeepEqual(got, step.want) {
 			t.Errorf("%s: free are %v, want %v", step.what, got, step.want)
 		}
 	}
-	if best := (NodeCounts{"b": 2, "a": 2, "c": 5}).Best(2); !reflect.DeepEqual(best, []NodeCount{{"c", 5}, {"a", 2}}) {
+	if best := (nodeCounts(map[string]int{"b": 2, "a": 2, "c": 5})).Best(2); !reflect.DeepEqual(best, []NodeCount{{"c", 5}, {"a", 2}}) {
 		t.Errorf("the best are %v", best)
 	}
 	if _, known, err := w.inv.OnNode("n2"); known || err != nil {
@@ -338,7 +337,7 @@ func TestUntainted(t *testing.T) {
 	if err := w.inv.EvaluateRequest(t.Context(), nil, request); err != nil {
 		t.Fatal(err)
 	}
-	want := NodeCounts{"node-a": 3, "node-b": 4, "node-c": 1, "node-d": 1}
+	want := nodeCounts(map[string]int{"node-a": 3, "node-b": 4, "node-c": 1, "node-d": 1})
 	if got := w.inv.Explain(request, Limits{}).Untainted; !reflect.DeepEqual(got, want) {
 		t.Errorf("nodes could give %v, want %v", got, want)
 	}
@@ -368,14 +367,14 @@ func TestSkippedNodeOperations(t *testing.T) {
 		nodes    NodeCounts
 	}{
 		{"", 0, NodeCounts{}},
-		{"b", 1, NodeCounts{"b": 1}},
-		{"ab", 2, NodeCounts{"a": 2, "b": 1}},
-		{"a", 2, NodeCounts{"a": 2}},
+		{"b", 1, nodeCounts(map[string]int{"b": 1})},
+		{"ab", 2, nodeCounts(map[string]int{"a": 2, "b": 1})},
+		{"a", 2, nodeCounts(map[string]int{"a": 2})},
 		{"", 0, NodeCounts{}},
 	} {
 		w.declare(func(node string) bool { return strings.Contains(test.declared, node) })
 		count := w.inv.Count(request)
-		if count.Left[dra.StageUntainted] != 2 || count.Left[dra.StageFree] != test.free || !maps.Equal(count.Free, test.nodes) {
+		if count.Left[dra.StageUntainted] != 2 || count.Left[dra.StageFree] != test.free || !slices.Equal(count.Free, test.nodes) {
 			t.Errorf("declared by %q: left %v, free %v, want %d and %v", test.declared, count.Left, count.Free, test.free, test.nodes)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 
@@ -91,8 +92,8 @@ type Count struct {
 }
 
 // NodeCounts is how many devices each node can use, of the nodes that can use
-// any.
-type NodeCounts map[string]int
+// any, sorted by node.
+type NodeCounts []NodeCount
 
 // NodeCount is how many devices a node can use.
 type NodeCount struct {
@@ -100,17 +101,68 @@ type NodeCount struct {
 	Devices int
 }
 
+// Of returns how many devices the node can use.
+func (c NodeCounts) Of(node string) int {
+	at, found := slices.BinarySearchFunc(c, node, func(n NodeCount, node string) int { return strings.Compare(n.Node, node) })
+	if !found {
+		return 0
+	}
+	return c[at].Devices
+}
+
+// Merge returns the nodes of both, with what combine returns of their devices:
+// 0 for a node that one of them does not have.
+func (c NodeCounts) Merge(other NodeCounts, combine func(a, b int) int) NodeCounts {
+	merged := make(NodeCounts, 0, max(len(c), len(other)))
+	for len(c) > 0 && len(other) > 0 {
+		order := strings.Compare(c[0].Node, other[0].Node)
+		next := NodeCount{Node: c[0].Node}
+		var a, b int
+		if order <= 0 {
+			a, c = c[0].Devices, c[1:]
+		}
+		if order >= 0 {
+			next.Node = other[0].Node
+			b, other = other[0].Devices, other[1:]
+		}
+		next.Devices = combine(a, b)
+		merged = append(merged, next)
+	}
+	for _, n := range c {
+		merged = append(merged, NodeCount{n.Node, combine(n.Devices, 0)})
+	}
+	for _, n := range other {
+		merged = append(merged, NodeCount{n.Node, combine(0, n.Devices)})
+	}
+	return merged
+}
+
 // Best returns the nodes that can use most devices, the first by name among
 // equals, at most as many as the limit.
 func (c NodeCounts) Best(limit int) []NodeCount {
-	all := make([]NodeCount, 0, len(c))
-	for node, devices := range c {
-		all = append(all, NodeCount{node, devices})
+	best := slices.Clone(c)
+	most := 0
+	for _, n := range best {
+		most = max(most, n.Devices)
 	}
-	slices.SortFunc(all, func(a, b NodeCount) int {
-		return cmp.Or(cmp.Compare(b.Devices, a.Devices), cmp.Compare(a.Node, b.Node))
-	})
-	return all[:min(limit, len(all))]
+	if most > len(best) {
+		slices.SortStableFunc(best, func(a, b NodeCount) int { return cmp.Compare(b.Devices, a.Devices) })
+		return best[:min(limit, len(best))]
+	}
+	// Nodes have few devices: it is quicker to count how many nodes come before.
+	next := make([]int, most+2) // where the next node with so many devices goes
+	for _, n := range c {
+		next[most-n.Devices+1]++
+	}
+	for i := range most {
+		next[i+1] += next[i]
+	}
+	for _, n := range c {
+		at := &next[most-n.Devices]
+		best[*at] = n
+		*at++
+	}
+	return best[:min(limit, len(best))]
 }
 
 // NotFree is why a device that passes all stages before StageFree is not free.
