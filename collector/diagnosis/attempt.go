@@ -165,6 +165,7 @@ type attempt struct {
 	claims    []*resourcev1.ResourceClaim
 	selectors []*nodeaffinity.NodeSelector // of the pod's allocated claims
 	all       bool                         // continue after a success: the scheduler may give up on another node
+	traits    *inventory.Traits            // that decide for nodes; nil: not known, or some nodes are not allowed
 }
 
 // attemptResult is how an attempt ended.
@@ -179,9 +180,10 @@ type attemptResult struct {
 }
 
 // try attempts an allocation until it fails for good, or succeeds. The error is
-// that of the meter.
+// that of the meter. Of nodes with the same traits it searches the first.
 func (s *snapshot) try(ctx context.Context, meter *meter, a attempt) (attemptResult, error) {
 	r := attemptResult{limit: s.limit}
+	searched := sets.New[inventory.TraitsKey]()
 	for i, name := range a.nodes {
 		if len(r.tried) == nodesTried || time.Duration(r.slow)*r.limit > slowSearches || i == nodesSeen || (r.fits != "" && !a.all) {
 			r.left = len(a.nodes) - i
@@ -189,6 +191,11 @@ func (s *snapshot) try(ctx context.Context, meter *meter, a attempt) (attemptRes
 		}
 		if err := meter.pause(ctx); err != nil {
 			return r, err
+		}
+		traits, known := a.traits.OnNode(s.inventory, name)
+		if known && searched.Has(traits) {
+			r.tried = append(r.tried, name)
+			continue
 		}
 		node, ok, err := s.node(ctx, name)
 		switch {
@@ -212,6 +219,9 @@ func (s *snapshot) try(ctx context.Context, meter *meter, a attempt) (attemptRes
 			return r, nil
 		case allocated && r.fits == "":
 			r.fits = name
+		}
+		if known && !slow {
+			searched.Insert(traits)
 		}
 	}
 	return r, nil

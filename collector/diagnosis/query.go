@@ -190,6 +190,9 @@ func (q *query) allocate(ctx context.Context, open []int) error {
 // without free devices.
 func (q *query) try(ctx context.Context, nodes []string, claims []int, constrained bool) (attemptResult, error) {
 	a := attempt{nodes: nodes, claims: q.pod.forAllocator(claims, constrained), selectors: q.pod.selectors()}
+	if len(a.selectors) == 0 {
+		a.traits = q.traits(claims, constrained)
+	}
 	for _, claim := range claims {
 		for i, r := range q.pod.claims[claim].requests {
 			a.all = a.all || constrained && (r.count == 0 || len(q.counts[claim][i].Failures) > 0 || len(r.Derived) > 0)
@@ -206,6 +209,26 @@ func (q *query) try(ctx context.Context, nodes []string, claims []int, constrain
 		a.nodes = append(slices.Clone(nodes), mostFirst(allowed(others, q.pod))...)
 	}
 	return q.snapshot.try(ctx, q.meter, a)
+}
+
+// traits returns what decides whether the claims can be allocated on a node;
+// nil if that is not known.
+func (q *query) traits(claims []int, constrained bool) *inventory.Traits {
+	var requests []inventory.Request
+	var attributes []resourcev1.FullyQualifiedName
+	for _, claim := range claims {
+		for _, r := range q.pod.claims[claim].requests {
+			requests = append(requests, r.Request)
+		}
+		for _, constraint := range q.pod.claims[claim].spec.Devices.Constraints {
+			for _, attribute := range []*resourcev1.FullyQualifiedName{constraint.MatchAttribute, constraint.DistinctAttribute} {
+				if attribute != nil && constrained {
+					attributes = append(attributes, *attribute)
+				}
+			}
+		}
+	}
+	return q.inventory.TraitsOf(requests, attributes)
 }
 
 const messageOther = "its devices could be allocated, but not those of another claim of the pod"

@@ -1,0 +1,220 @@
+package inventory
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"slices"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+)
+
+// Traits are what decides, of a node, whether claims can be allocated there:
+// what their selectors and constraints read of its devices, and what of these is
+// allocated. Where nodes have equal devices, the allocator finds the same on
+// many of them.
+type Traits struct {
+	reads      projection
+	attributes []string // that constraints refer to, qualified
+	seed       maphash.Seed
+}
+
+// TraitsOf returns what the requests and the attributes of constraints read. It
+// is nil if that is not known: a request has derived attributes, or a selector
+// that is broken or not kept any more.
+func (inv *Inventory) TraitsOf(requests []Request, attributes []resourcev1.FullyQualifiedName) *Traits {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	traits := &Traits{seed: inv.selectors.seeds[0]}
+	for i := range requests {
+		class, _ := inv.classes.selectorsOf(requests[i].Class)
+		own, known := inv.selectors.known(requests[i].Selectors)
+		if !known || len(requests[i].Derived) > 0 {
+			return nil
+		}
+		for _, s := range slices.Concat(class, own) {
+			if s.broken != "" {
+				return nil
+			}
+			traits.reads.driver = traits.reads.driver || s.reads.driver
+			traits.reads.whole = traits.reads.whole || s.reads.whole
+			traits.reads.names = append(traits.reads.names, s.reads.names...)
+		}
+	}
+	slices.Sort(traits.reads.names)
+	traits.reads.names = slices.Compact(traits.reads.names)
+	for _, attribute := range attributes {
+		traits.attributes = append(traits.attributes, nameAttribute+string(attribute))
+	}
+	return traits
+}
+
+// TraitsKey is the same for nodes with the same traits, also at different times:
+// it has all of the inventory's state that matters.
+type TraitsKey struct {
+	hash    uint64
+	devices int
+}
+
+// OnNode returns the key of a node, and false if it is not known: the node does
+// not exist, other nodes can use its devices, or they have rules for taints, are
+// shared by claims, or have something that selectors cannot read.
+func (t *Traits) OnNode(inv *Inventory, name string) (TraitsKey, bool) {
+	if t == nil {
+		return TraitsKey{}, false
+	}
+	inv.lockUpdated()
+	defer inv.mu.Unlock()
+	if !inv.nodes.exists(name) {
+		return TraitsKey{}, false
+	}
+	w := traitsWriter{Traits: t, texts: inv.texts, patterns: make([]map[uint32]uint32, len(t.attributes))}
+	for _, property := range t.reads.names {
+		w.names = append(w.names, w.number(property))
+	}
+	for _, attribute := range t.attributes {
+		w.constrained = append(w.constrained, w.number(attribute))
+	}
+	w.hash.SetSeed(t.seed)
+	w.add(uint64(inv.texts.sweeps)) // the numbers of texts are those since then
+	declares := inv.nodes.declares(name)
+	for _, p := range inv.pools.withSelections(inv.nodes.selecting(name)) {
+		if !w.addPool(p, name, declares) {
+			return TraitsKey{}, false
+		}
+	}
+	return TraitsKey{w.hash.Sum64(), w.devices}, true
+}
+
+// traitsWriter writes the traits of one node to a hash.
+type traitsWriter struct {
+	*Traits
+	texts       *textTable
+	names       []uint32 // of reads; 0: no device has it
+	constrained []uint32 // of attributes
+	hash        maphash.Hash
+	scratch     [8]byte
+	devices     int
+
+	// patterns have the values of each attribute of constraints in the order in
+	// which they occur: constraints compare values within a node only.
+	patterns []map[uint32]uint32
+}
+
+// number is one more than that of the text, 0 if it is not known.
+func (w *traitsWriter) number(text string) uint32 {
+	if number, known := w.texts.numbers[text]; known {
+		return number + 1
+	}
+	return 0
+}
+
+func (w *traitsWriter) add(values ...uint64) {
+	for _, value := range values {
+		binary.LittleEndian.PutUint64(w.scratch[:], value)
+		_, _ = w.hash.Write(w.scratch[:]) // it never fails
+	}
+}
+
+func (w *traitsWriter) addText(text string) {
+	w.add(uint64(len(text)))
+	_, _ = w.hash.WriteString(text) // it never fails
+}
+
+func (w *traitsWriter) addPool(p *pool, node string, declares bool) bool {
+	if len(p.rules) > 0 {
+		return false
+	}
+	w.addText(p.id.driver)
+	w.add(uint64(len(p.current)), bit(p.complete), bit(p.valid))
+	for _, s := range p.current {
+		if s.onlyNode() != node {
+			return false
+		}
+		w.add(uint64(len(s.devices)), bit(s.selection.value.optional && !declares))
+		w.addText(keyOf(s.counters))
+		for _, b := range s.blocks {
+			if b.shared != 0 {
+				return false
+			}
+			w.add(b.exclusive, b.tainted, b.usable, b.roomy)
+			for i := range b.devices() {
+				if !w.addDevice(b.device(i)) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+func (w *traitsWriter) addDevice(d *device) bool {
+	if d.irregular() {
+		return false
+	}
+	w.devices++
+	w.add(bit(d.extras != nil))
+	if d.extras != nil {
+		w.add(bit(d.extras.shareable), uint64(len(d.extras.taints)), uint64(len(d.extras.consumes)))
+		for _, taint := range d.extras.taints {
+			w.addText(taint.Key)
+			w.addText(taint.Value)
+			w.addText(string(taint.Effect))
+		}
+		for _, consumed := range d.extras.consumes {
+			w.addText(keyOf(consumed))
+		}
+		w.addText(keyOf(d.extras.capacity))
+	}
+	for _, p := range d.properties {
+		// What requests ask for of capacities is no selector.
+		if w.reads.whole || slices.Contains(w.names, p.name+1) || strings.HasPrefix(w.texts.text(p.name), nameCapacity) {
+			w.add(uint64(p.name)<<32 | uint64(p.value))
+		}
+	}
+	w.add(^uint64(0)) // the end of the properties
+	for i, name := range w.constrained {
+		w.add(w.pattern(i, d, name))
+	}
+	return true
+}
+
+// pattern is the same for devices of a node with the same value of an attribute
+// that constraints refer to, and 0 for those without it. Two lists may have a
+// value in common, so that lists are compared as they are.
+func (w *traitsWriter) pattern(at int, d *device, name uint32) uint64 {
+	if name == 0 {
+		return 0
+	}
+	value, published := d.property(name - 1)
+	if !published {
+		return 0
+	}
+	switch w.texts.text(value)[0] {
+	case valueInts, valueBools, valueStrings, valueVersions:
+		return 1<<32 | uint64(value)
+	}
+	if w.patterns[at] == nil {
+		w.patterns[at] = map[uint32]uint32{}
+	}
+	found, known := w.patterns[at][value]
+	if !known {
+		found = uint32(len(w.patterns[at]) + 1)
+		w.patterns[at][value] = found
+	}
+	return uint64(found)
+}
+
+func keyOf[T any](value *interned[T]) string {
+	if value == nil {
+		return ""
+	}
+	return value.key
+}
+
+func bit(on bool) uint64 {
+	if on {
+		return 1
+	}
+	return 0
+}
