@@ -17,9 +17,11 @@
 //	deviceStore, sliceStore  published slices in a compact form, in blocks of 64 devices
 //	claimStore, taintRules   allocations; what claims and templates request; DeviceTaintRules
 //	poolStore                per pool: what is allocated, tainted, left of counters and capacity
-//	selectorStore            CEL expressions with their results for each block
+//	shapeIndex               blocks whose devices are the same to selectors
+//	selectorStore            CEL expressions with their results for each shape of blocks
 //	classStore               device classes, and how many devices of each pool they select
 //	query                    what each stage leaves of all devices for one request, and why
+//	countStore               counts, for requests whose selectors match the same devices
 //	Inventory                the lock, the version and the exported methods
 //
 // Returned values are shared and must not be changed.
@@ -64,6 +66,7 @@ type Inventory struct {
 	pools     *poolStore
 	selectors *selectorStore
 	classes   *classStore
+	counts    countStore
 	supply    *dra.Supply // the last one
 
 	evictions    []dra.RuleEviction
@@ -367,7 +370,17 @@ func (inv *Inventory) query(request *Request, own []*selector) *query {
 // its selectors have been evaluated.
 func (inv *Inventory) Count(request Request) Count {
 	q := inv.lockedQuery(&request)
+	key, keyed := inv.counts.key(q)
+	if keyed {
+		if known, kept := inv.counts.get(inv.version, key); kept {
+			inv.mu.Unlock()
+			return known
+		}
+	}
 	count, failures := q.count()
+	if keyed && count.Failed == 0 {
+		inv.counts.keep(key, count)
+	}
 	inv.mu.Unlock()
 	count.Failures = evaluateFailures(failures)
 	return count

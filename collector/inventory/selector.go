@@ -252,6 +252,7 @@ type selectorStore struct {
 	evaluated    uint64 // evaluations whose outcome was kept
 
 	shapes  map[string]*shapeIndex // by projection.key
+	indexes uint64                 // of shapes, so far
 	seeds   [2]maphash.Seed        // of memo keys
 	scratch []byte                 // for the key of one device
 	keys    []byte                 // of the devices of one block

@@ -19,6 +19,9 @@ type shapeIndex struct {
 	byKey  map[memoKey]int // shapes that other blocks may have
 	free   []int           // shapes without blocks
 	stamp  uint64
+
+	id      uint64 // no other index has had it
+	changes uint64 // how often the shape of a block was set
 }
 
 // blockShape is the shape of the block with the stamp.
@@ -60,6 +63,7 @@ func (x *shapeIndex) set(b *block, key memoKey) int {
 		x.byKey[key] = at
 	}
 	x.shapes[at].blocks++
+	x.changes++
 	x.slots[b.slot] = blockShape{b.stamp, at}
 	return at
 }
@@ -92,7 +96,8 @@ func (ss *selectorStore) shapesFor(reads projection, names []uint32) *shapeIndex
 	key := reads.key()
 	found := ss.shapes[key]
 	if found == nil {
-		found = &shapeIndex{reads: reads, names: names, byKey: map[memoKey]int{}}
+		ss.indexes++
+		found = &shapeIndex{reads: reads, names: names, byKey: map[memoKey]int{}, id: ss.indexes}
 		ss.shapes[key] = found
 	}
 	found.users++

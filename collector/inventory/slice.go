@@ -93,7 +93,7 @@ type block struct {
 	slice *slice // nil once the block is removed
 	first int    // index of its first device in the slice
 	all   uint64
-	slot  int    // where selectors keep their results for it
+	slot  int    // where its shapes are
 	stamp uint64 // grows from block to block
 
 	exclusive uint64 // allocated to one claim alone
