@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"strconv"
 
 	"github.com/alecthomas/kingpin/v2"
 	"k8s.io/client-go/rest"
@@ -20,8 +21,12 @@ import (
 type clusterFlags struct {
 	kubeconfig string
 	budget     float64
-	maxSeries  int
+	series     string // as given: a number, or autoSeries
+	maxSeries  int    // of one family; 0: no limit
 }
+
+// autoSeries has the memory limit decide how many series a family may have.
+const autoSeries = "auto"
 
 // addCluster adds the subcommand of the cluster role, which runs once in a
 // cluster.
@@ -41,7 +46,7 @@ const clusterAddress = ":9421"
 func (f *clusterFlags) add(command *kingpin.CmdClause) {
 	command.Flag("kubeconfig", "Path to a kubeconfig. Default: the pod's own service account.").StringVar(&f.kubeconfig)
 	command.Flag("pending.budget", "Share of a core for the diagnosis of pending claims.").Default("0.25").Float64Var(&f.budget)
-	command.Flag("metrics.max-series", "Maximum number of series of one family; dropped series are counted. 0 disables the limit.").Default("30000").IntVar(&f.maxSeries)
+	command.Flag("metrics.max-series", "Maximum number of series of one family; dropped series are counted. 0 disables the limit; auto follows Go's memory limit.").Default(autoSeries).StringVar(&f.series)
 }
 
 // check refuses invalid values. The message names the flag.
@@ -49,11 +54,15 @@ func (f *clusterFlags) check() error {
 	switch {
 	case !(f.budget > 0 && f.budget <= 1):
 		return fmt.Errorf("--pending.budget=%v is not a share of a core: it must be more than 0, and at most 1", f.budget)
-	case f.maxSeries < 0:
-		return fmt.Errorf("--metrics.max-series=%d is negative", f.maxSeries)
-	default:
+	case f.series == autoSeries:
 		return nil
 	}
+	limit, err := strconv.Atoi(f.series)
+	if err != nil || limit < 0 {
+		return fmt.Errorf("--metrics.max-series=%q must be a number of series, 0 for no limit, or %s", f.series, autoSeries)
+	}
+	f.maxSeries = limit
+	return nil
 }
 
 const gcPercent = 50
@@ -80,6 +89,9 @@ func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlpsetting
 		debug.SetGCPercent(gcPercent)
 	}
 	role.LimitMemory(role.ClusterMemoryShare, log)
+	if flags.series == autoSeries {
+		flags.maxSeries = role.SeriesLimit(log)
+	}
 	cluster, err := role.NewCluster(flags.options(config, push, clock.System()), log)
 	if err != nil {
 		return err

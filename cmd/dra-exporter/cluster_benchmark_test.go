@@ -71,7 +71,7 @@ func BenchmarkClusterScale(b *testing.B) {
 // BenchmarkClusterSpecifications measures the diagnosis of 1,000 references in
 // the largest cluster, by the number of different ones.
 func BenchmarkClusterSpecifications(b *testing.B) {
-	for _, specifications := range []int{1, 10, 50, 200} {
+	for _, specifications := range []int{1, 10, 50, 200, 1_000} {
 		b.Run(fmt.Sprintf("specifications=%d", specifications), func(b *testing.B) {
 			for b.Loop() {
 				size := generator.Of(100_000)

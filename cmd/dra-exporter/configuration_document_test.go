@@ -26,6 +26,7 @@ The program rejects invalid settings at its start, with the name of the flag and
 | prices | the file of ` + "`--cost.prices`" + `: [Cost](cost.md) |
 | other settings of the push | the standard variables ` + "`OTEL_*`: [OpenTelemetry](opentelemetry.md)" + ` |
 | soft memory limit of the garbage collector | Go's own ` + "`GOMEMLIMIT`" + `; without it nine tenths of the cgroup's memory limit in the cluster role, two thirds in the node role |
+| series of one family in the cluster role | ` + "`--metrics.max-series`" + `; ` + "`auto`" + ` allows one for each 10 KiB of the soft memory limit, at least 10,000 and at most 1,000,000, and 100,000 without a limit |
 | number of threads | Go's own ` + "`GOMAXPROCS`" + ` |
 `
 

@@ -34,6 +34,33 @@ func LimitMemory(share float64, log *slog.Logger) {
 	log.Info("Go's memory limit is set from the cgroup", "cgroup_bytes", limit, "go_bytes", soft)
 }
 
+// Series of one family for which there is memory. A series takes less than a
+// kilobyte, with its labels and its part of a page, but several families may
+// have as many, and most memory is that of objects. With the limit of the chart
+// this suffices for the devices of 20,000 nodes.
+const (
+	bytesPerSeries  = 10 << 10 // of Go's memory limit
+	fewestSeries    = 10_000
+	mostSeries      = 1_000_000
+	unlimitedSeries = 100_000 // without a memory limit
+)
+
+// SeriesLimit returns how many series a family may have, given Go's memory limit.
+func SeriesLimit(log *slog.Logger) int {
+	limit := seriesWithin(debug.SetMemoryLimit(-1))
+	log.Info("the number of series of a family is limited", "series", limit)
+	return limit
+}
+
+// seriesWithin returns the number for a memory limit in bytes, math.MaxInt64
+// without one.
+func seriesWithin(memory int64) int {
+	if memory == math.MaxInt64 {
+		return unlimitedSeries
+	}
+	return int(min(max(memory/bytesPerSeries, fewestSeries), mostSeries))
+}
+
 // Limits of reads of cgroups.
 const (
 	cgroupFileBytes = 64 << 10

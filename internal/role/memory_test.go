@@ -69,3 +69,14 @@ func TestGoMemoryLimit(t *testing.T) {
 		t.Errorf("the limit is %d, not %d of %d: %s", now, want, int64(math.MaxInt64), log.String())
 	}
 }
+
+func TestSeriesWithin(t *testing.T) {
+	const chart = 768 << 20
+	for memory, want := range map[int64]int{
+		1: 10_000, 100 << 20: 10_240, chart * 9 / 10: 70_778, 4 << 30: 419_430, 1 << 40: 1_000_000, math.MaxInt64: 100_000,
+	} {
+		if got := seriesWithin(memory); got != want {
+			t.Errorf("with %d bytes a family may have %d series, want %d", memory, got, want)
+		}
+	}
+}
