@@ -96,10 +96,21 @@ func TestDemoSplitsAndPrices(t *testing.T) {
 		`dra_namespace_cost_total{currency="USD",deviceclass="dra.net"`,
 		`label_team="discovery"`,
 	)
-	_, page := get(t, address+"/metrics")
-	families := parsePage(t, page)
+	everything := func(map[string]string) bool { return true }
+	var families map[string]*dto.MetricFamily
+	works := func() bool { // the first containers have just started when the first page is there
+		_, page := get(t, address+"/metrics")
+		families = parsePage(t, page)
+		pods := sums(families["dra_pod_utilization_ratio"], "uuid", everything)
+		return pods[shared] > 0 && pods[plugged] > 0
+	}
+	for patience := 0; !works(); patience++ {
+		if patience == 100 {
+			t.Fatalf("nothing uses %s or %s", shared, plugged)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 	for quantity, unattributed := range map[string]string{"utilization_ratio": "utilization_ratio", "memory_used_bytes": "memory_bytes"} {
-		everything := func(map[string]string) bool { return true }
 		device := sums(families["dra_device_"+quantity], "uuid", everything)
 		claims := sums(families["dra_claim_"+quantity], "uuid", func(l map[string]string) bool { return l["attribution"] != "shared" })
 		pods := sums(families["dra_pod_"+quantity], "uuid", everything)

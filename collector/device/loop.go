@@ -47,6 +47,7 @@ type loop struct {
 	ticker  *time.Ticker
 	answers chan answer
 	found   chan discovered
+	refresh chan func()   // asks for a round at once, which calls it at its end
 	done    chan struct{} // closed when answers are not received any more
 	calls   atomic.Int64  // calls into the source that have not come back
 
@@ -59,6 +60,8 @@ type loop struct {
 	answered   bool // a reader has, since the last report
 	discovery  discovery
 	duplicates []string
+	requested  []func() // of refresh, to be called at the end of the next round
+	served     []func() // and of the present one
 	events     events
 	samples    []Sample // what the last round has found, without XIDs
 }
@@ -77,6 +80,7 @@ func newLoop(from Source, o Options, publish func([]Sample)) *loop {
 		patience:  max(1, int((time.Second+o.Interval-1)/o.Interval)),
 		answers:   make(chan answer),
 		found:     make(chan discovered),
+		refresh:   make(chan func(), 1),
 		done:      make(chan struct{}),
 		discovery: discovery{retry: backoff{first: o.Interval, most: o.SlowInterval}},
 		events:    newEvents(from),
@@ -109,6 +113,12 @@ func (l *loop) run(ctx context.Context) {
 				l.ticker.Reset(l.interval)
 				l.begin(ctx)
 			}
+		case ended := <-l.refresh:
+			l.requested = append(l.requested, ended)
+		}
+		if len(l.requested) > 0 && !l.open && !l.discovery.running {
+			l.ticker.Reset(l.interval)
+			l.begin(ctx)
 		}
 	}
 }
@@ -128,9 +138,11 @@ func (l *loop) tick(ctx context.Context) {
 
 // begin opens a round: it starts a read of every reader that is free.
 func (l *loop) begin(ctx context.Context) {
+	l.served, l.requested = append(l.served, l.requested...), nil
 	if len(l.readers) == 0 {
 		l.samples = nil
 		l.publishSamples()
+		l.serve()
 		return
 	}
 	l.round++
@@ -204,6 +216,15 @@ func (l *loop) overdue(s *readerState) bool {
 func (l *loop) finish() {
 	l.open = false
 	l.conclude()
+	l.serve()
+}
+
+// serve calls what waits for the end of the round.
+func (l *loop) serve() {
+	for _, ended := range l.served {
+		ended()
+	}
+	l.served = nil
 }
 
 // conclude reports the status of the source and publishes the samples.

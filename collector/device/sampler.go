@@ -89,6 +89,22 @@ func (s *Sampler) Run(ctx context.Context) {
 // changed. It costs one atomic load.
 func (s *Sampler) Latest() []Sample { return *s.latest.Load() }
 
+// Refresh asks each source for a round that begins from now on, at once if no round
+// is open, and returns a function that reports whether all of these have ended. Of
+// a source that hangs they end when their timeout is over. A source that was not
+// able to take an earlier Refresh yet does not take another: its round never ends.
+func (s *Sampler) Refresh() (ended func() bool) {
+	left := &atomic.Int64{}
+	left.Store(int64(len(s.loops)))
+	for _, l := range s.loops {
+		select {
+		case l.refresh <- func() { left.Add(-1) }:
+		default:
+		}
+	}
+	return func() bool { return left.Load() <= 0 }
+}
+
 // Changed signals that a round has ended since the last signal.
 func (s *Sampler) Changed() <-chan struct{} { return s.changed }
 

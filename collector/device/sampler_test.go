@@ -279,3 +279,35 @@ func TestObserveEachRead(t *testing.T) {
 		}
 	})
 }
+
+// TestRefresh checks that a refresh reads every device at once, that it ends with
+// a read that began after it and not with one that was under way, and that the
+// interval counts from there.
+func TestRefresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reads := 0
+		slow := &fakeReader{key: "GPU-a", read: func(call int, tier Tier) ([]Observation, error) {
+			if call == 2 {
+				time.Sleep(300 * time.Millisecond)
+			}
+			reads = call
+			return watts("GPU-a", float64(call), tier), nil
+		}}
+		s := sample(t, &fakeSource{name: "fake", readers: []Reader{slow}}, &fakeSource{name: "none"})
+		s.pass(200 * time.Millisecond)
+		atOnce := s.Refresh()
+		s.pass(0)
+		if atOnce() {
+			t.Error("it has ended while the read still runs")
+		}
+		during := s.Refresh()
+		s.pass(300 * time.Millisecond)
+		if !atOnce() || !during() || reads != 3 {
+			t.Errorf("the first has ended: %v, the second: %v, after %d reads, want 3", atOnce(), during(), reads)
+		}
+		s.pass(900 * time.Millisecond)
+		if reads != 3 {
+			t.Errorf("read %d times within an interval of the last refresh", reads)
+		}
+	})
+}

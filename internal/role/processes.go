@@ -33,7 +33,9 @@ type processes struct {
 	cgroup  *cgroup.Reader  // nil: not enabled
 	cluster *apiserver.Node // nil: without the API server
 
-	listingSince clock.Instant // since when sources may list processes; only used by the runner
+	// Only used by the runner, before the first step.
+	listingSince clock.Instant // since when sources may list processes
+	listed       func() bool   // reports whether all sources have been read since; nil: they may not
 }
 
 // state returns whether the pods of processes can be found now. Before the first
@@ -72,32 +74,31 @@ func (p *processes) update() node.Processes {
 	return node.Processes{State: state, Owners: p.cgroup.Latest()}
 }
 
-// allListed reports whether processes have been listed and looked up
-// once, or the time of two reads has passed. Before that, devices that are split later
-// would be reported as shared in the first snapshot.
+// allListed reports whether the devices have been read since processes may be
+// listed, and the listed processes have been looked up, or the time of two reads has
+// passed. Before that, devices that are split later would be reported as shared in
+// the first snapshot. Only the runner calls it.
 func (p *processes) allListed() bool {
 	if p.update().State != node.ProcessesOK {
 		return true
 	}
-	if p.listingSince.IsZero() {
-		p.listingSince = p.clock()
+	if p.listed == nil {
+		p.listingSince, p.listed = p.clock(), p.sampler.Refresh()
 	}
-	return p.lookedUp() || p.clock().Since(p.listingSince) > 2*p.interval
+	return p.listed() && p.lookedUp() || p.clock().Since(p.listingSince) > 2*p.interval
 }
 
-// lookedUp reports whether processes have been listed, and all of them looked
-// up.
+// lookedUp reports whether all processes of the newest samples were looked up.
 func (p *processes) lookedUp() bool {
-	owners, listed := p.cgroup.Latest(), false
+	owners := p.cgroup.Latest()
 	for _, sample := range p.sampler.Latest() {
-		listed = listed || !sample.ProcessesAt.IsZero()
 		for _, process := range sample.Processes {
 			if _, known := owners[process.PID]; !known {
 				return false
 			}
 		}
 	}
-	return listed
+	return true
 }
 
 // pids returns the processes of the newest samples, without lists that are stale: a
