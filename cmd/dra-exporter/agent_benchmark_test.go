@@ -41,8 +41,8 @@ func BenchmarkAgent(b *testing.B) {
 	directory := b.TempDir()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	server := denseCluster(ctx, b)
-	kubelet, err := simulated.Start(ctx, filepath.Join(directory, "kubelet.sock"), simulated.Options{Pods: densePods(), Faults: simulated.Always()})
+	server := denseCluster(ctx, b, denseClaims)
+	kubelet, err := simulated.Start(ctx, filepath.Join(directory, "kubelet.sock"), simulated.Options{Pods: densePods(denseClaims), Faults: simulated.Always()})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -74,6 +74,65 @@ func BenchmarkAgent(b *testing.B) {
 	if err := agent.Wait(); err != nil {
 		b.Errorf("the agent did not end well: %v", err)
 	}
+}
+
+// BenchmarkStart runs the whole program as a process of its own on the dense node
+// with more and fewer claims, and reports the times from its start until it is
+// ready, and until its page has every claim, and how many claims the page lacked
+// when it became ready.
+func BenchmarkStart(b *testing.B) {
+	for _, claims := range []int{8, 64, 128} {
+		b.Run(fmt.Sprintf("claims=%d", claims), func(b *testing.B) {
+			ctx, stop := context.WithCancel(context.Background())
+			defer stop()
+			server := denseCluster(ctx, b, claims)
+			directory := b.TempDir()
+			kubelet, err := simulated.Start(ctx, filepath.Join(directory, "kubelet.sock"), simulated.Options{Pods: densePods(claims), Faults: simulated.Always()})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer kubelet.Close()
+			var ready, complete time.Duration
+			missing := 0
+			for b.Loop() {
+				began := time.Now()
+				agent, address := startAgent(ctx, b, directory, server.Config().Host)
+				for !isReady(address) {
+					time.Sleep(5 * time.Millisecond)
+				}
+				ready += time.Since(began)
+				lacking := claims - heldClaims(b, address)
+				for missing += lacking; lacking > 0; lacking = claims - heldClaims(b, address) {
+					time.Sleep(20 * time.Millisecond)
+				}
+				complete += time.Since(began)
+				if err := agent.Process.Signal(syscall.SIGTERM); err != nil {
+					b.Fatal(err)
+				}
+				if err := agent.Wait(); err != nil {
+					b.Errorf("the agent did not end well: %v", err)
+				}
+			}
+			b.ReportMetric(ready.Seconds()/float64(b.N), "s-to-ready")
+			b.ReportMetric(complete.Seconds()/float64(b.N), "s-to-complete")
+			b.ReportMetric(float64(missing)/float64(b.N), "claims-missing-when-ready")
+		})
+	}
+}
+
+func isReady(address string) bool {
+	response, err := http.Get(address + "/-/ready")
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// heldClaims is how many holds of devices the page has: each claim has one.
+func heldClaims(b *testing.B, address string) int {
+	_, page := get(b, address+"/metrics")
+	return strings.Count(page, "\ndra_claim_held{")
 }
 
 // startAgent starts the binary of DRA_EXPORTER_BINARY, or this test as a
@@ -224,7 +283,7 @@ func denseName(gpu, partition int) string {
 }
 
 // denseCluster is an API server with the slices, claims and pods.
-func denseCluster(ctx context.Context, b *testing.B) *apiserver.Server {
+func denseCluster(ctx context.Context, b *testing.B, claims int) *apiserver.Server {
 	b.Helper()
 	server, err := apiserver.Start(ctx, apiserver.Options{})
 	if err != nil {
@@ -233,7 +292,7 @@ func denseCluster(ctx context.Context, b *testing.B) *apiserver.Server {
 	for g := range denseGPUs {
 		put(b, server, denseSlice(g))
 	}
-	for c := range denseClaims {
+	for c := range claims {
 		put(b, server, denseClaim(c), densePod(c))
 	}
 	return server
@@ -305,8 +364,8 @@ func densePod(c int) *corev1.Pod {
 }
 
 // densePods returns the same pods for the kubelet.
-func densePods() []simulated.Pod {
-	pods := make([]simulated.Pod, denseClaims)
+func densePods(claims int) []simulated.Pod {
+	pods := make([]simulated.Pod, claims)
 	for c := range pods {
 		g, p := densePartition(c)
 		meta, claim := denseMeta(c, "pod"), denseMeta(c, "claim").Name

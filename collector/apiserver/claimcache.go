@@ -23,8 +23,10 @@ const (
 	lastRetry      = 30 * time.Second
 	settlingPeriod = 15 * time.Second // drivers write status.devices while they prepare
 	claimRefresh   = 10 * time.Minute
-	startSpread    = 2 * time.Second // of the reads after a start or an outage
-	cachedReads    = 2               // before the API server is asked for the newest
+	outageSpread   = 2 * time.Second       // of the reads after an outage, at most
+	outageInterval = 25 * time.Millisecond // between two of them, on average
+	parallelReads  = 8                     // of claims, at most
+	cachedReads    = 2                     // before the API server is asked for the newest
 )
 
 // claimCache has the claims that pods of this node reference and that are read
@@ -117,7 +119,7 @@ func (c *claimCache) setConsumers(now clock.Instant, ref dra.ClaimRef, consumers
 func (c *claimCache) retryFailed(now clock.Instant) {
 	for ref, record := range c.records {
 		if record.failure != nil {
-			c.queue.advance(ref, now.Elapsed+c.jitter(startSpread))
+			c.queue.advance(ref, now.Elapsed+c.jitter(outageSpread))
 		}
 	}
 }
@@ -224,6 +226,16 @@ func (c *claimCache) claims() []dra.Claim {
 		}
 	}
 	return all
+}
+
+// tried reports whether a read of every claim has ended.
+func (c *claimCache) tried() bool {
+	for _, record := range c.records {
+		if !record.answered && record.failure == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // unread returns the claims of which nothing is known, sorted by name.

@@ -116,14 +116,14 @@ func TestRetryBackoffOfClaim(t *testing.T) {
 		}
 	}
 	cache.retryFailed(at(now))
-	if _, taken, wait := cache.queue.begin(at(now + startSpread/2)); taken != nil || wait != 29*time.Second {
+	if _, taken, wait := cache.queue.begin(at(now + outageSpread/2)); taken != nil || wait != 29*time.Second {
 		t.Errorf("a claim that is missing is hurried: wait %v", wait)
 	}
 	_, taken := due(t, cache.queue, now+30*time.Second)
 	cache.queue.done(ref, taken)
 	cache.failed(at(now+30*time.Second), ref, context.DeadlineExceeded)
 	cache.retryFailed(at(now + 30*time.Second))
-	due(t, cache.queue, now+30*time.Second+startSpread/2)
+	due(t, cache.queue, now+30*time.Second+outageSpread/2)
 }
 
 func TestKeepsUnreadableClaimAndDropsDeletedClaim(t *testing.T) {

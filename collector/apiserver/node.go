@@ -48,6 +48,7 @@ type Node struct {
 	outdatedPlugins bool // and so are those of pods with device plugins alone
 	outdatedSince   clock.Instant
 	facts           Facts
+	outage          bool // the last attempt to watch pods has failed
 }
 
 // New returns a Node that sends nothing before Run.
@@ -75,9 +76,9 @@ func newNode(options Options, client *watch.Client) *Node {
 		claims:        newClaimCache(watch.Jitter),
 		devices:       newDevicePools(watch.Jitter),
 	}
-	n.claimReader = &worker{parallel: 4, interval: 25 * time.Millisecond, wake: make(chan struct{}, 1), next: n.nextClaim}
-	n.poolReader = &worker{parallel: 1, interval: time.Second, wake: make(chan struct{}, 1), next: n.nextPool}
-	n.unlistedRead = &worker{parallel: 1, interval: time.Second, wake: make(chan struct{}, 1), next: n.nextUnlisted}
+	n.claimReader = newWorker(newPace(parallelReads, 0, watch.Jitter), n.nextClaim)
+	n.poolReader = newWorker(newPace(1, time.Second, watch.Jitter), n.nextPool)
+	n.unlistedRead = newWorker(newPace(1, time.Second, watch.Jitter), n.nextUnlisted)
 	strip := func(pod *corev1.Pod) *corev1.Pod { return decode.StripPod(pod, options.PodLabels...) }
 	n.pods = watch.NewStore(&n.mu, watch.Decoder[*corev1.Pod, decode.PodRecord]{
 		Strip:  strip,
@@ -150,6 +151,15 @@ func (n *Node) Statuses() []source.Status {
 	return statuses
 }
 
+// ClaimsTried reports whether every claim that pods reference has been read, or a
+// read of it has failed, and every namespace has been listed once in which a
+// claim's name is to be found.
+func (n *Node) ClaimsTried() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.claims.tried() && (n.feed == nil || n.feed.unlisted.tried())
+}
+
 // Latest returns what is known now.
 func (n *Node) Latest() Facts {
 	n.mu.Lock()
@@ -202,8 +212,9 @@ func (n *Node) applyPod(event watch.Event[*corev1.Pod, decode.PodRecord]) {
 }
 
 // resolveReferences resolves, under the lock, the claims that pods reference
-// which have changed. While the pods are not known to be fresh, all nodes may be
-// starting at once: the reads are spread over a time.
+// which have changed. After an outage all nodes list their pods at once: the reads
+// of claims that are new then are spread over a time. After a start the pace of
+// the reads is enough, see docs/decisions/0017.
 func (n *Node) resolveReferences() {
 	changed := make(map[dra.ClaimRef]bool)
 	for name := range n.index.takeChanged() {
@@ -214,8 +225,8 @@ func (n *Node) resolveReferences() {
 		}
 	}
 	within := time.Duration(0)
-	if !n.facts.PodsFresh {
-		within = min(startSpread, time.Duration(len(n.index.consumers))*n.claimReader.interval)
+	if n.outage {
+		within = min(outageSpread, time.Duration(len(n.index.consumers))*outageInterval)
 	}
 	for ref := range changed {
 		if n.claims.setConsumers(n.now(), ref, n.index.consumersOf(ref), within) {
@@ -281,6 +292,7 @@ func (n *Node) applySlices() {
 func (n *Node) setPodsFresh(fresh bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.outage = !fresh
 	if fresh == n.facts.PodsFresh {
 		return
 	}
@@ -288,7 +300,7 @@ func (n *Node) setPodsFresh(fresh bool) {
 	n.outdate()
 	if fresh {
 		n.claims.retryFailed(n.now())
-		signal(n.claimReader.wake)
+		n.claimReader.resume()
 		n.reportClaims(false)
 	}
 }
@@ -302,9 +314,9 @@ func (n *Node) setSlicesFresh(fresh bool) {
 		n.outdate()
 		if fresh && n.feed != nil { // otherwise the watch of pods shows that the API server can be reached again
 			n.claims.retryFailed(n.now())
-			signal(n.claimReader.wake)
+			n.claimReader.resume()
 			n.feed.unlisted.retryFailed(n.now())
-			signal(n.unlistedRead.wake)
+			n.unlistedRead.resume()
 		}
 	}
 	if fresh {
@@ -316,7 +328,7 @@ func (n *Node) setSlicesFresh(fresh bool) {
 }
 
 // nextClaim returns the read of the claim that is due.
-func (n *Node) nextClaim() (read func(context.Context), wait time.Duration) {
+func (n *Node) nextClaim() (read func(context.Context) error, wait time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	ref, item, wait := n.claims.queue.begin(n.now())
@@ -324,10 +336,10 @@ func (n *Node) nextClaim() (read func(context.Context), wait time.Duration) {
 		return nil, wait
 	}
 	version := n.claims.version(ref)
-	return func(ctx context.Context) { n.readClaim(ctx, ref, item, version) }, 0
+	return func(ctx context.Context) error { return n.readClaim(ctx, ref, item, version) }, 0
 }
 
-func (n *Node) readClaim(ctx context.Context, ref dra.ClaimRef, item *queuedItem, version string) {
+func (n *Node) readClaim(ctx context.Context, ref dra.ClaimRef, item *queuedItem, version string) error {
 	began := n.now()
 	claim := &resourcev1.ResourceClaim{}
 	from := watch.Collection{Group: resourcev1.SchemeGroupVersion, Namespace: ref.Namespace, Resource: claimsSource}
@@ -339,11 +351,11 @@ func (n *Node) readClaim(ctx context.Context, ref dra.ClaimRef, item *queuedItem
 	defer n.mu.Unlock()
 	wanted := n.claims.queue.done(ref, item)
 	if ctx.Err() != nil {
-		return
+		return err
 	}
 	n.claimDuration(n.now().Since(began).Seconds())
 	if !wanted {
-		return
+		return err
 	}
 	if n.claims.apply(n.now(), ref, claim, err) {
 		n.outdate()
@@ -353,20 +365,21 @@ func (n *Node) readClaim(ctx context.Context, ref dra.ClaimRef, item *queuedItem
 	if n.feed != nil && err == nil {
 		n.feed.learn(claim)
 	}
+	return err
 }
 
 // nextPool returns the list of the pool that is due.
-func (n *Node) nextPool() (read func(context.Context), wait time.Duration) {
+func (n *Node) nextPool() (read func(context.Context) error, wait time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	pool, item, wait := n.devices.remote.queue.begin(n.now())
 	if item == nil {
 		return nil, wait
 	}
-	return func(ctx context.Context) { n.readPool(ctx, pool, item) }, 0
+	return func(ctx context.Context) error { return n.readPool(ctx, pool, item) }, 0
 }
 
-func (n *Node) readPool(ctx context.Context, pool decode.PoolID, item *queuedItem) {
+func (n *Node) readPool(ctx context.Context, pool decode.PoolID, item *queuedItem) error {
 	present, err := listPool(ctx, n.client, pool)
 	if ctx.Err() == nil {
 		n.sliceWatch.Aside(err)
@@ -380,6 +393,7 @@ func (n *Node) readPool(ctx context.Context, pool decode.PoolID, item *queuedIte
 	case n.devices.remote.apply(n.now(), pool, present):
 		n.outdate()
 	}
+	return err
 }
 
 func listPool(ctx context.Context, client *watch.Client, pool decode.PoolID) (present []decode.SliceRecord, err error) {
@@ -404,18 +418,18 @@ func listPool(ctx context.Context, client *watch.Client, pool decode.PoolID) (pr
 }
 
 // nextUnlisted returns the list of the claims of the namespace that is due.
-func (n *Node) nextUnlisted() (read func(context.Context), wait time.Duration) {
+func (n *Node) nextUnlisted() (read func(context.Context) error, wait time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	namespace, item, wait := n.feed.unlisted.queue.begin(n.now())
 	if item == nil {
 		return nil, wait
 	}
-	return func(ctx context.Context) { n.readUnlisted(ctx, namespace, item) }, 0
+	return func(ctx context.Context) error { return n.readUnlisted(ctx, namespace, item) }, 0
 }
 
 // readUnlisted has the feed learn from all claims of a namespace.
-func (n *Node) readUnlisted(ctx context.Context, namespace string, item *queuedItem) {
+func (n *Node) readUnlisted(ctx context.Context, namespace string, item *queuedItem) error {
 	from := watch.Collection{Group: resourcev1.SchemeGroupVersion, Namespace: namespace, Resource: claimsSource}
 	empty := func() *resourcev1.ResourceClaimList { return &resourcev1.ResourceClaimList{} }
 	err := watch.ListPages(ctx, n.client, from, metav1.ListOptions{Limit: watch.PageObjects}, empty, func(page *resourcev1.ResourceClaimList) {
@@ -431,4 +445,5 @@ func (n *Node) readUnlisted(ctx context.Context, namespace string, item *queuedI
 		n.feed.unlisted.listed(n.now(), namespace, err)
 		n.reportClaims(false)
 	}
+	return err
 }

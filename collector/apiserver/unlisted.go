@@ -70,8 +70,19 @@ func (u *unlistedClaims) listed(now clock.Instant, namespace string, err error) 
 func (u *unlistedClaims) retryFailed(now clock.Instant) {
 	for namespace := range u.failed {
 		u.tries[namespace] = 0
-		u.queue.advance(namespace, now.Elapsed+watch.Jitter(startSpread))
+		u.queue.advance(namespace, now.Elapsed+watch.Jitter(outageSpread))
 	}
+}
+
+// tried reports whether every namespace has been listed since its newest pod with
+// unlisted claims appeared, or could not be.
+func (u *unlistedClaims) tried() bool {
+	for namespace := range u.pods {
+		if u.tries[namespace] == 0 && u.failed[namespace] == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // failure is that of one of the last lists; nil: none failed.

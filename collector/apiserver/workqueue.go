@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/dra-exporter/dra-exporter/collector/apiserver/watch"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
@@ -76,43 +78,48 @@ func (q *workqueue[K]) done(key K, item *queuedItem) bool {
 	return q.items[key] == item
 }
 
-// worker reads what is due in a workqueue: a limited number of reads at a time,
-// and a limited number of starts in a time, so that neither a start of the agent
-// nor the return of the API server causes a burst of requests.
+// worker reads what is due in a workqueue, at its pace.
 type worker struct {
-	parallel int
-	interval time.Duration // between two starts
-	wake     chan struct{} // capacity 1: the workqueue has changed
+	pace *pace
+	wake chan struct{} // capacity 1: the workqueue or the pace has changed
 
 	// next takes what is due and returns its read, or nil and how long nothing
-	// will be due.
-	next func() (read func(ctx context.Context), wait time.Duration)
+	// will be due. The read returns its failure.
+	next func() (read func(ctx context.Context) error, wait time.Duration)
+}
+
+func newWorker(pace *pace, next func() (func(ctx context.Context) error, time.Duration)) *worker {
+	return &worker{pace: pace, wake: make(chan struct{}, 1), next: next}
 }
 
 // run returns after ctx has ended and all reads have returned.
 func (w *worker) run(ctx context.Context) {
 	var reads sync.WaitGroup
 	defer reads.Wait()
-	slots := make(chan struct{}, w.parallel)
 	for ctx.Err() == nil {
-		select {
-		case slots <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
-		read, wait := w.next()
-		if read == nil {
-			<-slots
+		if wait := w.pace.wait(time.Now()); wait > 0 {
 			w.wait(ctx, wait)
 			continue
 		}
+		read, wait := w.next()
+		if read == nil {
+			w.wait(ctx, wait)
+			continue
+		}
+		began := time.Now()
+		w.pace.begin(began)
 		reads.Go(func() {
-			defer signal(w.wake)
-			defer func() { <-slots }()
-			read(ctx)
+			err := read(ctx)
+			w.pace.end(time.Now(), began, err)
+			signal(w.wake)
 		})
-		watch.Sleep(ctx, w.interval)
 	}
+}
+
+// resume ends a pause after failures: the API server can be reached again.
+func (w *worker) resume() {
+	w.pace.resume()
+	signal(w.wake)
 }
 
 // wait returns when the workqueue has changed, or after the duration.
@@ -132,4 +139,91 @@ func signal(channel chan struct{}) {
 	case channel <- struct{}{}:
 	default:
 	}
+}
+
+// pace limits the reads of a worker, so that many nodes that start together, or
+// whose API server comes back, do not overload it:
+//
+//   - At first two reads run at once. Each quick answer allows one more, up to a
+//     limit, and each slow one halves them: while the API server is busy, a node
+//     has one read in flight, and a free one answers all of them in milliseconds.
+//   - After a failure that may pass by itself the worker pauses, for a random time
+//     that doubles with each failure in a row and is at least what the API server
+//     asks for. A rejected request is quick, so that the number in flight alone
+//     would not limit them. That an object is missing or may not be read is an
+//     answer.
+//   - gap is the time from one start to the next, whatever the answers are.
+//
+// It is safe for concurrent use.
+type pace struct {
+	most   int
+	gap    time.Duration
+	jitter func(limit time.Duration) time.Duration // random, in [0, limit)
+
+	mu       sync.Mutex
+	limit    int // of reads at once
+	running  int
+	failures int // in a row
+	next     time.Time
+	pause    time.Time // until when nothing starts
+}
+
+const (
+	firstReads = 2                     // at once
+	slowAnswer = time.Second           // an API server that takes this long is busy
+	firstPause = 50 * time.Millisecond // after a failure
+	lastPause  = 10 * time.Second
+)
+
+func newPace(most int, gap time.Duration, jitter func(time.Duration) time.Duration) *pace {
+	return &pace{most: most, gap: gap, jitter: jitter, limit: min(most, firstReads)}
+}
+
+// wait is how long no read may start; maxWait: until one ends.
+func (p *pace) wait(now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running >= p.limit {
+		return maxWait
+	}
+	return max(0, p.next.Sub(now), p.pause.Sub(now))
+}
+
+// begin begins a read.
+func (p *pace) begin(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running++
+	p.next = now.Add(p.gap)
+}
+
+// end ends a read that began at a time, with its failure.
+func (p *pace) end(now, began time.Time, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running--
+	switch slow := now.Sub(began) >= slowAnswer; {
+	case err != nil && !watch.IsPermanent(err):
+		pause := lastPause
+		if p.failures < 8 { // 50 ms doubled eight times is more than lastPause
+			pause = firstPause << p.failures
+		}
+		p.failures++
+		least := pause / 2
+		if seconds, asked := apierrors.SuggestsClientDelay(err); asked {
+			least = max(least, min(lastPause, time.Duration(seconds)*time.Second))
+		}
+		p.limit, p.pause = 1, now.Add(least+p.jitter(pause/2))
+	case slow:
+		p.limit, p.failures = max(1, p.limit/2), 0
+	default:
+		p.limit, p.failures = min(p.most, p.limit+1), 0
+	}
+}
+
+// resume ends a pause after failures.
+func (p *pace) resume() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failures, p.pause = 0, time.Time{}
 }

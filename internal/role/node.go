@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -68,6 +69,10 @@ type Node struct {
 	wake    chan struct{}
 
 	processes processes
+
+	claimsNamed atomic.Bool // the claims of the kubelet's first List were given to the feed of pods
+	gathered    bool        // a step has begun with all claims read; only used by the runner
+	complete    atomic.Bool // and has been published
 }
 
 // NewNode wires the role and starts nothing.
@@ -114,7 +119,11 @@ func NewNode(options NodeOptions, log *slog.Logger) (*Node, error) {
 			return nil, err
 		}
 	}
-	inputs := node.Inputs{Gather: n.gather, Settled: n.allRead, Wake: n.wake, ObserveStep: live.observeStep, Derive: options.Derive}
+	inputs := node.Inputs{
+		Gather:  func() node.Facts { n.gathered = n.gathered || n.claimsRead(); return n.gather() },
+		Settled: n.allRead, Wake: n.wake, Derive: options.Derive,
+		ObserveStep: func(took time.Duration) { n.complete.Store(n.gathered); live.observeStep(took) },
+	}
 	n.runner = node.NewRunner(config, inputs, now, log)
 	options.Push.Traces.On = false // traces are the cluster role's
 	n.push, err = pushConfig{settings: options.Push, version: config.Version.Version, node: options.Name, instance: options.Name, snapshot: n.latestRows, live: registry}.pusher(now, log)
@@ -168,19 +177,45 @@ func (n *Node) statuses() []source.Status {
 }
 
 // allRead reports whether every source has been read once, or has failed.
-// Claims are read one by one, after the pods that name them.
 func (n *Node) allRead() bool {
-	claimsDown := false
 	for _, status := range n.statuses() {
-		tried := !status.LastSuccess.IsZero() || status.Errors > 0
-		if status.Name == node.SourceClaims {
-			claimsDown = tried && !status.Up
-		} else if !tried {
+		if !tried(status) && status.Name != node.SourceClaims {
 			return false
 		}
 	}
-	return (n.cluster == nil || claimsDown || len(n.cluster.Latest().Unread) == 0) && n.processes.allListed()
+	return n.claimsRead() && (n.claimsDown() || len(n.cluster.Latest().Unread) == 0) && n.processes.allListed()
 }
+
+// claimsRead reports whether the claims of all pods are known by name, and have been
+// read, or why not is reported: their source has failed, the source of the pods that
+// name them, or the read of a single claim.
+func (n *Node) claimsRead() bool {
+	if n.cluster == nil {
+		return true
+	}
+	for _, status := range n.statuses() {
+		pods := status.Name == node.SourcePods || status.Name == kubelet.PodsSourceName
+		if pods && !tried(status) {
+			return false
+		}
+	}
+	_, listed := n.kubelet.Latest()
+	named := n.pods == nil || !listed || n.claimsNamed.Load()
+	return n.claimsDown() || named && n.cluster.ClaimsTried()
+}
+
+// claimsDown reports whether claims cannot be read at all.
+func (n *Node) claimsDown() bool {
+	if n.cluster == nil {
+		return true
+	}
+	return slices.ContainsFunc(n.cluster.Statuses(), func(s source.Status) bool {
+		return s.Name == node.SourceClaims && tried(s) && !s.Up
+	})
+}
+
+// tried reports whether a source has been read once, or has failed.
+func tried(status source.Status) bool { return !status.LastSuccess.IsZero() || status.Errors > 0 }
 
 // Known has the latest values of all sources, for a check of the role.
 type Known struct {
@@ -281,6 +316,7 @@ func (n *Node) triggerSteps(ctx context.Context) {
 			// The Pods API names pods without their claims, which the List names.
 			if listing, known := n.kubelet.Latest(); known && n.pods != nil {
 				n.cluster.PodFeed().Listed(listing.Resources.Assignments)
+				n.claimsNamed.Store(true)
 			}
 		case <-n.cdi.Changed():
 		case <-clusterChanged:
@@ -351,11 +387,18 @@ func (n *Node) latestRows() ([]metric.Row, time.Time) {
 	return nil, time.Time{}
 }
 
+// ready fails until a snapshot has been published that lacks no claim for being
+// unread. A source that has failed does not keep it from being ready, nor one that
+// fails later. Before, the page is served as far as it is known.
 func (n *Node) ready() error {
-	if n.runner.Latest() == nil {
+	switch {
+	case n.runner.Latest() == nil:
 		return errors.New("no snapshot yet")
+	case !n.complete.Load():
+		return errors.New("not all claims of the node's pods have been read yet")
+	default:
+		return nil
 	}
-	return nil
 }
 
 // healthy fails if a call into a device's library has hung for longer than

@@ -36,7 +36,7 @@ func (b *Backoff) Next(err error, took time.Duration) time.Duration {
 	}
 	delay := b.next + b.jitter(b.next)
 	b.next = min(2*b.next, maxDelay)
-	if !isPermanent(unwrapError(err)) {
+	if !IsPermanent(unwrapError(err)) {
 		b.permanent = 0
 		return delay
 	}

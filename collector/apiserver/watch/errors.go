@@ -112,9 +112,9 @@ func isExpired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 }
 
-// isPermanent reports whether the error lasts until the cluster or the
+// IsPermanent reports whether the error lasts until the cluster or the
 // configuration is changed, so that frequent retries are useless.
-func isPermanent(err error) bool {
+func IsPermanent(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || errors.Is(err, errNotServed) || isLimitExceeded(err)
 }
 
