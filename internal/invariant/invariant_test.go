@@ -158,8 +158,9 @@ func samples() []sample {
 		one(ProcessSplit, "split", bothHold("GPU-0")+claimRow("utilization_ratio", 0.5, "a", "GPU-0", "process")+deviceRow("utilization_ratio", 0.5, "GPU-0")+deviceRow("unattributed_utilization_ratio", 0, "GPU-0"), ""),
 		one(ProcessSplit, "power", bothHold("GPU-0")+claimRow("power_watts", 1, "a", "GPU-0", "process")+deviceRow("power_watts", 1, "GPU-0")+deviceRow("unattributed_power_watts", 0, "GPU-0"), "dra_claim_power_watts of GPU-0 for ml/a is attributed by process, but"),
 		one(ProcessSplit, "a partition", claimRow("busy_seconds_total", 1, "part", "MIG-a", "process"), "of the partition MIG-a for ml/part is attributed by process"),
-		one(ProcessSplit, "without the rest", bothHold("GPU-0")+claimRow("utilization_ratio", 0.5, "a", "GPU-0", "process")+deviceRow("utilization_ratio", 0.5, "GPU-0"), "the device has no dra_device_unattributed_utilization_ratio"),
-		one(ProcessSplit, "pods without the rest", pod("memory_used_bytes", 1, "x", "GPU-0"), "the device has no dra_device_unattributed_memory_bytes"),
+		one(ProcessSplit, "without the rest", bothHold("GPU-0")+claimRow("utilization_ratio", 0.5, "a", "GPU-0", "process")+deviceRow("utilization_ratio", 0.5, "GPU-0")+deviceRow("unattributed_utilization_ratio", 0, "GPU-1"), "the device has no dra_device_unattributed_utilization_ratio"),
+		one(ProcessSplit, "the rest is filtered out", bothHold("GPU-0")+claimRow("utilization_ratio", 0.5, "a", "GPU-0", "process")+deviceRow("utilization_ratio", 0.5, "GPU-0"), ""),
+		one(ProcessSplit, "pods without the rest", pod("memory_used_bytes", 1, "x", "GPU-0")+deviceRow("unattributed_memory_bytes", 0, "GPU-1"), "the device has no dra_device_unattributed_memory_bytes"),
 		one(ProcessSplit, "idle", bothHold("GPU-0")+claimRow("idle_since_timestamp_seconds", 1, "a", "GPU-0", "process"), ""),
 
 		one(DeviceValue, "the same", alone("GPU-0")+claimRow("engine_active_ratio", 0.5, "a", "GPU-0", "exclusive", "engine", "sm")+deviceRow("engine_active_ratio", 0.5, "GPU-0", "engine", "sm")+deviceRow("engine_active_ratio", 0.1, "GPU-0", "engine", "copy"), ""),

@@ -98,9 +98,10 @@ func holdOf(row Series) hold {
 }
 
 // whole reports whether all rows of the family are on the page: it is a whole
-// page of the node role, and no cap dropped any of them.
+// page of the node role, no cap dropped any of them, and some are there, so that
+// --metrics.level and --metrics.exclude did not leave the family out.
 func (v *view) whole(family string) bool {
-	return len(v.families[metric.DeviceInfo]) > 0 && !v.capped[family]
+	return len(v.families[metric.DeviceInfo]) > 0 && len(v.families[family]) > 0 && !v.capped[family]
 }
 
 // isCounter reports whether a family is a counter, by its name.
