@@ -184,10 +184,11 @@ prometheusrule: ## write the PrometheusRule of deploy/kustomize from alerts/*.ya
 chart: ## write what the Helm chart copies (dashboards, rules) and the table of its values
 	cd test/helm && go test -run '^Test(Copies|ValuesDocument)$$' . -update
 
-docs: ## write docs/metrics.md, docs/configuration.md and the tables of docs/health.md, docs/sources.md, docs/opentelemetry.md
+docs: ## write collector/metric/asked.txt, docs/metrics.md, docs/configuration.md and the tables of docs/health.md, docs/sources.md, docs/opentelemetry.md
+	cd test/prometheus && go test . -run '^TestAskedFamilies$$' -update
 	go test ./collector/node -run '^TestHealthDocument$$' -update
 	go test -p 1 ./internal/otlp ./internal/otlp/naming -run 'Document$$' -update
-	go test -ldflags '$(LAZY)' ./cmd/dra-exporter -run '^Test(Metrics|Sources|Configuration)Document$$' -update
+	go test -ldflags '$(LAZY)' ./cmd/dra-exporter -run '^Test((Metrics|Sources|Configuration)Document|LevelPages)$$' -update
 	cd test/e2e && go test ./releases -run '^TestDocument$$' -update
 
 tools: $(TOOLS)/.built $(RELEASE)/.built $(PROMTOOL) ## build the linters, benchstat, govulncheck and the like, promtool and Prometheus

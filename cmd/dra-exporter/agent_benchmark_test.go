@@ -143,7 +143,7 @@ func startAgent(ctx context.Context, b *testing.B, directory, host string) (*exe
 	write(b, kubeconfig, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {server: %q}}]}`, host))
 	config := filepath.Join(directory, "simulated.yaml")
 	write(b, config, denseHardware())
-	args := []string{"node", "--node.name=node-a", "--kubeconfig=" + kubeconfig, "--kubelet.pod-resources-socket=" + filepath.Join(directory, "kubelet.sock"),
+	args := []string{"node", "--metrics.level=full", "--node.name=node-a", "--kubeconfig=" + kubeconfig, "--kubelet.pod-resources-socket=" + filepath.Join(directory, "kubelet.sock"),
 		"--cdi.dir=" + directory, "--device.source=simulated", "--simulated.config=" + config, "--web.listen-address=127.0.0.1:0"}
 	command := program(ctx, args...)
 	if binary := os.Getenv("DRA_EXPORTER_BINARY"); binary != "" {

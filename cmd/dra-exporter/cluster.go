@@ -23,6 +23,7 @@ type clusterFlags struct {
 	budget     float64
 	series     string // as given: a number, or autoSeries
 	maxSeries  int    // of one family; 0: no limit
+	exported   filterFlags
 }
 
 // autoSeries has the memory limit decide how many series a family may have.
@@ -47,6 +48,7 @@ func (f *clusterFlags) add(command *kingpin.CmdClause) {
 	command.Flag("kubeconfig", "Path to a kubeconfig. Default: the pod's own service account.").StringVar(&f.kubeconfig)
 	command.Flag("pending.budget", "Share of a core for the diagnosis of pending claims.").Default("0.25").Float64Var(&f.budget)
 	command.Flag("metrics.max-series", "Maximum number of series of one family; dropped series are counted. 0 disables the limit; auto follows Go's memory limit.").Default(autoSeries).StringVar(&f.series)
+	f.exported.add(command)
 }
 
 // check refuses invalid values. The message names the flag.
@@ -54,15 +56,15 @@ func (f *clusterFlags) check() error {
 	switch {
 	case !(f.budget > 0 && f.budget <= 1):
 		return fmt.Errorf("--pending.budget=%v is not a share of a core: it must be more than 0, and at most 1", f.budget)
-	case f.series == autoSeries:
-		return nil
+	case f.series != autoSeries:
+		limit, err := strconv.Atoi(f.series)
+		if err != nil || limit < 0 {
+			return fmt.Errorf("--metrics.max-series=%q must be a number of series, 0 for no limit, or %s", f.series, autoSeries)
+		}
+		f.maxSeries = limit
 	}
-	limit, err := strconv.Atoi(f.series)
-	if err != nil || limit < 0 {
-		return fmt.Errorf("--metrics.max-series=%q must be a number of series, 0 for no limit, or %s", f.series, autoSeries)
-	}
-	f.maxSeries = limit
-	return nil
+	_, err := f.exported.filter(clusterFamilies())
+	return err
 }
 
 const gcPercent = 50
@@ -92,7 +94,11 @@ func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlpsetting
 	if flags.series == autoSeries {
 		flags.maxSeries = role.SeriesLimit(log)
 	}
-	cluster, err := role.NewCluster(flags.options(config, push, clock.System()), log)
+	options := flags.options(config, push, clock.System())
+	if options.Filter, err = flags.exported.filter(clusterFamilies()); err != nil {
+		return err
+	}
+	cluster, err := role.NewCluster(options, log)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/internal/simulation"
@@ -34,6 +36,7 @@ func addDemo(c *commands, stdout, stderr io.Writer) {
 	flags := &demoFlags{}
 	command.Flag("cluster.listen-address", "Address of the cluster role; the node role has --web.listen-address.").Default("127.0.0.1:9421").StringVar(&flags.second)
 	addDCGMFlag(command, &flags.dcgm)
+	flags.exported.add(command)
 	command.Flag("seed", "Seed of the simulation: the same seed gives the same simulation.").Default("1").Uint64Var(&flags.seed)
 	flags.push = addPushFlags(command)
 	flags.web = addWebFlags(command, "127.0.0.1:9420", stderr)
@@ -46,7 +49,10 @@ type demoFlags struct {
 	second string // address of the cluster role
 	dcgm   string
 	seed   uint64
-	push   *otlpsettings.Flags
+
+	exported filterFlags
+	filter   *metric.Filter // by these flags, for both roles
+	push     *otlpsettings.Flags
 }
 
 // runDemo runs both real roles; only their environment is simulated.
@@ -56,6 +62,9 @@ func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error
 	defer hungUp()
 	if _, _, err := net.SplitHostPort(flags.second); err != nil {
 		return fmt.Errorf("--cluster.listen-address=%s is not HOST:PORT", flags.second)
+	}
+	if flags.filter, err = flags.exported.filter(slices.Concat(nodeFamilies(), clusterFamilies())); err != nil {
+		return err
 	}
 	push, err := pushSettings(flags.push)
 	if err != nil {
@@ -110,7 +119,7 @@ func demoNode(simulated *simulation.Simulation, flags *demoFlags, push otlpsetti
 	options := role.NodeOptions{
 		Name: simulated.NodeName(), Clock: now, Sources: []device.Source{simulated.Source()},
 		Socket: simulated.KubeletSocket(), CDIDirs: []string{simulated.CDIDir()}, Procfs: simulated.Procfs(), API: simulated.Config(),
-		Gate: &role.Gate{}, Push: push,
+		Gate: &role.Gate{}, Push: push, Filter: flags.filter,
 	}
 	simulated.ListProcesses(options.Gate.Open)
 	node, err := newNode(demoAgentFlags(simulated.PriceList(), flags.dcgm), options, log.With("role", "node"))
@@ -123,7 +132,7 @@ func demoNode(simulated *simulation.Simulation, flags *demoFlags, push otlpsetti
 
 func demoCluster(simulated *simulation.Simulation, flags *demoFlags, explain string, push otlpsettings.Settings, now clock.Clock, log *slog.Logger) (demoRole, error) {
 	options := (&clusterFlags{budget: 0.25, maxSeries: 30000}).options(simulated.Config(), push, now)
-	options.Explain = explain
+	options.Explain, options.Filter = explain, flags.filter
 	cluster, err := role.NewCluster(options, log.With("role", "cluster"))
 	if err != nil {
 		return demoRole{}, err

@@ -121,6 +121,7 @@ type agentFlags struct {
 	podLabels    []string
 	prices       string
 	dcgm         string
+	exported     filterFlags
 }
 
 func addAgentFlags(command flagSet) *agentFlags {
@@ -137,6 +138,7 @@ func addAgentFlags(command flagSet) *agentFlags {
 	command.Flag("labels.pod", "Label of pods to show on dra_claim_consumer_info, as label_<name>. Repeatable.").StringsVar(&f.podLabels)
 	command.Flag("cost.prices", "YAML file with prices of devices per hour; see docs/cost.md.").StringVar(&f.prices)
 	addDCGMFlag(command, &f.dcgm)
+	f.exported.add(command)
 	return f
 }
 
@@ -168,7 +170,8 @@ func (f *agentFlags) check() error {
 			return fmt.Errorf("--labels.pod=%s: not a valid name of a pod label (use one flag for each label): %s", key, problems[0])
 		}
 	}
-	return nil
+	_, err := f.exported.filter(nodeFamilies())
+	return err
 }
 
 // config returns the reducer's part of the flags.

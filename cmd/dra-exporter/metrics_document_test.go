@@ -22,6 +22,7 @@ Generated from the code by ` + "`make docs`" + `; a test fails when the two diff
 - ` + "`attribution`" + ` is the relation of a claim's value to the device's: ` + "`exclusive`" + ` (the claim has the device alone), ` + "`partition`" + ` (it has its partition alone), ` + "`process`" + ` (several holders; the value of the claim's processes), ` + "`shared`" + ` (several holders without a split; the device's own value, which must not be added up). See [sharing](sharing.md).
 - Join ` + "`on (uuid)`" + ` or ` + "`on (node, namespace, resourceclaim, uuid)`" + `. Properties that can change are labels of ` + "`_info`" + ` families. ` + "`dra_device_published_info`" + ` joins the cluster role's pools and devices with the node role's devices.
 - Counters and info series of a claim remain for ` + "`--ledger.grace`" + ` after the claim releases its devices. ` + "`dra_claim_held`" + ` and the gauges end at once.
+- What is exported depends on [` + "`--metrics.level`" + `](#levels). Below the level full, states that are not the present one and Xids that have not occurred have no rows.
 - Cluster role: all ` + "`_since_timestamp_seconds`" + ` are times of the API server, so a restart of the exporter does not change them. ` + "`deviceclass`" + ` is ` + "`multiple`" + ` if a claim has several. It is empty if it is unknown, or if pods refer to more than 1,000 classes that do not exist. If a kind of objects cannot be read, its families are absent, and ` + "`dra_exporter_source_error_info`" + ` has the reason. See [phases](phases.md) and [reasons](pending.md).
 
 `
@@ -77,6 +78,7 @@ func TestMetricsDocument(t *testing.T) {
 	if err := metrictest.Document(&document, documentChapters()); err != nil {
 		t.Fatal(err)
 	}
+	document.WriteString(levelsDocument(t))
 	metrictest.CompareGolden(t, "../../docs/metrics.md", document.String())
 }
 

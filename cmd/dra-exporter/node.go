@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/kubelet"
@@ -83,6 +84,13 @@ func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, push
 		return err
 	}
 	options.Push = push
+	exported := agentFlags.exported
+	if flags.options.profiling { // whoever reads these counters wants them
+		exported.include = append(exported.include, metric.DeviceEngineActiveRatio, metric.DeviceSMOccupancyRatio)
+	}
+	if options.Filter, err = exported.filter(nodeFamilies()); err != nil {
+		return err
+	}
 	role.LimitMemory(role.NodeMemoryShare, log)
 	node, err := newNode(agentFlags, options, log)
 	if err != nil {

@@ -93,7 +93,7 @@ func TestSIGHUPReloadsPrices(t *testing.T) {
 // Without metrics of the process, a page has those of the role alone.
 func TestDisableExporterMetrics(t *testing.T) {
 	for flag, want := range map[string]bool{"--web.disable-exporter-metrics": false, "--no-web.disable-exporter-metrics": true} {
-		node := startProgram(t, "node", "--node.name=n", "--kubernetes.disable", flag)
+		node := startProgram(t, "node", "--node.name=n", "--kubernetes.disable", "--metrics.level=full", flag)
 		eventually(t, node.address+"/metrics", "\ndra_exporter_build_info{", "\ndra_exporter_steps_total ")
 		for range 2 {
 			_, page := get(t, node.address+"/metrics")

@@ -140,7 +140,7 @@ func deviceFamilies() []*metric.Family {
 // returns the families of whole devices and of partitions.
 func cellsShown(t *testing.T, libraries stubs.Libraries, source, flag string) []cell {
 	t.Helper()
-	args := []string{"node", "--node.name=n", "--kubernetes.disable", "--kubelet.pod-resources-socket=/does/not/exist",
+	args := []string{"node", "--metrics.level=full", "--node.name=n", "--kubernetes.disable", "--kubelet.pod-resources-socket=/does/not/exist",
 		"--web.listen-address=127.0.0.1:0", "--device.source=" + source}
 	if flag != "" {
 		args = append(args, flag)

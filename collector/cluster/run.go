@@ -42,6 +42,8 @@ type Inputs struct {
 
 	Traced  func([]trace.Trace) // receives the traces that have ended; nil: they are dropped
 	Sampled func(trace.ID) bool // whether a trace is exported; nil: none is
+
+	Filter *metric.Filter // what is on the page; nil: everything
 }
 
 // Runner runs the cluster role's reducer, publishes its snapshots, and
@@ -58,13 +60,18 @@ type Runner struct {
 	latest    atomic.Pointer[Published]
 }
 
-// Published is a snapshot and its page, made once when first asked for.
+// Published is a snapshot, and what of it is exported.
 type Published struct {
 	Snapshot
-	page func() *metric.Page
+	shown func() []metric.Row
+	page  func() *metric.Page
 }
 
-// Page returns the page of the snapshot.
+// Shown returns the rows of the snapshot that are exported. They are made when they are
+// first asked for.
+func (p *Published) Shown() []metric.Row { return p.shown() }
+
+// Page returns the page of these rows, likewise.
 func (p *Published) Page() *metric.Page { return p.page() }
 
 // NewRunner returns a Runner that has published nothing yet. Its histograms are
@@ -125,9 +132,10 @@ func (r *Runner) step(ctx context.Context) time.Duration {
 func (r *Runner) publish(snapshot Snapshot) {
 	next, series := &Published{Snapshot: snapshot}, snapshot.Series
 	if before := r.latest.Load(); before != nil && before.Series == series {
-		next.page = before.page
+		next.shown, next.page = before.shown, before.page
 	} else {
-		next.page = sync.OnceValue(func() *metric.Page { return metric.NewPage(series.Rows()) })
+		next.shown = sync.OnceValue(func() []metric.Row { return r.inputs.Filter.Rows(series.Rows()) })
+		next.page = sync.OnceValue(func() *metric.Page { return metric.NewPage(next.shown()) })
 	}
 	r.latest.Store(next)
 }

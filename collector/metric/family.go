@@ -29,6 +29,8 @@ type Family struct {
 	Unit   string // base unit as the name spells it, or empty: bytes, seconds, ratio …
 	Type   Type
 	Labels []string // the documented labels, in the catalogue's order
+
+	Zeros *ZeroRows // nil: all rows of value 0 are exported
 }
 
 // Row is one series of a page.

@@ -104,6 +104,7 @@ func (f *families) addDevices() {
 		deviceLabels())
 	f.deviceHolders = f.gauge(metric.DeviceHolders, "", "Number of holders by kind: claims (without admin access), and pods that use the device through a device plugin",
 		deviceLabels("kind"))
+	f.deviceHolders.Zeros = &metric.ZeroRows{Label: "kind", Values: []string{"claim"}}
 }
 
 // addProcesses adds the families of use by processes.
@@ -124,6 +125,7 @@ func (f *families) addHealth() {
 		deviceLabels("key", "value", "effect"))
 	f.xidErrors = f.counter(metric.DeviceXIDErrors, "", "Errors that NVIDIA's driver reported for the device, by Xid code; other is every code that docs/health.md does not list",
 		deviceLabels("xid"))
+	f.xidErrors.Zeros = &metric.ZeroRows{Label: "xid", Values: xidsFromZero(xidTable())}
 	f.xidLast = f.gauge(metric.DeviceXIDLastTimestampSeconds, "seconds", "Unix time when the Xid was last reported for the device",
 		deviceLabels("xid"))
 	f.violations = f.counter(metric.ConstraintViolations, "", "Violations that began while a claim of the class held the device or a partition of it; kept after the claims end",
@@ -181,6 +183,19 @@ func (f *families) addQuantities() {
 			family.Type = metric.Counter
 		}
 		f.quantity[row.quantity] = family
+	}
+	// No query needs the zero of a state that is not the normal one. Those of row
+	// remappings, whose alert looks back, are needed.
+	normal := func(q device.Quantity, label, state string) {
+		f.quantity[q].Zeros = &metric.ZeroRows{Label: label, Values: []string{state}}
+	}
+	normal(device.RecoveryAction, "action", "none")
+	normal(device.FabricState, "state", "success")
+	normal(device.HealthCheck, "result", "pass")
+	normal(device.NetworkLinks, "state", "active")
+	normal(device.NVLinks, "state", "active")
+	for _, q := range []device.Quantity{device.Lost, device.RemappedRows, device.RetiredPages} {
+		f.quantity[q].Zeros = &metric.ZeroRows{}
 	}
 }
 
@@ -243,6 +258,7 @@ func (f *families) addExporter() {
 	f.conflicting = f.gauge(metric.ExporterConflictingDevices, "", "Devices that claims hold under more than one published name", nil)
 	f.uncounted = f.gauge(metric.ExporterUncountedDevices, "", "Held devices whose device-seconds are not counted, because admin access or their pods are unknown", []string{"reason"})
 	f.processes = f.gauge(metric.ExporterProcessAttribution, "", "Whether the use of shared devices is split by process: 1 for ok or the reason why it is not, 0 for the others", []string{"reason"})
+	f.processes.Zeros = &metric.ZeroRows{Label: "reason"}
 	f.resets = f.counter(metric.ExporterHardwareResets, "", "Resets of hardware counters", nil)
 }
 

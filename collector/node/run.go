@@ -27,6 +27,8 @@ type Inputs struct {
 	// Derive, which may be nil, returns rows of other families for each snapshot,
 	// in their order. They are on the page and nowhere else.
 	Derive func(Snapshot) []metric.Row
+
+	Filter *metric.Filter // what is on the page; nil: everything
 }
 
 // Runner runs the steps of the node role, and publishes its snapshots.
@@ -38,8 +40,9 @@ type Runner struct {
 	latest atomic.Pointer[Published]
 }
 
-// Published is a snapshot, all rows of its page (with those that are derived), and
-// the page itself, which is rendered once when it is first read.
+// Published is a snapshot, the rows of its page (with those that are derived, and
+// without those that are filtered out), and the page itself, which is rendered once
+// when it is first read.
 type Published struct {
 	Snapshot
 	Shown []metric.Row
@@ -80,10 +83,11 @@ func (r *Runner) step(ctx context.Context, state State) State {
 	return state
 }
 
-// shown returns all rows of the snapshot's page.
+// shown returns the rows of the snapshot's page.
 func (r *Runner) shown(snapshot Snapshot) []metric.Row {
+	rows := r.inputs.Filter.Rows(snapshot.Rows)
 	if r.inputs.Derive == nil {
-		return snapshot.Rows
+		return rows
 	}
-	return slices.Concat(snapshot.Rows, r.inputs.Derive(snapshot))
+	return slices.Concat(rows, r.inputs.Filter.Rows(r.inputs.Derive(snapshot)))
 }

@@ -199,6 +199,19 @@ func xidTable() []xidCode {
 	}
 }
 
+// xidsFromZero returns the codes of class service, whose counters are exported from
+// 0 at each level. Those of other codes are exported from their first error on,
+// except at the level full.
+func xidsFromZero(table []xidCode) []string {
+	var codes []string
+	for _, x := range table {
+		if x.class == xidService {
+			codes = append(codes, strconv.Itoa(x.code))
+		}
+	}
+	return codes
+}
+
 // findXID returns where a code is in the table, and the length of the table
 // for those that it does not have.
 func findXID(table []xidCode, code int) int {

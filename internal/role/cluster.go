@@ -45,6 +45,7 @@ type ClusterOptions struct {
 	Explain   string  // the command that the page offers, as in page.Config
 	Clock     clock.Clock
 	Push      settings.Settings
+	Filter    *metric.Filter // what scrapes and pushes have; nil: everything
 }
 
 // Cluster is the cluster role: the API server, the inventory and the diagnoser over
@@ -82,11 +83,12 @@ func NewCluster(options ClusterOptions, log *slog.Logger) (*Cluster, error) {
 			Drain: c.cluster.Drain, Synced: c.cluster.Synced,
 			Supply: c.inventory.Supply, Diagnoses: c.diagnoser.Diagnoses, Costs: c.diagnoser.Costs, SetQuestions: c.diagnoser.SetQuestions,
 			Statuses: c.cluster.Statuses, Settled: c.cluster.Settled, Wake: c.wake, ObserveStep: live.observeStep, Traced: c.pushTraces, Sampled: c.isSampled,
+			Filter: options.Filter,
 		}, registry, options.Clock, log)
 	if err != nil {
 		return nil, err
 	}
-	c.push, err = pushConfig{settings: options.Push, version: options.Version.Version, instance: clusterInstance, snapshot: c.latestRows, live: registry}.pusher(options.Clock, log)
+	c.push, err = pushConfig{settings: options.Push, version: options.Version.Version, instance: clusterInstance, snapshot: c.latestRows, live: registry, filter: options.Filter}.pusher(options.Clock, log)
 	return c, err
 }
 
@@ -100,10 +102,10 @@ func (c *Cluster) pushTraces(traces []trace.Trace) {
 // isSampled reports whether the trace will be pushed, so that exemplars may refer to it.
 func (c *Cluster) isSampled(id trace.ID) bool { return c.push != nil && c.push.Sampled(id) }
 
-// latestRows returns all rows of the newest page, and its time.
+// latestRows returns the rows of the newest page, and its time.
 func (c *Cluster) latestRows() ([]metric.Row, time.Time) {
 	if latest := c.runner.Latest(); latest != nil {
-		return latest.Rows(), latest.At.Wall
+		return latest.Shown(), latest.At.Wall
 	}
 	return nil, time.Time{}
 }
@@ -147,7 +149,7 @@ func (c *Cluster) Reload() { logNothingToReload(c.log) }
 // anything runs.
 func (c *Cluster) Server(options WebOptions, log *slog.Logger) (*web.Server, error) {
 	return options.listen(server{
-		api: c.options.API, registry: c.registry, clock: c.options.Clock, page: c.page, healthy: c.healthy, ready: c.ready,
+		api: c.options.API, registry: c.registry, filter: c.options.Filter, clock: c.options.Clock, page: c.page, healthy: c.healthy, ready: c.ready,
 		pages: func(visible page.Visible) (pageHandlers, error) {
 			return page.ClusterHandlers(page.Config{
 				MetricsPath: options.MetricsPath, Rows: c.rows, Log: log, Explain: c.options.Explain,

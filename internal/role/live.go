@@ -46,6 +46,19 @@ func addProcessMetrics(registry *prometheus.Registry) {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
+// ProcessFamilies returns the names of the families about the process and its web
+// server.
+func ProcessFamilies() []string {
+	registry := prometheus.NewRegistry()
+	addProcessMetrics(registry)
+	names := []string{"promhttp_metric_handler_requests_total", "promhttp_metric_handler_requests_in_flight", "promhttp_metric_handler_errors_total"}
+	families, _ := registry.Gather() // what cannot be read here has no name to check
+	for _, family := range families {
+		names = append(names, family.GetName())
+	}
+	return names
+}
+
 // observeRead returns the function that observes the durations of a source's reads, in seconds.
 func (l *liveMetrics) observeRead(source string) func(seconds float64) {
 	return l.reads.WithLabelValues(source).Observe

@@ -49,6 +49,7 @@ type NodeOptions struct {
 	Procfs   string
 	API      *rest.Config // nil: without the API server
 	Push     settings.Settings
+	Filter   *metric.Filter // what scrapes and pushes have; nil: everything
 }
 
 // Node is the node role: every source, the reducer, and the pages.
@@ -121,12 +122,12 @@ func NewNode(options NodeOptions, log *slog.Logger) (*Node, error) {
 	}
 	inputs := node.Inputs{
 		Gather:  func() node.Facts { n.gathered = n.gathered || n.claimsRead(); return n.gather() },
-		Settled: n.allRead, Wake: n.wake, Derive: options.Derive,
+		Settled: n.allRead, Wake: n.wake, Derive: options.Derive, Filter: options.Filter,
 		ObserveStep: func(took time.Duration) { n.complete.Store(n.gathered); live.observeStep(took) },
 	}
 	n.runner = node.NewRunner(config, inputs, now, log)
 	options.Push.Traces.On = false // traces are the cluster role's
-	n.push, err = pushConfig{settings: options.Push, version: config.Version.Version, node: options.Name, instance: options.Name, snapshot: n.latestRows, live: registry}.pusher(now, log)
+	n.push, err = pushConfig{settings: options.Push, version: config.Version.Version, node: options.Name, instance: options.Name, snapshot: n.latestRows, live: registry, filter: options.Filter}.pusher(now, log)
 	return n, err
 }
 
@@ -346,7 +347,7 @@ func (n *Node) Reload() {
 // anything runs.
 func (n *Node) Server(options WebOptions, log *slog.Logger) (*web.Server, error) {
 	return options.listen(server{
-		api: n.options.API, registry: n.registry, clock: n.options.Clock, page: n.page, healthy: n.healthy, ready: n.ready,
+		api: n.options.API, registry: n.registry, filter: n.options.Filter, clock: n.options.Clock, page: n.page, healthy: n.healthy, ready: n.ready,
 		pages: func(visible page.Visible) (pageHandlers, error) {
 			return page.Handlers(page.Config{
 				Node: n.options.Name, MetricsPath: options.MetricsPath, Rows: n.rows, Log: log,
@@ -379,7 +380,7 @@ func (n *Node) rows() []metric.Row {
 	return nil
 }
 
-// latestRows returns all rows of the newest page, and its time.
+// latestRows returns the rows of the newest page, and its time.
 func (n *Node) latestRows() ([]metric.Row, time.Time) {
 	if latest := n.runner.Latest(); latest != nil {
 		return latest.Shown, latest.At.Wall

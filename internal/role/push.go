@@ -22,6 +22,7 @@ type pushConfig struct {
 	instance string // as in the labels of its scrapes
 	snapshot func() ([]metric.Row, time.Time)
 	live     *prometheus.Registry
+	filter   *metric.Filter
 }
 
 // pusher returns nil if nothing is pushed.
@@ -34,7 +35,7 @@ func (p pushConfig) pusher(now clock.Clock, log *slog.Logger) (*otlp.Pusher, err
 	}
 	pusher, err := otlp.New(context.Background(), otlp.Options{
 		Settings: p.settings, Identity: otlp.Identity{Version: p.version, Node: p.node, Instance: p.instance},
-		Snapshot: p.snapshot, Live: p.live, Registry: p.live, Clock: now, Log: log,
+		Snapshot: p.snapshot, Live: p.filter.Gatherer(p.live), Registry: p.live, Clock: now, Log: log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("prepare to push by OTLP: %w", err)

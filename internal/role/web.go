@@ -40,6 +40,7 @@ type pageHandlers = map[string]http.Handler
 type server struct {
 	api            *rest.Config // nil: without the API server
 	registry       *prometheus.Registry
+	filter         *metric.Filter // of the registry; the page is filtered already
 	clock          clock.Clock
 	page           func() *metric.Page // of the newest snapshot; nil before the first
 	healthy, ready func() error
@@ -62,7 +63,7 @@ func (o WebOptions) listen(s server, log *slog.Logger) (*web.Server, error) {
 	}
 	config := web.Config{
 		Flags: o.Toolkit, Log: log, MetricsPath: o.MetricsPath, Pages: pages, Pprof: o.Pprof, Hosts: o.Hosts,
-		Page: s.page, Metrics: s.registry, Registry: instrument, Created: o.Created,
+		Page: s.page, Metrics: s.filter.Gatherer(s.registry), Registry: instrument, Created: o.Created,
 		Healthy: s.healthy, Ready: s.ready, AddressFlag: o.AddressFlag,
 	}
 	if guard != nil {

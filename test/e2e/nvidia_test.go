@@ -74,7 +74,7 @@ func (n *nvidiaNode) agent(t *testing.T, source string, args ...string) *hostAge
 	t.Helper()
 	agent := exec.Command(filepath.Join(os.Getenv("DRA_E2E_BIN"), "agent-cgo", "dra-exporter"), "node",
 		"--kubelet.pod-resources-socket="+shared.KubeletSocket(),
-		"--device.source="+source, "--device.slow-interval=2s", "--health.hold=5s", "--ledger.grace=30s")
+		"--device.source="+source, "--metrics.level=full", "--device.slow-interval=2s", "--health.hold=5s", "--ledger.grace=30s")
 	agent.Args = append(agent.Args, args...)
 	agent.Env = append(os.Environ(), n.Env()...)
 	a := &hostAgent{name: source}

@@ -104,7 +104,7 @@ patches:
           containers:
           - name: dra-exporter
             imagePullPolicy: Never
-            args: [node, --device.source=nvml, --nvml.library=/libnvidia-ml.so.1, --device.slow-interval=2s, --ledger.grace=30s]
+            args: [node, --device.source=nvml, --nvml.library=/libnvidia-ml.so.1, --device.slow-interval=2s, --ledger.grace=30s, --metrics.include=dra_device_partition_info]
             env: [{name: DRA_STUB_HARDWARE, value: /hardware}]
             volumeMounts: [{name: hardware, mountPath: /hardware}]
           volumes:

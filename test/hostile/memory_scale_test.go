@@ -77,7 +77,7 @@ func memoryRun(t *testing.T, program string, server *memoryServer, count, start 
 	}
 	address := probe.Addr().String()
 	_ = probe.Close()
-	command := exec.CommandContext(t.Context(), program, "cluster", "--kubeconfig="+kubeconfig, "--web.listen-address="+address, "--web.enable-pprof")
+	command := exec.CommandContext(t.Context(), program, "cluster", "--kubeconfig="+kubeconfig, "--web.listen-address="+address, "--web.enable-pprof", "--metrics.include=process")
 	command.Stderr = os.Stderr
 	began := time.Now()
 	if err := command.Start(); err != nil {

@@ -141,8 +141,8 @@ func startSoak(t *testing.T) *soak {
 	}
 	s.roles = []*role{
 		startRole(t, folder, "node", binary, "node", "--node.name=node-a", "--kubeconfig="+kubeconfig, "--kubelet.pod-resources-socket="+socket,
-			"--device.source=simulated", "--simulated.config="+s.devices, "--cdi.dir="+folder, "--ledger.grace=5s", "--metrics.dcgm=split"),
-		startRole(t, folder, "cluster", binary, "cluster", "--kubeconfig="+kubeconfig),
+			"--device.source=simulated", "--simulated.config="+s.devices, "--cdi.dir="+folder, "--ledger.grace=5s", "--metrics.dcgm=split", "--metrics.level=full"),
+		startRole(t, folder, "cluster", binary, "cluster", "--kubeconfig="+kubeconfig, "--metrics.level=full"),
 	}
 	return s
 }

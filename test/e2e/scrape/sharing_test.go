@@ -26,11 +26,12 @@ func TestReasonIsOne(t *testing.T) {
 		rows []string
 		want string
 	}{
-		"one reason":          {ok, ""},
-		"two reasons":         {append(slices.Clone(ok[:5]), `dra_exporter_process_attribution{reason="unsupported"} 1`), `["ok" "unsupported"]`},
-		"no reason":           {reasons(""), "because of []"},
-		"a reason is missing": {ok[1:], "of the reasons no_pods"},
-		"an unknown reason":   {append(slices.Clone(ok), `dra_exporter_process_attribution{reason="mood"} 0`), "mood"},
+		"one reason":         {ok, ""},
+		"two reasons":        {append(slices.Clone(ok[:5]), `dra_exporter_process_attribution{reason="unsupported"} 1`), `["ok" "unsupported"]`},
+		"no reason":          {reasons(""), "because of []"},
+		"the present reason": {ok[3:4], ""},
+		"another is missing": {ok[1:], ""},
+		"an unknown reason":  {append(slices.Clone(ok), `dra_exporter_process_attribution{reason="mood"} 0`), "mood"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := errors.Join(OneReason(page(t, 0, test.rows...))...)

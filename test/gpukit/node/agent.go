@@ -58,7 +58,7 @@ func tryAgent(ctx context.Context, o Options, files agentFiles) (*agent, error) 
 		slow = 5 * time.Second
 	}
 	arguments := []string{
-		"node", "--node.name=" + Name, "--kubeconfig=" + files.kubeconfig, "--kubelet.pod-resources-socket=" + files.socket,
+		"node", "--metrics.level=full", "--node.name=" + Name, "--kubeconfig=" + files.kubeconfig, "--kubelet.pod-resources-socket=" + files.socket,
 		"--cdi.dir=" + files.cdi, "--path.procfs=" + files.procfs, "--device.source=nvml", "--nvml.library=" + o.Recorder,
 		"--device.slow-interval=" + slow.String(), "--web.listen-address=" + address,
 	}

@@ -1,0 +1,282 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
+	"github.com/dra-exporter/dra-exporter/internal/invariant"
+)
+
+const levelsHead = `
+## Levels
+
+` + "`--metrics.level`" + ` selects how much is exported, on the page and in a push. The pages of the exporter, ` + "`check`" + ` of a node and the names of dcgm-exporter (` + "`--metrics.dcgm`" + `) have everything at each level.
+
+- ` + "`lean`" + ` has the families that the shipped rules, alerts and dashboards query, and those that report faults of the exporter.
+- ` + "`default`" + ` adds all families but those below. Of ` + "`go_*`, `process_*` and `promhttp_*`" + ` it has, like ` + "`lean`" + `, what is queried. ` + "`--device.profiling`" + ` adds the ratios that it reads.
+- ` + "`full`" + ` has everything.
+
+`
+
+const levelsRest = `
+Below ` + "`full`" + `, a family of states has a row for the present state and a row for the normal state only, and rows that are 0 because nothing has happened yet are not exported:
+
+`
+
+const filtersHead = `
+` + "`--metrics.include`" + ` adds families with all of their rows to the level, and ` + "`--metrics.exclude`" + ` removes families, even if they are included. Both take a regular expression that must match the whole name of a family, or one of the groups `
+
+const seriesHead = `
+### Series
+
+Rows of three typical nodes, and who queries each family: recording rules, alerts, dashboards by their names, runbooks, ` + "`dra-exporter check`" + ` and the exporter's page. *full → default* are two numbers if zero rows are left out. Three kinds of series are not counted: 16 for each source of ` + "`dra_exporter_source_read_duration_seconds`" + `, about 45 of the process at the level full (3 below), and ` + "`_created`" + ` lines.
+
+`
+
+// levelsDocument is the chapter of docs/metrics.md about levels.
+func levelsDocument(t *testing.T) string {
+	t.Helper()
+	var text strings.Builder
+	text.WriteString(levelsHead)
+	writeReasons(&text, "only at the level full", metric.OnlyFull())
+	text.WriteString("\nOf what dashboards query, `lean` leaves out:\n\n")
+	writeReasons(&text, "not at the level lean", metric.NotLean())
+	text.WriteString(levelsRest)
+	text.WriteString("| family | rows of value 0 below full |\n|---|---|\n")
+	for _, family := range allFamilies() {
+		if family.Zeros != nil {
+			fmt.Fprintf(&text, "| `%s` | %s |\n", family.Name, zeroRows(family.Zeros))
+		}
+	}
+	text.WriteString("\nThe counters of other Xids appear with their first error, and then with a value above 0, which `increase()` does not see. `device:dra_device_xid_errors:increase5m` of the [recording rules](rules.md) counts the first error too, and `dra_device_xid_last_timestamp_seconds` has its time: `time() - dra_device_xid_last_timestamp_seconds < 300` selects the Xids of the last five minutes.\n")
+	text.WriteString(filtersHead)
+	text.WriteString("`" + strings.Join(metric.Groups(), "`, `") + "`.\n")
+	text.WriteString(seriesHead)
+	writeSeries(t, &text)
+	return text.String()
+}
+
+func writeReasons(text *strings.Builder, title string, reasons map[string]string) {
+	fmt.Fprintf(text, "| %s | why |\n|---|---|\n", title)
+	for _, name := range slices.Sorted(maps.Keys(reasons)) {
+		fmt.Fprintf(text, "| `%s` | %s |\n", name, reasons[name])
+	}
+}
+
+func zeroRows(zeros *metric.ZeroRows) string {
+	if len(zeros.Values) == 0 {
+		return "no rows"
+	}
+	var selectors []string
+	for _, value := range zeros.Values {
+		selectors = append(selectors, fmt.Sprintf("`%s=%q`", zeros.Label, value))
+	}
+	return strings.Join(selectors, ", ")
+}
+
+// allFamilies returns the families of both roles, each once, in the order of the
+// document.
+func allFamilies() []*metric.Family {
+	var all []*metric.Family
+	for _, chapter := range documentChapters() {
+		all = append(all, chapter.Families...)
+	}
+	return all
+}
+
+// writeSeries writes the table of the rows of each family.
+func writeSeries(t *testing.T, text *strings.Builder) {
+	t.Helper()
+	nodes, rows := typicalNodes(t), map[string][]metric.Row{}
+	for _, n := range nodes {
+		rows[n.name] = n.rows(t, nil)
+	}
+	for i, n := range nodes {
+		fmt.Fprintf(text, "%d. *%s:* %s\n", i+1, n.name, n.title)
+	}
+	fmt.Fprint(text, "\n| family | demo | dense | shared | level | queried by |\n|---|---|---|---|---|---|\n")
+	totals := map[string][3]int{}
+	asked, code := metric.Asked(), askedByCode(t)
+	for _, family := range allFamilies() {
+		cells := ""
+		for _, n := range nodes {
+			counts := countLevels(rows[n.name], family.Name)
+			cells += " " + countsText(counts) + " |"
+			total := totals[n.name]
+			for l := range total {
+				total[l] += counts[l]
+			}
+			totals[n.name] = total
+		}
+		fmt.Fprintf(text, "| `%s` |%s %s | %s |\n", family.Name, cells, "*"+levelOf(family.Name)+"*", strings.Join(slices.Concat(asked[family.Name], code[family.Name]), ", "))
+	}
+	for level, name := range metric.Levels() {
+		fmt.Fprintf(text, "| **all at %s** | %d | %d | %d | | |\n", name, totals["demo"][level], totals["dense"][level], totals["shared"][level])
+	}
+}
+
+// countLevels counts the rows of a family at each level.
+func countLevels(rows []metric.Row, name string) (counts [3]int) {
+	of := slices.DeleteFunc(slices.Clone(rows), func(r metric.Row) bool { return r.Family.Name != name })
+	for level := range counts {
+		counts[level] = len(metric.NewFilter(metric.Level(level), nil, nil).Rows(of))
+	}
+	return counts
+}
+
+func countsText(counts [3]int) string {
+	full, standard := counts[metric.LevelFull], counts[metric.LevelDefault]
+	switch {
+	case full == 0:
+		return ""
+	case standard == full || standard == 0:
+		return strconv.Itoa(full)
+	default:
+		return fmt.Sprintf("%d → %d", full, standard)
+	}
+}
+
+// levelOf returns the first level that has the family.
+func levelOf(name string) string {
+	row := []metric.Row{{Family: &metric.Family{Name: name}, Labels: metric.NewLabels(nil), Value: 1}}
+	for _, level := range []metric.Level{metric.LevelLean, metric.LevelDefault} {
+		if len(metric.NewFilter(level, nil, nil).Rows(row)) > 0 {
+			return level.String()
+		}
+	}
+	return metric.LevelFull.String()
+}
+
+// askedByCode returns which of this program's parts name a family.
+func askedByCode(t *testing.T) map[string][]string {
+	t.Helper()
+	constants := map[string]string{}
+	each(t, "../../collector/metric/names.go", func(n ast.Node) {
+		if spec, is := n.(*ast.ValueSpec); is && len(spec.Values) == 1 {
+			if literal, is := spec.Values[0].(*ast.BasicLit); is {
+				constants[spec.Names[0].Name], _ = strconv.Unquote(literal.Value)
+			}
+		}
+	})
+	asked := map[string][]string{}
+	for _, part := range []struct{ by, pattern string }{
+		{"check", "../../internal/check/*.go"}, {"check", "../../internal/invariant/*.go"}, {"page", "../../internal/page/*.go"},
+	} {
+		each(t, part.pattern, func(n ast.Node) {
+			selector, is := n.(*ast.SelectorExpr)
+			if !is {
+				return
+			}
+			from, is := selector.X.(*ast.Ident)
+			if name := constants[selector.Sel.Name]; is && from.Name == "metric" && name != "" && !slices.Contains(asked[name], part.by) {
+				asked[name] = append(asked[name], part.by)
+			}
+		})
+	}
+	return asked
+}
+
+// each visits the nodes of files, without tests.
+func each(t *testing.T, pattern string, visit func(ast.Node)) {
+	t.Helper()
+	names, err := filepath.Glob(pattern)
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%s: %d files, %v", pattern, len(names), err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool { visit(n); return true })
+	}
+}
+
+// unhealthy makes the first GPUs of the demo's node unhealthy in the last steps, in
+// each way that has rows of its own.
+func unhealthy(step int, samples []device.Sample) {
+	if step < 2 {
+		return
+	}
+	present := map[device.Quantity]string{device.RecoveryAction: "gpu_reset", device.FabricState: "failure", device.HealthCheck: "fail", device.NetworkLinks: "down"}
+	for i := range samples {
+		if i > 1 && samples[i].Device.Vendor == "nvidia" {
+			continue
+		}
+		for r := range samples[i].Readings {
+			reading := &samples[i].Readings[r]
+			switch reading.Quantity {
+			case device.RecoveryAction, device.FabricState, device.HealthCheck, device.NetworkLinks:
+				state := reading.Details[0]
+				if reading.Quantity == device.HealthCheck || reading.Quantity == device.NetworkLinks {
+					state = reading.Details[1]
+				}
+				reading.Value = 0
+				if state == present[reading.Quantity] {
+					reading.Value = 1
+				}
+			case device.NVLinks:
+				reading.Value = map[string]float64{"active": 16, "inactive": 2}[reading.Details[0]]
+			case device.RowRemapPending, device.Lost:
+				reading.Value = 1
+			case device.RemappedRows:
+				reading.Value = 3
+			}
+		}
+		if samples[i].XIDSource != "" {
+			last := time.Date(2026, 11, 20, 10, 0, 2, 0, time.UTC)
+			samples[i].XIDs = []device.XID{{Code: 31, Count: 2, Last: last}, {Code: 48, Count: 1, Last: last}, {Code: 79, Count: 1, Last: last}, {Code: 9999, Count: 1, Last: last}}
+		}
+	}
+}
+
+// The pages of an unhealthy node at each level. test/prometheus evaluates rules,
+// alerts and dashboards over them.
+func TestLevelPages(t *testing.T) {
+	rows := typicalNodes(t)[0].rows(t, unhealthy)
+	for _, level := range []metric.Level{metric.LevelLean, metric.LevelDefault, metric.LevelFull} {
+		page := metric.NewPage(metric.NewFilter(level, nil, nil).Rows(rows))
+		metrictest.CompareGolden(t, fmt.Sprintf("testdata/levels/%s.txt", level), metrictest.Text(t, page))
+	}
+}
+
+// Rules that a page must keep find no contradiction in a page because a filter left
+// something out.
+func TestFiltersContradictNothing(t *testing.T) {
+	at := time.Date(2026, 11, 20, 10, 0, 4, 0, time.UTC)
+	for _, n := range typicalNodes(t) {
+		rows := n.rows(t, unhealthy)
+		filters := map[string]*metric.Filter{}
+		for _, level := range metric.Levels() {
+			parsed, _ := metric.ParseLevel(level)
+			filters["level "+level] = metric.NewFilter(parsed, nil, nil)
+		}
+		for family := range metric.Runs(rows) {
+			pattern, err := metric.NewPattern(family.Name, []string{family.Name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			filters["without "+family.Name] = metric.NewFilter(metric.LevelFull, nil, []metric.Pattern{pattern})
+		}
+		for name, filter := range filters {
+			for _, violation := range invariant.Check(invariant.FromRows(filter.Rows(rows), at)) {
+				t.Errorf("%s, %s: %s: %s", n.name, name, violation.Rule, violation.Text)
+			}
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package metric
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+)
+
+// Filter selects the families and rows that a role exports: those of its level,
+// and those that patterns include, without those that patterns exclude. Pages and
+// commands that read the rows of a snapshot do not use it. A nil Filter selects
+// everything. It is safe for concurrent use.
+type Filter struct {
+	level            Level
+	include, exclude []Pattern
+	decided          sync.Map // of names: selected
+}
+
+// selected is what a Filter exports of a family.
+type selected uint8
+
+const (
+	nothing selected = iota
+	significant
+	everything
+)
+
+// NewFilter returns a Filter. Exclude takes precedence over include, and include
+// over the level: an included family is exported with all of its rows.
+func NewFilter(level Level, include, exclude []Pattern) *Filter {
+	return &Filter{level: level, include: include, exclude: exclude}
+}
+
+// Rows returns the selected rows, in their order. If these are all, it returns the
+// same slice.
+func (f *Filter) Rows(rows []Row) []Row {
+	if f == nil {
+		return rows
+	}
+	kept, first := []Row(nil), 0 // rows[:first] are in kept unless it is nil: then all of them are kept
+	leaveOut := func(from, to int) {
+		if kept == nil {
+			kept = make([]Row, 0, len(rows))
+		}
+		kept = append(kept, rows[first:from]...)
+		first = to
+	}
+	at := 0
+	for family, run := range Runs(rows) {
+		switch f.of(family.Name) {
+		case nothing:
+			leaveOut(at, at+len(run))
+		case significant:
+			for i := range run {
+				if family.Zeros != nil && !family.Zeros.shows(&run[i]) {
+					leaveOut(at+i, at+i+1)
+				}
+			}
+		}
+		at += len(run)
+	}
+	if kept == nil {
+		return rows
+	}
+	return append(kept, rows[first:]...)
+}
+
+// Gatherer returns a gatherer of the selected families of another one, whose rows
+// all are selected.
+func (f *Filter) Gatherer(of prometheus.Gatherer) prometheus.Gatherer {
+	if f == nil {
+		return of
+	}
+	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		families, err := of.Gather()
+		return slices.DeleteFunc(slices.Clone(families), func(family *dto.MetricFamily) bool { return f.of(family.GetName()) == nothing }), err
+	})
+}
+
+func (f *Filter) of(name string) selected {
+	if known, is := f.decided.Load(name); is {
+		return known.(selected)
+	}
+	decision := f.decide(name)
+	f.decided.Store(name, decision)
+	return decision
+}
+
+func (f *Filter) decide(name string) selected {
+	matches := func(p Pattern) bool { return p.matches(name) }
+	switch {
+	case slices.ContainsFunc(f.exclude, matches):
+		return nothing
+	case slices.ContainsFunc(f.include, matches), f.level == LevelFull:
+		return everything
+	case !f.level.has(name):
+		return nothing
+	default:
+		return significant
+	}
+}
+
+// ZeroRows limits which rows of value 0 of a family are exported below the level
+// full: those whose label has one of the values, none without values. The others say
+// no more than that another state is the present one, or that nothing has been
+// counted yet.
+type ZeroRows struct {
+	Label  string
+	Values []string
+}
+
+func (z *ZeroRows) shows(row *Row) bool {
+	return row.Value != 0 || slices.Contains(z.Values, row.Labels.Get(z.Label))
+}
+
+// Pattern selects families by name: all of a group, or those whose whole name
+// matches a regular expression.
+type Pattern struct {
+	group  string
+	regexp *regexp.Regexp
+}
+
+// NewPattern returns the pattern of a group's name or of a regular expression. A
+// pattern that selects none of the known names is an error, which has a hint.
+func NewPattern(text string, known []string) (Pattern, error) {
+	p := Pattern{}
+	if slices.Contains(Groups(), text) {
+		p.group = text
+	} else {
+		if _, err := regexp.Compile(text); err != nil {
+			return Pattern{}, err
+		}
+		p.regexp = regexp.MustCompile("^(?:" + text + ")$")
+	}
+	if !slices.ContainsFunc(known, p.matches) {
+		return Pattern{}, fmt.Errorf("no family has such a name, and no group; %s", hint(text, known))
+	}
+	return p, nil
+}
+
+func (p Pattern) matches(name string) bool {
+	if p.regexp == nil {
+		return GroupOf(name) == p.group
+	}
+	return p.regexp.MatchString(name)
+}
+
+// hint names what may be meant: families that match without being matched as a
+// whole, or else the name that differs least.
+func hint(text string, known []string) string {
+	if part, err := regexp.Compile(text); err == nil {
+		if at := slices.IndexFunc(known, part.MatchString); at >= 0 {
+			return fmt.Sprintf("an expression must match the whole name: .*%s.* matches %s", text, known[at])
+		}
+	}
+	nearest, least := "", 0
+	for _, name := range slices.Concat(Groups(), known) {
+		if d := distance(text, name); nearest == "" || d < least {
+			nearest, least = name, d
+		}
+	}
+	return "is it " + nearest + "?"
+}
+
+// distance returns the number of bytes to insert, remove or replace between two
+// texts.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// Groups returns the names of the groups of families.
+func Groups() []string {
+	return []string{"claims", "pods", "namespaces", "devices", "exporter", "allocation", "dcgm", "process"}
+}
+
+// GroupOf returns the group of a family, by its name.
+func GroupOf(name string) string {
+	for _, group := range []struct{ prefix, name string }{
+		{"dra_claim_", "claims"}, {"dra_pod_", "pods"}, {"dra_namespace_", "namespaces"}, {"dra_device_", "devices"},
+		{"dra_exporter_", "exporter"}, {"dra_", "allocation"}, {"DCGM_", "dcgm"},
+	} {
+		if strings.HasPrefix(name, group.prefix) {
+			return group.name
+		}
+	}
+	return "process"
+}

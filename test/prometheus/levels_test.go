@@ -1,0 +1,304 @@
+package prometheus
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/model/textparse"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/tsdb"
+
+	"github.com/dra-exporter/dra-exporter/dashboards/gen/queries"
+)
+
+const (
+	levelPages = root + "/cmd/dra-exporter/testdata/levels/"
+
+	levelMinutes = 15 // of scrapes, one a minute
+	levelErrors  = 8  // minute of the first Xids
+)
+
+// notLean returns the panels that answer differently at the level lean, and why.
+func notLean() map[string]string {
+	const (
+		engines   = "dra_claim_engine_active_ratio is not exported"
+		throttled = "dra_claim_throttled_seconds_total is not exported"
+	)
+	return map[string]string{
+		"claim / Engine activity":      engines,
+		"claim / Throttling by reason": throttled,
+	}
+}
+
+// TestLevelsAnswerTheSame: the rules, the alerts and the dashboards have the same
+// results over the page of an unhealthy node at the levels default and lean as at
+// full, also of Xids that happen for the first time. The pages are written by
+// TestLevelPages of cmd/dra-exporter.
+func TestLevelsAnswerTheSame(t *testing.T) {
+	want := levelAnswers(t, "full")
+	answered := 0
+	for _, rows := range want {
+		if len(rows) > 0 {
+			answered++
+		}
+	}
+	if answered < 150 {
+		t.Errorf("of %d queries, %d have a result", len(want), answered)
+	}
+	for _, level := range []string{"default", "lean"} {
+		got, differ := levelAnswers(t, level), map[string]bool{}
+		for _, query := range slices.Sorted(maps.Keys(want)) {
+			if maps.Equal(want[query], got[query]) {
+				continue
+			}
+			panel := query[:cmp.Or(strings.LastIndex(query, " / "), len(query))]
+			if differ[panel] = true; level == "default" || notLean()[panel] == "" {
+				t.Errorf("%s: %s has %v, and at full %v", level, query, got[query], want[query])
+			}
+		}
+		for panel, why := range notLean() {
+			if level == "lean" && !differ[panel] {
+				t.Errorf("%s answers at lean, although %s", panel, why)
+			}
+		}
+	}
+}
+
+// TestFirstXidsAreSeen: an Xid that a page has only since it happened is recorded
+// once, and its alert fires.
+func TestFirstXidsAreSeen(t *testing.T) {
+	for _, level := range []string{"full", "default", "lean"} {
+		answers := levelAnswers(t, level)
+		seen := map[string]float64{}
+		for series, value := range answers["rules / device:dra_device_xid_errors:increase5m"] {
+			seen[regexp.MustCompile(`xid="(\w+)"`).FindStringSubmatch(series)[1]] += value
+		}
+		if want := map[string]float64{"31": 4, "48": 2, "79": 2, "other": 2}; !maps.Equal(seen, want) { // of two GPUs
+			t.Errorf("%s: recorded %v, want %v", level, seen, want)
+		}
+		if len(answers["alerts / DRADeviceXIDFatal"]) == 0 {
+			t.Errorf("%s: DRADeviceXIDFatal does not fire", level)
+		}
+	}
+}
+
+// levelAnswers returns the results of all queries over the page of a level, each by
+// its series. Those of rules and alerts are the ones of ten minutes, in which the
+// first Xids are; those of dashboards are the last ones.
+func levelAnswers(t *testing.T, level string) map[string]map[string]float64 {
+	t.Helper()
+	db, start := levelStore(t, level)
+	engine := promql.NewEngine(promql.EngineOpts{
+		MaxSamples: 1e7, Timeout: time.Minute, LookbackDelta: 5 * time.Minute,
+		EnableAtModifier: true, EnableNegativeOffset: true, Parser: parser.NewParser(parser.Options{}),
+	})
+	evaluate := func(expr string, minute int) map[string]float64 {
+		query, err := engine.NewInstantQuery(t.Context(), db, nil, expr, start.Add(time.Duration(minute)*time.Minute))
+		if err != nil {
+			t.Fatalf("%s: %v", expr, err)
+		}
+		defer query.Close()
+		return vectorOf(t, expr, query.Exec(t.Context()))
+	}
+	answers := map[string]map[string]float64{}
+	for minute := 5; minute <= levelMinutes; minute += 5 {
+		for _, rule := range rules(t) {
+			rows := evaluate(rule.Expr, minute)
+			recordRows(t, db, rule, rows, start.Add(time.Duration(minute)*time.Minute))
+			if minute == 10 {
+				answers["rules / "+rule.Record] = withRows(answers["rules / "+rule.Record], rows)
+			}
+		}
+		if minute != 10 {
+			continue
+		}
+		for name, alerts := range alertsByName(t) {
+			for _, rule := range alerts {
+				answers["alerts / "+name] = withRows(answers["alerts / "+name], evaluate(rule.Expr, minute))
+			}
+		}
+	}
+	chosen := queries.Chosen{"job": {"dra-exporter"}, "node": {"gpu-node-1"}, "namespace": {"team-0"}, "resourceclaim": {"claim-00"}}
+	for _, board := range boards(t) {
+		for _, query := range board.Queries {
+			expr, err := board.Expr(query.Expr, chosenOf(board, chosen), anHour())
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := fmt.Sprintf("%s / %s / %s", strings.TrimPrefix(board.UID, "dra-"), query.Panel, query.Ref)
+			answers[name] = withRows(answers[name], evaluate(expr, levelMinutes))
+		}
+	}
+	return answers
+}
+
+// chosenOf returns the values of a board's variables without All.
+func chosenOf(board readBoard, all queries.Chosen) queries.Chosen {
+	chosen := queries.Chosen{}
+	for _, v := range board.Variables {
+		if v.All == "" {
+			chosen[v.Name] = all[v.Name]
+		}
+	}
+	return chosen
+}
+
+func withRows(rows, more map[string]float64) map[string]float64 {
+	if rows == nil {
+		return more
+	}
+	maps.Copy(rows, more)
+	return rows
+}
+
+// vectorOf returns a result by its series; a value that is none is NaN's text.
+func vectorOf(t *testing.T, expr string, result *promql.Result) map[string]float64 {
+	t.Helper()
+	if result.Err != nil {
+		t.Fatalf("%s: %v", expr, result.Err)
+	}
+	rows := map[string]float64{}
+	switch answer := result.Value.(type) {
+	case promql.Vector:
+		for _, sample := range answer {
+			rows[sample.Metric.String()] = rounded(sample.F)
+		}
+	case promql.Scalar:
+		rows["scalar"] = rounded(answer.V)
+	}
+	return rows
+}
+
+// rounded makes values comparable: NaN is equal to nothing.
+func rounded(value float64) float64 {
+	if value != value {
+		return -12345
+	}
+	return value
+}
+
+func recordRows(t *testing.T, db *tsdb.DB, rule rulefmt.Rule, rows map[string]float64, at time.Time) {
+	t.Helper()
+	appender := db.Appender(t.Context())
+	for series, value := range rows {
+		of, err := parser.NewParser(parser.Options{}).ParseMetric(series)
+		if err != nil {
+			t.Fatalf("%s: %v", series, err)
+		}
+		builder := labels.NewBuilder(of).Set("__name__", rule.Record)
+		for name, text := range rule.Labels {
+			builder.Set(name, text)
+		}
+		if _, err := appender.Append(0, builder.Labels(), at.UnixMilli(), value); err != nil {
+			t.Fatalf("%s: %v", rule.Record, err)
+		}
+	}
+	if err := appender.Commit(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// levelStore returns a store with a quarter of an hour of scrapes of a page, and
+// when they began. Gauges do not change, counters rise, and Xids happen in one
+// minute: before, their rows are those that the level has of 0.
+func levelStore(t *testing.T, level string) (*tsdb.DB, time.Time) {
+	t.Helper()
+	db, err := tsdb.Open(t.TempDir(), slog.New(slog.DiscardHandler), nil, tsdb.DefaultOptions(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	start := time.Date(2026, 11, 20, 9, 52, 0, 0, time.UTC)
+	rows := levelRows(t, level)
+	for minute := range levelMinutes + 1 {
+		appender := db.Appender(t.Context())
+		for _, row := range rows {
+			value, there := row.at(level, minute)
+			if !there {
+				continue
+			}
+			if _, err := appender.Append(0, row.labels, start.Add(time.Duration(minute)*time.Minute).UnixMilli(), value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := appender.Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return db, start
+}
+
+// levelRow is a series of a page.
+type levelRow struct {
+	labels  labels.Labels
+	counter bool
+	value   float64
+}
+
+func (r levelRow) at(level string, minute int) (value float64, there bool) {
+	name := r.labels.Get("__name__")
+	switch {
+	case name == "dra_device_xid_last_timestamp_seconds":
+		return r.value, minute >= levelErrors
+	case name == "dra_device_xid_errors_total" && minute < levelErrors:
+		fromZero := slices.Contains([]string{"54", "79", "151"}, r.labels.Get("xid"))
+		return 0, level == "full" || fromZero
+	case name == "dra_device_xid_errors_total":
+		return r.value, true
+	case r.counter:
+		return r.value * float64(minute+60) / (levelMinutes + 60), true
+	default:
+		return r.value, true
+	}
+}
+
+// levelRows reads the page of a level, and adds what every scrape has.
+func levelRows(t *testing.T, level string) (rows []levelRow) {
+	t.Helper()
+	target := func(of labels.Labels) labels.Labels {
+		return labels.NewBuilder(of).Set("job", "dra-exporter").Set("instance", "gpu-node-1").Labels()
+	}
+	rows = append(rows, levelRow{labels: target(labels.FromStrings("__name__", "up")), value: 1},
+		levelRow{labels: target(labels.FromStrings("__name__", "process_start_time_seconds")), value: 1})
+	text, err := os.ReadFile(levelPages + level + ".txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := textparse.NewPromParser(text, labels.NewSymbolTable(), false)
+	counter := false
+	for {
+		entry, err := page.Next()
+		if errors.Is(err, io.EOF) {
+			return rows
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch entry {
+		case textparse.EntryType:
+			_, kind := page.Type()
+			counter = kind == model.MetricTypeCounter
+		case textparse.EntrySeries:
+			row := levelRow{counter: counter}
+			var of labels.Labels
+			page.Labels(&of)
+			row.labels = target(of)
+			_, _, row.value = page.Series()
+			rows = append(rows, row)
+		}
+	}
+}
