@@ -74,14 +74,14 @@ func TestPace(t *testing.T) {
 		// Two at first; then pauses of 3/4 of 50, 100, 200, 400, 800 ms, counted from
 		// the second failure on, as jitter is the middle.
 		"an outage": {
-			most: 8, due: 6, took: 0, atOnce: 2, last: (75 + 150 + 300 + 600) * time.Millisecond,
+			most: 8, due: 6, took: 10 * time.Millisecond, atOnce: 2, last: (75 + 150 + 300 + 600 + 4*10) * time.Millisecond,
 			failure: func(int) error { return apierrors.NewServiceUnavailable("down") },
 		},
-		// Three seconds are asked for, beside a quarter of the pause.
-		"rejected once": {
-			most: 8, due: 3, took: 0, atOnce: 2, last: 3*time.Second + 12500*time.Microsecond,
+		// Three seconds are asked for, beside a quarter of the second pause.
+		"rejected twice": {
+			most: 8, due: 3, took: 10 * time.Millisecond, atOnce: 2, last: 3*time.Second + 35*time.Millisecond,
 			failure: func(read int) error {
-				if read == 1 {
+				if read < 2 {
 					return busy
 				}
 				return nil
