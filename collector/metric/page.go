@@ -47,7 +47,8 @@ func NewPage(rows []Row) *Page {
 func sortedRuns(rows []Row) []run {
 	var runs []run
 	for family, rows := range Runs(rows) {
-		one := run{family: family, rows: rows, legacy: isLegacy(family.Name)}
+		// OpenMetrics shows the name without _total, of which nothing may be left.
+		one := run{family: family, rows: rows, legacy: isLegacy(family.Name) && isLegacy(strings.TrimSuffix(family.Name, "_total"))}
 		for i := range rows {
 			one.legacy = one.legacy && rows[i].Labels.legacy
 		}
