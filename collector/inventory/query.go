@@ -115,22 +115,6 @@ func (q *query) count() (Count, []selectorFailure) {
 	return count, failures.selectors
 }
 
-// bySelection counts devices by their node selections, at their slots.
-type bySelection []int
-
-// add adds the devices of the mask.
-func (c bySelection) add(b *block, mask uint64) {
-	switch {
-	case mask == 0:
-	case b.slice.selection != nil:
-		c[b.slice.selection.value.slot] += bits.OnesCount64(mask)
-	default:
-		for bit := range bitsOf(mask) {
-			c[b.slice.selectionOf(b.device(bit)).slot]++
-		}
-	}
-}
-
 // selectorFailure is a selector that failed for a device.
 type selectorFailure struct {
 	selector *selector

@@ -334,3 +334,19 @@ func unpack(packed []byte) (*resourcev1.ResourceSlice, error) {
 	}
 	return kept, nil
 }
+
+// bySelection counts devices by their node selections, at their slots.
+type bySelection []int
+
+// add adds the devices of the mask.
+func (c bySelection) add(b *block, mask uint64) {
+	switch {
+	case mask == 0:
+	case b.slice.selection != nil:
+		c[b.slice.selection.value.slot] += bits.OnesCount64(mask)
+	default:
+		for bit := range bitsOf(mask) {
+			c[b.slice.selectionOf(b.device(bit)).slot]++
+		}
+	}
+}

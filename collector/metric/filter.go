@@ -196,13 +196,19 @@ func Groups() []string {
 
 // GroupOf returns the group of a family, by its name.
 func GroupOf(name string) string {
-	for _, group := range []struct{ prefix, name string }{
-		{"dra_claim_", "claims"}, {"dra_pod_", "pods"}, {"dra_namespace_", "namespaces"}, {"dra_device_", "devices"},
-		{"dra_exporter_", "exporter"}, {"dra_", "allocation"}, {"DCGM_", "dcgm"},
-	} {
-		if strings.HasPrefix(name, group.prefix) {
-			return group.name
+	rest, ours := strings.CutPrefix(name, "dra_")
+	if !ours {
+		if strings.HasPrefix(name, "DCGM_") {
+			return "dcgm"
 		}
+		return "process"
 	}
-	return "process"
+	switch subject, _, _ := strings.Cut(rest, "_"); subject {
+	case "claim", "pod", "namespace", "device":
+		return subject + "s"
+	case "exporter":
+		return subject
+	default:
+		return "allocation"
+	}
 }
