@@ -76,9 +76,9 @@ func newNode(options Options, client *watch.Client) *Node {
 		claims:        newClaimCache(watch.Jitter),
 		devices:       newDevicePools(watch.Jitter),
 	}
-	n.claimReader = newWorker(newPace(parallelReads, 0, watch.Jitter), n.nextClaim)
-	n.poolReader = newWorker(newPace(1, time.Second, watch.Jitter), n.nextPool)
-	n.unlistedRead = newWorker(newPace(1, time.Second, watch.Jitter), n.nextUnlisted)
+	n.claimReader = newWorker(n.now, newPace(parallelReads, 0, watch.Jitter), n.nextClaim)
+	n.poolReader = newWorker(n.now, newPace(1, time.Second, watch.Jitter), n.nextPool)
+	n.unlistedRead = newWorker(n.now, newPace(1, time.Second, watch.Jitter), n.nextUnlisted)
 	strip := func(pod *corev1.Pod) *corev1.Pod { return decode.StripPod(pod, options.PodLabels...) }
 	n.pods = watch.NewStore(&n.mu, watch.Decoder[*corev1.Pod, decode.PodRecord]{
 		Strip:  strip,

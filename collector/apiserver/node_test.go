@@ -156,7 +156,7 @@ func TestReportsPodsThatMayHoldDevices(t *testing.T) {
 	bystander.Spec.ResourceClaims, bystander.Spec.Containers[0].Resources.Claims = nil, nil
 	noise := podWithClaim("one", "pod-1", "gpu")
 	noise.Status.PodIP, noise.Labels = "192.0.2.7", map[string]string{"a": "b"}
-	before := c.until("its claim is known not to exist", func(f Facts) bool { return len(f.Unread) == 0 })
+	before := c.until("its claim is known not to exist", func(f Facts) bool { return f.SlicesFresh && len(f.Unread) == 0 })
 	same := func() bool { return &c.node.Latest().Pods[0] == &before.Pods[0] }
 	c.put(bystander, noise)
 	if !c.noPodChange() || !same() {

@@ -43,7 +43,9 @@ func TestReportsPodsWithDevicePlugins(t *testing.T) {
 	labelled.Labels = map[string]string{"team": "vision", "other": "x"}
 	c := startNodeTest(t, nil, podWithPlugin("b", "pod-2"), labelled, both, ended, claim("gpu", "claim-1", "node-a", "gpu-3", "pod-3"))
 	known := func(want ...dra.Pod) func(Facts) bool {
-		return func(f Facts) bool { return f.PodsFresh && f.SlicesFresh && len(f.Claims) == 1 && reflect.DeepEqual(f.PluginPods, want) }
+		return func(f Facts) bool {
+			return f.PodsFresh && f.SlicesFresh && len(f.Claims) == 1 && reflect.DeepEqual(f.PluginPods, want)
+		}
 	}
 	pod := func(name, uid, team string) dra.Pod {
 		return dra.Pod{Ref: dra.PodRef{Namespace: "lab", Name: name}, UID: uid, Node: "node-a", Labels: []string{team}}

@@ -41,7 +41,7 @@ func TestReportsHealth(t *testing.T) {
 	const healthy, unhealthy = corev1.ResourceHealthStatusHealthy, corev1.ResourceHealthStatusUnhealthy
 	c := startNodeTest(t, nil, of(healthy, healthy))
 	c.until("the pod is healthy", func(f Facts) bool {
-		return f.PodsFresh && len(f.Unread) == 0 && len(f.Pods) == 1 && written(f.Pods[0].Health) == "gpu//d/p/gpu-0=true gpu//d/p/gpu-1=true"
+		return f.PodsFresh && f.SlicesFresh && len(f.Unread) == 0 && len(f.Pods) == 1 && written(f.Pods[0].Health) == "gpu//d/p/gpu-0=true gpu//d/p/gpu-1=true"
 	})
 	<-c.node.PodChanged()
 

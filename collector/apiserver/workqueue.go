@@ -80,6 +80,7 @@ func (q *workqueue[K]) done(key K, item *queuedItem) bool {
 
 // worker reads what is due in a workqueue, at its pace.
 type worker struct {
+	now  clock.Clock
 	pace *pace
 	wake chan struct{} // capacity 1: the workqueue or the pace has changed
 
@@ -88,8 +89,8 @@ type worker struct {
 	next func() (read func(ctx context.Context) error, wait time.Duration)
 }
 
-func newWorker(pace *pace, next func() (func(ctx context.Context) error, time.Duration)) *worker {
-	return &worker{pace: pace, wake: make(chan struct{}, 1), next: next}
+func newWorker(now clock.Clock, pace *pace, next func() (func(ctx context.Context) error, time.Duration)) *worker {
+	return &worker{now: now, pace: pace, wake: make(chan struct{}, 1), next: next}
 }
 
 // run returns after ctx has ended and all reads have returned.
@@ -97,7 +98,7 @@ func (w *worker) run(ctx context.Context) {
 	var reads sync.WaitGroup
 	defer reads.Wait()
 	for ctx.Err() == nil {
-		if wait := w.pace.wait(time.Now()); wait > 0 {
+		if wait := w.pace.wait(w.now()); wait > 0 {
 			w.wait(ctx, wait)
 			continue
 		}
@@ -106,11 +107,11 @@ func (w *worker) run(ctx context.Context) {
 			w.wait(ctx, wait)
 			continue
 		}
-		began := time.Now()
+		began := w.now()
 		w.pace.begin(began)
 		reads.Go(func() {
 			err := read(ctx)
-			w.pace.end(time.Now(), began, err)
+			w.pace.end(w.now(), began, err)
 			signal(w.wake)
 		})
 	}
@@ -163,9 +164,9 @@ type pace struct {
 	mu       sync.Mutex
 	limit    int // of reads at once
 	running  int
-	failures int // in a row
-	next     time.Time
-	pause    time.Time // until when nothing starts
+	failures int           // in a row
+	next     time.Duration // elapsed time of the clock before which nothing starts
+	pause    time.Duration // the same, after failures
 }
 
 const (
@@ -180,29 +181,29 @@ func newPace(most int, gap time.Duration, jitter func(time.Duration) time.Durati
 }
 
 // wait is how long no read may start; maxWait: until one ends.
-func (p *pace) wait(now time.Time) time.Duration {
+func (p *pace) wait(now clock.Instant) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.running >= p.limit {
 		return maxWait
 	}
-	return max(0, p.next.Sub(now), p.pause.Sub(now))
+	return max(0, p.next-now.Elapsed, p.pause-now.Elapsed)
 }
 
 // begin begins a read.
-func (p *pace) begin(now time.Time) {
+func (p *pace) begin(now clock.Instant) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running++
-	p.next = now.Add(p.gap)
+	p.next = now.Elapsed + p.gap
 }
 
 // end ends a read that began at a time, with its failure.
-func (p *pace) end(now, began time.Time, err error) {
+func (p *pace) end(now, began clock.Instant, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running--
-	switch slow := now.Sub(began) >= slowAnswer; {
+	switch slow := now.Since(began) >= slowAnswer; {
 	case err != nil && !watch.IsPermanent(err):
 		pause := lastPause
 		if p.failures < 8 { // 50 ms doubled eight times is more than lastPause
@@ -213,7 +214,7 @@ func (p *pace) end(now, began time.Time, err error) {
 		if seconds, asked := apierrors.SuggestsClientDelay(err); asked {
 			least = max(least, min(lastPause, time.Duration(seconds)*time.Second))
 		}
-		p.limit, p.pause = 1, now.Add(least+p.jitter(pause/2))
+		p.limit, p.pause = 1, now.Elapsed+least+p.jitter(pause/2)
 	case slow:
 		p.limit, p.failures = max(1, p.limit/2), 0
 	default:
@@ -225,5 +226,5 @@ func (p *pace) end(now, began time.Time, err error) {
 func (p *pace) resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.failures, p.pause = 0, time.Time{}
+	p.failures, p.pause = 0, 0
 }

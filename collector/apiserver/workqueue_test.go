@@ -11,6 +11,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
 // readings runs a worker with so many reads that are due, each of which takes a time
@@ -21,7 +23,7 @@ func readings(t *testing.T, pace *pace, due int, took time.Duration, failure fun
 	defer stop()
 	began, running, left := time.Now(), 0, due
 	var mu sync.Mutex
-	w := newWorker(pace, func() (func(context.Context) error, time.Duration) {
+	w := newWorker(clock.System(), pace, func() (func(context.Context) error, time.Duration) {
 		if len(starts) == due {
 			return nil, maxWait
 		}
@@ -105,10 +107,10 @@ func TestPace(t *testing.T) {
 // TestOutageOfManyReads checks that the reads of a node become rare in an outage, and
 // that its end resumes them at once.
 func TestOutageOfManyReads(t *testing.T) {
-	now := time.Unix(0, 0)
+	now := clock.Instant{Elapsed: 1}
 	p := newPace(8, 0, middle)
 	failures := 0
-	for end := now.Add(5 * time.Minute); now.Before(end); failures++ {
+	for end := now.Add(5 * time.Minute); now.Elapsed < end.Elapsed; failures++ {
 		now = now.Add(p.wait(now))
 		p.begin(now)
 		p.end(now, now, apierrors.NewTooManyRequests("busy", 1))
@@ -126,7 +128,7 @@ func TestOutageOfManyReads(t *testing.T) {
 }
 
 func TestRetryAfterIsLimited(t *testing.T) {
-	now := time.Unix(0, 0)
+	now := clock.Instant{Elapsed: 1}
 	p := newPace(8, 0, middle)
 	p.begin(now)
 	p.end(now, now, &apierrors.StatusError{ErrStatus: apierrors.NewGenericServerResponse(

@@ -78,7 +78,7 @@ func NotLean() map[string]string {
 }
 
 //go:embed asked.txt
-var asked string //nolint:gochecknoglobals // go:embed fills variables of a package only
+var asked string
 
 // Asked returns who asks for each family that something asks for: "rules",
 // "alerts", "runbooks", and dashboards by their names. asked.txt is generated from
