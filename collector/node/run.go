@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,14 +41,19 @@ type Runner struct {
 	latest atomic.Pointer[Published]
 }
 
-// Published is a snapshot, the rows of its page (with those that are derived, and
-// without those that are filtered out), and the page itself, which is rendered once
-// when it is first read.
+// Published is a snapshot, and what of it is exported.
 type Published struct {
 	Snapshot
-	Shown []metric.Row
-	*metric.Page
+	shown func() []metric.Row
+	page  func() *metric.Page
 }
+
+// Shown returns the rows that are exported: with those that are derived, and without
+// those that are filtered out. They are selected when they are first asked for.
+func (p *Published) Shown() []metric.Row { return p.shown() }
+
+// Page returns the page of these rows, likewise.
+func (p *Published) Page() *metric.Page { return p.page() }
 
 // NewRunner returns a Runner that has published nothing yet.
 func NewRunner(config Config, inputs Inputs, now clock.Clock, log *slog.Logger) *Runner {
@@ -75,19 +81,27 @@ func (r *Runner) Run(ctx context.Context) {
 
 func (r *Runner) step(ctx context.Context, state State) State {
 	state, snapshot, events := Step(state, r.inputs.Gather(), r.now())
-	shown := r.shown(snapshot)
-	r.latest.Store(&Published{Snapshot: snapshot, Shown: shown, Page: metric.NewPage(shown)})
+	r.publish(snapshot)
 	for _, event := range events {
 		r.log.LogAttrs(ctx, event.Level, event.Message, event.Attrs...)
 	}
 	return state
 }
 
-// shown returns the rows of the snapshot's page.
-func (r *Runner) shown(snapshot Snapshot) []metric.Row {
-	rows := r.inputs.Filter.Rows(snapshot.Rows)
-	if r.inputs.Derive == nil {
-		return rows
+// publish replaces the newest snapshot. Derived rows depend on the snapshot before, so
+// that they are made at each step.
+func (r *Runner) publish(snapshot Snapshot) {
+	var derived []metric.Row
+	if r.inputs.Derive != nil {
+		derived = r.inputs.Derive(snapshot)
 	}
-	return slices.Concat(rows, r.inputs.Filter.Rows(r.inputs.Derive(snapshot)))
+	next := &Published{Snapshot: snapshot, shown: sync.OnceValue(func() []metric.Row {
+		rows := r.inputs.Filter.Rows(snapshot.Rows)
+		if len(derived) == 0 {
+			return rows
+		}
+		return slices.Concat(rows, r.inputs.Filter.Rows(derived))
+	})}
+	next.page = sync.OnceValue(func() *metric.Page { return metric.NewPage(next.shown()) })
+	r.latest.Store(next)
 }

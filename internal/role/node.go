@@ -368,7 +368,7 @@ func (n *Node) kubeletMessages() map[string]string {
 
 func (n *Node) page() *metric.Page {
 	if latest := n.runner.Latest(); latest != nil {
-		return latest.Page
+		return latest.Page()
 	}
 	return nil
 }
@@ -383,7 +383,7 @@ func (n *Node) rows() []metric.Row {
 // latestRows returns the rows of the newest page, and its time.
 func (n *Node) latestRows() ([]metric.Row, time.Time) {
 	if latest := n.runner.Latest(); latest != nil {
-		return latest.Shown, latest.At.Wall
+		return latest.Shown(), latest.At.Wall
 	}
 	return nil, time.Time{}
 }
