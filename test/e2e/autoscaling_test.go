@@ -74,11 +74,12 @@ func TestAutoscaling(t *testing.T) {
 	covers(t)
 	s := autoscalingEnv{gpus: steadyHardware(0.05)}
 	s.agent = runHostAgent(t, s.gpus, shared.KubeletSocket())
-	s.prometheus = startPrometheus(t, "prometheus-autoscaling", hostJob(s.agent, 2*time.Second))
-	startAdapter(t, s.prometheus)
 	deployInference(t)
 	s.setUtilization(t, 0.9, "bystander")
 	s.setUtilization(t, 0.8, "half-a")
+	// Averages over two minutes must not have values from before.
+	s.prometheus = startPrometheus(t, "prometheus-autoscaling", hostJob(s.agent, 2*time.Second))
+	startAdapter(t, s.prometheus)
 
 	first := s.waitReplicas(t, 1)
 	s.testIdle(t, first[0])
