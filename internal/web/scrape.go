@@ -20,8 +20,10 @@ import (
 )
 
 const (
-	// liveAge is for how long the live metrics of a response are shared.
-	liveAge = time.Second
+	// liveAge is for how long the live metrics of a response are shared: less than the
+	// time between two scrapes of one client, so that what it sees is never older than
+	// what it has seen elsewhere, such as in a push.
+	liveAge = 100 * time.Millisecond
 
 	// maxEncodings is how many responses of one page are kept: a client can ask for
 	// each of about fifty combinations of format, escaping and compression.

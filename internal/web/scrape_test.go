@@ -105,26 +105,32 @@ func TestScrapeOfPageAndLiveMetrics(t *testing.T) {
 	} {
 		for _, encoding := range []string{"identity", "gzip"} {
 			for _, created := range []bool{false, true} {
-				var gathered atomic.Int64
-				page, live := numbered(7, 3000), liveFamily("live", &gathered)
-				handler := handlerOf(t, Config{Page: func() *metric.Page { return page }, Metrics: live, Created: created})
-				format := expfmt.NegotiateAccept(http.Header{"Accept": {accept}}, expfmt.DefaultOpenMetricsAcceptedFormats()...)
-				for range 2 {
-					response := scrapeOnce(t, handler, accept, encoding)
-					header := response.Header()
-					if response.Code != http.StatusOK || header.Get("Content-Type") != string(format) || (header.Get("Content-Encoding") == "gzip") != (encoding == "gzip") ||
-						strings.Join(header.Values("Vary"), ",") != "Accept-Encoding,Accept" {
-						t.Errorf("%s: %d, %v", accept, response.Code, header)
-					}
-					if got, want := response.Body.String(), encoded(t, format, created, page); got != want {
-						t.Errorf("%s, %s, created %v: %d bytes, not %d: …%q, not …%q", accept, encoding, created, len(got), len(want), got[max(0, len(got)-200):], want[max(0, len(want)-200):])
-					}
-				}
-				if got := gathered.Load(); got != 1 {
-					t.Errorf("%s: the live metrics were gathered %d times", accept, got)
-				}
+				// So that no time passes between the two.
+				synctest.Test(t, func(t *testing.T) { testScrapeTwice(t, accept, encoding, created) })
 			}
 		}
+	}
+}
+
+func testScrapeTwice(t *testing.T, accept, encoding string, created bool) {
+	t.Helper()
+	var gathered atomic.Int64
+	page, live := numbered(7, 3000), liveFamily("live", &gathered)
+	handler := handlerOf(t, Config{Page: func() *metric.Page { return page }, Metrics: live, Created: created})
+	format := expfmt.NegotiateAccept(http.Header{"Accept": {accept}}, expfmt.DefaultOpenMetricsAcceptedFormats()...)
+	for range 2 {
+		response := scrapeOnce(t, handler, accept, encoding)
+		header := response.Header()
+		if response.Code != http.StatusOK || header.Get("Content-Type") != string(format) || (header.Get("Content-Encoding") == "gzip") != (encoding == "gzip") ||
+			strings.Join(header.Values("Vary"), ",") != "Accept-Encoding,Accept" {
+			t.Errorf("%s: %d, %v", accept, response.Code, header)
+		}
+		if got, want := response.Body.String(), encoded(t, format, created, page); got != want {
+			t.Errorf("%s, %s, created %v: %d bytes, not %d: …%q, not …%q", accept, encoding, created, len(got), len(want), got[max(0, len(got)-200):], want[max(0, len(want)-200):])
+		}
+	}
+	if got := gathered.Load(); got != 1 {
+		t.Errorf("%s: the live metrics were gathered %d times", accept, got)
 	}
 }
 
