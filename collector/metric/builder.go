@@ -27,7 +27,7 @@ func (b *Builder) Begin() {
 	b.family, b.count = nil, 0
 }
 
-// BeginAgain is Begin if nobody reads the rows of the snapshot before any more:
+// BeginAgain is Begin if nothing reads the rows of the snapshot before any more:
 // their memory is used again.
 func (b *Builder) BeginAgain() {
 	b.used = max(b.used, len(b.rows))

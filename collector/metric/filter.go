@@ -160,16 +160,16 @@ func hint(text string, known []string) string {
 	}
 	nearest, least := "", 0
 	for _, name := range slices.Concat(Groups(), known) {
-		if d := distance(text, name); nearest == "" || d < least {
+		if d := EditDistance(text, name); nearest == "" || d < least {
 			nearest, least = name, d
 		}
 	}
 	return "is it " + nearest + "?"
 }
 
-// distance returns the number of bytes to insert, remove or replace between two
-// texts.
-func distance(a, b string) int {
+// EditDistance returns the number of bytes to insert, remove or replace between two
+// names, for hints at misspelt ones.
+func EditDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -207,7 +207,7 @@ func TestLevels(t *testing.T) {
 				t.Errorf("%s: lean %v, default %v", name, lean, standard)
 			}
 			if faults := metric.GroupOf(name) == "exporter" && metric.NotLean()[name] == ""; faults && !at(metric.LevelLean) {
-				t.Errorf("%s tells of the exporter itself, and lean leaves it out", name)
+				t.Errorf("%s is about the exporter itself, and lean leaves it out", name)
 			}
 		}
 	}

@@ -56,7 +56,7 @@ func newSnapshot(parts [][]Row) *Snapshot {
 }
 
 // Rows returns all rows, which must not be changed. The first call copies them
-// into one list, so that a snapshot that nobody reads costs nothing.
+// into one list, so that a snapshot that is not read costs nothing.
 func (s *Snapshot) Rows() []Row {
 	if s == nil {
 		return nil

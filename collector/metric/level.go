@@ -13,7 +13,7 @@ type Level uint8
 // The levels, each with more than the one before.
 const (
 	// LevelLean has what recording rules, alerts and dashboards ask for, but for
-	// what NotLean names, and what tells of the exporter itself.
+	// what NotLean names, and what is about the exporter itself.
 	LevelLean Level = iota
 	// LevelDefault has all families but those of OnlyFull, and of the process what is
 	// asked for.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
 // UnreadError means that the subject could not be read.
@@ -86,7 +87,7 @@ func near(wanted string, known []string) []string {
 	var candidates []candidate
 	for _, name := range known {
 		_, other := split(name)
-		distance := edits(wanted, name)
+		distance := metric.EditDistance(wanted, name)
 		switch {
 		case name == wanted:
 			continue
@@ -116,25 +117,4 @@ func split(name string) (namespace, bare string) {
 		return "", name
 	}
 	return namespace, bare
-}
-
-// edits is the number of bytes to insert, drop or replace between two names.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -20,9 +20,8 @@ import (
 )
 
 const (
-	// liveAge is for how long the live metrics of a response are shared: less than the
-	// time between two scrapes of one client, so that what it sees is never older than
-	// what it has seen elsewhere, such as in a push.
+	// liveAge is for how long the live metrics of a response are shared: for less than
+	// the time between two scrapes of one client.
 	liveAge = 100 * time.Millisecond
 
 	// maxEncodings is how many responses of one page are kept: a client can ask for
@@ -116,7 +115,7 @@ func (s *scrapes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // encodings are the responses of one page. They are attached to the page, so that they
-// are freed with it as soon as nobody sends them.
+// are freed with it when they have been sent.
 type encodings struct {
 	page *metric.Page
 
@@ -142,7 +141,7 @@ type encoding struct {
 	response   *rendered
 	gatheredAt time.Time
 	usedAt     time.Time
-	making     *making // nil: nobody makes a response
+	making     *making // nil: no response is being made
 
 	body *segment
 }

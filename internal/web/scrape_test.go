@@ -252,7 +252,7 @@ func TestPageIsEncodedOnce(t *testing.T) {
 
 // TestScrapesWait checks that requests share the response that another one makes, that a
 // request after a new snapshot gets its page although an older one is being made, and
-// that nobody waits for longer than renderWait.
+// that no request waits for longer than renderWait.
 func TestScrapesWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var (
