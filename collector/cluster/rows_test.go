@@ -68,7 +68,10 @@ func newFullHarness(t testing.TB) *harness {
 
 func TestPage(t *testing.T) {
 	h := newFullHarness(t)
-	metrictest.CompareGolden(t, "testdata/page.txt", metrictest.Text(t, metric.NewPage(h.last.Rows())))
+	for level, name := range metric.Levels() { // test/prometheus evaluates rules, alerts and dashboards over them
+		rows := metric.NewFilter(metric.Level(level), nil, nil).Rows(h.last.Rows())
+		metrictest.CompareGolden(t, "testdata/levels/"+name+".txt", metrictest.Text(t, metric.NewPage(rows)))
+	}
 }
 
 // Every family of the table has rows, except histograms and counters of dropped

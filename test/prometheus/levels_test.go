@@ -26,7 +26,8 @@ import (
 )
 
 const (
-	levelPages = root + "/cmd/dra-exporter/testdata/levels/"
+	levelPages        = root + "/cmd/dra-exporter/testdata/levels/"
+	clusterLevelPages = root + "/collector/cluster/testdata/levels/"
 
 	levelMinutes = 15 // of scrapes, one a minute
 	levelErrors  = 8  // minute of the first Xids
@@ -49,18 +50,10 @@ func notLean() map[string]string {
 // full, also of Xids that happen for the first time. The pages are written by
 // TestLevelPages of cmd/dra-exporter.
 func TestLevelsAnswerTheSame(t *testing.T) {
-	want := levelAnswers(t, "full")
-	answered := 0
-	for _, rows := range want {
-		if len(rows) > 0 {
-			answered++
-		}
-	}
-	if answered < 150 {
-		t.Errorf("of %d queries, %d have a result", len(want), answered)
-	}
+	want := levelAnswers(t, levelPages, "full")
+	checkAnswered(t, want, 150)
 	for _, level := range []string{"default", "lean"} {
-		got, differ := levelAnswers(t, level), map[string]bool{}
+		got, differ := levelAnswers(t, levelPages, level), map[string]bool{}
 		for _, query := range slices.Sorted(maps.Keys(want)) {
 			if maps.Equal(want[query], got[query]) {
 				continue
@@ -78,11 +71,42 @@ func TestLevelsAnswerTheSame(t *testing.T) {
 	}
 }
 
+// TestClusterLevelsAnswerTheSame: over the page of the cluster role, all results are
+// the same at each level. The pages are written by TestPage of collector/cluster. Its
+// histograms, which a page of rows does not have, are exported at each level.
+func TestClusterLevelsAnswerTheSame(t *testing.T) {
+	want := levelAnswers(t, clusterLevelPages, "full")
+	checkAnswered(t, want, 20)
+	for _, level := range []string{"default", "lean"} {
+		got := levelAnswers(t, clusterLevelPages, level)
+		for _, query := range slices.Sorted(maps.Keys(want)) {
+			if !maps.Equal(want[query], got[query]) {
+				t.Errorf("%s: %s has %v, and at full %v", level, query, got[query], want[query])
+			}
+		}
+	}
+}
+
+// checkAnswered checks that the queries find what they ask for on a page.
+func checkAnswered(t *testing.T, answers map[string]map[string]float64, least int) {
+	t.Helper()
+	answered := 0
+	for _, rows := range answers {
+		if len(rows) > 0 {
+			answered++
+		}
+	}
+	t.Logf("of %d queries, %d have a result", len(answers), answered)
+	if answered < least {
+		t.Errorf("of %d queries, %d have a result", len(answers), answered)
+	}
+}
+
 // TestFirstXidsAreSeen: an Xid that a page has only since it happened is recorded
 // once, and its alert fires.
 func TestFirstXidsAreSeen(t *testing.T) {
 	for _, level := range []string{"full", "default", "lean"} {
-		answers := levelAnswers(t, level)
+		answers := levelAnswers(t, levelPages, level)
 		seen := map[string]float64{}
 		for series, value := range answers["rules / device:dra_device_xid_errors:increase5m"] {
 			seen[regexp.MustCompile(`xid="(\w+)"`).FindStringSubmatch(series)[1]] += value
@@ -99,9 +123,9 @@ func TestFirstXidsAreSeen(t *testing.T) {
 // levelAnswers returns the results of all queries over the page of a level, each by
 // its series. Those of rules and alerts are the ones of ten minutes, in which the
 // first Xids are; those of dashboards are the last ones.
-func levelAnswers(t *testing.T, level string) map[string]map[string]float64 {
+func levelAnswers(t *testing.T, pages, level string) map[string]map[string]float64 {
 	t.Helper()
-	db, start := levelStore(t, level)
+	db, start := levelStore(t, pages, level)
 	engine := promql.NewEngine(promql.EngineOpts{
 		MaxSamples: 1e7, Timeout: time.Minute, LookbackDelta: 5 * time.Minute,
 		EnableAtModifier: true, EnableNegativeOffset: true, Parser: parser.NewParser(parser.Options{}),
@@ -133,6 +157,9 @@ func levelAnswers(t *testing.T, level string) map[string]map[string]float64 {
 		}
 	}
 	chosen := queries.Chosen{"job": {"dra-exporter"}, "node": {"gpu-node-1"}, "namespace": {"team-0"}, "resourceclaim": {"claim-00"}}
+	if pages == clusterLevelPages {
+		chosen = queries.Chosen{"job": {"dra-exporter"}, "node": {"node-a"}, "namespace": {"team"}, "resourceclaim": {"wanted"}}
+	}
 	for _, board := range boards(t) {
 		for _, query := range board.Queries {
 			expr, err := board.Expr(query.Expr, chosenOf(board, chosen), anHour())
@@ -215,7 +242,7 @@ func recordRows(t *testing.T, db *tsdb.DB, rule rulefmt.Rule, rows map[string]fl
 // levelStore returns a store with a quarter of an hour of scrapes of a page, and
 // when they began. Gauges do not change, counters rise, and Xids happen in one
 // minute: before, their rows are those that the level has of 0.
-func levelStore(t *testing.T, level string) (*tsdb.DB, time.Time) {
+func levelStore(t *testing.T, pages, level string) (*tsdb.DB, time.Time) {
 	t.Helper()
 	db, err := tsdb.Open(t.TempDir(), slog.New(slog.DiscardHandler), nil, tsdb.DefaultOptions(), nil)
 	if err != nil {
@@ -223,7 +250,7 @@ func levelStore(t *testing.T, level string) (*tsdb.DB, time.Time) {
 	}
 	t.Cleanup(func() { db.Close() })
 	start := time.Date(2026, 11, 20, 9, 52, 0, 0, time.UTC)
-	rows := levelRows(t, level)
+	rows := levelRows(t, pages+level+".txt")
 	for minute := range levelMinutes + 1 {
 		appender := db.Appender(t.Context())
 		for _, row := range rows {
@@ -266,15 +293,15 @@ func (r levelRow) at(level string, minute int) (value float64, there bool) {
 	}
 }
 
-// levelRows reads the page of a level, and adds what every scrape has.
-func levelRows(t *testing.T, level string) (rows []levelRow) {
+// levelRows reads a page, and adds what every scrape has.
+func levelRows(t *testing.T, file string) (rows []levelRow) {
 	t.Helper()
 	target := func(of labels.Labels) labels.Labels {
 		return labels.NewBuilder(of).Set("job", "dra-exporter").Set("instance", "gpu-node-1").Labels()
 	}
 	rows = append(rows, levelRow{labels: target(labels.FromStrings("__name__", "up")), value: 1},
 		levelRow{labels: target(labels.FromStrings("__name__", "process_start_time_seconds")), value: 1})
-	text, err := os.ReadFile(levelPages + level + ".txt")
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
