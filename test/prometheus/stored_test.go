@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,12 +26,26 @@ func storedPages() map[string][]string {
 	}
 }
 
-// TestVersionStoredSeries counts what the oldest and the newest supported Prometheus
-// store of a scrape of the demo's node, at each level and by each scrape protocol. The
-// table is in docs/benchmarks.md. All protocols store the same, but for series
-// _created.
+// storing returns the commands of the Prometheus servers that store: the oldest and
+// the newest supported one, or only that of DRA_TEST_PROMETHEUS, a program that knows
+// scrape_protocols, with its flags.
+func storing(t *testing.T) map[string][]string {
+	t.Helper()
+	if given := strings.Fields(os.Getenv("DRA_TEST_PROMETHEUS")); len(given) > 0 {
+		return map[string][]string{"given": given}
+	}
+	commands := map[string][]string{}
+	for version, folder := range prometheusVersions(t) {
+		commands[version] = []string{filepath.Join(folder, "prometheus")}
+	}
+	return commands
+}
+
+// TestVersionStoredSeries counts what Prometheus stores of a scrape of the demo's
+// node, at each level and by each scrape protocol. The table is in
+// docs/benchmarks.md. All protocols store the same, but for series _created.
 func TestVersionStoredSeries(t *testing.T) {
-	versions := prometheusVersions(t)
+	commands := storing(t)
 	addresses := map[string]string{}
 	binary := demoBinary(t)
 	for name, flags := range storedPages() {
@@ -40,9 +56,10 @@ func TestVersionStoredSeries(t *testing.T) {
 	protocols := map[string][]string{
 		"oldest": {""}, // it has no option for the protocol, and requests OpenMetrics
 		"newest": {"", "OpenMetricsText1.0.0", "PrometheusText0.0.4", "PrometheusProto"},
+		"given":  {"OpenMetricsText1.0.0", "PrometheusText0.0.4", "PrometheusProto"}, // flags may change its default
 	}
-	for version, folder := range versions {
-		server := startStoring(t, folder, addresses, protocols[version])
+	for version, command := range commands {
+		server := startStoring(t, command, addresses, protocols[version])
 		for _, protocol := range protocols[version] {
 			counts := map[string]float64{}
 			for name := range addresses {
@@ -65,7 +82,7 @@ func TestVersionStoredSeries(t *testing.T) {
 
 // startStoring runs a Prometheus until the test ends, which scrapes each address by
 // each protocol.
-func startStoring(t *testing.T, programs string, addresses map[string]string, protocols []string) *receiver {
+func startStoring(t *testing.T, command []string, addresses map[string]string, protocols []string) *receiver {
 	t.Helper()
 	folder, r := t.TempDir(), &receiver{address: freeAddress(t)}
 	var jobs []any
@@ -83,8 +100,8 @@ func startStoring(t *testing.T, programs string, addresses map[string]string, pr
 	}
 	file := filepath.Join(folder, "prometheus.yaml")
 	writeYAML(t, file, map[string]any{"global": map[string]any{"scrape_interval": "5s", "scrape_timeout": "5s"}, "scrape_configs": jobs})
-	run(t, exec.CommandContext(t.Context(), filepath.Join(programs, "prometheus"), "--config.file="+file,
-		"--storage.tsdb.path="+filepath.Join(folder, "data"), "--web.listen-address="+r.address))
+	run(t, exec.CommandContext(t.Context(), command[0], append(slices.Clone(command[1:]), "--config.file="+file,
+		"--storage.tsdb.path="+filepath.Join(folder, "data"), "--web.listen-address="+r.address)...))
 	until(t, "Prometheus is ready", func() bool { return reachable(t, "http://"+r.address+"/-/ready") })
 	return r
 }
