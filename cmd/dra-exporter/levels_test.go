@@ -24,7 +24,7 @@ const levelsHead = `
 
 ` + "`--metrics.level`" + ` selects how much is exported, on the page and in a push. The pages of the exporter, ` + "`check`" + ` of a node and the names of dcgm-exporter (` + "`--metrics.dcgm`" + `) have everything at each level.
 
-- ` + "`lean`" + ` has the families that the shipped rules, alerts and dashboards query, and those that report faults of the exporter.
+- ` + "`lean`" + ` has the families that the shipped rules, alerts and dashboards query, but for those of a few panels, and those that report faults of the exporter. All alerts, and all recording rules but that about durations of reads, have the same results as at the other levels. For your own queries, use families whose level is *lean* in the [table](#series): their series mean the same at each level. Count Xids by ` + "`device:dra_device_xid_errors:increase5m`" + `, because the counter of an Xid that has not occurred is absent.
 - ` + "`default`" + ` adds all families but those below. Of ` + "`go_*`, `process_*` and `promhttp_*`" + ` it has, like ` + "`lean`" + `, what is queried. ` + "`--device.profiling`" + ` adds the ratios that it reads.
 - ` + "`full`" + ` has everything.
 
@@ -54,10 +54,14 @@ func levelsDocument(t *testing.T) string {
 	text.WriteString("\nOf what dashboards query, `lean` leaves out:\n\n")
 	writeReasons(&text, "not at the level lean", metric.NotLean())
 	text.WriteString(levelsRest)
-	text.WriteString("| family | rows of value 0 below full |\n|---|---|\n")
+	text.WriteString("| family | rows of value 0 at default | at lean |\n|---|---|---|\n")
 	for _, family := range allFamilies() {
 		if family.Zeros != nil {
-			fmt.Fprintf(&text, "| `%s` | %s |\n", family.Name, zeroRows(family.Zeros))
+			lean := "the same"
+			if family.LeanZeros != nil {
+				lean = zeroRows(family.LeanZeros)
+			}
+			fmt.Fprintf(&text, "| `%s` | %s | %s |\n", family.Name, zeroRows(family.Zeros), lean)
 		}
 	}
 	text.WriteString("\nThe counters of other Xids appear with their first error, and then with a value above 0, which `increase()` does not see. `device:dra_device_xid_errors:increase5m` of the [recording rules](rules.md) counts the first error too, and `dra_device_xid_last_timestamp_seconds` has its time: `time() - dra_device_xid_last_timestamp_seconds < 300` selects the Xids of the last five minutes.\n")

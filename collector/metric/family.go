@@ -30,7 +30,8 @@ type Family struct {
 	Type   Type
 	Labels []string // the documented labels, in the catalogue's order
 
-	Zeros *ZeroRows // nil: all rows of value 0 are exported
+	Zeros     *ZeroRows // below the level full; nil: all rows of value 0 are exported
+	LeanZeros *ZeroRows // at the level lean; nil: as Zeros
 }
 
 // Row is one series of a page.

@@ -56,8 +56,9 @@ func (f *Filter) Rows(rows []Row) []Row {
 		case nothing:
 			leaveOut(at, at+len(run))
 		case significant:
+			zeros := f.zeros(family)
 			for i := range run {
-				if family.Zeros != nil && !family.Zeros.shows(&run[i]) {
+				if zeros != nil && !zeros.shows(&run[i]) {
 					leaveOut(at+i, at+i+1)
 				}
 			}
@@ -80,6 +81,13 @@ func (f *Filter) Gatherer(of prometheus.Gatherer) prometheus.Gatherer {
 		families, err := of.Gather()
 		return slices.DeleteFunc(slices.Clone(families), func(family *dto.MetricFamily) bool { return f.of(family.GetName()) == nothing }), err
 	})
+}
+
+func (f *Filter) zeros(of *Family) *ZeroRows {
+	if f.level == LevelLean && of.LeanZeros != nil {
+		return of.LeanZeros
+	}
+	return of.Zeros
 }
 
 func (f *Filter) of(name string) selected {

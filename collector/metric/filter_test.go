@@ -13,13 +13,13 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// stateRows are rows of a state set, of a family without zero rows to leave out, and
+// stateRows are rows of a state set, of families without zero rows to leave out, and
 // of one that is exported at the level full only.
 func stateRows() []metric.Row {
-	action := &metric.Family{Name: metric.DeviceRecoveryAction, Zeros: &metric.ZeroRows{Label: "action", Values: []string{"none"}}}
+	action := &metric.Family{Name: metric.DeviceRecoveryAction, Zeros: &metric.ZeroRows{Label: "action", Values: []string{"none"}}, LeanZeros: &metric.ZeroRows{}}
 	held := &metric.Family{Name: metric.ClaimHeld}
 	engine := &metric.Family{Name: metric.DeviceEngineActiveRatio}
-	power := &metric.Family{Name: metric.DevicePowerLimitWatts}
+	power := &metric.Family{Name: metric.DevicePowerWatts}
 	row := func(family *metric.Family, action string, value float64) metric.Row {
 		return metric.Row{Family: family, Labels: metric.NewLabels([]string{"action"}, action), Value: value}
 	}
@@ -43,7 +43,7 @@ func mustPatterns(t *testing.T, texts ...string) []metric.Pattern {
 	t.Helper()
 	var patterns []metric.Pattern
 	for _, text := range texts {
-		pattern, err := metric.NewPattern(text, []string{metric.DeviceRecoveryAction, metric.ClaimHeld, metric.DeviceEngineActiveRatio, metric.DevicePowerLimitWatts})
+		pattern, err := metric.NewPattern(text, []string{metric.DeviceRecoveryAction, metric.ClaimHeld, metric.DeviceEngineActiveRatio, metric.DevicePowerWatts})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,13 +62,14 @@ func TestFilterRows(t *testing.T) {
 	}{
 		{name: "full", level: metric.LevelFull, want: all},
 		{name: "default", level: metric.LevelDefault, want: "gpu_reset=1 none=0 a=0 d=1"},
-		{name: "lean", level: metric.LevelLean, want: "gpu_reset=1 none=0 a=0 d=1"},
+		{name: "lean", level: metric.LevelLean, want: "gpu_reset=1 a=0 d=1"},
+		{name: "all rows of a family beside lean", level: metric.LevelLean, include: []string{".*recovery_action"}, want: "gpu_reset=1 none=0 drain=0 a=0 d=1"},
 		{name: "a family and its zeros", level: metric.LevelDefault, include: []string{".*recovery_action"}, want: "gpu_reset=1 none=0 drain=0 a=0 d=1"},
 		{name: "a group", level: metric.LevelDefault, include: []string{"devices"}, want: all},
-		{name: "without a family", level: metric.LevelFull, exclude: []string{"dra_device_power_limit_watts"}, want: "gpu_reset=1 none=0 drain=0 a=0 b=1 c=0"},
+		{name: "without a family", level: metric.LevelFull, exclude: []string{"dra_device_power_watts"}, want: "gpu_reset=1 none=0 drain=0 a=0 b=1 c=0"},
 		{name: "without a group", level: metric.LevelDefault, exclude: []string{"devices"}, want: "a=0"},
 		{name: "exclude wins", level: metric.LevelDefault, include: []string{"devices"}, exclude: []string{"dra_device_engine_.*", "claims"}, want: "gpu_reset=1 none=0 drain=0 d=1"},
-		{name: "alternatives are anchored as a whole", level: metric.LevelFull, exclude: []string{"dra_claim_held|dra_device_power_limit_watts"}, want: "gpu_reset=1 none=0 drain=0 b=1 c=0"},
+		{name: "alternatives are anchored as a whole", level: metric.LevelFull, exclude: []string{"dra_claim_held|dra_device_power_watts"}, want: "gpu_reset=1 none=0 drain=0 b=1 c=0"},
 		{name: "nothing", level: metric.LevelLean, exclude: []string{".*"}, want: ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

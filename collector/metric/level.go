@@ -68,11 +68,30 @@ func OnlyFull() map[string]string {
 }
 
 // NotLean returns the families that are not exported at the level lean although a
-// panel asks for them, with the reason.
+// panel asks for them, with the reason. No recorded claim, device or namespace and no
+// alert needs them.
 func NotLean() map[string]string {
+	const (
+		bus  = "traffic of a bus that no rule or alert needs, for one panel"
+		link = "a row for each NVLink, for one panel"
+	)
 	return map[string]string{
 		ClaimEngineActiveRatio:            "up to ten rows for each device of a claim, for one panel",
 		ClaimThrottledSeconds:             "a row for each reason and device of a claim, for one panel",
+		ClaimPCIeTransmitBytes:            bus,
+		ClaimPCIeReceiveBytes:             bus,
+		ClaimNetworkTransmitBytes:         bus,
+		ClaimNetworkReceiveBytes:          bus,
+		DevicePCIeTransmitBytes:           bus,
+		DevicePCIeReceiveBytes:            bus,
+		DeviceNetworkTransmitBytes:        bus,
+		DeviceNetworkReceiveBytes:         bus,
+		DeviceNVLinkTransmitBytes:         "for one panel; that of claims is recorded from dra_claim_nvlink_*",
+		DeviceNVLinkReceiveBytes:          "for one panel; that of claims is recorded from dra_claim_nvlink_*",
+		DeviceNVLinkLinkTransmitBytes:     link,
+		DeviceNVLinkLinkReceiveBytes:      link,
+		DeviceClockHertz:                  "a row for each clock, for one panel; dra_device_throttled_seconds_total has the time in which it is lowered",
+		DevicePowerLimitWatts:             "rarely changes, for one value of a panel",
 		ExporterSourceReadDurationSeconds: "a row for each bucket and source, for the panels about durations of reads",
 	}
 }

@@ -126,6 +126,9 @@ func (f *families) addHealth() {
 	f.xidErrors = f.counter(metric.DeviceXIDErrors, "", "Errors that NVIDIA's driver reported for the device, by Xid code; other is every code that docs/health.md does not list",
 		deviceLabels("xid"))
 	f.xidErrors.Zeros = &metric.ZeroRows{Label: "xid", Values: xidsFromZero(xidTable())}
+	// The dashboard about health knows by one counter of a device that its Xids are
+	// counted. The rules count first errors without a zero.
+	f.xidErrors.LeanZeros = &metric.ZeroRows{Label: "xid", Values: []string{"79"}}
 	f.xidLast = f.gauge(metric.DeviceXIDLastTimestampSeconds, "seconds", "Unix time when the Xid was last reported for the device",
 		deviceLabels("xid"))
 	f.violations = f.counter(metric.ConstraintViolations, "", "Violations that began while a claim of the class held the device or a partition of it; kept after the claims end",

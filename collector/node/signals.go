@@ -200,8 +200,8 @@ func xidTable() []xidCode {
 }
 
 // xidsFromZero returns the codes of class service, whose counters are exported from
-// 0 at each level. Those of other codes are exported from their first error on,
-// except at the level full.
+// 0 at the level default. Those of other codes are exported from their first error
+// on, except at the level full.
 func xidsFromZero(table []xidCode) []string {
 	var codes []string
 	for _, x := range table {

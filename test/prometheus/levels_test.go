@@ -35,13 +35,17 @@ const (
 
 // notLean returns the panels that answer differently at the level lean, and why.
 func notLean() map[string]string {
-	const (
-		engines   = "dra_claim_engine_active_ratio is not exported"
-		throttled = "dra_claim_throttled_seconds_total is not exported"
-	)
 	return map[string]string{
-		"claim / Engine activity":      engines,
-		"claim / Throttling by reason": throttled,
+		"claim / Engine activity":            "dra_claim_engine_active_ratio is not exported",
+		"claim / Throttling by reason":       "dra_claim_throttled_seconds_total is not exported",
+		"claim / PCIe and network by device": "dra_claim_pcie_* and dra_claim_network_* are not exported",
+		"node / PCIe":                        "dra_device_pcie_*_bytes_total are not exported",
+		"node / Network":                     "dra_device_network_*_bytes_total are not exported",
+		"node / NVLink":                      "dra_device_nvlink_*_bytes_total are not exported",
+		"node / Sent over each NVLink":       "dra_device_nvlink_link_*_bytes_total are not exported",
+		"node / Received over each NVLink":   "dra_device_nvlink_link_*_bytes_total are not exported",
+		"node / Clock":                       "dra_device_clock_hertz is not exported",
+		"node / Power of all devices":        "dra_device_power_limit_watts is not exported",
 	}
 }
 
@@ -282,8 +286,8 @@ func (r levelRow) at(level string, minute int) (value float64, there bool) {
 	case name == "dra_device_xid_last_timestamp_seconds":
 		return r.value, minute >= levelErrors
 	case name == "dra_device_xid_errors_total" && minute < levelErrors:
-		fromZero := slices.Contains([]string{"54", "79", "151"}, r.labels.Get("xid"))
-		return 0, level == "full" || fromZero
+		fromZero := map[string][]string{"default": {"54", "79", "151"}, "lean": {"79"}}[level]
+		return 0, level == "full" || slices.Contains(fromZero, r.labels.Get("xid"))
 	case name == "dra_device_xid_errors_total":
 		return r.value, true
 	case r.counter:
