@@ -80,7 +80,7 @@ func TestLevelsAnswerTheSame(t *testing.T) {
 // histograms, which a page of rows does not have, are exported at each level.
 func TestClusterLevelsAnswerTheSame(t *testing.T) {
 	want := levelAnswers(t, clusterLevelPages, "full")
-	checkAnswered(t, want, 20)
+	checkAnswered(t, want, 70)
 	for _, level := range []string{"default", "lean"} {
 		got := levelAnswers(t, clusterLevelPages, level)
 		for _, query := range slices.Sorted(maps.Keys(want)) {
