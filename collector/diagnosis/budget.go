@@ -12,6 +12,11 @@ const (
 	leastWork  = 5 * time.Millisecond // below this a rest is not worth a timer
 	leastShare = 0.01                 // of a core: with less, work would never end
 
+	// What a pace does not use of its share in this time is saved, and may be used
+	// later at twice the share, for a backlog that comes at once, as after the
+	// start: 1,000 different specifications with 80,000 devices are 5 s of work.
+	savingTime = 10 * time.Second
+
 	// turnWork is how much work a namespace may have done before it is the next
 	// one's turn.
 	turnWork = 100 * time.Millisecond
@@ -20,23 +25,34 @@ const (
 )
 
 // pace keeps work within a share of a core: work of duration t is followed by
-// a rest of t × (1/share − 1). It measures elapsed time, which on a busy
+// a rest of t × (1/share − 1), or by a shorter one while there is work that has
+// been saved. Any period therefore has at most as much work as its share of the
+// period and savingTime together. It measures elapsed time, which on a busy
 // machine is more than what was computed, so that it rests too long rather than
 // too short. A nil pace never rests. It belongs to one goroutine.
 type pace struct {
 	clock clock.Clock
 	share float64
+	saved time.Duration // work beyond the share that may be done
 	began clock.Instant // of the work that has not been rested for
 	last  clock.Instant // when the clock was last read
 	done  time.Duration // work that has been rested for
 }
 
+// newPace returns a pace that has saved as much as it can.
 func newPace(clk clock.Clock, share float64) *pace {
-	return &pace{clock: clk, share: min(max(share, leastShare), 1), began: clk()}
+	p := &pace{clock: clk, share: min(max(share, leastShare), 1), began: clk()}
+	p.saved = p.mostSaved()
+	return p
 }
 
+func (p *pace) mostSaved() time.Duration { return time.Duration(p.share * float64(savingTime)) }
+
 // idle declares that so much of the time that has passed was spent waiting.
-func (p *pace) idle(d time.Duration) { p.began = p.began.Add(d) }
+func (p *pace) idle(d time.Duration) {
+	p.began = p.began.Add(d)
+	p.saved = min(p.saved+time.Duration(float64(d)*p.share), p.mostSaved())
+}
 
 // worked returns the work so far, as of the last call of rest.
 func (p *pace) worked() time.Duration {
@@ -56,7 +72,7 @@ func (p *pace) rest(ctx context.Context) error {
 		return ctx.Err()
 	}
 	p.done += worked
-	pause := time.Duration(float64(worked) * (1/p.share - 1))
+	pause := p.pauseAfter(worked)
 	p.began = now.Add(pause)
 	if pause <= 0 {
 		return ctx.Err()
@@ -69,6 +85,19 @@ func (p *pace) rest(ctx context.Context) error {
 	case <-timer.C:
 		return nil
 	}
+}
+
+// pauseAfter returns how long to rest for work, and takes from what is saved what
+// the rest is too short for.
+func (p *pace) pauseAfter(worked time.Duration) time.Duration {
+	rest := func(share float64) float64 { return float64(worked) * (1/share - 1) }
+	whole, short := rest(p.share), rest(min(2*p.share, 1))
+	missing := time.Duration((whole - short) * p.share)
+	if missing > p.saved {
+		return time.Duration(whole)
+	}
+	p.saved -= missing
+	return time.Duration(short)
 }
 
 // overLimit is the error of a diagnosis that needs more work than it may.

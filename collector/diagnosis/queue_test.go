@@ -231,6 +231,7 @@ func TestSelectorsOfClassesAreEvaluatedInTurns(t *testing.T) {
 		w.class("each", `device.attributes["d"].uuid != "x"`)
 		w.unique(300)
 		q := w.workingQueue(10*time.Millisecond, 0.25)
+		q.pace.saved = 0
 		defer q.stop()
 		q.mailbox.ask([]dra.Question{w.claimIn("a", "c", spec(deviceRequest("main", 400)))})
 		q.refresh()
