@@ -30,7 +30,7 @@ type Facts struct {
 	Diagnoses []dra.Diagnosis // all diagnoses, also those of steps before
 	Sources   []source.Status
 
-	Costs []dra.DiagnosisCost // of diagnoses since the exporter started, by namespace
+	Work *dra.DiagnosisWork // of diagnoses since the exporter started; nil: there are none
 }
 
 // Synced records which collections are known as a whole.

@@ -23,6 +23,7 @@ type families struct {
 	taints, disagreement, evictions, clockOff *metric.Family
 	partitionDevices, ruleEviction            *metric.Family
 	diagnosisSeconds, undiagnosedSince        *metric.Family
+	queuedDiagnoses                           *metric.Family
 	oversized                                 *metric.Family
 
 	self *self.Families
@@ -145,6 +146,9 @@ func (f *families) addDiagnosis() {
 	f.diagnosisSeconds = f.Add(metric.Counter, metric.ExporterDiagnosisSeconds, "seconds",
 		"Time spent on diagnoses; namespace is empty for device classes and after the first 100 namespaces",
 		"namespace")
+	f.queuedDiagnoses = f.Add(metric.Gauge, metric.ExporterQueuedDiagnoses, "",
+		"Queued diagnoses, the first or again after changes; pods whose claims ask for the same share one",
+		"kind")
 	f.undiagnosedSince = f.Add(metric.Gauge, metric.ExporterUndiagnosedSinceTimestampSeconds, "seconds",
 		"Unix time since which the oldest pending claim waits for a diagnosis (queued) or exceeds its limit (over_limit)",
 		"cause")

@@ -56,7 +56,7 @@ func newFullHarness(t testing.TB) *harness {
 		claim("team/wanted", 41), pending, pod("team/waits-too", 45, "gpu=wanted"), gated, claim("team/unused", 5),
 		claim("team/kept", 6, withDevices("gpu-7")), claim("team/orphan", 7, withDevices("gpu-8"), reserved("ghost")),
 		claim("other/stuck", 8, deleted(50, "resource.kubernetes.io/delete-protection")))
-	h.facts.Supply, h.facts.Costs = testSupply(), []dra.DiagnosisCost{{Namespace: "team", Took: 1500 * time.Millisecond}}
+	h.facts.Supply, h.facts.Work = testSupply(), &dra.DiagnosisWork{Costs: []dra.DiagnosisCost{{Namespace: "team", Took: 1500 * time.Millisecond}}, First: 3, Again: 20}
 	h.facts.Diagnoses = []dra.Diagnosis{diagnosisFor(pending, "gpu", dra.ReasonInsufficient, "one is free", 9, 8, 8, 6, 1, 1)}
 	h.step(time.Second)
 	h.live = true

@@ -32,8 +32,8 @@ type Inputs struct {
 	Synced       func() Synced   // collections of which Drain has returned everything
 	Supply       func() *dra.Supply
 	Diagnoses    func() []dra.Diagnosis
-	Costs        func() []dra.DiagnosisCost // nil: there are no diagnoses
-	SetQuestions func([]dra.Question)       // replaces what is to be diagnosed
+	Work         func() dra.DiagnosisWork // of diagnoses; nil: there are none
+	SetQuestions func([]dra.Question)     // replaces what is to be diagnosed
 	Statuses     func() []source.Status
 	Settled      func() bool     // every collection was listed once, or has failed to be
 	Wake         <-chan struct{} // something has changed
@@ -111,8 +111,9 @@ func (r *Runner) step(ctx context.Context) time.Duration {
 		Diagnoses: r.inputs.Diagnoses(),
 		Sources:   r.inputs.Statuses(),
 	}
-	if r.inputs.Costs != nil {
-		facts.Costs = r.inputs.Costs()
+	if r.inputs.Work != nil {
+		work := r.inputs.Work()
+		facts.Work = &work
 	}
 	state, snapshot, events := Step(r.state, facts, now)
 	r.state = state

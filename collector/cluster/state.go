@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
@@ -31,6 +32,8 @@ type State struct {
 	rows       *metric.Builder
 	kept       *metric.Kept
 	costLabels map[string]*metric.Labels // by namespace
+
+	queuedFirst, queuedAgain *metric.Labels
 }
 
 // NewState returns the state before the first step.
@@ -55,6 +58,9 @@ func NewState(config Config) State {
 		rows:       metric.NewBuilder(config.MaxSeries, f.self.Dropped),
 		kept:       &metric.Kept{},
 		costLabels: make(map[string]*metric.Labels),
+
+		queuedFirst: metric.NewLabels(f.queuedDiagnoses.Labels, "first"),
+		queuedAgain: metric.NewLabels(f.queuedDiagnoses.Labels, "again"),
 	}
 }
 
@@ -177,7 +183,9 @@ func (s *State) allRows(facts Facts) []metric.Row {
 		s.evictions.rows(b, f.evictions)
 	}
 	s.lifecycle.rows(b, f, s.start)
-	s.costRows(facts)
+	if facts.Work != nil {
+		s.workRows(facts.Work)
+	}
 	if synced.Claims && synced.Pods {
 		s.pending.undiagnosedRows(b, f)
 	}
@@ -186,11 +194,11 @@ func (s *State) allRows(facts Facts) []metric.Row {
 	return b.Rows()
 }
 
-// costRows adds what diagnoses have cost, by namespace.
-func (s *State) costRows(facts Facts) {
+// workRows adds what diagnoses have cost, by namespace, and how many are queued.
+func (s *State) workRows(work *dra.DiagnosisWork) {
 	family := s.families.diagnosisSeconds
 	s.rows.In(family)
-	for _, cost := range facts.Costs {
+	for _, cost := range work.Costs {
 		labels := s.costLabels[cost.Namespace]
 		if labels == nil {
 			labels = metric.NewLabels(family.Labels, cost.Namespace)
@@ -198,4 +206,7 @@ func (s *State) costRows(facts Facts) {
 		}
 		s.rows.AddFrom(labels, cost.Took.Seconds(), s.start)
 	}
+	s.rows.In(s.families.queuedDiagnoses)
+	s.rows.Add(s.queuedFirst, float64(work.First))
+	s.rows.Add(s.queuedAgain, float64(work.Again))
 }

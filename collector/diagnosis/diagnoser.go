@@ -36,7 +36,7 @@ type Options struct {
 	Budget    float64 // share of a core that Run may use, above 0 and up to 1
 }
 
-// Diagnoser finds out why claims of pods are pending. SetQuestions, Diagnoses, Costs,
+// Diagnoser finds out why claims of pods are pending. SetQuestions, Diagnoses, Work,
 // Changed and Explain are safe for concurrent use; Run runs once.
 type Diagnoser struct {
 	options     Options
@@ -62,13 +62,13 @@ func (d *Diagnoser) Diagnoses() []dra.Diagnosis {
 	return diagnoses
 }
 
-// Costs returns how much work diagnoses have taken since the start, by
-// namespace. Only the first hundred namespaces have entries of their own. The work
-// for all others, and for the selectors of device classes, is under the empty
-// name. The slice is shared and must not be changed.
-func (d *Diagnoser) Costs() []dra.DiagnosisCost {
-	_, costs := d.mailbox.published()
-	return costs
+// Work returns how much work diagnoses have taken since the start, by namespace,
+// and how many are queued. Only the first hundred namespaces have entries of their
+// own. The work for all others, and for the selectors of device classes, is under
+// the empty name. The slice is shared and must not be changed.
+func (d *Diagnoser) Work() dra.DiagnosisWork {
+	_, work := d.mailbox.published()
+	return work
 }
 
 // Changed receives a value after Diagnoses has changed, or the selectors of

@@ -16,7 +16,7 @@ type mailbox struct {
 	questions []dra.Question
 	sent      uint64 // calls of ask
 	diagnoses []dra.Diagnosis
-	costs     []dra.DiagnosisCost
+	work      dra.DiagnosisWork
 }
 
 func newMailbox() *mailbox {
@@ -45,16 +45,16 @@ func (m *mailbox) publish(diagnoses []dra.Diagnosis) {
 	notify(m.changed)
 }
 
-func (m *mailbox) publishCosts(costs []dra.DiagnosisCost) {
+func (m *mailbox) publishWork(work dra.DiagnosisWork) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.costs = costs
+	m.work = work
 }
 
-func (m *mailbox) published() ([]dra.Diagnosis, []dra.DiagnosisCost) {
+func (m *mailbox) published() ([]dra.Diagnosis, dra.DiagnosisWork) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.diagnoses, m.costs
+	return m.diagnoses, m.work
 }
 
 // notify sends a value unless there is one already.

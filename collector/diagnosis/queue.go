@@ -352,9 +352,10 @@ func (q *queue) publishIfDue() {
 	}
 }
 
-// publish publishes the costs, and the diagnoses if any has changed.
+// publish publishes the work, and the diagnoses if any has changed.
 func (q *queue) publish() {
-	q.mailbox.publishCosts(q.shares.costs())
+	q.published = q.options.Clock()
+	q.mailbox.publishWork(q.reportWork())
 	if !q.unpublished {
 		return
 	}
@@ -366,7 +367,22 @@ func (q *queue) publish() {
 		all = append(all, r.diagnoses...)
 	}
 	q.mailbox.publish(all)
-	q.unpublished, q.published = false, q.options.Clock()
+	q.unpublished = false
+}
+
+// reportWork returns what was done, and counts what is queued.
+func (q *queue) reportWork() dra.DiagnosisWork {
+	work := dra.DiagnosisWork{Costs: q.shares.costs()}
+	for _, it := range q.items {
+		switch {
+		case !it.queued:
+		case it.diagnosis == nil:
+			work.First++
+		default:
+			work.Again++
+		}
+	}
+	return work
 }
 
 // wait returns when there may be something to do.

@@ -89,6 +89,50 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	})
 }
 
+// Within a namespace, what was never diagnosed comes first, the oldest first,
+// also if it is asked later; then comes what was diagnosed longest ago. What is
+// queued is counted.
+func TestOldestFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTestCluster(t)
+		w.node("n1", nil)
+		w.class("gpu", `device.driver == "d"`)
+		w.unique(4)
+		var questions []dra.Question
+		for i := range 6 {
+			questions = append(questions, w.claimIn("a", fmt.Sprint("age-", 9-i), spec(deviceRequest(fmt.Sprint("main", i), 200))))
+		}
+		q := w.workingQueue(time.Millisecond, 1)
+		defer q.stop()
+		queued := func(first, again int) {
+			t.Helper()
+			q.publish()
+			_, work := q.mailbox.published()
+			if work.First != first || work.Again != again {
+				t.Errorf("%d and %d diagnoses are queued, want %d and %d", work.First, work.Again, first, again)
+			}
+		}
+		queued(0, 0)
+		q.mailbox.ask(questions[2:5]) // the two oldest become pending again later
+		q.refresh()
+		queued(3, 0)
+		if n := q.drain(t, 1); n != 1 {
+			t.Fatalf("%d diagnoses", n)
+		}
+		queued(2, 0)
+		time.Sleep(time.Minute)
+		w.pool("other", "n1", device("dev-0")) // concerns all
+		q.mailbox.ask(questions)
+		q.refresh()
+		queued(5, 1)
+		q.drain(t, 100)
+		queued(0, 0)
+		if got, want := fmt.Sprint(q.finished()), "[ age-9 age-8 age-6 age-5 age-4 age-7]"; got != want {
+			t.Errorf("finished %s, want %s", got, want)
+		}
+	})
+}
+
 // Of the namespaces with the same specification, the one with the least charged
 // work is charged.
 func TestLeastChargedNamespaceIsCharged(t *testing.T) {

@@ -42,6 +42,13 @@ type DiagnosisCost struct {
 	Took      time.Duration
 }
 
+// DiagnosisWork is what diagnoses have taken, and how many are queued. Pods whose
+// claims ask for the same share one diagnosis.
+type DiagnosisWork struct {
+	Costs        []DiagnosisCost // by namespace
+	First, Again int             // queued: of what was never diagnosed; of what changes may have affected
+}
+
 // RequestFunnel counts, for one request, what each stage leaves of the devices
 // that are published. It is never negative, and falls from stage to stage.
 type RequestFunnel struct {

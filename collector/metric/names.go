@@ -129,6 +129,7 @@ const (
 	ExporterOTLPUp                                  = "dra_exporter_otlp_up"
 	ExporterOversizedSpecs                          = "dra_exporter_oversized_specs"
 	ExporterProcessAttribution                      = "dra_exporter_process_attribution"
+	ExporterQueuedDiagnoses                         = "dra_exporter_queued_diagnoses"
 	ExporterSampleTimestampSeconds                  = "dra_exporter_sample_timestamp_seconds"
 	ExporterSeriesDropped                           = "dra_exporter_series_dropped_total"
 	ExporterSourceErrorInfo                         = "dra_exporter_source_error_info"

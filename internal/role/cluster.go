@@ -81,7 +81,7 @@ func NewCluster(options ClusterOptions, log *slog.Logger) (*Cluster, error) {
 		cluster.Config{Version: options.Version, Interval: restInterval, MaxSeries: options.MaxSeries, Traces: options.Push.Traces.On},
 		cluster.Inputs{
 			Drain: c.cluster.Drain, Synced: c.cluster.Synced,
-			Supply: c.inventory.Supply, Diagnoses: c.diagnoser.Diagnoses, Costs: c.diagnoser.Costs, SetQuestions: c.diagnoser.SetQuestions,
+			Supply: c.inventory.Supply, Diagnoses: c.diagnoser.Diagnoses, Work: c.diagnoser.Work, SetQuestions: c.diagnoser.SetQuestions,
 			Statuses: c.cluster.Statuses, Settled: c.cluster.Settled, Wake: c.wake, ObserveStep: live.observeStep, Traced: c.pushTraces, Sampled: c.isSampled,
 			Filter: options.Filter,
 		}, registry, options.Clock, log)

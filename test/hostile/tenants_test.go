@@ -149,7 +149,7 @@ func tenantsDiagnosis(j *diagnosis.Diagnoser, namespace string) (dra.Diagnosis, 
 }
 
 func tenantsCost(j *diagnosis.Diagnoser, namespace string) time.Duration {
-	for _, cost := range j.Costs() {
+	for _, cost := range j.Work().Costs {
 		if cost.Namespace == namespace {
 			return cost.Took
 		}
@@ -215,7 +215,7 @@ func waitDiagnosis(t *testing.T, j *diagnosis.Diagnoser) dra.Diagnosis {
 		select {
 		case <-j.Changed():
 		case <-limit:
-			t.Fatalf("no diagnosis; costs are %v", j.Costs())
+			t.Fatalf("no diagnosis; costs are %v", j.Work().Costs)
 		}
 	}
 }
