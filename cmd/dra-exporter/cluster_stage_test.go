@@ -98,13 +98,13 @@ func startStage(ctx context.Context, b *testing.B, size generator.Size) *stage {
 	return s
 }
 
-// command sends a command and waits for its result.
-func (s *stage) command(b *testing.B, words ...any) {
+// command sends a command and returns its result.
+func (s *stage) command(b *testing.B, words ...any) string {
 	b.Helper()
 	if _, err := fmt.Fprintln(s.orders, words...); err != nil {
 		b.Fatal(err)
 	}
-	s.answer(b)
+	return s.answer(b)
 }
 
 func (s *stage) answer(b *testing.B) string {

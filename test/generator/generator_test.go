@@ -3,6 +3,7 @@ package generator
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -86,7 +87,8 @@ func TestLivesEndAndLeaveNothing(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer stop()
 	played := newShelf()
-	changes, err := Play(ctx, Of(1000), played, 400)
+	born := 0
+	changes, err := Play(ctx, Of(1000), played, 400, func(time.Time) { born++ })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,6 +98,9 @@ func TestLivesEndAndLeaveNothing(t *testing.T) {
 	if claims := played.changes["*v1.ResourceClaim"]; changes == 0 || int(changes) != claims || changes%ClaimChangesPerLife != 0 {
 		t.Errorf("%d changes of claims, %d counted", claims, changes)
 	}
+	if changes != int64(born)*ClaimChangesPerLife {
+		t.Errorf("%d changes of the claims of %d lives", changes, born)
+	}
 	if pods := played.changes["*v1.Pod"]; int64(pods)*ClaimChangesPerLife != 6*changes {
 		t.Errorf("%d changes of pods beside %d of claims", pods, changes)
 	}
@@ -104,7 +109,7 @@ func TestLivesEndAndLeaveNothing(t *testing.T) {
 func TestWhatAStoreRefusesEndsTheLives(t *testing.T) {
 	refusing := newShelf()
 	refusing.fail = fmt.Errorf("no room for %T", &corev1.Pod{})
-	_, err := Play(t.Context(), Of(1000), refusing, 400)
+	_, err := Play(t.Context(), Of(1000), refusing, 400, func(time.Time) {})
 	if err == nil || !strings.Contains(err.Error(), "no room") {
 		t.Errorf("Play says %v", err)
 	}
@@ -114,18 +119,31 @@ func TestAStageObeys(t *testing.T) {
 	var answers strings.Builder
 	at := newShelf()
 	stage := Stage{Size: Of(1000), Store: at, Parallel: 4, Kubeconfig: Connection("http://127.0.0.1:1", "")}
-	if err := stage.Serve(t.Context(), strings.NewReader("taint\nprobe one\n"), &answers); err != nil {
+	if err := stage.Serve(t.Context(), strings.NewReader("taint\nplay 400\nborn 1000000\n"), &answers); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Count(answers.String(), Prefix); got != 3 || !strings.Contains(answers.String(), `"server":"http://127.0.0.1:1"`) {
+	if got := strings.Count(answers.String(), Prefix); got != 4 || !strings.Contains(answers.String(), `"server":"http://127.0.0.1:1"`) {
 		t.Errorf("answers:\n%s", answers.String())
 	}
-	for _, name := range []string{"*v1.Pod probe/one", "*v1.ResourceClaim probe/one", "*v1.DeviceTaintRule /all"} {
-		if at.objects[name] == nil {
-			t.Errorf("%s is not there", name)
-		}
+	if at.objects["*v1.DeviceTaintRule /all"] == nil {
+		t.Error("the taint is not there")
+	}
+	lines := strings.Split(strings.TrimSpace(answers.String()), "\n")
+	nanos, err := strconv.ParseInt(strings.TrimPrefix(lines[len(lines)-1], Prefix), 10, 64)
+	if age := time.Since(time.Unix(0, nanos)); err != nil || age < 0 || age > time.Hour {
+		t.Errorf("a life that has not begun began %v ago: %v", age, err)
 	}
 	if err := stage.Serve(t.Context(), strings.NewReader("dance\n"), &answers); err == nil {
 		t.Error("an unknown command was accepted")
+	}
+}
+
+func TestBirthsOfLives(t *testing.T) {
+	var of births
+	first := time.Unix(1e9, 5)
+	of.add(first)
+	of.add(first.Add(time.Second))
+	if got := of.of(1); !got.Equal(first.Add(time.Second)) {
+		t.Errorf("the second life began at %v", got)
 	}
 }

@@ -67,8 +67,10 @@ func steps() []step {
 
 // Play begins lives on the free devices of a cluster of that size until the
 // context ends, so many that claims change at the rate (a second), and returns
-// once those under way are over. It counts the changes that claims had.
-func Play(ctx context.Context, size Size, to Store, rate float64) (changes int64, err error) {
+// once those under way are over. It counts the changes that claims had. Before a
+// pod and its claim are created, it calls born, once for each life in the order of
+// their numbers.
+func Play(ctx context.Context, size Size, to Store, rate float64, born func(time.Time)) (changes int64, err error) {
 	free := size.Nodes*DevicesPerNode - size.Held()
 	if free <= 0 || rate <= 0 {
 		return 0, fmt.Errorf("play lives at %g changes a second on %d free devices: impossible", rate, free)
@@ -81,9 +83,11 @@ func Play(ctx context.Context, size Size, to Store, rate float64) (changes int64
 	defer stop()
 	failed := make(chan error, 1)
 	var living sync.WaitGroup
-	for began, born := time.Now(), 0; ctx.Err() == nil; {
-		for ; float64(born*ClaimChangesPerLife) < time.Since(began).Seconds()*rate; born++ {
-			l := newLife(born, size.Held()+born%free, time.Now())
+	for began, lives := time.Now(), 0; ctx.Err() == nil; {
+		for ; float64(lives*ClaimChangesPerLife) < time.Since(began).Seconds()*rate; lives++ {
+			now := time.Now()
+			l := newLife(lives, size.Held()+lives%free, now)
+			born(now)
 			living.Go(func() {
 				if err := l.live(to, &done); err != nil {
 					stop()
@@ -106,6 +110,10 @@ func Play(ctx context.Context, size Size, to Store, rate float64) (changes int64
 	}
 	return done.Load(), err
 }
+
+// LifePod begins the names of the pods whose lives are played; the rest is the
+// life's number.
+const LifePod = "life-"
 
 func newLife(i, device int, now time.Time) *life {
 	l := &life{device: device, claim: NewClaim(meta("life-gpu", i, now), 0), pod: NewPod(meta("life", i, now))}

@@ -65,24 +65,26 @@ func (s Stage) Serve(ctx context.Context, orders io.Reader, answers io.Writer) e
 	}
 	fmt.Fprintf(answers, "%s%s\n", Prefix, kubeconfig)
 	ctx, stop := context.WithCancelCause(ctx)
+	var births births
 	var playing sync.WaitGroup
 	defer playing.Wait()
 	defer stop(nil)
 	for lines := bufio.NewScanner(orders); lines.Scan() && ctx.Err() == nil; {
 		play := func(rate float64) {
 			playing.Go(func() {
-				if _, err := Play(ctx, s.Size, s.Store, rate); err != nil {
+				if _, err := Play(ctx, s.Size, s.Store, rate, births.add); err != nil {
 					stop(err)
 				}
 			})
 		}
-		if err := s.obey(strings.Fields(lines.Text()), play); err != nil {
+		answer, err := s.obey(strings.Fields(lines.Text()), play, &births)
+		if err != nil {
 			return err
 		}
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		fmt.Fprintf(answers, "%sdone\n", Prefix)
+		fmt.Fprintf(answers, "%s%s\n", Prefix, answer)
 	}
 	return context.Cause(ctx)
 }
@@ -115,27 +117,52 @@ func (s Stage) fill() error {
 	return err
 }
 
-// obey carries out one order: "play RATE", "probe NAME", "taint", "untaint".
-func (s Stage) obey(words []string, play func(rate float64)) error {
+// births are the times at which the lives that are played began.
+type births struct {
+	mu    sync.Mutex
+	times []time.Time
+}
+
+func (b *births) add(at time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.times = append(b.times, at)
+}
+
+// of returns when a life began, now if it has not.
+func (b *births) of(life int) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if life < len(b.times) {
+		return b.times[life]
+	}
+	return time.Now()
+}
+
+// obey carries out one order, and returns its answer: "play RATE", "taint",
+// "untaint"; "born NUMBER" answers when that life began, in nanoseconds of Unix time.
+func (s Stage) obey(words []string, play func(rate float64), births *births) (answer string, err error) {
+	const done = "done"
 	switch {
 	case len(words) == 2 && words[0] == "play": // changes of claims a second
 		rate, err := strconv.ParseFloat(words[1], 64)
 		if err != nil {
-			return fmt.Errorf("obey %q: %w", words, err)
+			return "", fmt.Errorf("obey %q: %w", words, err)
 		}
 		play(rate)
-		return nil
-	case len(words) == 2 && words[0] == "probe": // a pod that waits
-		of := metav1.ObjectMeta{Namespace: "probe", Name: words[1]}
-		pod := NewPod(of)
-		Claiming(pod, words[1])
-		return s.Store.Put(pod, NewClaim(of, 1))
+		return done, nil
+	case len(words) == 2 && words[0] == "born":
+		number, err := strconv.ParseUint(words[1], 10, 31)
+		if err != nil {
+			return "", fmt.Errorf("obey %q: %w", words, err)
+		}
+		return strconv.FormatInt(births.of(int(number)).UnixNano(), 10), nil
 	case len(words) == 1 && words[0] == "taint":
-		return s.Store.Put(taintOfAll())
+		return done, s.Store.Put(taintOfAll())
 	case len(words) == 1 && words[0] == "untaint":
-		return s.Store.Delete(taintOfAll())
+		return done, s.Store.Delete(taintOfAll())
 	default:
-		return fmt.Errorf("obey %q: unknown", words)
+		return "", fmt.Errorf("obey %q: unknown", words)
 	}
 }
 
