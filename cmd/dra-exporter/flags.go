@@ -214,7 +214,7 @@ func (f *agentFlags) derive(config node.Config) (func(node.Snapshot) []metric.Ro
 		return nil, fmt.Errorf("--metrics.dcgm: %w", err)
 	}
 	translator := dcgmnames.New(dcgmnames.Options{Mode: mode, Interval: f.interval, Staleness: config.Staleness()})
-	return func(s node.Snapshot) []metric.Row { return translator.Rows(s.At.Elapsed, s.Rows) }, nil
+	return func(s node.Snapshot) []metric.Row { return translator.Rows(s.At.Elapsed, s.Rows()) }, nil
 }
 
 // accessFlags configure who may read the pages, besides the web configuration.

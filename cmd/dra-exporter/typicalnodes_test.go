@@ -101,7 +101,7 @@ func (n typicalNode) rows(t testing.TB, change func(step int, samples []device.S
 		facts.Processes = node.Processes{State: node.ProcessesOK}
 		state, snapshot, _ = node.Step(state, facts, now)
 	}
-	return snapshot.Rows
+	return snapshot.Rows()
 }
 
 const demoNodeName = "gpu-node-1"

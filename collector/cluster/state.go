@@ -30,7 +30,6 @@ type State struct {
 	traces     *traces
 
 	rows       *metric.Builder
-	kept       *metric.Kept
 	costLabels map[string]*metric.Labels // by namespace
 
 	queuedFirst, queuedAgain *metric.Labels
@@ -56,7 +55,6 @@ func NewState(config Config) State {
 		health:     newHealthReports(),
 		traces:     newTraces(config.Traces, x, l, c),
 		rows:       metric.NewBuilder(config.MaxSeries, f.self.Dropped),
-		kept:       &metric.Kept{},
 		costLabels: make(map[string]*metric.Labels),
 
 		queuedFirst: metric.NewLabels(f.queuedDiagnoses.Labels, "first"),
@@ -103,7 +101,7 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	s.supply.update(facts.Supply, s.families)
 	snapshot := Snapshot{
 		At:           now,
-		Series:       s.kept.Keep(s.allRows(facts)),
+		Series:       s.allRows(facts),
 		Questions:    pending.questions,
 		Pending:      pending.refs,
 		Observations: s.histograms.observations,
@@ -158,11 +156,9 @@ func (s *State) apply(u *update) {
 }
 
 // allRows outputs the state. A family that needs a collection that cannot be
-// read is left out, since half of it would be wrong. The rows are valid until
-// the next call.
-func (s *State) allRows(facts Facts) []metric.Row {
+// read is left out, since half of it would be wrong.
+func (s *State) allRows(facts Facts) *metric.Snapshot {
 	b, f, synced := s.rows, s.families, facts.Synced
-	b.BeginAgain()
 	if synced.Claims && synced.Pods {
 		s.pending.rows(b, f)
 		s.phases.rows(b, f)
@@ -191,7 +187,7 @@ func (s *State) allRows(facts Facts) []metric.Row {
 	}
 	f.self.Rows(b, s.config.Version, facts.Sources)
 	f.self.DroppedRows(b)
-	return b.Rows()
+	return b.Finish()
 }
 
 // workRows adds what diagnoses have cost, by namespace, and how many are queued.

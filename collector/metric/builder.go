@@ -1,76 +1,143 @@
 package metric
 
-import "time"
+import (
+	"math"
+	"slices"
+	"time"
+)
 
-// Builder gathers the rows of one snapshot after another, family by family,
-// and keeps each family under a cap.
+// Builder makes one snapshot after another, family by family, and keeps each
+// family under a cap. It compares each row with the one in its place in the
+// snapshot before, and shares with it all that is the same. It belongs to one
+// goroutine; the snapshots do not.
 type Builder struct {
 	limit    int
 	uncapped *Family
+	dropped  map[*Family]float64
 
-	rows    []Row
-	used    int // of the memory of rows, by snapshots before
 	family  *Family
-	count   int
-	dropped map[*Family]float64
+	count   int  // rows of the family, with those that were dropped
+	started bool // the family has a part
+
+	before *Snapshot // the newest
+	next   int       // in its parts, the one after old
+	parts  []part    // finished ones of the snapshot that is being made
+
+	// The part that is being made.
+	size    int
+	old     part              // in its place in the snapshot before; empty: there is none
+	moved   bool              // its series are others than those of old
+	changed bool              // a value is another
+	series  [partRows]series  // only if they have moved
+	values  [partRows]float64 // always
 }
 
 // NewBuilder returns a Builder that lets every family have at most limit rows
 // (0: as many as there are), except for the one that counts dropped rows.
 func NewBuilder(limit int, uncapped *Family) *Builder {
-	return &Builder{limit: limit, uncapped: uncapped, dropped: make(map[*Family]float64)}
-}
-
-// Begin begins the rows of a snapshot.
-func (b *Builder) Begin() {
-	b.rows = make([]Row, 0, len(b.rows)+len(b.rows)/16+64)
-	b.family, b.count = nil, 0
-}
-
-// BeginAgain is Begin if nothing reads the rows of the snapshot before any more:
-// their memory is used again.
-func (b *Builder) BeginAgain() {
-	b.used = max(b.used, len(b.rows))
-	if clear(b.rows[len(b.rows):b.used]); len(b.rows) < cap(b.rows)/4 {
-		b.rows = nil // there were many more once
-	}
-	b.used = len(b.rows)
-	b.rows = b.rows[:0]
-	b.family, b.count = nil, 0
+	return &Builder{limit: limit, uncapped: uncapped, dropped: make(map[*Family]float64), before: newSnapshot(nil)}
 }
 
 // In begins the rows of a family. All of them are added before those of the
 // next.
-func (b *Builder) In(family *Family) { b.family, b.count = family, 0 }
+func (b *Builder) In(family *Family) {
+	b.endPart()
+	b.family, b.count, b.started = family, 0, false
+}
 
 // Family is the one that was begun last.
 func (b *Builder) Family() *Family { return b.family }
 
 // Add adds a row to the family.
-func (b *Builder) Add(labels *Labels, value float64) { b.AddFrom(labels, value, time.Time{}) }
+func (b *Builder) Add(labels *Labels, value float64) { b.add(series{labels: labels}, value) }
 
 // AddFrom adds a row to the family: a counter that began at zero at start.
 func (b *Builder) AddFrom(labels *Labels, value float64, start time.Time) {
-	b.add(Row{Family: b.family, Labels: labels, Value: value, Start: start})
+	b.add(series{labels: labels, start: start}, value)
 }
 
 // AddPast adds an info row of what has ended.
 func (b *Builder) AddPast(labels *Labels, value float64) {
-	b.add(Row{Family: b.family, Labels: labels, Value: value, Past: true})
+	b.add(series{labels: labels, past: true}, value)
 }
 
-func (b *Builder) add(row Row) {
+func (b *Builder) add(row series, value float64) {
 	b.count++
 	if b.limit > 0 && b.count > b.limit && b.family != b.uncapped {
 		b.dropped[b.family]++
 		return
 	}
-	b.rows = append(b.rows, row)
+	if b.size == 0 {
+		b.beginPart()
+	}
+	at := b.size
+	if !b.moved && (at >= len(b.old.series) || b.old.series[at] != row) {
+		b.move()
+	}
+	if b.moved {
+		b.series[at] = row
+	} else if math.Float64bits(value) != math.Float64bits(b.old.values[at]) {
+		b.changed = true
+	}
+	b.values[at] = value
+	if b.size++; b.size == partRows {
+		b.endPart()
+	}
 }
 
-// Rows returns the rows since Begin. The Builder does not touch them again, but
-// for BeginAgain.
-func (b *Builder) Rows() []Row { return b.rows[:len(b.rows):len(b.rows)] }
+// beginPart finds the part that has the same place in the snapshot before. Families
+// mostly come in the order of that snapshot.
+func (b *Builder) beginPart() {
+	b.old, b.moved, b.changed = part{}, false, false
+	parts, tries := b.before.parts, 1
+	if !b.started {
+		b.started, tries = true, len(b.before.parts)
+	}
+	for at := b.next; tries > 0 && len(parts) > 0; at, tries = at+1, tries-1 {
+		if at >= len(parts) {
+			at = 0
+		}
+		if parts[at].family == b.family {
+			b.old, b.next = parts[at], at+1
+			return
+		}
+	}
+}
+
+// move is for the first series of the part that differs from that of old.
+func (b *Builder) move() {
+	copy(b.series[:b.size], b.old.series)
+	b.moved = true
+}
+
+func (b *Builder) endPart() {
+	if b.size == 0 {
+		return
+	}
+	if b.size < len(b.old.series) && !b.moved {
+		b.move()
+	}
+	made := b.old
+	switch {
+	case b.moved:
+		made = part{b.family, slices.Clone(b.series[:b.size]), slices.Clone(b.values[:b.size])}
+	case b.changed:
+		made.values = slices.Clone(b.values[:b.size])
+	}
+	b.parts, b.size = append(b.parts, made), 0
+}
+
+// Finish returns the snapshot of the rows that were added since the last call. If
+// no row differs from those of the snapshot before, it is the same.
+func (b *Builder) Finish() *Snapshot {
+	b.endPart()
+	if !slices.EqualFunc(b.parts, b.before.parts, samePart) {
+		b.before = newSnapshot(slices.Clone(b.parts))
+	}
+	clear(b.parts)
+	b.parts, b.next, b.family = b.parts[:0], 0, nil
+	return b.before
+}
 
 // Dropped is how many rows of each family did not fit, in all snapshots so
 // far. It must not be changed.

@@ -29,7 +29,7 @@ func (s *scene) priced(rules ...price.Rule) {
 func (s *scene) prices() string {
 	s.t.Helper()
 	var list []string
-	for _, row := range s.last.Rows {
+	for _, row := range s.last.Rows() {
 		if row.Family.Name == "dra_device_price_per_hour" {
 			text := fmt.Sprintf("%s/%s=%v", row.Labels.Get("uuid"), row.Labels.Get("deviceclass"), row.Value)
 			if row.Past {
@@ -190,7 +190,7 @@ func TestCostBeginsWithThePrice(t *testing.T) {
 	s.step(time.Second)
 	began := s.now.Wall
 	s.run(10)
-	for _, row := range s.last.Rows {
+	for _, row := range s.last.Rows() {
 		if row.Family.Name == "dra_namespace_cost_total" {
 			if row.Labels.Get("model") != "NVIDIA H100" || row.Value != 11 || !row.Start.Equal(began) {
 				t.Errorf("%s is %v since %v, want 11 since %v", seriesName(row), row.Value, row.Start, began)
@@ -259,7 +259,7 @@ func TestCostIsThePriceOfHeldTime(t *testing.T) {
 			}
 		}
 		got, seconds := map[string]float64{}, 0.0
-		for _, row := range s.last.Rows {
+		for _, row := range s.last.Rows() {
 			switch row.Family.Name {
 			case "dra_namespace_cost_total":
 				got[row.Labels.Get("namespace")] += row.Value
@@ -294,7 +294,7 @@ func TestCostOfAnHour(t *testing.T) {
 		s.step(5 * time.Second)
 	}
 	sum := 0.0
-	for _, row := range s.last.Rows {
+	for _, row := range s.last.Rows() {
 		if row.Family.Name == "dra_namespace_cost_total" {
 			sum += row.Value
 		}
@@ -315,7 +315,7 @@ func TestCostOfAnOverallocatedDevice(t *testing.T) {
 	s.facts.Cluster.Published[0].Capacity = map[string]float64{"memory": 40e9}
 	s.run(11)
 	got := map[string]float64{}
-	for _, row := range s.last.Rows {
+	for _, row := range s.last.Rows() {
 		if row.Family.Name == "dra_namespace_cost_total" {
 			got[row.Labels.Get("namespace")] = row.Value
 		}
@@ -334,7 +334,7 @@ func TestReloadedPrices(t *testing.T) {
 	s.run(1)
 	s.run(10)
 	cost := func() (total float64) {
-		for _, row := range s.last.Rows {
+		for _, row := range s.last.Rows() {
 			if row.Family.Name == "dra_namespace_cost_total" {
 				total += row.Value
 			}

@@ -230,7 +230,7 @@ func TestDenseNodeHasEveryFamily(t *testing.T) {
 		d.tick()
 		state, snapshot, _ = Step(state, d.facts, d.now)
 	}
-	mustBeComplete(t, snapshot.Rows)
+	mustBeComplete(t, snapshot.Rows())
 }
 
 // BenchmarkStep is the step of every second: new readings of everything.
@@ -255,6 +255,6 @@ func benchmarkStep(b *testing.B, advance func(*dense)) {
 		advance(d)
 		state, snapshot, _ = Step(state, d.facts, d.now)
 	}
-	mustBeComplete(b, snapshot.Rows)
-	b.ReportMetric(float64(len(snapshot.Rows)), "series")
+	mustBeComplete(b, snapshot.Rows())
+	b.ReportMetric(float64(len(snapshot.Rows())), "series")
 }

@@ -89,13 +89,16 @@ const (
 
 // Snapshot is what the node role exports at one time. It is immutable.
 type Snapshot struct {
-	At   clock.Instant
-	Rows []metric.Row
+	At     clock.Instant
+	Series *metric.Snapshot // shares what has not changed with the snapshot before
 
 	// KubeletMessages is why the kubelet reports devices as unhealthy, by uuid, in
 	// the words of their drivers. It is text for people, and in no row.
 	KubeletMessages map[string]string
 }
+
+// Rows returns all rows, which must not be changed.
+func (s *Snapshot) Rows() []metric.Row { return s.Series.Rows() }
 
 // Event is a change to be logged, once.
 type Event struct {

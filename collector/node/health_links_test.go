@@ -120,7 +120,7 @@ func TestLinksThatComeBack(t *testing.T) {
 				a.do(s)
 				for range a.seconds {
 					s.run(1)
-					if slices.ContainsFunc(s.last.Rows, func(r metric.Row) bool { return r.Family.Name == "dra_device_health_signal_info" }) {
+					if slices.ContainsFunc(s.last.Rows(), func(r metric.Row) bool { return r.Family.Name == "dra_device_health_signal_info" }) {
 						t.Fatalf("at %s:\n%s", s.now.Wall.Format(time.TimeOnly), s.page("dra_device_health_signal"))
 					}
 				}

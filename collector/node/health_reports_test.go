@@ -207,7 +207,7 @@ func TestKubeletMessage(t *testing.T) {
 	if got, want := fmt.Sprint(s.last.KubeletMessages), "map[GPU-0:fan 1]"; got != want {
 		t.Errorf("the messages are %s, want %s", got, want)
 	}
-	for _, row := range s.last.Rows {
+	for _, row := range s.last.Rows() {
 		if strings.Contains(fmt.Sprint(row.Labels), "fan") {
 			t.Errorf("a message is in a row: %v", row)
 		}

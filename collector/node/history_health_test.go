@@ -71,7 +71,7 @@ func (a *healthHistory) publishXIDs(uuid string) {
 func (a *healthHistory) check() {
 	a.t.Helper()
 	values, critical := map[string]float64{}, map[string]bool{}
-	for _, row := range a.last.Rows {
+	for _, row := range a.last.Rows() {
 		uuid := row.Labels.Get("uuid")
 		switch row.Family.Name {
 		case "dra_device_xid_errors_total":

@@ -493,7 +493,7 @@ func (h *holdersNow) attribution() string {
 
 func (w *processHistory) holdersOf(uuid string) *holdersNow {
 	h := &holdersNow{uses: map[string]map[string][]string{}, pods: map[string]string{}, blurred: map[string]bool{}, idle: map[string]bool{}, mixed: map[string]bool{}}
-	for _, row := range w.last.Rows {
+	for _, row := range w.last.Rows() {
 		if row.Family.Name == "dra_claim_held" && row.Labels.Get("uuid") == uuid {
 			h.claims = append(h.claims, row.Labels.Get("resourceclaim"))
 		}
@@ -556,7 +556,7 @@ type useKey struct {
 func (w *processHistory) checkBusy(reported map[string]map[string]float64) {
 	w.t.Helper()
 	began := map[useKey]time.Duration{}
-	for _, row := range w.last.Rows {
+	for _, row := range w.last.Rows() {
 		if row.Family.Name != "dra_claim_utilization_ratio" {
 			continue
 		}
@@ -592,7 +592,7 @@ func (w *processHistory) keyOf(label func(string) string) useKey {
 func (w *processHistory) compareBusy() {
 	w.t.Helper()
 	total, shown := 0.0, map[useKey]bool{}
-	for _, row := range w.last.Rows {
+	for _, row := range w.last.Rows() {
 		switch row.Family.Name {
 		case "dra_claim_busy_seconds_total":
 			key := w.keyOf(row.Labels.Get)

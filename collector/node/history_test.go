@@ -80,8 +80,14 @@ func (h *history) published(uuid string) string {
 		"MIG-a": "gpu-2-mig-3g40gb-9-0", "MIG-b": "gpu-2-mig-3g40gb-9-4"}[uuid]
 }
 
-// tick lets time pass, draws energy, changes something, and checks the page.
+// tick is advance, and checks the page.
 func (h *history) tick() {
+	h.advance()
+	h.check()
+}
+
+// advance lets time pass, draws energy, changes something, and steps.
+func (h *history) advance() {
 	pause := time.Second
 	if h.random.IntN(20) == 0 {
 		pause = time.Duration(1+h.random.IntN(40)) * time.Second
@@ -103,7 +109,6 @@ func (h *history) tick() {
 	h.facts.ListedAt = h.now.Add(pause)
 	h.facts.Listing = h.processes.list(h.list())
 	h.processes.apply(func() { h.step(pause) })
-	h.check()
 }
 
 func (h *history) change() {
@@ -205,12 +210,12 @@ func (h *history) list() dra.PodResources {
 func (h *history) check() {
 	h.t.Helper()
 	if h.ticks++; h.ticks%10 == 0 { // it takes longer than the step
-		if _, err := (prometheus.Gatherers{metric.NewPage(h.last.Rows)}).Gather(); err != nil {
+		if _, err := (prometheus.Gatherers{metric.NewPage(h.last.Rows())}).Gather(); err != nil {
 			h.t.Fatalf("a page that Prometheus refuses: %v", err)
 		}
 	}
 	counters := map[string]float64{}
-	for _, row := range h.last.Rows {
+	for _, row := range h.last.Rows() {
 		if row.Family.Type == metric.Counter {
 			counters[seriesName(row)] = row.Value
 		}
@@ -249,7 +254,7 @@ func (h *history) checkSums() {
 	gauges, devices := map[string]float64{}, map[string]float64{}
 	weighted := map[string]float64{}
 	drawn := map[holdKey]float64{}
-	for _, row := range h.last.Rows {
+	for _, row := range h.last.Rows() {
 		uuid, unshared := row.Labels.Get("uuid"), row.Labels.Get("attribution") != "shared"
 		whole := map[string]string{"MIG-a": "GPU-2", "MIG-b": "GPU-2"}[uuid]
 		if whole == "" {

@@ -13,7 +13,7 @@ import (
 
 // invariantPage is a snapshot as internal/invariant sees it.
 func invariantPage(snapshot Snapshot) invariant.Page {
-	return invariant.FromRows(snapshot.Rows, time.Time{}.Add(snapshot.At.Elapsed))
+	return invariant.FromRows(snapshot.Rows(), time.Time{}.Add(snapshot.At.Elapsed))
 }
 
 // checkInvariants fails the test where the last page contradicts itself or the

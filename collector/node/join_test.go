@@ -236,7 +236,7 @@ func (s *scene) listed(seconds int) {
 
 // label is the value of a label of the one row that includes the others.
 func (s *scene) label(family, name string, labels ...string) (string, bool) {
-	for _, row := range s.last.Rows {
+	for _, row := range s.last.Rows() {
 		if row.Family.Name == family && includes(row.Labels, labels) {
 			return row.Labels.Get(name), true
 		}

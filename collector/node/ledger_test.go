@@ -258,7 +258,7 @@ func TestSeriesCap(t *testing.T) {
 		t.Errorf("%v rows of dra_device_info dropped, want 1", got)
 	}
 	count := 0
-	for _, row := range s.last.Rows {
+	for _, row := range s.last.Rows() {
 		if row.Family.Name == "dra_device_info" {
 			count++
 		}

@@ -115,7 +115,7 @@ func TestSharedNodeHasProcessRows(t *testing.T) {
 	c.tick(true)
 	_, snapshot, _ := Step(NewState(denseConfig()), c.facts, c.now)
 	rows := map[string]int{}
-	for _, row := range snapshot.Rows {
+	for _, row := range snapshot.Rows() {
 		rows[row.Family.Name]++
 	}
 	for _, family := range Families() {
@@ -156,7 +156,7 @@ func benchmarkSharedNode(b *testing.B, listed bool) {
 		c.tick(listed)
 		state, snapshot, _ = Step(state, c.facts, c.now)
 	}
-	b.ReportMetric(float64(len(snapshot.Rows)), "series")
+	b.ReportMetric(float64(len(snapshot.Rows())), "series")
 }
 
 // BenchmarkSplit is what of it splitting costs.

@@ -96,7 +96,7 @@ func (r *Runner) publish(snapshot Snapshot) {
 		derived = r.inputs.Derive(snapshot)
 	}
 	next := &Published{Snapshot: snapshot, shown: sync.OnceValue(func() []metric.Row {
-		rows := r.inputs.Filter.Rows(snapshot.Rows)
+		rows := r.inputs.Filter.Rows(snapshot.Rows())
 		if len(derived) == 0 {
 			return rows
 		}

@@ -36,7 +36,8 @@ type scene struct {
 
 	measured map[string]map[device.Quantity]device.Window // of what is not measured when it is read
 
-	immutable  bool // lists are replaced, never changed in place
+	immutable  bool                       // lists are replaced, never changed in place
+	reducer    func(Facts, clock.Instant) // called instead of Step; nil: Step is
 	invariants invariant.Watch
 }
 
@@ -191,6 +192,10 @@ func (s *scene) reduce() {
 		s.facts.Cluster.Published = slices.Clone(s.facts.Cluster.Published)
 		s.facts.Cluster.PluginPods = slices.Clone(s.facts.Cluster.PluginPods)
 	}
+	if s.reducer != nil {
+		s.reducer(s.facts, s.now)
+		return
+	}
 	s.began = s.state.health.last.IsZero()
 	s.state, s.last, s.events = Step(s.state, s.facts, s.now)
 	s.checkInvariants(&s.invariants)
@@ -235,7 +240,7 @@ func (s *scene) read(uuid string) []device.Reading {
 // has one of the prefixes; comments left out.
 func (s *scene) page(prefixes ...string) string {
 	s.t.Helper()
-	text := metrictest.Text(s.t, metric.NewPage(s.last.Rows))
+	text := metrictest.Text(s.t, metric.NewPage(s.last.Rows()))
 	var lines []string
 	for line := range strings.Lines(text) {
 		for _, prefix := range prefixes {
@@ -252,7 +257,7 @@ func (s *scene) page(prefixes ...string) string {
 func (s *scene) value(family string, labels ...string) (float64, bool) {
 	s.t.Helper()
 	found, count := 0.0, 0
-	for _, row := range s.last.Rows {
+	for _, row := range s.last.Rows() {
 		if row.Family.Name == family && includes(row.Labels, labels) {
 			found = row.Value
 			count++

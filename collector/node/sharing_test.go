@@ -114,7 +114,7 @@ func TestPastFacts(t *testing.T) {
 	s.share("ml/stays", "guest")
 	s.addPlugin("notebook", "GPU-1")
 	s.run(1)
-	for _, row := range s.last.Rows {
+	for _, row := range s.last.Rows() {
 		if row.Past {
 			t.Errorf("%v is past while everything goes on", seriesName(row))
 		}
@@ -125,7 +125,7 @@ func TestPastFacts(t *testing.T) {
 	s.facts.ListedAt = s.now
 	s.run(1)
 	past := map[string]int{}
-	for _, row := range s.last.Rows {
+	for _, row := range s.last.Rows() {
 		if row.Past {
 			past[row.Family.Name+" "+row.Labels.Get("resourceclaim")]++
 		}

@@ -65,8 +65,8 @@ func TestSnapshots(t *testing.T) {
 				now = now.Add(10 * time.Minute)
 				var snapshot node.Snapshot
 				state, snapshot, _ = node.Step(state, m.facts(now), now)
-				metrictest.CompareGolden(t, filepath.Join("testdata", "snapshot_"+name+".txt"), held(t, snapshot.Rows))
-				m.compareWithTruth(snapshot.Rows)
+				metrictest.CompareGolden(t, filepath.Join("testdata", "snapshot_"+name+".txt"), held(t, snapshot.Rows()))
+				m.compareWithTruth(snapshot.Rows())
 			}
 		})
 	}

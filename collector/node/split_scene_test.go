@@ -50,7 +50,7 @@ func (s *scene) removeProcess(pid int) {
 // pod, and unattributed; what is not there is absent.
 func (s *scene) split(uuid string) map[string]float64 {
 	reported := map[string]float64{}
-	for _, row := range s.last.Rows {
+	for _, row := range s.last.Rows() {
 		if row.Labels.Get("uuid") != uuid {
 			continue
 		}

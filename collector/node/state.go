@@ -101,7 +101,7 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	s.health.openViolations(s.ledger.update(views, now), now)
 	events = append(events, s.health.update(facts.Cluster.SlicesFresh, now)...)
 	s.evict(now)
-	return s, Snapshot{At: now, Rows: s.allRows(facts), KubeletMessages: s.health.kubelet.messages}, events
+	return s, Snapshot{At: now, Series: s.allRows(facts), KubeletMessages: s.health.kubelet.messages}, events
 }
 
 // evict removes what is not held or sampled any more and whose grace has ended.
@@ -121,9 +121,8 @@ func (s *State) evict(now clock.Instant) {
 // allRows returns the rows of the snapshot: those of devices, of claims, of facts
 // that queries join with, of namespaces, and of the exporter itself. The last
 // ones include how many rows of the others were dropped.
-func (s *State) allRows(facts Facts) []metric.Row {
+func (s *State) allRows(facts Facts) *metric.Snapshot {
 	b := s.rows
-	b.Begin()
 	s.devices.infoRows(b)
 	s.holders.rows(b)
 	s.devices.readingRows(b)
@@ -144,5 +143,5 @@ func (s *State) allRows(facts Facts) []metric.Row {
 	s.holders.uncountedRows(b)
 	s.counters.resetRows(b)
 	b.families.self.DroppedRows(b.Builder)
-	return b.Rows()
+	return b.Finish()
 }

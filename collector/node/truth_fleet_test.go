@@ -88,7 +88,7 @@ func (f *fleet) stepNode(i int) {
 	}
 	var last Snapshot
 	f.states[i], last, _ = Step(f.states[i], facts, f.now)
-	for _, row := range last.Rows {
+	for _, row := range last.Rows() {
 		if row.Family.Name == "dra_claim_device_seconds_total" {
 			f.weighed[i] = row.Value
 		}

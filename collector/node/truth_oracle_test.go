@@ -266,8 +266,8 @@ func (w *truth) check() {
 	w.t.Helper()
 	page := truthPage{energy: map[string]map[accountKey]*[2]float64{}, seconds: map[accountKey]float64{}, held: map[accountKey]bool{}}
 	counters := make(map[string]float64, len(w.oracle.before))
-	for i := range w.last.Rows {
-		w.checkRow(w.last.Rows[i], &page, counters)
+	for i := range w.last.Rows() {
+		w.checkRow(w.last.Rows()[i], &page, counters)
 	}
 	for name, before := range w.oracle.before {
 		if value, there := counters[name]; there && value < before {
@@ -471,7 +471,7 @@ func (w *truth) conclude() {
 	w.t.Helper()
 	shown := map[string]map[accountKey]float64{}
 	energy := truthPage{energy: map[string]map[accountKey]*[2]float64{}}
-	for _, row := range w.last.Rows {
+	for _, row := range w.last.Rows() {
 		key := accountKey{row.Labels.Get("resourceclaim"), gpuOf(row)}
 		if key.claim == "" || key.gpu < 0 {
 			continue

@@ -76,7 +76,7 @@ func TestXIDsFromZero(t *testing.T) {
 	s.run(1)
 	pages.show("the Xids of the GPU and of one of its partitions are watched")
 	metrictest.CompareGolden(t, "testdata/xids_from_zero.txt", pages.String())
-	for _, row := range s.last.Rows {
+	for _, row := range s.last.Rows() {
 		if row.Family.Name == "dra_device_xid_errors_total" && !row.Start.Equal(s.now.Wall) {
 			t.Fatalf("%s began at %v", row.Labels.Get("xid"), row.Start)
 		}
@@ -162,7 +162,7 @@ func (s *scene) setXIDSample(reported xidSample) {
 
 func (s *scene) xidCounts() string {
 	var counts []string
-	for _, row := range s.last.Rows {
+	for _, row := range s.last.Rows() {
 		if row.Family.Name == "dra_device_xid_errors_total" && row.Value != 0 {
 			counts = append(counts, fmt.Sprintf("%s:%v", row.Labels.Get("xid"), row.Value))
 		}
@@ -224,7 +224,7 @@ func TestLabelsOfHealthFollowTheParent(t *testing.T) {
 	s.run(1)
 	s.facts.Samples[1].Device.ParentUUID = "GPU-9"
 	s.run(1)
-	for _, row := range s.last.Rows {
+	for _, row := range s.last.Rows() {
 		if strings.HasPrefix(row.Family.Name, "dra_device_") && row.Labels.Get("uuid") == "MIG-a" && row.Labels.Get("parent_uuid") != "GPU-9" {
 			t.Errorf("a row of %s names the parent %s", row.Family.Name, row.Labels.Get("parent_uuid"))
 		}

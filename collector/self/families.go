@@ -16,11 +16,19 @@ type Families struct {
 
 	// Dropped counts what the limits have dropped, and has no limit itself.
 	Dropped *metric.Family
+
+	labels map[rowKey]*metric.Labels // of rows so far: snapshots share rows with the same ones
+}
+
+// rowKey identifies the labels of a row. Sources, reasons and families are few.
+type rowKey struct {
+	family *metric.Family
+	values [3]string
 }
 
 // NewFamilies makes the families.
 func NewFamilies() *Families {
-	f := &Families{}
+	f := &Families{labels: make(map[rowKey]*metric.Labels)}
 	f.buildInfo = f.Add(metric.Gauge, metric.ExporterBuildInfo, "", "The running version", "version", "revision", "goversion")
 	f.sourceUp = f.Add(metric.Gauge, metric.ExporterSourceUp, "", "1 if the last read of the source succeeded, else 0", "source")
 	f.sourceError = f.Add(metric.Gauge, metric.ExporterSourceErrorInfo, "", "Why the source is down or incomplete; absent without an error", "source", "reason")

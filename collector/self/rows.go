@@ -12,10 +12,10 @@ import (
 // Rows adds which version runs and how its sources are.
 func (f *Families) Rows(b *metric.Builder, v Version, sources []source.Status) {
 	b.In(f.buildInfo)
-	b.Add(metric.NewLabels(f.buildInfo.Labels, v.Version, v.Revision, v.GoVersion), 1)
+	b.Add(f.labelsOf(f.buildInfo, v.Version, v.Revision, v.GoVersion), 1)
 	labels := make([]*metric.Labels, len(sources))
 	for i, status := range sources {
-		labels[i] = metric.NewLabels(f.sourceUp.Labels, status.Name)
+		labels[i] = f.labelsOf(f.sourceUp, status.Name)
 	}
 	b.In(f.sourceUp)
 	for i, status := range sources {
@@ -24,7 +24,7 @@ func (f *Families) Rows(b *metric.Builder, v Version, sources []source.Status) {
 	b.In(f.sourceError)
 	for _, status := range sources {
 		if status.Reason != source.ReasonNone {
-			b.Add(metric.NewLabels(f.sourceError.Labels, status.Name, string(status.Reason)), 1)
+			b.Add(f.labelsOf(f.sourceError, status.Name, string(status.Reason)), 1)
 		}
 	}
 	b.In(f.sourceSuccess)
@@ -61,8 +61,20 @@ func (f *Families) DroppedRows(b *metric.Builder) {
 	b.In(f.Dropped)
 	byName := func(a, b *metric.Family) int { return cmp.Compare(a.Name, b.Name) }
 	for _, family := range slices.SortedFunc(maps.Keys(b.Dropped()), byName) {
-		b.Add(metric.NewLabels(f.Dropped.Labels, family.Name), b.Dropped()[family])
+		b.Add(f.labelsOf(f.Dropped, family.Name), b.Dropped()[family])
 	}
+}
+
+// labelsOf returns the labels of a row, which are made once.
+func (f *Families) labelsOf(family *metric.Family, values ...string) *metric.Labels {
+	key := rowKey{family: family}
+	copy(key.values[:], values)
+	labels := f.labels[key]
+	if labels == nil {
+		labels = metric.NewLabels(family.Labels, values...)
+		f.labels[key] = labels
+	}
+	return labels
 }
 
 func flag(on bool) float64 {

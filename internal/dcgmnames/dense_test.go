@@ -84,7 +84,7 @@ func (d *denseNode) tick() []metric.Row {
 	d.facts.Samples = samples
 	var snapshot node.Snapshot
 	d.state, snapshot, _ = node.Step(d.state, d.facts, d.now)
-	return snapshot.Rows
+	return snapshot.Rows()
 }
 
 func (d *denseNode) readings() []device.Reading {

@@ -375,7 +375,7 @@ func (n *Node) page() *metric.Page {
 
 func (n *Node) rows() []metric.Row {
 	if latest := n.runner.Latest(); latest != nil {
-		return latest.Rows
+		return latest.Rows()
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func (n *Node) Tick() []metric.Row {
 	n.Facts.Samples = samples
 	var snapshot node.Snapshot
 	n.state, snapshot, _ = node.Step(n.state, n.Facts, n.Now)
-	return snapshot.Rows
+	return snapshot.Rows()
 }
 
 func (n *Node) readings() []device.Reading {
