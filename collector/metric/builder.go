@@ -71,7 +71,7 @@ func (b *Builder) add(row series, value float64) {
 		b.beginPart()
 	}
 	at := b.size
-	if !b.moved && (at >= len(b.old.series) || b.old.series[at] != row) {
+	if !b.moved && (at >= len(b.old.series) || !sameSeries(&b.old.series[at], &row)) {
 		b.move()
 	}
 	if b.moved {

@@ -152,11 +152,10 @@ func (s *devices) readingRows(b *rowBuilder) {
 			if !d.fresh && spec.Kind == device.Gauge {
 				continue
 			}
-			first := d.offsets[q]
 			for i, reading := range d.of(device.Quantity(q)) {
 				labels := d.labels.plain
 				if len(spec.Details) > 0 {
-					labels = d.labels.readings[first+i].Labels
+					labels = d.labels.readings[q][i].Labels
 				}
 				b.Add(labels, reading.Value)
 			}
@@ -289,13 +288,13 @@ type deviceLabelSets struct {
 	infoOf      deviceIdentity
 	publishedAs dra.DeviceID
 	placedAt    instances
-	readings    []readingLabels // by position
+	readings    [device.Quantities][]readingLabels // of quantities with details, in the order of the readings
 }
 
-// readingLabels are the labels of a reading; nil if it has no details.
+// readingLabels are the labels of a reading with details.
 type readingLabels struct {
 	*metric.Labels
-	of device.Reading
+	details [2]string
 }
 
 // deviceIdentity is the labels of dra_device_info.
@@ -328,17 +327,21 @@ func (d *deviceState) label(f *families, node string) {
 	case l.place == nil || at != l.placedAt:
 		l.placedAt, l.place = at, labels(f.partitionInfo, strconv.Itoa(at.gpu), strconv.Itoa(at.compute))
 	}
-	// Readings have a fixed order, so labels change only when a reading appears or
-	// disappears.
-	for i, reading := range d.readings {
-		if i < len(l.readings) && sameReading(l.readings[i].of, reading) {
+	// The readings of a quantity have a fixed order, so labels change only when one
+	// of them appears or disappears.
+	for q := range f.specs {
+		details := len(f.specs[q].Details)
+		if details == 0 {
 			continue
 		}
-		created := readingLabels{of: reading}
-		if details := len(f.specs[reading.Quantity].Details); details > 0 {
-			created.Labels = labels(f.quantity[reading.Quantity], reading.Details[:details]...)
+		known := l.readings[q]
+		for i, reading := range d.of(device.Quantity(q)) {
+			if i < len(known) && known[i].details == reading.Details {
+				continue
+			}
+			known = append(known[:min(i, len(known))], readingLabels{labels(f.quantity[q], reading.Details[:details]...), reading.Details})
 		}
-		l.readings = append(l.readings[:min(i, len(l.readings))], created)
+		l.readings[q] = known
 	}
 }
 

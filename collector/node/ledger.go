@@ -27,6 +27,7 @@ type ledger struct {
 	prices   *prices
 
 	holds  map[holdKey]*hold
+	step   uint64 // counts steps
 	totals map[namespaceKey]*namespaceTotals
 
 	sortedHolds  []*hold            // held ones first; nil: outdated
@@ -44,22 +45,30 @@ func newLedger(config Config, devices *devices, holders *holders, counters *coun
 // update adds what every hold got since the last step. It returns the classes of
 // the holds that began or have another class now.
 func (l *ledger) update(views []claimView, now clock.Instant) (begun []string) {
-	held := make(map[holdKey]bool, len(l.holds))
+	l.step++
 	for i := range views {
 		view := &views[i]
 		for _, d := range view.devices {
 			key := holdKey{view.ref, d.uuid}
-			if d.admin || held[key] {
+			if d.admin {
 				continue
 			}
-			held[key] = true
-			if class, began := l.updateHold(key, view, now); began {
+			t, known := l.holds[key]
+			if !known {
+				t = &hold{key: key}
+				l.holds[key] = t
+			}
+			if t.step == l.step {
+				continue // the claim holds the device twice
+			}
+			t.step = l.step
+			if class, began := l.updateHold(t, view, now); began {
 				begun = append(begun, class)
 			}
 		}
 	}
 	for key, t := range l.holds {
-		if held[key] {
+		if t.step == l.step {
 			continue
 		}
 		if t.held {
@@ -73,13 +82,10 @@ func (l *ledger) update(views []claimView, now clock.Instant) (begun []string) {
 	return begun
 }
 
-func (l *ledger) updateHold(key holdKey, view *claimView, now clock.Instant) (class string, began bool) {
-	t, known := l.holds[key]
-	if !known {
-		t = &hold{key: key}
-		l.holds[key] = t
-	}
-	d, h := l.devices.get(key.uuid), l.holders.get(key.uuid)
+func (l *ledger) updateHold(t *hold, view *claimView, now clock.Instant) (class string, began bool) {
+	key, d := t.key, l.devices.get(t.key.uuid)
+	h := l.holders.of(d)
+	t.device = d
 	class = view.classOn(key.uuid)
 	began = !t.held || t.class != class
 	if began {
@@ -164,7 +170,7 @@ func (l *ledger) claimRows(b *rowBuilder) {
 	for _, t := range holds {
 		var engines []device.Reading
 		if t.held {
-			engines = l.devices.get(t.key.uuid).of(device.EngineActive)
+			engines = t.device.of(device.EngineActive)
 		}
 		t.label(f, l.node, engines)
 	}
@@ -200,7 +206,7 @@ func (l *ledger) gaugeRows(b *rowBuilder, holds []*hold) {
 	for q := range usages {
 		b.In([usages]*metric.Family{usedTime: f.claimUtilization, usedMemory: f.claimMemory}[q])
 		for _, t := range holds {
-			if use := &t.uses[q]; t.held && use.known && l.devices.get(t.key.uuid).fresh {
+			if use := &t.uses[q]; t.held && use.known && t.device.fresh {
 				b.Add(t.accounts[use.attribution].labels, use.value)
 			}
 		}
@@ -210,7 +216,7 @@ func (l *ledger) gaugeRows(b *rowBuilder, holds []*hold) {
 		if !t.held {
 			continue
 		}
-		if value, known := l.devices.get(t.key.uuid).gauge(device.Power); known {
+		if value, known := t.device.gauge(device.Power); known {
 			b.Add(t.account().labels, value)
 		}
 	}
@@ -219,8 +225,8 @@ func (l *ledger) gaugeRows(b *rowBuilder, holds []*hold) {
 		if !t.held {
 			continue
 		}
-		if d := l.devices.get(t.key.uuid); d.fresh {
-			for i, reading := range d.of(device.EngineActive) {
+		if t.device.fresh {
+			for i, reading := range t.device.of(device.EngineActive) {
 				b.Add(t.account().engines[i], reading.Value)
 			}
 		}
@@ -305,6 +311,8 @@ type hold struct {
 	class    string
 	model    string
 	held     bool
+	device   *deviceState  // while held
+	step     uint64        // the last one of the ledger in which the claim held the device
 	released clock.Instant // meaningless while held
 
 	seen        time.Duration // elapsed time of the last step in which it certainly held the device
@@ -533,6 +541,7 @@ func (t *hold) updateIdle(fresh bool, threshold float64, now time.Time) {
 // release ends the hold.
 func (t *hold) release(now clock.Instant) {
 	t.held, t.idling, t.released, t.idleSince, t.uncounted = false, false, now, time.Time{}, false
+	t.device = nil
 }
 
 // account is the one to which the present growth is added, unless processes
