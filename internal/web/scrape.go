@@ -6,8 +6,8 @@ import (
 	"errors"
 	"hash/crc32"
 	"net/http"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/flate"
@@ -45,6 +45,9 @@ type scrapes struct {
 	formats    []expfmt.Format
 	compressor sync.Pool // of *flate.Writer
 	empty      *metric.Page
+
+	blocks blockPool
+	newest atomic.Pointer[encodings]
 }
 
 func newScrapes(config Config, slots *slots, writes *writes, compressed func(http.Handler) http.Handler) *scrapes {
@@ -114,11 +117,9 @@ func (s *scrapes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.writes.send(w, r, response)
 }
 
-// encodings are the responses of one page. They are attached to the page, so that they
-// are freed with it when they have been sent.
+// encodings are the responses of one page. They are attached to the page, and do not
+// refer to it, so that it can be freed before them.
 type encodings struct {
-	page *metric.Page
-
 	mu    sync.Mutex
 	byKey map[encodingKey]*encoding
 
@@ -149,19 +150,48 @@ type encoding struct {
 // making is a response that is being made.
 type making struct {
 	done     chan struct{}
+	requests int32     // that use the response; guarded by encodings.mu
 	response *rendered // once done; nil if there was no slot
 }
 
+// encodingsOf returns the responses of a page. Those of the page before are dropped when
+// this one is new, so that their blocks are used again.
 func (s *scrapes) encodingsOf(page *metric.Page) *encodings {
 	kept, exists := page.Attached.Load(s)
 	if !exists {
-		kept, _ = page.Attached.LoadOrStore(s, &encodings{page: page, byKey: map[encodingKey]*encoding{}})
+		if kept, exists = page.Attached.LoadOrStore(s, &encodings{byKey: map[encodingKey]*encoding{}}); !exists {
+			if before := s.newest.Swap(kept.(*encodings)); before != nil {
+				before.drop(&s.blocks)
+			}
+		}
 	}
 	return kept.(*encodings)
 }
 
+// drop drops the responses, so that their blocks can be used again, and no others. One
+// that is being made is left to the garbage collector.
+func (e *encodings) drop(blocks *blockPool) {
+	blocks.clear()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for key, one := range e.byKey {
+		if one.making == nil {
+			one.release()
+			delete(e.byKey, key)
+		}
+	}
+}
+
+// release ends the uses by the encoding.
+func (o *encoding) release() {
+	o.response.release()
+	if o.body != nil {
+		o.body.out.release()
+	}
+}
+
 // response returns the response that is ready, or makes it, or waits for the one that
-// another request makes, for renderWait at most.
+// another request makes, for renderWait at most. The caller must release it.
 func (s *scrapes) response(page *metric.Page, key encodingKey, r *http.Request) (*rendered, error) {
 	of := s.encodingsOf(page)
 	if ready := of.ready(key, now()); ready != nil {
@@ -177,7 +207,7 @@ func (s *scrapes) response(page *metric.Page, key encodingKey, r *http.Request) 
 		return response, nil
 	}
 	if mine != nil {
-		s.make(of, key, mine, joined, r)
+		s.make(page, of, key, mine, joined, r)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), renderWait)
 	defer cancel()
@@ -198,6 +228,7 @@ func (e *encodings) ready(key encodingKey, now time.Time) *rendered {
 	defer e.mu.Unlock()
 	if one := e.byKey[key]; one != nil && one.response != nil && now.Sub(one.gatheredAt) < liveAge {
 		one.usedAt = now
+		one.response.users.Add(1)
 		return one.response
 	}
 	return nil
@@ -218,9 +249,10 @@ func (e *encodings) join(key encodingKey, now time.Time) (response *rendered, jo
 	}
 	one.usedAt = now
 	if one.making != nil {
+		one.making.requests++
 		return nil, one.making, nil
 	}
-	one.making = &making{done: make(chan struct{})}
+	one.making = &making{done: make(chan struct{}), requests: 1}
 	return nil, one.making, one
 }
 
@@ -231,6 +263,8 @@ func (e *encodings) finish(one *encoding, made *making, gatheredAt time.Time) {
 	defer e.mu.Unlock()
 	one.making = nil
 	if made.response != nil {
+		made.response.users.Store(made.requests + 1) // the last is that of the encoding
+		one.response.release()
 		one.response, one.gatheredAt = made.response, gatheredAt
 	}
 	for len(e.byKey) > maxEncodings {
@@ -243,6 +277,7 @@ func (e *encodings) finish(one *encoding, made *making, gatheredAt time.Time) {
 		if oldest == nil {
 			break
 		}
+		e.byKey[*oldest].release()
 		delete(e.byKey, *oldest)
 	}
 	close(made.done)
@@ -250,33 +285,33 @@ func (e *encodings) finish(one *encoding, made *making, gatheredAt time.Time) {
 
 // make makes the response of an encoding. It does not stop if the client of the request
 // disconnects, because other requests wait for the response.
-func (s *scrapes) make(of *encodings, key encodingKey, mine *encoding, made *making, r *http.Request) {
+func (s *scrapes) make(page *metric.Page, of *encodings, key encodingKey, mine *encoding, made *making, r *http.Request) {
 	var gatheredAt time.Time
 	defer func() { of.finish(mine, made, gatheredAt) }()
 	if s.slots.acquire(context.WithoutCancel(r.Context())) != nil {
 		return
 	}
 	defer s.slots.release()
-	families, at, err := s.gather(of)
-	if err != nil && len(families) == 0 && of.page.IsEmpty() {
+	families, at, err := s.gather(page, of)
+	if err != nil && len(families) == 0 && page.IsEmpty() {
 		made.response = render(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "no metrics could be gathered:\n\n"+err.Error(), http.StatusInternalServerError)
 		}), r)
 		return // it is not ready for others
 	}
 	if mine.body == nil {
-		mine.body = s.encodePage(of.page, key)
+		mine.body = s.encodePage(page, key)
 	}
 	made.response, gatheredAt = s.respond(key, mine.body, families), at
 }
 
 // gather returns the live metrics, and when they were gathered.
-func (s *scrapes) gather(of *encodings) ([]*dto.MetricFamily, time.Time, error) {
+func (s *scrapes) gather(page *metric.Page, of *encodings) ([]*dto.MetricFamily, time.Time, error) {
 	live := &of.live
 	live.Lock()
 	defer live.Unlock()
 	if at := now(); live.at.IsZero() || at.Sub(live.at) >= liveAge {
-		live.families, live.err = s.gathered.watch(of.page.Beside(s.config.Metrics)).Gather()
+		live.families, live.err = s.gathered.watch(page.Beside(s.config.Metrics)).Gather()
 		live.at = at
 		if live.err != nil {
 			s.errors.WithLabelValues("gathering").Inc()
@@ -287,7 +322,8 @@ func (s *scrapes) gather(of *encodings) ([]*dto.MetricFamily, time.Time, error) 
 
 // encodePage encodes the rows of a page.
 func (s *scrapes) encodePage(page *metric.Page, key encodingKey) *segment {
-	body := &segment{}
+	body := &segment{out: rendered{pool: &s.blocks}}
+	body.out.users.Store(1) // the encoding
 	if key.compressed {
 		_, _ = body.out.Write([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255}) // RFC 1952: deflate, no flags, no time, fastest, unknown system
 		body.compressor = s.compressor.Get().(*flate.Writer)
@@ -304,10 +340,10 @@ func (s *scrapes) encodePage(page *metric.Page, key encodingKey) *segment {
 	return body
 }
 
-// respond appends the live metrics to the page, in blocks of their own, because those of
-// the page are shared.
+// respond returns the response of the page, followed by the live metrics.
 func (s *scrapes) respond(key encodingKey, body *segment, families []*dto.MetricFamily) *rendered {
-	end := &segment{sum: body.sum, plain: body.plain}
+	end := &segment{out: rendered{page: &body.out, pool: &s.blocks, size: body.out.size}, sum: body.sum, plain: body.plain}
+	body.out.users.Add(1) // the response
 	if key.compressed {
 		end.compressor = s.compressor.Get().(*flate.Writer)
 		defer s.compressor.Put(end.compressor)
@@ -321,10 +357,8 @@ func (s *scrapes) respond(key encodingKey, body *segment, families []*dto.Metric
 		trailer := binary.LittleEndian.AppendUint32(nil, end.sum)
 		_, _ = end.out.Write(binary.LittleEndian.AppendUint32(trailer, end.plain))
 	}
-	return &rendered{
-		status: http.StatusOK, header: header,
-		blocks: slices.Concat(body.out.blocks, end.out.blocks), size: body.out.size + end.out.size,
-	}
+	end.out.status, end.out.header = http.StatusOK, header
+	return &end.out
 }
 
 // encodeLive encodes what was gathered, and ends the page.

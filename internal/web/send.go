@@ -6,20 +6,49 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
-
-// blockSize is the number of bytes of one write, and of the blocks in which a page is
-// stored.
-const blockSize = 16 << 10
 
 // rendered is a complete response in memory. It is immutable after render, so that it
 // can be sent to several clients.
 type rendered struct {
 	status int
 	header http.Header
+	page   *rendered // nil, or the part before the blocks, which several responses have
 	blocks [][]byte
-	size   int
+	size   int // with page
+
+	pool  *blockPool // nil: the blocks are left to the garbage collector
+	users atomic.Int32
+}
+
+// release ends one use of the response. After the last one, its blocks are used again
+// for others. A use that is not released costs nothing but that: the blocks are then
+// left to the garbage collector.
+func (p *rendered) release() {
+	if p == nil || p.pool == nil || p.users.Add(-1) != 0 {
+		return
+	}
+	p.pool.put(p.blocks)
+	p.blocks = nil
+	p.page.release()
+}
+
+// all calls yield with each block.
+func (p *rendered) all(yield func([]byte) bool) {
+	if p.page != nil {
+		for _, block := range p.page.blocks {
+			if !yield(block) {
+				return
+			}
+		}
+	}
+	for _, block := range p.blocks {
+		if !yield(block) {
+			return
+		}
+	}
 }
 
 // render returns the response of the handler.
@@ -48,7 +77,7 @@ func (p *rendered) Write(text []byte) (int, error) {
 	for len(text) > 0 {
 		last := len(p.blocks) - 1
 		if last < 0 || len(p.blocks[last]) == cap(p.blocks[last]) {
-			p.blocks = append(p.blocks, make([]byte, 0, p.nextBlock()))
+			p.blocks = append(p.blocks, p.nextBlock())
 			last++
 		}
 		block := p.blocks[last]
@@ -59,13 +88,16 @@ func (p *rendered) Write(text []byte) (int, error) {
 	return written, nil
 }
 
-// nextBlock returns the size of the next block: small for the first one, because most
-// responses are small.
-func (p *rendered) nextBlock() int {
+// nextBlock returns an empty block: a small one at first, because most responses are
+// small.
+func (p *rendered) nextBlock() []byte {
 	if len(p.blocks) == 0 {
-		return blockSize / 8
+		return make([]byte, 0, blockSize/8)
 	}
-	return blockSize
+	if p.pool == nil {
+		return make([]byte, 0, blockSize)
+	}
+	return p.pool.get()
 }
 
 // errBusy is the error of a request that gets 503.
@@ -109,8 +141,9 @@ type write struct {
 	progressedAt time.Time   // when the client last received a block; guarded by writes.mu
 }
 
-// send writes the page to the client. A client without progress for stallTimeout, or
-// without the whole page after sendTimeout, is disconnected.
+// send writes the page to the client, and releases it. A client without progress for
+// stallTimeout, or without the whole page after sendTimeout, is disconnected. After
+// a failed write the page is not released, because HTTP/2 may still read it then.
 func (s *writes) send(w http.ResponseWriter, r *http.Request, page *rendered) {
 	started := now()
 	one, err := s.start(page, connectionOf(r.Context()), started)
@@ -130,9 +163,10 @@ func (s *writes) send(w http.ResponseWriter, r *http.Request, page *rendered) {
 	_ = controller.SetWriteDeadline(started.Add(stallTimeout)) // a writer without deadlines cannot stall
 	w.WriteHeader(page.status)
 	if r.Method == http.MethodHead {
+		page.release()
 		return
 	}
-	for _, block := range page.blocks {
+	for block := range page.all {
 		if _, err := w.Write(block); err != nil {
 			return // the client has disconnected, or was disconnected
 		}
@@ -141,6 +175,7 @@ func (s *writes) send(w http.ResponseWriter, r *http.Request, page *rendered) {
 		_ = controller.SetWriteDeadline(earlier(at.Add(stallTimeout), latest))
 	}
 	one.connection.setReceived()
+	page.release()
 }
 
 func earlier(a, b time.Time) time.Time {
