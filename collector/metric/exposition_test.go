@@ -184,6 +184,12 @@ func checkExposition(t *testing.T, schemes []scheme, rows []metric.Row, messages
 		}
 		t.Fatalf("%s, created %v: %d lines, not %d", scheme.format, scheme.created, len(lines), len(expected))
 	}
+	checkGathered(t, page, messages)
+}
+
+// checkGathered compares the messages of the page with those that it was made of.
+func checkGathered(t *testing.T, page *metric.Page, messages []*dto.MetricFamily) {
+	t.Helper()
 	for i, families := 0, gather(t, page); i < len(messages); i++ {
 		if !proto.Equal(families[i], messages[i]) && !hasNaN(messages[i]) {
 			t.Fatalf("gathered\n%v, not\n%v", families[i], messages[i])
@@ -208,15 +214,16 @@ func hasNaN(family *dto.MetricFamily) bool {
 }
 
 // FuzzExposition compares pages of any names, labels, values and starts with
-// the encoders of expfmt, in each format.
+// the encoders of expfmt, each page in the one format that the input chooses.
 func FuzzExposition(f *testing.F) {
-	for seed := range uint64(8) {
-		f.Add(randomBytes(seed, 400))
-	}
 	schemes := allSchemes()
-	f.Fuzz(func(t *testing.T, data []byte) {
+	for seed := range len(schemes) {
+		f.Add(uint8(seed), randomBytes(uint64(seed), 400))
+	}
+	f.Fuzz(func(t *testing.T, chosen uint8, data []byte) {
 		rows, messages := (&choices{data: data}).page(4, 4)
-		checkExposition(t, schemes, rows, messages)
+		at := int(chosen) % len(schemes)
+		checkExposition(t, schemes[at:at+1], rows, messages)
 	})
 }
 
@@ -266,18 +273,58 @@ func TestValues(t *testing.T) {
 	for len(c.data) > 0 {
 		rows = append(rows, metric.Row{Family: family, Labels: labels, Value: c.value()})
 	}
+	for _, format := range []expfmt.Format{expfmt.FmtText, expfmt.FmtOpenMetrics_1_0_0} {
+		lines := linesOf(t, rows, format)
+		for i, row := range rows {
+			want := strconv.FormatFloat(row.Value, 'g', -1, 64)
+			if row.Value == 0 {
+				want = "0" // also if it is negative
+			}
+			if format != expfmt.FmtText && !strings.ContainsAny(want, "e.IN") {
+				want += ".0"
+			}
+			if lines[i] != "a "+want {
+				t.Fatalf("%s: %q, not %q", format, lines[i], "a "+want)
+			}
+		}
+	}
+}
+
+// linesOf returns the lines of rows of one family without those of its description.
+func linesOf(t *testing.T, rows []metric.Row, format expfmt.Format) []string {
+	t.Helper()
 	var text bytes.Buffer
-	if err := metric.NewPage(rows).Encode(&text, expfmt.FmtText, false); err != nil {
+	if err := metric.NewPage(rows).Encode(&text, format, false); err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.Split(text.String(), "\n")[2:]
-	for i, row := range rows {
-		want := "a " + strconv.FormatFloat(row.Value, 'g', -1, 64)
-		if row.Value == 0 {
-			want = "a 0" // also if it is negative
+	return strings.Split(text.String(), "\n")[2:]
+}
+
+// TestEscaping compares label values, of which most characters have to be escaped, with
+// the replacements of the formats' specifications, and reads them back.
+func TestEscaping(t *testing.T) {
+	const count = 50_000
+	random := rand.New(rand.NewPCG(1, 2))
+	family := &metric.Family{Name: "a", Help: "A"}
+	parts := []string{`\`, `"`, "\n", `n`, `\"`, `\n`, ",", "=", "}", "b", "é", "\xff", "\r", "\x00"}
+	values, rows := make([]string, count), make([]metric.Row, count)
+	for i := range rows {
+		for range random.IntN(8) {
+			values[i] += parts[random.IntN(len(parts))]
 		}
-		if lines[i] != want {
-			t.Fatalf("%q, not %q", lines[i], want)
+		rows[i] = metric.Row{Family: family, Labels: metric.NewLabels([]string{"l"}, values[i])}
+	}
+	escape := strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
+	for format, zero := range map[expfmt.Format]string{expfmt.FmtText: "0", expfmt.FmtOpenMetrics_1_0_0: "0.0"} {
+		lines := linesOf(t, rows, format)
+		for i, value := range values {
+			valid := strings.ToValidUTF8(value, "\uFFFD")
+			if want := `a{l="` + escape.Replace(valid) + `"} ` + zero; lines[i] != want {
+				t.Fatalf("%s: %q is %q, not %q", format, value, lines[i], want)
+			}
+			if got := rows[i].Labels.Get("l"); got != valid {
+				t.Fatalf("%q is read as %q", value, got)
+			}
 		}
 	}
 }
