@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -38,21 +40,8 @@ const (
 // anonymous and total memory, and its share of one core at 1 s sampling. The
 // simulated hardware is part of that process.
 func BenchmarkAgent(b *testing.B) {
-	directory := b.TempDir()
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	server := denseCluster(ctx, b, denseClaims)
-	kubelet, err := simulated.Start(ctx, filepath.Join(directory, "kubelet.sock"), simulated.Options{Pods: densePods(denseClaims), Faults: simulated.Always()})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer kubelet.Close()
-	agent, address := startAgent(ctx, b, directory, server.Config().Host)
+	agent, address := startDenseAgent(b)
 	series := 0
-	for series < 4000 {
-		series = scrape(b, address, "")
-		time.Sleep(time.Second)
-	}
 	const window, scrapeEvery = 30, 10
 	var spent time.Duration
 	for b.Loop() {
@@ -68,12 +57,104 @@ func BenchmarkAgent(b *testing.B) {
 	b.ReportMetric(spent.Seconds()/float64(b.N)/window*100, "%core")
 	b.ReportMetric(memory(b, agent.Process.Pid, "RssAnon"), "anonymous-MiB")
 	b.ReportMetric(memory(b, agent.Process.Pid, "VmRSS"), "resident-MiB")
-	if err := agent.Process.Signal(syscall.SIGTERM); err != nil {
+}
+
+// BenchmarkAgentScrapers is the same while 50 clients scrape it 200 times a second in
+// all, with gzip, as many Prometheus servers would. It reports how many scrapes a second
+// were served and how many were refused, the largest anonymous memory, and the process's
+// share of a core.
+func BenchmarkAgentScrapers(b *testing.B) {
+	const scrapers, interval, window = 50, 250 * time.Millisecond, 20 * time.Second
+	agent, address := startDenseAgent(b)
+	var served, refused, sent atomic.Int64
+	var spent time.Duration
+	largest := 0.0
+	for b.Loop() {
+		ctx, stop := context.WithTimeout(b.Context(), window)
+		var running sync.WaitGroup
+		before := processorTime(b, agent.Process.Pid)
+		for i := range scrapers {
+			running.Go(func() {
+				time.Sleep(interval * time.Duration(i) / scrapers)
+				client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
+				defer client.CloseIdleConnections()
+				for every := time.NewTicker(interval); ctx.Err() == nil; <-every.C {
+					switch status, size := scrapePacked(b, client, address); status {
+					case http.StatusOK:
+						served.Add(1)
+						sent.Add(size)
+					case http.StatusServiceUnavailable:
+						refused.Add(1)
+					default:
+						b.Errorf("status %d", status)
+						return
+					}
+				}
+			})
+		}
+		for ctx.Err() == nil {
+			largest = max(largest, memory(b, agent.Process.Pid, "RssAnon"))
+			time.Sleep(200 * time.Millisecond)
+		}
+		running.Wait()
+		stop()
+		spent += processorTime(b, agent.Process.Pid) - before
+	}
+	seconds := b.Elapsed().Seconds()
+	b.ReportMetric(float64(served.Load())/seconds, "scrapes/s")
+	b.ReportMetric(float64(refused.Load()), "refused")
+	b.ReportMetric(float64(sent.Load())/float64(max(served.Load(), 1)), "sent-B")
+	b.ReportMetric(spent.Seconds()/seconds*100, "%core")
+	b.ReportMetric(largest, "anonymous-MiB")
+}
+
+// scrapePacked reads the page as it is sent with gzip, and returns its size.
+func scrapePacked(b *testing.B, client *http.Client, address string) (status int, size int64) {
+	request, err := http.NewRequest(http.MethodGet, address+"/metrics", nil)
+	if err != nil {
+		b.Error(err)
+		return 0, 0
+	}
+	request.Header.Set("Accept", openMetrics)
+	request.Header.Set("Accept-Encoding", "gzip")
+	response, err := client.Do(request)
+	if err != nil {
+		b.Error(err)
+		return 0, 0
+	}
+	defer response.Body.Close()
+	if size, err = io.Copy(io.Discard, response.Body); err != nil {
+		b.Error(err)
+	}
+	return response.StatusCode, size
+}
+
+// startDenseAgent starts the agent on the dense node, and waits for its first page. It
+// ends with the benchmark.
+func startDenseAgent(b *testing.B) (*exec.Cmd, string) {
+	b.Helper()
+	directory := b.TempDir()
+	ctx, stop := context.WithCancel(context.Background())
+	b.Cleanup(stop)
+	server := denseCluster(ctx, b, denseClaims)
+	kubelet, err := simulated.Start(ctx, filepath.Join(directory, "kubelet.sock"), simulated.Options{Pods: densePods(denseClaims), Faults: simulated.Always()})
+	if err != nil {
 		b.Fatal(err)
 	}
-	if err := agent.Wait(); err != nil {
-		b.Errorf("the agent did not end well: %v", err)
+	b.Cleanup(kubelet.Close)
+	agent, address := startAgent(ctx, b, directory, server.Config().Host)
+	b.Cleanup(func() {
+		if err := agent.Process.Signal(syscall.SIGTERM); err != nil {
+			b.Error(err)
+		}
+		if err := agent.Wait(); err != nil {
+			b.Errorf("the agent did not end well: %v", err)
+		}
+	})
+	for scrape(b, address, "") < 4000 {
+		time.Sleep(time.Second)
 	}
+	return agent, address
 }
 
 // BenchmarkStart runs the whole program as a process of its own on the dense node
