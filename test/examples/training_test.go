@@ -89,8 +89,17 @@ func TestUnits(t *testing.T) {
 // devices.
 type accounting struct{ held, busy, joules float64 }
 
-func accountOf(t *testing.T, agent string) (sum accounting) {
+func accountOf(t *testing.T, agent string) accounting {
 	t.Helper()
+	sum, err := readAccount(agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}
+
+// readAccount fails as long as the claim has not been held for a moment.
+func readAccount(agent string) (sum accounting, err error) {
 	var document struct {
 		Claims []struct {
 			Consumers []struct{ Pod string }
@@ -101,7 +110,7 @@ func accountOf(t *testing.T, agent string) (sum accounting) {
 		}
 	}
 	if err := get(agent+"/api/v1/claims?namespace="+namespace, &document); err != nil {
-		t.Fatal(err)
+		return sum, err
 	}
 	for _, claim := range document.Claims {
 		if claim.Consumers[0].Pod != pod {
@@ -116,9 +125,9 @@ func accountOf(t *testing.T, agent string) (sum accounting) {
 		}
 	}
 	if sum.held == 0 {
-		t.Fatalf("the demo has no claim of %s/%s", namespace, pod)
+		return sum, fmt.Errorf("the demo has no claim of %s/%s", namespace, pod)
 	}
-	return sum
+	return sum, nil
 }
 
 // TestSummaryMatchesAgent: the summary is a part of the increase of the
@@ -126,6 +135,10 @@ func accountOf(t *testing.T, agent string) (sum accounting) {
 // quantity.
 func TestSummaryMatchesAgent(t *testing.T) {
 	agent, _ := startDemo(t)
+	eventually(t, "the claim to be held", func() error {
+		_, err := readAccount(agent)
+		return err
+	})
 	for _, source := range []string{"DRA_EXPORTER_URL", "PROMETHEUS_URL"} {
 		t.Run(source, func(t *testing.T) {
 			before, url := accountOf(t, agent), agent
