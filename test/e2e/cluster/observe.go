@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -84,7 +85,7 @@ func (c *Cluster) ContainerEnv(pod *corev1.Pod, container string) (map[string]st
 	if err != nil {
 		return nil, err
 	}
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	data, err := environ(pid)
 	if err != nil {
 		return nil, fmt.Errorf("read environment of container %s: %w", container, err)
 	}
@@ -94,4 +95,23 @@ func (c *Cluster) ContainerEnv(pod *corev1.Pod, container string) (map[string]st
 		env[name] = value
 	}
 	return env, nil
+}
+
+// environ returns the environment of a container's process. A container is
+// reported as running a moment before its process replaces the one of runc, which
+// has another environment.
+func environ(pid int) ([]byte, error) {
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		command, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		if err != nil {
+			return nil, err
+		}
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		if err != nil || !strings.HasPrefix(string(command), "runc:[") && len(data) > 0 {
+			return data, err
+		}
+		if time.Now().After(deadline) {
+			return nil, fmt.Errorf("process %d is still %q, without the container's environment", pid, command)
+		}
+	}
 }
