@@ -21,7 +21,7 @@ func (a adviser) advise(w cluster.PendingRef, ref *PendingRef) []string {
 	devices := deviceAdvice{a.facts, ref}
 	switch w.Reason {
 	case dra.ReasonGated:
-		return []string{fmt.Sprintf("this is intended: the component that set the gates removes them (`kubectl get pod -n %s %s -o jsonpath='{.spec.schedulingGates}'`)", w.Pod.Namespace, w.Pod.Name)}
+		return []string{fmt.Sprintf("the owner of the gates removes them: `kubectl get pod -n %s %s -o jsonpath='{.spec.schedulingGates}'`", w.Pod.Namespace, w.Pod.Name)}
 	case dra.ReasonClaimMissing:
 		return a.claimMissing(w)
 	case dra.ReasonClaimNotCreated:
@@ -50,8 +50,8 @@ func (a adviser) advise(w cluster.PendingRef, ref *PendingRef) []string {
 		return a.other(w, ref)
 	case dra.ReasonUndetermined:
 		return []string{
-			"simplify the selectors of the claim: compare attributes with values, without all(), exists() or map() over lists",
-			"request fewer devices in one claim, or use fewer constraints: the scheduler's search takes as long",
+			"simplify the selectors of the claim: without all(), exists() or map() over lists",
+			"request fewer devices in one claim, or use fewer constraints: the scheduler searches as long",
 			fmt.Sprintf("`kubectl describe pod -n %s %s`", w.Pod.Namespace, w.Pod.Name),
 		}
 	case dra.ReasonPendingDiagnosis:
@@ -75,7 +75,7 @@ func (a adviser) claimMissing(w cluster.PendingRef) []string {
 		known = append(known, ref.String())
 	}
 	if close := near(w.Pod.Namespace+"/"+name, known); len(close) > 0 {
-		help = append(help, "similar names: "+join(close, "and")+"; a pod can only use claims of its own namespace, and must be recreated to name another one")
+		help = append(help, "or recreate the pod with another name; similar names: "+join(close, "and"))
 	}
 	return help
 }
@@ -83,7 +83,7 @@ func (a adviser) claimMissing(w cluster.PendingRef) []string {
 // claimNotCreated looks for what stops the controller manager.
 func (a adviser) claimNotCreated(w cluster.PendingRef, ref *PendingRef) []string {
 	if a.facts.Objects.creationFailed(w.Message) {
-		return []string{"correct what the controller manager reports: " + w.Message}
+		return []string{"correct what the controller manager reports; it tries again by itself"}
 	}
 	_, known := a.facts.Templates[Template{w.Pod.Namespace, ref.Template}]
 	if ref.Template != "" && !known && !a.facts.Gaps.lack(sourceTemplates) {
@@ -97,7 +97,7 @@ func (a adviser) claimNotCreated(w cluster.PendingRef, ref *PendingRef) []string
 		}
 		return help
 	}
-	return []string{"the controller manager creates the claim within a second: if it does not, check that kube-controller-manager runs, and its log"}
+	return []string{"check that kube-controller-manager runs, which creates the claim within a second, and its log"}
 }
 
 // claimUnusable looks for what keeps the claim, which must be gone before another
@@ -144,16 +144,16 @@ func (a adviser) binding(w cluster.PendingRef) []string {
 		}
 	}
 	return []string{
-		fmt.Sprintf("a controller of %s sets the conditions: check that it runs, and its log", strings.Join(drivers, ", ")),
-		fmt.Sprintf("`kubectl get resourceclaim -n %s %s -o yaml`: status.allocation names the conditions, status.devices has those that are set", w.Pod.Namespace, w.Claim),
-		"the scheduler stops waiting after its binding timeout, ten minutes by default, and allocates again",
+		fmt.Sprintf("check the controller of %s, which sets the conditions, and its log", strings.Join(drivers, ", ")),
+		fmt.Sprintf("`kubectl get resourceclaim -n %s %s -o yaml` has the conditions in status", w.Pod.Namespace, w.Claim),
+		"after its binding timeout, ten minutes by default, the scheduler allocates again",
 	}
 }
 
 func (a adviser) other(w cluster.PendingRef, ref *PendingRef) []string {
 	help := []string{fmt.Sprintf("`kubectl describe pod -n %s %s`: the scheduler's message is not about devices", w.Pod.Namespace, w.Pod.Name)}
 	if ref.Fits != "" {
-		help = append(help, fmt.Sprintf("the devices of node %s match: find what prevents scheduling there", ref.Fits))
+		help = append(help, fmt.Sprintf("node %s has free matching devices: find what else prevents scheduling there", ref.Fits))
 	}
 	return help
 }
@@ -164,7 +164,7 @@ func (a adviser) unknown(w cluster.PendingRef) []string {
 		help = append(help, "run explain with permission to list "+denied)
 	}
 	if pod, known := a.facts.Objects.pods[w.Pod]; known && pod.Unschedulable == "" {
-		help = append(help, "the scheduler has not reported anything about the pod: retry later; if this lasts, check that the scheduler runs")
+		help = append(help, "the scheduler has not reported on the pod: if that lasts, check that the scheduler runs")
 	}
 	return append(help, fmt.Sprintf("`kubectl describe pod -n %s %s`", w.Pod.Namespace, w.Pod.Name))
 }

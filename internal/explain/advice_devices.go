@@ -39,19 +39,20 @@ func (d deviceAdvice) name(counts RequestCounts) string {
 }
 
 func (d deviceAdvice) noClass() []string {
-	var help []string
+	var help, create []string
 	for _, class := range d.classNames() {
 		if slices.Contains(d.facts.Classes, class) {
 			continue
 		}
-		help = append(help, fmt.Sprintf("create DeviceClass %s, which the driver's installation usually creates, or request a class that exists", class))
 		if close := near(class, d.facts.Classes); len(close) > 0 {
 			help = append(help, fmt.Sprintf("similar to %s: %s", class, join(close, "and")))
 		}
+		create = append(create, fmt.Sprintf("create DeviceClass %s, which the driver's installation usually creates", class))
 	}
-	if len(help) == 0 {
-		help = []string{"create the device class, or request one that exists"}
+	if len(create) == 0 {
+		create = []string{"create the device class, or request one that exists"}
 	}
+	help = append(help, create...)
 	if len(d.facts.Classes) == 0 {
 		help = append(help, "no device class exists: check that a DRA driver is installed")
 	} else {
@@ -88,9 +89,9 @@ func (d deviceAdvice) recreate() string {
 	case d.ref.ExtendedResource != "":
 		return "to request something else, recreate the pod"
 	case d.ref.Template != "":
-		return fmt.Sprintf("to request something else, change ResourceClaimTemplate %s and recreate the pod: claims cannot be changed", d.ref.Template)
+		return fmt.Sprintf("to request something else, change ResourceClaimTemplate %s and recreate the pod", d.ref.Template)
 	default:
-		return "to request something else, delete and recreate the claim: claims cannot be changed"
+		return "to request something else, delete and recreate the claim"
 	}
 }
 
@@ -101,7 +102,7 @@ func (d deviceAdvice) noMatch() []string {
 			help = append(help, fmt.Sprintf("correct the CEL expression of %s: it does not compile", broken.Where))
 			continue
 		}
-		help = append(help, fmt.Sprintf("in the CEL expression of %s, check first that the attribute or capacity exists (\"name\" in device.attributes[\"domain\"]): if it fails for one device, the scheduler allocates none", broken.Where))
+		help = append(help, fmt.Sprintf("in the CEL expression of %s, check first that the attribute or capacity exists: `has(…)`", broken.Where))
 	}
 	for _, counts := range d.ref.Counts {
 		help = append(help, d.unmatched(counts)...)
@@ -116,10 +117,10 @@ func (d deviceAdvice) unmatched(counts RequestCounts) []string {
 	published, class, selected := counts.Left[dra.StagePublished.String()], counts.Left[dra.StageClass.String()], counts.Left[dra.StageSelectors.String()]
 	switch {
 	case published == 0:
-		return []string{"no driver publishes any device: check that a DRA driver runs (`kubectl get resourceslices`)"}
+		return []string{"check that a DRA driver runs and publishes devices: `kubectl get resourceslices`"}
 	case class == 0:
-		return []string{fmt.Sprintf("class %s selects none of %s: check that its driver runs and publishes devices (`kubectl get resourceslices`), and the class's own selectors (`kubectl get deviceclass %s -o yaml`)",
-			counts.DeviceClass, counted(published, "published device", "published devices"), counts.DeviceClass)}
+		return []string{fmt.Sprintf("check that the driver of class %s publishes devices: `kubectl get resourceslices`", counts.DeviceClass),
+			fmt.Sprintf("check the selectors of the class: `kubectl get deviceclass %s -o yaml`", counts.DeviceClass)}
 	case selected == 0:
 		return []string{fmt.Sprintf("widen the selectors of %s: they match none of %s of class %s", d.name(counts), counted(class, "device", "devices"), counts.DeviceClass)}
 	default:
@@ -134,20 +135,26 @@ func (d deviceAdvice) tooFew() []string {
 	if d.ref.Asked.chooses() {
 		help = append(help, "one alternative of a prioritized list is enough")
 	}
+	var lack []string
 	scarce, waitHelps := false, false // some request cannot be satisfied by waiting; another can
 	for _, counts := range d.ref.Counts {
-		if lack := d.scarcity(counts); lack != nil {
+		if scarcity := d.scarcity(counts); scarcity != nil {
 			scarce = true
-			help = append(help, lack...)
+			lack = append(lack, scarcity...)
 			continue
 		}
 		waitHelps = true
 		if lacking := short(counts, dra.StageFree); lacking > 0 {
-			help = append(help, fmt.Sprintf("%s lacks %s: wait until holders release some, add nodes with such devices, or request fewer", d.name(counts), counted(lacking, "free device", "free devices")))
+			lack = append(lack, fmt.Sprintf("%s lacks %s: wait, add nodes with such devices, or request fewer", d.name(counts), counted(lacking, "free device", "free devices")))
 		}
 	}
-	if !scarce || waitHelps && d.ref.Asked.chooses() {
-		help = append(help, d.release()...)
+	release := !scarce || waitHelps && d.ref.Asked.chooses()
+	if release {
+		help = append(help, d.unused()...)
+	}
+	help = append(help, lack...)
+	if release {
+		help = append(help, d.busy()...)
 	}
 	if len(help) == 0 {
 		help = []string{"wait until holders release devices, add nodes with such devices, or request fewer"}
@@ -166,14 +173,14 @@ func (d deviceAdvice) incomplete() []string {
 			if pool.Node != "" {
 				place = " on " + pool.Node
 			}
-			help = append(help, fmt.Sprintf("driver %s has published %s of generation %d of pool %s, fewer than it announced: check its log%s",
-				pool.Driver, counted(pool.Slices, "slice", "slices"), pool.Generation, pool.Pool, place))
+			help = append(help, fmt.Sprintf("check the log of driver %s%s: pool %s has %s, fewer than announced",
+				pool.Driver, place, pool.Pool, counted(pool.Slices, "slice", "slices")))
 		}
 	}
 	if len(help) == 0 {
 		help = []string{"check the logs of the drivers whose pools lack slices: `kubectl get resourceslices`"}
 	}
-	return append(help, "a pool is incomplete for a short time while its driver replaces its slices: run explain again before you act")
+	return append(help, "a pool is incomplete for a moment while its driver replaces slices: run explain again first")
 }
 
 func (d deviceAdvice) fragmented() []string {
@@ -184,21 +191,22 @@ func (d deviceAdvice) fragmented() []string {
 		if lacking <= 0 {
 			continue
 		}
-		if futile := d.futile(counts); futile != "" {
+		if futile := d.futile(counts); futile != nil {
 			nodesTooSmall = true
-			help = append(help, futile)
+			help = append(help, futile...)
 			continue
 		}
 		best := ""
 		if len(d.ref.Nodes) > 0 {
 			best = ", " + d.ref.Nodes[0].Name + ","
 		}
-		help = append(help, fmt.Sprintf("%s needs %s on one node: the best%s has %d free and lacks %d; %d are free on all nodes together",
+		help = append(help, fmt.Sprintf("%s needs %s on one node: the best%s has %d free and lacks %d",
 			d.name(counts), counted(max(counts.Asked, 1), "device", "devices"), best,
-			counts.Left[dra.StageBestNode.String()], lacking, counts.Left[dra.StageFree.String()]))
+			counts.Left[dra.StageBestNode.String()], lacking))
 	}
 	if !nodesTooSmall || d.ref.Asked.chooses() {
-		help = append(help, d.release()...)
+		help = append(help, d.unused()...)
+		help = append(help, d.busy()...)
 	}
 	return append(help, "request fewer devices per pod, and more pods, if the work can be split", d.recreate())
 }
@@ -210,10 +218,12 @@ func (d deviceAdvice) constraints() []string {
 	var help []string
 	if d.ref.Asked != nil {
 		for _, constraint := range d.ref.Asked.Constraints {
-			help = append(help, "relax "+constraint.text()+", if the workload permits it")
+			help = append(help, "relax "+constraint.text())
 		}
 	}
-	help = append(help, d.release()...)
+	if len(d.ref.Holders) > 0 {
+		help = append(help, "or wait: devices that are held now may satisfy the constraints")
+	}
 	return append(help, d.recreate())
 }
 
@@ -221,17 +231,19 @@ func (d deviceAdvice) tainted() []string {
 	var help []string
 	removals := d.taints()
 	for _, removal := range removals {
-		because := removal.Because
-		if because == "" {
-			because = "a taint"
+		switch {
+		case removal.taint == nil:
+			help = append(help, "find out which component set the taints, and why: it removes them when the cause is fixed")
+		case removal.Rule != "":
+			help = append(help, fmt.Sprintf("if DeviceTaintRule %s is no longer needed: `kubectl delete devicetaintrule %s`", removal.Rule, removal.Rule))
+		case len(removal.Examples) > 0:
+			help = append(help, fmt.Sprintf("find out why taint %s was set, for example on %s", removal.Taint, removal.Examples[0]))
+		default:
+			help = append(help, fmt.Sprintf("find out why taint %s was set", removal.Taint))
 		}
-		help = append(help, fmt.Sprintf("%s makes %d of %s unusable for request %s: the component that set it must remove it when the cause is fixed", because, removal.Count, counted(removal.Of, "device", "devices"), removal.Request))
 	}
 	if toleration := tolerations(removals); len(toleration) > 0 {
-		help = append(help, fmt.Sprintf("or tolerate %s, if the workload permits it: `tolerations: [%s]`", verb(len(toleration), "it", "them"), strings.Join(toleration, ", ")))
-	}
-	if rules := byRules(removals); len(rules) > 0 {
-		help = append(help, fmt.Sprintf("%s from a DeviceTaintRule, which can be deleted: `kubectl get devicetaintrules`", verb(len(rules), "the taint "+rules[0]+" comes", "each of the taints "+strings.Join(rules, ", ")+" comes")))
+		help = append(help, fmt.Sprintf("if the workload permits: `tolerations: [%s]`", strings.Join(toleration, ", ")))
 	}
 	return append(help, d.recreate())
 }
@@ -264,50 +276,37 @@ func tolerations(removals []Removal) []string {
 	return all
 }
 
-// byRules returns the taints that DeviceTaintRules set.
-func byRules(removals []Removal) []string {
-	var all []string
-	for _, removal := range removals {
-		if removal.Rule != "" && !slices.Contains(all, removal.Taint) {
-			all = append(all, removal.Taint)
-		}
-	}
-	slices.Sort(all)
-	return all
-}
-
 // scarcity returns why a request could not be allocated even if no device were
 // allocated; nil if it could.
 func (d deviceAdvice) scarcity(counts RequestCounts) []string {
 	var lack []string
 	if lacking := short(counts, dra.StageSelectors); lacking > 0 {
-		lack = append(lack, fmt.Sprintf("the cluster has too few devices for %s, in use or not: add %s, or request fewer", d.name(counts), counted(lacking, "matching device", "matching devices")))
+		lack = append(lack, fmt.Sprintf("too few devices match %s, held or not: add %s, or request fewer", d.name(counts), counted(lacking, "matching device", "matching devices")))
 		lack = append(lack, d.oneNode(counts)...)
 	}
 	matching, untainted := counts.Left[dra.StageSelectors.String()], counts.Left[dra.StageUntainted.String()]
 	if tainted := matching - untainted; tainted > 0 && short(counts, dra.StageUntainted) > 0 {
-		lack = append(lack, fmt.Sprintf("%d of %s for %s %s a taint that is not tolerated: find the component that set it, and the cause", tainted,
+		lack = append(lack, fmt.Sprintf("%d of %s for %s %s a taint that is not tolerated: find the cause", tainted,
 			counted(matching, "device", "devices"), d.name(counts), verb(tainted, "has", "have")))
 	}
-	if futile := d.futile(counts); len(lack) == 0 && futile != "" {
-		lack = []string{futile}
+	if len(lack) == 0 {
+		lack = d.futile(counts)
 	}
 	return lack
 }
 
-// futile returns that no node could satisfy the request even if none of its
-// devices were allocated; empty if one could, or if that is unknown: an
-// incomplete pool may have more devices than are published.
-func (d deviceAdvice) futile(counts RequestCounts) string {
-	if d.ref.onOneNode == nil || counts.Asked <= int64(d.ref.onOneNode[counts.Request]) || d.growing(counts) {
-		return ""
+// futile returns what to do if no node could satisfy the request even if none of its
+// devices were allocated; nil otherwise.
+func (d deviceAdvice) futile(counts RequestCounts) []string {
+	if !d.ref.futile(counts) {
+		return nil
 	}
-	text := fmt.Sprintf("no node has %s for %s, even if all were free: waiting does not help", counted(counts.Asked, "such device", "such devices"), d.name(counts))
+	text := fmt.Sprintf("waiting does not help: no node has %s for %s, held or not", counted(counts.Asked, "usable device", "usable devices"), d.name(counts))
 	most := d.ref.onOneNode[counts.Request]
 	if most == 0 {
-		return text + "; check which nodes can use the devices"
+		return []string{text, "check which nodes can use the devices"}
 	}
-	return fmt.Sprintf("%s; request at most %d, or add a node with the requested number", text, most)
+	return []string{text, fmt.Sprintf("request at most %d, or add a node with %d", most, counts.Asked)}
 }
 
 // oneNode warns if the matching devices are on several nodes: the devices of a claim
@@ -320,15 +319,8 @@ func (d deviceAdvice) oneNode(counts RequestCounts) []string {
 	return []string{fmt.Sprintf("one node must be able to use all of them: currently none can use more than %d", most)}
 }
 
-// growing reports whether some of the request's devices are in incomplete pools.
-func (d deviceAdvice) growing(counts RequestCounts) bool {
-	return slices.ContainsFunc(d.ref.Removed, func(removal Removal) bool {
-		return removal.Request == counts.Request && removal.Stage == dra.StageFree.String() && removal.Because == dra.BecauseIncomplete
-	})
-}
-
-// release returns which claims hold devices that match, unused claims first.
-func (d deviceAdvice) release() []string {
+// unused returns the claims that hold devices which match, and that nothing uses.
+func (d deviceAdvice) unused() []string {
 	help := d.idle()
 	gone := d.named(func(holder Holder) string {
 		if holder.PodsGone && holder.used.empty() {
@@ -339,6 +331,12 @@ func (d deviceAdvice) release() []string {
 	if len(gone) > 0 {
 		help = append(help, fmt.Sprintf("the pods of %s no longer exist: %s", some(gone, mostHelp), orphanHelp))
 	}
+	return help
+}
+
+// busy returns the claims that hold devices which match, with their users.
+func (d deviceAdvice) busy() []string {
+	var help []string
 	busy := d.named(func(holder Holder) string {
 		if holder.used.empty() {
 			return ""
@@ -371,8 +369,8 @@ func (d deviceAdvice) idle() []string {
 		if !holder.used.idle() {
 			return ""
 		}
-		return fmt.Sprintf("claim %s/%s holds %s, and no pod uses it: `kubectl delete resourceclaim -n %s %s`",
-			holder.Namespace, holder.Claim, counted(len(holder.Devices), "matching device", "matching devices"), holder.Namespace, holder.Claim)
+		return fmt.Sprintf("no pod uses %s/%s, which holds %d: `kubectl delete resourceclaim -n %s %s`",
+			holder.Namespace, holder.Claim, len(holder.Devices), holder.Namespace, holder.Claim)
 	})
 	return help[:min(len(help), mostHelp)]
 }

@@ -74,12 +74,14 @@ func TestStyledText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		styled, plain := report.Text(true), report.Text(false)
-		if escapes.ReplaceAllString(styled, "") != plain {
-			t.Errorf("%s: a terminal is given other words", name)
-		}
-		if !escapes.MatchString(styled) || strings.Contains(plain, "\x1b") {
-			t.Errorf("%s: styles are not where they are asked for", name)
+		for _, render := range []func(bool) string{report.Text, report.Brief} {
+			styled, plain := render(true), render(false)
+			if escapes.ReplaceAllString(styled, "") != plain {
+				t.Errorf("%s: a terminal is given other words", name)
+			}
+			if !escapes.MatchString(styled) || strings.Contains(plain, "\x1b") {
+				t.Errorf("%s: styles are not where they are asked for", name)
+			}
 		}
 	}
 }

@@ -58,7 +58,8 @@ func (e explainer) claim(report *Report) error {
 	}
 	report.Claims = []Claim{claimBuilder(e).build(lifecycle, users)}
 	report.State = report.Claims[0].State
-	report.Summary = summarizer(e).claim(report, lifecycle)
+	report.events = e.facts.events(users)
+	summarizer(e).claim(report, lifecycle)
 	return nil
 }
 
@@ -89,7 +90,8 @@ func (e explainer) pod(report *Report) error {
 	}
 	report.Pods = []Pod{podBuilder{e.facts}.build(lifecycle, "")}
 	report.State = report.Pods[0].State
-	report.Summary = summarizer(e).pod(report, lifecycle)
+	report.events = e.facts.events([]*dra.PodLifecycle{lifecycle})
+	summarizer(e).pod(report, lifecycle)
 	return nil
 }
 

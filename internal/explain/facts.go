@@ -168,6 +168,26 @@ func (o *Objects) preparationFailure(pod dra.PodRef, uid string) *dra.Warning {
 	return newest
 }
 
+// events returns what events report about the preparation of the pods' claims, while
+// these have not started, the newest first. What reports a claim that could not be
+// created is in the message of its reference.
+func (f *Facts) events(pods []*dra.PodLifecycle) []event {
+	var all []event
+	for _, warning := range f.Objects.warnings {
+		of := slices.IndexFunc(pods, func(pod *dra.PodLifecycle) bool {
+			return pod.Ref == warning.Pod && (warning.PodUID == "" || warning.PodUID == pod.UID)
+		})
+		if of < 0 || warning.Kind != dra.WarningPreparation || !pods[of].Started.IsZero() || pods[of].Terminal {
+			continue
+		}
+		all = append(all, event{"kubelet", max(warning.Count, 1), warning.Last.UTC(), warning.Message})
+	}
+	slices.SortFunc(all, func(a, b event) int {
+		return cmp.Or(b.last.Compare(a.last), cmp.Compare(a.message, b.message))
+	})
+	return all
+}
+
 // podClaim returns the pod's reference of the name; one without a name where the
 // name is that of an extended resource.
 func (o *Objects) podClaim(ref dra.PodRef, name string) dra.PodClaim {

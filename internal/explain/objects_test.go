@@ -61,7 +61,7 @@ func TestClaimCreationFailures(t *testing.T) {
 		f.Objects.Warning(&dra.Warning{Name: "team-a/train-0.1", Kind: dra.WarningCreation, Pod: w.Pod, PodUID: "train-0", Message: "PodResourceClaim other: denied"}, false)
 		f.Objects.Pod(&dra.PodLifecycle{Ref: w.Pod, UID: "train-0", Created: ago(4 * time.Minute), Group: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
 		text := unwrappedText(t, f, pod)
-		if strings.Contains(text, "correct what the controller manager reports: "+denied) != want || strings.Contains(text, "PodResourceClaim other") {
+		if strings.Contains(text, "correct what the controller manager reports;") != want || !strings.Contains(text, message) || strings.Contains(text, "PodResourceClaim other") {
 			t.Errorf("%s:\n%s", message, text)
 		}
 	}

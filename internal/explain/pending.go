@@ -44,6 +44,7 @@ func (b pendingBuilder) build(w cluster.PendingRef) PendingRef {
 	if w.Reason == dra.ReasonConstraints && ref.Asked.tooMany() {
 		ref.Meaning = "the claim requests more devices than a claim may have"
 	}
+	ref.cause = b.cause(&ref, podClaim, w.Pod.Namespace)
 	return ref
 }
 

@@ -39,7 +39,8 @@ func (b podBuilder) build(lifecycle *dra.PodLifecycle, claim string) Pod {
 			}
 		}
 	}
-	pod.Message, pod.Help = b.progress(lifecycle, pod.Phases)
+	pod.progress, pod.Help = b.progress(lifecycle, pod.Phases)
+	pod.Message = b.withFailure(pod.progress, lifecycle, pod.Phases)
 	return pod
 }
 
@@ -78,12 +79,22 @@ func (b podBuilder) progress(lifecycle *dra.PodLifecycle, phases []PodPhase) (me
 		text, hint := b.phaseText(lifecycle, phase.Phase)
 		messages, help = append(messages, text), append(help, hint)
 	}
-	if seen[phasePreparation] || seen[phasePreparationStart] {
-		if warning := b.facts.Objects.preparationFailure(lifecycle.Ref, lifecycle.UID); warning != nil {
-			messages = append(messages, fmt.Sprintf("the kubelet reports, %s so far: %s", counted(max(warning.Count, 1), "time", "times"), warning.Message))
-		}
-	}
 	return strings.Join(messages, "; "), help
+}
+
+// withFailure adds to the message what the kubelet reports about a preparation that
+// is in progress.
+func (b podBuilder) withFailure(message string, lifecycle *dra.PodLifecycle, phases []PodPhase) string {
+	if !slices.ContainsFunc(phases, func(phase PodPhase) bool {
+		return phase.Phase == phasePreparation || phase.Phase == phasePreparationStart
+	}) {
+		return message
+	}
+	warning := b.facts.Objects.preparationFailure(lifecycle.Ref, lifecycle.UID)
+	if warning == nil {
+		return message
+	}
+	return fmt.Sprintf("%s; the kubelet reports, %s so far: %s", message, counted(max(warning.Count, 1), "time", "times"), warning.Message)
 }
 
 func (b podBuilder) phaseText(lifecycle *dra.PodLifecycle, phase string) (text, help string) {

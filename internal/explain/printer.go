@@ -48,9 +48,29 @@ func (p *printer) item(indent int, mark, text string) {
 
 // wrapped breaks a text between words.
 func (p *printer) wrapped(first, rest, text, style string) {
-	for _, line := range terminal.Wrap(first, rest, words(terminal.Printable(text)), width) {
+	for _, line := range broken(first, rest, text) {
 		p.line(line, style)
 	}
+}
+
+// broken returns the lines of a text.
+func broken(first, rest, text string) []string {
+	return terminal.Wrap(first, rest, words(terminal.Printable(text)), width)
+}
+
+// cut writes the first lines of a text, at most so many, and returns how many it
+// wrote. What is cut ends with an ellipsis.
+func (p *printer) cut(first, rest, text string, most int) int {
+	lines := broken(first, rest, text)
+	if len(lines) > most {
+		lines = lines[:most]
+		last := []rune(lines[most-1])
+		lines[most-1] = string(last[:min(len(last), width-2)]) + " …"
+	}
+	for _, line := range lines {
+		p.line(line, "")
+	}
+	return len(lines)
 }
 
 func (p *printer) line(text, style string) {

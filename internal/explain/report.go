@@ -23,6 +23,17 @@ type Report struct {
 	Claims  []Claim      `json:"claims"`  // the claim, or those of the pod that exist
 	Pods    []Pod        `json:"pods"`    // the pod, or those that use the claim
 	NotRead []Gap        `json:"notRead"` // what could not be read, and what is not known because of it
+
+	short  string  // Summary with short times, without the phase
+	events []event // about the pods, the newest first
+}
+
+// event is an event of the API server that reports a failure.
+type event struct {
+	from    string // the component that reports it
+	count   int64
+	last    time.Time
+	message string
 }
 
 // The version of the document, and the states of pods. The states of claims
@@ -66,6 +77,7 @@ type PendingRef struct {
 	Fits        string           `json:"fits,omitempty"` // a node whose devices suffice
 	Help        []string         `json:"help"`           // what would help, most useful first
 
+	cause     string         // why it is pending, in plain words
 	onOneNode map[string]int // by request: how many devices one node could give, if nothing were held
 }
 
@@ -198,6 +210,8 @@ type Pod struct {
 	Help    []string   `json:"help,omitempty"`
 
 	Allocatable []Allocatable `json:"nodeAllocatable,omitempty"`
+
+	progress string // Message without what events report
 }
 
 // Allocatable is an amount of one of the node's allocatable resources that a

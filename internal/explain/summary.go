@@ -12,14 +12,30 @@ type summarizer struct {
 	usages usages
 }
 
-func (s summarizer) claim(report *Report, lifecycle *dra.ClaimLifecycle) string {
+// claim sets the summaries of a claim's report.
+func (s summarizer) claim(report *Report, lifecycle *dra.ClaimLifecycle) {
 	claim := report.Claims[0]
-	if len(report.Pending) > 0 {
-		return pendingSummary(report)
+	switch {
+	case len(report.Pending) > 0:
+		report.Summary = pendingSummary(report)
+	case claim.State == StateTerminating:
+		report.Summary = "is being deleted " + since(*claim.DeletedSince, report.At)
+		report.short = "is being deleted " + sinceShort(*claim.DeletedSince, report.At)
+	default:
+		report.short = s.claimState(claim, lifecycle)
+		report.Summary = report.short
+		if claim.State == StateReserved {
+			report.Summary += phaseOf(report)
+		}
+		if lifecycle.Binding == dra.BindingFailed {
+			report.short += "; its binding has failed"
+		}
 	}
+}
+
+// claimState describes a claim that is not pending.
+func (s summarizer) claimState(claim Claim, lifecycle *dra.ClaimLifecycle) string {
 	switch claim.State {
-	case StateTerminating:
-		return "is being deleted " + since(*claim.DeletedSince, report.At)
 	case StateUnused:
 		return "is unused"
 	case StatePending:
@@ -39,12 +55,14 @@ func (s summarizer) claim(report *Report, lifecycle *dra.ClaimLifecycle) string 
 	if s.usages.orphaned(lifecycle) {
 		text += verb(len(claim.ReservedFor), ", which does not exist", ", none of which exists")
 	}
-	return text + phaseOf(report)
+	return text
 }
 
-func (s summarizer) pod(report *Report, lifecycle *dra.PodLifecycle) string {
+// pod sets the summaries of a pod's report.
+func (s summarizer) pod(report *Report, lifecycle *dra.PodLifecycle) {
 	if len(report.Pending) > 0 {
-		return pendingSummary(report)
+		report.Summary = pendingSummary(report)
+		return
 	}
 	text := map[string]string{
 		StateFinished: "has ended", StateTerminating: "is being deleted", StateRunning: "runs",
@@ -57,46 +75,40 @@ func (s summarizer) pod(report *Report, lifecycle *dra.PodLifecycle) string {
 	if s.facts.Gaps.lack(sourceClaims) && report.State != StateUnknown {
 		text += "; its claims are unknown"
 	}
-	return text + phaseOf(report)
+	report.short = text
+	report.Summary = text + phaseOf(report)
+}
+
+// oldestPhase returns the phase that started first, and its pod; nil if none is in
+// progress.
+func (r *Report) oldestPhase() (oldest *PodPhase, of *Pod) {
+	for i := range r.Pods {
+		for j := range r.Pods[i].Phases {
+			phase := &r.Pods[i].Phases[j]
+			if oldest == nil || phase.Since.Before(oldest.Since) {
+				oldest, of = phase, &r.Pods[i]
+			}
+		}
+	}
+	return oldest, of
 }
 
 // phaseOf describes the phase that started first.
 func phaseOf(report *Report) string {
-	var oldest *PodPhase
-	pod := ""
-	for i := range report.Pods {
-		for j := range report.Pods[i].Phases {
-			phase := &report.Pods[i].Phases[j]
-			if oldest == nil || phase.Since.Before(oldest.Since) {
-				oldest, pod = phase, report.Pods[i].Name
-			}
-		}
-	}
+	oldest, pod := report.oldestPhase()
 	switch {
 	case oldest == nil:
 		return ""
 	case report.Kind == KindPod:
 		return fmt.Sprintf("; %s in progress %s", oldest.Phase, since(oldest.Since, report.At))
 	default:
-		return fmt.Sprintf("; %s of pod %s in progress %s", oldest.Phase, pod, since(oldest.Since, report.At))
+		return fmt.Sprintf("; %s of pod %s in progress %s", oldest.Phase, pod.Name, since(oldest.Since, report.At))
 	}
 }
 
-// pendingSummary describes the reference that has been pending for longest; a gated
-// one only if no other is pending.
+// pendingSummary describes the main reference that is pending.
 func pendingSummary(report *Report) string {
-	oldest := report.Pending[0]
-	for _, next := range report.Pending[1:] {
-		if next.gated() != oldest.gated() {
-			if oldest.gated() {
-				oldest = next
-			}
-			continue
-		}
-		if next.Since.Before(oldest.Since) {
-			oldest = next
-		}
-	}
+	oldest := report.main()
 	text := fmt.Sprintf("is %s %s: %s", oldest.status(), since(oldest.Since, report.At), oldest.Meaning)
 	if more := len(report.Pending) - 1; more > 0 && report.Kind == KindPod {
 		text += "; " + counted(more, "more "+oldest.status()+" claim", "more "+oldest.status()+" claims")

@@ -10,15 +10,11 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// Text renders the report for a person: 100 columns wide, in plain text or with a
-// few bold lines.
+// Text renders the whole report for a person: 100 columns wide, in plain text or
+// with a few bold lines. Brief is the answer alone.
 func (r *Report) Text(styled bool) string {
 	p := &printer{styled: styled}
-	style := styleBold
-	if len(r.Pending) > 0 {
-		style = styleStrong
-	}
-	p.wrapped("", "", fmt.Sprintf("%s %s/%s %s", sentenceStart(r.Kind), r.Namespace, r.Name, r.Summary), style)
+	p.verdict(r)
 	for i := range r.Pending {
 		pendingText(p, r, &r.Pending[i])
 	}
@@ -27,6 +23,7 @@ func (r *Report) Text(styled bool) string {
 	}
 	podsText(p, r)
 	gapsText(p, r)
+	p.events(r, p.text.String())
 	return p.text.String()
 }
 
@@ -43,10 +40,9 @@ func pendingText(p *printer, r *Report, w *PendingRef) {
 	} else {
 		p.paragraph(2, w.Meaning)
 	}
-	switch {
-	case r.Kind == KindClaim:
+	if r.Kind == KindClaim {
 		p.paragraph(2, pods(w.Pods)+": "+w.status()+" "+since(w.Since, r.At))
-	case len(r.Pending) > 1:
+	} else {
 		p.paragraph(2, w.status()+" "+since(w.Since, r.At))
 	}
 	helpText(p, w.Help)
@@ -64,6 +60,9 @@ func holdersText(p *printer, r *Report, w *PendingRef) {
 		return
 	}
 	section(p, "Held by")
+	if !w.releaseSuffices() {
+		p.paragraph(4, "It is not certain that releasing all of these devices would suffice.")
+	}
 	for _, holder := range w.Holders {
 		text := fmt.Sprintf("%s/%s (%s)", holder.Namespace, holder.Claim, holderUsers(holder))
 		if holder.Since != nil {
@@ -369,10 +368,3 @@ func helpText(p *printer, help []string) {
 
 // section is a heading within one reference.
 func section(p *printer, title string) { p.wrapped("  ", "  ", title+":", styleBold) }
-
-func sentenceStart(kind Kind) string {
-	if kind == KindPod {
-		return "Pod"
-	}
-	return kind.Object()
-}

@@ -8,7 +8,7 @@ import (
 )
 
 // orphanHelp is the advice for reservations for pods that do not exist.
-const orphanHelp = "the controller manager's resourceclaim controller removes such reservations: check that it runs, and its log"
+const orphanHelp = "check that kube-controller-manager runs, which removes such reservations, and its log"
 
 // usage is which pods and other objects use a claim, or are pending for it.
 type usage struct {

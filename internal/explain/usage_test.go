@@ -86,7 +86,7 @@ func TestAdviceToDelete(t *testing.T) {
 					t.Errorf("%s: advised %v, want %v", what, is, test.delete)
 				}
 			}
-			if strings.Contains(text, "the pods of team-c/leftover no longer exist: the controller manager's") != test.gone {
+			if strings.Contains(text, "the pods of team-c/leftover no longer exist: check that kube-controller-manager runs") != test.gone {
 				t.Errorf("orphans: want %v", test.gone)
 			}
 			if test.gone && strings.Contains(text, "become free when these end") {

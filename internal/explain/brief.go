@@ -1,0 +1,407 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/internal/terminal"
+)
+
+// The most lines of each part of a brief report.
+const (
+	mostEvidence = 5
+	mostRemedies = 3
+	mostEvents   = 2
+)
+
+// evidence is a fact with its label. It is cut after so many lines; 0 is one.
+type evidence struct {
+	label, text string
+	lines       int
+}
+
+// Brief renders the answer for a person: a verdict of one line, at most five lines
+// of evidence, at most three lines of what would help, and the last events if they
+// say anything else. Text has the rest.
+func (r *Report) Brief(styled bool) string {
+	p := &printer{styled: styled}
+	p.verdict(r)
+	shown := briefEvidence(p, r.evidence())
+	left := p.remedies(r.remedies())
+	p.events(r, shown)
+	if main := r.main(); main != nil || left > 0 {
+		text := "-v adds the rest of the report"
+		if left > 0 {
+			text += ", with " + counted(left, "more remedy", "more remedies")
+		}
+		p.text.WriteString("\n" + text + "\n")
+	}
+	return p.text.String()
+}
+
+// verdict writes the answer in one line, however long names are.
+func (p *printer) verdict(r *Report) {
+	style := styleBold
+	if len(r.Pending) > 0 {
+		style = styleStrong
+	}
+	p.line(strings.Join(words(terminal.Printable(r.verdict())), " "), style)
+}
+
+// briefEvidence writes as many facts as there is room for. The last one is written
+// in any case. It returns what it wrote.
+func briefEvidence(p *printer, all []evidence) (shown string) {
+	if len(all) == 0 {
+		return ""
+	}
+	p.text.WriteString("\n")
+	width := 0
+	for _, fact := range all {
+		width = max(width, len(fact.label))
+	}
+	began, room := p.text.Len(), mostEvidence
+	for i, fact := range all {
+		last := i == len(all)-1
+		most := min(max(fact.lines, 1), room)
+		if !last {
+			most = min(most, room-1)
+		}
+		if most <= 0 {
+			continue
+		}
+		first := "  " + fact.label + blanks(width-len(fact.label)) + "  "
+		room -= p.cut(first, blanks(len(first)), fact.text, most)
+	}
+	return p.text.String()[began:]
+}
+
+// remedies writes what would help, as far as there is room, and returns how much is
+// left out.
+func (p *printer) remedies(help []string) (left int) {
+	if len(help) == 0 {
+		return 0
+	}
+	p.heading("Remedies:")
+	room := mostRemedies
+	for i, advice := range help {
+		lines := broken("  - ", blanks(4), advice)
+		if i > 0 && len(lines) > room {
+			left++
+			continue
+		}
+		room -= p.cut("  - ", blanks(4), advice, mostRemedies)
+	}
+	return left
+}
+
+// events writes the newest events that say something else than what is shown.
+func (p *printer) events(r *Report, shown string) {
+	shown = strings.Join(strings.Fields(shown), " ")
+	var lines []string
+	for _, event := range r.events {
+		message := strings.Join(words(terminal.Printable(event.message)), " ")
+		if strings.Contains(shown, message) || len(lines) == mostEvents {
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("%s, %s, last %s ago: %s", event.from, counted(event.count, "time", "times"), span(r.At.Sub(event.last)), message))
+	}
+	if len(lines) == 0 {
+		return
+	}
+	p.heading("Events:")
+	for _, line := range lines {
+		p.cut("  - ", blanks(4), line, 2)
+	}
+}
+
+// remedies returns what would help the main pending reference, else the claims and
+// the pods.
+func (r *Report) remedies() []string {
+	var all []string
+	add := func(help []string) {
+		for _, advice := range help {
+			if advice != "" && !slices.Contains(all, advice) {
+				all = append(all, advice)
+			}
+		}
+	}
+	main := r.main()
+	if main != nil {
+		add(main.Help)
+	}
+	for i := range r.Claims {
+		if main == nil || r.Claims[i].Name == main.Claim {
+			add(r.Claims[i].Help)
+		}
+	}
+	if main == nil {
+		for i := range r.Pods {
+			add(r.Pods[i].Help)
+		}
+	}
+	return all
+}
+
+// evidence returns the facts on which the verdict rests, the most important first.
+func (r *Report) evidence() []evidence {
+	var all []evidence
+	if main := r.main(); main != nil {
+		all = r.pendingEvidence(main)
+	} else {
+		all = r.stateEvidence()
+	}
+	if len(r.NotRead) > 0 {
+		var names []string
+		for _, gap := range r.NotRead {
+			name := gap.Source
+			if gap.Only != "" {
+				name += " outside of namespace " + gap.Only
+			}
+			names = append(names, name)
+		}
+		all = append(all, evidence{"not read", strings.Join(names, ", "), 2})
+	}
+	return all
+}
+
+// pendingEvidence returns why a reference is pending, and which others are.
+func (r *Report) pendingEvidence(main *PendingRef) []evidence {
+	reason := main.Reason
+	if r.Kind == KindPod {
+		reason += ", " + main.where()
+	} else {
+		reason += ", " + pods(main.Pods)
+	}
+	all := []evidence{{"reason", reason, 1}}
+	all = append(all, main.facts()...)
+	for i := range r.Claims {
+		if claim := &r.Claims[i]; claim.Name == main.Claim {
+			if claim.AllocatedAt != nil {
+				all = append(all, evidence{"claim", "allocated " + sinceShort(*claim.AllocatedAt, r.At) + deviceList(claim), 1})
+			}
+			for _, remark := range claim.Remarks {
+				all = append(all, evidence{"claim", remark, 1})
+			}
+		}
+	}
+	var others []string
+	for i := range r.Pending {
+		switch other := &r.Pending[i]; {
+		case other == main:
+		case r.Kind == KindPod:
+			others = append(others, fmt.Sprintf("%s: %s", other.where(), other.Reason))
+		default:
+			others = append(others, fmt.Sprintf("%s: %s", pods(other.Pods), other.Reason))
+		}
+	}
+	if len(others) > 0 {
+		all = append(all, evidence{"also", strings.Join(others, "; "), 1})
+	}
+	return all
+}
+
+// facts returns what the diagnosis has found for the reference.
+func (r *PendingRef) facts() []evidence {
+	if len(r.Broken) > 0 {
+		return r.brokenFacts()
+	}
+	all, decisive := r.failures()
+	switch {
+	case decisive == nil || r.Reason == string(dra.ReasonNoDeviceClass):
+		return r.uncountedFacts()
+	case len(all) > 1:
+		return r.requestFacts(all)
+	}
+	counts := decisive.counts
+	facts := []evidence{
+		{"asked", fmt.Sprintf("%s of class %s, by %s", r.amount(counts), counts.DeviceClass, r.requestName(counts)), 1},
+		{"found", r.remaining(*decisive), 1},
+	}
+	if decisive.stage == dra.StageSelectors {
+		for _, selector := range r.selectors(counts.Request) {
+			facts = append(facts, evidence{"selector", selector, 1})
+		}
+	}
+	facts = append(facts, r.removedFacts(*decisive)...)
+	return append(facts, r.heldFacts()...)
+}
+
+// uncountedFacts returns the evidence of a reason that is not about counts.
+func (r *PendingRef) uncountedFacts() []evidence {
+	var facts []evidence
+	if r.Message != "" {
+		facts = append(facts, evidence{"message", r.Message, 3})
+	}
+	if r.Reason == string(dra.ReasonConstraints) && r.Asked != nil && !r.Asked.tooMany() {
+		for _, constraint := range r.Asked.Constraints {
+			facts = append(facts, evidence{"asked", strings.TrimPrefix(constraint.text(), "the constraint that "), 1})
+		}
+	}
+	return append(facts, r.heldFacts()...)
+}
+
+// brokenFacts returns the CEL expressions that fail.
+func (r *PendingRef) brokenFacts() []evidence {
+	var facts []evidence
+	for _, broken := range r.Broken {
+		message := broken.Message
+		if broken.Device != "" {
+			message = "for " + broken.Device + ": " + message
+		}
+		facts = append(facts, evidence{"CEL", broken.Where + ": " + broken.Expression, 1}, evidence{"error", message, 1})
+	}
+	return facts
+}
+
+// requestFacts returns one line for each request or alternative that fails.
+func (r *PendingRef) requestFacts(all []failure) []evidence {
+	var facts []evidence
+	for _, failed := range all {
+		facts = append(facts, evidence{"request", fmt.Sprintf("%s asks for %s of class %s: %s", failed.counts.Request, r.amount(failed.counts), failed.counts.DeviceClass, r.remaining(failed)), 2})
+	}
+	return append(facts, r.heldFacts()...)
+}
+
+// amount returns how many devices a request asks for.
+func (r *PendingRef) amount(counts RequestCounts) string {
+	if counts.Asked == 0 {
+		return "all matching devices of a node"
+	}
+	return counted(counts.Asked, "device", "devices")
+}
+
+// requestName names a request in a sentence; that of an extended resource has the
+// resource's name.
+func (r *PendingRef) requestName(counts RequestCounts) string {
+	if r.ExtendedResource != "" {
+		return r.ExtendedResource
+	}
+	return "request " + counts.Request
+}
+
+// remaining lists how many devices the stages leave, up to the one that fails.
+func (r *PendingRef) remaining(failed failure) string {
+	names := [dra.Stages]string{"published", "in the class", "selected", "untainted", "free", "on the best node"}
+	if len(r.Nodes) > 0 {
+		names[dra.StageBestNode] = "on " + r.Nodes[0].Name
+	}
+	var parts []string
+	for stage := dra.StagePublished; stage <= failed.stage; stage++ {
+		left, known := failed.counts.Left[stage.String()]
+		if known {
+			parts = append(parts, fmt.Sprintf("%d %s", left, names[stage]))
+		}
+		if known && left == 0 {
+			break
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// selectors returns the expressions of a request.
+func (r *PendingRef) selectors(request string) []string {
+	if r.Asked == nil {
+		return nil
+	}
+	for _, asked := range r.Asked.flat() {
+		if asked.Name == request {
+			return asked.Selectors
+		}
+	}
+	return nil
+}
+
+// removedFacts returns what the failing stage removed, except by selectors, which
+// are shown themselves.
+func (r *PendingRef) removedFacts(failed failure) []evidence {
+	var facts []evidence
+	for _, removal := range r.Removed {
+		if removal.Request != failed.counts.Request || removal.Stage != failed.stage.String() || failed.stage < dra.StageUntainted {
+			continue
+		}
+		text := strings.TrimPrefix(removalText(removal), removal.Request+": ")
+		text = strings.TrimSuffix(text, ", which is not tolerated")
+		if removal.Because == "held" && r.releaseSuffices() {
+			continue // the holders are listed
+		}
+		if removal.Eviction != "" {
+			text += "; eviction: " + removal.Eviction
+		}
+		facts = append(facts, evidence{failed.stage.String(), text, 1})
+	}
+	return facts
+}
+
+// heldFacts lists the holders, if it would suffice that all of them released their
+// devices.
+func (r *PendingRef) heldFacts() []evidence {
+	if len(r.Holders) == 0 || !r.releaseSuffices() {
+		return nil
+	}
+	const most = 3
+	var parts []string
+	for _, holder := range r.Holders[:min(len(r.Holders), most)] {
+		parts = append(parts, fmt.Sprintf("%d by %s/%s (%s)", len(holder.Devices), holder.Namespace, holder.Claim, holderUsers(holder)))
+	}
+	if more := r.HolderCount - len(parts); more > 0 {
+		parts = append(parts, counted(more, "more claim", "more claims"))
+	}
+	return []evidence{{"held", strings.Join(parts, ", "), 2}}
+}
+
+// stateEvidence describes claims and pods of which nothing is pending; the pods
+// first if they are starting.
+func (r *Report) stateEvidence() []evidence {
+	var claims, pods []evidence
+	for i := range r.Claims {
+		claim := &r.Claims[i]
+		var parts []string
+		if r.Kind == KindPod {
+			parts = append(parts, claim.Name+": "+claim.State)
+		}
+		if claim.AllocatedAt != nil {
+			parts = append(parts, "allocated "+sinceShort(*claim.AllocatedAt, r.At)+deviceList(claim))
+		} else {
+			parts = append(parts, "exists "+sinceShort(claim.Created, r.At))
+		}
+		claims = append(claims, evidence{"claim", strings.Join(parts, ", "), 2})
+		for _, remark := range claim.Remarks {
+			claims = append(claims, evidence{"claim", remark, 2})
+		}
+		if len(claim.ReservedFor) > 0 && r.Kind == KindClaim {
+			claims = append(claims, evidence{"reserved", "for " + some(claim.ReservedFor, 4), 1})
+		}
+	}
+	for i := range r.Pods {
+		pod := &r.Pods[i]
+		text := pod.State
+		if r.Kind == KindClaim {
+			text = pod.Name + ": " + text
+		}
+		if pod.Node != "" {
+			text += " on " + pod.Node
+		}
+		pods = append(pods, evidence{"pod", text, 1})
+		if pod.progress != "" {
+			pods = append(pods, evidence{"phase", pod.progress, 2})
+		}
+	}
+	if phase, _ := r.oldestPhase(); phase != nil {
+		return append(pods, claims...)
+	}
+	return append(claims, pods...)
+}
+
+// deviceList lists the devices of an allocation.
+func deviceList(claim *Claim) string {
+	if len(claim.Devices) == 0 {
+		return ""
+	}
+	names := make([]string, 0, len(claim.Devices))
+	for _, device := range claim.Devices {
+		names = append(names, device.Driver+"/"+device.Pool+"/"+device.Name)
+	}
+	return ": " + some(names, 2)
+}
