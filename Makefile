@@ -60,7 +60,8 @@ help: ## list the targets
 		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
 		/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: build-static ## a simulated node on this machine: no GPU, no cluster, no gcc (DEMO_FLAGS=…)
+demo: ## a simulated node on this machine: no GPU, no cluster, no gcc (DEMO_FLAGS=…)
+	@$(MAKE) --silent --no-print-directory build-static
 	@exec bin/dra-exporter-static demo $(DEMO_FLAGS)
 
 ##@ Build

@@ -41,7 +41,9 @@ type checkFlags struct {
 
 // addCheck adds the subcommand that reports what is missing, with remedies.
 func addCheck(c *commands, stdout, stderr io.Writer) *checkFlags {
-	command := c.app.Command("check", "Find what is missing or misconfigured here, with a remedy for each finding.")
+	command := c.app.Command("check", "Find what is missing or misconfigured here, with a remedy for each finding.").HelpLong(`  dra-exporter check                               # this node
+  dra-exporter check cluster                       # the cluster of your kubeconfig
+  dra-exporter check agent http://localhost:9420   # a running exporter, from outside`)
 	flags := &checkFlags{}
 	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
 	command.Flag("timeout", "Time limit for all requests.").Default("20s").DurationVar(&flags.timeout)
@@ -54,7 +56,7 @@ func addCheck(c *commands, stdout, stderr io.Writer) *checkFlags {
 // run makes a report and writes it. A failure in the report is an error.
 func (f *checkFlags) run(ctx context.Context, stdout io.Writer, examine func(context.Context) (*check.Report, error)) error {
 	if f.timeout <= 0 {
-		return fmt.Errorf("--timeout=%s is too short for a check", f.timeout)
+		return usagef("--timeout=%s is too short for a check", f.timeout)
 	}
 	report, err := examine(ctx)
 	if err != nil {
@@ -128,7 +130,8 @@ type nodeCheck struct {
 
 // addCheckNode adds the check of a node, with the node role's flags.
 func addCheckNode(c *commands, parent *kingpin.CmdClause, common *checkFlags, stdout, stderr io.Writer) {
-	command := parent.Command("node", "Check what the node role needs. Takes its flags; in the agent's container, those of the running agent are the default.").Default()
+	command := parent.Command("node", "Check what the node role needs. Takes its flags; in the agent's container, those of the running agent are the default.").Default().
+		HelpLong("  dra-exporter check node --node.name=gpu-1\n  kubectl -n dra-exporter exec ds/dra-exporter-node -- /dra-exporter check")
 	n := &nodeCheck{common: common, flags: addNodeFlags(command), agent: addAgentFlags(command), push: addPushFlags(command), progress: terminal.Progress{To: stderr}}
 	n.web = addWebFlags(command, nodeAddress, stderr)
 	n.web.access.add(command)
@@ -310,7 +313,8 @@ type clusterCheck struct {
 
 // addCheckCluster adds the check of a cluster, with the cluster role's flags.
 func addCheckCluster(c *commands, parent *kingpin.CmdClause, common *checkFlags, stdout, stderr io.Writer) {
-	command := parent.Command("cluster", "Check what the cluster role needs. Takes its flags. Outside a pod and without --kubeconfig, it uses your own kubeconfig.")
+	command := parent.Command("cluster", "Check what the cluster role needs. Takes its flags. Outside a pod and without --kubeconfig, it uses your own kubeconfig.").
+		HelpLong("  dra-exporter check cluster\n  dra-exporter check cluster -o json")
 	k := &clusterCheck{common: common, flags: &clusterFlags{}, progress: terminal.Progress{To: stderr}}
 	k.flags.add(command)
 	k.push = addPushFlags(command)
@@ -400,7 +404,8 @@ func agentReader(settings config.HTTPClientConfig, progress terminal.Progress) *
 
 // addCheckAgent adds the check of exporters that run.
 func addCheckAgent(c *commands, parent *kingpin.CmdClause, common *checkFlags, stdout, stderr io.Writer) {
-	command := parent.Command("agent", "Check running exporters: every address of each name.")
+	command := parent.Command("agent", "Check running exporters: every address of each name.").
+		HelpLong("  dra-exporter check agent http://localhost:9420\n  dra-exporter check agent http://localhost:9420 http://localhost:9421")
 	urls := command.Arg("URL", "Address of an exporter's metrics, such as http://localhost:9420; the default path is /metrics. Repeatable.").Required().Strings()
 	httpConfig := command.Flag("http.config.file", "HTTP client configuration of Prometheus: TLS, basic authentication, tokens.").PlaceHolder("FILE").String()
 	examine := func(ctx context.Context) (*check.Report, error) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
@@ -32,7 +31,8 @@ const autoSeries = "auto"
 // addCluster adds the subcommand of the cluster role, which runs once in a
 // cluster.
 func addCluster(c *commands, stderr io.Writer) {
-	command := c.app.Command("cluster", "Run the cluster role: pending claims, phases, capacity and anomalies.")
+	command := c.app.Command("cluster", "Run the cluster role: pending claims, phases, capacity and anomalies.").HelpLong(`  dra-exporter cluster                                # in a pod of the cluster
+  dra-exporter cluster --kubeconfig=$HOME/.kube/config`)
 	flags := &clusterFlags{}
 	flags.add(command)
 	push := addPushFlags(command)
@@ -55,11 +55,11 @@ func (f *clusterFlags) add(command *kingpin.CmdClause) {
 func (f *clusterFlags) check() error {
 	switch {
 	case !(f.budget > 0 && f.budget <= 1):
-		return fmt.Errorf("--pending.budget=%v is not a share of a core: it must be more than 0, and at most 1", f.budget)
+		return usagef("--pending.budget=%v is not a share of a core: it must be more than 0, and at most 1", f.budget)
 	case f.series != autoSeries:
 		limit, err := strconv.Atoi(f.series)
 		if err != nil || limit < 0 {
-			return fmt.Errorf("--metrics.max-series=%q must be a number of series, 0 for no limit, or %s", f.series, autoSeries)
+			return usagef("--metrics.max-series=%q must be a number of series, 0 for no limit, or %s", f.series, autoSeries)
 		}
 		f.maxSeries = limit
 	}

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"text/template"
@@ -26,15 +28,74 @@ func (c *commands) run(ctx context.Context, name string) error {
 	return command(ctx)
 }
 
-// setUsage makes --help show the help of each command. Kingpin's compact template
-// lists their names alone, the others also all flags of all commands.
+// examples are the commands that --help without a command shows.
+const examples = `  dra-exporter demo                          # both roles over a simulated cluster
+  dra-exporter explain pod team-a/train-0    # why is this pod pending?
+  dra-exporter top                           # which claims use which devices?
+  dra-exporter check                         # what is missing here?`
+
+// usageTemplate is the text of --help: a sentence, examples, and then how the
+// command is used.
+const usageTemplate = `{{define "Arguments"}}{{range .Args}}{{if not .Hidden}} {{if not .Required}}[{{end}}<{{.Name}}>{{if not .Required}}]{{end}}{{end}}{{end}}{{end -}}
+{{$command := .Context.SelectedCommand -}}
+{{if $command}}{{$command.Help|Wrap 0}}{{else}}{{.App.Help|Wrap 0}}{{end}}
+{{with $command}}{{with .HelpLong}}Examples:
+{{.}}
+
+{{end}}{{else}}Examples:
+{{Examples}}
+
+{{end -}}
+Usage: {{.App.Name}}
+{{- with $command}} {{.FullCommand}}{{template "Arguments" .}}{{if .Commands}} <command>{{end}}{{else}} <command>{{end}} [<flags>]
+{{with $command}}{{if .Commands}}
+Commands:
+{{.Commands|CommandsToTwoColumns|FormatTwoColumns}}{{end}}{{else}}
+Commands:
+{{.App.Commands|CommandsToTwoColumns|FormatTwoColumns}}{{end -}}
+{{if .Context.Args}}
+Arguments:
+{{.Context.Args|ArgsToTwoColumns|FormatTwoColumns}}{{end -}}
+{{if .Context.Flags}}
+Flags:
+{{.Context.Flags|FlagsToTwoColumns|FormatTwoColumns}}{{end -}}
+`
+
+// setUsage sets the text of --help. Kingpin's own templates have no examples and
+// show boolean flags as --[no-]name.
 func setUsage(app *kingpin.Application) {
-	app.UsageFuncs(template.FuncMap{"CommandsToTwoColumns": commandRows})
-	app.UsageTemplate(strings.NewReplacer(
-		`{{template "FormatCommandList" .App.Commands}}`, `{{.App.Commands|CommandsToTwoColumns|FormatTwoColumns}}`,
-		`{{template "FormatCommandList" .Context.SelectedCommand.Commands}}`, `{{.Context.SelectedCommand.Commands|CommandsToTwoColumns|FormatTwoColumns}}`,
-		"Commands:\n  {{.Context.SelectedCommand}}\n", "Commands:\n",
-	).Replace(kingpin.CompactUsageTemplate))
+	app.UsageFuncs(template.FuncMap{
+		"CommandsToTwoColumns": commandRows, "FlagsToTwoColumns": flagRows,
+		"Examples": func() string { return examples },
+	})
+	app.UsageTemplate(usageTemplate)
+}
+
+// flagRows returns the flags, each with its help and its variable. A boolean flag is
+// shown as it is given; one that is on by default, as it is switched off.
+func flagRows(flags []*kingpin.FlagModel) (rows [][2]string) {
+	for _, flag := range flags {
+		if flag.Hidden {
+			continue
+		}
+		name, help := "--"+flag.Name, flag.HelpWithEnvar()
+		switch on := slices.Contains(flag.Default, "true"); {
+		case flag.IsBoolFlag() && on:
+			help += " On by default; --no-" + flag.Name + " switches it off."
+		case !flag.IsBoolFlag():
+			name += "=" + flag.FormatPlaceHolder()
+		}
+		if value, repeats := flag.Value.(interface{ IsCumulative() bool }); repeats && value.IsCumulative() {
+			name += " ..."
+		}
+		if flag.Short != 0 {
+			name = fmt.Sprintf("-%c, %s", flag.Short, name)
+		} else {
+			name = "    " + name
+		}
+		rows = append(rows, [2]string{name, help})
+	}
+	return rows
 }
 
 // commandRows returns the commands that can be run, each with its help.
@@ -59,8 +120,8 @@ func commandRows(commands []*kingpin.CmdModel) (rows [][2]string) {
 	return rows
 }
 
-// refusedSetting returns the flag, argument or variable whose value the parser
-// refusedSetting, followed by ": "; empty if something else is wrong. Kingpin's own
+// refusedSetting returns the flag, argument or variable whose value the parser has
+// refused, followed by ": "; empty if something else is wrong. Kingpin's own
 // messages name none. Values are set to find it, so the application must be
 // new: a repeatable flag would have them already.
 func refusedSetting(app *kingpin.Application, args []string) string {
@@ -68,36 +129,42 @@ func refusedSetting(app *kingpin.Application, args []string) string {
 	if err != nil || parsed.SelectedCommand == nil {
 		return ""
 	}
+	given := make(map[string]bool) // their variables are not read
 	for _, element := range parsed.Elements {
 		switch clause := element.Clause.(type) {
 		case *kingpin.FlagClause:
-			if flag := clause.Model(); flag.Value.Set(*element.Value) != nil {
+			flag := clause.Model()
+			if flag.Value.Set(*element.Value) != nil {
 				return "--" + flag.Name + ": "
 			}
+			given[flag.Name] = true
 		case *kingpin.ArgClause:
 			if argument := clause.Model(); argument.Value.Set(*element.Value) != nil {
 				return argument.Name + ": "
 			}
 		}
 	}
-	return refusedVariable(app.Model().CmdGroupModel, parsed.SelectedCommand.FullCommand())
+	return refusedVariable(app.Model().CmdGroupModel, parsed.SelectedCommand.FullCommand(), given)
 }
 
-// refusedVariable is like refused for the variables of a command's flags, and of the
-// commands above it.
-func refusedVariable(group *kingpin.CmdGroupModel, command string) string {
+// refusedVariable is like refusedSetting for the variables of a command's flags, and
+// of the commands above it, without those of flags that are given.
+func refusedVariable(group *kingpin.CmdGroupModel, command string, given map[string]bool) string {
 	for _, one := range group.Commands {
 		if one.FullCommand != command && !strings.HasPrefix(command, one.FullCommand+" ") {
 			continue
 		}
 		for _, flag := range one.Flags {
+			if given[flag.Name] {
+				continue
+			}
 			for line := range strings.Lines(os.Getenv(flag.Envar)) {
 				if flag.Value.Set(strings.TrimRight(line, "\r\n")) != nil {
 					return flag.Envar + ": "
 				}
 			}
 		}
-		return refusedVariable(one.CmdGroupModel, command)
+		return refusedVariable(one.CmdGroupModel, command, given)
 	}
 	return ""
 }

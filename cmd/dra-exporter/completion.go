@@ -22,7 +22,8 @@ var (
 
 // addCompletion adds the subcommand that makes shells complete the others.
 func addCompletion(c *commands, stdout io.Writer) {
-	command := c.app.Command("completion", "Print a shell completion script.")
+	command := c.app.Command("completion", "Print a shell completion script.").HelpLong(`  source <(dra-exporter completion bash)
+  dra-exporter completion fish | source`)
 	scripts := map[string]string{"bash": completionBash, "zsh": completionZsh, "fish": completionFish}
 	shells := slices.Sorted(maps.Keys(scripts))
 	shell := command.Arg("SHELL", "bash, zsh or fish.").Required().HintOptions(shells...).Enum(shells...)

@@ -18,7 +18,15 @@ Generated from the code by ` + "`make docs`" + `; a test fails when the two diff
 
 Every setting is a flag, and every flag is also an environment variable. A flag takes precedence over its variable. To disable a boolean flag, use ` + "`--no-NAME`" + `, or set its variable to ` + "`false`" + `. The variable of a repeatable flag has one value per line. Write durations as ` + "`500ms`, `30s`, `10m`" + `.
 
-The program rejects invalid settings at its start, with the name of the flag and the reason. The chart has [values](../deploy/helm/dra-exporter/README.md) for common settings, and ` + "`node.extraArgs`, `cluster.extraArgs`" + ` for the others. Settings that are not flags:
+The program rejects invalid settings at its start, with the name of the flag and the reason. A command, kind or flag that does not exist is named with the one that is probably meant. All commands have the same exit statuses:
+
+| exit status | meaning |
+|---|---|
+| 0 | done |
+| 1 | what was asked for could not be done (an object, a file or a server is missing or refuses), or ` + "`check`" + ` found a failure |
+| 2 | the command line, or a variable in place of a flag, is wrong |
+
+` + "`--help`" + ` of each command begins with examples. The chart has [values](../deploy/helm/dra-exporter/README.md) for common settings, and ` + "`node.extraArgs`, `cluster.extraArgs`" + ` for the others. Settings that are not flags:
 
 | what | where |
 |---|---|

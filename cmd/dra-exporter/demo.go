@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	promslogflag "github.com/prometheus/common/promslog/flag"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -32,7 +33,8 @@ import (
 // addDemo adds the subcommand of the demo, which needs neither a GPU nor a
 // cluster.
 func addDemo(c *commands, stdout, stderr io.Writer) {
-	command := c.app.Command("demo", "Run both roles over a simulated cluster: no GPU, no Kubernetes.")
+	command := c.app.Command("demo", "Run both roles over a simulated cluster: no GPU, no Kubernetes.").HelpLong(`  dra-exporter demo
+  dra-exporter demo --web.listen-address=127.0.0.1:8000 --cluster.listen-address=127.0.0.1:8001`)
 	flags := &demoFlags{}
 	command.Flag("cluster.listen-address", "Address of the cluster role; the node role has --web.listen-address.").Default("127.0.0.1:9421").StringVar(&flags.second)
 	addDCGMFlag(command, &flags.dcgm)
@@ -40,6 +42,7 @@ func addDemo(c *commands, stdout, stderr io.Writer) {
 	command.Flag("seed", "Seed of the simulation: the same seed gives the same simulation.").Default("1").Uint64Var(&flags.seed)
 	flags.push = addPushFlags(command)
 	flags.web = addWebFlags(command, "127.0.0.1:9420", stderr)
+	command.GetFlag(promslogflag.LevelFlagName).Default("warn") // the tour stays on the screen
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runDemo(ctx, flags, stdout) }
 }
 
@@ -61,7 +64,7 @@ func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error
 	ctx, hungUp := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer hungUp()
 	if _, _, err := net.SplitHostPort(flags.second); err != nil {
-		return fmt.Errorf("--cluster.listen-address=%s is not HOST:PORT", flags.second)
+		return usagef("--cluster.listen-address=%s is not HOST:PORT", flags.second)
 	}
 	if flags.filter, err = flags.exported.filter(slices.Concat(nodeFamilies(), clusterFamilies())); err != nil {
 		return err
@@ -96,8 +99,18 @@ func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error
 	if err != nil {
 		return errors.Join(err, node.server.Close())
 	}
-	printAddresses(stdout, kubeconfig, node.server.Addresses()[0], cluster.server.Addresses()[0], flags.web.path)
+	tour := demoTour{
+		program: os.Args[0], kubeconfig: kubeconfig, metrics: flags.web.path,
+		node: localAddress(node.server.Addresses()[0]), cluster: localAddress(cluster.server.Addresses()[0]),
+	}
+	tour.printAddresses(stdout)
 	var running errgroup.Group
+	running.Go(func() error {
+		if untilReady(ctx, node.ready, cluster.ready) {
+			tour.print(stdout)
+		}
+		return nil
+	})
 	for _, serve := range []func(context.Context) error{simulated.Run, node.run, cluster.run} {
 		running.Go(func() error {
 			defer stop() // if one ends, all end
@@ -111,6 +124,7 @@ func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error
 type demoRole struct {
 	server *web.Server
 	serve  func(context.Context, *web.Server) error
+	ready  func() error
 }
 
 func (s demoRole) run(ctx context.Context) error { return s.serve(ctx, s.server) }
@@ -127,7 +141,7 @@ func demoNode(simulated *simulation.Simulation, flags *demoFlags, push otlpsetti
 		return demoRole{}, err
 	}
 	server, err := flags.web.server(options.API, node.Server, log)
-	return demoRole{server, node.Run}, err
+	return demoRole{server, node.Run, node.Ready}, err
 }
 
 func demoCluster(simulated *simulation.Simulation, flags *demoFlags, explain string, push otlpsettings.Settings, now clock.Clock, log *slog.Logger) (demoRole, error) {
@@ -138,7 +152,7 @@ func demoCluster(simulated *simulation.Simulation, flags *demoFlags, explain str
 		return demoRole{}, err
 	}
 	server, err := flags.web.at(flags.second, "--cluster.listen-address").server(options.API, cluster.Server, log)
-	return demoRole{server, cluster.Run}, err
+	return demoRole{server, cluster.Run, cluster.Ready}, err
 }
 
 // demoAgentFlags returns the defaults of the node role, with a longer grace
@@ -195,20 +209,66 @@ func writeKubeconfig(path string, config *rest.Config) error {
 	return nil
 }
 
-// printAddresses prints commands that can be copied, with the program's name as
-// it was called.
-func printAddresses(stdout io.Writer, kubeconfig string, node, cluster net.Addr, metrics string) {
-	fmt.Fprintf(stdout, `A simulated node with 8 GPUs and a network adapter, and claims that are created, pending and deleted. Ctrl-C stops it.
+// untilReady waits until all are ready; it returns false if ctx ends before.
+func untilReady(ctx context.Context, all ...func() error) bool {
+	const pause = 50 * time.Millisecond
+	for _, ready := range all {
+		for ready() != nil {
+			select {
+			case <-ctx.Done():
+				return false
+			case <-time.After(pause):
+			}
+		}
+	}
+	return true
+}
 
-  the node     http://%[1]s/
-               curl -s %[1]s%[3]s | grep dra_claim
-               curl -s %[1]s/api/v1/claims
-               curl -s %[1]s/api/v1/namespaces
-  the cluster  http://%[2]s/
-               curl -s %[2]s%[3]s | grep pending
-               curl -s %[2]s/api/v1/pending
-               %[5]s explain --kubeconfig=%[4]s pod hpc/mpi-0
-  both         %[5]s top --url=%[1]s --cluster-url=%[2]s
+// localAddress returns the address for a reader on this machine.
+func localAddress(address net.Addr) string {
+	host, port, err := net.SplitHostPort(address.String())
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return net.JoinHostPort("localhost", port)
+	}
+	return address.String()
+}
 
-`, node, cluster, metrics, kubeconfig, os.Args[0])
+// demoTour says what there is to look at, with commands that can be copied.
+type demoTour struct {
+	program, kubeconfig, metrics string
+	node, cluster                string // addresses
+}
+
+// printAddresses prints where the pages are.
+func (d demoTour) printAddresses(stdout io.Writer) {
+	fmt.Fprintf(stdout, `http://%s/  a node: 8 GPUs, a network adapter, and the claims that use them
+http://%s/  its cluster: pending claims with their reasons, phases, capacity
+
+The hardware, the kubelet and the API server are simulated. Ctrl-C ends the demo.
+`, d.node, d.cluster)
+}
+
+// print prints the tour, once both pages are complete.
+func (d demoTour) print(stdout io.Writer) {
+	program, kubeconfig := shellQuoted(d.program), shellQuoted(d.kubeconfig)
+	fmt.Fprintf(stdout, `
+Ready. What to look at:
+
+1. Use: gpu-3 is shared by two claims and split by process, gpu-5 and gpu-6 are cut into MIG
+   devices, a notebook holds one of them without using it, and a claim of ml-training ends and
+   begins again every minute or so.
+     %[1]s top --url=%[3]s --cluster-url=%[4]s
+2. Pending claims: each pod of the cluster's page waits for another reason.
+     %[1]s explain --kubeconfig=%[2]s pod hpc/mpi-0
+     %[1]s explain --kubeconfig=%[2]s pod onboarding/hello-gpu
+     %[1]s explain --kubeconfig=%[2]s -v pod hpc/mpi-0
+3. Metrics and JSON, as Prometheus and scripts read them.
+     curl -s http://%[3]s%[5]s | grep dra_claim_utilization_ratio
+     curl -s http://%[4]s%[5]s | grep dra_claim_pending_reason_info
+     curl -s http://%[3]s/api/v1/claims
+     curl -s http://%[3]s/api/v1/namespaces
+     curl -s http://%[4]s/api/v1/pending
+4. What the exporter reports of itself.
+     %[1]s check agent http://%[3]s http://%[4]s
+`, program, kubeconfig, d.node, d.cluster, d.metrics)
 }

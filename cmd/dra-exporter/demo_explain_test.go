@@ -34,6 +34,35 @@ func TestDemoExplainCommandWorks(t *testing.T) {
 	}
 }
 
+// Every command of the tour works as it is printed, in any directory, as soon as it is
+// printed.
+func TestDemoTour(t *testing.T) {
+	node, cluster, tour := touringDemo(t)
+	var commands []string
+	for tour.Scan() {
+		if command, is := strings.CutPrefix(tour.Text(), "     "); is {
+			commands = append(commands, command)
+		}
+		if strings.Contains(tour.Text(), " check agent ") {
+			break // the last one
+		}
+	}
+	if len(commands) < 8 || !strings.HasPrefix(node, "http://") || !strings.HasPrefix(cluster, "http://") {
+		t.Fatalf("the demo is on %q and %q, and has the commands %q", node, cluster, commands)
+	}
+	for _, text := range commands {
+		command := exec.CommandContext(t.Context(), "sh", "-c", text)
+		command.Dir, command.Env = t.TempDir(), append(os.Environ(), asProgram+"=1")
+		answer, err := command.CombinedOutput()
+		if err != nil || len(strings.TrimSpace(string(answer))) == 0 {
+			t.Errorf("%s\n%v\n%s", text, err, answer)
+		}
+		if strings.Contains(text, " explain ") && !strings.Contains(string(answer), " is pending since") {
+			t.Errorf("%s\n%s", text, answer)
+		}
+	}
+}
+
 // If the page can be read from another machine, no command is offered, because
 // it would not work there.
 func TestDemoExplainCommandIsLocal(t *testing.T) {

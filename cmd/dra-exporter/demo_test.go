@@ -24,6 +24,14 @@ import (
 // roles.
 func runningDemo(t *testing.T) (node, cluster string) {
 	t.Helper()
+	node, cluster, _ = touringDemo(t)
+	return node, cluster
+}
+
+// touringDemo is like runningDemo and also returns what the demo prints after the
+// addresses. The addresses are its first two lines.
+func touringDemo(t *testing.T) (node, cluster string, tour *bufio.Scanner) {
+	t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(stop)
 	var log bytes.Buffer
@@ -43,16 +51,15 @@ func runningDemo(t *testing.T) (node, cluster string) {
 		}
 	})
 	for lines := bufio.NewScanner(output); lines.Scan(); {
-		line := strings.TrimSpace(lines.Text())
-		if address, is := strings.CutPrefix(line, "the node     "); is {
-			node = strings.TrimSuffix(address, "/")
+		address, _, _ := strings.Cut(lines.Text(), "/  ")
+		if node == "" {
+			node = address // the first line
+			continue
 		}
-		if address, is := strings.CutPrefix(line, "the cluster  "); is {
-			return node, strings.TrimSuffix(address, "/")
-		}
+		return node, address, lines
 	}
 	t.Fatalf("the demo does not say where it is:\n%s", log.String())
-	return "", ""
+	return "", "", nil
 }
 
 // parsePage parses a page in text format, by family.

@@ -21,6 +21,7 @@ import (
 type explainFlags struct {
 	kubectlFlags
 	output  string
+	verbose bool
 	timeout time.Duration
 	name    string // NAMESPACE/NAME, or NAME
 }
@@ -43,30 +44,39 @@ func arguments(commandLine []string) []string {
 // addExplain adds the subcommand that explains pending claims and pods to a
 // user with a kubeconfig.
 func addExplain(c *commands, stdout, stderr io.Writer) {
-	command := c.app.Command("explain", "Explain why a claim or a pod is pending, and what would help.")
+	command := c.app.Command("explain", "Explain why a claim or a pod is pending, and what would help.").HelpLong(`  dra-exporter explain pod team-a/train-0          # the reason, the evidence, the remedies
+  dra-exporter explain claim gpus -n team-a -v     # everything that is known
+  dra-exporter explain pod team-a/train-0 -o json  # for programs
+  kubectl dra-explain pod train-0                  # as a plugin, kubectl-dra_explain`)
 	flags := &explainFlags{}
 	flags.addTo(command)
 	command.Flag("namespace", "Namespace of a NAME without one. Default: the namespace of the context.").Short('n').StringVar(&flags.namespace)
 	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
+	command.Flag("verbose", "Print everything that is known, not only the answer.").Short('v').BoolVar(&flags.verbose)
 	command.Flag("timeout", "Time limit for reading the cluster, and for the diagnosis after that.").Default("30s").DurationVar(&flags.timeout)
-	addExplained(c, command, explain.KindClaim, "Explain a ResourceClaim.", flags, stdout, stderr)
-	addExplained(c, command, explain.KindPod, "Explain all claims of a pod.", flags, stdout, stderr)
+	addExplained(c, command, explain.KindClaim, "Explain a ResourceClaim.", flags, stdout, stderr).
+		Alias("claims").Alias("resourceclaim").Alias("resourceclaims").
+		HelpLong("  dra-exporter explain claim team-a/gpus\n  dra-exporter explain claim gpus -n team-a -v")
+	addExplained(c, command, explain.KindPod, "Explain all claims of a pod.", flags, stdout, stderr).
+		Alias("pods").Alias("po").
+		HelpLong("  dra-exporter explain pod team-a/train-0\n  dra-exporter explain pod train-0 -n team-a -v")
 }
 
-func addExplained(c *commands, parent *kingpin.CmdClause, kind explain.Kind, help string, flags *explainFlags, stdout, stderr io.Writer) {
+func addExplained(c *commands, parent *kingpin.CmdClause, kind explain.Kind, help string, flags *explainFlags, stdout, stderr io.Writer) *kingpin.CmdClause {
 	command := parent.Command(string(kind), help)
 	command.Arg("NAME", "NAMESPACE/NAME, or NAME in the namespace of the context.").Required().StringVar(&flags.name)
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runExplain(ctx, kind, flags, stdout, stderr) }
+	return command
 }
 
 // runExplain fails if the object does not exist, or if that is unknown.
 func runExplain(ctx context.Context, kind explain.Kind, flags *explainFlags, stdout, stderr io.Writer) error {
 	if flags.timeout <= 0 {
-		return fmt.Errorf("--timeout=%s is too short to read a cluster", flags.timeout)
+		return usagef("--timeout=%s is too short to read a cluster", flags.timeout)
 	}
 	// A wrong name is reported before a missing kubeconfig.
 	if _, err := explain.ParseSubject(kind, flags.name, cmp.Or(flags.namespace, "default"), flags.namespace != ""); err != nil {
-		return err
+		return usageError{err}
 	}
 	config, namespace, err := flags.connection()
 	if err != nil {
@@ -94,7 +104,11 @@ func runExplain(ctx context.Context, kind explain.Kind, flags *explainFlags, std
 		}
 		return nil
 	}
-	if _, err := io.WriteString(stdout, report.Text(terminal.Styled(stdout))); err != nil {
+	render := report.Brief
+	if flags.verbose {
+		render = report.Text
+	}
+	if _, err := io.WriteString(stdout, render(terminal.Styled(stdout))); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil

@@ -122,7 +122,7 @@ func TestExplainEachReason(t *testing.T) {
 		"no_device_class": {"devices: {requests: [{name: gpu, exactly: {deviceClassName: gpus.example.com, allocationMode: ExactCount, count: 1}}]}", []string{
 			"create DeviceClass gpus.example.com", "similar to gpus.example.com: gpu.example.com"}},
 		"pool_incomplete": {"devices: {requests: [{name: nic, exactly: {deviceClassName: nic.example.com, allocationMode: ExactCount, count: 1}}]}", []string{
-			"driver nic.example.com has published 1 slice of generation 4 of pool node-b", "check its log on node-b"}},
+			"check the log of driver nic.example.com on node-b: pool node-b has 1 slice, fewer than announced"}},
 		"constraints_unsatisfiable": {`devices:
   requests:
   - {name: one, exactly: {deviceClassName: gpu.example.com, allocationMode: ExactCount, count: 1, adminAccess: true}}
@@ -174,8 +174,8 @@ func TestExplainDeviceHolders(t *testing.T) {
 		"a group":          {[]apiserver.Object{held("other", "node-a", group)}, "team-a/other (PodGroup gang)", "kubectl delete resourceclaim"},
 		"a pod that waits": {[]apiserver.Object{held("other", "node-a"), pendingPod("next-0", "other")}, "team-a/other (pod next-0)", "kubectl delete resourceclaim"},
 		"pods that are gone": {[]apiserver.Object{held("other", "node-a", resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: "gone-0", UID: "gone-0"})},
-			"the pods of team-a/other no longer exist: the controller manager's", "gone-0"},
-		"unused": {[]apiserver.Object{held("other", "node-a")}, "no pod uses it: `kubectl delete resourceclaim -n team-a other`", "(no pod)"},
+			"the pods of team-a/other no longer exist: check that kube-controller-manager runs", "gone-0"},
+		"unused": {[]apiserver.Object{held("other", "node-a")}, "no pod uses team-a/other, which holds 1: `kubectl delete resourceclaim -n team-a other`", "(no pod)"},
 	} {
 		_, stdout, _ := runExplainCommand(smallCluster(t, append(test.more, pendingPodObjects(t, singleRequest("count: 2"))...)...), "claim", "team-a/train")
 		if text := flat(stdout); !strings.Contains(text, test.want) || strings.Contains(text, test.never) {
@@ -231,8 +231,8 @@ func TestExplainTaintRule(t *testing.T) {
 	rule.Spec.Taint = resourcev1.DeviceTaint{Key: "example.com/maintenance", Value: "planned", Effect: resourcev1.DeviceTaintEffectNoSchedule}
 	_, stdout, _ := runExplainCommand(smallCluster(t, append(pendingPodObjects(t, singleRequest("count: 2")), rule)...), "claim", "team-a/train")
 	for _, want := range []string{
-		"Pending: tainted", "taint example.com/maintenance=planned:NoSchedule of the rule maintenance", "makes 5 of 5 devices unusable for request gpu",
-		"{key: example.com/maintenance, operator: Exists, effect: NoSchedule}", "which can be deleted: `kubectl get devicetaintrules`",
+		"Pending: tainted", "taint example.com/maintenance=planned:NoSchedule of the rule maintenance", "gpu: 5 of 5 have taint",
+		"{key: example.com/maintenance, operator: Exists, effect: NoSchedule}", "`kubectl delete devicetaintrule maintenance`",
 	} {
 		if !strings.Contains(flat(stdout), want) {
 			t.Errorf("no %q in\n%s", want, stdout)

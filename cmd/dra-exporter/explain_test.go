@@ -17,11 +17,11 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
-// runExplainCommand runs the program's explain command as a user does, and
-// returns the exit code and the output.
+// runExplainCommand runs the program's explain command with all details, as a user
+// does, and returns the exit code and the output.
 func runExplainCommand(kubeconfig string, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	args = append([]string{"explain", "--kubeconfig=" + kubeconfig}, args...)
+	args = append([]string{"explain", "--verbose", "--kubeconfig=" + kubeconfig}, args...)
 	code = run(args, &out, &errs)
 	return code, out.String(), errs.String()
 }
@@ -96,7 +96,7 @@ func TestExplainRealCluster(t *testing.T) {
 		code int
 		want []string // of standard output, or of standard error where the code is 1
 	}{
-		"nine of eight":       {[]string{"claim", "h-pending/too-many"}, 0, []string{"insufficient_devices", "gpu: 9 devices of class gpu.nvidia.com", "pod wants-nine: pending since", "the cluster has too few devices for request gpu, in use or not: add 1 matching device"}},
+		"nine of eight":       {[]string{"claim", "h-pending/too-many"}, 0, []string{"insufficient_devices", "gpu: 9 devices of class gpu.nvidia.com", "pod wants-nine: pending since", "too few devices match request gpu, held or not: add 1 matching device"}},
 		"its pod, in context": {[]string{"pod", "wants-nine"}, 0, []string{`Reference "gpu", ResourceClaim too-many: insufficient_devices`}},
 		"missing":             {[]string{"pod", "h-pending/claim-missing"}, 0, []string{"claim_missing", "does-not-exist"}},
 		"no class":            {[]string{"pod", "noclass", "-n", "i-noclass"}, 0, []string{"no_device_class", "create DeviceClass gpu.acme.com"}},
@@ -104,9 +104,9 @@ func TestExplainRealCluster(t *testing.T) {
 		"unused":              {[]string{"claim", "unused"}, 0, []string{"is unused", "no pod refers to it"}},
 		"allocated":           {[]string{"pod", "a-exclusive/train"}, 0, []string{"runs on node-a", "gpu.nvidia.com/node-a/gpu-6"}},
 		"a typing error":      {[]string{"claim", "h-pending/too-manny"}, 1, []string{"there is no ResourceClaim h-pending/too-manny; did you mean h-pending/too-many?"}},
-		"two namespaces":      {[]string{"claim", "h-pending/too-many", "-n", "x"}, 1, []string{"--namespace=x"}},
+		"two namespaces":      {[]string{"claim", "h-pending/too-many", "-n", "x"}, 2, []string{"--namespace=x"}},
 		"an unknown context":  {[]string{"claim", "too-many", "--context=nowhere"}, 1, []string{"nowhere"}},
-		"too short":           {[]string{"claim", "too-many", "--timeout=0s"}, 1, []string{"--timeout"}},
+		"too short":           {[]string{"claim", "too-many", "--timeout=0s"}, 2, []string{"--timeout"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, stdout, stderr := runExplainCommand(kubeconfig, test.args...)
@@ -124,6 +124,29 @@ func TestExplainRealCluster(t *testing.T) {
 			}
 			t.Logf("\n%s%s", stdout, stderr)
 		})
+	}
+}
+
+// Without --verbose, the answer comes first and is short. Kinds have the names that
+// kubectl has for them.
+func TestExplainBriefly(t *testing.T) {
+	kubeconfig := kubeconfigOf(t, snapshotServer(t, "01-round1", apiserver.Options{}).Config().Host)
+	const verdict = "Pod h-pending/wants-nine is pending since "
+	for _, kind := range []string{"pod", "pods", "po"} {
+		var out, errs bytes.Buffer
+		code := run([]string{"explain", kind, "h-pending/wants-nine", "--kubeconfig=" + kubeconfig}, &out, &errs)
+		lines := strings.Split(out.String(), "\n")
+		if code != 0 || errs.Len() > 0 || !strings.HasPrefix(lines[0], verdict) || !strings.HasSuffix(lines[0], ": the cluster has too few matching devices") {
+			t.Errorf("%s: exit code %d\n%s%s", kind, code, out.String(), errs.String())
+		}
+		for _, want := range []string{"asked   9 devices of class gpu.nvidia.com", "  - too few devices match request gpu, held or not: add 1 matching device", "-v adds"} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: no %q in\n%s", kind, want, out.String())
+			}
+		}
+		if len(lines) > 16 || strings.Contains(out.String(), "Devices after each stage") {
+			t.Errorf("%s: not brief:\n%s", kind, out.String())
+		}
 	}
 }
 

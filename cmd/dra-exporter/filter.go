@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -35,7 +34,7 @@ func (f *filterFlags) filter(families []string) (*metric.Filter, error) {
 	}
 	level, err := metric.ParseLevel(f.level)
 	if err != nil {
-		return nil, fmt.Errorf("--metrics.level: %w", err)
+		return nil, usagef("--metrics.level: %w", err)
 	}
 	include, err := patterns("--metrics.include", f.include, families)
 	if err != nil {
@@ -53,7 +52,7 @@ func patterns(flag string, texts, families []string) ([]metric.Pattern, error) {
 	for _, text := range texts {
 		pattern, err := metric.NewPattern(text, families)
 		if err != nil {
-			return nil, fmt.Errorf("%s=%s: %w", flag, text, err)
+			return nil, usagef("%s=%s: %w", flag, text, err)
 		}
 		all = append(all, pattern)
 	}

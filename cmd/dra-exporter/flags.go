@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -151,23 +150,23 @@ func addDCGMFlag(command flagSet, mode *string) {
 func (f *agentFlags) check() error {
 	switch {
 	case f.interval < 100*time.Millisecond:
-		return fmt.Errorf("--device.interval=%s is too short: the minimum is 100ms", f.interval)
+		return usagef("--device.interval=%s is too short: the minimum is 100ms", f.interval)
 	case f.slowInterval < f.interval:
-		return fmt.Errorf("--device.slow-interval=%s is shorter than --device.interval=%s", f.slowInterval, f.interval)
+		return usagef("--device.slow-interval=%s is shorter than --device.interval=%s", f.slowInterval, f.interval)
 	case f.grace < 0:
-		return fmt.Errorf("--ledger.grace=%s is negative", f.grace)
+		return usagef("--ledger.grace=%s is negative", f.grace)
 	case f.idle < 0 || f.idle > 1:
-		return fmt.Errorf("--idle.threshold=%v is not a ratio from 0 to 1", f.idle)
+		return usagef("--idle.threshold=%v is not a ratio from 0 to 1", f.idle)
 	case f.maxSeries < 0:
-		return fmt.Errorf("--metrics.max-series=%d is negative", f.maxSeries)
+		return usagef("--metrics.max-series=%d is negative", f.maxSeries)
 	case f.healthHold < 0:
-		return fmt.Errorf("--health.hold=%s is negative", f.healthHold)
+		return usagef("--health.hold=%s is negative", f.healthHold)
 	case f.throttle < 0 || f.throttle > 1:
-		return fmt.Errorf("--health.throttle-ratio=%v is not a ratio from 0 to 1", f.throttle)
+		return usagef("--health.throttle-ratio=%v is not a ratio from 0 to 1", f.throttle)
 	}
 	for _, key := range f.podLabels {
 		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-			return fmt.Errorf("--labels.pod=%s: not a valid name of a pod label (use one flag for each label): %s", key, problems[0])
+			return usagef("--labels.pod=%s: not a valid name of a pod label (use one flag for each label): %s", key, problems[0])
 		}
 	}
 	_, err := f.exported.filter(nodeFamilies())
@@ -177,7 +176,7 @@ func (f *agentFlags) check() error {
 // config returns the reducer's part of the flags.
 func (f *agentFlags) config(name string) (node.Config, error) {
 	if err := node.CheckPodLabels(f.podLabels); err != nil {
-		return node.Config{}, fmt.Errorf("--labels.pod: %w", err)
+		return node.Config{}, usagef("--labels.pod: %w", err)
 	}
 	config := node.Config{
 		Node: name, Version: buildVersion(), Interval: f.interval, Grace: f.grace,
@@ -211,7 +210,7 @@ func (f *agentFlags) derive(config node.Config) (func(node.Snapshot) []metric.Ro
 	}
 	mode, err := dcgmnames.ParseMode(f.dcgm)
 	if err != nil {
-		return nil, fmt.Errorf("--metrics.dcgm: %w", err)
+		return nil, usagef("--metrics.dcgm: %w", err)
 	}
 	translator := dcgmnames.New(dcgmnames.Options{Mode: mode, Interval: f.interval, Staleness: config.Staleness()})
 	return func(s node.Snapshot) []metric.Row { return translator.Rows(s.At.Elapsed, s.Rows()) }, nil
@@ -232,9 +231,9 @@ func (f *accessFlags) add(command flagSet) {
 func (f *accessFlags) check(config *rest.Config) error {
 	switch {
 	case !f.kubernetes && len(f.audiences) > 0:
-		return errors.New("--web.kubernetes-audience needs --web.kubernetes-auth")
+		return usagef("--web.kubernetes-audience needs --web.kubernetes-auth")
 	case f.kubernetes && config == nil:
-		return errors.New("--web.kubernetes-auth needs the API server: remove --kubernetes.disable or this flag")
+		return usagef("--web.kubernetes-auth needs the API server: remove --kubernetes.disable or this flag")
 	default:
 		return nil
 	}
@@ -257,7 +256,7 @@ func addPushFlags(command flagSet) *otlpsettings.Flags {
 func pushSettings(flags *otlpsettings.Flags) (otlpsettings.Settings, error) {
 	settings, err := otlpsettings.Load(*flags, os.LookupEnv)
 	if err != nil {
-		return otlpsettings.Settings{}, fmt.Errorf("prepare to push by OTLP: %w", err)
+		return otlpsettings.Settings{}, usagef("prepare to push by OTLP: %w", err)
 	}
 	return settings, nil
 }

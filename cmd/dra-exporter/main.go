@@ -21,24 +21,30 @@ func main() {
 	os.Exit(run(arguments(os.Args), os.Stdout, os.Stderr))
 }
 
-// run returns the exit code: 0, or 1 if the program could not start.
+// run returns the exit status: 0, exitFailure or exitUsage.
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	commands, checked := newCommands(stdout, stderr)
+	if len(args) == 0 {
+		commands.app.UsageWriter(stderr).Usage(nil)
+		return exitUsage
+	}
 	args, checked.inherited, checked.inheritError = inherit(newApp, func() []string { return check.ContainerCommand(cgroup.DefaultProcfs) }, args)
-	name, err := commands.app.Parse(args)
+	name, err := "", checkBooleans(newApp(), args)
 	if err == nil {
-		err = commands.run(ctx, name)
-	} else if value := refusedSetting(newApp(), args); value != "" {
-		err = fmt.Errorf("%s%w", value, err)
+		if name, err = commands.app.Parse(args); err != nil {
+			err = usageOf(newApp(), args, err)
+		}
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "dra-exporter: %s\n", terminal.Markup([]byte(err.Error())))
-		if name == "" {
-			fmt.Fprintln(stderr, "dra-exporter --help lists the commands, dra-exporter COMMAND --help its flags")
-		}
-		return 1
+		fmt.Fprintln(stderr, "dra-exporter --help lists the commands, dra-exporter COMMAND --help has examples and flags")
+		return exitUsage
+	}
+	if err = commands.run(ctx, name); err != nil {
+		fmt.Fprintf(stderr, "dra-exporter: %s\n", terminal.Markup([]byte(err.Error())))
+		return usageStatus(err)
 	}
 	return 0
 }

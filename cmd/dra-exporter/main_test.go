@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kingpin/v2"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -48,6 +49,12 @@ func TestStartErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		return path
+	}
+	// The command line is right, and what it names is not there or is wrong.
+	absent := []string{
+		"no API server", "a missing kubeconfig", "a broken kubeconfig", "a missing simulation", "a wrong simulation", "a missing price list",
+		"wrong before missing", "a wrong simulated file", "an unread web config", "the cluster's likewise", "an address of the demo",
+		"a negative price", "a wrong address", "a missing web config",
 	}
 	alone := []string{"node", "--node.name=n", "--kubernetes.disable", "--web.listen-address=127.0.0.1:0"}
 	for name, test := range map[string]struct {
@@ -107,8 +114,12 @@ func TestStartErrors(t *testing.T) {
 			command := program(ctx, test.args...)
 			command.Env = append(command.Env, "KUBERNETES_SERVICE_HOST=")
 			command.Stderr = &stderr
-			if err := command.Run(); command.ProcessState.ExitCode() != 1 {
-				t.Fatalf("exit code %d (%v), want 1\n%s", command.ProcessState.ExitCode(), err, stderr.String())
+			status := exitUsage
+			if slices.Contains(absent, name) {
+				status = exitFailure
+			}
+			if err := command.Run(); command.ProcessState.ExitCode() != status {
+				t.Fatalf("exit status %d (%v), want %d\n%s", command.ProcessState.ExitCode(), err, status, stderr.String())
 			}
 			for _, want := range test.want {
 				if !strings.Contains(stderr.String(), want) {
@@ -119,6 +130,91 @@ func TestStartErrors(t *testing.T) {
 				t.Errorf("%d lines, want two at most:\n%s", lines, stderr.String())
 			}
 		})
+	}
+}
+
+// A misspelt command, kind or flag is named with what is probably meant, and no other
+// part of the command line is.
+func TestUsageHints(t *testing.T) {
+	for line, want := range map[string]string{
+		"nod":                            `there is no command "nod"; did you mean node?`,
+		"exlpain pod a/b":                `there is no command "exlpain"; did you mean explain?`,
+		"xyzzy":                          `there is no command "xyzzy"; use one of: `,
+		"explain":                        "explain needs one of: claim, pod",
+		"explain deployment a/b":         `explain does not know "deployment"; use one of: claim, pod`,
+		"explain cliam a/b":              `explain does not know "cliam"; did you mean claim?`,
+		"explain pod/a":                  `explain does not know "pod/a"; did you mean pod a?`,
+		"explain pod":                    "required argument 'NAME' not provided",
+		"explain pod a b":                `explain pod does not take "b"`,
+		"explain pod a/b --kubconfig=x":  "there is no flag --kubconfig of explain pod; did you mean --kubeconfig?",
+		"explain pod a/b --once":         "there is no flag --once of explain pod; it is a flag of top",
+		"explain --verbose=true pod a/b": `--verbose takes no value, such as "true": use --verbose or --no-verbose`,
+		"explain pod a/b --output":       "--output needs a value",
+		"explain pod a/b --timeout=1s --timeout=2s": "--timeout is set twice",
+		"explain pod a/b --output=yaml":             "--output: enum value must be one of text,json, got 'yaml'",
+		"explain pod a/b -x":                        "there is no flag -x of explain pod",
+		"node --loglevel=debug":                     "there is no flag --loglevel of node; did you mean --log.level?",
+		"node --web.enable-pprof=false":             `--web.enable-pprof takes no value, such as "false"`,
+		"node --telemetry-path=/m":                  "there is no flag --telemetry-path of node; did you mean --web.telemetry-path?",
+		"node --xyzzy":                              "there is no flag --xyzzy of node",
+		"check agnet http://localhost:9420":         `check does not know "agnet"; did you mean agent?`,
+		"top --no-url":                              "--no-url",
+		"top --url=a:1 --context=x":                 "--context is for the API server, and --url reads agents directly",
+		"top --interval=1ms":                        "--interval=1ms is too short",
+		"cluster --pending.budget=2":                "--pending.budget=2",
+		"demo --cluster.listen-address=x":           "--cluster.listen-address=x is not HOST:PORT",
+		"check cluster --timeout=-1s":               "--timeout=-1s",
+		"":                                          "Usage: dra-exporter <command>",
+	} {
+		t.Run(line, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			if status := run(strings.Fields(line), &out, &errs); status != exitUsage || out.Len() > 0 {
+				t.Errorf("exit status %d, want %d\n%s", status, exitUsage, out.String())
+			}
+			first, _, _ := strings.Cut(strings.TrimPrefix(errs.String(), "dra-exporter: "), "\n")
+			if line == "" {
+				first = errs.String()
+			}
+			if !strings.Contains(first, want) {
+				t.Errorf("no %q in\n%s", want, errs.String())
+			}
+		})
+	}
+}
+
+// The help of each command begins with a sentence and examples that can be parsed, and
+// shows flags as they are given.
+func TestHelpHasExamples(t *testing.T) {
+	app := newApp()
+	if _, err := app.ParseContext(nil); err != nil {
+		t.Fatal(err)
+	}
+	commands := [][]string{nil}
+	eachCommand(app.Model().Commands, func(command *kingpin.CmdModel) {
+		if command.Name != "help" {
+			commands = append(commands, strings.Fields(command.FullCommand))
+		}
+	})
+	for _, command := range commands {
+		output, err := program(t.Context(), append(command, "--help")...).CombinedOutput()
+		parts := strings.Split(string(output), "\n\n")
+		if err != nil || len(parts) < 4 || !strings.HasPrefix(parts[1], "Examples:\n  ") || !strings.HasPrefix(parts[2], "Usage: dra-exporter") || strings.Contains(string(output), "[no-]") {
+			t.Errorf("%q: %v\n%s", command, err, output)
+			continue
+		}
+		for _, line := range strings.Split(parts[1], "\n")[1:] {
+			line, _, _ = strings.Cut(line, "#")
+			words := strings.Fields(line)
+			if words[0] != "dra-exporter" {
+				continue
+			}
+			if i := slices.Index(words, "|"); i >= 0 {
+				words = words[:i]
+			}
+			if _, err := newApp().ParseContext(words[1:]); err != nil || !strings.HasPrefix(strings.Join(words[1:], " "), strings.Join(command, " ")) && command[0] != "check" {
+				t.Errorf("%q: the example %q: %v", command, line, err)
+			}
+		}
 	}
 }
 

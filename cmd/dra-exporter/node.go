@@ -35,7 +35,9 @@ const podsAPIHelp = "Watch the pods of this node through the kubelet's Pods API 
 
 // addNode adds the subcommand of the node role, which runs on every node.
 func addNode(c *commands, stderr io.Writer) {
-	command := c.app.Command("node", "Run the node role: devices, the claims that hold them, and their use.")
+	command := c.app.Command("node", "Run the node role: devices, the claims that hold them, and their use.").HelpLong(`  dra-exporter node --node.name="$NODE_NAME"                 # in a pod of the node
+  dra-exporter node --node.name=gpu-1 --kubernetes.disable   # only the kubelet and CDI files
+  dra-exporter node --node.name=gpu-1 --device.source=dcgm --dcgm.host-engine=localhost:5555`)
 	flags := addNodeFlags(command)
 	agent := addAgentFlags(command)
 	push := addPushFlags(command)
@@ -123,7 +125,7 @@ func newNode(flags *agentFlags, options role.NodeOptions, log *slog.Logger) (*ro
 func (f *nodeFlags) roleOptions(agent *agentFlags, log *slog.Logger) (role.NodeOptions, error) {
 	options := role.NodeOptions{Name: f.name, Clock: clock.System(), Socket: f.socket, PodsAPI: f.podsAPI, CDIDirs: f.cdiDirs, Procfs: f.procfs, Gate: &role.Gate{}}
 	if f.alone && f.podsAPI != "" {
-		return options, errors.New("--kubelet.pods-api needs the API server for claims: remove --kubernetes.disable or this flag")
+		return options, usagef("--kubelet.pods-api needs the API server for claims: remove --kubernetes.disable or this flag")
 	}
 	err := f.open(&options, agent, log) // errors of flags are reported before missing sources
 	if err != nil {
@@ -160,7 +162,7 @@ func (f *nodeFlags) open(options *role.NodeOptions, agent *agentFlags, log *slog
 // server.
 func (f *nodeFlags) hostname() (string, error) {
 	if !f.alone {
-		return "", errors.New("the node's name is unknown: set --node.name, or NODE_NAME from the pod's spec.nodeName")
+		return "", usagef("the node's name is unknown: set --node.name, or NODE_NAME from the pod's spec.nodeName")
 	}
 	name, err := os.Hostname()
 	if err != nil {

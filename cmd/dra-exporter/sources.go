@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -67,7 +66,7 @@ func openNVML(f sourceFlags) (device.Source, error) {
 func openDCGM(f sourceFlags) (device.Source, error) {
 	path, isSocket := strings.CutPrefix(f.hostEngine, "unix://")
 	if isSocket != strings.Contains(f.hostEngine, "/") || isSocket && !filepath.IsAbs(path) {
-		return nil, fmt.Errorf("--dcgm.host-engine=%s is neither HOST:PORT nor unix:///PATH", f.hostEngine)
+		return nil, usagef("--dcgm.host-engine=%s is neither HOST:PORT nor unix:///PATH", f.hostEngine)
 	}
 	return dcgm.New(dcgm.Options{
 		HostEngine: f.hostEngine, Library: f.dcgmLibrary, Profiling: f.profiling,
@@ -77,7 +76,7 @@ func openDCGM(f sourceFlags) (device.Source, error) {
 
 func openSimulated(flags sourceFlags) (device.Source, error) {
 	if flags.simulatedConfig == "" {
-		return nil, fmt.Errorf("--device.source=simulated needs --simulated.config, a YAML file that describes devices")
+		return nil, usagef("--device.source=simulated needs --simulated.config, a YAML file that describes devices")
 	}
 	devices, err := simulated.Open(flags.simulatedConfig, flags.clock)
 	if err != nil {
@@ -101,7 +100,7 @@ func sourceNames() []string {
 // names.
 func openSources(selected []string, flags sourceFlags) (sources []device.Source, optional map[string]bool, err error) {
 	if flags.hostEngine != "" && !slices.Contains(selected, "dcgm") && !slices.Contains(selected, sourceAuto) {
-		return nil, nil, errors.New("--dcgm.host-engine is set, but no --device.source is dcgm or auto: it would not be read")
+		return nil, nil, usagef("--dcgm.host-engine is set, but no --device.source is dcgm or auto: it would not be read")
 	}
 	optional = map[string]bool{}
 	for _, row := range deviceSources(flags) {
@@ -117,7 +116,7 @@ func openSources(selected []string, flags sourceFlags) (sources []device.Source,
 		optional[row.name] = !byName && !row.named
 	}
 	if flags.simulatedConfig != "" && !slices.Contains(selected, "simulated") {
-		return nil, nil, errors.New("--simulated.config is set, but no --device.source is simulated: it would not be read")
+		return nil, nil, usagef("--simulated.config is set, but no --device.source is simulated: it would not be read")
 	}
 	return sources, optional, nil
 }

@@ -42,7 +42,9 @@ const parallel = 32
 
 // addTop adds the subcommand that shows the usage of all claims.
 func addTop(c *commands, stdout, stderr io.Writer) {
-	command := c.app.Command("top", "Show how claims use their devices, continuously.")
+	command := c.app.Command("top", "Show how claims use their devices, continuously.").HelpLong(`  dra-exporter top                                 # the whole cluster
+  dra-exporter top -n team-ml --sort=idle          # one namespace, the longest idle time first
+  dra-exporter top --url localhost:9420 --once     # one agent, once`)
 	flags := &topFlags{}
 	flags.addTo(command)
 	command.Flag("exporter-namespace", "Namespace of the exporters' pods. Default: all namespaces.").StringVar(&flags.exporters)
@@ -73,15 +75,20 @@ func sortNames() []string {
 func (f *topFlags) check() error {
 	switch {
 	case f.interval < 500*time.Millisecond:
-		return fmt.Errorf("--interval=%s is too short: the minimum is 500ms", f.interval)
+		return usagef("--interval=%s is too short: the minimum is 500ms", f.interval)
 	case f.timeout <= 0:
-		return fmt.Errorf("--timeout=%s is too short for a request", f.timeout)
+		return usagef("--timeout=%s is too short for a request", f.timeout)
 	case f.cluster != nil && len(f.urls) == 0:
-		return errors.New("--cluster-url needs --url: the cluster role reports pending claims only")
+		return usagef("--cluster-url needs --url: the cluster role reports pending claims only")
 	case f.client != "" && len(f.urls) == 0:
-		return errors.New("--http.config.file is for --url; the API server uses the kubeconfig")
-	case len(f.urls) > 0 && (f.kubeconfig != "" || f.context != "" || f.exporters != ""):
-		return errors.New("--url reads agents directly: remove --kubeconfig, --context and --exporter-namespace")
+		return usagef("--http.config.file is for --url; the API server uses the kubeconfig")
+	case len(f.urls) == 0:
+		return nil
+	}
+	for _, other := range []struct{ flag, value string }{{"kubeconfig", f.kubeconfig}, {"context", f.context}, {"exporter-namespace", f.exporters}} {
+		if other.value != "" {
+			return usagef("--%s is for the API server, and --url reads agents directly: remove one of the two", other.flag)
+		}
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func versionText() string {
 
 // addVersion adds the subcommand that prints which program this is.
 func addVersion(c *commands, stdout io.Writer) {
-	command := c.app.Command("version", "Print the version.")
+	command := c.app.Command("version", "Print the version.").HelpLong("  dra-exporter version\n  dra-exporter version -o json")
 	output := command.Flag("output", "text or json.").Short('o').Default("text").Enum("text", "json")
 	c.byName[command.FullCommand()] = func(context.Context) error { return printVersion(*output, stdout) }
 }

@@ -149,7 +149,7 @@ func (c *Cluster) Reload() { logNothingToReload(c.log) }
 // anything runs.
 func (c *Cluster) Server(options WebOptions, log *slog.Logger) (*web.Server, error) {
 	return options.listen(server{
-		api: c.options.API, registry: c.registry, filter: c.options.Filter, clock: c.options.Clock, page: c.page, healthy: c.healthy, ready: c.ready,
+		api: c.options.API, registry: c.registry, filter: c.options.Filter, clock: c.options.Clock, page: c.page, healthy: c.healthy, ready: c.Ready,
 		pages: func(visible page.Visible) (pageHandlers, error) {
 			return page.ClusterHandlers(page.Config{
 				MetricsPath: options.MetricsPath, Rows: c.rows, Log: log, Explain: c.options.Explain,
@@ -174,7 +174,8 @@ func (c *Cluster) rows() []metric.Row {
 	return nil
 }
 
-func (c *Cluster) ready() error {
+// Ready fails until a snapshot has been published.
+func (c *Cluster) Ready() error {
 	if c.runner.Latest() == nil {
 		return errors.New("no snapshot yet: the API server's objects are still being listed")
 	}

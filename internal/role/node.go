@@ -347,7 +347,7 @@ func (n *Node) Reload() {
 // anything runs.
 func (n *Node) Server(options WebOptions, log *slog.Logger) (*web.Server, error) {
 	return options.listen(server{
-		api: n.options.API, registry: n.registry, filter: n.options.Filter, clock: n.options.Clock, page: n.page, healthy: n.healthy, ready: n.ready,
+		api: n.options.API, registry: n.registry, filter: n.options.Filter, clock: n.options.Clock, page: n.page, healthy: n.healthy, ready: n.Ready,
 		pages: func(visible page.Visible) (pageHandlers, error) {
 			return page.Handlers(page.Config{
 				Node: n.options.Name, MetricsPath: options.MetricsPath, Rows: n.rows, Log: log,
@@ -388,10 +388,10 @@ func (n *Node) latestRows() ([]metric.Row, time.Time) {
 	return nil, time.Time{}
 }
 
-// ready fails until a snapshot has been published that lacks no claim for being
+// Ready fails until a snapshot has been published that lacks no claim for being
 // unread. A source that has failed does not keep it from being ready, nor one that
 // fails later. Before, the page is served as far as it is known.
-func (n *Node) ready() error {
+func (n *Node) Ready() error {
 	switch {
 	case n.runner.Latest() == nil:
 		return errors.New("no snapshot yet")

@@ -152,7 +152,7 @@ func setBehaviour(t *testing.T, yaml string) {
 // output without line breaks.
 func explain(t *testing.T, args ...string) string {
 	t.Helper()
-	args = append([]string{"explain", "--kubeconfig=" + shared.Kubeconfig()}, args...)
+	args = append([]string{"explain", "--verbose", "--kubeconfig=" + shared.Kubeconfig()}, args...)
 	command := exec.CommandContext(t.Context(), agentBinary(), args...)
 	var complaints strings.Builder
 	command.Stderr = &complaints
