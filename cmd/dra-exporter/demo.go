@@ -260,7 +260,6 @@ Ready. What to look at:
      %[1]s top --url=%[3]s --cluster-url=%[4]s
 2. Pending claims: each pod of the cluster's page waits for another reason.
      %[1]s explain --kubeconfig=%[2]s pod hpc/mpi-0
-     %[1]s explain --kubeconfig=%[2]s pod onboarding/hello-gpu
      %[1]s explain --kubeconfig=%[2]s -v pod hpc/mpi-0
 3. Metrics and JSON, as Prometheus and scripts read them.
      curl -s http://%[3]s%[5]s | grep dra_claim_utilization_ratio
