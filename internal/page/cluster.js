@@ -1,8 +1,6 @@
 // Copies the command beside a waiting reference.
 "use strict";
 (() => {
-  document.documentElement.classList.add("scripted"); // without a script there is no button
-
   // select marks the command, for where pages may not write to the clipboard.
   function select(command) {
     const range = document.createRange(), chosen = getSelection();

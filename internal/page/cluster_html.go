@@ -10,6 +10,9 @@ import (
 //go:embed cluster.html
 var clusterHTML string
 
+//go:embed cluster_objects.html
+var clusterObjectsHTML string
+
 //go:embed cluster.css
 var clusterCSS string
 
@@ -19,20 +22,15 @@ var clusterJS string
 // ClusterHandlers returns what the page of a cluster consists of, by path: the page
 // itself, its styles and scripts, and the JSON. Config.Node is not used.
 func ClusterHandlers(config Config) (map[string]http.Handler, error) {
-	parsed, err := parse(clusterHTML, clusterFunctions(config.Explain))
+	parsed, err := parse([]string{clusterHTML, clusterObjectsHTML}, clusterFunctions())
 	if err != nil {
 		return nil, err
 	}
 	s := &site[ClusterView]{config: config, html: parsed, view: clusterViewOf, source: func(v *ClusterView) []Source { return v.Sources }}
-	s.page = func(view ClusterView, ready bool) any {
-		return struct {
-			ClusterView
-			Ready       bool
-			MetricsPath string
-		}{view, ready, config.MetricsPath}
-	}
+	pages := clusterPages{config.Links, config.Explain, config.PendingEvidence}
 	return map[string]http.Handler{
-		"/":               http.HandlerFunc(s.servePage),
+		"/":               s.page("page", pages.overview),
+		"/pod":            s.page("pod-page", pages.pod),
 		"/page.css":       constant("text/css; charset=utf-8", pageCSS),
 		"/cluster.css":    constant("text/css; charset=utf-8", clusterCSS),
 		"/page.js":        constant("text/javascript; charset=utf-8", pageJS),
@@ -47,27 +45,27 @@ const (
 	shownItems   = 25
 )
 
-// clusterFunctions are those that the template calls; explain is that of Config.
-func clusterFunctions(explain string) template.FuncMap {
+// clusterFunctions are those that the templates call.
+func clusterFunctions() template.FuncMap {
 	return template.FuncMap{
-		"phase":       phaseText,
-		"stages":      stagesOf,
-		"whole":       whole,
-		"count":       func(v float64) string { return whole(&v) },
-		"none":        func(count *float64) bool { return count != nil && *count == 0 },
-		"percent":     percent,
-		"bar":         newBar,
-		"share":       share,
-		"pendingRows": func(view ClusterView) shown[pendingRow] { return newPendingRows(view, explain) },
-		"underway":    func(all []ActivePhase) shown[ActivePhase] { return showing(all, shownItems) },
-		"items":       func(all []Anomaly) shown[Anomaly] { return showing(all, shownItems) },
-		"clock":       func(at time.Time) string { return at.UTC().Format("15:04:05 UTC") },
-		"since":       ageOf,
-		"stack":       newStack,
-		"listed":      listed,
-		"names":       namesOnly,
-		"gatedItems":  gatedItems,
-		"anomalies":   func(at time.Time, of AnomalyKind) anomalyRow { return anomalyRow{at, of} },
+		"phase":      phaseText,
+		"stages":     stagesOf,
+		"whole":      whole,
+		"count":      func(v float64) string { return whole(&v) },
+		"none":       func(count *float64) bool { return count != nil && *count == 0 },
+		"percent":    percent,
+		"bar":        newBar,
+		"share":      share,
+		"phaseRow":   func(at time.Time, of ActivePhase) phaseRow { return phaseRow{of, ageOf(at, of.Since)} },
+		"underway":   func(all []ActivePhase) shown[ActivePhase] { return showing(all, shownItems) },
+		"items":      func(all []Anomaly) shown[Anomaly] { return showing(all, shownItems) },
+		"clock":      clockText,
+		"since":      ageOf,
+		"stack":      newStack,
+		"listed":     listed,
+		"names":      namesOnly,
+		"gatedItems": gatedItems,
+		"anomalies":  func(at time.Time, of AnomalyKind) anomalyRow { return anomalyRow{at, of} },
 	}
 }
 
@@ -79,21 +77,26 @@ type pendingRow struct {
 	Age            string
 	Because, Claim string
 	Command        string // explains more; empty if no command can
+	Evidence       *pendingEvidence
 }
 
-// newPendingRows returns the first of the pending claims; explain is the prefix
-// of the commands about their pods, empty for none.
-func newPendingRows(view ClusterView, explain string) shown[pendingRow] {
-	unread := view.Unread("resourceslices", "deviceclasses")
-	waiting := showing(view.Pending, shownPending)
-	rows := make([]pendingRow, len(waiting.First))
-	for i, w := range waiting.First {
-		rows[i] = pendingRow{w, w.Namespace + "/" + w.Pod + "/" + w.PodClaim, ageOf(view.At, w.Since), w.because(unread), w.claimText(), ""}
-		if explain != "" {
-			rows[i].Command = explain + " pod " + w.Namespace + "/" + w.Pod
-		}
+// pendingEvidence is what the page of a pod shows of a reference in addition.
+type pendingEvidence struct{ Message, Remedy, Node string }
+
+// phaseRow is a phase under way.
+type phaseRow struct {
+	Of  ActivePhase
+	Age string
+}
+
+// newPendingRow returns a reference as a row; explain is the prefix of the commands about
+// pods, empty for none.
+func newPendingRow(view *ClusterView, w PendingRef, unread []Source, explain string) pendingRow {
+	row := pendingRow{Of: w, Key: w.Namespace + "/" + w.Pod + "/" + w.PodClaim, Age: ageOf(view.At, w.Since), Because: w.because(unread), Claim: w.claimText()}
+	if explain != "" {
+		row.Command = explain + " pod " + w.Namespace + "/" + w.Pod
 	}
-	return shown[pendingRow]{rows, waiting.More}
+	return row
 }
 
 // anomalyRow is a kind of oddities as of a moment.

@@ -25,15 +25,26 @@ type Config struct {
 	// Rows have no such text. It may be nil.
 	KubeletMessages func() map[string]string
 
+	// PendingEvidence returns what is known of the pending references of a pod, by their
+	// names in the pod, besides what rows have. It may be nil.
+	PendingEvidence func(namespace, pod string) map[string]PendingEvidence
+
 	// Explain is the command that explains why claims are pending, up to the kind of
 	// object. Empty: none works where the cluster's page is read.
 	Explain string
+
+	// Links are where the pages lead outside of the exporter.
+	Links Links
 
 	// Visible limits what each reader sees to their namespaces. Nil: all
 	// readers see everything.
 	Visible Visible
 	Log     *slog.Logger
 }
+
+// PendingEvidence is why a reference is pending, in a sentence, and the node that its pod
+// or its claim is bound to. What is unknown is empty.
+type PendingEvidence struct{ Message, Node string }
 
 // Visible reports which of the namespaces the reader of a request may see, or
 // that it is all of them. The error may be a *Refusal; another one is answered

@@ -37,6 +37,9 @@ func celsius(temperature *float64) string {
 	return number(temperature, func(v float64) string { return fmt.Sprintf("%.0f °C", v) })
 }
 
+// clockText shows a time of day.
+func clockText(at time.Time) string { return at.UTC().Format("15:04:05 UTC") }
+
 // size shows bytes in the units that memory is sold in.
 func size(bytes *float64) string {
 	return number(bytes, func(v float64) string { return scaled(v, 1024, "B", "KiB", "MiB", "GiB", "TiB", "PiB") })

@@ -24,15 +24,15 @@ var pageCSS string
 //go:embed page.js
 var pageJS string
 
-// parse makes the template of a page from its text, the parts of all pages, and the
-// functions that it calls.
-func parse(text string, functions ...template.FuncMap) (*template.Template, error) {
+// parse makes the templates of a role's pages from their texts, the first of which is that
+// of the overview, the parts of all pages, and the functions that they call.
+func parse(texts []string, functions ...template.FuncMap) (*template.Template, error) {
 	all := template.FuncMap{"absent": func() string { return absent }, "duration": duration}
 	for _, more := range functions {
 		maps.Copy(all, more)
 	}
 	page := template.New("page").Funcs(all)
-	for _, source := range []string{text, partsHTML} { // the parts, which contain only definitions, leave
+	for _, source := range append(texts, partsHTML) { // those that contain only definitions leave the first
 		if _, err := page.Parse(source); err != nil {
 			return nil, fmt.Errorf("parse the page: %w", err)
 		}
@@ -83,7 +83,6 @@ type site[View any] struct {
 	config Config
 	html   *template.Template
 	view   func([]metric.Row, time.Time) View
-	page   func(view View, ready bool) any // what the template renders
 	source func(*View) []Source
 	notes  func(*View) // adds messages that are not about sources; may be nil
 }
@@ -115,21 +114,42 @@ func (s *site[View]) addMessages(view *View) {
 	}
 }
 
-func (s *site[View]) servePage(w http.ResponseWriter, r *http.Request) {
-	view, ready, err := s.read(r)
-	if err != nil {
-		status, message := s.refusal(err)
-		http.Error(w, message, status)
-		return
-	}
-	var html bytes.Buffer
-	if err := s.html.Execute(&html, s.page(view, ready)); err != nil {
-		s.config.Log.Error("render the page", "error", err.Error())
-		http.Error(w, "render the page: "+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write(terminal.Markup(html.Bytes())) // fails only if the client left
+// frame is what all pages of a role have around their contents.
+type frame struct {
+	Ready       bool
+	MetricsPath string
+	Selection   selection
+	Groupings   []grouping // choices of the form; nil: the page has neither filter nor groups
+	Missing     *absence   // there is no such object; nil: there is
+}
+
+// absence is why there is no such object.
+type absence struct{ Title, Text string }
+
+// page serves a page: contents returns what its template renders, whose frame is given
+// and may be changed.
+func (s *site[View]) page(name string, contents func(*http.Request, View, *frame) any) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		view, ready, err := s.read(r)
+		if err != nil {
+			status, message := s.refusal(err)
+			http.Error(w, message, status)
+			return
+		}
+		around := &frame{Ready: ready, MetricsPath: s.config.MetricsPath, Selection: selectionOf(r.URL.Query())}
+		content := contents(r, view, around)
+		var html bytes.Buffer
+		if err := s.html.ExecuteTemplate(&html, name, content); err != nil {
+			s.config.Log.Error("render the page", "error", err.Error())
+			http.Error(w, "render the page: "+err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		if around.Missing != nil && ready {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_, _ = w.Write(terminal.Markup(html.Bytes())) // fails only if the client left
+	})
 }
 
 // document serves the answer for the reader's view as JSON.

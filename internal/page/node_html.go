@@ -17,10 +17,13 @@ import (
 //go:embed page.html
 var pageHTML string
 
+//go:embed node_objects.html
+var nodeObjectsHTML string
+
 // Handlers returns what the page of a node consists of, by path: the page itself,
 // its style and script, and the JSON.
 func Handlers(config Config) (map[string]http.Handler, error) {
-	parsed, err := parse(pageHTML, nodeFunctions())
+	parsed, err := parse([]string{pageHTML, nodeObjectsHTML}, nodeFunctions())
 	if err != nil {
 		return nil, err
 	}
@@ -33,15 +36,11 @@ func Handlers(config Config) (map[string]http.Handler, error) {
 	if config.KubeletMessages != nil {
 		s.notes = func(view *View) { view.addKubeletMessages(config.KubeletMessages()) }
 	}
-	s.page = func(view View, ready bool) any {
-		return struct {
-			View
-			Ready       bool
-			MetricsPath string
-		}{view, ready, config.MetricsPath}
-	}
+	pages := nodePages{config.Links}
 	return map[string]http.Handler{
-		"/":                  http.HandlerFunc(s.servePage),
+		"/":                  s.page("page", pages.overview),
+		"/claim":             s.page("claim-page", pages.claim),
+		"/device":            s.page("device-page", pages.device),
 		"/page.css":          constant("text/css; charset=utf-8", pageCSS),
 		"/page.js":           constant("text/javascript; charset=utf-8", pageJS),
 		"/api/v1/claims":     s.document(claimsAnswer),
@@ -76,10 +75,14 @@ func nodeFunctions() template.FuncMap {
 			age, _ := view.Age()
 			return age.Seconds()
 		},
-		"deviceRow": func(view View, device Device, partition bool) deviceRow { return deviceRow{view, device, partition} },
-		"claimRow":  func(view View, claim Claim) claimRow { return claimRow{view, claim} },
-		"healthRow": newHealthRow,
-		"flag":      flag,
+		"clock":      clockText,
+		"price":      func(price *Price) string { return prices([]Price{*price}) },
+		"reported":   reportedText,
+		"claimTable": newClaimTable,
+		"deviceRow":  func(view View, device Device, partition bool) deviceRow { return deviceRow{view, device, partition} },
+		"claimRow":   func(view View, claim Claim) claimRow { return claimRow{view, claim} },
+		"healthRow":  newHealthRow,
+		"flag":       flag,
 	}
 }
 

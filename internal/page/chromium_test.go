@@ -1,0 +1,428 @@
+package page
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+// chromium is a tab of a real browser, over the pipe of the DevTools protocol.
+type chromium struct {
+	t       *testing.T
+	to      *os.File
+	from    *bufio.Reader
+	session string
+	last    int
+}
+
+// openChromium starts Debian's Chromium; the test is skipped without it.
+func openChromium(t *testing.T) *chromium {
+	t.Helper()
+	const program = "/usr/bin/chromium"
+	if _, err := os.Stat(program); err != nil {
+		t.Skipf("needs Debian's package chromium: %v", err)
+	}
+	read, commands, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
+		"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir(), "about:blank")
+	command.ExtraFiles = []*os.File{read, write} // descriptors 3 and 4
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	read.Close()
+	write.Close()
+	c := &chromium{t: t, to: commands, from: bufio.NewReader(answers)}
+	t.Cleanup(func() {
+		_, _ = commands.Write([]byte(`{"id":0,"method":"Browser.close"}` + "\x00")) // it may have ended already
+		_ = command.Wait()                                                          // likewise, with the context of the test
+		commands.Close()
+		answers.Close()
+	})
+	var target struct{ TargetID string }
+	c.decode(c.call("Target.createTarget", map[string]any{"url": "about:blank"}), &target)
+	var attached struct{ SessionID string }
+	c.decode(c.call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}), &attached)
+	c.session = attached.SessionID
+	return c
+}
+
+func (c *chromium) decode(text json.RawMessage, to any) {
+	c.t.Helper()
+	if err := json.Unmarshal(text, to); err != nil {
+		c.t.Fatalf("decode %s: %v", text, err)
+	}
+}
+
+// call returns the result of a command.
+func (c *chromium) call(method string, parameters map[string]any) json.RawMessage {
+	c.t.Helper()
+	c.last++
+	message := map[string]any{"id": c.last, "method": method, "params": parameters}
+	if parameters == nil {
+		delete(message, "params")
+	}
+	if c.session != "" {
+		message["sessionId"] = c.session
+	}
+	text, err := json.Marshal(message)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if _, err := c.to.Write(append(text, 0)); err != nil {
+		c.t.Fatalf("send %s to Chromium: %v", method, err)
+	}
+	for {
+		text, err := c.from.ReadBytes(0)
+		if err != nil {
+			c.t.Fatalf("read the answer of Chromium to %s: %v", method, err)
+		}
+		var answer struct {
+			ID     int
+			Result json.RawMessage
+			Error  *struct{ Message string }
+		}
+		c.decode(text[:len(text)-1], &answer)
+		switch {
+		case answer.ID != c.last: // an event
+		case answer.Error != nil:
+			c.t.Fatalf("Chromium answers to %s: %s", method, answer.Error.Message)
+		default:
+			return answer.Result
+		}
+	}
+}
+
+// evaluate stores the value of an expression.
+func (c *chromium) evaluate(expression string, to any) {
+	c.t.Helper()
+	var answer struct {
+		Result           struct{ Value json.RawMessage }
+		ExceptionDetails *struct{ Exception struct{ Description string } }
+	}
+	c.decode(c.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}), &answer)
+	if answer.ExceptionDetails != nil {
+		c.t.Fatalf("%s: %s", expression, answer.ExceptionDetails.Exception.Description)
+	}
+	if to != nil && len(answer.Result.Value) > 0 {
+		c.decode(answer.Result.Value, to)
+	}
+}
+
+// wait waits until a condition is true.
+func (c *chromium) wait(what, condition string) {
+	c.t.Helper()
+	for patience := 0; ; patience++ {
+		var is bool
+		c.evaluate("Boolean("+condition+")", &is)
+		if is {
+			return
+		}
+		if patience == 600 {
+			var text string
+			c.evaluate("document.body.innerText", &text)
+			c.t.Fatalf("not so: %s (%s). The page says:\n%s", what, condition, text)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// is checks a condition now.
+func (c *chromium) is(what, condition string) {
+	c.t.Helper()
+	var is bool
+	c.evaluate("Boolean("+condition+")", &is)
+	if !is {
+		c.t.Errorf("not so: %s (%s)", what, condition)
+	}
+}
+
+func (c *chromium) open(address string) {
+	c.t.Helper()
+	c.call("Page.navigate", map[string]any{"url": address})
+	c.wait("the page is loaded", `document.readyState === "complete" && document.querySelector(".scripted #view")`)
+}
+
+// press presses a key, with the text that it types.
+func (c *chromium) press(key string) {
+	c.t.Helper()
+	down := map[string]any{"type": "keyDown", "key": key}
+	if len(key) == 1 {
+		down["text"] = key
+	}
+	codes := map[string]int{"Enter": 13, "Escape": 27, "Tab": 9}
+	if code := codes[key]; code != 0 {
+		down["windowsVirtualKeyCode"] = code
+	}
+	if key == "Enter" {
+		down["text"] = "\r"
+	}
+	c.call("Input.dispatchKeyEvent", down)
+	c.call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key})
+}
+
+// click clicks on the middle of an element by the pointer.
+func (c *chromium) click(selector string) {
+	c.t.Helper()
+	var at struct{ X, Y float64 }
+	c.evaluate(`(() => { const e = document.querySelector(`+quoted(selector)+`); e.scrollIntoView({block: "center"}); const b = e.getBoundingClientRect(); return {x: b.x + b.width / 2, y: b.y + b.height / 2}; })()`, &at)
+	for _, kind := range []string{"mousePressed", "mouseReleased"} {
+		c.call("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1})
+	}
+}
+
+// size sets the size of the window, of a phone that is touched if it is narrow, and the
+// colour scheme.
+func (c *chromium) size(width int, scheme string) {
+	c.t.Helper()
+	phone := width < 600
+	c.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": phone})
+	c.call("Emulation.setTouchEmulationEnabled", map[string]any{"enabled": phone})
+	c.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}})
+}
+
+// picture writes a picture of the whole page to the folder that DRA_PAGE_PICTURES names.
+func (c *chromium) picture(name string) {
+	c.t.Helper()
+	folder := os.Getenv("DRA_PAGE_PICTURES")
+	if folder == "" {
+		return
+	}
+	var answer struct{ Data []byte }
+	c.decode(c.call("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true}), &answer)
+	if err := os.WriteFile(filepath.Join(folder, name+".png"), answer.Data, 0o644); err != nil {
+		c.t.Error(err)
+	}
+}
+
+func quoted(text string) string {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // a string can be encoded
+	}
+	return string(quoted)
+}
+
+// changingSite is a node whose rows a test changes, under the content policy of the server.
+type changingSite struct {
+	*httptest.Server
+	mu   sync.Mutex
+	rows []metric.Row
+	down bool
+}
+
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+func newChangingSite(t *testing.T, rows []metric.Row, of func(testing.TB, func() []metric.Row) http.Handler) *changingSite {
+	t.Helper()
+	s := &changingSite{rows: rows}
+	handler := of(t, func() []metric.Row { s.mu.Lock(); defer s.mu.Unlock(); return s.rows })
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		down := s.down
+		s.mu.Unlock()
+		if down {
+			http.Error(w, "busy", http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Security-Policy", policy)
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// change changes the rows.
+func (s *changingSite) change(change func([]metric.Row) []metric.Row) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rows = change(slices.Clone(s.rows))
+}
+
+func (s *changingSite) setDown(down bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = down
+}
+
+// withUse sets the utilization of a device.
+func withUse(uuid string, ratio float64) func([]metric.Row) []metric.Row {
+	return func(rows []metric.Row) []metric.Row {
+		for i := range rows {
+			if rows[i].Family.Name == metric.DeviceUtilizationRatio && rows[i].Labels.Get("uuid") == uuid {
+				rows[i].Value = ratio
+			}
+		}
+		return rows
+	}
+}
+
+// withClaim adds a claim that holds a device.
+func withClaim(namespace, name, uuid string) func([]metric.Row) []metric.Row {
+	return func(rows []metric.Row) []metric.Row {
+		return append(rows, row(metric.ClaimHeld, 1, "namespace", namespace, "resourceclaim", name, "uuid", uuid))
+	}
+}
+
+// withoutClaim removes a claim.
+func withoutClaim(name string) func([]metric.Row) []metric.Row {
+	return func(rows []metric.Row) []metric.Row {
+		return slices.DeleteFunc(rows, func(r metric.Row) bool { return r.Labels.Get("resourceclaim") == name })
+	}
+}
+
+const gpu = "GPU-6f1b2a90-0b2d-4a57-9d3e-00000000000"
+
+// What the reader focuses, selects, opens or scrolls to stays while rows come, go and
+// change.
+func TestUpdatesKeepWhatTheReaderReads(t *testing.T) {
+	site := newChangingSite(t, testNodeRows(t), handlerOf)
+	tab := openChromium(t)
+	tab.size(1280, "light")
+	tab.open(site.URL + "/?devices=-utilization")
+	const claim = `[data-key="research/llama-pretrain-0-gpu-x7k2p"]` // sorted after the claim that comes
+	tab.evaluate(`(() => {
+		window.row = document.querySelector('`+claim+`');
+		window.link = row.querySelector("a.name");
+		link.scrollIntoView({block: "center"});
+		link.focus({preventScroll: true});
+		const name = document.querySelector('[data-device="`+gpu+`3"] a.name').firstChild;
+		getSelection().setBaseAndExtent(name, 0, name, name.length);
+		document.querySelector('details[data-key="ended"]').open = true;
+		window.order = [...document.querySelectorAll(".devices tbody")].map((body) => body.dataset.key).join();
+		window.position = row.getBoundingClientRect().top;
+	})()`, nil)
+	tab.is("the page is scrolled", "scrollY > 0")
+	site.change(withClaim("aaa", "first", gpu+"4"))
+	site.change(withUse(gpu+"3", 0.125))
+	site.change(withUse(gpu+"4", 0.99))
+	tab.wait("the new claim is there", `document.querySelector('[data-key="aaa/first"]')`)
+	tab.wait("the new value is there", `document.querySelector('[data-device="`+gpu+`3"] [data-field="utilization"]').dataset.value === "0.125"`)
+	tab.is("the new claim is before the others", `document.querySelector('[data-key="aaa/first"]').compareDocumentPosition(row) & Node.DOCUMENT_POSITION_FOLLOWING`)
+	tab.is("the row is the same element", `document.querySelector('`+claim+`') === row`)
+	tab.is("the focus is where it was", `document.activeElement === link`)
+	tab.is("the row is where it was", `Math.abs(row.getBoundingClientRect().top - position) < 1`)
+	tab.is("the selection is as it was", `getSelection().toString() === "gpu-3"`)
+	tab.is("what was opened is open", `document.querySelector('details[data-key="ended"]').open`)
+	tab.is("devices have kept their order", `order === [...document.querySelectorAll(".devices tbody")].map((body) => body.dataset.key).join()`)
+	tab.is("the reader can have the new order", `!document.getElementById("again").hidden`)
+	tab.click("#again")
+	tab.wait("the devices are in the new order", `document.querySelector(".devices tbody").dataset.key === "`+gpu+`4"`)
+	site.change(withoutClaim("first"))
+	tab.wait("the claim is gone", `!document.querySelector('[data-key="aaa/first"]')`)
+	tab.is("the row is still the same element", `document.querySelector('`+claim+`') === row`)
+}
+
+// A row that ends moves to the ended claims, which are closed; a page that the exporter
+// does not answer for says since when it is not updated.
+func TestPauseAndOutage(t *testing.T) {
+	site := newChangingSite(t, testNodeRows(t), handlerOf)
+	tab := openChromium(t)
+	tab.open(site.URL)
+	tab.press("p")
+	tab.wait("the button is pressed", `document.getElementById("pause").getAttribute("aria-pressed") === "true" && document.getElementById("updated").textContent.startsWith("paused at")`)
+	tab.evaluate(`window.html = document.getElementById("devices-title").closest("details").innerHTML`, nil)
+	site.change(withUse(gpu+"3", 0.111))
+	time.Sleep(3 * time.Second) // more than a period
+	tab.is("nothing changes while paused", `html === document.getElementById("devices-title").closest("details").innerHTML`)
+	tab.click("#pause")
+	tab.wait("it goes on", `document.querySelector('[data-device="`+gpu+`3"] [data-field="utilization"]').dataset.value === "0.111"`)
+	tab.is("nothing is said of an outage", `document.getElementById("silent").hidden`)
+	site.setDown(true)
+	tab.wait("the outage is said", `!document.getElementById("silent").hidden && document.getElementById("updated").textContent.startsWith("not updated since")`)
+	tab.is("the view stays", `document.querySelector('[data-device="`+gpu+`3"]')`)
+	site.setDown(false)
+	tab.wait("it goes on", `document.getElementById("silent").hidden`)
+}
+
+// The overview can be filtered, grouped and sorted by the keyboard alone, and the address
+// has the result.
+func TestKeyboard(t *testing.T) {
+	site := newChangingSite(t, testNodeRows(t), handlerOf)
+	tab := openChromium(t)
+	tab.open(site.URL)
+	tab.press("?")
+	tab.wait("the help is open", `document.getElementById("keys").open`)
+	tab.press("Escape")
+	tab.wait("the help is closed", `!document.getElementById("keys").open`)
+	tab.press("/")
+	tab.wait("the filter has the focus", `document.activeElement.id === "filter"`)
+	for _, key := range []string{"s", "w", "e", "e", "p", "?"} {
+		tab.press(key)
+	}
+	tab.wait("nothing is called so", `document.body.innerText.includes("No claim has all of these words.") && location.search === "?q=sweep%3F"`)
+	tab.evaluate(`(() => { const f = document.getElementById("filter"); f.value = "sweep"; f.dispatchEvent(new Event("input", {bubbles: true})); })()`, nil)
+	tab.wait("the claims are filtered", `location.search === "?q=sweep" && document.querySelectorAll('details[data-key="claims"] tbody').length === 2`)
+	tab.press("Escape")
+	tab.wait("the filter has lost the focus", `document.activeElement === document.body`)
+	tab.press("j")
+	tab.wait("the first entry has the focus", `document.activeElement.matches("#view a.name")`)
+	tab.evaluate(`window.entry = document.activeElement`, nil)
+	tab.press("j")
+	tab.wait("the second entry has the focus", `document.activeElement !== entry && document.activeElement.matches("#view a.name")`)
+	tab.press("k")
+	tab.wait("the first entry has it again", `document.activeElement === entry`)
+	tab.evaluate(`(() => { const g = document.getElementById("group"); g.value = "workload"; g.dispatchEvent(new Event("input", {bubbles: true})); })()`, nil)
+	tab.wait("the claims are grouped", `new URLSearchParams(location.search).get("group") === "workload" && document.querySelectorAll("details.group").length === 1`)
+	tab.evaluate(`document.querySelector(".claims a.order").focus()`, nil)
+	tab.press("Enter")
+	tab.wait("the claims are sorted", `new URLSearchParams(location.search).get("claims") === "name" && document.querySelector('.claims [aria-sort="ascending"]')`)
+	tab.evaluate(`history.back()`, nil)
+	tab.wait("the address before is shown", `!new URLSearchParams(location.search).has("claims") && !document.querySelector(".claims [aria-sort]")`)
+	tab.evaluate(`entry.focus()`, nil)
+	tab.press("Enter")
+	tab.wait("the entry's page is shown", `location.pathname === "/device" && document.getElementById("device-title")`)
+}
+
+// The pages fit into a phone and a wide screen; on a phone, what can be touched is at least
+// 44 px high.
+func TestSizes(t *testing.T) {
+	node := newChangingSite(t, testNodeRows(t), handlerOf)
+	shared := newChangingSite(t, sharing(t), handlerOf)
+	cluster := newChangingSite(t, testClusterRows(t), clusterHandlerOf)
+	tab := openChromium(t)
+	for name, address := range map[string]string{
+		"node": node.URL + "/", "grouped": node.URL + "/?group=workload", "shared": shared.URL + "/", "cluster": cluster.URL + "/",
+		"claim": node.URL + "/claim?namespace=team-ml&name=debug-session", "device": node.URL + "/device?uuid=" + gpu + "1",
+		"missing": node.URL + "/device?uuid=" + strings.Repeat("x", 200), "pod": cluster.URL + "/pod?namespace=llm&name=pretrain-0",
+	} {
+		for _, width := range []int{390, 1280, 2560} {
+			scheme := map[int]string{390: "dark", 1280: "light", 2560: "dark"}[width]
+			tab.size(width, scheme)
+			tab.open(address)
+			var wide []string
+			tab.evaluate(`[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest("thead") && getComputedStyle(e).display !== "none").map((e) => e.outerHTML.slice(0, 120))`, &wide)
+			if len(wide) > 0 {
+				t.Errorf("%s at %d px is wider than the window: %s", name, width, wide[0])
+			}
+			if width == 390 {
+				var small []string
+				tab.evaluate(`[...document.querySelectorAll("a, button, select, input, summary")].filter((e) => e.getClientRects().length && e.getBoundingClientRect().height < 43.5).map((e) => e.outerHTML.slice(0, 120))`, &small)
+				if len(small) > 0 {
+					t.Errorf("%s: %d targets are less than 44 px high: %s", name, len(small), small[0])
+				}
+			}
+			var height int
+			tab.evaluate("document.documentElement.scrollHeight", &height)
+			t.Logf("%s at %d px is %d px high", name, width, height)
+			tab.picture(name + "-" + map[int]string{390: "390", 1280: "1280", 2560: "2560"}[width] + "-" + scheme)
+		}
+	}
+}
