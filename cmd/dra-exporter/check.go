@@ -135,6 +135,7 @@ func addCheckNode(c *commands, parent *kingpin.CmdClause, common *checkFlags, st
 	n := &nodeCheck{common: common, flags: addNodeFlags(command), agent: addAgentFlags(command), push: addPushFlags(command), progress: terminal.Progress{To: stderr}}
 	n.web = addWebFlags(command, nodeAddress, stderr)
 	n.web.access.add(command)
+	n.web.addClusterURL(command)
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return common.run(ctx, stdout, n.examine) }
 }
 

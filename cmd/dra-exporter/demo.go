@@ -140,7 +140,11 @@ func demoNode(simulated *simulation.Simulation, flags *demoFlags, push otlpsetti
 	if err != nil {
 		return demoRole{}, err
 	}
-	server, err := flags.web.server(options.API, node.Server, log)
+	serve := *flags.web
+	if _, port, err := net.SplitHostPort(flags.second); err == nil && port != "0" { // otherwise the port is not known yet
+		serve.links.Cluster = "http://" + flags.second
+	}
+	server, err := serve.server(options.API, node.Server, log)
 	return demoRole{server, node.Run, node.Ready}, err
 }
 

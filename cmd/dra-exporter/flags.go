@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/price"
 	"github.com/dra-exporter/dra-exporter/internal/dcgmnames"
 	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
+	"github.com/dra-exporter/dra-exporter/internal/page"
 	"github.com/dra-exporter/dra-exporter/internal/ratelog"
 	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
@@ -38,6 +40,7 @@ type webFlags struct {
 	created bool // with lines _created in OpenMetrics
 	access  accessFlags
 	hosts   []string
+	links   page.Links
 	log     *promslog.Config
 }
 
@@ -56,8 +59,11 @@ func (f *webFlags) server(config *rest.Config, open func(role.WebOptions, *slog.
 	if err := f.access.check(config); err != nil {
 		return nil, err
 	}
+	if err := f.checkLinks(); err != nil {
+		return nil, err
+	}
 	return open(role.WebOptions{
-		Toolkit: f.toolkit, AddressFlag: f.address, MetricsPath: f.path, Pprof: f.pprof, NoProcess: f.bare, Created: f.created, Hosts: f.hosts,
+		Toolkit: f.toolkit, AddressFlag: f.address, MetricsPath: f.path, Pprof: f.pprof, NoProcess: f.bare, Created: f.created, Hosts: f.hosts, Links: f.links,
 		KubernetesAuth: f.access.kubernetes, Audiences: f.access.audiences,
 	}, log)
 }
@@ -74,9 +80,32 @@ func addWebFlags(command flagSet, defaultAddress string, stderr io.Writer) *webF
 	command.Flag("web.allowed-host", "Allowed Host header of requests over the loopback interface, besides addresses and names of a cluster; * allows any. Repeatable.").PlaceHolder("NAME").StringsVar(&f.hosts)
 	command.Flag("web.enable-pprof", "Serve Go's profiler under /debug/pprof/.").BoolVar(&f.pprof)
 	command.Flag("web.disable-exporter-metrics", "Leave out the metrics of the process: promhttp_*, process_* and go_*.").BoolVar(&f.bare)
+	command.Flag("web.grafana-url", "Base URL of Grafana with the project's dashboards, to which the pages link.").PlaceHolder("URL").StringVar(&f.links.Grafana)
+	command.Flag("web.runbook-url", "Base URL of the runbooks, to which the pages link; NAME.md of the alert is appended. Empty: no links.").Default(runbookURL).StringVar(&f.links.Runbooks)
 	command.Flag("metrics.created", "Show the start of each counter in OpenMetrics as a series, _created, which Prometheus stores. Protobuf always has the start.").BoolVar(&f.created)
 	addLogFlags(command, f.log)
 	return f
+}
+
+// runbookURL is the folder of the runbooks to which the alerts' annotations lead.
+const runbookURL = "https://github.com/dra-exporter/dra-exporter/blob/main/docs/runbooks"
+
+// addClusterURL adds the flag of the node role for the link to the cluster role.
+func (f *webFlags) addClusterURL(command flagSet) {
+	command.Flag("web.cluster-url", "Base URL of the cluster role's page, to which the node's page links.").PlaceHolder("URL").StringVar(&f.links.Cluster)
+}
+
+// checkLinks refuses what is not an address of a web page. The message names the flag.
+func (f *webFlags) checkLinks() error {
+	for _, base := range []struct{ flag, address string }{
+		{"web.grafana-url", f.links.Grafana}, {"web.runbook-url", f.links.Runbooks}, {"web.cluster-url", f.links.Cluster},
+	} {
+		parsed, err := url.Parse(base.address)
+		if base.address != "" && (err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" || parsed.RawQuery != "" || parsed.Fragment != "") {
+			return fmt.Errorf("--%s=%s is not a base URL such as https://grafana.example.com", base.flag, base.address)
+		}
+	}
+	return nil
 }
 
 // addLogFlags adds --log.level and --log.format as named by Prometheus.

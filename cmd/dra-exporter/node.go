@@ -43,6 +43,7 @@ func addNode(c *commands, stderr io.Writer) {
 	push := addPushFlags(command)
 	web := addWebFlags(command, nodeAddress, stderr)
 	web.access.add(command)
+	web.addClusterURL(command)
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runNode(ctx, flags, agent, push, web) }
 }
 

@@ -152,7 +152,7 @@ func (c *Cluster) Server(options WebOptions, log *slog.Logger) (*web.Server, err
 		api: c.options.API, registry: c.registry, filter: c.options.Filter, clock: c.options.Clock, page: c.page, healthy: c.healthy, ready: c.Ready,
 		pages: func(visible page.Visible) (pageHandlers, error) {
 			return page.ClusterHandlers(page.Config{
-				MetricsPath: options.MetricsPath, Rows: c.rows, Log: log, Explain: c.options.Explain,
+				MetricsPath: options.MetricsPath, Rows: c.rows, Log: log, Explain: c.options.Explain, Links: options.Links, PendingEvidence: c.pendingEvidence,
 				Now: func() time.Time { return c.options.Clock().Wall }, Messages: func() map[string]string { return messages(c.cluster.Statuses()) },
 				Visible: visible,
 			})
@@ -165,6 +165,21 @@ func (c *Cluster) page() *metric.Page {
 		return latest.Page()
 	}
 	return nil
+}
+
+// pendingEvidence returns why the references of a pod are pending, by their names.
+func (c *Cluster) pendingEvidence(namespace, pod string) map[string]page.PendingEvidence {
+	evidence := map[string]page.PendingEvidence{}
+	latest := c.runner.Latest()
+	if latest == nil {
+		return evidence
+	}
+	for _, ref := range latest.Pending {
+		if ref.Pod.Namespace == namespace && ref.Pod.Name == pod {
+			evidence[ref.PodClaim] = page.PendingEvidence{Message: ref.Message, Node: ref.Node}
+		}
+	}
+	return evidence
 }
 
 func (c *Cluster) rows() []metric.Row {

@@ -352,7 +352,7 @@ func (n *Node) Server(options WebOptions, log *slog.Logger) (*web.Server, error)
 			return page.Handlers(page.Config{
 				Node: n.options.Name, MetricsPath: options.MetricsPath, Rows: n.rows, Log: log,
 				Now: func() time.Time { return n.options.Clock().Wall }, Messages: func() map[string]string { return messages(n.statuses()) },
-				Visible: visible, KubeletMessages: n.kubeletMessages,
+				Visible: visible, KubeletMessages: n.kubeletMessages, Links: options.Links,
 			})
 		},
 	}, log)

@@ -29,6 +29,7 @@ type WebOptions struct {
 	NoProcess   bool     // leave out promhttp_*, process_* and go_*
 	Created     bool     // lines _created in OpenMetrics
 	Hosts       []string // names of this server
+	Links       page.Links
 
 	KubernetesAuth bool // the API server reviews requests
 	Audiences      []string
