@@ -15,7 +15,7 @@ func TestAPIDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	document := string(text)
-	for _, kind := range []any{ClaimsAnswer{}, Claim{}, ClaimDevice{}, ClaimGauges{}, Allocation{}, Account{}, Health{}, Signal{}, Taint{}, XID{}, Recovery{}, Consumer{},
+	for _, kind := range []any{ClaimsAnswer{}, Claim{}, ClaimDevice{}, ClaimGauges{}, Allocation{}, Account{}, Health{}, Signal{}, Taint{}, XID{}, Recovery{}, Consumer{}, NodeDevice{},
 		PodUse{}, Use{}, Price{}, totalsAnswer{}, Totals{}, PendingAnswer{}, PendingRef{}, RequestCounts{}} {
 		fields := reflect.TypeOf(kind)
 		for i := range fields.NumField() {

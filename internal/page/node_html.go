@@ -200,6 +200,10 @@ type ClaimsAnswer struct {
 	// names. Documents of older agents have none.
 	Devices *DeviceCount `json:"deviceCount,omitempty"`
 	Claims  []Claim      `json:"claims"`
+
+	// All is each device, if the query has devices=all. Documents of older agents
+	// have none.
+	All []NodeDevice `json:"devices,omitzero"`
 }
 
 // totalsAnswer is the document of /api/v1/namespaces.
@@ -219,7 +223,7 @@ func claimsAnswer(r *http.Request, view View) any {
 	count := view.Count()
 	return ClaimsAnswer{
 		APIVersion: APIVersion, Node: view.Node, SampledAt: view.SampledAt, ProcessAttribution: view.ProcessAttribution,
-		Devices: &count, Claims: claims,
+		Devices: &count, Claims: claims, All: nodeDevices(r, view),
 	}
 }
 

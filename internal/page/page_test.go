@@ -64,6 +64,28 @@ func TestClaims(t *testing.T) {
 	metrictest.CompareGolden(t, "testdata/claims.json", text)
 }
 
+// With devices=all the document has each device as well: held ones, free ones, and
+// those that a device plugin gave to a pod.
+func TestDevicesOfNode(t *testing.T) {
+	site := handler(t, testNodeRows(t))
+	status, text := get(t, site, "/api/v1/claims?devices=all")
+	if status != 200 {
+		t.Fatal(status, text)
+	}
+	metrictest.CompareGolden(t, "testdata/devices.json", text)
+	var document ClaimsAnswer
+	if err := json.Unmarshal([]byte(text), &document); err != nil {
+		t.Fatal(err)
+	}
+	if len(document.All) != document.Devices.Devices {
+		t.Errorf("%d devices of %d", len(document.All), document.Devices.Devices)
+	}
+	_, some := get(t, site, "/api/v1/claims?devices=all&namespace=team-ml")
+	if !strings.Contains(text, `"devicePluginPods"`) || strings.Contains(some, `"devicePluginPods"`) {
+		t.Error("pods of device plugins are not those of the namespaces that the query names")
+	}
+}
+
 func TestClaimsOfNamespaces(t *testing.T) {
 	for query, want := range map[string]string{
 		"?namespace=team-ml":                      "team-ml/debug-session",

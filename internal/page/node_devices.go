@@ -1,0 +1,63 @@
+package page
+
+import "net/http"
+
+// NodeDevice is a device of the node in the document of /api/v1/claims: a whole
+// device or a partition, held or not. docs/api.md describes it.
+type NodeDevice struct {
+	UUID       string `json:"uuid"`
+	ParentUUID string `json:"parentUuid,omitempty"` // of a partition
+	ParentName string `json:"parentName,omitempty"` // likewise
+	Driver     string `json:"driver,omitempty"`
+	Pool       string `json:"pool,omitempty"`
+	Device     string `json:"device,omitempty"` // its published name
+	Model      string `json:"model,omitempty"`
+	Profile    string `json:"profile,omitempty"` // of a partition
+	Free       bool   `json:"free"`              // neither it nor a partition of it is held
+
+	// PluginPods are the pods, as namespace/name, that got the device through a
+	// device plugin.
+	PluginPods []string `json:"devicePluginPods,omitempty"`
+
+	Utilization *float64 `json:"utilizationRatio,omitempty"`
+	MemoryUsed  *float64 `json:"memoryUsedBytes,omitempty"`
+	MemorySize  *float64 `json:"memorySizeBytes,omitempty"`
+	Power       *float64 `json:"powerWatts,omitempty"`
+	Temperature *float64 `json:"temperatureCelsius,omitempty"`
+	Health      *Health  `json:"health,omitempty"`
+}
+
+// nodeDevices returns the devices of the node if the query asks for them, else
+// nil. Pods are those of the namespaces that it names.
+func nodeDevices(r *http.Request, view View) []NodeDevice {
+	if r.URL.Query().Get("devices") != "all" {
+		return nil
+	}
+	devices, namespaces := []NodeDevice{}, namespacesOf(r)
+	for _, whole := range view.Devices {
+		devices = append(devices, newNodeDevice(whole, namespaces))
+		for _, partition := range whole.Partitions {
+			devices = append(devices, newNodeDevice(partition, namespaces))
+		}
+	}
+	return devices
+}
+
+func newNodeDevice(of Device, namespaces map[string]bool) NodeDevice {
+	name := of.name()
+	device := NodeDevice{
+		UUID: of.UUID, ParentUUID: of.ParentUUID, ParentName: of.ParentName,
+		Driver: name.Driver, Pool: name.Pool, Device: name.Device, Model: of.Model, Profile: of.Profile, Free: of.Free(),
+		Utilization: of.Utilization, MemoryUsed: of.MemoryUsed, MemorySize: of.MemorySize, Power: of.Power, Temperature: of.Temperature,
+		Health: of.Health.known(),
+	}
+	for _, holder := range of.Holders {
+		if holder.Kind != ByDevicePlugin || len(namespaces) > 0 && !namespaces[holder.Namespace] {
+			continue
+		}
+		for _, pod := range holder.Pods {
+			device.PluginPods = append(device.PluginPods, pod.Namespace+"/"+pod.Name)
+		}
+	}
+	return device
+}
