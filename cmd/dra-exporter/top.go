@@ -95,9 +95,7 @@ func (f *topFlags) check() error {
 
 func (f *topFlags) wanted() top.Wanted { return top.Wanted{Namespaces: f.namespaces, Nodes: f.nodes} }
 
-func (f *topFlags) state() top.State {
-	return top.State{Order: top.Order{Key: top.Key(f.sort), Reversed: f.reverse}}
-}
+func (f *topFlags) order() top.Order { return top.Order{Key: top.Key(f.sort), Reversed: f.reverse} }
 
 // runTop fails if no agent could be read.
 func runTop(ctx context.Context, flags *topFlags, stdout, stderr io.Writer) error {
@@ -115,11 +113,12 @@ func runTop(ctx context.Context, flags *topFlags, stdout, stderr io.Writer) erro
 		return withAdvice(err, len(flags.urls) > 0)
 	}
 	if screen, is := top.OpenTerminal(os.Stdin, stdout); is && !flags.once && flags.output == "table" {
+		client.Devices = true
 		watch := &top.Watch{Client: client, First: listing, Interval: flags.interval, Relist: 30 * time.Second, Rest: 10 * time.Second}
 		if len(flags.urls) == 0 {
 			watch.List = list
 		}
-		return screen.Show(ctx, &top.Live{Watch: watch, Clock: client.Clock, Wanted: flags.wanted(), State: flags.state()})
+		return screen.Show(ctx, &top.Live{Watch: watch, Clock: client.Clock, Wanted: flags.wanted(), Order: flags.order()})
 	}
 	return printTop(ctx, flags, client, listing, stdout, stderr)
 }
@@ -165,12 +164,11 @@ func printTop(ctx context.Context, flags *topFlags, client *top.Client, listing 
 	var text []byte
 	if flags.output == "json" {
 		var err error
-		if text, err = top.JSON(reading, flags.state()); err != nil {
+		if text, err = top.JSON(reading, flags.order()); err != nil {
 			return err
 		}
 	} else {
-		screen := top.Draw(reading, flags.state(), top.LookOf(stdout))
-		text = []byte(strings.Join(screen.Lines, "\n") + "\n")
+		text = []byte(strings.Join(top.Draw(reading, flags.order(), top.LookOf(stdout)), "\n") + "\n")
 	}
 	if _, err := stdout.Write(text); err != nil {
 		return fmt.Errorf("write the table: %w", err)

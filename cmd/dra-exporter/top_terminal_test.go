@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -11,8 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/dra-exporter/dra-exporter/internal/top"
 )
 
 // pseudoterminal is the two ends of a pseudoterminal: one for input and output,
@@ -20,7 +19,8 @@ import (
 type pseudoterminal struct {
 	master, slave *os.File
 	mutex         sync.Mutex
-	seen          strings.Builder
+	seen          strings.Builder // since the last text that was expected
+	all           strings.Builder
 }
 
 func newPseudoterminal(t *testing.T, width, height uint16) *pseudoterminal {
@@ -50,6 +50,7 @@ func newPseudoterminal(t *testing.T, width, height uint16) *pseudoterminal {
 			n, err := master.Read(buffer)
 			p.mutex.Lock()
 			p.seen.Write(buffer[:n])
+			p.all.Write(buffer[:n])
 			p.mutex.Unlock()
 			if err != nil {
 				return
@@ -114,8 +115,31 @@ func (p *pseudoterminal) settings(t *testing.T) unix.Termios {
 	return *settings
 }
 
-// On a terminal the table is refreshed. Whatever ends it restores the
-// terminal's settings.
+// expectShown waits for a text on the screen. Only what has changed is drawn, so
+// it has everything drawn again.
+func (p *pseudoterminal) expectShown(t *testing.T, text string) {
+	t.Helper()
+	const drawAgain = "\x0c" // Ctrl-L
+	for deadline := time.Now().Add(time.Minute); ; {
+		p.typeKeys(t, drawAgain)
+		time.Sleep(100 * time.Millisecond)
+		p.mutex.Lock()
+		seen := p.seen.String()
+		if _, rest, found := strings.Cut(seen, text); found {
+			p.seen.Reset()
+			p.seen.WriteString(rest)
+			p.mutex.Unlock()
+			return
+		}
+		p.mutex.Unlock()
+		if time.Now().After(deadline) {
+			t.Fatalf("%q is not seen in %q", text, seen[max(len(seen)-8000, 0):])
+		}
+	}
+}
+
+// On a terminal the display is interactive. Whatever ends it restores the
+// terminal: its settings, its other screen, and the mouse.
 func TestTopOnTerminal(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, *pseudoterminal, *exec.Cmd){
 		"q":       func(t *testing.T, p *pseudoterminal, _ *exec.Cmd) { p.typeKeys(t, "q") },
@@ -128,25 +152,38 @@ func TestTopOnTerminal(t *testing.T) {
 			p := newPseudoterminal(t, 80, 24)
 			before := p.settings(t)
 			command := p.run(t, "top", "--url="+serveAgent(t, ""), "--cluster-url="+serveAgent(t, ""), "--interval=500ms")
-			p.expectText(t, top.Enter)
-			p.expectText(t, "pending claims: 10 (and 1 gated)")
-			p.expectText(t, "sorted by utilization")
-			p.typeKeys(t, "m")
-			p.expectText(t, "sorted by memory")
-			p.typeKeys(t, "/debug\r")
-			p.expectText(t, "1 claim holds 1 of 11 devices")
+			p.expectText(t, "\x1b[?1049h")
+			p.expectShown(t, "pending claims: 10 (and 1 gated)")
+			p.expectShown(t, "by utilization")
+			p.typeKeys(t, "s")
+			p.expectShown(t, "by memory")
+			p.typeKeys(t, "2")
+			p.expectShown(t, "USED BY")
+			p.expectShown(t, "free")
+			p.typeKeys(t, "\x1b[Z/debug\r") // Shift-Tab
+			p.expectShown(t, "/debug 1 of ")
 			p.resize(t, 200, 24)
-			p.expectText(t, "COST/H")
+			p.expectShown(t, "COST/H")
+			p.typeKeys(t, "\r")
+			p.expectShown(t, "claim team-ml/debug-session")
+			p.typeKeys(t, "4\x1b[<0;5;7M\x1b[<0;5;7M") // two clicks
+			p.expectShown(t, "dra-exporter explain pod")
 			if raw := p.settings(t); raw == before {
 				t.Error("keys would wait for Enter")
 			}
 			end(t, p, command)
-			p.expectText(t, top.Leave)
+			p.expectText(t, "\x1b[?1049l")
+			p.expectText(t, "\x1b[?1002l")
 			if err := command.Wait(); err != nil {
 				t.Errorf("it ends with %v", err)
 			}
 			if after := p.settings(t); after != before {
 				t.Errorf("the terminal was %+v, and is %+v", before, after)
+			}
+			p.mutex.Lock()
+			defer p.mutex.Unlock()
+			if coloured := regexp.MustCompile("\x1b\\[[0-9;]*3[0-7]m").FindString(p.all.String()); coloured != "" {
+				t.Errorf("%q is written although NO_COLOR is set", coloured)
 			}
 		})
 	}

@@ -24,7 +24,11 @@ func serveAgent(t testing.TB, password string) string {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		body, err := os.ReadFile(filepath.Join("../../internal/page/testdata", filepath.Base(r.URL.Path)+".json"))
+		name := filepath.Base(r.URL.Path)
+		if r.URL.Query().Get("devices") == "all" {
+			name = "devices"
+		}
+		body, err := os.ReadFile(filepath.Join("../../internal/page/testdata", name+".json"))
 		if err != nil {
 			http.NotFound(w, r)
 			return

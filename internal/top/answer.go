@@ -29,6 +29,15 @@ type Answer struct {
 	SampledAt time.Time         // when the newest readings were taken
 	Devices   *page.DeviceCount // nil: an older agent, which does not report it
 	Rows      []Row
+	All       []Device // nil: it was not asked for them, or is an older agent
+}
+
+// Device is a device of a node, held or not.
+type Device struct {
+	page.NodeDevice
+	node    string
+	health  string // as that of a row
+	reasons []string
 }
 
 // PendingSummary is the cluster role's report of pending claims, as
@@ -40,6 +49,8 @@ type PendingSummary struct {
 	Reasons []ReasonCount `json:"reasons"`
 	Unread  []string      `json:"unread,omitempty"` // unread sources without which pending claims are unknown
 	At      time.Time     `json:"at,omitzero"`      // when this was so
+
+	refs, gated []page.PendingRef // what is counted
 }
 
 // ReasonCount is the number of references that are pending for one reason.
@@ -61,6 +72,14 @@ func decodeClaims(body []byte, at time.Time) (Answer, error) {
 	answer := Answer{Node: document.Node, At: at, SampledAt: document.SampledAt, Devices: document.Devices}
 	for i := range document.Claims {
 		answer.Rows = appendRows(answer.Rows, &answer, &document.Claims[i])
+	}
+	if document.All != nil {
+		answer.All = make([]Device, len(document.All))
+	}
+	for i := range document.All {
+		device := Device{NodeDevice: document.All[i], node: answer.Node}
+		device.health, device.reasons = healthOf(device.Health, at)
+		answer.All[i] = device
 	}
 	return answer, nil
 }
@@ -111,7 +130,7 @@ func summary(document page.PendingAnswer) PendingSummary {
 	count := page.CountPending(document.Pending, document.Gated)
 	pending := PendingSummary{
 		Count: count.Pending, Gated: count.Gated, Oldest: count.Oldest, Reasons: []ReasonCount{},
-		Unread: document.Unread, At: document.At,
+		Unread: document.Unread, At: document.At, refs: document.Pending, gated: document.Gated,
 	}
 	for _, reason := range count.Reasons {
 		pending.Reasons = append(pending.Reasons, ReasonCount(reason))

@@ -14,7 +14,7 @@ import (
 
 // The document is the example of docs/top.md, made of real answers.
 func TestDocument(t *testing.T) {
-	text, err := JSON(testReading(t), State{Order: Order{Key: ByName}})
+	text, err := JSON(testReading(t), Order{Key: ByName})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestInvalidDocuments(t *testing.T) {
 
 // Any answer of an agent is refused, or can be drawn and encoded.
 func FuzzAnswer(f *testing.F) {
-	for _, name := range []string{"claims.json", "sharing.json", "pending.json"} {
+	for _, name := range []string{"claims.json", "devices.json", "sharing.json", "pending.json"} {
 		f.Add(withReplies(f, name))
 	}
 	f.Add([]byte(`{"apiVersion":"v1","claims":[{"devices":[{"held":true,"utilizationRatio":1e308,"heldSeconds":1e308,"idleSince":"0001-01-02T00:00:00Z"}]}]}`))
@@ -115,12 +115,18 @@ func FuzzAnswer(f *testing.F) {
 			fleet.SetPending(&waiting, nil)
 		}
 		reading := fleet.Reading(noon, Wanted{})
-		for _, line := range Draw(reading, byUtilization(), Look{Width: 100, Height: 30, Bars: true, Glyphs: unicodeGlyphs()}).Lines {
+		lines := Draw(reading, Order{Key: ByUtilization}, Look{Width: 100, Bars: true, Glyphs: unicodeGlyphs()})
+		s := testScreen(reading, 100, 30)
+		for range s.views {
+			lines = append(append(lines, linesOf(s)...), linesOf(s.pressed("enter"))...)
+			s.pressed("tab")
+		}
+		for _, line := range lines {
 			if at := strings.IndexFunc(line, isControl); at >= 0 || len([]rune(line)) > 100 {
 				t.Fatalf("%q", line)
 			}
 		}
-		text, err := JSON(reading, byUtilization())
+		text, err := JSON(reading, Order{Key: ByUtilization})
 		if err != nil || !json.Valid(text) {
 			t.Fatalf("%v: %s", err, text)
 		}
@@ -169,10 +175,10 @@ func TestRecoveringDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	row := &answer.Rows[0]
-	if got, want := healthCell(row), "recovering: Xid 79 (GPU fell off the bus) 2m ago"; got != want || deviceCell(row) != "!u" || healthStyle(row) != styleWarning {
+	if got, want := healthCell(row.Health, row.Reasons), "recovering: Xid 79 (GPU fell off the bus) 2m ago"; got != want || deviceCell(row) != "!u" || healthStyle(row) != styleWarning {
 		t.Errorf("top says %q, want %q", got, want)
 	}
-	if *row.severity() <= *(&Row{Health: "degraded"}).severity() {
+	if *severity(row.Health) <= *severity("degraded") {
 		t.Error("it does not stand before what is warned of")
 	}
 }

@@ -22,6 +22,7 @@ type Client struct {
 	Namespaces []string      // namespaces of the requested claims; none means all
 	Timeout    time.Duration // of one answer
 	Parallel   int           // concurrent requests
+	Devices    bool          // request all devices, those that no claim holds as well
 }
 
 // Claims requests the claims of one agent.
@@ -150,7 +151,11 @@ func (c *Client) get(ctx context.Context, agent Agent, path string) ([]byte, tim
 		return nil, time.Time{}, agent.Err
 	}
 	address := agent.Base.JoinPath(path)
-	address.RawQuery = url.Values{"namespace": c.Namespaces}.Encode()
+	query := url.Values{"namespace": c.Namespaces}
+	if c.Devices && path == claimsPath {
+		query.Set("devices", "all")
+	}
+	address.RawQuery = query.Encode()
 	body, header, err := request{c.HTTP, c.Timeout, MaxBody + 1}.get(ctx, address, "no address to read")
 	if err != nil {
 		return nil, time.Time{}, err

@@ -8,15 +8,15 @@ import (
 
 // Look is how to draw.
 type Look struct {
-	Width, Height int  // of the terminal; 0: no limit
-	Styled        bool // the terminal understands bold and colours
-	Bars          bool
-	Glyphs        Glyphs
+	Width  int  // of the terminal; 0: no limit
+	Styled bool // the terminal understands bold and colours
+	Bars   bool
+	Glyphs Glyphs
 }
 
-// column is a column of the table. Foreign text in its cells has no control
+// column is a column of a table of T. Foreign text in its cells has no control
 // characters.
-type column struct {
+type column[T any] struct {
 	title string
 	sort  Key  // what marks it; empty for none
 	right bool // aligned
@@ -26,45 +26,53 @@ type column struct {
 	most  int // 0: least is the width of all cells
 
 	place bool // a place; left out if all rows are in one place
-	cell  func(g Glyphs, row *Row, bars bool) string
-	style func(row *Row) string
+	cell  func(g Glyphs, of *T, bars bool) string
+	style func(of *T) string
 }
+
+// textColumn and numberColumn return columns of foreign text and of numbers.
+func textColumn[T any](title string, rank, least, most int, of func(*T) string) column[T] {
+	return column[T]{title: title, rank: rank, least: least, most: most, cell: func(g Glyphs, one *T, _ bool) string {
+		return cmp.Or(clean(of(one)), g.Absent)
+	}}
+}
+
+func numberColumn[T any](title string, key Key, rank, least int, of func(Glyphs, *T) string) column[T] {
+	return column[T]{title: title, sort: key, rank: rank, least: least, right: true, cell: func(g Glyphs, one *T, _ bool) string { return of(g, one) }}
+}
+
+// sortedBy, placeOf and styledBy return the column with one of its fields set.
+func (c column[T]) sortedBy(key Key) column[T] { c.sort = key; return c }
+
+func (c column[T]) placeOf() column[T] { c.place = true; return c }
+
+func (c column[T]) styledBy(style func(*T) string) column[T] { c.style = style; return c }
 
 // barWidth is how long a utilization's bar is.
 const barWidth = 6
 
-// columns returns all columns, from left to right.
-func columns() []column {
-	text := func(title string, rank, least, most int, of func(*Row) string) column {
-		return column{title: title, rank: rank, least: least, most: most, cell: func(g Glyphs, r *Row, _ bool) string {
-			return cmp.Or(clean(of(r)), g.Absent)
-		}}
-	}
-	place := func(c column) column { c.place = true; return c }
-	number := func(title string, key Key, rank, least int, of func(Glyphs, *Row) string) column {
-		return column{title: title, sort: key, rank: rank, least: least, right: true, cell: func(g Glyphs, r *Row, _ bool) string { return of(g, r) }}
-	}
-	named := func(c column) column { c.sort = ByName; return c }
-	device := text("DEVICE", 3, 8, 40, deviceCell)
-	device.style = healthStyle
-	health := text("HEALTH", 10, 10, 40, healthCell)
-	health.sort, health.style = ByHealth, healthStyle
-	return []column{
-		place(named(text("NAMESPACE", 4, 9, 30, func(r *Row) string { return r.Namespace }))),
-		named(text("CLAIM", 0, 12, 63, func(r *Row) string { return r.Claim })),
-		text("PODS", 9, 10, 63, podsCell),
-		place(text("NODE", 7, 8, 40, func(r *Row) string { return r.Node })),
-		device,
-		text("MODEL", 12, 8, 24, func(r *Row) string { return r.Title() }),
-		text("UUID", 14, 13, 13, func(r *Row) string { return r.UUID }),
-		text("HELD BY", 11, 9, 9, func(r *Row) string { return r.Attribution }),
-		{title: "UTIL", sort: ByUtilization, rank: 1, least: barWidth + 6, right: true, cell: utilizationCell, style: utilizationStyle},
-		number("MEMORY", ByMemory, 2, 9, memoryCell),
-		number("POWER", ByPower, 5, 6, func(g Glyphs, r *Row) string { return g.number(r.Power, power) + mark(r.wholePower()) }),
-		number("IDLE", ByIdle, 6, 6, idleCell),
-		number("HELD", ByHeld, 8, 6, func(g Glyphs, r *Row) string { return g.number(r.Held, seconds) }),
-		number("COST/H", ByCost, 13, 9, costCell),
-		health,
+// columns returns all columns of rows, from left to right.
+func columns() []column[Row] {
+	return []column[Row]{
+		textColumn("NAMESPACE", 4, 9, 30, func(r *Row) string { return r.Namespace }).sortedBy(ByName).placeOf(),
+		textColumn("CLAIM", 0, 12, 63, func(r *Row) string { return r.Claim }).sortedBy(ByName),
+		textColumn("PODS", 9, 10, 63, func(r *Row) string { return podsCell(r.Pods) }),
+		textColumn("NODE", 7, 8, 40, func(r *Row) string { return r.Node }).placeOf(),
+		textColumn("DEVICE", 3, 8, 40, deviceCell).styledBy(healthStyle),
+		textColumn("MODEL", 12, 8, 24, func(r *Row) string { return r.Title() }),
+		textColumn("UUID", 14, 13, 13, func(r *Row) string { return r.UUID }),
+		textColumn("HELD BY", 11, 9, 9, func(r *Row) string { return r.Attribution }),
+		{title: "UTIL", sort: ByUtilization, rank: 1, least: barWidth + 6, right: true, cell: func(g Glyphs, r *Row, bars bool) string {
+			return utilizationCell(g, r.Utilization, r.WholeUtilization(), bars)
+		}, style: func(r *Row) string { return utilizationStyle(r.Utilization, r.Idle) }},
+		numberColumn("MEMORY", ByMemory, 2, 9, func(g Glyphs, r *Row) string {
+			return memoryCell(g, r.MemoryUsed, r.MemoryAllocated, r.WholeMemory())
+		}),
+		numberColumn("POWER", ByPower, 5, 6, func(g Glyphs, r *Row) string { return g.number(r.Power, power) + mark(r.wholePower()) }),
+		numberColumn("IDLE", ByIdle, 6, 6, func(g Glyphs, r *Row) string { return idleCell(g, r.Utilization, r.Idle) }),
+		numberColumn("HELD", ByHeld, 8, 6, func(g Glyphs, r *Row) string { return g.number(r.Held, seconds) }),
+		numberColumn("COST/H", ByCost, 13, 9, func(g Glyphs, r *Row) string { return costCell(g, r.Cost, r.Currency) }),
+		textColumn("HEALTH", 10, 10, 40, func(r *Row) string { return healthCell(r.Health, r.Reasons) }).sortedBy(ByHealth).styledBy(healthStyle),
 	}
 }
 
@@ -77,11 +85,11 @@ func mark(whole bool) string {
 }
 
 // podsCell returns one name, and the number of the others.
-func podsCell(r *Row) string {
-	if len(r.Pods) > 1 {
-		return fmt.Sprintf("%s +%d", r.Pods[0], len(r.Pods)-1)
+func podsCell(pods []string) string {
+	if len(pods) > 1 {
+		return fmt.Sprintf("%s +%d", pods[0], len(pods)-1)
 	}
-	return strings.Join(r.Pods, "")
+	return strings.Join(pods, "")
 }
 
 // deviceCell marks devices that are unhealthy, recovering or degraded, because the
@@ -94,49 +102,50 @@ func deviceCell(r *Row) string {
 	return name
 }
 
-func healthCell(r *Row) string {
-	if len(r.Reasons) == 0 {
-		return r.Health
+func healthCell(health string, reasons []string) string {
+	if len(reasons) == 0 {
+		return health
 	}
-	return r.Health + ": " + strings.Join(r.Reasons, ", ")
+	return health + ": " + strings.Join(reasons, ", ")
 }
 
-func utilizationCell(g Glyphs, r *Row, bars bool) string {
-	if r.Utilization == nil {
+// utilizationCell marks a utilization that is the whole device's.
+func utilizationCell(g Glyphs, ratio *float64, whole, bars bool) string {
+	if ratio == nil {
 		return g.Absent + " "
 	}
-	text := g.fit(g.number(r.Utilization, percent), 4, true) + mark(r.WholeUtilization())
+	text := g.fit(g.number(ratio, percent), 4, true) + mark(whole)
 	if !bars {
 		return text
 	}
-	return g.bar(*r.Utilization, barWidth) + " " + text
+	return g.bar(*ratio, barWidth) + " " + text
 }
 
-func memoryCell(g Glyphs, r *Row) string {
-	text := g.number(r.MemoryUsed, size)
-	if r.MemoryAllocated == nil {
-		return text + mark(r.WholeMemory())
+func memoryCell(g Glyphs, used, of *float64, whole bool) string {
+	text := g.number(used, size)
+	if of == nil {
+		return text + mark(whole)
 	}
-	all := g.number(r.MemoryAllocated, size)
-	if used, unit := text[:len(text)-1], text[len(text)-1:]; r.MemoryUsed != nil && strings.HasSuffix(all, unit) {
-		text = used // 63/80G
+	all := g.number(of, size)
+	if digits, unit := text[:len(text)-1], text[len(text)-1:]; used != nil && strings.HasSuffix(all, unit) {
+		text = digits // 63/80G
 	}
-	return text + "/" + all + mark(r.WholeMemory())
+	return text + "/" + all + mark(whole)
 }
 
 // idleCell is empty for claims in use: only idle ones are of interest.
-func idleCell(g Glyphs, r *Row) string {
-	if r.Idle == nil && r.Utilization != nil {
+func idleCell(g Glyphs, utilization, idle *float64) string {
+	if idle == nil && utilization != nil {
 		return ""
 	}
-	return g.number(r.Idle, seconds)
+	return g.number(idle, seconds)
 }
 
-func costCell(g Glyphs, r *Row) string {
-	if r.Cost == nil {
+func costCell(g Glyphs, cost *float64, currency string) string {
+	if cost == nil {
 		return g.Absent
 	}
-	return g.number(r.Cost, money) + " " + clean(r.Currency)
+	return g.number(cost, money) + " " + clean(currency)
 }
 
 // The styles in use.
@@ -150,8 +159,10 @@ const (
 	styleEnd       = "\x1b[0m"
 )
 
-func healthStyle(r *Row) string {
-	switch r.Health {
+func healthStyle(r *Row) string { return styleOfHealth(r.Health) }
+
+func styleOfHealth(health string) string {
+	switch health {
 	case "unhealthy":
 		return styleUnhealthy
 	case "recovering", "degraded":
@@ -161,11 +172,11 @@ func healthStyle(r *Row) string {
 	}
 }
 
-func utilizationStyle(r *Row) string {
+func utilizationStyle(utilization, idle *float64) string {
 	switch {
-	case r.Utilization == nil:
+	case utilization == nil:
 		return styleDim
-	case r.Idle != nil:
+	case idle != nil:
 		return styleWarning
 	default:
 		return styleBusy
@@ -173,8 +184,8 @@ func utilizationStyle(r *Row) string {
 }
 
 // placed is a column with the width that it has got.
-type placed struct {
-	column
+type placed[T any] struct {
+	column[T]
 	width int // that it has
 	wish  int // that its cells would fill
 }
@@ -183,10 +194,10 @@ type placed struct {
 // go, the least important first, that the rest has its least width; what is
 // left over goes where text is cut. A limit of 0 is none: then each column is as
 // wide as its widest cell.
-func arrange(all []column, rows []*Row, look Look) []placed {
-	table := make([]placed, len(all))
+func arrange[T any](all []column[T], rows []*T, look Look) []placed[T] {
+	table := make([]placed[T], len(all))
 	for i, c := range all {
-		table[i] = placed{column: c, wish: max(c.least, width(c.title))}
+		table[i] = placed[T]{column: c, wish: max(c.least, width(c.title))}
 		switch {
 		case look.Width <= 0:
 			table[i].wish = max(widest(c, rows, look, 0), width(c.title))
@@ -206,10 +217,10 @@ func arrange(all []column, rows []*Row, look Look) []placed {
 
 // floor is the width below which a column is not worth having; a column whose
 // cells are all shorter needs no more than they do.
-func (p placed) floor() int { return min(max(p.least, width(p.title)), p.wish) }
+func (p placed[T]) floor() int { return min(max(p.least, width(p.title)), p.wish) }
 
 // widest is how wide the widest cell is, up to a limit that is not 0.
-func widest(c column, rows []*Row, look Look, limit int) int {
+func widest[T any](c column[T], rows []*T, look Look, limit int) int {
 	most := 1
 	for i := range rows {
 		most = max(most, width(c.cell(look.Glyphs, rows[i], look.Bars)))
@@ -221,7 +232,7 @@ func widest(c column, rows []*Row, look Look, limit int) int {
 }
 
 // uniform reports whether all cells say the same.
-func uniform(c column, rows []*Row, look Look) bool {
+func uniform[T any](c column[T], rows []*T, look Look) bool {
 	for i := range rows {
 		if c.cell(look.Glyphs, rows[i], look.Bars) != c.cell(look.Glyphs, rows[0], look.Bars) {
 			return false
@@ -231,7 +242,7 @@ func uniform(c column, rows []*Row, look Look) bool {
 }
 
 // dropped leaves out columns until the rest fits.
-func dropped(table []placed, limit int) []placed {
+func dropped[T any](table []placed[T], limit int) []placed[T] {
 	for len(table) > 1 {
 		total, last := len(table)-1, 0
 		for i, c := range table {
@@ -250,7 +261,7 @@ func dropped(table []placed, limit int) []placed {
 
 // widened shares out what the least widths leave, a column of the terminal at a
 // time, so that none gets all of it.
-func widened(table []placed, limit int) []placed {
+func widened[T any](table []placed[T], limit int) []placed[T] {
 	spare := limit - (len(table) - 1)
 	for i := range table {
 		table[i].width = min(table[i].floor(), limit)

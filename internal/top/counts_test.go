@@ -118,7 +118,7 @@ func TestPendingCountsAgree(t *testing.T) {
 	if got := fmt.Sprintf("%d pending, %d gated", waiting.Count, waiting.Gated); got != want {
 		t.Errorf("top reads %s, want %s", got, want)
 	}
-	header := strings.Join(Draw(Reading{At: noon, Pending: &waiting}, State{}, Look{Glyphs: asciiGlyphs()}).Lines, "\n")
+	header := strings.Join(Draw(Reading{At: noon, Pending: &waiting}, Order{}, Look{Glyphs: asciiGlyphs()}), "\n")
 	if want := fmt.Sprintf("pending claims: %d (and %d gated)", all-gated, gated); !strings.Contains(header, want) || strings.Contains(header, "scheduling_gated") {
 		t.Errorf("top does not write %q:\n%s", want, header)
 	}
@@ -157,7 +157,7 @@ func TestDeviceCountsAgree(t *testing.T) {
 		fleet := NewFleet()
 		fleet.Expect([]Agent{{Name: "a"}})
 		fleet.Set(Reply{Agent: Agent{Name: "a"}, Answer: answer})
-		header := Draw(fleet.Reading(noon, Wanted{}), State{}, Look{Glyphs: asciiGlyphs()}).Lines[0]
+		header := Draw(fleet.Reading(noon, Wanted{}), Order{}, Look{Glyphs: asciiGlyphs()})[0]
 		if want := fmt.Sprintf(" hold %d of %d devices, on 1 node", want.Held, want.Devices); !strings.Contains(header, want) {
 			t.Errorf("%s: top does not write %q: %s", name, want, header)
 		}
@@ -173,7 +173,7 @@ func TestDevicesOfOlderAgent(t *testing.T) {
 	fleet.Set(Reply{Agent: Agent{Name: "new"}, Answer: Answer{Node: "a", At: noon, Devices: &page.DeviceCount{Devices: 4, Whole: 4, Held: 1}, Rows: row("a")}})
 	fleet.Set(Reply{Agent: Agent{Name: "old"}, Answer: Answer{Node: "b", At: noon, Rows: row("b")}})
 	header := func(wanted Wanted) string {
-		return Draw(fleet.Reading(noon, wanted), State{}, Look{Glyphs: asciiGlyphs()}).Lines[0]
+		return Draw(fleet.Reading(noon, wanted), Order{}, Look{Glyphs: asciiGlyphs()})[0]
 	}
 	if got := header(Wanted{}); !strings.Contains(got, " holds 2 devices, on 2 nodes") {
 		t.Errorf("top writes %q", got)

@@ -27,13 +27,13 @@ type document struct {
 	Devices []*Row            `json:"devices"`
 }
 
-// JSON returns the reading as one document, with the selected rows. Control
+// JSON returns the reading as one document, with its rows in an order. Control
 // characters are escaped.
-func JSON(reading Reading, state State) ([]byte, error) {
+func JSON(reading Reading, order Order) ([]byte, error) {
 	decoded := document{
 		APIVersion: "v1", At: reading.At.UTC(), Agents: reading.Agents, Answered: reading.Answered,
 		ListError: reading.ListError, Failures: reading.Failures, Stale: reading.Stale,
-		Pending: reading.Pending, NoPending: reading.PendingError, Count: reading.Devices, Devices: state.Chosen(reading.Rows),
+		Pending: reading.Pending, NoPending: reading.PendingError, Count: reading.Devices, Devices: Sorted(reading.Rows, order),
 	}
 	if decoded.Failures == nil {
 		decoded.Failures = []Failure{}

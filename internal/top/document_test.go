@@ -31,7 +31,12 @@ func TestTopDocument(t *testing.T) {
 	for _, column := range columns() {
 		has(column.title)
 	}
-	for key := range sortKeys() {
-		has(string(key))
+	for _, view := range views() {
+		for _, column := range view.columns {
+			has(column.title)
+		}
+	}
+	for _, key := range []string{"Tab", "1", "5", "Enter", "Esc", "/", "s", "S", "p", "?", "q", "j", "k", "g", "G", "PgUp", "Home", "Ctrl-L"} {
+		has(key)
 	}
 }

@@ -1,61 +1,39 @@
 package top
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 )
 
-// Screen is a frame, and the extent of scrolling.
-type Screen struct {
-	Lines []string
-	Space Space
-}
-
-// Draw draws a reading by the user's selection. The frame has at most as many
-// lines as the terminal, none wider than it.
-func Draw(reading Reading, state State, look Look) Screen {
-	d := drawing{look: look, state: state}
-	rows := state.Chosen(reading.Rows)
-	above, below := d.above(reading, rows), d.below(reading)
-	space := Space{Rows: len(rows), Visible: len(rows)}
-	if look.Height > 0 {
-		above, below, space.Visible = share(look.Height-1, above, below)
-	}
-	state = state.Within(space)
-	lines := append(above, d.table(reading, rows, state.Offset, space.Visible)...)
-	if look.Height > 0 {
-		for len(lines) < look.Height-len(below) {
-			lines = append(lines, "")
-		}
-		lines = append(lines[:min(len(lines), look.Height)], below...)
-		lines = lines[:min(len(lines), look.Height)]
+// Draw returns the lines of a reading that is printed once, none wider than the
+// terminal.
+func Draw(reading Reading, order Order, look Look) []string {
+	d := drawing{look: look}
+	rows := Sorted(reading.Rows, order)
+	lines := append(d.above(reading, rows), "")
+	if len(rows) == 0 {
+		lines = append(lines, d.line("", d.nothing(reading)))
 	} else {
-		lines = append(lines, below...)
-	}
-	return Screen{Lines: lines, Space: space}
-}
-
-// share divides the lines of a terminal, but for the table's title: rows come
-// first, then what is below, then what is above.
-func share(height int, above, below []string) ([]string, []string, int) {
-	const fewest = 3
-	if len(above)+len(below)+fewest > height {
-		above = above[:min(len(above), max(height-fewest-len(below), 0))]
-	}
-	if len(below)+fewest > height {
-		below = below[max(len(below)-1, 0):]
-		if fewest > height {
-			below = nil
+		columns := arrange(columns(), rows, look)
+		lines = append(lines, titleLine(look, columns, order.Key))
+		for _, row := range rows {
+			lines = append(lines, rowLine(look, columns, row))
 		}
 	}
-	return above, below, max(height-len(above)-len(below), 0)
+	var below []string
+	if text := marks(reading.Rows); text != "" {
+		below = append(below, d.line(styleDim, text))
+	}
+	if below = append(below, d.failures(reading)...); len(below) > 0 {
+		lines = append(append(lines, ""), below...)
+	}
+	return lines
 }
 
-// drawing draws one screen.
+// drawing draws a reading.
 type drawing struct {
-	look  Look
-	state State
+	look Look
+	most int // failures that are shown by name; 0: all
 }
 
 // line is text in a style, cut to the terminal. The text is clean.
@@ -63,27 +41,46 @@ func (d drawing) line(style, text string) string {
 	if d.look.Width > 0 {
 		text = d.look.Glyphs.cut(text, d.look.Width)
 	}
-	return d.styled(style, text)
+	return d.look.styled(style, text)
 }
 
-func (d drawing) styled(style, text string) string {
-	if !d.look.Styled || style == "" || text == "" {
+func (l Look) styled(style, text string) string {
+	if !l.Styled || style == "" || text == "" {
 		return text
 	}
 	return style + text + styleEnd
 }
 
-// table is the title and the visible rows.
-func (d drawing) table(reading Reading, rows []*Row, offset, visible int) []string {
-	if len(rows) == 0 {
-		return []string{d.line("", d.nothing(reading))}
+// titleLine is the titles of the columns; those that are sorted by are marked.
+func titleLine[T any](look Look, columns []placed[T], by Key) string {
+	var line strings.Builder
+	for i, c := range columns {
+		style := styleBold
+		if c.sort != "" && c.sort == by {
+			style = styleReverse
+		}
+		addCell(&line, i == len(columns)-1, look.styled(style, look.Glyphs.fit(c.title, c.width, c.right)))
 	}
-	columns := arrange(columns(), rows, d.look)
-	lines := []string{d.title(columns)}
-	for i := offset; i < min(offset+visible, len(rows)); i++ {
-		lines = append(lines, d.row(columns, rows[i]))
+	return strings.TrimRight(line.String(), " ")
+}
+
+func rowLine[T any](look Look, columns []placed[T], row *T) string {
+	var line strings.Builder
+	for i, c := range columns {
+		style := ""
+		if c.style != nil {
+			style = c.style(row)
+		}
+		addCell(&line, i == len(columns)-1, look.styled(style, look.Glyphs.fit(c.cell(look.Glyphs, row, look.Bars), c.width, c.right)))
 	}
-	return lines
+	return strings.TrimRight(line.String(), " ")
+}
+
+func addCell(line *strings.Builder, last bool, text string) {
+	line.WriteString(text)
+	if !last {
+		line.WriteByte(' ')
+	}
 }
 
 // nothing returns why there are no rows. That no claim holds a device is only
@@ -99,8 +96,6 @@ func (d drawing) nothing(reading Reading) string {
 		return "No agent could be read, so the claims that hold devices are unknown."
 	case len(reading.Silent) > 0:
 		return "No agent of " + clean(strings.Join(reading.Silent, ", ")) + " has answered, so the claims that hold devices there are unknown."
-	case d.state.Filter != "" && len(reading.Rows) > 0:
-		return "Nothing matches " + clean(d.state.Filter) + "."
 	}
 	text := "No claim"
 	if of := reading.Wanted.Namespaces; len(of) > 0 {
@@ -113,44 +108,13 @@ func (d drawing) nothing(reading Reading) string {
 	return text + "."
 }
 
-func (d drawing) title(columns []placed) string {
-	var line strings.Builder
-	for i, c := range columns {
-		style := styleBold
-		if c.sort != "" && c.sort == d.state.Order.Key {
-			style = styleReverse
-		}
-		d.cell(&line, i == len(columns)-1, d.look.Glyphs.fit(c.title, c.width, c.right), style)
-	}
-	return strings.TrimRight(line.String(), " ")
-}
-
-func (d drawing) row(columns []placed, row *Row) string {
-	var line strings.Builder
-	for i, c := range columns {
-		style := ""
-		if c.style != nil {
-			style = c.style(row)
-		}
-		d.cell(&line, i == len(columns)-1, d.look.Glyphs.fit(c.cell(d.look.Glyphs, row, d.look.Bars), c.width, c.right), style)
-	}
-	return strings.TrimRight(line.String(), " ")
-}
-
-func (d drawing) cell(line *strings.Builder, last bool, text, style string) {
-	line.WriteString(d.styled(style, text))
-	if !last {
-		line.WriteByte(' ')
-	}
-}
-
 // above returns what precedes the table.
 func (d drawing) above(reading Reading, rows []*Row) []string {
 	lines := []string{d.line(styleBold, summaryLine(reading, rows))}
 	if text := d.pending(reading); text != "" {
 		lines = append(lines, d.line("", text))
 	}
-	return append(lines, "")
+	return lines
 }
 
 // pending returns how many claims are pending; empty if no cluster role was
@@ -195,23 +159,6 @@ func (d drawing) reasons(reading Reading, of *PendingSummary) string {
 	return text + ": " + strings.Join(reasons, ", ")
 }
 
-// below returns what follows the table: the meaning of the marks, agents that did not
-// answer, and, on a terminal, the keys.
-func (d drawing) below(reading Reading) []string {
-	var lines []string
-	if text := marks(reading.Rows); text != "" {
-		lines = append(lines, d.line(styleDim, text))
-	}
-	lines = append(lines, d.failures(reading)...)
-	if len(lines) > 0 {
-		lines = append([]string{""}, lines...)
-	}
-	if d.look.Height > 0 {
-		lines = append(lines, d.prompt())
-	}
-	return lines
-}
-
 // marks explains those that are in the table.
 func marks(rows []*Row) string {
 	var texts []string
@@ -232,9 +179,6 @@ func marks(rows []*Row) string {
 	return strings.Join(texts, "   ")
 }
 
-// named is how many agents a terminal shows by name.
-const named = 3
-
 // failures lists agents that did not answer, and those whose readings are old.
 func (d drawing) failures(reading Reading) []string {
 	all := make([]Failure, 0, len(reading.Failures)+len(reading.Stale)+1)
@@ -244,8 +188,8 @@ func (d drawing) failures(reading Reading) []string {
 	all = append(append(all, reading.Failures...), reading.Stale...)
 	var lines []string
 	for i, failure := range all {
-		if d.look.Height > 0 && i == named && len(all) > named+1 {
-			lines = append(lines, d.line(styleWarning, fmt.Sprintf("and %d more", len(all)-named)))
+		if d.most > 0 && i == d.most && len(all) > d.most+1 {
+			lines = append(lines, d.line(styleWarning, fmt.Sprintf("and %d more", len(all)-d.most)))
 			break
 		}
 		who := failure.Agent
@@ -255,21 +199,6 @@ func (d drawing) failures(reading Reading) []string {
 		lines = append(lines, d.line(styleWarning, clean(who+": "+failure.Error)))
 	}
 	return lines
-}
-
-// prompt is the last line: the filter while it is written, else the keys.
-func (d drawing) prompt() string {
-	if d.state.Typing {
-		return d.line("", "filter: "+clean(d.state.Filter)+"_")
-	}
-	sorted := "sorted by " + string(cmp.Or(d.state.Order.Key, ByName))
-	if d.state.Order.Reversed {
-		sorted += ", reversed"
-	}
-	if d.state.Filter != "" {
-		sorted += " · filter " + clean(d.state.Filter)
-	}
-	return d.line(styleDim, sorted+" · u m p i a c h n sort · r reverse · / filter · q quit")
 }
 
 // summaryLine counts what the rows are about.

@@ -3,10 +3,15 @@ package top
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
 	"go.uber.org/goleak"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -54,4 +59,53 @@ func testReading(t testing.TB) Reading {
 	waiting, err := decodePending(withReplies(t, "pending.json"))
 	fleet.SetPending(&waiting, err)
 	return fleet.Reading(noon, Wanted{})
+}
+
+// fullReading is testReading with all devices of the first agent.
+func fullReading(t testing.TB) Reading {
+	t.Helper()
+	reading := testReading(t)
+	answer := claims(t, "devices.json")
+	for i := range answer.All {
+		reading.All = append(reading.All, &answer.All[i])
+	}
+	reading.Unlisted = 1
+	return reading
+}
+
+// testScreen returns a display of a reading, without styles, on a terminal of
+// this size.
+func testScreen(reading Reading, width, height int) *screen {
+	now := clock.Instant{Wall: noon}
+	s := newScreen(&Live{Watch: &Watch{}, Clock: func() clock.Instant { return now }, Look: Look{Bars: true, Glyphs: unicodeGlyphs()}})
+	s.reading, s.width, s.height = reading, width, height
+	s.draw()
+	return s
+}
+
+// linesOf is the lines of the frame without the style of what is selected.
+func linesOf(s *screen) []string {
+	lines := slices.Clone(s.frame.lines)
+	for i := range lines {
+		lines[i] = strings.NewReplacer(styleReverse, "", styleEnd, "").Replace(lines[i])
+	}
+	return lines
+}
+
+// pressed sends keys by their names.
+func (s *screen) pressed(names ...string) *screen {
+	special := map[string]tea.Key{
+		"tab": {Code: tea.KeyTab}, "shift+tab": {Code: tea.KeyTab, Mod: tea.ModShift}, "enter": {Code: tea.KeyEnter}, "esc": {Code: tea.KeyEscape},
+		"up": {Code: tea.KeyUp}, "down": {Code: tea.KeyDown}, "pgup": {Code: tea.KeyPgUp}, "pgdown": {Code: tea.KeyPgDown},
+		"home": {Code: tea.KeyHome}, "end": {Code: tea.KeyEnd}, "backspace": {Code: tea.KeyBackspace}, "ctrl+c": {Code: 'c', Mod: tea.ModCtrl},
+	}
+	for _, name := range names {
+		key, is := special[name]
+		if !is {
+			key = tea.Key{Code: []rune(name)[0], Text: name}
+		}
+		s.Update(tea.KeyPressMsg(key))
+	}
+	s.draw()
+	return s
 }

@@ -129,6 +129,7 @@ func (f *Fleet) Reading(at time.Time, wanted Wanted) Reading {
 		reading.ListError = f.lost.Error()
 	}
 	for name, agent := range f.agents {
+		reading.addNode(name, agent)
 		switch {
 		case agent.err != nil:
 			reading.Failures = append(reading.Failures, Failure{name, agent.node, agent.err.Error()})
@@ -158,6 +159,9 @@ type Reading struct {
 	PendingError string          // why the cluster role has not
 	ListError    string          // why the present agents are unknown
 	Rows         []*Row          // immutable
+	All          []*Device       // each device of the agents that list them; immutable
+	Unlisted     int             // agents that do not
+	Nodes        []NodeState
 
 	// Devices are those of the nodes that are wanted; nil where an agent does
 	// not say how many it has.
@@ -171,6 +175,42 @@ type Reading struct {
 // every second.
 const staleAfter = time.Minute
 
+// NodeState is a node by its agent.
+type NodeState struct {
+	Node, Agent string // the node is empty until the agent has answered, unless it is known beforehand
+	State       string // ok, or why its devices are unknown or old
+	Failed      bool   // its devices are unknown
+	Devices     *page.DeviceCount
+}
+
+func (r *Reading) addNode(name string, agent *agentState) {
+	state := NodeState{Node: agent.node, Agent: name, State: "ok"}
+	switch {
+	case agent.err != nil:
+		state.State, state.Failed = agent.err.Error(), true
+	case agent.answer == nil:
+		state.State, state.Failed = "no answer yet", true
+	default:
+		state.Devices = agent.answer.Devices
+		if age := agent.answer.age(); age > staleAfter {
+			state.State = staleText(age)
+		}
+	}
+	if agent.answer == nil || r.Wanted.Node(agent.node) {
+		r.Nodes = append(r.Nodes, state)
+	}
+}
+
+// age is how old the readings are; 0 if that is unknown.
+func (a *Answer) age() time.Duration {
+	if a.SampledAt.IsZero() {
+		return 0
+	}
+	return a.At.Sub(a.SampledAt)
+}
+
+func staleText(age time.Duration) string { return "its readings are " + span(age) + " old" }
+
 func (r *Reading) take(name string, answer *Answer, wanted Wanted) {
 	if wanted.Node(answer.Node) {
 		r.addDevices(answer.Devices)
@@ -180,8 +220,16 @@ func (r *Reading) take(name string, answer *Answer, wanted Wanted) {
 			r.Rows = append(r.Rows, &answer.Rows[i])
 		}
 	}
-	if age := answer.At.Sub(answer.SampledAt); !answer.SampledAt.IsZero() && age > staleAfter {
-		r.Stale = append(r.Stale, Failure{name, answer.Node, "its readings are " + span(age) + " old"})
+	if wanted.Node(answer.Node) {
+		for i := range answer.All {
+			r.All = append(r.All, &answer.All[i])
+		}
+		if answer.All == nil {
+			r.Unlisted++
+		}
+	}
+	if age := answer.age(); age > staleAfter {
+		r.Stale = append(r.Stale, Failure{name, answer.Node, staleText(age)})
 	}
 }
 

@@ -1,143 +1,100 @@
 package top
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"time"
+
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
-// Live is a table that is refreshed on a terminal in raw mode.
+// Live is the interactive display. The library that draws it reads keys and the
+// mouse, and restores the terminal at the end, after a panic as well.
 type Live struct {
-	Watch   *Watch
-	Clock   clock.Clock
-	Wanted  Wanted
-	State   State            // to begin with
-	Look    Look             // without the size
-	Input   <-chan []byte    // typed bytes; closed at the end of the input
-	Resized <-chan os.Signal // the size may have changed
-	Size    func() (width, height int)
-	Output  io.Writer // one write a frame
+	Watch  *Watch
+	Clock  clock.Clock
+	Wanted Wanted
+	Order  Order     // of claims, to begin with
+	Look   Look      // without the size
+	Input  io.Reader // keys; if it is a terminal, it is in raw mode meanwhile
+	Output io.Writer
+
+	Width, Height int // of an output that is no terminal
 }
 
-// Terminal control: another screen without a cursor, and back.
-const (
-	Enter = "\x1b[?1049h\x1b[?25l\x1b[2J"
-	Leave = "\x1b[?25h\x1b[?1049l"
-)
-
-const (
-	escapeWait = 50 * time.Millisecond  // sequences arrive faster than users type
-	frameWait  = 200 * time.Millisecond // answers within this time are one frame
-)
-
-// Run shows the table until the user quits, the input ends or ctx ends. It
+// Run shows the display until the user quits, the input ends or ctx ends. It
 // fails if it cannot write.
 func (l *Live) Run(ctx context.Context) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	changes := make(chan Change)
+	running, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	program := tea.NewProgram(newScreen(l), tea.WithContext(running), tea.WithoutSignalHandler(), // the context ends with signals
+		tea.WithInput(watchedInput(l.Input, stop)), tea.WithOutput(watchedOutput(l.Output, stop)), tea.WithWindowSize(l.Width, l.Height))
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		l.Watch.Run(ctx, func(change Change) {
-			select {
-			case changes <- change:
-			case <-ctx.Done():
-			}
-		})
+		l.Watch.Run(running, func(change Change) { program.Send(change) })
 	}()
-	err := l.loop(ctx, changes)
-	stop()
+	_, err := program.Run()
+	cause := context.Cause(running)
+	stop(nil)
 	<-watched
-	return err
+	switch {
+	case errors.Is(err, tea.ErrProgramPanic):
+		return fmt.Errorf("show the display, which is a bug: %w", err)
+	case err == nil || ctx.Err() != nil || errors.Is(cause, io.EOF):
+		return nil
+	case cause != nil:
+		return cause
+	default:
+		return fmt.Errorf("use the terminal: %w; --once needs none", err)
+	}
 }
 
-// viewer is the state of the loop. Only the loop's goroutine uses it.
-type viewer struct {
-	*Live
-	fleet    *Fleet
-	keyboard Keyboard
-	state    State
-	space    Space // of the frame that is shown
-	reading  Reading
-}
-
-func (l *Live) loop(ctx context.Context, changes <-chan Change) error {
-	v := &viewer{Live: l, fleet: NewFleet(), state: l.State}
-	frames, escape := time.NewTicker(frameWait), time.NewTimer(time.Hour)
-	defer frames.Stop()
-	defer escape.Stop()
-	news, redraw := true, true
-	drawn := l.Clock()
-	for !v.state.Done {
-		if redraw {
-			if err := v.show(news); err != nil {
-				return err
-			}
-			news, redraw, drawn = false, false, l.Clock()
+// watchedInput ends the program with the input, which the library does not.
+func watchedInput(of io.Reader, stop context.CancelCauseFunc) io.Reader {
+	read := func(n int, err error) (int, error) {
+		if err != nil {
+			stop(io.EOF)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case change := <-changes:
-			change(v.fleet)
-			news = true
-		case <-frames.C: // the time of day moves too
-			redraw = news || l.Clock().Since(drawn) >= time.Second
-			news = redraw
-		case <-l.Resized:
-			redraw = true
-		case typed, more := <-l.Input:
-			if !more {
-				return nil
-			}
-			v.press(v.keyboard.Feed(typed))
-			redraw = true
-			if v.keyboard.Waiting() {
-				escape.Reset(escapeWait)
-			}
-		case <-escape.C:
-			v.press(v.keyboard.GiveUp())
-			redraw = true
-		}
+		return n, err
 	}
-	return nil
+	if file, is := of.(*os.File); is { // the library must see that it is a terminal
+		return &terminalFile{File: file, done: read}
+	}
+	return reader(func(p []byte) (int, error) { return read(of.Read(p)) })
 }
 
-func (v *viewer) press(keys []Keystroke) {
-	for _, key := range keys {
-		v.state = v.state.Press(key, v.space)
+// watchedOutput ends the program if it cannot write.
+func watchedOutput(of io.Writer, stop context.CancelCauseFunc) io.Writer {
+	written := func(n int, err error) (int, error) {
+		if err != nil {
+			stop(fmt.Errorf("write to the terminal: %w", err))
+		}
+		return n, err
 	}
+	if file, is := of.(*os.File); is {
+		return &terminalFile{File: file, done: written}
+	}
+	return writer(func(p []byte) (int, error) { return written(of.Write(p)) })
 }
 
-// show writes a frame. Each line clears the rest of its line, which avoids
-// flicker.
-func (v *viewer) show(news bool) error {
-	if news {
-		v.reading = v.fleet.Reading(v.Clock().Wall, v.Wanted)
-	}
-	look := v.Look
-	look.Width, look.Height = v.Size()
-	look.Width = max(look.Width-1, 1) // clearing the rest of a full line would erase the last column
-	screen := Draw(v.reading, v.state, look)
-	v.space = screen.Space
-	v.state = v.state.Within(v.space)
-	var frame bytes.Buffer
-	frame.WriteString("\x1b[H")
-	for i, line := range screen.Lines {
-		if i > 0 {
-			frame.WriteString("\r\n")
-		}
-		frame.WriteString(line + "\x1b[K")
-	}
-	frame.WriteString("\x1b[J")
-	if _, err := v.Output.Write(frame.Bytes()); err != nil {
-		return fmt.Errorf("write to the terminal: %w", err)
-	}
-	return nil
+// terminalFile reports the results of reads and writes.
+type terminalFile struct {
+	*os.File
+	done func(int, error) (int, error)
 }
+
+func (t *terminalFile) Read(p []byte) (int, error)  { return t.done(t.File.Read(p)) }
+func (t *terminalFile) Write(p []byte) (int, error) { return t.done(t.File.Write(p)) }
+
+type reader func([]byte) (int, error)
+
+func (r reader) Read(p []byte) (int, error) { return r(p) }
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }

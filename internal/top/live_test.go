@@ -1,78 +1,55 @@
 package top
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
-// fakeTerminal receives frames and sends keys.
-type fakeTerminal struct {
-	mutex  sync.Mutex
-	frames []string
-	failed error
-	input  chan []byte
-	width  atomic.Int32
-}
-
-func (s *fakeTerminal) Write(frame []byte) (int, error) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	s.frames = append(s.frames, string(frame))
-	return len(frame), s.failed
-}
-
-// until waits for a frame that fulfils a condition.
-func (s *fakeTerminal) until(t *testing.T, what string, is func(string) bool) string {
+// watchedScreen applies what a Watch reports to a display, until the test ends.
+func watchedScreen(t *testing.T, watch *Watch) (until func(what string, is func(frame string) bool) string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		s.mutex.Lock()
-		last := ""
-		if len(s.frames) > 0 {
-			last = s.frames[len(s.frames)-1]
-		}
-		s.mutex.Unlock()
-		if is(last) {
-			return last
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no frame %s; the last one:\n%s", what, last)
-		}
-	}
-}
-
-func (s *fakeTerminal) expectText(t *testing.T, text string) string {
-	t.Helper()
-	return s.until(t, "shows "+text, func(frame string) bool { return strings.Contains(frame, text) })
-}
-
-// watch runs a table over agents; end waits until it has stopped.
-func watch(t *testing.T, watch *Watch) (screen *fakeTerminal, resized chan os.Signal, end func() error) {
-	t.Helper()
-	screen, resized = &fakeTerminal{input: make(chan []byte)}, make(chan os.Signal, 1)
-	screen.width.Store(220)
-	live := &Live{
-		Watch: watch, Clock: clock.System(), State: State{Order: Order{Key: ByName}}, Look: Look{Bars: true, Glyphs: asciiGlyphs()},
-		Input: screen.input, Resized: resized, Size: func() (int, int) { return int(screen.width.Load()), 30 }, Output: screen,
-	}
+	s := newScreen(&Live{Watch: watch, Clock: clock.System(), Order: Order{Key: ByName}, Look: Look{Bars: true, Glyphs: asciiGlyphs()}})
+	s.width, s.height = 220, 40
+	var mutex sync.Mutex
 	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- live.Run(ctx) }()
-	t.Cleanup(stop)
-	return screen, resized, func() error { return <-ended }
+	var running sync.WaitGroup
+	running.Go(func() {
+		watch.Run(ctx, func(change Change) {
+			mutex.Lock()
+			defer mutex.Unlock()
+			s.Update(change)
+		})
+	})
+	t.Cleanup(func() { stop(); running.Wait() })
+	return func(what string, is func(string) bool) string {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+			mutex.Lock()
+			s.Update(tick{})
+			frame := strings.Join(linesOf(s), "\n")
+			mutex.Unlock()
+			if is(frame) {
+				return frame
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("no frame %s; the last one:\n%s", what, frame)
+			}
+		}
+	}
 }
 
 // The table is refreshed; an agent that fails is reported and recovers; agents
-// are added and removed; keys work; the user ends it.
+// are added and removed.
 func TestLive(t *testing.T) {
 	good, broken := withReplies(t, "claims.json"), &atomic.Bool{}
 	moody := testAgent(t, "moody", func(w http.ResponseWriter, r *http.Request) {
@@ -84,7 +61,7 @@ func TestLive(t *testing.T) {
 	})
 	second, lost := testAgent(t, "second", answers(withReplies(t, "sharing.json"))), &atomic.Bool{}
 	first := Listing{Agents: []Agent{moody, testAgent(t, "hangs", hangingAgent(t))}}
-	screen, resized, end := watch(t, &Watch{
+	until := watchedScreen(t, &Watch{
 		Client: testClient(t), First: first, Interval: 20 * time.Millisecond, Relist: 50 * time.Millisecond, Rest: 100 * time.Millisecond,
 		List: func(context.Context) (Listing, error) {
 			if lost.Load() {
@@ -93,35 +70,21 @@ func TestLive(t *testing.T) {
 			return Listing{Agents: append(first.Agents[:1:1], second)}, nil
 		},
 	})
-	screen.expectText(t, "llama-pretrain")
-	screen.expectText(t, "rerank-0") // the second agent was found
+	expect := func(text string) string {
+		t.Helper()
+		return until("shows "+text, func(frame string) bool { return strings.Contains(frame, text) })
+	}
+	expect("llama-pretrain")
+	expect("rerank-0") // the second agent was found
 	broken.Store(true)
-	frame := screen.expectText(t, "(moody): 500 Internal Server Error: on strike")
+	frame := expect("(moody): 500 Internal Server Error: on strike")
 	if strings.Contains(frame, "llama-pretrain") || !strings.Contains(frame, "rerank-0") {
 		t.Errorf("a claim that no agent reports is still listed, or one that an agent reports is not:\n%s", frame)
 	}
 	broken.Store(false)
-	screen.expectText(t, "llama-pretrain")
+	expect("llama-pretrain")
 	lost.Store(true)
-	screen.expectText(t, "the API server is away")
-	screen.input <- []byte("/rer")
-	screen.expectText(t, "filter: rer_")
-	screen.input <- []byte{0x1b} // alone: it is Escape only if nothing follows
-	screen.expectText(t, "/ filter")
-	screen.width.Store(40)
-	resized <- nil
-	screen.until(t, "fits the smaller terminal", func(frame string) bool {
-		for line := range strings.SplitSeq(strings.NewReplacer("\x1b[H", "", "\x1b[K", "", "\x1b[J", "").Replace(frame), "\r\n") {
-			if utf8.RuneCountInString(line) >= 40 {
-				return false
-			}
-		}
-		return true
-	})
-	screen.input <- []byte("q")
-	if err := end(); err != nil {
-		t.Error(err)
-	}
+	expect("the API server is away")
 }
 
 // An agent that has failed is read again, and recovers.
@@ -151,28 +114,77 @@ func TestWatchRetriesFailedAgents(t *testing.T) {
 	}
 }
 
-// The table ends with the context, with the terminal, or by Ctrl-C.
+// fakeTerminal receives what the program writes.
+type fakeTerminal struct {
+	mutex   sync.Mutex
+	written bytes.Buffer
+	failed  error
+}
+
+func (f *fakeTerminal) Write(text []byte) (int, error) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.failed != nil {
+		return 0, f.failed
+	}
+	return f.written.Write(text)
+}
+
+func (f *fakeTerminal) text() string {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return f.written.String()
+}
+
+// The program ends with the context, with the terminal, by a key and by a panic,
+// and leaves the terminal's other screen each time that it can.
 func TestLiveEnds(t *testing.T) {
-	begin := func() (*fakeTerminal, func() error) {
-		screen, _, end := watch(t, &Watch{Client: testClient(t), First: Listing{Agents: []Agent{testAgent(t, "hangs", hangingAgent(t))}}, Interval: time.Second})
-		screen.expectText(t, "read 0 of 1 agent")
-		return screen, end
-	}
-	screen, end := begin()
-	close(screen.input)
-	if err := end(); err != nil {
-		t.Errorf("without input: %v", err)
-	}
-	screen, end = begin()
-	screen.input <- []byte{3}
-	if err := end(); err != nil {
-		t.Errorf("at Ctrl-C: %v", err)
-	}
-	screen, end = begin()
-	screen.mutex.Lock()
-	screen.failed = errors.New("gone")
-	screen.mutex.Unlock()
-	if err := end(); err == nil || !strings.Contains(err.Error(), "gone") {
-		t.Errorf("without a terminal: %v", err)
+	for name, test := range map[string]struct {
+		end  func(input *io.PipeWriter, output *fakeTerminal, stop func(), crash *atomic.Bool)
+		want string // of the error; empty for none
+	}{
+		"q":        {func(in *io.PipeWriter, _ *fakeTerminal, _ func(), _ *atomic.Bool) { _, _ = in.Write([]byte("q")) }, ""},
+		"Ctrl-C":   {func(in *io.PipeWriter, _ *fakeTerminal, _ func(), _ *atomic.Bool) { _, _ = in.Write([]byte{3}) }, ""},
+		"no input": {func(in *io.PipeWriter, _ *fakeTerminal, _ func(), _ *atomic.Bool) { _ = in.Close() }, ""},
+		"context":  {func(_ *io.PipeWriter, _ *fakeTerminal, stop func(), _ *atomic.Bool) { stop() }, ""},
+		"panic":    {func(_ *io.PipeWriter, _ *fakeTerminal, _ func(), crash *atomic.Bool) { crash.Store(true) }, "bug"},
+		"no output": {func(_ *io.PipeWriter, out *fakeTerminal, _ func(), _ *atomic.Bool) {
+			out.mutex.Lock()
+			out.failed = errors.New("gone")
+			out.mutex.Unlock()
+		}, "gone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			input, keys := io.Pipe()
+			defer keys.Close()
+			output, crash, now := &fakeTerminal{}, &atomic.Bool{}, clock.System()
+			live := &Live{
+				Watch: &Watch{Client: testClient(t), First: Listing{Agents: []Agent{testAgent(t, "hangs", hangingAgent(t))}}, Interval: time.Second},
+				Clock: func() clock.Instant {
+					if crash.Load() {
+						panic("the clock is broken")
+					}
+					return now()
+				},
+				Look: Look{Glyphs: asciiGlyphs()}, Input: input, Output: output, Width: 100, Height: 20,
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- live.Run(ctx) }()
+			for deadline := time.Now().Add(time.Minute); !strings.Contains(output.text(), "0 of 1 agent"); time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("it shows %q", output.text())
+				}
+			}
+			test.end(keys, output, stop, crash)
+			err := <-ended
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("it ends with %v, want %q", err, test.want)
+			}
+			if text := output.text(); test.want != "gone" && (!strings.Contains(text, "\x1b[?1049h") || !strings.Contains(text, "\x1b[?1049l")) {
+				t.Errorf("the other screen is not left: %q", text)
+			}
+		})
 	}
 }

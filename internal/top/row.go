@@ -37,7 +37,12 @@ type Row struct {
 	Price    *float64 `json:"pricePerHour,omitempty"` // of the whole device
 	Cost     *float64 `json:"costPerHour,omitempty"`  // of what the claim has of it
 	Currency string   `json:"currency,omitempty"`
+
+	users []user // of Pods
 }
+
+// user is a pod and its controller, if it has one.
+type user struct{ pod, ownerKind, ownerName string }
 
 // appendRows adds the devices that the claim holds now.
 func appendRows(rows []Row, answer *Answer, claim *page.Claim) []Row {
@@ -52,9 +57,12 @@ func appendRows(rows []Row, answer *Answer, claim *page.Claim) []Row {
 func newRow(answer *Answer, claim *page.Claim, device *page.ClaimDevice) Row {
 	row := Row{
 		Node: answer.Node, Namespace: claim.Namespace, Claim: claim.Name, Class: claim.Class,
-		Pods: podsOf(claim, device.UUID),
+		Pods: []string{}, users: usersOf(claim, device.UUID),
 		UUID: device.UUID, ParentUUID: device.ParentUUID, Model: device.Model, Profile: device.Profile,
 		Attribution: device.UseAttribution(), ClaimGauges: device.ClaimGauges, Held: device.HeldSeconds,
+	}
+	for _, user := range row.users {
+		row.Pods = append(row.Pods, user.pod)
 	}
 	if len(device.Allocations) > 0 {
 		first := device.Allocations[0]
@@ -64,29 +72,31 @@ func newRow(answer *Answer, claim *page.Claim, device *page.ClaimDevice) Row {
 		idle := max(answer.At.Sub(row.IdleSince), 0).Seconds()
 		row.Idle = &idle
 	}
-	row.setHealth(device.Health, answer.At)
+	row.Health, row.Reasons = healthOf(device.Health, answer.At)
 	row.setCost(device)
 	return row
 }
 
-// podsOf returns the pods that may use the device through the claim now, each
-// once.
-func podsOf(claim *page.Claim, uuid string) []string {
-	pods := []string{}
+// usersOf returns the pods that may use the device through the claim now, each
+// once, by name.
+func usersOf(claim *page.Claim, uuid string) []user {
+	var users []user
 	for _, consumer := range claim.Consumers {
-		if !consumer.Ended && slices.Contains(consumer.UUIDs, uuid) && !slices.Contains(pods, consumer.Pod) {
-			pods = append(pods, consumer.Pod)
+		one := user{consumer.Pod, consumer.OwnerKind, consumer.OwnerName}
+		if !consumer.Ended && slices.Contains(consumer.UUIDs, uuid) && !slices.ContainsFunc(users, func(u user) bool { return u.pod == one.pod }) {
+			users = append(users, one)
 		}
 	}
-	slices.Sort(pods)
-	return pods
+	slices.SortFunc(users, func(a, b user) int { return strings.Compare(a.pod, b.pod) })
+	return users
 }
 
-func (r *Row) setHealth(health *page.Health, at time.Time) {
+// healthOf returns the name of the health, empty if it is unknown, and why it is
+// not healthy.
+func healthOf(health *page.Health, at time.Time) (name string, reasons []string) {
 	if health == nil || health.Severity() == page.Unknown {
-		return
+		return "", nil
 	}
-	r.Health = health.Severity().String()
 	for _, reason := range health.Reasons(at) {
 		if reason.Grade == page.Note {
 			continue
@@ -95,8 +105,9 @@ func (r *Row) setHealth(health *page.Health, at time.Time) {
 		if of := health.Recovering; of != nil && reason.Last.Equal(of.Last) {
 			text += " " + span(max(at.Sub(of.Last), 0)) + " ago" // what is over, and when it was
 		}
-		r.Reasons = append(r.Reasons, text)
+		reasons = append(reasons, text)
 	}
+	return health.Severity().String(), reasons
 }
 
 // setCost uses the average part of the device that the claim had while it held
@@ -128,27 +139,10 @@ func (r *Row) marked() bool {
 	return r.Health == "unhealthy" || r.Health == "recovering" || r.Health == "degraded"
 }
 
-// has reports whether each word of the filter is in one of the row's names.
-func (r *Row) has(words []string) bool {
-	if len(words) == 0 {
-		return true
-	}
-	names := append([]string{
-		r.Namespace, r.Claim, r.Node, r.Device, r.UUID, r.Class, r.Model, r.Profile, r.Attribution, r.Health,
-	}, r.Pods...)
-	text := strings.ToLower(strings.Join(names, "\n"))
-	for _, word := range words {
-		if !strings.Contains(text, word) {
-			return false
-		}
-	}
-	return true
-}
-
-// severity is how serious the health is; nil: unknown.
-func (r *Row) severity() *float64 {
+// severity is how serious a health is; nil: unknown.
+func severity(health string) *float64 {
 	grades := map[string]float64{"unhealthy": 3, "recovering": 2, "degraded": 1, "healthy": 0}
-	if grade, said := grades[r.Health]; said {
+	if grade, known := grades[health]; known {
 		return &grade
 	}
 	return nil

@@ -3,7 +3,6 @@ package top
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -58,49 +57,14 @@ func sizeOf(file *os.File) (width, height int) {
 	return width, height
 }
 
-// Show runs the table on the terminal, whose input, output and look it sets. It
+// Show runs the display on the terminal, whose input, output and look it sets. It
 // restores the terminal at the end.
-func (t *Terminal) Show(ctx context.Context, live *Live) (err error) {
+func (t *Terminal) Show(ctx context.Context, live *Live) error {
 	ctx, release := signal.NotifyContext(ctx, syscall.SIGHUP) // would end the program without restoring the terminal
 	defer release()
-	before, err := term.MakeRaw(int(t.in.Fd()))
-	if err != nil {
-		return fmt.Errorf("read keys from the terminal: %w; --once needs none", err)
-	}
-	defer func() {
-		_, failed := io.WriteString(t.out, Leave)
-		err = errors.Join(err, failed, term.Restore(int(t.in.Fd()), before))
-	}()
-	if _, err := io.WriteString(t.out, Enter); err != nil {
-		return fmt.Errorf("write to the terminal: %w", err)
-	}
-	resized := make(chan os.Signal, 1)
-	signal.Notify(resized, syscall.SIGWINCH)
-	defer signal.Stop(resized)
 	live.Look = Look{Styled: terminal.Styled(t.out), Bars: true, Glyphs: localeGlyphs()}
-	live.Input, live.Resized, live.Output = t.read(), resized, t.out
-	live.Size = func() (int, int) { return sizeOf(t.out) }
+	live.Input, live.Output = t.in, t.out
 	return live.Run(ctx)
-}
-
-// read returns what is typed. Its goroutine blocks in a read that only the terminal
-// or the end of the program can end.
-func (t *Terminal) read() <-chan []byte {
-	input := make(chan []byte)
-	go func() {
-		defer close(input)
-		buffer := make([]byte, 256)
-		for {
-			n, err := t.in.Read(buffer)
-			if n > 0 {
-				input <- append([]byte(nil), buffer[:n]...)
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	return input
 }
 
 // Progress reports how many agents have been read, after a second: on a

@@ -43,13 +43,16 @@ type Glyphs struct {
 	Absent string // for unknown values
 	Cut    string // where text was cut off
 	Blocks []rune // parts of a bar's cell, from almost empty to full
+	Levels []rune // likewise, of a graph's cell
 }
 
 // unicodeGlyphs is for terminals that can show more than ASCII.
-func unicodeGlyphs() Glyphs { return Glyphs{"–", "…", []rune("▏▎▍▌▋▊▉█")} }
+func unicodeGlyphs() Glyphs {
+	return Glyphs{"–", "…", []rune("▏▎▍▌▋▊▉█"), []rune("▁▂▃▄▅▆▇█")}
+}
 
 // asciiGlyphs is for other terminals.
-func asciiGlyphs() Glyphs { return Glyphs{"-", "~", []rune("#")} }
+func asciiGlyphs() Glyphs { return Glyphs{"-", "~", []rune("#"), []rune("#")} }
 
 // width is how many columns clean text takes.
 func width(text string) int { return utf8.RuneCountInString(text) }

@@ -10,75 +10,16 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/page"
 )
 
-func byUtilization() State { return State{Order: Order{Key: ByUtilization}} }
-
-// The frames by the size of the terminal.
-func TestFrames(t *testing.T) {
-	for name, test := range map[string]struct {
-		state State
-		look  Look
-	}{
-		"file":     {byUtilization(), Look{Glyphs: asciiGlyphs()}},
-		"80x24":    {byUtilization(), Look{Width: 80, Height: 24, Bars: true, Glyphs: unicodeGlyphs()}},
-		"132x20":   {State{Order: Order{Key: ByName}}, Look{Width: 132, Height: 20, Bars: true, Glyphs: unicodeGlyphs()}},
-		"220x30":   {State{Order: Order{Key: ByHealth}}, Look{Width: 220, Height: 30, Bars: true, Glyphs: unicodeGlyphs()}},
-		"filter":   {State{Order: Order{Key: ByName}, Filter: "team-ml gpu", Typing: true}, Look{Width: 80, Height: 16, Bars: true, Glyphs: asciiGlyphs()}},
-		"nothing":  {State{Filter: "absent claim"}, Look{Width: 80, Height: 10, Glyphs: asciiGlyphs()}},
-		"coloured": {byUtilization(), Look{Width: 100, Height: 12, Bars: true, Styled: true, Glyphs: unicodeGlyphs()}},
-		"scrolled": {State{Order: Order{Key: ByName}, Offset: 5}, Look{Width: 80, Height: 14, Bars: true, Glyphs: unicodeGlyphs()}},
+// What is printed once, in a file and in the width of a terminal.
+func TestTable(t *testing.T) {
+	for name, look := range map[string]Look{
+		"file":    {Glyphs: asciiGlyphs()},
+		"once-80": {Width: 80, Bars: true, Glyphs: unicodeGlyphs()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			screen := Draw(testReading(t), test.state, test.look)
-			metrictest.CompareGolden(t, "testdata/"+name+".txt", strings.Join(screen.Lines, "\n")+"\n")
+			lines := Draw(testReading(t), Order{Key: ByUtilization}, look)
+			metrictest.CompareGolden(t, "testdata/"+name+".txt", strings.Join(lines, "\n")+"\n")
 		})
-	}
-}
-
-// No frame is larger than the terminal, however small that is, and where there
-// is room for rows there are some.
-func TestFramesFit(t *testing.T) {
-	reading := testReading(t)
-	for height := 1; height <= 40; height++ {
-		for w := 1; w <= 230; w += 3 {
-			screen := Draw(reading, byUtilization(), Look{Width: w, Height: height, Bars: true, Glyphs: unicodeGlyphs()})
-			if len(screen.Lines) > height {
-				t.Fatalf("%d lines on a terminal of %d (width %d)", len(screen.Lines), height, w)
-			}
-			if height >= 5 && screen.Space.Visible < 2 {
-				t.Fatalf("%d rows visible at height %d", screen.Space.Visible, height)
-			}
-			for _, line := range screen.Lines {
-				if got := utf8.RuneCountInString(line); got > w {
-					t.Fatalf("a line of %d on a terminal of %d: %q", got, w, line)
-				}
-			}
-		}
-	}
-}
-
-// Every row can be scrolled to, and none is shown twice.
-func TestScrolling(t *testing.T) {
-	reading, look := testReading(t), Look{Width: 200, Height: 12, Glyphs: asciiGlyphs()}
-	state, seen := State{Order: Order{Key: ByName}}, map[string]int{}
-	for range 50 {
-		screen := Draw(reading, state, look)
-		for i := range screen.Lines {
-			seen[screen.Lines[i]]++
-		}
-		next := state.Press(Keystroke{Name: KeyDown}, screen.Space)
-		if next.Offset == state.Offset {
-			break
-		}
-		state = next
-	}
-	whole := Draw(reading, state, Look{Width: 200, Height: 200, Glyphs: asciiGlyphs()})
-	if whole.Space.Rows != len(reading.Rows) || len(reading.Rows) < 10 {
-		t.Fatalf("%d rows of %d", whole.Space.Rows, len(reading.Rows))
-	}
-	for _, line := range whole.Lines[4 : 4+len(reading.Rows)] {
-		if seen[line] == 0 {
-			t.Errorf("never seen: %q", line)
-		}
 	}
 }
 
@@ -86,7 +27,7 @@ func TestScrolling(t *testing.T) {
 func TestControlCharacters(t *testing.T) {
 	evil := "\x1b]0;owned\a\x1b[2J\r\n\t\u009b31m\u202egpu\u200b界ｗ\u0301é\xff€"
 	row := Row{
-		Node: evil, Namespace: evil, Claim: evil, Class: evil, Pods: []string{evil}, UUID: evil, Device: evil, Model: evil, Profile: evil,
+		users: []user{{evil, evil, evil}}, Node: evil, Namespace: evil, Claim: evil, Class: evil, Pods: []string{evil}, UUID: evil, Device: evil, Model: evil, Profile: evil,
 		Attribution: evil, Health: "unhealthy", Reasons: []string{evil}, Currency: evil, Cost: new(1.0),
 	}
 	reading := Reading{
@@ -94,21 +35,33 @@ func TestControlCharacters(t *testing.T) {
 		Pending: &PendingSummary{Count: 1, Reasons: []ReasonCount{{evil, 1}}},
 	}
 	for _, reading := range []Reading{reading, {At: noon, PendingError: evil}, {At: noon, Pending: &PendingSummary{Unread: []string{evil}}}} {
-		for _, state := range []State{{Filter: evil}, {Filter: evil, Typing: true}, {}} {
-			for _, look := range []Look{{Glyphs: unicodeGlyphs()}, {Width: 80, Height: 24, Glyphs: unicodeGlyphs()}} {
-				for _, line := range Draw(reading, state, look).Lines {
-					if at := strings.IndexFunc(line, isControl); at >= 0 {
-						t.Fatalf("%q reaches the terminal in %q", line[at:], line)
-					}
-				}
+		reading.Nodes = []NodeState{{Node: evil, Agent: evil, State: evil}}
+		reading.All = []*Device{{NodeDevice: page.NodeDevice{UUID: evil, ParentName: evil, Device: evil, Driver: evil, Pool: evil, Model: evil, PluginPods: []string{evil}}, node: evil, health: "degraded", reasons: []string{evil}}}
+		if reading.Pending != nil {
+			reading.Pending.refs = []page.PendingRef{{Namespace: evil, Pod: evil, PodClaim: evil, Claim: evil, Class: evil, Reason: evil, Since: noon, Requests: []page.RequestCounts{{Request: evil}}}}
+		}
+		lines := Draw(reading, Order{}, Look{Glyphs: unicodeGlyphs()})
+		s := testScreen(reading, 80, 60)
+		for range s.views {
+			lines = append(append(lines, linesOf(s)...), linesOf(s.pressed("enter"))...)
+			s.pressed("esc", "/")
+			s.write(evil)
+			lines = append(lines, linesOf(s.pressed())...)
+			s.pressed("enter")
+			lines = append(lines, linesOf(s)...)
+			s.pressed("esc", "tab")
+		}
+		for _, line := range lines {
+			if at := strings.IndexFunc(line, isControl); at >= 0 {
+				t.Fatalf("%q reaches the terminal in %q", line[at:], line)
 			}
-			text, err := JSON(reading, state)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if at := strings.IndexFunc(strings.ReplaceAll(string(text), "\n", ""), controls); at >= 0 {
-				t.Fatalf("%q reaches the terminal in JSON", text[at:at+8])
-			}
+		}
+		text, err := JSON(reading, Order{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := strings.IndexFunc(strings.ReplaceAll(string(text), "\n", ""), controls); at >= 0 {
+			t.Fatalf("%q reaches the terminal in JSON", text[at:at+8])
 		}
 	}
 }
@@ -126,12 +79,12 @@ func isControl(r rune) bool {
 
 // Unknown values are drawn as unknown, and not as 0.
 func TestUnknownIsNotZero(t *testing.T) {
-	lines := strings.Join(Draw(Reading{At: noon, Rows: []*Row{{Claim: "c"}}}, State{}, Look{Glyphs: asciiGlyphs()}).Lines, "\n")
+	lines := strings.Join(Draw(Reading{At: noon, Rows: []*Row{{Claim: "c"}}}, Order{}, Look{Glyphs: asciiGlyphs()}), "\n")
 	if strings.Contains(lines, "0") && strings.Contains(lines, "0%") {
 		t.Errorf("there is a zero:\n%s", lines)
 	}
 	zero := 0.0
-	lines = strings.Join(Draw(Reading{At: noon, Rows: []*Row{{Claim: "c", ClaimGauges: page.ClaimGauges{Utilization: &zero}}}}, State{}, Look{Glyphs: asciiGlyphs()}).Lines, "\n")
+	lines = strings.Join(Draw(Reading{At: noon, Rows: []*Row{{Claim: "c", ClaimGauges: page.ClaimGauges{Utilization: &zero}}}}, Order{}, Look{Glyphs: asciiGlyphs()}), "\n")
 	if !strings.Contains(lines, "0%") {
 		t.Errorf("the zero is not there:\n%s", lines)
 	}
@@ -160,13 +113,32 @@ func BenchmarkFrame(b *testing.B) {
 		}
 		b.ReportMetric(float64(len(bodies)*len(bodies[0]))/1e6, "MB")
 	})
-	look := Look{Width: 160, Height: 50, Bars: true, Styled: true, Glyphs: unicodeGlyphs()}
-	b.Run("draw", func(b *testing.B) {
-		for b.Loop() {
-			reading := fleet.Reading(noon, Wanted{})
-			if screen := Draw(reading, byUtilization(), look); screen.Space.Rows != 8000 {
-				b.Fatal(screen.Space)
+	for i, name := range []string{"claims", "devices", "workloads", "waiting", "nodes"} {
+		b.Run(name, func(b *testing.B) {
+			s := testScreen(Reading{}, 160, 50)
+			s.fleet, s.live.Look.Styled = fleet, true
+			s.open(i)
+			for b.Loop() {
+				s.take()
+				s.table = table{}
+				if s.draw(); len(s.frame.lines) != 50 {
+					b.Fatal(len(s.frame.lines))
+				}
 			}
+		})
+	}
+	b.Run("select", func(b *testing.B) {
+		s := testScreen(Reading{}, 160, 50)
+		s.fleet = fleet
+		s.take()
+		for b.Loop() {
+			s.pressed("down")
+		}
+	})
+	b.Run("history", func(b *testing.B) {
+		reading, history := fleet.Reading(noon, Wanted{}), newHistory()
+		for b.Loop() {
+			history.observe(&reading)
 		}
 	})
 }

@@ -1,0 +1,241 @@
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/internal/page"
+)
+
+// detail is all lines about the item that is shown, in its newest state. An item
+// that is not reported any more is shown as it was.
+func (s *screen) detail(look Look) []string {
+	d := detail{look: look, history: s.history, at: s.reading.At}
+	gone := true
+	for _, one := range s.views[s.current].items(&s.reading) {
+		if one.key == s.shown.key {
+			s.shown, gone = one, false
+		}
+	}
+	name := s.shown.name
+	if s.shown.namespace != "" {
+		name = s.shown.namespace + "/" + name
+	}
+	d.add(styleBold, strings.TrimSuffix(s.views[s.current].name, "s")+" "+clean(name))
+	if gone {
+		d.add(styleWarning, "It is not reported any more; this is how it was.")
+	}
+	if s.shown.pending != nil {
+		d.addPending(s.shown)
+	} else {
+		d.addUsage(s.shown)
+	}
+	return d.lines
+}
+
+// detail collects lines.
+type detail struct {
+	look    Look
+	history *history
+	at      time.Time
+	lines   []string
+}
+
+// add adds a line of clean text.
+func (d *detail) add(style, text string) {
+	d.lines = append(d.lines, drawing{look: d.look}.line(style, text))
+}
+
+// field adds what is known under a name.
+func (d *detail) field(name, value string) { d.styledField("", name, value) }
+
+func (d *detail) styledField(style, name, value string) {
+	if value == "" {
+		return
+	}
+	const column = 14
+	room := max(d.look.Width-column, 10)
+	for i, line := range wrapped(clean(value), room) {
+		if i > 0 {
+			name = ""
+		}
+		d.add(style, d.look.Glyphs.fit(name, column, false)+line)
+	}
+}
+
+// wrapped breaks clean text into lines, at blanks where there are any.
+func wrapped(text string, columns int) []string {
+	var lines []string
+	for letters := []rune(text); ; {
+		if len(letters) <= columns {
+			return append(lines, string(letters))
+		}
+		end := columns
+		for at := columns; at > columns/2; at-- {
+			if letters[at] == ' ' {
+				end = at
+				break
+			}
+		}
+		lines = append(lines, string(letters[:end]))
+		letters = []rune(strings.TrimLeft(string(letters[end:]), " "))
+	}
+}
+
+func (d *detail) number(name string, value *float64, show func(float64) string) {
+	if value != nil {
+		d.field(name, d.look.Glyphs.number(value, show))
+	}
+}
+
+func (d *detail) addUsage(i *item) {
+	rows := func(of func(*Row) string) string { return common(i.rows, of) }
+	d.field("node", i.node)
+	d.field("kind", i.kind)
+	if i.state != nil {
+		d.field("agent", i.state.Agent+": "+i.state.State)
+		if count := i.state.Devices; count != nil {
+			d.field("devices", fmt.Sprintf("%d: %d whole, %d partitions; %d held by claims", count.Devices, count.Whole, count.Partitions, count.Held))
+		}
+	}
+	d.addDevice(i)
+	d.field("class", rows(func(r *Row) string { return r.Class }))
+	d.field("model", titleOf(i))
+	d.field("held by", rows(func(r *Row) string { return r.Attribution }))
+	d.field("pods", strings.Join(i.pods, ", "))
+	d.field("workloads", strings.Join(controllers(i.rows), ", "))
+	d.styledField(styleOfHealth(i.health), "health", healthCell(i.health, i.reasons))
+	d.number("utilization", i.utilization, percent)
+	if i.memory != nil {
+		d.field("memory", strings.TrimSpace(memoryCell(d.look.Glyphs, i.memory, i.memorySize, false)))
+	}
+	d.number("power", i.power, power)
+	d.number("idle for", i.idle, seconds)
+	d.number("held for", i.held, seconds)
+	if i.cost != nil {
+		d.field("cost per hour", costCell(d.look.Glyphs, i.cost, i.currency))
+	}
+	d.addGraphs(i)
+	if len(i.rows) > 0 {
+		d.add("", "")
+		columns := arrange(columns(), i.rows, d.look)
+		d.lines = append(d.lines, titleLine(d.look, columns, ""))
+		for _, r := range i.rows {
+			d.lines = append(d.lines, rowLine(d.look, columns, r))
+		}
+	}
+}
+
+func (d *detail) addDevice(i *item) {
+	of := i.device
+	if of == nil {
+		return
+	}
+	d.field("used by", i.holder())
+	d.field("uuid", of.UUID)
+	d.field("partition of", cmp.Or(of.ParentName, of.ParentUUID))
+	d.field("driver", of.Driver)
+	d.field("pool", of.Pool)
+	d.number("temperature", of.Temperature, func(celsius float64) string { return fmt.Sprintf("%.0f °C", celsius) })
+}
+
+// controllers are the controllers of the pods of rows, each once.
+func controllers(rows []*Row) []string {
+	var names []string
+	for _, r := range rows {
+		for _, user := range r.users {
+			if name := user.ownerKind + " " + user.ownerName; user.ownerName != "" && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// graphLines is the height of a graph.
+const graphLines = 4
+
+func (d *detail) addGraphs(i *item) {
+	var keys []seriesKey
+	if i.device != nil {
+		keys = []seriesKey{{deviceKey: deviceKey{i.node, i.device.UUID}}}
+	} else {
+		for _, r := range i.rows {
+			keys = append(keys, r.seriesKey())
+		}
+	}
+	if len(keys) == 0 {
+		return
+	}
+	columns := min(max(d.look.Width-6, 1), maxSamples)
+	for _, of := range []struct {
+		name    string
+		samples func(*sampleSeries) []sample
+	}{
+		{"utilization", func(s *sampleSeries) []sample { return s.utilization }},
+		{"memory", func(s *sampleSeries) []sample { return s.memory }},
+	} {
+		values := d.history.mean(keys, of.samples)
+		values = values[max(len(values)-columns, 0):]
+		d.add("", "")
+		d.add(styleBold, of.name+", "+summaryOf(values, d.history.span(len(values))))
+		for line, text := range d.look.Glyphs.graph(values, columns, graphLines) {
+			label := map[int]string{0: "100% ", graphLines - 1: "  0% "}[line]
+			d.add("", fmt.Sprintf("%5s", label)+strings.TrimRight(text, " "))
+		}
+	}
+}
+
+// addPending adds why a claim is pending, and where devices are missing.
+func (d *detail) addPending(i *item) {
+	of, reason := i.pending, reasonOf(i.pending)
+	d.field("pod", of.Namespace+"/"+of.Pod)
+	d.field("reference", of.PodClaim)
+	d.field("claim", cmp.Or(of.Claim, "does not exist yet"))
+	d.field("class", of.Class)
+	if !of.Since.IsZero() {
+		d.field("pending", "since "+of.Since.UTC().Format(time.RFC3339))
+		d.number("for", i.held, seconds)
+	}
+	d.add("", "")
+	d.styledField(styleWarning, "reason", pendingReason(of))
+	d.field("meaning", reason.Meaning)
+	d.field("remedy", strings.ReplaceAll(reason.Remedy, "`", ""))
+	for i := range of.Requests {
+		d.addFunnel(&of.Requests[i])
+	}
+	d.add("", "")
+	d.field("more", "dra-exporter explain pod "+of.Namespace+"/"+of.Pod)
+}
+
+// addFunnel adds how many devices each stage leaves of a request, and marks the
+// first that leaves too few.
+func (d *detail) addFunnel(of *page.RequestCounts) {
+	asked, title := 1.0, "request "+clean(of.Request)
+	if of.Asked != nil {
+		asked = *of.Asked
+		title += fmt.Sprintf(": %.0f asked", asked)
+	}
+	d.add("", "")
+	d.add(styleBold, title)
+	short := false
+	for _, stage := range []struct {
+		name  string
+		count *float64
+	}{
+		{"published", of.Published}, {"of the class", of.Class}, {"selected", of.Selectors},
+		{"untainted", of.Untainted}, {"free", of.Free}, {"on best node", of.BestNode},
+	} {
+		if stage.count == nil {
+			continue
+		}
+		text, style := count(*stage.count), ""
+		if !short && *stage.count < asked {
+			short, text, style = true, text+"  too few", styleWarning
+		}
+		d.styledField(style, stage.name, text)
+	}
+}

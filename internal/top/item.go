@@ -1,0 +1,352 @@
+package top
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/internal/page"
+)
+
+// item is a line of a view: a claim, a device, a workload, a pending claim or a
+// node. Items are immutable.
+type item struct {
+	key             string // identifies it across readings
+	namespace, name string
+	kind            string // of a workload
+	node            string // empty: several, or none
+	rows            []*Row // the devices that claims hold of it
+	device          *Device
+	parted          bool // the device has partitions
+	pending         *page.PendingRef
+	state           *NodeState
+	usage
+}
+
+// usage is what the claims of an item use. What is unknown is nil.
+type usage struct {
+	utilization        *float64 // the mean of those that are known
+	memory, memorySize *float64 // sums of those that are known, like power and cost
+	power              *float64
+	idle               *float64 // seconds; nil unless all are idle
+	held               *float64 // the longest
+	cost               *float64 // nil if the currencies differ
+	currency           string
+	devices, free      *float64 // counts
+	claims             int
+	pods               []string // sorted, each once
+	health             string   // the worst
+	reasons            []string // of it
+
+	wholeUtilization, wholeMemory, wholePower bool // some are a whole device's, which several claims share
+}
+
+// deviceKey identifies a device of the fleet.
+type deviceKey struct{ node, uuid string }
+
+func (r *Row) deviceKey() deviceKey { return deviceKey{r.Node, r.UUID} }
+
+// usageOf adds up rows. What is the whole device's is added once.
+func usageOf(rows []*Row) usage {
+	var of usage
+	add := func(to **float64, value *float64) {
+		if value != nil {
+			sum := *value
+			if *to != nil {
+				sum += **to
+			}
+			*to = &sum
+		}
+	}
+	var seen map[deviceKey]bool
+	var claims map[[2]string]bool
+	if len(rows) > 1 {
+		seen, claims = make(map[deviceKey]bool, len(rows)), make(map[[2]string]bool, len(rows))
+	}
+	var utilization *float64
+	measured, idle := 0, true
+	for _, r := range rows {
+		again := seen[r.deviceKey()]
+		if seen != nil {
+			seen[r.deviceKey()], claims[[2]string{r.Namespace, r.Claim}] = true, true
+		}
+		if r.Utilization != nil && !(again && r.WholeUtilization()) {
+			add(&utilization, r.Utilization)
+			measured++
+		}
+		if !(again && r.WholeMemory()) {
+			add(&of.memory, r.MemoryUsed)
+			add(&of.memorySize, r.MemoryAllocated)
+		}
+		if !(again && r.wholePower()) {
+			add(&of.power, r.Power)
+		}
+		of.wholeUtilization = of.wholeUtilization || r.WholeUtilization()
+		of.wholeMemory, of.wholePower = of.wholeMemory || r.WholeMemory(), of.wholePower || r.wholePower()
+		if idle = idle && r.Idle != nil; idle && (of.idle == nil || *r.Idle < *of.idle) {
+			of.idle = r.Idle
+		}
+		if r.Held != nil && (of.held == nil || *r.Held > *of.held) {
+			of.held = r.Held
+		}
+		of.pods = append(of.pods, r.Pods...)
+		of.addHealth(r.Health, r.Reasons)
+	}
+	if !idle {
+		of.idle = nil
+	}
+	if measured > 0 {
+		of.utilization = new(*utilization / float64(measured))
+	}
+	of.devices, of.claims = new(float64(max(len(seen), min(len(rows), 1)))), max(len(claims), min(len(rows), 1))
+	slices.Sort(of.pods)
+	of.pods = slices.Compact(of.pods)
+	of.setCost(rows)
+	return of
+}
+
+// addHealth keeps the worst health.
+func (u *usage) addHealth(health string, reasons []string) {
+	if grade := severity(health); grade != nil {
+		if worst := severity(u.health); worst == nil || *grade > *worst {
+			u.health, u.reasons = health, reasons
+		}
+	}
+}
+
+func (u *usage) setCost(rows []*Row) {
+	sum, currency := 0.0, ""
+	for _, r := range rows {
+		switch {
+		case r.Cost == nil:
+		case currency != "" && r.Currency != currency:
+			return
+		default:
+			sum, currency = sum+*r.Cost, r.Currency
+		}
+	}
+	if currency != "" {
+		u.cost, u.currency = &sum, currency
+	}
+}
+
+// grouped returns an item for each key of rows. of returns the items of a row;
+// those with the same key are one.
+func grouped(rows []*Row, of func(*Row) []item) []*item {
+	byKey, all := make(map[string]*item, len(rows)), make([]*item, 0, len(rows))
+	for _, r := range rows {
+		for _, one := range of(r) {
+			known := byKey[one.key]
+			if known == nil {
+				known = &one
+				known.node = r.Node
+				byKey[one.key], all = known, append(all, known)
+			}
+			if known.node != r.Node {
+				known.node = ""
+			}
+			known.rows = append(known.rows, r)
+		}
+	}
+	for _, one := range all {
+		slices.SortFunc(one.rows, compareNames)
+		one.usage = usageOf(one.rows)
+	}
+	return all
+}
+
+// key joins names; no name has a NUL.
+func key(names ...string) string { return strings.Join(names, "\x00") }
+
+func claimItems(reading *Reading) []*item {
+	return grouped(reading.Rows, func(r *Row) []item {
+		return []item{{key: key(r.Namespace, r.Claim), namespace: r.Namespace, name: r.Claim}}
+	})
+}
+
+// workloadItems are the controllers of pods, and pods without one.
+func workloadItems(reading *Reading) []*item {
+	return grouped(reading.Rows, func(r *Row) []item {
+		var items []item
+		for _, user := range r.users {
+			kind, name := user.ownerKind, user.ownerName
+			if name == "" {
+				kind, name = "Pod", user.pod
+			}
+			one := item{key: key(r.Namespace, kind, name), namespace: r.Namespace, kind: kind, name: name}
+			if !slices.ContainsFunc(items, func(other item) bool { return other.key == one.key }) {
+				items = append(items, one)
+			}
+		}
+		return items
+	})
+}
+
+// deviceItems are all devices, as far as agents list them, and those that claims
+// hold.
+func deviceItems(reading *Reading) []*item {
+	byDevice, all := make(map[deviceKey]*item, len(reading.All)), make([]*item, 0, len(reading.All))
+	find := func(of deviceKey, name string) *item {
+		known := byDevice[of]
+		if known == nil {
+			known = &item{key: key(of.node, of.uuid), node: of.node, name: cmp.Or(name, of.uuid)}
+			byDevice[of], all = known, append(all, known)
+		}
+		return known
+	}
+	for _, device := range reading.All {
+		find(deviceKey{device.node, device.UUID}, device.Device).device = device
+	}
+	for _, device := range reading.All {
+		if whole := byDevice[deviceKey{device.node, device.ParentUUID}]; whole != nil {
+			whole.parted = true
+		}
+	}
+	for _, r := range reading.Rows {
+		of := find(r.deviceKey(), r.Device)
+		of.rows = append(of.rows, r)
+	}
+	for _, one := range all {
+		slices.SortFunc(one.rows, compareNames)
+		one.usage = usageOf(one.rows)
+		for i, r := range one.rows {
+			if one.namespace = r.Namespace; i > 0 && r.Namespace != one.rows[i-1].Namespace {
+				one.namespace = ""
+				break
+			}
+		}
+		if d := one.device; d != nil {
+			one.utilization, one.memory, one.memorySize, one.power = d.Utilization, d.MemoryUsed, d.MemorySize, d.Power
+			one.wholeUtilization, one.wholeMemory, one.wholePower = false, false, false
+			one.health, one.reasons, one.free = d.health, d.reasons, new(0.0)
+			if d.Free {
+				one.free = new(1.0)
+			}
+			one.pods = append(one.pods, d.PluginPods...)
+		}
+	}
+	return all
+}
+
+// holder is what has the device.
+func (i *item) holder() string {
+	claims := make([]string, 0, len(i.rows))
+	for _, r := range i.rows {
+		claims = append(claims, r.Claim)
+	}
+	switch d := i.device; {
+	case len(claims) > 0:
+		return podsCell(claims)
+	case d == nil:
+		return ""
+	case d.Free:
+		return "free"
+	case len(d.PluginPods) > 0:
+		return "device plugin" // its pods are in another column
+	case i.parted:
+		return "partitions"
+	default:
+		return "in use" // by a claim of a namespace that is not shown
+	}
+}
+
+func nodeItems(reading *Reading) []*item {
+	byNode, all := make(map[string]*item, len(reading.Nodes)), make([]*item, 0, len(reading.Nodes))
+	for i := range reading.Nodes {
+		state := &reading.Nodes[i]
+		one := &item{key: state.Agent, node: state.Node, name: cmp.Or(state.Node, state.Agent), state: state}
+		byNode[state.Node], all = one, append(all, one)
+	}
+	for _, r := range reading.Rows {
+		if one := byNode[r.Node]; one != nil {
+			one.rows = append(one.rows, r)
+		}
+	}
+	for _, one := range all {
+		slices.SortFunc(one.rows, compareNames)
+		one.usage = usageOf(one.rows)
+		if one.devices = nil; one.state.Devices != nil {
+			one.devices = new(float64(one.state.Devices.Devices))
+		}
+	}
+	for _, d := range reading.All {
+		one := byNode[d.node]
+		if one == nil {
+			continue
+		}
+		one.addHealth(d.health, d.reasons)
+		if one.free == nil {
+			one.free = new(0.0)
+		}
+		if d.Free {
+			*one.free++
+		}
+	}
+	return all
+}
+
+func pendingItems(reading *Reading) []*item {
+	if reading.Pending == nil {
+		return nil
+	}
+	now := reading.Pending.At
+	if now.IsZero() {
+		now = reading.At
+	}
+	var all []*item
+	for _, list := range [][]page.PendingRef{reading.Pending.refs, reading.Pending.gated} {
+		for i := range list {
+			ref := &list[i]
+			one := &item{key: key(ref.Namespace, ref.Pod, ref.PodClaim), namespace: ref.Namespace, name: ref.Pod, pending: ref}
+			if one.pods = []string{ref.Pod}; !ref.Since.IsZero() {
+				one.held = new(max(now.Sub(ref.Since), 0).Seconds())
+			}
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// value returns the value that a key compares; nil for names.
+func (i *item) value(k Key) *float64 {
+	switch k {
+	case ByUtilization:
+		return i.utilization
+	case ByMemory:
+		return i.memory
+	case ByPower:
+		return i.power
+	case ByIdle:
+		return i.idle
+	case ByHeld, byAge:
+		return i.held
+	case ByCost:
+		return i.cost
+	case ByHealth:
+		return severity(i.health)
+	case byDevices:
+		return i.devices
+	case byFree:
+		return i.free
+	default:
+		return nil
+	}
+}
+
+func compareItems(a, b *item) int {
+	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name), cmp.Compare(a.node, b.node), cmp.Compare(a.key, b.key))
+}
+
+// sortItems orders the items.
+func sortItems(items []*item, order Order) {
+	switch order.Key {
+	case ByName:
+		sortBy(items, order, nil, compareItems)
+	case byReason:
+		sortBy(items, order, nil, func(a, b *item) int {
+			return cmp.Or(cmp.Compare(a.pending.Reason, b.pending.Reason), compareItems(a, b))
+		})
+	default:
+		sortBy(items, order, func(i *item) *float64 { return i.value(order.Key) }, compareItems)
+	}
+}
