@@ -241,7 +241,7 @@ func TestFreeDevices(t *testing.T) {
 			t.Errorf("nothing is said of %s", one.name)
 		}
 	}
-	if holders["free"] == 0 || holders["device plugin"] == 0 || holders["in use"] == 0 {
+	if holders["free"] == 0 || holders["device plugin"] == 0 || holders["partitions"] == 0 {
 		t.Errorf("%v", holders)
 	}
 }
