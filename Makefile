@@ -182,8 +182,9 @@ exported: ## dashboards and rules for servers without honorLabels, to dist/expor
 prometheusrule: ## write the PrometheusRule of deploy/kustomize from alerts/*.yaml
 	cd test/prometheus && go test -run '^TestPrometheusRule$$' . -update
 
-chart: ## write what the Helm chart copies (dashboards, rules) and the table of its values
-	cd test/helm && go test -run '^Test(Copies|ValuesDocument)$$' . -update
+chart: $(HELM) ## write what the Helm chart copies (dashboards, rules), its thresholds, and its README.md
+	cd test/helm && go test -run '^Test(Copies|Thresholds)$$' . -update
+	cd test/helm && go test -run '^TestValuesDocument$$' . -update
 
 docs: ## write collector/metric/asked.txt, docs/metrics.md, docs/configuration.md and the tables of docs/health.md, docs/sources.md, docs/opentelemetry.md
 	cd test/prometheus && go test . -run '^TestAskedFamilies$$' -update

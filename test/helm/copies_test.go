@@ -7,11 +7,12 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the copies in files/ and the table of README.md")
+var update = flag.Bool("update", false, "write what the chart copies, the thresholds of its values, and README.md")
 
 // TestCopies: a chart cannot read files outside of its folder, so it has
-// copies of dashboards and rules, which must be identical. With -update they
-// are rewritten.
+// copies of dashboards and rules, which must be identical, except that alerts
+// have places for the values of their thresholds. With -update they are
+// rewritten.
 func TestCopies(t *testing.T) {
 	for folder, pattern := range map[string]string{"dashboards": "dashboards/*.json", "rules": "alerts/*.yaml"} {
 		sources, err := filepath.Glob(filepath.Join(root, pattern))
@@ -21,6 +22,9 @@ func TestCopies(t *testing.T) {
 		want := map[string]string{}
 		for _, source := range sources {
 			want[filepath.Base(source)] = read(t, source)
+		}
+		if folder == "rules" {
+			want["alerts.yaml"] = withPlaces(t, markedRules(t))
 		}
 		copies := filepath.Join(chart, "files", folder)
 		if *update {

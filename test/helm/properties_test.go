@@ -486,6 +486,8 @@ func TestAcceptedValues(t *testing.T) {
 		"enabled: true", "commonLabels: null",
 		"node: {resources: null, nodeSelector: null, affinity: null, tolerations: null, podAnnotations: null, podLabels: null}",
 		"node: {capabilities: null, seLinuxOptions: null, localService: null, env: null, extraArgs: null, prices: null, updateStrategy: null, appArmorProfile: null}",
+		"node: {livenessProbe: null, readinessProbe: null, extraContainers: null, extraInitContainers: null}",
+		"{cluster: {service: null, updateStrategy: null, livenessProbe: null, extraContainers: null}, extraObjects: null, namespaceOverride: null}",
 		"cluster: {resources: null, nodeSelector: null, affinity: null, podAnnotations: null, podLabels: null}",
 		"{otlp: {endpoint: null}, rules: {alertLabels: null, disabledAlerts: null}, dashboards: {labels: null, annotations: null}}",
 		"monitoring: {labels: null, relabelings: null, interval: 1m30s, scrapeTimeout: 1m15s}",

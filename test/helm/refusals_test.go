@@ -1,9 +1,11 @@
 package helm
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -35,6 +37,34 @@ func TestRefusals(t *testing.T) {
 		"negative price":      {"node: {prices: {prices: [{perHour: -1}]}}", []string{"at '/node/prices/prices/0/perHour'"}},
 		"severity":            {"rules: {alertLabels: {severity: page}}", []string{"rules.alertLabels", "severity"}},
 		"CAP_":                {"node: {capabilities: {add: [CAP_SYS_ADMIN]}}", []string{"at '/node/capabilities/add/0'"}},
+
+		"probe type":          {"node: {livenessProbe: {httpGet: {path: /}}}", []string{"at '/node/livenessProbe'", "'httpGet' not allowed"}},
+		"probe period":        {"cluster: {readinessProbe: {periodSeconds: 0}}", []string{"at '/cluster/readinessProbe/periodSeconds'", "minimum"}},
+		"live twice":          {"node: {livenessProbe: {successThreshold: 2}}", []string{"'successThreshold' not allowed"}},
+		"container, no name":  {"node: {extraContainers: [{image: x}]}", []string{"at '/node/extraContainers/0'", "name"}},
+		"strategy":            {"node: {updateStrategy: {type: Recreate}}", []string{"at '/node/updateStrategy/type'", "OnDelete"}},
+		"two at a time":       {"cluster: {updateStrategy: {type: RollingUpdate}}", []string{"cluster.updateStrategy", "rollingUpdate.maxSurge=0", "twice"}},
+		"surge":               {"cluster: {updateStrategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1}}}", []string{"rollingUpdate.maxSurge=0"}},
+		"no rolling":          {"cluster: {updateStrategy: {rollingUpdate: {maxSurge: 0}}}", []string{"cluster.updateStrategy", "RollingUpdate"}},
+		"service type":        {"cluster: {service: {type: ExternalName}}", []string{"at '/cluster/service/type'", "LoadBalancer"}},
+		"local service":       {"node: {localService: {type: LoadBalancer}}", []string{"at '/node/localService/type'", "NodePort"}},
+		"port of no node":     {"cluster: {service: {nodePort: 30000}}", []string{"cluster.service.nodePort", "cluster.service.type=NodePort"}},
+		"object as number":    {"extraObjects: [1]", []string{"at '/extraObjects/0'", "want string or object"}},
+		"namespace":           {"namespaceOverride: GPU", []string{"at '/namespaceOverride'"}},
+		"unknown alert":       {"rules: {thresholds: {DRANothing: {after: 1h}}}", []string{"at '/rules/thresholds'", "'DRANothing' not allowed"}},
+		"unknown threshold":   {"rules: {thresholds: {DRAClaimIdle: {before: 1h}}}", []string{"at '/rules/thresholds/DRAClaimIdle'", "'before' not allowed"}},
+		"threshold as number": {"rules: {thresholds: {DRAClaimIdle: {after: 7200}}}", []string{"at '/rules/thresholds/DRAClaimIdle/after'", "want string"}},
+		"no duration":         {"rules: {thresholds: {DRAClaimIdle: {after: 0m}}}", []string{"at '/rules/thresholds/DRAClaimIdle/after'"}},
+		"percent":             {"rules: {thresholds: {DRAMemoryNearlyFull: {share: 95}}}", []string{"at '/rules/thresholds/DRAMemoryNearlyFull/share'"}},
+		"share of text":       {"rules: {thresholds: {DRAMemoryNearlyFull: {share: '0.9'}}}", []string{"want number"}},
+		"part of an error":    {"rules: {thresholds: {DRANVLinkErrors: {others: 0.5}}}", []string{"want integer"}},
+		"threshold unset":     {"rules: {enabled: true, thresholds: {DRAClaimIdle: {after: null}}}", []string{"rules.thresholds.DRAClaimIdle.after is empty", "rules.disabledAlerts"}},
+
+		"pull secrets":    {"imagePullSecrets: [{name: x}]", []string{"imagePullSecrets is not a value of this chart: set image.pullSecrets"}},
+		"service monitor": {"serviceMonitor: {enabled: true}", []string{"serviceMonitor is not a value of this chart: set monitoring, with kind=ServiceMonitor"}},
+		"sidecars":        {"node: {sidecars: []}", []string{"node.sidecars is not a value of this chart: set extraContainers of the same role"}},
+		"replicas":        {"cluster: {replicas: 2}", []string{"cluster.replicas is not a value of this chart: set cluster.enabled alone", "twice"}},
+		"registry":        {"image: {registry: ghcr.io}", []string{"image.registry is not a value of this chart: set image.repository"}},
 
 		"port as text":  {"networkPolicy: {egress: {dns: {ports: ['53']}}}", []string{"at '/networkPolicy/egress/dns/ports/0'", "want integer"}},
 		"no API port":   {"networkPolicy: {egress: {apiServer: {ports: []}}}", []string{"at '/networkPolicy/egress/apiServer/ports'"}},
@@ -85,6 +115,67 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestAliases: the schema lets the names of other charts pass, and no others, so
+// that the message says what to set instead: a key that exists, in most cases.
+func TestAliases(t *testing.T) {
+	var schema map[string]any
+	if err := json.Unmarshal([]byte(read(t, filepath.Join(chart, "values.schema.json"))), &schema); err != nil {
+		t.Fatal(err)
+	}
+	of := func(schema map[string]any) map[string]any { return schema["properties"].(map[string]any) }
+	tables := map[string]map[string]any{"": of(schema)}
+	for name, one := range of(schema) {
+		if properties, ok := one.(map[string]any)["properties"].(map[string]any); ok {
+			tables[name] = properties
+		}
+	}
+	text := read(t, filepath.Join(chart, "templates", "_aliases.tpl"))
+	count := 0
+	for parent, properties := range tables {
+		for name, one := range properties {
+			if one.(map[string]any)["$ref"] != "#/definitions/alias" {
+				continue
+			}
+			count++
+			key := strings.TrimPrefix(parent+"."+name, ".")
+			values := "{" + name + ": x}"
+			if parent != "" {
+				values = "{" + parent + ": " + values + "}"
+			}
+			_, err := tryRender(t, install{values: values})
+			if err == nil {
+				t.Errorf("%s is taken", key)
+				continue
+			}
+			_, instead, found := strings.Cut(err.Error(), key+" is not a value of this chart: set ")
+			if !found {
+				t.Errorf("%s: %v", key, err)
+				continue
+			}
+			for _, path := range regexp.MustCompile(`\b[a-z][A-Za-z]+(\.[a-z][A-Za-z]+)+\b`).FindAllString(instead, -1) {
+				if !exists(parse(t, read(t, filepath.Join(chart, "values.yaml"))), path) {
+					t.Errorf("%s: there is no %s", key, path)
+				}
+			}
+		}
+	}
+	if lines := regexp.MustCompile(`(?m)^  \w+: `).FindAllString(text, -1); count < len(lines) {
+		t.Errorf("the table has %d names, the schema %d", len(lines), count)
+	}
+}
+
+// exists reports whether values have a key.
+func exists(values map[string]any, path string) bool {
+	for name := range strings.SplitSeq(path, ".") {
+		value, ok := values[name]
+		if !ok {
+			return false
+		}
+		values, _ = value.(map[string]any)
+	}
+	return true
+}
+
 // TestRefusalByTheBinary: the binary prints the same message, and has an exit
 // status.
 func TestRefusalByTheBinary(t *testing.T) {
@@ -120,19 +211,21 @@ func TestLint(t *testing.T) {
 // helm runs the binary, and returns both of its outputs.
 func helm(t *testing.T, arguments ...string) (string, error) {
 	t.Helper()
-	program := os.Getenv("DRA_HELM")
-	if program == "" {
-		program = root + "/test/.bin/helm/helm"
-	}
-	program, err := filepath.Abs(program)
+	output, err := program(t, "helm", arguments...).CombinedOutput()
+	return string(output), err
+}
+
+// program returns a command of a program that `make -C test helm` builds.
+func program(t *testing.T, name string, arguments ...string) *exec.Cmd {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(root, "test", ".bin", "helm", name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(program); err != nil {
+	if _, err := os.Stat(path); err != nil {
 		t.Fatalf("%v: run `make -C test helm`", err)
 	}
-	command := exec.Command(program, arguments...)
+	command := exec.Command(path, arguments...)
 	command.Env = append(os.Environ(), "HOME="+t.TempDir(), "KUBECONFIG=/dev/null")
-	output, err := command.CombinedOutput()
-	return string(output), err
+	return command
 }

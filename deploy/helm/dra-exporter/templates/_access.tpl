@@ -30,7 +30,7 @@ dra-exporter.github.io/access
 {{/* What auto decided when the release was installed; nothing if there is none. */}}
 {{- define "dra-exporter.access.recorded" -}}
 {{- $name := printf "%s-node" (include "dra-exporter.fullname" .) -}}
-{{- with lookup "apps/v1" "DaemonSet" .Release.Namespace $name -}}
+{{- with lookup "apps/v1" "DaemonSet" (include "dra-exporter.namespace" .) $name -}}
 {{- with .metadata.annotations -}}
 {{- get . (include "dra-exporter.access.annotation" $) -}}
 {{- end -}}
@@ -252,7 +252,7 @@ Access to the devices: {{ $mode }}
   The annotation {{ $access.cdi.annotation }} requests {{ join ", " $access.cdi.devices }}.
   A plugin of the container runtime must read it: Kubernetes does not.
 {{- if and (hasPrefix "nvidia.cdi.k8s.io/" $access.cdi.annotation) }}
-  NVIDIA's plugin reads it in the GPU operator's own namespace only; this is {{ .Release.Namespace }}.
+  NVIDIA's plugin reads it in the GPU operator's own namespace only; this is {{ include "dra-exporter.namespace" . }}.
 {{- end }}
 {{- else if eq $mode "claim" }}
   Each agent has an admin-access claim on all devices of class {{ $access.claim.deviceClassName }}.
@@ -266,5 +266,5 @@ Access to the devices: {{ $mode }}
   Then label the nodes with GPUs (kubectl label node NAME nvidia.com/gpu.present=true), set node.affinity, or,
   without NVIDIA GPUs, node.access.mode=none.
 {{- end }}
-  To check: kubectl exec -n {{ .Release.Namespace }} ds/{{ include "dra-exporter.fullname" . }}-node -- /dra-exporter check
+  To check: kubectl exec -n {{ include "dra-exporter.namespace" . }} ds/{{ include "dra-exporter.fullname" . }}-node -- /dra-exporter check
 {{- end -}}

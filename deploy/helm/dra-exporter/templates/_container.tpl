@@ -25,18 +25,19 @@ httpGet:
 {{- end -}}
 {{- end -}}
 
-{{/* probes: both of them. The root. */}}
+{{/* probes: both of a role, with its timings. dict root, component. */}}
 {{- define "dra-exporter.probes" -}}
+{{- $role := index .root.Values .component -}}
 livenessProbe:
-  {{- include "dra-exporter.probe" (dict "root" . "path" "/-/healthy") | nindent 2 }}
-  initialDelaySeconds: 10
-  periodSeconds: 15
-  timeoutSeconds: 5
-  failureThreshold: 4
+  {{- include "dra-exporter.probe" (dict "root" .root "path" "/-/healthy") | nindent 2 }}
+  {{- with $role.livenessProbe }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 readinessProbe:
-  {{- include "dra-exporter.probe" (dict "root" . "path" "/-/ready") | nindent 2 }}
-  periodSeconds: 5
-  timeoutSeconds: 5
+  {{- include "dra-exporter.probe" (dict "root" .root "path" "/-/ready") | nindent 2 }}
+  {{- with $role.readinessProbe }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 {{- end -}}
 
 {{/* commonArgs: flags of both roles. The root. */}}
@@ -145,11 +146,11 @@ readinessProbe:
 {{- end }}
 {{- end -}}
 
-{{/* milliseconds: of a duration as the schema has it: 30s, 1m30s, 500ms. */}}
+{{/* milliseconds: of a duration as the schema has it: 30s, 1m30s, 500ms, 1d. */}}
 {{- define "dra-exporter.milliseconds" -}}
-{{- $units := dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000 -}}
+{{- $units := dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000 "d" 86400000 -}}
 {{- $sum := 0 -}}
-{{- range regexFindAll "[0-9]+(ms|s|m|h)" . -1 -}}
+{{- range regexFindAll "[0-9]+(ms|s|m|h|d)" . -1 -}}
 {{- $unit := regexFind "[a-z]+$" . -}}
 {{- $sum = add $sum (mul (trimSuffix $unit . | int64) (get $units $unit)) -}}
 {{- end -}}

@@ -26,6 +26,28 @@
 {{- end -}}
 {{- end -}}
 
+{{/* rules.file: a file of rules with the thresholds in their places, which are
+     <<value ALERT NAME>> or <<seconds ALERT NAME>>. dict root, file. */}}
+{{- define "dra-exporter.rules.file" -}}
+{{- $text := .root.Files.Get (printf "files/rules/%s.yaml" .file) -}}
+{{- range regexFindAll "<<[a-z]+ [A-Za-z]+ [A-Za-z]+>>" $text -1 | uniq -}}
+{{- $words := trimPrefix "<<" . | trimSuffix ">>" | splitList " " -}}
+{{- $alert := index $words 1 -}}
+{{- $name := index $words 2 -}}
+{{- $value := dig $alert $name "" (default dict $.root.Values.rules.thresholds) -}}
+{{- if kindIs "string" $value | and (empty $value) -}}
+{{- fail (printf "rules.thresholds.%s.%s is empty: set it, or leave it out for the default; rules.disabledAlerts removes an alert" $alert $name) -}}
+{{- end -}}
+{{- if eq (first $words) "seconds" -}}
+{{- $value = div (include "dra-exporter.milliseconds" $value | int64) 1000 -}}
+{{- else if not (kindIs "string" $value) -}}
+{{- $value = toJson $value -}}
+{{- end -}}
+{{- $text = replace . (toString $value) $text -}}
+{{- end -}}
+{{- $text -}}
+{{- end -}}
+
 {{/* endpoint: what either kind of monitor says of the port. dict root, component. */}}
 {{- define "dra-exporter.monitoring.endpoint" -}}
 {{- $monitoring := .root.Values.monitoring -}}

@@ -14,6 +14,11 @@
 {{- end -}}
 {{- end -}}
 
+{{/* namespace: that of all objects which have no value for another. The root. */}}
+{{- define "dra-exporter.namespace" -}}
+{{- default .Release.Namespace .Values.namespaceOverride -}}
+{{- end -}}
+
 {{/* selector: the labels that stay the same for as long as the release does. dict root, component. */}}
 {{- define "dra-exporter.selector" -}}
 app.kubernetes.io/name: dra-exporter

@@ -2,7 +2,7 @@
 
 {{- define "dra-exporter.notes.see" -}}
 {{- $name := include "dra-exporter.fullname" . -}}
-{{- $ns := .Release.Namespace -}}
+{{- $ns := include "dra-exporter.namespace" . -}}
 {{- $scheme := ternary "https" "http" .Values.web.tls -}}
 {{- if .Values.node.enabled }}
   kubectl -n {{ $ns }} rollout status daemonset/{{ $name }}-node
@@ -24,14 +24,14 @@
   dra-exporter top   # with your kubeconfig: all claims and their use
 {{- end }}
 {{- if include "dra-exporter.tests.enabled" . }}
-  helm test {{ .Release.Name }} -n {{ $ns }}
+  helm test {{ .Release.Name }} -n {{ .Release.Namespace }}
 {{- end }}
 {{- end -}}
 
 {{- define "dra-exporter.notes.monitoring" -}}
 {{- $monitoring := .Values.monitoring -}}
 {{- if include "dra-exporter.monitoring.enabled" . }}
-  {{ $monitoring.kind }}s are in the namespace {{ default .Release.Namespace $monitoring.namespace }}.
+  {{ $monitoring.kind }}s are in the namespace {{ default (include "dra-exporter.namespace" .) $monitoring.namespace }}.
   {{- include "dra-exporter.notes.labels" (dict "labels" $monitoring.labels "key" "monitoring.labels" "selector" (ternary "podMonitorSelector" "serviceMonitorSelector" (eq $monitoring.kind "PodMonitor"))) }}
 {{- else }}
   {{- if eq (toString $monitoring.enabled) "auto" }}
@@ -49,7 +49,7 @@
 {{- define "dra-exporter.notes.rules" -}}
 {{- $rules := .Values.rules -}}
 {{- if include "dra-exporter.rules.enabled" . }}
-  Recording rules and alerts are the PrometheusRule {{ include "dra-exporter.fullname" . }} in {{ default .Release.Namespace $rules.namespace }}.
+  Recording rules and alerts are the PrometheusRule {{ include "dra-exporter.fullname" . }} in {{ default (include "dra-exporter.namespace" .) $rules.namespace }}.
   {{- include "dra-exporter.notes.labels" (dict "labels" $rules.labels "key" "rules.labels" "selector" "ruleSelector") }}
 {{- else if eq (toString $rules.enabled) "false" }}
   There are no rules and alerts: rules.enabled is false. Dashboards need the recording rules.
@@ -86,7 +86,7 @@
 {{- define "dra-exporter.notes.dashboards" -}}
 {{- $dashboards := .Values.dashboards -}}
 {{- if include "dra-exporter.dashboards.enabled" . }}
-  Dashboards are ConfigMaps in {{ default .Release.Namespace $dashboards.namespace }}{{ with $dashboards.labels }}, labelled {{ range $i, $k := keys . | sortAlpha }}{{ if $i }}, {{ end }}{{ $k }}={{ get $dashboards.labels $k }}{{ end }}{{ end }}. The sidecar of Grafana's
+  Dashboards are ConfigMaps in {{ default (include "dra-exporter.namespace" .) $dashboards.namespace }}{{ with $dashboards.labels }}, labelled {{ range $i, $k := keys . | sortAlpha }}{{ if $i }}, {{ end }}{{ $k }}={{ get $dashboards.labels $k }}{{ end }}{{ end }}. The sidecar of Grafana's
   charts imports them if it is on (sidecar.dashboards.enabled) and sees that namespace
   (sidecar.dashboards.searchNamespace=ALL, or dashboards.namespace here).
 {{- else if eq (toString $dashboards.enabled) "false" }}
@@ -105,7 +105,7 @@
 {{/* Conditions that prevent the exporter from working, or need more privilege. */}}
 {{- define "dra-exporter.notes.attention" -}}
 {{- $name := include "dra-exporter.fullname" . -}}
-{{- $ns := .Release.Namespace -}}
+{{- $ns := include "dra-exporter.namespace" . -}}
 {{- if .Values.node.enabled }}
 If DaemonSet {{ $name }}-node has no pods, or its pods stay in ContainerCreating, check the events:
   kubectl -n {{ $ns }} get daemonset {{ $name }}-node; kubectl -n {{ $ns }} get events

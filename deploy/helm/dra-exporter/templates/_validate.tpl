@@ -1,6 +1,7 @@
 {{/* Combinations that the schema cannot see. Each message names the key and says
      what to do. The root. */}}
 {{- define "dra-exporter.validate" -}}
+{{- include "dra-exporter.aliases.validate" . -}}
 {{- if not (or .Values.node.enabled .Values.cluster.enabled) -}}
 {{- fail "node.enabled and cluster.enabled are both false: nothing would run; enable one of them" -}}
 {{- end -}}
@@ -39,6 +40,8 @@
 {{- fail (printf "%s.enabled is true and monitoring.honorLabels is false: those of the chart use labels that then have other names; set %s.enabled=false, and use the files that `make exported` of the repository writes" $key $key) -}}
 {{- end -}}
 {{- end -}}
+{{- include "dra-exporter.validate.strategy" . -}}
+{{- include "dra-exporter.validate.services" . -}}
 {{- if and .Values.networkPolicy.egress.enabled (not .Values.networkPolicy.enabled) -}}
 {{- fail "networkPolicy.egress.enabled needs networkPolicy.enabled: without it there is no NetworkPolicy; set networkPolicy.enabled=true" -}}
 {{- end -}}
@@ -78,5 +81,28 @@
 {{- end -}}
 {{- if and .Values.node.enabled .Values.cluster.enabled $accounts.node.create $accounts.cluster.create $accounts.node.name (eq $accounts.node.name (default "" $accounts.cluster.name)) -}}
 {{- fail "serviceAccounts.node.name and serviceAccounts.cluster.name are the same, and both are created: set create to false for one of them" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Two pods of the cluster role would count every pending claim twice, and a
+     rolling update has two unless it says otherwise. The root. */}}
+{{- define "dra-exporter.validate.strategy" -}}
+{{- with .Values.cluster.updateStrategy -}}
+{{- $rolling := default dict .rollingUpdate -}}
+{{- if and (eq .type "RollingUpdate") (not (has (toString (dig "maxSurge" "" $rolling)) (list "0" "0%"))) -}}
+{{- fail "cluster.updateStrategy: RollingUpdate needs rollingUpdate.maxSurge=0: two pods at a time would count every pending claim twice" -}}
+{{- end -}}
+{{- if and (eq .type "Recreate") $rolling -}}
+{{- fail "cluster.updateStrategy: rollingUpdate is only for the type RollingUpdate: set it, or remove rollingUpdate" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A port of the nodes belongs to a Service that has one. The root. */}}
+{{- define "dra-exporter.validate.services" -}}
+{{- range $key, $service := dict "cluster.service" (default dict .Values.cluster.service) "node.localService" (default dict .Values.node.localService) -}}
+{{- if and $service.nodePort (eq $service.type "ClusterIP") -}}
+{{- fail (printf "%s.nodePort is set and the type is ClusterIP, which has no port of the nodes: set %s.type=NodePort" $key $key) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
