@@ -224,6 +224,11 @@ func checkChart(t *testing.T, file string) {
 	if err != nil || !strings.Contains(string(output), "\nversion: "+version+"\n") || !strings.Contains(string(output), "appVersion: "+version+"\n") {
 		t.Errorf("%v: it says %s", err, output)
 	}
+	for _, image := range []string{"dra-exporter:v" + version + "\n", "dra-exporter:v" + version + "-static\n"} {
+		if !strings.Contains(string(output), image) {
+			t.Errorf("Artifact Hub is not told of %q: %s", image, output)
+		}
+	}
 	manifests, err := exec.CommandContext(t.Context(), helm, "template", "x", file, "--kube-version", "v1.37.1").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, manifests)
