@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -71,13 +72,36 @@ func (p *pseudoterminal) resize(t *testing.T, width, height uint16) {
 func (p *pseudoterminal) run(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	command := program(t.Context(), args...)
-	command.Env = append(command.Env, "TERM=xterm", "LC_ALL=C.UTF-8", "NO_COLOR=1")
+	races := filepath.Join(t.TempDir(), "race")
+	command.Env = append(command.Env, "TERM=xterm", "LC_ALL=C.UTF-8", "NO_COLOR=1", "GORACE=exitcode=0 log_path="+races)
+	t.Cleanup(func() { expectNoRaces(t, races) })
 	command.Stdin, command.Stdout, command.Stderr = p.slave, p.slave, p.slave
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
 	return command
+}
+
+// expectNoRaces reads the reports of the race detector. At its end, bubbletea closes
+// what it reads keys from while its own goroutine may still wait there.
+func expectNoRaces(t *testing.T, path string) {
+	t.Helper()
+	files, err := filepath.Glob(path + ".*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for report := range strings.SplitSeq(string(text), "WARNING: DATA RACE") {
+			if strings.Contains(report, "goroutine") && !strings.Contains(report, "muesli/cancelreader") {
+				t.Errorf("a data race:%s", report)
+			}
+		}
+	}
 }
 
 // expectText waits for a text after the texts that were read before.
