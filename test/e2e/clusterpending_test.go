@@ -45,7 +45,7 @@ func pendingCases() []pendingCase {
 		{"tainted", "device", "tainted", "tainted.pending", cannot, "tainted", one(1, 1, 0, 0, 0), []string{"pending.example.com/worn", "tolerations: ["}},
 		{"insufficient", "device", "insufficient", "plain.pending", cannot, "insufficient_devices", one(2, 2, 2, 2, 1), []string{"asks for 3 devices"}},
 		{"waiter", "device", "waiter", "single.pending", cannot, "insufficient_devices", one(1, 1, 1, 0, 0), []string{"pending/holder"}},
-		{"fragmented", "device", "fragmented", "plain.pending", cannot, "fragmented", one(2, 2, 2, 2, 1), []string{"on one node", "no node has 2 usable devices"}},
+		{"fragmented", "device", "fragmented", "plain.pending", cannot, "fragmented", one(2, 2, 2, 2, 1), []string{"no node has more than 1 of them", "no node has 2 usable devices"}},
 		{"constraints", "device", "constraints", "pair.pending", cannot, "constraints_unsatisfiable", one(2, 2, 2, 2, 2), []string{"relax the constraint", "pending.example.com/root"}},
 		{"incomplete", "device", "incomplete", "incomplete.pending", cannot, "pool_incomplete", one(1, 1, 1, 0, 0), []string{"pool incomplete has"}},
 		{"all-mode", "device", "all-mode", "incomplete.pending", "is currently being updated", "pool_incomplete", one(1, 1, 1, 0, 0), []string{"pool incomplete has"}},
