@@ -6,7 +6,7 @@ import "sync"
 // stored.
 const blockSize = 16 << 10
 
-// blockPool has the blocks of responses that nobody uses any more, for the next ones:
+// blockPool keeps the blocks of responses that are not used any more, for the next ones:
 // new blocks for each page would cost more than its text. Its blocks are as many as
 // those of the responses that ended since it was cleared.
 type blockPool struct {
@@ -28,7 +28,7 @@ func (p *blockPool) get() []byte {
 	return block
 }
 
-// put takes blocks that nobody reads or writes any more. Small ones are not kept.
+// put takes blocks that are not read or written any more. Small ones are not kept.
 func (p *blockPool) put(blocks [][]byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

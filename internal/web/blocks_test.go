@@ -42,10 +42,10 @@ func (c *slowClient) Write(block []byte) (int, error) {
 	return c.ResponseRecorder.Write(block)
 }
 
-// TestNobodyReadsBlocksThatAreUsedAgain scrapes pages that are replaced all the time, by
+// TestBlocksInUseAreNotUsedAgain scrapes pages that are replaced all the time, by
 // clients that are slow, fail, or ask for different formats, and compares every byte
 // that they have read.
-func TestNobodyReadsBlocksThatAreUsedAgain(t *testing.T) {
+func TestBlocksInUseAreNotUsedAgain(t *testing.T) {
 	const clients, pages, rows = 24, 40, 2000
 	formats := []expfmt.Format{expfmt.FmtText, expfmt.FmtOpenMetrics_1_0_0}
 	var (

@@ -226,7 +226,7 @@ func checkChart(t *testing.T, file string) {
 	}
 	for _, image := range []string{"dra-exporter:v" + version + "\n", "dra-exporter:v" + version + "-static\n"} {
 		if !strings.Contains(string(output), image) {
-			t.Errorf("Artifact Hub is not told of %q: %s", image, output)
+			t.Errorf("the annotations for Artifact Hub lack %q: %s", image, output)
 		}
 	}
 	manifests, err := exec.CommandContext(t.Context(), helm, "template", "x", file, "--kube-version", "v1.37.1").CombinedOutput()
