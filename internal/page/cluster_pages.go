@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -22,15 +23,20 @@ type clusterPage struct {
 }
 
 func (p clusterPages) common(view ClusterView, around *frame) clusterPage {
+	around.DocumentTitle = "Cluster · dra-exporter"
 	return clusterPage{view, around, p.links.dashboard("Dashboard", "dra-allocation")}
 }
 
 func (p clusterPages) overview(_ *http.Request, view ClusterView, around *frame) any {
 	around.Groupings = []grouping{{"", "none"}, {"namespace", "namespace"}, {"class", "device class"}, {"reason", "reason"}}
+	common := p.common(view, around)
+	if pending := view.Count().Pending; pending > 0 {
+		around.DocumentTitle = fmt.Sprintf("(%d pending) %s", pending, around.DocumentTitle)
+	}
 	return struct {
 		clusterPage
 		Overview clusterOverview
-	}{p.common(view, around), newClusterOverview(view, around.Selection, p.explain)}
+	}{common, newClusterOverview(view, around.Selection, p.explain)}
 }
 
 // clusterOverview is the lists of a cluster that a reader has selected.
@@ -94,6 +100,7 @@ func (p clusterPages) pod(r *http.Request, view ClusterView, around *frame) any 
 		Command     string
 		ObjectLinks []link
 	}{clusterPage: p.common(view, around), Title: namespace + "/" + name}
+	around.DocumentTitle = content.Title + " · " + around.DocumentTitle
 	alerts := map[string]bool{}
 	addRunbook := func(alert string) {
 		if !alerts[alert] {
@@ -124,7 +131,11 @@ func (p clusterPages) pod(r *http.Request, view ClusterView, around *frame) any 
 		}
 	}
 	if len(content.Rows) == 0 && len(content.PodPhases) == 0 {
-		around.Missing = &absence{"Nothing to say about pod " + namespace + "/" + name, "It has no pending claim, and no claim that is being prepared. It runs, has ended, uses no claim, or its name is different."}
+		text := "It has no pending claim, and no claim that is being prepared. It runs, has ended, uses no claim, or its name is different."
+		if unread := view.Unread("pods", "resourceclaims"); len(unread) > 0 {
+			text = "Which claims are pending is not known: " + listed(unread) + "."
+		}
+		around.Missing = &absence{"No pending claims known of pod " + namespace + "/" + name, text}
 		return content
 	}
 	if p.explain != "" {

@@ -121,6 +121,8 @@ type frame struct {
 	Selection   selection
 	Groupings   []grouping // choices of the form; nil: the page has neither filter nor groups
 	Missing     *absence   // there is no such object; nil: there is
+
+	DocumentTitle string
 }
 
 // absence is why there is no such object.

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,6 +19,10 @@ type nodePage struct {
 }
 
 func (p nodePages) common(view View, around *frame) nodePage {
+	around.DocumentTitle = "dra-exporter"
+	if view.Node != "" {
+		around.DocumentTitle = view.Node + " · " + around.DocumentTitle
+	}
 	links := append(p.links.overview(), p.links.dashboard("Dashboard", "dra-node", "node", view.Node)...)
 	return nodePage{view, around, links, unordered(claimColumns())}
 }
@@ -25,6 +30,9 @@ func (p nodePages) common(view View, around *frame) nodePage {
 func (p nodePages) overview(_ *http.Request, view View, around *frame) any {
 	around.Groupings = nodeGroupings()
 	common := p.common(view, around)
+	if unhealthy := len(view.Unhealthy()); unhealthy > 0 {
+		around.DocumentTitle = fmt.Sprintf("(%d unhealthy) %s", unhealthy, around.DocumentTitle)
+	}
 	common.ClaimColumns = around.Selection.columns("claims", claimColumns())
 	return struct {
 		nodePage
@@ -44,9 +52,10 @@ func (p nodePages) claim(r *http.Request, view View, around *frame) any {
 		ObjectLinks    []link
 		WorkloadFilter string
 	}{nodePage: p.common(view, around), Title: namespace + "/" + name}
+	around.DocumentTitle = content.Title + " · " + around.DocumentTitle
 	i := slices.IndexFunc(view.Claims, func(c Claim) bool { return c.Namespace == namespace && c.Name == name })
 	if i < 0 {
-		around.Missing = &absence{"No claim " + namespace + "/" + name + " on this node", "It has ended and its grace period is over, it is used on another node, or its name is different."}
+		around.Missing = &absence{"No claim " + namespace + "/" + name + " on this node", "It has ended and its grace period is over, it is used on another node, or its name is different." + downSources(view)}
 		return content
 	}
 	claim := view.Claims[i]
@@ -83,12 +92,15 @@ func (p nodePages) device(r *http.Request, view View, around *frame) any {
 		PlainColumns []column
 		ObjectLinks  []link
 	}{nodePage: p.common(view, around), Title: uuid, PlainColumns: unordered(deviceColumns())}
+	overview := around.DocumentTitle
+	around.DocumentTitle = uuid + " · " + overview
 	device := view.device(uuid)
 	if device == nil {
-		around.Missing = &absence{"No device " + uuid + " on this node", "No source reports it, and no claim holds it. A partition that was created on demand is gone after its claim."}
+		around.Missing = &absence{"No device " + uuid + " on this node", "No source reports it, and no claim holds it. A partition that was created on demand is gone after its claim." + downSources(view)}
 		return content
 	}
 	content.Title, content.Device = device.Title(), device
+	around.DocumentTitle = content.Title + " · " + overview
 	of := []string{device.UUID}
 	for _, partition := range device.Partitions {
 		of = append(of, partition.UUID)
@@ -100,6 +112,16 @@ func (p nodePages) device(r *http.Request, view View, around *frame) any {
 	}
 	content.ObjectLinks = append(p.links.dashboard("Dashboard of health", "dra-health", "node", view.Node), p.links.runbook(healthAlert(device.Health))...)
 	return content
+}
+
+// downSources names the sources that are down, as a sentence: what only they report is
+// not known. It is empty if all are up.
+func downSources(view View) string {
+	down := slices.DeleteFunc(slices.Clone(view.Sources), func(s Source) bool { return s.Up })
+	if len(down) == 0 {
+		return ""
+	}
+	return " Or it is not known, because these sources are down: " + listed(down) + "."
 }
 
 // device returns the device or partition with a UUID; nil if there is none.
