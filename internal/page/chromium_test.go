@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -41,8 +42,13 @@ func openChromium(t *testing.T) *chromium {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
-		"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir(), "about:blank")
+	profile, err := os.MkdirTemp("", "dra-exporter-chromium-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
+		"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe", "--user-data-dir="+profile, "about:blank")
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.ExtraFiles = []*os.File{read, write} // descriptors 3 and 4
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -51,8 +57,9 @@ func openChromium(t *testing.T) *chromium {
 	write.Close()
 	c := &chromium{t: t, to: commands, from: bufio.NewReader(answers)}
 	t.Cleanup(func() {
-		_, _ = commands.Write([]byte(`{"id":0,"method":"Browser.close"}` + "\x00")) // it may have ended already
-		_ = command.Wait()                                                          // likewise, with the context of the test
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL) // with its helper processes
+		_ = command.Wait()
+		_ = os.RemoveAll(profile) // a helper that is just ending may still write there
 		commands.Close()
 		answers.Close()
 	})
