@@ -46,8 +46,8 @@ type failureCount struct {
 	labels *metric.Labels
 }
 
-// deferredFailure is a failure to create a claim that is not counted yet. Its
-// Kubernetes event may be observed before the pod that it is about, and long
+// deferredFailure is a failure to create or prepare a claim that is not counted
+// yet. Its Kubernetes event may be observed before the pod that it is about, and
 // before the claim.
 type deferredFailure struct {
 	warning  *dra.Warning
@@ -130,16 +130,25 @@ func (f *failures) add(class, reason string, count int64, at time.Time) {
 	}
 }
 
-// applyWarning counts a Kubernetes event that was observed live. class is the
-// one of the pod's claims.
+// applyWarning counts a Kubernetes event that was observed live. class is that of
+// the claims that it reports; while it is empty, the event waits for flush.
 func (f *failures) applyWarning(u *update, class string) {
 	switch {
 	case !u.Live || u.occurrences == 0:
-	case u.Warning.Kind == dra.WarningCreation:
+	case class == "":
 		f.deferred = append(f.deferred, deferredFailure{u.Warning, u.occurrences, u.At})
 	default:
-		f.add(class, failurePreparation, u.occurrences, u.At.Wall)
+		f.add(class, warningFailure(u.Warning), u.occurrences, u.At.Wall)
 	}
+}
+
+// warningFailure is the reason with which the failure that a Kubernetes event
+// reports is counted.
+func warningFailure(warning *dra.Warning) string {
+	if warning.Kind == dra.WarningCreation {
+		return failureCreation
+	}
+	return failurePreparation
 }
 
 // flush counts the deferred failures whose class is known by now, or will not
@@ -150,7 +159,7 @@ func (f *failures) flush(p *pending, now clock.Instant) {
 		if class == "" && now.Since(d.observed) < deferDelay {
 			return false
 		}
-		f.add(class, failureCreation, d.count, now.Wall)
+		f.add(class, warningFailure(d.warning), d.count, now.Wall)
 		return true
 	})
 }

@@ -339,3 +339,30 @@ func TestFailuresAreCountedWhenObservedLive(t *testing.T) {
 	warning(dra.WarningPreparation, "ns/e1", 5, false)
 	expect("preparation_failed", 0)
 }
+
+// TestFailureOfPreparationObservedFirst: the event of a failure is observed
+// before the claim. It is counted with the claim's class once that is known,
+// and without one if it remains unknown.
+func TestFailureOfPreparationObservedFirst(t *testing.T) {
+	s := newTestCluster(t)
+	failed := func(name string) {
+		s.deliver(Change{Live: true, Warning: &dra.Warning{Name: name, Kind: dra.WarningPreparation, Pod: dra.PodRef{Namespace: "ns", Name: "a"}, PodUID: s.pods["a"].UID, Count: 1}})
+	}
+	expect := func(class string, want float64) {
+		t.Helper()
+		if got, _ := s.value("dra_allocation_failures_total", class, "preparation_failed"); got != want {
+			t.Errorf("failures of the class %q: %v, want %v", class, got, want)
+		}
+	}
+	s.pod("a", uses("c"))
+	failed("ns/e1")
+	expect("", 0)
+	s.at(1).claim("c")
+	expect("gpu", 1)
+	expect("", 0)
+	s.at(2).goneClaim("c")
+	failed("ns/e2")
+	s.at(20).pod("a", uses("c"))
+	expect("", 1)
+	expect("gpu", 1)
+}

@@ -530,12 +530,19 @@ func (p *pending) question(pod *podEntry) *dra.Question {
 	return q
 }
 
-// warningClass is the device class of the claims that a Kubernetes event about
-// a pod, or a group of pods, reports cannot be created; empty while it is not
-// known.
+// warningClass is the device class of the claims that a Kubernetes event reports:
+// of those that cannot be created for a pod or a group of pods, or of a pod's
+// claims that cannot be prepared. It is empty while it is not known.
 func (p *pending) warningClass(warning *dra.Warning) string {
+	pod := p.index.pod(warning.Pod, warning.PodUID)
+	if warning.Kind == dra.WarningPreparation {
+		if pod == nil {
+			return ""
+		}
+		return pod.class()
+	}
 	var classes []string
-	if pod := p.index.pod(warning.Pod, warning.PodUID); pod != nil {
+	if pod != nil {
 		classes = p.uncreatedClasses(pod, warning)
 	}
 	for _, pod := range p.index.members[warning.Pod] {

@@ -147,8 +147,8 @@ func (s *State) apply(u *update) {
 		s.histograms.addKubelet(u.Node.SandboxPrompt)
 	case u.Warning != nil && u.occurrences > 0:
 		class := ""
-		if p := s.index.pod(u.Warning.Pod, u.Warning.PodUID); p != nil {
-			class = p.class()
+		if u.Warning.Kind == dra.WarningPreparation { // a claim that cannot be created is not diagnosed yet
+			class = s.pending.warningClass(u.Warning)
 		}
 		s.failures.applyWarning(u, class)
 		s.traces.applyWarning(u)

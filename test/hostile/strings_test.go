@@ -324,10 +324,10 @@ func (s *stringsEnv) checkCommands(t *testing.T) {
 // output.
 func (s *stringsEnv) run(t *testing.T, command []string) (string, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	run := exec.CommandContext(ctx, s.program, command...)
-	run.Env = append(os.Environ(), "KUBECONFIG="+s.kubeconfig)
+	run.Env = append(os.Environ(), "KUBECONFIG="+s.kubeconfig, "DRA_EXPORTER_TIMEOUT=50s") // commands that read and diagnose use it twice
 	var stdout, stderr bytes.Buffer
 	run.Stdout, run.Stderr = &stdout, &stderr
 	err := run.Run() // findings and errors have an exit status of their own
