@@ -234,7 +234,7 @@ func (v *claimView) sort() {
 		return a.uuid == b.uuid && a.pod == b.pod && a.container == b.container
 	})
 	slices.SortFunc(v.devices, func(a, b claimDevice) int {
-		return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.request, b.request), cmp.Compare(a.shareID, b.shareID), cmp.Compare(a.id.String(), b.id.String()))
+		return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.request, b.request), cmp.Compare(a.shareID, b.shareID), compareDevices(a.id, b.id))
 	})
 	v.devices = slices.CompactFunc(v.devices, func(a, b claimDevice) bool {
 		return a.id == b.id && a.request == b.request && a.shareID == b.shareID

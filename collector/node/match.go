@@ -19,6 +19,28 @@ type matcher struct {
 	published map[dra.DeviceID]*dra.PublishedDevice // in this step's slices
 	known     map[dra.DeviceID]string               // last known match of devices that are held
 	before    map[dra.DeviceID]string               // hardware of what drivers published last, as hardwareUUID("") names it
+
+	matched matchedInputs
+	pairs   *matching // of matched
+}
+
+// matchedInputs is everything that a matching follows from. Most changes at the API
+// server, such as a pod that ends, leave it as it is.
+type matchedInputs struct {
+	published span[dra.PublishedDevice]
+	hardware  uint64 // changes of the hardware
+	kept      map[dra.DeviceID]int
+	subjects  []subject
+	claimed   bool // whether subjects are claimed makes a difference: one has no partner
+}
+
+// equal reports whether other inputs have the same matching.
+func (m *matchedInputs) equal(other *matchedInputs) bool {
+	return m.published == other.published && m.hardware == other.hardware && maps.Equal(m.kept, other.kept) &&
+		slices.EqualFunc(m.subjects, other.subjects, func(a, b subject) bool {
+			return a.id == b.id && a.isPublished == b.isPublished && (a.claimed == b.claimed || !m.claimed) && a.before == b.before &&
+				a.status == b.status && slices.Equal(a.nodes, b.nodes)
+		})
 }
 
 func newMatcher(node string, devices *devices) *matcher {
@@ -36,17 +58,12 @@ func newMatcher(node string, devices *devices) *matcher {
 func (m *matcher) update(facts Facts, held map[dra.DeviceID]bool) resolve {
 	maps.DeleteFunc(m.known, func(id dra.DeviceID, _ string) bool { return !held[id] })
 	var uuids []string
-	var hardware []device.Device
 	for _, d := range m.devices.all() {
 		if d.present {
-			uuids, hardware = append(uuids, d.uuid), append(hardware, d.device)
+			uuids = append(uuids, d.uuid)
 		}
 	}
-	named := subjects(facts, held)
-	for i := range named {
-		named[i].before = m.before[named[i].id]
-	}
-	pairs := match(named, hardware, m.kept(facts.Cluster, uuids))
+	pairs := m.match(facts, held, uuids)
 	m.keep(pairs, uuids)
 	m.keepBefore(pairs)
 	m.publish(facts.Cluster, pairs, uuids)
@@ -56,6 +73,30 @@ func (m *matcher) update(facts Facts, held map[dra.DeviceID]bool) resolve {
 		}
 		return unknownUUID(m.node, id)
 	}
+}
+
+// match matches again if anything has changed that the matching follows from.
+func (m *matcher) match(facts Facts, held map[dra.DeviceID]bool, uuids []string) *matching {
+	inputs := matchedInputs{
+		published: spanOf(facts.Cluster.Published),
+		hardware:  m.devices.changes,
+		kept:      m.kept(facts.Cluster, uuids),
+		subjects:  subjects(facts, held),
+	}
+	for i := range inputs.subjects {
+		inputs.subjects[i].before = m.before[inputs.subjects[i].id]
+	}
+	if m.pairs != nil && m.matched.equal(&inputs) {
+		return m.pairs
+	}
+	hardware := make([]device.Device, len(uuids))
+	for i, uuid := range uuids {
+		hardware[i] = m.devices.get(uuid).device
+	}
+	m.pairs = match(inputs.subjects, hardware, inputs.kept)
+	inputs.claimed = m.pairs.open()
+	m.matched = inputs
+	return m.pairs
 }
 
 // kept is the hardware of held devices whose slices are gone: no other named
@@ -155,20 +196,23 @@ func (m *matcher) addHeld(views []claimView, now clock.Instant) {
 func subjects(facts Facts, held map[dra.DeviceID]bool) []subject {
 	list := make([]subject, 0, len(facts.Cluster.Published)+8)
 	index := make(map[dra.DeviceID]int, len(facts.Cluster.Published)+8)
+	unpublished := dra.PublishedDevice{Placement: dra.PlacementUnknown}
 	add := func(id dra.DeviceID) *subject {
 		i, known := index[id]
 		if !known {
 			i = len(list)
 			index[id] = i
-			list = append(list, subject{id: id, published: dra.PublishedDevice{Placement: dra.PlacementUnknown}})
+			list = append(list, subject{id: id, published: &unpublished})
 		}
 		return &list[i]
 	}
-	for _, p := range facts.Cluster.Published {
+	for i := range facts.Cluster.Published {
+		p := &facts.Cluster.Published[i]
 		s := add(p.ID)
 		s.published, s.isPublished = p, true
 	}
-	for _, claim := range facts.Cluster.Claims {
+	for i := range facts.Cluster.Claims {
+		claim := &facts.Cluster.Claims[i]
 		for _, result := range claim.Results {
 			add(result.Device).claimed = true
 		}

@@ -15,7 +15,7 @@ import (
 // kubelet's List, with all the evidence of which hardware it is.
 type subject struct {
 	id          dra.DeviceID
-	published   dra.PublishedDevice // only the ID is set if no slice has it
+	published   *dra.PublishedDevice // empty if no slice has it; must not be changed
 	isPublished bool
 	status      dra.DeviceStatus // what the driver wrote into a claim's status
 	nodes       []string         // device nodes of its own CDI entry

@@ -11,8 +11,7 @@ import (
 )
 
 func subjectOf(driver, name string, fill func(*subject)) subject {
-	s := subject{id: dra.DeviceID{Driver: driver, Pool: "node-a", Name: name}, isPublished: true}
-	s.published.Placement = dra.PlacementUnknown
+	s := subject{id: dra.DeviceID{Driver: driver, Pool: "node-a", Name: name}, isPublished: true, published: &dra.PublishedDevice{Placement: dra.PlacementUnknown}}
 	if fill != nil {
 		fill(&s)
 	}

@@ -14,6 +14,7 @@ import (
 // its rows instead of sharing them with the snapshot before.
 func (s *State) rebuild() {
 	s.join.valid = false
+	s.matcher.pairs = nil
 	s.plugins.causes = pluginCauses{}
 	s.splits.causes = userCauses{}
 	s.rows.Builder = metric.NewBuilder(s.config.MaxSeries, s.rows.families.self.Dropped)
