@@ -492,6 +492,7 @@ func TestAcceptedValues(t *testing.T) {
 		"{otlp: {endpoint: null}, rules: {alertLabels: null, disabledAlerts: null}, dashboards: {labels: null, annotations: null}}",
 		"monitoring: {labels: null, relabelings: null, interval: 1m30s, scrapeTimeout: 1m15s}",
 		"serviceAccounts: {node: {create: false, name: default}}",
+		"links: {grafana: null, runbooks: null, cluster: null}",
 	} {
 		if _, err := tryRender(t, install{values: values, apis: []string{podMonitors, prometheusRules}}); err != nil {
 			t.Errorf("%s: %v", values, err)

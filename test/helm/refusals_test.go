@@ -33,6 +33,7 @@ func TestRefusals(t *testing.T) {
 		"digest":              {"image: {digest: latest}", []string{"at '/image/digest'"}},
 		"memory limit of Go":  {"node: {goMemLimit: 128Mi}", []string{"at '/node/goMemLimit'"}},
 		"prices as text":      {"node: {prices: 'currency: EUR'}", []string{"at '/node/prices'", "want object"}},
+		"link without scheme": {"links: {cluster: dra.example}", []string{"at '/links/cluster'"}},
 		"price without hour":  {"node: {prices: {prices: [{model: H100}]}}", []string{"at '/node/prices/prices/0'", "perHour"}},
 		"negative price":      {"node: {prices: {prices: [{perHour: -1}]}}", []string{"at '/node/prices/prices/0/perHour'"}},
 		"severity":            {"rules: {alertLabels: {severity: page}}", []string{"rules.alertLabels", "severity"}},

@@ -57,6 +57,12 @@ readinessProbe:
 - --web.kubernetes-audience={{ . }}
 {{- end }}
 {{- end }}
+{{- with .Values.links.grafana }}
+- --web.grafana-url={{ . }}
+{{- end }}
+{{- with .Values.links.runbooks }}
+- --web.runbook-url={{ . }}
+{{- end }}
 {{- end -}}
 
 {{/* extraArgs: what the user adds. A flag that is there already would be refused by
@@ -90,6 +96,7 @@ readinessProbe:
 {{- $values := dict
   "--log.level" "log.level" "--log.format" "log.format" "--web.config.file" "web.configSecret"
   "--web.kubernetes-auth" "web.kubernetesAuth.enabled=true" "--web.kubernetes-audience" "web.kubernetesAuth.audiences"
+  "--web.grafana-url" "links.grafana" "--web.runbook-url" "links.runbooks" "--web.cluster-url" "links.cluster"
   "--kubernetes.disable" "node.kubernetesAPI=false" "--kubelet.pods-api" "node.podsAPI=true"
   "--device.nvlink-links" "node.nvlinkLinks"
   "--metrics.dcgm" "node.dcgmNames" "--cost.prices" "node.prices"

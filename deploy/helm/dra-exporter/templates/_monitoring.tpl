@@ -48,6 +48,20 @@
 {{- $text -}}
 {{- end -}}
 
+{{/* rules.links: sets the links in the annotations of an alert. An alert about a pod
+     names it. dict root, annotations. */}}
+{{- define "dra-exporter.rules.links" -}}
+{{- $annotations := .annotations -}}
+{{- with .root.Values.links.runbooks -}}
+{{- $_ := set $annotations "runbook_url" (printf "%s/%s" (trimSuffix "/" .) (base $annotations.runbook_url)) -}}
+{{- end -}}
+{{- with .root.Values.links.cluster -}}
+{{- if contains "{{ $labels.namespace }}/{{ $labels.pod }}" $annotations.summary -}}
+{{- $_ := set $annotations "pod_url" (printf "%s/pod?namespace={{ $labels.namespace }}&name={{ $labels.pod }}" (trimSuffix "/" .)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* endpoint: what either kind of monitor says of the port. dict root, component. */}}
 {{- define "dra-exporter.monitoring.endpoint" -}}
 {{- $monitoring := .root.Values.monitoring -}}

@@ -30,6 +30,9 @@
 {{- with include "dra-exporter.access.args" . | trim }}
 {{ . }}
 {{- end }}
+{{- with .Values.links.cluster }}
+- --web.cluster-url={{ . }}
+{{- end }}
 {{- with include "dra-exporter.commonArgs" . | trim }}
 {{ . }}
 {{- end }}
