@@ -70,6 +70,8 @@ type ClaimDevice struct {
 	Price         *Price    `json:"price,omitempty"`        // of an hour of the whole device
 	Health        *Health   `json:"health,omitempty"`
 	ParentHealth  *Health   `json:"parentHealth,omitempty"` // of a partition: that of the whole device
+
+	Hour []float64 `json:"-"` // utilization by the claim in the last hour, as History has it
 }
 
 func (c ClaimDevice) name() string {

@@ -33,6 +33,9 @@ type Config struct {
 	// object. Empty: none works where the cluster's page is read.
 	Explain string
 
+	// History has the utilization of the last hour, of a node. It may be nil.
+	History *History
+
 	// Links are where the pages lead outside of the exporter.
 	Links Links
 
@@ -60,9 +63,9 @@ type Refusal struct {
 func (r *Refusal) Error() string { return r.Message }
 
 // visibleTo returns what the reader of the request may see: the rows, nil before the
-// first snapshot, and whether messages as well. Messages may name objects of any
-// namespace, so that they are for readers of all namespaces.
-func (c *Config) visibleTo(r *http.Request) (rows []metric.Row, messages bool, err error) {
+// first snapshot, and whether these are all. Then messages are for the reader as well,
+// which may name objects of any namespace.
+func (c *Config) visibleTo(r *http.Request) (rows []metric.Row, all bool, err error) {
 	rows = c.Rows()
 	if c.Visible == nil || rows == nil {
 		return rows, true, nil

@@ -85,19 +85,24 @@ type site[View any] struct {
 	view   func([]metric.Row, time.Time) View
 	source func(*View) []Source
 	notes  func(*View) // adds messages that are not about sources; may be nil
+
+	history func(view *View, all bool) // adds it; all: the reader sees all namespaces; may be nil
 }
 
 // read returns the view for the reader of a request; false before the first
 // snapshot.
 func (s *site[View]) read(r *http.Request) (View, bool, error) {
-	rows, messages, err := s.config.visibleTo(r)
+	rows, all, err := s.config.visibleTo(r)
 	if err != nil {
 		var none View
 		return none, false, err
 	}
 	view := s.view(rows, s.config.Now())
-	if messages {
+	if all {
 		s.addMessages(&view)
+	}
+	if s.history != nil {
+		s.history(&view, all)
 	}
 	return view, rows != nil, nil
 }

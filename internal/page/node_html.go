@@ -36,6 +36,9 @@ func Handlers(config Config) (map[string]http.Handler, error) {
 	if config.KubeletMessages != nil {
 		s.notes = func(view *View) { view.addKubeletMessages(config.KubeletMessages()) }
 	}
+	if config.History != nil {
+		s.history = func(view *View, all bool) { view.addHistory(config.History, all) }
+	}
 	pages := nodePages{config.Links}
 	return map[string]http.Handler{
 		"/":                  s.page("page", pages.overview),
@@ -64,6 +67,7 @@ func nodeFunctions() template.FuncMap {
 		"prices":  prices,
 		"use":     useText,
 		"shares":  newShares,
+		"graph":   newGraph,
 		"shade":   func(i int) string { return "p" + strconv.Itoa(i%shades) },
 		"unsplit": unsplit,
 		"join":    strings.Join,

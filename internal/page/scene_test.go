@@ -65,11 +65,21 @@ func handler(t testing.TB, rows []metric.Row) http.Handler {
 // handlerOf serves the present rows at noon.
 func handlerOf(t testing.TB, rows func() []metric.Row) http.Handler {
 	t.Helper()
-	handlers, err := Handlers(Config{
-		Node: "node-a", MetricsPath: "/metrics", Log: slog.New(slog.DiscardHandler),
-		Rows: rows,
-		Now:  func() time.Time { return noon },
-	})
+	return configured(t, Config{Rows: rows})
+}
+
+// served serves the rows at noon, with more of the configuration.
+func served(t testing.TB, config Config, rows []metric.Row) http.Handler {
+	t.Helper()
+	config.Rows = func() []metric.Row { return rows }
+	return configured(t, config)
+}
+
+func configured(t testing.TB, config Config) http.Handler {
+	t.Helper()
+	config.Node, config.MetricsPath, config.Log = "node-a", "/metrics", slog.New(slog.DiscardHandler)
+	config.Now = func() time.Time { return noon }
+	handlers, err := Handlers(config)
 	if err != nil {
 		t.Fatal(err)
 	}

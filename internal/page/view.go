@@ -203,12 +203,13 @@ type Device struct {
 	Profile                      string // of a partition
 	GPUInstance, ComputeInstance string // ids of a MIG partition
 
-	Utilization *float64 // ratio
-	MemoryUsed  *float64 // bytes
-	MemorySize  *float64 // bytes
-	Power       *float64 // watts
-	PowerLimit  *float64 // watts
-	Temperature *float64 // celsius, of the device itself
+	Utilization *float64  // ratio
+	Hour        []float64 // utilization in the last hour, as History has it
+	MemoryUsed  *float64  // bytes
+	MemorySize  *float64  // bytes
+	Power       *float64  // watts
+	PowerLimit  *float64  // watts
+	Temperature *float64  // celsius, of the device itself
 
 	// Unattributed is the use by processes of no holder. Nil: its processes are
 	// unknown.

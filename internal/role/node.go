@@ -67,6 +67,7 @@ type Node struct {
 	runner  *node.Runner
 	push    *otlp.Pusher // nil: nothing is pushed
 	prices  *priceList   // nil: without
+	history *page.History
 	wake    chan struct{}
 
 	processes processes
@@ -82,7 +83,7 @@ func NewNode(options NodeOptions, log *slog.Logger) (*Node, error) {
 	if options.Gate == nil {
 		options.Gate = &Gate{}
 	}
-	n := &Node{options: options, log: log, wake: make(chan struct{}, 1)}
+	n := &Node{options: options, log: log, wake: make(chan struct{}, 1), history: page.NewHistory()}
 	now, config := options.Clock, options.Config
 	live := newLiveMetrics()
 	registry := live.registry
@@ -262,6 +263,7 @@ func (n *Node) Run(ctx context.Context, server *web.Server) error {
 	defer running.Wait()
 	defer stop()
 	n.Start(ctx, &running)
+	running.Go(func() { n.history.Run(ctx, n.rows, n.options.Clock) })
 	if n.push != nil {
 		running.Go(func() { n.push.Run(ctx) })
 	}
@@ -352,7 +354,7 @@ func (n *Node) Server(options WebOptions, log *slog.Logger) (*web.Server, error)
 			return page.Handlers(page.Config{
 				Node: n.options.Name, MetricsPath: options.MetricsPath, Rows: n.rows, Log: log,
 				Now: func() time.Time { return n.options.Clock().Wall }, Messages: func() map[string]string { return messages(n.statuses()) },
-				Visible: visible, KubeletMessages: n.kubeletMessages, Links: options.Links,
+				Visible: visible, KubeletMessages: n.kubeletMessages, Links: options.Links, History: n.history,
 			})
 		},
 	}, log)

@@ -1,0 +1,186 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+const (
+	historyMinutes = 60
+	historyEvery   = 10 * time.Second // time between two observations
+
+	// maxHistories is how many devices, and devices of claims, have a history, of about
+	// 300 bytes each. Further ones have none until an hour after another one has ended.
+	maxHistories = 4096
+)
+
+// History is the utilization of devices, and of claims on them, in the last hour: a mean
+// for each minute. It is in memory only. It is safe for concurrent use.
+type History struct {
+	mu    sync.Mutex
+	now   int64 // minute of the last observation
+	hours map[usedDevice]*hour
+}
+
+// usedDevice is a device as a whole, or what a claim uses of it.
+type usedDevice struct{ namespace, claim, uuid string }
+
+// hour is the means of the last minutes, at their number modulo historyMinutes.
+type hour struct {
+	means [historyMinutes]float32
+	last  int64 // newest minute; the mean of an older one that is not in the hour is invalid
+	sum   float64
+	count int // observations of the newest minute
+}
+
+// NewHistory returns an empty history.
+func NewHistory() *History {
+	return &History{hours: make(map[usedDevice]*hour)}
+}
+
+// Run observes the rows of the newest snapshot every ten seconds until the context ends.
+func (h *History) Run(ctx context.Context, rows func() []metric.Row, now clock.Clock) {
+	ticker := time.NewTicker(historyEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			h.observe(rows(), now().Elapsed)
+		}
+	}
+}
+
+// observe adds the utilization that the rows have. at is a time that never goes back.
+func (h *History) observe(rows []metric.Row, at time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now = int64(at / time.Minute)
+	for i := range rows {
+		name := rows[i].Family.Name
+		if (name == metric.DeviceUtilizationRatio || name == metric.ClaimUtilizationRatio) && !math.IsNaN(rows[i].Value) {
+			labels := rows[i].Labels
+			h.add(usedDevice{labels.Get("namespace"), labels.Get("resourceclaim"), labels.Get("uuid")}, rows[i].Value)
+		}
+	}
+	for of, one := range h.hours {
+		if h.now-one.last >= historyMinutes {
+			delete(h.hours, of)
+		}
+	}
+}
+
+func (h *History) add(of usedDevice, value float64) {
+	one := h.hours[of]
+	switch {
+	case one == nil && len(h.hours) >= maxHistories:
+		return
+	case one == nil:
+		one = &hour{last: h.now - historyMinutes}
+		h.hours[of] = one
+	}
+	for minute := max(one.last+1, h.now-historyMinutes+1, 0); minute <= h.now; minute++ {
+		one.means[minute%historyMinutes] = float32(math.NaN())
+		one.sum, one.count = 0, 0
+	}
+	one.last = h.now
+	one.sum, one.count = one.sum+value, one.count+1
+	one.means[h.now%historyMinutes] = float32(one.sum / float64(one.count))
+}
+
+// of returns the means of the last hour, the oldest first; NaN is unknown. It is nil
+// unless at least two minutes are known.
+func (h *History) of(namespace, claim, uuid string) []float64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	one := h.hours[usedDevice{namespace, claim, uuid}]
+	if one == nil {
+		return nil
+	}
+	means, known := make([]float64, historyMinutes), 0
+	for i := range means {
+		means[i] = math.NaN()
+		minute := h.now - historyMinutes + 1 + int64(i)
+		if minute >= 0 && minute <= one.last && minute > one.last-historyMinutes {
+			means[i] = float64(one.means[minute%historyMinutes])
+		}
+		if !math.IsNaN(means[i]) {
+			known++
+		}
+	}
+	if known < 2 {
+		return nil
+	}
+	return means
+}
+
+// addHistory adds the last hour of each claim's devices, and if all is true, of the
+// devices themselves: others may have used them within the hour.
+func (v *View) addHistory(h *History, all bool) {
+	for i := range v.Claims {
+		claim := &v.Claims[i]
+		for j := range claim.Devices {
+			claim.Devices[j].Hour = h.of(claim.Namespace, claim.Name, claim.Devices[j].UUID)
+		}
+	}
+	if !all {
+		return
+	}
+	for i := range v.Devices {
+		v.Devices[i].Hour = h.of("", "", v.Devices[i].UUID)
+		for j := range v.Devices[i].Partitions {
+			partition := &v.Devices[i].Partitions[j]
+			partition.Hour = h.of("", "", partition.UUID)
+		}
+	}
+}
+
+// graph is an hour of utilization, drawn in a box of historyMinutes-1 times graphHeight.
+type graph struct{ Path, Text string }
+
+const graphHeight = 20
+
+// newGraph draws ratios; what is unknown is a gap. It returns nil if there are none.
+func newGraph(ratios []float64) *graph {
+	var path strings.Builder
+	sum, highest, known := 0.0, 0.0, 0
+	drawn, level := false, 0 // whether the point before is known, and its height
+	for i, ratio := range ratios {
+		if math.IsNaN(ratio) {
+			drawn = false
+			continue
+		}
+		sum, highest, known = sum+ratio, max(highest, ratio), known+1
+		y := graphHeight - int(math.Round(graphHeight*min(max(ratio, 0), 1)))
+		x := strconv.Itoa(i)
+		switch {
+		case !drawn: // a point is drawn even if there is no next one
+			path.WriteString("M" + x + " " + strconv.Itoa(y) + "h0")
+		case y == level && i+1 < len(ratios) && roundsTo(ratios[i+1], y): // within a level part
+		case y == level:
+			path.WriteString("H" + x)
+		default:
+			path.WriteString("L" + x + " " + strconv.Itoa(y))
+		}
+		drawn, level = true, y
+	}
+	if known == 0 {
+		return nil
+	}
+	mean := sum / float64(known)
+	return &graph{path.String(), fmt.Sprintf("Utilization in the last hour: mean %s, highest minute %s", percent(&mean), percent(&highest))}
+}
+
+// roundsTo reports whether a ratio is drawn at this height.
+func roundsTo(ratio float64, y int) bool {
+	return !math.IsNaN(ratio) && graphHeight-int(math.Round(graphHeight*min(max(ratio, 0), 1))) == y
+}
