@@ -20,7 +20,7 @@ import (
 
 // chromium is a tab of a real browser, over the pipe of the DevTools protocol.
 type chromium struct {
-	t       *testing.T
+	t       testing.TB
 	to      *os.File
 	from    *bufio.Reader
 	session string
@@ -28,7 +28,7 @@ type chromium struct {
 }
 
 // openChromium starts Debian's Chromium; the test is skipped without it.
-func openChromium(t *testing.T) *chromium {
+func openChromium(t testing.TB) *chromium {
 	t.Helper()
 	const program = "/usr/bin/chromium"
 	if _, err := os.Stat(program); err != nil {
@@ -404,10 +404,14 @@ func TestSizes(t *testing.T) {
 	node := newChangingSite(t, testNodeRows(t), handlerOf)
 	shared := newChangingSite(t, sharing(t), handlerOf)
 	cluster := newChangingSite(t, testClusterRows(t), clusterHandlerOf)
+	graphs := newChangingSite(t, testNodeRows(t), func(t testing.TB, rows func() []metric.Row) http.Handler {
+		return configured(t, Config{Rows: rows, History: hourOf(rows())})
+	})
 	tab := openChromium(t)
 	for name, address := range map[string]string{
 		"node": node.URL + "/", "grouped": node.URL + "/?group=workload", "shared": shared.URL + "/", "cluster": cluster.URL + "/",
-		"claim": node.URL + "/claim?namespace=team-ml&name=debug-session", "device": node.URL + "/device?uuid=" + gpu + "1",
+		"graphs": graphs.URL + "/",
+		"claim":  node.URL + "/claim?namespace=team-ml&name=debug-session", "device": node.URL + "/device?uuid=" + gpu + "1",
 		"missing": node.URL + "/device?uuid=" + strings.Repeat("x", 200), "pod": cluster.URL + "/pod?namespace=llm&name=pretrain-0",
 	} {
 		for _, width := range []int{390, 1280, 2560} {

@@ -33,6 +33,18 @@ func utilizationRows(value float64) []metric.Row {
 	}
 }
 
+// hourOf is an hour in which the utilization of all rows rises and falls.
+func hourOf(rows []metric.Row) *History {
+	h, rows := NewHistory(), slices.Clone(rows)
+	for minute := range historyMinutes {
+		for i := range rows {
+			rows[i].Value = (1 + math.Sin(float64(minute*(i%7+1))/10)) / 2
+		}
+		h.observe(rows, time.Duration(minute)*time.Minute)
+	}
+	return h
+}
+
 func TestHistory(t *testing.T) {
 	unknown := math.NaN()
 	filled := func(from int, known ...float64) []float64 {

@@ -38,33 +38,44 @@
   // Patching. An element with data-key is matched with the one of the same key. The order of
   // such elements changes only when the reader asks: `ordered`.
 
+  let selected = []; // the nodes in which the reader's selection begins and ends; asking for it costs a layout
+
   const sameKind = (a, b) => a.nodeName === b.nodeName && a.nodeType === b.nodeType;
+
+  function hasKeys(node) {
+    for (let child = node.firstElementChild; child; child = child.nextElementSibling) if (child.hasAttribute("data-key")) return true;
+    return false;
+  }
 
   function patch(from, to, ordered) {
     if (from.isEqualNode(to)) return;
     if (from.nodeType !== Node.ELEMENT_NODE) {
-      const selection = getSelection(); // new text would end a selection that begins or ends in it
-      const selected = !selection.isCollapsed && (selection.anchorNode === from || selection.focusNode === from);
-      if (!selected && from.nodeValue !== to.nodeValue) from.nodeValue = to.nodeValue;
+      // New text would end a selection that begins or ends in it.
+      if (!selected.includes(from) && from.nodeValue !== to.nodeValue) from.nodeValue = to.nodeValue;
       return;
     }
     const own = (name) => name === "open" && from.nodeName === "DETAILS" && !ordered; // the reader opens and closes
     for (const { name } of [...from.attributes]) if (!to.hasAttribute(name) && !own(name)) from.removeAttribute(name);
     for (const { name, value } of to.attributes) if (from.getAttribute(name) !== value && !own(name)) from.setAttribute(name, value);
-    const keyed = (node) => node.dataset.key !== undefined;
-    if ([...from.children].some(keyed) || [...to.children].some(keyed)) patchKeyed(from, to, ordered);
+    if (hasKeys(from) || hasKeys(to)) patchKeyed(from, to, ordered);
     else patchNodes(from, to, ordered);
   }
 
   // patchNodes matches children by their place.
   function patchNodes(from, to, ordered) {
-    const before = [...from.childNodes], after = [...to.childNodes];
-    after.forEach((child, i) => {
-      if (!before[i]) from.append(child);
-      else if (!sameKind(before[i], child)) before[i].replaceWith(child);
-      else patch(before[i], child, ordered);
-    });
-    before.slice(after.length).forEach((child) => child.remove());
+    let before = from.firstChild, after = to.firstChild;
+    while (after) {
+      const [match, child] = [before, after];
+      [before, after] = [before?.nextSibling, after.nextSibling];
+      if (!match) from.append(child);
+      else if (!sameKind(match, child)) match.replaceWith(child);
+      else patch(match, child, ordered);
+    }
+    while (before) {
+      const child = before;
+      before = before.nextSibling;
+      child.remove();
+    }
   }
 
   // patchKeyed matches child elements by key, those without one by their place. Text between
@@ -97,8 +108,7 @@
   // else the first one in the window once the page is scrolled.
   function landmark() {
     const inWindow = (row) => { const box = row.getBoundingClientRect(); return box.bottom > 0 && box.top < innerHeight; };
-    const selection = getSelection();
-    for (const node of [document.activeElement, selection.isCollapsed ? null : selection.anchorNode]) {
+    for (const node of [document.activeElement, selected[0]]) {
       const row = (node?.nodeType === Node.TEXT_NODE ? node.parentElement : node)?.closest?.("#view [data-key]");
       if (row && inWindow(row)) return row;
     }
@@ -107,6 +117,8 @@
   }
 
   function show(fresh, ordered) {
+    const selection = getSelection();
+    selected = selection.isCollapsed ? [] : [selection.anchorNode, selection.focusNode];
     const row = landmark(), top = row?.getBoundingClientRect().top;
     if (ordered) again.hidden = true;
     patch(view, fresh.getElementById("view"), ordered);
