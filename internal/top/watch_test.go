@@ -153,9 +153,9 @@ func TestRoundWithHangingAgents(t *testing.T) {
 		}), testAgent(t, fmt.Sprintf("hangs-%d", i), hanging))
 	}
 	client := testClient(t)
-	client.Timeout = 500 * time.Millisecond
+	client.Timeout = 2 * time.Second
 	reading := round(t, client, listing)
-	if reading.Answered != 12 || len(reading.Failures) != 12 || !strings.Contains(reading.Failures[0].Error, "no answer in time (500ms)") {
+	if reading.Answered != 12 || len(reading.Failures) != 12 || !strings.Contains(reading.Failures[0].Error, "no answer in time (2s)") {
 		t.Errorf("%d answered, failures %+v", reading.Answered, reading.Failures)
 	}
 	if most.Load() > int32(client.Parallel) {
