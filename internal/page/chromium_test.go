@@ -412,7 +412,8 @@ func TestSizes(t *testing.T) {
 		"node": node.URL + "/", "grouped": node.URL + "/?group=workload", "shared": shared.URL + "/", "cluster": cluster.URL + "/",
 		"graphs": graphs.URL + "/",
 		"claim":  node.URL + "/claim?namespace=team-ml&name=debug-session", "device": node.URL + "/device?uuid=" + gpu + "1",
-		"missing": node.URL + "/device?uuid=" + strings.Repeat("x", 200), "pod": cluster.URL + "/pod?namespace=llm&name=pretrain-0",
+		"workload": node.URL + "/workload?namespace=research&kind=Job&name=sweep",
+		"missing":  node.URL + "/device?uuid=" + strings.Repeat("x", 200), "pod": cluster.URL + "/pod?namespace=llm&name=pretrain-0",
 	} {
 		for _, width := range []int{390, 1280, 2560} {
 			scheme := map[int]string{390: "dark", 1280: "light", 2560: "dark"}[width]

@@ -44,6 +44,7 @@ func Handlers(config Config) (map[string]http.Handler, error) {
 		"/":                  s.page("page", pages.overview),
 		"/claim":             s.page("claim-page", pages.claim),
 		"/device":            s.page("device-page", pages.device),
+		"/workload":          s.page("workload-page", pages.workload),
 		"/page.css":          constant("text/css; charset=utf-8", pageCSS),
 		"/page.js":           constant("text/javascript; charset=utf-8", pageJS),
 		"/api/v1/claims":     s.document(claimsAnswer),

@@ -56,7 +56,7 @@ func sortedClaims(s selection, claims []Claim) []Claim {
 func claimGroups(node string) map[string]func(Claim) string {
 	return map[string]func(Claim) string{
 		"namespace": func(c Claim) string { return c.Namespace },
-		"workload":  Claim.Workload,
+		"workload":  func(c Claim) string { return cmp.Or(c.Workload().Title(), "without pods") },
 		"node":      func(Claim) string { return cmp.Or(node, "unknown node") },
 		"class":     func(c Claim) string { return cmp.Or(c.Class, "unknown class") },
 	}
@@ -134,21 +134,32 @@ func (c Claim) Ended() bool {
 	return !c.Held
 }
 
-// Workload is the owner of the pods that use the claim, the pod itself if it has none, with
-// its kind.
-func (c Claim) Workload() string {
+// workload is the owner of pods, or a pod that has none.
+type workload struct{ Namespace, Kind, Name string }
+
+// Title is empty without a name.
+func (w workload) Title() string {
+	if w.Name == "" {
+		return ""
+	}
+	return w.Namespace + "/" + w.Name + " (" + w.Kind + ")"
+}
+
+// Workload is what uses the claim: present pods come before those that have ended. Only
+// its namespace is known of a claim without pods.
+func (c Claim) Workload() workload {
 	for _, present := range []bool{true, false} {
 		for _, consumer := range c.Consumers {
-			if consumer.Ended == present {
-				continue
+			switch {
+			case consumer.Ended == present:
+			case consumer.OwnerName != "":
+				return workload{c.Namespace, consumer.OwnerKind, consumer.OwnerName}
+			default:
+				return workload{c.Namespace, "Pod", consumer.Pod}
 			}
-			if consumer.OwnerName != "" {
-				return c.Namespace + "/" + consumer.OwnerName + " (" + consumer.OwnerKind + ")"
-			}
-			return c.Namespace + "/" + consumer.Pod + " (Pod)"
 		}
 	}
-	return "without pods"
+	return workload{Namespace: c.Namespace}
 }
 
 // words are the texts that a filter looks at.

@@ -1,10 +1,10 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 )
 
 // nodePages returns the contents of the pages of a node.
@@ -46,11 +46,10 @@ func (p nodePages) claim(r *http.Request, view View, around *frame) any {
 	namespace, name := r.URL.Query().Get("namespace"), r.URL.Query().Get("name")
 	content := struct {
 		nodePage
-		Title          string
-		Claim          *Claim
-		One            []Claim
-		ObjectLinks    []link
-		WorkloadFilter string
+		Title       string
+		Claim       *Claim
+		One         []Claim
+		ObjectLinks []link
 	}{nodePage: p.common(view, around), Title: namespace + "/" + name}
 	around.DocumentTitle = content.Title + " · " + around.DocumentTitle
 	i := slices.IndexFunc(view.Claims, func(c Claim) bool { return c.Namespace == namespace && c.Name == name })
@@ -59,7 +58,7 @@ func (p nodePages) claim(r *http.Request, view View, around *frame) any {
 		return content
 	}
 	claim := view.Claims[i]
-	content.Claim, content.One, content.WorkloadFilter = &claim, []Claim{claim}, claim.workloadFilter()
+	content.Claim, content.One = &claim, []Claim{claim}
 	content.ObjectLinks = p.links.dashboard("Dashboard of this claim", "dra-claim", "namespace", namespace, "resourceclaim", name)
 	for _, device := range claim.Devices {
 		if device.Held && device.Health != nil {
@@ -78,6 +77,47 @@ func (p nodePages) claim(r *http.Request, view View, around *frame) any {
 			}
 		}
 	}
+	return content
+}
+
+// workload returns the page of the workload that the query names: its claims on this node.
+func (p nodePages) workload(r *http.Request, view View, around *frame) any {
+	query := r.URL.Query()
+	of := workload{query.Get("namespace"), query.Get("kind"), query.Get("name")}
+	content := struct {
+		nodePage
+		Title         string
+		Of            workload
+		Claims        []Claim
+		Pods, Devices int      // that use them now; that they hold now
+		DeviceSeconds *float64 // of all claims
+		ObjectLinks   []link
+	}{nodePage: p.common(view, around), Title: of.Title(), Of: of}
+	around.DocumentTitle = content.Title + " · " + around.DocumentTitle
+	pods, held := map[string]bool{}, map[string]bool{}
+	for _, claim := range view.Claims {
+		if of.Name == "" || claim.Workload() != of {
+			continue
+		}
+		content.Claims = append(content.Claims, claim)
+		for _, consumer := range claim.Consumers {
+			if !consumer.Ended {
+				pods[consumer.Pod] = true
+			}
+		}
+		for _, device := range claim.Devices {
+			if device.Held {
+				held[device.UUID] = true
+			}
+			content.DeviceSeconds = orPlus(content.DeviceSeconds, device.DeviceSeconds)
+		}
+	}
+	if len(content.Claims) == 0 {
+		around.Missing = &absence{"No claims of " + cmp.Or(content.Title, "a workload without a name") + " on this node", "Its pods run on other nodes, their claims have ended and their grace period is over, or its kind or name is different." + downSources(view)}
+		return content
+	}
+	content.Pods, content.Devices = len(pods), len(held)
+	content.ObjectLinks = p.links.dashboard("Dashboard of claims", "dra-claims", "namespace", of.Namespace)
 	return content
 }
 
@@ -154,13 +194,6 @@ func unordered(columns []column) []column {
 		columns[i].Key, columns[i].Address, columns[i].Sorted = "", "", ""
 	}
 	return columns
-}
-
-// workloadFilter is the filter that selects the claims of the same workload.
-func (c Claim) workloadFilter() string {
-	name, _, _ := strings.Cut(c.Workload(), " ")
-	_, name, _ = strings.Cut(name, "/")
-	return name
 }
 
 // Title is the first of the device's names in the claim.

@@ -122,6 +122,12 @@ func TestObjectPages(t *testing.T) {
 		{node, "/claim?namespace=team-ml&name=debug-session", 200, []string{"Claim team-ml/debug-session", `href="device?uuid=` + gpu + `5"`, "debug-session", `aria-current="page"`}},
 		{node, "/claim?namespace=team-ml&name=no-such", 404, []string{"No claim team-ml/no-such on this node", "another node"}},
 		{node, "/claim", 404, []string{"No claim / on this node"}},
+		{node, "/claim?namespace=research&name=sweep-a", 200, []string{`href="workload?namespace=research&amp;kind=Job&amp;name=sweep"`}},
+		{node, "/workload?namespace=research&kind=Job&name=sweep", 200, []string{"Job research/sweep", "research/sweep-a", "research/sweep-b", "<dt>Claims on this node</dt><dd>2</dd>", "<dt>Pods on this node</dt><dd>2</dd>", "<dt>Devices held</dt><dd>2</dd>"}},
+		{node, "/workload?namespace=team-ml&kind=Pod&name=debug-session", 200, []string{"Pod team-ml/debug-session"}},
+		{node, "/workload?namespace=research&kind=Job&name=no-such", 404, []string{"No claims of research/no-such (Job) on this node"}},
+		{node, "/workload?namespace=monitoring", 404, []string{"No claims of a workload without a name on this node"}},
+		{node, "/workload", 404, []string{"No claims of a workload without a name on this node"}},
 		{node, "/device?uuid=" + gpu + "1", 200, []string{"Device gpu-1", "Xid 79", "inference/embedder", "inference/reranker"}},
 		{node, "/device?uuid=" + gpu + "%3Cb%3E", 404, []string{"No device " + gpu + "&lt;b&gt; on this node"}},
 		{cluster, "/pod?namespace=llm&name=pretrain-0", 200, []string{"Pod llm/pretrain-0", "insufficient_devices", "Wait for the holders", "dra-exporter explain pod llm/pretrain-0", "asks for 8"}},
@@ -153,6 +159,7 @@ func TestReaderSeesOwnObjects(t *testing.T) {
 	for path, want := range map[string]int{
 		"/claim?namespace=team-ml&name=debug-session": 200, "/claim?namespace=research&name=sweep-a": 404,
 		"/device?uuid=" + gpu + "5": 200, "/device?uuid=" + gpu + "2": 404,
+		"/workload?namespace=team-ml&kind=Pod&name=debug-session": 200, "/workload?namespace=research&kind=Job&name=sweep": 404,
 	} {
 		if status, text := get(t, node, path); status != want || strings.Contains(text, "secret-team") {
 			t.Errorf("%s gives %d, want %d", path, status, want)
@@ -173,7 +180,8 @@ func TestHostileObjects(t *testing.T) {
 		name := func(text string) string { return url.QueryEscape(text + mark) }
 		for path, site := range map[string]http.Handler{
 			"/claim?namespace=" + name("team-ml") + "&name=" + name("debug-session"): node, "/device?uuid=" + name(gpu+"1"): node,
-			"/pod?namespace=" + name("llm") + "&name=" + name("pretrain-0"): cluster,
+			"/workload?namespace=" + name("research") + "&kind=" + name("Job") + "&name=" + name("sweep"): node,
+			"/pod?namespace=" + name("llm") + "&name=" + name("pretrain-0"):                               cluster,
 		} {
 			plain := map[http.Handler]http.Handler{node: handler(t, withSuffix(testNodeRows(t), "x")), cluster: clusterHandler(t, withSuffix(testClusterRows(t), "x"))}[site]
 			_, want := get(t, plain, strings.ReplaceAll(path, url.QueryEscape(mark), "x"))
@@ -183,7 +191,7 @@ func TestHostileObjects(t *testing.T) {
 			}
 			unchanged(t, mark, text, elements(t, want))
 		}
-		for _, path := range []string{"/claim?namespace=a&name=", "/device?uuid="} {
+		for _, path := range []string{"/claim?namespace=a&name=", "/device?uuid=", "/workload?namespace=a&kind=Job&name="} {
 			_, want := get(t, node, path+"x")
 			status, text := get(t, node, path+url.QueryEscape(mark))
 			if status != http.StatusNotFound {
