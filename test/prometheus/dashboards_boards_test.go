@@ -188,10 +188,10 @@ func anyChoice(board queries.Board) queries.Chosen {
 }
 
 // anHour is the default range of the dashboards, as a window 1440 pixels wide
-// requests it: each 15 s, the data source's default, of data that the shipped
-// monitors scrape every 30 s.
+// requests it: each 30 s, the least step of the panels, which is how often the shipped
+// monitors scrape.
 func anHour() queries.Window {
-	return queries.Window{Range: time.Hour, Step: 15 * time.Second, Interval: 30 * time.Second}
+	return queries.Window{Range: time.Hour, Step: 30 * time.Second, Interval: 30 * time.Second}
 }
 
 // recordedFamilies returns all names that a query may select.

@@ -4,9 +4,7 @@ import (
 	"fmt"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
-	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
-	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
 
@@ -131,29 +129,29 @@ func durationPanels() []panel {
 	const few = " A point has the pods since the previous point; with few pods there are gaps."
 	const none = "no pod with a claim has started, or " + noClusterRole
 	return []panel{
-		sparse(timeline(12, about{
+		timeline(12, about{
 			title: "Time until a pod's first container runs", unit: units.Seconds,
 			reads: "Median, p95 and p99 of the time from pending to running. If only p99 is high, some pods are slow; if the median is high, all are. An hour means an hour or more." + few + anyNamespace,
 			empty: none,
 		},
 			over(quantile(0.5, "cluster", readyBuckets, "$__rate_interval"), "p50 {{cluster}}"),
 			over(quantile(0.95, "cluster", readyBuckets, "$__rate_interval"), "p95 {{cluster}}"),
-			over(quantile(0.99, "cluster", readyBuckets, "$__rate_interval"), "p99 {{cluster}}"))),
+			over(quantile(0.99, "cluster", readyBuckets, "$__rate_interval"), "p99 {{cluster}}")),
 		heat(12, about{
 			title: "Distribution of the time until the first container runs", unit: units.Seconds,
 			reads: "Pods by the time until they ran; darker means more pods. Two bands are pods that found free devices, and pods that did not." + anyNamespace,
 			empty: none,
 		}, over(`sum by (le) (increase(`+readyBuckets+`[$__rate_interval]))`, "{{le}}")),
-		sparse(timeline(12, about{
+		timeline(12, about{
 			title: "Phases (p95)", unit: units.Seconds,
 			reads: "allocation: free devices and the scheduler; binding: the driver; scheduling: the scheduler; preparation: kubelet and driver; start: images and containers; preparation_start: both, with kubelets before 1.36." + few + anyNamespace,
 			empty: none,
-		}, over(quantile(0.95, "cluster, phase", phaseBuckets, "$__rate_interval"), "{{phase}} {{cluster}}"))),
-		sparse(timeline(12, about{
+		}, over(quantile(0.95, "cluster, phase", phaseBuckets, "$__rate_interval"), "{{phase}} {{cluster}}")),
+		timeline(12, about{
 			title: "Time until ready by class (p95)", unit: units.Seconds,
 			reads: "Time from pending to running by the class of the claims; multiple means several classes." + few + anyNamespace,
 			empty: none,
-		}, over(quantile(0.95, "cluster, deviceclass", readyBuckets, "$__rate_interval"), "{{deviceclass}} {{cluster}}"))),
+		}, over(quantile(0.95, "cluster, deviceclass", readyBuckets, "$__rate_interval"), "{{deviceclass}} {{cluster}}")),
 		listing(24, 9, about{
 			title: "Phases by class", unit: units.Seconds,
 			reads: "Quantiles of the chosen time by class and phase, the slowest first; the phase ready is the total time. Quantiles of few observations are imprecise." + anyNamespace,
@@ -177,9 +175,4 @@ or label_replace(round(sum by (cluster, deviceclass) (increase(dra_claim_ready_d
 func phasesAndReady(q float64) string {
 	return quantile(q, "cluster, deviceclass, phase", phaseBuckets, "$__range") + "\nor label_replace(" +
 		quantile(q, "cluster, deviceclass", readyBuckets, "$__range") + `, "phase", "ready", "deviceclass", ".*")`
-}
-
-// sparse draws points that have no neighbour, too.
-func sparse(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
-	return p.ShowPoints(common.VisibilityModeAuto)
 }

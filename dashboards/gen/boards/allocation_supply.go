@@ -57,7 +57,7 @@ func supplyPanels() []panel {
 			column{title: "Free share", unit: units.PercentUnit, more: freeShare(), expr: ofClass("free") + `
 / on (cluster, deviceclass) (sum by (cluster, deviceclass) (max by (cluster, deviceclass, state) (dra_class_devices{@classes})) > 0)`},
 		),
-		timeline(12, about{
+		stairs(12, about{
 			title: "Free devices of each class", unit: units.Short,
 			reads: "A class that stays at 0 while claims are pending is exhausted (alert DRAClassExhausted): add devices, or find idle claims in DRA / Claims. It does not follow the namespace.",
 			empty: "the cluster role cannot read DeviceClasses or ResourceSlices, or " + noClusterRole,

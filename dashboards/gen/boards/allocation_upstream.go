@@ -32,21 +32,21 @@ func upstreamPanels() []panel {
 
 func kubeletPanels() []panel {
 	return []panel{
-		sparse(timeline(12, about{
+		timeline(12, about{
 			title: "Preparation by component (p95)", unit: units.Seconds,
 			reads: "exporter: from binding until the sandbox is ready, with volumes and network. The kubelet's PrepareResources is a part of it, and the driver's NodePrepareResources a part of that. The rest is not caused by claims." + anySelection,
 			empty: "no pod has been prepared, or " + noKubelet + "; exporter: kubelets before 1.36 have only preparation_start",
 		},
 			over(quantile(0.95, "cluster", `dra_allocation_duration_seconds_bucket{@fleet, phase="preparation"}`, "$__rate_interval"), "preparation (exporter) {{cluster}}"),
 			over(recordedQuantile("0.95", "cluster", kubeletOperations+`{@fleet, operation_name="PrepareResources"}`), "kubelet {{cluster}}"),
-			over(recordedQuantile("0.95", "cluster, driver_name", driverOperations+`{@fleet, method_name=~".*/NodePrepareResources"}`), "{{driver_name}} {{cluster}}"))),
-		sparse(timeline(12, about{
+			over(recordedQuantile("0.95", "cluster, driver_name", driverOperations+`{@fleet, method_name=~".*/NodePrepareResources"}`), "{{driver_name}} {{cluster}}")),
+		timeline(12, about{
 			title: "Unpreparation by kubelet and driver (p95)", unit: units.Seconds,
 			reads: "A claim keeps its devices until they are unprepared. If this is slow, claims terminate slowly." + anySelection,
 			empty: "no claim has been unprepared, or " + noKubelet,
 		},
 			over(recordedQuantile("0.95", "cluster", kubeletOperations+`{@fleet, operation_name="UnprepareResources"}`), "kubelet {{cluster}}"),
-			over(recordedQuantile("0.95", "cluster, driver_name", driverOperations+`{@fleet, method_name=~".*/NodeUnprepareResources"}`), "{{driver_name}} {{cluster}}"))),
+			over(recordedQuantile("0.95", "cluster, driver_name", driverOperations+`{@fleet, method_name=~".*/NodeUnprepareResources"}`), "{{driver_name}} {{cluster}}")),
 		timeline(12, about{
 			title: "Errors of kubelets and drivers", unit: units.OpsPerSecond,
 			reads: "Operations that failed. The kubelet retries after some seconds, so one pod that cannot be prepared is a low constant line." + anySelection,
@@ -76,13 +76,13 @@ func kubeletPanels() []panel {
 
 func schedulerPanels() []panel {
 	return []panel{
-		sparse(timeline(12, about{
+		timeline(12, about{
 			title: "Waits for binding conditions (p95)", unit: units.Seconds,
 			reads: "Time until drivers made devices ready, as measured by the scheduler, and the phase binding. The scheduler stops after its bindingTimeout, 10 minutes by default." + anySelection,
 			empty: "no device has binding conditions, or " + noScheduler,
 		},
 			over(quantile(0.95, "cluster", `dra_allocation_duration_seconds_bucket{@fleet, phase="binding"}`, "$__rate_interval"), "binding (exporter) {{cluster}}"),
-			over(quantile(0.95, "cluster, driver", `scheduler_dra_bindingconditions_wait_duration_seconds_bucket{@fleet}`, "$__rate_interval"), "scheduler: {{driver}} {{cluster}}"))),
+			over(quantile(0.95, "cluster, driver", `scheduler_dra_bindingconditions_wait_duration_seconds_bucket{@fleet}`, "$__rate_interval"), "scheduler: {{driver}} {{cluster}}")),
 		listing(12, 8, about{
 			title: "Results of binding conditions", unit: units.Short,
 			reads: "Allocations with binding conditions in the chosen time by result; all except success are scheduled again." + anySelection,
@@ -92,22 +92,22 @@ func schedulerPanels() []panel {
 			{label: "driver", title: "Driver"},
 			{label: "status", title: "Status"},
 		}, column{title: "Allocations", unit: units.Short, expr: `round(sum by (cluster, driver, status) (increase(scheduler_dra_bindingconditions_allocations_total{@fleet}[$__range]))) > 0`}),
-		sparse(timeline(12, about{
+		timeline(12, about{
 			title: "Time in the scheduler's plugin DynamicResources (p95)", unit: units.Seconds,
 			reads: "Filter searches for devices on each candidate node; PreBind writes the allocation and waits for binding conditions. The scheduler measures one attempt in ten." + anySelection,
 			empty: "no pod with a claim was scheduled, or " + noScheduler,
-		}, over(quantile(0.95, "cluster, extension_point", `scheduler_plugin_execution_duration_seconds_bucket{@fleet, plugin="DynamicResources"}`, "$__rate_interval"), "{{extension_point}} {{cluster}}"))),
+		}, over(quantile(0.95, "cluster, extension_point", `scheduler_plugin_execution_duration_seconds_bucket{@fleet, plugin="DynamicResources"}`, "$__rate_interval"), "{{extension_point}} {{cluster}}")),
 		timeline(12, about{
 			title: "Attempts to schedule pod groups", unit: units.CountsPerMinute,
 			reads: "By result. A group is scheduled as a whole: while it is unschedulable, all its pods and their claims are pending." + anySelection,
 			empty: noPodGroups,
 		}, over(`60 * sum by (cluster, result) (rate(scheduler_podgroup_schedule_attempts_total{@fleet}[$__rate_interval]))`, "{{result}} {{cluster}}")),
-		sparse(timeline(12, about{
+		timeline(12, about{
 			title: "Duration of attempts to schedule pod groups (p95)", unit: units.Seconds,
 			reads: "By result. One attempt searches for devices for all pods of the group." + anySelection,
 			empty: noPodGroups,
-		}, over(quantile(0.95, "cluster, result", `scheduler_podgroup_scheduling_attempt_duration_seconds_bucket{@fleet}`, "$__rate_interval"), "{{result}} {{cluster}}"))),
-		timeline(12, about{
+		}, over(quantile(0.95, "cluster, result", `scheduler_podgroup_scheduling_attempt_duration_seconds_bucket{@fleet}`, "$__rate_interval"), "{{result}} {{cluster}}")),
+		stairs(12, about{
 			title: "Pods that wait for others of their pod group", unit: units.Short,
 			reads: "incomplete: fewer pods exist than the group needs. pending: they wait until the group is scheduled. Meanwhile their claims are pending." + anySelection,
 			empty: noPodGroups,
@@ -134,11 +134,11 @@ func controllerPanels() []panel {
   or `+created("resourceclaim_controller_creates_total")+`
   or `+created("scheduler_resourceclaim_creates_total")+`
 )`, "{{status}} {{cluster}}")),
-		sparse(timeline(12, about{
+		timeline(12, about{
 			title: "Waits in the claim controller's queue (p95)", unit: units.Seconds,
 			reads: "Time in the queue before the controller creates claims, and before it removes reservations of pods that no longer exist. Seconds here slow down all allocations." + anySelection,
 			empty: "no claim has changed, or " + noController,
-		}, over(quantile(0.95, "cluster", `workqueue_queue_duration_seconds_bucket{@fleet, name="resource_claim"}`, "$__rate_interval"), "{{cluster}} queue"))),
+		}, over(quantile(0.95, "cluster", `workqueue_queue_duration_seconds_bucket{@fleet, name="resource_claim"}`, "$__rate_interval"), "{{cluster}} queue")),
 		timeline(12, about{
 			title: "Pods evicted for tainted devices", unit: units.CountsPerMinute,
 			reads: "Pods deleted by the taint controller, and those that the exporter observed. A failing device affects a few pods; many pods indicate a rule that selects too many devices." + anySelection,

@@ -105,15 +105,15 @@ func efficiencyOverTime() []panel {
 			title: "Devices held by namespace", unit: units.Short,
 			reads: "Devices that each namespace's claims held at once, weighted by their shares; each value covers five minutes.",
 			empty: needsAccounting,
-		}, over(level("cluster, namespace", heldSeconds), "{{namespace}} {{cluster}}")),
+		}, recorded(level("cluster, namespace", heldSeconds), "{{namespace}} {{cluster}}")),
 		stacked(12, about{
 			title: "Use of held devices", unit: units.Short,
 			reads: "Devices held at once, split into busy, idle, and shared without a split. Idle devices could serve pending claims.",
 			empty: needsAccounting,
 		},
-			over(level("", busySeconds), "busy"),
-			over(level("", idleSeconds), "idle"),
-			over(level("", openSeconds), "shared, not split")).
+			recorded(level("", busySeconds), "busy"),
+			recorded(level("", idleSeconds), "idle"),
+			recorded(level("", openSeconds), "shared, not split")).
 			OverrideByName("busy", fixed(good)).
 			OverrideByName("idle", fixed(warning)).
 			OverrideByName("shared, not split", fixed(unknown)),
@@ -121,14 +121,14 @@ func efficiencyOverTime() []panel {
 			title: "Busy share by namespace", unit: units.PercentUnit,
 			reads: "Busy time as a share of the held time whose use is known. A namespace near 0 holds devices without using them.",
 			empty: "no device reports its utilization, or " + needsAccounting,
-		}, over(level("cluster, namespace", busySeconds)+
+		}, recorded(level("cluster, namespace", busySeconds)+
 			"\n/ ("+level("cluster, namespace", busySeconds)+" + "+level("cluster, namespace", idleSeconds)+" > 0)",
 			"{{namespace}} {{cluster}}")),
 		stacked(12, about{
 			title: "Cost per hour by namespace", unit: units.Short,
 			reads: "Cost per hour at the rate of the last five minutes, in the currency of the price list.",
 			empty: needsPrices,
-		}, over(`sum by (cluster, namespace, currency) (last_over_time(`+costOfClass+`:increase5m{@claims}[10m])) * 12`,
+		}, recorded(`sum by (cluster, namespace, currency) (last_over_time(`+costOfClass+`:increase5m{@claims}[10m])) * 12`,
 			"{{namespace}} {{currency}} {{cluster}}")),
 	}
 }

@@ -14,7 +14,7 @@ func diagnosisPanels() []panel {
 			reads: "Age of the oldest pending claim without a diagnosis. queued: not diagnosed yet; some seconds are normal. over_limit: its diagnosis exceeds its limit.",
 			empty: "all pending claims are diagnosed, or " + noClusterRole, none: noneSeen,
 		}, over(`max by (cluster, cause) (time() - dra_exporter_undiagnosed_since_timestamp_seconds{@exporters})`, "{{cause}} {{cluster}}")),
-		timeline(8, about{
+		stairs(8, about{
 			title: "Queued diagnoses", unit: units.Short,
 			reads: "first: of pending claims that have no reason yet; again: after a change. A queue that grows for minutes needs more --pending.budget.",
 			empty: noClusterRole,

@@ -14,11 +14,11 @@ func readPanels() []panel {
 			reads: "1 means all. If one line falls, a driver or library fails on many nodes; if all lines of resource… and pods fall, check the API server." + all,
 			empty: sourceRules,
 		}, over(`sum by (cluster, source) (source:dra_exporter_source_up:sum{@fleet}) / sum by (cluster, source) (source:dra_exporter_source_up:count{@fleet})`, "{{source}} {{cluster}}")).Max(1),
-		sparse(timeline(12, about{
+		timeline(12, about{
 			title: "Read duration (p95)", unit: units.Seconds,
 			reads: "Reads of a source, of all exporters together. If a source takes longer than the sampling interval, samples are old." + all,
 			empty: sourceRules,
-		}, over(recordedQuantile("0.95", "cluster, source", `source:dra_exporter_source_read_duration_seconds_bucket:rate5m{@fleet}`), "{{source}} {{cluster}}"))),
+		}, over(recordedQuantile("0.95", "cluster, source", `source:dra_exporter_source_read_duration_seconds_bucket:rate5m{@fleet}`), "{{source}} {{cluster}}")),
 		listing(12, 8, about{
 			title: "Reads by source", unit: units.Short,
 			reads: "Reads of the chosen time that failed completely or partly, the most first, and the mean duration of a read in the last minutes.",

@@ -15,11 +15,11 @@ func pushPanels() []panel {
 			reads: "One export is one request, with its retries. success: accepted; partial: the collector rejected some points; failure: not accepted; the next push replaces the metrics.",
 			empty: noPush,
 		}, over(`sum by (cluster, signal, result) (rate(dra_exporter_otlp_exports_total{@exporters}[$__rate_interval])) > 0`, "{{signal}} {{result}} {{cluster}}")),
-		sparse(timeline(8, about{
+		timeline(8, about{
 			title: "Export duration (p95)", unit: units.Seconds,
 			reads: "Of all chosen exporters, with retries. Durations near the timeout (10 s by default) mean that the collector is too slow.",
 			empty: noPush,
-		}, over(`histogram_quantile(0.95, sum by (cluster, signal, le) (rate(dra_exporter_otlp_export_duration_seconds_bucket{@exporters}[$__rate_interval]))) >= 0`, "{{signal}} {{cluster}}"))),
+		}, over(`histogram_quantile(0.95, sum by (cluster, signal, le) (rate(dra_exporter_otlp_export_duration_seconds_bucket{@exporters}[$__rate_interval]))) >= 0`, "{{signal}} {{cluster}}")),
 		timeline(8, about{
 			title: "Pushed per second, and queued", unit: units.Short,
 			reads: "Data points and spans that the collector accepted, and traces that are queued in the cluster role. Traces are lost if their queue is full.",

@@ -112,7 +112,7 @@ func linkPanels() []panel {
 			reads: "Errors in five minutes. If replays and CRC errors grow on one device, a link is about to fail.",
 			none:  noneSeen,
 			empty: "there was no NVLink error, these devices have no NVLink, or " + needsErrors,
-		}, over(`sum by (kind) (last_over_time(device:dra_device_nvlink_errors:increase5m{@nodes}[10m]))`, "{{kind}}")).
+		}, recorded(`sum by (kind) (last_over_time(device:dra_device_nvlink_errors:increase5m{@nodes}[10m]))`, "{{kind}}")).
 			DrawStyle(common.GraphDrawStyleBars).
 			FillOpacity(80),
 	}

@@ -96,7 +96,7 @@ or 0 * count(dra_device_throttled_seconds_total{@nodes, reason=~"(hw_)?thermal"}
 
 func healthOverTime() []panel {
 	return []panel{
-		sparse(timeline(8, about{
+		stairs(8, about{
 			title: "Unhealthy devices by source", unit: units.Short,
 			reads: "Number of devices that each source reports as unhealthy. There is no line while there are none.",
 			none:  noneSeen,
@@ -104,19 +104,19 @@ func healthOverTime() []panel {
 		}, over(`sum by (by) (node_by:dra_device_unhealthy:count{@nodes})`, "{{by}}")).
 			OverrideByName("hardware", fixed(critical)).
 			OverrideByName("driver", fixed(warning)).
-			OverrideByName("kubelet", fixed(neutral))),
-		sparse(timeline(8, about{
+			OverrideByName("kubelet", fixed(neutral)),
+		stairs(8, about{
 			title: "Health signals", unit: units.Short,
 			reads: "Devices with each signal, of the whole cluster, whatever nodes are chosen. Critical signals make a device unhealthy, warnings do not.",
 			none:  noneSeen,
 			empty: "there was no signal, or " + needsHealth,
-		}, over(`sum by (signal, severity) (signal:dra_device_health_signal_info:count{@fleet})`, "{{signal}} ({{severity}})"))),
+		}, over(`sum by (signal, severity) (signal:dra_device_health_signal_info:count{@fleet})`, "{{signal}} ({{severity}})")),
 		stacked(8, about{
 			title: "Xids by code", unit: units.Short,
 			reads: "Xids reported in five minutes. One code repeated on one device is a fault of the device; one code on many devices is a fault of a driver, a fabric or an application.",
 			none:  noneSeen,
 			empty: "no Xid was reported, or " + needsErrors,
-		}, over(`sum by (xid) (last_over_time(device:dra_device_xid_errors:increase5m{@nodes}[10m]))`, "{{xid}}")).
+		}, recorded(`sum by (xid) (last_over_time(device:dra_device_xid_errors:increase5m{@nodes}[10m]))`, "{{xid}}")).
 			DrawStyle(common.GraphDrawStyleBars).
 			FillOpacity(80),
 	}

@@ -51,9 +51,21 @@ func (a about) orNone(text string) string { return cmp.Or(a.none, text) }
 // query is one question to Prometheus.
 type query = *prometheus.DataqueryBuilder
 
+// minStep is how often the shipped monitors scrape, fiveMinutes how often increases
+// are recorded. It is the least step of queries, and a quarter of $__rate_interval: by
+// the data source's default, 15 s, a rate had two samples or one, and came and went.
+const (
+	minStep     = "30s"
+	fiveMinutes = "5m"
+)
+
+// recorded asks for increases of five minutes, one point for each.
+func recorded(expr, legend string) query { return over(expr, legend).Interval(fiveMinutes) }
+
 // over asks for the whole range; the legend is a template of labels.
 func over(expr, legend string) query {
 	return prometheus.NewDataqueryBuilder().
+		Interval(minStep).
 		Expr(promql(expr)).
 		LegendFormat(legend).
 		Range().
@@ -65,6 +77,7 @@ func over(expr, legend string) query {
 // are cheap also where there are thousands of rows.
 func at(expr string) query {
 	return prometheus.NewDataqueryBuilder().
+		Interval(minStep).
 		Expr(promql(expr)).
 		LegendFormat("__auto").
 		Instant().
@@ -105,7 +118,8 @@ func number(width uint32, what about, queries ...query) *stat.PanelBuilder {
 }
 
 // timeline is lines over time. What has the same unit belongs into one. Lines are
-// not filled: where many overlap, that is mud.
+// not filled: where many overlap, that is mud. A line ends with its claim and is not
+// drawn to the next; a value without neighbours is a point.
 func timeline(width uint32, what about, queries ...query) *timeseries.PanelBuilder {
 	legend := beside()
 	if width <= 8 {
@@ -123,7 +137,8 @@ func timeline(width uint32, what about, queries ...query) *timeseries.PanelBuild
 		Targets(lettered(queries)).
 		FillOpacity(0).
 		LineWidth(1).
-		ShowPoints(common.VisibilityModeNever).
+		SpanNulls(common.BoolOrFloat64{Bool: cog.ToPtr(false)}).
+		ShowPoints(common.VisibilityModeAuto).
 		Legend(legend).
 		Tooltip(common.NewVizTooltipOptionsBuilder().
 			Mode(common.TooltipDisplayModeMulti).
@@ -149,9 +164,16 @@ func below() cog.Builder[common.VizLegendOptions] {
 		ShowLegend(true)
 }
 
-// stacked is a timeline whose lines add up: of what is additive alone.
+// stairs is a timeline of counts, which change at once: a slope between two of them
+// would be a sawtooth where claims are short.
+func stairs(width uint32, what about, queries ...query) *timeseries.PanelBuilder {
+	return timeline(width, what, queries...).LineInterpolation(common.LineInterpolationStepAfter)
+}
+
+// stacked is a timeline whose lines add up: of what is additive alone. Its steps are
+// those of counts: with slopes, a line that ends would bend all above it.
 func stacked(width uint32, what about, queries ...query) *timeseries.PanelBuilder {
-	return timeline(width, what, queries...).
+	return stairs(width, what, queries...).
 		FillOpacity(40).
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A"))
 }

@@ -43,7 +43,14 @@ type panel struct {
 		Options json.RawMessage
 	}
 	FieldConfig struct {
-		Defaults  struct{ Unit, NoValue string }
+		Defaults struct {
+			Unit, NoValue string
+			Custom        struct {
+				SpanNulls         json.RawMessage
+				LineInterpolation string
+				Stacking          struct{ Mode string }
+			}
+		}
 		Overrides []override
 	}
 	Options struct {
@@ -67,6 +74,7 @@ type target struct {
 	RefID        string
 	Expr         string
 	LegendFormat string
+	Interval     string // the least step
 	Format       string
 	Instant      bool
 	Range        bool

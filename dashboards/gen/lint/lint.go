@@ -72,6 +72,7 @@ func rules() []rule {
 		{"panel-overrides", overridden},
 		{"panel-transformations", transformations},
 		{"panel-title-fits", titlesFit},
+		{"panel-steps", steps},
 		{"panel-milliseconds", milliseconds},
 		{"panel-ids", panelIDs},
 		{"panel-layout", layout},
