@@ -26,13 +26,9 @@ type readBoard struct {
 
 // boardPanel has the parts of a panel that name labels.
 type boardPanel struct {
-	Title   string
-	Type    string
-	Targets []struct {
-		RefID        string `json:"refId"`
-		Expr         string
-		LegendFormat string
-	}
+	Title           string
+	Type            string
+	Targets         []boardTarget
 	Transformations []struct {
 		ID      string
 		Options struct {
@@ -44,6 +40,29 @@ type boardPanel struct {
 	Panels []boardPanel
 
 	text string // all of it, with its links
+}
+
+type boardTarget struct {
+	RefID        string `json:"refId"`
+	Expr         string
+	LegendFormat string
+}
+
+// annotated has the annotations of a dashboard.
+type annotated struct {
+	Annotations struct {
+		List []struct{ Name, Expr, TitleFormat, TextFormat string }
+	}
+}
+
+// panels returns the annotations as panels, whose texts are legends.
+func (a annotated) panels() (all []boardPanel) {
+	for _, annotation := range a.Annotations.List {
+		all = append(all, boardPanel{Title: "annotation " + annotation.Name, Targets: []boardTarget{
+			{RefID: "A", Expr: annotation.Expr, LegendFormat: annotation.TitleFormat + annotation.TextFormat},
+		}})
+	}
+	return all
 }
 
 func (p *boardPanel) UnmarshalJSON(text []byte) error {
@@ -76,7 +95,11 @@ func boards(t testing.TB) (all []readBoard) {
 		if err := json.Unmarshal(text, &outer); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		all = append(all, readBoard{Board: board, panels: outer.within()})
+		var marked annotated
+		if err := json.Unmarshal(text, &marked); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		all = append(all, readBoard{Board: board, panels: append(outer.within(), marked.panels()...)})
 	}
 	return all
 }

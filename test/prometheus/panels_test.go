@@ -52,20 +52,17 @@ func TestPanelResults(t *testing.T) {
 	}
 }
 
-// expr returns the query of the case, with all values selected, and the claim
-// a/c on node n.
+// expr returns the query of the case, with all values selected where possible, and
+// else the claim a/c on node n.
 func (c panelCase) expr(t *testing.T, boards []queries.Board) string {
 	t.Helper()
-	chosen := queries.Chosen{}
-	if c.board == "dra-claim" {
-		chosen = queries.Chosen{"namespace": {"a"}, "resourceclaim": {"c"}, "node": {"n"}}
-	}
+	about := queries.Chosen{"namespace": {"a"}, "resourceclaim": {"c"}, "node": {"n"}}
 	for _, board := range boards {
 		for _, query := range board.Queries {
 			if board.UID != c.board || query.Panel != c.panel || query.Ref != c.ref {
 				continue
 			}
-			expr, err := board.Expr(query.Expr, chosen, queries.Window{Range: time.Hour, Step: time.Minute, Interval: time.Minute})
+			expr, err := board.Expr(query.Expr, chosenOf(readBoard{Board: board}, about), queries.Window{Range: time.Hour, Step: time.Minute, Interval: time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,6 +135,22 @@ claim:dra_claim_device_seconds:increase5m{namespace="a", resourceclaim="c"} _x58
 namespace_class:dra_namespace_cost:increase5m{namespace="a", deviceclass="gpu", currency="EUR"} _x59 1
 namespace_class:dra_namespace_cost:increase5m{namespace="a", deviceclass="gpu", currency="USD"} _x59 2
 `, map[string]float64{`{currency="EUR", namespace="a"}`: 1, `{currency="USD", namespace="a"}`: 2}},
+		"a version that replaces another is a rollout": {"dra-claims", "annotation Rollouts", "A", `
+dra_exporter_build_info{instance="n", version="1"} 1x57
+dra_exporter_build_info{instance="m", version="1"} 1x60
+dra_exporter_build_info{instance="n", version="2"} _x57 1x3
+`, map[string]float64{`{version="2"}`: 1}},
+		"the first scrapes are no rollout": {"dra-claims", "annotation Rollouts", "A", `
+dra_exporter_build_info{instance="n", version="1"} _x57 1x3
+`, map[string]float64{}},
+		"a restart is marked when it happened, in milliseconds": {"dra-node", "annotation Restarts", "A", `
+job_instance:dra_exporter_started:last5m{instance="n"} _x58 3421.5
+job_instance:dra_exporter_started:last5m{instance="m"} _x58 3422
+`, map[string]float64{`{instance="n"}`: 3421500}},
+		"an Xid is marked by its node": {"dra-health", "annotation Xids", "A", `
+device:dra_device_xid_errors:increase5m{node="n", uuid="u", xid="79"} _x58 1
+device:dra_device_xid_errors:increase5m{node="n", uuid="v", xid="79"} _x58 2
+`, map[string]float64{`{node="n", xid="79"}`: 3}},
 		"a device that was shared for a part of the time": {"dra-claim", "Busy share", "A", `
 dra_claim_device_seconds_total{node="n", namespace="a", resourceclaim="c", uuid="u"} 0+60x60
 dra_claim_device_seconds_total{node="n", namespace="a", resourceclaim="c", uuid="v"} 0+60x60

@@ -23,6 +23,7 @@ type Board struct {
 	description string
 	from        string // of the time range, now-1h where empty
 	variables   []cog.Builder[dashboard.VariableModel]
+	marks       marks
 	rows        []row
 }
 
@@ -58,7 +59,10 @@ func (b Board) JSON() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build dashboard %s: %w", b.UID, err)
 	}
-	text, err := json.MarshalIndent(built, "", "  ")
+	text, err := json.MarshalIndent(struct {
+		dashboard.Dashboard
+		Annotations annotations `json:"annotations"` // in place of the SDK's
+	}{built, annotations{b.marks.annotations()}}, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode dashboard %s: %w", b.UID, err)
 	}

@@ -31,6 +31,7 @@ func claim() Board {
 			one("resourceclaim", "Claim", `label_values({__name__=~"`+claimFamilies+`", @fleet, namespace="$namespace"}, resourceclaim)`).AllowCustomValue(true),
 			one("node", "Node", `label_values(dra_claim_info{@claim}, node)`),
 		},
+		marks: marks{devices: "@node", exporters: agent},
 		rows: []row{
 			{panels: claimNow()},
 			{title: "What it is", panels: claimIdentity()},

@@ -29,6 +29,7 @@ func exporter() Board {
 			job(),
 			several("node", "Node", `label_values(dra_exporter_build_info{@fleet, job=~"$job"}, instance)`),
 		},
+		marks: marks{devices: "@nodes", exporters: "@exporters"},
 		rows: []row{
 			{panels: exporterNumbers()},
 			{title: "Problems", panels: amissPanels()},

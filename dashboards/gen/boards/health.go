@@ -26,6 +26,7 @@ func health() Board {
 			dataSource(), cluster(),
 			several("node", "Node", `label_values(dra_device_info{@fleet}, node)`),
 		},
+		marks: marks{devices: "@nodes", exporters: agents},
 		rows: []row{
 			{panels: healthNumbers()},
 			{title: "Over time", panels: healthOverTime()},
@@ -39,6 +40,9 @@ func health() Board {
 		},
 	}
 }
+
+// agents selects what the chosen nodes' agents report of themselves.
+const agents = `@fleet, instance=~"$node"`
 
 // errorsIn is how many errors a rule of dra-exporter.errors has counted in the
 // range, and 0 where there are none, though the rule was there to see them and the

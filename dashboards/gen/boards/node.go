@@ -21,6 +21,7 @@ func node() Board {
 			one("node", "Node", `label_values(dra_device_info{@fleet}, node)`),
 			sharedDevices(),
 		},
+		marks: marks{devices: "@node", exporters: agent},
 		rows: []row{
 			{panels: nodeNumbers()},
 			{title: "Claims and devices", panels: []panel{occupancy(), holdersNow(), pluginPods()}},

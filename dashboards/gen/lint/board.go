@@ -20,6 +20,7 @@ type board struct {
 	Time          struct{ From, To string }
 	Panels        []panel
 	Templating    struct{ List []variable }
+	Annotations   struct{ List []annotation }
 
 	text      string                     // all of it
 	top       map[string]json.RawMessage // its fields
@@ -82,6 +83,12 @@ type target struct {
 }
 
 type datasource struct{ Type, UID string }
+
+type annotation struct {
+	Name, Expr, TitleFormat string
+	Enable                  bool
+	Datasource              datasource
+}
 
 type variable struct {
 	Name, Label, Type, Definition string

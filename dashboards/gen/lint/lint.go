@@ -55,6 +55,8 @@ func rules() []rule {
 		{"dashboard-identity", identity},
 		{"uneditable-dashboard", uneditable},
 
+		{"board-annotations", annotations},
+
 		{"template-datasource", templateDatasource},
 		{"template-cluster", templateCluster},
 		{"template-on-time-change-reload", reloadOnTimeChange},

@@ -71,6 +71,14 @@ func boardBreakages() []breakage {
 		{"dashboard-identity", "time.to", "2026-01-01"},
 		{"dashboard-identity", "refresh", "5s"},
 		{"uneditable-dashboard", "editable", true},
+		{"board-annotations", "annotations", absent()},
+		{"board-annotations", "annotations.list.0.name", "Starts"},
+		{"board-annotations", "annotations.list.1.enable", false},
+		{"board-annotations", "annotations.list.1.datasource.uid", "prometheus"},
+		{"board-annotations", "annotations.list.2.expr", ""},
+		{"board-annotations", "annotations.list.2.expr", `sum by (xid) (last_over_time(x[$__rate_interval]))`},
+		{"board-annotations", "annotations.list.2.expr", `sum by (xid) (x{cluster=~"$cluster"})`},
+		{"template-undefined", "annotations.list.2.expr", `x{cluster=~"$cluster", namespace=~"$namespace"}`},
 	}
 }
 

@@ -96,7 +96,7 @@ func (s *scanner) step() {
 	case isGrouping(token):
 		s.grouping(token)
 		return
-	case isOperator(token) || !isWord(token):
+	case isOperator(token) || !isWord(token) || s.at > 0 && s.tokens[s.at-1] == "offset":
 	case s.next() == "(" || s.next() == "by" || s.next() == "without":
 		s.called = token
 	case s.next() == "{":

@@ -17,6 +17,7 @@ func TestSelectorsOfExpressions(t *testing.T) {
 			{metric: "x", matchers: cluster, within: []string{"sum", "topk"}}},
 		`a{b="}{,\"", c!~'$d|.*'} offset 5m > bool 0`: {
 			{metric: "a", matchers: []matcher{{"b", "=", `}{,\"`}, {"c", "!~", "$d|.*"}}}},
+		`x[$w] offset $w unless y offset $w`: {{metric: "x", window: "$w"}, {metric: "y", filter: true}},
 		`x and on (cluster, node) group_left (model) y or z unless w`: {
 			{metric: "x"}, {metric: "y", filter: true}, {metric: "z"}, {metric: "w", filter: true}},
 		`(a and (b or c)) or f(d unless e, g)`: {

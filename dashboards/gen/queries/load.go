@@ -18,7 +18,8 @@ type Board struct {
 	Queries   []Query
 }
 
-// Query is one question of a panel.
+// Query is one question of a panel, or of an annotation, whose Panel is "annotation"
+// with its name.
 type Query struct {
 	Panel   string
 	Ref     string
@@ -62,9 +63,10 @@ func Load(folder string) ([]Board, error) {
 // Decode reads one dashboard. Panels in folded rows count.
 func Decode(text []byte) (Board, error) {
 	var read struct {
-		UID, Title string
-		Panels     []jsonPanel
-		Templating struct{ List []jsonVariable }
+		UID, Title  string
+		Panels      []jsonPanel
+		Annotations struct{ List []struct{ Name, Expr string } }
+		Templating  struct{ List []jsonVariable }
 	}
 	if err := json.Unmarshal(text, &read); err != nil {
 		return Board{}, err
@@ -72,6 +74,9 @@ func Decode(text []byte) (Board, error) {
 	board := Board{UID: read.UID, Title: read.Title}
 	for _, p := range read.Panels {
 		board.Queries = append(board.Queries, p.queries()...)
+	}
+	for _, a := range read.Annotations.List {
+		board.Queries = append(board.Queries, Query{Panel: "annotation " + a.Name, Ref: "A", Expr: a.Expr})
 	}
 	for _, v := range read.Templating.List {
 		if v.Type != "query" {

@@ -15,6 +15,7 @@ const board = `{
 		{"title": "open", "targets": [{"refId": "A", "expr": "up", "instant": true}]},
 		{"type": "row", "title": "folded", "panels": [{"title": "inside", "targets": [{"refId": "B", "expr": "down"}]}]}
 	],
+	"annotations": {"list": [{"name": "Rollouts", "expr": "changes(up[$__rate_interval])"}]},
 	"templating": {"list": [
 		{"name": "datasource", "type": "datasource"},
 		{"name": "cluster", "type": "query", "definition": "label_values(up, cluster)", "multi": true, "includeAll": true, "allValue": ".*"},
@@ -32,6 +33,7 @@ func TestDecode(t *testing.T) {
 		Queries: []Query{
 			{Panel: "open", Ref: "A", Expr: "up", Instant: true},
 			{Panel: "inside", Ref: "B", Expr: "down"},
+			{Panel: "annotation Rollouts", Ref: "A", Expr: "changes(up[$__rate_interval])"},
 		},
 		Variables: []Variable{
 			{Name: "cluster", Selector: "up", Label: "cluster", Several: true, All: ".*"},
