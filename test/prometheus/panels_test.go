@@ -92,7 +92,7 @@ source:dra_exporter_source_up:count{source="pods"} 2x60
 func panelCases() map[string]panelCase {
 	const (
 		waiting   = "Pending claims"
-		remapping = "Memory errors and remapped rows"
+		remapping = "Memory errors in the range, and remapped rows"
 		supply    = "Supply and demand by class"
 	)
 	zero := map[string]float64{"{}": 0}
@@ -122,16 +122,16 @@ dra_devices{driver="d", pool="rack", state="free"} 9x60
 dra_devices{driver="d", pool="n", node="n", state="free"} 2x60
 dra_devices{driver="d", pool="m", node="m", state="free"} 3x60
 `, map[string]float64{`{driver="d"}`: 3}},
-		"an exporter beside its successor": {"dra-allocation", "Claims by state", "A", `
+		"an exporter beside its successor": {"dra-allocation-details", "Claims by state", "A", `
 dra_claims{instance="old", namespace="a", deviceclass="gpu", state="pending"} 3x60
 dra_claims{instance="new", namespace="a", deviceclass="gpu", state="pending"} 3x60
 dra_claims{instance="new", namespace="b", deviceclass="gpu", state="pending"} 1x60
 `, map[string]float64{`{state="pending"}`: 4}},
-		"device-hours, not seconds": {"dra-efficiency", "Most expensive claims", "B", `
+		"device-hours, not seconds": {"dra-efficiency", "Most expensive claims in the range", "B", `
 claim:dra_claim_cost:increase5m{namespace="a", resourceclaim="c", currency="EUR"} _x58 1 2
 claim:dra_claim_device_seconds:increase5m{namespace="a", resourceclaim="c"} _x58 3600 3600
 `, map[string]float64{`{namespace="a", resourceclaim="c"}`: 2}},
-		"two currencies are not one sum": {"dra-efficiency", "Namespaces", "F", `
+		"two currencies are not one sum": {"dra-efficiency", "Device-hours by namespace in the range", "F", `
 namespace_class:dra_namespace_cost:increase5m{namespace="a", deviceclass="gpu", currency="EUR"} _x59 1
 namespace_class:dra_namespace_cost:increase5m{namespace="a", deviceclass="gpu", currency="USD"} _x59 2
 `, map[string]float64{`{currency="EUR", namespace="a"}`: 1, `{currency="USD", namespace="a"}`: 2}},
@@ -151,7 +151,7 @@ job_instance:dra_exporter_started:last5m{instance="m"} _x58 3422
 device:dra_device_xid_errors:increase5m{node="n", uuid="u", xid="79"} _x58 1
 device:dra_device_xid_errors:increase5m{node="n", uuid="v", xid="79"} _x58 2
 `, map[string]float64{`{node="n", xid="79"}`: 3}},
-		"a device that was shared for a part of the time": {"dra-claim", "Busy share", "A", `
+		"a device that was shared for a part of the time": {"dra-claim-details", "Busy share in the range", "A", `
 dra_claim_device_seconds_total{node="n", namespace="a", resourceclaim="c", uuid="u"} 0+60x60
 dra_claim_device_seconds_total{node="n", namespace="a", resourceclaim="c", uuid="v"} 0+60x60
 dra_claim_busy_seconds_total{node="n", namespace="a", resourceclaim="c", uuid="u", attribution="exclusive"} 0+15x60

@@ -2,6 +2,7 @@ package boards
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
@@ -18,30 +19,48 @@ const (
 	anyClass     = " It does not follow the class."
 )
 
-// allocation is how claims come by their devices: who waits and why, how long
-// each phase takes, what fails, what is stuck, and what there is to give.
+// allocation is which claims are pending and why, how long each phase takes, what
+// fails, what is stuck, and which devices are left.
 func allocation() Board {
 	return Board{
 		UID:   uidAllocation,
 		Title: "DRA / Allocation",
 		description: "Pending claims and their reasons, the time until a claim's first container runs, " +
 			"failures, stuck claims, and the devices that are left.",
-		from: "now-6h",
-		variables: []cog.Builder[dashboard.VariableModel]{
-			dataSource(), cluster(),
-			several("namespace", "Namespace", `label_values({__name__=~"dra_claims|dra_claim_pending_since_timestamp_seconds", @fleet}, namespace)`),
-			several("class", "Device class", `label_values({__name__=~"dra_claims|dra_class_devices|dra_claim_pending_since_timestamp_seconds", @fleet}, deviceclass)`),
-		},
+		from:      "now-6h",
+		variables: allocationVariables(),
 		rows: []row{
-			{panels: allocationNumbers()},
-			{title: "Who waits, and why", panels: waitingPanels()},
+			{panels: slices.Concat(allocationNumbers(), pendingNow(), demandNow())},
+			{title: "Pending, failed and stuck claims", panels: slices.Concat(pendingPanels(), failurePanels(), stuckPanels())},
 			{title: "Durations", panels: durationPanels()},
-			{title: "What fails", panels: failurePanels()},
-			{title: "Stuck claims and pods", panels: stuckPanels()},
-			{title: "Capacity", panels: supplyPanels()},
-			{title: "Supply by node and capacity", folded: true, panels: supplyDetails()},
-			{title: "Metrics of Kubernetes", folded: true, panels: upstreamPanels()},
+			{title: "Supply", panels: supplyPanels()},
 		},
+	}
+}
+
+// allocationDetails compares classes, nodes and capacities.
+func allocationDetails() Board {
+	return Board{
+		UID:       uidAllocation + details,
+		detailsOf: uidAllocation,
+		Title:     "DRA / Allocation details",
+		description: "The duration of each phase by device class, claims by state, tainted devices, " +
+			"and the supply by node and by shared capacity.",
+		from:      "now-6h",
+		variables: allocationVariables(),
+		rows: []row{
+			{panels: durationDetails()},
+			{title: "Claims and supply", panels: supplyDetails()},
+		},
+	}
+}
+
+// allocationVariables are the choices of both boards.
+func allocationVariables() []cog.Builder[dashboard.VariableModel] {
+	return []cog.Builder[dashboard.VariableModel]{
+		dataSource(), cluster(),
+		several("namespace", "Namespace", `label_values({__name__=~"dra_claims|dra_claim_pending_since_timestamp_seconds", @fleet}, namespace)`),
+		several("class", "Device class", `label_values({__name__=~"dra_claims|dra_class_devices|dra_claim_pending_since_timestamp_seconds", @fleet}, deviceclass)`),
 	}
 }
 
@@ -61,31 +80,31 @@ func waitingReferences() string {
 
 func allocationNumbers() []panel {
 	return []panel{
-		number(4, about{
+		number(3, about{
 			title: "Pending claims", unit: units.Short,
 			reads: "Claims of pods, and requests of extended resources, that are not yet allocated and reserved; gated pods are left out. The table below has the reasons.",
 			empty: "the cluster role cannot read pods or claims, or " + noClusterRole,
 		}, at(waitingReferences())).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(4, about{
-			title: "Longest wait", unit: units.Seconds,
-			reads: "Age of the oldest pending claim; gated pods are left out. The alert DRAClaimPendingTooLong fires after 15 minutes.",
+			title: "Oldest pending claim", unit: units.Seconds,
+			reads: "Its age; gated pods are left out. The alert DRAClaimPendingTooLong fires after 15 minutes.",
 			empty: noWaits, none: noneSeen,
 		}, at(`max(`+notGated(`max by (`+reference+`) (time() - dra_claim_pending_since_timestamp_seconds{@claims})`)+`)`)).
 			Thresholds(waitSteps()).ColorScheme(byThresholds()),
-		number(4, about{
-			title: "Ready after (p95)", unit: units.Seconds,
-			reads: "Time until the first container of pods with claims ran: 19 of 20 pods that started in the chosen time needed at most this time." + anyNamespace,
-			empty: "no pod with a claim has started in the chosen time, or " + noClusterRole,
+		number(6, about{
+			title: "Time until ready (p95) in the range", unit: units.Seconds,
+			reads: "Time until the first container of pods with claims ran: 19 of 20 pods that started in the time range needed at most this time." + anyNamespace,
+			empty: "no pod with a claim has started in the time range, or " + noClusterRole,
 		}, at(`histogram_quantile(0.95, sum by (le) (increase(dra_claim_ready_duration_seconds_bucket{@classes}[$__range]))) >= 0`)).
 			Thresholds(steps(good, step{60, warning}, step{600, critical})).ColorScheme(byThresholds()),
 		number(4, about{
-			title: "Failures", unit: units.Short,
-			reads: "Pending reasons that began, and failed bindings, preparations and creations of claims, in the chosen time. The tables below show which need action." + anyNamespace,
+			title: "Failures in the range", unit: units.Short,
+			reads: "Pending reasons that began, and failed bindings, preparations and creations of claims, in the time range. The tables below show which need action." + anyNamespace,
 			empty: noClusterRole,
 		}, at(`round(sum(increase(dra_allocation_failures_total{@classes}[$__range])))`)).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
-		number(4, about{
+		number(3, about{
 			title: "Stuck phases", unit: units.Short,
 			reads: "Pods with allocated claims that have been binding or scheduling for more than 5 minutes, preparing for more than 10, or starting (pulling images) for more than 30." + anyClass,
 			empty: "the cluster role cannot read pods or claims, or " + noClusterRole,
@@ -123,39 +142,35 @@ func perWindow(window string) string {
 const (
 	phaseBuckets = `dra_allocation_duration_seconds_bucket{@classes}`
 	readyBuckets = `dra_claim_ready_duration_seconds_bucket{@classes}`
+
+	fewPods  = " A point has the pods since the previous point; with few pods there are gaps."
+	noStarts = "no pod with a claim has started, or " + noClusterRole
 )
 
 func durationPanels() []panel {
-	const few = " A point has the pods since the previous point; with few pods there are gaps."
-	const none = "no pod with a claim has started, or " + noClusterRole
 	return []panel{
 		timeline(12, about{
 			title: "Time until a pod's first container runs", unit: units.Seconds,
-			reads: "Median, p95 and p99 of the time from pending to running. If only p99 is high, some pods are slow; if the median is high, all are. An hour means an hour or more." + few + anyNamespace,
-			empty: none,
+			reads: "Median, p95 and p99 of the time from pending to running. If only p99 is high, some pods are slow; if the median is high, all are. An hour means an hour or more." + fewPods + anyNamespace,
+			empty: noStarts,
 		},
 			over(quantile(0.5, "cluster", readyBuckets, "$__rate_interval"), "p50 {{cluster}}"),
 			over(quantile(0.95, "cluster", readyBuckets, "$__rate_interval"), "p95 {{cluster}}"),
 			over(quantile(0.99, "cluster", readyBuckets, "$__rate_interval"), "p99 {{cluster}}")),
-		heat(12, about{
-			title: "Distribution of the time until the first container runs", unit: units.Seconds,
-			reads: "Pods by the time until they ran; darker means more pods. Two bands are pods that found free devices, and pods that did not." + anyNamespace,
-			empty: none,
-		}, over(`sum by (le) (increase(`+readyBuckets+`[$__rate_interval]))`, "{{le}}")),
 		timeline(12, about{
 			title: "Phases (p95)", unit: units.Seconds,
-			reads: "allocation: free devices and the scheduler; binding: the driver; scheduling: the scheduler; preparation: kubelet and driver; start: images and containers; preparation_start: both, with kubelets before 1.36." + few + anyNamespace,
-			empty: none,
+			reads: "allocation: free devices and the scheduler; binding: the driver; scheduling: the scheduler; preparation: kubelet and driver; start: images and containers; preparation_start: both, with kubelets before 1.36." + fewPods + anyNamespace,
+			empty: noStarts,
 		}, over(quantile(0.95, "cluster, phase", phaseBuckets, "$__rate_interval"), "{{phase}} {{cluster}}")),
-		timeline(12, about{
-			title: "Time until ready by class (p95)", unit: units.Seconds,
-			reads: "Time from pending to running by the class of the claims; multiple means several classes." + few + anyNamespace,
-			empty: none,
-		}, over(quantile(0.95, "cluster, deviceclass", readyBuckets, "$__rate_interval"), "{{deviceclass}} {{cluster}}")),
+	}
+}
+
+func durationDetails() []panel {
+	return []panel{
 		listing(24, 9, about{
-			title: "Phases by class", unit: units.Seconds,
-			reads: "Quantiles of the chosen time by class and phase, the slowest first; the phase ready is the total time. Quantiles of few observations are imprecise." + anyNamespace,
-			empty: none + ", in the chosen time",
+			title: "Duration of phases by class in the range", unit: units.Seconds,
+			reads: "Quantiles of the time range by class and phase, the slowest first; the phase ready is the total time. Quantiles of few observations are imprecise." + anyNamespace,
+			empty: noStarts + ", in the time range",
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "deviceclass", title: "Class"},
@@ -167,6 +182,16 @@ func durationPanels() []panel {
 			column{title: "Observed", unit: units.Short, expr: `round(sum by (cluster, deviceclass, phase) (increase(dra_allocation_duration_seconds_count{@classes}[$__range]))) > 0
 or label_replace(round(sum by (cluster, deviceclass) (increase(dra_claim_ready_duration_seconds_count{@classes}[$__range]))) > 0, "phase", "ready", "deviceclass", ".*")`},
 		).SortBy(byColumn("p95", true)),
+		timeline(12, about{
+			title: "Time until ready by class (p95)", unit: units.Seconds,
+			reads: "Time from pending to running by the class of the claims; multiple means several classes." + fewPods + anyNamespace,
+			empty: noStarts,
+		}, over(quantile(0.95, "cluster, deviceclass", readyBuckets, "$__rate_interval"), "{{deviceclass}} {{cluster}}")),
+		heat(12, about{
+			title: "Distribution of the time until the first container runs", unit: units.Seconds,
+			reads: "Pods by the time until they ran; darker means more pods. Two bands are pods that found free devices, and pods that did not." + anyNamespace,
+			empty: noStarts,
+		}, over(`sum by (le) (increase(`+readyBuckets+`[$__rate_interval]))`, "{{le}}")),
 	}
 }
 

@@ -43,9 +43,10 @@ func freeShare() []dashboard.DynamicConfigValue {
 	return gauge(steps(warning, step{0.05, neutral}))
 }
 
-func supplyPanels() []panel {
+// demandNow compares what there is with what is pending.
+func demandNow() []panel {
 	return []panel{
-		listing(12, 8, about{
+		listing(12, 7, about{
 			title: "Supply and demand by class", unit: units.Short,
 			reads: "Devices of each class by state, and its pending claims without those of gated pods; the classes with most pending claims come first. Classes may overlap: do not add up the columns. Supply does not follow the namespace, Waiting does.",
 			empty: "the cluster role cannot read DeviceClasses or ResourceSlices, or " + noClusterRole,
@@ -57,11 +58,11 @@ func supplyPanels() []panel {
 			column{title: "Free share", unit: units.PercentUnit, more: freeShare(), expr: ofClass("free") + `
 / on (cluster, deviceclass) (sum by (cluster, deviceclass) (max by (cluster, deviceclass, state) (dra_class_devices{@classes})) > 0)`},
 		),
-		stairs(12, about{
-			title: "Free devices of each class", unit: units.Short,
-			reads: "A class that stays at 0 while claims are pending is exhausted (alert DRAClassExhausted): add devices, or find idle claims in DRA / Claims. It does not follow the namespace.",
-			empty: "the cluster role cannot read DeviceClasses or ResourceSlices, or " + noClusterRole,
-		}, over(ofClass("free"), "{{deviceclass}} {{cluster}}")),
+	}
+}
+
+func supplyPanels() []panel {
+	return []panel{
 		listing(12, 8, about{
 			title: "Supply by driver", unit: units.Short,
 			reads: "Devices of all pools of a driver. On one node is the largest number that is free on a single node: a claim that requests more on a node is pending as fragmented. It follows neither the namespace nor the class.",
@@ -73,13 +74,12 @@ func supplyPanels() []panel {
 			column{title: "Unavailable", unit: units.Short, expr: devicesIn("unavailable", "cluster, driver")},
 			column{title: "Pools", unit: units.Short, expr: `count by (cluster, driver) (max by (` + poolLabels + `) (dra_pool_complete{@fleet}))`},
 		),
-		stacked(12, about{
-			title: "Claims by state", unit: units.Short,
-			reads: "pending: not allocated; allocated: hold devices that no pod uses; terminating: being deleted. Claims that are not created yet are left out.",
-			empty: "there is no claim, or the cluster role cannot read claims, or " + noClusterRole,
-		}, over(claimsBy("cluster, state", "@claims"), "{{state}} {{cluster}}")),
-		taints(),
 		incompletePools(),
+		stairs(24, about{
+			title: "Free devices of each class", unit: units.Short,
+			reads: "A class that stays at 0 while claims are pending is exhausted (alert DRAClassExhausted): add devices, or find idle claims in DRA / Claims. It does not follow the namespace.",
+			empty: "the cluster role cannot read DeviceClasses or ResourceSlices, or " + noClusterRole,
+		}, over(ofClass("free"), "{{deviceclass}} {{cluster}}")),
 	}
 }
 
@@ -128,6 +128,12 @@ func supplyDetails() []panel {
 		return `sum by (` + capacity + `) (max by (cluster, driver, pool, device, capacity) (` + family + `{@fleet}))`
 	}
 	return []panel{
+		stacked(12, about{
+			title: "Claims by state", unit: units.Short,
+			reads: "pending: not allocated; allocated: hold devices that no pod uses; terminating: being deleted. Claims that are not created yet are left out.",
+			empty: "there is no claim, or the cluster role cannot read claims, or " + noClusterRole,
+		}, over(claimsBy("cluster, state", "@claims"), "{{state}} {{cluster}}")),
+		taints(),
 		listing(12, 9, about{
 			title: "Free devices by node", unit: units.Short,
 			reads: "The " + listed + " nodes with the most free devices. With one free device on each of many nodes, large requests are pending as fragmented. No node: devices that several nodes can use. It follows neither the namespace nor the class.",

@@ -126,7 +126,7 @@ func TestBothSpellings(t *testing.T) {
 			"resourceclaim_controller_creates_total", "scheduler_resourceclaim_creates_total", "dynamic_resource_allocation_resourceclaim_creates_total",
 		},
 	} {
-		exprs := strings.Join(asked(t, allocation())[panel], "\n")
+		exprs := strings.Join(asked(t, allocationKubernetes())[panel], "\n")
 		for _, name := range names {
 			if !regexp.MustCompile(`\b` + name + `\b`).MatchString(exprs) {
 				t.Errorf("%s does not ask for %s", panel, name)
@@ -135,18 +135,20 @@ func TestBothSpellings(t *testing.T) {
 	}
 	unseen := document(t, "test/fixtures/upstream-metrics/unseen-metrics.txt")
 	for _, renamed := range regexp.MustCompile(`(?m)^# TYPE ((?:resourceclaim_controller|scheduler)_\w+)`).FindAllStringSubmatch(unseen, -1) {
-		if text, _ := json.Marshal(asked(t, allocation())); !strings.Contains(string(text), renamed[1]) {
+		if text, _ := json.Marshal(asked(t, allocationKubernetes())); !strings.Contains(string(text), renamed[1]) {
 			t.Errorf("no panel queries %s", renamed[1])
 		}
 	}
 }
 
 // TestExporterShowsAllOfItself: each family of the exporter about itself is in
-// its board.
+// its board or in that of its details.
 func TestExporterShowsAllOfItself(t *testing.T) {
 	var exprs []string
-	for _, of := range asked(t, exporter()) {
-		exprs = append(exprs, of...)
+	for _, board := range []Board{exporter(), exporterDetails()} {
+		for _, of := range asked(t, board) {
+			exprs = append(exprs, of...)
+		}
 	}
 	families := regexp.MustCompile("(?m)^\\| `(dra_exporter_[a-z_]+)`").FindAllStringSubmatch(document(t, "docs/metrics.md"), -1)
 	if len(families) < 10 {

@@ -29,9 +29,10 @@ func notGated(references string) string {
 	return references + ` unless on (` + reference + `) dra_claim_pending_reason_info{@namespaces, reason="scheduling_gated"}`
 }
 
-func waitingPanels() []panel {
+// pendingNow are the pending claims, one by one and by reason.
+func pendingNow() []panel {
 	return []panel{
-		listing(24, 9, about{
+		listing(24, 8, about{
 			title: "Pending claims by reason and age", unit: units.Seconds,
 			reads: "The " + listed + " oldest pending claims. Each has the first reason that applies; docs/pending.md has the remedies, and `dra-exporter explain pod NAMESPACE/POD` the details. Claim is empty until it exists.",
 			empty: noWaits, none: noneSeen,
@@ -44,12 +45,17 @@ func waitingPanels() []panel {
 			{label: "deviceclass", title: "Class"},
 			{label: "reason", title: "Reason"},
 		}, column{title: "Waiting", unit: units.Seconds, expr: `topk(` + listed + `, ` + waitsWithReason + `)`, more: tinted(waitSteps())}),
-		funnel(),
-		listing(12, 8, about{
+		listing(12, 7, about{
 			title: "Pending claims by reason and time", unit: units.Short,
 			reads: "Pending claims by their age; those with the reason scheduling_gated are gated and not pending. Young claims are often allocated without action; claims older than 15 minutes seldom are.",
 			empty: noWaits, none: noneSeen,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "reason", title: "Reason"}}, ages()...),
+	}
+}
+
+func pendingPanels() []panel {
+	return []panel{
+		funnel(),
 		stacked(12, about{
 			title: "Pending and gated claims over time, by reason", unit: units.Short,
 			reads: "A permanent step is a shortage or a mistake, peaks are bursts. insufficient_devices and fragmented need devices, most others need action." + anyClass,
@@ -114,17 +120,17 @@ func funnel() panel {
 func failurePanels() []panel {
 	const empty = "there is no claim of such a class, or " + noClusterRole
 	return []panel{
-		stacked(14, about{
+		stacked(12, about{
 			title: "Failures per minute, by reason", unit: units.Short,
 			reads: "Pending reasons that began, and failed bindings, preparations and creations of claims. binding_failed and preparation_failed are caused by the driver or the kubelet, claim_creation_failed by the control plane." + anyNamespace,
 			empty: "nothing has failed, or " + empty, none: noneSeen,
 		}, over(`60 * sum by (cluster, reason) (rate(dra_allocation_failures_total{@classes}[$__rate_interval])) > 0`, "{{reason}} {{cluster}}")).
 			DrawStyle(common.GraphDrawStyleBars).
 			FillOpacity(80),
-		listing(10, 8, about{
-			title: "Failures by class and reason", unit: units.Short,
-			reads: "How often each reason began in the chosen time. Class is empty if it is unknown. Problems from before the exporter's start are not counted." + anyNamespace,
-			empty: "nothing has failed in the chosen time, or " + empty, none: noneSeen,
+		listing(24, 6, about{
+			title: "Failures by class and reason in the range", unit: units.Short,
+			reads: "How often each reason began in the time range. Class is empty if it is unknown. Problems from before the exporter's start are not counted." + anyNamespace,
+			empty: "nothing has failed in the time range, or " + empty, none: noneSeen,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "deviceclass", title: "Class"},

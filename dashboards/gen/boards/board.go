@@ -21,13 +21,17 @@ type Board struct {
 	Title string
 
 	description string
-	from        string // of the time range, now-1h where empty
-	variables   []cog.Builder[dashboard.VariableModel]
-	marks       marks
-	rows        []row
+	// detailsOf is the UID of the board that this one has the details of. Its own
+	// UID begins with that, and links lead from each to the other.
+	detailsOf string
+	from      string // of the time range, now-1h where empty
+	variables []cog.Builder[dashboard.VariableModel]
+	marks     marks
+	rows      []row
 }
 
-// row is a heading with its panels. A folded row asks nothing until it is opened.
+// row is a heading with its panels. The first row of a board has no heading: it
+// answers the board's question. A folded row asks nothing until it is opened.
 type row struct {
 	title  string
 	folded bool
@@ -39,16 +43,23 @@ type row struct {
 // panel is what all builders of panels are.
 type panel = cog.Builder[dashboard.Panel]
 
-// All are the dashboards, in the order of the menu.
+// All are the dashboards, in the order of their document.
 func All() []Board {
 	return []Board{
 		claims(),
+		claimsDetails(),
 		claim(),
+		claimDetails(),
 		allocation(),
+		allocationDetails(),
+		allocationKubernetes(),
 		health(),
+		healthDetails(),
 		node(),
+		nodeDetails(),
 		efficiency(),
 		exporter(),
+		exporterDetails(),
 	}
 }
 
@@ -84,7 +95,7 @@ func (b Board) build() (dashboard.Dashboard, error) {
 		Refresh("1m").
 		Readonly().
 		Variables(b.variables).
-		Link(menu())
+		Links(append(b.detailLinks(), menu()))
 	for _, r := range b.rows {
 		if err := r.addTo(builder); err != nil {
 			return dashboard.Dashboard{}, err
@@ -93,6 +104,9 @@ func (b Board) build() (dashboard.Dashboard, error) {
 	built, err := builder.Build()
 	if err != nil {
 		return dashboard.Dashboard{}, err
+	}
+	for i := range built.Links { // the SDK's default puts them into a menu, where Grafana 12.3 does not show all
+		built.Links[i].Placement = nil
 	}
 	number := uint32(0)
 	for _, p := range built.Panels {
@@ -142,6 +156,21 @@ func numbered(p dashboard.PanelOrRowPanel, last uint32) uint32 {
 		}
 	}
 	return last
+}
+
+// detailLinks lead from a board to its details, and from details to their board.
+func (b Board) detailLinks() (links []cog.Builder[dashboard.DashboardLink]) {
+	for _, other := range All() {
+		if other.detailsOf == b.UID || other.UID == b.detailsOf {
+			links = append(links, dashboard.NewDashboardLinkBuilder(strings.TrimPrefix(other.Title, "DRA / ")).
+				Type(dashboard.DashboardLinkTypeLink).
+				Icon("dashboard").
+				Url("/d/"+other.UID).
+				KeepTime(true).
+				IncludeVars(true))
+		}
+	}
+	return links
 }
 
 // menu lists all dashboards of ours, with the time range and the variables kept.

@@ -1,6 +1,8 @@
 package boards
 
 import (
+	"slices"
+
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/units"
@@ -22,25 +24,43 @@ func claim() Board {
 	return Board{
 		UID:         uidClaim,
 		Title:       "DRA / Claim",
-		description: "One ResourceClaim: its devices, pods, use, totals, phases and health. A claim whose devices are used on several nodes is shown one node at a time. Of several clusters choose one: claims of the same name are added up.",
-		variables: []cog.Builder[dashboard.VariableModel]{
-			dataSource(), cluster(),
-			// A link may name a claim that does not exist in the chosen time: to show
-			// another in its place would be worse than to show nothing.
-			one("namespace", "Namespace", `label_values({__name__=~"`+claimFamilies+`", @fleet}, namespace)`).AllowCustomValue(true),
-			one("resourceclaim", "Claim", `label_values({__name__=~"`+claimFamilies+`", @fleet, namespace="$namespace"}, resourceclaim)`).AllowCustomValue(true),
-			one("node", "Node", `label_values(dra_claim_info{@claim}, node)`),
-		},
-		marks: marks{devices: "@node", exporters: agent},
+		description: "One ResourceClaim: its devices, pods, phases, health and use. A claim whose devices are used on several nodes is shown one node at a time. Of several clusters choose one: claims of the same name are added up.",
+		variables:   claimVariables(),
+		marks:       marks{devices: "@node", exporters: agent},
 		rows: []row{
-			{panels: claimNow()},
-			{title: "What it is", panels: claimIdentity()},
-			{title: "Pending and starting", panels: claimWaits()},
-			{title: "What it does", panels: claimUse()},
-			{title: "Engines, throttling and traffic", folded: true, panels: claimDetails()},
-			{title: "In the chosen time", panels: claimTotals()},
+			{panels: slices.Concat(claimNow(), claimWaits(), claimDevices())},
+			{title: "Pods and class", panels: claimIdentity()},
 			{title: "Health of its devices", panels: claimHealth()},
+			{title: "Use of its devices", panels: claimUse()},
 		},
+	}
+}
+
+// claimDetails are a claim's totals, and what its devices do besides their use.
+func claimDetails() Board {
+	return Board{
+		UID:         uidClaim + details,
+		detailsOf:   uidClaim,
+		Title:       "DRA / Claim details",
+		description: "One ResourceClaim: what it held, used and cost in the time range, and the power, traffic, engines and throttling of its devices.",
+		variables:   claimVariables(),
+		marks:       marks{devices: "@node", exporters: agent},
+		rows: []row{
+			{panels: claimTotals()},
+			{title: "Power, traffic, engines and throttling", panels: claimActivity()},
+		},
+	}
+}
+
+// claimVariables are the choices of both boards.
+func claimVariables() []cog.Builder[dashboard.VariableModel] {
+	return []cog.Builder[dashboard.VariableModel]{
+		dataSource(), cluster(),
+		// A link may name a claim that does not exist in the time range: to show
+		// another in its place would be worse than to show nothing.
+		one("namespace", "Namespace", `label_values({__name__=~"`+claimFamilies+`", @fleet}, namespace)`).AllowCustomValue(true),
+		one("resourceclaim", "Claim", `label_values({__name__=~"`+claimFamilies+`", @fleet, namespace="$namespace"}, resourceclaim)`).AllowCustomValue(true),
+		one("node", "Node", `label_values(dra_claim_info{@claim}, node)`),
 	}
 }
 
@@ -142,6 +162,29 @@ func ofDetailed(level string) string {
 	return detailed + "\n* on (cluster, node, uuid) group_left ()\n(" + level + ")"
 }
 
+func claimDevices() []panel {
+	return []panel{
+		listing(24, 6, about{
+			title: "Devices of the claim", unit: units.Short,
+			reads: "Each device, and its request. A device without a utilization does not report it, or is shared without a split.",
+			empty: "the claim is not used on this node, or has ended; or the node has no agent that is scraped",
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "request", title: "Request"},
+			{label: "pool", title: "Pool"},
+			{label: "device", title: "Device"},
+			{label: "model", title: "Model"},
+			{label: "partition_profile", title: "Profile"},
+			{label: "uuid", title: "UUID"},
+		},
+			column{title: "Utilization", unit: units.PercentUnit, expr: byRequest(ofDetailed(device("dra_claim_utilization_ratio"))), more: gauge(steps(critical, step{0.2, warning}, step{0.5, good}))},
+			column{title: "Memory", unit: units.BytesIEC, expr: byRequest(ofDetailed(device("dra_claim_memory_used_bytes")))},
+			column{title: "Health", expr: byRequest(ofDetailed(`min by (cluster, node, uuid) (dra_device_healthy{@node})`)), more: healthWords()},
+			column{title: "Allocated", expr: byRequest(detailed), hidden: true},
+		),
+	}
+}
+
 func claimIdentity() []panel {
 	return []panel{
 		listing(24, 4, about{
@@ -161,24 +204,6 @@ func claimIdentity() []panel {
 		}, column{title: "Devices allocated", expr: `max by (cluster, node, deviceclass, template, sharing, admin_access, extended_resource, claim_uid) (dra_claim_info{` + claimHere + `})
 * on (cluster, node) group_left ()
 count by (cluster, node) (max by (cluster, node, uuid) (dra_claim_device_info{` + claimHere + `}))`}),
-		listing(24, 6, about{
-			title: "Devices of the claim", unit: units.Short,
-			reads: "Each device, and its request. A device without a utilization does not report it, or is shared without a split.",
-			empty: "the claim is not used on this node, or has ended; or the node has no agent that is scraped",
-		}, []key{
-			{label: "cluster", title: "Cluster"},
-			{label: "request", title: "Request"},
-			{label: "pool", title: "Pool"},
-			{label: "device", title: "Device"},
-			{label: "model", title: "Model"},
-			{label: "partition_profile", title: "Profile"},
-			{label: "uuid", title: "UUID"},
-		},
-			column{title: "Utilization", unit: units.PercentUnit, expr: byRequest(ofDetailed(device("dra_claim_utilization_ratio"))), more: gauge(steps(critical, step{0.2, warning}, step{0.5, good}))},
-			column{title: "Memory", unit: units.BytesIEC, expr: byRequest(ofDetailed(device("dra_claim_memory_used_bytes")))},
-			column{title: "Health", expr: byRequest(ofDetailed(`min by (cluster, node, uuid) (dra_device_healthy{@node})`)), more: healthWords()},
-			column{title: "Allocated", expr: byRequest(detailed), hidden: true},
-		),
 		listing(24, 5, about{
 			title: "Pods and containers", unit: units.Short,
 			reads: "Containers that may use the claim's devices, and how many. A pod remains for some minutes after its end (--ledger.grace).",

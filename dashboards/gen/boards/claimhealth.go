@@ -57,7 +57,7 @@ func claimHealth() []panel {
 		}, deviceKeys(key{label: "xid", title: "Xid"}),
 			column{title: "Last seen", unit: units.DateTimeFromNow, expr: concerning(`max by (cluster, node, uuid, xid) (dra_device_xid_last_timestamp_seconds{@node}) * 1000`)},
 			column{title: "At", unit: units.DatetimeISO, expr: concerning(`max by (cluster, node, uuid, xid) (dra_device_xid_last_timestamp_seconds{@node}) * 1000`)},
-			column{title: "In the chosen time", expr: concerning(`(sum by (cluster, node, uuid, xid) (sum_over_time(device:dra_device_xid_errors:increase5m{@node}[$__range]))
+			column{title: "In the range", expr: concerning(`(sum by (cluster, node, uuid, xid) (sum_over_time(device:dra_device_xid_errors:increase5m{@node}[$__range]))
 and on (cluster, node, uuid, xid) dra_device_xid_last_timestamp_seconds{@node}
 or 0 * max by (cluster, node, uuid, xid) (dra_device_xid_last_timestamp_seconds{@node}))`)},
 		).OverrideByName("Xid", append(asText(), property("mappings", xidMappings()))),

@@ -1,6 +1,7 @@
 package boards
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
@@ -19,25 +20,40 @@ func claims() Board {
 		UID:         uidClaims,
 		Title:       "DRA / Claims",
 		description: "Devices that ResourceClaims hold and use: utilization, memory, NVLink and power by namespace and device class, idle claims, and links to each claim.",
-		variables: []cog.Builder[dashboard.VariableModel]{
-			dataSource(), cluster(),
-			several("namespace", "Namespace", `label_values({__name__=~"dra_claim_info|dra_claim_pending_since_timestamp_seconds", @fleet}, namespace)`),
-			several("class", "Device class", `label_values({__name__=~"dra_claim_info|dra_claim_pending_since_timestamp_seconds", @namespaces}, deviceclass)`),
-		},
+		variables:   claimsVariables(),
 		rows: []row{
-			{panels: claimNumbers()},
-			{title: "By namespace", panels: claimsOver("namespace")},
-			{title: "By device class", folded: true, panels: claimsOver("deviceclass")},
-			{title: "Idle and busy claims", panels: standouts()},
+			{panels: slices.Concat(claimNumbers(), standouts())},
+			{title: "Use by namespace", panels: claimsOver("namespace")},
 			{title: "All claims of the selection", folded: true, panels: allClaims()},
 		},
 	}
 }
 
-// toWaiting leads to those who wait, for the namespaces and classes chosen here.
-func toWaiting() cog.Builder[dashboard.DashboardLink] {
+// claimsDetails is the same use by device class.
+func claimsDetails() Board {
+	return Board{
+		UID:         uidClaims + details,
+		detailsOf:   uidClaims,
+		Title:       "DRA / Claims details",
+		description: "Devices that ResourceClaims hold and use, by device class: utilization, memory, NVLink and power.",
+		variables:   claimsVariables(),
+		rows:        []row{{panels: claimsOver("deviceclass")}},
+	}
+}
+
+// claimsVariables are the choices of both boards.
+func claimsVariables() []cog.Builder[dashboard.VariableModel] {
+	return []cog.Builder[dashboard.VariableModel]{
+		dataSource(), cluster(),
+		several("namespace", "Namespace", `label_values({__name__=~"dra_claim_info|dra_claim_pending_since_timestamp_seconds", @fleet}, namespace)`),
+		several("class", "Device class", `label_values({__name__=~"dra_claim_info|dra_claim_pending_since_timestamp_seconds", @namespaces}, deviceclass)`),
+	}
+}
+
+// toPending leads to the pending claims of the namespaces and classes chosen here.
+func toPending() cog.Builder[dashboard.DashboardLink] {
 	address := link{uid: uidAllocation}.url(nil) + "&${namespace:queryparam}&${class:queryparam}"
-	return dashboard.NewDashboardLinkBuilder("Who waits, and why").Url(address)
+	return dashboard.NewDashboardLinkBuilder("Pending claims by reason").Url(address)
 }
 
 // shareOf is one level of the selection as a share of another.
@@ -88,7 +104,7 @@ func claimNumbers() []panel {
 			empty: "the cluster role is not scraped, or cannot read pods or claims",
 		}, at(waitingReferences())).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()).
-			Links([]cog.Builder[dashboard.DashboardLink]{toWaiting()}),
+			Links([]cog.Builder[dashboard.DashboardLink]{toPending()}),
 	}
 }
 
@@ -117,7 +133,7 @@ func claimsOver(label string) []panel {
 		}, level("dra_claim_devices:sum")),
 		stacked(12, about{
 			title: "Idle devices by " + what, unit: units.Short,
-			reads: "Held devices that are not used. A permanent band is waste; the tables below list its claims.",
+			reads: "Held devices that are not used. A permanent band is waste; the table of idle claims in DRA / Claims has its claims.",
 			empty: "no held device reports its utilization, or " + needsHolders,
 		}, level("dra_claim_idle_devices:count")),
 		stacked(12, about{
@@ -172,9 +188,9 @@ func standouts() []panel {
 	wasted := "topk(20, " + idleHours + ")"
 	busiest := "topk(20, claim:dra_claim_utilization_ratio:avg{@claims})"
 	return []panel{
-		listing(24, 9, about{
+		listing(24, 8, about{
 			title: "Idle claims with the most device-hours", unit: units.Short,
-			reads: "The twenty claims with the most device-hours since they last used any of their devices. Ask the owner, or delete the pod; DRA / Efficiency and cost has the idle device-hours of the chosen time.",
+			reads: "The twenty claims with the most device-hours since they last used any of their devices. Ask the owner, or delete the pod; DRA / Efficiency and cost has the idle device-hours of the time range.",
 			none:  noneSeen,
 			empty: "no claim is idle on all its devices, no held device reports its utilization, or " + needsHolders,
 		}, claimColumns(),
@@ -183,7 +199,7 @@ func standouts() []panel {
 			column{title: "Devices", expr: amongst("dra_claim_devices:count", wasted)},
 			column{title: "Power", unit: units.Watt, expr: amongst("dra_claim_power_watts:sum", wasted)},
 		),
-		listing(24, 9, about{
+		listing(24, 8, about{
 			title: "Busiest claims", unit: units.Short,
 			reads: "The twenty claims with the highest mean utilization, over the devices whose use by the claim is known. NVLink: sent and received, mean of five minutes.",
 			empty: "no held device reports its utilization, or " + needsHolders,

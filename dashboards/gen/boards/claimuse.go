@@ -34,6 +34,11 @@ func claimUse() []panel {
 			empty: "its devices do not report it, or " + needsClaim,
 		}, byDevice("dra_claim_memory_used_bytes"),
 			over(withDevice("@node", `max by (cluster, node, uuid) (dra_claim_memory_allocated_bytes{`+claimHere+`})`), "{{device}} allocated")),
+	}
+}
+
+func claimActivity() []panel {
+	return []panel{
 		timeline(12, about{
 			title: "Power by device", unit: units.Watt,
 			reads: "Power drawn for the claim." + ofShared,
@@ -44,11 +49,6 @@ func claimUse() []panel {
 			reads: "Bytes sent and received over all NVLinks of the device. A job on several GPUs without NVLink traffic uses PCIe." + ofShared,
 			empty: "its devices have no NVLink, or do not count its bytes (DCGM does), or " + needsClaim,
 		}, rateByDevice("dra_claim_nvlink_transmit_bytes_total", "sent"), rateByDevice("dra_claim_nvlink_receive_bytes_total", "received")),
-	}
-}
-
-func claimDetails() []panel {
-	return []panel{
 		timeline(12, about{
 			title: "Engine activity", unit: units.PercentUnit,
 			reads: "Share of time in which each engine was active, mean over the claim's devices; for a shared device, with all its holders. " +
@@ -78,7 +78,7 @@ max by (cluster, node, namespace, pod, uuid) (dra_claim_consumer_info{`+claimHer
 	}
 }
 
-// accrued is what a counter of the claim has gained in the chosen time, over its
+// accrued is what a counter of the claim has gained in the time range, over its
 // devices. What it had when it was first scraped is left out: some seconds.
 func accrued(family, matchers string) string {
 	return `sum(max by (cluster, node, uuid) (increase(` + family + `{` + claimHere + matchers + `}[$__range])))`
@@ -92,20 +92,20 @@ const busyAlone = `max by (cluster, node, uuid) (increase(dra_claim_busy_seconds
 const unshared = `, attribution!="shared"`
 
 func claimTotals() []panel {
-	const ended = "; a claim that has ended counts while the chosen time includes it"
+	const ended = "; a claim that has ended counts while the time range includes it"
 	return []panel{
 		number(5, about{
-			title: "Device-hours", unit: units.Short,
-			reads: "Hours for which the claim held devices in the chosen time, weighted by its share: half a device for two hours is one.",
+			title: "Device-hours in the range", unit: units.Short,
+			reads: "Hours for which the claim held devices in the time range, weighted by its share: half a device for two hours is one.",
 			empty: needsClaim + ended,
 		}, at(accrued("dra_claim_device_seconds_total", "")+` / 3600`)).ColorScheme(always(neutral)).Decimals(2),
 		number(5, about{
-			title: "Busy device-hours", unit: units.Short,
-			reads: "Busy time of the claim in the chosen time, without devices that are shared without a split.",
+			title: "Busy device-hours in the range", unit: units.Short,
+			reads: "Busy time of the claim in the time range, without devices that are shared without a split.",
 			empty: "its devices do not report it, are shared without a split, or " + needsClaim + ended,
 		}, at(accrued("dra_claim_busy_seconds_total", unshared)+` / 3600`)).ColorScheme(always(neutral)).Decimals(2),
 		number(5, about{
-			title: "Busy share", unit: units.PercentUnit,
+			title: "Busy share in the range", unit: units.PercentUnit,
 			reads: "Busy time as a share of the device-hours of devices that report it, without devices that were shared without a split in that time. Above 1, the claim uses more of a shared device than it was given. If it is low, fewer or smaller devices are enough.",
 			empty: "its devices do not report it, are shared without a split, or " + needsClaim + ended,
 		}, at(`sum(`+busyAlone+`)
@@ -114,13 +114,13 @@ func claimTotals() []panel {
   and on (cluster, node, uuid) (`+busyAlone+`)
 ) > 0)`)).Thresholds(steps(critical, step{0.2, warning}, step{0.5, good})).ColorScheme(byThresholds()),
 		number(5, about{
-			title: "Energy", unit: units.WattHour,
-			reads: "Energy drawn for the claim in the chosen time, without shared devices.",
+			title: "Energy in the range", unit: units.WattHour,
+			reads: "Energy drawn for the claim in the time range, without shared devices.",
 			empty: "its devices do not report it (partitions do not), are shared, or " + needsClaim + ended,
 		}, at(accrued("dra_claim_energy_joules_total", unshared)+` / 3600`)).ColorScheme(always(neutral)),
 		number(4, about{
-			title: "Cost", unit: units.Short,
-			reads: "Cost of the device-hours of the chosen time by the price list, in the currency in the heading." + whereverItIs,
+			title: "Cost in the range", unit: units.Short,
+			reads: "Cost of the device-hours of the time range by the price list, in the currency in the heading." + whereverItIs,
 			empty: "the exporters have no price list (--cost.prices), none of its rules matches, or " + needsAccounting,
 		}, each(`sum by (currency) (sum_over_time(claim:dra_claim_cost:increase5m{@claim}[$__range]))`, "{{currency}}")).
 			TextMode(common.BigValueTextModeValueAndName).ColorScheme(always(neutral)).Decimals(2),

@@ -28,6 +28,7 @@ func stage(name string) string {
 
 func claimWaits() []panel {
 	none := steps(critical, step{1, plain})
+
 	return []panel{
 		listing(12, 5, about{
 			title: "Pending pods of the claim, by reason", unit: units.Short,

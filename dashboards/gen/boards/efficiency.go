@@ -27,11 +27,10 @@ func efficiency() Board {
 			several("class", "Device class", `label_values(dra_namespace_device_seconds_total{@namespaces}, deviceclass)`),
 		},
 		rows: []row{
-			{panels: efficiencyNumbers()},
-			{title: "Over time", panels: efficiencyOverTime()},
-			{title: "Who", panels: efficiencyByOwner()},
-			{title: "Claims", panels: efficiencyByClaim()},
-			{title: "From device plugins to claims", panels: migration()},
+			{panels: append(efficiencyNumbers(), devicesHeldNow(), namespaces())},
+			{title: "Use and cost over time", panels: efficiencyOverTime()},
+			{title: "Classes, teams and claims", panels: append(efficiencyByOwner(), efficiencyByClaim()...)},
+			{title: "Migration from device plugins", panels: migration()},
 		},
 	}
 }
@@ -51,41 +50,44 @@ const (
 
 func efficiencyNumbers() []panel {
 	return []panel{
-		number(4, about{
-			title: "Device-hours held", unit: units.Short,
-			reads: "Hours for which claims held devices in the chosen time, weighted by the held share: half a device for two hours is one.",
+		number(5, about{
+			title: "Held device-hours in the range", unit: units.Short,
+			reads: "Hours for which claims held devices in the time range, weighted by the held share: half a device for two hours is one.",
 			empty: needsAccounting,
 		}, at(hours("", heldSeconds))).ColorScheme(always(neutral)),
-		number(4, about{
-			title: "Device-hours busy", unit: units.Short,
+		number(5, about{
+			title: "Busy device-hours in the range", unit: units.Short,
 			reads: "Busy time of the claims, without devices that are shared without a split or do not report it.",
 			empty: "no device reports its utilization, or " + needsAccounting,
 		}, at(hours("", busySeconds))).ColorScheme(always(neutral)),
-		number(4, about{
-			title: "Device-hours idle", unit: units.Short,
+		number(5, about{
+			title: "Idle device-hours in the range", unit: units.Short,
 			reads: "Held and not busy, where this is known. The tables below list the claims.",
 			empty: "no device reports its utilization, or " + needsAccounting,
 		}, at(hours("", idleSeconds))).ColorScheme(always(neutral)),
-		number(4, about{
-			title: "Busy share", unit: units.PercentUnit,
+		number(5, about{
+			title: "Busy share in the range", unit: units.PercentUnit,
 			reads: "Busy time as a share of the time that was busy or idle. Use of shared devices beyond the given share counts as busy too: it hides idle time of the same namespace, class and model.",
 			empty: "no device reports its utilization, or " + needsAccounting,
 		}, at(busyShare(""))).
 			Thresholds(steps(critical, step{0.2, warning}, step{0.5, good})).
 			ColorScheme(byThresholds()),
 		number(4, about{
-			title: "Cost", unit: units.Short,
+			title: "Cost in the range", unit: units.Short,
 			reads: "Cost of the held device-hours by the price list, in its currency.",
 			empty: needsPrices,
 		}, each(`sum by (currency) (sum_over_time(`+costOfClass+`:increase5m{@claims}[$__range]))`, "{{currency}}")).
 			TextMode(common.BigValueTextModeValueAndName).ColorScheme(always(neutral)),
-		number(4, about{
-			title: "Devices held now", unit: units.PercentUnit,
-			reads: "Whole devices that are held, completely or partly, of all devices. It does not follow the namespace or the class.",
-			empty: "no node agent is scraped, or the recording rules are not loaded",
-		}, at(`sum(model:dra_device_held:sum{@fleet}) / sum(model:dra_devices:count{@fleet})`)).
-			ColorScheme(always(neutral)),
 	}
+}
+
+func devicesHeldNow() panel {
+	return number(4, about{
+		title: "Devices held now", unit: units.PercentUnit,
+		reads: "Whole devices that are held, completely or partly, of all devices. It does not follow the namespace or the class.",
+		empty: "no node agent is scraped, or the recording rules are not loaded",
+	}, at(`sum(model:dra_device_held:sum{@fleet}) / sum(model:dra_devices:count{@fleet})`)).
+		ColorScheme(always(neutral)).Height(8)
 }
 
 // busyShare leaves out the time of unknown use: it compares with the time that is
@@ -152,24 +154,28 @@ func accounts(by string) []column {
 	}
 }
 
+const ofAccounts = "Device-hours of the time range, and their cost. Busy and idle cover only known use: " +
+	"held is their sum, plus devices that are shared without a split or do not report it."
+
+func namespaces() panel {
+	return listing(20, 8, about{
+		title: "Device-hours by namespace in the range", unit: units.Short, reads: ofAccounts,
+		empty: needsAccounting + "; Cost is empty without a price list (--cost.prices)",
+	}, []key{
+		{label: "cluster", title: "Cluster"},
+		{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
+		currency(),
+	}, accounts("cluster, namespace")...)
+}
+
 func efficiencyByOwner() []panel {
-	const reads = "Device-hours of the chosen time, and their cost. Busy and idle cover only known use: " +
-		"held is their sum, plus devices that are shared without a split or do not report it."
 	classAccounts := accounts("deviceclass, model")
 	for i := range classAccounts {
 		classAccounts[i].expr = unknownClass(classAccounts[i].expr)
 	}
 	return []panel{
-		listing(24, 9, about{
-			title: "Namespaces", unit: units.Short, reads: reads,
-			empty: needsAccounting + "; Cost is empty without a price list (--cost.prices)",
-		}, []key{
-			{label: "cluster", title: "Cluster"},
-			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
-			currency(),
-		}, accounts("cluster, namespace")...),
 		listing(24, 8, about{
-			title: "Device classes and models", unit: units.Short, reads: reads + " A claim of several classes counts as the class multiple.",
+			title: "Device-hours by class and model in the range", unit: units.Short, reads: ofAccounts + " A claim of several classes counts as the class multiple.",
 			empty: needsAccounting + "; Cost is empty without a price list (--cost.prices)",
 		}, []key{
 			{label: "deviceclass", title: "Class"},
@@ -177,7 +183,7 @@ func efficiencyByOwner() []panel {
 			currency(),
 		}, classAccounts...),
 		listing(24, 8, about{
-			title: "Teams", unit: units.Short,
+			title: "Device-hours by team in the range", unit: units.Short,
 			reads: "Device-hours and cost of each team: the label team of the pods that used the claims. The cost of a claim of several teams is divided equally. It does not follow the namespace or the class.",
 			empty: "the exporters do not show the pods' label (--labels.pod=team), or " + needsAccounting,
 		}, []key{{label: "team", title: "Team"}, currency()},
@@ -200,10 +206,10 @@ func efficiencyByClaim() []panel {
 		{label: "resourceclaim", title: "Claim", links: []link{toClaim()}},
 		currency(),
 	}
-	const note = " Claims that have ended count with their devices of the chosen time. It does not follow the class."
+	const note = " Claims that have ended count with their devices of the time range. It does not follow the class."
 	return []panel{
 		listing(12, 10, about{
-			title: "Claims with the most idle device-hours", unit: units.Short,
+			title: "Claims with the most idle device-hours in the range", unit: units.Short,
 			reads: "The twenty claims with the most device-hours that were held and not busy, and the cost of these hours." + note,
 			empty: "no claim was idle, no device reports its utilization, or " + needsAccounting + "; Idle cost is empty without a price list",
 		}, keys,
@@ -211,8 +217,8 @@ func efficiencyByClaim() []panel {
 			column{title: "Idle cost", unit: units.Short, expr: topClaims(ofClaims("claim:dra_claim_idle_cost", itsCosts), ofClaims("claim:dra_claim_idle_seconds", ofAClaim))},
 		),
 		listing(12, 10, about{
-			title: "Most expensive claims", unit: units.Short,
-			reads: "The twenty most expensive claims of the chosen time, with the device-hours that they held." + note,
+			title: "Most expensive claims in the range", unit: units.Short,
+			reads: "The twenty most expensive claims of the time range, with the device-hours that they held." + note,
 			empty: needsPrices,
 		}, keys,
 			column{title: "Cost", unit: units.Short, expr: "topk(20, " + ofClaims("claim:dra_claim_cost", itsCosts) + ")"},

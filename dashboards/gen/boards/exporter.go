@@ -1,6 +1,8 @@
 package boards
 
 import (
+	"slices"
+
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/units"
@@ -24,22 +26,42 @@ func exporter() Board {
 		Title: "DRA / Exporter",
 		description: "The exporter's own health: which exporters run, which sources they cannot read and why, " +
 			"what they could not match or export, and their resource use. Node is the target's instance: the node's name, or cluster for the cluster role.",
-		variables: []cog.Builder[dashboard.VariableModel]{
-			dataSource(), cluster(),
-			job(),
-			several("node", "Node", `label_values(dra_exporter_build_info{@fleet, job=~"$job"}, instance)`),
-		},
-		marks: marks{devices: "@nodes", exporters: "@exporters"},
+		variables: exporterVariables(),
+		marks:     marks{devices: "@nodes", exporters: "@exporters"},
 		rows: []row{
-			{panels: exporterNumbers()},
-			{title: "Problems", panels: amissPanels()},
-			{title: "Sources", panels: readPanels()},
-			{title: "Missing data", panels: completenessPanels()},
-			{title: "Diagnosis of pending claims", panels: diagnosisPanels()},
-			{title: "Push by OTLP", panels: pushPanels()},
-			{title: "Access to the pages", panels: accessPanels()},
-			{title: "Resource use", panels: costPanels()},
+			{panels: slices.Concat(exporterNumbers(), amissPanels())},
+			{title: "Sources", panels: sourcePanels()},
+			{title: "Missing data and failed pushes", panels: append(missingPanels(), pushes())},
+			{title: "Resource use and versions", panels: costPanels()},
 		},
+	}
+}
+
+// exporterDetails are durations, rates and rare corrections.
+func exporterDetails() Board {
+	return Board{
+		UID:       uidExporter + details,
+		detailsOf: uidExporter,
+		Title:     "DRA / Exporter details",
+		description: "Reads by source, corrections of what was read, the diagnosis of pending claims, pushes by OTLP, " +
+			"access to the pages, and the duration and size of pages. Node is the target's instance: the node's name, or cluster for the cluster role.",
+		variables: exporterVariables(),
+		marks:     marks{devices: "@nodes", exporters: "@exporters"},
+		rows: []row{
+			{panels: readDetails()},
+			{title: "Corrections and diagnoses", panels: slices.Concat(correctedDetails(), diagnosisPanels())},
+			{title: "Pushes and access", panels: slices.Concat(pushDetails(), accessPanels())},
+			{title: "Duration and size of pages", panels: costDetails()},
+		},
+	}
+}
+
+// exporterVariables are the choices of both boards.
+func exporterVariables() []cog.Builder[dashboard.VariableModel] {
+	return []cog.Builder[dashboard.VariableModel]{
+		dataSource(), cluster(),
+		job(),
+		several("node", "Node", `label_values(dra_exporter_build_info{@fleet, job=~"$job"}, instance)`),
 	}
 }
 

@@ -4,40 +4,28 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
 
-const sourceRules = "the recording rules are not loaded, or no exporter is scraped"
+const (
+	sourceRules  = "the recording rules are not loaded, or no exporter is scraped"
+	allExporters = " It shows all exporters, whatever job and node are chosen."
+)
 
-func readPanels() []panel {
-	const all = " It shows all exporters, whatever job and node are chosen."
+func sourcePanels() []panel {
 	return []panel{
-		timeline(12, about{
-			title: "Share of exporters whose source is up", unit: units.PercentUnit,
-			reads: "1 means all. If one line falls, a driver or library fails on many nodes; if all lines of resource… and pods fall, check the API server." + all,
-			empty: sourceRules,
-		}, over(`sum by (cluster, source) (source:dra_exporter_source_up:sum{@fleet}) / sum by (cluster, source) (source:dra_exporter_source_up:count{@fleet})`, "{{source}} {{cluster}}")).Max(1),
-		timeline(12, about{
-			title: "Read duration (p95)", unit: units.Seconds,
-			reads: "Reads of a source, of all exporters together. If a source takes longer than the sampling interval, samples are old." + all,
-			empty: sourceRules,
-		}, over(recordedQuantile("0.95", "cluster, source", `source:dra_exporter_source_read_duration_seconds_bucket:rate5m{@fleet}`), "{{source}} {{cluster}}")),
 		listing(12, 8, about{
-			title: "Reads by source", unit: units.Short,
-			reads: "Reads of the chosen time that failed completely or partly, the most first, and the mean duration of a read in the last minutes.",
-			empty: noExporter,
-		}, []key{{label: "cluster", title: "Cluster"}, {label: "source", title: "Source"}},
-			column{title: "Failed", unit: units.Short, more: tinted(anyIs(warning)), expr: `round(sum by (cluster, source) (increase(dra_exporter_source_errors_total{@exporters}[$__range])))`},
-			column{title: "Mean duration", unit: units.Seconds, expr: `sum by (cluster, source) (rate(dra_exporter_source_read_duration_seconds_sum{@exporters}[$__rate_interval]))
-/ on (cluster, source) (sum by (cluster, source) (rate(dra_exporter_source_read_duration_seconds_count{@exporters}[$__rate_interval])) > 0)`},
-		),
-		listing(12, 8, about{
-			title: "Failed reads by exporter", unit: units.Short,
-			reads: "The 20 exporters and sources with most failed reads in the chosen time.",
+			title: "Failed reads by exporter in the range", unit: units.Short,
+			reads: "The 20 exporters and sources with most failed reads in the time range.",
 			none:  noneSeen,
-			empty: "no read has failed in the chosen time, or " + noExporter,
+			empty: "no read has failed in the time range, or " + noExporter,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "instance", title: "Node", links: []link{instanceNode()}},
 			{label: "source", title: "Source"},
 		}, column{title: "Failed", unit: units.Short, expr: `topk(20, round(sum by (cluster, instance, source) (increase(dra_exporter_source_errors_total{@exporters}[$__range]))) > 0)`}),
+		timeline(12, about{
+			title: "Share of exporters whose source is up", unit: units.PercentUnit,
+			reads: "1 means all. If one line falls, a driver or library fails on many nodes; if all lines of resource… and pods fall, check the API server." + allExporters,
+			empty: sourceRules,
+		}, over(`sum by (cluster, source) (source:dra_exporter_source_up:sum{@fleet}) / sum by (cluster, source) (source:dra_exporter_source_up:count{@fleet})`, "{{source}} {{cluster}}")).Max(1),
 		listing(24, 6, about{
 			title: "Delayed watches", unit: units.Seconds,
 			reads: "The 20 exporters and sources with the oldest queued events, and their number. Above 10 s the source is impaired: the exported data is older than that.",
@@ -52,13 +40,28 @@ func readPanels() []panel {
 	}
 }
 
-func completenessPanels() []panel {
+func readDetails() []panel {
 	return []panel{
-		bars(12, about{
-			title: "Split of shared devices by process", unit: units.Short,
-			reads: "Node agents by whether they split the use of shared devices by process: ok, or the reason why not. If it is not ok, values of shared devices have attribution=\"shared\" (docs/sharing.md).",
-			empty: noAgent,
-		}, at(`sum by (cluster, reason) (max by (`+process+`, reason) (dra_exporter_process_attribution{@exporters})) > 0`).LegendFormat("{{reason}} {{cluster}}")),
+		listing(12, 8, about{
+			title: "Reads by source", unit: units.Short,
+			reads: "Reads of the time range that failed completely or partly, the most first, and the mean duration of a read in the last minutes.",
+			empty: noExporter,
+		}, []key{{label: "cluster", title: "Cluster"}, {label: "source", title: "Source"}},
+			column{title: "Failed in the range", unit: units.Short, more: tinted(anyIs(warning)), expr: `round(sum by (cluster, source) (increase(dra_exporter_source_errors_total{@exporters}[$__range])))`},
+			column{title: "Mean duration", unit: units.Seconds, expr: `sum by (cluster, source) (rate(dra_exporter_source_read_duration_seconds_sum{@exporters}[$__rate_interval]))
+/ on (cluster, source) (sum by (cluster, source) (rate(dra_exporter_source_read_duration_seconds_count{@exporters}[$__rate_interval])) > 0)`},
+		),
+		timeline(12, about{
+			title: "Read duration (p95)", unit: units.Seconds,
+			reads: "Reads of a source, of all exporters together. If a source takes longer than the sampling interval, samples are old." + allExporters,
+			empty: sourceRules,
+		}, over(recordedQuantile("0.95", "cluster, source", `source:dra_exporter_source_read_duration_seconds_bucket:rate5m{@fleet}`), "{{source}} {{cluster}}")),
+	}
+}
+
+// missingPanels are what the pages lack, and why.
+func missingPanels() []panel {
+	return []panel{
 		listing(12, 5, about{
 			title: "Unmatched devices by node", unit: units.Short,
 			reads: "published: an allocated device without known hardware. hardware: a device that the vendor's driver on the node does not publish. See the runbook DRAExporterUnmatchedDevices.",
@@ -68,6 +71,12 @@ func completenessPanels() []panel {
 			{label: "instance", title: "Node", links: []link{instanceNode()}},
 			{label: "side", title: "Side"},
 		}, column{title: "Devices", unit: units.Short, more: tinted(anyIs(warning)), expr: `max by (cluster, instance, side) (dra_exporter_unmatched_devices{@exporters}) > 0`}),
+		listing(12, 5, about{
+			title: "Families with dropped series", unit: units.Short,
+			reads: "Families with more series than --metrics.max-series allows, and the number of dropped series in the time range, at all steps together. Raise the limit, or find the cause of the series.",
+			empty: "no series are dropped, or " + noExporter, none: noneSeen,
+		}, []key{{label: "cluster", title: "Cluster"}, {label: "family", title: "Family"}},
+			column{title: "Dropped in the range", unit: units.Short, more: tinted(anyIs(warning)), expr: `round(sum by (cluster, family) (increase(dra_exporter_series_dropped_total{@exporters}[$__range]))) > 0`}),
 		listing(24, 5, about{
 			title: "Conflicting and uncounted devices", unit: units.Short,
 			reads: "The 20 nodes with most of each. Conflicting: claims hold one device under several published names. Uncounted: held devices without device-seconds, because admin access or the pods of other nodes are unknown.",
@@ -78,24 +87,6 @@ func completenessPanels() []panel {
 		},
 			column{title: "Conflicting", unit: units.Short, more: tinted(anyIs(warning)), expr: `topk(20, max by (cluster, instance) (dra_exporter_conflicting_devices{@exporters}))`},
 			column{title: "Uncounted", unit: units.Short, more: tinted(anyIs(warning)), expr: `topk(20, sum by (cluster, instance) (max by (` + process + `, reason) (dra_exporter_uncounted_devices{@exporters})))`}),
-		listing(8, 5, about{
-			title: "Families with dropped series", unit: units.Short,
-			reads: "Families with more series than --metrics.max-series allows, and the number of dropped series in the chosen time, at all steps together. Raise the limit, or find the cause of the series.",
-			empty: "no series are dropped, or " + noExporter, none: noneSeen,
-		}, []key{{label: "cluster", title: "Cluster"}, {label: "family", title: "Family"}},
-			column{title: "Dropped series", unit: units.Short, more: tinted(anyIs(warning)), expr: `round(sum by (cluster, family) (increase(dra_exporter_series_dropped_total{@exporters}[$__range]))) > 0`}),
-		listing(8, 5, about{
-			title: "Resets of hardware counters", unit: units.Short,
-			reads: "How often a hardware counter decreased in the chosen time: a GPU was reset, a driver reloaded, or another source took over. The exporter's own counters do not fall.",
-			empty: "no counter was reset, or " + noAgent, none: noneSeen,
-		}, []key{{label: "cluster", title: "Cluster"}, {label: "instance", title: "Node", links: []link{instanceNode()}}},
-			column{title: "Falls", unit: units.Short, expr: `topk(20, round(sum by (cluster, instance) (increase(dra_exporter_hardware_resets_total{@exporters}[$__range]))) > 0)`}),
-		listing(8, 5, about{
-			title: "Durations with contradicting clocks", unit: units.Short,
-			reads: "Phases for which the clocks of API server, scheduler and kubelets contradict each other; most are left out of the durations. Many mean that a clock is wrong: check NTP on the nodes.",
-			empty: "no clocks contradict each other, or " + noClusterRole, none: noneSeen,
-		}, []key{{label: "cluster", title: "Cluster"}, {label: "phase", title: "Phase"}},
-			column{title: "Contradictions", unit: units.Short, more: tinted(anyIs(warning)), expr: `round(sum by (cluster, phase) (increase(dra_exporter_clock_anomalies_total{@exporters}[$__range]))) > 0`}),
 		listing(24, 4, about{
 			title: "Claims too large to be diagnosed", unit: units.Short,
 			reads: "Unallocated claims, and templates, whose requests or selectors exceed a limit, so that their reason is undetermined. docs/security.md has the limits.",
@@ -103,6 +94,29 @@ func completenessPanels() []panel {
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "limit", title: "Limit"}},
 			column{title: "Claims and templates", unit: units.Short, more: tinted(anyIs(warning)), expr: `sum by (cluster, limit) (dra_exporter_oversized_specs{@exporters}) > 0`}),
 		notReloaded(),
+	}
+}
+
+// correctedDetails are what the exporters had to leave out or to correct.
+func correctedDetails() []panel {
+	return []panel{
+		bars(8, about{
+			title: "Split of shared devices by process", unit: units.Short,
+			reads: "Node agents by whether they split the use of shared devices by process: ok, or the reason why not. If it is not ok, values of shared devices have attribution=\"shared\" (docs/sharing.md).",
+			empty: noAgent,
+		}, at(`sum by (cluster, reason) (max by (`+process+`, reason) (dra_exporter_process_attribution{@exporters})) > 0`).LegendFormat("{{reason}} {{cluster}}")),
+		listing(8, 5, about{
+			title: "Resets of hardware counters", unit: units.Short,
+			reads: "How often a hardware counter decreased in the time range: a GPU was reset, a driver reloaded, or another source took over. The exporter's own counters do not fall.",
+			empty: "no counter was reset, or " + noAgent, none: noneSeen,
+		}, []key{{label: "cluster", title: "Cluster"}, {label: "instance", title: "Node", links: []link{instanceNode()}}},
+			column{title: "Resets in the range", unit: units.Short, expr: `topk(20, round(sum by (cluster, instance) (increase(dra_exporter_hardware_resets_total{@exporters}[$__range]))) > 0)`}),
+		listing(8, 5, about{
+			title: "Durations with contradicting clocks", unit: units.Short,
+			reads: "Phases for which the clocks of API server, scheduler and kubelets contradict each other; most are left out of the durations. Many mean that a clock is wrong: check NTP on the nodes.",
+			empty: "no clocks contradict each other, or " + noClusterRole, none: noneSeen,
+		}, []key{{label: "cluster", title: "Cluster"}, {label: "phase", title: "Phase"}},
+			column{title: "Contradictions in the range", unit: units.Short, more: tinted(anyIs(warning)), expr: `round(sum by (cluster, phase) (increase(dra_exporter_clock_anomalies_total{@exporters}[$__range]))) > 0`}),
 	}
 }
 
@@ -125,6 +139,17 @@ func notReloaded() panel {
 
 func costPanels() []panel {
 	return []panel{
+		exporterCosts(),
+		bars(24, about{
+			title: "Running versions", unit: units.Short,
+			reads: "Exporters by version. If there are several versions for longer than a rollout takes, the rollout is stuck.",
+			empty: noExporter,
+		}, at(`count by (cluster, version) (group by (`+process+`, version) (dra_exporter_build_info{@exporters}))`).LegendFormat("{{version}} {{cluster}}")),
+	}
+}
+
+func costDetails() []panel {
+	return []panel{
 		timeline(12, about{
 			title: "Memory of the exporters", unit: units.BytesIEC,
 			reads: "Resident memory: maximum and mean. If the maximum grows permanently, there is a leak, or the number of claims grows.",
@@ -139,7 +164,7 @@ func costPanels() []panel {
 		},
 			over(`max by (cluster) (scrape_duration_seconds{@exporters})`, "longest {{cluster}}"),
 			over(`avg by (cluster) (scrape_duration_seconds{@exporters})`, "mean {{cluster}}")),
-		timeline(24, about{
+		timeline(12, about{
 			title: "Duration of a step", unit: units.Seconds,
 			reads: "Time in which an exporter computes a new page from what it has read: the slowest exporter and the mean. In the node role it should be far below the sampling interval.",
 			empty: noExporter,
@@ -151,12 +176,6 @@ func costPanels() []panel {
 			reads: "Samples of one scrape of all chosen exporters; docs/benchmarks.md has the expected number for a node.",
 			empty: "Prometheus has no target of the chosen job and node",
 		}, over(`sum by (cluster) (scrape_samples_scraped{@exporters})`, "{{cluster}} samples")),
-		bars(12, about{
-			title: "Running versions", unit: units.Short,
-			reads: "Exporters by version. If there are several versions for longer than a rollout takes, the rollout is stuck.",
-			empty: noExporter,
-		}, at(`count by (cluster, version) (group by (`+process+`, version) (dra_exporter_build_info{@exporters}))`).LegendFormat("{{version}} {{cluster}}")).Height(8),
-		exporterCosts(),
 	}
 }
 

@@ -7,9 +7,8 @@ import (
 // noPush is why panels about pushing are empty.
 const noPush = "OTLP push is disabled, or " + noExporter
 
-func pushPanels() []panel {
+func pushDetails() []panel {
 	return []panel{
-		pushes(),
 		timeline(8, about{
 			title: "Exports to the collector per second", unit: units.Short,
 			reads: "One export is one request, with its retries. success: accepted; partial: the collector rejected some points; failure: not accepted; the next push replaces the metrics.",
@@ -36,7 +35,7 @@ func pushes() panel {
 	failing := `max by (` + signal + `) (dra_exporter_otlp_up{@exporters}) == 0`
 	return listing(24, 5, about{
 		title: "Failed pushes to the OpenTelemetry collector", unit: units.Short,
-		reads: "Exporters whose last push by OTLP failed, and traces that were discarded in the chosen time. The next push replaces metrics. The alert DRAExporterPushFailing fires after some minutes.",
+		reads: "Exporters whose last push by OTLP failed, and traces that were discarded in the time range. The next push replaces metrics. The alert DRAExporterPushFailing fires after some minutes.",
 		empty: "all pushes are accepted, or OTLP push is disabled, or " + noExporter, none: noneSeen,
 	}, []key{
 		{label: "cluster", title: "Cluster"},
@@ -45,6 +44,6 @@ func pushes() panel {
 	},
 		column{title: "State", more: append(tinted(steps(critical)), property("mappings", words(named{"0", "refused", critical}))), expr: failing},
 		column{title: "Last accepted push", unit: units.DateTimeFromNow, expr: `1000 * max by (` + signal + `) (dra_exporter_otlp_last_success_timestamp_seconds{@exporters}) and on (` + signal + `) (` + failing + `)`},
-		column{title: "Traces lost", unit: units.Short, more: tinted(anyIs(warning)), expr: `label_replace(round(sum by (cluster, instance) (increase(dra_exporter_otlp_dropped_traces_total{@exporters}[$__range]))) > 0, "signal", "traces", "instance", ".*")`},
+		column{title: "Traces lost in the range", unit: units.Short, more: tinted(anyIs(warning)), expr: `label_replace(round(sum by (cluster, instance) (increase(dra_exporter_otlp_dropped_traces_total{@exporters}[$__range]))) > 0, "signal", "traces", "instance", ".*")`},
 	)
 }

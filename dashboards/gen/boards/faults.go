@@ -19,7 +19,7 @@ func whole(more ...dashboard.DynamicConfigValue) []dashboard.DynamicConfigValue 
 
 const perDevice = "cluster, node, uuid"
 
-func xidPanels() []panel {
+func xidTable() panel {
 	const last = `dra_device_xid_last_timestamp_seconds{@nodes}`
 	table := listing(24, 8, about{
 		title: "Xids by device and code", unit: units.Short,
@@ -34,10 +34,10 @@ func xidPanels() []panel {
 		names(last),
 	)
 	table.OverrideByName("Xid", append(asText(), property("mappings", xidMappings())))
-	return []panel{table}
+	return table
 }
 
-func memoryPanels() []panel {
+func memoryErrors() panel {
 	const (
 		uncorrected = `device:dra_device_ecc_errors:increase5m{@nodes, severity="uncorrected"}`
 		corrected   = `device:dra_device_ecc_errors:increase5m{@nodes, severity="corrected"}`
@@ -48,32 +48,29 @@ func memoryPanels() []panel {
   or sum_over_time(device:dra_device_ecc_errors:increase5m{@nodes}[$__range])
 )`
 	)
-	return []panel{
-		listing(24, 8, about{
-			title: "Memory errors and remapped rows", unit: units.Short,
-			reads: "Devices with memory errors or remapped rows. Errors are those of the range; uncorrected errors damaged data of an application. A pending row is remapped by a reset; after a failed remapping, replace the device. " +
-				"Corrected errors and remapped rows are wear: observe devices on which they grow.",
-			none:  noneSeen,
-			empty: "no device has memory errors, or no device counts them",
-		}, deviceKeys(),
-			column{title: "Uncorrected", expr: errorsOf(uncorrected, perDevice), more: whole(tinted(steps(critical))...)},
-			column{title: "Corrected", expr: errorsOf(corrected, perDevice), more: whole()},
-			column{title: "Remapped rows", expr: `sum by (cluster, node, uuid) (max by (cluster, node, uuid, severity) (dra_device_remapped_rows{@nodes} > 0))`},
-			column{title: "Remapping", expr: `max by (cluster, node, uuid) (
+	return listing(24, 8, about{
+		title: "Memory errors in the range, and remapped rows", unit: units.Short,
+		reads: "Devices with memory errors or remapped rows. Errors are those of the range; uncorrected errors damaged data of an application. A pending row is remapped by a reset; after a failed remapping, replace the device. " +
+			"Corrected errors and remapped rows are wear: observe devices on which they grow.",
+		none:  noneSeen,
+		empty: "no device has memory errors, or no device counts them",
+	}, deviceKeys(),
+		column{title: "Uncorrected", expr: errorsOf(uncorrected, perDevice), more: whole(tinted(steps(critical))...)},
+		column{title: "Corrected", expr: errorsOf(corrected, perDevice), more: whole()},
+		column{title: "Remapped rows", expr: `sum by (cluster, node, uuid) (max by (cluster, node, uuid, severity) (dra_device_remapped_rows{@nodes} > 0))`},
+		column{title: "Remapping", expr: `max by (cluster, node, uuid) (
   dra_device_row_remap_failed{@nodes} * 2 > 0 or dra_device_row_remap_pending{@nodes} == 1
 )`, more: append(tinted(steps(warning, step{2, critical})),
-				property("mappings", words(named{"1", "pending a reset", warning}, named{"2", "failed", critical})))},
-			column{title: "Retired pages", expr: `sum by (cluster, node, uuid) (max by (cluster, node, uuid, severity) (dra_device_retired_pages{@nodes} > 0))`},
-			names(any),
-		),
-	}
+			property("mappings", words(named{"1", "pending a reset", warning}, named{"2", "failed", critical})))},
+		column{title: "Retired pages", expr: `sum by (cluster, node, uuid) (max by (cluster, node, uuid, severity) (dra_device_retired_pages{@nodes} > 0))`},
+		names(any),
+	)
 }
 
-func linkPanels() []panel {
+func links() panel {
 	const (
 		inactive = `dra_device_nvlink_links{@nodes, state="inactive"} > 0`
 		down     = `dra_device_network_link_state{@nodes, state="active"} == 0`
-		apart    = `dra_device_fabric_state{@nodes, state="success"} == 0`
 		any      = `(
   ` + inactive + ` or ` + down + `
   or sum_over_time(device:dra_device_nvlink_errors:increase5m{@nodes}[$__range])
@@ -81,23 +78,28 @@ func linkPanels() []panel {
   or increase(dra_device_xgmi_errors_total{@nodes, severity="uncorrected"}[$__range]) > 0
 )`
 	)
+	return listing(24, 8, about{
+		title: "Link errors in the range, and links down", unit: units.Short,
+		reads: "Errors are those of the range. An inactive NVLink is a fault if similar devices have none; " +
+			"a link that is inactive on all of them is not connected in this machine. Ports are of network and RDMA devices.",
+		none:  noneSeen,
+		empty: "no device has problems with a link, or " + needsErrors,
+	}, deviceKeys(),
+		column{title: "NVLink errors", expr: errorsOf(`device:dra_device_nvlink_errors:increase5m{@nodes}`, perDevice), more: whole(tinted(steps(warning))...)},
+		column{title: "NVLinks inactive", expr: `max by (cluster, node, uuid) (` + inactive + `)`, more: tinted(steps(warning))},
+		column{title: "Ports down", expr: `count by (cluster, node, uuid) (max by (cluster, node, uuid, port) (` + down + `))`, more: tinted(steps(warning))},
+		column{title: "PCIe replays", expr: errorsOf(`device:dra_device_pcie_replays:increase5m{@nodes}`, perDevice), more: whole()},
+		column{title: "xGMI uncorrected", expr: `round(max by (cluster, node, uuid) (increase(dra_device_xgmi_errors_total{@nodes, severity="uncorrected"}[$__range]) > 0))`},
+		names(any),
+	)
+}
+
+// nvlinkDetails are the NVLinks of a fabric.
+func nvlinkDetails() []panel {
+	const apart = `dra_device_fabric_state{@nodes, state="success"} == 0`
 	return []panel{
-		listing(24, 8, about{
-			title: "Links with problems", unit: units.Short,
-			reads: "Errors are those of the range. An inactive NVLink is a fault if similar devices have none; " +
-				"a link that is inactive on all of them is not connected in this machine. Ports are of network and RDMA devices.",
-			none:  noneSeen,
-			empty: "no device has problems with a link, or " + needsErrors,
-		}, deviceKeys(),
-			column{title: "NVLink errors", expr: errorsOf(`device:dra_device_nvlink_errors:increase5m{@nodes}`, perDevice), more: whole(tinted(steps(warning))...)},
-			column{title: "NVLinks inactive", expr: `max by (cluster, node, uuid) (` + inactive + `)`, more: tinted(steps(warning))},
-			column{title: "Ports down", expr: `count by (cluster, node, uuid) (max by (cluster, node, uuid, port) (` + down + `))`, more: tinted(steps(warning))},
-			column{title: "PCIe replays", expr: errorsOf(`device:dra_device_pcie_replays:increase5m{@nodes}`, perDevice), more: whole()},
-			column{title: "xGMI uncorrected", expr: `round(max by (cluster, node, uuid) (increase(dra_device_xgmi_errors_total{@nodes, severity="uncorrected"}[$__range]) > 0))`},
-			names(any),
-		),
 		listing(12, 8, about{
-			title: "NVLink fabric not joined", unit: units.Short,
+			title: "Devices outside their NVLink fabric", unit: units.Short,
 			reads: "Devices whose registration with the fabric failed or is not complete. Without it they cannot communicate with their peers: check the fabric manager of the node.",
 			none:  noneSeen,
 			empty: "all devices are registered, or no device belongs to a fabric",
@@ -118,7 +120,22 @@ func linkPanels() []panel {
 	}
 }
 
-func heatPanels() []panel {
+func hottestDevices() panel {
+	return listing(24, 8, about{
+		title: "Hottest devices", unit: units.Celsius,
+		reads: "The twenty devices with the hottest GPU sensor now. Throttled: the signal thermal_throttling or power_brake is present. DRA / Node details has the shares by reason.",
+		empty: "no device reports its temperature",
+	}, deviceKeys(),
+		column{title: "GPU", expr: topHottest, more: tinted(steps(good, step{80, warning}, step{90, critical}))},
+		column{title: "Memory", expr: among(topHottest, `dra_device_temperature_celsius{@nodes, sensor="memory"}`), more: tinted(steps(good, step{90, warning}, step{105, critical}))},
+		column{title: "Throttled", expr: among(topHottest, slowed),
+			more: append(tinted(steps(critical)), property("mappings", words(named{"1", "yes", critical})))},
+		column{title: "Power", unit: units.Watt, expr: among(topHottest, `dra_device_power_watts{@nodes}`)},
+		names(topHottest),
+	)
+}
+
+func heatDetails() []panel {
 	// hottest keeps the same ten nodes for the whole range, so that lines do not
 	// come and go with a rank.
 	const hottest = `node:dra_device_temperature_celsius:max{@nodes}
@@ -133,21 +150,9 @@ and on (cluster, node) topk(10, max by (cluster, node) (
 		}, over(hottest, "{{node}} {{sensor}} {{cluster}}")),
 		timeline(12, about{
 			title: "Throttled devices by reason", unit: units.Short,
-			reads: "Throttled devices, mean of five minutes. A device with two reasons counts for each. power_cap is a configured limit and no fault; heat and power brake are faults. It does not follow the node; the dashboard Node has each device's.",
+			reads: "Throttled devices, mean of five minutes. A device with two reasons counts for each. power_cap is a configured limit and no fault; heat and power brake are faults. It does not follow the node; DRA / Node details has each device's.",
 			empty: "no device reports why it is throttled, or the recording rules of the group dra-exporter.devices are not loaded",
 		}, over(`sum by (reason) (reason:dra_device_throttled_seconds:rate5m{@fleet})`, "{{reason}}")),
-		listing(24, 8, about{
-			title: "Hottest devices", unit: units.Celsius,
-			reads: "The twenty devices with the hottest GPU sensor now. Slowed: the signal thermal_throttling or power_brake is present. The dashboard Node has the shares by reason.",
-			empty: "no device reports its temperature",
-		}, deviceKeys(),
-			column{title: "GPU", expr: topHottest, more: tinted(steps(good, step{80, warning}, step{90, critical}))},
-			column{title: "Memory", expr: among(topHottest, `dra_device_temperature_celsius{@nodes, sensor="memory"}`), more: tinted(steps(good, step{90, warning}, step{105, critical}))},
-			column{title: "Slowed by heat or supply", expr: among(topHottest, slowed),
-				more: append(tinted(steps(critical)), property("mappings", words(named{"1", "yes", critical})))},
-			column{title: "Power", unit: units.Watt, expr: among(topHottest, `dra_device_power_watts{@nodes}`)},
-			names(topHottest),
-		),
 	}
 }
 

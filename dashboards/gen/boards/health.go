@@ -1,6 +1,8 @@
 package boards
 
 import (
+	"slices"
+
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
@@ -14,35 +16,52 @@ const (
 	needsHealth = "the recording rules of the group dra-exporter.health are not loaded"
 )
 
-// health is which devices are unhealthy, by whose word and why, and which claims that
-// hurts.
+// health is which devices are unhealthy, which source reports that and why, and which
+// claims are affected.
 func health() Board {
 	return Board{
 		UID:   uidHealth,
 		Title: "DRA / Device health",
 		description: "Unhealthy devices as reported by hardware, driver or kubelet, the reasons, " +
 			"and the affected claims. docs/health.md explains sources, signals and Xids.",
-		variables: []cog.Builder[dashboard.VariableModel]{
-			dataSource(), cluster(),
-			several("node", "Node", `label_values(dra_device_info{@fleet}, node)`),
-		},
-		marks: marks{devices: "@nodes", exporters: agents},
+		variables: healthVariables(),
+		marks:     marks{devices: "@nodes", exporters: agents},
 		rows: []row{
-			{panels: healthNumbers()},
+			{panels: slices.Concat(healthNumbers(), unhealthyNow())},
+			{title: "Reasons", panels: []panel{signalsAndTaints(), xidTable(), memoryErrors(), links(), hottestDevices(), recoveries()}},
 			{title: "Over time", panels: healthOverTime()},
-			{title: "Unhealthy devices and affected claims", panels: unhealthyDevices()},
-			{title: "Xids", panels: xidPanels()},
-			{title: "Memory and recovery", panels: memoryPanels()},
-			{title: "Taints and disagreements", panels: tainted()},
-			{title: "Links", panels: linkPanels()},
-			{title: "Heat and throttling", panels: heatPanels()},
-			{title: "Violations by class", folded: true, panels: violations()},
+			{title: "Disagreements", panels: disagreements()},
+		},
+	}
+}
+
+// healthDetails are taints, fabrics and heat, and the violations by class.
+func healthDetails() Board {
+	return Board{
+		UID:         uidHealth + details,
+		detailsOf:   uidHealth,
+		Title:       "DRA / Device health details",
+		description: "Violations by device class, tainted devices, NVLink fabrics, temperature and throttling.",
+		variables:   healthVariables(),
+		marks:       marks{devices: "@nodes", exporters: agents},
+		rows: []row{
+			{panels: violations()},
+			{title: "Taints", panels: tainted()},
+			{title: "NVLink, temperature and throttling", panels: slices.Concat(nvlinkDetails(), heatDetails())},
 		},
 	}
 }
 
 // agents selects what the chosen nodes' agents report of themselves.
 const agents = `@fleet, instance=~"$node"`
+
+// healthVariables are the choices of both boards.
+func healthVariables() []cog.Builder[dashboard.VariableModel] {
+	return []cog.Builder[dashboard.VariableModel]{
+		dataSource(), cluster(),
+		several("node", "Node", `label_values(dra_device_info{@fleet}, node)`),
+	}
+}
 
 // errorsIn is how many errors a rule of dra-exporter.errors has counted in the
 // range, and 0 where there are none, though the rule was there to see them and the
@@ -70,27 +89,27 @@ or 0 * sum by (by) (node_by:dra_device_healthy:count{@nodes})`, "{{by}}")).Thres
 			empty: "no claim holds a device, no device reports its health, or " + needsHealth,
 		}, at(`count(count by (cluster, namespace, resourceclaim) (claim_device:dra_device_unhealthy:held{@nodes}))
 or 0 * (count(dra_claim_held{@nodes}) + count(node:dra_devices:count{@nodes}) + count(node_by:dra_device_healthy:count{@nodes}))`)).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
-		number(4, about{
-			title: "Xids", unit: units.Short,
+		number(3, about{
+			title: "Xids in the range", unit: units.Short,
 			reads: "Errors of the range that NVIDIA's driver reported. Many are faults of the application; the table of Xids has their meaning, with fatal Xids in red.",
 			empty: "no NVIDIA device reports Xids, or " + needsErrors,
 		}, at(errorsIn(`device:dra_device_xid_errors:increase5m{@nodes}`, `dra_device_xid_errors_total{@nodes, xid="79"}`))).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
-		number(4, about{
-			title: "Uncorrected ECC errors", unit: units.Short,
+		number(6, about{
+			title: "Uncorrected ECC errors in the range", unit: units.Short,
 			reads: "ECC errors of the range that could not be corrected: each damaged data of an application. If a device has them again, reset and test it.",
 			empty: "no device counts ECC errors, or " + needsErrors,
 		}, at(errorsIn(`device:dra_device_ecc_errors:increase5m{@nodes, severity="uncorrected"}`,
 			`dra_device_ecc_errors_total{@nodes, severity="uncorrected"}`))).
 			Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
-		number(4, about{
-			title: "Waiting for a reset", unit: units.Short,
+		number(3, about{
+			title: "Pending resets", unit: units.Short,
 			reads: "Devices with a memory row that the next reset remaps. They continue to work: reset them when they are free.",
 			empty: "no device reports row remapping",
 		}, at(`sum(max by (cluster, node, uuid) (dra_device_row_remap_pending{@nodes}))`)).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(4, about{
-			title: "Slowed by heat or supply", unit: units.Short,
+			title: "Throttled by heat or supply", unit: units.Short,
 			reads: "Devices that recently spent a large part of a minute in thermal slowdown or under the power brake (--health.throttle-ratio). A configured power cap does not count.",
 			empty: "no device reports why it is throttled",
 		}, at(`count(max by (cluster, node, uuid) (`+slowed+`))

@@ -31,28 +31,27 @@ func TestXidsAreThoseOfTheDocumentation(t *testing.T) {
 // not fit an earlier one. A name that came first would be in one row of its device
 // alone.
 func TestNamesAreLastAndHidden(t *testing.T) {
-	var read struct {
-		Panels []struct {
-			Title           string
-			Targets         []struct{ RefID string }
-			Transformations []struct {
-				ID      string
-				Options struct {
-					RenameByName  map[string]string
-					ExcludeByName map[string]bool
-				}
+	type table struct {
+		Title           string
+		Targets         []struct{ RefID string }
+		Transformations []struct {
+			ID      string
+			Options struct {
+				RenameByName  map[string]string
+				ExcludeByName map[string]bool
 			}
 		}
 	}
-	text, err := health().JSON()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &read); err != nil {
-		t.Fatal(err)
+	var tables []table
+	for _, board := range []Board{health(), healthDetails()} {
+		var read struct{ Panels []table }
+		if err := json.Unmarshal(generated(t, board), &read); err != nil {
+			t.Fatal(err)
+		}
+		tables = append(tables, read.Panels...)
 	}
 	found := 0
-	for _, p := range read.Panels {
+	for _, p := range tables {
 		for _, transformation := range p.Transformations {
 			for field, name := range transformation.Options.RenameByName {
 				if name != "Named" {
@@ -65,7 +64,7 @@ func TestNamesAreLastAndHidden(t *testing.T) {
 			}
 		}
 	}
-	if found < 5 {
+	if found < 8 {
 		t.Errorf("%d tables have names", found)
 	}
 }

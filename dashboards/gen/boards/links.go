@@ -18,6 +18,9 @@ const (
 	uidNode       = "dra-node"
 	uidEfficiency = "dra-efficiency"
 	uidExporter   = "dra-exporter"
+
+	// details is the end of the UID of the board that has the details of another.
+	details = "-details"
 )
 
 // link leads from a row or a series to another dashboard.

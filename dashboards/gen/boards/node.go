@@ -1,6 +1,8 @@
 package boards
 
 import (
+	"slices"
+
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/table"
@@ -16,23 +18,41 @@ func node() Board {
 		UID:         uidNode,
 		Title:       "DRA / Node",
 		description: "One node: claims by device over time, their use of the devices, the health of the devices, and the state of the agent. Of several clusters choose one: nodes of the same name are added up.",
-		variables: []cog.Builder[dashboard.VariableModel]{
-			dataSource(), cluster(),
-			one("node", "Node", `label_values(dra_device_info{@fleet}, node)`),
-			sharedDevices(),
-		},
-		marks: marks{devices: "@node", exporters: agent},
+		variables:   nodeVariables(),
+		marks:       marks{devices: "@node", exporters: agent},
 		rows: []row{
-			{panels: nodeNumbers()},
-			{title: "Claims and devices", panels: []panel{occupancy(), holdersNow(), pluginPods()}},
-			{title: "Health now", panels: []panel{devicesNow(), signalsNow()}},
-			{title: "Use of $shared", repeat: "shared", panels: sharedUse()},
+			{panels: slices.Concat(nodeNumbers(), []panel{devicesNow(), holdersNow(), signalsNow()})},
+			{title: "Claims by device, and pods without claims", panels: []panel{occupancy(), pluginPods()}},
 			{title: "Devices over time", panels: devicesOverTime()},
-			{title: "Links and buses", panels: trafficOverTime()},
-			{title: "Each NVLink", folded: true, panels: eachLink()},
-			{title: "Namespaces on this node", panels: []panel{namespacesOnNode()}},
-			{title: "The agent on this node", panels: agentPanels()},
+			{title: "Agent of the node", panels: agentPanels()},
 		},
+	}
+}
+
+// nodeDetails are the namespaces of a node, the pods of its shared devices, and the
+// clocks and links of its devices.
+func nodeDetails() Board {
+	return Board{
+		UID:         uidNode + details,
+		detailsOf:   uidNode,
+		Title:       "DRA / Node details",
+		description: "One node: its use by namespace, the pods on shared devices, and clocks, throttling, links and buses of its devices.",
+		variables:   append(nodeVariables(), sharedDevices()),
+		marks:       marks{devices: "@node", exporters: agent},
+		rows: []row{
+			{panels: []panel{namespacesOnNode()}},
+			{title: "Use of $shared", repeat: "shared", panels: sharedUse()},
+			{title: "Clocks, links and buses", panels: slices.Concat(clocksOverTime(), trafficOverTime())},
+			{title: "Each NVLink", folded: true, panels: eachLink()},
+		},
+	}
+}
+
+// nodeVariables are the choices of both boards.
+func nodeVariables() []cog.Builder[dashboard.VariableModel] {
+	return []cog.Builder[dashboard.VariableModel]{
+		dataSource(), cluster(),
+		one("node", "Node", `label_values(dra_device_info{@fleet}, node)`),
 	}
 }
 
@@ -97,7 +117,7 @@ func nodeNumbers() []panel {
 			OverrideByName("memory", tinted(steps(good, step{95, warning}, step{105, critical}))[:1]),
 		number(4, about{
 			title: "Unhealthy devices", unit: units.Short,
-			reads: "By source. Partitions count too if the driver or the kubelet reports them as unhealthy. The tables of health below list devices and reasons.",
+			reads: "By source. Partitions count too if the driver or the kubelet reports them as unhealthy. The tables below list devices and reasons.",
 			empty: "no device of the node reports its health, or " + needsNode,
 		}, each(`sum by (by) (1 - min by (cluster, node, uuid, by) (
   dra_device_healthy{@node, by="hardware", parent_uuid=""} or dra_device_healthy{@node, by!="hardware"}
@@ -116,7 +136,7 @@ func nodeDeviceKeys(more ...key) []key {
 
 func devicesNow() *table.PanelBuilder {
 	of := func(metric string) string { return ofDevice(metric) }
-	return listing(24, 8, about{
+	return listing(24, 7, about{
 		title: "Devices now", unit: units.Short,
 		reads: "Whole devices and partitions. Claims counts those that hold it or a partition of it; an empty cell means unknown.",
 		empty: needsNode,
@@ -134,7 +154,7 @@ func devicesNow() *table.PanelBuilder {
 func signalsNow() panel {
 	return listing(24, 5, about{
 		title: "Health signals and taints", unit: units.Short,
-		reads: "Signals of the hardware now, critical ones first. Taints and Xids are on the dashboard Device health.",
+		reads: "Signals of the hardware now, critical ones first. Taints and Xids are in DRA / Device health.",
 		none:  noneSeen,
 		empty: "there is no signal, or " + needsNode,
 	}, nodeDeviceKeys(key{label: "signal", title: "Signal"}),
@@ -147,7 +167,7 @@ func namespacesOnNode() panel {
 		return `sum by (cluster, namespace) (max by (cluster, node, namespace, deviceclass, model) (increase(` + metric + `{@node}[$__range])))`
 	}
 	return listing(24, 8, about{
-		title: "Use of this node by namespace", unit: units.Short,
+		title: "Use of this node by namespace in the range", unit: units.Short,
 		reads: "Device-hours are weighted by the held share. Busy and energy cover devices that are not shared, or split by process; Not split is the rest.",
 		none:  noneSeen,
 		empty: "no claim held a device here, or " + needsNode,

@@ -20,7 +20,7 @@ func line(colour string) []dashboard.DynamicConfigValue {
 func sharedUse() []panel {
 	const (
 		on     = `{@node, uuid=~"$shared"}`
-		splits = "no device of the node is shared by pods, or use is not split by process: the agent's row below has the reason, docs/sharing.md the remedy"
+		splits = "no device of the node is shared by pods, or use is not split by process: DRA / Node has the reason, docs/sharing.md the remedy"
 	)
 	one := func(metric string) string { return `max by (cluster, node, uuid) (` + metric + on + `)` }
 	pods := func(metric string) string {
@@ -75,13 +75,18 @@ func devicesOverTime() []panel {
 			reads: "By device and sensor.",
 			empty: "no device of the node reports its temperature, or " + needsNode,
 		}, over(onNode(`max by (cluster, node, uuid, sensor) (dra_device_temperature_celsius{@node})`, "sensor"), "{{device}} {{sensor}}")),
+	}
+}
+
+func clocksOverTime() []panel {
+	return []panel{
 		timeline(12, about{
 			title: "Clock", unit: units.Hertz,
 			reads: "Frequency of the multiprocessors. A device under load that is slower than similar devices is throttled: see the next panel.",
 			empty: "no device of the node reports its clocks, or " + needsNode,
 		}, over(ofDevice(`dra_device_clock_hertz{@node, clock="sm"}`), "{{device}}")),
 		timeline(12, about{
-			title: "Slowed down", unit: units.PercentUnit,
+			title: "Throttling by reason", unit: units.PercentUnit,
 			reads: "Share of time in which the device was throttled, by reason; there is no line for a reason that did not occur. power_cap is a configured limit.",
 			none:  noneSeen,
 			empty: "no device of the node was throttled, or no device reports it",
@@ -160,7 +165,7 @@ func agentPanels() []panel {
 		}, each(`max by (side) (dra_exporter_unmatched_devices{`+agent+`})`, "{{side}}")).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(8, about{
-			title: "Is use split by process?", unit: units.Short,
+			title: "Split of use by process", unit: units.Short,
 			reads: "ok: the use of shared devices is split. Any other value is the reason why it is not; see docs/sharing.md.",
 			empty: monitors,
 		}, each(`max by (reason) (dra_exporter_process_attribution{`+agent+`}) == 1`, "{{reason}}")).

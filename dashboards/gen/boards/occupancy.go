@@ -117,13 +117,13 @@ func claimColours() []dashboard.ValueMapping {
 	return all
 }
 
-// holdersNow is the table beneath the bands: what each claim does with its device.
+// holdersNow is what each claim does with its device now.
 func holdersNow() *table.PanelBuilder {
 	of := func(metric string) string {
 		return onNode(`max by (cluster, node, uuid, namespace, resourceclaim) (`+metric+`)`, "namespace", "resourceclaim")
 	}
 	keys := append(claimKeys(), nodeDeviceKeys()...)
-	return listing(24, 8, about{
+	return listing(24, 6, about{
 		title: "Claims on devices now", unit: units.Short,
 		reads: "Not split: several claims share the device, and the values of the row are those of the whole device.",
 		none:  noneSeen,

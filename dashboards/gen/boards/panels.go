@@ -32,7 +32,7 @@ const (
 
 // about is what a panel says of itself.
 type about struct {
-	// title is a question or a noun phrase.
+	// title is a noun phrase. It names the range if the panel is about the range.
 	title string
 	// unit is one of the SDK's package units.
 	unit string

@@ -2,6 +2,25 @@ package boards
 
 import "github.com/grafana/grafana-foundation-sdk/go/units"
 
+// disagreements are of devices whose health is reported in two ways.
+func disagreements() []panel {
+	return []panel{
+		contradictions(),
+		listing(12, 6, about{
+			title: "Disagreements of driver and kubelet", unit: units.Short,
+			reads: "Allocated devices, whatever nodes are chosen, according to the API server: the taints in the slices contradict the health in the pods' status.",
+			none:  noneSeen,
+			empty: "they agree, one of them reports nothing, or no cluster role is scraped",
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "driver", title: "Driver"},
+			{label: "pool", title: "Pool"},
+			{label: "device", title: "Device"},
+		}, column{title: "Disagree", expr: `max by (cluster, driver, pool, device) (dra_device_health_disagreement{@fleet}) == 1`,
+			more: append(tinted(steps(warning)), property("mappings", words(named{"1", "yes", warning})))}),
+	}
+}
+
 func tainted() []panel {
 	const taint = `dra_device_taint_info{@nodes}`
 	return []panel{
@@ -32,25 +51,12 @@ func tainted() []panel {
 			{label: "key", title: "Taint"},
 			{label: "effect", title: "Effect"},
 		}, column{title: "Devices", expr: `max by (cluster, driver, pool, key, effect) (dra_device_taints{@fleet}) > 0`, more: tinted(steps(warning))}),
-		disagreements(),
-		listing(12, 6, about{
-			title: "Driver and kubelet disagree", unit: units.Short,
-			reads: "Allocated devices, whatever nodes are chosen, according to the API server: the taints in the slices contradict the health in the pods' status.",
-			none:  noneSeen,
-			empty: "they agree, one of them reports nothing, or no cluster role is scraped",
-		}, []key{
-			{label: "cluster", title: "Cluster"},
-			{label: "driver", title: "Driver"},
-			{label: "pool", title: "Pool"},
-			{label: "device", title: "Device"},
-		}, column{title: "Disagree", expr: `max by (cluster, driver, pool, device) (dra_device_health_disagreement{@fleet}) == 1`,
-			more: append(tinted(steps(warning)), property("mappings", words(named{"1", "yes", warning})))}),
 	}
 }
 
-// disagreements are of the node role, between any two of the three sources of
+// contradictions are of the node role, between any two of the three sources of
 // health: one reports the device as healthy, another as unhealthy.
-func disagreements() panel {
+func contradictions() panel {
 	const contradicted = `device_by:dra_device_healthy:disputed{@nodes}`
 	return listing(12, 6, about{
 		title: "Devices with contradicting health", unit: units.Short,

@@ -75,23 +75,22 @@ func severities() []dashboard.DynamicConfigValue {
 		property("mappings", words(named{"2", "critical", critical}, named{"1", "warning", warning})))
 }
 
-func unhealthyDevices() []panel {
+// unhealthyNow are the unhealthy devices, and whom that affects.
+func unhealthyNow() []panel { return []panel{unhealthyOrDegraded(), claimsOnUnhealthy()} }
+
+// recoveries are what the hardware asks for.
+func recoveries() panel {
 	const asked = `dra_device_recovery_action{@nodes, action="none"} == 0`
-	return []panel{
-		unhealthyOrDegraded(),
-		claimsOnUnhealthy(),
-		whatSpeaks(),
-		listing(24, 4, about{
-			title: "Recovery that the hardware requests", unit: units.Short,
-			reads: "Action that recovers the device. If the device is held, drain it first.",
-			empty: "no device requests a recovery action, or no device reports it", none: noneSeen,
-		}, deviceKeys(key{label: "action", title: "Action"}),
-			column{title: "Asked", expr: `max by (cluster, node, uuid, action) (dra_device_recovery_action{@nodes, action!="none"} == 1)`,
-				more: append(tinted(steps(critical)), property("mappings", words(named{"1", "yes", critical})))},
-			heldNow(asked),
-			names(asked),
-		),
-	}
+	return listing(24, 4, about{
+		title: "Recovery actions that the hardware requests", unit: units.Short,
+		reads: "Action that recovers the device. If the device is held, drain it first.",
+		empty: "no device requests a recovery action, or no device reports it", none: noneSeen,
+	}, deviceKeys(key{label: "action", title: "Action"}),
+		column{title: "Asked", expr: `max by (cluster, node, uuid, action) (dra_device_recovery_action{@nodes, action!="none"} == 1)`,
+			more: append(tinted(steps(critical)), property("mappings", words(named{"1", "yes", critical})))},
+		heldNow(asked),
+		names(asked),
+	)
 }
 
 func unhealthyOrDegraded() panel {
@@ -108,7 +107,7 @@ func unhealthyOrDegraded() panel {
 	}, deviceKeys(), columns...)
 }
 
-func whatSpeaks() panel {
+func signalsAndTaints() panel {
 	severity := severityOf("@nodes")
 	return listing(24, 6, about{
 		title: "Health signals and taints", unit: units.Short,

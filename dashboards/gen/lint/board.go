@@ -21,6 +21,7 @@ type board struct {
 	Panels        []panel
 	Templating    struct{ List []variable }
 	Annotations   struct{ List []annotation }
+	Links         []topLink
 
 	text      string                     // all of it
 	top       map[string]json.RawMessage // its fields
@@ -90,10 +91,16 @@ type annotation struct {
 	Datasource              datasource
 }
 
+// topLink is a link above all panels.
+type topLink struct {
+	Type, URL, Placement  string
+	KeepTime, IncludeVars bool
+}
+
 type variable struct {
 	Name, Label, Type, Definition string
 	Query                         any
-	Refresh                       int
+	Refresh, Hide                 int
 	Multi, IncludeAll             bool
 	AllValue                      string
 	Datasource                    datasource

@@ -8,7 +8,8 @@ import (
 )
 
 // CheckLinks says which links between these dashboards lead nowhere, or name a
-// variable that the other does not have, and which uids are given twice.
+// variable that the other does not have, which uids are given twice, and which boards
+// and boards of details are not one click from each other.
 func CheckLinks(texts ...[]byte) ([]Problem, error) {
 	var boards []board
 	variables := map[string][]string{}
@@ -28,8 +29,49 @@ func CheckLinks(texts ...[]byte) ([]Problem, error) {
 		for _, link := range b.links() {
 			all = append(all, link.problems(b.Title, variables)...)
 		}
+		for _, link := range b.Links {
+			if link.Placement != "" {
+				all = append(all, Problem{Rule: "link-placement", Panel: b.Title, Text: "a link is in a menu, not above the panels"})
+			}
+			if uid := strings.TrimPrefix(link.URL, "/d/"); link.Type == "link" && variables[uid] == nil {
+				all = append(all, Problem{Rule: "link-uid", Panel: b.Title, Text: "no dashboard has uid " + uid})
+			}
+		}
+		if detailOf(b.UID) != "" {
+			all = append(all, detailProblems(b, boards)...)
+		}
 	}
 	return all, nil
+}
+
+// detailProblems: a board and its details link to each other above all panels, with the
+// time range and the variables. What is chosen on the board is chosen on its details:
+// these have no other variables to choose from.
+func detailProblems(details board, boards []board) (all []Problem) {
+	say := func(about board, text string) {
+		all = append(all, Problem{Rule: "link-details", Panel: about.Title, Text: text})
+	}
+	at := slices.IndexFunc(boards, func(b board) bool { return b.UID == detailOf(details.UID) })
+	if at < 0 {
+		say(details, "there is no board "+detailOf(details.UID)+" that it has the details of")
+		return all
+	}
+	if !boards[at].leadsTo(details.UID) {
+		say(boards[at], "no link above its panels keeps time range and variables on the way to "+details.UID)
+	}
+	if !details.leadsTo(boards[at].UID) {
+		say(details, "no link above its panels keeps time range and variables on the way to "+boards[at].UID)
+	}
+	for _, v := range details.Templating.List {
+		if v.Hide == 0 && !slices.Contains(boards[at].names(), v.Name) {
+			say(details, "its variable "+v.Name+" is not one of "+boards[at].UID)
+		}
+	}
+	return all
+}
+
+func (b board) leadsTo(uid string) bool {
+	return slices.Contains(b.Links, topLink{Type: "link", URL: "/d/" + uid, KeepTime: true, IncludeVars: true})
 }
 
 // reference is a link to another dashboard.
@@ -40,14 +82,14 @@ type reference struct {
 	text string
 }
 
-// links are all addresses of dashboards in a dashboard: strings that are one, and
-// those within texts.
+// links are all addresses of dashboards in a dashboard's panels: strings that are one,
+// and those within texts.
 func (b board) links() (all []reference) {
-	var text any
-	if json.Unmarshal([]byte(b.text), &text) != nil {
+	var panels any
+	if json.Unmarshal(b.top["panels"], &panels) != nil {
 		return nil
 	}
-	strs(text, func(s string) {
+	strs(panels, func(s string) {
 		if strings.HasPrefix(s, "/d/") {
 			all = append(all, refer(s))
 			return

@@ -55,6 +55,8 @@ func rules() []rule {
 		{"dashboard-identity", identity},
 		{"uneditable-dashboard", uneditable},
 
+		{"board-size", boardSize},
+		{"board-first-screen", firstScreen},
 		{"board-annotations", annotations},
 
 		{"template-datasource", templateDatasource},
@@ -74,6 +76,8 @@ func rules() []rule {
 		{"panel-overrides", overridden},
 		{"panel-transformations", transformations},
 		{"panel-title-fits", titlesFit},
+		{"panel-title-nouns", titleNouns},
+		{"panel-title-range", titleRange},
 		{"panel-steps", steps},
 		{"panel-milliseconds", milliseconds},
 		{"panel-ids", panelIDs},

@@ -46,15 +46,16 @@ type gone struct{}
 func absent() gone { return gone{} }
 
 const (
-	timeline = "panels.1."
-	folded   = "panels.2."
-	listing  = "panels.2.panels.0."
+	number   = "panels.0."
+	timeline = "panels.2."
+	folded   = "panels.3."
+	listing  = folded + "panels.0."
 	lineExpr = timeline + "targets.0.expr"
 	cellExpr = listing + "targets.0.expr"
 )
 
 func breakages() []breakage {
-	return slices.Concat(boardBreakages(), variableBreakages(), panelBreakages(), tableBreakages(), targetBreakages())
+	return slices.Concat(boardBreakages(), screenBreakages(), variableBreakages(), panelBreakages(), tableBreakages(), targetBreakages())
 }
 
 func boardBreakages() []breakage {
@@ -71,6 +72,23 @@ func boardBreakages() []breakage {
 		{"dashboard-identity", "time.to", "2026-01-01"},
 		{"dashboard-identity", "refresh", "5s"},
 		{"uneditable-dashboard", "editable", true},
+	}
+}
+
+// panelsOf are so many panels, and rowsOf headings.
+func panelsOf(n int) (all []any) { return slices.Repeat([]any{map[string]any{"type": "stat"}}, n) }
+func rowsOf(n int) (all []any) {
+	return slices.Concat(panelsOf(1), slices.Repeat([]any{map[string]any{"type": "row"}}, n))
+}
+
+func screenBreakages() []breakage {
+	return []breakage{
+		{"board-size", "panels", panelsOf(maxPanels + 1)},
+		{"board-size", folded + "panels", panelsOf(maxPanels)},
+		{"board-size", "panels", rowsOf(maxRows + 1)},
+		{"board-first-screen", "panels.0.type", "row"},
+		{"board-first-screen", number + "type", "timeseries"},
+		{"board-first-screen", number + "gridPos.h", screen + 1},
 		{"board-annotations", "annotations", absent()},
 		{"board-annotations", "annotations.list.0.name", "Starts"},
 		{"board-annotations", "annotations.list.1.enable", false},
@@ -79,6 +97,17 @@ func boardBreakages() []breakage {
 		{"board-annotations", "annotations.list.2.expr", `sum by (xid) (last_over_time(x[$__rate_interval]))`},
 		{"board-annotations", "annotations.list.2.expr", `sum by (xid) (x{cluster=~"$cluster"})`},
 		{"template-undefined", "annotations.list.2.expr", `x{cluster=~"$cluster", namespace=~"$namespace"}`},
+		{"panel-title-nouns", number + "title", "What the devices drew in the range"},
+		{"panel-title-nouns", timeline + "title", "Power of the node?"},
+		{"panel-title-nouns", folded + "title", "Who waits"},
+		{"panel-title-range", number + "title", "Energy"},
+		{"panel-title-range", cellExpr, `sum by (uuid) (increase(dra_device_energy_joules_total{cluster=~"$cluster", node="$node"}[$__range]))`},
+		{"panel-steps", timeline + "fieldConfig.defaults.custom.spanNulls", true},
+		{"panel-steps", timeline + "fieldConfig.defaults.custom.spanNulls", 3600000},
+		{"panel-steps", timeline + "fieldConfig.defaults.custom.spanNulls", absent()},
+		{"panel-steps", timeline + "fieldConfig.defaults.custom.lineInterpolation", "linear"},
+		{"panel-steps", timeline + "targets.0.interval", absent()},
+		{"panel-steps", listing + "targets.1.interval", "15s"},
 	}
 }
 
@@ -129,21 +158,15 @@ func panelBreakages() []breakage {
 		{"panel-transformations", listing + "transformations.0.id", "joinAll"},
 		{"panel-title-fits", timeline + "gridPos.w", 0},
 		{"panel-title-fits", timeline + "title", strings.Repeat("Power ", 20)},
-		{"panel-steps", timeline + "fieldConfig.defaults.custom.spanNulls", true},
-		{"panel-steps", timeline + "fieldConfig.defaults.custom.spanNulls", 3600000},
-		{"panel-steps", timeline + "fieldConfig.defaults.custom.spanNulls", absent()},
-		{"panel-steps", timeline + "fieldConfig.defaults.custom.lineInterpolation", "linear"},
-		{"panel-steps", timeline + "targets.0.interval", absent()},
-		{"panel-steps", listing + "targets.1.interval", "15s"},
 		{"panel-milliseconds", timeline + "fieldConfig.defaults.unit", "dateTimeFromNow"},
 		{"panel-milliseconds", listing + "fieldConfig.overrides.0.properties.0.value", "dateTimeAsIso"},
 		{"panel-ids", timeline + "id", 1},
 		{"panel-ids", listing + "id", absent()},
 		{"panel-layout", timeline + "gridPos.x", 13},
 		{"panel-layout", timeline + "gridPos.h", 9},
-		{"panel-layout", listing + "gridPos.y", 8},
+		{"panel-layout", listing + "gridPos.y", 12},
 		{"row-empty", folded + "panels", []any{}},
-		{"row-empty", "panels.0.title", ""},
+		{"row-empty", "panels.1.title", ""},
 		{"row-empty", folded + "collapsed", false},
 		{"row-empty", timeline + "type", "row"},
 	}

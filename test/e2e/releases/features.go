@@ -119,7 +119,7 @@ func requestFeatures() []Feature {
 		},
 		{
 			BindingMetrics, "the scheduler's metrics of binding conditions", [...]Stage{Missing, Missing, On, On},
-			"panels of the dashboard *DRA allocation*", Probe{}, "TestDashboards/cluster",
+			"panels of the dashboard *DRA / Allocation in Kubernetes*", Probe{}, "TestDashboards/cluster",
 		},
 	}
 }
