@@ -25,9 +25,9 @@ const (
 // History is the utilization of devices, and of claims on them, in the last hour: a mean
 // for each minute. It is in memory only. It is safe for concurrent use.
 type History struct {
-	mu    sync.Mutex
-	now   int64 // minute of the last observation
-	hours map[usedDevice]*hour
+	mu         sync.Mutex
+	first, now int64 // minutes of the first and the last observation
+	hours      map[usedDevice]*hour
 }
 
 // usedDevice is a device as a whole, or what a claim uses of it.
@@ -43,7 +43,7 @@ type hour struct {
 
 // NewHistory returns an empty history.
 func NewHistory() *History {
-	return &History{hours: make(map[usedDevice]*hour)}
+	return &History{first: -1, hours: make(map[usedDevice]*hour)}
 }
 
 // Run observes the rows of the newest snapshot every ten seconds until the context ends.
@@ -65,6 +65,9 @@ func (h *History) observe(rows []metric.Row, at time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.now = int64(at / time.Minute)
+	if h.first < 0 {
+		h.first = h.now
+	}
 	for i := range rows {
 		name := rows[i].Family.Name
 		if (name == metric.DeviceUtilizationRatio || name == metric.ClaimUtilizationRatio) && !math.IsNaN(rows[i].Value) {
@@ -88,7 +91,7 @@ func (h *History) add(of usedDevice, value float64) {
 		one = &hour{last: h.now - historyMinutes}
 		h.hours[of] = one
 	}
-	for minute := max(one.last+1, h.now-historyMinutes+1, 0); minute <= h.now; minute++ {
+	for minute := max(one.last+1, h.first, h.now-historyMinutes+1); minute <= h.now; minute++ {
 		one.means[minute%historyMinutes] = float32(math.NaN())
 		one.sum, one.count = 0, 0
 	}
@@ -97,8 +100,9 @@ func (h *History) add(of usedDevice, value float64) {
 	one.means[h.now%historyMinutes] = float32(one.sum / float64(one.count))
 }
 
-// of returns the means of the last hour, the oldest first; NaN is unknown. It is nil
-// unless at least two minutes are known.
+// of returns the means of the last hour, the oldest first, or those since the first
+// observation, the same number for all; NaN is unknown. It is nil unless at least two
+// minutes are known.
 func (h *History) of(namespace, claim, uuid string) []float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -106,11 +110,12 @@ func (h *History) of(namespace, claim, uuid string) []float64 {
 	if one == nil {
 		return nil
 	}
-	means, known := make([]float64, historyMinutes), 0
+	begin := max(h.first, h.now-historyMinutes+1)
+	means, known := make([]float64, h.now-begin+1), 0
 	for i := range means {
 		means[i] = math.NaN()
-		minute := h.now - historyMinutes + 1 + int64(i)
-		if minute >= 0 && minute <= one.last && minute > one.last-historyMinutes {
+		minute := begin + int64(i)
+		if minute <= one.last && minute > one.last-historyMinutes {
 			means[i] = float64(one.means[minute%historyMinutes])
 		}
 		if !math.IsNaN(means[i]) {
@@ -144,8 +149,11 @@ func (v *View) addHistory(h *History, all bool) {
 	}
 }
 
-// graph is an hour of utilization, drawn in a box of historyMinutes-1 times graphHeight.
-type graph struct{ Path, Text string }
+// graph is the utilization of some minutes, drawn in a box of Width times graphHeight.
+type graph struct {
+	Width      int
+	Path, Text string
+}
 
 const graphHeight = 20
 
@@ -177,7 +185,11 @@ func newGraph(ratios []float64) *graph {
 		return nil
 	}
 	mean := sum / float64(known)
-	return &graph{path.String(), fmt.Sprintf("Utilization in the last hour: mean %s, highest minute %s", percent(&mean), percent(&highest))}
+	last := "hour"
+	if len(ratios) < historyMinutes {
+		last = fmt.Sprintf("%d minutes", len(ratios))
+	}
+	return &graph{len(ratios) - 1, path.String(), fmt.Sprintf("Utilization in the last %s: mean %s, highest minute %s", last, percent(&mean), percent(&highest))}
 }
 
 // roundsTo reports whether a ratio is drawn at this height.

@@ -47,10 +47,8 @@ func hourOf(rows []metric.Row) *History {
 
 func TestHistory(t *testing.T) {
 	unknown := math.NaN()
-	filled := func(from int, known ...float64) []float64 {
-		hour := slices.Repeat([]float64{unknown}, historyMinutes)
-		copy(hour[from:], known)
-		return hour
+	filled := func(minutes int, known ...float64) []float64 {
+		return append(known, slices.Repeat([]float64{unknown}, minutes-len(known))...)
 	}
 	full := make([]float64, historyMinutes+30)
 	for i := range full {
@@ -70,11 +68,11 @@ func TestHistory(t *testing.T) {
 	}{
 		"empty":                {NewHistory(), nil},
 		"one minute":           {observed(3, 0.5), nil},
-		"two minutes":          {observed(0, 0.25, 0.5), filled(58, 0.25, 0.5)},
-		"mean of a minute":     {mean, filled(58, 0.25, 0.75)},
-		"gap":                  {observed(100, 0.25, unknown, 0.5), filled(57, 0.25, unknown, 0.5)},
+		"two minutes":          {observed(0, 0.25, 0.5), []float64{0.25, 0.5}},
+		"mean of a minute":     {mean, []float64{0.25, 0.75}},
+		"gap":                  {observed(100, 0.25, unknown, 0.5), []float64{0.25, unknown, 0.5}},
 		"more than an hour":    {observed(0, full...), full[30:]},
-		"no longer reported":   {late, filled(29, 0.25, 0.5)},
+		"no longer reported":   {late, filled(31, 0.25, 0.5)},
 		"removed":              {gone, nil},
 		"reported again later": {again, nil},
 	} {
@@ -94,6 +92,9 @@ func TestHistory(t *testing.T) {
 				}
 			}
 		}
+	}
+	if graph := newGraph(observed(0, full...).of("", "", "a")); graph == nil || graph.Width != historyMinutes-1 || !strings.HasPrefix(graph.Text, "Utilization in the last hour: ") {
+		t.Errorf("the graph of an hour is %v", graph)
 	}
 	if len(gone.hours) != 0 {
 		t.Errorf("%d devices are kept for more than an hour", len(gone.hours))
@@ -128,7 +129,7 @@ func TestGraph(t *testing.T) {
 		case test.path == "" && got == nil:
 		case test.path == "" || got == nil:
 			t.Errorf("%v: %v", test.ratios, got)
-		case got.Path != test.path || got.Text != "Utilization in the last hour: "+test.text:
+		case got.Path != test.path || got.Text != fmt.Sprintf("Utilization in the last %d minutes: %s", len(test.ratios), test.text) || got.Width != len(test.ratios)-1:
 			t.Errorf("%v: %v, want %s and %s", test.ratios, *got, test.path, test.text)
 		}
 	}
@@ -151,7 +152,7 @@ func TestGraphsOnPages(t *testing.T) {
 		if got := strings.Count(body, `class="graph"`); got != want {
 			t.Errorf("a reader of %q sees %d graphs, want %d", visible, got, want)
 		}
-		if want == 2 && !strings.Contains(body, `aria-label="Utilization in the last hour: mean 50%, highest minute 50%"`) {
+		if want == 2 && !strings.Contains(body, `aria-label="Utilization in the last 2 minutes: mean 50%, highest minute 50%"`) {
 			t.Error("the graph of the device has no name")
 		}
 	}
