@@ -3,6 +3,7 @@ package page
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -398,23 +399,30 @@ func TestKeyboard(t *testing.T) {
 	tab.wait("the entry's page is shown", `location.pathname === "/device" && document.getElementById("device-title")`)
 }
 
-// The pages fit into a phone and a wide screen; on a phone, what can be touched is at least
-// 44 px high.
-func TestSizes(t *testing.T) {
+// everyPage returns the addresses of all kinds of pages, by name.
+func everyPage(t *testing.T) map[string]string {
+	t.Helper()
 	node := newChangingSite(t, testNodeRows(t), handlerOf)
 	shared := newChangingSite(t, sharing(t), handlerOf)
 	cluster := newChangingSite(t, testClusterRows(t), clusterHandlerOf)
+	waiting := newChangingSite(t, nil, handlerOf)
 	graphs := newChangingSite(t, testNodeRows(t), func(t testing.TB, rows func() []metric.Row) http.Handler {
 		return configured(t, Config{Rows: rows, History: hourOf(rows())})
 	})
-	tab := openChromium(t)
-	for name, address := range map[string]string{
+	return map[string]string{
 		"node": node.URL + "/", "grouped": node.URL + "/?group=workload", "shared": shared.URL + "/", "cluster": cluster.URL + "/",
-		"graphs": graphs.URL + "/",
-		"claim":  node.URL + "/claim?namespace=team-ml&name=debug-session", "device": node.URL + "/device?uuid=" + gpu + "1",
+		"graphs": graphs.URL + "/", "waiting": waiting.URL + "/", "nothing found": node.URL + "/?q=no-such",
+		"claim": node.URL + "/claim?namespace=team-ml&name=debug-session", "device": node.URL + "/device?uuid=" + gpu + "1",
 		"workload": node.URL + "/workload?namespace=research&kind=Job&name=sweep",
 		"missing":  node.URL + "/device?uuid=" + strings.Repeat("x", 200), "pod": cluster.URL + "/pod?namespace=llm&name=pretrain-0",
-	} {
+	}
+}
+
+// The pages fit into a phone and a wide screen; on a phone, what can be touched is at least
+// 44 px high.
+func TestSizes(t *testing.T) {
+	tab := openChromium(t)
+	for name, address := range everyPage(t) {
 		for _, width := range []int{390, 1280, 2560} {
 			scheme := map[int]string{390: "dark", 1280: "light", 2560: "dark"}[width]
 			tab.size(width, scheme)
@@ -437,4 +445,55 @@ func TestSizes(t *testing.T) {
 			tab.picture(name + "-" + map[int]string{390: "390", 1280: "1280", 2560: "2560"}[width] + "-" + scheme)
 		}
 	}
+}
+
+// TestAxe: the rules of axe-core find nothing serious on any page, nor while the help is
+// open, updates are paused, or the exporter does not answer. DRA_AXE names the library's
+// axe.min.js, which is not a part of this repository.
+func TestAxe(t *testing.T) {
+	library := os.Getenv("DRA_AXE")
+	if library == "" {
+		t.Skip("needs DRA_AXE, the path of axe.min.js of axe-core")
+	}
+	axe, err := os.ReadFile(library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab := openChromium(t)
+	check := func(what string) {
+		t.Helper()
+		var found []struct {
+			ID, Impact, Help string
+			Nodes            []struct{ HTML, FailureSummary string }
+		}
+		tab.evaluate(string(axe)+"; null", nil)
+		tab.evaluate(`axe.run(document, {resultTypes: ["violations"]}).then((r) => r.violations.map(({id, impact, help, nodes}) => ({id, impact, help, nodes: nodes.map(({html, failureSummary}) => ({html: html.slice(0, 200), failureSummary}))})))`, &found)
+		for _, one := range found {
+			say := t.Errorf
+			if one.Impact != "serious" && one.Impact != "critical" {
+				say = t.Logf
+			}
+			say("%s: %s (%s): %s: %d times, first %s\n%s", what, one.ID, one.Impact, one.Help, len(one.Nodes), one.Nodes[0].HTML, one.Nodes[0].FailureSummary)
+		}
+	}
+	for name, address := range everyPage(t) {
+		for width, scheme := range map[int]string{390: "dark", 1280: "light"} {
+			tab.size(width, scheme)
+			tab.open(address)
+			check(fmt.Sprintf("%s at %d px", name, width))
+		}
+	}
+	site := newChangingSite(t, testNodeRows(t), handlerOf)
+	tab.open(site.URL)
+	tab.press("?")
+	tab.wait("the help is open", `document.getElementById("keys").open`)
+	check("help")
+	tab.press("Escape")
+	tab.press("p")
+	tab.wait("it is paused", `document.getElementById("pause").getAttribute("aria-pressed") === "true"`)
+	check("paused")
+	tab.press("p")
+	site.setDown(true)
+	tab.wait("the outage is said", `!document.getElementById("silent").hidden`)
+	check("outage")
 }
