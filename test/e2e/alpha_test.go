@@ -38,6 +38,9 @@ metadata: {name: half.alpha}
 spec: {selectors: [{cel: {expression: "device.driver == 'alpha.example.com' && device.attributes['alpha.example.com'].?profile.orValue('') == 'half'"}}]}
 `
 
+// alphaDelay is longer than the start of a pod takes, even on a busy machine.
+const alphaDelay = 10 * time.Second
+
 // startAlphaDriver starts alpha.example.com, which prepares slowly, until the
 // test ends.
 func startAlphaDriver(t *testing.T) {
@@ -46,7 +49,7 @@ func startAlphaDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	behaviour := filepath.Join(t.TempDir(), "behaviour.yaml")
-	if err := os.WriteFile(behaviour, []byte("{prepareDelay: 3s}"), 0o600); err != nil {
+	if err := os.WriteFile(behaviour, fmt.Appendf(nil, "{prepareDelay: %s}", alphaDelay), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	devices, err := devicesFile(shared, alphaDriver+".yaml")
@@ -138,10 +141,10 @@ func TestClusterSkippedPreparation(t *testing.T) {
 		}
 		checkPhasesAddUp(t, before, after, class)
 	}
-	if _, took := deltas(before, after, "multiple", "preparation"); took < 3 {
-		t.Errorf("the preparation took %.3f s, and was delayed by 3 s", took)
+	if _, took := deltas(before, after, "multiple", "preparation"); took < alphaDelay.Seconds() {
+		t.Errorf("the preparation took %.3f s, and was delayed by %s", took, alphaDelay)
 	}
-	if _, took := deltas(before, after, "plain.alpha", "start"); took >= 3 {
+	if _, took := deltas(before, after, "plain.alpha", "start"); took >= alphaDelay.Seconds() {
 		t.Errorf("the start of the pod that is not prepared took %.3f s", took)
 	}
 }
