@@ -132,9 +132,8 @@ func unknownCommand(app *kingpin.Application, command, word string) error {
 // unexpected describes an argument that a command does not take. It may be a
 // misspelt command in place of the default one.
 func unexpected(app *kingpin.Application, command, word string) error {
-	parent := command
 	if at := strings.LastIndex(command, " "); at >= 0 {
-		parent = command[:at]
+		parent := command[:at]
 		if hint := nearest(word, names(commandOf(app, parent).Commands)); hint != "" {
 			return usagef("%s does not know %q; did you mean %s?", parent, word, hint)
 		}

@@ -32,9 +32,9 @@ type series struct {
 	past   bool
 }
 
-// sameSeries is a == b, for which the compiler would compare memory byte by byte.
+// sameSeries compares field by field: == would compare memory byte by byte.
 func sameSeries(a, b *series) bool {
-	return a.labels == b.labels && a.past == b.past && a.start == b.start
+	return a.labels == b.labels && a.past == b.past && a.start.Equal(b.start)
 }
 
 // samePart reports whether both are the same memory. No part is empty.

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
@@ -47,7 +46,8 @@ func NewHistory() *History {
 }
 
 // Run observes the rows of the newest snapshot every ten seconds until the context ends.
-func (h *History) Run(ctx context.Context, rows func() []metric.Row, now clock.Clock) {
+// now is a time that never goes back.
+func (h *History) Run(ctx context.Context, rows func() []metric.Row, now func() time.Duration) {
 	ticker := time.NewTicker(historyEvery)
 	defer ticker.Stop()
 	for {
@@ -55,7 +55,7 @@ func (h *History) Run(ctx context.Context, rows func() []metric.Row, now clock.C
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			h.observe(rows(), now().Elapsed)
+			h.observe(rows(), now())
 		}
 	}
 }

@@ -134,11 +134,11 @@ func (c Claim) Ended() bool {
 	return !c.Held
 }
 
-// workload is the owner of pods, or a pod that has none.
-type workload struct{ Namespace, Kind, Name string }
+// Workload is the owner of pods, or a pod that has none.
+type Workload struct{ Namespace, Kind, Name string }
 
 // Title is empty without a name.
-func (w workload) Title() string {
+func (w Workload) Title() string {
 	if w.Name == "" {
 		return ""
 	}
@@ -147,19 +147,19 @@ func (w workload) Title() string {
 
 // Workload is what uses the claim: present pods come before those that have ended. Only
 // its namespace is known of a claim without pods.
-func (c Claim) Workload() workload {
+func (c Claim) Workload() Workload {
 	for _, present := range []bool{true, false} {
 		for _, consumer := range c.Consumers {
 			switch {
 			case consumer.Ended == present:
 			case consumer.OwnerName != "":
-				return workload{c.Namespace, consumer.OwnerKind, consumer.OwnerName}
+				return Workload{c.Namespace, consumer.OwnerKind, consumer.OwnerName}
 			default:
-				return workload{c.Namespace, "Pod", consumer.Pod}
+				return Workload{c.Namespace, "Pod", consumer.Pod}
 			}
 		}
 	}
-	return workload{Namespace: c.Namespace}
+	return Workload{Namespace: c.Namespace}
 }
 
 // words are the texts that a filter looks at.

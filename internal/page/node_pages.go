@@ -83,11 +83,11 @@ func (p nodePages) claim(r *http.Request, view View, around *frame) any {
 // workload returns the page of the workload that the query names: its claims on this node.
 func (p nodePages) workload(r *http.Request, view View, around *frame) any {
 	query := r.URL.Query()
-	of := workload{query.Get("namespace"), query.Get("kind"), query.Get("name")}
+	of := Workload{query.Get("namespace"), query.Get("kind"), query.Get("name")}
 	content := struct {
 		nodePage
 		Title         string
-		Of            workload
+		Of            Workload
 		Claims        []Claim
 		Pods, Devices int      // that use them now; that they hold now
 		DeviceSeconds *float64 // of all claims

@@ -263,7 +263,7 @@ func (n *Node) Run(ctx context.Context, server *web.Server) error {
 	defer running.Wait()
 	defer stop()
 	n.Start(ctx, &running)
-	running.Go(func() { n.history.Run(ctx, n.rows, n.options.Clock) })
+	running.Go(func() { n.history.Run(ctx, n.rows, func() time.Duration { return n.options.Clock().Elapsed }) })
 	if n.push != nil {
 		running.Go(func() { n.push.Run(ctx) })
 	}

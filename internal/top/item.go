@@ -70,15 +70,15 @@ func usageOf(rows []*Row) usage {
 		if seen != nil {
 			seen[r.deviceKey()], claims[[2]string{r.Namespace, r.Claim}] = true, true
 		}
-		if r.Utilization != nil && !(again && r.WholeUtilization()) {
+		if r.Utilization != nil && (!again || !r.WholeUtilization()) {
 			add(&utilization, r.Utilization)
 			measured++
 		}
-		if !(again && r.WholeMemory()) {
+		if !again || !r.WholeMemory() {
 			add(&of.memory, r.MemoryUsed)
 			add(&of.memorySize, r.MemoryAllocated)
 		}
-		if !(again && r.wholePower()) {
+		if !again || !r.wholePower() {
 			add(&of.power, r.Power)
 		}
 		of.wholeUtilization = of.wholeUtilization || r.WholeUtilization()
