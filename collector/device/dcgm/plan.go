@@ -159,18 +159,3 @@ func partitionDevice(parent device.Device, gi, ci int, known identity) device.De
 	d.Profile, d.GPUInstance, d.ComputeInstance = profile(known.name), gi, ci
 	return d
 }
-
-// byModel groups entities by the model of their GPU, in the order in which the
-// models occur.
-func (p *plan) byModel(entities []entity) (parts [][]entity) {
-	at := make(map[string]int)
-	for _, e := range entities {
-		model := p.models[e]
-		if _, known := at[model]; !known {
-			at[model] = len(parts)
-			parts = append(parts, nil)
-		}
-		parts[at[model]] = append(parts[at[model]], e)
-	}
-	return parts
-}

@@ -256,6 +256,21 @@ func (s *session) findKnownFields(fields []uint16) []uint16 {
 	return append(slices.Clone(s.findKnownFields(fields[:half])), s.findKnownFields(fields[half:])...)
 }
 
+// byModel groups entities by the model of their GPU, in the order in which the
+// models occur.
+func (p *plan) byModel(entities []entity) (parts [][]entity) {
+	at := make(map[string]int)
+	for _, e := range entities {
+		model := p.models[e]
+		if _, known := at[model]; !known {
+			at[model] = len(parts)
+			parts = append(parts, nil)
+		}
+		parts[at[model]] = append(parts[at[model]], e)
+	}
+	return parts
+}
+
 // makeGroups creates as few groups of entities as possible, each of one GPU
 // model. An engine refuses to profile a group of several models, and a field
 // that one model lacks must not be missing for the others.

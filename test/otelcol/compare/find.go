@@ -9,6 +9,10 @@ import (
 // may make the next snapshot late.
 const searchTime = 10 * time.Second
 
+// liveAge is how old live metrics of a page may be: many scrapes share one
+// reading. Those of a push are read for it.
+const liveAge = 100 * time.Millisecond
+
 // Find looks for a push whose rows equal those of one of the pages, and whose
 // live metrics are between the last page before it and the first page after
 // it. The pages must be in the order of their scrapes, and from the sender of
@@ -43,7 +47,8 @@ func Find(pages []*Page, pushes []*Push, naming *Naming) (*Push, error) {
 	return nil, smallest
 }
 
-// around returns the pages before and after a push.
+// around returns the pages before and after a push. The live metrics of the page after
+// it were read later.
 func around(pages []*Page, push *Push) (before, after *Page) {
 	if push.Sent.IsZero() {
 		return nil, nil
@@ -52,7 +57,7 @@ func around(pages []*Page, push *Push) (before, after *Page) {
 		if page.Answered.Before(push.Sent) {
 			before = page
 		}
-		if after == nil && page.Asked.After(push.Sent) {
+		if after == nil && page.Asked.After(push.Sent.Add(liveAge)) {
 			after = page
 		}
 	}
