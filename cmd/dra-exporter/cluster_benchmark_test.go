@@ -30,7 +30,7 @@ const (
 // server in another, at three sizes, and reports
 //
 //   - sync-s: from the start of the process to the first page with all
-//   - diagnosed-s: from there to the first page with a diagnosis of each pending reference
+//   - diagnosed-s: likewise, to the first page with a diagnosis of each pending reference
 //   - tainted-s, untainted-s: from a taint on every device to the new diagnosis
 //     of each pending reference, and back
 //   - its share of a core while nothing changes, and while claims do. No page is

@@ -145,19 +145,21 @@ func (s *devices) infoRows(b *rowBuilder) {
 // readingRows adds what the hardware reports. Gauges are left out when they
 // are stale; counters stay.
 func (s *devices) readingRows(b *rowBuilder) {
+	all := s.all()
 	for q, family := range b.families.quantity {
 		b.In(family)
-		spec := &b.families.specs[q]
-		for _, d := range s.all() {
-			if !d.fresh && spec.Kind == device.Gauge {
+		gauge, detailed := b.families.specs[q].Kind == device.Gauge, len(b.families.specs[q].Details) > 0
+		for _, d := range all {
+			if !d.fresh && gauge {
 				continue
 			}
-			for i, reading := range d.of(device.Quantity(q)) {
+			readings := d.of(device.Quantity(q))
+			for i := range readings {
 				labels := d.labels.plain
-				if len(spec.Details) > 0 {
+				if detailed {
 					labels = d.labels.readings[q][i].Labels
 				}
-				b.Add(labels, reading.Value)
+				b.Add(labels, readings[i].Value)
 			}
 		}
 	}
@@ -329,17 +331,14 @@ func (d *deviceState) label(f *families, node string) {
 	}
 	// The readings of a quantity have a fixed order, so labels change only when one
 	// of them appears or disappears.
-	for q := range f.specs {
-		details := len(f.specs[q].Details)
-		if details == 0 {
-			continue
-		}
-		known := l.readings[q]
-		for i, reading := range d.of(device.Quantity(q)) {
-			if i < len(known) && known[i].details == reading.Details {
+	for _, q := range f.detailed {
+		known, readings := l.readings[q], d.of(q)
+		for i := range readings {
+			details := &readings[i].Details
+			if i < len(known) && known[i].details[0] == details[0] && known[i].details[1] == details[1] {
 				continue
 			}
-			known = append(known[:min(i, len(known))], readingLabels{labels(f.quantity[q], reading.Details[:details]...), reading.Details})
+			known = append(known[:min(i, len(known))], readingLabels{labels(f.quantity[q], details[:len(f.specs[q].Details)]...), *details})
 		}
 		l.readings[q] = known
 	}

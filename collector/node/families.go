@@ -18,6 +18,7 @@ type families struct {
 	metric.Table
 	specs    [device.Quantities]device.Spec
 	quantity [device.Quantities]*metric.Family // what the hardware reports
+	detailed []device.Quantity                 // those with details
 
 	deviceInfo, publishedInfo, partitionInfo, deviceBusy, deviceHolders *metric.Family
 
@@ -77,6 +78,11 @@ func (f *families) counter(name, unit, help string, labels []string) *metric.Fam
 // of the pods' labels.
 func newFamilies(podLabels ...string) *families {
 	f := &families{specs: device.Specs()}
+	for q := range f.specs {
+		if len(f.specs[q].Details) > 0 {
+			f.detailed = append(f.detailed, device.Quantity(q))
+		}
+	}
 	f.addDevices()
 	f.addProcesses()
 	f.addHealth()
