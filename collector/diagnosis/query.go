@@ -31,13 +31,12 @@ type claimDiagnosis struct {
 
 // diagnoses returns the diagnosis for one of the pods that share it.
 func (d *podDiagnosis) diagnoses(q dra.Question, pod podClaims) []dra.Diagnosis {
-	names := pod.names(q)
 	diagnoses := make([]dra.Diagnosis, 0, len(d.claims))
 	for i, c := range d.claims {
 		diagnoses = append(diagnoses, dra.Diagnosis{
 			Pod: q.Pod, PodUID: q.PodUID, PodClaim: clean(q.Refs[i].PodClaim),
 			Version: d.version,
-			Reason:  c.reason, Message: names.Replace(clean(c.message)),
+			Reason:  c.reason, Message: pod.withNames(q, clean(c.message)),
 			Funnel: c.counts, Detail: c.detail,
 		})
 	}

@@ -17,7 +17,10 @@ import (
 
 // claimName is the format of the claim names that the allocator gets, and has
 // in its errors.
-const claimName = "\x00claim-%d\x00"
+const (
+	claimNamePrefix = "\x00claim-"
+	claimName       = claimNamePrefix + "%d\x00"
+)
 
 // podClaims is what a pod requests, as far as it is known. Pods whose claims
 // have the same key share one diagnosis.
@@ -197,13 +200,17 @@ func (o podClaims) selectors() []*nodeaffinity.NodeSelector {
 	return all
 }
 
-// names replaces the allocator's names of claims by the pod's own.
-func (o podClaims) names(q dra.Question) *strings.Replacer {
+// withNames replaces the allocator's names of claims in a text by the pod's own. Most
+// texts have none.
+func (o podClaims) withNames(q dra.Question, text string) string {
+	if !strings.Contains(text, claimNamePrefix) {
+		return text
+	}
 	var pairs []string
 	for i := range o.claims {
 		pairs = append(pairs, fmt.Sprintf(claimName, i), clean(q.Refs[i].PodClaim))
 	}
-	return strings.NewReplacer(pairs...)
+	return strings.NewReplacer(pairs...).Replace(text)
 }
 
 // clean makes text from the API server valid UTF-8.

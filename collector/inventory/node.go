@@ -285,7 +285,13 @@ func (x *nodeIndex) sorted() []*nodeSelection {
 // count adds up the devices that can be allocated on each node, given the
 // devices of each selection.
 func (x *nodeIndex) count(devices bySelection) NodeCounts {
-	counts := make(NodeCounts, 0, len(devices))
+	used := 0 // of the selections, most of which often have no device left
+	for _, n := range devices {
+		if n > 0 {
+			used++
+		}
+	}
+	counts := make(NodeCounts, 0, used)
 	add := func(node string, n int) {
 		if last := len(counts) - 1; last >= 0 && counts[last].Node == node {
 			counts[last].Devices += n
