@@ -29,8 +29,9 @@ type History struct {
 	hours      map[usedDevice]*hour
 }
 
-// usedDevice is a device as a whole, or what a claim uses of it.
-type usedDevice struct{ namespace, claim, uuid string }
+// usedDevice is a device as a whole, or what a claim uses of it. A claim that is created
+// again under its name has another UID.
+type usedDevice struct{ namespace, claim, uid, uuid string }
 
 // hour is the means of the last minutes, at their number modulo historyMinutes.
 type hour struct {
@@ -68,11 +69,18 @@ func (h *History) observe(rows []metric.Row, at time.Duration) {
 	if h.first < 0 {
 		h.first = h.now
 	}
+	uids := make(map[claimKey]string)
+	for i := range rows {
+		if labels := rows[i].Labels; rows[i].Family.Name == metric.ClaimInfo {
+			uids[claimKey{labels.Get("namespace"), labels.Get("resourceclaim")}] = labels.Get("claim_uid")
+		}
+	}
 	for i := range rows {
 		name := rows[i].Family.Name
 		if (name == metric.DeviceUtilizationRatio || name == metric.ClaimUtilizationRatio) && !math.IsNaN(rows[i].Value) {
 			labels := rows[i].Labels
-			h.add(usedDevice{labels.Get("namespace"), labels.Get("resourceclaim"), labels.Get("uuid")}, rows[i].Value)
+			claim := claimKey{labels.Get("namespace"), labels.Get("resourceclaim")}
+			h.add(usedDevice{claim.namespace, claim.name, uids[claim], labels.Get("uuid")}, rows[i].Value)
 		}
 	}
 	for of, one := range h.hours {
@@ -103,10 +111,10 @@ func (h *History) add(of usedDevice, value float64) {
 // of returns the means of the last hour, the oldest first, or those since the first
 // observation, the same number for all; NaN is unknown. It is nil unless at least two
 // minutes are known.
-func (h *History) of(namespace, claim, uuid string) []float64 {
+func (h *History) of(used usedDevice) []float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	one := h.hours[usedDevice{namespace, claim, uuid}]
+	one := h.hours[used]
 	if one == nil {
 		return nil
 	}
@@ -134,17 +142,17 @@ func (v *View) addHistory(h *History, all bool) {
 	for i := range v.Claims {
 		claim := &v.Claims[i]
 		for j := range claim.Devices {
-			claim.Devices[j].Hour = h.of(claim.Namespace, claim.Name, claim.Devices[j].UUID)
+			claim.Devices[j].Hour = h.of(usedDevice{claim.Namespace, claim.Name, claim.UID, claim.Devices[j].UUID})
 		}
 	}
 	if !all {
 		return
 	}
 	for i := range v.Devices {
-		v.Devices[i].Hour = h.of("", "", v.Devices[i].UUID)
+		v.Devices[i].Hour = h.of(usedDevice{uuid: v.Devices[i].UUID})
 		for j := range v.Devices[i].Partitions {
 			partition := &v.Devices[i].Partitions[j]
-			partition.Hour = h.of("", "", partition.UUID)
+			partition.Hour = h.of(usedDevice{uuid: partition.UUID})
 		}
 	}
 }
@@ -168,12 +176,12 @@ func newGraph(ratios []float64) *graph {
 			continue
 		}
 		sum, highest, known = sum+ratio, max(highest, ratio), known+1
-		y := graphHeight - int(math.Round(graphHeight*min(max(ratio, 0), 1)))
+		y := depth(ratio)
 		x := strconv.Itoa(i)
 		switch {
 		case !drawn: // a point is drawn even if there is no next one
 			path.WriteString("M" + x + " " + strconv.Itoa(y) + "h0")
-		case y == level && i+1 < len(ratios) && roundsTo(ratios[i+1], y): // within a level part
+		case y == level && i+1 < len(ratios) && !math.IsNaN(ratios[i+1]) && depth(ratios[i+1]) == y: // within a level part
 		case y == level:
 			path.WriteString("H" + x)
 		default:
@@ -192,7 +200,7 @@ func newGraph(ratios []float64) *graph {
 	return &graph{len(ratios) - 1, path.String(), fmt.Sprintf("Utilization in the last %s: mean %s, highest minute %s", last, percent(&mean), percent(&highest))}
 }
 
-// roundsTo reports whether a ratio is drawn at this height.
-func roundsTo(ratio float64, y int) bool {
-	return !math.IsNaN(ratio) && graphHeight-int(math.Round(graphHeight*min(max(ratio, 0), 1))) == y
+// depth is where a ratio is drawn: 0 is the top, of ratio 1.
+func depth(ratio float64) int {
+	return graphHeight - int(math.Round(graphHeight*min(max(ratio, 0), 1)))
 }

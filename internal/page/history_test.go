@@ -80,7 +80,7 @@ func TestHistory(t *testing.T) {
 			namespace, claim string
 			factor           float64
 		}{{"", "", 1}, {"ml", "train", 0.5}} {
-			got := test.history.of(of.namespace, of.claim, "a")
+			got := test.history.of(usedDevice{of.namespace, of.claim, "", "a"})
 			if len(got) != len(test.want) {
 				t.Errorf("%s: %v, want %v", name, got, test.want)
 				continue
@@ -93,11 +93,27 @@ func TestHistory(t *testing.T) {
 			}
 		}
 	}
-	if graph := newGraph(observed(0, full...).of("", "", "a")); graph == nil || graph.Width != historyMinutes-1 || !strings.HasPrefix(graph.Text, "Utilization in the last hour: ") {
+	if graph := newGraph(observed(0, full...).of(usedDevice{uuid: "a"})); graph == nil || graph.Width != historyMinutes-1 || !strings.HasPrefix(graph.Text, "Utilization in the last hour: ") {
 		t.Errorf("the graph of an hour is %v", graph)
 	}
 	if len(gone.hours) != 0 {
 		t.Errorf("%d devices are kept for more than an hour", len(gone.hours))
+	}
+}
+
+// TestHistoryOfRecreatedClaim: a claim that is created again under its name has none of
+// the minutes of the one before.
+func TestHistoryOfRecreatedClaim(t *testing.T) {
+	h := NewHistory()
+	for minute := range 6 {
+		uid := fmt.Sprint(minute / 3) // another claim from the fourth minute on
+		rows := append(utilizationRows(float64(minute)/8), row("dra_claim_info", 1, "namespace", "ml", "resourceclaim", "train", "claim_uid", uid))
+		h.observe(rows, time.Duration(minute)*time.Minute)
+	}
+	for uid, want := range map[string]string{"0": "[0 0.0625 0.125 NaN NaN NaN]", "1": "[NaN NaN NaN 0.1875 0.25 0.3125]", "": "[]"} {
+		if got := fmt.Sprint(h.of(usedDevice{"ml", "train", uid, "a"})); got != want {
+			t.Errorf("the claim with UID %q has %s, want %s", uid, got, want)
+		}
 	}
 }
 
