@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"html"
 	"os"
 	"os/exec"
@@ -31,6 +32,54 @@ func TestDemoExplainCommandWorks(t *testing.T) {
 	pod := commands[0][strings.LastIndex(commands[0], " ")+1:]
 	if err != nil || !strings.Contains(strings.Join(strings.Fields(string(answer)), " "), "Pod "+pod+" is pending since") {
 		t.Errorf("%s\n%v\n%s", commands[0], err, answer)
+	}
+}
+
+// The page of a pending pod has the whole report that explain -v prints. Ages differ, and
+// the cluster may change between the two.
+func TestPodPagesShowTheReportOfExplain(t *testing.T) {
+	_, cluster, tour := touringDemo(t)
+	kubeconfig := ""
+	for kubeconfig == "" && tour.Scan() {
+		if found := regexp.MustCompile(`--kubeconfig=(\S+)`).FindStringSubmatch(tour.Text()); found != nil {
+			kubeconfig = found[1]
+		}
+	}
+	ages := regexp.MustCompile(`\(?[0-9]+ (s|min|h|d)\b( [0-9]+ (s|min|h)\b)?\)?`)
+	plain := func(text string) string { return strings.Join(strings.Fields(ages.ReplaceAllString(text, "AGE")), " ") }
+	var pending struct {
+		Pending []struct{ Namespace, Pod string }
+	}
+	if _, text := get(t, cluster+"/api/v1/pending"); json.Unmarshal([]byte(text), &pending) != nil {
+		t.Fatal(text)
+	}
+	compared := 0
+	for _, ref := range pending.Pending {
+		shown, printed := "", "not asked"
+		for try := 0; shown != printed && try < 20; try++ {
+			if try > 0 {
+				time.Sleep(500 * time.Millisecond) // an answer is given again for a while
+			}
+			_, text := get(t, cluster+"/pod?namespace="+ref.Namespace+"&name="+ref.Pod)
+			_, report, _ := strings.Cut(text, `aria-label="Whole report">`)
+			report, _, _ = strings.Cut(report, "</pre>")
+			answer, err := program(t.Context(), "explain", "--kubeconfig="+kubeconfig, "-v", "pod", ref.Namespace+"/"+ref.Pod).Output()
+			if err != nil {
+				answer = nil // it has ended since
+			}
+			shown, printed = plain(html.UnescapeString(report)), plain(string(answer))
+			if err != nil || !strings.Contains(printed, " is pending since") {
+				shown = printed // what an allocated claim requested is not in memory
+			}
+		}
+		if shown != printed {
+			t.Errorf("%s/%s:\nthe page shows\n%s\nexplain prints\n%s", ref.Namespace, ref.Pod, shown, printed)
+		} else if strings.Contains(shown, " is pending since") {
+			compared++
+		}
+	}
+	if compared < 10 {
+		t.Errorf("%d of %d pods were compared", compared, len(pending.Pending))
 	}
 }
 

@@ -576,14 +576,21 @@ func (r *reference) isForeign(claim *dra.ClaimLifecycle, p *podEntry) bool {
 }
 
 // warnings holds the Kubernetes events about claims: how often each was
-// observed, and those about claims that cannot be created.
+// observed, and what they report.
 type warnings struct {
-	counts   map[string]int64                  // by the event's name
-	creation map[string]map[string]dra.Warning // by the UID of the pod or group, and the event's name
+	counts      map[string]int64                  // by the event's name
+	creation    map[string]map[string]dra.Warning // by the UID of the pod or group, and the event's name
+	preparation map[string]*dra.Warning           // by the event's name; no more than maxPreparationWarnings
 }
 
+// maxPreparationWarnings bounds the events about devices that could not be prepared.
+// They are only shown to people.
+const maxPreparationWarnings = 4096
+
 func newWarnings() warnings {
-	return warnings{counts: make(map[string]int64), creation: make(map[string]map[string]dra.Warning)}
+	return warnings{
+		counts: make(map[string]int64), creation: make(map[string]map[string]dra.Warning), preparation: make(map[string]*dra.Warning),
+	}
 }
 
 // apply returns how often the event occurred since it was last observed. An
@@ -592,8 +599,11 @@ func newWarnings() warnings {
 func (w *warnings) apply(warning *dra.Warning, gone bool) int64 {
 	if warning.Kind == dra.WarningCreation {
 		w.keepCreation(warning, gone)
+	} else if w.preparation[warning.Name] != nil || len(w.preparation) < maxPreparationWarnings {
+		w.preparation[warning.Name] = warning
 	}
 	if gone {
+		delete(w.preparation, warning.Name)
 		delete(w.counts, warning.Name)
 		return 0
 	}

@@ -53,6 +53,7 @@ type Runner struct {
 	inputs    Inputs
 	now       clock.Clock
 	log       *slog.Logger
+	mu        sync.Mutex // guards state
 	state     State
 	sent      *dra.Question // the first of the last questions
 	sentCount int           // none were sent yet
@@ -91,6 +92,16 @@ func NewRunner(config Config, inputs Inputs, registry prometheus.Registerer, now
 // pointer and is safe for concurrent use.
 func (r *Runner) Latest() *Published { return r.latest.Load() }
 
+// Objects returns the pods, claims, groups and events of a namespace as of the newest
+// step, and further claims with the pods that use them. The objects are shared and must
+// not be changed. It waits for a step that is in progress, and looks at every object
+// once, so it is for people, not for scrapes. It is safe for concurrent use.
+func (r *Runner) Objects(namespace string, claims []dra.ClaimRef) []Change {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state.index.objects(namespace, claims)
+}
+
 // Run makes steps until the context ends. It is called once.
 func (r *Runner) Run(ctx context.Context) {
 	schedule.Run(ctx, schedule.Options{
@@ -115,8 +126,10 @@ func (r *Runner) step(ctx context.Context) time.Duration {
 		work := r.inputs.Work()
 		facts.Work = &work
 	}
+	r.mu.Lock()
 	state, snapshot, events := Step(r.state, facts, now)
 	r.state = state
+	r.mu.Unlock()
 	r.durations.apply(&snapshot, r.inputs.Sampled)
 	if r.inputs.Traced != nil && len(snapshot.Traces) > 0 {
 		r.inputs.Traced(snapshot.Traces)

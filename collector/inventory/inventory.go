@@ -209,6 +209,20 @@ func (inv *Inventory) Spec(namespace, claim, template string) (spec *resourcev1.
 	return nil, ""
 }
 
+// Templates returns the names of a namespace's ResourceClaimTemplates, sorted.
+func (inv *Inventory) Templates(namespace string) []string {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	var names []string
+	for ref := range inv.claims.templates {
+		if ref.Namespace == namespace {
+			names = append(names, ref.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // Allocation returns that of a claim, and false if the claim is not allocated.
 func (inv *Inventory) Allocation(namespace, name string) (Allocation, bool) {
 	inv.mu.Lock()

@@ -55,7 +55,7 @@ func (a adviser) advise(w cluster.PendingRef, ref *PendingRef) []string {
 			fmt.Sprintf("`kubectl describe pod -n %s %s`", w.Pod.Namespace, w.Pod.Name),
 		}
 	case dra.ReasonPendingDiagnosis:
-		return []string{"run explain again; if that does not help, raise --timeout"}
+		return []string{"look again in a few seconds; if that does not help, raise --timeout of the command"}
 	default:
 		return a.unknown(w)
 	}

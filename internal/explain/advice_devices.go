@@ -347,7 +347,11 @@ func (d deviceAdvice) busy() []string {
 		help = append(help, "matching devices become free when these end: "+some(busy, mostHelp))
 	}
 	if more := d.ref.HolderCount - len(d.ref.Holders); more > 0 {
-		help = append(help, fmt.Sprintf("%d more %s matching devices", more, verb(more, "claim holds", "claims hold")))
+		which := fmt.Sprintf("%d more %s", more, verb(more, "claim holds", "claims hold"))
+		if len(d.ref.Holders) == 0 {
+			which = fmt.Sprintf("%d %s", more, verb(more, "claim of another namespace holds", "claims of other namespaces hold"))
+		}
+		help = append(help, which+" matching devices")
 	}
 	return help
 }

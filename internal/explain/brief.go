@@ -98,6 +98,18 @@ func (p *printer) remedies(help []string) (left int) {
 
 // events writes the newest events that say something else than what is shown.
 func (p *printer) events(r *Report, shown string) {
+	lines := r.newEvents(shown)
+	if len(lines) == 0 {
+		return
+	}
+	p.heading("Events:")
+	for _, line := range lines {
+		p.cut("  - ", blanks(4), line, 2)
+	}
+}
+
+// newEvents returns the newest events that say something else than what is shown.
+func (r *Report) newEvents(shown string) []string {
 	shown = strings.Join(strings.Fields(shown), " ")
 	var lines []string
 	for _, event := range r.events {
@@ -107,13 +119,31 @@ func (p *printer) events(r *Report, shown string) {
 		}
 		lines = append(lines, fmt.Sprintf("%s, %s, last %s ago: %s", event.from, counted(event.count, "time", "times"), span(r.At.Sub(event.last)), message))
 	}
-	if len(lines) == 0 {
-		return
+	return lines
+}
+
+// Answer is what Brief renders, whole and without layout: names may have any
+// characters.
+type Answer struct {
+	Verdict  string
+	Evidence []Fact   // the most important first
+	Remedies []string // the most useful first; commands are between backquotes
+	Events   []string // that say something else
+}
+
+// Fact is a fact with its label.
+type Fact struct{ Label, Text string }
+
+// Answer returns the answer for a reader who has more room than a terminal.
+func (r *Report) Answer() Answer {
+	answer := Answer{Verdict: r.verdict(), Remedies: r.remedies()}
+	var shown strings.Builder
+	for _, fact := range r.evidence() {
+		answer.Evidence = append(answer.Evidence, Fact{fact.label, fact.text})
+		shown.WriteString(fact.text + "\n")
 	}
-	p.heading("Events:")
-	for _, line := range lines {
-		p.cut("  - ", blanks(4), line, 2)
-	}
+	answer.Events = r.newEvents(shown.String())
+	return answer
 }
 
 // remedies returns what would help the main pending reference, else the claims and

@@ -58,6 +58,8 @@ type Objects struct {
 	groups    map[dra.PodRef]*dra.Group
 	generated map[generatedKey]string // names of claims
 	warnings  map[string]*dra.Warning
+
+	usedBy map[dra.ClaimRef][]*dra.PodLifecycle // made when it is first asked for; nil after a change
 }
 
 // generatedKey identifies a claim that is generated for a pod or a group by the
@@ -74,6 +76,7 @@ func NewObjects() *Objects {
 
 // Claim sets or deletes a claim.
 func (o *Objects) Claim(claim *dra.ClaimLifecycle, gone bool) {
+	o.usedBy = nil
 	set(o.claims, claim.Ref, claim, gone)
 	key := generatedKey{claim.MadeFor.UID, claim.PodClaim}
 	if key.owner != "" && key.podClaim != "" && (!gone || o.generated[key] == claim.Ref.Name) {
@@ -82,10 +85,16 @@ func (o *Objects) Claim(claim *dra.ClaimLifecycle, gone bool) {
 }
 
 // Pod sets or deletes a pod that uses claims.
-func (o *Objects) Pod(pod *dra.PodLifecycle, gone bool) { set(o.pods, pod.Ref, pod, gone) }
+func (o *Objects) Pod(pod *dra.PodLifecycle, gone bool) {
+	o.usedBy = nil
+	set(o.pods, pod.Ref, pod, gone)
+}
 
 // Group sets or deletes a group of pods that share claims.
-func (o *Objects) Group(group *dra.Group, gone bool) { set(o.groups, group.Ref, group, gone) }
+func (o *Objects) Group(group *dra.Group, gone bool) {
+	o.usedBy = nil
+	set(o.groups, group.Ref, group, gone)
+}
 
 // Warning sets or deletes an event.
 func (o *Objects) Warning(warning *dra.Warning, gone bool) {
@@ -103,20 +112,30 @@ func set[K comparable, V any](all map[K]V, key K, value V, gone bool) {
 // users returns the pods that refer to the claim and have not ended, sorted by
 // name.
 func (o *Objects) users(ref dra.ClaimRef) []*dra.PodLifecycle {
-	var users []*dra.PodLifecycle
+	if o.usedBy == nil {
+		o.findUsers()
+	}
+	return o.usedBy[ref]
+}
+
+// findUsers finds the users of all claims.
+func (o *Objects) findUsers() {
+	o.usedBy = make(map[dra.ClaimRef][]*dra.PodLifecycle)
 	for _, pod := range o.pods {
-		if pod.Ref.Namespace != ref.Namespace || pod.Terminal {
+		if pod.Terminal {
 			continue
 		}
 		for _, reference := range pod.Claims {
-			if o.claimOf(pod, reference) == ref.Name {
-				users = append(users, pod)
-				break
+			ref := dra.ClaimRef{Namespace: pod.Ref.Namespace, Name: o.claimOf(pod, reference)}
+			users := o.usedBy[ref]
+			if last := len(users) - 1; ref.Name != "" && (last < 0 || users[last] != pod) { // it may refer to a claim twice
+				o.usedBy[ref] = append(users, pod)
 			}
 		}
 	}
-	slices.SortFunc(users, func(a, b *dra.PodLifecycle) int { return cmp.Compare(a.Ref.Name, b.Ref.Name) })
-	return users
+	for _, users := range o.usedBy {
+		slices.SortFunc(users, func(a, b *dra.PodLifecycle) int { return cmp.Compare(a.Ref.Name, b.Ref.Name) })
+	}
 }
 
 // claimOf returns the name of the claim that a reference of a pod names, that its

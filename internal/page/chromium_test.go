@@ -2,6 +2,7 @@ package page
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -406,6 +407,8 @@ func everyPage(t *testing.T) map[string]string {
 	shared := newChangingSite(t, sharing(t), handlerOf)
 	cluster := newChangingSite(t, testClusterRows(t), clusterHandlerOf)
 	waiting := newChangingSite(t, nil, handlerOf)
+	explained := httptest.NewServer(explaining(t, nil, func(context.Context, ExplainedObject) (*Explanation, error) { return testExplanation(), nil }))
+	t.Cleanup(explained.Close)
 	graphs := newChangingSite(t, testNodeRows(t), func(t testing.TB, rows func() []metric.Row) http.Handler {
 		return configured(t, Config{Rows: rows, History: hourOf(rows())})
 	})
@@ -415,6 +418,7 @@ func everyPage(t *testing.T) map[string]string {
 		"claim": node.URL + "/claim?namespace=team-ml&name=debug-session", "device": node.URL + "/device?uuid=" + gpu + "1",
 		"workload": node.URL + "/workload?namespace=research&kind=Job&name=sweep",
 		"missing":  node.URL + "/device?uuid=" + strings.Repeat("x", 200), "pod": cluster.URL + "/pod?namespace=llm&name=pretrain-0",
+		"explained pod": explained.URL + "/pod?namespace=llm&name=pretrain-0", "explained claim": explained.URL + "/claim?namespace=llm&name=x",
 	}
 }
 

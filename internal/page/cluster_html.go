@@ -4,6 +4,7 @@ import (
 	_ "embed" // for the pages
 	"html/template"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -27,10 +28,11 @@ func ClusterHandlers(config Config) (map[string]http.Handler, error) {
 		return nil, err
 	}
 	s := &site[ClusterView]{config: config, html: parsed, view: clusterViewOf, source: func(v *ClusterView) []Source { return v.Sources }}
-	pages := clusterPages{config.Links, config.Explain, config.PendingEvidence}
+	pages := clusterPages{&config}
 	return map[string]http.Handler{
 		"/":               s.page("page", pages.overview),
-		"/pod":            s.page("pod-page", pages.pod),
+		"/pod":            s.page("explained-page", pages.pod),
+		"/claim":          s.page("explained-page", pages.claim),
 		"/page.css":       constant("text/css; charset=utf-8", pageCSS),
 		"/cluster.css":    constant("text/css; charset=utf-8", clusterCSS),
 		"/page.js":        constant("text/javascript; charset=utf-8", pageJS),
@@ -60,6 +62,7 @@ func clusterFunctions() template.FuncMap {
 		"underway":   func(all []ActivePhase) shown[ActivePhase] { return showing(all, shownItems) },
 		"items":      func(all []Anomaly) shown[Anomaly] { return showing(all, shownItems) },
 		"clock":      clockText,
+		"codes":      codes,
 		"since":      ageOf,
 		"stack":      newStack,
 		"listed":     listed,
@@ -77,11 +80,8 @@ type pendingRow struct {
 	Age            string
 	Because, Claim string
 	Command        string // explains more; empty if no command can
-	Evidence       *pendingEvidence
+	Remedy         string // in general, where there is no explanation
 }
-
-// pendingEvidence is what the page of a pod shows of a reference in addition.
-type pendingEvidence struct{ Message, Remedy, Node string }
 
 // phaseRow is a phase under way.
 type phaseRow struct {
@@ -136,6 +136,23 @@ func newStack(devices DeviceStates) *stack {
 		return nil
 	}
 	return &stack{Allocated: allocated.Width, Unavailable: unavailable.Width, From: allocated.Width}
+}
+
+// textPart is a part of a sentence.
+type textPart struct {
+	Text string
+	Code bool
+}
+
+// codes splits a text at its backquotes: what is between two is code.
+func codes(text string) []textPart {
+	var parts []textPart
+	for i, part := range strings.Split(text, "`") {
+		if part != "" {
+			parts = append(parts, textPart{part, i%2 == 1})
+		}
+	}
+	return parts
 }
 
 // gatedItems returns the references of gated pods as items of a list.

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -9,11 +10,7 @@ import (
 )
 
 // clusterPages returns the contents of the pages of a cluster.
-type clusterPages struct {
-	links    Links
-	explain  string
-	evidence func(namespace, pod string) map[string]PendingEvidence
-}
+type clusterPages struct{ config *Config }
 
 // clusterPage is what all of them show.
 type clusterPage struct {
@@ -24,7 +21,7 @@ type clusterPage struct {
 
 func (p clusterPages) common(view ClusterView, around *frame) clusterPage {
 	around.DocumentTitle = "Cluster · dra-exporter"
-	return clusterPage{view, around, p.links.dashboard("Dashboard", "dra-allocation")}
+	return clusterPage{view, around, p.config.Links.dashboard("Dashboard", "dra-allocation")}
 }
 
 func (p clusterPages) overview(_ *http.Request, view ClusterView, around *frame) any {
@@ -36,7 +33,7 @@ func (p clusterPages) overview(_ *http.Request, view ClusterView, around *frame)
 	return struct {
 		clusterPage
 		Overview clusterOverview
-	}{common, newClusterOverview(view, around.Selection, p.explain)}
+	}{common, newClusterOverview(view, around.Selection, p.config.Explain)}
 }
 
 // clusterOverview is the lists of a cluster that a reader has selected.
@@ -88,61 +85,111 @@ func pendingGroups() map[string]func(pendingRow) string {
 	}
 }
 
+// explainedPage is the page of a pod or claim: what explain says about it, and what rows
+// have of the pending references and the phases.
+type explainedPage struct {
+	clusterPage
+	Kind, Title string
+	Explanation *Explanation // nil: there is none, because of Failure
+	Failure     string
+	Rows        []pendingRow
+	Phases      []phaseRow
+	Command     string
+	ObjectLinks []link
+}
+
 // pod returns the page of the pod that the query names: why its claims are pending, or
 // what it waits for since.
 func (p clusterPages) pod(r *http.Request, view ClusterView, around *frame) any {
+	name := r.URL.Query().Get("name")
+	return p.explained(r, view, around, "pod", func(pod, _ string) bool { return pod == name })
+}
+
+// claim returns the page of the claim that the query names, with the pods that use it.
+func (p clusterPages) claim(r *http.Request, view ClusterView, around *frame) any {
+	name := r.URL.Query().Get("name")
+	return p.explained(r, view, around, "claim", func(_, claim string) bool { return claim == name })
+}
+
+// explained returns the page of an object; concerns reports whether a reference of a pod
+// to a claim concerns it.
+func (p clusterPages) explained(r *http.Request, view ClusterView, around *frame, kind string, concerns func(pod, claim string) bool) any {
 	namespace, name := r.URL.Query().Get("namespace"), r.URL.Query().Get("name")
-	content := struct {
-		clusterPage
-		Title       string
-		Rows        []pendingRow
-		PodPhases   []phaseRow
-		Command     string
-		ObjectLinks []link
-	}{clusterPage: p.common(view, around), Title: namespace + "/" + name}
+	content := &explainedPage{clusterPage: p.common(view, around), Kind: kind, Title: namespace + "/" + name}
 	around.DocumentTitle = content.Title + " · " + around.DocumentTitle
-	alerts := map[string]bool{}
+	refused := p.explain(r, content, ExplainedObject{Kind: kind, Namespace: namespace, Name: name})
+	runbooks := map[string]bool{}
 	addRunbook := func(alert string) {
-		if !alerts[alert] {
-			alerts[alert] = true
-			content.ObjectLinks = append(content.ObjectLinks, p.links.runbook(alert)...)
+		if !runbooks[alert] {
+			runbooks[alert] = true
+			content.ObjectLinks = append(content.ObjectLinks, p.config.Links.runbook(alert)...)
 		}
 	}
 	unread := view.Unread("resourceslices", "deviceclasses")
-	known := map[string]PendingEvidence{}
 	for _, list := range [][]PendingRef{view.Pending, view.Gated} {
 		for _, w := range list {
-			if w.Namespace != namespace || w.Pod != name {
+			if w.Namespace != namespace || !concerns(w.Pod, w.Claim) {
 				continue
 			}
-			if len(known) == 0 && p.evidence != nil {
-				known = p.evidence(namespace, name)
-			}
 			row := newPendingRow(&view, w, unread, "")
-			row.Evidence = &pendingEvidence{known[w.PodClaim].Message, remedyText(w.Reason), known[w.PodClaim].Node}
+			if content.Explanation == nil {
+				row.Remedy = remedyText(w.Reason)
+			}
 			content.Rows = append(content.Rows, row)
 			addRunbook(pendingAlert(w.Reason))
 		}
 	}
 	for _, phase := range view.Phases {
-		if phase.Namespace == namespace && phase.Pod == name {
-			content.PodPhases = append(content.PodPhases, phaseRow{phase, ageOf(view.At, phase.Since)})
+		if phase.Namespace == namespace && concerns(phase.Pod, phase.Claim) {
+			content.Phases = append(content.Phases, phaseRow{phase, ageOf(view.At, phase.Since)})
 			addRunbook(phaseAlert(phase.Phase))
 		}
 	}
-	if len(content.Rows) == 0 && len(content.PodPhases) == 0 {
-		text := "It has no pending claim, and no claim that is being prepared. It runs, has ended, uses no claim, or its name is different."
-		if unread := view.Unread("pods", "resourceclaims"); len(unread) > 0 {
-			text = "Which claims are pending is not known: " + listed(unread) + "."
-		}
-		around.Missing = &absence{"No pending claims known of pod " + namespace + "/" + name, text}
+	if content.Explanation == nil && len(content.Rows) == 0 && len(content.Phases) == 0 {
+		around.Missing = notExplained(&view, content, refused)
 		return content
 	}
-	if p.explain != "" {
-		content.Command = p.explain + " pod " + namespace + "/" + name
+	if p.config.Explain != "" {
+		content.Command = p.config.Explain + " " + kind + " " + namespace + "/" + name
 	}
-	content.ObjectLinks = append(content.ObjectLinks, p.links.dashboard("Dashboard of allocation", "dra-allocation", "namespace", namespace)...)
+	content.ObjectLinks = append(content.ObjectLinks, p.config.Links.dashboard("Dashboard of allocation", "dra-allocation", "namespace", namespace)...)
 	return content
+}
+
+// explain adds the explanation, or why there is none. It returns what the reader may be
+// told if nothing else is known of the object.
+func (p clusterPages) explain(r *http.Request, content *explainedPage, of ExplainedObject) (refused string) {
+	if p.config.Explanation == nil {
+		return ""
+	}
+	alone, allowed, err := p.config.mayExplain(r, of.Namespace)
+	if err != nil || !allowed {
+		return "" // rows are subject to the same permissions
+	}
+	of.Alone = alone
+	content.Explanation, err = p.config.Explanation(r.Context(), of)
+	if refusal := (*Refusal)(nil); errors.As(err, &refusal) {
+		return refusal.Message
+	}
+	if err != nil {
+		content.Failure = err.Error()
+	}
+	return content.Failure
+}
+
+// notExplained says why nothing is known of an object.
+func notExplained(view *ClusterView, content *explainedPage, refused string) *absence {
+	missing := &absence{Title: "Nothing is known about " + content.Kind + " " + content.Title}
+	unread := view.Unread("pods", "resourceclaims")
+	switch {
+	case len(unread) > 0:
+		missing.Text = "Which claims are pending is not known: " + listed(unread) + "."
+	case refused != "":
+		missing.Text = strings.ToUpper(refused[:1]) + refused[1:] + "."
+	default:
+		missing.Text = "It has no pending claim, and no claim that is being prepared. It runs, has ended, uses no claim, or its name is different."
+	}
+	return missing
 }
 
 // remedyText says what to do about a reason, in general, as a sentence.

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"context"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -25,9 +26,10 @@ type Config struct {
 	// Rows have no such text. It may be nil.
 	KubeletMessages func() map[string]string
 
-	// PendingEvidence returns what is known of the pending references of a pod, by their
-	// names in the pod, besides what rows have. It may be nil.
-	PendingEvidence func(namespace, pod string) map[string]PendingEvidence
+	// Explanation explains a pod or a claim of the cluster. Its error may be a *Refusal,
+	// whose message is shown with its status; another one is shown beside what rows say.
+	// It may be nil.
+	Explanation func(ctx context.Context, of ExplainedObject) (*Explanation, error)
 
 	// Explain is the command that explains why claims are pending, up to the kind of
 	// object. Empty: none works where the cluster's page is read.
@@ -45,9 +47,25 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// PendingEvidence is why a reference is pending, in a sentence, and the node that its pod
-// or its claim is bound to. What is unknown is empty.
-type PendingEvidence struct{ Message, Node string }
+// ExplainedObject names an object to explain. Kind is pod or claim; Alone means that the
+// reader may not see all namespaces, so that no object of another one must be named.
+type ExplainedObject struct {
+	Kind, Namespace, Name string
+	Alone                 bool
+}
+
+// Explanation is what the command explain says about an object.
+type Explanation struct {
+	Pending  bool // the object, or a pod that uses it, is pending
+	Verdict  string
+	Evidence []Fact   // the most important first
+	Remedies []string // the most useful first; commands are between backquotes
+	Events   []string
+	Report   string // all of it, as explain -v prints it
+}
+
+// Fact is a fact with its label.
+type Fact struct{ Label, Text string }
 
 // Visible reports which of the namespaces the reader of a request may see, or
 // that it is all of them. The error may be a *Refusal; another one is answered
@@ -75,6 +93,16 @@ func (c *Config) visibleTo(r *http.Request) (rows []metric.Row, all bool, err er
 		return rows, true, err
 	}
 	return visibleRows(rows, visible), false, nil
+}
+
+// mayExplain reports whether the reader of the request may see objects of the namespace,
+// and whether of that one alone.
+func (c *Config) mayExplain(r *http.Request, namespace string) (alone, allowed bool, err error) {
+	if c.Visible == nil {
+		return false, true, nil
+	}
+	visible, all, err := c.Visible(r, []string{namespace})
+	return !all, all || visible[namespace], err
 }
 
 // namespacesIn returns the sorted namespaces of the rows; if wanted is not

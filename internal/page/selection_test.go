@@ -133,7 +133,8 @@ func TestObjectPages(t *testing.T) {
 		{cluster, "/pod?namespace=llm&name=pretrain-0", 200, []string{"Pod llm/pretrain-0", "insufficient_devices", "Wait for the holders", "dra-exporter explain pod llm/pretrain-0", "asks for 8"}},
 		{cluster, "/pod?namespace=science&name=fold-0", 200, []string{"Under way", "preparation"}},
 		{cluster, "/pod?namespace=kueue&name=sweep-11", 200, []string{"scheduling_gated"}},
-		{cluster, "/pod?namespace=llm&name=no-such", 404, []string{"No pending claims known of pod llm/no-such"}},
+		{cluster, "/pod?namespace=llm&name=no-such", 404, []string{"Nothing is known about pod llm/no-such"}},
+		{cluster, "/claim?namespace=llm&name=no-such", 404, []string{"Nothing is known about claim llm/no-such"}},
 	} {
 		status, text := get(t, test.site, test.path)
 		if status != test.status {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/self"
 	"github.com/dra-exporter/dra-exporter/collector/trace"
+	"github.com/dra-exporter/dra-exporter/internal/explain"
 	"github.com/dra-exporter/dra-exporter/internal/otlp"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/page"
@@ -59,6 +61,7 @@ type Cluster struct {
 	inventory *inventory.Inventory
 	diagnoser *diagnosis.Diagnoser
 	runner    *cluster.Runner
+	live      *explain.Live
 	push      *otlp.Pusher // nil: nothing is pushed
 	wake      chan struct{}
 }
@@ -87,6 +90,10 @@ func NewCluster(options ClusterOptions, log *slog.Logger) (*Cluster, error) {
 		}, registry, options.Clock, log)
 	if err != nil {
 		return nil, err
+	}
+	c.live = &explain.Live{
+		Latest: c.runner.Latest, Objects: c.runner.Objects, Statuses: c.cluster.Statuses,
+		Inventory: c.inventory, Diagnoser: c.diagnoser, Clock: options.Clock, Budget: options.Budget,
 	}
 	c.push, err = pushConfig{settings: options.Push, version: options.Version.Version, instance: clusterInstance, snapshot: c.latestRows, live: registry, filter: options.Filter}.pusher(options.Clock, log)
 	return c, err
@@ -152,7 +159,7 @@ func (c *Cluster) Server(options WebOptions, log *slog.Logger) (*web.Server, err
 		api: c.options.API, registry: c.registry, filter: c.options.Filter, clock: c.options.Clock, page: c.page, healthy: c.healthy, ready: c.Ready,
 		pages: func(visible page.Visible) (pageHandlers, error) {
 			return page.ClusterHandlers(page.Config{
-				MetricsPath: options.MetricsPath, Rows: c.rows, Log: log, Explain: c.options.Explain, Links: options.Links, PendingEvidence: c.pendingEvidence,
+				MetricsPath: options.MetricsPath, Rows: c.rows, Log: log, Explain: c.options.Explain, Links: options.Links, Explanation: c.explain,
 				Now: func() time.Time { return c.options.Clock().Wall }, Messages: func() map[string]string { return messages(c.cluster.Statuses()) },
 				Visible: visible,
 			})
@@ -167,19 +174,23 @@ func (c *Cluster) page() *metric.Page {
 	return nil
 }
 
-// pendingEvidence returns why the references of a pod are pending, by their names.
-func (c *Cluster) pendingEvidence(namespace, pod string) map[string]page.PendingEvidence {
-	evidence := map[string]page.PendingEvidence{}
-	latest := c.runner.Latest()
-	if latest == nil {
-		return evidence
+// explain explains an object for the pages.
+func (c *Cluster) explain(ctx context.Context, of page.ExplainedObject) (*page.Explanation, error) {
+	report, err := c.live.Report(ctx, explain.Subject{Kind: explain.Kind(of.Kind), Namespace: of.Namespace, Name: of.Name}, of.Alone)
+	if missing := (*explain.NotFoundError)(nil); errors.As(err, &missing) {
+		return nil, &page.Refusal{Status: http.StatusNotFound, Message: missing.Error()}
 	}
-	for _, ref := range latest.Pending {
-		if ref.Pod.Namespace == namespace && ref.Pod.Name == pod {
-			evidence[ref.PodClaim] = page.PendingEvidence{Message: ref.Message, Node: ref.Node}
-		}
+	if err != nil {
+		return nil, err
 	}
-	return evidence
+	answer := report.Answer()
+	explanation := &page.Explanation{
+		Pending: len(report.Pending) > 0, Verdict: answer.Verdict, Remedies: answer.Remedies, Events: answer.Events, Report: report.Text(false),
+	}
+	for _, fact := range answer.Evidence {
+		explanation.Evidence = append(explanation.Evidence, page.Fact(fact))
+	}
+	return explanation, nil
 }
 
 func (c *Cluster) rows() []metric.Row {

@@ -2,12 +2,19 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"html"
+	"io"
 	"maps"
 	"math"
+	"net/http"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -146,6 +153,43 @@ func (w pendingCase) test(t *testing.T, namespace string) {
 		if !strings.Contains(text, words) {
 			t.Errorf("explain does not say %q:\n%s", words, text)
 		}
+	}
+	w.comparePage(t, namespace)
+}
+
+// comparePage compares the report on the pod's page with what explain prints. Ages differ,
+// and a page repeats a report for a while.
+func (w pendingCase) comparePage(t *testing.T, namespace string) {
+	t.Helper()
+	age := regexp.MustCompile(`[0-9]+ (s|min|h)\b( [0-9]+ (s|min)\b)?`)
+	printed, shown := "", ""
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	err := cluster.Eventually(ctx, "the page shows what explain prints", func(ctx context.Context) error {
+		printed = age.ReplaceAllString(explain(t, "pod", namespace+"/"+w.pod), "AGE")
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, clusterURL+"pod?"+url.Values{"namespace": {namespace}, "name": {w.pod}}.Encode(), nil)
+		if err != nil {
+			return err
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			return err
+		}
+		_, report, _ := strings.Cut(string(text), `aria-label="Whole report">`)
+		report, _, _ = strings.Cut(report, "</pre>")
+		shown = age.ReplaceAllString(strings.Join(strings.Fields(html.UnescapeString(report)), " "), "AGE")
+		if shown != printed {
+			return errors.New("they differ")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Errorf("%v\nthe page shows\n%s\nexplain prints\n%s", err, shown, printed)
 	}
 }
 
