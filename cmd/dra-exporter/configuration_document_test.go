@@ -79,6 +79,7 @@ func writeSettings(to io.Writer, title, text string, all []setting) {
 	if len(all) == 0 {
 		return
 	}
+	help := strings.NewReplacer("|", `\|`, "<", `\<`) // else the end of a cell, and an element of HTML
 	fmt.Fprint(to, "\n| flag | variable | default | |\n|---|---|---|---|\n")
 	for _, s := range all {
 		code := func(text string) string {
@@ -87,7 +88,7 @@ func writeSettings(to io.Writer, title, text string, all []setting) {
 			}
 			return "`" + text + "`"
 		}
-		fmt.Fprintf(to, "| %s | %s | %s | %s |\n", code(s.name), code(s.variable), code(s.value), strings.ReplaceAll(s.help, "|", `\|`))
+		fmt.Fprintf(to, "| %s | %s | %s | %s |\n", code(s.name), code(s.variable), code(s.value), help.Replace(s.help))
 	}
 }
 
