@@ -48,10 +48,12 @@ TOOLS := $(CURDIR)/test/.bin/tools
 RELEASE := $(CURDIR)/test/.bin/release
 HELM := $(CURDIR)/test/.bin/helm/helm
 PROMTOOL := $(CURDIR)/test/.bin/prometheus/promtool
+HUGO := $(CURDIR)/test/.bin/hugo/hugo
+SITE_PORT ?= 1313
 KUSTOMIZATIONS := $(wildcard deploy/kustomize/base deploy/kustomize/overlays/*) dashboards
 # The modules whose code is ours; those that only pin a tool have none, and the
 # collector of test/otelcol has next to none, at the price of checking all of it.
-LINTED := . $(patsubst %/go.mod,%,$(wildcard dashboards/gen/go.mod test/e2e/go.mod test/drivers/shapes/go.mod test/drivers/toolkit/go.mod test/prometheus/go.mod test/compose/go.mod test/examples/go.mod test/gpukit/go.mod test/helm/go.mod test/house/go.mod test/image/go.mod test/rehearsal/go.mod test/rehearsal/go.mod test/release/go.mod test/otelcol/go.mod))
+LINTED := . $(patsubst %/go.mod,%,$(wildcard dashboards/gen/go.mod site/go.mod test/e2e/go.mod test/drivers/shapes/go.mod test/drivers/toolkit/go.mod test/prometheus/go.mod test/compose/go.mod test/examples/go.mod test/gpukit/go.mod test/helm/go.mod test/house/go.mod test/image/go.mod test/rehearsal/go.mod test/rehearsal/go.mod test/release/go.mod test/otelcol/go.mod))
 
 ##@ Use
 .PHONY: help demo
@@ -193,6 +195,17 @@ docs: ## write collector/metric/asked.txt, docs/metrics.md, docs/configuration.m
 	go test -ldflags '$(LAZY)' ./cmd/dra-exporter -run '^Test((Metrics|Sources|Configuration)Document|LevelPages)$$' -update
 	cd test/e2e && go test ./releases -run '^TestDocument$$' -update
 
+.PHONY: site site-build site-test
+site: $(HUGO) ## serve the documentation site on this machine, and show changes at once (SITE_PORT=1313)
+	@echo "http://127.0.0.1:$(SITE_PORT)/"
+	@exec $(HUGO) server --source . --config site/hugo.yaml --bind 127.0.0.1 --port $(SITE_PORT) --baseURL http://127.0.0.1:$(SITE_PORT)/ --noBuildLock --renderToMemory --quiet
+
+site-build: $(HUGO) ## dist/site: the documentation site, which needs no server (REF=main, v1.2.3)
+	HUGO=$(HUGO) .ci/site build
+
+site-test: $(HUGO) ## build the documentation site and check links, headings, images, navigation, search and versions
+	cd site && go vet ./... && HUGO=$(HUGO) go test -count=1 $(TEST_FLAGS) ./...
+
 tools: $(TOOLS)/.built $(RELEASE)/.built $(PROMTOOL) ## build the linters, benchstat, govulncheck and the like, promtool and Prometheus
 
 $(TOOLS)/.built: test/tools/go.mod test/tools/go.sum
@@ -213,6 +226,11 @@ $(HELM): test/helm/go.mod test/helm/go.sum
 $(PROMTOOL): test/prometheus/go.mod test/prometheus/go.sum
 	@mkdir -p $(@D)
 	cd $(<D) && CGO_ENABLED=0 go build -trimpath -tags remove_all_sd,enable_kubernetes_sd -ldflags '-s -w' -o $(@D)/ tool
+
+$(HUGO): site/go.mod site/go.sum
+	@mkdir -p $(@D)
+	cd $(<D) && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(@D)/ tool
+	@touch $@
 
 ##@ Clean
 .PHONY: clean
