@@ -32,6 +32,7 @@ func TestWorkflows(t *testing.T) {
 		"ci.yaml":      "- run: .ci/run\n",
 		"fuzz.yaml":    "- run: make fuzz FUZZTIME=3m\n",
 		"release.yaml": "uses: ./.github/workflows/ci.yaml\n",
+		"site.yaml":    "- run: make site-test\n",
 	} {
 		if !strings.Contains(read(t, filepath.Join(repository, ".github", "workflows", file)), step) {
 			t.Errorf("%s lacks %q", file, step)
