@@ -2,9 +2,13 @@ package page
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/color"
+	"image/png"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -207,18 +211,76 @@ func (c *chromium) size(width int, scheme string) {
 	c.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}})
 }
 
-// picture writes a picture of the whole page to the folder that DRA_PAGE_PICTURES names.
+// screenshot returns a picture of the whole page, as PNG.
+func (c *chromium) screenshot() []byte {
+	c.t.Helper()
+	var answer struct{ Data []byte }
+	c.decode(c.call("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true}), &answer)
+	return answer.Data
+}
+
+// picture writes a picture of the whole page to the folder that DRA_PAGE_PICTURES names. If
+// DRA_PAGE_PICTURES_BEFORE names a folder with pictures that the same machine made of an
+// earlier commit, it compares with those and writes what differs.
 func (c *chromium) picture(name string) {
 	c.t.Helper()
-	folder := os.Getenv("DRA_PAGE_PICTURES")
+	folder, before := os.Getenv("DRA_PAGE_PICTURES"), os.Getenv("DRA_PAGE_PICTURES_BEFORE")
 	if folder == "" {
 		return
 	}
-	var answer struct{ Data []byte }
-	c.decode(c.call("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true}), &answer)
-	if err := os.WriteFile(filepath.Join(folder, name+".png"), answer.Data, 0o644); err != nil {
-		c.t.Error(err)
+	write := func(name string, picture []byte) {
+		if err := os.WriteFile(filepath.Join(folder, name), picture, 0o644); err != nil {
+			c.t.Error(err)
+		}
 	}
+	now := c.screenshot()
+	write(name+".png", now)
+	if before == "" {
+		return
+	}
+	earlier, err := os.ReadFile(filepath.Join(before, name+".png"))
+	if err != nil {
+		c.t.Logf("%s is new", name)
+		return
+	}
+	if pixels, marked := comparePictures(c.t, earlier, now); pixels > 0 {
+		write(name+"-differs.png", marked)
+		c.t.Errorf("%s: %d pixels differ from the earlier picture", name, pixels)
+	}
+}
+
+// comparePictures returns how many pixels of two PNGs differ, and the second one with these
+// in red.
+func comparePictures(t testing.TB, before, now []byte) (pixels int, marked []byte) {
+	t.Helper()
+	if bytes.Equal(before, now) {
+		return 0, now
+	}
+	decode := func(data []byte) image.Image {
+		decoded, err := png.Decode(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return decoded
+	}
+	old, current := decode(before), decode(now)
+	all := old.Bounds().Union(current.Bounds())
+	differs := image.NewRGBA(all)
+	for y := all.Min.Y; y < all.Max.Y; y++ {
+		for x := all.Min.X; x < all.Max.X; x++ {
+			shown := color.RGBAModel.Convert(current.At(x, y))
+			if color.RGBAModel.Convert(old.At(x, y)) != shown {
+				pixels++
+				shown = color.RGBA{R: 255, A: 255}
+			}
+			differs.Set(x, y, shown)
+		}
+	}
+	var encoded bytes.Buffer
+	if err := png.Encode(&encoded, differs); err != nil {
+		t.Fatal(err)
+	}
+	return pixels, encoded.Bytes()
 }
 
 func quoted(text string) string {
@@ -337,6 +399,52 @@ func TestUpdatesKeepWhatTheReaderReads(t *testing.T) {
 	site.change(withoutClaim("first"))
 	tab.wait("the claim is gone", `!document.querySelector('[data-key="aaa/first"]')`)
 	tab.is("the row is still the same element", `document.querySelector('`+claim+`') === row`)
+}
+
+// An updated page looks as the same page does when it is loaded: no pixel differs.
+func TestUpdatedPageLooksLikeALoadedOne(t *testing.T) {
+	tab := openChromium(t)
+	picture := func() []byte { // once it is drawn, without the age of the page, which grows
+		last := tab.screenshot()
+		for range 50 {
+			tab.evaluate(`document.querySelector(".sample").style.visibility = "hidden"`, nil)
+			next := tab.screenshot()
+			if bytes.Equal(last, next) {
+				return next
+			}
+			last = next
+		}
+		t.Fatal("the page never stays as it is")
+		return nil
+	}
+	for path, name := range map[string]string{"/": "overview", "/?group=namespace": "grouped", "/device?uuid=" + gpu + "1": "device"} {
+		for width, scheme := range map[int]string{390: "dark", 1280: "light"} {
+			if name == "grouped" && width == 390 {
+				continue // a large picture, for little
+			}
+			site := newChangingSite(t, testNodeRows(t), handlerOf)
+			tab.size(width, scheme)
+			tab.open(site.URL + path)
+			before := picture()
+			site.change(func(rows []metric.Row) []metric.Row {
+				return withoutClaim("embedder")(withClaim("new-team", "new-claim", gpu+"1")(withUse(gpu+"1", 0.17)(rows)))
+			})
+			tab.wait(name+" is updated", `document.getElementById("view").textContent.includes("new-claim")`)
+			updated := picture()
+			tab.open(site.URL + path)
+			loaded := picture()
+			if bytes.Equal(before, loaded) {
+				t.Fatalf("%s at %d px: nothing has changed", name, width)
+			}
+			if pixels, marked := comparePictures(t, loaded, updated); pixels > 0 {
+				file := filepath.Join(t.ArtifactDir(), fmt.Sprintf("%s-%d.png", name, width))
+				if err := os.WriteFile(file, marked, 0o644); err != nil {
+					t.Error(err)
+				}
+				t.Errorf("%s at %d px: %d pixels of the updated page differ: %s", name, width, pixels, file)
+			}
+		}
+	}
 }
 
 // A row that ends moves to the ended claims, which are closed; a page that the exporter
