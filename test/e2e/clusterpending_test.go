@@ -163,7 +163,7 @@ func (w pendingCase) test(t *testing.T, namespace string) {
 func (w pendingCase) comparePage(t *testing.T, namespace string) {
 	t.Helper()
 	age := regexp.MustCompile(`[0-9]+ (s|min|h)\b( [0-9]+ (s|min)\b)?`)
-	requested := regexp.MustCompile(` Requested: .*?( Devices after each stage: | Devices: | Removed: | Best nodes: | Reserved for: | Pod |$)`)
+	requested := regexp.MustCompile(` Requested: .*?( ResourceClaim | Devices after each stage: | Devices: | Removed: | Best nodes: | Reserved for: | Pod |$)`)
 	printed, shown := "", ""
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
