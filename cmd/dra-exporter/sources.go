@@ -12,6 +12,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/amdgpu"
 	"github.com/dra-exporter/dra-exporter/collector/device/dcgm"
+	"github.com/dra-exporter/dra-exporter/collector/device/intelgpu"
 	"github.com/dra-exporter/dra-exporter/collector/device/nvml"
 	"github.com/dra-exporter/dra-exporter/collector/device/rdma"
 	"github.com/dra-exporter/dra-exporter/collector/device/simulated"
@@ -51,6 +52,7 @@ func deviceSources(flags sourceFlags) []deviceSource {
 		{name: "nvml", auto: true, named: flags.nvmlLibrary != "", open: openNVML},
 		{name: "dcgm", auto: flags.hostEngine != "", named: flags.hostEngine != "" || flags.dcgmLibrary != "", open: openDCGM},
 		{name: "amdgpu", auto: true, open: func(f sourceFlags) (device.Source, error) { return amdgpu.New(f.sysfs), nil }},
+		{name: "intel", auto: true, open: func(f sourceFlags) (device.Source, error) { return intelgpu.New(f.sysfs), nil }},
 		{name: "rdma", auto: true, open: func(f sourceFlags) (device.Source, error) { return rdma.New(f.sysfs), nil }},
 		{name: "simulated", open: openSimulated},
 	}

@@ -35,6 +35,7 @@ func columns() []column {
 		{"nvml", "nvml", false}, {"nvml, MIG", "nvml", true},
 		{"dcgm", "dcgm", false}, {"dcgm, MIG", "dcgm", true},
 		{"amdgpu", "amdgpu", false},
+		{"intel", "intel", false},
 		{"rdma", "rdma", false},
 	}
 }
@@ -76,7 +77,7 @@ func shownCells(t *testing.T) map[cell]string {
 	var lock sync.Mutex
 	seen := make(map[string][]cell) // by flag
 	t.Run("run", func(t *testing.T) {
-		for _, source := range []string{"nvml", "dcgm", "amdgpu", "rdma"} {
+		for _, source := range []string{"nvml", "dcgm", "amdgpu", "intel", "rdma"} {
 			for _, flag := range optIns() {
 				t.Run(source+flag, func(t *testing.T) {
 					t.Parallel()

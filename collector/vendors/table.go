@@ -5,7 +5,7 @@ func All() []Vendor {
 	return []Vendor{
 		nvidia(),
 		amd(),
-		{Name: "intel", PCI: 0x8086, Driver: "gpu.intel.com"},
+		{Name: Intel, PCI: 0x8086, Driver: "gpu.intel.com", Measured: true},
 		{Name: "habana", PCI: 0x1da3, Driver: "gaudi.intel.com"}, // Intel Gaudi, with network ports of its own
 		{Name: "google", Driver: "tpu.google.com"},
 		{Name: "aws", Driver: "neuron.aws.com"}, // not by PCI: Amazon's number is also that of its network adapters

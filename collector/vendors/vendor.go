@@ -9,6 +9,7 @@ package vendors
 const (
 	NVIDIA   = "nvidia"
 	AMD      = "amd"
+	Intel    = "intel"
 	Mellanox = "mellanox"
 )
 

@@ -199,8 +199,11 @@ func (s sources) located(uuid string) bool {
 }
 
 func unseenRemedy(vendor string) string {
-	if vendor == vendors.AMD {
+	switch vendor {
+	case vendors.AMD:
 		return "Check that the kernel driver amdgpu has them, and that --path.sysfs is the node's sysfs."
+	case vendors.Intel:
+		return "Check that the kernel driver xe or i915 has them, and that --path.sysfs is the node's sysfs."
 	}
 	return "Give the agent access to them: a DCGM host engine (--dcgm.host-engine), the RuntimeClass nvidia, CDI, or a claim of its own."
 }

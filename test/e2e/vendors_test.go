@@ -21,21 +21,23 @@ type sysfsNode struct {
 	agent *hostAgent
 }
 
-// TestOtherVendors: the devices of gpu.amd.com and dra.net have no UUID and
-// are matched by their PCI addresses, although gpu.nvidia.com has a device
-// with the address of the first.
+// TestOtherVendors: the devices of gpu.amd.com, gpu.intel.com and dra.net have no
+// UUID and are matched by their PCI addresses, although gpu.nvidia.com has a
+// device with the address of the first.
 func TestOtherVendors(t *testing.T) {
-	n := &sysfsNode{sysfs: sysfstest.Plant(t, "amdgpu", "rdma").Root}
-	for _, driver := range []string{"gpu.amd.com", "dra.net"} {
+	n := &sysfsNode{sysfs: sysfstest.Plant(t, "amdgpu", "intel", "rdma").Root}
+	for _, driver := range []string{"gpu.amd.com", "gpu.intel.com", "dra.net"} {
 		startOther(t, driver)
 	}
 	n.agent = &hostAgent{name: "sysfs"}
 	n.agent.launch(t, exec.Command(agentBinary(), "node", "--kubelet.pod-resources-socket="+shared.KubeletSocket(),
-		"--device.source=amdgpu", "--device.source=rdma", "--path.sysfs="+n.sysfs))
+		"--device.source=amdgpu", "--device.source=intel", "--device.source=rdma", "--path.sysfs="+n.sysfs))
 	deploy(t, "vendors")
 	running(t, "vendors", "amd")
+	running(t, "vendors", "intel")
 	running(t, "vendors", "network")
 	t.Run("amd", n.testAMD)
+	t.Run("intel", n.testIntel)
 	t.Run("network", n.testNetwork)
 }
 
@@ -75,6 +77,23 @@ func (n *sysfsNode) testAMD(t *testing.T) {
 		})
 		checkInjected(t, p, "vendors")
 	}
+}
+
+// testIntel: the claim has the energy that the card has used from its start. The
+// counter is in microjoules.
+func (n *sysfsNode) testIntel(t *testing.T) {
+	const counter = "bus/pci/devices/0000:18:00.0/hwmon/hwmon3/energy1_input"
+	gpu := scrape.Labels{"namespace": "vendors", "resourceclaim": "intel", "uuid": shared.NodeName() + "/pci-0000:18:00.0"}
+	n.agent.eventually(t, "the claim of gpu.intel.com", func(p *scrape.Page) error {
+		return errors.Join(
+			claimHas(p, "dra_claim_held", gpu, 1),
+			claimHas(p, "dra_claim_device_info", with(gpu, "driver", "gpu.intel.com", "device", "0000-18-00-0-0xe211", "deviceclass", "gpu.intel.com"), 1),
+			claimHas(p, "dra_claim_energy_joules_total", with(gpu, "attribution", "exclusive"), 0))
+	})
+	n.write(t, counter, strconv.FormatFloat(n.read(t, counter)+2_500_000, 'f', 0, 64))
+	n.agent.eventually(t, "the claim's energy", func(p *scrape.Page) error {
+		return errors.Join(claimHas(p, "dra_claim_energy_joules_total", with(gpu, "attribution", "exclusive"), 2.5), checkInvariants(p))
+	})
 }
 
 // testNetwork: the claim has what the adapter sends and receives from its

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
@@ -175,21 +174,11 @@ func (c *card) identify() error {
 		return nil // a card may have no node
 	}
 	for _, name := range nodes {
-		if minor, isNumber := cutNumber(name, "renderD"); isNumber {
+		if minor, isNumber := sysfs.Numbered(name, "renderD"); isNumber {
 			id.RenderMinor, id.Nodes = minor, []string{"/dev/dri/" + name}
 		}
 	}
 	return nil
-}
-
-// cutNumber returns the number that follows the prefix of a name.
-func cutNumber(name, prefix string) (number int, found bool) {
-	digits, found := strings.CutPrefix(name, prefix)
-	if !found {
-		return 0, false
-	}
-	parsed, err := strconv.ParseUint(digits, 10, 31)
-	return int(parsed), err == nil
 }
 
 // countErrors adds the memory errors that the driver has counted since it was

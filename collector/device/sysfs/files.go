@@ -149,6 +149,16 @@ func abbreviated(text string) string {
 	return text
 }
 
+// Numbered returns the number that follows the prefix of a name, such as card0.
+func Numbered(name, prefix string) (number int, found bool) {
+	digits, found := strings.CutPrefix(name, prefix)
+	if !found {
+		return 0, false
+	}
+	parsed, err := strconv.ParseUint(digits, 10, 31)
+	return int(parsed), err == nil
+}
+
 // maxNames is how many names a folder may have: a node has some hundreds of PCI
 // functions.
 const maxNames = 10_000

@@ -138,7 +138,7 @@ func (s *subjects) observeDevices(run []metric.Row) {
 // of several types.
 func typeOfSource(source string) string {
 	switch source {
-	case "nvml", "dcgm", "amdgpu":
+	case "nvml", "dcgm", "amdgpu", "intel":
 		return "gpu"
 	case "rdma":
 		return "network"
