@@ -24,14 +24,7 @@ func explaining(t *testing.T, visible Visible, explain func(context.Context, Exp
 	if err != nil {
 		t.Fatal(err)
 	}
-	mux := http.NewServeMux()
-	for path, handler := range made {
-		if path == "/" {
-			path = "/{$}"
-		}
-		mux.Handle(path, handler)
-	}
-	return mux
+	return muxOf(made)
 }
 
 // testExplanation is an explanation with everything that there can be, and long names.

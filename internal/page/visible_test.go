@@ -30,8 +30,13 @@ func serveLimited(t *testing.T, rows []metric.Row, handlers func(Config) (map[st
 	if err != nil {
 		t.Fatal(err)
 	}
+	return muxOf(made)
+}
+
+// muxOf serves handlers at their paths.
+func muxOf(handlers map[string]http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	for path, handler := range made {
+	for path, handler := range handlers {
 		if path == "/" {
 			path = "/{$}"
 		}
