@@ -20,8 +20,8 @@ import (
 //
 // An explanation may cost much work. So there is one at a time, for at most liveWork,
 // and after it a rest, so that explanations take no larger share of a core than Budget;
-// and an answer is given again while it is younger than liveFresh. It is safe for
-// concurrent use.
+// and an answer is given again while it is younger than liveFresh, or than liveKept
+// if it is not its turn. It is safe for concurrent use.
 type Live struct {
 	Latest    func() *cluster.Published // nil before the first snapshot
 	Objects   func(namespace string, claims []dra.ClaimRef) []dra.Change
@@ -37,11 +37,13 @@ type Live struct {
 	answers map[liveKey]liveAnswer
 }
 
-// Limits of explanations.
+// Limits of explanations. Who waits or works holds one of the few places for pages, so
+// that both are short; a page asks again by itself.
 const (
-	liveWait    = 2 * time.Second // for others' explanations and the rest after them
-	liveWork    = 2 * time.Second
+	liveWait    = 300 * time.Millisecond // for others' explanations and the rest after them
+	liveWork    = time.Second
 	liveFresh   = 5 * time.Second
+	liveKept    = time.Minute // while no other can be made
 	liveAnswers = 64
 )
 
@@ -68,15 +70,18 @@ type liveAnswer struct {
 // not be changed.
 func (l *Live) Report(ctx context.Context, subject Subject, alone bool) (*Report, error) {
 	key := liveKey{subject, alone}
-	if known, fresh := l.known(key); fresh {
+	if known, found := l.known(key, liveFresh); found {
 		return known.report, known.err
 	}
 	release, err := l.begin(ctx)
 	if err != nil {
+		if known, found := l.known(key, liveKept); found && errors.Is(err, ErrBusy) {
+			return known.report, known.err
+		}
 		return nil, err
 	}
 	defer release()
-	if known, fresh := l.known(key); fresh { // somebody else has asked
+	if known, found := l.known(key, liveFresh); found { // somebody else has asked
 		return known.report, known.err
 	}
 	began := l.Clock()
@@ -92,12 +97,12 @@ func (l *Live) Report(ctx context.Context, subject Subject, alone bool) (*Report
 	return report, nil
 }
 
-// known returns an answer that is still fresh.
-func (l *Live) known(key liveKey) (liveAnswer, bool) {
+// known returns an answer that is younger than a duration.
+func (l *Live) known(key liveKey, age time.Duration) (liveAnswer, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	answer, known := l.answers[key]
-	return answer, known && l.Clock().Since(answer.at) < liveFresh
+	return answer, known && l.Clock().Since(answer.at) < age
 }
 
 // begin waits until it is this explanation's turn.

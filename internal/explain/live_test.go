@@ -202,6 +202,10 @@ func TestLiveExplanationsAreBounded(t *testing.T) {
 	if _, err := c.live.Report(t.Context(), pod, true); !errors.Is(err, explain.ErrBusy) {
 		t.Errorf("during the rest after much work: %v", err)
 	}
+	c.elapsed.Add(int64(10 * time.Second))
+	if again, err := c.live.Report(t.Context(), pod, false); err != nil || again == first {
+		t.Errorf("an answer of ten seconds ago is not given during the rest: %v", err)
+	}
 	c.elapsed.Add(int64(10 * time.Minute))
 	if _, err := c.live.Report(t.Context(), pod, true); err != nil {
 		t.Errorf("after the rest: %v", err)
