@@ -53,7 +53,7 @@ SITE_PORT ?= 1313
 KUSTOMIZATIONS := $(wildcard deploy/kustomize/base deploy/kustomize/overlays/*) dashboards
 # The modules whose code is ours; those that only pin a tool have none, and the
 # collector of test/otelcol has next to none, at the price of checking all of it.
-LINTED := . $(patsubst %/go.mod,%,$(wildcard dashboards/gen/go.mod site/go.mod test/e2e/go.mod test/drivers/shapes/go.mod test/drivers/toolkit/go.mod test/prometheus/go.mod test/compose/go.mod test/examples/go.mod test/gpukit/go.mod test/helm/go.mod test/house/go.mod test/image/go.mod test/rehearsal/go.mod test/rehearsal/go.mod test/release/go.mod test/otelcol/go.mod))
+LINTED := . $(patsubst %/go.mod,%,$(wildcard dashboards/gen/go.mod site/go.mod test/e2e/go.mod test/drivers/shapes/go.mod test/drivers/toolkit/go.mod test/prometheus/go.mod test/proto/go.mod test/compose/go.mod test/examples/go.mod test/gpukit/go.mod test/helm/go.mod test/house/go.mod test/image/go.mod test/rehearsal/go.mod test/rehearsal/go.mod test/release/go.mod test/otelcol/go.mod))
 
 ##@ Use
 .PHONY: help demo
@@ -149,7 +149,7 @@ rehearsal: ## a whole release without GitHub: published to a registry on this ma
 	$(MAKE) -C test rehearsal
 
 ##@ Check
-.PHONY: lint house vuln manifests rules dashboards exported prometheusrule chart tools docs
+.PHONY: lint house vuln manifests rules dashboards exported prometheusrule chart tools docs proto proto-check
 house: ## the shape of the code: circles of files, methods per type, short files, names written twice (HOUSE=-v names them)
 	cd test/house && go run . $(HOUSE)
 
@@ -194,6 +194,12 @@ docs: ## write collector/metric/asked.txt, docs/metrics.md, docs/configuration.m
 	go test -p 1 ./internal/otlp ./internal/otlp/naming -run 'Document$$' -update
 	go test -ldflags '$(LAZY)' ./cmd/dra-exporter -run '^Test((Metrics|Sources|Configuration)Document|LevelPages)$$' -update
 	cd test/e2e && go test ./releases -run '^TestDocument$$' -update
+
+proto: ## write the Go code of plugin/devicemetrics from its proto file, without protoc
+	cd test/proto && go vet ./... && go run .
+
+proto-check: ## fail if that code is outdated
+	cd test/proto && go vet ./... && go run . -check
 
 .PHONY: site site-build site-test
 site: $(HUGO) ## serve the documentation site on this machine, and show changes at once (SITE_PORT=1313)
