@@ -11,7 +11,8 @@
 //		},
 //	})
 //
-// The protocol is specified in v1alpha1/devicemetrics.proto.
+// The protocol is specified in v1alpha1/devicemetrics.proto. It is an alpha version:
+// the node agent does not connect to such sockets yet.
 package devicemetrics
 
 import (
