@@ -98,7 +98,7 @@ func (n *nvidiaNode) testHostEngine(t *testing.T) {
 	covers(t)
 	first := n.dcgm.eventually(t, "the source dcgm", func(p *scrape.Page) error { return sourceIs(p, "dcgm", 1) })
 	before := n.engine.Inspect()
-	pages := scrape.Watch(t.Context(), 250*time.Millisecond, n.dcgm.metrics, scrape.CountersRise(), scrape.PageInvariants)
+	pages := scrape.Watch(t.Context(), 250*time.Millisecond, n.dcgm.metrics, scrape.CountersRise(grace), scrape.PageInvariants)
 	missing := newSeriesGaps(first)
 	check := pages.CheckRule(missing.rule)
 

@@ -8,7 +8,7 @@ import (
 
 // ClusterRules are the rules that every page of the cluster role must follow.
 func ClusterRules() []Rule {
-	return []Rule{CountersRise(), HistogramsRise(), StartTimesStay(), PendingIsConsistent, FunnelNarrows, DeviceStatesComplete}
+	return []Rule{CountersRise(0), HistogramsRise(), StartTimesStay(), PendingIsConsistent, FunnelNarrows, DeviceStatesComplete}
 }
 
 // HistogramsRise returns a rule that the histograms of the exporter do not

@@ -3,6 +3,7 @@ package scrape
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -16,7 +17,7 @@ type Rule func(*Page) []error
 
 // Rules are the rules that every page of an exporter must follow.
 func Rules(grace time.Duration) []Rule {
-	return []Rule{Invariants(), CountersRise(), CountersKeptForGrace(grace), NamespacesStay(), OneReason}
+	return []Rule{Invariants(), CountersRise(grace), CountersKeptForGrace(grace), NamespacesStay(), OneReason}
 }
 
 // slack is the sum of the longest duration of a scrape and the greatest age of
@@ -77,18 +78,25 @@ func series(p *Page, prefix string) map[string]Row {
 
 // CountersRise returns a rule that a counter does not decrease between two
 // pages of a process, including those of hardware: simulated hardware is never
-// reset.
-func CountersRise() Rule {
+// reset. The counters of a claim begin again if a claim of its name holds the
+// device after the grace period, which may end between two pages.
+func CountersRise(grace time.Duration) Rule {
 	var process float64
 	var before map[string]Row
+	held := map[string]time.Time{} // on pages before
 	return func(p *Page) (broken []error) {
 		now := series(p, "dra_")
 		if process == start(p) {
 			for key, row := range now {
-				if old, known := before[key]; known && row.Value < old.Value {
+				last, ofClaim := held[holdOf(row)]
+				evicted := ofClaim && strings.HasPrefix(key, "dra_claim_") && p.At.Sub(last) >= grace-time.Second
+				if old, known := before[key]; known && row.Value < old.Value && !evicted {
 					broken = append(broken, fmt.Errorf("%s fell from %v to %v", key, old.Value, row.Value))
 				}
 			}
+		}
+		for _, row := range p.Rows("dra_claim_held", nil) {
+			held[holdOf(row)] = p.At
 		}
 		process, before = start(p), now
 		return broken

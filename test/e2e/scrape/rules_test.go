@@ -57,6 +57,8 @@ func TestRules(t *testing.T) {
 		"hardware's counter":      {[]*Page{page(t, 0, energy+"2"), page(t, 1, energy+"1")}, "fell from 2 to 1"},
 		"another process":         {[]*Page{page(t, 0, held, seconds+"2"), restarted(page(t, 1, held, seconds+"1"))}, ""},
 		"counter outlives":        {[]*Page{page(t, 0, held, seconds+"2"), page(t, 20, seconds+"2"), page(t, 30)}, ""},
+		"the name again, after":   {[]*Page{page(t, 0, held, seconds+"2"), page(t, 29, seconds+"2"), page(t, 30, held, seconds+"0")}, ""},
+		"the name again, within":  {[]*Page{page(t, 0, held, seconds+"2"), page(t, 20, seconds+"2"), page(t, 25, held, seconds+"0")}, "fell from 2 to 0"},
 		"counter goes too soon":   {[]*Page{page(t, 0, held, seconds+"2"), page(t, 20)}, "went 20s after"},
 		"total goes":              {[]*Page{page(t, 0, total), page(t, 1)}, "is gone"},
 		"a page that is wrong":    {[]*Page{page(t, 0, info, count, held, own, gets+"0.4")}, "device_value: dra_claim_utilization_ratio of a is 0.4 for n/c (exclusive), but the device's own is 0.5 (node x)"},

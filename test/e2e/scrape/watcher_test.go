@@ -23,7 +23,7 @@ func TestWatcher(t *testing.T) {
 	}))
 	defer server.Close()
 	target := func(context.Context) (string, error) { return server.URL, nil }
-	w := Watch(t.Context(), 5*time.Millisecond, target, CountersRise())
+	w := Watch(t.Context(), 5*time.Millisecond, target, CountersRise(time.Minute))
 
 	next := func() *Page {
 		t.Helper()
