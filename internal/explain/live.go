@@ -55,7 +55,7 @@ var ErrNotReady = errors.New("the cluster has not been read yet")
 
 type liveKey struct {
 	Subject
-	alone bool
+	namespaceOnly bool
 }
 
 type liveAnswer struct {
@@ -65,11 +65,11 @@ type liveAnswer struct {
 }
 
 // Report explains the subject, with the errors of Explain, ErrBusy, ErrNotReady or the
-// context's. If alone is set, it names no object of another namespace and no error of
+// context's. If namespaceOnly is set, it names no object of another namespace and no error of
 // the API server: for a reader who may see one namespace. The report is shared and must
 // not be changed.
-func (l *Live) Report(ctx context.Context, subject Subject, alone bool) (*Report, error) {
-	key := liveKey{subject, alone}
+func (l *Live) Report(ctx context.Context, subject Subject, namespaceOnly bool) (*Report, error) {
+	key := liveKey{subject, namespaceOnly}
 	if known, found := l.known(key, liveFresh); found {
 		return known.report, known.err
 	}
@@ -81,11 +81,11 @@ func (l *Live) Report(ctx context.Context, subject Subject, alone bool) (*Report
 		return nil, err
 	}
 	defer release()
-	if known, found := l.known(key, liveFresh); found { // somebody else has asked
+	if known, found := l.known(key, liveFresh); found { // another request has made it
 		return known.report, known.err
 	}
 	began := l.Clock()
-	facts, err := l.facts(ctx, subject, alone)
+	facts, err := l.facts(ctx, subject, namespaceOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -151,13 +151,13 @@ func (l *Live) keep(key liveKey, answer liveAnswer, worked time.Duration) {
 
 // facts takes what concerns the subject from the newest snapshot, and diagnoses it in
 // detail.
-func (l *Live) facts(ctx context.Context, subject Subject, alone bool) (*Facts, error) {
+func (l *Live) facts(ctx context.Context, subject Subject, namespaceOnly bool) (*Facts, error) {
 	latest := l.Latest()
 	if latest == nil {
 		return nil, ErrNotReady
 	}
 	facts := &Facts{Now: l.Clock().Wall, Supply: l.Inventory.Supply(), Gaps: GapsOf(l.Statuses(), nil, subject.Namespace)}
-	if alone {
+	if namespaceOnly {
 		for i := range facts.Gaps {
 			facts.Gaps[i].Message = ""
 		}
@@ -172,7 +172,7 @@ func (l *Live) facts(ctx context.Context, subject Subject, alone bool) (*Facts, 
 			facts.Pending = append(facts.Pending, *ref)
 		}
 	}
-	l.addDetails(ctx, latest, facts, subject, alone)
+	l.addDetails(ctx, latest, facts, subject, namespaceOnly)
 	facts.Objects = objectsOf(l.Objects(subject.Namespace, holdersIn(facts.Pending)))
 	l.addSpecs(facts, subject)
 	return facts, nil
@@ -181,7 +181,7 @@ func (l *Live) facts(ctx context.Context, subject Subject, alone bool) (*Facts, 
 // addDetails adds the details of diagnoses to the references. The reducer's reasons
 // stay, so that the explanation agrees with the metrics: details of another reason, of
 // a cluster that has changed since, are dropped.
-func (l *Live) addDetails(ctx context.Context, latest *cluster.Published, facts *Facts, subject Subject, alone bool) {
+func (l *Live) addDetails(ctx context.Context, latest *cluster.Published, facts *Facts, subject Subject, namespaceOnly bool) {
 	diagnosing, cancel := context.WithTimeout(ctx, liveWork)
 	defer cancel()
 	var detailed []dra.Diagnosis
@@ -198,7 +198,7 @@ func (l *Live) addDetails(ctx context.Context, latest *cluster.Published, facts 
 				ref.Diagnosis = found
 			}
 		}
-		if ref.Diagnosis != nil && ref.Diagnosis.Detail != nil && alone {
+		if ref.Diagnosis != nil && ref.Diagnosis.Detail != nil && namespaceOnly {
 			ref.Diagnosis = withoutOthers(ref.Diagnosis, subject.Namespace)
 		}
 	}

@@ -150,7 +150,7 @@ func TestLiveExplanation(t *testing.T) {
 }
 
 // An answer is given again while it is fresh, others rest in proportion to the work, and
-// who waits for too long is told so.
+// a request that waits for too long fails.
 func TestLiveExplanationsAreBounded(t *testing.T) {
 	c := newLiveCluster(t)
 	ask := func() *explain.Report {

@@ -219,8 +219,8 @@ func (c *chromium) screenshot() []byte {
 	return answer.Data
 }
 
-// still returns a picture of the page once it is drawn, without its age, which grows.
-func (c *chromium) still() []byte {
+// settledPicture returns a picture of the page once it is drawn, without its age, which grows.
+func (c *chromium) settledPicture() []byte {
 	c.t.Helper()
 	c.evaluate(`{ const rules = new CSSStyleSheet(); rules.replaceSync(".sample { visibility: hidden }"); document.adoptedStyleSheets = [rules]; }`, nil)
 	last := c.screenshot()
@@ -249,7 +249,7 @@ func (c *chromium) picture(name string) {
 			c.t.Error(err)
 		}
 	}
-	now := c.still()
+	now := c.settledPicture()
 	write(name+".png", now)
 	if before == "" {
 		return
@@ -302,8 +302,8 @@ func comparePictures(t testing.TB, before, now []byte) (pixels int, marked []byt
 // unseenPixels may differ: fewer than a letter has.
 const unseenPixels = 20
 
-// alike reports whether nobody can tell two values of a colour apart: rounded corners are not
-// always drawn the same to the last bit.
+// alike reports whether the difference between two values of a colour is invisible: rounded
+// corners are not always drawn the same to the last bit.
 func alike(a, b uint8) bool { return max(a, b)-min(a, b) <= 16 }
 
 func quoted(text string) string {
@@ -435,14 +435,14 @@ func TestUpdatedPageLooksLikeALoadedOne(t *testing.T) {
 			site := newChangingSite(t, testNodeRows(t), handlerOf)
 			tab.size(width, scheme)
 			tab.open(site.URL + path)
-			before := tab.still()
+			before := tab.settledPicture()
 			site.change(func(rows []metric.Row) []metric.Row {
 				return withoutClaim("embedder")(withClaim("new-team", "new-claim", gpu+"1")(withUse(gpu+"1", 0.17)(rows)))
 			})
 			tab.wait(name+" is updated", `document.getElementById("view").textContent.includes("new-claim")`)
-			updated := tab.still()
+			updated := tab.settledPicture()
 			tab.open(site.URL + path)
-			loaded := tab.still()
+			loaded := tab.settledPicture()
 			if bytes.Equal(before, loaded) {
 				t.Fatalf("%s at %d px: nothing has changed", name, width)
 			}

@@ -156,17 +156,17 @@ func (p clusterPages) explained(r *http.Request, view ClusterView, around *frame
 	return content
 }
 
-// explain adds the explanation, or why there is none. It returns what the reader may be
-// told if nothing else is known of the object.
+// explain adds the explanation, or why there is none. It returns the text
+// to show if nothing else is known of the object.
 func (p clusterPages) explain(r *http.Request, content *explainedPage, of ExplainedObject) (refused string) {
 	if p.config.Explanation == nil {
 		return ""
 	}
-	alone, allowed, err := p.config.mayExplain(r, of.Namespace)
+	namespaceOnly, allowed, err := p.config.mayExplain(r, of.Namespace)
 	if err != nil || !allowed {
 		return "" // rows are subject to the same permissions
 	}
-	of.Alone = alone
+	of.NamespaceOnly = namespaceOnly
 	content.Explanation, err = p.config.Explanation(r.Context(), of)
 	if refusal := (*Refusal)(nil); errors.As(err, &refusal) {
 		return refusal.Message

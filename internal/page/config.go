@@ -47,11 +47,11 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// ExplainedObject names an object to explain. Kind is pod or claim; Alone means that the
+// ExplainedObject names an object to explain. Kind is pod or claim; NamespaceOnly means that the
 // reader may not see all namespaces, so that no object of another one must be named.
 type ExplainedObject struct {
 	Kind, Namespace, Name string
-	Alone                 bool
+	NamespaceOnly         bool
 }
 
 // Explanation is what the command explain says about an object.
@@ -97,7 +97,7 @@ func (c *Config) visibleTo(r *http.Request) (rows []metric.Row, all bool, err er
 
 // mayExplain reports whether the reader of the request may see objects of the namespace,
 // and whether of that one alone.
-func (c *Config) mayExplain(r *http.Request, namespace string) (alone, allowed bool, err error) {
+func (c *Config) mayExplain(r *http.Request, namespace string) (namespaceOnly, allowed bool, err error) {
 	if c.Visible == nil {
 		return false, true, nil
 	}

@@ -66,7 +66,7 @@ func TestExplanationsOnPages(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			site := explaining(t, nil, func(_ context.Context, of ExplainedObject) (*Explanation, error) {
-				if of.Namespace != "llm" || of.Alone {
+				if of.Namespace != "llm" || of.NamespaceOnly {
 					t.Errorf("asked for %+v", of)
 				}
 				return test.answer, test.err
@@ -103,7 +103,7 @@ func TestExplanationsForLimitedReaders(t *testing.T) {
 	if len(asked) > 0 {
 		t.Errorf("asked for %v", asked)
 	}
-	if status, _ := get(t, site, "/pod?namespace=science&name=fold-0"); status != 200 || len(asked) != 1 || !asked[0].Alone {
+	if status, _ := get(t, site, "/pod?namespace=science&name=fold-0"); status != 200 || len(asked) != 1 || !asked[0].NamespaceOnly {
 		t.Errorf("status %d, asked for %+v", status, asked)
 	}
 }

@@ -20,7 +20,7 @@ const (
 )
 
 // feed reads devices while clients are connected and gives the newest messages
-// to all of them. A slow client skips reports and delays nobody.
+// to all of them. A slow client skips reports and delays no other.
 type feed struct {
 	v1alpha1.UnimplementedDeviceMetricsServer
 

@@ -72,8 +72,8 @@ func (c *card) identify() error {
 	id.Model, id.DriverVersion = known.ID(), known.DriverVersion
 	id.RenderMinor, id.Nodes, c.folders[drm] = device.Unknown, nil, ""
 	names, err := sysfs.Names(filepath.Join(c.folders[function], "drm"))
-	if err != nil {
-		return nil // a card may have no node
+	if err != nil && !sysfs.Absent(err) { // a card may have no node
+		return fmt.Errorf("list its DRM devices: %w", err)
 	}
 	for _, name := range names {
 		if _, is := sysfs.Numbered(name, "card"); is {

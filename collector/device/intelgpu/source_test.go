@@ -114,6 +114,8 @@ func TestFaults(t *testing.T) {
 			func(tree *sysfstest.Tree) { tree.Remove(ofI915 + "hwmon/hwmon6") }, []string{"energy", "power_limit"}, []string{"clock"}, ""},
 		{"a card without nodes", 2,
 			func(tree *sysfstest.Tree) { tree.Remove(ofI915 + "drm") }, []string{"clock"}, []string{"energy", `device uuid="" vendor="intel" model="8086:56c0" pci="0000:9a:00.0" minor=-1 render=-1`}, ""},
+		{"nodes that cannot be listed", 2,
+			func(tree *sysfstest.Tree) { tree.Set(ofI915+"drm", "no folder") }, []string{"device"}, nil, "list its DRM devices"},
 		{"a function that is gone", 0,
 			func(tree *sysfstest.Tree) { tree.Remove(ofXe + "uevent") }, []string{"device"}, nil, "identify 0000:18:00.0"},
 	} {

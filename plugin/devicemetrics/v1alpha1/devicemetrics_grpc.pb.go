@@ -1,8 +1,9 @@
 // Device metrics of DRA drivers, version v1alpha1.
 //
 // A DRA driver, or a program beside it, serves DeviceMetrics on a unix socket.
-// The node agent of dra-exporter connects to the socket and reports what it
-// receives. This file is the specification.
+// This file is the specification. The node agent of dra-exporter, which is meant
+// to connect to the socket and to report what it receives, does not do so yet,
+// and has none of the flags that are named here.
 //
 // SOCKET
 //
