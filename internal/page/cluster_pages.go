@@ -185,7 +185,7 @@ func notExplained(view *ClusterView, content *explainedPage, refused string) *ab
 	case len(unread) > 0:
 		missing.Text = "Which claims are pending is not known: " + listed(unread) + "."
 	case refused != "":
-		missing.Text = strings.ToUpper(refused[:1]) + refused[1:] + "."
+		missing.Text = sentence(refused)
 	default:
 		missing.Text = "It has no pending claim, and no claim that is being prepared. It runs, has ended, uses no claim, or its name is different."
 	}
@@ -198,5 +198,14 @@ func remedyText(reason string) string {
 	if remedy == "" {
 		return ""
 	}
-	return strings.ToUpper(remedy[:1]) + remedy[1:] + "."
+	return sentence(remedy)
+}
+
+// sentence makes a sentence of a text that begins in lower case.
+func sentence(text string) string {
+	text = strings.ToUpper(text[:1]) + text[1:]
+	if strings.HasSuffix(text, "?") {
+		return text
+	}
+	return text + "."
 }

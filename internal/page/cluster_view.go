@@ -281,7 +281,7 @@ func reasonText(reason string) string {
 	if meaning == "" {
 		return reason
 	}
-	return strings.ToUpper(meaning[:1]) + meaning[1:] + "."
+	return sentence(meaning)
 }
 
 // set stores a count of devices under the row's state.

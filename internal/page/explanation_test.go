@@ -62,7 +62,7 @@ func TestExplanationsOnPages(t *testing.T) {
 		{"claim", "/claim?namespace=llm&name=x", known, nil, 200, []string{"ResourceClaim llm/x", "Pod a/b is pending"}, ""},
 		{"busy", "/pod?namespace=llm&name=pretrain-0", nil, errors.New("others are explained"), 200, []string{"There is no explanation now: others are explained.", "Wait for the holders"}, "Whole report"},
 		{"busy without rows", "/pod?namespace=llm&name=x", nil, errors.New("others are explained"), 404, []string{"Others are explained."}, "Whole report"},
-		{"unknown", "/pod?namespace=llm&name=x", nil, &Refusal{404, "there is no pod llm/x; did you mean llm/y?"}, 404, []string{"There is no pod llm/x; did you mean llm/y?"}, "no pending claim, and"},
+		{"unknown", "/pod?namespace=llm&name=x", nil, &Refusal{404, "there is no pod llm/x; did you mean llm/y?"}, 404, []string{"There is no pod llm/x; did you mean llm/y?</p>"}, "no pending claim, and"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			site := explaining(t, nil, func(_ context.Context, of ExplainedObject) (*Explanation, error) {
