@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
@@ -199,13 +198,4 @@ func remedyText(reason string) string {
 		return ""
 	}
 	return sentence(remedy)
-}
-
-// sentence makes a sentence of a text that begins in lower case.
-func sentence(text string) string {
-	text = strings.ToUpper(text[:1]) + text[1:]
-	if strings.HasSuffix(text, "?") {
-		return text
-	}
-	return text + "."
 }

@@ -188,3 +188,12 @@ func natural(a, b string) int {
 
 // digitsOf is how many digits the text begins with.
 func digitsOf(text string) int { return len(text) - len(strings.TrimLeft(text, "0123456789")) }
+
+// sentence makes a sentence of a text that begins in lower case.
+func sentence(text string) string {
+	text = strings.ToUpper(text[:1]) + text[1:]
+	if strings.HasSuffix(text, "?") {
+		return text
+	}
+	return text + "."
+}
