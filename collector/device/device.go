@@ -18,7 +18,7 @@ import (
 // Device is the identity of one piece of hardware, or of one partition of
 // it. Unknown strings are empty; all strings are valid UTF-8.
 type Device struct {
-	UUID            string // the vendor's; empty where it gives none (then PCIBusID is set)
+	UUID            string // the vendor's; empty where it gives none (then PCIBusID or Published is set)
 	ParentUUID      string // of a partition: the UUID of the whole device
 	Vendor          string // nvidia, amd, intel, …
 	Model           string
@@ -31,6 +31,19 @@ type Device struct {
 	ComputeInstance int    // of a MIG partition: the id of its compute instance, or Unknown
 	DriverVersion   string
 	Nodes           []string // its own device files, e.g. /dev/nvidia3
+
+	// Published is set only by a source that identifies devices by the names under
+	// which a DRA driver publishes them. Such a device has no UUID and no PCI
+	// address: it is never merged with one of another source.
+	Published PublishedName
+}
+
+// PublishedName is the name under which a DRA driver publishes a device. The
+// zero value is unknown.
+type PublishedName struct {
+	Driver string
+	Pool   string // empty: whichever pool of the driver on this node has the device
+	Device string
 }
 
 // Unknown is the value of a number of an identity that the source does not report.

@@ -35,7 +35,8 @@ func StaleAfter(interval time.Duration) time.Duration { return max(3*interval, 1
 //
 // Where one source sees the same device twice, the first of its samples is
 // kept and the other's identity is in duplicates. The result is sorted
-// by source, then UUID, then PCI address. The samples given are not changed.
+// by source, then UUID, then PCI address, then published name. The samples given
+// are not changed.
 func Merge(bySource [][]Sample, stale time.Duration) (merged []Sample, duplicates []string) {
 	var found index
 	add := func(sample Sample, rank int) {
@@ -60,6 +61,26 @@ func Merge(bySource [][]Sample, stale time.Duration) (merged []Sample, duplicate
 		}
 	}
 	return found.samples(), duplicates
+}
+
+// compare orders names by driver, then pool, then device.
+func (n PublishedName) compare(other PublishedName) int {
+	return cmp.Or(
+		strings.Compare(n.Driver, other.Driver),
+		strings.Compare(n.Pool, other.Pool),
+		strings.Compare(n.Device, other.Device),
+	)
+}
+
+// With returns the sample with the quantities, XIDs and processes that it lacks
+// and another sample of the same device has, as Merge does for a source that is
+// later in precedence. What is known of the identity stays. Neither sample is
+// changed.
+func (s Sample) With(other Sample, stale time.Duration) Sample {
+	const later = 1
+	merged := mergedSample{Sample: s}
+	merged.supplement(other, later, stale)
+	return merged.Sample
 }
 
 // identity is what a device is called where its UUID may be missing.
@@ -210,6 +231,7 @@ func (x *index) samples() []Sample {
 			cmp.Compare(a.rank, b.rank),
 			strings.Compare(a.Device.UUID, b.Device.UUID),
 			strings.Compare(a.Device.PCIBusID, b.Device.PCIBusID),
+			a.Device.Published.compare(b.Device.Published),
 		)
 	})
 	samples := make([]Sample, len(x.seen))

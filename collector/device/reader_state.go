@@ -131,7 +131,9 @@ func useful(observations []Observation, err error) bool {
 
 // known is the record of a device, most likely at the position where it was.
 func (s *readerState) known(d Device, at int) record {
-	same := func(r record) bool { return r.device.UUID == d.UUID && r.device.PCIBusID == d.PCIBusID }
+	same := func(r record) bool {
+		return r.device.UUID == d.UUID && r.device.PCIBusID == d.PCIBusID && r.device.Published == d.Published
+	}
 	if at < len(s.devices) && same(s.devices[at]) {
 		return s.devices[at]
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
 // devices is the first stage: it applies samples to the devices of the node.
@@ -21,7 +22,8 @@ type devices struct {
 	node      string
 	staleness time.Duration
 	byUUID    map[string]*deviceState
-	sorted    []*deviceState // by uuid; nil: a device was added or removed
+	sorted    []*deviceState  // by uuid; nil: a device was added or removed
+	named     []device.Sample // of this step, of devices that are identified by published names
 
 	changes uint64 // of the hardware so far: added, removed, or other properties
 	listed  bool   // a source has listed the processes of a device
@@ -31,12 +33,19 @@ func newDevices(config Config) *devices {
 	return &devices{node: config.Node, staleness: config.Staleness(), byUUID: make(map[string]*deviceState)}
 }
 
-// apply applies the samples of a step.
-func (s *devices) apply(samples []device.Sample, now clock.Instant) {
+// identify applies which devices the samples of a step are of. Samples with a
+// published name wait for addNamed: which hardware has the name depends on the
+// match of the others.
+func (s *devices) identify(samples []device.Sample, now clock.Instant) {
 	for _, d := range s.byUUID {
-		d.present, d.wasPresent = false, d.present
+		d.present, d.wasPresent = false, d.present && d.device.Published == device.PublishedName{}
 	}
+	var named []device.Sample
 	for _, sample := range samples {
+		if sample.Device.Published != (device.PublishedName{}) {
+			named = append(named, sample)
+			continue
+		}
 		uuid := hardwareUUID(s.node, sample.Device)
 		d := s.byUUID[uuid]
 		if d == nil {
@@ -45,16 +54,43 @@ func (s *devices) apply(samples []device.Sample, now clock.Instant) {
 		if !d.wasPresent || !sameHardware(d.device, sample.Device) {
 			s.changes++
 		}
-		d.seen = now
-		s.listed = s.listed || !sample.ProcessesAt.IsZero()
-		d.apply(sample)
+		d.identify(sample, now)
 	}
 	for _, d := range s.byUUID {
-		if !d.present {
+		if !d.present && d.wasPresent {
+			s.changes++
+		}
+	}
+	if !slices.EqualFunc(s.named, named, func(a, b device.Sample) bool { return sameHardware(a.Device, b.Device) }) {
+		s.changes++
+	}
+	s.named = named
+}
+
+// addNamed applies a sample with a published name to the device with a uuid. If
+// another source has this device, the sample adds what that source does not read,
+// unless the driver is not the one of the device's vendor.
+func (s *devices) addNamed(uuid string, sample device.Sample, now clock.Instant) *deviceState {
+	d := s.byUUID[uuid]
+	if d == nil {
+		d = s.add(&deviceState{uuid: uuid})
+	}
+	if !d.present {
+		d.identify(sample, now)
+	} else if own := vendors.DriverOf(d.device.Vendor); own == "" || own == sample.Device.Published.Driver {
+		d.sample = d.sample.With(sample, s.staleness)
+	}
+	return d
+}
+
+// read applies the readings of the samples.
+func (s *devices) read(now clock.Instant) {
+	for _, d := range s.byUUID {
+		if d.present {
+			d.read()
+			s.listed = s.listed || !d.listedAt.IsZero()
+		} else {
 			d.newer, d.xids = false, nil
-			if d.wasPresent {
-				s.changes++
-			}
 		}
 		d.fresh = d.present && !d.at.IsZero() && now.Since(d.at) <= s.staleness
 	}
@@ -180,6 +216,7 @@ type deviceState struct {
 	hardware bool // false: only its published name is known
 	device   device.Device
 	source   string
+	sample   device.Sample // of this step, if it is present
 
 	published   dra.PublishedDevice // last known; its ID is empty while unmatched
 	isPublished bool
@@ -203,9 +240,15 @@ type deviceState struct {
 	labels     deviceLabelSets
 }
 
-// apply applies a sample of this step.
-func (d *deviceState) apply(sample device.Sample) {
+// identify applies what a sample of this step is of.
+func (d *deviceState) identify(sample device.Sample, now clock.Instant) {
 	d.device, d.source, d.hardware, d.present = sample.Device, sample.Source, true, true
+	d.sample, d.seen = sample, now
+}
+
+// read applies the readings of the sample.
+func (d *deviceState) read() {
+	sample := &d.sample
 	d.processes, d.listedAt = sample.Processes, sample.ProcessesAt
 	d.xids, d.xidSource = sample.XIDs, sample.XIDSource
 	d.newer = !sample.At.IsZero() && sample.At != d.at
@@ -235,7 +278,7 @@ func (d *deviceState) publishAs(id dra.DeviceID, published *dra.PublishedDevice)
 	} else if d.published.ID != id {
 		d.published = dra.PublishedDevice{ID: id, Placement: dra.PlacementUnknown}
 	}
-	if !d.hardware {
+	if !d.hardware || d.device.Published != (device.PublishedName{}) {
 		d.device.ParentUUID = d.published.ParentUUID
 	}
 }
@@ -355,7 +398,7 @@ func sameHardware(a, b device.Device) bool {
 		a.Vendor == b.Vendor && a.Model == b.Model && a.DriverVersion == b.DriverVersion &&
 		a.Minor == b.Minor && a.RenderMinor == b.RenderMinor &&
 		a.Profile == b.Profile && a.Placement == b.Placement &&
-		a.GPUInstance == b.GPUInstance && a.ComputeInstance == b.ComputeInstance &&
+		a.GPUInstance == b.GPUInstance && a.ComputeInstance == b.ComputeInstance && a.Published == b.Published &&
 		slices.Equal(a.Nodes, b.Nodes)
 }
 
@@ -385,7 +428,8 @@ func hardwareUUID(node string, d device.Device) string {
 	}
 }
 
-// unknownUUID returns the identity of a held device whose hardware is not known.
+// unknownUUID returns the identity of a device of which only the published name is
+// known: held without known hardware, or read by a source that knows only the name.
 func unknownUUID(node string, id dra.DeviceID) string {
 	return node + "/" + id.String()
 }

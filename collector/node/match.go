@@ -182,6 +182,46 @@ func (m *matcher) name(d *deviceState, id dra.DeviceID) {
 	}
 }
 
+// addNamed applies the samples of devices that are identified by published names:
+// to the hardware that matches the published device, else to a device of its own.
+// A name without a pool is that of the one published device of the driver with this
+// name; if there is none, or several, the sample is of no published device.
+func (m *matcher) addNamed(now clock.Instant) {
+	var pools map[dra.DeviceID]string
+	for _, sample := range m.devices.named {
+		name := sample.Device.Published
+		id := dra.DeviceID{Driver: name.Driver, Pool: name.Pool, Name: name.Device}
+		if id.Pool == "" {
+			if pools == nil {
+				pools = m.pools()
+			}
+			id.Pool = pools[id]
+		}
+		uuid, known := m.known[id]
+		if !known {
+			uuid = unknownUUID(m.node, id)
+		}
+		if d := m.devices.addNamed(uuid, sample, now); m.published[id] != nil {
+			m.name(d, id)
+		}
+	}
+}
+
+// pools returns the pool of each published device, by its id without the pool;
+// empty where several pools of a driver have a device of this name.
+func (m *matcher) pools() map[dra.DeviceID]string {
+	pools := make(map[dra.DeviceID]string, len(m.published))
+	for id := range m.published {
+		pool := id.Pool
+		id.Pool = ""
+		if _, twice := pools[id]; twice {
+			pool = ""
+		}
+		pools[id] = pool
+	}
+	return pools
+}
+
 // addHeld adds the devices of claims whose hardware is not known, and names them.
 func (m *matcher) addHeld(views []claimView, now clock.Instant) {
 	for i := range views {
@@ -292,7 +332,18 @@ func Matches(facts Facts) []Match {
 	m.conflicts()
 	add(m.found, ruleConflict)
 	add(m.twice, ruleConflict)
+	for _, s := range m.subjects {
+		i := slices.IndexFunc(hardware, func(d device.Device) bool { return names(d.Published, s.id) })
+		if i >= 0 && !known[s.id] {
+			matches = append(matches, Match{Device: s.id, Hardware: hardware[i], Rule: "published name"})
+		}
+	}
 	return matches
+}
+
+// names reports whether a name is that of a device. It may lack the pool.
+func names(name device.PublishedName, id dra.DeviceID) bool {
+	return name.Driver == id.Driver && name.Device == id.Name && (name.Pool == "" || name.Pool == id.Pool)
 }
 
 // ruleConflict is the rule of a match that several published devices have.

@@ -79,12 +79,14 @@ func NewState(config Config) State {
 // Step moves the state to now. It is pure but for consuming the state: the same
 // state, facts and now give the same result.
 func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
-	s.devices.apply(facts.Samples, now)
+	s.devices.identify(facts.Samples, now)
 	again := s.join.update(facts, s.devices.changes)
 	if again {
 		s.join.resolve(s.matcher.update(facts, s.join.held()))
 	}
 	views := s.join.views
+	s.matcher.addNamed(now)
+	s.devices.read(now)
 	s.matcher.addHeld(views, now)
 	s.plugins.update(facts, now)
 	held := holding{again, views, s.join.uncertain, s.join.recreated, s.plugins.consumers}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"log/slog"
 	"slices"
 	"time"
@@ -66,7 +67,7 @@ func (s *unmatched) updateHeld(views []claimView, now clock.Instant) []Event {
 			device := unmatchedDevice{claim: view.ref, uid: view.info.uid, device: d.id, since: now}
 			at := slices.IndexFunc(before, device.same)
 			switch {
-			case d.uuid == unknownUUID(s.node, d.id):
+			case d.uuid == unknownUUID(s.node, d.id) && !s.devices.get(d.uuid).hardware:
 				if !counted[d.id] {
 					counted[d.id] = true
 					s.published++
@@ -126,7 +127,8 @@ func (s *unmatched) countHardware(published []dra.PublishedDevice) {
 	}
 	s.hardware = 0
 	for _, d := range s.devices.all() {
-		if d.present && !d.isPublished && !parents[d.uuid] && !divided[d.device.PCIBusID] && drivers[vendors.DriverOf(d.device.Vendor)] {
+		driver := cmp.Or(d.device.Published.Driver, vendors.DriverOf(d.device.Vendor))
+		if d.present && !d.isPublished && !parents[d.uuid] && !divided[d.device.PCIBusID] && drivers[driver] {
 			s.hardware++
 		}
 	}
