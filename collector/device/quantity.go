@@ -48,9 +48,10 @@ const (
 	NetworkErrors
 	Lost
 	XGMIErrors
+	DriverHealth
 
 	// Quantities is how many there are.
-	Quantities = int(XGMIErrors) + 1
+	Quantities = int(DriverHealth) + 1
 )
 
 // Tier says how often a quantity is read.
@@ -122,6 +123,7 @@ func Specs() [Quantities]Spec {
 		NetworkErrors:      {"network_errors", "", Counter, []string{"kind"}},
 		Lost:               {"lost", "", Gauge, nil},
 		XGMIErrors:         {"xgmi_errors", "", Counter, []string{"severity"}},
+		DriverHealth:       {"driver_health", "", Gauge, []string{"signal", "state"}},
 	}
 }
 

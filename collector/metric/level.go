@@ -60,6 +60,7 @@ func OnlyFull() map[string]string {
 	return map[string]string{
 		DeviceEngineActiveRatio:   "up to ten rows for each GPU; those of claims are dra_claim_engine_active_ratio",
 		DeviceHealthCheck:         "a row for each part of a GPU that DCGM watches; dra_device_health_signal_info has the failed ones",
+		DeviceDriverHealth:        "a row for each health signal of a driver; dra_device_health_signal_info has those that are not healthy",
 		DevicePartitionInfo:       "ids of instances, for joins with the output of nvidia-smi",
 		DeviceSMOccupancyRatio:    "a detail of profiling",
 		DeviceMemoryActivityRatio: "a detail of profiling",

@@ -58,6 +58,7 @@ const (
 	DeviceBusySeconds                  = "dra_device_busy_seconds_total"
 	DeviceClassInfo                    = "dra_device_class_info"
 	DeviceClockHertz                   = "dra_device_clock_hertz"
+	DeviceDriverHealth                 = "dra_device_driver_health"
 	DeviceECCErrors                    = "dra_device_ecc_errors_total"
 	DeviceEnergyJoules                 = "dra_device_energy_joules_total"
 	DeviceEngineActiveRatio            = "dra_device_engine_active_ratio"

@@ -181,6 +181,7 @@ func (f *families) addQuantities() {
 		{device.NVLinks, metric.DeviceNVLinkLinks, "", "NVLinks by state: active, inactive"},
 		{device.FabricState, metric.DeviceFabricState, "", "State of the device's registration with the NVLink fabric: 1 for the current state, 0 for the others"},
 		{device.HealthCheck, metric.DeviceHealthCheck, "", "Result of DCGM's health watch of a part of the device: 1 for the current one of pass, warn and fail, else 0"},
+		{device.DriverHealth, metric.DeviceDriverHealth, "", "State of a health signal that the driver reports with its device metrics: 1 for the current one of healthy, degraded and unhealthy, else 0"},
 		{device.NetworkLinks, metric.DeviceNetworkLinkState, "", "State of a port of a network or RDMA device: 1 for the current state, 0 for the others"},
 		{device.NetworkErrors, metric.DeviceNetworkErrors, "", "Errors of a network or RDMA device, by kind; the counters of InfiniBand ports stop at their maximum of 4, 8 or 16 bits"},
 		{device.Lost, metric.DeviceLost, "", "1 if the driver has lost the device (fell off the bus, or needs a reset), else 0"},
@@ -201,6 +202,7 @@ func (f *families) addQuantities() {
 	normal(device.RecoveryAction, "action", "none")
 	normal(device.FabricState, "state", "success")
 	normal(device.HealthCheck, "result", "pass")
+	normal(device.DriverHealth, "state", "healthy")
 	normal(device.NetworkLinks, "state", "active")
 	normal(device.NVLinks, "state", "active")
 	for _, q := range []device.Quantity{device.Lost, device.RemappedRows, device.RetiredPages} {

@@ -353,6 +353,10 @@ func (h *deviceHealth) examineStates(now clock.Instant) {
 		result := reading.Details[1]
 		raise(device.HealthCheck, dcgmSignal(reading.Details[0]), result == "fail", reading.Value > 0 && (result == "fail" || result == "warn"))
 	}
+	for _, reading := range h.device.of(device.DriverHealth) {
+		state := reading.Details[1]
+		raise(device.DriverHealth, signalDriver, state == "unhealthy", reading.Value > 0 && state != "healthy")
+	}
 	for _, reading := range h.device.readings {
 		h.examined |= 1 << reading.Quantity
 	}

@@ -51,6 +51,7 @@ const (
 	signalDCGMTemperature
 	signalDCGMPower
 	signalDCGMOther
+	signalDriver
 	signalParent
 	firstXIDSignal
 )
@@ -81,6 +82,7 @@ func signalTable(xids []xidCode) []signal {
 		signalDCGMTemperature: {"dcgm_thermal", true, constraintTemperature, "DCGM's health watch of temperature"},
 		signalDCGMPower:       {"dcgm_power", true, constraintPower, "DCGM's health watch of power"},
 		signalDCGMOther:       {"dcgm_other", true, constraintRecovery, "DCGM's other health watches: SM, InfoROM, driver, microcontrollers"},
+		signalDriver:          {"driver", true, constraintRecovery, "a health signal that the driver reports with its device metrics; a warning if it is degraded"},
 		signalParent:          {"parent", true, noConstraint, "the device that the partition is cut from is unhealthy"},
 	}
 	for _, x := range xids {
@@ -94,7 +96,7 @@ func signalTable(xids []xidCode) []signal {
 func healthQuantities() []device.Quantity {
 	return []device.Quantity{
 		device.Lost, device.RecoveryAction, device.ECCErrors, device.RowRemapFailed,
-		device.NVLinks, device.FabricState, device.HealthCheck, device.NetworkLinks,
+		device.NVLinks, device.FabricState, device.HealthCheck, device.NetworkLinks, device.DriverHealth,
 	}
 }
 

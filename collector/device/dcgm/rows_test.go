@@ -17,6 +17,7 @@ func TestEveryQuantityIsRead(t *testing.T) {
 		device.NetworkLinks:       "likewise",
 		device.NetworkErrors:      "likewise",
 		device.XGMIErrors:         "of AMD's links",
+		device.DriverHealth:       "of drivers' device metrics",
 		device.NVLinks:            "by a call of its own",
 		device.HealthCheck:        "likewise",
 		device.Lost:               "from the lack of everything else",

@@ -98,6 +98,7 @@ func (n *Node) readings() []device.Reading {
 		device.RemappedRows:       {{"corrected"}, {"uncorrected"}},
 		device.ECCErrors:          {{"corrected"}, {"uncorrected"}},
 		device.XGMIErrors:         {{"corrected"}, {"uncorrected"}},
+		device.DriverHealth:       {{"link", "degraded"}, {"link", "healthy"}, {"link", "unhealthy"}},
 		device.NVLinkErrors:       {{"crc_data"}, {"replay"}},
 		device.NVLinkLinkTransmit: {{"0", "GPU-7"}, {"1", "switch"}},
 		device.NVLinkLinkReceive:  {{"0", "GPU-7"}, {"1", "switch"}},
