@@ -14,6 +14,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device/dcgm"
 	"github.com/dra-exporter/dra-exporter/collector/device/intelgpu"
 	"github.com/dra-exporter/dra-exporter/collector/device/nvml"
+	"github.com/dra-exporter/dra-exporter/collector/device/plugin"
 	"github.com/dra-exporter/dra-exporter/collector/device/rdma"
 	"github.com/dra-exporter/dra-exporter/collector/device/simulated"
 )
@@ -39,6 +40,7 @@ type sourceFlags struct {
 	hostEngine      string
 	dcgmLibrary     string
 	sysfs           string
+	pluginFolder    string
 	processes       func() bool // whether to list processes
 	interval, slow  time.Duration
 	clock           clock.Clock
@@ -54,6 +56,7 @@ func deviceSources(flags sourceFlags) []deviceSource {
 		{name: "amdgpu", auto: true, open: func(f sourceFlags) (device.Source, error) { return amdgpu.New(f.sysfs), nil }},
 		{name: "intel", auto: true, open: func(f sourceFlags) (device.Source, error) { return intelgpu.New(f.sysfs), nil }},
 		{name: "rdma", auto: true, open: func(f sourceFlags) (device.Source, error) { return rdma.New(f.sysfs), nil }},
+		{name: "plugin", auto: true, open: openPlugins},
 		{name: "simulated", open: openSimulated},
 	}
 }
@@ -74,6 +77,10 @@ func openDCGM(f sourceFlags) (device.Source, error) {
 		HostEngine: f.hostEngine, Library: f.dcgmLibrary, Profiling: f.profiling,
 		Interval: f.interval, SlowInterval: f.slow, Log: f.log, Clock: f.clock,
 	}), nil
+}
+
+func openPlugins(f sourceFlags) (device.Source, error) {
+	return plugin.New(plugin.Options{Folder: f.pluginFolder, Interval: f.interval, Clock: f.clock, Log: f.log}), nil
 }
 
 func openSimulated(flags sourceFlags) (device.Source, error) {

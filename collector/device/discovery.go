@@ -22,6 +22,7 @@ type discovered struct {
 // discovery is when a source looks for its devices, and how the last time
 // ended.
 type discovery struct {
+	every   time.Duration // the interval
 	began   clock.Instant // of the last one
 	running bool
 	late    bool          // it has not returned in time
@@ -48,9 +49,9 @@ func (d *discovery) roundSucceeded() {
 }
 
 // start starts a discovery; the next one is due after the interval.
-func (d *discovery) start(now clock.Instant, interval time.Duration) {
+func (d *discovery) start(now clock.Instant) {
 	d.began, d.running, d.early = now, true, false
-	d.due = now.Elapsed + interval
+	d.due = now.Elapsed + d.every
 }
 
 // expire reports whether the discovery has just become late, which is its error

@@ -82,8 +82,11 @@ func newLoop(from Source, o Options, publish func([]Sample)) *loop {
 		found:     make(chan discovered),
 		refresh:   make(chan func(), 1),
 		done:      make(chan struct{}),
-		discovery: discovery{retry: backoff{first: o.Interval, most: o.SlowInterval}},
+		discovery: discovery{every: o.SlowInterval, retry: backoff{first: o.Interval, most: o.SlowInterval}},
 		events:    newEvents(from),
+	}
+	if changing, ok := from.(ChangingSource); ok {
+		l.discovery.every = min(l.slow, changing.LookEvery())
 	}
 	if o.Optional[from.Name()] {
 		l.tracker.Optional()
@@ -287,7 +290,7 @@ func (l *loop) discoverWhenDue(ctx context.Context) {
 
 // discover lists the readers of the source, in a goroutine of its own.
 func (l *loop) discover(ctx context.Context) {
-	l.discovery.start(l.now(), l.slow)
+	l.discovery.start(l.now())
 	l.calls.Add(1)
 	go func() {
 		readers, err := l.source.Readers(ctx)

@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"time"
 )
 
 // Reader reads devices that fail together: one GPU with its partitions, or
@@ -35,6 +36,15 @@ type Source interface {
 	// Close releases what the source holds. It is not called while a
 	// call into the source hangs.
 	Close() error
+}
+
+// ChangingSource is a Source whose devices may come and go while it runs, and that
+// finds them quickly.
+type ChangingSource interface {
+	Source
+	// LookEvery returns the interval between two calls of Readers, if it is shorter
+	// than that of the slow tier.
+	LookEvery() time.Duration
 }
 
 // EventSource is a Source that reports errors as they happen, however long its

@@ -38,6 +38,7 @@ func (s *scene) setHealthy(uuid string) {
 	for _, system := range []string{"memory", "nvlink", "pcie", "thermal", "power", "sm"} {
 		s.setState(uuid, device.HealthCheck, "pass", results(), system)
 	}
+	s.setState(uuid, device.DriverHealth, "healthy", driverStates(), "link")
 	s.setState(uuid, device.NetworkLinks, "active", portStates(), "1")
 	s.setState(uuid, device.NetworkLinks, "down", portStates(), "2")
 	s.setXIDs(uuid)
@@ -95,6 +96,10 @@ func healthProblems() []healthProblem {
 			healthProblem{dcgm.signal, "critical", dcgm.constraint, choose(device.HealthCheck, "fail", results(), dcgm.system), 1, pass, 0},
 			healthProblem{dcgm.signal, "warning", dcgm.constraint, choose(device.HealthCheck, "warn", results(), dcgm.system), 1, pass, 0})
 	}
+	well := choose(device.DriverHealth, "healthy", driverStates(), "link")
+	list = append(list,
+		healthProblem{"driver", "critical", "recovery", choose(device.DriverHealth, "unhealthy", driverStates(), "link"), 1, well, 0},
+		healthProblem{"driver", "warning", "recovery", choose(device.DriverHealth, "degraded", driverStates(), "link"), 1, well, 0})
 	return list
 }
 
@@ -205,3 +210,5 @@ func TestNoHealthSignal(t *testing.T) {
 		})
 	}
 }
+
+func driverStates() []string { return []string{"healthy", "degraded", "unhealthy"} }

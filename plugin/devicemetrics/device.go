@@ -28,7 +28,10 @@ type Reading struct {
 	Details   []string  // exactly as many as the quantity has
 	Value     float64   // finite
 	Measured  time.Time // zero: during this read
-	Start     time.Time // of a counter: when it was 0; zero: unknown
+	// Start is, of a counter, when it was 0; zero: unknown. Set it for what your
+	// program counts itself: after a restart, a counter that begins again at 0
+	// without a later start is ignored until it is as large as before.
+	Start time.Time
 }
 
 // Quantity is a name of the table of quantities in devicemetrics.proto.

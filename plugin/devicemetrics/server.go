@@ -11,8 +11,7 @@
 //		},
 //	})
 //
-// The protocol is specified in v1alpha1/devicemetrics.proto. It is an alpha version:
-// the node agent does not connect to such sockets yet.
+// The protocol is specified in v1alpha1/devicemetrics.proto. It is an alpha version.
 package devicemetrics
 
 import (

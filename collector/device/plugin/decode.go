@@ -340,8 +340,8 @@ func windowOf(measured *timestamppb.Timestamp, now clock.Instant) (window device
 	return device.Window{From: at, To: at}, age <= maxAge, nil
 }
 
-// rises reports whether a reading is a gauge, or a counter that has not fallen
-// with the same start; else before is what it has fallen from.
+// rises reports whether a reading is a gauge, or a counter that has not fallen, or
+// has a later start; else before is what it has fallen from.
 func (d *described) rises(id counterID, kind device.Kind, r *v1alpha1.Reading) (before float64, rises bool, err error) {
 	if kind != device.Counter {
 		if r.GetStartTime() != nil {
@@ -356,9 +356,11 @@ func (d *described) rises(id counterID, kind device.Kind, r *v1alpha1.Reading) (
 		}
 		state.start = r.GetStartTime().AsTime()
 	}
-	last, known := d.counters[id]
-	if known && !state.start.After(last.start) && (state.value < last.value || state.start.Before(last.start)) {
-		return last.value, false, nil
+	if last, known := d.counters[id]; known && !state.start.After(last.start) {
+		if state.value < last.value {
+			return last.value, false, nil
+		}
+		state.start = last.start
 	}
 	d.counters[id] = state
 	return 0, true, nil

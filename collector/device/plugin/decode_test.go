@@ -91,7 +91,7 @@ func TestCountersNeverFall(t *testing.T) {
 		start int64
 		shown bool
 	}{
-		{10, 0, true}, {9, 0, false}, {10, 0, true}, {3, 100, true}, {2, 100, false}, {50, 0, false}, {4, 100, true}, {0, 200, true},
+		{10, 0, true}, {9, 0, false}, {10, 0, true}, {3, 100, true}, {2, 100, false}, {2, 0, false}, {4, 0, true}, {50, 90, true}, {49, 100, false}, {0, 200, true}, {7, 300, true},
 	} {
 		r := reading("energy", step.value)
 		if step.start > 0 {
@@ -110,7 +110,7 @@ func TestCountersNeverFall(t *testing.T) {
 		}
 	}
 	_, ignored, _ := d.Report(reported(0, reading("energy", 1)), now())
-	if want := "energy of device gpu-0 fell from 0 to 1 without a later start_time"; ignored == nil || ignored.Error() != want {
+	if want := "energy of device gpu-0 fell from 7 to 1 without a later start_time"; ignored == nil || ignored.Error() != want {
 		t.Errorf("%v, want %s", ignored, want)
 	}
 }

@@ -1,9 +1,8 @@
 // Device metrics of DRA drivers, version v1alpha1.
 //
-// A DRA driver, or a program beside it, serves DeviceMetrics on a unix socket.
-// This file is the specification. The node agent of dra-exporter, which is meant
-// to connect to the socket and to report what it receives, does not do so yet,
-// and has none of the flags that are named here.
+// A DRA driver, or a program beside it, serves DeviceMetrics on a unix socket. The
+// node agent of dra-exporter connects to it and reports what it receives, by the
+// claims that hold the devices. This file is the specification.
 //
 // SOCKET
 //
@@ -58,9 +57,10 @@
 // stream. Two exceptions concern single readings only, so that a client and a
 // server of different versions understand each other: a reading of a quantity
 // that the client does not know, and one of an extension that the client is not
-// configured to accept, are ignored. A counter that falls while its start_time
-// is the same is an error of this reading: the client ignores it until the
-// value is as large as before or start_time is later.
+// configured to accept, are ignored. A counter that falls without a later
+// start_time is an error of this reading, also in the first Report of another
+// stream: the client ignores it until the value is as large as before or
+// start_time is later.
 //
 // COMPATIBILITY
 //

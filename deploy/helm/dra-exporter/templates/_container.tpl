@@ -100,7 +100,7 @@ readinessProbe:
   "--kubernetes.disable" "node.kubernetesAPI=false" "--kubelet.pods-api" "node.podsAPI=true"
   "--device.nvlink-links" "node.nvlinkLinks"
   "--metrics.dcgm" "node.dcgmNames" "--cost.prices" "node.prices"
-  "--cdi.dir" "node.cdiDirs" "--device.source" "node.deviceSources" "--labels.pod" "node.showPodLabels" -}}
+  "--cdi.dir" "node.cdiDirs" "--plugin.dir" "node.pluginDir" "--device.source" "node.deviceSources" "--labels.pod" "node.showPodLabels" -}}
 {{- get $values . -}}
 {{- end -}}
 

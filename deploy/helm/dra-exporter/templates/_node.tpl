@@ -11,6 +11,9 @@
 - --cdi.dir={{ . }}
 {{- end }}
 {{- end }}
+{{- if and .pluginDir (ne .pluginDir "/var/run/dra-exporter/plugins") }}
+- --plugin.dir={{ .pluginDir }}
+{{- end }}
 {{- range .deviceSources }}
 - --device.source={{ . }}
 {{- end }}

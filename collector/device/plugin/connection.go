@@ -1,0 +1,295 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/plugin/devicemetrics/v1alpha1"
+)
+
+// limits bound what one server may do. The first two are in the specification.
+type limits struct {
+	description time.Duration // from the beginning of a stream to the first message
+	message     int           // bytes
+	silence     time.Duration // without a report: the specification's 10 s and some more
+	perSecond   float64       // messages in the long run
+	burst       float64       // messages at once, after a pause of this process
+	first, most time.Duration // delay after a stream has ended: twice as long after each
+	look        time.Duration // how often to look whether a server has replaced the socket
+}
+
+func defaultLimits() limits {
+	return limits{
+		description: 5 * time.Second, message: 4 << 20, silence: 15 * time.Second,
+		perSecond: 10, burst: 30, first: time.Second, most: time.Minute, look: time.Second,
+	}
+}
+
+// connection reads the stream of one driver, and connects again after it has ended.
+// It is the reader of the driver's devices.
+type connection struct {
+	driver, path string
+	interval     time.Duration // that the server is asked for
+	limits       limits
+	now          clock.Clock
+	log          *slog.Logger
+	decoder      *Decoder // only used by run
+	health       healthLog
+	stop         context.CancelFunc
+	ended        chan struct{} // run has returned
+	first        chan struct{} // closed when the first stream has given a report, or has ended
+
+	mu           sync.Mutex
+	observations []device.Observation // of the newest report
+	partial      error                // why some of it is missing
+	failure      error                // why there is none; nil while a stream gives reports
+}
+
+// connect begins to read a driver's socket until ctx ends or close is called.
+func connect(ctx context.Context, driver, path string, o Options) *connection {
+	ctx, stop := context.WithCancel(ctx)
+	log := o.Log.With("driver", driver)
+	c := &connection{
+		driver: driver, path: path, interval: o.Interval, limits: o.limits, now: o.Clock, log: log,
+		decoder: NewDecoder(driver), health: healthLog{log: log}, stop: stop,
+		ended: make(chan struct{}), first: make(chan struct{}), failure: fmt.Errorf("no report from %s yet", path),
+	}
+	go func() {
+		defer close(c.ended)
+		c.run(ctx)
+	}()
+	return c
+}
+
+// close ends the connection and returns when its goroutine has.
+func (c *connection) close() {
+	c.stop()
+	<-c.ended
+}
+
+// Key is the driver's name.
+func (c *connection) Key() string { return c.driver }
+
+// Read returns the devices with the newest report. It waits only for the first
+// report after the socket was found, for a second at most.
+func (c *connection) Read(ctx context.Context, _ device.Tier) ([]device.Observation, error) {
+	late := time.NewTimer(time.Second)
+	defer late.Stop()
+	select {
+	case <-c.first:
+	case <-late.C:
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failure != nil {
+		return nil, c.failure
+	}
+	observations := slices.Clone(c.observations)
+	for i := range observations { // the caller sorts them
+		o := &observations[i]
+		o.Readings, o.Processes = slices.Clone(o.Readings), slices.Clone(o.Processes)
+	}
+	return observations, c.partial
+}
+
+// run reads one stream after the other until ctx ends.
+func (c *connection) run(ctx context.Context) {
+	delay, first := time.Duration(0), sync.OnceFunc(func() { close(c.first) })
+	defer first()
+	for ctx.Err() == nil {
+		before, _ := os.Lstat(c.path)
+		reports, err := c.stream(ctx, first)
+		c.set(nil, nil, err)
+		first()
+		if reports {
+			delay = 0
+		}
+		delay = min(max(c.limits.first, 2*delay), c.limits.most)
+		if c.wait(ctx, delay, before) {
+			delay = 0
+		}
+	}
+}
+
+// wait waits, or returns true as soon as another file is in the place of the
+// socket: a server that has restarted.
+func (c *connection) wait(ctx context.Context, delay time.Duration, before fs.FileInfo) (replaced bool) {
+	over := time.NewTimer(delay)
+	defer over.Stop()
+	look := time.NewTicker(c.limits.look)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-over.C:
+			return false
+		case <-look.C:
+			if now, err := os.Lstat(c.path); err == nil && (before == nil || !os.SameFile(before, now) || !before.ModTime().Equal(now.ModTime())) {
+				return true
+			}
+		}
+	}
+}
+
+// errSilent and errNoDescription end a stream whose server sends nothing.
+var (
+	errSilent        = errors.New("the driver has sent no report for too long")
+	errNoDescription = errors.New("the driver has sent no description for too long")
+)
+
+// stream reads one stream until it ends, for which it always returns a reason.
+// reports says whether it gave reports for longer than the shortest delay: a
+// server that fails at once must not be asked all the time.
+func (c *connection) stream(ctx context.Context, first func()) (reports bool, err error) {
+	dialer := &dialer{path: c.path}
+	channel, err := grpc.NewClient("passthrough:///localhost",
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableServiceConfig(), grpc.WithMaxHeaderListSize(16<<10),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(c.limits.message)), grpc.WithContextDialer(dialer.dial))
+	if err != nil {
+		return false, fmt.Errorf("prepare the connection to %s: %w", c.path, err)
+	}
+	defer channel.Close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silent := time.AfterFunc(c.limits.description, func() { cancel(errNoDescription) })
+	defer func() { silent.Stop() }()
+	quiet := func() { // until the next report
+		silent.Stop()
+		silent = time.AfterFunc(c.limits.silence, func() { cancel(errSilent) })
+	}
+	watch, err := v1alpha1.NewDeviceMetricsClient(channel).Watch(ctx, &v1alpha1.WatchRequest{IntervalMilliseconds: uint32(c.interval.Milliseconds())})
+	if err != nil {
+		return false, c.explain(ctx, err, dialer)
+	}
+	c.decoder.Begin()
+	began, rate := c.now(), pace{limits: c.limits, left: c.limits.burst, at: c.now()}
+	var description *v1alpha1.Description
+	for {
+		message, err := watch.Recv()
+		now := c.now()
+		if err != nil {
+			return reports, c.explain(ctx, err, dialer)
+		}
+		if !rate.take(now) {
+			return reports, c.violation(fmt.Errorf("more than %v messages in a second", c.limits.perSecond))
+		}
+		switch {
+		case message.GetDescription() != nil:
+			if description == nil {
+				quiet()
+			}
+			description = message.GetDescription()
+			err = c.decoder.Describe(description)
+		case message.GetReport() != nil:
+			quiet()
+			err = c.apply(ctx, description, message.GetReport(), now)
+			if first(); err == nil {
+				reports = now.Since(began) > c.limits.first
+			}
+		}
+		if err != nil {
+			return reports, c.violation(err)
+		}
+	}
+}
+
+// apply applies a report.
+func (c *connection) apply(ctx context.Context, description *v1alpha1.Description, report *v1alpha1.Report, now clock.Instant) error {
+	observations, ignored, err := c.decoder.Report(report, now)
+	if err != nil {
+		return err
+	}
+	partial := ignored
+	if text := report.GetError(); text != "" {
+		partial = errors.Join(fmt.Errorf("the driver reports: %s", text), ignored)
+	}
+	c.set(observations, partial, nil)
+	c.health.observe(ctx, description, report)
+	return nil
+}
+
+func (c *connection) set(observations []device.Observation, partial, failure error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.observations, c.partial, c.failure = observations, partial, failure
+}
+
+// violation describes what a server sent against the specification.
+func (c *connection) violation(err error) error {
+	return &source.Failure{Reason: source.ReasonInvalid, Err: fmt.Errorf(
+		"%s: %w (dra-exporter check plugin unix://%s says what the specification asks)", c.path, err, c.path)}
+}
+
+// explain describes why a stream has ended.
+func (c *connection) explain(ctx context.Context, err error, dialed *dialer) error {
+	cause := context.Cause(ctx)
+	failed := dialed.failure()
+	switch code := status.Code(err); {
+	case errors.Is(cause, errNoDescription) || errors.Is(cause, errSilent):
+		return &source.Failure{Reason: source.ReasonTimeout, Err: fmt.Errorf("%s: %w", c.path, cause)}
+	case failed != nil:
+		if reason := source.ReasonOf(failed); reason != source.ReasonOther {
+			return &source.Failure{Reason: reason, Err: failed}
+		}
+		return &source.Failure{Reason: source.ReasonUnavailable, Err: fmt.Errorf("the driver's server does not run: %w", failed)}
+	case code == codes.Unimplemented:
+		return &source.Failure{Reason: source.ReasonUnsupported, Err: fmt.Errorf("%s does not serve devicemetrics/v1alpha1: %w", c.path, err)}
+	case code == codes.ResourceExhausted:
+		return c.violation(err)
+	default:
+		return &source.Failure{Reason: source.ReasonUnavailable, Err: fmt.Errorf("the stream of %s has ended: %w", c.path, err)}
+	}
+}
+
+// dialer keeps the error of the last dial, of which gRPC keeps only the text.
+type dialer struct {
+	path string
+	mu   sync.Mutex
+	err  error
+}
+
+func (d *dialer) dial(ctx context.Context, _ string) (net.Conn, error) {
+	dialed, err := new(net.Dialer).DialContext(ctx, "unix", d.path)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.err = err
+	return dialed, err
+}
+
+func (d *dialer) failure() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.err
+}
+
+// pace limits the rate of messages.
+type pace struct {
+	limits limits
+	left   float64 // messages that may come at once
+	at     clock.Instant
+}
+
+// take takes a message, and reports whether it may come.
+func (p *pace) take(now clock.Instant) bool {
+	p.left = min(p.limits.burst, p.left+p.limits.perSecond*now.Since(p.at).Seconds()) - 1
+	p.at = now
+	return p.left >= 0
+}
