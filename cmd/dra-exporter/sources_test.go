@@ -19,12 +19,12 @@ func TestOptionalSources(t *testing.T) {
 		flags          sourceFlags
 		opened, silent string
 	}{
-		"nothing is named":            {[]string{"auto"}, sourceFlags{}, "nvml amdgpu intel rdma", "amdgpu intel nvml rdma"},
-		"a source":                    {[]string{"auto", "nvml"}, sourceFlags{}, "nvml amdgpu intel rdma", "amdgpu intel rdma"},
+		"nothing is named":            {[]string{"auto"}, sourceFlags{}, "nvml amdgpu intel rdma plugin", "amdgpu intel nvml plugin rdma"},
+		"a source":                    {[]string{"auto", "nvml"}, sourceFlags{}, "nvml amdgpu intel rdma plugin", "amdgpu intel plugin rdma"},
 		"a source alone":              {[]string{"dcgm"}, sourceFlags{}, "dcgm", ""},
-		"a library":                   {[]string{"auto"}, sourceFlags{nvmlLibrary: "/l.so"}, "nvml amdgpu intel rdma", "amdgpu intel rdma"},
-		"a host engine":               {[]string{"auto"}, sourceFlags{hostEngine: "engine:5555"}, "nvml dcgm amdgpu intel rdma", "amdgpu intel nvml rdma"},
-		"a library of what is not in": {[]string{"auto"}, sourceFlags{dcgmLibrary: "/l.so"}, "nvml amdgpu intel rdma", "amdgpu intel nvml rdma"},
+		"a library":                   {[]string{"auto"}, sourceFlags{nvmlLibrary: "/l.so"}, "nvml amdgpu intel rdma plugin", "amdgpu intel plugin rdma"},
+		"a host engine":               {[]string{"auto"}, sourceFlags{hostEngine: "engine:5555"}, "nvml dcgm amdgpu intel rdma plugin", "amdgpu intel nvml plugin rdma"},
+		"a library of what is not in": {[]string{"auto"}, sourceFlags{dcgmLibrary: "/l.so"}, "nvml amdgpu intel rdma plugin", "amdgpu intel nvml plugin rdma"},
 	} {
 		c.flags.sysfs, c.flags.clock, c.flags.log = t.TempDir(), clock.System(), slog.New(slog.DiscardHandler)
 		c.flags.interval, c.flags.slow = time.Second, 30*time.Second

@@ -234,8 +234,7 @@ func (c *connection) set(observations []device.Observation, partial, failure err
 
 // violation describes what a server sent against the specification.
 func (c *connection) violation(err error) error {
-	return &source.Failure{Reason: source.ReasonInvalid, Err: fmt.Errorf(
-		"%s: %w (dra-exporter check plugin unix://%s says what the specification asks)", c.path, err, c.path)}
+	return &source.Failure{Reason: source.ReasonInvalid, Err: fmt.Errorf("%s violates devicemetrics/v1alpha1: %w", c.path, err)}
 }
 
 // explain describes why a stream has ended.
