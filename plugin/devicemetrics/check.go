@@ -15,7 +15,7 @@ const (
 	maxDevices        = 1024
 	maxExtensions     = 64
 	maxDeviceReadings = 256
-	maxReadings       = 16384
+	maxReadings       = 32768
 	maxHealth         = 32
 	maxProcesses      = 4096
 	maxName           = 63

@@ -22,7 +22,7 @@ import (
 const (
 	maxDevices        = 1024
 	maxDeviceReadings = 256
-	maxReadings       = 16384
+	maxReadings       = 32768
 	maxExtensions     = 64
 	maxHealth         = 32
 	maxProcesses      = 4096
@@ -42,6 +42,7 @@ const maxAge = 90 * time.Second
 type Decoder struct {
 	driver     string
 	catalog    map[string]device.Quantity
+	specs      [device.Quantities]device.Spec
 	extensions map[string]v1alpha1.Kind // of the newest Description
 	devices    []*described             // of the newest Description, in its order
 	ready      bool                     // a Description has come on this stream
@@ -50,7 +51,8 @@ type Decoder struct {
 // described is a device of the newest Description.
 type described struct {
 	device   device.Device
-	counters map[counterID]counterState
+	counters []counter
+	next     int         // where the next counter of the present report most likely is
 	seen     []counterID // readings of the present report
 }
 
@@ -73,7 +75,9 @@ func (id counterID) String() string {
 	return name
 }
 
-type counterState struct {
+// counter is what a counter has reached.
+type counter struct {
+	id    counterID
 	value float64
 	start time.Time // zero: unknown
 }
@@ -86,7 +90,7 @@ func NewDecoder(driver string) *Decoder {
 	for _, q := range quantities() {
 		catalog[specs[q].Name] = q
 	}
-	return &Decoder{driver: driver, catalog: catalog}
+	return &Decoder{driver: driver, catalog: catalog, specs: specs}
 }
 
 // Begin begins a new stream: a Description must come before the next Report.
@@ -131,7 +135,7 @@ func (d *Decoder) Describe(message *v1alpha1.Description) error {
 			return fmt.Errorf("device %d: %s/%s is described twice", i, identity.Published.Pool, identity.Published.Device)
 		}
 		exists[identity.Published] = true
-		one := &described{device: identity, counters: make(map[counterID]counterState)}
+		one := &described{device: identity}
 		if known := before[identity.Published]; known != nil {
 			one.counters = known.counters
 		}
@@ -239,7 +243,7 @@ func (d *Decoder) reportDevice(to *described, observation *device.Observation, r
 	if n := len(report.GetReadings()); n > maxDeviceReadings {
 		return nil, fmt.Errorf("%d readings: more than %d", n, maxDeviceReadings)
 	}
-	to.seen = to.seen[:0]
+	to.seen, to.next = to.seen[:0], 0
 	observation.Readings = make([]device.Reading, 0, len(report.GetReadings())+len(healthStates())*len(report.GetHealth()))
 	for _, r := range report.GetReadings() {
 		id, kind, known, err := d.identify(r)
@@ -288,14 +292,15 @@ func (d *Decoder) reportDevice(to *described, observation *device.Observation, r
 // not known is one of a later version.
 func (d *Decoder) identify(r *v1alpha1.Reading) (id counterID, kind device.Kind, known bool, err error) {
 	id = counterID{quantity: device.Quantity(device.Quantities), extension: r.GetExtension()}
-	spec, signed := device.Spec{}, false
+	var extension device.Spec
+	spec, signed := &extension, false
 	if id.extension != "" {
 		declared, known := d.extensions[id.extension]
 		if !known {
 			return id, 0, false, fmt.Errorf("the extension %q is not declared", clip(id.extension))
 		}
 		if signed = true; declared == v1alpha1.Kind_KIND_COUNTER {
-			spec.Kind, signed = device.Counter, false
+			extension.Kind, signed = device.Counter, false
 		}
 	} else {
 		if err := checkText("quantity", r.GetQuantity(), maxName); err != nil || r.GetQuantity() == "" {
@@ -304,7 +309,7 @@ func (d *Decoder) identify(r *v1alpha1.Reading) (id counterID, kind device.Kind,
 		if id.quantity, known = d.catalog[r.GetQuantity()]; !known {
 			return id, 0, false, nil
 		}
-		spec, signed = device.Specs()[id.quantity], id.quantity == device.Temperature
+		spec, signed = &d.specs[id.quantity], id.quantity == device.Temperature
 	}
 	if len(r.GetDetails()) != len(spec.Details) {
 		return id, 0, false, fmt.Errorf("%s: %d details instead of %d", id, len(r.GetDetails()), len(spec.Details))
@@ -349,21 +354,40 @@ func (d *described) rises(id counterID, kind device.Kind, r *v1alpha1.Reading) (
 		}
 		return 0, true, nil
 	}
-	state := counterState{value: r.GetValue()}
+	value, start := r.GetValue(), time.Time{}
 	if r.GetStartTime() != nil {
 		if !r.GetStartTime().IsValid() {
 			return 0, false, errors.New("invalid start_time")
 		}
-		state.start = r.GetStartTime().AsTime()
+		start = r.GetStartTime().AsTime()
 	}
-	if last, known := d.counters[id]; known && !state.start.After(last.start) {
-		if state.value < last.value {
+	last := d.counter(id)
+	if last == nil {
+		d.counters = append(d.counters, counter{id, value, start})
+		return 0, true, nil
+	}
+	if !start.After(last.start) {
+		if value < last.value {
 			return last.value, false, nil
 		}
-		state.start = last.start
+		start = last.start
 	}
-	d.counters[id] = state
+	last.value, last.start = value, start
 	return 0, true, nil
+}
+
+// counter returns what a counter has reached, most likely in the order of the
+// report before; nil if it is new.
+func (d *described) counter(id counterID) *counter {
+	at := d.next
+	if at >= len(d.counters) || d.counters[at].id != id {
+		at = slices.IndexFunc(d.counters, func(c counter) bool { return c.id == id })
+	}
+	if at < 0 {
+		return nil
+	}
+	d.next = at + 1
+	return &d.counters[at]
 }
 
 // healthStates are the states of a health signal, as metrics name them.
@@ -444,10 +468,21 @@ func checkText(field, text string, limit int) error {
 	if len(text) > limit {
 		return fmt.Errorf("%s: longer than %d bytes", field, limit)
 	}
-	if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
-		return fmt.Errorf("%s %q: not valid UTF-8, or with control characters", field, text)
+	if isPlain(text) || utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%s %q: not valid UTF-8, or with control characters", field, text)
+}
+
+// isPlain reports whether text is ASCII without control characters, as nearly all
+// text is.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // clip shortens text for a message.

@@ -38,7 +38,7 @@
 //   devices of a Description         1024
 //   extensions of a Description      64
 //   readings of a device             256
-//   readings of a Report             16384
+//   readings of a Report             32768
 //   health signals of a device       32
 //   processes of a device            4096
 //   driver, device, extension name   63 bytes
