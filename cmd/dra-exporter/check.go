@@ -43,13 +43,15 @@ type checkFlags struct {
 func addCheck(c *commands, stdout, stderr io.Writer) *checkFlags {
 	command := c.app.Command("check", "Find what is missing or misconfigured here, with a remedy for each finding.").HelpLong(`  dra-exporter check                               # this node
   dra-exporter check cluster                       # the cluster of your kubeconfig
-  dra-exporter check agent http://localhost:9420   # a running exporter, from outside`)
+  dra-exporter check agent http://localhost:9420   # a running exporter, from outside
+  dra-exporter check plugin unix:///tmp/gpu.sock   # the device metrics that a driver serves`)
 	flags := &checkFlags{}
 	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
 	command.Flag("timeout", "Time limit for all requests.").Default("20s").DurationVar(&flags.timeout)
 	addCheckNode(c, command, flags, stdout, stderr)
 	addCheckCluster(c, command, flags, stdout, stderr)
 	addCheckAgent(c, command, flags, stdout, stderr)
+	addCheckPlugin(c, command, flags, stdout)
 	return flags
 }
 

@@ -159,12 +159,9 @@ var (
 // reports says whether it gave reports for longer than the shortest delay: a
 // server that fails at once must not be asked all the time.
 func (c *connection) stream(ctx context.Context, first func()) (reports bool, err error) {
-	dialer := &dialer{path: c.path}
-	channel, err := grpc.NewClient("passthrough:///localhost",
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableServiceConfig(), grpc.WithMaxHeaderListSize(16<<10),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(c.limits.message)), grpc.WithContextDialer(dialer.dial))
+	channel, dialer, err := open(c.path, c.limits)
 	if err != nil {
-		return false, fmt.Errorf("prepare the connection to %s: %w", c.path, err)
+		return false, err
 	}
 	defer channel.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -234,7 +231,8 @@ func (c *connection) set(observations []device.Observation, partial, failure err
 
 // violation describes what a server sent against the specification.
 func (c *connection) violation(err error) error {
-	return &source.Failure{Reason: source.ReasonInvalid, Err: fmt.Errorf("%s violates devicemetrics/v1alpha1: %w", c.path, err)}
+	return &source.Failure{Reason: source.ReasonInvalid, Err: fmt.Errorf(
+		"%s: %w (dra-exporter check plugin unix://%s names the rule)", c.path, err, c.path)}
 }
 
 // explain describes why a stream has ended.
@@ -256,6 +254,18 @@ func (c *connection) explain(ctx context.Context, err error, dialed *dialer) err
 	default:
 		return &source.Failure{Reason: source.ReasonUnavailable, Err: fmt.Errorf("the stream of %s has ended: %w", c.path, err)}
 	}
+}
+
+// open prepares a connection; the first call dials the socket.
+func open(path string, l limits) (*grpc.ClientConn, *dialer, error) {
+	dialer := &dialer{path: path}
+	channel, err := grpc.NewClient("passthrough:///localhost",
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableServiceConfig(), grpc.WithMaxHeaderListSize(16<<10),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(l.message)), grpc.WithContextDialer(dialer.dial))
+	if err != nil {
+		return nil, nil, fmt.Errorf("prepare the connection to %s: %w", path, err)
+	}
+	return channel, dialer, nil
 }
 
 // dialer keeps the error of the last dial, of which gRPC keeps only the text.

@@ -18,21 +18,6 @@ import (
 	"github.com/dra-exporter/dra-exporter/plugin/devicemetrics/v1alpha1"
 )
 
-// The limits of devicemetrics.proto.
-const (
-	maxDevices        = 1024
-	maxDeviceReadings = 256
-	maxReadings       = 32768
-	maxExtensions     = 64
-	maxHealth         = 32
-	maxProcesses      = 4096
-	maxName           = 63
-	maxPool           = 253
-	maxIdentity       = 128
-	maxDetail         = 64
-	maxText           = 256
-)
-
 // maxAge is how old a reading may be: as old as a slow reading of another source.
 const maxAge = 90 * time.Second
 
@@ -111,10 +96,10 @@ func quantities() []device.Quantity {
 // nothing.
 func (d *Decoder) Describe(message *v1alpha1.Description) error {
 	if message.GetDriver() != d.driver {
-		return fmt.Errorf("the description is of the driver %q, and not of %q", clip(message.GetDriver()), d.driver)
+		return violate(ruleDriver, "the description is of the driver %q, and not of %q", clip(message.GetDriver()), d.driver)
 	}
 	if n := len(message.GetDevices()); n > maxDevices {
-		return fmt.Errorf("%d devices: more than %d", n, maxDevices)
+		return violate(limitDevices, "%d devices: more than %d", n, maxDevices)
 	}
 	extensions, err := decodeExtensions(message.GetExtensions())
 	if err != nil {
@@ -132,7 +117,7 @@ func (d *Decoder) Describe(message *v1alpha1.Description) error {
 			return fmt.Errorf("device %d: %w", i, err)
 		}
 		if exists[identity.Published] {
-			return fmt.Errorf("device %d: %s/%s is described twice", i, identity.Published.Pool, identity.Published.Device)
+			return violate(ruleUnique, "device %d: %s/%s is described twice", i, identity.Published.Pool, identity.Published.Device)
 		}
 		exists[identity.Published] = true
 		one := &described{device: identity}
@@ -161,11 +146,11 @@ func decodeDevice(driver string, m *v1alpha1.Device) (device.Device, error) {
 	case err != nil:
 		return device.Device{}, err
 	case m.GetPool() == "":
-		return device.Device{}, errors.New("no pool")
+		return device.Device{}, violate(rulePool, "no pool")
 	case !isLabel(m.GetName()):
-		return device.Device{}, fmt.Errorf("the name %q is not a DNS label", clip(m.GetName()))
+		return device.Device{}, violate(ruleName, "the name %q is not a DNS label", clip(m.GetName()))
 	case m.GetPciAddress() != "" && device.PCIAddress(m.GetPciAddress()) != m.GetPciAddress():
-		return device.Device{}, fmt.Errorf("%q is not a PCI address as the kernel writes it", m.GetPciAddress())
+		return device.Device{}, violate(rulePCI, "%q is not a PCI address as the kernel writes it", m.GetPciAddress())
 	}
 	return device.Device{
 		Vendor: m.GetVendor(), Model: m.GetModel(), DriverVersion: m.GetDriverVersion(),
@@ -177,7 +162,7 @@ func decodeDevice(driver string, m *v1alpha1.Device) (device.Device, error) {
 
 func decodeExtensions(messages []*v1alpha1.Extension) (map[string]v1alpha1.Kind, error) {
 	if n := len(messages); n > maxExtensions {
-		return nil, fmt.Errorf("%d extensions: more than %d", n, maxExtensions)
+		return nil, violate(limitExtensions, "%d extensions: more than %d", n, maxExtensions)
 	}
 	extensions := make(map[string]v1alpha1.Kind, len(messages))
 	for i, m := range messages {
@@ -187,11 +172,11 @@ func decodeExtensions(messages []*v1alpha1.Extension) (map[string]v1alpha1.Kind,
 		case err != nil:
 			return nil, fmt.Errorf("extension %d: %w", i, err)
 		case !isExtensionName(name):
-			return nil, fmt.Errorf("extension %d: the name %q is not one of lower-case letters, digits and single underscores, without _total", i, clip(name))
+			return nil, violate(ruleExtensionName, "extension %d: the name %q is not one of lower-case letters, digits and single underscores, without _total", i, clip(name))
 		case twice:
-			return nil, fmt.Errorf("extension %d: %s is declared twice", i, name)
+			return nil, violate(ruleExtensions, "extension %d: %s is declared twice", i, name)
 		case kind != v1alpha1.Kind_KIND_GAUGE && kind != v1alpha1.Kind_KIND_COUNTER:
-			return nil, fmt.Errorf("extension %s: neither a gauge nor a counter", name)
+			return nil, violate(ruleKind, "extension %s: neither a gauge nor a counter", name)
 		}
 		extensions[name] = kind
 	}
@@ -204,13 +189,13 @@ func decodeExtensions(messages []*v1alpha1.Extension) (map[string]v1alpha1.Kind,
 // error leaves the decoder unusable until the next Description.
 func (d *Decoder) Report(message *v1alpha1.Report, now clock.Instant) (observations []device.Observation, ignored, err error) {
 	if !d.ready {
-		return nil, nil, errors.New("a report before the first description")
+		return nil, nil, violate(ruleFirst, "a report before the first description")
 	}
 	if err := checkText("error", message.GetError(), maxText); err != nil {
 		return nil, nil, err
 	}
 	if !message.GetMeasured().IsValid() {
-		return nil, nil, errors.New("the report has no valid time of measurement")
+		return nil, nil, violate(ruleMeasured, "the report has no valid time of measurement")
 	}
 	observations = make([]device.Observation, len(d.devices))
 	for i, known := range d.devices {
@@ -219,12 +204,15 @@ func (d *Decoder) Report(message *v1alpha1.Report, now clock.Instant) (observati
 	reported, readings := make([]bool, len(d.devices)), 0
 	for _, report := range message.GetDevices() {
 		index := report.GetDevice()
-		if int64(index) >= int64(len(observations)) || reported[index] {
-			return nil, nil, fmt.Errorf("device %d is reported twice or not described", index)
+		if int64(index) >= int64(len(observations)) {
+			return nil, nil, violate(ruleIndex, "device %d is not described", index)
+		}
+		if reported[index] {
+			return nil, nil, violate(ruleOnce, "device %d is reported twice", index)
 		}
 		reported[index] = true
 		if readings += len(report.GetReadings()); readings > maxReadings {
-			return nil, nil, fmt.Errorf("more than %d readings", maxReadings)
+			return nil, nil, violate(limitReadings, "more than %d readings", maxReadings)
 		}
 		fell, err := d.reportDevice(d.devices[index], &observations[index], report, message.GetMeasured(), now)
 		if err != nil {
@@ -241,7 +229,7 @@ func (d *Decoder) Report(message *v1alpha1.Report, now clock.Instant) (observati
 // reportDevice decodes the report of one device. fell is the first counter that fell.
 func (d *Decoder) reportDevice(to *described, observation *device.Observation, report *v1alpha1.DeviceReport, measured *timestamppb.Timestamp, now clock.Instant) (fell, err error) {
 	if n := len(report.GetReadings()); n > maxDeviceReadings {
-		return nil, fmt.Errorf("%d readings: more than %d", n, maxDeviceReadings)
+		return nil, violate(limitDeviceReadings, "%d readings: more than %d", n, maxDeviceReadings)
 	}
 	to.seen, to.next = to.seen[:0], 0
 	observation.Readings = make([]device.Reading, 0, len(report.GetReadings())+len(healthStates())*len(report.GetHealth()))
@@ -254,7 +242,7 @@ func (d *Decoder) reportDevice(to *described, observation *device.Observation, r
 			continue
 		}
 		if slices.Contains(to.seen, id) {
-			return nil, fmt.Errorf("%s is read twice", id)
+			return nil, violate(ruleReadings, "%s is read twice", id)
 		}
 		to.seen = append(to.seen, id)
 		at := measured
@@ -271,13 +259,13 @@ func (d *Decoder) reportDevice(to *described, observation *device.Observation, r
 		}
 		switch {
 		case !rises && fell == nil:
-			fell = fmt.Errorf("%s of device %s fell from %v to %v without a later start_time", id, to.device.Published.Device, before, r.GetValue())
+			fell = violate(ruleFell, "%s of device %s fell from %v to %v without a later start_time", id, to.device.Published.Device, before, r.GetValue())
 		case rises && fresh && id.extension == "":
 			observation.Readings = append(observation.Readings, device.Reading{Quantity: id.quantity, Details: id.details, Value: r.GetValue(), Measured: window})
 		}
 	}
 	if len(to.counters) > 2*maxDeviceReadings {
-		return nil, errors.New("the details of counters change in every report")
+		return nil, violate(ruleFixed, "the details of counters change in every report")
 	}
 	signals, err := decodeHealth(report.GetHealth())
 	if err != nil {
@@ -297,14 +285,14 @@ func (d *Decoder) identify(r *v1alpha1.Reading) (id counterID, kind device.Kind,
 	if id.extension != "" {
 		declared, known := d.extensions[id.extension]
 		if !known {
-			return id, 0, false, fmt.Errorf("the extension %q is not declared", clip(id.extension))
+			return id, 0, false, violate(ruleDeclared, "the extension %q is not declared", clip(id.extension))
 		}
 		if signed = true; declared == v1alpha1.Kind_KIND_COUNTER {
 			extension.Kind, signed = device.Counter, false
 		}
 	} else {
 		if err := checkText("quantity", r.GetQuantity(), maxName); err != nil || r.GetQuantity() == "" {
-			return id, 0, false, cmp.Or(err, errors.New("a reading without a quantity"))
+			return id, 0, false, cmp.Or(err, violate(ruleQuantity, "a reading without a quantity"))
 		}
 		if id.quantity, known = d.catalog[r.GetQuantity()]; !known {
 			return id, 0, false, nil
@@ -312,24 +300,24 @@ func (d *Decoder) identify(r *v1alpha1.Reading) (id counterID, kind device.Kind,
 		spec, signed = &d.specs[id.quantity], id.quantity == device.Temperature
 	}
 	if len(r.GetDetails()) != len(spec.Details) {
-		return id, 0, false, fmt.Errorf("%s: %d details instead of %d", id, len(r.GetDetails()), len(spec.Details))
+		return id, 0, false, violate(ruleDetails, "%s: %d details instead of %d", id, len(r.GetDetails()), len(spec.Details))
 	}
 	for i, detail := range r.GetDetails() {
 		if err := checkText("detail", detail, maxDetail); err != nil {
 			return id, 0, false, fmt.Errorf("%s: %w", id, err)
 		}
 		if detail == "" {
-			return id, 0, false, fmt.Errorf("%s: empty detail", id)
+			return id, 0, false, violate(ruleDetails, "%s: empty detail", id)
 		}
 		id.details[i] = detail
 	}
 	switch value := r.GetValue(); {
 	case math.IsNaN(value) || math.IsInf(value, 0):
-		err = fmt.Errorf("%s: %v is not finite", id, value)
+		err = violate(ruleValue, "%s: %v is not finite", id, value)
 	case value < 0 && !signed:
-		err = fmt.Errorf("%s: %v is negative", id, value)
+		err = violate(ruleValue, "%s: %v is negative", id, value)
 	case value > 1 && spec.Unit == "ratio":
-		err = fmt.Errorf("%s: %v is not a ratio from 0 to 1", id, value)
+		err = violate(ruleRatio, "%s: %v is not a ratio from 0 to 1", id, value)
 	}
 	return id, spec.Kind, true, err
 }
@@ -338,7 +326,7 @@ func (d *Decoder) identify(r *v1alpha1.Reading) (id counterID, kind device.Kind,
 // future is the time of receipt.
 func windowOf(measured *timestamppb.Timestamp, now clock.Instant) (window device.Window, fresh bool, err error) {
 	if !measured.IsValid() {
-		return device.Window{}, false, errors.New("invalid time of measurement")
+		return device.Window{}, false, violate(ruleOwnTime, "invalid time of measurement")
 	}
 	age := max(now.Wall.Sub(measured.AsTime()), 0)
 	at := now.Elapsed - age
@@ -350,14 +338,14 @@ func windowOf(measured *timestamppb.Timestamp, now clock.Instant) (window device
 func (d *described) rises(id counterID, kind device.Kind, r *v1alpha1.Reading) (before float64, rises bool, err error) {
 	if kind != device.Counter {
 		if r.GetStartTime() != nil {
-			return 0, false, errors.New("a gauge has no start_time")
+			return 0, false, violate(ruleStart, "a gauge has no start_time")
 		}
 		return 0, true, nil
 	}
 	value, start := r.GetValue(), time.Time{}
 	if r.GetStartTime() != nil {
 		if !r.GetStartTime().IsValid() {
-			return 0, false, errors.New("invalid start_time")
+			return 0, false, violate(ruleStart, "invalid start_time")
 		}
 		start = r.GetStartTime().AsTime()
 	}
@@ -403,7 +391,7 @@ func healthStates() map[v1alpha1.HealthState]string {
 // one, else 0. Reasons are not in them.
 func decodeHealth(messages []*v1alpha1.HealthSignal) ([]device.Reading, error) {
 	if n := len(messages); n > maxHealth {
-		return nil, fmt.Errorf("%d health signals: more than %d", n, maxHealth)
+		return nil, violate(limitHealth, "%d health signals: more than %d", n, maxHealth)
 	}
 	var readings []device.Reading
 	states, seen := healthStates(), make(map[string]bool, len(messages))
@@ -414,12 +402,12 @@ func decodeHealth(messages []*v1alpha1.HealthSignal) ([]device.Reading, error) {
 		case err != nil:
 			return nil, fmt.Errorf("health signal: %w", err)
 		case !isLabel(name):
-			return nil, fmt.Errorf("the health signal %q is not a DNS label", clip(name))
+			return nil, violate(ruleSignal, "the health signal %q is not a DNS label", clip(name))
 		case seen[name]:
-			return nil, fmt.Errorf("the health signal %s is reported twice", name)
+			return nil, violate(ruleSignal, "the health signal %s is reported twice", name)
 		case m.GetState() == v1alpha1.HealthState_HEALTH_STATE_UNSPECIFIED:
 		case !valid:
-			return nil, fmt.Errorf("the health signal %s has an unknown state, %d", name, m.GetState())
+			return nil, violate(ruleState, "the health signal %s has an unknown state, %d", name, m.GetState())
 		default:
 			for state, text := range states {
 				reading := device.Reading{Quantity: device.DriverHealth, Details: [2]string{name, text}}
@@ -440,14 +428,14 @@ func decodeProcesses(message *v1alpha1.Processes) ([]device.Process, error) {
 		return nil, nil
 	}
 	if n := len(message.GetProcesses()); n > maxProcesses {
-		return nil, fmt.Errorf("%d processes: more than %d", n, maxProcesses)
+		return nil, violate(limitProcesses, "%d processes: more than %d", n, maxProcesses)
 	}
 	processes := make([]device.Process, 0, len(message.GetProcesses()))
 	seen := make(map[uint32]bool, len(message.GetProcesses()))
 	for _, p := range message.GetProcesses() {
 		pid := p.GetPid()
 		if pid == 0 || pid > math.MaxInt32 || seen[pid] {
-			return nil, fmt.Errorf("process %d: not unique or not a process ID", pid)
+			return nil, violate(rulePID, "process %d: not unique or not a process ID", pid)
 		}
 		seen[pid] = true
 		process := device.Process{PID: int(pid), Memory: device.Unknown, Utilization: device.Unknown}
@@ -456,7 +444,7 @@ func decodeProcesses(message *v1alpha1.Processes) ([]device.Process, error) {
 		}
 		if p.Utilization != nil {
 			if process.Utilization = p.GetUtilization(); !(process.Utilization >= 0 && process.Utilization <= 1) {
-				return nil, fmt.Errorf("process %d: %v is not a ratio", pid, process.Utilization)
+				return nil, violate(ruleShare, "process %d: %v is not a ratio", pid, process.Utilization)
 			}
 		}
 		processes = append(processes, process)
@@ -466,12 +454,12 @@ func decodeProcesses(message *v1alpha1.Processes) ([]device.Process, error) {
 
 func checkText(field, text string, limit int) error {
 	if len(text) > limit {
-		return fmt.Errorf("%s: longer than %d bytes", field, limit)
+		return violate(limitOf(limit), "%s: longer than %d bytes", field, limit)
 	}
 	if isPlain(text) || utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl) {
 		return nil
 	}
-	return fmt.Errorf("%s %q: not valid UTF-8, or with control characters", field, text)
+	return violate(ruleText, "%s %q: not valid UTF-8, or with control characters", field, text)
 }
 
 // isPlain reports whether text is ASCII without control characters, as nearly all

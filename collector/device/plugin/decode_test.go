@@ -3,6 +3,7 @@ package plugin
 import (
 	"maps"
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -274,4 +275,18 @@ func FuzzDecoder(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Each rule is a sentence of the specification, or a row of its limits.
+func TestRulesAreInTheSpecification(t *testing.T) {
+	text, err := os.ReadFile("../../../plugin/devicemetrics/v1alpha1/devicemetrics.proto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	specification := strings.Join(strings.Fields(strings.ReplaceAll(string(text), "//", " ")), " ")
+	for _, rule := range rules() {
+		if !strings.Contains(specification, rule) {
+			t.Errorf("the specification does not say: %s", rule)
+		}
+	}
 }
