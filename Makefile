@@ -195,8 +195,9 @@ docs: ## write collector/metric/asked.txt, docs/metrics.md, docs/configuration.m
 	go test -ldflags '$(LAZY)' ./cmd/dra-exporter -run '^Test((Metrics|Sources|Configuration)Document|LevelPages)$$' -update
 	cd test/e2e && go test ./releases -run '^TestDocument$$' -update
 
-proto: ## write the Go code of plugin/devicemetrics from its proto file, without protoc
+proto: ## write the code of plugin/devicemetrics from its proto file, without protoc
 	cd test/proto && go vet ./... && go run .
+	go test ./plugin/devicemetrics/v1alpha1 -update
 
 proto-check: ## fail if that code is outdated
 	cd test/proto && go vet ./... && go run . -check
