@@ -9,7 +9,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/spelling"
 )
 
 // The exit statuses of all commands.
@@ -171,9 +171,9 @@ func checkBooleans(app *kingpin.Application, args []string) error {
 func nearest(word string, known []string) string {
 	best, least := "", max(2, len(word)/3)+1
 	for _, name := range known {
-		distance := metric.EditDistance(word, name)
+		distance := spelling.Distance(word, name)
 		if _, last, dotted := strings.Cut(name, "."); dotted {
-			distance = min(distance, metric.EditDistance(word, last))
+			distance = min(distance, spelling.Distance(word, last))
 		}
 		if len(word) >= 3 && strings.HasPrefix(name, word) {
 			distance = min(distance, 1)

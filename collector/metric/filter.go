@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/dra-exporter/dra-exporter/collector/spelling"
 )
 
 // Filter selects the families and rows that a role exports: those of its level,
@@ -166,35 +168,7 @@ func hint(text string, known []string) string {
 			return fmt.Sprintf("an expression must match the whole name: .*%s.* matches %s", text, known[at])
 		}
 	}
-	nearest, least := "", 0
-	for _, name := range slices.Concat(Groups(), known) {
-		if d := EditDistance(text, name); nearest == "" || d < least {
-			nearest, least = name, d
-		}
-	}
-	return "is it " + nearest + "?"
-}
-
-// EditDistance returns the number of bytes to insert, remove or replace between two
-// names, for hints at misspelt ones.
-func EditDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return "is it " + spelling.Nearest(text, slices.Concat(Groups(), known)) + "?"
 }
 
 // Groups returns the names of the groups of families.

@@ -1,14 +1,12 @@
 package price
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/dra-exporter/dra-exporter/collector/yamlfile"
 )
 
 // The keys of a price list. Any other is an error: a misspelt one would make
@@ -23,20 +21,15 @@ const (
 )
 
 const (
-	maxFile     = 1 << 20 // bytes
 	maxRules    = 1000
-	maxCurrency = 16 // bytes of the currency's name
+	maxCurrency = 16   // bytes of the currency's name
+	maxPerHour  = 1e12 // an hour; totals of such prices are still counted exactly enough
 )
 
 // Load reads the price list of a file. Errors name the file, and the line and
 // the key where there are any.
 func Load(path string) (*Prices, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the price list: %w", err)
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	text, err := yamlfile.Read(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the price list: %w", err)
 	}
@@ -49,82 +42,53 @@ func Load(path string) (*Prices, error) {
 // name.
 func Parse(name string, text []byte) (*Prices, error) {
 	prices, err := parse(text)
-	var misplaced *lineError
-	switch {
-	case errors.As(err, &misplaced):
-		return nil, fmt.Errorf("decode the price list: %s:%d: %s", name, misplaced.line, misplaced.what)
-	case err != nil:
-		return nil, fmt.Errorf("decode the price list: %s: %w", name, err)
-	default:
-		return prices, nil
+	if err != nil {
+		return nil, fmt.Errorf("decode the price list: %w", yamlfile.In(name, err))
 	}
+	return prices, nil
 }
 
 func parse(text []byte) (*Prices, error) {
-	root, err := decodeDocument(text)
+	root, err := yamlfile.Document(text)
 	if err != nil {
 		return nil, err
 	}
-	keys, err := keysOf(root, "the price list", keyCurrency, keyPrices)
+	file, err := yamlfile.MappingOf(root, "the price list", keyCurrency, keyPrices)
+	if err != nil {
+		return nil, err
+	}
+	currency, err := file.Need(keyCurrency)
 	if err != nil {
 		return nil, err
 	}
 	prices := &Prices{}
-	if prices.Currency, err = keys.text(keyCurrency); err != nil {
+	if prices.Currency, err = yamlfile.Text(keyCurrency, currency); err != nil {
 		return nil, err
 	}
-	switch at := keys.values[keyCurrency]; {
-	case at == nil:
-		return nil, errorAt(root, "%s is missing", keyCurrency)
-	case len(prices.Currency) > maxCurrency:
-		return nil, errorAt(at, "%s is longer than %d bytes", keyCurrency, maxCurrency)
+	if len(prices.Currency) > maxCurrency {
+		return nil, yamlfile.Errorf(currency, "%s is longer than %d bytes", keyCurrency, maxCurrency)
 	}
-	prices.Rules, err = parseRules(root, keys.values[keyPrices])
+	if _, err := file.Need(keyPrices); err != nil {
+		return nil, err
+	}
+	entries, err := file.List(keyPrices, maxRules)
+	if err != nil {
+		return nil, err
+	}
+	prices.Rules, err = parseRules(entries)
 	return prices, err
 }
 
-// decodeDocument returns the root of the only YAML document in the text.
-func decodeDocument(text []byte) (*yaml.Node, error) {
-	if len(text) > maxFile {
-		return nil, fmt.Errorf("it has more than %d bytes", maxFile)
-	}
-	var document, another yaml.Node
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	switch err := decoder.Decode(&document); {
-	case errors.Is(err, io.EOF), err == nil && len(document.Content) == 0:
-		return nil, errors.New("it is empty")
-	case err != nil:
-		return nil, err
-	}
-	switch err := decoder.Decode(&another); {
-	case err == nil:
-		return nil, errorAt(&another, "a second document begins here; only one is read")
-	case !errors.Is(err, io.EOF):
-		return nil, err
-	}
-	return document.Content[0], nil
-}
-
-func parseRules(root, list *yaml.Node) ([]Rule, error) {
-	switch {
-	case list == nil:
-		return nil, errorAt(root, "%s is missing", keyPrices)
-	case list.Kind != yaml.SequenceNode:
-		return nil, errorAt(list, "%s is %s, want a list", keyPrices, kindOf(list))
-	case len(list.Content) == 0:
-		return nil, errorAt(list, "%s has no entries", keyPrices)
-	case len(list.Content) > maxRules:
-		return nil, errorAt(list, "%s has more than %d entries", keyPrices, maxRules)
-	}
-	rules := make([]Rule, 0, len(list.Content))
-	for _, entry := range list.Content {
+func parseRules(entries []*yaml.Node) ([]Rule, error) {
+	rules := make([]Rule, 0, len(entries))
+	for _, entry := range entries {
 		rule, err := parseRule(entry)
 		if err != nil {
 			return nil, err
 		}
 		for i, earlier := range rules {
 			if earlier.covers(rule) {
-				return nil, errorAt(entry, "this price is never used: line %d comes first and matches everything that it matches", list.Content[i].Line)
+				return nil, yamlfile.Errorf(entry, "this price is never used: line %d comes first and matches everything that it matches", entries[i].Line)
 			}
 		}
 		rules = append(rules, rule)
@@ -133,7 +97,7 @@ func parseRules(root, list *yaml.Node) ([]Rule, error) {
 }
 
 func parseRule(entry *yaml.Node) (Rule, error) {
-	keys, err := keysOf(entry, "a price", keyClass, keyModel, keyProfile, keyPerHour)
+	price, err := yamlfile.MappingOf(entry, "a price", keyClass, keyModel, keyProfile, keyPerHour)
 	if err != nil {
 		return Rule{}, err
 	}
@@ -142,17 +106,25 @@ func parseRule(entry *yaml.Node) (Rule, error) {
 		key  string
 		into *string
 	}{{keyClass, &rule.DeviceClass}, {keyModel, &rule.Model}, {keyProfile, &rule.Profile}} {
-		if *field.into, err = keys.text(field.key); err != nil {
+		if *field.into, err = price.Text(field.key); err != nil {
 			return Rule{}, err
 		}
 	}
-	if at := keys.values[keyClass]; strings.Contains(rule.DeviceClass, "*") {
-		return Rule{}, errorAt(at, "%s: * is a wildcard only in %s and %s", keyClass, keyModel, keyProfile)
+	if strings.Contains(rule.DeviceClass, "*") {
+		return Rule{}, yamlfile.Errorf(price.Node(keyClass), "%s: * is a wildcard only in %s and %s", keyClass, keyModel, keyProfile)
 	}
-	at, given := keys.values[keyPerHour]
-	if !given {
-		return Rule{}, errorAt(entry, "%s is missing", keyPerHour)
+	at, err := price.Need(keyPerHour)
+	if err != nil {
+		return Rule{}, err
 	}
-	rule.PerHour, err = number(keyPerHour, at)
-	return rule, err
+	rule.PerHour, err = yamlfile.Number(keyPerHour, at)
+	switch {
+	case err != nil:
+		return Rule{}, err
+	case rule.PerHour < 0:
+		return Rule{}, yamlfile.Errorf(at, "%s: %s is negative", keyPerHour, at.Value)
+	case rule.PerHour > maxPerHour:
+		return Rule{}, yamlfile.Errorf(at, "%s: %s is more than %g", keyPerHour, at.Value, maxPerHour)
+	}
+	return rule, nil
 }

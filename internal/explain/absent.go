@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/spelling"
 )
 
 // UnreadError means that the subject could not be read.
@@ -87,7 +87,7 @@ func near(wanted string, known []string) []string {
 	var candidates []candidate
 	for _, name := range known {
 		_, other := split(name)
-		distance := metric.EditDistance(wanted, name)
+		distance := spelling.Distance(wanted, name)
 		switch {
 		case name == wanted:
 			continue
