@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device/exporter"
 	"github.com/dra-exporter/dra-exporter/collector/device/plugin"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
@@ -67,6 +68,8 @@ func addNodeFlags(command flagSet) *nodeFlags {
 	command.Flag("device.profiling", "Read engine activity from the GPUs' profiling counters, which allow one reader at a time.").BoolVar(&flags.options.profiling)
 	command.Flag("device.nvlink-links", "Also read each NVLink separately, with the device at its other end.").BoolVar(&flags.options.nvlinks)
 	command.Flag("plugin.dir", "Directory of the sockets on which DRA drivers serve device metrics.").Default(plugin.DefaultFolder).StringVar(&flags.options.pluginFolder)
+	command.Flag("exporter.preset", exporterPresetHelp()).PlaceHolder("NAME[=URL]").HintOptions(exporter.Presets()...).StringsVar(&flags.options.exporterPresets)
+	command.Flag("exporter.config", "YAML file of exporters on this node, with the rules by which their metrics are read.").PlaceHolder("FILE").StringVar(&flags.options.exporterConfig)
 	command.Flag("path.procfs", "Mount point of procfs.").Default("/proc").StringVar(&flags.procfs)
 	command.Flag("path.sysfs", "Mount point of sysfs.").Default("/sys").StringVar(&flags.options.sysfs)
 	return flags

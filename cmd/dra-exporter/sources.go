@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/amdgpu"
 	"github.com/dra-exporter/dra-exporter/collector/device/dcgm"
+	"github.com/dra-exporter/dra-exporter/collector/device/exporter"
 	"github.com/dra-exporter/dra-exporter/collector/device/intelgpu"
 	"github.com/dra-exporter/dra-exporter/collector/device/nvml"
 	"github.com/dra-exporter/dra-exporter/collector/device/plugin"
@@ -41,6 +43,8 @@ type sourceFlags struct {
 	dcgmLibrary     string
 	sysfs           string
 	pluginFolder    string
+	exporterPresets []string // NAME or NAME=URL
+	exporterConfig  string
 	processes       func() bool // whether to list processes
 	interval, slow  time.Duration
 	clock           clock.Clock
@@ -48,7 +52,8 @@ type sourceFlags struct {
 }
 
 // deviceSources returns the table. DCGM is part of auto if a host engine is
-// set: an embedded engine is started only if --device.source names DCGM.
+// set: an embedded engine is started only if --device.source names DCGM. Exporters
+// are part of it if a flag names one.
 func deviceSources(flags sourceFlags) []deviceSource {
 	return []deviceSource{
 		{name: "nvml", auto: true, named: flags.nvmlLibrary != "", open: openNVML},
@@ -57,6 +62,7 @@ func deviceSources(flags sourceFlags) []deviceSource {
 		{name: "intel", auto: true, open: func(f sourceFlags) (device.Source, error) { return intelgpu.New(f.sysfs), nil }},
 		{name: "rdma", auto: true, open: func(f sourceFlags) (device.Source, error) { return rdma.New(f.sysfs), nil }},
 		{name: "plugin", auto: true, open: openPlugins},
+		{name: "exporter", auto: flags.readsExporters(), named: true, open: openExporters},
 		{name: "simulated", open: openSimulated},
 	}
 }
@@ -81,6 +87,33 @@ func openDCGM(f sourceFlags) (device.Source, error) {
 
 func openPlugins(f sourceFlags) (device.Source, error) {
 	return plugin.New(plugin.Options{Folder: f.pluginFolder, Interval: f.interval, Clock: f.clock, Log: f.log}), nil
+}
+
+// readsExporters reports whether a flag names an exporter to read.
+func (f sourceFlags) readsExporters() bool {
+	return len(f.exporterPresets) > 0 || f.exporterConfig != ""
+}
+
+func openExporters(f sourceFlags) (device.Source, error) {
+	if !f.readsExporters() {
+		return nil, usagef("--device.source=exporter needs --exporter.preset or --exporter.config, which say what to read")
+	}
+	var configs []exporter.Config
+	for _, preset := range f.exporterPresets {
+		config, err := exporter.Preset(preset)
+		if err != nil {
+			return nil, usagef("--exporter.preset: %w", err)
+		}
+		configs = append(configs, config)
+	}
+	if f.exporterConfig != "" {
+		read, err := exporter.Load(f.exporterConfig, os.Getenv)
+		if err != nil {
+			return nil, fmt.Errorf("--exporter.config: %w", err)
+		}
+		configs = append(configs, read...)
+	}
+	return exporter.New(configs, f.clock)
 }
 
 func openSimulated(flags sourceFlags) (device.Source, error) {
@@ -111,6 +144,9 @@ func openSources(selected []string, flags sourceFlags) (sources []device.Source,
 	if flags.hostEngine != "" && !slices.Contains(selected, "dcgm") && !slices.Contains(selected, sourceAuto) {
 		return nil, nil, usagef("--dcgm.host-engine is set, but no --device.source is dcgm or auto: it would not be read")
 	}
+	if flags.readsExporters() && !slices.Contains(selected, "exporter") && !slices.Contains(selected, sourceAuto) {
+		return nil, nil, usagef("--exporter.preset or --exporter.config is set, but no --device.source is exporter or auto: it would not be read")
+	}
 	optional = map[string]bool{}
 	for _, row := range deviceSources(flags) {
 		byName, byAuto := slices.Contains(selected, row.name), row.auto && slices.Contains(selected, sourceAuto)
@@ -132,4 +168,8 @@ func openSources(selected []string, flags sourceFlags) (sources []device.Source,
 
 func sourceHelp() string {
 	return "Source of devices: one of [" + strings.Join(sourceNames(), ", ") + "]. Repeatable; earlier ones in that list take precedence."
+}
+
+func exporterPresetHelp() string {
+	return "Read devices from a Prometheus exporter on this node: one of [" + strings.Join(exporter.Presets(), ", ") + "], with the URL of its page if that is not the default. Repeatable."
 }

@@ -5,8 +5,11 @@ package main
 import (
 	"context"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,15 +32,24 @@ type column struct {
 	partitions    bool
 }
 
-// columns returns the columns in the order of precedence.
-func columns() []column {
+// columns returns the columns of the first table in the order of precedence, and
+// those of the second, which are of the source exporter's presets.
+func columns() (hardware, presets []column) {
 	return []column{
-		{"nvml", "nvml", false}, {"nvml, MIG", "nvml", true},
-		{"dcgm", "dcgm", false}, {"dcgm, MIG", "dcgm", true},
-		{"amdgpu", "amdgpu", false},
-		{"intel", "intel", false},
-		{"rdma", "rdma", false},
-	}
+			{"nvml", "nvml", false}, {"nvml, MIG", "nvml", true},
+			{"dcgm", "dcgm", false}, {"dcgm, MIG", "dcgm", true},
+			{"amdgpu", "amdgpu", false},
+			{"intel", "intel", false},
+			{"rdma", "rdma", false},
+		}, []column{
+			{"nvidia-dcgm-exporter", "exporter=nvidia-dcgm-exporter", false},
+			{"nvidia-dcgm-exporter, MIG", "exporter=nvidia-dcgm-exporter", true},
+			{"intel-xpumd", "exporter=intel-xpumd", false},
+			{"furiosa", "exporter=furiosa", false},
+			{"google-tpu-device-plugin", "exporter=google-tpu-device-plugin", false},
+			{"all-smi", "exporter=all-smi", false},
+			{"all-smi, MIG", "exporter=all-smi", true},
+		}
 }
 
 // optIns returns the flags that make a source read more, in the order in which
@@ -45,8 +57,9 @@ func columns() []column {
 func optIns() []string { return []string{"", "--device.profiling", "--device.nvlink-links"} }
 
 // Each cell of docs/sources.md is the program's output for the scripted
-// hardware with that source alone: yes, yes with a flag, or nothing. The
-// document therefore agrees with the code; -update writes the table again.
+// hardware with that source alone, or for the page of a preset: yes, yes with a
+// flag, or nothing. The document therefore agrees with the code; -update writes the
+// tables again.
 func TestSourcesDocument(t *testing.T) {
 	const path = "../../docs/sources.md"
 	shown := shownCells(t)
@@ -54,12 +67,21 @@ func TestSourcesDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, _ := strings.Cut(string(document), "<!-- table -->\n")
-	_, after, found := strings.Cut(rest, "<!-- end of table -->\n")
-	if !found {
-		t.Fatal("docs/sources.md has lost the marks around its table")
+	hardware, presets := columns()
+	text := string(document)
+	for _, table := range []struct {
+		mark    string
+		columns []column
+	}{{"table", hardware}, {"table of presets", presets}} {
+		begin, end := "<!-- "+table.mark+" -->\n", "<!-- end of "+table.mark+" -->\n"
+		before, rest, _ := strings.Cut(text, begin)
+		_, after, found := strings.Cut(rest, end)
+		if !found {
+			t.Fatalf("docs/sources.md has lost the marks around its %s", table.mark)
+		}
+		text = before + begin + sourcesTable(shown, table.columns) + end + after
 	}
-	metrictest.CompareGolden(t, path, before+"<!-- table -->\n"+sourcesTable(shown)+"<!-- end of table -->\n"+after)
+	metrictest.CompareGolden(t, path, text)
 }
 
 // cell is a source and a family that it reported.
@@ -76,9 +98,18 @@ func shownCells(t *testing.T) map[cell]string {
 	libraries := stubs.Build(t)
 	var lock sync.Mutex
 	seen := make(map[string][]cell) // by flag
+	hardware, presets := columns()
 	t.Run("run", func(t *testing.T) {
-		for _, source := range []string{"nvml", "dcgm", "amdgpu", "intel", "rdma"} {
-			for _, flag := range optIns() {
+		ran := make(map[string]bool)
+		for _, c := range slices.Concat(hardware, presets) {
+			source, flags := c.source, optIns()
+			if ran[source] {
+				continue
+			}
+			if ran[source] = true; strings.HasPrefix(source, "exporter=") {
+				flags = flags[:1]
+			}
+			for _, flag := range flags {
 				t.Run(source+flag, func(t *testing.T) {
 					t.Parallel()
 					cells := cellsShown(t, libraries, source, flag)
@@ -100,17 +131,17 @@ func shownCells(t *testing.T) map[cell]string {
 	return shown
 }
 
-// sourcesTable writes a row for each family that some source shows.
-func sourcesTable(shown map[cell]string) string {
+// sourcesTable writes a row for each family that some column shows.
+func sourcesTable(shown map[cell]string, columns []column) string {
 	var table strings.Builder
 	table.WriteString("| metric |")
-	for _, c := range columns() {
+	for _, c := range columns {
 		table.WriteString(" " + c.title + " |")
 	}
-	table.WriteString("\n|---|" + strings.Repeat("---|", len(columns())) + "\n")
+	table.WriteString("\n|---|" + strings.Repeat("---|", len(columns)) + "\n")
 	for _, family := range deviceFamilies() {
 		row, any := "| `"+family.Name+"` |", false
-		for _, c := range columns() {
+		for _, c := range columns {
 			flag, yes := shown[cell{c.source, c.partitions, family.Name}]
 			text := "|"
 			switch {
@@ -142,7 +173,18 @@ func deviceFamilies() []*metric.Family {
 func cellsShown(t *testing.T, libraries stubs.Libraries, source, flag string) []cell {
 	t.Helper()
 	args := []string{"node", "--metrics.level=full", "--node.name=n", "--kubernetes.disable", "--kubelet.pod-resources-socket=/does/not/exist",
-		"--web.listen-address=127.0.0.1:0", "--device.source=" + source}
+		"--web.listen-address=127.0.0.1:0"}
+	preset, isExporter := strings.CutPrefix(source, "exporter=")
+	if isExporter {
+		page, err := os.ReadFile(filepath.Join("../../collector/device/exporter/testdata", preset+".txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(page) }))
+		t.Cleanup(server.Close)
+		return cellsOn(t, source, readPage(t, append(args, "--device.source=exporter", "--exporter.preset="+preset+"="+server.URL+"/metrics"), nil))
+	}
+	args = append(args, "--device.source="+source)
 	if flag != "" {
 		args = append(args, flag)
 	}

@@ -73,7 +73,7 @@ readinessProbe:
 {{- range (default "[]" .args | fromYamlArray) -}}
 {{- $_ := set $own (splitList "=" . | first) true -}}
 {{- end -}}
-{{- $repeatable := list "--device.source" "--labels.pod" "--cdi.dir" "--web.kubernetes-audience" -}}
+{{- $repeatable := list "--device.source" "--labels.pod" "--cdi.dir" "--exporter.preset" "--web.kubernetes-audience" -}}
 {{- $fixed := list "--web.listen-address" "--web.telemetry-path" -}}
 {{- $more := list "--kubernetes.disable" "--kubelet.pods-api" "--web.kubernetes-auth" -}}
 {{- range .extra -}}
@@ -99,7 +99,7 @@ readinessProbe:
   "--web.grafana-url" "links.grafana" "--web.runbook-url" "links.runbooks" "--web.cluster-url" "links.cluster"
   "--kubernetes.disable" "node.kubernetesAPI=false" "--kubelet.pods-api" "node.podsAPI=true"
   "--device.nvlink-links" "node.nvlinkLinks"
-  "--metrics.dcgm" "node.dcgmNames" "--cost.prices" "node.prices"
+  "--metrics.dcgm" "node.dcgmNames" "--cost.prices" "node.prices" "--exporter.config" "node.exporters"
   "--cdi.dir" "node.cdiDirs" "--plugin.dir" "node.pluginDir" "--device.source" "node.deviceSources" "--labels.pod" "node.showPodLabels" -}}
 {{- get $values . -}}
 {{- end -}}

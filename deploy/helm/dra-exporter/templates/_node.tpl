@@ -26,6 +26,9 @@
 {{- range .showPodLabels }}
 - --labels.pod={{ . }}
 {{- end }}
+{{- if .exporters }}
+- --exporter.config=/etc/dra-exporter-exporters/exporters.yaml
+{{- end }}
 {{- if .prices }}
 - --cost.prices=/etc/dra-exporter-prices/prices.yaml
 {{- end }}
@@ -51,7 +54,8 @@
 - name: GOMEMLIMIT
   value: {{ . | quote }}
 {{- end }}
-{{- if or (contains "$(HOST_IP)" (default "" .Values.otlp.endpoint)) (eq (include "dra-exporter.access.mode" .) "dcgm") }}
+{{- $addresses := printf "%s %s %s" (default "" .Values.otlp.endpoint) (toYaml .Values.node.exporters) (toYaml .Values.node.extraArgs) -}}
+{{- if or (contains "$(HOST_IP)" $addresses) (eq (include "dra-exporter.access.mode" .) "dcgm") }}
 - name: HOST_IP
   valueFrom:
     fieldRef:
@@ -82,12 +86,15 @@
 {{- toYaml $resources -}}
 {{- end -}}
 
-{{/* node.annotations: of the pod. The checksum replaces the pods when prices change:
-     the file is read once. The root. */}}
+{{/* node.annotations: of the pod. The checksums replace the pods when prices or
+     exporters change: the files are read once. The root. */}}
 {{- define "dra-exporter.node.annotations" -}}
 {{- $own := dict "kubectl.kubernetes.io/default-container" "dra-exporter" -}}
 {{- with .Values.node.prices -}}
 {{- $_ := set $own "checksum/prices" (toYaml . | sha256sum) -}}
+{{- end -}}
+{{- with .Values.node.exporters -}}
+{{- $_ := set $own "checksum/exporters" (toYaml . | sha256sum) -}}
 {{- end -}}
 {{- toYaml (merge (dict) (default dict .Values.node.podAnnotations) (include "dra-exporter.access.annotations" . | fromYaml) $own) -}}
 {{- end -}}

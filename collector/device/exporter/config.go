@@ -1,0 +1,628 @@
+package exporter
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"net/url"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/yamlfile"
+)
+
+const (
+	maxExporters = 16
+	maxRules     = 256 // of a kind
+	maxDetail    = 64  // bytes; as in the protocol of device metrics
+	maxAge       = 90 * time.Second
+	defaultEvery = 5 * time.Second
+)
+
+// Config says how the page of one exporter is read.
+type Config struct {
+	Name  string        // unique; in messages
+	URL   string        // http://ADDRESS:PORT/PATH or unix:///SOCKET
+	Every time.Duration // how often it is read
+	Age   time.Duration // how old a value on the page may be: the interval at which the exporter reads its hardware
+	rules rules
+}
+
+// rules map the series of a page.
+type rules struct {
+	vendor, driver string
+	info           string // the metric whose series have more labels of the identity; empty: none
+	relabel        []relabeling
+	labels         map[identityField]string // the label that has each part of a device's identity
+	metrics        []metricRule
+	blanks         []float64 // values that mean that there is no value
+}
+
+// names are the metrics that the rules read.
+func (r *rules) names() map[string]bool {
+	names := map[string]bool{r.info: r.info != ""}
+	for _, rule := range r.metrics {
+		names[rule.metric] = true
+	}
+	return names
+}
+
+// identityField is a part of a device's identity that a label may have.
+type identityField string
+
+const (
+	fieldUUID          identityField = "uuid"
+	fieldPCIAddress    identityField = "pci_address"
+	fieldName          identityField = "name"         // under which the driver publishes the device
+	fieldGPUInstance   identityField = "gpu_instance" // of a MIG partition; uuid is then that of the GPU
+	fieldProfile       identityField = "profile"
+	fieldVendor        identityField = "vendor" // if the exporter reads hardware of several
+	fieldModel         identityField = "model"
+	fieldDriverVersion identityField = "driver_version"
+)
+
+func identityFields() []string {
+	return []string{
+		string(fieldUUID), string(fieldPCIAddress), string(fieldName), string(fieldGPUInstance),
+		string(fieldProfile), string(fieldVendor), string(fieldModel), string(fieldDriverVersion),
+	}
+}
+
+// relabeling is a rule of Prometheus' relabeling, of which replace, keep and drop
+// are known.
+type relabeling struct {
+	source      []string
+	separator   string
+	regex       *regexp.Regexp // anchored
+	target      string
+	replacement string
+	action      string
+}
+
+// metricRule maps the series of one metric to one quantity. A rule that follows
+// another one for the same reading is used only where that one has no value.
+type metricRule struct {
+	metric   string
+	match    []condition
+	quantity device.Quantity
+	ratio    bool
+	details  [2]detail
+	unit     unit
+	combine  string
+	required bool
+}
+
+// condition is the value that a label must have. An absent label is empty.
+type condition struct {
+	label string
+	regex *regexp.Regexp // anchored
+}
+
+// detail is the detail of a reading: fixed, or the value of a label.
+type detail struct {
+	fixed  string
+	label  string
+	values map[string]string // of the label; series with others are left out. Nil: as it is
+}
+
+// The ways to make one reading of several series of a device. Without one, several
+// series are an error.
+const (
+	combineSum  = "sum"
+	combineMean = "mean"
+	combineMax  = "max"
+)
+
+// The files of the presets, each the entry of one exporter without name and preset.
+//
+//go:embed presets/*.yaml
+var presetFiles embed.FS
+
+// Presets returns the names of the presets, sorted.
+func Presets() []string {
+	files, _ := fs.Glob(presetFiles, "presets/*.yaml") // the pattern is well-formed
+	names := make([]string, len(files))
+	for i, file := range files {
+		names[i] = strings.TrimSuffix(path.Base(file), ".yaml")
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Preset returns the configuration of NAME or NAME=URL: a preset, whose page is at
+// another place than the exporter's default with a URL.
+func Preset(text string) (Config, error) {
+	name, at, located := strings.Cut(text, "=")
+	config, err := preset(name)
+	if err != nil {
+		return Config{}, err
+	}
+	if located {
+		if err := checkURL(at); err != nil {
+			return Config{}, fmt.Errorf("%s: %w", name, err)
+		}
+		config.URL = at
+	}
+	return config, nil
+}
+
+func preset(name string) (Config, error) {
+	if !slices.Contains(Presets(), name) {
+		return Config{}, fmt.Errorf("there is no preset %s, want one of %s%s", yamlfile.Quoted(name), strings.Join(Presets(), ", "), yamlfile.Hint(name, Presets()))
+	}
+	file := "presets/" + name + ".yaml"
+	text, err := presetFiles.ReadFile(file)
+	if err != nil {
+		return Config{}, err
+	}
+	root, err := yamlfile.Document(text)
+	if err != nil {
+		return Config{}, yamlfile.In(file, err)
+	}
+	config := Config{Name: name, Every: defaultEvery}
+	if err := config.decode(root, nil, rulesKeys()...); err != nil {
+		return Config{}, yamlfile.In(file, err)
+	}
+	return config, nil
+}
+
+// Load reads the exporters of a file. Errors name the file, and the line and the
+// key where there are any. env returns variables, to which URLs can refer.
+func Load(file string, env func(string) string) ([]Config, error) {
+	text, err := yamlfile.Read(file)
+	if err != nil {
+		return nil, err
+	}
+	configs, err := Parse(text, env)
+	if err != nil {
+		return nil, yamlfile.In(file, err)
+	}
+	return configs, nil
+}
+
+// Parse decodes the exporters of a file. In a URL, $(NAME) is the variable NAME of
+// env, as in the arguments of a container: the address of the node is known to the
+// container's environment only.
+func Parse(text []byte, env func(string) string) ([]Config, error) {
+	root, err := yamlfile.Document(text)
+	if err != nil {
+		return nil, err
+	}
+	file, err := yamlfile.MappingOf(root, "the file", "exporters")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := file.Need("exporters"); err != nil {
+		return nil, err
+	}
+	entries, err := file.List("exporters", maxExporters)
+	if err != nil {
+		return nil, err
+	}
+	configs := make([]Config, 0, len(entries))
+	for _, entry := range entries {
+		config, err := parseExporter(entry, env)
+		if err != nil {
+			return nil, err
+		}
+		configs = append(configs, config)
+	}
+	return configs, nil
+}
+
+// parseExporter decodes an entry: the place of an exporter, and a preset or rules.
+func parseExporter(entry *yaml.Node, env func(string) string) (Config, error) {
+	own := []string{"name", "preset", "url", "interval", "max_age"}
+	keys, err := yamlfile.MappingOf(entry, "an exporter", append(own, rulesKeys()[3:]...)...)
+	if err != nil {
+		return Config{}, err
+	}
+	config := Config{Every: defaultEvery}
+	if at := keys.Node("preset"); at != nil {
+		name, err := keys.Text("preset")
+		if err != nil {
+			return Config{}, err
+		}
+		if config, err = preset(name); err != nil {
+			return Config{}, yamlfile.Errorf(at, "%v", err)
+		}
+		return config, config.decode(entry, env, own...)
+	}
+	for _, key := range []string{"name", "url", "device", "metrics"} {
+		if _, err := keys.Need(key); err != nil {
+			return Config{}, err
+		}
+	}
+	return config, config.decode(entry, env, append(own, rulesKeys()...)...)
+}
+
+// rulesKeys are the keys of a preset. The first three are those of every exporter.
+func rulesKeys() []string {
+	return []string{"url", "interval", "max_age", "vendor", "driver", "info", "relabel", "device", "metrics", "blanks"}
+}
+
+// decode decodes the keys of a mapping over what is known already.
+func (c *Config) decode(node *yaml.Node, env func(string) string, known ...string) error {
+	keys, err := yamlfile.MappingOf(node, "an exporter", known...)
+	if err != nil {
+		return err
+	}
+	for _, field := range []struct {
+		key  string
+		into *string
+	}{{"name", &c.Name}, {"url", &c.URL}, {"vendor", &c.rules.vendor}, {"driver", &c.rules.driver}, {"info", &c.rules.info}} {
+		if keys.Node(field.key) == nil {
+			continue
+		}
+		if *field.into, err = keys.Text(field.key); err != nil {
+			return err
+		}
+	}
+	if at := keys.Node("url"); at != nil {
+		if c.URL, err = expand(c.URL, env); err == nil {
+			err = checkURL(c.URL)
+		}
+		if err != nil {
+			return yamlfile.Errorf(at, "url: %v", err)
+		}
+	}
+	if err := decodeDuration(keys, "interval", &c.Every, time.Second); err != nil {
+		return err
+	}
+	if err := decodeDuration(keys, "max_age", &c.Age, 0); err != nil {
+		return err
+	}
+	return c.rules.decode(keys)
+}
+
+func decodeDuration(keys yamlfile.Mapping, key string, into *time.Duration, least time.Duration) error {
+	text, err := keys.Text(key)
+	if err != nil || text == "" {
+		return err
+	}
+	if *into, err = time.ParseDuration(text); err != nil || *into < least || *into > maxAge {
+		return yamlfile.Errorf(keys.Node(key), "%s is %s, want a duration from %v to %v, such as 15s", key, yamlfile.Quoted(text), least, maxAge)
+	}
+	return nil
+}
+
+// expand replaces $(NAME) by variables.
+func expand(text string, env func(string) string) (string, error) {
+	var err error
+	expanded := regexp.MustCompile(`\$\([A-Za-z_][A-Za-z0-9_]*\)`).ReplaceAllStringFunc(text, func(reference string) string {
+		name := reference[2 : len(reference)-1]
+		value := ""
+		if env != nil {
+			value = env(name)
+		}
+		if value == "" && err == nil {
+			err = fmt.Errorf("the variable %s is not set", name)
+		}
+		return value
+	})
+	return expanded, err
+}
+
+// checkURL refuses what is not a page on this node. Names are refused, except
+// localhost: what they resolve to may be another node, whose devices would be taken
+// for those of this one.
+func checkURL(text string) error {
+	at, err := url.Parse(text)
+	if err != nil {
+		var reason *url.Error
+		if errors.As(err, &reason) {
+			err = reason.Err
+		}
+		return fmt.Errorf("%s: %w", yamlfile.Quoted(text), err)
+	}
+	switch {
+	case at.Scheme == "unix" && at.Host == "" && filepath.IsAbs(at.Path):
+		return nil
+	case at.Scheme != "http" || at.User != nil || at.Fragment != "":
+		return fmt.Errorf("%s is neither http://ADDRESS:PORT/PATH nor unix:///SOCKET", yamlfile.Quoted(text))
+	}
+	if _, err := netip.ParseAddr(at.Hostname()); err != nil && at.Hostname() != "localhost" {
+		return fmt.Errorf("the host %s is neither an IP address of this node nor localhost", yamlfile.Quoted(at.Hostname()))
+	}
+	if _, _, err := net.SplitHostPort(at.Host); err != nil {
+		return fmt.Errorf("%s has no port", yamlfile.Quoted(text))
+	}
+	return nil
+}
+
+// decode decodes the rules that a mapping has.
+func (r *rules) decode(keys yamlfile.Mapping) error {
+	entries, err := keys.List("relabel", maxRules)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		one, err := parseRelabeling(entry)
+		if err != nil {
+			return err
+		}
+		r.relabel = append(r.relabel, one)
+	}
+	if at := keys.Node("device"); at != nil {
+		if err := r.decodeDevice(at); err != nil {
+			return err
+		}
+	}
+	if entries, err = keys.List("metrics", maxRules); err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		rule, err := parseMetric(entry)
+		if err != nil {
+			return err
+		}
+		for j, earlier := range r.metrics {
+			if earlier.same(rule) {
+				return yamlfile.Errorf(entry, "%s maps the same series to the same quantity as line %d", rule.metric, entries[j].Line)
+			}
+		}
+		r.metrics = append(r.metrics, rule)
+	}
+	if entries, err = keys.List("blanks", maxRules); err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		blank, err := yamlfile.Number("blanks", entry)
+		if err != nil {
+			return err
+		}
+		r.blanks = append(r.blanks, blank)
+	}
+	return nil
+}
+
+// decodeDevice decodes the labels that identify a device.
+func (r *rules) decodeDevice(at *yaml.Node) error {
+	keys, err := yamlfile.MappingOf(at, "device", identityFields()...)
+	if err != nil {
+		return err
+	}
+	r.labels = make(map[identityField]string)
+	for _, field := range identityFields() {
+		label, err := keys.Text(field)
+		if err != nil {
+			return err
+		}
+		if label != "" {
+			r.labels[identityField(field)] = label
+		}
+	}
+	named := r.labels[fieldName] != ""
+	switch {
+	case named != (r.driver != ""):
+		return yamlfile.Errorf(at, "driver (the DRA driver) and device.name (the label with the name under which it publishes the device) need each other")
+	case named && (r.labels[fieldUUID] != "" || r.labels[fieldPCIAddress] != ""):
+		return yamlfile.Errorf(at, "a device has a uuid, a pci_address or both, or else the name under which its driver publishes it")
+	case !named && r.labels[fieldUUID] == "" && r.labels[fieldPCIAddress] == "":
+		return yamlfile.Errorf(at, "none of uuid, pci_address and name is there: devices cannot be identified")
+	case r.labels[fieldGPUInstance] != "" && r.labels[fieldUUID] == "":
+		return yamlfile.Errorf(at, "gpu_instance needs uuid, the label with the UUID of the GPU")
+	}
+	return nil
+}
+
+func parseRelabeling(entry *yaml.Node) (relabeling, error) {
+	one := relabeling{separator: ";", replacement: "$1", action: "replace"}
+	keys, err := yamlfile.MappingOf(entry, "a rule of relabel", "source_labels", "separator", "regex", "target_label", "replacement", "action")
+	if err != nil {
+		return one, err
+	}
+	labels, err := keys.List("source_labels", maxRules)
+	if err != nil {
+		return one, err
+	}
+	for _, at := range labels {
+		label, err := yamlfile.Text("source_labels", at)
+		if err != nil {
+			return one, err
+		}
+		one.source = append(one.source, label)
+	}
+	regex := "(.*)"
+	for _, field := range []struct {
+		key  string
+		into *string
+	}{{"separator", &one.separator}, {"regex", &regex}, {"target_label", &one.target}, {"replacement", &one.replacement}, {"action", &one.action}} {
+		if keys.Node(field.key) == nil {
+			continue
+		}
+		if *field.into, err = keys.Text(field.key); err != nil {
+			return one, err
+		}
+	}
+	if one.regex, err = anchored(regex); err != nil {
+		return one, yamlfile.Errorf(keys.Node("regex"), "regex: %v", err)
+	}
+	actions := []string{"replace", "keep", "drop"}
+	switch {
+	case !slices.Contains(actions, one.action):
+		return one, yamlfile.Errorf(keys.Node("action"), "action is %s, want one of %s%s", yamlfile.Quoted(one.action), strings.Join(actions, ", "), yamlfile.Hint(one.action, actions))
+	case (one.action == "replace") != (one.target != ""):
+		return one, yamlfile.Errorf(entry, "target_label belongs to the action replace, which needs it")
+	}
+	return one, nil
+}
+
+// anchored compiles an expression that matches whole values, as those of Prometheus.
+func anchored(text string) (*regexp.Regexp, error) { return regexp.Compile("^(?s:" + text + ")$") }
+
+func parseMetric(entry *yaml.Node) (metricRule, error) {
+	var rule metricRule
+	keys, err := yamlfile.MappingOf(entry, "a metric", "metric", "match", "quantity", "details", "unit", "combine", "required")
+	if err != nil {
+		return rule, err
+	}
+	if _, err := keys.Need("metric"); err != nil {
+		return rule, err
+	}
+	if rule.metric, err = keys.Text("metric"); err != nil {
+		return rule, err
+	}
+	if rule.match, err = parseMatch(keys.Node("match")); err != nil {
+		return rule, err
+	}
+	spec, err := rule.decodeQuantity(keys)
+	if err != nil {
+		return rule, err
+	}
+	if err := rule.decodeDetails(keys, spec); err != nil {
+		return rule, err
+	}
+	if err := rule.decodeUnit(keys, spec); err != nil {
+		return rule, err
+	}
+	if rule.combine, err = keys.Text("combine"); err != nil {
+		return rule, err
+	}
+	ways := []string{combineSum, combineMean, combineMax}
+	if rule.combine != "" && !slices.Contains(ways, rule.combine) {
+		return rule, yamlfile.Errorf(keys.Node("combine"), "combine is %s, want one of %s%s", yamlfile.Quoted(rule.combine), strings.Join(ways, ", "), yamlfile.Hint(rule.combine, ways))
+	}
+	rule.required, err = keys.Bool("required")
+	return rule, err
+}
+
+func parseMatch(node *yaml.Node) ([]condition, error) {
+	if node == nil {
+		return nil, nil
+	}
+	keys, labels, err := yamlfile.Names(node, "match")
+	if err != nil {
+		return nil, err
+	}
+	conditions := make([]condition, 0, len(labels))
+	for _, label := range labels {
+		at := keys.Node(label)
+		if at.Kind != yaml.ScalarNode {
+			return nil, yamlfile.Errorf(at, "%s is %s, want a regular expression", label, yamlfile.KindOf(at))
+		}
+		regex, err := anchored(at.Value)
+		if err != nil {
+			return nil, yamlfile.Errorf(at, "%s: %v", label, err)
+		}
+		conditions = append(conditions, condition{label, regex})
+	}
+	return conditions, nil
+}
+
+// decodeQuantity decodes the quantity by its name in the catalogue.
+func (r *metricRule) decodeQuantity(keys yamlfile.Mapping) (device.Spec, error) {
+	at, err := keys.Need("quantity")
+	if err != nil {
+		return device.Spec{}, err
+	}
+	name, err := keys.Text("quantity")
+	if err != nil {
+		return device.Spec{}, err
+	}
+	var names []string
+	for q, spec := range device.Specs() {
+		if spec.Name == name {
+			r.quantity, r.ratio = device.Quantity(q), spec.Unit == "ratio"
+			return spec, nil
+		}
+		names = append(names, spec.Name)
+	}
+	return device.Spec{}, yamlfile.Errorf(at, "unknown quantity %s, want one of %s%s", yamlfile.Quoted(name), strings.Join(names, ", "), yamlfile.Hint(name, names))
+}
+
+// decodeDetails decodes each detail that the quantity has: a fixed text, or the
+// values of a label.
+func (r *metricRule) decodeDetails(keys yamlfile.Mapping, spec device.Spec) error {
+	at := keys.Node("details")
+	if at == nil && len(spec.Details) == 0 {
+		return nil
+	}
+	if at == nil {
+		return yamlfile.Errorf(keys.At, "details is missing: %s has the details %s", spec.Name, strings.Join(spec.Details, ", "))
+	}
+	details, err := yamlfile.MappingOf(at, "details of "+spec.Name, spec.Details...)
+	if err != nil {
+		return err
+	}
+	for i, name := range spec.Details {
+		node, err := details.Need(name)
+		if err != nil {
+			return err
+		}
+		if r.details[i], err = parseDetail(name, node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func parseDetail(name string, node *yaml.Node) (detail, error) {
+	if node.Kind != yaml.MappingNode {
+		fixed, err := yamlfile.Text(name, node)
+		return detail{fixed: fixed}, err
+	}
+	keys, err := yamlfile.MappingOf(node, name, "label", "values")
+	if err != nil {
+		return detail{}, err
+	}
+	if _, err := keys.Need("label"); err != nil {
+		return detail{}, err
+	}
+	var of detail
+	if of.label, err = keys.Text("label"); err != nil || keys.Node("values") == nil {
+		return of, err
+	}
+	values, names, err := yamlfile.Names(keys.Node("values"), "values")
+	if err != nil {
+		return of, err
+	}
+	of.values = make(map[string]string, len(names))
+	for _, value := range names {
+		if of.values[value], err = values.Text(value); err != nil {
+			return of, err
+		}
+	}
+	return of, nil
+}
+
+func (r *metricRule) decodeUnit(keys yamlfile.Mapping, spec device.Spec) error {
+	units := unitsOf(spec.Unit)
+	name, err := keys.Text("unit")
+	if err != nil {
+		return err
+	}
+	if keys.Node("unit") == nil {
+		name = spec.Unit
+	}
+	known := false
+	if r.unit, known = units[name]; known {
+		return nil
+	}
+	if spec.Unit == "" {
+		return yamlfile.Errorf(keys.Node("unit"), "unit: %s is a number without a unit", spec.Name)
+	}
+	names := unitNames(units)
+	return yamlfile.Errorf(keys.Node("unit"), "unit is %s, want one of %s%s", yamlfile.Quoted(name), strings.Join(names, ", "), yamlfile.Hint(name, names))
+}
+
+// same reports whether another rule maps the same series to the same reading.
+func (r metricRule) same(other metricRule) bool {
+	return r.metric == other.metric && r.quantity == other.quantity &&
+		slices.EqualFunc(r.match, other.match, func(a, b condition) bool {
+			return a.label == b.label && a.regex.String() == b.regex.String()
+		}) &&
+		r.details[0].same(other.details[0]) && r.details[1].same(other.details[1])
+}
+
+func (d detail) same(other detail) bool { return d.fixed == other.fixed && d.label == other.label }

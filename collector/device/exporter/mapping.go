@@ -1,0 +1,401 @@
+package exporter
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+const (
+	maxDevices  = 1024
+	maxIdentity = 128 // bytes of a part of an identity
+	maxProblems = 4   // that are spelled out
+)
+
+// mapping maps one page to devices and their readings.
+type mapping struct {
+	rules     *rules
+	window    device.Window // of the values without a time stamp
+	now       clock.Instant
+	relabeled []map[string]replaced // by rule and the joined values
+	devices   []device.Observation
+	byKey     map[string]int // index of a device
+	values    map[valueKey]*value
+	order     []valueKey
+	problems  problems
+}
+
+// replaced is what a rule of relabeling makes of a value.
+type replaced struct {
+	matches bool
+	text    string
+}
+
+type valueKey struct {
+	device   int
+	quantity device.Quantity
+	details  [2]string
+}
+
+// value is what the series of a reading have been so far.
+type value struct {
+	rule       *metricRule
+	sum, most  float64
+	series     int
+	measured   device.Window
+	ambiguous  bool
+	outOfRange bool
+}
+
+// problems are reasons why parts of a page were left out.
+type problems struct {
+	errs []error
+	more int
+}
+
+func (p *problems) add(format string, args ...any) {
+	if len(p.errs) == maxProblems {
+		p.more++
+		return
+	}
+	p.errs = append(p.errs, fmt.Errorf(format, args...))
+}
+
+func (p *problems) err() error {
+	if p.more > 0 {
+		return errors.Join(append(slices.Clip(p.errs), fmt.Errorf("and %d more", p.more))...)
+	}
+	return errors.Join(p.errs...)
+}
+
+// mapPage returns the devices of a page with their readings, in the order in which
+// the rules and the page name them, and which rules had a reading. An error says
+// what was left out.
+func mapPage(rules *rules, families map[string]*dto.MetricFamily, window device.Window, now clock.Instant) (devices []device.Observation, had []bool, err error) {
+	m := &mapping{
+		rules: rules, window: window, now: now, relabeled: make([]map[string]replaced, len(rules.relabel)),
+		byKey: make(map[string]int), values: make(map[valueKey]*value),
+	}
+	for i := range m.relabeled {
+		m.relabeled[i] = make(map[string]replaced)
+	}
+	for _, metric := range families[rules.info].GetMetric() {
+		if s := (series{name: rules.info, pairs: metric.GetLabel()}); m.relabel(&s) {
+			m.device(s)
+		}
+	}
+	had = make([]bool, len(rules.metrics))
+	for i := range rules.metrics {
+		rule := &rules.metrics[i]
+		family := families[rule.metric]
+		for _, metric := range family.GetMetric() {
+			if m.add(rule, family.GetType(), metric) {
+				had[i] = true
+			}
+		}
+	}
+	for _, key := range m.order {
+		if reading, ok := m.values[key].reading(key); ok {
+			of := &m.devices[key.device]
+			of.Readings = append(of.Readings, reading)
+		}
+	}
+	return m.devices, had, m.problems.err()
+}
+
+// add adds one series to the reading that it belongs to, if to any.
+func (m *mapping) add(rule *metricRule, kind dto.MetricType, metric *dto.Metric) bool {
+	s := series{name: rule.metric, pairs: metric.GetLabel()}
+	if !m.relabel(&s) || slices.ContainsFunc(rule.match, func(c condition) bool { return !c.regex.MatchString(s.get(c.label)) }) {
+		return false
+	}
+	key := valueKey{quantity: rule.quantity}
+	for i, detail := range rule.details {
+		text, ok := detail.of(s)
+		if !ok {
+			return false
+		}
+		if text != "" && !isText(text, maxDetail) {
+			m.problems.add("%s: the label %s is not text of at most %d bytes", rule.metric, detail.label, maxDetail)
+			return false
+		}
+		key.details[i] = text
+	}
+	number, ok := m.number(rule, kind, metric)
+	if !ok {
+		return false
+	}
+	measured, fresh := m.measured(metric)
+	if !fresh {
+		return false
+	}
+	if key.device, ok = m.device(s); !ok {
+		return false
+	}
+	v := m.values[key]
+	if v == nil {
+		v = &value{rule: rule, most: math.Inf(-1), measured: measured}
+		m.values[key] = v
+		m.order = append(m.order, key)
+	}
+	switch one := m.devices[key.device].Device; {
+	case v.rule != rule: // an earlier rule has the reading: this is its alternative
+		return true
+	case v.series > 0 && rule.combine == "":
+		if !v.ambiguous {
+			m.problems.add("%s: several series give %s of %s: match one of them, or combine them", rule.metric, device.Specs()[rule.quantity].Name, nameOf(one))
+		}
+		v.ambiguous = true
+	case number < 0 && rule.quantity != device.Temperature, rule.ratio && number > 1:
+		m.problems.add("%s: %v is impossible for %s of %s: is the unit right?", rule.metric, number, device.Specs()[rule.quantity].Name, nameOf(one))
+		v.outOfRange = true
+	}
+	v.add(number, measured)
+	return true
+}
+
+func (v *value) add(number float64, measured device.Window) {
+	v.series++
+	v.sum += number
+	v.most = max(v.most, number)
+	v.measured.From, v.measured.To = min(v.measured.From, measured.From), max(v.measured.To, measured.To)
+}
+
+func (v *value) reading(key valueKey) (device.Reading, bool) {
+	result := v.sum
+	switch v.rule.combine {
+	case combineMean:
+		result /= float64(v.series)
+	case combineMax:
+		result = v.most
+	}
+	return device.Reading{Quantity: key.quantity, Details: key.details, Value: result, Measured: v.measured},
+		!v.ambiguous && !v.outOfRange && !math.IsInf(result, 0)
+}
+
+// number is the value of a series in the base unit. Values that mean nothing are
+// left out.
+func (m *mapping) number(rule *metricRule, kind dto.MetricType, metric *dto.Metric) (float64, bool) {
+	var number float64
+	switch kind {
+	case dto.MetricType_GAUGE:
+		number = metric.GetGauge().GetValue()
+	case dto.MetricType_COUNTER:
+		number = metric.GetCounter().GetValue()
+	case dto.MetricType_UNTYPED:
+		number = metric.GetUntyped().GetValue()
+	default:
+		m.problems.add("%s is a %s: only gauges and counters are read", rule.metric, strings.ToLower(kind.String()))
+		return 0, false
+	}
+	if math.IsNaN(number) || math.IsInf(number, 0) || slices.Contains(m.rules.blanks, number) {
+		return 0, false
+	}
+	number = rule.unit.base(number)
+	return number, !math.IsInf(number, 0)
+}
+
+// measured is when a value was measured: at its time stamp, if it has one. A value
+// that is older than those of other sources may be is not fresh.
+func (m *mapping) measured(metric *dto.Metric) (device.Window, bool) {
+	if metric.TimestampMs == nil {
+		return m.window, true
+	}
+	age := max(m.now.Wall.Sub(time.UnixMilli(metric.GetTimestampMs())), 0)
+	at := m.now.Elapsed - age
+	return device.Window{From: at, To: at}, age <= maxAge
+}
+
+// device returns the index of the device of a series. A series that does not say
+// which device it is of is left out.
+func (m *mapping) device(s series) (int, bool) {
+	field := func(f identityField) string { return strings.TrimSpace(s.get(m.rules.labels[f])) }
+	one := device.Device{
+		UUID: field(fieldUUID), Vendor: cmp.Or(field(fieldVendor), m.rules.vendor), Model: field(fieldModel), DriverVersion: field(fieldDriverVersion),
+		Profile: field(fieldProfile), Minor: device.Unknown, RenderMinor: device.Unknown, Placement: device.Unknown,
+		GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
+	}
+	address := field(fieldPCIAddress)
+	if name := field(fieldName); name != "" {
+		one.Published = device.PublishedName{Driver: m.rules.driver, Device: name}
+	}
+	for _, text := range []string{one.UUID, address, one.Vendor, one.Model, one.DriverVersion, one.Profile, one.Published.Device} {
+		if text != "" && !isText(text, maxIdentity) {
+			m.problems.add("%s: a label that identifies the device is not text of at most %d bytes", s.name, maxIdentity)
+			return 0, false
+		}
+	}
+	if one.PCIBusID = device.PCIAddress(address); address != "" && one.PCIBusID == "" {
+		m.problems.add("%s: %q is not a PCI address", s.name, address)
+		return 0, false
+	}
+	if instance := field(fieldGPUInstance); instance != "" && !partition(&one, instance) {
+		m.problems.add("%s: %q is not the number of a GPU instance", s.name, instance)
+		return 0, false
+	}
+	key := nameOf(one)
+	if key == "" {
+		return 0, false
+	}
+	at, known := m.byKey[key]
+	if !known {
+		if at = len(m.devices); at == maxDevices {
+			m.problems.add("the page has more than %d devices", maxDevices)
+			return 0, false
+		}
+		m.byKey[key] = at
+		m.devices = append(m.devices, device.Observation{Device: one})
+		return at, true
+	}
+	before := &m.devices[at].Device
+	before.PCIBusID = cmp.Or(before.PCIBusID, one.PCIBusID)
+	before.Model = cmp.Or(before.Model, one.Model)
+	before.DriverVersion = cmp.Or(before.DriverVersion, one.DriverVersion)
+	before.Profile = cmp.Or(before.Profile, one.Profile)
+	return at, true
+}
+
+// partition makes a device the MIG partition of a GPU instance. Exporters give the
+// values of the instance as a whole, which has one compute instance as the DRA
+// driver creates it: number 0.
+func partition(one *device.Device, instance string) bool {
+	number, err := strconv.Atoi(instance)
+	if err != nil || number < 0 || one.UUID == "" {
+		return false
+	}
+	one.ParentUUID, one.GPUInstance, one.ComputeInstance = one.UUID, number, 0
+	one.UUID = fmt.Sprintf("MIG-%s/%d/0", one.ParentUUID, number)
+	return true
+}
+
+// nameOf is what identifies a device on its page; empty if nothing does.
+func nameOf(d device.Device) string { return cmp.Or(d.UUID, d.PCIBusID, d.Published.Device) }
+
+// isText reports whether foreign text is shown: valid, short and without control
+// characters.
+func isText(text string, most int) bool {
+	return len(text) <= most && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
+}
+
+// series is one series of a page, with its labels.
+type series struct {
+	name  string
+	pairs []*dto.LabelPair
+	added []addedLabel // by relabeling
+}
+
+type addedLabel struct{ name, value string }
+
+// get returns the value of a label; empty without it, as in Prometheus.
+func (s series) get(name string) string {
+	if name == "" {
+		return ""
+	}
+	for i := len(s.added) - 1; i >= 0; i-- {
+		if s.added[i].name == name {
+			return s.added[i].value
+		}
+	}
+	if name == "__name__" {
+		return s.name
+	}
+	for _, pair := range s.pairs {
+		if pair.GetName() == name {
+			return pair.GetValue()
+		}
+	}
+	return ""
+}
+
+// relabel applies the rules of relabeling, and reports whether the series stays.
+func (m *mapping) relabel(s *series) bool {
+	for i := range m.rules.relabel {
+		rule := &m.rules.relabel[i]
+		joined := ""
+		for j, label := range rule.source {
+			if j > 0 {
+				joined += rule.separator
+			}
+			joined += s.get(label)
+		}
+		result, known := m.relabeled[i][joined]
+		if !known {
+			result = rule.apply(joined)
+			m.relabeled[i][joined] = result
+		}
+		switch {
+		case rule.action == "keep" && !result.matches, rule.action == "drop" && result.matches:
+			return false
+		case rule.action == "replace" && result.matches:
+			s.added = append(s.added, addedLabel{rule.target, result.text})
+		}
+	}
+	return true
+}
+
+func (r *relabeling) apply(joined string) replaced {
+	at := r.regex.FindStringSubmatchIndex(joined)
+	if at == nil {
+		return replaced{}
+	}
+	return replaced{true, string(r.regex.ExpandString(nil, r.replacement, joined, at))}
+}
+
+// of returns the detail of a series, and whether the series has one.
+func (d detail) of(s series) (string, bool) {
+	if d.label == "" {
+		return d.fixed, true
+	}
+	text := s.get(d.label)
+	if d.values == nil {
+		return text, text != ""
+	}
+	text, known := d.values[text]
+	return text, known
+}
+
+// missing are the required metrics that a page lacks, and since when.
+type missing map[string]time.Time
+
+// update returns an error that names the required metrics of which no rule had a
+// reading.
+func (m missing) update(rules *rules, had []bool, now time.Time) error {
+	present := make(map[string]bool)
+	for i, rule := range rules.metrics {
+		present[rule.metric] = present[rule.metric] || had[i]
+	}
+	var lacking problems
+	for _, rule := range rules.metrics {
+		if present[rule.metric] {
+			delete(m, rule.metric)
+			continue
+		}
+		if !rule.required {
+			continue
+		}
+		since, known := m[rule.metric]
+		if !known {
+			since = now
+			m[rule.metric] = now
+		}
+		present[rule.metric] = true // once
+		lacking.add("the page lacks %s of any device since %s: has the exporter, or its configuration, changed?", rule.metric, since.UTC().Format(time.RFC3339))
+	}
+	if err := lacking.err(); err != nil {
+		return &source.Failure{Reason: source.ReasonInvalid, Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,336 @@
+package exporter
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+)
+
+// at is the moment at which the pages of these tests are read.
+func at() clock.Instant {
+	return clock.Instant{Wall: time.UnixMilli(1_800_000_000_000), Elapsed: time.Hour}
+}
+
+// rulesOf are the rules of an exporter without its first lines.
+func rulesOf(t testing.TB, text string) *rules {
+	t.Helper()
+	configs, err := Parse([]byte("exporters:\n- name: x\n  url: http://127.0.0.1:1/\n"+text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &configs[0].rules
+}
+
+// mapText maps a page, and returns a line for each device and reading, sorted.
+func mapText(t testing.TB, rules *rules, page string) (lines []string, err error) {
+	t.Helper()
+	families, err := parsePage(strings.NewReader(page), rules.names())
+	if err != nil {
+		t.Fatal(err)
+	}
+	devices, _, err := mapPage(rules, families, device.Window{From: time.Minute, To: time.Hour}, at())
+	return linesOf(devices), err
+}
+
+func linesOf(devices []device.Observation) []string {
+	var lines []string
+	for _, one := range devices {
+		for _, r := range one.Readings {
+			details := strings.TrimSuffix(strings.Join(r.Details[:], ","), ",")
+			value := fmt.Sprintf("%.10g", r.Value)
+			if r.Value == math.Trunc(r.Value) {
+				value = fmt.Sprintf("%.0f", r.Value)
+			}
+			lines = append(lines, strings.Join(strings.Fields(nameOf(one.Device)+" "+device.Specs()[r.Quantity].Name+" "+details+" "+value), " "))
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+const npu = `  device: {uuid: id}
+  metrics:
+  - {metric: busy, quantity: utilization, unit: percent}
+  - {metric: energy, quantity: energy, unit: microjoules}
+  - {metric: joules, quantity: energy}
+  - {metric: core_busy, quantity: engine_active, details: {engine: {label: engine, values: {c: compute}}}, combine: mean}
+  - {metric: sent, match: {port: "[0-9]+"}, quantity: network_transmit, unit: kibibytes, combine: sum}
+  - {metric: heat, quantity: temperature, details: {sensor: {label: place}}, combine: max}
+  blanks: [-1, 4294967295]
+`
+
+func TestMapping(t *testing.T) {
+	for name, c := range map[string]struct {
+		page string
+		want []string
+		err  string
+	}{
+		"units and kinds": {
+			page: "# TYPE busy gauge\nbusy{id=\"a\"} 57\n# TYPE energy counter\nenergy{id=\"a\"} 2.5e6\nbusy{id=\"b\"} 0\n",
+			want: []string{"a energy 2.5", "a utilization 0.57", "b utilization 0"},
+		},
+		"a first rule has precedence": {
+			page: "energy{id=\"a\"} 1e6\njoules{id=\"a\"} 7\njoules{id=\"b\"} 8\n",
+			want: []string{"a energy 1", "b energy 8"},
+		},
+		"combined series": {
+			page: `core_busy{id="a",engine="c",core="0"} 0.2
+core_busy{id="a",engine="c",core="1"} 0.4
+core_busy{id="a",engine="video"} 0.9
+sent{id="a",port="1"} 1
+sent{id="a",port="2"} 2
+sent{id="a",port="all"} 3
+heat{id="a",place="die",n="1"} 50
+heat{id="a",place="die",n="2"} -3
+heat{id="a"} 99
+`,
+			want: []string{"a engine_active compute 0.3", "a network_transmit 3072", "a temperature die 50"},
+		},
+		"values that mean nothing": {page: "busy{id=\"a\"} NaN\nbusy{id=\"b\"} +Inf\nbusy{id=\"c\"} -1\nbusy{id=\"d\"} 4294967295\nbusy{id=\"e\"} 1\n", want: []string{"e utilization 0.01"}},
+		"no device":                {page: "busy 5\nbusy{id=\"\"} 5\nbusy{id=\" \"} 5\n"},
+		"not a ratio":              {page: "busy{id=\"a\"} 101\nbusy{id=\"b\"} 100\n", want: []string{"b utilization 1"}, err: "busy: 1.01 is impossible for utilization of a: is the unit right?"},
+		"negative":                 {page: "sent{id=\"a\",port=\"1\"} -2\nsent{id=\"a\",port=\"2\"} 5\n", err: "sent: -2048 is impossible for network_transmit of a"},
+		"several series":           {page: "busy{id=\"a\",x=\"1\"} 1\nbusy{id=\"a\",x=\"2\"} 2\nbusy{id=\"a\",x=\"3\"} 2\n", err: "busy: several series give utilization of a: match one of them, or combine them"},
+		"a counter as a gauge":     {page: "# TYPE busy counter\nbusy{id=\"a\"} 1\n", want: []string{"a utilization 0.01"}},
+		"a histogram":              {page: "# TYPE busy summary\nbusy{quantile=\"0.5\",id=\"a\"} 1\n", err: "busy is a summary: only gauges and counters are read"},
+		"a long identity":          {page: "busy{id=\"" + strings.Repeat("x", 129) + "\"} 1\n", err: "busy: a label that identifies the device is not text of at most 128 bytes"},
+		"control characters":       {page: "busy{id=\"a\\nb\"} 1\n", err: "busy: a label that identifies the device is not text"},
+		"a long detail":            {page: "heat{id=\"a\",place=\"" + strings.Repeat("x", 65) + "\"} 1\n", err: "heat: the label place is not text of at most 64 bytes"},
+		"an old value":             {page: "busy{id=\"a\"} 1 1799999909000\nbusy{id=\"b\"} 1 1799999911000\n", want: []string{"b utilization 0.01"}},
+		"a value that overflows":   {page: "sent{id=\"a\",port=\"1\"} 1e306\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := mapText(t, rulesOf(t, npu), c.page)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+			}
+			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("got the error %v, want %q", err, c.err)
+			}
+		})
+	}
+}
+
+// A value with a time stamp was measured then, another one while the page was read.
+func TestTimeOfMeasurement(t *testing.T) {
+	rules := rulesOf(t, npu)
+	families, err := parsePage(strings.NewReader("busy{id=\"a\"} 1 1799999990000\nbusy{id=\"b\"} 1\nbusy{id=\"c\"} 1 1900000000000\n"), rules.names())
+	if err != nil {
+		t.Fatal(err)
+	}
+	window := device.Window{From: time.Minute, To: time.Hour}
+	devices, _, err := mapPage(rules, families, window, at())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := time.Hour - 10*time.Second
+	for i, want := range []device.Window{{From: before, To: before}, window, {From: time.Hour, To: time.Hour}} {
+		if got := devices[i].Readings[0].Measured; got != want {
+			t.Errorf("device %d: measured %v, want %v", i, got, want)
+		}
+	}
+}
+
+func TestManyProblems(t *testing.T) {
+	var page strings.Builder
+	for i := range 10 {
+		fmt.Fprintf(&page, "busy{id=\"d%d\"} 200\n", i)
+	}
+	_, err := mapText(t, rulesOf(t, npu), page.String())
+	if err == nil || strings.Count(err.Error(), "impossible") != maxProblems || !strings.HasSuffix(err.Error(), "and 6 more") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTooManyDevices(t *testing.T) {
+	var page strings.Builder
+	for i := range maxDevices + 2 {
+		fmt.Fprintf(&page, "busy{id=\"d%d\"} 1\n", i)
+	}
+	got, err := mapText(t, rulesOf(t, npu), page.String())
+	if len(got) != maxDevices || err == nil || !strings.Contains(err.Error(), "more than 1024 devices") {
+		t.Errorf("%d readings, %v", len(got), err)
+	}
+}
+
+func TestRelabel(t *testing.T) {
+	rules := rulesOf(t, `  driver: tpu.example.com
+  device: {name: device}
+  relabel:
+  - {source_labels: [accelerator_id], regex: '.*-([0-9]+)', target_label: device, replacement: tpu-$1}
+  - {source_labels: [make, model], separator: '/', regex: 'cloud/v.', action: keep}
+  - {source_labels: [__name__, pod], regex: 'duty;.+', action: drop}
+  metrics:
+  - {metric: duty, quantity: utilization}
+`)
+	got, err := mapText(t, rules, `duty{accelerator_id="4001-0",make="cloud",model="v5"} 0.1
+duty{accelerator_id="4001-1",make="cloud",model="v5",pod="x"} 0.2
+duty{accelerator_id="4001-2",make="other",model="v5"} 0.3
+duty{accelerator_id="4001",make="cloud",model="v6"} 0.4
+`)
+	if want := []string{"tpu-0 utilization 0.1"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+// The identity of a device is what any of its series says.
+func TestIdentity(t *testing.T) {
+	rules := rulesOf(t, `  vendor: acme
+  driver: npu.acme.com
+  device: {name: n}
+  metrics: [{metric: busy, quantity: utilization}]
+`)
+	families, err := parsePage(strings.NewReader("busy{n=\"npu-0\"} 1\n"), rules.names())
+	if err != nil {
+		t.Fatal(err)
+	}
+	devices, _, err := mapPage(rules, families, device.Window{}, at())
+	want := device.Device{
+		Vendor: "acme", Minor: device.Unknown, RenderMinor: device.Unknown, Placement: device.Unknown,
+		GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
+		Published: device.PublishedName{Driver: "npu.acme.com", Device: "npu-0"},
+	}
+	if err != nil || len(devices) != 1 || fmt.Sprint(devices[0].Device) != fmt.Sprint(want) {
+		t.Errorf("got %+v, %v", devices, err)
+	}
+
+	rules = rulesOf(t, `  vendor: nvidia
+  device: {uuid: UUID, pci_address: pci, model: m, driver_version: v, gpu_instance: gi, profile: p}
+  metrics: [{metric: busy, quantity: utilization}, {metric: heat, quantity: temperature, details: {sensor: gpu}}]
+`)
+	families, err = parsePage(strings.NewReader(`busy{UUID="GPU-1",pci="00000000:C1:00.0"} 1
+heat{UUID="GPU-1",m="H100",v="595.1"} 40
+busy{UUID="GPU-1",gi="7",p="1g.10gb"} 0.5
+heat{UUID="GPU-1",gi="x"} 40
+heat{UUID="GPU-1",pci="c1"} 40
+`), rules.names())
+	if err != nil {
+		t.Fatal(err)
+	}
+	devices, _, err = mapPage(rules, families, device.Window{}, at())
+	if len(devices) != 2 || err == nil || !strings.Contains(err.Error(), `heat: "x" is not the number of a GPU instance`) || !strings.Contains(err.Error(), `heat: "c1" is not a PCI address`) {
+		t.Fatalf("got %+v, %v", devices, err)
+	}
+	gpu, part := devices[0].Device, devices[1].Device
+	if gpu.UUID != "GPU-1" || gpu.PCIBusID != "0000:c1:00.0" || gpu.Model != "H100" || gpu.DriverVersion != "595.1" || gpu.IsPartition() {
+		t.Errorf("got %+v", gpu)
+	}
+	if part.UUID != "MIG-GPU-1/7/0" || part.ParentUUID != "GPU-1" || part.GPUInstance != 7 || part.ComputeInstance != 0 || part.Profile != "1g.10gb" {
+		t.Errorf("got %+v", part)
+	}
+}
+
+func TestUnits(t *testing.T) {
+	for _, c := range []struct {
+		base, name  string
+		value, want float64
+	}{
+		{"ratio", "percent", 57, 0.57}, {"bytes", "mebibytes", 1, 1 << 20}, {"bytes", "megabytes", 1, 1e6},
+		{"watts", "milliwatts", 350_000, 350}, {"joules", "microjoules", 3, 3e-6}, {"hertz", "megahertz", 1755, 1.755e9},
+		{"seconds", "nanoseconds", 5e8, 0.5}, {"celsius", "celsius", 41, 41}, {"", "", 3, 3},
+	} {
+		unit, known := unitsOf(c.base)[c.name]
+		if got := unit.base(c.value); !known || got != c.want {
+			t.Errorf("%v %s: got %v, want %v", c.value, c.name, got, c.want)
+		}
+	}
+}
+
+// FuzzPage maps foreign pages: nothing may panic, and no reading may be out of its
+// range.
+func FuzzPage(f *testing.F) {
+	f.Add([]byte("# TYPE busy gauge\nbusy{id=\"a\"} 57\nheat{id=\"a\",place=\"die\"} 1e3 1800000000000\n"))
+	f.Add([]byte("sent{id=\"a\",port=\"1\"} 1\nsent{id=\"a\",port=\"2\"} 1e300\ncore_busy{id=\"\xff\",engine=\"c\"} 2\n"))
+	rules := rulesOf(f, npu)
+	names := rules.names()
+	f.Fuzz(func(t *testing.T, text []byte) {
+		families, err := parsePage(strings.NewReader(string(text)), names)
+		if err != nil {
+			return
+		}
+		devices, had, _ := mapPage(rules, families, device.Window{}, at())
+		if len(devices) > maxDevices || len(had) != len(rules.metrics) {
+			t.Fatalf("%d devices, %d rules", len(devices), len(had))
+		}
+		seen := make(map[string]bool)
+		for _, one := range devices {
+			if name := nameOf(one.Device); name == "" || seen[name] || !isText(name, maxIdentity) {
+				t.Fatalf("the device %q", name)
+			} else {
+				seen[name] = true
+			}
+			readings := make(map[string]bool)
+			for _, r := range one.Readings {
+				key := fmt.Sprint(r.Quantity, r.Details)
+				if readings[key] || math.IsNaN(r.Value) || math.IsInf(r.Value, 0) || r.Quantity != device.Temperature && r.Value < 0 ||
+					device.Specs()[r.Quantity].Unit == "ratio" && r.Value > 1 {
+					t.Fatalf("the reading %+v", r)
+				}
+				readings[key] = true
+			}
+		}
+	})
+}
+
+// BenchmarkPage measures parsing and mapping of a page of 5,000 series: 8 GPUs with
+// 35 metrics that the preset maps, and others.
+func BenchmarkPage(b *testing.B) {
+	config, err := Preset("nvidia-dcgm-exporter")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var page strings.Builder
+	lines := 0
+	for _, rule := range config.rules.metrics {
+		for gpu := range 8 {
+			fmt.Fprintf(&page, "%s{gpu=\"%d\",UUID=\"GPU-%036d\",pci_bus_id=\"00000000:%02X:00.0\",device=\"nvidia%d\",modelName=\"NVIDIA H100 80GB HBM3\",Hostname=\"gpu-1\",DCGM_FI_DRIVER_VERSION=\"595.71.05\"} 1\n", rule.metric, gpu, gpu, gpu+16, gpu)
+			lines++
+		}
+	}
+	for ; lines < 5000; lines++ {
+		fmt.Fprintf(&page, "DCGM_EXP_OTHER{gpu=\"%d\",UUID=\"GPU-%036d\",pci_bus_id=\"00000000:%02X:00.0\",device=\"nvidia%d\",modelName=\"NVIDIA H100 80GB HBM3\",Hostname=\"gpu-1\",n=\"%d\"} 1\n", lines%8, lines%8, lines%8+16, lines%8, lines)
+	}
+	b.SetBytes(int64(page.Len()))
+	b.ReportAllocs()
+	for b.Loop() {
+		families, err := parsePage(strings.NewReader(page.String()), config.rules.names())
+		if err != nil {
+			b.Fatal(err)
+		}
+		devices, _, _ := mapPage(&config.rules, families, device.Window{}, at())
+		if len(devices) != 8 {
+			b.Fatalf("%d devices", len(devices))
+		}
+	}
+}
+
+// BenchmarkMapping measures the mapping of a page of 5,000 series that are all of
+// rules, without its parsing.
+func BenchmarkMapping(b *testing.B) {
+	config, err := Preset("nvidia-dcgm-exporter")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var page strings.Builder
+	for _, rule := range config.rules.metrics {
+		for gpu := range 5000 / len(config.rules.metrics) {
+			fmt.Fprintf(&page, "%s{gpu=\"%d\",UUID=\"GPU-%036d\",pci_bus_id=\"00000000:%02X:00.0\",modelName=\"NVIDIA H100 80GB HBM3\",Hostname=\"gpu-1\",DCGM_FI_DRIVER_VERSION=\"595.71.05\"} 1\n", rule.metric, gpu, gpu, gpu)
+		}
+	}
+	families, err := parsePage(strings.NewReader(page.String()), config.rules.names())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if devices, _, _ := mapPage(&config.rules, families, device.Window{}, at()); len(devices) == 0 {
+			b.Fatal("no devices")
+		}
+	}
+}

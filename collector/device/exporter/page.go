@@ -1,0 +1,155 @@
+package exporter
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+const (
+	maxPage     = 4 << 20 // bytes
+	maxHeader   = 64 << 10
+	maxSeries   = 20_000
+	pageTimeout = 2 * time.Second
+)
+
+// client reads the page of one exporter. It is safe for concurrent use.
+type client struct {
+	url     string // that is requested
+	http    *http.Client
+	timeout time.Duration
+}
+
+// newClient returns a client of a page. No proxy is used, and redirects are errors:
+// they may lead to another node.
+func newClient(at string) *client {
+	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeader}
+	if socket, isSocket := strings.CutPrefix(at, "unix://"); isSocket {
+		at = "http://localhost/metrics"
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var dialer net.Dialer
+			return dialer.DialContext(ctx, "unix", socket)
+		}
+	}
+	return &client{
+		url: at, timeout: pageTimeout,
+		http: &http.Client{
+			Transport:     transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+}
+
+// read requests the page and parses the named metrics.
+func (c *client) read(ctx context.Context, names map[string]bool) (map[string]*dto.MetricFamily, error) {
+	ctx, end := context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf("the page did not come within %v", c.timeout))
+	defer end()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
+	if err != nil {
+		return nil, err
+	}
+	// Of the formats, only the text format has a decoder in the library.
+	request.Header.Set("Accept", "text/plain;version=0.0.4;q=1,*/*;q=0.1")
+	response, err := c.http.Do(request)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return nil, &source.Failure{Reason: source.ReasonTimeout, Err: cause}
+		}
+		return nil, &source.Failure{Reason: source.ReasonUnavailable, Err: fmt.Errorf("request the page: %w", err)}
+	}
+	defer response.Body.Close()
+	if err := acceptable(response); err != nil {
+		return nil, &source.Failure{Reason: source.ReasonInvalid, Err: err}
+	}
+	families, err := parsePage(response.Body, names)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return nil, &source.Failure{Reason: source.ReasonTimeout, Err: cause}
+	}
+	return families, err
+}
+
+// acceptable reports why a response is not a page of metrics.
+func acceptable(response *http.Response) error {
+	kind := response.Header.Get("Content-Type")
+	switch {
+	case response.StatusCode != http.StatusOK:
+		return fmt.Errorf("the exporter answers %s", source.Text(response.Status))
+	case response.Header.Get("Content-Encoding") != "":
+		return fmt.Errorf("the exporter answers in the encoding %q, which was not accepted", source.Text(response.Header.Get("Content-Encoding")))
+	case strings.HasPrefix(kind, "text/html"), strings.HasPrefix(kind, "application/json"),
+		strings.HasPrefix(kind, "application/vnd.google.protobuf"):
+		return fmt.Errorf("the exporter answers with %q instead of the text format: is the path right?", source.Text(kind))
+	}
+	return nil
+}
+
+// parsePage parses a page in the text format, within limits. Lines of other metrics
+// than the named ones are not parsed. OpenMetrics is read as far as it is the same:
+// without exemplars and without time stamps.
+func parsePage(page io.Reader, names map[string]bool) (map[string]*dto.MetricFamily, error) {
+	invalid := func(format string, args ...any) error {
+		return &source.Failure{Reason: source.ReasonInvalid, Err: fmt.Errorf(format, args...)}
+	}
+	text, err := io.ReadAll(io.LimitReader(page, maxPage+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the page: %w", err)
+	case len(text) > maxPage:
+		return nil, invalid("the page has more than %d bytes", maxPage)
+	case len(text) > 0 && text[len(text)-1] != '\n':
+		return nil, invalid("the page ends within a line")
+	}
+	var wanted bytes.Buffer
+	series := 0
+	for line := range bytes.Lines(text) {
+		name, isSeries := nameIn(line)
+		if isSeries {
+			series++
+		}
+		if names[string(name)] {
+			wanted.Write(line)
+		}
+	}
+	if series > maxSeries {
+		return nil, invalid("the page has %d series, more than %d", series, maxSeries)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(&wanted)
+	if err != nil {
+		return nil, invalid("parse the page: %s", source.Text(err.Error()))
+	}
+	return families, nil
+}
+
+// nameIn returns the name of the metric of a line that is a series or a type; empty
+// for other lines.
+func nameIn(line []byte) (name []byte, isSeries bool) {
+	line = bytes.TrimLeft(line, " \t")
+	if rest, isComment := bytes.CutPrefix(line, []byte("#")); isComment {
+		words := bytes.Fields(rest)
+		if len(words) < 2 || string(words[0]) != "TYPE" {
+			return nil, false
+		}
+		return words[1], false
+	}
+	if quoted, isQuoted := bytes.CutPrefix(line, []byte(`{"`)); isQuoted { // a name that is not in the old character set
+		name, _, _ = bytes.Cut(quoted, []byte(`"`))
+		return name, true
+	}
+	end := bytes.IndexAny(line, "{ \t\r\n")
+	if end < 0 {
+		end = len(line)
+	}
+	return line[:end], end > 0
+}

@@ -1,0 +1,305 @@
+package exporter
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeExporter serves a page over HTTP, and counts its requests.
+type fakeExporter struct {
+	*httptest.Server
+	page     atomic.Pointer[string]
+	requests atomic.Int64
+	accept   atomic.Pointer[string]
+}
+
+func serve(t *testing.T, page string) *fakeExporter {
+	t.Helper()
+	fake := &fakeExporter{}
+	fake.set(page)
+	fake.Server = httptest.NewServer(fake)
+	t.Cleanup(fake.Close)
+	return fake
+}
+
+func (f *fakeExporter) set(page string) { f.page.Store(&page) }
+
+func (f *fakeExporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.requests.Add(1)
+	accept := r.Header.Get("Accept")
+	f.accept.Store(&accept)
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+	_, _ = io.WriteString(w, *f.page.Load())
+}
+
+// fakeClock is turned by the test.
+type fakeClock struct{ elapsed atomic.Int64 }
+
+func (c *fakeClock) now() clock.Instant {
+	elapsed := time.Hour + time.Duration(c.elapsed.Load())
+	return clock.Instant{Wall: time.UnixMilli(1_800_000_000_000).Add(elapsed), Elapsed: elapsed}
+}
+
+func (c *fakeClock) turn(d time.Duration) { c.elapsed.Add(int64(d)) }
+
+// open returns the reader of one exporter with the rules of npu.
+func open(t *testing.T, url string, now clock.Clock, more string) *page {
+	t.Helper()
+	configs, err := Parse([]byte("exporters:\n- name: npu\n  url: "+url+"\n"+more+npu), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(configs, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	readers, err := s.Readers(t.Context())
+	if err != nil || len(readers) != 1 || readers[0].Key() != "npu" || s.Name() != "exporter" {
+		t.Fatalf("got %v, %v", readers, err)
+	}
+	return readers[0].(*page)
+}
+
+// The page is read at its interval. Reads between return the same values, which
+// the caller may change.
+func TestRead(t *testing.T) {
+	fake, now := serve(t, "busy{id=\"a\"} 10\n"), &fakeClock{}
+	p := open(t, fake.URL+"/metrics", now.now, "  interval: 5s\n  max_age: 30s\n")
+	read := func(want string, requests int64) []device.Observation {
+		t.Helper()
+		got, err := p.Read(t.Context(), device.Fast)
+		if lines := linesOf(got); err != nil || !slices.Equal(lines, []string{want}) {
+			t.Errorf("got %v, %v; want %s", lines, err, want)
+		}
+		if n := fake.requests.Load(); n != requests {
+			t.Errorf("%d requests, want %d", n, requests)
+		}
+		return got
+	}
+	first := read("a utilization 0.1", 1)
+	if got, want := first[0].Readings[0].Measured, (device.Window{From: time.Hour - 30*time.Second, To: time.Hour}); got != want {
+		t.Errorf("measured %v, want %v", got, want)
+	}
+	if got := *fake.accept.Load(); !strings.HasPrefix(got, "text/plain;version=0.0.4") {
+		t.Errorf("accepts %q", got)
+	}
+	first[0].Readings[0].Value = 7
+	fake.set("busy{id=\"a\"} 20\n")
+	now.turn(4 * time.Second)
+	second := read("a utilization 0.1", 1)
+	if got := second[0].Readings[0].Measured.To; got != time.Hour {
+		t.Errorf("measured at %v when it was not read", got)
+	}
+	now.turn(time.Second)
+	read("a utilization 0.2", 2)
+}
+
+// A page that cannot be read gives no devices, until it can be read again.
+func TestReadAfterFailure(t *testing.T) {
+	now := &fakeClock{}
+	fake := serve(t, "busy{id=\"a\"} 10\n")
+	p := open(t, fake.URL, now.now, "")
+	if got, err := p.Read(t.Context(), device.Slow); err != nil || len(got) != 1 {
+		t.Fatalf("got %v, %v", got, err)
+	}
+	fake.set("busy{id=\"a\" 10\n")
+	for range 2 {
+		now.turn(3 * time.Second)
+		got, err := p.Read(t.Context(), device.Fast)
+		if n := fake.requests.Load(); n == 2 && (len(got) > 0 || source.ReasonOf(err) != source.ReasonInvalid || !strings.Contains(err.Error(), "exporter npu at "+fake.URL+": parse the page")) {
+			t.Errorf("got %v, %v", got, err)
+		}
+	}
+	fake.set("busy{id=\"a\"} 30\n")
+	now.turn(5 * time.Second)
+	if got, err := p.Read(t.Context(), device.Fast); err != nil || len(got) != 1 || fake.requests.Load() != 3 {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+// A required metric that the page lacks is named, with the time since when, beside
+// what the page has.
+func TestMissingMetric(t *testing.T) {
+	now := &fakeClock{}
+	fake := serve(t, "energy{id=\"a\"} 1e6\nbusy 5\n")
+	configs, err := Parse([]byte(strings.Replace("exporters:\n- name: npu\n  url: "+fake.URL+"\n"+npu, "unit: percent}", "unit: percent, required: true}", 1)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(configs, now.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readers, _ := s.Readers(t.Context())
+	since := now.now().Wall.UTC().Format(time.RFC3339)
+	for range 2 {
+		got, err := readers[0].Read(t.Context(), device.Fast)
+		if len(got) != 1 || source.ReasonOf(err) != source.ReasonInvalid || !strings.Contains(err.Error(), "the page lacks busy of any device since "+since) {
+			t.Errorf("got %v, %v", got, err)
+		}
+		now.turn(time.Minute)
+	}
+	fake.set("energy{id=\"a\"} 1e6\nbusy{id=\"a\"} 5\n")
+	if got, err := readers[0].Read(t.Context(), device.Fast); err != nil || len(got) != 1 {
+		t.Errorf("got %v, %v", got, err)
+	}
+	fake.set("other 5\n")
+	now.turn(time.Minute)
+	if got, err := readers[0].Read(t.Context(), device.Fast); len(got) != 0 || err == nil || strings.Contains(err.Error(), since) || !strings.Contains(err.Error(), "the page lacks busy") {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func TestNoDevice(t *testing.T) {
+	p := open(t, serve(t, "busy 5\n").URL, (&fakeClock{}).now, "")
+	if got, err := p.Read(t.Context(), device.Fast); len(got) != 0 || err == nil || !strings.Contains(err.Error(), "no series on the page is of a device that the rules identify") {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func TestUnixSocket(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "npu.sock")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fake := &fakeExporter{}
+	fake.set("busy{id=\"a\"} 10\n")
+	fake.Server = &httptest.Server{Listener: listener, Config: &http.Server{Handler: fake, ReadHeaderTimeout: time.Second}}
+	fake.Start()
+	p := open(t, "unix://"+socket, (&fakeClock{}).now, "")
+	if got, err := p.Read(t.Context(), device.Fast); err != nil || len(got) != 1 {
+		t.Errorf("got %v, %v", got, err)
+	}
+	fake.Close()
+	p = open(t, "unix://"+socket, (&fakeClock{}).now, "")
+	if got, err := p.Read(t.Context(), device.Fast); len(got) != 0 || source.ReasonOf(err) != source.ReasonUnavailable || !strings.Contains(err.Error(), socket) {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+// Exporters that do not serve a page: each has its error, and none takes longer
+// than a page may take.
+func TestWrongExporters(t *testing.T) {
+	for name, c := range map[string]struct {
+		serve  http.HandlerFunc
+		want   string
+		reason source.Reason
+	}{
+		"an error": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) }, "the exporter answers 500 Internal Server Error", source.ReasonInvalid},
+		"a redirection": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://192.0.2.1/", http.StatusFound)
+		}, "the exporter answers 302 Found", source.ReasonInvalid},
+		"HTML": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			_, _ = io.WriteString(w, "<html>")
+		}, "the exporter answers with \"text/html; charset=utf-8\" instead of the text format: is the path right?", source.ReasonInvalid},
+		"text that is no page": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "busy is 5\n") }, "parse the page", source.ReasonInvalid},
+		"a page that is cut":   {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "busy{id=\"a\"} 5") }, "the page ends within a line", source.ReasonInvalid},
+		"a connection that ends": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = io.WriteString(w, "busy{id=\"a\"} 5\n")
+		}, "read the page: unexpected EOF", source.ReasonOther},
+		"compressed": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			var body bytes.Buffer
+			z := gzip.NewWriter(&body)
+			_, _ = z.Write(bytes.Repeat([]byte("busy 1\n"), 1<<20))
+			_ = z.Close()
+			_, _ = w.Write(body.Bytes())
+		}, `the exporter answers in the encoding "gzip", which was not accepted`, source.ReasonInvalid},
+		"a flood": {func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				if _, err := io.WriteString(w, strings.Repeat("# some text\n", 1000)); err != nil {
+					return
+				}
+			}
+		}, "the page has more than 4194304 bytes", source.ReasonInvalid},
+		"many series": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, strings.Repeat("busy{id=\"a\"} 5\n", maxSeries+1))
+		}, "the page has 20001 series, more than 20000", source.ReasonInvalid},
+		"no answer": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "the page did not come within 200ms", source.ReasonTimeout},
+		"a drip": {func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				_, _ = io.WriteString(w, "busy{id=\"a\"} 5\n")
+				w.(http.Flusher).Flush()
+				select {
+				case <-time.After(10 * time.Millisecond):
+				case <-r.Context().Done():
+				}
+			}
+		}, "the page did not come within 200ms", source.ReasonTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(c.serve)
+			defer server.Close()
+			p := open(t, server.URL, clock.System(), "")
+			if c.reason == source.ReasonTimeout {
+				p.client.timeout = 200 * time.Millisecond
+			}
+			got, err := p.Read(t.Context(), device.Fast)
+			if len(got) != 0 || err == nil || !strings.Contains(err.Error(), c.want) || source.ReasonOf(err) != c.reason {
+				t.Errorf("got %v, %v (%s); want %s (%s)", got, err, source.ReasonOf(err), c.want, c.reason)
+			}
+		})
+	}
+}
+
+// A counter that falls is given as it is: the exporter, or its hardware, has
+// started again.
+func TestCounterThatFalls(t *testing.T) {
+	fake, now := serve(t, "joules{id=\"a\"} 100\n"), &fakeClock{}
+	p := open(t, fake.URL, now.now, "")
+	for _, value := range []float64{100, 3} {
+		fake.set(fmt.Sprintf("joules{id=\"a\"} %v\n", value))
+		got, err := p.Read(t.Context(), device.Fast)
+		if err != nil || got[0].Readings[0].Value != value {
+			t.Errorf("got %v, %v; want %v", got, err, value)
+		}
+		now.turn(time.Minute)
+	}
+}
+
+func TestSameNames(t *testing.T) {
+	config, err := Preset("nvidia-dcgm-exporter")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New([]Config{config, config}, clock.System()); err == nil || !strings.Contains(err.Error(), "two exporters have the name nvidia-dcgm-exporter") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A read that is not wanted any more ends.
+func TestCancelledRead(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := open(t, server.URL, clock.System(), "")
+	if _, err := p.Read(ctx, device.Fast); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
