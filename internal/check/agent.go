@@ -127,7 +127,9 @@ func (a Agent) source(in area, source PageSource) []Finding {
 }
 
 // deviceSources are those that read hardware, which not every node has.
-func deviceSources() []string { return []string{"nvml", "dcgm", "amdgpu", "intel", "rdma", "plugin", "exporter"} }
+func deviceSources() []string {
+	return []string{"nvml", "dcgm", "amdgpu", "intel", "rdma", "plugin", "exporter"}
+}
 
 func orUnknown(reason string) string {
 	if reason == "" {
