@@ -70,6 +70,8 @@ func addNodeFlags(command flagSet) *nodeFlags {
 	command.Flag("plugin.dir", "Directory of the sockets on which DRA drivers serve device metrics.").Default(plugin.DefaultFolder).StringVar(&flags.options.pluginFolder)
 	command.Flag("exporter.preset", exporterPresetHelp()).PlaceHolder("NAME[=URL]").HintOptions(exporter.Presets()...).StringsVar(&flags.options.exporterPresets)
 	command.Flag("exporter.config", "YAML file of exporters on this node, with the rules by which their metrics are read.").PlaceHolder("FILE").StringVar(&flags.options.exporterConfig)
+	command.Flag("neuron.monitor", "Output of AWS' neuron-monitor: unix:///SOCKET, or a file with its newest document.").PlaceHolder("PLACE").StringVar(&flags.options.neuronMonitor)
+	command.Flag("neuron.cores-per-device", "NeuronCores of a device as neuron-monitor counts them, if the logical NeuronCore configuration is not 1.").PlaceHolder("N").IntVar(&flags.options.neuronCores)
 	command.Flag("path.procfs", "Mount point of procfs.").Default("/proc").StringVar(&flags.procfs)
 	command.Flag("path.sysfs", "Mount point of sysfs.").Default("/sys").StringVar(&flags.options.sysfs)
 	return flags

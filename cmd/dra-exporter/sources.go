@@ -15,6 +15,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device/dcgm"
 	"github.com/dra-exporter/dra-exporter/collector/device/exporter"
 	"github.com/dra-exporter/dra-exporter/collector/device/intelgpu"
+	"github.com/dra-exporter/dra-exporter/collector/device/neuron"
 	"github.com/dra-exporter/dra-exporter/collector/device/nvml"
 	"github.com/dra-exporter/dra-exporter/collector/device/plugin"
 	"github.com/dra-exporter/dra-exporter/collector/device/rdma"
@@ -28,8 +29,9 @@ const sourceAuto = "auto"
 // precedence. A new source is a new row.
 type deviceSource struct {
 	name  string
-	auto  bool // part of --device.source=auto
-	named bool // by a flag of its own: then a missing library is an error
+	auto  bool   // part of --device.source=auto
+	named bool   // by a flag of its own: then a missing library is an error
+	flag  string // a flag that is set and that only this source reads; empty: none
 	open  func(sourceFlags) (device.Source, error)
 }
 
@@ -45,6 +47,8 @@ type sourceFlags struct {
 	pluginFolder    string
 	exporterPresets []string // NAME or NAME=URL
 	exporterConfig  string
+	neuronMonitor   string // unix:///SOCKET or a file; empty: none is read
+	neuronCores     int
 	processes       func() bool // whether to list processes
 	interval, slow  time.Duration
 	clock           clock.Clock
@@ -53,18 +57,27 @@ type sourceFlags struct {
 
 // deviceSources returns the table. DCGM is part of auto if a host engine is
 // set: an embedded engine is started only if --device.source names DCGM. Exporters
-// are part of it if a flag names one.
+// and neuron-monitor are part of it if a flag names them.
 func deviceSources(flags sourceFlags) []deviceSource {
 	return []deviceSource{
 		{name: "nvml", auto: true, named: flags.nvmlLibrary != "", open: openNVML},
-		{name: "dcgm", auto: flags.hostEngine != "", named: flags.hostEngine != "" || flags.dcgmLibrary != "", open: openDCGM},
+		{name: "dcgm", auto: flags.hostEngine != "", named: flags.hostEngine != "" || flags.dcgmLibrary != "", flag: set(flags.hostEngine, "--dcgm.host-engine"), open: openDCGM},
 		{name: "amdgpu", auto: true, open: func(f sourceFlags) (device.Source, error) { return amdgpu.New(f.sysfs), nil }},
 		{name: "intel", auto: true, open: func(f sourceFlags) (device.Source, error) { return intelgpu.New(f.sysfs), nil }},
 		{name: "rdma", auto: true, open: func(f sourceFlags) (device.Source, error) { return rdma.New(f.sysfs), nil }},
 		{name: "plugin", auto: true, open: openPlugins},
-		{name: "exporter", auto: flags.readsExporters(), named: true, open: openExporters},
-		{name: "simulated", open: openSimulated},
+		{name: "neuron", auto: flags.neuronMonitor != "", flag: set(flags.neuronMonitor, "--neuron.monitor"), open: openNeuron},
+		{name: "exporter", auto: flags.readsExporters(), flag: set(strings.Join(flags.exporterPresets, "")+flags.exporterConfig, "--exporter.preset or --exporter.config"), open: openExporters},
+		{name: "simulated", flag: set(flags.simulatedConfig, "--simulated.config"), open: openSimulated},
 	}
+}
+
+// set returns the flag if it has a value.
+func set(value, flag string) string {
+	if value == "" {
+		return ""
+	}
+	return flag
 }
 
 func openNVML(f sourceFlags) (device.Source, error) {
@@ -87,6 +100,17 @@ func openDCGM(f sourceFlags) (device.Source, error) {
 
 func openPlugins(f sourceFlags) (device.Source, error) {
 	return plugin.New(plugin.Options{Folder: f.pluginFolder, Interval: f.interval, Clock: f.clock, Log: f.log}), nil
+}
+
+func openNeuron(f sourceFlags) (device.Source, error) {
+	if f.neuronMonitor == "" {
+		return nil, usagef("--device.source=neuron needs --neuron.monitor, the place of neuron-monitor's output")
+	}
+	monitor, err := neuron.New(neuron.Options{Monitor: f.neuronMonitor, CoresPerDevice: f.neuronCores, Clock: f.clock})
+	if err != nil {
+		return nil, usagef("--neuron.monitor: %w", err)
+	}
+	return monitor, nil
 }
 
 // readsExporters reports whether a flag names an exporter to read.
@@ -141,17 +165,17 @@ func sourceNames() []string {
 // which of them may lack their library without a warning: those that no flag
 // names.
 func openSources(selected []string, flags sourceFlags) (sources []device.Source, optional map[string]bool, err error) {
-	if flags.hostEngine != "" && !slices.Contains(selected, "dcgm") && !slices.Contains(selected, sourceAuto) {
-		return nil, nil, usagef("--dcgm.host-engine is set, but no --device.source is dcgm or auto: it would not be read")
-	}
-	if flags.readsExporters() && !slices.Contains(selected, "exporter") && !slices.Contains(selected, sourceAuto) {
-		return nil, nil, usagef("--exporter.preset or --exporter.config is set, but no --device.source is exporter or auto: it would not be read")
-	}
 	optional = map[string]bool{}
 	for _, row := range deviceSources(flags) {
 		byName, byAuto := slices.Contains(selected, row.name), row.auto && slices.Contains(selected, sourceAuto)
-		if !byName && !byAuto {
+		switch {
+		case byName || byAuto:
+		case row.flag == "":
 			continue
+		case row.auto:
+			return nil, nil, usagef("%s is set, but no --device.source is %s or auto: it would not be read", row.flag, row.name)
+		default:
+			return nil, nil, usagef("%s is set, but no --device.source is %s: it would not be read", row.flag, row.name)
 		}
 		source, err := row.open(flags)
 		if err != nil {
@@ -159,9 +183,6 @@ func openSources(selected []string, flags sourceFlags) (sources []device.Source,
 		}
 		sources = append(sources, source)
 		optional[row.name] = !byName && !row.named
-	}
-	if flags.simulatedConfig != "" && !slices.Contains(selected, "simulated") {
-		return nil, nil, usagef("--simulated.config is set, but no --device.source is simulated: it would not be read")
 	}
 	return sources, optional, nil
 }

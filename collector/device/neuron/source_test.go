@@ -1,0 +1,209 @@
+package neuron
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// line is the document on one line, as neuron-monitor prints it.
+func line(document string) string { return strings.ReplaceAll(document, "\n", " ") + "\n" }
+
+// fakeMonitor serves text on a unix socket, in place of neuron-monitor with socat, and
+// keeps the connection open if hold is set.
+func fakeMonitor(t *testing.T, text string, hold bool) (path string, connections *atomic.Int64) {
+	t.Helper()
+	path, connections = filepath.Join(t.TempDir(), "monitor.sock"), &atomic.Int64{}
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	t.Cleanup(func() { _ = listener.Close(); <-ended })
+	go func() {
+		defer close(ended)
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			connections.Add(1)
+			_, _ = connection.Write([]byte(text))
+			if hold {
+				t.Cleanup(func() { _ = connection.Close() })
+				continue
+			}
+			_ = connection.Close()
+		}
+	}()
+	return path, connections
+}
+
+func open(t *testing.T, monitor string, silence time.Duration) *Source {
+	t.Helper()
+	s, err := New(Options{Monitor: monitor, Clock: clock.System()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.silence = silence
+	readers, err := s.Readers(t.Context())
+	if err != nil || len(readers) != 1 || s.Name() != "neuron" || readers[0].Key() == "" {
+		t.Fatalf("got %v, %v", readers, err)
+	}
+	if again, err := s.Readers(t.Context()); err != nil || again[0] != readers[0] {
+		t.Fatalf("another reader: %v, %v", again, err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// until reads until the answer is as wanted.
+func until(t *testing.T, s *Source, what string, as func([]device.Observation, error) bool) {
+	t.Helper()
+	var devices []device.Observation
+	var err error
+	for range 1000 {
+		if devices, err = s.Read(t.Context(), device.Fast); as(devices, err) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("it never comes that %s: %v, %v", what, devices, err)
+}
+
+func TestSocket(t *testing.T) {
+	path, _ := fakeMonitor(t, "\n"+line(twoDevices), true)
+	s := open(t, "unix://"+path, time.Minute)
+	until(t, s, "two devices are read", func(devices []device.Observation, err error) bool { return err == nil && len(devices) == 2 })
+	first, _ := s.Read(t.Context(), device.Fast)
+	first[0].Readings[0].Value = 7
+	if second, _ := s.Read(t.Context(), device.Fast); second[0].Readings[0].Value != 1000 {
+		t.Error("two reads share their readings")
+	}
+}
+
+// A connection that ends, or a wrong document, leaves what is known until it is too
+// old, and the source connects again.
+func TestReconnect(t *testing.T) {
+	path, connections := fakeMonitor(t, line(twoDevices)+"neuron\n", false)
+	s := open(t, "unix://"+path, time.Minute)
+	until(t, s, "the source has connected again", func(devices []device.Observation, err error) bool {
+		return err == nil && len(devices) == 2 && connections.Load() > 1
+	})
+}
+
+func TestWrongMonitors(t *testing.T) {
+	for name, c := range map[string]struct {
+		text   string
+		hold   bool
+		want   string
+		reason source.Reason
+	}{
+		"silent":       {"", true, "no document has come from", source.ReasonTimeout},
+		"half a line":  {`{"neuron_hardware_info"`, true, "no document has come from", source.ReasonTimeout},
+		"closed":       {"", false, "has closed the connection", source.ReasonUnavailable},
+		"no JSON":      {"neuron\n", true, "decode a document of neuron-monitor", source.ReasonInvalid},
+		"a long line":  {strings.Repeat("x", maxDocument+1), true, "has more than 4194304 bytes", source.ReasonInvalid},
+		"no device":    {"{}\n", true, "has 0 devices", source.ReasonInvalid},
+		"a cut object": {"{\"neuron_hardware_info\": {\n", true, "unexpected end of JSON input", source.ReasonInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path, _ := fakeMonitor(t, c.text, c.hold)
+			s := open(t, "unix://"+path, 300*time.Millisecond)
+			until(t, s, c.want, func(devices []device.Observation, err error) bool {
+				return len(devices) == 0 && err != nil && strings.Contains(err.Error(), c.want) && source.ReasonOf(err) == c.reason
+			})
+		})
+	}
+}
+
+func TestMissingSocket(t *testing.T) {
+	s := open(t, "unix:///does/not/exist.sock", time.Minute)
+	until(t, s, "the socket is named", func(devices []device.Observation, err error) bool {
+		return len(devices) == 0 && source.ReasonOf(err) == source.ReasonUnavailable && strings.Contains(err.Error(), "/does/not/exist.sock")
+	})
+}
+
+func TestFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "neuron.json")
+	var elapsed atomic.Int64
+	now := func() clock.Instant {
+		return clock.Instant{Wall: time.Unix(1_800_000_000, 0).Add(time.Duration(elapsed.Load())), Elapsed: time.Hour + time.Duration(elapsed.Load())}
+	}
+	s, err := New(Options{Monitor: path, Clock: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func() ([]device.Observation, string) {
+		devices, err := s.Read(t.Context(), device.Fast)
+		if err != nil {
+			return devices, err.Error()
+		}
+		return devices, ""
+	}
+	write := func(text string, age time.Duration) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if at := now().Wall.Add(-age); os.Chtimes(path, at, at) != nil {
+			t.Fatal("the time of the file cannot be set")
+		}
+	}
+	if devices, err := read(); len(devices) != 0 || !strings.Contains(err, "no such file") {
+		t.Errorf("without a file: %v, %v", devices, err)
+	}
+	write(twoDevices, 2*time.Second)
+	devices, text := read()
+	if len(devices) != 2 || text != "" {
+		t.Fatalf("got %v, %v", devices, text)
+	}
+	if got := devices[1].Readings[0].Measured.To; got != time.Hour-2*time.Second {
+		t.Errorf("measured at %v", got)
+	}
+	write("{", 0) // as it is while it is written
+	if devices, err := read(); len(devices) != 2 || err != "" {
+		t.Errorf("while it is written: %v, %v", devices, err)
+	}
+	elapsed.Store(int64(time.Minute))
+	if devices, err := read(); len(devices) != 0 || !strings.Contains(err, "was written 1m0s ago") {
+		t.Errorf("an old file: %v, %v", devices, err)
+	}
+	write(strings.Repeat(" ", maxDocument+1), 0)
+	if devices, err := read(); len(devices) != 0 || !strings.Contains(err, "has more than 4194304 bytes") {
+		t.Errorf("a large file: %v, %v", devices, err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if devices, err := read(); len(devices) != 0 || !strings.Contains(err, "not a regular file") {
+		t.Errorf("a folder: %v, %v", devices, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPlace(t *testing.T) {
+	for _, place := range []string{"", "neuron.json", "unix://neuron.sock", "http://localhost/"} {
+		if _, err := New(Options{Monitor: place, Clock: clock.System()}); err == nil || !strings.Contains(err.Error(), "neither unix:///SOCKET nor the absolute path of a file") {
+			t.Errorf("%q: got %v", place, err)
+		}
+	}
+}
