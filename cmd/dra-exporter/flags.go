@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/node"
 	"github.com/dra-exporter/dra-exporter/collector/price"
@@ -147,6 +149,7 @@ type agentFlags struct {
 	throttle     float64
 	processes    bool
 	podLabels    []string
+	extensions   []string // of drivers' device metrics, by the names of their metrics after dra_device_ext_
 	prices       string
 	dcgm         string
 	exported     filterFlags
@@ -164,6 +167,7 @@ func addAgentFlags(command flagSet) *agentFlags {
 	command.Flag("health.throttle-ratio", "Share of a minute for which a device may be throttled because of heat or the power supply; more counts as a fault. 0 disables.").Default("0.25").Float64Var(&f.throttle)
 	command.Flag("device.processes", "Split the use of shared devices by process, if the node's processes are visible (hostPID).").Default("true").BoolVar(&f.processes)
 	command.Flag("labels.pod", "Label of pods to show on dra_claim_consumer_info, as label_<name>. Repeatable.").StringsVar(&f.podLabels)
+	command.Flag("plugin.extensions", "Export a quantity of a driver's own as dra_device_ext_NAME. That of a counter ends with _total. Repeatable.").PlaceHolder("NAME").StringsVar(&f.extensions)
 	command.Flag("cost.prices", "YAML file with prices of devices per hour; see docs/cost.md.").StringVar(&f.prices)
 	addDCGMFlag(command, &f.dcgm)
 	f.exported.add(command)
@@ -198,8 +202,34 @@ func (f *agentFlags) check() error {
 			return usagef("--labels.pod=%s: not a valid name of a pod label (use one flag for each label): %s", key, problems[0])
 		}
 	}
-	_, err := f.exported.filter(nodeFamilies())
+	for i, name := range f.extensions {
+		if _, err := device.ParseExtension(name); err != nil {
+			return usagef("--plugin.extensions: %w", err)
+		}
+		if slices.Contains(f.extensions[:i], name) {
+			return usagef("--plugin.extensions: %s is named twice", name)
+		}
+	}
+	if len(f.extensions) > maxExtensions {
+		return usagef("--plugin.extensions: %d names are more than %d", len(f.extensions), maxExtensions)
+	}
+	_, err := f.filter()
 	return err
+}
+
+// maxExtensions is how many extensions can be exported, each with a series of each
+// device.
+const maxExtensions = 64
+
+// filter returns the filter of the node role. An extension that is named is exported
+// at every level.
+func (f *agentFlags) filter(more ...string) (*metric.Filter, error) {
+	exported := f.exported
+	for _, name := range f.extensions {
+		more = append(more, metric.DeviceExtensionPrefix+name)
+	}
+	exported.include = append(slices.Clone(exported.include), more...)
+	return exported.filter(append(nodeFamilies(), more...))
 }
 
 // config returns the reducer's part of the flags.
@@ -210,7 +240,7 @@ func (f *agentFlags) config(name string) (node.Config, error) {
 	config := node.Config{
 		Node: name, Version: buildVersion(), Interval: f.interval, Grace: f.grace,
 		IdleThreshold: f.idle, MaxSeries: f.maxSeries,
-		HealthHold: f.healthHold, ThrottleRatio: f.throttle, PodLabels: f.podLabels,
+		HealthHold: f.healthHold, ThrottleRatio: f.throttle, PodLabels: f.podLabels, Extensions: f.extensions,
 	}
 	if f.prices == "" {
 		return config, nil

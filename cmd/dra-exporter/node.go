@@ -94,11 +94,11 @@ func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, push
 		return err
 	}
 	options.Push = push
-	exported := agentFlags.exported
+	var more []string
 	if flags.options.profiling { // whoever reads these counters wants them
-		exported.include = append(exported.include, metric.DeviceEngineActiveRatio, metric.DeviceSMOccupancyRatio)
+		more = []string{metric.DeviceEngineActiveRatio, metric.DeviceSMOccupancyRatio}
 	}
-	if options.Filter, err = exported.filter(nodeFamilies()); err != nil {
+	if options.Filter, err = agentFlags.filter(more...); err != nil {
 		return err
 	}
 	role.LimitMemory(role.NodeMemoryShare, log)
@@ -161,6 +161,7 @@ func (f *nodeFlags) open(options *role.NodeOptions, agent *agentFlags, log *slog
 	sources := f.options
 	sources.processes = options.Gate.Open
 	sources.interval, sources.slow, sources.clock, sources.log = agent.interval, agent.slowInterval, options.Clock, log
+	sources.extensions = agent.extensions
 	var err error
 	options.Sources, options.Optional, err = openSources(f.sources, sources)
 	return err

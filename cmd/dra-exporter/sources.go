@@ -45,6 +45,7 @@ type sourceFlags struct {
 	dcgmLibrary     string
 	sysfs           string
 	pluginFolder    string
+	extensions      []string // of drivers' device metrics, by the names of their metrics after dra_device_ext_
 	exporterPresets []string // NAME or NAME=URL
 	exporterConfig  string
 	neuronMonitor   string // unix:///SOCKET or a file; empty: none is read
@@ -61,7 +62,7 @@ type sourceFlags struct {
 func deviceSources(flags sourceFlags) []deviceSource {
 	return []deviceSource{
 		{name: "nvml", auto: true, named: flags.nvmlLibrary != "", open: openNVML},
-		{name: "dcgm", auto: flags.hostEngine != "", named: flags.hostEngine != "" || flags.dcgmLibrary != "", flag: set(flags.hostEngine, "--dcgm.host-engine"), open: openDCGM},
+		{name: "dcgm", auto: flags.hostEngine != "", named: flags.dcgmLibrary != "", flag: set(flags.hostEngine, "--dcgm.host-engine"), open: openDCGM},
 		{name: "amdgpu", auto: true, open: func(f sourceFlags) (device.Source, error) { return amdgpu.New(f.sysfs), nil }},
 		{name: "intel", auto: true, open: func(f sourceFlags) (device.Source, error) { return intelgpu.New(f.sysfs), nil }},
 		{name: "rdma", auto: true, open: func(f sourceFlags) (device.Source, error) { return rdma.New(f.sysfs), nil }},
@@ -99,7 +100,11 @@ func openDCGM(f sourceFlags) (device.Source, error) {
 }
 
 func openPlugins(f sourceFlags) (device.Source, error) {
-	return plugin.New(plugin.Options{Folder: f.pluginFolder, Interval: f.interval, Clock: f.clock, Log: f.log}), nil
+	drivers, err := plugin.New(plugin.Options{Folder: f.pluginFolder, Interval: f.interval, Extensions: f.extensions, Clock: f.clock, Log: f.log})
+	if err != nil {
+		return nil, usagef("--plugin.extensions: %w", err)
+	}
+	return drivers, nil
 }
 
 func openNeuron(f sourceFlags) (device.Source, error) {
@@ -182,7 +187,7 @@ func openSources(selected []string, flags sourceFlags) (sources []device.Source,
 			return nil, nil, fmt.Errorf("open the device source %s: %w", row.name, err)
 		}
 		sources = append(sources, source)
-		optional[row.name] = !byName && !row.named
+		optional[row.name] = !byName && !row.named && row.flag == ""
 	}
 	return sources, optional, nil
 }

@@ -24,6 +24,8 @@ func TestOptionalSources(t *testing.T) {
 		"a source alone":              {[]string{"dcgm"}, sourceFlags{}, "dcgm", ""},
 		"a library":                   {[]string{"auto"}, sourceFlags{nvmlLibrary: "/l.so"}, "nvml amdgpu intel rdma plugin", "amdgpu intel plugin rdma"},
 		"a host engine":               {[]string{"auto"}, sourceFlags{hostEngine: "engine:5555"}, "nvml dcgm amdgpu intel rdma plugin", "amdgpu intel nvml plugin rdma"},
+		"neuron-monitor":              {[]string{"auto"}, sourceFlags{neuronMonitor: "/n.json"}, "nvml amdgpu intel rdma plugin neuron", "amdgpu intel nvml plugin rdma"},
+		"an exporter":                 {[]string{"auto"}, sourceFlags{exporterPresets: []string{"furiosa"}}, "nvml amdgpu intel rdma plugin exporter", "amdgpu intel nvml plugin rdma"},
 		"a library of what is not in": {[]string{"auto"}, sourceFlags{dcgmLibrary: "/l.so"}, "nvml amdgpu intel rdma plugin", "amdgpu intel nvml plugin rdma"},
 	} {
 		c.flags.sysfs, c.flags.clock, c.flags.log = t.TempDir(), clock.System(), slog.New(slog.DiscardHandler)
@@ -43,6 +45,31 @@ func TestOptionalSources(t *testing.T) {
 		silent := strings.Join(slices.Sorted(maps.Keys(optional)), " ")
 		if got := strings.Join(opened, " "); got != c.opened || silent != c.silent {
 			t.Errorf("%s: opened %q, of which %q may be missing; want %q and %q", name, got, silent, c.opened, c.silent)
+		}
+	}
+}
+
+// A flag of a source that is not selected is refused, and so is a wrong one.
+func TestFlagsOfSources(t *testing.T) {
+	for name, c := range map[string]struct {
+		selected []string
+		flags    sourceFlags
+		want     string
+	}{
+		"a host engine":         {[]string{"nvml"}, sourceFlags{hostEngine: "e:5555"}, "--dcgm.host-engine is set, but no --device.source is dcgm or auto: it would not be read"},
+		"a preset":              {[]string{"nvml"}, sourceFlags{exporterPresets: []string{"furiosa"}}, "--exporter.preset or --exporter.config is set, but no --device.source is exporter or auto: it would not be read"},
+		"neuron-monitor":        {[]string{"nvml"}, sourceFlags{neuronMonitor: "/n"}, "--neuron.monitor is set, but no --device.source is neuron or auto: it would not be read"},
+		"simulated devices":     {[]string{"auto"}, sourceFlags{simulatedConfig: "/s"}, "--simulated.config is set, but no --device.source is simulated: it would not be read"},
+		"no preset":             {[]string{"exporter"}, sourceFlags{}, "--device.source=exporter needs --exporter.preset or --exporter.config"},
+		"no neuron-monitor":     {[]string{"neuron"}, sourceFlags{}, "--device.source=neuron needs --neuron.monitor"},
+		"a misspelt preset":     {[]string{"auto"}, sourceFlags{exporterPresets: []string{"furios"}}, "did you mean furiosa?"},
+		"a file without folder": {[]string{"auto"}, sourceFlags{neuronMonitor: "n.json"}, `--neuron.monitor: "n.json" is neither unix:///SOCKET nor the absolute path of a file`},
+		"no file":               {[]string{"auto"}, sourceFlags{exporterConfig: "/does/not/exist.yaml"}, "--exporter.config: open /does/not/exist.yaml"},
+		"an extension":          {[]string{"plugin"}, sourceFlags{extensions: []string{"Fan"}}, `--plugin.extensions: "Fan" is not the name of an extension`},
+	} {
+		c.flags.sysfs, c.flags.clock, c.flags.log = t.TempDir(), clock.System(), slog.New(slog.DiscardHandler)
+		if _, _, err := openSources(c.selected, c.flags); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %s", name, err, c.want)
 		}
 	}
 }

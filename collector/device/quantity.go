@@ -2,6 +2,7 @@ package device
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"time"
 )
@@ -49,9 +50,12 @@ const (
 	Lost
 	XGMIErrors
 	DriverHealth
+	// Extension is a quantity of a driver's own, which its first detail names. Its
+	// second one is its kind, ExtensionGauge or ExtensionCounter.
+	Extension
 
 	// Quantities is how many there are.
-	Quantities = int(DriverHealth) + 1
+	Quantities = int(Extension) + 1
 )
 
 // Tier says how often a quantity is read.
@@ -75,6 +79,56 @@ const (
 	Gauge Kind = iota
 	Counter
 )
+
+// The kinds of an Extension.
+const (
+	ExtensionGauge   = "gauge"
+	ExtensionCounter = "counter"
+)
+
+// maxExtensionName is how many bytes the name of an extension may have.
+const maxExtensionName = 63
+
+// IsExtensionName reports whether a name of an extension is valid: lower-case
+// letters, digits and single underscores, without _total at its end.
+func IsExtensionName(name string) bool {
+	if len(name) > maxExtensionName || strings.HasSuffix(name, "_total") {
+		return false
+	}
+	for i, word := range strings.Split(name, "_") {
+		if word == "" || i == 0 && (word[0] < 'a' || word[0] > 'z') {
+			return false
+		}
+		for _, c := range []byte(word) {
+			if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// ParseExtension returns the details of an extension by the name of its metric after
+// dra_device_ext_: that of a counter ends with _total.
+func ParseExtension(metric string) (details [2]string, err error) {
+	details = [2]string{metric, ExtensionGauge}
+	if name, isCounter := strings.CutSuffix(metric, "_total"); isCounter {
+		details = [2]string{name, ExtensionCounter}
+	}
+	if !IsExtensionName(details[0]) {
+		return details, fmt.Errorf("%q is not the name of an extension: lower-case letters, digits and single underscores, at most %d bytes", metric, maxExtensionName)
+	}
+	return details, nil
+}
+
+// ExtensionMetric is the name of an extension's metric after dra_device_ext_, as
+// ParseExtension takes it.
+func ExtensionMetric(details [2]string) string {
+	if details[1] == ExtensionCounter {
+		return details[0] + "_total"
+	}
+	return details[0]
+}
 
 // Spec describes a quantity.
 type Spec struct {
@@ -123,6 +177,7 @@ func Specs() [Quantities]Spec {
 		NetworkErrors:      {"network_errors", "", Counter, []string{"kind"}},
 		Lost:               {"lost", "", Gauge, nil},
 		XGMIErrors:         {"xgmi_errors", "", Counter, []string{"severity"}},
+		Extension:          {"extension", "", Gauge, []string{"name", "kind"}},
 		DriverHealth:       {"driver_health", "", Gauge, []string{"signal", "state"}},
 	}
 }

@@ -183,6 +183,9 @@ func (s *devices) infoRows(b *rowBuilder) {
 func (s *devices) readingRows(b *rowBuilder) {
 	all := s.all()
 	for q, family := range b.families.quantity {
+		if family == nil { // of extensions, each of which has its own
+			continue
+		}
 		b.In(family)
 		gauge, detailed := b.families.specs[q].Kind == device.Gauge, len(b.families.specs[q].Details) > 0
 		for _, d := range all {
@@ -196,6 +199,24 @@ func (s *devices) readingRows(b *rowBuilder) {
 					labels = d.labels.readings[q][i].Labels
 				}
 				b.Add(labels, readings[i].Value)
+			}
+		}
+	}
+}
+
+// extensionRows adds the extensions that drivers report, as readingRows does.
+func (s *devices) extensionRows(b *rowBuilder) {
+	all := s.all()
+	for _, extension := range b.families.extensions {
+		b.In(extension.Family)
+		for _, d := range all {
+			if !d.fresh && extension.Type == metric.Gauge {
+				continue
+			}
+			for _, reading := range d.of(device.Extension) {
+				if reading.Details == extension.details {
+					b.Add(d.labels.plain, reading.Value)
+				}
 			}
 		}
 	}

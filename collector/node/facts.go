@@ -117,6 +117,7 @@ type Config struct {
 	MaxSeries     int           // per family; 0: no limit
 	HealthHold    time.Duration // for how long a signal must have been gone until the device is healthy again
 	PodLabels     []string      // labels of pods that dra_claim_consumer_info shows, as dra.Pod.Labels has their values
+	Extensions    []string      // metrics of extensions, by their names after dra_device_ext_, as device.ParseExtension takes them
 	Prices        *price.Prices // at the start; nil: none are known, now or later
 	ThrottleRatio float64       // share of a minute in thermal slowdown, or under the power brake, that makes a device unhealthy; 0: none does
 }

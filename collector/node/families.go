@@ -38,12 +38,20 @@ type families struct {
 	devicePrice, namespaceCost *metric.Family
 	podLabels                  int // of claimConsumerInfo, the last ones
 
+	extensions []extensionFamily
+
 	sampleTime, unmatched, conflicting, uncounted, resets, processes *metric.Family
 	self                                                             *self.Families
 }
 
-// Families returns every family that the node role can export, for the
-// documentation and for checks.
+// extensionFamily is the family of an extension.
+type extensionFamily struct {
+	details [2]string // of its readings
+	*metric.Family
+}
+
+// Families returns every family that the node role can export, but those of
+// extensions, for the documentation and for checks.
 func Families() []*metric.Family {
 	f := newFamilies()
 	return slices.Concat(f.All(), []*metric.Family{self.ReadDuration()}, f.self.All())
@@ -79,7 +87,7 @@ func (f *families) counter(name, unit, help string, labels []string) *metric.Fam
 func newFamilies(podLabels ...string) *families {
 	f := &families{specs: device.Specs()}
 	for q := range f.specs {
-		if len(f.specs[q].Details) > 0 {
+		if len(f.specs[q].Details) > 0 && device.Quantity(q) != device.Extension {
 			f.detailed = append(f.detailed, device.Quantity(q))
 		}
 	}
@@ -207,6 +215,23 @@ func (f *families) addQuantities() {
 	normal(device.NVLinks, "state", "active")
 	for _, q := range []device.Quantity{device.Lost, device.RemappedRows, device.RetiredPages} {
 		f.quantity[q].Zeros = &metric.ZeroRows{}
+	}
+}
+
+// addExtensions adds a family for each extension that is exported, by the name of
+// its metric.
+func (f *families) addExtensions(names []string) {
+	for _, name := range names {
+		details, err := device.ParseExtension(name)
+		if err != nil { // the flag has been checked
+			continue
+		}
+		help := "What a DRA driver reports with its device metrics as its extension " + details[0]
+		add := f.gauge
+		if details[1] == device.ExtensionCounter {
+			add = f.counter
+		}
+		f.extensions = append(f.extensions, extensionFamily{details, add(metric.DeviceExtensionPrefix+name, "", help, deviceLabels())})
 	}
 }
 

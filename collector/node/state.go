@@ -52,6 +52,7 @@ type State struct {
 // NewState returns the state before the first step.
 func NewState(config Config) State {
 	f := newFamilies(config.PodLabels...)
+	f.addExtensions(config.Extensions)
 	d := newDevices(config)
 	h := newHolders(config.Node, d, f)
 	c := newCounters(config, d, h)
@@ -128,6 +129,7 @@ func (s *State) allRows(facts Facts) *metric.Snapshot {
 	s.devices.infoRows(b)
 	s.holders.rows(b)
 	s.devices.readingRows(b)
+	s.devices.extensionRows(b)
 	s.counters.busyRows(b)
 	s.splits.deviceRows(b)
 	s.splits.podRows(b)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,6 +51,7 @@ type connection struct {
 	now          clock.Clock
 	log          *slog.Logger
 	decoder      *Decoder // only used by run
+	extensions   string   // of the decoder, as logged; only used by run
 	health       healthLog
 	stop         context.CancelFunc
 	ended        chan struct{} // run has returned
@@ -70,6 +72,7 @@ func connect(ctx context.Context, driver, path string, o Options) *connection {
 		decoder: NewDecoder(driver), health: healthLog{log: log}, stop: stop,
 		ended: make(chan struct{}), first: make(chan struct{}), failure: fmt.Errorf("no report from %s yet", path),
 	}
+	_ = c.decoder.Export(o.Extensions) // New has checked them
 	go func() {
 		defer close(c.ended)
 		c.run(ctx)
@@ -195,6 +198,7 @@ func (c *connection) stream(ctx context.Context, first func()) (reports bool, er
 			}
 			description = message.GetDescription()
 			err = c.decoder.Describe(description)
+			c.logExtensions()
 		case message.GetReport() != nil:
 			quiet()
 			err = c.apply(ctx, description, message.GetReport(), now)
@@ -206,6 +210,15 @@ func (c *connection) stream(ctx context.Context, first func()) (reports bool, er
 			return reports, c.violation(err)
 		}
 	}
+}
+
+// logExtensions logs which extensions the driver has, when they change.
+func (c *connection) logExtensions() {
+	names := strings.Join(c.decoder.Extensions(), ",")
+	if names != c.extensions && names != "" {
+		c.log.Info("the driver has extensions; --plugin.extensions exports those that it names", "extensions", names)
+	}
+	c.extensions = names
 }
 
 // apply applies a report.

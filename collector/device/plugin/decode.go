@@ -28,6 +28,7 @@ type Decoder struct {
 	driver     string
 	catalog    map[string]device.Quantity
 	specs      [device.Quantities]device.Spec
+	exported   map[[2]string]bool       // details of the extensions that are returned
 	extensions map[string]v1alpha1.Kind // of the newest Description
 	devices    []*described             // of the newest Description, in its order
 	ready      bool                     // a Description has come on this stream
@@ -76,6 +77,38 @@ func NewDecoder(driver string) *Decoder {
 		catalog[specs[q].Name] = q
 	}
 	return &Decoder{driver: driver, catalog: catalog, specs: specs}
+}
+
+// Export has the readings of extensions returned, by the names of their metrics as
+// device.ParseExtension takes them.
+func (d *Decoder) Export(extensions []string) error {
+	d.exported = make(map[[2]string]bool, len(extensions))
+	for _, name := range extensions {
+		details, err := device.ParseExtension(name)
+		if err != nil {
+			return err
+		}
+		d.exported[details] = true
+	}
+	return nil
+}
+
+// Extensions returns the names of the metrics of the newest Description's extensions,
+// sorted.
+func (d *Decoder) Extensions() []string {
+	names := make([]string, 0, len(d.extensions))
+	for name, kind := range d.extensions {
+		names = append(names, device.ExtensionMetric(extensionDetails(name, kind)))
+	}
+	slices.Sort(names)
+	return names
+}
+
+func extensionDetails(name string, kind v1alpha1.Kind) [2]string {
+	if kind == v1alpha1.Kind_KIND_COUNTER {
+		return [2]string{name, device.ExtensionCounter}
+	}
+	return [2]string{name, device.ExtensionGauge}
 }
 
 // Begin begins a new stream: a Description must come before the next Report.
@@ -171,7 +204,7 @@ func decodeExtensions(messages []*v1alpha1.Extension) (map[string]v1alpha1.Kind,
 		switch _, twice := extensions[name]; {
 		case err != nil:
 			return nil, fmt.Errorf("extension %d: %w", i, err)
-		case !isExtensionName(name):
+		case !device.IsExtensionName(name):
 			return nil, violate(ruleExtensionName, "extension %d: the name %q is not one of lower-case letters, digits and single underscores, without _total", i, clip(name))
 		case twice:
 			return nil, violate(ruleExtensions, "extension %d: %s is declared twice", i, name)
@@ -260,8 +293,13 @@ func (d *Decoder) reportDevice(to *described, observation *device.Observation, r
 		switch {
 		case !rises && fell == nil:
 			fell = violate(ruleFell, "%s of device %s fell from %v to %v without a later start_time", id, to.device.Published.Device, before, r.GetValue())
-		case rises && fresh && id.extension == "":
+		case !rises || !fresh:
+		case id.extension == "":
 			observation.Readings = append(observation.Readings, device.Reading{Quantity: id.quantity, Details: id.details, Value: r.GetValue(), Measured: window})
+		default:
+			if details := extensionDetails(id.extension, d.extensions[id.extension]); d.exported[details] {
+				observation.Readings = append(observation.Readings, device.Reading{Quantity: device.Extension, Details: details, Value: r.GetValue(), Measured: window})
+			}
 		}
 	}
 	if len(to.counters) > 2*maxDeviceReadings {
@@ -484,15 +522,4 @@ func isLabel(text string) bool {
 		}
 	}
 	return text != "" && len(text) <= maxName && text[0] != '-' && text[len(text)-1] != '-'
-}
-
-// isExtensionName reports whether text is the name of an extension.
-func isExtensionName(text string) bool {
-	for _, c := range []byte(text) {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' {
-			return false
-		}
-	}
-	return text != "" && len(text) <= maxName && text[0] >= 'a' && text[0] <= 'z' &&
-		!strings.HasSuffix(text, "_") && !strings.HasSuffix(text, "_total") && !strings.Contains(text, "__")
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -137,6 +138,47 @@ func TestHealth(t *testing.T) {
 	want := map[[2]string]float64{{"link", "healthy"}: 0, {"link", "degraded"}: 1, {"link", "unhealthy"}: 0}
 	if !maps.Equal(values, want) {
 		t.Errorf("%v, want %v", values, want)
+	}
+}
+
+// The extensions that are named are returned, a counter as long as it rises.
+func TestExportedExtensions(t *testing.T) {
+	d := NewDecoder(testDriver)
+	if err := d.Export([]string{"fan_speed_rpm", "frames_total", "other"}); err != nil {
+		t.Fatal(err)
+	}
+	declared := description("gpu-0")
+	for name, kind := range map[string]v1alpha1.Kind{
+		"fan_speed_rpm": v1alpha1.Kind_KIND_GAUGE, "frames": v1alpha1.Kind_KIND_COUNTER,
+		"other": v1alpha1.Kind_KIND_COUNTER, "more": v1alpha1.Kind_KIND_GAUGE,
+	} {
+		declared.Extensions = append(declared.Extensions, &v1alpha1.Extension{Name: name, Kind: kind})
+	}
+	if err := d.Describe(declared); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.Extensions(); !slices.Equal(got, []string{"fan_speed_rpm", "frames_total", "more", "other_total"}) {
+		t.Errorf("the driver has %v", got)
+	}
+	value := func(name string, value float64) *v1alpha1.Reading {
+		return &v1alpha1.Reading{What: &v1alpha1.Reading_Extension{Extension: name}, Value: value}
+	}
+	got, fell, err := d.Report(reported(0, value("fan_speed_rpm", -5), value("frames", 10), value("other", 1), value("more", 1)), now())
+	if err != nil || fell != nil || len(got[0].Readings) != 2 || got[0].Readings[1].Details != [2]string{"frames", "counter"} {
+		t.Errorf("got %+v, %v, %v", got, fell, err)
+	}
+	got, fell, err = d.Report(reported(0, value("fan_speed_rpm", 7), value("frames", 9)), now())
+	want := device.Reading{Quantity: device.Extension, Details: [2]string{"fan_speed_rpm", "gauge"}, Value: 7}
+	if err != nil || fell == nil || len(got[0].Readings) != 1 {
+		t.Fatalf("got %+v, %v, %v", got, fell, err)
+	}
+	if got := got[0].Readings[0]; got.Quantity != want.Quantity || got.Details != want.Details || got.Value != want.Value {
+		t.Errorf("got %+v", got)
+	}
+	for _, name := range []string{"", "Fan", "1fan", "a__b", "_a", "a_", "_total", "a_total_total", strings.Repeat("a", 64)} {
+		if err := NewDecoder(testDriver).Export([]string{name}); err == nil {
+			t.Errorf("%q is the name of an extension", name)
+		}
 	}
 }
 

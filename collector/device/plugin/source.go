@@ -34,8 +34,11 @@ const (
 type Options struct {
 	Folder   string        // where the sockets are; empty: DefaultFolder
 	Interval time.Duration // that drivers are asked for; 0: a second
-	Clock    clock.Clock
-	Log      *slog.Logger // nil: no log
+	// Extensions are the metrics of extensions that are read, as device.ParseExtension
+	// takes them.
+	Extensions []string
+	Clock      clock.Clock
+	Log        *slog.Logger // nil: no log
 
 	limits limits // zero: the defaults
 }
@@ -49,8 +52,12 @@ type Source struct {
 	refused map[string]bool // files that were logged because they are no sockets of drivers
 }
 
-// New returns a source that has not looked for sockets yet.
-func New(o Options) *Source {
+// New returns a source that has not looked for sockets yet. It fails if the name of
+// an extension is not valid.
+func New(o Options) (*Source, error) {
+	if err := NewDecoder("").Export(o.Extensions); err != nil {
+		return nil, err
+	}
 	if o.Folder == "" {
 		o.Folder = DefaultFolder
 	}
@@ -64,7 +71,7 @@ func New(o Options) *Source {
 		o.limits = defaultLimits()
 	}
 	o.Log = o.Log.With("component", "plugin")
-	return &Source{options: o, drivers: make(map[string]*connection)}
+	return &Source{options: o, drivers: make(map[string]*connection)}, nil
 }
 
 // Name is "plugin".

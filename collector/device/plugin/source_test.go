@@ -56,7 +56,13 @@ func (l *lines) String() string {
 
 func newSource(t *testing.T, folder string) (*Source, *lines) {
 	log := &lines{}
-	s := New(Options{Folder: folder, Interval: 100 * time.Millisecond, Clock: clock.System(), Log: slog.New(slog.NewTextHandler(log, nil)), limits: quick()})
+	s, err := New(Options{
+		Folder: folder, Interval: 100 * time.Millisecond, Extensions: []string{"fan_speed_rpm"},
+		Clock: clock.System(), Log: slog.New(slog.NewTextHandler(log, nil)), limits: quick(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
