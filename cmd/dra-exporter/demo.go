@@ -23,6 +23,8 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/device/exporter"
+	"github.com/dra-exporter/dra-exporter/collector/device/plugin"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/role"
@@ -130,8 +132,12 @@ type demoRole struct {
 func (s demoRole) run(ctx context.Context) error { return s.serve(ctx, s.server) }
 
 func demoNode(simulated *simulation.Simulation, flags *demoFlags, push otlpsettings.Settings, now clock.Clock, log *slog.Logger) (demoRole, error) {
+	sources, err := demoSources(simulated, now, log)
+	if err != nil {
+		return demoRole{}, err
+	}
 	options := role.NodeOptions{
-		Name: simulated.NodeName(), Clock: now, Sources: []device.Source{simulated.Source()},
+		Name: simulated.NodeName(), Clock: now, Sources: sources,
 		Socket: simulated.KubeletSocket(), CDIDirs: []string{simulated.CDIDir()}, Procfs: simulated.Procfs(), API: simulated.Config(),
 		Gate: &role.Gate{}, Push: push, Filter: flags.filter,
 	}
@@ -146,6 +152,24 @@ func demoNode(simulated *simulation.Simulation, flags *demoFlags, push otlpsetti
 	}
 	server, err := serve.server(options.API, node.Server, log)
 	return demoRole{server, node.Run, node.Ready}, err
+}
+
+// demoSources returns the sources of the agent of the demo: the simulated hardware,
+// and, as on a real node, the sources of a driver's device metrics and of an exporter.
+func demoSources(simulated *simulation.Simulation, now clock.Clock, log *slog.Logger) ([]device.Source, error) {
+	drivers, err := plugin.New(plugin.Options{Folder: simulated.PluginDir(), Clock: now, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	intel, err := exporter.Preset("intel-xpumd=" + simulated.IntelExporter())
+	if err != nil {
+		return nil, err
+	}
+	pages, err := exporter.New([]exporter.Config{intel}, now)
+	if err != nil {
+		return nil, err
+	}
+	return []device.Source{simulated.Source(), drivers, pages}, nil
 }
 
 func demoCluster(simulated *simulation.Simulation, flags *demoFlags, explain string, push otlpsettings.Settings, now clock.Clock, log *slog.Logger) (demoRole, error) {
@@ -245,7 +269,7 @@ type demoTour struct {
 
 // printAddresses prints where the pages are.
 func (d demoTour) printAddresses(stdout io.Writer) {
-	fmt.Fprintf(stdout, `http://%s/  a node: 8 GPUs, a network adapter, and the claims that use them
+	fmt.Fprintf(stdout, `http://%s/  a node: 8 GPUs, 4 TPU chips, an Intel GPU, a network adapter, and their claims
 http://%s/  its cluster: pending claims with their reasons, phases, capacity
 
 The hardware, the kubelet and the API server are simulated. Ctrl-C ends the demo.

@@ -95,6 +95,7 @@ func deviceClasses() []*resourcev1.DeviceClass {
 	return []*resourcev1.DeviceClass{
 		class(classGPU, ofType+"'gpu'"), class(classMIG, ofType+"'mig'"), slice, class(classNIC, "device.driver == 'dra.net'"),
 		class(classFPGA, "device.driver == 'fpga.example.com'"),
+		class(classTPU, "device.driver == 'tpu.google.com'"), class(classIntel, "device.driver == 'gpu.intel.com'"),
 	}
 }
 

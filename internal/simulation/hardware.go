@@ -12,6 +12,9 @@ import (
 //go:embed hardware.yaml
 var hardwareYAML string
 
+//go:embed accelerators.yaml
+var acceleratorsYAML string
+
 // Minor numbers of GPUs with special publication.
 const (
 	minorShareable = 3 // several claims may share it
@@ -25,6 +28,8 @@ type hardware struct {
 	gpus       []device.Device // whole ones, by minor number
 	migDevices []migDevice
 	nics       []device.Device // RDMA adapters
+
+	accelerators []device.Device // of other vendors: TPU chips and an Intel GPU
 }
 
 // migDevice is a partition that exists.
@@ -35,13 +40,18 @@ type migDevice struct {
 
 // readHardware reads the file under a seed.
 func readHardware(seed uint64) (hardware, error) {
-	config, err := simulated.Parse(fmt.Appendf(nil, "seed: %d\n%s", seed, hardwareYAML))
+	config, err := simulated.Parse(fmt.Appendf(nil, "seed: %d\n%s%s", seed, hardwareYAML, acceleratorsYAML))
 	if err != nil {
 		return hardware{}, fmt.Errorf("read the simulated node's hardware: %w", err)
 	}
 	h := hardware{config: config}
 	for _, gpu := range config.Devices {
-		if gpu.Identity.Vendor != "nvidia" {
+		switch gpu.Identity.Vendor {
+		case "nvidia":
+		case vendorGoogle, vendorIntel:
+			h.accelerators = append(h.accelerators, gpu.Identity)
+			continue
+		default:
 			h.nics = append(h.nics, gpu.Identity)
 			continue
 		}
@@ -80,6 +90,11 @@ func (h hardware) byName(name string) (device.Device, bool) {
 			return nic, true
 		}
 	}
+	for _, accelerator := range h.accelerators {
+		if acceleratorName(accelerator) == name {
+			return accelerator, true
+		}
+	}
 	return device.Device{}, false
 }
 
@@ -95,6 +110,10 @@ func driverOf(name string) string {
 		return networkDriver
 	case strings.HasPrefix(name, "fpga-"):
 		return fabricDriver
+	case strings.HasPrefix(name, "accel"):
+		return tpuDriver
+	case strings.HasPrefix(name, "0000-"):
+		return intelDriver
 	default:
 		return driver
 	}

@@ -61,7 +61,7 @@ func (t scenarioClock) until(ctx context.Context, at time.Duration) bool {
 // something to see from the start, and recurring ones. gpu-4 and one partition
 // are never requested.
 func scenario() []workload {
-	return slices.Concat(wholeGPUWorkloads(), partitionWorkloads(), recurringWorkloads(), remoteWorkloads())
+	return slices.Concat(wholeGPUWorkloads(), partitionWorkloads(), acceleratorWorkloads(), recurringWorkloads(), remoteWorkloads())
 }
 
 // wholeGPUWorkloads run all the time and hold whole GPUs, except for kube-proxy.
@@ -157,6 +157,26 @@ func partitionWorkloads() []workload {
 			namespace: "legacy", name: "captioner", owner: ownedByReplicaSet, load: 0.15,
 			containers: []container{{name: "server", image: imageInference}},
 			plugin:     []string{replica("gpu-7", 1)},
+		},
+	}
+}
+
+// acceleratorWorkloads run all the time on the devices of other vendors.
+func acceleratorWorkloads() []workload {
+	return []workload{
+		{ // one claim, all four chips of the slice
+			namespace: "translation", name: "translator", owner: ownedByStatefulSet, load: 0.75,
+			containers: []container{{name: "server", image: imageTPU}},
+			claim: claim{name: "tpus", template: "tpu-slice", requests: []request{
+				{name: "tpus", class: classTPU, devices: []string{"accel0", "accel1", "accel2", "accel3"}},
+			}},
+		},
+		{
+			namespace: "captions", name: "captions", owner: ownedByReplicaSet, load: 0.5,
+			containers: []container{{name: "server", image: imageIntel}},
+			claim: claim{name: "gpu", template: "intel-gpu", requests: []request{
+				{name: "gpu", class: classIntel, devices: []string{"0000-3a-00-0-0x0bda"}},
+			}},
 		},
 	}
 }

@@ -43,6 +43,8 @@ type Simulation struct {
 	procfs        string
 	prices        string
 	kubelet       *kubelet.Kubelet
+	plugins       string // directory of the socket of TPU metrics
+	exporter      string // socket of the exporter of Intel's GPU
 	server        *apiserver.Server
 	node          *node
 	faultInjector *faultInjector
@@ -55,6 +57,7 @@ type Simulation struct {
 	mu      sync.Mutex
 	closed  bool
 	running sync.WaitGroup // Runs that Close waits for
+	serving sync.WaitGroup // servers of accelerators' metrics, likewise
 }
 
 // socketLimit is the longest path of a unix socket on all systems.
@@ -121,6 +124,9 @@ func (s *Simulation) serve(ctx context.Context, h hardware) (err error) {
 	if err := os.MkdirAll(s.cdi, 0o755); err != nil {
 		return err
 	}
+	if err := s.serveAccelerators(h, dir); err != nil {
+		return err
+	}
 	if err := os.WriteFile(s.prices, []byte(pricesYAML), 0o644); err != nil {
 		return err
 	}
@@ -138,8 +144,17 @@ func (s *Simulation) serve(ctx context.Context, h hardware) (err error) {
 // NodeName is the name of the node in the API server.
 func (s *Simulation) NodeName() string { return nodeName }
 
-// Source returns the source of the node's hardware, always the same.
-func (s *Simulation) Source() device.Source { return s.source }
+// Source returns the source of the node's hardware, always the same, without the
+// devices of other vendors.
+func (s *Simulation) Source() device.Source { return localSource{s.source} }
+
+// PluginDir is the directory of the socket on which the TPU driver serves device
+// metrics.
+func (s *Simulation) PluginDir() string { return s.plugins }
+
+// IntelExporter is the URL of the exporter of Intel's GPU, which has the metrics of
+// Intel's xpumd.
+func (s *Simulation) IntelExporter() string { return "unix://" + s.exporter }
 
 // KubeletSocket is the path of the PodResources socket.
 func (s *Simulation) KubeletSocket() string { return s.socket }
@@ -216,13 +231,14 @@ func (s *Simulation) Close() {
 	s.mu.Unlock()
 	s.end()
 	s.running.Wait()
+	s.serving.Wait()
 	if s.kubelet != nil {
 		s.kubelet.Close()
 	}
 	if s.server != nil {
 		s.server.Stop()
 	}
-	for _, path := range []string{s.cdi, s.procfs, s.prices, s.own} {
+	for _, path := range []string{s.cdi, s.procfs, s.prices, s.plugins, s.exporter, s.own} {
 		if path == "" {
 			continue
 		}

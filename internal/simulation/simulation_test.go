@@ -172,6 +172,8 @@ func TestClientsReadStaticObjects(t *testing.T) {
 		"web container-0-request-0 mig-1g.nvidia.com gpu-6-mig-1g10gb-19-0 extended",
 		"monitoring admin gpu.nvidia.com gpu-4 admin",
 		"storage nic dra.net pci-0000-1c-00-0",
+		"translation tpus tpu.google.com accel3",
+		"captions gpu gpu.intel.com 0000-3a-00-0-0x0bda",
 	)
 	eventuallyAll(t, a.owners,
 		"ml-training Job gpu-node-1", "search ReplicaSet gpu-node-1", "research StatefulSet gpu-node-1", "monitoring DaemonSet gpu-node-1")
@@ -181,6 +183,7 @@ func TestClientsReadStaticObjects(t *testing.T) {
 		"monitoring dcgm gpu-7",
 		"web worker gpu-6-mig-1g10gb-19-0",
 		"storage server pci-0000-1c-00-0",
+		"translation server accel0",
 		"legacy webui nvidia.com/gpu GPU-0937c5ea-6bf4-4d12-8c7f-e5a20d14b986::0",
 		"legacy server nvidia.com/gpu GPU-0937c5ea-6bf4-4d12-8c7f-e5a20d14b986::1",
 	)
@@ -205,7 +208,7 @@ func consumers(a *agent, claim string) int {
 func TestPublishedHardware(t *testing.T) {
 	a := observe(t, playing(t, 1))
 	eventually(t, func() string {
-		if n := len(a.cluster.Latest().Published); n != 6+3+12+1 {
+		if n := len(a.cluster.Latest().Published); n != 6+3+12+1+4+1 {
 			return "published devices"
 		}
 		if len(a.sampler.Latest()) != 8+3+4+1 {
@@ -224,6 +227,10 @@ func TestPublishedHardware(t *testing.T) {
 		case p.ID.Driver == "dra.net":
 			if p.PCIAddress != "0000:1c:00.0" || p.UUID != "" {
 				t.Errorf("the adapter is published as %+v", p)
+			}
+		case p.ID.Driver == "tpu.google.com" || p.ID.Driver == "gpu.intel.com":
+			if p.IsPartition() || p.ID.Driver == "gpu.intel.com" && p.PCIAddress != "0000:3a:00.0" {
+				t.Errorf("%s is published as %+v", p.ID, p)
 			}
 		case p.UUID != "" && uuids[p.UUID].UUID == "":
 			t.Errorf("%s has the UUID of no hardware", p.ID)

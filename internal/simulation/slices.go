@@ -30,8 +30,8 @@ type attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute
 
 // resourceSlices returns the slices of the drivers: of GPUs one slice of
 // devices, in no particular order, and one of the counters that partitions draw
-// on, because the API keeps the two apart; of adapters one slice. Pools are
-// named after the node.
+// on, because the API keeps the two apart; of adapters, TPU chips and Intel GPUs one
+// slice each. Pools are named after the node.
 func (h hardware) resourceSlices(node string, owner metav1.OwnerReference, random *rand.Rand) []*resourcev1.ResourceSlice {
 	devices := h.publishedDevices()
 	random.Shuffle(len(devices), func(i, j int) { devices[i], devices[j] = devices[j], devices[i] })
@@ -39,6 +39,8 @@ func (h hardware) resourceSlices(node string, owner metav1.OwnerReference, rando
 		{Spec: resourcev1.ResourceSliceSpec{Driver: driver, Devices: devices}},
 		{Spec: resourcev1.ResourceSliceSpec{Driver: driver, SharedCounters: []resourcev1.CounterSet{gpuCounters(minorOnDemand)}}},
 		{Spec: resourcev1.ResourceSliceSpec{Driver: networkDriver, Devices: h.publishedAdapters()}},
+		{Spec: resourcev1.ResourceSliceSpec{Driver: tpuDriver, Devices: h.publishedAccelerators(tpuDriver)}},
+		{Spec: resourcev1.ResourceSliceSpec{Driver: intelDriver, Devices: h.publishedAccelerators(intelDriver)}},
 	}
 	for _, slice := range published {
 		of := slice.Spec.Driver

@@ -150,6 +150,8 @@ const (
 	classMIG     = "mig.nvidia.com"
 	classNIC     = "dra.net"
 	classFPGA    = "fpga.example.com"
+	classTPU     = "tpu.google.com"
+	classIntel   = "gpu.intel.com"
 	classSlice   = "mig-1g.nvidia.com" // which backs an extended resource
 	sliceByClass = "nvidia.com/mig-1g.10gb"
 	gpuByPlugin  = "nvidia.com/gpu"
@@ -163,6 +165,8 @@ const (
 	imageMonitor   = "nvcr.io/nvidia/cloud-native/dcgm:4.4.1-2-ubuntu22.04"
 	imageCache     = "docker.io/alluxio/alluxio:313"
 	imageTool      = "docker.io/library/busybox:1.37"
+	imageTPU       = "docker.io/vllm/vllm-tpu:v0.11.0"
+	imageIntel     = "docker.io/intel/vllm:0.11.0-xpu"
 )
 
 // teams are the owners of the namespaces.
@@ -172,6 +176,7 @@ func teams() map[string]string {
 		"search": "discovery", "ranking": "discovery",
 		"chat": "assistants", "web": "media", "vision": "media", "legacy": "media",
 		"research": "science", "science": "science", "storage": "platform",
+		"translation": "assistants", "captions": "media",
 	}
 }
 
