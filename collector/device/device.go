@@ -36,6 +36,9 @@ type Device struct {
 	// which a DRA driver publishes them. Such a device has no UUID and no PCI
 	// address: it is never merged with one of another source.
 	Published PublishedName
+	// PublishedParent is, of a partition that is identified so, the name under which
+	// the driver publishes the whole device, in the same pool.
+	PublishedParent string
 }
 
 // PublishedName is the name under which a DRA driver publishes a device. The

@@ -419,7 +419,7 @@ func sameHardware(a, b device.Device) bool {
 		a.Vendor == b.Vendor && a.Model == b.Model && a.DriverVersion == b.DriverVersion &&
 		a.Minor == b.Minor && a.RenderMinor == b.RenderMinor &&
 		a.Profile == b.Profile && a.Placement == b.Placement &&
-		a.GPUInstance == b.GPUInstance && a.ComputeInstance == b.ComputeInstance && a.Published == b.Published &&
+		a.GPUInstance == b.GPUInstance && a.ComputeInstance == b.ComputeInstance && a.Published == b.Published && a.PublishedParent == b.PublishedParent &&
 		slices.Equal(a.Nodes, b.Nodes)
 }
 

@@ -67,12 +67,15 @@ func (m *matcher) update(facts Facts, held map[dra.DeviceID]bool) resolve {
 	m.keep(pairs, uuids)
 	m.keepBefore(pairs)
 	m.publish(facts.Cluster, pairs, uuids)
-	return func(id dra.DeviceID) string {
-		if uuid, known := m.known[id]; known {
-			return uuid
-		}
-		return unknownUUID(m.node, id)
+	return m.uuidOf
+}
+
+// uuidOf returns how a named device is identified: by its hardware, if that is known.
+func (m *matcher) uuidOf(id dra.DeviceID) string {
+	if uuid, known := m.known[id]; known {
+		return uuid
 	}
+	return unknownUUID(m.node, id)
 }
 
 // match matches again if anything has changed that the matching follows from.
@@ -197,12 +200,13 @@ func (m *matcher) addNamed(now clock.Instant) {
 			}
 			id.Pool = pools[id]
 		}
-		uuid, known := m.known[id]
-		if !known {
-			uuid = unknownUUID(m.node, id)
-		}
-		if d := m.devices.addNamed(uuid, sample, now); m.published[id] != nil {
+		uuid := m.uuidOf(id)
+		d := m.devices.addNamed(uuid, sample, now)
+		if m.published[id] != nil {
 			m.name(d, id)
+		}
+		if parent := sample.Device.PublishedParent; parent != "" && d.device.Published == name && d.device.ParentUUID == "" {
+			d.device.ParentUUID = m.uuidOf(dra.DeviceID{Driver: id.Driver, Pool: id.Pool, Name: parent})
 		}
 	}
 }

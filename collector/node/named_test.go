@@ -130,3 +130,24 @@ func TestPublishedNamesOfOtherHardware(t *testing.T) {
 		})
 	}
 }
+
+// A partition that a source identifies by its published name has the whole device as
+// parent, whether or not the source or the driver has that one.
+func TestParentsOfPublishedNames(t *testing.T) {
+	s := newScene(t, gpu(0))
+	id := s.addNamed("accel.example.com", sceneNode)
+	s.facts.Samples[1].Device.PublishedParent = "accel-whole"
+	s.set("", device.Power, 70)
+	s.run(2)
+	uuid, parent := unknownUUID(sceneNode, id), unknownUUID(sceneNode, dra.DeviceID{Driver: id.Driver, Pool: sceneNode, Name: "accel-whole"})
+	if got, found := s.value("dra_device_power_watts", "uuid", uuid, "parent_uuid", parent); !found || got != 70 {
+		t.Errorf("the power of the partition is %v (%v)", got, found)
+	}
+	// The whole device is the first GPU: its hardware is known.
+	s.facts.Samples[1].Device.Published.Driver, s.facts.Samples[1].Device.PublishedParent = "gpu.nvidia.com", "gpu-0"
+	s.run(2)
+	uuid = unknownUUID(sceneNode, dra.DeviceID{Driver: "gpu.nvidia.com", Pool: sceneNode, Name: id.Name})
+	if _, found := s.value("dra_device_power_watts", "uuid", uuid, "parent_uuid", gpu(0).UUID); !found {
+		t.Error("the parent is not the GPU that is published so")
+	}
+}

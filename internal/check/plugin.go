@@ -25,7 +25,7 @@ func Plugin(path string, x plugin.Examination) []Finding {
 			in.ok("readings", "%s in the newest report", counted(x.Readings, "reading", "readings")))
 	}
 	for _, note := range x.Notes {
-		findings = append(findings, in.warning("Look at what the server sends.", "allowed", "%s", note))
+		findings = append(findings, in.warning("Look at what the server sends.", "note", "%s", note))
 	}
 	if len(x.Violations) == 0 && x.Devices > 0 && x.Readings == 0 {
 		findings = append(findings, in.warning("Report at least one quantity.", "readings", "no device has a reading"))

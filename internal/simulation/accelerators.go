@@ -5,16 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/simulated"
 	"github.com/dra-exporter/dra-exporter/plugin/devicemetrics"
@@ -82,48 +85,59 @@ func isAccelerator(key string) bool { return strings.HasPrefix(key, "tpu-") || k
 // intelAddress is the PCI address of the Intel GPU.
 const intelAddress = "0000:3a:00.0"
 
-// serveAccelerators serves the metrics of the other vendors' devices: of TPU chips as
+// accelerators serves the metrics of the other vendors' devices: of TPU chips as
 // device metrics of their driver, by the kit for drivers; of the Intel GPU as a page
 // with the names of Intel's xpumd.
-func (s *Simulation) serveAccelerators(h hardware, dir string) error {
-	s.plugins, s.exporter = filepath.Join(dir, "plugins"), filepath.Join(dir, "xpumd.sock")
-	if len(filepath.Join(s.plugins, tpuDriver+".sock")) > socketLimit {
-		return fmt.Errorf("the path %s is too long for a socket: choose a shorter directory, by TMPDIR for example", s.plugins)
-	}
-	if err := os.MkdirAll(s.plugins, 0o755); err != nil {
+type accelerators struct {
+	source  *simulated.Source
+	devices []device.Device
+	clock   clock.Clock
+	log     *slog.Logger
+
+	plugins  string // directory of the socket of TPU metrics
+	exporter string // socket of the exporter of Intel's GPU
+	serving  sync.WaitGroup
+}
+
+// serve begins to serve in a directory until ctx ends.
+func (a *accelerators) serve(ctx context.Context, dir string) error {
+	a.plugins, a.exporter = filepath.Join(dir, "plugins"), filepath.Join(dir, "xpumd.sock")
+	if err := os.MkdirAll(a.plugins, 0o755); err != nil {
 		return err
 	}
-	listener, err := net.Listen("unix", s.exporter)
+	listener, err := net.Listen("unix", a.exporter)
 	if err != nil {
 		return err
 	}
-	page := &http.Server{Handler: http.HandlerFunc(s.intelPage), ReadHeaderTimeout: 5 * time.Second}
-	s.serving.Go(func() {
+	page := &http.Server{Handler: http.HandlerFunc(a.intelPage), ReadHeaderTimeout: 5 * time.Second}
+	a.serving.Go(func() {
 		if err := page.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			s.options.Log.Warn("the metrics of the Intel GPU are not served any more", "error", err)
+			a.log.Warn("the metrics of the Intel GPU are not served any more", "error", err)
 		}
 	})
-	context.AfterFunc(s.closing, func() { _ = page.Close() })
-	s.serving.Go(func() {
-		err := devicemetrics.Serve(s.closing, devicemetrics.Options{
-			Driver: tpuDriver, Folder: s.plugins, Log: s.options.Log, Now: func() time.Time { return s.options.Clock().Wall },
-			Read: func(ctx context.Context) ([]devicemetrics.Device, error) { return s.readTPUs(ctx, h) },
+	context.AfterFunc(ctx, func() { _ = page.Close() })
+	a.serving.Go(func() {
+		err := devicemetrics.Serve(ctx, devicemetrics.Options{
+			Driver: tpuDriver, Folder: a.plugins, Log: a.log, Now: func() time.Time { return a.clock().Wall }, Read: a.readTPUs,
 		})
 		if err != nil {
-			s.options.Log.Warn("the metrics of TPUs are not served any more", "error", err)
+			a.log.Warn("the metrics of TPUs are not served any more", "error", err)
 		}
 	})
 	return nil
 }
 
+// wait returns when nothing is served any more.
+func (a *accelerators) wait() { a.serving.Wait() }
+
 // readTPUs reads the TPU chips as their driver does.
-func (s *Simulation) readTPUs(ctx context.Context, h hardware) ([]devicemetrics.Device, error) {
+func (a *accelerators) readTPUs(ctx context.Context) ([]devicemetrics.Device, error) {
 	var devices []devicemetrics.Device
-	for _, d := range h.accelerators {
+	for _, d := range a.devices {
 		if d.Vendor != vendorGoogle {
 			continue
 		}
-		readings, err := s.readAccelerator(ctx, d)
+		readings, err := a.read(ctx, d)
 		if err != nil {
 			return devices, err
 		}
@@ -143,8 +157,8 @@ func (s *Simulation) readTPUs(ctx context.Context, h hardware) ([]devicemetrics.
 }
 
 // intelPage answers with the page of Intel's xpumd.
-func (s *Simulation) intelPage(w http.ResponseWriter, r *http.Request) {
-	readings, err := s.readAccelerator(r.Context(), device.Device{PCIBusID: intelAddress})
+func (a *accelerators) intelPage(w http.ResponseWriter, r *http.Request) {
+	readings, err := a.read(r.Context(), device.Device{PCIBusID: intelAddress})
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
@@ -176,9 +190,9 @@ func (s *Simulation) intelPage(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readAccelerator reads one device, both tiers.
-func (s *Simulation) readAccelerator(ctx context.Context, of device.Device) ([]device.Reading, error) {
-	readers, err := s.source.Readers(ctx)
+// read reads one device, both tiers.
+func (a *accelerators) read(ctx context.Context, of device.Device) ([]device.Reading, error) {
+	readers, err := a.source.Readers(ctx)
 	if err != nil {
 		return nil, err
 	}

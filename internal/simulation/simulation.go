@@ -43,8 +43,7 @@ type Simulation struct {
 	procfs        string
 	prices        string
 	kubelet       *kubelet.Kubelet
-	plugins       string // directory of the socket of TPU metrics
-	exporter      string // socket of the exporter of Intel's GPU
+	accelerators  *accelerators
 	server        *apiserver.Server
 	node          *node
 	faultInjector *faultInjector
@@ -57,7 +56,6 @@ type Simulation struct {
 	mu      sync.Mutex
 	closed  bool
 	running sync.WaitGroup // Runs that Close waits for
-	serving sync.WaitGroup // servers of accelerators' metrics, likewise
 }
 
 // socketLimit is the longest path of a unix socket on all systems.
@@ -118,13 +116,14 @@ func (s *Simulation) serve(ctx context.Context, h hardware) (err error) {
 	}
 	s.socket, s.cdi = filepath.Join(dir, "kubelet.sock"), filepath.Join(dir, "cdi")
 	s.procfs, s.prices = filepath.Join(dir, "proc"), filepath.Join(dir, "prices.yaml")
-	if len(s.socket) > socketLimit {
-		return fmt.Errorf("the path %s is too long for a socket: choose a shorter directory, by TMPDIR for example", s.socket)
+	if longest := filepath.Join(dir, "plugins", tpuDriver+".sock"); len(longest) > socketLimit {
+		return fmt.Errorf("the path %s is too long for a socket: choose a shorter directory, by TMPDIR for example", longest)
 	}
 	if err := os.MkdirAll(s.cdi, 0o755); err != nil {
 		return err
 	}
-	if err := s.serveAccelerators(h, dir); err != nil {
+	s.accelerators = &accelerators{source: s.source, devices: h.accelerators, clock: s.options.Clock, log: s.options.Log}
+	if err := s.accelerators.serve(s.closing, dir); err != nil {
 		return err
 	}
 	if err := os.WriteFile(s.prices, []byte(pricesYAML), 0o644); err != nil {
@@ -150,11 +149,11 @@ func (s *Simulation) Source() device.Source { return localSource{s.source} }
 
 // PluginDir is the directory of the socket on which the TPU driver serves device
 // metrics.
-func (s *Simulation) PluginDir() string { return s.plugins }
+func (s *Simulation) PluginDir() string { return s.accelerators.plugins }
 
 // IntelExporter is the URL of the exporter of Intel's GPU, which has the metrics of
 // Intel's xpumd.
-func (s *Simulation) IntelExporter() string { return "unix://" + s.exporter }
+func (s *Simulation) IntelExporter() string { return "unix://" + s.accelerators.exporter }
 
 // KubeletSocket is the path of the PodResources socket.
 func (s *Simulation) KubeletSocket() string { return s.socket }
@@ -231,14 +230,20 @@ func (s *Simulation) Close() {
 	s.mu.Unlock()
 	s.end()
 	s.running.Wait()
-	s.serving.Wait()
+	if s.accelerators != nil {
+		s.accelerators.wait()
+	}
 	if s.kubelet != nil {
 		s.kubelet.Close()
 	}
 	if s.server != nil {
 		s.server.Stop()
 	}
-	for _, path := range []string{s.cdi, s.procfs, s.prices, s.plugins, s.exporter, s.own} {
+	paths := []string{s.cdi, s.procfs, s.prices, s.own}
+	if s.accelerators != nil {
+		paths = append(paths, s.accelerators.plugins, s.accelerators.exporter)
+	}
+	for _, path := range paths {
 		if path == "" {
 			continue
 		}

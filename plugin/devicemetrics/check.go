@@ -113,6 +113,8 @@ func (d *Device) check(extensions map[string]Extension) error {
 		return errors.New("no pool")
 	case !isLabel(d.Name):
 		return errors.New("the name is not a DNS label")
+	case d.Parent != "" && (!isLabel(d.Parent) || d.Parent == d.Name):
+		return errors.New("the parent is not the name of another device")
 	case len(d.Readings) > maxDeviceReadings:
 		return fmt.Errorf("%d readings: more than %d", len(d.Readings), maxDeviceReadings)
 	case len(d.Health) > maxHealth:

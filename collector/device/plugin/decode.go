@@ -184,12 +184,14 @@ func decodeDevice(driver string, m *v1alpha1.Device) (device.Device, error) {
 		return device.Device{}, violate(ruleName, "the name %q is not a DNS label", clip(m.GetName()))
 	case m.GetPciAddress() != "" && device.PCIAddress(m.GetPciAddress()) != m.GetPciAddress():
 		return device.Device{}, violate(rulePCI, "%q is not a PCI address as the kernel writes it", m.GetPciAddress())
+	case m.GetParent() != "" && (!isLabel(m.GetParent()) || m.GetParent() == m.GetName()):
+		return device.Device{}, violate(ruleParent, "the parent %q is not the name of another device", clip(m.GetParent()))
 	}
 	return device.Device{
 		Vendor: m.GetVendor(), Model: m.GetModel(), DriverVersion: m.GetDriverVersion(),
 		Minor: device.Unknown, RenderMinor: device.Unknown, Placement: device.Unknown,
 		GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
-		Published: device.PublishedName{Driver: driver, Pool: m.GetPool(), Device: m.GetName()},
+		Published: device.PublishedName{Driver: driver, Pool: m.GetPool(), Device: m.GetName()}, PublishedParent: m.GetParent(),
 	}, nil
 }
 
@@ -265,7 +267,7 @@ func (d *Decoder) reportDevice(to *described, observation *device.Observation, r
 		return nil, violate(limitDeviceReadings, "%d readings: more than %d", n, maxDeviceReadings)
 	}
 	to.seen, to.next = to.seen[:0], 0
-	observation.Readings = make([]device.Reading, 0, len(report.GetReadings())+len(healthStates())*len(report.GetHealth()))
+	observation.Readings = make([]device.Reading, 0, len(report.GetReadings())+healthStateCount*len(report.GetHealth()))
 	for _, r := range report.GetReadings() {
 		id, kind, known, err := d.identify(r)
 		if err != nil {
@@ -415,6 +417,9 @@ func (d *described) counter(id counterID) *counter {
 	d.next = at + 1
 	return &d.counters[at]
 }
+
+// healthStateCount is how many states a health signal can have.
+const healthStateCount = 3
 
 // healthStates are the states of a health signal, as metrics name them.
 func healthStates() map[v1alpha1.HealthState]string {

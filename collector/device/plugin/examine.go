@@ -56,11 +56,11 @@ func Examine(ctx context.Context, path string, o ExamineOptions) Examination {
 	case err != nil:
 		x.result.Failed = err
 	case file.Mode().Type() != fs.ModeSocket:
-		x.violate(violate(RuleSocket, "%s is not a socket", path))
+		x.violate(violate(ruleSocket, "%s is not a socket", path))
 	case !isSocket:
-		x.violate(violate(RuleSocket, "the socket's file is not named <driver>%s", suffix))
+		x.violate(violate(ruleSocket, "the socket's file is not named <driver>%s", suffix))
 	case !isDriver(driver):
-		x.violate(violate(RuleName, "%q is not the name of a driver", clip(driver)))
+		x.violate(violate(ruleSocketName, "%q is not the name of a driver", clip(driver)))
 	default:
 		first, well := x.stream(ctx)
 		if !well || ctx.Err() != nil {
@@ -115,7 +115,7 @@ func (x *examiner) stream(ctx context.Context) (devices []device.PublishedName, 
 			return devices, x.end(ctx, err, dialer)
 		}
 		if !rate.take(now) {
-			return devices, x.violate(violate(RuleRate, "more than %v messages came in a second", l.perSecond))
+			return devices, x.violate(violate(ruleRate, "more than %v messages came in a second", l.perSecond))
 		}
 		switch description, report := message.GetDescription(), message.GetReport(); {
 		case description != nil:
@@ -201,26 +201,26 @@ func (x *examiner) end(ctx context.Context, err error, dialed *dialer) bool {
 	cause, failed := context.Cause(ctx), dialed.failure()
 	switch code := status.Code(err); {
 	case errors.Is(cause, errOver) && x.result.Devices == 0 && x.last.IsZero():
-		return x.violate(violate(RuleFirst, "no description came within %s", x.options.Duration))
+		return x.violate(violate(ruleFirst, "no description came within %s", x.options.Duration))
 	case errors.Is(cause, errOver):
 		if x.last.IsZero() {
 			x.note("no report came on a stream: is --duration too short?")
 		}
 		return true
 	case errors.Is(cause, errNoDescription):
-		return x.violate(violate(RuleFirst, "no description came within %s", x.options.limits.description))
+		return x.violate(violate(ruleFirst, "no description came within %s", x.options.limits.description))
 	case errors.Is(cause, errSilent):
-		return x.violate(violate(RuleInterval, "no report came within %s", x.options.limits.silence))
+		return x.violate(violate(ruleInterval, "no report came within %s", x.options.limits.silence))
 	case cause != nil:
 		x.result.Failed = cause
 	case failed != nil:
 		x.result.Failed = failed
 	case code == codes.Unimplemented:
-		return x.violate(violate(RuleService, "the server has no service devicemetrics/v1alpha1"))
+		return x.violate(violate(ruleService, "the server has no service devicemetrics/v1alpha1"))
 	case code == codes.ResourceExhausted:
-		return x.violate(violate(RuleMessage, "%v", err))
+		return x.violate(violate(ruleMessageSize, "%v", err))
 	default:
-		return x.violate(violate(RuleStream, "the stream has ended: %v", err))
+		return x.violate(violate(ruleStream, "the stream has ended: %v", err))
 	}
 	return false
 }

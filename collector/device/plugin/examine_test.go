@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,6 +30,36 @@ func examine(t *testing.T, folder string) Examination {
 }
 
 // The kit complies with the specification.
+// What listens on the socket need not be a gRPC server.
+func TestExamineAnotherProgram(t *testing.T) {
+	for name, answer := range map[string]string{"closes": "", "text": "220 ready\r\n", "HTTP/1.1": "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", "binary": strings.Repeat("\x00\xff", 4096)} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), testDriver+".sock")
+			listener, err := net.Listen("unix", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				for {
+					connection, err := listener.Accept()
+					if err != nil {
+						return
+					}
+					_, _ = connection.Write([]byte(answer))
+					_ = connection.Close()
+				}
+			}()
+			defer func() { _ = listener.Close(); <-ended }()
+			x := Examine(t.Context(), path, ExamineOptions{Duration: time.Second, Clock: clock.System(), limits: quick()})
+			if x.Failed == nil && len(x.Violations) == 0 || x.Reports != 0 {
+				t.Errorf("got %+v", x)
+			}
+		})
+	}
+}
+
 func TestExamineTheKit(t *testing.T) {
 	folder := t.TempDir()
 	var reads atomic.Int64
@@ -97,16 +128,17 @@ func TestExamineWrongServers(t *testing.T) {
 	}{
 		"hangs":                  {wait, ruleFirst},
 		"report first":           {func(s watchStream) error { return hold(s, live()) }, ruleFirst},
-		"silent":                 {func(s watchStream) error { return errors.Join(describe(s, "gpu-0"), wait(s)) }, RuleInterval},
-		"ends":                   {func(s watchStream) error { return describe(s, "gpu-0") }, RuleStream},
-		"another service":        {nil, RuleService},
-		"floods":                 {func(s watchStream) error { return flood(s) }, RuleRate},
-		"too large":              {reports(func(r *v1alpha1.Report) { r.Error = strings.Repeat("a", 5<<20) }), RuleMessage},
+		"silent":                 {func(s watchStream) error { return errors.Join(describe(s, "gpu-0"), wait(s)) }, ruleInterval},
+		"ends":                   {func(s watchStream) error { return describe(s, "gpu-0") }, ruleStream},
+		"another service":        {nil, ruleService},
+		"floods":                 {func(s watchStream) error { return flood(s) }, ruleRate},
+		"too large":              {reports(func(r *v1alpha1.Report) { r.Error = strings.Repeat("a", 5<<20) }), ruleMessageSize},
 		"another driver":         {described(func(d *v1alpha1.Description) { d.Driver = "gpu.nvidia.com" }), ruleDriver},
 		"device twice":           {described(func(d *v1alpha1.Description) { d.Devices = append(d.Devices, d.Devices[0]) }), ruleUnique},
 		"no pool":                {described(func(d *v1alpha1.Description) { d.Devices[0].Pool = "" }), rulePool},
 		"no DNS label":           {described(func(d *v1alpha1.Description) { d.Devices[0].Name = "GPU 0" }), ruleName},
 		"PCI address":            {described(func(d *v1alpha1.Description) { d.Devices[0].PciAddress = "1:0.0" }), rulePCI},
+		"a parent of itself":     {described(func(d *v1alpha1.Description) { d.Devices[0].Parent = "gpu-0" }), ruleParent},
 		"control characters":     {described(func(d *v1alpha1.Description) { d.Devices[0].Model = "a\nb" }), ruleText},
 		"long UUID":              {described(func(d *v1alpha1.Description) { d.Devices[0].Uuid = strings.Repeat("a", 129) }), "uuid, model, parent 128 bytes"},
 		"kind of an extension":   {described(func(d *v1alpha1.Description) { d.Extensions = []*v1alpha1.Extension{{Name: "fans"}} }), ruleKind},
@@ -188,10 +220,10 @@ func TestExamineNothing(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if x := examine(t, folder); x.Failed != nil || len(x.Violations) != 1 || x.Violations[0].Rule != RuleSocket {
+	if x := examine(t, folder); x.Failed != nil || len(x.Violations) != 1 || x.Violations[0].Rule != ruleSocket {
 		t.Errorf("a file: %+v", x)
 	}
-	for name, rule := range map[string]string{"socket": RuleSocket, "Upper.sock": RuleName} {
+	for name, rule := range map[string]string{"socket": ruleSocket, "Upper.sock": ruleSocketName} {
 		listener := listen(t, folder, strings.TrimSuffix(name, suffix))
 		path := filepath.Join(folder, strings.TrimSuffix(name, suffix)+suffix)
 		if name == "socket" {

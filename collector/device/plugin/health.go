@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"log/slog"
+	"slices"
 
 	"github.com/dra-exporter/dra-exporter/plugin/devicemetrics/v1alpha1"
 )
@@ -20,6 +21,9 @@ type signalID struct{ pool, device, signal string }
 // observe applies a report that the decoder has accepted, and the description
 // before it.
 func (h *healthLog) observe(ctx context.Context, description *v1alpha1.Description, report *v1alpha1.Report) {
+	if len(h.states) == 0 && !slices.ContainsFunc(report.GetDevices(), func(r *v1alpha1.DeviceReport) bool { return len(r.GetHealth()) > 0 }) {
+		return
+	}
 	states := make(map[signalID]v1alpha1.HealthState)
 	var first signalID
 	var reason string

@@ -36,6 +36,7 @@ const (
 	ruleUnique        = "(pool, name) is unique among them."
 	rulePool          = "Pool of the device, as in spec.pool.name of the ResourceSlice. Required."
 	ruleName          = "Name of the device, as in spec.devices[].name. Required: a DNS label."
+	ruleParent        = "Of a partition: the name of the whole device, in the same pool."
 	rulePCI           = "PCI address, as the kernel writes it: 0000:c1:00.0."
 	ruleText          = "All strings are valid UTF-8 without control characters."
 	ruleExtensions    = "The extensions that readings may use. Their names are unique."
@@ -85,24 +86,23 @@ func limitOf(bytes int) string {
 
 // The rules of a stream, which take time to check.
 const (
-	RuleSocket   = "The socket is a file named <driver>.sock in the folder that the agent watches"
-	RuleName     = "a DNS subdomain in lower case of at most 63 bytes"
-	RuleFirst    = ruleFirst
-	RuleInterval = "The server sends a Report about once in the interval that the client requests, and at least once every 10 seconds."
-	RuleRate     = "It sends no more than 10 messages in a second."
-	RuleStream   = "It never ends the stream while it lives"
-	RuleMessage  = "message 4 MiB"
-	RuleService  = "DeviceMetrics describes the devices of one DRA driver on one node and reports readings of them."
+	ruleSocket      = "The socket is a file named <driver>.sock in the folder that the agent watches"
+	ruleSocketName  = "a DNS subdomain in lower case of at most 63 bytes"
+	ruleInterval    = "The server sends a Report about once in the interval that the client requests, and at least once every 10 seconds."
+	ruleRate        = "It sends no more than 10 messages in a second."
+	ruleStream      = "It never ends the stream while it lives"
+	ruleMessageSize = "message 4 MiB"
+	ruleService     = "DeviceMetrics describes the devices of one DRA driver on one node and reports readings of them."
 )
 
 // rules returns every rule, for the test that compares them with the specification.
 func rules() []string {
 	return []string{
-		ruleFirst, ruleDriver, ruleUnique, rulePool, ruleName, rulePCI, ruleText, ruleExtensions, ruleExtensionName, ruleKind,
+		ruleFirst, ruleDriver, ruleUnique, rulePool, ruleName, ruleParent, rulePCI, ruleText, ruleExtensions, ruleExtensionName, ruleKind,
 		ruleMeasured, ruleIndex, ruleOnce, ruleReadings, ruleQuantity, ruleDeclared, ruleDetails, ruleFixed, ruleValue, ruleRatio,
 		ruleOwnTime, ruleStart, ruleFell, ruleSignal, ruleState, rulePID, ruleShare,
 		limitDevices, limitExtensions, limitDeviceReadings, limitReadings, limitHealth, limitProcesses,
 		limitOf(maxName), limitOf(maxPool), limitOf(maxIdentity), limitOf(maxDetail), limitOf(maxText),
-		RuleSocket, RuleName, RuleInterval, RuleRate, RuleStream, RuleMessage, RuleService,
+		ruleSocket, ruleSocketName, ruleInterval, ruleRate, ruleStream, ruleMessageSize, ruleService,
 	}
 }
