@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -31,8 +32,8 @@ type client struct {
 	timeout time.Duration
 }
 
-// newClient returns a client of a page. No proxy is used, and redirects are errors:
-// they may lead to another node.
+// newClient returns a client of a page, whose path is /metrics if the URL has none. No
+// proxy is used, and redirects are errors: they may lead to another node.
 func newClient(at string) *client {
 	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeader}
 	if socket, isSocket := strings.CutPrefix(at, "unix://"); isSocket {
@@ -41,6 +42,10 @@ func newClient(at string) *client {
 			var dialer net.Dialer
 			return dialer.DialContext(ctx, "unix", socket)
 		}
+	}
+	if parsed, err := url.Parse(at); err == nil && parsed.Path == "" {
+		parsed.Path = "/metrics"
+		at = parsed.String()
 	}
 	return &client{
 		url: at, timeout: pageTimeout,

@@ -32,6 +32,7 @@ type fakeExporter struct {
 	page     atomic.Pointer[string]
 	requests atomic.Int64
 	accept   atomic.Pointer[string]
+	path     atomic.Pointer[string]
 }
 
 func serve(t *testing.T, page string) *fakeExporter {
@@ -49,6 +50,7 @@ func (f *fakeExporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.requests.Add(1)
 	accept := r.Header.Get("Accept")
 	f.accept.Store(&accept)
+	f.path.Store(&r.URL.Path)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 	_, _ = io.WriteString(w, *f.page.Load())
 }
@@ -114,6 +116,16 @@ func TestRead(t *testing.T) {
 	}
 	now.turn(time.Second)
 	read("a utilization 0.2", 2)
+}
+
+// A URL without a path is that of /metrics.
+func TestPath(t *testing.T) {
+	fake := serve(t, "busy{id=\"a\"} 10\n")
+	for at, want := range map[string]string{fake.URL: "/metrics", fake.URL + "?x=y": "/metrics", fake.URL + "/": "/", fake.URL + "/gpu": "/gpu"} {
+		if _, err := open(t, at, (&fakeClock{}).now, "").Read(t.Context(), device.Fast); err != nil || *fake.path.Load() != want {
+			t.Errorf("%s requests %s, %v", at, *fake.path.Load(), err)
+		}
+	}
 }
 
 // A page that cannot be read gives no devices, until it can be read again.
