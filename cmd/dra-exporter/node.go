@@ -70,6 +70,7 @@ func addNodeFlags(command flagSet) *nodeFlags {
 	command.Flag("plugin.dir", "Directory of the sockets on which DRA drivers serve device metrics.").Default(plugin.DefaultFolder).StringVar(&flags.options.pluginFolder)
 	command.Flag("exporter.preset", exporterPresetHelp()).PlaceHolder("NAME[=URL]").HintOptions(exporter.Presets()...).StringsVar(&flags.options.exporterPresets)
 	command.Flag("exporter.config", "YAML file of exporters on this node, with the rules by which their metrics are read.").PlaceHolder("FILE").StringVar(&flags.options.exporterConfig)
+	command.Flag("tpu.metrics", "Address of the metric service of libtpu, usually localhost:8431, where the agent can reach it. Repeatable.").PlaceHolder("HOST:PORT").StringsVar(&flags.options.tpuMetrics)
 	command.Flag("neuron.monitor", "Output of AWS' neuron-monitor: unix:///SOCKET, or a file with its newest document.").PlaceHolder("PLACE").StringVar(&flags.options.neuronMonitor)
 	command.Flag("neuron.cores-per-device", "NeuronCores of a device as neuron-monitor counts them, if the logical NeuronCore configuration is not 1.").PlaceHolder("N").IntVar(&flags.options.neuronCores)
 	command.Flag("path.procfs", "Mount point of procfs.").Default("/proc").StringVar(&flags.procfs)

@@ -20,6 +20,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device/plugin"
 	"github.com/dra-exporter/dra-exporter/collector/device/rdma"
 	"github.com/dra-exporter/dra-exporter/collector/device/simulated"
+	"github.com/dra-exporter/dra-exporter/collector/device/tpu"
 )
 
 // sourceAuto selects every source that needs no configuration.
@@ -50,6 +51,7 @@ type sourceFlags struct {
 	exporterConfig  string
 	neuronMonitor   string // unix:///SOCKET or a file; empty: none is read
 	neuronCores     int
+	tpuMetrics      []string    // addresses of libtpu's metric services
 	processes       func() bool // whether to list processes
 	interval, slow  time.Duration
 	clock           clock.Clock
@@ -57,8 +59,8 @@ type sourceFlags struct {
 }
 
 // deviceSources returns the table. DCGM is part of auto if a host engine is
-// set: an embedded engine is started only if --device.source names DCGM. Exporters
-// and neuron-monitor are part of it if a flag names them.
+// set: an embedded engine is started only if --device.source names DCGM. TPUs,
+// neuron-monitor and exporters are part of it if a flag names them.
 func deviceSources(flags sourceFlags) []deviceSource {
 	return []deviceSource{
 		{name: "nvml", auto: true, named: flags.nvmlLibrary != "", open: openNVML},
@@ -67,6 +69,7 @@ func deviceSources(flags sourceFlags) []deviceSource {
 		{name: "intel", auto: true, open: func(f sourceFlags) (device.Source, error) { return intelgpu.New(f.sysfs), nil }},
 		{name: "rdma", auto: true, open: func(f sourceFlags) (device.Source, error) { return rdma.New(f.sysfs), nil }},
 		{name: "plugin", auto: true, open: openPlugins},
+		{name: "tpu", auto: len(flags.tpuMetrics) > 0, flag: set(strings.Join(flags.tpuMetrics, ""), "--tpu.metrics"), open: openTPU},
 		{name: "neuron", auto: flags.neuronMonitor != "", flag: set(flags.neuronMonitor, "--neuron.monitor"), open: openNeuron},
 		{name: "exporter", auto: flags.readsExporters(), flag: set(strings.Join(flags.exporterPresets, "")+flags.exporterConfig, "--exporter.preset or --exporter.config"), open: openExporters},
 		{name: "simulated", flag: set(flags.simulatedConfig, "--simulated.config"), open: openSimulated},
@@ -105,6 +108,17 @@ func openPlugins(f sourceFlags) (device.Source, error) {
 		return nil, usagef("--plugin.extensions: %w", err)
 	}
 	return drivers, nil
+}
+
+func openTPU(f sourceFlags) (device.Source, error) {
+	if len(f.tpuMetrics) == 0 {
+		return nil, usagef("--device.source=tpu needs --tpu.metrics, the address of libtpu's metric service, such as localhost:8431")
+	}
+	services, err := tpu.New(tpu.Options{Addresses: f.tpuMetrics, Sysfs: f.sysfs, Clock: f.clock})
+	if err != nil {
+		return nil, usagef("--tpu.metrics: %w", err)
+	}
+	return services, nil
 }
 
 func openNeuron(f sourceFlags) (device.Source, error) {

@@ -25,6 +25,7 @@ func TestOptionalSources(t *testing.T) {
 		"a library":                   {[]string{"auto"}, sourceFlags{nvmlLibrary: "/l.so"}, "nvml amdgpu intel rdma plugin", "amdgpu intel plugin rdma"},
 		"a host engine":               {[]string{"auto"}, sourceFlags{hostEngine: "engine:5555"}, "nvml dcgm amdgpu intel rdma plugin", "amdgpu intel nvml plugin rdma"},
 		"neuron-monitor":              {[]string{"auto"}, sourceFlags{neuronMonitor: "/n.json"}, "nvml amdgpu intel rdma plugin neuron", "amdgpu intel nvml plugin rdma"},
+		"TPUs":                        {[]string{"auto"}, sourceFlags{tpuMetrics: []string{"localhost:8431"}}, "nvml amdgpu intel rdma plugin tpu", "amdgpu intel nvml plugin rdma"},
 		"an exporter":                 {[]string{"auto"}, sourceFlags{exporterPresets: []string{"furiosa"}}, "nvml amdgpu intel rdma plugin exporter", "amdgpu intel nvml plugin rdma"},
 		"a library of what is not in": {[]string{"auto"}, sourceFlags{dcgmLibrary: "/l.so"}, "nvml amdgpu intel rdma plugin", "amdgpu intel nvml plugin rdma"},
 	} {
@@ -59,6 +60,9 @@ func TestFlagsOfSources(t *testing.T) {
 		"a host engine":         {[]string{"nvml"}, sourceFlags{hostEngine: "e:5555"}, "--dcgm.host-engine is set, but no --device.source is dcgm or auto: it would not be read"},
 		"a preset":              {[]string{"nvml"}, sourceFlags{exporterPresets: []string{"furiosa"}}, "--exporter.preset or --exporter.config is set, but no --device.source is exporter or auto: it would not be read"},
 		"neuron-monitor":        {[]string{"nvml"}, sourceFlags{neuronMonitor: "/n"}, "--neuron.monitor is set, but no --device.source is neuron or auto: it would not be read"},
+		"TPUs":                  {[]string{"nvml"}, sourceFlags{tpuMetrics: []string{"localhost:8431"}}, "--tpu.metrics is set, but no --device.source is tpu or auto: it would not be read"},
+		"no TPUs":               {[]string{"tpu"}, sourceFlags{}, "--device.source=tpu needs --tpu.metrics"},
+		"a name of a host":      {[]string{"auto"}, sourceFlags{tpuMetrics: []string{"tpu-1:8431"}}, `--tpu.metrics: "tpu-1:8431" is not HOST:PORT with an IP address of this node or localhost`},
 		"simulated devices":     {[]string{"auto"}, sourceFlags{simulatedConfig: "/s"}, "--simulated.config is set, but no --device.source is simulated: it would not be read"},
 		"no preset":             {[]string{"exporter"}, sourceFlags{}, "--device.source=exporter needs --exporter.preset or --exporter.config"},
 		"no neuron-monitor":     {[]string{"neuron"}, sourceFlags{}, "--device.source=neuron needs --neuron.monitor"},

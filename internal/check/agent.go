@@ -128,7 +128,7 @@ func (a Agent) source(in area, source PageSource) []Finding {
 
 // deviceSources are those that read hardware, which not every node has.
 func deviceSources() []string {
-	return []string{"nvml", "dcgm", "amdgpu", "intel", "rdma", "plugin", "neuron", "exporter"}
+	return []string{"nvml", "dcgm", "amdgpu", "intel", "rdma", "plugin", "tpu", "neuron", "exporter"}
 }
 
 func orUnknown(reason string) string {

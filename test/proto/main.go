@@ -35,7 +35,20 @@ func main() {
 }
 
 func run(root string, check bool) error {
-	request, err := compile(root, "plugin/devicemetrics/v1alpha1/devicemetrics.proto")
+	for _, path := range []string{
+		"plugin/devicemetrics/v1alpha1/devicemetrics.proto",
+		"collector/device/tpu/runtimemetrics/runtimemetrics.proto",
+	} {
+		if err := write(root, path, check); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// write writes or compares the code of one file.
+func write(root, path string, check bool) error {
+	request, err := compile(root, path)
 	if err != nil {
 		return err
 	}

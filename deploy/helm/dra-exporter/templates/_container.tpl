@@ -73,7 +73,7 @@ readinessProbe:
 {{- range (default "[]" .args | fromYamlArray) -}}
 {{- $_ := set $own (splitList "=" . | first) true -}}
 {{- end -}}
-{{- $repeatable := list "--device.source" "--labels.pod" "--cdi.dir" "--exporter.preset" "--plugin.extensions" "--web.kubernetes-audience" -}}
+{{- $repeatable := list "--device.source" "--labels.pod" "--cdi.dir" "--exporter.preset" "--plugin.extensions" "--tpu.metrics" "--web.kubernetes-audience" -}}
 {{- $fixed := list "--web.listen-address" "--web.telemetry-path" -}}
 {{- $more := list "--kubernetes.disable" "--kubelet.pods-api" "--web.kubernetes-auth" -}}
 {{- range .extra -}}
