@@ -402,6 +402,8 @@ func TestEgress(t *testing.T) {
 		"{node: {access: {mode: none}, kubernetesAPI: false}, " + on + "}":           {[]string{dns}, []string{api, dns}},
 		"{node: {access: {dcgm: {hostEngine: '$(HOST_IP):5555'}}}, " + on + "}":      {[]string{api, dns, "TCP/5555"}, []string{api, dns}},
 		"{node: {access: {dcgm: {hostEngine: 'unix:///run/dcgm/a:1'}}}, " + on + "}": {[]string{api, dns}, []string{api, dns}},
+		"{node: {access: {mode: none}, exporters: [{preset: furiosa, url: 'http://$(HOST_IP):6254/metrics'}, {preset: all-smi, url: 'unix:///run/a.sock'}]}, " + on + "}": {
+			[]string{api, dns, "TCP/6254"}, []string{api, dns}},
 		"{otlp: {endpoint: 'http://[2001:db8::1]:4317/v1'}, " + on + "}":             {[]string{api, dns, "TCP/4317"}, []string{api, dns, "TCP/4317"}},
 		"{otlp: {endpoint: 'http://collector/otlp'}, " + on + "}":                    {[]string{api, dns, "TCP/80"}, []string{api, dns, "TCP/80"}},
 		"{otlp: {endpoint: 'https://[2001:db8::1]'}, " + on + "}":                    {[]string{api, dns, "TCP/443"}, []string{api, dns, "TCP/443"}},
@@ -429,7 +431,8 @@ func TestEgress(t *testing.T) {
 		}
 		text := strings.Join(peers, " ")
 		for _, peer := range []string{"10.0.0.1/32", "k8s-app:kube-dns", "name:observability", "192.0.2.0/24"} {
-			if strings.Count(text, peer) != 1 || len(peers) != 4 {
+			want := map[string]int{"node": 5, "cluster": 4}[role] // the node also connects to exporters
+			if strings.Count(text, peer) != 1 || len(peers) != want {
 				t.Errorf("%s: peers %s lack %s", role, text, peer)
 			}
 		}

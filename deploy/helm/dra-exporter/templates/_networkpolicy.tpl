@@ -16,6 +16,15 @@
 {{ include "dra-exporter.networkPolicy.rule" (dict "ports" . "to" $egress.hostEngine.to) }}
 {{- end }}
 {{- end }}
+{{- $ports := list }}
+{{- range $values.node.exporters }}
+{{- with .url }}
+{{- $ports = concat $ports (include "dra-exporter.networkPolicy.ports" . | fromYamlArray) }}
+{{- end }}
+{{- end }}
+{{- if and $node $ports }}
+{{ include "dra-exporter.networkPolicy.rule" (dict "ports" ($ports | uniq) "to" $egress.exporters.to) }}
+{{- end }}
 {{- if $values.otlp.endpoint }}
 {{- $ports := default (include "dra-exporter.networkPolicy.ports" $values.otlp.endpoint | fromYamlArray) $egress.collector.ports }}
 {{- with $ports }}
