@@ -142,3 +142,23 @@ func TestPresetErrors(t *testing.T) {
 		t.Error("an address without scheme is read")
 	}
 }
+
+// The document has a row for each preset, and its example is valid.
+func TestDocument(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/exporters.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document := string(text)
+	for _, name := range Presets() {
+		config, err := Preset(name)
+		if err != nil || !strings.Contains(document, "| `"+name+"` | ") || !strings.Contains(document, "| `"+config.URL+"` | ") {
+			t.Errorf("%s and its default URL are not in the table: %v", name, err)
+		}
+	}
+	_, example, found := strings.Cut(document, "```yaml\nexporters:")
+	example, _, _ = strings.Cut(example, "```")
+	if configs, err := Parse([]byte("exporters:"+example), nil); !found || err != nil || len(configs) != 1 || len(configs[0].rules.metrics) != 3 {
+		t.Errorf("the example is %+v, %v", configs, err)
+	}
+}
