@@ -143,9 +143,9 @@ func (e *encoder) reading(d *Device, r Reading, now time.Time, counters map[coun
 	message := &v1alpha1.Reading{Details: r.Details, Value: r.Value}
 	counter := e.extensions[r.Extension].Counter
 	if r.Extension != "" {
-		message.What = &v1alpha1.Reading_Extension{Extension: r.Extension}
+		message.Extension = r.Extension
 	} else {
-		message.What = &v1alpha1.Reading_Quantity{Quantity: string(r.Quantity)}
+		message.Quantity = string(r.Quantity)
 		s, _ := specOf(r.Quantity)
 		counter = s.counter
 	}

@@ -323,6 +323,9 @@ func (d *Decoder) identify(r *v1alpha1.Reading) (id counterID, kind device.Kind,
 	var extension device.Spec
 	spec, signed := &extension, false
 	if id.extension != "" {
+		if r.GetQuantity() != "" {
+			return id, 0, false, violate(ruleQuantity, "a reading of both the quantity %q and the extension %q", clip(r.GetQuantity()), clip(id.extension))
+		}
 		declared, known := d.extensions[id.extension]
 		if !known {
 			return id, 0, false, violate(ruleDeclared, "the extension %q is not declared", clip(id.extension))

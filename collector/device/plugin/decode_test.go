@@ -32,7 +32,7 @@ func description(names ...string) *v1alpha1.Description {
 }
 
 func reading(quantity string, value float64, details ...string) *v1alpha1.Reading {
-	return &v1alpha1.Reading{What: &v1alpha1.Reading_Quantity{Quantity: quantity}, Value: value, Details: details}
+	return &v1alpha1.Reading{Quantity: quantity, Value: value, Details: details}
 }
 
 func reported(index uint32, readings ...*v1alpha1.Reading) *v1alpha1.Report {
@@ -161,7 +161,7 @@ func TestExportedExtensions(t *testing.T) {
 		t.Errorf("the driver has %v", got)
 	}
 	value := func(name string, value float64) *v1alpha1.Reading {
-		return &v1alpha1.Reading{What: &v1alpha1.Reading_Extension{Extension: name}, Value: value}
+		return &v1alpha1.Reading{Extension: name, Value: value}
 	}
 	got, fell, err := d.Report(reported(0, value("fan_speed_rpm", -5), value("frames", 10), value("other", 1), value("more", 1)), now())
 	if err != nil || fell != nil || len(got[0].Readings) != 2 || got[0].Readings[1].Details != [2]string{"frames", "counter"} {
@@ -185,7 +185,7 @@ func TestExportedExtensions(t *testing.T) {
 // Extensions are checked as quantities are.
 func TestExtensions(t *testing.T) {
 	extension := func(name string, value float64) *v1alpha1.Report {
-		return reported(0, &v1alpha1.Reading{What: &v1alpha1.Reading_Extension{Extension: name}, Value: value})
+		return reported(0, &v1alpha1.Reading{Extension: name, Value: value})
 	}
 	d := NewDecoder(testDriver)
 	declared := description("gpu-0")

@@ -153,7 +153,8 @@ func TestExamineWrongServers(t *testing.T) {
 		"details":                {reads(reading("temperature", 1)), ruleDetails},
 		"start of a gauge":       {reads(with(reading("power", 1), func(r *v1alpha1.Reading) { r.StartTime = timestamppb.Now() })), ruleStart},
 		"invalid time":           {reads(with(reading("power", 1), func(r *v1alpha1.Reading) { r.Measured = &timestamppb.Timestamp{Nanos: -1} })), ruleOwnTime},
-		"extension not declared": {reads(&v1alpha1.Reading{What: &v1alpha1.Reading_Extension{Extension: "fans"}}), ruleDeclared},
+		"two names":              {reads(&v1alpha1.Reading{Quantity: "power", Extension: "fans"}), ruleQuantity},
+		"extension not declared": {reads(&v1alpha1.Reading{Extension: "fans"}), ruleDeclared},
 		"no quantity":            {reads(&v1alpha1.Reading{}), ruleQuantity},
 		"counter falls":          {falls, ruleFell},
 		"counter falls at restart": {func(s watchStream) error {

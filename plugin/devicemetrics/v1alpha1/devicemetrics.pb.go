@@ -766,11 +766,10 @@ func (x *DeviceReport) GetProcesses() *Processes {
 // processes or times.
 type Reading struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Types that are valid to be assigned to What:
-	//
-	//	*Reading_Quantity
-	//	*Reading_Extension
-	What isReading_What `protobuf_oneof:"what"`
+	// A quantity of the table above. Empty for an extension.
+	Quantity string `protobuf:"bytes,1,opt,name=quantity,proto3" json:"quantity,omitempty"`
+	// The name of an extension of the Description. Empty for a quantity.
+	Extension string `protobuf:"bytes,2,opt,name=extension,proto3" json:"extension,omitempty"`
 	// Values of the quantity's details, in the order of the table. Exactly as many
 	// as the table has; none for an extension; none is empty.
 	Details []string `protobuf:"bytes,3,rep,name=details,proto3" json:"details,omitempty"`
@@ -816,27 +815,16 @@ func (*Reading) Descriptor() ([]byte, []int) {
 	return file_plugin_devicemetrics_v1alpha1_devicemetrics_proto_rawDescGZIP(), []int{7}
 }
 
-func (x *Reading) GetWhat() isReading_What {
-	if x != nil {
-		return x.What
-	}
-	return nil
-}
-
 func (x *Reading) GetQuantity() string {
 	if x != nil {
-		if x, ok := x.What.(*Reading_Quantity); ok {
-			return x.Quantity
-		}
+		return x.Quantity
 	}
 	return ""
 }
 
 func (x *Reading) GetExtension() string {
 	if x != nil {
-		if x, ok := x.What.(*Reading_Extension); ok {
-			return x.Extension
-		}
+		return x.Extension
 	}
 	return ""
 }
@@ -868,24 +856,6 @@ func (x *Reading) GetStartTime() *timestamppb.Timestamp {
 	}
 	return nil
 }
-
-type isReading_What interface {
-	isReading_What()
-}
-
-type Reading_Quantity struct {
-	// A quantity of the table above.
-	Quantity string `protobuf:"bytes,1,opt,name=quantity,proto3,oneof"`
-}
-
-type Reading_Extension struct {
-	// The name of an extension of the Description.
-	Extension string `protobuf:"bytes,2,opt,name=extension,proto3,oneof"`
-}
-
-func (*Reading_Quantity) isReading_What() {}
-
-func (*Reading_Extension) isReading_What() {}
 
 // HealthSignal is one thing that the driver checks.
 type HealthSignal struct {
@@ -1101,16 +1071,15 @@ const file_plugin_devicemetrics_v1alpha1_devicemetrics_proto_rawDesc = "" +
 	"\x06device\x18\x01 \x01(\rR\x06device\x12H\n" +
 	"\breadings\x18\x02 \x03(\v2,.dra_exporter.devicemetrics.v1alpha1.ReadingR\breadings\x12I\n" +
 	"\x06health\x18\x03 \x03(\v21.dra_exporter.devicemetrics.v1alpha1.HealthSignalR\x06health\x12L\n" +
-	"\tprocesses\x18\x04 \x01(\v2..dra_exporter.devicemetrics.v1alpha1.ProcessesR\tprocesses\"\xf2\x01\n" +
-	"\aReading\x12\x1c\n" +
-	"\bquantity\x18\x01 \x01(\tH\x00R\bquantity\x12\x1e\n" +
-	"\textension\x18\x02 \x01(\tH\x00R\textension\x12\x18\n" +
+	"\tprocesses\x18\x04 \x01(\v2..dra_exporter.devicemetrics.v1alpha1.ProcessesR\tprocesses\"\xe6\x01\n" +
+	"\aReading\x12\x1a\n" +
+	"\bquantity\x18\x01 \x01(\tR\bquantity\x12\x1c\n" +
+	"\textension\x18\x02 \x01(\tR\textension\x12\x18\n" +
 	"\adetails\x18\x03 \x03(\tR\adetails\x12\x14\n" +
 	"\x05value\x18\x04 \x01(\x01R\x05value\x126\n" +
 	"\bmeasured\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\bmeasured\x129\n" +
 	"\n" +
-	"start_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTimeB\x06\n" +
-	"\x04what\"\x82\x01\n" +
+	"start_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\"\x82\x01\n" +
 	"\fHealthSignal\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12F\n" +
 	"\x05state\x18\x02 \x01(\x0e20.dra_exporter.devicemetrics.v1alpha1.HealthStateR\x05state\x12\x16\n" +
@@ -1198,10 +1167,6 @@ func file_plugin_devicemetrics_v1alpha1_devicemetrics_proto_init() {
 	file_plugin_devicemetrics_v1alpha1_devicemetrics_proto_msgTypes[1].OneofWrappers = []any{
 		(*WatchResponse_Description)(nil),
 		(*WatchResponse_Report)(nil),
-	}
-	file_plugin_devicemetrics_v1alpha1_devicemetrics_proto_msgTypes[7].OneofWrappers = []any{
-		(*Reading_Quantity)(nil),
-		(*Reading_Extension)(nil),
 	}
 	file_plugin_devicemetrics_v1alpha1_devicemetrics_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
