@@ -34,6 +34,10 @@ type Family struct {
 	LeanZeros *ZeroRows // at the level lean; nil: as Zeros
 }
 
+// DeviceExtensionPrefix begins the names of the families of drivers' extensions,
+// which are made at run time.
+const DeviceExtensionPrefix = "dra_device_ext_"
+
 // Row is one series of a page.
 type Row struct {
 	Family *Family

@@ -53,9 +53,6 @@ const (
 	NamespaceSharedDeviceSeconds = "dra_namespace_shared_device_seconds_total"
 )
 
-// DeviceExtensionPrefix begins the names of drivers' extensions.
-const DeviceExtensionPrefix = "dra_device_ext_"
-
 // Devices of a node.
 const (
 	DeviceBusySeconds                  = "dra_device_busy_seconds_total"

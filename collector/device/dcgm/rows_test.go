@@ -18,6 +18,7 @@ func TestEveryQuantityIsRead(t *testing.T) {
 		device.NetworkErrors:      "likewise",
 		device.XGMIErrors:         "of AMD's links",
 		device.DriverHealth:       "of drivers' device metrics",
+		device.Extension:          "of drivers' device metrics",
 		device.NVLinks:            "by a call of its own",
 		device.HealthCheck:        "likewise",
 		device.Lost:               "from the lack of everything else",
