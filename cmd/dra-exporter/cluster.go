@@ -22,6 +22,7 @@ type clusterFlags struct {
 	budget     float64
 	series     string // as given: a number, or autoSeries
 	maxSeries  int    // of one family; 0: no limit
+	workloads  []string
 	exported   filterFlags
 }
 
@@ -48,6 +49,7 @@ func (f *clusterFlags) add(command *kingpin.CmdClause) {
 	command.Flag("kubeconfig", "Path to a kubeconfig. Default: the pod's own service account.").StringVar(&f.kubeconfig)
 	command.Flag("pending.budget", "Share of a core for the diagnosis of pending claims.").Default("0.25").Float64Var(&f.budget)
 	command.Flag("metrics.max-series", "Maximum number of series of one family; dropped series are counted. 0 disables the limit; auto follows Go's memory limit.").Default(autoSeries).StringVar(&f.series)
+	addWorkloadFlag(command, &f.workloads)
 	f.exported.add(command)
 }
 
@@ -62,6 +64,9 @@ func (f *clusterFlags) check() error {
 			return usagef("--metrics.max-series=%q must be a number of series, 0 for no limit, or %s", f.series, autoSeries)
 		}
 		f.maxSeries = limit
+	}
+	if _, err := workloadsBy(f.workloads); err != nil {
+		return err
 	}
 	_, err := f.exported.filter(clusterFamilies())
 	return err
@@ -95,6 +100,9 @@ func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlpsetting
 		flags.maxSeries = role.SeriesLimit(log)
 	}
 	options := flags.options(config, push, clock.System())
+	if options.Workloads, err = workloadsBy(flags.workloads); err != nil {
+		return err
+	}
 	if options.Filter, err = flags.exported.filter(clusterFamilies()); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/node"
@@ -149,6 +150,7 @@ type agentFlags struct {
 	throttle     float64
 	processes    bool
 	podLabels    []string
+	workloads    []string // keys by field, such as name=example.com/run
 	extensions   []string // of drivers' device metrics, by the names of their metrics after dra_device_ext_
 	prices       string
 	dcgm         string
@@ -167,11 +169,27 @@ func addAgentFlags(command flagSet) *agentFlags {
 	command.Flag("health.throttle-ratio", "Share of a minute for which a device may be throttled because of heat or the power supply; more counts as a fault. 0 disables.").Default("0.25").Float64Var(&f.throttle)
 	command.Flag("device.processes", "Split the use of shared devices by process, if the node's processes are visible (hostPID).").Default("true").BoolVar(&f.processes)
 	command.Flag("labels.pod", "Label of pods to show on dra_claim_consumer_info, as label_<name>. Repeatable.").StringsVar(&f.podLabels)
+	addWorkloadFlag(command, &f.workloads)
 	command.Flag("plugin.extensions", "Export a quantity of a driver's own as dra_device_ext_NAME. That of a counter ends with _total. Repeatable.").PlaceHolder("NAME").StringsVar(&f.extensions)
 	command.Flag("cost.prices", "YAML file with prices of devices per hour; see docs/cost.md.").StringVar(&f.prices)
 	addDCGMFlag(command, &f.dcgm)
 	f.exported.add(command)
 	return f
+}
+
+// addWorkloadFlag adds a flag that both roles have.
+func addWorkloadFlag(command flagSet, keys *[]string) {
+	command.Flag("labels.workload", "Label or annotation of pods that names their workload, as name=KEY, or a part of it: kind, role, replica, rank, size or queue; see docs/workloads.md. Repeatable.").PlaceHolder("FIELD=KEY").StringsVar(keys)
+}
+
+// workloadsBy returns what determines the workloads of pods. The message of an error
+// names the flag.
+func workloadsBy(keys []string) (*decode.Workloads, error) {
+	workloads, err := decode.NewWorkloads(keys...)
+	if err != nil {
+		return nil, usagef("--labels.workload: %w", err)
+	}
+	return workloads, nil
 }
 
 // addDCGMFlag adds a flag that the demo also has.
@@ -201,6 +219,9 @@ func (f *agentFlags) check() error {
 		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
 			return usagef("--labels.pod=%s: not a valid name of a pod label (use one flag for each label): %s", key, problems[0])
 		}
+	}
+	if _, err := workloadsBy(f.workloads); err != nil {
+		return err
 	}
 	for i, name := range f.extensions {
 		if _, err := device.ParseExtension(name); err != nil {

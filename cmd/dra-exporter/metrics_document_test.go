@@ -56,7 +56,7 @@ func documentChapters() []metrictest.Chapter {
 		{Title: "Node role", Families: nodes, Sections: []metrictest.Section{
 			{Title: "Devices", Prefixes: []string{"dra_device_"}},
 			{Title: "Claims", Prefixes: []string{"dra_claim_"}},
-			{Title: "Pods on shared devices", Prefixes: []string{"dra_pod_"}},
+			{Title: "Pods", Prefixes: []string{"dra_pod_"}},
 			{Title: "Totals by namespace", Prefixes: []string{"dra_namespace_"}},
 			{Title: "Violations by device class", Prefixes: []string{"dra_constraint_"}},
 			itself,
@@ -64,6 +64,7 @@ func documentChapters() []metrictest.Chapter {
 		{Title: "Cluster role", Families: clusters, Sections: []metrictest.Section{
 			{Title: "Pending claims", Prefixes: []string{"dra_claim_pending_", "dra_claims", "dra_allocation_failures_"}},
 			{Title: "Durations and phases", Prefixes: []string{"dra_allocation_duration_", "dra_claim_ready_", "dra_claim_phase_"}},
+			{Title: "Workloads", Prefixes: []string{"dra_workload_"}},
 			{Title: "Capacity", Prefixes: []string{"dra_devices", "dra_class_", "dra_device_class_", "dra_pool_", "dra_partition_", "dra_capacity"}},
 			{Title: "Anomalies and health", Prefixes: []string{"dra_claim_", "dra_device_", "dra_taint_", "dra_pod_"}},
 			itself,

@@ -125,6 +125,9 @@ func newNode(flags *agentFlags, options role.NodeOptions, log *slog.Logger) (*ro
 	if options.Derive, err = flags.derive(options.Config); err != nil {
 		return nil, err
 	}
+	if options.Workloads, err = workloadsBy(flags.workloads); err != nil {
+		return nil, err
+	}
 	options.SlowInterval, options.RestartAfter = flags.slowInterval, flags.restartAfter
 	options.Processes, options.PriceFile = flags.processes, flags.prices
 	return role.NewNode(options, log)

@@ -176,6 +176,7 @@ func (n typicalNode) claim(facts *node.Facts) {
 		facts.Cluster.Claims = append(facts.Cluster.Claims, claim)
 		facts.Cluster.Pods = append(facts.Cluster.Pods, dra.Pod{
 			Ref: dra.PodRef{Namespace: namespace, Name: name}, UID: "pod-" + name, Node: demoNodeName, OwnerKind: "Job", OwnerName: name, Labels: []string{"red"},
+			Member:     dra.Member{Workload: &dra.Workload{Kind: "Job", Name: name}, Rank: "0"},
 			Claims:     []dra.PodClaim{{Name: "gpu", Claim: name}},
 			Containers: []dra.Container{{Name: "main", Uses: []dra.Use{{Claim: name}}}},
 		})

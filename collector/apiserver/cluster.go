@@ -42,8 +42,8 @@ type Keeper interface {
 	Claim(namespace, name string, claim *resourcev1.ResourceClaim)
 }
 
-// ClusterOptions are the options of a Cluster. All but Namespace, Observe and
-// Limits are required.
+// ClusterOptions are the options of a Cluster. All but Namespace, Observe,
+// Workloads and Limits are required.
 type ClusterOptions struct {
 	Config    *rest.Config
 	Namespace string // of pods, claims, templates, groups and events; empty: all
@@ -54,6 +54,9 @@ type ClusterOptions struct {
 	// Observe returns what observes the duration of each request of the named
 	// source, in seconds.
 	Observe func(source string) func(seconds float64)
+
+	// Workloads determines the workloads of pods; nil: by the table of frameworks.
+	Workloads *decode.Workloads
 
 	Limits Limits
 }
@@ -318,7 +321,10 @@ func kept[O watch.Object](keep func(namespace, name string, object O)) watch.Dec
 
 // watchPods records the changes of the pods that clusterPods reports.
 func (c *Cluster) watchPods() {
-	strings := newInterner()
+	strings, workloads := newInterner(), c.options.Workloads
+	if workloads == nil {
+		workloads = decode.DefaultWorkloads()
+	}
 	c.pods.store, c.pods.lock = addCollection(c, collection[*corev1.Pod, podItem]{
 		resource: "pods", namespaced: true,
 		versions: podVersions(),
@@ -327,9 +333,9 @@ func (c *Cluster) watchPods() {
 				return before.version != "" && before.version == pod.ResourceVersion
 			},
 			Decode: func(pod *corev1.Pod) (podItem, bool) {
-				lifecycle := decode.PodLifecycle(pod)
+				lifecycle := decode.PodLifecycle(pod, workloads)
 				strings.pod(&lifecycle)
-				return podItem{version: pod.ResourceVersion, decoded: &lifecycle}, len(lifecycle.Claims) > 0 || len(lifecycle.Extended) > 0
+				return podItem{version: pod.ResourceVersion, decoded: &lifecycle}, len(lifecycle.Claims) > 0 || len(lifecycle.Extended) > 0 || lifecycle.Group != ""
 			},
 			Apply: func(event watch.Event[*corev1.Pod, podItem]) { c.pods.apply(event.Before, event.After, event.Live) },
 		},
@@ -425,8 +431,8 @@ func (c *Cluster) watchRules() {
 	})
 }
 
-// watchGroups records the changes of the groups of pods that have claims, or
-// that the scheduler reports as unschedulable.
+// watchGroups records the changes of the groups of pods that have claims, are
+// gangs, or that the scheduler reports as unschedulable.
 // PodGroup is v1beta1 and v1alpha3 in Kubernetes 1.37, and both are disabled by
 // default.
 func (c *Cluster) watchGroups() {
@@ -441,7 +447,7 @@ func (c *Cluster) watchGroups() {
 			Unchanged: sameVersion[*schedulingv1beta1.PodGroup, dra.Group],
 			Decode: func(group *schedulingv1beta1.PodGroup) (item[dra.Group], bool) {
 				decoded := decode.Group(group)
-				return item[dra.Group]{version: group.ResourceVersion, value: &decoded}, len(decoded.Claims) > 0 || decoded.Unschedulable != ""
+				return item[dra.Group]{version: group.ResourceVersion, value: &decoded}, len(decoded.Claims) > 0 || decoded.MinPods > 0 || decoded.Unschedulable != ""
 			},
 			Apply: recording[*schedulingv1beta1.PodGroup](recorder[dra.Group]{
 				log:    c.log,

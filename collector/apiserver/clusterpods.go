@@ -16,8 +16,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// podItem is what is kept of a pod that uses claims or requests extended
-// resources.
+// podItem is what is kept of a pod that uses claims, requests extended resources
+// or belongs to a group.
 type podItem struct {
 	version  string
 	decoded  *dra.PodLifecycle // with all extended resources
@@ -26,8 +26,8 @@ type podItem struct {
 	references referenceCount // of reported
 }
 
-// clusterPods records the changes of the pods that use claims, or request
-// extended resources that stand for devices. Every other extended resource is
+// clusterPods records the changes of the pods that use claims, request extended
+// resources that stand for devices, or belong to a PodGroup. Every other extended resource is
 // provided by a device plugin.
 type clusterPods struct {
 	recorder recorder[dra.PodLifecycle]
@@ -85,7 +85,7 @@ func (p *clusterPods) record(before, after *podItem, live bool) {
 }
 
 // reported returns the pod with only those extended resources that stand for
-// devices; nil if it has none, and no claims.
+// devices; nil if it has none, no claims and no group.
 func (p *clusterPods) reported(pod *dra.PodLifecycle) *dra.PodLifecycle {
 	extended := make(map[string]int64, len(pod.Extended))
 	for name, amount := range pod.Extended {
@@ -96,7 +96,7 @@ func (p *clusterPods) reported(pod *dra.PodLifecycle) *dra.PodLifecycle {
 	switch {
 	case len(extended) == len(pod.Extended):
 		return pod
-	case len(extended) == 0 && len(pod.Claims) == 0:
+	case len(extended) == 0 && len(pod.Claims) == 0 && pod.Group == "":
 		return nil
 	case len(extended) == 0:
 		extended = nil
@@ -217,7 +217,7 @@ func (l *referenceLimit) admit(item *podItem) {
 	if pod == nil || pod.Node != "" || pod.Terminal {
 		return
 	}
-	wanted := len(pod.Claims) + len(pod.Extended)
+	wanted := max(len(pod.Claims)+len(pod.Extended), 1) // a member of a group counts as one
 	namespace := pod.Ref.Namespace
 	room := max(min(namespaceReferences-l.namespaces[namespace], totalReferences-l.total), 0)
 	item.references = referenceCount{reported: min(wanted, room), dropped: max(wanted-room, 0)}

@@ -21,7 +21,7 @@ import (
 // claims. Methods that change them return the names of the pods that may be
 // different now. It is not safe for concurrent use.
 type fedPods struct {
-	labels []string
+	fields decode.PodFields
 	pods   map[types.UID]*fedPod
 	names  map[watch.ObjectName]map[types.UID]*fedPod // the same by name
 	groups map[watch.ObjectName]map[types.UID]*fedPod // those of a group, by its name
@@ -37,9 +37,9 @@ type fedPod struct {
 	learned learnedNames
 }
 
-func newFedPods(labels []string) *fedPods {
+func newFedPods(fields decode.PodFields) *fedPods {
 	return &fedPods{
-		labels: labels, pods: make(map[types.UID]*fedPod),
+		fields: fields, pods: make(map[types.UID]*fedPod),
 		names: make(map[watch.ObjectName]map[types.UID]*fedPod), groups: make(map[watch.ObjectName]map[types.UID]*fedPod),
 	}
 }
@@ -50,7 +50,7 @@ func (f *fedPods) put(pod *corev1.Pod) (names []watch.ObjectName) {
 	if f.seen != nil {
 		f.seen[pod.UID] = true
 	}
-	if _, keep := decode.NewPodRecord(pod); !keep {
+	if _, keep := decode.NewPodRecord(pod, decode.PodFields{}); !keep {
 		return nil
 	}
 	known, found := f.pods[pod.UID]
@@ -74,9 +74,8 @@ func (f *fedPods) put(pod *corev1.Pod) (names []watch.ObjectName) {
 // strip keeps what the API server's watch would, and what determines the owner of
 // a claim, which containers are listed and which of two pods is the newer one.
 func (f *fedPods) strip(pod *corev1.Pod) *corev1.Pod {
-	light := decode.StripPod(pod, f.labels...)
+	light := decode.StripPod(pod, f.fields)
 	light.CreationTimestamp = pod.CreationTimestamp
-	light.Spec.SchedulingGroup = pod.Spec.SchedulingGroup
 	for i := range light.Spec.InitContainers {
 		light.Spec.InitContainers[i].RestartPolicy = pod.Spec.InitContainers[i].RestartPolicy
 	}

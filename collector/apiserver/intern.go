@@ -2,38 +2,47 @@ package apiserver
 
 import "github.com/dra-exporter/dra-exporter/collector/dra"
 
-// maxInterned is the size of each of the two generations of interned strings.
+// maxInterned is the size of each of the two generations of interned values.
 const maxInterned = 1 << 15
 
-// interner makes equal strings share their bytes, for those that many objects
-// have: names of classes, drivers, nodes. It drops strings that were not used
-// while many others were, so its size is limited. It is not safe for concurrent
+// interner makes equal values share their memory, for those that many objects
+// have: names of classes, drivers, nodes, workloads. It is not safe for concurrent
 // use.
 type interner struct {
-	young, old map[string]string
+	texts     generations[string, string]
+	workloads generations[dra.Workload, *dra.Workload]
 }
 
-func newInterner() *interner { return &interner{young: make(map[string]string)} }
+// generations are the values that were used last. Those that were not used while
+// many others were are dropped, so the size is limited.
+type generations[K comparable, V any] struct {
+	young, old map[K]V
+}
+
+// get returns the value that is known for a key; it remembers the given one if
+// there is none.
+func (g *generations[K, V]) get(key K, value V) V {
+	if known, found := g.young[key]; found {
+		return known
+	}
+	if known, found := g.old[key]; found {
+		value = known
+	}
+	if g.young == nil || len(g.young) >= maxInterned {
+		g.old, g.young = g.young, make(map[K]V)
+	}
+	g.young[key] = value
+	return value
+}
+
+func newInterner() *interner { return &interner{} }
 
 func (i *interner) share(texts ...*string) {
 	for _, text := range texts {
-		*text = i.intern(*text)
+		if *text != "" {
+			*text = i.texts.get(*text, *text)
+		}
 	}
-}
-
-func (i *interner) intern(text string) string {
-	if known, found := i.young[text]; found || text == "" {
-		return known
-	}
-	known, found := i.old[text]
-	if !found {
-		known = text
-	}
-	if len(i.young) >= maxInterned {
-		i.old, i.young = i.young, make(map[string]string)
-	}
-	i.young[known] = known
-	return known
 }
 
 func (i *interner) claim(lifecycle *dra.ClaimLifecycle) {
@@ -63,5 +72,10 @@ func (i *interner) pod(lifecycle *dra.PodLifecycle) {
 	i.share(&lifecycle.Ref.Namespace, &lifecycle.Node, &lifecycle.Group, &lifecycle.Unschedulable)
 	for n := range lifecycle.Claims {
 		i.share(&lifecycle.Claims[n].Name, &lifecycle.Claims[n].Template)
+	}
+	member := &lifecycle.Member
+	i.share(&member.Role, &member.Replica, &member.Rank)
+	if member.Workload != nil {
+		member.Workload = i.workloads.get(*member.Workload, member.Workload)
 	}
 }

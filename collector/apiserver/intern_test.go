@@ -18,12 +18,12 @@ func TestInternerIsLimited(t *testing.T) {
 	known := newInterner()
 	for i := range 5 * maxInterned {
 		node := dra.Node{Name: string(metav1.Unix(int64(i), 0).UTC().AppendFormat(nil, "20060102150405"))}
-		known.share(&node.Name)
-		if again := known.intern(node.Name); again != node.Name {
+		again := node.Name
+		if known.share(&node.Name, &again); again != node.Name {
 			t.Fatalf("%q became %q", node.Name, again)
 		}
 	}
-	if have := len(known.young) + len(known.old); have > 2*maxInterned {
+	if have := len(known.texts.young) + len(known.texts.old); have > 2*maxInterned {
 		t.Errorf("%d strings are kept", have)
 	}
 }
@@ -42,6 +42,7 @@ func FuzzIntern(f *testing.F) {
 		}
 	}
 	slow := regexp.MustCompile(`[eE][-+]?[0-9]{4}`) // Kubernetes takes minutes to parse 1e-99999999
+	workloads := decode.DefaultWorkloads()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if slow.Match(data) {
 			t.Skip()
@@ -53,7 +54,7 @@ func FuzzIntern(f *testing.F) {
 			}
 		}
 		if pod := (&corev1.Pod{}); pod.Unmarshal(data) == nil {
-			lifecycle, shared := decode.PodLifecycle(pod), decode.PodLifecycle(pod)
+			lifecycle, shared := decode.PodLifecycle(pod, workloads), decode.PodLifecycle(pod, workloads)
 			if newInterner().pod(&shared); !reflect.DeepEqual(lifecycle, shared) {
 				t.Errorf("with shared strings it is %+v, not %+v", shared, lifecycle)
 			}

@@ -65,6 +65,10 @@ func New(options Options) (*Node, error) {
 
 // newNode is New with a client that several nodes may share.
 func newNode(options Options, client *watch.Client) *Node {
+	if options.Workloads == nil {
+		options.Workloads = decode.DefaultWorkloads()
+	}
+	reads := options.podFields()
 	n := &Node{
 		now:           options.Clock,
 		client:        client,
@@ -79,10 +83,10 @@ func newNode(options Options, client *watch.Client) *Node {
 	n.claimReader = newWorker(n.now, newPace(parallelReads, 0, watch.Jitter), n.nextClaim)
 	n.poolReader = newWorker(n.now, newPace(1, time.Second, watch.Jitter), n.nextPool)
 	n.unlistedRead = newWorker(n.now, newPace(1, time.Second, watch.Jitter), n.nextUnlisted)
-	strip := func(pod *corev1.Pod) *corev1.Pod { return decode.StripPod(pod, options.PodLabels...) }
+	strip := func(pod *corev1.Pod) *corev1.Pod { return decode.StripPod(pod, reads) }
 	n.pods = watch.NewStore(&n.mu, watch.Decoder[*corev1.Pod, decode.PodRecord]{
 		Strip:  strip,
-		Decode: func(pod *corev1.Pod) (decode.PodRecord, bool) { return decode.NewPodRecord(pod, options.PodLabels...) },
+		Decode: func(pod *corev1.Pod) (decode.PodRecord, bool) { return decode.NewPodRecord(pod, reads) },
 		Apply:  n.applyPod,
 		Flush:  n.resolveReferences,
 	})
@@ -95,7 +99,7 @@ func newNode(options Options, client *watch.Client) *Node {
 		Flush: n.applySlices,
 	})
 	if options.PodsFed {
-		n.feed = &PodFeed{node: n, pods: newFedPods(options.PodLabels), unlisted: newUnlistedClaims()}
+		n.feed = &PodFeed{node: n, pods: newFedPods(reads), unlisted: newUnlistedClaims()}
 	} else {
 		n.podWatch = watch.New(options.watching("pods", n.setPodsFresh), &watch.Source{
 			Client: client, Resource: "pods", Versions: podVersions(),

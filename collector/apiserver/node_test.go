@@ -20,7 +20,7 @@ func TestFactsOfSnapshot(t *testing.T) {
 	named := map[dra.ClaimRef]bool{}
 	for i := range captured.pods {
 		objects = append(objects, &captured.pods[i])
-		if pod := decode.Pod(&captured.pods[i], "team"); pod.Node == "node-a" {
+		if pod := decode.Pod(&captured.pods[i], decode.PodFields{Labels: []string{"team"}, Workloads: decode.DefaultWorkloads()}); pod.Node == "node-a" {
 			want.Pods = append(want.Pods, pod)
 			for _, claim := range pod.Claims {
 				named[dra.ClaimRef{Namespace: pod.Ref.Namespace, Name: claim.Claim}] = true

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/apiserver/watch"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -33,6 +34,9 @@ type Options struct {
 
 	// PodLabels are the keys of the labels of pods whose values are read.
 	PodLabels []string
+
+	// Workloads determines the workloads of pods; nil: by the table of frameworks.
+	Workloads *decode.Workloads
 
 	// PodsFed disables the watch of pods: the PodFeed receives them, as the
 	// kubelet knows them.
@@ -62,6 +66,11 @@ func (o Options) check() error {
 		}
 	}
 	return nil
+}
+
+// podFields is what is read of pods.
+func (o Options) podFields() decode.PodFields {
+	return decode.PodFields{Labels: o.PodLabels, Workloads: o.Workloads}
 }
 
 func (o Options) observer(source string) func(seconds float64) {

@@ -85,7 +85,7 @@ func TestStaticPods(t *testing.T) {
 	if got := facts.PluginPods[0].UID; got != static {
 		t.Errorf("its processes are looked for under %q, and are those of %q", got, static)
 	}
-	if light := decode.StripPod(mirror); len(light.Annotations) != 1 {
+	if light := decode.StripPod(mirror, decode.PodFields{}); len(light.Annotations) != 1 {
 		t.Errorf("annotations are kept: %q", light.Annotations)
 	}
 }

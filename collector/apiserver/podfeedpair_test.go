@@ -93,7 +93,7 @@ func (w *nodePair) end(pod *corev1.Pod) {
 func (w *nodePair) list() {
 	var listed []dra.Assignment
 	for _, pod := range w.pods {
-		decoded := decode.Pod(pod)
+		decoded := decode.Pod(pod, decode.PodFields{Workloads: decode.DefaultWorkloads()})
 		for _, container := range decoded.Containers {
 			init := slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == container.Name && c.RestartPolicy == nil })
 			for _, use := range container.Uses {
@@ -126,7 +126,7 @@ func (w *nodePair) untilEqual(what string) Facts {
 // watched returns how many pods the API server's watch reports.
 func (w *nodePair) watched() (n int) {
 	for _, pod := range w.pods {
-		record, keep := decode.NewPodRecord(pod)
+		record, keep := decode.NewPodRecord(pod, decode.PodFields{Workloads: decode.DefaultWorkloads()})
 		if keep && (record.UsingClaims() != nil || record.UsingPlugins() != nil) {
 			n++
 		}

@@ -83,8 +83,11 @@ type Observation struct {
 	Family      *metric.Family
 	DeviceClass string
 	Phase       string // empty where the family has no such label
-	Took        time.Duration
-	Trace       trace.Point // the span that took so long; zero: there is none
+
+	WorkloadKind, Queue string // of the start of a workload, which has no class
+
+	Took  time.Duration
+	Trace trace.Point // the span that took so long; zero: there is none
 }
 
 // Event is something that changed and belongs into the log, once.

@@ -14,6 +14,8 @@ type families struct {
 
 	duration, ready, failures *metric.Family
 
+	workloadInfo, workloadPods, workloadMinPods, workloadStart *metric.Family
+
 	pendingSince, pendingReason, pendingRequested, pendingCandidates *metric.Family
 	claims, phaseSince, terminatingSince, orphaned                   *metric.Family
 
@@ -41,6 +43,7 @@ func newFamilies() *families {
 	f.addDurations()
 	f.addPending()
 	f.addClaims()
+	f.addWorkloads()
 	f.addSupply()
 	f.addAnomalies()
 	f.addDiagnosis()
@@ -89,6 +92,22 @@ func (f *families) addClaims() {
 	f.orphaned = f.Add(metric.Gauge, metric.ClaimOrphaned, "",
 		"1 if the claim is reserved only for pods that no longer exist",
 		"namespace", "resourceclaim")
+}
+
+func (f *families) addWorkloads() {
+	name := []string{"namespace", "workload_kind", "workload"}
+	f.workloadInfo = f.Add(metric.Gauge, metric.WorkloadInfo, "",
+		"A workload that has pods with claims, and the queue that they were submitted to",
+		append(name, "queue")...)
+	f.workloadPods = f.Add(metric.Gauge, metric.WorkloadPods, "",
+		"Pods of the workload by state: gated, pending, starting (bound to a node), running, ended; absent if there are none",
+		append(name, "state")...)
+	f.workloadMinPods = f.Add(metric.Gauge, metric.WorkloadMinPods, "",
+		"Pods that the gangs of the workload need in order to run; absent if it has no gang",
+		name...)
+	f.workloadStart = f.Add(metric.Histogram, metric.WorkloadStartDurationSeconds, "seconds",
+		"Time from the creation of the first pod of a workload until all of its pods have started",
+		"workload_kind", "queue")
 }
 
 func (f *families) addSupply() {

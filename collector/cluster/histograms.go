@@ -93,7 +93,7 @@ type durations map[*metric.Family]*prometheus.HistogramVec
 
 func newDurations(f *families) durations {
 	d := make(durations)
-	for _, family := range []*metric.Family{f.duration, f.ready} {
+	for _, family := range []*metric.Family{f.duration, f.ready, f.workloadStart} {
 		d[family] = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:                            family.Name,
 			Help:                            family.Help,
@@ -137,7 +137,10 @@ func (d durations) apply(snapshot *Snapshot, sampled func(trace.ID) bool) {
 // other labels.
 func (d durations) histogram(o *Observation) prometheus.Observer {
 	values := []string{metric.Bounded(o.DeviceClass)}
-	if o.Phase != "" {
+	switch {
+	case o.WorkloadKind != "":
+		values = []string{metric.Bounded(o.WorkloadKind), metric.Bounded(o.Queue)}
+	case o.Phase != "":
 		values = append(values, o.Phase)
 	}
 	histogram, err := d[o.Family].GetMetricWithLabelValues(values...)

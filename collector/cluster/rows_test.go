@@ -50,7 +50,8 @@ func newFullHarness(t testing.TB) *harness {
 		{PodClaim: "gpu", Request: "gpu", ResourceID: "gpu.example.com/node-a/gpu-2", Healthy: true},
 		{PodClaim: "gpu", Request: "gpu", ResourceID: "gpu.example.com/node-a/gpu-3", Healthy: false},
 	}
-	pending, gated := pod("team/waits", 40, "gpu=wanted"), pod("other/gated", 30, "gpu<one")
+	runs = member(runs, "JobSet/train", "0", 2)
+	pending, gated := member(pod("team/waits", 40, "gpu=wanted"), "JobSet/train", "0", 2), pod("other/gated", 30, "gpu<one")
 	gated.Gated = true
 	h.update(claim("team/held", 10, withDevices("gpu-0", "gpu-1", "gpu-2", "gpu-3"), reserved("runs")), runs,
 		claim("team/wanted", 41), pending, pod("team/waits-too", 45, "gpu=wanted"), gated, claim("team/unused", 5),
@@ -104,7 +105,7 @@ func TestForbiddenKinds(t *testing.T) {
 		gone   []string
 	}{
 		"claims":  {func(s *Synced) { s.Claims = false }, slices.Concat(pending, states, []string{"dra_claims", "dra_claim_orphaned", "dra_claim_terminating_since_timestamp_seconds", "dra_device_health_disagreement", "dra_exporter_oversized_specs"})},
-		"pods":    {func(s *Synced) { s.Pods = false }, slices.Concat(pending, []string{"dra_claim_orphaned", "dra_device_health_disagreement", "dra_pod_taint_evictions_total"})},
+		"pods":    {func(s *Synced) { s.Pods = false }, slices.Concat(pending, []string{"dra_claim_orphaned", "dra_device_health_disagreement", "dra_pod_taint_evictions_total", "dra_workload_info", "dra_workload_pods", "dra_workload_min_pods"})},
 		"slices":  {func(s *Synced) { s.Slices = false }, slices.Concat(pools, states, []string{"dra_device_health_disagreement", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", undiagnosed})},
 		"classes": {func(s *Synced) { s.Classes = false }, []string{"dra_device_class_info", "dra_class_devices", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", undiagnosed}},
 		"nodes":   {func(s *Synced) { s.Nodes = false }, nil},

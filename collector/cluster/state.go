@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
@@ -28,6 +29,7 @@ type State struct {
 	health     *healthReports
 	supply     supplyRows
 	traces     *traces
+	workloads  *workloads
 
 	rows       *metric.Builder
 	costLabels map[string]*metric.Labels // by namespace
@@ -54,6 +56,7 @@ func NewState(config Config) State {
 		evictions:  newEvictions(),
 		health:     newHealthReports(),
 		traces:     newTraces(config.Traces, x, l, c),
+		workloads:  newWorkloads(f, x, l),
 		rows:       metric.NewBuilder(config.MaxSeries, f.self.Dropped),
 		costLabels: make(map[string]*metric.Labels),
 
@@ -87,6 +90,7 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 			s.histograms.evictClass(class)
 		}
 	}
+	s.workloads.update(now)
 	s.flags.update()
 	s.evictions.evictIdle()
 	s.health.update(changed.pods)
@@ -104,9 +108,9 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 		Series:       s.allRows(facts),
 		Questions:    pending.questions,
 		Pending:      pending.refs,
-		Observations: s.histograms.observations,
+		Observations: slices.Concat(s.histograms.observations, s.workloads.observed),
 		Closed:       s.histograms.evicted,
-		Opened:       s.histograms.open(s.failures.classes, facts.Synced),
+		Opened:       slices.Concat(s.histograms.open(s.failures.classes, facts.Synced), s.workloads.opened),
 		Traces:       s.traces.ended,
 	}
 	return s, snapshot, events
@@ -170,6 +174,9 @@ func (s *State) allRows(facts Facts) *metric.Snapshot {
 		if synced.Pods && s.pending.consistent() {
 			s.flags.orphanedRows(b)
 		}
+	}
+	if synced.Pods {
+		s.workloads.rows(b, f)
 	}
 	s.supply.rows(b, f, synced)
 	if synced.Claims && synced.Pods && synced.Slices {

@@ -98,6 +98,7 @@ type PodLifecycle struct {
 	Terminal bool   // Succeeded or Failed
 	Gated    bool   // has scheduling gates
 	Group    string // name of its PodGroup; empty without one
+	Member   Member // its workload
 
 	Claims   []PodClaim       // those of its spec, then the one for extended resources
 	Extended map[string]int64 // requested extended resources, by name; only those with a domain
@@ -145,6 +146,10 @@ type Group struct {
 	Ref    PodRef // namespace and name of the group
 	UID    string
 	Claims []PodClaim
+
+	// MinPods is how many of its pods the scheduler places at once; 0: it may place
+	// each by itself.
+	MinPods int32
 
 	// Unschedulable is the message of the scheduler while the group has not been
 	// scheduled (condition PodGroupInitiallyScheduled).

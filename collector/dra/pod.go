@@ -17,6 +17,7 @@ type Pod struct {
 	OwnerName string
 
 	Labels []string // values of the configured labels, in their order
+	Member Member   // its workload
 
 	Claims     []PodClaim
 	Containers []Container

@@ -173,7 +173,7 @@ func hint(text string, known []string) string {
 
 // Groups returns the names of the groups of families.
 func Groups() []string {
-	return []string{"claims", "pods", "namespaces", "devices", "exporter", "allocation", "dcgm", "process"}
+	return []string{"claims", "pods", "workloads", "namespaces", "devices", "exporter", "allocation", "dcgm", "process"}
 }
 
 // GroupOf returns the group of a family, by its name.
@@ -186,7 +186,7 @@ func GroupOf(name string) string {
 		return "process"
 	}
 	switch subject, _, _ := strings.Cut(rest, "_"); subject {
-	case "claim", "pod", "namespace", "device":
+	case "claim", "pod", "namespace", "device", "workload":
 		return subject + "s"
 	case "exporter":
 		return subject

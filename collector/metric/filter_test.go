@@ -138,7 +138,7 @@ func TestPatternErrors(t *testing.T) {
 // The groups are the sections of names.go.
 func TestGroups(t *testing.T) {
 	sections := map[string]string{
-		"Claims": "claims", "Pods": "pods", "Namespaces": "namespaces", "Devices of a node": "devices",
+		"Claims": "claims", "Pods": "pods", "Namespaces": "namespaces", "Workloads": "workloads", "Devices of a node": "devices",
 		"The exporter": "exporter", "Allocation and what is published": "allocation",
 	}
 	count := 0

@@ -79,10 +79,6 @@ func NotLean() map[string]string {
 	return map[string]string{
 		ClaimEngineActiveRatio:            "up to ten rows for each device of a claim, for one panel",
 		ClaimThrottledSeconds:             "a row for each reason and device of a claim, for one panel",
-		ClaimPCIeTransmitBytes:            bus,
-		ClaimPCIeReceiveBytes:             bus,
-		ClaimNetworkTransmitBytes:         bus,
-		ClaimNetworkReceiveBytes:          bus,
 		DevicePCIeTransmitBytes:           bus,
 		DevicePCIeReceiveBytes:            bus,
 		DeviceNetworkTransmitBytes:        bus,

@@ -42,6 +42,15 @@ const (
 	PodMemoryUsedBytes  = "dra_pod_memory_used_bytes"
 	PodTaintEvictions   = "dra_pod_taint_evictions_total"
 	PodUtilizationRatio = "dra_pod_utilization_ratio"
+	PodWorkloadInfo     = "dra_pod_workload_info"
+)
+
+// Workloads.
+const (
+	WorkloadInfo                 = "dra_workload_info"
+	WorkloadMinPods              = "dra_workload_min_pods"
+	WorkloadPods                 = "dra_workload_pods"
+	WorkloadStartDurationSeconds = "dra_workload_start_duration_seconds"
 )
 
 // Namespaces.

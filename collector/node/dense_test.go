@@ -79,6 +79,7 @@ func (d *dense) claim(c int) {
 	})
 	d.facts.Cluster.Pods = append(d.facts.Cluster.Pods, dra.Pod{
 		Ref: dra.PodRef{Namespace: namespace, Name: name}, UID: "pod-" + name, Node: sceneNode, OwnerKind: "ReplicaSet", OwnerName: "serve",
+		Member: dra.Member{Workload: &dra.Workload{Kind: "LeaderWorkerSet", Name: "serve", Queue: namespace}, Role: "worker", Replica: fmt.Sprint(c / 8), Rank: fmt.Sprint(c % 8)},
 		Claims: []dra.PodClaim{{Name: "mig", Template: "mig", Claim: name}},
 		Containers: []dra.Container{
 			{Name: "server", Uses: []dra.Use{{Claim: name}}},
@@ -220,7 +221,7 @@ func mustBeComplete(t testing.TB, rows []metric.Row) {
 
 // ofProcesses reports whether a family is about the work of single processes.
 func ofProcesses(name string) bool {
-	return strings.HasPrefix(name, "dra_pod_") || strings.HasPrefix(name, "dra_device_unattributed_")
+	return strings.HasPrefix(name, "dra_pod_") && name != metric.PodWorkloadInfo || strings.HasPrefix(name, "dra_device_unattributed_")
 }
 
 func TestDenseNodeHasEveryFamily(t *testing.T) {

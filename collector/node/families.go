@@ -31,7 +31,7 @@ type families struct {
 	claimMeter                                                        [meters]*metric.Family
 	claimThrottled                                                    *metric.Family
 
-	claimInfo, claimDeviceInfo, claimConsumerInfo, pluginConsumerInfo *metric.Family
+	claimInfo, claimDeviceInfo, claimConsumerInfo, podWorkload, pluginConsumerInfo *metric.Family
 
 	namespaceDevice, namespaceShared, namespaceBusy, namespaceEnergy *metric.Family
 
@@ -268,6 +268,8 @@ func (f *families) addFacts() {
 		[]string{"node", "namespace", "resourceclaim", "request", "deviceclass", "driver", "pool", "device", "uuid", "share_id"})
 	f.claimConsumerInfo = f.gauge(metric.ClaimConsumerInfo, "", "A container that may use a device of the claim; has a label_… for each pod label of --labels.pod",
 		[]string{"node", "namespace", "resourceclaim", "uuid", "pod", "pod_uid", "container", "owner_kind", "owner_name"})
+	f.podWorkload = f.gauge(metric.PodWorkloadInfo, "", "The workload of a pod that uses claims or device plugins, and the pod's place in it: role, index of the replica, rank",
+		[]string{"node", "namespace", "pod", "workload_kind", "workload", "role", "replica", "rank", "queue"})
 	f.pluginConsumerInfo = f.gauge(metric.DevicePluginConsumerInfo, "", "A container that uses the device through a device plugin",
 		[]string{"node", "uuid", "namespace", "pod", "container", "resource"})
 }

@@ -11,6 +11,7 @@
 //	holders    who holds each device, and with which share of it
 //	counters   by how much the quantities of each device have grown
 //	records    info rows of claims
+//	workloads  info rows of the workloads of pods
 //	unmatched  devices of claims without known hardware, and the other way round
 //	splits     use of shared devices by the processes of each holder
 //	prices     what each device costs
@@ -40,6 +41,7 @@ type State struct {
 	holders   *holders
 	counters  *counters
 	records   *records
+	workloads *workloads
 	unmatched *unmatched
 	splits    *splits
 	prices    *prices
@@ -68,6 +70,7 @@ func NewState(config Config) State {
 		holders:   h,
 		counters:  c,
 		records:   newRecords(config, f),
+		workloads: newWorkloads(config.Node, f),
 		unmatched: newUnmatched(config.Node, d, f),
 		splits:    s,
 		prices:    p,
@@ -98,6 +101,7 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 		events = slices.Concat(events, s.records.update(views, now), s.unmatched.update(views, facts.Cluster.Published, now))
 		s.health.applyKubelet(kubeletReports(s.config.Node, facts, views))
 	}
+	s.workloads.update(facts.Cluster, now)
 	events = append(events, s.unmatched.overdue(now)...)
 	s.splits.update(facts, &held, s.holders, now)
 	s.prices.update(facts.Prices, views, now)
@@ -111,6 +115,7 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 func (s *State) evict(now clock.Instant) {
 	s.ledger.evict(now)
 	s.records.evict(now)
+	s.workloads.evict(now, s.config.Grace)
 	s.plugins.evict(now, s.config.Grace)
 	for _, d := range s.devices.evict(now, s.config.Grace) {
 		s.holders.remove(d)
@@ -136,6 +141,7 @@ func (s *State) allRows(facts Facts) *metric.Snapshot {
 	s.health.rows(b)
 	s.ledger.claimRows(b)
 	s.records.rows(b)
+	s.workloads.rows(b)
 	s.plugins.rows(b)
 	s.ledger.namespaceRows(b)
 	s.prices.rows(b)

@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
@@ -226,9 +227,49 @@ type Consumer struct {
 	UUIDs     []string `json:"deviceUuids"`
 	Ended     bool     `json:"ended,omitempty"` // it may no longer use them
 
+	Workload *PodWorkload `json:"workload,omitempty"` // of the pod; nil: it is unknown
+
 	// Labels are the configured labels of its pod, if set, by their Prometheus
 	// names.
 	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// PodWorkload is what a pod runs for, and the pod's place in it.
+type PodWorkload struct {
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Role    string `json:"role,omitempty"`
+	Replica string `json:"replica,omitempty"` // index
+	Rank    string `json:"rank,omitempty"`    // index within the role, or within the replica
+	Queue   string `json:"queue,omitempty"`
+}
+
+// Owner returns the kind and the name of the pod's workload, else of its
+// controller; empty without both.
+func (c Consumer) Owner() (kind, name string) {
+	if c.Workload != nil {
+		return c.Workload.Kind, c.Workload.Name
+	}
+	return c.OwnerKind, c.OwnerName
+}
+
+// Place is the pod's place in its workload, in words: role, replica and rank, as
+// far as they are known.
+func (w *PodWorkload) Place() string {
+	if w == nil {
+		return ""
+	}
+	var parts []string
+	if w.Role != "" {
+		parts = append(parts, w.Role)
+	}
+	if w.Replica != "" {
+		parts = append(parts, "replica "+w.Replica)
+	}
+	if w.Rank != "" {
+		parts = append(parts, "rank "+w.Rank)
+	}
+	return strings.Join(parts, " · ")
 }
 
 // PodUse is the use of a device by one pod, through any claim or device plugin.

@@ -23,7 +23,7 @@ func assemble(r *nodeReader) View {
 	}
 	a.setRecovering()
 	for _, record := range a.claims {
-		claim := record.claim()
+		claim := record.claim(r.pods)
 		a.addFacts(&claim)
 		view.Claims = append(view.Claims, claim)
 	}
@@ -60,8 +60,9 @@ func compareClaims(a, b Claim) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// claim returns the claim with its devices and consumers sorted.
-func (c *claimRecord) claim() Claim {
+// claim returns the claim with its devices and consumers sorted, and the workloads
+// of the consumers' pods.
+func (c *claimRecord) claim(workloads map[podKey]*PodWorkload) Claim {
 	claim := c.Claim
 	claim.Devices, claim.Consumers = []ClaimDevice{}, []Consumer{}
 	for _, device := range c.devices {
@@ -75,6 +76,7 @@ func (c *claimRecord) claim() Claim {
 	})
 	for _, consumer := range c.consumers {
 		slices.Sort(consumer.UUIDs)
+		consumer.Workload = workloads[podKey{claim.Namespace, consumer.Pod}]
 		claim.Consumers = append(claim.Consumers, consumer.Consumer)
 	}
 	slices.SortFunc(claim.Consumers, compareConsumers)

@@ -134,7 +134,7 @@ func (c Claim) Ended() bool {
 	return !c.Held
 }
 
-// Workload is the owner of pods, or a pod that has none.
+// Workload is what pods run for, or a pod that has none.
 type Workload struct{ Namespace, Kind, Name string }
 
 // Title is empty without a name.
@@ -152,9 +152,10 @@ func (c Claim) Workload() Workload {
 		for _, consumer := range c.Consumers {
 			switch {
 			case consumer.Ended == present:
-			case consumer.OwnerName != "":
-				return Workload{c.Namespace, consumer.OwnerKind, consumer.OwnerName}
 			default:
+				if kind, name := consumer.Owner(); name != "" {
+					return Workload{c.Namespace, kind, name}
+				}
 				return Workload{c.Namespace, "Pod", consumer.Pod}
 			}
 		}
@@ -167,6 +168,9 @@ func (c Claim) words(node string) []string {
 	words := []string{c.Namespace + "/" + c.Name, c.Class, c.Template, node, c.Severity().String()}
 	for _, consumer := range c.Consumers {
 		words = append(words, consumer.Pod, consumer.Container, consumer.OwnerKind+"/"+consumer.OwnerName)
+		if w := consumer.Workload; w != nil {
+			words = append(words, w.Kind+"/"+w.Name, w.Queue, w.Place())
+		}
 	}
 	for _, label := range c.Labels() {
 		words = append(words, label.Name+"="+label.Value)

@@ -25,6 +25,7 @@ type nodeReader struct {
 	view    View
 	devices map[string]*deviceRecord
 	claims  map[claimKey]*claimRecord
+	pods    map[podKey]*PodWorkload
 }
 
 func newNodeReader(at time.Time) *nodeReader {
@@ -33,6 +34,7 @@ func newNodeReader(at time.Time) *nodeReader {
 		view:         View{At: at},
 		devices:      map[string]*deviceRecord{},
 		claims:       map[claimKey]*claimRecord{},
+		pods:         map[podKey]*PodWorkload{},
 	}
 }
 
@@ -69,6 +71,8 @@ func nodeFamilies() map[string]readNodeRow {
 		metric.ClaimConsumerInfo: ofClaim((*claimRecord).consumer),
 		metric.ClaimDeviceInfo:   ofClaimDevice(addAllocation),
 		metric.ClaimHeld:         where(isTrue, ofClaimDevice(func(d *ClaimDevice, _ metric.Row) { d.Held = true })),
+
+		metric.PodWorkloadInfo: (*nodeReader).podWorkload,
 
 		metric.ClaimUtilizationRatio:          ofClaimDevice(readUtilization),
 		metric.ClaimMemoryUsedBytes:           ofClaimDevice(readMemory),
@@ -159,6 +163,14 @@ func (r *nodeReader) claim(row metric.Row) *claimRecord {
 	}
 	r.setNode(row)
 	return found
+}
+
+func (r *nodeReader) podWorkload(row metric.Row) {
+	get := row.Labels.Get
+	r.setNode(row)
+	r.pods[podKey{get("namespace"), get("pod")}] = &PodWorkload{
+		Kind: get("workload_kind"), Name: get("workload"), Role: get("role"), Replica: get("replica"), Rank: get("rank"), Queue: get("queue"),
+	}
 }
 
 // totals returns the totals of the row's namespace, class and model, new ones

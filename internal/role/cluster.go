@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/dra-exporter/dra-exporter/collector/apiserver"
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/diagnosis"
@@ -47,7 +48,8 @@ type ClusterOptions struct {
 	Explain   string  // the command that the page offers, as in page.Config
 	Clock     clock.Clock
 	Push      settings.Settings
-	Filter    *metric.Filter // what scrapes and pushes have; nil: everything
+	Filter    *metric.Filter    // what scrapes and pushes have; nil: everything
+	Workloads *decode.Workloads // determines the workloads of pods; nil: by known frameworks
 }
 
 // Cluster is the cluster role: the API server, the inventory and the diagnoser over
@@ -73,7 +75,7 @@ func NewCluster(options ClusterOptions, log *slog.Logger) (*Cluster, error) {
 	c := &Cluster{options: options, log: log, registry: registry, inventory: inventory.New(), wake: make(chan struct{}, 1)}
 	var err error
 	c.cluster, err = apiserver.NewCluster(apiserver.ClusterOptions{
-		Config: options.API, Keeper: c.inventory, Log: log, Clock: options.Clock,
+		Config: options.API, Keeper: c.inventory, Log: log, Clock: options.Clock, Workloads: options.Workloads,
 		Observe: live.observeRead,
 	})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/dra-exporter/dra-exporter/collector/apiserver"
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/cdi"
 	"github.com/dra-exporter/dra-exporter/collector/cgroup"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
@@ -39,17 +40,18 @@ type NodeOptions struct {
 	Processes    bool          // split devices by processes where they are visible
 	PriceFile    string        // that Config.Prices are from
 
-	Clock    clock.Clock
-	Sources  []device.Source
-	Optional map[string]bool // sources whose library may be missing
-	Gate     *Gate           // enables lists of processes in the sources; nil: no source has them
-	Socket   string          // of the kubelet's PodResources API
-	PodsAPI  string          // socket; empty: pods are watched at the API server
-	CDIDirs  []string
-	Procfs   string
-	API      *rest.Config // nil: without the API server
-	Push     settings.Settings
-	Filter   *metric.Filter // what scrapes and pushes have; nil: everything
+	Clock     clock.Clock
+	Sources   []device.Source
+	Optional  map[string]bool // sources whose library may be missing
+	Gate      *Gate           // enables lists of processes in the sources; nil: no source has them
+	Socket    string          // of the kubelet's PodResources API
+	PodsAPI   string          // socket; empty: pods are watched at the API server
+	CDIDirs   []string
+	Procfs    string
+	API       *rest.Config      // nil: without the API server
+	Workloads *decode.Workloads // determines the workloads of pods; nil: by known frameworks
+	Push      settings.Settings
+	Filter    *metric.Filter // what scrapes and pushes have; nil: everything
 }
 
 // Node is the node role: every source, the reducer, and the pages.
@@ -100,7 +102,7 @@ func NewNode(options NodeOptions, log *slog.Logger) (*Node, error) {
 	}
 	if options.API != nil {
 		cluster, err := apiserver.New(apiserver.Options{
-			Config: options.API, Node: options.Name, PodLabels: config.PodLabels, PodsFed: options.PodsAPI != "", Log: log, Clock: now,
+			Config: options.API, Node: options.Name, PodLabels: config.PodLabels, Workloads: options.Workloads, PodsFed: options.PodsAPI != "", Log: log, Clock: now,
 			Observe: live.observeRead,
 		})
 		if err != nil {

@@ -2,9 +2,11 @@ package simulation
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,7 +38,7 @@ func newInstance(row workload, run int, seed uint64, created time.Time) *instanc
 		i.pods = append(i.pods, newPod(row, metav1.ObjectMeta{
 			Namespace: row.namespace, Name: i.podName(owner.Name, n), UID: newUID(i.random),
 			CreationTimestamp: metav1.NewTime(created),
-			Labels:            labelsOf(row),
+			Labels:            labelsOf(row, owner.Name, n),
 			OwnerReferences:   []metav1.OwnerReference{owner},
 		}))
 	}
@@ -46,10 +48,20 @@ func newInstance(row workload, run int, seed uint64, created time.Time) *instanc
 	return i
 }
 
-// labelsOf are the labels of the workload's pods. What belongs to the cluster
-// itself is no team's.
-func labelsOf(row workload) map[string]string {
+// labelsOf are the labels of the workload's n-th pod: its own, and those that its
+// controller gives it. What belongs to the cluster itself is no team's.
+func labelsOf(row workload, controller string, n int) map[string]string {
 	labels := map[string]string{"app.kubernetes.io/name": row.name}
+	maps.Copy(labels, row.labels)
+	switch row.owner {
+	case ownedByJob:
+		labels["batch.kubernetes.io/job-name"], labels["batch.kubernetes.io/job-completion-index"] = controller, strconv.Itoa(n)
+	case ownedByStatefulSet:
+		labels["apps.kubernetes.io/pod-index"] = strconv.Itoa(n)
+	case ownedByReplicaSet:
+		labels["pod-template-hash"] = strings.TrimPrefix(controller, row.name+"-")
+	case ownedByDaemonSet:
+	}
 	if team, has := teams()[row.namespace]; has {
 		labels["team"] = team
 	}

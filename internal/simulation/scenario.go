@@ -73,6 +73,10 @@ func wholeGPUWorkloads() []workload {
 		},
 		{ // one claim, two GPUs, each for a different container
 			namespace: "ml-training", name: "llama-pretrain", owner: ownedByJob, load: 0.97,
+			labels: map[string]string{
+				"jobset.sigs.k8s.io/jobset-name": "llama", "jobset.sigs.k8s.io/replicatedjob-name": "pretrain", "jobset.sigs.k8s.io/job-index": "0",
+				"kueue.x-k8s.io/local-queue-name": "foundation-models",
+			},
 			containers: []container{
 				{name: "rank-0", image: imagePyTorch, request: "rank-0"},
 				{name: "rank-1", image: imagePyTorch, request: "rank-1"},

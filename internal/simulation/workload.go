@@ -12,7 +12,8 @@ import (
 type workload struct {
 	namespace, name string
 	owner           owner
-	pods            int // 0: one; several need a claim that has no template
+	labels          map[string]string // of its pods, besides those of the controller
+	pods            int               // 0: one; several need a claim that has no template
 	containers      []container
 	claim           claim
 	plugin          []string // replicas of devices that a device plugin allocates to the first container

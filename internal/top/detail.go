@@ -106,7 +106,7 @@ func (d *detail) addUsage(i *item) {
 	d.field("model", titleOf(i))
 	d.field("held by", rows(func(r *Row) string { return r.Attribution }))
 	d.field("pods", strings.Join(i.pods, ", "))
-	d.field("workloads", strings.Join(controllers(i.rows), ", "))
+	d.field("workloads", strings.Join(workloads(i.rows), ", "))
 	d.styledField(styleOfHealth(i.health), "health", healthCell(i.health, i.reasons))
 	d.number("utilization", i.utilization, percent)
 	if i.memory != nil {
@@ -142,12 +142,17 @@ func (d *detail) addDevice(i *item) {
 	d.number("temperature", of.Temperature, func(celsius float64) string { return fmt.Sprintf("%.0f °C", celsius) })
 }
 
-// controllers are the controllers of the pods of rows, each once.
-func controllers(rows []*Row) []string {
+// workloads are the workloads of the pods of rows, with the pods' places in them,
+// each once.
+func workloads(rows []*Row) []string {
 	var names []string
 	for _, r := range rows {
 		for _, user := range r.users {
-			if name := user.ownerKind + " " + user.ownerName; user.ownerName != "" && !slices.Contains(names, name) {
+			name := user.kind + " " + user.workload
+			if user.place != "" {
+				name += " (" + user.place + ")"
+			}
+			if user.workload != "" && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}

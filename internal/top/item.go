@@ -164,12 +164,12 @@ func claimItems(reading *Reading) []*item {
 	})
 }
 
-// workloadItems are the controllers of pods, and pods without one.
+// workloadItems are the workloads of pods, and pods without one.
 func workloadItems(reading *Reading) []*item {
 	return grouped(reading.Rows, func(r *Row) []item {
 		var items []item
 		for _, user := range r.users {
-			kind, name := user.ownerKind, user.ownerName
+			kind, name := user.kind, user.workload
 			if name == "" {
 				kind, name = "Pod", user.pod
 			}

@@ -42,7 +42,7 @@ type Row struct {
 }
 
 // user is a pod and its controller, if it has one.
-type user struct{ pod, ownerKind, ownerName string }
+type user struct{ pod, kind, workload, place string }
 
 // appendRows adds the devices that the claim holds now.
 func appendRows(rows []Row, answer *Answer, claim *page.Claim) []Row {
@@ -82,7 +82,8 @@ func newRow(answer *Answer, claim *page.Claim, device *page.ClaimDevice) Row {
 func usersOf(claim *page.Claim, uuid string) []user {
 	var users []user
 	for _, consumer := range claim.Consumers {
-		one := user{consumer.Pod, consumer.OwnerKind, consumer.OwnerName}
+		kind, workload := consumer.Owner()
+		one := user{consumer.Pod, kind, workload, consumer.Workload.Place()}
 		if !consumer.Ended && slices.Contains(consumer.UUIDs, uuid) && !slices.ContainsFunc(users, func(u user) bool { return u.pod == one.pod }) {
 			users = append(users, one)
 		}

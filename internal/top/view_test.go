@@ -27,7 +27,7 @@ func TestTable(t *testing.T) {
 func TestControlCharacters(t *testing.T) {
 	evil := "\x1b]0;owned\a\x1b[2J\r\n\t\u009b31m\u202egpu\u200b界ｗ\u0301é\xff€"
 	row := Row{
-		users: []user{{evil, evil, evil}}, Node: evil, Namespace: evil, Claim: evil, Class: evil, Pods: []string{evil}, UUID: evil, Device: evil, Model: evil, Profile: evil,
+		users: []user{{evil, evil, evil, evil}}, Node: evil, Namespace: evil, Claim: evil, Class: evil, Pods: []string{evil}, UUID: evil, Device: evil, Model: evil, Profile: evil,
 		Attribution: evil, Health: "unhealthy", Reasons: []string{evil}, Currency: evil, Cost: new(1.0),
 	}
 	reading := Reading{

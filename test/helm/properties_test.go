@@ -279,7 +279,7 @@ func TestAllValues(t *testing.T) {
 	agent := out.need(t, "DaemonSet/gpu/dra-exporter-claims-node")
 	for _, arg := range []string{
 		"--device.nvlink-links", "--device.source=nvml", "--device.source=rdma", "--metrics.dcgm=split",
-		"--labels.pod=team", "--labels.pod=app.kubernetes.io/name", "--cost.prices=/etc/dra-exporter-prices/prices.yaml",
+		"--labels.pod=team", "--labels.pod=app.kubernetes.io/name", "--labels.workload=name=example.com/run", "--cost.prices=/etc/dra-exporter-prices/prices.yaml",
 		"--cdi.dir=/etc/cdi", "--cdi.dir=/data/cdi", "--log.level=debug", "--log.format=json",
 		"--web.config.file=/etc/dra-exporter-web/web.yaml", "--idle.threshold=0.05",
 	} {
@@ -404,11 +404,11 @@ func TestEgress(t *testing.T) {
 		"{node: {access: {dcgm: {hostEngine: 'unix:///run/dcgm/a:1'}}}, " + on + "}": {[]string{api, dns}, []string{api, dns}},
 		"{node: {access: {mode: none}, exporters: [{preset: furiosa, url: 'http://$(HOST_IP):6254/metrics'}, {preset: all-smi, url: 'unix:///run/a.sock'}]}, " + on + "}": {
 			[]string{api, dns, "TCP/6254"}, []string{api, dns}},
-		"{otlp: {endpoint: 'http://[2001:db8::1]:4317/v1'}, " + on + "}":             {[]string{api, dns, "TCP/4317"}, []string{api, dns, "TCP/4317"}},
-		"{otlp: {endpoint: 'http://collector/otlp'}, " + on + "}":                    {[]string{api, dns, "TCP/80"}, []string{api, dns, "TCP/80"}},
-		"{otlp: {endpoint: 'https://[2001:db8::1]'}, " + on + "}":                    {[]string{api, dns, "TCP/443"}, []string{api, dns, "TCP/443"}},
-		"{otlp: {endpoint: 'collector:4317'}, " + on + "}":                           {[]string{api, dns, "TCP/4317"}, []string{api, dns, "TCP/4317"}},
-		"{otlp: {endpoint: 'unix:///run/otel/c.sock'}, " + on + "}":                  {[]string{api, dns}, []string{api, dns}},
+		"{otlp: {endpoint: 'http://[2001:db8::1]:4317/v1'}, " + on + "}": {[]string{api, dns, "TCP/4317"}, []string{api, dns, "TCP/4317"}},
+		"{otlp: {endpoint: 'http://collector/otlp'}, " + on + "}":        {[]string{api, dns, "TCP/80"}, []string{api, dns, "TCP/80"}},
+		"{otlp: {endpoint: 'https://[2001:db8::1]'}, " + on + "}":        {[]string{api, dns, "TCP/443"}, []string{api, dns, "TCP/443"}},
+		"{otlp: {endpoint: 'collector:4317'}, " + on + "}":               {[]string{api, dns, "TCP/4317"}, []string{api, dns, "TCP/4317"}},
+		"{otlp: {endpoint: 'unix:///run/otel/c.sock'}, " + on + "}":      {[]string{api, dns}, []string{api, dns}},
 		"{otlp: {endpoint: 'http://c:80'}, networkPolicy: {enabled: true, egress: {enabled: true, collector: {ports: [4318]}, extra: [{ports: [{port: 1, protocol: TCP}]}]}}}": {
 			[]string{api, dns, "TCP/4318", "TCP/1"}, []string{api, dns, "TCP/4318", "TCP/1"}},
 	} {

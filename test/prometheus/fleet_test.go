@@ -50,7 +50,11 @@ func contradictory(families promlabels.Families, cluster string) (all []labels.L
 // namespace, and partitions their parent.
 func combined(rows []map[string]string, label string) (more []map[string]string) {
 	for _, row := range rows {
-		for _, value := range values(label) {
+		of := values(label)
+		if label == "namespace" && row["__name__"] == "dra_pod_workload_info" { // those of the claims' pods
+			of = []string{"ml", "web"}
+		}
+		for _, value := range of {
 			with := maps.Clone(row)
 			with[label] = value
 			switch label {
@@ -76,7 +80,7 @@ func combined(rows []map[string]string, label string) (more []map[string]string)
 func values(label string) []string {
 	several := map[string][]string{
 		"instance": {"old", "new"}, "node": {"n1", "n2"}, "uuid": {"GPU-1", "MIG-1"}, "resourceclaim": {"train", "chat"},
-		"pod": {"p1", "p2"}, "deviceclass": {"", "gpu", "multiple"}, "attribution": {"exclusive", "shared"}, "model": {"H100", "T4"},
+		"pod": {"p1", "p2"}, "queue": {"q", "r"}, "deviceclass": {"", "gpu", "multiple"}, "attribution": {"exclusive", "shared"}, "model": {"H100", "T4"},
 		"kind": {"claim", "device_plugin"}, "by": {"hardware", "driver", "kubelet"}, "currency": {"EUR", "USD"}, "label_*": {"", "red"},
 		"sensor": {"gpu", "memory"}, "reason": {"thermal", "power"}, "signal": {"parent", "xid_79"}, "severity": {"critical", "warning"},
 		"le": {"0.1", "+Inf"}, "state": {"free", "allocated"}, "source": {"nvml", "cdi"}, "xid": {"31", "79"},
@@ -84,7 +88,7 @@ func values(label string) []string {
 	if found, is := several[label]; is {
 		return found
 	}
-	return []string{map[string]string{"job": "dra-exporter", "parent_uuid": ""}[label]}
+	return []string{map[string]string{"job": "dra-exporter", "parent_uuid": "", "workload_kind": "Job", "workload": "train"}[label]}
 }
 
 // value returns the value of a series at a minute. Counters rise, and each

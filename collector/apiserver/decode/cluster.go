@@ -65,12 +65,15 @@ func lastOf(event *corev1.Event) time.Time {
 	return last.UTC().Truncate(time.Second)
 }
 
-// Group returns the claims of a PodGroup for its pods, and why the scheduler has
-// not scheduled it. It neither keeps nor changes anything of the group.
+// Group returns the claims of a PodGroup for its pods, how many of them form a
+// gang, and why the scheduler has not scheduled it. It neither keeps nor changes anything of the group.
 func Group(group *schedulingv1beta1.PodGroup) dra.Group {
 	decoded := dra.Group{
 		Ref: dra.PodRef{Namespace: Text(group.Namespace), Name: Text(group.Name)},
 		UID: Text(string(group.UID)),
+	}
+	if gang := group.Spec.SchedulingPolicy.Gang; gang != nil {
+		decoded.MinPods = max(gang.MinCount, 0)
 	}
 	created, unneeded := make(map[string]string), make(map[string]bool)
 	for _, status := range group.Status.ResourceClaimStatuses {

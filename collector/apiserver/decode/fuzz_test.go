@@ -1,7 +1,6 @@
 package decode
 
 import (
-	"fmt"
 	"reflect"
 	"regexp"
 	"slices"
@@ -87,15 +86,17 @@ func FuzzObjects(f *testing.F) {
 	// Kubernetes itself takes minutes to parse 1e-99999999, so no API server
 	// can have stored it.
 	minute := regexp.MustCompile(`[eE]-?[0-9]{4}`)
+	workloads := DefaultWorkloads()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if minute.Match(data) {
 			t.Skip()
 		}
 		if pod := (&corev1.Pod{}); pod.Unmarshal(data) == nil {
-			checkText(t, Pod(pod, "team"))
-			whole, _ := NewPodRecord(pod, "team")
-			light, _ := NewPodRecord(StripPod(pod, "team"), "team")
-			if fmt.Sprint(whole) != fmt.Sprint(light) {
+			fields := PodFields{Labels: []string{"team"}, Workloads: workloads}
+			checkText(t, Pod(pod, fields))
+			whole, _ := NewPodRecord(pod, fields)
+			light, _ := NewPodRecord(StripPod(pod, fields), fields)
+			if !reflect.DeepEqual(whole, light) {
 				t.Errorf("stripped, the pod decodes to %+v, not %+v", light, whole)
 			}
 		}
@@ -212,7 +213,7 @@ func fuzzPodLifecycle(t *testing.T, data []byte) {
 	if pod.Unmarshal(data) != nil {
 		return
 	}
-	lifecycle := PodLifecycle(pod)
+	lifecycle := PodLifecycle(pod, DefaultWorkloads())
 	checkText(t, lifecycle)
 	for name, amount := range lifecycle.Extended {
 		if amount <= 0 || !isExtended(name) {

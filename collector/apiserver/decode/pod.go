@@ -12,10 +12,16 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// Pod returns the claims that a pod uses, and the values of the given labels,
-// empty for those that it does not have. A pod without claims has no Claims,
-// Containers and Health. It neither keeps nor changes anything of the pod.
-func Pod(pod *corev1.Pod, labels ...string) dra.Pod {
+// PodFields is what is read of a pod besides what concerns claims.
+type PodFields struct {
+	Labels    []string   // keys of labels
+	Workloads *Workloads // nil: its workload is not read
+}
+
+// Pod returns the claims that a pod uses, its workload, and the values of the given
+// labels, empty for those that it does not have. A pod without claims has no
+// Claims, Containers and Health. It neither keeps nor changes anything of the pod.
+func Pod(pod *corev1.Pod, fields PodFields) dra.Pod {
 	decoded := dra.Pod{
 		Ref:      dra.PodRef{Namespace: Text(pod.Namespace), Name: Text(pod.Name)},
 		UID:      Text(string(pod.UID)),
@@ -23,12 +29,12 @@ func Pod(pod *corev1.Pod, labels ...string) dra.Pod {
 		Terminal: isTerminal(pod),
 		Claims:   podClaims(pod),
 	}
-	for _, owner := range pod.OwnerReferences {
-		if owner.Controller != nil && *owner.Controller {
-			decoded.OwnerKind, decoded.OwnerName = shortText(owner.Kind, maxName), shortText(owner.Name, maxName)
-		}
+	owner := controller(pod)
+	decoded.OwnerKind, decoded.OwnerName = shortText(owner.Kind, maxName), shortText(owner.Name, maxName)
+	if fields.Workloads != nil {
+		decoded.Member = fields.Workloads.member(pod)
 	}
-	for _, key := range labels {
+	for _, key := range fields.Labels {
 		decoded.Labels = append(decoded.Labels, Text(pod.Labels[key]))
 	}
 	if len(decoded.Claims) > 0 {
@@ -238,19 +244,19 @@ func (r *PodRecord) UsingPlugins() *dra.Pod {
 	if r == nil || len(r.Pod.Claims) > 0 || r.Pod.Terminal {
 		return nil
 	}
-	return &dra.Pod{Ref: r.Pod.Ref, UID: cmp.Or(r.staticUID, r.Pod.UID), Node: r.Pod.Node, Labels: r.Pod.Labels}
+	return &dra.Pod{Ref: r.Pod.Ref, UID: cmp.Or(r.staticUID, r.Pod.UID), Node: r.Pod.Node, Labels: r.Pod.Labels, Member: r.Pod.Member}
 }
 
 // SameToKubelet reports whether the kubelet lists the same devices for both
 // records, either of which may be nil. Health, ids of containers, which the
-// kubelet has itself reported, and labels make no difference.
+// kubelet has itself reported, labels and workloads make no difference.
 func SameToKubelet(before, after *PodRecord) bool {
 	return before != nil && after != nil && reflect.DeepEqual(before.withoutReports(), after.withoutReports())
 }
 
 func (r *PodRecord) withoutReports() PodRecord {
 	reduced := *r
-	reduced.Pod.Health, reduced.Pod.Labels = nil, nil
+	reduced.Pod.Health, reduced.Pod.Labels, reduced.Pod.Member = nil, nil, dra.Member{}
 	reduced.Pod.Containers = slices.Clone(r.Pod.Containers)
 	for i := range reduced.Pod.Containers {
 		reduced.Pod.Containers[i].ID = ""
@@ -259,9 +265,9 @@ func (r *PodRecord) withoutReports() PodRecord {
 }
 
 // NewPodRecord returns what is kept of the pod, and false for a pod that uses
-// neither claims nor resources of device plugins. Labels are those of Pod.
-func NewPodRecord(pod *corev1.Pod, labels ...string) (PodRecord, bool) {
-	record := PodRecord{Pod: Pod(pod, labels...), staticUID: Text(pod.Annotations[corev1.MirrorPodAnnotationKey])}
+// neither claims nor resources of device plugins. Fields are those of Pod.
+func NewPodRecord(pod *corev1.Pod, fields PodFields) (PodRecord, bool) {
+	record := PodRecord{Pod: Pod(pod, fields), staticUID: Text(pod.Annotations[corev1.MirrorPodAnnotationKey])}
 	if len(record.Pod.Claims) == 0 && !UsesExtendedResources(pod) {
 		return PodRecord{}, false
 	}

@@ -61,7 +61,7 @@ func TestPod(t *testing.T) {
 			{Name: "idle"},
 		},
 	}
-	if got := Pod(pod); !reflect.DeepEqual(got, want) {
+	if got := Pod(pod, PodFields{}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
@@ -75,7 +75,7 @@ func TestPodsThatMayHoldDevices(t *testing.T) {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceName(resourceName): resource.MustParse("1")}},
 		}}}}
-		if _, got := NewPodRecord(pod); got != want {
+		if _, got := NewPodRecord(pod, PodFields{}); got != want {
 			t.Errorf("a pod with %s: %v, want %v", resourceName, got, want)
 		}
 	}
@@ -114,7 +114,7 @@ func TestDeviceHealth(t *testing.T) {
 		pod := podWithClaim("p", "pod-1", "named")
 		pod.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "p-ext"}
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", AllocatedResourcesStatus: test.status}}
-		if got := written(Pod(pod).Health); got != test.want {
+		if got := written(Pod(pod, PodFields{}).Health); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
@@ -147,12 +147,12 @@ func TestDeviceHealthMessage(t *testing.T) {
 		status := health("claim:gpu", test.health, "x")
 		status.Resources[0].Message = &test.message
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", AllocatedResourcesStatus: []corev1.ResourceStatus{status}}}
-		for _, decoded := range []dra.Pod{Pod(pod), Pod(StripPod(pod))} {
+		for _, decoded := range []dra.Pod{Pod(pod, PodFields{}), Pod(StripPod(pod, PodFields{}), PodFields{})} {
 			if len(decoded.Health) != 1 || decoded.Health[0].Message != test.want {
 				t.Errorf("%s: %+v, want %q", name, decoded.Health, test.want)
 			}
 		}
-		if lifecycle := PodLifecycle(pod); len(lifecycle.Health) != 1 || lifecycle.Health[0].Message != "" {
+		if lifecycle := PodLifecycle(pod, DefaultWorkloads()); len(lifecycle.Health) != 1 || lifecycle.Health[0].Message != "" {
 			t.Errorf("%s: the cluster role has %+v", name, lifecycle.Health)
 		}
 	}
@@ -165,14 +165,14 @@ func TestDeviceHealthOfEveryKindOfContainer(t *testing.T) {
 	}
 	pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses = status("a"), status("b"), status("c")
 	const want = "gpu//a=true gpu//b=true gpu//c=true"
-	if got := written(Pod(pod).Health); got != want {
+	if got := written(Pod(pod, PodFields{}).Health); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := written(Pod(StripPod(pod)).Health); got != want {
+	if got := written(Pod(StripPod(pod, PodFields{}), PodFields{}).Health); got != want {
 		t.Errorf("stripped: %q, want %q", got, want)
 	}
 	pod.Spec.ResourceClaims = nil
-	if got := Pod(pod); got.Health != nil {
+	if got := Pod(pod, PodFields{}); got.Health != nil {
 		t.Errorf("a pod without claims has the health of %+v", got.Health)
 	}
 }
@@ -184,7 +184,7 @@ func TestDeviceHealthOfARealPod(t *testing.T) {
 	found := false
 	for i := range captured.pods {
 		pod := &captured.pods[i]
-		if got := Pod(pod); got.Health != nil {
+		if got := Pod(pod, PodFields{}); got.Health != nil {
 			t.Errorf("%s: its health was unknown and is decoded to %+v", pod.Name, got.Health)
 		}
 		for j := range pod.Status.ContainerStatuses {
@@ -194,11 +194,11 @@ func TestDeviceHealthOfARealPod(t *testing.T) {
 				}
 			}
 		}
-		light := StripPod(pod)
-		if got, want := Pod(light), Pod(pod); !reflect.DeepEqual(got, want) {
+		light := StripPod(pod, PodFields{})
+		if got, want := Pod(light, PodFields{}), Pod(pod, PodFields{}); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: stripped it decodes to %+v, want %+v", pod.Name, got, want)
 		}
-		for _, entry := range Pod(pod).Health {
+		for _, entry := range Pod(pod, PodFields{}).Health {
 			found = true
 			if entry.PodClaim == "" || entry.ResourceID == "" || entry.Healthy {
 				t.Errorf("%s: %+v", pod.Name, entry)
@@ -223,7 +223,7 @@ func TestContainerIDs(t *testing.T) {
 			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: "containerd://before"}},
 		}}
 		got := []string{}
-		for _, container := range Pod(pod).Containers {
+		for _, container := range Pod(pod, PodFields{}).Containers {
 			got = append(got, container.Name+"="+container.ID)
 		}
 		if text := strings.Join(got, " "); text != "sidecar= init=of-init main="+want {
@@ -237,14 +237,14 @@ func TestPodLabels(t *testing.T) {
 	pod.Labels = map[string]string{"team": "vision", "app.kubernetes.io/name": "a\xffb", "pod-template-hash": "5d6f"}
 	wanted := []string{"app.kubernetes.io/name", "missing", "team"}
 	want := []string{"a\uFFFDb", "", "vision"}
-	if got := Pod(pod, wanted...).Labels; !reflect.DeepEqual(got, want) {
+	if got := Pod(pod, PodFields{Labels: wanted}).Labels; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	light := StripPod(pod, wanted...)
-	if got := Pod(light, wanted...).Labels; !reflect.DeepEqual(got, want) || len(light.Labels) != 2 {
+	light := StripPod(pod, PodFields{Labels: wanted})
+	if got := Pod(light, PodFields{Labels: wanted}).Labels; !reflect.DeepEqual(got, want) || len(light.Labels) != 2 {
 		t.Errorf("stripped: got %q of %q, want %q", got, light.Labels, want)
 	}
-	if got := Pod(pod).Labels; got != nil {
+	if got := Pod(pod, PodFields{}).Labels; got != nil {
 		t.Errorf("unasked for: %q", got)
 	}
 }
@@ -261,12 +261,12 @@ func TestPodWithManyContainers(t *testing.T) {
 		pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = append(pod.Status.ContainerStatuses, status), append(pod.Status.InitContainerStatuses, status)
 		pod.OwnerReferences = append(pod.OwnerReferences, metav1.OwnerReference{APIVersion: long, Kind: long, Name: long, UID: types.UID(long), Controller: &yes})
 	}
-	light := StripPod(pod)
+	light := StripPod(pod, PodFields{})
 	if size := light.Size(); size > 400_000 {
 		t.Errorf("while pods are listed, %d bytes of %d are held", size, pod.Size())
 	}
-	whole, _ := NewPodRecord(pod)
-	stripped, _ := NewPodRecord(light)
+	whole, _ := NewPodRecord(pod, PodFields{})
+	stripped, _ := NewPodRecord(light, PodFields{})
 	if !reflect.DeepEqual(whole, stripped) {
 		t.Error("stripped, the pod is another")
 	}

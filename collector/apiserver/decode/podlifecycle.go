@@ -19,10 +19,10 @@ import (
 // writes when it evicts a pod.
 const reasonDeviceTaint = "DeletionByDeviceTaintManager"
 
-// PodLifecycle returns the progress of a pod from its creation to its end. Extended
-// has all its extended resources, also those that device plugins provide. It
-// neither keeps nor changes anything of the pod.
-func PodLifecycle(pod *corev1.Pod) dra.PodLifecycle {
+// PodLifecycle returns the progress of a pod from its creation to its end, and its
+// workload. Extended has all its extended resources, also those that device plugins
+// provide. It neither keeps nor changes anything of the pod.
+func PodLifecycle(pod *corev1.Pod, workloads *Workloads) dra.PodLifecycle {
 	lifecycle := dra.PodLifecycle{
 		Ref:      dra.PodRef{Namespace: Text(pod.Namespace), Name: Text(pod.Name)},
 		UID:      Text(string(pod.UID)),
@@ -31,6 +31,7 @@ func PodLifecycle(pod *corev1.Pod) dra.PodLifecycle {
 		Node:     Text(pod.Spec.NodeName),
 		Terminal: isTerminal(pod),
 		Gated:    len(pod.Spec.SchedulingGates) > 0,
+		Member:   workloads.member(pod),
 		Claims:   neededClaims(pod),
 		Extended: extendedOf(pod),
 		Started:  firstStart(pod),

@@ -53,11 +53,11 @@ func TestPodLifecycle(t *testing.T) {
 	}
 	want := dra.PodLifecycle{
 		Ref: dra.PodRef{Namespace: "lab", Name: "train"}, UID: "pod-1", Created: on(0), Deleted: on(30),
-		Node: "node-a", Terminal: true, Group: "gang",
+		Node: "node-a", Terminal: true, Group: "gang", Member: dra.Member{Workload: &dra.Workload{Kind: "PodGroup", Name: "gang"}},
 		Claims:    []dra.PodClaim{{Name: "gpu", Template: "t", Claim: claimed}, {Name: "later", Template: "t"}},
 		Scheduled: on(5), Sandbox: on(7), Started: on(8), Evicted: true,
 	}
-	if got := PodLifecycle(pod); !reflect.DeepEqual(got, want) {
+	if got := PodLifecycle(pod, DefaultWorkloads()); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
@@ -84,7 +84,7 @@ func TestContainerStartOf1970(t *testing.T) {
 		if err := received.Unmarshal(data); err != nil {
 			t.Fatal(err)
 		}
-		if got := PodLifecycle(&received).Started; !got.Equal(c.want) {
+		if got := PodLifecycle(&received, DefaultWorkloads()).Started; !got.Equal(c.want) {
 			t.Errorf("%s: started %v, want %v", name, got, c.want)
 		}
 	}
@@ -104,7 +104,7 @@ func TestPodConditions(t *testing.T) {
 		"not evicted":       {corev1.PodCondition{Type: "DisruptionTarget", Status: "False", Reason: "DeletionByDeviceTaintManager"}, dra.PodLifecycle{Gated: true}},
 	} {
 		pod.Status.Conditions = []corev1.PodCondition{c.condition}
-		if got := PodLifecycle(pod); !reflect.DeepEqual(got, c.want) {
+		if got := PodLifecycle(pod, DefaultWorkloads()); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -130,7 +130,7 @@ func TestExtendedResources(t *testing.T) {
 		"a sidecar beside a large one":    {[]corev1.Container{sidecar, container(map[string]string{"example.com/gpu": "8"})}, 9},
 	} {
 		pod.Spec.InitContainers = c.inits
-		if got := PodLifecycle(pod).Extended; !maps.Equal(got, map[string]int64{"example.com/gpu": c.want}) {
+		if got := PodLifecycle(pod, DefaultWorkloads()).Extended; !maps.Equal(got, map[string]int64{"example.com/gpu": c.want}) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -52,7 +52,7 @@ func TestSnapshots(t *testing.T) {
 				Published []dra.PublishedDevice
 			}
 			for i := range captured.pods {
-				decoded.Pods = append(decoded.Pods, Pod(&captured.pods[i], "app"))
+				decoded.Pods = append(decoded.Pods, Pod(&captured.pods[i], PodFields{Labels: []string{"app"}, Workloads: DefaultWorkloads()}))
 			}
 			for i := range captured.claims {
 				decoded.Claims = append(decoded.Claims, Claim(&captured.claims[i]))
@@ -90,7 +90,7 @@ func TestLifecyclesOfSnapshots(t *testing.T) {
 				lifecycles.Claims = append(lifecycles.Claims, ClaimLifecycle(&claims.Items[i]))
 			}
 			for i := range pods.Items {
-				lifecycles.Pods = append(lifecycles.Pods, PodLifecycle(&pods.Items[i]))
+				lifecycles.Pods = append(lifecycles.Pods, PodLifecycle(&pods.Items[i], DefaultWorkloads()))
 			}
 			compareGolden(t, filepath.Join("testdata", "snapshots", name, "lifecycles.json"), lifecycles)
 		})

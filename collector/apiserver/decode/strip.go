@@ -1,6 +1,8 @@
 package decode
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,7 +13,7 @@ import (
 // StripPod returns a pod with the same record, without environment, volumes,
 // other annotations, other labels, managed fields and everything else that is
 // large.
-func StripPod(pod *corev1.Pod, labels ...string) *corev1.Pod {
+func StripPod(pod *corev1.Pod, fields PodFields) *corev1.Pod {
 	light := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace:         pod.Namespace,
 		Name:              pod.Name,
@@ -20,6 +22,16 @@ func StripPod(pod *corev1.Pod, labels ...string) *corev1.Pod {
 		DeletionTimestamp: pod.DeletionTimestamp,
 		OwnerReferences:   stripOwners(pod.OwnerReferences),
 	}}
+	labels := fields.Labels
+	if fields.Workloads != nil {
+		labels = append(fields.Workloads.keys(), labels...)
+		for _, key := range fields.Workloads.keys() {
+			if value, has := pod.Annotations[key]; has {
+				// One byte more than is read, so that what is read is cut in the same way.
+				metav1.SetMetaDataAnnotation(&light.ObjectMeta, key, strings.Clone(value[:min(len(value), maxName+1)]))
+			}
+		}
+	}
 	for _, key := range labels {
 		if value, has := pod.Labels[key]; has {
 			metav1.SetMetaDataLabel(&light.ObjectMeta, key, value)
@@ -28,7 +40,7 @@ func StripPod(pod *corev1.Pod, labels ...string) *corev1.Pod {
 	if static, mirrors := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirrors {
 		metav1.SetMetaDataAnnotation(&light.ObjectMeta, corev1.MirrorPodAnnotationKey, static)
 	}
-	light.Spec.NodeName = pod.Spec.NodeName
+	light.Spec.NodeName, light.Spec.SchedulingGroup = pod.Spec.NodeName, pod.Spec.SchedulingGroup
 	light.Spec.ResourceClaims = atMost(pod.Spec.ResourceClaims, maxNodeReferences)
 	light.Spec.InitContainers = stripContainers(pod.Spec.InitContainers)
 	light.Spec.Containers = stripContainers(pod.Spec.Containers)
@@ -41,15 +53,23 @@ func StripPod(pod *corev1.Pod, labels ...string) *corev1.Pod {
 	return light
 }
 
-// stripOwners keeps the controller, of which the kind and the name are read.
+// stripOwners keeps the controller, of which the kind and the name are read, and
+// a PodGroup.
 func stripOwners(owners []metav1.OwnerReference) []metav1.OwnerReference {
 	var light []metav1.OwnerReference
+	controllers, groups := 0, 0
 	for _, owner := range owners {
-		if owner.Controller != nil && *owner.Controller {
-			owner.APIVersion, owner.Kind = shortText(owner.APIVersion, maxName), shortText(owner.Kind, maxName)
-			owner.Name, owner.UID = shortText(owner.Name, maxName), types.UID(shortText(string(owner.UID), maxUID))
-			light = append(light[:0], owner)
+		switch {
+		case owner.Controller != nil && *owner.Controller && controllers == 0:
+			controllers++
+		case owner.Kind == podGroupKind && groups == 0:
+			groups++
+		default:
+			continue
 		}
+		owner.APIVersion, owner.Kind = shortText(owner.APIVersion, maxName), shortText(owner.Kind, maxName)
+		owner.Name, owner.UID = shortText(owner.Name, maxName), types.UID(shortText(string(owner.UID), maxUID))
+		light = append(light, owner)
 	}
 	return light
 }

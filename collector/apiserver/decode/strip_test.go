@@ -126,9 +126,10 @@ func mayBeSecret(field string) bool {
 // applies to opaque parameters and annotations of claims.
 func TestKeptFields(t *testing.T) {
 	pod, claim := filled[corev1.Pod](), filled[resourcev1.ResourceClaim]()
-	// The annotation of mirror pods is the only one that is read.
+	reads := PodFields{Labels: []string{"wanted"}, Workloads: DefaultWorkloads()}
+	// Besides those of workloads, the annotation of mirror pods is the only one that is read.
 	pod.Annotations[corev1.MirrorPodAnnotationKey] = "{mirror}"
-	record, uses := NewPodRecord(pod, "wanted")
+	record, uses := NewPodRecord(pod, reads)
 	if !uses {
 		t.Fatal("the pod is not kept at all")
 	}
@@ -138,13 +139,13 @@ func TestKeptFields(t *testing.T) {
 	for _, of := range []string{"initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"} {
 		meant = append(meant, "status."+of+".allocatedResourcesStatus.resources.message")
 	}
-	if fields := fieldsIn(t, StripPod(pod, "wanted")); slices.ContainsFunc(meant[:2], func(f string) bool { return slices.Contains(fields, f) }) {
+	if fields := fieldsIn(t, StripPod(pod, reads)); slices.ContainsFunc(meant[:2], func(f string) bool { return slices.Contains(fields, f) }) {
 		t.Errorf("labels that are not wanted are kept: %v", fields)
 	}
 	for name, kept := range map[string]any{
-		"of a pod, while it is listed":        StripPod(pod, "wanted"),
+		"of a pod, while it is listed":        StripPod(pod, reads),
 		"of a pod by the node role":           record,
-		"of a pod by the cluster role":        PodLifecycle(pod),
+		"of a pod by the cluster role":        PodLifecycle(pod, DefaultWorkloads()),
 		"of a claim by the node role":         Claim(claim),
 		"of a claim by the cluster role":      ClaimLifecycle(claim),
 		"of a claim for the inventory":        StripClaim(claim),
@@ -172,17 +173,18 @@ func TestKeptFields(t *testing.T) {
 		}
 	}
 	pod.Labels["wanted"] = "{wanted}"
-	if record, _ := NewPodRecord(pod, "wanted"); !strings.Contains(allText(reflect.ValueOf(record)), "{wanted}") {
+	if record, _ := NewPodRecord(pod, reads); !strings.Contains(allText(reflect.ValueOf(record)), "{wanted}") {
 		t.Error("a label that is wanted is not kept")
 	}
 }
 
 func TestStrippedObjects(t *testing.T) {
+	reads := PodFields{Labels: []string{"app", "missing"}, Workloads: DefaultWorkloads()}
 	for _, name := range snapshots() {
 		captured := readSnapshot(t, name)
 		for i := range captured.pods {
-			whole, keptWhole := NewPodRecord(&captured.pods[i], "app", "missing")
-			light, keptLight := NewPodRecord(StripPod(&captured.pods[i], "app", "missing"), "app", "missing")
+			whole, keptWhole := NewPodRecord(&captured.pods[i], reads)
+			light, keptLight := NewPodRecord(StripPod(&captured.pods[i], reads), reads)
 			if keptWhole != keptLight || !reflect.DeepEqual(whole, light) {
 				t.Errorf("%s: pod %s\n whole %+v\n light %+v", name, captured.pods[i].Name, whole, light)
 			}
@@ -235,7 +237,7 @@ func TestAllocatableOfPod(t *testing.T) {
 	want := []dra.ClaimAllocatable{{Claim: "c", Resources: []dra.AllocatableAmount{
 		{Resource: "bare"}, {Resource: "cpu", Devices: "4"}, {Resource: "disk", PerContainer: "2Mi"}, {Resource: "memory", Devices: "8Gi", PerPod: "1Mi"},
 	}}, {Claim: "d"}}
-	if got := PodLifecycle(pod).Allocatable; !reflect.DeepEqual(got, want) {
+	if got := PodLifecycle(pod, DefaultWorkloads()).Allocatable; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }

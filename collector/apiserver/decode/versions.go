@@ -62,6 +62,9 @@ func PodGroup(object any) (*schedulingv1beta1.PodGroup, bool) {
 	for _, status := range group.Status.ResourceClaimStatuses {
 		converted.Status.ResourceClaimStatuses = append(converted.Status.ResourceClaimStatuses, schedulingv1beta1.PodGroupResourceClaimStatus(status))
 	}
+	if gang := group.Spec.SchedulingPolicy.Gang; gang != nil {
+		converted.Spec.SchedulingPolicy.Gang = &schedulingv1beta1.GangSchedulingPolicy{MinCount: gang.MinCount}
+	}
 	converted.Status.Conditions = group.Status.Conditions
 	return converted, true
 }

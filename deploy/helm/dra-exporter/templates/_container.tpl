@@ -48,6 +48,9 @@ readinessProbe:
 {{- if ne .Values.log.format "logfmt" }}
 - --log.format={{ .Values.log.format }}
 {{- end }}
+{{- range .Values.workloadLabels }}
+- --labels.workload={{ . }}
+{{- end }}
 {{- if .Values.web.configSecret }}
 - --web.config.file=/etc/dra-exporter-web/web.yaml
 {{- end }}
@@ -73,7 +76,7 @@ readinessProbe:
 {{- range (default "[]" .args | fromYamlArray) -}}
 {{- $_ := set $own (splitList "=" . | first) true -}}
 {{- end -}}
-{{- $repeatable := list "--device.source" "--labels.pod" "--cdi.dir" "--exporter.preset" "--plugin.extensions" "--tpu.metrics" "--web.kubernetes-audience" -}}
+{{- $repeatable := list "--device.source" "--labels.pod" "--labels.workload" "--cdi.dir" "--exporter.preset" "--plugin.extensions" "--tpu.metrics" "--web.kubernetes-audience" -}}
 {{- $fixed := list "--web.listen-address" "--web.telemetry-path" -}}
 {{- $more := list "--kubernetes.disable" "--kubelet.pods-api" "--web.kubernetes-auth" -}}
 {{- range .extra -}}
@@ -100,7 +103,8 @@ readinessProbe:
   "--kubernetes.disable" "node.kubernetesAPI=false" "--kubelet.pods-api" "node.podsAPI=true"
   "--device.nvlink-links" "node.nvlinkLinks"
   "--metrics.dcgm" "node.dcgmNames" "--cost.prices" "node.prices" "--exporter.config" "node.exporters"
-  "--cdi.dir" "node.cdiDirs" "--plugin.dir" "node.pluginDir" "--device.source" "node.deviceSources" "--labels.pod" "node.showPodLabels" -}}
+  "--cdi.dir" "node.cdiDirs" "--plugin.dir" "node.pluginDir" "--device.source" "node.deviceSources" "--labels.pod" "node.showPodLabels"
+  "--labels.workload" "workloadLabels" -}}
 {{- get $values . -}}
 {{- end -}}
 

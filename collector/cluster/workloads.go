@@ -1,0 +1,319 @@
+package cluster
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+// startSettles is for how long all pods of a workload must have started until the
+// duration of its start is measured, unless its gang is known to be complete:
+// controllers may create pods one after the other.
+const startSettles = 10 * time.Second
+
+// maxStartHistograms bounds the histograms of starts: whoever creates pods decides
+// on the kinds and queues of their workloads. Further ones have one together.
+const (
+	maxStartHistograms = 200
+	kindOther          = "other"
+	queueOther         = "other"
+)
+
+// memberState is the state of a pod of a workload.
+type memberState uint8
+
+const (
+	memberGated    memberState = iota // has scheduling gates
+	memberPending                     // is not bound to a node
+	memberStarting                    // no container has started
+	memberRunning
+	memberEnded  // has ended, or is being deleted
+	memberStates = iota
+)
+
+func (s memberState) String() string {
+	return [memberStates]string{"gated", "pending", "starting", "running", "ended"}[s]
+}
+
+// workloads counts the pods of each workload by state, and measures how long
+// workloads take to start. Of pods without claims it knows those of PodGroups
+// alone.
+type workloads struct {
+	index     *index
+	lifecycle *lifecycle
+
+	pods     map[*podEntry]workloadMember
+	byName   map[workloadName]*workloadEntry
+	order    []*workloadEntry            // sorted; nil: one was added or removed
+	starting map[*workloadEntry]struct{} // whose start may have to be measured in this step
+
+	histograms map[[2]string]struct{} // kind and queue of starts
+	observed   []Observation          // in this step
+	opened     []Observation          // histograms that exist from this step on
+	family     *metric.Family         // of the starts
+}
+
+// workloadName identifies a workload.
+type workloadName struct{ namespace, kind, name string }
+
+// workloadMember is how a pod was counted last.
+type workloadMember struct {
+	workload *workloadEntry
+	state    memberState
+	gang     string // of the workload's gangs; empty: none
+}
+
+// workloadEntry is a workload that has pods.
+type workloadEntry struct {
+	name  workloadName
+	queue string
+	pods  [memberStates]int
+	gangs map[string]gang // by name; nil: none is known
+
+	start workloadStart
+
+	info, minPods *metric.Labels
+	states        [memberStates]*metric.Labels
+}
+
+// workloadStart is the start of a workload, from the creation of its first pod
+// until all of its pods have started, by our steady clock.
+type workloadStart struct {
+	measured    bool          // or it never will be
+	completed   clock.Instant // since when all pods have started; zero: not all have
+	begin, end  time.Duration // of the first pod; of the last one so far
+	began, live bool          // begin is known; end was observed live
+}
+
+// gang is pods of a workload that start together.
+type gang struct {
+	pods    int // that exist
+	minPods int // that are needed
+}
+
+func newWorkloads(f *families, x *index, l *lifecycle) *workloads {
+	return &workloads{
+		family: f.workloadStart, index: x, lifecycle: l, pods: make(map[*podEntry]workloadMember), byName: make(map[workloadName]*workloadEntry),
+		starting: make(map[*workloadEntry]struct{}), histograms: make(map[[2]string]struct{}),
+	}
+}
+
+// update runs once per step, after all changes: it counts the pods that they
+// concern.
+func (w *workloads) update(now clock.Instant) {
+	w.observed, w.opened = nil, nil
+	for p := range w.index.changed.pods {
+		w.updatePod(p, now)
+	}
+	for entry := range w.starting {
+		w.measureStart(entry, now)
+	}
+}
+
+func (w *workloads) updatePod(p *podEntry, at clock.Instant) {
+	before, counted := w.pods[p]
+	if counted {
+		before.workload.count(before, -1)
+	}
+	workload := p.object.Member.Workload
+	if p.removed || workload == nil {
+		delete(w.pods, p)
+	} else {
+		name := workloadName{p.ref.Namespace, workload.Kind, workload.Name}
+		entry := w.byName[name]
+		if entry == nil {
+			entry = &workloadEntry{name: name}
+			w.byName[name], w.order = entry, nil
+		}
+		if entry.queue != workload.Queue {
+			entry.queue, entry.info = workload.Queue, nil
+		}
+		now := workloadMember{workload: entry, state: w.stateOf(p)}
+		var minPods int
+		now.gang, minPods = w.gangOf(p)
+		if entry.count(now, 1); now.gang != "" {
+			g := entry.gangs[now.gang]
+			g.minPods = minPods
+			entry.gangs[now.gang] = g
+		}
+		w.pods[p] = now
+		w.applyStart(entry, p, !counted || before.workload != entry, at)
+	}
+	if counted && before.workload.size() == 0 {
+		w.remove(before.workload)
+	}
+}
+
+func (w *workloads) remove(entry *workloadEntry) {
+	delete(w.starting, entry)
+	delete(w.byName, entry.name)
+	w.order = nil
+}
+
+// applyStart applies what a pod says about the start of its workload. A workload
+// whose earlier pods have all ended starts again.
+func (w *workloads) applyStart(entry *workloadEntry, p *podEntry, added bool, now clock.Instant) {
+	state := w.pods[p].state
+	if added && state != memberEnded && entry.size() == entry.pods[memberEnded]+1 {
+		entry.start = workloadStart{}
+	}
+	start := &entry.start
+	if start.measured {
+		return
+	}
+	w.starting[entry] = struct{}{}
+	w.histogram(entry)
+	progress, clocks := w.lifecycle.pods[p], w.lifecycle.clocks
+	if created, known := clocks.steady(progress.createdAt(), now); added && known && (!start.began || created < start.begin) {
+		start.begin, start.began = created, true
+	}
+	if started, known := clocks.steady(w.lifecycle.startedAt(progress), now); state == memberRunning && known && (start.end == 0 || started > start.end) {
+		start.end, start.live = started, progress.started.live
+	}
+}
+
+// count adds a pod to the counts, or removes it.
+func (e *workloadEntry) count(member workloadMember, by int) {
+	e.pods[member.state] += by
+	if member.gang == "" {
+		return
+	}
+	if e.gangs == nil {
+		e.gangs = make(map[string]gang)
+	}
+	g := e.gangs[member.gang]
+	if g.pods += by; g.pods == 0 {
+		delete(e.gangs, member.gang)
+	} else {
+		e.gangs[member.gang] = g
+	}
+}
+
+// size is how many pods the workload has.
+func (e *workloadEntry) size() int {
+	size := 0
+	for _, count := range e.pods {
+		size += count
+	}
+	return size
+}
+
+// minimum is how many pods the workload's gangs need; 0: it has none.
+func (e *workloadEntry) minimum() int {
+	minimum := 0
+	for _, g := range e.gangs {
+		minimum += g.minPods
+	}
+	return minimum
+}
+
+func (w *workloads) stateOf(p *podEntry) memberState {
+	switch {
+	case !p.alive():
+		return memberEnded
+	case p.object.Gated:
+		return memberGated
+	case p.object.Node == "":
+		return memberPending
+	case !w.lifecycle.hasStarted(p):
+		return memberStarting
+	default:
+		return memberRunning
+	}
+}
+
+// gangOf returns the name of a pod's gang among those of its workload, and how many
+// pods it needs: the PodGroup, else the pod's own words. The size that a pod
+// gives is that of its replica, as LeaderWorkerSet defines it.
+func (w *workloads) gangOf(p *podEntry) (name string, minPods int) {
+	if group := w.index.group(p); group != nil && group.MinPods > 0 {
+		return "group/" + p.object.Group, int(group.MinPods)
+	}
+	if member := &p.object.Member; member.Size > 0 {
+		return "replica/" + member.Replica, int(member.Size)
+	}
+	return "", 0
+}
+
+// measureStart measures the start of a workload, if it is over and its end was
+// observed live.
+func (w *workloads) measureStart(entry *workloadEntry, now clock.Instant) {
+	start, minimum, running := &entry.start, entry.minimum(), entry.pods[memberRunning]
+	if entry.pods[memberGated]+entry.pods[memberPending]+entry.pods[memberStarting] > 0 || running == 0 || running < minimum {
+		start.completed = clock.Instant{}
+		delete(w.starting, entry)
+		return
+	}
+	if start.completed.IsZero() {
+		start.completed = now
+	}
+	if minimum == 0 && now.Since(start.completed) < startSettles {
+		return
+	}
+	start.measured = true
+	delete(w.starting, entry)
+	if start.began && start.live && start.end >= start.begin {
+		observation := w.histogram(entry)
+		observation.Took = start.end - start.begin
+		w.observed = append(w.observed, observation)
+	}
+}
+
+// histogram returns an observation for the histogram of a workload's start, which
+// exists from then on.
+func (w *workloads) histogram(entry *workloadEntry) Observation {
+	o := Observation{Family: w.family, WorkloadKind: entry.name.kind, Queue: entry.queue}
+	for {
+		key := [2]string{o.WorkloadKind, o.Queue}
+		if _, known := w.histograms[key]; known {
+			return o
+		}
+		if len(w.histograms) < maxStartHistograms || o.WorkloadKind == kindOther && o.Queue == queueOther {
+			w.histograms[key] = struct{}{}
+			w.opened = append(w.opened, o)
+			return o
+		}
+		o.WorkloadKind, o.Queue = kindOther, queueOther
+	}
+}
+
+// rows adds the workloads, sorted.
+func (w *workloads) rows(b *metric.Builder, f *families) {
+	if w.order == nil {
+		w.order = slices.SortedFunc(maps.Values(w.byName), func(a, b *workloadEntry) int {
+			return cmp.Or(cmp.Compare(a.name.namespace, b.name.namespace), cmp.Compare(a.name.kind, b.name.kind), cmp.Compare(a.name.name, b.name.name))
+		})
+	}
+	b.In(f.workloadInfo)
+	for _, entry := range w.order {
+		if entry.info == nil {
+			entry.info = metric.NewLabels(f.workloadInfo.Labels, entry.name.namespace, entry.name.kind, entry.name.name, entry.queue)
+		}
+		b.Add(entry.info, 1)
+	}
+	b.In(f.workloadPods)
+	for _, entry := range w.order {
+		for state := range memberState(memberStates) {
+			if entry.pods[state] == 0 {
+				continue
+			}
+			if entry.states[state] == nil {
+				entry.states[state] = metric.NewLabels(f.workloadPods.Labels, entry.name.namespace, entry.name.kind, entry.name.name, state.String())
+			}
+			b.Add(entry.states[state], float64(entry.pods[state]))
+		}
+	}
+	b.In(f.workloadMinPods)
+	for _, entry := range w.order {
+		if minimum := entry.minimum(); minimum > 0 {
+			if entry.minPods == nil {
+				entry.minPods = metric.NewLabels(f.workloadMinPods.Labels, entry.name.namespace, entry.name.kind, entry.name.name)
+			}
+			b.Add(entry.minPods, float64(minimum))
+		}
+	}
+}
