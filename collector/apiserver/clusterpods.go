@@ -27,8 +27,8 @@ type podItem struct {
 }
 
 // clusterPods records the changes of the pods that use claims, request extended
-// resources that stand for devices, or belong to a PodGroup. Every other extended resource is
-// provided by a device plugin.
+// resources that stand for devices, or belong to a PodGroup. Every other extended
+// resource is provided by a device plugin.
 type clusterPods struct {
 	recorder recorder[dra.PodLifecycle]
 	limit    *referenceLimit // of references of pending pods

@@ -106,11 +106,24 @@ func newWorkloads(f *families, x *index, l *lifecycle) *workloads {
 // concern.
 func (w *workloads) update(now clock.Instant) {
 	w.observed, w.opened = nil, nil
-	for p := range w.index.changed.pods {
+	for _, p := range slices.SortedFunc(maps.Keys(w.index.changed.pods), compareChanged) {
 		w.updatePod(p, now)
 	}
 	for entry := range w.starting {
 		w.measureStart(entry, now)
+	}
+}
+
+// compareChanged puts pods that are gone or have ended first: pods that replace
+// them in the same step begin another start. The rest is a stable order.
+func compareChanged(a, b *podEntry) int {
+	switch {
+	case a.alive() == b.alive():
+		return cmp.Or(cmp.Compare(a.ref.Namespace, b.ref.Namespace), cmp.Compare(a.ref.Name, b.ref.Name), cmp.Compare(a.object.UID, b.object.UID))
+	case b.alive():
+		return -1
+	default:
+		return 1
 	}
 }
 
@@ -171,7 +184,10 @@ func (w *workloads) applyStart(entry *workloadEntry, p *podEntry, added bool, no
 	if created, known := clocks.steady(progress.createdAt(), now); added && known && (!start.began || created < start.begin) {
 		start.begin, start.began = created, true
 	}
-	if started, known := clocks.steady(w.lifecycle.startedAt(progress), now); state == memberRunning && known && (start.end == 0 || started > start.end) {
+	if state != memberRunning {
+		return
+	}
+	if started, known := clocks.steady(w.lifecycle.startedAt(progress), now); known && (start.end == 0 || started > start.end) {
 		start.end, start.live = started, progress.started.live
 	}
 }
@@ -227,8 +243,8 @@ func (w *workloads) stateOf(p *podEntry) memberState {
 }
 
 // gangOf returns the name of a pod's gang among those of its workload, and how many
-// pods it needs: the PodGroup, else the pod's own words. The size that a pod
-// gives is that of its replica, as LeaderWorkerSet defines it.
+// pods it needs: by the PodGroup, else by the size that the pod's annotation gives,
+// which is that of its replica, as LeaderWorkerSet defines it.
 func (w *workloads) gangOf(p *podEntry) (name string, minPods int) {
 	if group := w.index.group(p); group != nil && group.MinPods > 0 {
 		return "group/" + p.object.Group, int(group.MinPods)

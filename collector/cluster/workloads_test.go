@@ -136,6 +136,22 @@ func TestWorkloadStart(t *testing.T) {
 		h.step(startSettles)
 		expect(h, "no other has been created", "StatefulSet of q: 9s")
 	})
+	t.Run("of a pod that replaces another in one step", func(t *testing.T) {
+		for range 20 { // the order of changes in a step must not matter
+			h := newHarness(t)
+			a := member(pod("lab/b", at, "gpu<one"), "Job/a", "", 1)
+			h.update(running(a, at+1))
+			h.step(time.Second)
+			h.step(time.Second)
+			b := member(pod("lab/a", at+2, "gpu<one"), "Job/a", "", 1)
+			h.update(b)
+			h.remove(running(a, at+1))
+			h.step(3 * time.Second)
+			h.update(running(b, at+5))
+			h.step(0)
+			expect(h, "the second has started", "Job of q: 3s")
+		}
+	})
 	t.Run("before the exporter started", func(t *testing.T) {
 		h := newHarness(t)
 		h.live = false

@@ -51,6 +51,7 @@ func (w *workloads) update(cluster Cluster, now clock.Instant) {
 	slices.SortFunc(current, func(a, b podWorkload) int {
 		return cmp.Or(cmp.Compare(a.pod.Namespace, b.pod.Namespace), cmp.Compare(a.pod.Name, b.pod.Name))
 	})
+	current = slices.CompactFunc(current, func(a, b podWorkload) bool { return a.pod == b.pod })
 	w.infos.update(current, now,
 		func(a, b podWorkload) bool { return a.pod == b.pod },
 		func(p podWorkload) *metric.Labels {

@@ -19,8 +19,8 @@ import (
 // writes when it evicts a pod.
 const reasonDeviceTaint = "DeletionByDeviceTaintManager"
 
-// PodLifecycle returns the progress of a pod from its creation to its end, and its
-// workload. Extended has all its extended resources, also those that device plugins
+// PodLifecycle returns the progress of a pod from its creation to its end, and the
+// workload of one with claims, extended resources or a PodGroup. Extended has all its extended resources, also those that device plugins
 // provide. It neither keeps nor changes anything of the pod.
 func PodLifecycle(pod *corev1.Pod, workloads *Workloads) dra.PodLifecycle {
 	lifecycle := dra.PodLifecycle{
@@ -31,13 +31,15 @@ func PodLifecycle(pod *corev1.Pod, workloads *Workloads) dra.PodLifecycle {
 		Node:     Text(pod.Spec.NodeName),
 		Terminal: isTerminal(pod),
 		Gated:    len(pod.Spec.SchedulingGates) > 0,
-		Member:   workloads.member(pod),
 		Claims:   neededClaims(pod),
 		Extended: extendedOf(pod),
 		Started:  firstStart(pod),
 	}
 	if group := pod.Spec.SchedulingGroup; group != nil {
 		lifecycle.Group = OptionalText(group.PodGroupName)
+	}
+	if len(lifecycle.Claims) > 0 || len(lifecycle.Extended) > 0 || lifecycle.Group != "" {
+		lifecycle.Member = workloads.member(pod)
 	}
 	lifecycle.Allocatable = allocatableOf(pod)
 	lifecycle.Health = deviceHealth(pod, lifecycle.Claims, 0)

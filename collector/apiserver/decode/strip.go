@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,8 +25,8 @@ func StripPod(pod *corev1.Pod, fields PodFields) *corev1.Pod {
 	}}
 	labels := fields.Labels
 	if fields.Workloads != nil {
-		labels = append(fields.Workloads.keys(), labels...)
-		for _, key := range fields.Workloads.keys() {
+		labels = slices.Concat(fields.Workloads.keys, labels)
+		for _, key := range fields.Workloads.keys {
 			if value, has := pod.Annotations[key]; has {
 				// One byte more than is read, so that what is read is cut in the same way.
 				metav1.SetMetaDataAnnotation(&light.ObjectMeta, key, strings.Clone(value[:min(len(value), maxName+1)]))

@@ -186,6 +186,7 @@ func controller(pod *corev1.Pod) metav1.OwnerReference {
 type Workloads struct {
 	rows   []framework
 	queues []string
+	keys   []string // all labels and annotations that are read
 }
 
 // workloadKind is the kind of workloads that only have a name.
@@ -223,14 +224,18 @@ func NewWorkloads(keys ...string) (*Workloads, error) {
 	case len(keys) > 0:
 		return nil, errors.New("the field name is missing: add name=KEY, the key of the workload's name")
 	}
+	w.keys = w.allKeys()
 	return w, nil
 }
 
 // DefaultWorkloads returns Workloads that know the table of frameworks alone.
-func DefaultWorkloads() *Workloads { return &Workloads{rows: frameworks(), queues: queueKeys()} }
+func DefaultWorkloads() *Workloads {
+	w := &Workloads{rows: frameworks(), queues: queueKeys()}
+	w.keys = w.allKeys()
+	return w
+}
 
-// keys returns the keys of all labels and annotations that are read.
-func (w *Workloads) keys() []string {
+func (w *Workloads) allKeys() []string {
 	keys := append(slices.Clone(w.queues), podTemplateHash)
 	for i := range w.rows {
 		row := &w.rows[i]

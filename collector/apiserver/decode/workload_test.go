@@ -154,6 +154,7 @@ func TestWorkloads(t *testing.T) {
 					t.Errorf("%s: %+v of %+v, want %+v of %+v", read, got, got.Workload, test.member, test.want)
 				}
 			}
+			test.pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} // of others the cluster role reads nothing
 			if got := PodLifecycle(test.pod, fields.Workloads).Member; !reflect.DeepEqual(got, test.member) {
 				t.Errorf("the cluster role: %+v of %+v, want %+v of %+v", got, got.Workload, test.member, test.want)
 			}
