@@ -58,6 +58,7 @@ var requirements = []struct{ item, test string }{
 	{"an eviction by a rule is in progress while pods have yet to be evicted, and then is not", "TestClusterEvictionProgress"},
 	{"a claim whose devices skip preparation has no such phase, one that mixes has; the API server drops the field before 1.37", "TestClusterSkippedPreparation"},
 	{"devices by pool and by type of partition, compared with Kubernetes' own ResourcePoolStatusRequest; it is not served before 1.37", "TestResourcePoolStatus"},
+	{"the pods of a real indexed Job and of a Deployment have their workload, with ranks; their number and the duration of their start", "TestWorkloads"},
 	{"claims that cannot go, orphans, failed preparation and binding, two words on one device", "TestClusterUnhealthy"},
 	{"permission for one kind missing → its families absent, the reason named, the rest flows", "TestClusterPermission"},
 	{"API server restarted → no page missing, nothing observed twice, then all goes on", "TestClusterAPIServer"},
@@ -108,7 +109,7 @@ func coreTests() []string {
 		"TestAdminAccess", "TestPrioritizedList", "TestExtendedResource", "TestImplicitExtendedResource", "TestPartitions", "TestInitContainer",
 		"TestKubeletKilled", "TestPodsAPI", "TestIdleDevices", "TestClusterPending", "TestClusterPhases",
 		"TestClusterSupply", "TestClusterTaintRules", "TestClusterEvictionProgress", "TestClusterSkippedPreparation",
-		"TestResourcePoolStatus", "TestClusterUnhealthy", "TestClusterDeployment",
+		"TestResourcePoolStatus", "TestClusterUnhealthy", "TestWorkloads", "TestClusterDeployment",
 	}
 }
 

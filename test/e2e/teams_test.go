@@ -38,18 +38,19 @@ metadata: {name: part, namespace: teams}
 spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: shared.nvidia.com, capacity: {requests: {memory: 8Gi}}}}]}}}
 `
 
-// teamPod has two containers, one of which uses the device. Its arguments are
-// the name, team and template.
+// teamPod has two containers, one of which uses the device, and the labels of a pod
+// of a Volcano job that is called as the team. Its arguments are the name, team and
+// template.
 const teamPod = `---
 apiVersion: v1
 kind: Pod
-metadata: {name: %s, namespace: teams, labels: {team: %s}}
+metadata: {name: %[1]s, namespace: teams, labels: {team: %[2]s, volcano.sh/job-name: %[2]s, volcano.sh/task-spec: worker, volcano.sh/queue-name: gpus}}
 spec:
   terminationGracePeriodSeconds: 1
   containers:
   - {name: main, image: localhost/pause:1, imagePullPolicy: Never, resources: {claims: [{name: gpu}]}}
   - {name: side, image: localhost/pause:1, imagePullPolicy: Never}
-  resourceClaims: [{name: gpu, resourceClaimTemplateName: %s}]
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: %[3]s}]
 `
 
 // TestDCGMQueries evaluates the queries of dashboards, alerts and autoscalers
