@@ -55,6 +55,8 @@ func TestRBACRules(t *testing.T) {
 	for family, feature := range map[string]releases.ID{
 		"dra_device_health_disagreement":      releases.DeviceHealth,
 		"dra_taint_rule_eviction_in_progress": releases.EvictionProgress,
+		"dra_workload_info":                   releases.PodGroups, // the one workload is a group
+		"dra_workload_pods":                   releases.PodGroups,
 	} {
 		if shared.Has(feature) {
 			continue

@@ -65,9 +65,9 @@ func clusterLosses() map[permission]loss {
 		},
 		{"watch", dra, "devicetaintrules"}: {description: late},
 		{"list", "", "pods"}: {
-			gone:        slices.Concat([]string{durations}, waiting, []string{"dra_device_health_disagreement"}),
+			gone:        slices.Concat([]string{durations}, waiting, []string{"dra_device_health_disagreement", "dra_workload_info", "dra_workload_pods"}),
 			other:       []string{failures, "dra_claims"},
-			description: "pending claims, the duration of phases, and health by the kubelet",
+			description: "pending claims, the duration of phases, workloads, and health by the kubelet",
 		},
 		{"watch", "", "pods"}: {gone: []string{"dra_claim_ready_duration_seconds"}, maybe: []string{durations, failures}, description: live},
 		{"list", "", "nodes"}: {
