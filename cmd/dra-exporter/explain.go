@@ -24,6 +24,7 @@ type explainFlags struct {
 	verbose bool
 	timeout time.Duration
 	name    string // NAMESPACE/NAME, or NAME
+	kind    string // of a job's workload; empty: any
 }
 
 // pluginPrefix is what the binary's name begins with as a plugin of kubectl:
@@ -44,8 +45,9 @@ func arguments(commandLine []string) []string {
 // addExplain adds the subcommand that explains pending claims and pods to a
 // user with a kubeconfig.
 func addExplain(c *commands, stdout, stderr io.Writer) {
-	command := c.app.Command("explain", "Explain why a claim or a pod is pending, and what would help.").HelpLong(`  dra-exporter explain pod team-a/train-0          # the reason, the evidence, the remedies
+	command := c.app.Command("explain", "Explain why a claim, a pod or a job is pending, and what would help.").HelpLong(`  dra-exporter explain pod team-a/train-0          # the reason, the evidence, the remedies
   dra-exporter explain claim gpus -n team-a -v     # everything that is known
+  dra-exporter explain job team-a/train            # all pods of a workload
   dra-exporter explain pod team-a/train-0 -o json  # for programs
   kubectl dra-explain pod train-0                  # as a plugin, kubectl-dra_explain`)
 	flags := &explainFlags{}
@@ -60,6 +62,10 @@ func addExplain(c *commands, stdout, stderr io.Writer) {
 	addExplained(c, command, explain.KindPod, "Explain all claims of a pod.", flags, stdout, stderr).
 		Alias("pods").Alias("po").
 		HelpLong("  dra-exporter explain pod team-a/train-0\n  dra-exporter explain pod train-0 -n team-a -v")
+	addExplained(c, command, explain.KindJob, "Explain all pods of a workload: a Job, a JobSet, a Deployment or any other.", flags, stdout, stderr).
+		Alias("jobs").Alias("workload").Alias("workloads").
+		HelpLong("  dra-exporter explain job team-a/train\n  dra-exporter explain job train -n team-a --workload-kind=JobSet -v").
+		Flag("workload-kind", "Kind of the workload, if several have the name, for example JobSet.").StringVar(&flags.kind)
 }
 
 func addExplained(c *commands, parent *kingpin.CmdClause, kind explain.Kind, help string, flags *explainFlags, stdout, stderr io.Writer) *kingpin.CmdClause {
@@ -86,6 +92,7 @@ func runExplain(ctx context.Context, kind explain.Kind, flags *explainFlags, std
 	if err != nil {
 		return err
 	}
+	subject.WorkloadKind = flags.kind
 	reader := explain.Reader{Config: config, Clock: clock.System(), Log: discardLogs(), Stderr: stderr, Timeout: flags.timeout}
 	facts, err := reader.Facts(ctx, subject)
 	if err != nil {

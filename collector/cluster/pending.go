@@ -48,6 +48,7 @@ type pending struct {
 	resort   bool                     // some of order have another since
 	recent   map[*pendingRef]struct{} // whose reason is not counted yet
 	outdated map[*pendingRef]struct{} // whose reason must be determined again
+	gangs    map[dra.PodRef]struct{}  // of which a pod has changed
 
 	changes   []pendingChange // of this step
 	listed    bool            // refs and questions are up to date
@@ -75,6 +76,7 @@ type pendingRef struct {
 	removed   bool // not pending any more
 
 	diagnosis   *dra.Diagnosis
+	own         ownReason
 	reason      dra.PendingReason
 	message     string
 	reasonSince clock.Instant
@@ -151,6 +153,7 @@ func newPending(x *index, once bool) *pending {
 		added:       make(map[*podEntry]bool),
 		recent:      make(map[*pendingRef]struct{}),
 		outdated:    make(map[*pendingRef]struct{}),
+		gangs:       make(map[dra.PodRef]struct{}),
 	}
 }
 
@@ -186,6 +189,7 @@ func (p *pending) update(facts Facts, now clock.Instant) pendingUpdate {
 	}
 	for pod := range p.index.changed.pods {
 		p.updatePod(pod)
+		p.markGang(pod)
 	}
 	for _, pod := range others {
 		p.updatePod(pod)
@@ -375,20 +379,30 @@ func (p *pending) updateReasons(synced Synced, now clock.Instant) {
 	for ref := range p.outdated {
 		e := p.evidenceFor(ref)
 		ref.mixed = e.scheduler.aboutDRA()
-		reason, message := reasonOf(e)
-		if reason == ref.reason && message == ref.message {
-			continue
-		}
-		if reason != ref.reason {
-			// What follows a gate was not there before the exporter started.
-			ref.preexisting = ref.preexisting && ref.reason != dra.ReasonGated
-			ref.reason, ref.reasonSince, ref.labels.reason = reason, now, nil
-			p.recent[ref] = struct{}{}
-		}
-		ref.message, ref.value, p.listed = message, nil, false
-		p.changes = append(p.changes, pendingChange{ref.pod.podEntry, ref.name, reason, message})
+		ref.own.reason, ref.own.message = reasonOf(e)
+		ref.own.suffices = e.suffices(ref.own.reason)
+		p.markGang(ref.pod.podEntry)
+	}
+	for ref := range p.outdated {
+		p.applyReason(ref, ref.own.reason, ref.own.message, now)
 	}
 	clear(p.outdated)
+	p.updateGangs(now)
+}
+
+// applyReason applies the reason of a reference.
+func (p *pending) applyReason(ref *pendingRef, reason dra.PendingReason, message string, now clock.Instant) {
+	if reason == ref.reason && message == ref.message {
+		return
+	}
+	if reason != ref.reason {
+		// What follows a gate was not there before the exporter started.
+		ref.preexisting = ref.preexisting && ref.reason != dra.ReasonGated
+		ref.reason, ref.reasonSince, ref.labels.reason = reason, now, nil
+		p.recent[ref] = struct{}{}
+	}
+	ref.message, ref.value, p.listed = message, nil, false
+	p.changes = append(p.changes, pendingChange{ref.pod.podEntry, ref.name, reason, message})
 }
 
 func (p *pending) evidenceFor(ref *pendingRef) evidence {

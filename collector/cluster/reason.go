@@ -82,6 +82,8 @@ func (e *evidence) allocated() (dra.PendingReason, string) {
 		return dra.ReasonBinding, "allocated; the binding conditions of its devices are not all true yet"
 	case claim.Binding == dra.BindingFailed:
 		return dra.ReasonBinding, "allocated; a binding condition of a device has failed, and the scheduler will try again"
+	case e.scheduler.onlyGang():
+		return dra.ReasonGangQuorum, e.scheduler.text[topicGang]
 	case e.scheduler.onlyOther():
 		return dra.ReasonOther, "allocated, but not for this pod yet: " + e.message
 	case e.scheduler.hasObstacle():
@@ -108,6 +110,8 @@ func (e *evidence) undiagnosed() (dra.PendingReason, string) {
 	switch {
 	case e.scheduler.about(topicClass):
 		return dra.ReasonNoDeviceClass, e.scheduler.text[topicClass]
+	case e.scheduler.onlyGang():
+		return dra.ReasonGangQuorum, e.scheduler.text[topicGang]
 	case e.scheduler.onlyOther():
 		return dra.ReasonOther, e.scheduler.text[topicOther]
 	case e.scheduler.hasObstacle():
@@ -152,10 +156,29 @@ func (e *evidence) devicesSuffice() (dra.PendingReason, string) {
 		return dra.ReasonUnknown, e.diagnosis.Message
 	case e.scheduler.about(topicOther):
 		return dra.ReasonOther, e.scheduler.text[topicOther]
+	case e.scheduler.onlyGang():
+		return dra.ReasonGangQuorum, e.scheduler.text[topicGang]
 	case e.scheduler.hasObstacle():
 		return dra.ReasonUnknown, "enough devices are free now, but the scheduler reported: " + e.message
 	default:
 		return dra.ReasonUnknown, "enough devices are free; the scheduler has not reported anything yet"
+	}
+}
+
+// suffices reports whether, with this reason of its own, nothing is known to prevent
+// the reference from being satisfied: its claim is allocated, or enough devices are
+// free for it. Then it may wait for other pods of its gang.
+func (e *evidence) suffices(own dra.PendingReason) bool {
+	switch own {
+	case dra.ReasonGangQuorum:
+		return true
+	case dra.ReasonUnknown:
+		if r := &e.reference; r.existsFor(e.pod) && r.claim.object.Allocated {
+			return true
+		}
+		return e.diagnosis != nil && e.diagnosis.Reason == dra.ReasonNone && e.diagnosis.Message == "" && !e.nodesUnknown
+	default:
+		return false
 	}
 }
 

@@ -10,7 +10,8 @@ type topic uint8
 
 const (
 	topicNone  topic = iota // the scheduler's next action, not an obstacle
-	topicOther              // obstacles other than devices: CPU, memory, affinity, volumes, a gang
+	topicOther              // obstacles other than devices: CPU, memory, affinity, volumes
+	topicGang               // too few pods of the pod's gang can be placed
 	topicDevices
 	topicClass
 	topicClaim // a claim that does not exist, or is being deleted
@@ -29,7 +30,7 @@ type phrase struct {
 // plugin, of the parts of upstream's allocator whose errors it passes on, and
 // of the API server's scheduling gates, read in k8s.io/kubernetes v1.34.4,
 // v1.35.4, v1.36.3 and v1.37.1
-// (pkg/scheduler/framework/plugins/dynamicresources,
+// (pkg/scheduler/framework/plugins/dynamicresources, .../gangscheduling,
 // k8s.io/dynamic-resource-allocation/structured and .../resourceclaim,
 // pkg/scheduler/util/assumecache, pkg/registry/core/pod). The first phrase that
 // a part of a message contains decides; a part without one is another
@@ -56,6 +57,9 @@ func schedulerPhrases() []phrase {
 		{"resourceclaim in use", topicOther, "1.34"},
 		{"allocation requires DRAOptionalNodeOperations", topicOther, "1.37"},
 		{"node allocatable resource claim ", topicOther, "1.37"},
+
+		{"minCount (", topicGang, "1.37"}, // minCount (8) cannot be satisfied: 7 scheduled, 0 remaining
+		{"waiting for minCount pods from a gang", topicGang, "1.36"},
 
 		{"cannot allocate all claims", topicDevices, "1.34"},
 		{"timed out trying to allocate devices", topicDevices, "1.34"}, // a reason until 1.36, an error from 1.37 on
@@ -95,12 +99,20 @@ type schedulerMessage struct {
 }
 
 // hasObstacle reports whether the message names any obstacle.
-func (m *schedulerMessage) hasObstacle() bool { return m.about(topicOther) || m.aboutDRA() }
+func (m *schedulerMessage) hasObstacle() bool {
+	return m.about(topicOther) || m.about(topicGang) || m.aboutDRA()
+}
 
 func (m *schedulerMessage) about(t topic) bool { return m.count[t] > 0 }
 
 // onlyOther reports whether all obstacles are other than devices.
 func (m *schedulerMessage) onlyOther() bool { return m.about(topicOther) && !m.aboutDRA() }
+
+// onlyGang reports whether the only obstacle is that too few pods of the gang can
+// be placed.
+func (m *schedulerMessage) onlyGang() bool {
+	return m.about(topicGang) && !m.about(topicOther) && !m.aboutDRA()
+}
 
 // aboutDRA reports whether the message is about devices, classes, claims or
 // binding conditions.

@@ -96,6 +96,7 @@ const (
 	ReasonFragmented       PendingReason = "fragmented"
 	ReasonConstraints      PendingReason = "constraints_unsatisfiable"
 	ReasonBinding          PendingReason = "binding_conditions"
+	ReasonGangQuorum       PendingReason = "gang_quorum"
 	ReasonOther            PendingReason = "other_constraints"
 	ReasonUndetermined     PendingReason = "undetermined"
 	ReasonPendingDiagnosis PendingReason = "pending_diagnosis"
@@ -132,6 +133,7 @@ func ReasonInfos() []ReasonInfo {
 		{ReasonFragmented, "enough devices are free, but not on one node", "free devices on one node, or request less per pod", []Stage{StageBestNode}},
 		{ReasonConstraints, "no node has free devices that satisfy the claim's constraints", "loosen the constraint, or free devices that satisfy it together", nil},
 		{ReasonBinding, "the claim is allocated, and its devices are not ready for binding", "check the driver that sets the condition", nil},
+		{ReasonGangQuorum, "the pod's gang is placed as a whole, and other pods of it cannot be placed", "find the pods of the gang that wait for another reason, or free devices for all of them at once", nil},
 		{ReasonOther, "devices are available; something else prevents scheduling", "read the scheduler's message on the pod", nil},
 		{ReasonUndetermined, "the diagnosis exceeds a limit", "use cheaper selectors, fewer devices in one claim, or fewer constraints", nil},
 		{ReasonPendingDiagnosis, "the claim is not diagnosed yet", "wait some seconds", nil},

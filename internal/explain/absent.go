@@ -33,8 +33,12 @@ type NotFoundError struct {
 
 func (e *NotFoundError) Error() string {
 	text := "there is no " + e.Subject.String()
-	if e.Subject.Kind == KindPod {
+	switch e.Subject.Kind {
+	case KindJob:
+		text += " with pods that use claims or extended resources of a device class"
+	case KindPod:
 		text += " that uses claims or extended resources of a device class"
+	default:
 	}
 	if len(e.NamedBy) > 0 {
 		text += fmt.Sprintf("; %s %s it", pods(e.NamedBy), verb(len(e.NamedBy), "names", "name"))
@@ -51,6 +55,13 @@ func (f *Facts) absent(subject Subject) error {
 	collection, known := sourceClaims, []string{}
 	missing := &NotFoundError{Subject: subject}
 	switch subject.Kind {
+	case KindJob:
+		collection = sourcePods
+		for ref, pod := range f.Objects.pods {
+			if workload := pod.Member.Workload; workload != nil && !slices.Contains(known, ref.Namespace+"/"+workload.Name) {
+				known = append(known, ref.Namespace+"/"+workload.Name)
+			}
+		}
 	case KindPod:
 		collection = sourcePods
 		for ref := range f.Objects.pods {

@@ -46,6 +46,8 @@ func (a adviser) advise(w cluster.PendingRef, ref *PendingRef) []string {
 		return devices.constraints()
 	case dra.ReasonBinding:
 		return a.binding(w)
+	case dra.ReasonGangQuorum:
+		return a.gang(w)
 	case dra.ReasonOther:
 		return a.other(w, ref)
 	case dra.ReasonUndetermined:
@@ -149,6 +151,31 @@ func (a adviser) binding(w cluster.PendingRef) []string {
 		"after its binding timeout, ten minutes by default, the scheduler allocates again",
 	}
 }
+
+// gang names the pods of the gang that wait for another reason: they decide.
+func (a adviser) gang(w cluster.PendingRef) []string {
+	pod, known := a.facts.Objects.pods[w.Pod]
+	if !known {
+		return a.unknown(w)
+	}
+	var help []string
+	for _, of := range a.facts.Pending {
+		member, known := a.facts.Objects.pods[of.Pod]
+		if known && member.Ref.Namespace == pod.Ref.Namespace && member.Group == pod.Group && of.Reason != dra.ReasonGangQuorum && len(help) < maxGangAdvice {
+			help = append(help, fmt.Sprintf("`dra-exporter explain pod %s`: it is pending because of %s", of.Pod, of.Reason))
+		}
+	}
+	if len(help) > 0 {
+		return help
+	}
+	return []string{
+		"free devices for all pods of the gang at once, or lower its minCount",
+		fmt.Sprintf("`kubectl get podgroup -n %s %s -o yaml`: the scheduler's message is in its conditions", pod.Ref.Namespace, pod.Group),
+	}
+}
+
+// maxGangAdvice bounds the pods of a gang that are named.
+const maxGangAdvice = 3
 
 func (a adviser) other(w cluster.PendingRef, ref *PendingRef) []string {
 	help := []string{fmt.Sprintf("`kubectl describe pod -n %s %s`: the scheduler's message is not about devices", w.Pod.Namespace, w.Pod.Name)}

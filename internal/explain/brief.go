@@ -177,10 +177,17 @@ func (r *Report) remedies() []string {
 // evidence returns the facts on which the verdict rests, the most important first.
 func (r *Report) evidence() []evidence {
 	var all []evidence
-	if main := r.main(); main != nil {
-		all = r.pendingEvidence(main)
-	} else {
-		all = r.stateEvidence()
+	main := r.main()
+	if r.Workload != nil && main != nil {
+		all = append(all, evidence{"pods", strings.TrimPrefix(r.short, "has "), 1})
+	}
+	switch {
+	case main != nil:
+		all = append(all, r.pendingEvidence(main)...)
+	case r.Workload != nil:
+		all = append(all, r.nodesFact()...)
+	default:
+		all = append(all, r.stateEvidence()...)
 	}
 	if len(r.NotRead) > 0 {
 		var names []string

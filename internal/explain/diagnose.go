@@ -25,11 +25,11 @@ func (r Reader) diagnose(ctx context.Context, read *reading, facts *Facts, subje
 	var diagnoses []dra.Diagnosis
 	diagnosing, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
-	questions := Diagnosable(concerning(first, subject), facts.Gaps)
+	questions := Diagnosable(concerning(first, subject, facts.Objects), facts.Gaps)
 	for _, question := range questions[:min(len(questions), maxDiagnosed)] {
 		diagnoses = append(diagnoses, diagnoser.Explain(diagnosing, question)...)
 	}
-	diagnoses = append(diagnoses, sharedDiagnoses(questions, diagnoses, subject)...)
+	diagnoses = append(diagnoses, sharedDiagnoses(questions, diagnoses)...)
 	sure, unsure := SplitByGaps(diagnoses, facts.Gaps)
 	known.Changes, known.Diagnoses = nil, sure
 	_, second, _ := cluster.Step(state, known, r.Clock())
@@ -59,40 +59,61 @@ func phasesOf(rows []metric.Row) []Phase {
 	return phases
 }
 
-// concerning returns the questions about the pod, or about the pods that are
-// pending for the claim.
-func concerning(snapshot cluster.Snapshot, subject Subject) []dra.Question {
+// concerning returns the questions about the pod and the others of its gang, about the
+// pods that are pending for the claim, or about the pods of the workload.
+func concerning(snapshot cluster.Snapshot, subject Subject, objects *Objects) []dra.Question {
 	var questions []dra.Question
 	for _, question := range snapshot.Questions {
-		if question.Pod.Namespace != subject.Namespace {
-			continue
-		}
-		asks := slices.ContainsFunc(question.Refs, func(asked dra.PendingRef) bool { return asked.Claim == subject.Name })
-		if subject.Kind == KindPod && question.Pod.Name == subject.Name || subject.Kind == KindClaim && asks {
+		if question.Pod.Namespace == subject.Namespace && concerns(&question, subject, objects) {
 			questions = append(questions, question)
+		}
+	}
+	if subject.Kind == KindPod { // itself first: only so many are diagnosed
+		if at := slices.IndexFunc(questions, func(q dra.Question) bool { return q.Pod.Name == subject.Name }); at > 0 {
+			questions = slices.Insert(slices.Delete(questions, at, at+1), 0, questions[at])
 		}
 	}
 	return questions
 }
 
-// sharedDiagnoses gives the pods that were not diagnosed the diagnosis of one that
-// is pending for the same claim.
-func sharedDiagnoses(questions []dra.Question, diagnoses []dra.Diagnosis, subject Subject) []dra.Diagnosis {
-	var model *dra.Diagnosis
+func concerns(question *dra.Question, subject Subject, objects *Objects) bool {
+	pod := objects.pods[question.Pod]
+	switch subject.Kind {
+	case KindPod:
+		of := objects.pods[dra.PodRef{Namespace: subject.Namespace, Name: subject.Name}]
+		return question.Pod.Name == subject.Name || pod != nil && of != nil && pod.Group != "" && pod.Group == of.Group
+	case KindJob:
+		return pod != nil && pod.Member.Workload != nil && pod.Member.Workload.Name == subject.Name
+	default:
+		return slices.ContainsFunc(question.Refs, func(asked dra.PendingRef) bool { return asked.Claim == subject.Name })
+	}
+}
+
+// sharedDiagnoses gives the pods that were not diagnosed the diagnoses of references
+// to the same claim, or to claims of the same template.
+func sharedDiagnoses(questions []dra.Question, diagnoses []dra.Diagnosis) []dra.Diagnosis {
+	type source struct{ claim, template string }
+	sourceOf := func(asked *dra.PendingRef) source {
+		if asked.Template != "" {
+			return source{template: asked.Template}
+		}
+		return source{claim: asked.Claim}
+	}
+	models := make(map[source]*dra.Diagnosis)
 	var more []dra.Diagnosis
 	for i, question := range questions {
-		for _, asked := range question.Refs {
-			if asked.Claim != subject.Name {
-				continue
-			}
-			if i >= maxDiagnosed && model != nil {
+		for j := range question.Refs {
+			asked := &question.Refs[j]
+			model := models[sourceOf(asked)]
+			switch {
+			case i >= maxDiagnosed && model != nil:
 				same := *model
 				same.Pod, same.PodUID, same.PodClaim = question.Pod, question.PodUID, asked.PodClaim
 				more = append(more, same)
-			}
-			for j := range diagnoses {
-				if model == nil && diagnoses[j].PodUID == question.PodUID && diagnoses[j].PodClaim == asked.PodClaim {
-					model = &diagnoses[j]
+			case model == nil:
+				at := slices.IndexFunc(diagnoses, func(d dra.Diagnosis) bool { return d.PodUID == question.PodUID && d.PodClaim == asked.PodClaim })
+				if at >= 0 && asked.Extended == 0 {
+					models[sourceOf(asked)] = &diagnoses[at]
 				}
 			}
 		}

@@ -1,4 +1,5 @@
-// Package explain answers a question about one ResourceClaim or one pod: what
+// Package explain answers a question about one ResourceClaim, one pod or all pods of
+// one workload: what
 // was requested, how many devices each stage of the diagnosis leaves, which
 // claims hold the devices that match, and what would help; or, for a claim that
 // is not pending, which devices it has and which phase it is in.
@@ -20,7 +21,8 @@ import (
 )
 
 // Explain describes the subject. It fails with a *NotFoundError if there is no such
-// object, and with an *UnreadError if that is unknown.
+// object, with an *UnreadError if that is unknown, and with an *AmbiguousError if
+// there are several.
 func Explain(facts Facts, subject Subject) (*Report, error) {
 	report := &Report{
 		APIVersion: apiVersion, Kind: subject.Kind, Namespace: subject.Namespace, Name: subject.Name, At: facts.Now.UTC(),
@@ -28,10 +30,14 @@ func Explain(facts Facts, subject Subject) (*Report, error) {
 	}
 	report.NotRead = append(report.NotRead, facts.Gaps...)
 	e := explainer{facts: &facts, usages: usages{objects: facts.Objects, gaps: facts.Gaps}}
-	if subject.Kind == KindPod {
+	switch subject.Kind {
+	case KindPod:
 		return report, e.pod(report)
+	case KindJob:
+		return report, e.job(report, subject.WorkloadKind)
+	default:
+		return report, e.claim(report)
 	}
-	return report, e.claim(report)
 }
 
 // explainer fills in a report by one builder for each of its parts.
@@ -45,7 +51,7 @@ func (e explainer) claim(report *Report) error {
 	ref := dra.ClaimRef{Namespace: report.Namespace, Name: report.Name}
 	lifecycle, found := e.facts.Objects.claims[ref]
 	if !found {
-		return e.facts.absent(Subject{KindClaim, ref.Namespace, ref.Name})
+		return e.facts.absent(Subject{Kind: KindClaim, Namespace: ref.Namespace, Name: ref.Name})
 	}
 	for _, pending := range e.facts.Pending {
 		if pending.Pod.Namespace == ref.Namespace && pending.Claim == ref.Name {
@@ -68,7 +74,7 @@ func (e explainer) pod(report *Report) error {
 	ref := dra.PodRef{Namespace: report.Namespace, Name: report.Name}
 	lifecycle, found := e.facts.Objects.pods[ref]
 	if !found {
-		return e.facts.absent(Subject{KindPod, ref.Namespace, ref.Name})
+		return e.facts.absent(Subject{Kind: KindPod, Namespace: ref.Namespace, Name: ref.Name})
 	}
 	for _, pending := range e.facts.Pending {
 		if pending.Pod == ref && pending.PodUID == lifecycle.UID {

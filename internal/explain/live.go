@@ -185,11 +185,12 @@ func (l *Live) addDetails(ctx context.Context, latest *cluster.Published, facts 
 	diagnosing, cancel := context.WithTimeout(ctx, liveWork)
 	defer cancel()
 	var detailed []dra.Diagnosis
-	questions := Diagnosable(concerning(latest.Snapshot, subject), facts.Gaps)
+	// Without objects, so not the other pods of a gang: their reasons are known.
+	questions := Diagnosable(concerning(latest.Snapshot, subject, NewObjects()), facts.Gaps)
 	for _, question := range questions[:min(len(questions), maxDiagnosed)] {
 		detailed = append(detailed, l.Diagnoser.Explain(diagnosing, question)...)
 	}
-	detailed = append(detailed, sharedDiagnoses(questions, detailed, subject)...)
+	detailed = append(detailed, sharedDiagnoses(questions, detailed)...)
 	for i := range facts.Pending {
 		ref := &facts.Pending[i]
 		for j := range detailed {

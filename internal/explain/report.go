@@ -19,9 +19,11 @@ type Report struct {
 	State      string    `json:"state"`
 	Summary    string    `json:"summary"`
 
+	Workload *Workload `json:"workload,omitempty"` // of a job
+
 	Pending []PendingRef `json:"waiting"` // the references that are not satisfied, with the reasons
-	Claims  []Claim      `json:"claims"`  // the claim, or those of the pod that exist
-	Pods    []Pod        `json:"pods"`    // the pod, or those that use the claim
+	Claims  []Claim      `json:"claims"`  // the claim, or those of the pod that exist; of a job none
+	Pods    []Pod        `json:"pods"`    // the pod, those that use the claim, or those of the job
 	NotRead []Gap        `json:"notRead"` // what could not be read, and what is not known because of it
 
 	short  string  // Summary with short times, without the phase
@@ -83,6 +85,19 @@ type PendingRef struct {
 
 // gated reports whether the reference's pod has scheduling gates.
 func (r *PendingRef) gated() bool { return r.Reason == string(dra.ReasonGated) }
+
+// rank orders references by how much they say about why a pod does not run: one
+// that waits for its gang waits for another pod, and a gated one is not pending.
+func (r *PendingRef) rank() int {
+	switch {
+	case r.gated():
+		return 2
+	case r.Reason == string(dra.ReasonGangQuorum):
+		return 1
+	default:
+		return 0
+	}
+}
 
 // status returns the term of docs/glossary.md for a reference that is not
 // satisfied. One of a gated pod is not pending.

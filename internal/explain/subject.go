@@ -12,20 +12,26 @@ type Kind string
 const (
 	KindClaim Kind = "claim"
 	KindPod   Kind = "pod"
+	KindJob   Kind = "job" // a workload of any kind: all pods that belong to it
 )
 
 // Object is how the API calls objects of the kind.
 func (k Kind) Object() string {
-	if k == KindPod {
+	switch k {
+	case KindPod:
 		return "pod"
+	case KindJob:
+		return "workload"
+	default:
+		return "ResourceClaim"
 	}
-	return "ResourceClaim"
 }
 
 // Subject is the object to explain.
 type Subject struct {
 	Kind            Kind
 	Namespace, Name string
+	WorkloadKind    string // of a job, if several workloads have the name; empty: any
 }
 
 func (s Subject) String() string {

@@ -15,6 +15,13 @@ import (
 func (r *Report) Text(styled bool) string {
 	p := &printer{styled: styled}
 	p.verdict(r)
+	if r.Workload != nil {
+		p.heading("Workload")
+		p.paragraph(2, r.Workload.Kind+" "+r.Name+" "+r.Workload.text())
+		if r.Workload.Queue != "" {
+			p.paragraph(2, "queue: "+r.Workload.Queue)
+		}
+	}
 	for i := range r.Pending {
 		pendingText(p, r, &r.Pending[i])
 	}
@@ -40,7 +47,7 @@ func pendingText(p *printer, r *Report, w *PendingRef) {
 	} else {
 		p.paragraph(2, w.Meaning)
 	}
-	if r.Kind == KindClaim {
+	if r.Kind != KindPod {
 		p.paragraph(2, pods(w.Pods)+": "+w.status()+" "+since(w.Since, r.At))
 	} else {
 		p.paragraph(2, w.status()+" "+since(w.Since, r.At))

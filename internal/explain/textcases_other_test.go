@@ -1,6 +1,8 @@
 package explain_test
 
 import (
+	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -47,14 +49,18 @@ func otherTextCases() map[string]textCase {
 	other := facts(2, pendingRef(dra.ReasonOther, "0/2 nodes are available: 2 Insufficient cpu.",
 		diagnosis(dra.ReasonNone, 2, [dra.Stages]int{8, 8, 8, 8, 6, 4}, dra.Detail{Fits: "node-b"})))
 	return map[string]textCase{
-		"claim-missing":      {pod, missingFacts},
-		"template-missing":   {pod, noTemplate},
-		"claim-not-created":  {pod, notMadeYet},
-		"claim-unusable":     {pod, unusableFacts},
-		"quota":              {pod, quotaFacts},
-		"gated":              {pod, facts(2, pendingRef(dra.ReasonGated, "", nil))},
-		"binding-conditions": {pod, binding},
-		"other-constraints":  {pod, other},
+		"claim-missing":       {pod, missingFacts},
+		"template-missing":    {pod, noTemplate},
+		"claim-not-created":   {pod, notMadeYet},
+		"claim-unusable":      {pod, unusableFacts},
+		"quota":               {pod, quotaFacts},
+		"gated":               {pod, facts(2, pendingRef(dra.ReasonGated, "", nil))},
+		"binding-conditions":  {pod, binding},
+		"other-constraints":   {pod, other},
+		"gang-quorum":         {pod, gang(dra.ReasonGangQuorum, "gang train is placed when 4 of its pods can be; bound: 0; devices of class gpu.example.com that the others request together: 8, free: 6")},
+		"gang-quorum-blocked": {pod, gang(dra.ReasonTainted, "gang train is placed when 4 of its pods can be; bound: 0; pod train-1 is pending because of tainted: as diagnosed")},
+		"job-waits":           {job, jobFacts(3, true)},
+		"job-runs":            {job, jobFacts(4, false)},
 		"undetermined": {pod, facts(2, pendingRef(dra.ReasonUndetermined, "the diagnosis needs more than 250ms for one evaluation of a selector of request gpus",
 			diagnosis(dra.ReasonUndetermined, 2, [dra.Stages]int{8, 8}, dra.Detail{})))},
 		"cut-short": {pod, facts(2, pendingRef(dra.ReasonPendingDiagnosis, "the diagnosis was cancelled",
@@ -65,6 +71,57 @@ func otherTextCases() map[string]textCase {
 		"nodes-forbidden":      {pod, nodesForbidden()},
 		"waits-under-the-line": {pod, hostile()},
 	}
+}
+
+// gang returns the facts of a pod that waits for its gang, of which another pod is
+// pending for a reason.
+func gang(reason dra.PendingReason, message string) explain.Facts {
+	ref := pendingRef(dra.ReasonGangQuorum, message, diagnosis(dra.ReasonNone, 2, [dra.Stages]int{8, 8, 8, 8, 6, 4}, dra.Detail{Fits: "node-b"}))
+	other := pendingRef(reason, "as diagnosed", nil)
+	other.Pod.Name, other.PodUID, other.Claim = "train-1", "train-1", "train-1-gpus"
+	f := facts(2, ref)
+	f.Pending = append(f.Pending, other)
+	for _, pod := range []string{"train-0", "train-1"} {
+		f.Objects.Pod(&dra.PodLifecycle{
+			Ref: dra.PodRef{Namespace: "team-a", Name: pod}, UID: pod, Created: ago(4 * time.Minute), Group: "train",
+			Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: map[string]string{"train-0": "train-0-gpus-x7k2p", "train-1": "train-1-gpus"}[pod]}},
+		}, false)
+	}
+	return f
+}
+
+// jobFacts returns the facts of a JobSet with a gang of four, of which so many pods
+// run. The others are pending: one of them for a reason of its own.
+func jobFacts(running int, waits bool) explain.Facts {
+	f := facts(2, pendingRef(dra.ReasonInsufficient, "", nil))
+	f.Pending = nil
+	f.Objects.Group(&dra.Group{Ref: dra.PodRef{Namespace: "team-a", Name: "train-workers"}, UID: "group", MinPods: 4}, false)
+	workload := &dra.Workload{Kind: "JobSet", Name: "train", Queue: "research"}
+	f.Objects.Pod(&dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}}, true) // of all other cases
+	for rank := range 5 {
+		name := fmt.Sprintf("train-workers-%d", rank)
+		p := &dra.PodLifecycle{
+			Ref: dra.PodRef{Namespace: "team-a", Name: name}, UID: name, Created: ago(time.Hour), Group: "train-workers",
+			Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: name + "-gpus"}},
+			Member: dra.Member{Workload: workload, Role: "workers", Replica: "0", Rank: strconv.Itoa(rank)},
+		}
+		switch {
+		case rank < running:
+			p.Node, p.Started = []string{"node-a", "node-b"}[rank%2], ago(30*time.Minute)
+		case rank == 4 && !waits:
+			p.Terminal = true
+		default:
+			reason, message := dra.ReasonGangQuorum, "gang train-workers is placed when 4 of its pods can be; bound: 3; pod train-workers-4 is pending because of tainted: as diagnosed"
+			if rank == 4 {
+				reason, message = dra.ReasonTainted, "as diagnosed"
+			}
+			ref := pendingRef(reason, message, nil)
+			ref.Pod, ref.PodUID, ref.Claim = p.Ref, p.UID, name+"-gpus"
+			f.Pending = append(f.Pending, ref)
+		}
+		f.Objects.Pod(p, false)
+	}
+	return f
 }
 
 // withoutClaim removes the pending pod's claim.

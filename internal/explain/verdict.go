@@ -120,16 +120,17 @@ func (r *PendingRef) countedCause(classes []string) string {
 	return ""
 }
 
-// main returns the reference that has been pending for longest; a gated one only if
-// no other is pending. It is nil if none is.
+// main returns the reference that has been pending for longest; one that waits for
+// its gang only if no other does, and a gated one only if no other is pending. It is
+// nil if none is.
 func (r *Report) main() *PendingRef {
 	var oldest *PendingRef
 	for i := range r.Pending {
 		next := &r.Pending[i]
 		switch {
-		case oldest == nil, oldest.gated() && !next.gated():
+		case oldest == nil, next.rank() < oldest.rank():
 			oldest = next
-		case oldest.gated() == next.gated() && next.Since.Before(oldest.Since):
+		case next.rank() == oldest.rank() && next.Since.Before(oldest.Since):
 			oldest = next
 		}
 	}
@@ -139,6 +140,9 @@ func (r *Report) main() *PendingRef {
 // verdict returns the answer in one line.
 func (r *Report) verdict() string {
 	subject := fmt.Sprintf("%s %s/%s", capital(string(r.Kind)), r.Namespace, r.Name)
+	if r.Workload != nil {
+		subject = fmt.Sprintf("%s %s/%s", r.Workload.Kind, r.Namespace, r.Name)
+	}
 	if main := r.main(); main != nil {
 		return fmt.Sprintf("%s is %s %s: %s", subject, main.status(), sinceShort(main.Since, r.At), main.cause)
 	}
@@ -147,7 +151,7 @@ func (r *Report) verdict() string {
 		return subject + " " + r.short
 	}
 	text := subject + ": " + strings.ReplaceAll(phase.Phase, "_", " and ")
-	if r.Kind == KindClaim {
+	if r.Kind != KindPod {
 		text += " of pod " + pod.Name
 	}
 	text += " in progress " + sinceShort(phase.Since, r.At)

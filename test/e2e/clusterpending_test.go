@@ -114,11 +114,11 @@ func TestClusterPending(t *testing.T) {
 }
 
 // allReasons fails the test unless each reason of the closed set is on the
-// page, except for those whose tests clean up first, and the one that lasts
-// until a claim is diagnosed.
+// page, except for those whose tests clean up first, that of gangs (TestGang), and the
+// one that lasts until a claim is diagnosed.
 func allReasons(t *testing.T, p *scrape.Page) {
 	t.Helper()
-	found := map[string]bool{"unknown": true, "claim_unusable": true, "pending_diagnosis": true}
+	found := map[string]bool{"unknown": true, "claim_unusable": true, "pending_diagnosis": true, "gang_quorum": true}
 	for _, row := range p.Rows("dra_claim_pending_reason_info", nil) {
 		found[row.Labels["reason"]] = true
 	}

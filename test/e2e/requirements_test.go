@@ -59,6 +59,7 @@ var requirements = []struct{ item, test string }{
 	{"a claim whose devices skip preparation has no such phase, one that mixes has; the API server drops the field before 1.37", "TestClusterSkippedPreparation"},
 	{"devices by pool and by type of partition, compared with Kubernetes' own ResourcePoolStatusRequest; it is not served before 1.37", "TestResourcePoolStatus"},
 	{"the pods of a real indexed Job and of a Deployment have their workload, with ranks; their number and the duration of their start", "TestWorkloads"},
+	{"a gang of the real scheduler that lacks a pod, or a device for one pod: the others have the reason gang_quorum, explain job names what is missing, and all start once it is there", "TestGang"},
 	{"claims that cannot go, orphans, failed preparation and binding, two words on one device", "TestClusterUnhealthy"},
 	{"permission for one kind missing → its families absent, the reason named, the rest flows", "TestClusterPermission"},
 	{"API server restarted → no page missing, nothing observed twice, then all goes on", "TestClusterAPIServer"},

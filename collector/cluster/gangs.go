@@ -1,0 +1,149 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// ownReason is why a reference is pending as far as its own pod and claim go.
+type ownReason struct {
+	reason   dra.PendingReason
+	message  string
+	suffices bool // nothing is known to prevent it: it may wait for its gang
+}
+
+// markGang has the reasons of a pod's gang determined again.
+func (p *pending) markGang(pod *podEntry) {
+	if pod.object.Group != "" {
+		p.gangs[dra.PodRef{Namespace: pod.ref.Namespace, Name: pod.object.Group}] = struct{}{}
+	}
+}
+
+// updateGangs gives the pods of gangs that are not complete the reason gang_quorum,
+// if nothing else is known to prevent them. The scheduler places so many pods of a
+// PodGroup at once as its gang needs, or none, so that a pod for which devices are
+// free waits for the others.
+func (p *pending) updateGangs(now clock.Instant) {
+	for ref := range p.gangs {
+		members := slices.Clone(p.index.members[ref])
+		slices.SortFunc(members, func(a, b *podEntry) int {
+			return cmp.Or(cmp.Compare(a.ref.Name, b.ref.Name), cmp.Compare(a.object.UID, b.object.UID))
+		})
+		message := ""
+		if group := p.index.groups[ref]; group != nil && group.MinPods > 0 {
+			message = p.gangMessage(group, members)
+		}
+		for _, pod := range members {
+			owner := p.pods[pod]
+			if owner == nil {
+				continue
+			}
+			for _, pending := range owner.pending {
+				switch own := &pending.own; {
+				case own.reason == dra.ReasonNone: // not determined yet
+				case own.suffices && message != "":
+					p.applyReason(pending, dra.ReasonGangQuorum, message, now)
+				default:
+					p.applyReason(pending, own.reason, own.message, now)
+				}
+			}
+		}
+	}
+	clear(p.gangs)
+}
+
+// gangMessage describes why a gang is not complete; empty if it is: as many of its
+// pods as it needs are bound to nodes. It names the pods that are missing, else one
+// that waits for a reason of its own, else what all pods together request.
+func (p *pending) gangMessage(group *dra.Group, members []*podEntry) string {
+	members = slices.DeleteFunc(members, func(pod *podEntry) bool { return !pod.alive() })
+	needed := int(group.MinPods)
+	var waiting []*podEntry
+	for _, pod := range members {
+		if pod.object.Node == "" {
+			waiting = append(waiting, pod)
+		}
+	}
+	bound := len(members) - len(waiting)
+	if bound >= needed {
+		return ""
+	}
+	text := fmt.Sprintf("gang %s is placed when %d of its pods can be; bound: %d; ", group.Ref.Name, needed, bound)
+	if len(members) < needed {
+		return text + fmt.Sprintf("pods that exist: %d", len(members))
+	}
+	if blocked, why := p.blocked(waiting); blocked != nil {
+		return text + fmt.Sprintf("pod %s is %s", blocked.ref.Name, why)
+	}
+	if shortage := p.shortage(waiting[:min(needed-bound, len(waiting))]); shortage != "" {
+		return text + shortage
+	}
+	if group.Unschedulable != "" {
+		return text + "the scheduler reports: " + group.Unschedulable
+	}
+	for _, pod := range waiting {
+		if pod.object.Unschedulable != "" {
+			return text + fmt.Sprintf("the scheduler reports of pod %s: %s", pod.ref.Name, pod.object.Unschedulable)
+		}
+	}
+	return text + "the scheduler has not placed them yet"
+}
+
+// blocked returns the first pod that waits for a reason of its own, and the reason.
+func (p *pending) blocked(waiting []*podEntry) (pod *podEntry, why string) {
+	for _, pod := range waiting {
+		if pod.object.Gated {
+			return pod, "pending because of " + string(dra.ReasonGated)
+		}
+		owner := p.pods[pod]
+		if owner == nil {
+			continue
+		}
+		for _, ref := range owner.pending {
+			if own := &ref.own; !own.suffices && isFailure(own.reason) {
+				return pod, fmt.Sprintf("pending because of %s: %s", own.reason, own.message)
+			}
+		}
+	}
+	return nil, ""
+}
+
+// shortage describes what pods request together, if fewer devices are free. Requests
+// for which each stage leaves as many devices are for the same devices.
+func (p *pending) shortage(waiting []*podEntry) string {
+	type requests struct {
+		class string
+		left  [dra.Stages]int
+	}
+	var order []requests
+	asked := make(map[requests]int64)
+	for _, pod := range waiting {
+		owner := p.pods[pod]
+		if owner == nil {
+			continue
+		}
+		for _, ref := range owner.pending {
+			if ref.diagnosis == nil {
+				continue
+			}
+			for i := range ref.diagnosis.Funnel {
+				of := &ref.diagnosis.Funnel[i]
+				key := requests{of.Class, of.Left}
+				if _, known := asked[key]; !known {
+					order = append(order, key)
+				}
+				asked[key] += of.Count
+			}
+		}
+	}
+	for _, of := range order {
+		if free := of.left[dra.StageFree]; asked[of] > int64(free) {
+			return fmt.Sprintf("devices of class %s that the others request together: %d, free: %d", of.class, asked[of], free)
+		}
+	}
+	return ""
+}
