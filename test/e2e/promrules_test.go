@@ -24,9 +24,10 @@ type replacement struct {
 // and the interval.
 func ownPace() map[string]string {
 	return map[string]string{
-		"dra-exporter.accounting": "5m",
-		"dra-exporter.errors":     "5m",
-		"dra-exporter.latencies":  "1m",
+		"dra-exporter.accounting":       "5m",
+		"dra-exporter.errors":           "5m",
+		"dra-exporter.latencies":        "1m",
+		"dra-exporter.workload-devices": "1m",
 	}
 }
 

@@ -24,7 +24,8 @@ const (
 
 // contradictory returns all rows that two exporters can export of a small
 // fleet together: each family with each combination of its labels' values,
-// except that no device has two models, and no claim two attributions.
+// except that no device has two models, and no claim two attributions. Another pod
+// has four devices for itself.
 func contradictory(families promlabels.Families, cluster string) (all []labels.Labels) {
 	for _, name := range slices.Sorted(maps.Keys(families)) {
 		if families[name][0] == "*" { // not scraped
@@ -41,6 +42,36 @@ func contradictory(families promlabels.Families, cluster string) (all []labels.L
 		}
 		for _, row := range rows {
 			all = append(all, labels.FromMap(row))
+		}
+	}
+	return append(all, devicesOfOnePod(families, cluster)...)
+}
+
+// devicesOfOnePod returns what the rules of dra-exporter.workload-devices read about
+// four devices of a pod, by two exporters.
+func devicesOfOnePod(families promlabels.Families, cluster string) (all []labels.Labels) {
+	own := map[string]string{
+		"node": "n1", "namespace": "ml", "resourceclaim": "ring", "pod": "ring", "workload_kind": "JobSet", "workload": "ring", "model": "H100",
+		"attribution": "exclusive", "clock": "sm", "reason": "thermal", "deviceclass": "gpu", "kind": "crc", "job": "dra-exporter",
+	}
+	for _, name := range []string{
+		"dra_device_info", "dra_claim_info", "dra_claim_held", "dra_claim_consumer_info", "dra_pod_workload_info", "dra_claim_busy_seconds_total", "dra_claim_energy_joules_total",
+		"dra_claim_nvlink_transmit_bytes_total", "dra_claim_nvlink_receive_bytes_total", "dra_device_clock_hertz", "dra_device_throttled_seconds_total", "dra_device_nvlink_errors_total", "dra_device_network_errors_total",
+	} {
+		devices := []string{"GPU-2", "GPU-3", "GPU-4", "GPU-5"}
+		if !slices.Contains(families[name], "uuid") {
+			devices = []string{""}
+		}
+		for _, device := range devices {
+			for _, instance := range []string{"old", "new"} {
+				row := map[string]string{"__name__": name, "cluster": cluster}
+				for _, label := range families[name] {
+					row[label] = own[label]
+				}
+				row["instance"], row["uuid"], row["cluster"] = instance, device, cluster
+				delete(row, "label_*")
+				all = append(all, labels.FromMap(row))
+			}
 		}
 	}
 	return all

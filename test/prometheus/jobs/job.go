@@ -25,6 +25,7 @@ type Job struct {
 	StepBytes  float64       // that each rank sends over NVLink in a step
 	NodeBytes  float64       // that each rank's network adapter sends in a step; 0: the job is on one node
 	Memory     float64       // bytes that each rank uses
+	Imbalance  float64       // how much longer the last eighth of the ranks computes: 0.1 is 10 %
 	Checkpoint Pause         // writes files: devices are nearly idle
 	Evaluation Pause         // another program on the devices: less power, little communication
 	DataStall  Pause         // no data: devices wait, without a collective
@@ -34,6 +35,7 @@ type Job struct {
 // zero value never comes.
 type Pause struct {
 	Every, Lasts time.Duration // on average; both vary by a fifth
+	Waits        bool          // only rank 0 pauses; the others wait for it in a collective
 }
 
 // Kind is the kind of a fault.
@@ -68,6 +70,7 @@ type Fault struct {
 	Rank     int
 	From, To time.Duration // since the start of the job
 	Slowdown float64       // of the rank's step: 0.15 is 15 % longer; not for hangs
+	Passes   bool          // so soon that it should be no alert
 }
 
 // activity is what a rank does at a moment.
@@ -136,6 +139,7 @@ type Player struct {
 	at     time.Duration // since the start of the job
 	left   time.Duration // of what all ranks do now: a step, a pause or a hang
 	steps  int           // that were begun
+	hung   time.Duration // since when it hangs or has hung, 0 if it has not
 }
 
 // rank is one device: its traits, and what it does now.
@@ -193,6 +197,10 @@ func (p *Player) varied(d time.Duration) time.Duration {
 // Steps returns how many steps the job has begun.
 func (p *Player) Steps() int { return p.steps }
 
+// Hung returns when the last hang began, which is after the step or the pause in which
+// its fault began; 0 if there was none.
+func (p *Player) Hung() time.Duration { return p.hung }
+
 // Play calls a function with the samples of all ranks, every interval, for so long.
 func (p *Player) Play(interval, duration time.Duration, each func(Sample)) {
 	for end := p.at + duration; p.at+interval <= end; {
@@ -228,7 +236,11 @@ func (p *Player) begin() {
 		p.left = p.varied(of.Lasts)
 		of.next = p.at + p.left + p.varied(of.Every)
 		for i := range p.ranks {
-			p.ranks[i].parts = []part{{does: of.does, lasts: p.left, clock: 1, duty: 1}}
+			does := of.does
+			if of.Waits && i > 0 {
+				does = spinning
+			}
+			p.ranks[i].parts = []part{{does: does, lasts: p.left, clock: 1, duty: 1}}
 		}
 		return
 	}
@@ -239,7 +251,7 @@ func (f Fault) covers(at time.Duration) bool { return f.From <= at && at < f.To 
 
 // hang has every rank do one thing until the fault ends.
 func (p *Player) hang(fault Fault) {
-	p.left = fault.To - p.at
+	p.left, p.hung = fault.To-p.at, p.at
 	for i := range p.ranks {
 		does := spinning
 		if i == fault.Rank {
@@ -274,6 +286,9 @@ func (p *Player) step() {
 // plan returns how a rank computes and communicates in a step.
 func (p *Player) plan(i int, compute float64, communicate time.Duration) [2]part {
 	own := compute * (1 + 0.01*p.normal()) / p.ranks[i].clock
+	if 8*i >= 7*len(p.ranks) {
+		own *= 1 + p.job.Imbalance
+	}
 	computes := part{does: computing, clock: 1, duty: 1}
 	sends := part{does: communicating, lasts: communicate, clock: 1, duty: 1, packets: strayErrors}
 	for _, fault := range p.faults {

@@ -82,6 +82,16 @@ func TestStragglers(t *testing.T) {
 	}
 }
 
+// Ranks that compute longer draw more power, and the others wait for them.
+func TestImbalance(t *testing.T) {
+	job := training()
+	job.Imbalance = 0.1
+	ranks, _ := last(t, job, 1, time.Hour)
+	if first, most := ranks[0].Energy, ranks[15].Energy; most < 1.02*first {
+		t.Errorf("rank 0 has used %g J, rank 15 %g J", first, most)
+	}
+}
+
 func TestHangs(t *testing.T) {
 	job := training()
 	job.Checkpoint = jobs.Pause{Every: 10 * time.Minute, Lasts: time.Minute}
@@ -123,6 +133,14 @@ func TestPauses(t *testing.T) {
 			evaluating++
 		}
 	})
+	job = training()
+	job.Checkpoint = jobs.Pause{Every: 10 * time.Minute, Lasts: time.Minute, Waits: true}
+	ranks, _ := last(t, job, 1, 2*time.Hour)
+	for _, r := range ranks {
+		if waited := r.BusySeconds > 7190; waited != (r.Rank > 0) {
+			t.Errorf("rank %d was busy for %.0f of 7200 s", r.Rank, r.BusySeconds)
+		}
+	}
 	if share := float64(idle) / 480; share < 0.05 || share > 0.12 {
 		t.Errorf("%.2f of the time are checkpoints", share)
 	}
