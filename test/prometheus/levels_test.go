@@ -37,6 +37,7 @@ const (
 func notLean() map[string]string {
 	return map[string]string{
 		"rules / workload_role:dra_device_signal:median": "dra_device_clock_hertz is not exported",
+		"workload / Devices by rank":                     "dra_device_clock_hertz is not exported",
 		"claim-details / Engine activity":                "dra_claim_engine_active_ratio is not exported",
 		"claim-details / Throttling by reason":           "dra_claim_throttled_seconds_total is not exported",
 		"node-details / PCIe":                            "dra_device_pcie_*_bytes_total are not exported",
@@ -163,9 +164,9 @@ func levelAnswers(t *testing.T, pages, level string) map[string]map[string]float
 			}
 		}
 	}
-	chosen := queries.Chosen{"job": {"dra-exporter"}, "node": {"gpu-node-1"}, "namespace": {"team-0"}, "resourceclaim": {"claim-00"}}
+	chosen := queries.Chosen{"job": {"dra-exporter"}, "node": {"gpu-node-1"}, "namespace": {"team-0"}, "resourceclaim": {"claim-00"}, "kind": {"Job"}, "workload": {"claim-00"}}
 	if pages == clusterLevelPages {
-		chosen = queries.Chosen{"job": {"dra-exporter"}, "node": {"node-a"}, "namespace": {"team"}, "resourceclaim": {"wanted"}}
+		chosen = queries.Chosen{"job": {"dra-exporter"}, "node": {"node-a"}, "namespace": {"team"}, "resourceclaim": {"wanted"}, "kind": {"JobSet"}, "workload": {"train"}}
 	}
 	for _, board := range boards(t) {
 		for _, query := range board.Queries {

@@ -50,6 +50,8 @@ func All() []Board {
 		claimsDetails(),
 		claim(),
 		claimDetails(),
+		workloads(),
+		workload(),
 		allocation(),
 		allocationDetails(),
 		allocationKubernetes(),

@@ -13,6 +13,8 @@ import (
 const (
 	uidClaims     = "dra-claims"
 	uidClaim      = "dra-claim"
+	uidWorkloads  = "dra-workloads"
+	uidWorkload   = "dra-workload"
 	uidAllocation = "dra-allocation"
 	uidHealth     = "dra-health"
 	uidNode       = "dra-node"
@@ -34,10 +36,14 @@ type link struct {
 	also map[string]string
 }
 
-// toClaim, toNode and toNamespace are the ways of drill-down: from anything that
+// toClaim, toWorkload, toNode and toNamespace are the ways of drill-down: from anything that
 // has these labels.
 func toClaim() link {
 	return link{title: "Claim", uid: uidClaim, fields: map[string]string{"namespace": "namespace", "resourceclaim": "resourceclaim"}, also: map[string]string{"node": "node"}}
+}
+
+func toWorkload() link {
+	return link{title: "Workload", uid: uidWorkload, fields: map[string]string{"namespace": "namespace", "kind": "workload_kind", "workload": "workload"}}
 }
 
 func toNode() link {

@@ -10,7 +10,8 @@ import (
 
 // promql writes the selections of variables out: @fleet is the chosen clusters,
 // @namespaces, @classes, @claims (both) and @nodes are chosen ones of these; @node
-// and @claim are the one that a dashboard is about; @exporters are those of the
+// @claim and @workload are the one that a dashboard is about, @workloads the chosen
+// namespaces and kinds of workloads; @exporters are those of the
 // chosen nodes, for rows of an exporter about itself, which have no node but the
 // target's instance.
 //
@@ -33,6 +34,8 @@ func promql(text string) string {
 		"@nodes", fleet+`, node=~"$node"`,
 		"@node", fleet+`, node="$node"`,
 		"@exporters", fleet+`, job=~"$job", instance=~"$node"`,
+		"@workloads", namespaces+`, workload_kind=~"$kind"`,
+		"@workload", fleet+`, namespace="$namespace", workload_kind="$kind", workload="$workload"`,
 		"@claim", fleet+`, namespace="$namespace", resourceclaim="$resourceclaim"`,
 	).Replace(strings.TrimSpace(text))
 }

@@ -1,0 +1,150 @@
+package boards
+
+import (
+	"slices"
+
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+)
+
+// needsWorkloads is why panels about workloads are empty, where nothing else is.
+const needsWorkloads = "no pod of a workload of the selection holds a claim, no node agent is scraped, or the recording rules of the group dra-exporter.workloads are not loaded"
+
+// workloadLabels identify a workload.
+const workloadLabels = "cluster, namespace, workload_kind, workload"
+
+// workloads is the fleet by workload: who holds what, how well it is used, and which
+// workloads need attention.
+func workloads() Board {
+	return Board{
+		UID:         uidWorkloads,
+		Title:       "DRA / Workloads",
+		description: "Jobs, deployments and other workloads whose pods hold claims: their devices and use, the slowest devices, workloads that hang or wait, the duration of starts, and what each used and cost.",
+		variables: []cog.Builder[dashboard.VariableModel]{
+			dataSource(), cluster(),
+			several("namespace", "Namespace", `label_values({__name__=~"dra_workload_info|dra_pod_workload_info", @fleet}, namespace)`),
+			several("kind", "Workload kind", `label_values({__name__=~"dra_workload_info|dra_pod_workload_info", @namespaces}, workload_kind)`),
+		},
+		rows: []row{
+			{panels: slices.Concat(workloadNumbers(), workloadTables())},
+			{title: "Pods and starts", panels: workloadStarts()},
+			{title: "Use in the range", folded: true, panels: workloadTotals()},
+		},
+	}
+}
+
+func workloadNumbers() []panel {
+	return []panel{
+		number(4, about{
+			title: "Workloads that hold devices", unit: units.Short,
+			reads: "Workloads whose pods hold at least one claim now.",
+			empty: needsWorkloads,
+		}, at(`count(workload:dra_claims_held:count{@workloads})`)).ColorScheme(always(neutral)),
+		number(4, about{
+			title: "Devices held", unit: units.Short,
+			reads: "Devices of these workloads. A claim of pods of several workloads counts for each of them.",
+			empty: needsWorkloads,
+		}, at(`sum(workload:dra_claim_devices:sum{@workloads})`)).ColorScheme(always(neutral)),
+		number(4, about{
+			title: "Mean utilization", unit: units.PercentUnit,
+			reads: "Mean over the devices of these workloads whose use is known.",
+			empty: "no held device reports its utilization, or " + needsWorkloads,
+		}, at(`sum(workload:dra_claim_utilization_ratio:sum{@workloads}) / (sum(workload:dra_claim_utilization_ratio:count{@workloads}) > 0)`)).
+			Thresholds(steps(critical, step{0.2, warning}, step{0.5, good})).ColorScheme(byThresholds()),
+		number(4, about{
+			title: "Slow devices", unit: units.Short,
+			reads: "Devices that deviate from their peers in the same workload, in the direction of slower. The table below has their workloads.",
+			none:  noneSeen,
+			empty: "no device deviates, no workload has four devices that exchange data, or the recording rules are not loaded",
+		}, at(`count(max by (cluster, node, uuid) (workload_device:dra_device_signal:deviates{@workloads}))`)).
+			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
+		number(4, about{
+			title: "Workloads that hang", unit: units.Short,
+			reads: "Workloads whose devices are busy, exchange no data and draw less than half of their usual power.",
+			none:  noneSeen,
+			empty: "no workload looks like that, no workload exchanges data, or the recording rules are not loaded",
+		}, at(`count(workload:dra_device_power_watts:hung{@workloads})`)).
+			Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
+		number(4, about{
+			title: "Pods not yet started", unit: units.Short,
+			reads: "Pods of workloads that are gated, pending, or bound and not started. `dra-exporter explain job NAMESPACE/NAME` says why.",
+			none:  noneSeen,
+			empty: "all pods have started, or the cluster role is not scraped or cannot read pods",
+		}, at(`sum(max by (`+workloadLabels+`, state) (dra_workload_pods{@workloads, state=~"gated|pending|starting"}))`)).
+			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
+	}
+}
+
+// workloadKeys are the columns that identify a workload.
+func workloadKeys() []key {
+	return []key{
+		{label: "cluster", title: "Cluster"},
+		{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
+		{label: "workload_kind", title: "Kind"},
+		{label: "workload", title: "Workload", links: []link{toWorkload()}},
+	}
+}
+
+// ofWorkload is a recorded level of each workload, without its name.
+func ofWorkload(rule string) string {
+	return "max by (" + workloadLabels + ") (workload:" + rule + "{@workloads})"
+}
+
+func workloadTables() []panel {
+	return []panel{
+		listing(24, 12, about{
+			title: "Workloads by devices", unit: units.Short,
+			reads: "Each workload whose pods hold claims. Slow devices deviate from their peers. Power share: present power of a workload that hangs, as a share of what it usually draws.",
+			empty: needsWorkloads,
+		}, workloadKeys(),
+			column{title: "Devices", expr: ofWorkload("dra_claim_devices:sum")},
+			column{title: "Utilization", unit: units.PercentUnit, more: gauge(steps(critical, step{0.2, warning}, step{0.5, good})),
+				expr: ofWorkload("dra_claim_utilization_ratio:sum") + "\n/ (" + ofWorkload("dra_claim_utilization_ratio:count") + " > 0)"},
+			column{title: "Power", unit: units.Watt, expr: ofWorkload("dra_claim_power_watts:sum")},
+			column{title: "Idle devices", expr: ofWorkload("dra_claim_idle_devices:count") + " > 0"},
+			column{title: "Slow devices", more: tinted(steps(warning)),
+				expr: "count by (" + workloadLabels + ") (\n  max by (" + workloadLabels + ", node, uuid) (workload_device:dra_device_signal:deviates{@workloads})\n)"},
+			column{title: "Power share", unit: units.PercentUnit, more: tinted(steps(critical)), expr: ofWorkload("dra_device_power_watts:hung")},
+			column{title: "Unhealthy claims", more: tinted(steps(critical)), expr: ofWorkload("dra_claims_unhealthy:count")},
+		),
+	}
+}
+
+func workloadStarts() []panel {
+	return []panel{
+		stacked(12, about{
+			title: "Pods by state", unit: units.Short,
+			reads: "Pods of the selected workloads by state. A band of gated pods waits for a queue, one of pending pods for devices or other resources.",
+			empty: "no pod of a workload refers to a claim, or the cluster role is not scraped or cannot read pods",
+		}, over(`sum by (cluster, state) (max by (`+workloadLabels+`, state) (dra_workload_pods{@workloads}))`, "{{cluster}} {{state}}")),
+		timeline(12, about{
+			title: "Duration of starts (p95)", unit: units.Seconds,
+			reads: "Time from the creation of a workload's first pod until all of its pods have started, by kind and queue. A point is there where a workload has started. It does not follow the namespace.",
+			empty: "no workload of the selection has started since the cluster role has, or it is not scraped",
+		}, over(`histogram_quantile(0.95, sum by (cluster, workload_kind, queue, le) (
+  increase(dra_workload_start_duration_seconds_bucket{@fleet, workload_kind=~"$kind"}[$__rate_interval])
+))`, "{{cluster}} {{workload_kind}} {{queue}}")),
+	}
+}
+
+// inRange sums up recorded increases of each workload over the time range.
+func inRange(rule, more string) string {
+	return "sum by (" + workloadLabels + more + ") (sum_over_time(workload:" + rule + "{@workloads}[$__range]))"
+}
+
+func workloadTotals() []panel {
+	return []panel{
+		listing(24, 12, about{
+			title: "Use of workloads in the range", unit: units.Short,
+			reads: "Device-hours that each workload held, was busy and was idle for, its energy and its cost. A claim of several workloads counts in equal parts.",
+			empty: "no workload held a device in the range, or the recording rules of the group dra-exporter.accounting are not loaded",
+		}, append(workloadKeys(), key{label: "currency", title: "Currency", last: true}),
+			column{title: "Device-hours", expr: inRange("dra_claim_device_seconds:increase5m", "") + " / 3600"},
+			column{title: "Busy hours", expr: inRange("dra_claim_busy_seconds:increase5m", "") + " / 3600"},
+			column{title: "Idle hours", expr: inRange("dra_claim_idle_seconds:increase5m", "") + " / 3600"},
+			column{title: "Energy", unit: units.WattHour, expr: inRange("dra_claim_energy_joules:increase5m", "") + " / 3600"},
+			column{title: "Cost", expr: inRange("dra_claim_cost:increase5m", ", currency")},
+		),
+	}
+}
