@@ -35,6 +35,9 @@ func (e *NotFoundError) Error() string {
 	text := "there is no " + e.Subject.String()
 	switch e.Subject.Kind {
 	case KindJob:
+		if e.Subject.WorkloadKind != "" {
+			text += " of kind " + e.Subject.WorkloadKind
+		}
 		text += " with pods that use claims or extended resources of a device class"
 	case KindPod:
 		text += " that uses claims or extended resources of a device class"
@@ -62,6 +65,12 @@ func (f *Facts) absent(subject Subject) error {
 				known = append(known, ref.Namespace+"/"+workload.Name)
 			}
 		}
+		if subject.WorkloadKind != "" {
+			_, kinds := f.Objects.members(Subject{Kind: KindJob, Namespace: subject.Namespace, Name: subject.Name})
+			for _, kind := range kinds {
+				missing.Near = append(missing.Near, kind+" "+name)
+			}
+		}
 	case KindPod:
 		collection = sourcePods
 		for ref := range f.Objects.pods {
@@ -80,7 +89,9 @@ func (f *Facts) absent(subject Subject) error {
 			return &UnreadError{Subject: subject, Gap: gap}
 		}
 	}
-	missing.Near = near(name, known)
+	if len(missing.Near) == 0 {
+		missing.Near = near(name, known)
+	}
 	return missing
 }
 

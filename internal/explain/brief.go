@@ -186,6 +186,9 @@ func (r *Report) evidence() []evidence {
 		all = append(all, r.pendingEvidence(main)...)
 	case r.Workload != nil:
 		all = append(all, r.nodesFact()...)
+		if r.Workload.Queue != "" {
+			all = append(all, evidence{"queue", r.Workload.Queue, 1})
+		}
 	default:
 		all = append(all, r.stateEvidence()...)
 	}
