@@ -37,7 +37,7 @@ func (o *randomCluster) change(h *harness) {
 			h.remove(c)
 		}
 	case 2:
-		g := dra.Group{Ref: dra.PodRef{Namespace: "a", Name: "gang"}, UID: "gang", Claims: []dra.PodClaim{{Name: "gpu", Template: "one", Claim: o.oneOf("", "0", "1")}}}
+		g := dra.Group{Ref: dra.PodRef{Namespace: "a", Name: "gang"}, UID: "gang", Claims: []dra.PodClaim{{Name: "gpu", Template: "one", Claim: o.oneOf("", "0", "1")}}, MinPods: int32(o.random.IntN(4))}
 		if _, there := o.groups["a/gang"]; there && o.random.IntN(2) == 0 {
 			delete(o.groups, "a/gang")
 			h.remove(g)
@@ -82,7 +82,7 @@ func (o *randomCluster) pod(name string) dra.PodLifecycle {
 	case 3:
 		p.Deleted = second(90)
 	case 4:
-		p.Unschedulable = o.oneOf("", saysDevices, saysCPU, saysBoth, saysClass)
+		p.Unschedulable = o.oneOf("", saysDevices, saysCPU, saysBoth, saysClass, saysGang)
 	case 5:
 		p.Health = []dra.ResourceHealth{{PodClaim: "gpu", Request: "gpu", ResourceID: "gpu.example.com/node-a/gpu-" + o.oneOf("0", "1"), Healthy: o.random.IntN(2) == 0}}
 	case 6:
