@@ -142,7 +142,7 @@ func (p *pending) shortage(waiting []*podEntry) string {
 	}
 	for _, of := range order {
 		if free := of.left[dra.StageFree]; asked[of] > int64(free) {
-			return fmt.Sprintf("devices of class %s that the others request together: %d, free: %d", of.class, asked[of], free)
+			return fmt.Sprintf("devices of class %s that its pods request together: %d, free: %d", of.class, asked[of], free)
 		}
 	}
 	return ""

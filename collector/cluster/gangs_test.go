@@ -55,7 +55,7 @@ func TestGang(t *testing.T) {
 
 	h.update(member(2), claimOf(2))
 	h.facts.Diagnoses = []dra.Diagnosis{free(0, 2), free(1, 2), free(2, 2)}
-	short := begin + "devices of class gpu.example.com that the others request together: 3, free: 2"
+	short := begin + "devices of class gpu.example.com that its pods request together: 3, free: 2"
 	expect("two are free for three", map[string]string{"p0": short, "p1": short, "p2": short})
 
 	// The scheduler's message, as it is on the pods and on the group.
@@ -89,7 +89,10 @@ func TestGang(t *testing.T) {
 
 	// Two are bound. The third has a claim that is allocated.
 	bound := func(p *dra.PodLifecycle) { p.Node = "node-a" }
-	h.update(member(0, bound), member(1, bound), member(2, says), claimOf(0, withDevices("gpu-0"), reserved("p0")), claimOf(1, withDevices("gpu-1"), reserved("p1")), claimOf(2, withDevices("gpu-2")))
+	h.update(member(0, bound))
+	one := strings.Replace(blocked, "bound: 0", "bound: 1", 1)
+	expect("one is bound", map[string]string{"p1": other, "p2": one})
+	h.update(member(1, bound), member(2, says), claimOf(0, withDevices("gpu-0"), reserved("p0")), claimOf(1, withDevices("gpu-1"), reserved("p1")), claimOf(2, withDevices("gpu-2")))
 	expect("two are bound", map[string]string{"p2": strings.Replace(said, "bound: 0", "bound: 2", 1)})
 
 	// With a smaller minimum, or without one, it is not the gang that it waits for.

@@ -162,7 +162,7 @@ func (o *randomCluster) relist(t *testing.T, like *harness) *harness {
 // phases, are tested elsewhere.)
 func TestHistoryEqualsRelist(t *testing.T) {
 	families := []string{"dra_claim_pending_", "dra_claims", "dra_claim_terminating", "dra_claim_orphaned", "dra_device_health_disagreement", "dra_device"}
-	for seed := range uint64(15) {
+	for seed := range uint64(60) {
 		o := &randomCluster{random: rand.New(rand.NewPCG(seed, 2)), pods: map[string]dra.PodLifecycle{}, claims: map[string]dra.ClaimLifecycle{}, groups: map[string]dra.Group{}}
 		h := newHarness(t)
 		for range 60 {

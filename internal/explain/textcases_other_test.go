@@ -57,7 +57,7 @@ func otherTextCases() map[string]textCase {
 		"gated":               {pod, facts(2, pendingRef(dra.ReasonGated, "", nil))},
 		"binding-conditions":  {pod, binding},
 		"other-constraints":   {pod, other},
-		"gang-quorum":         {pod, gang(dra.ReasonGangQuorum, "gang train is placed when 4 of its pods can be; bound: 0; devices of class gpu.example.com that the others request together: 8, free: 6")},
+		"gang-quorum":         {pod, gang(dra.ReasonGangQuorum, "gang train is placed when 4 of its pods can be; bound: 0; devices of class gpu.example.com that its pods request together: 8, free: 6")},
 		"gang-quorum-blocked": {pod, gang(dra.ReasonTainted, "gang train is placed when 4 of its pods can be; bound: 0; pod train-1 is pending because of tainted: as diagnosed")},
 		"job-waits":           {job, jobFacts(3, true)},
 		"job-runs":            {job, jobFacts(4, false)},
