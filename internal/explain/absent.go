@@ -140,3 +140,21 @@ func split(name string) (namespace, bare string) {
 	}
 	return namespace, bare
 }
+
+// AmbiguousError means that several workloads of a namespace have the name.
+type AmbiguousError struct {
+	Subject Subject
+	Kinds   []string
+}
+
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("%s are workloads of this name: name one with --workload-kind", join(e.described(), "and"))
+}
+
+func (e *AmbiguousError) described() []string {
+	names := make([]string, len(e.Kinds))
+	for i, kind := range e.Kinds {
+		names[i] = fmt.Sprintf("%s %s/%s", kind, e.Subject.Namespace, e.Subject.Name)
+	}
+	return names
+}

@@ -445,3 +445,17 @@ func deviceList(claim *Claim) string {
 	}
 	return ": " + some(names, 2)
 }
+
+// nodesFact lists the nodes of the pods that are bound, with how many each has.
+func (r *Report) nodesFact() []evidence {
+	nodes := make(map[string]int)
+	for i := range r.Pods {
+		if node := r.Pods[i].Node; node != "" {
+			nodes[node]++
+		}
+	}
+	if len(nodes) == 0 {
+		return nil
+	}
+	return []evidence{{"nodes", some(sortedPairs(nodes), 8), 1}}
+}

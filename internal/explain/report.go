@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -256,4 +257,39 @@ type PodPhase struct {
 	Claim string    `json:"claim,omitempty"`
 	Phase string    `json:"phase"`
 	Since time.Time `json:"since"`
+}
+
+// Workload is the workload of a report about a job, and how its pods are.
+type Workload struct {
+	Kind    string         `json:"kind"`
+	Queue   string         `json:"queue,omitempty"`
+	MinPods int            `json:"minPods,omitempty"` // that its gangs need; left out without a gang
+	Counts  map[string]int `json:"podsByState"`
+}
+
+// The states of pods that a report about a job tells apart beside those of pods.
+const (
+	stateGated   = "gated"
+	statePending = "pending"
+)
+
+// jobStates are the states of a job's pods, those that need attention first.
+func jobStates() []string {
+	return []string{stateGated, statePending, StateUnknown, StateStarting, StateRunning, StateTerminating, StateFinished}
+}
+
+// text says how many pods are in which state.
+func (w *Workload) text() string {
+	var parts []string
+	total := 0
+	for _, state := range jobStates() {
+		if count := w.Counts[state]; count > 0 {
+			parts, total = append(parts, fmt.Sprintf("%d %s", count, state)), total+count
+		}
+	}
+	text := "has " + counted(total, "pod", "pods") + ": " + strings.Join(parts, ", ")
+	if w.MinPods > 0 {
+		text += fmt.Sprintf("; its gang needs %d", w.MinPods)
+	}
+	return text
 }
