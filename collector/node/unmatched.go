@@ -67,6 +67,7 @@ func (s *unmatched) updateHeld(views []claimView, now clock.Instant) []Event {
 			device := unmatchedDevice{claim: view.ref, uid: view.info.uid, device: d.id, since: now}
 			at := slices.IndexFunc(before, device.same)
 			switch {
+			case vendors.IsLogical(d.id.Driver):
 			case d.uuid == unknownUUID(s.node, d.id) && !s.devices.get(d.uuid).hardware:
 				if !counted[d.id] {
 					counted[d.id] = true

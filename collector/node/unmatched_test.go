@@ -106,6 +106,19 @@ func TestUnmatchedDevicesAreLogged(t *testing.T) {
 	}
 }
 
+// Channels and daemons of a ComputeDomain are no hardware.
+func TestLogicalDevicesAreNotUnmatched(t *testing.T) {
+	s := newScene(t, gpu(0))
+	for _, driver := range []string{"compute-domain.nvidia.com", "other.example.com"} {
+		claim := s.allocate("team/"+driver, "channel-0")
+		claim.Results[0].Device.Driver = driver
+	}
+	const warning = "WARN device of a claim matches no hardware claim=team/other.example.com device=other.example.com/"
+	if got := s.logged(35); !strings.HasPrefix(got, warning) || strings.Count(got, "\n") > 0 {
+		t.Errorf("logged:\n%s\nwant\n%s…", got, warning)
+	}
+}
+
 // Two devices that had the same partition one after the other do not both go
 // on having it when their slices vanish: not even by chance.
 func TestAPartnerIsKeptForOne(t *testing.T) {

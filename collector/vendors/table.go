@@ -4,6 +4,7 @@ package vendors
 func All() []Vendor {
 	return []Vendor{
 		nvidia(),
+		{Driver: "compute-domain.nvidia.com", Logical: true}, // IMEX channels and daemons of ComputeDomains
 		amd(),
 		{Name: Intel, PCI: 0x8086, Driver: "gpu.intel.com", Measured: true},
 		{Name: "habana", PCI: 0x1da3, Driver: "gaudi.intel.com"}, // Intel Gaudi, with network ports of its own
@@ -43,6 +44,16 @@ func IsMeasured(driver string) bool {
 	for _, vendor := range All() {
 		if vendor.Driver == driver {
 			return vendor.Measured
+		}
+	}
+	return false
+}
+
+// IsLogical reports whether the devices of a DRA driver are known to be no hardware.
+func IsLogical(driver string) bool {
+	for _, vendor := range All() {
+		if vendor.Driver == driver {
+			return vendor.Logical
 		}
 	}
 	return false

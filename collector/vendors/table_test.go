@@ -22,8 +22,11 @@ func TestTable(t *testing.T) {
 		if row.Driver != "" && IsMeasured(row.Driver) != row.Measured {
 			t.Errorf("%s is measured: %t, want %t", row.Driver, IsMeasured(row.Driver), row.Measured)
 		}
+		if row.Driver != "" && IsLogical(row.Driver) != row.Logical || row.Logical && row.Measured {
+			t.Errorf("%s is logical: %t, want %t", row.Driver, IsLogical(row.Driver), row.Logical)
+		}
 	}
-	if ByPCI(0) != "" || ByPCI(0x110de) != "" || DriverOf("") != "" || DriverOf("other") != "" || IsMeasured("") || IsMeasured("other.example.com") {
+	if ByPCI(0) != "" || ByPCI(0x110de) != "" || DriverOf("") != "" || DriverOf("other") != "" || IsMeasured("") || IsMeasured("other.example.com") || IsLogical("") || IsLogical("other.example.com") {
 		t.Error("an unknown vendor or driver has a row")
 	}
 }

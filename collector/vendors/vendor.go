@@ -22,6 +22,9 @@ type Vendor struct {
 
 	// Measured reports whether a source of this exporter reads the driver's devices.
 	Measured bool
+	// Logical reports whether the driver's devices are no hardware, but for example
+	// channels of a fabric: nothing is to be known about them.
+	Logical bool
 
 	// DecodeName decodes the name of a device. Names that say nothing of a
 	// partition give no profile and dra.PlacementUnknown.

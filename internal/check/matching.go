@@ -126,6 +126,8 @@ func (m matching) driver(in area, driver string, subjects []subject) Finding {
 	switch {
 	case len(lost) == 0:
 		return in.ok(driver, "%s", text)
+	case vendors.IsLogical(driver):
+		return in.ok(driver, "%s, which are no hardware", counted(len(subjects), "device", "devices"))
 	case !vendors.IsMeasured(driver):
 		return in.warning("No source of this exporter reads such hardware: claims have holders, but no hardware values.", driver, "%s; no hardware is known for %s", text, named(lost))
 	case allocated > 0:
