@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -23,8 +24,8 @@ func (p *pending) markGang(pod *podEntry) {
 	}
 }
 
-// updateGangs gives the pods of gangs that are not complete the reason gang_quorum,
-// if nothing else is known to prevent them. The scheduler places so many pods of a
+// updateGangs applies the reasons of the pods of groups: their own, or gang_quorum if
+// their gang is not complete and nothing else is known to prevent them. The scheduler places so many pods of a
 // PodGroup at once as its gang needs, or none, so that a pod for which devices are
 // free waits for the others.
 func (p *pending) updateGangs(now clock.Instant) {
@@ -113,25 +114,30 @@ func (p *pending) blocked(waiting []*podEntry) (pod *podEntry, why string) {
 }
 
 // shortage describes what pods request together, if fewer devices are free. Requests
-// for which each stage leaves as many devices are for the same devices.
+// for which each stage leaves as many devices are for the same devices. A claim that
+// several pods share counts once, and alternatives of a request do not count.
 func (p *pending) shortage(waiting []*podEntry) string {
 	type requests struct {
 		class string
 		left  [dra.Stages]int
 	}
 	var order []requests
-	asked := make(map[requests]int64)
+	asked, counted := make(map[requests]int64), make(map[string]bool)
 	for _, pod := range waiting {
 		owner := p.pods[pod]
 		if owner == nil {
 			continue
 		}
 		for _, ref := range owner.pending {
-			if ref.diagnosis == nil {
+			if ref.diagnosis == nil || ref.claimUID != "" && counted[ref.claimUID] {
 				continue
 			}
+			counted[ref.claimUID] = true
 			for i := range ref.diagnosis.Funnel {
 				of := &ref.diagnosis.Funnel[i]
+				if strings.Contains(of.Request, "/") {
+					continue
+				}
 				key := requests{of.Class, of.Left}
 				if _, known := asked[key]; !known {
 					order = append(order, key)

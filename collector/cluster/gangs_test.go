@@ -112,7 +112,41 @@ func TestGangOnset(t *testing.T) {
 	p.Group = "gang"
 	h.update(dra.Group{Ref: dra.PodRef{Namespace: "a", Name: "gang"}, UID: "uid-gang", MinPods: 2}, p, claim("a/c", 11))
 	h.facts.Diagnoses = []dra.Diagnosis{diagnosisFor(p, "gpu", dra.ReasonNone, "", 8, 8, 8, 8, 8, 8)}
-	h.step(time.Second)
-	h.step(5 * time.Second)
+	for range 5 { // the reason does not begin again when the pod changes
+		h.update(p)
+		h.step(time.Second)
+	}
 	h.expectOnsets("gpu.example.com/gang_quorum=1")
+}
+
+// What pods request together: a claim that they share counts once, and alternatives
+// do not count.
+func TestGangRequests(t *testing.T) {
+	for name, test := range map[string]struct {
+		second, request string
+		want            string
+	}{
+		"claims of their own": {"d", "main", "devices of class gpu.example.com that its pods request together: 2, free: 1"},
+		"a shared claim":      {"c", "main", "the scheduler has not placed them yet"},
+		"alternatives":        {"d", "main/large", "the scheduler has not placed them yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.update(dra.Group{Ref: dra.PodRef{Namespace: "a", Name: "gang"}, UID: "uid-gang", MinPods: 2}, claim("a/c", 11), claim("a/d", 11))
+			for i, of := range []string{"c", test.second} {
+				p := pod(fmt.Sprintf("a/p%d", i), 10, "gpu="+of)
+				p.Group = "gang"
+				h.update(p)
+				d := diagnosisFor(p, "gpu", dra.ReasonNone, "", 8, 8, 8, 8, 1, 1)
+				d.Funnel[0].Request = test.request
+				h.facts.Diagnoses = append(h.facts.Diagnoses, d)
+			}
+			h.step(time.Second)
+			for pod, got := range gangReasons(h) {
+				if !strings.HasSuffix(got, "; "+test.want) {
+					t.Errorf("%s: %s", pod, got)
+				}
+			}
+		})
+	}
 }

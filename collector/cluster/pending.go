@@ -384,7 +384,9 @@ func (p *pending) updateReasons(synced Synced, now clock.Instant) {
 		p.markGang(ref.pod.podEntry)
 	}
 	for ref := range p.outdated {
-		p.applyReason(ref, ref.own.reason, ref.own.message, now)
+		if ref.pod.object.Group == "" { // the reasons of groups follow together
+			p.applyReason(ref, ref.own.reason, ref.own.message, now)
+		}
 	}
 	clear(p.outdated)
 	p.updateGangs(now)

@@ -267,7 +267,7 @@ type Workload struct {
 	Counts  map[string]int `json:"podsByState"`
 }
 
-// The states of pods that a report about a job tells apart beside those of pods.
+// The states of pods in a report about a job, in place of StateWaiting.
 const (
 	stateGated   = "gated"
 	statePending = "pending"
