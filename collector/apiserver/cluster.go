@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/customresource"
 	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/apiserver/watch"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
@@ -83,7 +84,7 @@ type Change = dra.Change
 type Synced = dra.Synced
 
 // Cluster watches everything that concerns claims in the whole cluster, or in
-// one namespace. Changes of pods, claims, groups, nodes and events are recorded;
+// one namespace. Changes of pods, claims, groups, nodes, events and custom resources are recorded;
 // the objects that a diagnosis of allocations needs are passed to the keeper and
 // not kept here. All methods but Run may be called at any time from any
 // goroutine; Run once.
@@ -121,6 +122,8 @@ func NewCluster(options ClusterOptions) (*Cluster, error) {
 	c.watchRules()
 	c.watchTemplates()
 	c.watchGroups()
+	c.watchKueue()
+	c.watchComputeDomains()
 	c.watchEvents(decode.ReasonPreparation, false)
 	c.watchEvents(decode.ReasonCreation, true)
 	return c, nil
@@ -295,13 +298,13 @@ func addCollection[O watch.Object, V any](c *Cluster, of collection[O, V]) (stor
 	if c.options.Observe != nil {
 		observe = c.options.Observe(of.resource)
 	}
-	from := &watch.Source{Client: c.client, Resource: of.resource, Selector: of.selector, Versions: of.versions}
+	from := &watch.Source{Client: c.client, Resource: of.resource, Selector: of.selector, Versions: of.versions, Optional: of.optional}
 	if of.namespaced {
 		from.Namespace = c.options.Namespace
 	}
 	c.collections = append(c.collections, watched{resource: of.resource, ofDRA: of.ofDRA, watcher: watch.New(watch.Options{
 		Clock: c.options.Clock, Tracker: source.NewTracker(of.resource, log, c.options.Clock, observe),
-		Changed: func(bool) { signal(c.log.changed) }, Optional: of.optional,
+		Changed: func(bool) { signal(c.log.changed) },
 	}, from, store)})
 	return store, lock
 }
@@ -453,6 +456,47 @@ func (c *Cluster) watchGroups() {
 				log:    c.log,
 				uid:    func(group *dra.Group) string { return group.UID },
 				change: func(group *dra.Group) dra.Change { return dra.Change{Group: group} },
+			}),
+		},
+	})
+}
+
+// watchKueue records the changes of Workloads of Kueue that have not finished.
+func (c *Cluster) watchKueue() {
+	empty := func() runtime.Object { return &customresource.WorkloadList{} }
+	addCollection(c, collection[*customresource.Workload, item[dra.KueueWorkload]]{
+		resource: "workloads", namespaced: true, optional: true,
+		versions: []watch.Version{{Group: customresource.KueueV1beta2(), Empty: empty}, {Group: customresource.KueueV1beta1(), Empty: empty}},
+		decoder: watch.Decoder[*customresource.Workload, item[dra.KueueWorkload]]{
+			Unchanged: sameVersion[*customresource.Workload, dra.KueueWorkload],
+			Decode: func(object *customresource.Workload) (item[dra.KueueWorkload], bool) {
+				decoded, keep := decode.KueueWorkload(object)
+				return item[dra.KueueWorkload]{version: object.ResourceVersion, value: &decoded}, keep
+			},
+			Apply: recording[*customresource.Workload](recorder[dra.KueueWorkload]{
+				log:    c.log,
+				uid:    func(workload *dra.KueueWorkload) string { return workload.UID },
+				change: func(workload *dra.KueueWorkload) dra.Change { return dra.Change{KueueWorkload: workload} },
+			}),
+		},
+	})
+}
+
+// watchComputeDomains records the changes of ComputeDomains of NVIDIA's DRA driver.
+func (c *Cluster) watchComputeDomains() {
+	addCollection(c, collection[*customresource.ComputeDomain, item[dra.ComputeDomain]]{
+		resource: "computedomains", namespaced: true, optional: true,
+		versions: []watch.Version{{Group: customresource.NVIDIAV1beta1(), Empty: func() runtime.Object { return &customresource.ComputeDomainList{} }}},
+		decoder: watch.Decoder[*customresource.ComputeDomain, item[dra.ComputeDomain]]{
+			Unchanged: sameVersion[*customresource.ComputeDomain, dra.ComputeDomain],
+			Decode: func(object *customresource.ComputeDomain) (item[dra.ComputeDomain], bool) {
+				decoded := decode.ComputeDomain(object)
+				return item[dra.ComputeDomain]{version: object.ResourceVersion, value: &decoded}, true
+			},
+			Apply: recording[*customresource.ComputeDomain](recorder[dra.ComputeDomain]{
+				log:    c.log,
+				uid:    func(domain *dra.ComputeDomain) string { return domain.UID },
+				change: func(domain *dra.ComputeDomain) dra.Change { return dra.Change{ComputeDomain: domain} },
 			}),
 		},
 	})

@@ -182,6 +182,10 @@ func subject(change Change) (name, uid string) {
 		return "pod " + change.Pod.Ref.String(), change.Pod.UID
 	case change.Group != nil:
 		return "group " + change.Group.Ref.String(), change.Group.UID
+	case change.KueueWorkload != nil:
+		return "workload " + change.KueueWorkload.Ref.String(), change.KueueWorkload.UID
+	case change.ComputeDomain != nil:
+		return "domain " + change.ComputeDomain.Ref.String(), change.ComputeDomain.UID
 	case change.Node != nil:
 		return "node " + change.Node.Name, ""
 	default:

@@ -27,7 +27,8 @@
 //
 // All requests are get, list and watch. Node reads pods unless they are fed,
 // resourceclaims and resourceslices. Cluster lists and watches these, nodes,
-// events, deviceclasses, resourceclaimtemplates, devicetaintrules, and podgroups
-// of scheduling.k8s.io; the last two are optional. A missing permission affects
-// only its own resource.
+// events, deviceclasses, resourceclaimtemplates, devicetaintrules, podgroups of
+// scheduling.k8s.io, workloads of kueue.x-k8s.io and computedomains of
+// resource.nvidia.com; the last four are optional. A missing permission affects only
+// its own resource.
 package apiserver

@@ -143,7 +143,7 @@ func TestOptionalCollections(t *testing.T) {
 		"/apis/resource.k8s.io/v1alpha3/devicetaintrules": http.NotFound,
 	})
 	f.untilSynced()
-	for _, name := range []string{"devicetaintrules", "podgroups"} {
+	for _, name := range []string{"devicetaintrules", "podgroups", "workloads", "computedomains"} {
 		if status, found := f.status(name); found {
 			t.Errorf("there is a source %+v", status)
 		}
@@ -176,6 +176,43 @@ func TestReadsGroupsInAnyVersion(t *testing.T) {
 					t.Errorf("its claims are %+v", change.Group.Claims)
 				}
 			}
+		})
+	}
+}
+
+// API servers send custom resources as JSON, whatever else is accepted.
+func TestReadsCustomResources(t *testing.T) {
+	made := 4
+	object := func(version, kind, name, rest string) any {
+		made++
+		return json.RawMessage(fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"namespace":"lab","name":%q,"uid":"uid-%s","resourceVersion":"%d"},%s}`, version, kind, name, name, made, rest))
+	}
+	const kueue, nvidia = "kueue.x-k8s.io/", "resource.nvidia.com/v1beta1"
+	for _, version := range []string{"v1beta2", "v1beta1"} {
+		t.Run(version, func(t *testing.T) {
+			more := make(chan any)
+			f := startBehindProxy(t, map[string]http.HandlerFunc{
+				"/apis/" + kueue + version + "/workloads": streaming(kueue+version, "WorkloadList", more, object(kueue+version, "Workload", "queued", `"spec":{"queueName":"gpus","podSets":[{"count":3,"template":{"spec":{"containers":[{"resources":{"requests":{"cpu":1}}}]}}}]}`)),
+				"/apis/" + nvidia + "/computedomains":     streaming(nvidia, "ComputeDomainList", nil, object(nvidia, "ComputeDomain", "nvl", `"spec":{"numNodes":2,"channel":{"resourceClaimTemplate":{"name":"channel"}}},"status":{"status":"Ready"}`)),
+			})
+			f.until("both are known", func() bool {
+				return f.state["workload lab/queued"] == "uid-queued" && f.state["domain lab/nvl"] == "uid-nvl"
+			})
+			for _, name := range []string{"workloads", "computedomains"} {
+				f.until(name+" is up", func() bool { status, found := f.status(name); return found && status.Up && status.Errors == 0 })
+			}
+			pods := func() int32 {
+				last := int32(0)
+				for _, change := range f.changes {
+					if change.KueueWorkload != nil {
+						last = change.KueueWorkload.Pods
+					}
+				}
+				return last
+			}
+			f.until("a change is known", func() bool { return pods() == 4 })
+			more <- object(kueue+version, "Workload", "queued", `"status":{"conditions":[{"type":"Finished","status":"True"}]}`)
+			f.until("its end is known", func() bool { return f.state["workload lab/queued"] == "" })
 		})
 	}
 }

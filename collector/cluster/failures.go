@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
@@ -142,13 +143,22 @@ func (f *failures) applyWarning(u *update, class string) {
 	}
 }
 
+// domainText is part of the error with which NVIDIA's driver has a pod wait until the
+// IMEX daemon on its node is ready (sigs.k8s.io/dra-driver-nvidia-gpu v0.4.1,
+// cmd/compute-domain-kubelet-plugin).
+const domainText = "node not ready in ComputeDomain"
+
 // warningFailure is the reason with which the failure that a Kubernetes event
 // reports is counted.
 func warningFailure(warning *dra.Warning) string {
-	if warning.Kind == dra.WarningCreation {
+	switch {
+	case warning.Kind == dra.WarningCreation:
 		return failureCreation
+	case strings.Contains(warning.Message, domainText):
+		return string(dra.ReasonComputeDomain)
+	default:
+		return failurePreparation
 	}
-	return failurePreparation
 }
 
 // flush counts the deferred failures whose class is known by now, or will not

@@ -14,7 +14,9 @@ type families struct {
 
 	duration, ready, failures *metric.Family
 
-	workloadInfo, workloadPods, workloadMinPods, workloadStart *metric.Family
+	workloadInfo, workloadPods, workloadMinPods, workloadQueuedSince, workloadStart *metric.Family
+
+	domainReady, domainRequested, domainNodes, domainNotReadySince, domainPods, domainWorkload *metric.Family
 
 	pendingSince, pendingReason, pendingRequested, pendingCandidates *metric.Family
 	claims, phaseSince, terminatingSince, orphaned                   *metric.Family
@@ -44,6 +46,7 @@ func newFamilies() *families {
 	f.addPending()
 	f.addClaims()
 	f.addWorkloads()
+	f.addComputeDomains()
 	f.addSupply()
 	f.addAnomalies()
 	f.addDiagnosis()
@@ -97,17 +100,42 @@ func (f *families) addClaims() {
 func (f *families) addWorkloads() {
 	name := []string{"namespace", "workload_kind", "workload"}
 	f.workloadInfo = f.Add(metric.Gauge, metric.WorkloadInfo, "",
-		"A workload that has pods with claims, and the queue that they were submitted to",
+		"A workload that has pods with claims, or waits in a queue of Kueue with such, and the queue that it was submitted to",
 		append(name, "queue")...)
 	f.workloadPods = f.Add(metric.Gauge, metric.WorkloadPods, "",
 		"Pods of the workload by state: gated, pending, starting (bound to a node), running, ended; absent if there are none",
 		append(name, "state")...)
 	f.workloadMinPods = f.Add(metric.Gauge, metric.WorkloadMinPods, "",
-		"Pods that the gangs of the workload need in order to run; absent if it has no gang",
+		"Pods that the gangs of the workload need in order to run, else those that Kueue admits together; absent if neither is known",
 		name...)
+	f.workloadQueuedSince = f.Add(metric.Gauge, metric.WorkloadQueuedSinceTimestampSeconds, "seconds",
+		"Unix time since which the workload waits in a queue of Kueue, by the reason that Kueue reports; absent once it is admitted",
+		append(name, "reason")...)
 	f.workloadStart = f.Add(metric.Histogram, metric.WorkloadStartDurationSeconds, "seconds",
 		"Time from the creation of the first pod of a workload until all of its pods have started",
 		"workload_kind", "queue")
+}
+
+func (f *families) addComputeDomains() {
+	name := []string{"namespace", "compute_domain"}
+	f.domainReady = f.Add(metric.Gauge, metric.ComputeDomainReady, "",
+		"1 if the status of the ComputeDomain is Ready: enough nodes have joined it and all are ready; else 0",
+		name...)
+	f.domainRequested = f.Add(metric.Gauge, metric.ComputeDomainRequestedNodes, "",
+		"Nodes that the ComputeDomain is to have (numNodes); absent if it does not say",
+		name...)
+	f.domainNodes = f.Add(metric.Gauge, metric.ComputeDomainNodes, "",
+		"Nodes that have joined the ComputeDomain, by NVLink clique and state: ready, not_ready; clique is empty without NVLink between nodes",
+		append(name, "clique", "state")...)
+	f.domainNotReadySince = f.Add(metric.Gauge, metric.ComputeDomainNotReadySinceTimestampSeconds, "seconds",
+		"Unix time since which the ComputeDomain is not ready; absent if it was so before the exporter started",
+		name...)
+	f.domainPods = f.Add(metric.Gauge, metric.ComputeDomainPods, "",
+		"Pods that use the ComputeDomain, are bound to a node and have not ended",
+		name...)
+	f.domainWorkload = f.Add(metric.Gauge, metric.ComputeDomainWorkloadInfo, "",
+		"A workload whose pods use the ComputeDomain",
+		append(name, "workload_kind", "workload")...)
 }
 
 func (f *families) addSupply() {

@@ -98,7 +98,7 @@ func (p *pending) gangMessage(group *dra.Group, members []*podEntry) string {
 func (p *pending) blocked(waiting []*podEntry) (pod *podEntry, why string) {
 	for _, pod := range waiting {
 		if pod.object.Gated {
-			return pod, "pending because of " + string(dra.ReasonGated)
+			return pod, "pending because of " + string(p.gate(pod))
 		}
 		owner := p.pods[pod]
 		if owner == nil {
@@ -111,6 +111,13 @@ func (p *pending) blocked(waiting []*podEntry) (pod *podEntry, why string) {
 		}
 	}
 	return nil, ""
+}
+
+// gate returns why a pod of a gang has scheduling gates.
+func (p *pending) gate(pod *podEntry) dra.PendingReason {
+	e := evidence{pod: pod, kueue: p.index.kueueOf(pod)}
+	reason, _ := e.gated()
+	return reason
 }
 
 // shortage describes what pods request together, if fewer devices are free. Requests

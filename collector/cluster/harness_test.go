@@ -66,6 +66,10 @@ func (h *harness) change(object any, gone bool) {
 		change.Node = &o
 	case dra.Warning:
 		change.Warning = &o
+	case dra.KueueWorkload:
+		change.KueueWorkload = &o
+	case dra.ComputeDomain:
+		change.ComputeDomain = &o
 	default:
 		h.t.Fatalf("no change reports a %T", object)
 	}

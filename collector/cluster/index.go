@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -18,6 +19,11 @@ type index struct {
 	groups    map[dra.PodRef]*dra.Group
 	members   map[dra.PodRef][]*podEntry // by group, which need not exist
 	nodes     map[string]*dra.Node
+	kueue     map[dra.PodRef]*dra.KueueWorkload
+	kueueFor  map[string]dra.PodRef      // Workloads of Kueue for one pod alone, by its UID
+	queued    map[dra.PodRef][]*podEntry // by the Workload of Kueue that they name, which need not exist
+	domains   map[dra.PodRef]*dra.ComputeDomain
+	templates map[dra.PodRef]*dra.ComputeDomain // by the template that its controller makes
 	generated map[generatedKey]dra.ClaimRef
 	warnings  warnings
 	changed   changeSet
@@ -74,16 +80,18 @@ type update struct {
 	removedClaim  *claimEntry
 	removedObject *dra.ClaimLifecycle // of the removed claim
 
-	nodeBefore  *dra.Node
-	occurrences int64 // of a warning since it was last observed
+	nodeBefore   *dra.Node
+	domainBefore *dra.ComputeDomain
+	occurrences  int64 // of a warning since it was last observed
 }
 
-// changeSet is what the changes of one step concern: pods whose object, claims
-// or group changed, and claims that changed or whose users did. It includes
-// what was removed.
+// changeSet is what the changes of one step concern: pods whose object, claims, group
+// or Workload of Kueue changed, claims that changed or whose users did, and Workloads
+// of Kueue. It includes what was removed.
 type changeSet struct {
 	pods   map[*podEntry]struct{}
 	claims map[*claimEntry]struct{}
+	kueue  map[dra.PodRef]struct{}
 }
 
 func newIndex() *index {
@@ -93,6 +101,11 @@ func newIndex() *index {
 		groups:    make(map[dra.PodRef]*dra.Group),
 		members:   make(map[dra.PodRef][]*podEntry),
 		nodes:     make(map[string]*dra.Node),
+		kueue:     make(map[dra.PodRef]*dra.KueueWorkload),
+		kueueFor:  make(map[string]dra.PodRef),
+		queued:    make(map[dra.PodRef][]*podEntry),
+		domains:   make(map[dra.PodRef]*dra.ComputeDomain),
+		templates: make(map[dra.PodRef]*dra.ComputeDomain),
 		generated: make(map[generatedKey]dra.ClaimRef),
 		warnings:  newWarnings(),
 		changed:   newChangeSet(),
@@ -100,14 +113,16 @@ func newIndex() *index {
 }
 
 func newChangeSet() changeSet {
-	return changeSet{pods: make(map[*podEntry]struct{}), claims: make(map[*claimEntry]struct{})}
+	return changeSet{pods: make(map[*podEntry]struct{}), claims: make(map[*claimEntry]struct{}), kueue: make(map[dra.PodRef]struct{})}
 }
 
 // maxCleared is the size up to which a map is cleared rather than replaced:
 // clearing a map takes time in proportion to its largest size.
 const maxCleared = 4096
 
-func (c *changeSet) clear() { c.pods, c.claims = cleared(c.pods), cleared(c.claims) }
+func (c *changeSet) clear() {
+	c.pods, c.claims, c.kueue = cleared(c.pods), cleared(c.claims), cleared(c.kueue)
+}
 
 // cleared returns an empty map: this one, or, if it is large, another.
 func cleared[K comparable, V any](m map[K]V) map[K]V {
@@ -152,6 +167,10 @@ func (x *index) apply(change *Change) update {
 		x.applyNode(&u)
 	case change.Warning != nil:
 		x.applyWarning(&u)
+	case change.KueueWorkload != nil:
+		x.applyKueue(&u)
+	case change.ComputeDomain != nil:
+		x.applyDomain(&u)
 	}
 	return u
 }
@@ -228,8 +247,8 @@ func (x *index) applyPod(u *update) {
 	before := p.object
 	u.pod, u.podBefore = p, before
 	p.object = u.Pod
+	x.moveToGroups(p, before, u.Pod)
 	if before == nil || before.Group != u.Pod.Group || !slices.Equal(before.Claims, u.Pod.Claims) || !maps.Equal(before.Extended, u.Pod.Extended) {
-		x.moveToGroup(p, before, u.Pod)
 		x.resolve(p)
 	}
 	x.markChanged(p)
@@ -239,7 +258,7 @@ func (x *index) removePod(p *podEntry, u *update) {
 	x.markChanged(p)
 	delete(x.pods, p.ref)
 	p.removed = true
-	x.moveToGroup(p, p.object, nil)
+	x.moveToGroups(p, p.object, nil)
 	x.link(p, p.refs, nil)
 	u.removedPod = p
 }
@@ -280,6 +299,85 @@ func (x *index) applyNode(u *update) {
 	} else {
 		x.nodes[u.Node.Name] = u.Node
 	}
+}
+
+func (x *index) applyKueue(u *update) {
+	object := u.KueueWorkload
+	before := x.kueue[object.Ref]
+	if u.Gone && (before == nil || before.UID != object.UID) {
+		return // an earlier one; the name has been taken since
+	}
+	if before != nil {
+		if x.kueueFor[before.Pod.UID] == object.Ref {
+			delete(x.kueueFor, before.Pod.UID)
+		}
+		x.markHeld(before)
+	}
+	if u.Gone {
+		delete(x.kueue, object.Ref)
+	} else if x.kueue[object.Ref] = object; object.Pod.UID != "" {
+		x.kueueFor[object.Pod.UID] = object.Ref
+	}
+	x.changed.kueue[object.Ref] = struct{}{}
+	x.markHeld(object)
+}
+
+func (x *index) markHeld(object *dra.KueueWorkload) {
+	for _, p := range x.heldBy(object) {
+		x.markChanged(p)
+	}
+}
+
+// heldBy returns the pods that name a Workload of Kueue, and the one that it is for
+// alone.
+func (x *index) heldBy(object *dra.KueueWorkload) []*podEntry {
+	held := x.queued[object.Ref]
+	if p := x.pod(dra.PodRef{Namespace: object.Ref.Namespace, Name: object.Pod.Name}, object.Pod.UID); p != nil {
+		held = append(slices.Clip(held), p)
+	}
+	return held
+}
+
+// heldBy is the name of the Workload of Kueue that a pod names; empty if it names none.
+func heldBy(pod *dra.PodLifecycle) string {
+	if pod.HeldBy == nil {
+		return ""
+	}
+	return *pod.HeldBy
+}
+
+// kueueOf returns the Workload of Kueue that holds a pod; nil if none is known to.
+func (x *index) kueueOf(p *podEntry) *dra.KueueWorkload {
+	switch name := heldBy(p.object); {
+	case p.object.HeldBy == nil:
+		return nil
+	case name != "":
+		return x.kueue[dra.PodRef{Namespace: p.ref.Namespace, Name: name}]
+	default:
+		return x.kueue[x.kueueFor[p.object.UID]]
+	}
+}
+
+func (x *index) applyDomain(u *update) {
+	domain := u.ComputeDomain
+	before := x.domains[domain.Ref]
+	if u.Gone && (before == nil || before.UID != domain.UID) {
+		return // an earlier one; the name has been taken since
+	}
+	u.domainBefore = before
+	if before != nil {
+		delete(x.templates, templateOf(before))
+	}
+	if u.Gone {
+		delete(x.domains, domain.Ref)
+	} else {
+		x.domains[domain.Ref], x.templates[templateOf(domain)] = domain, domain
+	}
+}
+
+// templateOf names the template that the controller of a ComputeDomain makes.
+func templateOf(domain *dra.ComputeDomain) dra.PodRef {
+	return dra.PodRef{Namespace: domain.Ref.Namespace, Name: domain.Template}
 }
 
 func (x *index) applyWarning(u *update) {
@@ -326,21 +424,36 @@ func (x *index) group(p *podEntry) *dra.Group {
 	return x.groups[dra.PodRef{Namespace: p.ref.Namespace, Name: p.object.Group}]
 }
 
-// moveToGroup updates the members of groups. A pod without an object is in
-// no group.
-func (x *index) moveToGroup(p *podEntry, before, now *dra.PodLifecycle) {
-	if before != nil && now != nil && before.Group == now.Group {
+// moveToGroups updates the pods of groups, and those that name a Workload of Kueue. A
+// pod without an object is in none.
+func (x *index) moveToGroups(p *podEntry, before, now *dra.PodLifecycle) {
+	var from, to dra.PodLifecycle
+	if before != nil {
+		from = *before
+	}
+	if now != nil {
+		to = *now
+	}
+	p.move(x.members, from.Group, to.Group)
+	p.move(x.queued, heldBy(&from), heldBy(&to))
+	if name := cmp.Or(heldBy(&to), heldBy(&from)); name != "" {
+		x.changed.kueue[dra.PodRef{Namespace: p.ref.Namespace, Name: name}] = struct{}{}
+	}
+}
+
+// move moves a pod from the list of one name in its namespace to that of another; the
+// empty name has no list.
+func (p *podEntry) move(lists map[dra.PodRef][]*podEntry, before, now string) {
+	if before == now {
 		return
 	}
-	if before != nil && before.Group != "" {
-		key := dra.PodRef{Namespace: p.ref.Namespace, Name: before.Group}
-		if x.members[key] = without(x.members[key], p); len(x.members[key]) == 0 {
-			delete(x.members, key)
+	if key := (dra.PodRef{Namespace: p.ref.Namespace, Name: before}); before != "" {
+		if lists[key] = without(lists[key], p); len(lists[key]) == 0 {
+			delete(lists, key)
 		}
 	}
-	if now != nil && now.Group != "" {
-		key := dra.PodRef{Namespace: p.ref.Namespace, Name: now.Group}
-		x.members[key] = append(x.members[key], p)
+	if key := (dra.PodRef{Namespace: p.ref.Namespace, Name: now}); now != "" {
+		lists[key] = append(lists[key], p)
 	}
 }
 

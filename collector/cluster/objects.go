@@ -22,6 +22,16 @@ func (x *index) objects(namespace string, claims []dra.ClaimRef) []Change {
 			all = append(all, Change{Group: group})
 		}
 	}
+	for ref, workload := range x.kueue {
+		if ref.Namespace == namespace {
+			all = append(all, Change{KueueWorkload: workload})
+		}
+	}
+	for ref, domain := range x.domains {
+		if ref.Namespace == namespace {
+			all = append(all, Change{ComputeDomain: domain})
+		}
+	}
 	for _, warnings := range x.warnings.creation {
 		for _, warning := range warnings {
 			if warning.Pod.Namespace == namespace {

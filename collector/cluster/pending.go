@@ -160,11 +160,27 @@ func newPending(x *index, once bool) *pending {
 // apply applies an update of the index: what a pod that is found in a list is
 // pending for may have been counted before the exporter started.
 func (p *pending) apply(u *update) {
+	if u.ComputeDomain != nil {
+		p.applyDomain(u)
+	}
 	if u.pod == nil {
 		return
 	}
 	if found, isNew := p.added[u.pod]; isNew || u.podBefore == nil {
 		p.added[u.pod] = found || !u.Live
+	}
+}
+
+// applyDomain has the reasons determined again of references to the template of a
+// ComputeDomain that is new or gone.
+func (p *pending) applyDomain(u *update) {
+	if !u.Gone && u.domainBefore != nil && u.domainBefore.Template == u.ComputeDomain.Template {
+		return
+	}
+	for _, ref := range slices.Concat(p.order, p.incoming) {
+		if !ref.removed && ref.reference.template != "" && ref.pod.ref.Namespace == u.ComputeDomain.Ref.Namespace {
+			p.outdated[ref] = struct{}{}
+		}
 	}
 }
 
@@ -399,7 +415,7 @@ func (p *pending) applyReason(ref *pendingRef, reason dra.PendingReason, message
 	}
 	if reason != ref.reason {
 		// What follows a gate was not there before the exporter started.
-		ref.preexisting = ref.preexisting && ref.reason != dra.ReasonGated
+		ref.preexisting = ref.preexisting && !ref.reason.Gated()
 		ref.reason, ref.reasonSince, ref.labels.reason = reason, now, nil
 		p.recent[ref] = struct{}{}
 	}
@@ -419,6 +435,7 @@ func (p *pending) evidenceFor(ref *pendingRef) evidence {
 	return evidence{
 		reference: ref.reference, pod: ref.pod.podEntry, diagnosis: ref.diagnosis,
 		scheduler: p.parser.parse(message, extended), message: message,
+		kueue: p.index.kueueOf(ref.pod.podEntry), domain: p.index.templates[dra.PodRef{Namespace: ref.pod.ref.Namespace, Name: ref.reference.template}],
 		creation: p.index.creationWarning(ref.pod.podEntry, ref.name), nodesUnknown: !p.synced.Nodes,
 		queued: !p.once && ref.diagnosable() && p.synced.Diagnosable(),
 	}

@@ -19,13 +19,22 @@ type randomCluster struct {
 	pods    map[string]dra.PodLifecycle
 	claims  map[string]dra.ClaimLifecycle
 	groups  map[string]dra.Group
+	kueue   map[string]dra.KueueWorkload
+	domains map[string]dra.ComputeDomain
 	changes int
+}
+
+func newRandomCluster(seed, stream uint64) *randomCluster {
+	return &randomCluster{
+		random: rand.New(rand.NewPCG(seed, stream)), pods: map[string]dra.PodLifecycle{}, claims: map[string]dra.ClaimLifecycle{}, groups: map[string]dra.Group{},
+		kueue: map[string]dra.KueueWorkload{}, domains: map[string]dra.ComputeDomain{},
+	}
 }
 
 // change changes one object, and passes the change to the harness.
 func (o *randomCluster) change(h *harness) {
 	o.changes++
-	switch name := fmt.Sprintf("a/%d", o.random.IntN(6)); o.random.IntN(9) {
+	switch name := fmt.Sprintf("a/%d", o.random.IntN(6)); o.random.IntN(11) {
 	case 0:
 		if p, there := o.pods[name]; there {
 			delete(o.pods, name)
@@ -45,6 +54,24 @@ func (o *randomCluster) change(h *harness) {
 		}
 		o.groups["a/gang"] = g
 		h.update(g)
+	case 9:
+		k := o.kueueWorkload(o.oneOf("web", "pod"))
+		if _, there := o.kueue[k.Ref.Name]; there && o.random.IntN(3) == 0 {
+			delete(o.kueue, k.Ref.Name)
+			h.remove(k)
+			return
+		}
+		o.kueue[k.Ref.Name] = k
+		h.update(k)
+	case 10:
+		d := dra.ComputeDomain{Ref: dra.PodRef{Namespace: "a", Name: "nvl"}, UID: "nvl", Template: o.oneOf("one", "two"), Ready: o.random.IntN(2) == 0}
+		if _, there := o.domains["nvl"]; there && o.random.IntN(3) == 0 {
+			delete(o.domains, "nvl")
+			h.remove(d)
+			return
+		}
+		o.domains["nvl"] = d
+		h.update(d)
 	case 3, 4, 5:
 		p := o.pod(name)
 		o.pods[name] = p
@@ -64,6 +91,16 @@ func (o *randomCluster) pod(name string) dra.PodLifecycle {
 		p = pod(name, o.random.IntN(50), "gpu="+o.oneOf("0", "1", "2", "3"), o.oneOf("nic<one", "nic=4", "gpu=2"))
 		p.UID = fmt.Sprintf("pod-%s-%d", name, o.changes)
 		p.Gated = o.random.IntN(3) == 0
+		switch o.random.IntN(4) {
+		case 0:
+			p = member(p, "StatefulSet/web", "", 0)
+			p.HeldBy = new("web")
+		case 1:
+			p = member(p, "Job/job", "", 0)
+		}
+		if p.Gated {
+			p.HeldBy = new(cmp.Or(heldBy(&p), o.oneOf("", "pod")))
+		}
 		if o.random.IntN(3) == 0 {
 			p.Extended = map[string]int64{"example.com/gpu": 1, "plugin.example.com/x": 1}
 		}
@@ -74,7 +111,7 @@ func (o *randomCluster) pod(name string) dra.PodLifecycle {
 	}
 	switch o.random.IntN(7) {
 	case 0:
-		p.Gated = false
+		p.Gated, p.HeldBy = false, nil
 	case 1:
 		p.Node = "node-a"
 	case 2:
@@ -91,6 +128,20 @@ func (o *randomCluster) pod(name string) dra.PodLifecycle {
 		}
 	}
 	return p
+}
+
+// kueueWorkload returns that of a StatefulSet, or of one pod.
+func (o *randomCluster) kueueWorkload(name string) dra.KueueWorkload {
+	k := dra.KueueWorkload{Ref: dra.PodRef{Namespace: "a", Name: name}, UID: name, Workload: dra.Workload{Queue: "q"}, Pods: int32(o.random.IntN(3)), Claims: o.random.IntN(2) == 0}
+	if name == "web" {
+		k.Workload.Kind, k.Workload.Name = "PodGroup", "web"
+	} else if p, there := o.pods["a/"+o.oneOf("0", "1", "2")]; there {
+		k.Pod = dra.Consumer{Resource: "pods", Name: p.Ref.Name, UID: p.UID}
+	}
+	if o.random.IntN(2) == 0 {
+		k.Waiting = &dra.KueueWaiting{Reason: o.oneOf("WaitingForQuota", "NoMatchingFlavor"), Message: "m", Since: second(o.random.IntN(9))}
+	}
+	return k
 }
 
 func (o *randomCluster) claim(name string) dra.ClaimLifecycle {
@@ -137,7 +188,7 @@ func (o *randomCluster) diagnoses() []dra.Diagnosis {
 func (o *randomCluster) relist(t *testing.T, like *harness) *harness {
 	h := newHarness(t)
 	h.now, h.live, h.facts = like.now, false, like.facts
-	for _, list := range o.random.Perm(3) {
+	for _, list := range o.random.Perm(5) {
 		switch list {
 		case 0:
 			for _, p := range o.pods {
@@ -151,6 +202,14 @@ func (o *randomCluster) relist(t *testing.T, like *harness) *harness {
 			for _, g := range o.groups {
 				h.update(g)
 			}
+		case 3:
+			for _, k := range o.kueue {
+				h.update(k)
+			}
+		case 4:
+			for _, d := range o.domains {
+				h.update(d)
+			}
 		}
 	}
 	h.step(0)
@@ -161,9 +220,10 @@ func (o *randomCluster) relist(t *testing.T, like *harness) *harness {
 // starts now and lists everything. (Diagnoses that arrive before their pods, and
 // phases, are tested elsewhere.)
 func TestHistoryEqualsRelist(t *testing.T) {
-	families := []string{"dra_claim_pending_", "dra_claims", "dra_claim_terminating", "dra_claim_orphaned", "dra_device_health_disagreement", "dra_device"}
+	families := []string{"dra_claim_pending_", "dra_claims", "dra_claim_terminating", "dra_claim_orphaned", "dra_device_health_disagreement", "dra_device",
+		"dra_workload_", "dra_compute_domain_ready", "dra_compute_domain_nodes", "dra_compute_domain_pods", "dra_compute_domain_workload_info"}
 	for seed := range uint64(60) {
-		o := &randomCluster{random: rand.New(rand.NewPCG(seed, 2)), pods: map[string]dra.PodLifecycle{}, claims: map[string]dra.ClaimLifecycle{}, groups: map[string]dra.Group{}}
+		o := newRandomCluster(seed, 2)
 		h := newHarness(t)
 		for range 60 {
 			for range 1 + o.random.IntN(4) {

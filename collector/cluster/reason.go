@@ -15,9 +15,11 @@ type evidence struct {
 	diagnosis    *dra.Diagnosis // nil: there is none yet, or there will be none
 	queued       bool           // there will be a diagnosis
 	scheduler    schedulerMessage
-	message      string // the scheduler's
-	creation     string // the controller manager's message on why it could not create the claim; empty: none
-	nodesUnknown bool   // nodes cannot be read
+	message      string             // the scheduler's
+	kueue        *dra.KueueWorkload // that holds the pod; nil: none is known to
+	domain       *dra.ComputeDomain // whose controller makes the reference's template; nil: none is known to
+	creation     string             // the controller manager's message on why it could not create the claim; empty: none
+	nodesUnknown bool               // nodes cannot be read
 }
 
 // reasonOf determines why a reference is pending: the first reason that applies
@@ -28,7 +30,7 @@ func reasonOf(e evidence) (dra.PendingReason, string) {
 	r := &e.reference
 	switch {
 	case e.pod.object.Gated:
-		return dra.ReasonGated, "the pod has scheduling gates"
+		return e.gated()
 	case r.extended == 0 && !r.exists():
 		return e.absentClaim()
 	case r.deleting():
@@ -52,6 +54,15 @@ func reasonOf(e evidence) (dra.PendingReason, string) {
 	}
 }
 
+// gated is why a pod has scheduling gates, as far as Kueue says.
+func (e *evidence) gated() (dra.PendingReason, string) {
+	if e.kueue == nil || e.kueue.Waiting == nil {
+		return dra.ReasonGated, "the pod has scheduling gates"
+	}
+	waiting := e.kueue.Waiting
+	return dra.ReasonQueueQuota, fmt.Sprintf("workload %s waits in queue %s of Kueue: %s: %s", e.kueue.Ref.Name, e.kueue.Workload.Queue, waiting.Reason, waiting.Message)
+}
+
 func (e *evidence) absentClaim() (dra.PendingReason, string) {
 	r := &e.reference
 	switch {
@@ -61,6 +72,8 @@ func (e *evidence) absentClaim() (dra.PendingReason, string) {
 		return dra.ReasonClaimMissing, fmt.Sprintf("resourceclaim %s does not exist", r.claim.ref.Name)
 	case strings.Contains(e.creation, quotaText):
 		return dra.ReasonQuota, e.creation
+	case e.domain != nil && (e.creation == "" || strings.Contains(e.creation, notFoundText)):
+		return dra.ReasonComputeDomain, fmt.Sprintf("the controller of ComputeDomain %s has not made template %s yet", e.domain.Ref.Name, r.template)
 	case e.creation != "":
 		return dra.ReasonClaimNotCreated, e.creation
 	case r.claim != nil:
@@ -73,6 +86,9 @@ func (e *evidence) absentClaim() (dra.PendingReason, string) {
 // quotaText is part of the API server's error when a ResourceQuota would be
 // exceeded (k8s.io/apiserver, pkg/admission/plugin/resourcequota).
 const quotaText = "exceeded quota"
+
+// notFoundText is part of the controller manager's message when there is no template.
+const notFoundText = "not found"
 
 // allocated is why a reference is pending although its claim is allocated.
 func (e *evidence) allocated() (dra.PendingReason, string) {
@@ -183,11 +199,11 @@ func (e *evidence) suffices(own dra.PendingReason) bool {
 }
 
 // isFailure reports whether the onset of a reason is counted: of all but
-// scheduling gates and binding conditions, which are normal (conditions that
+// scheduling gates, queues and binding conditions, which are normal (conditions that
 // fail are counted as such), and but what is not known or not diagnosed.
 func isFailure(reason dra.PendingReason) bool {
 	switch reason {
-	case dra.ReasonNone, dra.ReasonUnknown, dra.ReasonGated, dra.ReasonBinding, dra.ReasonPendingDiagnosis, dra.ReasonUndetermined:
+	case dra.ReasonNone, dra.ReasonUnknown, dra.ReasonQueueQuota, dra.ReasonGated, dra.ReasonBinding, dra.ReasonPendingDiagnosis, dra.ReasonUndetermined:
 		return false
 	default:
 		return true

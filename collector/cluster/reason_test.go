@@ -22,6 +22,8 @@ type reasonCase struct {
 	claim            func(*dra.ClaimLifecycle) // nil: the claim does not exist
 	said             string
 	warning          string
+	kueue            *dra.KueueWorkload
+	domain           *dra.ComputeDomain
 	diagnosis        []dra.PendingReason // none: not diagnosed
 	diagnosisMessage string              // message of the diagnosis; empty: a default if devices do not suffice
 	synced           func(*Synced)
@@ -34,10 +36,25 @@ func TestReasons(t *testing.T) {
 	exists := func(*dra.ClaimLifecycle) {}
 	unreadable := func(s *Synced) { s.Slices = false }
 	template := func(p *dra.PodLifecycle) { p.Claims = []dra.PodClaim{{Name: "gpu", Template: "one-gpu"}} }
+	held := func(p *dra.PodLifecycle) { p.Gated, p.HeldBy = true, new("pods") }
 	cases := []reasonCase{
 		{name: "gated", pod: func(p *dra.PodLifecycle) { p.Gated = true }, said: "Scheduling is blocked due to non-empty scheduling gates",
 			diagnosis: []dra.PendingReason{dra.ReasonInsufficient}, want: dra.ReasonGated, message: "the pod has scheduling gates"},
 		{name: "gated before all", pod: func(p *dra.PodLifecycle) { p.Gated = true }, claim: exists, diagnosis: []dra.PendingReason{dra.ReasonTainted}, want: dra.ReasonGated},
+		{name: "a queue", pod: held, kueue: &dra.KueueWorkload{Ref: dra.PodRef{Namespace: "team", Name: "pods"}, UID: "k", Workload: dra.Workload{Kind: "PodGroup", Name: "pods", Queue: "gpus"},
+			Waiting: &dra.KueueWaiting{Reason: "WaitingForQuota", Message: "insufficient unused quota for gpus"}},
+			want: dra.ReasonQueueQuota, message: "workload pods waits in queue gpus of Kueue: WaitingForQuota: insufficient unused quota for gpus"},
+		{name: "a queue, for one pod", pod: func(p *dra.PodLifecycle) { p.Gated, p.HeldBy = true, new("") }, kueue: &dra.KueueWorkload{Ref: dra.PodRef{Namespace: "team", Name: "pod-p-1"}, UID: "k",
+			Pod: dra.Consumer{Resource: "pods", Name: "p", UID: "uid-p"}, Workload: dra.Workload{Queue: "gpus"}, Waiting: &dra.KueueWaiting{Reason: "NoMatchingFlavor", Message: "none"}},
+			want: dra.ReasonQueueQuota, message: "workload pod-p-1 waits in queue gpus of Kueue: NoMatchingFlavor: none"},
+		{name: "admitted, and another gate", pod: held, kueue: &dra.KueueWorkload{Ref: dra.PodRef{Namespace: "team", Name: "pods"}, UID: "k"}, want: dra.ReasonGated},
+		{name: "a queue that is not known", pod: held, want: dra.ReasonGated},
+		{name: "a domain that is not set up", pod: template, domain: &dra.ComputeDomain{Ref: dra.PodRef{Namespace: "team", Name: "nvl"}, UID: "d", Template: "one-gpu"},
+			warning: `PodResourceClaim gpu: failed to create resource claim: template "one-gpu": resourceclaimtemplate.resource.k8s.io "one-gpu" not found`,
+			want:    dra.ReasonComputeDomain, message: "the controller of ComputeDomain nvl has not made template one-gpu yet"},
+		{name: "a domain, and another obstacle", pod: template, domain: &dra.ComputeDomain{Ref: dra.PodRef{Namespace: "team", Name: "nvl"}, UID: "d", Template: "one-gpu"},
+			warning: "PodResourceClaim gpu: exceeded quota: gpus", want: dra.ReasonQuota},
+		{name: "a domain of another namespace", pod: template, domain: &dra.ComputeDomain{Ref: dra.PodRef{Namespace: "other", Name: "nvl"}, UID: "d", Template: "one-gpu"}, want: dra.ReasonClaimNotCreated},
 		{name: "no claim", want: dra.ReasonClaimMissing, message: "resourceclaim c does not exist"},
 		{name: "a claim that goes", claim: deleted(50, "resource.kubernetes.io/delete-protection"), said: `resourceclaim "c" is being deleted`,
 			want: dra.ReasonClaimUnusable, message: "resourceclaim c is being deleted"},
@@ -141,6 +158,12 @@ func (test reasonCase) run(t *testing.T) {
 	h.update(p)
 	if test.warning != "" {
 		h.update(dra.Warning{Name: "team/e", Pod: p.Ref, PodUID: p.UID, Message: test.warning, Count: 1, Last: second(12)})
+	}
+	if test.kueue != nil {
+		h.update(*test.kueue)
+	}
+	if test.domain != nil {
+		h.update(*test.domain)
 	}
 	for _, reason := range test.diagnosis {
 		message := test.diagnosisMessage

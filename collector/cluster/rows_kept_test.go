@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -46,7 +45,7 @@ func (o *randomCluster) changePools(before *dra.Supply) *dra.Supply {
 func TestKeptRowsEqualRebuiltRows(t *testing.T) {
 	families := []string{"dra_claim_pending_", "dra_claims", "dra_claim_terminating", "dra_claim_orphaned", "dra_device", "dra_pool_", "dra_capacity", "dra_partition_"}
 	for seed := range uint64(10) {
-		o := &randomCluster{random: rand.New(rand.NewPCG(seed, 3)), pods: map[string]dra.PodLifecycle{}, claims: map[string]dra.ClaimLifecycle{}, groups: map[string]dra.Group{}}
+		o := newRandomCluster(seed, 3)
 		h := newHarness(t)
 		h.facts.Supply = &dra.Supply{}
 		for n := range 200 {

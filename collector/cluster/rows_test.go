@@ -53,16 +53,23 @@ func newFullHarness(t testing.TB) *harness {
 	runs = member(runs, "JobSet/train", "0", 2)
 	pending, gated := member(pod("team/waits", 40, "gpu=wanted"), "JobSet/train", "0", 2), pod("other/gated", 30, "gpu<one")
 	gated.Gated = true
+	channel := member(pod("team/channel", 46, "channel<channel"), "JobSet/train", "0", 2)
+	channel.Node = "node-a"
 	h.update(claim("team/held", 10, withDevices("gpu-0", "gpu-1", "gpu-2", "gpu-3"), reserved("runs")), runs,
-		claim("team/wanted", 41), pending, pod("team/waits-too", 45, "gpu=wanted"), gated, claim("team/unused", 5),
+		claim("team/wanted", 41), pending, pod("team/waits-too", 45, "gpu=wanted"), gated, channel, claim("team/unused", 5),
 		claim("team/kept", 6, withDevices("gpu-7")), claim("team/orphan", 7, withDevices("gpu-8"), reserved("ghost")),
 		claim("other/stuck", 8, deleted(50, "resource.kubernetes.io/delete-protection")))
+	h.update(dra.KueueWorkload{Ref: dra.PodRef{Namespace: "team", Name: "job-next-1"}, UID: "k", Workload: dra.Workload{Kind: "Job", Name: "next", Queue: "q"}, Pods: 4, Claims: true,
+		Waiting: &dra.KueueWaiting{Reason: "WaitingForQuota", Message: "too little", Since: second(35)}},
+		dra.ComputeDomain{Ref: dra.PodRef{Namespace: "team", Name: "nvl"}, UID: "d", Created: second(3), Template: "channel", Wanted: 3, Ready: true,
+			Nodes: []dra.ComputeDomainNode{{Name: "node-a", Clique: "c.1", Ready: true}, {Name: "node-b", Clique: "c.1", Ready: true}, {Name: "node-c", Ready: true}}})
 	h.facts.Supply, h.facts.Work = testSupply(), &dra.DiagnosisWork{Costs: []dra.DiagnosisCost{{Namespace: "team", Took: 1500 * time.Millisecond}}, First: 3, Again: 20}
 	h.facts.Diagnoses = []dra.Diagnosis{diagnosisFor(pending, "gpu", dra.ReasonInsufficient, "one is free", 9, 8, 8, 6, 1, 1)}
 	h.step(time.Second)
 	h.live = true
 	runs.Evicted = true
-	h.update(runs)
+	h.update(runs, dra.ComputeDomain{Ref: dra.PodRef{Namespace: "team", Name: "nvl"}, UID: "d", Created: second(3), Template: "channel", Wanted: 3,
+		Nodes: []dra.ComputeDomainNode{{Name: "node-a", Clique: "c.1", Ready: true}, {Name: "node-b", Clique: "c.1"}}})
 	h.step(time.Second)
 	return h
 }
@@ -105,7 +112,7 @@ func TestForbiddenKinds(t *testing.T) {
 		gone   []string
 	}{
 		"claims":  {func(s *Synced) { s.Claims = false }, slices.Concat(pending, states, []string{"dra_claims", "dra_claim_orphaned", "dra_claim_terminating_since_timestamp_seconds", "dra_device_health_disagreement", "dra_exporter_oversized_specs"})},
-		"pods":    {func(s *Synced) { s.Pods = false }, slices.Concat(pending, []string{"dra_claim_orphaned", "dra_device_health_disagreement", "dra_pod_taint_evictions_total", "dra_workload_info", "dra_workload_pods", "dra_workload_min_pods"})},
+		"pods":    {func(s *Synced) { s.Pods = false }, slices.Concat(pending, []string{"dra_claim_orphaned", "dra_device_health_disagreement", "dra_pod_taint_evictions_total", "dra_workload_info", "dra_workload_pods", "dra_workload_min_pods", "dra_workload_queued_since_timestamp_seconds", "dra_compute_domain_pods", "dra_compute_domain_workload_info"})},
 		"slices":  {func(s *Synced) { s.Slices = false }, slices.Concat(pools, states, []string{"dra_device_health_disagreement", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", undiagnosed})},
 		"classes": {func(s *Synced) { s.Classes = false }, []string{"dra_device_class_info", "dra_class_devices", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", undiagnosed}},
 		"nodes":   {func(s *Synced) { s.Nodes = false }, nil},

@@ -30,6 +30,7 @@ type State struct {
 	supply     supplyRows
 	traces     *traces
 	workloads  *workloads
+	domains    *computeDomains
 
 	rows       *metric.Builder
 	costLabels map[string]*metric.Labels // by namespace
@@ -40,7 +41,7 @@ type State struct {
 // NewState returns the state before the first step.
 func NewState(config Config) State {
 	f, x, c := newFamilies(), newIndex(), newClocks()
-	l := newLifecycle(f, c)
+	l, p := newLifecycle(f, c), newPending(x, config.Once)
 	return State{
 		config:     config,
 		families:   f,
@@ -48,7 +49,7 @@ func NewState(config Config) State {
 		clocks:     c,
 		lifecycle:  l,
 		phases:     newCurrentPhases(l),
-		pending:    newPending(x, config.Once),
+		pending:    p,
 		claims:     newClaimCounts(),
 		failures:   newFailures(),
 		histograms: newHistograms(f),
@@ -56,7 +57,8 @@ func NewState(config Config) State {
 		evictions:  newEvictions(),
 		health:     newHealthReports(),
 		traces:     newTraces(config.Traces, x, l, c),
-		workloads:  newWorkloads(f, x, l),
+		workloads:  newWorkloads(f, x, l, &p.extended),
+		domains:    newComputeDomains(x),
 		rows:       metric.NewBuilder(config.MaxSeries, f.self.Dropped),
 		costLabels: make(map[string]*metric.Labels),
 
@@ -91,6 +93,7 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 		}
 	}
 	s.workloads.update(now)
+	s.domains.update()
 	s.flags.update()
 	s.evictions.evictIdle()
 	s.health.update(changed.pods)
@@ -146,6 +149,7 @@ func (s *State) apply(u *update) {
 	s.phases.apply(u)
 	s.pending.apply(u)
 	s.evictions.apply(u)
+	s.domains.apply(u)
 	switch {
 	case u.Node != nil && !u.Gone:
 		s.histograms.addKubelet(u.Node.SandboxPrompt)
@@ -178,6 +182,7 @@ func (s *State) allRows(facts Facts) *metric.Snapshot {
 	if synced.Pods {
 		s.workloads.rows(b, f)
 	}
+	s.domains.rows(b, f, synced)
 	s.supply.rows(b, f, synced)
 	if synced.Claims && synced.Pods && synced.Slices {
 		s.health.rows(b, f)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
@@ -45,11 +46,13 @@ func (s memberState) String() string {
 type workloads struct {
 	index     *index
 	lifecycle *lifecycle
+	extended  *extendedResources
 
 	pods     map[*podEntry]workloadMember
 	byName   map[workloadName]*workloadEntry
-	order    []*workloadEntry            // sorted; nil: one was added or removed
-	starting map[*workloadEntry]struct{} // whose start may have to be measured in this step
+	order    []*workloadEntry              // sorted; nil: one was added or removed
+	kueue    map[dra.PodRef]*workloadEntry // by the Workload of Kueue that is for it
+	starting map[*workloadEntry]struct{}   // whose start may have to be measured in this step
 
 	histograms map[[2]string]struct{} // kind and queue of starts
 	observed   []Observation          // in this step
@@ -60,6 +63,10 @@ type workloads struct {
 // workloadName identifies a workload.
 type workloadName struct{ namespace, kind, name string }
 
+func compareWorkloads(a, b workloadName) int {
+	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name))
+}
+
 // workloadMember is how a pod was counted last.
 type workloadMember struct {
 	workload *workloadEntry
@@ -67,16 +74,19 @@ type workloadMember struct {
 	gang     string // of the workload's gangs; empty: none
 }
 
-// workloadEntry is a workload that has pods.
+// workloadEntry is a workload that has pods, or a Workload of Kueue.
 type workloadEntry struct {
 	name  workloadName
 	queue string
 	pods  [memberStates]int
 	gangs map[string]gang // by name; nil: none is known
+	kueue map[dra.PodRef]*dra.KueueWorkload
 
 	start workloadStart
 
 	info, minPods *metric.Labels
+	waiting       *metric.Labels
+	waitingReason string // in these labels
 	states        [memberStates]*metric.Labels
 }
 
@@ -95,9 +105,9 @@ type gang struct {
 	minPods int // that are needed
 }
 
-func newWorkloads(f *families, x *index, l *lifecycle) *workloads {
+func newWorkloads(f *families, x *index, l *lifecycle, e *extendedResources) *workloads {
 	return &workloads{
-		family: f.workloadStart, index: x, lifecycle: l, pods: make(map[*podEntry]workloadMember), byName: make(map[workloadName]*workloadEntry),
+		family: f.workloadStart, index: x, lifecycle: l, extended: e, kueue: make(map[dra.PodRef]*workloadEntry), pods: make(map[*podEntry]workloadMember), byName: make(map[workloadName]*workloadEntry),
 		starting: make(map[*workloadEntry]struct{}), histograms: make(map[[2]string]struct{}),
 	}
 }
@@ -108,6 +118,9 @@ func (w *workloads) update(now clock.Instant) {
 	w.observed, w.opened = nil, nil
 	for _, p := range slices.SortedFunc(maps.Keys(w.index.changed.pods), compareChanged) {
 		w.updatePod(p, now)
+	}
+	for ref := range w.index.changed.kueue {
+		w.updateKueue(ref)
 	}
 	for entry := range w.starting {
 		w.measureStart(entry, now)
@@ -136,12 +149,7 @@ func (w *workloads) updatePod(p *podEntry, at clock.Instant) {
 	if p.removed || workload == nil {
 		delete(w.pods, p)
 	} else {
-		name := workloadName{p.ref.Namespace, workload.Kind, workload.Name}
-		entry := w.byName[name]
-		if entry == nil {
-			entry = &workloadEntry{name: name}
-			w.byName[name], w.order = entry, nil
-		}
+		entry := w.entry(workloadName{p.ref.Namespace, workload.Kind, workload.Name})
 		if entry.queue != workload.Queue {
 			entry.queue, entry.info = workload.Queue, nil
 		}
@@ -156,12 +164,67 @@ func (w *workloads) updatePod(p *podEntry, at clock.Instant) {
 		w.pods[p] = now
 		w.applyStart(entry, p, !counted || before.workload != entry, at)
 	}
-	if counted && before.workload.size() == 0 {
-		w.remove(before.workload)
+	if counted {
+		w.release(before.workload)
 	}
 }
 
-func (w *workloads) remove(entry *workloadEntry) {
+// entry returns the entry of a workload; it adds one if there is none.
+func (w *workloads) entry(name workloadName) *workloadEntry {
+	entry := w.byName[name]
+	if entry == nil {
+		entry = &workloadEntry{name: name}
+		w.byName[name], w.order = entry, nil
+	}
+	return entry
+}
+
+// updateKueue applies a Workload of Kueue to the workload that it is for.
+func (w *workloads) updateKueue(ref dra.PodRef) {
+	before, object := w.kueue[ref], w.index.kueue[ref]
+	if before != nil {
+		delete(before.kueue, ref)
+		delete(w.kueue, ref)
+	}
+	if name := w.nameOf(object); name != (workloadName{}) {
+		entry := w.entry(name)
+		if entry.kueue == nil {
+			entry.kueue = make(map[dra.PodRef]*dra.KueueWorkload)
+		}
+		entry.kueue[ref], w.kueue[ref] = object, entry
+		if entry.size() == 0 && entry.queue != object.Workload.Queue {
+			entry.queue, entry.info = object.Workload.Queue, nil
+		}
+	}
+	if before != nil {
+		w.release(before)
+	}
+}
+
+// nameOf returns the workload that a Workload of Kueue is for: that of the pods that
+// name it, else what it says; the zero value for none.
+func (w *workloads) nameOf(object *dra.KueueWorkload) workloadName {
+	if object == nil || object.Workload.Name == "" {
+		return workloadName{}
+	}
+	var first *podEntry // by name: several may name it for different workloads
+	for _, p := range w.index.heldBy(object) {
+		if p.object.Member.Workload != nil && (first == nil || p.ref.Name < first.ref.Name) {
+			first = p
+		}
+	}
+	if first != nil {
+		of := first.object.Member.Workload
+		return workloadName{first.ref.Namespace, of.Kind, of.Name}
+	}
+	return workloadName{object.Ref.Namespace, object.Workload.Kind, object.Workload.Name}
+}
+
+// release removes a workload that has neither pods nor a Workload of Kueue.
+func (w *workloads) release(entry *workloadEntry) {
+	if entry.size() > 0 || len(entry.kueue) > 0 {
+		return
+	}
 	delete(w.starting, entry)
 	delete(w.byName, entry.name)
 	w.order = nil
@@ -218,13 +281,47 @@ func (e *workloadEntry) size() int {
 	return size
 }
 
-// minimum is how many pods the workload's gangs need; 0: it has none.
+// minimum is how many pods the workload's gangs need, else how many Kueue admits
+// together; 0: it has none.
 func (e *workloadEntry) minimum() int {
 	minimum := 0
 	for _, g := range e.gangs {
 		minimum += g.minPods
 	}
+	if minimum > 0 {
+		return minimum
+	}
+	for _, object := range e.kueue {
+		minimum += int(object.Pods)
+	}
 	return minimum
+}
+
+// waitingFor is why, of the workload's Workloads of Kueue, the one that has waited
+// longest is not admitted; nil: none waits.
+func (e *workloadEntry) waitingFor() *dra.KueueWaiting {
+	var longest *dra.KueueWaiting
+	for _, object := range e.kueue {
+		if waiting := object.Waiting; waiting != nil && (longest == nil || cmp.Or(waiting.Since.Compare(longest.Since), cmp.Compare(waiting.Reason, longest.Reason)) < 0) {
+			longest = waiting
+		}
+	}
+	return longest
+}
+
+// isShown reports whether the workload has pods, or will have some that use devices.
+func (w *workloads) isShown(e *workloadEntry) bool {
+	if e.size() > 0 {
+		return true
+	}
+	for _, object := range e.kueue {
+		if object.Claims || slices.ContainsFunc(object.Extended, func(name string) bool {
+			return w.extended.class(&reference{name: name, extended: 1}) != ""
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 func (w *workloads) stateOf(p *podEntry) memberState {
@@ -300,36 +397,55 @@ func (w *workloads) histogram(entry *workloadEntry) Observation {
 // rows adds the workloads, sorted.
 func (w *workloads) rows(b *metric.Builder, f *families) {
 	if w.order == nil {
-		w.order = slices.SortedFunc(maps.Values(w.byName), func(a, b *workloadEntry) int {
-			return cmp.Or(cmp.Compare(a.name.namespace, b.name.namespace), cmp.Compare(a.name.kind, b.name.kind), cmp.Compare(a.name.name, b.name.name))
-		})
+		w.order = slices.SortedFunc(maps.Values(w.byName), func(a, b *workloadEntry) int { return compareWorkloads(a.name, b.name) })
+	}
+	shown := func(yield func(*workloadEntry) bool) {
+		for _, entry := range w.order {
+			if w.isShown(entry) && !yield(entry) {
+				return
+			}
+		}
 	}
 	b.In(f.workloadInfo)
-	for _, entry := range w.order {
+	for entry := range shown {
 		if entry.info == nil {
-			entry.info = metric.NewLabels(f.workloadInfo.Labels, entry.name.namespace, entry.name.kind, entry.name.name, entry.queue)
+			entry.info = entry.labels(f.workloadInfo, entry.queue)
 		}
 		b.Add(entry.info, 1)
 	}
 	b.In(f.workloadPods)
-	for _, entry := range w.order {
+	for entry := range shown {
 		for state := range memberState(memberStates) {
 			if entry.pods[state] == 0 {
 				continue
 			}
 			if entry.states[state] == nil {
-				entry.states[state] = metric.NewLabels(f.workloadPods.Labels, entry.name.namespace, entry.name.kind, entry.name.name, state.String())
+				entry.states[state] = entry.labels(f.workloadPods, state.String())
 			}
 			b.Add(entry.states[state], float64(entry.pods[state]))
 		}
 	}
 	b.In(f.workloadMinPods)
-	for _, entry := range w.order {
+	for entry := range shown {
 		if minimum := entry.minimum(); minimum > 0 {
 			if entry.minPods == nil {
-				entry.minPods = metric.NewLabels(f.workloadMinPods.Labels, entry.name.namespace, entry.name.kind, entry.name.name)
+				entry.minPods = entry.labels(f.workloadMinPods)
 			}
 			b.Add(entry.minPods, float64(minimum))
 		}
 	}
+	b.In(f.workloadQueuedSince)
+	for entry := range shown {
+		if waiting := entry.waitingFor(); waiting != nil {
+			if entry.waiting == nil || entry.waitingReason != waiting.Reason {
+				entry.waiting, entry.waitingReason = entry.labels(f.workloadQueuedSince, waiting.Reason), waiting.Reason
+			}
+			b.Add(entry.waiting, float64(waiting.Since.Unix()))
+		}
+	}
+}
+
+// labels are the name of the workload and further values.
+func (e *workloadEntry) labels(family *metric.Family, further ...string) *metric.Labels {
+	return metric.NewLabels(family.Labels, append([]string{e.name.namespace, e.name.kind, e.name.name}, further...)...)
 }

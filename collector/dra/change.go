@@ -15,6 +15,9 @@ type Change struct {
 	Group   *Group
 	Node    *Node
 	Warning *Warning
+
+	KueueWorkload *KueueWorkload
+	ComputeDomain *ComputeDomain
 }
 
 // Synced records which collections are known as a whole. A collection stays so

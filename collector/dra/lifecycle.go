@@ -100,6 +100,10 @@ type PodLifecycle struct {
 	Group    string // name of its PodGroup; empty without one
 	Member   Member // its workload
 
+	// HeldBy is the name of the Workload of Kueue that holds the pod by a scheduling
+	// gate, empty if the pod does not have the name; nil: Kueue does not hold it.
+	HeldBy *string
+
 	Claims   []PodClaim       // those of its spec, then the one for extended resources
 	Extended map[string]int64 // requested extended resources, by name; only those with a domain
 

@@ -83,8 +83,10 @@ type PendingReason string
 // The closed set, and the reason of what does not wait or is not known to.
 const (
 	ReasonNone             PendingReason = ""
+	ReasonQueueQuota       PendingReason = "queue_quota"
 	ReasonGated            PendingReason = "scheduling_gated"
 	ReasonClaimMissing     PendingReason = "claim_missing"
+	ReasonComputeDomain    PendingReason = "compute_domain"
 	ReasonClaimNotCreated  PendingReason = "claim_not_created"
 	ReasonClaimUnusable    PendingReason = "claim_unusable"
 	ReasonQuota            PendingReason = "quota"
@@ -115,8 +117,10 @@ type ReasonInfo struct {
 // ReasonInfos returns the closed set in the order of precedence.
 func ReasonInfos() []ReasonInfo {
 	return []ReasonInfo{
+		{ReasonQueueQuota, "the pod's queue has not admitted its workload", "wait for quota, or raise that of the queue; `kubectl describe workloads.kueue.x-k8s.io` shows what Kueue reports", nil},
 		{ReasonGated, "the pod has scheduling gates", "none, or ask the owner of the gate", nil},
 		{ReasonClaimMissing, "the pod names a claim that does not exist", "create the claim, or correct its name", nil},
+		{ReasonComputeDomain, "the pod's ComputeDomain is not ready for it", "check that the controller of the ComputeDomain runs", nil},
 		{ReasonClaimNotCreated, "the claim has not been created from its template", "check that the template exists and the controller manager runs", nil},
 		{ReasonClaimUnusable, "the claim is being deleted, or was created for another pod", "wait until the claim is deleted (`explain` shows what prevents it), then create it again", nil},
 		{ReasonQuota, "the namespace may have no more claims or devices", "raise the quota, or delete unused claims", nil},
@@ -140,6 +144,10 @@ func ReasonInfos() []ReasonInfo {
 		{ReasonUnknown, "no reason is evident", "if it persists: `explain`, and the scheduler's log", nil},
 	}
 }
+
+// Gated reports whether the pod has scheduling gates, Kueue's or others: its claims
+// are not pending in the sense of docs/glossary.md.
+func (r PendingReason) Gated() bool { return r == ReasonGated || r == ReasonQueueQuota }
 
 // PendingReasons returns the closed set in the order of precedence.
 func PendingReasons() []PendingReason {

@@ -51,6 +51,8 @@ const (
 	WorkloadMinPods              = "dra_workload_min_pods"
 	WorkloadPods                 = "dra_workload_pods"
 	WorkloadStartDurationSeconds = "dra_workload_start_duration_seconds"
+
+	WorkloadQueuedSinceTimestampSeconds = "dra_workload_queued_since_timestamp_seconds"
 )
 
 // Namespaces.
@@ -164,12 +166,19 @@ const (
 	CapacityConsumed          = "dra_capacity_consumed"
 	Claims                    = "dra_claims"
 	ClassDevices              = "dra_class_devices"
+	ComputeDomainNodes        = "dra_compute_domain_nodes"
+	ComputeDomainPods         = "dra_compute_domain_pods"
+	ComputeDomainReady        = "dra_compute_domain_ready"
+	ComputeDomainWorkloadInfo = "dra_compute_domain_workload_info"
 	ConstraintViolations      = "dra_constraint_violations_total"
 	Devices                   = "dra_devices"
 	PartitionDevices          = "dra_partition_devices"
 	PoolComplete              = "dra_pool_complete"
 	PoolGeneration            = "dra_pool_generation"
 	PoolSlices                = "dra_pool_slices"
+
+	ComputeDomainNotReadySinceTimestampSeconds = "dra_compute_domain_not_ready_since_timestamp_seconds"
+	ComputeDomainRequestedNodes                = "dra_compute_domain_requested_nodes"
 
 	TaintRuleEvictionInProgress = "dra_taint_rule_eviction_in_progress"
 )

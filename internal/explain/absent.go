@@ -38,7 +38,7 @@ func (e *NotFoundError) Error() string {
 		if e.Subject.WorkloadKind != "" {
 			text += " of kind " + e.Subject.WorkloadKind
 		}
-		text += " with pods that use claims or extended resources of a device class"
+		text += " with pods that use claims or extended resources of a device class, or that waits in a queue of Kueue"
 	case KindPod:
 		text += " that uses claims or extended resources of a device class"
 	default:
@@ -63,6 +63,11 @@ func (f *Facts) absent(subject Subject) error {
 		for ref, pod := range f.Objects.pods {
 			if workload := pod.Member.Workload; workload != nil && !slices.Contains(known, ref.Namespace+"/"+workload.Name) {
 				known = append(known, ref.Namespace+"/"+workload.Name)
+			}
+		}
+		for ref, queued := range f.Objects.kueue {
+			if name := ref.Namespace + "/" + queued.Workload.Name; queued.Waiting != nil && queued.Workload.Name != "" && !slices.Contains(known, name) {
+				known = append(known, name)
 			}
 		}
 		if subject.WorkloadKind != "" {

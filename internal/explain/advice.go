@@ -20,6 +20,10 @@ type adviser struct {
 func (a adviser) advise(w cluster.PendingRef, ref *PendingRef) []string {
 	devices := deviceAdvice{a.facts, ref}
 	switch w.Reason {
+	case dra.ReasonQueueQuota:
+		return a.queue(w)
+	case dra.ReasonComputeDomain:
+		return a.domain(w, ref)
 	case dra.ReasonGated:
 		return []string{fmt.Sprintf("the owner of the gates removes them: `kubectl get pod -n %s %s -o jsonpath='{.spec.schedulingGates}'`", w.Pod.Namespace, w.Pod.Name)}
 	case dra.ReasonClaimMissing:
@@ -61,6 +65,25 @@ func (a adviser) advise(w cluster.PendingRef, ref *PendingRef) []string {
 	default:
 		return a.unknown(w)
 	}
+}
+
+// queue names the objects of Kueue that decide.
+func (a adviser) queue(w cluster.PendingRef) []string {
+	held := a.facts.Objects.kueueOf(a.facts.Objects.pods[w.Pod])
+	if held == nil {
+		return []string{"`kubectl get workloads.kueue.x-k8s.io -n " + w.Pod.Namespace + "` shows what waits in its queues"}
+	}
+	queued := Queued{Workload: held.Ref.Name, Queue: held.Workload.Queue}
+	return queued.help(held.Ref.Namespace)
+}
+
+// domain looks for what stops the controller of a ComputeDomain.
+func (a adviser) domain(w cluster.PendingRef, ref *PendingRef) []string {
+	help := []string{"check that the controller of NVIDIA's DRA driver for ComputeDomains runs, which makes the template within a second, and its log"}
+	if domain := a.facts.Objects.domain(w.Pod.Namespace, ref.Template); domain != nil {
+		help = append(help, fmt.Sprintf("`kubectl describe computedomain -n %s %s`", domain.Ref.Namespace, domain.Ref.Name))
+	}
+	return help
 }
 
 func (a adviser) claimMissing(w cluster.PendingRef) []string {

@@ -160,6 +160,8 @@ func (r *Report) remedies() []string {
 	main := r.main()
 	if main != nil {
 		add(main.Help)
+	} else if r.Workload != nil && r.Workload.Queued != nil {
+		add(r.Workload.Queued.help(r.Namespace))
 	}
 	for i := range r.Claims {
 		if main == nil || r.Claims[i].Name == main.Claim {
@@ -189,8 +191,16 @@ func (r *Report) evidence() []evidence {
 		if r.Workload.Queue != "" {
 			all = append(all, evidence{"queue", r.Workload.Queue, 1})
 		}
+		if r.Workload.Queued != nil {
+			all = append(all, evidence{"message", r.Workload.Queued.Message, 3})
+		}
 	default:
 		all = append(all, r.stateEvidence()...)
+	}
+	for i := range r.Domains {
+		if domain := &r.Domains[i]; !domain.Ready {
+			all = append(all, evidence{"domain", "ComputeDomain " + domain.Name + ", " + domain.text(), 2})
+		}
 	}
 	if len(r.NotRead) > 0 {
 		var names []string

@@ -65,6 +65,7 @@ func (e explainer) claim(report *Report) error {
 	report.Claims = []Claim{claimBuilder(e).build(lifecycle, users)}
 	report.State = report.Claims[0].State
 	report.events = e.facts.events(users)
+	report.Domains = e.facts.Objects.domainsOf(users)
 	summarizer(e).claim(report, lifecycle)
 	return nil
 }
@@ -97,6 +98,7 @@ func (e explainer) pod(report *Report) error {
 	report.Pods = []Pod{podBuilder{e.facts}.build(lifecycle, "")}
 	report.State = report.Pods[0].State
 	report.events = e.facts.events([]*dra.PodLifecycle{lifecycle})
+	report.Domains = e.facts.Objects.domainsOf([]*dra.PodLifecycle{lifecycle})
 	summarizer(e).pod(report, lifecycle)
 	return nil
 }

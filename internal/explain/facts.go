@@ -61,6 +61,8 @@ type Objects struct {
 	groups    map[dra.PodRef]*dra.Group
 	generated map[generatedKey]string // names of claims
 	warnings  map[string]*dra.Warning
+	kueue     map[dra.PodRef]*dra.KueueWorkload
+	domains   map[dra.PodRef]*dra.ComputeDomain
 
 	usedBy map[dra.ClaimRef][]*dra.PodLifecycle // made when it is first asked for; nil after a change
 }
@@ -74,6 +76,7 @@ func NewObjects() *Objects {
 	return &Objects{
 		claims: make(map[dra.ClaimRef]*dra.ClaimLifecycle), pods: make(map[dra.PodRef]*dra.PodLifecycle),
 		groups: make(map[dra.PodRef]*dra.Group), generated: make(map[generatedKey]string), warnings: make(map[string]*dra.Warning),
+		kueue: make(map[dra.PodRef]*dra.KueueWorkload), domains: make(map[dra.PodRef]*dra.ComputeDomain),
 	}
 }
 

@@ -32,6 +32,8 @@ const (
 	sourceRules     = "devicetaintrules"
 	sourceGroups    = "podgroups"
 	sourceEvents    = "events"
+	sourceKueue     = "workloads"
+	sourceDomains   = "computedomains"
 )
 
 // GapsOf finds what could not be read. Where reading all namespaces was not
@@ -56,11 +58,16 @@ func GapsOf(statuses, everywhere []source.Status, namespace string) Gaps {
 	return gaps
 }
 
+// custom reports whether a source has custom resources. Without the permission to list
+// them it is not known whether there are any, and most clusters have none: that is not
+// reported.
+func custom(name string) bool { return name == sourceKueue || name == sourceDomains }
+
 // missing reports whether nothing is known of a collection that there is.
 // Groups of pods and taint rules are not served everywhere: then there are
 // none.
 func missing(status source.Status) bool {
-	if status.Up || !status.LastSuccess.IsZero() {
+	if status.Up || !status.LastSuccess.IsZero() || custom(status.Name) {
 		return false
 	}
 	optional := status.Name == sourceGroups || status.Name == sourceRules
@@ -116,7 +123,7 @@ func partialConsequence(name string) string {
 // namespaced reports whether a source has its objects in namespaces, so that
 // one of these can be read alone.
 func namespaced(name string) bool {
-	return slices.Contains([]string{sourcePods, sourceClaims, sourceTemplates, sourceGroups, sourceEvents}, name)
+	return slices.Contains([]string{sourcePods, sourceClaims, sourceTemplates, sourceGroups, sourceEvents, sourceKueue, sourceDomains}, name)
 }
 
 // rank orders gaps by how much depends on them.

@@ -1,22 +1,26 @@
 package explain
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// job describes all pods of one workload.
+// job describes all pods of one workload, and its queue.
 func (e explainer) job(report *Report, kind string) error {
-	members, err := e.members(Subject{KindJob, report.Namespace, report.Name, kind})
+	members, kind, err := e.members(Subject{KindJob, report.Namespace, report.Name, kind})
 	if err != nil {
 		return err
 	}
 	ofJob := make(map[dra.PodRef]string, len(members))
-	workload := &Workload{Kind: members[0].Member.Workload.Kind, Queue: members[0].Member.Workload.Queue, MinPods: e.minPods(members), Counts: make(map[string]int)}
+	workload := &Workload{Kind: kind, MinPods: e.minPods(members), Counts: make(map[string]int), Queued: e.facts.Objects.queued(kind, report.Namespace, report.Name)}
 	for _, member := range members {
 		pod := podBuilder{e.facts}.build(member, "")
 		report.Pods = append(report.Pods, pod)
 		ofJob[member.Ref] = member.UID
 		workload.Counts[jobState(member, pod.State)]++
+		workload.Queue = cmp.Or(workload.Queue, member.Member.Workload.Queue)
 	}
 	for _, pending := range e.facts.Pending {
 		if uid, is := ofJob[pending.Pod]; is && uid == pending.PodUID {
@@ -24,28 +28,42 @@ func (e explainer) job(report *Report, kind string) error {
 		}
 	}
 	report.Workload = workload
+	report.Domains = e.facts.Objects.domainsOf(members)
 	report.State = jobReportState(workload.Counts)
 	report.events = e.facts.events(members)
 	report.short = workload.text()
 	report.Summary = report.short
-	if main := report.main(); main != nil {
+	switch queued := workload.Queued; {
+	case report.main() != nil:
 		report.Summary += "; " + pendingSummary(report)
-	} else {
+	case queued != nil:
+		workload.Queue, report.State = cmp.Or(workload.Queue, queued.Queue), StateWaiting
+		report.Summary += "; it " + queued.text()
+		report.short += "; it has waited " + sinceShort(queued.Since, report.At) + " in queue " + queued.Queue + " of Kueue: " + queued.Reason
+	default:
 		report.Summary += phaseOf(report)
 	}
 	return nil
 }
 
-// members returns the pods of a workload, by role, replica, rank and name.
-func (e explainer) members(subject Subject) ([]*dra.PodLifecycle, error) {
+// members returns the pods of a workload, by role, replica, rank and name, and the
+// workload's kind. A workload that waits in a queue may have none.
+func (e explainer) members(subject Subject) (members []*dra.PodLifecycle, kind string, err error) {
 	members, kinds := e.facts.Objects.members(subject)
-	switch {
-	case len(members) == 0:
-		return nil, e.facts.absent(subject)
-	case len(kinds) > 1:
-		return nil, &AmbiguousError{subject, kinds}
+	for _, queued := range e.facts.Objects.queuedKinds(subject) {
+		if !slices.Contains(kinds, queued) {
+			kinds = append(kinds, queued)
+		}
 	}
-	return members, nil
+	switch len(kinds) {
+	case 0:
+		return nil, "", e.facts.absent(subject)
+	case 1:
+		return members, kinds[0], nil
+	default:
+		slices.Sort(kinds)
+		return nil, "", &AmbiguousError{subject, kinds}
+	}
 }
 
 // minPods is how many pods the gangs of the members need, as in

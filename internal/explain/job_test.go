@@ -20,8 +20,8 @@ func TestJobNames(t *testing.T) {
 		{name: "train", fails: "Deployment team-a/train and JobSet team-a/train are workloads of this name: name one with --workload-kind"},
 		{name: "train", kind: "jobset", begins: "JobSet team-a/train has 5 pods"},
 		{name: "train", kind: "Deployment", begins: "Deployment team-a/train has 1 pod: 1 running"},
-		{name: "train", kind: "Job", fails: "of kind Job with pods that use claims or extended resources of a device class; did you mean Deployment team-a/train or JobSet team-a/train?"},
-		{name: "trian", fails: "there is no workload team-a/trian with pods that use claims or extended resources of a device class; did you mean team-a/train?"},
+		{name: "train", kind: "Job", fails: "of kind Job with pods that use claims or extended resources of a device class, or that waits in a queue of Kueue; did you mean Deployment team-a/train or JobSet team-a/train?"},
+		{name: "trian", fails: "there is no workload team-a/trian with pods that use claims or extended resources of a device class, or that waits in a queue of Kueue; did you mean team-a/train?"},
 	} {
 		report, err := explain.Explain(f, explain.Subject{Kind: explain.KindJob, Namespace: "team-a", Name: test.name, WorkloadKind: test.kind})
 		switch {

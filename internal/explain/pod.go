@@ -98,6 +98,10 @@ func (b podBuilder) withFailure(message string, lifecycle *dra.PodLifecycle, pha
 }
 
 func (b podBuilder) phaseText(lifecycle *dra.PodLifecycle, phase string) (text, help string) {
+	if domain := b.facts.Objects.waitsForDomain(lifecycle); domain != nil && (phase == phasePreparation || phase == phasePreparationStart) {
+		return fmt.Sprintf("the pod waits until its node %s is ready in ComputeDomain %s", lifecycle.Node, domain.Ref.Name),
+			fmt.Sprintf("`kubectl get pods -A -o wide -l resource.nvidia.com/computeDomain=%s` shows the pod of the IMEX daemon on %s", domain.UID, lifecycle.Node)
+	}
 	drivers := some(b.drivers(lifecycle), 4)
 	switch phase {
 	case phaseBinding:

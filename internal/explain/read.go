@@ -137,7 +137,7 @@ func reachable(host string, statuses []source.Status) error {
 // namespaces, so that one namespace is read instead.
 func confined(statuses []source.Status) bool {
 	return slices.ContainsFunc(statuses, func(status source.Status) bool {
-		return status.Reason == source.ReasonPermission && status.LastSuccess.IsZero() && namespaced(status.Name)
+		return status.Reason == source.ReasonPermission && status.LastSuccess.IsZero() && namespaced(status.Name) && !custom(status.Name)
 	})
 }
 
@@ -153,6 +153,10 @@ func objectsOf(changes []cluster.Change) *Objects {
 			objects.Group(change.Group, change.Gone)
 		case change.Warning != nil:
 			objects.Warning(change.Warning, change.Gone)
+		case change.KueueWorkload != nil:
+			objects.KueueWorkload(change.KueueWorkload, change.Gone)
+		case change.ComputeDomain != nil:
+			objects.ComputeDomain(change.ComputeDomain, change.Gone)
 		}
 	}
 	return objects

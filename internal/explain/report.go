@@ -20,7 +20,8 @@ type Report struct {
 	State      string    `json:"state"`
 	Summary    string    `json:"summary"`
 
-	Workload *Workload `json:"workload,omitempty"` // of a job
+	Workload *Workload       `json:"workload,omitempty"`       // of a job
+	Domains  []ComputeDomain `json:"computeDomains,omitempty"` // that the pods use
 
 	Pending []PendingRef `json:"waiting"` // the references that are not satisfied, with the reasons
 	Claims  []Claim      `json:"claims"`  // the claim, or those of the pod that exist; of a job none
@@ -85,7 +86,7 @@ type PendingRef struct {
 }
 
 // gated reports whether the reference's pod has scheduling gates.
-func (r *PendingRef) gated() bool { return r.Reason == string(dra.ReasonGated) }
+func (r *PendingRef) gated() bool { return dra.PendingReason(r.Reason).Gated() }
 
 // rank orders references by how much they say about why a pod does not run: one
 // that waits for its gang waits for another pod, and a gated one is not pending.
@@ -265,6 +266,7 @@ type Workload struct {
 	Queue   string         `json:"queue,omitempty"`
 	MinPods int            `json:"minPods,omitempty"` // that its gangs need; left out without a gang
 	Counts  map[string]int `json:"podsByState"`
+	Queued  *Queued        `json:"queued,omitempty"` // left out if it is admitted, or has no queue
 }
 
 // The states of pods in a report about a job, in place of StateWaiting.
@@ -286,6 +288,9 @@ func (w *Workload) text() string {
 		if count := w.Counts[state]; count > 0 {
 			parts, total = append(parts, fmt.Sprintf("%d %s", count, state)), total+count
 		}
+	}
+	if total == 0 {
+		return "has no pods"
 	}
 	text := "has " + counted(total, "pod", "pods") + ": " + strings.Join(parts, ", ")
 	if w.MinPods > 0 {

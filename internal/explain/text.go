@@ -21,7 +21,13 @@ func (r *Report) Text(styled bool) string {
 		if r.Workload.Queue != "" {
 			p.paragraph(2, "queue: "+r.Workload.Queue)
 		}
+		if queued := r.Workload.Queued; queued != nil {
+			p.paragraph(2, queued.text())
+			p.paragraph(2, "not admitted "+since(queued.Since, r.At))
+			helpText(p, queued.help(r.Namespace))
+		}
 	}
+	domainsText(p, r)
 	for i := range r.Pending {
 		pendingText(p, r, &r.Pending[i])
 	}

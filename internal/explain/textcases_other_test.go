@@ -59,6 +59,10 @@ func otherTextCases() map[string]textCase {
 		"other-constraints":   {pod, other},
 		"gang-quorum":         {pod, gang(dra.ReasonGangQuorum, "gang train is placed when 4 of its pods can be; bound: 0; devices of class gpu.example.com that its pods request together: 8, free: 6")},
 		"gang-quorum-blocked": {pod, gang(dra.ReasonTainted, "gang train is placed when 4 of its pods can be; bound: 0; pod train-1 is pending because of tainted: as diagnosed")},
+		"queue":               {pod, queuedPod()},
+		"compute-domain":      {pod, domainFacts(dra.ReasonComputeDomain)},
+		"domain-not-ready":    {pod, domainFacts("")},
+		"job-queued":          {job, queuedJob()},
 		"job-waits":           {job, jobFacts(3, true)},
 		"job-runs":            {job, jobFacts(4, false)},
 		"undetermined": {pod, facts(2, pendingRef(dra.ReasonUndetermined, "the diagnosis needs more than 250ms for one evaluation of a selector of request gpus",
@@ -87,6 +91,48 @@ func gang(reason dra.PendingReason, message string) explain.Facts {
 			Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: map[string]string{"train-0": "train-0-gpus-x7k2p", "train-1": "train-1-gpus"}[pod]}},
 		}, false)
 	}
+	return f
+}
+
+// queuedPod returns the facts of a pod that Kueue holds.
+func queuedPod() explain.Facts {
+	f := facts(2, pendingRef(dra.ReasonQueueQuota, "workload pod-train-0-1a2b3 waits in queue research of Kueue: WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for gpus in flavor h200, 2 more needed", nil))
+	f.Objects.Pod(&dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Created: ago(4 * time.Minute), Gated: true, HeldBy: new(""), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: "train-0-gpus-x7k2p"}}}, false)
+	f.Objects.KueueWorkload(&dra.KueueWorkload{
+		Ref: dra.PodRef{Namespace: "team-a", Name: "pod-train-0-1a2b3"}, UID: "w", Workload: dra.Workload{Queue: "research"}, Pod: dra.Consumer{Resource: "pods", Name: "train-0", UID: "train-0"},
+		Pods: 1, Claims: true, Waiting: &dra.KueueWaiting{Reason: "WaitingForQuota", Message: "couldn't assign flavors", Since: ago(4 * time.Minute)},
+	}, false)
+	return f
+}
+
+// queuedJob returns the facts of a job that Kueue has suspended.
+func queuedJob() explain.Facts {
+	f := facts(2)
+	f.Objects.KueueWorkload(&dra.KueueWorkload{
+		Ref: dra.PodRef{Namespace: "team-a", Name: "jobset-train-4d5e6"}, UID: "w", Workload: dra.Workload{Kind: "JobSet", Name: "train", Queue: "research"}, Pods: 8, Claims: true,
+		Waiting: &dra.KueueWaiting{Reason: "WaitingForQuota", Message: "couldn't assign flavors to pod set workers: insufficient unused quota for gpus in flavor h200, 2 more needed", Since: ago(40 * time.Minute)},
+	}, false)
+	return f
+}
+
+// domainFacts returns the facts of a pod with the channel of a ComputeDomain: one whose
+// template does not exist, or a pod whose node is not ready in the domain.
+func domainFacts(reason dra.PendingReason) explain.Facts {
+	f := facts(2)
+	p := &dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "nvl-channel"}}}
+	domain := &dra.ComputeDomain{Ref: dra.PodRef{Namespace: "team-a", Name: "nvl"}, UID: "6f7a-nvl", Created: ago(5 * time.Minute), Template: "nvl-channel", Wanted: 4}
+	if reason != "" {
+		ref := pendingRef(reason, "the controller of ComputeDomain nvl has not made template nvl-channel yet", nil)
+		ref.Claim, ref.DeviceClass = "", ""
+		f = withoutClaim(facts(2, ref))
+	} else {
+		p.Node, p.Claims[0].Claim = "node-b", "train-0-gpus-x7k2p"
+		domain.Nodes = []dra.ComputeDomainNode{{Name: "node-a", Clique: "a1b2.4", Ready: true}, {Name: "node-b", Clique: "a1b2.4"}, {Name: "node-c", Clique: "a1b2.7", Ready: true}}
+		f.Phases = []explain.Phase{{Pod: p.Ref, Phase: "preparation", Since: ago(2 * time.Minute)}}
+		f.Objects.Warning(&dra.Warning{Name: "team-a/e", Kind: dra.WarningPreparation, Pod: p.Ref, PodUID: "train-0", Message: "Failed to prepare dynamic resources: prepare devices failed: current node not ready in ComputeDomain", Count: 3, Last: ago(time.Minute)}, false)
+	}
+	f.Objects.Pod(p, false)
+	f.Objects.ComputeDomain(domain, false)
 	return f
 }
 

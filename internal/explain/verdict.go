@@ -29,6 +29,10 @@ func (b pendingBuilder) cause(ref *PendingRef, podClaim dra.PodClaim, namespace 
 		if name := cmp.Or(ref.Claim, podClaim.Claim); name != "" {
 			return fmt.Sprintf("ResourceClaim %s does not exist", name)
 		}
+	case dra.ReasonQueueQuota:
+		if held := b.facts.Objects.kueueOf(b.facts.Objects.pods[dra.PodRef{Namespace: namespace, Name: ref.Pods[0]}]); held != nil && held.Waiting != nil {
+			return fmt.Sprintf("queue %s has not admitted it: %s", held.Workload.Queue, held.Waiting.Reason)
+		}
 	case dra.ReasonClaimNotCreated:
 		_, known := b.facts.Templates[Template{namespace, ref.Template}]
 		if ref.Template != "" && !known && !b.facts.Gaps.lack(sourceTemplates) {

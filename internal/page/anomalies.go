@@ -13,8 +13,17 @@ import (
 
 // anomalyReader collects what looks wrong, by kind.
 type anomalyReader struct {
-	at                                                                                   time.Time
-	stuck, reservedForNone, disagreeing, tainted, noted, pools, evicted, clocks, dropped []Anomaly
+	at                                                                                           time.Time
+	stuck, reservedForNone, disagreeing, tainted, noted, pools, evicted, clocks, dropped, queued []Anomaly
+
+	domains map[string]*domainRecord // ComputeDomains, by namespace/name
+}
+
+// domainRecord is what is read of a ComputeDomain.
+type domainRecord struct {
+	notReady         bool
+	pods, nodes      float64 // nodes that are ready
+	requested, since *float64
 }
 
 // stuckAfter is when the deletion of a claim looks wrong: pods have half a
@@ -53,6 +62,49 @@ func (o *anomalyReader) taint(row metric.Row) {
 		return
 	}
 	o.noted = append(o.noted, anomaly)
+}
+
+// ofDomain reads a row of a ComputeDomain.
+func ofDomain(read func(*domainRecord, float64)) readClusterRow {
+	return func(r *clusterReader, row metric.Row) {
+		if r.anomalies.domains == nil {
+			r.anomalies.domains = make(map[string]*domainRecord)
+		}
+		if value := known(row.Value); value != nil {
+			read(find(r.anomalies.domains, namesOf(row, "namespace", "compute_domain"), domainRecord{}), *value)
+		}
+	}
+}
+
+// domainNodes reads how many nodes of a ComputeDomain are in a state.
+func domainNodes(r *clusterReader, row metric.Row) {
+	if row.Labels.Get("state") == "ready" {
+		ofDomain(func(d *domainRecord, nodes float64) { d.nodes += nodes })(r, row)
+	}
+}
+
+// notReady returns the ComputeDomains that pods use and that are not ready.
+func (o *anomalyReader) notReady() []Anomaly {
+	var all []Anomaly
+	for name, domain := range o.domains {
+		if !domain.notReady || domain.pods == 0 {
+			continue
+		}
+		anomaly := Anomaly{Name: name, Detail: counted(domain.nodes, "node") + " ready"}
+		if domain.requested != nil {
+			anomaly.Detail = fmt.Sprintf("%g of %s ready", domain.nodes, counted(*domain.requested, "node"))
+		}
+		if domain.since != nil {
+			anomaly.Since = time.Unix(int64(*domain.since), 0).UTC()
+		}
+		all = append(all, anomaly)
+	}
+	return all
+}
+
+func (o *anomalyReader) waitsInQueue(row metric.Row) {
+	name := row.Labels.Get("workload_kind") + " " + namesOf(row, "namespace", "workload")
+	o.queued = append(o.queued, Anomaly{Name: name, Detail: row.Labels.Get("reason"), Since: moment(row)})
 }
 
 func (o *anomalyReader) evictions(row metric.Row) {
@@ -103,10 +155,12 @@ func (o *anomalyReader) pool(p *poolRecord) {
 func (o *anomalyReader) byKind() []AnomalyKind {
 	kinds := []AnomalyKind{
 		{Kind: "pools", Title: "Incomplete and empty pools", Meaning: "Check that the driver's pod on the node runs.", Items: o.pools},
+		{Kind: "computedomains", Title: "ComputeDomains that are not ready", Meaning: "Pods on nodes that are not ready in them do not start, and exchange over NVLink with these nodes fails.", Items: o.notReady()},
 		{Kind: "terminating", Title: "Terminating claims", Meaning: "A finalizer prevents their deletion: a pod still uses them, or their devices are not unprepared.", Items: o.stuck},
 		{Kind: "orphaned", Title: "Orphaned claims", Meaning: "They hold devices, and the pods that they are reserved for no longer exist.", Items: o.reservedForNone},
 		{Kind: "disagreement", Title: "Driver and kubelet disagree on health", Meaning: "One reports healthy, the other unhealthy.", Items: o.disagreeing},
 		{Kind: "taints", Title: "Tainted devices", Meaning: "Allocated only to claims that tolerate the taint.", Items: o.tainted},
+		{Kind: "queued", Title: "Workloads in queues of Kueue", Quiet: true, Meaning: "With the reason that Kueue reports; most have no pods before they are admitted.", Items: o.queued},
 		{Kind: "evictions", Title: "Pods evicted by taints of devices", Quiet: true, Meaning: "By namespace, since the exporter started.", Items: o.evicted},
 		{Kind: "clocks", Title: "Contradicting clocks", Quiet: true, Meaning: "By phase, since the exporter started; most of them are not observed.", Items: o.clocks},
 		{Kind: "dropped", Title: "Dropped series", Quiet: true, Meaning: "By family, summed over all steps: this page may be incomplete. Raise --metrics.max-series.", Items: o.dropped},

@@ -70,6 +70,13 @@ func clusterFamilies() map[string]readClusterRow {
 		metric.ExporterClockAnomalies:                ofAnomalies((*anomalyReader).clockAnomalies),
 		metric.ExporterSeriesDropped:                 ofAnomalies((*anomalyReader).droppedRows),
 
+		metric.WorkloadQueuedSinceTimestampSeconds:        ofAnomalies((*anomalyReader).waitsInQueue),
+		metric.ComputeDomainNodes:                         domainNodes,
+		metric.ComputeDomainReady:                         ofDomain(func(d *domainRecord, ready float64) { d.notReady = ready == 0 }),
+		metric.ComputeDomainPods:                          ofDomain(func(d *domainRecord, pods float64) { d.pods = pods }),
+		metric.ComputeDomainRequestedNodes:                ofDomain(func(d *domainRecord, nodes float64) { d.requested = &nodes }),
+		metric.ComputeDomainNotReadySinceTimestampSeconds: ofDomain(func(d *domainRecord, since float64) { d.since = &since }),
+
 		metric.ExporterBuildInfo:                         func(r *clusterReader, row metric.Row) { r.view.Version = row.Labels.Get("version") },
 		metric.ExporterSourceUp:                          (*clusterReader).sourceUp,
 		metric.ExporterSourceErrorInfo:                   (*clusterReader).sourceError,

@@ -193,11 +193,7 @@ func (v ClusterView) Count() PendingCount { return CountPending(v.Pending, v.Gat
 
 // gated reports whether the pod has scheduling gatedItems. Such a reference is not
 // pending: the scheduler must not look at the pod yet.
-func (w *PendingRef) gated() bool { return w.Reason == gatedReason }
-
-// gatedReason is the reason of references whose pods have scheduling
-// gatedItems.
-const gatedReason = "scheduling_gated"
+func (w *PendingRef) gated() bool { return dra.PendingReason(w.Reason).Gated() }
 
 // because returns a sentence with the reason of the pending reference. Reasons
 // that depend on devices are unknown without their sources.

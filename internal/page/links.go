@@ -73,7 +73,7 @@ func healthAlert(health Health) string {
 // pendingAlert returns the alert that fires for claims that are pending for long for this
 // reason; none fires for gated ones.
 func pendingAlert(reason string) string {
-	if reason == string(dra.ReasonGated) {
+	if dra.PendingReason(reason).Gated() {
 		return ""
 	}
 	return "DRAClaimPendingTooLong"

@@ -232,7 +232,7 @@ func TestRunbooks(t *testing.T) {
 			t.Errorf("%q: %v", alert, err)
 		}
 	}
-	if healthAlert(Health{}) != "" || pendingAlert(gatedReason) != "" || phaseAlert("scheduling") != "" {
+	if healthAlert(Health{}) != "" || pendingAlert("scheduling_gated") != "" || phaseAlert("scheduling") != "" {
 		t.Error("what has no alert has a runbook")
 	}
 }

@@ -27,6 +27,8 @@ rules:
 - {apiGroups: [resource.k8s.io], resources: [resourceclaims, resourceclaimtemplates, deviceclasses, devicetaintrules], verbs: [get, list, watch]}
 - {apiGroups: [""], resources: [pods, nodes, events], verbs: [get, list, watch]}
 - {apiGroups: [scheduling.k8s.io], resources: [podgroups], verbs: [get, list, watch]}
+- {apiGroups: [kueue.x-k8s.io], resources: [workloads], verbs: [get, list, watch]}
+- {apiGroups: [resource.nvidia.com], resources: [computedomains], verbs: [get, list, watch]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding

@@ -118,7 +118,7 @@ func TestClusterPending(t *testing.T) {
 // one that lasts until a claim is diagnosed.
 func allReasons(t *testing.T, p *scrape.Page) {
 	t.Helper()
-	found := map[string]bool{"unknown": true, "claim_unusable": true, "pending_diagnosis": true, "gang_quorum": true}
+	found := map[string]bool{"unknown": true, "claim_unusable": true, "pending_diagnosis": true, "gang_quorum": true, "queue_quota": true, "compute_domain": true}
 	for _, row := range p.Rows("dra_claim_pending_reason_info", nil) {
 		found[row.Labels["reason"]] = true
 	}

@@ -41,6 +41,7 @@ func PodLifecycle(pod *corev1.Pod, workloads *Workloads) dra.PodLifecycle {
 	if len(lifecycle.Claims) > 0 || len(lifecycle.Extended) > 0 || lifecycle.Group != "" {
 		lifecycle.Member = workloads.member(pod)
 	}
+	lifecycle.HeldBy = heldBy(pod)
 	lifecycle.Allocatable = allocatableOf(pod)
 	lifecycle.Health = deviceHealth(pod, lifecycle.Claims, 0)
 	for i := range pod.Status.Conditions {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"sync"
@@ -24,6 +25,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/customresource"
 )
 
 const (
@@ -93,7 +96,7 @@ func NewClient(config *rest.Config, limits Limits) (*Client, error) {
 // groups are the API groups that are read, each with what registers its types.
 // The older versions are those of DeviceTaintRule and of PodGroup.
 func groups() map[schema.GroupVersion]func(*runtime.Scheme) error {
-	return map[schema.GroupVersion]func(*runtime.Scheme) error{
+	all := map[schema.GroupVersion]func(*runtime.Scheme) error{
 		corev1.SchemeGroupVersion:             corev1.AddToScheme,
 		resourcev1.SchemeGroupVersion:         resourcev1.AddToScheme,
 		resourcev1beta2.SchemeGroupVersion:    resourcev1beta2.AddToScheme,
@@ -101,6 +104,8 @@ func groups() map[schema.GroupVersion]func(*runtime.Scheme) error {
 		schedulingv1beta1.SchemeGroupVersion:  schedulingv1beta1.AddToScheme,
 		schedulingv1alpha3.SchemeGroupVersion: schedulingv1alpha3.AddToScheme,
 	}
+	maps.Copy(all, customresource.Groups())
+	return all
 }
 
 func newScheme() (*runtime.Scheme, error) {

@@ -18,7 +18,7 @@ import (
 // receives.
 func laggingWatch(now clock.Clock, events *apiwatch.FakeWatcher) (*session, *queue) {
 	tracker := source.NewTracker("pods", slog.New(slog.DiscardHandler), now, nil)
-	s := newSession("pods", Options{Clock: now, Tracker: tracker}, Limits{}.orDefault())
+	s := newSession(Options{Clock: now, Tracker: tracker}, &Source{Client: &Client{limits: Limits{}.orDefault()}, Resource: "pods"})
 	s.alive = true
 	tracker.Report(nil)
 	return s, newQueue(events, now, s.observeQueue)

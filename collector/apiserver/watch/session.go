@@ -23,10 +23,6 @@ type Options struct {
 	Clock   clock.Clock
 	Tracker *source.Tracker
 	Changed func(alive bool) // called at every success and failure; it must not call the Watcher
-
-	// Optional means that the API server may not serve the collection, which is
-	// no failure then.
-	Optional bool
 }
 
 // session is the state of the watch of one collection: whether the collection is
@@ -64,10 +60,10 @@ type session struct {
 	lagging    bool          // and the tracker was impaired for it
 }
 
-func newSession(resource string, options Options, limits Limits) *session {
+func newSession(options Options, from *Source) *session {
 	s := &session{
-		resource: resource, tracker: options.Tracker, now: options.Clock,
-		limits: limits, optional: options.Optional, changed: options.Changed,
+		resource: from.Resource, tracker: options.Tracker, now: options.Clock,
+		limits: from.Client.limits, optional: from.Optional, changed: options.Changed,
 	}
 	s.watchdog.lock = &s.mu
 	return s

@@ -27,13 +27,14 @@ type Source struct {
 	Namespace string    // empty: all
 	Selector  string    // of fields; empty: all
 	Versions  []Version // the preferred one first
+	Optional  bool      // the API server may not serve it, which is no failure then
 
 	served atomic.Int32 // index of the version that was served last
 }
 
 // request calls a function with one version after the other until one is
-// served, first with the one that was served last. With a single version, the
-// error is that of the API server.
+// served, first with the one that was served last. With a single version that is not
+// optional, the error is that of the API server.
 func (s *Source) request(send func(Version, Collection) error) error {
 	first := int(s.served.Load())
 	var err error
@@ -41,10 +42,7 @@ func (s *Source) request(send func(Version, Collection) error) error {
 		at := (first + i) % len(s.Versions)
 		version := s.Versions[at]
 		err = send(version, Collection{Group: version.Group, Namespace: s.Namespace, Resource: s.Resource})
-		if len(s.Versions) == 1 {
-			return err
-		}
-		if !isUnserved(err) {
+		if len(s.Versions) == 1 && !s.Optional || !isUnserved(err) {
 			s.served.Store(int32(at))
 			return err
 		}

@@ -31,7 +31,7 @@ type Watcher struct {
 
 // New returns a Watcher that reads from a source into a store.
 func New[O Object, V any](options Options, from *Source, into *Store[O, V]) *Watcher {
-	s := newSession(from.Resource, options, from.Client.limits)
+	s := newSession(options, from)
 	list := func(ctx context.Context, query metav1.ListOptions) (runtime.Object, error) {
 		atOnce := into.decoder.Strip == nil
 		if atOnce {

@@ -26,7 +26,7 @@ const listed = "100"
 
 // notGated leaves out those that the scheduler must not look at yet.
 func notGated(references string) string {
-	return references + ` unless on (` + reference + `) dra_claim_pending_reason_info{@namespaces, reason="scheduling_gated"}`
+	return references + ` unless on (` + reference + `) dra_claim_pending_reason_info{@namespaces, reason=~"scheduling_gated|queue_quota"}`
 }
 
 // pendingNow are the pending claims, one by one and by reason.
@@ -47,7 +47,7 @@ func pendingNow() []panel {
 		}, column{title: "Waiting", unit: units.Seconds, expr: `topk(` + listed + `, ` + waitsWithReason + `)`, more: tinted(waitSteps())}),
 		listing(12, 7, about{
 			title: "Pending claims by reason and time", unit: units.Short,
-			reads: "Pending claims by their age; those with the reason scheduling_gated are gated and not pending. Young claims are often allocated without action; claims older than 15 minutes seldom are.",
+			reads: "Pending claims by their age; those with the reasons scheduling_gated and queue_quota are gated and not pending. Young claims are often allocated without action; claims older than 15 minutes seldom are.",
 			empty: noWaits, none: noneSeen,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "reason", title: "Reason"}}, ages()...),
 	}

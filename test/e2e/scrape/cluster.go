@@ -70,7 +70,7 @@ func StartTimesStay() Rule {
 func Reasons() []string {
 	return []string{
 		"claim_missing", "claim_not_created", "claim_unusable", "quota", "no_device_class", "no_matching_device", "tainted", "insufficient_devices",
-		"fragmented", "gang_quorum", "constraints_unsatisfiable", "pool_incomplete", "binding_conditions", "other_constraints", "scheduling_gated",
+		"fragmented", "compute_domain", "gang_quorum", "constraints_unsatisfiable", "pool_incomplete", "binding_conditions", "other_constraints", "scheduling_gated", "queue_quota",
 		"undetermined", "pending_diagnosis", "unknown",
 	}
 }
