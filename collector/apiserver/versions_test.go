@@ -210,6 +210,7 @@ func TestReadsCustomResources(t *testing.T) {
 				}
 				return last
 			}
+			more <- object(kueue+version, "Workload", "queued", `"spec":{"podSets":[{"count":4}]}`)
 			f.until("a change is known", func() bool { return pods() == 4 })
 			more <- object(kueue+version, "Workload", "queued", `"status":{"conditions":[{"type":"Finished","status":"True"}]}`)
 			f.until("its end is known", func() bool { return f.state["workload lab/queued"] == "" })

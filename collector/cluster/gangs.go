@@ -115,7 +115,7 @@ func (p *pending) blocked(waiting []*podEntry) (pod *podEntry, why string) {
 
 // gate returns why a pod of a gang has scheduling gates.
 func (p *pending) gate(pod *podEntry) dra.PendingReason {
-	e := evidence{pod: pod, kueue: p.index.kueueOf(pod)}
+	e := evidence{pod: pod, kueue: p.index.queues.of(pod)}
 	reason, _ := e.gated()
 	return reason
 }

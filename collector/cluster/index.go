@@ -19,9 +19,7 @@ type index struct {
 	groups    map[dra.PodRef]*dra.Group
 	members   map[dra.PodRef][]*podEntry // by group, which need not exist
 	nodes     map[string]*dra.Node
-	kueue     map[dra.PodRef]*dra.KueueWorkload
-	kueueFor  map[string]dra.PodRef      // Workloads of Kueue for one pod alone, by its UID
-	queued    map[dra.PodRef][]*podEntry // by the Workload of Kueue that they name, which need not exist
+	queues    queues
 	domains   map[dra.PodRef]*dra.ComputeDomain
 	templates map[dra.PodRef]*dra.ComputeDomain // by the template that its controller makes
 	generated map[generatedKey]dra.ClaimRef
@@ -101,9 +99,7 @@ func newIndex() *index {
 		groups:    make(map[dra.PodRef]*dra.Group),
 		members:   make(map[dra.PodRef][]*podEntry),
 		nodes:     make(map[string]*dra.Node),
-		kueue:     make(map[dra.PodRef]*dra.KueueWorkload),
-		kueueFor:  make(map[string]dra.PodRef),
-		queued:    make(map[dra.PodRef][]*podEntry),
+		queues:    newQueues(),
 		domains:   make(map[dra.PodRef]*dra.ComputeDomain),
 		templates: make(map[dra.PodRef]*dra.ComputeDomain),
 		generated: make(map[generatedKey]dra.ClaimRef),
@@ -302,59 +298,15 @@ func (x *index) applyNode(u *update) {
 }
 
 func (x *index) applyKueue(u *update) {
-	object := u.KueueWorkload
-	before := x.kueue[object.Ref]
-	if u.Gone && (before == nil || before.UID != object.UID) {
+	before, applied := x.queues.apply(u.KueueWorkload, u.Gone)
+	if !applied {
 		return // an earlier one; the name has been taken since
 	}
-	if before != nil {
-		if x.kueueFor[before.Pod.UID] == object.Ref {
-			delete(x.kueueFor, before.Pod.UID)
+	x.changed.kueue[u.KueueWorkload.Ref] = struct{}{}
+	for _, object := range []*dra.KueueWorkload{before, u.KueueWorkload} {
+		for _, p := range x.queues.heldBy(object, x.pods) {
+			x.markChanged(p)
 		}
-		x.markHeld(before)
-	}
-	if u.Gone {
-		delete(x.kueue, object.Ref)
-	} else if x.kueue[object.Ref] = object; object.Pod.UID != "" {
-		x.kueueFor[object.Pod.UID] = object.Ref
-	}
-	x.changed.kueue[object.Ref] = struct{}{}
-	x.markHeld(object)
-}
-
-func (x *index) markHeld(object *dra.KueueWorkload) {
-	for _, p := range x.heldBy(object) {
-		x.markChanged(p)
-	}
-}
-
-// heldBy returns the pods that name a Workload of Kueue, and the one that it is for
-// alone.
-func (x *index) heldBy(object *dra.KueueWorkload) []*podEntry {
-	held := x.queued[object.Ref]
-	if p := x.pod(dra.PodRef{Namespace: object.Ref.Namespace, Name: object.Pod.Name}, object.Pod.UID); p != nil {
-		held = append(slices.Clip(held), p)
-	}
-	return held
-}
-
-// heldBy is the name of the Workload of Kueue that a pod names; empty if it names none.
-func heldBy(pod *dra.PodLifecycle) string {
-	if pod.HeldBy == nil {
-		return ""
-	}
-	return *pod.HeldBy
-}
-
-// kueueOf returns the Workload of Kueue that holds a pod; nil if none is known to.
-func (x *index) kueueOf(p *podEntry) *dra.KueueWorkload {
-	switch name := heldBy(p.object); {
-	case p.object.HeldBy == nil:
-		return nil
-	case name != "":
-		return x.kueue[dra.PodRef{Namespace: p.ref.Namespace, Name: name}]
-	default:
-		return x.kueue[x.kueueFor[p.object.UID]]
 	}
 }
 
@@ -435,7 +387,7 @@ func (x *index) moveToGroups(p *podEntry, before, now *dra.PodLifecycle) {
 		to = *now
 	}
 	p.move(x.members, from.Group, to.Group)
-	p.move(x.queued, heldBy(&from), heldBy(&to))
+	p.move(x.queues.named, heldBy(&from), heldBy(&to))
 	if name := cmp.Or(heldBy(&to), heldBy(&from)); name != "" {
 		x.changed.kueue[dra.PodRef{Namespace: p.ref.Namespace, Name: name}] = struct{}{}
 	}

@@ -22,7 +22,7 @@ func (x *index) objects(namespace string, claims []dra.ClaimRef) []Change {
 			all = append(all, Change{Group: group})
 		}
 	}
-	for ref, workload := range x.kueue {
+	for ref, workload := range x.queues.objects {
 		if ref.Namespace == namespace {
 			all = append(all, Change{KueueWorkload: workload})
 		}

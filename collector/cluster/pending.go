@@ -435,7 +435,7 @@ func (p *pending) evidenceFor(ref *pendingRef) evidence {
 	return evidence{
 		reference: ref.reference, pod: ref.pod.podEntry, diagnosis: ref.diagnosis,
 		scheduler: p.parser.parse(message, extended), message: message,
-		kueue: p.index.kueueOf(ref.pod.podEntry), domain: p.index.templates[dra.PodRef{Namespace: ref.pod.ref.Namespace, Name: ref.reference.template}],
+		kueue: p.index.queues.of(ref.pod.podEntry), domain: p.index.templates[dra.PodRef{Namespace: ref.pod.ref.Namespace, Name: ref.reference.template}],
 		creation: p.index.creationWarning(ref.pod.podEntry, ref.name), nodesUnknown: !p.synced.Nodes,
 		queued: !p.once && ref.diagnosable() && p.synced.Diagnosable(),
 	}

@@ -181,7 +181,7 @@ func (w *workloads) entry(name workloadName) *workloadEntry {
 
 // updateKueue applies a Workload of Kueue to the workload that it is for.
 func (w *workloads) updateKueue(ref dra.PodRef) {
-	before, object := w.kueue[ref], w.index.kueue[ref]
+	before, object := w.kueue[ref], w.index.queues.objects[ref]
 	if before != nil {
 		delete(before.kueue, ref)
 		delete(w.kueue, ref)
@@ -208,7 +208,7 @@ func (w *workloads) nameOf(object *dra.KueueWorkload) workloadName {
 		return workloadName{}
 	}
 	var first *podEntry // by name: several may name it for different workloads
-	for _, p := range w.index.heldBy(object) {
+	for _, p := range w.index.queues.heldBy(object, w.index.pods) {
 		if p.object.Member.Workload != nil && (first == nil || p.ref.Name < first.ref.Name) {
 			first = p
 		}

@@ -134,7 +134,7 @@ func TestEachReasonHasASummary(t *testing.T) {
 	}
 	summary := named(t, "DRAClaimPendingTooLong").Annotations["summary"]
 	for _, match := range reasons {
-		if others := []string{"reason", "unknown", "scheduling_gated"}; !strings.Contains(summary, `eq . "`+match[1]+`"`) && !slices.Contains(others, match[1]) {
+		if others := []string{"reason", "unknown", "scheduling_gated", "queue_quota"}; !strings.Contains(summary, `eq . "`+match[1]+`"`) && !slices.Contains(others, match[1]) {
 			t.Errorf("the summary has no words for %s", match[1])
 		}
 	}

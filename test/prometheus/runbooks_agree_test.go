@@ -97,7 +97,7 @@ func TestRunbooksCoverClosedSets(t *testing.T) {
 		least         int
 		without       []string
 	}{
-		{"DRAClaimPendingTooLong", "docs/pending.md", "(?m)^\\| `([a-z_]+)` \\|[^|\n]*\\|[^|\n]*\\|[^|\n]*\\|$", 15, []string{"reason", "scheduling_gated"}},
+		{"DRAClaimPendingTooLong", "docs/pending.md", "(?m)^\\| `([a-z_]+)` \\|[^|\n]*\\|[^|\n]*\\|[^|\n]*\\|$", 15, []string{"reason", "scheduling_gated", "queue_quota"}},
 		{"DRADeviceUnhealthy", "docs/health.md", "(?m)^\\| `?([a-z_]+)`? \\| (?:critical|warning)", 16, nil},
 		{"DRADeviceUnhealthy", "collector/device/nvml/rows.go", `"(gpu_reset)", "(node_reboot)", "(drain_p2p)", "(drain_and_reset)", "(recover_imex_domain)"`, 5, nil},
 		{"DRAExporterSourceDown", "collector/source/status.go", `Reason = "([a-z_]+)"`, 12, nil},
