@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 )
 
 const (
@@ -147,7 +149,11 @@ func withDefinition(t *testing.T, name, definition string) {
 		}
 	})
 	applyFor(t, definition)
-	if _, err := shared.Kubectl(t.Context(), "wait", "--for=condition=Established", "--timeout=60s", name); err != nil {
+	err := cluster.Eventually(t.Context(), name+" established", func(ctx context.Context) error {
+		_, err := shared.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", name)
+		return err // at once if it has no conditions yet
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -60,6 +60,8 @@ var requirements = []struct{ item, test string }{
 	{"devices by pool and by type of partition, compared with Kubernetes' own ResourcePoolStatusRequest; it is not served before 1.37", "TestResourcePoolStatus"},
 	{"the pods of a real indexed Job and of a Deployment have their workload, with ranks; their number and the duration of their start", "TestWorkloads"},
 	{"a gang of the real scheduler that lacks a pod, or a device for one pod: the others have the reason gang_quorum, explain job names what is missing, and all start once it is there", "TestGang"},
+	{"a JobSet, a LeaderWorkerSet and a Job of their real controllers have their workloads and ranks; what real Kueue lets wait for quota is known before it has pods, explain has Kueue's message, and both end once it is admitted", "TestQueues"},
+	{"a ComputeDomain of NVIDIA's real controller: without the controller, short of a node, ready, without a node that it had", "TestComputeDomain"},
 	{"claims that cannot go, orphans, failed preparation and binding, two words on one device", "TestClusterUnhealthy"},
 	{"permission for one kind missing → its families absent, the reason named, the rest flows", "TestClusterPermission"},
 	{"API server restarted → no page missing, nothing observed twice, then all goes on", "TestClusterAPIServer"},

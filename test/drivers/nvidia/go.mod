@@ -43,6 +43,7 @@ replace (
 
 tool (
 	github.com/NVIDIA/nvidia-container-toolkit/cmd/nvidia-cdi-hook
+	sigs.k8s.io/dra-driver-nvidia-gpu/cmd/compute-domain-controller
 	sigs.k8s.io/dra-driver-nvidia-gpu/cmd/gpu-kubelet-plugin
 )
 
