@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -379,18 +378,22 @@ func (x *index) group(p *podEntry) *dra.Group {
 // moveToGroups updates the pods of groups, and those that name a Workload of Kueue. A
 // pod without an object is in none.
 func (x *index) moveToGroups(p *podEntry, before, now *dra.PodLifecycle) {
-	var from, to dra.PodLifecycle
-	if before != nil {
-		from = *before
+	p.move(x.members, groupOf(before), groupOf(now))
+	from, to := heldBy(before), heldBy(now)
+	p.move(x.queues.named, from, to)
+	for _, name := range []string{from, to} {
+		if name != "" {
+			x.changed.kueue[dra.PodRef{Namespace: p.ref.Namespace, Name: name}] = struct{}{}
+		}
 	}
-	if now != nil {
-		to = *now
+}
+
+// groupOf is the name of a pod's group; empty without one, and for no pod.
+func groupOf(pod *dra.PodLifecycle) string {
+	if pod == nil {
+		return ""
 	}
-	p.move(x.members, from.Group, to.Group)
-	p.move(x.queues.named, heldBy(&from), heldBy(&to))
-	if name := cmp.Or(heldBy(&to), heldBy(&from)); name != "" {
-		x.changed.kueue[dra.PodRef{Namespace: p.ref.Namespace, Name: name}] = struct{}{}
-	}
+	return pod.Group
 }
 
 // move moves a pod from the list of one name in its namespace to that of another; the

@@ -60,9 +60,10 @@ func (q *queues) of(p *podEntry) *dra.KueueWorkload {
 	}
 }
 
-// heldBy is the name of the Workload of Kueue that a pod names; empty if it names none.
+// heldBy is the name of the Workload of Kueue that a pod names; empty if it names none,
+// and for no pod.
 func heldBy(pod *dra.PodLifecycle) string {
-	if pod.HeldBy == nil {
+	if pod == nil || pod.HeldBy == nil {
 		return ""
 	}
 	return *pod.HeldBy

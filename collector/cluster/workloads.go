@@ -77,7 +77,7 @@ type workloadMember struct {
 // workloadEntry is a workload that has pods, or a Workload of Kueue.
 type workloadEntry struct {
 	name  workloadName
-	queue string
+	queue string // as its pods have it
 	pods  [memberStates]int
 	gangs map[string]gang // by name; nil: none is known
 	kueue map[dra.PodRef]*dra.KueueWorkload
@@ -85,6 +85,7 @@ type workloadEntry struct {
 	start workloadStart
 
 	info, minPods *metric.Labels
+	infoQueue     string // in these labels
 	waiting       *metric.Labels
 	waitingReason string // in these labels
 	states        [memberStates]*metric.Labels
@@ -150,9 +151,7 @@ func (w *workloads) updatePod(p *podEntry, at clock.Instant) {
 		delete(w.pods, p)
 	} else {
 		entry := w.entry(workloadName{p.ref.Namespace, workload.Kind, workload.Name})
-		if entry.queue != workload.Queue {
-			entry.queue, entry.info = workload.Queue, nil
-		}
+		entry.queue = workload.Queue
 		now := workloadMember{workload: entry, state: w.stateOf(p)}
 		var minPods int
 		now.gang, minPods = w.gangOf(p)
@@ -192,9 +191,6 @@ func (w *workloads) updateKueue(ref dra.PodRef) {
 			entry.kueue = make(map[dra.PodRef]*dra.KueueWorkload)
 		}
 		entry.kueue[ref], w.kueue[ref] = object, entry
-		if entry.size() == 0 && entry.queue != object.Workload.Queue {
-			entry.queue, entry.info = object.Workload.Queue, nil
-		}
 	}
 	if before != nil {
 		w.release(before)
@@ -297,6 +293,20 @@ func (e *workloadEntry) minimum() int {
 	return minimum
 }
 
+// queueName is the queue that the pods of the workload have, else that of Kueue.
+func (e *workloadEntry) queueName() string {
+	if e.queue != "" || len(e.kueue) == 0 {
+		return e.queue
+	}
+	queue := ""
+	for _, object := range e.kueue {
+		if of := object.Workload.Queue; queue == "" || of != "" && of < queue {
+			queue = of
+		}
+	}
+	return queue
+}
+
 // waitingFor is why, of the workload's Workloads of Kueue, the one that has waited
 // longest is not admitted; nil: none waits.
 func (e *workloadEntry) waitingFor() *dra.KueueWaiting {
@@ -379,7 +389,7 @@ func (w *workloads) measureStart(entry *workloadEntry, now clock.Instant) {
 // histogram returns an observation for the histogram of a workload's start, which
 // exists from then on.
 func (w *workloads) histogram(entry *workloadEntry) Observation {
-	o := Observation{Family: w.family, WorkloadKind: entry.name.kind, Queue: entry.queue}
+	o := Observation{Family: w.family, WorkloadKind: entry.name.kind, Queue: entry.queueName()}
 	for {
 		key := [2]string{o.WorkloadKind, o.Queue}
 		if _, known := w.histograms[key]; known {
@@ -408,8 +418,8 @@ func (w *workloads) rows(b *metric.Builder, f *families) {
 	}
 	b.In(f.workloadInfo)
 	for entry := range shown {
-		if entry.info == nil {
-			entry.info = entry.labels(f.workloadInfo, entry.queue)
+		if queue := entry.queueName(); entry.info == nil || entry.infoQueue != queue {
+			entry.info, entry.infoQueue = entry.labels(f.workloadInfo, queue), queue
 		}
 		b.Add(entry.info, 1)
 	}

@@ -150,14 +150,13 @@ func (w Workload) Title() string {
 func (c Claim) Workload() Workload {
 	for _, present := range []bool{true, false} {
 		for _, consumer := range c.Consumers {
-			switch {
-			case consumer.Ended == present:
-			default:
-				if kind, name := consumer.Owner(); name != "" {
-					return Workload{c.Namespace, kind, name}
-				}
-				return Workload{c.Namespace, "Pod", consumer.Pod}
+			if consumer.Ended == present {
+				continue
 			}
+			if kind, name := consumer.Owner(); name != "" {
+				return Workload{c.Namespace, kind, name}
+			}
+			return Workload{c.Namespace, "Pod", consumer.Pod}
 		}
 	}
 	return Workload{Namespace: c.Namespace}

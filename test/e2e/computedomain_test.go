@@ -85,7 +85,11 @@ daemons:
 // controller does not run, over nodes that join it, to one that is lost.
 func TestComputeDomain(t *testing.T) {
 	covers(t)
-	folder := filepath.Join(os.Getenv("DRA_E2E_BIN"), "dra-driver-nvidia-gpu-v0.4.1")
+	folders, err := filepath.Glob(filepath.Join(os.Getenv("DRA_E2E_BIN"), "dra-driver-nvidia-gpu-*"))
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("NVIDIA's driver is not built: %v", err)
+	}
+	folder := folders[len(folders)-1]
 	for _, kind := range []string{"computedomains", "computedomaincliques"} {
 		definition, err := os.ReadFile(filepath.Join(folder, "resource.nvidia.com_"+kind+".yaml"))
 		if err != nil {

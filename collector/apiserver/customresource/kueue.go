@@ -100,7 +100,7 @@ func (l *WorkloadList) DeepCopyObject() runtime.Object {
 	l.ListMeta.DeepCopyInto(&copied.ListMeta)
 	copied.Items = nil
 	for i := range l.Items {
-		copied.Items = append(copied.Items, *l.Items[i].DeepCopyObject().(*Workload)) //nolint:errcheck // it is one
+		copied.Items = append(copied.Items, *l.Items[i].DeepCopyObject().(*Workload))
 	}
 	return &copied
 }

@@ -61,7 +61,7 @@ func (l *ComputeDomainList) DeepCopyObject() runtime.Object {
 	l.ListMeta.DeepCopyInto(&copied.ListMeta)
 	copied.Items = nil
 	for i := range l.Items {
-		copied.Items = append(copied.Items, *l.Items[i].DeepCopyObject().(*ComputeDomain)) //nolint:errcheck // it is one
+		copied.Items = append(copied.Items, *l.Items[i].DeepCopyObject().(*ComputeDomain))
 	}
 	return &copied
 }
