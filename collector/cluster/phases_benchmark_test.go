@@ -60,6 +60,7 @@ func benchClaim(i int, allocated bool) *dra.ClaimLifecycle {
 func benchPod(i int, created time.Time, running bool) *dra.PodLifecycle {
 	pod := &dra.PodLifecycle{
 		Ref: dra.PodRef{Namespace: fmt.Sprint("team-", i%50), Name: fmt.Sprint("train-", i)}, UID: fmt.Sprint("pod-", i), Created: created,
+		Member: dra.Member{Workload: &dra.Workload{Kind: "Job", Name: fmt.Sprint("train-", i/2000)}}, // 40 pods each
 		Claims: []dra.PodClaim{{Name: "gpu", Template: "gpu", Claim: fmt.Sprint("train-", i, "-gpu-x7k2p")}},
 	}
 	if running {

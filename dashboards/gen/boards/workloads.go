@@ -28,6 +28,7 @@ func workloads() Board {
 		},
 		rows: []row{
 			{panels: slices.Concat(workloadNumbers(), workloadTables())},
+			{title: "Queues and ComputeDomains", panels: workloadQueues()},
 			{title: "Pods and starts", panels: workloadStarts()},
 			{title: "Use in the range", folded: true, panels: workloadTotals()},
 		},
@@ -107,6 +108,38 @@ func workloadTables() []panel {
 				expr: "count by (" + workloadLabels + ") (\n  max by (" + workloadLabels + ", node, uuid) (workload_device:dra_device_signal:deviates{@workloads})\n)"},
 			column{title: "Power share", unit: units.PercentUnit, more: tinted(steps(critical)), expr: ofWorkload("dra_device_power_watts:hung")},
 			column{title: "Unhealthy claims", more: tinted(steps(critical)), expr: ofWorkload("dra_claims_unhealthy:count")},
+		),
+	}
+}
+
+// ofDomain is a level of each ComputeDomain, without its name.
+func ofDomain(metric, more string) string {
+	return "max by (cluster, namespace, compute_domain) (dra_compute_domain_" + metric + "{@namespaces" + more + "})"
+}
+
+func workloadQueues() []panel {
+	return []panel{
+		listing(12, 8, about{
+			title: "Workloads in queues of Kueue", unit: units.Short,
+			reads: "Workloads that Kueue has not admitted, since when, and the reason that it reports. Most have no pods yet. `dra-exporter explain job NAMESPACE/NAME` has Kueue's message.",
+			none:  noneSeen,
+			empty: "none waits, Kueue is not installed, or the cluster role is not scraped or cannot read workloads.kueue.x-k8s.io",
+		}, append(workloadKeys(), key{label: "queue", title: "Queue"}, key{label: "reason", title: "Reason"}),
+			column{title: "Waiting", unit: units.Seconds, expr: "max by (" + workloadLabels + ", queue, reason) (\n  (time() - dra_workload_queued_since_timestamp_seconds{@workloads})\n  * on (" + workloadLabels + ") group_left (queue) max by (" + workloadLabels + ", queue) (dra_workload_info{@workloads})\n)"},
+		),
+		listing(12, 8, about{
+			title: "ComputeDomains", unit: units.Short,
+			reads: "Sets of nodes for NVLink between nodes: how many are to join, how many are ready, and the bound pods that use the domain. A domain that no pod uses has no nodes. It does not follow the workload kind.",
+			empty: "there is none, or the cluster role is not scraped or cannot read computedomains.resource.nvidia.com",
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
+			{label: "compute_domain", title: "ComputeDomain"},
+		},
+			column{title: "Pods", expr: ofDomain("pods", "")},
+			column{title: "Requested nodes", expr: ofDomain("requested_nodes", "")},
+			column{title: "Ready nodes", expr: "sum by (cluster, namespace, compute_domain) (\n  max by (cluster, namespace, compute_domain, clique) (dra_compute_domain_nodes{@namespaces, state=\"ready\"})\n)"},
+			column{title: "Ready", more: tinted(steps(critical, step{1, good})), expr: ofDomain("ready", "")},
 		),
 	}
 }
