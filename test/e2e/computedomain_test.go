@@ -60,17 +60,26 @@ spec:
 `
 
 // domainMembers stand for the IMEX daemons of NVIDIA's driver, which need GPUs: a pod on
-// each node, and what the daemons write about themselves. The arguments are the UID of
+// each node, and what the daemons write about themselves. The pods have an owner, so that
+// the controller's DaemonSet neither adopts nor deletes them. The arguments are the UID of
 // the domain, the nodes, and the state of the second daemon.
 const domainMembers = `
 apiVersion: v1
 kind: Pod
-metadata: {name: imex-0, namespace: domains, labels: {resource.nvidia.com/computeDomain: %[1]q, resource.nvidia.com/computeDomain.cliqueID: a1b2.4}}
+metadata:
+  name: imex-0
+  namespace: domains
+  labels: {resource.nvidia.com/computeDomain: %[1]q, resource.nvidia.com/computeDomain.cliqueID: a1b2.4}
+  ownerReferences: [{apiVersion: resource.nvidia.com/v1beta1, kind: ComputeDomain, name: nvl, uid: %[1]q, controller: true}]
 spec: {nodeName: %[2]s, terminationGracePeriodSeconds: 1, containers: [{name: main, image: localhost/pause:1, imagePullPolicy: Never}]}
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: imex-1, namespace: domains, labels: {resource.nvidia.com/computeDomain: %[1]q, resource.nvidia.com/computeDomain.cliqueID: a1b2.4}}
+metadata:
+  name: imex-1
+  namespace: domains
+  labels: {resource.nvidia.com/computeDomain: %[1]q, resource.nvidia.com/computeDomain.cliqueID: a1b2.4}
+  ownerReferences: [{apiVersion: resource.nvidia.com/v1beta1, kind: ComputeDomain, name: nvl, uid: %[1]q, controller: true}]
 spec: {nodeName: %[3]s, terminationGracePeriodSeconds: 1, containers: [{name: main, image: localhost/pause:1, imagePullPolicy: Never}]}
 ---
 apiVersion: resource.nvidia.com/v1beta1
