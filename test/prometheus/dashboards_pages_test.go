@@ -60,11 +60,14 @@ func scrapedDemo(b *testing.B) demoPages {
 		_ = command.Process.Signal(os.Interrupt)
 		_ = command.Wait()
 	}()
-	addresses, role := map[string]string{}, regexp.MustCompile(`the (node|cluster)\s+(http\S+/)`)
+	addresses, role := map[string]string{}, regexp.MustCompile(`(http\S+/)\s+(?:a|its) (node|cluster):`)
 	for lines := bufio.NewScanner(output); len(addresses) < 2 && lines.Scan(); {
 		if found := role.FindStringSubmatch(lines.Text()); found != nil {
-			addresses[found[1]] = found[2] + "metrics"
+			addresses[found[2]] = found[1] + "metrics"
 		}
+	}
+	if len(addresses) < 2 {
+		b.Fatalf("the demo has ended, or does not say where its roles are: %v", addresses)
 	}
 	go func() { _, _ = io.Copy(io.Discard, output) }()
 	waitFor(b, addresses["cluster"], "dra_claim_pending_reason_info{")
