@@ -65,7 +65,10 @@ func (f *fleet) ruleQueries(groups []rulefmt.RuleGroup, engine *promql.Engine) (
 // most devices, on a node with faults.
 func (f *fleet) choice(b *testing.B, engine *promql.Engine) queries.Chosen {
 	b.Helper()
-	expr := fmt.Sprintf(`topk(1, count by (node, namespace, resourceclaim) (dra_claim_held{node="gpu-node-%04d"}))`, unhealthyEach)
+	expr := fmt.Sprintf(`topk(1, count by (node, namespace, resourceclaim, workload_kind, workload) (
+  dra_claim_consumer_info{node="gpu-node-%04d"}
+  * on (node, namespace, pod) group_left (workload_kind, workload) dra_pod_workload_info
+))`, unhealthyEach)
 	query, err := engine.NewInstantQuery(b.Context(), f.db, nil, expr, f.end)
 	if err != nil {
 		b.Fatal(err)
@@ -76,8 +79,8 @@ func (f *fleet) choice(b *testing.B, engine *promql.Engine) queries.Chosen {
 		b.Fatalf("%s: %v %v", expr, found, err)
 	}
 	chosen := queries.Chosen{"job": {"dra-exporter"}}
-	for _, name := range []string{"node", "namespace", "resourceclaim"} {
-		chosen[name] = []string{found[0].Metric.Get(name)}
+	for name, label := range map[string]string{"node": "node", "namespace": "namespace", "resourceclaim": "resourceclaim", "kind": "workload_kind", "workload": "workload"} {
+		chosen[name] = []string{found[0].Metric.Get(label)}
 	}
 	return chosen
 }

@@ -2,7 +2,9 @@ package decode
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,6 +68,22 @@ func TestKueueWorkload(t *testing.T) {
 	}
 	if _, keep := KueueWorkload(workloadOf(t, `{"status":{"conditions":[{"type":"Finished","status":"True"}]}}`)); keep {
 		t.Error("one that has finished is kept")
+	}
+}
+
+// Of many extended resources those are kept that a device class has, and always the same.
+func TestKueueExtendedResources(t *testing.T) {
+	requests := `"deviceclass.resource.kubernetes.io/gpu":1`
+	for i := range 40 {
+		requests += fmt.Sprintf(`,"example.com/r-%02d":1`, i)
+	}
+	var before []string
+	for range 5 {
+		got, _ := KueueWorkload(workloadOf(t, `{"spec":{"podSets":[{"template":{"spec":{"initContainers":[{"resources":{"requests":{`+requests+`}}}]}}}]}}`))
+		if len(got.Extended) != maxExtended || got.Extended[0] != "deviceclass.resource.kubernetes.io/gpu" || before != nil && !slices.Equal(got.Extended, before) {
+			t.Errorf("%d: %q", len(got.Extended), got.Extended)
+		}
+		before = got.Extended
 	}
 }
 

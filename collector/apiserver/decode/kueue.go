@@ -37,7 +37,7 @@ func KueueWorkload(object *customresource.Workload) (dra.KueueWorkload, bool) {
 	}
 	decoded.Workload, decoded.Pod = kueueOwner(object)
 	decoded.Workload.Queue = shortText(object.Spec.QueueName, maxName)
-	pods, extended := int64(0), make(map[string]bool)
+	pods, extended := int64(0), make(map[string]int64)
 	for i := range object.Spec.PodSets {
 		set := &object.Spec.PodSets[i]
 		count := set.Count
@@ -49,19 +49,19 @@ func KueueWorkload(object *customresource.Workload) (dra.KueueWorkload, bool) {
 		extendedOfSet(&set.Template.Spec, extended)
 	}
 	decoded.Pods = int32(min(pods, math.MaxInt32))
-	decoded.Extended = slices.Sorted(maps.Keys(extended))
+	decoded.Extended = slices.Sorted(maps.Keys(limitExtended(extended)))
 	return decoded, !meta.IsStatusConditionTrue(object.Status.Conditions, kueueFinished)
 }
 
-// extendedOfSet adds the first few extended resources that pods request.
-func extendedOfSet(spec *customresource.PodSpec, all map[string]bool) {
+// extendedOfSet adds the extended resources that pods request.
+func extendedOfSet(spec *customresource.PodSpec, all map[string]int64) {
 	for _, containers := range [][]customresource.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
 			resources := &containers[i].Resources
 			for _, amounts := range []map[corev1.ResourceName]customresource.Amount{resources.Requests, resources.Limits} {
 				for name := range amounts {
-					if isExtended(string(name)) && len(all) < maxExtended {
-						all[shortText(string(name), maxName)] = true
+					if isExtended(string(name)) {
+						all[shortText(string(name), maxName)]++
 					}
 				}
 			}
