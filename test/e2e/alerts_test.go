@@ -104,7 +104,7 @@ func TestPendingAlert(t *testing.T) {
 func pendingReplacements() []replacement {
 	const text = `(dra_claim_pending_since_timestamp_seconds) > %s
           unless on (cluster, namespace, pod, pod_claim)
-          last_over_time(dra_claim_pending_reason_info{reason="scheduling_gated"}[%s])
+          last_over_time(dra_claim_pending_reason_info{reason=~"scheduling_gated|queue_quota"}[%s])
         keep_firing_for: %s
 `
 	return []replacement{{fmt.Sprintf(text, "900", "15m", "5m"), fmt.Sprintf(text, "5", "5s", "1s"), 1}}
