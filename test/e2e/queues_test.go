@@ -171,6 +171,14 @@ func TestQueues(t *testing.T) {
 		return errors.Join(rank("leader", "0"), rank("worker", "1"))
 	})
 
+	// The pod may have been created in the same second as the Job: which of them Kueue
+	// admits first is then open, and the quota suffices for one.
+	if err := shared.Delete(t.Context(), workloads[2]); err != nil {
+		t.Fatal(err)
+	}
+	waitClusterPageWithin(t, 2*time.Minute, "a queue without the pod", func(p *scrape.Page) error {
+		return hasNoRow(p, "dra_claim_pending_reason_info", scrape.Labels{"namespace": "queues", "pod": "alone"})
+	})
 	if err := shared.Delete(t.Context(), workloads[0]); err != nil {
 		t.Fatal(err)
 	}
