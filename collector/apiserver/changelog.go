@@ -99,6 +99,18 @@ func valueOf[T any](i *item[T]) *T {
 	return i.value
 }
 
+// recorded decodes the objects of a collection and records the changes of the values.
+func recorded[O watch.Object, T any](decode func(O) (decoded T, keep bool), r recorder[T]) watch.Decoder[O, item[T]] {
+	return watch.Decoder[O, item[T]]{
+		Unchanged: sameVersion[O, T],
+		Decode: func(object O) (item[T], bool) {
+			decoded, keep := decode(object)
+			return item[T]{version: object.GetResourceVersion(), value: &decoded}, keep
+		},
+		Apply: recording[O](r),
+	}
+}
+
 // recording returns what applies the changes of items to the changelog.
 func recording[O watch.Object, T any](r recorder[T]) func(watch.Event[O, item[T]]) {
 	return func(event watch.Event[O, item[T]]) {

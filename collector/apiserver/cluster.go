@@ -84,9 +84,9 @@ type Change = dra.Change
 type Synced = dra.Synced
 
 // Cluster watches everything that concerns claims in the whole cluster, or in
-// one namespace. Changes of pods, claims, groups, nodes, events and custom resources are recorded;
-// the objects that a diagnosis of allocations needs are passed to the keeper and
-// not kept here. All methods but Run may be called at any time from any
+// one namespace. Changes of pods, claims, groups, nodes, events and custom resources
+// are recorded; the objects that a diagnosis of allocations needs are passed to the
+// keeper and not kept here. All methods but Run may be called at any time from any
 // goroutine; Run once.
 //
 // The changes that are not taken are kept without a limit.
@@ -439,25 +439,22 @@ func (c *Cluster) watchRules() {
 // PodGroup is v1beta1 and v1alpha3 in Kubernetes 1.37, and both are disabled by
 // default.
 func (c *Cluster) watchGroups() {
+	decoder := recorded(func(group *schedulingv1beta1.PodGroup) (dra.Group, bool) {
+		decoded := decode.Group(group)
+		return decoded, len(decoded.Claims) > 0 || decoded.MinPods > 0 || decoded.Unschedulable != ""
+	}, recorder[dra.Group]{
+		log:    c.log,
+		uid:    func(group *dra.Group) string { return group.UID },
+		change: func(group *dra.Group) dra.Change { return dra.Change{Group: group} },
+	})
+	decoder.Convert = decode.PodGroup
 	addCollection(c, collection[*schedulingv1beta1.PodGroup, item[dra.Group]]{
 		resource: "podgroups", namespaced: true, optional: true,
 		versions: []watch.Version{
 			{Group: schedulingv1beta1.SchemeGroupVersion, Empty: func() runtime.Object { return &schedulingv1beta1.PodGroupList{} }},
 			{Group: schedulingv1alpha3.SchemeGroupVersion, Empty: func() runtime.Object { return &schedulingv1alpha3.PodGroupList{} }},
 		},
-		decoder: watch.Decoder[*schedulingv1beta1.PodGroup, item[dra.Group]]{
-			Convert:   decode.PodGroup,
-			Unchanged: sameVersion[*schedulingv1beta1.PodGroup, dra.Group],
-			Decode: func(group *schedulingv1beta1.PodGroup) (item[dra.Group], bool) {
-				decoded := decode.Group(group)
-				return item[dra.Group]{version: group.ResourceVersion, value: &decoded}, len(decoded.Claims) > 0 || decoded.MinPods > 0 || decoded.Unschedulable != ""
-			},
-			Apply: recording[*schedulingv1beta1.PodGroup](recorder[dra.Group]{
-				log:    c.log,
-				uid:    func(group *dra.Group) string { return group.UID },
-				change: func(group *dra.Group) dra.Change { return dra.Change{Group: group} },
-			}),
-		},
+		decoder: decoder,
 	})
 }
 
@@ -467,18 +464,11 @@ func (c *Cluster) watchKueue() {
 	addCollection(c, collection[*customresource.Workload, item[dra.KueueWorkload]]{
 		resource: "workloads", namespaced: true, optional: true,
 		versions: []watch.Version{{Group: customresource.KueueV1beta2(), Empty: empty}, {Group: customresource.KueueV1beta1(), Empty: empty}},
-		decoder: watch.Decoder[*customresource.Workload, item[dra.KueueWorkload]]{
-			Unchanged: sameVersion[*customresource.Workload, dra.KueueWorkload],
-			Decode: func(object *customresource.Workload) (item[dra.KueueWorkload], bool) {
-				decoded, keep := decode.KueueWorkload(object)
-				return item[dra.KueueWorkload]{version: object.ResourceVersion, value: &decoded}, keep
-			},
-			Apply: recording[*customresource.Workload](recorder[dra.KueueWorkload]{
-				log:    c.log,
-				uid:    func(workload *dra.KueueWorkload) string { return workload.UID },
-				change: func(workload *dra.KueueWorkload) dra.Change { return dra.Change{KueueWorkload: workload} },
-			}),
-		},
+		decoder: recorded(decode.KueueWorkload, recorder[dra.KueueWorkload]{
+			log:    c.log,
+			uid:    func(workload *dra.KueueWorkload) string { return workload.UID },
+			change: func(workload *dra.KueueWorkload) dra.Change { return dra.Change{KueueWorkload: workload} },
+		}),
 	})
 }
 
@@ -487,18 +477,13 @@ func (c *Cluster) watchComputeDomains() {
 	addCollection(c, collection[*customresource.ComputeDomain, item[dra.ComputeDomain]]{
 		resource: "computedomains", namespaced: true, optional: true,
 		versions: []watch.Version{{Group: customresource.NVIDIAV1beta1(), Empty: func() runtime.Object { return &customresource.ComputeDomainList{} }}},
-		decoder: watch.Decoder[*customresource.ComputeDomain, item[dra.ComputeDomain]]{
-			Unchanged: sameVersion[*customresource.ComputeDomain, dra.ComputeDomain],
-			Decode: func(object *customresource.ComputeDomain) (item[dra.ComputeDomain], bool) {
-				decoded := decode.ComputeDomain(object)
-				return item[dra.ComputeDomain]{version: object.ResourceVersion, value: &decoded}, true
-			},
-			Apply: recording[*customresource.ComputeDomain](recorder[dra.ComputeDomain]{
-				log:    c.log,
-				uid:    func(domain *dra.ComputeDomain) string { return domain.UID },
-				change: func(domain *dra.ComputeDomain) dra.Change { return dra.Change{ComputeDomain: domain} },
-			}),
-		},
+		decoder: recorded(func(object *customresource.ComputeDomain) (dra.ComputeDomain, bool) {
+			return decode.ComputeDomain(object), true
+		}, recorder[dra.ComputeDomain]{
+			log:    c.log,
+			uid:    func(domain *dra.ComputeDomain) string { return domain.UID },
+			change: func(domain *dra.ComputeDomain) dra.Change { return dra.Change{ComputeDomain: domain} },
+		}),
 	})
 }
 
@@ -508,18 +493,11 @@ func (c *Cluster) watchEvents(reason string, silent bool) {
 		resource: "events", namespaced: true, silent: silent,
 		selector: fields.OneTermEqualSelector("reason", reason).String(),
 		versions: []watch.Version{{Group: corev1.SchemeGroupVersion, Empty: func() runtime.Object { return &corev1.EventList{} }}},
-		decoder: watch.Decoder[*corev1.Event, item[dra.Warning]]{
-			Unchanged: sameVersion[*corev1.Event, dra.Warning],
-			Decode: func(event *corev1.Event) (item[dra.Warning], bool) {
-				warning, ok := decode.Warning(event)
-				return item[dra.Warning]{version: event.ResourceVersion, value: &warning}, ok
-			},
-			Apply: recording[*corev1.Event](recorder[dra.Warning]{
-				log:    c.log,
-				uid:    func(warning *dra.Warning) string { return warning.Name },
-				change: func(warning *dra.Warning) dra.Change { return dra.Change{Warning: warning} },
-			}),
-		},
+		decoder: recorded(decode.Warning, recorder[dra.Warning]{
+			log:    c.log,
+			uid:    func(warning *dra.Warning) string { return warning.Name },
+			change: func(warning *dra.Warning) dra.Change { return dra.Change{Warning: warning} },
+		}),
 	})
 }
 

@@ -142,8 +142,8 @@ func (d *computeDomains) rows(b *metric.Builder, f *families, synced Synced) {
 	}
 	b.In(f.domainRequested)
 	for _, entry := range d.order {
-		if entry.object.Wanted > 0 {
-			b.Add(entry.labels(&entry.requested, f.domainRequested), float64(entry.object.Wanted))
+		if entry.object.NumNodes > 0 {
+			b.Add(entry.labels(&entry.requested, f.domainRequested), float64(entry.object.NumNodes))
 		}
 	}
 	b.In(f.domainNodes)

@@ -8,7 +8,7 @@ import (
 )
 
 func domain(ready bool, nodes ...dra.ComputeDomainNode) dra.ComputeDomain {
-	return dra.ComputeDomain{Ref: dra.PodRef{Namespace: "lab", Name: "nvl"}, UID: "d", Created: second(3), Template: "channel", Wanted: 2, Ready: ready, Nodes: nodes}
+	return dra.ComputeDomain{Ref: dra.PodRef{Namespace: "lab", Name: "nvl"}, UID: "d", Created: second(3), Template: "channel", NumNodes: 2, Ready: ready, Nodes: nodes}
 }
 
 func TestComputeDomainRows(t *testing.T) {

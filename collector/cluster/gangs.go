@@ -25,9 +25,9 @@ func (p *pending) markGang(pod *podEntry) {
 }
 
 // updateGangs applies the reasons of the pods of groups: their own, or gang_quorum if
-// their gang is not complete and nothing else is known to prevent them. The scheduler places so many pods of a
-// PodGroup at once as its gang needs, or none, so that a pod for which devices are
-// free waits for the others.
+// their gang is not complete and nothing else is known to prevent them. The scheduler
+// places so many pods of a PodGroup at once as its gang needs, or none, so that a pod
+// for which devices are free waits for the others.
 func (p *pending) updateGangs(now clock.Instant) {
 	for ref := range p.gangs {
 		members := slices.Clone(p.index.members[ref])

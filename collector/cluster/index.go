@@ -316,13 +316,28 @@ func (x *index) applyDomain(u *update) {
 		return // an earlier one; the name has been taken since
 	}
 	u.domainBefore = before
-	if before != nil {
-		delete(x.templates, templateOf(before))
-	}
 	if u.Gone {
 		delete(x.domains, domain.Ref)
 	} else {
-		x.domains[domain.Ref], x.templates[templateOf(domain)] = domain, domain
+		x.domains[domain.Ref] = domain
+	}
+	x.updateTemplate(templateOf(domain))
+	if before != nil && before.Template != domain.Template {
+		x.updateTemplate(templateOf(before))
+	}
+}
+
+// updateTemplate determines the ComputeDomain of a template: the first by name, if
+// several name the same.
+func (x *index) updateTemplate(template dra.PodRef) {
+	var first *dra.ComputeDomain
+	for ref, domain := range x.domains {
+		if templateOf(domain) == template && (first == nil || ref.Name < first.Ref.Name) {
+			first = domain
+		}
+	}
+	if x.templates[template] = first; first == nil {
+		delete(x.templates, template)
 	}
 }
 

@@ -64,13 +64,13 @@ func (o *randomCluster) change(h *harness) {
 		o.kueue[k.Ref.Name] = k
 		h.update(k)
 	case 10:
-		d := dra.ComputeDomain{Ref: dra.PodRef{Namespace: "a", Name: "nvl"}, UID: "nvl", Template: o.oneOf("one", "two"), Ready: o.random.IntN(2) == 0}
-		if _, there := o.domains["nvl"]; there && o.random.IntN(3) == 0 {
-			delete(o.domains, "nvl")
+		d := dra.ComputeDomain{Ref: dra.PodRef{Namespace: "a", Name: o.oneOf("nvl", "other")}, UID: "nvl", Template: o.oneOf("one", "two"), Ready: o.random.IntN(2) == 0}
+		if _, there := o.domains[d.Ref.Name]; there && o.random.IntN(3) == 0 {
+			delete(o.domains, d.Ref.Name)
 			h.remove(d)
 			return
 		}
-		o.domains["nvl"] = d
+		o.domains[d.Ref.Name] = d
 		h.update(d)
 	case 3, 4, 5:
 		p := o.pod(name)

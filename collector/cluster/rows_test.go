@@ -61,14 +61,14 @@ func newFullHarness(t testing.TB) *harness {
 		claim("other/stuck", 8, deleted(50, "resource.kubernetes.io/delete-protection")))
 	h.update(dra.KueueWorkload{Ref: dra.PodRef{Namespace: "team", Name: "job-next-1"}, UID: "k", Workload: dra.Workload{Kind: "Job", Name: "next", Queue: "q"}, Pods: 4, Claims: true,
 		Waiting: &dra.KueueWaiting{Reason: "WaitingForQuota", Message: "too little", Since: second(35)}},
-		dra.ComputeDomain{Ref: dra.PodRef{Namespace: "team", Name: "nvl"}, UID: "d", Created: second(3), Template: "channel", Wanted: 3, Ready: true,
+		dra.ComputeDomain{Ref: dra.PodRef{Namespace: "team", Name: "nvl"}, UID: "d", Created: second(3), Template: "channel", NumNodes: 3, Ready: true,
 			Nodes: []dra.ComputeDomainNode{{Name: "node-a", Clique: "c.1", Ready: true}, {Name: "node-b", Clique: "c.1", Ready: true}, {Name: "node-c", Ready: true}}})
 	h.facts.Supply, h.facts.Work = testSupply(), &dra.DiagnosisWork{Costs: []dra.DiagnosisCost{{Namespace: "team", Took: 1500 * time.Millisecond}}, First: 3, Again: 20}
 	h.facts.Diagnoses = []dra.Diagnosis{diagnosisFor(pending, "gpu", dra.ReasonInsufficient, "one is free", 9, 8, 8, 6, 1, 1)}
 	h.step(time.Second)
 	h.live = true
 	runs.Evicted = true
-	h.update(runs, dra.ComputeDomain{Ref: dra.PodRef{Namespace: "team", Name: "nvl"}, UID: "d", Created: second(3), Template: "channel", Wanted: 3,
+	h.update(runs, dra.ComputeDomain{Ref: dra.PodRef{Namespace: "team", Name: "nvl"}, UID: "d", Created: second(3), Template: "channel", NumNodes: 3,
 		Nodes: []dra.ComputeDomainNode{{Name: "node-a", Clique: "c.1", Ready: true}, {Name: "node-b", Clique: "c.1"}}})
 	h.step(time.Second)
 	return h

@@ -402,10 +402,10 @@ func (t *traces) applyWarning(u *update) {
 // if it was found in a list, when its author dated its last occurrence.
 func (t *traces) noteWarning(h *podHistory, warning *dra.Warning, live bool, at clock.Instant) {
 	p := h.pod.pod
-	n := note{at: at.Elapsed, name: eventPreparation, reason: failurePreparation, message: shorten(warning.Message)}
+	n := note{at: at.Elapsed, name: eventPreparation, reason: warningFailure(warning), message: shorten(warning.Message)}
 	about, author := "", clockNode
 	if warning.Kind == dra.WarningCreation {
-		n.name, n.reason, author = eventCreation, failureCreation, clockServer
+		n.name, author = eventCreation, clockServer
 		name, named := referenceIn(warning.Message)
 		if named && !slices.ContainsFunc(p.object.Claims, func(pc dra.PodClaim) bool { return pc.Name == name }) {
 			return // about another pod of the group; any user may write events

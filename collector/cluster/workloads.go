@@ -277,13 +277,19 @@ func (e *workloadEntry) size() int {
 	return size
 }
 
-// minimum is how many pods the workload's gangs need, else how many Kueue admits
-// together; 0: it has none.
+// minimum is how many pods the workload's gangs need; 0: it has none.
 func (e *workloadEntry) minimum() int {
 	minimum := 0
 	for _, g := range e.gangs {
 		minimum += g.minPods
 	}
+	return minimum
+}
+
+// needed is how many pods the workload's gangs need, else how many Kueue admits
+// together; 0: neither is known.
+func (e *workloadEntry) needed() int {
+	minimum := e.minimum()
 	if minimum > 0 {
 		return minimum
 	}
@@ -319,15 +325,17 @@ func (e *workloadEntry) waitingFor() *dra.KueueWaiting {
 	return longest
 }
 
-// isShown reports whether the workload has pods, or will have some that use devices.
+// isShown reports whether the workload has pods, or waits in a queue with pods that will
+// use devices. One that is admitted and has no pods may have them under another name,
+// as a TrainJob has those of its JobSet.
 func (w *workloads) isShown(e *workloadEntry) bool {
 	if e.size() > 0 {
 		return true
 	}
 	for _, object := range e.kueue {
-		if object.Claims || slices.ContainsFunc(object.Extended, func(name string) bool {
+		if object.Waiting != nil && (object.Claims || slices.ContainsFunc(object.Extended, func(name string) bool {
 			return w.extended.class(&reference{name: name, extended: 1}) != ""
-		}) {
+		})) {
 			return true
 		}
 	}
@@ -437,7 +445,7 @@ func (w *workloads) rows(b *metric.Builder, f *families) {
 	}
 	b.In(f.workloadMinPods)
 	for entry := range shown {
-		if minimum := entry.minimum(); minimum > 0 {
+		if minimum := entry.needed(); minimum > 0 {
 			if entry.minPods == nil {
 				entry.minPods = entry.labels(f.workloadMinPods)
 			}

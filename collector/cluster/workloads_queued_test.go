@@ -37,7 +37,7 @@ func TestQueuedJob(t *testing.T) {
 		dra_workload_pods{namespace="lab",state="pending",workload="train",workload_kind="Job"} 1`, "dra_workload_")
 	h.remove(p)
 	h.step(time.Second)
-	h.expectRows(`dra_workload_min_pods{namespace="lab",workload="train",workload_kind="Job"} 4`, "dra_workload_min", "dra_workload_pods")
+	h.expectRows(``, "dra_workload_") // it is admitted
 	h.remove(queued("job-train-1", "Job", "train", ""))
 	h.step(time.Second)
 	h.expectRows(``, "dra_workload_")

@@ -11,7 +11,7 @@ type ComputeDomain struct {
 	Created time.Time
 
 	Template string // name of the ResourceClaimTemplate of its channels
-	Wanted   int64  // how many nodes it is to have; 0: it does not say
+	NumNodes int64  // how many nodes it is to have; 0: it does not say
 	Ready    bool   // by its status: enough nodes have joined, and all of them are ready
 	Nodes    []ComputeDomainNode
 }
@@ -21,15 +21,4 @@ type ComputeDomainNode struct {
 	Name   string
 	Clique string // NVLink domain and clique; empty if the node's GPUs have no NVLink to other nodes
 	Ready  bool   // its IMEX daemon is
-}
-
-// ReadyNodes is how many nodes are ready.
-func (d *ComputeDomain) ReadyNodes() int {
-	ready := 0
-	for i := range d.Nodes {
-		if d.Nodes[i].Ready {
-			ready++
-		}
-	}
-	return ready
 }

@@ -155,7 +155,7 @@ func (o *Objects) domainsOf(pods []*dra.PodLifecycle) []ComputeDomain {
 			if domain == nil || slices.ContainsFunc(all, func(known ComputeDomain) bool { return known.Name == domain.Ref.Name }) {
 				continue
 			}
-			described := ComputeDomain{Name: domain.Ref.Name, Ready: domain.Ready, RequestedNodes: domain.Wanted, Nodes: []ComputeDomainNode{}}
+			described := ComputeDomain{Name: domain.Ref.Name, Ready: domain.Ready, RequestedNodes: domain.NumNodes, Nodes: []ComputeDomainNode{}}
 			for _, node := range domain.Nodes {
 				described.Nodes = append(described.Nodes, ComputeDomainNode(node))
 			}

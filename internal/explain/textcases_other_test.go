@@ -120,7 +120,7 @@ func queuedJob() explain.Facts {
 func domainFacts(reason dra.PendingReason) explain.Facts {
 	f := facts(2)
 	p := &dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "nvl-channel"}}}
-	domain := &dra.ComputeDomain{Ref: dra.PodRef{Namespace: "team-a", Name: "nvl"}, UID: "6f7a-nvl", Created: ago(5 * time.Minute), Template: "nvl-channel", Wanted: 4}
+	domain := &dra.ComputeDomain{Ref: dra.PodRef{Namespace: "team-a", Name: "nvl"}, UID: "6f7a-nvl", Created: ago(5 * time.Minute), Template: "nvl-channel", NumNodes: 4}
 	if reason != "" {
 		ref := pendingRef(reason, "the controller of ComputeDomain nvl has not made template nvl-channel yet", nil)
 		ref.Claim, ref.DeviceClass = "", ""

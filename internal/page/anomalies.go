@@ -21,9 +21,10 @@ type anomalyReader struct {
 
 // domainRecord is what is read of a ComputeDomain.
 type domainRecord struct {
-	notReady         bool
-	pods, nodes      float64 // nodes that are ready
-	requested, since *float64
+	notReady    bool
+	pods, nodes float64 // nodes that are ready
+	requested   *float64
+	since       time.Time
 }
 
 // stuckAfter is when the deletion of a claim looks wrong: pods have half a
@@ -65,21 +66,19 @@ func (o *anomalyReader) taint(row metric.Row) {
 }
 
 // ofDomain reads a row of a ComputeDomain.
-func ofDomain(read func(*domainRecord, float64)) readClusterRow {
+func ofDomain(read func(*domainRecord, metric.Row)) readClusterRow {
 	return func(r *clusterReader, row metric.Row) {
 		if r.anomalies.domains == nil {
 			r.anomalies.domains = make(map[string]*domainRecord)
 		}
-		if value := known(row.Value); value != nil {
-			read(find(r.anomalies.domains, namesOf(row, "namespace", "compute_domain"), domainRecord{}), *value)
-		}
+		read(find(r.anomalies.domains, namesOf(row, "namespace", "compute_domain"), domainRecord{}), row)
 	}
 }
 
 // domainNodes reads how many nodes of a ComputeDomain are in a state.
 func domainNodes(r *clusterReader, row metric.Row) {
 	if row.Labels.Get("state") == "ready" {
-		ofDomain(func(d *domainRecord, nodes float64) { d.nodes += nodes })(r, row)
+		ofDomain(func(d *domainRecord, row metric.Row) { d.nodes += row.Value })(r, row)
 	}
 }
 
@@ -90,12 +89,9 @@ func (o *anomalyReader) notReady() []Anomaly {
 		if !domain.notReady || domain.pods == 0 {
 			continue
 		}
-		anomaly := Anomaly{Name: name, Detail: counted(domain.nodes, "node") + " ready"}
+		anomaly := Anomaly{Name: name, Detail: counted(domain.nodes, "node") + " ready", Since: domain.since}
 		if domain.requested != nil {
 			anomaly.Detail = fmt.Sprintf("%g of %s ready", domain.nodes, counted(*domain.requested, "node"))
-		}
-		if domain.since != nil {
-			anomaly.Since = time.Unix(int64(*domain.since), 0).UTC()
 		}
 		all = append(all, anomaly)
 	}

@@ -72,10 +72,10 @@ func clusterFamilies() map[string]readClusterRow {
 
 		metric.WorkloadQueuedSinceTimestampSeconds:        ofAnomalies((*anomalyReader).waitsInQueue),
 		metric.ComputeDomainNodes:                         domainNodes,
-		metric.ComputeDomainReady:                         ofDomain(func(d *domainRecord, ready float64) { d.notReady = ready == 0 }),
-		metric.ComputeDomainPods:                          ofDomain(func(d *domainRecord, pods float64) { d.pods = pods }),
-		metric.ComputeDomainRequestedNodes:                ofDomain(func(d *domainRecord, nodes float64) { d.requested = &nodes }),
-		metric.ComputeDomainNotReadySinceTimestampSeconds: ofDomain(func(d *domainRecord, since float64) { d.since = &since }),
+		metric.ComputeDomainReady:                         ofDomain(func(d *domainRecord, row metric.Row) { d.notReady = row.Value == 0 }),
+		metric.ComputeDomainPods:                          ofDomain(func(d *domainRecord, row metric.Row) { d.pods = row.Value }),
+		metric.ComputeDomainRequestedNodes:                ofDomain(func(d *domainRecord, row metric.Row) { d.requested = known(row.Value) }),
+		metric.ComputeDomainNotReadySinceTimestampSeconds: ofDomain(func(d *domainRecord, row metric.Row) { d.since = moment(row) }),
 
 		metric.ExporterBuildInfo:                         func(r *clusterReader, row metric.Row) { r.view.Version = row.Labels.Get("version") },
 		metric.ExporterSourceUp:                          (*clusterReader).sourceUp,

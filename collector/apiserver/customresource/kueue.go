@@ -26,7 +26,6 @@ type Workload struct {
 
 // PodSet is pods of a Workload that are alike.
 type PodSet struct {
-	Name     string `json:"name,omitempty"`
 	Count    int32  `json:"count"`
 	MinCount *int32 `json:"minCount,omitempty"` // of how many pods at least are admitted together; nil: Count
 	Template struct {

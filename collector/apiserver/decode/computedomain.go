@@ -20,7 +20,7 @@ func ComputeDomain(object *customresource.ComputeDomain) dra.ComputeDomain {
 		UID:      Text(string(object.UID)),
 		Created:  instant(object.CreationTimestamp),
 		Template: shortText(object.Spec.Channel.ResourceClaimTemplate.Name, maxName),
-		Wanted:   max(object.Spec.NumNodes, 0),
+		NumNodes: max(object.Spec.NumNodes, 0),
 		Ready:    object.Status.Status == customresource.ComputeDomainReady,
 	}
 	for _, node := range first(object.Status.Nodes, maxDomainNodes) {

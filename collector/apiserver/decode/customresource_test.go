@@ -141,7 +141,7 @@ func TestComputeDomain(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := dra.ComputeDomain{
-		Ref: dra.PodRef{Namespace: "lab", Name: "nvl"}, UID: "d-1", Created: on(1), Template: "nvl-channel", Wanted: 2, Ready: true,
+		Ref: dra.PodRef{Namespace: "lab", Name: "nvl"}, UID: "d-1", Created: on(1), Template: "nvl-channel", NumNodes: 2, Ready: true,
 		Nodes: []dra.ComputeDomainNode{{Name: "node-a", Clique: "a1b2.4"}, {Name: "node-b", Clique: "a1b2.4", Ready: true}},
 	}
 	for _, of := range []*customresource.ComputeDomain{object, object.DeepCopyObject().(*customresource.ComputeDomain)} {
@@ -149,7 +149,7 @@ func TestComputeDomain(t *testing.T) {
 			t.Errorf("%+v\nwant %+v", got, want)
 		}
 	}
-	if got := ComputeDomain(&customresource.ComputeDomain{}); got.Ready || got.Wanted != 0 || len(got.Nodes) != 0 {
+	if got := ComputeDomain(&customresource.ComputeDomain{}); got.Ready || got.NumNodes != 0 || len(got.Nodes) != 0 {
 		t.Errorf("an empty one is %+v", got)
 	}
 }
@@ -177,7 +177,7 @@ func FuzzCustomResources(f *testing.F) {
 		if json.Unmarshal(data, domain) == nil {
 			decoded := ComputeDomain(domain)
 			checkText(t, decoded)
-			if decoded.Wanted < 0 || len(decoded.Nodes) > maxDomainNodes {
+			if decoded.NumNodes < 0 || len(decoded.Nodes) > maxDomainNodes {
 				t.Errorf("%+v", decoded)
 			}
 		}
