@@ -31,6 +31,7 @@ type Device struct {
 	ComputeInstance int    // of a MIG partition: the id of its compute instance, or Unknown
 	DriverVersion   string
 	Nodes           []string // its own device files, e.g. /dev/nvidia3
+	LinkDomain      string   // the devices with the same one reach each other over NVLink or xGMI; empty: none, or unknown
 
 	// Published is set only by a source that identifies devices by the names under
 	// which a DRA driver publishes them. Such a device has no UUID and no PCI

@@ -137,6 +137,7 @@ func (s *mergedSample) identify(other Device) {
 		{&d.PCIBusID, &other.PCIBusID},
 		{&d.Profile, &other.Profile},
 		{&d.DriverVersion, &other.DriverVersion},
+		{&d.LinkDomain, &other.LinkDomain},
 	} {
 		*fill.known = cmp.Or(*fill.known, *fill.other)
 	}

@@ -27,6 +27,8 @@ type PublishedDevice struct {
 	Placement        int    // first memory slice of a partition, or PlacementUnknown
 	Model            string
 	Version          string // of the driver, normalized by it to a semantic version
+	PCIeRoot         string // pci<domain>:<bus> of the root complex that it is behind; empty: not published
+	NUMANode         string // number of the NUMA node that it is next to; likewise
 
 	MultipleAllocations bool               // several claims may share it
 	Capacity            map[string]float64 // in the capacity's own unit (bytes for memory)

@@ -1,6 +1,7 @@
 package vendors
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -38,6 +39,21 @@ func (l Lookup) firstAddress(names ...string) string {
 	return ""
 }
 
+// PCIeRoot returns the PCIe root complex of the device, as Kubernetes' own attribute
+// names it.
+func (l Lookup) PCIeRoot() string { return l.first("resource.kubernetes.io/pcieRoot") }
+
+// NUMANode returns the number of the NUMA node of the device: the attribute of
+// Kubernetes, else that of dra.net, which it had before. Where there are several, the
+// first is the device's own.
+func (l Lookup) NUMANode() string {
+	node := l.first("resource.kubernetes.io/numaNode", "numaNode")
+	if number, err := strconv.ParseInt(node, 10, 32); err != nil || number < 0 {
+		return ""
+	}
+	return node
+}
+
 // UUID returns the device's UUID as the driver spells it.
 func (l Lookup) UUID() string { return l.first("uuid") }
 
@@ -52,6 +68,7 @@ func Identify(device dra.PublishedDevice, attributes Lookup) dra.PublishedDevice
 	device.Model = attributes.first("productName", "model")
 	device.Version = attributes.first("driverVersion")
 	device.PCIAddress = attributes.Address()
+	device.PCIeRoot, device.NUMANode = attributes.PCIeRoot(), attributes.NUMANode()
 	device.ParentPCIAddress = attributes.firstAddress("parentPciAddr")
 	device.Profile, device.Placement = "", dra.PlacementUnknown
 	for _, vendor := range All() {

@@ -11,8 +11,8 @@ func All() []Vendor {
 		{Name: "google", Driver: "tpu.google.com"},
 		{Name: "aws", Driver: "neuron.aws.com"}, // not by PCI: Amazon's number is also that of its network adapters
 		{Name: Mellanox, PCI: 0x15b3},
-		{Driver: "dra.net", Measured: true},          // network adapters of any vendor
-		{Name: "example", Driver: "gpu.example.com"}, // simulated hardware, and sigs.k8s.io/dra-example-driver
+		{Driver: "dra.net", Measured: true, Network: true}, // network adapters of any vendor
+		{Name: "example", Driver: "gpu.example.com"},       // simulated hardware, and sigs.k8s.io/dra-example-driver
 	}
 }
 
@@ -44,6 +44,17 @@ func IsMeasured(driver string) bool {
 	for _, vendor := range All() {
 		if vendor.Driver == driver {
 			return vendor.Measured
+		}
+	}
+	return false
+}
+
+// IsNetwork reports whether the devices of a DRA driver are known to be network
+// adapters.
+func IsNetwork(driver string) bool {
+	for _, vendor := range All() {
+		if vendor.Driver == driver {
+			return vendor.Network
 		}
 	}
 	return false

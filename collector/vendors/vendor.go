@@ -26,6 +26,9 @@ type Vendor struct {
 	// channels of a fabric: nothing is to be known about them.
 	Logical bool
 
+	// Network reports whether the driver's devices are network adapters.
+	Network bool
+
 	// DecodeName decodes the name of a device. Names that say nothing of a
 	// partition give no profile and dra.PlacementUnknown.
 	DecodeName func(name string) (profile string, placement int)

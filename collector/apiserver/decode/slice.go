@@ -2,6 +2,7 @@ package decode
 
 import (
 	"math"
+	"strconv"
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -101,7 +102,8 @@ type attributes struct {
 	values map[resourcev1.QualifiedName]resourcev1.DeviceAttribute
 }
 
-// lookup returns an attribute that is a string or a version; see vendors.Lookup.
+// lookup returns an attribute that is a string, a version or a number, or the first
+// number of a list; see vendors.Lookup.
 func (a attributes) lookup(name string) (text string, found bool) {
 	for _, qualified := range [...]string{name, a.driver + "/" + name} {
 		value, found := a.values[resourcev1.QualifiedName(qualified)]
@@ -110,6 +112,10 @@ func (a attributes) lookup(name string) (text string, found bool) {
 			return Text(*value.StringValue), true
 		case found && value.VersionValue != nil:
 			return Text(*value.VersionValue), true
+		case found && value.IntValue != nil:
+			return strconv.FormatInt(*value.IntValue, 10), true
+		case found && len(value.IntValues) > 0:
+			return strconv.FormatInt(value.IntValues[0], 10), true
 		}
 	}
 	return "", false

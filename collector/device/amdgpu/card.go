@@ -165,6 +165,7 @@ func (c *card) identify() error {
 	if name, err := c.files.Text(filepath.Join(c.folder, "product_name")); err == nil && name != "" {
 		id.Model = name
 	}
+	id.LinkDomain = c.hive()
 	id.RenderMinor, id.Nodes = device.Unknown, nil
 	if mode, err := c.files.Text(filepath.Join(c.folder, "current_compute_partition")); err == nil && mode != "SPX" {
 		return nil
@@ -179,6 +180,16 @@ func (c *card) identify() error {
 		}
 	}
 	return nil
+}
+
+// hive is the id of the cards that this one is connected with over xGMI; empty: there are
+// none.
+func (c *card) hive() string {
+	id, err := c.files.Text(filepath.Join(c.folder, "xgmi_hive_info/xgmi_hive_id"))
+	if _, notNumber := sysfs.ParseNumber(id); err != nil || notNumber != nil || id == "0" {
+		return ""
+	}
+	return id
 }
 
 // countErrors adds the memory errors that the driver has counted since it was

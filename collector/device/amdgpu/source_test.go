@@ -70,6 +70,19 @@ func TestTiers(t *testing.T) {
 	}
 }
 
+// Cards of one hive are connected with each other; a card alone has none, or 0.
+func TestHive(t *testing.T) {
+	tree := sysfstest.Plant(t, "amdgpu")
+	r := cards(t, New(tree.Root))[1]
+	for text, want := range map[string]string{"11250486264529462517\n": "11250486264529462517", "0\n": "", "N/A\n": "", "what\n": ""} {
+		tree.Set(whole+"xgmi_hive_info/xgmi_hive_id", text)
+		observations, err := r.Read(t.Context(), device.Slow)
+		if err != nil || observations[0].Device.LinkDomain != want {
+			t.Errorf("%q is the hive %+v (%v), want %q", text, observations[0].Device, err, want)
+		}
+	}
+}
+
 func TestCardsComeAndGo(t *testing.T) {
 	tree := sysfstest.Plant(t, "amdgpu")
 	s := New(tree.Root)

@@ -62,6 +62,12 @@ func (d *swift) GetUtilizationRates() (nvml.Utilization, nvml.Return) {
 }
 func (d *swift) GetCurrentClocksEventReasons() (uint64, nvml.Return)   { return 0, nvml.SUCCESS }
 func (d *swift) GetSupportedClocksEventReasons() (uint64, nvml.Return) { return 0x1ff, nvml.SUCCESS }
+func (d *swift) GetGpuFabricInfo() (nvml.GpuFabricInfo, nvml.Return) {
+	return nvml.GpuFabricInfo{}, nvml.ERROR_NOT_SUPPORTED
+}
+func (d *swift) GetP2PStatus(nvml.Device, nvml.GpuP2PCapsIndex) (nvml.GpuP2PStatus, nvml.Return) {
+	return nvml.P2P_STATUS_OK, nvml.SUCCESS
+}
 func (d *swift) GetNvLinkRemoteDeviceType(int) (nvml.IntNvLinkDeviceType, nvml.Return) {
 	return nvml.NVLINK_DEVICE_TYPE_SWITCH, nvml.SUCCESS
 }

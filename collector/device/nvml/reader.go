@@ -43,8 +43,9 @@ type reader struct {
 // new one, after which everything about the GPU is read again.
 type discoveredGPU struct {
 	gpu        nvml.Device
-	address    string            // on PCI; empty: not known
-	peers      map[string]string // UUIDs of all GPUs that have been seen, by address
+	address    string                 // on PCI; empty: not known
+	peers      map[string]string      // UUIDs of all GPUs that have been seen, by address
+	others     map[string]nvml.Device // all GPUs of the connection, by UUID
 	driver     string
 	symbols    symbols
 	connection uint64 // the one in which all this holds
@@ -190,6 +191,7 @@ func (r *reader) apply(f *discoveredGPU) {
 	if f.address != "" {
 		id.PCIBusID = f.address
 	}
+	id.LinkDomain = linkDomain(r.uuid, f)
 	if minor, ret := f.gpu.GetMinorNumber(); ret == nvml.SUCCESS {
 		id.Minor = minor
 		id.Nodes = []string{fmt.Sprintf("/dev/nvidia%d", minor)}
@@ -325,7 +327,7 @@ func (r *reader) migDeviceOf(handle nvml.Device, uuid string) *migDevice {
 		}
 	}
 	id := r.identity
-	id.UUID, id.ParentUUID = uuid, r.uuid
+	id.UUID, id.ParentUUID, id.LinkDomain = uuid, r.uuid, ""
 	id.Minor, id.RenderMinor, id.Nodes = device.Unknown, device.Unknown, nil
 	id.Profile = r.profile(handle)
 	id.GPUInstance, id.ComputeInstance = r.instances(handle)

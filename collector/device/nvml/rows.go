@@ -199,7 +199,7 @@ func healthRows() []row {
 		functionRow(device.PCIeReplays, "", device.Slow, "nvmlDeviceGetPcieReplayCounter", pcieReplays),
 		stateSet(fieldRow(device.RecoveryAction, "", device.Fast, field{id: nvml.FI_DEV_GET_GPU_RECOVERY_ACTION, scale: 1}),
 			"none", "gpu_reset", "node_reboot", "drain_p2p", "drain_and_reset", "recover_imex_domain", "other"),
-		stateSet(functionRow(device.FabricState, "", device.Slow, "nvmlDeviceGetGpuFabricInfo", fabric),
+		stateSet(functionRow(device.FabricState, "", device.Slow, fabricInfo, fabric),
 			"not_started", "in_progress", "success", "failure"),
 	}
 }

@@ -72,6 +72,9 @@ func fit(d *server.Device, i int) {
 	d.GetGpuFabricInfoFunc = func() (nvml.GpuFabricInfo, nvml.Return) {
 		return nvml.GpuFabricInfo{State: nvml.GPU_FABRIC_STATE_COMPLETED}, nvml.SUCCESS
 	}
+	d.GetP2PStatusFunc = func(nvml.Device, nvml.GpuP2PCapsIndex) (nvml.GpuP2PStatus, nvml.Return) {
+		return nvml.P2P_STATUS_OK, nvml.SUCCESS
+	}
 	d.GetSupportedClocksEventReasonsFunc = func() (uint64, nvml.Return) { return 0x1ff, nvml.SUCCESS }
 	d.GetCurrentClocksEventReasonsFunc = func() (uint64, nvml.Return) { return 0, nvml.SUCCESS }
 	d.GetNvLinkStateFunc = func(int) (nvml.EnableState, nvml.Return) { return nvml.FEATURE_ENABLED, nvml.SUCCESS }
@@ -224,9 +227,9 @@ func written(observations []device.Observation, err error) string {
 	var b strings.Builder
 	for _, o := range observations {
 		d := o.Device
-		fmt.Fprintf(&b, "%s parent=%q vendor=%s model=%q pci=%s minor=%d profile=%q placement=%d instances=%d/%d driver=%s nodes=%q\n",
+		fmt.Fprintf(&b, "%s parent=%q vendor=%s model=%q pci=%s minor=%d profile=%q placement=%d instances=%d/%d driver=%s nodes=%q domain=%q\n",
 			d.UUID, d.ParentUUID, d.Vendor, d.Model, d.PCIBusID, d.Minor, d.Profile, d.Placement, d.GPUInstance, d.ComputeInstance,
-			d.DriverVersion, d.Nodes)
+			d.DriverVersion, d.Nodes, d.LinkDomain)
 		for tier, readings := range [][]device.Reading{o.Readings, o.Slow} {
 			var lines []string
 			for _, r := range readings {

@@ -153,7 +153,12 @@ func (s *Source) updateReaders(findings map[string]*discoveredGPU) []*reader {
 			s.addresses[f.address] = uuid
 		}
 	}
-	peers := maps.Clone(s.addresses)
+	peers, others := maps.Clone(s.addresses), make(map[string]nvml.Device, len(findings))
+	for uuid, f := range findings {
+		if !f.missing {
+			others[uuid] = f.gpu
+		}
+	}
 	found := make([]*reader, 0, len(findings))
 	for _, uuid := range slices.Sorted(maps.Keys(findings)) {
 		r, known := s.readers[uuid]
@@ -162,7 +167,7 @@ func (s *Source) updateReaders(findings map[string]*discoveredGPU) []*reader {
 			s.readers[uuid] = r
 		}
 		f := findings[uuid]
-		f.peers = peers
+		f.peers, f.others = peers, others
 		r.discovered.Store(f)
 		found = append(found, r)
 	}
@@ -243,7 +248,7 @@ func lookUpSymbols(library nvml.ExtendedInterface) symbols {
 		look(r.symbol)
 	}
 	look(migMode, migCount, migHandle, instanceID, computeID, instanceByID, instanceInfo, attributes)
-	look(supportedReasons, remotePCI, remoteType)
+	look(supportedReasons, remotePCI, remoteType, p2pStatus, fabricInfo)
 	look(gpmFunctions()...)
 	look(processUtilization)
 	for _, versions := range processLists() {

@@ -41,6 +41,7 @@ type hardwareFile struct {
 	Minor         *int                       `json:"minor"`
 	RenderMinor   *int                       `json:"renderMinor"`
 	DriverVersion string                     `json:"driverVersion"`
+	LinkDomain    string                     `json:"linkDomain"`
 	Nodes         []string                   `json:"nodes"`
 	Profile       string                     `json:"profile"`
 	Placement     *int                       `json:"placement"`
@@ -139,7 +140,7 @@ func (p parser) device(raw json.RawMessage) (Device, error) {
 		UUID: h.UUID, Vendor: h.Vendor, Model: h.Model, PCIBusID: strings.ToLower(h.PCIBusID),
 		Minor: number(h.Minor), RenderMinor: number(h.RenderMinor),
 		Placement: device.Unknown, GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
-		DriverVersion: h.DriverVersion, Nodes: h.Nodes,
+		DriverVersion: h.DriverVersion, LinkDomain: h.LinkDomain, Nodes: h.Nodes,
 	}}
 	switch id := &d.Identity; {
 	case err != nil:
@@ -183,7 +184,7 @@ func (p parser) device(raw json.RawMessage) (Device, error) {
 func (p parser) partition(raw json.RawMessage, parent device.Device) (Device, error) {
 	h, err := p.spelled(raw)
 	id := parent
-	id.UUID, id.ParentUUID, id.Profile = h.UUID, parent.UUID, h.Profile
+	id.UUID, id.ParentUUID, id.Profile, id.LinkDomain = h.UUID, parent.UUID, h.Profile, ""
 	id.Minor, id.RenderMinor, id.Placement, id.Nodes = device.Unknown, device.Unknown, number(h.Placement), h.Nodes
 	id.GPUInstance, id.ComputeInstance = number(h.GPUInstance), number(h.Compute)
 	if h.Model != "" {
@@ -195,8 +196,8 @@ func (p parser) partition(raw json.RawMessage, parent device.Device) (Device, er
 		return d, err
 	case id.UUID == "" || parent.UUID == "":
 		return d, errors.New("uuid: a partition and its device have one")
-	case h.PCIBusID != "" || h.Minor != nil || h.RenderMinor != nil || h.Vendor != "" || h.DriverVersion != "":
-		return d, errors.New("a partition has the vendor, driver, address and minors of its device")
+	case h.PCIBusID != "" || h.Minor != nil || h.RenderMinor != nil || h.Vendor != "" || h.DriverVersion != "" || h.LinkDomain != "":
+		return d, errors.New("a partition has the vendor, driver, address and minors of its device, and no linkDomain")
 	case len(h.Partitions) > 0 || len(h.Faults) > 0:
 		return d, errors.New("a partition has no partitions, and no faults but those of its device")
 	case h.Processes != nil:

@@ -31,6 +31,7 @@ func TestParseErrors(t *testing.T) {
 		"partition's UUID":       {gpu("partitions: [{profile: x}]"), `devices[1] (GPU-1): partitions[0]: uuid:`},
 		"partition's key":        {gpu("partitions: [{uuid: M, x: y}]"), `devices[1] (GPU-1): partitions[0] (M): unknown field "x"`},
 		"partition's vendor":     {gpu("partitions: [{uuid: M, vendor: intel}]"), `partitions[0] (M): a partition has the vendor`},
+		"partition's domain":     {gpu("partitions: [{uuid: M, linkDomain: d}]"), `partitions[0] (M): a partition has the vendor`},
 		"partition's partition":  {gpu("partitions: [{uuid: M, partitions: [{}]}]"), `partitions[0] (M): a partition has no partitions`},
 		"quantity":               {quantity("utilisation: 1"), `devices[1] (GPU-1): quantities: "utilisation" is not a quantity`},
 		"nothing":                {quantity("power: "), `quantities: power: a constant has a value`},

@@ -64,6 +64,39 @@ nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t handle, unsigned i
     return status;
 }
 
+/* Whether an active link goes from one GPU to the other, or to the switches, to which
+ * the other has one too. */
+static bool linked(struct device from, struct device to)
+{
+    unsigned count = 0;
+    if (read_uint(from, "nvlink.count", 1, &count) != NVML_SUCCESS)
+        return false;
+    for (unsigned link = 0; link < count; link++) {
+        char key[HARDWARE_TEXT];
+        unsigned state = 1, peer;
+        snprintf(key, sizeof key, "nvlink.%u.state", link);
+        read_uint(from, key, 1, &state);
+        snprintf(key, sizeof key, "nvlink.%u.remote.gpu", link);
+        if (state && (read_uint(from, key, 1, &peer) != NVML_SUCCESS || (int)peer == to.gpu))
+            return true;
+    }
+    return false;
+}
+
+nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t handle, nvmlDevice_t other, nvmlGpuP2PCapsIndex_t index, nvmlGpuP2PStatus_t *status)
+{
+    struct device device, peer;
+    nvmlReturn_t code = enter_gpu(__func__, handle, status, &device);
+    if (code == NVML_SUCCESS)
+        code = enter_gpu(__func__, other, status, &peer);
+    if (code != NVML_SUCCESS)
+        return code;
+    if (index != NVML_P2P_CAPS_INDEX_NVLINK)
+        return NVML_ERROR_NOT_SUPPORTED;
+    *status = linked(device, peer) && linked(peer, device) ? NVML_P2P_STATUS_OK : NVML_P2P_STATUS_NOT_SUPPORTED;
+    return NVML_SUCCESS;
+}
+
 /* A number of one link. */
 static nvmlReturn_t link_number(const char *function, nvmlDevice_t handle, unsigned link, const char *rest, bool valid, unsigned long long *value)
 {
