@@ -180,7 +180,7 @@ func (n *nodeCheck) examine(ctx context.Context) (*check.Report, error) {
 // prepare sets up what surrounds the agent as the node role does, but continues
 // without what fails.
 func (n *nodeCheck) prepare(log *slog.Logger) {
-	n.options = role.NodeOptions{Name: n.flags.name, Clock: clock.System(), Socket: n.flags.socket, CDIDirs: n.flags.cdiDirs, Procfs: n.flags.procfs, Gate: &role.Gate{}}
+	n.options = role.NodeOptions{Name: n.flags.name, Clock: clock.System(), Socket: n.flags.socket, CDIDirs: n.flags.cdiDirs, Procfs: n.flags.procfs, Sysfs: n.flags.options.sysfs, Gate: &role.Gate{}}
 	n.name = check.NodeName{Name: n.flags.name, APIPods: -1, KubeletPods: -1, Slices: -1}
 	if n.flags.name == "" {
 		host, err := os.Hostname()

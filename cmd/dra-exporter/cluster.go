@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 	"k8s.io/client-go/rest"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/role"
@@ -23,6 +24,7 @@ type clusterFlags struct {
 	series     string // as given: a number, or autoSeries
 	maxSeries  int    // of one family; 0: no limit
 	workloads  []string
+	topology   []string
 	exported   filterFlags
 }
 
@@ -50,6 +52,7 @@ func (f *clusterFlags) add(command *kingpin.CmdClause) {
 	command.Flag("pending.budget", "Share of a core for the diagnosis of pending claims.").Default("0.25").Float64Var(&f.budget)
 	command.Flag("metrics.max-series", "Maximum number of series of one family; dropped series are counted. 0 disables the limit; auto follows Go's memory limit.").Default(autoSeries).StringVar(&f.series)
 	addWorkloadFlag(command, &f.workloads)
+	command.Flag("labels.topology", "Label of nodes that names their domain at a level of the topology: link_domain, rack or block; see docs/topology.md. Repeatable.").PlaceHolder("LEVEL=KEY").StringsVar(&f.topology)
 	f.exported.add(command)
 }
 
@@ -68,8 +71,21 @@ func (f *clusterFlags) check() error {
 	if _, err := workloadsBy(f.workloads); err != nil {
 		return err
 	}
+	if _, err := f.nodeTopology(); err != nil {
+		return err
+	}
 	_, err := f.exported.filter(clusterFamilies())
 	return err
+}
+
+// nodeTopology returns what determines the domains of nodes. The message of an error
+// names the flag.
+func (f *clusterFlags) nodeTopology() (*decode.Topology, error) {
+	topology, err := decode.NewTopology(f.topology...)
+	if err != nil {
+		return nil, usagef("--labels.topology: %w", err)
+	}
+	return topology, nil
 }
 
 const gcPercent = 50
@@ -101,6 +117,9 @@ func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlpsetting
 	}
 	options := flags.options(config, push, clock.System())
 	if options.Workloads, err = workloadsBy(flags.workloads); err != nil {
+		return err
+	}
+	if options.Topology, err = flags.nodeTopology(); err != nil {
 		return err
 	}
 	if options.Filter, err = flags.exported.filter(clusterFamilies()); err != nil {

@@ -32,6 +32,7 @@ func (c *commands) run(ctx context.Context, name string) error {
 const examples = `  dra-exporter demo                          # both roles over a simulated cluster
   dra-exporter explain pod team-a/train-0    # why is this pod pending?
   dra-exporter top                           # which claims use which devices?
+  dra-exporter topology job team-a/train     # how near are its devices to each other?
   dra-exporter check                         # what is missing here?`
 
 // usageTemplate is the text of --help: a sentence, examples, and then how the

@@ -186,6 +186,7 @@ func TestPluginArguments(t *testing.T) {
 		"/home/me/bin/kubectl-dra_explain":    "explain claim x",
 		"kubectl-dra_explain.exe":             "explain claim x",
 		"kubectl-dra_top":                     "top claim x",
+		"kubectl-dra_topology":                "topology claim x",
 		"kubectl-dra_node":                    "claim x",
 		"/opt/kubectl-dra_explain/dra-export": "claim x",
 	} {

@@ -66,6 +66,7 @@ func newCommands(stdout, stderr io.Writer) (*commands, *checkFlags) {
 	addDemo(c, stdout, stderr)
 	addExplain(c, stdout, stderr)
 	addTop(c, stdout, stderr)
+	addTopology(c, stdout, stderr)
 	addCompletion(c, stdout)
 	addVersion(c, stdout)
 	return c, addCheck(c, stdout, stderr)

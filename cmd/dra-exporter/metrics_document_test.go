@@ -64,8 +64,8 @@ func documentChapters() []metrictest.Chapter {
 		{Title: "Cluster role", Families: clusters, Sections: []metrictest.Section{
 			{Title: "Pending claims", Prefixes: []string{"dra_claim_pending_", "dra_claims", "dra_allocation_failures_"}},
 			{Title: "Durations and phases", Prefixes: []string{"dra_allocation_duration_", "dra_claim_ready_", "dra_claim_phase_"}},
-			{Title: "Workloads", Prefixes: []string{"dra_workload_"}},
-			{Title: "Capacity", Prefixes: []string{"dra_devices", "dra_class_", "dra_device_class_", "dra_pool_", "dra_partition_", "dra_capacity"}},
+			{Title: "Workloads", Prefixes: []string{"dra_workload_", "dra_compute_domain_"}},
+			{Title: "Capacity", Prefixes: []string{"dra_devices", "dra_node_", "dra_class_", "dra_device_class_", "dra_pool_", "dra_partition_", "dra_capacity"}},
 			{Title: "Anomalies and health", Prefixes: []string{"dra_claim_", "dra_device_", "dra_taint_", "dra_pod_"}},
 			itself,
 		}},

@@ -135,7 +135,7 @@ func newNode(flags *agentFlags, options role.NodeOptions, log *slog.Logger) (*ro
 
 // roleOptions returns the options that describe the place where the role runs.
 func (f *nodeFlags) roleOptions(agent *agentFlags, log *slog.Logger) (role.NodeOptions, error) {
-	options := role.NodeOptions{Name: f.name, Clock: clock.System(), Socket: f.socket, PodsAPI: f.podsAPI, CDIDirs: f.cdiDirs, Procfs: f.procfs, Gate: &role.Gate{}}
+	options := role.NodeOptions{Name: f.name, Clock: clock.System(), Socket: f.socket, PodsAPI: f.podsAPI, CDIDirs: f.cdiDirs, Procfs: f.procfs, Sysfs: f.options.sysfs, Gate: &role.Gate{}}
 	if f.alone && f.podsAPI != "" {
 		return options, usagef("--kubelet.pods-api needs the API server for claims: remove --kubernetes.disable or this flag")
 	}

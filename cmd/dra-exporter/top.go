@@ -12,20 +12,55 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/alecthomas/kingpin/v2"
+
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
 	"github.com/dra-exporter/dra-exporter/internal/top"
 )
 
-// topFlags select the agents, and what to show.
-type topFlags struct {
+// exporterFlags select the agents that are read.
+type exporterFlags struct {
 	kubectlFlags
 	exporters string // their namespace
 	selector  string
 	urls      []*url.URL
 	cluster   *url.URL
 	client    string // file
+	timeout   time.Duration
+}
 
+// addTo adds the flags that are the same in each command that reads agents.
+func (f *exporterFlags) addTo(command *kingpin.CmdClause) {
+	f.kubectlFlags.addTo(command)
+	command.Flag("exporter-namespace", "Namespace of the exporters' pods. Default: all namespaces.").StringVar(&f.exporters)
+	command.Flag("exporter-selector", "Labels of the exporters' pods.").Default(top.DefaultSelector).StringVar(&f.selector)
+	command.Flag("url", "Address of a node agent, such as http://localhost:9420, read directly instead of through the API server. Repeatable.").SetValue(addresses{&f.urls})
+	command.Flag("http.config.file", "HTTP client configuration for addresses that are read directly, in the format of promtool: passwords, tokens, certificates.").StringVar(&f.client)
+	command.Flag("timeout", "Time limit of one request.").Default("5s").DurationVar(&f.timeout)
+}
+
+// check refuses invalid values. The message names the flag.
+func (f *exporterFlags) check() error {
+	switch {
+	case f.timeout <= 0:
+		return usagef("--timeout=%s is too short for a request", f.timeout)
+	case f.client != "" && len(f.urls) == 0:
+		return usagef("--http.config.file is for --url; the API server uses the kubeconfig")
+	case len(f.urls) == 0:
+		return nil
+	}
+	for _, other := range []struct{ flag, value string }{{"kubeconfig", f.kubeconfig}, {"context", f.context}, {"exporter-namespace", f.exporters}} {
+		if other.value != "" {
+			return usagef("--%s is for the API server, and --url reads agents directly: remove one of the two", other.flag)
+		}
+	}
+	return nil
+}
+
+// topFlags select the agents, and what to show.
+type topFlags struct {
+	exporterFlags
 	namespaces []string
 	nodes      []string
 	once       bool
@@ -33,7 +68,6 @@ type topFlags struct {
 	sort       string
 	reverse    bool
 	interval   time.Duration
-	timeout    time.Duration
 }
 
 // parallel is how many agents are read at a time: enough for a thousand nodes,
@@ -47,11 +81,7 @@ func addTop(c *commands, stdout, stderr io.Writer) {
   dra-exporter top --url localhost:9420 --once     # one agent, once`)
 	flags := &topFlags{}
 	flags.addTo(command)
-	command.Flag("exporter-namespace", "Namespace of the exporters' pods. Default: all namespaces.").StringVar(&flags.exporters)
-	command.Flag("exporter-selector", "Labels of the exporters' pods.").Default(top.DefaultSelector).StringVar(&flags.selector)
-	command.Flag("url", "Address of a node agent, such as http://localhost:9420, read directly instead of through the API server. Repeatable.").SetValue(addresses{&flags.urls})
 	command.Flag("cluster-url", "Address of the cluster role, used with --url.").SetValue(addressFlag{&flags.cluster})
-	command.Flag("http.config.file", "HTTP client configuration for --url and --cluster-url, in the format of promtool: passwords, tokens, certificates.").StringVar(&flags.client)
 	command.Flag("namespace", "Show only claims of this namespace. Repeatable.").Short('n').StringsVar(&flags.namespaces)
 	command.Flag("node", "Show only this node. Repeatable.").StringsVar(&flags.nodes)
 	command.Flag("once", "Print the table once. This is the default if the output is not a terminal.").BoolVar(&flags.once)
@@ -59,7 +89,6 @@ func addTop(c *commands, stdout, stderr io.Writer) {
 	command.Flag("sort", "Sort key: "+strings.Join(sortNames(), ", ")+".").Default(string(top.ByUtilization)).EnumVar(&flags.sort, sortNames()...)
 	command.Flag("reverse", "Reverse the order.").Short('r').BoolVar(&flags.reverse)
 	command.Flag("interval", "Time between two rounds of requests.").Default("2s").DurationVar(&flags.interval)
-	command.Flag("timeout", "Time limit of one request.").Default("5s").DurationVar(&flags.timeout)
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runTop(ctx, flags, stdout, stderr) }
 }
 
@@ -76,21 +105,10 @@ func (f *topFlags) check() error {
 	switch {
 	case f.interval < 500*time.Millisecond:
 		return usagef("--interval=%s is too short: the minimum is 500ms", f.interval)
-	case f.timeout <= 0:
-		return usagef("--timeout=%s is too short for a request", f.timeout)
 	case f.cluster != nil && len(f.urls) == 0:
 		return usagef("--cluster-url needs --url: the cluster role reports pending claims only")
-	case f.client != "" && len(f.urls) == 0:
-		return usagef("--http.config.file is for --url; the API server uses the kubeconfig")
-	case len(f.urls) == 0:
-		return nil
 	}
-	for _, other := range []struct{ flag, value string }{{"kubeconfig", f.kubeconfig}, {"context", f.context}, {"exporter-namespace", f.exporters}} {
-		if other.value != "" {
-			return usagef("--%s is for the API server, and --url reads agents directly: remove one of the two", other.flag)
-		}
-	}
-	return nil
+	return f.exporterFlags.check()
 }
 
 func (f *topFlags) wanted() top.Wanted { return top.Wanted{Namespaces: f.namespaces, Nodes: f.nodes} }
@@ -103,7 +121,7 @@ func runTop(ctx context.Context, flags *topFlags, stdout, stderr io.Writer) erro
 		return err
 	}
 	client := &top.Client{Clock: clock.System(), Namespaces: flags.namespaces, Timeout: flags.timeout, Parallel: parallel}
-	list, err := flags.connect(client)
+	list, err := flags.connect(client, flags.wanted())
 	if err != nil {
 		return err
 	}
@@ -125,7 +143,7 @@ func runTop(ctx context.Context, flags *topFlags, stdout, stderr io.Writer) erro
 
 // connect prepares to read agents: at their addresses, or else through the API
 // server. It returns how to list them.
-func (f *topFlags) connect(client *top.Client) (list func(context.Context) (top.Listing, error), err error) {
+func (f *exporterFlags) connect(client *top.Client, wanted top.Wanted) (list func(context.Context) (top.Listing, error), err error) {
 	if len(f.urls) > 0 {
 		if client.HTTP, err = top.AgentClient(f.client); err != nil {
 			return nil, err
@@ -143,7 +161,7 @@ func (f *topFlags) connect(client *top.Client) (list func(context.Context) (top.
 	}
 	client.HTTP = proxy
 	cluster := &top.Cluster{
-		Client: proxy, Server: server, Namespace: f.exporters, Selector: f.selector, Wanted: f.wanted(), Timeout: max(f.timeout, 30*time.Second),
+		Client: proxy, Server: server, Namespace: f.exporters, Selector: f.selector, Wanted: wanted, Timeout: max(f.timeout, 30*time.Second),
 	}
 	return cluster.List, nil
 }

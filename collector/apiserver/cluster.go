@@ -58,6 +58,8 @@ type ClusterOptions struct {
 
 	// Workloads determines the workloads of pods; nil: by the table of frameworks.
 	Workloads *decode.Workloads
+	// Topology determines the domains of nodes; nil: by the table of labels.
+	Topology *decode.Topology
 
 	Limits Limits
 }
@@ -505,7 +507,10 @@ func (c *Cluster) watchEvents(reason string, silent bool) {
 // keeper. The status of a node is written every few minutes without a relevant
 // change, so the version is a hash of the relevant part.
 func (c *Cluster) watchNodes() {
-	seed := maphash.MakeSeed()
+	seed, topology := maphash.MakeSeed(), c.options.Topology
+	if topology == nil {
+		topology = decode.DefaultTopology()
+	}
 	apply := recording[*corev1.Node](recorder[dra.Node]{
 		log:    c.log,
 		uid:    func(node *dra.Node) string { return node.Name },
@@ -516,7 +521,7 @@ func (c *Cluster) watchNodes() {
 		versions: []watch.Version{{Group: corev1.SchemeGroupVersion, Empty: func() runtime.Object { return &corev1.NodeList{} }}},
 		decoder: watch.Decoder[*corev1.Node, item[dra.Node]]{
 			Decode: func(node *corev1.Node) (item[dra.Node], bool) {
-				decoded := decode.Node(node)
+				decoded := decode.Node(node, topology)
 				return item[dra.Node]{version: hashOf(seed, decode.StripNode(node)), value: &decoded}, true
 			},
 			Apply: func(event watch.Event[*corev1.Node, item[dra.Node]]) {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"slices"
 
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/self"
 )
@@ -15,6 +16,7 @@ type families struct {
 	duration, ready, failures *metric.Family
 
 	workloadInfo, workloadPods, workloadMinPods, workloadQueuedSince, workloadStart *metric.Family
+	nodeTopology, workloadDomains, workloadLeastDomains                             *metric.Family
 
 	domainReady, domainRequested, domainNodes, domainNotReadySince, domainPods, domainWorkload *metric.Family
 
@@ -111,6 +113,12 @@ func (f *families) addWorkloads() {
 	f.workloadQueuedSince = f.Add(metric.Gauge, metric.WorkloadQueuedSinceTimestampSeconds, "seconds",
 		"Unix time since which the workload waits in a queue of Kueue, by the reason that Kueue reports; absent once it is admitted",
 		append(name, "reason")...)
+	f.workloadDomains = f.Add(metric.Gauge, metric.WorkloadTopologyDomains, "",
+		"Domains over which the devices of the workload are spread, by level: link_domain, rack, block; absent if one is unknown",
+		append(name, "level")...)
+	f.workloadLeastDomains = f.Add(metric.Gauge, metric.WorkloadTopologyLeastDomains, "",
+		"Fewest domains that have as many devices of the same drivers, allocated or not",
+		append(name, "level")...)
 	f.workloadStart = f.Add(metric.Histogram, metric.WorkloadStartDurationSeconds, "seconds",
 		"Time from the creation of the first pod of a workload until all of its pods have started",
 		"workload_kind", "queue")
@@ -169,6 +177,9 @@ func (f *families) addSupply() {
 	f.taints = f.Add(metric.Gauge, metric.DeviceTaints, "",
 		"Devices of the pool that have the taint, from ResourceSlices or DeviceTaintRules",
 		"driver", "pool", "key", "effect")
+	f.nodeTopology = f.Add(metric.Gauge, metric.NodeTopologyInfo, "",
+		"Domains of a node by its labels: NVLink domain, rack, block; empty: unknown",
+		"node", dra.LevelLink.String(), dra.LevelRack.String(), dra.LevelBlock.String())
 	f.ruleEviction = f.Add(metric.Gauge, metric.TaintRuleEvictionInProgress, "",
 		"1 if pods have yet to be evicted because of the DeviceTaintRule, else 0; absent if that is not reported",
 		"rule")

@@ -21,20 +21,21 @@ type randomCluster struct {
 	groups  map[string]dra.Group
 	kueue   map[string]dra.KueueWorkload
 	domains map[string]dra.ComputeDomain
+	nodes   map[string]dra.Node
 	changes int
 }
 
 func newRandomCluster(seed, stream uint64) *randomCluster {
 	return &randomCluster{
 		random: rand.New(rand.NewPCG(seed, stream)), pods: map[string]dra.PodLifecycle{}, claims: map[string]dra.ClaimLifecycle{}, groups: map[string]dra.Group{},
-		kueue: map[string]dra.KueueWorkload{}, domains: map[string]dra.ComputeDomain{},
+		kueue: map[string]dra.KueueWorkload{}, domains: map[string]dra.ComputeDomain{}, nodes: map[string]dra.Node{},
 	}
 }
 
 // change changes one object, and passes the change to the harness.
 func (o *randomCluster) change(h *harness) {
 	o.changes++
-	switch name := fmt.Sprintf("a/%d", o.random.IntN(6)); o.random.IntN(11) {
+	switch name := fmt.Sprintf("a/%d", o.random.IntN(6)); o.random.IntN(12) {
 	case 0:
 		if p, there := o.pods[name]; there {
 			delete(o.pods, name)
@@ -72,6 +73,15 @@ func (o *randomCluster) change(h *harness) {
 		}
 		o.domains[d.Ref.Name] = d
 		h.update(d)
+	case 11:
+		n := dra.Node{Name: o.oneOf("node-a", "node-b"), Domains: dra.Domains{o.oneOf("", "c.1", "c.2"), o.oneOf("r", "s")}}
+		if _, there := o.nodes[n.Name]; there && o.random.IntN(4) == 0 {
+			delete(o.nodes, n.Name)
+			h.remove(n)
+			return
+		}
+		o.nodes[n.Name] = n
+		h.update(n)
 	case 3, 4, 5:
 		p := o.pod(name)
 		o.pods[name] = p
@@ -113,7 +123,7 @@ func (o *randomCluster) pod(name string) dra.PodLifecycle {
 	case 0:
 		p.Gated, p.HeldBy = false, nil
 	case 1:
-		p.Node = "node-a"
+		p.Node = o.oneOf("node-a", "node-b")
 	case 2:
 		p.Terminal = true
 	case 3:
@@ -188,7 +198,7 @@ func (o *randomCluster) diagnoses() []dra.Diagnosis {
 func (o *randomCluster) relist(t *testing.T, like *harness) *harness {
 	h := newHarness(t)
 	h.now, h.live, h.facts = like.now, false, like.facts
-	for _, list := range o.random.Perm(5) {
+	for _, list := range o.random.Perm(6) {
 		switch list {
 		case 0:
 			for _, p := range o.pods {
@@ -210,6 +220,10 @@ func (o *randomCluster) relist(t *testing.T, like *harness) *harness {
 			for _, d := range o.domains {
 				h.update(d)
 			}
+		case 5:
+			for _, n := range o.nodes {
+				h.update(n)
+			}
 		}
 	}
 	h.step(0)
@@ -221,7 +235,7 @@ func (o *randomCluster) relist(t *testing.T, like *harness) *harness {
 // phases, are tested elsewhere.)
 func TestHistoryEqualsRelist(t *testing.T) {
 	families := []string{"dra_claim_pending_", "dra_claims", "dra_claim_terminating", "dra_claim_orphaned", "dra_device_health_disagreement", "dra_device",
-		"dra_workload_", "dra_compute_domain_ready", "dra_compute_domain_nodes", "dra_compute_domain_pods", "dra_compute_domain_workload_info"}
+		"dra_workload_", "dra_compute_domain_ready", "dra_compute_domain_nodes", "dra_compute_domain_pods", "dra_compute_domain_workload_info", "dra_node_topology_info"}
 	for seed := range uint64(60) {
 		o := newRandomCluster(seed, 2)
 		h := newHarness(t)
@@ -231,6 +245,7 @@ func TestHistoryEqualsRelist(t *testing.T) {
 			}
 			if o.random.IntN(4) == 0 {
 				h.facts.Supply = testSupply()
+				h.facts.Supply.Pools[1].Devices[dra.DeviceFree] = o.random.IntN(3)
 			}
 			h.facts.Diagnoses = o.diagnoses()
 			h.step(time.Duration(o.random.IntN(3000)) * time.Millisecond)

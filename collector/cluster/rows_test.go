@@ -63,6 +63,7 @@ func newFullHarness(t testing.TB) *harness {
 		Waiting: &dra.KueueWaiting{Reason: "WaitingForQuota", Message: "too little", Since: second(35)}},
 		dra.ComputeDomain{Ref: dra.PodRef{Namespace: "team", Name: "nvl"}, UID: "d", Created: second(3), Template: "channel", NumNodes: 3, Ready: true,
 			Nodes: []dra.ComputeDomainNode{{Name: "node-a", Clique: "c.1", Ready: true}, {Name: "node-b", Clique: "c.1", Ready: true}, {Name: "node-c", Ready: true}}})
+	h.update(dra.Node{Name: "node-a", Domains: dra.Domains{"c.1", "rack-7", "hall-2"}}, dra.Node{Name: "node-b", Domains: dra.Domains{"c.1", "rack-7", ""}})
 	h.facts.Supply, h.facts.Work = testSupply(), &dra.DiagnosisWork{Costs: []dra.DiagnosisCost{{Namespace: "team", Took: 1500 * time.Millisecond}}, First: 3, Again: 20}
 	h.facts.Diagnoses = []dra.Diagnosis{diagnosisFor(pending, "gpu", dra.ReasonInsufficient, "one is free", 9, 8, 8, 6, 1, 1)}
 	h.step(time.Second)
@@ -106,6 +107,8 @@ func TestForbiddenKinds(t *testing.T) {
 	pending := []string{"dra_claim_pending_since_timestamp_seconds", "dra_claim_pending_reason_info", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", "dra_claim_phase_since_timestamp_seconds", undiagnosed}
 	pools := []string{"dra_pool_complete", "dra_pool_slices", "dra_pool_generation", "dra_capacity", "dra_device_taints"}
 	states := []string{"dra_devices", "dra_partition_devices", "dra_class_devices", "dra_capacity_consumed"}
+	topology := []string{"dra_node_topology_info", "dra_workload_topology_domains", "dra_workload_topology_least_domains"}
+	pending = append(pending, topology...) // they need the same
 	all := familiesOf(newFullHarness(t))
 	for name, test := range map[string]struct {
 		forbid func(*Synced)
@@ -115,7 +118,7 @@ func TestForbiddenKinds(t *testing.T) {
 		"pods":    {func(s *Synced) { s.Pods = false }, slices.Concat(pending, []string{"dra_claim_orphaned", "dra_device_health_disagreement", "dra_pod_taint_evictions_total", "dra_workload_info", "dra_workload_pods", "dra_workload_min_pods", "dra_workload_queued_since_timestamp_seconds", "dra_compute_domain_pods", "dra_compute_domain_workload_info"})},
 		"slices":  {func(s *Synced) { s.Slices = false }, slices.Concat(pools, states, []string{"dra_device_health_disagreement", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", undiagnosed})},
 		"classes": {func(s *Synced) { s.Classes = false }, []string{"dra_device_class_info", "dra_class_devices", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", undiagnosed}},
-		"nodes":   {func(s *Synced) { s.Nodes = false }, nil},
+		"nodes":   {func(s *Synced) { s.Nodes = false }, topology},
 		"events":  {func(s *Synced) { s.Events = false }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,6 +31,7 @@ type State struct {
 	traces     *traces
 	workloads  *workloads
 	domains    *computeDomains
+	topology   *topology
 
 	rows       *metric.Builder
 	costLabels map[string]*metric.Labels // by namespace
@@ -42,6 +43,7 @@ type State struct {
 func NewState(config Config) State {
 	f, x, c := newFamilies(), newIndex(), newClocks()
 	l, p := newLifecycle(f, c), newPending(x, config.Once)
+	w := newWorkloads(f, x, l, &p.extended)
 	return State{
 		config:     config,
 		families:   f,
@@ -57,8 +59,9 @@ func NewState(config Config) State {
 		evictions:  newEvictions(),
 		health:     newHealthReports(),
 		traces:     newTraces(config.Traces, x, l, c),
-		workloads:  newWorkloads(f, x, l, &p.extended),
+		workloads:  w,
 		domains:    newComputeDomains(x),
+		topology:   newTopology(x, w),
 		rows:       metric.NewBuilder(config.MaxSeries, f.self.Dropped),
 		costLabels: make(map[string]*metric.Labels),
 
@@ -94,6 +97,7 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	}
 	s.workloads.update(now)
 	s.domains.update()
+	s.topology.update(facts.Supply)
 	s.flags.update()
 	s.evictions.evictIdle()
 	s.health.update(changed.pods)
@@ -150,6 +154,7 @@ func (s *State) apply(u *update) {
 	s.pending.apply(u)
 	s.evictions.apply(u)
 	s.domains.apply(u)
+	s.topology.apply(u)
 	switch {
 	case u.Node != nil && !u.Gone:
 		s.histograms.addKubelet(u.Node.SandboxPrompt)
@@ -181,6 +186,9 @@ func (s *State) allRows(facts Facts) *metric.Snapshot {
 	}
 	if synced.Pods {
 		s.workloads.rows(b, f)
+	}
+	if synced.Nodes && synced.Pods && synced.Claims {
+		s.topology.rows(b, f)
 	}
 	s.domains.rows(b, f, synced)
 	s.supply.rows(b, f, synced)

@@ -79,6 +79,10 @@ type workloadEntry struct {
 	name  workloadName
 	queue string // as its pods have it
 	pods  [memberStates]int
+
+	members map[*podEntry]struct{}
+	span    workloadSpan
+
 	gangs map[string]gang // by name; nil: none is known
 	kueue map[dra.PodRef]*dra.KueueWorkload
 
@@ -145,6 +149,8 @@ func (w *workloads) updatePod(p *podEntry, at clock.Instant) {
 	before, counted := w.pods[p]
 	if counted {
 		before.workload.count(before, -1)
+		before.workload.span.known = false
+		delete(before.workload.members, p)
 	}
 	workload := p.object.Member.Workload
 	if p.removed || workload == nil {
@@ -152,6 +158,7 @@ func (w *workloads) updatePod(p *podEntry, at clock.Instant) {
 	} else {
 		entry := w.entry(workloadName{p.ref.Namespace, workload.Kind, workload.Name})
 		entry.queue = workload.Queue
+		entry.members[p], entry.span.known = struct{}{}, false
 		now := workloadMember{workload: entry, state: w.stateOf(p)}
 		var minPods int
 		now.gang, minPods = w.gangOf(p)
@@ -172,7 +179,7 @@ func (w *workloads) updatePod(p *podEntry, at clock.Instant) {
 func (w *workloads) entry(name workloadName) *workloadEntry {
 	entry := w.byName[name]
 	if entry == nil {
-		entry = &workloadEntry{name: name}
+		entry = &workloadEntry{name: name, members: make(map[*podEntry]struct{})}
 		w.byName[name], w.order = entry, nil
 	}
 	return entry
@@ -412,13 +419,18 @@ func (w *workloads) histogram(entry *workloadEntry) Observation {
 	}
 }
 
-// rows adds the workloads, sorted.
-func (w *workloads) rows(b *metric.Builder, f *families) {
+// sorted returns the workloads, sorted. The list must not be changed.
+func (w *workloads) sorted() []*workloadEntry {
 	if w.order == nil {
 		w.order = slices.SortedFunc(maps.Values(w.byName), func(a, b *workloadEntry) int { return compareWorkloads(a.name, b.name) })
 	}
+	return w.order
+}
+
+// rows adds the workloads.
+func (w *workloads) rows(b *metric.Builder, f *families) {
 	shown := func(yield func(*workloadEntry) bool) {
-		for _, entry := range w.order {
+		for _, entry := range w.sorted() {
 			if w.isShown(entry) && !yield(entry) {
 				return
 			}

@@ -135,7 +135,8 @@ type AllocatableAmount struct {
 	Devices, PerPod, PerContainer string
 }
 
-// Node has the fields of a node that the phases of its pods depend on.
+// Node has the fields of a node that the phases of its pods and the topology of
+// workloads depend on.
 type Node struct {
 	Name string
 
@@ -143,6 +144,8 @@ type Node struct {
 	// sandbox is ready, as it does from Kubernetes 1.36 on: only then preparation
 	// and start can be distinguished.
 	SandboxPrompt bool
+
+	Domains Domains // by its labels
 }
 
 // Group has the fields of a PodGroup that its pods' claims depend on.

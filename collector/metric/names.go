@@ -16,6 +16,7 @@ const (
 	ClaimHeldSeconds                      = "dra_claim_held_seconds_total"
 	ClaimIdleSinceTimestampSeconds        = "dra_claim_idle_since_timestamp_seconds"
 	ClaimInfo                             = "dra_claim_info"
+	ClaimTopologyInfo                     = "dra_claim_topology_info"
 	ClaimMemoryAllocatedBytes             = "dra_claim_memory_allocated_bytes"
 	ClaimMemoryUsedBytes                  = "dra_claim_memory_used_bytes"
 	ClaimNetworkReceiveBytes              = "dra_claim_network_receive_bytes_total"
@@ -41,6 +42,7 @@ const (
 const (
 	PodMemoryUsedBytes  = "dra_pod_memory_used_bytes"
 	PodTaintEvictions   = "dra_pod_taint_evictions_total"
+	PodTopologyInfo     = "dra_pod_topology_info"
 	PodUtilizationRatio = "dra_pod_utilization_ratio"
 	PodWorkloadInfo     = "dra_pod_workload_info"
 )
@@ -51,6 +53,8 @@ const (
 	WorkloadMinPods              = "dra_workload_min_pods"
 	WorkloadPods                 = "dra_workload_pods"
 	WorkloadStartDurationSeconds = "dra_workload_start_duration_seconds"
+	WorkloadTopologyDomains      = "dra_workload_topology_domains"
+	WorkloadTopologyLeastDomains = "dra_workload_topology_least_domains"
 
 	WorkloadQueuedSinceTimestampSeconds = "dra_workload_queued_since_timestamp_seconds"
 )
@@ -104,6 +108,7 @@ const (
 	DevicePowerWatts                   = "dra_device_power_watts"
 	DevicePricePerHour                 = "dra_device_price_per_hour"
 	DevicePublishedInfo                = "dra_device_published_info"
+	DeviceTopologyInfo                 = "dra_device_topology_info"
 	DeviceRecoveryAction               = "dra_device_recovery_action"
 	DeviceRemappedRows                 = "dra_device_remapped_rows"
 	DeviceRetiredPages                 = "dra_device_retired_pages"
@@ -173,6 +178,7 @@ const (
 	ConstraintViolations      = "dra_constraint_violations_total"
 	Devices                   = "dra_devices"
 	PartitionDevices          = "dra_partition_devices"
+	NodeTopologyInfo          = "dra_node_topology_info"
 	PoolComplete              = "dra_pool_complete"
 	PoolGeneration            = "dra_pool_generation"
 	PoolSlices                = "dra_pool_slices"

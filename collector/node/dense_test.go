@@ -50,6 +50,7 @@ func newDense() *dense {
 	for c := range denseClaims {
 		d.claim(c)
 	}
+	d.adapter()
 	d.plugin()
 	d.setUnhealthy()
 	for _, name := range []string{"simulated", "podresources", "pods", "resourceclaims", "resourceslices"} {
@@ -62,6 +63,7 @@ func newDense() *dense {
 func (d *dense) publish(part device.Device, name string) {
 	d.facts.Cluster.Published = append(d.facts.Cluster.Published, dra.PublishedDevice{
 		ID: sceneID(name), ParentUUID: part.ParentUUID, Profile: part.Profile, Placement: part.Placement, Model: part.Model,
+		PCIeRoot: "pci" + part.PCIBusID[:len("0000:00")], NUMANode: "0",
 		Capacity: map[string]float64{"memory": 10e9},
 	})
 }
@@ -86,6 +88,14 @@ func (d *dense) claim(c int) {
 			{Name: "sidecar", Uses: []dra.Use{{Claim: name}}},
 		},
 	})
+}
+
+// adapter gives the first claim a network adapter beside its partition.
+func (d *dense) adapter() {
+	id := dra.DeviceID{Driver: "dra.net", Pool: sceneNode, Name: "nic-0"}
+	d.facts.Cluster.Published = append(d.facts.Cluster.Published, dra.PublishedDevice{ID: id, Placement: dra.PlacementUnknown, NUMANode: "0"})
+	first := &d.facts.Cluster.Claims[0]
+	first.Results = append(first.Results, dra.Result{Request: "nic", Device: id})
 }
 
 // plugin adds a pod that got a GPU through a device plugin.
@@ -221,7 +231,7 @@ func mustBeComplete(t testing.TB, rows []metric.Row) {
 
 // ofProcesses reports whether a family is about the work of single processes.
 func ofProcesses(name string) bool {
-	return strings.HasPrefix(name, "dra_pod_") && name != metric.PodWorkloadInfo || strings.HasPrefix(name, "dra_device_unattributed_")
+	return strings.HasPrefix(name, "dra_pod_") && name != metric.PodWorkloadInfo && name != metric.PodTopologyInfo || strings.HasPrefix(name, "dra_device_unattributed_")
 }
 
 func TestDenseNodeHasEveryFamily(t *testing.T) {

@@ -22,8 +22,9 @@ type devices struct {
 	node      string
 	staleness time.Duration
 	byUUID    map[string]*deviceState
-	sorted    []*deviceState  // by uuid; nil: a device was added or removed
-	named     []device.Sample // of this step, of devices that are identified by published names
+	sorted    []*deviceState    // by uuid; nil: a device was added or removed
+	named     []device.Sample   // of this step, of devices that are identified by published names
+	locations *device.Locations // of the node's PCI functions
 
 	changes uint64 // of the hardware so far: added, removed, or other properties
 	listed  bool   // a source has listed the processes of a device
@@ -36,7 +37,11 @@ func newDevices(config Config) *devices {
 // identify applies which devices the samples of a step are of. Samples with a
 // published name wait for addNamed: which hardware has the name depends on the
 // match of the others.
-func (s *devices) identify(samples []device.Sample, now clock.Instant) {
+func (s *devices) identify(samples []device.Sample, locations *device.Locations, now clock.Instant) {
+	if s.locations != locations {
+		s.locations = locations
+		s.changes++
+	}
 	for _, d := range s.byUUID {
 		d.present, d.wasPresent = false, d.present && d.device.Published == device.PublishedName{}
 	}
@@ -158,7 +163,7 @@ func (s *devices) newestSample() clock.Instant {
 func (s *devices) infoRows(b *rowBuilder) {
 	f, all := b.families, s.all()
 	for _, d := range all {
-		d.label(f, s.node)
+		d.label(f, s.node, s.locations)
 	}
 	b.In(f.deviceInfo)
 	for _, d := range all {
@@ -168,6 +173,12 @@ func (s *devices) infoRows(b *rowBuilder) {
 	for _, d := range all {
 		if d.isPublished {
 			b.Add(d.labels.published, 1)
+		}
+	}
+	b.In(f.deviceTopology)
+	for _, d := range all {
+		if d.labels.location != nil {
+			b.Add(d.labels.location, 1)
 		}
 	}
 	b.In(f.partitionInfo)
@@ -304,6 +315,18 @@ func (d *deviceState) publishAs(id dra.DeviceID, published *dra.PublishedDevice)
 	}
 }
 
+// locationOf is where a published device is: by its slice, else by its address.
+func locationOf(d *dra.PublishedDevice, hardware *device.Locations) dra.Location {
+	at := hardware.At(cmp.Or(d.PCIAddress, d.ParentPCIAddress))
+	return dra.Location{Root: cmp.Or(d.PCIeRoot, at.PCIeRoot), NUMA: cmp.Or(d.NUMANode, at.NUMANode)}
+}
+
+// location is where the device is: by its slice, else by the address of its hardware.
+func (d *deviceState) location(hardware *device.Locations) dra.Location {
+	at, by := locationOf(&d.published, hardware), hardware.At(d.device.PCIBusID)
+	return dra.Location{Link: d.device.LinkDomain, Root: cmp.Or(at.Root, by.PCIeRoot), NUMA: cmp.Or(at.NUMA, by.NUMANode)}
+}
+
 // of returns the last readings of a quantity.
 func (d *deviceState) of(q device.Quantity) []device.Reading {
 	return d.readings[d.offsets[q]:d.offsets[q+1]]
@@ -348,11 +371,12 @@ func (d *deviceState) isPartition() bool {
 // deviceLabelSets are created when the device is first output, and again when what
 // they are about has changed.
 type deviceLabelSets struct {
-	plain, info, published, place *metric.Labels
+	plain, info, published, location, place *metric.Labels
 
 	parent      string // that all of them have
 	infoOf      deviceIdentity
 	publishedAs dra.DeviceID
+	locatedAt   dra.Location
 	placedAt    instances
 	readings    [device.Quantities][]readingLabels // of quantities with details, in the order of the readings
 }
@@ -372,7 +396,7 @@ type deviceIdentity struct {
 type instances struct{ gpu, compute int }
 
 // label creates the labels of the device that are outdated.
-func (d *deviceState) label(f *families, node string) {
+func (d *deviceState) label(f *families, node string, hardware *device.Locations) {
 	l, parent := &d.labels, d.device.ParentUUID
 	labels := func(family *metric.Family, values ...string) *metric.Labels {
 		return metric.NewLabels(family.Labels, append([]string{node, d.uuid, parent}, values...)...)
@@ -386,6 +410,12 @@ func (d *deviceState) label(f *families, node string) {
 	}
 	if as := d.published.ID; d.isPublished && (l.published == nil || as != l.publishedAs) {
 		l.publishedAs, l.published = as, labels(f.publishedInfo, as.Driver, as.Pool, as.Name)
+	}
+	switch at := d.location(hardware); {
+	case at == (dra.Location{}):
+		l.location = nil
+	case l.location == nil || at != l.locatedAt:
+		l.locatedAt, l.location = at, labels(f.deviceTopology, at.Root, at.NUMA, at.Link)
 	}
 	switch at := (instances{d.device.GPUInstance, d.device.ComputeInstance}); {
 	case !placed(d.device):
@@ -420,6 +450,7 @@ func sameHardware(a, b device.Device) bool {
 		a.Minor == b.Minor && a.RenderMinor == b.RenderMinor &&
 		a.Profile == b.Profile && a.Placement == b.Placement &&
 		a.GPUInstance == b.GPUInstance && a.ComputeInstance == b.ComputeInstance && a.Published == b.Published && a.PublishedParent == b.PublishedParent &&
+		a.LinkDomain == b.LinkDomain &&
 		slices.Equal(a.Nodes, b.Nodes)
 }
 

@@ -23,6 +23,8 @@ type Facts struct {
 	CDI      []dra.CDIDevice
 	Sources  []source.Status
 
+	Locations *device.Locations // of the node's PCI functions; nil: not known
+
 	Processes Processes
 	Prices    *price.Prices // valid from now on, in the currency of Config.Prices; nil: the prices before stay valid
 }

@@ -20,6 +20,8 @@ type families struct {
 	quantity [device.Quantities]*metric.Family // what the hardware reports
 	detailed []device.Quantity                 // those with details
 
+	deviceTopology, claimTopology, podTopology *metric.Family
+
 	deviceInfo, publishedInfo, partitionInfo, deviceBusy, deviceHolders *metric.Family
 
 	unattributed, podUse                   [usages]*metric.Family
@@ -112,6 +114,12 @@ func (f *families) addDevices() {
 		deviceLabels("vendor", "model", "pci_bus_id", "partition_profile", "driver_version", "source"))
 	f.publishedInfo = f.gauge(metric.DevicePublishedInfo, "", "Name under which a DRA driver publishes the device",
 		deviceLabels("driver", "pool", "device"))
+	f.deviceTopology = f.gauge(metric.DeviceTopologyInfo, "", "Where the device is: its PCIe root complex, NUMA node, and NVLink domain or xGMI hive; empty: unknown",
+		deviceLabels("pcie_root", "numa_node", "link_domain"))
+	f.claimTopology = f.gauge(metric.ClaimTopologyInfo, "", "How near the claim's devices are to each other (between=devices) or each to its nearest network adapter (network), and how near they could be on the node at best",
+		[]string{"node", "namespace", "resourceclaim", "between", "alignment", "best"})
+	f.podTopology = f.gauge(metric.PodTopologyInfo, "", "How near the devices of all of the pod's claims are to each other; labels as in dra_claim_topology_info",
+		[]string{"node", "namespace", "pod", "between", "alignment", "best"})
 	f.partitionInfo = f.gauge(metric.DevicePartitionInfo, "", "Ids of the GPU instance and the compute instance of a MIG device",
 		deviceLabels("gpu_instance_id", "compute_instance_id"))
 	f.deviceBusy = f.counter(metric.DeviceBusySeconds, "seconds", "Time integral of the utilization ratio while it was known",

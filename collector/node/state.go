@@ -12,6 +12,7 @@
 //	counters   by how much the quantities of each device have grown
 //	records    info rows of claims
 //	workloads  info rows of the workloads of pods
+//	topology   where devices are, and how near those of a claim are to each other
 //	unmatched  devices of claims without known hardware, and the other way round
 //	splits     use of shared devices by the processes of each holder
 //	prices     what each device costs
@@ -42,6 +43,7 @@ type State struct {
 	counters  *counters
 	records   *records
 	workloads *workloads
+	topology  *topology
 	unmatched *unmatched
 	splits    *splits
 	prices    *prices
@@ -71,6 +73,7 @@ func NewState(config Config) State {
 		counters:  c,
 		records:   newRecords(config, f),
 		workloads: newWorkloads(config.Node, f),
+		topology:  newTopology(config.Node, d, f),
 		unmatched: newUnmatched(config.Node, d, f),
 		splits:    s,
 		prices:    p,
@@ -83,7 +86,7 @@ func NewState(config Config) State {
 // Step moves the state to now. It is pure but for consuming the state: the same
 // state, facts and now give the same result.
 func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
-	s.devices.identify(facts.Samples, now)
+	s.devices.identify(facts.Samples, facts.Locations, now)
 	again := s.join.update(facts, s.devices.changes)
 	if again {
 		s.join.resolve(s.matcher.update(facts, s.join.held()))
@@ -98,6 +101,7 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	events := s.counters.update(now)
 	if again {
 		s.holders.markSharing(views)
+		s.topology.update(views, facts.Cluster.Published)
 		events = slices.Concat(events, s.records.update(views, now), s.unmatched.update(views, facts.Cluster.Published, now))
 		s.health.applyKubelet(kubeletReports(s.config.Node, facts, views))
 	}
@@ -142,6 +146,7 @@ func (s *State) allRows(facts Facts) *metric.Snapshot {
 	s.ledger.claimRows(b)
 	s.records.rows(b)
 	s.workloads.rows(b)
+	s.topology.rows(b)
 	s.plugins.rows(b)
 	s.ledger.namespaceRows(b)
 	s.prices.rows(b)

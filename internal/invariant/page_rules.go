@@ -54,7 +54,10 @@ func infoKeys() map[string][]string {
 		metric.DeviceInfo:          {"node", "uuid"},
 		metric.DevicePublishedInfo: {"node", "uuid"},
 		metric.DevicePartitionInfo: {"node", "uuid"},
+		metric.DeviceTopologyInfo:  {"node", "uuid"},
 		metric.ClaimInfo:           {"node", "namespace", "resourceclaim"},
+		metric.ClaimTopologyInfo:   {"node", "namespace", "resourceclaim", "between"},
+		metric.PodTopologyInfo:     {"node", "namespace", "pod", "between"},
 		metric.ClaimConsumerInfo:   {"node", "namespace", "resourceclaim", "uuid", "pod", "container"},
 	}
 }

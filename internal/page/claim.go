@@ -22,6 +22,47 @@ type Claim struct {
 	Held             bool          `json:"held"`
 	Devices          []ClaimDevice `json:"devices"`
 	Consumers        []Consumer    `json:"consumers"`
+	Topology         []Alignment   `json:"topology,omitempty"` // of its devices on this node
+}
+
+// Alignment is how near devices are to each other, and how near they could be on the
+// node at best.
+type Alignment struct {
+	Between string `json:"between"`   // devices: with each other; network: each with its nearest network adapter
+	Is      string `json:"alignment"` // link, pcie_root, numa_node, unknown or crossing
+	Best    string `json:"best"`      // likewise
+}
+
+// Title says what the alignment is of.
+func (a Alignment) Title() string {
+	if a.Between == "network" {
+		return "Devices and network"
+	}
+	return "Devices"
+}
+
+// Text says how near they are, in words, and what would be nearer.
+func (a Alignment) Text() string {
+	text := alignmentText(a.Is)
+	if a.Best != a.Is {
+		text += "; at best on this node: " + alignmentText(a.Best)
+	}
+	return text
+}
+
+func alignmentText(name string) string {
+	switch name {
+	case "link":
+		return "connected by NVLink or xGMI"
+	case "pcie_root":
+		return "same PCIe root complex"
+	case "numa_node":
+		return "same NUMA node"
+	case "crossing":
+		return "different NUMA nodes"
+	default:
+		return name
+	}
 }
 
 // Severity returns the worst severity of the devices that the claim holds.
@@ -228,6 +269,7 @@ type Consumer struct {
 	Ended     bool     `json:"ended,omitempty"` // it may no longer use them
 
 	Workload *PodWorkload `json:"workload,omitempty"` // of the pod; nil: it is unknown
+	Topology []Alignment  `json:"topology,omitempty"` // of the devices of all of the pod's claims
 
 	// Labels are the configured labels of its pod, if set, by their Prometheus
 	// names.

@@ -23,7 +23,7 @@ func assemble(r *nodeReader) View {
 	}
 	a.setRecovering()
 	for _, record := range a.claims {
-		claim := record.claim(r.pods)
+		claim := record.claim(r.pods, r.aligned)
 		a.addFacts(&claim)
 		view.Claims = append(view.Claims, claim)
 	}
@@ -61,8 +61,8 @@ func compareClaims(a, b Claim) int {
 }
 
 // claim returns the claim with its devices and consumers sorted, and the workloads
-// of the consumers' pods.
-func (c *claimRecord) claim(workloads map[podKey]*PodWorkload) Claim {
+// and the topology of the consumers' pods.
+func (c *claimRecord) claim(workloads map[podKey]*PodWorkload, aligned map[podKey][]Alignment) Claim {
 	claim := c.Claim
 	claim.Devices, claim.Consumers = []ClaimDevice{}, []Consumer{}
 	for _, device := range c.devices {
@@ -76,7 +76,8 @@ func (c *claimRecord) claim(workloads map[podKey]*PodWorkload) Claim {
 	})
 	for _, consumer := range c.consumers {
 		slices.Sort(consumer.UUIDs)
-		consumer.Workload = workloads[podKey{claim.Namespace, consumer.Pod}]
+		pod := podKey{claim.Namespace, consumer.Pod}
+		consumer.Workload, consumer.Topology = workloads[pod], aligned[pod]
 		claim.Consumers = append(claim.Consumers, consumer.Consumer)
 	}
 	slices.SortFunc(claim.Consumers, compareConsumers)

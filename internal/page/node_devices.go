@@ -12,8 +12,11 @@ type NodeDevice struct {
 	Pool       string `json:"pool,omitempty"`
 	Device     string `json:"device,omitempty"` // its published name
 	Model      string `json:"model,omitempty"`
-	Profile    string `json:"profile,omitempty"` // of a partition
-	Free       bool   `json:"free"`              // neither it nor a partition of it is held
+	Profile    string `json:"profile,omitempty"`    // of a partition
+	PCIeRoot   string `json:"pcieRoot,omitempty"`   // root complex
+	NUMANode   string `json:"numaNode,omitempty"`   // number
+	LinkDomain string `json:"linkDomain,omitempty"` // NVLink domain or xGMI hive
+	Free       bool   `json:"free"`                 // neither it nor a partition of it is held
 
 	// PluginPods are the pods, as namespace/name, that got the device through a
 	// device plugin.
@@ -48,6 +51,7 @@ func newNodeDevice(of Device, namespaces map[string]bool) NodeDevice {
 	device := NodeDevice{
 		UUID: of.UUID, ParentUUID: of.ParentUUID, ParentName: of.ParentName,
 		Driver: name.Driver, Pool: name.Pool, Device: name.Device, Model: of.Model, Profile: of.Profile, Free: of.Free(),
+		PCIeRoot: of.PCIeRoot, NUMANode: of.NUMANode, LinkDomain: of.LinkDomain,
 		Utilization: of.Utilization, MemoryUsed: of.MemoryUsed, MemorySize: of.MemorySize, Power: of.Power, Temperature: of.Temperature,
 		Health: of.Health.known(),
 	}

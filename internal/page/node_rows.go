@@ -26,6 +26,7 @@ type nodeReader struct {
 	devices map[string]*deviceRecord
 	claims  map[claimKey]*claimRecord
 	pods    map[podKey]*PodWorkload
+	aligned map[podKey][]Alignment
 }
 
 func newNodeReader(at time.Time) *nodeReader {
@@ -35,6 +36,7 @@ func newNodeReader(at time.Time) *nodeReader {
 		devices:      map[string]*deviceRecord{},
 		claims:       map[claimKey]*claimRecord{},
 		pods:         map[podKey]*PodWorkload{},
+		aligned:      map[podKey][]Alignment{},
 	}
 }
 
@@ -47,6 +49,7 @@ func nodeFamilies() map[string]readNodeRow {
 		metric.DeviceInfo:               ofDevice((*deviceRecord).info),
 		metric.DevicePublishedInfo:      ofDevice((*deviceRecord).published),
 		metric.DevicePartitionInfo:      ofDevice((*deviceRecord).partition),
+		metric.DeviceTopologyInfo:       ofDevice((*deviceRecord).location),
 		metric.DeviceUtilizationRatio:   ofDevice(func(d *deviceRecord, row metric.Row) { d.Utilization = known(row.Value) }),
 		metric.DeviceMemoryUsedBytes:    ofDevice(func(d *deviceRecord, row metric.Row) { d.MemoryUsed = known(row.Value) }),
 		metric.DeviceMemorySizeBytes:    ofDevice(func(d *deviceRecord, row metric.Row) { d.MemorySize = known(row.Value) }),
@@ -73,6 +76,9 @@ func nodeFamilies() map[string]readNodeRow {
 		metric.ClaimHeld:         where(isTrue, ofClaimDevice(func(d *ClaimDevice, _ metric.Row) { d.Held = true })),
 
 		metric.PodWorkloadInfo: (*nodeReader).podWorkload,
+
+		metric.ClaimTopologyInfo: ofClaim(func(c *claimRecord, row metric.Row) { c.Topology = append(c.Topology, newAlignment(row)) }),
+		metric.PodTopologyInfo:   (*nodeReader).podTopology,
 
 		metric.ClaimUtilizationRatio:          ofClaimDevice(readUtilization),
 		metric.ClaimMemoryUsedBytes:           ofClaimDevice(readMemory),
@@ -173,6 +179,17 @@ func (r *nodeReader) podWorkload(row metric.Row) {
 	}
 }
 
+func (r *nodeReader) podTopology(row metric.Row) {
+	r.setNode(row)
+	key := podKey{row.Labels.Get("namespace"), row.Labels.Get("pod")}
+	r.aligned[key] = append(r.aligned[key], newAlignment(row))
+}
+
+func newAlignment(row metric.Row) Alignment {
+	get := row.Labels.Get
+	return Alignment{Between: get("between"), Is: get("alignment"), Best: get("best")}
+}
+
 // totals returns the totals of the row's namespace, class and model, new ones
 // if there are none.
 func (r *nodeReader) totals(row metric.Row) *Totals {
@@ -231,6 +248,11 @@ func (d *deviceRecord) published(row metric.Row) {
 func (d *deviceRecord) partition(row metric.Row) {
 	get := row.Labels.Get
 	d.GPUInstance, d.ComputeInstance = get("gpu_instance_id"), get("compute_instance_id")
+}
+
+func (d *deviceRecord) location(row metric.Row) {
+	get := row.Labels.Get
+	d.PCIeRoot, d.NUMANode, d.LinkDomain = get("pcie_root"), get("numa_node"), get("link_domain")
 }
 
 func (d *deviceRecord) price(row metric.Row) {

@@ -196,6 +196,9 @@ type Device struct {
 	Vendor     string
 	Model      string
 	PCIBusID   string
+	PCIeRoot   string // root complex
+	NUMANode   string // number
+	LinkDomain string // NVLink domain or xGMI hive
 	Published  DeviceName
 	Health     Health
 	Prices     []Price // of an hour; several where it is held through classes that differ

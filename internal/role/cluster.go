@@ -50,6 +50,7 @@ type ClusterOptions struct {
 	Push      settings.Settings
 	Filter    *metric.Filter    // what scrapes and pushes have; nil: everything
 	Workloads *decode.Workloads // determines the workloads of pods; nil: by known frameworks
+	Topology  *decode.Topology  // determines the domains of nodes; nil: by known labels
 }
 
 // Cluster is the cluster role: the API server, the inventory and the diagnoser over
@@ -75,7 +76,7 @@ func NewCluster(options ClusterOptions, log *slog.Logger) (*Cluster, error) {
 	c := &Cluster{options: options, log: log, registry: registry, inventory: inventory.New(), wake: make(chan struct{}, 1)}
 	var err error
 	c.cluster, err = apiserver.NewCluster(apiserver.ClusterOptions{
-		Config: options.API, Keeper: c.inventory, Log: log, Clock: options.Clock, Workloads: options.Workloads,
+		Config: options.API, Keeper: c.inventory, Log: log, Clock: options.Clock, Workloads: options.Workloads, Topology: options.Topology,
 		Observe: live.observeRead,
 	})
 	if err != nil {

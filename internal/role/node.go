@@ -19,6 +19,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/cgroup"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/device/sysfs"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/node"
 	"github.com/dra-exporter/dra-exporter/collector/source"
@@ -48,6 +49,7 @@ type NodeOptions struct {
 	PodsAPI   string          // socket; empty: pods are watched at the API server
 	CDIDirs   []string
 	Procfs    string
+	Sysfs     string            // where the locations of PCI functions are read; empty: nowhere
 	API       *rest.Config      // nil: without the API server
 	Workloads *decode.Workloads // determines the workloads of pods; nil: by known frameworks
 	Push      settings.Settings
@@ -63,9 +65,10 @@ type Node struct {
 	sampler *device.Sampler
 	kubelet *kubelet.Client
 	cdi     *cdi.Reader
-	cgroup  *cgroup.Reader      // nil: processes are not split
-	cluster *apiserver.Node     // nil: without the API server
-	pods    *kubelet.PodWatcher // nil: pods are watched at the API server
+	places  *sysfs.LocationReader // nil: only slices have the locations of devices
+	cgroup  *cgroup.Reader        // nil: processes are not split
+	cluster *apiserver.Node       // nil: without the API server
+	pods    *kubelet.PodWatcher   // nil: pods are watched at the API server
 	runner  *node.Runner
 	push    *otlp.Pusher // nil: nothing is pushed
 	prices  *priceList   // nil: without
@@ -97,6 +100,9 @@ func NewNode(options NodeOptions, log *slog.Logger) (*Node, error) {
 	n.processes = processes{enabled: options.Processes, gate: options.Gate, clock: now, interval: config.Interval, sampler: n.sampler}
 	n.kubelet = kubelet.New(kubelet.Options{Socket: options.Socket, Log: log, Clock: now, Observe: live.observeRead(kubelet.SourceName)})
 	n.cdi = cdi.New(cdi.Options{Dirs: options.CDIDirs, Log: log, Clock: now, Observe: live.observeRead(cdi.SourceName)})
+	if options.Sysfs != "" {
+		n.places = sysfs.NewLocationReader(options.Sysfs)
+	}
 	if options.Processes {
 		n.cgroup = cgroup.New(cgroup.Options{Procfs: options.Procfs, PIDs: n.processes.pids, Log: log, Clock: now, Observe: live.observeRead(cgroup.SourceName)})
 	}
@@ -146,6 +152,9 @@ func (n *Node) gather() node.Facts {
 
 		Processes: n.processes.update(),
 		Prices:    n.prices.prices(),
+	}
+	if n.places != nil {
+		facts.Locations = n.places.Latest()
 	}
 	if n.cluster != nil {
 		known := n.cluster.Latest()
@@ -277,6 +286,9 @@ func (n *Node) Start(ctx context.Context, running *sync.WaitGroup) {
 	running.Go(func() { n.sampler.Run(ctx) })
 	running.Go(func() { n.kubelet.Run(ctx) })
 	running.Go(func() { n.cdi.Run(ctx) })
+	if n.places != nil {
+		running.Go(func() { n.places.Run(ctx) })
+	}
 	if n.cgroup != nil {
 		running.Go(func() { n.cgroup.Run(ctx) })
 	}
@@ -294,7 +306,10 @@ func (n *Node) Start(ctx context.Context, running *sync.WaitGroup) {
 // readings trigger a step once the owners of their processes have been looked up, so
 // that one step has both, unless the lookup of earlier ones hangs.
 func (n *Node) triggerSteps(ctx context.Context) {
-	var clusterChanged, podChanged, ownersChanged <-chan struct{}
+	var clusterChanged, podChanged, ownersChanged, placesChanged <-chan struct{}
+	if n.places != nil {
+		placesChanged = n.places.Changed()
+	}
 	if n.cluster != nil {
 		clusterChanged, podChanged = n.cluster.Changed(), n.cluster.PodChanged()
 	}
@@ -324,6 +339,7 @@ func (n *Node) triggerSteps(ctx context.Context) {
 				n.claimsNamed.Store(true)
 			}
 		case <-n.cdi.Changed():
+		case <-placesChanged:
 		case <-clusterChanged:
 		}
 		n.triggerStep()

@@ -67,6 +67,9 @@ func newNode(name, instance string, random *rand.Rand) *corev1.Node {
 			corev1.LabelOSStable:           "linux",
 			corev1.LabelArchStable:         "amd64",
 			corev1.LabelInstanceTypeStable: instance,
+			// As topograph labels nodes by their switches: all are in one rack.
+			"network.topology.nvidia.com/leaf":  "leaf-7",
+			"network.topology.nvidia.com/block": "block-2",
 		}},
 		Status: corev1.NodeStatus{
 			Capacity:    resources,

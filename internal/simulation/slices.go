@@ -65,6 +65,8 @@ func (h hardware) publishedAdapters() []resourcev1.Device {
 			"dra.net/rdmaDevice": text(fmt.Sprintf("mlx5_%d", i)),
 			"dra.net/ifName":     text(fmt.Sprintf("ib%d", i)),
 			"dra.net/rdma":       {BoolValue: new(true)},
+			pcieRoot:             text("pci" + nic.PCIBusID[:len("0000:00")]),
+			numaNode:             numaNodeOf(nic.PCIBusID),
 		}})
 	}
 	return devices
@@ -159,7 +161,8 @@ func commonAttributes(of device.Device, kind string) attributes {
 		"cudaDriverVersion":               version("13.0.0"),
 		"driverVersion":                   version(semantic(of.DriverVersion)),
 		"resource.kubernetes.io/pciBusID": text(of.PCIBusID),
-		"resource.kubernetes.io/pcieRoot": text("pci" + of.PCIBusID[:len("0000:00")]),
+		pcieRoot:                          text("pci" + of.PCIBusID[:len("0000:00")]),
+		numaNode:                          numaNodeOf(of.PCIBusID),
 	}
 }
 
@@ -213,6 +216,18 @@ func drawn(shape profile, placement int) map[string]resourcev1.Counter {
 // pcieRoot is the attribute by which a claim requests devices with a common
 // PCIe root.
 const pcieRoot = "resource.kubernetes.io/pcieRoot"
+
+// numaNode is the attribute that says which NUMA node a device is next to.
+const numaNode = "resource.kubernetes.io/numaNode"
+
+// numaNodeOf returns the NUMA node of an address: the upper half of the buses are
+// those of the second processor.
+func numaNodeOf(address string) resourcev1.DeviceAttribute {
+	if address[len("0000:"):] >= "80" {
+		return resourcev1.DeviceAttribute{IntValue: new(int64(1))}
+	}
+	return resourcev1.DeviceAttribute{IntValue: new(int64(0))}
+}
 
 // remotePartitions are the partitions of that one, by the names that its driver gives
 // them.

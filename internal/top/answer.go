@@ -35,7 +35,7 @@ type Answer struct {
 // Device is a device of a node, held or not.
 type Device struct {
 	page.NodeDevice
-	node    string
+	Node    string
 	health  string // as that of a row
 	reasons []string
 }
@@ -77,7 +77,7 @@ func decodeClaims(body []byte, at time.Time) (Answer, error) {
 		answer.All = make([]Device, len(document.All))
 	}
 	for i := range document.All {
-		device := Device{NodeDevice: document.All[i], node: answer.Node}
+		device := Device{NodeDevice: document.All[i], Node: answer.Node}
 		device.health, device.reasons = healthOf(device.Health, at)
 		answer.All[i] = device
 	}

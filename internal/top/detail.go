@@ -147,12 +147,12 @@ func (d *detail) addDevice(i *item) {
 func workloads(rows []*Row) []string {
 	var names []string
 	for _, r := range rows {
-		for _, user := range r.users {
-			name := user.kind + " " + user.workload
-			if user.place != "" {
-				name += " (" + user.place + ")"
+		for _, user := range r.Users {
+			name := user.Kind + " " + user.Workload
+			if user.Place != "" {
+				name += " (" + user.Place + ")"
 			}
-			if user.workload != "" && !slices.Contains(names, name) {
+			if user.Workload != "" && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}

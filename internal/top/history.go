@@ -60,7 +60,7 @@ func (h *history) observe(reading *Reading) {
 		h.append(r.seriesKey(), r.Utilization, ratio(r.MemoryUsed, r.MemoryAllocated))
 	}
 	for _, d := range reading.All {
-		h.append(seriesKey{deviceKey: deviceKey{d.node, d.UUID}}, d.Utilization, ratio(d.MemoryUsed, d.MemorySize))
+		h.append(seriesKey{deviceKey: deviceKey{d.Node, d.UUID}}, d.Utilization, ratio(d.MemoryUsed, d.MemorySize))
 	}
 	for key, of := range h.series {
 		switch missed := h.number - of.last; {

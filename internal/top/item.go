@@ -168,10 +168,10 @@ func claimItems(reading *Reading) []*item {
 func workloadItems(reading *Reading) []*item {
 	return grouped(reading.Rows, func(r *Row) []item {
 		var items []item
-		for _, user := range r.users {
-			kind, name := user.kind, user.workload
+		for _, user := range r.Users {
+			kind, name := user.Kind, user.Workload
 			if name == "" {
-				kind, name = "Pod", user.pod
+				kind, name = "Pod", user.Pod
 			}
 			one := item{key: key(r.Namespace, kind, name), namespace: r.Namespace, kind: kind, name: name}
 			if !slices.ContainsFunc(items, func(other item) bool { return other.key == one.key }) {
@@ -195,10 +195,10 @@ func deviceItems(reading *Reading) []*item {
 		return known
 	}
 	for _, device := range reading.All {
-		find(deviceKey{device.node, device.UUID}, device.Device).device = device
+		find(deviceKey{device.Node, device.UUID}, device.Device).device = device
 	}
 	for _, device := range reading.All {
-		if whole := byDevice[deviceKey{device.node, device.ParentUUID}]; whole != nil {
+		if whole := byDevice[deviceKey{device.Node, device.ParentUUID}]; whole != nil {
 			whole.parted = true
 		}
 	}
@@ -270,7 +270,7 @@ func nodeItems(reading *Reading) []*item {
 		}
 	}
 	for _, d := range reading.All {
-		one := byNode[d.node]
+		one := byNode[d.Node]
 		if one == nil {
 			continue
 		}

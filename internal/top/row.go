@@ -38,11 +38,16 @@ type Row struct {
 	Cost     *float64 `json:"costPerHour,omitempty"`  // of what the claim has of it
 	Currency string   `json:"currency,omitempty"`
 
-	users []user // of Pods
+	Users []User `json:"-"` // of Pods
 }
 
-// user is a pod and its controller, if it has one.
-type user struct{ pod, kind, workload, place string }
+// User is a pod, its workload or controller, if it has one, and how near the devices of
+// all of its claims are to each other.
+type User struct {
+	Pod, Kind, Workload string
+	Place               string // in the workload, in words
+	Topology            []page.Alignment
+}
 
 // appendRows adds the devices that the claim holds now.
 func appendRows(rows []Row, answer *Answer, claim *page.Claim) []Row {
@@ -57,12 +62,12 @@ func appendRows(rows []Row, answer *Answer, claim *page.Claim) []Row {
 func newRow(answer *Answer, claim *page.Claim, device *page.ClaimDevice) Row {
 	row := Row{
 		Node: answer.Node, Namespace: claim.Namespace, Claim: claim.Name, Class: claim.Class,
-		Pods: []string{}, users: usersOf(claim, device.UUID),
+		Pods: []string{}, Users: usersOf(claim, device.UUID),
 		UUID: device.UUID, ParentUUID: device.ParentUUID, Model: device.Model, Profile: device.Profile,
 		Attribution: device.UseAttribution(), ClaimGauges: device.ClaimGauges, Held: device.HeldSeconds,
 	}
-	for _, user := range row.users {
-		row.Pods = append(row.Pods, user.pod)
+	for _, user := range row.Users {
+		row.Pods = append(row.Pods, user.Pod)
 	}
 	if len(device.Allocations) > 0 {
 		first := device.Allocations[0]
@@ -79,16 +84,16 @@ func newRow(answer *Answer, claim *page.Claim, device *page.ClaimDevice) Row {
 
 // usersOf returns the pods that may use the device through the claim now, each
 // once, by name.
-func usersOf(claim *page.Claim, uuid string) []user {
-	var users []user
+func usersOf(claim *page.Claim, uuid string) []User {
+	var users []User
 	for _, consumer := range claim.Consumers {
 		kind, workload := consumer.Owner()
-		one := user{consumer.Pod, kind, workload, consumer.Workload.Place()}
-		if !consumer.Ended && slices.Contains(consumer.UUIDs, uuid) && !slices.ContainsFunc(users, func(u user) bool { return u.pod == one.pod }) {
+		one := User{consumer.Pod, kind, workload, consumer.Workload.Place(), consumer.Topology}
+		if !consumer.Ended && slices.Contains(consumer.UUIDs, uuid) && !slices.ContainsFunc(users, func(u User) bool { return u.Pod == one.Pod }) {
 			users = append(users, one)
 		}
 	}
-	slices.SortFunc(users, func(a, b user) int { return strings.Compare(a.pod, b.pod) })
+	slices.SortFunc(users, func(a, b User) int { return strings.Compare(a.Pod, b.Pod) })
 	return users
 }
 

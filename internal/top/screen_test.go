@@ -100,7 +100,7 @@ func simpleReading(utilizations ...float64) Reading {
 	for i, ratio := range utilizations {
 		reading.Rows = append(reading.Rows, &Row{
 			Node: "n", Namespace: "ns", Claim: fmt.Sprintf("c%d", i), UUID: fmt.Sprintf("u%d", i),
-			ClaimGauges: page.ClaimGauges{Utilization: &ratio}, users: []user{{"p", "Job", "j", ""}}, Pods: []string{"p"},
+			ClaimGauges: page.ClaimGauges{Utilization: &ratio}, Users: []User{{Pod: "p", Kind: "Job", Workload: "j"}}, Pods: []string{"p"},
 		})
 	}
 	return reading

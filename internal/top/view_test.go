@@ -27,7 +27,7 @@ func TestTable(t *testing.T) {
 func TestControlCharacters(t *testing.T) {
 	evil := "\x1b]0;owned\a\x1b[2J\r\n\t\u009b31m\u202egpu\u200b界ｗ\u0301é\xff€"
 	row := Row{
-		users: []user{{evil, evil, evil, evil}}, Node: evil, Namespace: evil, Claim: evil, Class: evil, Pods: []string{evil}, UUID: evil, Device: evil, Model: evil, Profile: evil,
+		Users: []User{{evil, evil, evil, evil, nil}}, Node: evil, Namespace: evil, Claim: evil, Class: evil, Pods: []string{evil}, UUID: evil, Device: evil, Model: evil, Profile: evil,
 		Attribution: evil, Health: "unhealthy", Reasons: []string{evil}, Currency: evil, Cost: new(1.0),
 	}
 	reading := Reading{
@@ -36,7 +36,7 @@ func TestControlCharacters(t *testing.T) {
 	}
 	for _, reading := range []Reading{reading, {At: noon, PendingError: evil}, {At: noon, Pending: &PendingSummary{Unread: []string{evil}}}} {
 		reading.Nodes = []NodeState{{Node: evil, Agent: evil, State: evil}}
-		reading.All = []*Device{{NodeDevice: page.NodeDevice{UUID: evil, ParentName: evil, Device: evil, Driver: evil, Pool: evil, Model: evil, PluginPods: []string{evil}}, node: evil, health: "degraded", reasons: []string{evil}}}
+		reading.All = []*Device{{NodeDevice: page.NodeDevice{UUID: evil, ParentName: evil, Device: evil, Driver: evil, Pool: evil, Model: evil, PluginPods: []string{evil}}, Node: evil, health: "degraded", reasons: []string{evil}}}
 		if reading.Pending != nil {
 			reading.Pending.refs = []page.PendingRef{{Namespace: evil, Pod: evil, PodClaim: evil, Claim: evil, Class: evil, Reason: evil, Since: noon, Requests: []page.RequestCounts{{Request: evil}}}}
 		}

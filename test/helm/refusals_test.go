@@ -88,6 +88,7 @@ func TestRefusals(t *testing.T) {
 		"cdi of nothing":       {"node: {access: {mode: cdi, cdi: {devices: []}}}", []string{"node.access.cdi.devices"}},
 		"static with GPUs":     {"{image: {tag: v0.1.0-static}, node: {access: {mode: runtimeClass}}}", []string{"image.tag", "node.access.mode=none"}},
 		"labels, no API":       {"node: {showPodLabels: [team], kubernetesAPI: false}", []string{"node.showPodLabels", "node.kubernetesAPI"}},
+		"topology of nothing":  {"cluster: {topologyLabels: [row=example.com/row]}", []string{"topologyLabels"}},
 		"workloads of nothing": {"{workloadLabels: [team]}", []string{"workloadLabels"}},
 		"everybody's rights":   {"serviceAccounts: {cluster: {create: false}}", []string{"serviceAccounts.cluster.name", "every pod of the namespace"}},
 		"one account twice":    {"serviceAccounts: {node: {name: a}, cluster: {name: a}}", []string{"serviceAccounts.node.name", "serviceAccounts.cluster.name"}},

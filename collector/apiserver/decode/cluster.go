@@ -100,12 +100,13 @@ func Group(group *schedulingv1beta1.PodGroup) dra.Group {
 	return decoded
 }
 
-// Node returns the name of a node and whether its kubelet reports ready sandboxes
-// immediately.
-func Node(node *corev1.Node) dra.Node {
+// Node returns the name of a node, whether its kubelet reports ready sandboxes
+// immediately, and its domains.
+func Node(node *corev1.Node, topology *Topology) dra.Node {
 	return dra.Node{
 		Name:          Text(node.Name),
 		SandboxPrompt: isSandboxPrompt(node.Status.NodeInfo.KubeletVersion),
+		Domains:       topology.domains(node),
 	}
 }
 

@@ -172,8 +172,8 @@ func FuzzLifecycles(f *testing.F) {
 			checkText(t, Group(group))
 		}
 		if node := (&corev1.Node{}); node.Unmarshal(data) == nil {
-			checkText(t, Node(node))
-			if !reflect.DeepEqual(Node(node), Node(StripNode(node))) {
+			checkText(t, Node(node, DefaultTopology()))
+			if !reflect.DeepEqual(Node(node, DefaultTopology()), Node(StripNode(node), DefaultTopology())) {
 				t.Error("stripped, the node decodes to another")
 			}
 		}

@@ -42,11 +42,12 @@ func claimDetails() Board {
 		UID:         uidClaim + details,
 		detailsOf:   uidClaim,
 		Title:       "DRA / Claim details",
-		description: "One ResourceClaim: what it held, used and cost in the time range, and the power, traffic, engines and throttling of its devices.",
+		description: "One ResourceClaim: what it held, used and cost in the time range, and the topology, power, traffic, engines and throttling of its devices.",
 		variables:   claimVariables(),
 		marks:       marks{devices: "@node", exporters: agent},
 		rows: []row{
 			{panels: claimTotals()},
+			{title: "Topology", panels: claimTopology()},
 			{title: "Power, traffic, engines and throttling", panels: claimActivity()},
 		},
 	}
@@ -217,6 +218,42 @@ count by (cluster, node) (max by (cluster, node, uuid) (dra_claim_device_info{` 
 		}, column{title: "Devices", expr: `count by (cluster, pod, container, owner_kind, owner_name) (
   max by (cluster, pod, container, owner_kind, owner_name, uuid) (dra_claim_consumer_info{` + claimHere + `})
 )`}),
+		listing(24, 5, about{
+			title: "Workload of its pods", unit: units.Short,
+			reads: "The job, deployment or other workload that each pod belongs to, and its place there.",
+			empty: "the pods belong to no workload, no pod uses the claim on this node, or the node has no agent that is scraped",
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
+			{label: "workload_kind", title: "Kind"},
+			{label: "workload", title: "Workload", links: []link{toWorkload()}},
+			{label: "role", title: "Role"},
+			{label: "rank", title: "Rank"},
+			{label: "pod", title: "Pod"},
+		}, column{title: "Pods", expr: `max by (cluster, namespace, workload_kind, workload, role, rank, pod) (
+  dra_pod_workload_info{@fleet, namespace="$namespace", node="$node"}
+  and on (cluster, node, namespace, pod) dra_claim_consumer_info{` + claimHere + `}
+)`, hidden: true}),
+	}
+}
+
+func claimTopology() []panel {
+	return []panel{
+		listing(24, 5, about{
+			title: "Alignment of its devices", unit: units.Short,
+			reads: "How near its devices are. devices: with each other; network: each with its nearest network adapter. Best: what so many devices of the node could be. link: NVLink or xGMI.",
+			empty: "the claim has one device, is not used on this node, or the node has no agent that is scraped",
+		}, alignmentKeys(), column{title: "Rows", expr: `max by (cluster, between, alignment, best) (dra_claim_topology_info{` + claimHere + `})`, hidden: true}),
+	}
+}
+
+// alignmentKeys are the columns of how near devices are to each other.
+func alignmentKeys() []key {
+	return []key{
+		{label: "cluster", title: "Cluster"},
+		{label: "between", title: "Between"},
+		{label: "alignment", title: "Alignment"},
+		{label: "best", title: "Best"},
 	}
 }
 

@@ -30,7 +30,7 @@ func workload() Board {
 		rows: []row{
 			{panels: slices.Concat(workloadNow(), workloadDevices())},
 			{title: "Devices over time", panels: workloadOverTime()},
-			{title: "Power, traffic and pods", panels: workloadProgress()},
+			{title: "Power, traffic, pods and topology", panels: slices.Concat(workloadProgress(), workloadTopology())},
 			{title: "Use in the range", folded: true, panels: workloadUse()},
 		},
 	}
@@ -168,6 +168,35 @@ func workloadProgress() []panel {
 			reads: "How the gang came up: gated by a queue, pending, bound and starting, running, ended.",
 			empty: "the cluster role is not scraped or cannot read pods",
 		}, over(`sum by (cluster, state) (max by (`+workloadLabels+`, state) (dra_workload_pods{@workload}))`, "{{cluster}} {{state}}")),
+	}
+}
+
+func workloadTopology() []panel {
+	byLevel := func(metric string) string {
+		return "max by (cluster, level) (dra_workload_topology_" + metric + "{@workload})"
+	}
+	return []panel{
+		listing(10, 7, about{
+			title: "Domains that it spans", unit: units.Short,
+			reads: "NVLink domains, racks and blocks of the nodes on which the workload holds devices, and the fewest that have as many devices of the same drivers.",
+			empty: "the nodes have no labels of the topology, the workload holds no device, or the cluster role is not scraped or cannot read nodes",
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "level", title: "Level"},
+		},
+			column{title: "Domains", expr: byLevel("domains")},
+			column{title: "Fewest", expr: byLevel("least_domains")},
+		),
+		listing(14, 7, about{
+			title: "Alignment of the devices of its pods", unit: units.Short,
+			reads: "How near the devices of each pod are. devices: with each other; network: each with its nearest network adapter. Best: what so many devices of the node could be. link: NVLink or xGMI. `dra-exporter topology job NAMESPACE/NAME` has the devices.",
+			empty: "its pods have one device each, hold none, or their nodes have no agents that are scraped",
+		}, append([]key{{label: "pod", title: "Pod"}, {label: "node", title: "Node", links: []link{toNode()}}}, alignmentKeys()...),
+			column{title: "Rows", hidden: true, expr: `max by (cluster, pod, node, between, alignment, best) (
+  dra_pod_topology_info{@fleet, namespace="$namespace"}
+  and on (cluster, node, namespace, pod) dra_pod_workload_info{@workload}
+)`},
+		),
 	}
 }
 

@@ -1,3 +1,13 @@
+{{/* cluster.args: the flags of the cluster role. The root. */}}
+{{- define "dra-exporter.cluster.args" -}}
+{{- range .Values.cluster.topologyLabels }}
+- --labels.topology={{ . }}
+{{- end }}
+{{- with include "dra-exporter.commonArgs" . | trim }}
+{{ . }}
+{{- end }}
+{{- end -}}
+
 {{/* cluster.env: the chart's own variables of the cluster role. The root. */}}
 {{- define "dra-exporter.cluster.env" -}}
 {{- with .Values.cluster.goMemLimit }}

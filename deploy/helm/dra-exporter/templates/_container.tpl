@@ -104,7 +104,7 @@ readinessProbe:
   "--device.nvlink-links" "node.nvlinkLinks"
   "--metrics.dcgm" "node.dcgmNames" "--cost.prices" "node.prices" "--exporter.config" "node.exporters"
   "--cdi.dir" "node.cdiDirs" "--plugin.dir" "node.pluginDir" "--device.source" "node.deviceSources" "--labels.pod" "node.showPodLabels"
-  "--labels.workload" "workloadLabels" -}}
+  "--labels.workload" "workloadLabels" "--labels.topology" "cluster.topologyLabels" -}}
 {{- get $values . -}}
 {{- end -}}
 

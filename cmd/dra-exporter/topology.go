@@ -1,0 +1,136 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/internal/explain"
+	"github.com/dra-exporter/dra-exporter/internal/terminal"
+	"github.com/dra-exporter/dra-exporter/internal/top"
+	"github.com/dra-exporter/dra-exporter/internal/topology"
+)
+
+// topologyFlags select the agents, and whose devices to show.
+type topologyFlags struct {
+	exporterFlags
+	output string
+	name   string // of a node; NAMESPACE/NAME, or NAME, of others
+	kind   string // of a job's workload; empty: any
+}
+
+// addTopology adds the subcommand that shows how near devices are to each other.
+func addTopology(c *commands, stdout, stderr io.Writer) {
+	command := c.app.Command("topology", "Show how near devices are to each other: NVLink, PCIe and NUMA.").HelpLong(`  dra-exporter topology node node-a                    # all devices of a node, with their claims
+  dra-exporter topology pod team-a/train-0             # those of a pod
+  dra-exporter topology job team-a/train               # those of a workload, on all of its nodes
+  dra-exporter topology node --url localhost:9420      # one agent`)
+	flags := &topologyFlags{}
+	flags.addTo(command)
+	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
+	node := addTopologyOf(c, command, topology.KindNode, "Show the devices of a node, or of all nodes.", flags, stdout, stderr).
+		Alias("nodes").HelpLong("  dra-exporter topology node node-a\n  dra-exporter topology node --url localhost:9420")
+	node.Arg("NAME", "Name of the node. Default: all nodes.").StringVar(&flags.name)
+	pod := addTopologyOf(c, command, topology.KindPod, "Show the devices of a pod's claims.", flags, stdout, stderr).
+		Alias("pods").Alias("po").HelpLong("  dra-exporter topology pod team-a/train-0\n  dra-exporter topology pod train-0 -n team-a")
+	job := addTopologyOf(c, command, topology.KindJob, "Show the devices of a workload: a Job, a JobSet, a Deployment or any other.", flags, stdout, stderr).
+		Alias("jobs").Alias("workload").Alias("workloads").HelpLong("  dra-exporter topology job team-a/train\n  dra-exporter topology job train -n team-a --workload-kind=JobSet")
+	job.Flag("workload-kind", "Kind of the workload, if several have the name, for example JobSet.").StringVar(&flags.kind)
+	for _, named := range []*kingpin.CmdClause{pod, job} {
+		named.Flag("namespace", "Namespace of a NAME without one. Default: the namespace of the context.").Short('n').StringVar(&flags.namespace)
+		named.Arg("NAME", "NAMESPACE/NAME, or NAME in the namespace of the context.").Required().StringVar(&flags.name)
+	}
+}
+
+func addTopologyOf(c *commands, parent *kingpin.CmdClause, kind topology.Kind, help string, flags *topologyFlags, stdout, stderr io.Writer) *kingpin.CmdClause {
+	command := parent.Command(string(kind), help)
+	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runTopology(ctx, kind, flags, stdout, stderr) }
+	return command
+}
+
+// subject returns whose devices to show.
+func (f *topologyFlags) subject(kind topology.Kind) (topology.Subject, error) {
+	if kind == topology.KindNode {
+		return topology.Subject{Kind: kind, Name: f.name}, nil
+	}
+	namespace, explained := f.namespace, explain.KindPod
+	if kind == topology.KindJob {
+		explained = explain.KindJob
+	}
+	parse := func(namespace string) (topology.Subject, error) {
+		of, err := explain.ParseSubject(explained, f.name, namespace, f.namespace != "")
+		return topology.Subject{Kind: kind, Namespace: of.Namespace, Name: of.Name, WorkloadKind: f.kind}, err
+	}
+	// A wrong name is reported before a missing kubeconfig.
+	if subject, err := parse(cmp.Or(namespace, "default")); err != nil || len(f.urls) > 0 {
+		if err != nil {
+			return subject, usageError{err}
+		}
+		return subject, nil
+	}
+	_, namespace, err := f.connection()
+	if err != nil {
+		return topology.Subject{}, fmt.Errorf("%w; or set --url to read agents directly", err)
+	}
+	return parse(namespace)
+}
+
+// runTopology fails if no device of the subject is known.
+func runTopology(ctx context.Context, kind topology.Kind, flags *topologyFlags, stdout, stderr io.Writer) error {
+	if err := flags.check(); err != nil {
+		return err
+	}
+	subject, err := flags.subject(kind)
+	if err != nil {
+		return err
+	}
+	client := &top.Client{Clock: clock.System(), Timeout: flags.timeout, Parallel: parallel, Devices: true}
+	var wanted top.Wanted
+	if kind == topology.KindNode && subject.Name != "" {
+		wanted.Nodes = []string{subject.Name}
+	}
+	list, err := flags.connect(client, wanted)
+	if err != nil {
+		return err
+	}
+	var listing top.Listing
+	terminal.Progress{To: stderr}.During(ctx, terminal.Missing("the exporters' pods at the API server"), func() { listing, err = list(ctx) })
+	if err != nil {
+		return withAdvice(err, len(flags.urls) > 0)
+	}
+	listing.Cluster = nil // only node agents know where devices are
+	fleet, progress := top.NewFleet(), top.NewProgress(client.Clock, stderr)
+	client.Round(ctx, listing, func(change top.Change) {
+		change(fleet)
+		progress.Report(fleet)
+	})
+	progress.Clear()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	reading := fleet.Reading(client.Clock().Wall, wanted)
+	if reading.Answered == 0 {
+		return withAdvice(fleet.Failure(), len(flags.urls) > 0)
+	}
+	document, err := topology.Of(reading, subject)
+	if err != nil {
+		return err
+	}
+	if flags.output == "json" {
+		encoder := json.NewEncoder(terminal.JSONWriter(stdout))
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		err = encoder.Encode(document)
+	} else {
+		_, err = io.WriteString(stdout, document.Text())
+	}
+	if err != nil {
+		return fmt.Errorf("write the topology: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+package cluster
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/vendors"
+)
+
+// topology outputs the domains of nodes, and over how many domains the devices of each
+// workload are spread.
+type topology struct {
+	index     *index
+	workloads *workloads
+	levels    [dra.TopologyLevels]bool // of which any node has a domain
+
+	supply *dra.Supply // that the capacity is of
+	// capacity is, by level and driver, how many devices each domain has, the most
+	// first. Together they are all that is published there, allocated or not.
+	capacity [dra.TopologyLevels]map[string][]int
+
+	nodes    []*metric.Labels // sorted; nil: the domains of a node have changed
+	outdated bool             // the spans of all workloads
+}
+
+// workloadSpan is over how many domains the devices of a workload are spread, and how
+// many would hold so many at least, by level; 0: not known.
+type workloadSpan struct {
+	known          bool
+	domains, least [dra.TopologyLevels]int
+	labels         [2][dra.TopologyLevels]*metric.Labels // of both, once they are output
+}
+
+func newTopology(x *index, w *workloads) *topology { return &topology{index: x, workloads: w} }
+
+// apply applies an update of the index.
+func (t *topology) apply(u *update) {
+	if u.Node == nil {
+		return
+	}
+	var before, now dra.Domains
+	if u.nodeBefore != nil {
+		before = u.nodeBefore.Domains
+	}
+	if !u.Gone {
+		now = u.Node.Domains
+	}
+	if before != now {
+		t.nodes, t.outdated = nil, true
+	}
+}
+
+// update runs once per step, after the workloads are updated.
+func (t *topology) update(supply *dra.Supply) {
+	if t.outdated {
+		t.levels = [dra.TopologyLevels]bool{}
+		for _, node := range t.index.nodes {
+			for level, domain := range node.Domains {
+				t.levels[level] = t.levels[level] || domain != ""
+			}
+		}
+	}
+	if t.outdated || t.supply == nil || supply != nil && !samePlaces(t.supply.Pools, supply.Pools) {
+		t.countCapacity(supply)
+		t.outdated = true
+	}
+	t.supply = cmp.Or(supply, t.supply)
+	for _, entry := range t.workloads.byName {
+		if span := &entry.span; t.outdated || !span.known {
+			span.domains, span.least = t.spanOf(entry)
+			span.known = true
+		}
+	}
+	t.outdated = false
+}
+
+// samePlaces reports whether pools have as many devices on the same nodes.
+func samePlaces(before, now []*dra.PoolSupply) bool {
+	return slices.EqualFunc(before, now, func(a, b *dra.PoolSupply) bool {
+		return a == b || a.Driver == b.Driver && a.Node == b.Node && devicesOf(a) == devicesOf(b)
+	})
+}
+
+func devicesOf(pool *dra.PoolSupply) int {
+	all := 0
+	for _, count := range pool.Devices {
+		all += count
+	}
+	return all
+}
+
+func (t *topology) countCapacity(supply *dra.Supply) {
+	t.capacity = [dra.TopologyLevels]map[string][]int{}
+	if supply == nil {
+		return
+	}
+	type place struct{ driver, domain string }
+	for level := range t.levels {
+		if !t.levels[level] {
+			continue
+		}
+		counts := make(map[place]int)
+		for _, pool := range supply.Pools {
+			if node := t.index.nodes[pool.Node]; node != nil && node.Domains[level] != "" {
+				counts[place{pool.Driver, node.Domains[level]}] += devicesOf(pool)
+			}
+		}
+		byDriver := make(map[string][]int)
+		for at, count := range counts {
+			byDriver[at.driver] = append(byDriver[at.driver], count)
+		}
+		for _, all := range byDriver {
+			slices.SortFunc(all, func(a, b int) int { return cmp.Compare(b, a) })
+		}
+		t.capacity[level] = byDriver
+	}
+}
+
+// spanOf counts the domains of the nodes on which pods of the workload hold devices. A
+// level is not known if one of the nodes has no domain there.
+func (t *topology) spanOf(entry *workloadEntry) (spread, least [dra.TopologyLevels]int) {
+	if t.levels == ([dra.TopologyLevels]bool{}) {
+		return spread, least
+	}
+	nodes, held := make(map[string]bool), make(map[dra.DeviceID]bool)
+	for p := range entry.members {
+		if !p.alive() || p.object.Node == "" {
+			continue
+		}
+		for i := range p.refs {
+			claim := p.refs[i].claim
+			if claim == nil || claim.object == nil {
+				continue
+			}
+			for j := range claim.object.Results {
+				if result := &claim.object.Results[j]; !result.AdminAccess && !vendors.IsLogical(result.Device.Driver) {
+					nodes[p.object.Node], held[result.Device] = true, true
+				}
+			}
+		}
+	}
+	needed := make(map[string]int)
+	for id := range held {
+		needed[id.Driver]++
+	}
+	for level := range t.levels {
+		domains := make(map[string]bool)
+		for name := range nodes {
+			domain := ""
+			if node := t.index.nodes[name]; node != nil {
+				domain = node.Domains[level]
+			}
+			domains[domain] = true
+		}
+		if len(domains) == 0 || domains[""] {
+			continue
+		}
+		spread[level] = len(domains)
+		least[level] = t.leastDomains(level, needed, len(domains))
+	}
+	return spread, least
+}
+
+// leastDomains is how few of the largest domains have so many devices of each driver; no
+// more than are used.
+func (t *topology) leastDomains(level int, needed map[string]int, used int) int {
+	least := 1
+	for driver, count := range needed {
+		domains := 0
+		for _, capacity := range t.capacity[level][driver] {
+			if count <= 0 {
+				break
+			}
+			count -= capacity
+			domains++
+		}
+		if count > 0 { // devices are held that are not published any more
+			return used
+		}
+		least = max(least, domains)
+	}
+	return min(least, used)
+}
+
+func (t *topology) rows(b *metric.Builder, f *families) {
+	if t.nodes == nil {
+		for _, name := range slices.Sorted(maps.Keys(t.index.nodes)) {
+			if domains := t.index.nodes[name].Domains; domains != (dra.Domains{}) {
+				t.nodes = append(t.nodes, metric.NewLabels(f.nodeTopology.Labels, append([]string{name}, domains[:]...)...))
+			}
+		}
+	}
+	b.In(f.nodeTopology)
+	for _, labels := range t.nodes {
+		b.Add(labels, 1)
+	}
+	for i, family := range []*metric.Family{f.workloadDomains, f.workloadLeastDomains} {
+		b.In(family)
+		for _, entry := range t.workloads.sorted() {
+			span := &entry.span
+			for level, count := range [...][dra.TopologyLevels]int{span.domains, span.least}[i] {
+				if count == 0 {
+					continue
+				}
+				if span.labels[i][level] == nil {
+					span.labels[i][level] = entry.labels(family, dra.TopologyLevel(level).String())
+				}
+				b.Add(span.labels[i][level], float64(count))
+			}
+		}
+	}
+}

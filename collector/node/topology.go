@@ -1,0 +1,234 @@
+package node
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/vendors"
+)
+
+// The values of the label between.
+const (
+	betweenDevices = "devices" // with each other, without network adapters
+	betweenNetwork = "network" // of each with the network adapter that is nearest to it
+)
+
+// deviceKind is what devices must have in common so that one could have been allocated
+// instead of another.
+type deviceKind struct{ driver, model, profile string }
+
+func kindOf(d *dra.PublishedDevice) deviceKind { return deviceKind{d.ID.Driver, d.Model, d.Profile} }
+
+// places counts the devices of the node by kind at each place of each level, whether
+// they are allocated or not.
+type places struct {
+	devices  [dra.AlignmentLevels]map[string]map[deviceKind]int
+	adapters [dra.AlignmentLevels]map[string]bool
+	unknown  bool // it is not known where some of them are
+}
+
+func (p *places) add(d *dra.PublishedDevice, at dra.Location) {
+	p.unknown = p.unknown || at.NUMA == ""
+	for level := range dra.AlignmentLevels {
+		place := at.At(level)
+		switch {
+		case place == "":
+		case vendors.IsNetwork(d.ID.Driver):
+			if p.adapters[level] == nil {
+				p.adapters[level] = make(map[string]bool)
+			}
+			p.adapters[level][place] = true
+		default:
+			if p.devices[level] == nil {
+				p.devices[level] = make(map[string]map[deviceKind]int)
+			}
+			if p.devices[level][place] == nil {
+				p.devices[level][place] = make(map[deviceKind]int)
+			}
+			p.devices[level][place][kindOf(d)]++
+		}
+	}
+}
+
+// best is how near to each other so many devices of each kind could be at best.
+func (p *places) best(needed map[deviceKind]int) dra.Alignment {
+	for level := range dra.AlignmentLevels {
+		for _, there := range p.devices[level] {
+			if fits(needed, func(kind deviceKind) int { return there[kind] }) {
+				return level
+			}
+		}
+	}
+	return p.otherwise()
+}
+
+// bestNetwork is how near so many devices of each kind could be to a network adapter
+// each, of so many adapters, at best.
+func (p *places) bestNetwork(needed map[deviceKind]int, adapters int) dra.Alignment {
+	for level := range dra.AlignmentLevels {
+		if fits(needed, func(kind deviceKind) int {
+			var counts []int
+			for place, there := range p.devices[level] {
+				if p.adapters[level][place] {
+					counts = append(counts, there[kind])
+				}
+			}
+			slices.SortFunc(counts, func(a, b int) int { return cmp.Compare(b, a) })
+			most := 0
+			for _, count := range counts[:min(adapters, len(counts))] {
+				most += count
+			}
+			return most
+		}) {
+			return level
+		}
+	}
+	return p.otherwise()
+}
+
+// otherwise is what is known of devices that are at no place together.
+func (p *places) otherwise() dra.Alignment {
+	if p.unknown {
+		return dra.AlignedUnknown
+	}
+	return dra.Crossing
+}
+
+func fits(needed map[deviceKind]int, has func(deviceKind) int) bool {
+	for kind, count := range needed {
+		if has(kind) < count {
+			return false
+		}
+	}
+	return true
+}
+
+// heldPlaces is the devices of one claim or pod, each once, and where they are.
+type heldPlaces struct {
+	devices, adapters map[dra.DeviceID]dra.Location
+	kinds             map[deviceKind]int // of the devices
+}
+
+func newHeldPlaces() *heldPlaces {
+	return &heldPlaces{make(map[dra.DeviceID]dra.Location), make(map[dra.DeviceID]dra.Location), make(map[deviceKind]int)}
+}
+
+func (h *heldPlaces) add(d *dra.PublishedDevice, at dra.Location) {
+	_, again := h.devices[d.ID]
+	switch {
+	case again || vendors.IsLogical(d.ID.Driver):
+	case vendors.IsNetwork(d.ID.Driver):
+		h.adapters[d.ID] = at
+	default:
+		h.devices[d.ID] = at
+		h.kinds[kindOf(d)]++
+	}
+}
+
+// verdict is how near devices are to each other, and how near they could be at best.
+type verdict struct {
+	between  string
+	is, best dra.Alignment
+}
+
+// verdicts yields what there is to say: of at least two devices.
+func (h *heldPlaces) verdicts(node *places) []verdict {
+	devices, adapters := slices.Collect(maps.Values(h.devices)), slices.Collect(maps.Values(h.adapters))
+	var found []verdict
+	if len(devices) > 1 {
+		is := dra.AlignmentOf(devices)
+		found = append(found, verdict{betweenDevices, is, min(is, node.best(h.kinds))})
+	}
+	if len(devices) > 0 && len(adapters) > 0 {
+		is := dra.AlignmentWithNearest(devices, adapters)
+		found = append(found, verdict{betweenNetwork, is, min(is, node.bestNetwork(h.kinds, len(adapters)))})
+	}
+	return found
+}
+
+// topology outputs where devices are, and how near those of each claim and of each pod
+// are to each other.
+type topology struct {
+	node     string
+	devices  *devices
+	families *families
+	claims   []*metric.Labels
+	pods     []*metric.Labels
+}
+
+func newTopology(node string, d *devices, f *families) *topology {
+	return &topology{node: node, devices: d, families: f}
+}
+
+// update applies the views of claims and what is published, when either has changed.
+func (t *topology) update(views []claimView, published []dra.PublishedDevice) {
+	t.claims, t.pods = nil, nil
+	node := t.placesOf(published)
+	pods := make(map[dra.PodRef]*heldPlaces)
+	for i := range views {
+		view, claim := &views[i], newHeldPlaces()
+		for j := range view.devices {
+			d := t.devices.get(view.devices[j].uuid)
+			if d == nil || !d.isPublished || view.devices[j].admin {
+				continue
+			}
+			at := d.location(t.devices.locations)
+			claim.add(&d.published, at)
+			for _, pod := range view.pods {
+				if pods[pod] == nil {
+					pods[pod] = newHeldPlaces()
+				}
+				pods[pod].add(&d.published, at)
+			}
+		}
+		for _, v := range claim.verdicts(node) {
+			t.claims = append(t.claims, metric.NewLabels(t.families.claimTopology.Labels, t.node, view.ref.Namespace, view.ref.Name, v.between, v.is.String(), v.best.String()))
+		}
+	}
+	for _, pod := range slices.SortedFunc(maps.Keys(pods), func(a, b dra.PodRef) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	}) {
+		for _, v := range pods[pod].verdicts(node) {
+			t.pods = append(t.pods, metric.NewLabels(t.families.podTopology.Labels, t.node, pod.Namespace, pod.Name, v.between, v.is.String(), v.best.String()))
+		}
+	}
+}
+
+// placesOf counts what is published by where it is.
+func (t *topology) placesOf(published []dra.PublishedDevice) *places {
+	matched := make(map[dra.DeviceID]*deviceState)
+	for _, d := range t.devices.all() {
+		if d.isPublished {
+			matched[d.published.ID] = d
+		}
+	}
+	all := &places{}
+	for i := range published {
+		d := &published[i]
+		if vendors.IsLogical(d.ID.Driver) {
+			continue
+		}
+		at := locationOf(d, t.devices.locations)
+		if hardware := matched[d.ID]; hardware != nil {
+			at = hardware.location(t.devices.locations)
+		}
+		all.add(d, at)
+	}
+	return all
+}
+
+func (t *topology) rows(b *rowBuilder) {
+	f := t.families
+	for _, of := range []struct {
+		family *metric.Family
+		rows   []*metric.Labels
+	}{{f.claimTopology, t.claims}, {f.podTopology, t.pods}} {
+		b.In(of.family)
+		for _, labels := range of.rows {
+			b.Add(labels, 1)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package node
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+// bruteBest is the nearest that any choice of so many of the devices, and of so many of
+// the adapters, is to each other; without adapters, of the devices alone.
+func bruteBest(devices, adapters []dra.Location, need, needAdapters int) dra.Alignment {
+	best := dra.Crossing
+	choose(len(devices), need, func(chosen []int) {
+		picked := pick(devices, chosen)
+		if needAdapters == 0 {
+			best = min(best, dra.AlignmentOf(picked))
+			return
+		}
+		choose(len(adapters), needAdapters, func(chosen []int) {
+			best = min(best, dra.AlignmentWithNearest(picked, pick(adapters, chosen)))
+		})
+	})
+	return best
+}
+
+func choose(of, count int, each func([]int)) {
+	for bits := range 1 << of {
+		var chosen []int
+		for i := range of {
+			if bits>>i&1 == 1 {
+				chosen = append(chosen, i)
+			}
+		}
+		if len(chosen) == count {
+			each(chosen)
+		}
+	}
+}
+
+func pick(of []dra.Location, chosen []int) []dra.Location {
+	var picked []dra.Location
+	for _, i := range chosen {
+		picked = append(picked, of[i])
+	}
+	return picked
+}
+
+// On random nodes where everything is known, the verdicts and what would be best are
+// those of all choices of devices.
+func TestBestAlignmentIsThatOfAllChoices(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	seen := map[string]int{}
+	for range 3000 {
+		draw := func(most int, link bool) []dra.Location {
+			var all []dra.Location
+			for range 1 + random.IntN(most) {
+				root := random.IntN(4)
+				one := dra.Location{Root: fmt.Sprintf("pci0000:%d0", root), NUMA: fmt.Sprint(root / 2)}
+				if link && random.IntN(2) == 0 {
+					one.Link = fmt.Sprint("domain-", random.IntN(2))
+				}
+				all = append(all, one)
+			}
+			return all
+		}
+		devices, adapters := draw(6, random.IntN(2) == 0), draw(4, false)
+		all, kind := &places{}, deviceKind{driver: "gpu.nvidia.com"}
+		for _, at := range devices {
+			all.add(&dra.PublishedDevice{ID: dra.DeviceID{Driver: kind.driver}}, at)
+		}
+		for _, at := range adapters {
+			all.add(&dra.PublishedDevice{ID: dra.DeviceID{Driver: "dra.net"}}, at)
+		}
+		need, needAdapters := 1+random.IntN(len(devices)), 1+random.IntN(len(adapters))
+		if need > 1 {
+			got, want := all.best(map[deviceKind]int{kind: need}), bruteBest(devices, nil, need, 0)
+			if got != want {
+				t.Fatalf("%d of %v: %s, want %s", need, devices, got, want)
+			}
+			seen["devices "+got.String()]++
+		}
+		got, want := all.bestNetwork(map[deviceKind]int{kind: need}, needAdapters), bruteBest(devices, adapters, need, needAdapters)
+		if got != want {
+			t.Fatalf("%d of %v with %d of %v: %s, want %s", need, devices, needAdapters, adapters, got, want)
+		}
+		seen["network "+got.String()]++
+	}
+	for _, one := range []string{"devices link", "devices pcie_root", "devices numa_node", "devices crossing", "network pcie_root", "network numa_node", "network crossing"} {
+		if seen[one] < 20 {
+			t.Errorf("%s was %d times best of all", one, seen[one])
+		}
+	}
+}
+
+// topologyOf returns the rows of the topology of claims on a node.
+func topologyOf(facts Facts) []string {
+	state := NewState(Config{Node: sceneNode, Interval: 1e9, Grace: 1e9})
+	_, snapshot, _ := Step(state, facts, origin())
+	var found []string
+	for _, row := range snapshot.Rows() {
+		switch row.Family.Name {
+		case metric.DeviceTopologyInfo, metric.ClaimTopologyInfo, metric.PodTopologyInfo:
+			text := strings.TrimSuffix(strings.TrimPrefix(row.Family.Name, "dra_"), "_topology_info")
+			for name, value := range row.Labels.Each {
+				if name != "node" && name != "namespace" && value != "" {
+					text += " " + name + "=" + value
+				}
+			}
+			found = append(found, text)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func TestTopologyRows(t *testing.T) {
+	id := func(driver, name string) dra.DeviceID {
+		return dra.DeviceID{Driver: driver, Pool: sceneNode, Name: name}
+	}
+	gpu := func(i int, domain string) device.Sample {
+		d := unidentified()
+		d.UUID, d.Vendor, d.PCIBusID, d.LinkDomain = fmt.Sprintf("GPU-%d", i), "nvidia", fmt.Sprintf("0000:%d0:00.0", i), domain
+		return device.Sample{Device: d}
+	}
+	facts := Facts{
+		Samples: []device.Sample{gpu(1, ""), gpu(2, ""), gpu(8, ""), gpu(9, "pair")},
+		// The first GPU's place is known by its slice, that of the others by sysfs.
+		Locations: device.NewLocations(map[string]device.Location{
+			"0000:20:00.0": {PCIeRoot: "pci0000:20", NUMANode: "0"}, "0000:80:00.0": {PCIeRoot: "pci0000:80", NUMANode: "1"},
+			"0000:90:00.0": {PCIeRoot: "pci0000:90", NUMANode: "1"}, "0000:81:00.0": {PCIeRoot: "pci0000:80", NUMANode: "1"},
+		}),
+	}
+	facts.Cluster = Cluster{Enabled: true, Fresh: true, SlicesFresh: true, Published: []dra.PublishedDevice{
+		{ID: id("gpu.nvidia.com", "gpu-1"), UUID: "GPU-1", PCIeRoot: "pci0000:10", NUMANode: "0", Placement: dra.PlacementUnknown},
+		{ID: id("gpu.nvidia.com", "gpu-2"), UUID: "GPU-2", Placement: dra.PlacementUnknown},
+		{ID: id("gpu.nvidia.com", "gpu-8"), UUID: "GPU-8", Placement: dra.PlacementUnknown},
+		{ID: id("gpu.nvidia.com", "gpu-9"), UUID: "GPU-9", Placement: dra.PlacementUnknown},
+		{ID: id("dra.net", "nic-8"), PCIAddress: "0000:81:00.0", Placement: dra.PlacementUnknown},
+		{ID: id("compute-domain.nvidia.com", "channel-0"), Placement: dra.PlacementUnknown},
+	}}
+	hold := func(claim, pod string, devices ...dra.DeviceID) {
+		made := dra.Claim{Ref: dra.ClaimRef{Namespace: "a", Name: claim}, UID: claim, Allocated: true, ReservedFor: []dra.Consumer{{Resource: "pods", Name: pod, UID: pod}}}
+		for _, d := range devices {
+			made.Results = append(made.Results, dra.Result{Request: "r", Device: d, AdminAccess: claim == "monitor"})
+		}
+		facts.Cluster.Claims = append(facts.Cluster.Claims, made)
+		ref := dra.PodRef{Namespace: "a", Name: pod}
+		for i := range facts.Cluster.Pods {
+			if facts.Cluster.Pods[i].Ref == ref {
+				facts.Cluster.Pods[i].Claims = append(facts.Cluster.Pods[i].Claims, dra.PodClaim{Name: claim, Claim: claim})
+				return
+			}
+		}
+		facts.Cluster.Pods = append(facts.Cluster.Pods, dra.Pod{Ref: ref, UID: pod, Node: sceneNode, Claims: []dra.PodClaim{{Name: claim, Claim: claim}}})
+	}
+	gpus := "gpu.nvidia.com"
+	hold("two", "far", id(gpus, "gpu-1"), id(gpus, "gpu-8"))
+	hold("gpu", "near", id(gpus, "gpu-8"))
+	hold("nic", "near", id("dra.net", "nic-8"), id("compute-domain.nvidia.com", "channel-0"))
+	hold("elsewhere", "apart", id(gpus, "gpu-2"), id("dra.net", "nic-8"))
+	hold("unknown", "lost", id(gpus, "gpu-2"), id(gpus, "gone"))
+	hold("monitor", "watcher", id(gpus, "gpu-1"), id(gpus, "gpu-8"))
+	want := []string{
+		"claim alignment=crossing best=numa_node between=devices resourceclaim=two",
+		"claim alignment=crossing best=pcie_root between=network resourceclaim=elsewhere",
+		"claim alignment=unknown best=numa_node between=devices resourceclaim=unknown",
+		"device link_domain=pair numa_node=1 pcie_root=pci0000:90 uuid=GPU-9",
+		"device numa_node=0 pcie_root=pci0000:10 uuid=GPU-1",
+		"device numa_node=0 pcie_root=pci0000:20 uuid=GPU-2",
+		"device numa_node=1 pcie_root=pci0000:80 uuid=GPU-8",
+		"device numa_node=1 pcie_root=pci0000:80 uuid=node-a/dra.net/node-a/nic-8",
+		"pod alignment=crossing best=numa_node between=devices pod=far",
+		"pod alignment=crossing best=pcie_root between=network pod=apart",
+		"pod alignment=pcie_root best=pcie_root between=network pod=near",
+		"pod alignment=unknown best=numa_node between=devices pod=lost",
+	}
+	if got := topologyOf(facts); !slices.Equal(got, want) {
+		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	facts.Locations = nil
+	if got := topologyOf(facts); slices.Contains(got, want[5]) || !slices.Contains(got, want[4]) {
+		t.Errorf("without sysfs:\n%s", strings.Join(got, "\n"))
+	}
+}
