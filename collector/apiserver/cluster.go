@@ -438,8 +438,8 @@ func (c *Cluster) watchRules() {
 
 // watchGroups records the changes of the groups of pods that have claims, are
 // gangs, or that the scheduler reports as unschedulable.
-// PodGroup is v1beta1 and v1alpha3 in Kubernetes 1.37, and both are disabled by
-// default.
+// PodGroup is v1beta1 and v1alpha3 in Kubernetes 1.37, and v1alpha2 in 1.36. All are
+// disabled by default.
 func (c *Cluster) watchGroups() {
 	decoder := recorded(func(group *schedulingv1beta1.PodGroup) (dra.Group, bool) {
 		decoded := decode.Group(group)
@@ -455,6 +455,7 @@ func (c *Cluster) watchGroups() {
 		versions: []watch.Version{
 			{Group: schedulingv1beta1.SchemeGroupVersion, Empty: func() runtime.Object { return &schedulingv1beta1.PodGroupList{} }},
 			{Group: schedulingv1alpha3.SchemeGroupVersion, Empty: func() runtime.Object { return &schedulingv1alpha3.PodGroupList{} }},
+			{Group: watch.PodGroupV1alpha2(), Empty: func() runtime.Object { return &schedulingv1alpha3.PodGroupList{} }},
 		},
 		decoder: decoder,
 	})

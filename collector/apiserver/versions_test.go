@@ -164,7 +164,15 @@ func TestReadsGroupsInAnyVersion(t *testing.T) {
 	alpha.APIVersion, alpha.Kind = "scheduling.k8s.io/v1alpha3", "PodGroup"
 	alpha.Spec.ResourceClaims = []schedulingv1alpha3.PodGroupResourceClaim{{Name: "gpu", ResourceClaimTemplateName: &template}}
 	alpha.Status.ResourceClaimStatuses = []schedulingv1alpha3.PodGroupResourceClaimStatus{{Name: "gpu", ResourceClaimName: &name}}
-	for version, object := range map[string]any{"v1beta1": beta, "v1alpha3": alpha} {
+	alpha.Spec.SchedulingPolicy.Gang = &schedulingv1alpha3.GangSchedulingPolicy{MinCount: 4}
+	beta.Spec.SchedulingPolicy.Gang = &schedulingv1beta1.GangSchedulingPolicy{MinCount: 4}
+	// As Kubernetes 1.36 writes it.
+	older := json.RawMessage(`{"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": {"namespace": "lab", "name": "group", "uid": "group-1", "resourceVersion": "5"},
+"spec": {"podGroupTemplateRef": {"workload": {"workloadName": "w", "podGroupTemplateName": "t"}}, "schedulingPolicy": {"gang": {"minCount": 4}}, "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]},
+"status": {"conditions": [{"type": "PodGroupScheduled", "status": "False", "reason": "Unschedulable", "message": "too few devices"}], "resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "group-gpu-x7k2p"}]}}`)
+	unscheduled := []metav1.Condition{{Type: schedulingv1beta1.PodGroupInitiallyScheduled, Status: metav1.ConditionFalse, Message: "too few devices"}}
+	alpha.Status.Conditions, beta.Status.Conditions = unscheduled, unscheduled
+	for version, object := range map[string]any{"v1beta1": beta, "v1alpha3": alpha, "v1alpha2": older} {
 		t.Run(version, func(t *testing.T) {
 			f := startBehindProxy(t, map[string]http.HandlerFunc{
 				"/apis/scheduling.k8s.io/" + version + "/podgroups": streaming("scheduling.k8s.io/"+version, "PodGroupList", nil, object),
@@ -172,8 +180,8 @@ func TestReadsGroupsInAnyVersion(t *testing.T) {
 			f.until("the group is known", func() bool { return f.state["group lab/group"] == "group-1" })
 			want := []dra.PodClaim{{Name: "gpu", Template: "t", Claim: name}}
 			for _, change := range f.changes {
-				if change.Group != nil && !slices.Equal(change.Group.Claims, want) {
-					t.Errorf("its claims are %+v", change.Group.Claims)
+				if g := change.Group; g != nil && (!slices.Equal(g.Claims, want) || g.MinPods != 4 || g.Unschedulable != "too few devices") {
+					t.Errorf("the group is %+v", g)
 				}
 			}
 		})

@@ -65,6 +65,9 @@ func lastOf(event *corev1.Event) time.Time {
 	return last.UTC().Truncate(time.Second)
 }
 
+// podGroupScheduled is the condition PodGroupInitiallyScheduled in Kubernetes 1.36.
+const podGroupScheduled = "PodGroupScheduled"
+
 // Group returns the claims of a PodGroup for its pods, how many of them form a
 // gang, and why the scheduler has not scheduled it. It neither keeps nor changes anything of the group.
 func Group(group *schedulingv1beta1.PodGroup) dra.Group {
@@ -93,7 +96,10 @@ func Group(group *schedulingv1beta1.PodGroup) dra.Group {
 		}
 	}
 	decoded.Claims = atMost(decoded.Claims, maxReferences)
-	scheduled := meta.FindStatusCondition(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
+	scheduled := cmp.Or(
+		meta.FindStatusCondition(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled),
+		meta.FindStatusCondition(group.Status.Conditions, podGroupScheduled),
+	)
 	if scheduled != nil && scheduled.Status == metav1.ConditionFalse {
 		decoded.Unschedulable = shortText(scheduled.Message, maxMessage)
 	}

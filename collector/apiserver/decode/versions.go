@@ -48,7 +48,7 @@ func selectsByClass(rule *resourcev1alpha3.DeviceTaintRule) bool {
 	})
 }
 
-// PodGroup converts what Group reads of a PodGroup of v1alpha3 to v1beta1. The
+// PodGroup converts what Group reads of a PodGroup of v1alpha3 or v1alpha2 to v1beta1. The
 // result is false for another object.
 func PodGroup(object any) (*schedulingv1beta1.PodGroup, bool) {
 	group, ok := object.(*schedulingv1alpha3.PodGroup)

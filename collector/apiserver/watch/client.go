@@ -86,11 +86,27 @@ func NewClient(config *rest.Config, limits Limits) (*Client, error) {
 		if group.Group == "" {
 			config.APIPath = "/api"
 		}
+		if group == PodGroupV1alpha2() {
+			config.AcceptContentTypes = runtime.ContentTypeJSON
+		}
 		if c.groups[group], err = rest.RESTClientForConfigAndClient(config, transport); err != nil {
 			return nil, fmt.Errorf("make client of %s: %w", group, err)
 		}
 	}
 	return c, nil
+}
+
+// PodGroupV1alpha2 is the version of PodGroups in Kubernetes 1.36 alone. What is read
+// of them has the same names in JSON as in v1alpha3, whose types are used, and other
+// numbers in protobuf.
+func PodGroupV1alpha2() schema.GroupVersion {
+	return schema.GroupVersion{Group: schedulingv1alpha3.GroupName, Version: "v1alpha2"}
+}
+
+func addPodGroupV1alpha2(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(PodGroupV1alpha2(), &schedulingv1alpha3.PodGroup{}, &schedulingv1alpha3.PodGroupList{})
+	metav1.AddToGroupVersion(scheme, PodGroupV1alpha2())
+	return nil
 }
 
 // groups are the API groups that are read, each with what registers its types.
@@ -103,6 +119,7 @@ func groups() map[schema.GroupVersion]func(*runtime.Scheme) error {
 		resourcev1alpha3.SchemeGroupVersion:   resourcev1alpha3.AddToScheme,
 		schedulingv1beta1.SchemeGroupVersion:  schedulingv1beta1.AddToScheme,
 		schedulingv1alpha3.SchemeGroupVersion: schedulingv1alpha3.AddToScheme,
+		PodGroupV1alpha2():                    addPodGroupV1alpha2,
 	}
 	maps.Copy(all, customresource.Groups())
 	return all
