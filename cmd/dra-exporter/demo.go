@@ -289,13 +289,18 @@ Ready. What to look at:
 2. Pending claims: each pod of the cluster's page waits for another reason.
      %[1]s explain --kubeconfig=%[2]s pod hpc/mpi-0
      %[1]s explain --kubeconfig=%[2]s -v pod hpc/mpi-0
-3. Metrics and JSON, as Prometheus and scripts read them.
+3. Jobs: one lacks a pod of its gang, one waits in a queue of Kueue; the GPUs of another are
+   connected by NVLink.
+     %[1]s explain --kubeconfig=%[2]s job llm/post-train
+     %[1]s explain --kubeconfig=%[2]s job batch/distill
+     %[1]s topology --url=%[3]s job ml-training/llama
+4. Metrics and JSON, as Prometheus and scripts read them.
      curl -s http://%[3]s%[5]s | grep dra_claim_utilization_ratio
      curl -s http://%[4]s%[5]s | grep dra_claim_pending_reason_info
      curl -s http://%[3]s/api/v1/claims
      curl -s http://%[3]s/api/v1/namespaces
      curl -s http://%[4]s/api/v1/pending
-4. What the exporter reports of itself.
+5. What the exporter reports of itself.
      %[1]s check agent http://%[3]s http://%[4]s
 `, program, kubeconfig, d.node, d.cluster, d.metrics)
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 )
 
 // The demo's page has a command for each pod. It works in a shell, in any
@@ -106,10 +108,40 @@ func TestDemoTour(t *testing.T) {
 		if err != nil || len(strings.TrimSpace(string(answer))) == 0 {
 			t.Errorf("%s\n%v\n%s", text, err, answer)
 		}
-		if strings.Contains(text, " explain ") && !strings.Contains(string(answer), " is pending since") {
+		if strings.Contains(text, " explain ") && !regexp.MustCompile(" (is pending|has waited) since").Match(answer) {
 			t.Errorf("%s\n%s", text, answer)
 		}
 	}
+}
+
+// What is said of jobs of the demo: one that lacks a pod, one in a queue, one whose
+// ComputeDomain is not ready, one that runs. Ages, and names that end at random, differ.
+func TestExplainJobsOfTheDemo(t *testing.T) {
+	_, _, tour := touringDemo(t)
+	kubeconfig := ""
+	for kubeconfig == "" && tour.Scan() {
+		if found := regexp.MustCompile(`--kubeconfig=(\S+)`).FindStringSubmatch(tour.Text()); found != nil {
+			kubeconfig = found[1]
+		}
+	}
+	var text strings.Builder
+	for _, job := range []string{"llm/post-train", "batch/distill", "llm/moe", "ml-training/llama"} {
+		var answer []byte
+		var err error
+		for try := 0; try < 100; try++ { // the last one starts
+			answer, err = program(t.Context(), "explain", "job", job, "--kubeconfig="+kubeconfig).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", job, err, answer)
+			}
+			if job != "ml-training/llama" || strings.Contains(string(answer), "1 running") {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		text.WriteString("# explain job " + job + "\n" + string(answer) + "\n")
+	}
+	plain := regexp.MustCompile(`since [0-9: A-Z-]*UTC \([0-9]+ min\)`).ReplaceAllString(text.String(), "since TIME")
+	metrictest.CompareGolden(t, "testdata/explain-jobs.txt", regexp.MustCompile(`(post-train|moe|distill)-[a-z0-9]{5}\b`).ReplaceAllString(plain, "$1-xxxxx"))
 }
 
 // If the page can be read from another machine, no command is offered, because

@@ -9,7 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/customresource"
 	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
@@ -50,6 +52,12 @@ func summaryOf(object apiserver.Object, now time.Time) string {
 		return strings.Join([]string{"event", of.Namespace, of.Reason + ":", of.Message}, " ")
 	case *resourcev1.DeviceTaintRule:
 		return fmt.Sprintf("rule %s/%s %s", *of.Spec.DeviceSelector.Pool, *of.Spec.DeviceSelector.Device, of.Spec.Taint.Effect)
+	case *schedulingv1beta1.PodGroup:
+		return fmt.Sprintf("group %s %s of %d", of.Namespace, age, of.Spec.SchedulingPolicy.Gang.MinCount)
+	case *customresource.ComputeDomain:
+		return fmt.Sprintf("domain %s %s of %d %s", of.Namespace, age, of.Spec.NumNodes, of.Spec.Channel.ResourceClaimTemplate.Name)
+	case *customresource.Workload:
+		return fmt.Sprintf("workload %s %s of %d %s: %s", of.Namespace, age, of.Spec.PodSets[0].Count, of.Status.Conditions[0].Reason, of.Status.Conditions[0].Message)
 	default:
 		return ""
 	}
@@ -76,11 +84,14 @@ claim lab 6m0s
 claim lab 72h0m0s
 claim llm 26h0m0s
 claim llm 3h12m0s
+claim llm 5m0s
 claim onboarding 17m0s
 claim robotics 42m0s
 claim speech 50h0m0s gpu-node-2/gpu-0 gpu-node-2/gpu-1 for 1
 claim speech 90h0m0s deleted 1h30m0s resource.kubernetes.io/delete-protection gpu-node-2/gpu-2 for 1
+domain llm 3m0s of 2 moe-channel
 event students FailedResourceClaimCreation: PodResourceClaim gpus: create ResourceClaim : resourceclaims.resource.k8s.io "homework-0-gpus-" is forbidden: exceeded quota: students, requested: count/resourceclaims.resource.k8s.io=1, used: count/resourceclaims.resource.k8s.io=4, limited: count/resourceclaims.resource.k8s.io=4
+group llm 5m0s of 2
 pod batch Pending 2h0m0s gate kueue.x-k8s.io/admission SchedulingGated: Scheduling is blocked due to non-empty scheduling gates
 pod biology Running 20h0m0s claim:gpu/gpu gpu.nvidia.com/gpu-node-2/gpu-7 Unhealthy
 pod finance Pending 2m0s Unschedulable: 0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod.
@@ -89,6 +100,8 @@ pod hpc Pending 20m0s NOWHERE
 pod lab Pending 6m0s NOWHERE
 pod llm Pending 26h0m0s NOWHERE
 pod llm Pending 3h12m0s NOWHERE
+pod llm Pending 3m0s
+pod llm Pending 5m0s Unschedulable: waiting for minCount pods from a gang to appear in scheduling queue
 pod onboarding Pending 11m0s
 pod onboarding Pending 17m0s Unschedulable: 0/2 nodes are available: request gpu: device class gpu.acme.com does not exist. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.
 pod robotics Pending 42m0s NOWHERE
@@ -96,7 +109,8 @@ pod speech Running 50h0m0s
 pod speech Running 90h0m0s
 pod students Pending 9m0s
 pod web Pending 8m0s NOWHERE
-rule gpu-node-1/gpu-7 NoSchedule`, "NOWHERE", nowhere))
+rule gpu-node-1/gpu-7 NoSchedule
+workload batch 26m0s of 4 WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for gpu.nvidia.com in flavor h100, 4 more needed`, "NOWHERE", nowhere))
 }
 
 // Devices of the two nodes have the same names, but are different devices.

@@ -47,6 +47,11 @@ func pendingWorkloads() []pendingWorkload {
 		{ // devices are free, but no CPU is
 			workload: gpus("finance", "etl", ownedByJob, 1, ""), age: 2 * time.Minute, schedulerMessage: withoutVictims("Insufficient cpu"),
 		},
+		{ // one of the two pods that the gang needs: its device is free, and it alone is not placed
+			workload: inGroup(gpus("llm", "post-train", ownedByJob, 1, "")), age: 5 * time.Minute,
+			schedulerMessage: "waiting for minCount pods from a gang to appear in scheduling queue",
+		},
+		{workload: domainUser(), age: 3 * time.Minute, templateMissing: true},
 		{workload: gatedForever(gpus("batch", "nightly", ownedByJob, 8, "")), age: 2 * time.Hour},
 	}
 }
@@ -115,6 +120,22 @@ func incompletePool() workload {
 	}
 }
 
+// inGroup gives the pods of a workload a PodGroup of its name (gangObjects).
+func inGroup(w workload) workload {
+	w.group = w.name
+	return w
+}
+
+// domainUser uses a ComputeDomain (gangObjects) whose controller has not made its
+// template of claims.
+func domainUser() workload {
+	return workload{
+		namespace: "llm", name: "moe", owner: ownedByJob,
+		containers: []container{{name: "rank", image: imagePyTorch}},
+		claim:      claim{name: "channel", template: "moe-channel", requests: []request{{name: "channel", class: "compute-domain-default-channel.nvidia.com", count: 1}}},
+	}
+}
+
 func gatedForever(w workload) workload {
 	w.delayed.gate = "kueue.x-k8s.io/admission"
 	return w
@@ -127,6 +148,7 @@ type pendingWorkload struct {
 	age              time.Duration
 	schedulerMessage string // the scheduler's condition on the pod; empty: not written yet
 	claimMissing     bool   // the claim that the pod names does not exist
+	templateMissing  bool   // nor does the template, so that the claim is not made
 	quotaMessage     string // why the claim controller cannot make the claim of the template
 }
 
@@ -137,10 +159,11 @@ func (w pendingWorkload) objects(seed uint64, now time.Time) []apiserver.Object 
 	i := newInstance(w.workload, 0, seed, created)
 	pod := i.pods[0]
 	objects := []apiserver.Object{pod}
-	if w.claim.template != "" {
+	if w.claim.template != "" && !w.templateMissing {
 		objects = append(objects, newTemplate(w.workload))
 	}
 	switch {
+	case w.templateMissing:
 	case w.quotaMessage != "":
 		objects = append(objects, newEvent(pod, "FailedResourceClaimCreation", "resource_claim",
 			fmt.Sprintf("PodResourceClaim %s: create ResourceClaim : %s %q is forbidden: %s", w.claim.name, claimCollection, i.claim.GenerateName, w.quotaMessage), created))
@@ -264,6 +287,7 @@ func existingObjects(seed uint64, now time.Time) []apiserver.Object {
 	for _, w := range pendingWorkloads() {
 		objects = append(objects, w.objects(seed, now)...)
 	}
+	objects = append(objects, gangObjects(seed, now)...)
 	// The GPU that a device plugin has on the agent's node is kept from claims.
 	plugged := taintRule("device-plugin", nodeName, gpuName(minorByPlugin), resourcev1.DeviceTaintEffectNoSchedule)
 	return append(objects, plugged, unusedClaim(seed, now))

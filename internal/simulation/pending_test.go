@@ -186,10 +186,14 @@ func TestPendingReasons(t *testing.T) {
 				slice.Spec.Pool.ResourceSliceCount = min(slice.Spec.Pool.ResourceSliceCount, 1+int64(strings.Count(slice.Spec.Driver, "nvidia")))
 			}
 		}, nodeName + " " + remoteNode},
-		"typo":     {nodeName + " " + remoteNode, nothing, nodeName + " " + remoteNode}, // if only its claim were there
-		"homework": {nodeName + " " + remoteNode, nothing, nodeName + " " + remoteNode}, // likewise
-		"etl":      {nodeName + " " + remoteNode, nothing, nodeName + " " + remoteNode}, // if only there were processors
-		"nightly":  {"", count(2), remoteNode},                                          // gated, and it would have to wait even if it were not
+		"typo":       {nodeName + " " + remoteNode, nothing, nodeName + " " + remoteNode}, // if only its claim were there
+		"homework":   {nodeName + " " + remoteNode, nothing, nodeName + " " + remoteNode}, // likewise
+		"etl":        {nodeName + " " + remoteNode, nothing, nodeName + " " + remoteNode}, // if only there were processors
+		"post-train": {nodeName + " " + remoteNode, nothing, nodeName + " " + remoteNode}, // if only its gang were complete
+		"moe": {"", func(w *pendingFixture, _ *resourcev1.ResourceClaim) {
+			w.classes["compute-domain-default-channel.nvidia.com"] = w.classes[classGPU]
+		}, nodeName + " " + remoteNode},
+		"nightly": {"", count(2), remoteNode}, // gated, and it would have to wait even if it were not
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := slices.IndexFunc(pendingWorkloads(), func(w pendingWorkload) bool { return w.name == name })
@@ -206,8 +210,8 @@ func TestPendingReasons(t *testing.T) {
 			}
 		})
 	}
-	if names := len(pendingWorkloads()); names != 12 {
-		t.Errorf("%d wait, and 12 are asked about", names)
+	if names := len(pendingWorkloads()); names != 14 {
+		t.Errorf("%d wait, and 14 are asked about", names)
 	}
 }
 

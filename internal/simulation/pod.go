@@ -20,6 +20,9 @@ func newPod(row workload, meta metav1.ObjectMeta) *corev1.Pod {
 		}
 		pod.Spec.ResourceClaims = []corev1.PodResourceClaim{reference}
 	}
+	if row.group != "" {
+		pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &row.group}
+	}
 	for at, c := range row.containers {
 		made := corev1.Container{Name: c.name, Image: c.image, Resources: resourcesOf(row, c, at == 0)}
 		if c.init > 0 {

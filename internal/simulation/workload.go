@@ -16,6 +16,7 @@ type workload struct {
 	pods            int               // 0: one; several need a claim that has no template
 	containers      []container
 	claim           claim
+	group           string   // PodGroup of its pods; empty: none
 	plugin          []string // replicas of devices that a device plugin allocates to the first container
 	load            float64  // of each device while the main containers run, 0 to 1
 

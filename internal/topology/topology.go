@@ -116,6 +116,8 @@ func Of(reading top.Reading, subject Subject) (Document, error) {
 		node.Devices = append(node.Devices, newDevice(d, reading.All, rows))
 	}
 	for _, node := range nodes {
+		// Network adapters come last, as in nvidia-smi.
+		slices.SortStableFunc(node.Devices, func(a, b Device) int { return compareBool(a.Network, b.Network) })
 		node.align()
 		document.Nodes = append(document.Nodes, *node)
 	}
@@ -124,6 +126,18 @@ func Of(reading top.Reading, subject Subject) (Document, error) {
 		return document, absent(reading, subject)
 	}
 	return document, nil
+}
+
+// compareBool orders false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
 }
 
 // absent is why there is no device of the subject.

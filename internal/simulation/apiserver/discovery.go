@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 
-	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
@@ -12,26 +11,27 @@ import (
 
 // discover adds what clients ask to learn what there is.
 func discover(mux *http.ServeMux, kinds []kind) {
-	group := resourcev1.SchemeGroupVersion
-	served := metav1.GroupVersionForDiscovery{GroupVersion: group.String(), Version: group.Version}
-	described := metav1.APIGroup{
-		TypeMeta:         metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"},
-		Name:             group.Group,
-		Versions:         []metav1.GroupVersionForDiscovery{served},
-		PreferredVersion: served,
-	}
+	groups := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
 	answers := map[string]any{
 		"/version": version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.0-simulated"},
 		"/api":     metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}},
-		"/apis": metav1.APIGroupList{
-			TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
-			Groups:   []metav1.APIGroup{described},
-		},
-		"/apis/" + group.Group: described,
 	}
 	for _, k := range kinds {
 		answers[prefix(k.group)] = resourcesOf(k.group, kinds)
+		path := "/apis/" + k.group.Group
+		if _, again := answers[path]; again || k.group.Group == "" {
+			continue
+		}
+		served := metav1.GroupVersionForDiscovery{GroupVersion: k.group.String(), Version: k.group.Version}
+		described := metav1.APIGroup{
+			TypeMeta:         metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"},
+			Name:             k.group.Group,
+			Versions:         []metav1.GroupVersionForDiscovery{served},
+			PreferredVersion: served,
+		}
+		groups.Groups, answers[path] = append(groups.Groups, described), described
 	}
+	answers["/apis"] = groups
 	for path, answer := range answers {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")

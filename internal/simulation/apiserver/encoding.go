@@ -9,10 +9,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/customresource"
 )
 
 // encoding is a format of bodies.
@@ -28,6 +31,14 @@ func encodings() ([]encoding, error) {
 	}
 	if err := resourcev1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("register resource.k8s.io/v1: %w", err)
+	}
+	if err := schedulingv1beta1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register scheduling.k8s.io/v1beta1: %w", err)
+	}
+	for group, add := range customresource.Groups() {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("register %s: %w", group, err)
+		}
 	}
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	codecs := serializer.NewCodecFactory(scheme)

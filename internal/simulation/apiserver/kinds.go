@@ -5,10 +5,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/customresource"
 )
 
 // Object is what can be put into the server.
@@ -26,10 +29,11 @@ type kind struct {
 	empty      func() Object
 	list       func() runtime.Object
 	fields     func(Object) fields.Set // beyond those of the metadata
+	custom     bool                    // a custom resource: sent as JSON alone
 }
 
 func allKinds() []kind {
-	core, dra := corev1.SchemeGroupVersion, resourcev1.SchemeGroupVersion
+	core, dra, scheduling := corev1.SchemeGroupVersion, resourcev1.SchemeGroupVersion, schedulingv1beta1.SchemeGroupVersion
 	return []kind{
 		{
 			group: core, name: "Node", resource: "nodes", namespaced: false, fields: noFields,
@@ -70,6 +74,21 @@ func allKinds() []kind {
 			group: dra, name: "ResourceSlice", resource: "resourceslices", namespaced: false, fields: sliceFields,
 			empty: func() Object { return &resourcev1.ResourceSlice{} },
 			list:  func() runtime.Object { return &resourcev1.ResourceSliceList{} },
+		},
+		{
+			group: scheduling, name: "PodGroup", resource: "podgroups", namespaced: true, fields: noFields,
+			empty: func() Object { return &schedulingv1beta1.PodGroup{} },
+			list:  func() runtime.Object { return &schedulingv1beta1.PodGroupList{} },
+		},
+		{
+			group: customresource.KueueV1beta2(), name: "Workload", resource: "workloads", namespaced: true, fields: noFields, custom: true,
+			empty: func() Object { return &customresource.Workload{} },
+			list:  func() runtime.Object { return &customresource.WorkloadList{} },
+		},
+		{
+			group: customresource.NVIDIAV1beta1(), name: "ComputeDomain", resource: "computedomains", namespaced: true, fields: noFields, custom: true,
+			empty: func() Object { return &customresource.ComputeDomain{} },
+			list:  func() runtime.Object { return &customresource.ComputeDomainList{} },
 		},
 	}
 }

@@ -224,7 +224,7 @@ func (s *Server) single(w http.ResponseWriter, r *http.Request, k kind) {
 		s.fail(w, r, apierrors.NewNotFound(groupResource(k), request.Name))
 		return
 	}
-	accepted(r, s.encodings).write(w, http.StatusOK, found)
+	s.encodingOf(r, k).write(w, http.StatusOK, found)
 }
 
 // collection handles a list or a watch.
@@ -269,7 +269,15 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, k kind, fits func(
 		s.fail(w, r, apierrors.NewInternalError(err))
 		return
 	}
-	accepted(r, s.encodings).write(w, http.StatusOK, list)
+	s.encodingOf(r, k).write(w, http.StatusOK, list)
+}
+
+// encodingOf is the encoding of an answer with objects of the kind.
+func (s *Server) encodingOf(r *http.Request, k kind) encoding {
+	if k.custom {
+		return s.encodings[0]
+	}
+	return accepted(r, s.encodings)
 }
 
 // selection is the request's namespace and field selector as a function. A field
@@ -364,7 +372,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, k kind, fits func
 	}
 	ctx, cancel := s.watchContext(r.Context(), query)
 	defer cancel()
-	on := &watching{kind: k, fits: fits, version: version, out: w, as: accepted(r, s.encodings)}
+	on := &watching{kind: k, fits: fits, version: version, out: w, as: s.encodingOf(r, k)}
 	w.Header().Set("Content-Type", on.as.info.MediaType+streamed(on.as))
 	w.WriteHeader(http.StatusOK)
 	if initial && s.sendAll(on, query.Get("sendInitialEvents") == "true") != nil {

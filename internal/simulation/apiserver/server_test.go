@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/customresource"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -282,7 +285,8 @@ func TestSelectsEvents(t *testing.T) {
 }
 
 // What is not served is answered as by a server that does not know it.
-func TestServesNoPodGroups(t *testing.T) {
+// A version that is not served, as PodGroups have on most clusters.
+func TestServesNoOlderPodGroups(t *testing.T) {
 	client := connect(t, start(t, Options{}), runtime.ContentTypeProtobuf)
 	err := client.rest.Get().AbsPath("/apis/scheduling.k8s.io/v1alpha1/podgroups").Do(t.Context()).Error()
 	if !apierrors.IsNotFound(err) || !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
@@ -296,11 +300,14 @@ func TestServesTheOtherKinds(t *testing.T) {
 	named := metav1.ObjectMeta{Namespace: "lab", Name: "x"}
 	put(t, server, &corev1.Node{ObjectMeta: name}, &resourcev1.DeviceClass{ObjectMeta: name}, &resourcev1.ResourceSlice{ObjectMeta: name},
 		&resourcev1.DeviceTaintRule{ObjectMeta: name}, &corev1.Event{ObjectMeta: named},
-		&resourcev1.ResourceClaim{ObjectMeta: named}, &resourcev1.ResourceClaimTemplate{ObjectMeta: named})
+		&resourcev1.ResourceClaim{ObjectMeta: named}, &resourcev1.ResourceClaimTemplate{ObjectMeta: named},
+		&schedulingv1beta1.PodGroup{ObjectMeta: named}, &customresource.Workload{ObjectMeta: named}, &customresource.ComputeDomain{ObjectMeta: named})
 	for _, path := range []string{
 		"/version", "/api", "/apis", "/api/v1", "/apis/resource.k8s.io", "/apis/resource.k8s.io/v1", "/api/v1/nodes/x",
 		"/apis/resource.k8s.io/v1/devicetaintrules/x", "/api/v1/namespaces/lab/events/x", "/apis/resource.k8s.io/v1/deviceclasses/x", "/apis/resource.k8s.io/v1/resourceslices/x",
 		"/apis/resource.k8s.io/v1/namespaces/lab/resourceclaims/x", "/apis/resource.k8s.io/v1/namespaces/lab/resourceclaimtemplates/x",
+		"/apis/scheduling.k8s.io", "/apis/scheduling.k8s.io/v1beta1/namespaces/lab/podgroups/x", "/apis/kueue.x-k8s.io/v1beta2/namespaces/lab/workloads/x",
+		"/apis/resource.nvidia.com/v1beta1/namespaces/lab/computedomains/x",
 	} {
 		client := connect(t, server, runtime.ContentTypeJSON)
 		if _, err := client.rest.Get().AbsPath(path).DoRaw(t.Context()); err != nil {
