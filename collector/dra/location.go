@@ -22,9 +22,13 @@ func (a Alignment) String() string {
 	return [Alignments]string{"link", "pcie_root", "numa_node", "unknown", "crossing"}[a]
 }
 
+// LinkUnknown is the link domain of a device that has NVLinks if it is not known which
+// devices it reaches over them.
+const LinkUnknown = "unknown"
+
 // Location is where a device is in its node. Unknown texts are empty.
 type Location struct {
-	Link string // NVLink domain or xGMI hive
+	Link string // NVLink domain or xGMI hive; LinkUnknown
 	Root string // PCIe root complex
 	NUMA string // number of the NUMA node
 }
@@ -32,6 +36,9 @@ type Location struct {
 // At returns the place of the location at one of the levels: what all devices that are
 // aligned so have in common; empty: unknown, or none.
 func (l Location) At(level Alignment) string {
+	if level == AlignedLink && l.Link == LinkUnknown {
+		return ""
+	}
 	return [AlignmentLevels]string{AlignedLink: l.Link, AlignedRoot: l.Root, AlignedNUMA: l.NUMA}[level]
 }
 
@@ -42,7 +49,7 @@ func (l Location) AlignmentWith(other Location) Alignment {
 			return level
 		}
 	}
-	if l.NUMA == "" || other.NUMA == "" {
+	if l.NUMA == "" || other.NUMA == "" || l.Link == LinkUnknown && other.Link == LinkUnknown {
 		return AlignedUnknown
 	}
 	return Crossing

@@ -18,6 +18,8 @@ func TestAlignment(t *testing.T) {
 		"one is not, two cross": {[]Location{at("pci0000:10", "0"), {}, at("pci0000:80", "1")}, nil, "crossing", ""},
 		"linked":                {[]Location{linked("a", "0"), linked("a", "1")}, []Location{linked("", "0")}, "link", "crossing"},
 		"of two domains":        {[]Location{linked("a", "0"), linked("b", "0")}, nil, "pcie_root", ""},
+		"linked, unknown whom":  {[]Location{linked("unknown", "0"), linked("unknown", "1")}, []Location{linked("", "0")}, "unknown", "crossing"},
+		"the same, near":        {[]Location{linked("unknown", "0"), linked("unknown", "0")}, nil, "pcie_root", ""},
 		"one is not linked":     {[]Location{linked("a", "0"), linked("a", "1"), linked("", "1")}, nil, "crossing", ""},
 	} {
 		if got := AlignmentOf(test.devices).String(); got != test.among {

@@ -93,6 +93,10 @@ func (s *devices) read(now clock.Instant) {
 	for _, d := range s.byUUID {
 		if d.present {
 			d.read()
+			if linked := d.hasActiveLinks(); linked != d.linked {
+				d.linked = linked
+				s.changes++ // its location has changed
+			}
 			s.listed = s.listed || !d.listedAt.IsZero()
 		} else {
 			d.newer, d.xids = false, nil
@@ -257,6 +261,7 @@ type deviceState struct {
 	at       clock.Instant              // of the newest readings; zero: never read
 	newer    bool                       // they came in this step
 	fresh    bool                       // at is recent enough for gauges
+	linked   bool                       // some of its NVLinks are up
 	readings []device.Reading           // sorted by quantity
 	offsets  [device.Quantities + 1]int // where each quantity begins in readings
 	size     float64                    // last known memory size, bytes; 0: unknown
@@ -324,7 +329,16 @@ func locationOf(d *dra.PublishedDevice, hardware *device.Locations) dra.Location
 // location is where the device is: by its slice, else by the address of its hardware.
 func (d *deviceState) location(hardware *device.Locations) dra.Location {
 	at, by := locationOf(&d.published, hardware), hardware.At(d.device.PCIBusID)
-	return dra.Location{Link: d.device.LinkDomain, Root: cmp.Or(at.Root, by.PCIeRoot), NUMA: cmp.Or(at.NUMA, by.NUMANode)}
+	link := d.device.LinkDomain
+	if link == "" && d.linked {
+		link = dra.LinkUnknown
+	}
+	return dra.Location{Link: link, Root: cmp.Or(at.Root, by.PCIeRoot), NUMA: cmp.Or(at.NUMA, by.NUMANode)}
+}
+
+// hasActiveLinks reports whether any of the device's NVLinks is up.
+func (d *deviceState) hasActiveLinks() bool {
+	return slices.ContainsFunc(d.of(device.NVLinks), func(r device.Reading) bool { return r.Value > 0 && r.Details[0] == "active" })
 }
 
 // of returns the last readings of a quantity.

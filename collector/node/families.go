@@ -114,7 +114,7 @@ func (f *families) addDevices() {
 		deviceLabels("vendor", "model", "pci_bus_id", "partition_profile", "driver_version", "source"))
 	f.publishedInfo = f.gauge(metric.DevicePublishedInfo, "", "Name under which a DRA driver publishes the device",
 		deviceLabels("driver", "pool", "device"))
-	f.deviceTopology = f.gauge(metric.DeviceTopologyInfo, "", "Where the device is: its PCIe root complex, NUMA node, and NVLink domain or xGMI hive; empty: unknown",
+	f.deviceTopology = f.gauge(metric.DeviceTopologyInfo, "", "Where the device is: its PCIe root complex, NUMA node, and NVLink domain or xGMI hive; empty: unknown, or none",
 		deviceLabels("pcie_root", "numa_node", "link_domain"))
 	f.claimTopology = f.gauge(metric.ClaimTopologyInfo, "", "How near the claim's devices are to each other (between=devices) or each to its nearest network adapter (network), and how near they could be on the node at best",
 		[]string{"node", "namespace", "resourceclaim", "between", "alignment", "best"})

@@ -31,7 +31,7 @@ type places struct {
 }
 
 func (p *places) add(d *dra.PublishedDevice, at dra.Location) {
-	p.unknown = p.unknown || at.NUMA == ""
+	p.unknown = p.unknown || at.NUMA == "" || at.Link == dra.LinkUnknown
 	for level := range dra.AlignmentLevels {
 		place := at.At(level)
 		switch {

@@ -188,3 +188,48 @@ func TestTopologyRows(t *testing.T) {
 		t.Errorf("without sysfs:\n%s", strings.Join(got, "\n"))
 	}
 }
+
+// GPUs whose NVLinks are up, of which no source says whom they reach, as with DCGM
+// alone: they may well be connected.
+func TestLinksToUnknownDevices(t *testing.T) {
+	facts := Facts{Locations: device.NewLocations(map[string]device.Location{
+		"0000:10:00.0": {PCIeRoot: "pci0000:10", NUMANode: "0"}, "0000:90:00.0": {PCIeRoot: "pci0000:90", NUMANode: "1"},
+	})}
+	facts.Cluster = Cluster{Enabled: true, Fresh: true, SlicesFresh: true}
+	made := dra.Claim{Ref: dra.ClaimRef{Namespace: "a", Name: "two"}, UID: "two", Allocated: true, ReservedFor: []dra.Consumer{{Resource: "pods", Name: "p", UID: "p"}}}
+	for i, address := range []string{"0000:10:00.0", "0000:90:00.0"} {
+		d, id := unidentified(), dra.DeviceID{Driver: "gpu.nvidia.com", Pool: sceneNode, Name: fmt.Sprint("gpu-", i)}
+		d.UUID, d.Vendor, d.PCIBusID = fmt.Sprint("GPU-", i), "nvidia", address
+		facts.Samples = append(facts.Samples, device.Sample{Device: d, At: origin(), Readings: []device.Reading{
+			{Quantity: device.NVLinks, Details: [2]string{"active"}, Value: 18}, {Quantity: device.NVLinks, Details: [2]string{"inactive"}},
+		}})
+		facts.Cluster.Published = append(facts.Cluster.Published, dra.PublishedDevice{ID: id, UUID: d.UUID, Placement: dra.PlacementUnknown})
+		made.Results = append(made.Results, dra.Result{Request: "r", Device: id})
+	}
+	facts.Cluster.Claims = []dra.Claim{made}
+	facts.Cluster.Pods = []dra.Pod{{Ref: dra.PodRef{Namespace: "a", Name: "p"}, UID: "p", Node: sceneNode, Claims: []dra.PodClaim{{Name: "two", Claim: "two"}}}}
+	state, now := NewState(Config{Node: sceneNode, Interval: 1e9, Grace: 1e9}), origin()
+	step := func() string {
+		var snapshot Snapshot
+		for range 2 { // the links are read after the claims are joined
+			now = now.Add(1e9)
+			state, snapshot, _ = Step(state, facts, now)
+		}
+		text := ""
+		for _, row := range snapshot.Rows() {
+			if row.Family.Name == metric.ClaimTopologyInfo || row.Family.Name == metric.DeviceTopologyInfo {
+				text += " " + row.Labels.Get("link_domain") + row.Labels.Get("alignment")
+			}
+		}
+		return text
+	}
+	if got := step(); got != " unknown unknown unknown" {
+		t.Errorf("with links:%s", got)
+	}
+	for i := range facts.Samples {
+		facts.Samples[i].At, facts.Samples[i].Readings = now.Add(1e9), []device.Reading{{Quantity: device.NVLinks, Details: [2]string{"active"}}}
+	}
+	if got := step(); got != "   crossing" {
+		t.Errorf("without active links:%s", got)
+	}
+}

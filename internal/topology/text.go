@@ -57,7 +57,7 @@ func (d Document) linkDomains() []string {
 	var domains []string
 	for i := range d.Nodes {
 		for j := range d.Nodes[i].Devices {
-			if domain := d.Nodes[i].Devices[j].LinkDomain; domain != "" && !slices.Contains(domains, domain) {
+			if domain := d.Nodes[i].Devices[j].LinkDomain; domain != "" && domain != dra.LinkUnknown && !slices.Contains(domains, domain) {
 				domains = append(domains, domain)
 			}
 		}
@@ -103,7 +103,11 @@ func (n *Node) write(text *strings.Builder, domains []string, used map[string]bo
 			line = append(line, short)
 		}
 		domain := ""
-		if d.LinkDomain != "" {
+		switch d.LinkDomain {
+		case "":
+		case dra.LinkUnknown:
+			domain = "?"
+		default:
 			domain = domainName(slices.Index(domains, d.LinkDomain))
 		}
 		table = append(table, append(line, orDash(d.PCIeRoot), orDash(d.NUMANode), orDash(domain), orDash(strings.Join(d.Claims, ", "))))
