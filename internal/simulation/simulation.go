@@ -132,7 +132,7 @@ func (s *Simulation) serve(ctx context.Context, h hardware) (err error) {
 	if s.kubelet, err = kubelet.Start(ctx, s.socket, kubelet.Options{Faults: kubelet.Always()}); err != nil {
 		return err
 	}
-	if s.server, err = apiserver.Start(ctx, apiserver.Options{}); err != nil {
+	if s.server, err = apiserver.Start(ctx, apiserver.Options{Gangs: true}); err != nil {
 		return err
 	}
 	objects := staticObjects(h, s.rows, newRandom(s.options.Seed, "standing"))

@@ -32,8 +32,30 @@ type kind struct {
 	custom     bool                    // a custom resource: sent as JSON alone
 }
 
+// gangKinds are collections that only some clusters serve: PodGroups, and custom
+// resources of Kueue and of NVIDIA's driver.
+func gangKinds() []kind {
+	return []kind{
+		{
+			group: schedulingv1beta1.SchemeGroupVersion, name: "PodGroup", resource: "podgroups", namespaced: true, fields: noFields,
+			empty: func() Object { return &schedulingv1beta1.PodGroup{} },
+			list:  func() runtime.Object { return &schedulingv1beta1.PodGroupList{} },
+		},
+		{
+			group: customresource.KueueV1beta2(), name: "Workload", resource: "workloads", namespaced: true, fields: noFields, custom: true,
+			empty: func() Object { return &customresource.Workload{} },
+			list:  func() runtime.Object { return &customresource.WorkloadList{} },
+		},
+		{
+			group: customresource.NVIDIAV1beta1(), name: "ComputeDomain", resource: "computedomains", namespaced: true, fields: noFields, custom: true,
+			empty: func() Object { return &customresource.ComputeDomain{} },
+			list:  func() runtime.Object { return &customresource.ComputeDomainList{} },
+		},
+	}
+}
+
 func allKinds() []kind {
-	core, dra, scheduling := corev1.SchemeGroupVersion, resourcev1.SchemeGroupVersion, schedulingv1beta1.SchemeGroupVersion
+	core, dra := corev1.SchemeGroupVersion, resourcev1.SchemeGroupVersion
 	return []kind{
 		{
 			group: core, name: "Node", resource: "nodes", namespaced: false, fields: noFields,
@@ -74,21 +96,6 @@ func allKinds() []kind {
 			group: dra, name: "ResourceSlice", resource: "resourceslices", namespaced: false, fields: sliceFields,
 			empty: func() Object { return &resourcev1.ResourceSlice{} },
 			list:  func() runtime.Object { return &resourcev1.ResourceSliceList{} },
-		},
-		{
-			group: scheduling, name: "PodGroup", resource: "podgroups", namespaced: true, fields: noFields,
-			empty: func() Object { return &schedulingv1beta1.PodGroup{} },
-			list:  func() runtime.Object { return &schedulingv1beta1.PodGroupList{} },
-		},
-		{
-			group: customresource.KueueV1beta2(), name: "Workload", resource: "workloads", namespaced: true, fields: noFields, custom: true,
-			empty: func() Object { return &customresource.Workload{} },
-			list:  func() runtime.Object { return &customresource.WorkloadList{} },
-		},
-		{
-			group: customresource.NVIDIAV1beta1(), name: "ComputeDomain", resource: "computedomains", namespaced: true, fields: noFields, custom: true,
-			empty: func() Object { return &customresource.ComputeDomain{} },
-			list:  func() runtime.Object { return &customresource.ComputeDomainList{} },
 		},
 	}
 }

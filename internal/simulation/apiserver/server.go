@@ -34,6 +34,7 @@ type Options struct {
 	Port          int           // 0: any that is free
 	History       int           // changes that are kept for watches; 0: 1000
 	BookmarkEvery time.Duration // 0: a minute, as in Kubernetes
+	Gangs         bool          // serve PodGroups, and custom resources of Kueue and NVIDIA's driver
 
 	// Intercept is called before each request and may refuse it with an HTTP
 	// status; 0 accepts it. 404 is the response of a server that does not serve the
@@ -65,13 +66,17 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	if options.BookmarkEvery == 0 {
 		options.BookmarkEvery = time.Minute
 	}
+	kinds := allKinds()
+	if options.Gangs {
+		kinds = append(kinds, gangKinds()...)
+	}
 	bodies, err := encodings()
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{
 		options:   options,
-		kinds:     allKinds(),
+		kinds:     kinds,
 		store:     newStore(options.History),
 		encodings: bodies,
 		address:   fmt.Sprintf("127.0.0.1:%d", options.Port),

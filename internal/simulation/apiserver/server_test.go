@@ -285,8 +285,7 @@ func TestSelectsEvents(t *testing.T) {
 }
 
 // What is not served is answered as by a server that does not know it.
-// A version that is not served, as PodGroups have on most clusters.
-func TestServesNoOlderPodGroups(t *testing.T) {
+func TestServesNoPodGroups(t *testing.T) {
 	client := connect(t, start(t, Options{}), runtime.ContentTypeProtobuf)
 	err := client.rest.Get().AbsPath("/apis/scheduling.k8s.io/v1alpha1/podgroups").Do(t.Context()).Error()
 	if !apierrors.IsNotFound(err) || !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
@@ -295,7 +294,7 @@ func TestServesNoOlderPodGroups(t *testing.T) {
 }
 
 func TestServesTheOtherKinds(t *testing.T) {
-	server := start(t, Options{})
+	server := start(t, Options{Gangs: true})
 	name := metav1.ObjectMeta{Name: "x"}
 	named := metav1.ObjectMeta{Namespace: "lab", Name: "x"}
 	put(t, server, &corev1.Node{ObjectMeta: name}, &resourcev1.DeviceClass{ObjectMeta: name}, &resourcev1.ResourceSlice{ObjectMeta: name},
