@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
@@ -106,26 +107,10 @@ func fits(needed map[deviceKind]int, has func(deviceKind) int) bool {
 	return true
 }
 
-// heldPlaces is the devices of one claim or pod, each once, and where they are.
-type heldPlaces struct {
-	devices, adapters map[dra.DeviceID]dra.Location
-	kinds             map[deviceKind]int // of the devices
-}
-
-func newHeldPlaces() *heldPlaces {
-	return &heldPlaces{make(map[dra.DeviceID]dra.Location), make(map[dra.DeviceID]dra.Location), make(map[deviceKind]int)}
-}
-
-func (h *heldPlaces) add(d *dra.PublishedDevice, at dra.Location) {
-	_, again := h.devices[d.ID]
-	switch {
-	case again || vendors.IsLogical(d.ID.Driver):
-	case vendors.IsNetwork(d.ID.Driver):
-		h.adapters[d.ID] = at
-	default:
-		h.devices[d.ID] = at
-		h.kinds[kindOf(d)]++
-	}
+// heldPlace is a device that a claim or a pod holds, and where it is.
+type heldPlace struct {
+	device *dra.PublishedDevice
+	at     dra.Location
 }
 
 // verdict is how near devices are to each other, and how near they could be at best.
@@ -134,17 +119,33 @@ type verdict struct {
 	is, best dra.Alignment
 }
 
-// verdicts yields what there is to say: of at least two devices.
-func (h *heldPlaces) verdicts(node *places) []verdict {
-	devices, adapters := slices.Collect(maps.Values(h.devices)), slices.Collect(maps.Values(h.adapters))
+// verdictsOf returns what there is to say of the devices of one claim or pod: of at least
+// two, each of which counts once.
+func verdictsOf(held []heldPlace, node func() *places) []verdict {
+	if len(held) < 2 {
+		return nil
+	}
+	seen, kinds := make(map[dra.DeviceID]bool), make(map[deviceKind]int)
+	var devices, adapters []dra.Location
+	for _, h := range held {
+		switch {
+		case seen[h.device.ID]:
+		case vendors.IsNetwork(h.device.ID.Driver):
+			adapters = append(adapters, h.at)
+		default:
+			devices = append(devices, h.at)
+			kinds[kindOf(h.device)]++
+		}
+		seen[h.device.ID] = true
+	}
 	var found []verdict
 	if len(devices) > 1 {
 		is := dra.AlignmentOf(devices)
-		found = append(found, verdict{betweenDevices, is, min(is, node.best(h.kinds))})
+		found = append(found, verdict{betweenDevices, is, min(is, node().best(kinds))})
 	}
 	if len(devices) > 0 && len(adapters) > 0 {
 		is := dra.AlignmentWithNearest(devices, adapters)
-		found = append(found, verdict{betweenNetwork, is, min(is, node.bestNetwork(h.kinds, len(adapters)))})
+		found = append(found, verdict{betweenNetwork, is, min(is, node().bestNetwork(kinds, len(adapters)))})
 	}
 	return found
 }
@@ -164,34 +165,34 @@ func newTopology(node string, d *devices, f *families) *topology {
 }
 
 // update applies the views of claims and what is published, when either has changed.
+// Most claims and pods have one device, of which there is nothing to say.
 func (t *topology) update(views []claimView, published []dra.PublishedDevice) {
 	t.claims, t.pods = nil, nil
-	node := t.placesOf(published)
-	pods := make(map[dra.PodRef]*heldPlaces)
+	node := sync.OnceValue(func() *places { return t.placesOf(published) })
+	pods := make(map[dra.PodRef][]heldPlace, len(views))
+	var held []heldPlace
 	for i := range views {
-		view, claim := &views[i], newHeldPlaces()
+		view := &views[i]
+		held = held[:0]
 		for j := range view.devices {
 			d := t.devices.get(view.devices[j].uuid)
-			if d == nil || !d.isPublished || view.devices[j].admin {
+			if d == nil || !d.isPublished || view.devices[j].admin || vendors.IsLogical(d.published.ID.Driver) {
 				continue
 			}
-			at := d.location(t.devices.locations)
-			claim.add(&d.published, at)
-			for _, pod := range view.pods {
-				if pods[pod] == nil {
-					pods[pod] = newHeldPlaces()
-				}
-				pods[pod].add(&d.published, at)
-			}
+			held = append(held, heldPlace{&d.published, d.location(t.devices.locations)})
 		}
-		for _, v := range claim.verdicts(node) {
+		for _, pod := range view.pods {
+			pods[pod] = append(pods[pod], held...)
+		}
+		for _, v := range verdictsOf(held, node) {
 			t.claims = append(t.claims, metric.NewLabels(t.families.claimTopology.Labels, t.node, view.ref.Namespace, view.ref.Name, v.between, v.is.String(), v.best.String()))
 		}
 	}
+	maps.DeleteFunc(pods, func(_ dra.PodRef, held []heldPlace) bool { return len(held) < 2 })
 	for _, pod := range slices.SortedFunc(maps.Keys(pods), func(a, b dra.PodRef) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	}) {
-		for _, v := range pods[pod].verdicts(node) {
+		for _, v := range verdictsOf(pods[pod], node) {
 			t.pods = append(t.pods, metric.NewLabels(t.families.podTopology.Labels, t.node, pod.Namespace, pod.Name, v.between, v.is.String(), v.best.String()))
 		}
 	}
