@@ -117,7 +117,7 @@ func (f *families) addWorkloads() {
 		"Domains over which the devices of the workload are spread, by level: link_domain, rack, block; absent if one is unknown",
 		append(name, "level")...)
 	f.workloadLeastDomains = f.Add(metric.Gauge, metric.WorkloadTopologyLeastDomains, "",
-		"Fewest domains that have as many devices of the same drivers, allocated or not",
+		"Fewest domains that have as many devices of the same drivers, allocated or not; absent if not so many are published",
 		append(name, "level")...)
 	f.workloadStart = f.Add(metric.Histogram, metric.WorkloadStartDurationSeconds, "seconds",
 		"Time from the creation of the first pod of a workload until all of its pods have started",

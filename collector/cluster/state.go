@@ -188,7 +188,7 @@ func (s *State) allRows(facts Facts) *metric.Snapshot {
 		s.workloads.rows(b, f)
 	}
 	if synced.Nodes && synced.Pods && synced.Claims {
-		s.topology.rows(b, f)
+		s.topology.rows(b, f, synced.Slices)
 	}
 	s.domains.rows(b, f, synced)
 	s.supply.rows(b, f, synced)

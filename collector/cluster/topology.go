@@ -164,8 +164,8 @@ func (t *topology) spanOf(entry *workloadEntry) (spread, least [dra.TopologyLeve
 	return spread, least
 }
 
-// leastDomains is how few of the largest domains have so many devices of each driver; no
-// more than are used.
+// leastDomains is how few of the largest domains have so many devices of each driver, no
+// more than are used; 0: all together have not so many, or what they have is not known.
 func (t *topology) leastDomains(level int, needed map[string]int, used int) int {
 	least := 1
 	for driver, count := range needed {
@@ -177,15 +177,16 @@ func (t *topology) leastDomains(level int, needed map[string]int, used int) int 
 			count -= capacity
 			domains++
 		}
-		if count > 0 { // devices are held that are not published any more
-			return used
+		if count > 0 {
+			return 0
 		}
 		least = max(least, domains)
 	}
 	return min(least, used)
 }
 
-func (t *topology) rows(b *metric.Builder, f *families) {
+// rows adds the rows; published reports whether it is known what is published.
+func (t *topology) rows(b *metric.Builder, f *families, published bool) {
 	if t.nodes == nil {
 		for _, name := range slices.Sorted(maps.Keys(t.index.nodes)) {
 			if domains := t.index.nodes[name].Domains; domains != (dra.Domains{}) {
@@ -198,6 +199,9 @@ func (t *topology) rows(b *metric.Builder, f *families) {
 		b.Add(labels, 1)
 	}
 	for i, family := range []*metric.Family{f.workloadDomains, f.workloadLeastDomains} {
+		if family == f.workloadLeastDomains && !published {
+			continue
+		}
 		b.In(family)
 		for _, entry := range t.workloads.sorted() {
 			span := &entry.span

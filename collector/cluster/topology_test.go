@@ -12,13 +12,13 @@ import (
 )
 
 // fewest is the size of the smallest set of domains that have so many devices of each
-// driver together, by trying all; used: no set has.
-func fewest(capacity map[string]map[string]int, needed map[string]int, used int) int {
+// driver together, by trying all; 0: no set has.
+func fewest(capacity map[string]map[string]int, needed map[string]int) int {
 	names := make([]string, 0, len(capacity))
 	for domain := range maps.Keys(capacity) {
 		names = append(names, domain)
 	}
-	best := used
+	best := 0
 	for bits := range 1 << len(names) {
 		size, have := 0, map[string]int{}
 		for i, domain := range names {
@@ -34,7 +34,9 @@ func fewest(capacity map[string]map[string]int, needed map[string]int, used int)
 			enough = enough && have[driver] >= count
 		}
 		if enough && size > 0 {
-			best = min(best, size)
+			if best == 0 || size < best {
+				best = size
+			}
 		}
 	}
 	return best
@@ -49,13 +51,14 @@ func TestWorkloadDomains(t *testing.T) {
 		h := newHarness(t)
 		h.live = false
 		supply, capacity := &dra.Supply{Version: 1}, map[string]map[string]int{}
-		domainOf := map[string]string{}
+		domainOf, published := map[string]string{}, 0
 		for i := range 6 {
-			name, domain, devices := fmt.Sprint("node-", i), fmt.Sprint("clique-", random.IntN(4)), 1+random.IntN(4)
+			name, domain, devices := fmt.Sprint("node-", i), fmt.Sprint("clique-", random.IntN(4)), 1+random.IntN(3)
 			if random.IntN(20) == 0 {
 				domain = ""
 			}
 			domainOf[name] = domain
+			published += devices
 			h.update(dra.Node{Name: name, Domains: dra.Domains{domain, "", "hall"}})
 			supply.Pools = append(supply.Pools, &dra.PoolSupply{Driver: "gpu.example.com", Pool: name, Node: name, Devices: [dra.DeviceStates]int{0, devices - 1, 1}})
 			if domain != "" {
@@ -70,7 +73,7 @@ func TestWorkloadDomains(t *testing.T) {
 			node, claimed := fmt.Sprint("node-", random.IntN(6)), fmt.Sprintf("a/claim-%d", rank)
 			c := claim(claimed, 1, reserved(fmt.Sprint("rank-", rank)))
 			c.Allocated, c.Node = true, node
-			for i := range 1 + random.IntN(2) {
+			for i := range 1 + random.IntN(4) {
 				c.Results = append(c.Results, dra.AllocatedDevice{Request: "gpu", Device: dra.DeviceID{Driver: "gpu.example.com", Pool: node, Name: fmt.Sprint(rank, "-", i)}})
 				needed++
 			}
@@ -84,23 +87,34 @@ func TestWorkloadDomains(t *testing.T) {
 		h.update(waits)
 		h.facts.Supply = supply
 		h.step(time.Second)
-		want := `dra_workload_topology_domains{level="block",namespace="a",workload="train",workload_kind="JobSet"} 1
-dra_workload_topology_least_domains{level="block",namespace="a",workload="train",workload_kind="JobSet"} 1`
+		want, all := "", map[string]map[string]int{"hall": {"gpu.example.com": published}}
+		row := func(family, level string, count int) {
+			if count > 0 {
+				want += fmt.Sprintf("%s{level=%q,namespace=\"a\",workload=\"train\",workload_kind=\"JobSet\"} %d\n", family, level, count)
+			}
+		}
+		row("dra_workload_topology_domains", "block", 1)
 		if !used[""] {
-			least := fewest(capacity, map[string]int{"gpu.example.com": needed}, len(used))
-			want = fmt.Sprintf(`dra_workload_topology_domains{level="block",namespace="a",workload="train",workload_kind="JobSet"} 1
-dra_workload_topology_domains{level="link_domain",namespace="a",workload="train",workload_kind="JobSet"} %d
-dra_workload_topology_least_domains{level="block",namespace="a",workload="train",workload_kind="JobSet"} 1
-dra_workload_topology_least_domains{level="link_domain",namespace="a",workload="train",workload_kind="JobSet"} %d`, len(used), least)
-			seen[fmt.Sprintf("better %v", least < len(used))]++
+			row("dra_workload_topology_domains", "link_domain", len(used))
+		}
+		block := fewest(all, map[string]int{"gpu.example.com": needed})
+		row("dra_workload_topology_least_domains", "block", block)
+		if !used[""] {
+			least := fewest(capacity, map[string]int{"gpu.example.com": needed})
+			row("dra_workload_topology_least_domains", "link_domain", min(least, len(used)))
+			seen[fmt.Sprintf("better %v", least > 0 && least < len(used))]++
 		} else {
 			seen["unknown"]++
 		}
+		if block == 0 {
+			seen["too few"]++
+		}
+		want = strings.TrimSpace(want)
 		if got := strings.TrimSpace(h.exposition("dra_workload_topology")); got != want {
 			t.Fatalf("%s\nwant\n%s", got, want)
 		}
 	}
-	for _, one := range []string{"better true", "better false", "unknown"} {
+	for _, one := range []string{"better true", "better false", "unknown", "too few"} {
 		if seen[one] < 10 {
 			t.Errorf("%s: only %d times", one, seen[one])
 		}
