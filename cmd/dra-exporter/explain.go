@@ -103,10 +103,7 @@ func runExplain(ctx context.Context, kind explain.Kind, flags *explainFlags, std
 		return err
 	}
 	if flags.output == "json" {
-		encoder := json.NewEncoder(terminal.JSONWriter(stdout))
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		if err := encoder.Encode(report); err != nil {
+		if err := writeJSON(stdout, report); err != nil {
 			return fmt.Errorf("write the report: %w", err)
 		}
 		return nil
@@ -119,4 +116,12 @@ func runExplain(ctx context.Context, kind explain.Kind, flags *explainFlags, std
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
+}
+
+// writeJSON writes a document for programs, without control characters.
+func writeJSON(to io.Writer, document any) error {
+	encoder := json.NewEncoder(terminal.JSONWriter(to))
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(document)
 }

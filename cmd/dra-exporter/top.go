@@ -125,10 +125,9 @@ func runTop(ctx context.Context, flags *topFlags, stdout, stderr io.Writer) erro
 	if err != nil {
 		return err
 	}
-	var listing top.Listing
-	terminal.Progress{To: stderr}.During(ctx, terminal.Missing("the exporters' pods at the API server"), func() { listing, err = list(ctx) })
+	listing, err := listAgents(ctx, list, len(flags.urls) > 0, stderr)
 	if err != nil {
-		return withAdvice(err, len(flags.urls) > 0)
+		return err
 	}
 	if screen, is := top.OpenTerminal(os.Stdin, stdout); is && !flags.once && flags.output == "table" {
 		client.Devices = true
@@ -166,22 +165,37 @@ func (f *exporterFlags) connect(client *top.Client, wanted top.Wanted) (list fun
 	return cluster.List, nil
 }
 
-// printTop reads all agents once and prints the result. It fails if none
-// answers.
-func printTop(ctx context.Context, flags *topFlags, client *top.Client, listing top.Listing, stdout, stderr io.Writer) error {
+// listAgents lists the agents, with progress on a terminal; direct: they are read at
+// addresses, not through the API server.
+func listAgents(ctx context.Context, list func(context.Context) (top.Listing, error), direct bool, stderr io.Writer) (listing top.Listing, err error) {
+	terminal.Progress{To: stderr}.During(ctx, terminal.Missing("the exporters' pods at the API server"), func() { listing, err = list(ctx) })
+	if err != nil {
+		return listing, withAdvice(err, direct)
+	}
+	return listing, nil
+}
+
+// readAgents reads all agents once, with progress on a terminal.
+func readAgents(ctx context.Context, client *top.Client, listing top.Listing, stderr io.Writer) (*top.Fleet, error) {
 	fleet, progress := top.NewFleet(), top.NewProgress(client.Clock, stderr)
 	client.Round(ctx, listing, func(change top.Change) {
 		change(fleet)
 		progress.Report(fleet)
 	})
 	progress.Clear()
-	if err := ctx.Err(); err != nil {
+	return fleet, ctx.Err()
+}
+
+// printTop reads all agents once and prints the result. It fails if none
+// answers.
+func printTop(ctx context.Context, flags *topFlags, client *top.Client, listing top.Listing, stdout, stderr io.Writer) error {
+	fleet, err := readAgents(ctx, client, listing, stderr)
+	if err != nil {
 		return err
 	}
 	reading := fleet.Reading(client.Clock().Wall, flags.wanted())
 	var text []byte
 	if flags.output == "json" {
-		var err error
 		if text, err = top.JSON(reading, flags.order()); err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -11,7 +10,6 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
-	"github.com/dra-exporter/dra-exporter/internal/terminal"
 	"github.com/dra-exporter/dra-exporter/internal/top"
 	"github.com/dra-exporter/dra-exporter/internal/topology"
 )
@@ -98,19 +96,13 @@ func runTopology(ctx context.Context, kind topology.Kind, flags *topologyFlags, 
 	if err != nil {
 		return err
 	}
-	var listing top.Listing
-	terminal.Progress{To: stderr}.During(ctx, terminal.Missing("the exporters' pods at the API server"), func() { listing, err = list(ctx) })
+	listing, err := listAgents(ctx, list, len(flags.urls) > 0, stderr)
 	if err != nil {
-		return withAdvice(err, len(flags.urls) > 0)
+		return err
 	}
 	listing.Cluster = nil // only node agents know where devices are
-	fleet, progress := top.NewFleet(), top.NewProgress(client.Clock, stderr)
-	client.Round(ctx, listing, func(change top.Change) {
-		change(fleet)
-		progress.Report(fleet)
-	})
-	progress.Clear()
-	if err := ctx.Err(); err != nil {
+	fleet, err := readAgents(ctx, client, listing, stderr)
+	if err != nil {
 		return err
 	}
 	reading := fleet.Reading(client.Clock().Wall, wanted)
@@ -122,10 +114,7 @@ func runTopology(ctx context.Context, kind topology.Kind, flags *topologyFlags, 
 		return err
 	}
 	if flags.output == "json" {
-		encoder := json.NewEncoder(terminal.JSONWriter(stdout))
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		err = encoder.Encode(document)
+		err = writeJSON(stdout, document)
 	} else {
 		_, err = io.WriteString(stdout, document.Text())
 	}

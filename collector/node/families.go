@@ -116,7 +116,7 @@ func (f *families) addDevices() {
 		deviceLabels("driver", "pool", "device"))
 	f.deviceTopology = f.gauge(metric.DeviceTopologyInfo, "", "Where the device is: its PCIe root complex, NUMA node, and NVLink domain or xGMI hive; empty: unknown, or none",
 		deviceLabels("pcie_root", "numa_node", "link_domain"))
-	f.claimTopology = f.gauge(metric.ClaimTopologyInfo, "", "How near the claim's devices are to each other (between=devices) or each to its nearest network adapter (network), and how near they could be on the node at best",
+	f.claimTopology = f.gauge(metric.ClaimTopologyInfo, "", "How near the claim's devices are to each other, or each to its nearest network adapter, and how near they could be",
 		[]string{"node", "namespace", "resourceclaim", "between", "alignment", "best"})
 	f.podTopology = f.gauge(metric.PodTopologyInfo, "", "How near the devices of all of the pod's claims are to each other; labels as in dra_claim_topology_info",
 		[]string{"node", "namespace", "pod", "between", "alignment", "best"})

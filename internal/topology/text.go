@@ -21,7 +21,7 @@ func cells() map[string]cell {
 		dra.AlignedRoot.String():    {"root", "behind the same PCIe root complex"},
 		dra.AlignedNUMA.String():    {"numa", "next to the same NUMA node"},
 		dra.Crossing.String():       {"cross", "next to different NUMA nodes"},
-		dra.AlignedUnknown.String(): {"?", "unknown: the driver and the agent do not report where one of them is"},
+		dra.AlignedUnknown.String(): {"?", "unknown: where one of them is, or whom its NVLinks reach, is not reported"},
 	}
 }
 
