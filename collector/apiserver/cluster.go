@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/maphash"
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/dra-exporter/dra-exporter/collector/apiserver/customresource"
@@ -124,6 +126,8 @@ func NewCluster(options ClusterOptions) (*Cluster, error) {
 	c.watchRules()
 	c.watchTemplates()
 	c.watchGroups()
+	c.watchSchedulerGroups(customresource.VolcanoV1beta1())
+	c.watchSchedulerGroups(customresource.KAIV2alpha2())
 	c.watchKueue()
 	c.watchComputeDomains()
 	c.watchEvents(decode.ReasonPreparation, false)
@@ -203,9 +207,9 @@ func (c *Cluster) Synced() Synced {
 	return c.synced
 }
 
-func (c *Cluster) listed(resource string) bool {
+func (c *Cluster) listed(source string) bool {
 	for _, collection := range c.collections {
-		if collection.resource == resource && !collection.watcher.Listed() {
+		if collection.source == source && !collection.watcher.Listed() {
 			return false
 		}
 	}
@@ -271,13 +275,14 @@ func worse(a, b source.Status) source.Status {
 
 // watched is one collection of the cluster.
 type watched struct {
-	resource string
-	ofDRA    bool // of resource.k8s.io/v1
-	watcher  *watch.Watcher
+	source  string
+	ofDRA   bool // of resource.k8s.io/v1
+	watcher *watch.Watcher
 }
 
 // collection describes one to watch.
 type collection[O watch.Object, V any] struct {
+	source     string // empty: it is called as the resource
 	resource   string
 	selector   string // of fields; empty: all
 	namespaced bool
@@ -293,19 +298,20 @@ func addCollection[O watch.Object, V any](c *Cluster, of collection[O, V]) (stor
 	lock = &sync.Mutex{}
 	of.decoder.Flush = func() { signal(c.log.changed) }
 	store = watch.NewStore(lock, of.decoder)
+	name := cmp.Or(of.source, of.resource)
 	log, observe := c.options.Log, func(float64) {}
 	if of.silent {
 		log = slog.New(slog.DiscardHandler)
 	}
 	if c.options.Observe != nil {
-		observe = c.options.Observe(of.resource)
+		observe = c.options.Observe(name)
 	}
 	from := &watch.Source{Client: c.client, Resource: of.resource, Selector: of.selector, Versions: of.versions, Optional: of.optional}
 	if of.namespaced {
 		from.Namespace = c.options.Namespace
 	}
-	c.collections = append(c.collections, watched{resource: of.resource, ofDRA: of.ofDRA, watcher: watch.New(watch.Options{
-		Clock: c.options.Clock, Tracker: source.NewTracker(of.resource, log, c.options.Clock, observe),
+	c.collections = append(c.collections, watched{source: name, ofDRA: of.ofDRA, watcher: watch.New(watch.Options{
+		Clock: c.options.Clock, Tracker: source.NewTracker(name, log, c.options.Clock, observe),
 		Changed: func(bool) { signal(c.log.changed) },
 	}, from, store)})
 	return store, lock
@@ -458,6 +464,22 @@ func (c *Cluster) watchGroups() {
 			{Group: watch.PodGroupV1alpha2(), Empty: func() runtime.Object { return &schedulingv1alpha3.PodGroupList{} }},
 		},
 		decoder: decoder,
+	})
+}
+
+// watchSchedulerGroups records the changes of PodGroups of Volcano, or of KAI, that are
+// gangs.
+func (c *Cluster) watchSchedulerGroups(version schema.GroupVersion) {
+	addCollection(c, collection[*customresource.PodGroup, item[dra.Group]]{
+		source: "podgroups." + version.Group, resource: "podgroups", namespaced: true, optional: true,
+		versions: []watch.Version{{Group: version, Empty: func() runtime.Object { return &customresource.PodGroupList{} }}},
+		decoder: recorded(func(object *customresource.PodGroup) (dra.Group, bool) {
+			return decode.SchedulerGroup(version.Group, object)
+		}, recorder[dra.Group]{
+			log:    c.log,
+			uid:    func(group *dra.Group) string { return group.UID },
+			change: func(group *dra.Group) dra.Change { return dra.Change{Group: group} },
+		}),
 	})
 }
 

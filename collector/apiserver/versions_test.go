@@ -143,7 +143,7 @@ func TestOptionalCollections(t *testing.T) {
 		"/apis/resource.k8s.io/v1alpha3/devicetaintrules": http.NotFound,
 	})
 	f.untilSynced()
-	for _, name := range []string{"devicetaintrules", "podgroups", "workloads", "computedomains"} {
+	for _, name := range []string{"devicetaintrules", "podgroups", "podgroups.scheduling.volcano.sh", "podgroups.scheduling.run.ai", "workloads", "computedomains"} {
 		if status, found := f.status(name); found {
 			t.Errorf("there is a source %+v", status)
 		}
@@ -223,6 +223,37 @@ func TestReadsCustomResources(t *testing.T) {
 			more <- object(kueue+version, "Workload", "queued", `"status":{"conditions":[{"type":"Finished","status":"True"}]}`)
 			f.until("its end is known", func() bool { return f.state["workload lab/queued"] == "" })
 		})
+	}
+}
+
+// Volcano's PodGroups and KAI's are gangs beside those of Kubernetes, and may be called
+// the same.
+func TestReadsGroupsOfSchedulers(t *testing.T) {
+	answers, want := map[string]http.HandlerFunc{}, map[string]string{}
+	for api, version := range map[string]string{"scheduling.volcano.sh": "v1beta1", "scheduling.run.ai": "v2alpha2"} {
+		group := func(name string, rest string) any {
+			return json.RawMessage(fmt.Sprintf(`{"apiVersion":"%s/%s","kind":"PodGroup","metadata":{"namespace":"lab","name":%q,"uid":"uid-%s-%s","resourceVersion":"7"},%s}`, api, version, name, api, name, rest))
+		}
+		answers["/apis/"+api+"/"+version+"/podgroups"] = streaming(api+"/"+version, "PodGroupList", nil,
+			group("train", `"spec":{"minMember":4,"queue":"gpus"}`), group("single", `"spec":{"minMember":1}`))
+		want["group lab/podgroup."+api+"/train"] = "uid-" + api + "-train"
+	}
+	f := startBehindProxy(t, answers)
+	f.until("both gangs are known", func() bool {
+		for name, uid := range want {
+			if f.state[name] != uid {
+				return false
+			}
+		}
+		return true
+	})
+	for _, change := range f.changes {
+		if change.Group != nil && change.Group.MinPods != 4 {
+			t.Errorf("a gang is %+v", change.Group)
+		}
+	}
+	for _, name := range []string{"podgroups.scheduling.volcano.sh", "podgroups.scheduling.run.ai"} {
+		f.until(name+" is up", func() bool { status, found := f.status(name); return found && status.Up && status.Errors == 0 })
 	}
 }
 

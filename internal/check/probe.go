@@ -260,6 +260,8 @@ func ClusterAccess() []Access {
 		{Resource: "nodes", For: "the nodes that can use a device are unknown"},
 		{Resource: "events", For: "claims that a quota refuses, and failed preparations, are not reported"},
 		{Group: "scheduling.k8s.io", Resource: "podgroups", For: "claims of PodGroups are not observed", Optional: true},
+		{Group: "scheduling.volcano.sh", Resource: "podgroups", For: "gangs of Volcano are unknown", Optional: true},
+		{Group: "scheduling.run.ai", Resource: "podgroups", For: "gangs of KAI are unknown", Optional: true},
 		{Group: "kueue.x-k8s.io", Resource: "workloads", For: "what waits in queues of Kueue is unknown", Optional: true},
 		{Group: "resource.nvidia.com", Resource: "computedomains", For: "the ComputeDomains of NVIDIA's driver are unknown", Optional: true},
 	} {

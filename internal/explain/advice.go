@@ -191,9 +191,13 @@ func (a adviser) gang(w cluster.PendingRef) []string {
 	if len(help) > 0 {
 		return help
 	}
+	group, minimum := "podgroup -n "+pod.Ref.Namespace+" "+pod.Group, "minCount"
+	if strings.Contains(pod.Group, "/") { // of Volcano or KAI
+		group, minimum = "-n "+pod.Ref.Namespace+" "+pod.Group, "minMember"
+	}
 	return []string{
-		"free devices for all pods of the gang at once, or lower its minCount",
-		fmt.Sprintf("`kubectl get podgroup -n %s %s -o yaml`: the scheduler's message is in its conditions", pod.Ref.Namespace, pod.Group),
+		"free devices for all pods of the gang at once, or lower its " + minimum,
+		fmt.Sprintf("`kubectl get %s -o yaml`: the scheduler's message is in its conditions", group),
 	}
 }
 

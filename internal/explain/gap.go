@@ -34,6 +34,8 @@ const (
 	sourceEvents    = "events"
 	sourceKueue     = "workloads"
 	sourceDomains   = "computedomains"
+	sourceVolcano   = "podgroups.scheduling.volcano.sh"
+	sourceKAI       = "podgroups.scheduling.run.ai"
 )
 
 // GapsOf finds what could not be read. Where reading all namespaces was not
@@ -61,7 +63,9 @@ func GapsOf(statuses, everywhere []source.Status, namespace string) Gaps {
 // custom reports whether a source has custom resources. Without the permission to list
 // them it is not known whether there are any, and most clusters have none: that is not
 // reported.
-func custom(name string) bool { return name == sourceKueue || name == sourceDomains }
+func custom(name string) bool {
+	return name == sourceKueue || name == sourceDomains || name == sourceVolcano || name == sourceKAI
+}
 
 // missing reports whether nothing is known of a collection that there is.
 // Groups of pods and taint rules are not served everywhere: then there are

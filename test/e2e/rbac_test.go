@@ -77,7 +77,10 @@ func TestRBACRules(t *testing.T) {
 		}
 		agents[role] = startRestrictedAgents(t, role, all)
 	}
-	unserved := []permission{{"watch", "kueue.x-k8s.io", "workloads"}, {"watch", "resource.nvidia.com", "computedomains"}}
+	unserved := []permission{
+		{"watch", "kueue.x-k8s.io", "workloads"}, {"watch", "resource.nvidia.com", "computedomains"},
+		{"watch", "scheduling.volcano.sh", "podgroups"}, {"watch", "scheduling.run.ai", "podgroups"},
+	}
 	if !shared.Has(releases.PodGroups) {
 		unserved = append(unserved, permission{"watch", "scheduling.k8s.io", "podgroups"})
 	}

@@ -21,12 +21,24 @@ func NVIDIAV1beta1() schema.GroupVersion {
 	return schema.GroupVersion{Group: "resource.nvidia.com", Version: "v1beta1"}
 }
 
+// VolcanoV1beta1 is the version of the PodGroups of Volcano.
+func VolcanoV1beta1() schema.GroupVersion {
+	return schema.GroupVersion{Group: "scheduling.volcano.sh", Version: "v1beta1"}
+}
+
+// KAIV2alpha2 is the version of the PodGroups of KAI.
+func KAIV2alpha2() schema.GroupVersion {
+	return schema.GroupVersion{Group: "scheduling.run.ai", Version: "v2alpha2"}
+}
+
 // Groups are the versions of the APIs, each with what registers its types.
 func Groups() map[schema.GroupVersion]func(*runtime.Scheme) error {
 	return map[schema.GroupVersion]func(*runtime.Scheme) error{
-		KueueV1beta2():  register(KueueV1beta2(), &Workload{}, &WorkloadList{}),
-		KueueV1beta1():  register(KueueV1beta1(), &Workload{}, &WorkloadList{}),
-		NVIDIAV1beta1(): register(NVIDIAV1beta1(), &ComputeDomain{}, &ComputeDomainList{}),
+		KueueV1beta2():   register(KueueV1beta2(), &Workload{}, &WorkloadList{}),
+		KueueV1beta1():   register(KueueV1beta1(), &Workload{}, &WorkloadList{}),
+		NVIDIAV1beta1():  register(NVIDIAV1beta1(), &ComputeDomain{}, &ComputeDomainList{}),
+		VolcanoV1beta1(): register(VolcanoV1beta1(), &PodGroup{}, &PodGroupList{}),
+		KAIV2alpha2():    register(KAIV2alpha2(), &PodGroup{}, &PodGroupList{}),
 	}
 }
 

@@ -33,10 +33,8 @@ func PodLifecycle(pod *corev1.Pod, workloads *Workloads) dra.PodLifecycle {
 		Gated:    len(pod.Spec.SchedulingGates) > 0,
 		Claims:   neededClaims(pod),
 		Extended: extendedOf(pod),
+		Group:    groupOf(pod),
 		Started:  firstStart(pod),
-	}
-	if group := pod.Spec.SchedulingGroup; group != nil {
-		lifecycle.Group = OptionalText(group.PodGroupName)
 	}
 	if len(lifecycle.Claims) > 0 || len(lifecycle.Extended) > 0 || lifecycle.Group != "" {
 		lifecycle.Member = workloads.member(pod)
