@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/structured"
 
+	"github.com/dra-exporter/dra-exporter/collector/allocator"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
@@ -246,7 +247,7 @@ func (w *testCluster) allocator() structured.Allocator {
 			}
 		}
 	}
-	allocator, err := structured.NewAllocator(context.Background(), features(), state, lister{w}, w.ruled(), newCache())
+	allocator, err := structured.NewAllocator(context.Background(), allocator.Features(), state, lister{w}, w.ruled(), allocator.NewCache())
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"github.com/dra-exporter/dra-exporter/collector/allocator"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
@@ -298,7 +299,7 @@ func TestEndlessSearch(t *testing.T) {
 	w.claim("c", s)
 	began := time.Now()
 	d := w.diagnoser()
-	d.searchLimit = searchLimit
+	d.searchLimit = allocator.SearchLimit
 	v := d.Explain(t.Context(), question("c"))[0]
 	if v.Reason != dra.ReasonUndetermined || v.Message != "the diagnosis needs more than 250ms for a search for devices on one node: this applies to 1 of the 1 nodes that were tried" {
 		t.Errorf("%q %q", v.Reason, v.Message)

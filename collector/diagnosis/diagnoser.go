@@ -12,7 +12,6 @@
 //	pace, meter the share of a core, the turns, and the limit for each pod
 //	podClaims   what a pod requests
 //	query       counts, candidates, attempts: the diagnosis of one pod
-//	snapshot    nodes as upstream's allocator sees them
 //	finding     reasons and sentences
 package diagnosis
 
@@ -23,6 +22,7 @@ import (
 
 	"k8s.io/dynamic-resource-allocation/cel"
 
+	"github.com/dra-exporter/dra-exporter/collector/allocator"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
@@ -47,7 +47,7 @@ type Diagnoser struct {
 
 // New returns a Diagnoser without questions.
 func New(options Options) *Diagnoser {
-	return &Diagnoser{options: options, searchLimit: searchLimit, compiled: newCache(), mailbox: newMailbox()}
+	return &Diagnoser{options: options, searchLimit: allocator.SearchLimit, compiled: allocator.NewCache(), mailbox: newMailbox()}
 }
 
 // SetQuestions replaces the questions; the pods that have been pending longest come
@@ -100,15 +100,15 @@ func (d *Diagnoser) Run(ctx context.Context) error {
 
 func (d *Diagnoser) newQueue() *queue { return newQueue(d.options, d.newSnapshot(), d.mailbox) }
 
-func (d *Diagnoser) newSnapshot() *snapshot {
-	return newSnapshot(d.options.Inventory, d.compiled, d.searchLimit)
+func (d *Diagnoser) newSnapshot() *allocator.Snapshot {
+	return allocator.NewSnapshot(d.options.Inventory, d.compiled, d.searchLimit)
 }
 
 // Explain answers one question at once, with details for a person. If the
 // context ends, the answer has what was found before.
 func (d *Diagnoser) Explain(ctx context.Context, q dra.Question) []dra.Diagnosis {
 	pod := resolve(d.options.Inventory, q)
-	found := diagnose(ctx, nil, d.newSnapshot(), pod, true)
+	found := diagnose(ctx, nil, d.options.Inventory, d.newSnapshot(), pod, true)
 	if ctx.Err() != nil {
 		d.options.Log.Warn("explanation is incomplete", "pod", q.Pod.String(), "error", context.Cause(ctx))
 	}

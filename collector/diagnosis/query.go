@@ -10,6 +10,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/dra-exporter/dra-exporter/collector/allocator"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
 )
@@ -53,7 +54,7 @@ func (d *podDiagnosis) undetermined() bool {
 // the allocation of all claims against which the counts say nothing is
 // attempted on candidate nodes.
 type query struct {
-	snapshot  *snapshot
+	snapshot  *allocator.Snapshot
 	inventory *inventory.Inventory
 	meter     *meter
 	pod       podClaims
@@ -64,9 +65,9 @@ type query struct {
 // diagnose finds out why the claims of a pod cannot be allocated. Without a
 // meter it neither rests nor has a limit. If the context ends, the diagnosis
 // has what was found before. With detail it has what `explain` shows, too.
-func diagnose(ctx context.Context, meter *meter, snapshot *snapshot, pod podClaims, detail bool) *podDiagnosis {
+func diagnose(ctx context.Context, meter *meter, of *inventory.Inventory, snapshot *allocator.Snapshot, pod podClaims, detail bool) *podDiagnosis {
 	q := &query{
-		snapshot: snapshot, inventory: snapshot.inventory, meter: meter, pod: pod,
+		snapshot: snapshot, inventory: of, meter: meter, pod: pod,
 		counts: make([][]inventory.Count, len(pod.claims)), found: make([]claimDiagnosis, len(pod.claims)),
 	}
 	made := &podDiagnosis{version: q.inventory.Version(), claims: q.found}
@@ -207,7 +208,7 @@ func (q *query) try(ctx context.Context, nodes []string, claims []int, constrain
 		}
 		a.nodes = append(slices.Clone(nodes), mostFirst(allowed(others, q.pod))...)
 	}
-	return q.snapshot.try(ctx, q.meter, a)
+	return q.attempt(ctx, a)
 }
 
 // traits returns what decides whether the claims can be allocated on a node;
@@ -395,7 +396,7 @@ func (q *query) explainShortage(ctx context.Context, claims []int, failed attemp
 	switch {
 	case slow:
 		f.reason = dra.ReasonUndetermined
-		f.message = fmt.Sprintf("the diagnosis needs more than %s for a search for devices on all nodes combined", q.snapshot.limit)
+		f.message = fmt.Sprintf("the diagnosis needs more than %s for a search for devices on all nodes combined", q.snapshot.Limit())
 	case enough:
 		f.reason, f.message = dra.ReasonFragmented, fmt.Sprintf("%s serve all requests of %s at once", failed.onNodes(), subject(claims))
 	}
@@ -409,12 +410,12 @@ func (q *query) explainShortage(ctx context.Context, claims []int, failed attemp
 func (q *query) fitTogether(ctx context.Context, claims []int, free inventory.NodeCounts) (enough, slow bool, err error) {
 	nodes := mostFirst(free)
 	few := len(nodes) <= nodesMerged
-	merged, err := q.snapshot.merged(ctx, q.meter, nodes[:min(nodesMerged, len(nodes))])
+	merged, err := q.snapshot.Merged(ctx, q.meter.pause, nodes[:min(nodesMerged, len(nodes))])
 	if err != nil {
 		return false, false, err
 	}
 	q.meter.searched()
-	allocated, slow, failed := q.snapshot.search(ctx, merged, q.pod.forAllocator(claims, false))
+	allocated, slow, failed := q.snapshot.Search(ctx, merged, q.pod.forAllocator(claims, false))
 	return allocated || failed != nil || !few, slow && few, q.meter.pause(ctx)
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/collector/allocator"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
@@ -33,7 +34,7 @@ type queue struct {
 	options  Options
 	mailbox  *mailbox
 	pace     *pace
-	snapshot *snapshot
+	snapshot *allocator.Snapshot
 
 	asks      uint64        // of the mailbox, when it was last opened
 	version   uint64        // of the inventory at the last refresh
@@ -72,7 +73,7 @@ type podKey struct {
 
 func keyOf(q dra.Question) podKey { return podKey{q.Pod, q.PodUID} }
 
-func newQueue(options Options, snapshot *snapshot, mailbox *mailbox) *queue {
+func newQueue(options Options, snapshot *allocator.Snapshot, mailbox *mailbox) *queue {
 	return &queue{
 		options: options, mailbox: mailbox, pace: newPace(options.Clock, options.Budget), snapshot: snapshot,
 		items: make(map[string]*item), shares: newShares(),
@@ -242,7 +243,7 @@ func (q *queue) diagnose(ctx context.Context, it *item) error {
 	}
 	if it.task == nil {
 		it.task = newTask(q.pace, q.options.Inventory.Version(), func(meter *meter) *podDiagnosis {
-			return diagnose(ctx, meter, q.snapshot, it.pod, false)
+			return diagnose(ctx, meter, q.options.Inventory, q.snapshot, it.pod, false)
 		})
 		q.suspended++
 	}

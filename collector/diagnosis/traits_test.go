@@ -50,12 +50,12 @@ func (q *query) compareAttempts(t *testing.T, name string, open []int) (skipped 
 	for _, constrained := range []bool{true, false} {
 		for _, all := range []bool{true, false} {
 			a := attempt{nodes: q.inventory.Nodes(), claims: q.pod.forAllocator(open, constrained), all: all}
-			want, err := q.snapshot.try(t.Context(), nil, a)
+			want, err := q.attempt(t.Context(), a)
 			if err != nil {
 				t.Fatal(err)
 			}
 			a.traits = q.traits(open, constrained)
-			got, err := q.snapshot.try(t.Context(), nil, a)
+			got, err := q.attempt(t.Context(), a)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,0 +1,253 @@
+// Package allocator runs the allocator of Kubernetes' scheduler (package structured
+// of k8s.io/dynamic-resource-allocation) over the inventory: whether claims can be
+// allocated on a node, and how often.
+package allocator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/structured"
+
+	"github.com/dra-exporter/dra-exporter/collector/inventory"
+)
+
+// SearchLimit is how long the allocator may search one node: it searches
+// exhaustively.
+const SearchLimit = 250 * time.Millisecond
+
+// keptDevices is for how many devices slices are kept in a Snapshot: a few
+// kilobytes each.
+const keptDevices = 8192
+
+// Snapshot keeps nodes as the allocator sees them, of one version of the inventory,
+// so that several searches use what was unpacked once. It belongs to one goroutine.
+type Snapshot struct {
+	inventory *inventory.Inventory
+	compiled  *cel.Cache    // of the allocator's selectors
+	limit     time.Duration // for one search
+
+	version uint64
+	nodes   map[string]Node
+	devices int // in the slices of all nodes
+}
+
+// Node is a node as the allocator sees it. It is immutable.
+type Node struct {
+	inventory.NodeSupply
+	allocator structured.Allocator
+}
+
+// NewSnapshot returns a Snapshot of the inventory. The cache, of NewCache, may be
+// shared with others. The limit is that of one search, such as SearchLimit.
+func NewSnapshot(of *inventory.Inventory, compiled *cel.Cache, limit time.Duration) *Snapshot {
+	return &Snapshot{inventory: of, compiled: compiled, limit: limit, nodes: make(map[string]Node)}
+}
+
+// NewCache returns a cache for the allocator's compiled selectors. The compiler
+// behind it is shared by all caches with the same features.
+func NewCache() *cel.Cache {
+	return cel.NewCache(1000, cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true})
+}
+
+// Features are all that the allocator has: what a claim or a slice uses has been
+// admitted by the API server.
+func Features() structured.Features {
+	return structured.Features{
+		AdminAccess: true, CompatibilityGroups: true, ConsumableCapacity: true, DerivedAttributes: true,
+		DeviceBindingAndStatus: true, DeviceTaints: true, FractionalCapacityRange: true, ListTypeAttributes: true,
+		OptionalNodeOperations: true, PartitionableDevices: true, PrioritizedList: true,
+	}
+}
+
+// Limit is that of one search.
+func (s *Snapshot) Limit() time.Duration { return s.limit }
+
+// Node returns a node, and false if it does not exist.
+func (s *Snapshot) Node(ctx context.Context, name string) (Node, bool, error) {
+	if version := s.inventory.Version(); version != s.version || s.devices > keptDevices {
+		s.version, s.devices = version, 0
+		clear(s.nodes)
+	}
+	if known, ok := s.nodes[name]; ok {
+		return known, true, nil
+	}
+	supply, ok, err := s.inventory.OnNode(name)
+	if err != nil || !ok {
+		return Node{}, false, err
+	}
+	made, err := s.withAllocator(ctx, supply)
+	if err != nil {
+		return Node{}, false, err
+	}
+	s.nodes[name] = made
+	for _, slice := range supply.Slices {
+		s.devices += len(slice.Spec.Devices)
+	}
+	return made, true, nil
+}
+
+func (s *Snapshot) withAllocator(ctx context.Context, supply inventory.NodeSupply) (Node, error) {
+	allocator, err := structured.NewAllocator(ctx, Features(), supply.Allocated, s.inventory.Classes(), supply.Slices, s.compiled)
+	if err != nil {
+		return Node{}, fmt.Errorf("make an allocator: %w", err)
+	}
+	return Node{supply, allocator}, nil
+}
+
+// Merged returns nodes as if they were one whose devices are all usable from it. A
+// node that does not exist any more is left out. It calls pause between nodes, whose
+// error it returns.
+func (s *Snapshot) Merged(ctx context.Context, pause inventory.Pause, names []string) (Node, error) {
+	all := inventory.NodeSupply{Node: &corev1.Node{}, Allocated: noneAllocated()}
+	seen := sets.New[string]() // slices: those of network-attached devices are on several nodes
+	for _, name := range names {
+		if err := pause(ctx); err != nil {
+			return Node{}, err
+		}
+		node, ok, err := s.Node(ctx, name)
+		if err != nil || !ok {
+			continue
+		}
+		for _, slice := range node.Slices {
+			if !seen.Has(slice.Name) {
+				seen.Insert(slice.Name)
+				all.Slices = append(all.Slices, onAllNodes(slice))
+			}
+		}
+		addAllocated(&all.Allocated, node.Allocated)
+		all.Node.Status.DeclaredFeatures = append(all.Node.Status.DeclaredFeatures, node.Node.Status.DeclaredFeatures...)
+	}
+	return s.withAllocator(ctx, all)
+}
+
+func noneAllocated() structured.AllocatedState {
+	return structured.AllocatedState{
+		AllocatedDevices:         sets.New[structured.DeviceID](),
+		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
+		AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
+	}
+}
+
+// addAllocated adds what is allocated of other pools. Each node of a pool has all
+// that is consumed of the pool.
+func addAllocated(to *structured.AllocatedState, more structured.AllocatedState) {
+	maps.Copy(to.AllocatedDevices, more.AllocatedDevices)
+	maps.Copy(to.AllocatedSharedDeviceIDs, more.AllocatedSharedDeviceIDs)
+	maps.Copy(to.AggregatedCapacity, more.AggregatedCapacity)
+}
+
+// onAllNodes returns the slice as if all nodes could use its devices.
+func onAllNodes(slice *resourcev1.ResourceSlice) *resourcev1.ResourceSlice {
+	yes := true
+	changed := *slice
+	changed.Spec.NodeName, changed.Spec.NodeSelector, changed.Spec.PerDeviceNodeSelection = nil, nil, nil
+	changed.Spec.AllNodes = &yes
+	return &changed
+}
+
+// Search has the allocator search one node. It is slow if it reaches the limit. The
+// allocator gets what drivers publish unchecked, so that a panic is handled as an
+// error.
+func (s *Snapshot) Search(ctx context.Context, node Node, claims []*resourcev1.ResourceClaim) (allocated, slow bool, err error) {
+	results, slow, err := s.allocate(ctx, node, claims)
+	return results != nil, slow, err
+}
+
+func (s *Snapshot) allocate(ctx context.Context, node Node, claims []*resourcev1.ResourceClaim) (results []resourcev1.AllocationResult, slow bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.limit)
+	defer cancel()
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("the allocator panics: %v", cause)
+		}
+	}()
+	results, err = node.allocator.Allocate(ctx, node.Node, claims)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && err != nil {
+		return nil, true, nil
+	}
+	return results, false, err
+}
+
+// Filled is how often claims can be allocated on a node, one after the other.
+type Filled struct {
+	Times int
+	// More means that there may be more: the limit of times, or of a search, was
+	// reached.
+	More bool
+	// Results are what was allocated, time after time.
+	Results [][]resourcev1.AllocationResult
+	// Node is the node with that allocated.
+	Node Node
+}
+
+// Fill allocates the claims on the node until the allocator refuses, or so many
+// times. It calls pause before each search, whose error it returns. An error of the
+// allocator, which says that something is published or requested that it cannot use,
+// is as if it refused.
+func (s *Snapshot) Fill(ctx context.Context, pause inventory.Pause, node Node, claims []*resourcev1.ResourceClaim, most int) (Filled, error) {
+	filled := Filled{Node: node}
+	for filled.Times < most {
+		if err := pause(ctx); err != nil {
+			return Filled{}, err
+		}
+		results, slow, err := s.allocate(ctx, filled.Node, claims)
+		switch {
+		case ctx.Err() != nil:
+			return Filled{}, ctx.Err()
+		case slow:
+			filled.More = true
+			return filled, nil
+		case err != nil || results == nil:
+			return filled, nil
+		}
+		supply := filled.Node.NodeSupply
+		supply.Allocated = with(supply.Allocated, results)
+		if filled.Node, err = s.withAllocator(ctx, supply); err != nil {
+			return Filled{}, err
+		}
+		filled.Times++
+		filled.Results = append(filled.Results, results)
+	}
+	filled.More = true
+	return filled, nil
+}
+
+// with returns what is allocated after an allocation. Admin access is none.
+func with(before structured.AllocatedState, results []resourcev1.AllocationResult) structured.AllocatedState {
+	after := structured.AllocatedState{
+		AllocatedDevices:         before.AllocatedDevices.Clone(),
+		AllocatedSharedDeviceIDs: before.AllocatedSharedDeviceIDs.Clone(),
+		AggregatedCapacity:       before.AggregatedCapacity.Clone(),
+	}
+	for i := range results {
+		for j := range results[i].Devices.Results {
+			result := &results[i].Devices.Results[j]
+			id := structured.MakeDeviceID(result.Driver, result.Pool, result.Device)
+			switch {
+			case result.AdminAccess != nil && *result.AdminAccess:
+			case result.ShareID == nil:
+				after.AllocatedDevices.Insert(id)
+			default:
+				share := types.UID(*result.ShareID)
+				after.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(id, &share))
+				if len(result.ConsumedCapacity) > 0 {
+					after.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(id, result.ConsumedCapacity))
+				}
+			}
+		}
+	}
+	return after
+}
+
+// Allocated returns the allocations of all times, in order.
+func (f Filled) Allocated() []resourcev1.AllocationResult { return slices.Concat(f.Results...) }
