@@ -23,6 +23,7 @@ type clusterFlags struct {
 	budget     float64
 	series     string // as given: a number, or autoSeries
 	maxSeries  int    // of one family; 0: no limit
+	shapes     int    // of requests, for the headroom
 	workloads  []string
 	topology   []string
 	exported   filterFlags
@@ -49,18 +50,25 @@ const clusterAddress = ":9421"
 
 func (f *clusterFlags) add(command *kingpin.CmdClause) {
 	command.Flag("kubeconfig", "Path to a kubeconfig. Default: the pod's own service account.").StringVar(&f.kubeconfig)
-	command.Flag("pending.budget", "Share of a core for the diagnosis of pending claims.").Default("0.25").Float64Var(&f.budget)
+	command.Flag("pending.budget", "Share of a core for the diagnosis of pending claims and the headroom.").Default("0.25").Float64Var(&f.budget)
+	command.Flag("headroom.shapes", "Number of the most frequent requests of claims and templates for which the headroom is computed, beside 1, 2, 4 and 8 devices of each class.").Default("50").IntVar(&f.shapes)
 	command.Flag("metrics.max-series", "Maximum number of series of one family; dropped series are counted. 0 disables the limit; auto follows Go's memory limit.").Default(autoSeries).StringVar(&f.series)
 	addWorkloadFlag(command, &f.workloads)
 	command.Flag("labels.topology", "Label of nodes that names their domain at a level of the topology: link_domain, rack or block; see docs/topology.md. Repeatable.").PlaceHolder("LEVEL=KEY").StringsVar(&f.topology)
 	f.exported.add(command)
 }
 
+// maxShapes bounds --headroom.shapes: each is searched on every node that is unlike all
+// others.
+const maxShapes = 1000
+
 // check refuses invalid values. The message names the flag.
 func (f *clusterFlags) check() error {
 	switch {
 	case !(f.budget > 0 && f.budget <= 1):
 		return usagef("--pending.budget=%v is not a share of a core: it must be more than 0, and at most 1", f.budget)
+	case f.shapes < 0 || f.shapes > maxShapes:
+		return usagef("--headroom.shapes=%d must be from 0 to %d", f.shapes, maxShapes)
 	case f.series != autoSeries:
 		limit, err := strconv.Atoi(f.series)
 		if err != nil || limit < 0 {
@@ -141,7 +149,7 @@ func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlpsetting
 // options returns the options of the cluster role.
 func (f *clusterFlags) options(config *rest.Config, push otlpsettings.Settings, now clock.Clock) role.ClusterOptions {
 	return role.ClusterOptions{
-		API: config, Version: buildVersion(), Budget: f.budget, MaxSeries: f.maxSeries,
+		API: config, Version: buildVersion(), Budget: f.budget, Shapes: f.shapes, MaxSeries: f.maxSeries,
 		Explain: "dra-exporter explain", Clock: now, Push: push,
 	}
 }

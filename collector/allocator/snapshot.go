@@ -249,5 +249,25 @@ func with(before structured.AllocatedState, results []resourcev1.AllocationResul
 	return after
 }
 
-// Allocated returns the allocations of all times, in order.
-func (f Filled) Allocated() []resourcev1.AllocationResult { return slices.Concat(f.Results...) }
+// IsCurrent reports whether nothing of the inventory has changed since the snapshot was
+// taken.
+func (s *Snapshot) IsCurrent() bool { return s.version == s.inventory.Version() }
+
+// Taken is what was allocated on other nodes, and may be of devices that several nodes
+// can use. The zero value is nothing.
+type Taken struct{ results []resourcev1.AllocationResult }
+
+// Add adds allocations, time after time as Filled has them.
+func (t *Taken) Add(results [][]resourcev1.AllocationResult) {
+	t.results = slices.Concat(append([][]resourcev1.AllocationResult{t.results}, results...)...)
+}
+
+// With returns a node on which that is allocated too.
+func (s *Snapshot) With(ctx context.Context, node Node, taken Taken) (Node, error) {
+	if len(taken.results) == 0 {
+		return node, nil
+	}
+	supply := node.NodeSupply
+	supply.Allocated = with(supply.Allocated, taken.results)
+	return s.withAllocator(ctx, supply)
+}

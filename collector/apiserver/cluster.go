@@ -43,6 +43,10 @@ type Keeper interface {
 	Node(name string, node *corev1.Node)
 	Template(namespace, name string, template *resourcev1.ResourceClaimTemplate)
 	Claim(namespace, name string, claim *resourcev1.ResourceClaim)
+
+	// PodRequests receives what a pod takes of its node: what was received last, and
+	// what it is now; nil: nothing. They are shared and must not be changed.
+	PodRequests(before, after *dra.PodRequests)
 }
 
 // ClusterOptions are the options of a Cluster. All but Namespace, Observe,
@@ -117,7 +121,7 @@ func NewCluster(options ClusterOptions) (*Cluster, error) {
 		return nil, err
 	}
 	log := newChangelog(options.Clock)
-	c := &Cluster{options: options, client: connection, log: log, pods: newClusterPods(log)}
+	c := &Cluster{options: options, client: connection, log: log, pods: newClusterPods(log, options.Keeper)}
 	c.watchPods()
 	c.watchClaims()
 	c.watchSlices()
@@ -344,9 +348,16 @@ func (c *Cluster) watchPods() {
 				return before.version != "" && before.version == pod.ResourceVersion
 			},
 			Decode: func(pod *corev1.Pod) (podItem, bool) {
+				item := podItem{version: pod.ResourceVersion, requests: decode.PodRequests(pod)}
+				if item.requests != nil {
+					strings.share(&item.requests.Node)
+				}
 				lifecycle := decode.PodLifecycle(pod, workloads)
-				strings.pod(&lifecycle)
-				return podItem{version: pod.ResourceVersion, decoded: &lifecycle}, len(lifecycle.Claims) > 0 || len(lifecycle.Extended) > 0 || lifecycle.Group != ""
+				if len(lifecycle.Claims) > 0 || len(lifecycle.Extended) > 0 || lifecycle.Group != "" {
+					strings.pod(&lifecycle)
+					item.decoded = &lifecycle
+				}
+				return item, item.requests != nil || item.decoded != nil
 			},
 			Apply: func(event watch.Event[*corev1.Pod, podItem]) { c.pods.apply(event.Before, event.After, event.Live) },
 		},

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -17,10 +18,11 @@ import (
 )
 
 // podItem is what is kept of a pod that uses claims, requests extended resources
-// or belongs to a group.
+// or belongs to a group, or takes something of a node.
 type podItem struct {
 	version  string
-	decoded  *dra.PodLifecycle // with all extended resources
+	requests *dra.PodRequests  // nil: it takes nothing
+	decoded  *dra.PodLifecycle // with all extended resources; nil: it has nothing to do with devices
 	reported *dra.PodLifecycle // with those backed by device classes; nil: the pod
 
 	references referenceCount // of reported
@@ -28,8 +30,9 @@ type podItem struct {
 
 // clusterPods records the changes of the pods that use claims, request extended
 // resources that stand for devices, or belong to a PodGroup. Every other extended
-// resource is provided by a device plugin.
+// resource is provided by a device plugin. It passes on what all pods take of nodes.
 type clusterPods struct {
+	keeper   Keeper
 	recorder recorder[dra.PodLifecycle]
 	limit    *referenceLimit // of references of pending pods
 	store    *watch.Store[*corev1.Pod, podItem]
@@ -39,8 +42,9 @@ type clusterPods struct {
 	classes map[string]int // by extended resource: how many device classes back it
 }
 
-func newClusterPods(log *changelog) *clusterPods {
+func newClusterPods(log *changelog, keeper Keeper) *clusterPods {
 	return &clusterPods{
+		keeper: keeper,
 		recorder: recorder[dra.PodLifecycle]{
 			log:    log,
 			uid:    func(lifecycle *dra.PodLifecycle) string { return lifecycle.UID },
@@ -53,12 +57,36 @@ func newClusterPods(log *changelog) *clusterPods {
 // apply applies, under the lock of the store, the change of a pod. The status
 // of a pod does not keep the first start of a container that has started often.
 func (p *clusterPods) apply(before, after *podItem, live bool) {
+	if was, is := before.requested(), after.requested(); !reflect.DeepEqual(was, is) {
+		p.keeper.PodRequests(was, is)
+	}
+	before, after = before.ofDevices(), after.ofDevices()
+	if before == nil && after == nil {
+		return
+	}
 	if before != nil && after != nil && before.decoded.UID == after.decoded.UID {
 		if first := before.decoded.Started; !first.IsZero() && first.Before(after.decoded.Started) {
 			after.decoded.Started = first
 		}
 	}
 	p.record(before, after, live)
+}
+
+// requested returns what the pod takes of its node; nil: nothing, or there is no pod.
+func (i *podItem) requested() *dra.PodRequests {
+	if i == nil {
+		return nil
+	}
+	return i.requests
+}
+
+// ofDevices returns the item, and nil for that of a pod that has nothing to do with
+// devices.
+func (i *podItem) ofDevices() *podItem {
+	if i == nil || i.decoded == nil {
+		return nil
+	}
+	return i
 }
 
 // record records the change of what is reported of a pod. A pod that was there
@@ -149,6 +177,9 @@ func (p *clusterPods) revise(resource string) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	p.store.Revise(func(item podItem) podItem {
+		if item.decoded == nil {
+			return item
+		}
 		if _, requested := item.decoded.Extended[resource]; !requested {
 			return item
 		}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
@@ -27,6 +28,7 @@ func (discardKeeper) Class(string, *resourcev1.DeviceClass)                     
 func (discardKeeper) Rule(string, *resourcev1.DeviceTaintRule)                   {}
 func (discardKeeper) Node(string, *corev1.Node)                                  {}
 func (discardKeeper) Claim(string, string, *resourcev1.ResourceClaim)            {}
+func (discardKeeper) PodRequests(_, _ *dra.PodRequests)                          {}
 func (discardKeeper) Template(string, string, *resourcev1.ResourceClaimTemplate) {}
 
 // realClaim returns a claim as large as claims of templates are: annotated,

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
@@ -25,10 +26,13 @@ type recordingKeeper struct {
 	mu      sync.Mutex
 	objects map[string]any
 	calls   map[string]int
+
+	cpu  map[string]int64 // by node
+	pods map[string]int
 }
 
 func newRecordingKeeper() *recordingKeeper {
-	return &recordingKeeper{objects: make(map[string]any), calls: make(map[string]int)}
+	return &recordingKeeper{objects: make(map[string]any), calls: make(map[string]int), cpu: make(map[string]int64), pods: make(map[string]int)}
 }
 
 func (s *recordingKeeper) put(name string, object any, gone bool) {
@@ -57,6 +61,27 @@ func (s *recordingKeeper) Claim(ns, name string, o *resourcev1.ResourceClaim) {
 }
 func (s *recordingKeeper) Template(ns, name string, o *resourcev1.ResourceClaimTemplate) {
 	s.put("template "+ns+"/"+name, o, o == nil)
+}
+
+// PodRequests adds up the CPU that pods take of nodes, and how many there are.
+func (s *recordingKeeper) PodRequests(before, after *dra.PodRequests) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before != nil {
+		s.cpu[before.Node] -= before.CPU
+		s.pods[before.Node]--
+	}
+	if after != nil {
+		s.cpu[after.Node] += after.CPU
+		s.pods[after.Node]++
+	}
+}
+
+// taken returns the CPU that pods take of a node, and how many there are.
+func (s *recordingKeeper) taken(node string) (cpu int64, pods int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cpu[node], s.pods[node]
 }
 
 // content returns the sorted names of all objects.

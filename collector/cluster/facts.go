@@ -30,6 +30,8 @@ type Facts struct {
 	Diagnoses []dra.Diagnosis // all diagnoses, also those of steps before
 	Sources   []source.Status
 
+	Headroom *dra.Headroom // nil: not computed yet
+
 	Work *dra.DiagnosisWork // of diagnoses since the exporter started; nil: there are none
 }
 

@@ -28,6 +28,9 @@ type families struct {
 	capacity, capacityConsumed                *metric.Family
 	taints, disagreement, evictions, clockOff *metric.Family
 	partitionDevices, ruleEviction            *metric.Family
+	headroomClaims, headroomPods              *metric.Family
+	headroomInfo, fragmentation               *metric.Family
+	stranded, strandedSeconds                 *metric.Family
 	diagnosisSeconds, undiagnosedSince        *metric.Family
 	queuedDiagnoses                           *metric.Family
 	oversized                                 *metric.Family
@@ -50,6 +53,7 @@ func newFamilies() *families {
 	f.addWorkloads()
 	f.addComputeDomains()
 	f.addSupply()
+	f.addHeadroom()
 	f.addAnomalies()
 	f.addDiagnosis()
 	return f
@@ -183,6 +187,28 @@ func (f *families) addSupply() {
 	f.ruleEviction = f.Add(metric.Gauge, metric.TaintRuleEvictionInProgress, "",
 		"1 if pods have yet to be evicted because of the DeviceTaintRule, else 0; absent if that is not reported",
 		"rule")
+}
+
+func (f *families) addHeadroom() {
+	shape := []string{"deviceclass", "shape"}
+	f.headroomClaims = f.Add(metric.Gauge, metric.ClassHeadroomClaims, "",
+		"Claims of the shape that could be allocated beside what is; not more than that if dra_class_headroom_info has exact=false",
+		shape...)
+	f.headroomPods = f.Add(metric.Gauge, metric.ClassHeadroomPods, "",
+		"As dra_class_headroom_claims, in pods with one claim each for which nodes also have CPU, memory and no cordon or taint",
+		shape...)
+	f.headroomInfo = f.Add(metric.Gauge, metric.ClassHeadroomInfo, "",
+		"Reason for which one claim more would be pending, as in docs/pending.md, and whether the number of claims is exact",
+		append(shape, "exact", "limit")...)
+	f.fragmentation = f.Add(metric.Gauge, metric.ClassFragmentationRatio, "",
+		"Expected share of the free devices of the class that a claim cannot use, given what claims and templates request",
+		"deviceclass")
+	f.stranded = f.Add(metric.Gauge, metric.DevicesStranded, "",
+		"Devices that are not allocated and that no claim can have, by reason; node is empty if several nodes can use them",
+		"driver", "node", "reason")
+	f.strandedSeconds = f.Add(metric.Counter, metric.DevicesStrandedSeconds, "seconds",
+		"Device-seconds that devices were stranded since the exporter started, by reason",
+		"driver", "reason")
 }
 
 func (f *families) addAnomalies() {

@@ -39,6 +39,24 @@ func testSupply() *dra.Supply {
 	}
 }
 
+// testHeadroom is what fits, as tests of rows and of rules see it.
+func testHeadroom() *dra.Headroom {
+	return &dra.Headroom{
+		Shapes: []dra.ShapeHeadroom{
+			{Class: "gpu.example.com", Shape: "1", Claims: 17, Exact: true, Limit: dra.ReasonInsufficient, Pods: 15, PodsKnown: true},
+			{Class: "gpu.example.com", Shape: "1 gpu.example.com + 1 net.example.com, same example.com/root", Claims: 9, Limit: dra.ReasonNone, Pods: 9, PodsKnown: true},
+			{Class: "gpu.example.com", Shape: "8", Claims: 0, Exact: true, Limit: dra.ReasonFragmented, PodsKnown: true},
+		},
+		Classes:       []dra.ClassFragmentation{{Class: "gpu.example.com", Ratio: 0.25}},
+		StrandedKnown: true,
+		Stranded: []dra.StrandedDevices{
+			{Driver: "gpu.example.com", Node: "node-b", Reason: dra.StrandedPoolIncomplete, Devices: 4},
+			{Driver: "gpu.example.com", Node: "node-c", Reason: dra.StrandedPartitionRest, Devices: 0.25},
+			{Driver: "net.example.com", Reason: dra.StrandedRuleTaint, Devices: 2},
+		},
+	}
+}
+
 // newFullHarness has one object of each kind, so that every family has a row.
 func newFullHarness(t testing.TB) *harness {
 	h := newHarness(t)
@@ -64,6 +82,7 @@ func newFullHarness(t testing.TB) *harness {
 		dra.ComputeDomain{Ref: dra.PodRef{Namespace: "team", Name: "nvl"}, UID: "d", Created: second(3), Template: "channel", NumNodes: 3, Ready: true,
 			Nodes: []dra.ComputeDomainNode{{Name: "node-a", Clique: "c.1", Ready: true}, {Name: "node-b", Clique: "c.1", Ready: true}, {Name: "node-c", Ready: true}}})
 	h.update(dra.Node{Name: "node-a", Domains: dra.Domains{"c.1", "rack-7", "hall-2"}}, dra.Node{Name: "node-b", Domains: dra.Domains{"c.1", "rack-7", ""}})
+	h.facts.Headroom = testHeadroom()
 	h.facts.Supply, h.facts.Work = testSupply(), &dra.DiagnosisWork{Costs: []dra.DiagnosisCost{{Namespace: "team", Took: 1500 * time.Millisecond}}, First: 3, Again: 20}
 	h.facts.Diagnoses = []dra.Diagnosis{diagnosisFor(pending, "gpu", dra.ReasonInsufficient, "one is free", 9, 8, 8, 6, 1, 1)}
 	h.step(time.Second)
@@ -107,6 +126,9 @@ func TestForbiddenKinds(t *testing.T) {
 	pending := []string{"dra_claim_pending_since_timestamp_seconds", "dra_claim_pending_reason_info", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", "dra_claim_phase_since_timestamp_seconds", undiagnosed}
 	pools := []string{"dra_pool_complete", "dra_pool_slices", "dra_pool_generation", "dra_capacity", "dra_device_taints"}
 	states := []string{"dra_devices", "dra_partition_devices", "dra_class_devices", "dra_capacity_consumed"}
+	headroom := []string{"dra_class_headroom_claims", "dra_class_headroom_info", "dra_class_fragmentation_ratio"}
+	rooms := []string{"dra_class_headroom_pods", "dra_devices_stranded"}
+	states = append(append(states, headroom...), rooms...)
 	topology := []string{"dra_node_topology_info", "dra_workload_topology_domains", "dra_workload_topology_least_domains"}
 	pending = append(pending, topology...) // they need the same
 	all := familiesOf(newFullHarness(t))
@@ -115,10 +137,10 @@ func TestForbiddenKinds(t *testing.T) {
 		gone   []string
 	}{
 		"claims":  {func(s *Synced) { s.Claims = false }, slices.Concat(pending, states, []string{"dra_claims", "dra_claim_orphaned", "dra_claim_terminating_since_timestamp_seconds", "dra_device_health_disagreement", "dra_exporter_oversized_specs"})},
-		"pods":    {func(s *Synced) { s.Pods = false }, slices.Concat(pending, []string{"dra_claim_orphaned", "dra_device_health_disagreement", "dra_pod_taint_evictions_total", "dra_workload_info", "dra_workload_pods", "dra_workload_min_pods", "dra_workload_queued_since_timestamp_seconds", "dra_compute_domain_pods", "dra_compute_domain_workload_info"})},
+		"pods":    {func(s *Synced) { s.Pods = false }, slices.Concat(pending, rooms, []string{"dra_claim_orphaned", "dra_device_health_disagreement", "dra_pod_taint_evictions_total", "dra_workload_info", "dra_workload_pods", "dra_workload_min_pods", "dra_workload_queued_since_timestamp_seconds", "dra_compute_domain_pods", "dra_compute_domain_workload_info"})},
 		"slices":  {func(s *Synced) { s.Slices = false }, slices.Concat(pools, states, []string{"dra_device_health_disagreement", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", undiagnosed, "dra_workload_topology_least_domains"})},
-		"classes": {func(s *Synced) { s.Classes = false }, []string{"dra_device_class_info", "dra_class_devices", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", undiagnosed}},
-		"nodes":   {func(s *Synced) { s.Nodes = false }, topology},
+		"classes": {func(s *Synced) { s.Classes = false }, slices.Concat(headroom, rooms, []string{"dra_device_class_info", "dra_class_devices", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", undiagnosed})},
+		"nodes":   {func(s *Synced) { s.Nodes = false }, slices.Concat(topology, rooms)},
 		"events":  {func(s *Synced) { s.Events = false }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

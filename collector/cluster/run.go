@@ -31,6 +31,7 @@ type Inputs struct {
 	Drain        func() []Change // changes since the last call, in order
 	Synced       func() Synced   // collections of which Drain has returned everything
 	Supply       func() *dra.Supply
+	Headroom     func() *dra.Headroom // nil: it is not computed
 	Diagnoses    func() []dra.Diagnosis
 	Work         func() dra.DiagnosisWork // of diagnoses; nil: there are none
 	SetQuestions func([]dra.Question)     // replaces what is to be diagnosed
@@ -121,6 +122,9 @@ func (r *Runner) step(ctx context.Context) time.Duration {
 		Supply:    r.inputs.Supply(),
 		Diagnoses: r.inputs.Diagnoses(),
 		Sources:   r.inputs.Statuses(),
+	}
+	if r.inputs.Headroom != nil {
+		facts.Headroom = r.inputs.Headroom()
 	}
 	if r.inputs.Work != nil {
 		work := r.inputs.Work()

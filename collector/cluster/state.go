@@ -32,6 +32,7 @@ type State struct {
 	workloads  *workloads
 	domains    *computeDomains
 	topology   *topology
+	headroom   *headroomRows
 
 	rows       *metric.Builder
 	costLabels map[string]*metric.Labels // by namespace
@@ -62,6 +63,7 @@ func NewState(config Config) State {
 		workloads:  w,
 		domains:    newComputeDomains(x),
 		topology:   newTopology(x, w),
+		headroom:   newHeadroomRows(),
 		rows:       metric.NewBuilder(config.MaxSeries, f.self.Dropped),
 		costLabels: make(map[string]*metric.Labels),
 
@@ -110,6 +112,7 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	s.traces.applyPending(pending.changes, now)
 	s.traces.flush(now)
 	s.supply.update(facts.Supply, s.families)
+	s.headroom.update(facts.Headroom, facts.Synced, s.families, now)
 	snapshot := Snapshot{
 		At:           now,
 		Series:       s.allRows(facts),
@@ -192,6 +195,7 @@ func (s *State) allRows(facts Facts) *metric.Snapshot {
 	}
 	s.domains.rows(b, f, synced)
 	s.supply.rows(b, f, synced)
+	s.headroom.rows(b, f, synced)
 	if synced.Claims && synced.Pods && synced.Slices {
 		s.health.rows(b, f)
 	}

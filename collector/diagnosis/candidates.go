@@ -20,13 +20,13 @@ func candidates(pod podClaims, counts [][]inventory.Count, claims []int) []strin
 
 // enoughFree returns the nodes with enough free devices for each request, and
 // their sum. One of several alternatives is enough.
-func enoughFree(requests []request, counts []inventory.Count) inventory.NodeCounts {
+func enoughFree(requests []Request, counts []inventory.Count) inventory.NodeCounts {
 	var nodes inventory.NodeCounts
 	for i := 0; i < len(requests); {
-		first, parent := i, requests[i].parent
-		enough := atLeast(counts[i].Free, requests[i].devices())
-		for i++; i < len(requests) && requests[i].parent == parent; i++ {
-			enough = enough.Merge(atLeast(counts[i].Free, requests[i].devices()), func(a, b int) int { return max(a, b) })
+		first, parent := i, requests[i].Parent
+		enough := atLeast(counts[i].Free, requests[i].Devices())
+		for i++; i < len(requests) && requests[i].Parent == parent; i++ {
+			enough = enough.Merge(atLeast(counts[i].Free, requests[i].Devices()), func(a, b int) int { return max(a, b) })
 		}
 		if first == 0 {
 			nodes = enough

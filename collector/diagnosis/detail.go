@@ -26,7 +26,7 @@ func describe(from *inventory.Inventory, pod podClaims, claim int, counts []inve
 		r := requests[i]
 		for _, failed := range count.Failures {
 			if !ofClass(failed) {
-				failed.Where = "request " + clean(r.name)
+				failed.Where = "request " + clean(r.Name)
 			}
 			if !slices.Contains(detail.Selectors, failed) { // several requests may have the same class
 				detail.Selectors = append(detail.Selectors, failed)
@@ -38,12 +38,12 @@ func describe(from *inventory.Inventory, pod podClaims, claim int, counts []inve
 		explained := from.Explain(r.Request, inventory.Limits{Taints: maxTaints, Examples: maxExamples, Holders: maxHolders})
 		detail.Removed = append(detail.Removed, removals(r, explained.Causes)...)
 		for _, holder := range explained.Holders {
-			holder.Request = clean(r.name)
+			holder.Request = clean(r.Name)
 			detail.Holders = append(detail.Holders, holder)
 		}
 		detail.HoldersInAll += explained.HoldersInAll
 		for _, best := range explained.Untainted.Best(1) {
-			detail.OnOneNode[clean(r.name)] = best.Devices
+			detail.OnOneNode[clean(r.Name)] = best.Devices
 		}
 	}
 	if len(counts) == len(requests) {
@@ -53,12 +53,12 @@ func describe(from *inventory.Inventory, pod podClaims, claim int, counts []inve
 }
 
 // removals lists what each stage removed, by cause.
-func removals(r request, causes map[dra.Stage][]inventory.Cause) []dra.Removal {
+func removals(r Request, causes map[dra.Stage][]inventory.Cause) []dra.Removal {
 	var all []dra.Removal
 	for stage := dra.StageClass; stage <= dra.StageFree; stage++ {
 		for _, cause := range causes[stage] {
 			removal := dra.Removal{
-				Request: clean(r.name), Stage: stage, Count: cause.Count, Because: because(r, stage, cause),
+				Request: clean(r.Name), Stage: stage, Count: cause.Count, Because: because(r, stage, cause),
 				Rule: cause.Rule, Examples: cause.Examples,
 			}
 			if stage == dra.StageUntainted && cause.Others == 0 {
@@ -72,7 +72,7 @@ func removals(r request, causes map[dra.Stage][]inventory.Cause) []dra.Removal {
 
 // because returns why a stage removes devices: by the request, else by
 // properties of the devices.
-func because(r request, stage dra.Stage, cause inventory.Cause) string {
+func because(r Request, stage dra.Stage, cause inventory.Cause) string {
 	switch stage {
 	case dra.StageClass:
 		return "class " + clean(r.Class)
@@ -111,7 +111,7 @@ func taint(cause inventory.Cause) string {
 }
 
 // bestNodes returns the nodes with most free devices, and what is missing there.
-func bestNodes(pod podClaims, requests []request, counts []inventory.Count, found claimDiagnosis) []dra.NodeDiagnosis {
+func bestNodes(pod podClaims, requests []Request, counts []inventory.Count, found claimDiagnosis) []dra.NodeDiagnosis {
 	var free inventory.NodeCounts
 	for _, count := range counts {
 		free = free.Merge(count.Free, sum)
@@ -120,7 +120,7 @@ func bestNodes(pod podClaims, requests []request, counts []inventory.Count, foun
 	for _, best := range free.Best(maxNodes) {
 		v := dra.NodeDiagnosis{Node: clean(best.Node), Free: make(map[string]int), Message: missing(pod, requests, counts, found, best.Node)}
 		for i, r := range requests {
-			v.Free[clean(r.name)] = counts[i].Free.Of(best.Node)
+			v.Free[clean(r.Name)] = counts[i].Free.Of(best.Node)
 		}
 		nodes = append(nodes, v)
 	}
@@ -128,7 +128,7 @@ func bestNodes(pod podClaims, requests []request, counts []inventory.Count, foun
 }
 
 // missing returns what is missing on a node, "" if nothing is.
-func missing(pod podClaims, requests []request, counts []inventory.Count, found claimDiagnosis, node string) string {
+func missing(pod podClaims, requests []Request, counts []inventory.Count, found claimDiagnosis, node string) string {
 	if found.fits == node {
 		return ""
 	}
@@ -139,9 +139,9 @@ func missing(pod podClaims, requests []request, counts []inventory.Count, found 
 	}
 	var short []string
 	for i := 0; i < len(requests); {
-		parent, enough := requests[i].parent, false
-		for ; i < len(requests) && requests[i].parent == parent; i++ {
-			enough = enough || counts[i].Free.Of(node) >= requests[i].devices()
+		parent, enough := requests[i].Parent, false
+		for ; i < len(requests) && requests[i].Parent == parent; i++ {
+			enough = enough || counts[i].Free.Of(node) >= requests[i].Devices()
 		}
 		if !enough {
 			short = append(short, parent)

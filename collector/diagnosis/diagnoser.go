@@ -28,12 +28,18 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
 )
 
-// Options are what a Diagnoser needs. All but Budget must be set.
+// Options are what a Diagnoser needs. All but Budget and Background must be set.
 type Options struct {
 	Inventory *inventory.Inventory
 	Clock     clock.Clock
 	Log       *slog.Logger
 	Budget    float64 // share of a core that Run may use, above 0 and up to 1
+
+	// Background is other work for Run, within the same share of a core: while no
+	// diagnosis is queued, and now and then between diagnoses. It reports whether it had
+	// something to do, calls pause between two pieces of work, and returns the error of
+	// pause. nil: there is none.
+	Background func(ctx context.Context, pause inventory.Pause) (worked bool, err error)
 }
 
 // Diagnoser finds out why claims of pods are pending. SetQuestions, Diagnoses, Work,
@@ -79,7 +85,9 @@ func (d *Diagnoser) Changed() <-chan struct{} { return d.mailbox.changed }
 func (d *Diagnoser) Run(ctx context.Context) error {
 	q := d.newQueue()
 	defer q.stop()
-	for {
+	other := &background{work: d.options.Background, pace: q.pace, changed: d.mailbox.changed}
+	defer other.stop()
+	for turns := 0; ; {
 		q.refresh()
 		worked, err := q.work(ctx)
 		switch {
@@ -87,9 +95,14 @@ func (d *Diagnoser) Run(ctx context.Context) error {
 			return err
 		case !worked:
 			q.publish()
-			err = q.wait(ctx)
+			if worked = other.turn(ctx); !worked {
+				err = q.wait(ctx)
+			}
 		default:
 			q.publishIfDue()
+			if turns++; turns%turnsPerBackground == 0 {
+				other.turn(ctx)
+			}
 			err = q.pace.rest(ctx)
 		}
 		if err != nil {

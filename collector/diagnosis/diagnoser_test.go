@@ -319,7 +319,7 @@ func TestQueueOrder(t *testing.T) {
 			d.drain(t, 1)
 			for _, it := range d.items {
 				if it.turn == d.turn {
-					diagnosed += it.pod.claims[0].requests[0].name
+					diagnosed += it.pod.claims[0].requests[0].Name
 				}
 			}
 		}

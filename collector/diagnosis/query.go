@@ -123,10 +123,10 @@ func (q *query) count(ctx context.Context) (open []int, err error) {
 		for _, r := range c.requests {
 			count, err := q.countRequest(ctx, r)
 			if err != nil {
-				return open, fmt.Errorf("request %s: %w", r.name, err)
+				return open, fmt.Errorf("request %s: %w", r.Name, err)
 			}
 			q.counts[i] = append(q.counts[i], count)
-			found.counts = append(found.counts, dra.RequestFunnel{Request: clean(r.name), Class: clean(r.Class), Count: r.count, Left: count.Left})
+			found.counts = append(found.counts, dra.RequestFunnel{Request: clean(r.Name), Class: clean(r.Class), Count: r.Count, Left: count.Left})
 		}
 		if found.finding = checkClaim(c.requests, q.counts[i]); !found.fails() {
 			open = append(open, i)
@@ -138,7 +138,7 @@ func (q *query) count(ctx context.Context) (open []int, err error) {
 // countRequest counts for one request. Devices that are published while its
 // selectors are evaluated are evaluated in another round; after a few rounds
 // they are left for the next diagnosis.
-func (q *query) countRequest(ctx context.Context, r request) (inventory.Count, error) {
+func (q *query) countRequest(ctx context.Context, r Request) (inventory.Count, error) {
 	for tries := 0; ; tries++ {
 		count, err := q.evaluate(ctx, r.Request)
 		if err != nil || count.Complete || tries == 3 {
@@ -195,7 +195,7 @@ func (q *query) try(ctx context.Context, nodes []string, claims []int, constrain
 	}
 	for _, claim := range claims {
 		for i, r := range q.pod.claims[claim].requests {
-			a.all = a.all || constrained && (r.count == 0 || len(q.counts[claim][i].Failures) > 0 || len(r.Derived) > 0)
+			a.all = a.all || constrained && (r.Count == 0 || len(q.counts[claim][i].Failures) > 0 || len(r.Derived) > 0)
 		}
 	}
 	if a.all {
@@ -377,7 +377,7 @@ func (q *query) explainShortage(ctx context.Context, claims []int, failed attemp
 	var free inventory.NodeCounts
 	for _, claim := range claims {
 		for i, r := range q.pod.claims[claim].requests {
-			if r.count == 0 {
+			if r.Count == 0 {
 				f, err := q.explainAllDevices(ctx, r, q.counts[claim][i])
 				if err == nil {
 					q.record(claims, f)
@@ -424,7 +424,7 @@ func (q *query) fitTogether(ctx context.Context, claims []int, free inventory.No
 // furthest decides. What is free to a request that tolerates all taints, or to
 // one with admin access, is what there would be without taints, or without
 // allocations.
-func (q *query) explainAllDevices(ctx context.Context, r request, count inventory.Count) (finding, error) {
+func (q *query) explainAllDevices(ctx context.Context, r Request, count inventory.Count) (finding, error) {
 	unheld := r.Request
 	unheld.AdminAccess = true
 	all := unheld

@@ -22,14 +22,14 @@ func (f finding) fails() bool { return f.reason != dra.ReasonNone }
 
 // checkRequest applies the counts to one request. The first stage that leaves
 // fewer devices than are needed decides.
-func checkRequest(r request, count inventory.Count) finding {
-	needed, left := r.devices(), count.Left
+func checkRequest(r Request, count inventory.Count) finding {
+	needed, left := r.Devices(), count.Left
 	published, matching, untainted, free := left[dra.StagePublished], left[dra.StageSelectors], left[dra.StageUntainted], left[dra.StageFree]
 	fail := func(reason dra.PendingReason, reached dra.Stage, format string, values ...any) finding {
 		return finding{reason, reached, fmt.Sprintf(format, values...)}
 	}
 	if count.NoClass {
-		return fail(dra.ReasonNoDeviceClass, dra.StagePublished, "request %s: device class %s does not exist", r.name, r.Class)
+		return fail(dra.ReasonNoDeviceClass, dra.StagePublished, "request %s: device class %s does not exist", r.Name, r.Class)
 	}
 	for stage := dra.StageClass; stage < dra.Stages; stage++ {
 		if left[stage] >= needed {
@@ -66,7 +66,7 @@ func checkRequest(r request, count inventory.Count) finding {
 }
 
 // noneMatches is the sentence about a request for which no device matches.
-func noneMatches(r request, count inventory.Count, stage dra.Stage) string {
+func noneMatches(r Request, count inventory.Count, stage dra.Stage) string {
 	published := count.Left[dra.StagePublished]
 	switch {
 	case len(count.Failures) > 0:
@@ -85,12 +85,12 @@ func noneMatches(r request, count inventory.Count, stage dra.Stage) string {
 // several requests fail, the one that fails at the earliest stage decides. A
 // class that does not exist stops the scheduler even if another alternative
 // could be allocated.
-func checkClaim(requests []request, counts []inventory.Count) finding {
+func checkClaim(requests []Request, counts []inventory.Count) finding {
 	worst := finding{reached: dra.Stages}
 	for i := 0; i < len(requests); {
 		best := checkRequest(requests[i], counts[i])
-		parent := requests[i].parent
-		for ; i < len(requests) && requests[i].parent == parent; i++ {
+		parent := requests[i].Parent
+		for ; i < len(requests) && requests[i].Parent == parent; i++ {
 			f := checkRequest(requests[i], counts[i])
 			if counts[i].NoClass {
 				return f
@@ -103,7 +103,7 @@ func checkClaim(requests []request, counts []inventory.Count) finding {
 			worst = best
 		}
 	}
-	if least := leastDevices(requests); !worst.fails() && least > resourcev1.AllocationResultsMaxSize {
+	if least := LeastDevices(requests); !worst.fails() && least > resourcev1.AllocationResultsMaxSize {
 		return finding{dra.ReasonConstraints, dra.Stages,
 			fmt.Sprintf("it requests %d devices, and a claim can have at most %d", least, resourcev1.AllocationResultsMaxSize)}
 	}
@@ -126,24 +126,24 @@ func devices(n int) string {
 }
 
 // asking begins a sentence about a request.
-func asking(r request) string {
-	if r.count == 0 {
-		return fmt.Sprintf("request %s asks for all matching devices of a node", r.name)
+func asking(r Request) string {
+	if r.Count == 0 {
+		return fmt.Sprintf("request %s asks for all matching devices of a node", r.Name)
 	}
-	return fmt.Sprintf("request %s asks for %s", r.name, devices(r.devices()))
+	return fmt.Sprintf("request %s asks for %s", r.Name, devices(r.Devices()))
 }
 
 // failure is the sentence about a selector that cannot be evaluated. Expressions
 // can be kilobytes long, so that the sentence names only the place.
-func failure(r request, of dra.SelectorError) string {
+func failure(r Request, of dra.SelectorError) string {
 	selector := "its selector"
 	if ofClass(of) {
 		selector = "the selector of " + of.Where
 	}
 	if of.Device == "" {
-		return fmt.Sprintf("request %s: %s does not compile: %s", r.name, selector, oneLine(of.Message))
+		return fmt.Sprintf("request %s: %s does not compile: %s", r.Name, selector, oneLine(of.Message))
 	}
-	return fmt.Sprintf("request %s: %s fails for device %s: %s", r.name, selector, of.Device, oneLine(of.Message))
+	return fmt.Sprintf("request %s: %s fails for device %s: %s", r.Name, selector, of.Device, oneLine(of.Message))
 }
 
 func ofClass(failed dra.SelectorError) bool { return strings.HasPrefix(failed.Where, "class ") }
@@ -152,4 +152,10 @@ func ofClass(failed dra.SelectorError) bool { return strings.HasPrefix(failed.Wh
 // print several lines.
 func oneLine(message string) string {
 	return strings.Join(strings.Fields(clean(message)), " ")
+}
+
+// Shortage returns the reason for which the counts say that a claim cannot be
+// allocated; ReasonNone: they do not say so. The counts are those of its Requests.
+func Shortage(requests []Request, counts []inventory.Count) dra.PendingReason {
+	return checkClaim(requests, counts).reason
 }

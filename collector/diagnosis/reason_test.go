@@ -17,15 +17,15 @@ func left(counts ...int) inventory.Count {
 
 func incomplete(c inventory.Count, n int) inventory.Count { c.Incomplete = n; return c }
 
-func exactly(name string, count int64) request {
-	return request{Request: inventory.Request{Class: "gpu"}, parent: name, name: name, count: count}
+func exactly(name string, count int64) Request {
+	return Request{Request: inventory.Request{Class: "gpu"}, Parent: name, Name: name, Count: count}
 }
 
 // Each reason that follows from counts, at its boundary.
 func TestCheckRequest(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		request request
+		request Request
 		count   inventory.Count
 		reason  dra.PendingReason
 		reached dra.Stage
@@ -76,27 +76,27 @@ func TestCheckRequest(t *testing.T) {
 // Of several requests the one that fails first decides, of alternatives the
 // one that comes furthest.
 func TestCheckClaim(t *testing.T) {
-	alternative := func(parent, name string) request {
-		return request{Request: inventory.Request{Class: "gpu"}, parent: parent, name: parent + "/" + name, count: 1}
+	alternative := func(parent, name string) Request {
+		return Request{Request: inventory.Request{Class: "gpu"}, Parent: parent, Name: parent + "/" + name, Count: 1}
 	}
 	unmatched, tainted, held, enough := left(8, 8, 0, 0, 0, 0), left(8, 8, 8, 0, 0, 0), left(8, 8, 8, 8, 0, 0), left(8, 8, 8, 8, 8, 8)
 	for _, test := range []struct {
 		name     string
-		requests []request
+		requests []Request
 		counts   []inventory.Count
 		reason   dra.PendingReason
 	}{
-		{"two that do", []request{exactly("a", 1), exactly("b", 1)}, []inventory.Count{enough, enough}, dra.ReasonNone},
-		{"the second fails", []request{exactly("a", 1), exactly("b", 1)}, []inventory.Count{enough, held}, dra.ReasonInsufficient},
-		{"both fail, the first earlier", []request{exactly("a", 1), exactly("b", 1)}, []inventory.Count{tainted, held}, dra.ReasonTainted},
-		{"both fail, the second earlier", []request{exactly("a", 1), exactly("b", 1)}, []inventory.Count{held, unmatched}, dra.ReasonNoMatchingDevice},
-		{"one alternative does", []request{alternative("a", "x"), alternative("a", "y")}, []inventory.Count{unmatched, enough}, dra.ReasonNone},
-		{"the first alternative does", []request{alternative("a", "x"), alternative("a", "y")}, []inventory.Count{enough, unmatched}, dra.ReasonNone},
-		{"no alternative does", []request{alternative("a", "x"), alternative("a", "y")}, []inventory.Count{held, unmatched}, dra.ReasonInsufficient},
-		{"the last alternative comes furthest", []request{alternative("a", "x"), alternative("a", "y")}, []inventory.Count{unmatched, tainted}, dra.ReasonTainted},
-		{"an alternative without a class stops the scheduler", []request{alternative("a", "x"), alternative("a", "y")}, []inventory.Count{enough, {NoClass: true}}, dra.ReasonNoDeviceClass},
-		{"so does a later request", []request{exactly("a", 1), exactly("b", 1)}, []inventory.Count{unmatched, {NoClass: true}}, dra.ReasonNoDeviceClass},
-		{"lists side by side", []request{alternative("a", "x"), alternative("b", "x")}, []inventory.Count{enough, tainted}, dra.ReasonTainted},
+		{"two that do", []Request{exactly("a", 1), exactly("b", 1)}, []inventory.Count{enough, enough}, dra.ReasonNone},
+		{"the second fails", []Request{exactly("a", 1), exactly("b", 1)}, []inventory.Count{enough, held}, dra.ReasonInsufficient},
+		{"both fail, the first earlier", []Request{exactly("a", 1), exactly("b", 1)}, []inventory.Count{tainted, held}, dra.ReasonTainted},
+		{"both fail, the second earlier", []Request{exactly("a", 1), exactly("b", 1)}, []inventory.Count{held, unmatched}, dra.ReasonNoMatchingDevice},
+		{"one alternative does", []Request{alternative("a", "x"), alternative("a", "y")}, []inventory.Count{unmatched, enough}, dra.ReasonNone},
+		{"the first alternative does", []Request{alternative("a", "x"), alternative("a", "y")}, []inventory.Count{enough, unmatched}, dra.ReasonNone},
+		{"no alternative does", []Request{alternative("a", "x"), alternative("a", "y")}, []inventory.Count{held, unmatched}, dra.ReasonInsufficient},
+		{"the last alternative comes furthest", []Request{alternative("a", "x"), alternative("a", "y")}, []inventory.Count{unmatched, tainted}, dra.ReasonTainted},
+		{"an alternative without a class stops the scheduler", []Request{alternative("a", "x"), alternative("a", "y")}, []inventory.Count{enough, {NoClass: true}}, dra.ReasonNoDeviceClass},
+		{"so does a later request", []Request{exactly("a", 1), exactly("b", 1)}, []inventory.Count{unmatched, {NoClass: true}}, dra.ReasonNoDeviceClass},
+		{"lists side by side", []Request{alternative("a", "x"), alternative("b", "x")}, []inventory.Count{enough, tainted}, dra.ReasonTainted},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := checkClaim(test.requests, test.counts); got.reason != test.reason {

@@ -33,23 +33,23 @@ type podClaims struct {
 // podClaim is what one claim of a pod requests.
 type podClaim struct {
 	spec     *resourcev1.ResourceClaimSpec // nil: there is nothing to diagnose
-	requests []request
+	requests []Request
 	id       string // the same for equal specifications
 	noClass  string // an extended resource that no class provides
 	refused  string // why the specification is not kept, in a sentence
 }
 
-// request is what is counted by itself: a request of a claim, or one alternative
+// Request is what is counted by itself: a request of a claim, or one alternative
 // of a request that is a prioritized list.
-type request struct {
+type Request struct {
 	inventory.Request
-	parent string // the name in the claim: all alternatives of a list have the same
-	name   string // "main", or "main/sub"
-	count  int64  // 0: all matching devices of the node
+	Parent string // the name in the claim: all alternatives of a list have the same
+	Name   string // "main", or "main/sub"
+	Count  int64  // 0: all matching devices of the node
 }
 
-// devices is how many devices there must be at least.
-func (r request) devices() int { return int(min(max(r.count, 1), math.MaxInt32)) }
+// Devices is how many devices there must be at least.
+func (r Request) Devices() int { return int(min(max(r.Count, 1), math.MaxInt32)) }
 
 // resolve looks up what a question is about. A claim or template that does not
 // exist, and a claim that is allocated, request nothing.
@@ -80,7 +80,7 @@ func resolveClaim(from *inventory.Inventory, namespace string, asked dra.Pending
 			return podClaim{noClass: asked.PodClaim}
 		}
 		spec := extendedSpec(asked.PodClaim, class.Name, asked.Extended)
-		return podClaim{spec: spec, requests: requestsOf(spec), id: spec.String()}
+		return podClaim{spec: spec, requests: Requests(spec), id: spec.String()}
 	}
 	spec, refused := from.Spec(namespace, asked.Claim, asked.Template)
 	if spec == nil {
@@ -88,7 +88,7 @@ func resolveClaim(from *inventory.Inventory, namespace string, asked dra.Pending
 	}
 	// The inventory keeps equal specifications once, and this one while the item
 	// refers to it.
-	return podClaim{spec: spec, requests: requestsOf(spec), id: fmt.Sprintf("%p", spec)}
+	return podClaim{spec: spec, requests: Requests(spec), id: fmt.Sprintf("%p", spec)}
 }
 
 // writeField writes so that no two sequences of fields are the same text.
@@ -115,18 +115,18 @@ func extendedSpec(resource, class string, amount int64) *resourcev1.ResourceClai
 	}}
 }
 
-// requestsOf lists the requests of a claim in their order.
-func requestsOf(spec *resourcev1.ResourceClaimSpec) []request {
-	var all []request
+// Requests lists the requests of a claim in their order.
+func Requests(spec *resourcev1.ResourceClaimSpec) []Request {
+	var all []Request
 	for i := range spec.Devices.Requests {
 		of := &spec.Devices.Requests[i]
 		if exactly := of.Exactly; exactly != nil {
-			all = append(all, request{inventory.Exactly(exactly), of.Name, of.Name, countOf(exactly.AllocationMode, exactly.Count)})
+			all = append(all, Request{inventory.Exactly(exactly), of.Name, of.Name, countOf(exactly.AllocationMode, exactly.Count)})
 		}
 		for j := range of.FirstAvailable {
 			sub := &of.FirstAvailable[j]
 			name := resourceclaim.CreateSubRequestRef(of.Name, sub.Name)
-			all = append(all, request{inventory.Alternative(sub), of.Name, name, countOf(sub.AllocationMode, sub.Count)})
+			all = append(all, Request{inventory.Alternative(sub), of.Name, name, countOf(sub.AllocationMode, sub.Count)})
 		}
 	}
 	return all
@@ -141,14 +141,14 @@ func countOf(mode resourcev1.DeviceAllocationMode, count int64) int64 {
 	return max(count, 1)
 }
 
-// leastDevices returns how many devices a claim takes at least, as far as that
+// LeastDevices returns how many devices a claim takes at least, as far as that
 // is known without counting. A prioritized list takes those of its smallest
 // alternative, a request for all devices takes one.
-func leastDevices(requests []request) int64 {
+func LeastDevices(requests []Request) int64 {
 	least := make(map[string]int64)
 	for _, r := range requests {
-		if n, ok := least[r.parent]; !ok || int64(r.devices()) < n {
-			least[r.parent] = int64(r.devices())
+		if n, ok := least[r.Parent]; !ok || int64(r.Devices()) < n {
+			least[r.Parent] = int64(r.Devices())
 		}
 	}
 	var total int64

@@ -14,7 +14,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// claim is a ResourceClaim: what is allocated to it, else what it requests.
+// claim is a ResourceClaim: what is allocated to it, and what it requests, unless that
+// is large and it is allocated.
 type claim struct {
 	ref       dra.ClaimRef
 	allocated bool
@@ -199,8 +200,8 @@ func (s *claimStore) setTemplate(ref dra.ClaimRef, requested *measuredSpec) {
 	s.specs.release(old) // at the end, so that an equal one is the same
 }
 
-// requested returns what a claim that is not allocated requests, or, if the
-// claim is "", a template; nil if that is not known.
+// requested returns what a claim requests, or, if the claim is "", a template; nil if
+// that is not known.
 func (s *claimStore) requested(namespace, claim, template string) *claimSpec {
 	if claim == "" {
 		if found := s.templates[dra.ClaimRef{Namespace: namespace, Name: template}]; found != nil {

@@ -14,6 +14,7 @@
 //
 //	textTable, internPool    equal texts and values are kept once
 //	nodeIndex                nodes, and from which of them devices can be used
+//	roomIndex                what nodes have for pods besides devices
 //	deviceStore, sliceStore  published slices in a compact form, in blocks of 64 devices
 //	claimStore, taintRules   allocations; what claims and templates request; DeviceTaintRules
 //	poolStore                per pool: what is allocated, tainted, left of counters and capacity
@@ -67,7 +68,10 @@ type Inventory struct {
 	selectors *selectorStore
 	classes   *classStore
 	counts    countStore
+	rooms     *roomIndex
 	supply    *dra.Supply // the last one
+
+	classesVersion uint64 // grows with every change of a class
 
 	evictions    []dra.RuleEviction
 	rulesChanged bool // since evictions was computed
@@ -75,7 +79,7 @@ type Inventory struct {
 
 // New returns an empty inventory.
 func New() *Inventory {
-	inv := &Inventory{texts: newTextTable(), nodes: newNodeIndex(), specs: newSpecStore(), rules: taintRules{}, pools: newPoolStore()}
+	inv := &Inventory{texts: newTextTable(), nodes: newNodeIndex(), specs: newSpecStore(), rules: taintRules{}, pools: newPoolStore(), rooms: newRoomIndex()}
 	inv.devices = newDeviceStore(inv.texts)
 	inv.slices = newSliceStore(inv.devices, inv.nodes)
 	inv.claims = newClaimStore(inv.specs)
@@ -129,8 +133,10 @@ func (inv *Inventory) Slice(name string, published *resourcev1.ResourceSlice) {
 // Claim applies the present state of a claim; nil: it is gone.
 func (inv *Inventory) Claim(namespace, name string, published *resourcev1.ResourceClaim) {
 	var requested *measuredSpec
-	if published != nil && published.Status.Allocation == nil {
-		if measured, err := measure(namespace, &published.Spec); err == nil {
+	if published != nil {
+		// Of allocated claims, specifications are kept where they cost nothing.
+		measured, err := measure(namespace, &published.Spec)
+		if err == nil && (published.Status.Allocation == nil || measured.refused == "" && measured.namespace == "") {
 			requested = &measured
 		}
 	}
@@ -171,6 +177,7 @@ func (inv *Inventory) Class(name string, published *resourcev1.DeviceClass) {
 	if inv.classes.set(name, published, compiled) {
 		inv.version++
 		inv.reshaped = inv.version
+		inv.classesVersion++
 	}
 }
 
@@ -189,6 +196,7 @@ func (inv *Inventory) Rule(name string, published *resourcev1.DeviceTaintRule) {
 func (inv *Inventory) Node(name string, published *corev1.Node) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
+	inv.rooms.setNode(name, published)
 	if inv.nodes.set(name, published) {
 		inv.version++
 		inv.reshaped = inv.version
@@ -196,8 +204,7 @@ func (inv *Inventory) Node(name string, published *corev1.Node) {
 	}
 }
 
-// Spec returns what a claim that is not allocated requests, or, if the claim is
-// "", what the claims of a template request. If that is not kept, it is nil,
+// Spec returns what a claim requests, or, if the claim is "", what the claims of a template request. If that is not kept, it is nil,
 // and the refusal is the reason in one sentence. If it is not known, both are
 // empty.
 func (inv *Inventory) Spec(namespace, claim, template string) (spec *resourcev1.ResourceClaimSpec, refusal string) {
@@ -398,6 +405,24 @@ func (inv *Inventory) Count(request Request) Count {
 	inv.mu.Unlock()
 	count.Failures = evaluateFailures(failures)
 	return count
+}
+
+// MostOnNode returns how many devices a request selects on the node where they are
+// most, whatever is allocated or tainted.
+func (inv *Inventory) MostOnNode(request Request) int {
+	q := inv.lockedQuery(&request)
+	defer inv.mu.Unlock()
+	selected := q.nodes.bySelection()
+	for _, p := range q.pools.all() {
+		for _, b := range p.blocks {
+			selected.add(b, q.stages(p, b).left[dra.StageSelectors])
+		}
+	}
+	most := 0
+	for _, node := range q.nodes.count(selected) {
+		most = max(most, node.Devices)
+	}
+	return most
 }
 
 // Explain returns why each stage removes devices for a request, and what keeps

@@ -158,16 +158,15 @@ func TestObjectsOfSnapshot(t *testing.T) {
 	for i := range captured.claims.Items {
 		c := &captured.claims.Items[i]
 		spec, _ := inv.Spec(c.Namespace, c.Name, "")
-		unallocated := spec != nil
 		inv.Claim(c.Namespace, c.Name, c.DeepCopy())
 		if again, _ := inv.Spec(c.Namespace, c.Name, ""); again != spec {
 			t.Errorf("claim %s is applied again, and requests something else", c.Name)
 		}
-		if unallocated != (c.Status.Allocation == nil) || unallocated && spec.String() != c.Spec.String() {
-			t.Errorf("claim %s: its specification is known: %v", c.Name, unallocated)
+		if spec == nil || spec.String() != c.Spec.String() {
+			t.Errorf("claim %s: its specification is %v", c.Name, spec)
 		}
 		allocation, allocated := inv.Allocation(c.Namespace, c.Name)
-		if allocated == unallocated || allocated && (allocation.Node != "node-a" || allocation.Selector != nil) {
+		if allocated != (c.Status.Allocation != nil) || allocated && (allocation.Node != "node-a" || allocation.Selector != nil) {
 			t.Errorf("claim %s: allocated %v: %+v", c.Name, allocated, allocation)
 		}
 	}

@@ -3,6 +3,7 @@ package inventory
 import (
 	"encoding/binary"
 	"hash/maphash"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 // allocated. Where nodes have equal devices, the allocator finds the same on
 // many of them.
 type Traits struct {
+	chains     [][]*selector // of each request: its class' selectors and its own
 	reads      projection
 	attributes []string // that constraints refer to, qualified
 	seed       maphash.Seed
@@ -32,7 +34,9 @@ func (inv *Inventory) TraitsOf(requests []Request, attributes []resourcev1.Fully
 		if !known || len(requests[i].Derived) > 0 {
 			return nil
 		}
-		for _, s := range slices.Concat(class, own) {
+		chain := slices.Concat(class, own)
+		traits.chains = append(traits.chains, chain)
+		for _, s := range chain {
 			if s.broken != "" {
 				return nil
 			}
@@ -57,8 +61,8 @@ type TraitsKey struct {
 }
 
 // OnNode returns the key of a node, and false if it is not known: the node does
-// not exist, other nodes can use its devices, or they have rules for taints, are
-// shared by claims, or have something that selectors cannot read.
+// not exist, other nodes can use devices that the requests select, or devices have
+// something that selectors cannot read.
 func (t *Traits) OnNode(inv *Inventory, name string) (TraitsKey, bool) {
 	if t == nil {
 		return TraitsKey{}, false
@@ -122,30 +126,63 @@ func (w *traitsWriter) addText(text string) {
 }
 
 func (w *traitsWriter) addPool(p *pool, node string, declares bool) bool {
-	if len(p.rules) > 0 {
-		return false
-	}
 	w.addText(p.id.driver)
 	w.add(uint64(len(p.current)), bit(p.complete), bit(p.valid))
+	if slices.ContainsFunc(p.current, func(s *slice) bool { return s.onlyNode() != node }) {
+		// Without devices that are selected, only whether it is complete matters.
+		return !w.selectsAny(p)
+	}
 	for _, s := range p.current {
-		if s.onlyNode() != node {
-			return false
-		}
 		w.add(uint64(len(s.devices)), bit(s.selection.value.optional && !declares))
 		w.addText(keyOf(s.counters))
 		for _, b := range s.blocks {
-			if b.shared != 0 {
-				return false
-			}
-			w.add(b.exclusive, b.tainted, b.usable, b.roomy)
+			w.add(b.exclusive, b.shared, b.tainted, b.usable, b.roomy)
 			for i := range b.devices() {
 				if !w.addDevice(b.device(i)) {
 					return false
 				}
 			}
+			w.addState(p, b)
 		}
 	}
 	return true
+}
+
+// selectsAny reports whether the requests select a device of the pool, or that is not
+// known.
+func (w *traitsWriter) selectsAny(p *pool) bool {
+	for _, b := range p.blocks {
+		for _, chain := range w.chains {
+			if match, failed, open := filter(b, b.all, chain); match|failed|open != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// addState adds what rules taint of a block, and what is consumed of devices that are
+// shared.
+func (w *traitsWriter) addState(p *pool, b *block) {
+	if len(p.rules) > 0 {
+		for bit := range bitsOf(b.tainted) {
+			for _, taint := range taintsOf(b.device(bit), p.rules) {
+				w.addText(taint.Key)
+				w.addText(taint.Value)
+				w.addText(string(taint.Effect))
+			}
+		}
+		w.add(^uint64(0)) // the end of the taints
+	}
+	for bit := range bitsOf(b.shared) {
+		consumed := p.consumed(b.device(bit))
+		for _, name := range slices.Sorted(maps.Keys(consumed)) {
+			amount := consumed[name]
+			w.addText(string(name))
+			w.addText(amount.String())
+		}
+		w.add(^uint64(0)) // the end of the amounts
+	}
 }
 
 func (w *traitsWriter) addDevice(d *device) bool {

@@ -17,6 +17,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/diagnosis"
+	"github.com/dra-exporter/dra-exporter/collector/headroom"
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/self"
@@ -43,7 +44,8 @@ const (
 type ClusterOptions struct {
 	API       *rest.Config
 	Version   self.Version
-	Budget    float64 // share of a core for diagnoses
+	Budget    float64 // share of a core for diagnoses and the headroom
+	Shapes    int     // that claims request, for the headroom
 	MaxSeries int     // of one family; 0: no limit
 	Explain   string  // the command that the page offers, as in page.Config
 	Clock     clock.Clock
@@ -63,6 +65,7 @@ type Cluster struct {
 	cluster   *apiserver.Cluster
 	inventory *inventory.Inventory
 	diagnoser *diagnosis.Diagnoser
+	headroom  *headroom.Planner
 	runner    *cluster.Runner
 	live      *explain.Live
 	push      *otlp.Pusher // nil: nothing is pushed
@@ -82,12 +85,13 @@ func NewCluster(options ClusterOptions, log *slog.Logger) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare to read the API server: %w", err)
 	}
-	c.diagnoser = diagnosis.New(diagnosis.Options{Inventory: c.inventory, Clock: options.Clock, Log: log, Budget: options.Budget})
+	c.headroom = headroom.New(headroom.Options{Inventory: c.inventory, Clock: options.Clock, Shapes: options.Shapes, Ready: c.knowsDevices, Rooms: c.knowsRooms})
+	c.diagnoser = diagnosis.New(diagnosis.Options{Inventory: c.inventory, Clock: options.Clock, Log: log, Budget: options.Budget, Background: c.headroom.Work})
 	c.runner, err = cluster.NewRunner(
 		cluster.Config{Version: options.Version, Interval: restInterval, MaxSeries: options.MaxSeries, Traces: options.Push.Traces.On},
 		cluster.Inputs{
 			Drain: c.cluster.Drain, Synced: c.cluster.Synced,
-			Supply: c.inventory.Supply, Diagnoses: c.diagnoser.Diagnoses, Work: c.diagnoser.Work, SetQuestions: c.diagnoser.SetQuestions,
+			Supply: c.inventory.Supply, Headroom: c.headroom.Latest, Diagnoses: c.diagnoser.Diagnoses, Work: c.diagnoser.Work, SetQuestions: c.diagnoser.SetQuestions,
 			Statuses: c.cluster.Statuses, Settled: c.cluster.Settled, Wake: c.wake, ObserveStep: live.observeStep, Traced: c.pushTraces, Sampled: c.isSampled,
 			Filter: options.Filter,
 		}, registry, options.Clock, log)
@@ -100,6 +104,18 @@ func NewCluster(options ClusterOptions, log *slog.Logger) (*Cluster, error) {
 	}
 	c.push, err = pushConfig{settings: options.Push, version: options.Version.Version, instance: clusterInstance, snapshot: c.latestRows, live: registry, filter: options.Filter}.pusher(options.Clock, log)
 	return c, err
+}
+
+// knowsDevices reports whether claims, slices and classes have been listed.
+func (c *Cluster) knowsDevices() bool {
+	synced := c.cluster.Synced()
+	return synced.Claims && synced.Slices && synced.Classes
+}
+
+// knowsRooms reports whether nodes, and all pods on them, have been listed.
+func (c *Cluster) knowsRooms() bool {
+	synced := c.cluster.Synced()
+	return synced.Nodes && synced.Pods
 }
 
 // pushTraces pushes traces that have ended.

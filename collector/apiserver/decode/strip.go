@@ -202,6 +202,18 @@ func StripNode(node *corev1.Node) *corev1.Node {
 	}
 	light := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, Labels: node.Labels}}
 	light.Spec.Unschedulable = node.Spec.Unschedulable
+	light.Spec.Taints = node.Spec.Taints
+	light.Status.Allocatable = corev1.ResourceList{}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
+		if amount, known := node.Status.Allocatable[name]; known {
+			light.Status.Allocatable[name] = amount
+		}
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			light.Status.Conditions = []corev1.NodeCondition{{Type: condition.Type, Status: condition.Status}}
+		}
+	}
 	light.Status.DeclaredFeatures = node.Status.DeclaredFeatures
 	light.Status.NodeInfo.KubeletVersion = node.Status.NodeInfo.KubeletVersion
 	return light

@@ -1,0 +1,213 @@
+package headroom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/dra-exporter/dra-exporter/collector/inventory"
+)
+
+// nodeList is the nodes with devices, sorted, and which of them have changed since the
+// last refresh.
+type nodeList struct {
+	names   []string
+	stamps  []uint64
+	changed []bool
+	from    []int32 // where the node was in the list before; -1: it was not
+	moved   bool    // the list before had other nodes
+}
+
+// update takes the present stamps. Until settled, nodes stay changed.
+func (l *nodeList) update(now []inventory.NodeStamp) {
+	before := *l
+	*l = nodeList{
+		names: make([]string, len(now)), stamps: make([]uint64, len(now)), changed: make([]bool, len(now)), from: make([]int32, len(now)),
+	}
+	l.moved = len(before.names) != len(now)
+	at := 0
+	for i, n := range now {
+		for at < len(before.names) && before.names[at] < n.Node {
+			at++
+		}
+		l.names[i], l.stamps[i], l.from[i], l.changed[i] = n.Node, n.Stamp, -1, true
+		if at < len(before.names) && before.names[at] == n.Node {
+			l.from[i] = int32(at)
+			l.changed[i] = before.stamps[at] != n.Stamp || before.changed[at]
+		}
+		l.moved = l.moved || l.from[i] != int32(i)
+	}
+}
+
+// settled declares that all groups know the nodes as they are.
+func (l *nodeList) settled() { clear(l.changed) }
+
+// group is shapes whose requests select by the same of devices: nodes with the same
+// traits are the same to all of them.
+type group struct {
+	requests   []inventory.Request
+	attributes []resourcev1.FullyQualifiedName
+	shapes     []*shape
+	traits     *inventory.Traits // nil: selectors are broken
+
+	of    []int32 // for each node of the list the index of its key; noKey: it has none
+	keys  []inventory.TraitsKey
+	index map[inventory.TraitsKey]int32
+	users []int32 // nodes with the key
+	size  int     // of the list that of is for; -1: for none
+
+	linkedVersion uint64 // grows when a node without a key has changed
+}
+
+const noKey = -1
+
+// groupKey is the same for shapes of one group.
+func groupKey(s *shape) string {
+	var key strings.Builder
+	for _, r := range s.requests {
+		request := r.Request
+		one := resourcev1.ExactDeviceRequest{DeviceClassName: request.Class, Selectors: request.Selectors, Tolerations: request.Tolerations, Capacity: request.Capacity}
+		encoded, err := one.Marshal()
+		if err != nil || len(request.Derived) > 0 {
+			return s.key // like no other
+		}
+		fmt.Fprintf(&key, "%d:%s", len(encoded), encoded)
+	}
+	for _, attribute := range attributesOf(s.spec) {
+		fmt.Fprintf(&key, "%d=%s", len(attribute), attribute)
+	}
+	return key.String()
+}
+
+func newGroup(of *shape) *group {
+	g := &group{attributes: attributesOf(of.spec), index: map[inventory.TraitsKey]int32{}, size: -1}
+	for _, r := range of.requests {
+		g.requests = append(g.requests, r.Request)
+	}
+	return g
+}
+
+// attributesOf returns the attributes that constraints refer to.
+func attributesOf(spec *resourcev1.ResourceClaimSpec) []resourcev1.FullyQualifiedName {
+	var all []resourcev1.FullyQualifiedName
+	for i := range spec.Devices.Constraints {
+		for _, attribute := range []*resourcev1.FullyQualifiedName{spec.Devices.Constraints[i].MatchAttribute, spec.Devices.Constraints[i].DistinctAttribute} {
+			if attribute != nil {
+				all = append(all, *attribute)
+			}
+		}
+	}
+	return all
+}
+
+// update finds the keys of the nodes that have changed. Selectors are evaluated first,
+// where they have no results.
+func (g *group) update(ctx context.Context, pause inventory.Pause, inv *inventory.Inventory, nodes *nodeList) error {
+	g.traits = nil
+	for _, request := range g.requests {
+		if err := inv.EvaluateRequest(ctx, pause, request); err != nil && !errors.Is(err, inventory.ErrSlowEvaluation) {
+			return err
+		} else if err != nil {
+			return nil //nolint:nilerr // the shapes have no result, as the class has no count
+		}
+	}
+	g.traits = inv.TraitsOf(g.requests, g.attributes)
+	if g.traits == nil {
+		g.size = -1
+		return nil
+	}
+	before, had := g.of, g.size >= 0
+	g.of = make([]int32, len(nodes.names))
+	linked := slices.Contains(before, noKey) // some nodes are, or were
+	for i, name := range nodes.names {
+		from := nodes.from[i]
+		if had && from >= 0 && !nodes.changed[i] {
+			g.of[i] = before[from]
+			before[from] = noKey // taken over, with its use
+			continue
+		}
+		if i%64 == 0 {
+			if err := pause(ctx); err != nil {
+				g.forget()
+				return err
+			}
+		}
+		g.of[i] = g.keyOf(inv, name)
+		if g.of[i] == noKey || had && from >= 0 && before[from] == noKey {
+			g.linkedVersion++
+		}
+	}
+	if nodes.moved && (linked || slices.Contains(g.of, noKey)) {
+		g.linkedVersion++
+	}
+	if had {
+		for _, at := range before { // of nodes that are gone or have changed
+			if at != noKey {
+				g.users[at]--
+			}
+		}
+	}
+	g.size = len(g.of)
+	g.compact()
+	return nil
+}
+
+// keyOf returns the index of a node's key, which the node then uses.
+func (g *group) keyOf(inv *inventory.Inventory, node string) int32 {
+	key, known := g.traits.OnNode(inv, node)
+	if !known {
+		return noKey
+	}
+	at, seen := g.index[key]
+	if !seen {
+		at = int32(len(g.keys))
+		g.keys, g.users = append(g.keys, key), append(g.users, 0)
+		g.index[key] = at
+	}
+	g.users[at]++
+	return at
+}
+
+// forget has all keys found again.
+func (g *group) forget() {
+	g.of, g.keys, g.users, g.size = nil, nil, nil, -1
+	clear(g.index)
+	g.linkedVersion++
+}
+
+// compact drops the keys that no node has, once they are most.
+func (g *group) compact() {
+	unused := 0
+	for _, n := range g.users {
+		if n == 0 {
+			unused++
+		}
+	}
+	if unused < 64 || unused < len(g.keys)/2 {
+		return
+	}
+	moved := make([]int32, len(g.keys))
+	var keys []inventory.TraitsKey
+	var users []int32
+	clear(g.index)
+	for at, key := range g.keys {
+		if g.users[at] > 0 {
+			moved[at] = int32(len(keys))
+			g.index[key] = moved[at]
+			keys, users = append(keys, key), append(users, g.users[at])
+		}
+	}
+	g.keys, g.users = keys, users
+	for i, at := range g.of {
+		if at != noKey {
+			g.of[i] = moved[at]
+		}
+	}
+}
+
+// firstNode returns a node with the key at the index.
+func (g *group) firstNode(at int32) int { return slices.Index(g.of, at) }

@@ -1,0 +1,153 @@
+package headroom
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/dra-exporter/dra-exporter/collector/allocator"
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/diagnosis"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// planner returns one whose searches reach no limit on a busy machine.
+func (c *testCluster) planner() *Planner {
+	return newPlanner(Options{Inventory: c.inventory, Clock: clock.System(), Shapes: 20}, allocator.NewCache(), time.Minute)
+}
+
+func (p *Planner) mustRefresh(t testing.TB) *dra.Headroom {
+	t.Helper()
+	if err := p.refresh(t.Context(), func(context.Context) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return p.Latest()
+}
+
+// fillAll allocates claims on one node after the other until upstream's allocator
+// refuses on all, and returns how many.
+func (c *testCluster) fillAll(spec resourcev1.ResourceClaimSpec) (claims int) {
+	nodes := slices.Clone(c.nodes)
+	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return compare(a.Name, b.Name) })
+	for _, node := range nodes {
+		for {
+			result := c.allocate(spec, node)
+			if result == nil {
+				break
+			}
+			c.record(spec, *result)
+			claims++
+		}
+	}
+	return claims
+}
+
+// In random clusters the headroom of each shape is how many claims upstream's
+// allocator, given the API objects, allocates one after the other, and the limit is the
+// reason for which the diagnosis says that the next one is pending.
+func TestHeadroomIsWhatCanBeAllocated(t *testing.T) {
+	clusters := 60
+	if testing.Short() {
+		clusters = 12
+	}
+	compared, limits, differ := 0, map[dra.PendingReason]int{}, 0
+	for seed := range uint64(clusters) {
+		nodes := 1 + int(seed)%9
+		if seed%20 == 19 && !testing.Short() {
+			nodes = 200
+		}
+		shapes := randomCluster(t, seed, nodes).planner()
+		found := shapes.mustRefresh(t).Shapes
+		for i, s := range shapes.shapes {
+			at := slices.IndexFunc(found, func(of dra.ShapeHeadroom) bool { return of.Class == s.class && of.Shape == s.text })
+			if at < 0 || nodes == 200 && i%4 != int(seed)%4 {
+				continue
+			}
+			c := randomCluster(t, seed, nodes) // the same again
+			want := c.fillAll(*s.spec)
+			if got := found[at]; got.Claims != want || !got.Exact {
+				t.Fatalf("seed %d, %d nodes, class %s, shape %s: %+v, but %d can be allocated", seed, nodes, s.class, s.text, got, want)
+			}
+			compared++
+			reason := c.reasonOfNext(s.spec)
+			limits[found[at].Limit]++
+			if found[at].Limit != reason && found[at].Limit != dra.ReasonNone {
+				differ++
+				if s.class != "part" && s.class != "net" {
+					t.Errorf("seed %d, class %s, shape %s: the limit is %s, but the next claim is pending because of %s", seed, s.class, s.text, found[at].Limit, reason)
+				}
+			}
+		}
+	}
+	t.Logf("%d shapes compared, limits %v; %d differ from the diagnosis", compared, limits, differ)
+	if differ*20 > compared { // those of overlapping partitions, and of devices that several nodes share
+		t.Errorf("%d of %d limits differ from the diagnosis", differ, compared)
+	}
+	for _, reason := range []dra.PendingReason{dra.ReasonInsufficient, dra.ReasonFragmented, dra.ReasonConstraints, dra.ReasonTainted, dra.ReasonPoolIncomplete} {
+		if limits[reason] == 0 {
+			t.Errorf("no shape was limited by %s: the test does not exercise it", reason)
+		}
+	}
+}
+
+// reasonOfNext returns why one claim more is pending.
+func (c *testCluster) reasonOfNext(spec *resourcev1.ResourceClaimSpec) dra.PendingReason {
+	c.inventory.Claim("team", "next", &resourcev1.ResourceClaim{Spec: *spec})
+	d := diagnosis.New(diagnosis.Options{Inventory: c.inventory, Clock: clock.System(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Budget: 1})
+	answer := d.Explain(context.Background(), dra.Question{
+		Pod: dra.PodRef{Namespace: "team", Name: "next"}, PodUID: "next", Refs: []dra.PendingRef{{PodClaim: "c", Claim: "next"}},
+	})
+	return answer[0].Reason
+}
+
+// After any change the headroom is that of a planner that knows nothing of before.
+func TestHeadroomAfterChanges(t *testing.T) {
+	for seed := range uint64(12) {
+		c := randomCluster(t, 100+seed, 6)
+		p := c.planner()
+		p.mustRefresh(t)
+		for step := range 25 {
+			c.change(step)
+			got, want := p.mustRefresh(t), c.planner().mustRefresh(t)
+			if !slices.Equal(got.Shapes, want.Shapes) || !slices.Equal(got.Classes, want.Classes) {
+				t.Fatalf("seed %d, step %d:\n%+v\nwant\n%+v", seed, step, got, want)
+			}
+		}
+	}
+}
+
+// change changes something.
+func (c *testCluster) change(step int) {
+	node := c.nodes[c.random.IntN(len(c.nodes))]
+	switch c.random.IntN(7) {
+	case 0, 1, 2:
+		c.hold(c.randomSpec(), node)
+	case 3: // a claim ends
+		c.inventory.Claim("team", fmt.Sprintf("claim-%d", 1+c.random.IntN(c.made+1)), nil)
+	case 4: // a driver publishes again
+		slice := c.slices[c.random.IntN(len(c.slices))].DeepCopy()
+		for i := range slice.Spec.Devices {
+			if c.chance(30) {
+				slice.Spec.Devices[i].Taints = []resourcev1.DeviceTaint{{Key: "example.com/new", Effect: resourcev1.DeviceTaintEffectNoSchedule}}
+			}
+		}
+		c.inventory.Slice(slice.Name, slice)
+	case 5: // a node comes or goes
+		if c.chance(50) {
+			c.inventory.Node(node.Name, nil)
+		} else {
+			name := fmt.Sprintf("new-%d", step)
+			c.node(name, map[string]string{"zone": "a"})
+			c.gpus(name, 4)
+		}
+	default:
+		c.template(fmt.Sprintf("template-%d", c.random.IntN(8)), c.randomSpec())
+	}
+}

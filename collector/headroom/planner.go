@@ -1,0 +1,228 @@
+// Package headroom counts how many more claims could be allocated: for each device
+// class some numbers of devices on one node, and what most claims and templates
+// request. It has the scheduler's allocator allocate on each node until that refuses.
+// Nodes that are the same to a request are searched once, and what was found is kept,
+// so that a change costs as much as it affects.
+//
+// The stages, in the direction of the data:
+//
+//	shape    what claims request
+//	group    for requests that read the same of devices: which nodes are the same
+//	fill     how often the allocator succeeds on a node
+//	Planner  what has changed, the work on it, and the result
+package headroom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/dynamic-resource-allocation/cel"
+
+	"github.com/dra-exporter/dra-exporter/collector/allocator"
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/inventory"
+)
+
+const (
+	// restAfter is how long a Planner rests after a refresh, as a multiple of its
+	// duration, and leastRest and mostRest are the least and the most of it.
+	restAfter = 4
+	leastRest = 2 * time.Second
+	mostRest  = 15 * time.Second
+
+	// searchesPerRefresh is how many nodes are searched in one refresh. What is left is
+	// bounded by counts, and searched in the next ones.
+	searchesPerRefresh = 20_000
+	// linkedSearches is how many searches there are, for one shape, on nodes that have
+	// devices in common, one after the other.
+	linkedSearches = 2000
+	// timesPerNode bounds how many claims are allocated on one node.
+	timesPerNode = 256
+)
+
+// Options are what a Planner needs.
+type Options struct {
+	Inventory *inventory.Inventory
+	Clock     clock.Clock
+	Shapes    int // at most, of what claims and templates request
+	// Ready reports whether claims, slices and classes are known as a whole; nil: they
+	// are.
+	Ready func() bool
+	// Rooms reports whether nodes and the pods of all namespaces are known, so that what
+	// is left of nodes is; nil: they are not.
+	Rooms func() bool
+}
+
+// Planner computes the headroom. Work is called by one goroutine at a time; Latest is
+// safe for concurrent use.
+type Planner struct {
+	options  Options
+	snapshot *allocator.Snapshot
+
+	version, roomVersion, classesVersion uint64 // of what the last refresh began with
+	complete                             bool   // the last refresh searched all that it had to
+	rest                                 time.Duration
+	ended                                clock.Instant // of the last refresh; zero: there was none
+
+	nodes  nodeList
+	shapes []*shape
+	groups map[string]*group // by what they read
+
+	latest atomic.Pointer[dra.Headroom]
+}
+
+// New returns a Planner that has computed nothing.
+func New(options Options) *Planner {
+	return newPlanner(options, allocator.NewCache(), allocator.SearchLimit)
+}
+
+func newPlanner(options Options, compiled *cel.Cache, searchLimit time.Duration) *Planner {
+	return &Planner{
+		options: options, groups: map[string]*group{},
+		snapshot: allocator.NewSnapshot(options.Inventory, compiled, searchLimit),
+	}
+}
+
+// Latest returns the newest result; nil if there is none yet.
+func (p *Planner) Latest() *dra.Headroom { return p.latest.Load() }
+
+// Work computes the headroom again, if there may be another one and the last time is
+// long enough ago. It calls pause between two pieces of work and returns its error. It
+// reports whether there was something to do.
+func (p *Planner) Work(ctx context.Context, pause inventory.Pause) (bool, error) {
+	inv, began := p.options.Inventory, p.options.Clock()
+	version, rooms := inv.Version(), inv.RoomVersion()
+	switch {
+	case p.options.Ready != nil && !p.options.Ready():
+		return false, nil
+	case p.ended != (clock.Instant{}) && began.Since(p.ended) < p.rest:
+		return false, nil
+	case p.ended != (clock.Instant{}) && p.complete && version == p.version && rooms == p.roomVersion:
+		return false, nil
+	}
+	err := p.refresh(ctx, pause)
+	p.version, p.roomVersion = version, rooms
+	p.ended = p.options.Clock()
+	p.rest = min(max(restAfter*p.ended.Since(began), leastRest), mostRest)
+	if err != nil {
+		p.complete = false
+	}
+	return true, err
+}
+
+// refresh computes the headroom.
+func (p *Planner) refresh(ctx context.Context, pause inventory.Pause) error {
+	p.updateShapes()
+	p.nodes.update(p.options.Inventory.NodeStamps())
+	searches := searchesPerRefresh
+	p.complete = true
+	for _, g := range p.groups {
+		if err := g.update(ctx, pause, p.options.Inventory, &p.nodes); err != nil {
+			return err
+		}
+		for _, s := range g.shapes {
+			if g.traits == nil {
+				continue
+			}
+			left, err := p.search(ctx, pause, g, s, searches)
+			if err != nil {
+				return err
+			}
+			searches = left
+		}
+	}
+	p.nodes.settled()
+	return p.publish(ctx, pause)
+}
+
+// updateShapes brings shapes and groups up to date with the classes and with what is
+// requested.
+func (p *Planner) updateShapes() {
+	inv := p.options.Inventory
+	before := map[string]*shape{}
+	if classes := inv.ClassesVersion(); classes == p.classesVersion {
+		for _, s := range p.shapes {
+			before[s.key] = s
+		}
+	} else {
+		p.classesVersion = classes
+		clear(p.groups) // selectors may have changed
+	}
+	p.shapes = shapesOf(inv.ClassNames(), inv.Specs(p.options.Shapes), before)
+	for _, g := range p.groups {
+		g.shapes = nil
+	}
+	for _, s := range p.shapes {
+		key := groupKey(s)
+		g := p.groups[key]
+		if g == nil {
+			g = newGroup(s)
+			p.groups[key] = g
+			clear(s.found)
+			s.linked = linkedFill{}
+		}
+		g.shapes = append(g.shapes, s)
+		s.group = g
+	}
+	for key, g := range p.groups {
+		if len(g.shapes) == 0 {
+			delete(p.groups, key)
+		}
+	}
+}
+
+// search finds out how often the allocator succeeds where that is not known. It returns
+// how many searches may follow.
+func (p *Planner) search(ctx context.Context, pause inventory.Pause, g *group, s *shape, searches int) (int, error) {
+	for at, key := range g.keys {
+		if _, known := s.found[key]; known || g.users[at] == 0 {
+			continue
+		}
+		if searches == 0 {
+			p.complete = false
+			return 0, nil
+		}
+		node := p.nodes.names[g.firstNode(int32(at))]
+		found, ok, err := p.fillNode(ctx, pause, g, s, node, key)
+		if err != nil {
+			return 0, err
+		}
+		if !ok { // the node has just changed
+			p.complete = false
+			continue
+		}
+		s.found[key] = found
+		searches--
+	}
+	for key := range s.found {
+		if at, known := g.index[key]; !known || g.users[at] == 0 {
+			delete(s.found, key)
+		}
+	}
+	return searches, p.fillLinked(ctx, pause, g, s)
+}
+
+// fillNode searches one node, and fails if it does not have the key any more.
+func (p *Planner) fillNode(ctx context.Context, pause inventory.Pause, g *group, s *shape, name string, key inventory.TraitsKey) (fill, bool, error) {
+	node, exists, err := p.snapshot.Node(ctx, name)
+	if err != nil || !exists {
+		return fill{}, false, skipped(err)
+	}
+	if after, known := g.traits.OnNode(p.options.Inventory, name); !known || after != key || !p.snapshot.IsCurrent() {
+		return fill{}, false, nil
+	}
+	found, _, err := fillOn(ctx, pause, p.snapshot, node, s)
+	return found, true, err
+}
+
+// skipped is the error of a node that cannot be unpacked: nothing fits there.
+func skipped(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("look at a node: %w", err)
+}

@@ -1,0 +1,291 @@
+package headroom
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/dra-exporter/dra-exporter/collector/diagnosis"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/inventory"
+)
+
+// publish makes the result of what was found.
+func (p *Planner) publish(ctx context.Context, pause inventory.Pause) error {
+	made := &dra.Headroom{}
+	rooms := p.rooms()
+	free := map[string]int{}
+	for _, g := range p.groups {
+		if g.traits == nil {
+			continue
+		}
+		var counts []inventory.Count
+		for _, request := range g.requests {
+			if err := pause(ctx); err != nil {
+				return err
+			}
+			counts = append(counts, p.options.Inventory.Count(request))
+		}
+		for _, s := range g.shapes {
+			if s.uses == 0 && s.devices > 1 && p.options.Inventory.MostOnNode(g.requests[0]) < int(s.devices) {
+				continue // nodes have fewer, and nobody requests so many
+			}
+			made.Shapes = append(made.Shapes, p.headroom(g, s, counts, rooms))
+			if s.simple {
+				free[s.class] = counts[0].Left[dra.StageFree]
+			}
+		}
+	}
+	slices.SortFunc(made.Shapes, func(a, b dra.ShapeHeadroom) int {
+		return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Shape, b.Shape))
+	})
+	made.Classes = p.fragmentation(made.Shapes, free)
+	if made.StrandedKnown = rooms != nil; made.StrandedKnown {
+		made.Stranded = p.options.Inventory.Stranded(p.partnerless())
+	}
+	p.latest.Store(made)
+	return nil
+}
+
+// headroom adds up what was found for a shape.
+func (p *Planner) headroom(g *group, s *shape, counts []inventory.Count, rooms *nodeRooms) dra.ShapeHeadroom {
+	made := dra.ShapeHeadroom{Class: s.class, Shape: s.text, Exact: true, PodsKnown: rooms != nil}
+	fills := make([]*fill, len(g.keys))
+	left, most := make([]int, len(s.requests)), make([]int, len(s.requests))
+	together := len(s.linked.perNode) > 0 // some node has enough left for each request
+	for at, key := range g.keys {
+		if found, known := s.found[key]; known && g.users[at] > 0 {
+			fills[at] = &found
+			made.Exact = made.Exact && !found.more
+			for i, n := range found.left {
+				left[i] += int(n) * int(g.users[at])
+				most[i] = max(most[i], int(n))
+			}
+			together = together || s.sufficeEach(found.left)
+		}
+	}
+	for i, n := range s.linked.left {
+		left[i] += int(n)
+		most[i] = max(most[i], int(n))
+	}
+	var free []inventory.NodeCounts
+	for i := range counts {
+		free = append(free, counts[i].Free)
+	}
+	claims, pods := 0, 0
+	for i, at := range g.of {
+		onNode := 0
+		switch {
+		case at == noKey:
+			onNode = int(s.linked.perNode[int32(i)])
+		case fills[at] != nil:
+			onNode = int(fills[at].claims)
+		default: // not searched yet
+			onNode = s.bound(free, p.nodes.names[i])
+			made.Exact = false
+		}
+		claims += onNode
+		if rooms != nil && onNode > 0 {
+			pods += rooms.pods(i, s, onNode)
+		}
+	}
+	if s.linked.more {
+		made.Exact = false
+		claims += unsearched(s, g, counts)
+	}
+	made.Claims, made.Pods = claims, min(pods, claims)
+	if made.Exact {
+		made.Limit = limit(s, counts, left, most, together)
+	}
+	return made
+}
+
+// unsearched bounds what there may be beside what was found on linked nodes: as if
+// all devices that are free were on one node.
+func unsearched(s *shape, g *group, counts []inventory.Count) int {
+	most := math.MaxInt32
+	for i, r := range s.requests {
+		if r.Name == r.Parent {
+			most = min(most, counts[i].Left[dra.StageFree]/r.Devices())
+		}
+	}
+	return max(0, most-int(s.linked.claims))
+}
+
+// limit returns the reason for which one claim more would be pending, given how many
+// devices could still be allocated for each request, in all and on one node, and
+// whether some node has enough for each. For all devices of a node it is not known.
+func limit(s *shape, counts []inventory.Count, left, most []int, together bool) dra.PendingReason {
+	if slices.ContainsFunc(s.requests, func(r diagnosis.Request) bool { return r.Count == 0 }) {
+		return dra.ReasonNone
+	}
+	after := slices.Clone(counts)
+	for i := range after {
+		after[i].Left[dra.StageFree], after[i].Left[dra.StageBestNode] = left[i], most[i]
+	}
+	if reason := diagnosis.Shortage(s.requests, after); reason != dra.ReasonNone {
+		return reason
+	}
+	if together && len(s.spec.Devices.Constraints) > 0 {
+		return dra.ReasonConstraints
+	}
+	return dra.ReasonFragmented
+}
+
+// sufficeEach reports whether so many devices, for each request by itself, are as many
+// as it needs.
+func (s *shape) sufficeEach(left []int32) bool {
+	for i, r := range s.requests {
+		if r.Name == r.Parent && int(left[i]) < r.Devices() {
+			return false
+		}
+	}
+	return true
+}
+
+// fragmentation returns the expected share of the free devices of each class that a
+// claim cannot use: the sum over the shapes that claims and templates request of their
+// share of all uses, times the share of the free devices that is left when as many
+// claims of the shape as possible are allocated. Classes without free devices, of which
+// nobody requests devices, or with a figure that is not exact, have none.
+func (p *Planner) fragmentation(shapes []dra.ShapeHeadroom, free map[string]int) []dra.ClassFragmentation {
+	found := make(map[[2]string]*dra.ShapeHeadroom, len(shapes))
+	for i := range shapes {
+		found[[2]string{shapes[i].Class, shapes[i].Shape}] = &shapes[i]
+	}
+	var all []dra.ClassFragmentation
+	for i := 0; i < len(p.shapes); {
+		class, uses, wasted, exact := p.shapes[i].class, 0, 0.0, true
+		for ; i < len(p.shapes) && p.shapes[i].class == class; i++ {
+			s := p.shapes[i]
+			of := found[[2]string{s.class, s.text}]
+			if s.uses == 0 || of == nil || !s.fixed() {
+				continue
+			}
+			exact = exact && of.Exact
+			uses += s.uses
+			usable := min(of.Claims*int(s.devicesOfClass()), free[class])
+			wasted += float64(s.uses) * float64(free[class]-usable)
+		}
+		if uses > 0 && exact && free[class] > 0 {
+			all = append(all, dra.ClassFragmentation{Class: class, Ratio: wasted / float64(uses) / float64(free[class])})
+		}
+	}
+	return all
+}
+
+// fixed reports whether all claims of the shape have the same number of devices.
+func (s *shape) fixed() bool {
+	return !slices.ContainsFunc(s.requests, func(r diagnosis.Request) bool { return r.Count == 0 || r.Name != r.Parent || r.Capacity != nil })
+}
+
+// devicesOfClass is how many devices of its class a claim has.
+func (s *shape) devicesOfClass() int64 {
+	var sum int64
+	for _, r := range s.requests {
+		if r.Class == s.class {
+			sum += r.Count
+		}
+	}
+	return sum
+}
+
+// partnerless returns the classes and nodes for which there are single devices, while
+// everything that claims and templates request of the class needs other devices too and
+// cannot be allocated there.
+func (p *Planner) partnerless() []inventory.Partnerless {
+	single, requested := map[string]*shape{}, map[string][]*shape{}
+	alone := map[string]bool{} // classes of which devices are requested by themselves
+	for _, s := range p.shapes {
+		if s.simple && s.devices == 1 {
+			single[s.class] = s
+		}
+		if s.uses == 0 {
+			continue
+		}
+		classes := s.classes()
+		for _, class := range classes {
+			requested[class] = append(requested[class], s)
+			alone[class] = alone[class] || len(classes) == 1
+		}
+	}
+	var all []inventory.Partnerless
+	for _, class := range slices.Sorted(maps.Keys(requested)) {
+		one := single[class]
+		if one == nil || alone[class] {
+			continue
+		}
+		for i, node := range p.nodes.names {
+			some, known := one.onNode(i)
+			for _, s := range requested[class] {
+				claims, found := s.onNode(i)
+				known = known && found && claims == 0
+			}
+			if known && some > 0 {
+				all = append(all, inventory.Partnerless{Class: class, Node: node})
+			}
+		}
+	}
+	return all
+}
+
+// classes returns the classes of its requests, each once.
+func (s *shape) classes() []string {
+	var all []string
+	for _, r := range s.requests {
+		if !slices.Contains(all, r.Class) {
+			all = append(all, r.Class)
+		}
+	}
+	return all
+}
+
+// onNode returns how many claims of the shape can be allocated on a node, and false if
+// that is not known.
+func (s *shape) onNode(node int) (int, bool) {
+	if s.group.traits == nil || node >= len(s.group.of) {
+		return 0, false
+	}
+	at := s.group.of[node]
+	if at == noKey {
+		return int(s.linked.perNode[int32(node)]), !s.linked.more
+	}
+	found, known := s.found[s.group.keys[at]]
+	return int(found.claims), known
+}
+
+// nodeRooms is what the nodes have for pods besides devices.
+type nodeRooms struct {
+	left  []inventory.Amounts       // by index of the node; no pods where none can be bound
+	needs map[string]inventory.Need // by class
+}
+
+// rooms returns nil if that is not known.
+func (p *Planner) rooms() *nodeRooms {
+	if p.options.Rooms == nil || !p.options.Rooms() {
+		return nil
+	}
+	inv := p.options.Inventory
+	r := &nodeRooms{left: make([]inventory.Amounts, len(p.nodes.names)), needs: inv.TypicalNeeds().ByClass}
+	for i, name := range p.nodes.names {
+		if room, known := inv.Room(name); known && inv.Obstacle(&room) == "" {
+			r.left[i] = room.Left()
+		}
+	}
+	return r
+}
+
+// pods returns how many of so many pods with a claim of the shape each can be bound to
+// the node: each requests what is typical for its devices.
+func (r *nodeRooms) pods(node int, s *shape, most int) int {
+	left, need := r.left[node], r.needs[s.class]
+	pods := min(int64(most), left.Pods)
+	for _, of := range [][2]int64{{left.CPU, need.CPU * s.devices}, {left.Memory, need.Memory * s.devices}} {
+		if of[1] > 0 {
+			pods = min(pods, of[0]/of[1])
+		}
+	}
+	return int(max(pods, 0))
+}

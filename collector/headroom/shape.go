@@ -1,0 +1,209 @@
+package headroom
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/dra-exporter/dra-exporter/collector/diagnosis"
+	"github.com/dra-exporter/dra-exporter/collector/inventory"
+)
+
+// sizes are the numbers of devices of each class for which there are shapes, whether
+// claims request them or not: nodes have up to eight devices.
+func sizes() []int64 { return []int64{1, 2, 4, 8} }
+
+// maxText bounds the text of a shape, which is a label.
+const maxText = 120
+
+// shape is what a claim requests.
+type shape struct {
+	class string // of its first request
+	text  string
+	key   string // the same for equal specifications
+	spec  *resourcev1.ResourceClaimSpec
+	uses  int // claims and templates that request it
+
+	requests []diagnosis.Request
+	devices  int64 // at least, of all classes
+	simple   bool  // some devices of its class, and nothing else
+
+	group  *group
+	found  map[inventory.TraitsKey]fill
+	linked linkedFill
+}
+
+// newShape returns the shape of a specification. It is false if the number of claims
+// has no meaning: with admin access they take nothing.
+func newShape(spec *resourcev1.ResourceClaimSpec, uses int) (*shape, bool) {
+	s := &shape{spec: spec, uses: uses, requests: diagnosis.Requests(spec), found: map[inventory.TraitsKey]fill{}}
+	if len(s.requests) == 0 {
+		return nil, false
+	}
+	for _, r := range s.requests {
+		if r.AdminAccess {
+			return nil, false
+		}
+	}
+	s.class = s.requests[0].Class
+	s.devices = diagnosis.LeastDevices(s.requests)
+	s.simple = isSimple(spec)
+	s.text = textOf(spec)
+	if encoded, err := spec.Marshal(); err == nil {
+		digest := sha256.Sum256(encoded)
+		s.key = hex.EncodeToString(digest[:])
+	}
+	return s, true
+}
+
+// devicesOf returns the specification of a claim for devices of a class.
+func devicesOf(class string, count int64) *resourcev1.ResourceClaimSpec {
+	return &resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
+		Name: "devices",
+		Exactly: &resourcev1.ExactDeviceRequest{
+			DeviceClassName: class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: count,
+		},
+	}}}}
+}
+
+// isSimple reports whether a claim requests a number of devices of a class, whichever.
+func isSimple(spec *resourcev1.ResourceClaimSpec) bool {
+	if len(spec.Devices.Requests) != 1 || len(spec.Devices.Constraints) > 0 {
+		return false
+	}
+	r := spec.Devices.Requests[0].Exactly
+	return r != nil && r.AllocationMode != resourcev1.DeviceAllocationModeAll && len(r.Selectors) == 0 && len(r.Tolerations) == 0 &&
+		r.Capacity == nil && len(r.DerivedAttributes) == 0
+}
+
+// textOf describes what a claim requests: for devices of one class alone their number.
+func textOf(spec *resourcev1.ResourceClaimSpec) string {
+	if isSimple(spec) {
+		return strconv.FormatInt(max(spec.Devices.Requests[0].Exactly.Count, 1), 10)
+	}
+	var parts []string
+	for i := range spec.Devices.Requests {
+		parts = append(parts, textOfRequest(&spec.Devices.Requests[i]))
+	}
+	text := strings.Join(parts, " + ")
+	for i := range spec.Devices.Constraints {
+		switch c := &spec.Devices.Constraints[i]; {
+		case c.MatchAttribute != nil:
+			text += ", same " + string(*c.MatchAttribute)
+		case c.DistinctAttribute != nil:
+			text += ", distinct " + string(*c.DistinctAttribute)
+		}
+	}
+	return text
+}
+
+func textOfRequest(request *resourcev1.DeviceRequest) string {
+	if of := request.Exactly; of != nil {
+		return textOfDevices(of.AllocationMode, of.Count, of.DeviceClassName, len(of.Selectors) > 0, of.Capacity, len(of.Tolerations) > 0)
+	}
+	var parts []string
+	for i := range request.FirstAvailable {
+		of := &request.FirstAvailable[i]
+		parts = append(parts, textOfDevices(of.AllocationMode, of.Count, of.DeviceClassName, len(of.Selectors) > 0, of.Capacity, len(of.Tolerations) > 0))
+	}
+	return "(" + strings.Join(parts, " or ") + ")"
+}
+
+func textOfDevices(mode resourcev1.DeviceAllocationMode, count int64, class string, selected bool, capacity *resourcev1.CapacityRequirements, tolerates bool) string {
+	text := strconv.FormatInt(max(count, 1), 10) + " " + class
+	if mode == resourcev1.DeviceAllocationModeAll {
+		text = "all " + class
+	}
+	if capacity != nil {
+		var amounts []string
+		for name, amount := range capacity.Requests {
+			amounts = append(amounts, fmt.Sprintf("%s %s", amount.String(), name))
+		}
+		slices.Sort(amounts)
+		text += " with " + strings.Join(amounts, ", ")
+	}
+	if selected {
+		text += " by selector"
+	}
+	if tolerates {
+		text += " with tolerations"
+	}
+	return text
+}
+
+// shapesOf returns the shapes of classes, and those that most claims and templates
+// request, each once, sorted by class and text. No two have the same class and text.
+func shapesOf(classes []string, used []inventory.SpecUse, before map[string]*shape) []*shape {
+	byKey := map[string]*shape{}
+	add := func(spec *resourcev1.ResourceClaimSpec, uses int) {
+		made, ok := newShape(spec, uses)
+		if !ok {
+			return
+		}
+		if made.simple { // whatever its request is called
+			made.key = made.class + "/" + made.text
+		}
+		if known := byKey[made.key]; known != nil {
+			known.uses += uses
+			return
+		}
+		if old := before[made.key]; old != nil {
+			old.uses, old.text = uses, made.text
+			made = old
+		}
+		byKey[made.key] = made
+	}
+	for _, class := range classes {
+		for _, size := range sizes() {
+			add(devicesOf(class, size), 0)
+		}
+	}
+	for _, use := range used {
+		if known := slices.Contains(classes, firstClass(use.Spec)); known {
+			add(use.Spec, use.Uses)
+		}
+	}
+	all := make([]*shape, 0, len(byKey))
+	for _, s := range byKey {
+		all = append(all, s)
+	}
+	distinguish(all)
+	slices.SortFunc(all, func(a, b *shape) int { return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.text, b.text)) })
+	return all
+}
+
+func firstClass(spec *resourcev1.ResourceClaimSpec) string {
+	if requests := diagnosis.Requests(spec); len(requests) > 0 {
+		return requests[0].Class
+	}
+	return ""
+}
+
+// distinguish shortens long texts, and adds a digest to those that several shapes of a
+// class have, and to those that were shortened.
+func distinguish(all []*shape) {
+	type label struct{ class, text string }
+	counts := map[label]int{}
+	short := func(text string) string {
+		if len(text) <= maxText {
+			return text
+		}
+		return strings.ToValidUTF8(text[:maxText], "") + "…"
+	}
+	for _, s := range all {
+		counts[label{s.class, short(s.text)}]++
+	}
+	for _, s := range all {
+		text := short(s.text)
+		if counts[label{s.class, text}] > 1 || text != s.text {
+			text += " #" + s.key[:6]
+		}
+		s.text = text
+	}
+}

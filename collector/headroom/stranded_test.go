@@ -1,0 +1,179 @@
+package headroom
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// roomy is a planner that knows what pods take.
+func (c *testCluster) stranded() (found map[string]float64) {
+	c.t.Helper()
+	p := c.planner()
+	p.options.Rooms = func() bool { return true }
+	latest := p.mustRefresh(c.t)
+	if !latest.StrandedKnown {
+		c.t.Error("stranded devices are not known")
+	}
+	found = map[string]float64{}
+	for _, s := range latest.Stranded {
+		found[fmt.Sprintf("%s on %s: %s", s.Driver, s.Node, s.Reason)] += s.Devices
+	}
+	return found
+}
+
+func (c *testCluster) expectStranded(want map[string]float64) {
+	c.t.Helper()
+	if got := c.stranded(); fmt.Sprint(got) != fmt.Sprint(want) {
+		c.t.Errorf("stranded: %v, want %v", got, want)
+	}
+}
+
+// strandedCluster has a node with two GPUs, two adapters and a GPU that can be
+// partitioned, and a pod that uses a GPU with 4 CPUs and 16 GiB.
+func strandedCluster(t *testing.T) *testCluster {
+	c := newTestCluster(t, 1)
+	for _, kind := range []string{"gpu", "nic", "part"} {
+		c.class(kind, fmt.Sprintf(`device.driver == "%s.example.com"`, kind))
+	}
+	c.node("node-a", nil)
+	publish := func(driver string, devices ...resourcev1.Device) {
+		node := "node-a"
+		slice := newSlice(driver, node, "", 1, devices...)
+		slice.Spec.NodeName = &node
+		c.slice(slice)
+	}
+	publish("gpu.example.com", device("gpu-0", "kind", "gpu"), device("gpu-1", "kind", "gpu"), device("gpu-2", "kind", "gpu"))
+	publish("nic.example.com", device("nic-0", "kind", "nic"))
+	c.partitions("node-a", 1)
+	c.usedBy("user", 4000, 16<<30)
+	return c
+}
+
+// usedBy has a pod with a claim for one GPU on node-a.
+func (c *testCluster) usedBy(pod string, cpu, memory int64) {
+	c.t.Helper()
+	spec := *devicesOf("gpu", 1)
+	result := c.allocate(spec, c.nodes[0])
+	if result == nil {
+		c.t.Fatal("no GPU is free")
+	}
+	claim := &resourcev1.ResourceClaim{Spec: spec}
+	claim.Status.Allocation = result
+	claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: pod, UID: "uid"}}
+	c.allocated = append(c.allocated, *result)
+	c.inventory.Claim("team", pod, claim)
+	c.inventory.PodRequests(nil, &dra.PodRequests{
+		Pod: dra.PodRef{Namespace: "team", Name: pod}, Node: "node-a", CPU: cpu, Memory: memory, Claims: true,
+		Tolerations: []dra.Toleration{{Key: "gpu", Operator: "Exists", Effect: "NoSchedule"}},
+	})
+}
+
+func (c *testCluster) changeNode(change func(*corev1.Node)) {
+	node := c.nodes[0].DeepCopy()
+	change(node)
+	c.inventory.Node(node.Name, node)
+}
+
+// TestStranded provokes each reason by itself.
+func TestStranded(t *testing.T) {
+	all := func(reason dra.StrandedReason) map[string]float64 {
+		return map[string]float64{
+			"gpu.example.com on node-a: " + string(reason): 2, "nic.example.com on node-a: " + string(reason): 1, "part.example.com on node-a: " + string(reason): 1,
+		}
+	}
+	republish := func(c *testCluster, change func(*resourcev1.ResourceSlice)) {
+		slice := c.slices[0].DeepCopy()
+		change(slice)
+		c.inventory.Slice(slice.Name, slice)
+	}
+	gpu := func(reason dra.StrandedReason, devices float64) map[string]float64 {
+		return map[string]float64{"gpu.example.com on node-a: " + string(reason): devices}
+	}
+	for name, test := range map[string]struct {
+		change func(*testCluster)
+		want   map[string]float64
+	}{
+		"none":     {func(*testCluster) {}, nil},
+		"cordoned": {func(c *testCluster) { c.changeNode(func(n *corev1.Node) { n.Spec.Unschedulable = true }) }, all(dra.StrandedNodeCordoned)},
+		"not ready": {func(c *testCluster) {
+			c.changeNode(func(n *corev1.Node) {
+				n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
+			})
+		}, all(dra.StrandedNodeNotReady)},
+		"node tainted": {func(c *testCluster) {
+			c.changeNode(func(n *corev1.Node) {
+				n.Spec.Taints = []corev1.Taint{{Key: "drain", Effect: corev1.TaintEffectNoSchedule}}
+			})
+		}, all(dra.StrandedNodeTainted)},
+		"a taint that pods tolerate": {func(c *testCluster) {
+			c.changeNode(func(n *corev1.Node) {
+				n.Spec.Taints = []corev1.Taint{{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}
+			})
+		}, nil},
+		"CPU": {func(c *testCluster) {
+			c.inventory.PodRequests(nil, &dra.PodRequests{Node: "node-a", CPU: 25_000})
+		}, gpu(dra.StrandedNodeCPU, 2)}, // 3 of 32 are left; pods with adapters or partitions request nothing
+		"memory": {func(c *testCluster) {
+			c.inventory.PodRequests(nil, &dra.PodRequests{Node: "node-a", Memory: 230 << 30})
+		}, gpu(dra.StrandedNodeMemory, 2)},
+		"pods": {func(c *testCluster) {
+			c.changeNode(func(n *corev1.Node) { n.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("1") })
+		}, all(dra.StrandedNodePods)},
+		"incomplete pool": {func(c *testCluster) {
+			republish(c, func(s *resourcev1.ResourceSlice) { s.Spec.Pool.ResourceSliceCount = 2 })
+		}, gpu(dra.StrandedPoolIncomplete, 2)},
+		"tainted by its driver": {func(c *testCluster) {
+			republish(c, func(s *resourcev1.ResourceSlice) {
+				s.Spec.Devices[1].Taints = []resourcev1.DeviceTaint{{Key: "unhealthy", Effect: resourcev1.DeviceTaintEffectNoExecute}}
+			})
+		}, gpu(dra.StrandedDriverTaint, 1)},
+		"tainted by a rule": {func(c *testCluster) {
+			driver, pool, name := "gpu.example.com", "node-a", "gpu-2"
+			c.rule("drain", resourcev1.DeviceTaintSelector{Driver: &driver, Pool: &pool, Device: &name})
+		}, gpu(dra.StrandedRuleTaint, 1)},
+		"the rest of a partitioned device": {func(c *testCluster) { // 3 of 4 quarters are used, and the last one is gone
+			for range 3 {
+				c.hold(*quarter(), c.nodes[0])
+			}
+			slice := c.slices[3].DeepCopy()
+			slice.Spec.Devices = slices.DeleteFunc(slice.Spec.Devices, func(d resourcev1.Device) bool { return d.Name == "part-0-quarter-3" })
+			c.inventory.Slice(slice.Name, slice)
+		}, map[string]float64{"part.example.com on node-a: partition_rest": 0.25}},
+		"a partition is free": {func(c *testCluster) { c.hold(*quarter(), c.nodes[0]) }, nil},
+		"no partner": {func(c *testCluster) { // claims want a GPU and an adapter, and there is only one
+			c.template("pair", pair())
+			c.inventory.Claim("team", "user", nil)
+			c.hold(pair(), c.nodes[0])
+		}, gpu(dra.StrandedPartnerMissing, 2)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := strandedCluster(t)
+			c.expectStranded(nil)
+			test.change(c)
+			c.expectStranded(test.want)
+		})
+	}
+}
+
+func quarter() *resourcev1.ResourceClaimSpec {
+	spec := devicesOf("part", 1)
+	spec.Devices.Requests[0].Exactly.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{
+		Expression: `device.attributes["part.example.com"].size == "quarter"`,
+	}}}
+	return spec
+}
+
+// pair requests a GPU and an adapter.
+func pair() resourcev1.ResourceClaimSpec {
+	spec := *devicesOf("gpu", 1)
+	spec.Devices.Requests = append(spec.Devices.Requests, devicesOf("nic", 1).Devices.Requests...)
+	spec.Devices.Requests[1].Name = "nic"
+	return spec
+}

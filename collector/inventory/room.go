@@ -1,0 +1,422 @@
+package inventory
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// Amounts are amounts of the resources of a node other than devices.
+type Amounts struct {
+	CPU    int64 // millicores
+	Memory int64 // bytes
+	Pods   int64
+}
+
+// Room is what decides, besides devices, whether pods can be bound to a node.
+type Room struct {
+	Cordoned bool
+	NotReady bool
+	Taints   []corev1.Taint // with the effects NoSchedule and NoExecute
+	Total    Amounts        // allocatable to pods
+	Used     Amounts        // requested by the pods that are bound to the node
+}
+
+// Left is what further pods can request.
+func (r *Room) Left() Amounts {
+	return Amounts{CPU: r.Total.CPU - r.Used.CPU, Memory: r.Total.Memory - r.Used.Memory, Pods: r.Total.Pods - r.Used.Pods}
+}
+
+// roomIndex keeps the rooms of nodes, and what pods with claims need of them.
+type roomIndex struct {
+	version     uint64 // grows with every change
+	nodes       map[string]*Room
+	used        map[string]Amounts // by node
+	tolerations *internPool[[]dra.Toleration]
+	pods        map[dra.PodRef]podNeed // that use claims
+}
+
+// podNeed is what a pod that uses claims needs of its node.
+type podNeed struct {
+	cpu, memory int64
+	tolerations *interned[[]dra.Toleration]
+}
+
+func newRoomIndex() *roomIndex {
+	return &roomIndex{
+		nodes: map[string]*Room{}, used: map[string]Amounts{},
+		tolerations: newInternPool[[]dra.Toleration](), pods: map[dra.PodRef]podNeed{},
+	}
+}
+
+// setNode applies the present state of a node; nil: it is gone.
+func (x *roomIndex) setNode(name string, published *corev1.Node) {
+	if published == nil {
+		if x.nodes[name] != nil {
+			delete(x.nodes, name)
+			x.version++
+		}
+		return
+	}
+	made := &Room{Cordoned: published.Spec.Unschedulable, NotReady: !isReady(published), Total: Amounts{
+		CPU:    published.Status.Allocatable.Cpu().MilliValue(),
+		Memory: published.Status.Allocatable.Memory().Value(),
+		Pods:   published.Status.Allocatable.Pods().Value(),
+	}}
+	for _, taint := range published.Spec.Taints {
+		if taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute {
+			taint.TimeAdded = nil
+			made.Taints = append(made.Taints, taint)
+		}
+	}
+	if old := x.nodes[name]; old != nil && old.equal(made) {
+		return
+	}
+	x.nodes[strings.Clone(name)] = made
+	x.version++
+}
+
+func (r *Room) equal(other *Room) bool {
+	return r.Cordoned == other.Cordoned && r.NotReady == other.NotReady && r.Total == other.Total && slices.Equal(r.Taints, other.Taints)
+}
+
+func isReady(node *corev1.Node) bool {
+	at := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	return at < 0 || node.Status.Conditions[at].Status == corev1.ConditionTrue
+}
+
+// setPod applies a change of what a pod requests; nil: there is no pod, or it takes
+// nothing.
+func (x *roomIndex) setPod(before, after *dra.PodRequests) {
+	x.version++
+	x.use(before, -1)
+	x.use(after, 1)
+	if before != nil && before.Claims {
+		x.tolerations.release(x.pods[before.Pod].tolerations)
+		delete(x.pods, before.Pod)
+	}
+	if after != nil && after.Claims {
+		x.pods[after.Pod] = podNeed{
+			cpu: after.CPU, memory: after.Memory,
+			tolerations: x.tolerations.acquire(tolerationsKey(after.Tolerations), func() []dra.Toleration { return after.Tolerations }),
+		}
+	}
+}
+
+// use adds what a pod takes of its node, or removes it.
+func (x *roomIndex) use(requests *dra.PodRequests, sign int64) {
+	if requests == nil || requests.Node == "" {
+		return
+	}
+	used := x.used[requests.Node]
+	used.CPU += sign * requests.CPU
+	used.Memory += sign * requests.Memory
+	used.Pods += sign
+	if used.Pods == 0 {
+		delete(x.used, requests.Node)
+	} else {
+		x.used[requests.Node] = used
+	}
+}
+
+// tolerationsKey is the same for equal tolerations.
+func tolerationsKey(all []dra.Toleration) []byte {
+	var key []byte
+	for _, t := range all {
+		for _, text := range []string{t.Key, t.Operator, t.Value, t.Effect} {
+			key = append(append(key, text...), 0)
+		}
+	}
+	return key
+}
+
+// room returns that of a node. A node that cannot be read has none.
+func (x *roomIndex) room(node string) (Room, bool) {
+	found := x.nodes[node]
+	if found == nil {
+		return Room{}, false
+	}
+	room := *found
+	room.Used = x.used[node]
+	return room, true
+}
+
+// tolerated reports whether any pod that uses claims tolerates the taint.
+func (x *roomIndex) tolerated(taint *corev1.Taint) bool {
+	for _, list := range x.tolerations.values {
+		if Tolerates(list.value, taint) {
+			return true
+		}
+	}
+	return false
+}
+
+// Tolerates reports whether one of the tolerations tolerates the taint of a node.
+func Tolerates(tolerations []dra.Toleration, taint *corev1.Taint) bool {
+	return slices.ContainsFunc(tolerations, func(t dra.Toleration) bool {
+		switch {
+		case t.Effect != "" && t.Effect != string(taint.Effect), t.Key != "" && t.Key != taint.Key:
+			return false
+		case t.Operator == string(corev1.TolerationOpExists):
+			return true
+		case t.Operator == "" || t.Operator == string(corev1.TolerationOpEqual):
+			return t.Key != "" && t.Value == taint.Value
+		default:
+			return false
+		}
+	})
+}
+
+// PodRequests applies a change of what a pod takes of its node; nil: there is no pod,
+// or it takes nothing any more. Before is what was applied last for the pod.
+func (inv *Inventory) PodRequests(before, after *dra.PodRequests) {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	inv.rooms.setPod(before, after)
+}
+
+// RoomVersion grows with every change of a Room.
+func (inv *Inventory) RoomVersion() uint64 {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	return inv.rooms.version
+}
+
+// Room returns that of a node, and false for a node that is not known.
+func (inv *Inventory) Room(node string) (Room, bool) {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	return inv.rooms.room(node)
+}
+
+// Tolerated reports whether any pod that uses claims tolerates the taint of a node.
+func (inv *Inventory) Tolerated(taint *corev1.Taint) bool {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	return inv.rooms.tolerated(taint)
+}
+
+// NodeLabels returns the labels of a node. They are shared and must not be changed.
+func (inv *Inventory) NodeLabels(node string) map[string]string {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	if found := inv.nodes.nodes[node]; found != nil {
+		return found.Labels
+	}
+	return nil
+}
+
+// Need is what a pod requests for each device that it has, besides the device.
+type Need struct {
+	CPU    int64 // millicores
+	Memory int64 // bytes
+}
+
+// Needs are what pods typically request for each device that they have: the median of
+// those that have devices of a class, or of a driver. Claims that several pods share do
+// not count.
+type Needs struct {
+	ByClass, ByDriver map[string]Need
+}
+
+// TypicalNeeds returns what pods with claims typically request besides devices.
+func (inv *Inventory) TypicalNeeds() Needs {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	return inv.typicalNeeds()
+}
+
+func (inv *Inventory) typicalNeeds() Needs {
+	devices := map[dra.PodRef]int64{} // of all claims of a pod
+	owner := func(c *claim) (dra.PodRef, bool) {
+		if !c.allocated || len(c.pods) != 1 {
+			return dra.PodRef{}, false
+		}
+		return dra.PodRef{Namespace: c.ref.Namespace, Name: c.pods[0]}, true
+	}
+	for _, c := range inv.claims.claims {
+		if pod, ok := owner(c); ok {
+			devices[pod] += int64(len(c.devices))
+		}
+	}
+	byClass, byDriver := needSamples{}, needSamples{}
+	for _, c := range inv.claims.claims {
+		pod, ok := owner(c)
+		need, known := inv.rooms.pods[pod]
+		if !ok || !known || devices[pod] == 0 {
+			continue
+		}
+		each := Need{CPU: need.cpu / devices[pod], Memory: need.memory / devices[pod]}
+		for _, driver := range c.drivers() {
+			byDriver.add(driver, each)
+		}
+		if c.spec != nil && c.spec.value.spec != nil {
+			for class := range classesOf(c.spec.value.spec) {
+				byClass.add(class, each)
+			}
+		}
+	}
+	return Needs{ByClass: byClass.medians(), ByDriver: byDriver.medians()}
+}
+
+// needSamples are needs, of which there is one for each claim.
+type needSamples map[string]*struct{ cpu, memory []int64 }
+
+func (s needSamples) add(key string, need Need) {
+	of := s[key]
+	if of == nil {
+		of = new(struct{ cpu, memory []int64 })
+		s[key] = of
+	}
+	of.cpu, of.memory = append(of.cpu, need.CPU), append(of.memory, need.Memory)
+}
+
+func (s needSamples) medians() map[string]Need {
+	needs := make(map[string]Need, len(s))
+	for key, of := range s {
+		needs[key] = Need{CPU: median(of.cpu), Memory: median(of.memory)}
+	}
+	return needs
+}
+
+// drivers returns those of the claim's devices, each once.
+func (c *claim) drivers() []string {
+	var all []string
+	for i := range c.devices {
+		if driver := c.devices[i].pool.driver; !slices.Contains(all, driver) {
+			all = append(all, driver)
+		}
+	}
+	return all
+}
+
+func median(values []int64) int64 {
+	slices.Sort(values)
+	return values[(len(values)-1)/2]
+}
+
+// NodeStamp changes whenever what the allocator sees of a node may have changed, as
+// far as devices go.
+type NodeStamp struct {
+	Node  string
+	Stamp uint64
+}
+
+// NodeStamps returns the stamps of all nodes, sorted by node.
+func (inv *Inventory) NodeStamps() []NodeStamp {
+	inv.lockUpdated()
+	defer inv.mu.Unlock()
+	type pools struct{ latest, count uint64 }
+	all := map[string]pools{}
+	var everywhere pools
+	add := func(to pools, p *pool) pools { return pools{max(to.latest, p.changed), to.count + 1} }
+	for selection, with := range inv.pools.bySelection {
+		for p := range with {
+			switch {
+			case selection.all:
+				everywhere = add(everywhere, p)
+			case selection.node != "":
+				all[selection.node] = add(all[selection.node], p)
+			default:
+				for node := range selection.matched {
+					all[node] = add(all[node], p)
+				}
+			}
+		}
+	}
+	stamps := make([]NodeStamp, 0, len(all))
+	for _, name := range inv.nodes.names() {
+		of := all[name]
+		if of.count == 0 && everywhere.count == 0 {
+			continue
+		}
+		stamp := max(of.latest, everywhere.latest)<<16 + (of.count+everywhere.count)<<1&0xffff + bit(inv.nodes.declares(name))
+		stamps = append(stamps, NodeStamp{name, stamp})
+	}
+	return stamps
+}
+
+// SpecUse is what claims request, and how many claims and templates request it.
+type SpecUse struct {
+	Spec *resourcev1.ResourceClaimSpec // shared; must not be changed
+	Uses int
+}
+
+// Specs returns the specifications that most claims and templates have, the most
+// frequent first, at most so many. Large ones are left out.
+func (inv *Inventory) Specs(most int) []SpecUse {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	kept := slices.SortedFunc(maps.Values(inv.specs.specs.values), func(a, b *interned[claimSpec]) int {
+		return cmp.Or(cmp.Compare(b.users, a.users), cmp.Compare(a.key, b.key))
+	})
+	var all []SpecUse
+	for _, one := range kept {
+		if len(all) == most {
+			break
+		}
+		if one.value.namespace == "" {
+			all = append(all, SpecUse{one.value.spec, one.users})
+		}
+	}
+	return all
+}
+
+// ClassesVersion grows with every change of a device class.
+func (inv *Inventory) ClassesVersion() uint64 {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	return inv.classesVersion
+}
+
+// ClassNames returns the names of all device classes, sorted.
+func (inv *Inventory) ClassNames() []string {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	return inv.classes.names()
+}
+
+// classesOf yields the device classes of requests, each once.
+func classesOf(spec *resourcev1.ResourceClaimSpec) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		var seen []string
+		for request := range requestsOf(spec) {
+			if !slices.Contains(seen, request.Class) {
+				seen = append(seen, request.Class)
+				if !yield(request.Class) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Obstacle returns what keeps every pod from a node: it is cordoned, not ready, or has a
+// taint that no pod with claims tolerates; empty: nothing does.
+func (inv *Inventory) Obstacle(room *Room) dra.StrandedReason {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	return inv.rooms.obstacle(room)
+}
+
+func (x *roomIndex) obstacle(room *Room) dra.StrandedReason {
+	switch {
+	case room.Cordoned:
+		return dra.StrandedNodeCordoned
+	case room.NotReady:
+		return dra.StrandedNodeNotReady
+	}
+	for i := range room.Taints {
+		if !x.tolerated(&room.Taints[i]) {
+			return dra.StrandedNodeTainted
+		}
+	}
+	return ""
+}
