@@ -27,7 +27,7 @@ type linkedFill struct {
 
 // fillOn allocates claims of a shape on a node until the allocator refuses.
 func fillOn(ctx context.Context, pause inventory.Pause, snapshot *allocator.Snapshot, node allocator.Node, s *shape) (fill, allocator.Filled, error) {
-	filled, err := snapshot.Fill(ctx, pause, node, claimsFor(s.spec), timesPerNode)
+	filled, err := snapshot.Fill(ctx, pause, node, claimsFor(s.specs...), timesPerNode)
 	if err != nil {
 		return fill{}, filled, err
 	}
@@ -51,8 +51,12 @@ func (s *shape) single(request int) *resourcev1.ResourceClaimSpec {
 	return spec
 }
 
-func claimsFor(spec *resourcev1.ResourceClaimSpec) []*resourcev1.ResourceClaim {
-	return []*resourcev1.ResourceClaim{{Spec: *spec}}
+func claimsFor(specs ...*resourcev1.ResourceClaimSpec) []*resourcev1.ResourceClaim {
+	var claims []*resourcev1.ResourceClaim
+	for _, spec := range specs {
+		claims = append(claims, &resourcev1.ResourceClaim{Spec: *spec})
+	}
+	return claims
 }
 
 // fillLinked allocates claims of a shape on the nodes without a key, one node after the

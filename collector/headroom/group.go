@@ -77,14 +77,14 @@ func groupKey(s *shape) string {
 		}
 		fmt.Fprintf(&key, "%d:%s", len(encoded), encoded)
 	}
-	for _, attribute := range attributesOf(s.spec) {
+	for _, attribute := range attributesOf(s) {
 		fmt.Fprintf(&key, "%d=%s", len(attribute), attribute)
 	}
 	return key.String()
 }
 
 func newGroup(of *shape) *group {
-	g := &group{attributes: attributesOf(of.spec), index: map[inventory.TraitsKey]int32{}, size: -1}
+	g := &group{attributes: attributesOf(of), index: map[inventory.TraitsKey]int32{}, size: -1}
 	for _, r := range of.requests {
 		g.requests = append(g.requests, r.Request)
 	}
@@ -92,10 +92,10 @@ func newGroup(of *shape) *group {
 }
 
 // attributesOf returns the attributes that constraints refer to.
-func attributesOf(spec *resourcev1.ResourceClaimSpec) []resourcev1.FullyQualifiedName {
+func attributesOf(s *shape) []resourcev1.FullyQualifiedName {
 	var all []resourcev1.FullyQualifiedName
-	for i := range spec.Devices.Constraints {
-		for _, attribute := range []*resourcev1.FullyQualifiedName{spec.Devices.Constraints[i].MatchAttribute, spec.Devices.Constraints[i].DistinctAttribute} {
+	for _, constraint := range s.constraints() {
+		for _, attribute := range []*resourcev1.FullyQualifiedName{constraint.MatchAttribute, constraint.DistinctAttribute} {
 			if attribute != nil {
 				all = append(all, *attribute)
 			}

@@ -71,12 +71,12 @@ func TestHeadroomIsWhatCanBeAllocated(t *testing.T) {
 				continue
 			}
 			c := randomCluster(t, seed, nodes) // the same again
-			want := c.fillAll(*s.spec)
+			want := c.fillAll(*s.specs[0])
 			if got := found[at]; got.Claims != want || !got.Exact {
 				t.Fatalf("seed %d, %d nodes, class %s, shape %s: %+v, but %d can be allocated", seed, nodes, s.class, s.text, got, want)
 			}
 			compared++
-			reason := c.reasonOfNext(s.spec)
+			reason := c.reasonOfNext(s.specs[0])
 			limits[found[at].Limit]++
 			if found[at].Limit != reason && found[at].Limit != dra.ReasonNone {
 				differ++

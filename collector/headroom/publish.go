@@ -128,7 +128,7 @@ func limit(s *shape, counts []inventory.Count, left, most []int, together bool) 
 	if reason := diagnosis.Shortage(s.requests, after); reason != dra.ReasonNone {
 		return reason
 	}
-	if together && len(s.spec.Devices.Constraints) > 0 {
+	if together && len(s.constraints()) > 0 {
 		return dra.ReasonConstraints
 	}
 	return dra.ReasonFragmented

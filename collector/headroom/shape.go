@@ -22,12 +22,12 @@ func sizes() []int64 { return []int64{1, 2, 4, 8} }
 // maxText bounds the text of a shape, which is a label.
 const maxText = 120
 
-// shape is what a claim requests.
+// shape is what a claim requests, or several claims of a pod together.
 type shape struct {
 	class string // of its first request
 	text  string
 	key   string // the same for equal specifications
-	spec  *resourcev1.ResourceClaimSpec
+	specs []*resourcev1.ResourceClaimSpec
 	uses  int // claims and templates that request it
 
 	requests []diagnosis.Request
@@ -39,27 +39,40 @@ type shape struct {
 	linked linkedFill
 }
 
-// newShape returns the shape of a specification. It is false if the number of claims
+// newShape returns the shape of specifications. It is false if the number of claims
 // has no meaning: with admin access they take nothing.
-func newShape(spec *resourcev1.ResourceClaimSpec, uses int) (*shape, bool) {
-	s := &shape{spec: spec, uses: uses, requests: diagnosis.Requests(spec), found: map[inventory.TraitsKey]fill{}}
-	if len(s.requests) == 0 {
-		return nil, false
-	}
-	for _, r := range s.requests {
-		if r.AdminAccess {
-			return nil, false
+func newShape(uses int, specs ...*resourcev1.ResourceClaimSpec) (*shape, bool) {
+	s := &shape{specs: specs, uses: uses, found: map[inventory.TraitsKey]fill{}}
+	takes := false
+	digest := sha256.New()
+	for _, spec := range specs {
+		requests := diagnosis.Requests(spec)
+		s.requests = append(s.requests, requests...)
+		s.devices += diagnosis.LeastDevices(requests)
+		if encoded, err := spec.Marshal(); err == nil {
+			_, _ = digest.Write(encoded) // it never fails
 		}
 	}
-	s.class = s.requests[0].Class
-	s.devices = diagnosis.LeastDevices(s.requests)
-	s.simple = isSimple(spec)
-	s.text = textOf(spec)
-	if encoded, err := spec.Marshal(); err == nil {
-		digest := sha256.Sum256(encoded)
-		s.key = hex.EncodeToString(digest[:])
+	for _, r := range s.requests {
+		takes = takes || !r.AdminAccess
 	}
+	if !takes {
+		return nil, false
+	}
+	s.class = s.requests[0].Class
+	s.simple = len(specs) == 1 && isSimple(specs[0])
+	s.text = textOf(specs[0])
+	s.key = hex.EncodeToString(digest.Sum(nil))
 	return s, true
+}
+
+// constraints returns those of all claims.
+func (s *shape) constraints() []resourcev1.DeviceConstraint {
+	var all []resourcev1.DeviceConstraint
+	for _, spec := range s.specs {
+		all = append(all, spec.Devices.Constraints...)
+	}
+	return all
 }
 
 // devicesOf returns the specification of a claim for devices of a class.
@@ -142,7 +155,7 @@ func textOfDevices(mode resourcev1.DeviceAllocationMode, count int64, class stri
 func shapesOf(classes []string, used []inventory.SpecUse, before map[string]*shape) []*shape {
 	byKey := map[string]*shape{}
 	add := func(spec *resourcev1.ResourceClaimSpec, uses int) {
-		made, ok := newShape(spec, uses)
+		made, ok := newShape(uses, spec)
 		if !ok {
 			return
 		}

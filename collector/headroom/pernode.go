@@ -1,0 +1,76 @@
+package headroom
+
+import (
+	"context"
+	"math"
+
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/dra-exporter/dra-exporter/collector/allocator"
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/inventory"
+)
+
+// NodeFill is how often the claims of a pod can be allocated on a node, one pod after
+// the other.
+type NodeFill struct {
+	Node string
+	Pods int
+	// More means that there may be more: Pods is as many as are counted.
+	More bool
+}
+
+// PerNode returns how often claims with these specifications can be allocated together
+// on each node with devices, sorted by node: as far as devices go. On nodes that have
+// devices in common they are allocated in the order of the nodes. Claims that take no
+// devices can be allocated on every node, as often as are counted.
+func PerNode(ctx context.Context, of *inventory.Inventory, specs []*resourcev1.ResourceClaimSpec) ([]NodeFill, error) {
+	s, counts := newShape(0, specs...)
+	if !counts {
+		var all []NodeFill
+		for _, name := range of.Nodes() {
+			all = append(all, NodeFill{Node: name, Pods: timesPerNode, More: true})
+		}
+		return all, nil
+	}
+	p := newPlanner(Options{Inventory: of, Clock: clock.System()}, allocator.NewCache(), allocator.SearchLimit)
+	g := newGroup(s)
+	g.shapes, s.group = []*shape{s}, g
+	p.shapes = g.shapes
+	p.nodes.update(of.NodeStamps())
+	pause := func(ctx context.Context) error { return ctx.Err() }
+	if err := g.update(ctx, pause, of, &p.nodes); err != nil {
+		return nil, err
+	}
+	if g.traits == nil {
+		if err := p.searchEach(ctx, pause, g); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := p.search(ctx, pause, g, s, math.MaxInt); err != nil {
+		return nil, err
+	}
+	all := make([]NodeFill, 0, len(p.nodes.names))
+	for i, name := range p.nodes.names {
+		found := NodeFill{Node: name}
+		if at := g.of[i]; at == noKey {
+			found.Pods, found.More = int(s.linked.perNode[int32(i)]), s.linked.more
+		} else {
+			fill := s.found[g.keys[at]]
+			found.Pods, found.More = int(fill.claims), fill.more
+		}
+		all = append(all, found)
+	}
+	return all, nil
+}
+
+// searchEach has all nodes searched by themselves, where it is not known which of them
+// are the same.
+func (p *Planner) searchEach(ctx context.Context, pause inventory.Pause, g *group) error {
+	g.of = make([]int32, len(p.nodes.names))
+	for i := range g.of {
+		g.of[i] = noKey
+	}
+	g.linkedVersion++
+	return pause(ctx)
+}
