@@ -33,6 +33,7 @@ const examples = `  dra-exporter demo                          # both roles over
   dra-exporter explain pod team-a/train-0    # why is this pod pending?
   dra-exporter top                           # which claims use which devices?
   dra-exporter topology job team-a/train     # how near are its devices to each other?
+  dra-exporter fit -f job.yaml               # would these pods fit, and how many more?
   dra-exporter check                         # what is missing here?`
 
 // usageTemplate is the text of --help: a sentence, examples, and then how the

@@ -36,7 +36,7 @@ const pluginPrefix = "kubectl-dra_"
 func arguments(commandLine []string) []string {
 	program := strings.TrimSuffix(filepath.Base(commandLine[0]), ".exe")
 	command, isPlugin := strings.CutPrefix(program, pluginPrefix)
-	if isPlugin && (command == "explain" || command == "top" || command == "topology") {
+	if isPlugin && (command == "explain" || command == "top" || command == "topology" || command == "fit") {
 		return append([]string{command}, commandLine[1:]...)
 	}
 	return commandLine[1:]

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -21,7 +22,7 @@ func main() {
 	os.Exit(run(arguments(os.Args), os.Stdout, os.Stderr))
 }
 
-// run returns the exit status: 0, exitFailure or exitUsage.
+// run returns the exit status: 0, exitFailure, exitUsage or exitUnfit.
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -42,7 +43,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "dra-exporter --help lists the commands, dra-exporter COMMAND --help has examples and flags")
 		return exitUsage
 	}
-	if err = commands.run(ctx, name); err != nil {
+	if err = commands.run(ctx, name); errors.Is(err, errUnfit) {
+		return exitUnfit
+	}
+	if err != nil {
 		fmt.Fprintf(stderr, "dra-exporter: %s\n", terminal.Markup([]byte(err.Error())))
 		return usageStatus(err)
 	}
@@ -67,6 +71,7 @@ func newCommands(stdout, stderr io.Writer) (*commands, *checkFlags) {
 	addExplain(c, stdout, stderr)
 	addTop(c, stdout, stderr)
 	addTopology(c, stdout, stderr)
+	addFit(c, stdout, stderr)
 	addCompletion(c, stdout)
 	addVersion(c, stdout)
 	return c, addCheck(c, stdout, stderr)

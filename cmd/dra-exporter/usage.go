@@ -16,7 +16,11 @@ import (
 const (
 	exitFailure = 1 // what was asked for could not be done, or found a failure
 	exitUsage   = 2 // the command line, or a variable in place of a flag, is wrong
+	exitUnfit   = 3 // fit: fewer pods fit than requested
 )
+
+// errUnfit means that fewer pods fit than requested, which the report says.
+var errUnfit = errors.New("fewer pods fit than requested")
 
 // usageError is an error of the command line. It unwraps to what its message wraps.
 type usageError struct{ error }

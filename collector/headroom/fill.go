@@ -27,7 +27,7 @@ type linkedFill struct {
 
 // fillOn allocates claims of a shape on a node until the allocator refuses.
 func fillOn(ctx context.Context, pause inventory.Pause, snapshot *allocator.Snapshot, node allocator.Node, s *shape) (fill, allocator.Filled, error) {
-	filled, err := snapshot.Fill(ctx, pause, node, claimsFor(s.specs...), timesPerNode)
+	filled, err := snapshot.Fill(ctx, pause, node, claimsFor(s.specs...), s.most)
 	if err != nil {
 		return fill{}, filled, err
 	}

@@ -22,20 +22,20 @@ type NodeFill struct {
 
 // PerNode returns how often claims with these specifications can be allocated together
 // on each node with devices, sorted by node: as far as devices go. On nodes that have
-// devices in common they are allocated in the order of the nodes. Claims that take no
-// devices can be allocated on every node, as often as are counted.
-func PerNode(ctx context.Context, of *inventory.Inventory, specs []*resourcev1.ResourceClaimSpec) ([]NodeFill, error) {
+// devices in common they are allocated in the order of the nodes. At most so many pods
+// are counted on a node. Claims that take no devices can be allocated on every node.
+func PerNode(ctx context.Context, of *inventory.Inventory, specs []*resourcev1.ResourceClaimSpec, most int) ([]NodeFill, error) {
 	s, counts := newShape(0, specs...)
 	if !counts {
 		var all []NodeFill
 		for _, name := range of.Nodes() {
-			all = append(all, NodeFill{Node: name, Pods: timesPerNode, More: true})
+			all = append(all, NodeFill{Node: name, Pods: most, More: true})
 		}
 		return all, nil
 	}
 	p := newPlanner(Options{Inventory: of, Clock: clock.System()}, allocator.NewCache(), allocator.SearchLimit)
 	g := newGroup(s)
-	g.shapes, s.group = []*shape{s}, g
+	g.shapes, s.group, s.most = []*shape{s}, g, most
 	p.shapes = g.shapes
 	p.nodes.update(of.NodeStamps())
 	pause := func(ctx context.Context) error { return ctx.Err() }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,7 @@ type shape struct {
 	key   string // the same for equal specifications
 	specs []*resourcev1.ResourceClaimSpec
 	uses  int // claims and templates that request it
+	most  int // claims that are counted on one node
 
 	requests []diagnosis.Request
 	devices  int64 // at least, of all classes
@@ -42,7 +44,7 @@ type shape struct {
 // newShape returns the shape of specifications. It is false if the number of claims
 // has no meaning: with admin access they take nothing.
 func newShape(uses int, specs ...*resourcev1.ResourceClaimSpec) (*shape, bool) {
-	s := &shape{specs: specs, uses: uses, found: map[inventory.TraitsKey]fill{}}
+	s := &shape{specs: specs, uses: uses, most: timesPerNode, found: map[inventory.TraitsKey]fill{}}
 	takes := false
 	digest := sha256.New()
 	for _, spec := range specs {
@@ -118,17 +120,17 @@ func textOf(spec *resourcev1.ResourceClaimSpec) string {
 
 func textOfRequest(request *resourcev1.DeviceRequest) string {
 	if of := request.Exactly; of != nil {
-		return textOfDevices(of.AllocationMode, of.Count, of.DeviceClassName, len(of.Selectors) > 0, of.Capacity, len(of.Tolerations) > 0)
+		return textOfDevices(of.AllocationMode, of.Count, of.DeviceClassName, of.Selectors, of.Capacity, len(of.Tolerations) > 0)
 	}
 	var parts []string
 	for i := range request.FirstAvailable {
 		of := &request.FirstAvailable[i]
-		parts = append(parts, textOfDevices(of.AllocationMode, of.Count, of.DeviceClassName, len(of.Selectors) > 0, of.Capacity, len(of.Tolerations) > 0))
+		parts = append(parts, textOfDevices(of.AllocationMode, of.Count, of.DeviceClassName, of.Selectors, of.Capacity, len(of.Tolerations) > 0))
 	}
 	return "(" + strings.Join(parts, " or ") + ")"
 }
 
-func textOfDevices(mode resourcev1.DeviceAllocationMode, count int64, class string, selected bool, capacity *resourcev1.CapacityRequirements, tolerates bool) string {
+func textOfDevices(mode resourcev1.DeviceAllocationMode, count int64, class string, selectors []resourcev1.DeviceSelector, capacity *resourcev1.CapacityRequirements, tolerates bool) string {
 	text := strconv.FormatInt(max(count, 1), 10) + " " + class
 	if mode == resourcev1.DeviceAllocationModeAll {
 		text = "all " + class
@@ -141,14 +143,41 @@ func textOfDevices(mode resourcev1.DeviceAllocationMode, count int64, class stri
 		slices.Sort(amounts)
 		text += " with " + strings.Join(amounts, ", ")
 	}
-	if selected {
+	if len(selectors) > 0 {
 		text += " by selector"
+		if values := valuesOf(selectors); len(values) > 0 {
+			text += " (" + strings.Join(values, ", ") + ")"
+		}
 	}
 	if tolerates {
 		text += " with tolerations"
 	}
 	return text
 }
+
+// maxValues is how many values of selectors the text of a shape has.
+const maxValues = 3
+
+// valuesOf returns the texts with which selectors compare, such as the profile of a
+// partition: not those between brackets, which are the domains of attributes.
+func valuesOf(selectors []resourcev1.DeviceSelector) []string {
+	var all []string
+	for i := range selectors {
+		if selectors[i].CEL == nil {
+			continue
+		}
+		for _, found := range literal().FindAllStringSubmatch(selectors[i].CEL.Expression, -1) {
+			value := cmp.Or(found[2], found[3])
+			if found[1] != "[" && value != "" && !slices.Contains(all, value) && len(all) < maxValues {
+				all = append(all, value)
+			}
+		}
+	}
+	return all
+}
+
+// literal matches a text in a CEL expression, and the character before it.
+func literal() *regexp.Regexp { return regexp.MustCompile(`(^|.)(?:"([^"\\\\]*)"|'([^'\\\\]*)')`) }
 
 // shapesOf returns the shapes of classes, and those that most claims and templates
 // request, each once, sorted by class and text. No two have the same class and text.
@@ -219,4 +248,12 @@ func distinguish(all []*shape) {
 		}
 		s.text = text
 	}
+}
+
+// Describe returns what a claim requests, in a few words.
+func Describe(spec *resourcev1.ResourceClaimSpec) string {
+	if isSimple(spec) {
+		return textOfRequest(&spec.Devices.Requests[0])
+	}
+	return textOf(spec)
 }

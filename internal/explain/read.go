@@ -35,24 +35,34 @@ type Reader struct {
 // Facts reads the cluster and diagnoses what concerns the subject. If this identity
 // may not list all namespaces, it reads the subject's alone.
 func (r Reader) Facts(ctx context.Context, subject Subject) (*Facts, error) {
-	read, err := r.read(ctx, subject, "")
+	read, gaps, err := r.readAllowed(ctx, subject)
 	if err != nil {
 		return nil, err
+	}
+	facts := &Facts{Objects: objectsOf(read.changes), Supply: read.inventory.Supply(), Gaps: gaps}
+	read.specs.addTo(facts)
+	r.diagnose(ctx, read, facts, subject)
+	return facts, nil
+}
+
+// readAllowed reads all namespaces, or the subject's alone if this identity may not
+// list all.
+func (r Reader) readAllowed(ctx context.Context, subject Subject) (*reading, Gaps, error) {
+	read, err := r.read(ctx, subject, "")
+	if err != nil {
+		return nil, nil, err
 	}
 	var everywhere []source.Status
 	if confined(read.statuses) {
 		everywhere = read.statuses
 		if read, err = r.read(ctx, subject, subject.Namespace); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if err := reachable(r.Config.Host, read.statuses); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	facts := &Facts{Objects: objectsOf(read.changes), Supply: read.inventory.Supply(), Gaps: GapsOf(read.statuses, everywhere, subject.Namespace)}
-	read.specs.addTo(facts)
-	r.diagnose(ctx, read, facts, subject)
-	return facts, nil
+	return read, GapsOf(read.statuses, everywhere, subject.Namespace), nil
 }
 
 // reading is what one read of the cluster returned.

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/internal/explain"
+	"github.com/dra-exporter/dra-exporter/internal/fit"
+)
+
+// fitFlags are named as in kubectl.
+type fitFlags struct {
+	kubectlFlags
+	file    string
+	count   int
+	output  string
+	timeout time.Duration
+}
+
+// addFit adds the subcommand that says how often the pods of a manifest fit into a
+// cluster.
+func addFit(c *commands, stdout, stderr io.Writer) {
+	command := c.app.Command("fit", "How many pods of a manifest could run now, where, and what keeps more from running. Nothing is created.").HelpLong(`  dra-exporter fit -f job.yaml               # all pods of a Job, a JobSet, a Deployment and others
+  dra-exporter fit -f pod.yaml --count=8     # eight of them
+  kubectl get job train -o yaml | dra-exporter fit -f -
+  dra-exporter fit -f pod.yaml -o json       # for programs
+
+The exit status is 0 if all pods fit, 3 if not, 1 if that is not known, 2 for wrong flags.`)
+	flags := &fitFlags{}
+	flags.addTo(command)
+	command.Flag("filename", "File with the pod or with what makes pods, and with their claims or templates that do not exist yet; - for the standard input.").Short('f').Required().StringVar(&flags.file)
+	command.Flag("count", "Number of pods. Default: as many as the manifest runs at once.").PlaceHolder("N").IntVar(&flags.count)
+	command.Flag("namespace", "Namespace of pods without one. Default: the namespace of the context.").Short('n').StringVar(&flags.namespace)
+	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
+	command.Flag("timeout", "Time limit for reading the cluster, and for the diagnosis after that.").Default("30s").DurationVar(&flags.timeout)
+	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runFit(ctx, flags, stdout, stderr) }
+}
+
+// runFit fails with errUnfit if fewer pods fit than requested.
+func runFit(ctx context.Context, flags *fitFlags, stdout, stderr io.Writer) error {
+	switch {
+	case flags.timeout <= 0:
+		return usagef("--timeout=%s is too short to read a cluster", flags.timeout)
+	case flags.count < 0:
+		return usagef("--count=%d is no number of pods", flags.count)
+	}
+	manifest, err := readManifest(flags.file)
+	if err != nil {
+		return err
+	}
+	config, namespace, err := flags.connection()
+	if err != nil {
+		return err
+	}
+	if manifest.Namespace != "" && flags.namespace != "" && manifest.Namespace != flags.namespace {
+		return usagef("%s %s is in namespace %s, not in that of --namespace=%s", manifest.Kind, manifest.Name, manifest.Namespace, flags.namespace)
+	}
+	if manifest.Namespace != "" {
+		namespace = manifest.Namespace
+	}
+	reader := explain.Reader{Config: config, Clock: clock.System(), Log: discardLogs(), Stderr: stderr, Timeout: flags.timeout}
+	cluster, err := reader.Read(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	report, err := fit.Fit(ctx, cluster, manifest, fit.Options{Namespace: namespace, Count: flags.count})
+	if err != nil {
+		return err
+	}
+	if flags.output == "json" {
+		err = writeJSON(stdout, report)
+	} else {
+		_, err = io.WriteString(stdout, report.Text())
+	}
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	if !report.Fits {
+		return errUnfit
+	}
+	return nil
+}
+
+func readManifest(name string) (*fit.Manifest, error) {
+	if name == "-" {
+		return fit.Decode(os.Stdin)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("read the manifest: %w", err)
+	}
+	defer file.Close()
+	manifest, err := fit.Decode(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return manifest, nil
+}

@@ -1,0 +1,133 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/dra-exporter/dra-exporter/collector/cluster"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/inventory"
+)
+
+// Reading is a cluster as it was read once. It belongs to one goroutine.
+type Reading struct {
+	reader   Reader
+	read     *reading
+	gaps     Gaps
+	supposed int
+	added    map[dra.ClaimRef]bool
+}
+
+// Read reads the cluster. If this identity may not list all namespaces, it reads the
+// given one alone.
+func (r Reader) Read(ctx context.Context, namespace string) (*Reading, error) {
+	read, gaps, err := r.readAllowed(ctx, Subject{Namespace: namespace})
+	if err != nil {
+		return nil, err
+	}
+	return &Reading{reader: r, read: read, gaps: gaps}, nil
+}
+
+// Inventory is what was read of devices, claims and nodes. It may be changed.
+func (r *Reading) Inventory() *inventory.Inventory { return r.read.inventory }
+
+// Allocate adds a claim with an allocation that does not exist.
+func (r *Reading) Allocate(ref dra.ClaimRef, spec *resourcev1.ResourceClaimSpec, allocation *resourcev1.AllocationResult) {
+	if r.added == nil {
+		r.added = make(map[dra.ClaimRef]bool)
+	}
+	r.added[ref] = true
+	claim := &resourcev1.ResourceClaim{Spec: *spec}
+	claim.Status.Allocation = allocation
+	r.read.inventory.Claim(ref.Namespace, ref.Name, claim)
+}
+
+// Gaps are the collections that could not be read.
+func (r *Reading) Gaps() Gaps { return r.gaps }
+
+// Known is which collections were read as a whole.
+type Known struct {
+	Devices bool // slices and classes
+	Claims  bool // of all namespaces
+	Nodes   bool
+	Pods    bool // of all namespaces
+}
+
+// Known returns which collections were read as a whole.
+func (r *Reading) Known() Known {
+	has := func(names ...string) bool {
+		return !slices.ContainsFunc(r.gaps, func(gap Gap) bool { return slices.Contains(names, gap.Source) })
+	}
+	return Known{Devices: has(sourceSlices, sourceClasses), Claims: has(sourceClaims), Nodes: has(sourceNodes), Pods: has(sourcePods)}
+}
+
+// SupposedClaim is a claim of a pod that does not exist.
+type SupposedClaim struct {
+	PodClaim string // name within the pod
+	Template string // empty: it has none
+	Spec     *resourcev1.ResourceClaimSpec
+}
+
+// Suppose explains a pod that does not exist, with claims of its own, as if it were
+// created now. The inventory may have been changed after it was read.
+func (r *Reading) Suppose(ctx context.Context, pod dra.PodRef, claims []SupposedClaim) (*Report, error) {
+	r.supposed++
+	now := r.reader.Clock().Wall
+	uid := fmt.Sprintf("supposed-%d", r.supposed)
+	lifecycle := &dra.PodLifecycle{Ref: pod, UID: uid, Created: now}
+	read := *r.read
+	read.changes = append(read.changes[:len(read.changes):len(read.changes)], r.changesOf(lifecycle, claims)...)
+	facts := &Facts{Objects: objectsOf(read.changes), Supply: read.inventory.Supply(), Gaps: r.gaps}
+	read.specs.addTo(facts)
+	for i, c := range lifecycle.Claims {
+		facts.Claims[dra.ClaimRef{Namespace: pod.Namespace, Name: c.Claim}] = SpecOf(claims[i].Spec)
+	}
+	subject := Subject{Kind: KindPod, Namespace: pod.Namespace, Name: pod.Name}
+	r.reader.diagnose(ctx, &read, facts, subject)
+	for i := range facts.Pending {
+		facts.Pending[i].Diagnosis = r.withoutAdded(facts.Pending[i].Diagnosis)
+	}
+	for _, c := range lifecycle.Claims {
+		read.inventory.Claim(pod.Namespace, c.Claim, nil)
+	}
+	return Explain(*facts, subject)
+}
+
+// withoutAdded returns the diagnosis without the claims that do not exist: they hold
+// devices, and nobody can end them.
+func (r *Reading) withoutAdded(of *dra.Diagnosis) *dra.Diagnosis {
+	if of == nil || of.Detail == nil {
+		return of
+	}
+	changed, detail := *of, *of.Detail
+	changed.Detail = &detail
+	detail.Holders = slices.DeleteFunc(slices.Clone(detail.Holders), func(h dra.Holder) bool { return r.added[h.Claim] })
+	detail.HoldersInAll -= len(of.Detail.Holders) - len(detail.Holders)
+	return &changed
+}
+
+// changesOf returns the pod and its claims, and adds these to the inventory.
+func (r *Reading) changesOf(pod *dra.PodLifecycle, claims []SupposedClaim) []cluster.Change {
+	changes := []cluster.Change{{Pod: pod, At: r.reader.Clock()}}
+	for i := range claims {
+		c := &claims[i]
+		name := fmt.Sprintf("%s-%s-%d", pod.Ref.Name, c.PodClaim, i)
+		pod.Claims = append(pod.Claims, dra.PodClaim{Name: c.PodClaim, Template: c.Template, Claim: name})
+		made := &dra.ClaimLifecycle{
+			Ref: dra.ClaimRef{Namespace: pod.Ref.Namespace, Name: name}, UID: pod.UID + "-" + name, Created: pod.Created,
+			MadeFor: dra.Consumer{Resource: "pods", Name: pod.Ref.Name, UID: pod.UID}, PodClaim: c.PodClaim,
+		}
+		spec := SpecOf(c.Spec)
+		for _, request := range spec.flat() {
+			made.Classes = append(made.Classes, request.DeviceClass)
+		}
+		changes = append(changes, cluster.Change{Claim: made, At: r.reader.Clock()})
+		object := &resourcev1.ResourceClaim{Spec: *c.Spec}
+		object.Namespace, object.Name = pod.Ref.Namespace, name
+		r.read.inventory.Claim(pod.Ref.Namespace, name, object)
+	}
+	return changes
+}

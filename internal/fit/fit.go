@@ -1,0 +1,157 @@
+// Package fit answers how many pods of a manifest could run in a cluster, on which
+// nodes, what one pod more would wait for, and what would help. Nothing is created. The
+// devices are allocated, in a copy of what was read, by the scheduler's own allocator.
+//
+// The stages, in the direction of the data:
+//
+//	Manifest  a file → one kind of pods, and how many
+//	pod       what their claims request, from the file or the cluster
+//	place     how many pods each node can have, and what keeps more from it
+//	next      one pod more, as explain explains it
+//	Report    as text and JSON
+package fit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/dra-exporter/dra-exporter/collector/allocator"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/internal/explain"
+)
+
+// Options are what Fit needs to know beside the manifest.
+type Options struct {
+	Namespace string // of the pods, if the manifest does not say
+	Count     int    // of pods; 0: as the manifest says
+}
+
+// The most nodes and pods for which the allocations are made, so that it can be
+// explained what one pod more would wait for.
+const (
+	placedNodes = 500
+	placedPods  = 2000
+
+	// mostPods is how many pods are counted on one node, unless more are requested.
+	mostPods = 256
+)
+
+// Fit finds out how many pods of the manifest could run in the cluster.
+func Fit(ctx context.Context, cluster *explain.Reading, m *Manifest, options Options) (*Report, error) {
+	known := cluster.Known()
+	if !known.Devices {
+		return nil, fmt.Errorf("what can be allocated is not known: %w", unreadError(cluster.Gaps()))
+	}
+	namespace := m.Namespace
+	if namespace == "" {
+		namespace = options.Namespace
+	}
+	inv := cluster.Inventory()
+	p, err := m.resolve(inv, namespace)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{
+		APIVersion: apiVersion, Kind: m.Kind, Namespace: namespace, Name: m.Name, Requested: m.Count, Claims: claimsOf(p),
+		Nodes: []Node{}, Obstacles: []Obstacle{}, NotConsidered: p.notConsidered(inv), NotRead: cluster.Gaps(), Exact: known.Claims,
+	}
+	if options.Count > 0 {
+		r.Requested = options.Count
+	}
+	if r.NotRead == nil {
+		r.NotRead = explain.Gaps{}
+	}
+	placing := &placing{inventory: inv, pod: p, known: known}
+	if err := placing.count(ctx, max(mostPods, r.Requested)); err != nil {
+		return nil, err
+	}
+	placing.fill(r)
+	r.Fits = r.Pods >= r.Requested
+	if err := r.addNext(ctx, cluster, placing); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// unreadError names what could not be read, and why.
+func unreadError(gaps explain.Gaps) error {
+	for _, gap := range gaps {
+		return fmt.Errorf("%s: %s", gap.Source, gap.Message)
+	}
+	return errors.New("the cluster cannot be read")
+}
+
+// addNext allocates for the pods that can run, and explains why one more cannot.
+func (r *Report) addNext(ctx context.Context, cluster *explain.Reading, of *placing) error {
+	if r.More || len(of.pod.own)+len(of.pod.shared) == 0 || r.nodesBlock() {
+		return nil
+	}
+	if len(r.Nodes) > placedNodes || r.Pods > placedPods {
+		return nil
+	}
+	snapshot := allocator.NewSnapshot(of.inventory, allocator.NewCache(), allocator.SearchLimit)
+	pause := func(ctx context.Context) error { return ctx.Err() }
+	made := 0
+	record := func(results [][]resourcev1.AllocationResult, claims []explain.SupposedClaim) {
+		for _, pod := range results {
+			for i := range pod {
+				made++
+				cluster.Allocate(dra.ClaimRef{Namespace: of.pod.namespace, Name: fmt.Sprintf("fit-%s-%d", r.Name, made)}, claims[i].Spec, &pod[i])
+			}
+		}
+	}
+	claims := of.pod.own
+	for _, node := range r.Nodes {
+		if len(of.pod.shared) > 0 { // all pods are on one node
+			filled, err := of.fillNode(ctx, snapshot, node.Node, specs(of.pod.shared...), 1)
+			if err != nil {
+				return err
+			}
+			record(filled.Results, of.pod.shared)
+		}
+		if len(claims) == 0 {
+			break
+		}
+		view, exists, err := snapshot.Node(ctx, node.Node)
+		if err != nil || !exists {
+			continue
+		}
+		filled, err := snapshot.Fill(ctx, pause, view, claimsFor(specs(claims...)), node.Pods)
+		if err != nil {
+			return fmt.Errorf("allocate on node %s: %w", node.Node, err)
+		}
+		record(filled.Results, claims)
+	}
+	next := claims
+	if len(of.pod.shared) > 0 && r.Pods > 0 {
+		r.Next = &Next{
+			Reason: string(dra.ReasonFragmented), Meaning: dra.ReasonFragmented.Info().Meaning,
+			Message:  fmt.Sprintf("the pods share a claim, so that all run on %s, which has devices for no more of them", r.Nodes[0].Node),
+			Remedies: []string{"give each pod a claim of its own, by a ResourceClaimTemplate"},
+		}
+		return nil
+	}
+	if r.Pods == 0 {
+		next = append(append([]explain.SupposedClaim{}, of.pod.shared...), claims...)
+	}
+	if len(next) == 0 {
+		return nil
+	}
+	report, err := cluster.Suppose(ctx, dra.PodRef{Namespace: of.pod.namespace, Name: r.Name + "-next"}, next)
+	if err != nil {
+		return fmt.Errorf("explain what one pod more would wait for: %w", err)
+	}
+	r.setNext(report)
+	return nil
+}
+
+func claimsFor(specs []*resourcev1.ResourceClaimSpec) []*resourcev1.ResourceClaim {
+	var claims []*resourcev1.ResourceClaim
+	for _, spec := range specs {
+		claims = append(claims, &resourcev1.ResourceClaim{Spec: *spec})
+	}
+	return claims
+}

@@ -1,0 +1,313 @@
+package fit
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/internal/explain"
+	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
+)
+
+// fitTest is a simulated API server with nodes of four GPUs and 32 CPUs each.
+type fitTest struct {
+	*testing.T
+	server *simulated.Server
+	denied map[string]bool // resources that may not be listed
+}
+
+func newFitTest(t *testing.T, nodes ...string) *fitTest {
+	f := &fitTest{T: t, denied: map[string]bool{}}
+	var err error
+	f.server, err = simulated.Start(t.Context(), simulated.Options{Intercept: func(r simulated.Request) int {
+		if f.denied[r.Resource] {
+			return 403
+		}
+		return 0
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.server.Stop)
+	class := &resourcev1.DeviceClass{}
+	class.Name = "gpu"
+	class.Spec.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "gpu.example.com"`}}}
+	name := "example.com/gpu"
+	class.Spec.ExtendedResourceName = &name
+	f.put(class)
+	for _, name := range nodes {
+		f.put(node(name), gpus(name, 4))
+	}
+	return f
+}
+
+func (f *fitTest) put(objects ...simulated.Object) {
+	f.Helper()
+	if err := f.server.Put(objects...); err != nil {
+		f.Fatal(err)
+	}
+}
+
+func node(name string) *corev1.Node {
+	n := &corev1.Node{}
+	n.Name, n.Labels = name, map[string]string{"zone": name}
+	n.Status.Allocatable = corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("32"), corev1.ResourceMemory: resource.MustParse("128Gi"), corev1.ResourcePods: resource.MustParse("110"),
+	}
+	return n
+}
+
+func gpus(node string, count int) *resourcev1.ResourceSlice {
+	slice := &resourcev1.ResourceSlice{}
+	slice.Name = "gpus-" + node
+	slice.Spec = resourcev1.ResourceSliceSpec{Driver: "gpu.example.com", NodeName: &node, Pool: resourcev1.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1}}
+	for i := range count {
+		slice.Spec.Devices = append(slice.Spec.Devices, resourcev1.Device{Name: fmt.Sprintf("gpu-%d", i)})
+	}
+	return slice
+}
+
+// bound is a pod that takes something of a node.
+func bound(name, node, cpu, memory string) *corev1.Pod {
+	pod := &corev1.Pod{}
+	pod.Namespace, pod.Name = "other", name
+	pod.UID = "uid-of-other"
+	pod.Spec.NodeName = node
+	pod.Spec.Containers = []corev1.Container{{Name: "c"}}
+	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	return pod
+}
+
+func (f *fitTest) fit(manifest string) (*Report, error) {
+	f.Helper()
+	m, err := Decode(strings.NewReader(manifest))
+	if err != nil {
+		f.Fatal(err)
+	}
+	reader := explain.Reader{Config: f.server.Config(), Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Stderr: io.Discard, Timeout: time.Minute}
+	cluster, err := reader.Read(f.Context(), "team")
+	if err != nil {
+		f.Fatal(err)
+	}
+	return Fit(f.Context(), cluster, m, Options{Namespace: "team"})
+}
+
+// job is a manifest of a Job whose pods use two GPUs each.
+func job(parallelism int, pod string) string {
+	return fmt.Sprintf(`apiVersion: batch/v1
+kind: Job
+metadata: {name: train, namespace: team}
+spec:
+  parallelism: %d
+  template:
+    spec:
+      containers: [{name: c, resources: {requests: {cpu: "4", memory: 16Gi}, claims: [{name: gpus}]}}]
+      resourceClaims: [{name: gpus, resourceClaimTemplateName: two}]
+%s
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: two, namespace: team}
+spec: {spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: gpu, count: 2}}]}}}
+`, parallelism, pod)
+}
+
+// summary is what a test expects of a report.
+func summary(r *Report) string {
+	var parts []string
+	for _, n := range r.Nodes {
+		parts = append(parts, fmt.Sprintf("%s=%d", n.Node, n.Pods))
+	}
+	slices.Sort(parts)
+	for _, o := range r.Obstacles {
+		parts = append(parts, fmt.Sprintf("%s %s on %s: +%d", o.Kind, o.Detail, strings.Join(o.Nodes, ","), o.Pods))
+	}
+	if r.Next != nil {
+		parts = append(parts, r.Next.Reason)
+	}
+	return fmt.Sprintf("%v %d: %s", r.Fits, r.Pods, strings.Join(parts, "; "))
+}
+
+func TestFit(t *testing.T) {
+	cordoned := node("node-b")
+	cordoned.Spec.Unschedulable = true
+	tainted := node("node-b")
+	tainted.Spec.Taints = []corev1.Taint{{Key: "team", Value: "other", Effect: corev1.TaintEffectNoSchedule}}
+	unready := node("node-b")
+	unready.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
+	full := node("node-b")
+	full.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("1")
+	both := cordoned.DeepCopy()
+	both.Spec.Taints = tainted.Spec.Taints
+	incomplete := gpus("node-b", 4)
+	incomplete.Spec.Pool.ResourceSliceCount = 2
+	for name, test := range map[string]struct {
+		objects  []simulated.Object
+		manifest string
+		want     string
+	}{
+		"fits":              {nil, job(3, ""), "true 4: node-a=2; node-b=2; insufficient_devices"},
+		"does not fit":      {nil, job(5, ""), "false 4: node-a=2; node-b=2; insufficient_devices"},
+		"cordoned":          {[]simulated.Object{cordoned}, job(3, ""), "false 2: node-a=2; cordoned cordoned on node-b: +2"},
+		"not ready":         {[]simulated.Object{unready}, job(1, ""), "true 2: node-a=2; not_ready not ready on node-b: +2"},
+		"tainted":           {[]simulated.Object{tainted}, job(3, ""), "false 2: node-a=2; taint team=other:NoSchedule on node-b: +2"},
+		"tolerated":         {[]simulated.Object{tainted}, job(3, "      tolerations: [{key: team, operator: Exists}]"), "true 4: node-a=2; node-b=2; insufficient_devices"},
+		"cordoned, tainted": {[]simulated.Object{both}, job(3, ""), "false 2: node-a=2; several cordoned and team=other:NoSchedule on node-b: +2"},
+		"node selector":     {nil, job(3, "      nodeSelector: {zone: node-a}"), "false 2: node-a=2; affinity node selector or affinity of the pod on node-b: +2"},
+		"CPU":               {[]simulated.Object{bound("busy", "node-b", "26", "1Gi")}, job(4, ""), "false 3: node-a=2; node-b=1; cpu  on node-b: +1"},
+		"memory":            {[]simulated.Object{bound("busy", "node-b", "1", "120Gi")}, job(4, ""), "false 2: node-a=2; memory  on node-b: +2"},
+		"pods":              {[]simulated.Object{full, bound("busy", "node-b", "1", "1Gi")}, job(4, ""), "false 2: node-a=2; pods  on node-b: +2"},
+		"incomplete pool":   {[]simulated.Object{incomplete}, job(4, ""), "false 2: node-a=2; pool_incomplete"},
+		"no pool":           {[]simulated.Object{gpus("node-a", 1), gpus("node-b", 1)}, job(1, ""), "false 0: fragmented"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFitTest(t, "node-a", "node-b")
+			f.put(test.objects...)
+			report, err := f.fit(test.manifest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := summary(report); got != test.want {
+				t.Errorf("%s\nwant %s", got, test.want)
+			}
+			if text := report.Text(); len(report.Help()) == 0 || !strings.Contains(text, "Would help:") || strings.Contains(text, "fit-train") {
+				t.Errorf("the report does not say what would help, or names what does not exist:\n%s", text)
+			}
+		})
+	}
+}
+
+func TestFitSharedAndAllocatedClaims(t *testing.T) {
+	claim := func(name string) *resourcev1.ResourceClaim {
+		c := &resourcev1.ResourceClaim{}
+		c.Namespace, c.Name, c.UID = "team", name, "uid-of-claim"
+		c.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "gpus", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu", AllocationMode: "ExactCount", Count: 2}}}
+		return c
+	}
+	allocated := claim("allocated")
+	allocated.Status.Allocation = &resourcev1.AllocationResult{
+		Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{{Request: "gpus", Driver: "gpu.example.com", Pool: "node-b", Device: "gpu-0"}}},
+		NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"node-b"}}},
+		}}},
+	}
+	manifest := func(claims string) string {
+		return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"serve"},"spec":{"replicas":2,"template":{"spec":{"containers":[{"name":"c"}],"resourceClaims":[%s]}}}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: one}
+spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}}
+`, claims)
+	}
+	for name, test := range map[string]struct{ claims, want string }{
+		"a claim that all share":            {`{"name":"gpus","resourceClaimName":"shared"}`, "true 110: node-a=110; pods  on node-a: +146"},
+		"a shared claim and one for each":   {`{"name":"gpus","resourceClaimName":"shared"},{"name":"own","resourceClaimTemplateName":"one"}`, "true 2: node-a=2; fragmented"},
+		"allocated, and one for each":       {`{"name":"gpus","resourceClaimName":"allocated"},{"name":"own","resourceClaimTemplateName":"one"}`, "true 3: node-b=3; allocated where the pod's other claims are allocated on node-a: +4"},
+		"two claims for each, of one class": {`{"name":"a","resourceClaimTemplateName":"one"},{"name":"b","resourceClaimTemplateName":"one"}`, "true 3: node-a=2; node-b=1; insufficient_devices"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFitTest(t, "node-a", "node-b")
+			f.put(claim("shared"), allocated)
+			report, err := f.fit(manifest(test.claims))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := summary(report); got != test.want {
+				t.Errorf("%s\nwant %s\n%s", got, test.want, report.Text())
+			}
+		})
+	}
+}
+
+// Requests of an extended resource are those for devices of its class.
+func TestFitExtendedResource(t *testing.T) {
+	f := newFitTest(t, "node-a")
+	report, err := f.fit(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"team"},"spec":{"containers":[{"name":"c","resources":{"limits":{"example.com/gpu":3,"plugin.example.com/nic":1}}}]}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := summary(report); got != "true 1: node-a=1; insufficient_devices" {
+		t.Error(got)
+	}
+	if !slices.Equal(report.NotConsidered, []string{"resource plugin.example.com/nic"}) {
+		t.Errorf("not considered: %v", report.NotConsidered)
+	}
+}
+
+// Without permissions nothing is claimed that is not known.
+func TestFitWithoutPermissions(t *testing.T) {
+	for denied, want := range map[string]string{
+		"resourceslices": "what can be allocated is not known: resourceslices: ",
+		"deviceclasses":  "what can be allocated is not known: deviceclasses: ",
+		"nodes":          "true 4: node-a=2; node-b=2; insufficient_devices",
+		"pods":           "true 4: node-a=2; node-b=2",
+	} {
+		t.Run(denied, func(t *testing.T) {
+			f := newFitTest(t, "node-a", "node-b")
+			f.denied[denied] = true
+			report, err := f.fit(job(3, ""))
+			if err != nil {
+				if !strings.HasPrefix(err.Error(), want) {
+					t.Errorf("%v, want %s", err, want)
+				}
+				return
+			}
+			if got := summary(report); got != want || !strings.Contains(report.Text(), "not read       "+denied) {
+				t.Errorf("%s, want %s\n%s", got, want, report.Text())
+			}
+		})
+	}
+}
+
+func TestDecodeManifests(t *testing.T) {
+	pod := `{spec: {containers: [{name: c}], resourceClaims: [{name: g, resourceClaimTemplateName: t}]}}`
+	for name, test := range map[string]struct{ manifest, want string }{
+		"pod":                  {`{kind: Pod, metadata: {name: p}, ` + pod[1:], "Pod p: 1"},
+		"job of completions":   {`{kind: Job, metadata: {name: j}, spec: {parallelism: 8, completions: 3, template: ` + pod + `}}`, "Job j: 3"},
+		"generated name":       {`{kind: Job, metadata: {generateName: j-}, spec: {template: ` + pod + `}}`, "Job j: 1"},
+		"deployment":           {`{kind: Deployment, metadata: {name: d}, spec: {replicas: 5, template: ` + pod + `}}`, "Deployment d: 5"},
+		"cron job":             {`{kind: CronJob, metadata: {name: c}, spec: {jobTemplate: {spec: {parallelism: 2, template: ` + pod + `}}}}`, "CronJob c: 2"},
+		"JobSet":               {`{kind: JobSet, metadata: {name: s}, spec: {replicatedJobs: [{name: w, replicas: 3, template: {spec: {parallelism: 2, template: ` + pod + `}}}]}}`, "JobSet s: 6"},
+		"JobSet with a driver": {`{kind: JobSet, metadata: {name: s}, spec: {replicatedJobs: [{name: d, template: {spec: {template: {spec: {containers: [{name: c}]}}}}}, {name: w, template: {spec: {parallelism: 4, template: ` + pod + `}}}]}}`, "JobSet s: 4"},
+		"LeaderWorkerSet":      {`{kind: LeaderWorkerSet, metadata: {name: l}, spec: {replicas: 2, leaderWorkerTemplate: {size: 4, workerTemplate: ` + pod + `}}}`, "LeaderWorkerSet l: 8"},
+		"equal leader":         {`{kind: LeaderWorkerSet, metadata: {name: l}, spec: {replicas: 2, leaderWorkerTemplate: {size: 4, leaderTemplate: ` + pod + `, workerTemplate: ` + pod + `}}}`, "LeaderWorkerSet l: 8"},
+		"list":                 {`{kind: List, items: [{kind: Service, metadata: {name: s}}, {kind: Pod, metadata: {name: p}, ` + pod[1:] + `]}`, "Pod p: 1"},
+		"comments":             {"# nothing\n---\n# a pod\n{kind: Pod, metadata: {name: p}, " + pod[1:] + "\n---\n", "Pod p: 1"},
+		"empty":                {"", "the manifest is empty: it needs a Pod, a Job or another object that makes pods"},
+		"no pods":              {"{kind: Service, metadata: {name: s}}", "the manifest has no pod and nothing that makes pods: it has Service"},
+		"no kind":              {"{spec: {}}", "document 1 of the manifest: it has no kind: it is no Kubernetes object"},
+		"no claims":            {`{kind: Pod, metadata: {name: p}, spec: {containers: [{name: c}]}}`, "document 1 of the manifest: the pods of Pod p use no claims"},
+		"two":                  {"{kind: Pod, metadata: {name: a}, " + pod[1:] + "\n---\n{kind: Pod, metadata: {name: b}, " + pod[1:], "document 2 of the manifest: Pod b: the manifest has pods of Pod a already, and one kind of pods can be looked at"},
+		"a wrong type":         {"{kind: Pod, metadata: {name: 7}}", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := Decode(strings.NewReader(test.manifest))
+			got := ""
+			switch {
+			case err != nil:
+				got = err.Error()
+			default:
+				got = fmt.Sprintf("%s %s: %d", m.Kind, m.Name, m.Count)
+			}
+			if test.want == "" && err == nil || test.want != "" && got != test.want {
+				t.Errorf("%s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(job(2, ""))
+	f.Add("{kind: List, items: [{kind: JobSet, spec: {replicatedJobs: [{}]}}]}")
+	f.Fuzz(func(_ *testing.T, text string) { _, _ = Decode(strings.NewReader(text)) })
+}

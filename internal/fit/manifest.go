@@ -1,0 +1,287 @@
+package fit
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// maxManifest bounds a file: the API server takes no larger objects.
+const maxManifest = 4 << 20
+
+// Manifest is what a file describes: one kind of pods, and what they refer to.
+type Manifest struct {
+	Kind, Namespace, Name string // of the object that the pods belong to
+	Pod                   corev1.PodTemplateSpec
+	Count                 int // of pods; 1 if the object does not say
+
+	// Templates and Claims are those of the file, by name: they are in the namespace of
+	// the pods.
+	Templates map[string]*resourcev1.ResourceClaimTemplate
+	Claims    map[string]*resourcev1.ResourceClaim
+}
+
+// workload has the fields of all kinds of objects that make pods, as far as they are
+// read: Job, Deployment, StatefulSet, ReplicaSet, ReplicationController, CronJob,
+// JobSet and LeaderWorkerSet.
+type workload struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec struct {
+		Replicas    *int32                  `json:"replicas"`
+		Parallelism *int32                  `json:"parallelism"`
+		Completions *int32                  `json:"completions"`
+		Template    *corev1.PodTemplateSpec `json:"template"`
+		JobTemplate *struct {
+			Spec jobSpec `json:"spec"`
+		} `json:"jobTemplate"`
+		ReplicatedJobs []struct {
+			Name     string `json:"name"`
+			Replicas *int32 `json:"replicas"`
+			Template struct {
+				Spec jobSpec `json:"spec"`
+			} `json:"template"`
+		} `json:"replicatedJobs"`
+		LeaderWorkerTemplate *struct {
+			Size           *int32                  `json:"size"`
+			WorkerTemplate *corev1.PodTemplateSpec `json:"workerTemplate"`
+			LeaderTemplate *corev1.PodTemplateSpec `json:"leaderTemplate"`
+		} `json:"leaderWorkerTemplate"`
+	} `json:"spec"`
+}
+
+type jobSpec struct {
+	Parallelism *int32                  `json:"parallelism"`
+	Completions *int32                  `json:"completions"`
+	Template    *corev1.PodTemplateSpec `json:"template"`
+}
+
+// pods is one kind of pods of an object, and how many of them run at once.
+type pods struct {
+	template *corev1.PodTemplateSpec
+	count    int
+}
+
+// Decode reads YAML or JSON with one object that is a pod or makes pods of one kind,
+// and the claims and templates that they refer to; any other object is ignored.
+func Decode(from io.Reader) (*Manifest, error) {
+	text, err := io.ReadAll(io.LimitReader(from, maxManifest+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the manifest: %w", err)
+	}
+	if len(text) > maxManifest {
+		return nil, fmt.Errorf("the manifest has more than %d bytes", maxManifest)
+	}
+	m := &Manifest{Templates: map[string]*resourcev1.ResourceClaimTemplate{}, Claims: map[string]*resourcev1.ResourceClaim{}}
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	var ignored []string
+	for number := 1; ; number++ {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("document %d of the manifest: %w", number, err)
+		}
+		if err := m.add(document, &ignored); err != nil {
+			return nil, fmt.Errorf("document %d of the manifest: %w", number, err)
+		}
+	}
+	if m.Kind == "" {
+		if len(ignored) > 0 {
+			return nil, fmt.Errorf("the manifest has no pod and nothing that makes pods: it has %s", strings.Join(ignored, ", "))
+		}
+		return nil, errors.New("the manifest is empty: it needs a Pod, a Job or another object that makes pods")
+	}
+	return m, nil
+}
+
+// add adds a document, which may be a List.
+func (m *Manifest) add(document []byte, ignored *[]string) error {
+	var kind struct {
+		metav1.TypeMeta `json:",inline"`
+
+		Items []any `json:"items"`
+	}
+	if err := yaml.Unmarshal(document, &kind); err != nil {
+		return err
+	}
+	for _, item := range kind.Items {
+		object, err := yaml.Marshal(item)
+		if err != nil {
+			return err
+		}
+		if err := m.add(object, ignored); err != nil {
+			return err
+		}
+	}
+	switch {
+	case kind.Kind == "" && strings.TrimSpace(stripComments(document)) == "", len(kind.Items) > 0:
+		return nil
+	case kind.Kind == "":
+		return errors.New("it has no kind: it is no Kubernetes object")
+	}
+	return m.addObject(kind.Kind, document, ignored)
+}
+
+// stripComments removes lines that are comments or separators.
+func stripComments(document []byte) string {
+	lines := slices.DeleteFunc(strings.Split(string(document), "\n"), func(line string) bool {
+		line = strings.TrimSpace(line)
+		return strings.HasPrefix(line, "#") || line == "---"
+	})
+	return strings.Join(lines, "\n")
+}
+
+func (m *Manifest) addObject(kind string, document []byte, ignored *[]string) error {
+	switch kind {
+	case "ResourceClaimTemplate":
+		object := &resourcev1.ResourceClaimTemplate{}
+		if err := unmarshal(kind, document, object); err != nil {
+			return err
+		}
+		m.Templates[object.Name] = object
+	case "ResourceClaim":
+		object := &resourcev1.ResourceClaim{}
+		if err := unmarshal(kind, document, object); err != nil {
+			return err
+		}
+		m.Claims[object.Name] = object
+	case "Pod":
+		object := &corev1.Pod{}
+		if err := unmarshal(kind, document, object); err != nil {
+			return err
+		}
+		return m.setPods(kind, object.ObjectMeta, []pods{{&corev1.PodTemplateSpec{ObjectMeta: object.ObjectMeta, Spec: object.Spec}, 1}})
+	default:
+		object := &workload{}
+		if err := unmarshal(kind, document, object); err != nil {
+			return err
+		}
+		if all := object.pods(); len(all) > 0 {
+			return m.setPods(kind, object.ObjectMeta, all)
+		}
+		*ignored = append(*ignored, kind)
+	}
+	return nil
+}
+
+func unmarshal(kind string, document []byte, into any) error {
+	if err := yaml.Unmarshal(document, into); err != nil {
+		return fmt.Errorf("%s: %w", kind, err)
+	}
+	return nil
+}
+
+// setPods takes the pods of an object: one kind of them.
+func (m *Manifest) setPods(kind string, object metav1.ObjectMeta, all []pods) error {
+	name := strings.TrimSuffix(cmp.Or(object.Name, object.GenerateName), "-")
+	if m.Kind != "" {
+		return fmt.Errorf("%s %s: the manifest has pods of %s %s already, and one kind of pods can be looked at", kind, name, m.Kind, m.Name)
+	}
+	with := slices.DeleteFunc(all, func(p pods) bool {
+		return len(p.template.Spec.ResourceClaims) == 0 && !requestsExtended(&p.template.Spec)
+	})
+	switch len(with) {
+	case 0:
+		return fmt.Errorf("the pods of %s %s use no claims", kind, name)
+	case 1:
+	default:
+		if !slices.ContainsFunc(with[1:], func(p pods) bool { return !sameRequests(p.template, with[0].template) }) {
+			for _, more := range with[1:] {
+				with[0].count += more.count
+			}
+			break
+		}
+		return fmt.Errorf("%s %s has pods of %d kinds with claims: look at each kind by itself", kind, name, len(with))
+	}
+	m.Kind, m.Namespace, m.Name, m.Pod, m.Count = kind, object.Namespace, name, *with[0].template, with[0].count
+	return nil
+}
+
+// sameRequests reports whether pods of two templates are the same to a scheduler.
+func sameRequests(a, b *corev1.PodTemplateSpec) bool {
+	encode := func(t *corev1.PodTemplateSpec) string {
+		spec := corev1.PodSpec{
+			ResourceClaims: t.Spec.ResourceClaims, NodeSelector: t.Spec.NodeSelector, Affinity: t.Spec.Affinity, Tolerations: t.Spec.Tolerations,
+		}
+		for i := range t.Spec.Containers {
+			spec.Containers = append(spec.Containers, corev1.Container{Resources: t.Spec.Containers[i].Resources})
+		}
+		return spec.String()
+	}
+	return encode(a) == encode(b)
+}
+
+// pods returns the kinds of pods that an object makes.
+func (w *workload) pods() []pods {
+	var all []pods
+	add := func(template *corev1.PodTemplateSpec, count int) {
+		if template != nil && len(template.Spec.Containers) > 0 {
+			all = append(all, pods{template, max(count, 1)})
+		}
+	}
+	spec := &w.Spec
+	add(spec.Template, jobSpec{Parallelism: first(spec.Parallelism, spec.Replicas), Completions: spec.Completions}.count())
+	if spec.JobTemplate != nil {
+		add(spec.JobTemplate.Spec.Template, spec.JobTemplate.Spec.count())
+	}
+	for i := range spec.ReplicatedJobs {
+		job := &spec.ReplicatedJobs[i]
+		add(job.Template.Spec.Template, job.Template.Spec.count()*number(job.Replicas))
+	}
+	if group := spec.LeaderWorkerTemplate; group != nil {
+		replicas, size := number(spec.Replicas), number(group.Size)
+		if group.LeaderTemplate == nil {
+			add(group.WorkerTemplate, replicas*size)
+		} else {
+			add(group.LeaderTemplate, replicas)
+			if size > 1 {
+				add(group.WorkerTemplate, replicas*(size-1))
+			}
+		}
+	}
+	return all
+}
+
+// count is how many pods run at once: no more than are left to complete.
+func (j jobSpec) count() int {
+	count := number(j.Parallelism)
+	if j.Completions != nil {
+		count = min(count, int(*j.Completions))
+	}
+	return max(count, 1)
+}
+
+func number(n *int32) int {
+	if n == nil {
+		return 1
+	}
+	return int(*n)
+}
+
+func first(all ...*int32) *int32 {
+	for _, n := range all {
+		if n != nil {
+			return n
+		}
+	}
+	return nil
+}
+
+// requestsExtended reports whether a container requests an extended resource.
+func requestsExtended(spec *corev1.PodSpec) bool {
+	return len(extendedOf(spec)) > 0
+}
