@@ -29,10 +29,12 @@ func clusterLosses() map[permission]loss {
 	const live = late + "; no phase that it starts or ends is measured"
 	diagnosed := []string{"dra_claim_pending_candidates", "dra_claim_pending_requested_devices"}
 	waiting := []string{"dra_claim_pending_candidates", "dra_claim_pending_reason_info", "dra_claim_pending_requested_devices", "dra_claim_pending_since_timestamp_seconds", "dra_claim_phase_since_timestamp_seconds", "dra_claim_ready_duration_seconds"}
+	headroom := []string{"dra_class_fragmentation_ratio", "dra_class_headroom_claims", "dra_class_headroom_info"}
+	rooms := []string{"dra_class_headroom_pods", "dra_devices_stranded", "dra_devices_stranded_seconds_total"}
 	dra, scheduling := "resource.k8s.io", "scheduling.k8s.io"
 	return map[permission]loss{
 		{"list", dra, "resourceclaims"}: {
-			gone: slices.Concat([]string{durations, "dra_capacity_consumed"}, waiting, []string{
+			gone: slices.Concat([]string{durations, "dra_capacity_consumed"}, waiting, headroom, rooms, []string{
 				"dra_claim_terminating_since_timestamp_seconds", "dra_claims", "dra_class_devices", "dra_device_health_disagreement", "dra_devices",
 			}),
 			other:       []string{failures},
@@ -45,7 +47,7 @@ func clusterLosses() map[permission]loss {
 		},
 		{"watch", dra, "resourceclaimtemplates"}: {description: late},
 		{"list", dra, "resourceslices"}: {
-			gone: slices.Concat([]string{"dra_capacity", "dra_capacity_consumed"}, diagnosed, []string{
+			gone: slices.Concat([]string{"dra_capacity", "dra_capacity_consumed"}, diagnosed, headroom, rooms, []string{
 				"dra_class_devices", "dra_device_health_disagreement", "dra_device_taints", "dra_devices", "dra_pool_complete", "dra_pool_generation", "dra_pool_slices",
 			}),
 			other:       []string{failures, "dra_claim_pending_reason_info", "dra_claim_pending_since_timestamp_seconds"},
@@ -53,7 +55,7 @@ func clusterLosses() map[permission]loss {
 		},
 		{"watch", dra, "resourceslices"}: {description: late},
 		{"list", dra, "deviceclasses"}: {
-			gone:        slices.Concat(diagnosed, []string{"dra_class_devices", "dra_device_class_info"}),
+			gone:        slices.Concat(diagnosed, headroom, rooms, []string{"dra_class_devices", "dra_device_class_info"}),
 			other:       []string{failures, "dra_claim_pending_reason_info", "dra_claim_pending_since_timestamp_seconds"},
 			description: "devices by class, reasons that depend on them, and pods that wait for an extended resource",
 		},
@@ -65,14 +67,15 @@ func clusterLosses() map[permission]loss {
 		},
 		{"watch", dra, "devicetaintrules"}: {description: late},
 		{"list", "", "pods"}: {
-			gone:        slices.Concat([]string{durations}, waiting, []string{"dra_device_health_disagreement", "dra_workload_info", "dra_workload_pods"}),
+			gone:        slices.Concat([]string{durations}, waiting, rooms, []string{"dra_device_health_disagreement", "dra_workload_info", "dra_workload_pods"}),
 			other:       []string{failures, "dra_claims"},
-			description: "pending claims, the duration of phases, workloads, and health by the kubelet",
+			description: "pending claims, the duration of phases, workloads, what is left of nodes, and health by the kubelet",
 		},
 		{"watch", "", "pods"}: {gone: []string{"dra_claim_ready_duration_seconds"}, maybe: []string{durations, failures}, description: live},
 		{"list", "", "nodes"}: {
+			gone:        rooms,
 			other:       []string{durations, "dra_claim_pending_candidates", "dra_claim_pending_reason_info", "dra_claim_phase_since_timestamp_seconds"},
-			description: "the phase after binding (it depends on the kubelet's version), and the devices that one node reaches",
+			description: "the phase after binding (it depends on the kubelet's version), what is left of nodes, and the devices that one node reaches",
 		},
 		{"watch", "", "nodes"}:                             {description: late},
 		{"list", "", "events"}:                             {gone: []string{failures}, other: []string{"dra_claim_pending_reason_info"}, description: "claims that could not be created or prepared, and the reason quota"},
