@@ -29,7 +29,7 @@ type families struct {
 	taints, disagreement, evictions, clockOff *metric.Family
 	partitionDevices, ruleEviction            *metric.Family
 	headroomClaims, headroomPods              *metric.Family
-	headroomInfo, fragmentation               *metric.Family
+	headroomInfo, shapeClaims, fragmentation  *metric.Family
 	stranded, strandedSeconds                 *metric.Family
 	diagnosisSeconds, undiagnosedSince        *metric.Family
 	queuedDiagnoses                           *metric.Family
@@ -200,6 +200,9 @@ func (f *families) addHeadroom() {
 	f.headroomInfo = f.Add(metric.Gauge, metric.ClassHeadroomInfo, "",
 		"Reason for which one claim more would be pending, as in docs/pending.md, and whether the number of claims is exact",
 		append(shape, "exact", "limit")...)
+	f.shapeClaims = f.Add(metric.Gauge, metric.ClassShapeClaims, "",
+		"Claims that request the shape, allocated or not; 0 for numbers of devices that nobody requests",
+		shape...)
 	f.fragmentation = f.Add(metric.Gauge, metric.ClassFragmentationRatio, "",
 		"Expected share of the free devices of the class that a claim cannot use, given what claims and templates request",
 		"deviceclass")

@@ -130,6 +130,10 @@ func (h *headroomRows) claimRows(b *metric.Builder, f *families) {
 	for i := range h.shapes {
 		b.Add(h.shapes[i].info, 1)
 	}
+	b.In(f.shapeClaims)
+	for i := range h.shapes {
+		b.Add(h.shapes[i].shape, float64(h.headroom.Shapes[i].Requests))
+	}
 	b.In(f.fragmentation)
 	for i := range h.classes {
 		b.Add(h.classes[i], h.headroom.Classes[i].Ratio)

@@ -43,9 +43,9 @@ func testSupply() *dra.Supply {
 func testHeadroom() *dra.Headroom {
 	return &dra.Headroom{
 		Shapes: []dra.ShapeHeadroom{
-			{Class: "gpu.example.com", Shape: "1", Claims: 17, Exact: true, Limit: dra.ReasonInsufficient, Pods: 15, PodsKnown: true},
+			{Class: "gpu.example.com", Shape: "1", Requests: 40, Claims: 17, Exact: true, Limit: dra.ReasonInsufficient, Pods: 15, PodsKnown: true},
 			{Class: "gpu.example.com", Shape: "1 gpu.example.com + 1 net.example.com, same example.com/root", Claims: 9, Limit: dra.ReasonNone, Pods: 9, PodsKnown: true},
-			{Class: "gpu.example.com", Shape: "8", Claims: 0, Exact: true, Limit: dra.ReasonFragmented, PodsKnown: true},
+			{Class: "gpu.example.com", Shape: "8", Requests: 2, Claims: 0, Exact: true, Limit: dra.ReasonFragmented, PodsKnown: true},
 		},
 		Classes:       []dra.ClassFragmentation{{Class: "gpu.example.com", Ratio: 0.25}},
 		StrandedKnown: true,
@@ -126,7 +126,7 @@ func TestForbiddenKinds(t *testing.T) {
 	pending := []string{"dra_claim_pending_since_timestamp_seconds", "dra_claim_pending_reason_info", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", "dra_claim_phase_since_timestamp_seconds", undiagnosed}
 	pools := []string{"dra_pool_complete", "dra_pool_slices", "dra_pool_generation", "dra_capacity", "dra_device_taints"}
 	states := []string{"dra_devices", "dra_partition_devices", "dra_class_devices", "dra_capacity_consumed"}
-	headroom := []string{"dra_class_headroom_claims", "dra_class_headroom_info", "dra_class_fragmentation_ratio"}
+	headroom := []string{"dra_class_headroom_claims", "dra_class_headroom_info", "dra_class_shape_claims", "dra_class_fragmentation_ratio"}
 	rooms := []string{"dra_class_headroom_pods", "dra_devices_stranded"}
 	states = append(append(states, headroom...), rooms...)
 	topology := []string{"dra_node_topology_info", "dra_workload_topology_domains", "dra_workload_topology_least_domains"}

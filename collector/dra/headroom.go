@@ -17,6 +17,8 @@ type ShapeHeadroom struct {
 	Class string // of its first request
 	Shape string // a number of devices of the class on one node, or what claims request
 
+	Requests int // claims that request it, allocated or not
+
 	Claims int
 	// Exact reports whether Claims is exact: otherwise it is an upper bound, because
 	// there are more different nodes than have been searched yet.

@@ -51,7 +51,7 @@ func (p *Planner) publish(ctx context.Context, pause inventory.Pause) error {
 
 // headroom adds up what was found for a shape.
 func (p *Planner) headroom(g *group, s *shape, counts []inventory.Count, rooms *nodeRooms) dra.ShapeHeadroom {
-	made := dra.ShapeHeadroom{Class: s.class, Shape: s.text, Exact: true, PodsKnown: rooms != nil}
+	made := dra.ShapeHeadroom{Class: s.class, Shape: s.text, Requests: s.asked, Exact: true, PodsKnown: rooms != nil}
 	fills := make([]*fill, len(g.keys))
 	left, most := make([]int, len(s.requests)), make([]int, len(s.requests))
 	together := len(s.linked.perNode) > 0 // some node has enough left for each request

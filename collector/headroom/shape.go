@@ -30,6 +30,7 @@ type shape struct {
 	key   string // the same for equal specifications
 	specs []*resourcev1.ResourceClaimSpec
 	uses  int // claims and templates that request it
+	asked int // claims
 	most  int // claims that are counted on one node
 
 	requests []diagnosis.Request
@@ -183,32 +184,33 @@ func literal() *regexp.Regexp { return regexp.MustCompile(`(^|.)(?:"([^"\\\\]*)"
 // request, each once, sorted by class and text. No two have the same class and text.
 func shapesOf(classes []string, used []inventory.SpecUse, before map[string]*shape) []*shape {
 	byKey := map[string]*shape{}
-	add := func(spec *resourcev1.ResourceClaimSpec, uses int) {
-		made, ok := newShape(uses, spec)
+	add := func(spec *resourcev1.ResourceClaimSpec, claims, templates int) {
+		made, ok := newShape(claims+templates, spec)
 		if !ok {
 			return
 		}
+		made.asked = claims
 		if made.simple { // whatever its request is called
 			made.key = made.class + "/" + made.text
 		}
 		if known := byKey[made.key]; known != nil {
-			known.uses += uses
+			known.uses, known.asked = known.uses+made.uses, known.asked+claims
 			return
 		}
 		if old := before[made.key]; old != nil {
-			old.uses, old.text = uses, made.text
+			old.uses, old.asked, old.text = made.uses, claims, made.text
 			made = old
 		}
 		byKey[made.key] = made
 	}
 	for _, class := range classes {
 		for _, size := range sizes() {
-			add(devicesOf(class, size), 0)
+			add(devicesOf(class, size), 0, 0)
 		}
 	}
 	for _, use := range used {
 		if known := slices.Contains(classes, firstClass(use.Spec)); known {
-			add(use.Spec, use.Uses)
+			add(use.Spec, use.Claims, use.Templates)
 		}
 	}
 	all := make([]*shape, 0, len(byKey))

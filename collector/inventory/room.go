@@ -343,10 +343,10 @@ func (inv *Inventory) NodeStamps() []NodeStamp {
 	return stamps
 }
 
-// SpecUse is what claims request, and how many claims and templates request it.
+// SpecUse is what claims and templates request, and how many of them do.
 type SpecUse struct {
-	Spec *resourcev1.ResourceClaimSpec // shared; must not be changed
-	Uses int
+	Spec              *resourcev1.ResourceClaimSpec // shared; must not be changed
+	Claims, Templates int
 }
 
 // Specs returns the specifications that most claims and templates have, the most
@@ -357,13 +357,17 @@ func (inv *Inventory) Specs(most int) []SpecUse {
 	kept := slices.SortedFunc(maps.Values(inv.specs.specs.values), func(a, b *interned[claimSpec]) int {
 		return cmp.Or(cmp.Compare(b.users, a.users), cmp.Compare(a.key, b.key))
 	})
+	templates := map[*interned[claimSpec]]int{}
+	for _, template := range inv.claims.templates {
+		templates[template]++
+	}
 	var all []SpecUse
 	for _, one := range kept {
 		if len(all) == most {
 			break
 		}
 		if one.value.namespace == "" {
-			all = append(all, SpecUse{one.value.spec, one.users})
+			all = append(all, SpecUse{one.value.spec, one.users - templates[one], templates[one]})
 		}
 	}
 	return all

@@ -175,6 +175,7 @@ const (
 	ClassHeadroomClaims       = "dra_class_headroom_claims"
 	ClassHeadroomInfo         = "dra_class_headroom_info"
 	ClassHeadroomPods         = "dra_class_headroom_pods"
+	ClassShapeClaims          = "dra_class_shape_claims"
 	ComputeDomainNodes        = "dra_compute_domain_nodes"
 	ComputeDomainPods         = "dra_compute_domain_pods"
 	ComputeDomainReady        = "dra_compute_domain_ready"

@@ -29,7 +29,7 @@ func clusterLosses() map[permission]loss {
 	const live = late + "; no phase that it starts or ends is measured"
 	diagnosed := []string{"dra_claim_pending_candidates", "dra_claim_pending_requested_devices"}
 	waiting := []string{"dra_claim_pending_candidates", "dra_claim_pending_reason_info", "dra_claim_pending_requested_devices", "dra_claim_pending_since_timestamp_seconds", "dra_claim_phase_since_timestamp_seconds", "dra_claim_ready_duration_seconds"}
-	headroom := []string{"dra_class_fragmentation_ratio", "dra_class_headroom_claims", "dra_class_headroom_info"}
+	headroom := []string{"dra_class_fragmentation_ratio", "dra_class_headroom_claims", "dra_class_headroom_info", "dra_class_shape_claims"}
 	rooms := []string{"dra_class_headroom_pods", "dra_devices_stranded", "dra_devices_stranded_seconds_total"}
 	dra, scheduling := "resource.k8s.io", "scheduling.k8s.io"
 	return map[permission]loss{

@@ -55,6 +55,7 @@ func All() []Board {
 		allocation(),
 		allocationDetails(),
 		allocationKubernetes(),
+		capacity(),
 		health(),
 		healthDetails(),
 		node(),

@@ -16,6 +16,7 @@ const (
 	uidWorkloads  = "dra-workloads"
 	uidWorkload   = "dra-workload"
 	uidAllocation = "dra-allocation"
+	uidCapacity   = "dra-capacity"
 	uidHealth     = "dra-health"
 	uidNode       = "dra-node"
 	uidEfficiency = "dra-efficiency"

@@ -1,0 +1,145 @@
+package boards
+
+import (
+	"slices"
+
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+)
+
+const (
+	shapeLabels    = "cluster, deviceclass, shape"
+	strandedLabels = "cluster, driver, node, reason"
+
+	noHeadroom = "the cluster role cannot read claims, DeviceClasses or ResourceSlices, or " + noClusterRole
+	noRooms    = "the cluster role cannot read nodes or pods, or " + noHeadroom
+)
+
+// capacity is how much more fits, what keeps more from fitting, and which devices no
+// claim can use.
+func capacity() Board {
+	return Board{
+		UID:         uidCapacity,
+		Title:       "DRA / Capacity",
+		description: "How many more claims of each class could be allocated, what limits them, how fragmented free devices are, and which devices no claim can use.",
+		from:        "now-24h",
+		variables: []cog.Builder[dashboard.VariableModel]{
+			dataSource(), cluster(),
+			several("class", "Device class", `label_values({__name__=~"dra_class_devices|dra_class_headroom_claims", @fleet}, deviceclass)`),
+		},
+		rows: []row{
+			{panels: slices.Concat(capacityNumbers(), headroomTable(), strandedTable())},
+			{title: "History", panels: capacityHistory()},
+		},
+	}
+}
+
+// ofShape is a level of each shape, with the reason that limits it.
+func ofShape(metric, where string) string {
+	return "max by (" + shapeLabels + ", limit) (\n  " + metric + "{@classes" + where + "}\n  * on (" + shapeLabels + ") group_left (limit)\n  max by (" + shapeLabels + ", limit) (dra_class_headroom_info{@classes})\n)"
+}
+
+// strandedNow counts stranded devices, summed by labels.
+func strandedNow(by string) string {
+	return "sum by (" + by + ") (max by (" + strandedLabels + ") (dra_devices_stranded{@fleet}))"
+}
+
+func capacityNumbers() []panel {
+	return []panel{
+		number(4, about{
+			title: "Free devices", unit: units.Short,
+			reads: "Devices of all pools that could be allocated, each by itself. It does not follow the class.",
+			empty: noSlices,
+		}, at(`sum(`+devicesIn("free", "cluster")+`)`)).ColorScheme(always(neutral)),
+		number(4, about{
+			title: "Stranded devices", unit: units.Short,
+			reads: "Devices that are not allocated and that no claim can use; a device that is cut into partitions counts by the part that is left. The table below has the reasons. It does not follow the class.",
+			none:  noneSeen,
+			empty: "no device is stranded, or " + noRooms,
+		}, at(`sum(`+strandedNow("cluster")+`)`)).Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
+		number(4, about{
+			title: "Stranded hours in the range", unit: units.Short,
+			reads: "Device-hours: the hours for which devices were stranded, added up over devices. It does not follow the class.",
+			none:  noneSeen,
+			empty: "no device was stranded, or " + noRooms,
+		}, at(`sum(increase(dra_devices_stranded_seconds_total{@fleet}[$__range])) / 3600`)).ColorScheme(always(neutral)),
+		number(4, about{
+			title: "Requests that do not fit", unit: units.Short,
+			reads: "Shapes that claims request, of which not one pod more could run now.",
+			none:  noneSeen,
+			empty: "one more fits of each, or " + noRooms,
+		}, at(`count(
+  (max by (`+shapeLabels+`) (dra_class_headroom_pods{@classes}) == 0)
+  and (max by (`+shapeLabels+`) (dra_class_shape_claims{@classes}) > 0)
+)`)).Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
+		number(4, about{
+			title: "Fragmentation", unit: units.PercentUnit,
+			reads: "The highest share of the free devices of a class that a claim cannot use, given what claims and templates request.",
+			empty: "no class has free devices that claims or templates request, or " + noHeadroom,
+		}, at(`max(dra_class_fragmentation_ratio{@classes})`)).ColorScheme(always(neutral)),
+		number(4, about{
+			title: "Upper bounds", unit: units.Short,
+			reads: "Shapes whose number of claims is an upper bound: there are more different nodes than have been searched.",
+			none:  noneSeen,
+			empty: "all are exact, or " + noHeadroom,
+		}, at(`count(max by (`+shapeLabels+`) (dra_class_headroom_info{@classes, exact="false"}))`)).Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
+	}
+}
+
+func headroomTable() []panel {
+	return []panel{
+		listing(24, 10, about{
+			title: "Headroom by class and shape", unit: units.Short,
+			reads: "How many more claims of each shape could be allocated now, how many pods with one such claim also find CPU, memory and a node that accepts them, and how many claims request the shape. A number is a number of devices on one node. Limit is the reason for which one claim more would be pending.",
+			empty: noHeadroom,
+		}, []key{{label: "cluster", title: "Cluster"}, {label: "deviceclass", title: "Class"}, {label: "shape", title: "Shape"}, {label: "limit", title: "Limit", last: true}},
+			column{title: "Requested", unit: units.Short, expr: ofShape("dra_class_shape_claims", "")},
+			column{title: "Claims", unit: units.Short, more: noneIsNoted(), expr: ofShape("dra_class_headroom_claims", "")},
+			column{title: "Pods", unit: units.Short, more: noneIsNoted(), expr: ofShape("dra_class_headroom_pods", "")},
+		),
+	}
+}
+
+func strandedTable() []panel {
+	return []panel{
+		listing(24, 8, about{
+			title: "Stranded devices by node", unit: units.Short,
+			reads: "Devices that no claim can use, with the reason. An empty node means that several nodes could use them. It does not follow the class.",
+			none:  noneSeen,
+			empty: "no device is stranded, or " + noRooms,
+		}, []key{
+			{label: "cluster", title: "Cluster"}, {label: "driver", title: "Driver"}, {label: "node", title: "Node", links: []link{toNode()}},
+			{label: "reason", title: "Reason", last: true},
+		},
+			column{title: "Devices", unit: units.Short, more: tinted(steps(warning)), expr: strandedNow(strandedLabels)},
+		),
+	}
+}
+
+func capacityHistory() []panel {
+	return []panel{
+		stairs(12, about{
+			title: "Pods that fit, of requested shapes", unit: units.Short,
+			reads: "How many more pods with one claim of each shape could run. Only shapes that claims request now.",
+			empty: "no claim requests devices of the class, or " + noRooms,
+		}, over(`max by (`+shapeLabels+`) (dra_class_headroom_pods{@classes})
+and on (`+shapeLabels+`) (max by (`+shapeLabels+`) (dra_class_shape_claims{@classes}) > 0)`, "{{cluster}} {{deviceclass}}: {{shape}}")),
+		stacked(12, about{
+			title: "Stranded devices by reason", unit: units.Short,
+			reads: "Devices that no claim can use. It does not follow the class.",
+			none:  noneSeen,
+			empty: "no device was stranded, or " + noRooms,
+		}, over(strandedNow("cluster, reason"), "{{cluster}} {{reason}}")),
+		timeline(12, about{
+			title: "Fragmentation of each class", unit: units.PercentUnit,
+			reads: "Expected share of the free devices that a claim cannot use, given what claims and templates request.",
+			empty: "no class has free devices that claims or templates request, or " + noHeadroom,
+		}, over(`max by (cluster, deviceclass) (dra_class_fragmentation_ratio{@classes})`, "{{cluster}} {{deviceclass}}")),
+		stairs(12, about{
+			title: "Free and allocated devices of each class", unit: units.Short,
+			reads: "Devices of each class by state, as the headroom begins with them.",
+			empty: noSlices,
+		}, over(ofClass("free"), "{{cluster}} {{deviceclass}} free"), over(ofClass("allocated"), "{{cluster}} {{deviceclass}} allocated")),
+	}
+}
