@@ -43,11 +43,11 @@ type placed struct {
 type hard struct{ kind, text string }
 
 // pods is how many pods the node can have.
-func (p *placed) pods() int {
-	if len(p.hard) > 0 {
+func (n *placed) pods() int {
+	if len(n.hard) > 0 {
 		return 0
 	}
-	return min(p.devices, p.room)
+	return min(n.devices, n.room)
 }
 
 // sharedNodes is how many nodes are looked at for a claim that all pods share.

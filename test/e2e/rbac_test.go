@@ -25,6 +25,15 @@ func (p permission) String() string {
 	return p.verb + " " + strings.TrimPrefix(p.group+"/", "/") + p.resource
 }
 
+// source is what the exporter calls what is read with the permission: PodGroups of other
+// schedulers by their group as well.
+func (p permission) source() string {
+	if p.resource == "podgroups" && p.group != "scheduling.k8s.io" {
+		return p.resource + "." + p.group
+	}
+	return p.resource
+}
+
 // forbidden returns the API server's message that an account lacks the
 // permission.
 func (p permission) forbidden() string {
@@ -144,7 +153,7 @@ func (d *restrictedAgent) checkLoss(t *testing.T, whole *restrictedAgent, want l
 		if err != nil {
 			return err
 		}
-		last = errors.Join(deniedOnly(left, d.missing.resource, want.skippedSource), want.equals(lostBetween(full, left)))
+		last = errors.Join(deniedOnly(left, d.missing.source(), want.skippedSource), want.equals(lostBetween(full, left)))
 		return last
 	})
 	if err != nil {

@@ -42,8 +42,8 @@ func clusterLosses() map[permission]loss {
 		},
 		{"watch", dra, "resourceclaims"}: {gone: []string{"dra_claim_ready_duration_seconds"}, maybe: []string{durations, failures}, description: live},
 		{"list", dra, "resourceclaimtemplates"}: {
-			other:       []string{failures, "dra_claim_pending_candidates", "dra_claim_pending_requested_devices", "dra_claim_pending_since_timestamp_seconds"},
-			description: "class and devices of a pending claim that is not created yet",
+			other:       []string{failures, "dra_claim_pending_candidates", "dra_claim_pending_requested_devices", "dra_claim_pending_since_timestamp_seconds", "dra_class_fragmentation_ratio"},
+			description: "class and devices of a pending claim that is not created yet, and the headroom for it",
 		},
 		{"watch", dra, "resourceclaimtemplates"}: {description: late},
 		{"list", dra, "resourceslices"}: {
@@ -62,7 +62,7 @@ func clusterLosses() map[permission]loss {
 		{"watch", dra, "deviceclasses"}: {description: late},
 		{"list", dra, "devicetaintrules"}: {
 			gone:        []string{"dra_taint_rule_eviction_in_progress"},
-			other:       []string{"dra_claim_pending_candidates", "dra_claim_pending_reason_info", "dra_device_taints"},
+			other:       []string{"dra_claim_pending_candidates", "dra_claim_pending_reason_info", "dra_class_headroom_info", "dra_device_taints"},
 			description: "taints of DeviceTaintRules, the progress of their evictions, and the reason that depends on them",
 		},
 		{"watch", dra, "devicetaintrules"}: {description: late},
@@ -74,7 +74,7 @@ func clusterLosses() map[permission]loss {
 		{"watch", "", "pods"}: {gone: []string{"dra_claim_ready_duration_seconds"}, maybe: []string{durations, failures}, description: live},
 		{"list", "", "nodes"}: {
 			gone:        rooms,
-			other:       []string{durations, "dra_claim_pending_candidates", "dra_claim_pending_reason_info", "dra_claim_phase_since_timestamp_seconds"},
+			other:       []string{durations, "dra_claim_pending_candidates", "dra_claim_pending_reason_info", "dra_claim_phase_since_timestamp_seconds", "dra_class_headroom_claims", "dra_class_headroom_info"},
 			description: "the phase after binding (it depends on the kubelet's version), what is left of nodes, and the devices that one node reaches",
 		},
 		{"watch", "", "nodes"}:                             {description: late},
