@@ -409,7 +409,7 @@ func TestCheckOfCluster(t *testing.T) {
 		if found.Failures > 0 {
 			t.Errorf("%s: a well cluster fails: %+v", name, found.Findings)
 		}
-		found.expectFinding(t, "API server", "permissions", check.OK, "22 of 22")
+		found.expectFinding(t, "API server", "permissions", check.OK, "26 of 26")
 		found.expectFinding(t, "cluster", "gpu.nvidia.com", check.OK, "1 device in 1 pool on 1 node")
 		found.expectFinding(t, "cluster", "device classes", check.OK, "1")
 		found.expectFinding(t, "cluster", "instances", check.Skipped, "no pod")

@@ -27,9 +27,7 @@ func addFit(c *commands, stdout, stderr io.Writer) {
 	command := c.app.Command("fit", "How many pods of a manifest could run now, where, and what keeps more from running. Nothing is created.").HelpLong(`  dra-exporter fit -f job.yaml               # all pods of a Job, a JobSet, a Deployment and others
   dra-exporter fit -f pod.yaml --count=8     # eight of them
   kubectl get job train -o yaml | dra-exporter fit -f -
-  dra-exporter fit -f pod.yaml -o json       # for programs
-
-The exit status is 0 if all pods fit, 3 if not, 1 if that is not known, 2 for wrong flags.`)
+  dra-exporter fit -f pod.yaml -o json       # for programs; the exit status is 3 if not all fit`)
 	flags := &fitFlags{}
 	flags.addTo(command)
 	command.Flag("filename", "File with the pod or with what makes pods, and with their claims or templates that do not exist yet; - for the standard input.").Short('f').Required().StringVar(&flags.file)

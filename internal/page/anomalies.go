@@ -3,18 +3,20 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
 // anomalyReader collects what looks wrong, by kind.
 type anomalyReader struct {
-	at                                                                                           time.Time
-	stuck, reservedForNone, disagreeing, tainted, noted, pools, evicted, clocks, dropped, queued []Anomaly
+	at                                                                                                     time.Time
+	stuck, reservedForNone, disagreeing, tainted, noted, pools, evicted, clocks, dropped, queued, stranded []Anomaly
 
 	domains map[string]*domainRecord // ComputeDomains, by namespace/name
 }
@@ -103,6 +105,23 @@ func (o *anomalyReader) waitsInQueue(row metric.Row) {
 	o.queued = append(o.queued, Anomaly{Name: name, Detail: row.Labels.Get("reason"), Since: moment(row)})
 }
 
+// strandedDevices adds devices that are stranded by their node or by other claims: taints
+// and incomplete pools are anomalies of their own.
+func (o *anomalyReader) strandedDevices(row metric.Row) {
+	count, reason := known(row.Value), dra.StrandedReason(row.Labels.Get("reason"))
+	switch {
+	case count == nil || *count <= 0:
+		return
+	case reason == dra.StrandedPoolIncomplete, reason == dra.StrandedDriverTaint, reason == dra.StrandedRuleTaint:
+		return
+	}
+	name := row.Labels.Get("driver")
+	if node := row.Labels.Get("node"); node != "" {
+		name = node + "/" + name
+	}
+	o.stranded = append(o.stranded, Anomaly{Name: name, Detail: string(reason) + ": " + counted(math.Round(*count*100)/100, "device")})
+}
+
 func (o *anomalyReader) evictions(row metric.Row) {
 	o.evicted = withCount(o.evicted, row, "namespace", "pod")
 }
@@ -157,6 +176,7 @@ func (o *anomalyReader) byKind() []AnomalyKind {
 		{Kind: "disagreement", Title: "Driver and kubelet disagree on health", Meaning: "One reports healthy, the other unhealthy.", Items: o.disagreeing},
 		{Kind: "taints", Title: "Tainted devices", Meaning: "Allocated only to claims that tolerate the taint.", Items: o.tainted},
 		{Kind: "queued", Title: "Workloads in queues of Kueue", Quiet: true, Meaning: "With the reason that Kueue reports; most have no pods before they are admitted.", Items: o.queued},
+		{Kind: "stranded", Title: "Stranded devices", Quiet: true, Meaning: "Not allocated, and no claim can use them: because of their node, or of what other claims use.", Items: o.stranded},
 		{Kind: "evictions", Title: "Pods evicted by taints of devices", Quiet: true, Meaning: "By namespace, since the exporter started.", Items: o.evicted},
 		{Kind: "clocks", Title: "Contradicting clocks", Quiet: true, Meaning: "By phase, since the exporter started; most of them are not observed.", Items: o.clocks},
 		{Kind: "dropped", Title: "Dropped series", Quiet: true, Meaning: "By family, summed over all steps: this page may be incomplete. Raise --metrics.max-series.", Items: o.dropped},

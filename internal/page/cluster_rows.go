@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
@@ -53,19 +54,22 @@ func clusterFamilies() map[string]readClusterRow {
 		metric.ClaimPendingCandidates:            ofPending((*pendingRecord).candidates),
 		metric.ClaimPhaseSinceTimestampSeconds:   (*clusterReader).phaseSince,
 
-		metric.Claims:           (*clusterReader).claims,
-		metric.DeviceClassInfo:  ofClass(func(c *ClassSupply, row metric.Row) { c.ExtendedResource = row.Labels.Get("extended_resource") }),
-		metric.ClassDevices:     ofClass(func(c *ClassSupply, row metric.Row) { c.Devices.set(row) }),
-		metric.Devices:          ofPool(func(p *poolRecord, row metric.Row) { p.devices.set(row) }),
-		metric.PoolComplete:     ofPool(func(p *poolRecord, row metric.Row) { complete := row.Value == 1; p.complete = &complete }),
-		metric.PoolSlices:       ofPool(func(p *poolRecord, row metric.Row) { p.slices = known(row.Value) }),
-		metric.Capacity:         ofCapacity(func(c *capacityRecord, row metric.Row) { c.total = known(row.Value) }),
-		metric.CapacityConsumed: ofCapacity(func(c *capacityRecord, row metric.Row) { c.consumed = known(row.Value) }),
+		metric.Claims:          (*clusterReader).claims,
+		metric.DeviceClassInfo: ofClass(func(c *ClassSupply, row metric.Row) { c.ExtendedResource = row.Labels.Get("extended_resource") }),
+		metric.ClassDevices:    ofClass(func(c *ClassSupply, row metric.Row) { c.Devices.set(row) }),
+
+		metric.ClassHeadroomClaims: ofClass((*ClassSupply).addFitting),
+		metric.Devices:             ofPool(func(p *poolRecord, row metric.Row) { p.devices.set(row) }),
+		metric.PoolComplete:        ofPool(func(p *poolRecord, row metric.Row) { complete := row.Value == 1; p.complete = &complete }),
+		metric.PoolSlices:          ofPool(func(p *poolRecord, row metric.Row) { p.slices = known(row.Value) }),
+		metric.Capacity:            ofCapacity(func(c *capacityRecord, row metric.Row) { c.total = known(row.Value) }),
+		metric.CapacityConsumed:    ofCapacity(func(c *capacityRecord, row metric.Row) { c.consumed = known(row.Value) }),
 
 		metric.ClaimTerminatingSinceTimestampSeconds: ofAnomalies((*anomalyReader).terminating),
 		metric.ClaimOrphaned:                         ofAnomalies((*anomalyReader).orphaned),
 		metric.DeviceHealthDisagreement:              ofAnomalies((*anomalyReader).disagreement),
 		metric.DeviceTaints:                          ofAnomalies((*anomalyReader).taint),
+		metric.DevicesStranded:                       ofAnomalies((*anomalyReader).strandedDevices),
 		metric.PodTaintEvictions:                     ofAnomalies((*anomalyReader).evictions),
 		metric.ExporterClockAnomalies:                ofAnomalies((*anomalyReader).clockAnomalies),
 		metric.ExporterSeriesDropped:                 ofAnomalies((*anomalyReader).droppedRows),
@@ -97,6 +101,17 @@ func ofClass(read func(*ClassSupply, metric.Row)) readClusterRow {
 		name := row.Labels.Get("deviceclass")
 		read(find(r.classes, name, ClassSupply{Name: name}), row)
 	}
+}
+
+// addFitting adds how many claims for a number of devices fit. What else claims request
+// is in the metrics alone.
+func (c *ClassSupply) addFitting(row metric.Row) {
+	devices, err := strconv.Atoi(row.Labels.Get("shape"))
+	if err != nil {
+		return
+	}
+	c.Fitting = append(c.Fitting, FittingClaims{devices, known(row.Value)})
+	slices.SortFunc(c.Fitting, func(a, b FittingClaims) int { return cmp.Compare(a.Devices, b.Devices) })
 }
 
 func ofPool(read func(*poolRecord, metric.Row)) readClusterRow {

@@ -73,6 +73,14 @@ type ClassSupply struct {
 	Name             string
 	ExtendedResource string
 	Devices          DeviceStates
+	Fitting          []FittingClaims // by number of devices
+}
+
+// FittingClaims is how many more claims for so many devices of a class, each on one
+// node, could be allocated.
+type FittingClaims struct {
+	Devices int
+	Claims  *float64
 }
 
 // DriverSupply is what a driver publishes in all its pools.
