@@ -46,11 +46,11 @@ func runFit(ctx context.Context, flags *fitFlags, stdout, stderr io.Writer) erro
 	case flags.count < 0:
 		return usagef("--count=%d is no number of pods", flags.count)
 	}
-	manifest, err := readManifest(flags.file)
+	config, namespace, err := flags.connection()
 	if err != nil {
 		return err
 	}
-	config, namespace, err := flags.connection()
+	manifest, err := readManifest(flags.file)
 	if err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ func TestRunbookQueriesExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	families.Record(groups)
-	placeholder := regexp.MustCompile(`<(namespace|pod|claim|node|uuid|class|domain)>`)
+	placeholder := regexp.MustCompile(`<(namespace|pod|claim|node|uuid|class|domain|driver|reason)>`)
 	for name, text := range runbooks(t) {
 		for _, query := range blocks(text, "promql") {
 			filled := placeholder.ReplaceAllString(query, "x")
