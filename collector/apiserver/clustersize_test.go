@@ -65,8 +65,8 @@ func realPod(i int) *corev1.Pod {
 // BenchmarkCluster reads a large cluster over HTTP, and reports the memory for
 // each object and the duration, which includes the server's work.
 func BenchmarkCluster(b *testing.B) {
-	for _, size := range []struct{ claims, pods int }{{1000, 200}, {10_000, 2000}, {100_000, 0}, {0, 20_000}, {100_000, 20_000}} {
-		b.Run(fmt.Sprintf("claims=%d/pods=%d", size.claims, size.pods), func(b *testing.B) {
+	for _, size := range []struct{ claims, pods, plain int }{{1000, 200, 0}, {10_000, 2000, 0}, {100_000, 0, 0}, {0, 20_000, 0}, {100_000, 20_000, 0}, {0, 0, 100_000}} {
+		b.Run(fmt.Sprintf("claims=%d/pods=%d/plain=%d", size.claims, size.pods, size.plain), func(b *testing.B) {
 			server, err := simulated.Start(b.Context(), simulated.Options{})
 			if err != nil {
 				b.Fatal(err)
@@ -82,10 +82,17 @@ func BenchmarkCluster(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
+			for i := range size.plain { // without claims
+				pod := realPod(i)
+				pod.Spec.ResourceClaims, pod.Status.ResourceClaimStatuses = nil, nil
+				if err := server.Put(pod); err != nil {
+					b.Fatal(err)
+				}
+			}
 			for b.Loop() {
 				before := heap()
 				kept, took := readCluster(b, server, size.claims+size.pods)
-				b.ReportMetric(float64(kept-before)/float64(size.claims+size.pods), "kept-B/object")
+				b.ReportMetric(float64(kept-before)/float64(size.claims+size.pods+size.plain), "kept-B/object")
 				b.ReportMetric(took.Seconds(), "sync-s")
 			}
 		})

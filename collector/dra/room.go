@@ -2,14 +2,16 @@ package dra
 
 // PodRequests is what a pod takes of its node besides devices.
 type PodRequests struct {
-	Pod    PodRef
 	Node   string // empty until bound
 	CPU    int64  // millicores
 	Memory int64  // bytes
 
-	// Claims reports whether the pod uses claims. Tolerations are those of such a pod;
-	// they are shared and must not be changed.
-	Claims      bool
+	User *ClaimUser // of a pod that uses claims; nil: it uses none
+}
+
+// ClaimUser is a pod that uses claims. It is immutable.
+type ClaimUser struct {
+	Pod         PodRef
 	Tolerations []Toleration
 }
 

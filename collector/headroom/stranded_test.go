@@ -70,8 +70,8 @@ func (c *testCluster) usedBy(pod string, cpu, memory int64) {
 	c.allocated = append(c.allocated, *result)
 	c.inventory.Claim("team", pod, claim)
 	c.inventory.PodRequests(nil, &dra.PodRequests{
-		Pod: dra.PodRef{Namespace: "team", Name: pod}, Node: "node-a", CPU: cpu, Memory: memory, Claims: true,
-		Tolerations: []dra.Toleration{{Key: "gpu", Operator: "Exists", Effect: "NoSchedule"}},
+		Node: "node-a", CPU: cpu, Memory: memory,
+		User: &dra.ClaimUser{Pod: dra.PodRef{Namespace: "team", Name: pod}, Tolerations: []dra.Toleration{{Key: "gpu", Operator: "Exists", Effect: "NoSchedule"}}},
 	})
 }
 

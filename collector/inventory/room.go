@@ -98,14 +98,15 @@ func (x *roomIndex) setPod(before, after *dra.PodRequests) {
 	x.version++
 	x.use(before, -1)
 	x.use(after, 1)
-	if before != nil && before.Claims {
-		x.tolerations.release(x.pods[before.Pod].tolerations)
-		delete(x.pods, before.Pod)
+	if before != nil && before.User != nil {
+		x.tolerations.release(x.pods[before.User.Pod].tolerations)
+		delete(x.pods, before.User.Pod)
 	}
-	if after != nil && after.Claims {
-		x.pods[after.Pod] = podNeed{
+	if after != nil && after.User != nil {
+		tolerations := after.User.Tolerations
+		x.pods[after.User.Pod] = podNeed{
 			cpu: after.CPU, memory: after.Memory,
-			tolerations: x.tolerations.acquire(tolerationsKey(after.Tolerations), func() []dra.Toleration { return after.Tolerations }),
+			tolerations: x.tolerations.acquire(tolerationsKey(tolerations), func() []dra.Toleration { return tolerations }),
 		}
 	}
 }

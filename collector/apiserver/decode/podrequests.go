@@ -20,20 +20,21 @@ func PodRequests(pod *corev1.Pod) *dra.PodRequests {
 	}
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{UseStatusResources: true})
 	decoded := &dra.PodRequests{
-		Node: Text(pod.Spec.NodeName), CPU: requests.Cpu().MilliValue(), Memory: requests.Memory().Value(), Claims: claims,
+		Node: Text(pod.Spec.NodeName), CPU: requests.Cpu().MilliValue(), Memory: requests.Memory().Value(),
 	}
 	if !claims {
 		return decoded
 	}
-	decoded.Pod = dra.PodRef{Namespace: Text(pod.Namespace), Name: Text(pod.Name)}
+	user := &dra.ClaimUser{Pod: dra.PodRef{Namespace: Text(pod.Namespace), Name: Text(pod.Name)}}
 	for _, toleration := range first(pod.Spec.Tolerations, maxTolerations) {
 		if toleration.Effect == corev1.TaintEffectPreferNoSchedule {
 			continue
 		}
-		decoded.Tolerations = append(decoded.Tolerations, dra.Toleration{
+		user.Tolerations = append(user.Tolerations, dra.Toleration{
 			Key: shortText(toleration.Key, maxName), Operator: Text(string(toleration.Operator)),
 			Value: shortText(toleration.Value, maxName), Effect: Text(string(toleration.Effect)),
 		})
 	}
+	decoded.User = user
 	return decoded
 }

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
+)
+
+// What a pod that requests two devices of the demo would wait for: one of three is held
+// soon after the start, and a pool is not complete.
+func TestFitOfTheDemo(t *testing.T) {
+	_, _, tour := touringDemo(t)
+	kubeconfig := ""
+	for kubeconfig == "" && tour.Scan() {
+		if found := regexp.MustCompile(`--kubeconfig=(\S+)`).FindStringSubmatch(tour.Text()); found != nil {
+			kubeconfig = found[1]
+		}
+	}
+	output := ""
+	for patience := 0; patience < 200; patience++ {
+		command := program(t.Context(), "fit", "--kubeconfig="+kubeconfig, "--filename=testdata/fit.yaml")
+		text, err := command.CombinedOutput()
+		if err == nil || command.ProcessState.ExitCode() != exitUnfit {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		if output = string(text); strings.Contains(output, "now: held") {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	metrictest.CompareGolden(t, "testdata/fit.txt", output)
+}
