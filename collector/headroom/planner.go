@@ -40,6 +40,9 @@ const (
 	// linkedSearches is how many searches there are, for one shape, on nodes that have
 	// devices in common, one after the other.
 	linkedSearches = 2000
+	// needsKept is for how long it is not looked again at what pods typically request.
+	needsKept = 30 * time.Second
+
 	// timesPerNode bounds how many claims are allocated on one node.
 	timesPerNode = 256
 )
@@ -71,6 +74,9 @@ type Planner struct {
 	nodes  nodeList
 	shapes []*shape
 	groups map[string]*group // by what they read
+
+	needs   inventory.Needs
+	needsAt clock.Instant // when they were computed
 
 	latest atomic.Pointer[dra.Headroom]
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/diagnosis"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
@@ -43,7 +44,7 @@ func (p *Planner) publish(ctx context.Context, pause inventory.Pause) error {
 	})
 	made.Classes = p.fragmentation(made.Shapes, free)
 	if made.StrandedKnown = rooms != nil; made.StrandedKnown {
-		made.Stranded = p.options.Inventory.Stranded(p.partnerless())
+		made.Stranded = p.options.Inventory.Stranded(p.needs, p.partnerless())
 	}
 	p.latest.Store(made)
 	return nil
@@ -268,7 +269,10 @@ func (p *Planner) rooms() *nodeRooms {
 		return nil
 	}
 	inv := p.options.Inventory
-	r := &nodeRooms{left: make([]inventory.Amounts, len(p.nodes.names)), needs: inv.TypicalNeeds().ByClass}
+	if now := p.options.Clock(); p.needsAt == (clock.Instant{}) || now.Since(p.needsAt) >= needsKept {
+		p.needs, p.needsAt = inv.TypicalNeeds(), now
+	}
+	r := &nodeRooms{left: make([]inventory.Amounts, len(p.nodes.names)), needs: p.needs.ByClass}
 	for i, name := range p.nodes.names {
 		if room, known := inv.Room(name); known && inv.Obstacle(&room) == "" {
 			r.left[i] = room.Left()

@@ -3,7 +3,6 @@ package inventory
 import (
 	"cmp"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 
@@ -227,44 +226,60 @@ type Needs struct {
 	ByClass, ByDriver map[string]Need
 }
 
-// TypicalNeeds returns what pods with claims typically request besides devices.
+// TypicalNeeds returns what pods with claims typically request besides devices. It looks
+// at all claims, so it should not be called often.
 func (inv *Inventory) TypicalNeeds() Needs {
-	inv.mu.Lock()
-	defer inv.mu.Unlock()
-	return inv.typicalNeeds()
-}
-
-func (inv *Inventory) typicalNeeds() Needs {
 	devices := map[dra.PodRef]int64{} // of all claims of a pod
-	owner := func(c *claim) (dra.PodRef, bool) {
-		if !c.allocated || len(c.pods) != 1 {
-			return dra.PodRef{}, false
-		}
-		return dra.PodRef{Namespace: c.ref.Namespace, Name: c.pods[0]}, true
-	}
-	for _, c := range inv.claims.claims {
-		if pod, ok := owner(c); ok {
-			devices[pod] += int64(len(c.devices))
-		}
+	claims := inv.ownedClaims()
+	for i := range claims {
+		devices[claims[i].pod] += int64(len(claims[i].claim.devices))
 	}
 	byClass, byDriver := needSamples{}, needSamples{}
-	for _, c := range inv.claims.claims {
-		pod, ok := owner(c)
-		need, known := inv.rooms.pods[pod]
-		if !ok || !known || devices[pod] == 0 {
+	for i := range claims {
+		of := &claims[i]
+		count := devices[of.pod]
+		if !of.known || count == 0 {
 			continue
 		}
-		each := Need{CPU: need.cpu / devices[pod], Memory: need.memory / devices[pod]}
-		for _, driver := range c.drivers() {
+		each := Need{CPU: of.need.cpu / count, Memory: of.need.memory / count}
+		for _, driver := range of.claim.drivers() {
 			byDriver.add(driver, each)
 		}
-		if c.spec != nil && c.spec.value.spec != nil {
-			for class := range classesOf(c.spec.value.spec) {
+		if of.spec != nil {
+			for class := range classesOf(of.spec) {
 				byClass.add(class, each)
 			}
 		}
 	}
 	return Needs{ByClass: byClass.medians(), ByDriver: byDriver.medians()}
+}
+
+// ownedClaim is an allocated claim of one pod.
+type ownedClaim struct {
+	claim *claim // of which nothing is read that changes
+	spec  *resourcev1.ResourceClaimSpec
+	pod   dra.PodRef
+	need  podNeed
+	known bool // what the pod requests is
+}
+
+// ownedClaims returns the allocated claims that are reserved for one pod.
+func (inv *Inventory) ownedClaims() []ownedClaim {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	all := make([]ownedClaim, 0, len(inv.claims.claims))
+	for _, c := range inv.claims.claims {
+		if !c.allocated || len(c.pods) != 1 {
+			continue
+		}
+		one := ownedClaim{claim: c, pod: dra.PodRef{Namespace: c.ref.Namespace, Name: c.pods[0]}}
+		one.need, one.known = inv.rooms.pods[one.pod]
+		if c.spec != nil {
+			one.spec = c.spec.value.spec
+		}
+		all = append(all, one)
+	}
+	return all
 }
 
 // needSamples are needs, of which there is one for each claim.
@@ -355,21 +370,24 @@ type SpecUse struct {
 func (inv *Inventory) Specs(most int) []SpecUse {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
-	kept := slices.SortedFunc(maps.Values(inv.specs.specs.values), func(a, b *interned[claimSpec]) int {
-		return cmp.Or(cmp.Compare(b.users, a.users), cmp.Compare(a.key, b.key))
-	})
 	templates := map[*interned[claimSpec]]int{}
 	for _, template := range inv.claims.templates {
 		templates[template]++
 	}
-	var all []SpecUse
+	order := func(a, b *interned[claimSpec]) int {
+		return cmp.Or(cmp.Compare(b.users, a.users), cmp.Compare(a.key, b.key))
+	}
+	var kept []*interned[claimSpec] // the first by the order
+	for _, one := range inv.specs.specs.values {
+		if one.value.namespace != "" || len(kept) == most && (most == 0 || order(one, kept[most-1]) > 0) {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(kept, one, order)
+		kept = slices.Insert(kept[:min(len(kept), most-1)], min(at, most-1), one)
+	}
+	all := make([]SpecUse, 0, len(kept))
 	for _, one := range kept {
-		if len(all) == most {
-			break
-		}
-		if one.value.namespace == "" {
-			all = append(all, SpecUse{one.value.spec, one.users - templates[one], templates[one]})
-		}
+		all = append(all, SpecUse{one.value.spec, one.users - templates[one], templates[one]})
 	}
 	return all
 }

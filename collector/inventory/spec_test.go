@@ -3,6 +3,7 @@ package inventory
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -237,4 +238,42 @@ func FuzzSpec(f *testing.F) {
 		inv.Claim("a", "one", nil)
 		checkSpecs(t, inv)
 	})
+}
+
+// TestSpecsMostFrequent compares the most frequent specifications with all of them,
+// sorted.
+func TestSpecsMostFrequent(t *testing.T) {
+	inv := New()
+	random := rand.New(rand.NewPCG(1, 24))
+	want := map[string]int{}
+	for i := range 200 {
+		class := fmt.Sprintf("class-%d", random.IntN(12)*random.IntN(3))
+		spec := resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class, Count: 1}}}}}
+		if i%10 == 0 {
+			template := &resourcev1.ResourceClaimTemplate{}
+			template.Spec.Spec = spec
+			inv.Template("team", fmt.Sprint(i), template)
+		} else {
+			claim := &resourcev1.ResourceClaim{Spec: spec}
+			if i%3 == 0 {
+				claim.Status.Allocation = &resourcev1.AllocationResult{}
+			}
+			inv.Claim("team", fmt.Sprint(i), claim)
+		}
+		want[class]++
+	}
+	all := inv.Specs(1000)
+	for _, use := range all {
+		if class := use.Spec.Devices.Requests[0].Exactly.DeviceClassName; use.Claims+use.Templates != want[class] {
+			t.Errorf("%s is requested by %d claims and %d templates, want %d", class, use.Claims, use.Templates, want[class])
+		}
+	}
+	if len(all) != len(want) || !slices.IsSortedFunc(all, func(a, b SpecUse) int { return b.Claims + b.Templates - a.Claims - a.Templates }) {
+		t.Errorf("%d specifications: %+v", len(all), all)
+	}
+	for most := range len(all) + 2 {
+		if got := inv.Specs(most); !slices.Equal(got, all[:min(most, len(all))]) {
+			t.Errorf("the first %d: %+v", most, got)
+		}
+	}
 }
