@@ -37,7 +37,7 @@ func PerNode(ctx context.Context, of *inventory.Inventory, specs []*resourcev1.R
 	g := newGroup(s)
 	g.shapes, s.group, s.most = []*shape{s}, g, most
 	p.shapes = g.shapes
-	p.nodes.update(of.NodeStamps())
+	p.nodes.update(of.Overview().NodeStamps())
 	pause := func(ctx context.Context) error { return ctx.Err() }
 	if err := g.update(ctx, pause, of, &p.nodes); err != nil {
 		return nil, err

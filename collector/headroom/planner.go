@@ -100,7 +100,7 @@ func (p *Planner) Latest() *dra.Headroom { return p.latest.Load() }
 // long enough ago. It calls pause between two pieces of work and returns its error. It
 // reports whether there was something to do.
 func (p *Planner) Work(ctx context.Context, pause inventory.Pause) (bool, error) {
-	inv, began := p.options.Inventory, p.options.Clock()
+	inv, began := p.options.Inventory.Overview(), p.options.Clock()
 	version, rooms := inv.Version(), inv.RoomVersion()
 	switch {
 	case p.options.Ready != nil && !p.options.Ready():
@@ -123,7 +123,7 @@ func (p *Planner) Work(ctx context.Context, pause inventory.Pause) (bool, error)
 // refresh computes the headroom.
 func (p *Planner) refresh(ctx context.Context, pause inventory.Pause) error {
 	p.updateShapes()
-	p.nodes.update(p.options.Inventory.NodeStamps())
+	p.nodes.update(p.options.Inventory.Overview().NodeStamps())
 	searches := searchesPerRefresh
 	p.complete = true
 	for _, g := range p.groups {
@@ -148,7 +148,7 @@ func (p *Planner) refresh(ctx context.Context, pause inventory.Pause) error {
 // updateShapes brings shapes and groups up to date with the classes and with what is
 // requested.
 func (p *Planner) updateShapes() {
-	inv := p.options.Inventory
+	inv := p.options.Inventory.Overview()
 	before := map[string]*shape{}
 	if classes := inv.ClassesVersion(); classes == p.classesVersion {
 		for _, s := range p.shapes {
@@ -231,4 +231,63 @@ func skipped(err error) error {
 		return err
 	}
 	return fmt.Errorf("look at a node: %w", err)
+}
+
+// fillOn allocates claims of a shape on a node until the allocator refuses.
+func fillOn(ctx context.Context, pause inventory.Pause, snapshot *allocator.Snapshot, node allocator.Node, s *shape) (fill, allocator.Filled, error) {
+	filled, err := snapshot.Fill(ctx, pause, node, claimsFor(s.specs...), s.most)
+	if err != nil {
+		return fill{}, filled, err
+	}
+	found := fill{claims: int32(filled.Times), more: filled.More}
+	for i := range s.requests {
+		single, err := snapshot.Fill(ctx, pause, filled.Node, claimsFor(s.single(i)), timesPerNode)
+		if err != nil {
+			return fill{}, filled, err
+		}
+		found.left = append(found.left, int32(single.Times))
+	}
+	return found, filled, nil
+}
+
+// fillLinked allocates claims of a shape on the nodes without a key, one node after the
+// other in the order of their names: what is allocated on one of them may be missing on
+// the next.
+func (p *Planner) fillLinked(ctx context.Context, pause inventory.Pause, g *group, s *shape) error {
+	if s.linked.version == g.linkedVersion {
+		return nil
+	}
+	found := linkedFill{version: g.linkedVersion, perNode: map[int32]int32{}, mostLeft: make([]int32, len(s.requests))}
+	found.left = make([]int32, len(s.requests))
+	searches := linkedSearches
+	var taken allocator.Taken
+	for i, at := range g.of {
+		if at != noKey {
+			continue
+		}
+		if searches <= 0 {
+			found.more = true
+			break
+		}
+		node, exists, err := p.snapshot.Node(ctx, p.nodes.names[i])
+		if err != nil {
+			return skipped(err)
+		}
+		if !exists {
+			continue
+		}
+		node, err = p.snapshot.With(ctx, node, taken)
+		if err != nil {
+			return err
+		}
+		one, filled, err := fillOn(ctx, pause, p.snapshot, node, s)
+		if err != nil {
+			return err
+		}
+		searches -= int(one.claims) + 1 + len(s.requests)
+		taken.Add(filled.Results)
+		found.add(int32(i), one)
+	}
+	s.linked = found
+	return nil
 }

@@ -30,7 +30,7 @@ func (p *Planner) publish(ctx context.Context, pause inventory.Pause) error {
 			counts = append(counts, p.options.Inventory.Count(request))
 		}
 		for _, s := range g.shapes {
-			if s.uses == 0 && s.devices > 1 && p.options.Inventory.MostOnNode(g.requests[0]) < int(s.devices) {
+			if s.uses == 0 && s.devices > 1 && p.options.Inventory.Overview().MostOnNode(g.requests[0]) < int(s.devices) {
 				continue // nodes have fewer, and nobody requests so many
 			}
 			made.Shapes = append(made.Shapes, p.headroom(g, s, counts, rooms))
@@ -44,7 +44,7 @@ func (p *Planner) publish(ctx context.Context, pause inventory.Pause) error {
 	})
 	made.Classes = p.fragmentation(made.Shapes, free)
 	if made.StrandedKnown = rooms != nil; made.StrandedKnown {
-		made.Stranded = p.options.Inventory.Stranded(p.needs, p.partnerless())
+		made.Stranded = p.options.Inventory.Overview().Stranded(p.needs, p.partnerless())
 	}
 	p.latest.Store(made)
 	return nil
@@ -268,7 +268,7 @@ func (p *Planner) rooms() *nodeRooms {
 	if p.options.Rooms == nil || !p.options.Rooms() {
 		return nil
 	}
-	inv := p.options.Inventory
+	inv := p.options.Inventory.Overview()
 	if now := p.options.Clock(); p.needsAt == (clock.Instant{}) || now.Since(p.needsAt) >= needsKept {
 		p.needs, p.needsAt = inv.TypicalNeeds(), now
 	}

@@ -409,7 +409,7 @@ func (inv *Inventory) Count(request Request) Count {
 
 // MostOnNode returns how many devices a request selects on the node where they are
 // most, whatever is allocated or tainted.
-func (inv *Inventory) MostOnNode(request Request) int {
+func (inv Overview) MostOnNode(request Request) int {
 	q := inv.lockedQuery(&request)
 	defer inv.mu.Unlock()
 	selected := q.nodes.bySelection()

@@ -182,29 +182,29 @@ func (inv *Inventory) PodRequests(before, after *dra.PodRequests) {
 	inv.rooms.setPod(before, after)
 }
 
+// Overview reads the inventory as a whole: what nodes have for pods, what claims request,
+// which devices are stranded. Its methods are safe for concurrent use.
+type Overview struct{ *Inventory }
+
+// Overview returns an Overview of the inventory.
+func (inv *Inventory) Overview() Overview { return Overview{inv} }
+
 // RoomVersion grows with every change of a Room.
-func (inv *Inventory) RoomVersion() uint64 {
+func (inv Overview) RoomVersion() uint64 {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	return inv.rooms.version
 }
 
 // Room returns that of a node, and false for a node that is not known.
-func (inv *Inventory) Room(node string) (Room, bool) {
+func (inv Overview) Room(node string) (Room, bool) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	return inv.rooms.room(node)
 }
 
-// Tolerated reports whether any pod that uses claims tolerates the taint of a node.
-func (inv *Inventory) Tolerated(taint *corev1.Taint) bool {
-	inv.mu.Lock()
-	defer inv.mu.Unlock()
-	return inv.rooms.tolerated(taint)
-}
-
 // NodeLabels returns the labels of a node. They are shared and must not be changed.
-func (inv *Inventory) NodeLabels(node string) map[string]string {
+func (inv Overview) NodeLabels(node string) map[string]string {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	if found := inv.nodes.nodes[node]; found != nil {
@@ -228,7 +228,7 @@ type Needs struct {
 
 // TypicalNeeds returns what pods with claims typically request besides devices. It looks
 // at all claims, so it should not be called often.
-func (inv *Inventory) TypicalNeeds() Needs {
+func (inv Overview) TypicalNeeds() Needs {
 	devices := map[dra.PodRef]int64{} // of all claims of a pod
 	claims := inv.ownedClaims()
 	for i := range claims {
@@ -264,7 +264,7 @@ type ownedClaim struct {
 }
 
 // ownedClaims returns the allocated claims that are reserved for one pod.
-func (inv *Inventory) ownedClaims() []ownedClaim {
+func (inv Overview) ownedClaims() []ownedClaim {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	all := make([]ownedClaim, 0, len(inv.claims.claims))
@@ -326,7 +326,7 @@ type NodeStamp struct {
 }
 
 // NodeStamps returns the stamps of all nodes, sorted by node.
-func (inv *Inventory) NodeStamps() []NodeStamp {
+func (inv Overview) NodeStamps() []NodeStamp {
 	inv.lockUpdated()
 	defer inv.mu.Unlock()
 	type pools struct{ latest, count uint64 }
@@ -367,7 +367,7 @@ type SpecUse struct {
 
 // Specs returns the specifications that most claims and templates have, the most
 // frequent first, at most so many. Large ones are left out.
-func (inv *Inventory) Specs(most int) []SpecUse {
+func (inv Overview) Specs(most int) []SpecUse {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	templates := map[*interned[claimSpec]]int{}
@@ -393,14 +393,14 @@ func (inv *Inventory) Specs(most int) []SpecUse {
 }
 
 // ClassesVersion grows with every change of a device class.
-func (inv *Inventory) ClassesVersion() uint64 {
+func (inv Overview) ClassesVersion() uint64 {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	return inv.classesVersion
 }
 
 // ClassNames returns the names of all device classes, sorted.
-func (inv *Inventory) ClassNames() []string {
+func (inv Overview) ClassNames() []string {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	return inv.classes.names()
@@ -423,7 +423,7 @@ func classesOf(spec *resourcev1.ResourceClaimSpec) iter.Seq[string] {
 
 // Obstacle returns what keeps every pod from a node: it is cordoned, not ready, or has a
 // taint that no pod with claims tolerates; empty: nothing does.
-func (inv *Inventory) Obstacle(room *Room) dra.StrandedReason {
+func (inv Overview) Obstacle(room *Room) dra.StrandedReason {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	return inv.rooms.obstacle(room)

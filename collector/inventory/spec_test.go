@@ -262,7 +262,7 @@ func TestSpecsMostFrequent(t *testing.T) {
 		}
 		want[class]++
 	}
-	all := inv.Specs(1000)
+	all := inv.Overview().Specs(1000)
 	for _, use := range all {
 		if class := use.Spec.Devices.Requests[0].Exactly.DeviceClassName; use.Claims+use.Templates != want[class] {
 			t.Errorf("%s is requested by %d claims and %d templates, want %d", class, use.Claims, use.Templates, want[class])
@@ -272,7 +272,7 @@ func TestSpecsMostFrequent(t *testing.T) {
 		t.Errorf("%d specifications: %+v", len(all), all)
 	}
 	for most := range len(all) + 2 {
-		if got := inv.Specs(most); !slices.Equal(got, all[:min(most, len(all))]) {
+		if got := inv.Overview().Specs(most); !slices.Equal(got, all[:min(most, len(all))]) {
 			t.Errorf("the first %d: %+v", most, got)
 		}
 	}

@@ -19,10 +19,10 @@ type strandedKey struct {
 
 // Stranded returns the devices that are not allocated and that no claim can have,
 // sorted. The needs are those of TypicalNeeds.
-func (inv *Inventory) Stranded(needs Needs, partnerless []Partnerless) []dra.StrandedDevices {
+func (inv Overview) Stranded(needs Needs, partnerless []Partnerless) []dra.StrandedDevices {
 	inv.lockUpdated()
 	defer inv.mu.Unlock()
-	s := &stranding{inventory: inv, needs: needs.ByDriver, found: map[strandedKey]float64{}, nodes: map[strandedKey]dra.StrandedReason{}}
+	s := &stranding{inventory: inv.Inventory, needs: needs.ByDriver, found: map[strandedKey]float64{}, nodes: map[strandedKey]dra.StrandedReason{}}
 	for _, p := range inv.pools.all() {
 		s.addPool(p)
 	}

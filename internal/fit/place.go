@@ -142,14 +142,14 @@ func (p *placing) look(n *placed, affinity nodeaffinity.RequiredNodeAffinity) {
 	if !p.known.Nodes {
 		return
 	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: p.inventory.NodeLabels(n.name)}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: p.inventory.Overview().NodeLabels(n.name)}}
 	if !p.allows(node) {
 		n.hard = append(n.hard, hard{ObstacleAllocated, "where the pod's other claims are allocated"})
 	}
 	if matches, err := affinity.Match(node); err == nil && !matches || p.pod.object.Spec.NodeName != "" && p.pod.object.Spec.NodeName != n.name {
 		n.hard = append(n.hard, hard{ObstacleAffinity, "node selector or affinity of the pod"})
 	}
-	room, known := p.inventory.Room(n.name)
+	room, known := p.inventory.Overview().Room(n.name)
 	if !known {
 		return
 	}
