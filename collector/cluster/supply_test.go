@@ -97,7 +97,7 @@ func TestDuplicateDevice(t *testing.T) {
 // A supply that is unknown, or no longer known, has no rows.
 func TestNoSupply(t *testing.T) {
 	h := newFullHarness(t)
-	h.facts.Supply = nil
+	h.facts.Supply, h.facts.Headroom = nil, nil
 	h.step(time.Second)
-	h.expectRows("", "dra_devices", "dra_pool_", "dra_capacity", "dra_class", "dra_device_class_info", "dra_device_taints", "dra_device_health_disagreement")
+	h.expectRows("", "dra_devices{", "dra_devices_stranded{", "dra_pool_", "dra_capacity", "dra_class", "dra_device_class_info", "dra_device_taints", "dra_device_health_disagreement")
 }

@@ -104,7 +104,7 @@ func testCheckCluster(t *testing.T) {
 		t.Errorf("a well cluster fails: %+v", report.Findings)
 	}
 	report.checkFinding(t, "API server", "resource.k8s.io", "ok", "v1")
-	report.checkFinding(t, "API server", "permissions", "ok", "22 of 22")
+	report.checkFinding(t, "API server", "permissions", "ok", "26 of 26")
 	report.checkFinding(t, "cluster", "gpu.example.com", "ok", "4 devices in 1 pool on 1 node")
 	report.checkFinding(t, "cluster", "device classes", "ok", "")
 }

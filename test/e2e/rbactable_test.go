@@ -74,7 +74,7 @@ func clusterLosses() map[permission]loss {
 		{"watch", "", "pods"}: {gone: []string{"dra_claim_ready_duration_seconds"}, maybe: []string{durations, failures}, description: live},
 		{"list", "", "nodes"}: {
 			gone:        rooms,
-			other:       []string{durations, "dra_claim_pending_candidates", "dra_claim_pending_reason_info", "dra_claim_phase_since_timestamp_seconds", "dra_class_headroom_claims", "dra_class_headroom_info"},
+			other:       []string{durations, "dra_claim_pending_candidates", "dra_claim_pending_reason_info", "dra_claim_phase_since_timestamp_seconds", "dra_class_headroom_claims", "dra_class_headroom_info", "dra_class_shape_claims"},
 			description: "the phase after binding (it depends on the kubelet's version), what is left of nodes, and the devices that one node reaches",
 		},
 		{"watch", "", "nodes"}:                             {description: late},
