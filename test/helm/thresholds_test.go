@@ -267,7 +267,7 @@ func TestEachThresholdChangesItsRule(t *testing.T) {
 						continue
 					}
 					changed := regexp.MustCompile(`[\d.]+[mhs]?`).ReplaceAllStringFunc(text, func(old string) string {
-						if seconds != "" && !strings.HasSuffix(old, "m") {
+						if seconds != "" && !strings.ContainsAny(old[len(old)-1:], "mhs") {
 							return seconds
 						}
 						return other
