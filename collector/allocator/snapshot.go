@@ -69,6 +69,12 @@ func Features() structured.Features {
 	}
 }
 
+// Forget forgets all nodes, which take a few kilobytes for each device.
+func (s *Snapshot) Forget() {
+	s.devices = 0
+	clear(s.nodes)
+}
+
 // Limit is that of one search.
 func (s *Snapshot) Limit() time.Duration { return s.limit }
 

@@ -120,7 +120,11 @@ func (g *group) update(ctx context.Context, pause inventory.Pause, inv *inventor
 		g.size = -1
 		return nil
 	}
-	before, had := g.of, g.size >= 0
+	had := g.size >= 0
+	if !had {
+		g.forget()
+	}
+	before := g.of
 	g.of = make([]int32, len(nodes.names))
 	linked := slices.Contains(before, noKey) // some nodes are, or were
 	for i, name := range nodes.names {

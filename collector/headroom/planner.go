@@ -14,8 +14,6 @@ package headroom
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -122,6 +120,7 @@ func (p *Planner) Work(ctx context.Context, pause inventory.Pause) (bool, error)
 
 // refresh computes the headroom.
 func (p *Planner) refresh(ctx context.Context, pause inventory.Pause) error {
+	defer p.snapshot.Forget()
 	p.updateShapes()
 	p.nodes.update(p.options.Inventory.Overview().NodeStamps())
 	searches := searchesPerRefresh
@@ -215,22 +214,19 @@ func (p *Planner) search(ctx context.Context, pause inventory.Pause, g *group, s
 // fillNode searches one node, and fails if it does not have the key any more.
 func (p *Planner) fillNode(ctx context.Context, pause inventory.Pause, g *group, s *shape, name string, key inventory.TraitsKey) (fill, bool, error) {
 	node, exists, err := p.snapshot.Node(ctx, name)
-	if err != nil || !exists {
-		return fill{}, false, skipped(err)
+	switch {
+	case ctx.Err() != nil:
+		return fill{}, false, ctx.Err()
+	case err != nil: // a slice that cannot be unpacked: nothing is allocated there
+		return fill{left: make([]int32, len(s.requests))}, true, nil
+	case !exists:
+		return fill{}, false, nil
 	}
 	if after, known := g.traits.OnNode(p.options.Inventory, name); !known || after != key || !p.snapshot.IsCurrent() {
 		return fill{}, false, nil
 	}
 	found, _, err := fillOn(ctx, pause, p.snapshot, node, s)
 	return found, true, err
-}
-
-// skipped is the error of a node that cannot be unpacked: nothing fits there.
-func skipped(err error) error {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return fmt.Errorf("look at a node: %w", err)
 }
 
 // fillOn allocates claims of a shape on a node until the allocator refuses.
@@ -270,10 +266,10 @@ func (p *Planner) fillLinked(ctx context.Context, pause inventory.Pause, g *grou
 			break
 		}
 		node, exists, err := p.snapshot.Node(ctx, p.nodes.names[i])
-		if err != nil {
-			return skipped(err)
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
-		if !exists {
+		if err != nil || !exists {
 			continue
 		}
 		node, err = p.snapshot.With(ctx, node, taken)
