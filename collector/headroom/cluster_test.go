@@ -306,6 +306,15 @@ func (c *testCluster) record(spec resourcev1.ResourceClaimSpec, result resourcev
 // allocate has upstream's allocator, given the objects, allocate on a node.
 func (c *testCluster) allocate(spec resourcev1.ResourceClaimSpec, node *corev1.Node) *resourcev1.AllocationResult {
 	c.t.Helper()
+	if results := c.allocateTogether(node, spec); results != nil {
+		return &results[0]
+	}
+	return nil
+}
+
+// allocateTogether is allocate for all claims of a pod.
+func (c *testCluster) allocateTogether(node *corev1.Node, specs ...resourcev1.ResourceClaimSpec) []resourcev1.AllocationResult {
+	c.t.Helper()
 	state := structured.AllocatedState{
 		AllocatedDevices: sets.New[structured.DeviceID](), AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
 		AggregatedCapacity: structured.NewConsumedCapacityCollection(),
@@ -329,11 +338,15 @@ func (c *testCluster) allocate(spec resourcev1.ResourceClaimSpec, node *corev1.N
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	results, err := allocator.Allocate(context.Background(), node, []*resourcev1.ResourceClaim{{Spec: spec}})
-	if err != nil || results == nil {
+	var claims []*resourcev1.ResourceClaim
+	for _, spec := range specs {
+		claims = append(claims, &resourcev1.ResourceClaim{Spec: spec})
+	}
+	results, err := allocator.Allocate(context.Background(), node, claims)
+	if err != nil {
 		return nil
 	}
-	return &results[0]
+	return results
 }
 
 // published are the slices that may concern a node, with the taints of rules.

@@ -97,6 +97,57 @@ func TestHeadroomIsWhatCanBeAllocated(t *testing.T) {
 	}
 }
 
+// In random clusters as many pods with one to three claims fit on each node as upstream's
+// allocator, given the API objects, allocates on one node after the other.
+func TestPerNodeIsWhatCanBeAllocated(t *testing.T) {
+	clusters := 80
+	if testing.Short() {
+		clusters = 15
+	}
+	compared, fits := 0, 0
+	for seed := range uint64(clusters) {
+		nodes := 1 + int(seed)%8
+		if seed%40 == 39 {
+			nodes = 200
+		}
+		c := randomCluster(t, 500+seed, nodes)
+		specs := []resourcev1.ResourceClaimSpec{c.randomSpec()}
+		for range c.random.IntN(3) {
+			specs = append(specs, c.randomSpec())
+		}
+		var asked []*resourcev1.ResourceClaimSpec
+		for i := range specs {
+			asked = append(asked, &specs[i])
+		}
+		found, err := PerNode(t.Context(), c.inventory, asked, 256)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.SortFunc(c.nodes, func(a, b *corev1.Node) int { return compare(a.Name, b.Name) })
+		for _, node := range c.nodes {
+			want := 0
+			for results := c.allocateTogether(node, specs...); results != nil; results = c.allocateTogether(node, specs...) {
+				for i := range results {
+					c.record(specs[i], results[i])
+				}
+				want++
+			}
+			at := slices.IndexFunc(found, func(of NodeFill) bool { return of.Node == node.Name })
+			if at < 0 && want == 0 {
+				continue // it has no devices
+			}
+			if at < 0 || found[at].Pods != want || found[at].More {
+				t.Fatalf("seed %d, node %s: %+v, but %d pods can have their claims", seed, node.Name, found, want)
+			}
+			compared, fits = compared+1, fits+want
+		}
+	}
+	t.Logf("%d nodes compared, %d pods", compared, fits)
+	if fits < clusters/4 {
+		t.Error("hardly any pod fits: the test does not exercise it")
+	}
+}
+
 // reasonOfNext returns why one claim more is pending.
 func (c *testCluster) reasonOfNext(spec *resourcev1.ResourceClaimSpec) dra.PendingReason {
 	c.inventory.Claim("team", "next", &resourcev1.ResourceClaim{Spec: *spec})

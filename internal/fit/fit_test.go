@@ -20,13 +20,13 @@ import (
 
 // fitTest is a simulated API server with nodes of four GPUs and 32 CPUs each.
 type fitTest struct {
-	*testing.T
+	testing.TB
 	server *simulated.Server
 	denied map[string]bool // resources that may not be listed
 }
 
-func newFitTest(t *testing.T, nodes ...string) *fitTest {
-	f := &fitTest{T: t, denied: map[string]bool{}}
+func newFitTest(t testing.TB, nodes ...string) *fitTest {
+	f := &fitTest{TB: t, denied: map[string]bool{}}
 	var err error
 	f.server, err = simulated.Start(t.Context(), simulated.Options{Intercept: func(r simulated.Request) int {
 		if f.denied[r.Resource] {
