@@ -136,6 +136,7 @@ func NewCluster(options ClusterOptions) (*Cluster, error) {
 	c.watchComputeDomains()
 	c.watchEvents(decode.ReasonPreparation, false)
 	c.watchEvents(decode.ReasonCreation, true)
+	c.watchAutoscaling()
 	return c, nil
 }
 
@@ -535,6 +536,30 @@ func (c *Cluster) watchEvents(reason string, silent bool) {
 			change: func(warning *dra.Warning) dra.Change { return dra.Change{Warning: warning} },
 		}),
 	})
+}
+
+// watchAutoscaling records the events of node autoscalers about pods: by their reasons,
+// of which the scheduler has one as well.
+func (c *Cluster) watchAutoscaling() {
+	var selectors []fields.Selector
+	for _, reason := range []string{decode.ReasonScaleUp, decode.ReasonNoScaleUp, decode.ReasonNominated} {
+		selectors = append(selectors, fields.OneTermEqualSelector("reason", reason))
+	}
+	for _, component := range decode.KarpenterSources() {
+		selectors = append(selectors, fields.AndSelectors(
+			fields.OneTermEqualSelector("reason", decode.ReasonFailedScheduling), fields.OneTermEqualSelector("source", component)))
+	}
+	for _, selector := range selectors {
+		addCollection(c, collection[*corev1.Event, item[dra.Autoscaling]]{
+			resource: "events", namespaced: true, silent: true, selector: selector.String(),
+			versions: []watch.Version{{Group: corev1.SchemeGroupVersion, Empty: func() runtime.Object { return &corev1.EventList{} }}},
+			decoder: recorded(decode.Autoscaling, recorder[dra.Autoscaling]{
+				log:    c.log,
+				uid:    func(event *dra.Autoscaling) string { return event.Name },
+				change: func(event *dra.Autoscaling) dra.Change { return dra.Change{Autoscaling: event} },
+			}),
+		})
+	}
 }
 
 // watchNodes records the changes of nodes, and passes what selectors read to the

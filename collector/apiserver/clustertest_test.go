@@ -213,6 +213,8 @@ func subject(change Change) (name, uid string) {
 		return "domain " + change.ComputeDomain.Ref.String(), change.ComputeDomain.UID
 	case change.Node != nil:
 		return "node " + change.Node.Name, ""
+	case change.Autoscaling != nil:
+		return "autoscaling " + change.Autoscaling.Name, string(change.Autoscaling.State)
 	default:
 		return "warning " + change.Warning.Name, ""
 	}

@@ -21,6 +21,7 @@ type families struct {
 	domainReady, domainRequested, domainNodes, domainNotReadySince, domainPods, domainWorkload *metric.Family
 
 	pendingSince, pendingReason, pendingRequested, pendingCandidates *metric.Family
+	autoscaled                                                       *metric.Family
 	claims, phaseSince, terminatingSince, orphaned                   *metric.Family
 
 	devices, classDevices, classInfo          *metric.Family
@@ -49,6 +50,7 @@ func newFamilies() *families {
 	f := &families{self: self.NewFamilies()}
 	f.addDurations()
 	f.addPending()
+	f.addAutoscaling()
 	f.addClaims()
 	f.addWorkloads()
 	f.addComputeDomains()
@@ -86,6 +88,12 @@ func (f *families) addPending() {
 	f.pendingCandidates = f.Add(metric.Gauge, metric.ClaimPendingCandidates, "",
 		"Devices that remain for the request after each stage: published, class, selectors, untainted, free, best_node",
 		"namespace", "pod", "pod_claim", "request", "stage")
+}
+
+func (f *families) addAutoscaling() {
+	f.autoscaled = f.Add(metric.Gauge, metric.AutoscalerPendingPods, "",
+		"Pods with pending claims by what the autoscaler last reported of them: scale_up (a node for it), declined (none)",
+		"autoscaler", "state")
 }
 
 func (f *families) addClaims() {

@@ -70,6 +70,8 @@ func (h *harness) change(object any, gone bool) {
 		change.KueueWorkload = &o
 	case dra.ComputeDomain:
 		change.ComputeDomain = &o
+	case dra.Autoscaling:
+		change.Autoscaling = &o
 	default:
 		h.t.Fatalf("no change reports a %T", object)
 	}

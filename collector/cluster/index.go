@@ -23,6 +23,7 @@ type index struct {
 	templates map[dra.PodRef]*dra.ComputeDomain // by the template that its controller makes
 	generated map[generatedKey]dra.ClaimRef
 	warnings  warnings
+	scaling   autoscaling
 	changed   changeSet
 }
 
@@ -166,6 +167,8 @@ func (x *index) apply(change *Change) update {
 		x.applyKueue(&u)
 	case change.ComputeDomain != nil:
 		x.applyDomain(&u)
+	case change.Autoscaling != nil:
+		x.scaling.apply(change.Autoscaling, change.Gone)
 	}
 	return u
 }

@@ -32,6 +32,11 @@ func (x *index) objects(namespace string, claims []dra.ClaimRef) []Change {
 			all = append(all, Change{ComputeDomain: domain})
 		}
 	}
+	for _, event := range x.scaling.byPod {
+		if event.Pod.Namespace == namespace {
+			all = append(all, Change{Autoscaling: event})
+		}
+	}
 	for _, warnings := range x.warnings.creation {
 		for _, warning := range warnings {
 			if warning.Pod.Namespace == namespace {

@@ -732,3 +732,12 @@ func (ref *pendingRef) labelRequests(f *families) {
 		}
 	}
 }
+
+// uids yields the UIDs of the pods with pending references.
+func (p *pending) uids(yield func(string) bool) {
+	for pod := range p.pods {
+		if !yield(pod.object.UID) {
+			return
+		}
+	}
+}

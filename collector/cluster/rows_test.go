@@ -81,6 +81,7 @@ func newFullHarness(t testing.TB) *harness {
 		Waiting: &dra.KueueWaiting{Reason: "WaitingForQuota", Message: "too little", Since: second(35)}},
 		dra.ComputeDomain{Ref: dra.PodRef{Namespace: "team", Name: "nvl"}, UID: "d", Created: second(3), Template: "channel", NumNodes: 3, Ready: true,
 			Nodes: []dra.ComputeDomainNode{{Name: "node-a", Clique: "c.1", Ready: true}, {Name: "node-b", Clique: "c.1", Ready: true}, {Name: "node-c", Ready: true}}})
+	h.update(dra.Autoscaling{Name: "team/e", Pod: pending.Ref, PodUID: pending.UID, Autoscaler: dra.ClusterAutoscaler, State: dra.AutoscalingDeclined, Message: "1 max node group size reached", Last: second(45)})
 	h.update(dra.Node{Name: "node-a", Domains: dra.Domains{"c.1", "rack-7", "hall-2"}}, dra.Node{Name: "node-b", Domains: dra.Domains{"c.1", "rack-7", ""}})
 	h.facts.Headroom = testHeadroom()
 	h.facts.Supply, h.facts.Work = testSupply(), &dra.DiagnosisWork{Costs: []dra.DiagnosisCost{{Namespace: "team", Took: 1500 * time.Millisecond}}, First: 3, Again: 20}
@@ -123,7 +124,7 @@ func TestEveryFamilyHasRows(t *testing.T) {
 // Without a collection, exactly the families that need it are absent.
 func TestForbiddenKinds(t *testing.T) {
 	const undiagnosed = "dra_exporter_undiagnosed_since_timestamp_seconds"
-	pending := []string{"dra_claim_pending_since_timestamp_seconds", "dra_claim_pending_reason_info", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", "dra_claim_phase_since_timestamp_seconds", undiagnosed}
+	pending := []string{"dra_claim_pending_since_timestamp_seconds", "dra_claim_pending_reason_info", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", "dra_claim_phase_since_timestamp_seconds", "dra_autoscaler_pending_pods", undiagnosed}
 	pools := []string{"dra_pool_complete", "dra_pool_slices", "dra_pool_generation", "dra_capacity", "dra_device_taints"}
 	states := []string{"dra_devices", "dra_partition_devices", "dra_class_devices", "dra_capacity_consumed"}
 	headroom := []string{"dra_class_headroom_claims", "dra_class_headroom_info", "dra_class_shape_claims", "dra_class_fragmentation_ratio"}
@@ -141,7 +142,7 @@ func TestForbiddenKinds(t *testing.T) {
 		"slices":  {func(s *Synced) { s.Slices = false }, slices.Concat(pools, states, []string{"dra_device_health_disagreement", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", undiagnosed, "dra_workload_topology_least_domains"})},
 		"classes": {func(s *Synced) { s.Classes = false }, slices.Concat(headroom, rooms, []string{"dra_device_class_info", "dra_class_devices", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", undiagnosed})},
 		"nodes":   {func(s *Synced) { s.Nodes = false }, slices.Concat(topology, rooms)},
-		"events":  {func(s *Synced) { s.Events = false }, nil},
+		"events":  {func(s *Synced) { s.Events = false }, []string{"dra_autoscaler_pending_pods"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newFullHarness(t)

@@ -177,6 +177,9 @@ func (s *State) allRows(facts Facts) *metric.Snapshot {
 	b, f, synced := s.rows, s.families, facts.Synced
 	if synced.Claims && synced.Pods {
 		s.pending.rows(b, f)
+		if synced.Events {
+			s.index.scaling.rows(b, f, s.pending.uids)
+		}
 		s.phases.rows(b, f)
 	}
 	s.failures.rows(b, f.failures)

@@ -18,6 +18,7 @@ type Change struct {
 
 	KueueWorkload *KueueWorkload
 	ComputeDomain *ComputeDomain
+	Autoscaling   *Autoscaling
 }
 
 // Synced records which collections are known as a whole. A collection stays so

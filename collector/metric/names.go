@@ -167,6 +167,7 @@ const (
 const (
 	AllocationDurationSeconds = "dra_allocation_duration_seconds"
 	AllocationFailures        = "dra_allocation_failures_total"
+	AutoscalerPendingPods     = "dra_autoscaler_pending_pods"
 	Capacity                  = "dra_capacity"
 	CapacityConsumed          = "dra_capacity_consumed"
 	Claims                    = "dra_claims"

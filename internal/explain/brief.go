@@ -226,6 +226,9 @@ func (r *Report) pendingEvidence(main *PendingRef) []evidence {
 	}
 	all := []evidence{{"reason", reason, 1}}
 	all = append(all, main.facts()...)
+	if main.Autoscaler != nil {
+		all = append(all, evidence{"autoscaler", main.Autoscaler.text(r.At), 2})
+	}
 	for i := range r.Claims {
 		if claim := &r.Claims[i]; claim.Name == main.Claim {
 			if claim.AllocatedAt != nil {

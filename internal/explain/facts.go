@@ -63,6 +63,7 @@ type Objects struct {
 	warnings  map[string]*dra.Warning
 	kueue     map[dra.PodRef]*dra.KueueWorkload
 	domains   map[dra.PodRef]*dra.ComputeDomain
+	scaling   map[string]*dra.Autoscaling // the newest event of autoscalers, by the pod's UID
 
 	usedBy map[dra.ClaimRef][]*dra.PodLifecycle // made when it is first asked for; nil after a change
 }
@@ -77,6 +78,7 @@ func NewObjects() *Objects {
 		claims: make(map[dra.ClaimRef]*dra.ClaimLifecycle), pods: make(map[dra.PodRef]*dra.PodLifecycle),
 		groups: make(map[dra.PodRef]*dra.Group), generated: make(map[generatedKey]string), warnings: make(map[string]*dra.Warning),
 		kueue: make(map[dra.PodRef]*dra.KueueWorkload), domains: make(map[dra.PodRef]*dra.ComputeDomain),
+		scaling: make(map[string]*dra.Autoscaling),
 	}
 }
 
@@ -105,6 +107,26 @@ func (o *Objects) Group(group *dra.Group, gone bool) {
 // Warning sets or deletes an event.
 func (o *Objects) Warning(warning *dra.Warning, gone bool) {
 	set(o.warnings, warning.Name, warning, gone)
+}
+
+// Autoscaling sets or deletes an event of an autoscaler, unless a newer one is known.
+func (o *Objects) Autoscaling(event *dra.Autoscaling, gone bool) {
+	known := o.scaling[event.PodUID]
+	switch {
+	case gone && known != nil && known.Name == event.Name:
+		delete(o.scaling, event.PodUID)
+	case !gone && (known == nil || known.Name == event.Name || !known.Last.After(event.Last)):
+		o.scaling[event.PodUID] = event
+	}
+}
+
+// autoscaling returns what an autoscaler has reported of a pod; nil: nothing.
+func (o *Objects) autoscaling(uid string) *Autoscaling {
+	event := o.scaling[uid]
+	if event == nil {
+		return nil
+	}
+	return &Autoscaling{Name: string(event.Autoscaler), State: string(event.State), Message: event.Message, At: event.Last.UTC()}
 }
 
 func set[K comparable, V any](all map[K]V, key K, value V, gone bool) {

@@ -44,6 +44,9 @@ func (b pendingBuilder) build(w cluster.PendingRef) PendingRef {
 	if w.Reason == dra.ReasonConstraints && ref.Asked.tooMany() {
 		ref.Meaning = "the claim requests more devices than a claim may have"
 	}
+	if !ref.gated() {
+		ref.Autoscaler = b.facts.Objects.autoscaling(w.PodUID)
+	}
 	ref.cause = b.cause(&ref, podClaim, w.Pod.Namespace)
 	return ref
 }

@@ -167,6 +167,8 @@ func objectsOf(changes []cluster.Change) *Objects {
 			objects.KueueWorkload(change.KueueWorkload, change.Gone)
 		case change.ComputeDomain != nil:
 			objects.ComputeDomain(change.ComputeDomain, change.Gone)
+		case change.Autoscaling != nil:
+			objects.Autoscaling(change.Autoscaling, change.Gone)
 		}
 	}
 	return objects

@@ -60,16 +60,18 @@ const (
 // PendingRef is a claim reference that is not satisfied: of one pod, or of several
 // pods that are pending for the same claim and the same reason.
 type PendingRef struct {
-	Pods             []string  `json:"pods"`
-	PodClaim         string    `json:"podClaim,omitempty"` // name of the reference within the pod
-	Claim            string    `json:"claim,omitempty"`    // name of the ResourceClaim; left out until it exists
-	Template         string    `json:"template,omitempty"` // of which it is, or will be, made
-	ExtendedResource string    `json:"extendedResource,omitempty"`
-	DeviceClass      string    `json:"deviceClass,omitempty"`
-	Since            time.Time `json:"since"`
-	Reason           string    `json:"reason"`
-	Meaning          string    `json:"meaning"`           // sentence of the reason
-	Message          string    `json:"message,omitempty"` // the evidence: which request, how many of how many, or which component reports it
+	Pods             []string     `json:"pods"`
+	PodClaim         string       `json:"podClaim,omitempty"` // name of the reference within the pod
+	Claim            string       `json:"claim,omitempty"`    // name of the ResourceClaim; left out until it exists
+	Template         string       `json:"template,omitempty"` // of which it is, or will be, made
+	ExtendedResource string       `json:"extendedResource,omitempty"`
+	DeviceClass      string       `json:"deviceClass,omitempty"`
+	Since            time.Time    `json:"since"`
+	Reason           string       `json:"reason"`
+	Meaning          string       `json:"meaning"`              // sentence of the reason
+	Autoscaler       *Autoscaling `json:"autoscaler,omitempty"` // what a node autoscaler has reported of the pod last
+
+	Message string `json:"message,omitempty"` // the evidence: which request, how many of how many, or which component reports it
 
 	Asked       *Spec            `json:"asked,omitempty"`
 	Counts      []RequestCounts  `json:"funnel,omitempty"`

@@ -58,6 +58,9 @@ func pendingText(p *printer, r *Report, w *PendingRef) {
 	} else {
 		p.paragraph(2, w.status()+" "+since(w.Since, r.At))
 	}
+	if w.Autoscaler != nil {
+		p.paragraph(2, w.Autoscaler.text(r.At))
+	}
 	helpText(p, w.Help)
 	specText(p, w.Asked)
 	countsText(p, w)

@@ -57,6 +57,8 @@ func otherTextCases() map[string]textCase {
 		"gated":               {pod, facts(2, pendingRef(dra.ReasonGated, "", nil))},
 		"binding-conditions":  {pod, binding},
 		"other-constraints":   {pod, other},
+		"autoscaler-declined": {pod, autoscaled(dra.ClusterAutoscaler, dra.AutoscalingDeclined, "pod didn't trigger scale-up: 1 max node group size reached, 2 node(s) had untolerated taint(s)")},
+		"autoscaler-scale-up": {pod, autoscaled(dra.Karpenter, dra.AutoscalingScaleUp, "Pod should schedule on: nodeclaim/gpu-v278f")},
 		"gang-quorum":         {pod, gang(dra.ReasonGangQuorum, "gang train is placed when 4 of its pods can be; bound: 0; devices of class gpu.example.com that its pods request together: 8, free: 6")},
 		"gang-quorum-blocked": {pod, gang(dra.ReasonTainted, "gang train is placed when 4 of its pods can be; bound: 0; pod train-1 is pending because of tainted: as diagnosed")},
 		"queue":               {pod, queuedPod()},
@@ -91,6 +93,15 @@ func gang(reason dra.PendingReason, message string) explain.Facts {
 			Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: map[string]string{"train-0": "train-0-gpus-x7k2p", "train-1": "train-1-gpus"}[pod]}},
 		}, false)
 	}
+	return f
+}
+
+// autoscaled returns the facts of a pod of which an autoscaler has reported twice.
+func autoscaled(by dra.Autoscaler, state dra.AutoscalingState, message string) explain.Facts {
+	ref := pendingRef(dra.ReasonInsufficient, "request gpus asks for 2 devices; of 8 devices that match and have no untolerated taint, 1 can still be allocated", diagnosis(dra.ReasonInsufficient, 2, [dra.Stages]int{8, 8, 8, 8, 1, 1}, dra.Detail{}))
+	f := facts(2, ref)
+	f.Objects.Autoscaling(&dra.Autoscaling{Name: "team-a/new", Pod: ref.Pod, PodUID: ref.PodUID, Autoscaler: by, State: state, Message: message, Last: ago(3 * time.Minute)}, false)
+	f.Objects.Autoscaling(&dra.Autoscaling{Name: "team-a/old", Pod: ref.Pod, PodUID: ref.PodUID, Autoscaler: by, State: state, Message: "of before", Last: ago(9 * time.Minute)}, false)
 	return f
 }
 

@@ -78,7 +78,7 @@ func clusterLosses() map[permission]loss {
 			description: "the phase after binding (it depends on the kubelet's version), what is left of nodes, and the devices that one node reaches",
 		},
 		{"watch", "", "nodes"}:                             {description: late},
-		{"list", "", "events"}:                             {gone: []string{failures}, other: []string{"dra_claim_pending_reason_info"}, description: "claims that could not be created or prepared, and the reason quota"},
+		{"list", "", "events"}:                             {gone: []string{failures}, other: []string{"dra_claim_pending_reason_info"}, description: "claims that could not be created or prepared, the reason quota, and what autoscalers report"},
 		{"watch", "", "events"}:                            {gone: []string{failures}, description: late + "; events from before are not counted"},
 		{"list", scheduling, "podgroups"}:                  {description: "claims of groups of pods"},
 		{"watch", scheduling, "podgroups"}:                 {description: late},

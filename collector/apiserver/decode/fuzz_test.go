@@ -159,6 +159,9 @@ func FuzzLifecycles(f *testing.F) {
 		fuzzClaimLifecycle(t, data)
 		fuzzPodLifecycle(t, data)
 		if event := (&corev1.Event{}); event.Unmarshal(data) == nil {
+			if scaling, ok := Autoscaling(event); ok && (scaling.Autoscaler == "" || scaling.State == "") {
+				t.Errorf("an event without a state: %+v", scaling)
+			}
 			if warning, ok := Warning(event); ok && warning.Count < 1 {
 				t.Errorf("the count is %d", warning.Count)
 			} else {

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
@@ -116,7 +117,7 @@ func eventFields(o Object) fields.Set {
 		return fields.Set{}
 	}
 	return fields.Set{
-		"reason": event.Reason, "type": event.Type,
+		"reason": event.Reason, "type": event.Type, "source": cmp.Or(event.Source.Component, event.ReportingController),
 		"involvedObject.kind": event.InvolvedObject.Kind, "involvedObject.name": event.InvolvedObject.Name,
 		"involvedObject.namespace": event.InvolvedObject.Namespace, "involvedObject.uid": string(event.InvolvedObject.UID),
 	}

@@ -1,0 +1,25 @@
+package explain
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// Autoscaling is what a node autoscaler has reported of a pod.
+type Autoscaling struct {
+	Name    string    `json:"name"`  // cluster_autoscaler or karpenter
+	State   string    `json:"state"` // scale_up: it adds a node, or has one for the pod; declined: it does not
+	Message string    `json:"message"`
+	At      time.Time `json:"at"`
+}
+
+// text says what the autoscaler has reported, as of a time.
+func (a *Autoscaling) text(at time.Time) string {
+	does := "adds no node for the pod"
+	if a.State == string(dra.AutoscalingScaleUp) {
+		does = "has a node for the pod"
+	}
+	return fmt.Sprintf("%s %s, %s ago: %s", dra.Autoscaler(a.Name).Title(), does, span(at.Sub(a.At)), a.Message)
+}
