@@ -62,6 +62,7 @@ var requirements = []struct{ item, test string }{
 	{"a gang of the real scheduler that lacks a pod, or a device for one pod: the others have the reason gang_quorum, explain job names what is missing, and all start once it is there", "TestGang"},
 	{"a JobSet, a LeaderWorkerSet and a Job of their real controllers have their workloads and ranks; what real Kueue lets wait for quota is known before it has pods, explain has Kueue's message, and both end once it is admitted", "TestQueues"},
 	{"a ComputeDomain of NVIDIA's real controller: without the controller, short of a node, ready, without a node that it had", "TestComputeDomain"},
+	{"events of node autoscalers about a pending pod are counted and explained", "TestAutoscalers"},
 	{"as many pods as predicted run, and the next one is pending for the predicted reason; the headroom says the same; what keeps pods from a node with devices is named", "TestFit"},
 	{"devices that the real scheduler allocates with matchAttribute are aligned, those without are not, on the pages and in the matrix of the command; the rack of a node and of a workload", "TestTopology"},
 	{"claims that cannot go, orphans, failed preparation and binding, two words on one device", "TestClusterUnhealthy"},
