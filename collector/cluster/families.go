@@ -211,7 +211,7 @@ func (f *families) addHeadroom() {
 	f.shapeClaims = f.Add(metric.Gauge, metric.ClassShapeClaims, "",
 		"Claims that request the shape, allocated or not; 0 for numbers of devices that nobody requests",
 		shape...)
-	f.fragmentation = f.Add(metric.Gauge, metric.ClassFragmentationRatio, "",
+	f.fragmentation = f.Add(metric.Gauge, metric.ClassFragmentationRatio, "ratio",
 		"Expected share of the free devices of the class that a claim cannot use, given what claims and templates request",
 		"deviceclass")
 	f.stranded = f.Add(metric.Gauge, metric.DevicesStranded, "",

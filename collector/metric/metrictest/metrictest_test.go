@@ -24,9 +24,10 @@ func (r *recorder) Errorf(format string, args ...any) {
 
 func TestTextNotices(t *testing.T) {
 	var (
-		family  = &metric.Family{Name: "dra_device_power_watts", Help: "Power"}
-		again   = &metric.Family{Name: "dra_device_power_watts", Help: "Power"}
-		helpful = &metric.Family{Name: "dra_device_energy_joules", Type: metric.Counter}
+		family  = &metric.Family{Name: "dra_device_power_watts", Help: "Power", Unit: "watts"}
+		again   = &metric.Family{Name: "dra_device_power_watts", Help: "Power", Unit: "watts"}
+		helpful = &metric.Family{Name: "dra_device_energy_joules", Type: metric.Counter, Unit: "joules"}
+		bare    = &metric.Family{Name: "dra_claim_busy_seconds_total", Help: "Busy", Type: metric.Counter}
 		first   = metric.NewLabels([]string{"uuid"}, "GPU-1")
 		second  = metric.NewLabels([]string{"uuid"}, "GPU-2")
 		twice   = metric.NewLabels([]string{"uuid", "uuid"}, "GPU-2", "GPU-3")
@@ -43,6 +44,8 @@ func TestTextNotices(t *testing.T) {
 		{name: "a label twice", rows: []metric.Row{{Family: family, Labels: twice}}, want: "inconsistent page"},
 		{name: "a family twice", rows: []metric.Row{{Family: family, Labels: first}, {Family: again, Labels: second}},
 			want: "family dra_device_power_watts appears twice"},
+		{name: "a name with a unit that is not declared", rows: []metric.Row{{Family: bare, Labels: first}},
+			want: `family dra_claim_busy_seconds_total declares the unit "", want "seconds"`},
 		{name: "what promlint notices", rows: []metric.Row{{Family: helpful, Labels: first}}, want: "promlint: dra_device_energy_joules"},
 		{name: "not what is allowed", rows: []metric.Row{{Family: helpful, Labels: first}}, allow: []string{"dra_device_energy_joules"}},
 	} {

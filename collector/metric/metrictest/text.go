@@ -5,6 +5,7 @@ package metrictest
 import (
 	"bytes"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,9 +15,9 @@ import (
 )
 
 // Text returns the page as sorted text. The test fails, and goes on, if the
-// gatherer returns an error, if a family or a label set appears twice, or if
-// promlint finds a problem; problems with the families named in allow are
-// overlooked.
+// gatherer returns an error, if a family or a label set appears twice, if a
+// family does not declare the unit that its name ends with, or if promlint finds
+// a problem; problems with the families named in allow are overlooked.
 func Text(t testing.TB, gatherer prometheus.Gatherer, allow ...string) string {
 	t.Helper()
 	gathered, err := gatherer.Gather()
@@ -30,6 +31,9 @@ func Text(t testing.TB, gatherer prometheus.Gatherer, allow ...string) string {
 			t.Errorf("family %s appears twice", family.GetName())
 		}
 		seen[family.GetName()] = true
+		if unit := unitInName(family.GetName()); unit != family.GetUnit() {
+			t.Errorf("family %s declares the unit %q, want %q", family.GetName(), family.GetUnit(), unit)
+		}
 	}
 	families, err := prometheus.Gatherers{prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		return gathered, nil
@@ -39,6 +43,18 @@ func Text(t testing.TB, gatherer prometheus.Gatherer, allow ...string) string {
 	}
 	lint(t, families, allow)
 	return encode(t, families)
+}
+
+// unitInName returns the unit that the name ends with, empty if it is a count.
+// OTLP has it from the family and OpenMetrics from both.
+func unitInName(name string) string {
+	name = strings.TrimSuffix(name, "_total")
+	for _, unit := range []string{"bytes", "celsius", "hertz", "joules", "percent", "ratio", "seconds", "watts"} {
+		if strings.HasSuffix(name, "_"+unit) {
+			return unit
+		}
+	}
+	return ""
 }
 
 func lint(t testing.TB, families []*dto.MetricFamily, allow []string) {
