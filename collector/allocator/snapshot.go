@@ -218,9 +218,12 @@ func (s *Snapshot) Fill(ctx context.Context, pause inventory.Pause, node Node, c
 		}
 		supply := filled.Node.NodeSupply
 		supply.Allocated = with(supply.Allocated, results)
-		if filled.Node, err = s.withAllocator(ctx, supply); err != nil {
-			return Filled{}, err
+		after, err := s.withAllocator(ctx, supply)
+		if err != nil {
+			filled.More = true // it cannot be seen what follows
+			return filled, ctx.Err()
 		}
+		filled.Node = after
 		filled.Times++
 		filled.Results = append(filled.Results, results)
 	}

@@ -20,6 +20,7 @@ type nodeList struct {
 	changed []bool
 	from    []int32 // where the node was in the list before; -1: it was not
 	moved   bool    // the list before had other nodes
+	number  int     // of the list: each update makes the next
 }
 
 // update takes the present stamps. Until settled, nodes stay changed.
@@ -29,6 +30,7 @@ func (l *nodeList) update(now []inventory.NodeStamp) {
 		names: make([]string, len(now)), stamps: make([]uint64, len(now)), changed: make([]bool, len(now)), from: make([]int32, len(now)),
 	}
 	l.moved = len(before.names) != len(now)
+	l.number = before.number + 1
 	at := 0
 	for i, n := range now {
 		for at < len(before.names) && before.names[at] < n.Node {
@@ -58,7 +60,7 @@ type group struct {
 	keys  []inventory.TraitsKey
 	index map[inventory.TraitsKey]int32
 	users []int32 // nodes with the key
-	size  int     // of the list that of is for; -1: for none
+	list  int     // the number of the list that of is for; 0: for none
 
 	linkedVersion uint64 // grows when a node without a key has changed
 }
@@ -84,7 +86,7 @@ func groupKey(s *shape) string {
 }
 
 func newGroup(of *shape) *group {
-	g := &group{attributes: attributesOf(of), index: map[inventory.TraitsKey]int32{}, size: -1}
+	g := &group{attributes: attributesOf(of), index: map[inventory.TraitsKey]int32{}}
 	for _, r := range of.requests {
 		g.requests = append(g.requests, r.Request)
 	}
@@ -105,7 +107,7 @@ func attributesOf(s *shape) []resourcev1.FullyQualifiedName {
 }
 
 // update finds the keys of the nodes that have changed. Selectors are evaluated first,
-// where they have no results.
+// where they have no results. What is known of a list before the last one is of no use.
 func (g *group) update(ctx context.Context, pause inventory.Pause, inv *inventory.Inventory, nodes *nodeList) error {
 	g.traits = nil
 	for _, request := range g.requests {
@@ -117,10 +119,9 @@ func (g *group) update(ctx context.Context, pause inventory.Pause, inv *inventor
 	}
 	g.traits = inv.TraitsOf(g.requests, g.attributes)
 	if g.traits == nil {
-		g.size = -1
 		return nil
 	}
-	had := g.size >= 0
+	had := g.list > 0 && g.list == nodes.number-1
 	if !had {
 		g.forget()
 	}
@@ -155,7 +156,7 @@ func (g *group) update(ctx context.Context, pause inventory.Pause, inv *inventor
 			}
 		}
 	}
-	g.size = len(g.of)
+	g.list = nodes.number
 	g.compact()
 	return nil
 }
@@ -178,7 +179,7 @@ func (g *group) keyOf(inv *inventory.Inventory, node string) int32 {
 
 // forget has all keys found again.
 func (g *group) forget() {
-	g.of, g.keys, g.users, g.size = nil, nil, nil, -1
+	g.of, g.keys, g.users, g.list = nil, nil, nil, 0
 	clear(g.index)
 	g.linkedVersion++
 }

@@ -2,6 +2,7 @@ package headroom
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -158,13 +159,27 @@ func (c *testCluster) reasonOfNext(spec *resourcev1.ResourceClaimSpec) dra.Pendi
 	return answer[0].Reason
 }
 
-// After any change the headroom is that of a planner that knows nothing of before.
+// After any change, and after refreshes that did not end, the headroom is that of a
+// planner that knows nothing of before.
 func TestHeadroomAfterChanges(t *testing.T) {
+	errInterrupted := errors.New("interrupted")
 	for seed := range uint64(12) {
 		c := randomCluster(t, 100+seed, 6)
 		p := c.planner()
 		p.mustRefresh(t)
 		for step := range 25 {
+			for interrupted := range c.random.IntN(3) { // at some pause
+				c.change(100*interrupted + step)
+				pauses := c.random.IntN(200)
+				if err := p.refresh(t.Context(), func(context.Context) error {
+					if pauses--; pauses < 0 {
+						return errInterrupted
+					}
+					return nil
+				}); err != nil && !errors.Is(err, errInterrupted) {
+					t.Fatal(err)
+				}
+			}
 			c.change(step)
 			got, want := p.mustRefresh(t), c.planner().mustRefresh(t)
 			if !slices.Equal(got.Shapes, want.Shapes) || !slices.Equal(got.Classes, want.Classes) {

@@ -266,15 +266,14 @@ func (p *Planner) fillLinked(ctx context.Context, pause inventory.Pause, g *grou
 			break
 		}
 		node, exists, err := p.snapshot.Node(ctx, p.nodes.names[i])
+		if err == nil && exists {
+			node, err = p.snapshot.With(ctx, node, taken)
+		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err != nil || !exists {
+		if err != nil || !exists { // nothing is allocated there
 			continue
-		}
-		node, err = p.snapshot.With(ctx, node, taken)
-		if err != nil {
-			return err
 		}
 		one, filled, err := fillOn(ctx, pause, p.snapshot, node, s)
 		if err != nil {

@@ -113,8 +113,11 @@ func pause(ctx context.Context) error { return ctx.Err() }
 
 func (p *placing) fillNode(ctx context.Context, snapshot *allocator.Snapshot, name string, of []*resourcev1.ResourceClaimSpec, most int) (allocator.Filled, error) {
 	node, exists, err := snapshot.Node(ctx, name)
-	if err != nil || !exists {
+	if err != nil {
 		return allocator.Filled{}, fmt.Errorf("look at node %s: %w", name, err)
+	}
+	if !exists {
+		return allocator.Filled{}, nil
 	}
 	filled, err := snapshot.Fill(ctx, pause, node, claimsFor(of), most)
 	if err != nil {
