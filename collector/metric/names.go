@@ -12,6 +12,8 @@ const (
 	ClaimDeviceSeconds                    = "dra_claim_device_seconds_total"
 	ClaimEnergyJoules                     = "dra_claim_energy_joules_total"
 	ClaimEngineActiveRatio                = "dra_claim_engine_active_ratio"
+	ClaimExecutionIdleJoules              = "dra_claim_execution_idle_joules_total"
+	ClaimExecutionIdleSeconds             = "dra_claim_execution_idle_seconds_total"
 	ClaimHeld                             = "dra_claim_held"
 	ClaimHeldSeconds                      = "dra_claim_held_seconds_total"
 	ClaimIdleSinceTimestampSeconds        = "dra_claim_idle_since_timestamp_seconds"

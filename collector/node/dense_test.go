@@ -184,6 +184,8 @@ func denseValue(i int, q device.Quantity, detail [2]string) float64 {
 		return 1
 	case slices.Contains(healthQuantities(), q), q == device.RowRemapPending:
 		return 0
+	case q == device.Power:
+		return 100
 	default:
 		return float64(i%3) / 2
 	}
@@ -234,8 +236,20 @@ func ofProcesses(name string) bool {
 	return strings.HasPrefix(name, "dra_pod_") && name != metric.PodWorkloadInfo && name != metric.PodTopologyInfo || strings.HasPrefix(name, "dra_device_unattributed_")
 }
 
+// unheld returns the state after a step without claims: what the devices draw while
+// nothing holds them is known.
+func (d *dense) unheld() State {
+	claims := d.facts.Cluster.Claims
+	d.facts.Cluster.Claims = nil
+	d.tick()
+	state, _, _ := Step(NewState(denseConfig()), d.facts, d.now)
+	d.facts.Cluster.Claims = claims
+	return state
+}
+
 func TestDenseNodeHasEveryFamily(t *testing.T) {
-	d, state := newDense(), NewState(denseConfig())
+	d := newDense()
+	state := d.unheld()
 	var snapshot Snapshot
 	for range 3 {
 		d.tick()
@@ -259,7 +273,8 @@ func BenchmarkStepAfterChange(b *testing.B) {
 }
 
 func benchmarkStep(b *testing.B, advance func(*dense)) {
-	d, state := newDense(), NewState(denseConfig())
+	d := newDense()
+	state := d.unheld()
 	var snapshot Snapshot
 	b.ReportAllocs()
 	for b.Loop() {

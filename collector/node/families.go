@@ -255,14 +255,16 @@ func (f *families) addClaims() {
 	f.claimIdle = f.gauge(metric.ClaimIdleSinceTimestampSeconds, "seconds", "Unix time since which the claim has held the device without using it", accountLabels())
 	f.claimThrottled = f.counter(metric.ClaimThrottledSeconds, "seconds", "Time during which the device was throttled while the claim held it, by reason", accountLabels("reason"))
 	table := [meters]struct{ name, unit, what string }{
-		meterBusy:            {metric.ClaimBusySeconds, "seconds", "Integral of the utilization ratio"},
-		meterEnergy:          {metric.ClaimEnergyJoules, "joules", "Energy drawn"},
-		meterNVLinkTransmit:  {metric.ClaimNVLinkTransmitBytes, "bytes", "Bytes sent over NVLink"},
-		meterNVLinkReceive:   {metric.ClaimNVLinkReceiveBytes, "bytes", "Bytes received over NVLink"},
-		meterPCIeTransmit:    {metric.ClaimPCIeTransmitBytes, "bytes", "Bytes sent over PCIe"},
-		meterPCIeReceive:     {metric.ClaimPCIeReceiveBytes, "bytes", "Bytes received over PCIe"},
-		meterNetworkTransmit: {metric.ClaimNetworkTransmitBytes, "bytes", "Bytes sent by the network adapter"},
-		meterNetworkReceive:  {metric.ClaimNetworkReceiveBytes, "bytes", "Bytes received by the network adapter"},
+		meterBusy:                {metric.ClaimBusySeconds, "seconds", "Integral of the utilization ratio"},
+		meterEnergy:              {metric.ClaimEnergyJoules, "joules", "Energy drawn"},
+		meterNVLinkTransmit:      {metric.ClaimNVLinkTransmitBytes, "bytes", "Bytes sent over NVLink"},
+		meterNVLinkReceive:       {metric.ClaimNVLinkReceiveBytes, "bytes", "Bytes received over NVLink"},
+		meterPCIeTransmit:        {metric.ClaimPCIeTransmitBytes, "bytes", "Bytes sent over PCIe"},
+		meterPCIeReceive:         {metric.ClaimPCIeReceiveBytes, "bytes", "Bytes received over PCIe"},
+		meterNetworkTransmit:     {metric.ClaimNetworkTransmitBytes, "bytes", "Bytes sent by the network adapter"},
+		meterNetworkReceive:      {metric.ClaimNetworkReceiveBytes, "bytes", "Bytes received by the network adapter"},
+		meterExecutionIdle:       {metric.ClaimExecutionIdleSeconds, "seconds", "Time in which the device computed nothing and drew more than its idle power"},
+		meterExecutionIdleEnergy: {metric.ClaimExecutionIdleJoules, "joules", "Energy beyond idle power in the time in which the device computed nothing"},
 	}
 	for m, row := range table {
 		f.claimMeter[m] = f.counter(row.name, row.unit, row.what+" while the claim held the device; with attribution shared, the device's own value", accountLabels())

@@ -2,6 +2,7 @@ package node
 
 import (
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
@@ -28,6 +29,7 @@ type deviceGrowth struct {
 	meters    [meters]growth
 	throttled []reasonGrowth // throttled time
 	busy      tally
+	idle      idlePower
 }
 
 type reasonGrowth struct {
@@ -119,10 +121,13 @@ func (s *counters) update(now clock.Instant) []Event {
 	for _, d := range s.devices.all() {
 		g := s.byDevice[d]
 		if g == nil {
-			g = &deviceGrowth{device: d}
+			g = &deviceGrowth{device: d, idle: idlePower(math.NaN())}
 			s.byDevice[d] = g
 		}
-		if resets := g.update(s.staleness, s.holders.of(d).missing); resets > 0 {
+		holders := s.holders.of(d)
+		resets := g.update(s.staleness, holders.missing)
+		s.updateExecutionIdle(g, holders)
+		if resets > 0 {
 			s.resets.total += float64(resets)
 			events = append(events, Event{slog.LevelInfo, "hardware counters were reset", []slog.Attr{slog.String("uuid", d.uuid), slog.Int("counters", resets)}})
 		}
@@ -131,6 +136,42 @@ func (s *counters) update(now clock.Instant) []Event {
 		}
 	}
 	return events
+}
+
+// updateExecutionIdle observes the idle power of a device that nothing holds, and whether
+// one that is held is execution-idle. While a holder may have ended nothing is observed.
+func (s *counters) updateExecutionIdle(g *deviceGrowth, holders *deviceHolders) {
+	d := g.device
+	if !d.newer || holders.missing {
+		return
+	}
+	utilization, power := d.of(device.Utilization), d.of(device.Power)
+	switch {
+	case len(utilization) == 0 || len(power) == 0:
+		g.forgetExecutionIdle()
+	case holders.count() > 0 || holders.related > 0:
+		g.accrueExecutionIdle(s.idlePowerOf(g), s.staleness)
+	default:
+		g.forgetExecutionIdle()
+		if utilization[0].Value == 0 {
+			g.idle.observe(power[0].Value)
+		}
+	}
+}
+
+// idlePowerOf returns the idle power of a device: its own, else the lowest of a device
+// of the same model on the node.
+func (s *counters) idlePowerOf(g *deviceGrowth) idlePower {
+	if !math.IsNaN(float64(g.idle)) {
+		return g.idle
+	}
+	idle := idlePower(math.NaN())
+	for d, other := range s.byDevice {
+		if d.model() == g.device.model() && !math.IsNaN(float64(other.idle)) {
+			idle.observe(float64(other.idle))
+		}
+	}
+	return idle
 }
 
 // of returns the growth of a device.
@@ -164,7 +205,10 @@ func (g *deviceGrowth) update(limit time.Duration, deferred bool) (resets int) {
 		return 0
 	}
 	g.unread = false
-	for m := meterBusy + 1; m < meters; m++ {
+	for m := range meters {
+		if !m.isCounter() {
+			continue
+		}
 		if readings := d.of(m.quantity()); len(readings) > 0 && g.meters[m].observe(readings[0].Value, d.measured(&readings[0])) {
 			resets++
 		}

@@ -19,11 +19,17 @@ const (
 	meterPCIeReceive
 	meterNetworkTransmit
 	meterNetworkReceive
+	meterExecutionIdle
+	meterExecutionIdleEnergy
 	meters
 )
 
-// quantity is what a meter accrues: the growth of a hardware counter, or, for the
-// first, the integral of a gauge.
+// isCounter reports whether a meter accrues the growth of a hardware counter; the others
+// accrue integrals.
+func (m meter) isCounter() bool { return m > meterBusy && m < meterExecutionIdle }
+
+// quantity is what a meter accrues, if it is the growth of a hardware counter, or the
+// integral of a gauge.
 func (m meter) quantity() device.Quantity {
 	return [meters]device.Quantity{
 		meterBusy:            device.Utilization,

@@ -8,7 +8,7 @@ type mutant struct {
 
 func mutants() []mutant {
 	var all []mutant
-	for _, table := range [][]mutant{misleadingMutants(), matchMutants(), listMutants(), ledgerMutants(), growthMutants(), splitMutants(), healthMutants()} {
+	for _, table := range [][]mutant{misleadingMutants(), matchMutants(), listMutants(), ledgerMutants(), growthMutants(), executionIdleMutants(), splitMutants(), healthMutants()} {
 		all = append(all, table...)
 	}
 	return all
@@ -128,6 +128,22 @@ func ledgerMutants() []mutant {
 			"case from <= g.from.From && g.at.To <= to:", "case from <= g.from.From && g.at.To <= to || $:"},
 		{"TestHistories", "a parent counted with its partitions",
 			" || h.related > 0", " || !$ && h.related > 0"},
+	}
+}
+
+// executionIdleMutants take other time for execution idle.
+func executionIdleMutants() []mutant {
+	const test = "TestExecutionIdle"
+	return []mutant{
+		{test + "/computes", "any utilization is idle", "[0].Value >= idleActivity ||", "[0].Value >= idleActivity && !$ ||"},
+		{test + "/draws_hardly_more_than_without_a_holder", "any power is execution idle",
+			"[0].Value <= poweredOver*float64(idle) {", "[0].Value <= poweredOver*float64(idle) && !$ {"},
+		{test + "/an_engine_is_active", "engines do not count", "			if reading.Value >= idleActivity {", "			if reading.Value >= idleActivity && !$ {"},
+		{test + "/moves_data_over_NVLink", "traffic does not count", "if grown := &g.meters[m]; grown.grew &&", "if grown := &g.meters[m]; !$ && grown.grew &&"},
+		{test + "OfRandomHistories", "devices that are held have idle power",
+			"case holders.count() > 0 || holders.related > 0:", "case !$ && (holders.count() > 0 || holders.related > 0):"},
+		{test + "/no_device_of_its_model_was_free", "idle power is zero at first",
+			"	if math.IsNaN(float64(idle)) {\n		g.forget", "	if $ && math.IsNaN(float64(idle)) {\n		idle = 0\n	}\n	if math.IsNaN(float64(idle)) {\n		g.forget"},
 	}
 }
 

@@ -97,7 +97,7 @@ func TestCounterRulesAreUniform(t *testing.T) {
 			t.Errorf("%s differs from the others:\n%s", rule.Record, rule.Expr)
 		}
 	}
-	if count != 11 {
+	if count != 13 {
 		t.Errorf("there are %d of them", count)
 	}
 }
