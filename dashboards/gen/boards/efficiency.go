@@ -1,6 +1,8 @@
 package boards
 
 import (
+	"slices"
+
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
@@ -29,7 +31,7 @@ func efficiency() Board {
 		rows: []row{
 			{panels: append(efficiencyNumbers(), devicesHeldNow(), namespaces())},
 			{title: "Use and cost over time", panels: efficiencyOverTime()},
-			{title: "Classes, teams and claims", panels: append(efficiencyByOwner(), efficiencyByClaim()...)},
+			{title: "Classes, teams and claims", panels: slices.Concat(efficiencyByOwner(), efficiencyByClaim(), executionIdle())},
 			{title: "Migration from device plugins", panels: migration()},
 		},
 	}
@@ -223,6 +225,46 @@ func efficiencyByClaim() []panel {
 		}, keys,
 			column{title: "Cost", unit: units.Short, expr: "topk(20, " + ofClaims("claim:dra_claim_cost", itsCosts) + ")"},
 			column{title: "Held", unit: units.Short, expr: "(" + topClaims(ofClaims("claim:dra_claim_device_seconds", ofAClaim), ofClaims("claim:dra_claim_cost", itsCosts)) + ") / 3600"},
+		),
+	}
+}
+
+// executionIdle is time in which devices were kept ready and computed nothing.
+func executionIdle() []panel {
+	const (
+		family = "dra_claim_execution_idle"
+		empty  = "no device was free so that its idle power could be seen, power or utilization are not read, or " + needsAccounting
+	)
+	joules := func(by, rule string) string {
+		return `sum by (` + by + `) (sum_over_time(` + rule + family + `_joules:increase5m{@claims}[$__range])) / 3.6e6`
+	}
+	const first = "claim:" + family + "_seconds"
+	return []panel{
+		listing(12, 8, about{
+			title: "Execution idle by namespace and class in the range", unit: units.Short,
+			reads: "Device-hours in which held devices computed nothing and drew more than their idle power, the kilowatt-hours beyond idle power, and what these hours cost. Devices that are shared are left out.",
+			empty: empty + "; Cost is empty without a price list (--cost.prices)",
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
+			{label: "deviceclass", title: "Class"},
+			currency(),
+		},
+			column{title: "Hours", unit: units.Short, expr: unknownClass(hours("cluster, namespace, deviceclass", "namespace_class:"+family+"_seconds"))},
+			column{title: "kWh", unit: units.Short, expr: unknownClass(joules("cluster, namespace, deviceclass", "namespace_class:"))},
+			column{title: "Cost", unit: units.Short, expr: unknownClass(`sum by (cluster, namespace, deviceclass, currency) (sum_over_time(namespace_class:` + family + `_cost:increase5m{@claims}[$__range]))`)},
+		),
+		listing(12, 8, about{
+			title: "Claims with the most execution idle in the range", unit: units.Short,
+			reads: "The twenty claims with the most device-hours of execution idle, and the kilowatt-hours beyond idle power. It does not follow the class.",
+			empty: empty,
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
+			{label: "resourceclaim", title: "Claim", links: []link{toClaim()}},
+		},
+			column{title: "Hours", unit: units.Short, expr: "topk(20, " + ofClaims(first, ofAClaim) + ") / 3600"},
+			column{title: "kWh", unit: units.Short, expr: "(" + topClaims(ofClaims("claim:"+family+"_joules", ofAClaim), ofClaims(first, ofAClaim)) + ") / 3.6e6"},
 		),
 	}
 }
