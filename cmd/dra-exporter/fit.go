@@ -38,6 +38,20 @@ func addFit(c *commands, stdout, stderr io.Writer) {
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runFit(ctx, flags, stdout, stderr) }
 }
 
+// withStandardInput returns the arguments with -f - as one: the parser takes a single -
+// for an empty value.
+func withStandardInput(args []string) []string {
+	var all []string
+	for _, arg := range args {
+		if last := len(all) - 1; arg == "-" && last >= 0 && (all[last] == "-f" || all[last] == "--filename") {
+			all[last] = "--filename=-"
+			continue
+		}
+		all = append(all, arg)
+	}
+	return all
+}
+
 // runFit fails with errUnfit if fewer pods fit than requested.
 func runFit(ctx context.Context, flags *fitFlags, stdout, stderr io.Writer) error {
 	switch {
@@ -46,11 +60,11 @@ func runFit(ctx context.Context, flags *fitFlags, stdout, stderr io.Writer) erro
 	case flags.count < 0:
 		return usagef("--count=%d is no number of pods", flags.count)
 	}
-	config, namespace, err := flags.connection()
+	manifest, err := readManifest(flags.file)
 	if err != nil {
 		return err
 	}
-	manifest, err := readManifest(flags.file)
+	config, namespace, err := flags.connection()
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -32,4 +33,16 @@ func TestFitOfTheDemo(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	metrictest.CompareGolden(t, "testdata/fit.txt", output)
+	for _, flags := range [][]string{{"-f", "-"}, {"--filename", "-"}, {"--filename=-"}, {"-f-"}} {
+		command := program(t.Context(), append([]string{"fit", "--kubeconfig=" + kubeconfig}, flags...)...)
+		manifest, err := os.Open("testdata/fit.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer manifest.Close()
+		command.Stdin = manifest
+		if text, err := command.CombinedOutput(); err == nil || command.ProcessState.ExitCode() != exitUnfit {
+			t.Errorf("%s: %v\n%s", flags, err, text)
+		}
+	}
 }

@@ -31,6 +31,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		commands.app.UsageWriter(stderr).Usage(nil)
 		return exitUsage
 	}
+	args = withStandardInput(args)
 	args, checked.inherited, checked.inheritError = inherit(newApp, func() []string { return check.ContainerCommand(cgroup.DefaultProcfs) }, args)
 	name, err := "", checkBooleans(newApp(), args)
 	if err == nil {
