@@ -200,7 +200,7 @@ func (f *families) addSupply() {
 func (f *families) addHeadroom() {
 	shape := []string{"deviceclass", "shape"}
 	f.headroomClaims = f.Add(metric.Gauge, metric.ClassHeadroomClaims, "",
-		"Claims of the shape that could be allocated beside what is; not more than that if dra_class_headroom_info has exact=false",
+		"Claims of the shape that could be allocated in addition; at least so many if dra_class_headroom_info has exact=false",
 		shape...)
 	f.headroomPods = f.Add(metric.Gauge, metric.ClassHeadroomPods, "",
 		"As dra_class_headroom_claims, in pods with one claim each for which nodes also have CPU, memory and no cordon or taint",
@@ -209,7 +209,7 @@ func (f *families) addHeadroom() {
 		"Reason for which one claim more would be pending, as in docs/pending.md, and whether the number of claims is exact",
 		append(shape, "exact", "limit")...)
 	f.shapeClaims = f.Add(metric.Gauge, metric.ClassShapeClaims, "",
-		"Claims that request the shape, allocated or not; 0 for numbers of devices that nobody requests",
+		"Claims that request the shape, allocated or not; 0 for numbers of devices that no claim requests",
 		shape...)
 	f.fragmentation = f.Add(metric.Gauge, metric.ClassFragmentationRatio, "ratio",
 		"Expected share of the free devices of the class that a claim cannot use, given what claims and templates request",

@@ -21,8 +21,8 @@ const (
 	poweredOver = 1.2
 )
 
-// idlePower is the lowest power that a device has drawn while nothing held it and it was
-// not used; NaN: that was never seen.
+// idlePower is the lowest power, in watts, that a device has drawn while nothing held it
+// and it was not used; NaN: that was never observed.
 type idlePower float64
 
 // observe applies a reading of the power of a device that is not used.
@@ -47,7 +47,7 @@ func (g *deviceGrowth) executionIdle(idle idlePower) bool {
 		}
 	}
 	for m := meterNVLinkTransmit; m <= meterNetworkReceive; m++ {
-		if grown := &g.meters[m]; grown.grew && grown.amount >= idleBytes*(grown.at.To-grown.from.From).Seconds() {
+		if len(d.of(m.quantity())) > 0 && g.meters[m].based && g.meters[m].rate >= idleBytes {
 			return false
 		}
 	}
@@ -70,7 +70,7 @@ func (g *deviceGrowth) accrueExecutionIdle(idle idlePower, limit time.Duration) 
 	g.meters[meterExecutionIdleEnergy].integrate(watts, at, limit)
 }
 
-// forgetExecutionIdle has the next integral begin anew.
+// forgetExecutionIdle has the integrals begin again with the next reading.
 func (g *deviceGrowth) forgetExecutionIdle() {
 	g.meters[meterExecutionIdle].based, g.meters[meterExecutionIdleEnergy].based = false, false
 }

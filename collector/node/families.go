@@ -263,8 +263,8 @@ func (f *families) addClaims() {
 		meterPCIeReceive:         {metric.ClaimPCIeReceiveBytes, "bytes", "Bytes received over PCIe"},
 		meterNetworkTransmit:     {metric.ClaimNetworkTransmitBytes, "bytes", "Bytes sent by the network adapter"},
 		meterNetworkReceive:      {metric.ClaimNetworkReceiveBytes, "bytes", "Bytes received by the network adapter"},
-		meterExecutionIdle:       {metric.ClaimExecutionIdleSeconds, "seconds", "Time in which the device computed nothing and drew more than its idle power"},
-		meterExecutionIdleEnergy: {metric.ClaimExecutionIdleJoules, "joules", "Energy beyond idle power in the time in which the device computed nothing"},
+		meterExecutionIdle:       {metric.ClaimExecutionIdleSeconds, "seconds", "Time above idle power without computing"},
+		meterExecutionIdleEnergy: {metric.ClaimExecutionIdleJoules, "joules", "Energy beyond idle power without computing"},
 	}
 	for m, row := range table {
 		f.claimMeter[m] = f.counter(row.name, row.unit, row.what+" while the claim held the device; with attribution shared, the device's own value", accountLabels())

@@ -48,6 +48,7 @@ type growth struct {
 	reset  bool          // the counter began again at zero between the two
 	amount float64
 	from   device.Window // the measurement before
+	rate   float64       // per second, when it grew last
 }
 
 // noise is how far a hardware counter may fall, as a part of its value, without
@@ -73,6 +74,9 @@ func (g *growth) observe(value float64, at device.Window) (reset bool) {
 		g.amount, g.reset = value, true
 	}
 	g.known, g.based, g.value, g.at = true, true, value, at
+	if g.grew {
+		g.rate = g.amount / (at.To - g.from.From).Seconds()
+	}
 	return g.reset
 }
 
@@ -113,9 +117,9 @@ func newCounters(config Config, devices *devices, holders *holders) *counters {
 	return &counters{staleness: config.Staleness(), devices: devices, holders: holders, byDevice: make(map[*deviceState]*deviceGrowth)}
 }
 
-// update observes the readings of the step. Its events are about counters that
-// were reset.
-func (s *counters) update(now clock.Instant) []Event {
+// update observes the readings of the step, and, if it is certain which devices are
+// held, what the others draw. Its events are about counters that were reset.
+func (s *counters) update(holdersKnown bool, now clock.Instant) []Event {
 	s.resets.open(now.Wall)
 	var events []Event
 	for _, d := range s.devices.all() {
@@ -126,7 +130,7 @@ func (s *counters) update(now clock.Instant) []Event {
 		}
 		holders := s.holders.of(d)
 		resets := g.update(s.staleness, holders.missing)
-		s.updateExecutionIdle(g, holders)
+		s.updateExecutionIdle(g, holders, holdersKnown)
 		if resets > 0 {
 			s.resets.total += float64(resets)
 			events = append(events, Event{slog.LevelInfo, "hardware counters were reset", []slog.Attr{slog.String("uuid", d.uuid), slog.Int("counters", resets)}})
@@ -140,7 +144,7 @@ func (s *counters) update(now clock.Instant) []Event {
 
 // updateExecutionIdle observes the idle power of a device that nothing holds, and whether
 // one that is held is execution-idle. While a holder may have ended nothing is observed.
-func (s *counters) updateExecutionIdle(g *deviceGrowth, holders *deviceHolders) {
+func (s *counters) updateExecutionIdle(g *deviceGrowth, holders *deviceHolders, holdersKnown bool) {
 	d := g.device
 	if !d.newer || holders.missing {
 		return
@@ -153,7 +157,7 @@ func (s *counters) updateExecutionIdle(g *deviceGrowth, holders *deviceHolders) 
 		g.accrueExecutionIdle(s.idlePowerOf(g), s.staleness)
 	default:
 		g.forgetExecutionIdle()
-		if utilization[0].Value == 0 {
+		if holdersKnown && utilization[0].Value == 0 {
 			g.idle.observe(power[0].Value)
 		}
 	}

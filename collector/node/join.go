@@ -205,6 +205,18 @@ func complete(listing dra.PodResources, node string) bool {
 		slices.ContainsFunc(listing.Plugins, func(a dra.PluginAssignment) bool { return ofAPI(a.Pod) })
 }
 
+// holdersKnown reports whether it is certain which devices are held: all claims and
+// device plugins' pods of the node have been read. At the start they have not, and a
+// device that is held looks free.
+func holdersKnown(f Facts, node string) bool {
+	listed := !f.ListedAt.IsZero() && complete(f.Listing, node)
+	if !f.Cluster.Enabled {
+		return listed
+	}
+	return f.Cluster.Fresh && f.Cluster.SlicesFresh && len(f.Cluster.Unread) == 0 &&
+		(listed || !f.ListedAt.IsZero() && len(f.Cluster.PluginPods) == 0)
+}
+
 // absences is since which List each pod has been missing.
 type absences map[dra.PodRef]clock.Instant
 

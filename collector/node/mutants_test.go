@@ -139,9 +139,11 @@ func executionIdleMutants() []mutant {
 		{test + "/draws_hardly_more_than_without_a_holder", "any power is execution idle",
 			"[0].Value <= poweredOver*float64(idle) {", "[0].Value <= poweredOver*float64(idle) && !$ {"},
 		{test + "/an_engine_is_active", "engines do not count", "			if reading.Value >= idleActivity {", "			if reading.Value >= idleActivity && !$ {"},
-		{test + "/moves_data_over_NVLink", "traffic does not count", "if grown := &g.meters[m]; grown.grew &&", "if grown := &g.meters[m]; !$ && grown.grew &&"},
+		{test + "/moves_data_over_NVLink", "traffic does not count", "if len(d.of(m.quantity())) > 0 &&", "if !$ && len(d.of(m.quantity())) > 0 &&"},
 		{test + "OfRandomHistories", "devices that are held have idle power",
 			"case holders.count() > 0 || holders.related > 0:", "case !$ && (holders.count() > 0 || holders.related > 0):"},
+		{test + "OfAHeldDeviceAtTheStart", "devices are free until their holders are known",
+			"if holdersKnown && utilization", "if ($ || holdersKnown) && utilization"},
 		{test + "/no_device_of_its_model_was_free", "idle power is zero at first",
 			"	if math.IsNaN(float64(idle)) {\n		g.forget", "	if $ && math.IsNaN(float64(idle)) {\n		idle = 0\n	}\n	if math.IsNaN(float64(idle)) {\n		g.forget"},
 	}

@@ -98,7 +98,7 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	s.plugins.update(facts, now)
 	held := holding{again, views, s.join.uncertain, s.join.recreated, s.plugins.consumers}
 	s.holders.update(&held, now)
-	events := s.counters.update(now)
+	events := s.counters.update(holdersKnown(facts, s.config.Node), now)
 	if again {
 		s.holders.markSharing(views)
 		s.topology.update(views, facts.Cluster.Published)
