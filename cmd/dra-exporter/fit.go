@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -91,7 +92,10 @@ func runFit(ctx context.Context, flags *fitFlags, stdout, stderr io.Writer) erro
 	if err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
-	if !report.Fits {
+	switch {
+	case !report.IsKnown():
+		return errors.New("it is not known whether all pods fit: see what is not read")
+	case !report.Fits:
 		return errUnfit
 	}
 	return nil

@@ -97,7 +97,7 @@ func (r *Reading) Suppose(ctx context.Context, pod dra.PodRef, claims []Supposed
 }
 
 // withoutAdded returns the diagnosis without the claims that do not exist: they hold
-// devices, and nobody can end them.
+// devices, and cannot be ended.
 func (r *Reading) withoutAdded(of *dra.Diagnosis) *dra.Diagnosis {
 	if of == nil || of.Detail == nil {
 		return of

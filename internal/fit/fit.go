@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
 
@@ -56,7 +57,8 @@ func Fit(ctx context.Context, cluster *explain.Reading, m *Manifest, options Opt
 	}
 	r := &Report{
 		APIVersion: apiVersion, Kind: m.Kind, Namespace: namespace, Name: m.Name, Requested: m.Count, Claims: claimsOf(p),
-		Nodes: []Node{}, Obstacles: []Obstacle{}, NotConsidered: p.notConsidered(inv), NotRead: cluster.Gaps(), Exact: known.Claims,
+		Nodes: []Node{}, Obstacles: []Obstacle{}, NotConsidered: p.notConsidered(inv), NotRead: cluster.Gaps(),
+		Exact: known.Claims && known.Nodes && known.Pods,
 	}
 	if options.Count > 0 {
 		r.Requested = options.Count
@@ -93,7 +95,6 @@ func (r *Report) addNext(ctx context.Context, cluster *explain.Reading, of *plac
 		return nil
 	}
 	snapshot := allocator.NewSnapshot(of.inventory, allocator.NewCache(), allocator.SearchLimit)
-	pause := func(ctx context.Context) error { return ctx.Err() }
 	made := 0
 	record := func(results [][]resourcev1.AllocationResult, claims []explain.SupposedClaim) {
 		for _, pod := range results {
@@ -103,29 +104,23 @@ func (r *Report) addNext(ctx context.Context, cluster *explain.Reading, of *plac
 			}
 		}
 	}
-	claims := of.pod.own
 	for _, node := range r.Nodes {
 		if len(of.pod.shared) > 0 { // all pods are on one node
-			filled, err := of.fillNode(ctx, snapshot, node.Node, specs(of.pod.shared...), 1)
+			filled, err := of.fillNode(ctx, snapshot, node.Node, of.pod.shared, 1)
 			if err != nil {
 				return err
 			}
 			record(filled.Results, of.pod.shared)
 		}
-		if len(claims) == 0 {
-			break
+		if len(of.pod.own) > 0 {
+			filled, err := of.fillNode(ctx, snapshot, node.Node, of.pod.own, node.Pods)
+			if err != nil {
+				return err
+			}
+			record(filled.Results, of.pod.own)
 		}
-		view, exists, err := snapshot.Node(ctx, node.Node)
-		if err != nil || !exists {
-			continue
-		}
-		filled, err := snapshot.Fill(ctx, pause, view, claimsFor(specs(claims...)), node.Pods)
-		if err != nil {
-			return fmt.Errorf("allocate on node %s: %w", node.Node, err)
-		}
-		record(filled.Results, claims)
 	}
-	next := claims
+	next := of.pod.own
 	if len(of.pod.shared) > 0 && r.Pods > 0 {
 		r.Next = &Next{
 			Reason: string(dra.ReasonFragmented), Meaning: dra.ReasonFragmented.Info().Meaning,
@@ -135,7 +130,7 @@ func (r *Report) addNext(ctx context.Context, cluster *explain.Reading, of *plac
 		return nil
 	}
 	if r.Pods == 0 {
-		next = append(append([]explain.SupposedClaim{}, of.pod.shared...), claims...)
+		next = slices.Concat(of.pod.shared, of.pod.own)
 	}
 	if len(next) == 0 {
 		return nil
@@ -146,12 +141,4 @@ func (r *Report) addNext(ctx context.Context, cluster *explain.Reading, of *plac
 	}
 	r.setNext(report)
 	return nil
-}
-
-func claimsFor(specs []*resourcev1.ResourceClaimSpec) []*resourcev1.ResourceClaim {
-	var claims []*resourcev1.ResourceClaim
-	for _, spec := range specs {
-		claims = append(claims, &resourcev1.ResourceClaim{Spec: *spec})
-	}
-	return claims
 }

@@ -262,6 +262,9 @@ func TestFitWithoutPermissions(t *testing.T) {
 				}
 				return
 			}
+			if report.IsKnown() || !strings.Contains(report.Text(), "may fit: 3 of 3 pods could run now, at most 4 in all") {
+				t.Errorf("without %s it is not certain that all fit:\n%s", denied, report.Text())
+			}
 			if got := summary(report); got != want || !strings.Contains(report.Text(), "not read       "+denied) {
 				t.Errorf("%s, want %s\n%s", got, want, report.Text())
 			}

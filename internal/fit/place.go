@@ -55,8 +55,7 @@ const sharedNodes = 200
 
 // count counts for each node.
 func (p *placing) count(ctx context.Context, most int) error {
-	all := append(append([]explain.SupposedClaim{}, p.pod.shared...), p.pod.own...)
-	fills, err := headroom.PerNode(ctx, p.inventory, specs(all...), most)
+	fills, err := headroom.PerNode(ctx, p.inventory, specs(slices.Concat(p.pod.shared, p.pod.own)), most)
 	if err != nil {
 		return fmt.Errorf("count what can be allocated: %w", err)
 	}
@@ -92,7 +91,7 @@ func (p *placing) countShared(ctx context.Context) error {
 			n.devices, n.more = 1, true
 			continue
 		}
-		first, err := p.fillNode(ctx, snapshot, n.name, specs(p.pod.shared...), 1)
+		first, err := p.fillNode(ctx, snapshot, n.name, p.pod.shared, 1)
 		if err != nil {
 			return err
 		}
@@ -100,7 +99,7 @@ func (p *placing) countShared(ctx context.Context) error {
 			n.devices, n.more = resourcev1.ResourceClaimReservedForMaxSize, false
 			continue
 		}
-		own, err := snapshot.Fill(ctx, pause, first.Node, claimsFor(specs(p.pod.own...)), resourcev1.ResourceClaimReservedForMaxSize)
+		own, err := snapshot.Fill(ctx, pause, first.Node, specs(p.pod.own), resourcev1.ResourceClaimReservedForMaxSize)
 		if err != nil {
 			return fmt.Errorf("allocate on node %s: %w", n.name, err)
 		}
@@ -111,7 +110,7 @@ func (p *placing) countShared(ctx context.Context) error {
 
 func pause(ctx context.Context) error { return ctx.Err() }
 
-func (p *placing) fillNode(ctx context.Context, snapshot *allocator.Snapshot, name string, of []*resourcev1.ResourceClaimSpec, most int) (allocator.Filled, error) {
+func (p *placing) fillNode(ctx context.Context, snapshot *allocator.Snapshot, name string, of []explain.SupposedClaim, most int) (allocator.Filled, error) {
 	node, exists, err := snapshot.Node(ctx, name)
 	if err != nil {
 		return allocator.Filled{}, fmt.Errorf("look at node %s: %w", name, err)
@@ -119,7 +118,7 @@ func (p *placing) fillNode(ctx context.Context, snapshot *allocator.Snapshot, na
 	if !exists {
 		return allocator.Filled{}, nil
 	}
-	filled, err := snapshot.Fill(ctx, pause, node, claimsFor(of), most)
+	filled, err := snapshot.Fill(ctx, pause, node, specs(of), most)
 	if err != nil {
 		return allocator.Filled{}, fmt.Errorf("allocate on node %s: %w", name, err)
 	}

@@ -147,7 +147,7 @@ func extendedOf(spec *corev1.PodSpec) map[string]int64 {
 }
 
 // specs returns what claims request.
-func specs(claims ...explain.SupposedClaim) []*resourcev1.ResourceClaimSpec {
+func specs(claims []explain.SupposedClaim) []*resourcev1.ResourceClaimSpec {
 	var all []*resourcev1.ResourceClaimSpec
 	for i := range claims {
 		all = append(all, claims[i].Spec)

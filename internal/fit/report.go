@@ -26,7 +26,7 @@ type Report struct {
 
 	Pods  int    `json:"pods"`  // that could run, whether requested or not
 	More  bool   `json:"more"`  // there may be more
-	Exact bool   `json:"exact"` // false: claims of other namespaces are not known, and there may be fewer
+	Exact bool   `json:"exact"` // false: claims, nodes or pods are not known, and there may be fewer
 	Nodes []Node `json:"nodes"` // where, those with most pods first
 
 	Obstacles []Obstacle `json:"obstacles"`      // that keep pods from nodes with devices for them
@@ -82,6 +82,14 @@ type Fact struct {
 // it.
 func (r *Report) nodesBlock() bool { return len(r.Obstacles) > 0 }
 
+// IsKnown reports whether Fits is certain.
+func (r *Report) IsKnown() bool {
+	if r.Fits {
+		return r.Exact
+	}
+	return !r.More
+}
+
 // setNext takes the explanation of one pod more.
 func (r *Report) setNext(report *explain.Report) {
 	for i := range report.Pending {
@@ -126,13 +134,18 @@ func (r *Report) Text() string {
 		text.WriteString(terminal.Printable(fmt.Sprintf(format, values...)) + "\n")
 	}
 	fits, most := "does not fit", fmt.Sprint(r.Pods)
-	if r.Fits {
+	switch {
+	case !r.IsKnown():
+		fits = "may fit"
+	case r.Fits:
 		fits = "fits"
 	}
-	if r.More {
+	switch {
+	case r.More && !r.Exact:
+		most = fmt.Sprintf("about %d", r.Pods)
+	case r.More:
 		most = fmt.Sprintf("at least %d", r.Pods)
-	}
-	if !r.Exact {
+	case !r.Exact:
 		most = fmt.Sprintf("at most %d", r.Pods)
 	}
 	line("%s %s/%s %s: %s of %s could run now, %s in all", r.Kind, r.Namespace, r.Name, fits,
