@@ -196,11 +196,15 @@ type Filled struct {
 	Node Node
 }
 
-// Fill allocates the claims on the node until the allocator refuses, or so many
-// times. It calls pause before each search, whose error it returns. An error of the
+// Fill allocates claims with these specifications, one for each, on the node until the
+// allocator refuses, or so many times. It calls pause before each search, whose error it returns. An error of the
 // allocator, which says that something is published or requested that it cannot use,
 // is as if it refused.
-func (s *Snapshot) Fill(ctx context.Context, pause inventory.Pause, node Node, claims []*resourcev1.ResourceClaim, most int) (Filled, error) {
+func (s *Snapshot) Fill(ctx context.Context, pause inventory.Pause, node Node, specs []*resourcev1.ResourceClaimSpec, most int) (Filled, error) {
+	var claims []*resourcev1.ResourceClaim
+	for _, spec := range specs {
+		claims = append(claims, &resourcev1.ResourceClaim{Spec: *spec})
+	}
 	filled := Filled{Node: node}
 	for filled.Times < most {
 		if err := pause(ctx); err != nil {

@@ -42,8 +42,8 @@ func (a *autoscaling) apply(event *dra.Autoscaling, gone bool) {
 	}
 }
 
-// rows counts the pods with pending claims, given by their UIDs, by what an autoscaler has reported of them
-// last. What was reported once stays, with no pods.
+// rows counts the pods with pending claims, given by their UIDs, by what an autoscaler
+// has reported of them last. A state that was reported once stays, with no pods.
 func (a *autoscaling) rows(b *metric.Builder, f *families, pods iter.Seq[string]) {
 	counts := make(map[autoscalingKey]int)
 	for uid := range pods {

@@ -55,7 +55,7 @@ func (h *headroomRows) update(now *dra.Headroom, synced Synced, f *families, at 
 		h.headroom = now
 		h.label(f)
 	}
-	h.known = now != nil && now.StrandedKnown && synced.Claims && synced.Slices && synced.Nodes && synced.Pods
+	h.known = now != nil && now.StrandedKnown && synced.Claims && synced.Slices && synced.Classes && synced.Nodes && synced.Pods
 	if h.known {
 		for i := range now.Stranded {
 			h.total(&now.Stranded[i], f, at.Wall)

@@ -20,8 +20,8 @@ type ShapeHeadroom struct {
 	Requests int // claims that request it, allocated or not
 
 	Claims int
-	// Exact reports whether Claims is exact: otherwise it is an upper bound, because
-	// there are more different nodes than have been searched yet.
+	// Exact reports whether Claims and Pods are exact: otherwise they are lower bounds,
+	// because not all nodes have been searched to the end.
 	Exact bool
 	// Limit is the reason for which one claim more would be pending; ReasonNone if that
 	// is not known.

@@ -98,6 +98,43 @@ func TestHeadroomIsWhatCanBeAllocated(t *testing.T) {
 	}
 }
 
+// While not all nodes have been searched, or not to the end, at least as many claims fit as
+// is said. Once they have been, the number is exact.
+func TestHeadroomIsALowerBoundUntilItIsExact(t *testing.T) {
+	for seed := range uint64(20) {
+		c := randomCluster(t, 300+seed, 12)
+		exact := map[string]dra.ShapeHeadroom{}
+		for _, s := range c.planner().mustRefresh(t).Shapes {
+			exact[s.Class+"/"+s.Shape] = s
+		}
+		slow := newPlanner(Options{Inventory: c.inventory, Clock: clock.System(), Shapes: 20}, allocator.NewCache(), time.Nanosecond)
+		part := c.planner()
+		part.searches = 2
+		for name, p := range map[string]*Planner{"slow": slow, "part": part} {
+			bounds, refreshes := 0, 0
+			for done := false; !done; refreshes++ {
+				found := p.mustRefresh(t)
+				for _, s := range found.Shapes {
+					want := exact[s.Class+"/"+s.Shape]
+					if s.Claims > want.Claims || s.Exact && s != want && name == "part" || !s.Exact && s.Limit != dra.ReasonNone {
+						t.Fatalf("seed %d, %s: %+v, exact is %+v", seed, name, s, want)
+					}
+					if !s.Exact {
+						bounds++
+					}
+				}
+				done = name == "slow" || p.complete
+				if done && name == "part" && !slices.Equal(found.Shapes, c.planner().mustRefresh(t).Shapes) {
+					t.Errorf("seed %d: %+v after %d refreshes", seed, found.Shapes, refreshes)
+				}
+			}
+			if bounds == 0 {
+				t.Errorf("seed %d, %s: all numbers are exact at once", seed, name)
+			}
+		}
+	}
+}
+
 // In random clusters as many pods with one to three claims fit on each node as upstream's
 // allocator, given the API objects, allocates on one node after the other.
 func TestPerNodeIsWhatCanBeAllocated(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/cel"
 
 	"github.com/dra-exporter/dra-exporter/collector/allocator"
@@ -32,8 +33,8 @@ const (
 	leastRest = 2 * time.Second
 	mostRest  = 15 * time.Second
 
-	// searchesPerRefresh is how many nodes are searched in one refresh. What is left is
-	// bounded by counts, and searched in the next ones.
+	// searchesPerRefresh is how many nodes are searched in one refresh. The others are
+	// searched in the next ones; until then what they have does not count.
 	searchesPerRefresh = 20_000
 	// linkedSearches is how many searches there are, for one shape, on nodes that have
 	// devices in common, one after the other.
@@ -63,6 +64,7 @@ type Options struct {
 type Planner struct {
 	options  Options
 	snapshot *allocator.Snapshot
+	searches int // nodes that are searched in one refresh, at most
 
 	version, roomVersion, classesVersion uint64 // of what the last refresh began with
 	complete                             bool   // the last refresh searched all that it had to
@@ -86,7 +88,7 @@ func New(options Options) *Planner {
 
 func newPlanner(options Options, compiled *cel.Cache, searchLimit time.Duration) *Planner {
 	return &Planner{
-		options: options, groups: map[string]*group{},
+		options: options, groups: map[string]*group{}, searches: searchesPerRefresh,
 		snapshot: allocator.NewSnapshot(options.Inventory, compiled, searchLimit),
 	}
 }
@@ -123,7 +125,7 @@ func (p *Planner) refresh(ctx context.Context, pause inventory.Pause) error {
 	defer p.snapshot.Forget()
 	p.updateShapes()
 	p.nodes.update(p.options.Inventory.Overview().NodeStamps())
-	searches := searchesPerRefresh
+	searches := p.searches
 	p.complete = true
 	for _, g := range p.groups {
 		if err := g.update(ctx, pause, p.options.Inventory, &p.nodes); err != nil {
@@ -231,13 +233,13 @@ func (p *Planner) fillNode(ctx context.Context, pause inventory.Pause, g *group,
 
 // fillOn allocates claims of a shape on a node until the allocator refuses.
 func fillOn(ctx context.Context, pause inventory.Pause, snapshot *allocator.Snapshot, node allocator.Node, s *shape) (fill, allocator.Filled, error) {
-	filled, err := snapshot.Fill(ctx, pause, node, claimsFor(s.specs...), s.most)
+	filled, err := snapshot.Fill(ctx, pause, node, s.specs, s.most)
 	if err != nil {
 		return fill{}, filled, err
 	}
 	found := fill{claims: int32(filled.Times), more: filled.More}
 	for i := range s.requests {
-		single, err := snapshot.Fill(ctx, pause, filled.Node, claimsFor(s.single(i)), timesPerNode)
+		single, err := snapshot.Fill(ctx, pause, filled.Node, []*resourcev1.ResourceClaimSpec{s.single(i)}, timesPerNode)
 		if err != nil {
 			return fill{}, filled, err
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
@@ -31,7 +30,7 @@ func (p *Planner) publish(ctx context.Context, pause inventory.Pause) error {
 		}
 		for _, s := range g.shapes {
 			if s.uses == 0 && s.devices > 1 && p.options.Inventory.Overview().MostOnNode(g.requests[0]) < int(s.devices) {
-				continue // nodes have fewer, and nobody requests so many
+				continue // nodes have fewer, and no claim requests so many
 			}
 			made.Shapes = append(made.Shapes, p.headroom(g, s, counts, rooms))
 			if s.simple {
@@ -71,10 +70,7 @@ func (p *Planner) headroom(g *group, s *shape, counts []inventory.Count, rooms *
 		left[i] += int(n)
 		most[i] = max(most[i], int(n))
 	}
-	var free []inventory.NodeCounts
-	for i := range counts {
-		free = append(free, counts[i].Free)
-	}
+	made.Exact = made.Exact && !s.linked.more
 	claims, pods := 0, 0
 	for i, at := range g.of {
 		onNode := 0
@@ -84,7 +80,6 @@ func (p *Planner) headroom(g *group, s *shape, counts []inventory.Count, rooms *
 		case fills[at] != nil:
 			onNode = int(fills[at].claims)
 		default: // not searched yet
-			onNode = s.bound(free, p.nodes.names[i])
 			made.Exact = false
 		}
 		claims += onNode
@@ -92,27 +87,11 @@ func (p *Planner) headroom(g *group, s *shape, counts []inventory.Count, rooms *
 			pods += rooms.pods(i, s, onNode)
 		}
 	}
-	if s.linked.more {
-		made.Exact = false
-		claims += unsearched(s, g, counts)
-	}
 	made.Claims, made.Pods = claims, min(pods, claims)
 	if made.Exact {
 		made.Limit = limit(s, counts, left, most, together)
 	}
 	return made
-}
-
-// unsearched bounds what there may be beside what was found on linked nodes: as if
-// all devices that are free were on one node.
-func unsearched(s *shape, g *group, counts []inventory.Count) int {
-	most := math.MaxInt32
-	for i, r := range s.requests {
-		if r.Name == r.Parent {
-			most = min(most, counts[i].Left[dra.StageFree]/r.Devices())
-		}
-	}
-	return max(0, most-int(s.linked.claims))
 }
 
 // limit returns the reason for which one claim more would be pending, given how many
@@ -149,8 +128,8 @@ func (s *shape) sufficeEach(left []int32) bool {
 // fragmentation returns the expected share of the free devices of each class that a
 // claim cannot use: the sum over the shapes that claims and templates request of their
 // share of all uses, times the share of the free devices that is left when as many
-// claims of the shape as possible are allocated. Classes without free devices, of which
-// nobody requests devices, or with a figure that is not exact, have none.
+// claims of the shape as possible are allocated. Classes without free devices, without
+// requests, or with a figure that is not exact, have none.
 func (p *Planner) fragmentation(shapes []dra.ShapeHeadroom, free map[string]int) []dra.ClassFragmentation {
 	found := make(map[[2]string]*dra.ShapeHeadroom, len(shapes))
 	for i := range shapes {
@@ -243,18 +222,19 @@ func (s *shape) classes() []string {
 	return all
 }
 
-// onNode returns how many claims of the shape can be allocated on a node, and false if
-// that is not known.
+// onNode returns how many claims of the shape can be allocated on a node, at least, and
+// false if it is not known whether any can.
 func (s *shape) onNode(node int) (int, bool) {
 	if s.group.traits == nil || node >= len(s.group.of) {
 		return 0, false
 	}
 	at := s.group.of[node]
 	if at == noKey {
-		return int(s.linked.perNode[int32(node)]), !s.linked.more
+		claims := int(s.linked.perNode[int32(node)])
+		return claims, claims > 0 || !s.linked.more
 	}
 	found, known := s.found[s.group.keys[at]]
-	return int(found.claims), known
+	return int(found.claims), known && (found.claims > 0 || !found.more)
 }
 
 // nodeRooms is what the nodes have for pods besides devices.

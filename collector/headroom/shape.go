@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -268,27 +267,4 @@ func (s *shape) single(request int) *resourcev1.ResourceClaimSpec {
 	exactly := spec.Devices.Requests[0].Exactly
 	exactly.Selectors, exactly.Tolerations, exactly.Capacity = r.Selectors, r.Tolerations, r.Capacity
 	return spec
-}
-
-func claimsFor(specs ...*resourcev1.ResourceClaimSpec) []*resourcev1.ResourceClaim {
-	var claims []*resourcev1.ResourceClaim
-	for _, spec := range specs {
-		claims = append(claims, &resourcev1.ResourceClaim{Spec: *spec})
-	}
-	return claims
-}
-
-// bound returns how many claims of a shape a node can have at most, by the number of
-// devices that are free for each request.
-func (s *shape) bound(free []inventory.NodeCounts, node string) int {
-	most := math.MaxInt32
-	for i, r := range s.requests {
-		if r.Name == r.Parent { // alternatives bound nothing
-			most = min(most, free[i].Of(node)/r.Devices())
-		}
-	}
-	if most == math.MaxInt32 {
-		return timesPerNode
-	}
-	return most
 }

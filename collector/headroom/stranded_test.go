@@ -10,9 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/inventory"
 )
 
-// roomy is a planner that knows what pods take.
+// stranded returns the stranded devices, of a planner that knows what pods take.
 func (c *testCluster) stranded() (found map[string]float64) {
 	c.t.Helper()
 	p := c.planner()
@@ -158,6 +159,36 @@ func TestStranded(t *testing.T) {
 			c.expectStranded(nil)
 			test.change(c)
 			c.expectStranded(test.want)
+		})
+	}
+}
+
+// A device lacks a partner only where it is certain that no claim for both fits.
+func TestPartnerOfANodeThatIsNotSearched(t *testing.T) {
+	for name, change := range map[string]func(s *shape, key inventory.TraitsKey){
+		"not to the end": func(s *shape, key inventory.TraitsKey) { s.found[key] = fill{more: true, left: s.found[key].left} },
+		"not yet":        func(s *shape, key inventory.TraitsKey) { delete(s.found, key) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := strandedCluster(t)
+			c.template("pair", pair())
+			c.inventory.Claim("team", "user", nil)
+			c.hold(pair(), c.nodes[0])
+			p := c.planner()
+			p.mustRefresh(t)
+			if len(p.partnerless()) == 0 {
+				t.Fatal("no device lacks a partner")
+			}
+			for _, s := range p.shapes {
+				for key := range s.found {
+					if len(s.requests) == 2 {
+						change(s, key)
+					}
+				}
+			}
+			if found := p.partnerless(); len(found) > 0 {
+				t.Errorf("%+v", found)
+			}
 		})
 	}
 }

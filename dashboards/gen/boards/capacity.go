@@ -71,6 +71,7 @@ func capacityNumbers() []panel {
 			empty: "one more fits of each, or " + noRooms,
 		}, at(`count(
   (max by (`+shapeLabels+`) (dra_class_headroom_pods{@classes}) == 0)
+  and max by (`+shapeLabels+`) (dra_class_headroom_info{@classes, exact="true"})
   and (max by (`+shapeLabels+`) (dra_class_shape_claims{@classes}) > 0)
 )`)).Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(4, about{
@@ -79,8 +80,8 @@ func capacityNumbers() []panel {
 			empty: "no class has free devices that claims or templates request, or " + noHeadroom,
 		}, at(`max(dra_class_fragmentation_ratio{@classes})`)).ColorScheme(always(neutral)),
 		number(4, about{
-			title: "Upper bounds", unit: units.Short,
-			reads: "Shapes whose number of claims is an upper bound: there are more different nodes than have been searched.",
+			title: "Lower bounds", unit: units.Short,
+			reads: "Shapes for which at least so many claims and pods fit: not all nodes have been searched to the end.",
 			none:  noneSeen,
 			empty: "all are exact, or " + noHeadroom,
 		}, at(`count(max by (`+shapeLabels+`) (dra_class_headroom_info{@classes, exact="false"}))`)).Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
