@@ -180,7 +180,7 @@ func (d deviceAdvice) incomplete() []string {
 	if len(help) == 0 {
 		help = []string{"check the logs of the drivers whose pools lack slices: `kubectl get resourceslices`"}
 	}
-	return append(help, "a pool is incomplete for a moment while its driver replaces slices: run explain again first")
+	return append(help, "a pool is incomplete for a moment while its driver replaces slices: check again first")
 }
 
 func (d deviceAdvice) fragmented() []string {

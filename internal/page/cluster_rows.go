@@ -58,7 +58,8 @@ func clusterFamilies() map[string]readClusterRow {
 		metric.DeviceClassInfo: ofClass(func(c *ClassSupply, row metric.Row) { c.ExtendedResource = row.Labels.Get("extended_resource") }),
 		metric.ClassDevices:    ofClass(func(c *ClassSupply, row metric.Row) { c.Devices.set(row) }),
 
-		metric.ClassHeadroomClaims: ofClass((*ClassSupply).addFitting),
+		metric.ClassHeadroomClaims: ofFitting(func(f *FittingClaims, row metric.Row) { f.Claims = known(row.Value) }),
+		metric.ClassHeadroomInfo:   ofFitting(func(f *FittingClaims, row metric.Row) { f.AtLeast = row.Labels.Get("exact") == "false" }),
 		metric.Devices:             ofPool(func(p *poolRecord, row metric.Row) { p.devices.set(row) }),
 		metric.PoolComplete:        ofPool(func(p *poolRecord, row metric.Row) { complete := row.Value == 1; p.complete = &complete }),
 		metric.PoolSlices:          ofPool(func(p *poolRecord, row metric.Row) { p.slices = known(row.Value) }),
@@ -103,15 +104,20 @@ func ofClass(read func(*ClassSupply, metric.Row)) readClusterRow {
 	}
 }
 
-// addFitting adds how many claims for a number of devices fit. What else claims request
-// is in the metrics alone.
-func (c *ClassSupply) addFitting(row metric.Row) {
-	devices, err := strconv.Atoi(row.Labels.Get("shape"))
-	if err != nil {
-		return
-	}
-	c.Fitting = append(c.Fitting, FittingClaims{devices, known(row.Value)})
-	slices.SortFunc(c.Fitting, func(a, b FittingClaims) int { return cmp.Compare(a.Devices, b.Devices) })
+// ofFitting reads a row of the claims for a number of devices that fit. What else claims
+// request is in the metrics alone.
+func ofFitting(read func(*FittingClaims, metric.Row)) readClusterRow {
+	return ofClass(func(c *ClassSupply, row metric.Row) {
+		devices, err := strconv.Atoi(row.Labels.Get("shape"))
+		if err != nil {
+			return
+		}
+		at, known := slices.BinarySearchFunc(c.Fitting, devices, func(f FittingClaims, devices int) int { return cmp.Compare(f.Devices, devices) })
+		if !known {
+			c.Fitting = slices.Insert(c.Fitting, at, FittingClaims{Devices: devices})
+		}
+		read(&c.Fitting[at], row)
+	})
 }
 
 func ofPool(read func(*poolRecord, metric.Row)) readClusterRow {

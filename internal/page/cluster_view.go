@@ -81,6 +81,7 @@ type ClassSupply struct {
 type FittingClaims struct {
 	Devices int
 	Claims  *float64
+	AtLeast bool // there may be more
 }
 
 // DriverSupply is what a driver publishes in all its pools.
