@@ -45,10 +45,17 @@ func knownPrograms() []string {
 }
 
 // checkCommand fails the test unless the command fails only because there is
-// no cluster.
+// no cluster. It runs in a folder with the one file that runbooks name.
 func checkCommand(t *testing.T, name, program string, arguments []string) {
 	t.Helper()
+	folder := t.TempDir()
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: pod}\n" +
+		"spec: {resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}], containers: [{name: main, image: main}]}\n"
+	if err := os.WriteFile(filepath.Join(folder, "pod.yaml"), []byte(pod), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	command := exec.CommandContext(t.Context(), program, arguments...)
+	command.Dir = folder
 	command.Env = []string{"KUBECONFIG=" + filepath.Join(t.TempDir(), "none"), "HOME=" + t.TempDir()}
 	output, err := command.CombinedOutput()
 	if err == nil || !strings.Contains(string(output), "no API server") {
