@@ -141,7 +141,7 @@ func TestAgentReplaced(t *testing.T) {
 	}))
 	defer server.Close()
 	lines, log := runTraining(t, []string{"DRA_EXPORTER_URL=" + server.URL, "CLAIMWATCH_INTERVAL=0.5"}, "--steps=1200", "--log-every=100")
-	if strings.Count(log, "503") != 1 || strings.Count(log, "there again") != 1 {
+	if strings.Count(log, ": 503 ") != 1 || strings.Count(log, "there again") != 1 {
 		t.Errorf("it is to say once that the agent is away, and once that it is back:\n%s", log)
 	}
 	last := lines[len(lines)-1].Claim
