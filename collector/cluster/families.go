@@ -25,6 +25,7 @@ type families struct {
 	claims, phaseSince, terminatingSince, orphaned                   *metric.Family
 
 	devices, classDevices, classInfo          *metric.Family
+	classDown                                 *metric.Family
 	poolComplete, poolSlices, poolGeneration  *metric.Family
 	capacity, capacityConsumed                *metric.Family
 	taints, disagreement, evictions, clockOff *metric.Family
@@ -168,6 +169,9 @@ func (f *families) addSupply() {
 	f.classDevices = f.Add(metric.Gauge, metric.ClassDevices, "",
 		"Devices that the class selects, by state as in dra_devices; classes may overlap: do not sum over classes",
 		"deviceclass", "state")
+	f.classDown = f.Add(metric.Gauge, metric.ClassDevicesDown, "",
+		"Devices that the class selects and that are down, allocated or not, by the first reason that applies",
+		"deviceclass", "reason")
 	f.classInfo = f.Add(metric.Gauge, metric.DeviceClassInfo, "",
 		"A device class, and the extended resource by which pods may request its devices",
 		"deviceclass", "extended_resource")

@@ -126,7 +126,7 @@ func TestForbiddenKinds(t *testing.T) {
 	const undiagnosed = "dra_exporter_undiagnosed_since_timestamp_seconds"
 	pending := []string{"dra_claim_pending_since_timestamp_seconds", "dra_claim_pending_reason_info", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", "dra_claim_phase_since_timestamp_seconds", "dra_autoscaler_pending_pods", undiagnosed}
 	pools := []string{"dra_pool_complete", "dra_pool_slices", "dra_pool_generation", "dra_capacity", "dra_device_taints"}
-	states := []string{"dra_devices", "dra_partition_devices", "dra_class_devices", "dra_capacity_consumed"}
+	states := []string{"dra_devices", "dra_partition_devices", "dra_class_devices", "dra_class_devices_down", "dra_capacity_consumed"}
 	headroom := []string{"dra_class_headroom_claims", "dra_class_headroom_info", "dra_class_shape_claims", "dra_class_fragmentation_ratio"}
 	rooms := []string{"dra_class_headroom_pods", "dra_devices_stranded"}
 	states = append(append(states, headroom...), rooms...)
@@ -140,8 +140,8 @@ func TestForbiddenKinds(t *testing.T) {
 		"claims":  {func(s *Synced) { s.Claims = false }, slices.Concat(pending, states, []string{"dra_claims", "dra_claim_orphaned", "dra_claim_terminating_since_timestamp_seconds", "dra_device_health_disagreement", "dra_exporter_oversized_specs"})},
 		"pods":    {func(s *Synced) { s.Pods = false }, slices.Concat(pending, rooms, []string{"dra_claim_orphaned", "dra_device_health_disagreement", "dra_pod_taint_evictions_total", "dra_workload_info", "dra_workload_pods", "dra_workload_min_pods", "dra_workload_queued_since_timestamp_seconds", "dra_compute_domain_pods", "dra_compute_domain_workload_info"})},
 		"slices":  {func(s *Synced) { s.Slices = false }, slices.Concat(pools, states, []string{"dra_device_health_disagreement", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", undiagnosed, "dra_workload_topology_least_domains"})},
-		"classes": {func(s *Synced) { s.Classes = false }, slices.Concat(headroom, rooms, []string{"dra_device_class_info", "dra_class_devices", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", undiagnosed})},
-		"nodes":   {func(s *Synced) { s.Nodes = false }, slices.Concat(topology, rooms)},
+		"classes": {func(s *Synced) { s.Classes = false }, slices.Concat(headroom, rooms, []string{"dra_device_class_info", "dra_class_devices", "dra_class_devices_down", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", undiagnosed})},
+		"nodes":   {func(s *Synced) { s.Nodes = false }, slices.Concat(topology, rooms, []string{"dra_class_devices_down"})},
 		"events":  {func(s *Synced) { s.Events = false }, []string{"dra_autoscaler_pending_pods"}},
 	} {
 		t.Run(name, func(t *testing.T) {

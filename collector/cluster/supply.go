@@ -30,6 +30,7 @@ type poolLabels struct {
 type classLabels struct {
 	info   *metric.Labels
 	states [dra.DeviceStates]*metric.Labels
+	down   [dra.DownReasons]*metric.Labels
 }
 
 // update takes the supply, and creates the labels of what is new.
@@ -172,6 +173,9 @@ func (l *supplyRows) updateClasses(before *supplyRows, f *families) {
 		for state := range dra.DeviceState(dra.DeviceStates) {
 			l.classes[i].states[state] = metric.NewLabels(f.classDevices.Labels, class.Class, state.String())
 		}
+		for reason := range dra.DownReason(dra.DownReasons) {
+			l.classes[i].down[reason] = metric.NewLabels(f.classDown.Labels, class.Class, reason.String())
+		}
 	}
 }
 
@@ -236,6 +240,9 @@ func (l *supplyRows) rows(b *metric.Builder, f *families, synced Synced) {
 		}
 		if synced.Slices && synced.Claims {
 			l.classRows(b, f)
+			if synced.Nodes {
+				l.classDownRows(b, f)
+			}
 		}
 	}
 }
@@ -312,6 +319,19 @@ func (l *supplyRows) classRows(b *metric.Builder, f *families) {
 		}
 		for state := range dra.DeviceStates {
 			b.Add(l.classes[i].states[state], float64(l.supply.Classes[i].Devices[state]))
+		}
+	}
+}
+
+// classDownRows needs the nodes: devices of those that are not ready are down.
+func (l *supplyRows) classDownRows(b *metric.Builder, f *families) {
+	b.In(f.classDown)
+	for i := range l.supply.Classes {
+		if !l.supply.Classes[i].Counted {
+			continue
+		}
+		for reason := range dra.DownReasons {
+			b.Add(l.classes[i].down[reason], float64(l.supply.Classes[i].Down[reason]))
 		}
 	}
 }

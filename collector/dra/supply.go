@@ -60,6 +60,24 @@ func (s DeviceState) String() string {
 	return [DeviceStates]string{"allocated", "free", "unavailable"}[s]
 }
 
+// DownReason is why a published device is down, allocated or not.
+type DownReason uint8
+
+// The reasons, in the order in which they are looked for: a device has the first that
+// applies. Cordons are the last, because most of them are planned.
+const (
+	DownNodeNotReady   DownReason = iota
+	DownPoolIncomplete            // or invalid: nothing is allocated from it
+	DownDriverTaint
+	DownRuleTaint
+	DownNodeCordoned
+	DownReasons = iota
+)
+
+func (r DownReason) String() string {
+	return [DownReasons]string{"node_not_ready", "pool_incomplete", "driver_taint", "rule_taint", "node_cordoned"}[r]
+}
+
 // CapacitySupply is one capacity of one device that may be shared, in the
 // capacity's own unit.
 type CapacitySupply struct {
@@ -73,7 +91,8 @@ type ClassSupply struct {
 	ExtendedResource string // empty without one
 	Counted          bool   // its selectors have been evaluated for all devices
 	Devices          [DeviceStates]int
-	Error            string // why its selectors cannot be evaluated; empty if they can
+	Down             [DownReasons]int // of them, by reason
+	Error            string           // why its selectors cannot be evaluated; empty if they can
 }
 
 // TaintCount counts devices of one pool that have the taint, from a slice or

@@ -16,10 +16,16 @@ import (
 type class struct {
 	published *resourcev1.DeviceClass
 	selectors []*selector
-	upTo      uint64                  // stamp of the last block for which the selectors have been evaluated
-	counted   bool                    // counts are right, but for the pools updated since
-	counts    [][dra.DeviceStates]int // by slot of the pool
-	total     [dra.DeviceStates]int
+	upTo      uint64       // stamp of the last block for which the selectors have been evaluated
+	counted   bool         // counts are right, but for the pools updated since
+	counts    []classCount // by slot of the pool
+	total     classCount
+}
+
+// classCount counts devices that a class selects.
+type classCount struct {
+	states [dra.DeviceStates]int
+	down   [dra.DownReasons]int
 }
 
 // evaluated reports whether the selectors have been evaluated for all devices.
@@ -46,20 +52,25 @@ func (c *class) broken() string {
 
 // count counts the devices of a pool that the class selects.
 func (c *class) count(p *pool) {
-	var counts [dra.DeviceStates]int
+	var counts classCount
 	for _, b := range p.blocks {
 		mask, _, _ := filter(b, b.all, c.selectors)
-		addStates(&counts, b, mask)
+		addStates(&counts.states, b, mask)
+		p.addDown(&counts.down, b, mask)
 	}
 	c.setCounts(p.slot, counts)
 }
 
-func (c *class) setCounts(slot int, counts [dra.DeviceStates]int) {
+func (c *class) setCounts(slot int, counts classCount) {
 	if slot >= len(c.counts) {
-		c.counts = append(c.counts, make([][dra.DeviceStates]int, slot+1-len(c.counts))...)
+		c.counts = append(c.counts, make([]classCount, slot+1-len(c.counts))...)
 	}
-	for state := range counts {
-		c.total[state] += counts[state] - c.counts[slot][state]
+	before := &c.counts[slot]
+	for state := range counts.states {
+		c.total.states[state] += counts.states[state] - before.states[state]
+	}
+	for reason := range counts.down {
+		c.total.down[reason] += counts.down[reason] - before.down[reason]
 	}
 	c.counts[slot] = counts
 }
@@ -71,7 +82,7 @@ func (c *class) supply(name string) dra.ClassSupply {
 		made.ExtendedResource = validUTF8(*extended)
 	}
 	if c.counted {
-		made.Devices = c.total
+		made.Devices, made.Down = c.total.states, c.total.down
 	}
 	return made
 }
@@ -174,7 +185,7 @@ func (cs *classStore) count(pools *poolStore, index *blockIndex) (changed bool) 
 	updated, removed := pools.takeChanges()
 	for _, c := range cs.byName {
 		for _, slot := range removed {
-			c.setCounts(slot, [dra.DeviceStates]int{})
+			c.setCounts(slot, classCount{})
 		}
 		before := c.counted
 		c.counted = c.evaluated(index) && c.broken() == ""

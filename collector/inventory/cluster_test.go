@@ -396,7 +396,10 @@ func (w *testCluster) change() {
 		delete(w.rules, name)
 		w.inv.Rule(name, nil)
 	case 7:
-		w.node(pick(w, "n0", "n1", "n2"), map[string]string{"zone": pick(w, "a", "b")})
+		name := pick(w, "n0", "n1", "n2")
+		w.node(name, map[string]string{"zone": pick(w, "a", "b")})
+		w.nodes[name].Spec.Unschedulable = w.chance(3)
+		w.nodes[name].Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: pick(w, corev1.ConditionTrue, corev1.ConditionTrue, corev1.ConditionUnknown)}}
 		w.declare(func(string) bool { return w.chance(2) })
 	case 8:
 		if names := sorted(w.slices); len(names) > 0 { // only taints change, as when a driver marks a device as unhealthy

@@ -34,6 +34,8 @@ type pool struct {
 	node       string // the only one of its devices; once the slices are gone, the last known
 	rules      []taintRule
 	counters   counterState
+	notReady   bool                        // its only node
+	cordoned   bool                        // its only node
 	undeclared map[*nodeSelection]struct{} // whose nodes lack the feature that the devices need
 
 	id        poolID
@@ -53,11 +55,14 @@ func (p *pool) consumed(d *device) amounts {
 }
 
 // update computes the state of the pool from its slices, its allocations, the
-// taint rules that select its devices, and the features that nodes declare.
-func (p *pool) update(rules []taintRule, nodes *nodeIndex) {
+// taint rules that select its devices, the features that nodes declare, and the state
+// of its node.
+func (p *pool) update(rules []taintRule, nodes *nodeIndex, rooms *roomIndex) {
 	before := p.current
 	p.updateCurrent()
 	p.updateNode()
+	room, _ := rooms.room(p.node)
+	p.notReady, p.cordoned = room.NotReady, room.Cordoned
 	p.rules = rules
 	p.valid = p.namesAreUnique()
 	if p.valid {
@@ -313,6 +318,28 @@ func addStates(to *[dra.DeviceStates]int, b *block, mask uint64) {
 	to[dra.DeviceUnavailable] += bits.OnesCount64(mask) - allocated - free
 }
 
+// addDown adds the devices of the mask that are down, by reason.
+func (p *pool) addDown(to *[dra.DownReasons]int, b *block, mask uint64) {
+	switch {
+	case p.notReady:
+		to[dra.DownNodeNotReady] += bits.OnesCount64(mask)
+		return
+	case !p.complete || !p.valid:
+		to[dra.DownPoolIncomplete] += bits.OnesCount64(mask)
+		return
+	}
+	for bit := range bitsOf(mask & b.tainted) {
+		if repelled(b.device(bit), nil, nil) {
+			to[dra.DownDriverTaint]++
+		} else {
+			to[dra.DownRuleTaint]++
+		}
+	}
+	if p.cordoned {
+		to[dra.DownNodeCordoned] += bits.OnesCount64(mask &^ b.tainted)
+	}
+}
+
 // appendCapacity appends the capacities of a device that may be shared. What is
 // beyond a float64 is left out.
 func (p *pool) appendCapacity(to []dra.CapacitySupply, d *device) []dra.CapacitySupply {
@@ -513,13 +540,13 @@ func (ps *poolStore) touchSelections(version uint64, selections []*nodeSelection
 
 // update updates the pools that have changed, at most as many as the limit (-1:
 // all). It reports whether there are more.
-func (ps *poolStore) update(rules taintRules, nodes *nodeIndex, limit int) bool {
+func (ps *poolStore) update(rules taintRules, nodes *nodeIndex, rooms *roomIndex, limit int) bool {
 	for p := range ps.outdated {
 		if limit == 0 {
 			return true
 		}
 		limit--
-		p.update(rules.forPool(p.id.driver, p.id.name), nodes)
+		p.update(rules.forPool(p.id.driver, p.id.name), nodes, rooms)
 		delete(ps.outdated, p)
 		ps.updated[p] = struct{}{}
 	}

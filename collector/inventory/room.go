@@ -55,14 +55,17 @@ func newRoomIndex() *roomIndex {
 	}
 }
 
-// setNode applies the present state of a node; nil: it is gone.
-func (x *roomIndex) setNode(name string, published *corev1.Node) {
+// setNode applies the present state of a node; nil: it is gone. It reports whether the
+// node is cordoned or not ready, and was not before, or the other way round.
+func (x *roomIndex) setNode(name string, published *corev1.Node) bool {
+	before := x.nodes[name]
 	if published == nil {
-		if x.nodes[name] != nil {
-			delete(x.nodes, name)
-			x.version++
+		if before == nil {
+			return false
 		}
-		return
+		delete(x.nodes, name)
+		x.version++
+		return before.Cordoned || before.NotReady
 	}
 	made := &Room{Cordoned: published.Spec.Unschedulable, NotReady: !isReady(published), Total: Amounts{
 		CPU:    published.Status.Allocatable.Cpu().MilliValue(),
@@ -75,11 +78,15 @@ func (x *roomIndex) setNode(name string, published *corev1.Node) {
 			made.Taints = append(made.Taints, taint)
 		}
 	}
-	if old := x.nodes[name]; old != nil && old.equal(made) {
-		return
+	if before != nil && before.equal(made) {
+		return false
 	}
 	x.nodes[strings.Clone(name)] = made
 	x.version++
+	if before == nil {
+		return made.Cordoned || made.NotReady
+	}
+	return before.Cordoned != made.Cordoned || before.NotReady != made.NotReady
 }
 
 func (r *Room) equal(other *Room) bool {

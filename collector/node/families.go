@@ -27,6 +27,8 @@ type families struct {
 	unattributed, podUse                   [usages]*metric.Family
 	deviceHealthy, healthSignal, taintInfo *metric.Family
 	xidErrors, xidLast, violations         *metric.Family
+	incidents                              [incidentTotals]*metric.Family
+	heldFailures                           *metric.Family
 
 	claimHeld, claimHeldSeconds, claimDeviceSeconds, claimAllocated   *metric.Family
 	claimUtilization, claimMemory, claimPower, claimEngine, claimIdle *metric.Family
@@ -96,6 +98,7 @@ func newFamilies(podLabels ...string) *families {
 	f.addDevices()
 	f.addProcesses()
 	f.addHealth()
+	f.addIncidents()
 	f.addQuantities()
 	f.addClaims()
 	f.addFacts()
@@ -155,6 +158,18 @@ func (f *families) addHealth() {
 		deviceLabels("xid"))
 	f.violations = f.counter(metric.ConstraintViolations, "", "Violations that began while a claim of the class held the device or a partition of it; kept after the claims end",
 		[]string{"node", "deviceclass", "constraint"})
+}
+
+func (f *families) addIncidents() {
+	labels := []string{"node", "model", "driver_version", "kind"}
+	f.incidents[incidentCount] = f.counter(metric.Incidents, "", "Incidents that began on devices of the model, by kind; one event may be of several kinds: do not sum over kinds", labels)
+	f.incidents[incidentWatchedSeconds] = f.counter(metric.IncidentWatchedSeconds, "seconds", "Time for which devices of the model were watched for incidents of the kind and had none, summed over devices", labels)
+	f.incidents[incidentSeconds] = f.counter(metric.IncidentSeconds, "seconds", "Time for which devices of the model had an incident of the kind, summed over devices", labels)
+	f.incidents[incidentClaims] = f.counter(metric.IncidentClaims, "", "Claims that held a device of the model, or a partition of it, when an incident of the kind began", labels)
+	f.heldFailures = f.counter(metric.DeviceHeldFailures, "", "Times that the device or a partition of it became unhealthy, by its hardware, while a claim or a pod held it", deviceLabels())
+	for _, family := range []*metric.Family{f.incidents[incidentCount], f.incidents[incidentSeconds], f.incidents[incidentClaims], f.heldFailures} {
+		family.Zeros = &metric.ZeroRows{}
+	}
 }
 
 // addQuantities adds the families of what the hardware reports, one for each

@@ -31,6 +31,36 @@ func (c constraint) String() string {
 	}[c]
 }
 
+// incidentKind is what happens to a device, for the statistics of incidents. One event
+// may be an incident of several kinds.
+type incidentKind uint8
+
+const (
+	incidentUnhealthy incidentKind = iota // any critical signal
+	incidentXIDApplication
+	incidentXIDUnclear
+	incidentXIDReset
+	incidentXIDService
+	incidentLost
+	incidentECC
+	incidentRemap
+	incidentLink
+	incidentThrottling
+	incidentOther
+	incidentTaint // by the driver
+	incidentKinds // how many there are
+	noIncident    = incidentKinds
+)
+
+func (k incidentKind) String() string {
+	return [...]string{
+		incidentUnhealthy: "unhealthy", incidentXIDApplication: "xid_application", incidentXIDUnclear: "xid_unclear",
+		incidentXIDReset: "xid_reset", incidentXIDService: "xid_service", incidentLost: "lost", incidentECC: "ecc",
+		incidentRemap: "row_remap", incidentLink: "link", incidentThrottling: "throttling", incidentOther: "other",
+		incidentTaint: "taint", noIncident: "",
+	}[k]
+}
+
 // signalID identifies a signal: one of those below, or firstXIDSignal and an
 // index into the table of Xids.
 type signalID int
@@ -61,32 +91,33 @@ type signal struct {
 	name       string
 	critical   bool // the device is unhealthy; of DCGM's systems: if the result is fail
 	constraint constraint
+	incident   incidentKind // unless it is less severe than here
 	means      string
 }
 
 // signalTable returns every signal, indexed by its id.
 func signalTable(xids []xidCode) []signal {
 	table := []signal{
-		signalLost:            {"lost", true, constraintRecovery, "the driver has lost the device"},
-		signalRecoveryAction:  {"recovery_action", true, constraintRecovery, "the recovery action is not none"},
-		signalECC:             {"ecc_uncorrected", true, constraintMemory, "the count of uncorrected memory errors grew"},
-		signalRemapFailed:     {"row_remap_failed", true, constraintMemory, "remapping a memory row failed"},
-		signalRemapPending:    {"row_remap_pending", false, constraintRecovery, "a row remapping is pending until the device is reset"},
-		signalNVLink:          {"nvlink_down", true, constraintLink, "for more than 6 s, fewer NVLinks are active than before"},
-		signalNetworkLink:     {"network_link_down", true, constraintLink, "a port that was active has been down for 60 s with the same holders; a warning while the device is free"},
-		signalFabric:          {"fabric_failure", true, constraintLink, "registration with the NVLink fabric failed"},
-		signalThermal:         {"thermal_throttling", true, constraintTemperature, "too large a share of the last minute in thermal slowdown"},
-		signalPowerBrake:      {"power_brake", true, constraintPower, "too large a share of the last minute under the hardware's power brake"},
-		signalDCGMMemory:      {"dcgm_memory", true, constraintMemory, "DCGM's health watch of memory"},
-		signalDCGMLink:        {"dcgm_link", true, constraintLink, "DCGM's health watches of PCIe, NVLink and NVSwitch"},
-		signalDCGMTemperature: {"dcgm_thermal", true, constraintTemperature, "DCGM's health watch of temperature"},
-		signalDCGMPower:       {"dcgm_power", true, constraintPower, "DCGM's health watch of power"},
-		signalDCGMOther:       {"dcgm_other", true, constraintRecovery, "DCGM's other health watches: SM, InfoROM, driver, microcontrollers"},
-		signalDriver:          {"driver", true, constraintRecovery, "a health signal that the driver reports with its device metrics; a warning if it is degraded"},
-		signalParent:          {"parent", true, noConstraint, "the device that the partition is cut from is unhealthy"},
+		signalLost:            {"lost", true, constraintRecovery, incidentLost, "the driver has lost the device"},
+		signalRecoveryAction:  {"recovery_action", true, constraintRecovery, incidentOther, "the recovery action is not none"},
+		signalECC:             {"ecc_uncorrected", true, constraintMemory, incidentECC, "the count of uncorrected memory errors grew"},
+		signalRemapFailed:     {"row_remap_failed", true, constraintMemory, incidentRemap, "remapping a memory row failed"},
+		signalRemapPending:    {"row_remap_pending", false, constraintRecovery, incidentRemap, "a row remapping is pending until the device is reset"},
+		signalNVLink:          {"nvlink_down", true, constraintLink, incidentLink, "for more than 6 s, fewer NVLinks are active than before"},
+		signalNetworkLink:     {"network_link_down", true, constraintLink, incidentLink, "a port that was active has been down for 60 s with the same holders; a warning while the device is free"},
+		signalFabric:          {"fabric_failure", true, constraintLink, incidentLink, "registration with the NVLink fabric failed"},
+		signalThermal:         {"thermal_throttling", true, constraintTemperature, incidentThrottling, "too large a share of the last minute in thermal slowdown"},
+		signalPowerBrake:      {"power_brake", true, constraintPower, incidentThrottling, "too large a share of the last minute under the hardware's power brake"},
+		signalDCGMMemory:      {"dcgm_memory", true, constraintMemory, incidentECC, "DCGM's health watch of memory"},
+		signalDCGMLink:        {"dcgm_link", true, constraintLink, incidentLink, "DCGM's health watches of PCIe, NVLink and NVSwitch"},
+		signalDCGMTemperature: {"dcgm_thermal", true, constraintTemperature, incidentThrottling, "DCGM's health watch of temperature"},
+		signalDCGMPower:       {"dcgm_power", true, constraintPower, incidentThrottling, "DCGM's health watch of power"},
+		signalDCGMOther:       {"dcgm_other", true, constraintRecovery, incidentOther, "DCGM's other health watches: SM, InfoROM, driver, microcontrollers"},
+		signalDriver:          {"driver", true, constraintRecovery, incidentOther, "a health signal that the driver reports with its device metrics; a warning if it is degraded"},
+		signalParent:          {"parent", true, noConstraint, noIncident, "the device that the partition is cut from is unhealthy"},
 	}
 	for _, x := range xids {
-		table = append(table, signal{"xid_" + strconv.Itoa(x.code), x.class.critical(), x.constraint, "Xid " + strconv.Itoa(x.code)})
+		table = append(table, signal{"xid_" + strconv.Itoa(x.code), x.class.critical(), x.constraint, x.class.incident(), "Xid " + strconv.Itoa(x.code)})
 	}
 	return table
 }
@@ -137,6 +168,14 @@ func (c xidClass) String() string {
 
 // critical reports whether an Xid of the class means that the GPU is unhealthy.
 func (c xidClass) critical() bool { return c >= xidReset }
+
+// incident returns the kind of incident that an Xid of the class is.
+func (c xidClass) incident() incidentKind {
+	return [...]incidentKind{
+		xidNotice: noIncident, xidApplication: incidentXIDApplication, xidUnclear: incidentXIDUnclear,
+		xidReset: incidentXIDReset, xidService: incidentXIDService,
+	}[c]
+}
 
 // xidCode is one documented Xid.
 type xidCode struct {

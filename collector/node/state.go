@@ -18,6 +18,7 @@
 //	prices     what each device costs
 //	ledger     what each claim got of each device, and totals of namespaces
 //	health     signals, XIDs, reports of drivers and the kubelet, violations
+//	incidents  how often devices fail, and for how long they were watched
 //
 // The result is a Snapshot: the rows of all stages. Runner has the clock and the
 // goroutine, and publishes each snapshot by one atomic store.
@@ -49,6 +50,7 @@ type State struct {
 	prices    *prices
 	ledger    *ledger
 	health    *health
+	incidents *incidents
 
 	rows *rowBuilder
 }
@@ -63,6 +65,7 @@ func NewState(config Config) State {
 	s := newSplits(config, d, f)
 	p := newPrices(config, d, h, f)
 	l := newLedger(config, d, h, c, s, p)
+	health := newHealth(config, d, h, c, l)
 	return State{
 		config:    config,
 		devices:   d,
@@ -78,7 +81,8 @@ func NewState(config Config) State {
 		splits:    s,
 		prices:    p,
 		ledger:    l,
-		health:    newHealth(config, d, h, c, l),
+		health:    health,
+		incidents: newIncidents(config, d, h, health),
 		rows:      newRowBuilder(config, f),
 	}
 }
@@ -111,6 +115,7 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	s.prices.update(facts.Prices, views, now)
 	s.health.openViolations(s.ledger.update(views, now), now)
 	events = append(events, s.health.update(facts.Cluster.SlicesFresh, now)...)
+	s.incidents.update(now)
 	s.evict(now)
 	return s, Snapshot{At: now, Series: s.allRows(facts), KubeletMessages: s.health.kubelet.messages}, events
 }
@@ -121,13 +126,15 @@ func (s *State) evict(now clock.Instant) {
 	s.records.evict(now)
 	s.workloads.evict(now, s.config.Grace)
 	s.plugins.evict(now, s.config.Grace)
-	for _, d := range s.devices.evict(now, s.config.Grace) {
+	evicted := s.devices.evict(now, s.config.Grace)
+	for _, d := range evicted {
 		s.holders.remove(d)
 		s.counters.remove(d)
 		s.splits.remove(d)
 		s.prices.remove(d)
 		s.health.remove(d)
 	}
+	s.incidents.remove(evicted)
 }
 
 // allRows returns the rows of the snapshot: those of devices, of claims, of facts
@@ -143,6 +150,7 @@ func (s *State) allRows(facts Facts) *metric.Snapshot {
 	s.splits.deviceRows(b)
 	s.splits.podRows(b)
 	s.health.rows(b)
+	s.incidents.rows(b)
 	s.ledger.claimRows(b)
 	s.records.rows(b)
 	s.workloads.rows(b)

@@ -1,0 +1,290 @@
+package node
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+// incidents counts what happens to the devices of a model, by kind, and for how long
+// they were watched for it: what a rate of failures needs. A device and its partitions
+// are one. An incident begins when a kind begins to be present, and lasts as long as it
+// is; an Xid that is no signal is present for the hold of signals. What was present when it was first read
+// has no known beginning, and is no incident.
+type incidents struct {
+	node          string
+	hold          time.Duration // of an Xid that is no signal
+	staleness     time.Duration // a longer time between two steps was not watched
+	watchThrottle bool
+
+	devices *devices
+	holders *holders
+	health  *health
+
+	byDevice map[*deviceState]*deviceIncidents
+	byModel  map[driverModel]*modelIncidents
+	sorted   []driverModel // of byModel; nil: outdated
+	last     clock.Instant // of the step before; zero: none
+}
+
+// driverModel is what incidents are counted by.
+type driverModel struct{ model, driverVersion string }
+
+// kindSet is a set of kinds of incidents, a bit each.
+type kindSet uint16
+
+func (k incidentKind) set() kindSet { return 1 << k }
+
+// incidentTotal is one of the totals of a kind.
+type incidentTotal int
+
+const (
+	incidentCount incidentTotal = iota
+	incidentWatchedSeconds
+	incidentSeconds
+	incidentClaims
+	incidentTotals
+)
+
+// modelIncidents are the totals of the devices of a model.
+type modelIncidents struct {
+	totals [incidentTotals][incidentKinds]tally // each kind is open since a device was watched for it, or had it
+	labels [incidentKinds]*metric.Labels
+}
+
+// deviceIncidents is what is present on one device. Of a partition, only driver is used:
+// the rest is part of the device that it is cut from.
+type deviceIncidents struct {
+	driver   report  // by its taints, when they were last known
+	present  kindSet // of this step, those of its partitions included
+	begun    kindSet // of those, the ones whose beginning is known
+	before   kindSet // present in the step before
+	watched  kindSet // in the step before
+	failures tally   // while it was held
+}
+
+func newIncidents(config Config, devices *devices, holders *holders, health *health) *incidents {
+	return &incidents{
+		node: config.Node, hold: config.HealthHold, staleness: config.Staleness(),
+		watchThrottle: config.ThrottleRatio > 0, devices: devices, holders: holders, health: health,
+		byDevice: make(map[*deviceState]*deviceIncidents), byModel: make(map[driverModel]*modelIncidents),
+	}
+}
+
+// update applies the health of all devices.
+func (s *incidents) update(now clock.Instant) {
+	all, passed := s.devices.all(), time.Duration(0)
+	if elapsed := now.Since(s.last); !s.last.IsZero() && elapsed <= s.staleness {
+		passed = elapsed
+	}
+	s.last = now
+	for _, d := range all {
+		own := s.add(d)
+		own.before, own.present, own.begun = own.present, 0, 0
+	}
+	for _, d := range all {
+		present, begun := s.examine(d, now.Wall)
+		whole := s.byDevice[s.wholeOf(d)]
+		whole.present |= present
+		whole.begun |= begun
+	}
+	for _, d := range all {
+		if d.hardware && s.wholeOf(d) == d {
+			s.account(d, passed.Seconds(), now.Wall)
+		}
+	}
+}
+
+func (s *incidents) add(d *deviceState) *deviceIncidents {
+	own := s.byDevice[d]
+	if own == nil {
+		own = &deviceIncidents{}
+		s.byDevice[d] = own
+	}
+	return own
+}
+
+// wholeOf returns the device that a partition is cut from, if it is known; else the
+// device itself.
+func (s *incidents) wholeOf(d *deviceState) *deviceState {
+	if d.device.IsPartition() {
+		if parent := s.devices.parent(d); parent != nil {
+			return parent
+		}
+	}
+	return d
+}
+
+// examine returns the kinds that are present on a device or a partition, and those of
+// them whose beginning is known.
+func (s *incidents) examine(d *deviceState, now time.Time) (present, begun kindSet) {
+	h := s.health.of(d)
+	for _, r := range h.raised {
+		signal, kinds := &s.health.signals[r.signal], kindSet(0)
+		if r.critical && r.signal != signalParent {
+			kinds |= incidentUnhealthy.set()
+		}
+		if signal.incident != noIncident && r.critical == signal.critical {
+			kinds |= signal.incident.set()
+		}
+		present |= kinds
+		if r.inherited {
+			continue
+		}
+		begun |= kinds
+	}
+	for i := range h.xids.counts[:max(0, len(h.xids.counts)-1)] {
+		x, kind := &h.xids.counts[i], s.health.xidCodes[i].class.incident()
+		if kind == noIncident || x.last.IsZero() {
+			continue
+		}
+		switch age := now.Sub(x.last); {
+		case x.grew && age <= max(s.hold, s.staleness):
+			present |= kind.set()
+			begun |= kind.set()
+		case age < s.hold:
+			present |= kind.set()
+		}
+	}
+	own := s.byDevice[d]
+	before := own.driver
+	if reported := h.reports[byDriver]; reported != unreported {
+		own.driver = reported
+	}
+	if own.driver == unhealthy {
+		present |= incidentTaint.set()
+		if before == healthy {
+			begun |= incidentTaint.set()
+		}
+	}
+	return present, begun
+}
+
+// account adds what has happened to a device since the step before, seconds ago; 0: how
+// long ago that was is not known, or too long.
+func (s *incidents) account(d *deviceState, seconds float64, now time.Time) {
+	own, model := s.byDevice[d], s.model(driverModel{d.model(), d.device.DriverVersion})
+	watched := s.watched(d)
+	if watched&incidentUnhealthy.set() != 0 {
+		own.failures.open(now)
+	}
+	claims, held := 0, false
+	onsets := own.begun &^ own.before
+	if onsets != 0 {
+		claims, held = len(s.health.claimsOn(d)), slices.ContainsFunc(s.health.holdersOn(d), (*deviceHolders).isHeld)
+	}
+	if held && onsets&incidentUnhealthy.set() != 0 {
+		own.failures.add(1, now)
+	}
+	for kind := range incidentKinds {
+		set := kind.set()
+		if (watched|own.present)&set != 0 {
+			for total := range model.totals {
+				model.totals[total][kind].open(now)
+			}
+		}
+		switch {
+		case own.before&set != 0:
+			model.totals[incidentSeconds][kind].total += seconds
+		case own.watched&watched&set != 0:
+			model.totals[incidentWatchedSeconds][kind].total += seconds
+		}
+		if onsets&set != 0 {
+			model.totals[incidentCount][kind].total++
+			model.totals[incidentClaims][kind].total += float64(claims)
+		}
+	}
+	own.watched = watched
+}
+
+func (s *incidents) model(key driverModel) *modelIncidents {
+	of := s.byModel[key]
+	if of == nil {
+		of = &modelIncidents{}
+		s.byModel[key], s.sorted = of, nil
+	}
+	return of
+}
+
+// watched returns the kinds that would be noticed if they happened to a device now.
+func (s *incidents) watched(d *deviceState) kindSet {
+	h, kinds := s.health.of(d), kindSet(0)
+	if h.reports[byDriver] != unreported {
+		kinds |= incidentTaint.set()
+	}
+	if !d.fresh {
+		return kinds
+	}
+	if h.hasReadings() {
+		kinds |= incidentUnhealthy.set()
+	}
+	if h.xids.watched {
+		for _, kind := range []incidentKind{incidentXIDApplication, incidentXIDUnclear, incidentXIDReset, incidentXIDService} {
+			kinds |= kind.set()
+		}
+	}
+	reads := func(kind incidentKind, quantities ...device.Quantity) {
+		if slices.ContainsFunc(quantities, func(q device.Quantity) bool { return len(d.of(q)) > 0 }) {
+			kinds |= kind.set()
+		}
+	}
+	reads(incidentLost, device.Lost)
+	reads(incidentECC, device.ECCErrors)
+	reads(incidentRemap, device.RowRemapPending, device.RowRemapFailed)
+	reads(incidentLink, device.NVLinks, device.FabricState, device.NetworkLinks)
+	if s.watchThrottle {
+		reads(incidentThrottling, device.Throttled)
+	}
+	reads(incidentOther, device.RecoveryAction, device.DriverHealth)
+	for _, reading := range d.of(device.HealthCheck) {
+		kinds |= s.health.signals[dcgmSignal(reading.Details[0])].incident.set()
+	}
+	return kinds
+}
+
+// remove removes devices, and the totals of models of which none is left.
+func (s *incidents) remove(devices []*deviceState) {
+	if len(devices) == 0 {
+		return
+	}
+	for _, d := range devices {
+		delete(s.byDevice, d)
+	}
+	left := make(map[driverModel]bool, len(s.byModel))
+	for d := range s.byDevice {
+		left[driverModel{d.model(), d.device.DriverVersion}] = true
+	}
+	maps.DeleteFunc(s.byModel, func(key driverModel, _ *modelIncidents) bool { return !left[key] })
+	s.sorted = nil
+}
+
+func (s *incidents) rows(b *rowBuilder) {
+	if s.sorted == nil {
+		s.sorted = slices.SortedFunc(maps.Keys(s.byModel), func(a, b driverModel) int {
+			return cmp.Or(cmp.Compare(a.model, b.model), cmp.Compare(a.driverVersion, b.driverVersion))
+		})
+	}
+	for total, family := range b.families.incidents {
+		b.In(family)
+		for _, key := range s.sorted {
+			of := s.byModel[key]
+			for kind := range incidentKinds {
+				if of.totals[total][kind].isOpen() && of.labels[kind] == nil {
+					of.labels[kind] = metric.NewLabels(family.Labels, s.node, key.model, key.driverVersion, kind.String())
+				}
+				b.addTally(of.labels[kind], of.totals[total][kind])
+			}
+		}
+	}
+	b.In(b.families.heldFailures)
+	for _, d := range s.devices.all() {
+		if own := s.byDevice[d]; own.failures.isOpen() {
+			b.addTally(d.labels.plain, own.failures)
+		}
+	}
+}
