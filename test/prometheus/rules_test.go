@@ -76,11 +76,11 @@ func TestRuleNames(t *testing.T) {
 	}
 }
 
-// TestCounterRulesAreUniform: the rules of all counters of claims and
-// namespaces have the same form.
+// TestCounterRulesAreUniform: the rules of all counters of claims, namespaces and
+// incidents have the same form.
 func TestCounterRulesAreUniform(t *testing.T) {
-	counter := regexp.MustCompile(`dra_(claim|namespace)_[a-z_]+_total`)
-	by := regexp.MustCompile(`^(sum by \([a-z, ]+\) \()?max by \([a-z, ]+\)|\)+\s*$`)
+	counter := regexp.MustCompile(`dra_(claim_|namespace_|incident|device_held_)[a-z_]+_total`)
+	by := regexp.MustCompile(`^(sum by \([a-z_, ]+\) \()?max by \([a-z_, ]+\)|\)+\s*$`)
 	first, count := "", 0
 	for _, rule := range rules(t) {
 		name := counter.FindString(rule.Expr)
@@ -97,7 +97,7 @@ func TestCounterRulesAreUniform(t *testing.T) {
 			t.Errorf("%s differs from the others:\n%s", rule.Record, rule.Expr)
 		}
 	}
-	if count != 13 {
+	if count != 18 {
 		t.Errorf("there are %d of them", count)
 	}
 }
