@@ -196,13 +196,13 @@ func (inv *Inventory) Rule(name string, published *resourcev1.DeviceTaintRule) {
 func (inv *Inventory) Node(name string, published *corev1.Node) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
-	down := inv.rooms.setNode(name, published)
+	inv.rooms.setNode(name, published)
 	if inv.nodes.set(name, published) {
 		inv.version++
 		inv.reshaped = inv.version
 		inv.pools.touchSelections(inv.version, inv.nodes.optionalFor(name))
 	}
-	if down {
+	if inv.nodes.setState(name, published) {
 		inv.version++
 		inv.pools.touchSelections(inv.version, inv.nodes.selecting(name))
 	}
@@ -370,11 +370,11 @@ func (inv *Inventory) evaluate(ctx context.Context, pause Pause, chain []*select
 func (inv *Inventory) lockUpdated() {
 	for more := true; more; {
 		inv.mu.Lock()
-		more = inv.pools.update(inv.rules, inv.nodes, inv.rooms, poolsPerUpdate)
+		more = inv.pools.update(inv.rules, inv.nodes, poolsPerUpdate)
 		inv.mu.Unlock()
 	}
 	inv.mu.Lock()
-	inv.pools.update(inv.rules, inv.nodes, inv.rooms, -1) // what has changed since
+	inv.pools.update(inv.rules, inv.nodes, -1) // what has changed since
 }
 
 // lockedQuery takes the lock, under which the query can be used. Selectors that

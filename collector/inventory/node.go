@@ -49,6 +49,7 @@ func (s *nodeSelection) update(name string, node *corev1.Node) {
 // devices with the nodes that they select.
 type nodeIndex struct {
 	nodes      map[string]*corev1.Node
+	down       map[string]nodeState // of those that are cordoned or not ready
 	selections *internPool[*nodeSelection]
 	broad      map[*nodeSelection]struct{} // the selections that may select several nodes
 	single     []*nodeSelection            // the others, sorted by node; nil: they must be sorted again
@@ -56,7 +57,7 @@ type nodeIndex struct {
 }
 
 func newNodeIndex() *nodeIndex {
-	return &nodeIndex{nodes: map[string]*corev1.Node{}, selections: newInternPool[*nodeSelection](), broad: map[*nodeSelection]struct{}{}}
+	return &nodeIndex{nodes: map[string]*corev1.Node{}, down: map[string]nodeState{}, selections: newInternPool[*nodeSelection](), broad: map[*nodeSelection]struct{}{}}
 }
 
 // set applies the present state of a node; nil: it is gone. It keeps
@@ -87,6 +88,32 @@ func (x *nodeIndex) set(name string, published *corev1.Node) bool {
 		own.known = kept != nil
 	}
 	return true
+}
+
+// nodeState is whether a node is usable.
+type nodeState struct{ notReady, cordoned bool }
+
+// setState applies the present state of a node; nil: it is gone. It reports whether the
+// node is cordoned or not ready, and was not before, or the other way round.
+func (x *nodeIndex) setState(name string, published *corev1.Node) bool {
+	var state nodeState
+	if published != nil {
+		state = nodeState{notReady: !isReady(published), cordoned: published.Spec.Unschedulable}
+	}
+	if x.down[name] == state {
+		return false
+	}
+	if state == (nodeState{}) {
+		delete(x.down, name)
+	} else {
+		x.down[strings.Clone(name)] = state
+	}
+	return true
+}
+
+func isReady(node *corev1.Node) bool {
+	at := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	return at < 0 || node.Status.Conditions[at].Status == corev1.ConditionTrue
 }
 
 // only yields the selections of the node alone.

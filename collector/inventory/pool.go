@@ -34,8 +34,7 @@ type pool struct {
 	node       string // the only one of its devices; once the slices are gone, the last known
 	rules      []taintRule
 	counters   counterState
-	notReady   bool                        // its only node
-	cordoned   bool                        // its only node
+	onNode     nodeState                   // of its only node
 	undeclared map[*nodeSelection]struct{} // whose nodes lack the feature that the devices need
 
 	id        poolID
@@ -57,12 +56,11 @@ func (p *pool) consumed(d *device) amounts {
 // update computes the state of the pool from its slices, its allocations, the
 // taint rules that select its devices, the features that nodes declare, and the state
 // of its node.
-func (p *pool) update(rules []taintRule, nodes *nodeIndex, rooms *roomIndex) {
+func (p *pool) update(rules []taintRule, nodes *nodeIndex) {
 	before := p.current
 	p.updateCurrent()
 	p.updateNode()
-	room, _ := rooms.room(p.node)
-	p.notReady, p.cordoned = room.NotReady, room.Cordoned
+	p.onNode = nodes.down[p.node]
 	p.rules = rules
 	p.valid = p.namesAreUnique()
 	if p.valid {
@@ -321,7 +319,7 @@ func addStates(to *[dra.DeviceStates]int, b *block, mask uint64) {
 // addDown adds the devices of the mask that are down, by reason.
 func (p *pool) addDown(to *[dra.DownReasons]int, b *block, mask uint64) {
 	switch {
-	case p.notReady:
+	case p.onNode.notReady:
 		to[dra.DownNodeNotReady] += bits.OnesCount64(mask)
 		return
 	case !p.complete || !p.valid:
@@ -335,7 +333,7 @@ func (p *pool) addDown(to *[dra.DownReasons]int, b *block, mask uint64) {
 			to[dra.DownRuleTaint]++
 		}
 	}
-	if p.cordoned {
+	if p.onNode.cordoned {
 		to[dra.DownNodeCordoned] += bits.OnesCount64(mask &^ b.tainted)
 	}
 }
@@ -540,13 +538,13 @@ func (ps *poolStore) touchSelections(version uint64, selections []*nodeSelection
 
 // update updates the pools that have changed, at most as many as the limit (-1:
 // all). It reports whether there are more.
-func (ps *poolStore) update(rules taintRules, nodes *nodeIndex, rooms *roomIndex, limit int) bool {
+func (ps *poolStore) update(rules taintRules, nodes *nodeIndex, limit int) bool {
 	for p := range ps.outdated {
 		if limit == 0 {
 			return true
 		}
 		limit--
-		p.update(rules.forPool(p.id.driver, p.id.name), nodes, rooms)
+		p.update(rules.forPool(p.id.driver, p.id.name), nodes)
 		delete(ps.outdated, p)
 		ps.updated[p] = struct{}{}
 	}

@@ -55,17 +55,14 @@ func newRoomIndex() *roomIndex {
 	}
 }
 
-// setNode applies the present state of a node; nil: it is gone. It reports whether the
-// node is cordoned or not ready, and was not before, or the other way round.
-func (x *roomIndex) setNode(name string, published *corev1.Node) bool {
-	before := x.nodes[name]
+// setNode applies the present state of a node; nil: it is gone.
+func (x *roomIndex) setNode(name string, published *corev1.Node) {
 	if published == nil {
-		if before == nil {
-			return false
+		if x.nodes[name] != nil {
+			delete(x.nodes, name)
+			x.version++
 		}
-		delete(x.nodes, name)
-		x.version++
-		return before.Cordoned || before.NotReady
+		return
 	}
 	made := &Room{Cordoned: published.Spec.Unschedulable, NotReady: !isReady(published), Total: Amounts{
 		CPU:    published.Status.Allocatable.Cpu().MilliValue(),
@@ -78,24 +75,15 @@ func (x *roomIndex) setNode(name string, published *corev1.Node) bool {
 			made.Taints = append(made.Taints, taint)
 		}
 	}
-	if before != nil && before.equal(made) {
-		return false
+	if old := x.nodes[name]; old != nil && old.equal(made) {
+		return
 	}
 	x.nodes[strings.Clone(name)] = made
 	x.version++
-	if before == nil {
-		return made.Cordoned || made.NotReady
-	}
-	return before.Cordoned != made.Cordoned || before.NotReady != made.NotReady
 }
 
 func (r *Room) equal(other *Room) bool {
 	return r.Cordoned == other.Cordoned && r.NotReady == other.NotReady && r.Total == other.Total && slices.Equal(r.Taints, other.Taints)
-}
-
-func isReady(node *corev1.Node) bool {
-	at := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
-	return at < 0 || node.Status.Conditions[at].Status == corev1.ConditionTrue
 }
 
 // setPod applies a change of what a pod requests; nil: there is no pod, or it takes

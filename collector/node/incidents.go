@@ -40,17 +40,6 @@ type kindSet uint16
 
 func (k incidentKind) set() kindSet { return 1 << k }
 
-// incidentTotal is one of the totals of a kind.
-type incidentTotal int
-
-const (
-	incidentCount incidentTotal = iota
-	incidentWatchedSeconds
-	incidentSeconds
-	incidentClaims
-	incidentTotals
-)
-
 // modelIncidents are the totals of the devices of a model.
 type modelIncidents struct {
 	totals [incidentTotals][incidentKinds]tally // each kind is open since a device was watched for it, or had it

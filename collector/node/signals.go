@@ -61,6 +61,17 @@ func (k incidentKind) String() string {
 	}[k]
 }
 
+// incidentTotal is one of the totals of a kind.
+type incidentTotal int
+
+const (
+	incidentCount incidentTotal = iota
+	incidentWatchedSeconds
+	incidentSeconds
+	incidentClaims
+	incidentTotals
+)
+
 // signalID identifies a signal: one of those below, or firstXIDSignal and an
 // index into the table of Xids.
 type signalID int

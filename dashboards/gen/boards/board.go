@@ -56,6 +56,7 @@ func All() []Board {
 		allocationDetails(),
 		allocationKubernetes(),
 		capacity(),
+		reliability(),
 		health(),
 		healthDetails(),
 		node(),

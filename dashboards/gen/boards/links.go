@@ -11,16 +11,17 @@ import (
 
 // UIDs of the dashboards: links and alerts name them.
 const (
-	uidClaims     = "dra-claims"
-	uidClaim      = "dra-claim"
-	uidWorkloads  = "dra-workloads"
-	uidWorkload   = "dra-workload"
-	uidAllocation = "dra-allocation"
-	uidCapacity   = "dra-capacity"
-	uidHealth     = "dra-health"
-	uidNode       = "dra-node"
-	uidEfficiency = "dra-efficiency"
-	uidExporter   = "dra-exporter"
+	uidClaims      = "dra-claims"
+	uidClaim       = "dra-claim"
+	uidWorkloads   = "dra-workloads"
+	uidWorkload    = "dra-workload"
+	uidAllocation  = "dra-allocation"
+	uidCapacity    = "dra-capacity"
+	uidReliability = "dra-reliability"
+	uidHealth      = "dra-health"
+	uidNode        = "dra-node"
+	uidEfficiency  = "dra-efficiency"
+	uidExporter    = "dra-exporter"
 
 	// details is the end of the UID of the board that has the details of another.
 	details = "-details"
