@@ -58,6 +58,7 @@ func documentChapters() []metrictest.Chapter {
 			{Title: "Claims", Prefixes: []string{"dra_claim_"}},
 			{Title: "Pods", Prefixes: []string{"dra_pod_"}},
 			{Title: "Totals by namespace", Prefixes: []string{"dra_namespace_"}},
+			{Title: "Incidents by model", Prefixes: []string{"dra_incident"}},
 			{Title: "Violations by device class", Prefixes: []string{"dra_constraint_"}},
 			itself,
 		}},

@@ -35,7 +35,7 @@ func clusterLosses() map[permission]loss {
 	return map[permission]loss{
 		{"list", dra, "resourceclaims"}: {
 			gone: slices.Concat([]string{durations, "dra_capacity_consumed"}, waiting, headroom, rooms, []string{
-				"dra_claim_terminating_since_timestamp_seconds", "dra_claims", "dra_class_devices", "dra_device_health_disagreement", "dra_devices",
+				"dra_claim_terminating_since_timestamp_seconds", "dra_claims", "dra_class_devices", "dra_class_devices_down", "dra_device_health_disagreement", "dra_devices",
 			}),
 			other:       []string{failures},
 			description: "everything about claims: pending claims, reasons, duration of phases, free devices",
@@ -48,14 +48,14 @@ func clusterLosses() map[permission]loss {
 		{"watch", dra, "resourceclaimtemplates"}: {description: late},
 		{"list", dra, "resourceslices"}: {
 			gone: slices.Concat([]string{"dra_capacity", "dra_capacity_consumed"}, diagnosed, headroom, rooms, []string{
-				"dra_class_devices", "dra_device_health_disagreement", "dra_device_taints", "dra_devices", "dra_pool_complete", "dra_pool_generation", "dra_pool_slices",
+				"dra_class_devices", "dra_class_devices_down", "dra_device_health_disagreement", "dra_device_taints", "dra_devices", "dra_pool_complete", "dra_pool_generation", "dra_pool_slices",
 			}),
 			other:       []string{failures, "dra_claim_pending_reason_info", "dra_claim_pending_since_timestamp_seconds"},
 			description: "published and free devices, taints, and every reason that depends on them",
 		},
 		{"watch", dra, "resourceslices"}: {description: late},
 		{"list", dra, "deviceclasses"}: {
-			gone:        slices.Concat(diagnosed, headroom, rooms, []string{"dra_class_devices", "dra_device_class_info"}),
+			gone:        slices.Concat(diagnosed, headroom, rooms, []string{"dra_class_devices", "dra_class_devices_down", "dra_device_class_info"}),
 			other:       []string{failures, "dra_claim_pending_reason_info", "dra_claim_pending_since_timestamp_seconds"},
 			description: "devices by class, reasons that depend on them, and pods that wait for an extended resource",
 		},
@@ -73,9 +73,9 @@ func clusterLosses() map[permission]loss {
 		},
 		{"watch", "", "pods"}: {gone: []string{"dra_claim_ready_duration_seconds"}, maybe: []string{durations, failures}, description: live},
 		{"list", "", "nodes"}: {
-			gone:        rooms,
+			gone:        append(rooms, "dra_class_devices_down"),
 			other:       []string{durations, "dra_claim_pending_candidates", "dra_claim_pending_reason_info", "dra_claim_phase_since_timestamp_seconds", "dra_class_headroom_claims", "dra_class_headroom_info", "dra_class_shape_claims"},
-			description: "the phase after binding (it depends on the kubelet's version), what is left of nodes, and the devices that one node reaches",
+			description: "the phase after binding (it depends on the kubelet's version), what is left of nodes, the devices that one node reaches, and the devices that are down",
 		},
 		{"watch", "", "nodes"}:                             {description: late},
 		{"list", "", "events"}:                             {gone: []string{failures}, other: []string{"dra_claim_pending_reason_info"}, description: "claims that could not be created or prepared, the reason quota, and what autoscalers report"},
