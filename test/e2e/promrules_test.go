@@ -26,7 +26,9 @@ func ownPace() map[string]string {
 	return map[string]string{
 		"dra-exporter.accounting":       "5m",
 		"dra-exporter.errors":           "5m",
+		"dra-exporter.incidents":        "5m",
 		"dra-exporter.latencies":        "1m",
+		"dra-exporter.reliability":      "5m",
 		"dra-exporter.workload-devices": "1m",
 	}
 }
