@@ -17,8 +17,8 @@ func nodeLosses() map[permission]loss {
 		{"list", "", "pods"}:                           {other: claims, skippedSource: "resourceclaims", description: byKubelet},
 		{"watch", "", "pods"}:                          {other: claims, description: "the same: a list every half minute does not show the current holders"},
 		{"get", "resource.k8s.io", "resourceclaims"}:   {other: claims, description: byKubelet},
-		{"list", "resource.k8s.io", "resourceslices"}:  {gone: []string{"dra_device_topology_info"}, other: attributed, description: "devices are matched to hardware only by their CDI entries and names; devices with neither are held without readings; no health by drivers"},
-		{"watch", "resource.k8s.io", "resourceslices"}: {other: []string{"dra_device_healthy"}, description: "published devices are known from a list every half minute; no health by drivers"},
+		{"list", "resource.k8s.io", "resourceslices"}:  {gone: []string{"dra_device_topology_info"}, other: append(attributed, "dra_incident_watched_seconds_total"), description: "devices are matched to hardware only by their CDI entries and names; devices with neither are held without readings; no health by drivers"},
+		{"watch", "resource.k8s.io", "resourceslices"}: {other: []string{"dra_device_healthy", "dra_incident_watched_seconds_total"}, description: "published devices are known from a list every half minute; no health by drivers"},
 	}
 }
 
