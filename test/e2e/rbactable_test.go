@@ -62,7 +62,7 @@ func clusterLosses() map[permission]loss {
 		{"watch", dra, "deviceclasses"}: {description: late},
 		{"list", dra, "devicetaintrules"}: {
 			gone:        []string{"dra_taint_rule_eviction_in_progress"},
-			other:       []string{"dra_claim_pending_candidates", "dra_claim_pending_reason_info", "dra_class_headroom_info", "dra_device_taints"},
+			other:       []string{"dra_claim_pending_candidates", "dra_claim_pending_reason_info", "dra_class_devices_down", "dra_class_headroom_info", "dra_device_taints"},
 			description: "taints of DeviceTaintRules, the progress of their evictions, and the reason that depends on them",
 		},
 		{"watch", dra, "devicetaintrules"}: {description: late},
