@@ -81,9 +81,9 @@ func TestMeanTimeBetweenIncidents(t *testing.T) {
 		}
 		sets[i] = [3]labels.Labels{of("dra_incidents_total"), of("dra_incident_watched_seconds_total"), labels.FromStrings("__name__", "dra_exporter_build_info", "job", "node", "instance", fmt.Sprint(i))}
 	}
-	final := []rulefmt.Rule{{Expr: "model_kind:dra_incident_watched_seconds:mtbf28d_lower + model_kind:dra_incident_watched_seconds:mtbf28d_upper"}}
+	final := []rulefmt.Rule{{Expr: "model_kind:dra_incident_watched_seconds:mtbf_lower28d + model_kind:dra_incident_watched_seconds:mtbf_upper28d"}}
 	var windows, after []rulefmt.Rule
-	for _, rule := range append(neededRules(t, final), rulesNamed(t, "model_kind:dra_incident_watched_seconds:mtbf28d_lower", "model_kind:dra_incident_watched_seconds:mtbf28d_upper")...) {
+	for _, rule := range append(neededRules(t, final), rulesNamed(t, "model_kind:dra_incident_watched_seconds:mtbf_lower28d", "model_kind:dra_incident_watched_seconds:mtbf_upper28d")...) {
 		switch {
 		case slices.ContainsFunc(slices.Concat(windows, after), func(r rulefmt.Rule) bool { return r.Record == rule.Record }):
 		case rule.Record == "job_instance:dra_exporter_build_info:count10m" || names(rule.Expr, "job_instance:dra_exporter_build_info:count10m"):
@@ -128,7 +128,7 @@ func TestMeanTimeBetweenIncidents(t *testing.T) {
 		}
 		return values
 	}
-	lower, upper, incidents := bound("mtbf28d_lower"), bound("mtbf28d_upper"), 0
+	lower, upper, incidents := bound("mtbf_lower28d"), bound("mtbf_upper28d"), 0
 	covered, wide := 0, 0.0
 	for i := range streams {
 		low, there := lower[fmt.Sprint(i)]

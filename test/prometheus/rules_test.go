@@ -41,12 +41,12 @@ func TestClustersStayApart(t *testing.T) {
 // labels of their level, cluster, and no label of a target that is not
 // requested.
 func TestRuleNames(t *testing.T) {
-	name := regexp.MustCompile(`^([a-z_]+):dra_[a-z_]+:[a-z_]+(5m|10m)?$`)
+	name := regexp.MustCompile(`^([a-z_]+):dra_[a-z_]+:[a-z_]+(5m|10m|28d)?$`)
 	levels := map[string][]string{
 		"claim": {"namespace", "resourceclaim"}, "claim_device": {"namespace", "resourceclaim", "uuid"},
 		"claim_device_pod": {"namespace", "resourceclaim", "uuid", "pod"}, "claim_team": {"namespace", "resourceclaim", "team"},
 		"class": {"deviceclass"}, "cluster": {}, "device": {"node", "uuid"}, "device_by": {"node", "uuid", "by"}, "device_xid": {"node", "uuid", "xid"},
-		"driver": {"driver_name"}, "job_instance": {"job", "instance"}, "model": {"model"}, "namespace": {"namespace"},
+		"driver": {"driver_name"}, "job_instance": {"job", "instance"}, "model": {"model"}, "model_kind": {"model", "driver_version", "kind"}, "namespace": {"namespace"},
 		"namespace_class": {"namespace", "deviceclass"}, "namespace_kind": {"namespace", "kind"}, "node": {"node"},
 		"node_by": {"node", "by"}, "node_class": {"node", "deviceclass"}, "node_namespace_class": {"node", "namespace", "deviceclass"}, "node_reason": {"node", "reason"}, "operation": {"operation_name"}, "pod": {"namespace", "pod"},
 		"pod_device": {"namespace", "pod", "uuid"}, "reason": {"reason"}, "signal": {"signal"}, "source": {"source"}, "team": {"team"},
@@ -80,7 +80,7 @@ func TestRuleNames(t *testing.T) {
 // incidents have the same form.
 func TestCounterRulesAreUniform(t *testing.T) {
 	counter := regexp.MustCompile(`dra_(claim_|namespace_|incident|device_held_)[a-z_]+_total`)
-	by := regexp.MustCompile(`^(sum by \([a-z_, ]+\) \()?max by \([a-z_, ]+\)|\)+\s*$`)
+	by := regexp.MustCompile(`^(sum by \([a-z_, ]+\) \()?max by \([a-z_, ]+\)|\)+( > 0)?\s*$`)
 	first, count := "", 0
 	for _, rule := range rules(t) {
 		name := counter.FindString(rule.Expr)

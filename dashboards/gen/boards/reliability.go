@@ -76,8 +76,8 @@ func incidentTable() []panel {
 			column{title: "Incidents", unit: units.Short, expr: "max by (" + modelKindLabels + ") (last_over_time(model_kind:dra_incidents:sum28d{@fleet}[15m]))"},
 			column{title: "Watched hours", unit: units.Short, expr: hours("sum28d")},
 			column{title: "Hours between", unit: units.Short, expr: hours("mtbf28d")},
-			column{title: "At least", unit: units.Short, expr: hours("mtbf28d_lower")},
-			column{title: "At most", unit: units.Short, expr: hours("mtbf28d_upper")},
+			column{title: "At least", unit: units.Short, expr: hours("mtbf_lower28d")},
+			column{title: "At most", unit: units.Short, expr: hours("mtbf_upper28d")},
 		),
 	}
 }
