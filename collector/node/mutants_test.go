@@ -8,7 +8,7 @@ type mutant struct {
 
 func mutants() []mutant {
 	var all []mutant
-	for _, table := range [][]mutant{misleadingMutants(), matchMutants(), listMutants(), ledgerMutants(), growthMutants(), executionIdleMutants(), splitMutants(), healthMutants()} {
+	for _, table := range [][]mutant{misleadingMutants(), matchMutants(), listMutants(), ledgerMutants(), growthMutants(), executionIdleMutants(), splitMutants(), healthMutants(), incidentMutants()} {
 		all = append(all, table...)
 	}
 	return all
@@ -208,6 +208,24 @@ func splitMutants() []mutant {
 			"b.addFact(r.labels, r.live)", "b.addFact(r.labels, $ || r.live)"},
 		{"TestSharing", "alone with capacity",
 			"MultipleAllocations && h.claims > 1", "MultipleAllocations && ($ || h.claims > 1)"},
+	}
+}
+
+// incidentMutants count other incidents, or another time.
+func incidentMutants() []mutant {
+	return []mutant{
+		{"TestIncidentsOfOneDevice/within_the_hold", "each error is an incident",
+			"onsets := own.begun &^ own.before", "onsets := own.begun\n\tif !$ {\n\t\tonsets &^= own.before\n\t}"},
+		{"TestIncidentsOfOneDevice/partitions_are_part_of_their_device", "partitions are counted by themselves",
+			"if d.hardware && s.wholeOf(d) == d {", "if d.hardware && ($ || s.wholeOf(d) == d) {"},
+		{"TestIncidentsOfOneDevice/there_before", "what was there before has begun",
+			"if r.inherited {", "if r.inherited && !$ {"},
+		{"TestIncidentsOfOneDevice/taints_of_the_driver", "the first taint is an incident",
+			"if before == healthy {", "if $ || before == healthy {"},
+		{"TestIncidentsOfRandomHistories", "unread time is watched",
+			"case own.watched&watched&set != 0:", "case ($ && s.health.of(d).xids.watched || own.watched&watched&set != 0):"},
+		{"TestIncidentsOfSignals", "warnings are incidents",
+			"signal.incident != noIncident && r.critical == signal.critical", "signal.incident != noIncident && ($ || r.critical == signal.critical)"},
 	}
 }
 
