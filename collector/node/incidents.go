@@ -53,7 +53,8 @@ type deviceIncidents struct {
 	present  kindSet // of this step, those of its partitions included
 	begun    kindSet // of those, the ones whose beginning is known
 	before   kindSet // present in the step before
-	watched  kindSet // in the step before
+	watched  kindSet // for what the device or a partition of it is watched
+	earlier  kindSet // watched in the step before
 	failures tally   // while it was held
 }
 
@@ -75,12 +76,14 @@ func (s *incidents) update(now clock.Instant) {
 	for _, d := range all {
 		own := s.add(d)
 		own.before, own.present, own.begun = own.present, 0, 0
+		own.earlier, own.watched = own.watched, 0
 	}
 	for _, d := range all {
 		present, begun := s.examine(d, now.Wall)
 		whole := s.byDevice[s.wholeOf(d)]
 		whole.present |= present
 		whole.begun |= begun
+		whole.watched |= s.watched(d)
 	}
 	for _, d := range all {
 		if d.hardware && s.wholeOf(d) == d {
@@ -158,7 +161,7 @@ func (s *incidents) examine(d *deviceState, now time.Time) (present, begun kindS
 // long ago that was is not known, or too long.
 func (s *incidents) account(d *deviceState, seconds float64, now time.Time) {
 	own, model := s.byDevice[d], s.model(driverModel{d.model(), d.device.DriverVersion})
-	watched := s.watched(d)
+	watched := own.watched
 	if watched&incidentUnhealthy.set() != 0 {
 		own.failures.open(now)
 	}
@@ -180,7 +183,7 @@ func (s *incidents) account(d *deviceState, seconds float64, now time.Time) {
 		switch {
 		case own.before&set != 0:
 			model.totals[incidentSeconds][kind].total += seconds
-		case own.watched&watched&set != 0:
+		case own.earlier&watched&set != 0:
 			model.totals[incidentWatchedSeconds][kind].total += seconds
 		}
 		if onsets&set != 0 {
@@ -188,7 +191,6 @@ func (s *incidents) account(d *deviceState, seconds float64, now time.Time) {
 			model.totals[incidentClaims][kind].total += float64(claims)
 		}
 	}
-	own.watched = watched
 }
 
 func (s *incidents) model(key driverModel) *modelIncidents {

@@ -93,6 +93,17 @@ func TestIncidentsOfOneDevice(t *testing.T) {
 		if steps := s.now.Since(origin()).Seconds(); watched > steps {
 			t.Errorf("one device was watched for %v s of %v", watched, steps)
 		}
+		before, _ := s.value("dra_incident_watched_seconds_total", "kind", "taint")
+		s.facts.Cluster.Published = s.facts.Cluster.Published[1:] // the partitions alone
+		s.run(4)
+		if watched, _ := s.value("dra_incident_watched_seconds_total", "kind", "taint"); watched != before+4 {
+			t.Errorf("watched for taints for %v s more, want 4", watched-before)
+		}
+		for i := range s.facts.Cluster.Published {
+			s.facts.Cluster.Published[i].Taints = []dra.Taint{{Key: "unhealthy", Effect: "NoSchedule"}}
+			s.run(1)
+		}
+		expect(t, s, map[string]float64{"xid_reset": 1, "unhealthy": 1, "taint": 1})
 	})
 	t.Run("within the hold", func(t *testing.T) {
 		s := healthyGPU(t)

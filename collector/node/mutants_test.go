@@ -223,7 +223,7 @@ func incidentMutants() []mutant {
 		{"TestIncidentsOfOneDevice/taints_of_the_driver", "the first taint is an incident",
 			"if before == healthy {", "if $ || before == healthy {"},
 		{"TestIncidentsOfRandomHistories", "unread time is watched",
-			"case own.watched&watched&set != 0:", "case ($ && s.health.of(d).xids.watched || own.watched&watched&set != 0):"},
+			"case own.earlier&watched&set != 0:", "case ($ && s.health.of(d).xids.watched || own.earlier&watched&set != 0):"},
 		{"TestIncidentsOfSignals", "warnings are incidents",
 			"signal.incident != noIncident && r.critical == signal.critical", "signal.incident != noIncident && ($ || r.critical == signal.critical)"},
 	}
