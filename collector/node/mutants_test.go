@@ -216,8 +216,8 @@ func incidentMutants() []mutant {
 	return []mutant{
 		{"TestIncidentsOfOneDevice/within_the_hold", "each error is an incident",
 			"onsets := own.begun &^ own.before", "onsets := own.begun\n\tif !$ {\n\t\tonsets &^= own.before\n\t}"},
-		{"TestIncidentsOfOneDevice/partitions_are_part_of_their_device", "partitions are counted by themselves",
-			"if d.hardware && s.wholeOf(d) == d {", "if d.hardware && ($ || s.wholeOf(d) == d) {"},
+		{"TestIncidentsOfOneDevice/partitions_are_part_of_their_device", "partitions are not part of their device",
+			"whole := s.byDevice[s.wholeOf(d)]", "whole := s.byDevice[s.wholeOf(d)]\n\t\tif $ {\n\t\t\twhole = s.byDevice[d]\n\t\t}"},
 		{"TestIncidentsOfOneDevice/there_before", "what was there before has begun",
 			"if r.inherited {", "if r.inherited && !$ {"},
 		{"TestIncidentsOfOneDevice/taints_of_the_driver", "the first taint is an incident",
