@@ -170,7 +170,7 @@ func (f *families) addSupply() {
 		"Devices that the class selects, by state as in dra_devices; classes may overlap: do not sum over classes",
 		"deviceclass", "state")
 	f.classDown = f.Add(metric.Gauge, metric.ClassDevicesDown, "",
-		"Devices that the class selects and that are down, allocated or not, by the first reason that applies",
+		"Devices of the class that are down: node not ready or cordoned, pool incomplete, tainted; by the first that applies",
 		"deviceclass", "reason")
 	f.classInfo = f.Add(metric.Gauge, metric.DeviceClassInfo, "",
 		"A device class, and the extended resource by which pods may request its devices",

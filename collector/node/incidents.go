@@ -14,8 +14,8 @@ import (
 // incidents counts what happens to the devices of a model, by kind, and for how long
 // they were watched for it: what a rate of failures needs. A device and its partitions
 // are one. An incident begins when a kind begins to be present, and lasts as long as it
-// is; an Xid that is no signal is present for the hold of signals. What was present when it was first read
-// has no known beginning, and is no incident.
+// is; an Xid that is no signal is present for the hold of signals. What was present when
+// it was first read has no known beginning, and is no incident.
 type incidents struct {
 	node          string
 	hold          time.Duration // of an Xid that is no signal
@@ -143,16 +143,15 @@ func (s *incidents) examine(d *deviceState, now time.Time) (present, begun kindS
 			present |= kind.set()
 		}
 	}
-	own := s.byDevice[d]
-	before := own.driver
-	if reported := h.reports[byDriver]; reported != unreported {
-		own.driver = reported
-	}
-	if own.driver == unhealthy {
+	own, reported := s.byDevice[d], h.reports[byDriver]
+	if reported == unhealthy {
 		present |= incidentTaint.set()
-		if before == healthy {
+		if own.driver == healthy {
 			begun |= incidentTaint.set()
 		}
+	}
+	if reported != unreported {
+		own.driver = reported
 	}
 	return present, begun
 }

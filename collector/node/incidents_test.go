@@ -54,8 +54,9 @@ func TestIncidentsOfSignals(t *testing.T) {
 			if got := s.incidentCounts(); !maps.Equal(got, want) {
 				t.Errorf("incidents %v, want %v", got, want)
 			}
-			if got, _ := s.value("dra_incident_claims_total", "kind", kinds[problem.signal]); got != float64(len(want))/float64(max(1, len(want))) {
-				t.Errorf("%v claims", got)
+			claims, _ := s.value("dra_incident_claims_total", "kind", kinds[problem.signal])
+			if claims != want[kinds[problem.signal]] {
+				t.Errorf("%v claims, want one for each incident: %v", claims, want)
 			}
 		})
 	}
@@ -144,6 +145,11 @@ func TestIncidentsOfOneDevice(t *testing.T) {
 		expect(t, s, map[string]float64{"taint": 1})
 		s.facts.Cluster.SlicesFresh = false
 		s.run(3)
+		unread, _ := s.value("dra_incident_seconds_total", "kind", "taint")
+		s.run(3)
+		if seconds, _ := s.value("dra_incident_seconds_total", "kind", "taint"); seconds != unread {
+			t.Errorf("an incident of taints that are not read lasts %v s more", seconds-unread)
+		}
 		s.facts.Cluster.SlicesFresh = true
 		s.run(1)
 		expect(t, s, map[string]float64{"taint": 1})

@@ -221,7 +221,7 @@ func incidentMutants() []mutant {
 		{"TestIncidentsOfOneDevice/there_before", "what was there before has begun",
 			"if r.inherited {", "if r.inherited && !$ {"},
 		{"TestIncidentsOfOneDevice/taints_of_the_driver", "the first taint is an incident",
-			"if before == healthy {", "if $ || before == healthy {"},
+			"if own.driver == healthy {", "if $ || own.driver == healthy {"},
 		{"TestIncidentsOfRandomHistories", "unread time is watched",
 			"case own.earlier&watched&set != 0:", "case ($ && s.health.of(d).xids.watched || own.earlier&watched&set != 0):"},
 		{"TestIncidentsOfSignals", "warnings are incidents",

@@ -44,7 +44,7 @@ func reliabilityNumbers() []panel {
 			empty: noIncidentSeen,
 		}, at(`sum(sum_over_time(model_kind:dra_incidents:increase5m{@fleet, kind="unhealthy"}[$__range]))`)).ColorScheme(always(neutral)),
 		number(6, about{
-			title: "Claims hit in the range", unit: units.Short,
+			title: "Claims affected in the range", unit: units.Short,
 			reads: "Claims that held a device when it became unhealthy. It does not follow the class.",
 			none:  noneSeen,
 			empty: noIncidentSeen,
