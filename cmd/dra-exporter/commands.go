@@ -34,6 +34,7 @@ const examples = `  dra-exporter demo                          # both roles over
   dra-exporter top                           # which claims use which devices?
   dra-exporter topology job team-a/train     # how near are its devices to each other?
   dra-exporter fit -f job.yaml               # would these pods fit, and how many more?
+  dra-exporter advise --prometheus.url=URL   # which claims hold more than they use?
   dra-exporter check                         # what is missing here?`
 
 // usageTemplate is the text of --help: a sentence, examples, and then how the

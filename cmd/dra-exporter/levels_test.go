@@ -24,7 +24,7 @@ const levelsHead = `
 
 ` + "`--metrics.level`" + ` selects how much is exported, on the page and in a push. The pages of the exporter, ` + "`check`" + ` of a node and the names of dcgm-exporter (` + "`--metrics.dcgm`" + `) have everything at each level.
 
-- ` + "`lean`" + ` has the families that the shipped rules, alerts and dashboards query, but for those of a few panels, and those that report faults of the exporter. All alerts, and all recording rules but that about durations of reads, have the same results as at the other levels. For your own queries, use families whose level is *lean* in the [table](#series): their series mean the same at each level. Count Xids by ` + "`device:dra_device_xid_errors:increase5m`" + `, because the counter of an Xid that has not occurred is absent.
+- ` + "`lean`" + ` has the families that the shipped rules, alerts and dashboards query, but for those of a few panels, and those that report faults of the exporter. All alerts, and all recording rules but those of durations of reads, engine activity and deviations of clocks, have the same results as at the other levels. For your own queries, use families whose level is *lean* in the [table](#series): their series mean the same at each level. Count Xids by ` + "`device:dra_device_xid_errors:increase5m`" + `, because the counter of an Xid that has not occurred is absent.
 - ` + "`default`" + ` adds all families but those below. Of ` + "`go_*`, `process_*` and `promhttp_*`" + ` it has, like ` + "`lean`" + `, what is queried. ` + "`--device.profiling`" + ` adds the ratios that it reads.
 - ` + "`full`" + ` has everything.
 

@@ -73,6 +73,7 @@ func newCommands(stdout, stderr io.Writer) (*commands, *checkFlags) {
 	addTop(c, stdout, stderr)
 	addTopology(c, stdout, stderr)
 	addFit(c, stdout, stderr)
+	addAdvise(c, stdout, stderr)
 	addCompletion(c, stdout)
 	addVersion(c, stdout)
 	return c, addCheck(c, stdout, stderr)

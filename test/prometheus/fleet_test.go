@@ -114,7 +114,7 @@ func values(label string) []string {
 		"pod": {"p1", "p2"}, "queue": {"q", "r"}, "deviceclass": {"", "gpu", "multiple"}, "attribution": {"exclusive", "shared"}, "model": {"H100", "T4"},
 		"kind": {"claim", "device_plugin"}, "by": {"hardware", "driver", "kubelet"}, "currency": {"EUR", "USD"}, "label_*": {"", "red"},
 		"sensor": {"gpu", "memory"}, "reason": {"thermal", "power"}, "signal": {"parent", "xid_79"}, "severity": {"critical", "warning"},
-		"le": {"0.1", "+Inf"}, "state": {"free", "allocated"}, "source": {"nvml", "cdi"}, "xid": {"31", "79"},
+		"le": {"0.1", "+Inf"}, "state": {"free", "allocated"}, "source": {"nvml", "cdi"}, "engine": {"sm", "dram"}, "xid": {"31", "79"},
 	}
 	if found, is := several[label]; is {
 		return found

@@ -36,17 +36,20 @@ const (
 // notLean returns the panels, and the rules, that answer differently at the level lean, and why.
 func notLean() map[string]string {
 	return map[string]string{
-		"rules / workload_role:dra_device_signal:median": "dra_device_clock_hertz is not exported",
-		"workload / Devices by rank":                     "dra_device_clock_hertz is not exported",
-		"claim-details / Engine activity":                "dra_claim_engine_active_ratio is not exported",
-		"claim-details / Throttling by reason":           "dra_claim_throttled_seconds_total is not exported",
-		"node-details / PCIe":                            "dra_device_pcie_*_bytes_total are not exported",
-		"node-details / Network":                         "dra_device_network_*_bytes_total are not exported",
-		"node-details / NVLink":                          "dra_device_nvlink_*_bytes_total are not exported",
-		"node-details / Sent over each NVLink":           "dra_device_nvlink_link_*_bytes_total are not exported",
-		"node-details / Received over each NVLink":       "dra_device_nvlink_link_*_bytes_total are not exported",
-		"node-details / Clock":                           "dra_device_clock_hertz is not exported",
-		"node / Power of all devices":                    "dra_device_power_limit_watts is not exported",
+		"rules / workload_role:dra_device_signal:median":        "dra_device_clock_hertz is not exported",
+		"rules / requester:dra_claim_engine_active_ratio:max5m": "dra_claim_engine_active_ratio is not exported",
+		"rules / requester:dra_claim_engine_active_ratio:avg5m": "dra_claim_engine_active_ratio is not exported",
+		"workload / Devices by rank":                            "dra_device_clock_hertz is not exported",
+		"capacity / Largest use of devices in the range":        "dra_claim_engine_active_ratio is not exported",
+		"claim-details / Engine activity":                       "dra_claim_engine_active_ratio is not exported",
+		"claim-details / Throttling by reason":                  "dra_claim_throttled_seconds_total is not exported",
+		"node-details / PCIe":                                   "dra_device_pcie_*_bytes_total are not exported",
+		"node-details / Network":                                "dra_device_network_*_bytes_total are not exported",
+		"node-details / NVLink":                                 "dra_device_nvlink_*_bytes_total are not exported",
+		"node-details / Sent over each NVLink":                  "dra_device_nvlink_link_*_bytes_total are not exported",
+		"node-details / Received over each NVLink":              "dra_device_nvlink_link_*_bytes_total are not exported",
+		"node-details / Clock":                                  "dra_device_clock_hertz is not exported",
+		"node / Power of all devices":                           "dra_device_power_limit_watts is not exported",
 	}
 }
 

@@ -22,7 +22,7 @@ func capacity() Board {
 	return Board{
 		UID:         uidCapacity,
 		Title:       "DRA / Capacity",
-		description: "How many more claims of each class could be allocated, what limits them, how fragmented free devices are, and which devices no claim can use.",
+		description: "How many more claims of each class could be allocated, what limits them, how fragmented free devices are, which devices no claim can use, and how much claims use of theirs.",
 		from:        "now-24h",
 		variables: []cog.Builder[dashboard.VariableModel]{
 			dataSource(), cluster(),
@@ -31,6 +31,7 @@ func capacity() Board {
 		rows: []row{
 			{panels: slices.Concat(capacityNumbers(), headroomTable(), strandedTable())},
 			{title: "History", panels: capacityHistory()},
+			{title: "Right-sizing", panels: rightSizing()},
 		},
 	}
 }
@@ -142,5 +143,38 @@ and on (`+shapeLabels+`) (max by (`+shapeLabels+`) (dra_class_shape_claims{@clas
 			reads: "Devices of each class by state, as the headroom begins with them.",
 			empty: noSlices,
 		}, over(ofClass("free"), "{{cluster}} {{deviceclass}} free"), over(ofClass("allocated"), "{{cluster}} {{deviceclass}} allocated")),
+	}
+}
+
+const requesterLabels = "cluster, namespace, requester_kind, requester, deviceclass"
+
+// rightSizing is what claims use at most of what they hold. dra-exporter advise says what
+// would be enough.
+func rightSizing() []panel {
+	held := `sum by (` + requesterLabels + `) (sum_over_time(requester:dra_claim_device_seconds:increase5m{@classes}[$__range])) / 3600`
+	of := func(by, function, series string) string {
+		return by + ` by (` + requesterLabels + `) (` + function + `requester:` + series + `[$__range]))`
+	}
+	largest := func(what string) string { return what + "\nand on (" + requesterLabels + ") topk(50, " + held + ")" }
+	return []panel{
+		listing(24, 10, about{
+			title: "Largest use of devices in the range", unit: units.Short,
+			reads: "The fifty requesters with the most device-hours: a template of claims, a workload, or a claim. Devices are those that a claim used in the same five minutes, of the devices of the largest claim. Memory is the peak, of what the smallest device has. SM activity and utilization are the 99th percentile of the peaks of five minutes. Use of shared devices is left out. dra-exporter advise says what would be enough.",
+			empty: needsAccounting,
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
+			{label: "requester_kind", title: "Kind"},
+			{label: "requester", title: "Requested by"},
+			{label: "deviceclass", title: "Class"},
+		},
+			column{title: "Device-hours", unit: units.Short, expr: unknownClass("topk(50, " + held + ")")},
+			column{title: "Devices", unit: units.PercentUnit, expr: unknownClass(largest(of("max", "max_over_time(", "dra_claim_used_devices:max5m{@classes}") +
+				"\n/ " + of("max", "max_over_time(", "dra_claim_devices:max{@classes}")))},
+			column{title: "Memory", unit: units.PercentUnit, expr: unknownClass(largest(of("max", "max_over_time(", `dra_claim_memory_used_bytes:max5m{@classes, attribution!="shared"}`) +
+				"\n/ " + of("min", "min_over_time(", "dra_claim_memory_allocated_bytes:min5m{@classes}")))},
+			column{title: "SM activity", unit: units.PercentUnit, expr: unknownClass(largest(of("max", "quantile_over_time(0.99, ", `dra_claim_engine_active_ratio:max5m{@classes, engine="sm"}`)))},
+			column{title: "Utilization", unit: units.PercentUnit, expr: unknownClass(largest(of("max", "quantile_over_time(0.99, ", `dra_claim_utilization_ratio:max5m{@classes, attribution!="shared"}`)))},
+		),
 	}
 }
