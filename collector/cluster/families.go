@@ -32,7 +32,7 @@ type families struct {
 	partitionDevices, ruleEviction            *metric.Family
 	headroomClaims, headroomPods              *metric.Family
 	headroomInfo, shapeClaims, fragmentation  *metric.Family
-	stranded, strandedSeconds                 *metric.Family
+	stranded, idleNodes, strandedSeconds      *metric.Family
 	diagnosisSeconds, undiagnosedSince        *metric.Family
 	queuedDiagnoses                           *metric.Family
 	oversized                                 *metric.Family
@@ -221,6 +221,9 @@ func (f *families) addHeadroom() {
 	f.stranded = f.Add(metric.Gauge, metric.DevicesStranded, "",
 		"Devices that are not allocated and that no claim can have, by reason; node is empty if several nodes can use them",
 		"driver", "node", "reason")
+	f.idleNodes = f.Add(metric.Gauge, metric.IdleNodeObstacles, "",
+		"Pods that keep autoscalers from removing a node none of whose devices is allocated, by reason; 1 for its annotation",
+		"node", "reason")
 	f.strandedSeconds = f.Add(metric.Counter, metric.DevicesStrandedSeconds, "seconds",
 		"Device-seconds that devices were stranded since the exporter started, by reason",
 		"driver", "reason")

@@ -22,6 +22,7 @@ type headroomRows struct {
 	shapes   []shapeLabels
 	classes  []*metric.Labels
 	stranded []*metric.Labels
+	kept     []*metric.Labels
 
 	seconds map[strandedKey]*strandedTotal
 }
@@ -83,7 +84,7 @@ func (h *headroomRows) accrue(seconds float64) {
 }
 
 func (h *headroomRows) label(f *families) {
-	h.shapes, h.classes, h.stranded = nil, nil, nil
+	h.shapes, h.classes, h.stranded, h.kept = nil, nil, nil, nil
 	if h.headroom == nil {
 		return
 	}
@@ -100,6 +101,9 @@ func (h *headroomRows) label(f *families) {
 	for i := range h.headroom.Stranded {
 		s := &h.headroom.Stranded[i]
 		h.stranded = append(h.stranded, metric.NewLabels(f.stranded.Labels, s.Driver, s.Node, string(s.Reason)))
+	}
+	for _, of := range h.headroom.KeptNodes {
+		h.kept = append(h.kept, metric.NewLabels(f.idleNodes.Labels, of.Node, of.Reason.String()))
 	}
 }
 
@@ -151,6 +155,10 @@ func (h *headroomRows) podRows(b *metric.Builder, f *families) {
 	if h.headroom.StrandedKnown {
 		for i := range h.stranded {
 			b.Add(h.stranded[i], h.headroom.Stranded[i].Devices)
+		}
+		b.In(f.idleNodes)
+		for i := range h.kept {
+			b.Add(h.kept[i], float64(h.headroom.KeptNodes[i].Pods))
 		}
 	}
 }

@@ -54,6 +54,7 @@ func testHeadroom() *dra.Headroom {
 			{Driver: "gpu.example.com", Node: "node-c", Reason: dra.StrandedPartitionRest, Devices: 0.25},
 			{Driver: "net.example.com", Reason: dra.StrandedRuleTaint, Devices: 2},
 		},
+		KeptNodes: []dra.KeptNode{{Node: "node-d", Reason: dra.RemovalNoController, Pods: 2}},
 	}
 }
 
@@ -128,7 +129,7 @@ func TestForbiddenKinds(t *testing.T) {
 	pools := []string{"dra_pool_complete", "dra_pool_slices", "dra_pool_generation", "dra_capacity", "dra_device_taints"}
 	states := []string{"dra_devices", "dra_partition_devices", "dra_class_devices", "dra_class_devices_down", "dra_capacity_consumed"}
 	headroom := []string{"dra_class_headroom_claims", "dra_class_headroom_info", "dra_class_shape_claims", "dra_class_fragmentation_ratio"}
-	rooms := []string{"dra_class_headroom_pods", "dra_devices_stranded"}
+	rooms := []string{"dra_class_headroom_pods", "dra_devices_stranded", "dra_idle_node_obstacles"}
 	states = append(append(states, headroom...), rooms...)
 	topology := []string{"dra_node_topology_info", "dra_workload_topology_domains", "dra_workload_topology_least_domains"}
 	pending = append(pending, topology...) // they need the same

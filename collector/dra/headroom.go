@@ -10,6 +10,17 @@ type Headroom struct {
 	// left of nodes is not known, without which most of it would be missing.
 	Stranded      []StrandedDevices
 	StrandedKnown bool
+
+	// KeptNodes are known if StrandedKnown is true.
+	KeptNodes []KeptNode // sorted by node and reason
+}
+
+// KeptNode is a node with devices, none of which is allocated, that an autoscaler does
+// not remove.
+type KeptNode struct {
+	Node   string
+	Reason RemovalObstacle
+	Pods   int // that are the reason; 1 for the node itself
 }
 
 // ShapeHeadroom is how many more claims of one shape could be allocated.

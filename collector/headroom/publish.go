@@ -44,6 +44,7 @@ func (p *Planner) publish(ctx context.Context, pause inventory.Pause) error {
 	made.Classes = p.fragmentation(made.Shapes, free)
 	if made.StrandedKnown = rooms != nil; made.StrandedKnown {
 		made.Stranded = p.options.Inventory.Overview().Stranded(p.needs, p.partnerless())
+		made.KeptNodes = p.options.Inventory.Overview().KeptNodes()
 	}
 	p.latest.Store(made)
 	return nil

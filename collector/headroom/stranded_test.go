@@ -3,6 +3,7 @@ package headroom
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -207,4 +208,66 @@ func pair() resourcev1.ResourceClaimSpec {
 	spec.Devices.Requests = append(spec.Devices.Requests, devicesOf("nic", 1).Devices.Requests...)
 	spec.Devices.Requests[1].Name = "nic"
 	return spec
+}
+
+// TestKeptNodes: what keeps an autoscaler from removing a node is reported while none of
+// the node's devices is allocated.
+func TestKeptNodes(t *testing.T) {
+	bare := &dra.PodRequests{Node: "node-a", CPU: 100, KeptByClusterAutoscaler: dra.RemovalNoController}
+	kept := &dra.PodRequests{Node: "node-a", CPU: 100, KeptByClusterAutoscaler: dra.RemovalPodAnnotation, KeptByKarpenter: dra.RemovalPodAnnotation}
+	annotate := func(key string) func(c *testCluster) {
+		return func(c *testCluster) {
+			c.changeNode(func(n *corev1.Node) { n.Annotations = map[string]string{key: "true"} })
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(*testCluster)
+		want   string
+	}{
+		"nothing": {func(*testCluster) {}, ""},
+		"a pod":   {func(c *testCluster) { c.inventory.PodRequests(nil, bare) }, "node-a no_controller 1"},
+		"three pods": {func(c *testCluster) {
+			c.inventory.PodRequests(nil, bare)
+			c.inventory.PodRequests(nil, bare)
+			c.inventory.PodRequests(nil, kept)
+		}, "node-a pod_annotation 1 node-a no_controller 2"},
+		"a pod that ended": {func(c *testCluster) { c.inventory.PodRequests(nil, bare); c.inventory.PodRequests(bare, nil) }, ""},
+		"a pod elsewhere": {func(c *testCluster) {
+			c.inventory.PodRequests(nil, &dra.PodRequests{Node: "b", KeptByClusterAutoscaler: dra.RemovalNoController})
+		}, ""},
+		"its annotation": {annotate("cluster-autoscaler.kubernetes.io/scale-down-disabled"), "node-a node_annotation 1"},
+		"that of Karpenter, which did not make it": {annotate("karpenter.sh/do-not-disrupt"), ""},
+		"a device is allocated": {func(c *testCluster) {
+			c.inventory.PodRequests(nil, bare)
+			c.usedBy("user", 1000, 1<<30)
+		}, ""},
+		"Karpenter": {func(c *testCluster) {
+			c.changeNode(func(n *corev1.Node) {
+				n.Labels = map[string]string{"karpenter.sh/nodepool": "gpu"}
+				n.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"}
+			})
+			c.inventory.PodRequests(nil, bare)
+			c.inventory.PodRequests(nil, kept)
+		}, "node-a node_annotation 1 node-a pod_annotation 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newTestCluster(t, 1)
+			c.class("gpu", `device.driver == "gpu.example.com"`)
+			c.node("node-a", nil)
+			node := "node-a"
+			slice := newSlice("gpu.example.com", node, "", 1, device("gpu-0", "kind", "gpu"), device("gpu-1", "kind", "gpu"))
+			slice.Spec.NodeName = &node
+			c.slice(slice)
+			test.change(c)
+			p := c.planner()
+			p.options.Rooms = func() bool { return true }
+			var got []string
+			for _, of := range p.mustRefresh(t).KeptNodes {
+				got = append(got, fmt.Sprintf("%s %s %d", of.Node, of.Reason, of.Pods))
+			}
+			if text := strings.Join(got, " "); text != test.want {
+				t.Errorf("%q, want %q", text, test.want)
+			}
+		})
+	}
 }

@@ -21,11 +21,13 @@ type Amounts struct {
 
 // Room is what decides, besides devices, whether pods can be bound to a node.
 type Room struct {
-	Cordoned bool
-	NotReady bool
-	Taints   []corev1.Taint // with the effects NoSchedule and NoExecute
-	Total    Amounts        // allocatable to pods
-	Used     Amounts        // requested by the pods that are bound to the node
+	Cordoned  bool
+	NotReady  bool
+	Taints    []corev1.Taint // with the effects NoSchedule and NoExecute
+	Total     Amounts        // allocatable to pods
+	Kept      bool           // an annotation keeps the autoscaler from removing it
+	Karpenter bool           // the autoscaler is Karpenter
+	Used      Amounts        // requested by the pods that are bound to the node
 }
 
 // Left is what further pods can request.
@@ -37,9 +39,17 @@ func (r *Room) Left() Amounts {
 type roomIndex struct {
 	version     uint64 // grows with every change
 	nodes       map[string]*Room
-	used        map[string]Amounts // by node
+	used        map[string]Amounts  // by node
+	keeping     map[keepingPods]int // of those that a node has
 	tolerations *internPool[[]dra.Toleration]
 	pods        map[dra.PodRef]podNeed // that use claims
+}
+
+// keepingPods are the pods of a node that keep an autoscaler from removing it.
+type keepingPods struct {
+	node      string
+	karpenter bool
+	reason    dra.RemovalObstacle
 }
 
 // podNeed is what a pod that uses claims needs of its node.
@@ -50,7 +60,7 @@ type podNeed struct {
 
 func newRoomIndex() *roomIndex {
 	return &roomIndex{
-		nodes: map[string]*Room{}, used: map[string]Amounts{},
+		nodes: map[string]*Room{}, used: map[string]Amounts{}, keeping: map[keepingPods]int{},
 		tolerations: newInternPool[[]dra.Toleration](), pods: map[dra.PodRef]podNeed{},
 	}
 }
@@ -64,7 +74,12 @@ func (x *roomIndex) setNode(name string, published *corev1.Node) {
 		}
 		return
 	}
-	made := &Room{Cordoned: published.Spec.Unschedulable, NotReady: !isReady(published), Total: Amounts{
+	_, karpenter := published.Labels[dra.KarpenterPool]
+	kept := published.Annotations[dra.ScaleDownDisabled] == "true"
+	if karpenter {
+		kept = published.Annotations[dra.DoNotDisrupt] == "true"
+	}
+	made := &Room{Cordoned: published.Spec.Unschedulable, NotReady: !isReady(published), Kept: kept, Karpenter: karpenter, Total: Amounts{
 		CPU:    published.Status.Allocatable.Cpu().MilliValue(),
 		Memory: published.Status.Allocatable.Memory().Value(),
 		Pods:   published.Status.Allocatable.Pods().Value(),
@@ -83,7 +98,7 @@ func (x *roomIndex) setNode(name string, published *corev1.Node) {
 }
 
 func (r *Room) equal(other *Room) bool {
-	return r.Cordoned == other.Cordoned && r.NotReady == other.NotReady && r.Total == other.Total && slices.Equal(r.Taints, other.Taints)
+	return r.Cordoned == other.Cordoned && r.NotReady == other.NotReady && r.Kept == other.Kept && r.Karpenter == other.Karpenter && r.Total == other.Total && slices.Equal(r.Taints, other.Taints)
 }
 
 // setPod applies a change of what a pod requests; nil: there is no pod, or it takes
@@ -119,6 +134,35 @@ func (x *roomIndex) use(requests *dra.PodRequests, sign int64) {
 	} else {
 		x.used[requests.Node] = used
 	}
+	x.keep(keepingPods{requests.Node, false, requests.KeptByClusterAutoscaler}, int(sign))
+	x.keep(keepingPods{requests.Node, true, requests.KeptByKarpenter}, int(sign))
+}
+
+// keep counts a pod that may keep an autoscaler from removing its node.
+func (x *roomIndex) keep(as keepingPods, sign int) {
+	if as.reason == dra.RemovalNone {
+		return
+	}
+	if x.keeping[as] += sign; x.keeping[as] == 0 {
+		delete(x.keeping, as)
+	}
+}
+
+// kept returns what keeps the autoscaler of a node from removing it.
+func (x *roomIndex) kept(node string) (all []dra.KeptNode) {
+	of := x.nodes[node]
+	if of == nil {
+		return nil
+	}
+	if of.Kept {
+		all = append(all, dra.KeptNode{Node: node, Reason: dra.RemovalNodeAnnotation, Pods: 1})
+	}
+	for _, reason := range dra.RemovalObstacles() {
+		if pods := x.keeping[keepingPods{node, of.Karpenter, reason}]; pods > 0 {
+			all = append(all, dra.KeptNode{Node: node, Reason: reason, Pods: pods})
+		}
+	}
+	return all
 }
 
 // tolerationsKey is the same for equal tolerations.

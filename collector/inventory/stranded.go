@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -225,4 +226,28 @@ func (p *pool) counterShares() map[string]*counterShare {
 		}
 	}
 	return shares
+}
+
+// KeptNodes returns the nodes with devices, none of which is allocated, that an autoscaler
+// does not remove, sorted by node, each with all reasons. Devices that several nodes can
+// use are those of none.
+func (inv Overview) KeptNodes() (all []dra.KeptNode) {
+	inv.lockUpdated()
+	defer inv.mu.Unlock()
+	idle := map[string]bool{}
+	for _, p := range inv.pools.all() {
+		if p.node == "" {
+			continue
+		}
+		for _, b := range p.blocks {
+			was, known := idle[p.node]
+			idle[p.node] = (was || !known) && b.allocated() == 0
+		}
+	}
+	for _, node := range slices.Sorted(maps.Keys(idle)) {
+		if idle[node] {
+			all = append(all, inv.rooms.kept(node)...)
+		}
+	}
+	return all
 }

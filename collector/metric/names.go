@@ -192,6 +192,7 @@ const (
 	ClassDevicesDown          = "dra_class_devices_down"
 	Devices                   = "dra_devices"
 	DevicesStranded           = "dra_devices_stranded"
+	IdleNodeObstacles         = "dra_idle_node_obstacles"
 	DevicesStrandedSeconds    = "dra_devices_stranded_seconds_total"
 	PartitionDevices          = "dra_partition_devices"
 	NodeTopologyInfo          = "dra_node_topology_info"

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,16 @@ apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
 metadata: {name: one, namespace: fit}
 spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com}}]}}}
+`
+
+// keeperPod is a pod without a controller and without devices.
+const keeperPod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: keeper, namespace: fit}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: main, image: localhost/pause:1, imagePullPolicy: Never}]
 `
 
 // fitPod is one of the pods.
@@ -102,6 +113,18 @@ func TestFit(t *testing.T) {
 	}
 	t.Logf("%d pods, then %s", predicted.Pods, predicted.Next.Reason)
 
+	// No claim holds a device of the node, and a pod without a controller keeps it.
+	idle := scrape.Labels{"node": shared.NodeName(), "reason": "no_controller"}
+	if err := shared.Apply(t.Context(), keeperPod); err != nil {
+		t.Fatal(err)
+	}
+	waitClusterPage(t, "what keeps the idle node", func(p *scrape.Page) error {
+		if hasNoRow(p, "dra_idle_node_obstacles", idle) == nil {
+			return errors.New("nothing keeps the node")
+		}
+		return nil
+	})
+
 	cordon(t.Context(), t, true)
 	t.Cleanup(func() { cordon(context.WithoutCancel(t.Context()), t, false) })
 	waitClusterPage(t, "devices on a cordoned node", func(p *scrape.Page) error {
@@ -134,6 +157,7 @@ func TestFit(t *testing.T) {
 		if err != nil {
 			return err
 		}
+		all.Items = slices.DeleteFunc(all.Items, func(pod corev1.Pod) bool { return pod.Name == "keeper" })
 		runs := 0
 		for i := range all.Items {
 			if all.Items[i].Status.Phase == corev1.PodRunning {
@@ -155,6 +179,7 @@ func TestFit(t *testing.T) {
 		return errors.Join(
 			hasGauge(p, "dra_claim_pending_reason_info", scrape.Labels{"namespace": "fit", "pod": left, "reason": predicted.Next.Reason}, 1),
 			hasGauge(p, "dra_class_headroom_claims", shape, 0), hasGauge(p, "dra_class_headroom_info", info, 1),
+			hasNoRow(p, "dra_idle_node_obstacles", scrape.Labels{"node": shared.NodeName()}),
 		)
 	})
 	if report, status := fit(t, fitPod("next", "1m")); status != 3 || report.Pods != 0 || report.Next == nil || report.Next.Reason != predicted.Next.Reason {

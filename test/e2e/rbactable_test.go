@@ -31,6 +31,7 @@ func clusterLosses() map[permission]loss {
 	waiting := []string{"dra_claim_pending_candidates", "dra_claim_pending_reason_info", "dra_claim_pending_requested_devices", "dra_claim_pending_since_timestamp_seconds", "dra_claim_phase_since_timestamp_seconds", "dra_claim_ready_duration_seconds"}
 	headroom := []string{"dra_class_fragmentation_ratio", "dra_class_headroom_claims", "dra_class_headroom_info", "dra_class_shape_claims"}
 	rooms := []string{"dra_class_headroom_pods", "dra_devices_stranded", "dra_devices_stranded_seconds_total"}
+	idle := []string{"dra_idle_node_obstacles"} // while a node of the test is idle
 	dra, scheduling := "resource.k8s.io", "scheduling.k8s.io"
 	return map[permission]loss{
 		{"list", dra, "resourceclaims"}: {
@@ -38,6 +39,7 @@ func clusterLosses() map[permission]loss {
 				"dra_claim_terminating_since_timestamp_seconds", "dra_claims", "dra_class_devices", "dra_class_devices_down", "dra_device_health_disagreement", "dra_devices",
 			}),
 			other:       []string{failures},
+			maybe:       idle,
 			description: "everything about claims: pending claims, reasons, duration of phases, free devices",
 		},
 		{"watch", dra, "resourceclaims"}: {gone: []string{"dra_claim_ready_duration_seconds"}, maybe: []string{durations, failures}, description: live},
@@ -51,12 +53,14 @@ func clusterLosses() map[permission]loss {
 				"dra_class_devices", "dra_class_devices_down", "dra_device_health_disagreement", "dra_device_taints", "dra_devices", "dra_pool_complete", "dra_pool_generation", "dra_pool_slices",
 			}),
 			other:       []string{failures, "dra_claim_pending_reason_info", "dra_claim_pending_since_timestamp_seconds"},
+			maybe:       idle,
 			description: "published and free devices, taints, and every reason that depends on them",
 		},
 		{"watch", dra, "resourceslices"}: {description: late},
 		{"list", dra, "deviceclasses"}: {
 			gone:        slices.Concat(diagnosed, headroom, rooms, []string{"dra_class_devices", "dra_class_devices_down", "dra_device_class_info"}),
 			other:       []string{failures, "dra_claim_pending_reason_info", "dra_claim_pending_since_timestamp_seconds"},
+			maybe:       idle,
 			description: "devices by class, reasons that depend on them, and pods that wait for an extended resource",
 		},
 		{"watch", dra, "deviceclasses"}: {description: late},
@@ -69,12 +73,14 @@ func clusterLosses() map[permission]loss {
 		{"list", "", "pods"}: {
 			gone:        slices.Concat([]string{durations}, waiting, rooms, []string{"dra_device_health_disagreement", "dra_workload_info", "dra_workload_pods"}),
 			other:       []string{failures, "dra_claims"},
+			maybe:       idle,
 			description: "pending claims, the duration of phases, workloads, what is left of nodes, and health by the kubelet",
 		},
 		{"watch", "", "pods"}: {gone: []string{"dra_claim_ready_duration_seconds"}, maybe: []string{durations, failures}, description: live},
 		{"list", "", "nodes"}: {
 			gone:        append(rooms, "dra_class_devices_down"),
 			other:       []string{durations, "dra_claim_pending_candidates", "dra_claim_pending_reason_info", "dra_claim_phase_since_timestamp_seconds", "dra_class_headroom_claims", "dra_class_headroom_info", "dra_class_shape_claims"},
+			maybe:       idle,
 			description: "the phase after binding (it depends on the kubelet's version), what is left of nodes, the devices that one node reaches, and the devices that are down",
 		},
 		{"watch", "", "nodes"}:                             {description: late},

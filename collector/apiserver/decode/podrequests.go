@@ -1,7 +1,11 @@
 package decode
 
 import (
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/resource"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -22,6 +26,7 @@ func PodRequests(pod *corev1.Pod) *dra.PodRequests {
 	decoded := &dra.PodRequests{
 		Node: Text(pod.Spec.NodeName), CPU: requests.Cpu().MilliValue(), Memory: requests.Memory().Value(),
 	}
+	decoded.KeptByClusterAutoscaler, decoded.KeptByKarpenter = removalObstacles(pod)
 	if !claims {
 		return decoded
 	}
@@ -37,4 +42,45 @@ func PodRequests(pod *corev1.Pod) *dra.PodRequests {
 	}
 	decoded.User = user
 	return decoded
+}
+
+// Annotations of pods by which they allow or refuse Cluster Autoscaler to evict them.
+const (
+	safeToEvict        = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+	safeToEvictVolumes = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+)
+
+// removalObstacles returns why Cluster Autoscaler, with its defaults, and Karpenter do
+// not evict a pod. Neither cares for static pods, and Cluster Autoscaler not for those of
+// DaemonSets.
+func removalObstacles(pod *corev1.Pod) (clusterAutoscaler, karpenter dra.RemovalObstacle) {
+	if _, static := pod.Annotations[corev1.MirrorPodAnnotationKey]; static {
+		return dra.RemovalNone, dra.RemovalNone
+	}
+	if pod.Annotations[dra.DoNotDisrupt] == "true" {
+		karpenter = dra.RemovalPodAnnotation
+	}
+	controller := metav1.GetControllerOfNoCopy(pod)
+	switch {
+	case controller != nil && controller.Kind == "DaemonSet", pod.Annotations[safeToEvict] == "true":
+	case controller == nil:
+		clusterAutoscaler = dra.RemovalNoController
+	case pod.Namespace == metav1.NamespaceSystem:
+		clusterAutoscaler = dra.RemovalSystemPod
+	case pod.Annotations[safeToEvict] == "false":
+		clusterAutoscaler = dra.RemovalPodAnnotation
+	case hasLocalStorage(pod):
+		clusterAutoscaler = dra.RemovalLocalStorage
+	}
+	return clusterAutoscaler, karpenter
+}
+
+// hasLocalStorage reports whether a pod has a volume whose data is on its node, unless an
+// annotation names the volume.
+func hasLocalStorage(pod *corev1.Pod) bool {
+	safe := strings.Split(pod.Annotations[safeToEvictVolumes], ",")
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		local := v.HostPath != nil || v.EmptyDir != nil && v.EmptyDir.Medium != corev1.StorageMediumMemory
+		return local && !slices.Contains(safe, v.Name)
+	})
 }

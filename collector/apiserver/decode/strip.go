@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
 // StripPod returns a pod with the same record, without environment, volumes,
@@ -201,6 +203,11 @@ func StripNode(node *corev1.Node) *corev1.Node {
 		return nil
 	}
 	light := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, Labels: node.Labels}}
+	for _, key := range []string{dra.DoNotDisrupt, dra.ScaleDownDisabled} {
+		if node.Annotations[key] == "true" {
+			light.Annotations = map[string]string{key: "true"}
+		}
+	}
 	light.Spec.Unschedulable = node.Spec.Unschedulable
 	light.Spec.Taints = node.Spec.Taints
 	light.Status.Allocatable = corev1.ResourceList{}

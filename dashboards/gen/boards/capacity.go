@@ -31,7 +31,7 @@ func capacity() Board {
 		rows: []row{
 			{panels: slices.Concat(capacityNumbers(), headroomTable(), strandedTable())},
 			{title: "History", panels: capacityHistory()},
-			{title: "Right-sizing", panels: rightSizing()},
+			{title: "Idle nodes and right-sizing", panels: append(idleNodes(), rightSizing()...)},
 		},
 	}
 }
@@ -143,6 +143,26 @@ and on (`+shapeLabels+`) (max by (`+shapeLabels+`) (dra_class_shape_claims{@clas
 			reads: "Devices of each class by state, as the headroom begins with them.",
 			empty: noSlices,
 		}, over(ofClass("free"), "{{cluster}} {{deviceclass}} free"), over(ofClass("allocated"), "{{cluster}} {{deviceclass}} allocated")),
+	}
+}
+
+// idleNodes are nodes that cost money and give nobody a device.
+func idleNodes() []panel {
+	return []panel{
+		listing(24, 6, about{
+			title: "Idle nodes that autoscalers do not remove", unit: units.Short,
+			reads: "Nodes with devices, none of which is allocated, and what keeps Cluster Autoscaler, or Karpenter on its nodes, from removing them: an annotation of the node, or pods. It does not follow the class.",
+			none:  noneSeen,
+			empty: "no node is idle, nothing keeps idle nodes, or " + noRooms,
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "node", title: "Node", links: []link{toNode()}},
+			{label: "reason", title: "Reason"},
+		},
+			column{title: "Pods", unit: units.Short, expr: `max by (cluster, node, reason) (dra_idle_node_obstacles{@fleet})`},
+			column{title: "Devices", unit: units.Short, expr: `max by (cluster, node, reason) (dra_idle_node_obstacles{@fleet}) * 0
++ on (cluster, node) group_left () ` + devicesIn("free", "cluster, node")},
+		),
 	}
 }
 
