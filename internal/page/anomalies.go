@@ -15,8 +15,8 @@ import (
 
 // anomalyReader collects what looks wrong, by kind.
 type anomalyReader struct {
-	at                                                                                                     time.Time
-	stuck, reservedForNone, disagreeing, tainted, noted, pools, evicted, clocks, dropped, queued, stranded []Anomaly
+	at                                                                                                           time.Time
+	stuck, reservedForNone, disagreeing, tainted, noted, pools, evicted, clocks, dropped, queued, stranded, idle []Anomaly
 
 	domains map[string]*domainRecord // ComputeDomains, by namespace/name
 }
@@ -122,6 +122,15 @@ func (o *anomalyReader) strandedDevices(row metric.Row) {
 	o.stranded = append(o.stranded, Anomaly{Name: name, Detail: string(reason) + ": " + counted(math.Round(*count*100)/100, "device")})
 }
 
+// idleNode adds what keeps an autoscaler from removing a node without allocated devices.
+func (o *anomalyReader) idleNode(row metric.Row) {
+	detail := row.Labels.Get("reason")
+	if count := known(row.Value); count != nil && detail != dra.RemovalNodeAnnotation.String() {
+		detail += ": " + counted(*count, "pod")
+	}
+	o.idle = append(o.idle, Anomaly{Name: row.Labels.Get("node"), Detail: detail})
+}
+
 func (o *anomalyReader) evictions(row metric.Row) {
 	o.evicted = withCount(o.evicted, row, "namespace", "pod")
 }
@@ -177,6 +186,7 @@ func (o *anomalyReader) byKind() []AnomalyKind {
 		{Kind: "taints", Title: "Tainted devices", Meaning: "Allocated only to claims that tolerate the taint.", Items: o.tainted},
 		{Kind: "queued", Title: "Workloads in queues of Kueue", Quiet: true, Meaning: "With the reason that Kueue reports; most have no pods before they are admitted.", Items: o.queued},
 		{Kind: "stranded", Title: "Stranded devices", Quiet: true, Meaning: "Not allocated, and no claim can use them: because of their node, or of what other claims use.", Items: o.stranded},
+		{Kind: "idle", Title: "Idle nodes that autoscalers do not remove", Quiet: true, Meaning: "None of their devices is allocated, and an annotation or pods keep them.", Items: o.idle},
 		{Kind: "evictions", Title: "Pods evicted by taints of devices", Quiet: true, Meaning: "By namespace, since the exporter started.", Items: o.evicted},
 		{Kind: "clocks", Title: "Contradicting clocks", Quiet: true, Meaning: "By phase, since the exporter started; most of them are not observed.", Items: o.clocks},
 		{Kind: "dropped", Title: "Dropped series", Quiet: true, Meaning: "By family, summed over all steps: this page may be incomplete. Raise --metrics.max-series.", Items: o.dropped},

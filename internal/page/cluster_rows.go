@@ -58,6 +58,11 @@ func clusterFamilies() map[string]readClusterRow {
 		metric.DeviceClassInfo: ofClass(func(c *ClassSupply, row metric.Row) { c.ExtendedResource = row.Labels.Get("extended_resource") }),
 		metric.ClassDevices:    ofClass(func(c *ClassSupply, row metric.Row) { c.Devices.set(row) }),
 
+		metric.ClassDevicesDown: ofClass(func(c *ClassSupply, row metric.Row) {
+			if row.Value > 0 {
+				c.Down = append(c.Down, DownDevices{row.Labels.Get("reason"), row.Value})
+			}
+		}),
 		metric.ClassHeadroomClaims: ofFitting(func(f *FittingClaims, row metric.Row) { f.Claims = known(row.Value) }),
 		metric.ClassHeadroomInfo:   ofFitting(func(f *FittingClaims, row metric.Row) { f.AtLeast = row.Labels.Get("exact") == "false" }),
 		metric.Devices:             ofPool(func(p *poolRecord, row metric.Row) { p.devices.set(row) }),
@@ -71,6 +76,7 @@ func clusterFamilies() map[string]readClusterRow {
 		metric.DeviceHealthDisagreement:              ofAnomalies((*anomalyReader).disagreement),
 		metric.DeviceTaints:                          ofAnomalies((*anomalyReader).taint),
 		metric.DevicesStranded:                       ofAnomalies((*anomalyReader).strandedDevices),
+		metric.IdleNodeObstacles:                     ofAnomalies((*anomalyReader).idleNode),
 		metric.PodTaintEvictions:                     ofAnomalies((*anomalyReader).evictions),
 		metric.ExporterClockAnomalies:                ofAnomalies((*anomalyReader).clockAnomalies),
 		metric.ExporterSeriesDropped:                 ofAnomalies((*anomalyReader).droppedRows),

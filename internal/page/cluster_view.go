@@ -74,6 +74,13 @@ type ClassSupply struct {
 	ExtendedResource string
 	Devices          DeviceStates
 	Fitting          []FittingClaims // by number of devices
+	Down             []DownDevices
+}
+
+// DownDevices are devices of a class that are down for one reason.
+type DownDevices struct {
+	Reason  string
+	Devices float64
 }
 
 // FittingClaims is how many more claims for so many devices of a class, each on one

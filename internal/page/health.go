@@ -20,6 +20,10 @@ type Health struct {
 	Taints  []Taint  `json:"taints,omitempty"`
 	XIDs    []XID    `json:"xids,omitempty"` // that were ever reported, the newest first
 
+	// HeldFailures is how often the device became unhealthy while it was held, since the
+	// exporter started.
+	HeldFailures float64 `json:"heldFailures,omitempty"`
+
 	// Recovering is set while the device is not unhealthy any more, and had a fatal
 	// Xid lately.
 	Recovering *Recovery `json:"recovering,omitempty"`
@@ -94,7 +98,7 @@ func (h Health) Severity() Severity {
 
 // known returns the health, nil if no source reports anything.
 func (h Health) known() *Health {
-	if h.Severity() == Unknown && len(h.XIDs) == 0 {
+	if h.Severity() == Unknown && len(h.XIDs) == 0 && h.HeldFailures == 0 {
 		return nil
 	}
 	return &h

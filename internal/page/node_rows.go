@@ -68,6 +68,7 @@ func nodeFamilies() map[string]readNodeRow {
 		metric.DeviceHealthSignalInfo:        ofDevice((*deviceRecord).healthSignal),
 		metric.DeviceTaintInfo:               ofDevice((*deviceRecord).taint),
 		metric.DeviceXIDErrors:               where(isCounted, ofDevice(func(d *deviceRecord, row metric.Row) { d.xid(row).Count = row.Value })),
+		metric.DeviceHeldFailures:            where(isCounted, ofDevice(func(d *deviceRecord, row metric.Row) { d.Health.HeldFailures = row.Value })),
 		metric.DeviceXIDLastTimestampSeconds: ofDevice(func(d *deviceRecord, row metric.Row) { d.xid(row).Last = moment(row) }),
 
 		metric.ClaimInfo:         ofClaim((*claimRecord).info),
