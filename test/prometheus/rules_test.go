@@ -51,7 +51,7 @@ func TestRuleNames(t *testing.T) {
 		"node_by": {"node", "by"}, "node_class": {"node", "deviceclass"}, "node_namespace_class": {"node", "namespace", "deviceclass"}, "node_reason": {"node", "reason"}, "operation": {"operation_name"}, "pod": {"namespace", "pod"},
 		"pod_device": {"namespace", "pod", "uuid"}, "reason": {"reason"}, "signal": {"signal"}, "source": {"source"}, "team": {"team"},
 		"requester": {"namespace", "requester_kind", "requester", "deviceclass", "model", "partition_profile"},
-		"workload": {"namespace", "workload_kind", "workload"}, "claim_workload": {"namespace", "resourceclaim", "workload_kind", "workload"},
+		"workload":  {"namespace", "workload_kind", "workload"}, "claim_workload": {"namespace", "resourceclaim", "workload_kind", "workload"},
 		"workload_device": {"node", "namespace", "workload_kind", "workload", "role", "rank", "pod", "uuid", "model"}, "workload_role": {"namespace", "workload_kind", "workload", "role", "model"},
 	}
 	families := documented(t)
