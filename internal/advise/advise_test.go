@@ -17,6 +17,10 @@ import (
 
 const gib = 1 << 30
 
+func readFor(d time.Duration) map[string]time.Duration {
+	return map[string]time.Duration{"exclusive": d}
+}
+
 // sample returns a history of a whole H100 that a 1g.10gb would have held.
 func sample() *history {
 	h := &history{
@@ -24,10 +28,10 @@ func sample() *history {
 		held:      7 * 24 * time.Hour, devices: 1, used: 1, heldSeconds: 168 * 3600, deviceSeconds: 168 * 3600,
 		allocated: 80 * gib, lowest: 4 * gib, activity: map[string]*usage{},
 	}
-	h.memory = usage{h.held, 9 * gib, 9 * gib, 9 * gib, 9 * gib, 9 * gib}
-	h.activity[engineSM] = &usage{h.held, 0.09, 0.09, 0.09, 0.09, 0.09}
-	h.activity[engineDRAM] = &usage{h.held, 0.09, 0.09, 0.09, 0.09, 0.09}
-	h.activity[utilization] = &usage{h.held, 0.9, 0.9, 0.9, 0.9, 0.9}
+	h.memory = usage{readFor(h.held), 9 * gib, 9 * gib, 9 * gib, 9 * gib, 9 * gib}
+	h.activity[engineSM] = &usage{readFor(h.held), 0.09, 0.09, 0.09, 0.09, 0.09}
+	h.activity[engineDRAM] = &usage{readFor(h.held), 0.09, 0.09, 0.09, 0.09, 0.09}
+	h.activity[utilization] = &usage{readFor(h.held), 0.9, 0.9, 0.9, 0.9, 0.9}
 	return h
 }
 
@@ -55,13 +59,13 @@ func TestLimits(t *testing.T) {
 		"shared for a moment": {func(h *history) { h.shared = 8 * time.Hour }, "1g.10gb", ConfidenceHigh},
 		"half of a device":    {func(h *history) { h.deviceSeconds /= 2 }, string(ReasonShared), ""},
 		"by process":          {func(h *history) { h.byProcesses = time.Hour }, "1g.10gb", ConfidenceMedium},
-		"gaps":                {func(h *history) { h.memory.known = 160 * time.Hour }, "1g.10gb", ConfidenceMedium},
-		"large gaps":          {func(h *history) { h.memory.known = 150 * time.Hour }, string(ReasonMemoryUnknown), ""},
+		"gaps":                {func(h *history) { h.memory.known = readFor(160 * time.Hour) }, "1g.10gb", ConfidenceMedium},
+		"large gaps":          {func(h *history) { h.memory.known = readFor(150 * time.Hour) }, string(ReasonMemoryUnknown), ""},
 		"size unknown":        {func(h *history) { h.allocated = math.NaN() }, string(ReasonMemoryUnknown), ""},
 		"gaps of activity": {func(h *history) {
-			h.activity[engineSM].known, h.activity[utilization].known = time.Hour, time.Hour
+			h.activity[engineSM].known, h.activity[utilization].known = readFor(time.Hour), readFor(time.Hour)
 		}, string(ReasonActivityUnknown), ""},
-		"utilization instead": {func(h *history) { h.activity[engineSM].known = time.Hour }, string(ReasonActivity), ""},
+		"utilization instead": {func(h *history) { h.activity[engineSM].known = readFor(time.Hour) }, string(ReasonActivity), ""},
 		"low utilization": {func(h *history) {
 			delete(h.activity, engineSM)
 			delete(h.activity, engineDRAM)
@@ -81,7 +85,7 @@ func TestLimits(t *testing.T) {
 		"one of two":               {func(h *history) { h.devices = 2 }, KindDevices, ConfidenceHigh},
 		"two of two":               {func(h *history) { h.devices, h.used = 2, 2 }, string(ReasonSeveralDevices), ""},
 		"NVLink":                   {func(h *history) { h.nvlink = 1 }, string(ReasonLinked), ""},
-		"video":                    {func(h *history) { h.activity[decoder] = &usage{h.held, 0.1, 0, 0, 0, 0} }, "1g.10gb", ConfidenceMedium},
+		"video":                    {func(h *history) { h.activity[decoder] = &usage{readFor(h.held), 0.1, 0, 0, 0, 0} }, "1g.10gb", ConfidenceMedium},
 		"no model":                 {func(h *history) { h.requester.Model = "" }, string(ReasonProfileUnknown), ""},
 		"no profile":               {func(h *history) { h.requester.Profile = "5g.50gb" }, string(ReasonProfileUnknown), ""},
 		"smallest":                 {func(h *history) { h.requester.Profile, h.allocated = "1g.10gb", 10*gib }, string(ReasonSmallest), ""},
@@ -253,6 +257,25 @@ func TestText(t *testing.T) {
 	want := "No claim of the last 7 days holds clearly more than it uses.\n\nNo advice for:\n  history: devices were held for less than a day in the range\n"
 	if !strings.HasPrefix(text, want) || strings.Contains(text, "\x1b") || strings.Count(text, "\n") != 5 || !strings.Contains(text, "3 more") {
 		t.Errorf("the text is\n%q", text)
+	}
+}
+
+// TestReplicas: the series of two Prometheus servers that are not deduplicated count once,
+// and those of two attributions, which follow each other, both.
+func TestReplicas(t *testing.T) {
+	client, err := NewClient(answering(t, func(w http.ResponseWriter, r *http.Request) {
+		answer := nothing
+		if query := r.FormValue("query"); strings.HasPrefix(query, "count_over_time(requester:dra_claim_memory") && strings.Contains(query, "!=") {
+			answer = result(`{"metric":{"replica":"a","attribution":"exclusive"},"value":[1,"120"]},{"metric":{"replica":"b","attribution":"exclusive"},"value":[1,"118"]},{"metric":{"replica":"a","attribution":"process"},"value":[1,"60"]}`)
+		}
+		_, _ = io.WriteString(w, answer)
+	}), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, _, err := read(t.Context(), client, "", 7*24*time.Hour, time.Unix(1e9, 0))
+	if err != nil || len(all) != 1 || all[Requester{}].memory.time() != 15*time.Hour {
+		t.Errorf("%v %v", all[Requester{}], err)
 	}
 }
 

@@ -85,7 +85,7 @@ func explained(err error) error {
 		return fmt.Errorf("query Prometheus: %w; a longer --timeout or a shorter --window may help", err)
 	case !errors.As(err, &failed):
 		return fmt.Errorf("query Prometheus: %w", err)
-	case strings.Contains(text, "401") || strings.Contains(text, "403"):
+	case failed.Type == v1.ErrClient && (strings.Contains(text, "401") || strings.Contains(text, "403")):
 		return fmt.Errorf("query Prometheus: %w; give credentials with --http.config.file", err)
 	case failed.Type == v1.ErrBadResponse || failed.Type == v1.ErrClient:
 		return fmt.Errorf("query Prometheus: %w; is this the URL of a Prometheus, without /api/v1?", err)

@@ -66,22 +66,32 @@ type history struct {
 
 // usage is one quantity of the busiest device.
 type usage struct {
-	known     time.Duration
-	peak      float64 // in the range
-	p99       float64 // of the peaks of windows of five minutes
-	sustained float64 // the largest mean of such a window
-	before    float64 // the peak, or the largest mean, of all but the last hours of the range
-	after     float64 // that of the last hours
+	known     map[string]time.Duration // by attribution, of which only one applies at a time
+	peak      float64                  // in the range
+	p99       float64                  // of the peaks of windows of five minutes
+	sustained float64                  // the largest mean of such a window
+	before    float64                  // the peak, or the largest mean, of all but the last hours of the range
+	after     float64                  // that of the last hours
 }
 
 func unknownUsage() usage {
-	return usage{peak: math.NaN(), p99: math.NaN(), sustained: math.NaN(), before: math.NaN(), after: math.NaN()}
+	return usage{known: map[string]time.Duration{}, peak: math.NaN(), p99: math.NaN(), sustained: math.NaN(), before: math.NaN(), after: math.NaN()}
+}
+
+// time returns for how long the quantity was read; 0 if it never was.
+func (u *usage) time() (sum time.Duration) {
+	if u != nil {
+		for _, known := range u.known {
+			sum += known
+		}
+	}
+	return sum
 }
 
 // isKnown reports whether the quantity was read for nearly as long as the device was
 // held.
 func (u *usage) isKnown(held time.Duration) bool {
-	return u != nil && float64(u.known) >= 0.9*float64(held) && !math.IsNaN(u.peak)
+	return float64(u.time()) >= 0.9*float64(held) && held > 0 && !math.IsNaN(u.peak)
 }
 
 // Quantities of activity: utilization, and the engines of dra_claim_engine_active_ratio.
@@ -213,7 +223,10 @@ func questions(namespace string, window time.Duration) (all []question) {
 		values := func(function, series, suffix string, store func(u *usage, v float64)) {
 			add(function, series, matchers, suffix, func(h *history, labels model.Metric, v float64) { store(of(h, labels), v) })
 		}
-		values("count_over_time(", maxima, over(window), func(u *usage, v float64) { u.known += windows(v) })
+		add("count_over_time(", maxima, matchers, over(window), func(h *history, labels model.Metric, v float64) {
+			known, as := of(h, labels).known, string(labels["attribution"])
+			known[as] = max(known[as], windows(v))
+		})
 		values("max_over_time(", maxima, over(window), func(u *usage, v float64) { u.peak = larger(u.peak, v) })
 		values("quantile_over_time(0.99, ", maxima, over(window), func(u *usage, v float64) { u.p99 = larger(u.p99, v) })
 		values("max_over_time(", means, over(window), func(u *usage, v float64) { u.sustained = larger(u.sustained, v) })

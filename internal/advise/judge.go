@@ -80,7 +80,7 @@ func meanings() []struct {
 		Meaning string
 	}{
 		{ReasonHistory, "devices were held for less than a day in the range"},
-		{ReasonShared, "devices are shared, and how much of them it uses is not known"},
+		{ReasonShared, "devices are shared with other claims, or were for more than 5% of the time"},
 		{ReasonMemoryUnknown, "the memory that it uses is not known for all of the time"},
 		{ReasonActivityUnknown, "neither SM activity nor utilization is known for all of the time"},
 		{ReasonSeveralDevices, "a claim uses several devices, and partitions of them cannot exchange data over NVLink"},
@@ -266,7 +266,7 @@ func (a *Advice) doubtHistory(h *history, compute *usage) {
 	if h.byProcesses > 0 {
 		a.doubt(1, "use of shared devices is split by process")
 	}
-	if least := min(h.memory.known, compute.known); float64(least) < 0.99*float64(h.held) {
+	if least := min(h.memory.time(), compute.time()); float64(least) < 0.99*float64(h.held) {
 		a.doubt(1, "use is not known for %s", duration(h.held-least))
 	}
 }
