@@ -133,6 +133,12 @@ and on (`+shapeLabels+`) (max by (`+shapeLabels+`) (dra_class_shape_claims{@clas
 			none:  noneSeen,
 			empty: "no device was stranded, or " + noRooms,
 		}, over(strandedNow("cluster, reason"), "{{cluster}} {{reason}}")),
+		stacked(12, about{
+			title: "Cost per hour of stranded devices", unit: units.Short,
+			reads: "At the mean price of the whole devices of the same driver on the node, in the currency of the price list. It does not follow the class.",
+			none:  noneSeen,
+			empty: "no device was stranded, or " + needsPrices,
+		}, recorded(`sum by (cluster, reason, currency) (last_over_time(reason:dra_devices_stranded_cost:increase5m{@fleet}[10m])) * 12`, "{{cluster}} {{reason}} {{currency}}")),
 		timeline(12, about{
 			title: "Fragmentation of each class", unit: units.PercentUnit,
 			reads: "Expected share of the free devices that a claim cannot use, given what claims and templates request.",
