@@ -109,6 +109,12 @@ func PartitionOf(model, profile string) (Partition, bool) {
 	return Partition{}, false
 }
 
+// Shareable reports whether claims can share a GPU of the model by time-slicing or MPS,
+// as NVIDIA's driver prepares it.
+func Shareable(model string) bool {
+	return slices.ContainsFunc([]string{"NVIDIA ", "Tesla ", "Quadro "}, func(brand string) bool { return strings.HasPrefix(model, brand) })
+}
+
 // partitioned returns the row of the only model with this name and memory.
 func partitioned(model string, memory int64) (found *partitionedModel) {
 	words := strings.FieldsFunc(model, func(r rune) bool { return r == ' ' || r == '-' })

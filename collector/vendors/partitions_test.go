@@ -55,3 +55,11 @@ func TestPartitions(t *testing.T) {
 		t.Error("an H100 has the profile 3g.20gb")
 	}
 }
+
+func TestShareable(t *testing.T) {
+	for model, want := range map[string]bool{"NVIDIA L4": true, "Tesla T4": true, "tpu-v4-podslice": false, "AMD Instinct MI300X": false, "": false} {
+		if got := Shareable(model); got != want {
+			t.Errorf("%s: %v", model, got)
+		}
+	}
+}

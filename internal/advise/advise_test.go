@@ -89,6 +89,7 @@ func TestLimits(t *testing.T) {
 		"no model":                 {func(h *history) { h.requester.Model = "" }, string(ReasonProfileUnknown), ""},
 		"no profile":               {func(h *history) { h.requester.Profile = "5g.50gb" }, string(ReasonProfileUnknown), ""},
 		"smallest":                 {func(h *history) { h.requester.Profile, h.allocated = "1g.10gb", 10*gib }, string(ReasonSmallest), ""},
+		"no GPU":                   {func(h *history) { h.requester.Model = "tpu-v4-podslice" }, string(ReasonProfileUnknown), ""},
 		"other model":              {func(h *history) { h.requester.Model = "NVIDIA L40S" }, KindShare, ConfidenceHigh},
 	} {
 		h := sample()
@@ -254,7 +255,7 @@ func TestText(t *testing.T) {
 		t.Errorf("the report is %+v", report)
 	}
 	text := report.Text()
-	want := "No claim of the last 7 days holds clearly more than it uses.\n\nNo advice for:\n  history: devices were held for less than a day in the range\n"
+	want := "Nothing to advise for the last 7 days.\n\nNo advice for:\n  history: devices were held for less than a day in the range\n"
 	if !strings.HasPrefix(text, want) || strings.Contains(text, "\x1b") || strings.Count(text, "\n") != 5 || !strings.Contains(text, "3 more") {
 		t.Errorf("the text is\n%q", text)
 	}

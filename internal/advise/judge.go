@@ -86,7 +86,7 @@ func meanings() []struct {
 		{ReasonSeveralDevices, "a claim uses several devices, and partitions of them cannot exchange data over NVLink"},
 		{ReasonLinked, "devices exchange data over NVLink, which partitions cannot"},
 		{ReasonGrowing, "the last 12 hours needed more than all before, so the need may still grow"},
-		{ReasonProfileUnknown, "the model of the device, or its partition profile, is not known"},
+		{ReasonProfileUnknown, "no smaller devices are known of this model, or its partition profile is not known"},
 		{ReasonSmallest, "there is no smaller partition, or smaller share that is advised"},
 		{ReasonMemoryPool, "used memory is constant and large, as of a framework that reserves memory when it starts: what is needed is not known"},
 		{ReasonMemory, "no smaller device has the memory, with 10% to spare"},
@@ -225,7 +225,7 @@ func (h *history) candidates() (all []candidate, reason Reason) {
 		}
 		all = append(all, candidate{p.Profile, float64(p.Memory), p.SMs / held.SMs, float64(p.Memory) / whole, p.Size / held.Size})
 	}
-	if len(profiles) == 0 && h.requester.Model == "" {
+	if len(profiles) == 0 && !vendors.Shareable(h.requester.Model) {
 		return nil, ReasonProfileUnknown
 	}
 	if len(profiles) == 0 {

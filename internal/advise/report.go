@@ -154,7 +154,7 @@ func (r *Report) Text() string {
 	var b strings.Builder
 	clusters := slices.ContainsFunc(slices.Concat(r.Advised, r.NotAdvised), func(row Row) bool { return row.Cluster != "" })
 	if len(r.Advised) == 0 {
-		fmt.Fprintf(&b, "No claim of the last %s holds clearly more than it uses.\n", r.days)
+		fmt.Fprintf(&b, "Nothing to advise for the last %s.\n", r.days)
 	} else {
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		header := "NAMESPACE\tREQUESTED BY\tCLASS\tHOLDS\tMEMORY PEAK\tSM ACTIVITY\tENOUGH\tSAVES IN " + strings.ToUpper(r.days) + "\tCONFIDENCE\n"
