@@ -94,7 +94,7 @@ func TestLimits(t *testing.T) {
 	} {
 		h := sample()
 		tt.change(h)
-		advice, reason := judge(h)
+		advice, reason := adviceFor(h)
 		got, confidence := string(reason), Confidence("")
 		if advice != nil {
 			got, confidence = advice.Profile, advice.Confidence
@@ -108,7 +108,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Each reason has a meaning, and judge returns no other.
+// Each reason has a meaning, and adviceFor returns no other.
 func TestMeanings(t *testing.T) {
 	for _, row := range meanings() {
 		if row.Meaning == "" || strings.HasSuffix(row.Meaning, ".") {

@@ -3,7 +3,7 @@
 // store every five minutes, from Prometheus, and compares each history with the
 // partition profiles of the device's model.
 //
-// Read → History → judge → Report, in this order.
+// Read → History → Advice → Report, in this order.
 package advise
 
 import (

@@ -132,7 +132,7 @@ func rowOf(h *history) Row {
 			row.activity = "≤" + row.activity
 		}
 	}
-	row.Advice, row.Reason = judge(h)
+	row.Advice, row.Reason = adviceFor(h)
 	if i := order(row.Reason); i >= 0 {
 		row.Meaning = meanings()[i].Meaning
 	}

@@ -119,8 +119,8 @@ type Advice struct {
 	doubts int
 }
 
-// judge returns an advice, or the reason why there is none.
-func judge(h *history) (*Advice, Reason) {
+// adviceFor returns an advice, or the reason why there is none.
+func adviceFor(h *history) (*Advice, Reason) {
 	if reason := unknown(h); reason != "" {
 		return nil, reason
 	}
