@@ -207,7 +207,7 @@ func TestLifecycleOfJobClaim(t *testing.T) {
 342ms: Pending bound names claim, claim of gpu-2 for 1, listed train claim, CDI, load 0
 351ms: Pending bound names claim, claim of gpu-2 for 1, listed train claim gpu-2, CDI, load 0
 482ms: Pending bound sandbox names claim, claim of gpu-2 for 1, listed train claim gpu-2, CDI, load 0
-599ms: Pending bound sandbox download names claim, claim of gpu-2 for 1, listed train claim gpu-2, CDI, load 0.06
+599ms: Pending bound sandbox download names claim, claim of gpu-2 for 1, listed train claim gpu-2, CDI, load 0.004
 5.599s: Running bound sandbox download done train names claim, claim of gpu-2 for 1, listed train claim gpu-2, CDI, load 0.9
 0s: Succeeded bound sandbox download done train done names claim, claim of gpu-2 for 1, listed train claim gpu-2, CDI, load 0
 90ms: Succeeded bound sandbox download done train done names claim, claim of gpu-2 for 1, not listed, no CDI, load 0

@@ -299,8 +299,9 @@ const retry = 100 * time.Millisecond
 // bindingPoll is how often the scheduler looks whether a device can be bound.
 const bindingPoll = 5 * time.Second
 
-// initLoad is how hard init containers work their devices: hardly.
-const initLoad = 0.06
+// initLoad is how hard init containers work their devices: they hold them ready and
+// compute nothing.
+const initLoad = 0.004
 
 // startSteps are the steps from the creation of the pods until they run, in the
 // order and at the times of a real node (Kubernetes 1.37 and NVIDIA's driver:

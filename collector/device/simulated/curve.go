@@ -31,6 +31,7 @@ type curveFile struct {
 	Period duration `json:"period"`
 	Noise  float64  `json:"noise"`
 	Idle   *float64 `json:"idle"`
+	Ready  *float64 `json:"ready"`
 }
 
 // compile checks the curve; seed makes random ones and noise its own.

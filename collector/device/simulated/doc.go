@@ -56,7 +56,8 @@
 // The load of a device, 0 to 1, says how much of its curves shows: a quantity
 // is idle + load × (curve - idle). idle is 0 for activity (utilization,
 // memory used, traffic, throttling) and, unless the file says otherwise, the
-// curve itself for everything else.
+// curve itself for everything else. With ready, it is ready + load × (curve - ready)
+// under any load: a GPU draws more than at rest as soon as a process has it.
 //
 // Processes use shares of what their device shows, 0 to 1: of its memory_used
 // and its utilization, of all processes together no more than 1. One that is

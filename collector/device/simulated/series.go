@@ -24,6 +24,7 @@ type series struct {
 	curve    curve
 	idle     float64
 	scaled   bool    // by the load, down to idle
+	ready    float64 // instead of idle under any load; 0: idle
 	ratio    bool    // never above 1
 	signed   bool    // may be below 0
 	sampled  float64 // seconds from one sample to the next; 0: each read measures it
@@ -127,7 +128,7 @@ func (s *series) readGauge(raw json.RawMessage, seed uint64) error {
 	if err := parseCurve(raw, &f, &f.curveFile); err != nil {
 		return err
 	}
-	s.idleAt(f.Idle)
+	s.idleAt(f.Idle, f.Ready)
 	s.sampled = f.Sampled.seconds()
 	var err error
 	s.curve, err = f.compile(seed)
@@ -161,18 +162,30 @@ func (s *series) readCounter(raw json.RawMessage, seed uint64) (err error) {
 		return fmt.Errorf("rate: %w", err)
 	}
 	s.start, s.sampled = f.Start, f.Sampled.seconds()
-	s.idleAt(cmp.Or(f.Idle, rate.Idle))
-	if s.curve.noise != 0 || s.curve.min < 0 || s.start < 0 || s.idle < 0 {
+	s.idleAt(cmp.Or(f.Idle, rate.Idle), rate.Ready)
+	if s.curve.noise != 0 || s.curve.min < 0 || s.start < 0 || s.idle < 0 || s.ready < 0 {
 		return errors.New("a counter only counts up: its rate is neither noisy nor negative, nor is its start")
 	}
 	return nil
 }
 
-// idleAt takes the value that shows without load, where the file has one.
-func (s *series) idleAt(idle *float64) {
+// idleAt takes the values that show without load, and under the least load, where the
+// file has them.
+func (s *series) idleAt(idle, ready *float64) {
 	if idle != nil {
 		s.idle, s.scaled = *idle, true
 	}
+	if ready != nil {
+		s.ready, s.scaled = *ready, true
+	}
+}
+
+// least is what shows, of what is scaled, under a load that is nearly nothing.
+func (s *series) least(load float64) float64 {
+	if load > 0 && s.ready != 0 {
+		return s.ready
+	}
+	return s.idle
 }
 
 // parseCurve reads what has a curve in it, or the number that stands for a
@@ -200,7 +213,8 @@ func strict(raw json.RawMessage, into any) error {
 func (s *series) gauge(t, load float64) float64 {
 	value, noise := s.curve.at(t), s.curve.jitter(t)
 	if s.scaled {
-		value, noise = s.idle+load*(value-s.idle), load*noise
+		least := s.least(load)
+		value, noise = least+load*(value-least), load*noise
 	}
 	value += noise
 	if !s.signed {
@@ -216,7 +230,7 @@ func (s *series) gauge(t, load float64) float64 {
 func (s *series) counted(from, to, load float64) float64 {
 	rise := s.curve.integral(to) - s.curve.integral(from)
 	if s.scaled {
-		rise = s.idle*(1-load)*(to-from) + load*rise
+		rise = s.least(load)*(1-load)*(to-from) + load*rise
 	}
 	return max(rise, 0)
 }

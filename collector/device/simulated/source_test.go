@@ -141,8 +141,8 @@ devices:
   load: 0
   quantities:
     utilization: {value: 0.8, noise: 0.1}
-    power: {value: 600, idle: 100}
-    energy: {rate: 600, idle: 100}
+    power: {value: 600, idle: 100, ready: 200}
+    energy: {rate: {value: 600, idle: 100, ready: 200}}
     clock: {sm: 1.2e9}
     nvlink_transmit: {rate: 1000}
 `), clock.System())
@@ -153,12 +153,12 @@ devices:
 			t.Error("SetLoad knows the wrong devices")
 		}
 		time.Sleep(10 * time.Second)
-		if got := read(t, s, device.Fast); !strings.HasSuffix(got, "power=350 energy=4500 clock(sm)=1.2e+09 nvlink_transmit=5000\n") {
+		if got := read(t, s, device.Fast); !strings.HasSuffix(got, "power=400 energy=5000 clock(sm)=1.2e+09 nvlink_transmit=5000\n") {
 			t.Errorf("at half load: %s", got)
 		}
 		s.SetLoad("GPU-a", 7)
 		time.Sleep(10 * time.Second)
-		if got := read(t, s, device.Fast); !strings.HasSuffix(got, "power=600 energy=1.05e+04 clock(sm)=1.2e+09 nvlink_transmit=1.5e+04\n") {
+		if got := read(t, s, device.Fast); !strings.HasSuffix(got, "power=600 energy=1.1e+04 clock(sm)=1.2e+09 nvlink_transmit=1.5e+04\n") {
 			t.Errorf("at full load: %s", got)
 		}
 	})
