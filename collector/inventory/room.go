@@ -40,7 +40,7 @@ type roomIndex struct {
 	version     uint64 // grows with every change
 	nodes       map[string]*Room
 	used        map[string]Amounts  // by node
-	keeping     map[keepingPods]int // of those that a node has
+	keeping     map[keepingPods]int // how many
 	tolerations *internPool[[]dra.Toleration]
 	pods        map[dra.PodRef]podNeed // that use claims
 }

@@ -20,7 +20,7 @@ type Partition struct {
 type partitionedModel struct {
 	words    []string // the model's name has one of them as a word
 	needs    string   // and this word; empty: no other
-	memory   int64    // of the GPU, MiB; tells models with the same word apart
+	memory   int64    // of the GPU, MiB; distinguishes models with the same word
 	sms      float64  // of the GPU without MIG
 	slices   float64  // compute slices
 	profiles []partitionedProfile

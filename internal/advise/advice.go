@@ -30,6 +30,9 @@ const (
 	// sharedAtMost is the share of the time for which a device may have been shared
 	// with others whose use is not known.
 	sharedAtMost = 0.05
+	// unmeasuredAtMost is the share of the time for which the use of some device may be
+	// unknown, and unmeasuredIfUnused the same where devices seem to be unused.
+	unmeasuredAtMost, unmeasuredIfUnused = 0.1, 0.01
 )
 
 // Kinds of advice.
@@ -82,7 +85,7 @@ func meanings() []struct {
 		{ReasonHistory, "devices were held for less than a day in the range"},
 		{ReasonShared, "devices are shared with other claims, or were for more than 5% of the time"},
 		{ReasonMemoryUnknown, "the memory that it uses is not known for all of the time"},
-		{ReasonActivityUnknown, "neither SM activity nor utilization is known for all of the time"},
+		{ReasonActivityUnknown, "neither SM activity nor utilization is known for all devices and all of the time"},
 		{ReasonSeveralDevices, "a claim uses several devices, and partitions of them cannot exchange data over NVLink"},
 		{ReasonLinked, "devices exchange data over NVLink, which partitions cannot"},
 		{ReasonGrowing, "the last 12 hours needed more than all before, so the need may still grow"},
@@ -174,8 +177,10 @@ func unknown(h *history) Reason {
 		return ReasonShared
 	case !h.memory.isKnown(h.held) || math.IsNaN(h.allocated) || h.allocated <= 0:
 		return ReasonMemoryUnknown
-	case h.compute() == nil:
+	case h.compute() == nil, float64(h.unmeasured) > unmeasuredAtMost*float64(h.held):
 		return ReasonActivityUnknown
+	case !(h.used >= max(h.devices, 1)) && float64(h.unmeasured) > unmeasuredIfUnused*float64(h.held):
+		return ReasonActivityUnknown // what seems unused may be what is not measured
 	}
 	return ""
 }
@@ -266,7 +271,7 @@ func (a *Advice) doubtHistory(h *history, compute *usage) {
 	if h.byProcesses > 0 {
 		a.doubt(1, "use of shared devices is split by process")
 	}
-	if least := min(h.memory.time(), compute.time()); float64(least) < 0.99*float64(h.held) {
+	if least := min(h.memory.time(), compute.time(), h.held-h.unmeasured); float64(least) < 0.99*float64(h.held) {
 		a.doubt(1, "use is not known for %s", duration(h.held-least))
 	}
 }

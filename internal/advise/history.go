@@ -49,7 +49,9 @@ type history struct {
 
 	held    time.Duration // time in which it held a device
 	devices float64       // of its largest claim
-	used    float64       // devices that a claim has used at the same time; NaN: none
+	used    float64       // devices that a claim has used at the same time; NaN: none of those that are measured
+
+	unmeasured time.Duration // time in which the use of some device was not known
 
 	heldSeconds, deviceSeconds float64            // the second is weighted by the share of the device
 	cost                       map[string]float64 // by currency
@@ -212,6 +214,7 @@ func questions(namespace string, window time.Duration) (all []question) {
 	add("sum_over_time(", "dra_claim_cost:increase5m", "", over(window), func(h *history, labels model.Metric, v float64) { h.cost[string(labels["currency"])] = v })
 	simple("max_over_time(", "dra_claim_devices:max", "", func(h *history, v float64) { h.devices = v })
 	simple("max_over_time(", "dra_claim_used_devices:max5m", "", func(h *history, v float64) { h.used = v })
+	simple("count_over_time(", "dra_claim_unmeasured_devices:max5m", "", func(h *history, v float64) { h.unmeasured = windows(v) })
 	simple("sum_over_time(", "dra_claim_nvlink_bytes:increase5m", "", func(h *history, v float64) { h.nvlink = v })
 	simple("min_over_time(", "dra_claim_memory_allocated_bytes:min5m", "", func(h *history, v float64) { h.allocated = v })
 	simple("quantile_over_time(0.1, ", "dra_claim_memory_used_bytes:max5m", `attribution!="shared"`, func(h *history, v float64) { h.lowest = larger(h.lowest, v) })

@@ -51,7 +51,7 @@ type sizedClaim struct {
 const (
 	h100   = "NVIDIA H100 80GB HBM3"
 	days   = 24 * time.Hour
-	nobody = -1 // a quantity that is not reported
+	unread = -1 // a quantity that is not reported
 )
 
 // noisy is the use of a device whose memory is between two values, and whose activity is
@@ -131,9 +131,9 @@ func sizedClaims() []sizedClaim {
 			}
 			return u
 		}),
-		gpu("no-activity", "activity_unknown", "", noisy(5, 8, nobody, nobody, nobody)),
-		gpu("no-profiling", "1g.10gb", "medium", noisy(5, 8, 0.08, nobody, nobody)),
-		gpu("no-profiling-busy", "activity", "", noisy(5, 8, 0.9, nobody, nobody)),
+		gpu("no-activity", "activity_unknown", "", noisy(5, 8, unread, unread, unread)),
+		gpu("no-profiling", "1g.10gb", "medium", noisy(5, 8, 0.08, unread, unread)),
+		gpu("no-profiling-busy", "activity", "", noisy(5, 8, 0.9, unread, unread)),
 		with(gpu("decoder", "1g.10gb", "medium", quiet), func(c *sizedClaim) { c.decoder = 0.3 }),
 		with(gpu("linked", "linked", "", quiet), func(c *sizedClaim) { c.nvlink = true }),
 		gpu("unused", "release", "high", noisy(0.5, 0.5, 0, 0, 0)),
@@ -143,6 +143,13 @@ func sizedClaims() []sizedClaim {
 			}
 			return use{0.6, 0, 0, 0}
 		}), func(c *sizedClaim) { c.devices, c.nvlink = 4, true }),
+		// Half of the devices have no readings: they only seem to be unused.
+		with(gpu("half-unmeasured", "activity_unknown", "", func(device, minute int, random *rand.Rand) use {
+			if device < 2 {
+				return use{60, 1, 0.9, 0.5}
+			}
+			return use{math.NaN(), math.NaN(), math.NaN(), math.NaN()}
+		}), func(c *sizedClaim) { c.devices = 4 }),
 		// The model is loaded on a device that has not computed yet.
 		with(gpu("loaded", "several_devices", "", func(device, minute int, random *rand.Rand) use {
 			return use{60, float64(device), float64(device), 0.5}

@@ -40,9 +40,10 @@ func TestClustersInOneStore(t *testing.T) {
 }
 
 // normallyAbsent are the records of problems that this fleet does not have: all its
-// nodes have exporters, and its workloads neither stragglers nor hangs.
+// nodes have exporters, its workloads neither stragglers nor hangs, and all its devices
+// are measured.
 func normallyAbsent() []string {
-	return []string{"node:dra_exporter_missing:bool", "workload_device:dra_device_signal:deviates", "workload:dra_device_power_watts:hung"}
+	return []string{"node:dra_exporter_missing:bool", "workload_device:dra_device_signal:deviates", "workload:dra_device_power_watts:hung", "requester:dra_claim_unmeasured_devices:max5m"}
 }
 
 // TestReplacedExporterCountsOnce: except for rules about exporters themselves,

@@ -152,7 +152,7 @@ and on (`+shapeLabels+`) (max by (`+shapeLabels+`) (dra_class_shape_claims{@clas
 	}
 }
 
-// idleNodes are nodes that cost money and give nobody a device.
+// idleNodes are nodes that cost money while none of their devices is allocated.
 func idleNodes() []panel {
 	return []panel{
 		listing(24, 6, about{
