@@ -185,7 +185,7 @@ func rightSizing() []panel {
 	return []panel{
 		listing(24, 10, about{
 			title: "Largest use of devices in the range", unit: units.Short,
-			reads: "The fifty requesters with the most device-hours: a template of claims, a workload, or a claim. Devices are those that a claim used in the same five minutes, of the devices of the largest claim. Memory is the peak, of what the smallest device has. SM activity and utilization are the 99th percentile of the peaks of five minutes. Use of shared devices is left out. dra-exporter advise says what would be enough.",
+			reads: "The fifty requesters with the most device-hours: a template of claims, a workload, or a claim. Devices used are those of a claim in the same five minutes, of the devices of the largest claim; a device without readings counts as not used. Memory is the peak, of what the smallest device has. SM activity and utilization are the 99th percentile of the peaks of five minutes. Use of shared devices is left out. dra-exporter advise says what would be enough.",
 			empty: needsAccounting,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
@@ -195,7 +195,7 @@ func rightSizing() []panel {
 			{label: "deviceclass", title: "Class"},
 		},
 			column{title: "Device-hours", unit: units.Short, expr: unknownClass("topk(50, " + held + ")")},
-			column{title: "Devices", unit: units.PercentUnit, expr: unknownClass(largest(of("max", "max_over_time(", "dra_claim_used_devices:max5m{@classes}") +
+			column{title: "Devices used", unit: units.PercentUnit, expr: unknownClass(largest(of("max", "max_over_time(", "dra_claim_used_devices:max5m{@classes}") +
 				"\n/ " + of("max", "max_over_time(", "dra_claim_devices:max{@classes}")))},
 			column{title: "Memory", unit: units.PercentUnit, expr: unknownClass(largest(of("max", "max_over_time(", `dra_claim_memory_used_bytes:max5m{@classes, attribution!="shared"}`) +
 				"\n/ " + of("min", "min_over_time(", "dra_claim_memory_allocated_bytes:min5m{@classes}")))},
