@@ -51,6 +51,7 @@ type loop struct {
 	done    chan struct{} // closed when answers are not received any more
 	calls   atomic.Int64  // calls into the source that have not come back
 
+	specs      *[Quantities]Spec
 	readers    []*readerState // sorted by the readers' keys
 	round      uint64         // number of the present or last round
 	open       bool
@@ -67,7 +68,9 @@ type loop struct {
 }
 
 func newLoop(from Source, o Options, publish func([]Sample)) *loop {
+	specs := Specs()
 	l := &loop{
+		specs:     &specs,
 		source:    from,
 		now:       o.Clock,
 		log:       o.Log,
@@ -88,6 +91,7 @@ func newLoop(from Source, o Options, publish func([]Sample)) *loop {
 	if changing, ok := from.(ChangingSource); ok {
 		l.discovery.every = min(l.slow, changing.LookEvery())
 	}
+	l.tracker.Refuse(0)
 	if o.Optional[from.Name()] {
 		l.tracker.Optional()
 	}
@@ -194,6 +198,7 @@ func (l *loop) apply(a answer) {
 		s.drop(a, l.tooLate())
 	default:
 		s.apply(a)
+		l.reportRefused(s.takeRefused())
 		if overdue {
 			s.fail(a.tier, l.tooLate())
 		}
@@ -206,6 +211,18 @@ func (l *loop) apply(a answer) {
 		l.finish()
 	case !l.open:
 		l.conclude()
+	}
+}
+
+// reportRefused counts readings that cannot be true, and logs the first one of each
+// quantity of a device.
+func (l *loop) reportRefused(refused []refusal) {
+	l.tracker.Refuse(len(refused))
+	for _, r := range refused {
+		if !r.again {
+			l.log.Warn("a reading cannot be true and is left out", "component", l.source.Name(), "device", r.device,
+				"quantity", l.specs[r.Reading.Quantity].Name, "value", r.Reading.Value, "because", r.Because)
+		}
 	}
 }
 
@@ -267,6 +284,7 @@ func (l *loop) addReader(reader Reader) {
 		return
 	}
 	l.readers = slices.Insert(l.readers, at, &readerState{
+		specs:  l.specs,
 		key:    reader.Key(),
 		reader: reader,
 		retry:  backoff{first: 2 * l.interval, most: l.slow},

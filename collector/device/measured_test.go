@@ -138,6 +138,7 @@ func TestMergeKeepsTimes(t *testing.T) {
 		{seen("z", Device{UUID: "GPU-1"}, 41, at(energy(7), 31, 32), at(utilization(1), 40, 41))},
 	}, 10*time.Second)
 	want := []Reading{at(utilization(0.5), 41, 42), at(power(100), 49, 50), at(energy(7), 31, 32)}
+	want[0].Origin, want[2].Origin = 2<<8, 3<<8
 	if len(merged) != 1 || fmt.Sprint(merged[0].Readings) != fmt.Sprint(want) {
 		t.Errorf("merged %v, want the readings %v", merged, want)
 	}

@@ -2,6 +2,7 @@ package device
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -77,10 +78,19 @@ func (n PublishedName) compare(other PublishedName) int {
 // later in precedence. What is known of the identity stays. Neither sample is
 // changed.
 func (s Sample) With(other Sample, stale time.Duration) Sample {
-	const later = 1
+	const later = math.MaxUint8 // no source of a sampler has this rank
 	merged := mergedSample{Sample: s}
 	merged.supplement(other, later, stale)
 	return merged.Sample
+}
+
+// Having returns the sample of a source that has read quantities of the device before,
+// whether it has a value of them now or not.
+func (s Sample) Having(quantities ...Quantity) Sample {
+	for _, q := range quantities {
+		s.answers |= 1 << q
+	}
+	return s
 }
 
 // identity is what a device is called where its UUID may be missing.
@@ -103,13 +113,17 @@ func (s *mergedSample) supplement(other Sample, rank int, stale time.Duration) {
 	if s.ProcessesAt.IsZero() {
 		s.Processes, s.ProcessesAt = other.Processes, other.ProcessesAt
 	}
+	// What the other source has ever read is its own from now on, even while it is
+	// stale or has no value: no third source may step in.
+	had := s.answers.with(s.Readings)
+	s.answers = had.with(other.Readings) | other.answers
 	if other.At.IsZero() || s.At.Since(other.At) > stale {
 		return
 	}
-	had := s.answers.with(s.Readings)
 	var lacking []Reading
 	for _, reading := range other.Readings {
 		if !had.has(reading.Quantity) {
+			reading.Origin |= uint16(min(rank+1, math.MaxUint8)) << 8
 			lacking = append(lacking, reading)
 		}
 	}
@@ -121,7 +135,6 @@ func (s *mergedSample) supplement(other Sample, rank int, stale time.Duration) {
 	}
 	s.Readings = append(slices.Clone(s.Readings), lacking...)
 	slices.SortFunc(s.Readings, Reading.compare)
-	s.answers = had.with(lacking)
 }
 
 // identify fills in what the device's identity lacks. A partition without a UUID

@@ -136,57 +136,92 @@ type Spec struct {
 	Unit    string   // base unit: ratio, bytes, watts, joules, celsius, hertz, seconds; empty for counts
 	Kind    Kind     //
 	Details []string // names of the reading's details, two at most
+	Bounds  Bounds   // what a value can be
 }
+
+// Bounds are what values of a quantity can be in hardware that exists or is
+// announced, with room to spare. A reading outside of them is refused where it
+// enters, whichever source it is of. The zero Most is no bound.
+type Bounds struct {
+	Least, Most float64
+	Rate        float64 // of a counter: the most that it grows by in a second; 0: no bound
+	ZeroIsNone  bool    // libraries report 0 for what a device does not have
+	Constant    bool    // a property: a value that differs has to last
+
+	// Limit is the quantity of the same device that bounds this one (a gauge its value,
+	// a counter its rate): LimitFactor times its value, and never less than LimitFloor.
+	Limit       Quantity
+	LimitFactor float64 // 0: there is none
+	LimitFloor  float64
+}
+
+// Rates that no device reaches, per second.
+const (
+	mostWatts        = 20e3 // the largest announced module draws 3.6 kW
+	mostNVLinkBytes  = 20e12
+	mostLinkBytes    = 2e12
+	mostPCIeBytes    = 1e12 // generation 7 with 16 lanes: 242 GB/s in each direction
+	mostNetworkBytes = 1e12
+	mostMemory       = 1 << 45 // bytes
+	mostErrors       = 1e8     // of a link: no more than it has packets
+	mostMemoryErrors = 1e5
+)
 
 // Specs describes every quantity, indexed by it.
 func Specs() [Quantities]Spec {
+	ratio, flag, count := Bounds{Most: 1}, Bounds{Most: 1}, Bounds{Most: 1e6}
+	memory := Bounds{Most: mostMemory, Limit: MemorySize, LimitFactor: 1.01}
+	grows := func(rate float64) Bounds { return Bounds{Rate: rate} }
 	return [Quantities]Spec{
-		Utilization:        {"utilization", "ratio", Gauge, nil},
-		EngineActive:       {"engine_active", "ratio", Gauge, []string{"engine"}},
-		SMOccupancy:        {"sm_occupancy", "ratio", Gauge, nil},
-		MemoryActivity:     {"memory_activity", "ratio", Gauge, nil},
-		MemoryUsed:         {"memory_used", "bytes", Gauge, nil},
-		MemorySize:         {"memory_size", "bytes", Gauge, nil},
-		MemoryReserved:     {"memory_reserved", "bytes", Gauge, nil},
-		Power:              {"power", "watts", Gauge, nil},
-		PowerLimit:         {"power_limit", "watts", Gauge, nil},
-		Energy:             {"energy", "joules", Counter, nil},
-		Temperature:        {"temperature", "celsius", Gauge, []string{"sensor"}},
-		ClockFrequency:     {"clock", "hertz", Gauge, []string{"clock"}},
-		NVLinkTransmit:     {"nvlink_transmit", "bytes", Counter, nil},
-		NVLinkReceive:      {"nvlink_receive", "bytes", Counter, nil},
-		NVLinkLinkTransmit: {"nvlink_link_transmit", "bytes", Counter, []string{"link", "peer"}},
-		NVLinkLinkReceive:  {"nvlink_link_receive", "bytes", Counter, []string{"link", "peer"}},
-		PCIeTransmit:       {"pcie_transmit", "bytes", Counter, nil},
-		PCIeReceive:        {"pcie_receive", "bytes", Counter, nil},
-		NetworkTransmit:    {"network_transmit", "bytes", Counter, nil},
-		NetworkReceive:     {"network_receive", "bytes", Counter, nil},
-		Throttled:          {"throttled", "seconds", Counter, []string{"reason"}},
-		ECCErrors:          {"ecc_errors", "", Counter, []string{"severity"}},
-		RemappedRows:       {"remapped_rows", "", Gauge, []string{"severity"}},
-		RowRemapPending:    {"row_remap_pending", "", Gauge, nil},
-		RowRemapFailed:     {"row_remap_failed", "", Gauge, nil},
-		PCIeReplays:        {"pcie_replays", "", Counter, nil},
-		NVLinkErrors:       {"nvlink_errors", "", Counter, []string{"kind"}},
-		RecoveryAction:     {"recovery_action", "", Gauge, []string{"action"}},
-		RetiredPages:       {"retired_pages", "", Gauge, []string{"severity"}},
-		NVLinks:            {"nvlinks", "", Gauge, []string{"state"}},
-		FabricState:        {"fabric_state", "", Gauge, []string{"state"}},
-		HealthCheck:        {"health_check", "", Gauge, []string{"system", "result"}},
-		NetworkLinks:       {"network_links", "", Gauge, []string{"port", "state"}},
-		NetworkErrors:      {"network_errors", "", Counter, []string{"kind"}},
-		Lost:               {"lost", "", Gauge, nil},
-		XGMIErrors:         {"xgmi_errors", "", Counter, []string{"severity"}},
-		Extension:          {"extension", "", Gauge, []string{"name", "kind"}},
-		DriverHealth:       {"driver_health", "", Gauge, []string{"signal", "state"}},
+		Utilization:        {"utilization", "ratio", Gauge, nil, ratio},
+		EngineActive:       {"engine_active", "ratio", Gauge, []string{"engine"}, ratio},
+		SMOccupancy:        {"sm_occupancy", "ratio", Gauge, nil, ratio},
+		MemoryActivity:     {"memory_activity", "ratio", Gauge, nil, ratio},
+		MemoryUsed:         {"memory_used", "bytes", Gauge, nil, memory},
+		MemorySize:         {"memory_size", "bytes", Gauge, nil, Bounds{Most: mostMemory, ZeroIsNone: true, Constant: true}},
+		MemoryReserved:     {"memory_reserved", "bytes", Gauge, nil, memory},
+		Power:              {"power", "watts", Gauge, nil, Bounds{Most: mostWatts, Limit: PowerLimit, LimitFactor: 4, LimitFloor: 200}},
+		PowerLimit:         {"power_limit", "watts", Gauge, nil, Bounds{Most: mostWatts, ZeroIsNone: true}},
+		Energy:             {"energy", "joules", Counter, nil, Bounds{Rate: mostWatts, Limit: PowerLimit, LimitFactor: 4, LimitFloor: 200}},
+		Temperature:        {"temperature", "celsius", Gauge, []string{"sensor"}, Bounds{Least: -60, Most: 150, ZeroIsNone: true}},
+		ClockFrequency:     {"clock", "hertz", Gauge, []string{"clock"}, Bounds{Most: 20e9}},
+		NVLinkTransmit:     {"nvlink_transmit", "bytes", Counter, nil, grows(mostNVLinkBytes)},
+		NVLinkReceive:      {"nvlink_receive", "bytes", Counter, nil, grows(mostNVLinkBytes)},
+		NVLinkLinkTransmit: {"nvlink_link_transmit", "bytes", Counter, []string{"link", "peer"}, grows(mostLinkBytes)},
+		NVLinkLinkReceive:  {"nvlink_link_receive", "bytes", Counter, []string{"link", "peer"}, grows(mostLinkBytes)},
+		PCIeTransmit:       {"pcie_transmit", "bytes", Counter, nil, grows(mostPCIeBytes)},
+		PCIeReceive:        {"pcie_receive", "bytes", Counter, nil, grows(mostPCIeBytes)},
+		NetworkTransmit:    {"network_transmit", "bytes", Counter, nil, grows(mostNetworkBytes)},
+		NetworkReceive:     {"network_receive", "bytes", Counter, nil, grows(mostNetworkBytes)},
+		Throttled:          {"throttled", "seconds", Counter, []string{"reason"}, grows(1.2)},
+		ECCErrors:          {"ecc_errors", "", Counter, []string{"severity"}, grows(mostMemoryErrors)},
+		RemappedRows:       {"remapped_rows", "", Gauge, []string{"severity"}, count},
+		RowRemapPending:    {"row_remap_pending", "", Gauge, nil, flag},
+		RowRemapFailed:     {"row_remap_failed", "", Gauge, nil, flag},
+		PCIeReplays:        {"pcie_replays", "", Counter, nil, grows(mostErrors)},
+		NVLinkErrors:       {"nvlink_errors", "", Counter, []string{"kind"}, grows(mostErrors)},
+		RecoveryAction:     {"recovery_action", "", Gauge, []string{"action"}, flag},
+		RetiredPages:       {"retired_pages", "", Gauge, []string{"severity"}, count},
+		NVLinks:            {"nvlinks", "", Gauge, []string{"state"}, Bounds{Most: 1024}},
+		FabricState:        {"fabric_state", "", Gauge, []string{"state"}, flag},
+		HealthCheck:        {"health_check", "", Gauge, []string{"system", "result"}, flag},
+		NetworkLinks:       {"network_links", "", Gauge, []string{"port", "state"}, flag},
+		NetworkErrors:      {"network_errors", "", Counter, []string{"kind"}, grows(mostErrors)},
+		Lost:               {"lost", "", Gauge, nil, flag},
+		XGMIErrors:         {"xgmi_errors", "", Counter, []string{"severity"}, grows(mostErrors)},
+		Extension:          {"extension", "", Gauge, []string{"name", "kind"}, Bounds{}},
+		DriverHealth:       {"driver_health", "", Gauge, []string{"signal", "state"}, flag},
 	}
 }
 
 // Reading is one value of one quantity. Details are the values of the
 // quantity's details (engine, sensor …), empty where it has none. Measured is
-// when the value was measured; in a Sample it is always set.
+// when the value was measured; in a Sample it is always set. Counters with different
+// origins began at different times: of another source, or of the same one after a value
+// that cannot have followed the one before.
 type Reading struct {
 	Quantity Quantity
+	Origin   uint16
 	Details  [2]string
 	Value    float64
 	Measured Window

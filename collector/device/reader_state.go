@@ -13,6 +13,7 @@ import (
 // under way. A reader whose hardware is gone while a read of it hangs stays
 // until the read returns, so that it is never read twice at a time.
 type readerState struct {
+	specs   *[Quantities]Spec
 	key     string
 	reader  Reader
 	removed bool
@@ -29,11 +30,21 @@ type readerState struct {
 	slowErr  error // what the last slow one failed with: fast ones do not ask for the same
 
 	devices []record
+	refused []refusal // since they were taken last
+}
+
+// refusal is a refused reading of a device.
+type refusal struct {
+	Refusal
+	device string
+	again  bool // one of the quantity was refused before
 }
 
 // record is what is known of one device.
 type record struct {
 	device  Device
+	filter  *Filter
+	doubted quantitySet   // of which readings were refused
 	at      clock.Instant // of the newest read that found something
 	fast    []Reading
 	slow    []Reading
@@ -94,9 +105,24 @@ func (s *readerState) apply(a answer) {
 	during := Window{From: s.began.Elapsed, To: a.at.Elapsed}
 	for i, observation := range a.observations {
 		devices[i] = s.known(observation.Device, i)
-		devices[i].apply(observation, a, during)
+		s.refuse(&devices[i], devices[i].apply(observation, a, during))
 	}
 	s.devices = devices
+}
+
+// refuse records the readings of a device that were refused.
+func (s *readerState) refuse(r *record, refused []Refusal) {
+	for _, one := range refused {
+		s.refused = append(s.refused, refusal{one, identity(r.device), r.doubted.has(one.Reading.Quantity)})
+		r.doubted |= 1 << one.Reading.Quantity
+	}
+}
+
+// takeRefused returns what was refused since it was called last.
+func (s *readerState) takeRefused() []refusal {
+	refused := s.refused
+	s.refused = nil
+	return refused
 }
 
 // drop applies nothing of a read but that it failed.
@@ -140,31 +166,36 @@ func (s *readerState) known(d Device, at int) record {
 	if at = slices.IndexFunc(s.devices, same); at >= 0 {
 		return s.devices[at]
 	}
-	return record{}
+	return record{filter: newFilter(s.specs)}
 }
 
 // apply applies what one read has found of the device, and when it measured
 // what the source does not know the time of: during the read. Where it found
-// nothing for a failure, what was known before stays, as old as it is.
-func (r *record) apply(o Observation, a answer, during Window) {
+// nothing for a failure, what was known before stays, as old as it is. It returns
+// what cannot be true.
+func (r *record) apply(o Observation, a answer, during Window) (refused []Refusal) {
 	r.device, r.made = o.Device, nil
+	filter := func(tier Tier, readings []Reading) []Reading {
+		plausible, others := r.filter.Apply(tier, timed(normalize(readings), during))
+		r.answers, refused = r.answers.with(plausible), append(refused, others...)
+		return plausible
+	}
 	if len(o.Readings) > 0 || a.err == nil {
-		r.at, r.fast = a.at, timed(normalize(o.Readings), during)
+		r.at, r.fast = a.at, filter(Fast, o.Readings)
 	}
 	if a.tier == Slow && (len(o.Slow) > 0 || a.err == nil) {
-		r.slowAt, r.slow = a.at, timed(normalize(o.Slow), during)
+		r.slowAt, r.slow = a.at, filter(Slow, o.Slow)
 	}
-	r.answers = r.answers.with(o.Readings).with(o.Slow)
 	if o.Processes != nil {
-		r.processes, r.processesAt = mergeProcesses(o.Processes), a.at
+		processes, others := r.filter.ApplyProcesses(mergeProcesses(o.Processes))
+		r.processes, r.processesAt, refused = processes, a.at, append(refused, others...)
 	}
+	return refused
 }
 
 // normalize sorts readings and drops those that are no number or come twice.
 func normalize(readings []Reading) []Reading {
-	readings = slices.DeleteFunc(readings, func(r Reading) bool {
-		return math.IsNaN(r.Value) || math.IsInf(r.Value, 0)
-	})
+	readings = slices.DeleteFunc(readings, func(r Reading) bool { return math.IsNaN(r.Value) })
 	if !slices.IsSortedFunc(readings, Reading.compare) {
 		slices.SortStableFunc(readings, Reading.compare)
 	}

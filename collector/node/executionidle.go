@@ -2,6 +2,7 @@ package node
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
@@ -21,22 +22,44 @@ const (
 	poweredOver = 1.2
 )
 
-// idlePower is the lowest power, in watts, that a device has drawn while nothing held it
-// and it was not used; NaN: that was never observed.
-type idlePower float64
+// idlePower is the power of a device while nothing held it and it was not used: the
+// lowest of the medians of idleReadings readings in a row, because a single reading of
+// a sensor may be far too low. Of fewer readings it is the highest.
+type idlePower struct {
+	recent []float64 // readings, watts, the oldest first
+	lowest float64   // watts; 0: not known
+}
+
+// idleReadings is odd, and more than twice the number of wrong readings in a row.
+const idleReadings = 5
+
+// watts returns the idle power; NaN: it was never observed.
+func (p *idlePower) watts() float64 {
+	if p.lowest == 0 {
+		return math.NaN()
+	}
+	return p.lowest
+}
 
 // observe applies a reading of the power of a device that is not used.
 func (p *idlePower) observe(watts float64) {
-	if watts > 0 && (math.IsNaN(float64(*p)) || watts < float64(*p)) {
-		*p = idlePower(watts)
+	if watts <= 0 {
+		return
 	}
+	if p.recent = append(p.recent, watts); len(p.recent) < idleReadings {
+		p.lowest = slices.Max(p.recent)
+		return
+	}
+	sorted := slices.Sorted(slices.Values(p.recent))
+	p.lowest = min(p.lowest, sorted[idleReadings/2])
+	p.recent = slices.Delete(p.recent, 0, 1)
 }
 
 // executionIdle reports whether the device, whose utilization and power are read, is
 // execution-idle. It comes after the growth of its counters.
-func (g *deviceGrowth) executionIdle(idle idlePower) bool {
+func (g *deviceGrowth) executionIdle(idle float64) bool {
 	d := g.device
-	if d.of(device.Utilization)[0].Value >= idleActivity || d.of(device.Power)[0].Value <= poweredOver*float64(idle) {
+	if d.of(device.Utilization)[0].Value >= idleActivity || d.of(device.Power)[0].Value <= poweredOver*idle {
 		return false
 	}
 	for _, quantity := range []device.Quantity{device.EngineActive, device.MemoryActivity} {
@@ -56,14 +79,14 @@ func (g *deviceGrowth) executionIdle(idle idlePower) bool {
 
 // accrueExecutionIdle integrates for how long the device is execution-idle, and the
 // energy beyond its idle power.
-func (g *deviceGrowth) accrueExecutionIdle(idle idlePower, limit time.Duration) {
-	if math.IsNaN(float64(idle)) {
+func (g *deviceGrowth) accrueExecutionIdle(idle float64, limit time.Duration) {
+	if math.IsNaN(idle) {
 		g.forgetExecutionIdle()
 		return
 	}
 	is, watts := 0.0, 0.0
 	if g.executionIdle(idle) {
-		is, watts = 1, g.device.of(device.Power)[0].Value-float64(idle)
+		is, watts = 1, g.device.of(device.Power)[0].Value-idle
 	}
 	at := g.device.measured(&g.device.of(device.Utilization)[0])
 	g.meters[meterExecutionIdle].integrate(is, at, limit)

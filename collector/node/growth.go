@@ -15,6 +15,7 @@ import (
 // that is known.
 type counters struct {
 	staleness time.Duration
+	specs     *[device.Quantities]device.Spec
 	devices   *devices
 	holders   *holders
 	byDevice  map[*deviceState]*deviceGrowth
@@ -24,6 +25,7 @@ type counters struct {
 // deviceGrowth is the growth of the quantities of one device.
 type deviceGrowth struct {
 	device    *deviceState
+	specs     *[device.Quantities]device.Spec
 	source    string // of the last measurements
 	unread    bool   // counters have not been observed since the newest readings came
 	meters    [meters]growth
@@ -42,6 +44,7 @@ type reasonGrowth struct {
 type growth struct {
 	known  bool          // the quantity has been read on this device
 	based  bool          // value is where the next growth begins
+	origin uint16        // of value, see device.Reading
 	value  float64       // of a counter: the highest since its last reset
 	at     device.Window // when value was measured
 	grew   bool          // there is a newer measurement in this step
@@ -57,11 +60,17 @@ const noise = 0.01
 
 // observe applies a measurement of a hardware counter, unless it is not newer
 // than the last. A counter that fell has counted from zero, unless it fell by
-// less than the noise. It reports whether the hardware counter was reset.
-func (g *growth) observe(value float64, at device.Window) (reset bool) {
+// less than the noise. One of another origin has counted something else, and one
+// that grew faster than hardware can has counted something that is not known: the next
+// growth begins there. It reports whether the hardware counter was reset.
+func (g *growth) observe(r *device.Reading, at device.Window, bounds *device.Bounds) (reset bool) {
+	if g.origin != r.Origin {
+		g.origin, g.based = r.Origin, false
+	}
 	if g.based && at.To <= g.at.To {
 		return false
 	}
+	value := r.Value
 	g.grew, g.reset, g.from = g.based, false, g.at
 	switch {
 	case !g.based:
@@ -72,6 +81,9 @@ func (g *growth) observe(value float64, at device.Window) (reset bool) {
 		g.amount, value = 0, g.value
 	default:
 		g.amount, g.reset = value, true
+	}
+	if g.based && !bounds.Grown(g.amount, g.from, at) {
+		g.amount = 0
 	}
 	g.known, g.based, g.value, g.at = true, true, value, at
 	if g.grew {
@@ -114,7 +126,8 @@ func (g *growth) share(from, to time.Duration) float64 {
 }
 
 func newCounters(config Config, devices *devices, holders *holders) *counters {
-	return &counters{staleness: config.Staleness(), devices: devices, holders: holders, byDevice: make(map[*deviceState]*deviceGrowth)}
+	specs := device.Specs()
+	return &counters{staleness: config.Staleness(), specs: &specs, devices: devices, holders: holders, byDevice: make(map[*deviceState]*deviceGrowth)}
 }
 
 // update observes the readings of the step, and, if it is certain which devices are
@@ -125,7 +138,7 @@ func (s *counters) update(holdersKnown bool, now clock.Instant) []Event {
 	for _, d := range s.devices.all() {
 		g := s.byDevice[d]
 		if g == nil {
-			g = &deviceGrowth{device: d, idle: idlePower(math.NaN())}
+			g = &deviceGrowth{device: d, specs: s.specs}
 			s.byDevice[d] = g
 		}
 		holders := s.holders.of(d)
@@ -154,7 +167,7 @@ func (s *counters) updateExecutionIdle(g *deviceGrowth, holders *deviceHolders, 
 	case len(utilization) == 0 || len(power) == 0:
 		g.forgetExecutionIdle()
 	case holders.count() > 0 || holders.related > 0:
-		g.accrueExecutionIdle(s.idlePowerOf(g), s.staleness)
+		g.accrueExecutionIdle(s.idlePower(g), s.staleness)
 	default:
 		g.forgetExecutionIdle()
 		if holdersKnown && utilization[0].Value == 0 {
@@ -163,19 +176,19 @@ func (s *counters) updateExecutionIdle(g *deviceGrowth, holders *deviceHolders, 
 	}
 }
 
-// idlePowerOf returns the idle power of a device: its own, else the lowest of a device
-// of the same model on the node.
-func (s *counters) idlePowerOf(g *deviceGrowth) idlePower {
-	if !math.IsNaN(float64(g.idle)) {
-		return g.idle
+// idlePower returns the idle power of a device, in watts: its own, else the lowest of a
+// device of the same model on the node; NaN: none is known.
+func (s *counters) idlePower(g *deviceGrowth) float64 {
+	lowest := g.idle.watts()
+	if !math.IsNaN(lowest) {
+		return lowest
 	}
-	idle := idlePower(math.NaN())
 	for d, other := range s.byDevice {
-		if d.model() == g.device.model() && !math.IsNaN(float64(other.idle)) {
-			idle.observe(float64(other.idle))
+		if watts := other.idle.watts(); d.model() == g.device.model() && !math.IsNaN(watts) && (math.IsNaN(lowest) || watts < lowest) {
+			lowest = watts
 		}
 	}
-	return idle
+	return lowest
 }
 
 // of returns the growth of a device.
@@ -213,13 +226,13 @@ func (g *deviceGrowth) update(limit time.Duration, deferred bool) (resets int) {
 		if !m.isCounter() {
 			continue
 		}
-		if readings := d.of(m.quantity()); len(readings) > 0 && g.meters[m].observe(readings[0].Value, d.measured(&readings[0])) {
+		if readings := d.of(m.quantity()); len(readings) > 0 && g.meters[m].observe(&readings[0], d.measured(&readings[0]), &g.specs[m.quantity()].Bounds) {
 			resets++
 		}
 	}
 	throttled := d.of(device.Throttled)
 	for i := range throttled {
-		if g.throttledBy(throttled[i].Details[0]).observe(throttled[i].Value, d.measured(&throttled[i])) {
+		if g.throttledBy(throttled[i].Details[0]).observe(&throttled[i], d.measured(&throttled[i]), &g.specs[device.Throttled].Bounds) {
 			resets++
 		}
 	}

@@ -431,14 +431,15 @@ func (h *deviceHealth) fabricFailed() bool {
 	return slices.ContainsFunc(h.device.of(device.FabricState), func(r device.Reading) bool { return r.Value > 0 && r.Details[0] == "failure" })
 }
 
-// uncorrected is the number of uncorrected memory errors.
-func (h *deviceHealth) uncorrected() (count float64, known bool) {
-	for _, reading := range h.device.of(device.ECCErrors) {
-		if reading.Details[0] == "uncorrected" {
-			return reading.Value, true
+// uncorrected is the count of uncorrected memory errors; nil: it is not known.
+func (h *deviceHealth) uncorrected() *device.Reading {
+	readings := h.device.of(device.ECCErrors)
+	for i := range readings {
+		if readings[i].Details[0] == "uncorrected" {
+			return &readings[i]
 		}
 	}
-	return 0, false
+	return nil
 }
 
 // label creates the labels of the device's health that are outdated.

@@ -128,3 +128,13 @@ func TestLinksThatComeBack(t *testing.T) {
 		})
 	}
 }
+
+// More links than there are, in one sample, do not make the others missing.
+func TestLinksOfOneWrongSample(t *testing.T) {
+	s := healthyGPU(t)
+	s.setDetail("GPU-0", device.NVLinks, 500, "active")
+	s.run(1)
+	s.setDetail("GPU-0", device.NVLinks, 16, "active")
+	s.run(20)
+	s.expect("after a wrong sample", "1", "", "")
+}

@@ -163,3 +163,34 @@ func (s *scene) expectGrowth(family string, want map[string]float64) {
 		}
 	}
 }
+
+// What a counter of another origin has counted, or one that grew faster than hardware
+// can, is nobody's. What it counts from there on is credited as ever.
+func TestGrowthThatCannotBe(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		values []device.Reading // of the energy, one a second
+		want   float64          // joules that the claim gets
+	}{
+		{"a counter", []device.Reading{{Value: 1000}, {Value: 1100}, {Value: 1200}}, 200},
+		{"a leap", []device.Reading{{Value: 1000}, {Value: 1e9}, {Value: 1e9 + 100}}, 100},
+		{"a leap that was wrong", []device.Reading{{Value: 1e6}, {Value: 1e9}, {Value: 1e6 + 200}, {Value: 1e6 + 300}}, 100},
+		{"another origin", []device.Reading{{Value: 1000}, {Value: 1900, Origin: 1}, {Value: 2000, Origin: 1}, {Value: 1100}, {Value: 1200}}, 200},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newScene(t, gpu(0))
+			s.allocate("ml/train", "gpu-0")
+			s.step(time.Second)
+			for _, r := range test.values {
+				s.now = s.now.Add(time.Second)
+				r.Quantity, r.Measured = device.Energy, device.Window{From: s.now.Elapsed, To: s.now.Elapsed}
+				s.facts.ListedAt = s.now
+				s.facts.Samples = []device.Sample{{Device: s.facts.Samples[0].Device, Source: s.facts.Samples[0].Source, At: s.now, Readings: []device.Reading{r}}}
+				s.reduce()
+			}
+			if got, _ := s.value("dra_claim_energy_joules_total", "resourceclaim", "train"); got != test.want {
+				t.Errorf("%v J, want %v", got, test.want)
+			}
+		})
+	}
+}

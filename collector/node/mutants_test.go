@@ -102,6 +102,8 @@ func growthMutants() []mutant {
 			"	case g.reset:\n		return 0", "	case g.reset && !$:\n		return 0"},
 		{"TestStretchesAreBounded", "all stretches are kept",
 			"max(0, len(t.stretches)-maxStretches)", "0\n	if !$ {\n		past = max(0, len(t.stretches)-maxStretches)\n	}"},
+		{"TestGrowthThatCannotBe", "a leap is credited", "!bounds.Grown(", "!$ && !bounds.Grown("},
+		{"TestGrowthThatCannotBe", "origins are not told apart", "if g.origin != r.Origin {", "if !$ && g.origin != r.Origin {"},
 		{"TestCounterThatFallsSlightly", "every fall is a reset",
 			"case value > g.value*(1-noise):", "case value > g.value*(1-noise) && !$:"},
 		{"TestComputeInstancesShareTheirMemory", "compute instances are alone",
@@ -137,7 +139,8 @@ func executionIdleMutants() []mutant {
 	return []mutant{
 		{test + "/computes", "any utilization is idle", "[0].Value >= idleActivity ||", "[0].Value >= idleActivity && !$ ||"},
 		{test + "/draws_hardly_more_than_without_a_holder", "any power is execution idle",
-			"[0].Value <= poweredOver*float64(idle) {", "[0].Value <= poweredOver*float64(idle) && !$ {"},
+			"[0].Value <= poweredOver*idle {", "[0].Value <= poweredOver*idle && !$ {"},
+		{test + "/a_sensor_read_too_little_at_rest,_once_or_twice", "one reading is the idle power", "sorted[idleReadings/2]", "sorted[map[bool]int{false: idleReadings / 2}[$]]"},
 		{test + "/an_engine_is_active", "engines do not count", "			if reading.Value >= idleActivity {", "			if reading.Value >= idleActivity && !$ {"},
 		{test + "/moves_data_over_NVLink", "traffic does not count", "if len(d.of(m.quantity())) > 0 &&", "if !$ && len(d.of(m.quantity())) > 0 &&"},
 		{test + "OfRandomHistories", "devices that are held have idle power",
@@ -145,7 +148,7 @@ func executionIdleMutants() []mutant {
 		{test + "OfAHeldDeviceAtTheStart", "devices are free until their holders are known",
 			"if holdersKnown && utilization", "if ($ || holdersKnown) && utilization"},
 		{test + "/no_device_of_its_model_was_free", "idle power is zero at first",
-			"	if math.IsNaN(float64(idle)) {\n		g.forget", "	if $ && math.IsNaN(float64(idle)) {\n		idle = 0\n	}\n	if math.IsNaN(float64(idle)) {\n		g.forget"},
+			"	if math.IsNaN(idle) {\n		g.forget", "	if $ && math.IsNaN(idle) {\n		idle = 0\n	}\n	if math.IsNaN(idle) {\n		g.forget"},
 	}
 }
 
@@ -254,6 +257,7 @@ func healthMutants() []mutant {
 			"!d.inSlice || !slicesFresh", "!d.inSlice || !$ && !slicesFresh"},
 		{"TestPortsOfPods", "a change of holders is not noticed",
 			"if holders.changed() {", "if !$ && holders.changed() {"},
+		{"TestLinksOfOneWrongSample", "one sample is believed", "slices.Min(l.recent[:])", "map[bool]float64{false: slices.Min(l.recent[:]), true: active}[$]"},
 		{"TestLinksThatComeBack", "samples far apart are one downtime",
 			"d.last.IsZero() || at.Since(d.last) > limit", "d.last.IsZero() || !$ && at.Since(d.last) > limit"},
 		{"TestXIDCounts", "the source of readings is that of Xids",

@@ -206,7 +206,10 @@ func (s *scene) run(seconds int) {
 	for range seconds {
 		for _, values := range s.sampled {
 			for q := range values {
-				if device.Specs()[q].Kind == device.Counter {
+				switch {
+				case q == device.Throttled:
+					values[q]++
+				case device.Specs()[q].Kind == device.Counter:
 					values[q] += 100
 				}
 			}

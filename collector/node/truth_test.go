@@ -15,7 +15,8 @@ import (
 )
 
 // A truth is a random life of one node with three GPUs, and what the reducer
-// is reported of it: late, now and then, in part, and by sources that disagree.
+// is reported of it: late, now and then, in part, by sources that disagree, and of a
+// library that returns nonsense at times.
 // It steps once a second. What changes, changes between two steps. See
 // truth_oracle_test.go for what it holds the pages against.
 type truth struct {
@@ -84,6 +85,11 @@ type truthGPU struct {
 	lag      int // steps until a measurement of NVLink is reported
 	quiet    int // steps until the read that hangs comes back
 	since    time.Duration
+
+	filters [2]*device.Filter // of the library, and of the source of PCIe bytes
+	wrong   int               // steps until the library returns no nonsense any more
+	late    int               // steps until the source of PCIe bytes answers again
+	second  device.Sample     // its last answer
 }
 
 type truthCounter struct {
@@ -94,6 +100,7 @@ type truthCounter struct {
 	resets   []time.Duration
 	reported device.Reading
 	pending  []truthMeasure
+	offered  []truthMeasure // that were returned, and may have been refused
 	measures []truthMeasure // that were reported
 }
 
@@ -123,7 +130,7 @@ func newTruth(t testing.TB, seed uint64) *truth {
 			rate = 0.3 // at rest: what it counts is less than the jitter
 		}
 		base := float64(w.random.IntN(3)) * 2000
-		w.gpus[i] = &truthGPU{every: 1 + w.random.IntN(10), lag: w.random.IntN(6), counters: []*truthCounter{
+		w.gpus[i] = &truthGPU{every: 1 + w.random.IntN(10), lag: w.random.IntN(6), filters: [2]*device.Filter{device.NewFilter(), device.NewFilter()}, counters: []*truthCounter{
 			{quantity: device.Energy, family: "dra_claim_energy_joules_total", rate: rate, base: base},
 			{quantity: device.NVLinkTransmit, family: "dra_claim_nvlink_transmit_bytes_total", rate: 1000 * float64(i+1)},
 			{quantity: device.PCIeTransmit, family: "dra_claim_pcie_transmit_bytes_total", rate: 500 * float64(i+1)},
@@ -417,17 +424,98 @@ func (w *truth) reportSamples() {
 		if g.quiet > 0 {
 			continue
 		}
-		samples[i].At, samples[i].ProcessesAt, samples[i].Processes = w.now, w.now, processes
-		samples[i].Readings = []device.Reading{{Quantity: device.Utilization, Value: busy}, {Quantity: device.Power, Value: g.counters[0].rate}}
-		for _, c := range g.counters {
-			samples[i].Readings = append(samples[i].Readings, c.newest(w.steps, w.inDoubt(i)))
+		first := device.Sample{Device: samples[i].Device, Source: samples[i].Source, At: w.now, ProcessesAt: w.now, Processes: processes,
+			XIDs: samples[i].XIDs, Readings: w.readLibrary(g, i, busy)}
+		if g.late--; g.late < 0 && !w.calm && w.chance(2) {
+			g.late = 1 + w.random.IntN(20)
+			w.saw("second source is late")
 		}
-		slices.SortFunc(samples[i].Readings, func(a, b device.Reading) int { return int(a.Quantity) - int(b.Quantity) })
+		third := w.readSecond(g, i, first)
+		merged, _ := device.Merge([][]device.Sample{{first}, {g.second}, {third}}, sceneStale)
+		samples[i] = merged[0]
 	}
 	w.facts.Samples = samples
 	w.facts.Processes = Processes{Owners: owners}
 	if w.mode == truthKubelet {
 		w.facts.Processes.State = ProcessesNoPods
+	}
+}
+
+// sceneStale is until when the samples of a source are merged.
+const sceneStale = 10 * time.Second
+
+// readLibrary is what the first source reads: all but the bytes over PCIe.
+func (w *truth) readLibrary(g *truthGPU, i int, busy float64) []device.Reading {
+	readings := []device.Reading{{Quantity: device.Utilization, Value: busy}, {Quantity: device.Power, Value: g.counters[0].rate}, {Quantity: device.PowerLimit, Value: 130}}
+	if g.wrong--; g.wrong < 0 && !w.calm && w.chance(3) {
+		g.wrong = 1 + w.random.IntN(2)
+	}
+	for _, c := range g.counters[:2] {
+		readings = append(readings, w.spoil(g, c.newest(w.steps, w.inDoubt(i)))...)
+	}
+	if g.wrong > 0 {
+		readings[1] = device.Reading{Quantity: device.Power, Value: 4294967.295}
+	}
+	return g.filter(0, readings)
+}
+
+// readSecond reads the bytes over PCIe, unless the second source is late. The third
+// source has them as well, but began to count them at another time.
+func (w *truth) readSecond(g *truthGPU, i int, first device.Sample) (third device.Sample) {
+	sample := device.Sample{Device: first.Device, Source: "second", At: w.now}
+	if g.late <= 0 {
+		g.second = sample.Having(device.PCIeTransmit)
+		g.second.Readings = g.filter(1, w.spoil(g, g.counters[2].newest(w.steps, w.inDoubt(i))))
+	}
+	sample.Source = "third"
+	other := g.counters[2].reported
+	other.Value += 9e9
+	sample.Readings = []device.Reading{other}
+	return sample
+}
+
+// spoil returns what a library returns of a counter: nonsense or nothing at times.
+func (w *truth) spoil(g *truthGPU, r device.Reading) []device.Reading {
+	resets := g.counters[0].resets
+	if g.wrong <= 0 || len(resets) > 0 && w.now.Elapsed-resets[len(resets)-1] < time.Minute {
+		return []device.Reading{r} // nonsense beside a reset may be true
+	}
+	switch w.random.IntN(4) {
+	case 0:
+		w.saw("blank")
+		return nil
+	case 1:
+		if w.steps > 3 { // before it is known what the counter has, 0 may be true
+			w.saw("dip")
+			r.Value = 0
+		}
+	case 2:
+		w.saw("nonsense")
+		r.Value = []float64{1 << 63, 1.8e19, -1, 2.2e18}[w.random.IntN(4)]
+	}
+	return []device.Reading{r}
+}
+
+// filter refuses what cannot be true, and notes what is reported.
+func (g *truthGPU) filter(of int, readings []device.Reading) []device.Reading {
+	slices.SortFunc(readings, func(a, b device.Reading) int { return int(a.Quantity) - int(b.Quantity) })
+	plausible, _ := g.filters[of].Apply(device.Fast, readings)
+	for _, r := range plausible {
+		for _, c := range g.counters {
+			if c.quantity == r.Quantity {
+				c.report(r)
+			}
+		}
+	}
+	return plausible
+}
+
+// report notes that a measurement was not refused.
+func (c *truthCounter) report(r device.Reading) {
+	i := slices.IndexFunc(c.offered, func(m truthMeasure) bool { return m.window == r.Measured })
+	if i >= 0 {
+		c.measures = append(c.measures, c.offered[i])
+		c.offered = c.offered[i+1:]
 	}
 }
 
@@ -477,7 +565,7 @@ func (c *truthCounter) newest(step int, doubt bool) device.Reading {
 	if newest >= 0 {
 		m := c.pending[newest]
 		m.doubt = doubt
-		c.measures = append(c.measures, m)
+		c.offered = append(c.offered, m)
 		c.reported = device.Reading{Quantity: c.quantity, Value: m.value, Measured: m.window}
 		c.pending = slices.Delete(c.pending, 0, newest+1)
 	}
@@ -550,7 +638,7 @@ func TestTruth(t *testing.T) {
 
 func truthEvents() []string {
 	return []string{"claim", "end", "shared", "pod recreated", "pod recreated while stale", "another pod follows", "claim recreated", "claim while stale",
-		"claim while slices are gone", "plugin", "restart", "empty list", "slices gone", "stale", "hang", "late read", "reset", "alias", "twin",
+		"claim while slices are gone", "plugin", "restart", "empty list", "slices gone", "stale", "hang", "late read", "reset", "blank", "dip", "nonsense", "second source is late", "alias", "twin",
 		"passthrough", "admin", "last pod ends", "by process", "uncounted", "both drivers", "doubt", "energy is equal", "bytes are equal", "held is equal"}
 }
 

@@ -18,20 +18,21 @@ type watches struct {
 }
 
 // lastCount detects that a hardware counter grew. What it had counted before it
-// was first read does not count.
+// was first read does not count, nor what one of another origin has counted.
 type lastCount struct {
-	based bool
-	value float64
+	based  bool
+	origin uint16
+	value  float64
 }
 
-// grew applies a reading. A counter that fell has counted from zero.
-func (c *lastCount) grew(value float64, known bool) bool {
-	if !known {
+// grew applies a reading; nil: there is none. A counter that fell has counted from zero.
+func (c *lastCount) grew(r *device.Reading) bool {
+	if r == nil {
 		return false
 	}
-	before, based := c.value, c.based
-	c.value, c.based = value, true
-	return based && (value > before || value < before && value > 0)
+	before := *c
+	c.value, c.origin, c.based = r.Value, r.Origin, true
+	return before.based && before.origin == c.origin && (c.value > before.value || c.value < before.value && c.value > 0)
 }
 
 // linkDelay is how long NVLinks must have been down before that is a signal:
@@ -71,14 +72,20 @@ func (d downtime) until(at clock.Instant) time.Duration {
 	return at.Since(d.since)
 }
 
-// linkCount compares how many links are active with the most that ever were.
+// linkCount compares how many links are active with the most that ever were in several
+// samples in a row: a single sample may be wrong.
 type linkCount struct {
-	most float64
-	down downtime
+	recent [linkSamples]float64
+	most   float64
+	down   downtime
 }
 
+const linkSamples = 3
+
 func (l *linkCount) observe(active float64, at clock.Instant, limit time.Duration) {
-	l.most = max(l.most, active)
+	copy(l.recent[:], l.recent[1:])
+	l.recent[linkSamples-1] = active
+	l.most = max(l.most, slices.Min(l.recent[:]))
 	l.down.observe(active < l.most, at, limit)
 }
 

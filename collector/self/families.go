@@ -33,7 +33,7 @@ func NewFamilies() *Families {
 	f.sourceUp = f.Add(metric.Gauge, metric.ExporterSourceUp, "", "1 if the last read of the source succeeded, else 0", "source")
 	f.sourceError = f.Add(metric.Gauge, metric.ExporterSourceErrorInfo, "", "Why the source is down or incomplete; absent without an error", "source", "reason")
 	f.sourceSuccess = f.Add(metric.Gauge, metric.ExporterSourceLastSuccessTimestampSeconds, "seconds", "Unix time of the last successful read of the source", "source")
-	f.sourceErrors = f.Add(metric.Counter, metric.ExporterSourceErrors, "", "Reads of the source that failed, completely or partly", "source")
+	f.sourceErrors = f.Add(metric.Counter, metric.ExporterSourceErrors, "", "Errors of the source by reason: failed (reads that failed, completely or partly), implausible (readings that cannot be true and were left out)", "source", "reason")
 	f.sourceLag = f.Add(metric.Gauge, metric.ExporterSourceLagSeconds, "seconds", "Age of the oldest received watch event that is not exported yet; 0 if there is none", "source")
 	f.sourceQueue = f.Add(metric.Gauge, metric.ExporterSourceQueuedEvents, "", "Watch events that were received and are not processed yet, at most 100", "source")
 	f.Dropped = f.Add(metric.Counter, metric.ExporterSeriesDropped, "", "Series dropped at the limit --metrics.max-series, summed over all steps; absent if none", "family")

@@ -34,8 +34,11 @@ func (f *Families) Rows(b *metric.Builder, v Version, sources []source.Status) {
 		}
 	}
 	b.In(f.sourceErrors)
-	for i, status := range sources {
-		b.Add(labels[i], float64(status.Errors))
+	for _, status := range sources {
+		b.Add(f.labelsOf(f.sourceErrors, status.Name, "failed"), float64(status.Errors))
+		if status.Measures {
+			b.Add(f.labelsOf(f.sourceErrors, status.Name, "implausible"), float64(status.Refused))
+		}
 	}
 	f.queueRows(b, labels, sources)
 }

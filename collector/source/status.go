@@ -41,6 +41,8 @@ type Status struct {
 	Message     string        // the same as a sentence, with the remedy, see Text; empty without a reason
 	LastSuccess clock.Instant // zero: never
 	Errors      uint64        // failed attempts so far
+	Measures    bool          // it returns readings, which can be refused
+	Refused     uint64        // readings so far that cannot be true
 	HungSince   clock.Instant // start of the oldest read that has not returned; zero: none
 	Queue       Queue         // of a source that is watched
 }

@@ -86,6 +86,16 @@ func (t *Tracker) conclude(up bool, err error) {
 	t.changes.observe(t.status, now)
 }
 
+// Refuse counts readings that the source has returned and that cannot be true. It
+// is not about an attempt: the rest of what was read may be right. A source that
+// calls it at all reads values that can be refused.
+func (t *Tracker) Refuse(readings int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.status.Measures = true
+	t.status.Refused += uint64(readings)
+}
+
 // Hang records since when a read has not returned; the zero instant: none.
 func (t *Tracker) Hang(since clock.Instant) {
 	t.mu.Lock()

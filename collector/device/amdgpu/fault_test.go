@@ -158,6 +158,8 @@ func TestErrorCountsOverTime(t *testing.T) {
 	} {
 		tree.Set(whole+"ras/umc_err_count", step.umc)
 		tree.Set(whole+"ras/gfx_err_count", step.gfx)
+		uncorrected()
+		uncorrected() // a decrease has to last
 		if got := uncorrected(); got != step.want {
 			t.Errorf("umc %q, gfx %q: %v, want %v", step.umc, step.gfx, got, step.want)
 		}

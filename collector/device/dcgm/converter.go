@@ -163,12 +163,20 @@ func (f *deviceResult) addRow(r *row, m *deviceState, i int, c *cell, interval t
 	}
 }
 
+const (
+	knownReasons = 1<<16 - 1 // bits of throttle reasons that NVML may have: it has nine
+	mostStates   = 255       // the largest number that may stand for a state, known or not
+)
+
 // appendReadings appends the readings of a value.
 func (r *row) appendReadings(readings []device.Reading, m *deviceState, i int, c *cell, interval time.Duration) ([]device.Reading, outcome) {
 	if r.conversion == reasonBit {
 		mask, o := c.mask()
 		if o != present {
 			return readings, o
+		}
+		if mask > knownReasons {
+			return append(readings, r.reading(device.Implausible(), c)), absent
 		}
 		return append(readings, r.reading(m.integral(i).add(boolValue(mask&r.bit != 0), c.at, interval), c)), present
 	}
@@ -181,6 +189,9 @@ func (r *row) appendReadings(readings []device.Reading, m *deviceState, i int, c
 	}
 	switch r.conversion {
 	case rate:
+		if n*r.scale > r.most {
+			return append(readings, r.reading(device.Implausible(), c)), absent
+		}
 		return append(readings, r.reading(m.integral(i).add(n, c.at, interval)*r.scale, c)), present
 	case stateSet:
 		return r.set(readings, n, c)
@@ -198,6 +209,9 @@ func (r *row) reading(n float64, of *cell) device.Reading {
 // set appends a reading for each state, of which one is 1.
 func (r *row) set(readings []device.Reading, n float64, of *cell) ([]device.Reading, outcome) {
 	last := float64(len(r.states) - 1)
+	if n > mostStates {
+		return append(readings, r.reading(device.Implausible(), of)), absent
+	}
 	if n > last && r.states[len(r.states)-1] == "other" {
 		n = last
 	}

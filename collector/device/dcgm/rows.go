@@ -17,6 +17,7 @@ type row struct {
 	level       entityKind // of the entity that has the value
 	conversion  how
 	scale       float64  // to the base unit
+	most        float64  // of a rate: more is impossible, base units a second
 	bit         uint64   // of a mask
 	states      []string // by value; "": no reading; a last "other" stands for all further values
 	fallbackFor uint16   // a field that counts the same: the row is used only where that has no value
@@ -121,7 +122,7 @@ func engineRows(level, memory entityKind) []row {
 // otherwise by rates of its profiling.
 func trafficRows() []row {
 	integrated := func(field uint16, q device.Quantity) row {
-		return row{field: field, quantity: q, level: wholeGPU, conversion: rate, scale: 1}
+		return row{field: field, quantity: q, level: wholeGPU, conversion: rate, scale: 1, most: device.Specs()[q].Bounds.Rate}
 	}
 	return []row{
 		number(nvlinkTransmit, device.NVLinkTransmit, "", 1),

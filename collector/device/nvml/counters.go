@@ -36,17 +36,33 @@ func newHistory(interval time.Duration) *history {
 type wrappingCounter struct {
 	base, last float64
 	number     uint64 // of the connection in which it was last read
+	doubts     int    // reads in a row that had a value nobody believes
 }
 
-// width is the value at which a counter of 32 bits wraps to 0.
-const width = 1 << 32
+const (
+	// width is the value at which a counter of 32 bits wraps to 0.
+	width = 1 << 32
+	// mostWraps is by how many widths a wider counter grows at most between two reads.
+	mostWraps = 1 << 10
+	// lastingDoubts is in how many reads a value that is likely wrong has to be read
+	// before it is believed.
+	lastingDoubts = 3
+)
 
 // extend returns the value of a field's counter as if it were wide enough. A
 // counter that has fallen has wrapped once: a second wrap between two reads
 // cannot be detected. A counter that is wider than 32 bits, or has fallen from
-// one connection to the next, was reset with the hardware.
+// one connection to the next, was reset with the hardware. A blank (no bit is set,
+// or each) and a leap are not believed before they have lasted: they would look like
+// a wrap.
 func (p *history) extend(field uint32, value float64) float64 {
 	w := p.wrapping[field]
+	blank := value == 0 || value == width-1 || value >= width*width-width
+	if w.last > 0 && value != w.last && (blank || value > w.last+mostWraps*width) && w.doubts < lastingDoubts {
+		w.doubts++
+		p.wrapping[field] = w
+		return device.Implausible()
+	}
 	if value < w.last {
 		if w.last < width && w.number == p.number {
 			w.base += width
@@ -54,7 +70,7 @@ func (p *history) extend(field uint32, value float64) float64 {
 			w.base = 0
 		}
 	}
-	w.last, w.number = value, p.number
+	w.last, w.number, w.doubts = value, p.number, 0
 	p.wrapping[field] = w
 	return w.base + value
 }
@@ -67,6 +83,9 @@ type throttleTimes struct {
 	reasons uint64             // at the last read
 	at      clock.Instant      // of it; zero: none yet
 }
+
+// knownReasons are the bits of throttle reasons that the library may have: it has nine.
+const knownReasons = 1<<16 - 1
 
 // observe applies the throttle reasons of a read. A reason of the read before is
 // assumed to have lasted until now.
@@ -107,46 +126,61 @@ func (l *linkHistory) of(field uint32) *linkCounters {
 	return l.last[field]
 }
 
-// linkCounters are the last values of one field, by link.
+// linkCounters are the counters of one field, by link.
 type linkCounters struct {
-	base  [nvml.NVLINK_MAX_LINKS]float64 // what a link had counted before its last reset
-	value [nvml.NVLINK_MAX_LINKS]float64 // since then
+	base     [nvml.NVLINK_MAX_LINKS]float64 // what a link had counted before its last reset
+	counters [nvml.NVLINK_MAX_LINKS]device.RawCounter
+	at       clock.Instant // of the last read
+	doubtful bool          // it is not known whether a link was reset
+}
+
+// linkValues are the values of one field in one read, by link.
+type linkValues struct {
+	value [nvml.NVLINK_MAX_LINKS]float64
 	known [nvml.NVLINK_MAX_LINKS]bool
 }
 
-// total is what a link has counted.
-func (c *linkCounters) total(link int) float64 { return c.base[link] + c.value[link] }
+// total is what a link has counted, if it is known.
+func (c *linkCounters) total(link int) (float64, bool) {
+	value, known := c.counters[link].Value()
+	return c.base[link] + value, known
+}
 
 // sum adds up the links. It makes no difference to it how many there are now.
 func (c *linkCounters) sum() (float64, nvml.Return) {
+	if c.doubtful {
+		return device.Implausible(), nvml.SUCCESS
+	}
 	sum, ret := 0.0, nvml.ERROR_NOT_SUPPORTED
-	for link, known := range c.known {
-		if known {
-			sum, ret = sum+c.total(link), nvml.SUCCESS
+	for link := range c.counters {
+		if total, known := c.total(link); known {
+			sum, ret = sum+total, nvml.SUCCESS
 		}
 	}
 	return sum, ret
 }
 
-// apply applies newer values. A link whose value has fallen adds to what it had,
-// unless the values of all links have fallen: then the older values are
-// discarded.
-func (c *linkCounters) apply(newer *linkCounters) {
-	all := true
-	for link, known := range c.known {
-		all = all && (!known || newer.known[link] && newer.value[link] < c.value[link])
-	}
-	if all {
-		*c = *newer
+// apply applies the values of a read, unless it has been applied. A link that was reset
+// adds to what it had, unless all links were: then the older values are discarded.
+func (c *linkCounters) apply(newer *linkValues, at clock.Instant) {
+	if c.at == at {
 		return
 	}
-	for link, value := range newer.value {
-		if !newer.known[link] {
-			continue
+	c.at, c.doubtful = at, false
+	var ended [nvml.NVLINK_MAX_LINKS]float64
+	all := true
+	for link, known := range newer.known {
+		_, before := c.counters[link].Value()
+		if known {
+			var ok bool
+			ended[link], ok = c.counters[link].Apply(newer.value[link])
+			c.doubtful = c.doubtful || !ok
 		}
-		if value < c.value[link] {
-			c.base[link] += c.value[link]
+		all = all && (!before || ended[link] > 0)
+	}
+	for link := range ended {
+		if c.base[link] += ended[link]; all {
+			c.base[link] = 0
 		}
-		c.value[link], c.known[link] = value, true
 	}
 }

@@ -91,13 +91,14 @@ func eachLink(q device.Quantity, f field) row {
 			return readings, ret
 		}
 		last := p.history.links.of(f.id)
-		for link, known := range last.known {
+		for link := range last.counters {
+			total, known := last.total(link)
 			if !known {
 				continue
 			}
 			if peer, known := p.peer(link); known {
 				details := [2]string{strconv.Itoa(link), peer}
-				readings = append(readings, device.Reading{Quantity: q, Details: details, Value: last.total(link)})
+				readings = append(readings, device.Reading{Quantity: q, Details: details, Value: total})
 			}
 		}
 		return readings, nvml.SUCCESS

@@ -68,6 +68,8 @@ type meter struct {
 	rows   []row
 	absent []bool // by row
 
+	answered []bool // by row: it had a value once
+
 	keys [2][]fieldKey // of the field values of each tier; nil: to be built again
 }
 
@@ -76,7 +78,7 @@ type meter struct {
 func newMeter(d nvml.Device, rows []row, has symbols, peers map[string]string, known *history) *meter {
 	m := &meter{
 		probe: &probe{device: d, history: known, has: has, peers: peers},
-		rows:  rows, absent: make([]bool, len(rows)),
+		rows:  rows, absent: make([]bool, len(rows)), answered: make([]bool, len(rows)),
 	}
 	for i, r := range rows {
 		m.absent[i] = !has.has(r.symbol)
@@ -96,7 +98,10 @@ func (m *meter) read(o *device.Observation, now clock.Instant, tier device.Tier)
 		}
 		ret := m.readRow(o, r)
 		switch {
-		case ret == nvml.SUCCESS, unknown(ret):
+		case ret == nvml.SUCCESS:
+			m.answered[i] = true
+		case unknown(ret):
+		case unsupported(ret) && m.answered[i]: // its alternative may count from another origin
 		case unsupported(ret):
 			m.absent[i] = true
 			m.keys = [2][]fieldKey{}
@@ -323,7 +328,7 @@ func (p *probe) sumOfLinks(f field) (float64, nvml.Return) {
 		return 0, ret
 	}
 	p.fetchLinks(f)
-	var newer linkCounters
+	var newer linkValues
 	for link := range count {
 		switch value, ret := p.value(f.id, uint32(link)); {
 		case ret == nvml.SUCCESS:
@@ -333,7 +338,7 @@ func (p *probe) sumOfLinks(f field) (float64, nvml.Return) {
 		}
 	}
 	last := p.history.links.of(f.id)
-	last.apply(&newer)
+	last.apply(&newer, p.now)
 	return last.sum()
 }
 

@@ -163,13 +163,16 @@ func (p *probe) throttledFor(reason uint64) (float64, nvml.Return) {
 			return 0, nvml.ERROR_NOT_SUPPORTED
 		}
 	}
-	_, ret := p.reasons.get(func() (uint64, nvml.Return) {
+	now, ret := p.reasons.get(func() (uint64, nvml.Return) {
 		now, ret := p.device.GetCurrentClocksEventReasons()
-		if ret == nvml.SUCCESS {
+		if ret == nvml.SUCCESS && now <= knownReasons {
 			p.history.throttle.observe(now, p.now)
 		}
 		return now, ret
 	})
+	if now > knownReasons {
+		return device.Implausible(), ret
+	}
 	return p.history.throttle.seconds[reason], ret
 }
 
@@ -204,6 +207,9 @@ func healthRows() []row {
 	}
 }
 
+// mostStates is the largest number that may stand for a state, known or not.
+const mostStates = 255
+
 // stateSet makes a row a state set: its value is the index of the present state.
 // The last state is used for all other values.
 func stateSet(r row, words ...string) row {
@@ -214,7 +220,10 @@ func stateSet(r row, words ...string) row {
 			return readings, ret
 		}
 		present := len(words) - 1
-		if value >= 0 && value < float64(present) {
+		if value < 0 || value > mostStates {
+			return append(readings, device.Reading{Quantity: one.quantity, Details: [2]string{words[present]}, Value: device.Implausible()}), ret
+		}
+		if value < float64(present) {
 			present = int(value)
 		}
 		for i, word := range words {

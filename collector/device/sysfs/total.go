@@ -3,6 +3,8 @@ package sysfs
 import (
 	"maps"
 	"slices"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
 // Total adds up a counter over the parts of a device, such as the ports of an
@@ -14,50 +16,58 @@ type Total struct {
 	sum   float64
 }
 
-// part is the last value of a part, and what the sum adds to it.
+// part is the counter of a part, and what the sum adds to it.
 type part struct {
-	last, base float64
+	counter device.RawCounter
+	base    float64
+}
+
+func (p part) total() float64 {
+	value, _ := p.counter.Value()
+	return p.base + value
 }
 
 // Sum applies the values of the parts that have one and returns the total. The
-// total is unknown if no part has ever had a value.
+// total is unknown if no part has ever had a value, and device.Implausible while it is
+// not known whether the counter of a part was reset.
 func (t *Total) Sum(answered map[string]float64) (total float64, known bool) {
 	if t.parts == nil {
 		t.parts = make(map[string]part, len(answered))
 	}
-	if t.restarted(answered) {
-		for name, p := range t.parts {
-			// A part without a value counts from its last value on.
-			t.parts[name] = part{last: p.last, base: -p.last}
-		}
-	}
+	resets, zeros, doubtful, sum := make(map[string]float64), 0, false, 0.0
 	for name, value := range answered {
 		p := t.parts[name]
-		if value < p.last {
-			p.base += p.last
+		ended, ok := p.counter.Apply(value)
+		doubtful = doubtful || !ok
+		if ended > 0 {
+			resets[name] = ended
+		} else if value == 0 {
+			zeros++
 		}
-		t.parts[name] = part{last: value, base: p.base}
+		t.parts[name] = p
+		sum += value
+	}
+	// Readers of the sum take a decrease for a restart at zero.
+	restarted := len(resets) > 0 && len(resets)+zeros == len(answered) && sum < t.sum
+	for name, p := range t.parts {
+		_, here := answered[name]
+		switch value, _ := p.counter.Value(); {
+		case !restarted:
+			p.base += resets[name]
+		case here:
+			p.base = 0
+		default: // it counts from its last value on
+			p.base = -value
+		}
+		t.parts[name] = p
+	}
+	if doubtful {
+		return device.Implausible(), true
 	}
 	t.sum = 0
 	// In a fixed order, because the rounding of large values depends on it.
 	for _, name := range slices.Sorted(maps.Keys(t.parts)) {
-		t.sum += t.parts[name].base + t.parts[name].last
+		t.sum += t.parts[name].total()
 	}
 	return t.sum, len(t.parts) > 0
-}
-
-// restarted reports whether every part with a value decreased, except for those
-// at zero, and the sum with them: readers of the sum take a decrease for a
-// restart at zero.
-func (t *Total) restarted(answered map[string]float64) bool {
-	fell, sum := false, 0.0
-	for name, value := range answered {
-		last := t.parts[name].last
-		if value >= last && value > 0 {
-			return false
-		}
-		fell = fell || value < last
-		sum += value
-	}
-	return fell && sum < t.sum
 }

@@ -1,6 +1,10 @@
 package sysfs
 
-import "testing"
+import (
+	"math"
+	"slices"
+	"testing"
+)
 
 func TestTotal(t *testing.T) {
 	type parts = map[string]float64
@@ -33,13 +37,45 @@ func TestTotal(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var total Total
 			for i, read := range test.reads {
-				got, known := total.Sum(read)
+				var got float64
+				var known bool
+				for range 3 { // a decrease has to last
+					got, known = total.Sum(read)
+				}
 				if !known {
 					got = -1
 				}
 				if got != test.want[i] {
 					t.Errorf("read %d gives %v, want %v", i, got, test.want[i])
 				}
+			}
+		})
+	}
+}
+
+// A value that is wrong once or twice changes nothing that comes later.
+func TestTotalOfWrongValues(t *testing.T) {
+	doubt := math.Inf(1)
+	for _, test := range []struct {
+		name  string
+		reads []float64 // of one of two parts; the other one has counted 1000
+		want  []float64
+	}{
+		{"zero once", []float64{50, 0, 52}, []float64{1050, doubt, 1052}},
+		{"zero twice", []float64{50, 0, 0, 53}, []float64{1050, doubt, doubt, 1053}},
+		{"a fall that lasts is a reset", []float64{50, 1, 2, 3, 4}, []float64{1050, doubt, doubt, 1053, 1054}},
+		{"a rise that does not last", []float64{50, 1e15, 52, 53}, []float64{1050, 1e15 + 1000, 1052, 1053}},
+		{"a rise, then zero", []float64{50, 1e15, 0, 52, 53}, []float64{1050, 1e15 + 1000, doubt, 1052, 1053}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var total Total
+			var got []float64
+			for _, value := range test.reads {
+				sum, _ := total.Sum(map[string]float64{"a": value, "b": 1000})
+				got = append(got, sum)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("the sums are %v, want %v", got, test.want)
 			}
 		})
 	}

@@ -178,7 +178,7 @@ func agentPanels() []panel {
 			column{title: "State", expr: `max by (cluster, source) (dra_exporter_source_up{` + agent + `})`,
 				more: append(tinted(steps(critical, step{1, good})), property("mappings", words(named{"0", "down", critical}, named{"1", "up", good})))},
 			column{title: "Last success", unit: units.DateTimeFromNow, expr: `1000 * max by (cluster, source) (dra_exporter_source_last_success_timestamp_seconds{` + agent + `})`},
-			column{title: "Errors in the range", expr: `round(max by (cluster, source) (increase(dra_exporter_source_errors_total{` + agent + `}[$__range])))`, more: tinted(steps(good, step{1, warning}))},
+			column{title: "Errors in the range", expr: `round(sum by (cluster, source) (increase(dra_exporter_source_errors_total{` + agent + `}[$__range])))`, more: tinted(steps(good, step{1, warning}))},
 			column{title: "Slowest reads (p99)", unit: units.Seconds, expr: `histogram_quantile(0.99, max by (cluster, source, le) (rate(dra_exporter_source_read_duration_seconds_bucket{` + agent + `}[$__rate_interval]))) >= 0`},
 		).SortBy(byColumn("State", false)),
 	}
