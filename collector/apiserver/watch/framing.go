@@ -14,6 +14,10 @@ type framing interface {
 
 	// fields is the largest number of fields or objects that an event had.
 	fields() int
+
+	// memory is an estimate of how much memory all events take together once they are
+	// decoded.
+	memory() int64
 }
 
 // lengthFraming is the framing of protobuf: before each event stands its
@@ -24,6 +28,7 @@ type lengthFraming struct {
 	limit  int64
 	event  []byte // as far as it was received
 	most   int    // fields of one event
+	taken  int64  // memory of all events
 }
 
 func (f *lengthFraming) largest(next []byte) int64 {
@@ -34,7 +39,9 @@ func (f *lengthFraming) largest(next []byte) int64 {
 			f.event = append(f.event, next[:taken]...)
 			next, f.left = next[taken:], f.left-taken
 			if f.left == 0 {
-				f.most = max(f.most, objectfields.Count(f.event, objectfields.Max+1))
+				count := objectfields.Count(f.event, objectfields.Max+1)
+				f.most = max(f.most, count)
+				f.taken += int64(len(f.event)) + int64(count)*fieldMemory
 				f.event = nil // one may be large, and most are small
 			}
 			continue
@@ -54,6 +61,8 @@ func (f *lengthFraming) largest(next []byte) int64 {
 
 func (f *lengthFraming) fields() int { return f.most }
 
+func (f *lengthFraming) memory() int64 { return f.taken }
+
 // jsonFraming is the framing of JSON: each event is an object. It counts the
 // bytes from the end of one event to the end of the next.
 type jsonFraming struct {
@@ -63,9 +72,12 @@ type jsonFraming struct {
 	read    int64
 	objects objectCounter
 	most    int
+	taken   int64 // memory of all events
 }
 
 func (f *jsonFraming) fields() int { return max(f.most, f.objects.objects) }
+
+func (f *jsonFraming) memory() int64 { return f.taken }
 
 func (f *jsonFraming) largest(next []byte) int64 {
 	found := int64(0)
@@ -86,6 +98,7 @@ func (f *jsonFraming) largest(next []byte) int64 {
 			if f.depth--; f.depth <= 0 {
 				found = max(found, f.read)
 				f.most = max(f.most, f.objects.objects)
+				f.taken += f.read + int64(f.objects.objects)*fieldMemory
 				f.depth, f.read, f.objects.objects = 0, 0, 0
 			}
 		}

@@ -83,6 +83,7 @@ type request struct {
 	kind     requestKind
 	bytes    *atomic.Int64 // of a list: set to the uncompressed size of the answer; may be nil
 	exceeded func(error)   // of a watch: called when an event exceeds a limit; may be nil
+	read     *atomic.Int64 // of a watch: set to the memory of all its events so far; may be nil
 }
 
 type requestKind int
@@ -126,7 +127,7 @@ func (l *limiter) RoundTrip(sent *http.Request) (*http.Response, error) {
 	case answer.StatusCode < http.StatusOK || answer.StatusCode > http.StatusPartialContent:
 		l.limitFailure(answer)
 	case described.kind == requestWatch:
-		answer.Body = newEventBody(answer, l.limits.Event, described.exceeded)
+		answer.Body = newEventBody(answer, l.limits.Event, &described)
 	case described.kind == requestObject:
 		answer.Body = newLimitedBody(answer, l.limits.Object, "the object", nil)
 	default:
@@ -229,11 +230,12 @@ type eventBody struct {
 	framing  framing
 	limit    int64
 	exceeded func(error)
+	read     *atomic.Int64
 	failed   error
 }
 
-func newEventBody(answer *http.Response, limit int64, exceeded func(error)) *eventBody {
-	body := &eventBody{ReadCloser: answer.Body, limit: limit, exceeded: exceeded, framing: &jsonFraming{}}
+func newEventBody(answer *http.Response, limit int64, described *request) *eventBody {
+	body := &eventBody{ReadCloser: answer.Body, limit: limit, exceeded: described.exceeded, read: described.read, framing: &jsonFraming{}}
 	if isProtobuf(answer) {
 		body.framing = &lengthFraming{limit: limit}
 	}
@@ -251,6 +253,9 @@ func (b *eventBody) Read(into []byte) (int, error) {
 	case b.framing.fields() > objectfields.Max:
 		b.failed = tooManyFields("an event of the watch")
 	default:
+		if b.read != nil {
+			b.read.Store(b.framing.memory())
+		}
 		return n, err
 	}
 	if b.exceeded != nil {

@@ -31,6 +31,9 @@ func TestFraming(t *testing.T) {
 		if got := most(lengths, framed); got != 300 {
 			t.Errorf("in steps of %d: the largest event has %d bytes, want 300", step, got)
 		}
+		if json, lengths := json.memory(), lengths.memory(); json != 35+4*fieldMemory || lengths != 305 {
+			t.Errorf("in steps of %d: the events take %d bytes of memory as JSON, %d with lengths", step, json, lengths)
+		}
 	}
 }
 

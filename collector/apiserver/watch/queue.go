@@ -2,6 +2,7 @@ package watch
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apiwatch "k8s.io/apimachinery/pkg/watch"
@@ -10,9 +11,19 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// maxQueue is how many events of a watch are received before they are processed.
-// More wait unread in the connection.
-const maxQueue = 100
+const (
+	// maxQueue is how many events of a watch are received before they are processed.
+	// More wait unread in the connection.
+	maxQueue = 100
+
+	// maxQueueMemory is how much memory they may take, as fieldMemory estimates it. One
+	// event is received however large it is.
+	maxQueueMemory = 16 << 20
+
+	// fieldMemory is how much memory a field is taken for, besides its bytes. A field of
+	// two bytes can be a structure of a thousand.
+	fieldMemory = 256
+)
 
 // immediately is the time after the queue had room again within which an event
 // is taken for one that waited in the connection.
@@ -43,6 +54,7 @@ func (b backlog) lag(now, pending clock.Instant) source.Queue {
 type queue struct {
 	from    apiwatch.Interface
 	to      chan apiwatch.Event
+	read    *atomic.Int64 // memory of all events that the connection has delivered
 	observe func(backlog) // called at each change
 	now     clock.Clock
 
@@ -54,10 +66,11 @@ type queue struct {
 type queuedEvent struct {
 	event    apiwatch.Event
 	received clock.Instant
+	memory   int64
 }
 
-func newQueue(from apiwatch.Interface, now clock.Clock, observe func(backlog)) *queue {
-	q := &queue{from: from, to: make(chan apiwatch.Event), observe: observe, now: now, stopped: make(chan struct{})}
+func newQueue(from apiwatch.Interface, read *atomic.Int64, now clock.Clock, observe func(backlog)) *queue {
+	q := &queue{from: from, to: make(chan apiwatch.Event), read: read, observe: observe, now: now, stopped: make(chan struct{})}
 	go q.run()
 	return q
 }
@@ -78,12 +91,13 @@ func (q *queue) run() {
 	defer q.observe(backlog{})
 	var waiting []queuedEvent
 	var last, room clock.Instant // when the event before was received, and when there was room again
+	var memory, counted int64    // of the events that wait, and of all that were received
 	full, ended := false, false
 	for !ended || len(waiting) > 0 {
 		var in <-chan apiwatch.Event
 		var out chan<- apiwatch.Event
 		var next apiwatch.Event
-		if !ended && len(waiting) < maxQueue {
+		if !ended && !full {
 			in = q.from.ResultChan()
 		}
 		if len(waiting) > 0 {
@@ -98,17 +112,20 @@ func (q *queue) run() {
 			}
 			// An event that arrives as soon as there is room may have been sent
 			// right after the one before: the lag is counted from that one.
-			if now := q.now(); !full || now.Since(room) > immediately {
+			if now := q.now(); room.IsZero() || now.Since(room) > immediately {
 				last = now
 			}
-			waiting = append(waiting, queuedEvent{event, last})
-			full = len(waiting) == maxQueue
+			read := q.read.Load()
+			waiting = append(waiting, queuedEvent{event, last, read - counted})
+			memory, counted = memory+read-counted, read
+			full = len(waiting) == maxQueue || memory >= maxQueueMemory
 		case out <- next:
-			if len(waiting) == maxQueue {
-				room = q.now()
-			}
+			memory -= waiting[0].memory
 			waiting[0] = queuedEvent{}
 			waiting = waiting[1:]
+			if full && (len(waiting) == 0 || memory < maxQueueMemory) {
+				full, room = false, q.now()
+			}
 		}
 		left := backlog{events: len(waiting)}
 		if len(waiting) > 0 {

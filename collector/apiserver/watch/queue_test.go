@@ -3,6 +3,7 @@ package watch
 import (
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +22,7 @@ func laggingWatch(now clock.Clock, events *apiwatch.FakeWatcher) (*session, *que
 	s := newSession(Options{Clock: now, Tracker: tracker}, &Source{Client: &Client{limits: Limits{}.orDefault()}, Resource: "pods"})
 	s.alive = true
 	tracker.Report(nil)
-	return s, newQueue(events, now, s.observeQueue)
+	return s, newQueue(events, new(atomic.Int64), now, s.observeQueue)
 }
 
 // The lag counts from the arrival of the oldest event that is not processed,
@@ -91,3 +92,63 @@ func TestQueueOfEndedWatch(t *testing.T) {
 		q.Stop()
 	})
 }
+
+// However large the events of a watch are, what waits of them takes a bounded amount of
+// memory, and one waits at least. Their lag counts from when they would have been received.
+func TestQueueOfLargeEvents(t *testing.T) {
+	for name, c := range map[string]struct{ memory, waiting int64 }{
+		"ordinary":             {50 << 10, maxQueue},
+		"large":                {4 << 20, 4},
+		"not a divisor":        {5 << 20, 4},
+		"larger than a queue":  {100 << 20, 1},
+		"nothing is known yet": {0, maxQueue},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				now := clock.System()
+				events := &largeEvents{to: make(chan apiwatch.Event), stopped: make(chan struct{}), memory: c.memory}
+				go events.run()
+				w, idle := laggingWatch(now, apiwatch.NewFake())
+				idle.Stop()
+				synctest.Wait()
+				q := newQueue(events, &events.read, now, w.observeQueue)
+				for taken := range 300 {
+					synctest.Wait()
+					got, _ := w.Status(now(), clock.Instant{})
+					// What is read of the next event may be counted for the one before.
+					if n := int64(got.Queue.Events); n < max(1, c.waiting-1) || n > min(c.waiting+1, maxQueue) || got.Queue.Lag != time.Duration(taken)*time.Second {
+						t.Fatalf("after %d events, %d wait for %s, want about %d", taken, got.Queue.Events, got.Queue.Lag, c.waiting)
+					}
+					<-q.ResultChan()
+					time.Sleep(time.Second)
+				}
+				q.Stop()
+				for range q.ResultChan() {
+				}
+			})
+		})
+	}
+}
+
+// largeEvents is a watch that has always another event.
+type largeEvents struct {
+	to      chan apiwatch.Event
+	stopped chan struct{}
+	memory  int64
+	read    atomic.Int64
+}
+
+func (l *largeEvents) run() {
+	for {
+		l.read.Add(l.memory)
+		select {
+		case l.to <- apiwatch.Event{Type: apiwatch.Added, Object: &corev1.Pod{}}:
+		case <-l.stopped:
+			return
+		}
+	}
+}
+
+func (l *largeEvents) ResultChan() <-chan apiwatch.Event { return l.to }
+
+func (l *largeEvents) Stop() { close(l.stopped) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -123,7 +124,8 @@ func (w *Watcher) tryWatch(ctx context.Context, options metav1.ListOptions) (api
 		return nil, ctx.Err()
 	}
 	w.beginWatch(streaming, options.TimeoutSeconds)
-	opened, err := w.watch(withRequest(ctx, request{kind: requestWatch, exceeded: w.exceed}), options)
+	read := new(atomic.Int64)
+	opened, err := w.watch(withRequest(ctx, request{kind: requestWatch, exceeded: w.exceed, read: read}), options)
 	if err == nil && reflect.TypeOf(opened) == reflect.TypeOf(apiwatch.NewEmptyWatch()) {
 		err = errConnectionEnded
 	}
@@ -131,7 +133,7 @@ func (w *Watcher) tryWatch(ctx context.Context, options metav1.ListOptions) (api
 		return nil, wrapError(fmt.Errorf("watch %s: %w", w.resource, err))
 	}
 	w.answered(streaming)
-	return newQueue(opened, w.now, w.observeQueue), nil
+	return newQueue(opened, read, w.now, w.observeQueue), nil
 }
 
 // reflectorStore is a Store as a reflector fills it.
