@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -115,7 +116,7 @@ func (s *Snapshot) withAllocator(ctx context.Context, supply inventory.NodeSuppl
 // error it returns.
 func (s *Snapshot) Merged(ctx context.Context, pause inventory.Pause, names []string) (Node, error) {
 	all := inventory.NodeSupply{Node: &corev1.Node{}, Allocated: noneAllocated()}
-	seen := sets.New[string]() // slices: those of network-attached devices are on several nodes
+	merged := mergedPools{}
 	for _, name := range names {
 		if err := pause(ctx); err != nil {
 			return Node{}, err
@@ -124,13 +125,19 @@ func (s *Snapshot) Merged(ctx context.Context, pause inventory.Pause, names []st
 		if err != nil || !ok {
 			continue
 		}
-		for _, slice := range node.Slices {
-			if !seen.Has(slice.Name) {
-				seen.Insert(slice.Name)
-				all.Slices = append(all.Slices, onAllNodes(slice))
+		addAllocated(&all.Allocated, node.Allocated)
+		for id, pool := range pools(node.Slices) {
+			name, ok := merged.add(id, pool)
+			if !ok {
+				continue
+			}
+			for _, slice := range pool {
+				all.Slices = append(all.Slices, onAllNodes(slice, name))
+			}
+			if name != id.name {
+				renameAllocated(&all.Allocated, id, name)
 			}
 		}
-		addAllocated(&all.Allocated, node.Allocated)
 		all.Node.Status.DeclaredFeatures = append(all.Node.Status.DeclaredFeatures, node.Node.Status.DeclaredFeatures...)
 	}
 	return s.withAllocator(ctx, all)
@@ -152,10 +159,72 @@ func addAllocated(to *structured.AllocatedState, more structured.AllocatedState)
 	maps.Copy(to.AggregatedCapacity, more.AggregatedCapacity)
 }
 
-// onAllNodes returns the slice as if all nodes could use its devices.
-func onAllNodes(slice *resourcev1.ResourceSlice) *resourcev1.ResourceSlice {
+// poolID identifies a pool.
+type poolID struct{ driver, name string }
+
+// pools returns the slices of each pool.
+func pools(all []*resourcev1.ResourceSlice) map[poolID][]*resourcev1.ResourceSlice {
+	found := map[poolID][]*resourcev1.ResourceSlice{}
+	for _, slice := range all {
+		id := poolID{slice.Spec.Driver, slice.Spec.Pool.Name}
+		found[id] = append(found[id], slice)
+	}
+	return found
+}
+
+// mergedPools are the pools of nodes that are merged: for each pool the names of its
+// slices, as several nodes see it. Those of network-attached devices are on several
+// nodes. Others have nothing but the name in common.
+type mergedPools map[poolID][]string
+
+// add adds a pool as a node sees it, and returns the name that it has in the merged node.
+// It is false for one that is there already.
+func (m mergedPools) add(id poolID, pool []*resourcev1.ResourceSlice) (string, bool) {
+	names := make([]string, len(pool))
+	for i, slice := range pool {
+		names[i] = slice.Name
+	}
+	slices.Sort(names)
+	seen := strings.Join(names, " ")
+	if slices.Contains(m[id], seen) {
+		return "", false
+	}
+	m[id] = append(m[id], seen)
+	if before := len(m[id]) - 1; before > 0 {
+		return fmt.Sprintf("%s %d", id.name, before), true // no pool is named with a space
+	}
+	return id.name, true
+}
+
+// renameAllocated adds what is allocated of a pool under another name of it.
+func renameAllocated(to *structured.AllocatedState, id poolID, name string) {
+	renamed := func(device structured.DeviceID) (structured.DeviceID, bool) {
+		return structured.MakeDeviceID(id.driver, name, device.Device.String()), device.Driver.String() == id.driver && device.Pool.String() == id.name
+	}
+	for _, device := range to.AllocatedDevices.UnsortedList() {
+		if other, ok := renamed(device); ok {
+			to.AllocatedDevices.Insert(other)
+		}
+	}
+	for _, shared := range to.AllocatedSharedDeviceIDs.UnsortedList() {
+		if other, ok := renamed(shared.GetDeviceID()); ok {
+			share := types.UID(shared.ShareID.String())
+			to.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(other, &share))
+		}
+	}
+	for device, consumed := range maps.Clone(to.AggregatedCapacity) {
+		if other, ok := renamed(device); ok {
+			to.AggregatedCapacity[other] = consumed
+		}
+	}
+}
+
+// onAllNodes returns the slice as if all nodes could use its devices, as one of a pool of
+// that name.
+func onAllNodes(slice *resourcev1.ResourceSlice, pool string) *resourcev1.ResourceSlice {
 	yes := true
 	changed := *slice
+	changed.Spec.Pool.Name = pool
 	changed.Spec.NodeName, changed.Spec.NodeSelector, changed.Spec.PerDeviceNodeSelection = nil, nil, nil
 	changed.Spec.AllNodes = &yes
 	return &changed

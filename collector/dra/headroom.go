@@ -73,6 +73,7 @@ const (
 	StrandedRuleTaint      StrandedReason = "rule_taint"      // a DeviceTaintRule taints it
 	StrandedPartitionRest  StrandedReason = "partition_rest"  // partitions are cut from it, and none can be cut from the rest
 	StrandedNodeFeature    StrandedReason = "node_feature"    // no node declares a feature that it needs
+	StrandedNoNode         StrandedReason = "no_node"         // no node is as the pool says that it must be, or the node is gone
 	StrandedNodeCordoned   StrandedReason = "node_cordoned"
 	StrandedNodeNotReady   StrandedReason = "node_not_ready"
 	StrandedNodeTainted    StrandedReason = "node_tainted" // by a taint that no pod with claims tolerates
@@ -86,7 +87,7 @@ const (
 func StrandedReasons() []StrandedReason {
 	return []StrandedReason{
 		StrandedPoolIncomplete, StrandedDriverTaint, StrandedRuleTaint, StrandedPartitionRest, StrandedNodeFeature,
-		StrandedNodeCordoned, StrandedNodeNotReady, StrandedNodeTainted, StrandedNodePods, StrandedNodeCPU, StrandedNodeMemory,
+		StrandedNoNode, StrandedNodeCordoned, StrandedNodeNotReady, StrandedNodeTainted, StrandedNodePods, StrandedNodeCPU, StrandedNodeMemory,
 		StrandedPartnerMissing,
 	}
 }

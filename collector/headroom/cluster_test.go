@@ -185,6 +185,25 @@ func (c *testCluster) network(pool string, count int) {
 	c.slice(slice)
 }
 
+// sharedName is that of pools of several nodes.
+const sharedName = "rail"
+
+// rails publishes a pool of the same name on each node. On some of them it is not
+// complete, or has another generation, and devices may have the names of those of others.
+func (c *testCluster) rails(nodes int) {
+	for i := range nodes {
+		node := fmt.Sprintf("node-%03d", i)
+		prefix := []string{"", "", node + "-"}[c.random.IntN(3)]
+		var devices []resourcev1.Device
+		for j := range 1 + c.random.IntN(3) {
+			devices = append(devices, device(fmt.Sprintf("%snet-%d", prefix, j), "kind", "net"))
+		}
+		slice := newSlice("net.example.com", sharedName, "-"+node, int64(1+c.random.IntN(10)/8), devices...)
+		slice.Spec.NodeName, slice.Spec.Pool.Generation = &node, int64(1+c.random.IntN(2))
+		c.slice(slice)
+	}
+}
+
 func (c *testCluster) rule(name string, selector resourcev1.DeviceTaintSelector) {
 	rule := &resourcev1.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	rule.Spec = resourcev1.DeviceTaintRuleSpec{DeviceSelector: &selector, Taint: resourcev1.DeviceTaint{Key: "example.com/drain", Effect: resourcev1.DeviceTaintEffectNoExecute}}
@@ -353,7 +372,7 @@ func (c *testCluster) allocateTogether(node *corev1.Node, specs ...resourcev1.Re
 func (c *testCluster) published(node *corev1.Node) []*resourcev1.ResourceSlice {
 	var all []*resourcev1.ResourceSlice
 	for _, slice := range c.slices {
-		if slice.Spec.NodeName != nil && *slice.Spec.NodeName != node.Name {
+		if slice.Spec.NodeName != nil && *slice.Spec.NodeName != node.Name && slice.Spec.Pool.Name != sharedName {
 			continue
 		}
 		slice = slice.DeepCopy()

@@ -98,6 +98,50 @@ func TestHeadroomIsWhatCanBeAllocated(t *testing.T) {
 	}
 }
 
+// Pools of one name on several nodes have nothing in common but their devices' names: what
+// is allocated of one device, others of its name cannot be.
+func TestHeadroomOfPoolsOfOneName(t *testing.T) {
+	several, none := 0, 0
+	for seed := range uint64(40) {
+		made := func() *testCluster {
+			c := newTestCluster(t, seed)
+			c.class("net", `device.driver == "net.example.com"`)
+			nodes := 2 + int(seed)%3
+			for i := range nodes {
+				c.node(fmt.Sprintf("node-%03d", i), nil)
+			}
+			c.rails(nodes)
+			if c.chance(50) {
+				c.network("fabric", 1)
+			}
+			if c.chance(50) {
+				c.hold(*devicesOf("net", 1), c.nodes[c.random.IntN(nodes)])
+			}
+			return c
+		}
+		shapes := made().planner()
+		found := shapes.mustRefresh(t).Shapes
+		for _, s := range shapes.shapes {
+			at := slices.IndexFunc(found, func(of dra.ShapeHeadroom) bool { return of.Class == s.class && of.Shape == s.text })
+			if at < 0 {
+				continue
+			}
+			want := made().fillAll(*s.specs[0])
+			if got := found[at]; got.Claims != want || !got.Exact {
+				t.Errorf("seed %d, %s: %+v, but %d can be allocated", seed, s.text, got, want)
+			}
+			if want > 1 {
+				several++
+			} else if want == 0 {
+				none++
+			}
+		}
+	}
+	if several < 20 || none < 5 {
+		t.Errorf("several claims fit %d times, none %d times: the test shows nothing", several, none)
+	}
+}
+
 // While not all nodes have been searched, or not to the end, at least as many claims fit as
 // is said. Once they have been, the number is exact.
 func TestHeadroomIsALowerBoundUntilItIsExact(t *testing.T) {

@@ -102,7 +102,45 @@ func TestStranded(t *testing.T) {
 		change func(*testCluster)
 		want   map[string]float64
 	}{
-		"none":     {func(*testCluster) {}, nil},
+		"none": {func(*testCluster) {}, nil},
+		"no node is in the zone": {func(c *testCluster) {
+			republish(c, func(s *resourcev1.ResourceSlice) { s.Spec.NodeName, s.Spec.NodeSelector = nil, inZone("a") })
+		}, map[string]float64{"gpu.example.com on : no_node": 2}},
+		"a node is in the zone": {func(c *testCluster) {
+			republish(c, func(s *resourcev1.ResourceSlice) { s.Spec.NodeName, s.Spec.NodeSelector = nil, inZone("a") })
+			c.changeNode(func(n *corev1.Node) { n.Labels = map[string]string{"zone": "a"} })
+		}, nil},
+		"the only node in the zone is cordoned": {func(c *testCluster) {
+			republish(c, func(s *resourcev1.ResourceSlice) { s.Spec.NodeName, s.Spec.NodeSelector = nil, inZone("a") })
+			c.changeNode(func(n *corev1.Node) { n.Labels, n.Spec.Unschedulable = map[string]string{"zone": "a"}, true })
+		}, map[string]float64{"gpu.example.com on : node_cordoned": 2, "nic.example.com on node-a: node_cordoned": 1, "part.example.com on node-a: node_cordoned": 1}},
+		"all nodes can use them, and one is not cordoned": {func(c *testCluster) {
+			republish(c, func(s *resourcev1.ResourceSlice) { s.Spec.NodeName, s.Spec.AllNodes = nil, new(true) })
+			c.changeNode(func(n *corev1.Node) { n.Spec.Unschedulable = true })
+			c.node("node-b", nil)
+		}, map[string]float64{"nic.example.com on node-a: node_cordoned": 1, "part.example.com on node-a: node_cordoned": 1}},
+		"each device has a node, and one of them is gone": {func(c *testCluster) {
+			republish(c, func(s *resourcev1.ResourceSlice) {
+				s.Spec.NodeName, s.Spec.PerDeviceNodeSelection = nil, new(true)
+				for i := range s.Spec.Devices {
+					s.Spec.Devices[i].NodeName = new([]string{"node-a", "node-a", "node-b"}[i])
+				}
+			})
+		}, map[string]float64{"gpu.example.com on node-b: no_node": 1}},
+		"the node is gone": {func(c *testCluster) {
+			c.node("node-b", nil)
+			c.inventory.Node("node-a", nil)
+		}, all(dra.StrandedNoNode)},
+		"another node has a pool of that name, and is cordoned": {func(c *testCluster) {
+			slice := c.slices[0].DeepCopy()
+			slice.Name, slice.Spec.NodeName = "other", new("node-b")
+			for i := range slice.Spec.Devices {
+				slice.Spec.Devices[i].Name = fmt.Sprintf("other-%d", i)
+			}
+			c.slice(slice)
+			c.node("node-b", nil)
+			c.changeNode(func(n *corev1.Node) { n.Spec.Unschedulable = n.Name == "node-a" })
+		}, all(dra.StrandedNodeCordoned)},
 		"cordoned": {func(c *testCluster) { c.changeNode(func(n *corev1.Node) { n.Spec.Unschedulable = true }) }, all(dra.StrandedNodeCordoned)},
 		"not ready": {func(c *testCluster) {
 			c.changeNode(func(n *corev1.Node) {
@@ -160,6 +198,46 @@ func TestStranded(t *testing.T) {
 			c.expectStranded(nil)
 			test.change(c)
 			c.expectStranded(test.want)
+		})
+	}
+}
+
+func inZone(zone string) *corev1.NodeSelector {
+	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}},
+	}}}
+}
+
+// Devices that are requested with admin access are not taken: they do not make others
+// usable.
+func TestFragmentationIgnoresAdminAccess(t *testing.T) {
+	for name, test := range map[string]struct {
+		spec func() *resourcev1.ResourceClaimSpec
+		want []dra.ClassFragmentation
+	}{
+		"two devices": {func() *resourcev1.ResourceClaimSpec { return devicesOf("gpu", 2) }, []dra.ClassFragmentation{{Class: "gpu", Ratio: 1. / 3}}},
+		"two devices, and access to one": {func() *resourcev1.ResourceClaimSpec {
+			spec := devicesOf("gpu", 2)
+			spec.Devices.Requests = append(spec.Devices.Requests, devicesOf("gpu", 1).Devices.Requests...)
+			spec.Devices.Requests[1].Name = "monitor"
+			spec.Devices.Requests[1].Exactly.AdminAccess = new(true)
+			return spec
+		}, []dra.ClassFragmentation{{Class: "gpu", Ratio: 1. / 3}}},
+		"access to a device, and another device": {func() *resourcev1.ResourceClaimSpec {
+			spec := devicesOf("gpu", 1)
+			spec.Devices.Requests[0].Exactly.AdminAccess = new(true)
+			spec.Devices.Requests = append(spec.Devices.Requests, devicesOf("nic", 1).Devices.Requests...)
+			spec.Devices.Requests[1].Name = "nic"
+			return spec
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := strandedCluster(t)
+			c.inventory.Claim("team", "user", nil)
+			c.template("train", *test.spec())
+			if got := c.planner().mustRefresh(t).Classes; fmt.Sprint(got) != fmt.Sprint(test.want) {
+				t.Errorf("fragmentation %v, want %v", got, test.want)
+			}
 		})
 	}
 }

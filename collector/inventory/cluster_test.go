@@ -261,10 +261,14 @@ func zone(name string) *corev1.NodeSelector {
 func (w *testCluster) publish(driver, name, node string, generation int64) {
 	var made []*resourcev1.ResourceSlice
 	counted, contradicts := w.chance(3), w.chance(12)
+	prefix := "" // devices of several nodes have the same names if their drivers name them by index
+	if w.chance(3) {
+		prefix = node + "-"
+	}
 	for i := range 1 + w.rng.IntN(2) {
-		s := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%s-%d-%d", driver, name, generation, i)}}
+		s := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%s-%s-%d-%d", driver, name, node, generation, i)}}
 		for j := range 1 + w.rng.IntN(4) {
-			d := w.randomDevice(fmt.Sprintf("dev-%d-%d", i, j))
+			d := w.randomDevice(fmt.Sprintf("%sdev-%d-%d", prefix, i, j))
 			if counted && !w.chance(4) {
 				d.ConsumesCounters = w.randomConsumption()
 			}
@@ -279,7 +283,7 @@ func (w *testCluster) publish(driver, name, node string, generation int64) {
 		made = append(made, s)
 	}
 	if counted {
-		s := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%s-%d-c", driver, name, generation)}}
+		s := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%s-%s-%d-c", driver, name, node, generation)}}
 		s.Spec.SharedCounters = []resourcev1.CounterSet{{Name: "set-0", Counters: counts("8", "70")}, {Name: "set-1", Counters: counts("8", "70")}}
 		s.Spec.NodeName = new(node)
 		made = append(made, s)
@@ -368,6 +372,13 @@ func (w *testCluster) populate() {
 	for i := range 4 {
 		w.publish(pick(w, "gpu.example.com", "net.example.com"), fmt.Sprintf("p%d", i), fmt.Sprintf("n%d", i%3), 1)
 	}
+	if w.chance(2) { // pools of one name on several nodes, also on one that is gone
+		for _, node := range []string{"n0", "n1", "n2", "n3"} {
+			for w.chance(2) {
+				w.publish(pick(w, "gpu.example.com", "net.example.com"), pick(w, "p0", "p1"), node, 1+w.rng.Int64N(2))
+			}
+		}
+	}
 	for i := range w.rng.IntN(4) {
 		w.allocate(fmt.Sprintf("c%d", i))
 	}
@@ -380,7 +391,7 @@ func (w *testCluster) populate() {
 func (w *testCluster) change() {
 	switch w.rng.IntN(9) {
 	case 0:
-		w.publish(pick(w, "gpu.example.com", "net.example.com"), pick(w, "p0", "p1", "p2", "p3"), pick(w, "n0", "n1", "n2"), 1+w.rng.Int64N(4))
+		w.publish(pick(w, "gpu.example.com", "net.example.com"), pick(w, "p0", "p1", "p2", "p3"), pick(w, "n0", "n1", "n2", "n3"), 1+w.rng.Int64N(4))
 	case 1:
 		if names := sorted(w.slices); len(names) > 0 {
 			w.dropSlice(pick(w, names...))

@@ -4,10 +4,11 @@
 // found out by collector/diagnosis.
 //
 // The rules are those of the scheduler's allocator (package structured of
-// k8s.io/dynamic-resource-allocation), with all of its features: only the
-// newest generation of a pool counts, nothing can be allocated from a pool that
-// is incomplete or invalid, counters are consumed once, admin access consumes
-// nothing, and a selector that fails for a device ends the allocation.
+// k8s.io/dynamic-resource-allocation), with all of its features: of the slices of
+// a pool that a node can use the newest generation counts, nothing can be
+// allocated from a pool that is incomplete or invalid, counters are consumed once,
+// admin access consumes nothing, and a selector that fails for a device ends the
+// allocation.
 //
 // The stages, each with a file and a type of its own, in the direction of the
 // data:
@@ -17,6 +18,7 @@
 //	roomIndex                what nodes have for pods besides devices
 //	deviceStore, sliceStore  published slices in a compact form, in blocks of 64 devices
 //	claimStore, taintRules   allocations; what claims and templates request; DeviceTaintRules
+//	views                    what nodes see of a pool
 //	poolStore                per pool: what is allocated, tainted, left of counters and capacity
 //	shapeIndex               blocks whose devices are the same to selectors
 //	selectorStore            CEL expressions with their results for each shape of blocks
@@ -201,6 +203,7 @@ func (inv *Inventory) Node(name string, published *corev1.Node) {
 		inv.version++
 		inv.reshaped = inv.version
 		inv.pools.touchSelections(inv.version, inv.nodes.optionalFor(name))
+		inv.pools.touchBroad(inv.version, maps.Keys(inv.nodes.broad))
 	}
 	if inv.nodes.setState(name, published) {
 		inv.version++
@@ -485,9 +488,8 @@ func (inv *Inventory) Supply() *dra.Supply {
 // NodeSupply is what upstream's allocator needs to know for one node.
 type NodeSupply struct {
 	Node *corev1.Node // with labels and declared features alone
-	// Slices are those of the newest generation of all pools that have a device
-	// which the node can use, also slices for other nodes, with the taints of
-	// rules.
+	// Slices are those that count for the node, of all pools that have a device
+	// which it can use, also slices for other nodes, with the taints of rules.
 	Slices []*resourcev1.ResourceSlice
 	// Allocated is what is allocated of those pools.
 	Allocated structured.AllocatedState
@@ -513,8 +515,12 @@ func (inv *Inventory) OnNode(name string) (NodeSupply, bool, error) {
 	}}
 	var found []packedSlice
 	for _, p := range inv.pools.withSelections(inv.nodes.selecting(name)) {
+		v := p.views.onNode(name)
+		if v == nil {
+			continue
+		}
 		p.addAllocated(&made.Allocated)
-		for _, s := range p.current {
+		for _, s := range v.decisive() {
 			found = append(found, packedSlice{s, p.rules, inv.slices.kept(s)})
 		}
 	}

@@ -335,6 +335,15 @@ func (x *nodeIndex) count(devices bySelection) NodeCounts {
 	return x.countBroad(devices, counts)
 }
 
+// sortedCounts returns the counts sorted by node.
+func sortedCounts(devices map[string]int) NodeCounts {
+	counts := make(NodeCounts, 0, len(devices))
+	for _, node := range slices.Sorted(maps.Keys(devices)) {
+		counts = append(counts, NodeCount{node, devices[node]})
+	}
+	return counts
+}
+
 // countBroad adds the devices that several nodes can use to the counts.
 func (x *nodeIndex) countBroad(devices bySelection, counts NodeCounts) NodeCounts {
 	shared, onAll := map[string]int{}, 0
@@ -373,9 +382,5 @@ func (x *nodeIndex) countBroad(devices bySelection, counts NodeCounts) NodeCount
 	if len(shared) == 0 {
 		return counts
 	}
-	others := make(NodeCounts, 0, len(shared))
-	for _, node := range slices.Sorted(maps.Keys(shared)) {
-		others = append(others, NodeCount{node, shared[node]})
-	}
-	return counts.Merge(others, func(a, b int) int { return a + b })
+	return counts.Merge(sortedCounts(shared), func(a, b int) int { return a + b })
 }

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"math"
 	"math/bits"
@@ -26,20 +27,21 @@ type pool struct {
 	tainted []dra.TaintedDevice
 
 	// The state of its devices, computed by update.
+	views      views
+	current    []*slice // of the newest generation, as far as nodes can use older ones; sorted by name
 	blocks     []*block // of the current slices
-	complete   bool
-	valid      bool
-	current    []*slice // of the newest generation, sorted by name
-	generation int64
-	node       string // the only one of its devices; once the slices are gone, the last known
+	generation int64    // the newest
+	repeats    bool     // two of their devices have the same name: what is allocated of one node, others cannot have
+	node       string   // the only one of its devices; once the slices are gone, the last known
 	rules      []taintRule
-	counters   counterState
-	onNode     nodeState                   // of its only node
-	undeclared map[*nodeSelection]struct{} // whose nodes lack the feature that the devices need
+	down       map[*nodeSelection]nodeState // whose only node is cordoned or not ready
+	undeclared map[*nodeSelection]struct{}  // whose nodes lack the feature that the devices need
+	divided    bool                         // devices can be allocated on some of their nodes alone, for what these see of the pool
 
 	id        poolID
 	slot      int      // where classes keep their counts for it
-	slices    []*slice // of all generations
+	slices    []*slice // of all generations, sorted by name
+	reshaped  bool     // slices have changed, or which nodes can use them
 	allocated map[unique.Handle[string]]*deviceAllocation
 	changed   uint64 // version at which anything of it last changed
 }
@@ -57,22 +59,24 @@ func (p *pool) consumed(d *device) amounts {
 // taint rules that select its devices, the features that nodes declare, and the state
 // of its node.
 func (p *pool) update(rules []taintRule, nodes *nodeIndex) {
-	before := p.current
-	p.updateCurrent()
-	p.updateNode()
-	p.onNode = nodes.down[p.node]
-	p.rules = rules
-	p.valid = p.namesAreUnique()
-	if p.valid {
-		p.counters, p.valid = newCounterState(p.current, func(d *device) bool { return p.allocated[d.name] != nil })
+	sameSlices := !p.reshaped
+	if p.reshaped {
+		p.reshaped = false
+		p.updateCurrent(nodes)
 	}
-	p.undeclared = nil
+	p.updateNode()
+	p.rules = rules
+	p.views.count(func(d *device) bool { return p.allocated[d.name] != nil })
+	p.views.updateFeatures(nodes)
+	p.divided = false
+	clear(p.down)
+	clear(p.undeclared)
 	for _, s := range p.current {
 		for selection := range s.selections() {
-			if _, known := p.undeclared[selection]; !known && !nodes.allocatable(selection) {
-				if p.undeclared == nil {
-					p.undeclared = map[*nodeSelection]struct{}{}
-				}
+			if state := nodes.down[selection.node]; state != (nodeState{}) {
+				p.down[selection] = state
+			}
+			if !nodes.allocatable(selection) {
 				p.undeclared[selection] = struct{}{}
 			}
 		}
@@ -80,7 +84,7 @@ func (p *pool) update(rules []taintRule, nodes *nodeIndex) {
 	for _, b := range p.blocks {
 		p.updateBlock(b)
 	}
-	p.summarize(slices.Equal(before, p.current))
+	p.summarize(sameSlices)
 }
 
 // addAllocated adds what is allocated of the pool, as the scheduler sees it.
@@ -100,26 +104,31 @@ func (p *pool) addAllocated(to *structured.AllocatedState) {
 	}
 }
 
-// updateCurrent finds the slices of the newest generation. Older ones are about
-// to be deleted. A pool is complete when it has as many slices as each slice's
-// resourceSliceCount.
-func (p *pool) updateCurrent() {
-	p.current = nil
-	for _, s := range p.slices {
-		if len(p.current) > 0 && s.generation > p.generation {
-			p.current = nil
-		}
-		if len(p.current) == 0 || s.generation == p.generation {
+// updateCurrent finds the slices that count: those of the newest generation, and older
+// ones of nodes for which these are a complete pool.
+func (p *pool) updateCurrent(nodes *nodeIndex) {
+	p.views = newViews(p.slices, nodes)
+	counted := map[*slice]struct{}{}
+	for i, s := range p.slices {
+		if i == 0 || s.generation > p.generation {
 			p.generation = s.generation
-			p.current = append(p.current, s)
 		}
 	}
-	slices.SortFunc(p.current, func(a, b *slice) int { return strings.Compare(a.name, b.name) })
-	p.complete, p.blocks = len(p.current) > 0, p.blocks[:0]
-	for _, s := range p.current {
-		p.blocks = append(p.blocks, s.blocks...)
-		p.complete = p.complete && s.poolSlices == int64(len(p.current))
+	for _, v := range p.views.all {
+		if !v.obsolete {
+			for _, s := range v.current {
+				counted[s] = struct{}{}
+			}
+		}
 	}
+	p.current, p.blocks = nil, p.blocks[:0]
+	for _, s := range p.slices {
+		if _, ok := counted[s]; ok || s.generation == p.generation {
+			p.current = append(p.current, s)
+			p.blocks = append(p.blocks, s.blocks...)
+		}
+	}
+	p.repeats = !namesAreUnique(p.current)
 }
 
 // updateNode finds the only node of the pool's devices. A pool whose slices are
@@ -151,36 +160,9 @@ func (p *pool) updateNode() {
 	}
 }
 
-// namesAreUnique reports whether no two devices that one node may use have the
-// same name; nothing is allocated from a pool with such devices. The scheduler
-// checks the devices of each node. Here a name that is published for many nodes
-// and once more makes the whole pool invalid.
-func (p *pool) namesAreUnique() bool {
-	type nodeDevice struct {
-		name unique.Handle[string]
-		node string // empty: many
-	}
-	seen := map[nodeDevice]struct{}{}
-	for _, s := range p.current {
-		for i := range s.devices {
-			d := nodeDevice{s.devices[i].name, s.onlyNode()}
-			if _, twice := seen[d]; twice {
-				return false
-			}
-			seen[d] = struct{}{}
-		}
-	}
-	for d := range seen {
-		if _, also := seen[nodeDevice{name: d.name}]; also && d.node != "" {
-			return false
-		}
-	}
-	return true
-}
-
 // updateBlock computes what can be done with each device of the block.
 func (p *pool) updateBlock(b *block) {
-	b.exclusive, b.shared, b.tainted, b.usable, b.roomy = 0, 0, 0, 0, 0
+	b.exclusive, b.shared, b.tainted, b.usable, b.roomy, b.incomplete, b.invalid = 0, 0, 0, 0, 0, 0, 0
 	devices := b.devices()
 	for i := range devices {
 		d, bit := &devices[i], uint64(1)<<i
@@ -195,16 +177,39 @@ func (p *pool) updateBlock(b *block) {
 		if repelled(d, p.rules, nil) {
 			b.tainted |= bit
 		}
-		// Another share of a device that is shared already consumes no counters.
-		alreadyShared := allocation != nil && d.shareable() && !exclusive
-		if p.complete && p.valid && p.declared(b.slice, d) && (alreadyShared || p.counters.suffice(d) && p.counters.compatible(d)) {
-			b.usable |= bit
-		}
+		p.updateUsable(b, d, bit)
 		if capacityFits(d.capacity(), consumed, nil) {
 			b.roomy |= bit
 		}
 	}
 	b.free = b.all & b.usable & b.roomy &^ (b.allocated() | b.tainted)
+}
+
+// updateUsable computes whether a node can have the device, whose bits for what is
+// allocated are up to date.
+func (p *pool) updateUsable(b *block, d *device, bit uint64) {
+	var complete, valid, usable, elsewhere bool
+	selection := b.slice.selectionOf(d)
+	for _, v := range p.views.bySelection[selection] {
+		found := v.provides(b.slice, d, p.isShare(b, d, bit)) && !(selection.optional && v.undeclared)
+		usable, elsewhere = usable || found, elsewhere || !found
+		complete = complete || v.has(b.slice) && v.complete
+		valid = valid || v.has(b.slice) && v.valid
+	}
+	switch {
+	case !complete:
+		b.incomplete |= bit
+	case !valid:
+		b.invalid |= bit
+	case usable && p.declared(b.slice, d):
+		b.usable |= bit
+		p.divided = p.divided || elsewhere
+	}
+}
+
+// isShare reports whether another claim that gets the device shares it.
+func (p *pool) isShare(b *block, d *device, bit uint64) bool {
+	return d.shareable() && b.shared&bit != 0
 }
 
 // declared reports whether a node of the device declares what the device needs.
@@ -222,7 +227,7 @@ func (p *pool) summarize(sameSlices bool) {
 		Node:       p.node,
 		Generation: p.generation,
 		Slices:     len(p.current),
-		Complete:   p.complete,
+		Complete:   len(p.current) > 0 && !slices.ContainsFunc(p.views.all, func(v *view) bool { return !v.obsolete && !v.complete }),
 		Names:      p.deviceNames(sameSlices),
 	}
 	counts := map[dra.Taint]int{}
@@ -318,23 +323,25 @@ func addStates(to *[dra.DeviceStates]int, b *block, mask uint64) {
 
 // addDown adds the devices of the mask that are down, by reason.
 func (p *pool) addDown(to *[dra.DownReasons]int, b *block, mask uint64) {
-	switch {
-	case p.onNode.notReady:
-		to[dra.DownNodeNotReady] += bits.OnesCount64(mask)
-		return
-	case !p.complete || !p.valid:
-		to[dra.DownPoolIncomplete] += bits.OnesCount64(mask)
-		return
+	down := b.tainted | b.incomplete | b.invalid
+	if len(p.down) > 0 {
+		down = b.all
 	}
-	for bit := range bitsOf(mask & b.tainted) {
-		if repelled(b.device(bit), nil, nil) {
+	for bit := range bitsOf(mask & down) {
+		d := b.device(bit)
+		node := p.down[b.slice.selectionOf(d)]
+		switch is := uint64(1) << bit; {
+		case node.notReady:
+			to[dra.DownNodeNotReady]++
+		case (b.incomplete|b.invalid)&is != 0:
+			to[dra.DownPoolIncomplete]++
+		case b.tainted&is != 0 && repelled(d, nil, nil):
 			to[dra.DownDriverTaint]++
-		} else {
+		case b.tainted&is != 0:
 			to[dra.DownRuleTaint]++
+		case node.cordoned:
+			to[dra.DownNodeCordoned]++
 		}
-	}
-	if p.onNode.cordoned {
-		to[dra.DownNodeCordoned] += bits.OnesCount64(mask &^ b.tainted)
 	}
 }
 
@@ -418,7 +425,10 @@ func (ps *poolStore) get(driver, name string) *pool {
 		return found
 	}
 	id = poolID{strings.Clone(id.driver), strings.Clone(id.name)} // do not keep the whole object that they came with
-	made := &pool{id: id, slot: ps.slots.take(), allocated: map[unique.Handle[string]]*deviceAllocation{}}
+	made := &pool{
+		id: id, slot: ps.slots.take(), allocated: map[unique.Handle[string]]*deviceAllocation{},
+		down: map[*nodeSelection]nodeState{}, undeclared: map[*nodeSelection]struct{}{},
+	}
 	ps.byID[id] = made
 	at, _ := slices.BinarySearchFunc(ps.sorted, made, comparePools)
 	ps.sorted = slices.Insert(ps.sorted, at, made)
@@ -433,7 +443,8 @@ func comparePools(a, b *pool) int {
 // change.
 func (ps *poolStore) addSlice(s *slice, version uint64) {
 	p := ps.byID[*s.pool]
-	p.slices = append(p.slices, s)
+	at, _ := slices.BinarySearchFunc(p.slices, s, compareSlices)
+	p.slices, p.reshaped = slices.Insert(p.slices, at, s), true
 	for selection := range s.selections() {
 		if ps.bySelection[selection] == nil {
 			ps.bySelection[selection] = map[*pool]int{}
@@ -445,7 +456,7 @@ func (ps *poolStore) addSlice(s *slice, version uint64) {
 
 func (ps *poolStore) removeSlice(s *slice, version uint64) {
 	p := ps.byID[*s.pool]
-	p.slices = slices.DeleteFunc(p.slices, func(one *slice) bool { return one == s })
+	p.slices, p.reshaped = slices.DeleteFunc(p.slices, func(one *slice) bool { return one == s }), true
 	for selection := range s.selections() {
 		pools := ps.bySelection[selection]
 		if pools[p]--; pools[p] == 0 {
@@ -532,6 +543,19 @@ func (ps *poolStore) touchSelections(version uint64, selections []*nodeSelection
 	for _, selection := range selections {
 		for p := range ps.bySelection[selection] {
 			ps.touch(p, version)
+		}
+	}
+}
+
+// touchBroad touches the pools of which nodes can use different slices, by something else
+// than their names.
+func (ps *poolStore) touchBroad(version uint64, broad iter.Seq[*nodeSelection]) {
+	for selection := range broad {
+		for p := range ps.bySelection[selection] {
+			if len(p.views.bySelection) > 1 {
+				p.reshaped = true
+				ps.touch(p, version)
+			}
 		}
 	}
 }

@@ -89,7 +89,7 @@ func (q *query) unallocated(b *block, mask uint64) uint64 {
 // failed.
 func (q *query) count() (Count, []selectorFailure) {
 	count := Count{NoClass: !q.classExists, Complete: true}
-	free := q.nodes.bySelection()
+	free, onNodes := q.nodes.bySelection(), map[string]int{}
 	var failures selectorFailures
 	for _, p := range q.pools.all() {
 		for _, b := range p.blocks {
@@ -102,17 +102,55 @@ func (q *query) count() (Count, []selectorFailure) {
 				count.Failed += bits.OnesCount64(s.failed)
 				failures.add(q, p, b, s.failed)
 			}
-			if !p.complete {
-				count.Incomplete += bits.OnesCount64(q.unallocated(b, s.left[dra.StageUntainted]))
+			count.Incomplete += bits.OnesCount64(q.unallocated(b, s.left[dra.StageUntainted]&b.incomplete))
+			if p.divided {
+				q.addOnNodes(onNodes, p, b, s.left[dra.StageFree])
+			} else {
+				free.add(b, s.left[dra.StageFree])
 			}
-			free.add(b, s.left[dra.StageFree])
 		}
 	}
 	count.Free = q.nodes.count(free)
+	if len(onNodes) > 0 {
+		count.Free = count.Free.Merge(sortedCounts(onNodes), func(a, b int) int { return a + b })
+	}
 	for _, node := range count.Free {
 		count.Left[dra.StageBestNode] = max(count.Left[dra.StageBestNode], node.Devices)
 	}
 	return count, failures.selectors
+}
+
+// addOnNodes adds the devices of the mask to each node that can have them.
+func (q *query) addOnNodes(to map[string]int, p *pool, b *block, mask uint64) {
+	type counts struct{ anywhere, declared int } // declared: on nodes that declare a feature
+	found := map[*view]counts{}
+	for bit := range bitsOf(mask) {
+		d := b.device(bit)
+		selection := b.slice.selectionOf(d)
+		for _, v := range p.views.bySelection[selection] {
+			of := found[v]
+			switch {
+			case !v.provides(b.slice, d, p.isShare(b, d, 1<<bit)):
+				continue
+			case selection.optional:
+				of.declared++
+			default:
+				of.anywhere++
+			}
+			found[v] = of
+		}
+	}
+	for v, of := range found {
+		for _, node := range p.views.nodes(v, q.nodes) {
+			n := of.anywhere
+			if of.declared > 0 && q.nodes.declares(node) {
+				n += of.declared
+			}
+			if n > 0 {
+				to[node] += n
+			}
+		}
+	}
 }
 
 // selectorFailure is a selector that failed for a device.
@@ -194,26 +232,26 @@ func (q *query) changedSince(version uint64) bool {
 }
 
 // notFree returns why a device is not free that passes the stages before.
-func (q *query) notFree(p *pool, s *slice, d *device) NotFree {
-	allocation := p.allocated[d.name]
-	exclusive, _ := allocation.total()
+func (q *query) notFree(p *pool, b *block, bit int) NotFree {
+	d, is := b.device(bit), uint64(1)<<bit
 	switch {
-	case exclusive && !q.request.AdminAccess:
+	case b.exclusive&is != 0 && !q.request.AdminAccess:
 		return NotFreeHeld // whatever its pool is like, so that Count.Incomplete counts the same devices
-	case !p.complete:
+	case b.incomplete&is != 0:
 		return NotFreeIncomplete
-	case !p.valid:
+	case b.invalid&is != 0:
 		return NotFreeInvalid
-	case !p.declared(s, d):
+	case !p.declared(b.slice, d):
 		return NotFreeUndeclared
-	case allocation != nil && d.shareable() && !exclusive:
+	case b.usable&is != 0:
 		return NotFreeCapacity
-	case !p.counters.suffice(d):
-		return NotFreeCounters
-	case !p.counters.compatible(d):
-		return NotFreeGroups
 	}
-	return NotFreeCapacity
+	for _, v := range p.views.bySelection[b.slice.selectionOf(d)] {
+		if v.has(b.slice) && v.valid && v.counters.suffice(d) {
+			return NotFreeGroups
+		}
+	}
+	return NotFreeCounters
 }
 
 // causeKey identifies a cause of one stage.
@@ -287,13 +325,13 @@ func (q *query) explain(limits Limits) Explanation {
 			for stage := dra.StageClass; stage <= dra.StageFree; stage++ {
 				for bit := range bitsOf(left[stage-1] &^ left[stage]) {
 					d := b.device(bit)
-					keys = q.appendCauses(keys[:0], stage, p, b.slice, d)
+					keys = q.appendCauses(keys[:0], stage, p, b, bit)
 					counts[stage].add(keys, p.deviceID(d), limits.Examples)
 					switch stage {
 					case dra.StageUntainted:
 						counts[stage].taints = append(counts[stage].taints, slices.Clone(keys))
 					case dra.StageFree:
-						holders.add(p, d)
+						holders.add(p, b.slice, d)
 					}
 				}
 			}
@@ -316,10 +354,10 @@ func (q *query) explain(limits Limits) Explanation {
 
 // appendCauses appends why the stage removes a device: at StageUntainted each
 // taint that the request does not tolerate, once.
-func (q *query) appendCauses(keys []causeKey, stage dra.Stage, p *pool, s *slice, d *device) []causeKey {
+func (q *query) appendCauses(keys []causeKey, stage dra.Stage, p *pool, b *block, bit int) []causeKey {
 	switch stage {
 	case dra.StageUntainted:
-		for rule, taint := range taintsOf(d, p.rules) {
+		for rule, taint := range taintsOf(b.device(bit), p.rules) {
 			key := causeKey{taint: taintOf(taint), rule: validUTF8(rule)}
 			if repels(taint, q.request.Tolerations) && !slices.Contains(keys, key) {
 				keys = append(keys, key)
@@ -327,7 +365,7 @@ func (q *query) appendCauses(keys []causeKey, stage dra.Stage, p *pool, s *slice
 		}
 		return keys
 	case dra.StageFree:
-		return append(keys, causeKey{notFree: q.notFree(p, s, d)})
+		return append(keys, causeKey{notFree: q.notFree(p, b, bit)})
 	default:
 		return append(keys, causeKey{})
 	}
@@ -343,15 +381,20 @@ type holderDevices struct {
 // add adds the claims that keep a device from being allocated: those to which it
 // is allocated, else those to which devices are allocated that consume from the
 // same counter sets.
-func (h *holderDevices) add(p *pool, d *device) {
+func (h *holderDevices) add(p *pool, of *slice, d *device) {
 	if p.allocated[d.name] != nil {
 		h.addAllocated(p, d)
 		return
 	}
-	for _, s := range p.current {
-		for i := range s.devices {
-			if other := &s.devices[i]; p.allocated[other.name] != nil && d.sharesCounters(other) {
-				h.addAllocated(p, other)
+	for _, v := range p.views.bySelection[of.selectionOf(d)] {
+		if !v.has(of) {
+			continue
+		}
+		for _, s := range v.counted() {
+			for i := range s.devices {
+				if other := &s.devices[i]; p.allocated[other.name] != nil && d.sharesCounters(other) {
+					h.addAllocated(p, other)
+				}
 			}
 		}
 	}

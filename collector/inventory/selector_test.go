@@ -123,17 +123,14 @@ func TestSelectorsAgreeWithUpstream(t *testing.T) {
 	}
 }
 
-// current are the slices of the newest generation of their pools.
+// current are the slices that count.
 func (w *testCluster) current() []*resourcev1.ResourceSlice {
-	newest := map[poolID]int64{}
-	for _, s := range w.slices {
-		key := poolID{s.Spec.Driver, s.Spec.Pool.Name}
-		newest[key] = max(newest[key], s.Spec.Pool.Generation)
-	}
+	w.inv.lockUpdated()
+	defer w.inv.mu.Unlock()
 	var current []*resourcev1.ResourceSlice
-	for _, s := range w.slices {
-		if s.Spec.Pool.Generation == newest[poolID{s.Spec.Driver, s.Spec.Pool.Name}] {
-			current = append(current, s)
+	for _, p := range w.inv.pools.all() {
+		for _, s := range p.current {
+			current = append(current, w.slices[s.name])
 		}
 	}
 	return current

@@ -43,6 +43,8 @@ type counterSet struct {
 	counters []counter
 }
 
+func compareSlices(a, b *slice) int { return strings.Compare(a.name, b.name) }
+
 // sameForSelectors reports whether the two slices differ, for requests, only in
 // taints, capacity and counters, which are not part of selectors' results.
 func (s *slice) sameForSelectors(other *slice) bool {
@@ -99,9 +101,12 @@ type block struct {
 	exclusive uint64 // allocated to one claim alone
 	shared    uint64 // allocated to claims that share it
 	tainted   uint64 // has a taint that repels claims without tolerations
-	usable    uint64 // the pool is complete and valid, and the counters suffice
+	usable    uint64 // a node can have it: its pool is complete and valid there, and the counters suffice
 	roomy     uint64 // the capacity suffices for a request that names no amount
 	free      uint64 // can be allocated now to a claim without tolerations
+
+	incomplete uint64 // on no node the pool is complete
+	invalid    uint64 // on some it is, but on none valid
 }
 
 func (b *block) allocated() uint64 { return b.exclusive | b.shared }

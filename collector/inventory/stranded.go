@@ -23,7 +23,10 @@ type strandedKey struct {
 func (inv Overview) Stranded(needs Needs, partnerless []Partnerless) []dra.StrandedDevices {
 	inv.lockUpdated()
 	defer inv.mu.Unlock()
-	s := &stranding{inventory: inv.Inventory, needs: needs.ByDriver, found: map[strandedKey]float64{}, nodes: map[strandedKey]dra.StrandedReason{}}
+	s := &stranding{
+		inventory: inv.Inventory, needs: needs.ByDriver, found: map[strandedKey]float64{},
+		nodes: map[strandedKey]dra.StrandedReason{}, selections: map[strandedSelection]dra.StrandedReason{},
+	}
 	for _, p := range inv.pools.all() {
 		s.addPool(p)
 	}
@@ -46,11 +49,19 @@ type stranding struct {
 	needs     map[string]Need // by driver
 	found     map[strandedKey]float64
 	nodes     map[strandedKey]dra.StrandedReason // of nodes, without a reason in the key: why their devices are stranded
+
+	selections map[strandedSelection]dra.StrandedReason // the same of the nodes of a selection
 }
 
-func (s *stranding) add(p *pool, reason dra.StrandedReason, devices float64) {
+// strandedSelection are the devices of a driver that the same nodes can use.
+type strandedSelection struct {
+	driver string
+	nodes  *nodeSelection
+}
+
+func (s *stranding) add(p *pool, node string, reason dra.StrandedReason, devices float64) {
 	if reason != "" && devices > 0 {
-		s.found[strandedKey{p.id.driver, p.node, reason}] += devices
+		s.found[strandedKey{p.id.driver, node, reason}] += devices
 	}
 }
 
@@ -58,33 +69,37 @@ func (s *stranding) add(p *pool, reason dra.StrandedReason, devices float64) {
 func (s *stranding) addPool(p *pool) {
 	sets := p.counterShares()
 	for _, b := range p.blocks {
-		if unallocated := b.all &^ b.allocated(); unallocated == b.free && len(sets) == 0 && s.ofNode(p) == "" {
+		if unallocated := b.all &^ b.allocated(); unallocated == b.free && len(sets) == 0 &&
+			b.slice.selection != nil && s.ofNodes(p.id.driver, b.slice.selection.value) == "" {
 			continue
 		}
-		for bit := range bitsOf(b.all) {
-			d, free := b.device(bit), b.free&(1<<bit) != 0
-			reason := dra.StrandedReason("")
-			switch {
-			case b.allocated()&(1<<bit) != 0:
-				continue
-			case free:
-				reason = s.ofNode(p)
-			default:
-				reason = s.ofDevice(p, b, bit)
-			}
-			if len(d.consumes()) == 0 {
-				s.add(p, reason, 1)
-				continue
-			}
-			for _, consumed := range d.consumes() {
-				if of := sets[consumed.value.set]; of != nil {
-					of.addDevice(free, reason)
-				}
-			}
+		for bit := range bitsOf(b.all &^ b.allocated()) {
+			s.addDevice(p, b, bit, sets)
 		}
 	}
 	for _, of := range sets {
-		s.add(p, of.reason(), of.left)
+		s.add(p, of.node, of.reason(), of.left)
+	}
+}
+
+// addDevice adds a device that is not allocated, or adds it to its counter sets.
+func (s *stranding) addDevice(p *pool, b *block, bit int, sets map[counterKey]*counterShare) {
+	d, free := b.device(bit), b.free&(1<<bit) != 0
+	selection := b.slice.selectionOf(d)
+	reason := s.ofDevice(p, b, bit)
+	if free {
+		reason = s.ofNodes(p.id.driver, selection)
+	}
+	if len(d.consumes()) == 0 {
+		s.add(p, selection.node, reason, 1)
+		return
+	}
+	for _, v := range p.views.bySelection[selection] {
+		for _, consumed := range d.consumes() {
+			if of := sets[counterKey{v.counters, consumed.value.set}]; of != nil && v.has(b.slice) {
+				of.addDevice(free, reason)
+			}
+		}
 	}
 }
 
@@ -93,7 +108,7 @@ func (s *stranding) addPool(p *pool) {
 func (s *stranding) ofDevice(p *pool, b *block, bit int) dra.StrandedReason {
 	d := b.device(bit)
 	switch {
-	case !p.complete || !p.valid:
+	case (b.incomplete|b.invalid)&(1<<bit) != 0:
 		return dra.StrandedPoolIncomplete
 	case b.tainted&(1<<bit) != 0 && repelled(d, nil, nil):
 		return dra.StrandedDriverTaint
@@ -107,16 +122,50 @@ func (s *stranding) ofDevice(p *pool, b *block, bit int) dra.StrandedReason {
 	return dra.StrandedPartitionRest
 }
 
-// ofNode returns why free devices of a pool are stranded on its node; empty: they are
-// not, or several nodes can use them.
-func (s *stranding) ofNode(p *pool) dra.StrandedReason {
-	if p.node == "" {
+// ofNodes returns why free devices are stranded on the nodes that can use them; empty:
+// they are not. Of several nodes it is the reason that is the last by their order.
+func (s *stranding) ofNodes(driver string, selection *nodeSelection) dra.StrandedReason {
+	nodes := s.inventory.nodes
+	switch {
+	case len(nodes.nodes) == 0: // they cannot be read
 		return ""
+	case selection.node != "" && nodes.nodes[selection.node] == nil:
+		return dra.StrandedNoNode
+	case selection.node != "":
+		return s.ofNode(driver, selection.node)
 	}
-	key := strandedKey{driver: p.id.driver, node: p.node}
-	reason, known := s.nodes[key]
-	if !known {
-		reason = s.nodeReason(p.id.driver, p.node)
+	key := strandedSelection{driver, selection}
+	reason, ok := s.selections[key]
+	if !ok {
+		reason = s.selectionReason(driver, selection)
+		s.selections[key] = reason
+	}
+	return reason
+}
+
+func (s *stranding) selectionReason(driver string, selection *nodeSelection) dra.StrandedReason {
+	selected := maps.Keys(selection.matched)
+	if selection.all {
+		selected = maps.Keys(s.inventory.nodes.nodes)
+	}
+	found := dra.StrandedNoNode
+	for node := range selected {
+		reason := s.ofNode(driver, node)
+		if reason == "" {
+			return ""
+		}
+		if slices.Index(dra.StrandedReasons(), reason) > slices.Index(dra.StrandedReasons(), found) {
+			found = reason
+		}
+	}
+	return found
+}
+
+func (s *stranding) ofNode(driver, node string) dra.StrandedReason {
+	key := strandedKey{driver: driver, node: node}
+	reason, ok := s.nodes[key]
+	if !ok {
+		reason = s.nodeReason(driver, node)
 		s.nodes[key] = reason
 	}
 	return reason
@@ -149,24 +198,32 @@ func (s *stranding) addPartnerless(missing Partnerless) {
 		return
 	}
 	for _, p := range s.inventory.pools.withSelections(s.inventory.nodes.selecting(missing.Node)) {
-		if p.node != missing.Node || s.ofNode(p) != "" {
+		if s.ofNode(p.id.driver, missing.Node) != "" {
 			continue
 		}
 		free := 0
 		for _, b := range p.blocks {
 			match, _, _ := filter(b, b.free, selectors)
 			for bit := range bitsOf(match) {
-				if len(b.device(bit).consumes()) == 0 { // else devices overlap
+				d := b.device(bit)
+				if b.slice.selectionOf(d).node == missing.Node && len(d.consumes()) == 0 { // else devices overlap
 					free++
 				}
 			}
 		}
-		s.add(p, dra.StrandedPartnerMissing, float64(free))
+		s.add(p, missing.Node, dra.StrandedPartnerMissing, float64(free))
 	}
+}
+
+// counterKey identifies a counter set as a node sees it.
+type counterKey struct {
+	of  *counterState
+	set string
 }
 
 // counterShare is the part of a counter set that is left, and what can be done with it.
 type counterShare struct {
+	node    string  // the only one whose devices consume it; empty: there are others
 	left    float64 // of 1
 	touched bool    // something is allocated from it
 	free    bool    // a device can be allocated from it
@@ -201,31 +258,39 @@ func (c *counterShare) reason() dra.StrandedReason {
 
 // counterShares returns the part that is left of each counter set: of the counter of
 // which least is left.
-func (p *pool) counterShares() map[string]*counterShare {
-	if len(p.counters.sets) == 0 {
-		return nil
-	}
-	shares := map[string]*counterShare{}
-	for _, s := range p.current {
-		if s.counters == nil {
+func (p *pool) counterShares() map[counterKey]*counterShare {
+	var shares map[counterKey]*counterShare
+	for _, v := range p.views.all {
+		if v.obsolete || len(v.counters.sets) == 0 {
 			continue
 		}
-		for _, set := range s.counters.value {
-			state := p.counters.sets[set.name]
-			if state == nil {
+		for _, s := range v.counted() {
+			if s.counters == nil {
 				continue
 			}
-			share := &counterShare{left: 1, touched: state.groups.any}
-			for i := range set.counters {
-				total := set.counters[i].value.AsApproximateFloat64()
-				if left := state.left[set.counters[i].name]; left != nil && total > 0 {
-					share.left = min(share.left, max(left.AsApproximateFloat64()/total, 0))
+			for _, set := range s.counters.value {
+				key := counterKey{v.counters, set.name}
+				if shares == nil {
+					shares = map[counterKey]*counterShare{}
+				}
+				if state := v.counters.sets[set.name]; state != nil && shares[key] == nil {
+					shares[key] = newCounterShare(cmp.Or(p.node, v.onlyNode()), set.counters, state)
 				}
 			}
-			shares[set.name] = share
 		}
 	}
 	return shares
+}
+
+func newCounterShare(node string, published []counter, state *counterSetState) *counterShare {
+	share := &counterShare{node: node, left: 1, touched: state.groups.any}
+	for i := range published {
+		total := published[i].value.AsApproximateFloat64()
+		if left := state.left[published[i].name]; left != nil && total > 0 {
+			share.left = min(share.left, max(left.AsApproximateFloat64()/total, 0))
+		}
+	}
+	return share
 }
 
 // KeptNodes returns the nodes with devices, none of which is allocated, that an autoscaler
@@ -236,12 +301,11 @@ func (inv Overview) KeptNodes() (all []dra.KeptNode) {
 	defer inv.mu.Unlock()
 	idle := map[string]bool{}
 	for _, p := range inv.pools.all() {
-		if p.node == "" {
-			continue
-		}
 		for _, b := range p.blocks {
-			was, known := idle[p.node]
-			idle[p.node] = (was || !known) && b.allocated() == 0
+			if node := cmp.Or(p.node, b.slice.onlyNode()); node != "" {
+				was, known := idle[node]
+				idle[node] = (was || !known) && b.allocated() == 0
+			}
 		}
 	}
 	for _, node := range slices.Sorted(maps.Keys(idle)) {

@@ -127,12 +127,16 @@ func (w *traitsWriter) addText(text string) {
 
 func (w *traitsWriter) addPool(p *pool, node string, declares bool) bool {
 	w.addText(p.id.driver)
-	w.add(uint64(len(p.current)), bit(p.complete), bit(p.valid))
-	if slices.ContainsFunc(p.current, func(s *slice) bool { return s.onlyNode() != node }) {
+	v := p.views.onNode(node)
+	if v == nil || v.obsolete {
+		return true // as if there was no pool
+	}
+	w.add(uint64(len(v.current)), bit(v.complete), bit(v.valid))
+	if p.repeats || v.complete && v.whole != nil || slices.ContainsFunc(v.current, func(s *slice) bool { return s.onlyNode() != node }) {
 		// Without devices that are selected, only whether it is complete matters.
 		return !w.selectsAny(p)
 	}
-	for _, s := range p.current {
+	for _, s := range v.current {
 		w.add(uint64(len(s.devices)), bit(s.selection.value.optional && !declares))
 		w.addText(keyOf(s.counters))
 		for _, b := range s.blocks {
