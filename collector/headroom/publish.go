@@ -142,12 +142,13 @@ func (p *Planner) fragmentation(shapes []dra.ShapeHeadroom, free map[string]int)
 		for ; i < len(p.shapes) && p.shapes[i].class == class; i++ {
 			s := p.shapes[i]
 			of := found[[2]string{s.class, s.text}]
-			if s.uses == 0 || of == nil || !s.fixed() {
+			devices := int(s.devicesOfClass())
+			if s.uses == 0 || of == nil || !s.fixed() || devices == 0 {
 				continue
 			}
 			exact = exact && of.Exact
 			uses += s.uses
-			usable := min(of.Claims*int(s.devicesOfClass()), free[class])
+			usable := min(of.Claims*devices, free[class])
 			wasted += float64(s.uses) * float64(free[class]-usable)
 		}
 		if uses > 0 && exact && free[class] > 0 {
@@ -162,11 +163,11 @@ func (s *shape) fixed() bool {
 	return !slices.ContainsFunc(s.requests, func(r diagnosis.Request) bool { return r.Count == 0 || r.Name != r.Parent || r.Capacity != nil })
 }
 
-// devicesOfClass is how many devices of its class a claim has.
+// devicesOfClass is how many devices of its class a claim takes: none by admin access.
 func (s *shape) devicesOfClass() int64 {
 	var sum int64
 	for _, r := range s.requests {
-		if r.Class == s.class {
+		if r.Class == s.class && !r.AdminAccess {
 			sum += r.Count
 		}
 	}
