@@ -27,7 +27,7 @@ func kindOf(d *dra.PublishedDevice) deviceKind { return deviceKind{d.ID.Driver, 
 // they are allocated or not.
 type places struct {
 	devices  [dra.AlignmentLevels]map[string]map[deviceKind]int
-	adapters [dra.AlignmentLevels]map[string]bool
+	adapters [dra.AlignmentLevels]map[string]map[deviceKind]bool
 	unknown  bool // it is not known where some of them are
 }
 
@@ -39,9 +39,12 @@ func (p *places) add(d *dra.PublishedDevice, at dra.Location) {
 		case place == "":
 		case vendors.IsNetwork(d.ID.Driver):
 			if p.adapters[level] == nil {
-				p.adapters[level] = make(map[string]bool)
+				p.adapters[level] = make(map[string]map[deviceKind]bool)
 			}
-			p.adapters[level][place] = true
+			if p.adapters[level][place] == nil {
+				p.adapters[level][place] = make(map[deviceKind]bool)
+			}
+			p.adapters[level][place][kindOf(d)] = true
 		default:
 			if p.devices[level] == nil {
 				p.devices[level] = make(map[string]map[deviceKind]int)
@@ -67,27 +70,103 @@ func (p *places) best(needed map[deviceKind]int) dra.Alignment {
 }
 
 // bestNetwork is how near so many devices of each kind could be to a network adapter
-// each, of so many adapters, at best.
-func (p *places) bestNetwork(needed map[deviceKind]int, adapters int) dra.Alignment {
+// each, of so many adapters of each kind, at best.
+func (p *places) bestNetwork(needed, adapters map[deviceKind]int) dra.Alignment {
 	for level := range dra.AlignmentLevels {
-		if fits(needed, func(kind deviceKind) int {
-			var counts []int
-			for place, there := range p.devices[level] {
-				if p.adapters[level][place] {
-					counts = append(counts, there[kind])
-				}
+		s := placeSearch{missing: maps.Clone(needed), left: placeSearchSteps}
+		for kind, count := range adapters {
+			s.adapters = append(s.adapters, slices.Repeat([]deviceKind{kind}, count)...)
+		}
+		for place, there := range p.devices[level] {
+			if of := p.adapters[level][place]; len(of) > 0 {
+				s.places = append(s.places, adapterPlace{adapters: of, devices: there, name: place})
 			}
-			slices.SortFunc(counts, func(a, b int) int { return cmp.Compare(b, a) })
-			most := 0
-			for _, count := range counts[:min(adapters, len(counts))] {
-				most += count
-			}
-			return most
-		}) {
+		}
+		slices.SortFunc(s.adapters, compareKinds)
+		slices.SortFunc(s.places, func(a, b adapterPlace) int { // most devices first
+			return cmp.Or(cmp.Compare(b.useful(needed), a.useful(needed)), cmp.Compare(a.name, b.name))
+		})
+		if s.choose(0, 0) {
 			return level
 		}
 	}
 	return p.otherwise()
+}
+
+// placeSearchSteps is how many choices of places are tried: all of them on the machines
+// that there are. What is not found counts as impossible, so that nobody is alarmed for it.
+const placeSearchSteps = 20_000
+
+// adapterPlace is a place with adapters.
+type adapterPlace struct {
+	adapters map[deviceKind]bool
+	devices  map[deviceKind]int
+	name     string
+	taken    bool
+}
+
+// useful is how many of the devices are there.
+func (p *adapterPlace) useful(needed map[deviceKind]int) int {
+	sum := 0
+	for kind, count := range needed {
+		sum += min(count, p.devices[kind])
+	}
+	return sum
+}
+
+// placeSearch looks for a place for each adapter, so that the devices that are needed are
+// where an adapter is.
+type placeSearch struct {
+	places   []adapterPlace
+	adapters []deviceKind       // sorted
+	missing  map[deviceKind]int // devices; not positive: none
+	left     int                // steps
+}
+
+// choose chooses places for the adapters from one on, and reports whether no device is
+// missing then. Adapters of one kind are chosen in the order of the places: from is the
+// first place for the next.
+func (s *placeSearch) choose(adapter, from int) bool {
+	if fits(s.missing, func(deviceKind) int { return 0 }) {
+		return true
+	}
+	if adapter == len(s.adapters) || s.left <= 0 {
+		return false
+	}
+	s.left--
+	kind := s.adapters[adapter]
+	for i := from; i < len(s.places); i++ {
+		place := &s.places[i]
+		if place.taken || !place.adapters[kind] {
+			continue
+		}
+		s.take(place, 1)
+		next := 0
+		if adapter+1 < len(s.adapters) && s.adapters[adapter+1] == kind {
+			next = i + 1
+		}
+		if s.choose(adapter+1, next) {
+			return true
+		}
+		s.take(place, -1)
+	}
+	// This kind has no other place: the rest of its adapters are where others are.
+	for adapter < len(s.adapters) && s.adapters[adapter] == kind {
+		adapter++
+	}
+	return s.choose(adapter, 0)
+}
+
+// take chooses a place for an adapter, or with -1 gives it up.
+func (s *placeSearch) take(place *adapterPlace, sign int) {
+	place.taken = sign > 0
+	for kind := range s.missing {
+		s.missing[kind] -= sign * place.devices[kind]
+	}
+}
+
+func compareKinds(a, b deviceKind) int {
+	return cmp.Or(cmp.Compare(a.driver, b.driver), cmp.Compare(a.model, b.model), cmp.Compare(a.profile, b.profile))
 }
 
 // otherwise is what is known of devices that are at no place together.
@@ -125,13 +204,14 @@ func verdictsOf(held []heldPlace, node func() *places) []verdict {
 	if len(held) < 2 {
 		return nil
 	}
-	seen, kinds := make(map[dra.DeviceID]bool), make(map[deviceKind]int)
+	seen, kinds, adapterKinds := make(map[dra.DeviceID]bool), make(map[deviceKind]int), make(map[deviceKind]int)
 	var devices, adapters []dra.Location
 	for _, h := range held {
 		switch {
 		case seen[h.device.ID]:
 		case vendors.IsNetwork(h.device.ID.Driver):
 			adapters = append(adapters, h.at)
+			adapterKinds[kindOf(h.device)]++
 		default:
 			devices = append(devices, h.at)
 			kinds[kindOf(h.device)]++
@@ -145,7 +225,7 @@ func verdictsOf(held []heldPlace, node func() *places) []verdict {
 	}
 	if len(devices) > 0 && len(adapters) > 0 {
 		is := dra.AlignmentWithNearest(devices, adapters)
-		found = append(found, verdict{betweenNetwork, is, min(is, node().bestNetwork(kinds, len(adapters)))})
+		found = append(found, verdict{betweenNetwork, is, min(is, node().bestNetwork(kinds, adapterKinds))})
 	}
 	return found
 }

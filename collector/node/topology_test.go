@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -12,21 +13,44 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// bruteBest is the nearest that any choice of so many of the devices, and of so many of
-// the adapters, is to each other; without adapters, of the devices alone.
-func bruteBest(devices, adapters []dra.Location, need, needAdapters int) dra.Alignment {
+// bruteBest is the nearest that any choice of as many devices of each model as needed, and
+// of as many adapters of each, is to each other; without adapters, of the devices alone.
+func bruteBest(devices, adapters []modelPlace, need, needAdapters map[string]int) dra.Alignment {
 	best := dra.Crossing
-	choose(len(devices), need, func(chosen []int) {
-		picked := pick(devices, chosen)
-		if needAdapters == 0 {
+	chooseModels(devices, need, func(picked []dra.Location) {
+		if len(needAdapters) == 0 {
 			best = min(best, dra.AlignmentOf(picked))
 			return
 		}
-		choose(len(adapters), needAdapters, func(chosen []int) {
-			best = min(best, dra.AlignmentWithNearest(picked, pick(adapters, chosen)))
+		chooseModels(adapters, needAdapters, func(near []dra.Location) {
+			best = min(best, dra.AlignmentWithNearest(picked, near))
 		})
 	})
 	return best
+}
+
+// modelPlace is a device of a model at a place.
+type modelPlace struct {
+	model string
+	at    dra.Location
+}
+
+// chooseModels calls a function with each choice of as many devices of each model.
+func chooseModels(of []modelPlace, need map[string]int, each func([]dra.Location)) {
+	total := 0
+	for _, count := range need {
+		total += count
+	}
+	choose(len(of), total, func(chosen []int) {
+		counts, picked := map[string]int{}, []dra.Location(nil)
+		for _, i := range chosen {
+			counts[of[i].model]++
+			picked = append(picked, of[i].at)
+		}
+		if maps.Equal(counts, need) {
+			each(picked)
+		}
+	})
 }
 
 func choose(of, count int, each func([]int)) {
@@ -43,51 +67,58 @@ func choose(of, count int, each func([]int)) {
 	}
 }
 
-func pick(of []dra.Location, chosen []int) []dra.Location {
-	var picked []dra.Location
-	for _, i := range chosen {
-		picked = append(picked, of[i])
-	}
-	return picked
-}
-
 // On random nodes where everything is known, the verdicts and what would be best are
-// those of all choices of devices.
+// those of all choices of devices and adapters of the same models.
 func TestBestAlignmentIsThatOfAllChoices(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	seen := map[string]int{}
 	for range 3000 {
-		draw := func(most int, link bool) []dra.Location {
-			var all []dra.Location
+		draw := func(most, models int, link bool) []modelPlace {
+			var all []modelPlace
 			for range 1 + random.IntN(most) {
 				root := random.IntN(4)
-				one := dra.Location{Root: fmt.Sprintf("pci0000:%d0", root), NUMA: fmt.Sprint(root / 2)}
+				one := modelPlace{fmt.Sprint("model-", random.IntN(models)), dra.Location{Root: fmt.Sprintf("pci0000:%d0", root), NUMA: fmt.Sprint(root / 2)}}
 				if link && random.IntN(2) == 0 {
-					one.Link = fmt.Sprint("domain-", random.IntN(2))
+					one.at.Link = fmt.Sprint("domain-", random.IntN(2))
 				}
 				all = append(all, one)
 			}
 			return all
 		}
-		devices, adapters := draw(6, random.IntN(2) == 0), draw(4, false)
-		all, kind := &places{}, deviceKind{driver: "gpu.nvidia.com"}
-		for _, at := range devices {
-			all.add(&dra.PublishedDevice{ID: dra.DeviceID{Driver: kind.driver}}, at)
+		// needs is what a claim has that holds some of the devices.
+		needs := func(of []modelPlace) map[string]int {
+			need := map[string]int{}
+			for _, i := range random.Perm(len(of))[:1+random.IntN(len(of))] {
+				need[of[i].model]++
+			}
+			return need
 		}
-		for _, at := range adapters {
-			all.add(&dra.PublishedDevice{ID: dra.DeviceID{Driver: "dra.net"}}, at)
+		kinds := func(driver string, need map[string]int) map[deviceKind]int {
+			counts := map[deviceKind]int{}
+			for model, count := range need {
+				counts[deviceKind{driver: driver, model: model}] = count
+			}
+			return counts
 		}
-		need, needAdapters := 1+random.IntN(len(devices)), 1+random.IntN(len(adapters))
-		if need > 1 {
-			got, want := all.best(map[deviceKind]int{kind: need}), bruteBest(devices, nil, need, 0)
+		devices, adapters := draw(6, 3, random.IntN(2) == 0), draw(4, 2, false)
+		all := &places{}
+		for _, one := range devices {
+			all.add(&dra.PublishedDevice{ID: dra.DeviceID{Driver: "gpu.nvidia.com"}, Model: one.model}, one.at)
+		}
+		for _, one := range adapters {
+			all.add(&dra.PublishedDevice{ID: dra.DeviceID{Driver: "dra.net"}, Model: one.model}, one.at)
+		}
+		need, needAdapters := needs(devices), needs(adapters)
+		if len(need) > 1 || slices.Max(slices.Collect(maps.Values(need))) > 1 {
+			got, want := all.best(kinds("gpu.nvidia.com", need)), bruteBest(devices, nil, need, nil)
 			if got != want {
-				t.Fatalf("%d of %v: %s, want %s", need, devices, got, want)
+				t.Fatalf("%v of %v: %s, want %s", need, devices, got, want)
 			}
 			seen["devices "+got.String()]++
 		}
-		got, want := all.bestNetwork(map[deviceKind]int{kind: need}, needAdapters), bruteBest(devices, adapters, need, needAdapters)
-		if got != want {
-			t.Fatalf("%d of %v with %d of %v: %s, want %s", need, devices, needAdapters, adapters, got, want)
+		got := all.bestNetwork(kinds("gpu.nvidia.com", need), kinds("dra.net", needAdapters))
+		if want := bruteBest(devices, adapters, need, needAdapters); got != want {
+			t.Fatalf("%v of %v with %v of %v: %s, want %s", need, devices, needAdapters, adapters, got, want)
 		}
 		seen["network "+got.String()]++
 	}
@@ -95,6 +126,21 @@ func TestBestAlignmentIsThatOfAllChoices(t *testing.T) {
 		if seen[one] < 20 {
 			t.Errorf("%s was %d times best of all", one, seen[one])
 		}
+	}
+}
+
+// Many adapters at many places are not searched forever.
+func TestBestAlignmentOfManyAdapters(t *testing.T) {
+	all, rare := &places{}, deviceKind{driver: "gpu.nvidia.com", model: "rare"}
+	for i := range 60 {
+		at := dra.Location{Root: fmt.Sprint("root-", i), NUMA: fmt.Sprint(i / 30)}
+		all.add(&dra.PublishedDevice{ID: dra.DeviceID{Driver: "gpu.nvidia.com"}, Model: "often"}, at)
+		all.add(&dra.PublishedDevice{ID: dra.DeviceID{Driver: "dra.net"}}, at)
+	}
+	all.add(&dra.PublishedDevice{ID: dra.DeviceID{Driver: rare.driver}, Model: rare.model}, dra.Location{Root: "root-60", NUMA: "1"})
+	need := map[deviceKind]int{rare: 1, {driver: rare.driver, model: "often"}: 30}
+	if got := all.bestNetwork(need, map[deviceKind]int{{driver: "dra.net"}: 30}); got != dra.AlignedNUMA {
+		t.Errorf("%s, want %s", got, dra.AlignedNUMA)
 	}
 }
 
