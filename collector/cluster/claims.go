@@ -75,9 +75,9 @@ func newClaimCounts() *claimCounts {
 	}
 }
 
-// update counts a claim as what it is now, and returns its device class; false
-// if it does not exist.
-func (cc *claimCounts) update(c *claimEntry) (class string, exists bool) {
+// update counts a claim as what it is now, and returns its device class as label has it;
+// false if it does not exist.
+func (cc *claimCounts) update(c *claimEntry, label func(class string) string) (class string, exists bool) {
 	before, counted := cc.claims[c]
 	if counted {
 		before.count.claims[before.state]--
@@ -85,7 +85,7 @@ func (cc *claimCounts) update(c *claimEntry) (class string, exists bool) {
 	}
 	var now *claimCount
 	if c.object != nil {
-		class = c.object.Class()
+		class = label(c.object.Class())
 		now = cc.count(claimCountKey{c.ref.Namespace, class})
 	}
 	if counted && before.count != now && before.count.all == 0 {

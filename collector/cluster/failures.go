@@ -20,9 +20,9 @@ const (
 )
 
 // maxClasses is the number of device classes that have counters and histograms
-// without being known to exist. A claim may name any class: without a limit,
-// names of classes could fill the memory.
-const maxClasses = 1000
+// while it is not known which exist. A claim may name any class: without a limit,
+// names of classes could fill the memory, and a histogram is some thirty series.
+const maxClasses = 100
 
 // deferDelay is how long a failure waits until its class is known: a claim that
 // does not exist must have been diagnosed first.
@@ -33,7 +33,7 @@ const deferDelay = 10 * time.Second
 type failures struct {
 	counts   map[failureKey]*failureCount
 	classes  map[string]bool
-	supply   *dra.Supply     // has the classes that exist; nil: not known
+	existing []string        // classes, sorted; empty: not known
 	order    []*failureCount // as output; nil: must be sorted again
 	deferred []deferredFailure
 }
@@ -71,16 +71,51 @@ func failureReasons() []string {
 	return append(reasons, failureBinding, failurePreparation, failureCreation)
 }
 
-// begin begins a step, with the device classes that exist.
-func (f *failures) begin(supply *dra.Supply, now time.Time) {
-	f.addClass("", now) // of what fails before its class is known
-	f.supply = supply
+// begin begins a step, with the device classes that exist. It reports whether others do
+// than before.
+func (f *failures) begin(supply *dra.Supply, now time.Time) (changed bool) {
+	f.addClass("", now) // of what fails before its class is known, and of what names a class that does not exist
+	if supply == nil || len(supply.Classes) == 0 {
+		return false
+	}
+	same := func(name string, class dra.ClassSupply) bool { return name == class.Class }
+	if slices.EqualFunc(f.existing, supply.Classes, same) {
+		return false
+	}
+	f.existing = make([]string, len(supply.Classes))
+	for i := range supply.Classes {
+		f.existing[i] = supply.Classes[i].Class
+	}
+	return true
 }
 
-// addClass starts the counters of a class at 0, unless they exist, or there are
-// too many.
+// label returns the class as a label: empty for one that does not exist. A tenant
+// can invent as many of these as there may be claims.
+func (f *failures) label(class string) string {
+	if len(f.existing) > 0 && !f.exists(class) {
+		return ""
+	}
+	return class
+}
+
+// counted returns the class with the counters and histograms for what happens to a claim
+// of the class.
+func (f *failures) counted(class string, at time.Time) string {
+	if f.addClass(class, at); !f.classes[class] {
+		return ""
+	}
+	return class
+}
+
+// absent returns the classes that have counters and do not exist.
+func (f *failures) absent() []string {
+	return slices.DeleteFunc(slices.Collect(maps.Keys(f.classes)), func(class string) bool { return f.label(class) == class })
+}
+
+// addClass starts the counters of a class at 0, unless they exist, or the class does
+// not. While it is not known which do, there are maxClasses at most.
 func (f *failures) addClass(class string, at time.Time) {
-	if f.classes[class] || (len(f.classes) >= maxClasses && !f.exists(class)) {
+	if f.classes[class] || f.label(class) != class || len(f.existing) == 0 && len(f.classes) >= maxClasses {
 		return
 	}
 	f.classes[class] = true
@@ -90,15 +125,10 @@ func (f *failures) addClass(class string, at time.Time) {
 	f.order = nil
 }
 
-// exists reports whether the class is known to exist.
+// exists reports whether the class is one that is known to exist, or stands for several.
 func (f *failures) exists(class string) bool {
-	if f.supply == nil {
-		return false
-	}
-	_, found := slices.BinarySearchFunc(f.supply.Classes, class, func(known dra.ClassSupply, name string) int {
-		return cmp.Compare(known.Class, name)
-	})
-	return found
+	_, ok := slices.BinarySearch(f.existing, class)
+	return ok || class == "" || class == dra.DeviceClassMultiple
 }
 
 // evictClass removes the counters of a class if they are all 0. It reports
@@ -123,10 +153,7 @@ func (f *failures) evictClass(class string) bool {
 // add counts failures. Those of a class that has no counters count without a
 // class; a reason outside the closed set is not counted.
 func (f *failures) add(class, reason string, count int64, at time.Time) {
-	if f.addClass(class, at); !f.classes[class] {
-		class = ""
-	}
-	if counter, known := f.counts[failureKey{class, reason}]; known {
+	if counter, ok := f.counts[failureKey{f.counted(class, at), reason}]; ok {
 		counter.total += float64(count)
 	}
 }

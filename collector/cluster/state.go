@@ -34,6 +34,8 @@ type State struct {
 	topology   *topology
 	headroom   *headroomRows
 
+	classesChanged bool // others exist than in the step before
+
 	rows       *metric.Builder
 	costLabels map[string]*metric.Labels // by namespace
 
@@ -87,15 +89,19 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	}
 	changed := &s.index.changed
 	s.phases.update()
-	for c := range changed.claims {
-		if class, exists := s.claims.update(c); exists {
-			s.failures.addClass(class, now.Wall)
+	if s.classesChanged {
+		for _, class := range s.failures.absent() {
+			s.evictClass(class)
+		}
+		for c := range s.claims.claims {
+			s.countClaim(c, now)
 		}
 	}
+	for c := range changed.claims {
+		s.countClaim(c, now)
+	}
 	for _, class := range s.claims.unusedClasses() {
-		if s.failures.evictClass(class) {
-			s.histograms.evictClass(class)
-		}
+		s.evictClass(class)
 	}
 	s.workloads.update(now)
 	s.domains.update()
@@ -133,8 +139,23 @@ func (s *State) begin(facts Facts, now clock.Instant) {
 	s.index.changed.clear()
 	s.lifecycle.begin(now)
 	s.histograms.begin()
-	s.failures.begin(facts.Supply, now.Wall)
+	s.classesChanged = s.failures.begin(facts.Supply, now.Wall)
 	s.traces.begin()
+}
+
+// countClaim counts a claim, and has its class counted.
+func (s *State) countClaim(c *claimEntry, now clock.Instant) {
+	if class, ok := s.claims.update(c, s.failures.label); ok {
+		s.failures.addClass(class, now.Wall)
+	}
+}
+
+// evictClass removes the counters and histograms of a class of which nothing was
+// observed.
+func (s *State) evictClass(class string) {
+	if s.failures.evictClass(class) {
+		s.histograms.evictClass(class)
+	}
 }
 
 // apply passes an update of the index, and the events that follow from it, to
@@ -145,6 +166,7 @@ func (s *State) apply(u *update) {
 		e := &events[i]
 		switch e.kind {
 		case phaseEnded:
+			e.class = s.failures.counted(e.class, u.At.Wall)
 			s.histograms.observe(e, s.traces.point(e))
 		case bindingFailed:
 			s.failures.add(e.class, failureBinding, 1, e.at.at.Wall)

@@ -16,12 +16,14 @@ import (
 // controllers may create pods one after the other.
 const startSettles = 10 * time.Second
 
-// maxStartHistograms bounds the histograms of starts: whoever creates pods decides
-// on the kinds and queues of their workloads. Further ones have one together.
+// maxStartHistograms bounds the histograms of starts, and maxStartHistogramsEach those
+// that the workloads of one namespace begin: whoever creates pods decides on the kinds
+// and queues of their workloads. Further ones have one together.
 const (
-	maxStartHistograms = 200
-	kindOther          = "other"
-	queueOther         = "other"
+	maxStartHistograms     = 200
+	maxStartHistogramsEach = 20
+	kindOther              = "other"
+	queueOther             = "other"
 )
 
 // memberState is the state of a pod of a workload.
@@ -55,6 +57,7 @@ type workloads struct {
 	starting map[*workloadEntry]struct{}   // whose start may have to be measured in this step
 
 	histograms map[[2]string]struct{} // kind and queue of starts
+	began      map[string]int         // how many of them, by namespace
 	observed   []Observation          // in this step
 	opened     []Observation          // histograms that exist from this step on
 	family     *metric.Family         // of the starts
@@ -113,7 +116,7 @@ type gang struct {
 func newWorkloads(f *families, x *index, l *lifecycle, e *extendedResources) *workloads {
 	return &workloads{
 		family: f.workloadStart, index: x, lifecycle: l, extended: e, kueue: make(map[dra.PodRef]*workloadEntry), pods: make(map[*podEntry]workloadMember), byName: make(map[workloadName]*workloadEntry),
-		starting: make(map[*workloadEntry]struct{}), histograms: make(map[[2]string]struct{}),
+		starting: make(map[*workloadEntry]struct{}), histograms: make(map[[2]string]struct{}), began: make(map[string]int),
 	}
 }
 
@@ -410,8 +413,12 @@ func (w *workloads) histogram(entry *workloadEntry) Observation {
 		if _, known := w.histograms[key]; known {
 			return o
 		}
-		if len(w.histograms) < maxStartHistograms || o.WorkloadKind == kindOther && o.Queue == queueOther {
+		isOther := o.WorkloadKind == kindOther && o.Queue == queueOther
+		if isOther || len(w.histograms) < maxStartHistograms && w.began[entry.name.namespace] < maxStartHistogramsEach {
 			w.histograms[key] = struct{}{}
+			if !isOther {
+				w.began[entry.name.namespace]++
+			}
 			w.opened = append(w.opened, o)
 			return o
 		}

@@ -162,20 +162,26 @@ func TestWorkloadStart(t *testing.T) {
 	})
 	t.Run("of more kinds and queues than there are histograms", func(t *testing.T) {
 		h := newHarness(t)
-		for i := range 2 * maxStartHistograms {
-			p := member(pod(fmt.Sprintf("lab/p%d", i), at, "gpu<one"), "Job/a", "", 1)
-			p.Member.Workload.Name, p.Member.Workload.Queue = p.Ref.Name, p.Ref.Name
-			h.update(p)
-		}
-		h.step(time.Second)
-		queues := map[string]bool{}
-		for _, o := range h.last.Opened {
-			if o.WorkloadKind != "" {
-				queues[o.Queue] = true
+		submit := func(namespaces, each int) map[string]bool {
+			queues := map[string]bool{}
+			for i := range namespaces * each {
+				p := member(pod(fmt.Sprintf("lab-%d/p%d-%d", i/each, each, i), at, "gpu<one"), "Job/a", "", 1)
+				p.Member.Workload.Name, p.Member.Workload.Queue = p.Ref.Name, p.Ref.Name
+				h.update(p)
 			}
+			h.step(time.Second)
+			for _, o := range h.last.Opened {
+				if o.WorkloadKind != "" {
+					queues[o.Queue] = true
+				}
+			}
+			return queues
 		}
-		if len(queues) != maxStartHistograms+1 || !queues[queueOther] {
-			t.Errorf("%d queues", len(queues))
+		if queues := submit(1, 2*maxStartHistograms); len(queues) != maxStartHistogramsEach+1 || !queues[queueOther] {
+			t.Errorf("%d queues of one namespace", len(queues))
+		}
+		if queues := submit(2*maxStartHistograms, 1); len(queues) != maxStartHistograms-maxStartHistogramsEach-1 {
+			t.Errorf("%d further queues of other namespaces", len(queues))
 		}
 	})
 }
