@@ -171,6 +171,44 @@ func (v claimView) without(gone map[dra.PodRef]bool) claimView {
 	return v
 }
 
+// isOf reports whether the view is of the claim that pods reference now, and that
+// the kubelet lists as listed, if it does. The claim's UID decides; else a pod
+// held it before: a pod's claims never change, but a claim that is made again
+// under its name is another one, and so is its pod. Of pods that only the kubelet
+// has listed, no more than the name is known.
+func (v *claimView) isOf(pods []*dra.Pod, listed claimView, isListed bool) bool {
+	switch {
+	case isListed && !v.covers(listed):
+		return false
+	case isListed && listed.info.uid != "" && v.info.uid != "":
+		return true
+	default:
+		return slices.ContainsFunc(pods, func(pod *dra.Pod) bool {
+			return slices.Contains(v.podUIDs, pod.UID) || len(v.podUIDs) == 0 && slices.Contains(v.pods, pod.Ref)
+		})
+	}
+}
+
+// of returns the view with the pods that reference its claim now, and no others.
+func (v claimView) of(pods []*dra.Pod) claimView {
+	fromList := len(v.podUIDs) == 0 // which requests its devices are of is not known
+	consumers := v.consumers
+	v.pods, v.podUIDs, v.consumers = nil, nil, nil
+	for _, pod := range pods {
+		if !fromList {
+			v.addPod(*pod)
+			continue
+		}
+		v.pods = append(v.pods, pod.Ref)
+		for _, c := range consumers {
+			if c.pod == pod.Ref.Name {
+				v.consumers = append(v.consumers, c)
+			}
+		}
+	}
+	return v
+}
+
 // covers reports whether the claim has every device that is listed for it. If
 // not, or if the UIDs differ, the listed one is another claim of the same name.
 func (v claimView) covers(listed claimView) bool {

@@ -110,55 +110,58 @@ func (j *join) joinClaims(facts Facts) []claimView {
 }
 
 // unreadClaims returns the views of claims that pods reference and that have
-// not been read yet: the view before, if the claim was held; else, if no claim
-// can be read at all (for want of permission, say), the devices of the
+// not been read yet: the view before, if it is of the same claim; else, if no
+// claim can be read at all (for want of permission, say), the devices of the
 // kubelet's List, with an unknown class. A claim that only the List has, while
 // others can be read, is uncertain: it may have admin access. It does not hold
-// its devices yet, but no other holder of them is exclusive.
-func (j *join) unreadClaims(facts Facts) func(dra.ClaimRef) (claimView, bool) {
-	if len(facts.Cluster.Unread) == 0 {
-		return func(dra.ClaimRef) (claimView, bool) { return claimView{}, false }
-	}
+// its devices yet, but no other holder of them is exclusive. The result is asked
+// for the pods that reference a claim.
+func (j *join) unreadClaims(facts Facts) func(dra.ClaimRef, []*dra.Pod) (claimView, bool) {
 	unread := make(map[dra.ClaimRef]bool, len(facts.Cluster.Unread))
 	for _, ref := range facts.Cluster.Unread {
 		unread[ref] = true
 	}
-	before := make(map[dra.ClaimRef]claimView, len(j.views))
-	for _, view := range j.views {
-		view.missing = false
-		before[view.ref] = view
-	}
-	for ref, view := range listedClaims(facts.Listing) {
-		_, known := before[ref]
+	var listed map[dra.ClaimRef]claimView
+	return func(ref dra.ClaimRef, pods []*dra.Pod) (claimView, bool) {
+		if listed == nil {
+			listed = listedClaims(facts.Listing)
+		}
+		now, isListed := listed[ref]
+		at := slices.IndexFunc(j.views, func(view claimView) bool { return view.ref == ref })
 		switch {
-		case known || !unread[ref]:
-		case facts.claimsDown():
-			before[ref] = view
+		case unread[ref] && at >= 0 && j.views[at].isOf(pods, now, isListed):
+			view := j.views[at].of(pods)
+			view.missing = false
+			return view, true
+		case !isListed:
+		case unread[ref] && facts.claimsDown():
+			return now, true
 		default:
-			for _, d := range view.devices {
+			for _, d := range now.devices {
 				j.uncertain = append(j.uncertain, uncertainHold{device: d.id})
 			}
 		}
-	}
-	return func(ref dra.ClaimRef) (claimView, bool) {
-		view, known := before[ref]
-		delete(before, ref) // once, however many pods reference it
-		return view, known && unread[ref]
+		return claimView{}, false
 	}
 }
 
 // joinCluster returns the claims that are held while the pod watch is synced: a
 // claim is held that is allocated and reserved for a pod that is bound to the
-// node and not finished, whether the kubelet lists it or not. fallback returns
-// the view of a claim that has not been read. Devices have no uuids yet.
-func joinCluster(node string, cluster Cluster, fallback func(dra.ClaimRef) (claimView, bool)) []claimView {
+// node and not finished, whether the kubelet lists it or not. A pod is bound only
+// after its claims were reserved for it: a claim that is not reserved for a pod
+// here has not been read since, or is another one that had the name before.
+// fallback returns the view of such a claim. Devices have no uuids yet.
+func joinCluster(node string, cluster Cluster, fallback func(dra.ClaimRef, []*dra.Pod) (claimView, bool)) []claimView {
 	claims := make(map[dra.ClaimRef]*dra.Claim, len(cluster.Claims))
 	for i := range cluster.Claims {
 		claims[cluster.Claims[i].Ref] = &cluster.Claims[i]
 	}
 	views := make([]claimView, 0, len(claims))
 	index := make(map[dra.ClaimRef]int, len(claims))
-	for _, pod := range cluster.Pods {
+	var refs []dra.ClaimRef // of claims that are not known to be reserved for a pod
+	unread := make(map[dra.ClaimRef][]*dra.Pod)
+	for i := range cluster.Pods {
+		pod := &cluster.Pods[i]
 		if pod.Terminal || pod.Node != node {
 			continue
 		}
@@ -174,17 +177,26 @@ func joinCluster(node string, cluster Cluster, fallback func(dra.ClaimRef) (clai
 					index[ref] = at
 					views = append(views, viewOf(claim, named.Template))
 				}
-				views[at].addPod(pod)
-			case !known:
-				if view, ok := fallback(ref); ok {
-					views = append(views, view)
+				views[at].addPod(*pod)
+			default:
+				if unread[ref] == nil {
+					refs = append(refs, ref)
 				}
+				unread[ref] = append(unread[ref], pod)
 			}
 		}
 	}
 	for i := range views {
 		if claim, known := claims[views[i].ref]; known {
 			views[i].charge = chargingOf(claim, views[i].podUIDs)
+		}
+	}
+	for _, ref := range refs {
+		if _, held := index[ref]; held {
+			continue // it is reserved for another pod
+		}
+		if view, known := fallback(ref, unread[ref]); known {
+			views = append(views, view)
 		}
 	}
 	return views
