@@ -319,7 +319,7 @@ func (f *families) addExporter() {
 	f.sampleTime = f.gauge(metric.ExporterSampleTimestampSeconds, "seconds", "Unix time of the newest reading of any device", nil)
 	f.unmatched = f.gauge(metric.ExporterUnmatchedDevices, "", "Unmatched devices: allocated without known hardware (published), hardware that its driver does not publish (hardware)", []string{"side"})
 	f.conflicting = f.gauge(metric.ExporterConflictingDevices, "", "Devices that claims hold under more than one published name", nil)
-	f.uncounted = f.gauge(metric.ExporterUncountedDevices, "", "Held devices whose device-seconds are not counted, because admin access or their pods are unknown", []string{"reason"})
+	f.uncounted = f.gauge(metric.ExporterUncountedDevices, "", "Held devices whose device-seconds are not counted, because admin access, their pods or a claim's share is unknown", []string{"reason"})
 	f.processes = f.gauge(metric.ExporterProcessAttribution, "", "Whether the use of shared devices is split by process: 1 for ok or the reason why it is not, 0 for the others", []string{"reason"})
 	f.processes.Zeros = &metric.ZeroRows{Label: "reason"}
 	f.resets = f.counter(metric.ExporterHardwareResets, "", "Resets of hardware counters", nil)

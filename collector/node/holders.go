@@ -56,6 +56,7 @@ type holderLabels struct {
 type consumption struct {
 	claim    dra.ClaimRef
 	consumed map[string]float64
+	hidden   bool // only the kubelet's List has the share: what it consumes is not known
 }
 
 // uncountedReason is why the device-seconds of a held device are not counted.
@@ -64,12 +65,13 @@ type uncountedReason uint8
 const (
 	uncountedNoAPIServer uncountedReason = iota // several claims, each of which may have admin access
 	uncountedPodGroup                           // pods on other nodes may use it, and a pod group names none
+	uncountedShare                              // a claim has a share of it, of unknown size
 	uncountedReasons
 )
 
 // String returns the reason label of dra_exporter_uncounted_devices.
 func (r uncountedReason) String() string {
-	return [uncountedReasons]string{uncountedNoAPIServer: "no_api_server", uncountedPodGroup: "pod_group"}[r]
+	return [uncountedReasons]string{uncountedNoAPIServer: "no_api_server", uncountedPodGroup: "pod_group", uncountedShare: "unknown_share"}[r]
 }
 
 func newHolders(node string, devices *devices, f *families) *holders {
@@ -97,7 +99,7 @@ func (s *holders) update(held *holding, now clock.Instant) {
 				continue
 			}
 			h := s.get(d.uuid)
-			h.add(view.ref, d.consumed)
+			h.add(consumption{view.ref, d.consumed, view.listedOnly && d.shareID != ""})
 			h.missing = h.missing || view.missing
 			h.listedOnly = h.listedOnly || view.listedOnly
 			h.inGroup = h.inGroup || view.charge == chargedNowhere
@@ -227,15 +229,15 @@ func (h *deviceHolders) reset() {
 
 // add counts a claim once, however often it holds the device, and adds up what
 // it consumes of it.
-func (h *deviceHolders) add(claim dra.ClaimRef, consumed map[string]float64) {
+func (h *deviceHolders) add(share consumption) {
 	for i := range h.shares {
-		if h.shares[i].claim == claim {
-			h.shares[i].consumed = added(h.shares[i].consumed, consumed)
+		if own := &h.shares[i]; own.claim == share.claim {
+			own.consumed, own.hidden = added(own.consumed, share.consumed), own.hidden || share.hidden
 			return
 		}
 	}
 	h.claims++
-	h.shares = append(h.shares, consumption{claim, consumed})
+	h.shares = append(h.shares, share)
 }
 
 func added(a, b map[string]float64) map[string]float64 {
@@ -260,17 +262,42 @@ func (h *deviceHolders) changed() bool {
 	return !slices.EqualFunc(h.shares, h.sharesBefore, sameClaim) || !slices.Equal(h.pods, h.podsBefore)
 }
 
-// uncounted returns why device-seconds of the device are not known; false if
-// they are.
+// uncounted returns why device-seconds of the device are not known, of some
+// claim at least; false if they are.
 func (h *deviceHolders) uncounted() (because uncountedReason, is bool) {
 	switch {
 	case h.listedOnly && h.claims > 1:
 		return uncountedNoAPIServer, true
 	case h.inGroup:
 		return uncountedPodGroup, true
+	case slices.ContainsFunc(h.shares, h.isUnknown):
+		return uncountedShare, true
 	default:
 		return 0, false
 	}
+}
+
+// isUnknown reports whether a share is of unknown size: it consumes something,
+// and nothing is known of how much of it there is. It is not the whole device.
+func (h *deviceHolders) isUnknown(share consumption) bool {
+	if share.hidden || len(share.consumed) == 0 {
+		return share.hidden
+	}
+	for name := range share.consumed {
+		if h.capacity(name) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// capacity is how much there is of a capacity of the device: as its driver
+// publishes it, else the memory that the hardware has; 0: unknown.
+func (h *deviceHolders) capacity(name string) float64 {
+	if published := h.device.published.Capacity[name]; published > 0 || name != "memory" {
+		return published
+	}
+	return h.device.size
 }
 
 // attribution is how a holder's numbers relate to the device's own.
@@ -289,7 +316,7 @@ func (h *deviceHolders) attribution() attribution {
 // consumes, else all of it; 0: unknown.
 func (h *deviceHolders) allocated(claim dra.ClaimRef) float64 {
 	for _, share := range h.shares {
-		if memory, consumes := share.consumed["memory"]; consumes && share.claim == claim {
+		if memory, consumes := share.consumed["memory"]; share.claim == claim && (consumes || share.hidden) {
 			return memory
 		}
 	}
@@ -300,22 +327,26 @@ func (h *deviceHolders) allocated(claim dra.ClaimRef) float64 {
 }
 
 // weight is the share of the device's time that a claim is charged for: its
-// part of one capacity that all holders consume, else an equal part.
-func (h *deviceHolders) weight(claim dra.ClaimRef) float64 {
+// part of one capacity that all holders consume, else an equal part; false if
+// the claim has a share of unknown size.
+func (h *deviceHolders) weight(claim dra.ClaimRef) (weight float64, known bool) {
 	capacity := h.sharedCapacity()
-	if capacity == "" {
-		return 1 / float64(max(1, h.count()))
-	}
 	own, all := 0.0, 0.0
 	for _, share := range h.shares {
+		if share.claim == claim && h.isUnknown(share) {
+			return 0, false
+		}
 		all += share.consumed[capacity]
 		if share.claim == claim {
 			own = share.consumed[capacity]
 		}
 	}
+	if capacity == "" {
+		return 1 / float64(max(1, h.count())), true
+	}
 	// After a driver publishes less than before, more may be consumed than there
 	// is; the device is still there once.
-	return own / max(all, h.device.published.Capacity[capacity])
+	return own / max(all, h.capacity(capacity)), true
 }
 
 // sharedCapacity is the one capacity by which the device is divided: memory if
@@ -337,14 +368,19 @@ func (h *deviceHolders) sharedCapacity() string {
 	return first
 }
 
+// allConsume reports whether all holders consume a capacity of known size. Those
+// whose share is unknown may.
 func (h *deviceHolders) allConsume(capacity string) bool {
-	if h.device.published.Capacity[capacity] <= 0 {
+	if h.capacity(capacity) <= 0 {
 		return false
 	}
+	consume := false
 	for _, share := range h.shares {
-		if _, consumes := share.consumed[capacity]; !consumes {
+		_, consumes := share.consumed[capacity]
+		if !consumes && !h.isUnknown(share) {
 			return false
 		}
+		consume = consume || consumes
 	}
-	return len(h.shares) > 0
+	return consume
 }

@@ -92,11 +92,13 @@ func (l *ledger) updateHold(t *hold, view *claimView, now clock.Instant) (class 
 		l.sortedHolds = nil
 	}
 	t.class, t.model = class, d.model()
-	t.weight, t.allocated = h.weight(key.claim), h.allocated(key.claim)
+	weight, known := h.weight(key.claim)
+	t.weight, t.allocated = weight, h.allocated(key.claim)
 	if view.charge == chargedElsewhere {
 		t.weight = 0
 	}
-	_, t.uncounted = h.uncounted()
+	because, uncounted := h.uncounted()
+	t.uncounted = !known || uncounted && because != uncountedShare
 	p := holdInput{now: now, device: d, growth: l.counters.of(d), attribution: h.attribution()}
 	for q := range usages {
 		p.uses[q] = l.splits.use(h, key.claim, q, p.attribution)

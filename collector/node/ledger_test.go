@@ -1,10 +1,13 @@
 package node
 
 import (
+	"fmt"
+	"math"
 	"testing"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 )
 
@@ -265,5 +268,74 @@ func TestSeriesCap(t *testing.T) {
 	}
 	if count != 2 {
 		t.Errorf("%d rows of dra_device_info, want 2", count)
+	}
+}
+
+// A share is never charged as the whole device: while no slice has what there is
+// of what it consumes, the hardware's own size counts, and where that is not
+// known either, nothing is charged.
+func TestWeightsWithoutSlices(t *testing.T) {
+	third := dra.Result{Request: "gpu", Device: sceneID("gpu-0"), ShareID: "a", Consumed: map[string]float64{"memory": 20e9}}
+	cores := dra.Result{Request: "gpu", Device: sceneID("gpu-0"), ShareID: "a", Consumed: map[string]float64{"cores": 20}}
+	both := dra.Result{Request: "gpu", Device: sceneID("gpu-0"), ShareID: "b", Consumed: map[string]float64{"memory": 30e9, "cores": 20}}
+	whole := dra.Result{Request: "gpu", Device: sceneID("gpu-0"), ShareID: "c"}
+	const absent = -1
+	for name, test := range map[string]struct {
+		size      float64 // of the hardware's memory; 0: not known
+		published map[string]float64
+		claims    []dra.Result
+		kubelet   bool // there is no API server
+		want      []float64
+		unknown   float64 // devices of an unknown share
+	}{
+		"size of the hardware":       {60e9, nil, []dra.Result{third}, false, []float64{4}, 0},
+		"nothing is known":           {0, nil, []dra.Result{third}, false, []float64{absent}, 1},
+		"the slice comes first":      {80e9, map[string]float64{"memory": 60e9}, []dra.Result{third}, false, []float64{4}, 0},
+		"two of the hardware":        {60e9, nil, []dra.Result{third, both}, false, []float64{4, 6}, 0},
+		"another capacity":           {60e9, nil, []dra.Result{cores}, false, []float64{absent}, 1},
+		"one of two is known":        {60e9, nil, []dra.Result{cores, both}, false, []float64{absent, 6}, 1},
+		"published without the size": {0, map[string]float64{"cores": 80}, []dra.Result{cores, both}, false, []float64{3, 3}, 0},
+		"without capacities":         {60e9, nil, []dra.Result{whole}, false, []float64{12}, 0},
+		"a share of the List":        {60e9, nil, []dra.Result{third}, true, []float64{absent}, 1},
+		"two shares of the List":     {60e9, nil, []dra.Result{third, whole}, true, []float64{absent, absent}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, gpu(0))
+			s.facts.Cluster.Published[0].Capacity = test.published
+			if test.published == nil {
+				s.facts.Cluster.Published = nil
+			}
+			if test.size > 0 {
+				s.set("GPU-0", device.MemorySize, test.size)
+			}
+			for i, result := range test.claims {
+				claim := fmt.Sprint("claim-", i)
+				s.allocate("ml/"+claim, "gpu-0").Results = []dra.Result{result}
+				s.list("ml/"+claim, "gpu-0")
+				s.facts.Listing.Assignments[i].ShareID = result.ShareID
+			}
+			if test.kubelet {
+				s.facts.Cluster = Cluster{}
+			}
+			for range 13 {
+				s.listed(1)
+			}
+			for i, want := range test.want {
+				got, shown := s.value("dra_claim_device_seconds_total", "resourceclaim", fmt.Sprint("claim-", i))
+				if !shown {
+					got = absent
+				}
+				if math.Abs(got-want) > 1e-9 {
+					t.Errorf("claim %d has %v device-seconds, want %v", i, got, want)
+				}
+				memory, shown := s.value("dra_claim_memory_allocated_bytes", "resourceclaim", fmt.Sprint("claim-", i))
+				if own := test.claims[i].Consumed["memory"]; test.kubelet && shown || own > 0 && !test.kubelet && memory != own {
+					t.Errorf("claim %d has %v bytes", i, memory)
+				}
+			}
+			if got, _ := s.value("dra_exporter_uncounted_devices", "reason", "unknown_share"); got != test.unknown {
+				t.Errorf("%v devices with an unknown share, want %v", got, test.unknown)
+			}
+		})
 	}
 }

@@ -27,7 +27,7 @@ func misleadingMutants() []mutant {
 		{"TestMisleadingReports/before_preparation", "a pod must be listed",
 			"case known && claim.Allocated && claim.HeldBy(pod.UID):", "case known && claim.Allocated && claim.HeldBy(pod.UID) && !$:"},
 		{"TestMisleadingReports/two_shares", "two shares are two claims",
-			"if h.shares[i].claim == claim {", "if !$ && h.shares[i].claim == claim {"},
+			"own.claim == share.claim {", "own.claim == share.claim && !$ {"},
 		{"TestMisleadingReports/driver_dies", "matches are not kept",
 			"m.known[id] = uuids[i]", "m.known[id] = uuids[i]\n\t\tif $ {\n\t\t\tdefer delete(m.known, id)\n\t\t}"},
 	}

@@ -79,7 +79,7 @@ func missingPanels() []panel {
 			column{title: "Dropped in the range", unit: units.Short, more: tinted(anyIs(warning)), expr: `round(sum by (cluster, family) (increase(dra_exporter_series_dropped_total{@exporters}[$__range]))) > 0`}),
 		listing(24, 5, about{
 			title: "Conflicting and uncounted devices", unit: units.Short,
-			reads: "The 20 nodes with most of each. Conflicting: claims hold one device under several published names. Uncounted: held devices without device-seconds, because admin access or the pods of other nodes are unknown.",
+			reads: "The 20 nodes with most of each. Conflicting: claims hold one device under several published names. Uncounted: held devices without device-seconds, because admin access, the pods of other nodes or a claim's share is unknown.",
 			empty: noAgent,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
