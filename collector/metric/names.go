@@ -164,6 +164,7 @@ const (
 	ExporterSteps                                   = "dra_exporter_steps_total"
 	ExporterUndiagnosedSinceTimestampSeconds        = "dra_exporter_undiagnosed_since_timestamp_seconds"
 	ExporterUnmatchedDevices                        = "dra_exporter_unmatched_devices"
+	ExporterUnresolvedPluginDevices                 = "dra_exporter_unresolved_plugin_devices"
 )
 
 // Allocation and what is published.

@@ -44,8 +44,8 @@ type families struct {
 
 	extensions []extensionFamily
 
-	sampleTime, unmatched, conflicting, uncounted, resets, processes *metric.Family
-	self                                                             *self.Families
+	sampleTime, unmatched, unresolved, conflicting, uncounted, resets, processes *metric.Family
+	self                                                                         *self.Families
 }
 
 // extensionFamily is the family of an extension.
@@ -127,7 +127,7 @@ func (f *families) addDevices() {
 		deviceLabels("gpu_instance_id", "compute_instance_id"))
 	f.deviceBusy = f.counter(metric.DeviceBusySeconds, "seconds", "Time integral of the utilization ratio while it was known",
 		deviceLabels())
-	f.deviceHolders = f.gauge(metric.DeviceHolders, "", "Number of holders by kind: claims (without admin access), and pods that use the device through a device plugin",
+	f.deviceHolders = f.gauge(metric.DeviceHolders, "", "Number of holders by kind: claims (without admin access), pods that use the device through a device plugin, and, if there are any, pods whose device plugin may have given it (possible)",
 		deviceLabels("kind"))
 	f.deviceHolders.Zeros = &metric.ZeroRows{Label: "kind", Values: []string{"claim"}}
 }
@@ -318,6 +318,7 @@ func (f *families) addExporter() {
 	f.self = self.NewFamilies()
 	f.sampleTime = f.gauge(metric.ExporterSampleTimestampSeconds, "seconds", "Unix time of the newest reading of any device", nil)
 	f.unmatched = f.gauge(metric.ExporterUnmatchedDevices, "", "Unmatched devices: allocated without known hardware (published), hardware that its driver does not publish (hardware)", []string{"side"})
+	f.unresolved = f.gauge(metric.ExporterUnresolvedPluginDevices, "", "Ids of device plugins that lead to no hardware, by the form of the id", []string{"form"})
 	f.conflicting = f.gauge(metric.ExporterConflictingDevices, "", "Devices that claims hold under more than one published name", nil)
 	f.uncounted = f.gauge(metric.ExporterUncountedDevices, "", "Held devices whose device-seconds are not counted, because admin access, their pods or a claim's share is unknown", []string{"reason"})
 	f.processes = f.gauge(metric.ExporterProcessAttribution, "", "Whether the use of shared devices is split by process: 1 for ok or the reason why it is not, 0 for the others", []string{"reason"})

@@ -168,6 +168,8 @@ func (s *counters) updateExecutionIdle(g *deviceGrowth, holders *deviceHolders, 
 		g.forgetExecutionIdle()
 	case holders.count() > 0 || holders.related > 0:
 		g.accrueExecutionIdle(s.idlePower(g), s.staleness)
+	case holders.possible > 0:
+		g.forgetExecutionIdle()
 	default:
 		g.forgetExecutionIdle()
 		if holdersKnown && utilization[0].Value == 0 {

@@ -24,6 +24,8 @@ type holding struct {
 	uncertain []uncertainHold     // claims that may hold devices
 	recreated map[dra.PodRef]bool // see join
 	plugins   []pluginConsumer    // sorted
+
+	unresolved []unresolvedPlugin
 }
 
 // deviceHolders is who holds a device in the present step.
@@ -31,6 +33,7 @@ type deviceHolders struct {
 	device   *deviceState
 	claims   int  // distinct claims, admin access not counted
 	plugins  int  // distinct pods with device plugins
+	possible int  // further pods whose device plugin may have given it, or a partition of it: it is not free
 	related  int  // holders of the parent, or of any partition; claims that may be holders
 	siblings int  // holders of other compute instances of its GPU instance
 	cut      bool // it is divided into partitions, or will be: one is held
@@ -48,8 +51,8 @@ type deviceHolders struct {
 
 // holderLabels are the labels of the counts of holders.
 type holderLabels struct {
-	of              *metric.Labels // the device's labels at that time
-	claims, plugins *metric.Labels
+	of                        *metric.Labels // the device's labels at that time
+	claims, plugins, possible *metric.Labels
 }
 
 // consumption is what one claim consumes of a device that several may share.
@@ -120,6 +123,13 @@ func (s *holders) update(held *holding, now clock.Instant) {
 			h.related++
 		}
 	}
+	for i := range held.unresolved {
+		for _, uuid := range held.unresolved[i].devices {
+			if h := s.get(uuid); h != nil {
+				h.possible++
+			}
+		}
+	}
 	s.relateInstances()
 	s.relatePartitions()
 }
@@ -136,6 +146,11 @@ func (s *holders) remove(d *deviceState) { delete(s.byDevice, d) }
 // the other way round: the parent's quantities contain the partitions'.
 func (s *holders) relatePartitions() {
 	for _, d := range s.devices.all() {
+		if parent := s.of(s.devices.parent(d)); d.device.IsPartition() && parent != nil {
+			s.of(d).possible = max(s.of(d).possible, parent.possible)
+		}
+	}
+	for _, d := range s.devices.all() {
 		if !d.device.IsPartition() {
 			continue
 		}
@@ -145,6 +160,7 @@ func (s *holders) relatePartitions() {
 		}
 		parent.cut = parent.cut || d.present || h.isHeld()
 		parent.related += h.claims + h.plugins
+		parent.possible = max(parent.possible, h.possible)
 		h.related += parent.claims + parent.plugins
 	}
 }
@@ -197,10 +213,15 @@ func (s *holders) rows(b *rowBuilder) {
 				of:      d.labels.plain,
 				claims:  metric.NewLabels(family.Labels, s.node, d.uuid, d.device.ParentUUID, "claim"),
 				plugins: metric.NewLabels(family.Labels, s.node, d.uuid, d.device.ParentUUID, "device_plugin"),
+
+				possible: metric.NewLabels(family.Labels, s.node, d.uuid, d.device.ParentUUID, "possible"),
 			}
 		}
 		b.Add(h.labels.claims, float64(h.claims))
 		b.Add(h.labels.plugins, float64(h.plugins))
+		if h.possible > 0 {
+			b.Add(h.labels.possible, float64(h.possible))
+		}
 	}
 }
 

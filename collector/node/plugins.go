@@ -2,14 +2,18 @@ package node
 
 import (
 	"cmp"
+	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
 // pluginConsumer is a container that got a device through a device plugin.
@@ -20,16 +24,31 @@ type pluginConsumer struct {
 	resource string
 }
 
+// unresolvedPlugin is a pod that got devices through a device plugin whose ids lead
+// to no hardware, by the form of the ids.
+type unresolvedPlugin struct {
+	pod      dra.PodRef
+	form     vendors.PluginForm
+	resource string   // of the first id
+	id       string   // the first one
+	count    int      // of ids
+	devices  []string // uuids of the devices that may be meant, sorted
+}
+
 // plugins determines which containers got devices through device plugins. Only
 // the kubelet reports it.
 type plugins struct {
-	node      string
-	families  *families
-	devices   *devices
-	consumers []pluginConsumer // sorted
-	absent    absences
-	infos     infoRows[pluginConsumer]
-	causes    pluginCauses // of the consumers
+	node       string
+	families   *families
+	devices    *devices
+	consumers  []pluginConsumer                   // sorted
+	unresolved []unresolvedPlugin                 // sorted by pod and form
+	since      [vendors.PluginForms]clock.Instant // since when there are unresolved ids of a form; zero: there are none
+	logged     [vendors.PluginForms]bool
+	labels     [vendors.PluginForms]*metric.Labels
+	absent     absences
+	infos      infoRows[pluginConsumer]
+	causes     pluginCauses // of the consumers
 }
 
 // pluginCauses is everything that the consumers depend on while the List is
@@ -40,23 +59,28 @@ type pluginCauses struct {
 }
 
 func newPlugins(node string, devices *devices, f *families) *plugins {
-	return &plugins{node: node, families: f, devices: devices, absent: make(absences)}
+	p := &plugins{node: node, families: f, devices: devices, absent: make(absences)}
+	for form := range vendors.PluginForms {
+		p.labels[form] = metric.NewLabels(f.unresolved.Labels, form.String())
+	}
+	return p
 }
 
 // update applies the kubelet's List. Where it may not be complete, the API
 // server decides which of the missing pods are gone, or, without the API
-// server, a second List does.
-func (p *plugins) update(facts Facts, now clock.Instant) {
+// server, a second List does. Its events are about ids that lead to no hardware.
+func (p *plugins) update(facts Facts, now clock.Instant) []Event {
 	switch {
 	case facts.ListedAt.IsZero():
-		return
+		return nil
 	case complete(facts.Listing, p.node):
 		clear(p.absent)
 		causes := pluginCauses{spanOf(facts.Listing.Plugins), p.devices.changes}
 		if causes == p.causes {
-			return
+			return p.log(now)
 		}
-		p.causes, p.consumers = causes, p.resolve(facts.Listing.Plugins)
+		p.causes = causes
+		p.consumers, p.unresolved = p.resolve(facts.Listing.Plugins)
 	default:
 		p.causes = pluginCauses{}
 		missing, gone := p.absent.observe(p.pods(), facts.Listing, facts.ListedAt)
@@ -64,7 +88,9 @@ func (p *plugins) update(facts Facts, now clock.Instant) {
 			gone = withoutPods(missing, facts.Cluster.Pods, facts.Cluster.PluginPods)
 		}
 		kept := slices.DeleteFunc(slices.Clone(p.consumers), func(c pluginConsumer) bool { return !missing[c.pod] || gone[c.pod] })
-		p.consumers = append(kept, p.resolve(facts.Listing.Plugins)...)
+		keptUnresolved := slices.DeleteFunc(slices.Clone(p.unresolved), func(u unresolvedPlugin) bool { return !missing[u.pod] || gone[u.pod] })
+		consumers, unresolved := p.resolve(facts.Listing.Plugins)
+		p.consumers, p.unresolved = append(kept, consumers...), append(keptUnresolved, unresolved...)
 		slices.SortFunc(p.consumers, comparePluginConsumers)
 	}
 	p.infos.update(p.consumers, now,
@@ -72,43 +98,230 @@ func (p *plugins) update(facts Facts, now clock.Instant) {
 		func(c pluginConsumer) *metric.Labels {
 			return metric.NewLabels(p.families.pluginConsumerInfo.Labels, p.node, c.uuid, c.pod.Namespace, c.pod.Name, c.name, c.resource)
 		})
+	return p.log(now)
+}
+
+// log returns an event, once for each form, about ids that have led to no hardware
+// for long.
+func (p *plugins) log(now clock.Instant) []Event {
+	var events []Event
+	var first [vendors.PluginForms]*unresolvedPlugin
+	for i := range p.unresolved {
+		if u := &p.unresolved[i]; first[u.form] == nil {
+			first[u.form] = u
+		}
+	}
+	for form, u := range first {
+		switch {
+		case u == nil:
+			p.since[form] = clock.Instant{}
+		case p.since[form].IsZero():
+			p.since[form] = now
+		case !p.logged[form] && now.Since(p.since[form]) >= unmatchedDelay:
+			p.logged[form] = true
+			events = append(events, Event{slog.LevelWarn, "id of a device plugin leads to no hardware", []slog.Attr{
+				slog.String("resource", u.resource), slog.String("id", u.id), slog.String("form", u.form.String()),
+				slog.String("pod", u.pod.String()), slog.Int("possible_devices", len(u.devices))}})
+		}
+	}
+	return events
 }
 
 func (p *plugins) pods() []dra.PodRef {
-	pods := make([]dra.PodRef, len(p.consumers))
-	for i, c := range p.consumers {
-		pods[i] = c.pod
+	pods := make([]dra.PodRef, 0, len(p.consumers)+len(p.unresolved))
+	for _, c := range p.consumers {
+		pods = append(pods, c.pod)
+	}
+	for i := range p.unresolved {
+		pods = append(pods, p.unresolved[i].pod)
 	}
 	return pods
 }
 
-// resolve finds the hardware of devices that device plugins allocated: their ids
-// are UUIDs (with ::N for a replica of a shared device) or PCI addresses.
-func (p *plugins) resolve(assignments []dra.PluginAssignment) []pluginConsumer {
+// resolve finds the hardware of devices that device plugins allocated. An id that
+// leads to no hardware may be of hardware whose place is not known, or of hardware
+// that no source sees.
+func (p *plugins) resolve(assignments []dra.PluginAssignment) (consumers []pluginConsumer, unresolved []unresolvedPlugin) {
 	if len(assignments) == 0 {
-		return nil
+		return nil, nil
 	}
-	byAddress := make(map[string]string)
-	for _, d := range p.devices.all() {
-		if d.hardware && !d.device.IsPartition() && d.device.PCIBusID != "" {
-			byAddress[d.device.PCIBusID] = d.uuid
-		}
-	}
-	var consumers []pluginConsumer
+	hardware := newPluginHardware(p.devices)
 	for _, a := range assignments {
-		for _, id := range a.DeviceIDs {
-			id, _, _ = strings.Cut(id, "::")
-			uuid := id
-			if address, ok := byAddress[strings.ToLower(id)]; ok {
-				uuid = address
-			}
-			if d := p.devices.get(uuid); d != nil && d.hardware {
+		vendor, accelerators := vendors.ByResource(a.Resource)
+		known := make(map[string]bool) // ids without the number of a share
+		for _, text := range a.DeviceIDs {
+			id := vendors.DecodePluginID(text)
+			if uuid, ok := hardware.find(id); ok {
 				consumers = append(consumers, pluginConsumer{uuid, a.Pod, a.Container, a.Resource})
+				continue
+			}
+			if !accelerators && id.Vendor == "" {
+				continue // of anything: a fuse, a virtual function of a network adapter
+			}
+			u := addUnresolved(&unresolved, unresolvedPlugin{pod: a.Pod, form: id.Form, resource: a.Resource, id: text})
+			u.count++
+			own := id.UUIDs[len(id.UUIDs)-1]
+			if known[own] {
+				continue
+			}
+			known[own] = true
+			for _, uuid := range hardware.possible(id, cmp.Or(id.Vendor, vendor)) {
+				if at, found := slices.BinarySearch(u.devices, uuid); !found {
+					u.devices = slices.Insert(u.devices, at, uuid)
+				}
 			}
 		}
 	}
 	slices.SortFunc(consumers, comparePluginConsumers)
-	return slices.Compact(consumers)
+	return slices.Compact(consumers), unresolved
+}
+
+// addUnresolved returns the entry of a pod and a form, which it adds if there is
+// none. Assignments are sorted by pod.
+func addUnresolved(list *[]unresolvedPlugin, added unresolvedPlugin) *unresolvedPlugin {
+	for i := len(*list) - 1; i >= 0 && (*list)[i].pod == added.pod; i-- {
+		if (*list)[i].form == added.form {
+			return &(*list)[i]
+		}
+	}
+	*list = append(*list, added)
+	return &(*list)[len(*list)-1]
+}
+
+// pluginHardware finds hardware by the ids of device plugins.
+type pluginHardware struct {
+	devices   *devices
+	byUUID    map[string]*deviceState // by every spelling
+	byAddress map[string]*deviceState
+	byNode    map[string]*deviceState // whole devices by their files
+}
+
+func newPluginHardware(all *devices) *pluginHardware {
+	h := &pluginHardware{devices: all, byUUID: make(map[string]*deviceState), byAddress: make(map[string]*deviceState), byNode: make(map[string]*deviceState)}
+	index := make(hardwareIndex)
+	for _, d := range all.all() {
+		if !d.hardware {
+			continue
+		}
+		for _, uuid := range deviceUUID(d.device, index) {
+			h.byUUID[uuid] = d
+		}
+		addOnly(h.byAddress, deviceAddress(d.device, index), d)
+		addOnly(h.byNode, pluginNodes(d.device), d)
+	}
+	return h
+}
+
+// addOnly adds a device by its keys. A key of two devices is of none for certain.
+func addOnly(to map[string]*deviceState, keys []string, d *deviceState) {
+	for _, key := range keys {
+		if _, twice := to[key]; twice {
+			to[key] = nil
+			continue
+		}
+		to[key] = d
+	}
+}
+
+// pluginNodes returns the files of a whole device.
+func pluginNodes(d device.Device) []string {
+	if d.IsPartition() {
+		return nil
+	}
+	nodes := slices.Clone(d.Nodes)
+	if own := fmt.Sprintf("/dev/nvidia%d", d.Minor); d.Vendor == vendors.NVIDIA && d.Minor != device.Unknown && !slices.Contains(nodes, own) {
+		nodes = append(nodes, own)
+	}
+	if own := fmt.Sprintf("/dev/dri/renderD%d", d.RenderMinor); d.RenderMinor != device.Unknown && !slices.Contains(nodes, own) {
+		nodes = append(nodes, own)
+	}
+	return nodes
+}
+
+// find returns the uuid of the one device that an id is certainly of.
+func (h *pluginHardware) find(id vendors.PluginID) (string, bool) {
+	for _, uuid := range id.UUIDs {
+		if d := h.byUUID[uuid]; d != nil {
+			return d.uuid, true
+		}
+		if d := h.devices.get(uuid); d != nil && d.hardware {
+			return d.uuid, true
+		}
+	}
+	d := h.byAddress[id.Address]
+	switch {
+	case id.Form == vendors.PluginNode:
+		d = h.byNode[id.Node]
+	case id.Form == vendors.PluginPartition && id.GPUInstance >= 0:
+		if parts := h.instance(id); len(parts) == 1 {
+			d = parts[0]
+		}
+	}
+	if d == nil || id.Vendor != "" && d.device.Vendor != id.Vendor {
+		return "", false
+	}
+	return d.uuid, true
+}
+
+// instance returns the partitions of a GPU instance, one for each of its compute
+// instances.
+func (h *pluginHardware) instance(id vendors.PluginID) []*deviceState {
+	parent := h.byNode[fmt.Sprintf("/dev/nvidia%d", id.Minor)]
+	if parent == nil {
+		return nil
+	}
+	var parts []*deviceState
+	for _, d := range h.devices.all() {
+		if d.present && placed(d.device) && d.device.ParentUUID == parent.uuid && d.device.GPUInstance == id.GPUInstance {
+			parts = append(parts, d)
+		}
+	}
+	return parts
+}
+
+// possible returns the uuids of the devices of a vendor, of any if it is empty, that
+// an id may be of: not those that would have been found. A whole device may be
+// meant where it is not known to be divided otherwise.
+func (h *pluginHardware) possible(id vendors.PluginID, vendor string) []string {
+	var uuids []string
+	for _, d := range h.devices.all() {
+		driver := cmp.Or(d.device.Published.Driver, vendors.DriverOf(d.device.Vendor))
+		other := vendor != "" && driver != "" && driver != vendors.DriverOf(vendor)
+		if d.present && d.hardware && !other && !isNetwork(d.device) && h.mayBe(id, d.device) {
+			uuids = append(uuids, d.uuid)
+		}
+	}
+	return uuids
+}
+
+func (h *pluginHardware) mayBe(id vendors.PluginID, d device.Device) bool {
+	nodes := pluginNodes(d)
+	switch id.Form {
+	case vendors.PluginUUID:
+		return d.UUID == "" || strings.HasPrefix(id.UUIDs[0], "MIG-")
+	case vendors.PluginAddress:
+		return d.PCIBusID == ""
+	case vendors.PluginNode:
+		folder := strings.TrimRight(id.Node, "0123456789")
+		known := func(node string) bool { return strings.TrimRight(node, "0123456789") == folder }
+		return !d.IsPartition() && !slices.ContainsFunc(nodes, known)
+	case vendors.PluginPartition:
+		if id.Minor < 0 {
+			return true
+		}
+		whole := d
+		if parent := h.devices.get(d.ParentUUID); d.IsPartition() && parent != nil {
+			whole = parent.device
+		}
+		return whole.Minor == device.Unknown || whole.Minor == id.Minor && (!placed(d) || d.GPUInstance == id.GPUInstance)
+	default:
+		return true
+	}
+}
+
+// isNetwork reports whether hardware is a network adapter.
+func isNetwork(d device.Device) bool {
+	return d.Vendor == vendors.Mellanox || slices.ContainsFunc(d.Nodes, func(node string) bool { return strings.HasPrefix(node, "/dev/infiniband/") })
 }
 
 // evict removes the info rows whose grace has ended.
@@ -117,6 +330,18 @@ func (p *plugins) evict(now clock.Instant, grace time.Duration) { p.infos.evict(
 func (p *plugins) rows(b *rowBuilder) {
 	b.In(b.families.pluginConsumerInfo)
 	p.infos.addTo(b, true)
+}
+
+// unresolvedRows adds the number of ids that lead to no hardware.
+func (p *plugins) unresolvedRows(b *rowBuilder) {
+	counts := [vendors.PluginForms]int{}
+	for i := range p.unresolved {
+		counts[p.unresolved[i].form] += p.unresolved[i].count
+	}
+	b.In(b.families.unresolved)
+	for form := range vendors.PluginForms {
+		b.Add(p.labels[form], float64(counts[form]))
+	}
 }
 
 func comparePluginConsumers(a, b pluginConsumer) int {

@@ -28,6 +28,7 @@ type splits struct {
 type userCauses struct {
 	pods, pluginPods span[dra.Pod]
 	plugins          span[pluginConsumer]
+	unresolved       span[unresolvedPlugin]
 	splits           int // added so far
 }
 
@@ -85,7 +86,7 @@ func (s *splits) remove(d *deviceState) { delete(s.byDevice, d) }
 // updateUsers determines the users of each device that has a split again, if
 // anything has changed that they depend on.
 func (s *splits) updateUsers(cluster Cluster, held *holding) {
-	causes := userCauses{spanOf(cluster.Pods), spanOf(cluster.PluginPods), spanOf(held.plugins), s.added}
+	causes := userCauses{spanOf(cluster.Pods), spanOf(cluster.PluginPods), spanOf(held.plugins), spanOf(held.unresolved), s.added}
 	if !held.again && causes == s.causes {
 		return
 	}
@@ -107,6 +108,13 @@ func (s *splits) updateUsers(cluster Cluster, held *holding) {
 	for _, u := range held.uncertain {
 		if split := s.get(u.uuid); split != nil {
 			split.unnamed = true
+		}
+	}
+	for i := range held.unresolved {
+		for _, uuid := range held.unresolved[i].devices {
+			if split := s.get(uuid); split != nil {
+				split.unnamed = true
+			}
 		}
 	}
 	for split, old := range before {

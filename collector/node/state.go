@@ -99,10 +99,10 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	s.matcher.addNamed(now)
 	s.devices.read(now)
 	s.matcher.addHeld(views, now)
-	s.plugins.update(facts, now)
-	held := holding{again, views, s.join.uncertain, s.join.recreated, s.plugins.consumers}
+	events := s.plugins.update(facts, now)
+	held := holding{again, views, s.join.uncertain, s.join.recreated, s.plugins.consumers, s.plugins.unresolved}
 	s.holders.update(&held, now)
-	events := s.counters.update(holdersKnown(facts, s.config.Node), now)
+	events = append(events, s.counters.update(holdersKnown(facts, s.config.Node), now)...)
 	if again {
 		s.holders.markSharing(views)
 		s.topology.update(views, facts.Cluster.Published)
@@ -163,6 +163,7 @@ func (s *State) allRows(facts Facts) *metric.Snapshot {
 	b.families.self.Rows(b.Builder, s.config.Version, facts.Sources)
 	s.devices.sampleRows(b)
 	s.unmatched.rows(b)
+	s.plugins.unresolvedRows(b)
 	s.holders.uncountedRows(b)
 	s.counters.resetRows(b)
 	b.families.self.DroppedRows(b.Builder)

@@ -13,7 +13,7 @@ const NVIDIADriver = "gpu.nvidia.com"
 
 // nvidia is NVIDIA's row.
 func nvidia() Vendor {
-	return Vendor{Name: NVIDIA, PCI: 0x10de, Driver: NVIDIADriver, Measured: true, DecodeName: decodeMIGName, DecodeSharing: decodeSharing}
+	return Vendor{Name: NVIDIA, PCI: 0x10de, Driver: NVIDIADriver, Measured: true, Resources: []string{"nvidia.com/gpu", "nvidia.com/mig-"}, DecodeName: decodeMIGName, DecodeSharing: decodeSharing}
 }
 
 // decodeMIGName decodes the name that NVIDIA's driver gives a MIG device,

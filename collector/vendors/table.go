@@ -6,10 +6,10 @@ func All() []Vendor {
 		nvidia(),
 		{Driver: "compute-domain.nvidia.com", Logical: true}, // IMEX channels and daemons of ComputeDomains
 		amd(),
-		{Name: Intel, PCI: 0x8086, Driver: "gpu.intel.com", Measured: true},
-		{Name: "habana", PCI: 0x1da3, Driver: "gaudi.intel.com"}, // Intel Gaudi, with network ports of its own
-		{Name: "google", Driver: "tpu.google.com"},
-		{Name: "aws", Driver: "neuron.aws.com"}, // not by PCI: Amazon's number is also that of its network adapters
+		{Name: Intel, PCI: 0x8086, Driver: "gpu.intel.com", Measured: true, Resources: []string{"gpu.intel.com/"}},
+		{Name: "habana", PCI: 0x1da3, Driver: "gaudi.intel.com", Resources: []string{"habana.ai/"}}, // Intel Gaudi, with network ports of its own
+		{Name: "google", Driver: "tpu.google.com", Resources: []string{"google.com/tpu"}},
+		{Name: "aws", Driver: "neuron.aws.com", Resources: []string{"aws.amazon.com/neuron"}}, // not by PCI: Amazon's number is also that of its network adapters
 		{Name: Mellanox, PCI: 0x15b3},
 		{Driver: "dra.net", Measured: true, Network: true}, // network adapters of any vendor
 		{Name: "example", Driver: "gpu.example.com"},       // simulated hardware, and sigs.k8s.io/dra-example-driver

@@ -29,6 +29,9 @@ type Vendor struct {
 	// Network reports whether the driver's devices are network adapters.
 	Network bool
 
+	// Resources begin the names of the resources of its device plugins.
+	Resources []string
+
 	// DecodeName decodes the name of a device. Names that say nothing of a
 	// partition give no profile and dra.PlacementUnknown.
 	DecodeName func(name string) (profile string, placement int)

@@ -175,8 +175,11 @@ func (c *card) identify() error {
 		return nil // a card may have no node
 	}
 	for _, name := range nodes {
+		if _, isNumber := sysfs.Numbered(name, "card"); isNumber {
+			id.Nodes = append(id.Nodes, "/dev/dri/"+name)
+		}
 		if minor, isNumber := sysfs.Numbered(name, "renderD"); isNumber {
-			id.RenderMinor, id.Nodes = minor, []string{"/dev/dri/" + name}
+			id.RenderMinor, id.Nodes = minor, append(id.Nodes, "/dev/dri/"+name)
 		}
 	}
 	return nil

@@ -78,9 +78,10 @@ func (c *card) identify() error {
 	for _, name := range names {
 		if _, is := sysfs.Numbered(name, "card"); is {
 			c.folders[drm] = filepath.Join(c.folders[function], "drm", name)
+			id.Nodes = append(id.Nodes, "/dev/dri/"+name)
 		}
 		if minor, is := sysfs.Numbered(name, "renderD"); is {
-			id.RenderMinor, id.Nodes = minor, []string{"/dev/dri/" + name}
+			id.RenderMinor, id.Nodes = minor, append(id.Nodes, "/dev/dri/"+name)
 		}
 	}
 	return nil

@@ -37,7 +37,7 @@ func occupancyQuery() string {
 	devices := withDevice("@node",
 		onlyOne(device, `"/", "namespace", "resourceclaim"`)+"\nor "+
 			many(device)+"\nor "+
-			label("state", `"`+statePlugin+`"`, `"uuid", ".*"`, unclaimed(`max by (`+device+`) (dra_device_holders{@node, kind="device_plugin"}) > 0`))+"\nor "+
+			label("state", `"`+statePlugin+`"`, `"uuid", ".*"`, unclaimed(`max by (`+device+`) (dra_device_holders{@node, kind!="claim"}) > 0`))+"\nor "+
 			label("state", `"`+stateFree+`"`, `"uuid", ".*"`, unclaimed(`sum by (`+device+`) (dra_device_holders{@node}) == 0`)+` unless on (`+device+`) `+parents))
 	namespaces := withDevice("@node", `(
 `+onlyOne(space, `"", "resourceclaim"`)+`
