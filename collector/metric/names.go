@@ -80,6 +80,7 @@ const (
 	DeviceEnergyJoules                 = "dra_device_energy_joules_total"
 	DeviceEngineActiveRatio            = "dra_device_engine_active_ratio"
 	DeviceFabricState                  = "dra_device_fabric_state"
+	DeviceForeignProcesses             = "dra_device_foreign_processes"
 	DeviceHealthCheck                  = "dra_device_health_check"
 	DeviceHealthDisagreement           = "dra_device_health_disagreement"
 	DeviceHeldFailures                 = "dra_device_held_failures_total"

@@ -233,7 +233,7 @@ func mustBeComplete(t testing.TB, rows []metric.Row) {
 
 // ofProcesses reports whether a family is about the work of single processes.
 func ofProcesses(name string) bool {
-	return strings.HasPrefix(name, "dra_pod_") && name != metric.PodWorkloadInfo && name != metric.PodTopologyInfo || strings.HasPrefix(name, "dra_device_unattributed_")
+	return strings.HasPrefix(name, "dra_pod_") && name != metric.PodWorkloadInfo && name != metric.PodTopologyInfo || strings.HasPrefix(name, "dra_device_unattributed_") || name == metric.DeviceForeignProcesses
 }
 
 // unheld returns the state after a step without claims: what the devices draw while

@@ -25,6 +25,7 @@ type families struct {
 	deviceInfo, publishedInfo, partitionInfo, deviceBusy, deviceHolders *metric.Family
 
 	unattributed, podUse                   [usages]*metric.Family
+	foreign                                *metric.Family
 	deviceHealthy, healthSignal, taintInfo *metric.Family
 	xidErrors, xidLast, violations         *metric.Family
 	incidents                              [incidentTotals]*metric.Family
@@ -137,6 +138,8 @@ func (f *families) addProcesses() {
 	pod := []string{"node", "namespace", "pod", "uuid"}
 	f.unattributed[usedTime] = f.gauge(metric.DeviceUnattributedUtilizationRatio, "ratio", "Utilization of the device, 0 to 1, by processes that belong to no holder; absent if it is not split by process", deviceLabels())
 	f.unattributed[usedMemory] = f.gauge(metric.DeviceUnattributedMemoryBytes, "bytes", "Device memory used by processes that belong to no holder of the device; absent if it is not split by process", deviceLabels())
+	f.foreign = f.gauge(metric.DeviceForeignProcesses, "", "Processes of pods that hold nothing of the device and have no admin access to it, such as those of a pod that was deleted by force; absent if the device's processes are not known", deviceLabels())
+	f.foreign.Zeros = &metric.ZeroRows{}
 	f.podUse[usedTime] = f.gauge(metric.PodUtilizationRatio, "ratio", "Utilization of the device, 0 to 1, by the pod's processes, if several pods use it and it is split by process", pod)
 	f.podUse[usedMemory] = f.gauge(metric.PodMemoryUsedBytes, "bytes", "Device memory used by the pod's processes, if several pods use the device and it is split by process", pod)
 }

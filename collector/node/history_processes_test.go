@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -29,6 +30,7 @@ type processHistory struct {
 	server     map[string]int    // the MPS server of each device
 	plugin     map[string]string // the pod with a device plugin on each GPU
 	seen       map[string]int    // how often each rule was put to the test
+	foreign    *foreignHistory
 
 	read  map[string]time.Duration // when each device was read last
 	began map[useKey]time.Duration // since when a use has gone on under its attribution
@@ -39,7 +41,7 @@ type processHistory struct {
 func newProcessHistory(s *scene, random *rand.Rand) *processHistory {
 	w := &processHistory{scene: s, random: random, owners: map[int]dra.Owner{}, unlisted: map[string]int{}, unknown: map[int]int{},
 		force: map[string]reported{}, unreported: map[string]bool{}, server: map[string]int{}, plugin: map[string]string{}, seen: map[string]int{},
-		read: map[string]time.Duration{}, began: map[useKey]time.Duration{}, busy: map[useKey]float64{}}
+		read: map[string]time.Duration{}, began: map[useKey]time.Duration{}, busy: map[useKey]float64{}, foreign: newForeignHistory()}
 	return w
 }
 
@@ -212,7 +214,7 @@ func processUUIDs() []string { return []string{"GPU-0", "GPU-0", "GPU-1", "GPU-1
 
 // checkCoverage fails unless every rule was put to the test.
 func checkCoverage(t interface{ Errorf(string, ...any) }, seen map[string]int) {
-	for _, rule := range []string{"missed list", "stale list", "old list", "gone", "MPS", "MPS server at rest", "nothing to report", "aside", "unattributed", "by container", "ambiguous", "busy as process", "busy as exclusive", "busy as shared"} {
+	for _, rule := range []string{"missed list", "stale list", "old list", "gone", "MPS", "MPS server at rest", "nothing to report", "aside", "unattributed", "by container", "ambiguous", "busy as process", "busy as exclusive", "busy as shared", "foreign", "foreign in an old list"} {
 		if seen[rule] < 100 {
 			t.Errorf("%s: put to the test %d times, the histories prove nothing", rule, seen[rule])
 		}
@@ -282,7 +284,11 @@ func (w *processHistory) updateReported(sample *device.Sample) {
 		clear(w.force)
 		clear(w.unreported)
 		clear(w.server)
+		w.foreign = newForeignHistory()
 		return
+	}
+	if _, known := w.foreign.since[sample.Device.UUID]; !known && !sample.ProcessesAt.IsZero() {
+		w.foreign.since[sample.Device.UUID] = w.now.Elapsed
 	}
 	if w.force[sample.Device.UUID].at == sample.ProcessesAt.Elapsed {
 		return
@@ -310,6 +316,7 @@ func (w *processHistory) expect(sample *device.Sample) (want map[string]float64,
 		return want, true
 	}
 	holds := w.holdersOf(uuid)
+	w.findForeign(uuid, holds)
 	for q, name := range []string{"time", "memory"} {
 		own := 0.0
 		for _, reading := range sample.Readings {
@@ -321,7 +328,9 @@ func (w *processHistory) expect(sample *device.Sample) (want map[string]float64,
 			sum.addTo(want, name, own, holds)
 		} else {
 			for _, claim := range holds.claims {
-				want[claim+" "+holds.attribution()+" "+name] = own
+				if !holds.doubtful {
+					want[claim+" "+holds.attribution()+" "+name] = own
+				}
 			}
 		}
 	}
@@ -453,6 +462,7 @@ func (s sums) addTo(want map[string]float64, quantity string, own float64, h *ho
 	want["unattributed "+quantity] = s.unattributed * factor
 	for _, claim := range h.claims {
 		switch {
+		case h.doubtful:
 		case !h.several:
 			want[claim+" exclusive "+quantity] = own
 		case s.unclear[claim]:
@@ -480,8 +490,10 @@ type holdersNow struct {
 	blurred map[string]bool
 	idle    map[string]bool // containers of pods that hold it, which do not
 	mixed   map[string]bool // UIDs of pods whose containers have different holds
-	several bool            // holders
-	unnamed bool
+	several bool            // holders, or a holder beside processes of another pod
+
+	doubtful bool // the list may be of the holders before
+	unnamed  bool
 }
 
 func (h *holdersNow) attribution() string {
@@ -607,5 +619,53 @@ func (w *processHistory) compareBusy() {
 	maps.DeleteFunc(w.busy, func(key useKey, _ float64) bool { return !shown[key] })
 	if math.Abs(total-w.total) > 1e-6 {
 		w.t.Fatalf("all namespaces together were busy for %v s, want %v", total, w.total)
+	}
+}
+
+// foreignHistory is what is known of processes of pods that hold nothing.
+type foreignHistory struct {
+	since   map[string]time.Duration // when the holders of each device became these
+	holders map[string]string
+	servers map[string]map[int]bool // pids that were listed beside clients of MPS
+}
+
+func newForeignHistory() *foreignHistory {
+	return &foreignHistory{map[string]time.Duration{}, map[string]string{}, map[string]map[int]bool{}}
+}
+
+// findForeign finds processes of pods that hold nothing of a device: its only
+// holder is not alone then.
+func (w *processHistory) findForeign(uuid string, h *holdersNow) {
+	f := w.foreign
+	if holders := fmt.Sprint(h.claims, h.pods, h.unnamed, w.plugin[uuid]); holders != f.holders[uuid] {
+		if f.holders[uuid] != "" {
+			f.since[uuid] = w.now.Elapsed
+		}
+		f.holders[uuid] = holders
+	}
+	force, there := w.force[uuid]
+	if !there || w.now.Elapsed-force.at > 10*time.Second {
+		return
+	}
+	clients := slices.ContainsFunc(force.list, func(p device.Process) bool { return p.Proxied && !force.owners[p.PID].Gone })
+	foreign, servers := 0, map[int]bool{}
+	for _, p := range force.list {
+		switch owner := force.owners[p.PID]; {
+		case owner.Gone || owner.PodUID == "" || h.unnamed || h.uses[owner.PodUID] != nil:
+		case !p.Proxied && (clients || f.servers[uuid][p.PID]):
+			servers[p.PID] = true
+		default:
+			foreign++
+		}
+	}
+	f.servers[uuid] = servers
+	switch {
+	case foreign == 0 || len(h.claims) == 0 || h.several:
+	case force.at >= f.since[uuid]:
+		w.seen["foreign"]++
+		h.several = true
+	default:
+		w.seen["foreign in an old list"]++
+		h.doubtful = true
 	}
 }

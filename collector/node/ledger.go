@@ -99,7 +99,7 @@ func (l *ledger) updateHold(t *hold, view *claimView, now clock.Instant) (class 
 	}
 	because, uncounted := h.uncounted()
 	t.uncounted = !known || uncounted && because != uncountedShare
-	p := holdInput{now: now, device: d, growth: l.counters.of(d), attribution: h.attribution()}
+	p := holdInput{now: now, device: d, growth: l.counters.of(d), attribution: l.splits.attribution(h)}
 	for q := range usages {
 		p.uses[q] = l.splits.use(h, key.claim, q, p.attribution)
 	}

@@ -102,7 +102,7 @@ func TestSplit(t *testing.T) {
 		{"a finished pod holds nothing", func(s *scene) {
 			s.facts.Cluster.Pods[1].Terminal = true
 			s.addProcess("GPU-0", 1, ofPod("second"), 0.5, 10)
-		}, map[string]float64{"first exclusive time": 0.8, "first exclusive memory": 40, "unattributed time": 0.5, "unattributed memory": 10}},
+		}, map[string]float64{"first process time": 0, "first process memory": 0, "unattributed time": 0.5, "unattributed memory": 10}},
 		{"who is alone has all of it", func(s *scene) {
 			s.release("ml/second")
 			s.addProcess("GPU-0", 1, ofPod("first"), 0.1, 10)

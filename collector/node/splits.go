@@ -62,7 +62,7 @@ func (s *splits) update(facts Facts, held *holding, holders *holders, now clock.
 			s.add(d).list.apply(d.processes, d.listedAt, facts.Processes.Owners)
 		}
 	}
-	s.updateUsers(facts.Cluster, held)
+	s.updateUsers(facts.Cluster, held, now)
 	for d, split := range s.byDevice {
 		s.divide(split, holders.of(d), now)
 	}
@@ -85,7 +85,7 @@ func (s *splits) remove(d *deviceState) { delete(s.byDevice, d) }
 
 // updateUsers determines the users of each device that has a split again, if
 // anything has changed that they depend on.
-func (s *splits) updateUsers(cluster Cluster, held *holding) {
+func (s *splits) updateUsers(cluster Cluster, held *holding, now clock.Instant) {
 	causes := userCauses{spanOf(cluster.Pods), spanOf(cluster.PluginPods), spanOf(held.plugins), spanOf(held.unresolved), s.added}
 	if !held.again && causes == s.causes {
 		return
@@ -119,6 +119,9 @@ func (s *splits) updateUsers(cluster Cluster, held *holding) {
 	}
 	for split, old := range before {
 		split.index(old)
+		if split.since = old.since; split.since.IsZero() || !split.sameHolders(old) {
+			split.since = now
+		}
 	}
 }
 
@@ -136,6 +139,9 @@ func podsByRef(cluster Cluster) map[dra.PodRef]*dra.Pod {
 func (s *splits) addUsers(view *claimView, pods map[dra.PodRef]*dra.Pod) {
 	for i, d := range view.devices {
 		split := s.get(d.uuid)
+		if d.admin && split != nil {
+			split.monitors = append(split.monitors, view.podUIDs...)
+		}
 		if d.admin || split == nil || view.holdsBefore(i) {
 			continue
 		}
@@ -169,9 +175,22 @@ func (s *splits) divide(split *deviceSplit, h *deviceHolders, now clock.Instant)
 	split.divide(own, has)
 }
 
+// attribution is how a holder's numbers relate to the device's own. The only
+// holder of a device is not alone with it while processes of another pod use it,
+// such as those of a pod that was deleted by force and has not ended.
+func (s *splits) attribution(h *deviceHolders) attribution {
+	held := h.attribution()
+	if split := s.byDevice[h.device]; held == exclusive && split != nil && split.foreign > 0 && !split.isOld() {
+		return shared
+	}
+	return held
+}
+
 // use returns the use of a device by a claim that holds it: the device's own
 // value, or, if it is shared, the use by the claim's processes. An exclusive
-// holder has all of it, whatever procfs reports.
+// holder has all of it, processes of no pod included: procfs may not show to which
+// pod a process belongs. While a list may be of the holder before, its use is not
+// known.
 func (s *splits) use(h *deviceHolders, claim dra.ClaimRef, q usage, held attribution) use {
 	own, known := h.device.reading(q.quantity())
 	now := use{attribution: held, value: own, known: known}
@@ -179,6 +198,9 @@ func (s *splits) use(h *deviceHolders, claim dra.ClaimRef, q usage, held attribu
 		now.attribution = shared
 	}
 	split := s.byDevice[h.device]
+	if held == exclusive && split != nil && split.foreign > 0 {
+		now.known = false
+	}
 	if held != shared || split == nil {
 		return now
 	}
@@ -196,6 +218,16 @@ func (s *splits) deviceRows(b *rowBuilder) {
 			if split := s.byDevice[d]; split != nil && split.known[q] {
 				b.Add(d.labels.plain, split.unattributed[q])
 			}
+		}
+	}
+}
+
+// foreignRows adds the number of processes of pods that hold nothing of the device.
+func (s *splits) foreignRows(b *rowBuilder) {
+	b.In(b.families.foreign)
+	for _, d := range s.devices.all() {
+		if split := s.byDevice[d]; split != nil && split.listed {
+			b.Add(d.labels.plain, float64(split.orphans))
 		}
 	}
 }
@@ -265,12 +297,16 @@ type deviceSplit struct {
 	reported     [usages]bool // every process reports it, and the user of each process is known
 	known        [usages]bool // and so is the device's own value, which limits the sum
 	unattributed amounts      // of processes that belong to no holder
+	listed       bool         // the processes are known
+	foreign      int          // those of pods that hold nothing of the device
+	orphans      int          // and have no admin access to it either
 
 	// What lists have shown so far. A device at rest must not look as if its use
 	// could be split if it cannot be as soon as processes work: then its idle time
 	// alone would be known.
 	unreported [usages]bool // by some process of the last list that had any
 	server     int          // pid of the MPS server that is reported to do its clients' work; 0: none is
+	servers    map[int]bool // pids of processes that were listed beside clients of MPS: they may be their server
 }
 
 // processList is the processes of a device and their owners.
@@ -313,7 +349,13 @@ func (s *deviceSplit) divide(own amounts, has [usages]bool) {
 }
 
 // invalidate is for a device whose processes are not known now.
-func (s *deviceSplit) invalidate() { s.reported, s.known = [usages]bool{}, [usages]bool{} }
+func (s *deviceSplit) invalidate() {
+	s.reported, s.known = [usages]bool{}, [usages]bool{}
+	s.listed, s.foreign, s.orphans = false, 0, 0
+}
+
+// isOld reports whether the list may be of the time before the present holders.
+func (s *deviceSplit) isOld() bool { return s.list.at.Elapsed < s.since.Elapsed }
 
 // count adds up the use of processes by user, and returns the sum over all that
 // have not ended.
@@ -322,6 +364,7 @@ func (s *deviceSplit) count() (sum amounts) {
 	s.unattributed = amounts{}
 	reported, alive := [usages]bool{usedTime: true, usedMemory: true}, false
 	mps := mpsServer{before: s.server}
+	s.countForeign()
 	for i := range s.list.processes {
 		p, owner := &s.list.processes[i], &s.list.owners[i]
 		if owner.Gone {
@@ -350,6 +393,34 @@ func (s *deviceSplit) count() (sum amounts) {
 		s.reported[usedTime] = false
 	}
 	return sum
+}
+
+// countForeign counts the processes of pods that hold nothing of the device. An MPS
+// server may be in a pod of its own: it is not foreign, nor when its clients have
+// ended.
+func (s *deviceSplit) countForeign() {
+	s.listed, s.foreign, s.orphans = true, 0, 0
+	clients, before := false, s.servers
+	s.servers = nil
+	for i := range s.list.processes {
+		clients = clients || s.list.processes[i].Proxied && !s.list.owners[i].Gone
+	}
+	for i := range s.list.processes {
+		p, owner := &s.list.processes[i], &s.list.owners[i]
+		switch {
+		case owner.Gone || owner.PodUID == "" || s.unnamed || s.userOf(owner) != nil:
+		case !p.Proxied && (clients || before[p.PID]):
+			if s.servers == nil {
+				s.servers = make(map[int]bool)
+			}
+			s.servers[p.PID] = true
+		default:
+			s.foreign++
+			if !slices.Contains(s.monitors, owner.PodUID) {
+				s.orphans++
+			}
+		}
+	}
 }
 
 // credit adds an amount to the pod that uses the device, and to the claim
@@ -448,6 +519,9 @@ type users struct {
 	pods    []user    // sorted by name
 	parts   []portion // one for each claim that holds the device
 	unnamed bool      // pods that are not known may hold it
+
+	monitors []string      // UIDs of pods with admin access
+	since    clock.Instant // when its holders became these
 
 	byUID       map[string]int // positions in pods
 	byContainer map[string]int
@@ -574,6 +648,13 @@ func (u *users) index(before users) {
 			}
 		}
 	}
+}
+
+// sameHolders reports whether the pods are those of before, by their UIDs.
+func (u *users) sameHolders(before users) bool {
+	return u.unnamed == before.unnamed &&
+		slices.EqualFunc(u.pods, before.pods, func(a, b user) bool { return a.uid == b.uid && a.pod == b.pod }) &&
+		slices.EqualFunc(u.parts, before.parts, func(a, b portion) bool { return a.claim == b.claim })
 }
 
 // markAmbiguous marks claims whose processes cannot be distinguished from those

@@ -148,6 +148,7 @@ func (s *State) allRows(facts Facts) *metric.Snapshot {
 	s.devices.extensionRows(b)
 	s.counters.busyRows(b)
 	s.splits.deviceRows(b)
+	s.splits.foreignRows(b)
 	s.splits.podRows(b)
 	s.health.rows(b)
 	s.incidents.rows(b)

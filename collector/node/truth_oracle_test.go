@@ -92,7 +92,7 @@ func (w *truth) observe() {
 	for _, c := range w.claims {
 		m := &c.mark
 		m.known = m.known || fresh
-		m.visible = fresh || listed
+		m.visible = (fresh || listed) && !c.isUnread()
 		m.seen = m.seen || m.visible
 	}
 	w.identify()
@@ -189,10 +189,11 @@ func (w *truth) countTruth() {
 		}
 	}
 	for i, name := range w.plugin {
-		if w.listed[name] {
+		if w.listed[name] && w.resolves(name) {
 			w.oracle.holders[i]++
 		}
 	}
+	w.findForeign()
 }
 
 // account notes what the claim may have, and what it must have, of the time
@@ -230,7 +231,7 @@ func (w *truth) account(c *truthClaim) {
 		w.saw("doubt")
 		return
 	}
-	shared := w.oracle.holders[c.gpu] > 1
+	shared := w.oracle.holders[c.gpu] > 1 || w.evidence.shared[c.gpu]
 	which := 0
 	if shared {
 		which = 1
@@ -275,6 +276,7 @@ func (w *truth) check() {
 		}
 	}
 	w.checkHeld(&page)
+	w.checkPossible()
 	w.checkEnergy(&page)
 	w.checkSeconds(&page)
 	w.oracle.before, w.oracle.seconds = counters, page.seconds
@@ -361,6 +363,9 @@ func (w *truth) checkGauge(key accountKey, attribution string, row metric.Row) {
 	}
 	switch attribution {
 	case "exclusive":
+		if w.mode == truthAPI && w.evidence.shared[key.gpu] {
+			w.fail("%v has %s as its own, though another pod uses it", key, row.Family.Name)
+		}
 		if w.oracle.holders[key.gpu] > 1 {
 			w.fail("%v has %s as its own, though %d hold it", key, row.Family.Name, w.oracle.holders[key.gpu])
 		}

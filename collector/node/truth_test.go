@@ -43,6 +43,7 @@ type truth struct {
 	quietFor int // steps since a List named a pod of the API server's
 	began    time.Duration
 	steps    int
+	evidence truthEvidence
 	oracle   oracle
 	seen     map[string]int
 }
@@ -66,6 +67,7 @@ type truthClaim struct {
 	admin          bool
 	beside         *truthClaim // of an admin claim: the claim of the same pod
 	unready        int         // steps until the API server knows the containers' ids
+	unread         int         // steps until the claim has been read
 	mark           claimMark
 }
 
@@ -137,6 +139,7 @@ func newTruth(t testing.TB, seed uint64) *truth {
 		}}
 	}
 	w.oracle.accounts, w.oracle.before = map[accountKey]*truthAccount{}, map[string]float64{}
+	w.beginWithoutSlices()
 	return w
 }
 
@@ -269,6 +272,7 @@ func (w *truth) take(pod string, i int) {
 		w.saw("passthrough")
 	}
 	w.claims = append(w.claims, c)
+	w.delayRead(c)
 	w.markChanged(i)
 	w.saw("claim")
 	if w.gone > 0 {
@@ -286,7 +290,7 @@ func (w *truth) take(pod string, i int) {
 // newName is that of a claim that has ended, now and then, where the API
 // server reports every step.
 func (w *truth) newName() string {
-	if len(w.ended) > 0 && w.mode == truthAPI && w.chance(30) {
+	if len(w.ended) > 0 && w.mode == truthAPI && w.chance(50) {
 		i := w.random.IntN(len(w.ended))
 		name := w.ended[i]
 		w.ended = slices.Delete(w.ended, i, i+1)
@@ -300,6 +304,7 @@ func (w *truth) newName() string {
 func (w *truth) end(c *truthClaim) {
 	w.claims = slices.DeleteFunc(w.claims, func(other *truthClaim) bool { return other == c || other.beside == c })
 	w.ended = append(w.ended, c.name)
+	w.leaveOrphan(c)
 	w.markChanged(c.gpu)
 	w.saw("end")
 	if len(w.claims) == 0 && !w.anchor {
@@ -321,13 +326,17 @@ func (w *truth) reportCluster() {
 	if cluster.Fresh = w.stale <= 0; !cluster.Fresh {
 		return
 	}
-	cluster.Pods, cluster.Claims, cluster.PluginPods = nil, nil, nil
+	cluster.Pods, cluster.Claims, cluster.PluginPods, cluster.Unread = nil, nil, nil, nil
 	for _, c := range w.claims {
 		claim := dra.Claim{Ref: dra.ClaimRef{Namespace: "ml", Name: c.name}, UID: "uid-of-" + c.name + c.uid, Allocated: true, Node: sceneNode,
 			Requests:    []dra.Request{{Name: "gpu", DeviceClass: "gpu.nvidia.com"}},
 			ReservedFor: []dra.Consumer{{Resource: "pods", Name: c.pod, UID: c.uid}},
 			Results:     []dra.Result{{Request: "gpu", Device: c.device, AdminAccess: c.admin}}}
-		cluster.Claims = append(cluster.Claims, claim)
+		if c.unread--; c.isUnread() {
+			cluster.Unread = append(cluster.Unread, claim.Ref)
+		} else {
+			cluster.Claims = append(cluster.Claims, claim)
+		}
 		if c.admin {
 			pod := &cluster.Pods[len(cluster.Pods)-1] // it stands behind the claim of its pod
 			pod.Claims = append(pod.Claims, dra.PodClaim{Name: "watch", Claim: c.name})
@@ -384,7 +393,7 @@ func (w *truth) reportListing() {
 		if name != "" {
 			ref := dra.PodRef{Namespace: "ml", Name: name}
 			list.Pods = append(list.Pods, ref)
-			list.Plugins = append(list.Plugins, dra.PluginAssignment{Pod: ref, Container: "main", Resource: "nvidia.com/gpu", DeviceIDs: []string{fmt.Sprintf("GPU-%d", i)}})
+			list.Plugins = append(list.Plugins, dra.PluginAssignment{Pod: ref, Container: "main", Resource: "nvidia.com/gpu", DeviceIDs: []string{w.pluginID(name, i)}})
 			w.listed[name] = true
 		}
 	}
@@ -424,6 +433,7 @@ func (w *truth) reportSamples() {
 		if g.quiet > 0 {
 			continue
 		}
+		w.evidence.list(i, w.steps, processes, owners)
 		first := device.Sample{Device: samples[i].Device, Source: samples[i].Source, At: w.now, ProcessesAt: w.now, Processes: processes,
 			XIDs: samples[i].XIDs, Readings: w.readLibrary(g, i, busy)}
 		if g.late--; g.late < 0 && !w.calm && w.chance(2) {
@@ -587,7 +597,7 @@ func (w *truth) processes(i int, owners map[int]dra.Owner) (list []device.Proces
 		owners[pid] = dra.Owner{PodUID: c.uid, ContainerID: c.container()}
 		sum += c.work()
 	}
-	return list, sum
+	return w.evidence.addOrphans(i, w.steps, list, owners, sum)
 }
 
 // histories is how many random histories a test runs.
@@ -639,7 +649,8 @@ func TestTruth(t *testing.T) {
 func truthEvents() []string {
 	return []string{"claim", "end", "shared", "pod recreated", "pod recreated while stale", "another pod follows", "claim recreated", "claim while stale",
 		"claim while slices are gone", "plugin", "restart", "empty list", "slices gone", "stale", "hang", "late read", "reset", "blank", "dip", "nonsense", "second source is late", "alias", "twin",
-		"passthrough", "admin", "last pod ends", "by process", "uncounted", "both drivers", "doubt", "energy is equal", "bytes are equal", "held is equal"}
+		"passthrough", "admin", "last pod ends", "by process", "uncounted", "both drivers", "doubt", "energy is equal", "bytes are equal", "held is equal",
+		"unread", "unread under the name of one before", "orphan", "foreign", "another form of id", "unresolved id", "begun without slices"}
 }
 
 // settleDown is the end of a history: for a while all is reported and nothing
