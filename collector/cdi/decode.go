@@ -1,6 +1,7 @@
 package cdi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,7 +18,7 @@ var errNoSpec = errors.New("it has no cdiVersion, or its kind is not of the form
 
 // Decode decodes one CDI specification, JSON or YAML, regardless of the file's
 // name; filename is used in errors only. For each device it keeps the device
-// nodes of its own edits, by their path in the container. Edits of the whole
+// nodes of its own edits, by their path on the host. Edits of the whole
 // specification apply to every device and so identify none.
 func Decode(data []byte, filename string) ([]dra.CDIDevice, error) {
 	var spec specs.Spec
@@ -47,11 +48,30 @@ func nodes(listed []*specs.DeviceNode) []string {
 		if node == nil || node.Path == "" {
 			continue
 		}
-		if path := valid(node.Path); !slices.Contains(paths, path) {
+		if path := valid(hostPath(node)); !slices.Contains(paths, path) {
 			paths = append(paths, path)
 		}
 	}
 	return paths
+}
+
+// hostPath returns the path of a device node on the host, which may have another
+// path in the container. The host's /dev may be below the root of a driver that is
+// installed in a container: /run/nvidia/driver/dev/nvidia0. Numbers decide over
+// paths: a runtime makes the node of them.
+func hostPath(node *specs.DeviceNode) string {
+	const nvidia, drm = 195, 226 // majors; see the kernel's devices.txt
+	switch {
+	case node.Major == nvidia && node.Minor >= 0 && node.Minor < 248: // then come nvidia-modeset and nvidiactl
+		return fmt.Sprintf("/dev/nvidia%d", node.Minor)
+	case node.Major == drm && node.Minor >= 0 && node.Minor < 64:
+		return fmt.Sprintf("/dev/dri/card%d", node.Minor)
+	case node.Major == drm && node.Minor >= 128 && node.Minor < 192:
+		return fmt.Sprintf("/dev/dri/renderD%d", node.Minor)
+	default:
+		path := cmp.Or(node.HostPath, node.Path)
+		return path[max(0, strings.LastIndex(path, "/dev/")):]
+	}
 }
 
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

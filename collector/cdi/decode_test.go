@@ -21,6 +21,13 @@ func TestDecode(t *testing.T) {
 				"containerEdits: {deviceNodes: [{path: /dev/nvidiactl}]}\n" +
 				"devices:\n- name: uid-gpu-1\n  containerEdits: {deviceNodes: [{path: /dev/nvidia1, hostPath: /run/driver/dev/nvidia1}]}\n",
 			"k8s.gpu.nvidia.com/claim=uid-gpu-1 /dev/nvidia1\n"},
+		"another path in the container": {
+			`{"cdiVersion":"0.6.0","kind":"a/b","devices":[{"name":"c","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia0","hostPath":"/dev/nvidia3"}]}}]}`,
+			"a/b=c /dev/nvidia3\n"},
+		"numbers that contradict the path": {
+			`{"cdiVersion":"0.6.0","kind":"a/b","devices":[{"name":"c","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia0","type":"c","major":195,"minor":3},` +
+				`{"path":"/dev/dri/renderD128","major":226,"minor":130},{"path":"/dev/dri/card0","major":226,"minor":2},{"path":"/dev/nvidiactl","major":195,"minor":255}]}}]}`,
+			"a/b=c /dev/nvidia3 /dev/dri/renderD130 /dev/dri/card2 /dev/nvidiactl\n"},
 		"what the version does not know": {
 			`{"cdiVersion":"9.9.9","kind":"a/b","new":1,"devices":[{"name":"c","newer":[2],"containerEdits":{"newest":3}}]}`,
 			"a/b=c\n"},

@@ -475,7 +475,7 @@ func (m *matching) identified(s subject) (int, bool) {
 		}
 		d := m.hardware[at]
 		another := s.id.Driver == vendors.DriverOf(d.Vendor) && contradicts(s.published.UUID, d.UUID)
-		if s.published.IsPartition() == d.IsPartition() && !elsewhere(s, d, m.index) && !another {
+		if (!s.isPublished || s.published.IsPartition() == d.IsPartition()) && !elsewhere(s, d, m.index) && !another {
 			return at, true
 		}
 	}

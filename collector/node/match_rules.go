@@ -48,7 +48,7 @@ func rules() []rule {
 		{name: "status uuid", subject: func(s subject) string { return s.status.UUID }, hardware: deviceUUID, identity: true},
 		{name: "status pci", subject: subjectStatusAddress, hardware: deviceAddress, identity: true},
 		{name: "gpu instance", subject: subjectInstance, hardware: deviceInstance},
-		{name: "device node", subject: subjectNode, hardware: deviceNodes},
+		{name: "device node", subject: subjectNode, hardware: deviceNodes, identity: true},
 		{name: "published before", subject: subjectBefore, hardware: deviceBefore, identity: true},
 		{name: "name", subject: subjectName, hardware: deviceName, identity: true},
 	}
@@ -94,7 +94,8 @@ func subjectStatusAddress(s subject) string {
 
 // subjectNode returns the one device node of a whole device, or the place to which
 // the capability nodes of a partition give access. Nodes under /dev/dri beside
-// /dev/nvidia<N> are of the same GPU, and do not count.
+// /dev/nvidia<N> are of the same GPU, and do not count; nor does a card beside its
+// render node.
 func subjectNode(s subject) string {
 	if at, known := placeOf(s.nodes); known {
 		return at.String()
@@ -104,12 +105,13 @@ func subjectNode(s subject) string {
 	}
 	isNVIDIA := func(path string) bool { return strings.HasPrefix(path, "/dev/nvidia") && numberedNode(path) }
 	ofNVIDIA := slices.ContainsFunc(s.nodes, isNVIDIA)
+	renders := slices.ContainsFunc(s.nodes, func(path string) bool { return strings.HasPrefix(path, "/dev/dri/renderD") })
 	node := ""
 	for _, path := range s.nodes {
 		switch {
 		case strings.HasPrefix(path, capabilityNodes):
 			return ""
-		case !numberedNode(path) || ofNVIDIA && strings.HasPrefix(path, "/dev/dri/"):
+		case !numberedNode(path) || ofNVIDIA && strings.HasPrefix(path, "/dev/dri/") || renders && strings.HasPrefix(path, "/dev/dri/card"):
 		case node != "":
 			return ""
 		default:
@@ -121,13 +123,29 @@ func subjectNode(s subject) string {
 
 func deviceNodes(d device.Device, index hardwareIndex) []string {
 	if !d.IsPartition() {
-		return d.Nodes
+		return wholeNodes(d)
 	}
 	parent, known := index[d.ParentUUID]
 	if !known || parent.Minor == device.Unknown || !placed(d) {
 		return nil
 	}
 	return key(place{parent.Minor, d.GPUInstance, d.ComputeInstance}.String())
+}
+
+// wholeNodes returns the files of a whole device: those that its source reports, and
+// those of its minor numbers.
+func wholeNodes(d device.Device) []string {
+	if d.IsPartition() {
+		return nil
+	}
+	nodes := slices.Clone(d.Nodes)
+	if own := fmt.Sprintf("/dev/nvidia%d", d.Minor); d.Vendor == vendors.NVIDIA && d.Minor != device.Unknown && !slices.Contains(nodes, own) {
+		nodes = append(nodes, own)
+	}
+	if own := fmt.Sprintf("/dev/dri/renderD%d", d.RenderMinor); d.RenderMinor != device.Unknown && !slices.Contains(nodes, own) {
+		nodes = append(nodes, own)
+	}
+	return nodes
 }
 
 // subjectBefore and deviceBefore lead to the hardware that a device was when its
@@ -364,10 +382,11 @@ func spellsPlace(uuid string) bool { return strings.HasPrefix(uuid, "MIG-GPU-") 
 // numberedNode reports whether a path names one device, unlike /dev/nvidiactl,
 // /dev/kfd, /dev/infiniband/rdma_cm and other nodes that all devices share.
 func numberedNode(path string) bool {
-	for _, prefix := range []string{"/dev/nvidia", "/dev/dri/renderD", "/dev/infiniband/uverbs"} {
+	for _, prefix := range []string{"/dev/nvidia", "/dev/dri/renderD", "/dev/dri/card", "/dev/infiniband/uverbs", "/dev/accel", "/dev/accel/accel", "/dev/neuron"} {
 		if number, ok := strings.CutPrefix(path, prefix); ok {
-			_, err := strconv.ParseUint(number, 10, 16)
-			return err == nil
+			if _, err := strconv.ParseUint(number, 10, 16); err == nil {
+				return true
+			}
 		}
 	}
 	return false

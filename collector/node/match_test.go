@@ -183,3 +183,57 @@ func TestMatchesHaveRules(t *testing.T) {
 		t.Errorf("%d matches, want %d: %v", len(matches), len(want), matches)
 	}
 }
+
+// Without the API server, a device node in the CDI entry of a device is its
+// identity: claims that have it under two names hold one device, and none of them is
+// alone with it.
+func TestDeviceNodesWithoutTheAPIServer(t *testing.T) {
+	unlisted := gpu(0)
+	unlisted.Nodes = nil // only its minor number is known
+	render := device.Device{UUID: "AMD-0", Vendor: "amd", Minor: device.Unknown, RenderMinor: 128, Placement: device.Unknown}
+	card := device.Device{UUID: "INTEL-0", Vendor: "intel", Minor: device.Unknown, RenderMinor: device.Unknown, Placement: device.Unknown, Nodes: []string{"/dev/dri/card1"}}
+	accel := device.Device{UUID: "TPU-0", Vendor: "google", Minor: 0, RenderMinor: device.Unknown, Placement: device.Unknown, Nodes: []string{"/dev/accel0"}}
+	whole, part := gpu(1), migOf("GPU-1", "MIG-a", "1g.10gb", 0)
+	part.GPUInstance, part.ComputeInstance = 1, 0
+	for name, test := range map[string]struct {
+		hardware []device.Device
+		nodes    []string
+		uuid     string
+	}{
+		"an NVIDIA GPU":        {[]device.Device{gpu(0), gpu(1)}, []string{"/dev/nvidiactl", "/dev/nvidia0"}, "GPU-0"},
+		"of its minor number":  {[]device.Device{unlisted, gpu(1)}, []string{"/dev/nvidia0"}, "GPU-0"},
+		"a render node":        {[]device.Device{render}, []string{"/dev/kfd", "/dev/dri/card1", "/dev/dri/renderD128"}, "AMD-0"},
+		"a card":               {[]device.Device{card}, []string{"/dev/dri/card1"}, "INTEL-0"},
+		"an accelerator":       {[]device.Device{accel}, []string{"/dev/accel0"}, "TPU-0"},
+		"a partition":          {[]device.Device{whole, part}, []string{"/dev/nvidia1", "/dev/nvidia-caps/nvidia-cap147", "/dev/nvidia-caps/nvidia-cap148"}, "MIG-a"},
+		"a node of no device":  {[]device.Device{gpu(0)}, []string{"/dev/nvidia7"}, ""},
+		"two nodes":            {[]device.Device{gpu(0), gpu(1)}, []string{"/dev/nvidia0", "/dev/nvidia1"}, ""},
+		"a node that all have": {[]device.Device{gpu(0)}, []string{"/dev/nvidiactl", "/dev/kfd"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, test.hardware...)
+			s.facts.Cluster = Cluster{}
+			for i, claim := range []string{"one", "two"} {
+				s.list("ml/claim-"+claim, claim)
+				s.facts.Listing.Assignments[i].Device.Driver = claim + ".example.com"
+				s.facts.Listing.Assignments[i].CDIDevices = []string{"vendor.example/gpu=" + claim}
+				s.facts.CDI = append(s.facts.CDI, dra.CDIDevice{Name: "vendor.example/gpu=" + claim, Nodes: test.nodes})
+			}
+			s.listed(1)
+			s.listed(1)
+			want := "2"
+			if test.uuid == "" {
+				want = "0"
+			}
+			got := 0
+			for _, row := range s.last.Rows() {
+				if row.Family.Name == "dra_claim_held" && row.Labels.Get("uuid") == test.uuid {
+					got++
+				}
+			}
+			if fmt.Sprint(got) != want {
+				t.Errorf("%d claims hold %q, want %s:\n%s", got, test.uuid, want, s.page("dra_claim_held{"))
+			}
+		})
+	}
+}

@@ -207,7 +207,7 @@ func newPluginHardware(all *devices) *pluginHardware {
 			h.byUUID[uuid] = d
 		}
 		addOnly(h.byAddress, deviceAddress(d.device, index), d)
-		addOnly(h.byNode, pluginNodes(d.device), d)
+		addOnly(h.byNode, wholeNodes(d.device), d)
 	}
 	return h
 }
@@ -221,21 +221,6 @@ func addOnly(to map[string]*deviceState, keys []string, d *deviceState) {
 		}
 		to[key] = d
 	}
-}
-
-// pluginNodes returns the files of a whole device.
-func pluginNodes(d device.Device) []string {
-	if d.IsPartition() {
-		return nil
-	}
-	nodes := slices.Clone(d.Nodes)
-	if own := fmt.Sprintf("/dev/nvidia%d", d.Minor); d.Vendor == vendors.NVIDIA && d.Minor != device.Unknown && !slices.Contains(nodes, own) {
-		nodes = append(nodes, own)
-	}
-	if own := fmt.Sprintf("/dev/dri/renderD%d", d.RenderMinor); d.RenderMinor != device.Unknown && !slices.Contains(nodes, own) {
-		nodes = append(nodes, own)
-	}
-	return nodes
 }
 
 // find returns the uuid of the one device that an id is certainly of.
@@ -295,7 +280,7 @@ func (h *pluginHardware) possible(id vendors.PluginID, vendor string) []string {
 }
 
 func (h *pluginHardware) mayBe(id vendors.PluginID, d device.Device) bool {
-	nodes := pluginNodes(d)
+	nodes := wholeNodes(d)
 	switch id.Form {
 	case vendors.PluginUUID:
 		return d.UUID == "" || strings.HasPrefix(id.UUIDs[0], "MIG-")

@@ -190,3 +190,13 @@ func (w *truth) checkPossible() {
 		w.fail("%d GPUs may be held, though %d pods have an id that leads to none", shown, unresolved)
 	}
 }
+
+// nameNode lists the claim of another driver with its CDI entry, in which the device
+// node of the GPU is, where no slice has its UUID.
+func (w *truth) nameNode(c *truthClaim, listed *dra.Assignment) {
+	if w.mode == truthKubelet && c.kind == kindAlias {
+		w.facts.CDI = []dra.CDIDevice{{Name: "acme.com/gpu=card0", Nodes: []string{"/dev/nvidiactl", "/dev/nvidia0"}}}
+		listed.CDIDevices = []string{"acme.com/gpu=card0"}
+		w.saw("device node")
+	}
+}

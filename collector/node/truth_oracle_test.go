@@ -157,6 +157,9 @@ func (w *truth) identify() {
 	} else {
 		o.twin, o.alias = o.twin && hasTwin, o.alias && hasAlias
 	}
+	if w.mode == truthKubelet {
+		o.alias = hasAlias // by its device node
+	}
 	for i := range w.gpus {
 		if len(w.facts.Cluster.Published) > 0 {
 			o.vendor[i] = has(i, kindVendor) && (i != 1 || w.twin != "plain" || w.named(sceneID("gpu-1")))

@@ -388,6 +388,7 @@ func (w *truth) reportListing() {
 			container = "watch"
 		}
 		add(c.pod, container, c.name, c.device)
+		w.nameNode(c, &list.Assignments[len(list.Assignments)-1])
 	}
 	for i, name := range w.plugin {
 		if name != "" {
@@ -650,7 +651,7 @@ func truthEvents() []string {
 	return []string{"claim", "end", "shared", "pod recreated", "pod recreated while stale", "another pod follows", "claim recreated", "claim while stale",
 		"claim while slices are gone", "plugin", "restart", "empty list", "slices gone", "stale", "hang", "late read", "reset", "blank", "dip", "nonsense", "second source is late", "alias", "twin",
 		"passthrough", "admin", "last pod ends", "by process", "uncounted", "both drivers", "doubt", "energy is equal", "bytes are equal", "held is equal",
-		"unread", "unread under the name of one before", "orphan", "foreign", "another form of id", "unresolved id", "begun without slices"}
+		"unread", "unread under the name of one before", "orphan", "foreign", "another form of id", "unresolved id", "begun without slices", "device node"}
 }
 
 // settleDown is the end of a history: for a while all is reported and nothing
