@@ -78,15 +78,16 @@ func missingPanels() []panel {
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "family", title: "Family"}},
 			column{title: "Dropped in the range", unit: units.Short, more: tinted(anyIs(warning)), expr: `round(sum by (cluster, family) (increase(dra_exporter_series_dropped_total{@exporters}[$__range]))) > 0`}),
 		listing(24, 5, about{
-			title: "Conflicting and uncounted devices", unit: units.Short,
-			reads: "The 20 nodes with most of each. Conflicting: claims hold one device under several published names. Uncounted: held devices without device-seconds, because admin access, the pods of other nodes or a claim's share is unknown.",
+			title: "Conflicting, uncounted and unresolved devices", unit: units.Short,
+			reads: "The 20 nodes with most of each. Conflicting: claims hold one device under several names. Uncounted: held devices without device-seconds, because admin access, the pods of other nodes or a claim's share is unknown. Unresolved: ids of device plugins that lead to no hardware.",
 			empty: noAgent,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "instance", title: "Node", links: []link{instanceNode()}},
 		},
 			column{title: "Conflicting", unit: units.Short, more: tinted(anyIs(warning)), expr: `topk(20, max by (cluster, instance) (dra_exporter_conflicting_devices{@exporters}))`},
-			column{title: "Uncounted", unit: units.Short, more: tinted(anyIs(warning)), expr: `topk(20, sum by (cluster, instance) (max by (` + process + `, reason) (dra_exporter_uncounted_devices{@exporters})))`}),
+			column{title: "Uncounted", unit: units.Short, more: tinted(anyIs(warning)), expr: `topk(20, sum by (cluster, instance) (max by (` + process + `, reason) (dra_exporter_uncounted_devices{@exporters})))`},
+			column{title: "Unresolved", unit: units.Short, more: tinted(anyIs(warning)), expr: `topk(20, sum by (cluster, instance) (max by (` + process + `, form) (dra_exporter_unresolved_plugin_devices{@exporters})))`}),
 		listing(24, 4, about{
 			title: "Claims too large to be diagnosed", unit: units.Short,
 			reads: "Unallocated claims, and templates, whose requests or selectors exceed a limit, so that their reason is undetermined. docs/security.md has the limits.",
