@@ -99,6 +99,7 @@ type metricRule struct {
 	details  [2]detail
 	unit     unit
 	combine  string
+	parts    []string // labels that tell apart what is combined; none: all but those of the holders
 	required bool
 }
 
@@ -115,8 +116,8 @@ type detail struct {
 	values map[string]string // of the label; series with others are left out. Nil: as it is
 }
 
-// The ways to make one reading of several series of a device. Without one, several
-// series are an error.
+// The ways to make one reading of the parts of a device. Without one, series with
+// different values are an error.
 const (
 	combineSum  = "sum"
 	combineMean = "mean"
@@ -422,16 +423,8 @@ func parseRelabeling(entry *yaml.Node) (relabeling, error) {
 	if err != nil {
 		return one, err
 	}
-	labels, err := keys.List("source_labels", maxRules)
-	if err != nil {
+	if one.source, err = labelNames(keys, "source_labels"); err != nil {
 		return one, err
-	}
-	for _, at := range labels {
-		label, err := yamlfile.Text("source_labels", at)
-		if err != nil {
-			return one, err
-		}
-		one.source = append(one.source, label)
 	}
 	regex := "(.*)"
 	for _, field := range []struct {
@@ -463,7 +456,7 @@ func anchored(text string) (*regexp.Regexp, error) { return regexp.Compile("^(?s
 
 func parseMetric(entry *yaml.Node) (metricRule, error) {
 	var rule metricRule
-	keys, err := yamlfile.MappingOf(entry, "a metric", "metric", "match", "quantity", "details", "unit", "combine", "required")
+	keys, err := yamlfile.MappingOf(entry, "a metric", "metric", "match", "quantity", "details", "unit", "combine", "parts", "required")
 	if err != nil {
 		return rule, err
 	}
@@ -486,15 +479,45 @@ func parseMetric(entry *yaml.Node) (metricRule, error) {
 	if err := rule.decodeUnit(keys, spec); err != nil {
 		return rule, err
 	}
-	if rule.combine, err = keys.Text("combine"); err != nil {
+	if err := rule.decodeCombine(keys); err != nil {
 		return rule, err
-	}
-	ways := []string{combineSum, combineMean, combineMax}
-	if rule.combine != "" && !slices.Contains(ways, rule.combine) {
-		return rule, yamlfile.Errorf(keys.Node("combine"), "combine is %s, want one of %s%s", yamlfile.Quoted(rule.combine), strings.Join(ways, ", "), yamlfile.Hint(rule.combine, ways))
 	}
 	rule.required, err = keys.Bool("required")
 	return rule, err
+}
+
+// decodeCombine decodes how parts of a device are combined, and the labels that tell
+// them apart.
+func (r *metricRule) decodeCombine(keys yamlfile.Mapping) (err error) {
+	if r.combine, err = keys.Text("combine"); err != nil {
+		return err
+	}
+	ways := []string{combineSum, combineMean, combineMax}
+	if r.combine != "" && !slices.Contains(ways, r.combine) {
+		return yamlfile.Errorf(keys.Node("combine"), "combine is %s, want one of %s%s", yamlfile.Quoted(r.combine), strings.Join(ways, ", "), yamlfile.Hint(r.combine, ways))
+	}
+	if at := keys.Node("parts"); at != nil && r.combine != combineSum && r.combine != combineMean {
+		return yamlfile.Errorf(at, "parts belongs to combine: %s and combine: %s", combineSum, combineMean)
+	}
+	r.parts, err = labelNames(keys, "parts")
+	return err
+}
+
+// labelNames decodes a list of names of labels.
+func labelNames(keys yamlfile.Mapping, key string) ([]string, error) {
+	entries, err := keys.List(key, maxRules)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, at := range entries {
+		name, err := yamlfile.Text(key, at)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, nil
 }
 
 func parseMatch(node *yaml.Node) ([]condition, error) {

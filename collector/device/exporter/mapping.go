@@ -30,6 +30,7 @@ type mapping struct {
 	rules     *rules
 	window    device.Window // of the values without a time stamp
 	now       clock.Instant
+	holders   map[string]bool
 	relabeled []map[string]replaced // by rule and the joined values
 	devices   []device.Observation
 	byKey     map[string]int // index of a device
@@ -48,16 +49,6 @@ type valueKey struct {
 	device   int
 	quantity device.Quantity
 	details  [2]string
-}
-
-// value is what the series of a reading have been so far.
-type value struct {
-	rule       *metricRule
-	sum, most  float64
-	series     int
-	measured   device.Window
-	ambiguous  bool
-	outOfRange bool
 }
 
 // problems are reasons why parts of a page were left out.
@@ -86,7 +77,7 @@ func (p *problems) err() error {
 // what was left out.
 func mapPage(rules *rules, families map[string]*dto.MetricFamily, window device.Window, now clock.Instant) (devices []device.Observation, had []bool, err error) {
 	m := &mapping{
-		rules: rules, window: window, now: now, relabeled: make([]map[string]replaced, len(rules.relabel)),
+		rules: rules, window: window, now: now, holders: holderLabels(), relabeled: make([]map[string]replaced, len(rules.relabel)),
 		byKey: make(map[string]int), values: make(map[valueKey]*value),
 	}
 	for i := range m.relabeled {
@@ -108,9 +99,9 @@ func mapPage(rules *rules, families map[string]*dto.MetricFamily, window device.
 		}
 	}
 	for _, key := range m.order {
-		if reading, ok := m.values[key].reading(key); ok {
-			of := &m.devices[key.device]
-			of.Readings = append(of.Readings, reading)
+		one := &m.devices[key.device]
+		if reading, ok := m.values[key].reading(key, nameOf(one.Device), &m.problems); ok {
+			one.Readings = append(one.Readings, reading)
 		}
 	}
 	return m.devices, had, m.problems.err()
@@ -118,7 +109,7 @@ func mapPage(rules *rules, families map[string]*dto.MetricFamily, window device.
 
 // add adds one series to the reading that it belongs to, if to any.
 func (m *mapping) add(rule *metricRule, kind dto.MetricType, metric *dto.Metric) bool {
-	s := series{name: rule.metric, pairs: metric.GetLabel()}
+	s := series{name: rule.metric, pairs: metric.GetLabel(), holders: m.holders}
 	if !m.relabel(&s) || slices.ContainsFunc(rule.match, func(c condition) bool { return !c.regex.MatchString(s.get(c.label)) }) {
 		return false
 	}
@@ -147,43 +138,14 @@ func (m *mapping) add(rule *metricRule, kind dto.MetricType, metric *dto.Metric)
 	}
 	v := m.values[key]
 	if v == nil {
-		v = &value{rule: rule, most: math.Inf(-1), measured: measured}
+		v = &value{rule: rule, parts: make(map[string]*part)}
 		m.values[key] = v
 		m.order = append(m.order, key)
 	}
-	switch one := m.devices[key.device].Device; {
-	case v.rule != rule: // an earlier rule has the reading: this is its alternative
-		return true
-	case v.series > 0 && rule.combine == "":
-		if !v.ambiguous {
-			m.problems.add("%s: several series give %s of %s: match one of them, or combine them", rule.metric, device.Specs()[rule.quantity].Name, nameOf(one))
-		}
-		v.ambiguous = true
-	case number < 0 && rule.quantity != device.Temperature, rule.ratio && number > 1:
-		m.problems.add("%s: %v is impossible for %s of %s: is the unit right?", rule.metric, number, device.Specs()[rule.quantity].Name, nameOf(one))
-		v.outOfRange = true
+	if v.rule == rule { // otherwise an earlier rule has the reading: this is its alternative
+		v.add(s, number, measured)
 	}
-	v.add(number, measured)
 	return true
-}
-
-func (v *value) add(number float64, measured device.Window) {
-	v.series++
-	v.sum += number
-	v.most = max(v.most, number)
-	v.measured.From, v.measured.To = min(v.measured.From, measured.From), max(v.measured.To, measured.To)
-}
-
-func (v *value) reading(key valueKey) (device.Reading, bool) {
-	result := v.sum
-	switch v.rule.combine {
-	case combineMean:
-		result /= float64(v.series)
-	case combineMax:
-		result = v.most
-	}
-	return device.Reading{Quantity: key.quantity, Details: key.details, Value: result, Measured: v.measured},
-		!v.ambiguous && !v.outOfRange && !math.IsInf(result, 0)
 }
 
 // number is the value of a series in the base unit. Values that mean nothing are
@@ -292,9 +254,10 @@ func isText(text string, most int) bool {
 
 // series is one series of a page, with its labels.
 type series struct {
-	name  string
-	pairs []*dto.LabelPair
-	added []addedLabel // by relabeling
+	name    string
+	pairs   []*dto.LabelPair
+	added   []addedLabel    // by relabeling
+	holders map[string]bool // as in holderLabels
 }
 
 type addedLabel struct{ name, value string }

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/protobuf/proto"
+
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
@@ -107,6 +110,132 @@ heat{id="a"} 99
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := mapText(t, rulesOf(t, npu), c.page)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+			}
+			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("got the error %v, want %q", err, c.err)
+			}
+		})
+	}
+}
+
+// Of a GPU that several pods share, dcgm-exporter repeats each series for each pod
+// (claims), or gives the share of each pod beside the series of the GPU (time-slicing,
+// MPS). Equal values are one reading, and shares are not the GPU's.
+func TestSharedDevices(t *testing.T) {
+	config, err := Preset("nvidia-dcgm-exporter")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpu := func(metric, labels, value string) string {
+		return metric + `{gpu="0",UUID="GPU-1",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="H100"` + labels + "} " + value + "\n"
+	}
+	pod := func(name, more string) string {
+		return `,namespace="team",pod="` + name + `",container="main"` + more
+	}
+	claim := func(name, device string) string {
+		return pod(name, `,dra_claim_name="`+name+`",dra_claim_namespace="team",dra_driver_name="gpu.nvidia.com",dra_pool_name="n",dra_device_name="`+device+`"`)
+	}
+	const used, busy, watts = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE"
+	for name, c := range map[string]struct {
+		page string
+		want []string
+		err  string
+	}{
+		"a claim of two pods": {
+			page: gpu(watts, claim("a", "gpu-0"), "98.125000") + gpu(watts, claim("b", "gpu-0"), "98.125000"),
+			want: []string{"GPU-1 power 98.125"},
+		},
+		"two containers, one with labels of its pod": {
+			page: gpu(watts, claim("a", "gpu-0"), "98") + gpu(watts, pod("a", `,app="x"`), "98"),
+			want: []string{"GPU-1 power 98"},
+		},
+		"MIG devices of one GPU, held by two pods": {
+			page: gpu(watts, claim("a", "gpu-0-mig-1")+`,dra_mig_profile="1g.5gb",dra_mig_device_uuid="MIG-1"`, "98") +
+				gpu(watts, claim("b", "gpu-0-mig-2")+`,dra_mig_profile="2g.10gb",dra_mig_device_uuid="MIG-2"`, "98") +
+				gpu(used, `,GPU_I_PROFILE="1g.5gb",GPU_I_ID="7"`, "5") +
+				gpu(used, `,GPU_I_PROFILE="2g.10gb",GPU_I_ID="8"`, "6"),
+			want: []string{"GPU-1 power 98", "MIG-GPU-1/7/0 memory_used 5242880", "MIG-GPU-1/8/0 memory_used 6291456"},
+		},
+		"a MIG instance of two pods": {
+			page: gpu(used, `,GPU_I_PROFILE="1g.5gb",GPU_I_ID="7"`+pod("a", `,vgpu="0"`), "5") + gpu(used, `,GPU_I_PROFILE="1g.5gb",GPU_I_ID="7"`+pod("b", `,vgpu="1"`), "5"),
+			want: []string{"MIG-GPU-1/7/0 memory_used 5242880"},
+		},
+		"time-slicing: shares of pods beside the GPU's value": {
+			page: gpu(busy, "", "57") + gpu(busy, pod("a", `,pod_uid="1",vgpu="0"`), "30") + gpu(busy, pod("b", `,pod_uid="2",vgpu="1"`), "20") +
+				gpu(used, pod("a", `,pod_uid="1",vgpu="0"`), "10") + gpu(used, pod("b", `,pod_uid="2",vgpu="1"`), "0") + gpu(used, "", "15") +
+				gpu(watts, pod("a", `,vgpu="0"`), "98") + gpu(watts, pod("b", `,vgpu="1"`), "98"),
+			want: []string{"GPU-1 memory_used 15728640", "GPU-1 power 98", "GPU-1 utilization 0.57"},
+		},
+		"a share that is impossible for the GPU": {
+			page: gpu(busy, pod("a", ""), "130") + gpu(busy, "", "100"),
+			want: []string{"GPU-1 utilization 1"},
+		},
+		"shares of pods in two batch jobs": {
+			page: gpu(busy, `,hpc_job="1"`, "57") + gpu(busy, `,hpc_job="2"`, "57") + gpu(busy, `,hpc_job="1"`+pod("a", ""), "30") + gpu(busy, `,hpc_job="2"`+pod("a", ""), "30"),
+			want: []string{"GPU-1 utilization 0.57"},
+		},
+		"different values, each of a pod": {
+			page: gpu(busy, pod("a", ""), "30") + gpu(busy, pod("b", ""), "20") + gpu(busy, pod("c", ""), "20") + gpu(watts, pod("a", ""), "98") + gpu(watts, pod("b", ""), "98"),
+			want: []string{"GPU-1 power 98"},
+			err:  "DCGM_FI_DEV_GPU_UTIL: several series give utilization of GPU-1: match one of them, or combine them",
+		},
+		"different values of the GPU": {
+			page: gpu(busy, "", "30") + gpu(busy, `,hpc_job="1"`, "31") + gpu(busy, pod("a", ""), "30"),
+			err:  "several series give utilization of GPU-1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := mapText(t, &config.rules, c.page)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+			}
+			if (err == nil) != (c.err == "") || err != nil && (!strings.Contains(err.Error(), c.err) || strings.Count(err.Error(), c.err) != 1) {
+				t.Errorf("got the error %v, want %q", err, c.err)
+			}
+		})
+	}
+}
+
+// Parts of a device are summed once each, however many pods hold the device.
+func TestPartsOfSharedDevices(t *testing.T) {
+	const given = `  device: {uuid: id}
+  metrics:
+  - {metric: sent, quantity: network_transmit, combine: sum}
+  - {metric: received, quantity: network_receive, combine: sum, parts: [port]}
+  - {metric: held, quantity: memory_used, combine: sum, parts: [namespace, pod]}
+  - {metric: busy, quantity: utilization, combine: mean}
+  - {metric: heat, quantity: temperature, details: {sensor: gpu}, combine: max}
+`
+	for name, c := range map[string]struct {
+		page string
+		want []string
+		err  string
+	}{
+		"links, each for two pods": {
+			page: `sent{id="a",link="0",pod="x"} 1
+sent{link="1",id="a",pod="x"} 2
+sent{pod="y",id="a",link="0"} 1
+sent{id="a",pod="y",link="1"} 2
+`,
+			want: []string{"a network_transmit 3"},
+		},
+		"processes of pods":       {page: "sent{id=\"a\",pid=\"1\",pod=\"x\"} 1\nsent{id=\"a\",pid=\"2\",pod=\"y\"} 1\n", want: []string{"a network_transmit 2"}},
+		"a link and shares of it": {page: "sent{id=\"a\",link=\"0\",pod=\"x\"} 1\nsent{id=\"a\",link=\"0\"} 5\nsent{id=\"a\",link=\"1\"} 5\n", want: []string{"a network_transmit 10"}},
+		"the same series twice":   {page: "sent{id=\"a\",link=\"0\"} 1\nsent{id=\"a\",link=\"0\"} 1\n", want: []string{"a network_transmit 1"}},
+		"shares of links only": {
+			page: "sent{id=\"a\",link=\"0\",pod=\"x\"} 1\nsent{id=\"a\",link=\"0\",pod=\"y\"} 2\nsent{id=\"b\",link=\"0\"} 7\n", want: []string{"b network_transmit 7"},
+			err: "sent: several series give network_transmit of the same part of a: name the labels of its parts",
+		},
+		"named parts":         {page: "received{id=\"a\",port=\"0\",app=\"x\"} 1\nreceived{id=\"a\",port=\"0\",app=\"y\"} 1\nreceived{id=\"a\",port=\"1\"} 3\n", want: []string{"a network_receive 4"}},
+		"named parts differ":  {page: "received{id=\"a\",port=\"0\",app=\"x\"} 1\nreceived{id=\"a\",port=\"0\",app=\"y\"} 2\n", err: "several series give network_receive of the same part of a"},
+		"pods are parts":      {page: "held{id=\"a\",namespace=\"n\",pod=\"x\"} 4\nheld{id=\"a\",namespace=\"n\",pod=\"y\"} 4\n", want: []string{"a memory_used 8"}},
+		"a mean over cores":   {page: "busy{id=\"a\",core=\"0\",pod=\"x\"} 0.5\nbusy{id=\"a\",core=\"0\",pod=\"y\"} 0.5\nbusy{id=\"a\",core=\"1\"} 0.1\n", want: []string{"a utilization 0.3"}},
+		"a maximum over pods": {page: "heat{id=\"a\",pod=\"x\"} 40\nheat{id=\"a\",pod=\"y\"} 50\n", want: []string{"a temperature gpu 50"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := mapText(t, rulesOf(t, given), c.page)
 			if !slices.Equal(got, c.want) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 			}
@@ -242,10 +371,23 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// FuzzPage maps foreign pages: nothing may panic, and no reading may be out of its
-// range.
+// forPod adds a copy of each series, of one pod that holds the device.
+func forPod(families map[string]*dto.MetricFamily) {
+	for _, family := range families {
+		for _, metric := range slices.Clone(family.GetMetric()) {
+			held := proto.CloneOf(metric)
+			held.Label = slices.DeleteFunc(held.Label, func(pair *dto.LabelPair) bool { return pair.GetName() == "pod" })
+			held.Label = append(held.Label, &dto.LabelPair{Name: proto.String("pod"), Value: proto.String("copy")})
+			family.Metric = append(family.Metric, held)
+		}
+	}
+}
+
+// FuzzPage maps foreign pages: nothing may panic, no reading may be out of its range,
+// and the readings do not depend on how many pods hold a device.
 func FuzzPage(f *testing.F) {
 	f.Add([]byte("# TYPE busy gauge\nbusy{id=\"a\"} 57\nheat{id=\"a\",place=\"die\"} 1e3 1800000000000\n"))
+	f.Add([]byte("busy{id=\"a\",pod=\"x\"} 5\nbusy{id=\"a\",pod=\"y\"} 5\nsent{id=\"a\",port=\"1\",pod=\"x\"} 1\nsent{id=\"a\",port=\"1\",pod=\"y\"} 1\n"))
 	f.Add([]byte("sent{id=\"a\",port=\"1\"} 1\nsent{id=\"a\",port=\"2\"} 1e300\ncore_busy{id=\"\xff\",engine=\"c\"} 2\n"))
 	rules := rulesOf(f, npu)
 	names := rules.names()
@@ -257,6 +399,10 @@ func FuzzPage(f *testing.F) {
 		devices, had, _ := mapPage(rules, families, device.Window{}, at())
 		if len(devices) > maxDevices || len(had) != len(rules.metrics) {
 			t.Fatalf("%d devices, %d rules", len(devices), len(had))
+		}
+		forPod(families)
+		if held, _, _ := mapPage(rules, families, device.Window{}, at()); !slices.Equal(linesOf(held), linesOf(devices)) {
+			t.Fatalf("got\n%v\nof one pod more\n%v", linesOf(devices), linesOf(held))
 		}
 		seen := make(map[string]bool)
 		for _, one := range devices {

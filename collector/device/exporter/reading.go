@@ -1,0 +1,124 @@
+package exporter
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+)
+
+// value is what the series of one reading give, by the parts of the device: a series
+// is of one part, and a part can have several series.
+type value struct {
+	rule  *metricRule
+	parts map[string]*part
+	order []*part // in the order of the page: sums of decimal fractions depend on it
+}
+
+// part is the value of one part of a device, or of the device as a whole. Where
+// several pods hold the device, exporters repeat the series for each of them, or give
+// the share of each of them beside the series of the device.
+type part struct {
+	number    float64
+	measured  device.Window
+	ofPod     bool // its series have labels of a pod
+	ambiguous bool // its series differ
+}
+
+func (v *value) add(s series, number float64, measured device.Window) {
+	key, ofPod := v.rule.part(s), s.ofPod()
+	one, ok := v.parts[key]
+	switch {
+	case !ok:
+		one = &part{number: number, measured: measured, ofPod: ofPod}
+		v.parts[key] = one
+		v.order = append(v.order, one)
+	case v.rule.combine == combineMax:
+		one.add(max(one.number, number), measured)
+	case one.ofPod && !ofPod:
+		*one = part{number: number, measured: measured}
+	case !one.ofPod && ofPod: // the series of the device is known
+	case one.number == number:
+		one.add(number, measured)
+	default:
+		one.ambiguous = true
+	}
+}
+
+func (p *part) add(number float64, measured device.Window) {
+	p.number = number
+	p.measured.From, p.measured.To = min(p.measured.From, measured.From), max(p.measured.To, measured.To)
+}
+
+// reading is the reading of a device. What is ambiguous or impossible is a problem,
+// and no reading.
+func (v *value) reading(key valueKey, name string, problems *problems) (device.Reading, bool) {
+	quantity := device.Specs()[key.quantity].Name
+	result, measured := 0.0, v.order[0].measured
+	for _, one := range v.order {
+		switch {
+		case one.ambiguous && v.rule.combine == "":
+			problems.add("%s: several series give %s of %s: match one of them, or combine them", v.rule.metric, quantity, name)
+			return device.Reading{}, false
+		case one.ambiguous:
+			problems.add("%s: several series give %s of the same part of %s: name the labels of its parts", v.rule.metric, quantity, name)
+			return device.Reading{}, false
+		case one.number < 0 && key.quantity != device.Temperature, v.rule.ratio && one.number > 1:
+			problems.add("%s: %v is impossible for %s of %s: is the unit right?", v.rule.metric, one.number, quantity, name)
+			return device.Reading{}, false
+		}
+		result += one.number
+		measured.From, measured.To = min(measured.From, one.measured.From), max(measured.To, one.measured.To)
+	}
+	if v.rule.combine == combineMean {
+		result /= float64(len(v.order))
+	}
+	return device.Reading{Quantity: key.quantity, Details: key.details, Value: result, Measured: measured}, !math.IsInf(result, 0)
+}
+
+// holderLabels are the labels by which exporters say who uses a device. Series that
+// differ only in these are of the same part of the device. Those that are true are of
+// one pod.
+func holderLabels() map[string]bool {
+	return map[string]bool{
+		"pod": true, "pod_name": true, "pod_uid": true, "container": true, "container_name": true, // dcgm-exporter, Furiosa, Google, AMD
+		"exported_pod": true, "exported_container": true, "k8s_pod_name": true, "k8s_pod_uid": true, "k8s_container_name": true,
+		"namespace": false, "pod_namespace": false, "exported_namespace": false, "k8s_namespace_name": false,
+		"vgpu": false, "hpc_job": false, "dra_claim_name": false, "dra_claim_namespace": false, "dra_driver_name": false,
+		"dra_pool_name": false, "dra_device_name": false, "dra_mig_profile": false, "dra_mig_device_uuid": false,
+		"job_id": false, "job_user": false, "job_partition": false,
+	}
+}
+
+// ofPod reports whether a series is of one pod.
+func (s series) ofPod() bool {
+	for _, pair := range s.pairs {
+		if s.holders[pair.GetName()] && pair.GetValue() != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// part is what tells the parts of a device apart: the labels that the rule names, or
+// else all labels but those of the holders. Without a sum or a mean, a device has one.
+func (r *metricRule) part(s series) string {
+	if r.combine != combineSum && r.combine != combineMean {
+		return ""
+	}
+	const separator = "\xff" // is in no label
+	var labels []string
+	for _, name := range r.parts {
+		labels = append(labels, s.get(name))
+	}
+	if len(r.parts) == 0 {
+		for _, pair := range s.pairs {
+			if _, ok := s.holders[pair.GetName()]; !ok && pair.GetValue() != "" {
+				labels = append(labels, pair.GetName()+separator+pair.GetValue())
+			}
+		}
+		slices.Sort(labels)
+	}
+	return strings.Join(labels, separator)
+}
