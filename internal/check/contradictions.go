@@ -4,15 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
-
+	"github.com/dra-exporter/dra-exporter/collector/exposition"
 	"github.com/dra-exporter/dra-exporter/internal/invariant"
 )
 
@@ -44,14 +40,13 @@ type numbers struct {
 	tooLarge bool
 }
 
-func (n *numbers) add(line []byte) {
-	name := nameOf(line)
+func (n *numbers) add(name, line string) {
 	switch {
 	case n.tooLarge, !invariant.Concerns(name), strings.HasSuffix(name, "_bucket"):
 	case n.text.Len()+len(line) >= mostNumbers:
 		n.tooLarge, n.text = true, bytes.Buffer{}
 	default:
-		n.text.Write(line)
+		n.text.WriteString(line)
 		n.text.WriteByte('\n')
 	}
 }
@@ -64,13 +59,14 @@ func (a Answer) series() (invariant.Page, error) {
 	if a.Page.tooLarge {
 		return invariant.Page{}, errTooLarge
 	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(a.Page.numbers))
-	if err != nil {
-		return invariant.Page{}, fmt.Errorf("the page is not in Prometheus' text format: %w", err)
+	page := invariant.Page{At: a.At.Add(a.Took)}
+	for line := range bytes.Lines(a.Page.numbers) {
+		series, err := exposition.Parse(string(line)) // a text of its own: a reduced page does not keep the others
+		if err != nil {
+			return invariant.Page{}, fmt.Errorf("the page is not in Prometheus' text format: %s: %w", exposition.Name(string(line)), err)
+		}
+		page.Series = append(page.Series, invariant.Series{Name: series.Name, Labels: series.Labels, Value: series.Value})
 	}
-	sorted := slices.SortedFunc(maps.Values(families), func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
-	page := invariant.FromFamilies(sorted, a.At.Add(a.Took))
 	page.Slack = a.Took + oldSnapshot
 	return page, nil
 }

@@ -2,18 +2,15 @@ package check
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
-
+	"github.com/dra-exporter/dra-exporter/collector/exposition"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
@@ -54,26 +51,26 @@ const longestLine = 1 << 20
 // kept as text. A page that is broken off, or is not in the format, is an
 // error, and so is another program's.
 func decodePage(from io.Reader) (Page, error) {
-	var own bytes.Buffer
 	var kept numbers
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, longestLine)
-	page := Page{}
+	page, concerned := Page{}, pageFamilies()
+	families := make(map[string][]exposition.Series, len(concerned))
 	for lines.Scan() {
-		line := lines.Bytes()
-		if concerns(line) {
-			own.Write(line)
-			own.WriteByte('\n')
+		line := lines.Text()
+		name := exposition.Name(line)
+		kept.add(name, line)
+		if !slices.Contains(concerned, name) {
+			continue
 		}
-		kept.add(line)
+		series, err := exposition.Parse(line)
+		if err != nil {
+			return Page{}, fmt.Errorf("the page is not in Prometheus' text format: %s: %w", name, err)
+		}
+		families[series.Name] = append(families[series.Name], series)
 	}
 	if err := lines.Err(); err != nil {
 		return Page{}, fmt.Errorf("read the page: %w", err)
-	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(&own)
-	if err != nil {
-		return Page{}, fmt.Errorf("the page is not in Prometheus' text format: %w", err)
 	}
 	page.fill(families)
 	page.numbers, page.tooLarge = kept.text.Bytes(), kept.tooLarge
@@ -81,17 +78,6 @@ func decodePage(from io.Reader) (Page, error) {
 		return Page{}, errNoExporter
 	}
 	return page, nil
-}
-
-// concerns reports whether a line is a sample that is looked at. Types are not
-// needed, and histograms, whose lines need theirs, are not looked at.
-func concerns(line []byte) bool { return slices.Contains(pageFamilies(), nameOf(line)) }
-
-// nameOf returns the name of a line's series.
-func nameOf(line []byte) string {
-	name, _, _ := bytes.Cut(line, []byte("{"))
-	name, _, _ = bytes.Cut(name, []byte(" "))
-	return string(name)
 }
 
 func pageFamilies() []string {
@@ -103,15 +89,11 @@ func pageFamilies() []string {
 }
 
 // fill sets the fields from the families.
-func (p *Page) fill(families map[string]*dto.MetricFamily) {
+func (p *Page) fill(families map[string][]exposition.Series) {
 	p.Unmatched, p.Dropped, p.Pushes = map[string]float64{}, map[string]float64{}, map[string]bool{}
 	each := func(family string, use func(labels map[string]string, value float64)) {
-		for _, sample := range families[family].GetMetric() {
-			labels := make(map[string]string, len(sample.GetLabel()))
-			for _, pair := range sample.GetLabel() {
-				labels[pair.GetName()] = pair.GetValue()
-			}
-			use(labels, sample.GetUntyped().GetValue())
+		for _, series := range families[family] {
+			use(maps.Collect(series.Labels.Each), series.Value)
 		}
 	}
 	each(metric.ExporterBuildInfo, func(l map[string]string, _ float64) { p.Version, p.Revision = l["version"], l["revision"] })

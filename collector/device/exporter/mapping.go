@@ -12,10 +12,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	dto "github.com/prometheus/client_model/go"
-
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/exposition"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
@@ -75,7 +74,7 @@ func (p *problems) err() error {
 // mapPage returns the devices of a page with their readings, in the order in which
 // the rules and the page name them, and which rules had a reading. An error says
 // what was left out.
-func mapPage(rules *rules, families map[string]*dto.MetricFamily, window device.Window, now clock.Instant) (devices []device.Observation, had []bool, err error) {
+func mapPage(rules *rules, families map[string]*family, window device.Window, now clock.Instant) (devices []device.Observation, had []bool, err error) {
 	m := &mapping{
 		rules: rules, window: window, now: now, holders: holderLabels(), relabeled: make([]map[string]replaced, len(rules.relabel)),
 		byKey: make(map[string]int), values: make(map[valueKey]*value),
@@ -83,20 +82,28 @@ func mapPage(rules *rules, families map[string]*dto.MetricFamily, window device.
 	for i := range m.relabeled {
 		m.relabeled[i] = make(map[string]replaced)
 	}
-	for _, metric := range families[rules.info].GetMetric() {
-		if s := (series{name: rules.info, pairs: metric.GetLabel()}); m.relabel(&s) {
-			m.device(s)
+	if info := families[rules.info]; info != nil {
+		for _, one := range info.series {
+			if s := (series{Series: one}); m.relabel(&s) {
+				m.device(s)
+			}
 		}
 	}
 	had = make([]bool, len(rules.metrics))
 	for i := range rules.metrics {
 		rule := &rules.metrics[i]
 		family := families[rule.metric]
-		for _, metric := range family.GetMetric() {
-			if m.add(rule, family.GetType(), metric) {
+		if family == nil {
+			continue
+		}
+		for _, one := range family.series {
+			if m.add(rule, family.kind, series{Series: one, holders: m.holders}) {
 				had[i] = true
 			}
 		}
+	}
+	for i := range m.devices {
+		keep(&m.devices[i].Device)
 	}
 	for _, key := range m.order {
 		one := &m.devices[key.device]
@@ -108,8 +115,7 @@ func mapPage(rules *rules, families map[string]*dto.MetricFamily, window device.
 }
 
 // add adds one series to the reading that it belongs to, if to any.
-func (m *mapping) add(rule *metricRule, kind dto.MetricType, metric *dto.Metric) bool {
-	s := series{name: rule.metric, pairs: metric.GetLabel(), holders: m.holders}
+func (m *mapping) add(rule *metricRule, kind string, s series) bool {
 	if !m.relabel(&s) || slices.ContainsFunc(rule.match, func(c condition) bool { return !c.regex.MatchString(s.get(c.label)) }) {
 		return false
 	}
@@ -125,11 +131,11 @@ func (m *mapping) add(rule *metricRule, kind dto.MetricType, metric *dto.Metric)
 		}
 		key.details[i] = text
 	}
-	number, ok := m.number(rule, kind, metric)
+	number, ok := m.number(rule, kind, s.Value)
 	if !ok {
 		return false
 	}
-	measured, fresh := m.measured(metric)
+	measured, fresh := m.measured(s)
 	if !fresh {
 		return false
 	}
@@ -139,6 +145,9 @@ func (m *mapping) add(rule *metricRule, kind dto.MetricType, metric *dto.Metric)
 	v := m.values[key]
 	if v == nil {
 		v = &value{rule: rule, parts: make(map[string]*part)}
+		for i, detail := range key.details {
+			key.details[i] = strings.Clone(detail) // as in keep
+		}
 		m.values[key] = v
 		m.order = append(m.order, key)
 	}
@@ -148,19 +157,10 @@ func (m *mapping) add(rule *metricRule, kind dto.MetricType, metric *dto.Metric)
 	return true
 }
 
-// number is the value of a series in the base unit. Values that mean nothing are
-// left out.
-func (m *mapping) number(rule *metricRule, kind dto.MetricType, metric *dto.Metric) (float64, bool) {
-	var number float64
-	switch kind {
-	case dto.MetricType_GAUGE:
-		number = metric.GetGauge().GetValue()
-	case dto.MetricType_COUNTER:
-		number = metric.GetCounter().GetValue()
-	case dto.MetricType_UNTYPED:
-		number = metric.GetUntyped().GetValue()
-	default:
-		m.problems.add("%s is a %s: only gauges and counters are read", rule.metric, strings.ToLower(kind.String()))
+// number is a value in the base unit. Values that mean nothing are left out.
+func (m *mapping) number(rule *metricRule, kind string, number float64) (float64, bool) {
+	if !slices.Contains([]string{"", "gauge", "counter", "untyped", "unknown"}, kind) {
+		m.problems.add("%s is a %s: only gauges and counters are read", rule.metric, source.Text(kind))
 		return 0, false
 	}
 	if math.IsNaN(number) || math.IsInf(number, 0) || slices.Contains(m.rules.blanks, number) {
@@ -172,11 +172,11 @@ func (m *mapping) number(rule *metricRule, kind dto.MetricType, metric *dto.Metr
 
 // measured is when a value was measured: at its time stamp, if it has one. A value
 // that is older than those of other sources may be is not fresh.
-func (m *mapping) measured(metric *dto.Metric) (device.Window, bool) {
-	if metric.TimestampMs == nil {
+func (m *mapping) measured(s series) (device.Window, bool) {
+	if !s.Stamped {
 		return m.window, true
 	}
-	age := max(m.now.Wall.Sub(time.UnixMilli(metric.GetTimestampMs())), 0)
+	age := max(m.now.Wall.Sub(time.UnixMilli(s.Timestamp)), 0)
 	at := m.now.Elapsed - age
 	return device.Window{From: at, To: at}, age <= maxAge
 }
@@ -196,16 +196,16 @@ func (m *mapping) device(s series) (int, bool) {
 	}
 	for _, text := range []string{one.UUID, address, one.Vendor, one.Model, one.DriverVersion, one.Profile, one.Published.Device} {
 		if text != "" && !isText(text, maxIdentity) {
-			m.problems.add("%s: a label that identifies the device is not text of at most %d bytes", s.name, maxIdentity)
+			m.problems.add("%s: a label that identifies the device is not text of at most %d bytes", s.Name, maxIdentity)
 			return 0, false
 		}
 	}
 	if one.PCIBusID = device.PCIAddress(address); address != "" && one.PCIBusID == "" {
-		m.problems.add("%s: %q is not a PCI address", s.name, address)
+		m.problems.add("%s: %q is not a PCI address", s.Name, address)
 		return 0, false
 	}
 	if instance := field(fieldGPUInstance); instance != "" && !partition(&one, instance) {
-		m.problems.add("%s: %q is not the number of a GPU instance", s.name, instance)
+		m.problems.add("%s: %q is not the number of a GPU instance", s.Name, instance)
 		return 0, false
 	}
 	key := nameOf(one)
@@ -243,6 +243,14 @@ func partition(one *device.Device, instance string) bool {
 	return true
 }
 
+// keep copies the texts of a device, which are parts of the page: they would keep all
+// of it in memory.
+func keep(one *device.Device) {
+	for _, text := range []*string{&one.UUID, &one.ParentUUID, &one.PCIBusID, &one.Vendor, &one.Model, &one.DriverVersion, &one.Profile, &one.Published.Device} {
+		*text = strings.Clone(*text)
+	}
+}
+
 // nameOf is what identifies a device on its page; empty if nothing does.
 func nameOf(d device.Device) string { return cmp.Or(d.UUID, d.PCIBusID, d.Published.Device) }
 
@@ -254,8 +262,8 @@ func isText(text string, most int) bool {
 
 // series is one series of a page, with its labels.
 type series struct {
-	name    string
-	pairs   []*dto.LabelPair
+	exposition.Series
+
 	added   []addedLabel    // by relabeling
 	holders map[string]bool // as in holderLabels
 }
@@ -273,14 +281,9 @@ func (s series) get(name string) string {
 		}
 	}
 	if name == "__name__" {
-		return s.name
+		return s.Name
 	}
-	for _, pair := range s.pairs {
-		if pair.GetName() == name {
-			return pair.GetValue()
-		}
-	}
-	return ""
+	return s.Labels.Get(name)
 }
 
 // relabel applies the rules of relabeling, and reports whether the series stays.

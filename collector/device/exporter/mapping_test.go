@@ -8,11 +8,9 @@ import (
 	"testing"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-	"google.golang.org/protobuf/proto"
-
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/exposition"
 )
 
 // at is the moment at which the pages of these tests are read.
@@ -372,13 +370,11 @@ func TestUnits(t *testing.T) {
 }
 
 // forPod adds a copy of each series, of one pod that holds the device.
-func forPod(families map[string]*dto.MetricFamily) {
+func forPod(families map[string]*family) {
 	for _, family := range families {
-		for _, metric := range slices.Clone(family.GetMetric()) {
-			held := proto.CloneOf(metric)
-			held.Label = slices.DeleteFunc(held.Label, func(pair *dto.LabelPair) bool { return pair.GetName() == "pod" })
-			held.Label = append(held.Label, &dto.LabelPair{Name: proto.String("pod"), Value: proto.String("copy")})
-			family.Metric = append(family.Metric, held)
+		for _, one := range slices.Clone(family.series) {
+			one.Labels = append(slices.DeleteFunc(slices.Clone(one.Labels), func(l exposition.Label) bool { return l.Name == "pod" }), exposition.Label{Name: "pod", Value: "copy"})
+			family.series = append(family.series, one)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package exporter
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -11,10 +10,7 @@ import (
 	"strings"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
-
+	"github.com/dra-exporter/dra-exporter/collector/exposition"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
@@ -57,7 +53,7 @@ func newClient(at string) *client {
 }
 
 // read requests the page and parses the named metrics.
-func (c *client) read(ctx context.Context, names map[string]bool) (map[string]*dto.MetricFamily, error) {
+func (c *client) read(ctx context.Context, names map[string]bool) (map[string]*family, error) {
 	ctx, end := context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf("the page did not come within %v", c.timeout))
 	defer end()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
@@ -99,10 +95,16 @@ func acceptable(response *http.Response) error {
 	return nil
 }
 
+// family is what a page has of one metric.
+type family struct {
+	kind   string // its type, as the page states it first; empty: none
+	series []exposition.Series
+}
+
 // parsePage parses a page in the text format, within limits. Lines of other metrics
 // than the named ones are not parsed. OpenMetrics is read as far as it is the same:
 // without exemplars and without time stamps.
-func parsePage(page io.Reader, names map[string]bool) (map[string]*dto.MetricFamily, error) {
+func parsePage(page io.Reader, names map[string]bool) (map[string]*family, error) {
 	invalid := func(format string, args ...any) error {
 		return &source.Failure{Reason: source.ReasonInvalid, Err: fmt.Errorf(format, args...)}
 	}
@@ -115,46 +117,33 @@ func parsePage(page io.Reader, names map[string]bool) (map[string]*dto.MetricFam
 	case len(text) > 0 && text[len(text)-1] != '\n':
 		return nil, invalid("the page ends within a line")
 	}
-	var wanted bytes.Buffer
-	series := 0
-	for line := range bytes.Lines(text) {
-		name, isSeries := nameIn(line)
-		if isSeries {
-			series++
+	families := make(map[string]*family, len(names))
+	for name := range names {
+		families[name] = &family{}
+	}
+	number, count := 0, 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		name := exposition.Name(line)
+		if name != "" {
+			count++
 		}
-		if names[string(name)] {
-			wanted.Write(line)
+		if !names[name] {
+			if of, kind, ok := exposition.Type(line); ok && names[of] && families[of].kind == "" {
+				families[of].kind = kind
+			}
+			continue
+		}
+		series, err := exposition.Parse(line)
+		if err != nil {
+			return nil, invalid("parse the page: line %d: %w", number, err)
+		}
+		if family := families[series.Name]; family != nil { // a line can begin with a label of that name
+			family.series = append(family.series, series)
 		}
 	}
-	if series > maxSeries {
-		return nil, invalid("the page has %d series, more than %d", series, maxSeries)
-	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(&wanted)
-	if err != nil {
-		return nil, invalid("parse the page: %s", source.Text(err.Error()))
+	if count > maxSeries {
+		return nil, invalid("the page has %d series, more than %d", count, maxSeries)
 	}
 	return families, nil
-}
-
-// nameIn returns the name of the metric of a line that is a series or a type; empty
-// for other lines.
-func nameIn(line []byte) (name []byte, isSeries bool) {
-	line = bytes.TrimLeft(line, " \t")
-	if rest, isComment := bytes.CutPrefix(line, []byte("#")); isComment {
-		words := bytes.Fields(rest)
-		if len(words) < 2 || string(words[0]) != "TYPE" {
-			return nil, false
-		}
-		return words[1], false
-	}
-	if quoted, isQuoted := bytes.CutPrefix(line, []byte(`{"`)); isQuoted { // a name that is not in the old character set
-		name, _, _ = bytes.Cut(quoted, []byte(`"`))
-		return name, true
-	}
-	end := bytes.IndexAny(line, "{ \t\r\n")
-	if end < 0 {
-		end = len(line)
-	}
-	return line[:end], end > 0
 }

@@ -93,8 +93,8 @@ func holderLabels() map[string]bool {
 
 // ofPod reports whether a series is of one pod.
 func (s series) ofPod() bool {
-	for _, pair := range s.pairs {
-		if s.holders[pair.GetName()] && pair.GetValue() != "" {
+	for _, label := range s.Labels {
+		if s.holders[label.Name] && label.Value != "" {
 			return true
 		}
 	}
@@ -113,9 +113,9 @@ func (r *metricRule) part(s series) string {
 		labels = append(labels, s.get(name))
 	}
 	if len(r.parts) == 0 {
-		for _, pair := range s.pairs {
-			if _, ok := s.holders[pair.GetName()]; !ok && pair.GetValue() != "" {
-				labels = append(labels, pair.GetName()+separator+pair.GetValue())
+		for _, label := range s.Labels {
+			if _, ok := s.holders[label.Name]; !ok && label.Value != "" {
+				labels = append(labels, label.Name+separator+label.Value)
 			}
 		}
 		slices.Sort(labels)

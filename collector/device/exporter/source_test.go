@@ -21,6 +21,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/exposition"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
@@ -212,6 +213,38 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
+// manyLabels is a series with so many labels.
+func manyLabels(count int) string {
+	var line strings.Builder
+	line.WriteString(`busy{id="a"`)
+	for i := range count {
+		fmt.Fprintf(&line, ",l%d=\"\"", i)
+	}
+	return line.String() + "} 1\n"
+}
+
+// The work for a page of the largest size is bounded by its bytes: no more memory is
+// allocated for series of many labels than for the same bytes in series of few.
+func TestWorkIsLinear(t *testing.T) {
+	names := map[string]bool{"busy": true}
+	allocations := func(labels int) float64 {
+		line := manyLabels(labels)
+		page := strings.Repeat(line, 256<<10/len(line))
+		return testing.AllocsPerRun(2, func() {
+			if _, err := parsePage(strings.NewReader(page), names); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if few, many := allocations(4), allocations(exposition.MaxLabels-1); many > few {
+		t.Errorf("%v allocations for series of many labels, %v for the same bytes in series of few", many, few)
+	}
+	page := "busy{id=\"a\"} 1\n" + strings.ReplaceAll(manyLabels(30_000), "busy", "other")
+	if families, err := parsePage(strings.NewReader(page), names); err != nil || len(families["busy"].series) != 1 {
+		t.Errorf("a metric that is not read: %v", err)
+	}
+}
+
 // Exporters that do not serve a page: each has its error, and none takes longer
 // than a page may take.
 func TestWrongExporters(t *testing.T) {
@@ -252,6 +285,12 @@ func TestWrongExporters(t *testing.T) {
 		"many series": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, strings.Repeat("busy{id=\"a\"} 5\n", maxSeries+1))
 		}, "the page has 20001 series, more than 20000", source.ReasonInvalid},
+		"a series of 30,000 labels": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, manyLabels(30_000))
+		}, "parse the page: line 1: it has more than 65536 bytes", source.ReasonInvalid},
+		"a series of many labels": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "# HELP busy busy\n"+manyLabels(5000))
+		}, "parse the page: line 2: it has more than 128 labels", source.ReasonInvalid},
 		"no answer": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "the page did not come within 200ms", source.ReasonTimeout},
 		"a drip": {func(w http.ResponseWriter, r *http.Request) {
 			for r.Context().Err() == nil {
