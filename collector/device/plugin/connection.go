@@ -20,6 +20,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/objectfields"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/plugin/devicemetrics/v1alpha1"
 )
@@ -262,7 +263,7 @@ func (c *connection) explain(ctx context.Context, err error, dialed *dialer) err
 		return &source.Failure{Reason: source.ReasonUnavailable, Err: fmt.Errorf("the driver's server does not run: %w", failed)}
 	case code == codes.Unimplemented:
 		return &source.Failure{Reason: source.ReasonUnsupported, Err: fmt.Errorf("%s does not serve devicemetrics/v1alpha1: %w", c.path, err)}
-	case code == codes.ResourceExhausted:
+	case code == codes.ResourceExhausted, objectfields.IsRefusal(err):
 		return c.violation(err)
 	default:
 		return &source.Failure{Reason: source.ReasonUnavailable, Err: fmt.Errorf("the stream of %s has ended: %w", c.path, err)}
@@ -274,7 +275,7 @@ func open(path string, l limits) (*grpc.ClientConn, *dialer, error) {
 	dialer := &dialer{path: path}
 	channel, err := grpc.NewClient("passthrough:///localhost",
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableServiceConfig(), grpc.WithMaxHeaderListSize(16<<10),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(l.message)), grpc.WithContextDialer(dialer.dial))
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(l.message), grpc.ForceCodecV2(objectfields.Codec(objectfields.AtMost(maxEntries)))), grpc.WithContextDialer(dialer.dial))
 	if err != nil {
 		return nil, nil, fmt.Errorf("prepare the connection to %s: %w", path, err)
 	}

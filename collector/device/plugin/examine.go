@@ -16,6 +16,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/objectfields"
 	"github.com/dra-exporter/dra-exporter/plugin/devicemetrics/v1alpha1"
 )
 
@@ -217,6 +218,8 @@ func (x *examiner) end(ctx context.Context, err error, dialed *dialer) bool {
 		x.result.Failed = failed
 	case code == codes.Unimplemented:
 		return x.violate(violate(ruleService, "the server has no service devicemetrics/v1alpha1"))
+	case objectfields.IsRefusal(err):
+		return x.violate(violate(limitEntries, "%v", err))
 	case code == codes.ResourceExhausted:
 		return x.violate(violate(ruleMessageSize, "%v", err))
 	default:

@@ -10,6 +10,7 @@ const (
 	maxExtensions     = 64
 	maxHealth         = 32
 	maxProcesses      = 4096
+	maxEntries        = 250_000 // of a message: an empty one takes two bytes, and a hundred times that when it is decoded
 	maxName           = 63
 	maxPool           = 253
 	maxIdentity       = 128
@@ -66,6 +67,7 @@ const (
 	limitReadings       = "readings of a Report 32768"
 	limitHealth         = "health signals of a device 32"
 	limitProcesses      = "processes of a device 4096"
+	limitEntries        = "entries of a message 250000"
 )
 
 // limitOf returns the row of the limit of a text.
@@ -101,7 +103,7 @@ func rules() []string {
 		ruleFirst, ruleDriver, ruleUnique, rulePool, ruleName, ruleParent, rulePCI, ruleText, ruleExtensions, ruleExtensionName, ruleKind,
 		ruleMeasured, ruleIndex, ruleOnce, ruleReadings, ruleQuantity, ruleDeclared, ruleDetails, ruleFixed, ruleValue, ruleRatio,
 		ruleOwnTime, ruleStart, ruleFell, ruleSignal, ruleState, rulePID, ruleShare,
-		limitDevices, limitExtensions, limitDeviceReadings, limitReadings, limitHealth, limitProcesses,
+		limitDevices, limitExtensions, limitDeviceReadings, limitReadings, limitHealth, limitProcesses, limitEntries,
 		limitOf(maxName), limitOf(maxPool), limitOf(maxIdentity), limitOf(maxDetail), limitOf(maxText),
 		ruleSocket, ruleSocketName, ruleInterval, ruleRate, ruleStream, ruleMessageSize, ruleService,
 	}

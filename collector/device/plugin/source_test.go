@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -309,6 +310,11 @@ func TestWrongServers(t *testing.T) {
 			report.Error = strings.Repeat("a", 5<<20)
 			return errors.Join(describe(s, "gpu-0"), send(s, report), wait(s))
 		}, source.ReasonInvalid, "larger than max"},
+		"empty entries": {func(s watchStream) error {
+			report := live()
+			report.Devices[0].Readings = slices.Repeat([]*v1alpha1.Reading{{}}, maxEntries+1)
+			return errors.Join(describe(s, "gpu-0"), send(s, report), wait(s))
+		}, source.ReasonInvalid, "more than 250000 entries"},
 		"floods": {func(s watchStream) error {
 			err := describe(s, "gpu-0")
 			for err == nil {

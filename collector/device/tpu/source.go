@@ -19,11 +19,13 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/tpu/runtimemetrics"
+	"github.com/dra-exporter/dra-exporter/collector/objectfields"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
 const (
 	maxResponse = 4 << 20 // bytes
+	maxEntries  = 10_000  // of a response; one of 128 devices has some 1,000
 	maxServices = 16
 	dialTimeout = 500 * time.Millisecond
 	callTimeout = 2 * time.Second // of all metrics of a read
@@ -119,7 +121,7 @@ type service struct {
 
 func (s *Source) connect(address string) (*service, error) {
 	connection, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxResponse)))
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxResponse), grpc.ForceCodecV2(objectfields.Codec(objectfields.AtMost(maxEntries)))))
 	if err != nil {
 		return nil, fmt.Errorf("connect to libtpu's metric service at %s: %w", address, err)
 	}

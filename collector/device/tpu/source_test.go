@@ -136,6 +136,9 @@ func TestWrongServices(t *testing.T) {
 		"too large": {func(context.Context, string) (*runtimemetrics.MetricResponse, error) {
 			return &runtimemetrics.MetricResponse{Metric: &runtimemetrics.TPUMetric{Name: strings.Repeat("x", maxResponse+1)}}, nil
 		}, "received message larger than max", source.ReasonOther},
+		"empty entries": {func(context.Context, string) (*runtimemetrics.MetricResponse, error) {
+			return &runtimemetrics.MetricResponse{Metric: &runtimemetrics.TPUMetric{Metrics: slices.Repeat([]*runtimemetrics.Metric{{}}, maxEntries)}}, nil
+		}, "the message has more than 10000 entries", source.ReasonOther},
 		"an error": {func(context.Context, string) (*runtimemetrics.MetricResponse, error) {
 			return nil, status.Error(codes.Internal, "no TPU")
 		}, "no TPU", source.ReasonOther},

@@ -35,6 +35,7 @@
 // LIMITS
 //
 //   message                          4 MiB
+//   entries of a message             250000
 //   devices of a Description         1024
 //   extensions of a Description      64
 //   readings of a device             256
