@@ -4,23 +4,30 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/objectfields"
 )
 
 // errNoSpec means that a file is JSON or YAML but not a CDI specification.
 var errNoSpec = errors.New("it has no cdiVersion, or its kind is not of the form vendor/class")
+
+// maxValues is the most values of one specification: one of 64 devices has some
+// thousands.
+const maxValues = 250_000
 
 // Decode decodes one CDI specification, JSON or YAML, regardless of the file's
 // name; filename is used in errors only. For each device it keeps the device
 // nodes of its own edits, by their path on the host. Edits of the whole
 // specification apply to every device and so identify none.
 func Decode(data []byte, filename string) ([]dra.CDIDevice, error) {
+	if err := objectfields.CheckYAML(data, maxValues, maxFile); err != nil {
+		return nil, fmt.Errorf("decode the CDI specification %s: %w", filename, err)
+	}
 	var spec specs.Spec
 	if err := yaml.Unmarshal(data, &spec); err != nil {
 		return nil, fmt.Errorf("decode the CDI specification %s: %w", filename, err)
@@ -44,11 +51,13 @@ func Decode(data []byte, filename string) ([]dra.CDIDevice, error) {
 
 func nodes(listed []*specs.DeviceNode) []string {
 	var paths []string
+	known := make(map[string]bool, len(listed))
 	for _, node := range listed {
 		if node == nil || node.Path == "" {
 			continue
 		}
-		if path := valid(hostPath(node)); !slices.Contains(paths, path) {
+		if path := valid(hostPath(node)); !known[path] {
+			known[path] = true
 			paths = append(paths, path)
 		}
 	}

@@ -1,12 +1,15 @@
 package cdi
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	specs "tags.cncf.io/container-device-interface/specs-go"
 )
 
 const moments = "../../test/fixtures/moments"
@@ -59,6 +62,28 @@ func TestDecodeRefuses(t *testing.T) {
 		devices, err := Decode([]byte(text), "/etc/cdi/broken.yaml")
 		if err == nil || !strings.Contains(err.Error(), "/etc/cdi/broken.yaml") || devices != nil {
 			t.Errorf("%q: got %v, %v", text, devices, err)
+		}
+	}
+}
+
+// The work for a specification is linear in its bytes: each of these would take minutes
+// or all memory.
+func TestDecodeIsBounded(t *testing.T) {
+	const begin = "cdiVersion: '1.0'\nkind: a/b\n"
+	many := make([]*specs.DeviceNode, 200_000)
+	for i := range many {
+		many[i] = &specs.DeviceNode{Path: fmt.Sprint("/", i/2)}
+	}
+	if paths := nodes(many); len(paths) != len(many)/2 {
+		t.Errorf("got %d paths", len(paths))
+	}
+	for want, text := range map[string]string{
+		"its aliases stand for more than 4194304 bytes": "x: &x " + strings.Repeat("y", 1<<20) + "\ny: [" + strings.Repeat("*x,", 100_000) + "]\n",
+		"it has more than 250000 values":                "devices: [" + strings.Repeat("{},", 250_001) + "]\n",
+		"it has more than 16 directives":                "...\n" + strings.Repeat("%TAG !a! b\n", 10_000) + "---\na: 1\n",
+	} {
+		if devices, err := Decode([]byte(begin+text), "large"); devices != nil || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %d devices, %v; want %s", len(devices), err, want)
 		}
 	}
 }

@@ -18,12 +18,14 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/dra-exporter/dra-exporter/collector/objectfields"
 	"github.com/dra-exporter/dra-exporter/collector/spelling"
 )
 
 const (
-	maxFile = 1 << 20 // bytes
-	maxText = 253     // bytes of a value; names of Kubernetes are no longer (RFC 1123 subdomains)
+	maxFile   = 1 << 20 // bytes
+	maxValues = 250_000
+	maxText   = 253 // bytes of a value; names of Kubernetes are no longer (RFC 1123 subdomains)
 )
 
 // Read reads a file of at most 1 MiB.
@@ -63,6 +65,9 @@ func In(name string, err error) error {
 func Document(text []byte) (*yaml.Node, error) {
 	if len(text) > maxFile {
 		return nil, fmt.Errorf("it has more than %d bytes", maxFile)
+	}
+	if err := objectfields.CheckYAML(text, maxValues, maxFile); err != nil {
+		return nil, err
 	}
 	var document, another yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(text))

@@ -51,6 +51,20 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// Files that would take long to decode, or much memory.
+func TestLimits(t *testing.T) {
+	for text, want := range map[string]string{
+		strings.Repeat("%TAG !a! b\n", 10_000) + "---\na: 1\n": "it has more than 16 directives",
+		"a: [" + strings.Repeat("b,", 250_000) + "]\n":         "it has more than 250000 values",
+		strings.Repeat("#", 1<<20+1):                           "it has more than 1048576 bytes",
+		"a: &x [*x]\n":                                         "line 1: an alias stands for itself",
+	} {
+		if _, err := Document([]byte(text)); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	keys, err := MappingOf(root(t, "text: 5\nbool: yes\nlong: [1, 2, 3]\nempty: []\nnumber: .inf\n"), "it", "text", "bool", "long", "empty", "number")
 	if err != nil {

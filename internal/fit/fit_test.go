@@ -291,6 +291,11 @@ func TestDecodeManifests(t *testing.T) {
 		"no kind":              {"{spec: {}}", "document 1 of the manifest: it has no kind: it is no Kubernetes object"},
 		"no claims":            {`{kind: Pod, metadata: {name: p}, spec: {containers: [{name: c}]}}`, "document 1 of the manifest: the pods of Pod p use no claims"},
 		"two":                  {"{kind: Pod, metadata: {name: a}, " + pod[1:] + "\n---\n{kind: Pod, metadata: {name: b}, " + pod[1:], "document 2 of the manifest: Pod b: the manifest has pods of Pod a already, and one kind of pods can be looked at"},
+		"a list of lists":      {strings.Repeat("{kind: List, items: [", 400) + strings.Repeat("]}", 400), "document 1 of the manifest: an item of a List is a List"},
+		"aliases":              {"x: &x " + strings.Repeat("y", 1<<20) + "\ny: [*x, *x, *x, *x, *x]\n", "the manifest: its aliases stand for more than 4194304 bytes"},
+		"a few aliases":        {"{kind: Pod, metadata: {name: &p p, labels: {app: *p}}, " + pod[1:], "Pod p: 1"},
+		"many documents":       {strings.Repeat("---\n{kind: Service}\n", 1001), "the manifest has more than 1000 documents"},
+		"many values":          {"x: [" + strings.Repeat("y,", 250_000) + "]\n", "the manifest: it has more than 250000 values"},
 		"a wrong type":         {"{kind: Pod, metadata: {name: 7}}", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,10 +15,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/dra-exporter/dra-exporter/collector/objectfields"
 )
 
-// maxManifest bounds a file: the API server takes no larger objects.
-const maxManifest = 4 << 20
+// Limits of a file: the API server takes no larger objects.
+const (
+	maxManifest  = 4 << 20 // bytes, also with what aliases stand for
+	maxDocuments = 1000
+)
 
 // Manifest is what a file describes: one kind of pods, and what they refer to.
 type Manifest struct {
@@ -84,6 +89,9 @@ func Decode(from io.Reader) (*Manifest, error) {
 	if len(text) > maxManifest {
 		return nil, fmt.Errorf("the manifest has more than %d bytes", maxManifest)
 	}
+	if err := objectfields.CheckYAML(text, objectfields.Max, maxManifest); err != nil {
+		return nil, fmt.Errorf("the manifest: %w", err)
+	}
 	m := &Manifest{Templates: map[string]*resourcev1.ResourceClaimTemplate{}, Claims: map[string]*resourcev1.ResourceClaim{}}
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	var ignored []string
@@ -95,7 +103,10 @@ func Decode(from io.Reader) (*Manifest, error) {
 		if err != nil {
 			return nil, fmt.Errorf("document %d of the manifest: %w", number, err)
 		}
-		if err := m.add(document, &ignored); err != nil {
+		if number > maxDocuments {
+			return nil, fmt.Errorf("the manifest has more than %d documents", maxDocuments)
+		}
+		if err := m.add(document, false, &ignored); err != nil {
 			return nil, fmt.Errorf("document %d of the manifest: %w", number, err)
 		}
 	}
@@ -108,8 +119,8 @@ func Decode(from io.Reader) (*Manifest, error) {
 	return m, nil
 }
 
-// add adds a document, which may be a List.
-func (m *Manifest) add(document []byte, ignored *[]string) error {
+// add adds a document, which may be a List, or an item of one, which may not.
+func (m *Manifest) add(document []byte, item bool, ignored *[]string) error {
 	var kind struct {
 		metav1.TypeMeta `json:",inline"`
 
@@ -118,12 +129,15 @@ func (m *Manifest) add(document []byte, ignored *[]string) error {
 	if err := yaml.Unmarshal(document, &kind); err != nil {
 		return err
 	}
-	for _, item := range kind.Items {
-		object, err := yaml.Marshal(item)
+	if item && len(kind.Items) > 0 {
+		return errors.New("an item of a List is a List")
+	}
+	for _, one := range kind.Items {
+		object, err := yaml.Marshal(one)
 		if err != nil {
 			return err
 		}
-		if err := m.add(object, ignored); err != nil {
+		if err := m.add(object, true, ignored); err != nil {
 			return err
 		}
 	}

@@ -79,16 +79,22 @@ func (v *value) reading(key valueKey, name string, problems *problems) (device.R
 
 // holderLabels are the labels by which exporters say who uses a device. Series that
 // differ only in these are of the same part of the device. Those that are true are of
-// one pod.
+// one pod. dcgm-exporter's labels of claims begin with draPrefix.
 func holderLabels() map[string]bool {
 	return map[string]bool{
 		"pod": true, "pod_name": true, "pod_uid": true, "container": true, "container_name": true, // dcgm-exporter, Furiosa, Google, AMD
 		"exported_pod": true, "exported_container": true, "k8s_pod_name": true, "k8s_pod_uid": true, "k8s_container_name": true,
 		"namespace": false, "pod_namespace": false, "exported_namespace": false, "k8s_namespace_name": false,
-		"vgpu": false, "hpc_job": false, "dra_claim_name": false, "dra_claim_namespace": false, "dra_driver_name": false,
-		"dra_pool_name": false, "dra_device_name": false, "dra_mig_profile": false, "dra_mig_device_uuid": false,
+		"vgpu": false, "hpc_job": false,
 		"job_id": false, "job_user": false, "job_partition": false,
 	}
+}
+
+const draPrefix = "dra_"
+
+func (s series) isHolder(label string) bool {
+	_, ok := s.holders[label]
+	return ok || strings.HasPrefix(label, draPrefix)
 }
 
 // ofPod reports whether a series is of one pod.
@@ -114,7 +120,7 @@ func (r *metricRule) part(s series) string {
 	}
 	if len(r.parts) == 0 {
 		for _, label := range s.Labels {
-			if _, ok := s.holders[label.Name]; !ok && label.Value != "" {
+			if label.Value != "" && !s.isHolder(label.Name) {
 				labels = append(labels, label.Name+separator+label.Value)
 			}
 		}

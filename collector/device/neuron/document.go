@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/objectfields"
 )
 
 const (
@@ -15,7 +16,8 @@ const (
 	vendor = "aws"
 
 	maxDevices = 1024
-	maxCores   = 64 // of a device; a Trainium2 has 8
+	maxCores   = 64      // of a device; a Trainium2 has 8
+	maxValues  = 250_000 // of all kinds
 	maxPeriod  = 90 * time.Second
 )
 
@@ -61,6 +63,9 @@ type runtime struct {
 // cores is how many NeuronCores of the document a device has; 0: as the document
 // says. An error beside devices says what is missing.
 func decode(text []byte, cores int, at time.Duration) ([]device.Observation, error) {
+	if objectfields.CountText(text, maxValues+1) > maxValues {
+		return nil, fmt.Errorf("the document of neuron-monitor has more than %d values", maxValues)
+	}
 	var d document
 	if err := json.Unmarshal(text, &d); err != nil {
 		return nil, fmt.Errorf("decode a document of neuron-monitor: %w", err)

@@ -78,6 +78,7 @@ func TestDecode(t *testing.T) {
 		"no hardware":            {text: `{}`, err: "has 0 devices, want 1 to 1024"},
 		"too many devices":       {text: `{"neuron_hardware_info": {"neuron_device_count": 2000}}`, err: "has 2000 devices"},
 		"an error of hardware":   {text: `{"neuron_hardware_info": {"error": "driver is not loaded"}}`, err: `neuron-monitor cannot read the hardware: "driver is not loaded"`},
+		"empty runtimes":         {text: `{"neuron_runtime_data": [` + strings.Repeat("{},", maxValues) + `{}]}`, err: "the document of neuron-monitor has more than 250000 values"},
 		"no JSON":                {text: `neuron`, err: "decode a document of neuron-monitor: invalid character"},
 	} {
 		t.Run(name, func(t *testing.T) {
