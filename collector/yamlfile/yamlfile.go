@@ -140,6 +140,9 @@ func mappingOf(node *yaml.Node, what string, check func(key string) error, keys 
 // Hint suggests the known word that is nearest to a misspelt one; empty if none
 // is near.
 func Hint(word string, known []string) string {
+	if len(word) > maxText {
+		return "" // the work grows with its length
+	}
 	nearest := spelling.Nearest(word, known)
 	if nearest == "" || spelling.Distance(word, nearest) > max(2, len(word)/3) {
 		return ""
