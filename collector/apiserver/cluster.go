@@ -302,6 +302,11 @@ type collection[O watch.Object, V any] struct {
 func addCollection[O watch.Object, V any](c *Cluster, of collection[O, V]) (store *watch.Store[O, V], lock sync.Locker) {
 	lock = &sync.Mutex{}
 	of.decoder.Flush = func() { signal(c.log.changed) }
+	decoded := of.decoder.Decode
+	of.decoder.Decode = func(object O) (V, bool) {
+		decode.LimitQuantities(object) // it is of this decoder alone, and the keeper is passed the same
+		return decoded(object)
+	}
 	store = watch.NewStore(lock, of.decoder)
 	name := cmp.Or(of.source, of.resource)
 	log, observe := c.options.Log, func(float64) {}

@@ -16,6 +16,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/objectfields"
 )
 
@@ -166,12 +167,14 @@ func (m *Manifest) addObject(kind string, document []byte, ignored *[]string) er
 		if err := unmarshal(kind, document, object); err != nil {
 			return err
 		}
+		decode.LimitQuantities(object)
 		m.Templates[object.Name] = object
 	case "ResourceClaim":
 		object := &resourcev1.ResourceClaim{}
 		if err := unmarshal(kind, document, object); err != nil {
 			return err
 		}
+		decode.LimitQuantities(object)
 		m.Claims[object.Name] = object
 	case "Pod":
 		object := &corev1.Pod{}

@@ -8,8 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/component-helpers/resource"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
@@ -28,6 +30,7 @@ type pod struct {
 // resolve looks up what the pods' claims request: in the manifest, else in the cluster.
 func (m *Manifest) resolve(of *inventory.Inventory, namespace string) (*pod, error) {
 	p := &pod{namespace: namespace, object: corev1.Pod{ObjectMeta: m.Pod.ObjectMeta, Spec: m.Pod.Spec}}
+	decode.LimitQuantities(&p.object)
 	for i := range m.Pod.Spec.ResourceClaims {
 		if err := p.add(m, of, &m.Pod.Spec.ResourceClaims[i]); err != nil {
 			return nil, err
@@ -49,7 +52,7 @@ func (m *Manifest) resolve(of *inventory.Inventory, namespace string) (*pod, err
 		}})
 	}
 	requests := resource.PodRequests(&p.object, resource.PodResourcesOptions{})
-	p.cpu, p.memory = requests.Cpu().MilliValue(), requests.Memory().Value()
+	p.cpu, p.memory = decode.Whole(requests.Cpu(), apiresource.Milli), decode.Whole(requests.Memory(), 0)
 	return p, nil
 }
 

@@ -98,7 +98,7 @@ func extendedOf(pod *corev1.Pod) map[string]int64 {
 	}
 	extended := make(map[string]int64)
 	for name, amount := range resource.PodRequests(pod, resource.PodResourcesOptions{ExcludeOverhead: true, SkipPodLevelResources: true}) {
-		if count := amount.Value(); isExtended(string(name)) && count > 0 {
+		if count := Whole(&amount, 0); isExtended(string(name)) && count > 0 {
 			extended[Text(string(name))] = count
 		}
 	}

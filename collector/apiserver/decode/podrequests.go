@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/resource"
 
@@ -24,7 +25,7 @@ func PodRequests(pod *corev1.Pod) *dra.PodRequests {
 	}
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{UseStatusResources: true})
 	decoded := &dra.PodRequests{
-		Node: Text(pod.Spec.NodeName), CPU: requests.Cpu().MilliValue(), Memory: requests.Memory().Value(),
+		Node: Text(pod.Spec.NodeName), CPU: Whole(requests.Cpu(), apiresource.Milli), Memory: Whole(requests.Memory(), 0),
 	}
 	decoded.KeptByClusterAutoscaler, decoded.KeptByKarpenter = removalObstacles(pod)
 	if !claims {
