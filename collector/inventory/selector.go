@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -103,11 +105,39 @@ const (
 // functions, so that two devices with the same key are the same to the selector.
 type memoKey [2]uint64
 
+const notEvaluated = "computes a quantity that may take too long: only quantities in quotes, with an exponent of at most two digits, are evaluated"
+
+// hasPlainQuantities reports whether all calls of CEL's functions quantity and
+// isQuantity have a literal with which can be computed. Their digits are written out:
+// quantity("1e-999999999") takes hours and all memory, and cannot be interrupted.
+func hasPlainQuantities(expression string) bool {
+	if !strings.Contains(strings.ToLower(expression), "quantity") {
+		return true
+	}
+	if strings.Contains(expression, "//") {
+		return false // a comment may be within a call
+	}
+	calls := regexp.MustCompile(`(?i)quantity\s*\(`).FindAllStringIndex(expression, -1)
+	plain := regexp.MustCompile(`^\s*(?:"([^"\\]*)"|'([^'\\]*)')\s*\)`)
+	exponent := regexp.MustCompile(`[eE][+-]?[0-9]{3}`)
+	for _, call := range calls {
+		text := plain.FindString(expression[call[1]:])
+		if text == "" || len(text) > 64 || exponent.MatchString(text) {
+			return false
+		}
+	}
+	return true
+}
+
 // newSelector compiles an expression, which takes about a millisecond.
 func newSelector(expression string) *selector {
 	made := &selector{expression: expression, memo: map[memoKey]outcome{}}
 	if expression == "" {
 		made.broken = "the selector is of a kind that is not known: it has no CEL expression"
+		return made
+	}
+	if !hasPlainQuantities(expression) {
+		made.broken = "the selector " + notEvaluated
 		return made
 	}
 	compiler := dracel.GetCompiler(dracel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true})

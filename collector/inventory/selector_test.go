@@ -430,3 +430,33 @@ func TestSelectorsAreEvaluatedInOrder(t *testing.T) {
 		t.Errorf("evaluated %d times in all", w.inv.selectors.evaluated)
 	}
 }
+
+// Selectors of users whose evaluation would not end are not evaluated.
+func TestSelectorsThatDoNotEnd(t *testing.T) {
+	for expression, want := range map[string]bool{
+		`device.driver == "a"`: true,
+		`device.capacity["a"].memory.compareTo(quantity("10Gi")) >= 0`:      true,
+		`device.capacity["a"].memory.isGreaterThan( quantity ( '1e12' ) )`:  true,
+		`device.attributes["a"].quantity == 1`:                              true,
+		`device.attributes["https://a"].count == 1`:                         true,
+		`isQuantity("5E") && quantity("5Ei").sign() == 1`:                   true,
+		`quantity("1e-2147483648").isLessThan(quantity("1"))`:               false,
+		`device.capacity["a"].memory.compareTo(quantity("1E+999999")) >= 0`: false,
+		`isQuantity('1e-9999999')`:                                          false,
+		`quantity("1e" + "-9999999").sign() == 1`:                           false,
+		`quantity(device.attributes["a"].text).sign() == 1`:                 false,
+		`quantity("""1e-9999999""").sign() == 1`:                            false,
+		`quantity(r"1e-9999999").sign() == 1`:                               false,
+		`quantity("\u0031e-9999999").sign() == 1`:                           false,
+		"quantity // a\n(\"1e-9999999\").sign() == 1":                       false,
+		`quantity("` + strings.Repeat("9", 4000) + `").sign() == 1`:         false,
+		`["1e-9999999"].all(text, quantity(text).sign() == 1)`:              false,
+	} {
+		if got := hasPlainQuantities(expression); got != want {
+			t.Errorf("%s: got %t", expression, got)
+		}
+		if made := newSelector(expression); !want && !strings.Contains(made.broken, "computes a quantity that may take too long") {
+			t.Errorf("%s: %q", expression, made.broken)
+		}
+	}
+}

@@ -33,7 +33,7 @@ const (
 type claimSpec struct {
 	spec    *resourcev1.ResourceClaimSpec // nil: it is not kept
 	refused dra.SpecLimit                 // why it is not kept
-	bytes   int                           // of memory, or of the selector that is too long
+	bytes   int                           // of memory, or of the selector that is too long; 0: of one that is not evaluated
 
 	namespace string // whose budget it is charged to; empty: it is small and not charged
 }
@@ -43,6 +43,9 @@ type claimSpec struct {
 func (s *claimSpec) refusal() string {
 	switch s.refused {
 	case dra.SpecLimitSelector:
+		if s.bytes == 0 {
+			return "one of its selectors " + notEvaluated
+		}
 		return fmt.Sprintf("one of its selectors has %d bytes, more than the limit of %d bytes", s.bytes, expressionLimit)
 	case dra.SpecLimitObject:
 		return fmt.Sprintf("its requests take %d bytes of memory, more than the limit of %d bytes", s.bytes, specLimit)
@@ -152,6 +155,10 @@ func measure(namespace string, spec *resourcev1.ResourceClaimSpec) (measuredSpec
 		m.refused = dra.SpecLimitObject
 		return m, nil
 	}
+	if mayNotEnd(spec) {
+		m.refused, m.bytes = dra.SpecLimitSelector, 0
+		return m, nil
+	}
 	encoded, err := spec.Marshal()
 	if err != nil {
 		return measuredSpec{}, fmt.Errorf("encode a specification: %w", err) // it did not come from the API server
@@ -188,6 +195,23 @@ func specMemory(spec *resourcev1.ResourceClaimSpec) int {
 		sum += constraintBytes + textBytes*len(spec.Devices.Constraints[i].Requests)
 	}
 	return sum
+}
+
+// mayNotEnd reports whether the evaluation of a selector may not end.
+func mayNotEnd(spec *resourcev1.ResourceClaimSpec) bool {
+	for request := range requestsOf(spec) {
+		for i := range request.Selectors {
+			if !hasPlainQuantities(expressionOf(&request.Selectors[i])) {
+				return true
+			}
+		}
+		for i := range request.Derived {
+			if !hasPlainQuantities(request.Derived[i].Expression) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // longestSelector returns the length of the longest CEL expression, also of

@@ -32,6 +32,13 @@ func times(length, count int) []int {
 	return all
 }
 
+// claimWithSelector is a claim with one selector.
+func claimWithSelector(expression string) *resourcev1.ResourceClaim {
+	claim := claimWith(1)
+	claim.Spec.Devices.Requests[0].Exactly.Selectors[0].CEL.Expression = expression
+	return claim
+}
+
 // TestLargeSpecifications: what is larger than the limits is not kept, but
 // counted and explained, and displaces nothing.
 func TestLargeSpecifications(t *testing.T) {
@@ -45,6 +52,7 @@ func TestLargeSpecifications(t *testing.T) {
 		"as long as it may be":       {claimWith(expressionLimit), "", ""},
 		"longer":                     {claimWith(10, expressionLimit+1), dra.SpecLimitSelector, "one of its selectors has 4097 bytes, more than the limit of 4096 bytes"},
 		"as many as the API permits": {claimWith(times(10<<10, 32)...), dra.SpecLimitSelector, "one of its selectors has 1024"},
+		"one that does not end":      {claimWithSelector(`quantity("1e-999999999").sign() == 1`), dra.SpecLimitSelector, "one of its selectors computes a quantity that may take too long"},
 		"many short ones":            {claimWith(times(2000, 32)...), dra.SpecLimitObject, "its requests take "},
 	} {
 		t.Run(name, func(t *testing.T) {
