@@ -2,7 +2,6 @@ package exporter
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -14,14 +13,12 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/collector/exposition"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
 const (
 	maxDevices  = 1024
 	maxIdentity = 128 // bytes of a part of an identity
-	maxProblems = 4   // that are spelled out
 )
 
 // mapping maps one page to devices and their readings.
@@ -42,33 +39,6 @@ type mapping struct {
 type replaced struct {
 	matches bool
 	text    string
-}
-
-type valueKey struct {
-	device   int
-	quantity device.Quantity
-	details  [2]string
-}
-
-// problems are reasons why parts of a page were left out.
-type problems struct {
-	errs []error
-	more int
-}
-
-func (p *problems) add(format string, args ...any) {
-	if len(p.errs) == maxProblems {
-		p.more++
-		return
-	}
-	p.errs = append(p.errs, fmt.Errorf(format, args...))
-}
-
-func (p *problems) err() error {
-	if p.more > 0 {
-		return errors.Join(append(slices.Clip(p.errs), fmt.Errorf("and %d more", p.more))...)
-	}
-	return errors.Join(p.errs...)
 }
 
 // mapPage returns the devices of a page with their readings, in the order in which
@@ -258,32 +228,6 @@ func nameOf(d device.Device) string { return cmp.Or(d.UUID, d.PCIBusID, d.Publis
 // characters.
 func isText(text string, most int) bool {
 	return len(text) <= most && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
-}
-
-// series is one series of a page, with its labels.
-type series struct {
-	exposition.Series
-
-	added   []addedLabel    // by relabeling
-	holders map[string]bool // as in holderLabels
-}
-
-type addedLabel struct{ name, value string }
-
-// get returns the value of a label; empty without it, as in Prometheus.
-func (s series) get(name string) string {
-	if name == "" {
-		return ""
-	}
-	for i := len(s.added) - 1; i >= 0; i-- {
-		if s.added[i].name == name {
-			return s.added[i].value
-		}
-	}
-	if name == "__name__" {
-		return s.Name
-	}
-	return s.Labels.Get(name)
 }
 
 // relabel applies the rules of relabeling, and reports whether the series stays.

@@ -1,12 +1,50 @@
 package exporter
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/exposition"
 )
+
+const maxProblems = 4 // that are spelled out
+
+// series is one series of a page, with its labels.
+type series struct {
+	exposition.Series
+
+	added   []addedLabel    // by relabeling
+	holders map[string]bool // as in holderLabels
+}
+
+type addedLabel struct{ name, value string }
+
+// get returns the value of a label; empty without it, as in Prometheus.
+func (s series) get(name string) string {
+	if name == "" {
+		return ""
+	}
+	for i := len(s.added) - 1; i >= 0; i-- {
+		if s.added[i].name == name {
+			return s.added[i].value
+		}
+	}
+	if name == "__name__" {
+		return s.Name
+	}
+	return s.Labels.Get(name)
+}
+
+// valueKey is what a reading is of.
+type valueKey struct {
+	device   int
+	quantity device.Quantity
+	details  [2]string
+}
 
 // value is what the series of one reading give, by the parts of the device: a series
 // is of one part, and a part can have several series.
@@ -127,4 +165,25 @@ func (r *metricRule) part(s series) string {
 		slices.Sort(labels)
 	}
 	return strings.Join(labels, separator)
+}
+
+// problems are reasons why parts of a page were left out.
+type problems struct {
+	errs []error
+	more int
+}
+
+func (p *problems) add(format string, args ...any) {
+	if len(p.errs) == maxProblems {
+		p.more++
+		return
+	}
+	p.errs = append(p.errs, fmt.Errorf(format, args...))
+}
+
+func (p *problems) err() error {
+	if p.more > 0 {
+		return errors.Join(append(slices.Clip(p.errs), fmt.Errorf("and %d more", p.more))...)
+	}
+	return errors.Join(p.errs...)
 }
