@@ -75,7 +75,7 @@ func values(decoded any) int {
 	return count
 }
 
-// FuzzCheckYAML decodes what passes: it is within the limits, in values and bytes.
+// FuzzCheckYAML decodes what passes: it has no more values than may be.
 func FuzzCheckYAML(f *testing.F) {
 	f.Add([]byte("a: &x [1, 2]\nb: [*x, *x]\n"))
 	f.Add([]byte("a: &x {b: 1}\nc: {<<: *x}\n? [*x]\n: *x\n"))
@@ -83,8 +83,8 @@ func FuzzCheckYAML(f *testing.F) {
 	f.Add([]byte(`{"a":[{},[],"b"],"c":null}`))
 	f.Add([]byte("- - -\n- ? ?\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		const most, bytes = 500, 5000
-		if err := objectfields.CheckYAML(text, most, bytes); err != nil {
+		const most, size = 500, 5000
+		if err := objectfields.CheckYAML(text, most, size); err != nil {
 			return
 		}
 		var decoded any
