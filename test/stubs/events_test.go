@@ -106,3 +106,31 @@ func TestEventSets(t *testing.T) {
 	_, ret = set.Wait(1000)
 	expect(t, "a wait that fails", ret, nvml.ERROR_GPU_IS_LOST)
 }
+
+// A set does not survive its driver, nor a mapped library its version.
+func TestDriverIsReplaced(t *testing.T) {
+	n := NewNode(t, 1)
+	library := open(t, n)
+	device := gpu(t, library, 0)
+	set := listen(t, library, device)
+	n.ReloadDriver()
+	for range 2 {
+		_, ret := set.Wait(10)
+		expect(t, "a set from before", ret, nvml.ERROR_UNKNOWN)
+	}
+	again := listen(t, library, device)
+	n.XID(0, 48)
+	event, ret := again.Wait(60 * 1000)
+	must(t, ret)
+	if event.EventData != 48 {
+		t.Errorf("the event is %+v", event)
+	}
+	n.UpgradeDriver("999.1")
+	_, ret = device.GetPowerUsage()
+	expect(t, "the library of the driver before", ret, nvml.ERROR_LIB_RM_VERSION_MISMATCH)
+	_, ret = library.DeviceGetCount()
+	expect(t, "the library of the driver before", ret, nvml.ERROR_LIB_RM_VERSION_MISMATCH)
+	n.SetNode("driver_version", "580.65.06")
+	_, ret = device.GetPowerUsage()
+	must(t, ret)
+}

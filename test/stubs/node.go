@@ -121,6 +121,24 @@ func (n *Node) write() {
 	time.Sleep(seenAfter)
 }
 
+// ReloadDriver loads the driver again: event sets from before report nothing but
+// an error from then on.
+func (n *Node) ReloadDriver() {
+	n.t.Helper()
+	n.lock.Lock()
+	loads, _ := strconv.Atoi(n.conf["node.driver_loads"])
+	n.lock.Unlock()
+	n.SetNode("driver_loads", strconv.Itoa(loads+1))
+}
+
+// UpgradeDriver loads another version of the driver. Processes that have opened
+// the library before have one that belongs to the version before.
+func (n *Node) UpgradeDriver(version string) {
+	n.t.Helper()
+	n.SetNode("driver_upgraded", "1")
+	n.SetNode("driver_version", version)
+}
+
 // XID makes the driver report an error of a GPU as a whole. It reports
 // nothing else: a GPU whose XID says that it has gone is lost only once that
 // is set.

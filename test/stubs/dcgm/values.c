@@ -26,8 +26,11 @@ static struct value wrong(int status)
 static struct value latest(struct engine *engine, struct entity entity, const struct field *field)
 {
     const struct watch *watch = watch_find(engine->watches, entity, field);
+    struct value scripted = {.type = field->type};
     if (!watch)
         return wrong(DCGM_ST_NOT_WATCHED);
+    if (field->source == FROM_EVENTS && read_field(engine, field, entity, NULL, engine_now(), &scripted) == READ_STATUS)
+        return wrong(scripted.status);
     if (watch->kept)
         return *watch_sample(watch, 0);
     return wrong(watch->watcher_count ? watch->status : DCGM_ST_NOT_WATCHED);

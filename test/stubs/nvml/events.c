@@ -14,6 +14,7 @@
 struct nvmlEventSet_st {
     bool open;
     uint64_t born;
+    int64_t loads; /* of the driver, when it was made */
     bool registered[HARDWARE_MOST_GPUS];
     size_t since[HARDWARE_MOST_GPUS]; /* number of the first Xid that is to be reported */
     size_t next;
@@ -24,6 +25,14 @@ static struct {
     uint64_t born;
     struct nvmlEventSet_st sets[MOST_SETS];
 } events = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* How often the driver has been loaded again. */
+static int64_t driver_loads(void)
+{
+    int64_t loads = 0;
+    hardware_integer(HARDWARE_NODE, "driver_loads", &loads);
+    return loads;
+}
 
 static struct nvmlEventSet_st *oldest_free(void)
 {
@@ -53,7 +62,7 @@ nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *handle)
     if (!set || !live_open(LIVE_EVENT_SETS)) {
         status = NVML_ERROR_INSUFFICIENT_RESOURCES;
     } else {
-        *set = (struct nvmlEventSet_st){.open = true, .born = ++events.born};
+        *set = (struct nvmlEventSet_st){.open = true, .born = ++events.born, .loads = driver_loads()};
         handle->handle = set;
     }
     pthread_mutex_unlock(&events.lock);
@@ -63,7 +72,7 @@ nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *handle)
 nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t handle)
 {
     nvmlReturn_t status = enter(__func__, true);
-    if (status != NVML_SUCCESS)
+    if (status != NVML_SUCCESS && status != NVML_ERROR_LIB_RM_VERSION_MISMATCH) /* it needs no driver */
         return status;
     pthread_mutex_lock(&events.lock);
     struct nvmlEventSet_st *set = set_of(handle);
@@ -148,7 +157,9 @@ static nvmlReturn_t look(nvmlEventSet_t handle, nvmlEventData_t *data)
         return NVML_ERROR_UNINITIALIZED;
     pthread_mutex_lock(&events.lock);
     struct nvmlEventSet_st *set = set_of(handle);
-    nvmlReturn_t status = !set ? NVML_ERROR_INVALID_ARGUMENT : take(set, data) ? NVML_SUCCESS : NVML_ERROR_TIMEOUT;
+    nvmlReturn_t status = !set ? NVML_ERROR_INVALID_ARGUMENT
+                          : set->loads != driver_loads() ? NVML_ERROR_UNKNOWN
+                          : take(set, data) ? NVML_SUCCESS : NVML_ERROR_TIMEOUT;
     pthread_mutex_unlock(&events.lock);
     return status;
 }

@@ -18,6 +18,7 @@ static struct {
     unsigned users;
     unsigned count;
     int gpus[HARDWARE_MOST_GPUS];
+    char driver[HARDWARE_TEXT]; /* version of the driver that this library belongs to */
 } session = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static nvmlReturn_t fault(int gpu, const char *prefix, const char *function)
@@ -26,13 +27,28 @@ static nvmlReturn_t fault(int gpu, const char *prefix, const char *function)
     return hardware_fault(gpu, prefix, function, code) ? parse_return(code) : NVML_SUCCESS;
 }
 
+/* Whether the driver is not the one that was there when the library was first
+ * initialized, to which this belongs as long as it is mapped. */
+static bool outdated(void)
+{
+    char driver[HARDWARE_TEXT] = "";
+    if (!hardware_flag(HARDWARE_NODE, "driver_upgraded") || !hardware_text(HARDWARE_NODE, "driver_version", driver))
+        return false;
+    pthread_mutex_lock(&session.lock);
+    bool other = session.driver[0] && strcmp(session.driver, driver);
+    pthread_mutex_unlock(&session.lock);
+    return other;
+}
+
 nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
 {
+    char driver[HARDWARE_TEXT] = "";
     if (!hardware_present())
         return NVML_ERROR_DRIVER_NOT_LOADED;
-    nvmlReturn_t status = fault(HARDWARE_NODE, "", "nvmlInit_v2");
+    nvmlReturn_t status = outdated() ? NVML_ERROR_LIB_RM_VERSION_MISMATCH : fault(HARDWARE_NODE, "", "nvmlInit_v2");
     if (status != NVML_SUCCESS)
         return status;
+    hardware_text(HARDWARE_NODE, "driver_version", driver);
     pthread_mutex_lock(&session.lock);
     if (session.users == 0) {
         int gpus = hardware_gpus();
@@ -47,6 +63,8 @@ nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
         status = NVML_ERROR_INSUFFICIENT_RESOURCES;
     else
         session.users++;
+    if (!session.driver[0])
+        memcpy(session.driver, driver, sizeof driver);
     pthread_mutex_unlock(&session.lock);
     return status;
 }
@@ -120,6 +138,8 @@ nvmlReturn_t enter(const char *function, bool valid)
 {
     if (!session_running())
         return NVML_ERROR_UNINITIALIZED;
+    if (outdated())
+        return NVML_ERROR_LIB_RM_VERSION_MISMATCH;
     return valid ? fault(HARDWARE_NODE, "", function) : NVML_ERROR_INVALID_ARGUMENT;
 }
 
@@ -128,6 +148,8 @@ nvmlReturn_t enter_device(const char *function, nvmlDevice_t handle, bool valid,
     char prefix[HARDWARE_TEXT] = "";
     if (!session_running())
         return NVML_ERROR_UNINITIALIZED;
+    if (outdated())
+        return NVML_ERROR_LIB_RM_VERSION_MISMATCH;
     if (!valid || !device_of(handle, device))
         return NVML_ERROR_INVALID_ARGUMENT;
     if (device->gi >= 0)
