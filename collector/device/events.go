@@ -1,16 +1,68 @@
 package device
 
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
 // events are the XIDs that a loop takes from a source that is an EventSource,
 // those of each device, also of one that is not being read. It belongs to the
 // goroutine of the loop.
 type events struct {
 	source EventSource       // nil: the source is none
+	stale  time.Duration     // for how long XIDs count as complete
 	known  map[string]Sample // by UUID: the last sample of each device that is reported
+	missed error             // why XIDs were not received, now or since the last report
 }
 
-func newEvents(from Source) events {
+func newEvents(from Source, stale time.Duration) events {
 	reported, _ := from.(EventSource)
-	return events{source: reported, known: make(map[string]Sample)}
+	return events{source: reported, stale: stale, known: make(map[string]Sample)}
+}
+
+// RecentXIDs is for how long the XIDs of a device are reported after the last of
+// them, though no more are received: so the last ones reach every consumer.
+const RecentXIDs = 2 * time.Minute
+
+// received returns the XIDs of the devices whose XIDs are received, and of those
+// that have reported one within RecentXIDs.
+func (e *events) received(now clock.Instant) map[string][]XID {
+	all := e.source.XIDs()
+	until, err := e.source.Received()
+	if late := now.Since(until) > e.stale; late || until.IsZero() {
+		if err == nil && len(all) > 0 && !until.IsZero() {
+			err = fmt.Errorf("receive XIDs of %d devices: the source has not looked for them within %s", len(all), e.stale)
+		}
+		all = recent(all, now.Wall)
+	}
+	if err != nil {
+		e.missed = &source.Failure{Reason: source.ReasonEvents, Err: err}
+	}
+	return all
+}
+
+// recent returns the XIDs of the devices that have reported one within
+// RecentXIDs.
+func recent(all map[string][]XID, now time.Time) map[string][]XID {
+	kept := make(map[string][]XID)
+	for uuid, xids := range all {
+		if slices.ContainsFunc(xids, func(x XID) bool { return now.Sub(x.Last) < RecentXIDs }) {
+			kept[uuid] = xids
+		}
+	}
+	return kept
+}
+
+// failure returns why XIDs were not received at some time since the last call;
+// nil if all were.
+func (e *events) failure() error {
+	err := e.missed
+	e.missed = nil
+	return err
 }
 
 // changed signals that there is something new to attach; never, where the
@@ -27,11 +79,11 @@ func (e *events) changed() <-chan struct{} {
 // they are not among those read: as they were last, or, where they have a
 // reader and have never been read, with nothing but their UUID. The samples
 // given are not changed.
-func (e *events) attach(samples []Sample, readers []*readerState, source string) []Sample {
+func (e *events) attach(samples []Sample, readers []*readerState, source string, now clock.Instant) []Sample {
 	if e.source == nil {
 		return samples
 	}
-	all := e.source.XIDs()
+	all := e.received(now)
 	attached := make([]Sample, len(samples), len(samples)+1)
 	there := make(map[string]bool, len(samples))
 	for i, sample := range samples {

@@ -4,19 +4,24 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
 // fakeEventSource is a source whose XIDs the test reports.
 type fakeEventSource struct {
 	*fakeSource
 
-	mu     sync.Mutex
-	xids   map[string][]XID
-	signal chan struct{}
+	mu      sync.Mutex
+	xids    map[string][]XID
+	signal  chan struct{}
+	deaf    bool  // it has not received for long
+	failure error // why it does not receive the XIDs of some devices
 }
 
 // newEventSource makes an EventSource of a source with these readers. Each device
@@ -36,6 +41,15 @@ func (l *fakeEventSource) XIDs() map[string][]XID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.xids
+}
+
+func (l *fakeEventSource) Received() (clock.Instant, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.deaf {
+		return clock.Instant{Elapsed: 1}, l.failure
+	}
+	return clock.Instant{Elapsed: 1000 * time.Hour}, l.failure
 }
 
 func (l *fakeEventSource) Changed() <-chan struct{} { return l.signal }
@@ -238,11 +252,11 @@ func TestErrorsOfAPartition(t *testing.T) {
 // What is kept of a device is given up with its XIDs.
 func TestEventsAreBounded(t *testing.T) {
 	from := newEventSource(nil)
-	h := newEvents(from)
+	h := newEvents(from, StaleAfter(time.Second))
 	for i := range 1000 {
 		uuid := string(rune('a' + i%26))
 		from.report(uuid, i)
-		h.attach([]Sample{{Device: Device{UUID: uuid}}}, nil, "fake")
+		h.attach([]Sample{{Device: Device{UUID: uuid}}}, nil, "fake", clock.System()())
 		from.forget(uuid)
 	}
 	if len(h.known) > 1 {
@@ -255,16 +269,74 @@ func TestAttach(t *testing.T) {
 	for _, uuid := range []string{"GPU-a", "GPU-b", "GPU-c", "GPU-d"} {
 		from.report(uuid, 79)
 	}
-	h := newEvents(from)
+	h := newEvents(from, StaleAfter(time.Second))
 	given := []Sample{{Device: Device{UUID: "GPU-a"}}}
 	readers := []*readerState{{key: "GPU-a"}, {key: "GPU-b"}, {key: "GPU-c", removed: true}}
-	attached := h.attach(given, readers, "fake")
+	attached := h.attach(given, readers, "fake", clock.System()())
 	if len(attached) != 2 || attached[0].Device.UUID != "GPU-a" || attached[1].Device.UUID != "GPU-b" || !attached[1].bare {
 		t.Errorf("attached %+v, want GPU-a and, of which nothing else is known, GPU-b", attached)
 	}
 	if given[0].XIDs != nil {
 		t.Error("a sample that was given has been changed")
 	}
+}
+
+// A source that has not looked for XIDs for long has not seen that there are
+// none: they are absent, but for those of a device that reported one lately. The
+// source says so, and what it counted comes back once it looks again.
+func TestXIDsOfASourceThatDoesNotReceive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from := newEventSource([]string{"GPU-a", "GPU-b"}, steady("GPU-a"), steady("GPU-b"))
+		s := sample(t, from)
+		from.report("GPU-b", 31)
+		s.pass(time.Minute)
+		expect := func(when, a, b, status string) {
+			t.Helper()
+			for i, want := range []string{a, b} {
+				if got := strings.TrimSpace(xidText(s.Latest()[i].XIDs)); got != want {
+					t.Errorf("%s: device %d has %q, want %q", when, i, got, want)
+				}
+			}
+			if got := s.status(); got != status {
+				t.Errorf("%s: %s", when, got)
+			}
+		}
+		const missed = "fake up=true reason=events_not_received hung=-\n"
+		expect("at first", "xids=none", "xid31=1", up)
+		from.set(func(*fakeSource) { from.deaf = true })
+		s.pass(2 * time.Second)
+		expect("deaf", "", "xid31=1", missed)
+		s.pass(RecentXIDs)
+		expect("deaf for long", "", "", missed)
+		from.set(func(*fakeSource) { from.deaf = false })
+		s.pass(2 * time.Second)
+		expect("it looks again", "xids=none", "xid31=1", up)
+
+		from.change(func(all map[string][]XID) {
+			delete(all, "GPU-a")
+			from.failure = errBroken
+		})
+		s.pass(time.Second)
+		expect("one is not watched", "", "xid31=1", missed)
+
+		// A failure between two rounds is reported as well.
+		from.change(func(map[string][]XID) { from.failure = nil })
+		s.pass(2500 * time.Millisecond)
+		if s.status() != up {
+			t.Error(s.status())
+		}
+		from.change(func(map[string][]XID) { from.failure = errBroken })
+		synctest.Wait()
+		from.change(func(map[string][]XID) { from.failure = nil })
+		s.pass(500 * time.Millisecond)
+		if s.status() != missed {
+			t.Error(s.status())
+		}
+		s.pass(time.Second)
+		if s.status() != up {
+			t.Error(s.status())
+		}
+	})
 }
 
 // A device that its first source has not yet read is what a later one says.

@@ -86,7 +86,7 @@ func newLoop(from Source, o Options, publish func([]Sample)) *loop {
 		refresh:   make(chan func(), 1),
 		done:      make(chan struct{}),
 		discovery: discovery{every: o.SlowInterval, retry: backoff{first: o.Interval, most: o.SlowInterval}},
-		events:    newEvents(from),
+		events:    newEvents(from, StaleAfter(o.Interval)),
 	}
 	if changing, ok := from.(ChangingSource); ok {
 		l.discovery.every = min(l.slow, changing.LookEvery())
@@ -265,7 +265,7 @@ func (l *loop) conclude() {
 // up to now. It is also called between rounds, and while readers hang: then only
 // the XIDs are new.
 func (l *loop) publishSamples() {
-	l.publish(l.events.attach(l.samples, l.readers, l.source.Name()))
+	l.publish(l.events.attach(l.samples, l.readers, l.source.Name(), l.now()))
 }
 
 // unreadReader reports whether a reader has never been read.
@@ -383,7 +383,7 @@ func (l *loop) report() {
 		l.discovery.roundFailed(l.now())
 	default:
 		l.discovery.roundSucceeded()
-		if err := c.impairment(l.duplicates, l.discovery.err); err != nil {
+		if err := c.impairment(l.duplicates, l.discovery.err, l.events.failure()); err != nil {
 			l.tracker.Impair(err)
 		} else {
 			l.tracker.Report(nil)

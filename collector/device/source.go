@@ -3,6 +3,8 @@ package device
 import (
 	"context"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
 // Reader reads devices that fail together: one GPU with its partitions, or
@@ -57,6 +59,12 @@ type EventSource interface {
 	// here; one that was removed in good order (bound to another driver) should
 	// not be reported. What is returned is shared and must not be changed.
 	XIDs() map[string][]XID
+	// Received returns up to when XIDs has every error of the devices in it, and
+	// why errors of other devices are not received; nil if that is because they
+	// report none. The zero instant is that of a source without a connection. A
+	// source that has not received for long is not believed: its XIDs are not
+	// attached to samples.
+	Received() (clock.Instant, error)
 	// Changed signals that XIDs has changed since the last signal.
 	Changed() <-chan struct{}
 }

@@ -48,7 +48,7 @@ func countReaders(readers []*readerState, isOverdue func(*readerState) bool, too
 }
 
 // impairment is why a source that works is impaired, or nil.
-func (c *readerCounts) impairment(duplicates []string, discovery error) error {
+func (c *readerCounts) impairment(duplicates []string, discovery, events error) error {
 	switch {
 	case c.failed > 0:
 		return c.failure(source.ReasonDeviceTimeout)
@@ -57,8 +57,10 @@ func (c *readerCounts) impairment(duplicates []string, discovery error) error {
 			Reason: source.ReasonDuplicateUUID,
 			Err:    fmt.Errorf("%d devices are seen twice, the first: %s", len(duplicates), duplicates[0]),
 		}
-	default:
+	case discovery != nil:
 		return discovery
+	default:
+		return events
 	}
 }
 

@@ -30,6 +30,8 @@ const (
 	ReasonLibraryMissing    Reason = "library_not_found"
 	ReasonUnsupported       Reason = "unsupported_version"
 	ReasonLagging           Reason = "lagging"
+	ReasonEvents            Reason = "events_not_received" // the rest is read
+	ReasonLibraryMismatch   Reason = "library_mismatch"    // the vendor's library and the driver are of two versions
 	ReasonOther             Reason = "other"
 )
 

@@ -82,6 +82,9 @@ func (s *Source) readPlan(tier device.Tier) error {
 		}
 	}
 	s.xidErr = s.readXIDs()
+	if s.session.xidsWatched {
+		s.xidCounts.receive(s.options.Clock(), s.session.xidEntities, s.xids)
+	}
 	return nil
 }
 

@@ -44,8 +44,10 @@ type session struct {
 	instanceGroups                               []dcgm.GroupHandle
 	watches                                      []watch
 	xidsWatched, profilingWatched, healthWatched bool
+	xidFailure                                   error // why XIDs are not watched
 	wholeFast, wholeAll                          query
 	partitionFast, instanceXIDs                  query
+	xidEntities                                  []entity // queried for their last XID
 }
 
 // watch is a field group that the engine samples for a group of entities.
@@ -101,11 +103,18 @@ func (s *session) applyPlan(p plan) error {
 	if err != nil {
 		return err
 	}
-	s.xidsWatched = s.optional("XIDs", s.watch(slices.Concat(s.gpuGroups, s.instanceGroups), s.xid, s.options.Interval, eventAge))
+	s.watchXIDs()
 	s.healthWatched = s.optional("DCGM's health checks", s.watchHealth())
 	s.watchProfiling()
 	s.buildQueries()
 	return nil
+}
+
+// watchXIDs watches the field of the last XID, also if it is watched already. An
+// engine that does not know it has no XIDs.
+func (s *session) watchXIDs() {
+	s.xidFailure = s.watch(slices.Concat(s.gpuGroups, s.instanceGroups), s.xid, s.options.Interval, eventAge)
+	s.xidsWatched = s.optional("XIDs", s.xidFailure) && len(s.xid.fields) > 0
 }
 
 // optional reports whether an optional step has succeeded, and logs when that
@@ -141,7 +150,9 @@ func (s *session) watch(groups []dcgm.GroupHandle, set *fieldSet, interval, age 
 		if err := dcgm.WatchFieldsWithGroupEx(set.handle, group, interval.Microseconds(), age.Seconds(), 0); err != nil {
 			return withStatus("watch fields", err)
 		}
-		s.watches = append(s.watches, watch{group, set.handle})
+		if w := (watch{group, set.handle}); !slices.Contains(s.watches, w) {
+			s.watches = append(s.watches, w)
+		}
 	}
 	return nil
 }
@@ -151,8 +162,12 @@ func (s *session) watch(groups []dcgm.GroupHandle, set *fieldSet, interval, age 
 func (s *session) buildQueries() {
 	s.wholeFast, s.wholeAll, s.partitionFast, s.instanceXIDs = query{}, query{}, query{}, query{}
 	var xids []uint16
+	s.xidEntities = nil
 	if s.xidsWatched {
 		xids = s.xid.fields
+		for _, group := range slices.Concat(s.gpuGroups, s.instanceGroups) {
+			s.xidEntities = append(s.xidEntities, s.members[group]...)
+		}
 	}
 	for _, group := range s.gpuGroups {
 		fast := slices.Concat(s.whole[0].fields, xids, s.profiled[group])

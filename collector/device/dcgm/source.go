@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
@@ -55,6 +56,13 @@ func (s *Source) Name() string { return "dcgm" }
 // XIDs returns the XIDs of each watched device, by UUID. The map is shared; do
 // not modify it.
 func (s *Source) XIDs() map[string][]device.XID { return s.xidCounts.xids() }
+
+// Received returns when XIDs were last read, and why those of some devices were
+// not.
+func (s *Source) Received() (clock.Instant, error) {
+	latest := s.xidCounts.published.Load()
+	return latest.received, latest.failure
+}
 
 // Changed signals that XIDs has changed.
 func (s *Source) Changed() <-chan struct{} { return s.xidCounts.changed }
@@ -142,7 +150,21 @@ func (s *Source) refreshPlan(connected bool) error {
 		s.session.watchProfiling()
 		s.session.buildQueries()
 	}
+	if s.session.xidFailure != nil || s.xidCounts.fails() {
+		s.session.watchXIDs()
+		s.session.buildQueries()
+		s.countXIDs()
+	}
 	return nil
+}
+
+// countXIDs counts the XIDs of the devices of the plan, if they are watched.
+func (s *Source) countXIDs() {
+	if s.session.xidsWatched {
+		s.xidCounts.watch(s.session.plan)
+	} else {
+		s.xidCounts.unwatch(s.session.xidFailure)
+	}
 }
 
 // identifiesMore reports whether the engine now returns a UUID of an
@@ -184,11 +206,7 @@ func (s *Source) rebuildPlan(gpus []uint, hierarchy []instance) error {
 	}
 	s.gpus, s.hierarchy = gpus, hierarchy
 	s.converter.applyPlan(p)
-	if s.session.xidsWatched {
-		s.xidCounts.watch(p)
-	} else {
-		s.xidCounts.unwatch()
-	}
+	s.countXIDs()
 	return nil
 }
 
@@ -208,6 +226,7 @@ func computeInstances(hierarchy []instance) (parts []entity) {
 func (s *Source) closeConnection(err error) error {
 	s.session.close()
 	s.session = nil
+	s.xidCounts.disconnect()
 	s.connectionErr = &source.Failure{Reason: reasonOf(err), Err: err}
 	return s.connectionErr
 }
@@ -224,6 +243,7 @@ func (s *Source) Close() error {
 	if s.session != nil {
 		s.session.close()
 		s.session, s.connectionErr = nil, errNotConnected
+		s.xidCounts.disconnect()
 	}
 	return nil
 }

@@ -450,6 +450,62 @@ func TestRefusedCalls(t *testing.T) {
 	}
 }
 
+// While the field of the last XID fails, or there is no connection, no XIDs are
+// received. They are watched again, and their counts go on.
+func TestXIDsThatFail(t *testing.T) {
+	node := stubs.NewNode(t, 2)
+	node.SetNode("dcgm.event_interval_ms", "1")
+	engine := startEngine(t, node)
+	s := newSource(t, Options{HostEngine: engine.Address})
+	r := connected(t, s)
+	if at, err := s.Received(); !at.IsZero() || err != nil {
+		t.Errorf("received before a read: %v, %v", at, err)
+	}
+	read(t, r, device.Fast)
+	count := func() (count uint64) {
+		read(t, r, device.Fast)
+		for _, xids := range s.XIDs() {
+			for _, x := range xids {
+				count += x.Count
+			}
+		}
+		return count
+	}
+	node.XID(1, 48)
+	eventually(t, "an XID", func() bool { return count() == 1 && len(s.XIDs()) == 2 })
+	for _, value := range []string{"status:NOT_WATCHED", "status:GENERIC_ERROR"} {
+		node.Set(0, "dcgm.field.230", value)
+		eventually(t, "a failure", func() bool {
+			read(t, r, device.Fast)
+			_, err := s.Received()
+			return len(s.XIDs()) == 1 && err != nil
+		})
+		for range 3 {
+			connected(t, s)
+		}
+		watches := len(s.session.watches)
+		connected(t, s)
+		if now := len(s.session.watches); now != watches {
+			t.Errorf("there are %d watches and were %d", now, watches)
+		}
+		node.Unset(0, "dcgm.field.230")
+		eventually(t, "no failure", func() bool {
+			read(t, r, device.Fast)
+			_, err := s.Received()
+			return len(s.XIDs()) == 2 && err == nil
+		})
+	}
+	engine.Kill()
+	_, _ = r.Read(t.Context(), device.Fast)
+	if at, _ := s.Received(); !at.IsZero() {
+		t.Errorf("received without an engine: %v", at)
+	}
+	engine.Restart()
+	connected(t, s)
+	node.XID(1, 48)
+	eventually(t, "another XID", func() bool { return count() == 2 && len(s.XIDs()) == 2 })
+}
+
 // If an essential call fails, the connection is closed; the next refresh makes
 // another.
 func TestFailingCalls(t *testing.T) {

@@ -2,11 +2,14 @@ package dcgm
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
@@ -14,23 +17,34 @@ import (
 // time at which the driver reported them; one with a newer time is new. XIDs
 // that exist when a GPU is first seen are not counted. Nor is the first one of
 // an instance whose id was not in use or belonged to another instance. Only the
-// reader may use it, except for xids and changed.
+// reader may use it, except for published and changed.
 type xidCounts struct {
 	plan          plan
 	latest        map[string]int64 // by location: the time of the last one that is known, microseconds
 	needsBaseline map[entity]bool  // entities whose next XID is not counted
 	counts        map[string][]device.XID
+	failures      map[entity]error // why no XIDs of an entity are received
+	unsupported   map[entity]bool  // entities that have none
+	failure       error            // why none at all are; nil: they are, or the engine has none
+	received      clock.Instant    // when XIDs were last read; zero: not in this connection
 
-	published atomic.Pointer[map[string][]device.XID]
+	published atomic.Pointer[publishedXIDs]
 	changed   chan struct{}
+}
+
+// publishedXIDs is what is known of the XIDs of all devices at a time.
+type publishedXIDs struct {
+	xids     map[string][]device.XID // by UUID, of the devices whose XIDs are received
+	received clock.Instant
+	failure  error // why those of others are not
 }
 
 func newXIDCounts() *xidCounts {
 	e := &xidCounts{
-		latest: make(map[string]int64), counts: make(map[string][]device.XID),
-		changed: make(chan struct{}, 1),
+		latest: make(map[string]int64), counts: make(map[string][]device.XID), failures: make(map[entity]error),
+		unsupported: make(map[entity]bool), changed: make(chan struct{}, 1),
 	}
-	e.published.Store(&map[string][]device.XID{})
+	e.published.Store(&publishedXIDs{xids: map[string][]device.XID{}})
 	return e
 }
 
@@ -45,11 +59,76 @@ func (e *xidCounts) watch(p plan) {
 	for _, i := range p.instances {
 		e.needsBaseline[i] = fresh[i] || locations[i] != p.locations[i]
 	}
+	e.failure = nil
+	gone := func(of entity, _ error) bool { return p.locations[of] == "" }
+	maps.DeleteFunc(e.failures, gone)
+	clear(e.unsupported)
 	e.publish()
 }
 
-// unwatch ends the watch of all devices.
-func (e *xidCounts) unwatch() { e.watch(plan{}) }
+// unwatch ends the watch of all devices, for a reason; nil if the engine does not
+// know XIDs.
+func (e *xidCounts) unwatch(failure error) {
+	e.watch(plan{})
+	e.failure = failure
+	e.publish()
+}
+
+// disconnect records that there is no connection any more. What the engine has
+// seen until there is another one is then new.
+func (e *xidCounts) disconnect() {
+	e.received = clock.Instant{}
+	e.publish()
+}
+
+// fails reports whether the XIDs of an entity are not received, though they are
+// watched.
+func (e *xidCounts) fails() bool { return len(e.failures) > 0 }
+
+var errNoXIDs = errors.New("the engine returns no value")
+
+// receive records which entities were queried for their last XID at a time, and
+// what the engine answered.
+func (e *xidCounts) receive(at clock.Instant, queried []entity, values []value) {
+	changed := e.fails()
+	clear(e.failures)
+	for _, q := range queried {
+		e.failures[q] = errNoXIDs
+	}
+	for i := range values {
+		v := &values[i]
+		if v.status.receives() {
+			delete(e.failures, v.entity)
+		} else {
+			e.failures[v.entity] = v.status
+		}
+		if has := v.status.outcome() != unsupported; has == e.unsupported[v.entity] {
+			e.unsupported[v.entity], changed = !has, true
+		}
+	}
+	e.received = at
+	if changed || e.fails() {
+		e.publish()
+		return
+	}
+	before := *e.published.Load()
+	before.received = at
+	e.published.Store(&before)
+}
+
+// receives reports whether the status of the last XID of an entity means that
+// others would be received, or that the entity has none. A GPU without an XID has
+// no data. That a GPU is lost, other readings say.
+func (s status) receives() bool {
+	switch s.outcome() {
+	case present, unsupported, lost:
+		return true
+	case absent:
+		return s == statusNoData || s == statusStaleData || s == statusPending
+	default:
+		return false
+	}
+}
 
 // isNew reports whether the last XID of an entity is one that has not been
 // counted. since is the time, in microseconds, after which there may be others.
@@ -117,18 +196,35 @@ func (e *xidCounts) count(uuid string, code int, at time.Time) {
 	e.counts[uuid] = list
 }
 
-// publish publishes the XIDs of the watched devices, and signals a change.
+// publish publishes the XIDs of the watched devices, and signals a change. A
+// device whose XIDs are not received is left out, if the last one is not so recent
+// that consumers may not have it yet.
 func (e *xidCounts) publish() {
-	all := make(map[string][]device.XID, len(e.plan.targets))
+	next := &publishedXIDs{xids: make(map[string][]device.XID, len(e.plan.targets)), received: e.received, failure: e.failure}
+	failed, first := 0, error(nil)
 	for _, t := range e.plan.targets {
-		all[t.device.UUID] = e.counts[t.device.UUID]
-		if all[t.device.UUID] == nil {
-			all[t.device.UUID] = []device.XID{}
+		if !slices.ContainsFunc(t.all, func(part entity) bool { return !e.unsupported[part] }) {
+			continue
+		}
+		counts := e.counts[t.device.UUID]
+		if err := e.targetFailure(&t); err != nil {
+			if failed++; first == nil {
+				first = fmt.Errorf("%s: %w", t.device.UUID, err)
+			}
+			if !slices.ContainsFunc(counts, func(x device.XID) bool { return e.received.Wall.Sub(x.Last) < device.RecentXIDs }) {
+				continue
+			}
+		}
+		next.xids[t.device.UUID] = counts
+		if counts == nil {
+			next.xids[t.device.UUID] = []device.XID{}
 		}
 	}
-	same := maps.EqualFunc(all, e.xids(), slices.Equal[[]device.XID])
-	e.published.Store(&all)
-	if same {
+	if first != nil {
+		next.failure = fmt.Errorf("receive XIDs of %d of %d devices, the first: %w", failed, len(e.plan.targets), first)
+	}
+	before := e.published.Swap(next)
+	if maps.EqualFunc(next.xids, before.xids, slices.Equal[[]device.XID]) && (next.failure == nil) == (before.failure == nil) {
 		return
 	}
 	select {
@@ -137,8 +233,18 @@ func (e *xidCounts) publish() {
 	}
 }
 
+// targetFailure returns why the XIDs of a device are not received, or nil.
+func (e *xidCounts) targetFailure(t *target) error {
+	for _, part := range t.all {
+		if err := e.failures[part]; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // xids returns the published XIDs, by device UUID. The map is shared.
-func (e *xidCounts) xids() map[string][]device.XID { return *e.published.Load() }
+func (e *xidCounts) xids() map[string][]device.XID { return e.published.Load().xids }
 
 // maxXID is the largest number that counts as an XID.
 const maxXID = 1 << 16

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
 // xid returns a value with the last XID of an entity.
@@ -89,7 +91,7 @@ func TestXIDs(t *testing.T) {
 
 	e.watch(onePlan("GPU-b"))
 	e.expect(t, "a GPU that was taken away", "GPU-b: 74×2@390 154×1@400")
-	e.unwatch()
+	e.unwatch(nil)
 	e.expect(t, "an engine without XIDs", "")
 	e.watch(onePlan("GPU-b", "GPU-a"))
 	e.expect(t, "it does again", "GPU-a: 31×2@250 43×1@300 48×1@500; GPU-b: 74×2@390 154×1@400")
@@ -215,4 +217,71 @@ func TestXIDsSignalChange(t *testing.T) {
 	if len(before) != 0 || !e.xids()["GPU-a"][0].Last.Equal(time.UnixMicro(102)) {
 		t.Errorf("what was returned has changed to %v, or the last was not at %v", before, e.xids())
 	}
+}
+
+// A device whose last XID cannot be queried is not one without XIDs.
+func TestXIDsThatAreNotReceived(t *testing.T) {
+	a, b := entity{wholeGPU, 0}, entity{wholeGPU, 1}
+	const second = 1_000_000
+	at := func(seconds int64) clock.Instant {
+		return clock.Instant{Wall: time.Unix(seconds, 0), Elapsed: time.Duration(seconds) * time.Second}
+	}
+	answered := func(of entity, s status) value { return value{entity: of, field: xidError, status: s} }
+	e := newXIDCounts()
+	e.watch(onePlan("GPU-a", "GPU-b"))
+	receive := func(seconds int64, values ...value) {
+		e.receive(at(seconds), []entity{a, b}, values)
+		e.read(values)
+	}
+	failure := func(what, want string) {
+		t.Helper()
+		if got := fmt.Sprint(e.published.Load().failure); got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+	receive(1000, noXID(a), noXID(b))
+	receive(1001, xid(a, 31, 1001*second), noXID(b))
+	e.expect(t, "at first", "GPU-a: 31×1@1001000000; GPU-b:")
+	failure("at first", "<nil>")
+	for _, s := range []status{statusNotWatched, statusPaused, statusDetached, statusTimeout, statusUninitialized, statusNoPermission, -3, -99} {
+		receive(2000, answered(a, s), answered(b, s))
+		e.expect(t, s.Error(), "")
+		failure(s.Error(), "receive XIDs of 2 of 2 devices, the first: GPU-a: "+s.Error())
+		receive(2001, xid(a, 31, 1001*second), noXID(b))
+		e.expect(t, "again", "GPU-a: 31×1@1001000000; GPU-b:")
+		failure("again", "<nil>")
+	}
+	receive(2002, noXID(b))
+	e.expect(t, "no answer", "GPU-b:")
+	failure("no answer", "receive XIDs of 1 of 2 devices, the first: GPU-a: the engine returns no value")
+	e.watch(onePlan("GPU-a", "GPU-b"))
+	e.expect(t, "watched again", "GPU-b:")
+	for _, s := range []status{statusNotSupported, statusUnknownField, statusGPUNotSupported} {
+		receive(2003, answered(a, s), noXID(b))
+		e.expect(t, "none", "GPU-b:")
+		failure("none", "<nil>")
+	}
+	for _, s := range []status{statusOK, statusNoData, statusGPULost, statusResetRequired} {
+		receive(2004, answered(a, s), noXID(b))
+		e.expect(t, "received", "GPU-a: 31×1@1001000000; GPU-b:")
+	}
+
+	// The last XID of a device that fails is shown until all have seen it.
+	receive(3000, noXID(a), xid(b, 48, 3000*second))
+	receive(3001, answered(a, statusPaused), answered(b, statusPaused))
+	e.expect(t, "a recent one", "GPU-b: 48×1@3000000000")
+	receive(3120, answered(a, statusPaused), answered(b, statusPaused))
+	e.expect(t, "two minutes later", "")
+
+	if e.published.Load().received != at(3120) {
+		t.Errorf("received %v", e.published.Load().received)
+	}
+	e.disconnect()
+	if !e.published.Load().received.IsZero() {
+		t.Error("received without a connection")
+	}
+	e.unwatch(statusNoPermission)
+	failure("refused", statusNoPermission.Error())
+	e.watch(onePlan("GPU-a", "GPU-b"))
+	failure("no longer refused", "<nil>")
 }

@@ -40,9 +40,11 @@ func NewOver(library nvml.Interface, o Options) *Source {
 	if o.Clock == nil {
 		o.Clock = clock.System()
 	}
+	c := &connection{library: library, now: o.Clock}
+	c.watcher = xidWatcher{library: library, counts: newXIDCounts(o.Clock), reconnect: func() { c.reconnectWanted.Store(true) }}
 	return &Source{
 		options:    o,
-		connection: &connection{library: library, now: o.Clock, watcher: xidWatcher{library: library, counts: newXIDCounts(o.Clock)}},
+		connection: c,
 		readers:    make(map[string]*reader),
 		addresses:  make(map[string]string),
 		unlisted:   make(unlistedAddresses),
@@ -55,6 +57,10 @@ func (s *Source) Name() string { return "nvml" }
 // XIDs returns the critical errors that were reported of each GPU, and of the
 // MIG devices that the library named with them.
 func (s *Source) XIDs() map[string][]device.XID { return s.connection.watcher.counts.report() }
+
+// Received returns when a wait for XIDs has last returned, and why some GPUs are
+// not watched.
+func (s *Source) Received() (clock.Instant, error) { return s.connection.watcher.counts.state() }
 
 // Changed signals that XIDs has changed.
 func (s *Source) Changed() <-chan struct{} { return s.connection.watcher.counts.changed }

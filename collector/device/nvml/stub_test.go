@@ -108,6 +108,34 @@ func TestStubRaisesXIDs(t *testing.T) {
 	}
 }
 
+// After the driver was loaded again, the event set has no events: XIDs are absent
+// until another one has them, and their counts go on.
+func TestStubReloadsDriver(t *testing.T) {
+	node, from := stubbed(t, 2, Options{})
+	readers(t, from)
+	count := func() (count uint64) {
+		for _, xids := range from.XIDs() {
+			for _, xid := range xids {
+				count += xid.Count
+			}
+		}
+		return count
+	}
+	for round := range uint64(2) {
+		node.XID(0, 48)
+		eventually(t, "an XID", func() bool { return count() == round+1 && len(from.XIDs()) == 2 })
+		node.ReloadDriver()
+		eventually(t, "that none are received", func() bool {
+			_, err := from.Received()
+			return err != nil && len(from.XIDs()) == 1 // the GPU has just reported one
+		})
+		eventually(t, "that XIDs are received again", func() bool {
+			_, err := from.Received()
+			return err == nil && len(from.XIDs()) == 2
+		})
+	}
+}
+
 // One GPU whose call hangs, and one of which calls fail, leave the others as
 // they are, through the real binding.
 func TestStubHangsAndFails(t *testing.T) {

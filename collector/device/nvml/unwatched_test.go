@@ -9,6 +9,8 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh100"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
 // Without a connection no events are received: the last XIDs are reported for a
@@ -31,7 +33,7 @@ func TestNoWatcherWithoutAConnection(t *testing.T) {
 		if all := from.XIDs(); len(all) != 1 || len(all["GPU-0"]) != 1 {
 			t.Errorf("at first %v is reported", all)
 		}
-		time.Sleep(unwatchedRetention)
+		time.Sleep(device.RecentXIDs)
 		if all := from.XIDs(); len(all) != 0 {
 			t.Errorf("two minutes later %v is reported", all)
 		}
@@ -66,7 +68,7 @@ func TestNoWatcherOfALostGPU(t *testing.T) {
 		if got := keys(t, from); got != "GPU-0:0 GPU-1:1" || len(from.XIDs()["GPU-1"]) != 1 {
 			t.Errorf("there are %s, reported is %v", got, from.XIDs())
 		}
-		time.Sleep(unwatchedRetention)
+		time.Sleep(device.RecentXIDs)
 		if all := from.XIDs(); len(all) != 1 || all["GPU-0"] == nil {
 			t.Errorf("two minutes later %v is reported", all)
 		}

@@ -3,6 +3,10 @@
 package nvml
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,11 +37,13 @@ type watchedGPU struct {
 // xidWatcher watches for XIDs within one connection to the library. Its
 // methods belong to Readers and Close.
 type xidWatcher struct {
-	library nvml.Interface
-	counts  *xidCounts
+	library   nvml.Interface
+	counts    *xidCounts
+	reconnect func() // requests another connection
 
-	loop *eventLoop // nil: no GPU is watched
-	hung *eventLoop // an earlier one that has not ended; nil: none
+	loop    *eventLoop // nil: no GPU is watched
+	hung    *eventLoop // an earlier one that has not ended; nil: none
+	failure error      // why the set of the last one had no events; nil: it had
 }
 
 // watch watches the GPUs that support it, and no others.
@@ -45,45 +51,59 @@ func (w *xidWatcher) watch(gpus []watchedGPU) {
 	if w.hung != nil && w.hung.ended() {
 		w.hung = nil
 	}
-	current := make(map[string]bool, len(gpus))
+	current, wanted := make(map[string]bool, len(gpus)), make(map[string]watchedGPU, len(gpus))
 	for _, g := range gpus {
-		registered := w.loop != nil && g.gpu != nil && w.loop.find(g.gpu).uuid == g.uuid
-		w.counts.setWatched(g.uuid, g.gpu != nil && (registered || w.register(g)))
 		current[g.uuid] = true
+		if supported, err := w.supports(g); supported {
+			wanted[g.uuid] = g
+		} else {
+			w.counts.setWatched(g.uuid, false, err)
+		}
 	}
 	w.counts.unwatchExcept(current)
+	if w.loop == nil && len(wanted) > 0 {
+		w.loop = newEventLoop(w.library, w.counts, w.reconnect, w.failure)
+	}
+	if w.loop != nil {
+		w.loop.watch(wanted)
+	}
 }
 
-// register adds the XIDs of a GPU to the events that are waited for, and
-// reports whether that was possible.
-func (w *xidWatcher) register(g watchedGPU) bool {
+// supports reports whether the XIDs of a GPU can be watched for, and the error
+// if that cannot be found out. A lost GPU has none.
+func (w *xidWatcher) supports(g watchedGPU) (bool, error) {
 	all, wait := eventFunctions()
-	if w.hung != nil || !g.symbols.has(all...) || !g.symbols.any(wait...) {
-		return false
+	switch {
+	case g.gpu == nil || !g.symbols.has(all...) || !g.symbols.any(wait...):
+		return false, nil
+	case w.hung != nil:
+		return false, errors.New("an earlier wait for events has not returned")
+	case w.loop != nil && w.loop.find(g.gpu).uuid == g.uuid:
+		return true, nil
 	}
 	types, ret := g.gpu.GetSupportedEventTypes()
-	if ret != nvml.SUCCESS || types&nvml.EventTypeXidCriticalError == 0 {
-		return false
+	return ret == nvml.SUCCESS && types&nvml.EventTypeXidCriticalError != 0, watchFailure("get the supported events", ret)
+}
+
+// watchFailure is why the XIDs of a GPU cannot be watched for; nil if it does
+// not report any, or is lost.
+func watchFailure(action string, ret nvml.Return) error {
+	if ret == nvml.SUCCESS || unsupported(ret) || gpuLost(ret) {
+		return nil
 	}
-	if w.loop == nil {
-		set, ret := w.library.EventSetCreate()
-		if ret != nvml.SUCCESS {
-			return false
-		}
-		w.loop = newEventLoop(set, w.counts)
-	}
-	if g.gpu.RegisterEvents(nvml.EventTypeXidCriticalError, w.loop.set) != nvml.SUCCESS {
-		return false
-	}
-	w.loop.add(g)
-	return true
+	return fmt.Errorf("%s: %w", action, ret)
 }
 
 // stop ends the event loop. One whose wait does not return is left behind,
 // and no GPU is watched until it has ended.
 func (w *xidWatcher) stop() {
-	if w.loop != nil && !w.loop.end() {
-		w.hung = w.loop
+	if w.loop != nil {
+		w.failure = nil
+		if w.loop.end() {
+			w.failure = w.loop.failure
+		} else {
+			w.hung = w.loop
+		}
 	}
 	w.loop = nil
 }
@@ -96,30 +116,100 @@ const waitTime = 100 * time.Millisecond
 // within what a sampler grants to Close.
 const stopTimeout = 3 * waitTime
 
-// eventLoop waits for the events of one event set, in a goroutine of its own:
-// a wait that never returns blocks that goroutine alone.
+// An event set whose waits fail is replaced at intervals between these two,
+// which increase.
+const (
+	replaceFirst = time.Second
+	replaceMost  = 30 * time.Second
+)
+
+// reconnectAfter is after how many sets in a row whose waits fail another
+// connection is requested.
+const reconnectAfter = 3
+
+// eventLoop waits for the events of one event set after another, in a goroutine
+// of its own: a wait that never returns blocks that goroutine alone. A set whose
+// waits fail, as after the driver was loaded again, never has events again. It is
+// replaced, and until waits for another one return, no GPU is watched.
 type eventLoop struct {
-	set      nvml.EventSet
-	counts   *xidCounts
-	stop     chan struct{}
-	finished chan struct{} // closed when the goroutine has ended; nil: it was not started
+	library   nvml.Interface
+	counts    *xidCounts
+	reconnect func()
+	begin     sync.Once // starts the goroutine once GPUs are registered
+	stop      chan struct{}
+	finished  chan struct{} // closed when the goroutine has ended
 
-	mu   sync.Mutex
-	gpus map[nvml.Device]watchedGPU // whose events are in the set
+	calls sync.Mutex    // held while the set is changed; a call that hangs keeps it
+	set   nvml.EventSet // nil: there is none
+
+	mu         sync.Mutex
+	wanted     map[string]watchedGPU      // by UUID
+	registered map[nvml.Device]watchedGPU // whose events are in the set, or were when it worked
+	refused    map[string]error           // by UUID: why they are not; nil: the GPU has none
+	failure    error                      // why the set has no events; nil: it has
 }
 
-func newEventLoop(set nvml.EventSet, counts *xidCounts) *eventLoop {
-	return &eventLoop{set: set, counts: counts, stop: make(chan struct{}), gpus: make(map[nvml.Device]watchedGPU)}
+// newEventLoop returns a loop that has not begun. If the set before had no events,
+// this one has none until a wait has returned.
+func newEventLoop(library nvml.Interface, counts *xidCounts, reconnect func(), failure error) *eventLoop {
+	l := &eventLoop{
+		library: library, counts: counts, reconnect: reconnect,
+		stop: make(chan struct{}), finished: make(chan struct{}),
+		registered: make(map[nvml.Device]watchedGPU),
+	}
+	l.failure = cmp.Or(l.replace(), failure)
+	return l
 }
 
-// add adds a GPU whose events are in the set, and starts to wait for them.
-func (l *eventLoop) add(g watchedGPU) {
+// watch sets which GPUs are watched. Those that are new are registered at once,
+// unless the set is being replaced.
+func (l *eventLoop) watch(wanted map[string]watchedGPU) {
+	l.mu.Lock()
+	l.wanted = wanted
+	l.mu.Unlock()
+	if l.calls.TryLock() {
+		l.register()
+		l.calls.Unlock()
+	}
+	l.begin.Do(func() {
+		l.counts.receive()
+		go l.run()
+	})
+	l.report()
+}
+
+// register adds the XIDs of the wanted GPUs to the set, as far as they are not.
+// calls is locked.
+func (l *eventLoop) register() {
+	l.mu.Lock()
+	missing := make([]watchedGPU, 0, len(l.wanted))
+	for _, g := range l.wanted {
+		if l.set != nil && l.registered[g.gpu].uuid != g.uuid {
+			missing = append(missing, g)
+		}
+	}
+	l.mu.Unlock()
+	registered, refused := make(map[nvml.Device]watchedGPU), make(map[string]error)
+	for _, g := range missing {
+		if ret := g.gpu.RegisterEvents(nvml.EventTypeXidCriticalError, l.set); ret == nvml.SUCCESS {
+			registered[g.gpu] = g
+		} else {
+			refused[g.uuid] = watchFailure("register for events", ret)
+		}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.gpus[g.gpu] = g
-	if l.finished == nil {
-		l.finished = make(chan struct{})
-		go l.run()
+	maps.Copy(l.registered, registered)
+	l.refused = refused
+}
+
+// report sets which GPUs are watched, and why the others are not.
+func (l *eventLoop) report() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for uuid, g := range l.wanted {
+		registered := l.registered[g.gpu].uuid == uuid
+		l.counts.setWatched(uuid, registered && l.failure == nil, cmp.Or(l.failure, l.refused[uuid]))
 	}
 }
 
@@ -127,27 +217,105 @@ func (l *eventLoop) add(g watchedGPU) {
 func (l *eventLoop) find(gpu nvml.Device) watchedGPU {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.gpus[gpu]
+	return l.registered[gpu]
 }
 
 func (l *eventLoop) run() {
 	defer close(l.finished)
-	for {
-		event, ret := l.set.Wait(uint32(waitTime.Milliseconds()))
-		pause := time.Duration(0)
-		switch ret {
-		case nvml.SUCCESS:
-			if g := l.find(event.Device); g.gpu != nil && event.EventType == nvml.EventTypeXidCriticalError {
-				l.record(g, event)
+	failed, pause := 0, time.Duration(0) // failed: waits in a row
+	for !l.stopped(pause) {
+		began := time.Now()
+		recorded, err := l.wait()
+		switch {
+		case err == nil:
+			failed, pause = 0, 0
+			l.counts.receive()
+			l.setFailure(nil)
+			if !recorded {
+				pause = waitTime - time.Since(began) // one that returns at once is not repeated without a pause
 			}
-		case nvml.ERROR_TIMEOUT:
-		default:
-			pause = waitTime // a set that fails at once is not waited for without a pause
+			continue
+		case failed == 0: // it may have been interrupted
+			failed, pause = 1, waitTime
+			continue
 		}
-		if l.stopped(pause) {
+		l.setFailure(err)
+		if failed > reconnectAfter {
+			l.reconnect()
+		}
+		if l.stopped(min(replaceFirst<<(failed-1), replaceMost)) {
 			return
 		}
+		failed, pause = min(failed+1, 10), 0
+		l.calls.Lock()
+		if err := l.replace(); err != nil {
+			l.setFailure(err)
+		}
+		l.register()
+		l.calls.Unlock()
 	}
+}
+
+// wait waits for one event, and reports whether it has recorded it. It fails if
+// there is no event set. Without a GPU in the set there is nothing to wait for.
+func (l *eventLoop) wait() (recorded bool, err error) {
+	if l.set == nil {
+		return false, l.failure
+	}
+	if l.empty() {
+		return false, nil
+	}
+	event, ret := l.set.Wait(uint32(waitTime.Milliseconds()))
+	switch ret {
+	case nvml.SUCCESS:
+		g := l.find(event.Device)
+		if g.gpu == nil || event.EventType != nvml.EventTypeXidCriticalError {
+			return false, nil
+		}
+		l.record(g, event)
+		return true, nil
+	case nvml.ERROR_TIMEOUT:
+		return false, nil
+	default:
+		return false, fmt.Errorf("wait for events: %w", ret)
+	}
+}
+
+// empty reports whether no GPU's events are in the set.
+func (l *eventLoop) empty() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.registered) == 0
+}
+
+// setFailure sets why the set has no events, nil if it has, and reports it if it
+// is new.
+func (l *eventLoop) setFailure(err error) {
+	l.mu.Lock()
+	was := l.failure
+	l.failure = err
+	l.mu.Unlock()
+	if was != nil || err != nil {
+		l.report()
+	}
+}
+
+// replace frees the set, and creates another one without GPUs. calls is locked,
+// or the goroutine was not started.
+func (l *eventLoop) replace() error {
+	if l.set != nil {
+		_ = l.set.Free() // nothing can be done about a set that stays
+		l.set = nil
+	}
+	set, ret := l.library.EventSetCreate()
+	if ret != nvml.SUCCESS {
+		return fmt.Errorf("create an event set: %w", ret)
+	}
+	l.set = set
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.registered)
+	return nil
 }
 
 // stopped waits for the pause, and reports whether the loop has been stopped.
@@ -171,16 +339,16 @@ func (l *eventLoop) stopped(pause time.Duration) bool {
 // possible: a wait that does not return keeps both.
 func (l *eventLoop) end() bool {
 	close(l.stop)
-	if l.finished != nil {
-		over := time.NewTimer(stopTimeout)
-		defer over.Stop()
-		select {
-		case <-l.finished:
-		case <-over.C:
-			return false
-		}
+	over := time.NewTimer(stopTimeout)
+	defer over.Stop()
+	select {
+	case <-l.finished:
+	case <-over.C:
+		return false
 	}
-	_ = l.set.Free() // nothing can be done about a set that stays
+	if l.set != nil {
+		_ = l.set.Free() // nothing can be done about a set that stays
+	}
 	return true
 }
 

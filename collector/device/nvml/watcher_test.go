@@ -4,6 +4,7 @@ package nvml
 
 import (
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -139,6 +140,7 @@ func TestWaitThatNeverReturns(t *testing.T) {
 		}
 		from := NewOver(s, Options{})
 		readers(t, from)
+		synctest.Wait()
 		s.EventSetCreateFunc = well
 		for round := range 3 {
 			loseConnection(t, s, from)
@@ -188,6 +190,7 @@ func TestCloseBesideAWaitThatNeverReturns(t *testing.T) {
 		}
 		from := NewOver(s, Options{})
 		readers(t, from)
+		synctest.Wait()
 		began := time.Now()
 		if err := from.Close(); err != nil || len(s.ShutdownCalls()) != 1 {
 			t.Errorf("closed: %v", err)
@@ -199,38 +202,106 @@ func TestCloseBesideAWaitThatNeverReturns(t *testing.T) {
 	})
 }
 
-// A set that fails at once is not waited for without pause, and events are
-// received again when it works again.
+// failing makes the waits of every set that is created fail with what fails
+// returns, and counts them.
+func failing(s *server.Server, fails func(set int) nvml.Return) (waits *atomic.Int64) {
+	create, created := s.EventSetCreateFunc, 0
+	waits = new(atomic.Int64)
+	s.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) {
+		set, ret := create()
+		created++
+		number, wait := created, set.(*mock.EventSet).WaitFunc
+		set.(*mock.EventSet).WaitFunc = func(milliseconds uint32) (nvml.EventData, nvml.Return) {
+			waits.Add(1)
+			if ret := fails(number); ret != nvml.SUCCESS {
+				return nvml.EventData{}, ret
+			}
+			return wait(milliseconds)
+		}
+		return set, ret
+	}
+	return waits
+}
+
+// A set whose waits fail has no events: its GPUs are not reported, with the
+// reason, until another set works. Their counts go on then.
 func TestWaitThatFails(t *testing.T) {
+	for _, ret := range []nvml.Return{nvml.ERROR_UNKNOWN, nvml.ERROR_GPU_IS_LOST, nvml.ERROR_UNINITIALIZED, nvml.ERROR_INVALID_ARGUMENT, 31} {
+		synctest.Test(t, func(t *testing.T) {
+			s := fitted(dgxh100.New())
+			s.Devices = s.Devices[:2]
+			board := withEvents(s)
+			var reloads atomic.Int64
+			waits := failing(s, func(set int) nvml.Return {
+				if int64(set) <= reloads.Load() {
+					return ret
+				}
+				return nvml.SUCCESS
+			})
+			from := NewOver(s, Options{})
+			readers(t, from)
+			board.raise(gpu(s, 0), 31, noInstance, noInstance)
+			time.Sleep(device.RecentXIDs)
+			if _, err := from.Received(); err != nil || len(from.XIDs()) != 2 {
+				t.Fatalf("at first %v is received: %v", from.XIDs(), err)
+			}
+			reloads.Store(1)
+			time.Sleep(500 * time.Millisecond)
+			if _, err := from.Received(); len(from.XIDs()) != 0 || err == nil || !strings.Contains(err.Error(), "receive XIDs of 2 of 2 GPUs, the first: GPU-0: wait for events: ") {
+				t.Errorf("while the set fails %v is received: %v", from.XIDs(), err)
+			}
+			time.Sleep(time.Second)
+			board.raise(gpu(s, 0), 48, noInstance, noInstance)
+			synctest.Wait()
+			if got := counts(from); got != "map[GPU-0:31:1 GPU-0:48:1]" || len(from.XIDs()) != 2 {
+				t.Errorf("with another set %s is received", got)
+			}
+			if _, err := from.Received(); err != nil {
+				t.Error(err)
+			}
+
+			// For good: at a pace, and with other connections in the end.
+			reloads.Store(1000)
+			waits.Store(0)
+			time.Sleep(time.Minute)
+			if n := waits.Load(); n < 5 || n > 10 {
+				t.Errorf("sets that fail were asked %d times in a minute", n)
+			}
+			time.Sleep(device.RecentXIDs)
+			readers(t, from)
+			if len(s.InitCalls()) != 2 || len(from.XIDs()) != 0 {
+				t.Errorf("there were %d connections, and %v is received", len(s.InitCalls()), from.XIDs())
+			}
+			if err := from.Close(); err != nil {
+				t.Error(err)
+			}
+			if held, _ := board.state(); held != 0 {
+				t.Errorf("%d event sets are held in the end", held)
+			}
+		})
+	}
+}
+
+// One wait that fails may have been interrupted.
+func TestWaitThatFailsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fitted(dgxh100.New())
 		board := withEvents(s)
-		create := s.EventSetCreateFunc
-		var fails atomic.Bool
-		var waits atomic.Int64
-		s.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) {
-			set, ret := create()
-			wait := set.(*mock.EventSet).WaitFunc
-			set.(*mock.EventSet).WaitFunc = func(milliseconds uint32) (nvml.EventData, nvml.Return) {
-				if waits.Add(1); fails.Load() {
-					return nvml.EventData{}, nvml.ERROR_GPU_IS_LOST
-				}
-				return wait(milliseconds)
+		var fails atomic.Int64
+		failing(s, func(int) nvml.Return {
+			if fails.Add(-1) >= 0 {
+				return nvml.ERROR_UNKNOWN
 			}
-			return set, ret
-		}
+			return nvml.SUCCESS
+		})
 		from := NewOver(s, Options{})
-		fails.Store(true)
 		readers(t, from)
-		time.Sleep(10 * time.Second)
-		if n := waits.Load(); n < 50 || n > 101 {
-			t.Errorf("a set that fails was asked %d times in ten seconds", n)
-		}
-		fails.Store(false)
+		fails.Store(1)
+		time.Sleep(150 * time.Millisecond)
 		board.raise(gpu(s, 0), 8, noInstance, noInstance)
 		time.Sleep(time.Second)
-		if got := counts(from); got != "map[GPU-0:8:1]" {
-			t.Errorf("received %s", got)
+		if _, created := board.state(); counts(from) != "map[GPU-0:8:1]" || created != 1 {
+			t.Errorf("received %s, with %d sets", counts(from), created)
 		}
 		if err := from.Close(); err != nil {
 			t.Error(err)
@@ -238,16 +309,93 @@ func TestWaitThatFails(t *testing.T) {
 	})
 }
 
+// A lost GPU of which the whole set fails is left out of the next.
+func TestWaitThatFailsForALostGPU(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fitted(dgxh100.New())
+		s.Devices = s.Devices[:2]
+		board := withEvents(s)
+		var fallen atomic.Bool
+		failing(s, func(set int) nvml.Return {
+			if fallen.Load() && set == 1 {
+				return nvml.ERROR_GPU_IS_LOST
+			}
+			return nvml.SUCCESS
+		})
+		register := gpu(s, 0).RegisterEventsFunc
+		gpu(s, 0).RegisterEventsFunc = func(types uint64, set nvml.EventSet) nvml.Return {
+			if fallen.Load() {
+				return nvml.ERROR_GPU_IS_LOST
+			}
+			return register(types, set)
+		}
+		from := NewOver(s, Options{})
+		readers(t, from)
+		time.Sleep(time.Second)
+		fallen.Store(true)
+		time.Sleep(2 * time.Second)
+		board.raise(gpu(s, 1), 48, noInstance, noInstance)
+		synctest.Wait()
+		if _, err := from.Received(); counts(from) != "map[GPU-1:48:1]" || len(from.XIDs()) != 1 || err != nil {
+			t.Errorf("received %v: %v", from.XIDs(), err)
+		}
+		fallen.Store(false)
+		readers(t, from)
+		if len(from.XIDs()) != 2 {
+			t.Errorf("once it is back %v is received", from.XIDs())
+		}
+		if err := from.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A wait that returns at once, without an event or with one of nothing that is
+// watched, does not make the loop spin.
+func TestWaitThatReturnsAtOnce(t *testing.T) {
+	for _, event := range []nvml.EventData{{}, {EventType: nvml.EventTypeXidCriticalError, EventData: 48}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := fitted(dgxh100.New())
+			board := withEvents(s)
+			waits := 0
+			create := s.EventSetCreateFunc
+			s.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) {
+				set, ret := create()
+				set.(*mock.EventSet).WaitFunc = func(uint32) (nvml.EventData, nvml.Return) {
+					waits++
+					if event.EventType == 0 {
+						return event, nvml.ERROR_TIMEOUT
+					}
+					return event, nvml.SUCCESS
+				}
+				return set, ret
+			}
+			from := NewOver(s, Options{})
+			readers(t, from)
+			time.Sleep(10 * time.Second)
+			if err := from.Close(); err != nil {
+				t.Error(err)
+			}
+			if waits > 101 {
+				t.Errorf("there were %d waits in ten seconds", waits)
+			}
+			if held, _ := board.state(); held != 0 || counts(from) != "map[]" {
+				t.Errorf("%d sets are held, received %s", held, counts(from))
+			}
+		})
+	}
+}
+
 // What cannot be watched is read all the same.
 func TestNoWatcher(t *testing.T) {
 	for name, deafen := range map[string]func(*mock.Device, *server.Server){
-		"no set": func(_ *mock.Device, s *server.Server) {
+		"no set !": func(_ *mock.Device, s *server.Server) {
 			s.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) { return nil, nvml.ERROR_MEMORY }
 		},
 		"not registered": func(d *mock.Device, _ *server.Server) {
 			d.RegisterEventsFunc = func(uint64, nvml.EventSet) nvml.Return { return nvml.ERROR_NOT_SUPPORTED }
 		},
-		"types unknown": func(d *mock.Device, _ *server.Server) {
+		"types unknown !": func(d *mock.Device, _ *server.Server) {
 			d.GetSupportedEventTypesFunc = func() (uint64, nvml.Return) { return 0, nvml.ERROR_UNKNOWN }
 		},
 		"no such library": func(_ *mock.Device, s *server.Server) { s.LookupSymbolFunc = without("nvmlEventSetCreate") },
@@ -265,6 +413,9 @@ func TestNoWatcher(t *testing.T) {
 		}
 		if len(from.XIDs()) != 0 {
 			t.Errorf("%s: watches %v", name, from.XIDs())
+		}
+		if _, err := from.Received(); (err != nil) != strings.HasSuffix(name, "!") {
+			t.Errorf("%s: the reason is %v", name, err)
 		}
 		if err := from.Close(); err != nil {
 			t.Error(err)

@@ -2,6 +2,8 @@ package nvml
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -17,9 +19,9 @@ const noInstance = 0xFFFFFFFF
 // xidCounts counts the XIDs that have been reported of each device. It is safe for
 // concurrent use.
 //
-// A GPU that is not watched any more is reported for unwatchedRetention, so
-// that its last XIDs reach every consumer; then other sources may report it. Its
-// counts are reported again once it is watched again.
+// A GPU that is not watched any more is reported for device.RecentXIDs after its
+// last XID, so that this reaches every consumer; then other sources may report
+// it. Its counts are reported again once it is watched again.
 //
 // A GPU that was removed in good order is not reported until it is back. The
 // counts of a MIG device end with it: another one with its UUID is another one.
@@ -28,20 +30,19 @@ type xidCounts struct {
 	now     clock.Clock
 
 	mu            sync.Mutex
+	received      clock.Instant                 // when the last wait for events returned; zero: never
 	gpus          map[string]*gpuXIDs           // by UUID
 	migDevices    map[string]map[string]migXIDs // by the UUIDs of the GPU and of the MIG device
 	reported      map[string][]device.XID       // nil: to be built
 	reportedUntil clock.Instant                 // reported is valid before this; zero: until a change
 }
 
-// unwatchedRetention is for how long a GPU is reported that is not watched any more.
-const unwatchedRetention = 2 * time.Minute
-
 // gpuXIDs are the XIDs of one GPU itself.
 type gpuXIDs struct {
 	xids    []device.XID // sorted by code
 	watched bool
-	last    clock.Instant // when the GPU was last watched, or reported an XID
+	failure error         // why it is not, though the GPU reports XIDs; nil: it does not, or is lost
+	last    clock.Instant // when the GPU last reported an XID; zero: never
 	removed bool
 }
 
@@ -60,9 +61,9 @@ func newXIDCounts(now clock.Clock) *xidCounts {
 	}
 }
 
-// setWatched sets whether the XIDs of a GPU are watched for. The GPU has not
-// been removed.
-func (c *xidCounts) setWatched(gpu string, watched bool) {
+// setWatched sets whether the XIDs of a GPU are watched for, and why not if they
+// should be. The GPU has not been removed.
+func (c *xidCounts) setWatched(gpu string, watched bool, failure error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h, known := c.gpus[gpu]
@@ -70,14 +71,11 @@ func (c *xidCounts) setWatched(gpu string, watched bool) {
 		h = new(gpuXIDs)
 		c.gpus[gpu] = h
 	}
-	if known && h.watched == watched && !h.removed {
-		return
+	same := known && h.watched == watched && !h.removed && (h.failure == nil) == (failure == nil)
+	h.watched, h.failure, h.removed = watched, failure, false
+	if !same {
+		c.change()
 	}
-	if h.watched {
-		h.last = c.now()
-	}
-	h.watched, h.removed = watched, false
-	c.change()
 }
 
 // unwatchExcept sets that no GPU is watched but those named.
@@ -85,11 +83,43 @@ func (c *xidCounts) unwatchExcept(but map[string]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for gpu, h := range c.gpus {
-		if h.watched && !but[gpu] {
-			h.watched, h.last = false, c.now()
+		if (h.watched || h.failure != nil) && !but[gpu] {
+			h.watched, h.failure = false, nil
 			c.change()
 		}
 	}
+}
+
+// receive records that a wait for events has returned as it should.
+func (c *xidCounts) receive() {
+	now := c.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.received = now
+}
+
+// state returns when a wait for events has last returned, and why some GPUs are
+// not watched.
+func (c *xidCounts) state() (clock.Instant, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var first error
+	failed, present := 0, 0
+	for _, gpu := range slices.Sorted(maps.Keys(c.gpus)) {
+		h := c.gpus[gpu]
+		if !h.removed {
+			present++
+		}
+		if h.failure != nil {
+			if failed++; first == nil {
+				first = fmt.Errorf("%s: %w", gpu, h.failure)
+			}
+		}
+	}
+	if first == nil {
+		return c.received, nil
+	}
+	return c.received, fmt.Errorf("receive XIDs of %d of %d GPUs, the first: %w", failed, present, first)
 }
 
 // remove sets that a GPU was removed in good order.
@@ -98,7 +128,7 @@ func (c *xidCounts) remove(gpu string) {
 	defer c.mu.Unlock()
 	delete(c.migDevices, gpu)
 	if h := c.gpus[gpu]; h != nil && !h.removed {
-		h.removed = true
+		h.removed, h.failure = true, nil
 		c.change()
 	}
 }
@@ -182,7 +212,7 @@ func (c *xidCounts) change() {
 }
 
 // report returns the XIDs of each device that is watched, or that has reported
-// one within unwatchedRetention.
+// one within device.RecentXIDs.
 func (c *xidCounts) report() map[string][]device.XID {
 	now := c.now()
 	c.mu.Lock()
@@ -192,7 +222,7 @@ func (c *xidCounts) report() map[string][]device.XID {
 	}
 	c.reported, c.reportedUntil = make(map[string][]device.XID), clock.Instant{}
 	for gpu, h := range c.gpus {
-		if h.removed || !h.watched && now.Since(h.last) >= unwatchedRetention {
+		if h.removed || !h.watched && (h.last.IsZero() || now.Since(h.last) >= device.RecentXIDs) {
 			continue
 		}
 		c.add(gpu, h.xids, h)
@@ -209,7 +239,7 @@ func (c *xidCounts) add(uuid string, xids []device.XID, h *gpuXIDs) {
 		return
 	}
 	c.reported[uuid] = append([]device.XID{}, xids...)
-	if end := h.last.Add(unwatchedRetention); !h.watched && (c.reportedUntil.IsZero() || end.Since(c.reportedUntil) < 0) {
+	if end := h.last.Add(device.RecentXIDs); !h.watched && (c.reportedUntil.IsZero() || end.Since(c.reportedUntil) < 0) {
 		c.reportedUntil = end
 	}
 }

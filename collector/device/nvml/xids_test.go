@@ -41,8 +41,8 @@ func TestXIDsAreCounted(t *testing.T) {
 		}
 	}
 	expect("map[]", false)
-	c.setWatched("GPU-0", true)
-	c.setWatched("GPU-1", false)
+	c.setWatched("GPU-0", true, nil)
+	c.setWatched("GPU-1", false, nil)
 	expect("map[GPU-0:[]]", true)
 	if c.report()["GPU-0"] == nil {
 		t.Error("a GPU that is watched has no XIDs, not even none")
@@ -58,13 +58,13 @@ func TestXIDsAreCounted(t *testing.T) {
 	if got := fmt.Sprint(before); got != "map[GPU-0:[{79 1 1970-01-01 00:00:05 +0000 UTC}]]" {
 		t.Errorf("what was reported has become %s", got)
 	}
-	c.setWatched("GPU-0", true)
+	c.setWatched("GPU-0", true, nil)
 	expect("map[GPU-0:["+two+"]]", false)
 
 	// What was reported stays known for a while when the GPU is not watched any more, but
 	// not when the GPU was taken away in good order; then it is known again
 	// once the GPU is back.
-	c.setWatched("GPU-0", false)
+	c.setWatched("GPU-0", false, nil)
 	expect("map[GPU-0:["+two+"]]", true)
 	c.remove("GPU-0")
 	c.remove("GPU-0")
@@ -72,14 +72,14 @@ func TestXIDsAreCounted(t *testing.T) {
 	expect("map[]", true)
 	c.remove("GPU-0")
 	expect("map[]", false)
-	c.setWatched("GPU-0", true)
+	c.setWatched("GPU-0", true, nil)
 	expect("map[GPU-0:["+two+"]]", true)
 }
 
 func TestXIDsOfMIGDevices(t *testing.T) {
 	now := hands(1)
 	c := newXIDCounts(now.read)
-	c.setWatched("GPU-0", true)
+	c.setWatched("GPU-0", true, nil)
 	parts := func() map[string]migXIDs {
 		return map[string]migXIDs{
 			"MIG-a": {gpuInstance: 3, computeInstance: 0},
@@ -126,7 +126,7 @@ func TestXIDsOfMIGDevices(t *testing.T) {
 	expect("one is recreated", "map[GPU-0:3 MIG-a:0 MIG-b:0]")
 	c.remove("GPU-0")
 	expect("the GPU was taken away", "map[]")
-	c.setWatched("GPU-0", true)
+	c.setWatched("GPU-0", true, nil)
 	expect("the GPU is back", "map[GPU-0:3]")
 }
 
@@ -146,7 +146,7 @@ func TestXIDsOfUnwatchedGPU(t *testing.T) {
 		}
 	}
 	for _, gpu := range []string{"GPU-0", "GPU-1", "GPU-2"} {
-		c.setWatched(gpu, true)
+		c.setWatched(gpu, true, nil)
 	}
 	c.setInstances("GPU-0", map[string]migXIDs{"MIG-a": {gpuInstance: 3}, "MIG-b": {gpuInstance: 4}})
 	c.record("GPU-0", noInstance, noInstance, 79)
@@ -159,16 +159,18 @@ func TestXIDsOfUnwatchedGPU(t *testing.T) {
 	if changed(c) {
 		t.Error("devices that are unwatched already signal a change")
 	}
-	expect("the first and the last are not watched any more", "map[GPU-0:1 GPU-1:0 MIG-a:1]")
+	expect("the first and the last are not watched any more", "map[GPU-1:0]")
+	c.record("GPU-0", noInstance, noInstance, 79) // by a wait that came back
+	expect("the first has reported one nevertheless", "map[GPU-0:1 GPU-1:0 MIG-a:1]")
 	now += 60
-	c.record("GPU-2", noInstance, noInstance, 62) // by a wait that came back
+	c.record("GPU-2", noInstance, noInstance, 62)
 	now += 59
 	expect("just before two minutes", "map[GPU-0:1 GPU-1:0 GPU-2:1 MIG-a:1]")
 	now++
 	expect("after two minutes", "map[GPU-1:0 GPU-2:1]")
 	now += 60
 	expect("a minute later", "map[GPU-1:0]")
-	c.setWatched("GPU-0", true)
-	c.setWatched("GPU-2", false)
+	c.setWatched("GPU-0", true, nil)
+	c.setWatched("GPU-2", false, nil)
 	expect("they are watched again", "map[GPU-0:1 GPU-1:0 MIG-a:1 MIG-b:0]")
 }

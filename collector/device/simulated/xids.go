@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
@@ -30,6 +31,9 @@ func (s *Source) XIDs() map[string][]device.XID {
 	}
 	return s.xids.published
 }
+
+// Received is the present time: nothing is missed.
+func (s *Source) Received() (clock.Instant, error) { return s.now(), nil }
 
 // Changed signals that XIDs has changed since its last signal.
 func (s *Source) Changed() <-chan struct{} {
