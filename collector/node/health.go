@@ -230,6 +230,9 @@ func (s *health) rows(b *rowBuilder) {
 	}
 	b.In(f.xidErrors)
 	for _, h := range all {
+		if !h.xids.watched {
+			continue // none is not known then; the counts come back
+		}
 		for i := range h.xids.counts {
 			b.addTally(h.xids.counts[i].labels, h.xids.counts[i].tally)
 		}

@@ -129,7 +129,7 @@ func TestXIDCounts(t *testing.T) {
 			{want: ""}, {by: "dcgm", counts: []int{79, 5}, ages: []int{3600}, want: ""}, {by: "dcgm", counts: []int{79, 6}, want: "79:1"},
 		},
 		"unwatched for a while": {
-			{counts: []int{48, 5}, want: "48:5"}, {unwatched: true, want: "48:5"}, {counts: []int{48, 6}, want: "48:6"},
+			{counts: []int{48, 5}, want: "48:5"}, {unwatched: true, want: ""}, {unwatched: true, want: ""}, {counts: []int{48, 6}, want: "48:6"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,6 +139,9 @@ func TestXIDCounts(t *testing.T) {
 				s.step(time.Second)
 				if got := s.xidCounts(); got != reported.want {
 					t.Errorf("step %d: counted %q, want %q", i+1, got, reported.want)
+				}
+				if _, there := s.value("dra_device_xid_errors_total", "xid", "79"); there == reported.unwatched {
+					t.Errorf("step %d: counters are there: %t", i+1, there)
 				}
 			}
 		})
