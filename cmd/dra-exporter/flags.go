@@ -163,7 +163,7 @@ func addAgentFlags(command flagSet) *agentFlags {
 	command.Flag("device.slow-interval", "Time between two reads of the slow quantities, and between two searches for new devices.").Default("30s").DurationVar(&f.slowInterval)
 	command.Flag("ledger.grace", "How long counters and info series of a claim remain after it; at least twice the scrape interval.").Default("5m").DurationVar(&f.grace)
 	command.Flag("idle.threshold", "Utilization ratio below which a claim counts as idle.").Default("0.01").Float64Var(&f.idle)
-	command.Flag("source.restart-after", "Fail the liveness probe if a read has hung for this long. 0 disables.").Default("10m").DurationVar(&f.restartAfter)
+	command.Flag("source.restart-after", "Fail the liveness probe if a read has hung for this long, or if the driver was replaced this long ago and its new library needs another process. 0 disables.").Default("10m").DurationVar(&f.restartAfter)
 	command.Flag("metrics.max-series", "Maximum number of series of one family; dropped series are counted. 0 disables the limit.").Default("20000").IntVar(&f.maxSeries)
 	command.Flag("health.hold", "How long a device must be without a fault before it is healthy again.").Default("5m").DurationVar(&f.healthHold)
 	command.Flag("health.throttle-ratio", "Share of a minute for which a device may be throttled because of heat or the power supply; more counts as a fault. 0 disables.").Default("0.25").Float64Var(&f.throttle)

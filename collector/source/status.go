@@ -46,6 +46,7 @@ type Status struct {
 	Measures    bool          // it returns readings, which can be refused
 	Refused     uint64        // readings so far that cannot be true
 	HungSince   clock.Instant // start of the oldest read that has not returned; zero: none
+	EndedAt     clock.Instant // since when only another process can read it again; zero: this one can
 	Queue       Queue         // of a source that is watched
 }
 
@@ -97,6 +98,14 @@ func (s Status) HungFor(now clock.Instant) time.Duration {
 		return 0
 	}
 	return now.Since(s.HungSince)
+}
+
+// EndedFor is how long only another process has been able to read the source.
+func (s Status) EndedFor(now clock.Instant) time.Duration {
+	if s.EndedAt.IsZero() {
+		return 0
+	}
+	return now.Since(s.EndedAt)
 }
 
 // Unread returns the names of sources that have neither been read nor failed,

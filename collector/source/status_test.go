@@ -139,6 +139,27 @@ func TestTrackerOfASourceThatComesAndGoes(t *testing.T) {
 	said("it is impaired for a moment", "level=WARN msg=\"source is impaired\" reason=device_error error=broken\n")
 }
 
+// A library that has worked, and then belongs to another driver, needs another
+// process. One that has never worked may not work in another process either.
+func TestTrackerOfALibraryOfAnotherDriver(t *testing.T) {
+	now := clock.Instant{Elapsed: time.Hour}
+	tracker := source.NewTracker("nvml", slog.New(slog.DiscardHandler), func() clock.Instant { return now }, nil)
+	mismatch := &source.Failure{Reason: source.ReasonLibraryMismatch, Err: errors.New("another version")}
+	for i, step := range []struct {
+		report error
+		ended  time.Duration
+	}{
+		{mismatch, 0}, {mismatch, 0}, {nil, 0}, {mismatch, 0}, {mismatch, time.Minute}, {mismatch, 2 * time.Minute},
+		{errors.New("another"), 0}, {mismatch, 0}, {mismatch, time.Minute}, {nil, 0}, {errors.New("another"), 0},
+	} {
+		now = now.Add(time.Minute)
+		tracker.Report(step.report)
+		if ended := tracker.Status().EndedFor(now); ended != step.ended {
+			t.Errorf("step %d: ended for %s, want %s", i, ended, step.ended)
+		}
+	}
+}
+
 func TestTrackerTimesAttempts(t *testing.T) {
 	now := clock.Instant{Elapsed: time.Hour}
 	var took []float64

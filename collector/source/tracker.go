@@ -80,6 +80,12 @@ func (t *Tracker) conclude(up bool, err error) {
 		t.status.Errors++
 		t.status.Message = Text(err.Error())
 	}
+	// A library that has never worked in this process may not work in another.
+	if up || t.status.Reason != ReasonLibraryMismatch || t.status.LastSuccess.IsZero() {
+		t.status.EndedAt = clock.Instant{}
+	} else if t.status.EndedAt.IsZero() {
+		t.status.EndedAt = now
+	}
 	if up {
 		t.status.LastSuccess = now
 	}

@@ -37,7 +37,7 @@ type NodeOptions struct {
 	Derive func(node.Snapshot) []metric.Row
 
 	SlowInterval time.Duration
-	RestartAfter time.Duration // Healthy fails after a read has hung for so long; 0: never
+	RestartAfter time.Duration // Healthy fails after a read has hung, or a driver was replaced, for so long; 0: never
 	Processes    bool          // split devices by processes where they are visible
 	PriceFile    string        // that Config.Prices are from
 
@@ -423,13 +423,17 @@ func (n *Node) Ready() error {
 }
 
 // healthy fails if a call into a device's library has hung for longer than
-// RestartAfter, because only a restart of the process can end it. A restart does not help against a kubelet or an
-// API server that hangs.
+// RestartAfter, or the library has belonged to another driver than the one that is
+// loaded, because only a restart of the process can end it. A restart does not
+// help against a kubelet or an API server that hangs.
 func (n *Node) healthy() error {
 	now := n.options.Clock()
 	for _, status := range n.sampler.Statuses() {
 		if hung := status.HungFor(now); n.options.RestartAfter > 0 && hung > n.options.RestartAfter {
 			return fmt.Errorf("a read of %s has hung for %s", status.Name, hung.Round(time.Second))
+		}
+		if ended := status.EndedFor(now); n.options.RestartAfter > 0 && ended > n.options.RestartAfter {
+			return fmt.Errorf("the library of %s has not been that of the driver for %s: %s", status.Name, ended.Round(time.Second), status.Message)
 		}
 	}
 	return nil

@@ -47,7 +47,7 @@ func meanings() map[nvml.Return]string {
 		nvml.ERROR_GPU_IS_LOST:               gone,
 		nvml.ERROR_RESET_REQUIRED:            gone,
 		nvml.ERROR_OPERATING_SYSTEM:          failed,
-		nvml.ERROR_LIB_RM_VERSION_MISMATCH:   failed,
+		nvml.ERROR_LIB_RM_VERSION_MISMATCH:   ends,
 		nvml.ERROR_IN_USE:                    failed,
 		nvml.ERROR_MEMORY:                    failed,
 		nvml.ERROR_NO_DATA:                   pause,

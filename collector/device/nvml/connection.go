@@ -3,8 +3,10 @@
 package nvml
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +33,7 @@ const lockTimeout = 200 * time.Millisecond
 type connection struct {
 	library nvml.Interface
 	now     clock.Clock
+	sysfs   string
 	samples samples // of GPM
 
 	// calls is read-locked during every call into the library, and locked
@@ -43,13 +46,15 @@ type connection struct {
 	calls  sync.RWMutex
 	number uint64 // of the present or last connection; handles are good for one alone. Guarded by calls
 
-	reconnectWanted atomic.Bool // another connection: a GPU has been lost since this one was made, or cannot be read in it
+	reconnectWanted atomic.Bool                    // another connection: a GPU has been lost since this one was made, or cannot be read in it
+	failed          atomic.Pointer[source.Failure] // why there is no connection, or none that finds GPUs; nil: there is
 
 	// What follows belongs to Readers and Close.
 	connected   bool
 	initialized bool
 	since       clock.Instant
 	pause       time.Duration // at least, before another connection is made
+	driver      string        // version of the driver that the library last worked with; empty: none yet
 	watcher     xidWatcher    // its counts outlive each connection
 }
 
@@ -118,18 +123,33 @@ func (c *connection) reconnectDue() bool {
 // connect initializes the library, also if it was initialized before. calls is
 // locked.
 //
-// The binding counts an initialization that fails as a use of the library and
-// has no way to take that back, so the library's file stays open from then on
-// until the process ends. Another one in its place is not seen before.
+// A library that has been called stays mapped until the process ends, closed or
+// not: the dynamic linker keeps what the program itself is bound to
+// (add_dependency in glibc's elf/dl-lookup.c), and the binding's functions are. So
+// the library of a driver that was replaced is never replaced, and only a new
+// process opens another.
 func (c *connection) connect() error {
 	c.shutdown()
 	if ret := c.library.Init(); ret != nvml.SUCCESS {
 		c.watcher.counts.unwatchExcept(nil)
-		return failure("initialize the library", ret)
+		return c.fail("initialize the library", ret)
 	}
 	c.connected, c.initialized, c.since = true, true, c.now()
 	c.reconnectWanted.Store(false)
 	return nil
+}
+
+// fail records that there is no connection, and why. The next look for GPUs
+// connects again.
+func (c *connection) fail(action string, ret nvml.Return) error {
+	f := failure(action, ret)
+	if loaded := driverVersion(c.sysfs); ret == nvml.ERROR_LIB_RM_VERSION_MISMATCH && c.driver != "" && loaded != c.driver {
+		f.Err = fmt.Errorf("%s: %w: driver %s was replaced by %s while its library was in use: restart the agent, which then opens the library of the new one",
+			action, ret, c.driver, cmp.Or(loaded, "another"))
+	}
+	c.connected = false
+	c.failed.Store(f)
+	return f
 }
 
 // shutdown ends the connection, and before it the XID watcher and all samples,
@@ -144,9 +164,10 @@ func (c *connection) shutdown() {
 	c.number++
 }
 
-// recordLoss requests another connection if the error says that a GPU was lost.
+// recordLoss requests another connection if the error says that a GPU or the
+// connection was lost.
 func (c *connection) recordLoss(err error) {
-	if gpuLost(err) {
+	if gpuLost(err) || connectionLost(err) {
 		c.reconnectWanted.Store(true)
 	}
 }

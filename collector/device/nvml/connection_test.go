@@ -71,7 +71,7 @@ func TestOldHandlesAreNotUsed(t *testing.T) {
 	if _, err := from.Readers(t.Context()); !errors.Is(err, nvml.ERROR_DRIVER_NOT_LOADED) {
 		t.Errorf("without a driver: %v", err)
 	}
-	if err := read(3); !errors.Is(err, errReconnecting) {
+	if err := read(3); !errors.Is(err, nvml.ERROR_DRIVER_NOT_LOADED) {
 		t.Errorf("while the library is shut down: %v", err)
 	}
 	s.InitFunc = func() nvml.Return { return nvml.SUCCESS }

@@ -69,15 +69,18 @@ const (
 )
 
 // failure says why the library as a whole cannot be used, and what to do.
-func failure(action string, ret nvml.Return) error {
+func failure(action string, ret nvml.Return) *source.Failure {
 	reason, remedy := source.ReasonOther, ""
 	switch ret {
 	case nvml.ERROR_LIBRARY_NOT_FOUND:
 		reason = source.ReasonLibraryMissing
 		remedy = ": mount the driver's libraries, or run with the RuntimeClass nvidia and NVIDIA_DRIVER_CAPABILITIES=utility"
-	case nvml.ERROR_FUNCTION_NOT_FOUND, nvml.ERROR_LIB_RM_VERSION_MISMATCH:
+	case nvml.ERROR_FUNCTION_NOT_FOUND:
 		reason = source.ReasonUnsupported
 		remedy = ": restart with the libraries of the driver that is loaded"
+	case nvml.ERROR_LIB_RM_VERSION_MISMATCH:
+		reason = source.ReasonLibraryMismatch
+		remedy = ": load the driver that belongs to the library, as a reboot does, or restart the agent with the libraries of the driver that is loaded"
 	case nvml.ERROR_NO_PERMISSION:
 		reason = source.ReasonPermission
 		remedy = ": give access to /dev/nvidiactl and /dev/nvidia*"
@@ -111,10 +114,16 @@ func inaccessible(ret nvml.Return) bool { return unsupported(ret) || ret == nvml
 func unreachable(ret nvml.Return) bool {
 	switch ret {
 	case nvml.ERROR_GPU_IS_LOST, nvml.ERROR_GPU_NOT_FOUND, nvml.ERROR_RESET_REQUIRED,
-		nvml.ERROR_UNINITIALIZED, nvml.ERROR_DRIVER_NOT_LOADED:
+		nvml.ERROR_UNINITIALIZED, nvml.ERROR_DRIVER_NOT_LOADED, nvml.ERROR_LIB_RM_VERSION_MISMATCH:
 		return true
 	}
 	return false
+}
+
+// connectionLost reports whether an error says that no call succeeds until the
+// library is initialized again.
+func connectionLost(err error) bool {
+	return errors.Is(err, nvml.ERROR_UNINITIALIZED) || errors.Is(err, nvml.ERROR_DRIVER_NOT_LOADED) || errors.Is(err, nvml.ERROR_LIB_RM_VERSION_MISMATCH)
 }
 
 // gpuLost reports whether an error says that the GPU has fallen off the bus, or

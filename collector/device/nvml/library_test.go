@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
 // sparseLibrary names, for the process that reads it, a library that lacks
@@ -59,6 +60,63 @@ func readSparseLibrary(t *testing.T, path string) {
 		}
 	}
 	if err := os.WriteFile(path+".txt", []byte(text.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// replacedLibrary names, for the process that reads it, a library that is
+// replaced.
+const replacedLibrary = "NVML_TEST_REPLACED_LIBRARY"
+
+// A library that was closed and replaced by another file is still the one that is
+// called: only a new process opens another. If this fails, connect can open the
+// library of a driver that was replaced, and the liveness probe need not fail for
+// it.
+func TestLibraryIsNeverReplaced(t *testing.T) {
+	if path := os.Getenv(replacedLibrary); path != "" {
+		readReplacedLibrary(t, path)
+		return
+	}
+	path := filepath.Join(t.TempDir(), "libnvidia-ml.so.1")
+	copyFile(t, stubs.Build(t).NVML, path)
+	process := exec.Command(os.Args[0], "-test.run=^TestLibraryIsNeverReplaced$")
+	process.Env = append(append(os.Environ(), replacedLibrary+"="+path), stubs.NewNode(t, 1).Env()...)
+	if out, err := process.CombinedOutput(); err != nil {
+		t.Fatalf("read the library: %v\n%s", err, out)
+	}
+}
+
+func readReplacedLibrary(t *testing.T, path string) {
+	s := New(Options{Library: path})
+	readers(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	copyFile(t, path, path+".new")
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+	readers(t, s)
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, old := strings.Count(string(maps), path), strings.Count(string(maps), path+" (deleted)")
+	if old == 0 || all != old {
+		t.Errorf("of %d mappings of the library, %d are of the old one", all, old)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	content, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, content, 0o755); err != nil {
 		t.Fatal(err)
 	}
 }

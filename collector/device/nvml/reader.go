@@ -77,6 +77,9 @@ func (r *reader) Read(ctx context.Context, tier device.Tier) ([]device.Observati
 	defer r.connection.calls.RUnlock()
 	found := r.discovered.Load()
 	if found.connection != r.connection.number {
+		if failed := r.connection.failed.Load(); failed != nil {
+			return nil, failed
+		}
 		return nil, errReconnecting
 	}
 	if found.missing {

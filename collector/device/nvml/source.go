@@ -40,7 +40,7 @@ func NewOver(library nvml.Interface, o Options) *Source {
 	if o.Clock == nil {
 		o.Clock = clock.System()
 	}
-	c := &connection{library: library, now: o.Clock}
+	c := &connection{library: library, now: o.Clock, sysfs: o.Sysfs}
 	c.watcher = xidWatcher{library: library, counts: newXIDCounts(o.Clock), reconnect: func() { c.reconnectWanted.Store(true) }}
 	return &Source{
 		options:    o,
@@ -93,13 +93,14 @@ func (s *Source) discover() ([]*reader, error) {
 	}
 	count, ret := library.DeviceGetCount()
 	if ret != nvml.SUCCESS {
-		s.connection.connected = false
-		return nil, failure("count GPUs", ret)
+		return nil, s.connection.fail("count GPUs", ret)
 	}
 	driver, ret := library.SystemGetDriverVersion()
 	if ret != nvml.SUCCESS {
 		driver = ""
 	}
+	s.connection.failed.Store(nil)
+	s.connection.driver = cmp.Or(text(driver), s.connection.driver)
 	findings := make(map[string]*discoveredGPU)
 	var errs []error
 	for i := range count {
@@ -112,6 +113,9 @@ func (s *Source) discover() ([]*reader, error) {
 		findings[uuid] = f
 	}
 	err := errors.Join(errs...)
+	if ret := nvml.SUCCESS; len(findings) == 0 && connectionLost(err) && errors.As(err, &ret) {
+		return nil, s.connection.fail("identify GPUs", ret)
+	}
 	if err != nil {
 		s.connection.reconnectWanted.Store(true)
 	}

@@ -147,7 +147,7 @@ func TestFailures(t *testing.T) {
 		nvml.ERROR_LIBRARY_NOT_FOUND:       source.ReasonLibraryMissing,
 		nvml.ERROR_DRIVER_NOT_LOADED:       source.ReasonUnavailable,
 		nvml.ERROR_NO_PERMISSION:           source.ReasonPermission,
-		nvml.ERROR_LIB_RM_VERSION_MISMATCH: source.ReasonUnsupported,
+		nvml.ERROR_LIB_RM_VERSION_MISMATCH: source.ReasonLibraryMismatch,
 		nvml.ERROR_UNKNOWN:                 source.ReasonOther,
 	} {
 		s := fitted(dgxh100.New())

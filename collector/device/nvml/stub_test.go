@@ -5,6 +5,7 @@ package nvml
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
@@ -133,6 +135,39 @@ func TestStubReloadsDriver(t *testing.T) {
 			_, err := from.Received()
 			return err == nil && len(from.XIDs()) == 2
 		})
+	}
+}
+
+// The library of a driver that was replaced stays in the process: the source says
+// so, whatever is read, and works again once they belong together.
+func TestStubUpgradesDriver(t *testing.T) {
+	sysfs := t.TempDir()
+	version := filepath.Join(sysfs, "module/nvidia/version")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(version), 0o755), os.WriteFile(version, []byte("999.1\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	node, from := stubbed(t, 2, Options{Sysfs: sysfs})
+	r := readers(t, from)[0]
+	const cause = "driver 580.65.06 was replaced by 999.1 while its library was in use: restart the agent"
+	expect := func(when string, err error) {
+		t.Helper()
+		if source.ReasonOf(err) != source.ReasonLibraryMismatch || !errors.Is(err, nvml.ERROR_LIB_RM_VERSION_MISMATCH) || !strings.Contains(err.Error(), cause) {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	node.UpgradeDriver("999.1")
+	for range 3 {
+		_, err := from.Readers(t.Context())
+		expect("the GPUs", err)
+		_, _ = from.Readers(t.Context())
+		expect("a reading", errorOf(r.Read(t.Context(), device.Fast)))
+	}
+	if len(from.XIDs()) != 0 {
+		t.Errorf("received %v", from.XIDs())
+	}
+	node.SetNode("driver_version", "580.65.06")
+	if _, err := readers(t, from)[0].Read(t.Context(), device.Fast); err != nil || len(from.XIDs()) != 2 {
+		t.Errorf("with the driver of the library: %v, received %v", err, from.XIDs())
 	}
 }
 

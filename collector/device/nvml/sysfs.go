@@ -5,6 +5,7 @@ package nvml
 import (
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
@@ -30,6 +31,16 @@ func boundGPUs(sysfs string) (addresses map[string]bool, known bool) {
 		}
 	}
 	return addresses, true
+}
+
+// driverVersion returns the version of NVIDIA's kernel driver that is loaded, from
+// sysfs; empty if it is not known.
+func driverVersion(sysfs string) string {
+	if sysfs == "" {
+		return ""
+	}
+	text, _ := os.ReadFile(filepath.Join(sysfs, "module/nvidia/version"))
+	return strings.TrimSpace(string(text))
 }
 
 // unlistedAddresses are PCI addresses that the driver is bound to and the library
