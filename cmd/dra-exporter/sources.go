@@ -98,7 +98,7 @@ func openDCGM(f sourceFlags) (device.Source, error) {
 	}
 	return dcgm.New(dcgm.Options{
 		HostEngine: f.hostEngine, Library: f.dcgmLibrary, Profiling: f.profiling,
-		Interval: f.interval, SlowInterval: f.slow, Log: f.log, Clock: f.clock,
+		Interval: f.interval, SlowInterval: f.slow, Sysfs: f.sysfs, Log: f.log, Clock: f.clock,
 	}), nil
 }
 

@@ -42,6 +42,7 @@ type Options struct {
 	Profiling    bool          // watch the fields that use the GPU's profiling counters
 	Interval     time.Duration // at which the engine samples fast quantities; 0: 1 s
 	SlowInterval time.Duration // likewise for slow ones; 0: 30 s
+	Sysfs        string        // where sysfs is mounted, for the version of the driver; empty: not read
 	Log          *slog.Logger  // nil: none
 	Clock        clock.Clock   // the sampler's, for the times of readings; nil: the system's
 }

@@ -36,7 +36,11 @@ func (r *reader) Read(ctx context.Context, tier device.Tier) ([]device.Observati
 	if err := s.readValues(tier); err != nil {
 		return nil, s.closeConnection(err)
 	}
-	return s.observe(tier, now)
+	observations, err := s.observe(tier, now)
+	if err == nil || s.driverReplaced(err) == nil {
+		return observations, err
+	}
+	return observations, s.closeConnection(err)
 }
 
 // readValues reads the values of all watched fields. A change of the MIG

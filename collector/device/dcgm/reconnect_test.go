@@ -4,9 +4,12 @@ package dcgm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -96,6 +99,58 @@ func TestEngineKilledAndRestarted(t *testing.T) {
 		t.Error(err)
 	}
 	eventually(t, "all is given back", func() bool { return engine.Inspect() == stubs.Inspection{} })
+}
+
+// The driver is replaced below an embedded engine, whose values or start fail then.
+// That is said as long as it fails, and never of a host engine.
+func TestDriverBelowTheEngine(t *testing.T) {
+	node := stubs.NewNode(t, 1)
+	use(t, node)
+	sysfs := t.TempDir()
+	version := filepath.Join(sysfs, "module/nvidia/version")
+	load := func(driver string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(version), 0o755), os.WriteFile(version, []byte(driver+"\n"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load("580.65.06")
+	s := newSource(t, Options{Sysfs: sysfs})
+	r := connected(t, s)
+	read(t, r, device.Fast)
+	const cause = "driver 580.65.06 was replaced by 999.1 below the embedded DCGM engine: restart the agent"
+	expect := func(what string, err error) {
+		t.Helper()
+		if source.ReasonOf(err) != source.ReasonLibraryMismatch || !strings.Contains(err.Error(), cause) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	node.Set(0, "dcgm.field.155", "status:NVML_ERROR")
+	var failed error
+	eventually(t, "an error", func() bool {
+		_, failed = r.Read(t.Context(), device.Fast)
+		return failed != nil
+	})
+	if source.ReasonOf(failed) == source.ReasonLibraryMismatch {
+		t.Errorf("with the same driver: %v", failed)
+	}
+	load("999.1")
+	_, err := r.Read(t.Context(), device.Fast)
+	expect("a read", err)
+	node.SetNode("dcgm.return.dcgmStartEmbedded", "NVML_ERROR")
+	for range 2 {
+		_, err = s.Readers(t.Context())
+		expect("a start", err)
+		_, err = r.Read(t.Context(), device.Fast)
+		expect("a read without an engine", err)
+	}
+	node.UnsetNode("dcgm.return.dcgmStartEmbedded")
+	node.Unset(0, "dcgm.field.155")
+	node.SetNode("driver_version", "999.1")
+	read(t, connected(t, s), device.Fast)
+	if s.driver != "999.1" {
+		t.Errorf("the driver is %s", s.driver)
+	}
 }
 
 func TestHundredReconnectsLeakNothing(t *testing.T) {

@@ -3,9 +3,14 @@
 package dcgm
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
@@ -31,6 +36,7 @@ type Source struct {
 	identities    *identityCache
 	gpus          []uint
 	hierarchy     []instance
+	driver        string // version of the driver that an embedded engine has worked with; empty: none
 	links         map[entity]links
 	linksAt       time.Duration // elapsed time of the last read of links
 	xids          []value       // of the current read
@@ -114,8 +120,8 @@ func (s *Source) refresh() error {
 	if connected {
 		made, err := open(s.options, s.converter, s.log)
 		if err != nil {
-			s.connectionErr = err
-			return err
+			s.connectionErr = cmp.Or(s.driverReplaced(err), err)
+			return s.connectionErr
 		}
 		s.session, s.links = made, nil
 		s.identities.startConnection()
@@ -205,6 +211,9 @@ func (s *Source) rebuildPlan(gpus []uint, hierarchy []instance) error {
 		return err
 	}
 	s.gpus, s.hierarchy = gpus, hierarchy
+	for i := range p.targets {
+		s.driver = cmp.Or(p.targets[i].device.DriverVersion, s.driver)
+	}
 	s.converter.applyPlan(p)
 	s.countXIDs()
 	return nil
@@ -220,6 +229,23 @@ func computeInstances(hierarchy []instance) (parts []entity) {
 	return parts
 }
 
+// driverReplaced returns why an embedded engine fails after the driver was replaced
+// below it, or nil. Its library of the driver may be mapped until this process ends,
+// see package nvml. A host engine belongs to another process, which has to see to
+// that.
+func (s *Source) driverReplaced(err error) error {
+	if s.options.HostEngine != "" || s.options.Sysfs == "" || s.driver == "" {
+		return nil
+	}
+	text, _ := os.ReadFile(filepath.Join(s.options.Sysfs, "module/nvidia/version"))
+	loaded := strings.TrimSpace(string(text))
+	if loaded == "" || loaded == s.driver {
+		return nil
+	}
+	return &source.Failure{Reason: source.ReasonLibraryMismatch, Err: fmt.Errorf(
+		"driver %s was replaced by %s below the embedded DCGM engine: restart the agent, which then opens the library of the new one: %w", s.driver, loaded, err)}
+}
+
 // closeConnection closes the connection after an error without which nothing
 // can be read, and returns that error with its reason. The next refresh
 // connects again.
@@ -227,7 +253,7 @@ func (s *Source) closeConnection(err error) error {
 	s.session.close()
 	s.session = nil
 	s.xidCounts.disconnect()
-	s.connectionErr = &source.Failure{Reason: reasonOf(err), Err: err}
+	s.connectionErr = cmp.Or(s.driverReplaced(err), error(&source.Failure{Reason: reasonOf(err), Err: err}))
 	return s.connectionErr
 }
 
