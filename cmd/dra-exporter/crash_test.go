@@ -15,6 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/device/nvml"
+	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
@@ -124,4 +127,34 @@ func (c *crashing) ended(t *testing.T) string {
 		t.Fatalf("it goes on:\n%s", c.text())
 		return ""
 	}
+}
+
+// The page and the health check while the driver is loaded again, and replaced,
+// below the agent.
+func TestDriverBelowTheAgent(t *testing.T) {
+	node := stubs.NewNode(t, 1)
+	t.Setenv("DRA_STUB_HARDWARE", node.Dir)
+	flags := testFlags()
+	flags.slowInterval, flags.restartAfter = time.Second, time.Second
+	address := serve(t, flags, role.NodeOptions{
+		Name: "n", Socket: "/does/not/exist",
+		Sources: []device.Source{nvml.New(nvml.Options{Library: stubs.Build(t).NVML, Sysfs: t.TempDir()})},
+	})
+	received := regexp.MustCompile(`(?m)^dra_device_xid_errors_total\{.*xid="48"\} ([0-9]+)$`)
+	eventually(t, address+"/metrics", `xid="48"} 0`)
+	node.ReloadDriver()
+	page := eventually(t, address+"/metrics", `dra_exporter_source_error_info{reason="events_not_received",source="nvml"} 1`)
+	if found := received.FindString(page); found != "" {
+		t.Errorf("while no Xids are received: %s", found)
+	}
+	eventually(t, address+"/metrics", `xid="48"} 0`)
+	node.XID(0, 48)
+	eventually(t, address+"/metrics", `xid="48"} 1`)
+
+	node.UpgradeDriver("999.1")
+	eventually(t, address+"/metrics", `dra_exporter_source_error_info{reason="library_mismatch",source="nvml"} 1`, `dra_exporter_source_up{source="nvml"} 0`)
+	eventually(t, address+"/", "restart the agent, which then opens the library of the new one")
+	eventually(t, address+"/-/healthy", "the library of nvml has not been that of the driver for ")
+	node.SetNode("driver_version", "580.65.06")
+	eventually(t, address+"/-/healthy", "ok")
 }

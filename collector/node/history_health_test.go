@@ -32,7 +32,7 @@ func newHealthHistory(s *scene, random *rand.Rand) *healthHistory {
 }
 
 func (a *healthHistory) change(uuid string) {
-	switch a.random.IntN(6) {
+	switch a.random.IntN(7) {
 	case 0, 1:
 		codes := []int{13, 79, 48, 95, 1000, 1001}
 		code := codes[a.random.IntN(len(codes))]
@@ -54,17 +54,25 @@ func (a *healthHistory) change(uuid string) {
 	case 4:
 		a.set(uuid, device.RowRemapFailed, 1)
 		a.bad[constraintMemory]++
+	case 5:
+		a.sample(uuid).XIDs = nil // not received until the next are
 	default:
 		a.set(uuid, device.RowRemapFailed, 0)
 	}
 }
 
-func (a *healthHistory) publishXIDs(uuid string) {
+// sample returns the sample of a device; nil if there is none.
+func (a *healthHistory) sample(uuid string) *device.Sample {
 	for i := range a.facts.Samples {
 		if a.facts.Samples[i].Device.UUID == uuid {
-			a.facts.Samples[i].XIDs = xidsIn(a.reported[uuid], a.now.Wall.Add(time.Second))
+			return &a.facts.Samples[i]
 		}
 	}
+	return nil
+}
+
+func (a *healthHistory) publishXIDs(uuid string) {
+	a.sample(uuid).XIDs = xidsIn(a.reported[uuid], a.now.Wall.Add(time.Second))
 }
 
 // check holds the page against the truth.
@@ -77,6 +85,9 @@ func (a *healthHistory) check() {
 		case "dra_device_xid_errors_total":
 			if want := a.truth[uuid][row.Labels.Get("xid")]; row.Value != want {
 				a.t.Fatalf("%v errors %s of %s, want %v", row.Value, row.Labels.Get("xid"), uuid, want)
+			}
+			if sample := a.sample(uuid); sample == nil || sample.XIDs == nil {
+				a.t.Fatalf("%v errors %s of %s, whose Xids are not received", row.Value, row.Labels.Get("xid"), uuid)
 			}
 		case "dra_device_healthy":
 			if row.Labels.Get("by") == "hardware" {
