@@ -32,7 +32,8 @@
 //
 // XIDs are received as they happen, by an event set and a goroutine that end
 // with each initialization. They are counted for the MIG device that the event
-// names, if it has been read once, else for the GPU.
+// names, if it has been read once, else for the GPU. A set whose waits fail is
+// replaced, and the GPUs are not watched until a wait for another one returns.
 //
 // With Options.Processes, each read lists the processes that use a GPU which is
 // not in MIG mode, in four calls. Their utilization is that since the previous
