@@ -303,12 +303,12 @@ func TestXIDsOfASourceThatDoesNotReceive(t *testing.T) {
 		}
 		const missed = "fake up=true reason=events_not_received hung=-\n"
 		expect("at first", "xids=none", "xid31=1", up)
-		from.set(func(*fakeSource) { from.deaf = true })
+		from.change(func(map[string][]XID) { from.deaf = true })
 		s.pass(2 * time.Second)
 		expect("deaf", "", "xid31=1", missed)
 		s.pass(RecentXIDs)
 		expect("deaf for long", "", "", missed)
-		from.set(func(*fakeSource) { from.deaf = false })
+		from.change(func(map[string][]XID) { from.deaf = false })
 		s.pass(2 * time.Second)
 		expect("it looks again", "xids=none", "xid31=1", up)
 
