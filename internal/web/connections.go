@@ -1,29 +1,43 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net"
+	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // connections bounds the number of open connections, in all and by client address,
-// before authentication. Beyond a bound, a new connection replaces another one: a
-// connection that has never received a whole page before one that has, and of these
-// the one without progress for longest. A new one is never refused, so that clients
-// cannot exclude others by holding connections open.
+// before authentication. Beyond a bound, a new connection replaces another one:
+//
+//  1. one of the network and the address with the most connections, if these are more
+//     than fewConnections, so that a flood of one address closes its own;
+//  2. one that serves no request before one that does, and one of the newest, whose
+//     request may be about to come, after those without a request;
+//  3. one that has never received a whole page before one that has;
+//  4. the one without progress for longest.
+//
+// A new one is never refused, so that clients cannot exclude others by holding
+// connections open.
 type connections struct {
 	max, maxOfClient int
 
-	mu       sync.Mutex
-	open     map[*connection]struct{}
-	ofClient map[string]int
-	accepted uint64
+	mu        sync.Mutex
+	open      map[*connection]struct{}
+	ofClient  map[string]int
+	ofNetwork map[string]int
+	accepted  uint64
 }
 
 func newConnections(most, mostOfClient int) *connections {
-	return &connections{max: most, maxOfClient: mostOfClient, open: map[*connection]struct{}{}, ofClient: map[string]int{}}
+	return &connections{
+		max: most, maxOfClient: mostOfClient,
+		open: map[*connection]struct{}{}, ofClient: map[string]int{}, ofNetwork: map[string]int{},
+	}
 }
 
 // limit returns the listener with the bounds of c. Several listeners can share them.
@@ -52,23 +66,27 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 // connection is an open connection of a client.
 type connection struct {
 	net.Conn
-	owner  *connections
-	client string
-	number uint64
+	owner   *connections
+	client  string
+	network string
+	number  uint64
 
 	idle         atomic.Bool // only idleTimeout bounds reads
 	progressedAt time.Time   // when it last received a part of a response; guarded by owner.mu
 	received     bool        // it has received a whole page; guarded by owner.mu
+	requests     int         // that are being served; guarded by owner.mu
 	closed       bool        // guarded by owner.mu
 }
 
 func (c *connections) add(accepted net.Conn) *connection {
-	added := &connection{Conn: accepted, owner: c, client: addressOf(accepted.RemoteAddr().String())}
+	client := addressOf(accepted.RemoteAddr().String())
+	added := &connection{Conn: accepted, owner: c, client: client, network: network(client)}
 	c.mu.Lock()
 	added.number = c.accepted
 	c.accepted++
 	c.open[added] = struct{}{}
 	c.ofClient[added.client]++
+	c.ofNetwork[added.network]++
 	var replaced *connection
 	switch {
 	case c.ofClient[added.client] > limitOf(added.client, c.max, c.maxOfClient):
@@ -100,13 +118,51 @@ func (c *connections) evictable(added *connection, client string) *connection {
 
 // before reports whether c is replaced rather than other.
 func (c *connection) before(other *connection) bool {
-	if c.received != other.received {
-		return other.received
+	o := c.owner
+	return cmp.Or(
+		cmp.Compare(excess(o.ofNetwork[other.network]), excess(o.ofNetwork[c.network])),
+		cmp.Compare(excess(o.ofClient[other.client]), excess(o.ofClient[c.client])),
+		cmp.Compare(c.use(), other.use()),
+		c.progressedAt.Compare(other.progressedAt),
+		cmp.Compare(c.number, other.number),
+	) < 0
+}
+
+// excess returns a number of connections if it is more than a client needs, else 0: few
+// more or less say nothing of a client.
+func excess(open int) int {
+	if open <= fewConnections {
+		return 0
 	}
-	if !c.progressedAt.Equal(other.progressedAt) {
-		return c.progressedAt.Before(other.progressedAt)
+	return open
+}
+
+// use is how much is lost if the connection is closed.
+func (c *connection) use() int {
+	switch {
+	case c.requests > 0:
+		return 3
+	case c.owner.accepted-c.number <= uint64(c.owner.max/4):
+		return 2
+	case c.received:
+		return 1
+	default:
+		return 0
 	}
-	return c.number < other.number
+}
+
+// network returns the network that one client may have all addresses of: of IPv6 that
+// of the first 64 bits, otherwise the address alone.
+func network(client string) string {
+	address, err := netip.ParseAddr(client)
+	if err != nil || address.Unmap().Is4() {
+		return client
+	}
+	prefix, err := address.WithZone("").Prefix(64)
+	if err != nil {
+		return client
+	}
+	return prefix.String()
 }
 
 func (c *connection) Close() error {
@@ -116,6 +172,9 @@ func (c *connection) Close() error {
 		delete(c.owner.open, c)
 		if c.owner.ofClient[c.client]--; c.owner.ofClient[c.client] == 0 {
 			delete(c.owner.ofClient, c.client)
+		}
+		if c.owner.ofNetwork[c.network]--; c.owner.ofNetwork[c.network] == 0 {
+			delete(c.owner.ofNetwork, c.network)
 		}
 	}
 	c.owner.mu.Unlock()
@@ -159,6 +218,36 @@ func (c *connection) progressed(now time.Time) {
 	c.owner.mu.Lock()
 	c.progressedAt = now
 	c.owner.mu.Unlock()
+}
+
+// serve counts a request that begins, and end one that ends. Their receiver may be nil.
+func (c *connection) serve() {
+	if c == nil {
+		return
+	}
+	c.owner.mu.Lock()
+	c.requests++
+	c.owner.mu.Unlock()
+}
+
+func (c *connection) end(now time.Time) {
+	if c == nil {
+		return
+	}
+	c.owner.mu.Lock()
+	c.requests--
+	c.progressedAt = now
+	c.owner.mu.Unlock()
+}
+
+// countRequests counts the requests that each connection serves.
+func countRequests(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		limited := connectionOf(r.Context())
+		limited.serve()
+		defer func() { limited.end(now()) }()
+		next.ServeHTTP(w, r)
+	})
 }
 
 // setReceived records that the client has received a whole page. The receiver may be nil.

@@ -46,7 +46,7 @@ func newHandler(config Config) (http.Handler, error) {
 			mux.Handle("GET "+pprofPath+path, admitted(profiles.direct(profile)))
 		}
 	}
-	return checkHost(config.Hosts, withNoSniff(discardBody(mux))), nil
+	return countRequests(checkHost(config.Hosts, withNoSniff(discardBody(mux)))), nil
 }
 
 // checkMetricsPath validates the path, which is set by a flag. The code sets the other

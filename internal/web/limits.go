@@ -23,6 +23,7 @@ const (
 
 	maxConnections         = 128
 	maxConnectionsOfClient = 64
+	fewConnections         = 8        // that one client needs: of an address with more, they are evicted first
 	socketWriteBuffer      = 64 << 10 // Linux doubles it
 
 	// Requests that wait for a slot or are rendered. Waiting scrapes share one

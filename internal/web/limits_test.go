@@ -1,10 +1,12 @@
 package web
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -55,6 +57,100 @@ func TestConnectionsAreEvicted(t *testing.T) {
 	}
 	if len(limit.open) != 0 || len(limit.ofClient) != 0 {
 		t.Errorf("%d connections and %d clients are kept", len(limit.open), len(limit.ofClient))
+	}
+}
+
+// TestFloodsEvictTheirOwnConnections checks which clients keep their connections while
+// others open one after the other.
+func TestFloodsEvictTheirOwnConnections(t *testing.T) {
+	addresses := func(format string, count int) []string {
+		made := make([]string, count)
+		for i := range made {
+			made[i] = fmt.Sprintf(format, i+1)
+		}
+		return made
+	}
+	repeated := func(address string) []string { return slices.Repeat([]string{address}, 1000) }
+	for name, test := range map[string]struct {
+		others []string // are connected first, and have read a page
+		flood  []string // each reads a page as well
+		client string   // connects within the flood, and later reads a page
+	}{
+		"one address":                       {addresses("10.1.0.%d", 100), repeated("10.2.0.1"), "10.0.0.1"},
+		"one address of the loopback":       {addresses("10.1.0.%d", 100), repeated("127.0.0.2"), "127.0.0.1"},
+		"one address of the client's /64":   {addresses("10.1.0.%d", 100), repeated("fd00:1::2"), "fd00:1::1"},
+		"two addresses":                     {addresses("10.1.0.%d", 8), slices.Concat(repeated("10.2.0.1"), repeated("10.2.0.2")), "10.0.0.1"},
+		"all addresses of a /64":            {addresses("10.1.0.%d", 100), addresses("fd00:1::%x", 1000), "fd00:2::1"},
+		"all addresses of the client's /64": {addresses("10.1.0.%d", 100), addresses("fd00:1::2:%x", 1000), "fd00:1::1"},
+		"a link-local network":              {addresses("10.1.0.%d", 100), addresses("fe80::2:%x%%eth0", 1000), "10.0.0.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			limit := newConnections(maxConnections, maxConnectionsOfClient)
+			kept := openConnections(limit, test.others...)
+			for _, other := range kept {
+				other.setReceived()
+			}
+			for i, address := range test.flood {
+				openConnections(limit, address)[0].setReceived()
+				if i%20 == 0 {
+					client := openConnections(limit, test.client)[0]
+					for _, address := range test.flood[i/2 : i/2+min(20, i/2)] {
+						openConnections(limit, address)[0].setReceived()
+					}
+					if isClosed(client) {
+						t.Fatalf("the client's connection is closed after %d others", i)
+					}
+					_ = client.Close()
+				}
+			}
+			for i, other := range kept {
+				if isClosed(other) {
+					t.Fatalf("the connection of %s is closed", test.others[i])
+				}
+			}
+			if len(limit.open) > maxConnections {
+				t.Errorf("%d connections are open", len(limit.open))
+			}
+		})
+	}
+}
+
+// TestFloodOfManyAddresses checks that no connection that serves a request is closed
+// while another one is idle, and none of the newest, if each address has one.
+func TestFloodOfManyAddresses(t *testing.T) {
+	limit := newConnections(maxConnections, maxConnectionsOfClient)
+	address := func(i int) string { return fmt.Sprintf("10.%d.%d.1", 1+i/250, i%250) }
+	serving := openConnections(limit, "10.0.0.1")[0]
+	serving.serve()
+	var idle []*connection
+	for i := range maxConnections - 1 {
+		idle = append(idle, openConnections(limit, address(i))...)
+		idle[i].setReceived()
+	}
+	client := openConnections(limit, "10.0.0.2")[0]
+	if !isClosed(idle[0]) || isClosed(idle[1]) {
+		t.Error("the oldest idle connection was not replaced")
+	}
+	for i := range maxConnections/4 - 1 {
+		openConnections(limit, address(1000+i))
+	}
+	if isClosed(client) {
+		t.Error("a new connection was replaced before its request could come")
+	}
+	for i := range 1000 {
+		openConnections(limit, address(2000+i))
+	}
+	if isClosed(serving) {
+		t.Error("a connection that serves a request was replaced")
+	}
+	if !isClosed(client) {
+		t.Error("a connection without a request is kept beside a thousand newer ones")
+	}
+	for one := range limit.open {
+		_ = one.Close()
+	}
+	if len(limit.ofClient)+len(limit.ofNetwork) != 0 {
+		t.Errorf("%d clients and %d networks are kept", len(limit.ofClient), len(limit.ofNetwork))
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Each address may try ten passwords immediately, then one a second.
+// Each address, and all of an IPv6 network of 64 bits together, may try ten passwords
+// immediately, then one a second.
 const (
 	passwordBurst    = 10
 	passwordInterval = time.Second
@@ -33,7 +34,7 @@ type passwords struct {
 
 	mu       sync.Mutex
 	known    map[[sha256.Size]byte]bool
-	attempts map[string]*rate.Limiter // by address
+	attempts map[string]*rate.Limiter // by network
 }
 
 func newPasswords(log *slog.Logger) (*passwords, error) {
@@ -61,7 +62,7 @@ func (p *passwords) before(toolkit http.Handler) http.Handler {
 		}
 		digest := p.digest(user, password)
 		known := p.isKnown(digest)
-		if address := addressOf(r.RemoteAddr); !known && !p.allowAttempt(address) {
+		if address := addressOf(r.RemoteAddr); !known && !p.allowAttempt(network(address)) {
 			p.log.Warn("an address tries too many unknown passwords", "address", address)
 			w.Header().Set("Retry-After", "10")
 			http.Error(w, "too many attempts with wrong passwords, try again later", http.StatusTooManyRequests)
@@ -134,19 +135,19 @@ func (p *passwords) record(digest [sha256.Size]byte, valid bool) {
 	}
 }
 
-// allowAttempt counts an attempt of an address, and reports whether it is within the
-// rate. With too many addresses all counts are reset; the concurrency of checks is
+// allowAttempt counts an attempt of a network, and reports whether it is within the
+// rate. With too many networks all counts are reset; the concurrency of checks is
 // bounded nevertheless.
-func (p *passwords) allowAttempt(address string) bool {
+func (p *passwords) allowAttempt(network string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	attempts := p.attempts[address]
+	attempts := p.attempts[network]
 	if attempts == nil {
 		if len(p.attempts) >= maxPasswordAddresses {
 			clear(p.attempts)
 		}
 		attempts = rate.NewLimiter(rate.Every(passwordInterval), passwordBurst)
-		p.attempts[address] = attempts
+		p.attempts[network] = attempts
 	}
 	return attempts.Allow()
 }

@@ -1,6 +1,7 @@
 package hostile
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/ecdsa"
@@ -495,6 +496,47 @@ func TestAllClientsTogether(t *testing.T) {
 	server.attack(t, 50, server.guesses(t, &answers))
 	clientsWait(t, func() bool { return waiting.Load() >= 40 && answers.of(http.StatusTooManyRequests) > 50 })
 	server.scrape(t, client, clientsPassword, 30)
+}
+
+// TestProbesDuringAFlood: an address that opens one connection after the other, and reads
+// an answer on each, closes none of the kubelet's, which has another address and a new
+// connection for each probe.
+func TestProbesDuringAFlood(t *testing.T) {
+	server := clientsServe(t, "")
+	var answered atomic.Int64
+	server.attack(t, 20, func(ctx context.Context) {
+		var held [16]net.Conn // many more than the server keeps, of all attackers
+		defer func() {
+			for _, one := range held {
+				if one != nil {
+					_ = one.Close()
+				}
+			}
+		}()
+		for i := 0; ctx.Err() == nil; i++ {
+			connection, err := clientsOtherAddress().DialContext(ctx, "tcp", server.address)
+			if err != nil {
+				continue
+			}
+			_, _ = io.WriteString(connection, "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept-Encoding: gzip\r\n\r\n") // if it fails, there is no answer
+			if response, err := http.ReadResponse(bufio.NewReader(connection), nil); err == nil {
+				_, _ = io.Copy(io.Discard, response.Body)
+				answered.Add(1)
+			}
+			if last := held[i%len(held)]; last != nil {
+				_ = last.Close()
+			}
+			held[i%len(held)] = connection
+		}
+	})
+	clientsWait(t, func() bool { return answered.Load() > 500 })
+	probes := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
+	for i := range 100 {
+		if status, took, err := server.get(probes, "/-/healthy", ""); err != nil || status != http.StatusOK {
+			t.Errorf("probe %d gets %d after %s: %v", i, status, took, err)
+		}
+	}
+	t.Logf("%d answers to the flood", answered.Load())
 }
 
 // TestFloodOfLogs: clients and a broken file cause a limited number of log
