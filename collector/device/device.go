@@ -74,6 +74,24 @@ type Observation struct {
 	Processes []Process // all that use the device, in any order; nil: they could not be listed
 }
 
+// Weight returns how many bytes of memory observations take, about: with the state that
+// is kept of each device and process, and with the texts of details.
+func Weight(observations []Observation) int {
+	const ofDevice, ofProcess, ofReading = 1024, 256, 64
+	sum := 0
+	for i := range observations {
+		o := &observations[i]
+		sum += ofDevice + ofProcess*len(o.Processes)
+		for _, readings := range [][]Reading{o.Readings, o.Slow} {
+			sum += ofReading * len(readings)
+			for j := range readings {
+				sum += len(readings[j].Details[0]) + len(readings[j].Details[1])
+			}
+		}
+	}
+	return sum
+}
+
 // Sample is what is known of a device now: its identity, and the newest
 // readings of both tiers. Each reading has its own time of measurement, which
 // is not that of the sample: a slow reading keeps the time of the slow read

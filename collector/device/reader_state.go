@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
 // readerState is the state of one reader: its devices, and the read that is
@@ -99,6 +100,9 @@ func (s *readerState) apply(a answer) {
 		}
 	}
 	if len(a.observations) == 0 {
+		if errors.Is(a.err, source.ErrRefused) {
+			s.devices = nil // others need the memory
+		}
 		return
 	}
 	devices := make([]record, len(a.observations))
@@ -214,7 +218,7 @@ func timed(readings []Reading, during Window) []Reading {
 
 // appendSamples appends the sample of each device. Slow readings are left out
 // once they are older than keep.
-func (s *readerState) appendSamples(samples []Sample, source string, now clock.Instant, keep time.Duration) []Sample {
+func (s *readerState) appendSamples(samples []Sample, name string, now clock.Instant, keep time.Duration) []Sample {
 	for i := range s.devices {
 		r := &s.devices[i]
 		if len(r.slow) > 0 && now.Since(r.slowAt) > keep {
@@ -224,7 +228,7 @@ func (s *readerState) appendSamples(samples []Sample, source string, now clock.I
 			r.made = both(r.fast, r.slow)
 		}
 		samples = append(samples, Sample{
-			Device: r.device, Source: source, At: r.at, Readings: r.made,
+			Device: r.device, Source: name, At: r.at, Readings: r.made,
 			Processes: r.processes, ProcessesAt: r.processesAt, answers: r.answers,
 		})
 	}

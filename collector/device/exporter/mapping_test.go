@@ -31,7 +31,7 @@ func rulesOf(t testing.TB, text string) *rules {
 // mapText maps a page, and returns a line for each device and reading, sorted.
 func mapText(t testing.TB, rules *rules, page string) (lines []string, err error) {
 	t.Helper()
-	families, err := parsePage(strings.NewReader(page), rules.names())
+	families, err := parsePage([]byte(page), rules.names())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ sent{id="a",pod="y",link="1"} 2
 // A value with a time stamp was measured then, another one while the page was read.
 func TestTimeOfMeasurement(t *testing.T) {
 	rules := rulesOf(t, npu)
-	families, err := parsePage(strings.NewReader("busy{id=\"a\"} 1 1799999990000\nbusy{id=\"b\"} 1\nbusy{id=\"c\"} 1 1900000000000\n"), rules.names())
+	families, err := parsePage([]byte("busy{id=\"a\"} 1 1799999990000\nbusy{id=\"b\"} 1\nbusy{id=\"c\"} 1 1900000000000\n"), rules.names())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +313,7 @@ func TestIdentity(t *testing.T) {
   device: {name: n}
   metrics: [{metric: busy, quantity: utilization}]
 `)
-	families, err := parsePage(strings.NewReader("busy{n=\"npu-0\"} 1\n"), rules.names())
+	families, err := parsePage([]byte("busy{n=\"npu-0\"} 1\n"), rules.names())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,7 +331,7 @@ func TestIdentity(t *testing.T) {
   device: {uuid: UUID, pci_address: pci, model: m, driver_version: v, gpu_instance: gi, profile: p}
   metrics: [{metric: busy, quantity: utilization}, {metric: heat, quantity: temperature, details: {sensor: gpu}}]
 `)
-	families, err = parsePage(strings.NewReader(`busy{UUID="GPU-1",pci="00000000:C1:00.0"} 1
+	families, err = parsePage([]byte(`busy{UUID="GPU-1",pci="00000000:C1:00.0"} 1
 heat{UUID="GPU-1",m="H100",v="595.1"} 40
 busy{UUID="GPU-1",gi="7",p="1g.10gb"} 0.5
 heat{UUID="GPU-1",gi="x"} 40
@@ -388,7 +388,7 @@ func FuzzPage(f *testing.F) {
 	rules := rulesOf(f, npu)
 	names := rules.names()
 	f.Fuzz(func(t *testing.T, text []byte) {
-		families, err := parsePage(strings.NewReader(string(text)), names)
+		families, err := parsePage(text, names)
 		if err != nil {
 			return
 		}
@@ -441,7 +441,7 @@ func BenchmarkPage(b *testing.B) {
 	b.SetBytes(int64(page.Len()))
 	b.ReportAllocs()
 	for b.Loop() {
-		families, err := parsePage(strings.NewReader(page.String()), config.rules.names())
+		families, err := parsePage([]byte(page.String()), config.rules.names())
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -465,7 +465,7 @@ func BenchmarkMapping(b *testing.B) {
 			fmt.Fprintf(&page, "%s{gpu=\"%d\",UUID=\"GPU-%036d\",pci_bus_id=\"00000000:%02X:00.0\",modelName=\"NVIDIA H100 80GB HBM3\",Hostname=\"gpu-1\",DCGM_FI_DRIVER_VERSION=\"595.71.05\"} 1\n", rule.metric, gpu, gpu, gpu)
 		}
 	}
-	families, err := parsePage(strings.NewReader(page.String()), config.rules.names())
+	families, err := parsePage([]byte(page.String()), config.rules.names())
 	if err != nil {
 		b.Fatal(err)
 	}

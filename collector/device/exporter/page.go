@@ -2,11 +2,13 @@ package exporter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,8 +54,9 @@ func newClient(at string) *client {
 	}
 }
 
-// read requests the page and parses the named metrics.
-func (c *client) read(ctx context.Context, names map[string]bool) (map[string]*family, error) {
+// read requests the page. charge is called with the number of bytes of each part that
+// has come; if it fails, so does the read.
+func (c *client) read(ctx context.Context, charge func(bytes int) error) ([]byte, error) {
 	ctx, end := context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf("the page did not come within %v", c.timeout))
 	defer end()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
@@ -65,7 +68,7 @@ func (c *client) read(ctx context.Context, names map[string]bool) (map[string]*f
 	response, err := c.http.Do(request)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
-			return nil, &source.Failure{Reason: source.ReasonTimeout, Err: cause}
+			return nil, ended(cause)
 		}
 		return nil, &source.Failure{Reason: source.ReasonUnavailable, Err: fmt.Errorf("request the page: %w", err)}
 	}
@@ -73,11 +76,40 @@ func (c *client) read(ctx context.Context, names map[string]bool) (map[string]*f
 	if err := acceptable(response); err != nil {
 		return nil, &source.Failure{Reason: source.ReasonInvalid, Err: err}
 	}
-	families, err := parsePage(response.Body, names)
+	text, err := readBody(response.Body, charge)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
-		return nil, &source.Failure{Reason: source.ReasonTimeout, Err: cause}
+		return nil, ended(cause)
 	}
-	return families, err
+	return text, err
+}
+
+// ended is why a request was ended: because of its duration, or because it is refused.
+func ended(cause error) error {
+	if errors.Is(cause, source.ErrRefused) {
+		return cause
+	}
+	return &source.Failure{Reason: source.ReasonTimeout, Err: cause}
+}
+
+// readBody reads a page within the limit of its bytes.
+func readBody(body io.Reader, charge func(bytes int) error) ([]byte, error) {
+	var text []byte
+	for {
+		if text = slices.Grow(text, 32<<10); len(text) > maxPage {
+			return nil, invalid("the page has more than %d bytes", maxPage)
+		}
+		n, err := body.Read(text[len(text):cap(text)])
+		text = text[:len(text)+n]
+		if refused := charge(n); refused != nil {
+			return nil, refused
+		}
+		switch {
+		case errors.Is(err, io.EOF) && len(text) <= maxPage:
+			return text, nil
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, fmt.Errorf("read the page: %w", err)
+		}
+	}
 }
 
 // acceptable reports why a response is not a page of metrics.
@@ -95,6 +127,10 @@ func acceptable(response *http.Response) error {
 	return nil
 }
 
+func invalid(format string, args ...any) error {
+	return &source.Failure{Reason: source.ReasonInvalid, Err: fmt.Errorf(format, args...)}
+}
+
 // family is what a page has of one metric.
 type family struct {
 	kind   string // its type, as the page states it first; empty: none
@@ -104,17 +140,8 @@ type family struct {
 // parsePage parses a page in the text format, within limits. Lines of other metrics
 // than the named ones are not parsed. OpenMetrics is read as far as it is the same:
 // without exemplars and without time stamps.
-func parsePage(page io.Reader, names map[string]bool) (map[string]*family, error) {
-	invalid := func(format string, args ...any) error {
-		return &source.Failure{Reason: source.ReasonInvalid, Err: fmt.Errorf(format, args...)}
-	}
-	text, err := io.ReadAll(io.LimitReader(page, maxPage+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("read the page: %w", err)
-	case len(text) > maxPage:
-		return nil, invalid("the page has more than %d bytes", maxPage)
-	case len(text) > 0 && text[len(text)-1] != '\n':
+func parsePage(text []byte, names map[string]bool) (map[string]*family, error) {
+	if len(text) > 0 && text[len(text)-1] != '\n' {
 		return nil, invalid("the page ends within a line")
 	}
 	families := make(map[string]*family, len(names))

@@ -117,7 +117,7 @@ func mapPreset(t *testing.T, name string) ([]device.Observation, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	families, err := parsePage(strings.NewReader(string(text)), config.rules.names())
+	families, err := parsePage(text, config.rules.names())
 	if err != nil {
 		t.Fatal(err)
 	}

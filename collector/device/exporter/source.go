@@ -1,14 +1,25 @@
 package exporter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// Limits of all exporters together. Most pages have some 100 KiB.
+const (
+	maxPages   = 16 << 20 // bytes of pages that are being read
+	maxWork    = 40 << 20 // bytes of pages in workPeriod
+	workPeriod = 10 * time.Second
+	maxKept    = 4 << 20 // bytes of devices with their readings
 )
 
 // Source reads the pages of exporters, one reader for each.
@@ -18,12 +29,19 @@ type Source struct{ pages []*page }
 func New(configs []Config, now clock.Clock) (*Source, error) {
 	s := &Source{}
 	seen := make(map[string]bool)
+	reading, kept := source.NewBudget("bytes of pages at a time", maxPages), source.NewBudget("bytes of devices and readings", maxKept)
+	work, parsing := source.NewWork("bytes of pages", maxWork, workPeriod, now), &sync.Mutex{}
 	for _, config := range configs {
 		if seen[config.Name] {
 			return nil, fmt.Errorf("two exporters have the name %s: give each a name of its own, in --exporter.config", config.Name)
 		}
 		seen[config.Name] = true
-		s.pages = append(s.pages, &page{config: config, client: newClient(config.URL), names: config.rules.names(), now: now, missing: make(missing)})
+		one := &page{
+			config: config, client: newClient(config.URL), names: config.rules.names(), now: now, missing: make(missing),
+			reading: reading, work: work.Share(nil), parsing: parsing,
+		}
+		one.kept = kept.Share(func(err error) { one.set(nil, one.named(err)) })
+		s.pages = append(s.pages, one)
 	}
 	return s, nil
 }
@@ -52,7 +70,13 @@ type page struct {
 	now     clock.Clock
 	missing missing
 
-	began   clock.Instant // of the newest scrape; zero: never
+	reading    *source.Budget // of all exporters
+	work, kept *source.Share
+	parsing    *sync.Mutex // of all exporters: pages are parsed one after the other
+
+	began clock.Instant // of the newest scrape; zero: never
+
+	mu      sync.Mutex
 	devices []device.Observation
 	err     error
 }
@@ -65,8 +89,14 @@ func (p *page) Key() string { return p.config.Name }
 func (p *page) Read(ctx context.Context, _ device.Tier) ([]device.Observation, error) {
 	if began := p.now(); p.began.IsZero() || began.Since(p.began) >= p.config.Every-p.config.Every/10 {
 		p.began = began
-		p.devices, p.err = p.scrape(ctx)
+		devices, err := p.scrape(ctx)
+		if refused := p.kept.Set(device.Weight(devices)); refused != nil {
+			devices, err = nil, p.named(refused)
+		}
+		p.set(devices, err)
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	devices := make([]device.Observation, len(p.devices))
 	for i, one := range p.devices {
 		devices[i] = device.Observation{Device: one.Device, Readings: slices.Clone(one.Readings)}
@@ -74,11 +104,27 @@ func (p *page) Read(ctx context.Context, _ device.Tier) ([]device.Observation, e
 	return devices, p.err
 }
 
+func (p *page) set(devices []device.Observation, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.devices, p.err = devices, err
+}
+
 // scrape reads the page. A value may be as much older than the page as the exporter
 // keeps values.
 func (p *page) scrape(ctx context.Context) ([]device.Observation, error) {
-	families, err := p.client.read(ctx, p.names)
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	reading := p.reading.Share(end)
+	defer reading.Leave()
+	text, err := p.client.read(ctx, func(bytes int) error { return cmp.Or(p.work.Add(bytes), reading.Add(bytes)) })
 	now := p.now()
+	if err != nil {
+		return nil, p.named(err)
+	}
+	p.parsing.Lock()
+	defer p.parsing.Unlock()
+	families, err := parsePage(text, p.names)
 	if err != nil {
 		return nil, p.named(err)
 	}

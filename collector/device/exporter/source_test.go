@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -117,6 +118,125 @@ func TestRead(t *testing.T) {
 	}
 	now.turn(time.Second)
 	read("a utilization 0.2", 2)
+}
+
+// openAll returns the readers of exporters at these addresses.
+func openAll(t *testing.T, now clock.Clock, urls ...string) []device.Reader {
+	t.Helper()
+	text := "exporters:\n"
+	for i, url := range urls {
+		text += fmt.Sprintf("- name: npu-%d\n  url: %s\n  interval: 1s\n", i, url) + npu
+	}
+	configs, err := Parse([]byte(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(configs, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readers, err := s.Readers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return readers
+}
+
+// Of exporters whose devices are too many together, those with the most are refused:
+// also if they were read before.
+func TestDevicesOfAllExporters(t *testing.T) {
+	var urls []string
+	for i := range 8 {
+		page := &strings.Builder{}
+		for n := range 1000 - 100*i {
+			fmt.Fprintf(page, "busy{id=\"npu-%d-%d\"} 10\n", i, n)
+		}
+		urls = append(urls, serve(t, page.String()).URL)
+	}
+	now := &fakeClock{}
+	readers := openAll(t, now.now, urls...)
+	for range 2 {
+		for _, r := range readers {
+			_, _ = r.Read(t.Context(), device.Fast) // that of the next loop is the same
+		}
+		sum, refused := 0, ""
+		for _, r := range readers {
+			devices, err := r.Read(t.Context(), device.Fast)
+			sum += device.Weight(devices)
+			if err != nil {
+				refused += " " + r.Key()
+			}
+			if err != nil && (!errors.Is(err, source.ErrRefused) || source.ReasonOf(err) != source.ReasonResourceExhausted || len(devices) > 0 || !strings.Contains(err.Error(), "exporter "+r.Key()+" at ")) {
+				t.Errorf("%s: %d devices, %v", r.Key(), len(devices), err)
+			}
+		}
+		if refused != " npu-0 npu-1" || sum > maxKept {
+			t.Errorf("%s are refused, %d bytes are kept", refused, sum)
+		}
+		now.turn(time.Second)
+	}
+}
+
+// Of exporters whose pages are too large together, the largest are refused for a while.
+func TestPagesOfAllExporters(t *testing.T) {
+	large := serve(t, strings.Repeat("# a comment of thirty-two bytes.\n", maxPage/33-100)+"busy{id=\"a\"} 10\n").URL
+	small := serve(t, "busy{id=\"b\"} 10\n").URL
+	now := &fakeClock{}
+	readers := openAll(t, now.now, large, large, large, large, large, large, small)
+	read := func() (failed int) {
+		for i, r := range readers {
+			switch _, err := r.Read(t.Context(), device.Fast); {
+			case err != nil && (i == len(readers)-1 || !errors.Is(err, source.ErrRefused)):
+				t.Errorf("%s: %v", r.Key(), err)
+			case err != nil:
+				failed++
+			}
+		}
+		return failed
+	}
+	for i, want := range []func(int) bool{func(n int) bool { return n == 0 }, func(int) bool { return true }, func(n int) bool { return n > 0 }} {
+		if failed := read(); !want(failed) {
+			t.Errorf("second %d: %d are refused", i, failed)
+		}
+		now.turn(time.Second)
+	}
+	now.turn(workPeriod)
+	if failed := read(); failed != 0 {
+		t.Errorf("%d are refused in the next period", failed)
+	}
+}
+
+// Of pages that hang before their end, those that have sent the most are given up.
+func TestPagesThatHang(t *testing.T) {
+	var urls []string
+	for i := range 8 {
+		hangs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, strings.Repeat("# a comment of thirty-two bytes.\n", (maxPage-(i<<16))/33-100))
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}))
+		t.Cleanup(hangs.Close)
+		urls = append(urls, hangs.URL)
+	}
+	readers := openAll(t, clock.System(), append(urls, serve(t, "busy{id=\"b\"} 10\n").URL)...)
+	errs := make([]error, len(readers))
+	var reading sync.WaitGroup
+	for i, r := range readers {
+		reading.Go(func() { _, errs[i] = r.Read(t.Context(), device.Fast) })
+	}
+	reading.Wait()
+	refused := 0
+	for _, err := range errs[:len(errs)-1] {
+		switch {
+		case errors.Is(err, source.ErrRefused):
+			refused++
+		case source.ReasonOf(err) != source.ReasonTimeout:
+			t.Errorf("a page that hangs: %v", err)
+		}
+	}
+	if err := errs[len(errs)-1]; err != nil || refused < 8-maxPages/(maxPage-8<<16)-1 {
+		t.Errorf("%d are refused; the one that answers: %v", refused, err)
+	}
 }
 
 // A URL without a path is that of /metrics.
@@ -231,7 +351,7 @@ func TestWorkIsLinear(t *testing.T) {
 		line := manyLabels(labels)
 		page := strings.Repeat(line, 256<<10/len(line))
 		return testing.AllocsPerRun(2, func() {
-			if _, err := parsePage(strings.NewReader(page), names); err != nil {
+			if _, err := parsePage([]byte(page), names); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -240,7 +360,7 @@ func TestWorkIsLinear(t *testing.T) {
 		t.Errorf("%v allocations for series of many labels, %v for the same bytes in series of few", many, few)
 	}
 	page := "busy{id=\"a\"} 1\n" + strings.ReplaceAll(manyLabels(30_000), "busy", "other")
-	if families, err := parsePage(strings.NewReader(page), names); err != nil || len(families["busy"].series) != 1 {
+	if families, err := parsePage([]byte(page), names); err != nil || len(families["busy"].series) != 1 {
 		t.Errorf("a metric that is not read: %v", err)
 	}
 }
