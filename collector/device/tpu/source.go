@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -24,11 +25,14 @@ import (
 )
 
 const (
-	maxResponse = 4 << 20 // bytes
-	maxEntries  = 10_000  // of a response; one of 128 devices has some 1,000
+	maxResponse = 64 << 10  // bytes; a device takes some 60
+	maxRead     = 512 << 10 // what all responses of a read may cost, see source.MeterFrames
+	maxEntries  = 10_000    // of a response; one of 128 devices has some 1,000
 	maxServices = 16
 	dialTimeout = 500 * time.Millisecond
 	callTimeout = 2 * time.Second // of all metrics of a read
+	firstRetry  = 2 * time.Second // after a read that cost too much
+	lastRetry   = time.Minute
 )
 
 // Options configure a Source.
@@ -74,12 +78,8 @@ func (s *Source) Readers(ctx context.Context) ([]device.Reader, error) {
 		case err != nil:
 			errs = append(errs, err)
 		case there && s.services[address] == nil:
-			if s.services[address], err = s.connect(address); err != nil {
-				delete(s.services, address)
-				errs = append(errs, err)
-			}
-		case !there && s.services[address] != nil:
-			_ = s.services[address].connection.Close()
+			s.services[address] = &service{address: address, options: s.options}
+		case !there:
 			delete(s.services, address)
 		}
 		if known := s.services[address]; known != nil {
@@ -102,40 +102,50 @@ func listens(ctx context.Context, address string) (bool, error) {
 	return true, connection.Close()
 }
 
-// Close ends the connections.
-func (s *Source) Close() error {
-	var errs []error
-	for _, known := range s.services {
-		errs = append(errs, known.connection.Close())
-	}
-	clear(s.services)
-	return errors.Join(errs...)
-}
+// Close does nothing: no connection stays open between two reads.
+func (s *Source) Close() error { return nil }
 
-// service is the metric service of one process.
+// service is the metric service of one process. A workload serves it: each read has a
+// connection of its own, which may cost a limited amount.
 type service struct {
-	address    string
-	connection *grpc.ClientConn
-	options    Options
-}
+	address string
+	options Options
 
-func (s *Source) connect(address string) (*service, error) {
-	connection, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxResponse), grpc.ForceCodecV2(objectfields.Codec(objectfields.AtMost(maxEntries)))))
-	if err != nil {
-		return nil, fmt.Errorf("connect to libtpu's metric service at %s: %w", address, err)
-	}
-	return &service{address: address, connection: connection, options: s.options}, nil
+	refused error         // why the last read cost too much
+	delay   time.Duration // after it
+	again   time.Duration // when, in elapsed time, it may be read again
 }
 
 // Key is the address.
 func (s *service) Key() string { return s.address }
 
-// Read reads the chips that the process uses.
+// Read reads the chips that the process uses. After a read that cost too much it fails
+// for a while without connecting.
 func (s *service) Read(ctx context.Context, _ device.Tier) ([]device.Observation, error) {
+	if s.refused != nil && s.options.Clock().Elapsed < s.again {
+		return nil, s.refused
+	}
+	costs := &costs{left: maxRead}
+	chips, err := s.read(ctx, costs)
+	if refused := costs.exceeded(); refused != nil {
+		s.delay = min(max(firstRetry, 2*s.delay), lastRetry)
+		s.again = s.options.Clock().Elapsed + s.delay
+		s.refused = fmt.Errorf("read libtpu at %s: %w", s.address, refused)
+		return nil, s.refused
+	}
+	s.refused, s.delay = nil, 0
+	return chips, err
+}
+
+func (s *service) read(ctx context.Context, costs *costs) ([]device.Observation, error) {
 	ctx, end := context.WithTimeout(ctx, callTimeout)
 	defer end()
-	client := runtimemetrics.NewRuntimeMetricServiceClient(s.connection)
+	connection, err := connect(s.address, costs)
+	if err != nil {
+		return nil, fmt.Errorf("connect to libtpu's metric service at %s: %w", s.address, err)
+	}
+	defer connection.Close()
+	client := runtimemetrics.NewRuntimeMetricServiceClient(connection)
 	var values [3]map[int64]value
 	for i, name := range []string{dutyCycle, memoryUsage, memoryTotal} {
 		began := s.options.Clock()
@@ -155,6 +165,44 @@ func (s *service) Read(ctx context.Context, _ device.Tier) ([]device.Observation
 	return chips, err
 }
 
+// connect prepares a connection; the first call dials.
+func connect(address string, costs *costs) (*grpc.ClientConn, error) {
+	dial := func(ctx context.Context, address string) (net.Conn, error) {
+		dialed, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return nil, err
+		}
+		return source.MeterFrames(dialed, costs.charge), nil
+	}
+	return grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(),
+		grpc.WithDisableServiceConfig(), grpc.WithMaxHeaderListSize(16<<10), grpc.WithContextDialer(dial),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxResponse), grpc.ForceCodecV2(objectfields.Codec(objectfields.AtMost(maxEntries)))))
+}
+
+// costs is what a read may still cost, on any number of connections. It is safe for
+// concurrent use.
+type costs struct {
+	mu   sync.Mutex
+	left int
+}
+
+func (c *costs) charge(cost int) error {
+	c.mu.Lock()
+	c.left -= cost
+	c.mu.Unlock()
+	return c.exceeded()
+}
+
+// exceeded returns an error once nothing is left.
+func (c *costs) exceeded() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left >= 0 {
+		return nil
+	}
+	return &source.Failure{Reason: source.ReasonResourceExhausted, Err: fmt.Errorf("the service sends more than %d bytes and frames of half a KiB in a read", maxRead)}
+}
+
 // reasonOf is the reason of a failed call, or of a wrong response.
 func reasonOf(err error) source.Reason {
 	of, isCall := status.FromError(err)
@@ -165,6 +213,8 @@ func reasonOf(err error) source.Reason {
 		return source.ReasonTimeout
 	case of.Code() == codes.Unavailable:
 		return source.ReasonUnavailable
+	case of.Code() == codes.ResourceExhausted:
+		return source.ReasonResourceExhausted
 	default:
 		return source.ReasonOther
 	}

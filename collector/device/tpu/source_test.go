@@ -1,16 +1,21 @@
 package tpu
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -135,7 +140,7 @@ func TestWrongServices(t *testing.T) {
 		}, "DeadlineExceeded", source.ReasonTimeout},
 		"too large": {func(context.Context, string) (*runtimemetrics.MetricResponse, error) {
 			return &runtimemetrics.MetricResponse{Metric: &runtimemetrics.TPUMetric{Name: strings.Repeat("x", maxResponse+1)}}, nil
-		}, "received message larger than max", source.ReasonOther},
+		}, "received message larger than max", source.ReasonResourceExhausted},
 		"empty entries": {func(context.Context, string) (*runtimemetrics.MetricResponse, error) {
 			return &runtimemetrics.MetricResponse{Metric: &runtimemetrics.TPUMetric{Metrics: slices.Repeat([]*runtimemetrics.Metric{{}}, maxEntries)}}, nil
 		}, "the message has more than 10000 entries", source.ReasonOther},
@@ -175,5 +180,79 @@ func TestAddresses(t *testing.T) {
 		if _, err := New(Options{Addresses: []string{address}}); err != nil {
 			t.Errorf("%q: got %v", address, err)
 		}
+	}
+}
+
+// flood serves connections that consist of a frame again and again, and counts them.
+func flood(t *testing.T, frame []byte) (address string, connections, sent *atomic.Int64) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	connections, sent = &atomic.Int64{}, &atomic.Int64{}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			connections.Add(1)
+			serving.Go(func() {
+				defer connection.Close()
+				serving.Go(func() { _, _ = io.Copy(io.Discard, connection) })
+				_ = http2.NewFramer(connection, nil).WriteSettings() // if it fails, so does the next
+				for {
+					n, err := connection.Write(frame)
+					if sent.Add(int64(n)); err != nil {
+						return
+					}
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { _ = listener.Close(); serving.Wait() })
+	return listener.Addr().String(), connections, sent
+}
+
+// A service that sends frames without an answer is disconnected, and read less often.
+func TestFloods(t *testing.T) {
+	for name, write := range map[string]func(*http2.Framer) error{
+		"pings":            func(f *http2.Framer) error { return f.WritePing(false, [8]byte{}) },
+		"answers to pings": func(f *http2.Framer) error { return f.WritePing(true, [8]byte{}) },
+		"settings": func(f *http2.Framer) error {
+			return f.WriteSettings(http2.Setting{ID: http2.SettingMaxFrameSize, Val: 16 << 10})
+		},
+		"windows":            func(f *http2.Framer) error { return f.WriteWindowUpdate(0, 1) },
+		"empty data":         func(f *http2.Framer) error { return f.WriteData(1, false, nil) },
+		"data of no stream":  func(f *http2.Framer) error { return f.WriteData(77, false, make([]byte, 100)) },
+		"resets":             func(f *http2.Framer) error { return f.WriteRSTStream(77, http2.ErrCodeCancel) },
+		"an unknown type":    func(f *http2.Framer) error { return f.WriteRawFrame(77, 0, 0, make([]byte, 16)) },
+		"continued headings": func(f *http2.Framer) error { return f.WriteContinuation(1, false, make([]byte, 10)) },
+		"GOAWAY":             func(f *http2.Framer) error { return f.WriteGoAway(1<<31-1, 0, nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var frame bytes.Buffer
+			if err := write(http2.NewFramer(&frame, nil)); err != nil {
+				t.Fatal(err)
+			}
+			address, connections, sent := flood(t, frame.Bytes())
+			var elapsed atomic.Int64
+			s := &service{address: address, options: Options{Clock: func() clock.Instant { return clock.Instant{Elapsed: time.Duration(elapsed.Load())} }}}
+			for second := range 30 {
+				elapsed.Store(int64(second) * int64(time.Second))
+				chips, err := s.Read(t.Context(), device.Fast)
+				if len(chips) != 0 || source.ReasonOf(err) != source.ReasonResourceExhausted || !strings.Contains(err.Error(), "libtpu at "+address) {
+					t.Fatalf("got %v, %v", chips, err)
+				}
+			}
+			// In 30 s there are reads at 0, 2, 6 and 14 s, of some connections each; what
+			// was sent is what was read and what the kernel buffers.
+			if n := connections.Load(); n > 4*4 || sent.Load() > n*(16<<20) {
+				t.Errorf("%d connections, %d bytes", n, sent.Load())
+			}
+		})
 	}
 }
