@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/source"
@@ -25,6 +27,13 @@ const (
 	staleAfter  = 30 * time.Second
 	firstRetry  = time.Second
 	lastRetry   = time.Minute
+
+	// What a monitor may send in a second, and at once, with the cost of a document
+	// beside its bytes. The largest node has some 200 KiB each period.
+	bytesPerSecond = 1 << 20
+	bytesAtOnce    = 8 << 20
+	documentCost   = 64 << 10
+	lineCost       = 64 // of an empty one
 )
 
 // Options configure a Source.
@@ -41,6 +50,8 @@ type Source struct {
 	socket  string // empty: a file is read
 	silence time.Duration
 
+	rate *rate.Limiter // of all connections; only used by follow
+
 	stop  context.CancelFunc // nil: nothing is followed yet
 	ended chan struct{}      // closed when the socket is not followed any more
 
@@ -54,7 +65,7 @@ type Source struct {
 // New returns a source of the documents at a place: unix:///SOCKET, which serves them
 // one a line, or the absolute path of a file with the newest one.
 func New(o Options) (*Source, error) {
-	s := &Source{options: o, silence: staleAfter, ended: make(chan struct{})}
+	s := &Source{options: o, silence: staleAfter, rate: rate.NewLimiter(bytesPerSecond, bytesAtOnce), ended: make(chan struct{})}
 	path, isSocket := strings.CutPrefix(o.Monitor, "unix://")
 	if !filepath.IsAbs(path) {
 		return nil, fmt.Errorf("%q is neither unix:///SOCKET nor the absolute path of a file", o.Monitor)
@@ -183,8 +194,17 @@ func (s *Source) follow(ctx context.Context) {
 	}
 }
 
+// allows counts a line of this length, and reports whether it may come now.
+func (s *Source) allows(length int) bool {
+	cost := lineCost
+	if length > 0 {
+		cost = documentCost + length
+	}
+	return s.rate.AllowN(time.Unix(0, 0).Add(s.options.Clock().Elapsed), cost)
+}
+
 // connect reads documents until the connection ends, and reports whether there was
-// one.
+// one. A monitor that sends too much counts as one without a document.
 func (s *Source) connect(ctx context.Context) (received bool, err error) {
 	var dialer net.Dialer
 	connection, err := dialer.DialContext(ctx, "unix", s.socket)
@@ -197,6 +217,10 @@ func (s *Source) connect(ctx context.Context) (received bool, err error) {
 	lines := bufio.NewScanner(connection)
 	lines.Buffer(nil, maxDocument)
 	for lines.Scan() {
+		if !s.allows(len(lines.Bytes())) {
+			silent.Stop()
+			return false, &source.Failure{Reason: source.ReasonResourceExhausted, Err: fmt.Errorf("%s sends more than %d bytes a second", s.socket, bytesPerSecond)}
+		}
 		if len(lines.Bytes()) == 0 {
 			continue
 		}

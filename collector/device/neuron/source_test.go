@@ -1,6 +1,7 @@
 package neuron
 
 import (
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -126,6 +127,60 @@ func TestWrongMonitors(t *testing.T) {
 			until(t, s, c.want, func(devices []device.Observation, err error) bool {
 				return len(devices) == 0 && err != nil && strings.Contains(err.Error(), c.want) && source.ReasonOf(err) == c.reason
 			})
+		})
+	}
+}
+
+// A monitor that sends without a pause is disconnected, however small its lines are, and
+// connected to less often.
+func TestMonitorsWithoutPause(t *testing.T) {
+	for name, text := range map[string]string{"documents": line(twoDevices), "large documents": line(twoDevices + strings.Repeat(" ", 1<<20)), "empty lines": strings.Repeat("\n", 1<<16)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "monitor.sock")
+			listener, err := net.Listen("unix", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var sent, connections atomic.Int64
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				for {
+					connection, err := listener.Accept()
+					if err != nil {
+						return
+					}
+					connections.Add(1)
+					for err == nil {
+						var n int
+						n, err = io.WriteString(connection, text)
+						sent.Add(int64(n))
+					}
+					_ = connection.Close()
+				}
+			}()
+			var elapsed atomic.Int64
+			s, err := New(Options{Monitor: "unix://" + path, Clock: func() clock.Instant { return clock.Instant{Elapsed: time.Duration(elapsed.Load())} }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				if received, err := s.connect(t.Context()); received || source.ReasonOf(err) != source.ReasonResourceExhausted || !strings.Contains(err.Error(), "more than 1048576 bytes a second") {
+					t.Errorf("got %v, %v", received, err)
+				}
+			}
+			// Only the first connection has what is allowed at once; each has what the
+			// kernel buffers, and the scanner.
+			if n := sent.Load(); n > bytesAtOnce+3*(maxDocument+1<<20) {
+				t.Errorf("%d bytes are read from %d connections", n, connections.Load())
+			}
+			elapsed.Store(int64(time.Second))
+			if _, err := s.connect(t.Context()); source.ReasonOf(err) != source.ReasonResourceExhausted {
+				t.Errorf("got %v", err)
+			}
+			_ = listener.Close()
+			<-ended
 		})
 	}
 }
