@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -42,6 +43,11 @@ type reviewCache[V any] struct {
 	accepted, denied *cache.LRUExpireCache
 	inFlight         singleflight.Group
 	first, renewals  chan struct{}
+
+	mu       sync.Mutex
+	maxBytes int         // of accepted values; 0: no limit
+	size     func(V) int // bytes of a value
+	sizes    map[string]int
 }
 
 // cached is the result of a review.
@@ -63,6 +69,50 @@ func newReviewCache[V any](now clock.Clock, size, denied int, accepts func(V) bo
 		return nil, fmt.Errorf("create a key for cached tokens: %w", err)
 	}
 	return c, nil
+}
+
+// limitBytes bounds the accepted values that are cached. Beyond the bound, the largest
+// are evicted.
+func (c *reviewCache[V]) limitBytes(most int, size func(V) int) {
+	c.maxBytes, c.size, c.sizes = most, size, make(map[string]int)
+}
+
+// accept caches an accepted result.
+func (c *reviewCache[V]) accept(digest string, result cached[V], ttl time.Duration) {
+	c.accepted.Add(digest, result, ttl)
+	if c.maxBytes == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sizes[digest] = c.size(result.value)
+	if c.bytes() <= c.maxBytes {
+		return
+	}
+	for known := range c.sizes {
+		if _, ok := c.accepted.Get(known); !ok {
+			delete(c.sizes, known) // it has expired, or was evicted
+		}
+	}
+	for c.bytes() > c.maxBytes {
+		largest := digest
+		for known, size := range c.sizes {
+			if size > c.sizes[largest] {
+				largest = known
+			}
+		}
+		delete(c.sizes, largest)
+		c.accepted.Remove(largest)
+	}
+}
+
+// bytes returns the size of all accepted values, and of some that are not cached any more.
+func (c *reviewCache[V]) bytes() int {
+	sum := 0
+	for _, size := range c.sizes {
+		sum += size + 256 // with the entry
+	}
+	return sum
 }
 
 // wall adapts the clock to the cache's library.
@@ -126,13 +176,13 @@ func (c *reviewCache[V]) renew(digest string, old cached[V], known bool, review 
 	switch {
 	case err == nil && c.accepts(value):
 		c.denied.Remove(digest)
-		c.accepted.Add(digest, cached[V]{value: value, at: now}, reviewTTL+outageTTL)
+		c.accept(digest, cached[V]{value: value, at: now}, reviewTTL+outageTTL)
 	case err == nil:
 		c.accepted.Remove(digest)
 		c.denied.Add(digest, cached[V]{value: value, at: now}, reviewTTL)
 	case known && c.accepts(old.value):
 		old.failed = now
-		c.accepted.Add(digest, old, reviewTTL+outageTTL-now.Since(old.at))
+		c.accept(digest, old, reviewTTL+outageTTL-now.Since(old.at))
 		return old.value, nil
 	default:
 		return value, fmt.Errorf("%w: %w", ErrUnavailable, err)

@@ -44,12 +44,14 @@ type Guard struct {
 	tokens    *reviewCache[*User]
 	decisions *reviewCache[bool]
 	failing   atomic.Bool // the last review failed
+	large     atomic.Bool // a user who takes too much memory was logged
 }
 
 // Sizes of the caches.
 const (
 	maxTokens    = 1024
 	maxDecisions = 16384
+	maxUsers     = 8 << 20 // bytes of users; those that take the most are evicted first
 )
 
 // New returns a Guard with empty caches.
@@ -62,9 +64,10 @@ func New(options Options) (*Guard, error) {
 		options.Observe = func(string, string) {}
 	}
 	g := &Guard{options: options, reviewer: reviewer}
-	if g.tokens, err = newReviewCache[*User](options.Clock, maxTokens, maxTokens, func(u *User) bool { return u != nil }); err != nil {
+	if g.tokens, err = newReviewCache[*User](options.Clock, maxTokens, maxTokens, func(u *User) bool { return u != nil && !u.large }); err != nil {
 		return nil, err
 	}
+	g.tokens.limitBytes(maxUsers, (*User).size)
 	g.decisions, err = newReviewCache[bool](options.Clock, maxDecisions, maxDecisions, func(allowed bool) bool { return allowed })
 	return g, err
 }
@@ -134,7 +137,7 @@ func (g *Guard) user(r *http.Request) (*User, error) {
 	}
 	user, err := g.tokens.get(r.Context(), token, func(ctx context.Context) (*User, error) {
 		user, err := g.reviewer.token(ctx, token)
-		g.observe("token", user != nil, err)
+		g.observe("token", user != nil && !user.large, err)
 		return user, err
 	})
 	switch {
@@ -142,6 +145,11 @@ func (g *Guard) user(r *http.Request) (*User, error) {
 		return nil, err
 	case user == nil:
 		return nil, ErrUnauthenticated
+	case user.large:
+		if !g.large.Swap(true) {
+			g.options.Log.Warn("users whose groups and other attributes have too many bytes are not admitted; this is logged once", "limit", maxTokenAnswer)
+		}
+		return nil, fmt.Errorf("%w: the user's groups and other attributes have more than %d KiB", ErrForbidden, maxTokenAnswer>>10)
 	}
 	return user, nil
 }

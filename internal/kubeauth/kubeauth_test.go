@@ -308,6 +308,69 @@ func TestInvalidTokens(t *testing.T) {
 	}
 }
 
+// TestLargeUsers checks that a user whose groups are too large is not admitted, and not
+// reviewed again at each request, and that others are.
+func TestLargeUsers(t *testing.T) {
+	api := exampleAPI()
+	api.users["huge"] = authenticationv1.UserInfo{Username: "admin", Groups: []string{strings.Repeat("g", 6<<20)}}
+	api.users["many"] = authenticationv1.UserInfo{Username: "admin", Groups: slices.Repeat([]string{"", "g"}, 1<<20)}
+	api.users["extra"] = authenticationv1.UserInfo{Username: "admin", Extra: map[string]authenticationv1.ExtraValue{"e": {strings.Repeat("e", maxTokenAnswer)}}}
+	api.users["fits"] = authenticationv1.UserInfo{Username: "admin", Groups: slices.Repeat([]string{strings.Repeat("g", 60)}, 1900)}
+	g := newGuardFixture(t, api)
+	for range 3 {
+		for _, token := range []string{"huge", "many", "extra"} {
+			if answer := g.get("/metrics", "Bearer "+token); answer.Code != 403 || !strings.Contains(answer.Body.String(), "groups and other attributes have more than 128 KiB") {
+				t.Errorf("%s gets %d %s", token, answer.Code, answer.Body)
+			}
+		}
+		for _, token := range []string{"fits", "admin"} {
+			if answer := g.get("/metrics", "Bearer "+token); answer.Code != 200 {
+				t.Errorf("%s gets %d %s", token, answer.Code, answer.Body)
+			}
+		}
+	}
+	if reviews := api.requests.Load(); reviews != 5+2*2 { // tokens; the path and all namespaces of two users
+		t.Errorf("%d reviews", reviews)
+	}
+	if lines := strings.Count(g.log.String(), "\n"); lines != 1 {
+		t.Errorf("the log has %d lines:\n%s", lines, g.log)
+	}
+	if denied, _ := g.observed.Load("token denied"); denied == nil || denied.(*atomic.Int64).Load() != 3 {
+		t.Errorf("they are counted as %v", denied)
+	}
+}
+
+// TestMemoryOfUsers checks that all cached users together are bounded, and that those
+// with the most are evicted first.
+func TestMemoryOfUsers(t *testing.T) {
+	api := exampleAPI()
+	const large = 200
+	for i := range large {
+		api.users[fmt.Sprint("large-", i)] = authenticationv1.UserInfo{Username: fmt.Sprint("large-", i), Groups: []string{strings.Repeat("g", maxTokenAnswer/2)}}
+	}
+	g := newGuardFixture(t, api)
+	g.get("/metrics", "Bearer prom")
+	for range 2 {
+		for i := range large {
+			g.get("/metrics", fmt.Sprint("Bearer large-", i))
+		}
+		g.clock.advance(reviewTTL + outageTTL/20)
+	}
+	sum := 0
+	for _, key := range g.guard.tokens.accepted.Keys() {
+		if found, ok := g.guard.tokens.accepted.Get(key); ok {
+			sum += found.(cached[*User]).value.size()
+		}
+	}
+	if sum > maxUsers || sum < maxUsers/2 || g.guard.tokens.bytes() > maxUsers {
+		t.Errorf("%d bytes of users are cached, %d are counted", sum, g.guard.tokens.bytes())
+	}
+	api.failing.Store(true)
+	if user, err := g.guard.tokens.get(t.Context(), "prom", func(context.Context) (*User, error) { return nil, errBusy }); err != nil || user.Name != "prometheus" {
+		t.Errorf("the small user is %v, %v", user, err)
+	}
+}
+
 // TestRequestsShareAReview checks that concurrent requests with the same key cause one
 // review.
 func TestRequestsShareAReview(t *testing.T) {

@@ -2,10 +2,13 @@ package kubeauth
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -27,6 +30,9 @@ var (
 	ErrUnavailable = errors.New("the API server cannot review the token")
 )
 
+// errTooLarge: an answer exceeds its limit.
+var errTooLarge = errors.New("the API server's answer is too large")
+
 // errBusy: too many reviews are in flight.
 var errBusy = errors.New("too many requests with unknown tokens")
 
@@ -37,7 +43,66 @@ type User struct {
 	Groups []string
 	Extra  map[string][]string
 
-	key string // differs for users whose permissions may differ
+	key   string // differs for users whose permissions may differ
+	large bool   // nothing is known of the user, because it would take too much memory
+}
+
+// size returns how many bytes of memory the user takes, about.
+func (u *User) size() int {
+	const ofText = 16
+	size := len(u.Name) + len(u.UID) + len(u.key)
+	for _, group := range u.Groups {
+		size += ofText + len(group)
+	}
+	for key, values := range u.Extra {
+		size += 4*ofText + len(key)
+		for _, value := range values {
+			size += ofText + len(value)
+		}
+	}
+	return size
+}
+
+// Limits of answers. A user with 2,000 groups has some 100 KiB. The answer to an access
+// review contains the user again.
+const (
+	maxTokenAnswer  = 128 << 10
+	maxAccessAnswer = 2*maxTokenAnswer + 64<<10
+)
+
+// limitAnswers returns a transport whose answers fail beyond the limit of their bytes.
+func limitAnswers(next http.RoundTripper) http.RoundTripper { return &limiter{next} }
+
+type limiter struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (l *limiter) RoundTrip(sent *http.Request) (*http.Response, error) {
+	answer, err := l.next.RoundTrip(sent)
+	if err != nil || answer.Body == nil {
+		return answer, err
+	}
+	limit := int64(maxAccessAnswer)
+	if strings.HasSuffix(sent.URL.Path, tokenPath) {
+		limit = maxTokenAnswer
+	}
+	answer.Body = &limitedBody{ReadCloser: answer.Body, left: limit}
+	return answer, nil
+}
+
+// WrappedRoundTripper gives client-go access to the idle connections.
+func (l *limiter) WrappedRoundTripper() http.RoundTripper { return l.next }
+
+type limitedBody struct {
+	io.ReadCloser
+	left int64
+}
+
+func (b *limitedBody) Read(into []byte) (int, error) {
+	n, err := b.ReadCloser.Read(into[:min(int64(len(into)), b.left+1)])
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errTooLarge
+	}
+	return n, err
 }
 
 // reviewer creates reviews at the API server.
@@ -54,6 +119,7 @@ func newReviewer(config *rest.Config, audiences []string) (*reviewer, error) {
 	own.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	own.WarningHandler = rest.NoWarnings{}
 	own.QPS = -1 // reviewCache bounds reviews in flight
+	own.Wrap(limitAnswers)
 	client, err := rest.UnversionedRESTClientFor(own)
 	if err != nil {
 		return nil, fmt.Errorf("prepare reviews by the API server: %w", err)
@@ -61,13 +127,21 @@ func newReviewer(config *rest.Config, audiences []string) (*reviewer, error) {
 	return &reviewer{client: client, audiences: audiences}, nil
 }
 
+const (
+	tokenPath  = "/apis/authentication.k8s.io/v1/tokenreviews"
+	accessPath = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+)
+
 // token returns the user of a token, nil if the API server does not authenticate it.
 func (r *reviewer) token(ctx context.Context, token string) (*User, error) {
 	review := authenticationv1.TokenReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenReview"},
 		Spec:     authenticationv1.TokenReviewSpec{Token: token, Audiences: r.audiences},
 	}
-	if err := r.create(ctx, "/apis/authentication.k8s.io/v1/tokenreviews", &review); err != nil {
+	switch err := r.create(ctx, tokenPath, &review); {
+	case errors.Is(err, errTooLarge):
+		return &User{large: true}, nil
+	case err != nil:
 		return nil, err
 	}
 	if !review.Status.Authenticated || !r.isForExporter(review.Status.Audiences) {
@@ -82,7 +156,8 @@ func (r *reviewer) token(ctx context.Context, token string) (*User, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decode the user of a token: %w", err)
 	}
-	user.key = string(identity)
+	digest := sha256.Sum256(identity)
+	user.key = string(digest[:])
 	return user, nil
 }
 
@@ -129,7 +204,7 @@ func (r *reviewer) access(ctx context.Context, user *User, spec authorizationv1.
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"},
 		Spec:     spec,
 	}
-	if err := r.create(ctx, "/apis/authorization.k8s.io/v1/subjectaccessreviews", &review); err != nil {
+	if err := r.create(ctx, accessPath, &review); err != nil {
 		return false, err
 	}
 	return review.Status.Allowed && !review.Status.Denied, nil
