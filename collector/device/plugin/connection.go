@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
@@ -51,6 +54,8 @@ type connection struct {
 	limits       limits
 	now          clock.Clock
 	log          *slog.Logger
+	budgets      budgets
+	work, kept   *source.Share
 	decoder      *Decoder // only used by run
 	extensions   string   // of the decoder, as logged; only used by run
 	health       healthLog
@@ -74,8 +79,11 @@ func connect(ctx context.Context, driver, path string, o Options) *connection {
 		ended: make(chan struct{}), first: make(chan struct{}), failure: fmt.Errorf("no report from %s yet", path),
 	}
 	_ = c.decoder.Export(o.Extensions) // New has checked them
+	c.budgets, c.work, c.kept = o.budgets, o.budgets.work.Share(nil), o.budgets.kept.Share(func(err error) { c.set(nil, nil, c.refused(err)) })
 	go func() {
 		defer close(c.ended)
+		defer c.work.Leave()
+		defer c.kept.Leave()
 		c.run(ctx)
 	}()
 	return c
@@ -120,9 +128,13 @@ func (c *connection) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		before, _ := os.Lstat(c.path)
 		reports, err := c.stream(ctx, first)
+		_ = c.kept.Set(0) // less is not refused
 		c.set(nil, nil, err)
 		first()
-		if reports {
+		switch {
+		case errors.Is(err, source.ErrRefused):
+			c.decoder.forget()
+		case reports:
 			delay = 0
 		}
 		delay = min(max(c.limits.first, 2*delay), c.limits.most)
@@ -163,13 +175,16 @@ var (
 // reports says whether it gave reports for longer than the shortest delay: a
 // server that fails at once must not be asked all the time.
 func (c *connection) stream(ctx context.Context, first func()) (reports bool, err error) {
-	channel, dialer, err := open(c.path, c.limits)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	reading, codec := c.budgets.reading.Share(cancel), newCodec(c.budgets.decoding)
+	defer reading.Leave()
+	defer codec.release()
+	channel, dialer, err := open(c.path, c.limits, func(cost int) error { return cmp.Or(c.work.Add(cost), reading.Add(cost)) }, codec)
 	if err != nil {
 		return false, err
 	}
 	defer channel.Close()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	silent := time.AfterFunc(c.limits.description, func() { cancel(errNoDescription) })
 	defer func() { silent.Stop() }()
 	quiet := func() { // until the next report
@@ -186,6 +201,9 @@ func (c *connection) stream(ctx context.Context, first func()) (reports bool, er
 	for {
 		message, err := watch.Recv()
 		now := c.now()
+		if codec.failed != nil {
+			return reports, c.violation(codec.failed)
+		}
 		if err != nil {
 			return reports, c.explain(ctx, err, dialer)
 		}
@@ -207,7 +225,12 @@ func (c *connection) stream(ctx context.Context, first func()) (reports bool, er
 				reports = now.Since(began) > c.limits.first
 			}
 		}
-		if err != nil {
+		codec.release()
+		_ = reading.Set(0) // less is not refused
+		switch {
+		case errors.Is(err, source.ErrRefused):
+			return reports, c.refused(err)
+		case err != nil:
 			return reports, c.violation(err)
 		}
 	}
@@ -232,6 +255,9 @@ func (c *connection) apply(ctx context.Context, description *v1alpha1.Descriptio
 	if text := report.GetError(); text != "" {
 		partial = errors.Join(fmt.Errorf("the driver reports: %s", text), ignored)
 	}
+	if err := c.kept.Set(device.Weight(observations) + c.decoder.weight()); err != nil {
+		return err
+	}
 	c.set(observations, partial, nil)
 	c.health.observe(ctx, description, report)
 	return nil
@@ -249,11 +275,20 @@ func (c *connection) violation(err error) error {
 		"%s: %w (dra-exporter check plugin unix://%s names the rule)", c.path, err, c.path)}
 }
 
+// refused describes why a server is refused.
+func (c *connection) refused(err error) error {
+	return fmt.Errorf("%s: of all drivers, %w", c.path, err)
+}
+
 // explain describes why a stream has ended.
 func (c *connection) explain(ctx context.Context, err error, dialed *dialer) error {
 	cause := context.Cause(ctx)
 	failed := dialed.failure()
 	switch code := status.Code(err); {
+	case errors.Is(cause, source.ErrRefused):
+		return c.refused(cause)
+	case errors.Is(failed, source.ErrRefused):
+		return c.refused(failed)
 	case errors.Is(cause, errNoDescription) || errors.Is(cause, errSilent):
 		return &source.Failure{Reason: source.ReasonTimeout, Err: fmt.Errorf("%s: %w", c.path, cause)}
 	case failed != nil:
@@ -270,31 +305,52 @@ func (c *connection) explain(ctx context.Context, err error, dialed *dialer) err
 	}
 }
 
-// open prepares a connection; the first call dials the socket.
-func open(path string, l limits) (*grpc.ClientConn, *dialer, error) {
-	dialer := &dialer{path: path}
+// window is how many bytes a server may send before they are read, beside the message
+// that is awaited.
+const window = 64 << 10
+
+// open prepares a connection; the first call dials the socket. charge is called with the
+// cost of what is read, see source.MeterFrames.
+func open(path string, l limits, charge func(cost int) error, codec *codec) (*grpc.ClientConn, *dialer, error) {
+	dialer := &dialer{path: path, charge: charge}
 	channel, err := grpc.NewClient("passthrough:///localhost",
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableServiceConfig(), grpc.WithMaxHeaderListSize(16<<10),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(l.message), grpc.ForceCodecV2(objectfields.Codec(objectfields.AtMost(maxEntries)))), grpc.WithContextDialer(dialer.dial))
+		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window), // gRPC's own can grow to 16 MiB
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(l.message), grpc.ForceCodecV2(codec)), grpc.WithContextDialer(dialer.dial))
 	if err != nil {
 		return nil, nil, fmt.Errorf("prepare the connection to %s: %w", path, err)
 	}
 	return channel, dialer, nil
 }
 
-// dialer keeps the error of the last dial, of which gRPC keeps only the text.
+// dialer keeps the error of the last dial, or why the connection was ended, of which
+// gRPC keeps only the text.
 type dialer struct {
-	path string
-	mu   sync.Mutex
-	err  error
+	path   string
+	charge func(cost int) error
+	mu     sync.Mutex
+	err    error
 }
 
 func (d *dialer) dial(ctx context.Context, _ string) (net.Conn, error) {
 	dialed, err := new(net.Dialer).DialContext(ctx, "unix", d.path)
+	d.set(err)
+	if err != nil {
+		return nil, err
+	}
+	return source.MeterFrames(dialed, func(cost int) error {
+		err := d.charge(cost)
+		if err != nil {
+			d.set(err)
+		}
+		return err
+	}), nil
+}
+
+func (d *dialer) set(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.err = err
-	return dialed, err
 }
 
 func (d *dialer) failure() error {
@@ -315,4 +371,56 @@ func (p *pace) take(now clock.Instant) bool {
 	p.left = min(p.limits.burst, p.left+p.limits.perSecond*now.Since(p.at).Seconds()) - 1
 	p.at = now
 	return p.left >= 0
+}
+
+// budgets bound what all drivers do together.
+type budgets struct {
+	reading  *source.Budget // bytes of messages that have not been decoded
+	work     *source.Budget // bytes and frames
+	kept     *source.Budget // bytes of devices, readings and processes
+	decoding chan struct{}  // has one element while a message is decoded
+}
+
+func newBudgets(now clock.Clock) budgets {
+	return budgets{
+		reading:  source.NewBudget("bytes of messages at a time", 16<<20),
+		work:     source.NewWork("bytes of messages, with half a KiB for each frame,", 80<<20, 10*time.Second, now),
+		kept:     source.NewBudget("bytes of devices, readings and processes", 4<<20),
+		decoding: make(chan struct{}, 1),
+	}
+}
+
+// codec is gRPC's codec of protobuf, which decodes the messages of all drivers one after
+// the other: the next one once release is called.
+type codec struct {
+	encoding.CodecV2
+	decoding chan struct{}
+	holds    bool
+	failed   error // why a message is not decoded
+}
+
+func newCodec(decoding chan struct{}) *codec {
+	c, check := &codec{decoding: decoding}, objectfields.AtMost(maxEntries)
+	c.CodecV2 = objectfields.Codec(func(entries objectfields.Entries) error {
+		if err := check(entries); err != nil {
+			c.failed = err
+		}
+		return c.failed
+	})
+	return c
+}
+
+// Unmarshal implements encoding.CodecV2.
+func (c *codec) Unmarshal(data mem.BufferSlice, into any) error {
+	c.decoding <- struct{}{}
+	c.holds = true
+	return c.CodecV2.Unmarshal(data, into)
+}
+
+// release lets the next message be decoded. It may be called without one.
+func (c *codec) release() {
+	if c.holds {
+		c.holds = false
+		<-c.decoding
+	}
 }

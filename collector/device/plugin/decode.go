@@ -111,6 +111,19 @@ func extensionDetails(name string, kind v1alpha1.Kind) [2]string {
 	return [2]string{name, device.ExtensionGauge}
 }
 
+// weight returns how many bytes of memory the decoder keeps of devices, about.
+func (d *Decoder) weight() int {
+	const ofDevice, ofReading = 512, 100
+	sum := 0
+	for _, known := range d.devices {
+		sum += ofDevice + ofReading*(cap(known.counters)+cap(known.seen))
+	}
+	return sum
+}
+
+// forget releases the devices, with what counters have reached.
+func (d *Decoder) forget() { d.devices, d.ready = nil, false }
+
 // Begin begins a new stream: a Description must come before the next Report.
 func (d *Decoder) Begin() { d.ready = false }
 

@@ -96,7 +96,8 @@ func (x *examiner) stream(ctx context.Context) (devices []device.PublishedName, 
 	l := x.options.limits
 	silent := time.AfterFunc(l.description, func() { cancel(errNoDescription) })
 	defer func() { silent.Stop() }()
-	channel, dialer, err := open(x.path, l)
+	codec := newCodec(make(chan struct{}, 1))
+	channel, dialer, err := open(x.path, l, func(int) error { return nil }, codec)
 	if err != nil {
 		x.result.Failed = err
 		return nil, false
@@ -110,6 +111,7 @@ func (x *examiner) stream(ctx context.Context) (devices []device.PublishedName, 
 	x.last = clock.Instant{}
 	rate := pace{limits: l, left: l.burst, at: x.options.Clock()}
 	for {
+		codec.release()
 		message, err := watch.Recv()
 		now := x.options.Clock()
 		if err != nil {

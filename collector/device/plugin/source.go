@@ -40,7 +40,8 @@ type Options struct {
 	Clock      clock.Clock
 	Log        *slog.Logger // nil: no log
 
-	limits limits // zero: the defaults
+	limits  limits // zero: the defaults
+	budgets budgets
 }
 
 // Source finds the sockets of drivers and reads each of them. Its methods are
@@ -70,7 +71,7 @@ func New(o Options) (*Source, error) {
 	if o.limits == (limits{}) {
 		o.limits = defaultLimits()
 	}
-	o.Log = o.Log.With("component", "plugin")
+	o.Log, o.budgets = o.Log.With("component", "plugin"), newBudgets(o.Clock)
 	return &Source{options: o, drivers: make(map[string]*connection)}, nil
 }
 

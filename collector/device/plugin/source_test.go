@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -273,6 +275,49 @@ func hold(stream watchStream, report *v1alpha1.Report) error {
 	}
 }
 
+// Drivers that are within the specification, and together have too much, are refused by
+// size: that with the most first. The others are read.
+func TestDriversWithTooMuch(t *testing.T) {
+	folder, count := t.TempDir(), 8
+	for i := range count {
+		names, report := make([]string, 1+100*i), live()
+		for n := range names {
+			names[n] = fmt.Sprintf("gpu-%d", n)
+			if n > 0 {
+				report.Devices = append(report.Devices, &v1alpha1.DeviceReport{Device: uint32(n), Readings: []*v1alpha1.Reading{reading("power", 70), reading("energy", 5), reading("memory_used", 5)}})
+			}
+		}
+		serve(t, folder, fmt.Sprintf("d%d.example.com", i), func(stream watchStream) error {
+			message := description(names...)
+			message.Driver = fmt.Sprintf("d%d.example.com", i)
+			if err := stream.Send(&v1alpha1.WatchResponse{Message: &v1alpha1.WatchResponse_Description{Description: message}}); err != nil {
+				return err
+			}
+			return hold(stream, report)
+		})
+	}
+	s, _ := newSource(t, folder)
+	kept, refused, others := 0, 0, ""
+	eventually(t, "the largest are refused", func() bool {
+		readers, _ := s.Readers(t.Context())
+		kept, refused, others = 0, 0, ""
+		for _, r := range readers {
+			observations, err := r.Read(t.Context(), device.Fast)
+			kept += device.Weight(observations)
+			switch {
+			case errors.Is(err, source.ErrRefused) && source.ReasonOf(err) == source.ReasonResourceExhausted && strings.Contains(err.Error(), r.Key()):
+				refused++
+			case err == nil:
+				others += r.Key()[:2]
+			}
+		}
+		return refused > 0 && refused+len(others)/2 == count
+	})
+	if kept > 4<<20 || !strings.HasPrefix(others, "d0d1d2d3") {
+		t.Errorf("%s are read, with %d bytes", others, kept)
+	}
+}
+
 // A wrong server is a failure with a reason, and no other driver notices.
 func TestWrongServers(t *testing.T) {
 	wait := func(stream watchStream) error {
@@ -384,6 +429,17 @@ func TestServersOfAnotherProtocol(t *testing.T) {
 				i++
 			}
 		}, source.ReasonTimeout, "no description for too long"},
+		"pings": {func(c net.Conn) {
+			var pings bytes.Buffer
+			framer := http2.NewFramer(&pings, nil)
+			for err := framer.WriteSettings(); err == nil && pings.Len() < 1<<15; {
+				err = framer.WritePing(true, [8]byte{})
+			}
+			go func() { _, _ = io.Copy(io.Discard, c) }()
+			for err := error(nil); err == nil; {
+				_, err = c.Write(pings.Bytes())
+			}
+		}, source.ReasonResourceExhausted, "of all drivers, there are more than"},
 		"closes": {func(net.Conn) {}, source.ReasonUnavailable, "has ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
