@@ -16,7 +16,7 @@ import (
 
 // Limits of all exporters together. Most pages have some 100 KiB.
 const (
-	maxPages   = 16 << 20 // bytes of pages that are being read
+	maxPages   = 8 << 20  // bytes of pages that are being read
 	maxWork    = 40 << 20 // bytes of pages in workPeriod
 	workPeriod = 10 * time.Second
 	maxKept    = 4 << 20 // bytes of devices with their readings

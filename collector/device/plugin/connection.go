@@ -383,7 +383,7 @@ type budgets struct {
 
 func newBudgets(now clock.Clock) budgets {
 	return budgets{
-		reading:  source.NewBudget("bytes of messages at a time", 16<<20),
+		reading:  source.NewBudget("bytes of messages at a time", 8<<20),
 		work:     source.NewWork("bytes of messages, with half a KiB for each frame,", 80<<20, 10*time.Second, now),
 		kept:     source.NewBudget("bytes of devices, readings and processes", 4<<20),
 		decoding: make(chan struct{}, 1),
