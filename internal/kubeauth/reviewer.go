@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -70,7 +71,12 @@ const (
 	maxAccessAnswer = 2*maxTokenAnswer + 64<<10
 )
 
-// limitAnswers returns a transport whose answers fail beyond the limit of their bytes.
+// exceededKey is the key, in the context of a request, of the *atomic.Bool that is set if
+// its answer exceeds the limit.
+type exceededKey struct{}
+
+// limitAnswers returns a transport whose answers end at the limit of their bytes. They do
+// not fail, because client-go would log each failure.
 func limitAnswers(next http.RoundTripper) http.RoundTripper { return &limiter{next} }
 
 type limiter struct{ next http.RoundTripper }
@@ -85,7 +91,8 @@ func (l *limiter) RoundTrip(sent *http.Request) (*http.Response, error) {
 	if strings.HasSuffix(sent.URL.Path, tokenPath) {
 		limit = maxTokenAnswer
 	}
-	answer.Body = &limitedBody{ReadCloser: answer.Body, left: limit}
+	exceeded, _ := sent.Context().Value(exceededKey{}).(*atomic.Bool)
+	answer.Body = &limitedBody{ReadCloser: answer.Body, left: limit, exceeded: exceeded}
 	return answer, nil
 }
 
@@ -94,15 +101,20 @@ func (l *limiter) WrappedRoundTripper() http.RoundTripper { return l.next }
 
 type limitedBody struct {
 	io.ReadCloser
-	left int64
+	left     int64
+	exceeded *atomic.Bool // nil: nobody asks
 }
 
 func (b *limitedBody) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into[:min(int64(len(into)), b.left+1)])
-	if b.left -= int64(n); b.left < 0 {
-		return 0, errTooLarge
+	if b.left -= int64(n); b.left >= 0 {
+		return n, err
 	}
-	return n, err
+	b.left = 0
+	if b.exceeded != nil {
+		b.exceeded.Store(true)
+	}
+	return 0, io.EOF
 }
 
 // reviewer creates reviews at the API server.
@@ -216,14 +228,19 @@ func (r *reviewer) create(ctx context.Context, path string, review any) error {
 	if err != nil {
 		return fmt.Errorf("write a review: %w", err)
 	}
+	exceeded := &atomic.Bool{}
+	ctx = context.WithValue(ctx, exceededKey{}, exceeded)
 	result := r.client.Verb(http.MethodPost).MaxRetries(0).AbsPath(path).
 		SetHeader("Content-Type", runtime.ContentTypeJSON).SetHeader("Accept", runtime.ContentTypeJSON).Body(body).Do(ctx)
 	if err := result.Error(); err != nil {
 		return fmt.Errorf("create a review: %w", err)
 	}
 	answer, err := result.Raw()
-	if err != nil {
+	switch {
+	case err != nil:
 		return fmt.Errorf("create a review: %w", err)
+	case exceeded.Load():
+		return fmt.Errorf("create a review: %w", errTooLarge)
 	}
 	if err := json.Unmarshal(answer, review); err != nil {
 		return fmt.Errorf("decode a review: %w", err)
