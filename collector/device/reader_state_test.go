@@ -1,10 +1,15 @@
 package device
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
 func TestNormalize(t *testing.T) {
@@ -32,6 +37,21 @@ func TestBoth(t *testing.T) {
 		if got := both(test.fast, test.slow); !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
+	}
+}
+
+// A reader that fails keeps its devices, unless others need their memory.
+func TestRefusedReader(t *testing.T) {
+	s := &readerState{}
+	at := clock.Instant{Elapsed: time.Second}
+	s.apply(answer{at: at, observations: []Observation{{Readings: []Reading{power(1)}}}})
+	s.apply(answer{at: at, err: errors.New("no answer")})
+	if len(s.devices) != 1 {
+		t.Errorf("%d devices after a failure", len(s.devices))
+	}
+	s.apply(answer{at: at, err: fmt.Errorf("read: %w", source.ErrRefused)})
+	if len(s.devices) != 0 {
+		t.Errorf("%d devices are kept", len(s.devices))
 	}
 }
 
