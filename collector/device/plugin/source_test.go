@@ -296,7 +296,13 @@ func TestDriversWithTooMuch(t *testing.T) {
 			return hold(stream, report)
 		})
 	}
-	s, _ := newSource(t, folder)
+	slow := defaultLimits()
+	slow.description, slow.silence = time.Minute, time.Minute
+	s, err := New(Options{Folder: folder, Clock: clock.System(), limits: slow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
 	kept, refused, others := 0, 0, ""
 	eventually(t, "the largest are refused", func() bool {
 		readers, _ := s.Readers(t.Context())
