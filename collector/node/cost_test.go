@@ -357,3 +357,35 @@ func TestReloadedPrices(t *testing.T) {
 		t.Errorf("without a price list at the start %q", got)
 	}
 }
+
+// TestReloadedPricesOfThePast reloads lists while the grace keeps rows of holds that were
+// released: no row has a price of an earlier list, and no time is charged by one.
+func TestReloadedPricesOfThePast(t *testing.T) {
+	gold, silver, other := price.Rule{DeviceClass: "gold", PerHour: 9}, price.Rule{DeviceClass: "silver", PerHour: 5}, price.Rule{Model: "NVIDIA H100", PerHour: 4}
+	dearer := price.Rule{DeviceClass: "gold", PerHour: 18}
+	s := newScene(t, gpu(0))
+	s.priced(gold, silver, other)
+	hold := func(claim, class string) { s.allocate(claim, "gpu-0").Requests[0].DeviceClass = class }
+	reload := func(rules ...price.Rule) { s.facts.Prices = &price.Prices{Currency: "EUR", Rules: rules} }
+	for i, step := range []struct {
+		change func()
+		want   string
+	}{
+		{func() { hold("a/b", "gold") }, "GPU-0/gold=9"},
+		{func() { s.release("a/b"); hold("a/c", "silver") }, "GPU-0/silver=5, GPU-0/gold=9 past"},
+		{func() { reload(dearer, silver) }, "GPU-0/silver=5, GPU-0/gold=18 past"},
+		{func() { reload(silver) }, "GPU-0/silver=5"},
+		{func() { s.release("a/c") }, "GPU-0/silver=5 past"},
+		{func() { reload(gold, other) }, "GPU-0/=4, GPU-0/silver=4 past"},
+		{func() { hold("a/d", "gold") }, "GPU-0/gold=9, GPU-0/silver=4 past"},
+		{func() { reload(price.Rule{Model: "another", PerHour: 1}) }, ""},
+		{func() { s.release("a/d") }, ""},
+		{func() { reload(gold) }, ""},
+	} {
+		step.change()
+		s.run(1)
+		if got := s.prices(); got != step.want {
+			t.Errorf("step %d: %q, want %q", i, got, step.want)
+		}
+	}
+}

@@ -28,7 +28,7 @@ type devicePrices struct {
 		classes []string
 		device  price.Device
 	}
-	infos infoRows[classPrice] // past ones for the grace, as released holds are priced by them
+	infos infoRows[classPrice] // past ones for the grace, as released holds are priced by them; all by the list in use
 }
 
 // classPrice is the value of dra_device_price_per_hour: the price of an hour of a
@@ -87,6 +87,7 @@ func (s *prices) updateDevice(d *deviceState, now clock.Instant) {
 	p := s.byDevice[d]
 	device := price.Device{Model: d.model(), Profile: d.profile(), Partition: d.isPartition()}
 	if p.asked.list != s.list || p.asked.device != device || !slices.Equal(p.asked.classes, p.classes) {
+		reloaded := p.asked.list != s.list
 		p.asked.list, p.asked.device, p.asked.classes = s.list, device, slices.Clone(p.classes)
 		var current []classPrice
 		for _, device.DeviceClass = range p.classes {
@@ -100,8 +101,26 @@ func (s *prices) updateDevice(d *deviceState, now clock.Instant) {
 				return metric.NewLabels(s.families.devicePrice.Labels, s.node, d.uuid, c.class, s.list.Currency)
 			})
 		p.infos.retired = slices.DeleteFunc(p.infos.retired, func(row infoRow[classPrice]) bool { return row.fact.class == "" })
+		if reloaded {
+			p.reprice(device)
+		}
 	}
 	p.infos.evict(now, s.grace)
+}
+
+// reprice gives the past rows of a device the prices of the list that was reloaded, and
+// removes those for which it has none.
+func (p *devicePrices) reprice(device price.Device) {
+	retired := p.infos.retired[:0]
+	for _, row := range p.infos.retired {
+		device.DeviceClass = row.fact.class
+		if perHour, ok := p.asked.list.PerHour(device); ok {
+			row.fact.perHour = perHour
+			retired = append(retired, row)
+		}
+	}
+	clear(p.infos.retired[len(retired):])
+	p.infos.retired = retired
 }
 
 func (s *prices) remove(d *deviceState) { delete(s.byDevice, d) }
