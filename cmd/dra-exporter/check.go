@@ -167,12 +167,12 @@ func (n *nodeCheck) examine(ctx context.Context) (*check.Report, error) {
 		return report, nil
 	}
 	reading, end := context.WithCancel(context.WithoutCancel(ctx)) // until the report is made, also when the time is up
-	var running sync.WaitGroup
+	var running role.Parts
 	agent.Start(reading, &running)
 	n.waitForSources(ctx, agent)
 	report.Add(check.NodeFindings(n.known(host, agent))...)
 	end()
-	running.Wait()
+	running.Wait(log)
 	n.addRunningExporter(ctx, report)
 	return report, nil
 }

@@ -174,7 +174,7 @@ func refusedVariable(group *kingpin.CmdGroupModel, command string, given map[str
 
 // onHangup calls reload at each SIGHUP until ctx ends; SIGHUP no longer ends
 // the process.
-func onHangup(ctx context.Context, reload func()) {
+func onHangup(ctx context.Context, reload func(context.Context)) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	go func() {
@@ -184,7 +184,7 @@ func onHangup(ctx context.Context, reload func()) {
 			case <-ctx.Done():
 				return
 			case <-hangups:
-				reload()
+				reload(ctx)
 			}
 		}
 	}()

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kingpin/v2"
 
@@ -44,7 +45,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "dra-exporter --help lists the commands, dra-exporter COMMAND --help has examples and flags")
 		return exitUsage
 	}
-	if err = commands.run(ctx, name); errors.Is(err, errUnfit) {
+	if err = finish(ctx, func() error { return commands.run(ctx, name) }); errors.Is(err, errUnfit) {
 		return exitUnfit
 	}
 	if err != nil {
@@ -52,6 +53,32 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return usageStatus(err)
 	}
 	return 0
+}
+
+// endTimeout is how long a command may take to end after a signal. It is longer than a
+// role needs to abandon what hangs, and shorter than terminationGracePeriodSeconds of the
+// manifests.
+const endTimeout = 4500 * time.Millisecond
+
+// finish runs a command and returns its error, or another one if the command has not
+// ended within endTimeout after ctx: it may hang in a call without a deadline, such as
+// the initialization of a library, or a read on a network file system.
+func finish(ctx context.Context, command func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- command() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	over := time.NewTimer(endTimeout)
+	defer over.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-over.C:
+		return fmt.Errorf("it was told to end and has not ended within %s: it hangs in a file or in a library, and is aborted", endTimeout)
+	}
 }
 
 // newCommands returns the command line with all subcommands, and the flags of

@@ -55,56 +55,67 @@ func TestStartErrors(t *testing.T) {
 		"no API server", "a missing kubeconfig", "a broken kubeconfig", "a missing simulation", "a wrong simulation", "a missing price list",
 		"wrong before missing", "a wrong simulated file", "an unread web config", "the cluster's likewise", "an address of the demo",
 		"a negative price", "a wrong address", "a missing web config",
+		"a pipe of prices", "a pipe of exporters", "a pipe of devices", "a pipe of a web config", "a pipe of a kubeconfig", "the cluster's kubeconfig",
+	}
+	pipe := filepath.Join(directory, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	alone := []string{"node", "--node.name=n", "--kubernetes.disable", "--web.listen-address=127.0.0.1:0"}
 	for name, test := range map[string]struct {
 		args []string
 		want []string
 	}{
-		"an unknown command":      {[]string{"nod"}, []string{`"nod"`, "--help"}},
-		"an unknown flag":         {[]string{"node", "--wrong"}, []string{"--wrong", "--help"}},
-		"no node name":            {[]string{"node"}, []string{"--node.name", "NODE_NAME"}},
-		"pods but no claims":      {append(alone, "--kubelet.pods-api=/var/lib/kubelet/pods-api/pods-api.sock"), []string{"--kubelet.pods-api", "--kubernetes.disable"}},
-		"no API server":           {[]string{"node", "--node.name=n"}, []string{"--kubeconfig", "--kubernetes.disable"}},
-		"a missing kubeconfig":    {[]string{"node", "--node.name=n", "--kubeconfig=/does/not/exist"}, []string{"--kubeconfig", "/does/not/exist"}},
-		"a broken kubeconfig":     {[]string{"node", "--node.name=n", "--kubeconfig=" + file("kubeconfig", "{")}, []string{"--kubeconfig"}},
-		"an unknown source":       {append(alone, "--device.source=gpu"), []string{"--device.source", "gpu", "nvml"}},
-		"simulated without file":  {append(alone, "--device.source=simulated"), []string{"--simulated.config"}},
-		"a missing simulation":    {append(alone, "--device.source=simulated", "--simulated.config=/does/not/exist"), []string{"/does/not/exist"}},
-		"a wrong simulation":      {append(alone, "--device.source=simulated", "--simulated.config="+file("simulation", "devices: [{uuid: a, colour: red}]")), []string{"colour"}},
-		"a wrong host engine":     {append(alone, "--dcgm.host-engine=http://engine:5555"), []string{"--dcgm.host-engine"}},
-		"an unused host engine":   {append(alone, "--device.source=nvml", "--dcgm.host-engine=engine:5555"), []string{"--dcgm.host-engine", "--device.source"}},
-		"a relative socket":       {append(alone, "--dcgm.host-engine=unix://engine"), []string{"--dcgm.host-engine"}},
-		"a wrong interval":        {append(alone, "--device.interval=1ms"), []string{"--device.interval"}},
-		"slow before fast":        {append(alone, "--device.interval=10s", "--device.slow-interval=1s"), []string{"--device.slow-interval"}},
-		"a negative grace":        {append(alone, "--ledger.grace=-1s"), []string{"--ledger.grace"}},
-		"not a ratio":             {append(alone, "--idle.threshold=2"), []string{"--idle.threshold"}},
-		"a negative cap":          {append(alone, "--metrics.max-series=-1"), []string{"--metrics.max-series"}},
-		"an unknown level":        {append(alone, "--metrics.level=all"), []string{"metrics.level", "lean,default,full"}},
-		"a family's part":         {append(alone, "--metrics.include=power_watts"), []string{"--metrics.include=power_watts", ".*power_watts.*"}},
-		"a family's error":        {append(alone, "--metrics.exclude=dra_claim_heldd"), []string{"--metrics.exclude=dra_claim_heldd", "is it dra_claim_held?"}},
-		"another role's family":   {[]string{"cluster", "--metrics.exclude=dra_claim_held"}, []string{"--metrics.exclude=dra_claim_held", "is it "}},
-		"a negative hold":         {append(alone, "--health.hold=-1s"), []string{"--health.hold"}},
-		"not a share":             {append(alone, "--health.throttle-ratio=2"), []string{"--health.throttle-ratio"}},
-		"a negative share":        {append(alone, "--health.throttle-ratio=-0.1"), []string{"--health.throttle-ratio"}},
-		"a list of pod labels":    {append(alone, "--labels.pod=team,app"), []string{"--labels.pod=team,app", "one flag for each"}},
-		"pod labels that collide": {append(alone, "--labels.pod=a.b", "--labels.pod=a-b"), []string{"--labels.pod", "a.b", "a-b"}},
-		"a missing price list":    {append(alone, "--cost.prices=/does/not/exist"), []string{"--cost.prices", "/does/not/exist"}},
-		"wrong before missing":    {[]string{"node", "--cost.prices=/does/not/exist"}, []string{"--cost.prices", "/does/not/exist"}},
-		"a wrong simulated file":  {[]string{"node", "--device.source=simulated", "--simulated.config=/does/not/exist"}, []string{"--simulated.config", "/does/not/exist"}},
-		"an unused simulation":    {append(alone, "--simulated.config=/does/not/exist"), []string{"--simulated.config", "--device.source"}},
-		"an unread web config":    {[]string{"node", "--web.config.file=/does/not/exist"}, []string{"--web.config.file", "/does/not/exist"}},
-		"the cluster's likewise":  {[]string{"cluster", "--web.config.file=/does/not/exist"}, []string{"--web.config.file", "/does/not/exist"}},
-		"an address of the demo":  {[]string{"demo", "--web.listen-address=127.0.0.1:0", "--cluster.listen-address=nowhere:1"}, []string{"--cluster.listen-address", "nowhere:1"}},
-		"no name of a pod":        {[]string{"explain", "pod", "a/b/c", "--kubeconfig=/does/not/exist"}, []string{"a/b/c"}},
-		"a negative price":        {append(alone, "--cost.prices="+file("prices", "currency: EUR\nprices:\n- perHour: -1\n")), []string{"--cost.prices", "prices:3", "perHour"}},
-		"neither copy nor split":  {append(alone, "--metrics.dcgm=both"), []string{"--metrics.dcgm", "copy", "split", "both"}},
-		"a wrong address":         {append(alone, "--web.listen-address=nowhere"), []string{"nowhere"}},
-		"a missing web config":    {append(alone, "--web.config.file=/does/not/exist"), []string{"/does/not/exist"}},
-		"a wrong log level":       {append(alone, "--log.level=loud"), []string{"--log.level", "loud"}},
-		"no duration":             {append(alone, "--device.interval=soon"), []string{"--device.interval", "soon"}},
-		"a flag above a command":  {[]string{"check", "--output=xml", "cluster"}, []string{"--output", "xml", "json"}},
-		"an unknown shell":        {[]string{"completion", "tcsh"}, []string{"SHELL", "tcsh", "bash"}},
+		"an unknown command":       {[]string{"nod"}, []string{`"nod"`, "--help"}},
+		"an unknown flag":          {[]string{"node", "--wrong"}, []string{"--wrong", "--help"}},
+		"no node name":             {[]string{"node"}, []string{"--node.name", "NODE_NAME"}},
+		"pods but no claims":       {append(alone, "--kubelet.pods-api=/var/lib/kubelet/pods-api/pods-api.sock"), []string{"--kubelet.pods-api", "--kubernetes.disable"}},
+		"no API server":            {[]string{"node", "--node.name=n"}, []string{"--kubeconfig", "--kubernetes.disable"}},
+		"a missing kubeconfig":     {[]string{"node", "--node.name=n", "--kubeconfig=/does/not/exist"}, []string{"--kubeconfig", "/does/not/exist"}},
+		"a broken kubeconfig":      {[]string{"node", "--node.name=n", "--kubeconfig=" + file("kubeconfig", "{")}, []string{"--kubeconfig"}},
+		"an unknown source":        {append(alone, "--device.source=gpu"), []string{"--device.source", "gpu", "nvml"}},
+		"simulated without file":   {append(alone, "--device.source=simulated"), []string{"--simulated.config"}},
+		"a missing simulation":     {append(alone, "--device.source=simulated", "--simulated.config=/does/not/exist"), []string{"/does/not/exist"}},
+		"a wrong simulation":       {append(alone, "--device.source=simulated", "--simulated.config="+file("simulation", "devices: [{uuid: a, colour: red}]")), []string{"colour"}},
+		"a wrong host engine":      {append(alone, "--dcgm.host-engine=http://engine:5555"), []string{"--dcgm.host-engine"}},
+		"an unused host engine":    {append(alone, "--device.source=nvml", "--dcgm.host-engine=engine:5555"), []string{"--dcgm.host-engine", "--device.source"}},
+		"a relative socket":        {append(alone, "--dcgm.host-engine=unix://engine"), []string{"--dcgm.host-engine"}},
+		"a wrong interval":         {append(alone, "--device.interval=1ms"), []string{"--device.interval"}},
+		"slow before fast":         {append(alone, "--device.interval=10s", "--device.slow-interval=1s"), []string{"--device.slow-interval"}},
+		"a negative grace":         {append(alone, "--ledger.grace=-1s"), []string{"--ledger.grace"}},
+		"not a ratio":              {append(alone, "--idle.threshold=2"), []string{"--idle.threshold"}},
+		"a negative cap":           {append(alone, "--metrics.max-series=-1"), []string{"--metrics.max-series"}},
+		"an unknown level":         {append(alone, "--metrics.level=all"), []string{"metrics.level", "lean,default,full"}},
+		"a family's part":          {append(alone, "--metrics.include=power_watts"), []string{"--metrics.include=power_watts", ".*power_watts.*"}},
+		"a family's error":         {append(alone, "--metrics.exclude=dra_claim_heldd"), []string{"--metrics.exclude=dra_claim_heldd", "is it dra_claim_held?"}},
+		"another role's family":    {[]string{"cluster", "--metrics.exclude=dra_claim_held"}, []string{"--metrics.exclude=dra_claim_held", "is it "}},
+		"a negative hold":          {append(alone, "--health.hold=-1s"), []string{"--health.hold"}},
+		"not a share":              {append(alone, "--health.throttle-ratio=2"), []string{"--health.throttle-ratio"}},
+		"a negative share":         {append(alone, "--health.throttle-ratio=-0.1"), []string{"--health.throttle-ratio"}},
+		"a list of pod labels":     {append(alone, "--labels.pod=team,app"), []string{"--labels.pod=team,app", "one flag for each"}},
+		"pod labels that collide":  {append(alone, "--labels.pod=a.b", "--labels.pod=a-b"), []string{"--labels.pod", "a.b", "a-b"}},
+		"a missing price list":     {append(alone, "--cost.prices=/does/not/exist"), []string{"--cost.prices", "/does/not/exist"}},
+		"wrong before missing":     {[]string{"node", "--cost.prices=/does/not/exist"}, []string{"--cost.prices", "/does/not/exist"}},
+		"a wrong simulated file":   {[]string{"node", "--device.source=simulated", "--simulated.config=/does/not/exist"}, []string{"--simulated.config", "/does/not/exist"}},
+		"an unused simulation":     {append(alone, "--simulated.config=/does/not/exist"), []string{"--simulated.config", "--device.source"}},
+		"an unread web config":     {[]string{"node", "--web.config.file=/does/not/exist"}, []string{"--web.config.file", "/does/not/exist"}},
+		"the cluster's likewise":   {[]string{"cluster", "--web.config.file=/does/not/exist"}, []string{"--web.config.file", "/does/not/exist"}},
+		"an address of the demo":   {[]string{"demo", "--web.listen-address=127.0.0.1:0", "--cluster.listen-address=nowhere:1"}, []string{"--cluster.listen-address", "nowhere:1"}},
+		"no name of a pod":         {[]string{"explain", "pod", "a/b/c", "--kubeconfig=/does/not/exist"}, []string{"a/b/c"}},
+		"a negative price":         {append(alone, "--cost.prices="+file("prices", "currency: EUR\nprices:\n- perHour: -1\n")), []string{"--cost.prices", "prices:3", "perHour"}},
+		"neither copy nor split":   {append(alone, "--metrics.dcgm=both"), []string{"--metrics.dcgm", "copy", "split", "both"}},
+		"a wrong address":          {append(alone, "--web.listen-address=nowhere"), []string{"nowhere"}},
+		"a pipe of prices":         {append(alone, "--cost.prices="+pipe), []string{"--cost.prices", pipe, "not a regular file"}},
+		"a pipe of exporters":      {append(alone, "--exporter.config="+pipe), []string{"--exporter.config", pipe, "not a regular file"}},
+		"a pipe of devices":        {append(alone, "--device.source=simulated", "--simulated.config="+pipe), []string{pipe, "not a regular file"}},
+		"a pipe of a web config":   {append(alone, "--web.config.file="+pipe), []string{"--web.config.file", pipe, "not a regular file"}},
+		"a pipe of a kubeconfig":   {[]string{"node", "--node.name=n", "--kubeconfig=" + pipe}, []string{"--kubeconfig", pipe, "not a regular file"}},
+		"the cluster's kubeconfig": {[]string{"cluster", "--kubeconfig=" + pipe}, []string{"--kubeconfig", pipe, "not a regular file"}},
+		"a missing web config":     {append(alone, "--web.config.file=/does/not/exist"), []string{"/does/not/exist"}},
+		"a wrong log level":        {append(alone, "--log.level=loud"), []string{"--log.level", "loud"}},
+		"no duration":              {append(alone, "--device.interval=soon"), []string{"--device.interval", "soon"}},
+		"a flag above a command":   {[]string{"check", "--output=xml", "cluster"}, []string{"--output", "xml", "json"}},
+		"an unknown shell":         {[]string{"completion", "tcsh"}, []string{"SHELL", "tcsh", "bash"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -317,6 +328,34 @@ func TestHelpAndVersion(t *testing.T) {
 		if strings.Count(string(output), "Commands:") > 1 {
 			t.Errorf("%v answers more than once:\n%s", args, output)
 		}
+	}
+}
+
+// SIGTERM ends a command that waits for a file for ever.
+func TestSIGTERMWhileAFileHangs(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	command := program(ctx, "explain", "pod", "a/b", "--kubeconfig="+pipe)
+	var output bytes.Buffer
+	command.Stderr = &output
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// The pipe has a reader once the command waits for its text.
+	writer, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Wait(); command.ProcessState.ExitCode() != exitFailure || !strings.Contains(output.String(), "has not ended within 4.5s") {
+		t.Errorf("it ended with %v\n%s", err, output.String())
 	}
 }
 

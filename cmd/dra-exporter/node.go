@@ -14,6 +14,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device/exporter"
 	"github.com/dra-exporter/dra-exporter/collector/device/plugin"
+	"github.com/dra-exporter/dra-exporter/collector/hostfile"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/role"
@@ -187,9 +188,15 @@ func (f *nodeFlags) hostname() (string, error) {
 // errNotInPod means that there is no service account to reach an API server by.
 var errNotInPod = errors.New("no API server: this is not a pod; set --kubeconfig")
 
+// maxKubeconfig is the size of the kubeconfig of a role, in bytes.
+const maxKubeconfig = 4 << 20
+
 // clusterConfig reads the kubeconfig, or the service account of the pod.
 func clusterConfig(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig != "" {
+		if _, err := hostfile.Read(kubeconfig, maxKubeconfig); err != nil {
+			return nil, fmt.Errorf("read --kubeconfig: %w", err)
+		}
 		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 		if err != nil {
 			return nil, fmt.Errorf("read --kubeconfig: %w", err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,6 +85,15 @@ func TestSIGHUPReloadsPrices(t *testing.T) {
 		node.hangUp()
 		node.log.wait(t, reason)
 		eventually(t, node.address+"/metrics", one, failed)
+	}
+	if err := errors.Join(os.Remove(prices), syscall.Mkfifo(prices, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	node.hangUp()
+	node.log.wait(t, prices+": it is not a regular file")
+	eventually(t, node.address+"/metrics", one, failed)
+	if err := os.Remove(prices); err != nil {
+		t.Fatal(err)
 	}
 	write("prices.yaml", "currency: EUR\nprices: [{model: A, perHour: 2}]\n")
 	node.hangUp()

@@ -21,6 +21,8 @@ func TestIrregularFiles(t *testing.T) {
 		"a link to itself":       func(_, path string) error { return os.Symlink(path, path) },
 		"a file of another kind": func(_, path string) error { return os.Symlink("/etc/passwd", path) },
 		"a file of the kernel's": func(_, path string) error { return os.Symlink("/proc/self/environ", path) },
+		"a file without an end":  func(_, path string) error { return os.Symlink("/proc/kmsg", path) },
+		"a terminal":             func(_, path string) error { return os.Symlink("/dev/tty", path) },
 		"holes of a tebibyte":    func(_, path string) error { return sparseFile(path, 1<<40) },
 		"aliases of aliases":     func(_, path string) error { return os.WriteFile(path, []byte(manyAliases()), 0o644) },
 		"a thousand brackets":    func(_, path string) error { return os.WriteFile(path, []byte(strings.Repeat("[", 1<<20)), 0o644) },
@@ -33,7 +35,7 @@ func TestIrregularFiles(t *testing.T) {
 			t.Setenv("DRA_EXPORTER_TEST_SECRET", "environ-marker")
 			reader, log := newLoggedReader(folder)
 			for range 3 {
-				reader.scan()
+				reader.scan(t.Context())
 				if got := render(reader.Latest()); got != good {
 					t.Errorf("got %q", got)
 				}
@@ -89,7 +91,7 @@ func TestTooManyFiles(t *testing.T) {
 	}
 	reader, log := newLoggedReader(folder)
 	reader.scanner.bounds.files = most
-	reader.scan()
+	reader.scan(t.Context())
 	if got := len(reader.Latest()); got != most {
 		t.Errorf("%d devices, want %d", got, most)
 	}
@@ -99,7 +101,7 @@ func TestTooManyFiles(t *testing.T) {
 	for i := range most + 20 {
 		write(t, folder, fmt.Sprintf("%06d.json", i), "{ broken")
 	}
-	reader.scan()
+	reader.scan(t.Context())
 	if got := reader.Status().Message; len(got) > 20_000 || !strings.Contains(got, "more that cannot be used") {
 		t.Errorf("the message has %d bytes", len(got))
 	}
@@ -118,7 +120,7 @@ func TestTotalSizeLimit(t *testing.T) {
 	}
 	reader, _ := newLoggedReader(folder)
 	reader.scanner.bounds.bytes = together
-	reader.scan()
+	reader.scan(t.Context())
 	if got := len(reader.Latest()); got != together/large {
 		t.Errorf("%d devices, want %d", got, together/large)
 	}
@@ -126,7 +128,7 @@ func TestTotalSizeLimit(t *testing.T) {
 	for i := range files - 1 {
 		must(t, os.Remove(filepath.Join(folder, fmt.Sprintf("%02d.json", i))))
 	}
-	reader.scan()
+	reader.scan(t.Context())
 	reader.expect(t, fmt.Sprintf("nvidia.com/gpu=%d /dev/x\n", files-1), true, source.ReasonNone)
 }
 
@@ -136,14 +138,14 @@ func TestPipeInPlaceOfTheFolder(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "cdi")
 	must(t, syscall.Mkfifo(folder, 0o644))
 	reader, _ := newLoggedReader(folder)
-	reader.scan()
+	reader.scan(t.Context())
 	if status := reader.Status(); status.Up || !strings.Contains(status.Message, "not a directory") {
 		t.Errorf("%+v", status)
 	}
 	must(t, os.Remove(folder))
 	must(t, os.Mkdir(folder, 0o755))
 	write(t, folder, "good.json", spec("good", "/dev/nvidia0"))
-	reader.scan()
+	reader.scan(t.Context())
 	reader.expect(t, good, true, source.ReasonNone)
 }
 
@@ -154,19 +156,19 @@ func TestTooManyNames(t *testing.T) {
 	write(t, folder, "good.json", spec("good", "/dev/nvidia0"))
 	reader, _ := newLoggedReader(folder)
 	reader.scanner.bounds.names = 50
-	reader.scan()
+	reader.scan(t.Context())
 	for i := range 50 {
 		must(t, syscall.Mkfifo(filepath.Join(folder, fmt.Sprintf("%02d", i)), 0o644))
 	}
-	reader.scan()
+	reader.scan(t.Context())
 	reader.expect(t, good, false, source.ReasonResourceExhausted)
-	if message := reader.Status().Message; !strings.Contains(message, "more entries than the limit of 50") {
+	if message := reader.Status().Message; !strings.Contains(message, "more names than the limit of 50") {
 		t.Errorf("the status says %q", message)
 	}
 	for i := range 50 {
 		must(t, os.Remove(filepath.Join(folder, fmt.Sprintf("%02d", i))))
 	}
-	reader.scan()
+	reader.scan(t.Context())
 	reader.expect(t, good, true, source.ReasonNone)
 }
 
@@ -177,7 +179,7 @@ func TestLoopInPlaceOfTheFolder(t *testing.T) {
 	must(t, os.Symlink(loop, loop))
 	write(t, folder, "good.json", spec("good", "/dev/nvidia0"))
 	reader, _ := newLoggedReader(loop, folder)
-	reader.scan()
+	reader.scan(t.Context())
 	if got := render(reader.Latest()); got != good {
 		t.Errorf("got %q", got)
 	}
@@ -208,10 +210,10 @@ func TestManyIrregularFiles(t *testing.T) {
 		must(t, err)
 		return len(list)
 	}
-	reader.scan()
+	reader.scan(t.Context())
 	before := opened()
 	for range 3 {
-		reader.scan()
+		reader.scan(t.Context())
 		reader.expect(t, good, true, source.ReasonInvalid)
 	}
 	if now := opened(); now > before {

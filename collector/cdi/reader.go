@@ -5,8 +5,10 @@ package cdi
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +23,8 @@ const SourceName = "cdi"
 const (
 	defaultInterval = 10 * time.Second
 	debounce        = 100 * time.Millisecond
+	// timeout is how long a scan may take before the source counts as down.
+	timeout = 5 * time.Second
 )
 
 // Options configure a Reader.
@@ -40,8 +44,9 @@ type Options struct {
 // except Run are safe for concurrent use and never access a file.
 type Reader struct {
 	interval time.Duration
-	scanner  *scanner  // used only by Run
-	problems []problem // of the latest scan; Run's alone
+	scanner  *scanner      // used only by the scan in progress
+	read     func() result // scanner.scan
+	problems []problem     // of the latest scan; Run's alone
 	tracker  *source.Tracker
 	log      *slog.Logger
 	now      clock.Clock
@@ -57,9 +62,11 @@ type Reader struct {
 // New returns a reader. It does nothing until Run.
 func New(options Options) *Reader {
 	options = options.complete()
+	scanner := newScanner(options.Dirs)
 	return &Reader{
 		interval: options.Interval,
-		scanner:  newScanner(options.Dirs),
+		scanner:  scanner,
+		read:     scanner.scan,
 		tracker:  source.NewTracker(SourceName, options.Log, options.Clock, nil),
 		log:      options.Log.With("source", SourceName),
 		now:      options.Clock,
@@ -89,10 +96,13 @@ func (o Options) complete() Options {
 }
 
 // Run scans immediately, after every interval and soon after a Refresh, until ctx
-// ends. Call it once.
+// ends. Then it returns immediately, even if a scan hangs; the goroutine of that scan
+// remains until the scan returns. Call Run once.
 func (r *Reader) Run(ctx context.Context) {
 	for {
-		r.scan()
+		if !r.scan(ctx) {
+			return
+		}
 		timer := time.NewTimer(r.interval)
 		select {
 		case <-ctx.Done():
@@ -129,15 +139,35 @@ func (r *Reader) Latest() []dra.CDIDevice {
 func (r *Reader) Changed() <-chan struct{} { return r.changed }
 
 // Status returns the status of the source. A file that cannot be used impairs
-// it; it is down if no directory can be listed. A missing directory is no
-// error.
+// it; it is down if no directory can be listed, and while a scan takes too long; then
+// HungSince is set. A missing directory is no error.
 func (r *Reader) Status() source.Status { return r.tracker.Status() }
 
-// scan reads the directories once and publishes the result.
-func (r *Reader) scan() {
-	before, began := r.tracker.Status(), r.now()
-	found := r.scanner.scan()
+// scan reads the directories once and publishes the result. It returns false if ctx
+// ends first.
+func (r *Reader) scan(ctx context.Context) bool {
+	began := r.now()
+	found, ok := source.Await(ctx, timeout, func() { r.late(began) }, r.read)
+	if !ok {
+		return false
+	}
 	r.observe(r.now().Since(began).Seconds())
+	r.apply(found)
+	return true
+}
+
+// late records that a scan has not returned in time. The devices stay as they were.
+func (r *Reader) late(began clock.Instant) {
+	r.tracker.Hang(began)
+	r.tracker.Report(&source.Failure{Reason: source.ReasonTimeout, Err: fmt.Errorf(
+		"read CDI specifications in %s: no answer within %s; the server of a file system, or a driver, hangs", strings.Join(r.scanner.dirs, ", "), timeout)})
+	signal(r.changed)
+}
+
+// apply publishes the result of a scan.
+func (r *Reader) apply(found result) {
+	before := r.tracker.Status()
+	r.tracker.Hang(clock.Instant{})
 	r.report(found)
 	r.mu.Lock()
 	same := slices.EqualFunc(r.latest, found.devices, equal)

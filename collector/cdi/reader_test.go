@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -86,7 +88,7 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 			must(t, spoil(path))
 			reader, log := newLoggedReader(folder)
 			for range 3 {
-				reader.scan()
+				reader.scan(t.Context())
 				reader.expect(t, good, true, source.ReasonInvalid)
 			}
 			if got := strings.Count(log.String(), path); got != 1 || !strings.Contains(reader.Status().Message, path) {
@@ -94,7 +96,7 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 			}
 			must(t, os.Remove(path))
 			write(t, folder, "bad.yaml", spec("repaired", "/dev/nvidia1"))
-			reader.scan()
+			reader.scan(t.Context())
 			reader.expect(t, good+"nvidia.com/gpu=repaired /dev/nvidia1\n", true, source.ReasonNone)
 			if !strings.Contains(log.String(), "up again") {
 				t.Errorf("the repair is not in the log:\n%s", log)
@@ -103,15 +105,63 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 	}
 }
 
+// TestScanThatHangs has a file whose read does not return for a while: the source is
+// down, keeps its devices, and comes back. Then one that never returns does not
+// prevent the end of Run.
+func TestScanThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		folder := t.TempDir()
+		write(t, folder, "good.json", spec("good", "/dev/nvidia0"))
+		reader, log := newLoggedReader(folder)
+		var hanging atomic.Bool
+		release := make(chan struct{})
+		reader.read = func() result {
+			if hanging.Load() {
+				<-release
+			}
+			return reader.scanner.scan()
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { reader.Run(ctx) })
+		synctest.Wait()
+		reader.expect(t, good, true, source.ReasonNone)
+
+		hanging.Store(true)
+		time.Sleep(reader.interval + timeout + time.Second)
+		reader.expect(t, good, false, source.ReasonTimeout)
+		if status := reader.Status(); status.HungFor(reader.now()) < timeout || !strings.Contains(status.Message, folder) {
+			t.Errorf("the status of a scan that hangs is %+v", status)
+		}
+		if <-reader.Changed(); strings.Count(log.String(), "source is down") != 1 {
+			t.Errorf("the log is\n%s", log)
+		}
+
+		hanging.Store(false)
+		release <- struct{}{}
+		synctest.Wait()
+		reader.expect(t, good, true, source.ReasonNone)
+		if status := reader.Status(); !status.HungSince.IsZero() {
+			t.Errorf("the status after it is %+v", status)
+		}
+
+		hanging.Store(true)
+		time.Sleep(reader.interval + timeout + time.Second)
+		stop()
+		running.Wait()
+		close(release)
+	})
+}
+
 // TestSecondFailureIsLogged has a file go bad while another already is.
 func TestSecondFailureIsLogged(t *testing.T) {
 	folder := t.TempDir()
 	reader, log := newLoggedReader(folder)
 	first := write(t, folder, "first.json", "{")
-	reader.scan()
+	reader.scan(t.Context())
 	second := write(t, folder, "second.json", "{")
-	reader.scan()
-	reader.scan()
+	reader.scan(t.Context())
+	reader.scan(t.Context())
 	for _, path := range []string{first, second} {
 		if got := strings.Count(log.String(), path); got == 0 || got > 2 {
 			t.Errorf("%s is named %d times:\n%s", path, got, log)
@@ -126,22 +176,22 @@ func TestUnchangedFilesAreNotRead(t *testing.T) {
 	folder := t.TempDir()
 	reader, _ := newLoggedReader(folder)
 	path := write(t, folder, "gpu.json", spec("a", "/dev/nvidia0"))
-	reader.scan()
+	reader.scan(t.Context())
 	info, err := os.Stat(path)
 	must(t, err)
 	write(t, folder, "gpu.json", spec("b", "/dev/nvidia0"))
 	must(t, os.Chtimes(path, time.Time{}, info.ModTime()))
-	reader.scan()
+	reader.scan(t.Context())
 	reader.expect(t, "nvidia.com/gpu=a /dev/nvidia0\n", true, source.ReasonNone)
 	must(t, os.Chtimes(path, time.Time{}, info.ModTime().Add(time.Second)))
-	reader.scan()
+	reader.scan(t.Context())
 	reader.expect(t, "nvidia.com/gpu=b /dev/nvidia0\n", true, source.ReasonNone)
 	write(t, folder, "gpu.json", spec("bb", "/dev/nvidia0"))
 	must(t, os.Chtimes(path, time.Time{}, info.ModTime().Add(time.Second)))
-	reader.scan()
+	reader.scan(t.Context())
 	reader.expect(t, "nvidia.com/gpu=bb /dev/nvidia0\n", true, source.ReasonNone)
 	must(t, os.Remove(path))
-	reader.scan()
+	reader.scan(t.Context())
 	reader.expect(t, "", true, source.ReasonNone)
 }
 
@@ -151,10 +201,10 @@ func TestLaterDirectoryWins(t *testing.T) {
 	write(t, dynamic, "gpu.json", spec("0", "/dev/dynamic"))
 	write(t, dynamic, "README.md", "not a specification")
 	reader, _ := newLoggedReader(static, dynamic)
-	reader.scan()
+	reader.scan(t.Context())
 	reader.expect(t, "nvidia.com/gpu=0 /dev/dynamic\n", true, source.ReasonNone)
 	reader, _ = newLoggedReader(dynamic, static)
-	reader.scan()
+	reader.scan(t.Context())
 	reader.expect(t, "nvidia.com/gpu=0 /dev/static\n", true, source.ReasonNone)
 }
 
@@ -165,10 +215,10 @@ func TestAmbiguousNameIsIgnored(t *testing.T) {
 	write(t, folder, "c.json", spec("0", "/dev/one"))
 	write(t, folder, "d.json", spec("good", "/dev/nvidia0"))
 	reader, _ := newLoggedReader(folder)
-	reader.scan()
+	reader.scan(t.Context())
 	reader.expect(t, good, true, source.ReasonInvalid)
 	must(t, os.Remove(filepath.Join(folder, "b.json")))
-	reader.scan()
+	reader.scan(t.Context())
 	reader.expect(t, "nvidia.com/gpu=0 /dev/one\n"+good, true, source.ReasonNone)
 }
 
@@ -177,21 +227,21 @@ func TestDirectories(t *testing.T) {
 	folder := t.TempDir()
 	dir, missing := filepath.Join(folder, "cdi"), filepath.Join(folder, "missing")
 	reader, _ := newLoggedReader(dir, missing)
-	reader.scan()
+	reader.scan(t.Context())
 	reader.expect(t, "", true, source.ReasonNone)
 	must(t, os.Mkdir(dir, 0o755))
 	write(t, dir, "gpu.json", spec("good", "/dev/nvidia0"))
-	reader.scan()
+	reader.scan(t.Context())
 	reader.expect(t, good, true, source.ReasonNone)
 	must(t, os.Rename(dir, missing))
 	write(t, folder, "cdi", "no directory")
-	reader.scan()
+	reader.scan(t.Context())
 	reader.expect(t, good, true, source.ReasonOther)
 	must(t, os.RemoveAll(missing))
-	reader.scan()
+	reader.scan(t.Context())
 	reader.expect(t, good, false, source.ReasonOther) // the last that is known
 	must(t, os.Remove(dir))
-	reader.scan()
+	reader.scan(t.Context())
 	reader.expect(t, "", true, source.ReasonNone)
 }
 
@@ -199,7 +249,7 @@ func TestFileGoesBetweenListingAndReading(t *testing.T) {
 	folder := t.TempDir()
 	must(t, os.Symlink(filepath.Join(folder, "gone"), filepath.Join(folder, "gpu.json")))
 	reader, _ := newLoggedReader(folder)
-	reader.scan()
+	reader.scan(t.Context())
 	reader.expect(t, "", true, source.ReasonNone)
 }
 

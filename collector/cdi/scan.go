@@ -3,17 +3,16 @@ package cdi
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/hostfile"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
@@ -94,7 +93,7 @@ func (s *scanner) scan() result {
 
 // update updates the cached files of a directory.
 func (s *scanner) update(dir string) error {
-	names, err := s.names(dir)
+	names, err := hostfile.Names(dir, s.bounds.names)
 	if err != nil {
 		return fmt.Errorf("list CDI specifications: %w", err)
 	}
@@ -119,26 +118,6 @@ func (s *scanner) update(dir string) error {
 	return nil
 }
 
-// names lists a directory, sorted. It does not block on a pipe in its place.
-func (s *scanner) names(dir string) ([]string, error) {
-	opened, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = opened.Close() }() // closing what was only read loses nothing
-	names, err := opened.Readdirnames(s.bounds.names + 1)
-	switch {
-	case errors.Is(err, io.EOF): // it is empty
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case len(names) > s.bounds.names:
-		return nil, &source.Failure{Reason: source.ReasonResourceExhausted, Err: fmt.Errorf("%s has more entries than the limit of %d", dir, s.bounds.names)}
-	}
-	slices.Sort(names)
-	return names, nil
-}
-
 // refresh returns the content of a file, from before if it has not changed. A
 // file that could not be opened, or that exceeded the room, is tried again each
 // time. room is in bytes.
@@ -150,40 +129,18 @@ func refresh(path string, before file, room int64) (file, error) {
 	if !before.changed.IsZero() && info.Size() == before.size && info.ModTime().Equal(before.changed) {
 		return before, before.err
 	}
-	if !info.Mode().IsRegular() {
-		return file{}, invalid(fmt.Errorf("read the CDI specification %s: it is not a regular file", path))
-	}
-	if size := info.Size(); size > room && size <= maxFile {
+	if size := info.Size(); info.Mode().IsRegular() && size > room && size <= maxFile {
 		return file{}, invalid(fmt.Errorf("read the CDI specification %s: the files before it in its directory use the size limit", path))
 	}
-	data, err := read(path)
+	data, err := hostfile.Read(path, maxFile)
 	if err != nil {
-		return file{}, err
+		return file{}, fmt.Errorf("read a CDI specification: %w", err)
 	}
 	now := file{size: info.Size(), changed: info.ModTime()}
-	if len(data) > maxFile {
-		return now, invalid(fmt.Errorf("read the CDI specification %s: it has more than %d MiB", path, maxFile>>20))
-	}
 	if now.devices, err = Decode(data, path); err != nil {
 		return now, invalid(err)
 	}
 	return now, nil
-}
-
-// read reads a file, up to one byte more than the limit. It does not block on a
-// pipe that has replaced the file since it was listed.
-func read(path string) ([]byte, error) {
-	opened, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, fmt.Errorf("open a CDI specification: %w", err)
-	}
-	// Closing a file that was only read loses nothing.
-	defer func() { _ = opened.Close() }()
-	data, err := io.ReadAll(io.LimitReader(opened, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read a CDI specification: %w", err)
-	}
-	return data, nil
 }
 
 // collect returns a directory's devices by name, and the problems of its files.

@@ -92,13 +92,14 @@ func (o Options) complete() Options {
 // Then it returns immediately, even if a lookup hangs; the goroutine of that
 // lookup remains until the lookup returns. Call Run once.
 func (r *Reader) Run(ctx context.Context) {
-	found := make(chan result, 1)
 	for {
 		began, list := r.now(), r.pids()
-		go func() { found <- r.resolver.resolve(list) }()
-		if !r.waitForResult(ctx, began, found) {
+		found, ok := source.Await(ctx, r.timeout, func() { r.late(began) }, func() result { return r.resolver.resolve(list) })
+		if !ok {
 			return
 		}
+		r.observe(r.now().Since(began).Seconds())
+		r.apply(found)
 		select {
 		case <-ctx.Done():
 			return
@@ -107,26 +108,12 @@ func (r *Reader) Run(ctx context.Context) {
 	}
 }
 
-// waitForResult waits for the result of a lookup, however late, and applies it.
-// It reports whether the result came before ctx ended.
-func (r *Reader) waitForResult(ctx context.Context, began clock.Instant, found <-chan result) bool {
-	overdue := time.NewTimer(r.timeout)
-	defer overdue.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return false
-		case f := <-found:
-			r.observe(r.now().Since(began).Seconds())
-			r.apply(f)
-			return true
-		case <-overdue.C:
-			r.tracker.Hang(began)
-			r.tracker.Report(&source.Failure{Reason: source.ReasonTimeout, Err: fmt.Errorf(
-				"look up processes in %s: no answer within %s; the kernel, or the server of these files, hangs", r.resolver.procfs, r.timeout)})
-			signal(r.changed)
-		}
-	}
+// late records that a lookup has not returned in time.
+func (r *Reader) late(began clock.Instant) {
+	r.tracker.Hang(began)
+	r.tracker.Report(&source.Failure{Reason: source.ReasonTimeout, Err: fmt.Errorf(
+		"look up processes in %s: no answer within %s; the kernel, or the server of these files, hangs", r.resolver.procfs, r.timeout)})
+	signal(r.changed)
 }
 
 // apply publishes the result of a lookup. If nothing differs, it keeps the

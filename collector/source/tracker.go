@@ -1,6 +1,7 @@
 package source
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
@@ -118,6 +119,27 @@ func (t *Tracker) Status() Status {
 		t.changes.observe(t.status, t.now())
 	}
 	return t.status
+}
+
+// Await runs a read of which it is not known whether it ever returns, such as that of
+// a file on a network file system, and returns its result, however late it comes. late
+// is called once if it does not come within the limit. ok is false if ctx ends first:
+// the goroutine of the read then remains until the read returns.
+func Await[T any](ctx context.Context, limit time.Duration, late func(), read func() T) (result T, ok bool) {
+	results := make(chan T, 1)
+	go func() { results <- read() }()
+	overdue := time.NewTimer(limit)
+	defer overdue.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return result, false
+		case result = <-results:
+			return result, true
+		case <-overdue.C:
+			late()
+		}
+	}
 }
 
 // settleTime is how long a flapping source must stay in a state before that is

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/dra-exporter/dra-exporter/collector/hostfile"
 	"github.com/dra-exporter/dra-exporter/collector/objectfields"
 	"github.com/dra-exporter/dra-exporter/collector/spelling"
 )
@@ -28,15 +28,8 @@ const (
 	maxText   = 253 // bytes of a value; names of Kubernetes are no longer (RFC 1123 subdomains)
 )
 
-// Read reads a file of at most 1 MiB.
-func Read(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, maxFile+1))
-}
+// Read reads a regular file of at most 1 MiB.
+func Read(path string) ([]byte, error) { return hostfile.Read(path, maxFile) }
 
 // lineError is an error in one line.
 type lineError struct {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dra-exporter/dra-exporter/collector/hostfile"
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
@@ -65,11 +66,11 @@ func ReadHost(version, procfs, sysfs string) Host {
 		Container: inContainer(), Pod: os.Getenv("KUBERNETES_SERVICE_HOST") != "", Procfs: procfs, Sysfs: sysfs,
 	}
 	host.Kernel = runtime.GOOS + "/" + runtime.GOARCH
-	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+	if release, err := hostfile.ReadKernel("/proc/sys/kernel/osrelease", maxKernelFile); err == nil {
 		host.Kernel += " " + strings.TrimSpace(string(release))
 	}
 	host.Capabilities, host.CapsUnknown = capabilities()
-	_, host.ProcfsError = os.ReadFile(filepath.Join(procfs, "self", "stat"))
+	_, host.ProcfsError = hostfile.ReadKernel(filepath.Join(procfs, "self", "stat"), maxKernelFile)
 	host.ProcfsError = withoutPath(host.ProcfsError)
 	_, host.SysfsError = os.ReadDir(filepath.Join(sysfs, "class"))
 	host.SysfsError = withoutPath(host.SysfsError)
@@ -103,7 +104,7 @@ func inContainer() bool {
 			return true
 		}
 	}
-	mounts, err := os.ReadFile("/proc/self/mounts")
+	mounts, err := hostfile.ReadKernel("/proc/self/mounts", maxKernelFile)
 	if err != nil {
 		return false
 	}
@@ -117,7 +118,7 @@ func inContainer() bool {
 
 // capabilities returns the effective ones of this process, by capabilities(7).
 func capabilities() (names []string, unknown bool) {
-	status, err := os.ReadFile("/proc/self/status")
+	status, err := hostfile.ReadKernel("/proc/self/status", maxKernelFile)
 	if err != nil {
 		return nil, true
 	}
@@ -190,7 +191,7 @@ func pciFunctions(sysfs string) []PCIFunction {
 }
 
 func pciNumber(folder, file string) uint64 {
-	text, err := os.ReadFile(filepath.Join(folder, file))
+	text, err := hostfile.ReadKernel(filepath.Join(folder, file), maxKernelFile)
 	if err != nil {
 		return 0
 	}

@@ -6,14 +6,20 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/hostfile"
 )
+
+// maxKernelFile is the size of a file of procfs or sysfs, in bytes. The list of mounts of
+// a large node has some hundreds of KiB.
+const maxKernelFile = 4 << 20
 
 // ContainerCommand returns the command line of the process that started first in
 // the cgroup of this process. In a container that is the container's command:
 // process 1 of its pid namespace, unless it has the host's. It is nil where it
 // cannot be read.
 func ContainerCommand(procfs string) []string {
-	own, err := os.ReadFile(filepath.Join(procfs, "self", "cgroup"))
+	own, err := hostfile.ReadKernel(filepath.Join(procfs, "self", "cgroup"), maxKernelFile)
 	if err != nil {
 		return nil
 	}
@@ -27,7 +33,7 @@ func ContainerCommand(procfs string) []string {
 			continue
 		}
 		folder := filepath.Join(procfs, entry.Name())
-		if group, err := os.ReadFile(filepath.Join(folder, "cgroup")); err != nil || !bytes.Equal(group, own) {
+		if group, err := hostfile.ReadKernel(filepath.Join(folder, "cgroup"), maxKernelFile); err != nil || !bytes.Equal(group, own) {
 			continue
 		}
 		if start, ok := startOf(folder); ok && (first == "" || start < earliest) {
@@ -37,7 +43,7 @@ func ContainerCommand(procfs string) []string {
 	if first == "" {
 		return nil
 	}
-	line, err := os.ReadFile(filepath.Join(first, "cmdline"))
+	line, err := hostfile.ReadKernel(filepath.Join(first, "cmdline"), maxKernelFile)
 	if err != nil {
 		return nil
 	}
@@ -47,7 +53,7 @@ func ContainerCommand(procfs string) []string {
 // startOf returns the start time of a process, in clock ticks since the boot: field
 // 22 of its stat, the 20th after its name in parentheses (proc_pid_stat(5)).
 func startOf(folder string) (uint64, bool) {
-	stat, err := os.ReadFile(filepath.Join(folder, "stat"))
+	stat, err := hostfile.ReadKernel(filepath.Join(folder, "stat"), maxKernelFile)
 	if err != nil {
 		return 0, false
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -136,18 +135,18 @@ func (c *Cluster) latestRows() ([]metric.Row, time.Time) {
 	return nil, time.Time{}
 }
 
-// Run serves until the context ends.
+// Run serves until the context ends. What hangs is abandoned after a bounded time.
 func (c *Cluster) Run(ctx context.Context, server *web.Server) error {
 	ctx, stop := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	defer running.Wait()
+	var running Parts
+	defer running.Wait(c.log)
 	defer stop()
-	running.Go(func() { c.cluster.Run(ctx) })       // its statuses have its errors
-	running.Go(func() { _ = c.diagnoser.Run(ctx) }) // its only error is the end of the context
-	running.Go(func() { c.runner.Run(ctx) })
-	running.Go(func() { c.triggerSteps(ctx) })
+	running.Go("API server", func() { c.cluster.Run(ctx) })      // its statuses have its errors
+	running.Go("diagnoses", func() { _ = c.diagnoser.Run(ctx) }) // its only error is the end of the context
+	running.Go("reducer", func() { c.runner.Run(ctx) })
+	running.Go("steps", func() { c.triggerSteps(ctx) })
 	if c.push != nil {
-		running.Go(func() { c.push.Run(ctx) })
+		running.Go("push by OTLP", func() { c.push.Run(ctx) })
 	}
 	return server.Serve(ctx)
 }
@@ -169,7 +168,7 @@ func (c *Cluster) triggerSteps(ctx context.Context) {
 }
 
 // Reload logs that there is no file to read again.
-func (c *Cluster) Reload() { logNothingToReload(c.log) }
+func (c *Cluster) Reload(context.Context) { logNothingToReload(c.log) }
 
 // Server opens the listeners, so that a wrong address or configuration fails before
 // anything runs.

@@ -1,7 +1,6 @@
 package role
 
 import (
-	"io"
 	"log/slog"
 	"math"
 	"os"
@@ -10,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/hostfile"
 )
 
 // Go's memory limit as a share of the memory limit of the process's cgroup. In the
@@ -110,14 +111,9 @@ func smallestLimit(mount, group, file string) int64 {
 	return smallest
 }
 
-// readFile returns the beginning of a file; nothing if it cannot be read.
+// readFile returns the text of a file; nothing if it cannot be read.
 func readFile(path string) string {
-	file, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	text, err := io.ReadAll(io.LimitReader(file, cgroupFileBytes))
+	text, err := hostfile.ReadKernel(path, cgroupFileBytes)
 	if err != nil {
 		return ""
 	}

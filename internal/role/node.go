@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -101,7 +100,7 @@ func NewNode(options NodeOptions, log *slog.Logger) (*Node, error) {
 	n.kubelet = kubelet.New(kubelet.Options{Socket: options.Socket, Log: log, Clock: now, Observe: live.observeRead(kubelet.SourceName)})
 	n.cdi = cdi.New(cdi.Options{Dirs: options.CDIDirs, Log: log, Clock: now, Observe: live.observeRead(cdi.SourceName)})
 	if options.Sysfs != "" {
-		n.places = sysfs.NewLocationReader(options.Sysfs)
+		n.places = sysfs.NewLocationReader(options.Sysfs, log)
 	}
 	if options.Processes {
 		n.cgroup = cgroup.New(cgroup.Options{Procfs: options.Procfs, PIDs: n.processes.pids, Log: log, Clock: now, Observe: live.observeRead(cgroup.SourceName)})
@@ -267,38 +266,38 @@ func (n *Node) Unread() []string {
 // HasSnapshot reports whether there is a snapshot.
 func (n *Node) HasSnapshot() bool { return n.runner.Latest() != nil }
 
-// Run serves until the context ends. A source that hangs does not delay it.
+// Run serves until the context ends. What hangs is abandoned after a bounded time.
 func (n *Node) Run(ctx context.Context, server *web.Server) error {
 	ctx, stop := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	defer running.Wait()
+	var running Parts
+	defer running.Wait(n.log)
 	defer stop()
 	n.Start(ctx, &running)
-	running.Go(func() { n.history.Run(ctx, n.rows, func() time.Duration { return n.options.Clock().Elapsed }) })
+	running.Go("history", func() { n.history.Run(ctx, n.rows, func() time.Duration { return n.options.Clock().Elapsed }) })
 	if n.push != nil {
-		running.Go(func() { n.push.Run(ctx) })
+		running.Go("push by OTLP", func() { n.push.Run(ctx) })
 	}
 	return server.Serve(ctx)
 }
 
-// Start reads all sources until the context ends, in goroutines of the group.
-func (n *Node) Start(ctx context.Context, running *sync.WaitGroup) {
-	running.Go(func() { n.sampler.Run(ctx) })
-	running.Go(func() { n.kubelet.Run(ctx) })
-	running.Go(func() { n.cdi.Run(ctx) })
+// Start reads all sources until the context ends, as parts.
+func (n *Node) Start(ctx context.Context, running *Parts) {
+	running.Go("devices", func() { n.sampler.Run(ctx) })
+	running.Go(kubelet.SourceName, func() { n.kubelet.Run(ctx) })
+	running.Go(cdi.SourceName, func() { n.cdi.Run(ctx) })
 	if n.places != nil {
-		running.Go(func() { n.places.Run(ctx) })
+		running.Go("sysfs", func() { n.places.Run(ctx) })
 	}
 	if n.cgroup != nil {
-		running.Go(func() { n.cgroup.Run(ctx) })
+		running.Go(cgroup.SourceName, func() { n.cgroup.Run(ctx) })
 	}
-	running.Go(func() { n.runner.Run(ctx) })
-	running.Go(func() { n.triggerSteps(ctx) })
+	running.Go("reducer", func() { n.runner.Run(ctx) })
+	running.Go("steps", func() { n.triggerSteps(ctx) })
 	if n.cluster != nil {
-		running.Go(func() { n.cluster.Run(ctx) }) // its statuses have its errors
+		running.Go("API server", func() { n.cluster.Run(ctx) }) // its statuses have its errors
 	}
 	if n.pods != nil {
-		running.Go(func() { n.pods.Run(ctx) })
+		running.Go(kubelet.PodsSourceName, func() { n.pods.Run(ctx) })
 	}
 }
 
@@ -353,13 +352,13 @@ func (n *Node) triggerStep() {
 	}
 }
 
-// Reload reads the price list again.
-func (n *Node) Reload() {
+// Reload reads the price list again, until the context ends.
+func (n *Node) Reload(ctx context.Context) {
 	if n.prices == nil {
 		logNothingToReload(n.log)
 		return
 	}
-	n.prices.reload()
+	n.prices.reload(ctx)
 	n.triggerStep()
 }
 

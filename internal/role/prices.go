@@ -1,9 +1,11 @@
 package role
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/price"
 	"github.com/dra-exporter/dra-exporter/collector/self"
+	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
 // logNothingToReload logs that SIGHUP is ignored.
@@ -21,6 +24,7 @@ func logNothingToReload(log *slog.Logger) {
 // priceList is the list of --cost.prices. It can be reloaded.
 type priceList struct {
 	path  string
+	load  func(path string) (*price.Prices, error)
 	clock clock.Clock
 	log   *slog.Logger
 
@@ -36,7 +40,7 @@ func newPriceList(path string, read *price.Prices, registry prometheus.Registere
 	}
 	families := self.NewReload()
 	list := &priceList{
-		path: path, clock: now, log: log,
+		path: path, load: price.Load, clock: now, log: log,
 		successful: gauge(families.Successful), lastSuccess: gauge(families.LastSuccess),
 	}
 	list.set(read)
@@ -62,17 +66,42 @@ func (l *priceList) prices() *price.Prices {
 	return l.latest.Load()
 }
 
-// reload reads the file again. If it is invalid, the previous list stays in use.
-func (l *priceList) reload() {
-	read, err := price.Load(l.path)
+// reloadTimeout is how long a read of the file may take before the reload counts as
+// failed.
+const reloadTimeout = 10 * time.Second
+
+// loaded is the result of a read of the file.
+type loaded struct {
+	list *price.Prices
+	err  error
+}
+
+// reload reads the file again, until ctx ends. If it is invalid, or cannot be read in
+// time, the previous list stays in use. A late one is used when it comes.
+func (l *priceList) reload(ctx context.Context) {
+	found, ok := source.Await(ctx, reloadTimeout, func() {
+		l.keep(fmt.Errorf("read the price list: no answer within %s; the server of its file system hangs", reloadTimeout))
+	}, func() loaded {
+		list, err := l.load(l.path)
+		return loaded{list, err}
+	})
+	if !ok {
+		return
+	}
+	read, err := found.list, found.err
 	if before := l.latest.Load(); err == nil && read.Currency != before.Currency {
 		err = fmt.Errorf("the currency changed to %s from %s: their costs cannot be added up; restart the exporter to change it", read.Currency, before.Currency)
 	}
 	if err != nil {
-		l.successful.Set(0)
-		l.log.Error("the price list was not reloaded; the previous list stays in use", "file", l.path, "error", err)
+		l.keep(err)
 		return
 	}
 	l.set(read)
 	l.log.Info("the price list was reloaded", "file", l.path, "prices", len(read.Rules))
+}
+
+// keep reports why the previous list stays in use.
+func (l *priceList) keep(err error) {
+	l.successful.Set(0)
+	l.log.Error("the price list was not reloaded; the previous list stays in use", "file", l.path, "error", err)
 }

@@ -12,7 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,7 +20,9 @@ import (
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/dra-exporter/dra-exporter/collector/hostfile"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/ratelog"
 )
 
@@ -90,8 +92,47 @@ func CheckFile(flags *toolkit.FlagConfig) error {
 	if file == "" {
 		return nil
 	}
+	if err := checkReadable(file); err != nil {
+		return fmt.Errorf("read --web.config.file: %w", err)
+	}
 	if err := toolkit.Validate(file); err != nil {
 		return fmt.Errorf("read --web.config.file %s: %w", file, err)
+	}
+	return nil
+}
+
+// maxConfig is the size of the web configuration, and of each file that it names, in
+// bytes.
+const maxConfig = 1 << 20
+
+// checkReadable refuses a web configuration that is not a regular file, or that names
+// such a file: the toolkit would wait for it.
+func checkReadable(file string) error {
+	text, err := hostfile.Read(file, maxConfig)
+	if err != nil {
+		return err
+	}
+	var named struct {
+		TLS struct {
+			Certificate string `yaml:"cert_file"`
+			Key         string `yaml:"key_file"`
+			Authorities string `yaml:"client_ca_file"`
+		} `yaml:"tls_server_config"`
+	}
+	if yaml.Unmarshal(text, &named) != nil {
+		return nil // the toolkit says what is wrong
+	}
+	for _, path := range []string{named.TLS.Certificate, named.TLS.Key, named.TLS.Authorities} {
+		if path == "" {
+			continue
+		}
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(filepath.Dir(file), path)
+		}
+		// What is missing, or may not be read, is the toolkit's to report.
+		if _, err := hostfile.Read(path, maxConfig); source.ReasonOf(err) == source.ReasonInvalid {
+			return err
+		}
 	}
 	return nil
 }
@@ -103,7 +144,7 @@ func checkPasswords(config Config) error {
 	if file == "" || config.Admit == nil {
 		return nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := hostfile.Read(file, maxConfig)
 	if err != nil {
 		return fmt.Errorf("read --web.config.file: %w", err)
 	}

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/hostfile"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
@@ -142,29 +141,17 @@ func (s *Source) fail(err error) {
 // readFile reads the newest document of a file. Its time is that of the file.
 func (s *Source) readFile() {
 	path := s.options.Monitor
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		s.fail(err)
-		return
-	case !info.Mode().IsRegular():
-		s.fail(&source.Failure{Reason: source.ReasonInvalid, Err: &fs.PathError{Op: "read", Path: path, Err: errors.New("it is not a regular file")}})
-		return
-	}
-	file, err := os.Open(path)
+	info, err := os.Stat(path) // before the file is read, which may be replaced in between
 	if err != nil {
 		s.fail(err)
 		return
 	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxDocument+1))
+	text, err := hostfile.Read(path, maxDocument)
 	now := s.options.Clock()
 	age := max(now.Wall.Sub(info.ModTime()), 0)
 	switch {
 	case err != nil:
 		s.fail(err)
-	case len(text) > maxDocument:
-		s.fail(&source.Failure{Reason: source.ReasonInvalid, Err: fmt.Errorf("%s has more than %d bytes", path, maxDocument)})
 	case age > staleAfter:
 		s.fail(&source.Failure{Reason: source.ReasonTimeout, Err: fmt.Errorf("%s was written %v ago", path, age.Round(time.Second))})
 	default:

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
@@ -150,7 +151,7 @@ func (s *Source) find() (map[string]bool, error) {
 
 // readNames returns the names of a folder's files, sorted, maxFiles at most.
 func readNames(folder string) ([]string, error) {
-	opened, err := os.Open(folder)
+	opened, err := os.OpenFile(folder, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}

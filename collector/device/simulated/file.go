@@ -3,16 +3,18 @@ package simulated
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/hostfile"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
 // lookInterval is how often a source looks whether its file has changed.
 const lookInterval = time.Second
+
+const maxFile = 16 << 20 // bytes
 
 // file is where a source's config comes from, if it comes from a file.
 type file struct {
@@ -43,7 +45,7 @@ func Open(path string, now clock.Clock) (*Source, error) {
 }
 
 func readFile(path string) ([]byte, error) {
-	data, err := os.ReadFile(path)
+	data, err := hostfile.Read(path, maxFile)
 	if err != nil {
 		return nil, fmt.Errorf("read simulated devices: %w", err)
 	}

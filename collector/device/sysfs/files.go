@@ -7,15 +7,13 @@ package sysfs
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
-	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
+	"github.com/dra-exporter/dra-exporter/collector/hostfile"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
@@ -35,60 +33,15 @@ type Files struct {
 // Drivers may answer "try again", at which os.ReadFile would wait for ever,
 // and may hang: then the calling thread does.
 func (f *Files) Bytes(path string) ([]byte, error) {
-	fd, err := open(path)
-	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
-	}
-	// Closing a file that was only read loses nothing.
-	defer func() { _ = syscall.Close(fd) }()
-	for {
-		n, err := syscall.Read(fd, f.buffer[:])
-		switch {
-		case err == syscall.EINTR:
-		case err != nil:
-			return nil, &fs.PathError{Op: "read", Path: path, Err: refused(err)}
-		default:
-			return f.buffer[:n], nil
-		}
-	}
-}
-
-func open(path string) (fd int, err error) {
-	for {
-		// The file may have been replaced by a pipe, or by a device whose
-		// driver waits for a carrier: opening one of those must not wait.
-		fd, err = syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
-		if !errors.Is(err, syscall.EINTR) {
-			break
-		}
+	n, err := hostfile.ReadOnce(path, f.buffer[:])
+	if wrong, ok := errors.AsType[*fs.PathError](err); ok && wrong.Op == "read" {
+		wrong.Err = refused(wrong.Err)
 	}
 	if err != nil {
-		return fd, err
+		return nil, err
 	}
-	var about syscall.Stat_t
-	if err = syscall.Fstat(fd, &about); err == nil {
-		err = readable(uint32(about.Mode) & syscall.S_IFMT)
-	}
-	if err != nil {
-		_ = syscall.Close(fd) // nothing was read
-	}
-	return fd, err
+	return f.buffer[:n], nil
 }
-
-// readable refuses irregular files: reading from a pipe or a device takes data
-// from other readers, and may never end.
-func readable(kind uint32) error {
-	switch kind {
-	case syscall.S_IFREG:
-		return nil
-	case syscall.S_IFDIR:
-		return syscall.EISDIR
-	default:
-		return &source.Failure{Reason: source.ReasonInvalid, Err: errNotRegular}
-	}
-}
-
-var errNotRegular = errors.New("it is not a regular file")
 
 // refused wraps an EPERM of a read: the driver does not permit the read at
 // present, because its hardware is suspended or being reset. A missing
@@ -165,21 +118,4 @@ const maxNames = 10_000
 
 // Names returns the names in a folder, sorted. It fails for a folder with more
 // than 10,000 names. It does not block on an irregular file.
-func Names(folder string) ([]string, error) {
-	opened, err := os.OpenFile(folder, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = opened.Close() }() // closing what was only read loses nothing
-	names, err := opened.Readdirnames(maxNames + 1)
-	switch {
-	case errors.Is(err, io.EOF): // it is empty
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case len(names) > maxNames:
-		return nil, &source.Failure{Reason: source.ReasonResourceExhausted, Err: fmt.Errorf("list %s: it has more names than the limit of %d", folder, maxNames)}
-	}
-	slices.Sort(names)
-	return names, nil
-}
+func Names(folder string) ([]string, error) { return hostfile.Names(folder, maxNames) }

@@ -2,6 +2,7 @@ package sysfs
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,17 +12,23 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
 // locationsInterval is the time between two looks at the PCI functions: few are ever
 // added, such as the virtual functions of a network adapter.
 const locationsInterval = time.Minute
 
+// locationsTimeout is how long a look may take before it is logged.
+const locationsTimeout = 10 * time.Second
+
 // LocationReader reads where the PCI functions of a node are. What cannot be read is
 // unknown, which is no failure: a virtual machine may have no PCI. Latest is safe for
 // concurrent use.
 type LocationReader struct {
 	root    string
+	log     *slog.Logger
+	look    func() map[string]device.Location // locations
 	files   Files
 	known   map[string]device.Location
 	latest  atomic.Pointer[device.Locations]
@@ -29,16 +36,25 @@ type LocationReader struct {
 }
 
 // NewLocationReader returns a reader of the sysfs that is mounted at root.
-func NewLocationReader(root string) *LocationReader {
-	return &LocationReader{root: root, changed: make(chan struct{}, 1)}
+func NewLocationReader(root string, log *slog.Logger) *LocationReader {
+	r := &LocationReader{root: root, log: log, changed: make(chan struct{}, 1)}
+	r.look = r.locations
+	return r
 }
 
-// Run reads now and each minute, until the context ends. Call it once.
+// Run reads now and each minute, until the context ends, even if a look hangs: the
+// goroutine of that look remains until it returns. Call Run once.
 func (r *LocationReader) Run(ctx context.Context) {
 	ticker := time.NewTicker(locationsInterval)
 	defer ticker.Stop()
 	for {
-		r.read()
+		known, ok := source.Await(ctx, locationsTimeout, func() {
+			r.log.Warn("the locations of PCI functions cannot be read: sysfs hangs", "folder", r.root, "after", locationsTimeout)
+		}, r.look)
+		if !ok {
+			return
+		}
+		r.apply(known)
 		select {
 		case <-ctx.Done():
 			return
@@ -54,8 +70,7 @@ func (r *LocationReader) Latest() *device.Locations { return r.latest.Load() }
 // Changed receives after each read that found other locations. It holds one signal.
 func (r *LocationReader) Changed() <-chan struct{} { return r.changed }
 
-func (r *LocationReader) read() {
-	known := r.locations()
+func (r *LocationReader) apply(known map[string]device.Location) {
 	if maps.Equal(known, r.known) {
 		return
 	}

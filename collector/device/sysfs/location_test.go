@@ -2,8 +2,10 @@ package sysfs
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,7 +41,7 @@ func TestLocations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		reader := NewLocationReader(root)
+		reader := NewLocationReader(root, slog.New(slog.DiscardHandler))
 		if reader.Latest().At("0000:18:00.0") != (device.Location{}) {
 			t.Error("something is known before anything was read")
 		}
@@ -70,9 +72,31 @@ func TestLocations(t *testing.T) {
 			t.Errorf("the new function is at %+v", got)
 		}
 	})
-	empty := NewLocationReader(filepath.Join(root, "missing"))
-	empty.read()
+	empty := NewLocationReader(filepath.Join(root, "missing"), slog.New(slog.DiscardHandler))
+	empty.apply(empty.look())
 	if empty.Latest().At("0000:18:00.0") != (device.Location{}) {
 		t.Error("there are locations without sysfs")
 	}
+}
+
+// TestLookThatHangs has a look that does not return: it is logged, what is known stays,
+// and Run ends with its context.
+func TestLookThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		reader := NewLocationReader(t.TempDir(), slog.New(slog.NewTextHandler(&log, nil)))
+		release := make(chan struct{})
+		reader.look = func() map[string]device.Location { <-release; return nil }
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); reader.Run(ctx) }()
+		time.Sleep(2 * locationsInterval)
+		synctest.Wait()
+		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, reader.root) {
+			t.Errorf("the log is %q", got)
+		}
+		stop()
+		<-ended
+		close(release)
+	})
 }

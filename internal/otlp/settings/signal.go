@@ -5,13 +5,14 @@ import (
 	"crypto/x509"
 	"errors"
 	"net/url"
-	"os"
 	"path"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/dra-exporter/dra-exporter/collector/hostfile"
 )
 
 const exporterPrefix = "OTEL_EXPORTER_OTLP_"
@@ -332,7 +333,7 @@ func (s signalLoader) authorities(in input) *x509.CertPool {
 	if !in.isSet() {
 		return nil
 	}
-	pem, err := os.ReadFile(in.value)
+	pem, err := hostfile.Read(in.value, maxPEM)
 	if err != nil {
 		s.refuse(in, "%v", err)
 		return nil
@@ -344,6 +345,10 @@ func (s signalLoader) authorities(in input) *x509.CertPool {
 	return pool
 }
 
+// maxPEM is the size of a file of certificates or keys, in bytes. That of all public
+// authorities has a fifth of it.
+const maxPEM = 1 << 20
+
 // keyPair is a client's certificate in two files that may be replaced at any
 // time. It is safe for concurrent use.
 type keyPair struct {
@@ -354,7 +359,15 @@ type keyPair struct {
 }
 
 func (k *keyPair) read() error {
-	pair, err := tls.LoadX509KeyPair(k.certificate, k.key)
+	certificate, err := hostfile.Read(k.certificate, maxPEM)
+	if err != nil {
+		return err
+	}
+	key, err := hostfile.Read(k.key, maxPEM)
+	if err != nil {
+		return err
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
 		return err
 	}
