@@ -13,6 +13,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
+	"github.com/dra-exporter/dra-exporter/internal/ratelog"
 	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/internal/web"
 )
@@ -110,6 +111,7 @@ func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlpsetting
 		return err
 	}
 	log := webFlags.logger()
+	defer ratelog.Flush(log)
 	config, err := clusterConfig(flags.kubeconfig)
 	if err != nil {
 		return err

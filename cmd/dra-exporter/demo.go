@@ -27,6 +27,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device/plugin"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
+	"github.com/dra-exporter/dra-exporter/internal/ratelog"
 	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/internal/simulation"
 	"github.com/dra-exporter/dra-exporter/internal/web"
@@ -76,6 +77,7 @@ func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error
 		return err
 	}
 	log := flags.web.logger()
+	defer ratelog.Flush(log)
 	directory, err := os.MkdirTemp("", "dra-exporter-demo-")
 	if err != nil {
 		return fmt.Errorf("create a folder for the simulated node: %w", err)

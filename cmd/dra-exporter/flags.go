@@ -121,12 +121,13 @@ func addLogFlags(command flagSet, config *promslog.Config) {
 }
 
 // logger escapes control characters for terminals; in JSON these are more than
-// slog escapes. It also receives the logs of client-go, which has only one
+// slog escapes. Devices, drivers, users and files can cause any number of lines, so that
+// their number is bounded. It also receives the logs of client-go, which has only one
 // logger for the whole process.
 func (f *webFlags) logger() *slog.Logger {
 	config := *f.log
 	config.Writer = terminal.JSONWriter(cmp.Or[io.Writer](config.Writer, os.Stderr))
-	log := promslog.New(&config)
+	log := slog.New(ratelog.Bound(promslog.New(&config).Handler()))
 	klog.SetSlogLogger(slog.New(ratelog.Limit(log.Handler(), "client-go")).With("component", "client-go"))
 	return log
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/hostfile"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
+	"github.com/dra-exporter/dra-exporter/internal/ratelog"
 	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/kubelet"
 )
@@ -91,6 +92,7 @@ func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, push
 		return err
 	}
 	log := webFlags.logger()
+	defer ratelog.Flush(log)
 	options, err := flags.roleOptions(agentFlags, log)
 	if err != nil {
 		return err

@@ -1,12 +1,15 @@
-// Package ratelog bounds log lines that others cause, such as clients whose TLS
-// handshakes fail, and libraries that log each request. Of each kind, PerMinute lines
-// are written in a minute, and then the number of dropped lines.
+// Package ratelog bounds log lines that others cause: devices, drivers, objects of users,
+// files, clients whose TLS handshakes fail, and libraries that log each request. What is
+// too much in a minute is left out, and counted in a line at its end.
 package ratelog
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,36 +17,71 @@ import (
 )
 
 const (
-	// PerMinute is how many lines of a kind are written in a minute.
+	// PerMinute is how many lines of a kind, or with one message, are written in a minute.
 	PerMinute = 10
-	window    = time.Minute
+	// InTotal is how many lines Bound writes in a minute, beside the first one of each
+	// message.
+	InTotal = 100
+	// maxMessages is how many messages Bound distinguishes in a minute. All others count as
+	// one.
+	maxMessages = 100
+	window      = time.Minute
 	// maxText is how many bytes of a text are written.
 	maxText = 1 << 10
+	// maxKey is how many bytes of a message, or of the attributes of a logger, distinguish
+	// it from others.
+	maxKey = 128
+	// maxNamed is how many messages the line about dropped lines names.
+	maxNamed = 5
 )
+
+// Bound returns a handler for all lines of a process. Of lines with the same message, from
+// loggers with the same attributes (of With), it writes PerMinute lines a minute. Of all
+// lines it writes InTotal a minute, and then only the first one with each message, so that
+// a flood of some hides no others, up to 100 messages. Messages that differ only from their first digit on
+// count as the same. Each text has at most 1 KiB. It is safe for concurrent use.
+func Bound(next slog.Handler) slog.Handler {
+	return &handler{next: next, limit: &limit{plain: next, most: InTotal, messages: make(map[string]*lines)}}
+}
 
 // Limit returns a handler that writes to next no more than PerMinute lines a minute,
 // each text of at most 1 KiB. The line with the number of dropped lines has the
 // attribute kind. Handlers of With and WithGroup of a logger share the limit. It is
 // safe for concurrent use.
 func Limit(next slog.Handler, kind string) slog.Handler {
-	return &handler{next: next, limit: &limit{plain: next, kind: kind, after: time.AfterFunc}}
+	return &handler{next: next, limit: &limit{plain: next, kind: kind, most: PerMinute, messages: make(map[string]*lines)}}
+}
+
+// Flush writes now how many lines were left out, for the end of a process. The logger is
+// one of Bound or Limit.
+func Flush(log *slog.Logger) {
+	if h, ok := log.Handler().(*handler); ok {
+		h.limit.end()
+	}
 }
 
 type handler struct {
 	next  slog.Handler
 	limit *limit
+	key   string // of the attributes
 }
 
-// limit is shared by the handlers of one kind.
+// limit is shared by the handlers of one kind, or of a process.
 type limit struct {
 	plain slog.Handler // without attributes
-	kind  string
-	after func(time.Duration, func()) *time.Timer
+	kind  string       // of all lines; empty: messages are distinguished
+	most  int          // lines in a window
 
-	mu      sync.Mutex
-	written int // in the present window; 0: there is none
-	dropped int // in the present window
-	worst   slog.Level
+	mu       sync.Mutex
+	timer    *time.Timer // ends the present window; nil: there is none
+	written  int         // in the present window
+	messages map[string]*lines
+}
+
+// lines are those of one message in the present window.
+type lines struct {
+	written, dropped int
+	worst            slog.Level // of the dropped ones
 }
 
 // Enabled implements slog.Handler.
@@ -53,7 +91,7 @@ func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
 
 // Handle writes the record if it is one of the first of its minute.
 func (h *handler) Handle(ctx context.Context, record slog.Record) error {
-	if !h.limit.allow(record.Level) {
+	if !h.limit.allow(h.messageKey(record.Message), record.Level) {
 		return nil
 	}
 	short := slog.NewRecord(record.Time, record.Level, truncate(record.Message), record.PC)
@@ -66,31 +104,57 @@ func (h *handler) Handle(ctx context.Context, record slog.Record) error {
 
 // WithAttrs returns a handler with the same limit.
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	short := make([]slog.Attr, len(attrs))
+	short, key := make([]slog.Attr, len(attrs)), h.key
 	for i, attr := range attrs {
 		short[i] = truncateAttr(attr)
+		if len(key) < maxKey {
+			key += " " + shorten(short[i].String(), maxKey)
+		}
 	}
-	return &handler{next: h.next.WithAttrs(short), limit: h.limit}
+	return &handler{next: h.next.WithAttrs(short), limit: h.limit, key: key}
 }
 
 // WithGroup returns a handler with the same limit.
 func (h *handler) WithGroup(name string) slog.Handler {
-	return &handler{next: h.next.WithGroup(name), limit: h.limit}
+	return &handler{next: h.next.WithGroup(name), limit: h.limit, key: h.key}
+}
+
+// messageKey returns what distinguishes a message from others: foreign ones contain
+// addresses and numbers.
+func (h *handler) messageKey(message string) string {
+	if h.limit.kind != "" {
+		return ""
+	}
+	if digit := strings.IndexAny(message, "0123456789"); digit > 0 {
+		message = message[:digit]
+	}
+	return shorten(message, maxKey) + h.key
 }
 
 // allow counts a line and reports whether it may be written.
-func (l *limit) allow(level slog.Level) bool {
+func (l *limit) allow(key string, level slog.Level) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.written == 0 {
-		l.after(window, l.end)
+	if l.timer == nil {
+		l.timer = time.AfterFunc(window, l.end)
 	}
-	if l.written < PerMinute {
+	count, ok := l.messages[key]
+	if !ok {
+		if len(l.messages) >= maxMessages {
+			key = "others"
+		}
+		if count, ok = l.messages[key]; !ok {
+			count = &lines{}
+			l.messages[key] = count
+		}
+	}
+	if count.written < PerMinute && (l.written < l.most || count.written == 0) {
+		count.written++
 		l.written++
 		return true
 	}
-	if l.dropped++; l.dropped == 1 || level > l.worst {
-		l.worst = level
+	if count.dropped++; count.dropped == 1 || level > count.worst {
+		count.worst = level
 	}
 	return false
 }
@@ -98,15 +162,44 @@ func (l *limit) allow(level slog.Level) bool {
 // end ends a window, and writes the number of lines that were dropped in it.
 func (l *limit) end() {
 	l.mu.Lock()
-	dropped, worst := l.dropped, l.worst
-	l.written, l.dropped = 0, 0
+	messages := l.messages
+	l.messages, l.written = make(map[string]*lines), 0
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	l.timer = nil
 	l.mu.Unlock()
+	dropped, worst := 0, slog.LevelDebug
+	for _, count := range messages {
+		if count.dropped > 0 {
+			dropped, worst = dropped+count.dropped, max(worst, count.worst)
+		}
+	}
 	if dropped == 0 {
 		return
 	}
 	record := slog.NewRecord(time.Now(), worst, "log lines were dropped, because there were too many in a minute", 0) //nolint:forbidigo // the time of a line
-	record.AddAttrs(slog.String("kind", l.kind), slog.Int("lines", dropped))
+	if l.kind != "" {
+		record.AddAttrs(slog.String("kind", l.kind))
+	} else {
+		record.AddAttrs(slog.String("most", mostDropped(messages)))
+	}
+	record.AddAttrs(slog.Int("lines", dropped))
 	_ = l.plain.Handle(context.Background(), record) // an error of the log cannot be logged
+}
+
+// mostDropped names the messages with the most dropped lines, with their numbers.
+func mostDropped(messages map[string]*lines) string {
+	keys := slices.SortedFunc(maps.Keys(messages), func(a, b string) int {
+		return cmp.Or(cmp.Compare(messages[b].dropped, messages[a].dropped), strings.Compare(a, b))
+	})
+	var named []string
+	for _, key := range keys[:min(len(keys), maxNamed)] {
+		if messages[key].dropped > 0 {
+			named = append(named, fmt.Sprintf("%d × %s", messages[key].dropped, key))
+		}
+	}
+	return strings.Join(named, "; ")
 }
 
 func truncateAttr(attr slog.Attr) slog.Attr {
@@ -114,7 +207,11 @@ func truncateAttr(attr slog.Attr) slog.Attr {
 	case slog.KindString:
 		return slog.String(attr.Key, truncate(value.String()))
 	case slog.KindAny:
-		return slog.String(attr.Key, truncate(fmt.Sprint(value.Any())))
+		// What is short keeps its form: JSON has lists.
+		if text := fmt.Sprint(value.Any()); len(text) > maxText || !utf8.ValidString(text) {
+			return slog.String(attr.Key, truncate(text))
+		}
+		return slog.Attr{Key: attr.Key, Value: value}
 	case slog.KindGroup:
 		var group []any
 		for _, member := range value.Group() {
@@ -128,12 +225,22 @@ func truncateAttr(attr slog.Attr) slog.Attr {
 
 // truncate returns the beginning of a text, as valid UTF-8.
 func truncate(text string) string {
-	if len(text) <= maxText {
-		return strings.ToValidUTF8(text, "�")
+	short := shorten(text, maxText)
+	if len(short) < len(text) {
+		return strings.ToValidUTF8(short, "�") + "…"
 	}
-	end := maxText
-	for end > maxText-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+	return strings.ToValidUTF8(short, "�")
+}
+
+// shorten returns at most the given number of bytes of a text, without a part of a
+// character at the end.
+func shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	end := most
+	for end > most-utf8.UTFMax && !utf8.RuneStart(text[end]) {
 		end--
 	}
-	return strings.ToValidUTF8(text[:end], "�") + "…"
+	return text[:end]
 }
