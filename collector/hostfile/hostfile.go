@@ -25,12 +25,8 @@ import (
 func Read(path string, limit int64) ([]byte, error) {
 	// Opening a device can have an effect, such as starting a watchdog. So the type is
 	// checked before as well as after.
-	info, err := os.Stat(path)
-	if err != nil {
+	if err := Check(path); err != nil {
 		return nil, err
-	}
-	if err := checkType(typeBits(info.Mode())); err != nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	fd, size, err := open(path)
 	if err != nil {
@@ -45,6 +41,18 @@ func Read(path string, limit int64) ([]byte, error) {
 	default:
 		return readAll(fd, path, limit, size)
 	}
+}
+
+// Check returns an error if there is no regular file, for a file that a library reads.
+func Check(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if err := checkType(typeBits(info.Mode())); err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return nil
 }
 
 // ReadKernel returns the content of a file of procfs, sysfs or a cgroup, of which the

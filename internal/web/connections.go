@@ -25,6 +25,7 @@ import (
 // connections open.
 type connections struct {
 	max, maxOfClient int
+	check            func() error // before what a client has sent is used; nil: none
 
 	mu        sync.Mutex
 	open      map[*connection]struct{}
@@ -197,7 +198,13 @@ func (c *connection) Read(p []byte) (int, error) {
 	if c.idle.Load() {
 		_ = c.Conn.SetReadDeadline(now().Add(idleTimeout)) // Read fails if this does
 	}
-	return c.Conn.Read(p)
+	n, err := c.Conn.Read(p)
+	if err == nil && c.owner.check != nil {
+		if err = c.owner.check(); err != nil {
+			return 0, err
+		}
+	}
+	return n, err
 }
 
 // CloseWrite is called by net/http before it closes a connection whose client is

@@ -92,7 +92,11 @@ func CheckFile(flags *toolkit.FlagConfig) error {
 	if file == "" {
 		return nil
 	}
-	if err := checkReadable(file); err != nil {
+	files, err := configFiles(file)
+	if err == nil {
+		err = checkRegular(files)
+	}
+	if err != nil {
 		return fmt.Errorf("read --web.config.file: %w", err)
 	}
 	if err := toolkit.Validate(file); err != nil {
@@ -101,16 +105,14 @@ func CheckFile(flags *toolkit.FlagConfig) error {
 	return nil
 }
 
-// maxConfig is the size of the web configuration, and of each file that it names, in
-// bytes.
+// maxConfig is the size of the web configuration, in bytes.
 const maxConfig = 1 << 20
 
-// checkReadable refuses a web configuration that is not a regular file, or that names
-// such a file: the toolkit would wait for it.
-func checkReadable(file string) error {
+// configFiles returns the web configuration and the files that it names.
+func configFiles(file string) ([]string, error) {
 	text, err := hostfile.Read(file, maxConfig)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var named struct {
 		TLS struct {
@@ -119,22 +121,52 @@ func checkReadable(file string) error {
 			Authorities string `yaml:"client_ca_file"`
 		} `yaml:"tls_server_config"`
 	}
+	files := []string{file}
 	if yaml.Unmarshal(text, &named) != nil {
-		return nil // the toolkit says what is wrong
+		return files, nil // the toolkit says what is wrong
 	}
 	for _, path := range []string{named.TLS.Certificate, named.TLS.Key, named.TLS.Authorities} {
-		if path == "" {
-			continue
+		switch {
+		case path == "":
+		case filepath.IsAbs(path):
+			files = append(files, path)
+		default:
+			files = append(files, filepath.Join(filepath.Dir(file), path))
 		}
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(filepath.Dir(file), path)
-		}
-		// What is missing, or may not be read, is the toolkit's to report.
-		if _, err := hostfile.Read(path, maxConfig); source.ReasonOf(err) == source.ReasonInvalid {
+	}
+	return files, nil
+}
+
+// checkRegular refuses files that are not regular, for which the toolkit would wait.
+// What is missing, or may not be read, is the toolkit's to report.
+func checkRegular(files []string) error {
+	for _, path := range files {
+		if err := hostfile.Check(path); source.ReasonOf(err) == source.ReasonInvalid {
 			return err
 		}
 	}
 	return nil
+}
+
+// regular returns the check of the web configuration before each use, which has the
+// toolkit read its files again; nil without one.
+func (s *Server) regular() func() error {
+	file := *s.config.Flags.WebConfigFile
+	if file == "" {
+		return nil
+	}
+	files, err := configFiles(file)
+	if err != nil {
+		files = []string{file}
+	}
+	log := limited(s.config.Log, "web configuration")
+	return func() error {
+		err := checkRegular(files)
+		if err != nil {
+			log.Error("requests are refused: the web configuration cannot be read", "error", err.Error())
+		}
+		return err
+	}
 }
 
 // checkPasswords refuses passwords with Admit: both need the Authorization header, so
@@ -178,6 +210,7 @@ func (s *Server) Close() error { return closeAll(s.listeners) }
 func (s *Server) Serve(ctx context.Context) error {
 	serving, ctx := errgroup.WithContext(ctx)
 	connections := newConnections(maxConnections, maxConnectionsOfClient)
+	connections.check = s.regular()
 	for _, listener := range s.listeners {
 		// Each listener needs its own server, because the toolkit wraps the server's
 		// handler for each listener.

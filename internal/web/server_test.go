@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -88,6 +89,10 @@ func TestListenRefuses(t *testing.T) {
 		}
 		return path
 	}
+	pipe := filepath.Join(folder, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		name   string
 		change func(*web.Config)
@@ -119,6 +124,10 @@ func TestListenRefuses(t *testing.T) {
 		{"a password in the clear", func(c *web.Config) {
 			*c.Flags.WebConfigFile = write("users.yml", "basic_auth_users: {scraper: secret}\n")
 		}, []string{"--web.config.file", "users.yml"}},
+		{"a pipe of a configuration", func(c *web.Config) { *c.Flags.WebConfigFile = pipe }, []string{"--web.config.file", pipe, "not a regular file"}},
+		{"a pipe of a key", func(c *web.Config) {
+			*c.Flags.WebConfigFile = write("pipe.yml", "tls_server_config: {cert_file: no.crt, key_file: "+pipe+"}\n")
+		}, []string{"--web.config.file", pipe, "not a regular file"}},
 		{"a relative path", func(c *web.Config) { c.MetricsPath = "metrics" }, []string{"--web.telemetry-path", `"metrics"`}},
 		{"a pattern", func(c *web.Config) { c.MetricsPath = "/{x}" }, []string{"--web.telemetry-path"}},
 		{"the page's path", func(c *web.Config) { c.MetricsPath = "/" }, []string{"--web.telemetry-path", "another page"}},

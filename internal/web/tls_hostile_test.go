@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -183,6 +186,53 @@ func TestReloadOfCertificatesAndPasswords(t *testing.T) {
 	}
 	if status := scrape(); status != http.StatusUnauthorized {
 		t.Errorf("a removed user gets %d", status)
+	}
+}
+
+// TestPipesOfTheConfiguration replaces files of the web configuration by pipes while the
+// server runs: it waits for none of them, neither in a handshake nor in a request on a
+// connection that is open, and serves again afterwards.
+func TestPipesOfTheConfiguration(t *testing.T) {
+	address, folder, pool := startTLS(t, webConfig)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: time.Minute}
+	scrape := func() error {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+"/metrics", http.NoBody)
+		if err != nil {
+			return err
+		}
+		request.SetBasicAuth("scraper", "secret")
+		response, err := client.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if _, err = io.Copy(io.Discard, response.Body); err == nil && response.StatusCode != http.StatusOK {
+			err = errors.New(response.Status)
+		}
+		return err
+	}
+	for _, name := range []string{"web.yml", "tls.crt", "tls.key"} {
+		if err := scrape(); err != nil {
+			t.Fatalf("before %s is a pipe: %v", name, err)
+		}
+		path := filepath.Join(folder, name)
+		if err := errors.Join(os.Rename(path, path+".saved"), syscall.Mkfifo(path, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		for _, connection := range []string{"open", "new"} {
+			if err := scrape(); err == nil || errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("on a connection that is %s while %s is a pipe: %v", connection, name, err)
+			}
+			transport.CloseIdleConnections()
+		}
+		if err := os.Rename(path+".saved", path); err != nil {
+			t.Fatal(err)
+		}
+		if err := scrape(); err != nil {
+			t.Errorf("after %s was a pipe: %v", name, err)
+		}
 	}
 }
 
