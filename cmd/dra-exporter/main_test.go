@@ -55,7 +55,7 @@ func TestStartErrors(t *testing.T) {
 		"no API server", "a missing kubeconfig", "a broken kubeconfig", "a missing simulation", "a wrong simulation", "a missing price list",
 		"wrong before missing", "a wrong simulated file", "an unread web config", "the cluster's likewise", "an address of the demo",
 		"a negative price", "a wrong address", "a missing web config",
-		"a pipe of prices", "a pipe of exporters", "a pipe of devices", "a pipe of a web config", "a pipe of a kubeconfig", "the cluster's kubeconfig",
+		"a pipe of prices", "a pipe of exporters", "a pipe of devices", "a pipe of a web config", "a pipe of a kubeconfig", "a pipe of a token", "the cluster's kubeconfig",
 	}
 	pipe := filepath.Join(directory, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -110,6 +110,7 @@ func TestStartErrors(t *testing.T) {
 		"a pipe of devices":        {append(alone, "--device.source=simulated", "--simulated.config="+pipe), []string{pipe, "not a regular file"}},
 		"a pipe of a web config":   {append(alone, "--web.config.file="+pipe), []string{"--web.config.file", pipe, "not a regular file"}},
 		"a pipe of a kubeconfig":   {[]string{"node", "--node.name=n", "--kubeconfig=" + pipe}, []string{"--kubeconfig", pipe, "not a regular file"}},
+		"a pipe of a token":        {[]string{"cluster", "--kubeconfig=" + file("token", "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: u, user: {tokenFile: "+pipe+"}}]\ncontexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n")}, []string{"--kubeconfig", pipe, "not a regular file"}},
 		"the cluster's kubeconfig": {[]string{"cluster", "--kubeconfig=" + pipe}, []string{"--kubeconfig", pipe, "not a regular file"}},
 		"a missing web config":     {append(alone, "--web.config.file=/does/not/exist"), []string{"/does/not/exist"}},
 		"a wrong log level":        {append(alone, "--log.level=loud"), []string{"--log.level", "loud"}},

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -16,6 +17,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device/plugin"
 	"github.com/dra-exporter/dra-exporter/collector/hostfile"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/source"
 	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/ratelog"
 	"github.com/dra-exporter/dra-exporter/internal/role"
@@ -193,10 +195,10 @@ var errNotInPod = errors.New("no API server: this is not a pod; set --kubeconfig
 // maxKubeconfig is the size of the kubeconfig of a role, in bytes.
 const maxKubeconfig = 4 << 20
 
-// clusterConfig reads the kubeconfig, or the service account of the pod.
+// clusterConfig reads the kubeconfig of a role, or the service account of the pod.
 func clusterConfig(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig != "" {
-		if _, err := hostfile.Read(kubeconfig, maxKubeconfig); err != nil {
+		if err := checkKubeconfig(kubeconfig); err != nil {
 			return nil, fmt.Errorf("read --kubeconfig: %w", err)
 		}
 		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -213,4 +215,36 @@ func clusterConfig(kubeconfig string) (*rest.Config, error) {
 		return nil, fmt.Errorf("read the pod's service account: %w", err)
 	}
 	return config, nil
+}
+
+// checkKubeconfig refuses a kubeconfig that is not a regular file, or that names such a
+// file: client-go would wait for it. What else is wrong, client-go says.
+func checkKubeconfig(path string) error {
+	text, err := hostfile.Read(path, maxKubeconfig)
+	if err != nil {
+		return err
+	}
+	config, err := clientcmd.Load(text)
+	if err != nil {
+		return err
+	}
+	var files []string
+	for _, cluster := range config.Clusters {
+		files = append(files, cluster.CertificateAuthority)
+	}
+	for _, user := range config.AuthInfos {
+		files = append(files, user.ClientCertificate, user.ClientKey, user.TokenFile)
+	}
+	for _, file := range files {
+		if file == "" {
+			continue
+		}
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(filepath.Dir(path), file)
+		}
+		if err := hostfile.Check(file); source.ReasonOf(err) == source.ReasonInvalid {
+			return err
+		}
+	}
+	return nil
 }
