@@ -143,3 +143,19 @@ func TestSIGHUPIsIgnored(t *testing.T) {
 		})
 	}
 }
+
+// Links to files without an end, and pipes, among the CDI files impair their source, and
+// the program ends at SIGTERM.
+func TestCDIFilesWithoutEnd(t *testing.T) {
+	folder := t.TempDir()
+	for name, target := range map[string]string{"kmsg.json": "/proc/kmsg", "terminal.json": "/dev/tty", "zero.yaml": "/dev/zero"} {
+		if err := os.Symlink(target, filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo(filepath.Join(folder, "pipe.json"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	node := startProgram(t, "node", "--node.name=n", "--kubernetes.disable", "--cdi.dir="+folder)
+	eventually(t, node.address+"/metrics", `dra_exporter_source_error_info{reason="invalid",source="cdi"} 1`, `dra_exporter_source_up{source="cdi"} 1`)
+}
