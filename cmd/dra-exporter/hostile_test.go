@@ -358,7 +358,9 @@ func TestHostileLogs(t *testing.T) {
 			}
 			if format == "json" {
 				var fields map[string]string
-				if err := json.Unmarshal([]byte(line), &fields); err != nil || fields["name"] != strings.ToValidUTF8(text, "\ufffd") && utf8.ValidString(text) {
+				err := json.Unmarshal([]byte(line), &fields)
+				whole, found := strings.CutSuffix(fields["name"], "…")
+				if kept := whole == text || found && strings.HasPrefix(text, whole) && len(whole) > 10_000; err != nil || !kept && utf8.ValidString(text) {
 					t.Errorf("%s: the name is %+.100q (%v)", name, fields["name"], err)
 				}
 			}

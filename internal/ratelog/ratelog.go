@@ -26,8 +26,10 @@ const (
 	// one.
 	maxMessages = 100
 	window      = time.Minute
-	// maxText is how many bytes of a text are written.
-	maxText = 1 << 10
+	// maxText is how many bytes of a text Limit writes, and maxOwnText Bound, whose lines
+	// include the stack of a panic.
+	maxText    = 1 << 10
+	maxOwnText = 16 << 10
 	// maxKey is how many bytes of a message, or of the attributes of a logger, distinguish
 	// it from others.
 	maxKey = 128
@@ -39,9 +41,9 @@ const (
 // loggers with the same attributes (of With), it writes PerMinute lines a minute. Of all
 // lines it writes InTotal a minute, and then only the first one with each message, so that
 // a flood of some hides no others, up to 100 messages. Messages that differ only from their first digit on
-// count as the same. Each text has at most 1 KiB. It is safe for concurrent use.
+// count as the same. Each text has at most 16 KiB. It is safe for concurrent use.
 func Bound(next slog.Handler) slog.Handler {
-	return &handler{next: next, limit: &limit{plain: next, most: InTotal, messages: make(map[string]*lines)}}
+	return &handler{next: next, limit: &limit{plain: next, most: InTotal, text: maxOwnText, messages: make(map[string]*lines)}}
 }
 
 // Limit returns a handler that writes to next no more than PerMinute lines a minute,
@@ -49,7 +51,7 @@ func Bound(next slog.Handler) slog.Handler {
 // attribute kind. Handlers of With and WithGroup of a logger share the limit. It is
 // safe for concurrent use.
 func Limit(next slog.Handler, kind string) slog.Handler {
-	return &handler{next: next, limit: &limit{plain: next, kind: kind, most: PerMinute, messages: make(map[string]*lines)}}
+	return &handler{next: next, limit: &limit{plain: next, kind: kind, most: PerMinute, text: maxText, messages: make(map[string]*lines)}}
 }
 
 // Flush writes now how many lines were left out, for the end of a process. The logger is
@@ -71,6 +73,7 @@ type limit struct {
 	plain slog.Handler // without attributes
 	kind  string       // of all lines; empty: messages are distinguished
 	most  int          // lines in a window
+	text  int          // bytes
 
 	mu       sync.Mutex
 	timer    *time.Timer // ends the present window; nil: there is none
@@ -94,9 +97,9 @@ func (h *handler) Handle(ctx context.Context, record slog.Record) error {
 	if !h.limit.allow(h.messageKey(record.Message), record.Level) {
 		return nil
 	}
-	short := slog.NewRecord(record.Time, record.Level, truncate(record.Message), record.PC)
+	short := slog.NewRecord(record.Time, record.Level, truncate(record.Message, h.limit.text), record.PC)
 	record.Attrs(func(attr slog.Attr) bool {
-		short.AddAttrs(truncateAttr(attr))
+		short.AddAttrs(truncateAttr(attr, h.limit.text))
 		return true
 	})
 	return h.next.Handle(ctx, short)
@@ -106,7 +109,7 @@ func (h *handler) Handle(ctx context.Context, record slog.Record) error {
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	short, key := make([]slog.Attr, len(attrs)), h.key
 	for i, attr := range attrs {
-		short[i] = truncateAttr(attr)
+		short[i] = truncateAttr(attr, h.limit.text)
 		if len(key) < maxKey {
 			key += " " + shorten(short[i].String(), maxKey)
 		}
@@ -202,20 +205,20 @@ func mostDropped(messages map[string]*lines) string {
 	return strings.Join(named, "; ")
 }
 
-func truncateAttr(attr slog.Attr) slog.Attr {
+func truncateAttr(attr slog.Attr, most int) slog.Attr {
 	switch value := attr.Value.Resolve(); value.Kind() {
 	case slog.KindString:
-		return slog.String(attr.Key, truncate(value.String()))
+		return slog.String(attr.Key, truncate(value.String(), most))
 	case slog.KindAny:
 		// What is short keeps its form: JSON has lists.
-		if text := fmt.Sprint(value.Any()); len(text) > maxText || !utf8.ValidString(text) {
-			return slog.String(attr.Key, truncate(text))
+		if text := fmt.Sprint(value.Any()); len(text) > most || !utf8.ValidString(text) {
+			return slog.String(attr.Key, truncate(text, most))
 		}
 		return slog.Attr{Key: attr.Key, Value: value}
 	case slog.KindGroup:
 		var group []any
 		for _, member := range value.Group() {
-			group = append(group, truncateAttr(member))
+			group = append(group, truncateAttr(member, most))
 		}
 		return slog.Group(attr.Key, group...)
 	default:
@@ -224,8 +227,8 @@ func truncateAttr(attr slog.Attr) slog.Attr {
 }
 
 // truncate returns the beginning of a text, as valid UTF-8.
-func truncate(text string) string {
-	short := shorten(text, maxText)
+func truncate(text string, most int) string {
+	short := shorten(text, most)
 	if len(short) < len(text) {
 		return strings.ToValidUTF8(short, "�") + "…"
 	}

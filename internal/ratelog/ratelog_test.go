@@ -165,7 +165,7 @@ func TestLongTexts(t *testing.T) {
 		t.Errorf("the line is %.200q", text)
 	}
 	for size := maxText - 3; size < maxText+3; size++ {
-		if short := truncate(strings.Repeat("x", size) + "äöü"); !utf8.ValidString(short) || len(short) > maxText+len("…") {
+		if short := truncate(strings.Repeat("x", size)+"äöü", maxText); !utf8.ValidString(short) || len(short) > maxText+len("…") {
 			t.Errorf("%d bytes become %d: %q", size, len(short), short[len(short)-8:])
 		}
 	}
