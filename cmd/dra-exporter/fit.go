@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
@@ -61,7 +62,7 @@ func runFit(ctx context.Context, flags *fitFlags, stdout, stderr io.Writer) erro
 	case flags.count < 0:
 		return usagef("--count=%d is no number of pods", flags.count)
 	}
-	manifest, err := readManifest(flags.file)
+	manifest, err := readManifest(ctx, flags.file)
 	if err != nil {
 		return err
 	}
@@ -101,18 +102,47 @@ func runFit(ctx context.Context, flags *fitFlags, stdout, stderr io.Writer) erro
 	return nil
 }
 
-func readManifest(name string) (*fit.Manifest, error) {
+// readManifest reads a regular file, or the standard input until ctx ends.
+func readManifest(ctx context.Context, name string) (*fit.Manifest, error) {
 	if name == "-" {
-		return fit.Decode(os.Stdin)
+		return decodeInput(ctx, os.Stdin)
 	}
-	file, err := os.Open(name)
+	// Without O_NONBLOCK, opening a named pipe waits for its other end.
+	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("read the manifest: %w", err)
 	}
 	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read the manifest: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read the manifest: %s is not a regular file; -f - reads the standard input", name)
+	}
 	manifest, err := fit.Decode(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return manifest, nil
+}
+
+// decodeInput decodes what may never end: a terminal, or a pipe. When ctx ends, the
+// process ends too, and the read with it.
+func decodeInput(ctx context.Context, input io.Reader) (*fit.Manifest, error) {
+	type decoded struct {
+		manifest *fit.Manifest
+		err      error
+	}
+	done := make(chan decoded, 1)
+	go func() {
+		manifest, err := fit.Decode(input)
+		done <- decoded{manifest, err}
+	}()
+	select {
+	case result := <-done:
+		return result.manifest, result.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("read the manifest: %w", ctx.Err())
+	}
 }

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
+	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -44,5 +48,34 @@ func TestFitOfTheDemo(t *testing.T) {
 		if text, err := command.CombinedOutput(); err == nil || command.ProcessState.ExitCode() != exitUnfit {
 			t.Errorf("%s: %v\n%s", flags, err, text)
 		}
+	}
+}
+
+// A file that is not regular may never end, or never begin.
+func TestManifestOfNoRegularFile(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		pipe:              "is not a regular file; -f - reads the standard input",
+		"/dev/zero":       "is not a regular file; -f - reads the standard input",
+		t.TempDir():       "is not a regular file; -f - reads the standard input",
+		"testdata/absent": "read the manifest: open testdata/absent: no such file or directory",
+	} {
+		if _, err := readManifest(t.Context(), name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+}
+
+// An interrupt ends the wait for a standard input that does not end.
+func TestManifestOfAnEndlessInput(t *testing.T) {
+	input, writer := io.Pipe()
+	defer writer.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := decodeInput(ctx, input); err == nil || !strings.Contains(err.Error(), "read the manifest: context canceled") {
+		t.Error(err)
 	}
 }

@@ -36,8 +36,10 @@ const (
 	placedNodes = 500
 	placedPods  = 2000
 
-	// mostPods is how many pods are counted on one node, unless more are requested.
-	mostPods = 256
+	// mostPods is how many pods are counted on one node, unless more are requested:
+	// then as many, up to mostCounted.
+	mostPods    = 256
+	mostCounted = 4096
 )
 
 // Fit finds out how many pods of the manifest could run in the cluster.
@@ -67,7 +69,7 @@ func Fit(ctx context.Context, cluster *explain.Reading, m *Manifest, options Opt
 		r.NotRead = explain.Gaps{}
 	}
 	placing := &placing{inventory: inv, pod: p, known: known}
-	if err := placing.count(ctx, max(mostPods, r.Requested)); err != nil {
+	if err := placing.count(ctx, min(max(mostPods, r.Requested), mostCounted)); err != nil {
 		return nil, err
 	}
 	placing.fill(r)

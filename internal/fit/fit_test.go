@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -314,6 +315,74 @@ func TestDecodeManifests(t *testing.T) {
 				t.Errorf("%s\nwant %s", got, test.want)
 			}
 		})
+	}
+}
+
+// A manifest that describes more than it says, or nonsense, is refused, in little time
+// and memory.
+func TestDecodeAbsurdManifests(t *testing.T) {
+	nested := func(lists int) string {
+		return strings.Repeat(`{"kind":"List","items":[`, lists) + `{"kind":"Service"}` + strings.Repeat(`]}`, lists)
+	}
+	aliases := "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
+	for i := 1; i < 9; i++ {
+		aliases += fmt.Sprintf("a%d: &a%d [%s*a%d]\n", i, i, strings.Repeat(fmt.Sprintf("*a%d,", i-1), 9), i-1)
+	}
+	long := "a: &a " + strings.Repeat("x", 300_000) + "\nkind: Pod\nall: [" + strings.Repeat("*a,", 1000) + "*a]\n"
+	for name, test := range map[string]struct{ manifest, want string }{
+		"aliases of aliases":  {"kind: Pod\n" + aliases, "document 1 of the manifest: line 7: the document has more than 16 MiB with its aliases resolved"},
+		"aliases of a text":   {long, "document 1 of the manifest: line 3: the document has more than 16 MiB with its aliases resolved"},
+		"an alias of itself":  {"kind: Pod\na: &a [*a]\n", "document 1 of the manifest: line 2: values are nested more than 100 deep"},
+		"lists in lists":      {nested(6), "document 1 of the manifest: it has Lists in more than 4 Lists"},
+		"many lists in lists": {nested(50_000), "document 1 of the manifest: yaml: exceeded max depth of 10000"},
+		"deep values":         {"kind: Pod\nspec: " + strings.Repeat("[", 9000) + strings.Repeat("]", 9000), "document 1 of the manifest: line 2: values are nested more than 100 deep"},
+		"many objects":        {"kind: List\nitems:\n" + strings.Repeat("- {kind: Service}\n", maxObjects), "document 1 of the manifest: the manifest has more than 10000 objects"},
+		"many documents":      {strings.Repeat("kind: Service\n---\n", maxObjects+1), "document 10001 of the manifest: the manifest has more than 10000 objects"},
+		"many bytes":          {strings.Repeat("#", maxManifest+1), "the manifest has more than 4194304 bytes"},
+		"many kinds":          {strings.Repeat("kind: Service\n---\n", 20), "the manifest has no pod and nothing that makes pods: it has Service" + strings.Repeat(", Service", mostIgnored-1)},
+		"no UTF-8":            {"kind: \"\xff\"", "document 1 of the manifest: yaml: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Decode(strings.NewReader(test.manifest)); err == nil || !strings.HasPrefix(err.Error(), test.want) || len(err.Error()) > 300 {
+				t.Errorf("%.300v\nwant %s", err, test.want)
+			}
+		})
+	}
+}
+
+// Counts are not negative, however large their parts are.
+func TestCountsOfAbsurdManifests(t *testing.T) {
+	const most = "2147483647"
+	pod := `{spec: {containers: [{name: c}], resourceClaims: [{name: g, resourceClaimTemplateName: t}]}}`
+	job := `{replicas: ` + most + `, template: {spec: {parallelism: ` + most + `, template: ` + pod + `}}}`
+	for name, test := range map[string]struct {
+		manifest string
+		want     int
+	}{
+		"JobSet":          {`{kind: JobSet, metadata: {name: s}, spec: {replicatedJobs: [` + job + `, ` + job + `, ` + job + `]}}`, math.MaxInt},
+		"LeaderWorkerSet": {`{kind: LeaderWorkerSet, metadata: {name: l}, spec: {replicas: ` + most + `, leaderWorkerTemplate: {size: ` + most + `, workerTemplate: ` + pod + `}}}`, math.MaxInt32 * math.MaxInt32},
+		"negative":        {`{kind: JobSet, metadata: {name: s}, spec: {replicatedJobs: [{replicas: -2, template: {spec: {parallelism: -3, template: ` + pod + `}}}]}}`, 1},
+		"none":            {`{kind: Deployment, metadata: {name: s}, spec: {replicas: 0, template: ` + pod + `}}`, 1},
+	} {
+		m, err := Decode(strings.NewReader(test.manifest))
+		if err != nil || m.Count != test.want {
+			t.Errorf("%s: %+v, %v, want %d", name, m, err, test.want)
+		}
+	}
+}
+
+// Without a device there is no node for a claim that pods share.
+func TestFitSharedClaimWithoutDevices(t *testing.T) {
+	f := newFitTest(t)
+	report, err := f.fit(`{kind: Pod, metadata: {name: p}, spec: {containers: [{name: c}], resourceClaims: [{name: g, resourceClaimName: shared}]}}
+---
+{kind: ResourceClaim, metadata: {name: shared}, spec: {devices: {requests: [{name: g, exactly: {deviceClassName: gpu}}]}}}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := summary(report); got != "false 0: no_matching_device" {
+		t.Errorf("%s\n%s", got, report.Text())
 	}
 }
 

@@ -7,12 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"math/bits"
 	"slices"
 	"strings"
 
+	yamlnode "go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
@@ -20,10 +24,15 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/objectfields"
 )
 
-// Limits of a file: the API server takes no larger objects.
+// Limits of a manifest. A file of a few kilobytes can describe gigabytes: by aliases,
+// and by Lists in Lists.
 const (
-	maxManifest  = 4 << 20 // bytes, also with what aliases stand for
-	maxDocuments = 1000
+	maxManifest = 4 << 20  // bytes of a file: the API server takes no larger objects
+	maxExpanded = 16 << 20 // bytes of a document with all aliases resolved, and nodeCost for each value
+	nodeCost    = 16
+	maxDepth    = 100    // of values in values
+	maxLists    = 4      // Lists in Lists
+	maxObjects  = 10_000 // documents, and items of Lists
 )
 
 // Manifest is what a file describes: one kind of pods, and what they refer to.
@@ -90,65 +99,125 @@ func Decode(from io.Reader) (*Manifest, error) {
 	if len(text) > maxManifest {
 		return nil, fmt.Errorf("the manifest has more than %d bytes", maxManifest)
 	}
-	if err := objectfields.CheckYAML(text, objectfields.Max, maxManifest); err != nil {
+	if err := objectfields.CheckYAML(text, objectfields.Max, maxExpanded); err != nil {
 		return nil, fmt.Errorf("the manifest: %w", err)
 	}
-	m := &Manifest{Templates: map[string]*resourcev1.ResourceClaimTemplate{}, Claims: map[string]*resourcev1.ResourceClaim{}}
+	reading := &reading{manifest: &Manifest{Templates: map[string]*resourcev1.ResourceClaimTemplate{}, Claims: map[string]*resourcev1.ResourceClaim{}}}
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
-	var ignored []string
 	for number := 1; ; number++ {
 		document, err := documents.Read()
 		if errors.Is(err, io.EOF) {
 			break
 		}
+		if err == nil {
+			err = reading.addDocument(document)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("document %d of the manifest: %w", number, err)
 		}
-		if number > maxDocuments {
-			return nil, fmt.Errorf("the manifest has more than %d documents", maxDocuments)
-		}
-		if err := m.add(document, false, &ignored); err != nil {
-			return nil, fmt.Errorf("document %d of the manifest: %w", number, err)
-		}
 	}
-	if m.Kind == "" {
-		if len(ignored) > 0 {
-			return nil, fmt.Errorf("the manifest has no pod and nothing that makes pods: it has %s", strings.Join(ignored, ", "))
+	if reading.manifest.Kind == "" {
+		if len(reading.ignored) > 0 {
+			return nil, fmt.Errorf("the manifest has no pod and nothing that makes pods: it has %s", strings.Join(reading.ignored, ", "))
 		}
 		return nil, errors.New("the manifest is empty: it needs a Pod, a Job or another object that makes pods")
 	}
-	return m, nil
+	return reading.manifest, nil
 }
 
-// add adds a document, which may be a List, or an item of one, which may not.
-func (m *Manifest) add(document []byte, item bool, ignored *[]string) error {
+// reading is a manifest of which a part is decoded.
+type reading struct {
+	manifest *Manifest
+	ignored  []string // kinds of objects, at most mostIgnored of them
+	objects  int
+}
+
+const mostIgnored = 8
+
+// addDocument adds a document of a file.
+func (r *reading) addDocument(document []byte) error {
+	if strings.TrimSpace(stripComments(document)) == "" {
+		return nil
+	}
+	var root yamlnode.Node
+	if err := yamlnode.Unmarshal(document, &root); err != nil {
+		return err
+	}
+	if _, err := expandedSize(&root, map[*yamlnode.Node]int{}, 0); err != nil {
+		return err
+	}
+	object, err := yaml.YAMLToJSON(document)
+	if err != nil {
+		return err
+	}
+	return r.add(object, 0)
+}
+
+// expandedSize returns how large a value is with its aliases resolved, and fails if that
+// is larger or deeper than a manifest needs. Each anchor is measured once.
+func expandedSize(node *yamlnode.Node, known map[*yamlnode.Node]int, depth int) (int, error) {
+	if depth > maxDepth {
+		return 0, fmt.Errorf("line %d: values are nested more than %d deep", node.Line, maxDepth)
+	}
+	if node.Kind == yamlnode.AliasNode {
+		if size, ok := known[node.Alias]; ok {
+			return size, nil
+		}
+		node = node.Alias // an anchor inside of itself is too deep at some time
+	}
+	size := nodeCost + len(node.Value)
+	for _, child := range node.Content {
+		part, err := expandedSize(child, known, depth+1)
+		if err != nil {
+			return 0, err
+		}
+		if size += part; size > maxExpanded {
+			return 0, fmt.Errorf("line %d: the document has more than %d MiB with its aliases resolved", node.Line, maxExpanded>>20)
+		}
+	}
+	if node.Anchor != "" {
+		known[node] = size
+	}
+	return size, nil
+}
+
+// add adds an object, which may be a List in so many Lists.
+func (r *reading) add(object []byte, lists int) error {
+	if r.objects++; r.objects > maxObjects {
+		return fmt.Errorf("the manifest has more than %d objects", maxObjects)
+	}
 	var kind struct {
 		metav1.TypeMeta `json:",inline"`
 
-		Items []any `json:"items"`
+		Items []rawObject `json:"items"`
 	}
-	if err := yaml.Unmarshal(document, &kind); err != nil {
+	if err := json.Unmarshal(object, &kind); err != nil {
 		return err
 	}
-	if item && len(kind.Items) > 0 {
-		return errors.New("an item of a List is a List")
+	if len(kind.Items) > 0 && lists == maxLists {
+		return fmt.Errorf("it has Lists in more than %d Lists", maxLists)
 	}
-	for _, one := range kind.Items {
-		object, err := yaml.Marshal(one)
-		if err != nil {
-			return err
-		}
-		if err := m.add(object, true, ignored); err != nil {
+	for _, item := range kind.Items {
+		if err := r.add(item, lists+1); err != nil {
 			return err
 		}
 	}
 	switch {
-	case kind.Kind == "" && strings.TrimSpace(stripComments(document)) == "", len(kind.Items) > 0:
+	case len(kind.Items) > 0:
 		return nil
 	case kind.Kind == "":
 		return errors.New("it has no kind: it is no Kubernetes object")
 	}
-	return m.addObject(kind.Kind, document, ignored)
+	return r.addObject(kind.Kind, object)
+}
+
+// rawObject is an object that is not decoded yet.
+type rawObject []byte
+
+// UnmarshalJSON keeps the text.
+func (o *rawObject) UnmarshalJSON(text []byte) error {
+	*o = bytes.Clone(text)
+	return nil
 }
 
 // stripComments removes lines that are comments or separators.
@@ -160,43 +229,46 @@ func stripComments(document []byte) string {
 	return strings.Join(lines, "\n")
 }
 
-func (m *Manifest) addObject(kind string, document []byte, ignored *[]string) error {
+func (r *reading) addObject(kind string, text []byte) error {
+	m := r.manifest
 	switch kind {
 	case "ResourceClaimTemplate":
 		object := &resourcev1.ResourceClaimTemplate{}
-		if err := unmarshal(kind, document, object); err != nil {
+		if err := unmarshal(kind, text, object); err != nil {
 			return err
 		}
 		decode.LimitQuantities(object)
 		m.Templates[object.Name] = object
 	case "ResourceClaim":
 		object := &resourcev1.ResourceClaim{}
-		if err := unmarshal(kind, document, object); err != nil {
+		if err := unmarshal(kind, text, object); err != nil {
 			return err
 		}
 		decode.LimitQuantities(object)
 		m.Claims[object.Name] = object
 	case "Pod":
 		object := &corev1.Pod{}
-		if err := unmarshal(kind, document, object); err != nil {
+		if err := unmarshal(kind, text, object); err != nil {
 			return err
 		}
 		return m.setPods(kind, object.ObjectMeta, []pods{{&corev1.PodTemplateSpec{ObjectMeta: object.ObjectMeta, Spec: object.Spec}, 1}})
 	default:
 		object := &workload{}
-		if err := unmarshal(kind, document, object); err != nil {
+		if err := unmarshal(kind, text, object); err != nil {
 			return err
 		}
 		if all := object.pods(); len(all) > 0 {
 			return m.setPods(kind, object.ObjectMeta, all)
 		}
-		*ignored = append(*ignored, kind)
+		if len(r.ignored) < mostIgnored {
+			r.ignored = append(r.ignored, kind)
+		}
 	}
 	return nil
 }
 
-func unmarshal(kind string, document []byte, into any) error {
-	if err := yaml.Unmarshal(document, into); err != nil {
+func unmarshal(kind string, text []byte, into any) error {
+	if err := json.Unmarshal(text, into); err != nil {
 		return fmt.Errorf("%s: %w", kind, err)
 	}
 	return nil
@@ -218,7 +290,7 @@ func (m *Manifest) setPods(kind string, object metav1.ObjectMeta, all []pods) er
 	default:
 		if !slices.ContainsFunc(with[1:], func(p pods) bool { return !sameRequests(p.template, with[0].template) }) {
 			for _, more := range with[1:] {
-				with[0].count += more.count
+				with[0].count = sum(with[0].count, more.count)
 			}
 			break
 		}
@@ -257,16 +329,16 @@ func (w *workload) pods() []pods {
 	}
 	for i := range spec.ReplicatedJobs {
 		job := &spec.ReplicatedJobs[i]
-		add(job.Template.Spec.Template, job.Template.Spec.count()*number(job.Replicas))
+		add(job.Template.Spec.Template, product(job.Template.Spec.count(), number(job.Replicas)))
 	}
 	if group := spec.LeaderWorkerTemplate; group != nil {
 		replicas, size := number(spec.Replicas), number(group.Size)
 		if group.LeaderTemplate == nil {
-			add(group.WorkerTemplate, replicas*size)
+			add(group.WorkerTemplate, product(replicas, size))
 		} else {
 			add(group.LeaderTemplate, replicas)
 			if size > 1 {
-				add(group.WorkerTemplate, replicas*(size-1))
+				add(group.WorkerTemplate, product(replicas, size-1))
 			}
 		}
 	}
@@ -286,7 +358,24 @@ func number(n *int32) int {
 	if n == nil {
 		return 1
 	}
-	return int(*n)
+	return max(int(*n), 0)
+}
+
+// sum adds counts, up to the largest there is. None is negative.
+func sum(a, b int) int {
+	if a > math.MaxInt-b {
+		return math.MaxInt
+	}
+	return a + b
+}
+
+// product multiplies counts, up to the largest there is. None is negative.
+func product(a, b int) int {
+	high, low := bits.Mul64(uint64(a), uint64(b))
+	if high > 0 || low > math.MaxInt {
+		return math.MaxInt
+	}
+	return int(low)
 }
 
 func first(all ...*int32) *int32 {

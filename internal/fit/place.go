@@ -128,6 +128,9 @@ func (p *placing) fillNode(ctx context.Context, snapshot *allocator.Snapshot, na
 // keepBest keeps of the nodes the one that can have most pods: all that share a claim
 // run where it is allocated.
 func (p *placing) keepBest() {
+	if len(p.nodes) == 0 {
+		return
+	}
 	best := slices.MaxFunc(p.nodes, func(a, b placed) int { return cmp.Or(cmp.Compare(a.pods(), b.pods()), -cmp.Compare(a.name, b.name)) })
 	if best.pods() == 0 {
 		return
@@ -222,7 +225,7 @@ func (p *placing) fill(r *Report) {
 		n := &p.nodes[i]
 		if pods := n.pods(); pods > 0 {
 			r.Nodes = append(r.Nodes, Node{Node: n.name, Pods: pods})
-			r.Pods += pods
+			r.Pods = sum(r.Pods, pods)
 		}
 		if n.more && n.pods() == n.devices {
 			r.More = r.More || n.devices > 0
@@ -238,7 +241,7 @@ func (p *placing) fill(r *Report) {
 			obstacles[key] = &Obstacle{Kind: key[0], Detail: key[1]}
 			order = append(order, key)
 		}
-		obstacles[key].Pods += gain
+		obstacles[key].Pods = sum(obstacles[key].Pods, gain)
 		obstacles[key].Nodes = append(obstacles[key].Nodes, n.name)
 	}
 	for _, key := range order {
