@@ -95,7 +95,7 @@ func runFit(ctx context.Context, flags *fitFlags, stdout, stderr io.Writer) erro
 	}
 	switch {
 	case !report.IsKnown():
-		return errors.New("it is not known whether all pods fit: see what is not read")
+		return errors.New("it is not known whether all pods fit: see what is not read or not considered")
 	case !report.Fits:
 		return errUnfit
 	}

@@ -26,6 +26,10 @@ import (
 // exhaustively.
 const SearchLimit = 250 * time.Millisecond
 
+// CommandLimit is the same for a command, which searches once: the first search compiles
+// the selectors.
+const CommandLimit = 3 * time.Second
+
 // keptDevices is for how many devices slices are kept in a Snapshot: a few
 // kilobytes each.
 const keptDevices = 8192

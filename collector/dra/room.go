@@ -5,12 +5,28 @@ type PodRequests struct {
 	Node   string // empty until bound
 	CPU    int64  // millicores
 	Memory int64  // bytes
+	Others []Amount
+
+	Repels []Repelled // by required anti-affinity
 
 	User *ClaimUser // of a pod that uses claims; nil: it uses none
 
 	// Why Cluster Autoscaler and Karpenter do not evict the pod, so that they do not
 	// remove its node.
 	KeptByClusterAutoscaler, KeptByKarpenter RemovalObstacle
+}
+
+// Amount is how much of a resource of a node other than CPU, memory and the number of
+// pods: ephemeral storage, huge pages, what a device plugin offers.
+type Amount struct {
+	Resource string
+	Units    int64
+}
+
+// Repelled is which pods a required anti-affinity keeps from nodes.
+type Repelled struct {
+	Namespace string // empty: any, because a selector of namespaces decides
+	Labels    string // a selector as in a URL; empty: all
 }
 
 // Annotations and a label of nodes that decide whether an autoscaler removes them.

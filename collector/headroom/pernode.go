@@ -23,17 +23,14 @@ type NodeFill struct {
 // PerNode returns how often claims with these specifications can be allocated together
 // on each node with devices, sorted by node: as far as devices go. On nodes that have
 // devices in common they are allocated in the order of the nodes. At most so many pods
-// are counted on a node. Claims that take no devices can be allocated on every node.
+// are counted on a node. Claims that take no devices, because they have admin access, can
+// be allocated any number of times where they can be allocated once.
 func PerNode(ctx context.Context, of *inventory.Inventory, specs []*resourcev1.ResourceClaimSpec, most int) ([]NodeFill, error) {
 	s, counts := newShape(0, specs...)
 	if !counts {
-		var all []NodeFill
-		for _, name := range of.Nodes() {
-			all = append(all, NodeFill{Node: name, Pods: most, More: true})
-		}
-		return all, nil
+		return untaking(ctx, of, specs, most)
 	}
-	p := newPlanner(Options{Inventory: of, Clock: clock.System()}, allocator.NewCache(), allocator.SearchLimit)
+	p := newPlanner(Options{Inventory: of, Clock: clock.System()}, allocator.NewCache(), allocator.CommandLimit)
 	g := newGroup(s)
 	g.shapes, s.group, s.most = []*shape{s}, g, most
 	p.shapes = g.shapes
@@ -58,6 +55,35 @@ func PerNode(ctx context.Context, of *inventory.Inventory, specs []*resourcev1.R
 		} else {
 			fill := s.found[g.keys[at]]
 			found.Pods, found.More = int(fill.claims), fill.more
+		}
+		all = append(all, found)
+	}
+	return all, nil
+}
+
+// untaking returns for each node the most claims, if the claims, which take no devices,
+// can be allocated once.
+func untaking(ctx context.Context, of *inventory.Inventory, specs []*resourcev1.ResourceClaimSpec, most int) ([]NodeFill, error) {
+	snapshot := allocator.NewSnapshot(of, allocator.NewCache(), allocator.CommandLimit)
+	pause := func(ctx context.Context) error { return ctx.Err() }
+	var all []NodeFill
+	for _, name := range of.Nodes() {
+		found := NodeFill{Node: name, Pods: most, More: true}
+		if len(specs) > 0 {
+			node, exists, err := snapshot.Node(ctx, name)
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			if err != nil || !exists { // a slice that cannot be unpacked: nothing is allocated there
+				continue
+			}
+			once, err := snapshot.Fill(ctx, pause, node, specs, 1)
+			if err != nil {
+				return nil, err
+			}
+			if once.Times == 0 {
+				found.Pods, found.More = 0, once.More
+			}
 		}
 		all = append(all, found)
 	}

@@ -153,6 +153,7 @@ func (a *deviceAllocation) total() (exclusive bool, consumed amounts) {
 type Allocation struct {
 	Node     string               // the only one where it can be used
 	Selector *corev1.NodeSelector // of nodes, if it is not one; nil: all
+	Reserved int                  // for so many pods
 }
 
 // claimStore keeps claims, and what claims and templates request.
@@ -219,7 +220,7 @@ func (s *claimStore) allocation(ref dra.ClaimRef) (Allocation, bool) {
 	if found == nil || !found.allocated {
 		return Allocation{}, false
 	}
-	return Allocation{Node: found.nodeName(), Selector: found.selector}, true
+	return Allocation{Node: found.nodeName(), Selector: found.selector, Reserved: len(found.pods)}, true
 }
 
 func compareClaims(a, b dra.ClaimRef) int {

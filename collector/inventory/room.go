@@ -3,11 +3,14 @@ package inventory
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
@@ -28,6 +31,8 @@ type Room struct {
 	Kept      bool           // an annotation keeps the autoscaler from removing it
 	Karpenter bool           // the autoscaler is Karpenter
 	Used      Amounts        // requested by the pods that are bound to the node
+
+	others map[string]int64 // allocatable to pods, of other resources
 }
 
 // Left is what further pods can request.
@@ -39,10 +44,23 @@ func (r *Room) Left() Amounts {
 type roomIndex struct {
 	version     uint64 // grows with every change
 	nodes       map[string]*Room
-	used        map[string]Amounts  // by node
-	keeping     map[keepingPods]int // how many
+	used        map[string]Amounts // by node
+	usedOthers  map[nodeResource]int64
+	repelled    map[dra.Repelled]int // by how many bound pods
+	keeping     map[keepingPods]int  // how many
 	tolerations *internPool[[]dra.Toleration]
 	pods        map[dra.PodRef]podNeed // that use claims
+}
+
+// MostUnits is the largest amount of a resource that is told from larger ones.
+const MostUnits = 1_000_000_000_000_000
+
+// Units returns an amount that is neither negative nor larger than MostUnits.
+func Units(amount *resource.Quantity, scale resource.Scale) int64 {
+	if amount.CmpInt64(MostUnits) >= 0 {
+		return MostUnits
+	}
+	return min(max(amount.ScaledValue(scale), 0), MostUnits)
 }
 
 // keepingPods are the pods of a node that keep an autoscaler from removing it.
@@ -52,6 +70,9 @@ type keepingPods struct {
 	reason    dra.RemovalObstacle
 }
 
+// nodeResource is a resource of a node.
+type nodeResource struct{ node, resource string }
+
 // podNeed is what a pod that uses claims needs of its node.
 type podNeed struct {
 	cpu, memory int64
@@ -60,7 +81,7 @@ type podNeed struct {
 
 func newRoomIndex() *roomIndex {
 	return &roomIndex{
-		nodes: map[string]*Room{}, used: map[string]Amounts{}, keeping: map[keepingPods]int{},
+		nodes: map[string]*Room{}, used: map[string]Amounts{}, usedOthers: map[nodeResource]int64{}, repelled: map[dra.Repelled]int{}, keeping: map[keepingPods]int{},
 		tolerations: newInternPool[[]dra.Toleration](), pods: map[dra.PodRef]podNeed{},
 	}
 }
@@ -80,10 +101,18 @@ func (x *roomIndex) setNode(name string, published *corev1.Node) {
 		kept = published.Annotations[dra.DoNotDisrupt] == "true"
 	}
 	made := &Room{Cordoned: published.Spec.Unschedulable, NotReady: !isReady(published), Kept: kept, Karpenter: karpenter, Total: Amounts{
-		CPU:    published.Status.Allocatable.Cpu().MilliValue(),
-		Memory: published.Status.Allocatable.Memory().Value(),
-		Pods:   published.Status.Allocatable.Pods().Value(),
+		CPU:    Units(published.Status.Allocatable.Cpu(), resource.Milli),
+		Memory: Units(published.Status.Allocatable.Memory(), 0),
+		Pods:   Units(published.Status.Allocatable.Pods(), 0),
 	}}
+	for name, amount := range published.Status.Allocatable {
+		if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourcePods && amount.Sign() > 0 {
+			if made.others == nil {
+				made.others = map[string]int64{}
+			}
+			made.others[strings.Clone(string(name))] = Units(&amount, 0)
+		}
+	}
 	for _, taint := range published.Spec.Taints {
 		if taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute {
 			taint.TimeAdded = nil
@@ -98,7 +127,7 @@ func (x *roomIndex) setNode(name string, published *corev1.Node) {
 }
 
 func (r *Room) equal(other *Room) bool {
-	return r.Cordoned == other.Cordoned && r.NotReady == other.NotReady && r.Kept == other.Kept && r.Karpenter == other.Karpenter && r.Total == other.Total && slices.Equal(r.Taints, other.Taints)
+	return r.Cordoned == other.Cordoned && r.NotReady == other.NotReady && r.Kept == other.Kept && r.Karpenter == other.Karpenter && r.Total == other.Total && maps.Equal(r.others, other.others) && slices.Equal(r.Taints, other.Taints)
 }
 
 // setPod applies a change of what a pod requests; nil: there is no pod, or it takes
@@ -133,6 +162,17 @@ func (x *roomIndex) use(requests *dra.PodRequests, sign int64) {
 		delete(x.used, requests.Node)
 	} else {
 		x.used[requests.Node] = used
+	}
+	for _, other := range requests.Others {
+		key := nodeResource{requests.Node, other.Resource}
+		if x.usedOthers[key] += sign * other.Units; x.usedOthers[key] == 0 {
+			delete(x.usedOthers, key)
+		}
+	}
+	for _, one := range requests.Repels {
+		if x.repelled[one] += int(sign); x.repelled[one] == 0 {
+			delete(x.repelled, one)
+		}
 	}
 	x.keep(keepingPods{requests.Node, false, requests.KeptByClusterAutoscaler}, int(sign))
 	x.keep(keepingPods{requests.Node, true, requests.KeptByKarpenter}, int(sign))
@@ -185,6 +225,28 @@ func (x *roomIndex) room(node string) (Room, bool) {
 	room := *found
 	room.Used = x.used[node]
 	return room, true
+}
+
+// other returns how much of another resource a node offers to pods, and how much of it
+// is left.
+func (x *roomIndex) other(node, name string) (offered, left int64) {
+	if found := x.nodes[node]; found != nil {
+		offered = found.others[name]
+	}
+	return offered, offered - x.usedOthers[nodeResource{node, name}]
+}
+
+// repels reports whether a bound pod may keep such a pod from nodes.
+func (x *roomIndex) repels(namespace string, of labels.Set) bool {
+	for one := range x.repelled {
+		if one.Namespace != "" && one.Namespace != namespace {
+			continue
+		}
+		if selector, err := labels.Parse(one.Labels); err != nil || selector.Matches(of) {
+			return true
+		}
+	}
+	return false
 }
 
 // tolerated reports whether any pod that uses claims tolerates the taint.
@@ -240,6 +302,22 @@ func (inv Overview) Room(node string) (Room, bool) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	return inv.rooms.room(node)
+}
+
+// Other returns how much a node offers to pods of a resource other than CPU, memory and
+// their number, such as one of a device plugin, and how much of that is left.
+func (inv Overview) Other(node, resource string) (offered, left int64) {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	return inv.rooms.other(node, resource)
+}
+
+// Repels reports whether the required anti-affinity of a bound pod may keep a pod of the
+// namespace with these labels from some nodes.
+func (inv Overview) Repels(namespace string, of map[string]string) bool {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	return inv.rooms.repels(namespace, of)
 }
 
 // NodeLabels returns the labels of a node. They are shared and must not be changed.

@@ -59,9 +59,9 @@ func Fit(ctx context.Context, cluster *explain.Reading, m *Manifest, options Opt
 	}
 	r := &Report{
 		APIVersion: apiVersion, Kind: m.Kind, Namespace: namespace, Name: m.Name, Requested: m.Count, Claims: claimsOf(p),
-		Nodes: []Node{}, Obstacles: []Obstacle{}, NotConsidered: p.notConsidered(inv), NotRead: cluster.Gaps(),
-		Exact: known.Claims && known.Nodes && known.Pods,
+		Nodes: []Node{}, Obstacles: []Obstacle{}, NotConsidered: slices.Concat(p.notConsidered(inv), m.NotConsidered), NotRead: cluster.Gaps(),
 	}
+	r.Exact = known.Claims && known.Nodes && known.Pods && len(r.NotConsidered) == 0
 	if options.Count > 0 {
 		r.Requested = options.Count
 	}
@@ -90,13 +90,13 @@ func unreadError(gaps explain.Gaps) error {
 
 // addNext allocates for the pods that can run, and explains why one more cannot.
 func (r *Report) addNext(ctx context.Context, cluster *explain.Reading, of *placing) error {
-	if r.More || len(of.pod.own)+len(of.pod.shared) == 0 || r.nodesBlock() {
+	if r.More || len(r.Claims) == 0 || r.nodesBlock() {
 		return nil
 	}
 	if len(r.Nodes) > placedNodes || r.Pods > placedPods {
 		return nil
 	}
-	snapshot := allocator.NewSnapshot(of.inventory, allocator.NewCache(), allocator.SearchLimit)
+	snapshot := allocator.NewSnapshot(of.inventory, allocator.NewCache(), allocator.CommandLimit)
 	made := 0
 	record := func(results [][]resourcev1.AllocationResult, claims []explain.SupposedClaim) {
 		for _, pod := range results {
@@ -114,15 +114,15 @@ func (r *Report) addNext(ctx context.Context, cluster *explain.Reading, of *plac
 			}
 			record(filled.Results, of.pod.shared)
 		}
-		if len(of.pod.own) > 0 {
-			filled, err := of.fillNode(ctx, snapshot, node.Node, of.pod.own, node.Pods)
+		if own := of.ownOn(node.Node); len(own) > 0 {
+			filled, err := of.fillNode(ctx, snapshot, node.Node, own, node.Pods)
 			if err != nil {
 				return err
 			}
-			record(filled.Results, of.pod.own)
+			record(filled.Results, own)
 		}
 	}
-	next := of.pod.own
+	next := of.pod.ownOn(nil)
 	if len(of.pod.shared) > 0 && r.Pods > 0 {
 		r.Next = &Next{
 			Reason: string(dra.ReasonFragmented), Meaning: dra.ReasonFragmented.Info().Meaning,
@@ -132,7 +132,7 @@ func (r *Report) addNext(ctx context.Context, cluster *explain.Reading, of *plac
 		return nil
 	}
 	if r.Pods == 0 {
-		next = slices.Concat(of.pod.shared, of.pod.own)
+		next = slices.Concat(of.pod.shared, next)
 	}
 	if len(next) == 0 {
 		return nil

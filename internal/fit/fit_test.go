@@ -1,10 +1,12 @@
 package fit
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
@@ -94,6 +97,11 @@ func (f *fitTest) fit(manifest string) (*Report, error) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	return f.fitManifest(m)
+}
+
+func (f *fitTest) fitManifest(m *Manifest) (*Report, error) {
+	f.Helper()
 	reader := explain.Reader{Config: f.server.Config(), Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Stderr: io.Discard, Timeout: time.Minute}
 	cluster, err := reader.Read(f.Context(), "team")
 	if err != nil {
@@ -233,18 +241,240 @@ spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]
 	}
 }
 
-// Requests of an extended resource are those for devices of its class.
+// Requests of an extended resource are those for devices of its class, but on nodes where
+// a device plugin offers it.
 func TestFitExtendedResource(t *testing.T) {
-	f := newFitTest(t, "node-a")
-	report, err := f.fit(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"team"},"spec":{"containers":[{"name":"c","resources":{"limits":{"example.com/gpu":3,"plugin.example.com/nic":1}}}]}}`)
+	pod := func(limits, more string) string {
+		return `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"team"},"spec":{"containers":[{"name":"c","resources":{"limits":{` + limits + `}}}]` + more + `}}`
+	}
+	plugin := node("node-b")
+	plugin.Status.Allocatable["example.com/gpu"] = resource.MustParse("6")
+	user := bound("busy", "node-b", "1", "1Gi")
+	user.Spec.Containers[0].Resources.Requests["example.com/gpu"] = resource.MustParse("2")
+	init := `,"initContainers":[{"name":"i","resources":{"limits":{"example.com/gpu":3}}}]`
+	sidecar := `,"initContainers":[{"name":"i","restartPolicy":"Always","resources":{"limits":{"example.com/gpu":2}}}]`
+	for name, test := range map[string]struct {
+		objects  []simulated.Object
+		manifest string
+		want     string
+	}{
+		"devices":                 {nil, pod(`"example.com/gpu":3`, ""), "true 2: node-a=1; node-b=1; insufficient_devices"},
+		"the name of a class":     {nil, pod(`"deviceclass.resource.kubernetes.io/gpu":2`, ""), "true 4: node-a=2; node-b=2; insufficient_devices"},
+		"the name of no class":    {nil, pod(`"deviceclass.resource.kubernetes.io/x":1`, ""), "false 0: no_resource deviceclass.resource.kubernetes.io/x on node-a,node-b: +220"},
+		"devices, and a plugin":   {[]simulated.Object{plugin}, pod(`"example.com/gpu":3`, ""), "true 3: node-a=1; node-b=2; resource example.com/gpu on node-b: +108"},
+		"a plugin's, in use":      {[]simulated.Object{plugin, user}, pod(`"example.com/gpu":4`, ""), "true 2: node-a=1; node-b=1; resource example.com/gpu on node-b: +108"},
+		"an init container":       {nil, pod(`"example.com/gpu":2`, init), "true 2: node-a=1; node-b=1; insufficient_devices"},
+		"a sidecar":               {nil, pod(`"example.com/gpu":2`, sidecar), "true 2: node-a=1; node-b=1; insufficient_devices"},
+		"and what nobody offers":  {nil, pod(`"example.com/gpu":3,"plugin.example.com/nic":1`, ""), "false 0: no_resource plugin.example.com/nic on node-a,node-b: +2"},
+		"only what nobody offers": {nil, pod(`"plugin.example.com/nic":1`, ""), "false 0: no_resource plugin.example.com/nic on node-a,node-b: +220"},
+		"more than can be":        {nil, pod(`"example.com/gpu":9223372036854775807`, ""), "false 0: insufficient_devices"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFitTest(t, "node-a", "node-b")
+			f.put(test.objects...)
+			report, err := f.fit(test.manifest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := summary(report); got != test.want || !report.Exact || !report.IsKnown() {
+				t.Errorf("%s\nwant %s\n%+v\n%s", got, test.want, report, report.Text())
+			}
+		})
+	}
+}
+
+// What a device plugin or the kubelet offers is counted as CPU and memory are.
+func TestFitOtherResources(t *testing.T) {
+	offer := func(name string) *corev1.Node {
+		n := node(name)
+		n.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("4")
+		n.Status.Allocatable[corev1.ResourceEphemeralStorage] = resource.MustParse("100Gi")
+		n.Status.Allocatable["hugepages-2Mi"] = resource.MustParse("1Gi")
+		return n
+	}
+	user := bound("busy", "node-a", "1", "1Gi")
+	user.Spec.Containers[0].Resources.Requests["nvidia.com/gpu"] = resource.MustParse("3")
+	user.Spec.Containers[0].Resources.Requests[corev1.ResourceEphemeralStorage] = resource.MustParse("95Gi")
+	ended := user.DeepCopy()
+	ended.Name, ended.Status.Phase = "ended", corev1.PodSucceeded
+	for name, test := range map[string]struct{ limits, more, want string }{
+		"as many as nodes have":    {`nvidia.com/gpu: 4`, "", "false 1: node-b=1; resource nvidia.com/gpu on node-a,node-b: +218"},
+		"more than a node has":     {`nvidia.com/gpu: 8`, "", "false 0: resource nvidia.com/gpu on node-a,node-b: +219"},
+		"what nobody offers":       {`nvidia.com/gpu: 1, amd.com/gpu: 1`, "", "false 0: no_resource amd.com/gpu on node-a,node-b: +5"},
+		"storage":                  {`nvidia.com/gpu: 1, ephemeral-storage: 10Gi`, "", "true 4: node-b=4; resource nvidia.com/gpu on node-b: +6; resource ephemeral-storage on node-a: +1"},
+		"huge pages":               {`nvidia.com/gpu: 1, hugepages-2Mi: 512Mi`, "", "true 3: node-a=1; node-b=2; resource hugepages-2Mi on node-b: +2; resource nvidia.com/gpu on node-a: +1"},
+		"CPU of a limit":           {`nvidia.com/gpu: 1, cpu: 30`, "", "true 2: node-a=1; node-b=1; several too little CPU and too little nvidia.com/gpu on node-a: +108; cpu  on node-b: +3"},
+		"of an init container":     {`nvidia.com/gpu: 1`, `initContainers: [{name: i, resources: {limits: {nvidia.com/gpu: 3}}}]`, "false 1: node-b=1; resource nvidia.com/gpu on node-a,node-b: +218"},
+		"and of a sidecar":         {`nvidia.com/gpu: 1`, `initContainers: [{name: i, restartPolicy: Always, resources: {limits: {nvidia.com/gpu: 1}}}]`, "true 2: node-b=2; resource nvidia.com/gpu on node-a,node-b: +217"},
+		"an overhead":              {`nvidia.com/gpu: 1`, `overhead: {memory: 100Gi}`, "true 2: node-a=1; node-b=1; several too little memory and too little nvidia.com/gpu on node-a: +108; memory  on node-b: +3"},
+		"of the pod as a whole":    {`nvidia.com/gpu: 1`, `resources: {limits: {memory: 100Gi}}`, "true 2: node-a=1; node-b=1; several too little memory and too little nvidia.com/gpu on node-a: +108; memory  on node-b: +3"},
+		"more than can be counted": {`nvidia.com/gpu: 9223372036854775807`, `initContainers: [{name: i, restartPolicy: Always, resources: {limits: {nvidia.com/gpu: 9223372036854775807, memory: 9000000000E}}}]`, "false 0: several too little memory and too little nvidia.com/gpu on node-a,node-b: +219"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFitTest(t)
+			f.put(offer("node-a"), offer("node-b"), user, ended)
+			report, err := f.fit(fmt.Sprintf(`{kind: Job, metadata: {name: train}, spec: {parallelism: 2, template: {spec: {%s, containers: [{name: c, resources: {limits: {%s}}}]}}}}`, cmp.Or(test.more, "hostIPC: false"), test.limits))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := summary(report); got != test.want || !report.Exact || !report.IsKnown() {
+				t.Errorf("%s\nwant %s\n%s", got, test.want, report.Text())
+			}
+		})
+	}
+}
+
+// What is not looked at leaves no certain yes.
+func TestFitNotConsidered(t *testing.T) {
+	term := `requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone, labelSelector: {matchLabels: {a: b}}}]`
+	soft := `preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: zone}}]`
+	for name, test := range map[string]struct{ pod, want string }{
+		"near pods":               {`affinity: {podAffinity: {` + term + `}}`, "affinity to pods"},
+		"far from pods":           {`affinity: {podAntiAffinity: {` + term + `}}`, "affinity to pods"},
+		"rather near pods":        {`affinity: {podAffinity: {` + soft + `}, podAntiAffinity: {` + soft + `}}`, ""},
+		"spread":                  {`topologySpreadConstraints: [{topologyKey: zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule}]`, "topologySpreadConstraints"},
+		"rather spread":           {`topologySpreadConstraints: [{topologyKey: zone, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway}]`, ""},
+		"a volume claim":          {`volumes: [{name: v, persistentVolumeClaim: {claimName: v}}]`, "volumes"},
+		"an ephemeral volume":     {`volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {}}}}]`, "volumes"},
+		"a CSI volume":            {`volumes: [{name: v, csi: {driver: d}}]`, "volumes"},
+		"a disk":                  {`volumes: [{name: v, awsElasticBlockStore: {volumeID: v}}]`, "volumes"},
+		"files":                   {`volumes: [{name: a, emptyDir: {}}, {name: b, configMap: {name: c}}, {name: c, secret: {secretName: s}}, {name: d, projected: {sources: []}}, {name: e, downwardAPI: {}}, {name: f, hostPath: {path: /}}]`, ""},
+		"a gate":                  {`schedulingGates: [{name: example.com/gate}]`, "scheduling gates"},
+		"another scheduler":       {`schedulerName: volcano`, "scheduler volcano"},
+		"the scheduler":           {`schedulerName: default-scheduler`, ""},
+		"a runtime class":         {`runtimeClassName: kata`, "runtime class kata"},
+		"a group":                 {`schedulingGroup: {podGroupName: g}`, "scheduling group"},
+		"the network of the node": {`hostNetwork: true`, "host ports"},
+		"a feature":               {`hostNetwork: true, hostUsers: false`, "host ports, feature UserNamespacesHostNetworkSupport of nodes"},
+		"others":                  {`priorityClassName: high, hostPID: true, tolerations: [], nodeSelector: {zone: node-a}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFitTest(t, "node-a")
+			report, err := f.fit(`{kind: Job, metadata: {name: train, namespace: team}, spec: {parallelism: 2, template: {spec: {` + test.pod + `,
+  containers: [{name: c, ports: [{containerPort: 80}]}], resourceClaims: [{name: gpus, resourceClaimTemplateName: two}]}}}}
+---
+{kind: ResourceClaimTemplate, metadata: {name: two}, spec: {spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: gpu, count: 2}}]}}}}
+`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := "fits: 2 of 2 pods could run now, 2 in all"
+			if test.want != "" {
+				want = "may fit: 2 of 2 pods could run now, at most 2 in all"
+			}
+			if got := strings.Join(report.NotConsidered, ", "); got != test.want || report.IsKnown() != (test.want == "") || !strings.Contains(report.Text(), want) {
+				t.Errorf("not considered: %s\nwant %s\n%s", got, test.want, report.Text())
+			}
+		})
+	}
+}
+
+// The required anti-affinity of a pod that runs may keep the pods from its node.
+func TestFitAntiAffinityOfOthers(t *testing.T) {
+	for name, test := range map[string]struct {
+		term corev1.PodAffinityTerm
+		want bool
+	}{
+		"of these labels":         {corev1.PodAffinityTerm{Namespaces: []string{"team"}, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "train"}}}, false},
+		"of other labels":         {corev1.PodAffinityTerm{Namespaces: []string{"team"}, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "serve"}}}, true},
+		"of its own namespace":    {corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{}}, true},
+		"of all namespaces":       {corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{}, NamespaceSelector: &metav1.LabelSelector{}}, false},
+		"of no pod":               {corev1.PodAffinityTerm{Namespaces: []string{"team"}}, true},
+		"of a selector like none": {corev1.PodAffinityTerm{Namespaces: []string{"team"}, LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "x"}}}}, true},
+	} {
+		f := newFitTest(t, "node-a")
+		other := bound("other", "node-a", "1", "1Gi")
+		test.term.TopologyKey = "zone"
+		other.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{test.term}}}
+		f.put(other)
+		report, err := f.fit(strings.Replace(job(1, ""), "    spec:", "    metadata: {labels: {app: train}}\n    spec:", 1))
+		if err != nil || report.IsKnown() != test.want || test.want != (len(report.NotConsidered) == 0) {
+			t.Errorf("%s: %v, %+v", name, err, report)
+		}
+	}
+}
+
+// What else a manifest may have that is no certain yes.
+func TestFitDoubtfulManifests(t *testing.T) {
+	pod := `{spec: {containers: [{name: c}], resourceClaims: [{name: g, resourceClaimTemplateName: one}]}}`
+	shared := `{kind: Pod, metadata: {name: p}, spec: {containers: [{name: c}], resourceClaims: [{name: g, resourceClaimName: one}]}}`
+	request := func(more string) string {
+		return `{devices: {requests: [{name: g, exactly: {deviceClassName: gpu, ` + more + `}}]}}`
+	}
+	template := func(namespace, more string) string {
+		return "\n---\n{kind: ResourceClaimTemplate, metadata: {name: one, namespace: " + namespace + "}, spec: {spec: " + request(more) + "}}\n"
+	}
+	reserved := &resourcev1.ResourceClaim{}
+	reserved.Namespace, reserved.Name, reserved.UID = "team", "one", "uid-of-claim"
+	reserved.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{{Request: "g", Driver: "gpu.example.com", Pool: "node-a", Device: "gpu-0"}}}}
+	for i := range 254 {
+		reserved.Status.ReservedFor = append(reserved.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: fmt.Sprint(i)})
+	}
+	for name, test := range map[string]struct {
+		objects        []simulated.Object
+		manifest, want string
+	}{
+		"volumes of a StatefulSet":    {nil, `{kind: StatefulSet, metadata: {name: s}, spec: {volumeClaimTemplates: [{}], template: ` + pod + `}}` + template("team", "count: 1"), "may fit: 1 of 1 pod could run now, at most 4 in all"},
+		"pods without claims":         {nil, `{kind: LeaderWorkerSet, metadata: {name: l}, spec: {leaderWorkerTemplate: {size: 2, leaderTemplate: {spec: {containers: [{name: c}]}}, workerTemplate: ` + pod + `}}}` + template("team", "count: 1"), "may fit: 1 of 1 pod could run now, at most 4 in all"},
+		"one topology for each job":   {nil, `{kind: JobSet, metadata: {name: j, annotations: {alpha.jobset.sigs.k8s.io/exclusive-topology: rack}}, spec: {replicatedJobs: [{template: {spec: {template: ` + pod + `}}}]}}` + template("team", "count: 1"), "may fit: 1 of 1 pod could run now, at most 4 in all"},
+		"a DaemonSet":                 {nil, `{kind: DaemonSet, metadata: {name: d}, spec: {template: ` + pod + `}}`, "document 1 of the manifest: a DaemonSet runs one pod on each of its nodes"},
+		"a template elsewhere":        {nil, `{kind: Job, metadata: {name: j}, spec: {template: ` + pod + `}}` + template("other", "count: 1"), "ResourceClaimTemplate one is neither in the manifest nor in namespace team of the cluster"},
+		"less than no devices":        {nil, `{kind: Job, metadata: {name: j}, spec: {template: ` + pod + `}}` + template("team", "count: -1"), "ResourceClaimTemplate one: request g: it requests -1 devices"},
+		"more devices than there are": {nil, `{kind: Job, metadata: {name: j}, spec: {template: ` + pod + `}}` + template("team", "count: 9223372036854775807"), "does not fit: 0 of 1 pod could run now, 0 in all"},
+		"less than no CPU":            {nil, `{kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, resources: {limits: {cpu: -1}}}], resourceClaims: [{name: g, resourceClaimTemplateName: one}]}}` + template("team", "count: 1"), "container c: it requests -1 of cpu"},
+		"admin access":                {nil, `{kind: Pod, metadata: {name: p}, ` + pod[1:] + template("team", "adminAccess: true"), "fits: 1 of 1 pod could run now, 110 in all"},
+		"admin access to nothing":     {nil, `{kind: Pod, metadata: {name: p}, ` + pod[1:] + template("team", "adminAccess: true, count: 5"), "does not fit: 0 of 1 pod could run now, 0 in all"},
+		"an affinity like none":       {nil, `{kind: Pod, metadata: {name: p}, spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: zone, operator: x}]}]}}}, ` + pod[len(`{spec: {`):] + template("team", "count: 1"), "does not fit: 0 of 1 pod could run now, 0 in all"},
+		"a claim that is allocated":   {[]simulated.Object{reserved}, strings.Replace(shared, "kind: Pod, metadata: {name: p}, spec: {", "kind: Deployment, metadata: {name: d}, spec: {replicas: 3, template: {spec: {", 1) + "}}\n---\n{kind: ResourceClaim, metadata: {name: one}, spec: " + request("count: 1") + "}\n", "does not fit: 2 of 3 pods could run now, 2 in all"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFitTest(t, "node-a")
+			f.put(test.objects...)
+			got := ""
+			m, err := Decode(strings.NewReader(test.manifest))
+			if err == nil {
+				var report *Report
+				if report, err = f.fitManifest(m); err == nil {
+					got = report.Text()
+				}
+			}
+			if err != nil {
+				got = err.Error()
+			}
+			if !strings.Contains(got, test.want) {
+				t.Errorf("%s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+// Slices can name nodes that do not exist: no pod runs there.
+func TestFitOnNodesThatDoNotExist(t *testing.T) {
+	f := newFitTest(t)
+	f.put(gpus("node-a", 4))
+	report, err := f.fit(job(1, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := summary(report); got != "true 1: node-a=1; insufficient_devices" {
-		t.Error(got)
+	if got := summary(report); got != "false 0: absent does not exist on node-a: +2" || !report.IsKnown() {
+		t.Errorf("%s\n%s", got, report.Text())
 	}
-	if !slices.Equal(report.NotConsidered, []string{"resource plugin.example.com/nic"}) {
-		t.Errorf("not considered: %v", report.NotConsidered)
+}
+
+// Every field of a pod is counted, listed as not considered, or nothing to the scheduler.
+func TestFieldsOfPods(t *testing.T) {
+	known := map[string]string{
+		"counted": "Affinity Containers InitContainers NodeName NodeSelector Overhead ResourceClaims Resources Tolerations",
+		"listed":  "Affinity HostNetwork HostUsers RuntimeClassName SchedulerName SchedulingGates SchedulingGroup TopologySpreadConstraints Volumes",
+		"nothing": "ActiveDeadlineSeconds AutomountServiceAccountToken DNSConfig DNSPolicy DeprecatedServiceAccount EnableServiceLinks EphemeralContainers EvictionResponders " +
+			"HostAliases HostIPC HostPID Hostname HostnameOverride ImagePullSecrets OS PreemptionPolicy Priority PriorityClassName ReadinessGates RestartPolicy " +
+			"SecurityContext ServiceAccountName SetHostnameAsFQDN ShareProcessNamespace Subdomain TerminationGracePeriodSeconds",
+	}
+	all := strings.Fields(known["counted"] + " " + known["listed"] + " " + known["nothing"])
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[corev1.PodSpec]()) {
+		if !slices.Contains(all, field.Name) {
+			t.Errorf("what is PodSpec.%s to the scheduler?", field.Name)
+		}
 	}
 }
 

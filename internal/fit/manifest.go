@@ -15,6 +15,7 @@ import (
 	yamlnode "go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -45,6 +46,9 @@ type Manifest struct {
 	// the pods.
 	Templates map[string]*resourcev1.ResourceClaimTemplate
 	Claims    map[string]*resourcev1.ResourceClaim
+
+	// NotConsidered is what the object has besides these pods.
+	NotConsidered []string
 }
 
 // workload has the fields of all kinds of objects that make pods, as far as they are
@@ -59,6 +63,7 @@ type workload struct {
 		Parallelism *int32                  `json:"parallelism"`
 		Completions *int32                  `json:"completions"`
 		Template    *corev1.PodTemplateSpec `json:"template"`
+		Volumes     []rawObject             `json:"volumeClaimTemplates"` // of a StatefulSet
 		JobTemplate *struct {
 			Spec jobSpec `json:"spec"`
 		} `json:"jobTemplate"`
@@ -258,7 +263,17 @@ func (r *reading) addObject(kind string, text []byte) error {
 			return err
 		}
 		if all := object.pods(); len(all) > 0 {
-			return m.setPods(kind, object.ObjectMeta, all)
+			if kind == "DaemonSet" {
+				return errors.New("a DaemonSet runs one pod on each of its nodes: how many these are is not counted; use a manifest of one such pod")
+			}
+			if err := m.setPods(kind, object.ObjectMeta, all); err != nil {
+				return err
+			}
+			if len(object.Spec.Volumes) > 0 {
+				m.NotConsidered = append(m.NotConsidered, "volumeClaimTemplates")
+			}
+			m.NotConsidered = append(m.NotConsidered, placementAnnotations(object.Annotations)...)
+			return nil
 		}
 		if len(r.ignored) < mostIgnored {
 			r.ignored = append(r.ignored, kind)
@@ -280,6 +295,7 @@ func (m *Manifest) setPods(kind string, object metav1.ObjectMeta, all []pods) er
 	if m.Kind != "" {
 		return fmt.Errorf("%s %s: the manifest has pods of %s %s already, and one kind of pods can be looked at", kind, name, m.Kind, m.Name)
 	}
+	kinds := len(all)
 	with := slices.DeleteFunc(all, func(p pods) bool {
 		return len(p.template.Spec.ResourceClaims) == 0 && !requestsExtended(&p.template.Spec)
 	})
@@ -296,22 +312,24 @@ func (m *Manifest) setPods(kind string, object metav1.ObjectMeta, all []pods) er
 		}
 		return fmt.Errorf("%s %s has pods of %d kinds with claims: look at each kind by itself", kind, name, len(with))
 	}
+	if kinds > len(with) {
+		m.NotConsidered = append(m.NotConsidered, "its pods without claims")
+	}
 	m.Kind, m.Namespace, m.Name, m.Pod, m.Count = kind, object.Namespace, name, *with[0].template, with[0].count
 	return nil
 }
 
 // sameRequests reports whether pods of two templates are the same to a scheduler.
 func sameRequests(a, b *corev1.PodTemplateSpec) bool {
-	encode := func(t *corev1.PodTemplateSpec) string {
-		spec := corev1.PodSpec{
-			ResourceClaims: t.Spec.ResourceClaims, NodeSelector: t.Spec.NodeSelector, Affinity: t.Spec.Affinity, Tolerations: t.Spec.Tolerations,
+	decisive := func(t *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+		kept := t.DeepCopy()
+		kept.Name, kept.Annotations = "", nil
+		for container := range containers(&kept.Spec) {
+			*container = corev1.Container{Resources: container.Resources, RestartPolicy: container.RestartPolicy, Ports: container.Ports}
 		}
-		for i := range t.Spec.Containers {
-			spec.Containers = append(spec.Containers, corev1.Container{Resources: t.Spec.Containers[i].Resources})
-		}
-		return spec.String()
+		return kept
 	}
-	return encode(a) == encode(b)
+	return equality.Semantic.DeepEqual(decisive(a), decisive(b))
 }
 
 // pods returns the kinds of pods that an object makes.
@@ -362,7 +380,7 @@ func number(n *int32) int {
 }
 
 // sum adds counts, up to the largest there is. None is negative.
-func sum(a, b int) int {
+func sum[number int | int64](a, b number) number {
 	if a > math.MaxInt-b {
 		return math.MaxInt
 	}
@@ -385,9 +403,4 @@ func first(all ...*int32) *int32 {
 		}
 	}
 	return nil
-}
-
-// requestsExtended reports whether a container requests an extended resource.
-func requestsExtended(spec *corev1.PodSpec) bool {
-	return len(extendedOf(spec)) > 0
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -32,15 +33,17 @@ type placing struct {
 // placed is a node with its devices, and what else counts there.
 type placed struct {
 	name    string
-	devices int  // pods, as far as devices go
-	more    bool // there may be more
-	room    int  // pods, as far as CPU, memory and their number go
-	lack    string
-	hard    []hard // what keeps all pods from the node
+	own     []explain.SupposedClaim // that each pod has for itself there
+	devices int                     // pods, as far as devices go
+	more    bool                    // there may be more
+	room    int                     // pods, as far as the node's resources and their number go
+	next    int                     // pods, without what limits room
+	lacks   []obstacle              // what limits room
+	hard    []obstacle              // what keeps all pods from the node
 }
 
-// hard is what keeps all pods from a node.
-type hard struct{ kind, text string }
+// obstacle is what keeps pods from a node.
+type obstacle struct{ kind, text string }
 
 // pods is how many pods the node can have.
 func (n *placed) pods() int {
@@ -55,13 +58,19 @@ const sharedNodes = 200
 
 // count counts for each node.
 func (p *placing) count(ctx context.Context, most int) error {
-	fills, err := headroom.PerNode(ctx, p.inventory, specs(slices.Concat(p.pod.shared, p.pod.own)), most)
-	if err != nil {
-		return fmt.Errorf("count what can be allocated: %w", err)
+	for _, offer := range p.offers() {
+		own := p.pod.ownOn(offer.plugins)
+		fills, err := headroom.PerNode(ctx, p.inventory, specs(slices.Concat(p.pod.shared, own)), most)
+		if err != nil {
+			return fmt.Errorf("count what can be allocated: %w", err)
+		}
+		for _, fill := range fills {
+			if offer.nodes == nil || offer.nodes[fill.Node] {
+				p.nodes = append(p.nodes, placed{name: fill.Node, own: own, devices: fill.Pods, more: fill.More, room: math.MaxInt, next: math.MaxInt})
+			}
+		}
 	}
-	for _, fill := range fills {
-		p.nodes = append(p.nodes, placed{name: fill.Node, devices: fill.Pods, more: fill.More, room: math.MaxInt})
-	}
+	slices.SortFunc(p.nodes, func(a, b placed) int { return cmp.Compare(a.name, b.name) })
 	if len(p.pod.shared) > 0 {
 		if err := p.countShared(ctx); err != nil {
 			return err
@@ -77,10 +86,39 @@ func (p *placing) count(ctx context.Context, most int) error {
 	return nil
 }
 
+// offer is which of the pod's extended resources device plugins offer on some nodes.
+type offer struct {
+	plugins map[string]bool
+	nodes   map[string]bool // nil: all
+}
+
+// offers groups the nodes by what device plugins offer there.
+func (p *placing) offers() []offer {
+	if len(p.pod.backed) == 0 {
+		return []offer{{}}
+	}
+	var all []offer
+	for _, node := range p.inventory.Nodes() {
+		plugins := map[string]bool{}
+		for _, of := range p.pod.backed {
+			if offered, _ := p.inventory.Overview().Other(node, of.name); offered > 0 {
+				plugins[of.name] = true
+			}
+		}
+		at := slices.IndexFunc(all, func(o offer) bool { return maps.Equal(o.plugins, plugins) })
+		if at < 0 {
+			at = len(all)
+			all = append(all, offer{plugins, map[string]bool{}})
+		}
+		all[at].nodes[node] = true
+	}
+	return all
+}
+
 // countShared counts again where all pods share claims that are not allocated: the
 // first pod has them allocated, and the others need only their own, on the same node.
 func (p *placing) countShared(ctx context.Context) error {
-	snapshot := allocator.NewSnapshot(p.inventory, allocator.NewCache(), allocator.SearchLimit)
+	snapshot := allocator.NewSnapshot(p.inventory, allocator.NewCache(), allocator.CommandLimit)
 	looked := 0
 	for i := range p.nodes {
 		n := &p.nodes[i]
@@ -95,11 +133,11 @@ func (p *placing) countShared(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if len(p.pod.own) == 0 {
+		if len(n.own) == 0 {
 			n.devices, n.more = resourcev1.ResourceClaimReservedForMaxSize, false
 			continue
 		}
-		own, err := snapshot.Fill(ctx, pause, first.Node, specs(p.pod.own), resourcev1.ResourceClaimReservedForMaxSize)
+		own, err := snapshot.Fill(ctx, pause, first.Node, specs(n.own), resourcev1.ResourceClaimReservedForMaxSize)
 		if err != nil {
 			return fmt.Errorf("allocate on node %s: %w", n.name, err)
 		}
@@ -123,6 +161,12 @@ func (p *placing) fillNode(ctx context.Context, snapshot *allocator.Snapshot, na
 		return allocator.Filled{}, fmt.Errorf("allocate on node %s: %w", name, err)
 	}
 	return filled, nil
+}
+
+// ownOn returns the claims that each pod has for itself on a node.
+func (p *placing) ownOn(name string) []explain.SupposedClaim {
+	at := slices.IndexFunc(p.nodes, func(n placed) bool { return n.name == name })
+	return p.nodes[at].own
 }
 
 // keepBest keeps of the nodes the one that can have most pods: all that share a claim
@@ -149,47 +193,64 @@ func (p *placing) look(n *placed, affinity nodeaffinity.RequiredNodeAffinity) {
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: p.inventory.Overview().NodeLabels(n.name)}}
 	if !p.allows(node) {
-		n.hard = append(n.hard, hard{ObstacleAllocated, "where the pod's other claims are allocated"})
+		n.hard = append(n.hard, obstacle{ObstacleAllocated, "where the pod's other claims are allocated"})
 	}
-	if matches, err := affinity.Match(node); err == nil && !matches || p.pod.object.Spec.NodeName != "" && p.pod.object.Spec.NodeName != n.name {
-		n.hard = append(n.hard, hard{ObstacleAffinity, "node selector or affinity of the pod"})
+	if matches, _ := affinity.Match(node); !matches || p.pod.object.Spec.NodeName != "" && p.pod.object.Spec.NodeName != n.name {
+		n.hard = append(n.hard, obstacle{ObstacleAffinity, "node selector or affinity of the pod"})
 	}
 	room, known := p.inventory.Overview().Room(n.name)
 	if !known {
+		n.hard = append(n.hard, obstacle{ObstacleAbsent, "does not exist"})
 		return
 	}
 	if room.Cordoned && !p.tolerates(&corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
-		n.hard = append(n.hard, hard{ObstacleCordoned, "cordoned"})
+		n.hard = append(n.hard, obstacle{ObstacleCordoned, "cordoned"})
 	}
 	if room.NotReady {
-		n.hard = append(n.hard, hard{ObstacleNotReady, "not ready"})
+		n.hard = append(n.hard, obstacle{ObstacleNotReady, "not ready"})
 	}
 	for i := range room.Taints {
 		taint := &room.Taints[i]
 		if taint.Key == corev1.TaintNodeUnschedulable && room.Cordoned || taint.Key == corev1.TaintNodeNotReady && room.NotReady || p.tolerates(taint) {
 			continue
 		}
-		n.hard = append(n.hard, hard{ObstacleTaint, taint.ToString()})
+		n.hard = append(n.hard, obstacle{ObstacleTaint, taint.ToString()})
 	}
 	p.lookRoom(n, room)
 }
 
-// lookRoom finds out how many pods the rest of a node has room for.
+// lookRoom finds out for how many pods the other resources of a node are enough.
 func (p *placing) lookRoom(n *placed, room inventory.Room) {
 	if !p.known.Pods {
 		return
 	}
 	left := room.Left()
-	for _, of := range []struct {
-		kind       string
-		left, each int64
-	}{{ObstaclePods, left.Pods, 1}, {ObstacleCPU, left.CPU, p.pod.cpu}, {ObstacleMemory, left.Memory, p.pod.memory}} {
-		if of.each <= 0 {
-			continue
+	n.limit(left.Pods, 1, obstacle{kind: ObstaclePods})
+	n.limit(left.CPU, p.pod.cpu, obstacle{kind: ObstacleCPU})
+	n.limit(left.Memory, p.pod.memory, obstacle{kind: ObstacleMemory})
+	for _, of := range p.pod.others {
+		offered, left := p.inventory.Overview().Other(n.name, of.Resource)
+		switch asDevices := slices.ContainsFunc(p.pod.backed, func(b backedResource) bool { return b.name == of.Resource }); {
+		case offered > 0:
+			n.limit(left, of.Units, obstacle{ObstacleResource, of.Resource})
+		case !asDevices:
+			n.limit(0, of.Units, obstacle{ObstacleNoResource, of.Resource})
 		}
-		if times := int(max(of.left, 0) / of.each); times < n.room {
-			n.room, n.lack = times, of.kind
-		}
+	}
+}
+
+// limit limits the pods on a node to those for which so much is left.
+func (n *placed) limit(left, each int64, by obstacle) {
+	if each <= 0 {
+		return
+	}
+	switch times := int(max(left, 0) / each); {
+	case times < n.room:
+		n.next, n.room, n.lacks = n.room, times, []obstacle{by}
+	case times == n.room:
+		n.lacks = append(n.lacks, by)
+	default:
+		n.next = min(n.next, times)
 	}
 }
 
@@ -227,8 +288,8 @@ func (p *placing) fill(r *Report) {
 			r.Nodes = append(r.Nodes, Node{Node: n.name, Pods: pods})
 			r.Pods = sum(r.Pods, pods)
 		}
-		if n.more && n.pods() == n.devices {
-			r.More = r.More || n.devices > 0
+		if n.more && len(n.hard) == 0 && n.pods() == n.devices {
+			r.More = true
 		}
 		if n.devices == 0 {
 			continue
@@ -244,25 +305,71 @@ func (p *placing) fill(r *Report) {
 		obstacles[key].Pods = sum(obstacles[key].Pods, gain)
 		obstacles[key].Nodes = append(obstacles[key].Nodes, n.name)
 	}
+	if len(p.nodes) == 0 && len(r.Claims) == 0 {
+		r.Obstacles = append(r.Obstacles, Obstacle{Kind: ObstacleNoNodes, Nodes: []string{}})
+	}
 	for _, key := range order {
 		r.Obstacles = append(r.Obstacles, *obstacles[key])
 	}
 	slices.SortStableFunc(r.Obstacles, func(a, b Obstacle) int { return cmp.Compare(b.Pods, a.Pods) })
 	slices.SortStableFunc(r.Nodes, func(a, b Node) int { return cmp.Compare(b.Pods, a.Pods) })
+	for _, allocation := range p.pod.allocated {
+		r.keep(max(maxReserved-allocation.Reserved, 0))
+	}
+}
+
+// maxReserved is for how many pods a claim can be reserved.
+const maxReserved = resourcev1.ResourceClaimReservedForMaxSize
+
+// keep keeps so many of the pods that could run: for no more can a claim that they share
+// be reserved.
+func (r *Report) keep(most int) {
+	if r.Pods <= most {
+		return
+	}
+	r.Obstacles = append(r.Obstacles, Obstacle{Kind: ObstacleReserved, Nodes: []string{}, Pods: most})
+	r.Pods, r.More = most, false
+	for i := range r.Nodes {
+		r.Nodes[i].Pods = min(r.Nodes[i].Pods, most)
+		most -= r.Nodes[i].Pods
+	}
+	r.Nodes = slices.DeleteFunc(r.Nodes, func(n Node) bool { return n.Pods == 0 })
 }
 
 // obstacle returns what keeps pods from a node that has devices for them, and for how
 // many more there would be room without it.
 func (n *placed) obstacle() (key [2]string, gain int) {
-	switch {
-	case len(n.hard) == 0:
-		return [2]string{n.lack, ""}, n.devices - min(n.devices, n.room)
-	case len(n.hard) == 1:
-		return [2]string{n.hard[0].kind, n.hard[0].text}, min(n.devices, n.room)
+	all, gain := n.hard, min(n.devices, n.room)
+	if len(all) == 0 {
+		all, gain = n.lacks, min(n.devices, n.next)-min(n.devices, n.room)
+	}
+	switch len(all) {
+	case 0:
+		return key, 0
+	case 1:
+		return [2]string{all[0].kind, all[0].text}, gain
 	}
 	var texts []string
-	for _, h := range n.hard {
-		texts = append(texts, h.text)
+	for _, one := range all {
+		texts = append(texts, one.words())
 	}
-	return [2]string{ObstacleSeveral, strings.Join(texts, " and ")}, min(n.devices, n.room)
+	return [2]string{ObstacleSeveral, strings.Join(texts, " and ")}, gain
+}
+
+// words says what one of several obstacles is.
+func (o obstacle) words() string {
+	switch o.kind {
+	case ObstaclePods:
+		return "as many pods as allowed"
+	case ObstacleCPU:
+		return "too little CPU"
+	case ObstacleMemory:
+		return "too little memory"
+	case ObstacleResource:
+		return "too little " + o.text
+	case ObstacleNoResource:
+		return "no " + o.text
+	default:
+		return o.text
+	}
 }

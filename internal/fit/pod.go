@@ -3,6 +3,7 @@ package fit
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/component-helpers/resource"
 
 	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
@@ -19,48 +21,90 @@ import (
 // pod is a pod of the manifest with what its claims request.
 type pod struct {
 	namespace string
-	object    corev1.Pod
+	object    corev1.Pod              // as the API server would store it
 	own       []explain.SupposedClaim // that each pod has for itself
 	shared    []explain.SupposedClaim // that all pods share, and that are not allocated
 	allocated []inventory.Allocation  // of the shared claims that are
+	backed    []backedResource        // extended resources that nodes may have as devices
 	cpu       int64                   // millicores
 	memory    int64                   // bytes
+	others    []dra.Amount            // of other resources, sorted, also those in backed
+}
+
+// backedResource is an extended resource with a device class. A node has it as devices,
+// unless a device plugin offers it there.
+type backedResource struct {
+	name, class string
+	devices     int64
 }
 
 // resolve looks up what the pods' claims request: in the manifest, else in the cluster.
 func (m *Manifest) resolve(of *inventory.Inventory, namespace string) (*pod, error) {
-	p := &pod{namespace: namespace, object: corev1.Pod{ObjectMeta: m.Pod.ObjectMeta, Spec: m.Pod.Spec}}
+	p := &pod{namespace: namespace, object: corev1.Pod{ObjectMeta: *m.Pod.ObjectMeta.DeepCopy(), Spec: *m.Pod.Spec.DeepCopy()}}
 	decode.LimitQuantities(&p.object)
+	if err := setDefaults(&p.object); err != nil {
+		return nil, err
+	}
 	for i := range m.Pod.Spec.ResourceClaims {
 		if err := p.add(m, of, &m.Pod.Spec.ResourceClaims[i]); err != nil {
 			return nil, err
 		}
 	}
-	extended := extendedOf(&m.Pod.Spec)
-	for _, name := range slices.Sorted(maps.Keys(extended)) {
-		class, backed := of.ClassFor(name)
-		if !backed {
-			continue // a device plugin provides it
-		}
-		p.own = append(p.own, explain.SupposedClaim{PodClaim: strings.NewReplacer("/", "-", ".", "-").Replace(name), Spec: &resourcev1.ResourceClaimSpec{
-			Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
-				Name: "devices",
-				Exactly: &resourcev1.ExactDeviceRequest{
-					DeviceClassName: class.Name, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: extended[name],
-				},
-			}}},
-		}})
-	}
 	requests := resource.PodRequests(&p.object, resource.PodResourcesOptions{})
-	p.cpu, p.memory = decode.Whole(requests.Cpu(), apiresource.Milli), decode.Whole(requests.Memory(), 0)
+	p.cpu, p.memory = units(*requests.Cpu(), apiresource.Milli), units(*requests.Memory(), 0)
+	for _, name := range slices.Sorted(maps.Keys(requests)) {
+		number := units(requests[name], 0)
+		if name == corev1.ResourceCPU || name == corev1.ResourceMemory || number == 0 {
+			continue
+		}
+		p.others = append(p.others, dra.Amount{Resource: string(name), Units: number})
+		if class, ok := of.ClassFor(string(name)); ok && isExtended(name) {
+			p.backed = append(p.backed, backedResource{string(name), class.Name, extendedDevices(&p.object.Spec, name)})
+		}
+	}
 	return p, nil
+}
+
+// units returns an amount, and the largest number for one that no node is known to have.
+func units(amount apiresource.Quantity, scale apiresource.Scale) int64 {
+	number := inventory.Units(&amount, scale)
+	if number == inventory.MostUnits {
+		return math.MaxInt64
+	}
+	return number
+}
+
+// ownOn returns the claims that each pod has for itself on a node where device plugins
+// offer some of its resources: those of the pod, and the one that the scheduler makes for
+// the other extended resources with a device class.
+func (p *pod) ownOn(plugins map[string]bool) []explain.SupposedClaim {
+	spec := &resourcev1.ResourceClaimSpec{}
+	for _, of := range p.backed {
+		if plugins[of.name] {
+			continue
+		}
+		spec.Devices.Requests = append(spec.Devices.Requests, resourcev1.DeviceRequest{
+			Name: strings.NewReplacer("/", "-", ".", "-").Replace(of.name),
+			Exactly: &resourcev1.ExactDeviceRequest{
+				DeviceClassName: of.class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: of.devices,
+			},
+		})
+	}
+	if len(spec.Devices.Requests) == 0 {
+		return p.own
+	}
+	return append(slices.Clone(p.own), explain.SupposedClaim{PodClaim: "extended-resources", Spec: spec})
 }
 
 func (p *pod) add(m *Manifest, of *inventory.Inventory, reference *corev1.PodResourceClaim) error {
 	if reference.ResourceClaimTemplateName != nil {
 		name := *reference.ResourceClaimTemplateName
-		if template := m.Templates[name]; template != nil {
-			p.own = append(p.own, explain.SupposedClaim{PodClaim: reference.Name, Template: name, Spec: defaulted(&template.Spec.Spec)})
+		if template := m.Templates[name]; template != nil && isIn(template.Namespace, p.namespace) {
+			spec, err := defaulted(&template.Spec.Spec)
+			if err != nil {
+				return fmt.Errorf("ResourceClaimTemplate %s: %w", name, err)
+			}
+			p.own = append(p.own, explain.SupposedClaim{PodClaim: reference.Name, Template: name, Spec: spec})
 			return nil
 		}
 		spec, refusal := of.Spec(p.namespace, "", name)
@@ -77,12 +121,16 @@ func (p *pod) add(m *Manifest, of *inventory.Inventory, reference *corev1.PodRes
 		return fmt.Errorf("claim %s of the pod names neither a ResourceClaim nor a ResourceClaimTemplate", reference.Name)
 	}
 	name := *reference.ResourceClaimName
-	if claim := m.Claims[name]; claim != nil {
-		p.shared = append(p.shared, explain.SupposedClaim{PodClaim: reference.Name, Spec: defaulted(&claim.Spec)})
+	if allocation, allocated := of.Allocation(p.namespace, name); allocated { // also if the manifest has it
+		p.allocated = append(p.allocated, allocation)
 		return nil
 	}
-	if allocation, allocated := of.Allocation(p.namespace, name); allocated {
-		p.allocated = append(p.allocated, allocation)
+	if claim := m.Claims[name]; claim != nil && isIn(claim.Namespace, p.namespace) {
+		spec, err := defaulted(&claim.Spec)
+		if err != nil {
+			return fmt.Errorf("ResourceClaim %s: %w", name, err)
+		}
+		p.shared = append(p.shared, explain.SupposedClaim{PodClaim: reference.Name, Spec: spec})
 		return nil
 	}
 	spec, refusal := of.Spec(p.namespace, name, "")
@@ -96,6 +144,10 @@ func (p *pod) add(m *Manifest, of *inventory.Inventory, reference *corev1.PodRes
 	return nil
 }
 
+// isIn reports whether an object of the manifest is in the namespace of the pods: one
+// that does not say where it is, is.
+func isIn(namespace, pods string) bool { return namespace == "" || namespace == pods }
+
 // missing is the error of an object that is neither in the manifest nor in the cluster.
 func missing(kind, namespace, name string, known []string) error {
 	text := fmt.Sprintf("%s %s is neither in the manifest nor in namespace %s of the cluster", kind, name, namespace)
@@ -107,46 +159,36 @@ func missing(kind, namespace, name string, known []string) error {
 
 // defaulted returns a specification as the API server would store it: with one device
 // for each request that does not say how many.
-func defaulted(spec *resourcev1.ResourceClaimSpec) *resourcev1.ResourceClaimSpec {
+// It refuses a number that is less than nothing.
+func defaulted(spec *resourcev1.ResourceClaimSpec) (*resourcev1.ResourceClaimSpec, error) {
 	spec = spec.DeepCopy()
 	for i := range spec.Devices.Requests {
 		request := &spec.Devices.Requests[i]
 		if exactly := request.Exactly; exactly != nil {
-			defaultCount(&exactly.AllocationMode, &exactly.Count)
+			if err := defaultCount(&exactly.AllocationMode, &exactly.Count); err != nil {
+				return nil, fmt.Errorf("request %s: %w", request.Name, err)
+			}
 		}
 		for j := range request.FirstAvailable {
-			defaultCount(&request.FirstAvailable[j].AllocationMode, &request.FirstAvailable[j].Count)
+			if err := defaultCount(&request.FirstAvailable[j].AllocationMode, &request.FirstAvailable[j].Count); err != nil {
+				return nil, fmt.Errorf("request %s/%s: %w", request.Name, request.FirstAvailable[j].Name, err)
+			}
 		}
 	}
-	return spec
+	return spec, nil
 }
 
-func defaultCount(mode *resourcev1.DeviceAllocationMode, count *int64) {
+func defaultCount(mode *resourcev1.DeviceAllocationMode, count *int64) error {
 	if *mode == "" {
 		*mode = resourcev1.DeviceAllocationModeExactCount
 	}
 	if *mode == resourcev1.DeviceAllocationModeExactCount && *count == 0 {
 		*count = 1
 	}
-}
-
-// extendedOf returns the extended resources that a pod requests, by name.
-func extendedOf(spec *corev1.PodSpec) map[string]int64 {
-	all := map[string]int64{}
-	for i := range spec.Containers {
-		resources := &spec.Containers[i].Resources
-		amounts := maps.Clone(resources.Limits)
-		if amounts == nil {
-			amounts = corev1.ResourceList{}
-		}
-		maps.Copy(amounts, resources.Requests)
-		for name, amount := range amounts {
-			if text := string(name); strings.Contains(text, "/") && !strings.HasPrefix(text, corev1.ResourceDefaultNamespacePrefix) && amount.Value() > 0 {
-				all[text] += amount.Value()
-			}
-		}
+	if *count < 0 {
+		return fmt.Errorf("it requests %d devices", *count)
 	}
-	return all
+	return nil
 }
 
 // specs returns what claims request.
@@ -154,45 +196,6 @@ func specs(claims []explain.SupposedClaim) []*resourcev1.ResourceClaimSpec {
 	var all []*resourcev1.ResourceClaimSpec
 	for i := range claims {
 		all = append(all, claims[i].Spec)
-	}
-	return all
-}
-
-// notConsidered lists what the pod requests and is not looked at.
-func (p *pod) notConsidered(of *inventory.Inventory) []string {
-	var all []string
-	spec := &p.object.Spec
-	if affinity := spec.Affinity; affinity != nil && (affinity.PodAffinity != nil || affinity.PodAntiAffinity != nil) {
-		all = append(all, "affinity to pods")
-	}
-	if len(spec.TopologySpreadConstraints) > 0 {
-		all = append(all, "topologySpreadConstraints")
-	}
-	for i := range spec.Volumes {
-		if spec.Volumes[i].PersistentVolumeClaim != nil || spec.Volumes[i].Ephemeral != nil {
-			all = append(all, "persistent volumes")
-			break
-		}
-	}
-	if slices.ContainsFunc(spec.Containers, func(c corev1.Container) bool {
-		return slices.ContainsFunc(c.Ports, func(port corev1.ContainerPort) bool { return port.HostPort != 0 })
-	}) {
-		all = append(all, "host ports")
-	}
-	names := map[string]bool{}
-	for name := range resource.PodRequests(&p.object, resource.PodResourcesOptions{}) {
-		names[string(name)] = name != corev1.ResourceCPU && name != corev1.ResourceMemory
-	}
-	for name := range extendedOf(spec) {
-		names[name] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if _, backed := of.ClassFor(name); names[name] && !backed {
-			all = append(all, "resource "+name)
-		}
-	}
-	if len(spec.SchedulingGates) > 0 {
-		all = append(all, "scheduling gates")
 	}
 	return all
 }

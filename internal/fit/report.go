@@ -26,7 +26,7 @@ type Report struct {
 
 	Pods  int    `json:"pods"`  // that could run, whether requested or not
 	More  bool   `json:"more"`  // there may be more
-	Exact bool   `json:"exact"` // false: claims, nodes or pods are not known, and there may be fewer
+	Exact bool   `json:"exact"` // false: something is not known or not considered, and there may be fewer
 	Nodes []Node `json:"nodes"` // where, those with most pods first
 
 	Obstacles []Obstacle `json:"obstacles"`      // that keep pods from nodes with devices for them
@@ -60,7 +60,14 @@ const (
 	ObstaclePods      = "pods"
 	ObstacleCPU       = "cpu"
 	ObstacleMemory    = "memory"
-	ObstacleSeveral   = "several"
+
+	ObstacleResource   = "resource"    // too little is left of another resource
+	ObstacleNoResource = "no_resource" // the node does not offer it
+	ObstacleAbsent     = "absent"      // slices name a node that does not exist
+	ObstacleNoNodes    = "no_nodes"    // the cluster has none
+	ObstacleReserved   = "reserved"    // a claim of the pod is reserved for as many pods as it can be
+
+	ObstacleSeveral = "several"
 )
 
 // Next is why one pod more would be pending.
@@ -112,7 +119,7 @@ func (r *Report) setNext(report *explain.Report) {
 // claimsOf describes what each pod requests.
 func claimsOf(p *pod) []string {
 	all := []string{}
-	for _, claim := range p.own {
+	for _, claim := range p.ownOn(nil) {
 		all = append(all, claim.PodClaim+": "+headroom.Describe(claim.Spec))
 	}
 	for _, claim := range p.shared {
@@ -189,7 +196,7 @@ func (r *Report) writeNext(line func(format string, values ...any)) {
 	line("")
 	line("One pod more would be pending:")
 	for _, o := range r.Obstacles {
-		line("  - %s", o.text())
+		line("  - %s", o.text(len(r.Claims) > 0))
 	}
 	if r.Next != nil {
 		line("%s%s: %s", label("reason", 0), r.Next.Reason, r.Next.Meaning)
@@ -208,10 +215,13 @@ func (r *Report) writeNext(line func(format string, values ...any)) {
 	}
 }
 
-// text says what an obstacle is.
-func (o *Obstacle) text() string {
+// text says what an obstacle is, to pods with claims or without.
+func (o *Obstacle) text(claims bool) string {
 	nodes := some(o.Nodes)
 	devices := fmt.Sprintf("devices for %s", counted(o.Pods, "pod", "pods"))
+	if !claims {
+		devices = fmt.Sprintf("room for %s", counted(o.Pods, "pod", "pods"))
+	}
 	switch o.Kind {
 	case ObstacleCordoned:
 		return fmt.Sprintf("%s cordoned, with %s: %s", are(o.Nodes), devices, nodes)
@@ -229,6 +239,16 @@ func (o *Obstacle) text() string {
 		return fmt.Sprintf("too little CPU is left on %s with %s: %s", counted(len(o.Nodes), "node", "nodes"), devices, nodes)
 	case ObstacleMemory:
 		return fmt.Sprintf("too little memory is left on %s with %s: %s", counted(len(o.Nodes), "node", "nodes"), devices, nodes)
+	case ObstacleResource:
+		return fmt.Sprintf("too little %s is left on %s: %s", o.Detail, counted(len(o.Nodes), "node", "nodes"), nodes)
+	case ObstacleNoResource:
+		return fmt.Sprintf("%s without any %s: %s", counted(len(o.Nodes), "node", "nodes"), o.Detail, nodes)
+	case ObstacleAbsent:
+		return fmt.Sprintf("ResourceSlices name %s that do not exist: %s", counted(len(o.Nodes), "node", "nodes"), nodes)
+	case ObstacleNoNodes:
+		return "the cluster has no nodes"
+	case ObstacleReserved:
+		return fmt.Sprintf("a claim that all pods share is reserved for %d pods, and for no more than %d in all", maxReserved-o.Pods, maxReserved)
 	default:
 		return fmt.Sprintf("%s with %s: %s: %s", counted(len(o.Nodes), "node", "nodes"), devices, o.Detail, nodes)
 	}
@@ -254,6 +274,16 @@ func (r *Report) Help() []string {
 			help = append(help, fmt.Sprintf("request less CPU, or free CPU on %s: up to %s", some(o.Nodes), more))
 		case ObstacleMemory:
 			help = append(help, fmt.Sprintf("request less memory, or free memory on %s: up to %s", some(o.Nodes), more))
+		case ObstacleResource:
+			help = append(help, fmt.Sprintf("request less %s, or free some on %s", o.Detail, some(o.Nodes)))
+		case ObstacleNoResource:
+			help = append(help, fmt.Sprintf("let the device plugin or the driver of %s run on %s", o.Detail, some(o.Nodes)))
+		case ObstacleAbsent:
+			help = append(help, fmt.Sprintf("delete the ResourceSlices of %s", some(o.Nodes)))
+		case ObstacleNoNodes:
+			help = append(help, "add nodes")
+		case ObstacleReserved:
+			help = append(help, "use a second claim")
 		case ObstacleSeveral:
 			help = append(help, fmt.Sprintf("change all of this on %s: %s: %s", some(o.Nodes), o.Detail, more))
 		case ObstacleAllocated:

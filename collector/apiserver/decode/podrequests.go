@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-helpers/resource"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -23,9 +24,11 @@ func PodRequests(pod *corev1.Pod) *dra.PodRequests {
 	if isTerminal(pod) || pod.Spec.NodeName == "" && !claims {
 		return nil
 	}
-	requests := resource.PodRequests(pod, resource.PodResourcesOptions{UseStatusResources: true})
+	requests := resource.PodRequests(pod, resource.PodResourcesOptions{
+		UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true, UseDRANodeAllocatableResourceClaimStatus: true,
+	})
 	decoded := &dra.PodRequests{
-		Node: Text(pod.Spec.NodeName), CPU: Whole(requests.Cpu(), apiresource.Milli), Memory: Whole(requests.Memory(), 0),
+		Node: Text(pod.Spec.NodeName), CPU: units(requests.Cpu(), apiresource.Milli), Memory: units(requests.Memory(), 0), Others: otherAmounts(requests), Repels: repelled(pod),
 	}
 	decoded.KeptByClusterAutoscaler, decoded.KeptByKarpenter = removalObstacles(pod)
 	if !claims {
@@ -43,6 +46,60 @@ func PodRequests(pod *corev1.Pod) *dra.PodRequests {
 	}
 	decoded.User = user
 	return decoded
+}
+
+// units returns an amount that is not negative, and no larger than that the sum of those
+// of a node's pods does not overflow.
+func units(amount *apiresource.Quantity, scale apiresource.Scale) int64 {
+	return max(Whole(amount, scale), 0)
+}
+
+// maxOthers bounds the other resources of one pod or node.
+const maxOthers = 128
+
+// otherAmounts returns the amounts besides those of CPU and memory, sorted by resource.
+func otherAmounts(requests corev1.ResourceList) []dra.Amount {
+	var all []dra.Amount
+	for name, amount := range requests {
+		if number := units(&amount, 0); number > 0 && name != corev1.ResourceCPU && name != corev1.ResourceMemory && len(all) < maxOthers {
+			all = append(all, dra.Amount{Resource: strings.Clone(Text(string(name))), Units: number})
+		}
+	}
+	slices.SortFunc(all, func(a, b dra.Amount) int { return strings.Compare(a.Resource, b.Resource) })
+	return all
+}
+
+// maxRepelled bounds the required anti-affinity of one pod, terms times namespaces.
+const maxRepelled = 64
+
+// repelled returns which pods the required anti-affinity of a pod keeps from nodes.
+func repelled(pod *corev1.Pod) []dra.Repelled {
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil {
+		return nil
+	}
+	var all []dra.Repelled
+	for _, term := range pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+		selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
+		if err != nil {
+			selector = labels.Nothing() // as the scheduler has it
+		}
+		if _, selectable := selector.Requirements(); !selectable {
+			continue
+		}
+		namespaces := term.Namespaces
+		switch {
+		case term.NamespaceSelector != nil:
+			namespaces = []string{""}
+		case len(namespaces) == 0:
+			namespaces = []string{pod.Namespace}
+		}
+		for _, namespace := range namespaces {
+			if len(all) < maxRepelled {
+				all = append(all, dra.Repelled{Namespace: strings.Clone(Text(namespace)), Labels: Text(selector.String())})
+			}
+		}
+	}
+	return all
 }
 
 // Annotations of pods by which they allow or refuse Cluster Autoscaler to evict them.

@@ -1,9 +1,11 @@
 package decode
 
 import (
+	"reflect"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -60,5 +62,36 @@ func TestRemovalObstacles(t *testing.T) {
 	}
 	if dra.RemovalNone.String() != "" || len(dra.RemovalObstacles()) != 5 {
 		t.Error("the obstacles are incomplete")
+	}
+}
+
+// TestOtherRequests: resources besides CPU and memory, and amounts that no node has.
+func TestOtherRequests(t *testing.T) {
+	requests := func(amounts map[corev1.ResourceName]string) *corev1.Pod {
+		pod := &corev1.Pod{}
+		pod.Spec.NodeName = "node-a"
+		list := corev1.ResourceList{}
+		for name, amount := range amounts {
+			list[name] = apiresource.MustParse(amount)
+		}
+		pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list}}}
+		return pod
+	}
+	for name, test := range map[string]struct {
+		amounts map[corev1.ResourceName]string
+		want    dra.PodRequests
+	}{
+		"CPU and memory": {map[corev1.ResourceName]string{"cpu": "100m", "memory": "1Ki"}, dra.PodRequests{CPU: 100, Memory: 1024}},
+		"others":         {map[corev1.ResourceName]string{"nvidia.com/gpu": "2", "ephemeral-storage": "1Ki", "hugepages-2Mi": "0"}, dra.PodRequests{Others: []dra.Amount{{Resource: "ephemeral-storage", Units: 1024}, {Resource: "nvidia.com/gpu", Units: 2}}}},
+		"absurd amounts": {map[corev1.ResourceName]string{"cpu": "9000000000E", "memory": "-1", "nvidia.com/gpu": "9223372036854775807"}, dra.PodRequests{CPU: maxAmount, Others: []dra.Amount{{Resource: "nvidia.com/gpu", Units: maxAmount}}}},
+	} {
+		test.want.Node, test.want.KeptByClusterAutoscaler = "node-a", dra.RemovalNoController
+		if got := PodRequests(requests(test.amounts)); !reflect.DeepEqual(*got, test.want) {
+			t.Errorf("%s: %+v\nwant %+v", name, *got, test.want)
+		}
+	}
+	node := &corev1.Node{Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": apiresource.MustParse("1"), "nvidia.com/gpu": apiresource.MustParse("4"), "amd.com/gpu": apiresource.MustParse("0")}}}
+	if kept := StripNode(node).Status.Allocatable; len(kept) != 2 || kept.Name("nvidia.com/gpu", apiresource.DecimalSI).Value() != 4 {
+		t.Errorf("kept of a node: %v", kept)
 	}
 }

@@ -195,6 +195,22 @@ func StripRule(rule *resourcev1.DeviceTaintRule) *resourcev1.DeviceTaintRule {
 	return light
 }
 
+// allocatable returns what pods can take of a node.
+func allocatable(node *corev1.Node) corev1.ResourceList {
+	kept := corev1.ResourceList{}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
+		if amount, known := node.Status.Allocatable[name]; known {
+			kept[name] = amount
+		}
+	}
+	for name, amount := range node.Status.Allocatable {
+		if amount.Sign() > 0 && len(kept) < maxOthers {
+			kept[name] = amount
+		}
+	}
+	return kept
+}
+
 // StripNode keeps what node selectors select by, and what decides whether pods
 // can be bound to the node. It has no version, because that changes with every
 // heartbeat.
@@ -210,12 +226,7 @@ func StripNode(node *corev1.Node) *corev1.Node {
 	}
 	light.Spec.Unschedulable = node.Spec.Unschedulable
 	light.Spec.Taints = node.Spec.Taints
-	light.Status.Allocatable = corev1.ResourceList{}
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
-		if amount, known := node.Status.Allocatable[name]; known {
-			light.Status.Allocatable[name] = amount
-		}
-	}
+	light.Status.Allocatable = allocatable(node)
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
 			light.Status.Conditions = []corev1.NodeCondition{{Type: condition.Type, Status: condition.Status}}
