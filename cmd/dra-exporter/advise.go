@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/advise"
-	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
 // adviseFlags are what to read, and how Prometheus is reached.
@@ -59,7 +59,7 @@ func runAdvise(ctx context.Context, flags *adviseFlags, stdout, stderr io.Writer
 		err = writeJSON(stdout, report)
 	} else {
 		for _, warning := range report.Warnings {
-			fmt.Fprintf(stderr, "Prometheus warns: %s\n", terminal.Printable(warning))
+			fmt.Fprintf(stderr, "Prometheus warns: %s\n", source.Text(warning))
 		}
 		_, err = io.WriteString(stdout, report.Text())
 	}

@@ -18,7 +18,7 @@ import (
 type fitFlags struct {
 	kubectlFlags
 	file    string
-	count   int
+	count   int32
 	output  string
 	timeout time.Duration
 }
@@ -33,7 +33,7 @@ func addFit(c *commands, stdout, stderr io.Writer) {
 	flags := &fitFlags{}
 	flags.addTo(command)
 	command.Flag("filename", "File with the pod or with what makes pods, and with their claims or templates that do not exist yet; - for the standard input.").Short('f').Required().StringVar(&flags.file)
-	command.Flag("count", "Number of pods. Default: as many as the manifest runs at once.").PlaceHolder("N").IntVar(&flags.count)
+	command.Flag("count", "Number of pods. Default: as many as the manifest runs at once.").PlaceHolder("N").Int32Var(&flags.count)
 	command.Flag("namespace", "Namespace of pods without one. Default: the namespace of the context.").Short('n').StringVar(&flags.namespace)
 	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
 	command.Flag("timeout", "Time limit for reading the cluster, and for the diagnosis after that.").Default("30s").DurationVar(&flags.timeout)
@@ -81,7 +81,7 @@ func runFit(ctx context.Context, flags *fitFlags, stdout, stderr io.Writer) erro
 	if err != nil {
 		return err
 	}
-	report, err := fit.Fit(ctx, cluster, manifest, fit.Options{Namespace: namespace, Count: flags.count})
+	report, err := fit.Fit(ctx, cluster, manifest, fit.Options{Namespace: namespace, Count: int(flags.count)})
 	if err != nil {
 		return err
 	}

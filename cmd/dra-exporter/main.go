@@ -15,8 +15,8 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/dra-exporter/dra-exporter/collector/cgroup"
+	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/check"
-	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
 func main() {
@@ -41,7 +41,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "dra-exporter: %s\n", terminal.Markup([]byte(err.Error())))
+		fmt.Fprintf(stderr, "dra-exporter: %s\n", source.Text(err.Error()))
 		fmt.Fprintln(stderr, "dra-exporter --help lists the commands, dra-exporter COMMAND --help has examples and flags")
 		return exitUsage
 	}
@@ -49,7 +49,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitUnfit
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "dra-exporter: %s\n", terminal.Markup([]byte(err.Error())))
+		fmt.Fprintf(stderr, "dra-exporter: %s\n", source.Text(err.Error()))
 		return usageStatus(err)
 	}
 	return 0

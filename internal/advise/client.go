@@ -51,7 +51,8 @@ func newClient(address string, transport http.RoundTripper) (Querier, error) {
 	return v1.NewAPI(client), nil
 }
 
-// limited refuses answers that are too long.
+// limited refuses answers that are too long, and redirects to other servers: the next
+// request would carry the credentials there.
 type limited struct{ http.RoundTripper }
 
 func (l limited) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -59,8 +60,19 @@ func (l limited) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if to, err := response.Location(); err == nil && response.StatusCode/100 == 3 &&
+		(to.Hostname() != request.URL.Hostname() || to.Scheme != request.URL.Scheme && to.Scheme != "https") {
+		return nil, errors.Join(&redirectError{to}, response.Body.Close())
+	}
 	response.Body = &limitedBody{ReadCloser: response.Body, left: maxAnswer}
 	return response, nil
+}
+
+// redirectError refuses a redirect.
+type redirectError struct{ to *url.URL }
+
+func (e *redirectError) Error() string {
+	return fmt.Sprintf("it redirects to another server, %s://%s, which is refused", e.to.Scheme, e.to.Host)
 }
 
 type limitedBody struct {
@@ -80,7 +92,10 @@ func (b *limitedBody) Read(to []byte) (int, error) {
 // explained adds to the error of a query what to do about it.
 func explained(err error) error {
 	var failed *v1.Error
+	var redirected *redirectError
 	switch text := err.Error(); {
+	case errors.As(err, &redirected):
+		return fmt.Errorf("query Prometheus: %w; if that is the Prometheus, give its URL", redirected)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("query Prometheus: %w; a longer --timeout or a shorter --window may help", err)
 	case !errors.As(err, &failed):

@@ -200,8 +200,23 @@ func (r *AgentReader) client(agent *Agent) (*http.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--http.config.file: %w", err)
 	}
+	follow := client.CheckRedirect // nil: up to ten; not nil: --http.config.file follows none
+	client.CheckRedirect = func(next *http.Request, sent []*http.Request) error {
+		if last := sent[len(sent)-1].URL; next.URL.Hostname() != last.Hostname() || next.URL.Scheme != last.Scheme && next.URL.Scheme != "https" {
+			return fmt.Errorf("it redirects to another server, %s://%s, which is refused", next.URL.Scheme, next.URL.Host)
+		}
+		if follow != nil {
+			return follow(next, sent)
+		}
+		if len(sent) >= mostRedirects {
+			return fmt.Errorf("it redirects more than %d times", mostRedirects)
+		}
+		return nil
+	}
 	return client, nil
 }
+
+const mostRedirects = 10
 
 // adviseMetricsPath adds to the error of an address without an exporter's page that
 // the page is at /metrics, where it is.

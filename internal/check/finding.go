@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
@@ -110,22 +111,32 @@ type area struct {
 const repository = "https://github.com/dra-exporter/dra-exporter/blob/main/"
 
 func (a area) ok(subject, text string, args ...any) Finding {
-	return Finding{Area: a.name, Subject: subject, Outcome: OK, Text: fmt.Sprintf(text, args...)}
+	return Finding{Area: a.name, Subject: subject, Outcome: OK, Text: written(text, args)}
 }
 
 func (a area) skipped(subject, text string, args ...any) Finding {
-	return Finding{Area: a.name, Subject: subject, Outcome: Skipped, Text: fmt.Sprintf(text, args...)}
+	return Finding{Area: a.name, Subject: subject, Outcome: Skipped, Text: written(text, args)}
 }
 
 // warning and failure take the remedy first, so that none is forgotten.
 func (a area) warning(remedy, subject, text string, args ...any) Finding {
-	return Finding{Area: a.name, Subject: subject, Outcome: Warning, Text: fmt.Sprintf(text, args...), Remedy: remedy, Page: repository + a.page}
+	return Finding{Area: a.name, Subject: subject, Outcome: Warning, Text: written(text, args), Remedy: remedy, Page: repository + a.page}
 }
 
 func (a area) failure(remedy, subject, text string, args ...any) Finding {
 	finding := a.warning(remedy, subject, text, args...)
 	finding.Outcome = Failure
 	return finding
+}
+
+// written formats a text. An error may have what a server has answered: it is cut.
+func written(format string, args []any) string {
+	for i, arg := range args {
+		if err, ok := arg.(error); ok {
+			args[i] = source.Text(err.Error())
+		}
+	}
+	return fmt.Sprintf(format, args...)
 }
 
 // about is the same with another page.

@@ -11,6 +11,7 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+	"unicode"
 
 	yamlnode "go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,7 @@ const (
 	maxManifest = 4 << 20  // bytes of a file: the API server takes no larger objects
 	maxExpanded = 16 << 20 // bytes of a document with all aliases resolved, and nodeCost for each value
 	nodeCost    = 16
+	maxName     = 253    // bytes of a name
 	maxDepth    = 100    // of values in values
 	maxLists    = 4      // Lists in Lists
 	maxObjects  = 10_000 // documents, and items of Lists
@@ -292,6 +294,11 @@ func unmarshal(kind string, text []byte, into any) error {
 // setPods takes the pods of an object: one kind of them.
 func (m *Manifest) setPods(kind string, object metav1.ObjectMeta, all []pods) error {
 	name := strings.TrimSuffix(cmp.Or(object.Name, object.GenerateName), "-")
+	for _, text := range []string{kind, object.Namespace, name} {
+		if len(text) > maxName || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == ' ' }) {
+			return fmt.Errorf("%q is no name of a kind, a namespace or an object", text[:min(len(text), 40)])
+		}
+	}
 	if m.Kind != "" {
 		return fmt.Errorf("%s %s: the manifest has pods of %s %s already, and one kind of pods can be looked at", kind, name, m.Kind, m.Name)
 	}

@@ -134,11 +134,18 @@ func claimsOf(p *pod) []string {
 // mostNodes is how many nodes a text lists.
 const mostNodes = 10
 
+// maxLine bounds a line, in characters: names in a manifest have any length.
+const maxLine = 4000
+
 // Text renders the report for a person.
 func (r *Report) Text() string {
 	var text strings.Builder
 	line := func(format string, values ...any) {
-		text.WriteString(terminal.Printable(fmt.Sprintf(format, values...)) + "\n")
+		line := terminal.Printable(fmt.Sprintf(format, values...))
+		if letters := []rune(line); len(letters) > maxLine {
+			line = string(letters[:maxLine]) + "…"
+		}
+		text.WriteString(line + "\n")
 	}
 	fits, most := "does not fit", fmt.Sprint(r.Pods)
 	switch {

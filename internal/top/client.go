@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
@@ -192,6 +193,9 @@ func (r request) get(ctx context.Context, address *url.URL, noAddress string) ([
 	if err != nil {
 		return nil, nil, explained(ctx, err, r.timeout)
 	}
+	if to, err := response.Location(); err == nil && response.StatusCode < http.StatusBadRequest {
+		return nil, nil, &StatusError{Code: response.StatusCode, Message: shortened("it redirects to " + to.Scheme + "://" + to.Host + ", which is not followed")}
+	}
 	if response.StatusCode != http.StatusOK {
 		return nil, nil, refusal(response.StatusCode, body)
 	}
@@ -245,8 +249,14 @@ func refusal(code int, body []byte) error {
 	} else if code >= http.StatusBadRequest {
 		message, _, _ = strings.Cut(strings.TrimSpace(string(body[:min(len(body), maxMessage)])), "\n")
 	}
-	if letters := []rune(message); len(letters) > maxMessage {
-		message = string(letters[:maxMessage])
+	return &StatusError{Code: code, Message: shortened(message)}
+}
+
+// shortened returns foreign text as one line of at most maxMessage runes.
+func shortened(text string) string {
+	text = text[:min(len(text), maxMessage*utf8.UTFMax)] // a cut rune at the end goes too, or becomes a ?
+	if letters := []rune(text); len(letters) > maxMessage {
+		text = string(letters[:maxMessage])
 	}
-	return &StatusError{Code: code, Message: clean(message)}
+	return clean(text)
 }

@@ -123,16 +123,16 @@ func (f *Fleet) Failure() error {
 func (f *Fleet) Reading(at time.Time, wanted Wanted) Reading {
 	reading := Reading{At: at, Agents: len(f.agents), Pending: f.pending, Devices: &page.DeviceCount{}, Wanted: wanted, Silent: slices.Clone(wanted.Nodes)}
 	if f.cluster != nil {
-		reading.PendingError = f.cluster.Error()
+		reading.PendingError = shortened(f.cluster.Error())
 	}
 	if f.lost != nil {
-		reading.ListError = f.lost.Error()
+		reading.ListError = shortened(f.lost.Error())
 	}
 	for name, agent := range f.agents {
 		reading.addNode(name, agent)
 		switch {
 		case agent.err != nil:
-			reading.Failures = append(reading.Failures, Failure{name, agent.node, agent.err.Error()})
+			reading.Failures = append(reading.Failures, Failure{name, agent.node, shortened(agent.err.Error())})
 		case agent.answer != nil:
 			reading.Answered++
 			reading.take(name, agent.answer, wanted)
@@ -187,7 +187,7 @@ func (r *Reading) addNode(name string, agent *agentState) {
 	state := NodeState{Node: agent.node, Agent: name, State: "ok"}
 	switch {
 	case agent.err != nil:
-		state.State, state.Failed = agent.err.Error(), true
+		state.State, state.Failed = shortened(agent.err.Error()), true
 	case agent.answer == nil:
 		state.State, state.Failed = "no answer yet", true
 	default:

@@ -122,6 +122,9 @@ func (l *limiter) RoundTrip(sent *http.Request) (*http.Response, error) {
 	if err != nil || answer.Body == nil {
 		return answer, err
 	}
+	if err := refuseRedirect(sent, answer); err != nil {
+		return nil, errors.Join(err, answer.Body.Close())
+	}
 	described, _ := sent.Context().Value(requestKey{}).(request)
 	switch {
 	case answer.StatusCode < http.StatusOK || answer.StatusCode > http.StatusPartialContent:
@@ -134,6 +137,19 @@ func (l *limiter) RoundTrip(sent *http.Request) (*http.Response, error) {
 		answer.Body = newLimitedBody(answer, l.limits.List, "the answer", described.bytes)
 	}
 	return answer, nil
+}
+
+// refuseRedirect returns an error for an answer that redirects to another host, or away
+// from TLS: the next request would carry the credentials there.
+func refuseRedirect(sent *http.Request, answer *http.Response) error {
+	if answer.StatusCode < http.StatusMultipleChoices || answer.StatusCode >= http.StatusBadRequest {
+		return nil
+	}
+	to, err := answer.Location()
+	if err != nil || to.Hostname() == sent.URL.Hostname() && (to.Scheme == sent.URL.Scheme || to.Scheme == "https") {
+		return nil //nolint:nilerr // it redirects nowhere
+	}
+	return fmt.Errorf("the API server redirects to another server, %s://%s, which is refused", to.Scheme, to.Host)
 }
 
 // WrappedRoundTripper gives client-go access to the idle connections.
