@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -18,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/inventory"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
 	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
@@ -324,6 +327,59 @@ func TestFitOtherResources(t *testing.T) {
 	}
 }
 
+// TestFitAgreesWithTheFilter compares with the scheduler's filter of resources
+// (noderesources, fitsRequest), which binds one pod after the other, on random nodes.
+func TestFitAgreesWithTheFilter(t *testing.T) {
+	names := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, "hugepages-2Mi", "nvidia.com/gpu", "example.com/nic"}
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		amounts := func(most int64, some int) corev1.ResourceList {
+			list := corev1.ResourceList{}
+			for _, name := range names {
+				if random.IntN(some) == 0 {
+					list[name] = *resource.NewQuantity(random.Int64N(most), resource.DecimalSI)
+				}
+			}
+			return list
+		}
+		f := newFitTest(t)
+		pod := corev1.Pod{}
+		pod.Spec.Containers = []corev1.Container{{Name: "c"}}
+		pod.Spec.Containers[0].Resources.Requests = amounts(5, 2)
+		pod.Spec.Containers[0].Resources.Requests["nvidia.com/gpu"] = resource.MustParse("1")
+		want := 0
+		for i := range 3 {
+			n := node(fmt.Sprintf("node-%d", i))
+			n.Status.Allocatable = amounts(30, 1)
+			n.Status.Allocatable[corev1.ResourcePods] = *resource.NewQuantity(random.Int64N(20), resource.DecimalSI)
+			used, left := bound(fmt.Sprintf("busy-%d", i), n.Name, "0", "0"), n.Status.Allocatable.DeepCopy()
+			used.Spec.Containers[0].Resources.Requests = amounts(10, 2)
+			f.put(n, used)
+			take := func(requests corev1.ResourceList) (fits bool) {
+				fits = true
+				for name, amount := range requests {
+					rest := left[name]
+					rest.Sub(amount)
+					fits = fits && (amount.IsZero() || rest.Sign() >= 0)
+					left[name] = rest
+				}
+				rest := left[corev1.ResourcePods]
+				rest.Sub(resource.MustParse("1"))
+				left[corev1.ResourcePods] = rest
+				return fits && rest.Sign() >= 0
+			}
+			for take(used.Spec.Containers[0].Resources.Requests); take(pod.Spec.Containers[0].Resources.Requests); {
+				want++
+			}
+		}
+		m := &Manifest{Kind: "Pod", Name: "p", Count: 5, Pod: corev1.PodTemplateSpec{Spec: pod.Spec}}
+		report, err := f.fitManifest(m)
+		if err != nil || report.Pods != want || report.Fits != (want >= 5) || !report.IsKnown() {
+			t.Errorf("seed %d: %v, %+v, want %d pods", seed, err, report, want)
+		}
+	}
+}
+
 // What is not looked at leaves no certain yes.
 func TestFitNotConsidered(t *testing.T) {
 	term := `requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone, labelSelector: {matchLabels: {a: b}}}]`
@@ -619,5 +675,19 @@ func TestFitSharedClaimWithoutDevices(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add(job(2, ""))
 	f.Add("{kind: List, items: [{kind: JobSet, spec: {replicatedJobs: [{}]}}]}")
-	f.Fuzz(func(_ *testing.T, text string) { _, _ = Decode(strings.NewReader(text)) })
+	f.Add("{kind: LeaderWorkerSet, spec: {replicas: 2147483647, leaderWorkerTemplate: {size: -2147483648, workerTemplate: {spec: {containers: [{resources: {limits: {a/b: 9E}}}]}}}}}")
+	f.Add("a: &a [*a]\nkind: \"x\\n\"")
+	f.Fuzz(func(t *testing.T, text string) {
+		m, err := Decode(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		if m.Count < 1 || strings.ContainsAny(m.Kind+m.Namespace+m.Name, "\n\r\x1b") {
+			t.Errorf("%+v", m)
+		}
+		p, err := m.resolve(inventory.New(), "team")
+		if err == nil && (p.cpu < 0 || p.memory < 0 || slices.ContainsFunc(p.others, func(a dra.Amount) bool { return a.Units <= 0 })) {
+			t.Errorf("%+v", p)
+		}
+	})
 }
