@@ -81,7 +81,12 @@ func runFit(ctx context.Context, flags *fitFlags, stdout, stderr io.Writer) erro
 	if err != nil {
 		return err
 	}
-	report, err := fit.Fit(ctx, cluster, manifest, fit.Options{Namespace: namespace, Count: int(flags.count)})
+	counting, cancel := context.WithTimeout(ctx, flags.timeout)
+	defer cancel()
+	report, err := fit.Fit(counting, cluster, manifest, fit.Options{Namespace: namespace, Count: int(flags.count)})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: it took longer than --timeout=%s", err, flags.timeout)
+	}
 	if err != nil {
 		return err
 	}

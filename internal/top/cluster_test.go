@@ -119,7 +119,7 @@ func TestClusterFindsExporters(t *testing.T) {
 	if reading.Answered != 2 || len(reading.Rows) == 0 {
 		t.Errorf("%d have answered", reading.Answered)
 	}
-	for i, want := range []string{"node-3: its pod is Pending", `node-4: 404 Not Found: pods "node-4:9420" not found`, "node-5: 302 Found"} {
+	for i, want := range []string{"node-3: its pod is Pending", `node-4: 404 Not Found: pods "node-4:9420" not found`, "node-5: 302 Found: it redirects to " + elsewhere.URL + ", which is not followed"} {
 		if got := reading.Failures[i]; "monitoring/"+want != got.Agent+": "+got.Error {
 			t.Errorf("%s: %s, want %s", got.Agent, got.Error, want)
 		}
