@@ -20,6 +20,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/apiserver"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/hostport"
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/price"
@@ -288,7 +289,7 @@ func (n *nodeCheck) addRunningExporter(ctx context.Context, report *check.Report
 		return
 	}
 	for _, address := range *n.web.toolkit.WebListenAddresses {
-		host, port, err := net.SplitHostPort(address)
+		host, port, err := net.SplitHostPort(hostport.Bracketed(address))
 		if err != nil {
 			continue
 		}

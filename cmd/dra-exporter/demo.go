@@ -25,6 +25,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/exporter"
 	"github.com/dra-exporter/dra-exporter/collector/device/plugin"
+	"github.com/dra-exporter/dra-exporter/collector/hostport"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/ratelog"
@@ -66,8 +67,9 @@ func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error
 	// Closing the terminal ends the demo, which then removes its files.
 	ctx, hungUp := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer hungUp()
+	flags.second = hostport.Bracketed(flags.second)
 	if _, _, err := net.SplitHostPort(flags.second); err != nil {
-		return usagef("--cluster.listen-address=%s is not HOST:PORT", flags.second)
+		return usagef("--cluster.listen-address=%s is not HOST:PORT", hostport.Redacted(flags.second))
 	}
 	if flags.filter, err = flags.exported.filter(slices.Concat(nodeFamilies(), clusterFamilies())); err != nil {
 		return err

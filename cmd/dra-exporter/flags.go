@@ -21,6 +21,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/hostport"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/node"
 	"github.com/dra-exporter/dra-exporter/collector/price"
@@ -100,12 +101,20 @@ func (f *webFlags) addClusterURL(command flagSet) {
 
 // checkLinks refuses what is not an address of a web page. The message names the flag.
 func (f *webFlags) checkLinks() error {
-	for _, base := range []struct{ flag, address string }{
-		{"web.grafana-url", f.links.Grafana}, {"web.runbook-url", f.links.Runbooks}, {"web.cluster-url", f.links.Cluster},
+	for _, base := range []struct {
+		flag    string
+		address *string
+	}{
+		{"web.grafana-url", &f.links.Grafana}, {"web.runbook-url", &f.links.Runbooks}, {"web.cluster-url", &f.links.Cluster},
 	} {
-		parsed, err := url.Parse(base.address)
-		if base.address != "" && (err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" || parsed.RawQuery != "" || parsed.Fragment != "") {
-			return fmt.Errorf("--%s=%s is not a base URL such as https://grafana.example.com", base.flag, base.address)
+		*base.address = hostport.Bracketed(*base.address)
+		parsed, err := url.Parse(*base.address)
+		switch {
+		case *base.address == "":
+		case hostport.HasUser(*base.address):
+			return usagef("--%s=%s has a user name or a password, which every reader of the page would see: remove it", base.flag, hostport.Redacted(*base.address))
+		case err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" || parsed.RawQuery != "" || parsed.Fragment != "":
+			return usagef("--%s=%s is not a base URL such as https://grafana.example.com", base.flag, hostport.Redacted(*base.address))
 		}
 	}
 	return nil

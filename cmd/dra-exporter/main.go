@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/dra-exporter/dra-exporter/collector/cgroup"
+	"github.com/dra-exporter/dra-exporter/collector/hostport"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/check"
 )
@@ -41,7 +42,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "dra-exporter: %s\n", source.Text(err.Error()))
+		fmt.Fprintf(stderr, "dra-exporter: %s\n", source.Text(hostport.RedactedText(err.Error())))
 		fmt.Fprintln(stderr, "dra-exporter --help lists the commands, dra-exporter COMMAND --help has examples and flags")
 		return exitUsage
 	}
@@ -49,7 +50,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitUnfit
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "dra-exporter: %s\n", source.Text(err.Error()))
+		fmt.Fprintf(stderr, "dra-exporter: %s\n", source.Text(hostport.RedactedText(err.Error())))
 		return usageStatus(err)
 	}
 	return 0

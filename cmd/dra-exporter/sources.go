@@ -21,6 +21,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device/rdma"
 	"github.com/dra-exporter/dra-exporter/collector/device/simulated"
 	"github.com/dra-exporter/dra-exporter/collector/device/tpu"
+	"github.com/dra-exporter/dra-exporter/collector/hostport"
 )
 
 // sourceAuto selects every source that needs no configuration.
@@ -92,9 +93,10 @@ func openNVML(f sourceFlags) (device.Source, error) {
 }
 
 func openDCGM(f sourceFlags) (device.Source, error) {
+	f.hostEngine = hostport.Bracketed(f.hostEngine)
 	path, isSocket := strings.CutPrefix(f.hostEngine, "unix://")
-	if isSocket != strings.Contains(f.hostEngine, "/") || isSocket && !filepath.IsAbs(path) {
-		return nil, usagef("--dcgm.host-engine=%s is neither HOST:PORT nor unix:///PATH", f.hostEngine)
+	if isSocket != strings.Contains(f.hostEngine, "/") || isSocket && !filepath.IsAbs(path) || hostport.HasUser(f.hostEngine) {
+		return nil, usagef("--dcgm.host-engine=%s is neither HOST:PORT nor unix:///PATH", hostport.Redacted(f.hostEngine))
 	}
 	return dcgm.New(dcgm.Options{
 		HostEngine: f.hostEngine, Library: f.dcgmLibrary, Profiling: f.profiling,

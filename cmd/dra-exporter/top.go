@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/hostport"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
 	"github.com/dra-exporter/dra-exporter/internal/top"
 )
@@ -246,7 +247,7 @@ func (a addresses) Set(text string) error {
 	}
 	for _, known := range *a.to {
 		if known.Host == parsed.Host && known.Path == parsed.Path {
-			return fmt.Errorf("%s is set twice", parsed.Redacted())
+			return fmt.Errorf("%s is set twice", hostport.Redacted(parsed.String()))
 		}
 	}
 	*a.to = append(*a.to, parsed)

@@ -182,7 +182,7 @@ func TestTopStartErrors(t *testing.T) {
 		"all are silent":            {[]string{"--url=127.0.0.1:1"}, []string{"no agent has answered", "connection refused"}},
 		"too often":                 {[]string{"--url=a:1", "--interval=1ms"}, []string{"--interval"}},
 		"too short":                 {[]string{"--url=a:1", "--timeout=0s"}, []string{"--timeout"}},
-		"no address":                {[]string{"--url=ftp://me:hunter2@a"}, []string{"ftp://me:xxxxx@a", "http://HOST:PORT"}},
+		"no address":                {[]string{"--url=ftp://me:hunter2@a"}, []string{"ftp://xxxxx@a", "http://HOST:PORT"}},
 		"no address at all":         {[]string{"--url=http://me:hunter2@[a"}, []string{"http://HOST:PORT"}},
 		"twice the same":            {[]string{"--url=a:1", "--url=http://a:1"}, []string{"twice"}},
 		"the cluster role alone":    {[]string{"--cluster-url=a:1"}, []string{"--cluster-url", "--url"}},

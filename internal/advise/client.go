@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	promconfig "github.com/prometheus/common/config"
+
+	"github.com/dra-exporter/dra-exporter/collector/hostport"
 )
 
 // maxAnswer limits the answer to a query, bytes: a few hundred for each requester.
@@ -21,12 +23,13 @@ const maxAnswer = 64 << 20
 // configuration of an HTTP client as promtool's --http.config.file: credentials, TLS,
 // a proxy.
 func NewClient(address, configFile string) (Querier, error) {
+	address = hostport.Bracketed(address)
 	parsed, err := url.Parse(address)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%q is no URL: %w", address, err)
+		return nil, fmt.Errorf("%q is no URL", hostport.Redacted(address)) // the error may have a part of a password
 	case parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "":
-		return nil, fmt.Errorf("%q is no URL of Prometheus: give its scheme and host, as in http://localhost:9090", address)
+		return nil, fmt.Errorf("%q is no URL of Prometheus: give its scheme and host, as in http://localhost:9090", hostport.Redacted(address))
 	}
 	config := promconfig.DefaultHTTPClientConfig
 	if configFile != "" {

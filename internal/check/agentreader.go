@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/common/config"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/hostport"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
@@ -112,14 +113,14 @@ func (r *AgentReader) resolve(ctx context.Context, given string) ([]Agent, error
 	if !strings.Contains(spelled, "://") {
 		spelled = "http://" + spelled
 	}
-	parsed, err := url.Parse(spelled)
+	parsed, err := url.Parse(hostport.Bracketed(spelled))
 	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
 		return nil, errors.New("an exporter's URL is http://HOST:PORT or https://HOST:PORT, with a path or without") // without the text, which may hold a password
 	}
 	if parsed.Path == "" || parsed.Path == "/" {
 		parsed.Path = "/metrics"
 	}
-	agent := Agent{URL: parsed.Redacted()}
+	agent := Agent{URL: hostport.Redacted(parsed.String())}
 	address := parsed.String()
 	names, err := r.Resolve(ctx, parsed.Hostname())
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/hostfile"
+	"github.com/dra-exporter/dra-exporter/collector/hostport"
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
@@ -251,13 +251,8 @@ func InheritedFindings(flags []string, err error) []Finding {
 	case len(flags) == 0:
 		return []Finding{in.ok("flags", "none, like the exporter in this container")}
 	default:
-		return []Finding{in.ok("flags", "those of the exporter in this container: %s", withoutPasswords(strings.Join(flags, " ")))}
+		return []Finding{in.ok("flags", "those of the exporter in this container: %s", hostport.RedactedText(strings.Join(flags, " ")))}
 	}
-}
-
-// withoutPasswords hides the credentials of URLs: reports are shown to others.
-func withoutPasswords(text string) string {
-	return regexp.MustCompile(`://[^/\s]*@`).ReplaceAllString(text, "://xxxxx@")
 }
 
 // program describes this process.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/common/config"
 	"k8s.io/client-go/rest"
+
+	"github.com/dra-exporter/dra-exporter/collector/hostport"
 )
 
 // ListingOf lists exporters by their addresses; cluster may be nil. Their names are
@@ -71,12 +73,12 @@ func ParseAddress(text string) (*url.URL, error) {
 	if !strings.Contains(text, "://") {
 		text = "http://" + text
 	}
-	parsed, err := url.Parse(text)
+	parsed, err := url.Parse(hostport.Bracketed(text))
 	if err != nil {
 		return nil, errors.New("an address is http://HOST:PORT or https://HOST:PORT")
 	}
 	if (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Host == "" || parsed.RawQuery != "" || parsed.Fragment != "" {
-		return nil, fmt.Errorf("%s is not an address: use http://HOST:PORT or https://HOST:PORT", parsed.Redacted())
+		return nil, fmt.Errorf("%s is not an address: use http://HOST:PORT or https://HOST:PORT", hostport.Redacted(text))
 	}
 	return parsed, nil
 }

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/hostport"
 )
 
 // clusterSuffixes are suffixes of names that only a cluster's or a local resolver can
@@ -38,7 +40,7 @@ func checkHost(allowed []string, next http.Handler) http.Handler {
 func checkHosts(allowed []string) error {
 	for _, name := range allowed {
 		if name != "*" && (name == "" || hostOf(name) != name || strings.Contains(name, "*")) {
-			return fmt.Errorf("--web.allowed-host=%s is not a host name: write it in lower case, such as dra.example.com, without scheme, port and pattern, or * for any", name)
+			return fmt.Errorf("--web.allowed-host=%s is not a host name: write it in lower case, such as dra.example.com, without scheme, port and pattern, or * for any", hostport.Redacted(name))
 		}
 	}
 	return nil

@@ -11,6 +11,8 @@ import (
 	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/mdlayher/vsock"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
+
+	"github.com/dra-exporter/dra-exporter/collector/hostport"
 )
 
 // listen opens the listeners of the flags as the toolkit's ListenAndServe does, but
@@ -28,7 +30,7 @@ func listen(flags *toolkit.FlagConfig, flag string) ([]net.Listener, error) {
 		listener, err := listenOn(address)
 		if err != nil {
 			return nil, errors.Join(
-				fmt.Errorf("listen on %s %q: %w", flag, address, err), closeAll(listeners))
+				fmt.Errorf("listen on %s %q: %w", flag, hostport.Redacted(address), err), closeAll(listeners))
 		}
 		listeners = append(listeners, listener)
 	}
@@ -37,7 +39,10 @@ func listen(flags *toolkit.FlagConfig, flag string) ([]net.Listener, error) {
 
 func listenOn(address string) (net.Listener, error) {
 	if !strings.HasPrefix(address, "vsock://") {
-		return net.Listen("tcp", address)
+		if strings.ContainsAny(address, "@/") {
+			return nil, errors.New("it is neither HOST:PORT nor vsock://:PORT")
+		}
+		return net.Listen("tcp", hostport.Bracketed(address))
 	}
 	parsed, err := url.Parse(address)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/hostport"
 	"github.com/dra-exporter/dra-exporter/collector/yamlfile"
 )
 
@@ -149,10 +150,9 @@ func Preset(text string) (Config, error) {
 		return Config{}, err
 	}
 	if located {
-		if err := checkURL(at); err != nil {
+		if config.URL, err = parseURL(at); err != nil {
 			return Config{}, fmt.Errorf("%s: %w", name, err)
 		}
-		config.URL = at
 	}
 	return config, nil
 }
@@ -271,7 +271,7 @@ func (c *Config) decode(node *yaml.Node, env func(string) string, known ...strin
 	}
 	if at := keys.Node("url"); at != nil {
 		if c.URL, err = expand(c.URL, env); err == nil {
-			err = checkURL(c.URL)
+			c.URL, err = parseURL(c.URL)
 		}
 		if err != nil {
 			return yamlfile.Errorf(at, "url: %v", err)
@@ -297,11 +297,11 @@ func decodeDuration(keys yamlfile.Mapping, key string, into *time.Duration, leas
 	return nil
 }
 
-// expand replaces $(NAME) by variables.
+// expand replaces $(NAME) by variables, and by an IPv6 address in brackets.
 func expand(text string, env func(string) string) (string, error) {
 	var err error
-	expanded := regexp.MustCompile(`\$\([A-Za-z_][A-Za-z0-9_]*\)`).ReplaceAllStringFunc(text, func(reference string) string {
-		name := reference[2 : len(reference)-1]
+	expanded := regexp.MustCompile(`\[\$\([A-Za-z_][A-Za-z0-9_]*\)\]|\$\([A-Za-z_][A-Za-z0-9_]*\)`).ReplaceAllStringFunc(text, func(reference string) string {
+		name := strings.Trim(reference, "[$()]")
 		value := ""
 		if env != nil {
 			value = env(name)
@@ -309,36 +309,43 @@ func expand(text string, env func(string) string) (string, error) {
 		if value == "" && err == nil {
 			err = fmt.Errorf("the variable %s is not set", name)
 		}
-		return value
+		if reference[0] == '[' {
+			return "[" + value + "]"
+		}
+		return hostport.Host(value)
 	})
 	return expanded, err
 }
 
-// checkURL refuses what is not a page on this node. Names are refused, except
-// localhost: what they resolve to may be another node, whose devices would be taken
-// for those of this one.
-func checkURL(text string) error {
+// parseURL returns the URL of a page on this node, with an IPv6 address in brackets.
+// Names are refused, except localhost: what they resolve to may be another node, whose
+// devices would be taken for those of this one.
+func parseURL(text string) (string, error) {
+	text = hostport.Bracketed(text)
+	if hostport.HasUser(text) {
+		return "", fmt.Errorf("%s has a user: it is neither http://ADDRESS:PORT/PATH nor unix:///SOCKET", yamlfile.Quoted(hostport.Redacted(text)))
+	}
 	at, err := url.Parse(text)
 	if err != nil {
 		var reason *url.Error
 		if errors.As(err, &reason) {
 			err = reason.Err
 		}
-		return fmt.Errorf("%s: %w", yamlfile.Quoted(text), err)
+		return "", fmt.Errorf("%s: %w", yamlfile.Quoted(hostport.Redacted(text)), err)
 	}
 	switch {
 	case at.Scheme == "unix" && at.Host == "" && filepath.IsAbs(at.Path):
-		return nil
-	case at.Scheme != "http" || at.User != nil || at.Fragment != "":
-		return fmt.Errorf("%s is neither http://ADDRESS:PORT/PATH nor unix:///SOCKET", yamlfile.Quoted(text))
+		return text, nil
+	case at.Scheme != "http" || at.Fragment != "":
+		return "", fmt.Errorf("%s is neither http://ADDRESS:PORT/PATH nor unix:///SOCKET", yamlfile.Quoted(hostport.Redacted(text)))
 	}
 	if _, err := netip.ParseAddr(at.Hostname()); err != nil && at.Hostname() != "localhost" {
-		return fmt.Errorf("the host %s is neither an IP address of this node nor localhost", yamlfile.Quoted(at.Hostname()))
+		return "", fmt.Errorf("the host %s is neither an IP address of this node nor localhost", yamlfile.Quoted(at.Hostname()))
 	}
 	if _, _, err := net.SplitHostPort(at.Host); err != nil {
-		return fmt.Errorf("%s has no port", yamlfile.Quoted(text))
+		return "", fmt.Errorf("%s has no port", yamlfile.Quoted(hostport.Redacted(text)))
 	}
-	return nil
+	return text, nil
 }
 
 // decode decodes the rules that a mapping has.

@@ -117,6 +117,20 @@ func TestVariables(t *testing.T) {
 	if err != nil || configs[0].URL != "http://10.1.2.3:8080/metrics" {
 		t.Errorf("got %+v, %v", configs, err)
 	}
+	for url, want := range map[string]string{
+		"http://$(HOST_IP):8080/metrics":   "http://[fd00::10]:8080/metrics",
+		"http://[$(HOST_IP)]:8080/metrics": "http://[fd00::10]:8080/metrics",
+		"http://fd00::10:8080/metrics":     "http://[fd00::10]:8080/metrics",
+	} {
+		env["HOST_IP"] = "fd00::10"
+		configs, err := Parse([]byte("exporters:\n- {preset: intel-xpumd, url: '"+url+"'}\n"), func(name string) string { return env[name] })
+		if err != nil || configs[0].URL != want {
+			t.Errorf("%s: got %+v, %v", url, configs, err)
+		}
+	}
+	if _, err := Parse([]byte("exporters:\n- {preset: intel-xpumd, url: 'http://$(HOST_IP)/metrics'}\n"), func(name string) string { return env[name] }); err == nil || !strings.Contains(err.Error(), "has no port") {
+		t.Errorf("the end of an address is taken for a port: %v", err)
+	}
 	delete(env, "HOST_IP")
 	if _, err := Parse(text, func(name string) string { return env[name] }); err == nil || err.Error() != "line 2: url: the variable HOST_IP is not set" {
 		t.Errorf("got %v", err)

@@ -18,6 +18,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/hostfile"
+	"github.com/dra-exporter/dra-exporter/collector/hostport"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
@@ -67,7 +68,7 @@ func New(o Options) (*Source, error) {
 	s := &Source{options: o, silence: staleAfter, rate: rate.NewLimiter(bytesPerSecond, bytesAtOnce), ended: make(chan struct{})}
 	path, isSocket := strings.CutPrefix(o.Monitor, "unix://")
 	if !filepath.IsAbs(path) {
-		return nil, fmt.Errorf("%q is neither unix:///SOCKET nor the absolute path of a file", o.Monitor)
+		return nil, fmt.Errorf("%q is neither unix:///SOCKET nor the absolute path of a file", hostport.Redacted(o.Monitor))
 	}
 	if isSocket {
 		s.socket = path

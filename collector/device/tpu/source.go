@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/tpu/runtimemetrics"
+	"github.com/dra-exporter/dra-exporter/collector/hostport"
 	"github.com/dra-exporter/dra-exporter/collector/objectfields"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
@@ -53,10 +55,13 @@ func New(o Options) (*Source, error) {
 	if len(o.Addresses) > maxServices {
 		return nil, fmt.Errorf("%d addresses are more than %d", len(o.Addresses), maxServices)
 	}
-	for _, address := range o.Addresses {
+	o.Addresses = slices.Clone(o.Addresses)
+	for i := range o.Addresses {
+		address := hostport.Bracketed(o.Addresses[i])
+		o.Addresses[i] = address
 		host, _, err := net.SplitHostPort(address)
 		if _, notIP := netip.ParseAddr(host); err != nil || notIP != nil && host != "localhost" {
-			return nil, fmt.Errorf("%q is not HOST:PORT with an IP address of this node or localhost", address)
+			return nil, fmt.Errorf("%q is not HOST:PORT with an IP address of this node or localhost", hostport.Redacted(address))
 		}
 	}
 	return &Source{options: o, services: make(map[string]*service)}, nil

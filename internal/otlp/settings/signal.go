@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dra-exporter/dra-exporter/collector/hostfile"
+	"github.com/dra-exporter/dra-exporter/collector/hostport"
 )
 
 const exporterPrefix = "OTEL_EXPORTER_OTLP_"
@@ -186,7 +187,7 @@ func (s signalLoader) endpoint(insecure bool) endpoint {
 // fragment.
 func (s signalLoader) parseURL(text string) endpoint {
 	in := s.endpointInput
-	parsed, err := url.Parse(text)
+	parsed, err := url.Parse(hostport.Bracketed(text))
 	if err != nil {
 		// The error's own prefix repeats the text.
 		if wrapper := (*url.Error)(nil); errors.As(err, &wrapper) {

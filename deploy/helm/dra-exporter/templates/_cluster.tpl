@@ -14,7 +14,7 @@
 - name: GOMEMLIMIT
   value: {{ . | quote }}
 {{- end }}
-{{- if contains "$(HOST_IP)" (default "" .Values.otlp.endpoint) }}
+{{- if contains "$(HOST_IP)" (printf "%s %s" (default "" .Values.otlp.endpoint) (toYaml .Values.cluster.extraArgs)) }}
 - name: HOST_IP
   valueFrom:
     fieldRef:
