@@ -27,6 +27,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
@@ -195,16 +196,16 @@ func decoded(t *testing.T, address string, format expfmt.Format) map[string]*dto
 		if strings.Contains(family.GetName(), forged) || !model.LegacyValidation.IsValidMetricName(family.GetName()) {
 			t.Errorf("there is a family %q", family.GetName())
 		}
-		for _, metric := range family.GetMetric() {
-			checkLabels(t, family.GetName(), metric, series)
+		for _, row := range family.GetMetric() {
+			checkLabels(t, family.GetName(), row, series)
 		}
 	}
 }
 
-func checkLabels(t *testing.T, family string, metric *dto.Metric, series map[string]bool) {
+func checkLabels(t *testing.T, family string, row *dto.Metric, series map[string]bool) {
 	t.Helper()
 	key := family
-	for _, label := range metric.GetLabel() {
+	for _, label := range row.GetLabel() {
 		key += fmt.Sprintf(",%s=%q", label.GetName(), label.GetValue())
 		if label.GetName() == forged || !model.LegacyValidation.IsValidLabelName(label.GetName()) {
 			t.Errorf("%s has a label %q", family, label.GetName())
@@ -212,7 +213,7 @@ func checkLabels(t *testing.T, family string, metric *dto.Metric, series map[str
 		if label.GetName() == "node" && label.GetValue() != "n" && label.GetValue() != "" {
 			t.Errorf("%s is of node %q", family, label.GetValue())
 		}
-		if value := label.GetValue(); len(value) > 1024 || !utf8.ValidString(value) {
+		if value := label.GetValue(); len(value) > metric.MaxValue || !utf8.ValidString(value) {
 			t.Errorf("%s has %d bytes in %s, valid: %v", family, len(value), label.GetName(), utf8.ValidString(value))
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-const longest = 1024
+const longest = metric.MaxValue
 
 func labelled(value string) string { return metric.NewLabels([]string{"model"}, value).Get("model") }
 

@@ -329,15 +329,28 @@ func (f *families) addExporter() {
 	f.resets = f.counter(metric.ExporterHardwareResets, "", "Resets of hardware counters", nil)
 }
 
+const (
+	// MaxPodLabels is how many labels of pods can be shown: with the other labels of the
+	// series, the 30 that Mimir accepts by default.
+	MaxPodLabels = 15
+	// maxLabelName limits the name of a label, in bytes: VictoriaMetrics' default.
+	maxLabelName = 256
+)
+
 // CheckPodLabels returns an error unless each label of pods has a metric label of
 // its own.
 func CheckPodLabels(keys []string) error {
+	if len(keys) > MaxPodLabels {
+		return fmt.Errorf("show labels of pods: %d labels are more than %d", len(keys), MaxPodLabels)
+	}
 	by := make(map[string]string, len(keys))
 	for _, key := range keys {
 		name := podLabelName(key)
 		switch other, taken := by[name]; {
 		case strings.TrimSpace(key) == "":
 			return fmt.Errorf("show labels of pods: a label without a name")
+		case len(name) > maxLabelName:
+			return fmt.Errorf("show labels of pods: the metric label of %s would have %d bytes, and the limit is %d", key, len(name), maxLabelName)
 		case taken && other == key:
 			return fmt.Errorf("show labels of pods: %s is named twice", key)
 		case taken:
