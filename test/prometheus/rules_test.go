@@ -3,6 +3,8 @@
 package prometheus
 
 import (
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -73,6 +75,33 @@ func TestRuleNames(t *testing.T) {
 		}
 		if match[1] != "job_instance" && match[1] != "device_xid" && slices.Contains(families[rule.Record], "instance") {
 			t.Errorf("%s has two rows while an exporter is replaced: %v", rule.Record, families[rule.Record])
+		}
+	}
+}
+
+// TestRulesAreThereOnce: two rules with the same name and labels may write the same
+// series, so promtool reports them as duplicates, and a check that stops at such a
+// report fails.
+func TestRulesAreThereOnce(t *testing.T) {
+	for _, file := range []string{rulesFile, alertsFile} {
+		parsed, err := promlabels.Rules(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := map[string]string{} // the group
+		for _, group := range parsed {
+			for _, rule := range group.Rules {
+				labels := maps.Clone(group.Labels)
+				if labels == nil {
+					labels = map[string]string{}
+				}
+				maps.Copy(labels, rule.Labels)
+				key := fmt.Sprint(rule.Record, rule.Alert, labels) // maps are printed in order
+				if other, ok := first[key]; ok {
+					t.Errorf("%s: %s is in %s and in %s", file, key, other, group.Name)
+				}
+				first[key] = group.Name
+			}
 		}
 	}
 }
