@@ -34,6 +34,38 @@ func TestAccess(t *testing.T) {
 	}
 }
 
+// TestNodesWithoutKubelet: in each mode, and with each affinity of the user, every term
+// excludes the nodes that cannot run the agent, unless the user's term names them.
+func TestNodesWithoutKubelet(t *testing.T) {
+	const fargate, virtual = "eks.amazonaws.com/compute-type NotIn [fargate]", "type NotIn [virtual-kubelet]"
+	for values, want := range map[string][]string{
+		"access: {mode: none}":                                  {fargate + " " + virtual},
+		"access: {mode: runtimeClass}":                          {"nvidia.com/gpu.present In [true] " + fargate + " " + virtual, "feature.node.kubernetes.io/pci-10de.present In [true] " + fargate + " " + virtual},
+		"access: {mode: none}, affinity: {podAntiAffinity: {}}": {fargate + " " + virtual},
+		"access: {mode: none}, affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}":                                                                                                               {fargate + " " + virtual},
+		"access: {mode: none}, affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}, {matchFields: []}]}}}":                        {"a Exists [] " + fargate + " " + virtual, ""},
+		"access: {mode: none}, affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: type, operator: In, values: [gpu]}]}]}}}":                             {"type In [gpu] " + fargate},
+		"access: {mode: none}, nodeSelector: {pool: gpu}, affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: pool, operator: In, values: [a, b]}]}]}}}": {"pool In [a b] " + fargate + " " + virtual},
+	} {
+		agent := render(t, install{values: "node: {" + values + "}"}).need(t, "DaemonSet/dra-exporter/dra-exporter-node")
+		terms, _ := agent.at("spec", "template", "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms").([]any)
+		var got []string
+		for _, term := range terms {
+			var all []string
+			expressions, _ := term.(map[string]any)["matchExpressions"].([]any)
+			for _, expression := range expressions {
+				one := expression.(map[string]any)
+				list, _ := one["values"].([]any)
+				all = append(all, fmt.Sprint(one["key"], " ", one["operator"], " ", list))
+			}
+			got = append(got, strings.Join(all, " "))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s:\n%q, want\n%q", values, got, want)
+		}
+	}
+}
+
 // agentsOwn returns the objects that an access mode may change.
 func agentsOwn(all map[string]object) map[string]object {
 	own := map[string]object{}

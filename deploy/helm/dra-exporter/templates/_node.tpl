@@ -105,6 +105,34 @@
 {{- concat $access (default list (default dict .Values.node.capabilities).add) | uniq | toYaml -}}
 {{- end -}}
 
+{{/* node.affinity: the user's, or else that of the access mode, and in each of its terms
+     no node without a kubelet of its own: on AWS Fargate and on virtual kubelets the
+     pod of a DaemonSet with host paths stays Pending for ever. A term that names the
+     label itself is left as it is. The root. */}}
+{{- define "dra-exporter.node.affinity" -}}
+{{- $affinity := deepCopy (default (include "dra-exporter.access.affinity" . | fromYaml) .Values.node.affinity) -}}
+{{- $node := default dict $affinity.nodeAffinity -}}
+{{- $required := default dict $node.requiredDuringSchedulingIgnoredDuringExecution -}}
+{{- $terms := list -}}
+{{- range $term := default (list (dict "matchExpressions" list)) $required.nodeSelectorTerms -}}
+{{- $expressions := default list $term.matchExpressions -}}
+{{- $empty := and $required.nodeSelectorTerms (not $expressions) (not $term.matchFields) -}}{{/* matches no node */}}
+{{- range $exclusion := list (dict "key" "eks.amazonaws.com/compute-type" "value" "fargate") (dict "key" "type" "value" "virtual-kubelet") -}}
+{{- $named := false -}}
+{{- range $expressions -}}
+{{- $named = or $named (eq .key $exclusion.key) -}}
+{{- end -}}
+{{- if not (or $named $empty) -}}
+{{- $expressions = append $expressions (dict "key" $exclusion.key "operator" "NotIn" "values" (list $exclusion.value)) -}}
+{{- end -}}
+{{- end -}}
+{{- $terms = append $terms (merge (dict "matchExpressions" $expressions) (omit $term "matchExpressions")) -}}
+{{- end -}}
+{{- $required = merge (dict "nodeSelectorTerms" $terms) (omit $required "nodeSelectorTerms") -}}
+{{- $node = merge (dict "requiredDuringSchedulingIgnoredDuringExecution" $required) (omit $node "requiredDuringSchedulingIgnoredDuringExecution") -}}
+{{- toYaml (merge (dict "nodeAffinity" $node) (omit $affinity "nodeAffinity")) -}}
+{{- end -}}
+
 {{/* node.cdiVolume: the name of a folder's volume. dict index, dir. */}}
 {{- define "dra-exporter.node.cdiVolume" -}}
 {{- get (dict "/var/run/cdi" "cdi-run" "/etc/cdi" "cdi-etc") .dir | default (printf "cdi-%d" .index) -}}
