@@ -31,7 +31,7 @@ type health struct {
 	byDevice   map[*deviceState]*deviceHealth
 	kubelet    kubeletHealth
 	violations *violations
-	last       time.Time // of the step before; zero: none
+	last       clock.Instant // of the step before; zero: none
 }
 
 func newHealth(config Config, devices *devices, holders *holders, counters *counters, ledger *ledger) *health {
@@ -57,7 +57,7 @@ func (s *health) update(slicesFresh bool, now clock.Instant) []Event {
 			}
 		}
 	}
-	s.last = now.Wall
+	s.last = now
 	return events
 }
 
@@ -86,7 +86,7 @@ func (s *health) remove(d *deviceState) { delete(s.byDevice, d) }
 func (s *health) updateDevice(h *deviceHealth, now clock.Instant) []Event {
 	d, holders, parent := h.device, s.holders.of(h.device), s.of(s.devices.parent(h.device))
 	h.begin()
-	h.xids.apply(d, s.xidCodes, s.last, now.Wall)
+	h.xids.apply(d, s.xidCodes, s.last, now)
 	if holders.changed() {
 		h.watches.ports.restart()
 	}
@@ -371,7 +371,7 @@ func (h *deviceHealth) examineStates(now clock.Instant) {
 func (h *deviceHealth) examineXIDs(table []xidCode, recent time.Duration, now clock.Instant) {
 	for i := range h.xids.counts[:max(0, len(h.xids.counts)-1)] {
 		a, x := &h.xids.counts[i], &table[i]
-		if a.grew && x.constraint != noConstraint && now.Wall.Sub(a.last) <= recent {
+		if a.grew && x.constraint != noConstraint && now.Elapsed-a.at <= recent {
 			h.raise(firstXIDSignal+signalID(i), x.class.critical(), now)
 		}
 	}

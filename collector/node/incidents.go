@@ -79,7 +79,7 @@ func (s *incidents) update(now clock.Instant) {
 		own.earlier, own.watched = own.watched, 0
 	}
 	for _, d := range all {
-		present, begun := s.examine(d, now.Wall)
+		present, begun := s.examine(d, now)
 		whole := s.byDevice[s.wholeOf(d)]
 		whole.present |= present
 		whole.begun |= begun
@@ -114,7 +114,7 @@ func (s *incidents) wholeOf(d *deviceState) *deviceState {
 
 // examine returns the kinds that are present on a device or a partition, and those of
 // them whose beginning is known.
-func (s *incidents) examine(d *deviceState, now time.Time) (present, begun kindSet) {
+func (s *incidents) examine(d *deviceState, now clock.Instant) (present, begun kindSet) {
 	h := s.health.of(d)
 	for _, r := range h.raised {
 		signal, kinds := &s.health.signals[r.signal], kindSet(0)
@@ -135,7 +135,7 @@ func (s *incidents) examine(d *deviceState, now time.Time) (present, begun kindS
 		if kind == noIncident || x.last.IsZero() {
 			continue
 		}
-		switch age := now.Sub(x.last); {
+		switch age := now.Elapsed - x.at; {
 		case x.grew && age <= max(s.hold, s.staleness):
 			present |= kind.set()
 			begun |= kind.set()

@@ -195,6 +195,65 @@ func TestIncidentsOfOneDevice(t *testing.T) {
 	})
 }
 
+// TestWallClockJumps: durations do not come from the wall clock. A history has the same
+// page, but for the times that it shows, with a wall clock that is set forwards or back
+// at any moment: between an error and the step that counts it too.
+func TestWallClockJumps(t *testing.T) {
+	history := func(jump time.Duration, at int, stamped bool) map[string]float64 {
+		s := healthyGPU(t)
+		s.setXIDs("GPU-0")
+		s.run(2)
+		for i := range 40 {
+			if i == at && !stamped {
+				s.now.Wall = s.now.Wall.Add(jump)
+			}
+			switch i {
+			case 5:
+				s.setXIDs("GPU-0", 31, 1)
+			case 20:
+				s.setXIDs("GPU-0", 31, 2)
+			case 30:
+				s.setXIDs("GPU-0", 31, 2, 79, 1)
+			}
+			if i == at && stamped {
+				s.now.Wall = s.now.Wall.Add(jump)
+			}
+			s.run(1)
+		}
+		values := map[string]float64{}
+		for _, row := range s.last.Rows() {
+			if !strings.Contains(row.Family.Name, "timestamp") {
+				key := row.Family.Name
+				row.Labels.Each(func(name, value string) bool { key += " " + name + "=" + value; return true })
+				values[key] = row.Value
+			}
+		}
+		return values
+	}
+	want := history(0, 0, false)
+	if len(want) < 50 {
+		t.Fatalf("the page has %d series", len(want))
+	}
+	for _, at := range []int{3, 5, 6, 9, 12, 20, 21, 26, 30, 31, 37} {
+		for _, jump := range []time.Duration{-time.Hour, -7 * time.Second, 7 * time.Second, time.Hour} {
+			for _, stamped := range []bool{false, true} {
+				got := history(jump, at, stamped)
+				for key, value := range want {
+					if other, ok := got[key]; !ok || other != value {
+						t.Errorf("%v at second %d, stamped before %v: %s is %v, want %v", jump, at, stamped, key, other, value)
+					}
+				}
+				if len(got) != len(want) {
+					t.Errorf("%v at second %d: %d series, want %d", jump, at, len(got), len(want))
+				}
+			}
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
+
 // TestIncidentsKeptWhileADeviceIsLeft: the totals of a model are kept while a device of
 // it is known, and not for ever.
 func TestIncidentsKeptWhileADeviceIsLeft(t *testing.T) {

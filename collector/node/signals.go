@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
@@ -294,14 +295,15 @@ type xidCounts struct {
 // xidCount counts one code, or all the others.
 type xidCount struct {
 	tally
-	last   time.Time // the newest error; zero: none
-	grew   bool      // in this step
+	last   time.Time     // the newest error; zero: none
+	at     time.Duration // when that was, in elapsed time; negative before the start of the process
+	grew   bool          // in this step
 	labels *metric.Labels
 }
 
-// apply counts what the source has reported since the step before, which was at
-// the wall time before (zero: there was none).
-func (x *xidCounts) apply(d *deviceState, table []xidCode, before, now time.Time) {
+// apply counts what the source has reported since the step before; zero: there was
+// none.
+func (x *xidCounts) apply(d *deviceState, table []xidCode, before, now clock.Instant) {
 	for i := range x.counts {
 		x.counts[i].grew = false
 	}
@@ -309,7 +311,7 @@ func (x *xidCounts) apply(d *deviceState, table []xidCode, before, now time.Time
 	if !x.watched {
 		return
 	}
-	x.open(table, d.device.IsPartition(), now)
+	x.open(table, d.device.IsPartition(), now.Wall)
 	known := x.based && x.source == d.xidSource
 	earlier := x.reported
 	for _, xid := range d.xids {
@@ -320,18 +322,33 @@ func (x *xidCounts) apply(d *deviceState, table []xidCode, before, now time.Time
 		if was.Code != xid.Code {
 			was = device.XID{}
 		}
-		count := uint64(0)
+		count, age := uint64(0), xidAge(xid.Last, before, now)
 		switch {
 		case known:
 			count = xidsSince(was, xid)
 		case before.IsZero():
 			count = xid.Count
-		case xid.Last.After(before):
+		case age < now.Since(before):
 			count = 1
 		}
-		x.counts[findXID(table, xid.Code)].add(count, xid.Last, now)
+		x.counts[findXID(table, xid.Code)].add(count, xid.Last, age, now)
 	}
 	x.reported, x.source, x.based = d.xids, d.xidSource, true
+}
+
+// xidAge returns how long ago an error happened, of which only the wall time is known.
+// If the wall clock was set since the step before, the error may be of before that or
+// of after it: the shorter time is taken that is not in the future.
+func xidAge(last time.Time, before, now clock.Instant) time.Duration {
+	age := now.Wall.Sub(last)
+	if before.IsZero() {
+		return max(age, 0)
+	}
+	forward := now.Wall.Sub(before.Wall) - now.Since(before)
+	if other := age - forward; age < 0 || other >= 0 && other < age {
+		age = other
+	}
+	return max(age, 0)
 }
 
 // xidsSince returns how many errors are new. A count that fell began again; if
@@ -363,10 +380,10 @@ func (x *xidCounts) open(table []xidCode, partition bool, now time.Time) {
 	}
 }
 
-func (a *xidCount) add(errors uint64, last, now time.Time) {
-	a.open(now)
-	if last.After(a.last) {
-		a.last = last
+func (a *xidCount) add(errors uint64, last time.Time, age time.Duration, now clock.Instant) {
+	a.open(now.Wall)
+	if at := now.Elapsed - age; a.last.IsZero() || errors > 0 && at >= a.at {
+		a.last, a.at = last, at
 	}
 	if errors > 0 {
 		a.total += float64(errors)
