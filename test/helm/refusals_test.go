@@ -34,6 +34,8 @@ func TestRefusals(t *testing.T) {
 		"memory limit of Go":  {"node: {goMemLimit: 128Mi}", []string{"at '/node/goMemLimit'"}},
 		"prices as text":      {"node: {prices: 'currency: EUR'}", []string{"at '/node/prices'", "want object"}},
 		"link without scheme": {"links: {cluster: dra.example}", []string{"at '/links/cluster'"}},
+		"password in a link":  {"links: {grafana: 'https://me:secret@grafana.example'}", []string{"at '/links/grafana'"}},
+		"password of a push":  {"otlp: {endpoint: 'https://me:secret@collector:4318'}", []string{"at '/otlp/endpoint'"}},
 		"price without hour":  {"node: {prices: {prices: [{model: H100}]}}", []string{"at '/node/prices/prices/0'", "perHour"}},
 		"negative price":      {"node: {prices: {prices: [{perHour: -1}]}}", []string{"at '/node/prices/prices/0/perHour'"}},
 		"severity":            {"rules: {alertLabels: {severity: page}}", []string{"rules.alertLabels", "severity"}},
