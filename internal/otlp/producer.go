@@ -54,7 +54,7 @@ func (p *producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	}
 	converted := p.naming.Metrics(rows, at)
 	live, now := p.liveMetrics()
-	metrics := p.stale.add(converted, live, pushTimes{rows: at, live: now})
+	metrics := p.stale.add(converted, live, pushTimes{rows: at, live: now, elapsed: p.Clock().Elapsed})
 	return []metricdata.ScopeMetrics{{Scope: instrumentation.Scope{Name: scopeName}, Metrics: metrics}}, nil
 }
 

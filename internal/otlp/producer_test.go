@@ -54,7 +54,7 @@ func TestRowsUnderTheirOwnNames(t *testing.T) {
 	first := metric.NewLabels([]string{"uuid", "node"}, "GPU-1", "node-a")
 	second := metric.NewLabels([]string{"uuid", "node", "pool"}, "GPU-2", "node-a", "")
 	start := snapshotTime().Add(-time.Hour)
-	got := produced(t, Options{Snapshot: still([]metric.Row{
+	got := produced(t, Options{Clock: stillClock, Snapshot: still([]metric.Row{
 		{Family: power, Labels: first, Value: 312.5}, {Family: power, Labels: second, Value: math.Inf(1)},
 		{Family: busy, Labels: first, Value: 17.25, Start: start},
 		{Family: energy, Labels: second, Value: 1e9},

@@ -42,14 +42,17 @@ type pushedMetric struct {
 
 type endedSeries struct {
 	set   attribute.Set
-	since time.Time
+	since time.Duration // elapsed
 }
 
 // pushTimes are the times of the points of a push. A stale marker has the time
 // that the point would have: with the snapshot's time a live metric would end
 // before its last value, since a snapshot is older than the live metrics pushed
 // with it, and may be pushed again.
-type pushTimes struct{ rows, live time.Time }
+type pushTimes struct {
+	rows, live time.Time
+	elapsed    time.Duration // of the push: how long markers are sent does not depend on the wall clock
+}
 
 func (p pushTimes) of(metric *pushedMetric) time.Time {
 	if metric.live {
@@ -68,11 +71,11 @@ func (s *staleSeries) add(rows, live []metricdata.Metrics, times pushTimes) []me
 	s.generation++
 	metrics := slices.Concat(rows, live)
 	for i := range metrics {
-		s.compare(&metrics[i], i >= len(rows), times.rows)
+		s.compare(&metrics[i], i >= len(rows), times.elapsed)
 	}
 	for name, known := range s.last {
 		if known.generation != s.generation {
-			s.recordEnded(known, nil, times.rows)
+			s.recordEnded(known, nil, times.elapsed)
 			delete(s.last, name)
 		}
 	}
@@ -90,7 +93,7 @@ func (s *staleSeries) delivered() {
 
 // compare finds the series of a metric that have ended. In most pushes its series
 // are those of the push before, in the same order.
-func (s *staleSeries) compare(metrics *metricdata.Metrics, live bool, at time.Time) {
+func (s *staleSeries) compare(metrics *metricdata.Metrics, live bool, at time.Duration) {
 	s.scratch = appendSets(s.scratch[:0], metrics.Data)
 	known := s.last[metrics.Name]
 	if known == nil {
@@ -114,7 +117,7 @@ func (s *staleSeries) compare(metrics *metricdata.Metrics, live bool, at time.Ti
 func sameSet(a, b attribute.Set) bool { return a.Equivalent() == b.Equivalent() }
 
 // recordEnded records the series of a metric that are not present.
-func (s *staleSeries) recordEnded(known *pushedMetric, present map[attribute.Distinct]bool, at time.Time) {
+func (s *staleSeries) recordEnded(known *pushedMetric, present map[attribute.Distinct]bool, at time.Duration) {
 	for _, set := range known.sets {
 		if present[set.Equivalent()] || s.count >= mostStale {
 			continue
@@ -156,7 +159,7 @@ func (s *staleSeries) remove(name string, key attribute.Distinct) {
 func (s *staleSeries) addMarkers(metrics []metricdata.Metrics, times pushTimes) []metricdata.Metrics {
 	for name, ended := range s.ended {
 		for key, series := range ended.ended {
-			if times.rows.Sub(series.since) > staleTimeout {
+			if times.elapsed-series.since > staleTimeout {
 				s.remove(name, key)
 			}
 		}
