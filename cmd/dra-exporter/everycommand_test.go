@@ -182,7 +182,7 @@ func TestAbsurdInput(t *testing.T) {
 		{"fit, no time", append(manifest(`{kind: Job, metadata: {name: a}`+pods), "--timeout=0s")},
 		{"explain, a path", []string{"explain", "pod", "a/b/c", "--kubeconfig=" + kubeconfig}},
 		{"explain, forged", []string{"explain", "pod", "a\nforged", "--kubeconfig=" + kubeconfig}},
-		{"top, no address", []string{"top", "--once", "--url=::"}},
+		{"top, no address", []string{"top", "--once", "--url=x y:1"}},
 		{"topology, no address", []string{"topology", "node", "--url=ftp://x"}},
 		{"advise, no address", []string{"advise", "--prometheus.url=forged\n"}},
 		{"advise, another scheme", []string{"advise", "--prometheus.url=ftp://x"}},

@@ -68,7 +68,7 @@ func TestFlagsOfSources(t *testing.T) {
 		"no neuron-monitor":     {[]string{"neuron"}, sourceFlags{}, "--device.source=neuron needs --neuron.monitor"},
 		"a misspelt preset":     {[]string{"auto"}, sourceFlags{exporterPresets: []string{"furios"}}, "did you mean furiosa?"},
 		"a file without folder": {[]string{"auto"}, sourceFlags{neuronMonitor: "n.json"}, `--neuron.monitor: "n.json" is neither unix:///SOCKET nor the absolute path of a file`},
-		"no file":               {[]string{"auto"}, sourceFlags{exporterConfig: "/does/not/exist.yaml"}, "--exporter.config: open /does/not/exist.yaml"},
+		"no file":               {[]string{"auto"}, sourceFlags{exporterConfig: "/does/not/exist.yaml"}, "--exporter.config: stat /does/not/exist.yaml"},
 		"an extension":          {[]string{"plugin"}, sourceFlags{extensions: []string{"Fan"}}, `--plugin.extensions: "Fan" is not the name of an extension`},
 	} {
 		c.flags.sysfs, c.flags.clock, c.flags.log = t.TempDir(), clock.System(), slog.New(slog.DiscardHandler)

@@ -55,12 +55,16 @@ type Filter struct {
 }
 
 // NewFilter returns a filter that has seen nothing.
-func NewFilter() *Filter {
-	specs := Specs()
-	return newFilter(&specs)
-}
+func NewFilter() *Filter { return newFilter(nil) }
 
-func newFilter(specs *[Quantities]Spec) *Filter { return &Filter{specs: specs} }
+// newFilter returns a filter with the table of the quantities; nil: Specs.
+func newFilter(specs *[Quantities]Spec) *Filter {
+	if specs == nil {
+		table := Specs()
+		specs = &table
+	}
+	return &Filter{specs: specs}
+}
 
 // Refusal is a reading that was refused, and why.
 type Refusal struct {

@@ -165,6 +165,8 @@ func splitMutants() []mutant {
 	return []mutant{
 		{"TestHistories", "readings of different times add up to more",
 			"if s.known[q] && sum[q] > own[q] {", "if !$ && s.known[q] && sum[q] > own[q] {"},
+		{"TestHistories", "what was withheld is credited later",
+			"u.withheld && !present.withheld", "!$ && u.withheld && !present.withheld"},
 		{"TestHistories", "unattributed use is a holder's",
 			"	if !holds {\n		return nil", "	if !holds && !($ && len(u.pods) > 0) {\n		return nil"},
 		{"TestHistories", "what has ended still counts",
@@ -252,7 +254,7 @@ func healthMutants() []mutant {
 		{"TestXIDCounts", "a takeover counts all",
 			"case before.IsZero():", "case $ || before.IsZero():"},
 		{"TestOldXID", "old Xids are signals",
-			"now.Wall.Sub(a.last) <= recent", "($ && now.Wall.Sub(a.last) <= 100*recent || now.Wall.Sub(a.last) <= recent)"},
+			"now.Elapsed-a.at <= recent", "($ && now.Elapsed-a.at <= 100*recent || now.Elapsed-a.at <= recent)"},
 		{"TestHealthOfALostGPU", "the hold runs while nothing can be read",
 			"waits := !d.fresh || ", "waits := !$ && !d.fresh || "},
 		{"TestHealthOfALostGPU", "the hold ends between reads",

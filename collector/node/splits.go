@@ -38,6 +38,7 @@ type use struct {
 	since       time.Duration // elapsed time since which the attribution has been this one
 	value       float64
 	known       bool
+	withheld    bool // whose use it is is not known
 }
 
 func newSplits(config Config, devices *devices, f *families) *splits {
@@ -199,7 +200,7 @@ func (s *splits) use(h *deviceHolders, claim dra.ClaimRef, q usage, held attribu
 	}
 	split := s.byDevice[h.device]
 	if held == exclusive && split != nil && split.foreign > 0 {
-		now.known = false
+		now.known, now.withheld = false, true
 	}
 	if held != shared || split == nil {
 		return now
@@ -271,7 +272,7 @@ func (s *splits) stateRows(b *rowBuilder, present ProcessState) {
 // hold the device before.
 func (u *use) update(present use, began bool, now time.Duration) {
 	present.since = u.since
-	if began || u.attribution != present.attribution {
+	if began || u.attribution != present.attribution || u.withheld && !present.withheld {
 		present.since = now
 	}
 	*u = present

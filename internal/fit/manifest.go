@@ -13,7 +13,6 @@ import (
 	"strings"
 	"unicode"
 
-	yamlnode "go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -146,46 +145,11 @@ func (r *reading) addDocument(document []byte) error {
 	if strings.TrimSpace(stripComments(document)) == "" {
 		return nil
 	}
-	var root yamlnode.Node
-	if err := yamlnode.Unmarshal(document, &root); err != nil {
-		return err
-	}
-	if _, err := expandedSize(&root, map[*yamlnode.Node]int{}, 0); err != nil {
-		return err
-	}
 	object, err := yaml.YAMLToJSON(document)
 	if err != nil {
 		return err
 	}
 	return r.add(object, 0)
-}
-
-// expandedSize returns how large a value is with its aliases resolved, and fails if that
-// is larger or deeper than a manifest needs. Each anchor is measured once.
-func expandedSize(node *yamlnode.Node, known map[*yamlnode.Node]int, depth int) (int, error) {
-	if depth > maxDepth {
-		return 0, fmt.Errorf("line %d: values are nested more than %d deep", node.Line, maxDepth)
-	}
-	if node.Kind == yamlnode.AliasNode {
-		if size, ok := known[node.Alias]; ok {
-			return size, nil
-		}
-		node = node.Alias // an anchor inside of itself is too deep at some time
-	}
-	size := nodeCost + len(node.Value)
-	for _, child := range node.Content {
-		part, err := expandedSize(child, known, depth+1)
-		if err != nil {
-			return 0, err
-		}
-		if size += part; size > maxExpanded {
-			return 0, fmt.Errorf("line %d: the document has more than %d MiB with its aliases resolved", node.Line, maxExpanded>>20)
-		}
-	}
-	if node.Anchor != "" {
-		known[node] = size
-	}
-	return size, nil
 }
 
 // add adds an object, which may be a List in so many Lists.
