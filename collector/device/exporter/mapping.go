@@ -19,7 +19,20 @@ import (
 const (
 	maxDevices  = 1024
 	maxIdentity = 128 // bytes of a part of an identity
+	maxChoices  = 64 * maxDevices
 )
+
+// choices are the rules that give readings of devices, of several that can. The rule that
+// gave a reading first gives it as long as the page is read: while its series is missing
+// there is none, because that of another metric may count from another origin.
+type choices map[choiceKey]*metricRule
+
+// choiceKey is a reading of a device, by what identifies the device on its page.
+type choiceKey struct {
+	device   string
+	quantity device.Quantity
+	details  [2]string
+}
 
 // mapping maps one page to devices and their readings.
 type mapping struct {
@@ -32,6 +45,7 @@ type mapping struct {
 	byKey     map[string]int // index of a device
 	values    map[valueKey]*value
 	order     []valueKey
+	choices   choices
 	problems  problems
 }
 
@@ -44,10 +58,10 @@ type replaced struct {
 // mapPage returns the devices of a page with their readings, in the order in which
 // the rules and the page name them, and which rules had a reading. An error says
 // what was left out.
-func mapPage(rules *rules, families map[string]*family, window device.Window, now clock.Instant) (devices []device.Observation, had []bool, err error) {
+func (c choices) mapPage(rules *rules, families map[string]*family, window device.Window, now clock.Instant) (devices []device.Observation, had []bool, err error) {
 	m := &mapping{
 		rules: rules, window: window, now: now, holders: holderLabels(), relabeled: make([]map[string]replaced, len(rules.relabel)),
-		byKey: make(map[string]int), values: make(map[valueKey]*value),
+		byKey: make(map[string]int), values: make(map[valueKey]*value), choices: c,
 	}
 	for i := range m.relabeled {
 		m.relabeled[i] = make(map[string]replaced)
@@ -79,9 +93,21 @@ func mapPage(rules *rules, families map[string]*family, window device.Window, no
 		one := &m.devices[key.device]
 		if reading, ok := m.values[key].reading(key, nameOf(one.Device), &m.problems); ok {
 			one.Readings = append(one.Readings, reading)
+			c.choose(m.choice(key), m.values[key].rule)
 		}
 	}
 	return m.devices, had, m.problems.err()
+}
+
+// choose notes the rule that gives a reading.
+func (c choices) choose(key choiceKey, rule *metricRule) {
+	if len(c) < maxChoices {
+		c[key] = rule
+	}
+}
+
+func (m *mapping) choice(key valueKey) choiceKey {
+	return choiceKey{nameOf(m.devices[key.device].Device), key.quantity, key.details}
 }
 
 // add adds one series to the reading that it belongs to, if to any.
@@ -111,6 +137,9 @@ func (m *mapping) add(rule *metricRule, kind string, s series) bool {
 	}
 	if key.device, ok = m.device(s); !ok {
 		return false
+	}
+	if chosen := m.choices[m.choice(key)]; chosen != nil && chosen != rule {
+		return true
 	}
 	v := m.values[key]
 	if v == nil {

@@ -35,7 +35,7 @@ func mapText(t testing.TB, rules *rules, page string) (lines []string, err error
 	if err != nil {
 		t.Fatal(err)
 	}
-	devices, _, err := mapPage(rules, families, device.Window{From: time.Minute, To: time.Hour}, at())
+	devices, _, err := choices{}.mapPage(rules, families, device.Window{From: time.Minute, To: time.Hour}, at())
 	return linesOf(devices), err
 }
 
@@ -252,7 +252,7 @@ func TestTimeOfMeasurement(t *testing.T) {
 		t.Fatal(err)
 	}
 	window := device.Window{From: time.Minute, To: time.Hour}
-	devices, _, err := mapPage(rules, families, window, at())
+	devices, _, err := choices{}.mapPage(rules, families, window, at())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +317,7 @@ func TestIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	devices, _, err := mapPage(rules, families, device.Window{}, at())
+	devices, _, err := choices{}.mapPage(rules, families, device.Window{}, at())
 	want := device.Device{
 		Vendor: "acme", Minor: device.Unknown, RenderMinor: device.Unknown, Placement: device.Unknown,
 		GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
@@ -340,7 +340,7 @@ heat{UUID="GPU-1",pci="c1"} 40
 	if err != nil {
 		t.Fatal(err)
 	}
-	devices, _, err = mapPage(rules, families, device.Window{}, at())
+	devices, _, err = choices{}.mapPage(rules, families, device.Window{}, at())
 	if len(devices) != 2 || err == nil || !strings.Contains(err.Error(), `heat: "x" is not the number of a GPU instance`) || !strings.Contains(err.Error(), `heat: "c1" is not a PCI address`) {
 		t.Fatalf("got %+v, %v", devices, err)
 	}
@@ -350,6 +350,29 @@ heat{UUID="GPU-1",pci="c1"} 40
 	}
 	if part.UUID != "MIG-GPU-1/7/0" || part.ParentUUID != "GPU-1" || part.GPUInstance != 7 || part.ComputeInstance != 0 || part.Profile != "1g.10gb" {
 		t.Errorf("got %+v", part)
+	}
+}
+
+// While the metric that has given a reading is missing, another one that could give it
+// does not: it may have counted from another time.
+func TestAlternativesAreChosenOnce(t *testing.T) {
+	rules := rulesOf(t, `  device: {uuid: id}
+  metrics: [{metric: joules, quantity: energy, unit: joules}, {metric: energy, quantity: energy, unit: joules}]
+`)
+	chosen := choices{}
+	for _, step := range []struct{ page, want string }{
+		{"joules{id=\"a\"} 1000\nenergy{id=\"a\"} 7\n", "[a energy 1000]"},
+		{"energy{id=\"a\"} 8\nenergy{id=\"b\"} 5\n", "[b energy 5]"},
+		{"joules{id=\"a\"} 1200\nenergy{id=\"a\"} 9\njoules{id=\"b\"} 3000\nenergy{id=\"b\"} 6\n", "[a energy 1200 b energy 6]"},
+	} {
+		families, err := parsePage([]byte(step.page), rules.names())
+		if err != nil {
+			t.Fatal(err)
+		}
+		devices, _, err := chosen.mapPage(rules, families, device.Window{}, at())
+		if got := fmt.Sprint(linesOf(devices)); got != step.want || err != nil {
+			t.Errorf("%s gives %s (%v), want %s", step.page, got, err, step.want)
+		}
 	}
 }
 
@@ -392,12 +415,12 @@ func FuzzPage(f *testing.F) {
 		if err != nil {
 			return
 		}
-		devices, had, _ := mapPage(rules, families, device.Window{}, at())
+		devices, had, _ := choices{}.mapPage(rules, families, device.Window{}, at())
 		if len(devices) > maxDevices || len(had) != len(rules.metrics) {
 			t.Fatalf("%d devices, %d rules", len(devices), len(had))
 		}
 		forPod(families)
-		if held, _, _ := mapPage(rules, families, device.Window{}, at()); !slices.Equal(linesOf(held), linesOf(devices)) {
+		if held, _, _ := (choices{}).mapPage(rules, families, device.Window{}, at()); !slices.Equal(linesOf(held), linesOf(devices)) {
 			t.Fatalf("got\n%v\nof one pod more\n%v", linesOf(devices), linesOf(held))
 		}
 		seen := make(map[string]bool)
@@ -445,7 +468,7 @@ func BenchmarkPage(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		devices, _, _ := mapPage(&config.rules, families, device.Window{}, at())
+		devices, _, _ := choices{}.mapPage(&config.rules, families, device.Window{}, at())
 		if len(devices) != 8 {
 			b.Fatalf("%d devices", len(devices))
 		}
@@ -471,7 +494,7 @@ func BenchmarkMapping(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if devices, _, _ := mapPage(&config.rules, families, device.Window{}, at()); len(devices) == 0 {
+		if devices, _, _ := (choices{}).mapPage(&config.rules, families, device.Window{}, at()); len(devices) == 0 {
 			b.Fatal("no devices")
 		}
 	}

@@ -121,7 +121,7 @@ func mapPreset(t *testing.T, name string) ([]device.Observation, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	devices, had, err := mapPage(&config.rules, families, device.Window{}, at())
+	devices, had, err := choices{}.mapPage(&config.rules, families, device.Window{}, at())
 	if lacking := make(missing).update(&config.rules, had, at().Wall); lacking != nil {
 		t.Error(lacking)
 	}

@@ -37,7 +37,7 @@ func New(configs []Config, now clock.Clock) (*Source, error) {
 		}
 		seen[config.Name] = true
 		one := &page{
-			config: config, client: newClient(config.URL), names: config.rules.names(), now: now, missing: make(missing),
+			config: config, client: newClient(config.URL), names: config.rules.names(), now: now, missing: make(missing), choices: make(choices),
 			reading: reading, work: work.Share(nil), parsing: parsing,
 		}
 		one.kept = kept.Share(func(err error) { one.set(nil, one.named(err)) })
@@ -69,6 +69,7 @@ type page struct {
 	names   map[string]bool // of the metrics that are read
 	now     clock.Clock
 	missing missing
+	choices choices
 
 	reading    *source.Budget // of all exporters
 	work, kept *source.Share
@@ -129,7 +130,7 @@ func (p *page) scrape(ctx context.Context) ([]device.Observation, error) {
 		return nil, p.named(err)
 	}
 	window := device.Window{From: p.began.Elapsed - p.config.Age, To: now.Elapsed}
-	devices, had, err := mapPage(&p.config.rules, families, window, now)
+	devices, had, err := p.choices.mapPage(&p.config.rules, families, window, now)
 	err = errors.Join(p.missing.update(&p.config.rules, had, now.Wall), err)
 	if len(devices) == 0 && err == nil {
 		err = &source.Failure{Reason: source.ReasonInvalid, Err: errors.New("no series on the page is of a device that the rules identify")}

@@ -17,6 +17,7 @@ type card struct {
 	key      string          // its PCI address
 	folders  [drm + 1]string // empty: the card has none
 	rows     []row
+	answered []bool // by row: it had a value once
 	files    sysfs.Files
 	identity device.Device
 }
@@ -32,6 +33,7 @@ func newCard(root, name string, key cardKey) *card {
 			Placement: device.Unknown, GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
 		},
 	}
+	c.answered = make([]bool, len(c.rows))
 	c.folders[function] = sysfs.FunctionFolder(root, name)
 	return c
 }
@@ -109,12 +111,23 @@ func (c *card) findSensors() error {
 	return nil
 }
 
+// replaced reports whether another row gives the quantity of a row: one that has had a
+// value once does so from then on, because two may count from different times.
+func (c *card) replaced(i int) bool {
+	for j, other := range c.rows {
+		if j != i && c.answered[j] && other.same(c.rows[i]) {
+			return !c.answered[i]
+		}
+	}
+	return false
+}
+
 // readings adds all readings of the tier to the observation.
 func (c *card) readings(o *device.Observation, tier device.Tier) error {
 	errs := []error{c.findSensors()}
 	last := -1 // the last row that was not absent
 	for i, r := range c.rows {
-		if r.tier > tier || last >= 0 && r.same(c.rows[last]) {
+		if r.tier > tier || last >= 0 && r.same(c.rows[last]) || c.replaced(i) {
 			continue
 		}
 		value, err := c.value(r)
@@ -122,6 +135,7 @@ func (c *card) readings(o *device.Observation, tier device.Tier) error {
 			continue
 		}
 		last = i
+		c.answered[i] = c.answered[i] || err == nil
 		reading := device.Reading{Quantity: r.quantity, Details: [2]string{r.detail}, Value: value}
 		switch {
 		case err != nil:

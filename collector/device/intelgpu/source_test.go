@@ -253,3 +253,35 @@ func BenchmarkRead(b *testing.B) {
 		}
 	}
 }
+
+// While the file that has given the energy is missing, another one is not read: it may
+// have counted from another time.
+func TestFilesAreChosenOnce(t *testing.T) {
+	tree := sysfstest.Plant(t, "intel")
+	const sensors = ofXe + "hwmon/hwmon3/"
+	tree.Set(sensors+"energy1_input", "1000000000\n")
+	tree.Set(sensors+"energy2_input", "7000000\n")
+	energy := func(r device.Reader) string {
+		observations, _ := r.Read(t.Context(), device.Fast)
+		for _, reading := range observations[0].Readings {
+			if reading.Quantity == device.Energy {
+				return fmt.Sprint(reading.Value)
+			}
+		}
+		return "none"
+	}
+	for _, r := range cards(t, New(tree.Root)) {
+		if r.Key() != "0000:18:00.0" {
+			continue
+		}
+		got := []string{energy(r)}
+		tree.Rename(sensors+"energy1_input", sensors+"hidden")
+		got = append(got, energy(r))
+		tree.Rename(sensors+"hidden", sensors+"energy1_input")
+		if got = append(got, energy(r)); !slices.Equal(got, []string{"1000", "none", "1000"}) {
+			t.Errorf("the energy is %v", got)
+		}
+		return
+	}
+	t.Error("the card is not there")
+}

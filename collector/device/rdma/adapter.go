@@ -21,6 +21,7 @@ type adapter struct {
 	rows     []row
 	totals   []sysfs.Total      // by row; used for the first row of each quantity and detail
 	values   map[string]float64 // by part; reused by sum
+	chosen   map[counter]string // the file that a part has for it
 	files    sysfs.Files
 	identity device.Device
 	known    bool // identity has been read
@@ -34,12 +35,20 @@ func newAdapter(root, function, address string) *adapter {
 		rows:   table,
 		totals: make([]sysfs.Total, len(table)),
 		values: make(map[string]float64),
+		chosen: make(map[counter]string),
 		identity: device.Device{
 			PCIBusID: address,
 			Minor:    device.Unknown, RenderMinor: device.Unknown,
 			Placement: device.Unknown, GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
 		},
 	}
+}
+
+// counter is a counter of a part.
+type counter struct {
+	part     string
+	quantity device.Quantity
+	detail   string
 }
 
 // Key is the function's PCI address.
@@ -134,10 +143,17 @@ func (a *adapter) sum(o *device.Observation, ports []port, first, next int) erro
 	return errors.Join(errs...)
 }
 
-// value reads the first of the rows whose file the port has.
+// value reads the first of the rows whose file the port has, and that row from then on.
 func (a *adapter) value(p port, alternatives []row) (value float64, err error) {
+	key := counter{p.part, alternatives[0].quantity, alternatives[0].detail}
 	for _, r := range alternatives {
+		if chosen := a.chosen[key]; chosen != "" && chosen != r.file {
+			continue // it may have counted from another time
+		}
 		value, err = a.files.Number(filepath.Join(p.folder, r.file))
+		if err == nil {
+			a.chosen[key] = r.file
+		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return value * r.scale, err
 		}

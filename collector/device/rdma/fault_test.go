@@ -232,3 +232,28 @@ func FuzzParseState(f *testing.F) {
 		}
 	})
 }
+
+// While the file that a port has had is missing, its other file is not read: it may
+// have counted from another time.
+func TestFilesAreChosenOnce(t *testing.T) {
+	tree := sysfstest.Plant(t, "rdma")
+	const folder = infiniband + "infiniband/mlx5_0/ports/1/"
+	tree.Set(folder+"counters/port_rcv_data", "1000\n")
+	tree.Set(folder+"hw_counters/rx_bytes", "7\n")
+	r := adapters(t, New(tree.Root))[0]
+	received := func() float64 {
+		observations, _ := r.Read(t.Context(), device.Fast)
+		return value(observations, device.NetworkReceive, "")
+	}
+	if got := received(); got != 4000 {
+		t.Errorf("%v bytes, want 4000", got)
+	}
+	tree.Rename(folder+"counters/port_rcv_data", folder+"counters/hidden")
+	for range 4 {
+		received()
+	}
+	tree.Rename(folder+"counters/hidden", folder+"counters/port_rcv_data")
+	if got := received(); got != 4000 {
+		t.Errorf("%v bytes when the file is back, want 4000", got)
+	}
+}
