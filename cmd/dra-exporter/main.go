@@ -78,7 +78,7 @@ func finish(ctx context.Context, command func() error) error {
 	case err := <-ended:
 		return err
 	case <-over.C:
-		return fmt.Errorf("it was told to end and has not ended within %s: it hangs in a file or in a library, and is aborted", endTimeout)
+		return fmt.Errorf("it had to end and has not ended within %s: it hangs in a file or in a library, and is aborted", endTimeout)
 	}
 }
 

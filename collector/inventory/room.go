@@ -52,7 +52,7 @@ type roomIndex struct {
 	pods        map[dra.PodRef]podNeed // that use claims
 }
 
-// MostUnits is the largest amount of a resource that is told from larger ones.
+// MostUnits is the largest amount of a resource that differs from larger ones.
 const MostUnits = 1_000_000_000_000_000
 
 // Units returns an amount that is neither negative nor larger than MostUnits.

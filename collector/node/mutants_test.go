@@ -111,7 +111,7 @@ func growthMutants() []mutant {
 		{"TestStretchesAreBounded", "all stretches are kept",
 			"max(0, len(t.stretches)-maxStretches)", "0\n	if !$ {\n		past = max(0, len(t.stretches)-maxStretches)\n	}"},
 		{"TestGrowthThatCannotBe", "a leap is credited", "!bounds.Grown(", "!$ && !bounds.Grown("},
-		{"TestGrowthThatCannotBe", "origins are not told apart", "if g.origin != r.Origin {", "if !$ && g.origin != r.Origin {"},
+		{"TestGrowthThatCannotBe", "all origins are one", "if g.origin != r.Origin {", "if !$ && g.origin != r.Origin {"},
 		{"TestCounterThatFallsSlightly", "every fall is a reset",
 			"case value > g.value*(1-noise):", "case value > g.value*(1-noise) && !$:"},
 		{"TestComputeInstancesShareTheirMemory", "compute instances are alone",
