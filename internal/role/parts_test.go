@@ -77,6 +77,7 @@ func TestReloadThatHangs(t *testing.T) {
 		}()
 		reloads <- struct{}{}
 		time.Sleep(reloadTimeout + time.Second)
+		synctest.Wait()
 		if got := log.String(); list.prices() != first || strings.Count(got, "not reloaded") != 1 || !strings.Contains(got, "/prices.yaml") {
 			t.Errorf("while it hangs, the list is %+v, and the log\n%s", list.prices(), got)
 		}
