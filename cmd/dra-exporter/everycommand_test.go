@@ -122,21 +122,24 @@ func TestEveryCommand(t *testing.T) {
 	var running sync.WaitGroup
 	for i, command := range commands {
 		for j, server := range servers {
-			kubeconfig := kubeconfigOf(t, server.url)
+			kubeconfig, name := kubeconfigOf(t, server.url), command.name
 			running.Go(func() {
 				var args []string
 				for _, arg := range command.args {
 					args = append(args, strings.NewReplacer("TIMEOUT", server.timeout, "KUBECONFIG", kubeconfig, "URL", server.url).Replace(arg))
 				}
 				var stdout, stderr bytes.Buffer
-				code := run(args, &stdout, &stderr)
-				rows[i*len(servers)+j] = fmt.Sprintf("%-20s | %-19s | %d | %s", command.name, server.name, code, firstLine(stdout.String(), stderr.String()))
+				command := program(t.Context(), args...)
+				command.Stdout, command.Stderr = &stdout, &stderr
+				_ = command.Run() // its exit status is checked
+				code := command.ProcessState.ExitCode()
+				rows[i*len(servers)+j] = fmt.Sprintf("%-20s | %-19s | %d | %s", name, server.name, code, firstLine(stdout.String(), stderr.String()))
 				if code == 0 && server.name != "an empty cluster" && server.name != "no drivers" {
-					t.Errorf("%s, and the server %s: exit status 0\n%s", command.name, server.name, stdout.String())
+					t.Errorf("%s, and the server %s: exit status 0\n%s", name, server.name, stdout.String())
 				}
 				for line := range strings.Lines(stdout.String() + stderr.String()) {
 					if strings.HasPrefix(line, "forged") || strings.ContainsAny(line, "\x1b\r") || len(line) > 4096 {
-						t.Errorf("%s, and the server %s: %.200q", command.name, server.name, line)
+						t.Errorf("%s, and the server %s: %.200q", name, server.name, line)
 					}
 				}
 			})

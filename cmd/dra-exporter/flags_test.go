@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,7 +26,7 @@ import (
 // the others.
 func TestFloodOfLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		text := &bytes.Buffer{}
+		text := &logBuffer{}
 		flags := &webFlags{log: &promslog.Config{Writer: text, Level: promslog.NewLevel(), Format: promslog.NewFormat()}}
 		log := flags.logger()
 		defer discardLogs()
