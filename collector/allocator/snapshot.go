@@ -194,8 +194,8 @@ func (m mergedPools) add(id poolID, pool []*resourcev1.ResourceSlice) (string, b
 		return "", false
 	}
 	m[id] = append(m[id], seen)
-	if before := len(m[id]) - 1; before > 0 {
-		return fmt.Sprintf("%s %d", id.name, before), true // no pool is named with a space
+	if number := len(m[id]) - 1; number > 0 {
+		return fmt.Sprintf("%s %d", id.name, number), true // no pool is named with a space
 	}
 	return id.name, true
 }

@@ -166,16 +166,16 @@ func (r *Reader) late(began clock.Instant) {
 
 // apply publishes the result of a scan.
 func (r *Reader) apply(found result) {
-	before := r.tracker.Status()
+	old := r.tracker.Status()
 	r.tracker.Hang(clock.Instant{})
 	r.report(found)
 	r.mu.Lock()
 	same := slices.EqualFunc(r.latest, found.devices, equal)
 	r.latest = found.devices
 	r.mu.Unlock()
-	after := r.tracker.Status()
-	first := before.LastSuccess.IsZero() && before.Errors == 0
-	if first || !same || after.Up != before.Up || after.Reason != before.Reason {
+	present := r.tracker.Status()
+	first := old.LastSuccess.IsZero() && old.Errors == 0
+	if first || !same || present.Up != old.Up || present.Reason != old.Reason {
 		signal(r.changed)
 	}
 }

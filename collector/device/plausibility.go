@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Bound limits. Libraries return success with values that cannot be true: a
+// Libraries return success with values that cannot be true: a
 // utilization of 808,334,905 % (NVIDIA/DCGM#199), a counter of energy that reads 0
 // while the GPU changes its power state. One of them would stay in totals for good.
 const (
@@ -24,6 +24,9 @@ const (
 	// are used again; Merge uses the higher bits.
 	maxOrigins  = 1 << 8
 	lastingTime = 5 * time.Second
+	// maxAccepted is of how many counters of a device that are not in its last read a
+	// filter keeps the last value: their details are foreign text, which may change.
+	maxAccepted = 256
 )
 
 // Implausible is the value of a reading of which the source knows that the library
@@ -104,6 +107,9 @@ func (f *Filter) Apply(tier Tier, readings []Reading) (plausible []Reading, refu
 		}
 		f.learn(&r)
 		plausible = append(plausible, r)
+	}
+	if len(known) > len(plausible)+len(refused)+maxAccepted {
+		known = nil // what was forgotten begins with its next value
 	}
 	f.tiers[tier] = known
 	return plausible, refused

@@ -114,6 +114,18 @@ func TestFilterOfProcesses(t *testing.T) {
 	}
 }
 
+// Counters whose details change with each read do not fill the memory.
+func TestFilterIsBounded(t *testing.T) {
+	f := NewFilter()
+	for i := range 10_000 {
+		at := time.Duration(i+1) * time.Second
+		f.Apply(Fast, []Reading{{Quantity: Throttled, Details: [2]string{fmt.Sprint("reason-", i)}, Value: 1, Measured: Window{at, at}}})
+	}
+	if n := len(f.tiers[Fast]); n > maxAccepted+1 {
+		t.Errorf("%d counters are kept", n)
+	}
+}
+
 // Every quantity has a bound, or a reason why it has none.
 func TestBounds(t *testing.T) {
 	for q, spec := range Specs() {

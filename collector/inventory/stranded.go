@@ -303,8 +303,8 @@ func (inv Overview) KeptNodes() (all []dra.KeptNode) {
 	for _, p := range inv.pools.all() {
 		for _, b := range p.blocks {
 			if node := cmp.Or(p.node, b.slice.onlyNode()); node != "" {
-				was, known := idle[node]
-				idle[node] = (was || !known) && b.allocated() == 0
+				wasIdle, ok := idle[node]
+				idle[node] = (wasIdle || !ok) && b.allocated() == 0
 			}
 		}
 	}

@@ -195,7 +195,7 @@ func joinCluster(node string, cluster Cluster, fallback func(dra.ClaimRef, []*dr
 		if _, held := index[ref]; held {
 			continue // it is reserved for another pod
 		}
-		if view, known := fallback(ref, unread[ref]); known {
+		if view, ok := fallback(ref, unread[ref]); ok {
 			views = append(views, view)
 		}
 	}

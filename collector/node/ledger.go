@@ -92,13 +92,13 @@ func (l *ledger) updateHold(t *hold, view *claimView, now clock.Instant) (class 
 		l.sortedHolds = nil
 	}
 	t.class, t.model = class, d.model()
-	weight, known := h.weight(key.claim)
+	weight, ok := h.weight(key.claim)
 	t.weight, t.allocated = weight, h.allocated(key.claim)
 	if view.charge == chargedElsewhere {
 		t.weight = 0
 	}
 	because, uncounted := h.uncounted()
-	t.uncounted = !known || uncounted && because != uncountedShare
+	t.uncounted = !ok || uncounted && because != uncountedShare
 	p := holdInput{now: now, device: d, growth: l.counters.of(d), attribution: l.splits.attribution(h)}
 	for q := range usages {
 		p.uses[q] = l.splits.use(h, key.claim, q, p.attribution)

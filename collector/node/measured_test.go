@@ -165,7 +165,7 @@ func (s *scene) expectGrowth(family string, want map[string]float64) {
 }
 
 // What a counter of another origin has counted, or one that grew faster than hardware
-// can, is nobody's. What it counts from there on is credited as ever.
+// can, is credited to no claim. What it counts from there on is credited as ever.
 func TestGrowthThatCannotBe(t *testing.T) {
 	for _, test := range []struct {
 		name   string

@@ -94,7 +94,7 @@ func (p *places) bestNetwork(needed, adapters map[deviceKind]int) dra.Alignment 
 }
 
 // placeSearchSteps is how many choices of places are tried: all of them on the machines
-// that there are. What is not found counts as impossible, so that nobody is alarmed for it.
+// that there are. What is not found counts as impossible, so that there is no alert for it.
 const placeSearchSteps = 20_000
 
 // adapterPlace is a place with adapters.
@@ -192,15 +192,15 @@ type heldPlace struct {
 	at     dra.Location
 }
 
-// verdict is how near devices are to each other, and how near they could be at best.
-type verdict struct {
+// rating is how near devices are to each other, and how near they could be at best.
+type rating struct {
 	between  string
 	is, best dra.Alignment
 }
 
-// verdictsOf returns what there is to say of the devices of one claim or pod: of at least
+// ratePlaces returns what there is to say of the devices of one claim or pod: of at least
 // two, each of which counts once.
-func verdictsOf(held []heldPlace, node func() *places) []verdict {
+func ratePlaces(held []heldPlace, node func() *places) []rating {
 	if len(held) < 2 {
 		return nil
 	}
@@ -218,14 +218,14 @@ func verdictsOf(held []heldPlace, node func() *places) []verdict {
 		}
 		seen[h.device.ID] = true
 	}
-	var found []verdict
+	var found []rating
 	if len(devices) > 1 {
 		is := dra.AlignmentOf(devices)
-		found = append(found, verdict{betweenDevices, is, min(is, node().best(kinds))})
+		found = append(found, rating{betweenDevices, is, min(is, node().best(kinds))})
 	}
 	if len(devices) > 0 && len(adapters) > 0 {
 		is := dra.AlignmentWithNearest(devices, adapters)
-		found = append(found, verdict{betweenNetwork, is, min(is, node().bestNetwork(kinds, adapterKinds))})
+		found = append(found, rating{betweenNetwork, is, min(is, node().bestNetwork(kinds, adapterKinds))})
 	}
 	return found
 }
@@ -264,7 +264,7 @@ func (t *topology) update(views []claimView, published []dra.PublishedDevice) {
 		for _, pod := range view.pods {
 			pods[pod] = append(pods[pod], held...)
 		}
-		for _, v := range verdictsOf(held, node) {
+		for _, v := range ratePlaces(held, node) {
 			t.claims = append(t.claims, metric.NewLabels(t.families.claimTopology.Labels, t.node, view.ref.Namespace, view.ref.Name, v.between, v.is.String(), v.best.String()))
 		}
 	}
@@ -272,7 +272,7 @@ func (t *topology) update(views []claimView, published []dra.PublishedDevice) {
 	for _, pod := range slices.SortedFunc(maps.Keys(pods), func(a, b dra.PodRef) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	}) {
-		for _, v := range verdictsOf(pods[pod], node) {
+		for _, v := range ratePlaces(pods[pod], node) {
 			t.pods = append(t.pods, metric.NewLabels(t.families.podTopology.Labels, t.node, pod.Namespace, pod.Name, v.between, v.is.String(), v.best.String()))
 		}
 	}

@@ -67,7 +67,7 @@ func choose(of, count int, each func([]int)) {
 	}
 }
 
-// On random nodes where everything is known, the verdicts and what would be best are
+// On random nodes where everything is known, the ratings and what would be best are
 // those of all choices of devices and adapters of the same models.
 func TestBestAlignmentIsThatOfAllChoices(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))

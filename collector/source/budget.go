@@ -74,7 +74,7 @@ func (s *Share) Leave() {
 	b := s.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, known := b.shares[s]; known {
+	if _, ok := b.shares[s]; ok {
 		b.total -= s.amount
 		delete(b.shares, s)
 	}

@@ -181,7 +181,7 @@ func TestDeletedDevices(t *testing.T) {
 	for range 20 {
 		rows = translator.Rows(d.now.Elapsed, d.tick())
 	}
-	want("without the GPU", "XID_ERRORS", 0, 0) // nobody watches it any more
+	want("without the GPU", "XID_ERRORS", 0, 0) // it is not watched any more
 	if whole, parts, _ := series("POWER_USAGE"); whole+parts != 0 {
 		t.Error("a GPU that is gone draws power")
 	}

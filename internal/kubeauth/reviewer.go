@@ -102,7 +102,7 @@ func (l *limiter) WrappedRoundTripper() http.RoundTripper { return l.next }
 type limitedBody struct {
 	io.ReadCloser
 	left     int64
-	exceeded *atomic.Bool // nil: nobody asks
+	exceeded *atomic.Bool // nil: it is not needed
 }
 
 func (b *limitedBody) Read(into []byte) (int, error) {

@@ -20,23 +20,23 @@ const (
 // can be computed, where they are larger. Objects of other kinds than pods, nodes,
 // claims, templates and slices are not changed.
 func LimitQuantities(object any) {
-	switch of := object.(type) {
+	switch typed := object.(type) {
 	case *corev1.Pod:
-		limitPod(of)
+		limitPod(typed)
 	case *corev1.Node:
-		limitAll(of.Status.Allocatable, maxAmount)
-		limitAll(of.Status.Capacity, maxAmount)
+		limitAll(typed.Status.Allocatable, maxAmount)
+		limitAll(typed.Status.Capacity, maxAmount)
 	case *resourcev1.ResourceClaim:
-		limitSpec(&of.Spec)
-		if of.Status.Allocation != nil {
-			for i := range of.Status.Allocation.Devices.Results {
-				limitAll(of.Status.Allocation.Devices.Results[i].ConsumedCapacity, maxCapacity)
+		limitSpec(&typed.Spec)
+		if typed.Status.Allocation != nil {
+			for i := range typed.Status.Allocation.Devices.Results {
+				limitAll(typed.Status.Allocation.Devices.Results[i].ConsumedCapacity, maxCapacity)
 			}
 		}
 	case *resourcev1.ResourceClaimTemplate:
-		limitSpec(&of.Spec.Spec)
+		limitSpec(&typed.Spec.Spec)
 	case *resourcev1.ResourceSlice:
-		limitSlice(&of.Spec)
+		limitSlice(&typed.Spec)
 	}
 }
 
@@ -100,14 +100,14 @@ func limitSlice(spec *resourcev1.ResourceSliceSpec) {
 			limitPolicy(capacity.RequestPolicy)
 			spec.Devices[i].Capacity[name] = capacity
 		}
-		for _, of := range spec.Devices[i].NodeAllocatableResources {
-			if of.Mapping != nil {
-				limitOne(of.Mapping.CapacityMultiplier, maxAmount)
-				limitOne(of.Mapping.DeviceMultiplier, maxAmount)
+		for _, resource := range spec.Devices[i].NodeAllocatableResources {
+			if resource.Mapping != nil {
+				limitOne(resource.Mapping.CapacityMultiplier, maxAmount)
+				limitOne(resource.Mapping.DeviceMultiplier, maxAmount)
 			}
-			if of.Overhead != nil {
-				limitOne(of.Overhead.PerPod, maxAmount)
-				limitOne(of.Overhead.PerContainer, maxAmount)
+			if resource.Overhead != nil {
+				limitOne(resource.Overhead.PerPod, maxAmount)
+				limitOne(resource.Overhead.PerContainer, maxAmount)
 			}
 		}
 		for j := range spec.Devices[i].ConsumesCounters {

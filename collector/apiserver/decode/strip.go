@@ -199,7 +199,7 @@ func StripRule(rule *resourcev1.DeviceTaintRule) *resourcev1.DeviceTaintRule {
 func allocatable(node *corev1.Node) corev1.ResourceList {
 	kept := corev1.ResourceList{}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
-		if amount, known := node.Status.Allocatable[name]; known {
+		if amount, ok := node.Status.Allocatable[name]; ok {
 			kept[name] = amount
 		}
 	}

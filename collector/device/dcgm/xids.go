@@ -111,9 +111,9 @@ func (e *xidCounts) receive(at clock.Instant, queried []entity, values []value) 
 		e.publish()
 		return
 	}
-	before := *e.published.Load()
-	before.received = at
-	e.published.Store(&before)
+	snapshot := *e.published.Load()
+	snapshot.received = at
+	e.published.Store(&snapshot)
 }
 
 // receives reports whether the status of the last XID of an entity means that
@@ -223,8 +223,8 @@ func (e *xidCounts) publish() {
 	if first != nil {
 		next.failure = fmt.Errorf("receive XIDs of %d of %d devices, the first: %w", failed, len(e.plan.targets), first)
 	}
-	before := e.published.Swap(next)
-	if maps.EqualFunc(next.xids, before.xids, slices.Equal[[]device.XID]) && (next.failure == nil) == (before.failure == nil) {
+	replaced := e.published.Swap(next)
+	if maps.EqualFunc(next.xids, replaced.xids, slices.Equal[[]device.XID]) && (next.failure == nil) == (replaced.failure == nil) {
 		return
 	}
 	select {

@@ -19,7 +19,7 @@ import (
 const (
 	maxDevices  = 1024
 	maxIdentity = 128 // bytes of a part of an identity
-	maxChoices  = 64 * maxDevices
+	maxChoices  = 4 * maxDevices
 )
 
 // choices are the rules that give readings of devices, of several that can. The rule that
@@ -67,8 +67,8 @@ func (c choices) mapPage(rules *rules, families map[string]*family, window devic
 		m.relabeled[i] = make(map[string]replaced)
 	}
 	if info := families[rules.info]; info != nil {
-		for _, one := range info.series {
-			if s := (series{Series: one}); m.relabel(&s) {
+		for _, parsed := range info.series {
+			if s := (series{Series: parsed}); m.relabel(&s) {
 				m.device(s)
 			}
 		}
@@ -80,8 +80,8 @@ func (c choices) mapPage(rules *rules, families map[string]*family, window devic
 		if family == nil {
 			continue
 		}
-		for _, one := range family.series {
-			if m.add(rule, family.kind, series{Series: one, holders: m.holders}) {
+		for _, parsed := range family.series {
+			if m.add(rule, family.kind, series{Series: parsed, holders: m.holders}) {
 				had[i] = true
 			}
 		}
@@ -93,15 +93,16 @@ func (c choices) mapPage(rules *rules, families map[string]*family, window devic
 		one := &m.devices[key.device]
 		if reading, ok := m.values[key].reading(key, nameOf(one.Device), &m.problems); ok {
 			one.Readings = append(one.Readings, reading)
-			c.choose(m.choice(key), m.values[key].rule)
+			c.choose(m.choice(key), m.values[key].rule, rules)
 		}
 	}
 	return m.devices, had, m.problems.err()
 }
 
-// choose notes the rule that gives a reading.
-func (c choices) choose(key choiceKey, rule *metricRule) {
-	if len(c) < maxChoices {
+// choose notes the rule that gives a reading, if another one could.
+func (c choices) choose(key choiceKey, rule *metricRule, rules *rules) {
+	isOther := func(other metricRule) bool { return other.quantity == key.quantity && other.metric != rule.metric }
+	if len(c) < maxChoices && slices.ContainsFunc(rules.metrics, isOther) {
 		c[key] = rule
 	}
 }

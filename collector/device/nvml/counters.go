@@ -36,7 +36,7 @@ func newHistory(interval time.Duration) *history {
 type wrappingCounter struct {
 	base, last float64
 	number     uint64 // of the connection in which it was last read
-	doubts     int    // reads in a row that had a value nobody believes
+	doubts     int    // reads in a row that had a value that is not believed
 }
 
 const (
@@ -142,8 +142,8 @@ type linkValues struct {
 
 // total is what a link has counted, if it is known.
 func (c *linkCounters) total(link int) (float64, bool) {
-	value, known := c.counters[link].Value()
-	return c.base[link] + value, known
+	value, ok := c.counters[link].Value()
+	return c.base[link] + value, ok
 }
 
 // sum adds up the links. It makes no difference to it how many there are now.
@@ -153,7 +153,7 @@ func (c *linkCounters) sum() (float64, nvml.Return) {
 	}
 	sum, ret := 0.0, nvml.ERROR_NOT_SUPPORTED
 	for link := range c.counters {
-		if total, known := c.total(link); known {
+		if total, ok := c.total(link); ok {
 			sum, ret = sum+total, nvml.SUCCESS
 		}
 	}
@@ -170,13 +170,13 @@ func (c *linkCounters) apply(newer *linkValues, at clock.Instant) {
 	var ended [nvml.NVLINK_MAX_LINKS]float64
 	all := true
 	for link, known := range newer.known {
-		_, before := c.counters[link].Value()
+		_, counted := c.counters[link].Value()
 		if known {
 			var ok bool
 			ended[link], ok = c.counters[link].Apply(newer.value[link])
 			c.doubtful = c.doubtful || !ok
 		}
-		all = all && (!before || ended[link] > 0)
+		all = all && (!counted || ended[link] > 0)
 	}
 	for link := range ended {
 		if c.base[link] += ended[link]; all {

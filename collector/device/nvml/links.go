@@ -92,11 +92,11 @@ func eachLink(q device.Quantity, f field) row {
 		}
 		last := p.history.links.of(f.id)
 		for link := range last.counters {
-			total, known := last.total(link)
-			if !known {
+			total, ok := last.total(link)
+			if !ok {
 				continue
 			}
-			if peer, known := p.peer(link); known {
+			if peer, ok := p.peer(link); ok {
 				details := [2]string{strconv.Itoa(link), peer}
 				readings = append(readings, device.Reading{Quantity: q, Details: details, Value: total})
 			}
