@@ -164,7 +164,9 @@ func (r *Report) Text() string {
 	}
 	line("%s %s/%s %s: %s of %s could run now, %s in all", r.Kind, r.Namespace, r.Name, fits,
 		fmt.Sprint(min(r.Pods, r.Requested)), counted(r.Requested, "pod", "pods"), most)
-	line("")
+	if len(r.Claims)+len(r.Nodes)+len(r.NotConsidered)+len(r.NotRead) > 0 {
+		line("")
+	}
 	for i, claim := range r.Claims {
 		line("%s%s", label("claims", i), claim)
 	}
