@@ -3,6 +3,7 @@ package inventory
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -318,14 +319,19 @@ func (w *testCluster) randomConsumption() []resourcev1.DeviceCounterConsumption 
 }
 
 // allocate makes a claim that has some devices, also such as the scheduler
-// would not have given it.
+// would not have given it. It never has devices with and without groups that consume
+// from one pool: which of them count then depends on the order of the slices.
 func (w *testCluster) allocate(name string) {
 	c := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: name}}
 	c.Status.Allocation = &resourcev1.AllocationResult{NodeSelector: zone("a")}
-	for _, s := range w.slices {
+	for _, sliceName := range sorted(w.slices) {
+		s := w.slices[sliceName]
 		for i := range s.Spec.Devices {
 			if w.chance(12) {
 				d := &s.Spec.Devices[i]
+				if w.mixes(s, d, c) {
+					continue
+				}
 				r := resourcev1.DeviceRequestAllocationResult{Request: "main", Driver: s.Spec.Driver, Pool: s.Spec.Pool.Name, Device: d.Name}
 				if w.chance(5) {
 					r.AdminAccess = new(true)
@@ -339,6 +345,29 @@ func (w *testCluster) allocate(name string) {
 	}
 	c.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: "pod-of-" + name}}
 	w.claim(c)
+}
+
+// mixes reports whether a device with groups would be allocated beside one without.
+func (w *testCluster) mixes(published *resourcev1.ResourceSlice, d *resourcev1.Device, with *resourcev1.ResourceClaim) bool {
+	if len(d.ConsumesCounters) == 0 {
+		return false
+	}
+	for _, c := range append(slices.Collect(maps.Values(w.claims)), with) {
+		for _, r := range c.Status.Allocation.Devices.Results {
+			for _, s := range w.slices {
+				if s.Spec.Driver != published.Spec.Driver || s.Spec.Pool.Name != published.Spec.Pool.Name || s.Spec.Driver != r.Driver || s.Spec.Pool.Name != r.Pool {
+					continue
+				}
+				for _, other := range s.Spec.Devices {
+					if other.Name == r.Device && len(other.ConsumesCounters) > 0 &&
+						(len(other.ConsumesCounters[0].CompatibilityGroups) == 0) != (len(d.ConsumesCounters[0].CompatibilityGroups) == 0) {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
 }
 
 // taint makes a rule.

@@ -81,8 +81,9 @@ type Inventory struct {
 
 // New returns an empty inventory.
 func New() *Inventory {
-	inv := &Inventory{texts: newTextTable(), nodes: newNodeIndex(), specs: newSpecStore(), rules: taintRules{}, pools: newPoolStore(), rooms: newRoomIndex()}
+	inv := &Inventory{texts: newTextTable(), nodes: newNodeIndex(), specs: newSpecStore(), rules: taintRules{}, rooms: newRoomIndex()}
 	inv.devices = newDeviceStore(inv.texts)
+	inv.pools = newPoolStore(inv.devices)
 	inv.slices = newSliceStore(inv.devices, inv.nodes)
 	inv.claims = newClaimStore(inv.specs)
 	inv.selectors = newSelectorStore(inv.devices)

@@ -58,7 +58,7 @@ func (p *pool) consumed(d *device) amounts {
 // update computes the state of the pool from its slices, its allocations, the
 // taint rules that select its devices, the features that nodes declare, and the state
 // of its node.
-func (p *pool) update(rules []taintRule, nodes *nodeIndex) {
+func (p *pool) update(devices *deviceStore, rules []taintRule, nodes *nodeIndex) {
 	sameSlices := !p.reshaped
 	if p.reshaped {
 		p.reshaped = false
@@ -82,7 +82,7 @@ func (p *pool) update(rules []taintRule, nodes *nodeIndex) {
 		}
 	}
 	for _, b := range p.blocks {
-		p.updateBlock(b)
+		p.updateBlock(devices, b)
 	}
 	p.summarize(sameSlices)
 }
@@ -161,7 +161,7 @@ func (p *pool) updateNode() {
 }
 
 // updateBlock computes what can be done with each device of the block.
-func (p *pool) updateBlock(b *block) {
+func (p *pool) updateBlock(store *deviceStore, b *block) {
 	b.exclusive, b.shared, b.tainted, b.usable, b.roomy, b.incomplete, b.invalid = 0, 0, 0, 0, 0, 0, 0
 	devices := b.devices()
 	for i := range devices {
@@ -178,7 +178,11 @@ func (p *pool) updateBlock(b *block) {
 			b.tainted |= bit
 		}
 		p.updateUsable(b, d, bit)
-		if capacityFits(d.capacity(), consumed, nil) {
+		capacity := d.capacity()
+		if len(consumed) > 0 { // also if the device is no longer one that may be shared
+			capacity = store.capacity(p.id.driver, d)
+		}
+		if capacityFits(capacity, consumed, nil) {
 			b.roomy |= bit
 		}
 	}
@@ -191,7 +195,7 @@ func (p *pool) updateUsable(b *block, d *device, bit uint64) {
 	var complete, valid, usable, elsewhere bool
 	selection := b.slice.selectionOf(d)
 	for _, v := range p.views.bySelection[selection] {
-		found := v.provides(b.slice, d, p.isShare(b, d, bit)) && !(selection.optional && v.undeclared)
+		found := v.provides(b.slice, d, p.isShare(d)) && !(selection.optional && v.undeclared)
 		usable, elsewhere = usable || found, elsewhere || !found
 		complete = complete || v.has(b.slice) && v.complete
 		valid = valid || v.has(b.slice) && v.valid
@@ -208,8 +212,16 @@ func (p *pool) updateUsable(b *block, d *device, bit uint64) {
 }
 
 // isShare reports whether another claim that gets the device shares it.
-func (p *pool) isShare(b *block, d *device, bit uint64) bool {
-	return d.shareable() && b.shared&bit != 0
+func (p *pool) isShare(d *device) bool {
+	if !d.shareable() {
+		return false
+	}
+	for a := p.allocated[d.name]; a != nil; a = a.next {
+		if a.shareID != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // declared reports whether a node of the device declares what the device needs.
@@ -401,6 +413,7 @@ func compareTaints(a, b dra.Taint) int {
 
 // poolStore keeps the pools. Their computed state is up to date after update.
 type poolStore struct {
+	devices     *deviceStore
 	byID        map[poolID]*pool
 	sorted      []*pool                          // by driver and name
 	bySelection map[*nodeSelection]map[*pool]int // pools with the selection: how many of their slices or devices have it
@@ -411,9 +424,10 @@ type poolStore struct {
 	removed  []int              // slots, since takeChanges
 }
 
-func newPoolStore() *poolStore {
+func newPoolStore(devices *deviceStore) *poolStore {
 	return &poolStore{
-		byID: map[poolID]*pool{}, bySelection: map[*nodeSelection]map[*pool]int{},
+		devices: devices,
+		byID:    map[poolID]*pool{}, bySelection: map[*nodeSelection]map[*pool]int{},
 		outdated: map[*pool]struct{}{}, updated: map[*pool]struct{}{},
 	}
 }
@@ -568,7 +582,7 @@ func (ps *poolStore) update(rules taintRules, nodes *nodeIndex, limit int) bool 
 			return true
 		}
 		limit--
-		p.update(rules.forPool(p.id.driver, p.id.name), nodes)
+		p.update(ps.devices, rules.forPool(p.id.driver, p.id.name), nodes)
 		delete(ps.outdated, p)
 		ps.updated[p] = struct{}{}
 	}

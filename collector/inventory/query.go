@@ -130,7 +130,7 @@ func (q *query) addOnNodes(to map[string]int, p *pool, b *block, mask uint64) {
 		for _, v := range p.views.bySelection[selection] {
 			of := found[v]
 			switch {
-			case !v.provides(b.slice, d, p.isShare(b, d, 1<<bit)):
+			case !v.provides(b.slice, d, p.isShare(d)):
 				continue
 			case selection.optional:
 				of.declared++

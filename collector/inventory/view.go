@@ -21,7 +21,7 @@ type view struct {
 	current    []*slice // of that generation
 	whole      []*slice // with those of the generation that the nodes cannot use; nil: the pool is complete without
 	obsolete   bool     // other nodes have a newer generation: it is as if there was no pool
-	complete   bool     // as many slices as each slice's resourceSliceCount
+	complete   bool     // as many slices as each of asked says
 	unique     bool     // no two devices have the same name
 
 	undeclared bool // no node declares the feature that slices need which skip node operations
@@ -178,24 +178,25 @@ func (v *view) gather(generations map[int64][]*slice, newest int64) {
 		v.current = slices.DeleteFunc(slices.Clone(v.slices), func(s *slice) bool { return s.generation != v.generation })
 	}
 	v.unique = namesAreUnique(v.current)
-	if v.complete = v.claims(len(v.current)); v.complete {
+	asked := v.asked()
+	alone := func(s *slice) bool { return s.poolSlices == int64(len(v.current)) }
+	if v.complete = !slices.ContainsFunc(asked, func(s *slice) bool { return !alone(s) }); v.complete {
 		return
 	}
 	v.whole = generations[v.generation]
 	v.obsolete = newest > v.generation
-	v.complete = !v.obsolete && v.claims(len(v.whole))
+	v.complete = !v.obsolete && !slices.ContainsFunc(asked, func(s *slice) bool { return !alone(s) && s.poolSlices != int64(len(v.whole)) })
 }
 
-// claims reports whether the pool has so many slices according to those that the
-// allocator may ask: the first of those of the node, if there are any. If they contradict
-// each other, it is not known which it asks, and the pool is not complete.
-func (v *view) claims(count int) bool {
-	others := func(s *slice) bool { return s.poolSlices != int64(count) }
-	ofNode := func(s *slice) bool { return s.onlyNode() != "" }
-	if slices.ContainsFunc(v.current, ofNode) {
-		return !slices.ContainsFunc(v.current, func(s *slice) bool { return ofNode(s) && others(s) })
+// asked returns the slices of which the allocator asks one how many slices the pool has:
+// those of the node, if there are any. Which one it asks is not known: if they contradict
+// each other, the pool has to be complete according to each.
+func (v *view) asked() []*slice {
+	ofNode := slices.DeleteFunc(slices.Clone(v.current), func(s *slice) bool { return s.onlyNode() == "" })
+	if len(ofNode) > 0 {
+		return ofNode
 	}
-	return !slices.ContainsFunc(v.current, others)
+	return v.current
 }
 
 // namesAreUnique reports whether no two devices have the same name. From a pool with such
