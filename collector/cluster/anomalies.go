@@ -9,91 +9,110 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// claimFlags holds the claims that are terminating while finalizers hold them,
-// and those that are orphaned.
-type claimFlags struct {
+// anomalies holds the claims that are terminating while finalizers hold them,
+// those that are orphaned, and the pods with claims that are being deleted.
+type anomalies struct {
 	index                 *index
-	terminating, orphaned flaggedClaims
+	terminating, orphaned flagged[claimEntry]
+	deleted               flagged[podEntry]
 	indirect              map[*claimEntry]struct{} // depend on pods that do not reference them
 }
 
-// flaggedClaims is a set of claims and the labels of their rows.
-type flaggedClaims struct {
-	family *metric.Family
-	claims map[*claimEntry]*metric.Labels
-	order  []*claimEntry // sorted; nil: a claim was added or removed
+// flagged is a set of claims or pods and the labels of their rows.
+type flagged[E any] struct {
+	family  *metric.Family
+	compare func(x, y *E) int
+	labels  map[*E]*metric.Labels
+	order   []*E // sorted; nil: one was added or removed
 }
 
-func newClaimFlags(x *index, f *families) *claimFlags {
-	return &claimFlags{
+func newAnomalies(x *index, f *families) *anomalies {
+	compareClaims := func(x, y *claimEntry) int {
+		return cmp.Or(cmp.Compare(x.ref.Namespace, y.ref.Namespace), cmp.Compare(x.ref.Name, y.ref.Name))
+	}
+	comparePods := func(x, y *podEntry) int {
+		return cmp.Or(cmp.Compare(x.ref.Namespace, y.ref.Namespace), cmp.Compare(x.ref.Name, y.ref.Name))
+	}
+	return &anomalies{
 		index:       x,
-		terminating: flaggedClaims{family: f.terminatingSince, claims: make(map[*claimEntry]*metric.Labels)},
-		orphaned:    flaggedClaims{family: f.orphaned, claims: make(map[*claimEntry]*metric.Labels)},
+		terminating: flagged[claimEntry]{f.terminatingSince, compareClaims, make(map[*claimEntry]*metric.Labels), nil},
+		orphaned:    flagged[claimEntry]{f.orphaned, compareClaims, make(map[*claimEntry]*metric.Labels), nil},
+		deleted:     flagged[podEntry]{f.podDeletion, comparePods, make(map[*podEntry]*metric.Labels), nil},
 		indirect:    make(map[*claimEntry]struct{}),
 	}
 }
 
-// update evaluates the claims that have changed.
-func (cf *claimFlags) update() {
-	for c := range cf.index.changed.claims {
-		cf.updateClaim(c)
+// update evaluates the claims and pods that have changed.
+func (a *anomalies) update() {
+	for c := range a.index.changed.claims {
+		a.updateClaim(c)
 	}
-	if len(cf.index.changed.pods) == 0 {
+	if len(a.index.changed.pods) == 0 {
 		return
 	}
-	for c := range cf.indirect {
-		cf.updateClaim(c)
+	for c := range a.indirect {
+		a.updateClaim(c)
+	}
+	for p := range a.index.changed.pods {
+		uses := len(p.refs) > 0 && p.object.Node != "" && !p.object.Terminal
+		a.deleted.set(p, !p.removed && uses && !p.object.Deleted.IsZero(), p.ref.Namespace, p.ref.Name, p.object.Node)
 	}
 }
 
-func (cf *claimFlags) updateClaim(c *claimEntry) {
-	cf.terminating.set(c, c.object != nil && !c.object.Deleted.IsZero() && len(c.object.Finalizers) > 0)
-	orphaned, indirect := cf.index.consumers(c)
-	cf.orphaned.set(c, orphaned)
+func (a *anomalies) updateClaim(c *claimEntry) {
+	a.terminating.set(c, c.object != nil && !c.object.Deleted.IsZero() && len(c.object.Finalizers) > 0, c.ref.Namespace, c.ref.Name)
+	orphaned, indirect := a.index.consumers(c)
+	a.orphaned.set(c, orphaned, c.ref.Namespace, c.ref.Name)
 	if indirect {
-		cf.indirect[c] = struct{}{}
+		a.indirect[c] = struct{}{}
 	} else {
-		delete(cf.indirect, c)
+		delete(a.indirect, c)
 	}
 }
 
 // terminatingRows adds since when claims have been terminating.
-func (cf *claimFlags) terminatingRows(b *metric.Builder) {
-	b.In(cf.terminating.family)
-	for _, c := range cf.terminating.sorted() {
-		b.Add(cf.terminating.claims[c], float64(c.object.Deleted.Unix()))
+func (a *anomalies) terminatingRows(b *metric.Builder) {
+	b.In(a.terminating.family)
+	for _, c := range a.terminating.sorted() {
+		b.Add(a.terminating.labels[c], float64(c.object.Deleted.Unix()))
 	}
 }
 
 // orphanedRows adds the orphaned claims.
-func (cf *claimFlags) orphanedRows(b *metric.Builder) {
-	b.In(cf.orphaned.family)
-	for _, c := range cf.orphaned.sorted() {
-		b.Add(cf.orphaned.claims[c], 1)
+func (a *anomalies) orphanedRows(b *metric.Builder) {
+	b.In(a.orphaned.family)
+	for _, c := range a.orphaned.sorted() {
+		b.Add(a.orphaned.labels[c], 1)
 	}
 }
 
-// set adds the claim to the set, or removes it.
-func (s *flaggedClaims) set(c *claimEntry, flagged bool) {
-	switch _, before := s.claims[c]; {
-	case flagged == before:
+// deletedRows adds by when pods that are being deleted should have ended.
+func (a *anomalies) deletedRows(b *metric.Builder) {
+	b.In(a.deleted.family)
+	for _, p := range a.deleted.sorted() {
+		b.Add(a.deleted.labels[p], float64(p.object.Deleted.Add(p.object.Grace).Unix()))
+	}
+}
+
+// set adds a claim or pod with its labels to the set, or removes it.
+func (f *flagged[E]) set(entry *E, is bool, labels ...string) {
+	switch _, before := f.labels[entry]; {
+	case is == before:
 		return
-	case flagged:
-		s.claims[c] = metric.NewLabels(s.family.Labels, c.ref.Namespace, c.ref.Name)
+	case is:
+		f.labels[entry] = metric.NewLabels(f.family.Labels, labels...)
 	default:
-		delete(s.claims, c)
+		delete(f.labels, entry)
 	}
-	s.order = nil
+	f.order = nil
 }
 
-// sorted lists the claims in the order of their names.
-func (s *flaggedClaims) sorted() []*claimEntry {
-	if s.order == nil && len(s.claims) > 0 {
-		s.order = slices.SortedFunc(maps.Keys(s.claims), func(a, b *claimEntry) int {
-			return cmp.Or(cmp.Compare(a.ref.Namespace, b.ref.Namespace), cmp.Compare(a.ref.Name, b.ref.Name))
-		})
+// sorted lists the set in the order of the names.
+func (f *flagged[E]) sorted() []*E {
+	if f.order == nil && len(f.labels) > 0 {
+		f.order = slices.SortedFunc(maps.Keys(f.labels), f.compare)
 	}
-	return s.order
+	return f.order
 }
 
 // evictions counts, by namespace, the pods that the taint of a device evicted.

@@ -135,6 +135,47 @@ func TestEvictions(t *testing.T) {
 	h.expectRows(`dra_pod_taint_evictions_total{namespace="a"} 1`, "dra_pod_taint")
 }
 
+// A pod that is deleted has a row while it can hold devices, with the end of its grace
+// period.
+func TestDeletedPods(t *testing.T) {
+	const family = "dra_pod_deletion"
+	h := newHarness(t)
+	p, waiting, plain := pod("a/p", 1, "gpu=c"), pod("a/waiting", 1, "gpu=d"), pod("a/plain", 1)
+	p.Node, plain.Node = "node-a", "node-a"
+	for _, deleted := range []*dra.PodLifecycle{&waiting, &plain} {
+		deleted.Deleted = second(9)
+	}
+	h.update(p, waiting, plain, claim("a/c", 0, withDevices("gpu-0"), reserved("p")))
+	h.step(time.Second)
+	h.expectRows("", family)
+	p.Deleted, p.Grace = second(9), 30*time.Second
+	h.update(p)
+	h.step(time.Second)
+	h.expectRows(`dra_pod_deletion_timestamp_seconds{namespace="a",node="node-a",pod="p"} 1.795168839e+09`, family)
+	p.Grace = time.Second // deleted again
+	h.update(p)
+	h.step(time.Hour)
+	h.expectRows(`dra_pod_deletion_timestamp_seconds{namespace="a",node="node-a",pod="p"} 1.79516881e+09`, family)
+	next := pod("a/p", 40, "gpu=c") // another pod of its name
+	next.UID, next.Node = "next", "node-a"
+	h.update(next)
+	h.step(time.Second)
+	h.expectRows("", family)
+	next.Deleted = second(50)
+	h.update(next)
+	h.step(time.Second)
+	h.expectRows(`dra_pod_deletion_timestamp_seconds{namespace="a",node="node-a",pod="p"} 1.79516885e+09`, family)
+	next.Terminal = true
+	h.update(next)
+	h.step(time.Second)
+	h.expectRows("", family)
+	next.Terminal = false
+	h.update(next)
+	h.remove(next)
+	h.step(time.Second)
+	h.expectRows("", family)
+}
+
 // Terminating and orphaned claims have rows for as long as they are in that
 // state.
 func TestTerminatingAndOrphanedClaims(t *testing.T) {

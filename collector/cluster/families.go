@@ -22,7 +22,7 @@ type families struct {
 
 	pendingSince, pendingReason, pendingRequested, pendingCandidates *metric.Family
 	autoscaled                                                       *metric.Family
-	claims, phaseSince, terminatingSince, orphaned                   *metric.Family
+	claims, phaseSince, terminatingSince, orphaned, podDeletion      *metric.Family
 
 	devices, classDevices, classInfo          *metric.Family
 	classDown                                 *metric.Family
@@ -110,6 +110,9 @@ func (f *families) addClaims() {
 	f.orphaned = f.Add(metric.Gauge, metric.ClaimOrphaned, "",
 		"1 if the claim is reserved only for pods that no longer exist",
 		"namespace", "resourceclaim")
+	f.podDeletion = f.Add(metric.Gauge, metric.PodDeletionTimestampSeconds, "seconds",
+		"Unix time at which the grace period of a deleted pod that uses claims ends: its deletionTimestamp",
+		"namespace", "pod", "node")
 }
 
 func (f *families) addWorkloads() {

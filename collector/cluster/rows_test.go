@@ -74,7 +74,9 @@ func newFullHarness(t testing.TB) *harness {
 	gated.Gated = true
 	channel := member(pod("team/channel", 46, "channel<channel"), "JobSet/train", "0", 2)
 	channel.Node = "node-a"
-	h.update(claim("team/held", 10, withDevices("gpu-0", "gpu-1", "gpu-2", "gpu-3"), reserved("runs")), runs,
+	ending := pod("team/ending", 15, "gpu=held")
+	ending.Node, ending.Deleted, ending.Grace = "node-a", second(48), 30*time.Second
+	h.update(ending, claim("team/held", 10, withDevices("gpu-0", "gpu-1", "gpu-2", "gpu-3"), reserved("runs")), runs,
 		claim("team/wanted", 41), pending, pod("team/waits-too", 45, "gpu=wanted"), gated, channel, claim("team/unused", 5),
 		claim("team/kept", 6, withDevices("gpu-7")), claim("team/orphan", 7, withDevices("gpu-8"), reserved("ghost")),
 		claim("other/stuck", 8, deleted(50, "resource.kubernetes.io/delete-protection")))

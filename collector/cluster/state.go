@@ -24,7 +24,7 @@ type State struct {
 	claims     *claimCounts
 	failures   *failures
 	histograms *histograms
-	flags      *claimFlags
+	anomalies  *anomalies
 	evictions  *evictions
 	health     *healthReports
 	supply     supplyRows
@@ -58,7 +58,7 @@ func NewState(config Config) State {
 		claims:     newClaimCounts(),
 		failures:   newFailures(),
 		histograms: newHistograms(f),
-		flags:      newClaimFlags(x, f),
+		anomalies:  newAnomalies(x, f),
 		evictions:  newEvictions(),
 		health:     newHealthReports(),
 		traces:     newTraces(config.Traces, x, l, c),
@@ -106,7 +106,7 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	s.workloads.update(now)
 	s.domains.update()
 	s.topology.update(facts.Supply)
-	s.flags.update()
+	s.anomalies.update()
 	s.evictions.evictIdle()
 	s.health.update(changed.pods)
 	events := s.health.compare(facts.Supply)
@@ -207,12 +207,13 @@ func (s *State) allRows(facts Facts) *metric.Snapshot {
 	s.failures.rows(b, f.failures)
 	if synced.Claims {
 		s.claims.rows(b, f.claims, synced.Pods)
-		s.flags.terminatingRows(b)
+		s.anomalies.terminatingRows(b)
 		if synced.Pods && s.pending.consistent() {
-			s.flags.orphanedRows(b)
+			s.anomalies.orphanedRows(b)
 		}
 	}
 	if synced.Pods {
+		s.anomalies.deletedRows(b)
 		s.workloads.rows(b, f)
 	}
 	if synced.Nodes && synced.Pods && synced.Claims {

@@ -92,8 +92,9 @@ type PodLifecycle struct {
 	Ref     PodRef
 	UID     string
 	Created time.Time
-	Deleted time.Time
-	Node    string // empty until bound
+	Deleted time.Time     // when its deletion was requested
+	Grace   time.Duration // that it then has to end; 0: it is not deleted, or has none
+	Node    string        // empty until bound
 
 	Terminal bool   // Succeeded or Failed
 	Gated    bool   // has scheduling gates

@@ -42,11 +42,12 @@ const (
 
 // Pods.
 const (
-	PodMemoryUsedBytes  = "dra_pod_memory_used_bytes"
-	PodTaintEvictions   = "dra_pod_taint_evictions_total"
-	PodTopologyInfo     = "dra_pod_topology_info"
-	PodUtilizationRatio = "dra_pod_utilization_ratio"
-	PodWorkloadInfo     = "dra_pod_workload_info"
+	PodMemoryUsedBytes          = "dra_pod_memory_used_bytes"
+	PodDeletionTimestampSeconds = "dra_pod_deletion_timestamp_seconds"
+	PodTaintEvictions           = "dra_pod_taint_evictions_total"
+	PodTopologyInfo             = "dra_pod_topology_info"
+	PodUtilizationRatio         = "dra_pod_utilization_ratio"
+	PodWorkloadInfo             = "dra_pod_workload_info"
 )
 
 // Workloads.

@@ -15,8 +15,8 @@ import (
 
 // anomalyReader collects what looks wrong, by kind.
 type anomalyReader struct {
-	at                                                                                                           time.Time
-	stuck, reservedForNone, disagreeing, tainted, noted, pools, evicted, clocks, dropped, queued, stranded, idle []Anomaly
+	at                                                                                                                   time.Time
+	stuck, ending, reservedForNone, disagreeing, tainted, noted, pools, evicted, clocks, dropped, queued, stranded, idle []Anomaly
 
 	domains map[string]*domainRecord // ComputeDomains, by namespace/name
 }
@@ -30,7 +30,8 @@ type domainRecord struct {
 }
 
 // stuckAfter is when the deletion of a claim looks wrong: pods have half a
-// minute to stop, and their claims go after them.
+// minute to stop, and their claims go after them. A pod may need it after the end of its
+// grace period.
 const stuckAfter = time.Minute
 
 func (o *anomalyReader) terminating(row metric.Row) {
@@ -38,6 +39,12 @@ func (o *anomalyReader) terminating(row metric.Row) {
 		return
 	}
 	o.stuck = append(o.stuck, Anomaly{Name: namesOf(row, "namespace", "resourceclaim"), Since: moment(row)})
+}
+
+func (o *anomalyReader) deletedPod(row metric.Row) {
+	if late, known := since(o.at, moment(row)); known && late >= stuckAfter {
+		o.ending = append(o.ending, Anomaly{Name: namesOf(row, "namespace", "pod"), Detail: "on node " + row.Labels.Get("node"), Since: moment(row)})
+	}
 }
 
 func (o *anomalyReader) orphaned(row metric.Row) {
@@ -181,6 +188,7 @@ func (o *anomalyReader) byKind() []AnomalyKind {
 		{Kind: "pools", Title: "Incomplete and empty pools", Meaning: "Check that the driver's pod on the node runs.", Items: o.pools},
 		{Kind: "computedomains", Title: "ComputeDomains that are not ready", Meaning: "Pods on nodes that are not ready in them do not start, and exchange over NVLink with these nodes fails.", Items: o.notReady()},
 		{Kind: "terminating", Title: "Terminating claims", Meaning: "A finalizer prevents their deletion: a pod still uses them, or their devices are not unprepared.", Items: o.stuck},
+		{Kind: "deleted_pods", Title: "Pods that do not end", Meaning: "They were deleted, their grace period has ended, and they still hold their claims.", Items: o.ending},
 		{Kind: "orphaned", Title: "Orphaned claims", Meaning: "They hold devices, and the pods that they are reserved for no longer exist.", Items: o.reservedForNone},
 		{Kind: "disagreement", Title: "Driver and kubelet disagree on health", Meaning: "One reports healthy, the other unhealthy.", Items: o.disagreeing},
 		{Kind: "taints", Title: "Tainted devices", Meaning: "Allocated only to claims that tolerate the taint.", Items: o.tainted},

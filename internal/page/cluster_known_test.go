@@ -120,6 +120,9 @@ func TestAnomaliesDisappear(t *testing.T) {
 	deleted := func(before time.Duration) metric.Row {
 		return row("dra_claim_terminating_since_timestamp_seconds", float64(noon.Add(-before).Unix()), "namespace", "n", "resourceclaim", "c")
 	}
+	ending := func(after time.Duration) metric.Row {
+		return row("dra_pod_deletion_timestamp_seconds", float64(noon.Add(after).Unix()), "namespace", "n", "pod", "p", "node", "a")
+	}
 	for _, test := range []struct {
 		name  string
 		row   metric.Row
@@ -130,6 +133,9 @@ func TestAnomaliesDisappear(t *testing.T) {
 		{"clocks", row("dra_exporter_clock_anomalies_total", 2, "phase", "start"), "0 none", "clocks"},
 		{"dropped", row("dra_exporter_series_dropped_total", 2, "family", "dra_devices"), "0 none", "dropped"},
 		{"a deletion as it should be", deleted(59 * time.Second), "0 none", ""},
+		{"a pod in its grace period", ending(time.Hour), "0 none", ""},
+		{"a pod that has just had it", ending(-59 * time.Second), "0 none", ""},
+		{"a pod that does not end", ending(-time.Minute), "1 see below", "deleted_pods"},
 		{"a deletion that is stuck", deleted(60 * time.Second), "1 see below", "terminating"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -77,6 +77,7 @@ func clusterFamilies() map[string]readClusterRow {
 		metric.DeviceTaints:                          ofAnomalies((*anomalyReader).taint),
 		metric.DevicesStranded:                       ofAnomalies((*anomalyReader).strandedDevices),
 		metric.IdleNodeObstacles:                     ofAnomalies((*anomalyReader).idleNode),
+		metric.PodDeletionTimestampSeconds:           ofAnomalies((*anomalyReader).deletedPod),
 		metric.PodTaintEvictions:                     ofAnomalies((*anomalyReader).evictions),
 		metric.ExporterClockAnomalies:                ofAnomalies((*anomalyReader).clockAnomalies),
 		metric.ExporterSeriesDropped:                 ofAnomalies((*anomalyReader).droppedRows),

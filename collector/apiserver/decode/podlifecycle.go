@@ -28,6 +28,7 @@ func PodLifecycle(pod *corev1.Pod, workloads *Workloads) dra.PodLifecycle {
 		UID:      Text(string(pod.UID)),
 		Created:  instant(pod.CreationTimestamp),
 		Deleted:  deletedAt(pod),
+		Grace:    graceOf(pod),
 		Node:     Text(pod.Spec.NodeName),
 		Terminal: isTerminal(pod),
 		Gated:    len(pod.Spec.SchedulingGates) > 0,
@@ -46,6 +47,15 @@ func PodLifecycle(pod *corev1.Pod, workloads *Workloads) dra.PodLifecycle {
 		applyCondition(&lifecycle, &pod.Status.Conditions[i])
 	}
 	return lifecycle
+}
+
+// graceOf returns how long after the request a pod that is being deleted should have
+// ended.
+func graceOf(pod *corev1.Pod) time.Duration {
+	if pod.DeletionTimestamp == nil {
+		return 0
+	}
+	return pod.DeletionTimestamp.Sub(deletedAt(pod))
 }
 
 // applyCondition sets what a condition of the pod reports. While the pod has

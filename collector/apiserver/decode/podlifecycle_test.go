@@ -52,7 +52,7 @@ func TestPodLifecycle(t *testing.T) {
 		ContainerStatuses:     []corev1.ContainerStatus{{State: running(20), LastTerminationState: ended(8)}, {State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}},
 	}
 	want := dra.PodLifecycle{
-		Ref: dra.PodRef{Namespace: "lab", Name: "train"}, UID: "pod-1", Created: on(0), Deleted: on(30),
+		Ref: dra.PodRef{Namespace: "lab", Name: "train"}, UID: "pod-1", Created: on(0), Deleted: on(30), Grace: 30 * time.Second,
 		Node: "node-a", Terminal: true, Group: "gang", Member: dra.Member{Workload: &dra.Workload{Kind: "PodGroup", Name: "gang"}},
 		Claims:    []dra.PodClaim{{Name: "gpu", Template: "t", Claim: claimed}, {Name: "later", Template: "t"}},
 		Scheduled: on(5), Sandbox: on(7), Started: on(8), Evicted: true,
