@@ -1,6 +1,7 @@
 package source
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -14,8 +15,8 @@ const maxText = 1 << 10
 const cutMark = "…"
 
 // Text makes an error's text safe to log and show: at most 1 KiB of
-// valid UTF-8. Lines become clauses; other control characters, and those that
-// change the direction of text, are written as escapes. It costs no more for a
+// valid UTF-8. Lines become clauses; other control characters, and those that change the
+// direction of text or cannot be seen, are written as escapes. It costs no more for a
 // text of any length than for one of 1 KiB.
 func Text(text string) string {
 	var b strings.Builder
@@ -46,7 +47,7 @@ func shown(r rune, raw string) string {
 		return "; "
 	case r == utf8.RuneError:
 		return "\uFFFD"
-	case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
+	case !unicode.IsPrint(r):
 		return escaped(r)
 	default:
 		return raw
@@ -61,7 +62,10 @@ func escaped(r rune) string {
 		return `\r`
 	}
 	const digits = "0123456789abcdef"
-	if r < 0x100 {
+	switch {
+	case r > 0xffff:
+		return fmt.Sprintf(`\U%08x`, r)
+	case r < 0x100:
 		return `\x` + string(digits[r>>4]) + string(digits[r&15])
 	}
 	return `\u` + string(digits[r>>12&15]) + string(digits[r>>8&15]) + string(digits[r>>4&15]) + string(digits[r&15])

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
@@ -23,6 +24,8 @@ func TestText(t *testing.T) {
 		"a\tb":                       `a\tb`,
 		"\u202egnp.exe":              `\u202egnp.exe`,
 		"\u0085next":                 `\x85next`,
+		"\u200b\u2028\ufeffseen":     `\u200b\u2028\ufeffseen`,
+		"a\u00adb\u00a0c\U000e0041":  `a\xadb\xa0c\U000e0041`,
 		"bad \xff byte":              "bad \uFFFD byte",
 		"größer als 64 MiB":          "größer als 64 MiB",
 		strings.Repeat("x", 1024):    strings.Repeat("x", 1024),
@@ -41,7 +44,7 @@ func FuzzText(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		got := source.Text(text)
-		if len(got) > 1024 || !utf8.ValidString(got) || strings.ContainsAny(got, "\n\r\x00\x1b\u202e") {
+		if len(got) > 1024 || !utf8.ValidString(got) || strings.ContainsAny(got, "\n\r\x00\x1b\u202e") || strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("%q", got)
 		}
 		if again := source.Text(got); again != got {
