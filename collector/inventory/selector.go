@@ -37,7 +37,7 @@ const (
 // EvaluationLimit is the time that one evaluation of a selector may take. It is
 // for machines that are slow or busy: the cost limit of Kubernetes applies as
 // well, and ends an evaluation after some 180 ms on a machine of 2025.
-const EvaluationLimit = 10 * time.Second
+const EvaluationLimit = 30 * time.Second
 
 // ErrSlowEvaluation is returned if one evaluation of a selector reaches
 // EvaluationLimit.

@@ -85,9 +85,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusCreated)
-	if err := json.NewEncoder(w).Encode(answer); err != nil {
-		panic(err)
-	}
+	_ = json.NewEncoder(w).Encode(answer) // it fails where the guard reads no further
 }
 
 // fakeClock is a clock that a test advances.
@@ -313,7 +311,7 @@ func TestInvalidTokens(t *testing.T) {
 func TestLargeUsers(t *testing.T) {
 	api := exampleAPI()
 	api.users["huge"] = authenticationv1.UserInfo{Username: "admin", Groups: []string{strings.Repeat("g", 6<<20)}}
-	api.users["many"] = authenticationv1.UserInfo{Username: "admin", Groups: slices.Repeat([]string{"", "g"}, 1<<20)}
+	api.users["many"] = authenticationv1.UserInfo{Username: "admin", Groups: slices.Repeat([]string{"", "g"}, 1<<17)}
 	api.users["extra"] = authenticationv1.UserInfo{Username: "admin", Extra: map[string]authenticationv1.ExtraValue{"e": {strings.Repeat("e", maxTokenAnswer)}}}
 	api.users["fits"] = authenticationv1.UserInfo{Username: "admin", Groups: slices.Repeat([]string{strings.Repeat("g", 60)}, 1900)}
 	g := newGuardFixture(t, api)
