@@ -79,6 +79,7 @@ type Refusal struct {
 // of one read of a tier, sorted, each with its time of measurement. The list is used
 // again. Of a counter that was reset, the first value after the reset is let through
 // once it has lasted, with its own time of measurement; none is let through meanwhile.
+// Of one whose values were wrong until then, the newest is, with another origin.
 func (f *Filter) Apply(tier Tier, readings []Reading) (plausible []Reading, refused []Refusal) {
 	plausible = readings[:0]
 	known, at := f.tiers[tier], 0
@@ -224,12 +225,14 @@ func (a *accepted) apply(r Reading, constant bool, rate float64) (Reading, strin
 	if d.count < lastingReadings || r.Measured.To-d.first.Measured.To < lastingTime {
 		return r, because
 	}
-	d.first.Origin = a.last.Origin
-	if reset := d.first.Value < a.last.Value && (rate == 0 || d.first.Value <= growthLimit(rate, a.last.Measured, d.first.Measured)); !reset || a.count < lastingReadings {
-		d.first.Origin = (a.last.Origin + 1) % maxOrigins
+	now := r
+	if reset := d.first.Value < a.last.Value && (rate == 0 || d.first.Value <= growthLimit(rate, a.last.Measured, d.first.Measured)); reset && a.count >= lastingReadings {
+		now, now.Origin = d.first, a.last.Origin
+	} else { // what was let through before was wrong; so may the first of those be that contradict it
+		now.Origin = (a.last.Origin + 1) % maxOrigins
 	}
-	a.last, a.count, a.doubtful = d.first, lastingReadings, nil
-	return a.last, ""
+	a.last, a.count, a.doubtful = now, lastingReadings, nil
+	return now, ""
 }
 
 // contradicts returns why a reading cannot follow another one of the same counter or

@@ -565,7 +565,7 @@ func (c *truthCounter) least(spans []truthSpan) float64 {
 			continue
 		}
 		switch {
-		case before == nil || c.resetWithin(before.window.From, m.window.To):
+		case before == nil || m.begins || c.resetWithin(before.window.From, m.window.To):
 		case before.window.From == before.window.To && m.window.From == m.window.To && !rough:
 			sum += c.rate * within(spans, before.point, m.point)
 		case covered(spans, before.window.From, m.window.To):

@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -101,6 +102,8 @@ type truthCounter struct {
 	base     float64
 	resets   []time.Duration
 	reported device.Reading
+	spoiled  int  // readings in a row that were wrong
+	misled   bool // a wrong one was let through
 	pending  []truthMeasure
 	offered  []truthMeasure // that were returned, and may have been refused
 	measures []truthMeasure // that were reported
@@ -114,6 +117,7 @@ type truthMeasure struct {
 	value  float64
 	due    int  // step in which it is reported
 	doubt  bool // it was reported while the holder of the GPU was not known
+	begins bool // what was reported before was wrong
 }
 
 func newTruth(t testing.TB, seed uint64) *truth {
@@ -462,12 +466,12 @@ func (w *truth) readLibrary(g *truthGPU, i int, busy float64) []device.Reading {
 		g.wrong = 1 + w.random.IntN(2)
 	}
 	for _, c := range g.counters[:2] {
-		readings = append(readings, w.spoil(g, c.newest(w.steps, w.inDoubt(i)))...)
+		readings = append(readings, w.spoil(g, c)...)
 	}
 	if g.wrong > 0 {
 		readings[1] = device.Reading{Quantity: device.Power, Value: 4294967.295}
 	}
-	return g.filter(0, readings)
+	return g.filter(0, readings, w.inDoubt(i))
 }
 
 // readSecond reads the bytes over PCIe, unless the second source is late. The third
@@ -476,7 +480,7 @@ func (w *truth) readSecond(g *truthGPU, i int, first device.Sample) (third devic
 	sample := device.Sample{Device: first.Device, Source: "second", At: w.now}
 	if g.late <= 0 {
 		g.second = sample.Having(device.PCIeTransmit)
-		g.second.Readings = g.filter(1, w.spoil(g, g.counters[2].newest(w.steps, w.inDoubt(i))))
+		g.second.Readings = g.filter(1, w.spoil(g, g.counters[2]), w.inDoubt(i))
 	}
 	sample.Source = "third"
 	other := g.counters[2].reported
@@ -486,35 +490,39 @@ func (w *truth) readSecond(g *truthGPU, i int, first device.Sample) (third devic
 }
 
 // spoil returns what a library returns of a counter: nonsense or nothing at times.
-func (w *truth) spoil(g *truthGPU, r device.Reading) []device.Reading {
+func (w *truth) spoil(g *truthGPU, c *truthCounter) []device.Reading {
+	r := c.newest(w.steps)
 	resets := g.counters[0].resets
-	if g.wrong <= 0 || len(resets) > 0 && w.now.Elapsed-resets[len(resets)-1] < time.Minute {
-		return []device.Reading{r} // nonsense beside a reset may be true
-	}
-	switch w.random.IntN(4) {
-	case 0:
+	known := len(c.measures) > 0 // before it is known what the counter has, 0 may be true
+	switch kind := w.random.IntN(4); {
+	case g.wrong <= 0, len(resets) > 0 && w.now.Elapsed-resets[len(resets)-1] < time.Minute:
+		c.spoiled = 0 // nonsense beside a reset may be true
+	case kind == 0:
 		w.saw("blank")
 		return nil
-	case 1:
-		if w.steps > 3 { // before it is known what the counter has, 0 may be true
-			w.saw("dip")
-			r.Value = 0
-		}
-	case 2:
+	case c.spoiled == 2: // what lasts is true
+		c.spoiled = 0
+	case kind == 1 && known:
+		w.saw("dip")
+		r.Value = 0
+		c.spoiled++
+	case kind == 2:
 		w.saw("nonsense")
 		r.Value = []float64{1 << 63, 1.8e19, -1, 2.2e18}[w.random.IntN(4)]
+		c.spoiled++
 	}
 	return []device.Reading{r}
 }
 
-// filter refuses what cannot be true, and notes what is reported.
-func (g *truthGPU) filter(of int, readings []device.Reading) []device.Reading {
+// filter refuses what cannot be true, and notes what is reported, in doubt or not: that
+// of a reset is reported later than it was returned.
+func (g *truthGPU) filter(of int, readings []device.Reading, doubt bool) []device.Reading {
 	slices.SortFunc(readings, func(a, b device.Reading) int { return int(a.Quantity) - int(b.Quantity) })
 	plausible, _ := g.filters[of].Apply(device.Fast, readings)
 	for _, r := range plausible {
 		for _, c := range g.counters {
 			if c.quantity == r.Quantity {
-				c.report(r)
+				c.report(r, doubt)
 			}
 		}
 	}
@@ -522,10 +530,14 @@ func (g *truthGPU) filter(of int, readings []device.Reading) []device.Reading {
 }
 
 // report notes that a measurement was not refused.
-func (c *truthCounter) report(r device.Reading) {
+func (c *truthCounter) report(r device.Reading, doubt bool) {
 	i := slices.IndexFunc(c.offered, func(m truthMeasure) bool { return m.window == r.Measured })
 	if i >= 0 {
-		c.measures = append(c.measures, c.offered[i])
+		m := c.offered[i]
+		m.doubt, m.begins = doubt, c.misled
+		if c.misled = math.Abs(r.Value-m.value) > 1+m.value/100; !c.misled {
+			c.measures = append(c.measures, m)
+		}
 		c.offered = c.offered[i+1:]
 	}
 }
@@ -566,7 +578,7 @@ func (w *truth) measureGPU(g *truthGPU, i int) {
 }
 
 // newest is the measurement whose time has come.
-func (c *truthCounter) newest(step int, doubt bool) device.Reading {
+func (c *truthCounter) newest(step int) device.Reading {
 	newest := -1
 	for i := range c.pending {
 		if m := &c.pending[i]; m.due <= step && m.window.To > c.reported.Measured.To {
@@ -575,7 +587,6 @@ func (c *truthCounter) newest(step int, doubt bool) device.Reading {
 	}
 	if newest >= 0 {
 		m := c.pending[newest]
-		m.doubt = doubt
 		c.offered = append(c.offered, m)
 		c.reported = device.Reading{Quantity: c.quantity, Value: m.value, Measured: m.window}
 		c.pending = slices.Delete(c.pending, 0, newest+1)

@@ -106,6 +106,9 @@ func TestHardwareIsReleasedWithItsClaim(t *testing.T) {
 		if got, shown := s.value("dra_claim_busy_seconds_total", "resourceclaim", "claim-"+name, "uuid", "GPU-0"); !shown || got != 0.5 {
 			t.Errorf("busy seconds of %s after a second: %v (%v), want 0.5", name, got, shown)
 		}
+		if len(s.state.matcher.known) != 1 {
+			t.Errorf("hardware is known of %v", s.state.matcher.known)
+		}
 	}
 }
 
