@@ -117,9 +117,10 @@ test-gpukit: ## the tests of the GPU kit
 test-short: ## the quick tests, without the race detector
 	go test -short -ldflags '$(LAZY)' $(TEST_FLAGS) ./...
 
-soak: ## 10,000 random histories and pages of 10 million rows against their oracles; both roles amid faults for SOAK (30m)
+soak: ## 20,000 random histories, an hour of garbage from libraries, and pages of 10 million rows against their oracles; both roles amid faults for SOAK (30m)
 	DRA_EXPORTER_EXPOSITION=10000000 go test -count=1 -timeout 0 -run '^TestExposition$$' ./collector/metric
-	DRA_EXPORTER_HISTORIES=10000 go test -count=1 -timeout 60m -run '^TestTruth' ./collector/node
+	DRA_EXPORTER_HISTORIES=20000 go test -count=1 -timeout 0 -run '^TestTruth' ./collector/node
+	DRA_EXPORTER_GARBAGE=3600 go test -count=1 -timeout 0 -ldflags '$(LAZY)' -run '^TestGarbage' ./collector/device/...
 	DRA_EXPORTER_SOAK=$(SOAK) go test -v -count=1 -timeout 0 -run '^TestSoak$$' ./test/hostile
 
 # Inputs that find new code are made smaller FUZZMINIMIZE times, and not for a minute

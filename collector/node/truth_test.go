@@ -535,7 +535,7 @@ func (c *truthCounter) report(r device.Reading, doubt bool) {
 	if i >= 0 {
 		m := c.offered[i]
 		m.doubt, m.begins = doubt, c.misled
-		if c.misled = math.Abs(r.Value-m.value) > 1+m.value/100; !c.misled {
+		if c.misled = math.Abs(r.Value-m.value) > 1; !c.misled {
 			c.measures = append(c.measures, m)
 		}
 		c.offered = c.offered[i+1:]

@@ -104,8 +104,8 @@ func (a *hostAgent) checkCounters(t *testing.T, divided *scrape.Page, d division
 
 // testOverreported: processes are reported to use twice what the GPU's own
 // reading is. All have half then, and their memory unchanged. The claim that
-// holds its GPU alone has the GPU's whole value, including the unattributed
-// process.
+// holds its GPU alone has only what its processes use, because a pod that holds nothing
+// uses the GPU too.
 func (n *sharingNode) testOverreported(t *testing.T) {
 	covers(t)
 	n.Set(2, "utilization.gpu", "40")
@@ -114,11 +114,15 @@ func (n *sharingNode) testOverreported(t *testing.T) {
 		stubs.Process{PID: mainPID(t, "team-1", "main"), Memory: 20 * gibibyte, Utilization: 40},
 		stubs.Process{PID: mainPID(t, "unclaimed", "main"), Memory: gibibyte, Utilization: 20},
 	)
-	n.waitBoth(t, "the parts to be halved", wantOneClaim(0.4, 40*gibibyte, division{
+	halved := division{
 		gpu:          2,
+		claims:       map[string]usage{"team": {0.3, 30 * gibibyte}},
 		pods:         map[string]usage{"team-0": {0.1, 10 * gibibyte}, "team-1": {0.2, 20 * gibibyte}},
 		unattributed: usage{0.1, gibibyte},
-	}))
+	}
+	n.waitBoth(t, "the parts to be halved", func(p *scrape.Page) error {
+		return errors.Join(halved.check(p), claimHas(p, "dra_device_foreign_processes", scrape.Labels{"uuid": sharingUUID(2)}, 1))
+	})
 }
 
 // testProcessEnds: the value of an ended process goes to no other claim. A pod
