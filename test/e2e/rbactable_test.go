@@ -59,7 +59,7 @@ func clusterLosses() map[permission]loss {
 		{"watch", dra, "resourceslices"}: {description: late},
 		{"list", dra, "deviceclasses"}: {
 			gone:        slices.Concat(diagnosed, headroom, rooms, []string{"dra_class_devices", "dra_class_devices_down", "dra_device_class_info"}),
-			other:       []string{failures, "dra_claim_pending_reason_info", "dra_claim_pending_since_timestamp_seconds"},
+			other:       []string{failures, "dra_claim_pending_reason_info", "dra_claim_pending_since_timestamp_seconds", "dra_claims"},
 			maybe:       idle,
 			description: "devices by class, reasons that depend on them, and pods that wait for an extended resource",
 		},
