@@ -141,7 +141,7 @@ func TestForbiddenKinds(t *testing.T) {
 		gone   []string
 	}{
 		"claims":  {func(s *Synced) { s.Claims = false }, slices.Concat(pending, states, []string{"dra_claims", "dra_claim_orphaned", "dra_claim_terminating_since_timestamp_seconds", "dra_device_health_disagreement", "dra_exporter_oversized_specs"})},
-		"pods":    {func(s *Synced) { s.Pods = false }, slices.Concat(pending, rooms, []string{"dra_claim_orphaned", "dra_device_health_disagreement", "dra_pod_taint_evictions_total", "dra_workload_info", "dra_workload_pods", "dra_workload_min_pods", "dra_workload_queued_since_timestamp_seconds", "dra_compute_domain_pods", "dra_compute_domain_workload_info"})},
+		"pods":    {func(s *Synced) { s.Pods = false }, slices.Concat(pending, rooms, []string{"dra_claim_orphaned", "dra_device_health_disagreement", "dra_pod_deletion_timestamp_seconds", "dra_pod_taint_evictions_total", "dra_workload_info", "dra_workload_pods", "dra_workload_min_pods", "dra_workload_queued_since_timestamp_seconds", "dra_compute_domain_pods", "dra_compute_domain_workload_info"})},
 		"slices":  {func(s *Synced) { s.Slices = false }, slices.Concat(pools, states, []string{"dra_device_health_disagreement", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", undiagnosed, "dra_workload_topology_least_domains"})},
 		"classes": {func(s *Synced) { s.Classes = false }, slices.Concat(headroom, rooms, []string{"dra_device_class_info", "dra_class_devices", "dra_class_devices_down", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", undiagnosed})},
 		"nodes":   {func(s *Synced) { s.Nodes = false }, slices.Concat(topology, rooms, []string{"dra_class_devices_down"})},
