@@ -27,7 +27,7 @@ func TestLinks(t *testing.T) {
 			t.Errorf("%s has the arguments %v, want %v", key, got, want)
 		}
 	}
-	ofPods := map[string]bool{"DRAClaimPendingTooLong": true, "DRAClaimMisaligned": true, "DRABindingStuck": true, "DRAPreparationStuck": true, "DRAStartStuck": true}
+	ofPods := map[string]bool{"DRAClaimPendingTooLong": true, "DRAClaimMisaligned": true, "DRABindingStuck": true, "DRAPodStuckTerminating": true, "DRAPreparationStuck": true, "DRAStartStuck": true}
 	linked := map[string]bool{}
 	for _, group := range out.need(t, "PrometheusRule/dra-exporter/dra-exporter").at("spec", "groups").([]any) {
 		for _, one := range object(group.(map[string]any)).at("rules").([]any) {
