@@ -95,11 +95,11 @@ func (a *anomalies) deletedRows(b *metric.Builder) {
 }
 
 // set adds a claim or pod with its labels to the set, or removes it.
-func (f *flagged[E]) set(entry *E, is bool, labels ...string) {
-	switch _, before := f.labels[entry]; {
-	case is == before:
+func (f *flagged[E]) set(entry *E, included bool, labels ...string) {
+	switch _, ok := f.labels[entry]; {
+	case included == ok:
 		return
-	case is:
+	case included:
 		f.labels[entry] = metric.NewLabels(f.family.Labels, labels...)
 	default:
 		delete(f.labels, entry)

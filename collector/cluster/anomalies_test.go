@@ -165,6 +165,12 @@ func TestDeletedPods(t *testing.T) {
 	h.update(next)
 	h.step(time.Second)
 	h.expectRows(`dra_pod_deletion_timestamp_seconds{namespace="a",node="node-a",pod="p"} 1.79516885e+09`, family)
+	moved := next // deleted before it is observed
+	moved.UID, moved.Node = "moved", "node-b"
+	h.update(moved)
+	h.step(time.Second)
+	h.expectRows(`dra_pod_deletion_timestamp_seconds{namespace="a",node="node-b",pod="p"} 1.79516885e+09`, family)
+	next = moved
 	next.Terminal = true
 	h.update(next)
 	h.step(time.Second)

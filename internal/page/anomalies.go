@@ -42,7 +42,7 @@ func (o *anomalyReader) terminating(row metric.Row) {
 }
 
 func (o *anomalyReader) deletedPod(row metric.Row) {
-	if late, known := since(o.at, moment(row)); known && late >= stuckAfter {
+	if late, ok := since(o.at, moment(row)); ok && late >= stuckAfter {
 		o.ending = append(o.ending, Anomaly{Name: namesOf(row, "namespace", "pod"), Detail: "on node " + row.Labels.Get("node"), Since: moment(row)})
 	}
 }

@@ -28,7 +28,7 @@ func PodLifecycle(pod *corev1.Pod, workloads *Workloads) dra.PodLifecycle {
 		UID:      Text(string(pod.UID)),
 		Created:  instant(pod.CreationTimestamp),
 		Deleted:  deletedAt(pod),
-		Grace:    graceOf(pod),
+		Grace:    gracePeriod(pod),
 		Node:     Text(pod.Spec.NodeName),
 		Terminal: isTerminal(pod),
 		Gated:    len(pod.Spec.SchedulingGates) > 0,
@@ -49,9 +49,9 @@ func PodLifecycle(pod *corev1.Pod, workloads *Workloads) dra.PodLifecycle {
 	return lifecycle
 }
 
-// graceOf returns how long after the request a pod that is being deleted should have
+// gracePeriod returns how long after the request a pod that is being deleted should have
 // ended.
-func graceOf(pod *corev1.Pod) time.Duration {
+func gracePeriod(pod *corev1.Pod) time.Duration {
 	if pod.DeletionTimestamp == nil {
 		return 0
 	}
