@@ -53,7 +53,7 @@ SITE_PORT ?= 1313
 KUSTOMIZATIONS := $(wildcard deploy/kustomize/base deploy/kustomize/overlays/*) dashboards
 # The modules whose code is ours; those that only pin a tool have none, and the
 # collector of test/otelcol has next to none, at the price of checking all of it.
-LINTED := . $(patsubst %/go.mod,%,$(wildcard dashboards/gen/go.mod site/go.mod test/e2e/go.mod test/drivers/metrics/go.mod test/drivers/shapes/go.mod test/drivers/toolkit/go.mod test/prometheus/go.mod test/proto/go.mod test/compose/go.mod test/examples/go.mod test/gpukit/go.mod test/helm/go.mod test/house/go.mod test/image/go.mod test/rehearsal/go.mod test/rehearsal/go.mod test/release/go.mod test/otelcol/go.mod))
+LINTED := . $(patsubst %/go.mod,%,$(wildcard dashboards/gen/go.mod deploy/helm/gen/go.mod site/go.mod test/e2e/go.mod test/drivers/metrics/go.mod test/drivers/shapes/go.mod test/drivers/toolkit/go.mod test/prometheus/go.mod test/compose/go.mod test/examples/go.mod test/gpukit/go.mod test/helm/go.mod test/house/go.mod test/image/go.mod test/rehearsal/go.mod test/rehearsal/go.mod test/release/go.mod test/otelcol/go.mod))
 
 ##@ Use
 .PHONY: help demo
@@ -102,10 +102,11 @@ test: test-packages test-gpukit ## vet, every test with the race detector, and t
 
 test-packages: ## the same without the tests of the GPU kit
 	go vet ./...
-	CGO_ENABLED=1 go test -race -parallel 8 -timeout 20m -ldflags '$(LAZY)' $(TEST_FLAGS) $(LONGEST) ./...
+	CGO_ENABLED=1 go test -race -parallel 8 -timeout 45m -ldflags '$(LAZY)' $(TEST_FLAGS) $(LONGEST) ./...
 	CGO_ENABLED=0 go build ./...
 	CGO_ENABLED=0 go vet ./...
 	cd dashboards/gen && go vet ./... && CGO_ENABLED=1 go test -race $(TEST_FLAGS) ./...
+	cd deploy/helm/gen && go vet ./... && CGO_ENABLED=1 go test -race $(TEST_FLAGS) ./...
 	cd test/house && go vet ./... && go test -count=1 $(TEST_FLAGS) ./...
 	cd test/house && go run . -check >/dev/null
 
@@ -156,7 +157,7 @@ rehearsal: ## a whole release without GitHub: published to a registry on this ma
 	$(MAKE) -C test rehearsal
 
 ##@ Check
-.PHONY: lint house vuln manifests rules dashboards exported prometheusrule chart tools docs proto proto-check
+.PHONY: lint house vuln manifests rules dashboards exported prometheusrule chart-files chart tools docs
 house: ## the shape of the code: circles of files, methods per type, short files, names written twice (HOUSE=-v names them)
 	cd test/house && go run . $(HOUSE)
 
@@ -191,8 +192,12 @@ exported: ## dashboards and rules for servers without honorLabels, to dist/expor
 prometheusrule: ## write the PrometheusRule of deploy/kustomize from alerts/*.yaml
 	cd test/prometheus && go test -run '^TestPrometheusRule$$' . -update
 
-chart: $(HELM) ## write what the Helm chart copies (dashboards, rules), its thresholds, and its README.md
-	cd test/helm && go test -run '^Test(Copies|Thresholds)$$' . -update
+# Git has dashboards and rules once, and a chart has them in its folder.
+chart-files: ## write what the Helm chart copies (dashboards, rules), before `helm install` from a clone
+	cd deploy/helm/gen && go run .
+
+chart: chart-files $(HELM) ## the same, and the thresholds of the chart's values and its README.md
+	cd test/helm && go test -run '^TestThresholds$$' . -update
 	cd test/helm && go test -run '^TestValuesDocument$$' . -update
 
 docs: ## write collector/metric/asked.txt, docs/metrics.md, docs/configuration.md and the tables of docs/health.md, docs/sources.md, docs/opentelemetry.md
@@ -201,13 +206,6 @@ docs: ## write collector/metric/asked.txt, docs/metrics.md, docs/configuration.m
 	go test -p 1 ./internal/otlp ./internal/otlp/naming -run 'Document$$' -update
 	go test -ldflags '$(LAZY)' ./cmd/dra-exporter -run '^Test((Metrics|Sources|Configuration)Document|LevelPages)$$' -update
 	cd test/e2e && go test ./releases -run '^TestDocument$$' -update
-
-proto: ## write the code of plugin/devicemetrics from its proto file, without protoc
-	cd test/proto && go vet ./... && go run .
-	go test ./plugin/devicemetrics/v1alpha1 -update
-
-proto-check: ## fail if that code is outdated
-	cd test/proto && go vet ./... && go run . -check
 
 .PHONY: site site-build site-test
 site: $(HUGO) ## serve the documentation site on this machine, and show changes at once (SITE_PORT=1313)

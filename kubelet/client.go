@@ -142,9 +142,9 @@ func (c *Client) Changed() <-chan struct{} { return c.changed }
 // that timed out until the kubelet responds again.
 func (c *Client) Status() source.Status { return c.tracker.Status() }
 
-func signal(to chan<- struct{}) {
+func signal(changes chan<- struct{}) {
 	select {
-	case to <- struct{}{}:
+	case changes <- struct{}{}:
 	default:
 	}
 }
@@ -152,7 +152,7 @@ func signal(to chan<- struct{}) {
 // list calls List once and records the result. Its error determines the next delay;
 // an error because ctx ended is no failure of the kubelet.
 func (c *Client) list(ctx context.Context) error {
-	before := c.tracker.Status()
+	previous := c.tracker.Status()
 	began, end := c.now(), c.tracker.Begin()
 	stopReport := c.reportLate(c.timeout/2, began)
 	answer, err := c.fetch(ctx)
@@ -165,8 +165,8 @@ func (c *Client) list(ctx context.Context) error {
 	}
 	c.recordHang(began, err)
 	end(err)
-	after := c.tracker.Status()
-	if err == nil || after.Up != before.Up || after.Reason != before.Reason || after.HungSince != before.HungSince {
+	now := c.tracker.Status()
+	if err == nil || now.Up != previous.Up || now.Reason != previous.Reason || now.HungSince != previous.HungSince {
 		signal(c.changed)
 	}
 	return err

@@ -46,7 +46,7 @@ func Decode(answer *podresourcesv1.ListPodResourcesResponse) dra.PodResources {
 	return decoded
 }
 
-func decodeContainer(into *dra.PodResources, pod dra.PodRef, listed *podresourcesv1.ContainerResources) {
+func decodeContainer(resources *dra.PodResources, pod dra.PodRef, listed *podresourcesv1.ContainerResources) {
 	container := valid(listed.GetName())
 	if container == "" {
 		return
@@ -57,10 +57,10 @@ func decodeContainer(into *dra.PodResources, pod dra.PodRef, listed *podresource
 			continue
 		}
 		if len(resource.GetClaimResources()) == 0 {
-			into.WithoutDevices = append(into.WithoutDevices, claim)
+			resources.WithoutDevices = append(resources.WithoutDevices, claim)
 		}
 		template := dra.Assignment{Pod: pod, Container: container, Claim: claim}
-		into.Assignments = appendDevices(into.Assignments, template, resource.GetClaimResources())
+		resources.Assignments = appendDevices(resources.Assignments, template, resource.GetClaimResources())
 	}
 	for _, devices := range listed.GetDevices() {
 		resource, ids := valid(devices.GetResourceName()), validAll(devices.GetDeviceIds())
@@ -68,16 +68,16 @@ func decodeContainer(into *dra.PodResources, pod dra.PodRef, listed *podresource
 			continue
 		}
 		plugin := dra.PluginAssignment{Pod: pod, Container: container, Resource: resource, DeviceIDs: ids}
-		into.Plugins = append(into.Plugins, plugin)
+		resources.Plugins = append(resources.Plugins, plugin)
 	}
 }
 
 // appendDevices appends one assignment for each named device of a claim.
-func appendDevices(to []dra.Assignment, template dra.Assignment, listed []*podresourcesv1.ClaimResource) []dra.Assignment {
-	var before *podresourcesv1.ClaimResource
+func appendDevices(list []dra.Assignment, template dra.Assignment, listed []*podresourcesv1.ClaimResource) []dra.Assignment {
+	var previous *podresourcesv1.ClaimResource
 	for _, entry := range listed {
-		own := ownCDIDevices(before, entry)
-		before = entry
+		devices := ownCDIDevices(previous, entry)
+		previous = entry
 		assignment := template
 		assignment.Device = dra.DeviceID{
 			Driver: valid(entry.GetDriverName()),
@@ -88,18 +88,18 @@ func appendDevices(to []dra.Assignment, template dra.Assignment, listed []*podre
 			continue
 		}
 		assignment.ShareID = valid(entry.GetShareId())
-		assignment.CDIDevices = cdiNames(own)
-		to = append(to, assignment)
+		assignment.CDIDevices = cdiNames(devices)
+		list = append(list, assignment)
 	}
-	return to
+	return list
 }
 
 // ownCDIDevices returns what the entry adds to the CDI devices of the entry
 // before it. Where its list does not go on from there, as in an answer of a
 // kubelet that does not accumulate, the whole list is the entry's own.
-func ownCDIDevices(before, entry *podresourcesv1.ClaimResource) []*podresourcesv1.CDIDevice {
-	all, earlier := entry.GetCdiDevices(), before.GetCdiDevices()
-	if before.GetDriverName() != entry.GetDriverName() || len(earlier) > len(all) {
+func ownCDIDevices(previous, entry *podresourcesv1.ClaimResource) []*podresourcesv1.CDIDevice {
+	all, earlier := entry.GetCdiDevices(), previous.GetCdiDevices()
+	if previous.GetDriverName() != entry.GetDriverName() || len(earlier) > len(all) {
 		return all
 	}
 	for i, device := range earlier {

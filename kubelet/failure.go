@@ -36,12 +36,12 @@ func explain(err, dialFailure error, socket string, timeout time.Duration) error
 }
 
 // lateAnswer is the failure of a List without a response after that time.
-func lateAnswer(socket string, after time.Duration) error {
-	return &source.Failure{Reason: source.ReasonTimeout, Err: fmt.Errorf("list pod resources over %s: %s", socket, noAnswer(after))}
+func lateAnswer(socket string, age time.Duration) error {
+	return &source.Failure{Reason: source.ReasonTimeout, Err: fmt.Errorf("list pod resources over %s: %s", socket, noAnswer(age))}
 }
 
-func noAnswer(after time.Duration) string {
-	return fmt.Sprintf("no answer within %s; check in its log whether the kubelet hangs", after)
+func noAnswer(age time.Duration) string {
+	return fmt.Sprintf("no answer within %s; check in its log whether the kubelet hangs", age)
 }
 
 // diagnose returns the reason and the remedy of an error of the kubelet or gRPC.

@@ -68,6 +68,6 @@ func tooLarge(text string, limits ...any) error {
 // such a pod is a hash of its text: a pod that is removed and added again has the
 // same one.
 func isStatic(pod *corev1.Pod) bool {
-	from, found := pod.Annotations[sourceAnnotation]
-	return found && from != "api"
+	source, ok := pod.Annotations[sourceAnnotation]
+	return ok && source != "api"
 }

@@ -281,8 +281,8 @@ func (s *podStream) apply(event *podsv1alpha1.WatchPodsEvent) error {
 		return nil
 	}
 	uid := string(pod.UID)
-	ended, named := s.named[uid]
-	if !named && len(s.named) >= maxPods {
+	ended, ok := s.named[uid]
+	if !ok && len(s.named) >= maxPods {
 		return errTooMany
 	}
 	switch {
@@ -303,7 +303,7 @@ func (s *podStream) hold(uid string) {
 	w := s.watcher
 	if !w.held[uid] && len(w.held) >= maxPods {
 		for other := range w.held {
-			if _, named := s.named[other]; !named {
+			if _, ok := s.named[other]; !ok {
 				w.remove(other)
 			}
 		}
@@ -314,7 +314,7 @@ func (s *podStream) hold(uid string) {
 // lacksHeld reports whether the watch has not reported a pod that the follower may have.
 func (s *podStream) lacksHeld() bool {
 	for uid := range s.watcher.held {
-		if _, named := s.named[uid]; !named {
+		if _, ok := s.named[uid]; !ok {
 			return true
 		}
 	}
@@ -338,8 +338,8 @@ func (s *podStream) sync() {
 	w.hungSince = clock.Instant{}
 	w.tracker.Hang(w.hungSince)
 	maps.DeleteFunc(w.held, func(uid string, _ bool) bool {
-		_, named := s.named[uid]
-		return !named
+		_, ok := s.named[uid]
+		return !ok
 	})
 	s.end(nil)
 	s.end = nil

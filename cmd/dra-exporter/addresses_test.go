@@ -47,6 +47,10 @@ func addressFlags() map[string]struct {
 			_, err := exporter.Preset("intel-xpumd=http://" + address + "/metrics")
 			return err
 		}},
+		"exporter.driver": {"node", func(address string) error {
+			_, err := exporter.Driver("gpu.example.com=http://"+address+"/metrics", 0)
+			return err
+		}},
 		"neuron.monitor": {"node", nil}, // a socket or a file
 		"otlp.endpoint": {"node", func(address string) error {
 			_, err := pushSettings(&otlpsettings.Flags{Endpoint: "http://" + address})
@@ -104,6 +108,9 @@ func TestPasswordsInAddresses(t *testing.T) {
 			}
 			if name == "exporter.preset" {
 				address = "intel-xpumd=" + address
+			}
+			if name == "exporter.driver" && strings.HasPrefix(address, "http") {
+				address = "gpu.example.com=" + address
 			}
 			args := []string{flag.command, "--" + name + "=" + address}
 			if flag.command == "node" {

@@ -80,7 +80,7 @@ func get(t testing.TB, url string) (int, string) {
 // eventually requests the page until it contains all wanted texts.
 func eventually(t testing.TB, url string, want ...string) string {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		_, page := get(t, url)
 		missing := ""
 		for _, line := range want {
@@ -158,7 +158,7 @@ func TestHealthyFailsWhenSourceHangs(t *testing.T) {
 	flags := testFlags()
 	flags.restartAfter = time.Second
 	address := serve(t, flags, role.NodeOptions{Name: "n", Socket: "/does/not/exist", Sources: []device.Source{&blockedSource{}}})
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		code, body := get(t, address+"/-/healthy")
 		if code == http.StatusServiceUnavailable {
 			if !strings.Contains(body, "blocked") {

@@ -25,6 +25,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/price"
 	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/collector/upstream"
 	"github.com/dra-exporter/dra-exporter/internal/check"
 	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/role"
@@ -45,14 +46,14 @@ func addCheck(c *commands, stdout, stderr io.Writer) *checkFlags {
 	command := c.app.Command("check", "Find what is missing or misconfigured here, with a remedy for each finding.").HelpLong(`  dra-exporter check                               # this node
   dra-exporter check cluster                       # the cluster of your kubeconfig
   dra-exporter check agent http://localhost:9420   # a running exporter, from outside
-  dra-exporter check plugin unix:///tmp/gpu.sock   # the device metrics that a driver serves`)
+  dra-exporter check exporter unix:///tmp/gpu.example.com.sock   # the page of a driver`)
 	flags := &checkFlags{}
 	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
 	command.Flag("timeout", "Time limit for all requests.").Default("20s").DurationVar(&flags.timeout)
 	addCheckNode(c, command, flags, stdout, stderr)
 	addCheckCluster(c, command, flags, stdout, stderr)
 	addCheckAgent(c, command, flags, stdout, stderr)
-	addCheckPlugin(c, command, flags, stdout)
+	addCheckExporter(c, command, flags, stdout)
 	return flags
 }
 
@@ -218,6 +219,7 @@ func (n *nodeCheck) settings(ctx context.Context) check.Settings {
 		err = errPodsAPIAlone
 	}
 	settings := checkSettings(ctx, err, n.agent.prices, n.push, false, n.web)
+	settings.Access = n.agent.access
 	if settings.PricesError != nil {
 		n.agent.prices = ""
 	}
@@ -269,6 +271,9 @@ func (n *nodeCheck) known(host check.Host, node *role.Node) check.Node {
 		Kubelet: read.Kubelet, CDI: read.CDI, PodsAPI: read.PodsAPI, Devices: read.Devices,
 		Optional: n.options.Optional, OpenError: n.opened, Profiling: n.flags.options.profiling, Withheld: n.leavesProfiling(),
 		API: n.api,
+	}
+	if host.Pod {
+		known.PodName, _ = os.Hostname() // without a name, its claims are not checked
 	}
 	known.API.Statuses = read.API
 	if n.probe != nil && n.api.VersionError == nil {
@@ -357,7 +362,8 @@ func (k *clusterCheck) examine(ctx context.Context) (*check.Report, error) {
 		return report, nil
 	}
 	cluster := check.Cluster{Minor: api.Minor, Instances: probe.Instances(ctx)}
-	if api.Statuses, err = k.read(ctx, config, log, &cluster); err != nil {
+	known := upstream.NewCluster(clock.System()().Wall, api.Version)
+	if api.Statuses, err = k.read(ctx, config, log, &cluster, known); err != nil {
 		return nil, err
 	}
 	report.Add(check.APIFindings(api, check.ClusterRole)...)
@@ -377,8 +383,8 @@ func (k *clusterCheck) connection() (*rest.Config, error) {
 	return config, err
 }
 
-// read lists all collections once.
-func (k *clusterCheck) read(ctx context.Context, config *rest.Config, log *slog.Logger, cluster *check.Cluster) ([]source.Status, error) {
+// read lists all collections once, and looks for signs of known bugs in them.
+func (k *clusterCheck) read(ctx context.Context, config *rest.Config, log *slog.Logger, cluster *check.Cluster, known *upstream.Cluster) ([]source.Status, error) {
 	kept := inventory.New()
 	reader, err := apiserver.NewCluster(apiserver.ClusterOptions{Config: config, Keeper: kept, Log: log, Clock: clock.System()})
 	if err != nil {
@@ -388,21 +394,41 @@ func (k *clusterCheck) read(ctx context.Context, config *rest.Config, log *slog.
 	var running sync.WaitGroup
 	running.Go(func() { reader.Run(reading) })
 	k.progress.Until(ctx, func() []string { return source.Unread(reader.Statuses()) }, reader.Settled)
-	reader.Drain() // Synced describes what has been taken
+	for _, change := range reader.Drain() { // Synced describes what has been taken
+		known.Apply(change)
+	}
 	statuses, synced := reader.Statuses(), reader.Synced()
 	stop()
 	running.Wait()
 	_ = kept.Settle(ctx, nil) // fails only when ctx ends; classes are then not counted
 	cluster.Supply, cluster.SliceRead, cluster.ClassRead = kept.Supply(), synced.Slices, synced.Classes
 	cluster.RuleServed = slices.ContainsFunc(statuses, func(s source.Status) bool { return s.Name == "devicetaintrules" && s.Up })
+	known.Supply, known.PodsKnown = cluster.Supply, synced.Pods
+	cluster.Bugs, cluster.BugsUnread = upstream.Find(known), unread(synced)
 	return statuses, nil
+}
+
+// unread returns the resources that have signs of known bugs and could not be read.
+func unread(synced apiserver.Synced) []string {
+	var missing []string
+	for _, resource := range []struct {
+		name string
+		read bool
+	}{
+		{"resourceclaims", synced.Claims}, {"pods", synced.Pods}, {"resourceslices", synced.Slices}, {"nodes", synced.Nodes}, {"events", synced.Events},
+	} {
+		if !resource.read {
+			missing = append(missing, resource.name)
+		}
+	}
+	return missing
 }
 
 // agentReader reads running exporters by the settings.
 func agentReader(settings config.HTTPClientConfig, progress terminal.Progress) *check.AgentReader {
 	return &check.AgentReader{
 		HTTP: settings, UserAgent: "dra-exporter/" + buildVersion().Version, Resolve: net.DefaultResolver.LookupHost,
-		Pause: 2 * time.Second, Clock: clock.System(), Progress: progress,
+		Clock: clock.System(), Progress: progress,
 	}
 }
 

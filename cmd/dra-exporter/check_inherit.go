@@ -18,7 +18,7 @@ func inherit(newApp func() *kingpin.Application, running func() []string, line [
 	if len(line) == 0 || line[0] != "check" {
 		return line, nil, nil
 	}
-	own, command, err := flagsOf(newApp(), line)
+	flags, command, err := parseFlags(newApp(), line)
 	role, isRole := strings.CutPrefix(command, "check ")
 	if err != nil || !isRole || role != "node" && role != "cluster" {
 		return line, nil, nil // the parser reports errors of the line
@@ -27,13 +27,13 @@ func inherit(newApp func() *kingpin.Application, running func() []string, line [
 	if len(exporter) < 2 || !isProgram(exporter[0]) || exporter[1] != role {
 		return line, nil, nil
 	}
-	theirs, _, err := flagsOf(newApp(), exporter[1:])
+	theirs, _, err := parseFlags(newApp(), exporter[1:])
 	if err != nil {
 		return line, nil, err
 	}
 	inherited = []string{}
 	for _, flag := range theirs {
-		if !slices.ContainsFunc(own, func(f givenFlag) bool { return f.name == flag.name }) {
+		if !slices.ContainsFunc(flags, func(f givenFlag) bool { return f.name == flag.name }) {
 			inherited = append(inherited, flag.String())
 		}
 	}
@@ -58,8 +58,8 @@ func (f givenFlag) String() string {
 	}
 }
 
-// flagsOf parses a command line and sets no flag.
-func flagsOf(app *kingpin.Application, line []string) (flags []givenFlag, command string, err error) {
+// parseFlags parses a command line and sets no flag.
+func parseFlags(app *kingpin.Application, line []string) (flags []givenFlag, command string, err error) {
 	parsed, err := app.ParseContext(line)
 	if err != nil {
 		return nil, "", err
@@ -82,6 +82,6 @@ func flagsOf(app *kingpin.Application, line []string) (flags []givenFlag, comman
 // isProgram reports whether the path is that of this program, by its name.
 func isProgram(path string) bool {
 	name := filepath.Base(path)
-	own, err := os.Executable()
-	return name == "dra-exporter" || err == nil && name == filepath.Base(own)
+	executable, err := os.Executable()
+	return name == "dra-exporter" || err == nil && name == filepath.Base(executable)
 }

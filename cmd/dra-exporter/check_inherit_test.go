@@ -141,7 +141,7 @@ func FuzzInherit(f *testing.F) {
 		if len(inherited) == 0 {
 			return
 		}
-		own, _, _ := flagsOf(newApp(), given)
+		own, _, _ := parseFlags(newApp(), given)
 		for _, word := range inherited {
 			if !strings.HasPrefix(word, "--") {
 				t.Errorf("%q is no flag", word)
@@ -152,7 +152,7 @@ func FuzzInherit(f *testing.F) {
 				}
 			}
 		}
-		if all, _, err := flagsOf(newApp(), whole); err != nil || len(all) != len(own)+len(inherited) {
+		if all, _, err := parseFlags(newApp(), whole); err != nil || len(all) != len(own)+len(inherited) {
 			t.Errorf("%q is read as %v (%v)", whole, all, err)
 		}
 	})

@@ -253,7 +253,7 @@ func TestCheckOfHealthyNode(t *testing.T) {
 	}
 	found.expectFinding(t, "kubelet", "PodResources", check.OK, "1 pod, 1 claim with 1 device")
 	found.expectFinding(t, "API server", "version", check.OK, "v1.37.1")
-	found.expectFinding(t, "API server", "permissions", check.OK, "5 of 5")
+	found.expectFinding(t, "API server", "permissions", check.OK, "7 of 7")
 	found.expectFinding(t, "API server", "node name", check.OK, "n")
 	found.expectFinding(t, "devices", "simulated", check.OK, "1 × NVIDIA H100 (driver 580.65.06)")
 	found.expectFinding(t, "devices", "quantities", check.OK, "simulated, NVIDIA H100")
@@ -278,7 +278,7 @@ func TestCheckWithoutPermissions(t *testing.T) {
 	found := runCheck(t, nil, append([]string{"node"}, s.args...)...)
 	found.expectFinding(t, "API server", "list pods", check.Failure, "dra-exporter-node")
 	found.expectFinding(t, "API server", "get resourceclaims.resource.k8s.io", check.Failure, "classes")
-	found.expectFinding(t, "API server", "permissions", check.OK, "2 of 5")
+	found.expectFinding(t, "API server", "permissions", check.OK, "4 of 7")
 	found.expectFinding(t, "matching", "gpu.nvidia.com", check.OK, "1 of 1")
 }
 
@@ -428,6 +428,78 @@ func TestCheckOfCluster(t *testing.T) {
 	}
 	found = runCheck(t, nil, "cluster", "--kubeconfig="+kubeconfig)
 	found.expectFinding(t, "cluster", "instances", check.Failure, "2 pods")
+}
+
+// clusterWithBug is what check prints about a cluster of Kubernetes 1.37.1 in which a
+// taint does not evict the pod of an extended resource.
+const clusterWithBug = `API server
+  ok   version            v1.37.1 at http://kubernetes
+  ok   resource.k8s.io    served as v1
+  ok   permissions        26 of 26 are granted
+
+Cluster
+  ok   gpu.nvidia.com     1 device in 1 pool on 1 node
+  ok   device classes     1
+  ok   taint rules        DeviceTaintRule is served
+  ok   times              the scheduler writes the time of the allocation, the kubelet the time when
+                          the sandbox is ready
+  skip instances          no pod with the labels of the cluster role runs
+
+Known bugs
+  WARN kubernetes#141290  pod lab/train keeps device gpu.nvidia.com/n/gpu-0 with the taint
+                          gpu.nvidia.com/gpu-lost:NoExecute. Kubernetes v1.37.1 has this bug
+                          -> Delete the pod: ` + "`NoExecute`" + ` does not evict it. Upgrade the control
+                             plane.
+                             https://github.com/kubernetes/kubernetes/issues/141290
+
+7 checks passed, 1 warning, 1 skipped.
+`
+
+// A sign of a known bug is a warning with the link of the bug, as long as the control
+// plane has it.
+func TestCheckFindsKnownBug(t *testing.T) {
+	t.Parallel()
+	s := newCheckFixture(t)
+	kubeconfig := filepath.Join(s.dir, "kubeconfig")
+	s.putUnevicted(t)
+	command := program(t.Context(), "check", "cluster", "--kubeconfig="+kubeconfig)
+	text, err := command.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.ReplaceAll(string(text), s.config.Host, "http://kubernetes"); got != clusterWithBug {
+		t.Errorf("printed\n%s\nwant\n%s", got, clusterWithBug)
+	}
+	for version, outcome := range map[string]check.Outcome{"v1.37.1+k3s1": check.Warning, "v1.36.4-gke.100": check.Warning, "v1.37.2": check.OK} {
+		s.version = version
+		subject := "kubernetes#141290"
+		if outcome == check.OK {
+			subject = "signs"
+		}
+		runCheck(t, nil, "cluster", "--kubeconfig="+kubeconfig).expectFinding(t, "known bugs", subject, outcome, "")
+	}
+	s.deny("list pods")
+	runCheck(t, nil, "cluster", "--kubeconfig="+kubeconfig).expectFinding(t, "known bugs", "signs", check.Skipped, "pods")
+}
+
+// putUnevicted makes the claim one of an extended resource, and taints its device.
+func (s *checkFixture) putUnevicted(t *testing.T) {
+	t.Helper()
+	uuid, node := "GPU-0", "n"
+	slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
+	slice.Spec.Driver, slice.Spec.NodeName = "gpu.nvidia.com", &node
+	slice.Spec.Pool = resourcev1.ResourcePool{Name: node, Generation: 2, ResourceSliceCount: 1}
+	slice.Spec.Devices = []resourcev1.Device{{
+		Name: "gpu-0", Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"uuid": {StringValue: &uuid}},
+		Taints: []resourcev1.DeviceTaint{{Key: "gpu.nvidia.com/gpu-lost", Effect: resourcev1.DeviceTaintEffectNoExecute}},
+	}}
+	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "gpu", UID: "c", Annotations: map[string]string{resourcev1.ExtendedResourceClaimAnnotation: "true"}}}
+	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1}}}
+	claim.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{{Request: "gpu", Driver: "gpu.nvidia.com", Pool: node, Device: "gpu-0"}}}}
+	claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: "train", UID: "u"}}
+	if err := s.server.Put(slice, claim); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestCheckOfAgents(t *testing.T) {

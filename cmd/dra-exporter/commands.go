@@ -21,8 +21,8 @@ type commands struct {
 }
 
 func (c *commands) run(ctx context.Context, name string) error {
-	command, known := c.byName[name]
-	if !known {
+	command, ok := c.byName[name]
+	if !ok {
 		return errors.New("a command is needed")
 	}
 	return command(ctx)
@@ -32,7 +32,7 @@ func (c *commands) run(ctx context.Context, name string) error {
 const examples = `  dra-exporter demo                          # both roles over a simulated cluster
   dra-exporter explain pod team-a/train-0    # why is this pod pending?
   dra-exporter top                           # which claims use which devices?
-  dra-exporter topology job team-a/train     # how near are its devices to each other?
+  dra-exporter topology pod team-a/train-0   # how near are its devices to each other?
   dra-exporter fit -f job.yaml               # would these pods fit, and how many more?
   dra-exporter advise --prometheus.url=URL   # which claims hold more than they use?
   dra-exporter check                         # what is missing here?`
@@ -82,13 +82,13 @@ func flagRows(flags []*kingpin.FlagModel) (rows [][2]string) {
 			continue
 		}
 		name, help := "--"+flag.Name, flag.HelpWithEnvar()
-		switch on := slices.Contains(flag.Default, "true"); {
-		case flag.IsBoolFlag() && on:
+		switch enabled := slices.Contains(flag.Default, "true"); {
+		case flag.IsBoolFlag() && enabled:
 			help += " On by default; --no-" + flag.Name + " switches it off."
 		case !flag.IsBoolFlag():
 			name += "=" + flag.FormatPlaceHolder()
 		}
-		if value, repeats := flag.Value.(interface{ IsCumulative() bool }); repeats && value.IsCumulative() {
+		if value, ok := flag.Value.(interface{ IsCumulative() bool }); ok && value.IsCumulative() {
 			name += " ..."
 		}
 		if flag.Short != 0 {
@@ -153,11 +153,11 @@ func refusedSetting(app *kingpin.Application, args []string) string {
 // refusedVariable is like refusedSetting for the variables of a command's flags, and
 // of the commands above it, without those of flags that are given.
 func refusedVariable(group *kingpin.CmdGroupModel, command string, given map[string]bool) string {
-	for _, one := range group.Commands {
-		if one.FullCommand != command && !strings.HasPrefix(command, one.FullCommand+" ") {
+	for _, model := range group.Commands {
+		if model.FullCommand != command && !strings.HasPrefix(command, model.FullCommand+" ") {
 			continue
 		}
-		for _, flag := range one.Flags {
+		for _, flag := range model.Flags {
 			if given[flag.Name] {
 				continue
 			}
@@ -167,7 +167,7 @@ func refusedVariable(group *kingpin.CmdGroupModel, command string, given map[str
 				}
 			}
 		}
-		return refusedVariable(one.CmdGroupModel, command, given)
+		return refusedVariable(model.CmdGroupModel, command, given)
 	}
 	return ""
 }

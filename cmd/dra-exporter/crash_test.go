@@ -32,7 +32,7 @@ func TestCrashOfALibrary(t *testing.T) {
 	agent := start("--device.source=nvml")
 	agent.waitFor(t, `dra_device_power_watts\{`)
 	hardware.Set(0, "crash.nvmlDeviceGetPowerUsage", "1")
-	report := agent.ended(t)
+	report := agent.ended(t, 2)
 	document, err := os.ReadFile(filepath.Join("..", "..", "docs", "troubleshooting.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestCrashOfALibrary(t *testing.T) {
 
 	// After a restart it crashes again; with the flag of the document it runs
 	// without the library.
-	start("--device.source=nvml").ended(t)
+	start("--device.source=nvml").ended(t, 2)
 	flags := regexp.MustCompile("--device.source=amdgpu --device.source=rdma").FindString(string(document))
 	if flags == "" {
 		t.Fatal("the document has no flags")
@@ -113,14 +113,14 @@ func (c *crashing) waitFor(t *testing.T, pattern string) {
 	t.Fatalf("the page never has %s:\n%s", pattern, c.text())
 }
 
-// ended waits until the process has crashed, and returns its log.
-func (c *crashing) ended(t *testing.T) string {
+// ended waits until the process has ended with an exit status, and returns its log.
+func (c *crashing) ended(t *testing.T, status int) string {
 	t.Helper()
 	select {
 	case err := <-c.done:
 		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != 2 {
-			t.Errorf("it ended with %v, want exit status 2:\n%s", err, c.text())
+		if !errors.As(err, &exit) || exit.ExitCode() != status {
+			t.Errorf("it ended with %v, want exit status %d:\n%s", err, status, c.text())
 		}
 		return c.text()
 	case <-time.After(time.Minute):
@@ -135,7 +135,7 @@ func TestDriverBelowTheAgent(t *testing.T) {
 	node := stubs.NewNode(t, 1)
 	t.Setenv("DRA_STUB_HARDWARE", node.Dir)
 	flags := testFlags()
-	flags.slowInterval, flags.restartAfter = time.Second, time.Second
+	flags.slowInterval = time.Second
 	address := serve(t, flags, role.NodeOptions{
 		Name: "n", Socket: "/does/not/exist",
 		Sources: []device.Source{nvml.New(nvml.Options{Library: stubs.Build(t).NVML, Sysfs: t.TempDir()})},
@@ -154,7 +154,20 @@ func TestDriverBelowTheAgent(t *testing.T) {
 	node.UpgradeDriver("999.1")
 	eventually(t, address+"/metrics", `dra_exporter_source_error_info{reason="library_mismatch",source="nvml"} 1`, `dra_exporter_source_up{source="nvml"} 0`)
 	eventually(t, address+"/", "restart the agent, which then opens the library of the new one")
-	eventually(t, address+"/-/healthy", "the library of nvml has not been that of the driver for ")
 	node.SetNode("driver_version", "580.65.06")
-	eventually(t, address+"/-/healthy", "ok")
+	eventually(t, address+"/metrics", `dra_exporter_source_up{source="nvml"} 1`)
+}
+
+// A driver that stays replaced ends the process, so that the next one opens the new
+// library.
+func TestEndAfterTheDriverWasReplaced(t *testing.T) {
+	hardware := stubs.NewNode(t, 1)
+	c := startCrashing(t, hardware, "--device.source=nvml", "--nvml.library="+stubs.Build(t).NVML, "--path.sysfs="+t.TempDir())
+	c.waitFor(t, `dra_device_info\{.*\} 1`)
+	hardware.UpgradeDriver("999.1")
+	log := c.ended(t, 1)
+	want := "end, so that another process opens the library of the new driver: nvml: "
+	if !strings.Contains(log, want) || !strings.Contains(log, "driver 580.65.06 was replaced by another while its library was in use") {
+		t.Errorf("it ends with:\n%s", log)
+	}
 }

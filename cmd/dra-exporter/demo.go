@@ -24,7 +24,6 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/exporter"
-	"github.com/dra-exporter/dra-exporter/collector/device/plugin"
 	"github.com/dra-exporter/dra-exporter/collector/hostport"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
@@ -146,7 +145,9 @@ func demoNode(simulated *simulation.Simulation, flags *demoFlags, push otlpsetti
 		Gate: &role.Gate{}, Push: push, Filter: flags.filter,
 	}
 	simulated.ListProcesses(options.Gate.Open)
-	node, err := newNode(demoAgentFlags(simulated.PriceList(), flags.dcgm), options, log.With("role", "node"))
+	agent := demoAgentFlags(simulated.PriceList(), flags.dcgm)
+	agent.exported = flags.exported
+	node, err := newNode(agent, options, log.With("role", "node"))
 	if err != nil {
 		return demoRole{}, err
 	}
@@ -159,21 +160,17 @@ func demoNode(simulated *simulation.Simulation, flags *demoFlags, push otlpsetti
 }
 
 // demoSources returns the sources of the agent of the demo: the simulated hardware,
-// and, as on a real node, the sources of a driver's device metrics and of an exporter.
+// and, as on a real node, the pages of a driver and of an exporter.
 func demoSources(simulated *simulation.Simulation, now clock.Clock, log *slog.Logger) ([]device.Source, error) {
-	drivers, err := plugin.New(plugin.Options{Folder: simulated.PluginDir(), Clock: now, Log: log})
-	if err != nil {
-		return nil, err
-	}
 	intel, err := exporter.Preset("intel-xpumd=" + simulated.IntelExporter())
 	if err != nil {
 		return nil, err
 	}
-	pages, err := exporter.New([]exporter.Config{intel}, now)
+	pages, err := exporter.New(exporter.Options{Exporters: []exporter.Config{intel}, Folder: simulated.SocketDir(), Clock: now, Log: log})
 	if err != nil {
 		return nil, err
 	}
-	return []device.Source{simulated.Source(), drivers, pages}, nil
+	return []device.Source{simulated.Source(), pages}, nil
 }
 
 func demoCluster(simulated *simulation.Simulation, flags *demoFlags, explain string, push otlpsettings.Settings, now clock.Clock, log *slog.Logger) (demoRole, error) {
@@ -195,7 +192,7 @@ func demoAgentFlags(prices, dcgm string) *agentFlags {
 		interval: time.Second, slowInterval: 30 * time.Second, grace: time.Minute,
 		idle: 0.01, restartAfter: 10 * time.Minute, maxSeries: 20000,
 		healthHold: 30 * time.Second, throttle: 0.25,
-		processes: true, podLabels: []string{"team"}, prices: prices, dcgm: dcgm,
+		processes: true, serials: true, podLabels: []string{"team"}, prices: prices, dcgm: dcgm,
 	}
 }
 
@@ -295,9 +292,9 @@ Ready. What to look at:
      %[1]s explain --kubeconfig=%[2]s -v pod hpc/mpi-0
 3. Jobs: one lacks a pod of its gang, one waits in a queue of Kueue; the GPUs of another are
    connected by NVLink.
-     %[1]s explain --kubeconfig=%[2]s job llm/post-train
-     %[1]s explain --kubeconfig=%[2]s job batch/distill
-     %[1]s topology --url=%[3]s job ml-training/llama
+     %[1]s explain --kubeconfig=%[2]s workload llm/post-train
+     %[1]s explain --kubeconfig=%[2]s workload batch/distill
+     %[1]s topology --url=%[3]s workload ml-training/llama
 4. Metrics and JSON, as Prometheus and scripts read them.
      curl -s http://%[3]s%[5]s | grep dra_claim_utilization_ratio
      curl -s http://%[4]s%[5]s | grep dra_claim_pending_reason_info

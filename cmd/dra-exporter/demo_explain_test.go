@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
+	"github.com/dra-exporter/dra-exporter/internal/check"
 )
 
 // The demo's page has a command for each pod. It works in a shell, in any
@@ -54,6 +55,11 @@ func TestPodPagesShowTheReportOfExplain(t *testing.T) {
 	}
 	if _, text := get(t, cluster+"/api/v1/pending"); json.Unmarshal([]byte(text), &pending) != nil {
 		t.Fatal(text)
+	}
+	for _, finding := range runCheck(t, nil, "cluster", "--kubeconfig="+kubeconfig).Findings {
+		if finding.Area == "known bugs" && finding.Outcome != check.OK {
+			t.Errorf("the demo has a known bug: %s: %s", finding.Subject, finding.Text)
+		}
 	}
 	compared := 0
 	for _, ref := range pending.Pending {
@@ -129,16 +135,18 @@ func TestExplainJobsOfTheDemo(t *testing.T) {
 		var answer []byte
 		var err error
 		for try := 0; try < 100; try++ { // the last one starts
-			answer, err = program(t.Context(), "explain", "job", job, "--kubeconfig="+kubeconfig).CombinedOutput()
-			if err != nil {
-				t.Fatalf("%s: %v\n%s", job, err, answer)
+			command := program(t.Context(), "explain", "workload", job, "--kubeconfig="+kubeconfig)
+			var messages strings.Builder // on a busy machine, what it is still reading
+			command.Stderr = &messages
+			if answer, err = command.Output(); err != nil {
+				t.Fatalf("%s: %v\n%s", job, err, messages.String())
 			}
 			if job != "ml-training/llama" || strings.Contains(string(answer), "1 running") {
 				break
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		text.WriteString("# explain job " + job + "\n" + string(answer) + "\n")
+		text.WriteString("# explain workload " + job + "\n" + string(answer) + "\n")
 	}
 	plain := regexp.MustCompile(`since [0-9: A-Z-]*UTC \([0-9]+ min\)`).ReplaceAllString(text.String(), "since TIME")
 	metrictest.CompareGolden(t, "testdata/explain-jobs.txt", regexp.MustCompile(`(post-train|moe|distill)-[a-z0-9]{5}\b`).ReplaceAllString(plain, "$1-xxxxx"))

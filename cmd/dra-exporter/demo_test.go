@@ -5,10 +5,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"math"
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,6 +20,9 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/dra-exporter/dra-exporter/internal/check"
+	"github.com/dra-exporter/dra-exporter/test/invariant"
 )
 
 // runningDemo starts the demo as a program and returns the addresses of its
@@ -86,6 +91,30 @@ func sums(family *dto.MetricFamily, by string, counts func(labels map[string]str
 		}
 	}
 	return sums
+}
+
+// The demo has shared devices, partitions, device plugins, and claims that come and go:
+// its pages satisfy the rules for all pages, and check has no finding.
+func TestDemoSatisfiesTheRules(t *testing.T) {
+	t.Parallel()
+	address, _ := runningDemo(t)
+	eventually(t, address+"/metrics", `dra_claim_utilization_ratio{attribution="process"`, `dra_claim_memory_used_bytes{attribution="partition"`, `serial="1651023004007"`)
+	var watch invariant.Watch
+	for range 3 {
+		_, text := get(t, address+"/metrics")
+		page := invariant.FromFamilies(slices.Collect(maps.Values(parsePage(t, text))), time.Now())
+		page.Slack = 30 * time.Second // on a busy machine
+		for _, v := range watch.Next(page) {
+			if !v.Momentary {
+				t.Error(v)
+			}
+		}
+		for _, f := range runCheck(t, nil, "agent", address).Findings {
+			if f.Outcome != check.OK {
+				t.Errorf("%s %s: %s", f.Outcome, f.Subject, f.Text)
+			}
+		}
+	}
 }
 
 // The demo has all attributions: shared devices are split by process,

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
+	"k8s.io/client-go/rest"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/internal/check"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
@@ -45,9 +47,9 @@ func arguments(commandLine []string) []string {
 // addExplain adds the subcommand that explains pending claims and pods to a
 // user with a kubeconfig.
 func addExplain(c *commands, stdout, stderr io.Writer) {
-	command := c.app.Command("explain", "Explain why a claim, a pod or a job is pending, and what would help.").HelpLong(`  dra-exporter explain pod team-a/train-0          # the reason, the evidence, the remedies
+	command := c.app.Command("explain", "Explain why a claim, a pod or a workload is pending, and what would help.").HelpLong(`  dra-exporter explain pod team-a/train-0          # the reason, the evidence, the remedies
   dra-exporter explain claim gpus -n team-a -v     # everything that is known
-  dra-exporter explain job team-a/train            # all pods of a workload
+  dra-exporter explain workload team-a/train       # all its pods
   dra-exporter explain pod team-a/train-0 -o json  # for programs
   kubectl dra-explain pod train-0                  # as a plugin, kubectl-dra_explain`)
 	flags := &explainFlags{}
@@ -62,9 +64,9 @@ func addExplain(c *commands, stdout, stderr io.Writer) {
 	addExplained(c, command, explain.KindPod, "Explain all claims of a pod.", flags, stdout, stderr).
 		Alias("pods").Alias("po").
 		HelpLong("  dra-exporter explain pod team-a/train-0\n  dra-exporter explain pod train-0 -n team-a -v")
-	addExplained(c, command, explain.KindJob, "Explain all pods of a workload: a Job, a JobSet, a Deployment or any other.", flags, stdout, stderr).
-		Alias("jobs").Alias("workload").Alias("workloads").
-		HelpLong("  dra-exporter explain job team-a/train\n  dra-exporter explain job train -n team-a --workload-kind=JobSet -v").
+	addExplained(c, command, explain.KindWorkload, "Explain all pods of a workload: a Job, a JobSet, a Deployment or any other.", flags, stdout, stderr).
+		Alias("workloads").
+		HelpLong("  dra-exporter explain workload team-a/train\n  dra-exporter explain workload train -n team-a --workload-kind=JobSet -v").
 		Flag("workload-kind", "Kind of the workload, if several have the name, for example JobSet.").StringVar(&flags.kind)
 }
 
@@ -93,7 +95,7 @@ func runExplain(ctx context.Context, kind explain.Kind, flags *explainFlags, std
 		return err
 	}
 	subject.WorkloadKind = flags.kind
-	reader := explain.Reader{Config: config, Clock: clock.System(), Log: discardLogs(), Stderr: stderr, Timeout: flags.timeout}
+	reader := explain.Reader{Config: config, Clock: clock.System(), Log: discardLogs(), Stderr: stderr, Timeout: flags.timeout, Server: serverVersion(ctx, config)}
 	facts, err := reader.Facts(ctx, subject)
 	if err != nil {
 		return err
@@ -118,9 +120,19 @@ func runExplain(ctx context.Context, kind explain.Kind, flags *explainFlags, std
 	return nil
 }
 
+// serverVersion returns the version of the API server; empty: it is unknown.
+func serverVersion(ctx context.Context, config *rest.Config) string {
+	probe, err := check.NewProbe(config)
+	if err != nil {
+		return ""
+	}
+	defer probe.Close()
+	return probe.Version(ctx)
+}
+
 // writeJSON writes a document for programs, without control characters.
-func writeJSON(to io.Writer, document any) error {
-	encoder := json.NewEncoder(terminal.JSONWriter(to))
+func writeJSON(w io.Writer, document any) error {
+	encoder := json.NewEncoder(terminal.JSONWriter(w))
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(document)

@@ -157,7 +157,7 @@ func TestExplainAsJSON(t *testing.T) {
 	code, stdout, stderr := runExplainCommand(kubeconfig, "claim", "too-many", "-o", "json")
 	var report struct {
 		APIVersion, Kind, Namespace, Name, State string
-		Waiting                                  []struct {
+		Pending                                  []struct {
 			Reason string
 			Pods   []string
 			Funnel []struct {
@@ -170,10 +170,10 @@ func TestExplainAsJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &report); code != 0 || err != nil {
 		t.Fatalf("exit code %d, %v\n%s%s", code, err, stdout, stderr)
 	}
-	if report.APIVersion != "v1" || report.Kind != "claim" || report.State != "pending" || len(report.Waiting) != 1 || len(report.Waiting[0].Funnel) != 1 {
+	if report.APIVersion != "v1" || report.Kind != "claim" || report.State != "pending" || len(report.Pending) != 1 || len(report.Pending[0].Funnel) != 1 {
 		t.Fatalf("%+v", report)
 	}
-	funnel := report.Waiting[0].Funnel[0]
+	funnel := report.Pending[0].Funnel[0]
 	if funnel.Asked != 9 || funnel.Left["class"] != 8 || funnel.Left["selectors"] != 8 || funnel.Left["published"] < 8 {
 		t.Errorf("the funnel says %+v", funnel)
 	}

@@ -26,6 +26,9 @@ func (f *filterFlags) add(command flagSet) {
 	command.Flag("metrics.exclude", "Do not export, even if included,"+families+"Repeatable.").PlaceHolder("REGEX").StringsVar(&f.exclude)
 }
 
+// isFull reports whether the level is the one with everything.
+func (f *filterFlags) isFull() bool { return f.level == "" || f.level == metric.LevelFull.String() }
+
 // filter returns the filter of a role that has the families. The error names the
 // flag.
 func (f *filterFlags) filter(families []string) (*metric.Filter, error) {

@@ -21,10 +21,12 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/hostport"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/node"
 	"github.com/dra-exporter/dra-exporter/collector/price"
+	"github.com/dra-exporter/dra-exporter/collector/release"
 	"github.com/dra-exporter/dra-exporter/internal/dcgmnames"
 	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/page"
@@ -150,6 +152,7 @@ func discardLogs() *slog.Logger {
 
 // agentFlags configure what the node role reads and for how long it keeps it.
 type agentFlags struct {
+	access       node.Access
 	interval     time.Duration
 	slowInterval time.Duration
 	grace        time.Duration
@@ -159,12 +162,20 @@ type agentFlags struct {
 	healthHold   time.Duration
 	throttle     float64
 	processes    bool
+	release      release.Options
+	releaseFile  string
+	serials      bool
 	podLabels    []string
 	workloads    []string // keys by field, such as name=example.com/run
-	extensions   []string // of drivers' device metrics, by the names of their metrics after dra_device_ext_
+	extensions   []string // of drivers, by the names of their metrics after dra_device_ext_
 	prices       string
 	dcgm         string
 	exported     filterFlags
+}
+
+// accessModes are those of docs/access.md.
+func accessModes() []string {
+	return []string{"none", "dcgm", "exporter", "runtimeClass", "claim", "cdi"}
 }
 
 func addAgentFlags(command flagSet) *agentFlags {
@@ -172,15 +183,22 @@ func addAgentFlags(command flagSet) *agentFlags {
 	command.Flag("device.interval", "Time between two reads of the fast quantities (utilization, memory, power, …).").Default("1s").DurationVar(&f.interval)
 	command.Flag("device.slow-interval", "Time between two reads of the slow quantities, and between two searches for new devices.").Default("30s").DurationVar(&f.slowInterval)
 	command.Flag("ledger.grace", "How long counters and info series of a claim remain after it; at least twice the scrape interval.").Default("5m").DurationVar(&f.grace)
+	command.Flag("access.mode", "How the pod has access to NVIDIA's GPUs: set by the manifests, for dra_exporter_access_mode_info and check.").HintOptions(accessModes()...).EnumVar(&f.access.Mode, accessModes()...)
+	command.Flag("access.reason", "Why the access mode was chosen: set by the chart.").Default("set").StringVar(&f.access.Reason)
 	command.Flag("idle.threshold", "Utilization ratio below which a claim counts as idle.").Default("0.01").Float64Var(&f.idle)
-	command.Flag("source.restart-after", "Fail the liveness probe if a read has hung for this long, or if the driver was replaced this long ago and its new library needs another process. 0 disables.").Default("10m").DurationVar(&f.restartAfter)
+	command.Flag("source.restart-after", "Fail the liveness probe if a read has hung for this long. 0 disables that, and that the process ends when a driver was replaced and only another process can open its library.").Default("10m").DurationVar(&f.restartAfter)
 	command.Flag("metrics.max-series", "Maximum number of series of one family; dropped series are counted. 0 disables the limit.").Default("20000").IntVar(&f.maxSeries)
 	command.Flag("health.hold", "How long a device must be without a fault before it is healthy again.").Default("5m").DurationVar(&f.healthHold)
 	command.Flag("health.throttle-ratio", "Share of a minute for which a device may be throttled because of heat or the power supply; more counts as a fault. 0 disables.").Default("0.25").Float64Var(&f.throttle)
+	command.Flag("device.serial", "Show the serial numbers of boards and chassis.").Default("true").BoolVar(&f.serials)
 	command.Flag("device.processes", "Split the use of shared devices by process, if the node's processes are visible (hostPID).").Default("true").BoolVar(&f.processes)
+	command.Flag("device.release-file", "Release the GPUs of this node while this file exists, so that a driver can be replaced or a GPU reset; see docs/release.md.").PlaceHolder("FILE").StringVar(&f.releaseFile)
+	command.Flag("device.release-label", "Label of this node that releases its GPUs while it has another value than true. Repeatable; empty: none.").PlaceHolder("KEY").Default(dra.ReleaseLabels()...).StringsVar(&f.release.Labels)
+	command.Flag("device.release-for-passthrough", "Release the GPUs of this node until a GPU that a claim gets for a virtual machine has left its driver.").Default("true").BoolVar(&f.release.Passthrough)
+	command.Flag("device.release-when-idle", "Release the GPUs of this node while no claim holds one, and read them once a minute.").BoolVar(&f.release.Idle)
 	command.Flag("labels.pod", "Label of pods to show on dra_claim_consumer_info, as label_<name>. Repeatable.").StringsVar(&f.podLabels)
 	addWorkloadFlag(command, &f.workloads)
-	command.Flag("plugin.extensions", "Export a quantity of a driver's own as dra_device_ext_NAME. That of a counter ends with _total. Repeatable.").PlaceHolder("NAME").StringsVar(&f.extensions)
+	command.Flag("exporter.extensions", "Export a quantity of a driver's own as dra_device_ext_NAME. That of a counter ends with _total. Repeatable.").PlaceHolder("NAME").StringsVar(&f.extensions)
 	command.Flag("cost.prices", "YAML file with prices of devices per hour; see docs/cost.md.").StringVar(&f.prices)
 	addDCGMFlag(command, &f.dcgm)
 	f.exported.add(command)
@@ -225,6 +243,12 @@ func (f *agentFlags) check() error {
 	case f.throttle < 0 || f.throttle > 1:
 		return usagef("--health.throttle-ratio=%v is not a ratio from 0 to 1", f.throttle)
 	}
+	f.release.Labels = slices.DeleteFunc(f.release.Labels, func(key string) bool { return key == "" })
+	for _, key := range f.release.Labels {
+		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
+			return usagef("--device.release-label=%s: not a valid name of a node label (use one flag for each label): %s", key, problems[0])
+		}
+	}
 	for _, key := range f.podLabels {
 		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
 			return usagef("--labels.pod=%s: not a valid name of a pod label (use one flag for each label): %s", key, problems[0])
@@ -235,14 +259,14 @@ func (f *agentFlags) check() error {
 	}
 	for i, name := range f.extensions {
 		if _, err := device.ParseExtension(name); err != nil {
-			return usagef("--plugin.extensions: %w", err)
+			return usagef("--exporter.extensions: %w", err)
 		}
 		if slices.Contains(f.extensions[:i], name) {
-			return usagef("--plugin.extensions: %s is named twice", name)
+			return usagef("--exporter.extensions: %s is named twice", name)
 		}
 	}
 	if len(f.extensions) > maxExtensions {
-		return usagef("--plugin.extensions: %d names are more than %d", len(f.extensions), maxExtensions)
+		return usagef("--exporter.extensions: %d names are more than %d", len(f.extensions), maxExtensions)
 	}
 	_, err := f.filter()
 	return err
@@ -269,9 +293,10 @@ func (f *agentFlags) config(name string) (node.Config, error) {
 		return node.Config{}, usagef("--labels.pod: %w", err)
 	}
 	config := node.Config{
-		Node: name, Version: buildVersion(), Interval: f.interval, Grace: f.grace,
+		Node: name, Version: buildVersion(), Access: f.access, Interval: f.interval, Grace: f.grace,
 		IdleThreshold: f.idle, MaxSeries: f.maxSeries,
 		HealthHold: f.healthHold, ThrottleRatio: f.throttle, PodLabels: f.podLabels, Extensions: f.extensions,
+		EachDevice: f.exported.isFull(),
 	}
 	if f.prices == "" {
 		return config, nil
@@ -303,7 +328,7 @@ func (f *agentFlags) derive(config node.Config) (func(node.Snapshot) []metric.Ro
 		return nil, usagef("--metrics.dcgm: %w", err)
 	}
 	translator := dcgmnames.New(dcgmnames.Options{Mode: mode, Interval: f.interval, Staleness: config.Staleness()})
-	return func(s node.Snapshot) []metric.Row { return translator.Rows(s.At.Elapsed, s.Rows()) }, nil
+	return func(s node.Snapshot) []metric.Row { return translator.Rows(s.At.Elapsed, s.Model) }, nil
 }
 
 // accessFlags configure who may read the pages, besides the web configuration.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
-	"github.com/dra-exporter/dra-exporter/collector/device/plugin"
+	"github.com/dra-exporter/dra-exporter/collector/device/exporter"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/ratelog"
 )
@@ -31,7 +31,7 @@ func TestFloodOfLines(t *testing.T) {
 		log := flags.logger()
 		defer discardLogs()
 		folder := t.TempDir()
-		drivers, err := plugin.New(plugin.Options{Folder: folder, Clock: clock.System(), Log: log})
+		drivers, err := exporter.New(exporter.Options{Folder: folder, Clock: clock.System(), Log: log})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func TestFloodOfLines(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		_, dropped, _ := strings.Cut(text.String(), "log lines were dropped")
-		for _, want := range []string{"1590 × device of a claim matches no hardware", "990 × a file is not used as a socket"} {
+		for _, want := range []string{"1590 × device of a claim matches no hardware", "990 × a file is not used as a driver's socket"} {
 			if !strings.Contains(text.String(), want) {
 				t.Errorf("the log does not say %q, but %q", want, dropped)
 			}

@@ -16,7 +16,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
-	"github.com/dra-exporter/dra-exporter/internal/invariant"
+	"github.com/dra-exporter/dra-exporter/test/invariant"
 )
 
 const levelsHead = `
@@ -31,7 +31,7 @@ const levelsHead = `
 `
 
 const levelsRest = `
-Below ` + "`full`" + `, a family of states has a row for the present state and a row for the normal state only, and rows that are 0 because nothing has happened yet are not exported:
+Below ` + "`full`" + `, many devices of a claim that no source reads, such as CPUs, are [one device with their number](decisions/0018-bundle-unread-devices.md), a family of states has a row for the present state and a row for the normal state only, and rows that are 0 because nothing has happened yet are not exported:
 
 `
 
@@ -176,7 +176,7 @@ func askedByCode(t *testing.T) map[string][]string {
 	})
 	asked := map[string][]string{}
 	for _, part := range []struct{ by, pattern string }{
-		{"check", "../../internal/check/*.go"}, {"check", "../../internal/invariant/*.go"}, {"page", "../../internal/page/*.go"},
+		{"check", "../../internal/check/*.go"}, {"page", "../../internal/page/*.go"},
 	} {
 		each(t, part.pattern, func(n ast.Node) {
 			selector, is := n.(*ast.SelectorExpr)

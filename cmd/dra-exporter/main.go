@@ -38,7 +38,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	name, err := "", checkBooleans(newApp(), args)
 	if err == nil {
 		if name, err = commands.app.Parse(args); err != nil {
-			err = usageOf(newApp(), args, err)
+			err = describeUsage(newApp(), args, err)
 		}
 	}
 	if err != nil {
@@ -72,12 +72,12 @@ func finish(ctx context.Context, command func() error) error {
 		return err
 	case <-ctx.Done():
 	}
-	over := time.NewTimer(endTimeout)
-	defer over.Stop()
+	timer := time.NewTimer(endTimeout)
+	defer timer.Stop()
 	select {
 	case err := <-ended:
 		return err
-	case <-over.C:
+	case <-timer.C:
 		return fmt.Errorf("it had to end and has not ended within %s: it hangs in a file or in a library, and is aborted", endTimeout)
 	}
 }

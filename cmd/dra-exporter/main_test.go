@@ -310,7 +310,7 @@ func TestDriverTaintsNeedSlices(t *testing.T) {
 	eventually(t, address+"/metrics", word)
 	server.Stop()
 	page := eventually(t, address+"/metrics", `dra_exporter_source_up{source="resourceslices"} 0`)
-	for deadline := time.Now().Add(30 * time.Second); strings.Contains(page, word); _, page = get(t, address+"/metrics") {
+	for deadline := time.Now().Add(3 * time.Minute); strings.Contains(page, word); _, page = get(t, address+"/metrics") {
 		if time.Now().After(deadline) {
 			t.Fatal("the slices are not watched, but the taints of the driver are still used")
 		}

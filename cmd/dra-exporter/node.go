@@ -14,7 +14,6 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device/exporter"
-	"github.com/dra-exporter/dra-exporter/collector/device/plugin"
 	"github.com/dra-exporter/dra-exporter/collector/hostfile"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/source"
@@ -71,7 +70,8 @@ func addNodeFlags(command flagSet) *nodeFlags {
 	command.Flag("dcgm.library", "Path of DCGM's libdcgm.so.4, if the dynamic linker does not find it.").StringVar(&flags.options.dcgmLibrary)
 	command.Flag("device.profiling", "Read engine activity from the GPUs' profiling counters, which allow one reader at a time.").BoolVar(&flags.options.profiling)
 	command.Flag("device.nvlink-links", "Also read each NVLink separately, with the device at its other end.").BoolVar(&flags.options.nvlinks)
-	command.Flag("plugin.dir", "Directory of the sockets on which DRA drivers serve device metrics.").Default(plugin.DefaultFolder).StringVar(&flags.options.pluginFolder)
+	command.Flag("exporter.dir", "Directory of the sockets on which DRA drivers serve metrics of their devices; see docs/plugins.md. Empty: none is read.").Default(exporter.DefaultFolder).StringVar(&flags.options.exporterFolder)
+	command.Flag("exporter.driver", "DRA driver that serves metrics of its devices at this address, as on a socket. Repeatable.").PlaceHolder("DRIVER=URL").StringsVar(&flags.options.exporterDrivers)
 	command.Flag("exporter.preset", exporterPresetHelp()).PlaceHolder("NAME[=URL]").HintOptions(exporter.Presets()...).StringsVar(&flags.options.exporterPresets)
 	command.Flag("exporter.config", "YAML file of exporters on this node, with the rules by which their metrics are read.").PlaceHolder("FILE").StringVar(&flags.options.exporterConfig)
 	command.Flag("tpu.metrics", "Address of the metric service of libtpu, usually localhost:8431, where the agent can reach it. Repeatable.").PlaceHolder("HOST:PORT").StringsVar(&flags.options.tpuMetrics)
@@ -134,7 +134,8 @@ func newNode(flags *agentFlags, options role.NodeOptions, log *slog.Logger) (*ro
 		return nil, err
 	}
 	options.SlowInterval, options.RestartAfter = flags.slowInterval, flags.restartAfter
-	options.Processes, options.PriceFile = flags.processes, flags.prices
+	options.Release, options.ReleaseFile = flags.release, flags.releaseFile
+	options.Processes, options.HideSerials, options.PriceFile = flags.processes, !flags.serials, flags.prices
 	return role.NewNode(options, log)
 }
 

@@ -81,7 +81,7 @@ func TestReadyWhenClaimsAreRead(t *testing.T) {
 				t.Errorf("with claims unread the node answers %d: %s", code, why)
 			}
 			release()
-			for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 				if code, why := get(t, address+"/-/ready"); code == http.StatusOK {
 					break
 				} else if time.Now().After(deadline) {

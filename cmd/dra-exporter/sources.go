@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -17,7 +18,6 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device/intelgpu"
 	"github.com/dra-exporter/dra-exporter/collector/device/neuron"
 	"github.com/dra-exporter/dra-exporter/collector/device/nvml"
-	"github.com/dra-exporter/dra-exporter/collector/device/plugin"
 	"github.com/dra-exporter/dra-exporter/collector/device/rdma"
 	"github.com/dra-exporter/dra-exporter/collector/device/simulated"
 	"github.com/dra-exporter/dra-exporter/collector/device/tpu"
@@ -46,11 +46,12 @@ type sourceFlags struct {
 	hostEngine      string
 	dcgmLibrary     string
 	sysfs           string
-	pluginFolder    string
-	extensions      []string // of drivers' device metrics, by the names of their metrics after dra_device_ext_
+	exporterFolder  string   // where drivers create sockets
+	exporterDrivers []string // DRIVER=URL
 	exporterPresets []string // NAME or NAME=URL
 	exporterConfig  string
-	neuronMonitor   string // unix:///SOCKET or a file; empty: none is read
+	extensions      []string // of drivers, by the names of their metrics after dra_device_ext_
+	neuronMonitor   string   // unix:///SOCKET or a file; empty: none is read
 	neuronCores     int
 	tpuMetrics      []string    // addresses of libtpu's metric services
 	processes       func() bool // whether to list processes
@@ -60,8 +61,8 @@ type sourceFlags struct {
 }
 
 // deviceSources returns the table. DCGM is part of auto if a host engine is
-// set: an embedded engine is started only if --device.source names DCGM. TPUs,
-// neuron-monitor and exporters are part of it if a flag names them.
+// set: an embedded engine is started only if --device.source names DCGM. TPUs and
+// neuron-monitor are part of it if a flag names them.
 func deviceSources(flags sourceFlags) []deviceSource {
 	return []deviceSource{
 		{name: "nvml", auto: true, named: flags.nvmlLibrary != "", open: openNVML},
@@ -69,10 +70,9 @@ func deviceSources(flags sourceFlags) []deviceSource {
 		{name: "amdgpu", auto: true, open: func(f sourceFlags) (device.Source, error) { return amdgpu.New(f.sysfs), nil }},
 		{name: "intel", auto: true, open: func(f sourceFlags) (device.Source, error) { return intelgpu.New(f.sysfs), nil }},
 		{name: "rdma", auto: true, open: func(f sourceFlags) (device.Source, error) { return rdma.New(f.sysfs), nil }},
-		{name: "plugin", auto: true, open: openPlugins},
 		{name: "tpu", auto: len(flags.tpuMetrics) > 0, flag: set(strings.Join(flags.tpuMetrics, ""), "--tpu.metrics"), open: openTPU},
 		{name: "neuron", auto: flags.neuronMonitor != "", flag: set(flags.neuronMonitor, "--neuron.monitor"), open: openNeuron},
-		{name: "exporter", auto: flags.readsExporters(), flag: set(strings.Join(flags.exporterPresets, "")+flags.exporterConfig, "--exporter.preset or --exporter.config"), open: openExporters},
+		{name: "exporter", auto: flags.exporterFolder+flags.exporterFlag() != "", flag: flags.exporterFlag(), open: openExporters},
 		{name: "simulated", flag: set(flags.simulatedConfig, "--simulated.config"), open: openSimulated},
 	}
 }
@@ -104,14 +104,6 @@ func openDCGM(f sourceFlags) (device.Source, error) {
 	}), nil
 }
 
-func openPlugins(f sourceFlags) (device.Source, error) {
-	drivers, err := plugin.New(plugin.Options{Folder: f.pluginFolder, Interval: f.interval, Extensions: f.extensions, Clock: f.clock, Log: f.log})
-	if err != nil {
-		return nil, usagef("--plugin.extensions: %w", err)
-	}
-	return drivers, nil
-}
-
 func openTPU(f sourceFlags) (device.Source, error) {
 	if len(f.tpuMetrics) == 0 {
 		return nil, usagef("--device.source=tpu needs --tpu.metrics, the address of libtpu's metric service, such as localhost:8431")
@@ -134,16 +126,26 @@ func openNeuron(f sourceFlags) (device.Source, error) {
 	return monitor, nil
 }
 
-// readsExporters reports whether a flag names an exporter to read.
-func (f sourceFlags) readsExporters() bool {
-	return len(f.exporterPresets) > 0 || f.exporterConfig != ""
+// exporterFlag is the flag that names a page to read; empty: none does, and only the
+// sockets of drivers are read.
+func (f sourceFlags) exporterFlag() string {
+	return cmp.Or(
+		set(strings.Join(f.exporterPresets, "")+f.exporterConfig, "--exporter.preset or --exporter.config"),
+		set(strings.Join(f.exporterDrivers, ""), "--exporter.driver"))
 }
 
 func openExporters(f sourceFlags) (device.Source, error) {
-	if !f.readsExporters() {
-		return nil, usagef("--device.source=exporter needs --exporter.preset or --exporter.config, which say what to read")
+	if f.exporterFolder+f.exporterFlag() == "" {
+		return nil, usagef("--device.source=exporter needs --exporter.dir, --exporter.driver, --exporter.preset or --exporter.config, which say what to read")
 	}
 	var configs []exporter.Config
+	for _, driver := range f.exporterDrivers {
+		config, err := exporter.Driver(driver, f.interval)
+		if err != nil {
+			return nil, usagef("--exporter.driver: %w", err)
+		}
+		configs = append(configs, config)
+	}
 	for _, preset := range f.exporterPresets {
 		config, err := exporter.Preset(preset)
 		if err != nil {
@@ -158,7 +160,9 @@ func openExporters(f sourceFlags) (device.Source, error) {
 		}
 		configs = append(configs, read...)
 	}
-	return exporter.New(configs, f.clock)
+	return exporter.New(exporter.Options{
+		Exporters: configs, Folder: f.exporterFolder, Interval: f.interval, Extensions: f.extensions, Clock: f.clock, Log: f.log,
+	})
 }
 
 func openSimulated(flags sourceFlags) (device.Source, error) {

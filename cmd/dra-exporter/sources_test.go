@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
 // A missing source is silent only if no flag names it, its library or its host
@@ -19,18 +20,20 @@ func TestOptionalSources(t *testing.T) {
 		flags          sourceFlags
 		opened, silent string
 	}{
-		"nothing is named":            {[]string{"auto"}, sourceFlags{}, "nvml amdgpu intel rdma plugin", "amdgpu intel nvml plugin rdma"},
-		"a source":                    {[]string{"auto", "nvml"}, sourceFlags{}, "nvml amdgpu intel rdma plugin", "amdgpu intel plugin rdma"},
+		"nothing is named":            {[]string{"auto"}, sourceFlags{}, "nvml amdgpu intel rdma exporter", "amdgpu exporter intel nvml rdma"},
+		"a source":                    {[]string{"auto", "nvml"}, sourceFlags{}, "nvml amdgpu intel rdma exporter", "amdgpu exporter intel rdma"},
 		"a source alone":              {[]string{"dcgm"}, sourceFlags{}, "dcgm", ""},
-		"a library":                   {[]string{"auto"}, sourceFlags{nvmlLibrary: "/l.so"}, "nvml amdgpu intel rdma plugin", "amdgpu intel plugin rdma"},
-		"a host engine":               {[]string{"auto"}, sourceFlags{hostEngine: "engine:5555"}, "nvml dcgm amdgpu intel rdma plugin", "amdgpu intel nvml plugin rdma"},
-		"neuron-monitor":              {[]string{"auto"}, sourceFlags{neuronMonitor: "/n.json"}, "nvml amdgpu intel rdma plugin neuron", "amdgpu intel nvml plugin rdma"},
-		"TPUs":                        {[]string{"auto"}, sourceFlags{tpuMetrics: []string{"localhost:8431"}}, "nvml amdgpu intel rdma plugin tpu", "amdgpu intel nvml plugin rdma"},
-		"an exporter":                 {[]string{"auto"}, sourceFlags{exporterPresets: []string{"furiosa"}}, "nvml amdgpu intel rdma plugin exporter", "amdgpu intel nvml plugin rdma"},
-		"a library of what is not in": {[]string{"auto"}, sourceFlags{dcgmLibrary: "/l.so"}, "nvml amdgpu intel rdma plugin", "amdgpu intel nvml plugin rdma"},
+		"a library":                   {[]string{"auto"}, sourceFlags{nvmlLibrary: "/l.so"}, "nvml amdgpu intel rdma exporter", "amdgpu exporter intel rdma"},
+		"a host engine":               {[]string{"auto"}, sourceFlags{hostEngine: "engine:5555"}, "nvml dcgm amdgpu intel rdma exporter", "amdgpu exporter intel nvml rdma"},
+		"neuron-monitor":              {[]string{"auto"}, sourceFlags{neuronMonitor: "/n.json"}, "nvml amdgpu intel rdma neuron exporter", "amdgpu exporter intel nvml rdma"},
+		"TPUs":                        {[]string{"auto"}, sourceFlags{tpuMetrics: []string{"localhost:8431"}}, "nvml amdgpu intel rdma tpu exporter", "amdgpu exporter intel nvml rdma"},
+		"an exporter":                 {[]string{"auto"}, sourceFlags{exporterPresets: []string{"furiosa"}}, "nvml amdgpu intel rdma exporter", "amdgpu intel nvml rdma"},
+		"a driver":                    {[]string{"auto"}, sourceFlags{exporterDrivers: []string{"gpu.example.com=http://127.0.0.1:9100"}}, "nvml amdgpu intel rdma exporter", "amdgpu intel nvml rdma"},
+		"a library of what is not in": {[]string{"auto"}, sourceFlags{dcgmLibrary: "/l.so"}, "nvml amdgpu intel rdma exporter", "amdgpu exporter intel nvml rdma"},
 	} {
 		c.flags.sysfs, c.flags.clock, c.flags.log = t.TempDir(), clock.System(), slog.New(slog.DiscardHandler)
 		c.flags.interval, c.flags.slow = time.Second, 30*time.Second
+		c.flags.exporterFolder = "/does/not/exist"
 		sources, optional, err := openSources(c.selected, c.flags)
 		if err != nil {
 			t.Fatal(err)
@@ -64,16 +67,29 @@ func TestFlagsOfSources(t *testing.T) {
 		"no TPUs":               {[]string{"tpu"}, sourceFlags{}, "--device.source=tpu needs --tpu.metrics"},
 		"a name of a host":      {[]string{"auto"}, sourceFlags{tpuMetrics: []string{"tpu-1:8431"}}, `--tpu.metrics: "tpu-1:8431" is not HOST:PORT with an IP address of this node or localhost`},
 		"simulated devices":     {[]string{"auto"}, sourceFlags{simulatedConfig: "/s"}, "--simulated.config is set, but no --device.source is simulated: it would not be read"},
-		"no preset":             {[]string{"exporter"}, sourceFlags{}, "--device.source=exporter needs --exporter.preset or --exporter.config"},
+		"a driver":              {[]string{"nvml"}, sourceFlags{exporterDrivers: []string{"a=http://127.0.0.1:1"}}, "--exporter.driver is set, but no --device.source is exporter or auto: it would not be read"},
+		"no driver":             {[]string{"auto"}, sourceFlags{exporterDrivers: []string{"http://127.0.0.1:1"}}, "--exporter.driver: want DRIVER=URL"},
+		"no page":               {[]string{"exporter"}, sourceFlags{}, "--device.source=exporter needs --exporter.dir, --exporter.driver, --exporter.preset or --exporter.config"},
 		"no neuron-monitor":     {[]string{"neuron"}, sourceFlags{}, "--device.source=neuron needs --neuron.monitor"},
 		"a misspelt preset":     {[]string{"auto"}, sourceFlags{exporterPresets: []string{"furios"}}, "did you mean furiosa?"},
 		"a file without folder": {[]string{"auto"}, sourceFlags{neuronMonitor: "n.json"}, `--neuron.monitor: "n.json" is neither unix:///SOCKET nor the absolute path of a file`},
 		"no file":               {[]string{"auto"}, sourceFlags{exporterConfig: "/does/not/exist.yaml"}, "--exporter.config: stat /does/not/exist.yaml"},
-		"an extension":          {[]string{"plugin"}, sourceFlags{extensions: []string{"Fan"}}, `--plugin.extensions: "Fan" is not the name of an extension`},
+		"an extension":          {[]string{"exporter"}, sourceFlags{exporterFolder: "/f", extensions: []string{"Fan"}}, `"Fan" is not the name of an extension`},
 	} {
 		c.flags.sysfs, c.flags.clock, c.flags.log = t.TempDir(), clock.System(), slog.New(slog.DiscardHandler)
 		if _, _, err := openSources(c.selected, c.flags); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+// The sources that the table of vendors names are those of the flag.
+func TestSourcesOfVendors(t *testing.T) {
+	for _, row := range vendors.All() {
+		for _, name := range row.Sources {
+			if !slices.Contains(sourceNames(), name) {
+				t.Errorf("%s is read by %q, which is no source", row.Driver, name)
+			}
 		}
 	}
 }

@@ -130,7 +130,7 @@ func runTop(ctx context.Context, flags *topFlags, stdout, stderr io.Writer) erro
 	if err != nil {
 		return err
 	}
-	if screen, is := top.OpenTerminal(os.Stdin, stdout); is && !flags.once && flags.output == "table" {
+	if screen, ok := top.OpenTerminal(os.Stdin, stdout); ok && !flags.once && flags.output == "table" {
 		client.Devices = true
 		watch := &top.Watch{Client: client, First: listing, Interval: flags.interval, Relist: 30 * time.Second, Rest: 10 * time.Second}
 		if len(flags.urls) == 0 {

@@ -26,26 +26,26 @@ type topologyFlags struct {
 func addTopology(c *commands, stdout, stderr io.Writer) {
 	command := c.app.Command("topology", "Show how near devices are to each other: NVLink, PCIe and NUMA.").HelpLong(`  dra-exporter topology node node-a                    # all devices of a node, with their claims
   dra-exporter topology pod team-a/train-0             # those of a pod
-  dra-exporter topology job team-a/train               # those of a workload, on all of its nodes
+  dra-exporter topology workload team-a/train          # those of a workload, on all of its nodes
   dra-exporter topology node --url localhost:9420      # one agent`)
 	flags := &topologyFlags{}
 	flags.addTo(command)
 	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
-	node := addTopologyOf(c, command, topology.KindNode, "Show the devices of a node, or of all nodes.", flags, stdout, stderr).
+	node := addTopologyCommand(c, command, topology.KindNode, "Show the devices of a node, or of all nodes.", flags, stdout, stderr).
 		Alias("nodes").HelpLong("  dra-exporter topology node node-a\n  dra-exporter topology node --url localhost:9420")
 	node.Arg("NAME", "Name of the node. Default: all nodes.").StringVar(&flags.name)
-	pod := addTopologyOf(c, command, topology.KindPod, "Show the devices of a pod's claims.", flags, stdout, stderr).
+	pod := addTopologyCommand(c, command, topology.KindPod, "Show the devices of a pod's claims.", flags, stdout, stderr).
 		Alias("pods").Alias("po").HelpLong("  dra-exporter topology pod team-a/train-0\n  dra-exporter topology pod train-0 -n team-a")
-	job := addTopologyOf(c, command, topology.KindJob, "Show the devices of a workload: a Job, a JobSet, a Deployment or any other.", flags, stdout, stderr).
-		Alias("jobs").Alias("workload").Alias("workloads").HelpLong("  dra-exporter topology job team-a/train\n  dra-exporter topology job train -n team-a --workload-kind=JobSet")
-	job.Flag("workload-kind", "Kind of the workload, if several have the name, for example JobSet.").StringVar(&flags.kind)
-	for _, named := range []*kingpin.CmdClause{pod, job} {
-		named.Flag("namespace", "Namespace of a NAME without one. Default: the namespace of the context.").Short('n').StringVar(&flags.namespace)
-		named.Arg("NAME", "NAMESPACE/NAME, or NAME in the namespace of the context.").Required().StringVar(&flags.name)
+	workload := addTopologyCommand(c, command, topology.KindWorkload, "Show the devices of a workload: a Job, a JobSet, a Deployment or any other.", flags, stdout, stderr).
+		Alias("workloads").HelpLong("  dra-exporter topology workload team-a/train\n  dra-exporter topology workload train -n team-a --workload-kind=JobSet")
+	workload.Flag("workload-kind", "Kind of the workload, if several have the name, for example JobSet.").StringVar(&flags.kind)
+	for _, command := range []*kingpin.CmdClause{pod, workload} {
+		command.Flag("namespace", "Namespace of a NAME without one. Default: the namespace of the context.").Short('n').StringVar(&flags.namespace)
+		command.Arg("NAME", "NAMESPACE/NAME, or NAME in the namespace of the context.").Required().StringVar(&flags.name)
 	}
 }
 
-func addTopologyOf(c *commands, parent *kingpin.CmdClause, kind topology.Kind, help string, flags *topologyFlags, stdout, stderr io.Writer) *kingpin.CmdClause {
+func addTopologyCommand(c *commands, parent *kingpin.CmdClause, kind topology.Kind, help string, flags *topologyFlags, stdout, stderr io.Writer) *kingpin.CmdClause {
 	command := parent.Command(string(kind), help)
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runTopology(ctx, kind, flags, stdout, stderr) }
 	return command
@@ -57,12 +57,12 @@ func (f *topologyFlags) subject(kind topology.Kind) (topology.Subject, error) {
 		return topology.Subject{Kind: kind, Name: f.name}, nil
 	}
 	namespace, explained := f.namespace, explain.KindPod
-	if kind == topology.KindJob {
-		explained = explain.KindJob
+	if kind == topology.KindWorkload {
+		explained = explain.KindWorkload
 	}
 	parse := func(namespace string) (topology.Subject, error) {
-		of, err := explain.ParseSubject(explained, f.name, namespace, f.namespace != "")
-		return topology.Subject{Kind: kind, Namespace: of.Namespace, Name: of.Name, WorkloadKind: f.kind}, err
+		subject, err := explain.ParseSubject(explained, f.name, namespace, f.namespace != "")
+		return topology.Subject{Kind: kind, Namespace: subject.Namespace, Name: subject.Name, WorkloadKind: f.kind}, err
 	}
 	// A wrong name is reported before a missing kubeconfig.
 	if subject, err := parse(cmp.Or(namespace, "default")); err != nil || len(f.urls) > 0 {

@@ -26,7 +26,7 @@ func TestTopologyOfTheDemo(t *testing.T) {
 	node, _ := runningDemo(t)
 	output, err := "", error(nil)
 	for patience := 0; patience < 100; patience++ {
-		if output, err = runTopologyProgram(t, "job", "ml-training/llama", "--url="+node); err == nil {
+		if output, err = runTopologyProgram(t, "workload", "ml-training/llama", "--url="+node); err == nil {
 			break
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -48,7 +48,7 @@ func TestTopologyErrors(t *testing.T) {
 		"no device of pod team-ml/none is known; agents that answered: 1": {"pod", "team-ml/none", "--url=" + agent},
 		"no device of pod default/none is known; agents that answered: 1": {"pod", "none", "--url=" + agent},
 		"no device of node other is known; agents that answered: 1":       {"node", "other", "--url=" + agent},
-		`"a/b/c" is not NAMESPACE/NAME, nor the NAME of a workload`:       {"job", "a/b/c", "--url=" + agent},
+		`"a/b/c" is not NAMESPACE/NAME, nor the NAME of a workload`:       {"workload", "a/b/c", "--url=" + agent},
 		"no agent has answered":                         {"node", "--url=127.0.0.1:1"},
 		"this is the cluster role, not a node agent":    {"node", "--url=" + serveRole(t, "pending")},
 		"--timeout=0s is too short for a request":       {"node", "--url=" + agent, "--timeout=0s"},

@@ -41,9 +41,9 @@ func usageStatus(err error) int {
 	return exitFailure
 }
 
-// usageOf describes what is wrong with a command line that cannot be parsed, and
+// describeUsage describes what is wrong with a command line that cannot be parsed, and
 // what may be meant. The application must be new; see refusedSetting.
-func usageOf(app *kingpin.Application, args []string, err error) error {
+func describeUsage(app *kingpin.Application, args []string, err error) error {
 	parsed, syntax := app.ParseContext(args)
 	if syntax == nil {
 		if setting := refusedSetting(app, args); setting != "" {
@@ -53,7 +53,7 @@ func usageOf(app *kingpin.Application, args []string, err error) error {
 			return usagef("--%s is set twice", repeated[1])
 		}
 		if incomplete := regexp.MustCompile(`^must select a subcommand of '(.*)'$`).FindStringSubmatch(err.Error()); incomplete != nil {
-			group := commandOf(app, incomplete[1])
+			group := findCommand(app, incomplete[1])
 			return usagef("%s needs one of: %s", incomplete[1], strings.Join(names(group.Commands), ", "))
 		}
 		return usageError{err}
@@ -80,24 +80,24 @@ func usageOf(app *kingpin.Application, args []string, err error) error {
 
 // unknownFlag suggests a flag of the command, or names the command that has it.
 func unknownFlag(app *kingpin.Application, command, flag string) error {
-	of := ""
+	place := ""
 	if command != "" {
-		of = " of " + command
+		place = " of " + command
 	}
 	name := strings.TrimPrefix(strings.TrimLeft(flag, "-"), "no-")
 	var known, having []string
 	model := app.Model()
-	for _, one := range model.Flags {
-		known = append(known, one.Name)
+	for _, flag := range model.Flags {
+		known = append(known, flag.Name)
 	}
 	eachCommand(model.Commands, func(other *kingpin.CmdModel) {
-		own := other.FullCommand == command || strings.HasPrefix(command, other.FullCommand+" ") || strings.HasPrefix(other.FullCommand, command+" ") && command != ""
-		for _, one := range other.Flags {
+		related := other.FullCommand == command || strings.HasPrefix(command, other.FullCommand+" ") || strings.HasPrefix(other.FullCommand, command+" ") && command != ""
+		for _, flag := range other.Flags {
 			switch {
-			case one.Hidden:
-			case own:
-				known = append(known, one.Name)
-			case one.Name == name && !slices.Contains(having, other.FullCommand):
+			case flag.Hidden:
+			case related:
+				known = append(known, flag.Name)
+			case flag.Name == name && !slices.Contains(having, other.FullCommand):
 				having = append(having, other.FullCommand)
 			}
 		}
@@ -105,32 +105,32 @@ func unknownFlag(app *kingpin.Application, command, flag string) error {
 	hint := nearest(name, known)
 	switch {
 	case len(name) == 1: // a short one
-		return usagef("there is no flag %s%s", flag, of)
+		return usagef("there is no flag %s%s", flag, place)
 	case slices.Contains(known, name) && "--"+name != flag:
-		return usagef("there is no flag %s%s: --%s takes a value", flag, of, name)
+		return usagef("there is no flag %s%s: --%s takes a value", flag, place, name)
 	case len(having) > 0:
-		return usagef("there is no flag %s%s; it is a flag of %s", flag, of, strings.Join(having, ", "))
+		return usagef("there is no flag %s%s; it is a flag of %s", flag, place, strings.Join(having, ", "))
 	case hint != "":
-		return usagef("there is no flag %s%s; did you mean --%s?", flag, of, hint)
+		return usagef("there is no flag %s%s; did you mean --%s?", flag, place, hint)
 	default:
-		return usagef("there is no flag %s%s", flag, of)
+		return usagef("there is no flag %s%s", flag, place)
 	}
 }
 
 // unknownCommand suggests a command, or a kind of explain.
 func unknownCommand(app *kingpin.Application, command, word string) error {
-	group, what := app.Model().CmdGroupModel, "there is no command"
+	group, message := app.Model().CmdGroupModel, "there is no command"
 	if command != "" {
-		group, what = commandOf(app, command).CmdGroupModel, command+" does not know"
+		group, message = findCommand(app, command).CmdGroupModel, command+" does not know"
 	}
 	known := names(group.Commands)
 	if kind, name, slashed := strings.Cut(word, "/"); slashed && slices.Contains(known, kind) && name != "" {
-		return usagef("%s %q; did you mean %s %s?", what, word, kind, name)
+		return usagef("%s %q; did you mean %s %s?", message, word, kind, name)
 	}
 	if hint := nearest(word, known); hint != "" {
-		return usagef("%s %q; did you mean %s?", what, word, hint)
+		return usagef("%s %q; did you mean %s?", message, word, hint)
 	}
-	return usagef("%s %q; use one of: %s", what, word, strings.Join(known, ", "))
+	return usagef("%s %q; use one of: %s", message, word, strings.Join(known, ", "))
 }
 
 // unexpected describes an argument that a command does not take. It may be a
@@ -138,7 +138,7 @@ func unknownCommand(app *kingpin.Application, command, word string) error {
 func unexpected(app *kingpin.Application, command, word string) error {
 	if at := strings.LastIndex(command, " "); at >= 0 {
 		parent := command[:at]
-		if hint := nearest(word, names(commandOf(app, parent).Commands)); hint != "" {
+		if hint := nearest(word, names(findCommand(app, parent).Commands)); hint != "" {
 			return usagef("%s does not know %q; did you mean %s?", parent, word, hint)
 		}
 	}
@@ -192,8 +192,8 @@ func nearest(word string, known []string) string {
 	return best
 }
 
-// commandOf returns the command with the full name.
-func commandOf(app *kingpin.Application, full string) *kingpin.CmdModel {
+// findCommand returns the command with the full name.
+func findCommand(app *kingpin.Application, full string) *kingpin.CmdModel {
 	found := &kingpin.CmdModel{CmdGroupModel: &kingpin.CmdGroupModel{}, FlagGroupModel: &kingpin.FlagGroupModel{}}
 	eachCommand(app.Model().Commands, func(command *kingpin.CmdModel) {
 		if command.FullCommand == full {

@@ -54,8 +54,8 @@ type Node struct {
 
 // NewSnapshot returns a Snapshot of the inventory. The cache, of NewCache, may be
 // shared with others. The limit is that of one search, such as SearchLimit.
-func NewSnapshot(of *inventory.Inventory, compiled *cel.Cache, limit time.Duration) *Snapshot {
-	return &Snapshot{inventory: of, compiled: compiled, limit: limit, nodes: make(map[string]Node)}
+func NewSnapshot(inv *inventory.Inventory, compiled *cel.Cache, limit time.Duration) *Snapshot {
+	return &Snapshot{inventory: inv, compiled: compiled, limit: limit, nodes: make(map[string]Node)}
 }
 
 // NewCache returns a cache for the allocator's compiled selectors. The compiler
@@ -157,10 +157,10 @@ func noneAllocated() structured.AllocatedState {
 
 // addAllocated adds what is allocated of other pools. Each node of a pool has all
 // that is consumed of the pool.
-func addAllocated(to *structured.AllocatedState, more structured.AllocatedState) {
-	maps.Copy(to.AllocatedDevices, more.AllocatedDevices)
-	maps.Copy(to.AllocatedSharedDeviceIDs, more.AllocatedSharedDeviceIDs)
-	maps.Copy(to.AggregatedCapacity, more.AggregatedCapacity)
+func addAllocated(state *structured.AllocatedState, more structured.AllocatedState) {
+	maps.Copy(state.AllocatedDevices, more.AllocatedDevices)
+	maps.Copy(state.AllocatedSharedDeviceIDs, more.AllocatedSharedDeviceIDs)
+	maps.Copy(state.AggregatedCapacity, more.AggregatedCapacity)
 }
 
 // poolID identifies a pool.
@@ -201,24 +201,24 @@ func (m mergedPools) add(id poolID, pool []*resourcev1.ResourceSlice) (string, b
 }
 
 // renameAllocated adds what is allocated of a pool under another name of it.
-func renameAllocated(to *structured.AllocatedState, id poolID, name string) {
+func renameAllocated(state *structured.AllocatedState, id poolID, name string) {
 	renamed := func(device structured.DeviceID) (structured.DeviceID, bool) {
 		return structured.MakeDeviceID(id.driver, name, device.Device.String()), device.Driver.String() == id.driver && device.Pool.String() == id.name
 	}
-	for _, device := range to.AllocatedDevices.UnsortedList() {
+	for _, device := range state.AllocatedDevices.UnsortedList() {
 		if other, ok := renamed(device); ok {
-			to.AllocatedDevices.Insert(other)
+			state.AllocatedDevices.Insert(other)
 		}
 	}
-	for _, shared := range to.AllocatedSharedDeviceIDs.UnsortedList() {
+	for _, shared := range state.AllocatedSharedDeviceIDs.UnsortedList() {
 		if other, ok := renamed(shared.GetDeviceID()); ok {
 			share := types.UID(shared.ShareID.String())
-			to.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(other, &share))
+			state.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(other, &share))
 		}
 	}
-	for device, consumed := range maps.Clone(to.AggregatedCapacity) {
+	for device, consumed := range maps.Clone(state.AggregatedCapacity) {
 		if other, ok := renamed(device); ok {
-			to.AggregatedCapacity[other] = consumed
+			state.AggregatedCapacity[other] = consumed
 		}
 	}
 }
@@ -295,12 +295,12 @@ func (s *Snapshot) Fill(ctx context.Context, pause inventory.Pause, node Node, s
 		}
 		supply := filled.Node.NodeSupply
 		supply.Allocated = with(supply.Allocated, results)
-		after, err := s.withAllocator(ctx, supply)
+		next, err := s.withAllocator(ctx, supply)
 		if err != nil {
 			filled.More = true // it cannot be seen what follows
 			return filled, ctx.Err()
 		}
-		filled.Node = after
+		filled.Node = next
 		filled.Times++
 		filled.Results = append(filled.Results, results)
 	}
@@ -309,11 +309,11 @@ func (s *Snapshot) Fill(ctx context.Context, pause inventory.Pause, node Node, s
 }
 
 // with returns what is allocated after an allocation. Admin access is none.
-func with(before structured.AllocatedState, results []resourcev1.AllocationResult) structured.AllocatedState {
-	after := structured.AllocatedState{
-		AllocatedDevices:         before.AllocatedDevices.Clone(),
-		AllocatedSharedDeviceIDs: before.AllocatedSharedDeviceIDs.Clone(),
-		AggregatedCapacity:       before.AggregatedCapacity.Clone(),
+func with(state structured.AllocatedState, results []resourcev1.AllocationResult) structured.AllocatedState {
+	sum := structured.AllocatedState{
+		AllocatedDevices:         state.AllocatedDevices.Clone(),
+		AllocatedSharedDeviceIDs: state.AllocatedSharedDeviceIDs.Clone(),
+		AggregatedCapacity:       state.AggregatedCapacity.Clone(),
 	}
 	for i := range results {
 		for j := range results[i].Devices.Results {
@@ -322,17 +322,17 @@ func with(before structured.AllocatedState, results []resourcev1.AllocationResul
 			switch {
 			case result.AdminAccess != nil && *result.AdminAccess:
 			case result.ShareID == nil:
-				after.AllocatedDevices.Insert(id)
+				sum.AllocatedDevices.Insert(id)
 			default:
 				share := types.UID(*result.ShareID)
-				after.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(id, &share))
+				sum.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(id, &share))
 				if len(result.ConsumedCapacity) > 0 {
-					after.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(id, result.ConsumedCapacity))
+					sum.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(id, result.ConsumedCapacity))
 				}
 			}
 		}
 	}
-	return after
+	return sum
 }
 
 // IsCurrent reports whether nothing of the inventory has changed since the snapshot was

@@ -59,24 +59,24 @@ type recorder[T any] struct {
 	change func(*T) dra.Change
 }
 
-// record returns what to keep in place of after: the value before, if they are
+// record returns what to keep in place of updated: the previous value, if they are
 // equal.
-func (r recorder[T]) record(before, after *T, live bool) *T {
-	same := before != nil && after != nil && r.uid(before) == r.uid(after)
-	if same && reflect.DeepEqual(before, after) {
-		return before
+func (r recorder[T]) record(previous, updated *T, live bool) *T {
+	same := previous != nil && updated != nil && r.uid(previous) == r.uid(updated)
+	if same && reflect.DeepEqual(previous, updated) {
+		return previous
 	}
-	if before != nil && !same {
-		gone := r.change(before)
+	if previous != nil && !same {
+		gone := r.change(previous)
 		gone.Gone, gone.Live = true, live
 		r.log.record(gone)
 	}
-	if after != nil {
-		change := r.change(after)
+	if updated != nil {
+		change := r.change(updated)
 		change.Live = live
 		r.log.record(change)
 	}
-	return after
+	return updated
 }
 
 // item is what is kept of an object: what it was decoded to, shared with the
@@ -87,12 +87,12 @@ type item[T any] struct {
 }
 
 // sameVersion reports whether an object is as it was when it was decoded.
-func sameVersion[O watch.Object, T any](before item[T], object O) bool {
-	return before.version != "" && before.version == object.GetResourceVersion()
+func sameVersion[O watch.Object, T any](previous item[T], object O) bool {
+	return previous.version != "" && previous.version == object.GetResourceVersion()
 }
 
-// valueOf is the value of an item; nil: there is no item.
-func valueOf[T any](i *item[T]) *T {
+// itemValue is the value of an item; nil: there is no item.
+func itemValue[T any](i *item[T]) *T {
 	if i == nil {
 		return nil
 	}
@@ -114,7 +114,7 @@ func recorded[O watch.Object, T any](decode func(O) (decoded T, keep bool), r re
 // recording returns what applies the changes of items to the changelog.
 func recording[O watch.Object, T any](r recorder[T]) func(watch.Event[O, item[T]]) {
 	return func(event watch.Event[O, item[T]]) {
-		kept := r.record(valueOf(event.Before), valueOf(event.After), event.Live)
+		kept := r.record(itemValue(event.Before), itemValue(event.After), event.Live)
 		if event.After != nil {
 			event.After.value = kept
 		}

@@ -89,10 +89,10 @@ func newClaimCache(jitter func(time.Duration) time.Duration) *claimCache {
 // is not wanted any more. A claim that is new becomes due within the given time,
 // and one that is not reserved for a new pod at once. It reports whether what is
 // known, or what is unread, has changed.
-func (c *claimCache) setConsumers(now clock.Instant, ref dra.ClaimRef, consumers []string, within time.Duration) (changed bool) {
-	record, found := c.records[ref]
+func (c *claimCache) setConsumers(now clock.Instant, ref dra.ClaimRef, consumers []string, limit time.Duration) (changed bool) {
+	record, ok := c.records[ref]
 	switch {
-	case len(consumers) == 0 && found:
+	case len(consumers) == 0 && ok:
 		c.queue.remove(ref)
 		delete(c.records, ref)
 		c.outcomes.remove(ref)
@@ -100,9 +100,9 @@ func (c *claimCache) setConsumers(now clock.Instant, ref dra.ClaimRef, consumers
 		return record.claim != nil || record.unread()
 	case len(consumers) == 0:
 		return false
-	case !found:
+	case !ok:
 		c.records[ref] = &claimRecord{consumers: consumers}
-		c.queue.set(ref, now.Elapsed+c.jitter(within))
+		c.queue.set(ref, now.Elapsed+c.jitter(limit))
 		return true
 	case slices.Equal(record.consumers, consumers):
 		return false
@@ -189,11 +189,11 @@ func (c *claimCache) missing(now clock.Instant, ref dra.ClaimRef) bool {
 // reports whether the claim has become unread.
 func (c *claimCache) failed(now clock.Instant, ref dra.ClaimRef, err error) bool {
 	record := c.records[ref]
-	before := record.unread()
+	previous := record.unread()
 	record.failure = err
 	c.outcomes.record(ref, err)
 	c.retry(now, ref, record)
-	return record.unread() != before
+	return record.unread() != previous
 }
 
 func (c *claimCache) retry(now clock.Instant, ref dra.ClaimRef, record *claimRecord) {
@@ -262,24 +262,24 @@ func compareClaims(a, b dra.ClaimRef) int {
 // failure to list claims. A source without claims is up while the pods are
 // fresh. A status that is not new is reported only with always, so that the
 // times of successes and failures count.
-func (c *claimCache) report(to *source.Tracker, podsFresh bool, unlisted error, always bool) {
-	before := to.Status()
+func (c *claimCache) report(tracker *source.Tracker, podsFresh bool, unlisted error, always bool) {
+	previous := tracker.Status()
 	failure, failed, succeeded := c.outcomes.failure(), len(c.outcomes.failed), len(c.outcomes.succeeded)
 	if failed > 1 {
 		failure = fmt.Errorf("%d of %d claims cannot be read: %w", failed, len(c.records), failure)
 	}
 	switch {
 	case failed > 0 && succeeded == 0:
-		if always || before.Up {
-			to.Report(failure)
+		if always || previous.Up {
+			tracker.Report(failure)
 		}
 	case failed > 0, unlisted != nil:
-		if always || !before.Up || before.Reason == source.ReasonNone {
-			to.Impair(cmp.Or(failure, unlisted))
+		if always || !previous.Up || previous.Reason == source.ReasonNone {
+			tracker.Impair(cmp.Or(failure, unlisted))
 		}
 	case succeeded > 0, len(c.records) == 0 && podsFresh:
-		if always || !before.Up || before.Reason != source.ReasonNone {
-			to.Report(nil)
+		if always || !previous.Up || previous.Reason != source.ReasonNone {
+			tracker.Report(nil)
 		}
 	}
 }

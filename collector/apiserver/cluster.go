@@ -46,7 +46,7 @@ type Keeper interface {
 
 	// PodRequests receives what a pod takes of its node: what was received last, and
 	// what it is now; nil: nothing. They are shared and must not be changed.
-	PodRequests(before, after *dra.PodRequests)
+	PodRequests(previous, updated *dra.PodRequests)
 }
 
 // ClusterOptions are the options of a Cluster. All but Namespace, Observe,
@@ -265,17 +265,17 @@ func (c *Cluster) Statuses() []source.Status {
 
 // worse returns the status of a source that is read in two parts.
 func worse(a, b source.Status) source.Status {
-	one, other := a, b
+	status, other := a, b
 	if a.Up && a.Reason == source.ReasonNone {
-		one, other = b, a
+		status, other = b, a
 	}
-	one.Errors += other.Errors
-	one.Queue.Events += other.Queue.Events
-	one.Queue.Lag = max(one.Queue.Lag, other.Queue.Lag)
-	if other.LastSuccess.Elapsed < one.LastSuccess.Elapsed {
-		one.LastSuccess = other.LastSuccess
+	status.Errors += other.Errors
+	status.Queue.Events += other.Queue.Events
+	status.Queue.Lag = max(status.Queue.Lag, other.Queue.Lag)
+	if other.LastSuccess.Elapsed < status.LastSuccess.Elapsed {
+		status.LastSuccess = other.LastSuccess
 	}
-	return one
+	return status
 }
 
 // watched is one collection of the cluster.
@@ -299,31 +299,31 @@ type collection[O watch.Object, V any] struct {
 }
 
 // addCollection adds a collection to those that Run watches.
-func addCollection[O watch.Object, V any](c *Cluster, of collection[O, V]) (store *watch.Store[O, V], lock sync.Locker) {
+func addCollection[O watch.Object, V any](c *Cluster, added collection[O, V]) (store *watch.Store[O, V], lock sync.Locker) {
 	lock = &sync.Mutex{}
-	of.decoder.Flush = func() { signal(c.log.changed) }
-	decoded := of.decoder.Decode
-	of.decoder.Decode = func(object O) (V, bool) {
+	added.decoder.Flush = func() { signal(c.log.changed) }
+	decoded := added.decoder.Decode
+	added.decoder.Decode = func(object O) (V, bool) {
 		decode.LimitQuantities(object) // it is of this decoder alone, and the keeper is passed the same
 		return decoded(object)
 	}
-	store = watch.NewStore(lock, of.decoder)
-	name := cmp.Or(of.source, of.resource)
+	store = watch.NewStore(lock, added.decoder)
+	name := cmp.Or(added.source, added.resource)
 	log, observe := c.options.Log, func(float64) {}
-	if of.silent {
+	if added.silent {
 		log = slog.New(slog.DiscardHandler)
 	}
 	if c.options.Observe != nil {
 		observe = c.options.Observe(name)
 	}
-	from := &watch.Source{Client: c.client, Resource: of.resource, Selector: of.selector, Versions: of.versions, Optional: of.optional}
-	if of.namespaced {
-		from.Namespace = c.options.Namespace
+	origin := &watch.Source{Client: c.client, Resource: added.resource, Selector: added.selector, Versions: added.versions, Optional: added.optional}
+	if added.namespaced {
+		origin.Namespace = c.options.Namespace
 	}
-	c.collections = append(c.collections, watched{source: name, ofDRA: of.ofDRA, watcher: watch.New(watch.Options{
+	c.collections = append(c.collections, watched{source: name, ofDRA: added.ofDRA, watcher: watch.New(watch.Options{
 		Clock: c.options.Clock, Tracker: source.NewTracker(name, log, c.options.Clock, observe),
 		Changed: func(bool) { signal(c.log.changed) },
-	}, from, store)})
+	}, origin, store)})
 	return store, lock
 }
 
@@ -350,8 +350,8 @@ func (c *Cluster) watchPods() {
 		resource: "pods", namespaced: true,
 		versions: podVersions(),
 		decoder: watch.Decoder[*corev1.Pod, podItem]{
-			Unchanged: func(before podItem, pod *corev1.Pod) bool {
-				return before.version != "" && before.version == pod.ResourceVersion
+			Unchanged: func(previous podItem, pod *corev1.Pod) bool {
+				return previous.version != "" && previous.version == pod.ResourceVersion
 			},
 			Decode: func(pod *corev1.Pod) (podItem, bool) {
 				item := podItem{version: pod.ResourceVersion, requests: decode.PodRequests(pod)}
@@ -377,8 +377,8 @@ func (c *Cluster) watchClasses() {
 		resource: "deviceclasses", ofDRA: true,
 		versions: []watch.Version{{Group: resourcev1.SchemeGroupVersion, Empty: func() runtime.Object { return &resourcev1.DeviceClassList{} }}},
 		decoder: watch.Decoder[*resourcev1.DeviceClass, classItem]{
-			Unchanged: func(before classItem, class *resourcev1.DeviceClass) bool {
-				return before.version != "" && before.version == class.ResourceVersion
+			Unchanged: func(previous classItem, class *resourcev1.DeviceClass) bool {
+				return previous.version != "" && previous.version == class.ResourceVersion
 			},
 			Decode: func(class *resourcev1.DeviceClass) (classItem, bool) {
 				return classItem{version: class.ResourceVersion, extended: decode.OptionalText(class.Spec.ExtendedResourceName)}, true
@@ -571,7 +571,7 @@ func (c *Cluster) watchAutoscaling() {
 // keeper. The status of a node is written every few minutes without a relevant
 // change, so the version is a hash of the relevant part.
 func (c *Cluster) watchNodes() {
-	seed, topology := maphash.MakeSeed(), c.options.Topology
+	strings, seed, topology := newInterner(), maphash.MakeSeed(), c.options.Topology
 	if topology == nil {
 		topology = decode.DefaultTopology()
 	}
@@ -586,7 +586,8 @@ func (c *Cluster) watchNodes() {
 		decoder: watch.Decoder[*corev1.Node, item[dra.Node]]{
 			Decode: func(node *corev1.Node) (item[dra.Node], bool) {
 				decoded := decode.Node(node, topology)
-				return item[dra.Node]{version: hashOf(seed, decode.StripNode(node)), value: &decoded}, true
+				strings.share(&decoded.Kubelet)
+				return item[dra.Node]{version: nodeHash(seed, decode.StripNode(node)), value: &decoded}, true
 			},
 			Apply: func(event watch.Event[*corev1.Node, item[dra.Node]]) {
 				apply(event)
@@ -596,8 +597,8 @@ func (c *Cluster) watchNodes() {
 	})
 }
 
-// hashOf is empty for a node that cannot be encoded.
-func hashOf(seed maphash.Seed, node *corev1.Node) string {
+// nodeHash is empty for a node that cannot be encoded.
+func nodeHash(seed maphash.Seed, node *corev1.Node) string {
 	bytes, err := node.Marshal()
 	if err != nil {
 		return ""

@@ -56,20 +56,20 @@ func newClusterPods(log *changelog, keeper Keeper) *clusterPods {
 
 // apply applies, under the lock of the store, the change of a pod. The status
 // of a pod does not keep the first start of a container that has started often.
-func (p *clusterPods) apply(before, after *podItem, live bool) {
-	if was, is := before.requested(), after.requested(); !reflect.DeepEqual(was, is) {
-		p.keeper.PodRequests(was, is)
+func (p *clusterPods) apply(previous, updated *podItem, live bool) {
+	if old, current := previous.requested(), updated.requested(); !reflect.DeepEqual(old, current) {
+		p.keeper.PodRequests(old, current)
 	}
-	before, after = before.ofDevices(), after.ofDevices()
-	if before == nil && after == nil {
+	previous, updated = previous.ofDevices(), updated.ofDevices()
+	if previous == nil && updated == nil {
 		return
 	}
-	if before != nil && after != nil && before.decoded.UID == after.decoded.UID {
-		if first := before.decoded.Started; !first.IsZero() && first.Before(after.decoded.Started) {
-			after.decoded.Started = first
+	if previous != nil && updated != nil && previous.decoded.UID == updated.decoded.UID {
+		if first := previous.decoded.Started; !first.IsZero() && first.Before(updated.decoded.Started) {
+			updated.decoded.Started = first
 		}
 	}
-	p.record(before, after, live)
+	p.record(previous, updated, live)
 }
 
 // requested returns what the pod takes of its node; nil: nothing, or there is no pod.
@@ -91,24 +91,24 @@ func (i *podItem) ofDevices() *podItem {
 
 // record records the change of what is reported of a pod. A pod that was there
 // and is reported from now on was created before: that is not live.
-func (p *clusterPods) record(before, after *podItem, live bool) {
-	p.limit.release(before)
-	var was, is *dra.PodLifecycle
-	if before != nil {
-		was = before.reported
+func (p *clusterPods) record(previous, updated *podItem, live bool) {
+	p.limit.release(previous)
+	var old, current *dra.PodLifecycle
+	if previous != nil {
+		old = previous.reported
 	}
-	if after != nil {
-		after.reported = p.reported(after.decoded)
-		p.limit.admit(after)
-		is = after.reported
+	if updated != nil {
+		updated.reported = p.reported(updated.decoded)
+		p.limit.admit(updated)
+		current = updated.reported
 	}
-	known := before != nil && was == nil && after != nil && before.decoded.UID == after.decoded.UID
-	kept := p.recorder.record(was, is, live && !known)
-	if is != nil && kept != is {
-		if after.decoded == is {
-			after.decoded = kept
+	known := previous != nil && old == nil && updated != nil && previous.decoded.UID == updated.decoded.UID
+	kept := p.recorder.record(old, current, live && !known)
+	if current != nil && kept != current {
+		if updated.decoded == current {
+			updated.decoded = kept
 		}
-		after.reported = kept
+		updated.reported = kept
 	}
 }
 
@@ -146,12 +146,12 @@ func (p *clusterPods) standsForDevices(name string) bool {
 // applyClass applies the change of a class, from the extended resource that it
 // stood for to the one that it stands for. It reports whether pods were recorded
 // again.
-func (p *clusterPods) applyClass(was, is string) (changed bool) {
-	if was == is {
+func (p *clusterPods) applyClass(old, current string) (changed bool) {
+	if old == current {
 		return false
 	}
-	for name, by := range map[string]int{was: -1, is: 1} {
-		if name != "" && p.countClass(name, by) {
+	for name, delta := range map[string]int{old: -1, current: 1} {
+		if name != "" && p.countClass(name, delta) {
 			p.revise(name)
 			changed = true
 		}
@@ -161,11 +161,11 @@ func (p *clusterPods) applyClass(was, is string) (changed bool) {
 
 // countClass adds a class of an extended resource, or removes one. It reports
 // whether the resource begins or ceases to stand for devices.
-func (p *clusterPods) countClass(name string, by int) bool {
+func (p *clusterPods) countClass(name string, delta int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	had := p.classes[name] > 0
-	if p.classes[name] += by; p.classes[name] <= 0 {
+	if p.classes[name] += delta; p.classes[name] <= 0 {
 		delete(p.classes, name)
 	}
 	return had != (p.classes[name] > 0)
@@ -180,12 +180,12 @@ func (p *clusterPods) revise(resource string) {
 		if item.decoded == nil {
 			return item
 		}
-		if _, requested := item.decoded.Extended[resource]; !requested {
+		if _, ok := item.decoded.Extended[resource]; !ok {
 			return item
 		}
-		after := item
-		p.record(&item, &after, false)
-		return after
+		updated := item
+		p.record(&item, &updated, false)
+		return updated
 	})
 }
 

@@ -36,9 +36,9 @@ func newDevicePools(jitter func(time.Duration) time.Duration) *devicePools {
 // applySlices applies the slices of the node. It reports whether the devices
 // have changed.
 func (d *devicePools) applySlices(now clock.Instant, present []decode.SliceRecord) (changed bool) {
-	before := maps.Clone(d.local)
+	previous := maps.Clone(d.local)
 	d.local.update(present)
-	changed = !reflect.DeepEqual(before, d.local)
+	changed = !reflect.DeepEqual(previous, d.local)
 	return d.findRemote(now) || changed
 }
 
@@ -59,7 +59,7 @@ func (d *devicePools) findRemote(now clock.Instant) (changed bool) {
 		return false
 	}
 	for pool, names := range d.allocated {
-		if _, local := d.local[pool]; local {
+		if _, ok := d.local[pool]; ok {
 			changed = d.remote.remove(pool) || changed
 			continue
 		}
@@ -75,12 +75,12 @@ func (d *devicePools) findRemote(now clock.Instant) (changed bool) {
 func (d *devicePools) applyClaim(now clock.Instant, claim claimChange) (changed bool) {
 	if claim.after != nil {
 		for _, result := range claim.after.Results {
-			pool := poolOf(result.Device)
+			pool := poolID(result.Device)
 			if d.allocated[pool] == nil {
 				d.allocated[pool] = make(map[string]int)
 			}
 			d.allocated[pool][result.Device.Name]++
-			if _, local := d.local[pool]; d.listed && !local {
+			if _, ok := d.local[pool]; d.listed && !ok {
 				d.remote.want(now, pool, result.Device.Name)
 			}
 		}
@@ -89,7 +89,7 @@ func (d *devicePools) applyClaim(now clock.Instant, claim claimChange) (changed 
 		return false
 	}
 	for _, result := range claim.before.Results {
-		pool := poolOf(result.Device)
+		pool := poolID(result.Device)
 		names := d.allocated[pool]
 		if names[result.Device.Name]--; names[result.Device.Name] > 0 {
 			continue
@@ -114,7 +114,7 @@ func (d *devicePools) devices() []dra.PublishedDevice {
 	return all
 }
 
-func poolOf(device dra.DeviceID) decode.PoolID {
+func poolID(device dra.DeviceID) decode.PoolID {
 	return decode.PoolID{Driver: device.Driver, Name: device.Pool}
 }
 
@@ -215,8 +215,8 @@ func newRemotePools(jitter func(time.Duration) time.Duration) *remotePools {
 
 // want adds a device that is wanted. Its pool is due at once.
 func (r *remotePools) want(now clock.Instant, pool decode.PoolID, device string) {
-	record, found := r.known[pool]
-	if !found {
+	record, ok := r.known[pool]
+	if !ok {
 		record = &remotePool{wanted: make(map[string]bool)}
 		r.known[pool] = record
 	}
@@ -230,8 +230,8 @@ func (r *remotePools) want(now clock.Instant, pool decode.PoolID, device string)
 // devices have changed: those of a pool stay until it is listed again, or until
 // none of them is wanted.
 func (r *remotePools) release(pool decode.PoolID, device string) (changed bool) {
-	record, found := r.known[pool]
-	if !found {
+	record, ok := r.known[pool]
+	if !ok {
 		return false
 	}
 	if delete(record.wanted, device); len(record.wanted) > 0 {
@@ -242,10 +242,10 @@ func (r *remotePools) release(pool decode.PoolID, device string) (changed bool) 
 
 // remove removes a pool. It reports whether it had devices.
 func (r *remotePools) remove(pool decode.PoolID) (changed bool) {
-	record, found := r.known[pool]
+	record, ok := r.known[pool]
 	delete(r.known, pool)
 	r.queue.remove(pool)
-	return found && len(record.devices) > 0
+	return ok && len(record.devices) > 0
 }
 
 // apply applies the slices of a pool. If some of the newest generation are

@@ -53,8 +53,8 @@ func (f *fedPods) put(pod *corev1.Pod) (names []watch.ObjectName) {
 	if _, keep := decode.NewPodRecord(pod, decode.PodFields{}); !keep {
 		return nil
 	}
-	known, found := f.pods[pod.UID]
-	if found {
+	known, ok := f.pods[pod.UID]
+	if ok {
 		f.unindex(pod.UID, known)
 		if earlier := watch.NameOf(known.light); earlier != watch.NameOf(pod) {
 			names = append(names, earlier)
@@ -63,7 +63,7 @@ func (f *fedPods) put(pod *corev1.Pod) (names []watch.ObjectName) {
 		f.count++
 		known = &fedPod{ordinal: f.count}
 		f.pods[pod.UID] = known
-		delete(f.listed, refOf(pod)) // that may be of an earlier pod of the name
+		delete(f.listed, podRef(pod)) // that may be of an earlier pod of the name
 	}
 	known.light = f.strip(pod)
 	f.index(pod.UID, known)
@@ -83,8 +83,8 @@ func (f *fedPods) strip(pod *corev1.Pod) *corev1.Pod {
 }
 
 func (f *fedPods) remove(uid types.UID) []watch.ObjectName {
-	known, found := f.pods[uid]
-	if !found {
+	known, ok := f.pods[uid]
+	if !ok {
 		return nil
 	}
 	delete(f.pods, uid)
@@ -104,26 +104,26 @@ func (f *fedPods) removeUnseen() (names []watch.ObjectName) {
 }
 
 func (f *fedPods) index(uid types.UID, pod *fedPod) {
-	add := func(to map[watch.ObjectName]map[types.UID]*fedPod, name watch.ObjectName) {
-		if to[name] == nil {
-			to[name] = make(map[types.UID]*fedPod)
+	add := func(pods map[watch.ObjectName]map[types.UID]*fedPod, name watch.ObjectName) {
+		if pods[name] == nil {
+			pods[name] = make(map[types.UID]*fedPod)
 		}
-		to[name][uid] = pod
+		pods[name][uid] = pod
 	}
 	add(f.names, watch.NameOf(pod.light))
-	if group, has := pod.group(); has {
+	if group, ok := pod.group(); ok {
 		add(f.groups, group)
 	}
 }
 
 func (f *fedPods) unindex(uid types.UID, pod *fedPod) {
-	remove := func(from map[watch.ObjectName]map[types.UID]*fedPod, name watch.ObjectName) {
-		if delete(from[name], uid); len(from[name]) == 0 {
-			delete(from, name)
+	remove := func(pods map[watch.ObjectName]map[types.UID]*fedPod, name watch.ObjectName) {
+		if delete(pods[name], uid); len(pods[name]) == 0 {
+			delete(pods, name)
 		}
 	}
 	remove(f.names, watch.NameOf(pod.light))
-	if group, has := pod.group(); has {
+	if group, ok := pod.group(); ok {
 		remove(f.groups, group)
 	}
 }
@@ -140,10 +140,10 @@ func (f *fedPods) newest(name watch.ObjectName) *corev1.Pod {
 	if newest == nil {
 		return nil
 	}
-	return newest.complete(f.listed[refOf(newest.light)])
+	return newest.complete(f.listed[podRef(newest.light)])
 }
 
-func refOf(pod *corev1.Pod) dra.PodRef {
+func podRef(pod *corev1.Pod) dra.PodRef {
 	return dra.PodRef{Namespace: decode.Text(pod.Namespace), Name: decode.Text(pod.Name)}
 }
 
@@ -220,7 +220,7 @@ func (f *fedPods) owners(claim metav1.Object) []*fedPod {
 		switch {
 		case owner.Controller == nil || !*owner.Controller:
 		case owner.Kind == "Pod":
-			if pod, known := f.pods[owner.UID]; known && pod.light.Namespace == claim.GetNamespace() {
+			if pod, ok := f.pods[owner.UID]; ok && pod.light.Namespace == claim.GetNamespace() {
 				owners = append(owners, pod)
 			}
 		case owner.Kind == "PodGroup":
@@ -232,7 +232,7 @@ func (f *fedPods) owners(claim metav1.Object) []*fedPod {
 }
 
 // group is the group of pods that the pod is one of.
-func (p *fedPod) group() (name watch.ObjectName, has bool) {
+func (p *fedPod) group() (name watch.ObjectName, ok bool) {
 	group := p.light.Spec.SchedulingGroup
 	if group == nil || group.PodGroupName == nil {
 		return watch.ObjectName{}, false
@@ -252,8 +252,8 @@ func (p *fedPod) newerThan(other *fedPod) bool {
 // that no container uses which PodResources list.
 func (p *fedPod) hasUnlisted() bool {
 	for _, reference := range p.light.Spec.ResourceClaims {
-		_, known := p.learned.names[reference.Name]
-		if !known && reference.ResourceClaimName == nil && len(usersOf(p.light, reference.Name)) == 0 {
+		_, ok := p.learned.names[reference.Name]
+		if !ok && reference.ResourceClaimName == nil && len(containerUsers(p.light, reference.Name)) == 0 {
 			return true
 		}
 	}
@@ -268,33 +268,33 @@ func (p *fedPod) complete(listed listedClaims) *corev1.Pod {
 	whole.Status.ResourceClaimStatuses = nil
 	rest, unnamed := listed.without(p), false
 	for _, reference := range whole.Spec.ResourceClaims {
-		name, known := p.learned.names[reference.Name]
-		if !known && reference.ResourceClaimName == nil {
-			name, known = rest.takeClaim(&whole, reference.Name)
+		name, ok := p.learned.names[reference.Name]
+		if !ok && reference.ResourceClaimName == nil {
+			name, ok = rest.takeClaim(&whole, reference.Name)
 		}
-		if known {
+		if ok {
 			p.learned.setName(reference.Name, name)
 			whole.Status.ResourceClaimStatuses = append(whole.Status.ResourceClaimStatuses,
 				corev1.PodResourceClaimStatus{Name: reference.Name, ResourceClaimName: &name})
 		}
-		unnamed = unnamed || !known && reference.ResourceClaimName == nil
+		unnamed = unnamed || !ok && reference.ResourceClaimName == nil
 	}
 	whole.Status.ExtendedResourceClaimStatus = p.learned.extendedStatus
 	if p.learned.extendedClaim == nil && p.learned.extendedStatus == nil && !unnamed {
 		p.learned.extendedClaim = rest.extendedClaim(&whole)
 	}
 	if claim := p.learned.extendedClaim; claim != nil {
-		whole.Status.ExtendedResourceClaimStatus = extendedStatusOf(&whole, claim, listed[claim.Name])
+		whole.Status.ExtendedResourceClaimStatus = extendedStatus(&whole, claim, listed[claim.Name])
 	}
 	return &whole
 }
 
-// extendedStatusOf returns which container uses which request of the claim for
+// extendedStatus returns which container uses which request of the claim for
 // extended resources. The scheduler numbers containers, init containers first,
 // and names requests after them (createResourceRequestAndMappings in its plugin
 // dynamicresources). A container that the kubelet lists the claim for, and after
 // which no request is named, uses the claim as a whole.
-func extendedStatusOf(pod *corev1.Pod, claim *resourcev1.ResourceClaim, containers []string) *corev1.PodExtendedResourceClaimStatus {
+func extendedStatus(pod *corev1.Pod, claim *resourcev1.ResourceClaim, containers []string) *corev1.PodExtendedResourceClaimStatus {
 	status := &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: claim.Name}
 	all := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
 	for i := range all {
@@ -313,13 +313,13 @@ func extendedStatusOf(pod *corev1.Pod, claim *resourcev1.ResourceClaim, containe
 	return status
 }
 
-// usersOf are the containers that use a claim of the pod, of those that
+// containerUsers are the containers that use a claim of the pod, of those that
 // PodResources list: sidecars and main containers. They are sorted.
-func usersOf(pod *corev1.Pod, within string) []string {
+func containerUsers(pod *corev1.Pod, podClaim string) []string {
 	var users []string
 	for i, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		sidecar := container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways
-		uses := slices.ContainsFunc(container.Resources.Claims, func(c corev1.ResourceClaim) bool { return c.Name == within })
+		uses := slices.ContainsFunc(container.Resources.Claims, func(c corev1.ResourceClaim) bool { return c.Name == podClaim })
 		if uses && (sidecar || i >= len(pod.Spec.InitContainers)) {
 			users = append(users, decode.Text(container.Name))
 		}
@@ -353,21 +353,21 @@ func (l *learnedNames) fromStatus(pod *corev1.Pod) {
 	}
 }
 
-func (l *learnedNames) setName(within, claim string) (changed bool) {
-	if l.names[within] == claim {
+func (l *learnedNames) setName(podClaim, claim string) (changed bool) {
+	if l.names[podClaim] == claim {
 		return false
 	}
 	if l.names == nil {
 		l.names = make(map[string]string)
 	}
-	l.names[within] = claim
+	l.names[podClaim] = claim
 	return true
 }
 
 // fromClaim learns from a claim that was made for the pod.
 func (l *learnedNames) fromClaim(claim *resourcev1.ResourceClaim) (changed bool) {
-	if within := claim.Annotations[resourcev1.PodResourceClaimAnnotation]; within != "" {
-		return l.setName(within, claim.Name)
+	if podClaim := claim.Annotations[resourcev1.PodResourceClaimAnnotation]; podClaim != "" {
+		return l.setName(podClaim, claim.Name)
 	}
 	if claim.Annotations[resourcev1.ExtendedResourceClaimAnnotation] != "true" {
 		return false
@@ -402,14 +402,14 @@ func (l listedClaims) without(pod *fedPod) listedClaims {
 // containers that use it and, if there are several, is named as the controller
 // manager names claims. A wrong one, of an earlier pod of the name, is not
 // reserved for this pod.
-func (l listedClaims) takeClaim(pod *corev1.Pod, within string) (name string, known bool) {
-	users := usersOf(pod, within)
+func (l listedClaims) takeClaim(pod *corev1.Pod, podClaim string) (name string, known bool) {
+	users := containerUsers(pod, podClaim)
 	if len(users) == 0 {
 		return "", false
 	}
 	matching := func(named bool) (names []string) {
 		for name, containers := range l {
-			if slices.Equal(containers, users) && (!named || strings.HasPrefix(name, pod.Name+"-"+within+"-")) {
+			if slices.Equal(containers, users) && (!named || strings.HasPrefix(name, pod.Name+"-"+podClaim+"-")) {
 				names = append(names, name)
 			}
 		}
@@ -417,7 +417,7 @@ func (l listedClaims) takeClaim(pod *corev1.Pod, within string) (name string, kn
 	}
 	// Do the same containers use another claim from a template, too?
 	ambiguous := slices.ContainsFunc(pod.Spec.ResourceClaims, func(other corev1.PodResourceClaim) bool {
-		return other.Name != within && other.ResourceClaimName == nil && slices.Equal(usersOf(pod, other.Name), users)
+		return other.Name != podClaim && other.ResourceClaimName == nil && slices.Equal(containerUsers(pod, other.Name), users)
 	})
 	names := matching(false)
 	if len(names) != 1 || ambiguous {

@@ -22,10 +22,10 @@ type generations[K comparable, V any] struct {
 // get returns the value that is known for a key; it remembers the given one if
 // there is none.
 func (g *generations[K, V]) get(key K, value V) V {
-	if known, found := g.young[key]; found {
+	if known, ok := g.young[key]; ok {
 		return known
 	}
-	if known, found := g.old[key]; found {
+	if known, ok := g.old[key]; ok {
 		value = known
 	}
 	if g.young == nil || len(g.young) >= maxInterned {

@@ -31,6 +31,7 @@ type Node struct {
 	podWatch     *watch.Watcher // nil: the pods come from the feed
 	feed         *PodFeed       // nil: the pods are watched
 	sliceWatch   *watch.Watcher
+	nodeWatch    *watch.Watcher // nil: no label of the node is read
 	claimReader  *worker
 	poolReader   *worker
 	unlistedRead *worker // lists claims that a feed's pods do not name
@@ -48,7 +49,8 @@ type Node struct {
 	outdatedPlugins bool // and so are those of pods with device plugins alone
 	outdatedSince   clock.Instant
 	facts           Facts
-	outage          bool // the last attempt to watch pods has failed
+	labels          map[string]string // of the node
+	outage          bool              // the last attempt to watch pods has failed
 }
 
 // New returns a Node that sends nothing before Run.
@@ -106,11 +108,42 @@ func newNode(options Options, client *watch.Client) *Node {
 			Selector: fields.OneTermEqualSelector("spec.nodeName", options.Node).String(),
 		}, n.pods)
 	}
+	if len(options.NodeLabels) > 0 {
+		n.watchNode(options)
+	}
 	n.sliceWatch = watch.New(options.watching("resourceslices", n.setSlicesFresh), &watch.Source{
 		Client: client, Resource: "resourceslices", Versions: sliceVersions(),
 		Selector: fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorNodeName, options.Node).String(),
 	}, n.slices)
 	return n
+}
+
+// watchNode prepares the watch of the node itself. Nothing but the labels of the options
+// is kept of it.
+func (n *Node) watchNode(options Options) {
+	decode := func(node *corev1.Node) (map[string]string, bool) {
+		labels := make(map[string]string)
+		for _, key := range options.NodeLabels {
+			if value, ok := node.Labels[key]; ok {
+				labels[key] = value
+			}
+		}
+		return labels, true
+	}
+	store := watch.NewStore(&n.mu, watch.Decoder[*corev1.Node, map[string]string]{
+		Decode: decode,
+		Apply: func(event watch.Event[*corev1.Node, map[string]string]) {
+			n.labels = nil
+			if event.After != nil {
+				n.labels = *event.After
+			}
+		},
+		Flush: func() {},
+	})
+	n.nodeWatch = watch.New(options.watching(nodesSource, func(bool) {}), &watch.Source{
+		Client: n.client, Resource: "nodes", Versions: nodeVersions(),
+		Selector: fields.OneTermEqualSelector(metav1.ObjectNameField, options.Node).String(),
+	}, store)
 }
 
 // Run watches and reads until ctx ends. Failures are reported by Statuses and
@@ -125,6 +158,9 @@ func (n *Node) Run(ctx context.Context) {
 		running.Go(func() { n.podWatch.Run(ctx) })
 	}
 	running.Go(func() { n.sliceWatch.Run(ctx) })
+	if n.nodeWatch != nil {
+		running.Go(func() { n.nodeWatch.Run(ctx) })
+	}
 	running.Go(func() { n.claimReader.run(ctx) })
 	running.Go(func() { n.poolReader.run(ctx) })
 }
@@ -140,7 +176,7 @@ func (n *Node) PodChanged() <-chan struct{} { return n.podChanged }
 func (n *Node) PodFeed() *PodFeed { return n.feed }
 
 // Statuses returns the status of each source: pods unless they are fed,
-// resourceclaims, resourceslices.
+// resourceclaims, resourceslices, nodes if labels of the node are read.
 func (n *Node) Statuses() []source.Status {
 	now := n.now()
 	n.mu.Lock()
@@ -152,6 +188,10 @@ func (n *Node) Statuses() []source.Status {
 		ofPods, _ := n.podWatch.Status(now, pending)
 		statuses = slices.Insert(statuses, 0, ofPods)
 	}
+	if n.nodeWatch != nil {
+		ofNode, _ := n.nodeWatch.Status(now, clock.Instant{})
+		statuses = append(statuses, ofNode)
+	}
 	return statuses
 }
 
@@ -162,6 +202,18 @@ func (n *Node) ClaimsTried() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.claims.tried() && (n.feed == nil || n.feed.unlisted.tried())
+}
+
+// Labels returns the labels of the node that are read, and whether they have been read
+// once, or could not be.
+func (n *Node) Labels() (labels map[string]string, tried bool) {
+	if n.nodeWatch == nil {
+		return nil, true
+	}
+	status, _ := n.nodeWatch.Status(n.now(), clock.Instant{})
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.labels, status.Tried()
 }
 
 // Latest returns what is known now.
@@ -201,18 +253,18 @@ func (n *Node) signalOutdated() {
 // facts of their own: those of all others stay the same slices, so that they are
 // not compared again.
 func (n *Node) applyPod(event watch.Event[*corev1.Pod, decode.PodRecord]) {
-	before, after := event.Before, event.After
-	if !decode.SameToKubelet(before, after) {
+	previous, updated := event.Before, event.After
+	if !decode.SameToKubelet(previous, updated) {
 		signal(n.podChanged)
 	}
-	if !reflect.DeepEqual(before.UsingClaims(), after.UsingClaims()) {
+	if !reflect.DeepEqual(previous.UsingClaims(), updated.UsingClaims()) {
 		n.outdate()
 	}
-	if !reflect.DeepEqual(before.UsingPlugins(), after.UsingPlugins()) {
+	if !reflect.DeepEqual(previous.UsingPlugins(), updated.UsingPlugins()) {
 		n.outdatedPlugins = true
 		n.signalOutdated()
 	}
-	n.index.apply(event.Name, after)
+	n.index.apply(event.Name, updated)
 }
 
 // resolveReferences resolves, under the lock, the claims that pods reference
@@ -222,18 +274,18 @@ func (n *Node) applyPod(event watch.Event[*corev1.Pod, decode.PodRecord]) {
 func (n *Node) resolveReferences() {
 	changed := make(map[dra.ClaimRef]bool)
 	for name := range n.index.takeChanged() {
-		after := n.referencesOf(name)
-		before := n.index.setReferences(name, after, changed)
+		updated := n.podReferences(name)
+		previous := n.index.setReferences(name, updated, changed)
 		if n.feed != nil {
-			n.feed.unlisted.want(n.now(), name.Namespace, before.unlisted, after.unlisted)
+			n.feed.unlisted.want(n.now(), name.Namespace, previous.unlisted, updated.unlisted)
 		}
 	}
-	within := time.Duration(0)
+	limit := time.Duration(0)
 	if n.outage {
-		within = min(outageSpread, time.Duration(len(n.index.consumers))*outageInterval)
+		limit = min(outageSpread, time.Duration(len(n.index.consumers))*outageInterval)
 	}
 	for ref := range changed {
-		if n.claims.setConsumers(n.now(), ref, n.index.consumersOf(ref), within) {
+		if n.claims.setConsumers(n.now(), ref, n.index.listConsumers(ref), limit) {
 			n.outdate()
 		}
 	}
@@ -245,10 +297,10 @@ func (n *Node) resolveReferences() {
 	n.reportClaims(false)
 }
 
-// referencesOf returns the references that a pod has now.
-func (n *Node) referencesOf(name watch.ObjectName) references {
-	record, known := n.pods.Get(name)
-	if !known || record.Pod.Terminal {
+// podReferences returns the references that a pod has now.
+func (n *Node) podReferences(name watch.ObjectName) references {
+	record, ok := n.pods.Get(name)
+	if !ok || record.Pod.Terminal {
 		return references{}
 	}
 	found := references{uid: record.Pod.UID}
@@ -346,8 +398,8 @@ func (n *Node) nextClaim() (read func(context.Context) error, wait time.Duration
 func (n *Node) readClaim(ctx context.Context, ref dra.ClaimRef, item *queuedItem, version string) error {
 	began := n.now()
 	claim := &resourcev1.ResourceClaim{}
-	from := watch.Collection{Group: resourcev1.SchemeGroupVersion, Namespace: ref.Namespace, Resource: claimsSource}
-	err := n.client.Get(ctx, from, ref.Name, version, claim)
+	collection := watch.Collection{Group: resourcev1.SchemeGroupVersion, Namespace: ref.Namespace, Resource: claimsSource}
+	err := n.client.Get(ctx, collection, ref.Name, version, claim)
 	if err != nil {
 		err = fmt.Errorf("get resourceclaim %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
@@ -401,7 +453,7 @@ func (n *Node) readPool(ctx context.Context, pool decode.PoolID, item *queuedIte
 }
 
 func listPool(ctx context.Context, client *watch.Client, pool decode.PoolID) (present []decode.SliceRecord, err error) {
-	from := watch.Collection{Group: resourcev1.SchemeGroupVersion, Resource: "resourceslices"}
+	collection := watch.Collection{Group: resourcev1.SchemeGroupVersion, Resource: "resourceslices"}
 	options := metav1.ListOptions{
 		ResourceVersion: "0",
 		FieldSelector: fields.AndSelectors(
@@ -410,7 +462,7 @@ func listPool(ctx context.Context, client *watch.Client, pool decode.PoolID) (pr
 		).String(),
 	}
 	empty := func() *resourcev1.ResourceSliceList { return &resourcev1.ResourceSliceList{} }
-	err = watch.ListPages(ctx, client, from, options, empty, func(page *resourcev1.ResourceSliceList) {
+	err = watch.ListPages(ctx, client, collection, options, empty, func(page *resourcev1.ResourceSliceList) {
 		for i := range page.Items {
 			present = append(present, decode.NewSliceRecord(&page.Items[i]))
 		}
@@ -434,9 +486,9 @@ func (n *Node) nextUnlisted() (read func(context.Context) error, wait time.Durat
 
 // readUnlisted has the feed learn from all claims of a namespace.
 func (n *Node) readUnlisted(ctx context.Context, namespace string, item *queuedItem) error {
-	from := watch.Collection{Group: resourcev1.SchemeGroupVersion, Namespace: namespace, Resource: claimsSource}
+	collection := watch.Collection{Group: resourcev1.SchemeGroupVersion, Namespace: namespace, Resource: claimsSource}
 	empty := func() *resourcev1.ResourceClaimList { return &resourcev1.ResourceClaimList{} }
-	err := watch.ListPages(ctx, n.client, from, metav1.ListOptions{Limit: watch.PageObjects}, empty, func(page *resourcev1.ResourceClaimList) {
+	err := watch.ListPages(ctx, n.client, collection, metav1.ListOptions{Limit: watch.PageObjects}, empty, func(page *resourcev1.ResourceClaimList) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		for i := range page.Items {

@@ -35,6 +35,10 @@ type Options struct {
 	// PodLabels are the keys of the labels of pods whose values are read.
 	PodLabels []string
 
+	// NodeLabels are the keys of the labels of the node that are read; none: the node
+	// is not watched.
+	NodeLabels []string
+
 	// Workloads determines the workloads of pods; nil: by the table of frameworks.
 	Workloads *decode.Workloads
 
@@ -106,8 +110,15 @@ type Facts struct {
 	Unread []dra.ClaimRef
 }
 
+// nodesSource is the name of the source that the labels of the node are read from.
+const nodesSource = "nodes"
+
 // claimsSource is the name of the source that claims are read from.
 const claimsSource = "resourceclaims"
+
+func nodeVersions() []watch.Version {
+	return []watch.Version{{Group: corev1.SchemeGroupVersion, Empty: func() runtime.Object { return &corev1.NodeList{} }}}
+}
 
 func podVersions() []watch.Version {
 	return []watch.Version{{Group: corev1.SchemeGroupVersion, Empty: func() runtime.Object { return &corev1.PodList{} }}}

@@ -53,7 +53,7 @@ func FuzzPodFeed(f *testing.F) {
 			case 1:
 				feed.Begin()
 			case 2:
-				feed.Listed([]dra.Assignment{{Pod: refOf(pod), Container: container, Claim: dra.ClaimRef{Namespace: pod.Namespace, Name: name}}})
+				feed.Listed([]dra.Assignment{{Pod: podRef(pod), Container: container, Claim: dra.ClaimRef{Namespace: pod.Namespace, Name: name}}})
 			case 3:
 				n.mu.Lock()
 				feed.learn(made)

@@ -64,28 +64,28 @@ func (i *podIndex) takeChanged() map[watch.ObjectName]bool {
 
 // setReferences replaces the references of a pod, and returns those before. It
 // adds the claims whose consumers may have changed to a set.
-func (i *podIndex) setReferences(name watch.ObjectName, after references, changed map[dra.ClaimRef]bool) (before references) {
+func (i *podIndex) setReferences(name watch.ObjectName, updated references, changed map[dra.ClaimRef]bool) (previous references) {
 	i.resolved++
-	before = i.references[name]
-	i.count(after, 1, changed)
-	i.count(before, -1, changed)
-	if delete(i.references, name); len(after.claims) > 0 || len(after.unlisted) > 0 {
-		i.references[name] = after
+	previous = i.references[name]
+	i.count(updated, 1, changed)
+	i.count(previous, -1, changed)
+	if delete(i.references, name); len(updated.claims) > 0 || len(updated.unlisted) > 0 {
+		i.references[name] = updated
 	}
-	return before
+	return previous
 }
 
 // count adds the references of a pod to the consumers of claims, or removes them.
-func (i *podIndex) count(of references, by int, changed map[dra.ClaimRef]bool) {
-	for _, ref := range of.claims {
+func (i *podIndex) count(refs references, delta int, changed map[dra.ClaimRef]bool) {
+	for _, ref := range refs.claims {
 		consumers := i.consumers[ref]
 		if consumers == nil {
 			consumers = make(map[string]int)
 			i.consumers[ref] = consumers
 		}
-		consumers[of.uid] += by
-		if consumers[of.uid] == 0 {
-			delete(consumers, of.uid)
+		consumers[refs.uid] += delta
+		if consumers[refs.uid] == 0 {
+			delete(consumers, refs.uid)
 		}
 		if len(consumers) == 0 {
 			delete(i.consumers, ref)
@@ -94,8 +94,8 @@ func (i *podIndex) count(of references, by int, changed map[dra.ClaimRef]bool) {
 	}
 }
 
-// consumersOf are the UIDs of the pods that reference a claim, sorted.
-func (i *podIndex) consumersOf(ref dra.ClaimRef) []string {
+// listConsumers are the UIDs of the pods that reference a claim, sorted.
+func (i *podIndex) listConsumers(ref dra.ClaimRef) []string {
 	return slices.Sorted(maps.Keys(i.consumers[ref]))
 }
 

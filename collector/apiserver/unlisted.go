@@ -31,8 +31,8 @@ func newUnlistedClaims() *unlistedClaims {
 
 // want sets which pods of one name in a namespace had unlisted claims, and have
 // them now.
-func (u *unlistedClaims) want(now clock.Instant, namespace string, before, after []types.UID) {
-	for _, uid := range after {
+func (u *unlistedClaims) want(now clock.Instant, namespace string, previous, updated []types.UID) {
+	for _, uid := range updated {
 		if u.pods[namespace] == nil {
 			u.pods[namespace] = make(map[types.UID]bool)
 		}
@@ -42,12 +42,12 @@ func (u *unlistedClaims) want(now clock.Instant, namespace string, before, after
 			u.queue.set(namespace, now.Elapsed)
 		}
 	}
-	for _, uid := range before {
-		if !slices.Contains(after, uid) {
+	for _, uid := range previous {
+		if !slices.Contains(updated, uid) {
 			delete(u.pods[namespace], uid)
 		}
 	}
-	if pods, known := u.pods[namespace]; known && len(pods) == 0 {
+	if pods, ok := u.pods[namespace]; ok && len(pods) == 0 {
 		delete(u.pods, namespace)
 		delete(u.tries, namespace)
 		delete(u.failed, namespace)

@@ -31,7 +31,7 @@ func newWorkqueue[K comparable](urgent func(K) bool) *workqueue[K] {
 
 // set sets when a key is due; a key that is being read is not due before done.
 func (q *workqueue[K]) set(key K, due time.Duration) {
-	if item, found := q.items[key]; found {
+	if item, ok := q.items[key]; ok {
 		item.due = due
 		return
 	}
@@ -40,7 +40,7 @@ func (q *workqueue[K]) set(key K, due time.Duration) {
 
 // advance makes a key due at the given time at the latest.
 func (q *workqueue[K]) advance(key K, due time.Duration) {
-	if item, found := q.items[key]; found {
+	if item, ok := q.items[key]; ok {
 		item.due = min(item.due, due)
 	}
 }

@@ -222,9 +222,9 @@ func (r *Reader) logNewProblems(known, now []problem) {
 
 func equal(a, b dra.CDIDevice) bool { return a.Name == b.Name && slices.Equal(a.Nodes, b.Nodes) }
 
-func signal(to chan<- struct{}) {
+func signal(changes chan<- struct{}) {
 	select {
-	case to <- struct{}{}:
+	case changes <- struct{}{}:
 	default:
 	}
 }

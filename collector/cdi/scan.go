@@ -97,7 +97,7 @@ func (s *scanner) update(dir string) error {
 	if err != nil {
 		return fmt.Errorf("list CDI specifications: %w", err)
 	}
-	before, now, room := s.files[dir], make(map[string]file), s.bounds.bytes
+	previous, now, room := s.files[dir], make(map[string]file), s.bounds.bytes
 	for _, name := range names {
 		if extension := filepath.Ext(name); extension != ".json" && extension != ".yaml" {
 			continue
@@ -106,7 +106,7 @@ func (s *scanner) update(dir string) error {
 			now[name] = file{err: invalid(fmt.Errorf("read the CDI specifications in %s: it has more than %d files; the files after this one are ignored", dir, s.bounds.files))}
 			break
 		}
-		read, err := refresh(filepath.Join(dir, name), before[name], room)
+		read, err := refresh(filepath.Join(dir, name), previous[name], room)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it was removed between listing and reading
 		}
@@ -121,13 +121,13 @@ func (s *scanner) update(dir string) error {
 // refresh returns the content of a file, from before if it has not changed. A
 // file that could not be opened, or that exceeded the room, is tried again each
 // time. room is in bytes.
-func refresh(path string, before file, room int64) (file, error) {
+func refresh(path string, previous file, room int64) (file, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return file{}, fmt.Errorf("stat a CDI specification: %w", err)
 	}
-	if !before.changed.IsZero() && info.Size() == before.size && info.ModTime().Equal(before.changed) {
-		return before, before.err
+	if !previous.changed.IsZero() && info.Size() == previous.size && info.ModTime().Equal(previous.changed) {
+		return previous, previous.err
 	}
 	if size := info.Size(); info.Mode().IsRegular() && size > room && size <= maxFile {
 		return file{}, invalid(fmt.Errorf("read the CDI specification %s: the files before it in its directory use the size limit", path))
@@ -155,7 +155,7 @@ func (s *scanner) collect(dir string) (map[string]dra.CDIDevice, []problem) {
 			problems = append(problems, problem{path: path, err: read.err})
 		}
 		for _, device := range read.devices {
-			if other, exists := devices[device.Name]; exists && !equal(other, device) && !ambiguous[device.Name] {
+			if other, ok := devices[device.Name]; ok && !equal(other, device) && !ambiguous[device.Name] {
 				ambiguous[device.Name] = true
 				problems = append(problems, problem{path: path, err: invalid(fmt.Errorf(
 					"read the CDI specification %s: another file in %s also has a device %s", path, dir, device.Name))})

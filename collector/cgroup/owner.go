@@ -25,7 +25,7 @@ func decodeOwner(file []byte) (dra.Owner, error) {
 			continue
 		}
 		valid = true
-		if o := ownerOf(string(path)); rank(o) > rank(owner) {
+		if o := parseOwner(string(path)); rank(o) > rank(owner) {
 			owner = o
 		}
 	}
@@ -47,30 +47,30 @@ func rank(o dra.Owner) int {
 	return n
 }
 
-// ownerOf finds the pod and the container in the path of a hierarchy. The
+// parseOwner finds the pod and the container in the path of a hierarchy. The
 // outermost pod counts, and the container is the element directly below it: a
 // container may create cgroups below its own, and the elements above a pod are
 // those that the node itself runs in. Seen from another cgroup namespace a path
 // begins with "..", and from inside the pod it names the container alone.
-func ownerOf(path string) dra.Owner {
+func parseOwner(path string) dra.Owner {
 	var owner dra.Owner
 	path = strings.TrimSuffix(path, " (deleted)") // version 2, of a process that is about to be reaped
 	elements := strings.Split(path, "/")
 	for i, element := range elements {
-		if uid, inside := podOf(element); uid != "" {
+		if uid, inside := parsePod(element); uid != "" {
 			if inside == "" && i+1 < len(elements) {
 				inside = elements[i+1]
 			}
-			return dra.Owner{PodUID: uid, ContainerID: containerOf(inside)}
+			return dra.Owner{PodUID: uid, ContainerID: parseContainer(inside)}
 		}
 		if owner.ContainerID == "" {
-			owner.ContainerID = containerOf(element)
+			owner.ContainerID = parseContainer(element)
 		}
 	}
 	return owner
 }
 
-// podOf returns the UID of the pod that an element of a path names, or "", and
+// parsePod returns the UID of the pod that an element of a path names, or "", and
 // the part of the element that names the container.
 //
 // The kubelet (pkg/kubelet/cm) names a pod's cgroup pod<UID>, below that of its
@@ -79,7 +79,7 @@ func ownerOf(path string) dra.Owner {
 // kubepods-burstable-pod<UID>.slice. A containerd that is not configured to use
 // systemd makes one element of such a parent, <slice>:cri-containerd:<id>
 // (internal/cri/server, getCgroupsPath).
-func podOf(element string) (uid, inside string) {
+func parsePod(element string) (uid, inside string) {
 	name, inside, _ := strings.Cut(element, ":")
 	if slice, ok := strings.CutSuffix(name, ".slice"); ok {
 		slice = slice[strings.LastIndexByte(slice, '-')+1:]
@@ -92,13 +92,13 @@ func podOf(element string) (uid, inside string) {
 	return uid, inside
 }
 
-// containerOf returns the runtime's id of the container that an element names,
+// parseContainer returns the runtime's id of the container that an element names,
 // or "". It is the bare id with the cgroupfs driver; with the systemd driver it
 // follows the runtime's name in a scope (cri-containerd-<id>.scope,
 // crio-<id>.scope, docker-<id>.scope); and it is crio-<id> where CRI-O uses
 // cgroupfs. crio-conmon-<id> is the cgroup of CRI-O's monitor of that
 // container, not of the container.
-func containerOf(element string) string {
+func parseContainer(element string) string {
 	name := strings.TrimSuffix(element, ".scope")
 	at := strings.LastIndexAny(name, "-:")
 	id := name[at+1:]

@@ -38,10 +38,10 @@ type identity struct {
 func identify(folder string) (identity, error) {
 	var found unix.Stat_t
 	err := retryInterrupted(func() error { return unix.Stat(folder, &found) })
-	return identityOf(folder, &found, err)
+	return newIdentity(folder, &found, err)
 }
 
-func identityOf(folder string, found *unix.Stat_t, err error) (identity, error) {
+func newIdentity(folder string, found *unix.Stat_t, err error) (identity, error) {
 	switch {
 	case err != nil:
 		return identity{}, failed("stat", folder, err)
@@ -75,7 +75,7 @@ func (f *files) readProcess(folder string) (procInfo, error) {
 	var found unix.Stat_t
 	err = retryInterrupted(func() error { return unix.Fstat(at, &found) })
 	var s procInfo
-	if s.identity, err = identityOf(folder, &found, err); err != nil {
+	if s.identity, err = newIdentity(folder, &found, err); err != nil {
 		return procInfo{}, err
 	}
 	text, err := f.read(at, folder, "stat")

@@ -156,9 +156,9 @@ func (r *Reader) Changed() <-chan struct{} { return r.changed }
 // takes too long; then HungSince is set.
 func (r *Reader) Status() source.Status { return r.tracker.Status() }
 
-func signal(to chan<- struct{}) {
+func signal(changes chan<- struct{}) {
 	select {
-	case to <- struct{}{}:
+	case changes <- struct{}{}:
 	default:
 	}
 }

@@ -68,7 +68,7 @@ func (r *resolver) resolve(list []Seen) result {
 		}
 		found.owners[pid] = owner
 	}
-	maps.DeleteFunc(r.known, func(pid int, _ process) bool { _, listed := first[pid]; return !listed })
+	maps.DeleteFunc(r.known, func(pid int, _ process) bool { _, ok := first[pid]; return !ok })
 	found.err = failures.err()
 	return found
 }
@@ -78,7 +78,7 @@ func (r *resolver) resolve(list []Seen) result {
 func earliest(list []Seen) map[int]clock.Instant {
 	first := make(map[int]clock.Instant, len(list))
 	for _, seen := range list {
-		if at, again := first[seen.PID]; !again || seen.At.Elapsed < at.Elapsed {
+		if at, ok := first[seen.PID]; !ok || seen.At.Elapsed < at.Elapsed {
 			first[seen.PID] = seen.At
 		}
 	}

@@ -141,8 +141,8 @@ func (e *evictions) apply(u *update) {
 	switch {
 	case u.pod != nil:
 		namespace := u.Pod.Ref.Namespace
-		count, known := e.counts[namespace]
-		if !known {
+		count, ok := e.counts[namespace]
+		if !ok {
 			count = &evictionCount{start: u.At.Wall}
 			e.counts[namespace] = count
 			e.order = nil

@@ -27,7 +27,7 @@ func (s claimState) String() string {
 // dependsOnPods reports whether the state is known only where pods are.
 func (s claimState) dependsOnPods() bool { return s == stateUnused || s == statePending }
 
-func stateOf(c *claimEntry) claimState {
+func decideState(c *claimEntry) claimState {
 	switch {
 	case !c.object.Deleted.IsZero():
 		return stateTerminating
@@ -78,27 +78,27 @@ func newClaimCounts() *claimCounts {
 // update counts a claim as what it is now, and returns its device class as label has it;
 // false if it does not exist.
 func (cc *claimCounts) update(c *claimEntry, label func(class string) string) (class string, exists bool) {
-	before, counted := cc.claims[c]
-	if counted {
-		before.count.claims[before.state]--
-		before.count.all--
+	previous, ok := cc.claims[c]
+	if ok {
+		previous.count.claims[previous.state]--
+		previous.count.all--
 	}
 	var now *claimCount
 	if c.object != nil {
 		class = label(c.object.Class())
 		now = cc.count(claimCountKey{c.ref.Namespace, class})
 	}
-	if counted && before.count != now && before.count.all == 0 {
-		cc.remove(before.count)
+	if ok && previous.count != now && previous.count.all == 0 {
+		cc.remove(previous.count)
 	}
 	if now == nil {
 		delete(cc.claims, c)
 		return "", false
 	}
-	state := stateOf(c)
+	state := decideState(c)
 	now.claims[state]++
 	now.all++
-	if next := (countedClaim{now, state}); next != before {
+	if next := (countedClaim{now, state}); next != previous {
 		cc.claims[c] = next
 	}
 	return class, true

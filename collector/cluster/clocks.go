@@ -86,11 +86,11 @@ type skew struct {
 func newClocks() *clocks { return &clocks{nodes: make(map[string]*skew)} }
 
 // observe records a timestamp that was observed live. The zero time is ignored.
-func (c *clocks) observe(by clockKind, node string, written time.Time, at clock.Instant) {
+func (c *clocks) observe(kind clockKind, node string, written time.Time, at clock.Instant) {
 	if written.IsZero() {
 		return
 	}
-	c.skewOf(by, node, true).observe(written.Add(-at.Elapsed), at.Elapsed)
+	c.findSkew(kind, node, true).observe(written.Add(-at.Elapsed), at.Elapsed)
 	if at.Elapsed-c.swept > clockWindow {
 		c.swept = at.Elapsed
 		maps.DeleteFunc(c.nodes, func(_ string, s *skew) bool { return !s.knownAt(at.Elapsed) })
@@ -99,11 +99,11 @@ func (c *clocks) observe(by clockKind, node string, written time.Time, at clock.
 
 // known reports whether there is evidence of the skew of a timestamp's clock.
 func (c *clocks) known(t timestamp, now clock.Instant) bool {
-	return c.skewOf(t.by, t.node, false).knownAt(now.Elapsed)
+	return c.findSkew(t.by, t.node, false).knownAt(now.Elapsed)
 }
 
-func (c *clocks) skewOf(by clockKind, node string, add bool) *skew {
-	switch by {
+func (c *clocks) findSkew(kind clockKind, node string, add bool) *skew {
+	switch kind {
 	case clockServer:
 		return &c.server
 	case clockScheduler:
@@ -111,8 +111,8 @@ func (c *clocks) skewOf(by clockKind, node string, add bool) *skew {
 	case clockDriver:
 		return &skew{}
 	}
-	s, known := c.nodes[node]
-	if !known {
+	s, ok := c.nodes[node]
+	if !ok {
 		s = &skew{}
 		if add {
 			c.nodes[node] = s
@@ -149,9 +149,9 @@ func (s *skew) latest(at time.Duration) time.Time {
 // elapsed is when, on our steady clock, another clock showed the time written.
 // Our own wall clock is used instead of the other until evidence contradicts
 // it.
-func (c *clocks) elapsed(by clockKind, node string, written time.Time, now clock.Instant) time.Duration {
+func (c *clocks) elapsed(kind clockKind, node string, written time.Time, now clock.Instant) time.Duration {
 	ours := now.Wall.Add(-now.Elapsed)
-	s := c.skewOf(by, node, false)
+	s := c.findSkew(kind, node, false)
 	if !s.knownAt(now.Elapsed) {
 		return written.Sub(ours)
 	}
@@ -243,12 +243,12 @@ func (c *clocks) contradicted(begin, end timestamp, took time.Duration) bool {
 	if begin.by == clockNode && begin.sameClock(end) {
 		tolerated = 0
 	}
-	between := end.written.Sub(begin.written)
-	if between < -tolerated || (begin.disputed && !begin.live) {
+	gap := end.written.Sub(begin.written)
+	if gap < -tolerated || (begin.disputed && !begin.live) {
 		return true
 	}
 	if begin.live || c.known(begin, end.at) {
 		return false
 	}
-	return (between - took).Abs() > time.Second+clockSlack
+	return (gap - took).Abs() > time.Second+clockSlack
 }

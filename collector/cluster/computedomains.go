@@ -56,13 +56,13 @@ func (d *computeDomains) apply(u *update) {
 		entry = &domainEntry{workloads: make(map[workloadName]int)}
 		d.byName[domain.Ref], d.order = entry, nil
 	}
-	before := entry.object
-	d.moved = d.moved || before == nil || before.Template != domain.Template
-	same := before != nil && before.UID == domain.UID
+	previous := entry.object
+	d.moved = d.moved || previous == nil || previous.Template != domain.Template
+	same := previous != nil && previous.UID == domain.UID
 	switch {
 	case domain.Ready:
 		entry.since = time.Time{}
-	case same && !before.Ready: // it still is not
+	case same && !previous.Ready: // it still is not
 	case !u.Live:
 		entry.since = time.Time{}
 	case same:
@@ -93,7 +93,7 @@ func (d *computeDomains) update() {
 // updatePod counts a pod for the domain that it uses, while it is bound to a node and
 // has not ended.
 func (d *computeDomains) updatePod(p *podEntry) {
-	before, counted := d.users[p]
+	previous, ok := d.users[p]
 	var now domainUser
 	if p.alive() && p.object.Node != "" {
 		for i := range p.refs {
@@ -103,14 +103,14 @@ func (d *computeDomains) updatePod(p *podEntry) {
 			}
 		}
 	}
-	if of := p.object.Member.Workload; of != nil && now.domain != nil {
-		now.workload = workloadName{p.ref.Namespace, of.Kind, of.Name}
+	if workload := p.object.Member.Workload; workload != nil && now.domain != nil {
+		now.workload = workloadName{p.ref.Namespace, workload.Kind, workload.Name}
 	}
-	if before == now {
+	if previous == now {
 		return
 	}
-	if counted {
-		before.count(-1)
+	if ok {
+		previous.count(-1)
 		delete(d.users, p)
 	}
 	if now.domain != nil {
@@ -119,12 +119,12 @@ func (d *computeDomains) updatePod(p *podEntry) {
 	}
 }
 
-func (u domainUser) count(by int) {
-	u.domain.pods += by
+func (u domainUser) count(delta int) {
+	u.domain.pods += delta
 	if u.workload == (workloadName{}) {
 		return
 	}
-	if u.domain.workloads[u.workload] += by; u.domain.workloads[u.workload] == 0 {
+	if u.domain.workloads[u.workload] += delta; u.domain.workloads[u.workload] == 0 {
 		delete(u.domain.workloads, u.workload)
 	}
 }
@@ -165,8 +165,8 @@ func (d *computeDomains) rows(b *metric.Builder, f *families, synced Synced) {
 	}
 	b.In(f.domainWorkload)
 	for _, entry := range d.order {
-		for _, of := range slices.SortedFunc(maps.Keys(entry.workloads), compareWorkloads) {
-			b.Add(metric.NewLabels(f.domainWorkload.Labels, of.namespace, entry.object.Ref.Name, of.kind, of.name), 1)
+		for _, name := range slices.SortedFunc(maps.Keys(entry.workloads), compareWorkloads) {
+			b.Add(metric.NewLabels(f.domainWorkload.Labels, name.namespace, entry.object.Ref.Name, name.kind, name.name), 1)
 		}
 	}
 }
@@ -195,7 +195,7 @@ func (e *domainEntry) nodeRows(b *metric.Builder, family *metric.Family) {
 	order := slices.SortedFunc(maps.Keys(counts), func(a, b group) int {
 		return cmp.Or(cmp.Compare(a.clique, b.clique), cmp.Compare(a.state, b.state))
 	})
-	for _, of := range order {
-		b.Add(metric.NewLabels(family.Labels, e.object.Ref.Namespace, e.object.Ref.Name, of.clique, of.state), float64(counts[of]))
+	for _, g := range order {
+		b.Add(metric.NewLabels(family.Labels, e.object.Ref.Namespace, e.object.Ref.Name, g.clique, g.state), float64(counts[g]))
 	}
 }

@@ -46,7 +46,7 @@ func (e *extendedResources) update(supply *dra.Supply) bool {
 	e.pairs = pairs
 	clear(e.byName)
 	for _, pair := range pairs {
-		if other, taken := e.byName[pair.resource]; taken && other != pair.class {
+		if other, ok := e.byName[pair.resource]; ok && other != pair.class {
 			e.byName[pair.resource] = dra.DeviceClassMultiple
 			continue
 		}

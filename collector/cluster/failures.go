@@ -171,7 +171,7 @@ func (f *failures) applyWarning(u *update, class string) {
 }
 
 // domainText is part of the error with which NVIDIA's driver has a pod wait until the
-// IMEX daemon on its node is ready (sigs.k8s.io/dra-driver-nvidia-gpu v0.4.1,
+// IMEX daemon on its node is ready (sigs.k8s.io/dra-driver-nvidia-gpu v0.5.0,
 // cmd/compute-domain-kubelet-plugin).
 const domainText = "node not ready in ComputeDomain"
 

@@ -16,7 +16,7 @@ type families struct {
 	duration, ready, failures *metric.Family
 
 	workloadInfo, workloadPods, workloadMinPods, workloadQueuedSince, workloadStart *metric.Family
-	nodeTopology, workloadDomains, workloadLeastDomains                             *metric.Family
+	nodeTopology, nodeRelease, workloadDomains, workloadLeastDomains                *metric.Family
 
 	domainReady, domainRequested, domainNodes, domainNotReadySince, domainPods, domainWorkload *metric.Family
 
@@ -196,6 +196,7 @@ func (f *families) addSupply() {
 	f.taints = f.Add(metric.Gauge, metric.DeviceTaints, "",
 		"Devices of the pool that have the taint, from ResourceSlices or DeviceTaintRules",
 		"driver", "pool", "key", "effect")
+	f.nodeRelease = f.Add(metric.Gauge, metric.NodeReleaseInfo, "", "A label of the node asks all clients of its GPUs to release them, as during a driver upgrade", "node", "label", "value")
 	f.nodeTopology = f.Add(metric.Gauge, metric.NodeTopologyInfo, "",
 		"Domains of a node by its labels: NVLink domain, rack, block; empty: unknown",
 		"node", dra.LevelLink.String(), dra.LevelRack.String(), dra.LevelBlock.String())

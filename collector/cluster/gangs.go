@@ -44,12 +44,12 @@ func (p *pending) updateGangs(now clock.Instant) {
 				continue
 			}
 			for _, pending := range owner.pending {
-				switch own := &pending.own; {
-				case own.reason == dra.ReasonNone: // not determined yet
-				case own.suffices && message != "":
+				switch reason := &pending.own; {
+				case reason.reason == dra.ReasonNone: // not determined yet
+				case reason.suffices && message != "":
 					p.applyReason(pending, dra.ReasonGangQuorum, message, now)
 				default:
-					p.applyReason(pending, own.reason, own.message, now)
+					p.applyReason(pending, reason.reason, reason.message, now)
 				}
 			}
 		}
@@ -105,8 +105,8 @@ func (p *pending) blocked(waiting []*podEntry) (pod *podEntry, why string) {
 			continue
 		}
 		for _, ref := range owner.pending {
-			if own := &ref.own; !own.suffices && isFailure(own.reason) {
-				return pod, fmt.Sprintf("pending because of %s: %s", own.reason, own.message)
+			if reason := &ref.own; !reason.suffices && isFailure(reason.reason) {
+				return pod, fmt.Sprintf("pending because of %s: %s", reason.reason, reason.message)
 			}
 		}
 	}
@@ -141,21 +141,21 @@ func (p *pending) shortage(waiting []*podEntry) string {
 			}
 			counted[ref.claimUID] = true
 			for i := range ref.diagnosis.Funnel {
-				of := &ref.diagnosis.Funnel[i]
-				if strings.Contains(of.Request, "/") {
+				funnel := &ref.diagnosis.Funnel[i]
+				if strings.Contains(funnel.Request, "/") {
 					continue
 				}
-				key := requests{of.Class, of.Left}
-				if _, known := asked[key]; !known {
+				key := requests{funnel.Class, funnel.Left}
+				if _, ok := asked[key]; !ok {
 					order = append(order, key)
 				}
-				asked[key] += of.Count
+				asked[key] += funnel.Count
 			}
 		}
 	}
-	for _, of := range order {
-		if free := of.left[dra.StageFree]; asked[of] > int64(free) {
-			return fmt.Sprintf("devices of class %s that its pods request together: %d, free: %d", of.class, asked[of], free)
+	for _, request := range order {
+		if free := request.left[dra.StageFree]; asked[request] > int64(free) {
+			return fmt.Sprintf("devices of class %s that its pods request together: %d, free: %d", request.class, asked[request], free)
 		}
 	}
 	return ""

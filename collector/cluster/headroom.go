@@ -66,19 +66,19 @@ func (h *headroomRows) update(now *dra.Headroom, synced Synced, f *families, at 
 
 // total returns that of a driver and reason; it begins when there are such devices for
 // the first time.
-func (h *headroomRows) total(of *dra.StrandedDevices, f *families, now time.Time) *strandedTotal {
-	key := strandedKey{of.Driver, of.Reason}
+func (h *headroomRows) total(stranded *dra.StrandedDevices, f *families, now time.Time) *strandedTotal {
+	key := strandedKey{stranded.Driver, stranded.Reason}
 	if h.seconds[key] == nil {
-		h.seconds[key] = &strandedTotal{labels: metric.NewLabels(f.strandedSeconds.Labels, of.Driver, string(of.Reason)), since: now}
+		h.seconds[key] = &strandedTotal{labels: metric.NewLabels(f.strandedSeconds.Labels, stranded.Driver, string(stranded.Reason)), since: now}
 	}
 	return h.seconds[key]
 }
 
 func (h *headroomRows) accrue(seconds float64) {
 	for i := range h.headroom.Stranded {
-		of := &h.headroom.Stranded[i]
-		if total := h.seconds[strandedKey{of.Driver, of.Reason}]; total != nil {
-			total.seconds += of.Devices * seconds
+		stranded := &h.headroom.Stranded[i]
+		if total := h.seconds[strandedKey{stranded.Driver, stranded.Reason}]; total != nil {
+			total.seconds += stranded.Devices * seconds
 		}
 	}
 }
@@ -102,8 +102,8 @@ func (h *headroomRows) label(f *families) {
 		s := &h.headroom.Stranded[i]
 		h.stranded = append(h.stranded, metric.NewLabels(f.stranded.Labels, s.Driver, s.Node, string(s.Reason)))
 	}
-	for _, of := range h.headroom.KeptNodes {
-		h.kept = append(h.kept, metric.NewLabels(f.idleNodes.Labels, of.Node, of.Reason.String()))
+	for _, node := range h.headroom.KeptNodes {
+		h.kept = append(h.kept, metric.NewLabels(f.idleNodes.Labels, node.Node, node.Reason.String()))
 	}
 }
 

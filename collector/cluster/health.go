@@ -45,11 +45,11 @@ func newHealthReports() *healthReports {
 // what it reported before.
 func (h *healthReports) update(pods map[*podEntry]struct{}) {
 	for p := range pods {
-		before, now := h.pods[p], reportsOf(p)
-		if slices.Equal(before, now) {
+		previous, now := h.pods[p], listReports(p)
+		if slices.Equal(previous, now) {
 			continue
 		}
-		for _, report := range before {
+		for _, report := range previous {
 			h.count(report, -1)
 		}
 		for _, report := range now {
@@ -61,23 +61,23 @@ func (h *healthReports) update(pods map[*podEntry]struct{}) {
 	}
 }
 
-func (h *healthReports) count(report healthReport, by int) {
-	d, known := h.devices[report.device]
-	if !known {
+func (h *healthReports) count(report healthReport, delta int) {
+	d, ok := h.devices[report.device]
+	if !ok {
 		d = &deviceHealth{device: report.device}
 		h.devices[report.device] = d
 		h.added = append(h.added, d)
 	}
 	h.changed = true
 	if report.healthy {
-		d.healthy += by
+		d.healthy += delta
 	} else {
-		d.unhealthy += by
+		d.unhealthy += delta
 	}
 }
 
-// reportsOf lists the reports in a pod's status whose device is known.
-func reportsOf(p *podEntry) []healthReport {
+// listReports lists the reports in a pod's status whose device is known.
+func listReports(p *podEntry) []healthReport {
 	if p.removed || p.object.Terminal {
 		return nil
 	}
@@ -90,7 +90,7 @@ func reportsOf(p *podEntry) []healthReport {
 		if at < 0 || !p.refs[at].exists() {
 			continue
 		}
-		if device, found := reportedDevice(p.refs[at].claim.object.Results, health); found {
+		if device, ok := reportedDevice(p.refs[at].claim.object.Results, health); ok {
 			reports = append(reports, healthReport{device, health.Healthy})
 		}
 	}
@@ -138,11 +138,11 @@ func (h *healthReports) compare(supply *dra.Supply) []Event {
 			pools = pools[1:] // sorted as the devices are
 		}
 		published := len(pools) > 0 && d.compareToPool(pools[0]) == 0 && publishes(pools[0], d.device.Name)
-		unhealthy, tainted := h.driver[d.device]
-		before := d.disagreement
-		d.comparable = published && (!tainted || unhealthy)
+		unhealthy, ok := h.driver[d.device]
+		previous := d.disagreement
+		d.comparable = published && (!ok || unhealthy)
 		d.disagreement = d.comparable && unhealthy != (d.unhealthy > 0)
-		if d.disagreement && !before {
+		if d.disagreement && !previous {
 			events = append(events, Event{slog.LevelWarn, "driver and kubelet disagree on the health of a device", []slog.Attr{
 				slog.String("device", d.device.String()), slog.Bool("driver_healthy", !unhealthy), slog.Bool("kubelet_healthy", d.unhealthy == 0),
 			}})
@@ -154,8 +154,8 @@ func (h *healthReports) compare(supply *dra.Supply) []Event {
 // publishes reports whether the pool has the device: its driver reports nothing
 // of a device that is withdrawn.
 func publishes(pool *dra.PoolSupply, device string) bool {
-	_, found := slices.BinarySearch(pool.Names, device)
-	return found
+	_, ok := slices.BinarySearch(pool.Names, device)
+	return ok
 }
 
 // applyTaints applies what the drivers report: a taint that excludes pods means
@@ -225,8 +225,8 @@ func (h *healthReports) rows(b *metric.Builder, f *families) {
 	}
 }
 
-func flag(on bool) float64 {
-	if on {
+func flag(value bool) float64 {
+	if value {
 		return 1
 	}
 	return 0

@@ -44,7 +44,7 @@ func (h *histograms) observe(e *event, point trace.Point) {
 // evictClass removes the histograms of a class, unless anything was observed.
 func (h *histograms) evictClass(class string) {
 	h.changed = true // open compares the number of classes
-	if _, observed := h.observed[class]; !observed {
+	if _, ok := h.observed[class]; !ok {
 		h.evicted = append(h.evicted, class)
 	}
 }
@@ -123,8 +123,8 @@ func (d durations) apply(snapshot *Snapshot, sampled func(trace.ID) bool) {
 		if histogram == nil {
 			continue
 		}
-		if exemplar := exemplarOf(o.Trace, sampled); exemplar != nil {
-			if observer, able := histogram.(prometheus.ExemplarObserver); able {
+		if exemplar := newExemplar(o.Trace, sampled); exemplar != nil {
+			if observer, ok := histogram.(prometheus.ExemplarObserver); ok {
 				observer.ObserveWithExemplar(o.Took.Seconds(), exemplar)
 				continue
 			}
@@ -150,9 +150,9 @@ func (d durations) histogram(o *Observation) prometheus.Observer {
 	return histogram
 }
 
-// exemplarOf returns the labels of an exemplar as OpenMetrics and OpenTelemetry
+// newExemplar returns the labels of an exemplar as OpenMetrics and OpenTelemetry
 // define them; nil if no trace is exported.
-func exemplarOf(point trace.Point, sampled func(trace.ID) bool) prometheus.Labels {
+func newExemplar(point trace.Point, sampled func(trace.ID) bool) prometheus.Labels {
 	if point == (trace.Point{}) || sampled == nil || !sampled(point.Trace) {
 		return nil
 	}

@@ -242,11 +242,11 @@ func (x *index) applyPod(u *update) {
 		p = &podEntry{ref: u.Pod.Ref}
 		x.pods[p.ref] = p
 	}
-	before := p.object
-	u.pod, u.podBefore = p, before
+	previous := p.object
+	u.pod, u.podBefore = p, previous
 	p.object = u.Pod
-	x.moveToGroups(p, before, u.Pod)
-	if before == nil || before.Group != u.Pod.Group || !slices.Equal(before.Claims, u.Pod.Claims) || !maps.Equal(before.Extended, u.Pod.Extended) {
+	x.moveToGroups(p, previous, u.Pod)
+	if previous == nil || previous.Group != u.Pod.Group || !slices.Equal(previous.Claims, u.Pod.Claims) || !maps.Equal(previous.Extended, u.Pod.Extended) {
 		x.resolve(p)
 	}
 	x.markChanged(p)
@@ -273,10 +273,10 @@ func (x *index) markChanged(p *podEntry) {
 
 func (x *index) applyGroup(u *update) {
 	ref := u.Group.Ref
-	switch before := x.groups[ref]; {
+	switch previous := x.groups[ref]; {
 	case !u.Gone:
 		x.groups[ref] = u.Group
-	case before != nil && before.UID == u.Group.UID:
+	case previous != nil && previous.UID == u.Group.UID:
 		delete(x.groups, ref)
 	}
 	x.resolveGroup(ref, u)
@@ -300,12 +300,12 @@ func (x *index) applyNode(u *update) {
 }
 
 func (x *index) applyKueue(u *update) {
-	before, applied := x.queues.apply(u.KueueWorkload, u.Gone)
+	previous, applied := x.queues.apply(u.KueueWorkload, u.Gone)
 	if !applied {
 		return // an earlier one; the name has been taken since
 	}
 	x.changed.kueue[u.KueueWorkload.Ref] = struct{}{}
-	for _, object := range []*dra.KueueWorkload{before, u.KueueWorkload} {
+	for _, object := range []*dra.KueueWorkload{previous, u.KueueWorkload} {
 		for _, p := range x.queues.heldBy(object, x.pods) {
 			x.markChanged(p)
 		}
@@ -314,19 +314,19 @@ func (x *index) applyKueue(u *update) {
 
 func (x *index) applyDomain(u *update) {
 	domain := u.ComputeDomain
-	before := x.domains[domain.Ref]
-	if u.Gone && (before == nil || before.UID != domain.UID) {
+	previous := x.domains[domain.Ref]
+	if u.Gone && (previous == nil || previous.UID != domain.UID) {
 		return // an earlier one; the name has been taken since
 	}
-	u.domainBefore = before
+	u.domainBefore = previous
 	if u.Gone {
 		delete(x.domains, domain.Ref)
 	} else {
 		x.domains[domain.Ref] = domain
 	}
-	x.updateTemplate(templateOf(domain))
-	if before != nil && before.Template != domain.Template {
-		x.updateTemplate(templateOf(before))
+	x.updateTemplate(domainTemplate(domain))
+	if previous != nil && previous.Template != domain.Template {
+		x.updateTemplate(domainTemplate(previous))
 	}
 }
 
@@ -335,7 +335,7 @@ func (x *index) applyDomain(u *update) {
 func (x *index) updateTemplate(template dra.PodRef) {
 	var first *dra.ComputeDomain
 	for ref, domain := range x.domains {
-		if templateOf(domain) == template && (first == nil || ref.Name < first.Ref.Name) {
+		if domainTemplate(domain) == template && (first == nil || ref.Name < first.Ref.Name) {
 			first = domain
 		}
 	}
@@ -344,8 +344,8 @@ func (x *index) updateTemplate(template dra.PodRef) {
 	}
 }
 
-// templateOf names the template that the controller of a ComputeDomain makes.
-func templateOf(domain *dra.ComputeDomain) dra.PodRef {
+// domainTemplate names the template that the controller of a ComputeDomain makes.
+func domainTemplate(domain *dra.ComputeDomain) dra.PodRef {
 	return dra.PodRef{Namespace: domain.Ref.Namespace, Name: domain.Template}
 }
 
@@ -395,19 +395,19 @@ func (x *index) group(p *podEntry) *dra.Group {
 
 // moveToGroups updates the pods of groups, and those that name a Workload of Kueue. A
 // pod without an object is in none.
-func (x *index) moveToGroups(p *podEntry, before, now *dra.PodLifecycle) {
-	p.move(x.members, groupOf(before), groupOf(now))
-	from, to := heldBy(before), heldBy(now)
-	p.move(x.queues.named, from, to)
-	for _, name := range []string{from, to} {
+func (x *index) moveToGroups(p *podEntry, previous, now *dra.PodLifecycle) {
+	p.move(x.members, podGroup(previous), podGroup(now))
+	source, target := heldBy(previous), heldBy(now)
+	p.move(x.queues.named, source, target)
+	for _, name := range []string{source, target} {
 		if name != "" {
 			x.changed.kueue[dra.PodRef{Namespace: p.ref.Namespace, Name: name}] = struct{}{}
 		}
 	}
 }
 
-// groupOf is the name of a pod's group; empty without one, and for no pod.
-func groupOf(pod *dra.PodLifecycle) string {
+// podGroup is the name of a pod's group; empty without one, and for no pod.
+func podGroup(pod *dra.PodLifecycle) string {
 	if pod == nil {
 		return ""
 	}
@@ -416,11 +416,11 @@ func groupOf(pod *dra.PodLifecycle) string {
 
 // move moves a pod from the list of one name in its namespace to that of another; the
 // empty name has no list.
-func (p *podEntry) move(lists map[dra.PodRef][]*podEntry, before, now string) {
-	if before == now {
+func (p *podEntry) move(lists map[dra.PodRef][]*podEntry, previous, now string) {
+	if previous == now {
 		return
 	}
-	if key := (dra.PodRef{Namespace: p.ref.Namespace, Name: before}); before != "" {
+	if key := (dra.PodRef{Namespace: p.ref.Namespace, Name: previous}); previous != "" {
 		if lists[key] = without(lists[key], p); len(lists[key]) == 0 {
 			delete(lists, key)
 		}
@@ -444,22 +444,22 @@ func without(pods []*podEntry, p *podEntry) []*podEntry {
 // resolve determines the references of a pod and the claims that they stand
 // for.
 func (x *index) resolve(p *podEntry) {
-	before := p.refs
-	p.refs = x.referencesOf(p)
-	x.link(p, before, p.refs)
+	previous := p.refs
+	p.refs = x.findReferences(p)
+	x.link(p, previous, p.refs)
 }
 
 // link updates the users of the claims that a pod's references stood for and
 // refer to now. Claims that gain or lose a user have changed.
-func (x *index) link(p *podEntry, before, now []reference) {
+func (x *index) link(p *podEntry, previous, now []reference) {
 	for i := range now {
-		if c := now[i].claim; c != nil && !references(before, c) && !references(now[:i], c) {
+		if c := now[i].claim; c != nil && !references(previous, c) && !references(now[:i], c) {
 			c.users = append(c.users, p)
 			x.changed.claims[c] = struct{}{}
 		}
 	}
-	for i := range before {
-		if c := before[i].claim; c != nil && !references(now, c) && !references(before[:i], c) {
+	for i := range previous {
+		if c := previous[i].claim; c != nil && !references(now, c) && !references(previous[:i], c) {
 			c.users = without(c.users, p)
 			x.changed.claims[c] = struct{}{}
 			x.release(c)
@@ -476,7 +476,7 @@ func references(refs []reference, c *claimEntry) bool {
 	return false
 }
 
-func (x *index) referencesOf(p *podEntry) []reference {
+func (x *index) findReferences(p *podEntry) []reference {
 	entry := func(name string) *claimEntry {
 		if name == "" {
 			return nil
@@ -513,12 +513,12 @@ func (x *index) claimName(p *podEntry, pc dra.PodClaim) string {
 	}
 	owner := p.object.UID
 	if group := x.group(p); group != nil {
-		for _, of := range group.Claims {
-			if of.Name != pc.Name || of.Template != pc.Template {
+		for _, claim := range group.Claims {
+			if claim.Name != pc.Name || claim.Template != pc.Template {
 				continue
 			}
-			if of.Claim != "" {
-				return of.Claim
+			if claim.Claim != "" {
+				return claim.Claim
 			}
 			owner = group.UID
 		}
@@ -568,9 +568,9 @@ func (x *index) creationWarnings(p *podEntry) []dra.Warning {
 	return all
 }
 
-// podsOf lists the pods that a Kubernetes event is about: a pod, or those of a
+// warnedPods lists the pods that a Kubernetes event is about: a pod, or those of a
 // group.
-func (x *index) podsOf(warning *dra.Warning) []*podEntry {
+func (x *index) warnedPods(warning *dra.Warning) []*podEntry {
 	var pods []*podEntry
 	if p := x.pod(warning.Pod, warning.PodUID); p != nil {
 		pods = append(pods, p)
@@ -693,36 +693,36 @@ func (w *warnings) apply(warning *dra.Warning, gone bool) int64 {
 		delete(w.counts, warning.Name)
 		return 0
 	}
-	before, known := w.counts[warning.Name]
+	previous, ok := w.counts[warning.Name]
 	w.counts[warning.Name] = warning.Count
-	if !known {
+	if !ok {
 		return 1
 	}
-	return max(0, warning.Count-before)
+	return max(0, warning.Count-previous)
 }
 
 // keepCreation keeps events about claims that cannot be created, for as long
 // as the API server does.
 func (w *warnings) keepCreation(warning *dra.Warning, gone bool) {
-	of := w.creation[warning.PodUID]
+	warnings := w.creation[warning.PodUID]
 	switch {
 	case gone:
-		if delete(of, warning.Name); len(of) == 0 {
+		if delete(warnings, warning.Name); len(warnings) == 0 {
 			delete(w.creation, warning.PodUID)
 		}
-	case of == nil:
+	case warnings == nil:
 		w.creation[warning.PodUID] = map[string]dra.Warning{warning.Name: *warning}
 	default:
-		of[warning.Name] = *warning
+		warnings[warning.Name] = *warning
 	}
 }
 
 // sorted lists the events about a pod or group by name.
 func (w *warnings) sorted(uid string) []dra.Warning {
-	of := w.creation[uid]
+	warnings := w.creation[uid]
 	var all []dra.Warning
-	for _, name := range slices.Sorted(maps.Keys(of)) {
-		all = append(all, of[name])
+	for _, name := range slices.Sorted(maps.Keys(warnings)) {
+		all = append(all, warnings[name])
 	}
 	return all
 }
@@ -746,7 +746,7 @@ func (w *warnings) newest(uid, podClaim string) string {
 // referenceIn is the name of the reference that an event's message is about.
 func referenceIn(message string) (podClaim string, named bool) {
 	for _, prefix := range []string{"PodResourceClaim ", "PodGroupResourceClaim "} {
-		if rest, found := strings.CutPrefix(message, prefix); found {
+		if rest, ok := strings.CutPrefix(message, prefix); ok {
 			name, _, found := strings.Cut(rest, ": ")
 			return name, found
 		}

@@ -163,18 +163,18 @@ func (l *lifecycle) apply(u *update) []event {
 func (l *lifecycle) emit(e event) { l.events = append(l.events, e) }
 
 func (l *lifecycle) applyClaim(u *update) {
-	c, before, now := l.claims[u.claim], u.claimBefore, u.Claim
-	if before == nil {
+	c, previous, now := l.claims[u.claim], u.claimBefore, u.Claim
+	if previous == nil {
 		c = &claimProgress{entry: u.claim, created: observedBy(u.Change)}
 		l.claims[u.claim] = c
 		l.observeClock(clockServer, "", now.Created, u.Change)
 	}
-	continued := before != nil && before.Allocated
+	continued := previous != nil && previous.Allocated
 	if continued {
 		l.loseReservations(c, u)
 	}
 	c.object = now
-	if continued && (!now.Allocated || (!u.Live && !sameAllocation(before, now))) {
+	if continued && (!now.Allocated || (!u.Live && !sameAllocation(previous, now))) {
 		*c = claimProgress{entry: c.entry, object: now, created: c.created}
 		continued = false
 	}
@@ -191,7 +191,7 @@ func (l *lifecycle) applyClaim(u *update) {
 	case now.Binding == dra.BindingDone && !c.conditions.set():
 		c.conditions = observedBy(u.Change)
 		l.endBinding(c)
-	case now.Binding == dra.BindingFailed && u.Live && before != nil && before.Binding != dra.BindingFailed:
+	case now.Binding == dra.BindingFailed && u.Live && previous != nil && previous.Binding != dra.BindingFailed:
 		l.emit(event{kind: bindingFailed, at: observedBy(u.Change), claim: c, class: now.Class()})
 	}
 }
@@ -270,9 +270,9 @@ func (l *lifecycle) applyPod(u *update) {
 	}
 }
 
-func (l *lifecycle) observeClock(by clockKind, node string, written time.Time, change *Change) {
+func (l *lifecycle) observeClock(kind clockKind, node string, written time.Time, change *Change) {
 	if change.Live {
-		l.clocks.observe(by, node, written, change.At)
+		l.clocks.observe(kind, node, written, change.At)
 	}
 }
 
@@ -330,10 +330,10 @@ func (l *lifecycle) longestPending(c *claimProgress, pods []*podEntry) (longest 
 				continue
 			}
 			wait := l.pendingSince(p, &pod.refs[i], c)
-			if lost, had := p.reservationLost[c.object.UID]; had {
+			if lost, ok := p.reservationLost[c.object.UID]; ok {
 				wait = timestamp{observed: lost}
 			}
-			if at, known := l.clocks.steady(wait, c.allocated.at); known && (waiting == nil || at < first) {
+			if at, ok := l.clocks.steady(wait, c.allocated.at); ok && (waiting == nil || at < first) {
 				longest, waiting, first = wait, p, at
 			}
 		}
@@ -428,7 +428,7 @@ func (l *lifecycle) firstPending(p *podProgress, now clock.Instant) (begin times
 		}
 		c := l.claims[r.claim]
 		wait := l.pendingSince(p, r, c)
-		if at, known := l.clocks.steady(wait, now); known && (!found || at < first) {
+		if at, ok := l.clocks.steady(wait, now); ok && (!found || at < first) {
 			begin, claim, first, found = wait, c, at, true
 		}
 	}
@@ -444,11 +444,11 @@ func (l *lifecycle) endPodPhase(phase string, p *podProgress, begin, end timesta
 // is not known or the clocks contradict each other. Contradictions are counted,
 // also where our own clock measured the duration, which is reported then.
 func (l *lifecycle) endPhase(e event, begin, end timestamp) {
-	from, known := l.clocks.steady(begin, end.at)
-	if !known || e.class == "" {
+	start, ok := l.clocks.steady(begin, end.at)
+	if !ok || e.class == "" {
 		return
 	}
-	e.kind, e.took = phaseEnded, l.clocks.ordered(begin, end, end.at.Elapsed-from)
+	e.kind, e.took = phaseEnded, l.clocks.ordered(begin, end, end.at.Elapsed-start)
 	contradicted := l.clocks.contradicted(begin, end, e.took)
 	if e.took < 0 || contradicted {
 		i := slices.IndexFunc(l.contradictions, func(c phaseCounter) bool { return c.phase == e.phase })
@@ -476,8 +476,8 @@ func (l *lifecycle) sandboxAt(p *podProgress) timestamp {
 	object := p.pod.object
 	t := timestamp{observed: p.sandbox, written: object.Sandbox, by: clockNode, node: object.Node, disputed: contradicts(object.Scheduled, object.Sandbox)}
 	if t.live && p.sandboxWithStart {
-		between := max(0, object.Started.Sub(object.Sandbox))
-		t.at, t.corrected = l.startedAt(p).at.Add(-between), true
+		gap := max(0, object.Started.Sub(object.Sandbox))
+		t.at, t.corrected = l.startedAt(p).at.Add(-gap), true
 	}
 	return t
 }
@@ -490,8 +490,8 @@ func (l *lifecycle) startedAt(p *podProgress) timestamp {
 		return t
 	}
 	latest := l.clocks.elapsed(clockNode, t.node, t.written, t.at) + time.Second
-	bound, known := l.clocks.steady(p.boundAt(), t.at)
-	if late := t.at.Elapsed - latest; late > kubeletDelay && known && latest > bound {
+	bound, ok := l.clocks.steady(p.boundAt(), t.at)
+	if late := t.at.Elapsed - latest; late > kubeletDelay && ok && latest > bound {
 		t.at, t.corrected = t.at.Add(-late), true
 	}
 	return t

@@ -166,7 +166,7 @@ func (p *pending) apply(u *update) {
 	if u.pod == nil {
 		return
 	}
-	if found, isNew := p.added[u.pod]; isNew || u.podBefore == nil {
+	if found, ok := p.added[u.pod]; ok || u.podBefore == nil {
 		p.added[u.pod] = found || !u.Live
 	}
 }
@@ -198,7 +198,7 @@ func (p *pending) update(facts Facts, now clock.Instant) pendingUpdate {
 			continue
 		}
 		for _, user := range c.users {
-			if _, changed := p.index.changed.pods[user]; !changed {
+			if _, ok := p.index.changed.pods[user]; !ok {
 				others = append(others, user)
 			}
 		}
@@ -242,8 +242,8 @@ func (p *pending) updateSharedSince(c *claimEntry) bool {
 	if c.object != nil && !oldest.IsZero() && oldest.Before(c.object.Created) {
 		oldest = c.object.Created
 	}
-	switch before := p.sharedSince[c]; {
-	case oldest.Equal(before):
+	switch previous := p.sharedSince[c]; {
+	case oldest.Equal(previous):
 		return false
 	case oldest.IsZero():
 		delete(p.sharedSince, c)
@@ -265,7 +265,7 @@ func (p *pending) updatePod(pod *podEntry) {
 		owner = &pendingPod{podEntry: pod}
 	}
 	owner.question = nil
-	before := owner.pending
+	previous := owner.pending
 	var now []*pendingRef
 	for i := range pod.refs {
 		r := &pod.refs[i]
@@ -274,8 +274,8 @@ func (p *pending) updatePod(pod *podEntry) {
 			continue
 		}
 		var ref *pendingRef
-		if at := slices.IndexFunc(before, isSame); at >= 0 {
-			ref = before[at]
+		if at := slices.IndexFunc(previous, isSame); at >= 0 {
+			ref = previous[at]
 		} else {
 			ref = &pendingRef{pod: owner, name: r.name, preexisting: p.added[pod]}
 			p.incoming = append(p.incoming, ref)
@@ -283,7 +283,7 @@ func (p *pending) updatePod(pod *podEntry) {
 		now = append(now, ref)
 		p.updateRef(ref, r)
 	}
-	for _, ref := range before {
+	for _, ref := range previous {
 		if !slices.Contains(now, ref) {
 			p.remove(ref)
 		}
@@ -298,14 +298,14 @@ func (p *pending) updatePod(pod *podEntry) {
 // updateRef applies what a reference is now.
 func (p *pending) updateRef(ref *pendingRef, r *reference) {
 	ref.reference = *r
-	claim, uid, class, since := "", "", p.extended.class(r), ref.pod.pendingSince(r)
+	claim, uid, class, start := "", "", p.extended.class(r), ref.pod.pendingSince(r)
 	if r.exists() {
 		claim, uid = r.claim.ref.Name, r.claim.object.UID
 	}
 	if r.exists() && r.extended == 0 {
 		class = r.claim.object.Class()
-		if shared, known := p.sharedSince[r.claim]; known && !r.claim.object.Allocated && shared.Before(since) {
-			since = shared
+		if shared, ok := p.sharedSince[r.claim]; ok && !r.claim.object.Allocated && shared.Before(start) {
+			start = shared
 		}
 	}
 	if !ref.diagnosable() || ref.claimUID != "" && uid != ref.claimUID {
@@ -314,11 +314,11 @@ func (p *pending) updateRef(ref *pendingRef, r *reference) {
 	if diagnosed := classOfDiagnosis(ref.diagnosis); diagnosed != "" && (class == "" || r.extended > 0) {
 		class = diagnosed
 	}
-	p.resort = p.resort || !ref.since.IsZero() && !since.Equal(ref.since)
+	p.resort = p.resort || !ref.since.IsZero() && !start.Equal(ref.since)
 	if claim != ref.claim || class != ref.class {
 		ref.labels.since = nil
 	}
-	ref.claim, ref.claimUID, ref.class, ref.since, ref.value = claim, uid, class, since, nil
+	ref.claim, ref.claimUID, ref.class, ref.since, ref.value = claim, uid, class, start, nil
 	p.outdated[ref] = struct{}{}
 	p.listed = false
 }
@@ -395,7 +395,7 @@ func (p *pending) updateReasons(synced Synced, now clock.Instant) {
 	for ref := range p.outdated {
 		e := p.evidenceFor(ref)
 		ref.mixed = e.scheduler.aboutDRA()
-		ref.own.reason, ref.own.message = reasonOf(e)
+		ref.own.reason, ref.own.message = decideReason(e)
 		ref.own.suffices = e.suffices(ref.own.reason)
 		p.markGang(ref.pod.podEntry)
 	}
@@ -463,7 +463,7 @@ func (p *pending) onsets(now clock.Instant) []onset {
 			continue
 		}
 		delete(p.recent, ref)
-		if _, counted := ref.counted[ref.reason]; counted {
+		if _, ok := ref.counted[ref.reason]; ok {
 			continue
 		}
 		if ref.counted == nil {

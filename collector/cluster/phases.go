@@ -62,8 +62,8 @@ func (c *currentPhases) update() {
 }
 
 func (c *currentPhases) updatePod(p *podEntry) {
-	before, now := c.pods[p], c.phasesOf(p)
-	same := slices.EqualFunc(before, now, func(a, b currentPhase) bool {
+	previous, now := c.pods[p], c.listPhases(p)
+	same := slices.EqualFunc(previous, now, func(a, b currentPhase) bool {
 		return a.claim == b.claim && a.phase == b.phase && a.since.Equal(b.since)
 	})
 	if same {
@@ -77,9 +77,9 @@ func (c *currentPhases) updatePod(p *podEntry) {
 	}
 }
 
-// phasesOf lists the phase under way of each claim that is reserved for the
+// listPhases lists the phase under way of each claim that is reserved for the
 // pod. A pod that has started, or will not start, has none.
-func (c *currentPhases) phasesOf(p *podEntry) []currentPhase {
+func (c *currentPhases) listPhases(p *podEntry) []currentPhase {
 	if !p.alive() || c.lifecycle.hasStarted(p) {
 		return nil
 	}
@@ -89,15 +89,15 @@ func (c *currentPhases) phasesOf(p *podEntry) []currentPhase {
 		if !r.exists() || !p.has(r.claim.object) || references(p.refs[:i], r.claim) {
 			continue
 		}
-		phase, since := c.phaseOf(p, r)
-		phases = append(phases, currentPhase{pod: p, claim: r.claim.ref.Name, phase: phase, since: since})
+		phase, start := c.decidePhase(p, r)
+		phases = append(phases, currentPhase{pod: p, claim: r.claim.ref.Name, phase: phase, since: start})
 	}
 	return phases
 }
 
-// phaseOf is the phase under way of a reference whose claim is reserved for the
+// decidePhase is the phase under way of a reference whose claim is reserved for the
 // pod. A phase does not begin before the pod is pending.
-func (c *currentPhases) phaseOf(p *podEntry, r *reference) (phase string, since time.Time) {
+func (c *currentPhases) decidePhase(p *podEntry, r *reference) (phase string, start time.Time) {
 	claim, waits := r.claim.object, p.pendingSince(r)
 	allocated := latest(claim.AllocatedAt, waits) // not written before Kubernetes 1.36
 	switch {

@@ -19,20 +19,20 @@ func newQueues() queues {
 
 // apply sets or removes a Workload and returns the one before; false if the object that
 // is gone is not the one of that name.
-func (q *queues) apply(object *dra.KueueWorkload, gone bool) (before *dra.KueueWorkload, applied bool) {
-	before = q.objects[object.Ref]
-	if gone && (before == nil || before.UID != object.UID) {
-		return before, false
+func (q *queues) apply(object *dra.KueueWorkload, gone bool) (previous *dra.KueueWorkload, applied bool) {
+	previous = q.objects[object.Ref]
+	if gone && (previous == nil || previous.UID != object.UID) {
+		return previous, false
 	}
-	if before != nil && q.alone[before.Pod.UID] == object.Ref {
-		delete(q.alone, before.Pod.UID)
+	if previous != nil && q.alone[previous.Pod.UID] == object.Ref {
+		delete(q.alone, previous.Pod.UID)
 	}
 	if gone {
 		delete(q.objects, object.Ref)
 	} else if q.objects[object.Ref] = object; object.Pod.UID != "" {
 		q.alone[object.Pod.UID] = object.Ref
 	}
-	return before, true
+	return previous, true
 }
 
 // heldBy returns the pods that name a Workload, and the one that it is for alone.

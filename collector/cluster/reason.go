@@ -22,11 +22,11 @@ type evidence struct {
 	nodesUnknown bool               // nodes cannot be read
 }
 
-// reasonOf determines why a reference is pending: the first reason that applies
+// decideReason determines why a reference is pending: the first reason that applies
 // in the order of dra.PendingReasons, and a sentence with its evidence. It
 // depends on the evidence alone, so a reason changes only when the evidence
 // does.
-func reasonOf(e evidence) (dra.PendingReason, string) {
+func decideReason(e evidence) (dra.PendingReason, string) {
 	r := &e.reference
 	switch {
 	case e.pod.object.Gated:
@@ -184,8 +184,8 @@ func (e *evidence) devicesSuffice() (dra.PendingReason, string) {
 // suffices reports whether, with this reason of its own, nothing is known to prevent
 // the reference from being satisfied: its claim is allocated, or enough devices are
 // free for it. Then it may wait for other pods of its gang.
-func (e *evidence) suffices(own dra.PendingReason) bool {
-	switch own {
+func (e *evidence) suffices(reason dra.PendingReason) bool {
+	switch reason {
 	case dra.ReasonGangQuorum:
 		return true
 	case dra.ReasonUnknown:

@@ -85,7 +85,7 @@ func newFullHarness(t testing.TB) *harness {
 		dra.ComputeDomain{Ref: dra.PodRef{Namespace: "team", Name: "nvl"}, UID: "d", Created: second(3), Template: "channel", NumNodes: 3, Ready: true,
 			Nodes: []dra.ComputeDomainNode{{Name: "node-a", Clique: "c.1", Ready: true}, {Name: "node-b", Clique: "c.1", Ready: true}, {Name: "node-c", Ready: true}}})
 	h.update(dra.Autoscaling{Name: "team/e", Pod: pending.Ref, PodUID: pending.UID, Autoscaler: dra.ClusterAutoscaler, State: dra.AutoscalingDeclined, Message: "1 max node group size reached", Last: second(45)})
-	h.update(dra.Node{Name: "node-a", Domains: dra.Domains{"c.1", "rack-7", "hall-2"}}, dra.Node{Name: "node-b", Domains: dra.Domains{"c.1", "rack-7", ""}})
+	h.update(dra.Node{Name: "node-a", Domains: dra.Domains{"c.1", "rack-7", "hall-2"}}, dra.Node{Name: "node-b", Domains: dra.Domains{"c.1", "rack-7", ""}, Release: dra.ReleaseLabel{Key: "nvidia.com/gpu.deploy.client", Value: "paused-for-driver-upgrade"}})
 	h.facts.Headroom = testHeadroom()
 	h.facts.Supply, h.facts.Work = testSupply(), &dra.DiagnosisWork{Costs: []dra.DiagnosisCost{{Namespace: "team", Took: 1500 * time.Millisecond}}, First: 3, Again: 20}
 	h.facts.Diagnoses = []dra.Diagnosis{diagnosisFor(pending, "gpu", dra.ReasonInsufficient, "one is free", 9, 8, 8, 6, 1, 1)}
@@ -133,7 +133,7 @@ func TestForbiddenKinds(t *testing.T) {
 	headroom := []string{"dra_class_headroom_claims", "dra_class_headroom_info", "dra_class_shape_claims", "dra_class_fragmentation_ratio"}
 	rooms := []string{"dra_class_headroom_pods", "dra_devices_stranded", "dra_idle_node_obstacles"}
 	states = append(append(states, headroom...), rooms...)
-	topology := []string{"dra_node_topology_info", "dra_workload_topology_domains", "dra_workload_topology_least_domains"}
+	topology := []string{"dra_node_topology_info", "dra_node_release_info", "dra_workload_topology_domains", "dra_workload_topology_least_domains"}
 	pending = append(pending, topology...) // they need the same
 	all := familiesOf(newFullHarness(t))
 	for name, test := range map[string]struct {

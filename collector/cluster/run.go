@@ -149,8 +149,8 @@ func (r *Runner) step(ctx context.Context) time.Duration {
 // publish replaces the newest snapshot. Its page stays the same if its rows do.
 func (r *Runner) publish(snapshot Snapshot) {
 	next, series := &Published{Snapshot: snapshot}, snapshot.Series
-	if before := r.latest.Load(); before != nil && before.Series == series {
-		next.shown, next.page = before.shown, before.page
+	if previous := r.latest.Load(); previous != nil && previous.Series == series {
+		next.shown, next.page = previous.shown, previous.page
 	} else {
 		next.shown = sync.OnceValue(func() []metric.Row { return r.inputs.Filter.Rows(series.Rows()) })
 		next.page = sync.OnceValue(func() *metric.Page { return metric.NewPage(next.shown()) })

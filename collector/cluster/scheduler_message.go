@@ -148,7 +148,7 @@ func (p messageParser) parse(message, extended string) schedulerMessage {
 	var m schedulerMessage
 	message = withoutPlacements(message)
 	body := message
-	if rest, found := strings.CutPrefix(message, "0/"); found {
+	if rest, ok := strings.CutPrefix(message, "0/"); ok {
 		nodes, reasons, found := strings.Cut(rest, " nodes are available:")
 		if n, err := strconv.Atoi(nodes); found && err == nil && n >= 0 && n < maxNodes {
 			m.nodes, body = n, reasons
@@ -163,7 +163,7 @@ func (p messageParser) parse(message, extended string) schedulerMessage {
 			count = max(m.nodes, 1)
 		}
 		if text != "" {
-			m.add(p.topicOf(text, extended), count, text)
+			m.add(p.parseTopic(text, extended), count, text)
 		}
 	}
 	return m
@@ -173,15 +173,15 @@ func (p messageParser) parse(message, extended string) schedulerMessage {
 // available (pkg/scheduler/schedule_one_podgroup.go from 1.37 on): what follows
 // is the message about the first of them.
 func withoutPlacements(message string) string {
-	rest, found := strings.CutPrefix(message, "0/")
+	rest, ok := strings.CutPrefix(message, "0/")
 	number, status, placements := strings.Cut(rest, " placements are available, first placement status: ")
-	if _, err := strconv.Atoi(number); !found || !placements || err != nil {
+	if _, err := strconv.Atoi(number); !ok || !placements || err != nil {
 		return message
 	}
 	return status
 }
 
-func (p messageParser) topicOf(text, extended string) topic {
+func (p messageParser) parseTopic(text, extended string) topic {
 	for _, phrase := range p.phrases {
 		if strings.Contains(text, phrase.text) {
 			return phrase.topic

@@ -38,8 +38,8 @@ func (l *supplyRows) update(supply *dra.Supply, f *families) {
 	if supply == l.supply {
 		return
 	}
-	before := *l
-	*l = supplyRows{supply: supply, limits: before.limits}
+	previous := *l
+	*l = supplyRows{supply: supply, limits: previous.limits}
 	if supply == nil {
 		return
 	}
@@ -48,25 +48,25 @@ func (l *supplyRows) update(supply *dra.Supply, f *families) {
 			l.limits = append(l.limits, metric.NewLabels(f.oversized.Labels, string(limit)))
 		}
 	}
-	l.updatePools(&before, f)
-	l.updateClasses(&before, f)
-	l.updateTaints(&before, f)
-	l.updateRules(&before, f)
+	l.updatePools(&previous, f)
+	l.updateClasses(&previous, f)
+	l.updateTaints(&previous, f)
+	l.updateRules(&previous, f)
 }
 
 // updatePools iterates over both lists of pools, which have the same order.
 // Nearly always they have the same pools, and only few have changed.
-func (l *supplyRows) updatePools(before *supplyRows, f *families) {
+func (l *supplyRows) updatePools(previous *supplyRows, f *families) {
 	var old []*dra.PoolSupply
-	if before.supply != nil {
-		old = before.supply.Pools
+	if previous.supply != nil {
+		old = previous.supply.Pools
 	}
 	now := l.supply.Pools
 	if slices.EqualFunc(old, now, func(a, b *dra.PoolSupply) bool { return a == b || comparePools(a, b) == 0 }) {
-		l.pools = before.pools
+		l.pools = previous.pools
 		for i, pool := range now {
 			if old[i] != pool {
-				l.pools[i] = before.pools[i].relabel(old[i], pool, f)
+				l.pools[i] = previous.pools[i].relabel(old[i], pool, f)
 			}
 		}
 		return
@@ -78,7 +78,7 @@ func (l *supplyRows) updatePools(before *supplyRows, f *families) {
 			j++
 		}
 		if j < len(old) && comparePools(old[j], pool) == 0 {
-			l.pools[i] = before.pools[j].relabel(old[j], pool, f)
+			l.pools[i] = previous.pools[j].relabel(old[j], pool, f)
 			j++
 		} else {
 			l.pools[i] = labelPool(pool, f)
@@ -87,17 +87,17 @@ func (l *supplyRows) updatePools(before *supplyRows, f *families) {
 }
 
 // relabel returns the labels of a pool, given those that it had before.
-func (l poolLabels) relabel(before, now *dra.PoolSupply, f *families) poolLabels {
-	if before == now {
+func (l poolLabels) relabel(previous, now *dra.PoolSupply, f *families) poolLabels {
+	if previous == now {
 		return l
 	}
-	if before.Node != now.Node {
+	if previous.Node != now.Node {
 		return labelPool(now, f)
 	}
-	if !sameCapacities(before.Capacity, now.Capacity) {
+	if !sameCapacities(previous.Capacity, now.Capacity) {
 		l.capacity = labelCapacity(now, f)
 	}
-	if !samePartitions(before.Partitions, now.Partitions) {
+	if !samePartitions(previous.Partitions, now.Partitions) {
 		l.partitions = labelPartitions(now, f)
 	}
 	return l
@@ -159,11 +159,11 @@ func labelCapacity(pool *dra.PoolSupply, f *families) []*metric.Labels {
 	return labels
 }
 
-func (l *supplyRows) updateClasses(before *supplyRows, f *families) {
-	if before.supply != nil && slices.EqualFunc(before.supply.Classes, l.supply.Classes, func(a, b dra.ClassSupply) bool {
+func (l *supplyRows) updateClasses(previous *supplyRows, f *families) {
+	if previous.supply != nil && slices.EqualFunc(previous.supply.Classes, l.supply.Classes, func(a, b dra.ClassSupply) bool {
 		return a.Class == b.Class && a.ExtendedResource == b.ExtendedResource
 	}) {
-		l.classes = before.classes
+		l.classes = previous.classes
 		return
 	}
 	l.classes = make([]classLabels, len(l.supply.Classes))
@@ -179,12 +179,12 @@ func (l *supplyRows) updateClasses(before *supplyRows, f *families) {
 	}
 }
 
-func (l *supplyRows) updateTaints(before *supplyRows, f *families) {
-	if before.supply != nil && slices.EqualFunc(before.supply.Taints, l.supply.Taints, func(a, b dra.TaintCount) bool {
+func (l *supplyRows) updateTaints(previous *supplyRows, f *families) {
+	if previous.supply != nil && slices.EqualFunc(previous.supply.Taints, l.supply.Taints, func(a, b dra.TaintCount) bool {
 		a.Devices, b.Devices = 0, 0
 		return a == b
 	}) {
-		l.taints = before.taints
+		l.taints = previous.taints
 		return
 	}
 	l.taints = make([]*metric.Labels, len(l.supply.Taints))
@@ -194,9 +194,9 @@ func (l *supplyRows) updateTaints(before *supplyRows, f *families) {
 	}
 }
 
-func (l *supplyRows) updateRules(before *supplyRows, f *families) {
-	if before.supply != nil && slices.EqualFunc(before.supply.Evictions, l.supply.Evictions, func(a, b dra.RuleEviction) bool { return a.Rule == b.Rule }) {
-		l.rules = before.rules
+func (l *supplyRows) updateRules(previous *supplyRows, f *families) {
+	if previous.supply != nil && slices.EqualFunc(previous.supply.Evictions, l.supply.Evictions, func(a, b dra.RuleEviction) bool { return a.Rule == b.Rule }) {
+		l.rules = previous.rules
 		return
 	}
 	l.rules = make([]*metric.Labels, len(l.supply.Evictions))

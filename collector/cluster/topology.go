@@ -23,6 +23,7 @@ type topology struct {
 	capacity [dra.TopologyLevels]map[string][]int
 
 	nodes    []*metric.Labels // sorted; nil: the domains of a node have changed
+	releases []*metric.Labels // likewise of nodes whose GPUs are to be released
 	outdated bool             // the spans of all workloads
 }
 
@@ -41,15 +42,18 @@ func (t *topology) apply(u *update) {
 	if u.Node == nil {
 		return
 	}
-	var before, now dra.Domains
+	var previous, current dra.Node
 	if u.nodeBefore != nil {
-		before = u.nodeBefore.Domains
+		previous = *u.nodeBefore
 	}
 	if !u.Gone {
-		now = u.Node.Domains
+		current = *u.Node
 	}
-	if before != now {
+	if previous.Domains != current.Domains {
 		t.nodes, t.outdated = nil, true
+	}
+	if previous.Release != current.Release {
+		t.nodes = nil
 	}
 }
 
@@ -70,7 +74,7 @@ func (t *topology) update(supply *dra.Supply) {
 	t.supply = cmp.Or(supply, t.supply)
 	for _, entry := range t.workloads.byName {
 		if span := &entry.span; t.outdated || !span.known {
-			span.domains, span.least = t.spanOf(entry)
+			span.domains, span.least = t.measureSpan(entry)
 			span.known = true
 		}
 	}
@@ -78,13 +82,13 @@ func (t *topology) update(supply *dra.Supply) {
 }
 
 // samePlaces reports whether pools have as many devices on the same nodes.
-func samePlaces(before, now []*dra.PoolSupply) bool {
-	return slices.EqualFunc(before, now, func(a, b *dra.PoolSupply) bool {
-		return a == b || a.Driver == b.Driver && a.Node == b.Node && devicesOf(a) == devicesOf(b)
+func samePlaces(previous, now []*dra.PoolSupply) bool {
+	return slices.EqualFunc(previous, now, func(a, b *dra.PoolSupply) bool {
+		return a == b || a.Driver == b.Driver && a.Node == b.Node && countDevices(a) == countDevices(b)
 	})
 }
 
-func devicesOf(pool *dra.PoolSupply) int {
+func countDevices(pool *dra.PoolSupply) int {
 	all := 0
 	for _, count := range pool.Devices {
 		all += count
@@ -105,7 +109,7 @@ func (t *topology) countCapacity(supply *dra.Supply) {
 		counts := make(map[place]int)
 		for _, pool := range supply.Pools {
 			if node := t.index.nodes[pool.Node]; node != nil && node.Domains[level] != "" {
-				counts[place{pool.Driver, node.Domains[level]}] += devicesOf(pool)
+				counts[place{pool.Driver, node.Domains[level]}] += countDevices(pool)
 			}
 		}
 		byDriver := make(map[string][]int)
@@ -119,9 +123,9 @@ func (t *topology) countCapacity(supply *dra.Supply) {
 	}
 }
 
-// spanOf counts the domains of the nodes on which pods of the workload hold devices. A
+// measureSpan counts the domains of the nodes on which pods of the workload hold devices. A
 // level is not known if one of the nodes has no domain there.
-func (t *topology) spanOf(entry *workloadEntry) (spread, least [dra.TopologyLevels]int) {
+func (t *topology) measureSpan(entry *workloadEntry) (spread, least [dra.TopologyLevels]int) {
 	if t.levels == ([dra.TopologyLevels]bool{}) {
 		return spread, least
 	}
@@ -188,7 +192,11 @@ func (t *topology) leastDomains(level int, needed map[string]int, used int) int 
 // rows adds the rows; published reports whether it is known what is published.
 func (t *topology) rows(b *metric.Builder, f *families, published bool) {
 	if t.nodes == nil {
+		t.releases = nil
 		for _, name := range slices.Sorted(maps.Keys(t.index.nodes)) {
+			if label := t.index.nodes[name].Release; label != (dra.ReleaseLabel{}) {
+				t.releases = append(t.releases, metric.NewLabels(f.nodeRelease.Labels, name, label.Key, label.Value))
+			}
 			if domains := t.index.nodes[name].Domains; domains != (dra.Domains{}) {
 				t.nodes = append(t.nodes, metric.NewLabels(f.nodeTopology.Labels, append([]string{name}, domains[:]...)...))
 			}
@@ -196,6 +204,10 @@ func (t *topology) rows(b *metric.Builder, f *families, published bool) {
 	}
 	b.In(f.nodeTopology)
 	for _, labels := range t.nodes {
+		b.Add(labels, 1)
+	}
+	b.In(f.nodeRelease)
+	for _, labels := range t.releases {
 		b.Add(labels, 1)
 	}
 	for i, family := range []*metric.Family{f.workloadDomains, f.workloadLeastDomains} {

@@ -50,11 +50,11 @@ func (b *traceBuilder) build(r *reference) (trace.Trace, bool) {
 	if started := b.pod.started; started.live && b.claim.created.at.Since(started.at) > 0 {
 		b.pending = b.pod.createdAt() // the claim was observed only afterwards
 	}
-	from, to, known := b.interval(b.pending, b.end.timestamp)
+	start, end, known := b.interval(b.pending, b.end.timestamp)
 	if !known {
 		return trace.Trace{}, false
 	}
-	b.root = b.span(segment{phase: phaseReady, attempt: 1, begin: b.pending, end: b.end.timestamp, failed: b.end.failed, message: b.end.message}, from, to)
+	b.root = b.span(segment{phase: phaseReady, attempt: 1, begin: b.pending, end: b.end.timestamp, failed: b.end.failed, message: b.end.message}, start, end)
 	for _, s := range b.segments() {
 		if b.add(s) {
 			break
@@ -216,17 +216,17 @@ func (b *traceBuilder) nodeSegments() []segment {
 // interval is the position of a phase whose duration would be observed; false
 // if its beginning or end is not known, or clocks contradict each other. Where
 // two watches delivered the two in the wrong order, the end decides.
-func (b *traceBuilder) interval(begin, end timestamp) (from, to time.Duration, known bool) {
-	from, beginKnown := b.clocks.steady(begin, b.end.at)
-	to, endKnown := b.clocks.steady(end, b.end.at)
+func (b *traceBuilder) interval(begin, end timestamp) (first, last time.Duration, known bool) {
+	first, beginKnown := b.clocks.steady(begin, b.end.at)
+	last, endKnown := b.clocks.steady(end, b.end.at)
 	if !beginKnown || !endKnown {
 		return 0, 0, false
 	}
-	took := b.clocks.ordered(begin, end, to-from)
+	took := b.clocks.ordered(begin, end, last-first)
 	if took < 0 || (!begin.live && b.clocks.contradicted(begin, end, took)) || (!end.live && end.disputed) {
 		return 0, 0, false
 	}
-	return to - took, to, true
+	return last - took, last, true
 }
 
 // add adds a phase, if its position is known. The phase that was under way when
@@ -236,39 +236,39 @@ func (b *traceBuilder) add(s segment) (last bool) {
 	if s.underWay && !failed {
 		return false // its end is not known
 	}
-	from, to, known := b.interval(s.begin, s.end)
-	if begin, beginKnown := b.clocks.steady(s.begin, b.end.at); failed && beginKnown && (s.underWay || (known && to > b.root.to)) {
+	start, end, known := b.interval(s.begin, s.end)
+	if begin, beginKnown := b.clocks.steady(s.begin, b.end.at); failed && beginKnown && (s.underWay || (known && end > b.root.to)) {
 		s.end, s.failed, s.message = timestamp{observed: b.end.observed}, b.end.failed, b.end.message
-		from, to, known, last = begin, b.root.to, begin <= b.root.to, true
+		start, end, known, last = begin, b.root.to, begin <= b.root.to, true
 	}
 	if !known {
 		return last
 	}
-	took, limit := to-from, b.limit(s, to)
-	to = min(to, limit)
-	from = max(to-took, b.root.from)
-	to = min(max(to, from+took), limit)
-	b.spans = append(b.spans, b.span(s, from, to))
+	took, limit := end-start, b.limit(s, end)
+	end = min(end, limit)
+	start = max(end-took, b.root.from)
+	end = min(max(end, start+took), limit)
+	b.spans = append(b.spans, b.span(s, start, end))
 	return last
 }
 
 // limit is when a phase ended at the latest, in whatever order watches
 // delivered: at the end of the trace; a phase before the binding of the pod at
 // the binding, if the watch of claims lagged far behind.
-func (b *traceBuilder) limit(s segment, to time.Duration) time.Duration {
+func (b *traceBuilder) limit(s segment, end time.Duration) time.Duration {
 	if s.phase != phaseAllocation && s.phase != phaseBinding {
 		return b.root.to
 	}
-	bound, known := b.clocks.steady(b.pod.boundAt(), b.end.at)
-	if !known || !b.pod.bound.set() || bound < b.root.from || to-bound < watchDisorder {
+	bound, ok := b.clocks.steady(b.pod.boundAt(), b.end.at)
+	if !ok || !b.pod.bound.set() || bound < b.root.from || end-bound < watchDisorder {
 		return b.root.to
 	}
 	return min(bound, b.root.to)
 }
 
-func (b *traceBuilder) span(s segment, from, to time.Duration) builtSpan {
-	return builtSpan{from: from, to: to, Span: trace.Span{
-		Phase: s.phase, Attempt: s.attempt, Begin: b.traceTimestamp(s.begin, from), End: b.traceTimestamp(s.end, to), Failed: s.failed, Message: s.message,
+func (b *traceBuilder) span(s segment, start, end time.Duration) builtSpan {
+	return builtSpan{from: start, to: end, Span: trace.Span{
+		Phase: s.phase, Attempt: s.attempt, Begin: b.traceTimestamp(s.begin, start), End: b.traceTimestamp(s.end, end), Failed: s.failed, Message: s.message,
 	}}
 }
 
@@ -299,8 +299,8 @@ func (b *traceBuilder) addEvents() {
 	}
 	var notes []note
 	for i := range b.history.refs {
-		if of := &b.history.refs[i]; slices.Contains(names, of.name) {
-			notes = append(notes, of.notes...)
+		if ref := &b.history.refs[i]; slices.Contains(names, ref.name) {
+			notes = append(notes, ref.notes...)
 		}
 	}
 	slices.SortStableFunc(notes, func(a, b note) int { return cmp.Compare(a.at, b.at) })

@@ -109,8 +109,8 @@ type ending struct {
 	failed, message string
 }
 
-func newTraces(on bool, x *index, l *lifecycle, c *clocks) *traces {
-	return &traces{on: on, index: x, lifecycle: l, clocks: c, histories: make(map[*podEntry]*podHistory)}
+func newTraces(enabled bool, x *index, l *lifecycle, c *clocks) *traces {
+	return &traces{on: enabled, index: x, lifecycle: l, clocks: c, histories: make(map[*podEntry]*podHistory)}
 }
 
 // begin begins a step.
@@ -203,7 +203,7 @@ func (t *traces) end(h *podHistory, end ending) {
 		if !r.existsFor(p) || references(p.refs[:i], r.claim) {
 			continue
 		}
-		if built, known := t.build(h, r, t.lifecycle.claim(r.claim), end); known {
+		if built, ok := t.build(h, r, t.lifecycle.claim(r.claim), end); ok {
 			t.ended = append(t.ended, built)
 		}
 	}
@@ -242,10 +242,10 @@ func (t *traces) endClaim(e *event) {
 		case h.deleted.set():
 			end = h.ending(e.at)
 		}
-		switch built, known := t.build(h, r, c, end); {
-		case known && h.started: // its start was observed live
+		switch built, ok := t.build(h, r, c, end); {
+		case ok && h.started: // its start was observed live
 			t.ended = append(t.ended, built)
-		case known && e.at.live:
+		case ok && e.at.live:
 			t.held = append(t.held, heldTrace{p, built, e.at.at})
 		}
 		h.attempts = slices.DeleteFunc(h.attempts, func(a attempt) bool { return a.claimUID == c.object.UID })
@@ -356,10 +356,10 @@ func (t *traces) applyPending(changes []pendingChange, now clock.Instant) {
 }
 
 func (t *traces) notePending(h *podHistory, change *pendingChange, now clock.Instant) {
-	of := h.ref(change.name)
+	notes := h.ref(change.name)
 	n := note{at: now.Elapsed, name: trace.EventPending, reason: string(change.reason), message: shorten(change.message)}
-	if i := of.lastPending(); i >= 0 {
-		last := &of.notes[i]
+	if i := notes.lastPending(); i >= 0 {
+		last := &notes.notes[i]
 		same, recent := last.reason == n.reason, n.at-last.at < onsetDelay
 		switch {
 		case same && last.message == n.message:
@@ -368,19 +368,19 @@ func (t *traces) notePending(h *podHistory, change *pendingChange, now clock.Ins
 			last.message = strings.Clone(n.message)
 			return
 		case recent:
-			t.dropRecentPending(of, now)
-			if last := len(of.notes) - 1; last >= 0 && of.notes[last].sameText(&n) {
+			t.dropRecentPending(notes, now)
+			if last := len(notes.notes) - 1; last >= 0 && notes.notes[last].sameText(&n) {
 				return // it is again what it was before
 			}
 		}
 	}
-	t.note(of, n)
+	t.note(notes, n)
 }
 
 // dropRecentPending drops the newest reason if it did not last.
-func (t *traces) dropRecentPending(of *refNotes, now clock.Instant) {
-	if i := of.lastPending(); i >= 0 && now.Elapsed-of.notes[i].at < onsetDelay {
-		of.notes = slices.Delete(of.notes, i, i+1)
+func (t *traces) dropRecentPending(notes *refNotes, now clock.Instant) {
+	if i := notes.lastPending(); i >= 0 && now.Elapsed-notes.notes[i].at < onsetDelay {
+		notes.notes = slices.Delete(notes.notes, i, i+1)
 		t.notes--
 	}
 }
@@ -391,7 +391,7 @@ func (t *traces) applyWarning(u *update) {
 	if !t.on || u.occurrences == 0 {
 		return
 	}
-	for _, p := range t.index.podsOf(u.Warning) {
+	for _, p := range t.index.warnedPods(u.Warning) {
 		if h := t.histories[p]; h != nil {
 			t.noteWarning(h, u.Warning, u.Live, u.At)
 		}
@@ -441,24 +441,24 @@ func (t *traces) noteBindingFailed(e *event) {
 }
 
 // note appends a note; where there are too many, one in the middle is dropped.
-func (t *traces) note(of *refNotes, n note) {
+func (t *traces) note(notes *refNotes, n note) {
 	n.message = strings.Clone(n.message) // it may be a part of something longer
-	if count := len(of.notes); count == maxNotes || (count >= minNotes && t.notes >= maxAllNotes) {
+	if count := len(notes.notes); count == maxNotes || (count >= minNotes && t.notes >= maxAllNotes) {
 		middle := count / 2
-		of.notes[middle-1].dropped += 1 + of.notes[middle].dropped
-		of.notes = slices.Delete(of.notes, middle, middle+1)
+		notes.notes[middle-1].dropped += 1 + notes.notes[middle].dropped
+		notes.notes = slices.Delete(notes.notes, middle, middle+1)
 		t.notes--
 	}
-	of.notes = append(of.notes, n)
+	notes.notes = append(notes.notes, n)
 	t.notes++
 }
 
 // dropNotes drops the notes about some references.
-func (t *traces) dropNotes(h *podHistory, which func(*refNotes) bool) {
-	h.refs = slices.DeleteFunc(h.refs, func(of refNotes) bool {
-		dropped := which(&of)
+func (t *traces) dropNotes(h *podHistory, match func(*refNotes) bool) {
+	h.refs = slices.DeleteFunc(h.refs, func(notes refNotes) bool {
+		dropped := match(&notes)
 		if dropped {
-			t.notes -= len(of.notes)
+			t.notes -= len(notes.notes)
 		}
 		return dropped
 	})
@@ -524,7 +524,7 @@ func (h *podHistory) ending(at observed) ending {
 }
 
 func (h *podHistory) indexRef(name string) int {
-	return slices.IndexFunc(h.refs, func(of refNotes) bool { return of.name == name })
+	return slices.IndexFunc(h.refs, func(notes refNotes) bool { return notes.name == name })
 }
 
 // ref returns the notes about a reference; it adds them if there are none.
@@ -538,9 +538,9 @@ func (h *podHistory) ref(name string) *refNotes {
 }
 
 // lastPending is the index of the newest reason; negative if there is none.
-func (of *refNotes) lastPending() int {
-	i := len(of.notes) - 1
-	for i >= 0 && of.notes[i].name != trace.EventPending {
+func (notes *refNotes) lastPending() int {
+	i := len(notes.notes) - 1
+	for i >= 0 && notes.notes[i].name != trace.EventPending {
 		i--
 	}
 	return i

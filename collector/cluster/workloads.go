@@ -149,11 +149,11 @@ func compareChanged(a, b *podEntry) int {
 }
 
 func (w *workloads) updatePod(p *podEntry, at clock.Instant) {
-	before, counted := w.pods[p]
-	if counted {
-		before.workload.count(before, -1)
-		before.workload.span.known = false
-		delete(before.workload.members, p)
+	previous, ok := w.pods[p]
+	if ok {
+		previous.workload.count(previous, -1)
+		previous.workload.span.known = false
+		delete(previous.workload.members, p)
 	}
 	workload := p.object.Member.Workload
 	if p.removed || workload == nil {
@@ -162,19 +162,19 @@ func (w *workloads) updatePod(p *podEntry, at clock.Instant) {
 		entry := w.entry(workloadName{p.ref.Namespace, workload.Kind, workload.Name})
 		entry.queue = workload.Queue
 		entry.members[p], entry.span.known = struct{}{}, false
-		now := workloadMember{workload: entry, state: w.stateOf(p)}
+		now := workloadMember{workload: entry, state: w.decideState(p)}
 		var minPods int
-		now.gang, minPods = w.gangOf(p)
+		now.gang, minPods = w.findGang(p)
 		if entry.count(now, 1); now.gang != "" {
 			g := entry.gangs[now.gang]
 			g.minPods = minPods
 			entry.gangs[now.gang] = g
 		}
 		w.pods[p] = now
-		w.applyStart(entry, p, !counted || before.workload != entry, at)
+		w.applyStart(entry, p, !ok || previous.workload != entry, at)
 	}
-	if counted {
-		w.release(before.workload)
+	if ok {
+		w.release(previous.workload)
 	}
 }
 
@@ -190,26 +190,26 @@ func (w *workloads) entry(name workloadName) *workloadEntry {
 
 // updateKueue applies a Workload of Kueue to the workload that it is for.
 func (w *workloads) updateKueue(ref dra.PodRef) {
-	before, object := w.kueue[ref], w.index.queues.objects[ref]
-	if before != nil {
-		delete(before.kueue, ref)
+	previous, object := w.kueue[ref], w.index.queues.objects[ref]
+	if previous != nil {
+		delete(previous.kueue, ref)
 		delete(w.kueue, ref)
 	}
-	if name := w.nameOf(object); name != (workloadName{}) {
+	if name := w.resolveName(object); name != (workloadName{}) {
 		entry := w.entry(name)
 		if entry.kueue == nil {
 			entry.kueue = make(map[dra.PodRef]*dra.KueueWorkload)
 		}
 		entry.kueue[ref], w.kueue[ref] = object, entry
 	}
-	if before != nil {
-		w.release(before)
+	if previous != nil {
+		w.release(previous)
 	}
 }
 
-// nameOf returns the workload that a Workload of Kueue is for: that of the pods that
+// resolveName returns the workload that a Workload of Kueue is for: that of the pods that
 // name it, else what it says; the zero value for none.
-func (w *workloads) nameOf(object *dra.KueueWorkload) workloadName {
+func (w *workloads) resolveName(object *dra.KueueWorkload) workloadName {
 	if object == nil || object.Workload.Name == "" {
 		return workloadName{}
 	}
@@ -220,8 +220,8 @@ func (w *workloads) nameOf(object *dra.KueueWorkload) workloadName {
 		}
 	}
 	if first != nil {
-		of := first.object.Member.Workload
-		return workloadName{first.ref.Namespace, of.Kind, of.Name}
+		workload := first.object.Member.Workload
+		return workloadName{first.ref.Namespace, workload.Kind, workload.Name}
 	}
 	return workloadName{object.Ref.Namespace, object.Workload.Kind, object.Workload.Name}
 }
@@ -250,20 +250,20 @@ func (w *workloads) applyStart(entry *workloadEntry, p *podEntry, added bool, no
 	w.starting[entry] = struct{}{}
 	w.histogram(entry)
 	progress, clocks := w.lifecycle.pods[p], w.lifecycle.clocks
-	if created, known := clocks.steady(progress.createdAt(), now); added && known && (!start.began || created < start.begin) {
+	if created, ok := clocks.steady(progress.createdAt(), now); added && ok && (!start.began || created < start.begin) {
 		start.begin, start.began = created, true
 	}
 	if state != memberRunning {
 		return
 	}
-	if started, known := clocks.steady(w.lifecycle.startedAt(progress), now); known && (start.end == 0 || started > start.end) {
+	if started, ok := clocks.steady(w.lifecycle.startedAt(progress), now); ok && (start.end == 0 || started > start.end) {
 		start.end, start.live = started, progress.started.live
 	}
 }
 
 // count adds a pod to the counts, or removes it.
-func (e *workloadEntry) count(member workloadMember, by int) {
-	e.pods[member.state] += by
+func (e *workloadEntry) count(member workloadMember, delta int) {
+	e.pods[member.state] += delta
 	if member.gang == "" {
 		return
 	}
@@ -271,7 +271,7 @@ func (e *workloadEntry) count(member workloadMember, by int) {
 		e.gangs = make(map[string]gang)
 	}
 	g := e.gangs[member.gang]
-	if g.pods += by; g.pods == 0 {
+	if g.pods += delta; g.pods == 0 {
 		delete(e.gangs, member.gang)
 	} else {
 		e.gangs[member.gang] = g
@@ -316,8 +316,8 @@ func (e *workloadEntry) queueName() string {
 	}
 	queue := ""
 	for _, object := range e.kueue {
-		if of := object.Workload.Queue; queue == "" || of != "" && of < queue {
-			queue = of
+		if name := object.Workload.Queue; queue == "" || name != "" && name < queue {
+			queue = name
 		}
 	}
 	return queue
@@ -352,7 +352,7 @@ func (w *workloads) isShown(e *workloadEntry) bool {
 	return false
 }
 
-func (w *workloads) stateOf(p *podEntry) memberState {
+func (w *workloads) decideState(p *podEntry) memberState {
 	switch {
 	case !p.alive():
 		return memberEnded
@@ -367,10 +367,10 @@ func (w *workloads) stateOf(p *podEntry) memberState {
 	}
 }
 
-// gangOf returns the name of a pod's gang among those of its workload, and how many
+// findGang returns the name of a pod's gang among those of its workload, and how many
 // pods it needs: by the PodGroup, else by the size that the pod's annotation gives,
 // which is that of its replica, as LeaderWorkerSet defines it.
-func (w *workloads) gangOf(p *podEntry) (name string, minPods int) {
+func (w *workloads) findGang(p *podEntry) (name string, minPods int) {
 	if group := w.index.group(p); group != nil && group.MinPods > 0 {
 		return "group/" + p.object.Group, int(group.MinPods)
 	}
@@ -410,7 +410,7 @@ func (w *workloads) histogram(entry *workloadEntry) Observation {
 	o := Observation{Family: w.family, WorkloadKind: entry.name.kind, Queue: entry.queueName()}
 	for {
 		key := [2]string{o.WorkloadKind, o.Queue}
-		if _, known := w.histograms[key]; known {
+		if _, ok := w.histograms[key]; ok {
 			return o
 		}
 		isOther := o.WorkloadKind == kindOther && o.Queue == queueOther

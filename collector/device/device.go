@@ -32,6 +32,7 @@ type Device struct {
 	DriverVersion   string
 	Nodes           []string // its own device files, e.g. /dev/nvidia3
 	LinkDomain      string   // the devices with the same one reach each other over NVLink or xGMI; empty: none, or unknown
+	Hardware        Hardware // of a whole device; a partition has none
 
 	// Published is set only by a source that identifies devices by the names under
 	// which a DRA driver publishes them. Such a device has no UUID and no PCI
@@ -105,6 +106,7 @@ type Sample struct {
 	Readings  []Reading     // sorted by quantity, then details; Measured is set
 	XIDs      []XID         // sorted by code; nil: no source watches them
 	XIDSource string        // name of the source that received them, set by Merge; empty: no source watches them
+	Released  bool          // the source is closed, so that others can use the device: nothing is newer than before
 
 	Processes   []Process     // sorted by pid, each once
 	ProcessesAt clock.Instant // when they were listed last; zero: never
@@ -155,10 +157,10 @@ func mergeProcesses(processes []Process) []Process {
 			merged = append(merged, p)
 			continue
 		}
-		one := &merged[last]
-		one.Memory = max(one.Memory, p.Memory)
-		one.Utilization = max(one.Utilization, p.Utilization)
-		one.Proxied = one.Proxied || p.Proxied
+		process := &merged[last]
+		process.Memory = max(process.Memory, p.Memory)
+		process.Utilization = max(process.Utilization, p.Utilization)
+		process.Proxied = process.Proxied || p.Proxied
 	}
 	return merged
 }

@@ -19,8 +19,8 @@ type events struct {
 	missed error             // why XIDs were not received, now or since the last report
 }
 
-func newEvents(from Source, stale time.Duration) events {
-	reported, _ := from.(EventSource)
+func newEvents(source Source, stale time.Duration) events {
+	reported, _ := source.(EventSource)
 	return events{source: reported, stale: stale, known: make(map[string]Sample)}
 }
 
@@ -32,9 +32,9 @@ const RecentXIDs = 2 * time.Minute
 // that have reported one within RecentXIDs.
 func (e *events) received(now clock.Instant) map[string][]XID {
 	all := e.source.XIDs()
-	until, err := e.source.Received()
-	if late := now.Since(until) > e.stale; late || until.IsZero() {
-		if err == nil && len(all) > 0 && !until.IsZero() {
+	end, err := e.source.Received()
+	if late := now.Since(end) > e.stale; late || end.IsZero() {
+		if err == nil && len(all) > 0 && !end.IsZero() {
 			err = fmt.Errorf("receive XIDs of %d devices: the source has not looked for them within %s", len(all), e.stale)
 		}
 		all = recent(all, now.Wall)
@@ -89,14 +89,14 @@ func (e *events) attach(samples []Sample, readers []*readerState, source string,
 	for i, sample := range samples {
 		uuid := sample.Device.UUID
 		there[uuid] = true
-		if xids, reported := all[uuid]; reported {
+		if xids, ok := all[uuid]; ok {
 			sample.XIDs = xids
 			e.known[uuid] = sample
 		}
 		attached[i] = sample
 	}
 	for uuid := range e.known {
-		if _, reported := all[uuid]; !reported {
+		if _, ok := all[uuid]; !ok {
 			delete(e.known, uuid)
 		}
 	}
@@ -104,8 +104,8 @@ func (e *events) attach(samples []Sample, readers []*readerState, source string,
 		if len(xids) == 0 || there[uuid] {
 			continue
 		}
-		sample, known := e.unreadSample(uuid, readers, source)
-		if !known || sample.Device.IsPartition() && there[sample.Device.ParentUUID] {
+		sample, ok := e.unreadSample(uuid, readers, source)
+		if !ok || sample.Device.IsPartition() && there[sample.Device.ParentUUID] {
 			continue // a partition goes when its device is read without it
 		}
 		sample.XIDs = xids
@@ -118,7 +118,7 @@ func (e *events) attach(samples []Sample, readers []*readerState, source string,
 // is not the key of a reader may be that of a partition, of which too little
 // is known to show it before it has been read.
 func (e *events) unreadSample(uuid string, readers []*readerState, source string) (Sample, bool) {
-	if sample, known := e.known[uuid]; known {
+	if sample, ok := e.known[uuid]; ok {
 		return sample, true
 	}
 	for _, s := range readers {

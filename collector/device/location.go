@@ -4,6 +4,7 @@ package device
 type Location struct {
 	PCIeRoot string // the root complex that it is behind: pci<domain>:<bus>, pci0000:17
 	NUMANode string // the number of the NUMA node that it is next to
+	Network  bool   // it is a network adapter
 }
 
 // Locations is where the PCI functions of a node are. It is immutable; nil is empty.

@@ -42,6 +42,7 @@ type loop struct {
 	interval time.Duration
 	slow     time.Duration
 	stale    time.Duration // how long after it began the answer of a read is of use
+	secret   bool          // serial numbers are not kept
 	patience int
 
 	ticker  *time.Ticker
@@ -64,35 +65,40 @@ type loop struct {
 	requested  []func() // of refresh, to be called at the end of the next round
 	served     []func() // and of the present one
 	events     events
+	release    release
+	unbinding  func()   // passes on that a driver is to be unbound
 	samples    []Sample // what the last round has found, without XIDs
 }
 
-func newLoop(from Source, o Options, publish func([]Sample)) *loop {
+func newLoop(s Source, o Options, publish func([]Sample), unbinding func()) *loop {
 	specs := Specs()
 	l := &loop{
 		specs:     &specs,
-		source:    from,
+		source:    s,
 		now:       o.Clock,
 		log:       o.Log,
-		tracker:   source.NewTracker(from.Name(), o.Log, o.Clock, nil),
+		tracker:   source.NewTracker(s.Name(), o.Log, o.Clock, nil),
 		observe:   o.Observe,
 		publish:   publish,
 		interval:  o.Interval,
 		slow:      o.SlowInterval,
 		stale:     StaleAfter(o.Interval),
+		secret:    o.HideSerials,
 		patience:  max(1, int((time.Second+o.Interval-1)/o.Interval)),
 		answers:   make(chan answer),
 		found:     make(chan discovered),
 		refresh:   make(chan func(), 1),
 		done:      make(chan struct{}),
 		discovery: discovery{every: o.SlowInterval, retry: backoff{first: o.Interval, most: o.SlowInterval}},
-		events:    newEvents(from, StaleAfter(o.Interval)),
+		events:    newEvents(s, StaleAfter(o.Interval)),
+		release:   newRelease(s),
+		unbinding: unbinding,
 	}
-	if changing, ok := from.(ChangingSource); ok {
+	if changing, ok := s.(ChangingSource); ok {
 		l.discovery.every = min(l.slow, changing.LookEvery())
 	}
 	l.tracker.Refuse(0)
-	if o.Optional[from.Name()] {
+	if o.Optional[s.Name()] {
 		l.tracker.Optional()
 	}
 	return l
@@ -103,7 +109,12 @@ func (l *loop) run(ctx context.Context) {
 	l.ticker = time.NewTicker(l.interval)
 	defer l.ticker.Stop()
 	defer close(l.done)
-	l.discover(ctx)
+	if l.release.paused() {
+		l.closeWhenIdle()
+	} else {
+		l.discover(ctx)
+	}
+	unbinding := l.watchUnbinding()
 	for {
 		select {
 		case <-ctx.Done():
@@ -116,13 +127,20 @@ func (l *loop) run(ctx context.Context) {
 			l.publishSamples()
 		case d := <-l.found:
 			l.applyDiscovery(d)
-			if !l.open && l.unreadReader() {
+			if !l.open && !l.release.paused() && l.unreadReader() {
 				l.ticker.Reset(l.interval)
 				l.begin(ctx)
 			}
 		case ended := <-l.refresh:
 			l.requested = append(l.requested, ended)
+		case <-l.release.changes:
+			l.applyRelease(ctx)
+		case err := <-l.release.closed:
+			l.applyClosed(ctx, err)
+		case <-unbinding:
+			l.unbinding()
 		}
+		l.closeWhenIdle()
 		if len(l.requested) > 0 && !l.open && !l.discovery.running {
 			l.ticker.Reset(l.interval)
 			l.begin(ctx)
@@ -133,6 +151,10 @@ func (l *loop) run(ctx context.Context) {
 // tick ends the round whose patience is over and opens the next.
 func (l *loop) tick(ctx context.Context) {
 	l.ticks++
+	if l.release.paused() {
+		l.releasedTick(l.now())
+		return
+	}
 	if l.open {
 		if l.ticks-l.opened < l.patience {
 			return
@@ -146,6 +168,10 @@ func (l *loop) tick(ctx context.Context) {
 // begin opens a round: it starts a read of every reader that is free.
 func (l *loop) begin(ctx context.Context) {
 	l.served, l.requested = append(l.served, l.requested...), nil
+	if l.release.paused() {
+		l.serve() // nothing is read until the source is opened again
+		return
+	}
 	if len(l.readers) == 0 {
 		l.samples = nil
 		l.publishSamples()
@@ -265,7 +291,12 @@ func (l *loop) conclude() {
 // up to now. It is also called between rounds, and while readers hang: then only
 // the XIDs are new.
 func (l *loop) publishSamples() {
-	l.publish(l.events.attach(l.samples, l.readers, l.source.Name(), l.now()))
+	samples := l.events.attach(l.samples, l.readers, l.source.Name(), l.now())
+	if l.release.released.Load() {
+		samples = markReleased(samples)
+		_ = l.events.failure() // XIDs are not missed: they are not received on purpose
+	}
+	l.publish(samples)
 }
 
 // unreadReader reports whether a reader has never been read.
@@ -276,15 +307,16 @@ func (l *loop) unreadReader() bool {
 // addReader adds a reader unless it is known; a known one is not removed any
 // more.
 func (l *loop) addReader(reader Reader) {
-	at, known := slices.BinarySearchFunc(l.readers, reader.Key(), func(s *readerState, key string) int {
+	at, ok := slices.BinarySearchFunc(l.readers, reader.Key(), func(s *readerState, key string) int {
 		return strings.Compare(s.key, key)
 	})
-	if known {
+	if ok {
 		l.readers[at].removed = false
 		return
 	}
 	l.readers = slices.Insert(l.readers, at, &readerState{
 		specs:  l.specs,
+		secret: l.secret,
 		key:    reader.Key(),
 		reader: reader,
 		retry:  backoff{first: 2 * l.interval, most: l.slow},
@@ -349,10 +381,10 @@ func (l *loop) applyDiscovery(found discovered) {
 
 // reportHang reports to the tracker since when a call into the source hangs.
 func (l *loop) reportHang() {
-	var since clock.Instant
+	var start clock.Instant
 	older := func(began clock.Instant) {
-		if since.IsZero() || began.Elapsed < since.Elapsed {
-			since = began
+		if start.IsZero() || began.Elapsed < start.Elapsed {
+			start = began
 		}
 	}
 	for _, s := range l.readers {
@@ -363,7 +395,7 @@ func (l *loop) reportHang() {
 	if l.discovery.late {
 		older(l.discovery.began)
 	}
-	l.tracker.Hang(since)
+	l.tracker.Hang(start)
 }
 
 // report reports the status of the source to the tracker: a failure if no
@@ -402,14 +434,14 @@ func (l *loop) tooLate() error {
 // behind. It looks again and again for the calls to end, because a goroutine
 // that waited for one that hangs would be left behind as well.
 func (l *loop) close(grace time.Duration) {
-	over := time.NewTimer(grace)
-	defer over.Stop()
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
 	look := time.NewTicker(grace / 50)
 	defer look.Stop()
 	for l.calls.Load() > 0 {
 		select {
 		case <-look.C:
-		case <-over.C:
+		case <-timer.C:
 			return
 		}
 	}
@@ -420,6 +452,6 @@ func (l *loop) close(grace time.Duration) {
 		if err != nil {
 			l.log.Warn("source was not closed", "component", l.source.Name(), "error", err)
 		}
-	case <-over.C:
+	case <-timer.C:
 	}
 }

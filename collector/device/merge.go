@@ -41,9 +41,9 @@ func StaleAfter(interval time.Duration) time.Duration { return max(3*interval, 1
 func Merge(bySource [][]Sample, stale time.Duration) (merged []Sample, duplicates []string) {
 	var found index
 	add := func(sample Sample, rank int) {
-		at, known := found.find(sample.Device, rank)
+		at, ok := found.find(sample.Device, rank)
 		switch {
-		case !known:
+		case !ok:
 			found.add(sample, rank)
 		case found.seen[at].rank == rank || found.seen[at].lastRank == rank:
 			duplicates = append(duplicates, identity(sample.Device))
@@ -168,6 +168,7 @@ func (s *mergedSample) identify(other Device) {
 	if d.Nodes == nil {
 		d.Nodes = other.Nodes
 	}
+	d.Hardware = d.Hardware.With(other.Hardware)
 }
 
 // index finds the device that a sample means among those seen before.
@@ -184,8 +185,8 @@ type instance struct {
 	gpu, compute int
 }
 
-// instanceOf reports whether the device is a partition whose place is known.
-func instanceOf(d Device) (instance, bool) {
+// newInstance reports whether the device is a partition whose place is known.
+func newInstance(d Device) (instance, bool) {
 	at := instance{d.ParentUUID, d.GPUInstance, d.ComputeInstance}
 	return at, at.parent != "" && at.gpu != Unknown && at.compute != Unknown
 }
@@ -203,7 +204,7 @@ func (x *index) find(d Device, rank int) (at int, known bool) {
 	}
 	if d.IsPartition() {
 		// Two of one source are two, whatever it says of their place.
-		place, complete := instanceOf(d)
+		place, complete := newInstance(d)
 		at, known = x.byInstance[place]
 		if !complete || !known || x.seen[at].rank == rank {
 			return 0, false
@@ -230,11 +231,11 @@ func (x *index) add(sample Sample, rank int) {
 	if d.UUID != "" {
 		x.byUUID[d.UUID] = at
 	}
-	if _, used := x.byPCI[d.PCIBusID]; d.PCIBusID != "" && !d.IsPartition() && !used {
+	if _, ok := x.byPCI[d.PCIBusID]; d.PCIBusID != "" && !d.IsPartition() && !ok {
 		x.byPCI[d.PCIBusID] = at
 	}
-	place, complete := instanceOf(d)
-	if _, used := x.byInstance[place]; complete && !used {
+	place, complete := newInstance(d)
+	if _, ok := x.byInstance[place]; complete && !ok {
 		x.byInstance[place] = at
 	}
 }

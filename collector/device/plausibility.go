@@ -35,15 +35,15 @@ func Implausible() float64 { return math.Inf(1) }
 
 // Grown reports whether a counter of the quantity can have grown by an amount between
 // two measurements.
-func (b Bounds) Grown(amount float64, from, to Window) bool {
-	return b.Rate == 0 || amount <= growthLimit(b.Rate, from, to)
+func (b Bounds) Grown(amount float64, first, last Window) bool {
+	return b.Rate == 0 || amount <= growthLimit(b.Rate, first, last)
 }
 
 // growthLimit is the most by which something that grows by at most rate a second grows
 // between two measurements. Hardware updates its counters now and then, so that
 // measurements within a second may differ by the growth of a second.
-func growthLimit(rate float64, from, to Window) float64 {
-	return rate * max((to.To-from.From).Seconds(), 1)
+func growthLimit(rate float64, first, last Window) float64 {
+	return rate * max((last.To-first.From).Seconds(), 1)
 }
 
 // Filter refuses the readings of one device of one source that cannot be true:
@@ -79,7 +79,8 @@ type Refusal struct {
 // of one read of a tier, sorted, each with its time of measurement. The list is used
 // again. Of a counter that was reset, the first value after the reset is let through
 // once it has lasted, with its own time of measurement; none is let through meanwhile.
-// Of one whose values were wrong until then, the newest is, with another origin.
+// Of one whose values were wrong until then, the newest is, with another origin. A value
+// to which its source gives another origin contradicts nothing.
 func (f *Filter) Apply(tier Tier, readings []Reading) (plausible []Reading, refused []Refusal) {
 	plausible = readings[:0]
 	known, at := f.tiers[tier], 0
@@ -97,7 +98,7 @@ func (f *Filter) Apply(tier Tier, readings []Reading) (plausible []Reading, refu
 				at++
 			}
 			if at == len(known) || known[at].last.compare(r) != 0 {
-				known = slices.Insert(known, at, accepted{last: r, count: 1})
+				known = slices.Insert(known, at, accepted{last: r, origin: r.Origin, count: 1})
 			} else {
 				r, because = known[at].apply(r, spec.Bounds.Constant, f.rate(spec))
 			}
@@ -187,7 +188,8 @@ func (f *Filter) ApplyProcesses(processes []Process) (plausible []Process, refus
 // those since then that contradict it.
 type accepted struct {
 	last     Reading
-	count    int // readings that were let through, up to lastingReadings
+	origin   uint16 // that the source gave it
+	count    int    // readings that were let through, up to lastingReadings
 	doubtful *doubt
 }
 
@@ -201,6 +203,11 @@ type doubt struct {
 // apply returns the reading to let through, or why there is none. A value that
 // continues what was let through ends every doubt.
 func (a *accepted) apply(r Reading, constant bool, rate float64) (Reading, string) {
+	if r.Origin != a.origin {
+		a.origin, r.Origin = r.Origin, a.nextOrigin()
+		a.last, a.count, a.doubtful = r, 1, nil
+		return r, ""
+	}
 	because := contradicts(&a.last, &r, constant, rate)
 	if because == "" {
 		if !constant {
@@ -229,24 +236,27 @@ func (a *accepted) apply(r Reading, constant bool, rate float64) (Reading, strin
 	if reset := d.first.Value < a.last.Value && (rate == 0 || d.first.Value <= growthLimit(rate, a.last.Measured, d.first.Measured)); reset && a.count >= lastingReadings {
 		now, now.Origin = d.first, a.last.Origin
 	} else { // what was let through before was wrong; so may the first of those be that contradict it
-		now.Origin = (a.last.Origin + 1) % maxOrigins
+		now.Origin = a.nextOrigin()
 	}
 	a.last, a.count, a.doubtful = now, lastingReadings, nil
 	return now, ""
 }
 
+// nextOrigin is an origin that differs from that of the last reading.
+func (a *accepted) nextOrigin() uint16 { return (a.last.Origin + 1) % maxOrigins }
+
 // contradicts returns why a reading cannot follow another one of the same counter or
 // property; empty if it can. A counter may fall by the noise.
-func contradicts(before, after *Reading, constant bool, rate float64) string {
+func contradicts(first, second *Reading, constant bool, rate float64) string {
 	switch {
 	case constant:
-		if after.Value != before.Value {
-			return fmt.Sprintf("it was %v before, which does not change", before.Value)
+		if second.Value != first.Value {
+			return fmt.Sprintf("it was %v before, which does not change", first.Value)
 		}
-	case after.Value < before.Value*(1-counterNoise):
-		return fmt.Sprintf("it was %v before, and a reset has to last", before.Value)
-	case rate > 0 && after.Value-before.Value > growthLimit(rate, before.Measured, after.Measured):
-		return fmt.Sprintf("it was %v before, and grows by at most %v per second", before.Value, rate)
+	case second.Value < first.Value*(1-counterNoise):
+		return fmt.Sprintf("it was %v before, and a reset has to last", first.Value)
+	case rate > 0 && second.Value-first.Value > growthLimit(rate, first.Measured, second.Measured):
+		return fmt.Sprintf("it was %v before, and grows by at most %v per second", first.Value, rate)
 	}
 	return ""
 }

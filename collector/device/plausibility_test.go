@@ -169,3 +169,22 @@ func (nonsense) Key() string { return "GPU-1" }
 func (nonsense) Read(context.Context, Tier) ([]Observation, error) {
 	return []Observation{{Device: Device{UUID: "GPU-1"}, Readings: []Reading{power(70), utilization(8083349.05)}}}, nil
 }
+
+// A source that reads a counter or a property elsewhere says so by another origin: the
+// value is let through, and what follows it is compared with it.
+func TestFilterFollowsAnotherOrigin(t *testing.T) {
+	for _, q := range []Quantity{Energy, MemorySize} {
+		f := NewFilter()
+		var got []string
+		for second, r := range []Reading{{Value: 22.5e6}, {Value: 300, Origin: 1}, {Value: 300, Origin: 1}, {Value: 9, Origin: 1}, {Value: 22.5e6}} {
+			r.Quantity, r.Measured = q, Window{time.Duration(second) * time.Second, time.Duration(second) * time.Second}
+			plausible, _ := f.Apply(Fast, []Reading{r})
+			for _, p := range plausible {
+				got = append(got, fmt.Sprintf("%v@%d", p.Value, p.Origin))
+			}
+		}
+		if want := []string{"2.25e+07@0", "300@1", "300@1", "2.25e+07@2"}; !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", Specs()[q].Name, got, want)
+		}
+	}
+}

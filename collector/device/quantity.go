@@ -139,6 +139,28 @@ type Spec struct {
 	Bounds  Bounds   // what a value can be
 }
 
+// FamilyPrefix begins the names of the metric families of devices.
+const FamilyPrefix = "dra_device_"
+
+// Family returns the name of the quantity's metric family: its own name, its unit, and
+// _total for a counter. Links are families of their states.
+func (s Spec) Family() string {
+	switch s.Name {
+	case "nvlinks":
+		return FamilyPrefix + "nvlink_links"
+	case "network_links":
+		return FamilyPrefix + "network_link_state"
+	}
+	name := FamilyPrefix + s.Name
+	if s.Unit != "" {
+		name += "_" + s.Unit
+	}
+	if s.Kind == Counter {
+		name += "_total"
+	}
+	return name
+}
+
 // Bounds are what values of a quantity can be in hardware that exists or is
 // announced, with room to spare. A reading outside of them is refused where it
 // enters, whichever source it is of. The zero Most is no bound.
@@ -218,7 +240,8 @@ func Specs() [Quantities]Spec {
 // quantity's details (engine, sensor …), empty where it has none. Measured is
 // when the value was measured; in a Sample it is always set. Counters with different
 // origins began at different times: of another source, or of the same one after a value
-// that cannot have followed the one before.
+// that cannot have followed the one before, or read from another metric. A source gives
+// origins below 256.
 type Reading struct {
 	Quantity Quantity
 	Origin   uint16

@@ -18,6 +18,7 @@ type readerState struct {
 	key     string
 	reader  Reader
 	removed bool
+	secret  bool          // serial numbers are not kept
 	round   uint64        // the round of the read that is under way; 0: none is
 	tick    int           // the tick of the loop at which the last read began
 	began   clock.Instant // when that was; zero: never
@@ -108,17 +109,30 @@ func (s *readerState) apply(a answer) {
 	devices := make([]record, len(a.observations))
 	during := Window{From: s.began.Elapsed, To: a.at.Elapsed}
 	for i, observation := range a.observations {
+		observation.Device.Hardware = s.hardware(observation.Device)
 		devices[i] = s.known(observation.Device, i)
 		s.refuse(&devices[i], devices[i].apply(observation, a, during))
 	}
 	s.devices = devices
 }
 
+// hardware returns what is kept of a device's hardware.
+func (s *readerState) hardware(d Device) Hardware {
+	switch {
+	case d.IsPartition():
+		return Hardware{}
+	case s.secret:
+		return d.Hardware.clean().withoutSerials()
+	default:
+		return d.Hardware.clean()
+	}
+}
+
 // refuse records the readings of a device that were refused.
 func (s *readerState) refuse(r *record, refused []Refusal) {
-	for _, one := range refused {
-		s.refused = append(s.refused, refusal{one, identity(r.device), r.doubted.has(one.Reading.Quantity)})
-		r.doubted |= 1 << one.Reading.Quantity
+	for _, entry := range refused {
+		s.refused = append(s.refused, refusal{entry, identity(r.device), r.doubted.has(entry.Reading.Quantity)})
+		r.doubted |= 1 << entry.Reading.Quantity
 	}
 }
 

@@ -18,6 +18,7 @@ type Options struct {
 	Optional     map[string]bool // names of sources that may well not exist here
 	Interval     time.Duration   // of fast reads: 1 s
 	SlowInterval time.Duration   // of slow reads and of looking for devices: 30 s
+	HideSerials  bool            // leave serial numbers out of every sample
 	Clock        clock.Clock
 	Log          *slog.Logger // nil: none
 	// Observe, which may be nil, is called with the duration of each read of
@@ -34,6 +35,8 @@ type Sampler struct {
 	stale   time.Duration
 	latest  atomic.Pointer[[]Sample]
 	changed chan struct{}
+
+	unbinding chan struct{}
 
 	mu       sync.Mutex
 	bySource [][]Sample
@@ -59,13 +62,14 @@ func NewSampler(o Options) *Sampler {
 		o.Observe = func(string, float64) {}
 	}
 	s := &Sampler{
-		stale:    StaleAfter(o.Interval),
-		changed:  make(chan struct{}, 1),
-		bySource: make([][]Sample, len(o.Sources)),
+		stale:     StaleAfter(o.Interval),
+		changed:   make(chan struct{}, 1),
+		unbinding: make(chan struct{}, 1),
+		bySource:  make([][]Sample, len(o.Sources)),
 	}
 	s.latest.Store(&[]Sample{})
-	for rank, from := range o.Sources {
-		s.loops = append(s.loops, newLoop(from, o, func(samples []Sample) { s.publish(rank, samples) }))
+	for rank, source := range o.Sources {
+		s.loops = append(s.loops, newLoop(source, o, func(samples []Sample) { s.publish(rank, samples) }, func() { signal(s.unbinding) }))
 	}
 	return s
 }
@@ -124,8 +128,13 @@ func (s *Sampler) publish(rank int, samples []Sample) {
 	merged, _ := Merge(s.bySource, s.stale)
 	s.latest.Store(&merged)
 	s.mu.Unlock()
+	signal(s.changed)
+}
+
+// signal sends to a channel of capacity one, which may have a signal already.
+func signal(changed chan<- struct{}) {
 	select {
-	case s.changed <- struct{}{}:
+	case changed <- struct{}{}:
 	default:
 	}
 }

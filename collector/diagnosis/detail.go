@@ -19,7 +19,7 @@ const (
 
 // describe returns what a person wants to know of a claim beyond its finding.
 // There are fewer counts than requests if the context ended.
-func describe(from *inventory.Inventory, pod podClaims, claim int, counts []inventory.Count, found claimDiagnosis) *dra.Detail {
+func describe(inv *inventory.Inventory, pod podClaims, claim int, counts []inventory.Count, found claimDiagnosis) *dra.Detail {
 	requests := pod.claims[claim].requests
 	detail := &dra.Detail{Fits: clean(found.fits), OnOneNode: make(map[string]int, len(requests))}
 	for i, count := range counts {
@@ -35,7 +35,7 @@ func describe(from *inventory.Inventory, pod podClaims, claim int, counts []inve
 		if count.NoClass {
 			continue
 		}
-		explained := from.Explain(r.Request, inventory.Limits{Taints: maxTaints, Examples: maxExamples, Holders: maxHolders})
+		explained := inv.Explain(r.Request, inventory.Limits{Taints: maxTaints, Examples: maxExamples, Holders: maxHolders})
 		detail.Removed = append(detail.Removed, removals(r, explained.Causes)...)
 		for _, holder := range explained.Holders {
 			holder.Request = clean(r.Name)

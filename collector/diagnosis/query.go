@@ -65,9 +65,9 @@ type query struct {
 // diagnose finds out why the claims of a pod cannot be allocated. Without a
 // meter it neither rests nor has a limit. If the context ends, the diagnosis
 // has what was found before. With detail it has what `explain` shows, too.
-func diagnose(ctx context.Context, meter *meter, of *inventory.Inventory, snapshot *allocator.Snapshot, pod podClaims, detail bool) *podDiagnosis {
+func diagnose(ctx context.Context, meter *meter, inv *inventory.Inventory, snapshot *allocator.Snapshot, pod podClaims, detail bool) *podDiagnosis {
 	q := &query{
-		snapshot: snapshot, inventory: of, meter: meter, pod: pod,
+		snapshot: snapshot, inventory: inv, meter: meter, pod: pod,
 		counts: make([][]inventory.Count, len(pod.claims)), found: make([]claimDiagnosis, len(pod.claims)),
 	}
 	made := &podDiagnosis{version: q.inventory.Version(), claims: q.found}
@@ -90,10 +90,10 @@ func diagnose(ctx context.Context, meter *meter, of *inventory.Inventory, snapsh
 // ended, as not diagnosed.
 func (q *query) cutShort(err error) {
 	open := finding{dra.ReasonPendingDiagnosis, dra.Stages, "the diagnosis was cancelled"}
-	var over *overLimit
+	var exceeded *overLimit
 	switch {
-	case errors.As(err, &over):
-		open.reason, open.message = dra.ReasonUndetermined, over.Error()
+	case errors.As(err, &exceeded):
+		open.reason, open.message = dra.ReasonUndetermined, exceeded.Error()
 	case errors.Is(err, inventory.ErrSlowEvaluation):
 		where, _, _ := strings.Cut(err.Error(), ":")
 		open.reason = dra.ReasonUndetermined
@@ -239,13 +239,13 @@ func (q *query) allocateEach(ctx context.Context, nodes []string, open []int, al
 	failed := false
 	for _, claim := range open {
 		alone := []int{claim}
-		one, err := q.try(ctx, nodes, alone, true)
+		result, err := q.try(ctx, nodes, alone, true)
 		switch {
 		case err != nil:
-		case one.fatal != nil:
-			failed, err = true, q.explainFatal(ctx, nodes, alone, one)
-		case one.fits == "":
-			failed, err = true, q.explainFailure(ctx, nodes, alone, one)
+		case result.fatal != nil:
+			failed, err = true, q.explainFatal(ctx, nodes, alone, result)
+		case result.fits == "":
+			failed, err = true, q.explainFailure(ctx, nodes, alone, result)
 		}
 		if err != nil {
 			return err
@@ -438,8 +438,8 @@ func (q *query) explainAllDevices(ctx context.Context, r Request, count inventor
 		return finding{}, err
 	}
 	worst := finding{dra.ReasonFragmented, dra.Stages, asking(r) + ", and no node can provide all of them together with the other requests"}
-	for _, of := range matching.Free {
-		switch node, n := of.Node, of.Devices; {
+	for _, free := range matching.Free {
+		switch node, n := free.Node, free.Devices; {
 		case untainted.Free.Of(node) == n && count.Free.Of(node) < n:
 			return finding{dra.ReasonInsufficient, dra.StageFree, asking(r) + ", and on every node one of them is allocated"}, nil
 		case untainted.Free.Of(node) < n:

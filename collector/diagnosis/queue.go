@@ -71,7 +71,7 @@ type podKey struct {
 	uid string
 }
 
-func keyOf(q dra.Question) podKey { return podKey{q.Pod, q.PodUID} }
+func newPodKey(q dra.Question) podKey { return podKey{q.Pod, q.PodUID} }
 
 func newQueue(options Options, snapshot *allocator.Snapshot, mailbox *mailbox) *queue {
 	return &queue{
@@ -105,9 +105,9 @@ func (q *queue) refresh() {
 // resolve looks up all questions again. If what a pod requests has changed, it
 // keeps its diagnoses until there are new ones.
 func (q *queue) resolve(questions []dra.Question) {
-	before := make(map[podKey]*row, len(q.rows))
+	previous := make(map[podKey]*row, len(q.rows))
 	for _, r := range q.rows {
-		before[keyOf(r.question)] = r
+		previous[newPodKey(r.question)] = r
 	}
 	items := make(map[string]*item, len(q.items))
 	rows := make([]*row, 0, len(questions))
@@ -124,7 +124,7 @@ func (q *queue) resolve(questions []dra.Question) {
 		if !slices.Contains(r.item.namespaces, question.Pod.Namespace) {
 			r.item.namespaces = append(r.item.namespaces, question.Pod.Namespace)
 		}
-		if old := before[keyOf(question)]; old != nil {
+		if old := previous[newPodKey(question)]; old != nil {
 			r.published, r.diagnoses = old.published, stillAsked(old.diagnoses, question)
 		}
 		q.unpublished = q.unpublished || r.item.diagnosis != nil && r.item.diagnosis != r.published
@@ -157,26 +157,26 @@ func stillAsked(diagnoses []dra.Diagnosis, q dra.Question) []dra.Diagnosis {
 func (q *queue) enqueue(now clock.Instant) {
 	q.shares.clear()
 	q.retry = clock.Instant{}
-	for _, it := range q.items {
-		it.queued = false
+	for _, entry := range q.items {
+		entry.queued = false
 	}
 	var again []*item
 	for _, r := range q.rows {
-		switch it := r.item; {
-		case it.queued:
-		case it.diagnosis == nil || it.begun:
-			q.add(it)
-		case it.version == q.version:
-		case it.backoff > 0 && now.Since(it.retry) < 0:
-			q.retryAt(it.retry)
+		switch entry := r.item; {
+		case entry.queued:
+		case entry.diagnosis == nil || entry.begun:
+			q.add(entry)
+		case entry.version == q.version:
+		case entry.backoff > 0 && now.Since(entry.retry) < 0:
+			q.retryAt(entry.retry)
 		default:
-			it.queued = true
-			again = append(again, it)
+			entry.queued = true
+			again = append(again, entry)
 		}
 	}
 	slices.SortStableFunc(again, func(a, b *item) int { return cmp.Compare(a.turn, b.turn) })
-	for _, it := range again {
-		q.add(it)
+	for _, entry := range again {
+		q.add(entry)
 	}
 	q.shares.removeIdle()
 }
@@ -190,22 +190,22 @@ func (q *queue) retryAt(at clock.Instant) {
 
 // add adds an item to the lists of its namespaces. Whichever has its turn first
 // is charged for the item's turn: the one that has been charged least.
-func (q *queue) add(it *item) {
-	it.queued = true
-	for _, namespace := range it.namespaces {
-		q.shares.add(namespace, it)
+func (q *queue) add(entry *item) {
+	entry.queued = true
+	for _, namespace := range entry.namespaces {
+		q.shares.add(namespace, entry)
 	}
 }
 
 // affected reports whether changes of the inventory may have changed the
 // diagnosis.
-func (q *queue) affected(it *item) bool {
-	for _, c := range it.pod.claims {
+func (q *queue) affected(entry *item) bool {
+	for _, c := range entry.pod.claims {
 		if c.noClass != "" {
 			continue // a class that is added changes the key
 		}
 		for _, r := range c.requests {
-			if q.options.Inventory.ChangedFor(r.Request, it.version) {
+			if q.options.Inventory.ChangedFor(r.Request, entry.version) {
 				return true
 			}
 		}
@@ -217,62 +217,62 @@ func (q *queue) affected(it *item) bool {
 // selectors of classes, and charges it. It is false if there is nothing to do.
 // The error is the context's.
 func (q *queue) work(ctx context.Context) (bool, error) {
-	share, it := q.shares.next(q.classesDue())
+	share, entry := q.shares.next(q.classesDue())
 	if share == nil {
 		return false, nil
 	}
 	began := q.pace.worked()
 	var err error
-	if it == nil {
+	if entry == nil {
 		err = q.evaluateClasses(ctx)
 	} else {
-		err = q.diagnose(ctx, it)
+		err = q.diagnose(ctx, entry)
 	}
 	q.shares.charge(share, q.pace.worked()-began)
 	return true, err
 }
 
 // diagnose gives one turn to an item.
-func (q *queue) diagnose(ctx context.Context, it *item) error {
-	it.queued = false
-	if !it.begun && it.diagnosis != nil {
-		if version := q.options.Inventory.Version(); !q.affected(it) {
-			it.version = version
+func (q *queue) diagnose(ctx context.Context, entry *item) error {
+	entry.queued = false
+	if !entry.begun && entry.diagnosis != nil {
+		if version := q.options.Inventory.Version(); !q.affected(entry) {
+			entry.version = version
 			return ctx.Err()
 		}
 	}
-	if it.task == nil {
-		it.task = newTask(q.pace, q.options.Inventory.Version(), func(meter *meter) *podDiagnosis {
-			return diagnose(ctx, meter, q.options.Inventory, q.snapshot, it.pod, false)
+	if entry.task == nil {
+		entry.task = newTask(q.pace, q.options.Inventory.Version(), func(meter *meter) *podDiagnosis {
+			return diagnose(ctx, meter, q.options.Inventory, q.snapshot, entry.pod, false)
 		})
 		q.suspended++
 	}
-	complete := it.task.resume()
-	it.begun = true
+	complete := entry.task.resume()
+	entry.begun = true
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case complete:
-		q.finish(it)
+		q.finish(entry)
 		return nil
 	}
-	if !q.keeps(it) {
-		q.drop(it)
+	if !q.keeps(entry) {
+		q.drop(entry)
 	}
-	q.add(it)
+	q.add(entry)
 	return nil
 }
 
 // keeps reports whether a task may stay suspended until its next turn: one for
 // each namespace, and a few in all, because of the memory that they hold. A
 // dropped diagnosis begins again; the results of selectors stay.
-func (q *queue) keeps(it *item) bool {
+func (q *queue) keeps(entry *item) bool {
 	if q.suspended > mostSuspended {
 		return false
 	}
 	for _, other := range q.items {
-		if other != it && other.task != nil && slices.ContainsFunc(other.namespaces, func(namespace string) bool {
-			return slices.Contains(it.namespaces, namespace)
+		if other != entry && other.task != nil && slices.ContainsFunc(other.namespaces, func(namespace string) bool {
+			return slices.Contains(entry.namespaces, namespace)
 		}) {
 			return false
 		}
@@ -281,35 +281,35 @@ func (q *queue) keeps(it *item) bool {
 }
 
 // drop ends the task of an item, if it has one.
-func (q *queue) drop(it *item) {
-	if it.task != nil {
-		it.task.stop()
-		it.task = nil
+func (q *queue) drop(entry *item) {
+	if entry.task != nil {
+		entry.task.stop()
+		entry.task = nil
 		q.suspended--
 	}
 }
 
 // stop ends all tasks.
 func (q *queue) stop() {
-	for _, it := range q.items {
-		q.drop(it)
+	for _, entry := range q.items {
+		q.drop(entry)
 	}
 }
 
 // finish records the result of an item's task.
-func (q *queue) finish(it *item) {
+func (q *queue) finish(entry *item) {
 	q.turn++
-	it.diagnosis, it.version, it.turn = it.task.result, it.task.version, q.turn
-	q.drop(it)
-	it.begun = false
+	entry.diagnosis, entry.version, entry.turn = entry.task.result, entry.task.version, q.turn
+	q.drop(entry)
+	entry.begun = false
 	q.unpublished = true
-	if !it.diagnosis.undetermined() {
-		it.backoff = 0
+	if !entry.diagnosis.undetermined() {
+		entry.backoff = 0
 		return
 	}
-	it.backoff = min(max(2*it.backoff, leastBackoff), mostBackoff)
-	it.retry = q.options.Clock().Add(it.backoff)
-	q.retryAt(it.retry)
+	entry.backoff = min(max(2*entry.backoff, leastBackoff), mostBackoff)
+	entry.retry = q.options.Clock().Add(entry.backoff)
+	q.retryAt(entry.retry)
 }
 
 // busy reports whether there is something to do.
@@ -374,10 +374,10 @@ func (q *queue) publish() {
 // reportWork returns what was done, and counts what is queued.
 func (q *queue) reportWork() dra.DiagnosisWork {
 	work := dra.DiagnosisWork{Costs: q.shares.costs()}
-	for _, it := range q.items {
+	for _, entry := range q.items {
 		switch {
-		case !it.queued:
-		case it.diagnosis == nil:
+		case !entry.queued:
+		case entry.diagnosis == nil:
 			work.First++
 		default:
 			work.Again++

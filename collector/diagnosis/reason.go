@@ -135,15 +135,15 @@ func asking(r Request) string {
 
 // failure is the sentence about a selector that cannot be evaluated. Expressions
 // can be kilobytes long, so that the sentence names only the place.
-func failure(r Request, of dra.SelectorError) string {
+func failure(r Request, e dra.SelectorError) string {
 	selector := "its selector"
-	if ofClass(of) {
-		selector = "the selector of " + of.Where
+	if ofClass(e) {
+		selector = "the selector of " + e.Where
 	}
-	if of.Device == "" {
-		return fmt.Sprintf("request %s: %s does not compile: %s", r.Name, selector, oneLine(of.Message))
+	if e.Device == "" {
+		return fmt.Sprintf("request %s: %s does not compile: %s", r.Name, selector, oneLine(e.Message))
 	}
-	return fmt.Sprintf("request %s: %s fails for device %s: %s", r.Name, selector, of.Device, oneLine(of.Message))
+	return fmt.Sprintf("request %s: %s fails for device %s: %s", r.Name, selector, e.Device, oneLine(e.Message))
 }
 
 func ofClass(failed dra.SelectorError) bool { return strings.HasPrefix(failed.Where, "class ") }

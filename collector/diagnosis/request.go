@@ -53,17 +53,17 @@ func (r Request) Devices() int { return int(min(max(r.Count, 1), math.MaxInt32))
 
 // resolve looks up what a question is about. A claim or template that does not
 // exist, and a claim that is allocated, request nothing.
-func resolve(from *inventory.Inventory, q dra.Question) podClaims {
+func resolve(inv *inventory.Inventory, q dra.Question) podClaims {
 	var o podClaims
 	var key strings.Builder
 	for _, asked := range q.Refs {
-		if allocation, ok := from.Allocation(q.Pod.Namespace, asked.Claim); ok && asked.Claim != "" {
+		if allocation, ok := inv.Allocation(q.Pod.Namespace, asked.Claim); ok && asked.Claim != "" {
 			o.allocated = append(o.allocated, allocation)
 			o.claims = append(o.claims, podClaim{})
 			writeField(&key, 'a', allocation.Node+" "+allocation.Selector.String())
 			continue
 		}
-		c := resolveClaim(from, q.Pod.Namespace, asked)
+		c := resolveClaim(inv, q.Pod.Namespace, asked)
 		o.claims = append(o.claims, c)
 		writeField(&key, 's', c.id)
 		writeField(&key, 'e', c.noClass)
@@ -73,16 +73,16 @@ func resolve(from *inventory.Inventory, q dra.Question) podClaims {
 	return o
 }
 
-func resolveClaim(from *inventory.Inventory, namespace string, asked dra.PendingRef) podClaim {
+func resolveClaim(inv *inventory.Inventory, namespace string, asked dra.PendingRef) podClaim {
 	if asked.Extended > 0 {
-		class, ok := from.ClassFor(asked.PodClaim)
+		class, ok := inv.ClassFor(asked.PodClaim)
 		if !ok {
 			return podClaim{noClass: asked.PodClaim}
 		}
 		spec := extendedSpec(asked.PodClaim, class.Name, asked.Extended)
 		return podClaim{spec: spec, requests: Requests(spec), id: spec.String()}
 	}
-	spec, refused := from.Spec(namespace, asked.Claim, asked.Template)
+	spec, refused := inv.Spec(namespace, asked.Claim, asked.Template)
 	if spec == nil {
 		return podClaim{refused: refused}
 	}
@@ -119,22 +119,22 @@ func extendedSpec(resource, class string, amount int64) *resourcev1.ResourceClai
 func Requests(spec *resourcev1.ResourceClaimSpec) []Request {
 	var all []Request
 	for i := range spec.Devices.Requests {
-		of := &spec.Devices.Requests[i]
-		if exactly := of.Exactly; exactly != nil {
-			all = append(all, Request{inventory.Exactly(exactly), of.Name, of.Name, countOf(exactly.AllocationMode, exactly.Count)})
+		request := &spec.Devices.Requests[i]
+		if exactly := request.Exactly; exactly != nil {
+			all = append(all, Request{inventory.Exactly(exactly), request.Name, request.Name, requestedCount(exactly.AllocationMode, exactly.Count)})
 		}
-		for j := range of.FirstAvailable {
-			sub := &of.FirstAvailable[j]
-			name := resourceclaim.CreateSubRequestRef(of.Name, sub.Name)
-			all = append(all, Request{inventory.Alternative(sub), of.Name, name, countOf(sub.AllocationMode, sub.Count)})
+		for j := range request.FirstAvailable {
+			sub := &request.FirstAvailable[j]
+			name := resourceclaim.CreateSubRequestRef(request.Name, sub.Name)
+			all = append(all, Request{inventory.Alternative(sub), request.Name, name, requestedCount(sub.AllocationMode, sub.Count)})
 		}
 	}
 	return all
 }
 
-// countOf returns how many devices are requested, 0 for all. The API server
+// requestedCount returns how many devices are requested, 0 for all. The API server
 // defaults both fields; a manifest that it has not seen may have them empty.
-func countOf(mode resourcev1.DeviceAllocationMode, count int64) int64 {
+func requestedCount(mode resourcev1.DeviceAllocationMode, count int64) int64 {
 	if mode == resourcev1.DeviceAllocationModeAll {
 		return 0
 	}

@@ -69,16 +69,16 @@ func (s *shares) of(namespace string) *share {
 	return found
 }
 
-func (s *shares) add(namespace string, it *item) {
+func (s *shares) add(namespace string, entry *item) {
 	sh := s.of(namespace)
 	sh.charged = max(sh.charged, s.virtual) // those with items have been charged no less
 	switch {
-	case it.task != nil:
-		sh.long = slices.Insert(sh.long, 0, it)
-	case it.begun:
-		sh.long = append(sh.long, it)
+	case entry.task != nil:
+		sh.long = slices.Insert(sh.long, 0, entry)
+	case entry.begun:
+		sh.long = append(sh.long, entry)
 	default:
-		sh.short = append(sh.short, it)
+		sh.short = append(sh.short, entry)
 	}
 }
 
@@ -151,23 +151,23 @@ func compareShares(a, b *share) int {
 // next removes and returns the next item: short ones first, and now and then a
 // long one.
 func (sh *share) next() *item {
-	from := &sh.short
+	list := &sh.short
 	if len(sh.short) == 0 || sh.turns >= shortPerLong && len(sh.long) > 0 {
-		from = &sh.long
+		list = &sh.long
 		sh.turns = 0
 	} else {
 		sh.turns++
 	}
-	it := (*from)[0]
-	*from = (*from)[1:]
-	return it
+	entry := (*list)[0]
+	*list = (*list)[1:]
+	return entry
 }
 
 // charge charges a share for a turn.
 func (s *shares) charge(sh *share, worked time.Duration) {
 	sh.charged += worked
 	name := sh.namespace
-	if _, known := s.counted[name]; !known && len(s.counted) >= mostNamespaces {
+	if _, ok := s.counted[name]; !ok && len(s.counted) >= mostNamespaces {
 		name = clusterWide
 	}
 	s.counted[name] += worked

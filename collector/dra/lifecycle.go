@@ -18,6 +18,7 @@ type ClaimLifecycle struct {
 	ExtendedResource bool
 
 	Classes     []string // of its requests and their alternatives, each once, sorted; the first few of many
+	AllDevices  bool     // a request or an alternative asks for all devices
 	Allocated   bool
 	AllocatedAt time.Time // as the scheduler wrote it, where it did
 	Node        string    // the only node where the allocation can be used; empty where there is none or are several
@@ -39,6 +40,7 @@ type AllocatedDevice struct {
 	Class       string // of the request, or of the alternative that was chosen
 	Device      DeviceID
 	AdminAccess bool
+	Shared      bool // a share of the device; other claims may have others
 }
 
 // Binding is the state of the conditions that a pod waits for between the
@@ -73,16 +75,16 @@ func (c *ClaimLifecycle) Class() string {
 // OneClass is the class that all are, "multiple" where they differ, and empty
 // where there are none.
 func OneClass(classes []string) string {
-	one := ""
+	text := ""
 	for i, class := range classes {
 		switch {
 		case i == 0:
-			one = class
-		case class != one:
+			text = class
+		case class != text:
 			return DeviceClassMultiple
 		}
 	}
-	return one
+	return text
 }
 
 // PodLifecycle has the fields of a pod with claims or extended resources that the
@@ -96,10 +98,11 @@ type PodLifecycle struct {
 	Grace   time.Duration // that it then has to end; 0: it is not deleted, or has none
 	Node    string        // empty until bound
 
-	Terminal bool   // Succeeded or Failed
-	Gated    bool   // has scheduling gates
-	Group    string // name of its PodGroup; empty without one
-	Member   Member // its workload
+	Terminal bool      // Succeeded or Failed
+	Ended    time.Time // of a terminal pod: the last of its containers ended, if one has started
+	Gated    bool      // has scheduling gates
+	Group    string    // name of its PodGroup; empty without one
+	Member   Member    // its workload
 
 	// HeldBy is the name of the Workload of Kueue that holds the pod by a scheduling
 	// gate, empty if the pod does not have the name; nil: Kueue does not hold it.
@@ -146,7 +149,32 @@ type Node struct {
 	// and start can be distinguished.
 	SandboxPrompt bool
 
+	Kubelet string  // version of the kubelet, as it writes it: v1.37.1
 	Domains Domains // by its labels
+
+	Release ReleaseLabel // the zero value: it has none
+}
+
+// ReleaseLabel is a label of a node that asks whoever keeps the node's GPUs open to
+// release them.
+type ReleaseLabel struct{ Key, Value string }
+
+// ReleaseLabels returns the keys of such labels, which NVIDIA's GPU Operator sets to
+// paused-for-driver-upgrade or paused-for-mig-change and others to false. The second is
+// for clusters of its GPUCluster, which have no label for clients.
+func ReleaseLabels() []string {
+	return []string{"nvidia.com/gpu.deploy.client", "nvidia.com/gpu.deploy.dcgm-exporter-dra"}
+}
+
+// FindRelease returns the first of the labels with these keys that asks for a release:
+// any value but true does.
+func FindRelease(labels map[string]string, keys []string) (found ReleaseLabel, ok bool) {
+	for _, key := range keys {
+		if value, ok := labels[key]; ok && value != "true" {
+			return ReleaseLabel{key, value}, true
+		}
+	}
+	return ReleaseLabel{}, false
 }
 
 // Group has the fields of a PodGroup that its pods' claims depend on.

@@ -58,9 +58,9 @@ func (l Location) AlignmentWith(other Location) Alignment {
 // AlignmentOf returns how near the two devices are that are farthest apart.
 func AlignmentOf(locations []Location) Alignment {
 	worst := AlignedLink
-	for i, one := range locations {
+	for i, location := range locations {
 		for _, other := range locations[:i] {
-			worst = max(worst, one.AlignmentWith(other))
+			worst = max(worst, location.AlignmentWith(other))
 		}
 	}
 	return worst
@@ -70,10 +70,10 @@ func AlignmentOf(locations []Location) Alignment {
 // that has none nearer.
 func AlignmentWithNearest(locations, adapters []Location) Alignment {
 	worst := AlignedLink
-	for _, one := range locations {
+	for _, location := range locations {
 		nearest := Crossing
 		for _, adapter := range adapters {
-			nearest = min(nearest, one.AlignmentWith(adapter))
+			nearest = min(nearest, location.AlignmentWith(adapter))
 		}
 		worst = max(worst, nearest)
 	}

@@ -9,7 +9,8 @@ type Supply struct {
 	Taints  []TaintCount    // sorted
 	Tainted []TaintedDevice // devices with any taint, sorted
 
-	Evictions []RuleEviction // sorted by rule; only of rules for which that is reported
+	Evictions  []RuleEviction // sorted by rule; only of rules for which that is reported
+	BroadRules []BroadRule    // sorted by rule
 
 	// Oversized counts claims that are not allocated, and templates, which
 	// cannot be diagnosed because of a limit. All limits are in it.
@@ -26,6 +27,11 @@ type PoolSupply struct {
 	Devices      [DeviceStates]int
 	Names        []string         // of the devices, sorted
 	Capacity     []CapacitySupply // of devices that several claims may share
+
+	// Counters is set if a device consumes counters; Overdrawn if devices are
+	// allocated, at least one of them in shares, that consume more of a counter
+	// together than the pool has.
+	Counters, Overdrawn bool
 
 	// Partitions are the devices that consume counters, by the attribute that
 	// their slice names, sorted by type. They are left out if there are more
@@ -111,6 +117,13 @@ type RuleEviction struct {
 	InProgress bool   // pods have yet to be evicted
 	Reason     string // such as PodsPendingEviction, Completed, NotStarted, NoEffect
 	Message    string // numbers of pods
+}
+
+// BroadRule is a DeviceTaintRule with an empty selector, which selects all devices
+// of the cluster.
+type BroadRule struct {
+	Rule  string
+	Taint Taint
 }
 
 // TaintedDevice is a device with its taints, those of rules included.

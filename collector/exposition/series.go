@@ -174,6 +174,9 @@ func (p *parser) label() error {
 			return errors.New("a label is there twice")
 		}
 	}
+	if p.series.Labels == nil {
+		p.series.Labels = make(Labels, 0, 4)
+	}
 	p.series.Labels = append(p.series.Labels, Label{name, value})
 	return nil
 }

@@ -17,7 +17,7 @@ func largeCluster(b *testing.B, nodes int) *testCluster {
 	for i := range 20 {
 		c.class(fmt.Sprintf("class-%d", i), fmt.Sprintf(`device.driver == "gpu.example.com" && device.attributes["gpu.example.com"].model in ["model-%d", "model-%d"]`, i%10, (i+i/10)%10))
 		for j := range 6 {
-			spec := *devicesOf(fmt.Sprintf("class-%d", i), int64(1+j%3))
+			spec := *newDeviceSpec(fmt.Sprintf("class-%d", i), int64(1+j%3))
 			if j > 2 {
 				attribute := resourcev1.FullyQualifiedName(root)
 				spec.Devices.Constraints = []resourcev1.DeviceConstraint{{MatchAttribute: &attribute}}
@@ -54,7 +54,7 @@ func (c *testCluster) take(node string, devices int) {
 			Request: "devices", Driver: "gpu.example.com", Pool: node, Device: fmt.Sprintf("gpu-%d", i),
 		})
 	}
-	claim := &resourcev1.ResourceClaim{Spec: *devicesOf("class-0", int64(max(devices, 1)))}
+	claim := &resourcev1.ResourceClaim{Spec: *newDeviceSpec("class-0", int64(max(devices, 1)))}
 	claim.Status.Allocation = &result
 	c.inventory.Claim("team", "of-"+node, claim)
 }

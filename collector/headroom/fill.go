@@ -17,13 +17,13 @@ type linkedFill struct {
 
 // add adds a node. What is left on several nodes may be the same devices, so that the
 // most of one node counts.
-func (l *linkedFill) add(node int32, one fill) {
-	l.claims += one.claims
-	l.more = l.more || one.more
-	if one.claims > 0 {
-		l.perNode[node] = one.claims
+func (l *linkedFill) add(node int32, f fill) {
+	l.claims += f.claims
+	l.more = l.more || f.more
+	if f.claims > 0 {
+		l.perNode[node] = f.claims
 	}
-	for i, n := range one.left {
+	for i, n := range f.left {
 		l.mostLeft[i] = max(l.mostLeft[i], n)
 		l.left[i] = l.mostLeft[i]
 	}

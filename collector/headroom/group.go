@@ -25,21 +25,21 @@ type nodeList struct {
 
 // update takes the present stamps. Until settled, nodes stay changed.
 func (l *nodeList) update(now []inventory.NodeStamp) {
-	before := *l
+	previous := *l
 	*l = nodeList{
 		names: make([]string, len(now)), stamps: make([]uint64, len(now)), changed: make([]bool, len(now)), from: make([]int32, len(now)),
 	}
-	l.moved = len(before.names) != len(now)
-	l.number = before.number + 1
+	l.moved = len(previous.names) != len(now)
+	l.number = previous.number + 1
 	at := 0
 	for i, n := range now {
-		for at < len(before.names) && before.names[at] < n.Node {
+		for at < len(previous.names) && previous.names[at] < n.Node {
 			at++
 		}
 		l.names[i], l.stamps[i], l.from[i], l.changed[i] = n.Node, n.Stamp, -1, true
-		if at < len(before.names) && before.names[at] == n.Node {
+		if at < len(previous.names) && previous.names[at] == n.Node {
 			l.from[i] = int32(at)
-			l.changed[i] = before.stamps[at] != n.Stamp || before.changed[at]
+			l.changed[i] = previous.stamps[at] != n.Stamp || previous.changed[at]
 		}
 		l.moved = l.moved || l.from[i] != int32(i)
 	}
@@ -72,29 +72,29 @@ func groupKey(s *shape) string {
 	var key strings.Builder
 	for _, r := range s.requests {
 		request := r.Request
-		one := resourcev1.ExactDeviceRequest{DeviceClassName: request.Class, Selectors: request.Selectors, Tolerations: request.Tolerations, Capacity: request.Capacity}
-		encoded, err := one.Marshal()
+		exact := resourcev1.ExactDeviceRequest{DeviceClassName: request.Class, Selectors: request.Selectors, Tolerations: request.Tolerations, Capacity: request.Capacity}
+		encoded, err := exact.Marshal()
 		if err != nil || len(request.Derived) > 0 {
 			return s.key // like no other
 		}
 		fmt.Fprintf(&key, "%d:%s", len(encoded), encoded)
 	}
-	for _, attribute := range attributesOf(s) {
+	for _, attribute := range shapeAttributes(s) {
 		fmt.Fprintf(&key, "%d=%s", len(attribute), attribute)
 	}
 	return key.String()
 }
 
-func newGroup(of *shape) *group {
-	g := &group{attributes: attributesOf(of), index: map[inventory.TraitsKey]int32{}}
-	for _, r := range of.requests {
+func newGroup(s *shape) *group {
+	g := &group{attributes: shapeAttributes(s), index: map[inventory.TraitsKey]int32{}}
+	for _, r := range s.requests {
 		g.requests = append(g.requests, r.Request)
 	}
 	return g
 }
 
-// attributesOf returns the attributes that constraints refer to.
-func attributesOf(s *shape) []resourcev1.FullyQualifiedName {
+// shapeAttributes returns the attributes that constraints refer to.
+func shapeAttributes(s *shape) []resourcev1.FullyQualifiedName {
 	var all []resourcev1.FullyQualifiedName
 	for _, constraint := range s.constraints() {
 		for _, attribute := range []*resourcev1.FullyQualifiedName{constraint.MatchAttribute, constraint.DistinctAttribute} {
@@ -125,14 +125,14 @@ func (g *group) update(ctx context.Context, pause inventory.Pause, inv *inventor
 	if !had {
 		g.forget()
 	}
-	before := g.of
+	previous := g.of
 	g.of = make([]int32, len(nodes.names))
-	linked := slices.Contains(before, noKey) // some nodes are, or were
+	linked := slices.Contains(previous, noKey) // some nodes are, or were
 	for i, name := range nodes.names {
-		from := nodes.from[i]
-		if had && from >= 0 && !nodes.changed[i] {
-			g.of[i] = before[from]
-			before[from] = noKey // taken over, with its use
+		start := nodes.from[i]
+		if had && start >= 0 && !nodes.changed[i] {
+			g.of[i] = previous[start]
+			previous[start] = noKey // taken over, with its use
 			continue
 		}
 		if i%64 == 0 {
@@ -141,8 +141,8 @@ func (g *group) update(ctx context.Context, pause inventory.Pause, inv *inventor
 				return err
 			}
 		}
-		g.of[i] = g.keyOf(inv, name)
-		if g.of[i] == noKey || had && from >= 0 && before[from] == noKey {
+		g.of[i] = g.nodeKey(inv, name)
+		if g.of[i] == noKey || had && start >= 0 && previous[start] == noKey {
 			g.linkedVersion++
 		}
 	}
@@ -150,7 +150,7 @@ func (g *group) update(ctx context.Context, pause inventory.Pause, inv *inventor
 		g.linkedVersion++
 	}
 	if had {
-		for _, at := range before { // of nodes that are gone or have changed
+		for _, at := range previous { // of nodes that are gone or have changed
 			if at != noKey {
 				g.users[at]--
 			}
@@ -161,14 +161,14 @@ func (g *group) update(ctx context.Context, pause inventory.Pause, inv *inventor
 	return nil
 }
 
-// keyOf returns the index of a node's key, which the node then uses.
-func (g *group) keyOf(inv *inventory.Inventory, node string) int32 {
-	key, known := g.traits.OnNode(inv, node)
-	if !known {
+// nodeKey returns the index of a node's key, which the node then uses.
+func (g *group) nodeKey(inv *inventory.Inventory, node string) int32 {
+	key, ok := g.traits.OnNode(inv, node)
+	if !ok {
 		return noKey
 	}
-	at, seen := g.index[key]
-	if !seen {
+	at, ok := g.index[key]
+	if !ok {
 		at = int32(len(g.keys))
 		g.keys, g.users = append(g.keys, key), append(g.users, 0)
 		g.index[key] = at

@@ -115,7 +115,7 @@ func TestHeadroomOfPoolsOfOneName(t *testing.T) {
 				c.network("fabric", 1)
 			}
 			if c.chance(50) {
-				c.hold(*devicesOf("net", 1), c.nodes[c.random.IntN(nodes)])
+				c.hold(*newDeviceSpec("net", 1), c.nodes[c.random.IntN(nodes)])
 			}
 			return c
 		}

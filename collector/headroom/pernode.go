@@ -25,18 +25,18 @@ type NodeFill struct {
 // devices in common they are allocated in the order of the nodes. At most so many pods
 // are counted on a node. Claims that take no devices, because they have admin access, can
 // be allocated any number of times where they can be allocated once.
-func PerNode(ctx context.Context, of *inventory.Inventory, specs []*resourcev1.ResourceClaimSpec, most int) ([]NodeFill, error) {
+func PerNode(ctx context.Context, inv *inventory.Inventory, specs []*resourcev1.ResourceClaimSpec, most int) ([]NodeFill, error) {
 	s, counts := newShape(0, specs...)
 	if !counts {
-		return untaking(ctx, of, specs, most)
+		return untaking(ctx, inv, specs, most)
 	}
-	p := newPlanner(Options{Inventory: of, Clock: clock.System()}, allocator.NewCache(), allocator.CommandLimit)
+	p := newPlanner(Options{Inventory: inv, Clock: clock.System()}, allocator.NewCache(), allocator.CommandLimit)
 	g := newGroup(s)
 	g.shapes, s.group, s.most = []*shape{s}, g, most
 	p.shapes = g.shapes
-	p.nodes.update(of.Overview().NodeStamps())
+	p.nodes.update(inv.Overview().NodeStamps())
 	pause := func(ctx context.Context) error { return ctx.Err() }
-	if err := g.update(ctx, pause, of, &p.nodes); err != nil {
+	if err := g.update(ctx, pause, inv, &p.nodes); err != nil {
 		return nil, err
 	}
 	if g.traits == nil {
@@ -63,11 +63,11 @@ func PerNode(ctx context.Context, of *inventory.Inventory, specs []*resourcev1.R
 
 // untaking returns for each node the most claims, if the claims, which take no devices,
 // can be allocated once.
-func untaking(ctx context.Context, of *inventory.Inventory, specs []*resourcev1.ResourceClaimSpec, most int) ([]NodeFill, error) {
-	snapshot := allocator.NewSnapshot(of, allocator.NewCache(), allocator.CommandLimit)
+func untaking(ctx context.Context, inv *inventory.Inventory, specs []*resourcev1.ResourceClaimSpec, most int) ([]NodeFill, error) {
+	snapshot := allocator.NewSnapshot(inv, allocator.NewCache(), allocator.CommandLimit)
 	pause := func(ctx context.Context) error { return ctx.Err() }
 	var all []NodeFill
-	for _, name := range of.Nodes() {
+	for _, name := range inv.Nodes() {
 		found := NodeFill{Node: name, Pods: most, More: true}
 		if len(specs) > 0 {
 			node, exists, err := snapshot.Node(ctx, name)

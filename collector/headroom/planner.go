@@ -150,16 +150,16 @@ func (p *Planner) refresh(ctx context.Context, pause inventory.Pause) error {
 // requested.
 func (p *Planner) updateShapes() {
 	inv := p.options.Inventory.Overview()
-	before := map[string]*shape{}
+	previous := map[string]*shape{}
 	if classes := inv.ClassesVersion(); classes == p.classesVersion {
 		for _, s := range p.shapes {
-			before[s.key] = s
+			previous[s.key] = s
 		}
 	} else {
 		p.classesVersion = classes
 		clear(p.groups) // selectors may have changed
 	}
-	p.shapes = shapesOf(inv.ClassNames(), inv.Specs(p.options.Shapes), before)
+	p.shapes = newShapes(inv.ClassNames(), inv.Specs(p.options.Shapes), previous)
 	for _, g := range p.groups {
 		g.shapes = nil
 	}
@@ -186,7 +186,7 @@ func (p *Planner) updateShapes() {
 // how many searches may follow.
 func (p *Planner) search(ctx context.Context, pause inventory.Pause, g *group, s *shape, searches int) (int, error) {
 	for at, key := range g.keys {
-		if _, known := s.found[key]; known || g.users[at] == 0 {
+		if _, ok := s.found[key]; ok || g.users[at] == 0 {
 			continue
 		}
 		if searches == 0 {
@@ -206,7 +206,7 @@ func (p *Planner) search(ctx context.Context, pause inventory.Pause, g *group, s
 		searches--
 	}
 	for key := range s.found {
-		if at, known := g.index[key]; !known || g.users[at] == 0 {
+		if at, ok := g.index[key]; !ok || g.users[at] == 0 {
 			delete(s.found, key)
 		}
 	}
@@ -224,7 +224,7 @@ func (p *Planner) fillNode(ctx context.Context, pause inventory.Pause, g *group,
 	case !exists:
 		return fill{}, false, nil
 	}
-	if after, known := g.traits.OnNode(p.options.Inventory, name); !known || after != key || !p.snapshot.IsCurrent() {
+	if now, ok := g.traits.OnNode(p.options.Inventory, name); !ok || now != key || !p.snapshot.IsCurrent() {
 		return fill{}, false, nil
 	}
 	found, _, err := fillOn(ctx, pause, p.snapshot, node, s)
@@ -277,13 +277,13 @@ func (p *Planner) fillLinked(ctx context.Context, pause inventory.Pause, g *grou
 		if err != nil || !exists { // nothing is allocated there
 			continue
 		}
-		one, filled, err := fillOn(ctx, pause, p.snapshot, node, s)
+		f, filled, err := fillOn(ctx, pause, p.snapshot, node, s)
 		if err != nil {
 			return err
 		}
-		searches -= int(one.claims) + 1 + len(s.requests)
+		searches -= int(f.claims) + 1 + len(s.requests)
 		taken.Add(filled.Results)
-		found.add(int32(i), one)
+		found.add(int32(i), f)
 	}
 	s.linked = found
 	return nil

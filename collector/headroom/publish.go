@@ -57,7 +57,7 @@ func (p *Planner) headroom(g *group, s *shape, counts []inventory.Count, rooms *
 	left, most := make([]int, len(s.requests)), make([]int, len(s.requests))
 	together := len(s.linked.perNode) > 0 // some node has enough left for each request
 	for at, key := range g.keys {
-		if found, known := s.found[key]; known && g.users[at] > 0 {
+		if found, ok := s.found[key]; ok && g.users[at] > 0 {
 			fills[at] = &found
 			made.Exact = made.Exact && !found.more
 			for i, n := range found.left {
@@ -102,11 +102,11 @@ func limit(s *shape, counts []inventory.Count, left, most []int, together bool) 
 	if slices.ContainsFunc(s.requests, func(r diagnosis.Request) bool { return r.Count == 0 }) {
 		return dra.ReasonNone
 	}
-	after := slices.Clone(counts)
-	for i := range after {
-		after[i].Left[dra.StageFree], after[i].Left[dra.StageBestNode] = left[i], most[i]
+	rest := slices.Clone(counts)
+	for i := range rest {
+		rest[i].Left[dra.StageFree], rest[i].Left[dra.StageBestNode] = left[i], most[i]
 	}
-	if reason := diagnosis.Shortage(s.requests, after); reason != dra.ReasonNone {
+	if reason := diagnosis.Shortage(s.requests, rest); reason != dra.ReasonNone {
 		return reason
 	}
 	if together && len(s.constraints()) > 0 {
@@ -141,14 +141,14 @@ func (p *Planner) fragmentation(shapes []dra.ShapeHeadroom, free map[string]int)
 		class, uses, wasted, exact := p.shapes[i].class, 0, 0.0, true
 		for ; i < len(p.shapes) && p.shapes[i].class == class; i++ {
 			s := p.shapes[i]
-			of := found[[2]string{s.class, s.text}]
+			entry := found[[2]string{s.class, s.text}]
 			devices := int(s.devicesOfClass())
-			if s.uses == 0 || of == nil || !s.fixed() || devices == 0 {
+			if s.uses == 0 || entry == nil || !s.fixed() || devices == 0 {
 				continue
 			}
-			exact = exact && of.Exact
+			exact = exact && entry.Exact
 			uses += s.uses
-			usable := min(of.Claims*devices, free[class])
+			usable := min(entry.Claims*devices, free[class])
 			wasted += float64(s.uses) * float64(free[class]-usable)
 		}
 		if uses > 0 && exact && free[class] > 0 {
@@ -195,17 +195,17 @@ func (p *Planner) partnerless() []inventory.Partnerless {
 	}
 	var all []inventory.Partnerless
 	for _, class := range slices.Sorted(maps.Keys(requested)) {
-		one := single[class]
-		if one == nil || alone[class] {
+		s := single[class]
+		if s == nil || alone[class] {
 			continue
 		}
 		for i, node := range p.nodes.names {
-			some, known := one.onNode(i)
+			some, ok := s.onNode(i)
 			for _, s := range requested[class] {
 				claims, found := s.onNode(i)
-				known = known && found && claims == 0
+				ok = ok && found && claims == 0
 			}
-			if known && some > 0 {
+			if ok && some > 0 {
 				all = append(all, inventory.Partnerless{Class: class, Node: node})
 			}
 		}
@@ -235,8 +235,8 @@ func (s *shape) onNode(node int) (int, bool) {
 		claims := int(s.linked.perNode[int32(node)])
 		return claims, claims > 0 || !s.linked.more
 	}
-	found, known := s.found[s.group.keys[at]]
-	return int(found.claims), known && (found.claims > 0 || !found.more)
+	found, ok := s.found[s.group.keys[at]]
+	return int(found.claims), ok && (found.claims > 0 || !found.more)
 }
 
 // nodeRooms is what the nodes have for pods besides devices.
@@ -256,7 +256,7 @@ func (p *Planner) rooms() *nodeRooms {
 	}
 	r := &nodeRooms{left: make([]inventory.Amounts, len(p.nodes.names)), needs: p.needs.ByClass}
 	for i, name := range p.nodes.names {
-		if room, known := inv.Room(name); known && inv.Obstacle(&room) == "" {
+		if room, ok := inv.Room(name); ok && inv.Obstacle(&room) == "" {
 			r.left[i] = room.Left()
 		}
 	}
@@ -268,9 +268,9 @@ func (p *Planner) rooms() *nodeRooms {
 func (r *nodeRooms) pods(node int, s *shape, most int) int {
 	left, need := r.left[node], r.needs[s.class]
 	pods := min(int64(most), left.Pods)
-	for _, of := range [][2]int64{{left.CPU, need.CPU * s.devices}, {left.Memory, need.Memory * s.devices}} {
-		if of[1] > 0 {
-			pods = min(pods, of[0]/of[1])
+	for _, pair := range [][2]int64{{left.CPU, need.CPU * s.devices}, {left.Memory, need.Memory * s.devices}} {
+		if pair[1] > 0 {
+			pods = min(pods, pair[0]/pair[1])
 		}
 	}
 	return int(max(pods, 0))

@@ -64,7 +64,7 @@ func newShape(uses int, specs ...*resourcev1.ResourceClaimSpec) (*shape, bool) {
 	}
 	s.class = s.requests[0].Class
 	s.simple = len(specs) == 1 && isSimple(specs[0])
-	s.text = textOf(specs[0])
+	s.text = specText(specs[0])
 	s.key = hex.EncodeToString(digest.Sum(nil))
 	return s, true
 }
@@ -78,8 +78,8 @@ func (s *shape) constraints() []resourcev1.DeviceConstraint {
 	return all
 }
 
-// devicesOf returns the specification of a claim for devices of a class.
-func devicesOf(class string, count int64) *resourcev1.ResourceClaimSpec {
+// newDeviceSpec returns the specification of a claim for devices of a class.
+func newDeviceSpec(class string, count int64) *resourcev1.ResourceClaimSpec {
 	return &resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
 		Name: "devices",
 		Exactly: &resourcev1.ExactDeviceRequest{
@@ -98,8 +98,8 @@ func isSimple(spec *resourcev1.ResourceClaimSpec) bool {
 		r.Capacity == nil && len(r.DerivedAttributes) == 0
 }
 
-// textOf describes what a claim requests: for devices of one class alone their number.
-func textOf(spec *resourcev1.ResourceClaimSpec) string {
+// specText describes what a claim requests: for devices of one class alone their number.
+func specText(spec *resourcev1.ResourceClaimSpec) string {
 	if isSimple(spec) {
 		return strconv.FormatInt(max(spec.Devices.Requests[0].Exactly.Count, 1), 10)
 	}
@@ -120,13 +120,13 @@ func textOf(spec *resourcev1.ResourceClaimSpec) string {
 }
 
 func textOfRequest(request *resourcev1.DeviceRequest) string {
-	if of := request.Exactly; of != nil {
-		return textOfDevices(of.AllocationMode, of.Count, of.DeviceClassName, of.Selectors, of.Capacity, len(of.Tolerations) > 0)
+	if exactly := request.Exactly; exactly != nil {
+		return textOfDevices(exactly.AllocationMode, exactly.Count, exactly.DeviceClassName, exactly.Selectors, exactly.Capacity, len(exactly.Tolerations) > 0)
 	}
 	var parts []string
 	for i := range request.FirstAvailable {
-		of := &request.FirstAvailable[i]
-		parts = append(parts, textOfDevices(of.AllocationMode, of.Count, of.DeviceClassName, of.Selectors, of.Capacity, len(of.Tolerations) > 0))
+		sub := &request.FirstAvailable[i]
+		parts = append(parts, textOfDevices(sub.AllocationMode, sub.Count, sub.DeviceClassName, sub.Selectors, sub.Capacity, len(sub.Tolerations) > 0))
 	}
 	return "(" + strings.Join(parts, " or ") + ")"
 }
@@ -146,7 +146,7 @@ func textOfDevices(mode resourcev1.DeviceAllocationMode, count int64, class stri
 	}
 	if len(selectors) > 0 {
 		text += " by selector"
-		if values := valuesOf(selectors); len(values) > 0 {
+		if values := selectorTexts(selectors); len(values) > 0 {
 			text += " (" + strings.Join(values, ", ") + ")"
 		}
 	}
@@ -159,9 +159,9 @@ func textOfDevices(mode resourcev1.DeviceAllocationMode, count int64, class stri
 // maxValues is how many values of selectors the text of a shape has.
 const maxValues = 3
 
-// valuesOf returns the texts with which selectors compare, such as the profile of a
+// selectorTexts returns the texts with which selectors compare, such as the profile of a
 // partition: not those between brackets, which are the domains of attributes.
-func valuesOf(selectors []resourcev1.DeviceSelector) []string {
+func selectorTexts(selectors []resourcev1.DeviceSelector) []string {
 	var all []string
 	for i := range selectors {
 		if selectors[i].CEL == nil {
@@ -180,9 +180,9 @@ func valuesOf(selectors []resourcev1.DeviceSelector) []string {
 // literal matches a text in a CEL expression, and the character before it.
 func literal() *regexp.Regexp { return regexp.MustCompile(`(^|.)(?:"([^"\\\\]*)"|'([^'\\\\]*)')`) }
 
-// shapesOf returns the shapes of classes, and those that most claims and templates
+// newShapes returns the shapes of classes, and those that most claims and templates
 // request, each once, sorted by class and text. No two have the same class and text.
-func shapesOf(classes []string, used []inventory.SpecUse, before map[string]*shape) []*shape {
+func newShapes(classes []string, used []inventory.SpecUse, previous map[string]*shape) []*shape {
 	byKey := map[string]*shape{}
 	add := func(spec *resourcev1.ResourceClaimSpec, claims, templates int) {
 		made, ok := newShape(claims+templates, spec)
@@ -197,7 +197,7 @@ func shapesOf(classes []string, used []inventory.SpecUse, before map[string]*sha
 			known.uses, known.asked = known.uses+made.uses, known.asked+claims
 			return
 		}
-		if old := before[made.key]; old != nil {
+		if old := previous[made.key]; old != nil {
 			old.uses, old.asked, old.text = made.uses, claims, made.text
 			made = old
 		}
@@ -205,7 +205,7 @@ func shapesOf(classes []string, used []inventory.SpecUse, before map[string]*sha
 	}
 	for _, class := range classes {
 		for _, size := range sizes() {
-			add(devicesOf(class, size), 0, 0)
+			add(newDeviceSpec(class, size), 0, 0)
 		}
 	}
 	for _, use := range used {
@@ -257,13 +257,13 @@ func Describe(spec *resourcev1.ResourceClaimSpec) string {
 	if isSimple(spec) {
 		return textOfRequest(&spec.Devices.Requests[0])
 	}
-	return textOf(spec)
+	return specText(spec)
 }
 
 // single returns the specification of a claim for one device of a request.
 func (s *shape) single(request int) *resourcev1.ResourceClaimSpec {
 	r := &s.requests[request]
-	spec := devicesOf(r.Class, 1)
+	spec := newDeviceSpec(r.Class, 1)
 	exactly := spec.Devices.Requests[0].Exactly
 	exactly.Selectors, exactly.Tolerations, exactly.Capacity = r.Selectors, r.Tolerations, r.Capacity
 	return spec

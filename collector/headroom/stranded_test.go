@@ -61,7 +61,7 @@ func strandedCluster(t *testing.T) *testCluster {
 // usedBy has a pod with a claim for one GPU on node-a.
 func (c *testCluster) usedBy(pod string, cpu, memory int64) {
 	c.t.Helper()
-	spec := *devicesOf("gpu", 1)
+	spec := *newDeviceSpec("gpu", 1)
 	result := c.allocate(spec, c.nodes[0])
 	if result == nil {
 		c.t.Fatal("no GPU is free")
@@ -215,18 +215,18 @@ func TestFragmentationIgnoresAdminAccess(t *testing.T) {
 		spec func() *resourcev1.ResourceClaimSpec
 		want []dra.ClassFragmentation
 	}{
-		"two devices": {func() *resourcev1.ResourceClaimSpec { return devicesOf("gpu", 2) }, []dra.ClassFragmentation{{Class: "gpu", Ratio: 1. / 3}}},
+		"two devices": {func() *resourcev1.ResourceClaimSpec { return newDeviceSpec("gpu", 2) }, []dra.ClassFragmentation{{Class: "gpu", Ratio: 1. / 3}}},
 		"two devices, and access to one": {func() *resourcev1.ResourceClaimSpec {
-			spec := devicesOf("gpu", 2)
-			spec.Devices.Requests = append(spec.Devices.Requests, devicesOf("gpu", 1).Devices.Requests...)
+			spec := newDeviceSpec("gpu", 2)
+			spec.Devices.Requests = append(spec.Devices.Requests, newDeviceSpec("gpu", 1).Devices.Requests...)
 			spec.Devices.Requests[1].Name = "monitor"
 			spec.Devices.Requests[1].Exactly.AdminAccess = new(true)
 			return spec
 		}, []dra.ClassFragmentation{{Class: "gpu", Ratio: 1. / 3}}},
 		"access to a device, and another device": {func() *resourcev1.ResourceClaimSpec {
-			spec := devicesOf("gpu", 1)
+			spec := newDeviceSpec("gpu", 1)
 			spec.Devices.Requests[0].Exactly.AdminAccess = new(true)
-			spec.Devices.Requests = append(spec.Devices.Requests, devicesOf("nic", 1).Devices.Requests...)
+			spec.Devices.Requests = append(spec.Devices.Requests, newDeviceSpec("nic", 1).Devices.Requests...)
 			spec.Devices.Requests[1].Name = "nic"
 			return spec
 		}, nil},
@@ -273,7 +273,7 @@ func TestPartnerOfANodeThatIsNotSearched(t *testing.T) {
 }
 
 func quarter() *resourcev1.ResourceClaimSpec {
-	spec := devicesOf("part", 1)
+	spec := newDeviceSpec("part", 1)
 	spec.Devices.Requests[0].Exactly.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{
 		Expression: `device.attributes["part.example.com"].size == "quarter"`,
 	}}}
@@ -282,8 +282,8 @@ func quarter() *resourcev1.ResourceClaimSpec {
 
 // pair requests a GPU and an adapter.
 func pair() resourcev1.ResourceClaimSpec {
-	spec := *devicesOf("gpu", 1)
-	spec.Devices.Requests = append(spec.Devices.Requests, devicesOf("nic", 1).Devices.Requests...)
+	spec := *newDeviceSpec("gpu", 1)
+	spec.Devices.Requests = append(spec.Devices.Requests, newDeviceSpec("nic", 1).Devices.Requests...)
 	spec.Devices.Requests[1].Name = "nic"
 	return spec
 }

@@ -22,7 +22,7 @@ type amounts map[resourcev1.QualifiedName]resource.Quantity
 func capacityFits(published capacities, consumed amounts, requested *resourcev1.CapacityRequirements) bool {
 	if requested != nil {
 		for name := range requested.Requests {
-			if _, known := published[name]; !known {
+			if _, ok := published[name]; !ok {
 				return false
 			}
 		}
@@ -30,7 +30,7 @@ func capacityFits(published capacities, consumed amounts, requested *resourcev1.
 	for name, capacity := range published {
 		var amount *resource.Quantity
 		if requested != nil {
-			if value, named := requested.Requests[name]; named {
+			if value, ok := requested.Requests[name]; ok {
 				amount = &value
 			}
 		}
@@ -38,7 +38,7 @@ func capacityFits(published capacities, consumed amounts, requested *resourcev1.
 		if !ok || total.Sign() < 0 || !allowed(capacity.RequestPolicy, total) {
 			return false
 		}
-		if already, some := consumed[name]; some {
+		if already, ok := consumed[name]; ok {
 			total.Add(already)
 		}
 		if total.Cmp(capacity.Value) > 0 {
@@ -51,13 +51,13 @@ func capacityFits(published capacities, consumed amounts, requested *resourcev1.
 // consumption returns what a request for an amount, or for none (nil),
 // consumes: rounded up to what the policy allows. It is false if that has no
 // number.
-func consumption(of *resourcev1.DeviceCapacity, requested *resource.Quantity) (resource.Quantity, bool) {
-	policy := of.RequestPolicy
+func consumption(capacity *resourcev1.DeviceCapacity, requested *resource.Quantity) (resource.Quantity, bool) {
+	policy := capacity.RequestPolicy
 	switch {
 	case requested == nil && policy != nil && policy.Default != nil:
 		return policy.Default.DeepCopy(), true
 	case requested == nil:
-		return of.Value.DeepCopy(), true
+		return capacity.Value.DeepCopy(), true
 	case policy == nil:
 		return requested.DeepCopy(), true
 	case policy.ValidRange != nil && policy.ValidRange.Min != nil:
@@ -73,18 +73,18 @@ func consumption(of *resourcev1.DeviceCapacity, requested *resource.Quantity) (r
 
 // roundUp returns the smallest amount of the range that is not below the
 // requested one.
-func roundUp(within *resourcev1.CapacityRequestPolicyRange, requested *resource.Quantity) (resource.Quantity, bool) {
-	if requested.Cmp(*within.Min) < 0 {
-		return within.Min.DeepCopy(), true
+func roundUp(bounds *resourcev1.CapacityRequestPolicyRange, requested *resource.Quantity) (resource.Quantity, bool) {
+	if requested.Cmp(*bounds.Min) < 0 {
+		return bounds.Min.DeepCopy(), true
 	}
-	if within.Step == nil {
+	if bounds.Step == nil {
 		return requested.DeepCopy(), true
 	}
-	unit := unitOf(within)
-	value, known := unit.of(*requested)
-	least, _ := unit.of(*within.Min)
-	step, _ := unit.of(*within.Step)
-	if !known || step <= 0 || least < 0 {
+	unit := newUnit(bounds)
+	value, ok := unit.of(*requested)
+	least, _ := unit.of(*bounds.Min)
+	step, _ := unit.of(*bounds.Step)
+	if !ok || step <= 0 || least < 0 {
 		return resource.Quantity{}, false
 	}
 	steps := (value - least) / step
@@ -110,27 +110,27 @@ func allowed(policy *resourcev1.CapacityRequestPolicy, amount resource.Quantity)
 	return true
 }
 
-func inRange(within *resourcev1.CapacityRequestPolicyRange, amount resource.Quantity) bool {
-	if within.Max != nil && amount.Cmp(*within.Max) > 0 {
+func inRange(bounds *resourcev1.CapacityRequestPolicyRange, amount resource.Quantity) bool {
+	if bounds.Max != nil && amount.Cmp(*bounds.Max) > 0 {
 		return false
 	}
-	if within.Step == nil || within.Min == nil {
+	if bounds.Step == nil || bounds.Min == nil {
 		return true
 	}
-	unit := unitOf(within)
-	value, known := unit.of(amount)
-	least, _ := unit.of(*within.Min)
-	step, _ := unit.of(*within.Step)
-	return known && step > 0 && (value-least)%step == 0
+	unit := newUnit(bounds)
+	value, ok := unit.of(amount)
+	least, _ := unit.of(*bounds.Min)
+	step, _ := unit.of(*bounds.Step)
+	return ok && step > 0 && (value-least)%step == 0
 }
 
 // unit is the unit in which the amounts of a range are computed: thousandths if
 // all limits of the range are whole thousandths, else ones.
 type unit int64
 
-func unitOf(within *resourcev1.CapacityRequestPolicyRange) unit {
+func newUnit(bounds *resourcev1.CapacityRequestPolicyRange) unit {
 	const thousandths, ones = unit(1000), unit(1)
-	for _, limit := range []*resource.Quantity{within.Min, within.Max, within.Step} {
+	for _, limit := range []*resource.Quantity{bounds.Min, bounds.Max, bounds.Step} {
 		if limit == nil {
 			continue
 		}
@@ -138,7 +138,7 @@ func unitOf(within *resourcev1.CapacityRequestPolicyRange) unit {
 			return ones
 		}
 	}
-	if step, _ := thousandths.of(*within.Step); step < 1 {
+	if step, _ := thousandths.of(*bounds.Step); step < 1 {
 		return ones
 	}
 	return thousandths

@@ -53,7 +53,7 @@ func newClaim(ref dra.ClaimRef, status *resourcev1.ResourceClaimStatus) *claim {
 			claim:    made,
 			pool:     &poolID{strings.Clone(validUTF8(result.Driver)), strings.Clone(validUTF8(result.Pool))},
 			device:   unique.Make(validUTF8(result.Device)),
-			shareID:  strings.Clone(shareIDOf(result)),
+			shareID:  strings.Clone(resultShareID(result)),
 			admin:    isAdmin(result),
 			consumed: consumedBy(result),
 		}
@@ -69,7 +69,7 @@ func (c *claim) hasAllocation(allocation *resourcev1.AllocationResult) bool {
 	for i := range c.devices {
 		have, result := &c.devices[i], &allocation.Devices.Results[i]
 		if have.pool.driver != result.Driver || have.pool.name != result.Pool || have.device.Value() != result.Device ||
-			have.shareID != shareIDOf(result) || have.admin != isAdmin(result) || !equality.Semantic.DeepEqual(have.consumed, consumedBy(result)) {
+			have.shareID != resultShareID(result) || have.admin != isAdmin(result) || !equality.Semantic.DeepEqual(have.consumed, consumedBy(result)) {
 			return false
 		}
 	}
@@ -112,7 +112,7 @@ func onlyNode(selector *corev1.NodeSelector) (unique.Handle[string], *corev1.Nod
 	return unique.Make(field.Values[0]), nil
 }
 
-func shareIDOf(result *resourcev1.DeviceRequestAllocationResult) string {
+func resultShareID(result *resourcev1.DeviceRequestAllocationResult) string {
 	if result.ShareID == nil {
 		return ""
 	}
@@ -135,9 +135,9 @@ func consumedBy(result *resourcev1.DeviceRequestAllocationResult) amounts {
 // total reports whether the device is allocated whole, and what all shares of it
 // consume. The receiver is the first allocation of the device.
 func (a *deviceAllocation) total() (exclusive bool, consumed amounts) {
-	for one := a; one != nil; one = one.next {
-		exclusive = exclusive || one.shareID == ""
-		for name, amount := range one.consumed {
+	for allocation := a; allocation != nil; allocation = allocation.next {
+		exclusive = exclusive || allocation.shareID == ""
+		for name, amount := range allocation.consumed {
 			if consumed == nil {
 				consumed = amounts{}
 			}

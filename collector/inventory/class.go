@@ -65,12 +65,12 @@ func (c *class) setCounts(slot int, counts classCount) {
 	if slot >= len(c.counts) {
 		c.counts = append(c.counts, make([]classCount, slot+1-len(c.counts))...)
 	}
-	before := &c.counts[slot]
+	previous := &c.counts[slot]
 	for state := range counts.states {
-		c.total.states[state] += counts.states[state] - before.states[state]
+		c.total.states[state] += counts.states[state] - previous.states[state]
 	}
 	for reason := range counts.down {
-		c.total.down[reason] += counts.down[reason] - before.down[reason]
+		c.total.down[reason] += counts.down[reason] - previous.down[reason]
 	}
 	c.counts[slot] = counts
 }
@@ -158,8 +158,8 @@ func (cs *classStore) supplies() []dra.ClassSupply {
 	return all
 }
 
-// selectorsOf returns the selectors of a class, and false if it does not exist.
-func (cs *classStore) selectorsOf(name string) ([]*selector, bool) {
+// classSelectors returns the selectors of a class, and false if it does not exist.
+func (cs *classStore) classSelectors(name string) ([]*selector, bool) {
 	if found := cs.byName[name]; found != nil {
 		return found.selectors, true
 	}
@@ -187,11 +187,11 @@ func (cs *classStore) count(pools *poolStore, index *blockIndex) (changed bool) 
 		for _, slot := range removed {
 			c.setCounts(slot, classCount{})
 		}
-		before := c.counted
+		previous := c.counted
 		c.counted = c.evaluated(index) && c.broken() == ""
-		changed = changed || before != c.counted
+		changed = changed || previous != c.counted
 		switch {
-		case c.counted && before:
+		case c.counted && previous:
 			for p := range updated {
 				c.count(p)
 			}

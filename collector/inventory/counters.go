@@ -76,7 +76,7 @@ func (c *counterState) add(sets []counterSet) bool {
 func (c *counterState) published(d *device) bool {
 	for _, consumed := range d.consumes() {
 		set := c.sets[consumed.value.set]
-		if set == nil || slices.ContainsFunc(consumed.value.counters, func(of counter) bool { return set.left[of.name] == nil }) {
+		if set == nil || slices.ContainsFunc(consumed.value.counters, func(c counter) bool { return set.left[c.name] == nil }) {
 			return false
 		}
 	}

@@ -23,8 +23,8 @@ func (cs *countStore) get(version uint64, key memoKey) (Count, bool) {
 	if cs.version != version || cs.byKey == nil || len(cs.byKey) >= countsKept {
 		cs.version, cs.byKey = version, map[memoKey]Count{}
 	}
-	found, known := cs.byKey[key]
-	return found, known
+	found, ok := cs.byKey[key]
+	return found, ok
 }
 
 func (cs *countStore) keep(key memoKey, count Count) { cs.byKey[key] = count }
@@ -33,36 +33,36 @@ func (cs *countStore) keep(key memoKey, count Count) { cs.byKey[key] = count }
 // selectors have been evaluated. It is false for requests with a selector that
 // is broken, which the count names.
 func (cs *countStore) key(q *query) (memoKey, bool) {
-	to := cs.scratch[:0]
-	to = append(to, byte(bit(q.classExists)), byte(bit(q.request.AdminAccess)), byte(len(q.class)))
+	buffer := cs.scratch[:0]
+	buffer = append(buffer, byte(bit(q.classExists)), byte(bit(q.request.AdminAccess)), byte(len(q.class)))
 	if asked := (&resourcev1.ExactDeviceRequest{Tolerations: q.request.Tolerations, Capacity: q.request.Capacity}); len(asked.Tolerations) > 0 || asked.Capacity != nil {
 		raw, err := asked.Marshal()
 		if err != nil {
 			return memoKey{}, false
 		}
-		to = append(binary.AppendUvarint(to, uint64(len(raw))), raw...)
+		buffer = append(binary.AppendUvarint(buffer, uint64(len(raw))), raw...)
 	}
 	for _, chain := range [][]*selector{q.class, q.own} {
 		for _, s := range chain {
 			if s.broken != "" || s.shapes == nil {
 				return memoKey{}, false
 			}
-			to = s.appendResults(to)
+			buffer = s.appendResults(buffer)
 		}
 	}
-	cs.scratch = to
-	return q.selectors.hash(to), true
+	cs.scratch = buffer
+	return q.selectors.hash(buffer), true
 }
 
 // appendResults appends what is known of the selector's results.
-func (s *selector) appendResults(to []byte) []byte {
-	to = binary.LittleEndian.AppendUint64(to, s.shapes.id)
-	to = binary.LittleEndian.AppendUint64(to, s.shapes.changes)
+func (s *selector) appendResults(buffer []byte) []byte {
+	buffer = binary.LittleEndian.AppendUint64(buffer, s.shapes.id)
+	buffer = binary.LittleEndian.AppendUint64(buffer, s.shapes.changes)
 	for i := range s.shapes.shapes {
-		r := s.resultOf(i)
-		to = binary.LittleEndian.AppendUint64(to, r.evaluated)
-		to = binary.LittleEndian.AppendUint64(to, r.match)
-		to = binary.LittleEndian.AppendUint64(to, r.failed)
+		r := s.shapeResult(i)
+		buffer = binary.LittleEndian.AppendUint64(buffer, r.evaluated)
+		buffer = binary.LittleEndian.AppendUint64(buffer, r.match)
+		buffer = binary.LittleEndian.AppendUint64(buffer, r.failed)
 	}
-	return to
+	return buffer
 }

@@ -117,7 +117,7 @@ func (s *deviceStore) encode(driver string, published *resourcev1.Device, select
 			return counterConsumption{
 				set:      strings.Clone(consumption.CounterSet),
 				groups:   slices.Clone(consumption.CompatibilityGroups),
-				counters: countersOf(consumption.Counters),
+				counters: newCounters(consumption.Counters),
 			}
 		})
 		if consumed != nil {
@@ -139,8 +139,8 @@ func (s *deviceStore) encode(driver string, published *resourcev1.Device, select
 func (s *deviceStore) properties(driver string, published *resourcev1.Device) (properties []property, irregular bool) {
 	properties = make([]property, 0, len(published.Attributes)+len(published.Capacity))
 	for name, attribute := range published.Attributes {
-		text, known := attributeText(&attribute)
-		if !known || !readable(&attribute) {
+		text, ok := attributeText(&attribute)
+		if !ok || !readable(&attribute) {
 			irregular = true // CEL refuses the whole device
 			continue
 		}
@@ -156,7 +156,7 @@ func (s *deviceStore) properties(driver string, published *resourcev1.Device) (p
 	return properties, irregular
 }
 
-func countersOf(published map[string]resourcev1.Counter) []counter {
+func newCounters(published map[string]resourcev1.Counter) []counter {
 	counters := make([]counter, 0, len(published))
 	for name, c := range published {
 		counters = append(counters, counter{strings.Clone(name), c.Value.DeepCopy()})
@@ -209,11 +209,11 @@ func (s *deviceStore) capacity(driver string, d *device) capacities {
 	}
 	published := capacities{}
 	for _, p := range d.properties {
-		name, found := strings.CutPrefix(s.texts.text(p.name), nameCapacity+driver+"/")
-		if !found {
+		name, ok := strings.CutPrefix(s.texts.text(p.name), nameCapacity+driver+"/")
+		if !ok {
 			continue
 		}
-		if quantity, err := quantityOf(s.texts.text(p.value)); err == nil {
+		if quantity, err := parseQuantity(s.texts.text(p.value)); err == nil {
 			published[resourcev1.QualifiedName(name)] = resourcev1.DeviceCapacity{Value: quantity}
 		}
 	}
@@ -235,9 +235,9 @@ func (s *deviceStore) celDevice(driver string, d *device, read func(name uint32)
 			continue
 		}
 		name, value := s.texts.text(p.name), s.texts.text(p.value)
-		if attribute, found := strings.CutPrefix(name, nameAttribute); found {
-			made.Attributes[resourcev1.QualifiedName(attribute)] = attributeOf(value)
-		} else if quantity, err := quantityOf(value); err == nil {
+		if attribute, ok := strings.CutPrefix(name, nameAttribute); ok {
+			made.Attributes[resourcev1.QualifiedName(attribute)] = parseAttribute(value)
+		} else if quantity, err := parseQuantity(value); err == nil {
 			made.Capacity[resourcev1.QualifiedName(name[len(nameCapacity):])] = resourcev1.DeviceCapacity{Value: quantity}
 		}
 	}

@@ -113,7 +113,7 @@ func TestAttributeValues(t *testing.T) {
 		{IntValues: []int64{1, -1 << 63}}, {BoolValues: []bool{true, false}}, {StringValues: []string{"", "a", "b,c"}}, {VersionValues: []string{"1.0.0"}}, {StringValues: []string{}},
 	} {
 		text, known := attributeText(&attribute)
-		if got := attributeOf(text); !known || !reflect.DeepEqual(got, attribute) {
+		if got := parseAttribute(text); !known || !reflect.DeepEqual(got, attribute) {
 			t.Errorf("%v comes back as %v", attribute, got)
 		}
 	}

@@ -19,7 +19,7 @@ func newTextTable() *textTable { return &textTable{numbers: map[string]uint32{}}
 
 // acquire returns the number of a text. Each call needs one release.
 func (t *textTable) acquire(text string) uint32 {
-	if number, known := t.numbers[text]; known {
+	if number, ok := t.numbers[text]; ok {
 		if t.users[number] == 0 {
 			t.unused--
 		}
@@ -87,8 +87,8 @@ func newInternPool[T any]() *internPool[T] { return &internPool[T]{values: map[s
 // acquire returns the value with the key, and makes it if there is none. Each
 // call needs one release.
 func (p *internPool[T]) acquire(key []byte, build func() T) *interned[T] {
-	found, known := p.values[string(key)]
-	if !known {
+	found, ok := p.values[string(key)]
+	if !ok {
 		found = &interned[T]{key: string(key), value: build()}
 		p.values[found.key] = found
 	}
@@ -107,8 +107,8 @@ func (p *internPool[T]) acquireFor(object interface{ Marshal() ([]byte, error) }
 }
 
 func (p *internPool[T]) has(key []byte) bool {
-	_, known := p.values[string(key)]
-	return known
+	_, ok := p.values[string(key)]
+	return ok
 }
 
 // release ends one use of a value, which may be nil. It reports whether that

@@ -76,7 +76,8 @@ type Inventory struct {
 	classesVersion uint64 // grows with every change of a class
 
 	evictions    []dra.RuleEviction
-	rulesChanged bool // since evictions was computed
+	broadRules   []dra.BroadRule
+	rulesChanged bool // since these were computed
 }
 
 // New returns an empty inventory.
@@ -298,13 +299,13 @@ func (inv *Inventory) EvaluateRequest(ctx context.Context, pause Pause, request 
 		return err
 	}
 	inv.mu.Lock()
-	class, exists := inv.classes.selectorsOf(request.Class)
-	own := inv.selectors.add(compiled)
+	class, ok := inv.classes.classSelectors(request.Class)
+	selectors := inv.selectors.add(compiled)
 	inv.mu.Unlock()
-	if !exists {
+	if !ok {
 		return nil // a class that does not exist selects nothing
 	}
-	return inv.evaluate(ctx, pause, slices.Concat(class, own))
+	return inv.evaluate(ctx, pause, slices.Concat(class, selectors))
 }
 
 // Settle evaluates the selectors of all classes, so that the next Supply counts
@@ -333,7 +334,7 @@ func (inv *Inventory) Settle(ctx context.Context, pause Pause) error {
 func (inv *Inventory) compile(ctx context.Context, pause Pause, published []resourcev1.DeviceSelector) ([]*selector, error) {
 	compiled := make([]*selector, len(published))
 	for i := range published {
-		expression := expressionOf(&published[i])
+		expression := celExpression(&published[i])
 		inv.mu.Lock()
 		compiled[i] = inv.selectors.get(expression)
 		inv.mu.Unlock()
@@ -389,9 +390,9 @@ func (inv *Inventory) lockedQuery(request *Request) *query {
 	return inv.query(request, inv.selectors.add(compiled))
 }
 
-func (inv *Inventory) query(request *Request, own []*selector) *query {
-	q := &query{pools: inv.pools, nodes: inv.nodes, devices: inv.devices, selectors: inv.selectors, request: request, own: own}
-	q.class, q.classExists = inv.classes.selectorsOf(request.Class)
+func (inv *Inventory) query(request *Request, selectors []*selector) *query {
+	q := &query{pools: inv.pools, nodes: inv.nodes, devices: inv.devices, selectors: inv.selectors, request: request, own: selectors}
+	q.class, q.classExists = inv.classes.classSelectors(request.Class)
 	return q
 }
 
@@ -446,23 +447,23 @@ func (inv *Inventory) Explain(request Request, limits Limits) Explanation {
 // what is allocated, tainted or consumed of a pool with a device for the
 // request. It is also true if that is not known, because selectors have
 // been evicted.
-func (inv *Inventory) ChangedFor(request Request, since uint64) bool {
+func (inv *Inventory) ChangedFor(request Request, version uint64) bool {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
-	if inv.version <= since {
+	if inv.version <= version {
 		return false
 	}
-	own, known := inv.selectors.known(request.Selectors)
-	q := inv.query(&request, own)
+	selectors, ok := inv.selectors.known(request.Selectors)
+	q := inv.query(&request, selectors)
 	switch {
-	case inv.reshaped > since:
+	case inv.reshaped > version:
 		return true
 	case !q.classExists:
 		return false // nothing can be allocated while the class does not exist
-	case !known:
+	case !ok:
 		return true
 	}
-	return q.changedSince(since)
+	return q.changedSince(version)
 }
 
 // Supply returns what is published, and what of it is free. It is cheap if
@@ -474,13 +475,13 @@ func (inv *Inventory) Supply() *dra.Supply {
 	countsChanged := inv.classes.count(inv.pools, &inv.slices.blocks)
 	oversized := inv.specs.oversized()
 	if inv.rulesChanged {
-		inv.rulesChanged, inv.evictions = false, inv.rules.evictions()
+		inv.rulesChanged, inv.evictions, inv.broadRules = false, inv.rules.evictions(), inv.rules.broad()
 	}
 	if inv.supply != nil && inv.supply.Version == inv.version && !countsChanged && maps.Equal(inv.supply.Oversized, oversized) &&
 		slices.Equal(inv.supply.Evictions, inv.evictions) {
 		return inv.supply
 	}
-	made := &dra.Supply{Version: inv.version, Oversized: oversized, Classes: inv.classes.supplies(), Evictions: inv.evictions}
+	made := &dra.Supply{Version: inv.version, Oversized: oversized, Classes: inv.classes.supplies(), Evictions: inv.evictions, BroadRules: inv.broadRules}
 	inv.pools.addTo(made)
 	inv.supply = made
 	return made

@@ -31,8 +31,8 @@ type nodeSelection struct {
 
 // selects reports whether devices can be used from the node.
 func (s *nodeSelection) selects(node string) bool {
-	_, matched := s.matched[node]
-	return matched || s.all || (s.node != "" && s.node == node)
+	_, ok := s.matched[node]
+	return ok || s.all || (s.node != "" && s.node == node)
 }
 
 // update evaluates the selector for a node that is new or has changed; nil: the
@@ -84,8 +84,8 @@ func (x *nodeIndex) set(name string, published *corev1.Node) bool {
 	for s := range x.broad {
 		s.update(name, kept)
 	}
-	for own := range x.only(name) {
-		own.known = kept != nil
+	for selection := range x.only(name) {
+		selection.known = kept != nil
 	}
 	return true
 }
@@ -120,7 +120,7 @@ func isReady(node *corev1.Node) bool {
 func (x *nodeIndex) only(node string) iter.Seq[*nodeSelection] {
 	return func(yield func(*nodeSelection) bool) {
 		for _, optional := range []bool{false, true} {
-			if own := x.selections.values[string(nodeKey(node, optional))]; own != nil && !yield(own.value) {
+			if selection := x.selections.values[string(nodeKey(node, optional))]; selection != nil && !yield(selection.value) {
 				return
 			}
 		}
@@ -165,8 +165,8 @@ func (x *nodeIndex) allocatable(s *nodeSelection) bool {
 // which a change of the node may matter.
 func (x *nodeIndex) optionalFor(node string) []*nodeSelection {
 	var found []*nodeSelection
-	if own := x.selections.values[string(nodeKey(node, true))]; own != nil {
-		found = append(found, own.value)
+	if selection := x.selections.values[string(nodeKey(node, true))]; selection != nil {
+		found = append(found, selection.value)
 	}
 	for s := range x.broad {
 		if s.optional {
@@ -212,17 +212,17 @@ func (x *nodeIndex) get(name string) *corev1.Node {
 
 // acquireAll returns the node selections of a slice: its own, or one for each
 // device. Each needs one release.
-func (x *nodeIndex) acquireAll(spec *resourcev1.ResourceSliceSpec) (own *interned[*nodeSelection], each []*interned[*nodeSelection]) {
+func (x *nodeIndex) acquireAll(spec *resourcev1.ResourceSliceSpec) (selection *interned[*nodeSelection], selections []*interned[*nodeSelection]) {
 	optional := len(spec.SkipNodeOperations) > 0
 	if spec.PerDeviceNodeSelection == nil || !*spec.PerDeviceNodeSelection {
 		return x.acquire(optional, spec.NodeName, spec.AllNodes, spec.NodeSelector), nil
 	}
-	each = make([]*interned[*nodeSelection], len(spec.Devices))
+	selections = make([]*interned[*nodeSelection], len(spec.Devices))
 	for i := range spec.Devices {
 		device := &spec.Devices[i]
-		each[i] = x.acquire(optional, device.NodeName, device.AllNodes, device.NodeSelector)
+		selections[i] = x.acquire(optional, device.NodeName, device.AllNodes, device.NodeSelector)
 	}
-	return nil, each
+	return nil, selections
 }
 
 // acquire returns a selection. One of the last three arguments is set.
@@ -300,7 +300,7 @@ func (x *nodeIndex) bySelection() bySelection { return make(bySelection, x.slots
 func (x *nodeIndex) sorted() []*nodeSelection {
 	if x.single == nil {
 		for _, s := range x.selections.values {
-			if _, broad := x.broad[s.value]; !broad {
+			if _, ok := x.broad[s.value]; !ok {
 				x.single = append(x.single, s.value)
 			}
 		}

@@ -167,8 +167,8 @@ func (w *testCluster) unreachable(request Request) (n int) {
 	defer w.inv.mu.Unlock()
 	for _, p := range q.pools.all() {
 		for _, b := range p.blocks {
-			for bit := range bitsOf(q.stages(p, b).left[dra.StageFree]) {
-				selection := b.slice.selectionOf(b.device(bit))
+			for bit := range eachBit(q.stages(p, b).left[dra.StageFree]) {
+				selection := b.slice.deviceSelection(b.device(bit))
 				if !slices.ContainsFunc(sorted(w.nodes), selection.selects) {
 					n++
 				}

@@ -88,17 +88,17 @@ func (p *pool) update(devices *deviceStore, rules []taintRule, nodes *nodeIndex)
 }
 
 // addAllocated adds what is allocated of the pool, as the scheduler sees it.
-func (p *pool) addAllocated(to *structured.AllocatedState) {
+func (p *pool) addAllocated(state *structured.AllocatedState) {
 	for device, first := range p.allocated {
 		id := structured.MakeDeviceID(p.id.driver, p.id.name, device.Value())
 		for a := first; a != nil; a = a.next {
 			if a.shareID == "" {
-				to.AllocatedDevices.Insert(id)
+				state.AllocatedDevices.Insert(id)
 				continue
 			}
-			to.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(id, new(types.UID(a.shareID))))
+			state.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(id, new(types.UID(a.shareID))))
 			if len(a.consumed) > 0 {
-				to.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(id, a.consumed))
+				state.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(id, a.consumed))
 			}
 		}
 	}
@@ -193,9 +193,9 @@ func (p *pool) updateBlock(store *deviceStore, b *block) {
 // allocated are up to date.
 func (p *pool) updateUsable(b *block, d *device, bit uint64) {
 	var complete, valid, usable, elsewhere bool
-	selection := b.slice.selectionOf(d)
+	selection := b.slice.deviceSelection(d)
 	for _, v := range p.views.bySelection[selection] {
-		found := v.provides(b.slice, d, p.isShare(d)) && !(selection.optional && v.undeclared)
+		found := v.provides(b.slice, d, p.isShare(d)) && (!selection.optional || !v.undeclared)
 		usable, elsewhere = usable || found, elsewhere || !found
 		complete = complete || v.has(b.slice) && v.complete
 		valid = valid || v.has(b.slice) && v.valid
@@ -226,8 +226,8 @@ func (p *pool) isShare(d *device) bool {
 
 // declared reports whether a node of the device declares what the device needs.
 func (p *pool) declared(s *slice, d *device) bool {
-	_, lacking := p.undeclared[s.selectionOf(d)]
-	return !lacking
+	_, ok := p.undeclared[s.deviceSelection(d)]
+	return !ok
 }
 
 // summarize computes the part of a Supply about the pool. If it is equal to the
@@ -248,6 +248,7 @@ func (p *pool) summarize(sameSlices bool) {
 		addStates(&supply.Devices, b, b.all)
 	}
 	supply.Partitions = p.countPartitions()
+	supply.Counters, supply.Overdrawn = p.countersState()
 	for _, s := range p.current {
 		for i := range s.devices {
 			supply.Capacity = p.appendCapacity(supply.Capacity, &s.devices[i])
@@ -265,6 +266,21 @@ func (p *pool) summarize(sameSlices bool) {
 	if p.supply == nil || !reflect.DeepEqual(p.supply, supply) {
 		p.supply = supply
 	}
+}
+
+// countersState reports whether a device consumes counters, and whether allocated
+// devices consume more of one than there is, with a share among them.
+func (p *pool) countersState() (consumed, overdrawn bool) {
+	shared := false
+	for _, s := range p.current {
+		for i := range s.devices {
+			d := &s.devices[i]
+			if len(d.consumes()) > 0 {
+				consumed, shared = true, shared || p.isShare(d)
+			}
+		}
+	}
+	return consumed, shared && slices.ContainsFunc(p.views.all, func(v *view) bool { return v.valid && v.counters.overcommitted })
 }
 
 // countPartitions counts the partitions by type; nil if there are none, or too
@@ -305,12 +321,12 @@ func (p *pool) countPartitions() []dra.PartitionSupply {
 // deviceNames returns the names of the current devices, sorted: the list of
 // before if it is the same.
 func (p *pool) deviceNames(sameSlices bool) []string {
-	var before, names []string
+	var previous, names []string
 	if p.supply != nil {
-		before = p.supply.Names
+		previous = p.supply.Names
 	}
 	if sameSlices {
-		return before
+		return previous
 	}
 	for _, s := range p.current {
 		names = slices.Grow(names, len(s.devices))
@@ -319,49 +335,49 @@ func (p *pool) deviceNames(sameSlices bool) []string {
 		}
 	}
 	slices.Sort(names)
-	if slices.Equal(names, before) {
-		return before
+	if slices.Equal(names, previous) {
+		return previous
 	}
 	return names
 }
 
 // addStates adds the devices of the mask by what can be done with them.
-func addStates(to *[dra.DeviceStates]int, b *block, mask uint64) {
+func addStates(states *[dra.DeviceStates]int, b *block, mask uint64) {
 	allocated, free := bits.OnesCount64(mask&b.allocated()), bits.OnesCount64(mask&b.free)
-	to[dra.DeviceAllocated] += allocated
-	to[dra.DeviceFree] += free
-	to[dra.DeviceUnavailable] += bits.OnesCount64(mask) - allocated - free
+	states[dra.DeviceAllocated] += allocated
+	states[dra.DeviceFree] += free
+	states[dra.DeviceUnavailable] += bits.OnesCount64(mask) - allocated - free
 }
 
 // addDown adds the devices of the mask that are down, by reason.
-func (p *pool) addDown(to *[dra.DownReasons]int, b *block, mask uint64) {
+func (p *pool) addDown(reasons *[dra.DownReasons]int, b *block, mask uint64) {
 	down := b.tainted | b.incomplete | b.invalid
 	if len(p.down) > 0 {
 		down = b.all
 	}
-	for bit := range bitsOf(mask & down) {
+	for bit := range eachBit(mask & down) {
 		d := b.device(bit)
-		node := p.down[b.slice.selectionOf(d)]
-		switch is := uint64(1) << bit; {
+		node := p.down[b.slice.deviceSelection(d)]
+		switch mask := uint64(1) << bit; {
 		case node.notReady:
-			to[dra.DownNodeNotReady]++
-		case (b.incomplete|b.invalid)&is != 0:
-			to[dra.DownPoolIncomplete]++
-		case b.tainted&is != 0 && repelled(d, nil, nil):
-			to[dra.DownDriverTaint]++
-		case b.tainted&is != 0:
-			to[dra.DownRuleTaint]++
+			reasons[dra.DownNodeNotReady]++
+		case (b.incomplete|b.invalid)&mask != 0:
+			reasons[dra.DownPoolIncomplete]++
+		case b.tainted&mask != 0 && repelled(d, nil, nil):
+			reasons[dra.DownDriverTaint]++
+		case b.tainted&mask != 0:
+			reasons[dra.DownRuleTaint]++
 		case node.cordoned:
-			to[dra.DownNodeCordoned]++
+			reasons[dra.DownNodeCordoned]++
 		}
 	}
 }
 
 // appendCapacity appends the capacities of a device that may be shared. What is
 // beyond a float64 is left out.
-func (p *pool) appendCapacity(to []dra.CapacitySupply, d *device) []dra.CapacitySupply {
+func (p *pool) appendCapacity(supply []dra.CapacitySupply, d *device) []dra.CapacitySupply {
 	if !d.shareable() {
-		return to
+		return supply
 	}
 	consumed := p.consumed(d)
 	for name, capacity := range d.capacity() {
@@ -370,9 +386,9 @@ func (p *pool) appendCapacity(to []dra.CapacitySupply, d *device) []dra.Capacity
 		if math.IsInf(total, 0) || math.IsInf(used, 0) {
 			continue
 		}
-		to = append(to, dra.CapacitySupply{Device: d.name.Value(), Capacity: validUTF8(string(name)), Total: total, Consumed: used})
+		supply = append(supply, dra.CapacitySupply{Device: d.name.Value(), Capacity: validUTF8(string(name)), Total: total, Consumed: used})
 	}
-	return to
+	return supply
 }
 
 // countTaints adds the device to the tainted ones, and to the count of each of
@@ -383,8 +399,8 @@ func (p *pool) countTaints(d *device, counts map[dra.Taint]int) {
 	}
 	found := dra.TaintedDevice{Device: p.deviceID(d)}
 	var counted []dra.Taint
-	for rule, published := range taintsOf(d, p.rules) {
-		taint := taintOf(published)
+	for rule, published := range eachTaint(d, p.rules) {
+		taint := newTaint(published)
 		if rule == "" {
 			found.Taints = append(found.Taints, taint)
 		} else {
@@ -470,7 +486,7 @@ func (ps *poolStore) addSlice(s *slice, version uint64) {
 
 func (ps *poolStore) removeSlice(s *slice, version uint64) {
 	p := ps.byID[*s.pool]
-	p.slices, p.reshaped = slices.DeleteFunc(p.slices, func(one *slice) bool { return one == s }), true
+	p.slices, p.reshaped = slices.DeleteFunc(p.slices, func(other *slice) bool { return other == s }), true
 	for selection := range s.selections() {
 		pools := ps.bySelection[selection]
 		if pools[p]--; pools[p] == 0 {
@@ -508,11 +524,11 @@ func (ps *poolStore) release(c *claim, version uint64) {
 		p := ps.byID[*a.pool]
 		switch first := p.allocated[a.device]; {
 		case first != a:
-			before := first
-			for before.next != a {
-				before = before.next
+			previous := first
+			for previous.next != a {
+				previous = previous.next
 			}
-			before.next = a.next
+			previous.next = a.next
 		case a.next != nil:
 			p.allocated[a.device] = a.next
 		default:
@@ -530,7 +546,7 @@ func (ps *poolStore) removeIfEmpty(p *pool) {
 	delete(ps.byID, p.id)
 	delete(ps.outdated, p)
 	delete(ps.updated, p)
-	if at, found := slices.BinarySearchFunc(ps.sorted, p, comparePools); found {
+	if at, ok := slices.BinarySearchFunc(ps.sorted, p, comparePools); ok {
 		ps.sorted = slices.Delete(ps.sorted, at, at+1)
 	}
 	ps.removed = append(ps.removed, p.slot)

@@ -24,9 +24,9 @@ func (p projection) key() string {
 	return fmt.Sprintf("%q %v %v %v", p.names, p.driver, p.shareable, p.whole)
 }
 
-// projectionOf finds out what an expression can read. An expression that cannot
+// newProjection finds out what an expression can read. An expression that cannot
 // be analyzed can read anything.
-func projectionOf(env *cel.Env, expression string) projection {
+func newProjection(env *cel.Env, expression string) projection {
 	parsed, issues := env.Parse(expression)
 	if issues.Err() != nil {
 		return projection{whole: true}
@@ -67,65 +67,65 @@ func (s *scope) find(name string) (*path, bool) {
 
 // walk records what an expression reads. A path that does not end at a single
 // value is itself used as a value: then the expression can read anything.
-func (p *projector) walk(e ast.Expr, in *scope) {
-	if p.leaf(e, in) {
+func (p *projector) walk(e ast.Expr, vars *scope) {
+	if p.leaf(e, vars) {
 		return
 	}
-	if pathOf(e, in) != nil {
+	if parsePath(e, vars) != nil {
 		p.reads.whole = true
 		return
 	}
 	switch e.Kind() {
 	case ast.CallKind:
-		p.walkCall(e.AsCall(), in)
+		p.walkCall(e.AsCall(), vars)
 	case ast.ComprehensionKind:
-		p.walkComprehension(e.AsComprehension(), in)
+		p.walkComprehension(e.AsComprehension(), vars)
 	case ast.SelectKind:
-		p.walk(e.AsSelect().Operand(), in)
+		p.walk(e.AsSelect().Operand(), vars)
 	case ast.ListKind:
-		p.walkAll(e.AsList().Elements(), in)
+		p.walkAll(e.AsList().Elements(), vars)
 	case ast.MapKind:
 		for _, entry := range e.AsMap().Entries() {
-			p.walkAll([]ast.Expr{entry.AsMapEntry().Key(), entry.AsMapEntry().Value()}, in)
+			p.walkAll([]ast.Expr{entry.AsMapEntry().Key(), entry.AsMapEntry().Value()}, vars)
 		}
 	case ast.StructKind:
 		for _, field := range e.AsStruct().Fields() {
-			p.walk(field.AsStructField().Value(), in)
+			p.walk(field.AsStructField().Value(), vars)
 		}
 	}
 }
 
-func (p *projector) walkAll(all []ast.Expr, in *scope) {
+func (p *projector) walkAll(all []ast.Expr, vars *scope) {
 	for _, e := range all {
-		p.walk(e, in)
+		p.walk(e, vars)
 	}
 }
 
-func (p *projector) walkCall(call ast.CallExpr, in *scope) {
+func (p *projector) walkCall(call ast.CallExpr, vars *scope) {
 	if call.FunctionName() == operators.In && len(call.Args()) == 2 {
-		name, literal := textOf(call.Args()[0])
-		if of := pathOf(call.Args()[1], in); of != nil && of.part && literal {
-			p.record(of, name) // whether it is published
+		name, literal := literalText(call.Args()[0])
+		if list := parsePath(call.Args()[1], vars); list != nil && list.part && literal {
+			p.record(list, name) // whether it is published
 			return
 		}
 	}
 	if call.IsMemberFunction() {
-		p.walk(call.Target(), in)
+		p.walk(call.Target(), vars)
 	}
-	p.walkAll(call.Args(), in)
+	p.walkAll(call.Args(), vars)
 }
 
 // walkComprehension handles loops, and cel.bind, which is a loop over nothing
 // with the bound value as its initial value.
-func (p *projector) walkComprehension(c ast.ComprehensionExpr, in *scope) {
-	bound := pathOf(c.AccuInit(), in)
+func (p *projector) walkComprehension(c ast.ComprehensionExpr, vars *scope) {
+	bound := parsePath(c.AccuInit(), vars)
 	binds := bound != nil && c.IterRange().Kind() == ast.ListKind && c.IterRange().AsList().Size() == 0
 	if !binds {
-		p.walk(c.IterRange(), in)
-		p.walk(c.AccuInit(), in)
+		p.walk(c.IterRange(), vars)
+		p.walk(c.AccuInit(), vars)
 		bound = nil
 	}
-	inside := &scope{name: c.AccuVar(), path: bound, up: in}
+	inside := &scope{name: c.AccuVar(), path: bound, up: vars}
 	if !binds {
 		inside = &scope{name: c.IterVar(), up: inside}
 		if c.HasIterVar2() {
@@ -137,37 +137,37 @@ func (p *projector) walkComprehension(c ast.ComprehensionExpr, in *scope) {
 }
 
 // leaf records a path to a single value, and reports whether e is one.
-func (p *projector) leaf(e ast.Expr, in *scope) bool {
-	operand, field, is := member(e)
-	if !is {
+func (p *projector) leaf(e ast.Expr, vars *scope) bool {
+	operand, field, ok := member(e)
+	if !ok {
 		return false
 	}
-	of := pathOf(operand, in)
+	list := parsePath(operand, vars)
 	switch {
-	case of == nil:
+	case list == nil:
 		return false
-	case of.part:
-		p.record(of, field)
+	case list.part:
+		p.record(list, field)
 		return true
-	case of.kind == "" && field == "driver":
+	case list.kind == "" && field == "driver":
 		p.reads.driver = true
 		return true
-	case of.kind == "" && field == "allowMultipleAllocations":
+	case list.kind == "" && field == "allowMultipleAllocations":
 		p.reads.shareable = true
 		return true
 	}
 	return false
 }
 
-func (p *projector) record(of *path, name string) {
-	p.reads.names = append(p.reads.names, of.kind+of.domain+"/"+name)
+func (p *projector) record(operand *path, name string) {
+	p.reads.names = append(p.reads.names, operand.kind+operand.domain+"/"+name)
 }
 
-// pathOf returns the path of an expression; nil: none.
-func pathOf(e ast.Expr, in *scope) *path {
+// parsePath returns the path of an expression; nil: none.
+func parsePath(e ast.Expr, vars *scope) *path {
 	if e.Kind() == ast.IdentKind {
 		name := e.AsIdent()
-		if bound, is := in.find(name); is {
+		if bound, ok := vars.find(name); ok {
 			return bound
 		}
 		if name == "device" {
@@ -175,16 +175,16 @@ func pathOf(e ast.Expr, in *scope) *path {
 		}
 		return nil
 	}
-	operand, field, is := member(e)
-	if !is {
+	operand, field, ok := member(e)
+	if !ok {
 		return nil
 	}
-	of := pathOf(operand, in)
+	list := parsePath(operand, vars)
 	switch {
-	case of == nil || of.part:
+	case list == nil || list.part:
 		return nil
-	case of.kind != "":
-		return &path{kind: of.kind, domain: field, part: true}
+	case list.kind != "":
+		return &path{kind: list.kind, domain: field, part: true}
 	case field == "attributes":
 		return &path{kind: nameAttribute}
 	case field == "capacity":
@@ -194,7 +194,7 @@ func pathOf(e ast.Expr, in *scope) *path {
 }
 
 // member splits a.b, a["b"], a.?b and a[?"b"], also within has().
-func member(e ast.Expr) (operand ast.Expr, field string, is bool) {
+func member(e ast.Expr) (operand ast.Expr, field string, ok bool) {
 	if e.Kind() == ast.SelectKind {
 		return e.AsSelect().Operand(), e.AsSelect().FieldName(), true
 	}
@@ -204,16 +204,16 @@ func member(e ast.Expr) (operand ast.Expr, field string, is bool) {
 	call := e.AsCall()
 	switch call.FunctionName() {
 	case operators.Index, operators.OptIndex, operators.OptSelect:
-		field, is = textOf(call.Args()[1])
-		return call.Args()[0], field, is
+		field, ok = literalText(call.Args()[1])
+		return call.Args()[0], field, ok
 	}
 	return nil, "", false
 }
 
-func textOf(e ast.Expr) (string, bool) {
+func literalText(e ast.Expr) (string, bool) {
 	if e.Kind() != ast.LiteralKind {
 		return "", false
 	}
-	text, is := e.AsLiteral().(types.String)
-	return string(text), is
+	text, ok := e.AsLiteral().(types.String)
+	return string(text), ok
 }

@@ -52,7 +52,7 @@ func (q *query) untainted(p *pool, b *block, mask uint64) uint64 {
 	if len(q.request.Tolerations) == 0 {
 		return mask &^ b.tainted
 	}
-	for bit := range bitsOf(mask & b.tainted) {
+	for bit := range eachBit(mask & b.tainted) {
 		if repelled(b.device(bit), p.rules, q.request.Tolerations) {
 			mask &^= 1 << bit
 		}
@@ -67,7 +67,7 @@ func (q *query) free(p *pool, b *block, mask uint64) uint64 {
 	if q.request.Capacity == nil || len(q.request.Capacity.Requests) == 0 {
 		return mask & b.roomy
 	}
-	for bit := range bitsOf(mask) {
+	for bit := range eachBit(mask) {
 		d := b.device(bit)
 		if !capacityFits(q.devices.capacity(p.id.driver, d), p.consumed(d), q.request.Capacity) {
 			mask &^= 1 << bit
@@ -121,33 +121,33 @@ func (q *query) count() (Count, []selectorFailure) {
 }
 
 // addOnNodes adds the devices of the mask to each node that can have them.
-func (q *query) addOnNodes(to map[string]int, p *pool, b *block, mask uint64) {
+func (q *query) addOnNodes(nodes map[string]int, p *pool, b *block, mask uint64) {
 	type counts struct{ anywhere, declared int } // declared: on nodes that declare a feature
 	found := map[*view]counts{}
-	for bit := range bitsOf(mask) {
+	for bit := range eachBit(mask) {
 		d := b.device(bit)
-		selection := b.slice.selectionOf(d)
+		selection := b.slice.deviceSelection(d)
 		for _, v := range p.views.bySelection[selection] {
-			of := found[v]
+			counts := found[v]
 			switch {
 			case !v.provides(b.slice, d, p.isShare(d)):
 				continue
 			case selection.optional:
-				of.declared++
+				counts.declared++
 			default:
-				of.anywhere++
+				counts.anywhere++
 			}
-			found[v] = of
+			found[v] = counts
 		}
 	}
-	for v, of := range found {
+	for v, counts := range found {
 		for _, node := range p.views.nodes(v, q.nodes) {
-			n := of.anywhere
-			if of.declared > 0 && q.nodes.declares(node) {
-				n += of.declared
+			n := counts.anywhere
+			if counts.declared > 0 && q.nodes.declares(node) {
+				n += counts.declared
 			}
 			if n > 0 {
-				to[node] += n
+				nodes[node] += n
 			}
 		}
 	}
@@ -172,7 +172,7 @@ type selectorFailures struct {
 
 // add adds the devices of the mask.
 func (f *selectorFailures) add(q *query, p *pool, b *block, failed uint64) {
-	for bit := range bitsOf(failed) {
+	for bit := range eachBit(failed) {
 		if f.devices == failuresAtMost {
 			return
 		}
@@ -205,14 +205,14 @@ func evaluateFailures(failures []selectorFailure) []dra.SelectorError {
 	ctx, cancel := context.WithTimeout(context.Background(), EvaluationLimit)
 	defer cancel()
 	for _, f := range failures {
-		one := dra.SelectorError{Where: f.where, Expression: validUTF8(f.selector.expression), Message: validUTF8(f.selector.broken)}
+		failure := dra.SelectorError{Where: f.where, Expression: validUTF8(f.selector.expression), Message: validUTF8(f.selector.broken)}
 		if f.selector.broken == "" {
-			one.Device = f.device.String()
+			failure.Device = f.device.String()
 			if _, err := f.selector.evaluate(ctx, f.input); err != nil {
-				one.Message = validUTF8(err.Error())
+				failure.Message = validUTF8(err.Error())
 			}
 		}
-		reported = append(reported, one)
+		reported = append(reported, failure)
 	}
 	return reported
 }
@@ -233,20 +233,20 @@ func (q *query) changedSince(version uint64) bool {
 
 // notFree returns why a device is not free that passes the stages before.
 func (q *query) notFree(p *pool, b *block, bit int) NotFree {
-	d, is := b.device(bit), uint64(1)<<bit
+	d, mask := b.device(bit), uint64(1)<<bit
 	switch {
-	case b.exclusive&is != 0 && !q.request.AdminAccess:
+	case b.exclusive&mask != 0 && !q.request.AdminAccess:
 		return NotFreeHeld // whatever its pool is like, so that Count.Incomplete counts the same devices
-	case b.incomplete&is != 0:
+	case b.incomplete&mask != 0:
 		return NotFreeIncomplete
-	case b.invalid&is != 0:
+	case b.invalid&mask != 0:
 		return NotFreeInvalid
 	case !p.declared(b.slice, d):
 		return NotFreeUndeclared
-	case b.usable&is != 0:
+	case b.usable&mask != 0:
 		return NotFreeCapacity
 	}
-	for _, v := range p.views.bySelection[b.slice.selectionOf(d)] {
+	for _, v := range p.views.bySelection[b.slice.deviceSelection(d)] {
 		if v.has(b.slice) && v.valid && v.counters.suffice(d) {
 			return NotFreeGroups
 		}
@@ -274,8 +274,8 @@ func (c *causeCounts) add(keys []causeKey, device dra.DeviceID, examples int) {
 		c.byKey = make(map[causeKey]*Cause)
 	}
 	for _, key := range keys {
-		cause, known := c.byKey[key]
-		if !known {
+		cause, ok := c.byKey[key]
+		if !ok {
 			cause = &Cause{Taint: key.taint, Rule: key.rule, NotFree: key.notFree}
 			c.byKey[key] = cause
 			c.keys = append(c.keys, key)
@@ -323,7 +323,7 @@ func (q *query) explain(limits Limits) Explanation {
 			left := q.stages(p, b).left
 			untainted.add(b, left[dra.StageUntainted])
 			for stage := dra.StageClass; stage <= dra.StageFree; stage++ {
-				for bit := range bitsOf(left[stage-1] &^ left[stage]) {
+				for bit := range eachBit(left[stage-1] &^ left[stage]) {
 					d := b.device(bit)
 					keys = q.appendCauses(keys[:0], stage, p, b, bit)
 					counts[stage].add(keys, p.deviceID(d), limits.Examples)
@@ -357,8 +357,8 @@ func (q *query) explain(limits Limits) Explanation {
 func (q *query) appendCauses(keys []causeKey, stage dra.Stage, p *pool, b *block, bit int) []causeKey {
 	switch stage {
 	case dra.StageUntainted:
-		for rule, taint := range taintsOf(b.device(bit), p.rules) {
-			key := causeKey{taint: taintOf(taint), rule: validUTF8(rule)}
+		for rule, taint := range eachTaint(b.device(bit), p.rules) {
+			key := causeKey{taint: newTaint(taint), rule: validUTF8(rule)}
 			if repels(taint, q.request.Tolerations) && !slices.Contains(keys, key) {
 				keys = append(keys, key)
 			}
@@ -381,13 +381,13 @@ type holderDevices struct {
 // add adds the claims that keep a device from being allocated: those to which it
 // is allocated, else those to which devices are allocated that consume from the
 // same counter sets.
-func (h *holderDevices) add(p *pool, of *slice, d *device) {
+func (h *holderDevices) add(p *pool, s *slice, d *device) {
 	if p.allocated[d.name] != nil {
 		h.addAllocated(p, d)
 		return
 	}
-	for _, v := range p.views.bySelection[of.selectionOf(d)] {
-		if !v.has(of) {
+	for _, v := range p.views.bySelection[s.deviceSelection(d)] {
+		if !v.has(s) {
 			continue
 		}
 		for _, s := range v.counted() {

@@ -415,6 +415,53 @@ func TestEvictionsByRules(t *testing.T) {
 	}
 }
 
+// A rule with an empty selector selects everything, one without a selector nothing.
+func TestBroadRules(t *testing.T) {
+	w := newTestCluster(t, 1)
+	driver := "gpu.example.com"
+	for name, selector := range map[string]*resourcev1.DeviceTaintSelector{"all": {}, "none": nil, "some": {Driver: &driver}} {
+		w.rule(&resourcev1.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourcev1.DeviceTaintRuleSpec{
+			DeviceSelector: selector, Taint: resourcev1.DeviceTaint{Key: "drain", Effect: resourcev1.DeviceTaintEffectNoExecute},
+		}})
+	}
+	want := []dra.BroadRule{{Rule: "all", Taint: dra.Taint{Key: "drain", Effect: "NoExecute"}}}
+	if got := w.inv.Supply().BroadRules; !slices.Equal(got, want) {
+		t.Errorf("broad rules %+v, want %+v", got, want)
+	}
+	w.inv.Rule("all", nil)
+	if got := w.inv.Supply().BroadRules; len(got) != 0 {
+		t.Errorf("the rule is gone, and there is %+v", got)
+	}
+}
+
+// A pool is overdrawn only if a share is among the devices that consume too much.
+func TestOverdrawnCounters(t *testing.T) {
+	shared := func(name, amount string) resourcev1.Device {
+		device := cut(name, "gpu", amount)
+		device.AllowMultipleAllocations = new(true)
+		return device
+	}
+	for name, c := range map[string]struct {
+		devices             []resourcev1.Device
+		held                []string
+		counters, overdrawn bool
+	}{
+		"no counters":        {[]resourcev1.Device{{Name: "a"}}, []string{"a"}, false, false},
+		"nothing held":       {[]resourcev1.Device{shared("a", "5"), cut("b", "gpu", "5")}, nil, true, false},
+		"within":             {[]resourcev1.Device{shared("a", "5"), cut("b", "gpu", "3")}, []string{"/a", "b"}, true, false},
+		"shares count once":  {[]resourcev1.Device{shared("a", "5")}, []string{"/a", "/a"}, true, false},
+		"a share and more":   {[]resourcev1.Device{shared("a", "5"), cut("b", "gpu", "5")}, []string{"/a", "b"}, true, true},
+		"whole devices only": {[]resourcev1.Device{cut("a", "gpu", "5"), cut("b", "gpu", "5")}, []string{"a", "b"}, true, false},
+	} {
+		w := newTestCluster(t, 1)
+		w.gpus("a", 2, c.devices...)
+		w.hold("holder", "a", c.held...)
+		if pool := w.inv.Supply().Pools[0]; pool.Counters != c.counters || pool.Overdrawn != c.overdrawn {
+			t.Errorf("%s: counters %v, overdrawn %v", name, pool.Counters, pool.Overdrawn)
+		}
+	}
+}
+
 // Partitions are grouped as the controller of ResourcePoolStatusRequests does:
 // what consumes no counters, or has no type, is none.
 func TestPartitionTypes(t *testing.T) {

@@ -48,9 +48,9 @@ func Alternative(request *resourcev1.DeviceSubRequest) Request {
 	}
 }
 
-// requestsOf yields each request of a claim, and each alternative of a
+// eachRequest yields each request of a claim, and each alternative of a
 // prioritized list.
-func requestsOf(spec *resourcev1.ResourceClaimSpec) iter.Seq[Request] {
+func eachRequest(spec *resourcev1.ResourceClaimSpec) iter.Seq[Request] {
 	return func(yield func(Request) bool) {
 		for i := range spec.Devices.Requests {
 			request := &spec.Devices.Requests[i]
@@ -66,8 +66,8 @@ func requestsOf(spec *resourcev1.ResourceClaimSpec) iter.Seq[Request] {
 	}
 }
 
-// expressionOf returns "" for a selector of an unknown kind.
-func expressionOf(published *resourcev1.DeviceSelector) string {
+// celExpression returns "" for a selector of an unknown kind.
+func celExpression(published *resourcev1.DeviceSelector) string {
 	if published.CEL == nil {
 		return ""
 	}
@@ -103,8 +103,8 @@ type NodeCount struct {
 
 // Of returns how many devices the node can use.
 func (c NodeCounts) Of(node string) int {
-	at, found := slices.BinarySearchFunc(c, node, func(n NodeCount, node string) int { return strings.Compare(n.Node, node) })
-	if !found {
+	at, ok := slices.BinarySearchFunc(c, node, func(n NodeCount, node string) int { return strings.Compare(n.Node, node) })
+	if !ok {
 		return 0
 	}
 	return c[at].Devices

@@ -95,12 +95,12 @@ func (x *roomIndex) setNode(name string, published *corev1.Node) {
 		}
 		return
 	}
-	_, karpenter := published.Labels[dra.KarpenterPool]
+	_, ok := published.Labels[dra.KarpenterPool]
 	kept := published.Annotations[dra.ScaleDownDisabled] == "true"
-	if karpenter {
+	if ok {
 		kept = published.Annotations[dra.DoNotDisrupt] == "true"
 	}
-	made := &Room{Cordoned: published.Spec.Unschedulable, NotReady: !isReady(published), Kept: kept, Karpenter: karpenter, Total: Amounts{
+	made := &Room{Cordoned: published.Spec.Unschedulable, NotReady: !isReady(published), Kept: kept, Karpenter: ok, Total: Amounts{
 		CPU:    Units(published.Status.Allocatable.Cpu(), resource.Milli),
 		Memory: Units(published.Status.Allocatable.Memory(), 0),
 		Pods:   Units(published.Status.Allocatable.Pods(), 0),
@@ -132,18 +132,18 @@ func (r *Room) equal(other *Room) bool {
 
 // setPod applies a change of what a pod requests; nil: there is no pod, or it takes
 // nothing.
-func (x *roomIndex) setPod(before, after *dra.PodRequests) {
+func (x *roomIndex) setPod(previous, updated *dra.PodRequests) {
 	x.version++
-	x.use(before, -1)
-	x.use(after, 1)
-	if before != nil && before.User != nil {
-		x.tolerations.release(x.pods[before.User.Pod].tolerations)
-		delete(x.pods, before.User.Pod)
+	x.use(previous, -1)
+	x.use(updated, 1)
+	if previous != nil && previous.User != nil {
+		x.tolerations.release(x.pods[previous.User.Pod].tolerations)
+		delete(x.pods, previous.User.Pod)
 	}
-	if after != nil && after.User != nil {
-		tolerations := after.User.Tolerations
-		x.pods[after.User.Pod] = podNeed{
-			cpu: after.CPU, memory: after.Memory,
+	if updated != nil && updated.User != nil {
+		tolerations := updated.User.Tolerations
+		x.pods[updated.User.Pod] = podNeed{
+			cpu: updated.CPU, memory: updated.Memory,
 			tolerations: x.tolerations.acquire(tolerationsKey(tolerations), func() []dra.Toleration { return tolerations }),
 		}
 	}
@@ -169,9 +169,9 @@ func (x *roomIndex) use(requests *dra.PodRequests, sign int64) {
 			delete(x.usedOthers, key)
 		}
 	}
-	for _, one := range requests.Repels {
-		if x.repelled[one] += int(sign); x.repelled[one] == 0 {
-			delete(x.repelled, one)
+	for _, repelled := range requests.Repels {
+		if x.repelled[repelled] += int(sign); x.repelled[repelled] == 0 {
+			delete(x.repelled, repelled)
 		}
 	}
 	x.keep(keepingPods{requests.Node, false, requests.KeptByClusterAutoscaler}, int(sign))
@@ -190,15 +190,15 @@ func (x *roomIndex) keep(as keepingPods, sign int) {
 
 // kept returns what keeps the autoscaler of a node from removing it.
 func (x *roomIndex) kept(node string) (all []dra.KeptNode) {
-	of := x.nodes[node]
-	if of == nil {
+	room := x.nodes[node]
+	if room == nil {
 		return nil
 	}
-	if of.Kept {
+	if room.Kept {
 		all = append(all, dra.KeptNode{Node: node, Reason: dra.RemovalNodeAnnotation, Pods: 1})
 	}
 	for _, reason := range dra.RemovalObstacles() {
-		if pods := x.keeping[keepingPods{node, of.Karpenter, reason}]; pods > 0 {
+		if pods := x.keeping[keepingPods{node, room.Karpenter, reason}]; pods > 0 {
 			all = append(all, dra.KeptNode{Node: node, Reason: reason, Pods: pods})
 		}
 	}
@@ -237,12 +237,12 @@ func (x *roomIndex) other(node, name string) (offered, left int64) {
 }
 
 // repels reports whether a bound pod may keep such a pod from nodes.
-func (x *roomIndex) repels(namespace string, of labels.Set) bool {
-	for one := range x.repelled {
-		if one.Namespace != "" && one.Namespace != namespace {
+func (x *roomIndex) repels(namespace string, set labels.Set) bool {
+	for repelled := range x.repelled {
+		if repelled.Namespace != "" && repelled.Namespace != namespace {
 			continue
 		}
-		if selector, err := labels.Parse(one.Labels); err != nil || selector.Matches(of) {
+		if selector, err := labels.Parse(repelled.Labels); err != nil || selector.Matches(set) {
 			return true
 		}
 	}
@@ -277,10 +277,10 @@ func Tolerates(tolerations []dra.Toleration, taint *corev1.Taint) bool {
 
 // PodRequests applies a change of what a pod takes of its node; nil: there is no pod,
 // or it takes nothing any more. Before is what was applied last for the pod.
-func (inv *Inventory) PodRequests(before, after *dra.PodRequests) {
+func (inv *Inventory) PodRequests(previous, updated *dra.PodRequests) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
-	inv.rooms.setPod(before, after)
+	inv.rooms.setPod(previous, updated)
 }
 
 // Overview reads the inventory as a whole: what nodes have for pods, what claims request,
@@ -314,10 +314,10 @@ func (inv Overview) Other(node, resource string) (offered, left int64) {
 
 // Repels reports whether the required anti-affinity of a bound pod may keep a pod of the
 // namespace with these labels from some nodes.
-func (inv Overview) Repels(namespace string, of map[string]string) bool {
+func (inv Overview) Repels(namespace string, set map[string]string) bool {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
-	return inv.rooms.repels(namespace, of)
+	return inv.rooms.repels(namespace, set)
 }
 
 // NodeLabels returns the labels of a node. They are shared and must not be changed.
@@ -353,18 +353,18 @@ func (inv Overview) TypicalNeeds() Needs {
 	}
 	byClass, byDriver := needSamples{}, needSamples{}
 	for i := range claims {
-		of := &claims[i]
-		count := devices[of.pod]
-		if !of.known || count == 0 {
+		claim := &claims[i]
+		count := devices[claim.pod]
+		if !claim.known || count == 0 {
 			continue
 		}
-		each := Need{CPU: of.need.cpu / count, Memory: of.need.memory / count}
-		for _, driver := range of.claim.drivers() {
-			byDriver.add(driver, each)
+		share := Need{CPU: claim.need.cpu / count, Memory: claim.need.memory / count}
+		for _, driver := range claim.claim.drivers() {
+			byDriver.add(driver, share)
 		}
-		if of.spec != nil {
-			for class := range classesOf(of.spec) {
-				byClass.add(class, each)
+		if claim.spec != nil {
+			for class := range eachClass(claim.spec) {
+				byClass.add(class, share)
 			}
 		}
 	}
@@ -389,12 +389,12 @@ func (inv Overview) ownedClaims() []ownedClaim {
 		if !c.allocated || len(c.pods) != 1 {
 			continue
 		}
-		one := ownedClaim{claim: c, pod: dra.PodRef{Namespace: c.ref.Namespace, Name: c.pods[0]}}
-		one.need, one.known = inv.rooms.pods[one.pod]
+		owned := ownedClaim{claim: c, pod: dra.PodRef{Namespace: c.ref.Namespace, Name: c.pods[0]}}
+		owned.need, owned.known = inv.rooms.pods[owned.pod]
 		if c.spec != nil {
-			one.spec = c.spec.value.spec
+			owned.spec = c.spec.value.spec
 		}
-		all = append(all, one)
+		all = append(all, owned)
 	}
 	return all
 }
@@ -403,18 +403,18 @@ func (inv Overview) ownedClaims() []ownedClaim {
 type needSamples map[string]*struct{ cpu, memory []int64 }
 
 func (s needSamples) add(key string, need Need) {
-	of := s[key]
-	if of == nil {
-		of = new(struct{ cpu, memory []int64 })
-		s[key] = of
+	amounts := s[key]
+	if amounts == nil {
+		amounts = new(struct{ cpu, memory []int64 })
+		s[key] = amounts
 	}
-	of.cpu, of.memory = append(of.cpu, need.CPU), append(of.memory, need.Memory)
+	amounts.cpu, amounts.memory = append(amounts.cpu, need.CPU), append(amounts.memory, need.Memory)
 }
 
 func (s needSamples) medians() map[string]Need {
 	needs := make(map[string]Need, len(s))
-	for key, of := range s {
-		needs[key] = Need{CPU: median(of.cpu), Memory: median(of.memory)}
+	for key, amounts := range s {
+		needs[key] = Need{CPU: median(amounts.cpu), Memory: median(amounts.memory)}
 	}
 	return needs
 }
@@ -449,9 +449,9 @@ func (inv Overview) NodeStamps() []NodeStamp {
 	type pools struct{ latest, count uint64 }
 	all := map[string]pools{}
 	var everywhere pools
-	add := func(to pools, p *pool) pools { return pools{max(to.latest, p.changed), to.count + 1} }
-	for selection, with := range inv.pools.bySelection {
-		for p := range with {
+	add := func(sum pools, p *pool) pools { return pools{max(sum.latest, p.changed), sum.count + 1} }
+	for selection, users := range inv.pools.bySelection {
+		for p := range users {
 			switch {
 			case selection.all:
 				everywhere = add(everywhere, p)
@@ -466,11 +466,11 @@ func (inv Overview) NodeStamps() []NodeStamp {
 	}
 	stamps := make([]NodeStamp, 0, len(all))
 	for _, name := range inv.nodes.names() {
-		of := all[name]
-		if of.count == 0 && everywhere.count == 0 {
+		pools := all[name]
+		if pools.count == 0 && everywhere.count == 0 {
 			continue
 		}
-		stamp := max(of.latest, everywhere.latest)<<16 + (of.count+everywhere.count)<<1&0xffff + bit(inv.nodes.declares(name))
+		stamp := max(pools.latest, everywhere.latest)<<16 + (pools.count+everywhere.count)<<1&0xffff + bit(inv.nodes.declares(name))
 		stamps = append(stamps, NodeStamp{name, stamp})
 	}
 	return stamps
@@ -495,16 +495,16 @@ func (inv Overview) Specs(most int) []SpecUse {
 		return cmp.Or(cmp.Compare(b.users, a.users), cmp.Compare(a.key, b.key))
 	}
 	var kept []*interned[claimSpec] // the first by the order
-	for _, one := range inv.specs.specs.values {
-		if one.value.namespace != "" || len(kept) == most && (most == 0 || order(one, kept[most-1]) > 0) {
+	for _, spec := range inv.specs.specs.values {
+		if spec.value.namespace != "" || len(kept) == most && (most == 0 || order(spec, kept[most-1]) > 0) {
 			continue
 		}
-		at, _ := slices.BinarySearchFunc(kept, one, order)
-		kept = slices.Insert(kept[:min(len(kept), most-1)], min(at, most-1), one)
+		at, _ := slices.BinarySearchFunc(kept, spec, order)
+		kept = slices.Insert(kept[:min(len(kept), most-1)], min(at, most-1), spec)
 	}
 	all := make([]SpecUse, 0, len(kept))
-	for _, one := range kept {
-		all = append(all, SpecUse{one.value.spec, one.users - templates[one], templates[one]})
+	for _, spec := range kept {
+		all = append(all, SpecUse{spec.value.spec, spec.users - templates[spec], templates[spec]})
 	}
 	return all
 }
@@ -523,11 +523,11 @@ func (inv Overview) ClassNames() []string {
 	return inv.classes.names()
 }
 
-// classesOf yields the device classes of requests, each once.
-func classesOf(spec *resourcev1.ResourceClaimSpec) iter.Seq[string] {
+// eachClass yields the device classes of requests, each once.
+func eachClass(spec *resourcev1.ResourceClaimSpec) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		var seen []string
-		for request := range requestsOf(spec) {
+		for request := range eachRequest(spec) {
 			if !slices.Contains(seen, request.Class) {
 				seen = append(seen, request.Class)
 				if !yield(request.Class) {

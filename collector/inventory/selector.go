@@ -146,7 +146,7 @@ func newSelector(expression string) *selector {
 		made.broken = made.compiled.Error.Error()
 		return made
 	}
-	made.reads = projectionOf(made.compiled.Environment, expression)
+	made.reads = newProjection(made.compiled.Environment, expression)
 	return made
 }
 
@@ -159,15 +159,15 @@ func (s *selector) result(b *block) result {
 	if s.shapes == nil {
 		return result{}
 	}
-	shape, known := s.shapes.of(b)
-	if !known {
+	shape, ok := s.shapes.of(b)
+	if !ok {
 		return result{}
 	}
-	return s.resultOf(shape)
+	return s.shapeResult(shape)
 }
 
-// resultOf returns the result for the blocks of a shape.
-func (s *selector) resultOf(shape int) result {
+// shapeResult returns the result for the blocks of a shape.
+func (s *selector) shapeResult(shape int) result {
 	stamp := s.shapes.shapes[shape].stamp
 	if shape >= len(s.results) || s.results[shape].stamp != stamp {
 		return result{stamp: stamp}
@@ -303,7 +303,7 @@ func (ss *selectorStore) get(expression string) *selector { return ss.byExpressi
 func (ss *selectorStore) known(published []resourcev1.DeviceSelector) ([]*selector, bool) {
 	var all []*selector
 	for i := range published {
-		found := ss.byExpression[expressionOf(&published[i])]
+		found := ss.byExpression[celExpression(&published[i])]
 		if found == nil {
 			return nil, false
 		}
@@ -438,19 +438,19 @@ func (ss *selectorStore) setResults(chain []*selector, b *block, next *batch) {
 		if mask == 0 || s.broken != "" {
 			return
 		}
-		shape := ss.shapeOf(s.shapes, b)
-		r := s.resultOf(shape)
+		shape := ss.findShape(s.shapes, b)
+		r := s.shapeResult(shape)
 		if mask&^r.evaluated == 0 {
 			mask &= r.match
 			continue
 		}
-		for bit := range bitsOf(mask &^ r.evaluated) {
+		for bit := range eachBit(mask &^ r.evaluated) {
 			key := ss.deviceKey(s.shapes, b, bit)
-			if known, remembered := s.memo[key]; remembered {
+			if known, ok := s.memo[key]; ok {
 				r.add(bit, known)
 				continue
 			}
-			if _, already := next.seen[selectorKey{s, key}]; !already {
+			if _, ok := next.seen[selectorKey{s, key}]; !ok {
 				next.seen[selectorKey{s, key}] = struct{}{}
 				next.evaluations = append(next.evaluations, evaluation{s, key, ss.input(s, b, bit)})
 			}

@@ -52,11 +52,11 @@ func (x *shapeIndex) set(b *block, key memoKey) int {
 		copy(grown, x.slots)
 		x.slots = grown
 	}
-	if before := x.slots[b.slot]; before.stamp != 0 {
-		x.release(before.shape)
+	if previous := x.slots[b.slot]; previous.stamp != 0 {
+		x.release(previous.shape)
 	}
-	at, known := x.byKey[key]
-	if !known {
+	at, ok := x.byKey[key]
+	if !ok {
 		at = x.take()
 		x.stamp++
 		x.shapes[at] = shape{stamp: x.stamp, key: key}
@@ -110,13 +110,13 @@ func (ss *selectorStore) releaseShapes(x *shapeIndex) {
 	}
 }
 
-// shapeOf returns the shape of a block.
-func (ss *selectorStore) shapeOf(x *shapeIndex, b *block) int {
-	if at, known := x.of(b); known {
+// findShape returns the shape of a block.
+func (ss *selectorStore) findShape(x *shapeIndex, b *block) int {
+	if at, ok := x.of(b); ok {
 		return at
 	}
 	keys := ss.keys[:0]
-	for bit := range bitsOf(b.all) {
+	for bit := range eachBit(b.all) {
 		key := ss.deviceKey(x, b, bit)
 		keys = binary.LittleEndian.AppendUint64(keys, key[0])
 		keys = binary.LittleEndian.AppendUint64(keys, key[1])

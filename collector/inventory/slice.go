@@ -50,12 +50,12 @@ func compareSlices(a, b *slice) int { return strings.Compare(a.name, b.name) }
 func (s *slice) sameForSelectors(other *slice) bool {
 	return s.pool == other.pool && s.generation == other.generation && s.poolSlices == other.poolSlices && s.selection == other.selection &&
 		slices.EqualFunc(s.devices, other.devices, func(a, b device) bool {
-			return a.sameProperties(&b) && s.selectionOf(&a) == other.selectionOf(&b)
+			return a.sameProperties(&b) && s.deviceSelection(&a) == other.deviceSelection(&b)
 		})
 }
 
-// selectionOf returns from which nodes a device of the slice can be used.
-func (s *slice) selectionOf(d *device) *nodeSelection {
+// deviceSelection returns from which nodes a device of the slice can be used.
+func (s *slice) deviceSelection(d *device) *nodeSelection {
 	if s.selection != nil {
 		return s.selection.value
 	}
@@ -71,7 +71,7 @@ func (s *slice) selections() iter.Seq[*nodeSelection] {
 			return
 		}
 		for i := range s.devices {
-			if !yield(s.selectionOf(&s.devices[i])) {
+			if !yield(s.deviceSelection(&s.devices[i])) {
 				return
 			}
 		}
@@ -119,8 +119,8 @@ func (b *block) devices() []device {
 // device returns the device with that bit.
 func (b *block) device(bit int) *device { return &b.slice.devices[b.first+bit] }
 
-// bitsOf are the numbers of the bits of a mask.
-func bitsOf(mask uint64) iter.Seq[int] {
+// eachBit are the numbers of the bits of a mask.
+func eachBit(mask uint64) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for mask != 0 {
 			if !yield(bits.TrailingZeros64(mask)) {
@@ -156,12 +156,12 @@ type blockIndex struct {
 }
 
 // add makes the blocks of a slice. No selector has results for them.
-func (x *blockIndex) add(of *slice) {
-	for first := 0; first < len(of.devices); first += blockSize {
-		count := min(blockSize, len(of.devices)-first)
+func (x *blockIndex) add(s *slice) {
+	for first := 0; first < len(s.devices); first += blockSize {
+		count := min(blockSize, len(s.devices)-first)
 		x.stamp++
-		made := &block{slice: of, first: first, all: ^uint64(0) >> (blockSize - count), slot: x.slots.take(), stamp: x.stamp}
-		of.blocks = append(of.blocks, made)
+		made := &block{slice: s, first: first, all: ^uint64(0) >> (blockSize - count), slot: x.slots.take(), stamp: x.stamp}
+		s.blocks = append(s.blocks, made)
 		x.blocks = append(x.blocks, made)
 	}
 }
@@ -228,17 +228,17 @@ func (s *sliceStore) put(name string, pool *poolID, published *resourcev1.Resour
 		made.counters = s.counterSets.acquireFor(&resourcev1.ResourceSliceSpec{SharedCounters: spec.SharedCounters}, func() []counterSet {
 			sets := make([]counterSet, len(spec.SharedCounters))
 			for i, published := range spec.SharedCounters {
-				sets[i] = counterSet{strings.Clone(published.Name), countersOf(published.Counters)}
+				sets[i] = counterSet{strings.Clone(published.Name), newCounters(published.Counters)}
 			}
 			return sets
 		})
 	}
-	var each []*interned[*nodeSelection]
-	made.selection, each = s.nodes.acquireAll(spec)
+	var selections []*interned[*nodeSelection]
+	made.selection, selections = s.nodes.acquireAll(spec)
 	for i := range spec.Devices {
 		var selection *interned[*nodeSelection]
-		if each != nil {
-			selection = each[i]
+		if selections != nil {
+			selection = selections[i]
 		}
 		made.devices[i] = s.devices.encode(spec.Driver, &spec.Devices[i], selection)
 	}
@@ -271,8 +271,8 @@ func partitionTypes(spec *resourcev1.ResourceSliceSpec) []unique.Handle[string] 
 		if len(d.ConsumesCounters) == 0 {
 			continue
 		}
-		attribute, found := d.Attributes[resourcev1.QualifiedName(name)]
-		if bare, own := strings.CutPrefix(name, spec.Driver+"/"); !found && own {
+		attribute, ok := d.Attributes[resourcev1.QualifiedName(name)]
+		if bare, qualified := strings.CutPrefix(name, spec.Driver+"/"); !ok && qualified {
 			attribute = d.Attributes[resourcev1.QualifiedName(bare)]
 		}
 		if attribute.StringValue != nil {
@@ -303,19 +303,19 @@ func (s *sliceStore) release(gone *slice) {
 
 // keepUnpacked keeps the unpacked form of a slice, so that it is not unpacked
 // for each node.
-func (s *sliceStore) keepUnpacked(of *slice, published *resourcev1.ResourceSlice) {
-	if s.byName[of.name] != of {
+func (s *sliceStore) keepUnpacked(stored *slice, published *resourcev1.ResourceSlice) {
+	if s.byName[stored.name] != stored {
 		return // it was replaced meanwhile
 	}
-	if s.unpackedDevices += len(of.devices); s.unpackedDevices > unpackedLimit {
+	if s.unpackedDevices += len(stored.devices); s.unpackedDevices > unpackedLimit {
 		clear(s.unpacked)
-		s.unpackedDevices = len(of.devices)
+		s.unpackedDevices = len(stored.devices)
 	}
-	s.unpacked[of] = published
+	s.unpacked[stored] = published
 }
 
 // kept returns the unpacked form of a slice, nil if it is not kept.
-func (s *sliceStore) kept(of *slice) *resourcev1.ResourceSlice { return s.unpacked[of] }
+func (s *sliceStore) kept(stored *slice) *resourcev1.ResourceSlice { return s.unpacked[stored] }
 
 // pack encodes what the allocator reads of a slice.
 func pack(published *resourcev1.ResourceSlice) ([]byte, error) {
@@ -350,8 +350,8 @@ func (c bySelection) add(b *block, mask uint64) {
 	case b.slice.selection != nil:
 		c[b.slice.selection.value.slot] += bits.OnesCount64(mask)
 	default:
-		for bit := range bitsOf(mask) {
-			c[b.slice.selectionOf(b.device(bit)).slot]++
+		for bit := range eachBit(mask) {
+			c[b.slice.deviceSelection(b.device(bit)).slot]++
 		}
 	}
 }

@@ -185,7 +185,7 @@ const (
 // specMemory returns what a specification takes at most, in bytes.
 func specMemory(spec *resourcev1.ResourceClaimSpec) int {
 	sum := spec.Size() + requestBytes*len(spec.Devices.Requests)
-	for request := range requestsOf(spec) {
+	for request := range eachRequest(spec) {
 		sum += requestBytes + len(request.Selectors)*selectorBytes + len(request.Tolerations)*tolerationBytes + len(request.Derived)*derivedBytes
 		if request.Capacity != nil {
 			sum += amountBytes * (1 + len(request.Capacity.Requests))
@@ -199,9 +199,9 @@ func specMemory(spec *resourcev1.ResourceClaimSpec) int {
 
 // mayNotEnd reports whether the evaluation of a selector may not end.
 func mayNotEnd(spec *resourcev1.ResourceClaimSpec) bool {
-	for request := range requestsOf(spec) {
+	for request := range eachRequest(spec) {
 		for i := range request.Selectors {
-			if !hasPlainQuantities(expressionOf(&request.Selectors[i])) {
+			if !hasPlainQuantities(celExpression(&request.Selectors[i])) {
 				return true
 			}
 		}
@@ -218,9 +218,9 @@ func mayNotEnd(spec *resourcev1.ResourceClaimSpec) bool {
 // those of derived attributes.
 func longestSelector(spec *resourcev1.ResourceClaimSpec) int {
 	longest := 0
-	for request := range requestsOf(spec) {
+	for request := range eachRequest(spec) {
 		for i := range request.Selectors {
-			longest = max(longest, len(expressionOf(&request.Selectors[i])))
+			longest = max(longest, len(celExpression(&request.Selectors[i])))
 		}
 		for i := range request.Derived {
 			longest = max(longest, len(request.Derived[i].Expression))

@@ -73,19 +73,19 @@ func (s *stranding) addPool(p *pool) {
 			b.slice.selection != nil && s.ofNodes(p.id.driver, b.slice.selection.value) == "" {
 			continue
 		}
-		for bit := range bitsOf(b.all &^ b.allocated()) {
+		for bit := range eachBit(b.all &^ b.allocated()) {
 			s.addDevice(p, b, bit, sets)
 		}
 	}
-	for _, of := range sets {
-		s.add(p, of.node, of.reason(), of.left)
+	for _, share := range sets {
+		s.add(p, share.node, share.reason(), share.left)
 	}
 }
 
 // addDevice adds a device that is not allocated, or adds it to its counter sets.
 func (s *stranding) addDevice(p *pool, b *block, bit int, sets map[counterKey]*counterShare) {
 	d, free := b.device(bit), b.free&(1<<bit) != 0
-	selection := b.slice.selectionOf(d)
+	selection := b.slice.deviceSelection(d)
 	reason := s.ofDevice(p, b, bit)
 	if free {
 		reason = s.ofNodes(p.id.driver, selection)
@@ -96,8 +96,8 @@ func (s *stranding) addDevice(p *pool, b *block, bit int, sets map[counterKey]*c
 	}
 	for _, v := range p.views.bySelection[selection] {
 		for _, consumed := range d.consumes() {
-			if of := sets[counterKey{v.counters, consumed.value.set}]; of != nil && v.has(b.slice) {
-				of.addDevice(free, reason)
+			if share := sets[counterKey{v.counters, consumed.value.set}]; share != nil && v.has(b.slice) {
+				share.addDevice(free, reason)
 			}
 		}
 	}
@@ -172,8 +172,8 @@ func (s *stranding) ofNode(driver, node string) dra.StrandedReason {
 }
 
 func (s *stranding) nodeReason(driver, node string) dra.StrandedReason {
-	room, known := s.inventory.rooms.room(node)
-	if !known {
+	room, ok := s.inventory.rooms.room(node)
+	if !ok {
 		return ""
 	}
 	if reason := s.inventory.rooms.obstacle(&room); reason != "" {
@@ -193,8 +193,8 @@ func (s *stranding) nodeReason(driver, node string) dra.StrandedReason {
 // addPartnerless adds the free devices of a class on a node, unless they are stranded
 // for another reason.
 func (s *stranding) addPartnerless(missing Partnerless) {
-	selectors, exists := s.inventory.classes.selectorsOf(missing.Class)
-	if !exists {
+	selectors, ok := s.inventory.classes.classSelectors(missing.Class)
+	if !ok {
 		return
 	}
 	for _, p := range s.inventory.pools.withSelections(s.inventory.nodes.selecting(missing.Node)) {
@@ -204,9 +204,9 @@ func (s *stranding) addPartnerless(missing Partnerless) {
 		free := 0
 		for _, b := range p.blocks {
 			match, _, _ := filter(b, b.free, selectors)
-			for bit := range bitsOf(match) {
+			for bit := range eachBit(match) {
 				d := b.device(bit)
-				if b.slice.selectionOf(d).node == missing.Node && len(d.consumes()) == 0 { // else devices overlap
+				if b.slice.deviceSelection(d).node == missing.Node && len(d.consumes()) == 0 { // else devices overlap
 					free++
 				}
 			}

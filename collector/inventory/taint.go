@@ -55,6 +55,18 @@ type taintRule struct {
 	taint  resourcev1.DeviceTaint
 }
 
+// broad returns the rules that select all devices, sorted.
+func (t taintRules) broad() []dra.BroadRule {
+	var all []dra.BroadRule
+	for _, name := range slices.Sorted(maps.Keys(t)) {
+		selector := t[name].Spec.DeviceSelector
+		if selector != nil && selector.Driver == nil && selector.Pool == nil && selector.Device == nil {
+			all = append(all, dra.BroadRule{Rule: validUTF8(name), Taint: newTaint(&t[name].Spec.Taint)})
+		}
+	}
+	return all
+}
+
 // forPool returns the rules that select devices of the pool, sorted by name.
 func (t taintRules) forPool(driver, pool string) []taintRule {
 	var rules []taintRule
@@ -76,9 +88,9 @@ func selectsPool(published *resourcev1.DeviceTaintRule, driver, pool string) boo
 	return (selector.Driver == nil || *selector.Driver == driver) && (selector.Pool == nil || *selector.Pool == pool)
 }
 
-// taintsOf returns all taints of a device: those of its slice, then those of
+// eachTaint returns all taints of a device: those of its slice, then those of
 // rules with the rule's name.
-func taintsOf(d *device, rules []taintRule) iter.Seq2[string, *resourcev1.DeviceTaint] {
+func eachTaint(d *device, rules []taintRule) iter.Seq2[string, *resourcev1.DeviceTaint] {
 	return func(yield func(string, *resourcev1.DeviceTaint) bool) {
 		if d.extras != nil {
 			for i := range d.extras.taints {
@@ -128,7 +140,7 @@ func repels(taint *resourcev1.DeviceTaint, tolerations []resourcev1.DeviceTolera
 
 // repelled reports whether the device has a taint that is not tolerated.
 func repelled(d *device, rules []taintRule, tolerations []resourcev1.DeviceToleration) bool {
-	for _, taint := range taintsOf(d, rules) {
+	for _, taint := range eachTaint(d, rules) {
 		if repels(taint, tolerations) {
 			return true
 		}
@@ -136,6 +148,6 @@ func repelled(d *device, rules []taintRule, tolerations []resourcev1.DeviceToler
 	return false
 }
 
-func taintOf(published *resourcev1.DeviceTaint) dra.Taint {
+func newTaint(published *resourcev1.DeviceTaint) dra.Taint {
 	return dra.Taint{Key: validUTF8(published.Key), Value: validUTF8(published.Value), Effect: validUTF8(string(published.Effect))}
 }

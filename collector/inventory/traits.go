@@ -29,12 +29,12 @@ func (inv *Inventory) TraitsOf(requests []Request, attributes []resourcev1.Fully
 	defer inv.mu.Unlock()
 	traits := &Traits{seed: inv.selectors.seeds[0]}
 	for i := range requests {
-		class, _ := inv.classes.selectorsOf(requests[i].Class)
-		own, known := inv.selectors.known(requests[i].Selectors)
-		if !known || len(requests[i].Derived) > 0 {
+		class, _ := inv.classes.classSelectors(requests[i].Class)
+		selectors, ok := inv.selectors.known(requests[i].Selectors)
+		if !ok || len(requests[i].Derived) > 0 {
 			return nil
 		}
-		chain := slices.Concat(class, own)
+		chain := slices.Concat(class, selectors)
 		traits.chains = append(traits.chains, chain)
 		for _, s := range chain {
 			if s.broken != "" {
@@ -107,7 +107,7 @@ type traitsWriter struct {
 
 // number is one more than that of the text, 0 if it is not known.
 func (w *traitsWriter) number(text string) uint32 {
-	if number, known := w.texts.numbers[text]; known {
+	if number, ok := w.texts.numbers[text]; ok {
 		return number + 1
 	}
 	return 0
@@ -138,7 +138,7 @@ func (w *traitsWriter) addPool(p *pool, node string, declares bool) bool {
 	}
 	for _, s := range v.current {
 		w.add(uint64(len(s.devices)), bit(s.selection.value.optional && !declares))
-		w.addText(keyOf(s.counters))
+		w.addText(internedKey(s.counters))
 		for _, b := range s.blocks {
 			w.add(b.exclusive, b.shared, b.tainted, b.usable, b.roomy)
 			for i := range b.devices() {
@@ -169,8 +169,8 @@ func (w *traitsWriter) selectsAny(p *pool) bool {
 // shared.
 func (w *traitsWriter) addState(p *pool, b *block) {
 	if len(p.rules) > 0 {
-		for bit := range bitsOf(b.tainted) {
-			for _, taint := range taintsOf(b.device(bit), p.rules) {
+		for bit := range eachBit(b.tainted) {
+			for _, taint := range eachTaint(b.device(bit), p.rules) {
 				w.addText(taint.Key)
 				w.addText(taint.Value)
 				w.addText(string(taint.Effect))
@@ -178,7 +178,7 @@ func (w *traitsWriter) addState(p *pool, b *block) {
 		}
 		w.add(^uint64(0)) // the end of the taints
 	}
-	for bit := range bitsOf(b.shared) {
+	for bit := range eachBit(b.shared) {
 		consumed := p.consumed(b.device(bit))
 		for _, name := range slices.Sorted(maps.Keys(consumed)) {
 			amount := consumed[name]
@@ -203,9 +203,9 @@ func (w *traitsWriter) addDevice(d *device) bool {
 			w.addText(string(taint.Effect))
 		}
 		for _, consumed := range d.extras.consumes {
-			w.addText(keyOf(consumed))
+			w.addText(internedKey(consumed))
 		}
-		w.addText(keyOf(d.extras.capacity))
+		w.addText(internedKey(d.extras.capacity))
 	}
 	for _, p := range d.properties {
 		// What requests ask for of capacities is no selector.
@@ -238,23 +238,23 @@ func (w *traitsWriter) pattern(at int, d *device, name uint32) uint64 {
 	if w.patterns[at] == nil {
 		w.patterns[at] = map[uint32]uint32{}
 	}
-	found, known := w.patterns[at][value]
-	if !known {
+	found, ok := w.patterns[at][value]
+	if !ok {
 		found = uint32(len(w.patterns[at]) + 1)
 		w.patterns[at][value] = found
 	}
 	return uint64(found)
 }
 
-func keyOf[T any](value *interned[T]) string {
+func internedKey[T any](value *interned[T]) string {
 	if value == nil {
 		return ""
 	}
 	return value.key
 }
 
-func bit(on bool) uint64 {
-	if on {
+func bit(value bool) uint64 {
+	if value {
 		return 1
 	}
 	return 0

@@ -66,8 +66,8 @@ func listText[T any](kind byte, values []T, format func(T) string) string {
 	return string(text)
 }
 
-// attributeOf returns the attribute that attributeText made a text of.
-func attributeOf(text string) resourcev1.DeviceAttribute {
+// parseAttribute returns the attribute that attributeText made a text of.
+func parseAttribute(text string) resourcev1.DeviceAttribute {
 	kind, rest := text[0], text[1:]
 	var attribute resourcev1.DeviceAttribute
 	switch kind {
@@ -82,13 +82,13 @@ func attributeOf(text string) resourcev1.DeviceAttribute {
 	case valueVersion:
 		attribute.VersionValue = &rest
 	case valueInts:
-		attribute.IntValues = listOf(rest, parseInt)
+		attribute.IntValues = parseList(rest, parseInt)
 	case valueBools:
-		attribute.BoolValues = listOf(rest, func(entry string) bool { return entry == "true" })
+		attribute.BoolValues = parseList(rest, func(entry string) bool { return entry == "true" })
 	case valueStrings:
-		attribute.StringValues = listOf(rest, asIs)
+		attribute.StringValues = parseList(rest, asIs)
 	case valueVersions:
-		attribute.VersionValues = listOf(rest, asIs)
+		attribute.VersionValues = parseList(rest, asIs)
 	}
 	return attribute
 }
@@ -99,7 +99,7 @@ func parseInt(text string) int64 {
 	return value
 }
 
-func listOf[T any](text string, parse func(string) T) []T {
+func parseList[T any](text string, parse func(string) T) []T {
 	values := []T{}
 	for text != "" {
 		length, width := binary.Uvarint([]byte(text[:min(len(text), binary.MaxVarintLen64)]))
@@ -114,7 +114,7 @@ func quantityText(quantity resource.Quantity) string {
 	return string(valueQuantity) + quantity.String()
 }
 
-func quantityOf(text string) (resource.Quantity, error) {
+func parseQuantity(text string) (resource.Quantity, error) {
 	quantity, err := resource.ParseQuantity(text[1:])
 	if err != nil {
 		return quantity, fmt.Errorf("parse quantity: %w", err)

@@ -201,9 +201,9 @@ func (v *view) asked() []*slice {
 
 // namesAreUnique reports whether no two devices have the same name. From a pool with such
 // devices nothing is allocated.
-func namesAreUnique(of []*slice) bool {
+func namesAreUnique(slices []*slice) bool {
 	seen := map[unique.Handle[string]]struct{}{}
-	for _, s := range of {
+	for _, s := range slices {
 		for i := range s.devices {
 			if _, ok := seen[s.devices[i].name]; ok {
 				return false

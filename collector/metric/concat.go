@@ -47,8 +47,8 @@ func (p *Page) Beside(live prometheus.Gatherer) prometheus.Gatherer {
 		families, err := live.Gather()
 		errs := []error{err}
 		for _, family := range families {
-			_, both := slices.BinarySearchFunc(p.runs(), family.GetName(), func(r run, name string) int { return strings.Compare(r.family.Name, name) })
-			if both {
+			_, ok := slices.BinarySearchFunc(p.runs(), family.GetName(), func(r run, name string) int { return strings.Compare(r.family.Name, name) })
+			if ok {
 				errs = append(errs, duplicate(family))
 			}
 		}

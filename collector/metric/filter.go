@@ -45,12 +45,12 @@ func (f *Filter) Rows(rows []Row) []Row {
 		return rows
 	}
 	kept, first := []Row(nil), 0 // rows[:first] are in kept unless it is nil: then all of them are kept
-	leaveOut := func(from, to int) {
+	leaveOut := func(start, end int) {
 		if kept == nil {
 			kept = make([]Row, 0, len(rows))
 		}
-		kept = append(kept, rows[first:from]...)
-		first = to
+		kept = append(kept, rows[first:start]...)
+		first = end
 	}
 	at := 0
 	for family, run := range Runs(rows) {
@@ -75,25 +75,25 @@ func (f *Filter) Rows(rows []Row) []Row {
 
 // Gatherer returns a gatherer of the selected families of another one, whose rows
 // all are selected.
-func (f *Filter) Gatherer(of prometheus.Gatherer) prometheus.Gatherer {
+func (f *Filter) Gatherer(gatherer prometheus.Gatherer) prometheus.Gatherer {
 	if f == nil {
-		return of
+		return gatherer
 	}
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
-		families, err := of.Gather()
+		families, err := gatherer.Gather()
 		return slices.DeleteFunc(slices.Clone(families), func(family *dto.MetricFamily) bool { return f.of(family.GetName()) == nothing }), err
 	})
 }
 
-func (f *Filter) zeros(of *Family) *ZeroRows {
-	if f.level == LevelLean && of.LeanZeros != nil {
-		return of.LeanZeros
+func (f *Filter) zeros(family *Family) *ZeroRows {
+	if f.level == LevelLean && family.LeanZeros != nil {
+		return family.LeanZeros
 	}
-	return of.Zeros
+	return family.Zeros
 }
 
 func (f *Filter) of(name string) selected {
-	if known, is := f.decided.Load(name); is {
+	if known, ok := f.decided.Load(name); ok {
 		return known.(selected)
 	}
 	decision := f.decide(name)

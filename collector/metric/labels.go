@@ -6,6 +6,10 @@ import (
 	"github.com/prometheus/common/model"
 )
 
+// BundleMark is a part of the uuid of a bundle, which several devices of a claim have,
+// and of no other uuid.
+const BundleMark = "/claim:"
+
 // Labels is a set of label names and values that rows share. It is immutable
 // and is made once for as long as its object exists, not once a page. It keeps
 // nothing but its text, because there may be a million of them.
@@ -62,7 +66,7 @@ func isLegacy(name string) bool {
 // appendEscaped appends a text as both text formats escape label values; HELP of
 // the text format is without the escapes of quotes.
 func appendEscaped(buffer []byte, text string, quotes bool) []byte {
-	from := 0
+	start := 0
 	for i := range len(text) {
 		var escaped byte
 		switch c := text[i]; {
@@ -75,10 +79,10 @@ func appendEscaped(buffer []byte, text string, quotes bool) []byte {
 		default:
 			continue
 		}
-		buffer = append(append(buffer, text[from:i]...), '\\', escaped)
-		from = i + 1
+		buffer = append(append(buffer, text[start:i]...), '\\', escaped)
+		start = i + 1
 	}
-	return append(buffer, text[from:]...)
+	return append(buffer, text[start:]...)
 }
 
 // Get returns the value of the named label, empty if there is none.

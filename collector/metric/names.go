@@ -6,6 +6,7 @@ package metric
 
 // Claims.
 const (
+	ClaimBundledDevices                   = "dra_claim_bundled_devices"
 	ClaimBusySeconds                      = "dra_claim_busy_seconds_total"
 	ClaimConsumerInfo                     = "dra_claim_consumer_info"
 	ClaimDeviceInfo                       = "dra_claim_device_info"
@@ -82,6 +83,7 @@ const (
 	DeviceEngineActiveRatio            = "dra_device_engine_active_ratio"
 	DeviceFabricState                  = "dra_device_fabric_state"
 	DeviceForeignProcesses             = "dra_device_foreign_processes"
+	DeviceHardwareInfo                 = "dra_device_hardware_info"
 	DeviceHealthCheck                  = "dra_device_health_check"
 	DeviceHealthDisagreement           = "dra_device_health_disagreement"
 	DeviceHeldFailures                 = "dra_device_held_failures_total"
@@ -134,6 +136,7 @@ const (
 
 // The exporter.
 const (
+	ExporterAccessModeInfo                          = "dra_exporter_access_mode_info"
 	ExporterAccessReviews                           = "dra_exporter_access_reviews_total"
 	ExporterBuildInfo                               = "dra_exporter_build_info"
 	ExporterClockAnomalies                          = "dra_exporter_clock_anomalies_total"
@@ -150,6 +153,7 @@ const (
 	ExporterOTLPSent                                = "dra_exporter_otlp_sent_total"
 	ExporterOTLPUp                                  = "dra_exporter_otlp_up"
 	ExporterOversizedSpecs                          = "dra_exporter_oversized_specs"
+	ExporterDeviceAccess                            = "dra_exporter_device_access"
 	ExporterProcessAttribution                      = "dra_exporter_process_attribution"
 	ExporterQueuedDiagnoses                         = "dra_exporter_queued_diagnoses"
 	ExporterSampleTimestampSeconds                  = "dra_exporter_sample_timestamp_seconds"
@@ -198,6 +202,7 @@ const (
 	IdleNodeObstacles         = "dra_idle_node_obstacles"
 	DevicesStrandedSeconds    = "dra_devices_stranded_seconds_total"
 	PartitionDevices          = "dra_partition_devices"
+	NodeReleaseInfo           = "dra_node_release_info"
 	NodeTopologyInfo          = "dra_node_topology_info"
 	PoolComplete              = "dra_pool_complete"
 	PoolGeneration            = "dra_pool_generation"

@@ -48,11 +48,11 @@ func sortedRuns(rows []Row) []run {
 	var runs []run
 	for family, rows := range Runs(rows) {
 		// OpenMetrics shows the name without _total, of which nothing may be left.
-		one := run{family: family, rows: rows, legacy: isLegacy(family.Name) && isLegacy(strings.TrimSuffix(family.Name, "_total"))}
+		r := run{family: family, rows: rows, legacy: isLegacy(family.Name) && isLegacy(strings.TrimSuffix(family.Name, "_total"))}
 		for i := range rows {
-			one.legacy = one.legacy && rows[i].Labels.legacy
+			r.legacy = r.legacy && rows[i].Labels.legacy
 		}
-		runs = append(runs, one)
+		runs = append(runs, r)
 	}
 	slices.SortStableFunc(runs, func(a, b run) int { return strings.Compare(a.family.Name, b.family.Name) })
 	return runs
@@ -70,7 +70,7 @@ func (p *Page) Gather() ([]*dto.MetricFamily, error) { return p.gather() }
 type messages map[*Labels][]*dto.LabelPair
 
 func (m messages) of(labels *Labels) []*dto.LabelPair {
-	if pairs, made := m[labels]; made {
+	if pairs, ok := m[labels]; ok {
 		return pairs
 	}
 	type message struct {
@@ -83,10 +83,10 @@ func (m messages) of(labels *Labels) []*dto.LabelPair {
 	}
 	slab, pairs := make([]message, count), make([]*dto.LabelPair, 0, count)
 	for name, value := range labels.Each {
-		one := &slab[len(pairs)]
-		one.name, one.value = name, value
-		one.pair.Name, one.pair.Value = &one.name, &one.value
-		pairs = append(pairs, &one.pair)
+		m := &slab[len(pairs)]
+		m.name, m.value = name, value
+		m.pair.Name, m.pair.Value = &m.name, &m.value
+		pairs = append(pairs, &m.pair)
 	}
 	m[labels] = pairs
 	return pairs

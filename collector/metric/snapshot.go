@@ -43,10 +43,10 @@ func samePart(a, b part) bool {
 }
 
 func newSnapshot(parts []part) *Snapshot {
-	return &Snapshot{parts: parts, rows: sync.OnceValue(func() []Row { return rowsOf(parts) })}
+	return &Snapshot{parts: parts, rows: sync.OnceValue(func() []Row { return joinParts(parts) })}
 }
 
-func rowsOf(parts []part) []Row {
+func joinParts(parts []part) []Row {
 	size := 0
 	for i := range parts {
 		size += len(parts[i].series)

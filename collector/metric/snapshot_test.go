@@ -207,7 +207,7 @@ func BenchmarkBuilder(b *testing.B) {
 	b.Run("rows", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			rowsOf(build().parts)
+			joinParts(build().parts)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // claimView is a claim that is held on this node: what was allocated to it, and
@@ -12,16 +13,18 @@ import (
 type claimView struct {
 	ref       dra.ClaimRef
 	info      claimInfo
-	devices   []claimDevice   // admin access included
-	facts     []deviceFact    // of the devices
-	consumers []claimConsumer // sorted, no container twice for one device
-	pods      []dra.PodRef    // that hold the claim, with containers that use it or not
+	devices   []claimDevice       // admin access included
+	facts     []model.ClaimDevice // of the devices
+	consumers []claimConsumer     // sorted, no container twice for one device
+	pods      []dra.PodRef        // that hold the claim, with containers that use it or not
 
 	earlier    bool     // it is the view of an earlier step
 	podUIDs    []string // of the pods that the API server has
 	listedOnly bool     // only the kubelet's List reports it: admin access is not known
 	missing    bool     // the newest List has none of its pods, and may not be complete
 	charge     charging // whether its device-seconds are counted on this node
+
+	bundles map[string]int // number of devices in each bundle, by its uuid; without those with admin access
 }
 
 // charging is whether device-seconds of a claim are counted on this node.
@@ -39,12 +42,6 @@ type claimInfo struct {
 	admin, extended               bool
 }
 
-// deviceFact is the labels of dra_claim_device_info.
-type deviceFact struct {
-	id                           dra.DeviceID
-	uuid, request, class, shared string
-}
-
 // claimDevice is one device of an allocation.
 type claimDevice struct {
 	id       dra.DeviceID
@@ -54,6 +51,7 @@ type claimDevice struct {
 	shareID  string
 	admin    bool
 	consumed map[string]float64
+	bundled  bool // the uuid is that of a bundle
 }
 
 // claimConsumer is a container that may use a device of a claim. Its pod is in the
@@ -75,11 +73,12 @@ const (
 const classMultiple = "multiple"
 
 // resolve returns the uuid of a device that a driver named: that of its hardware,
-// or one of its name if the hardware is not known.
-type resolve func(dra.DeviceID) string
+// or one of its name if the hardware is not known. Bundles may have a device that no
+// source reads.
+type resolve func(dra.DeviceID) (uuid string, unread bool)
 
-// viewOf returns the view of an allocated claim, without pods.
-func viewOf(claim *dra.Claim, template string) claimView {
+// newClaimView returns the view of an allocated claim, without pods.
+func newClaimView(claim *dra.Claim, template string) claimView {
 	view := claimView{ref: claim.Ref, devices: make([]claimDevice, 0, len(claim.Results))}
 	info := claimInfo{uid: claim.UID, template: template, sharing: claim.Sharing, extended: claim.ExtendedResource}
 	for i, result := range claim.Results {
@@ -103,14 +102,14 @@ func viewOf(claim *dra.Claim, template string) claimView {
 	return view
 }
 
-// chargingOf returns whether this node counts the device-seconds of a claim. A
+// decideCharging returns whether this node counts the device-seconds of a claim. A
 // claim on devices of one node is counted there. Pods on several nodes may share a
 // claim on network-attached devices, and every agent must get the same result
 // without the others: the node counts them on which the first pod runs that the
 // claim is reserved for. That pod stays the first for as long as the claim is
 // reserved for it, so an older version of the claim gives the same result. The
 // members of a pod group are not in the claim.
-func chargingOf(claim *dra.Claim, here []string) charging {
+func decideCharging(claim *dra.Claim, here []string) charging {
 	if claim.Node != "" || len(claim.ReservedFor) == 0 {
 		return chargedHere
 	}
@@ -128,7 +127,7 @@ func chargingOf(claim *dra.Claim, here []string) charging {
 // that use devices of the claim.
 func (v *claimView) addPod(pod dra.Pod) {
 	v.pods, v.podUIDs = append(v.pods, pod.Ref), append(v.podUIDs, pod.UID)
-	labels := podLabelsOf(pod)
+	labels := joinPodLabels(pod)
 	for _, container := range pod.Containers {
 		for _, use := range container.Uses {
 			if use.Claim == v.ref.Name {
@@ -171,12 +170,12 @@ func (v claimView) without(gone map[dra.PodRef]bool) claimView {
 	return v
 }
 
-// isOf reports whether the view is of the claim that pods reference now, and that
+// belongsTo reports whether the view is of the claim that pods reference now, and that
 // the kubelet lists as listed, if it does. The claim's UID decides; else a pod
 // held it before: a pod's claims never change, but a claim that is made again
 // under its name is another one, and so is its pod. Of pods that only the kubelet
 // has listed, no more than the name is known.
-func (v *claimView) isOf(pods []*dra.Pod, listed claimView, isListed bool) bool {
+func (v *claimView) belongsTo(pods []*dra.Pod, listed claimView, isListed bool) bool {
 	switch {
 	case isListed && !v.covers(listed):
 		return false
@@ -216,7 +215,7 @@ func (v claimView) covers(listed claimView) bool {
 		return false
 	}
 	for _, d := range listed.devices {
-		if !slices.ContainsFunc(v.devices, func(own claimDevice) bool { return own.id == d.id }) {
+		if !slices.ContainsFunc(v.devices, func(known claimDevice) bool { return known.id == d.id }) {
 			return false
 		}
 	}
@@ -248,16 +247,28 @@ func (v claimView) with(listed claimView) claimView {
 
 // resolve gives each device its uuid, which may have changed, and sorts. It does
 // not change the slices of a view of an earlier step.
-func (v *claimView) resolve(uuid resolve) {
+func (v *claimView) resolve(node string, identify resolve) {
 	if v.earlier {
 		v.devices, v.consumers, v.pods = slices.Clone(v.devices), slices.Clone(v.consumers), slices.Clone(v.pods)
 	}
 	v.earlier = true
+	var unread bundles
 	for i := range v.devices {
-		v.devices[i].uuid = uuid(v.devices[i].id)
+		d := &v.devices[i]
+		uuid, isUnread := identify(d.id)
+		d.uuid, d.bundled = uuid, false
+		if isUnread && d.shareID == "" {
+			unread.add(d)
+		}
 	}
+	v.bundles = unread.apply(node, v)
 	for i := range v.consumers {
-		v.consumers[i].uuid = uuid(v.consumers[i].device)
+		c := &v.consumers[i]
+		if at := slices.IndexFunc(v.devices, func(d claimDevice) bool { return d.id == c.device }); at >= 0 {
+			c.uuid = v.devices[at].uuid
+		} else {
+			c.uuid, _ = identify(c.device)
+		}
 	}
 	v.sort()
 }
@@ -277,9 +288,16 @@ func (v *claimView) sort() {
 	v.devices = slices.CompactFunc(v.devices, func(a, b claimDevice) bool {
 		return a.id == b.id && a.request == b.request && a.shareID == b.shareID
 	})
-	v.facts = make([]deviceFact, len(v.devices))
-	for i, d := range v.devices {
-		v.facts[i] = deviceFact{d.id, d.uuid, d.request, d.class, d.shareID}
+	v.facts = make([]model.ClaimDevice, 0, len(v.devices))
+	for _, d := range v.devices {
+		fact := model.ClaimDevice{ID: d.id, UUID: d.uuid, Request: d.request, Class: d.class, Share: d.shareID}
+		if d.bundled {
+			fact.ID = dra.DeviceID{Driver: d.id.Driver}
+			if last := len(v.facts) - 1; last >= 0 && v.facts[last] == fact {
+				continue
+			}
+		}
+		v.facts = append(v.facts, fact)
 	}
 	slices.SortFunc(v.pods, func(a, b dra.PodRef) int { return cmp.Compare(a.Name, b.Name) })
 	v.pods = slices.Compact(v.pods)

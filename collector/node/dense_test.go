@@ -51,6 +51,7 @@ func newDense() *dense {
 		d.claim(c)
 	}
 	d.adapter()
+	d.cpus()
 	d.plugin()
 	d.setUnhealthy()
 	for _, name := range []string{"simulated", "podresources", "pods", "resourceclaims", "resourceslices"} {
@@ -96,6 +97,16 @@ func (d *dense) adapter() {
 	d.facts.Cluster.Published = append(d.facts.Cluster.Published, dra.PublishedDevice{ID: id, Placement: dra.PlacementUnknown, NUMANode: "0"})
 	first := &d.facts.Cluster.Claims[0]
 	first.Results = append(first.Results, dra.Result{Request: "nic", Device: id})
+}
+
+// cpus gives the second claim CPUs beside its partition.
+func (d *dense) cpus() {
+	second := &d.facts.Cluster.Claims[1]
+	for i := range 2 {
+		id := dra.DeviceID{Driver: "dra.cpu", Pool: sceneNode, Name: fmt.Sprint("cpudev00", i)}
+		d.facts.Cluster.Published = append(d.facts.Cluster.Published, dra.PublishedDevice{ID: id, Placement: dra.PlacementUnknown, NUMANode: "0"})
+		second.Results = append(second.Results, dra.Result{Request: "cpus", Device: id})
+	}
 }
 
 // plugin adds a pod that got a GPU through a device plugin.
@@ -201,6 +212,7 @@ func pairs(names ...string) [][2]string {
 
 func denseConfig() Config {
 	return Config{Node: sceneNode, Interval: time.Second, Grace: 5 * time.Minute, IdleThreshold: 0.01, MaxSeries: 100000, HealthHold: 5 * time.Minute, ThrottleRatio: 0.5, Version: self.Version{Version: "v0", Revision: "abc", GoVersion: "go"},
+		Access: Access{Mode: "runtimeClass", Reason: "set"},
 		Prices: &price.Prices{Currency: "EUR", Rules: []price.Rule{{PerHour: 4}, {DeviceClass: "mig.nvidia.com", PerHour: 0.6}}}}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
@@ -82,7 +83,7 @@ func (s *devices) addNamed(uuid string, sample device.Sample, now clock.Instant)
 	}
 	if !d.present {
 		d.identify(sample, now)
-	} else if own := vendors.DriverOf(d.device.Vendor); own == "" || own == sample.Device.Published.Driver {
+	} else if driver := vendors.DriverOf(d.device.Vendor); driver == "" || driver == sample.Device.Published.Driver {
 		d.sample = d.sample.With(sample, s.staleness)
 	}
 	return d
@@ -99,9 +100,9 @@ func (s *devices) read(now clock.Instant) {
 			}
 			s.listed = s.listed || !d.listedAt.IsZero()
 		} else {
-			d.newer, d.xids = false, nil
+			d.newer, d.xids, d.released = false, nil, false
 		}
-		d.fresh = d.present && !d.at.IsZero() && now.Since(d.at) <= s.staleness
+		d.fresh = d.present && !d.released && !d.at.IsZero() && now.Since(d.at) <= s.staleness
 	}
 }
 
@@ -154,7 +155,7 @@ func (s *devices) evict(now clock.Instant, grace time.Duration) []*deviceState {
 // newestSample is when any device was last read; zero: never.
 func (s *devices) newestSample() clock.Instant {
 	var newest clock.Instant
-	for _, d := range s.byUUID {
+	for _, d := range s.all() {
 		if d.at.Elapsed > newest.Elapsed {
 			newest = d.at
 		}
@@ -171,11 +172,17 @@ func (s *devices) infoRows(b *rowBuilder) {
 	}
 	b.In(f.deviceInfo)
 	for _, d := range all {
-		b.addFact(d.labels.info, d.present || !d.hardware)
+		b.addFact(d.labels.info, !d.isPast())
+	}
+	b.In(f.hardwareInfo)
+	for _, d := range all {
+		if d.labels.hardware != nil {
+			b.Add(d.labels.hardware, 1)
+		}
 	}
 	b.In(f.publishedInfo)
 	for _, d := range all {
-		if d.isPublished {
+		if d.labels.published != nil {
 			b.Add(d.labels.published, 1)
 		}
 	}
@@ -261,6 +268,7 @@ type deviceState struct {
 	at       clock.Instant              // of the newest readings; zero: never read
 	newer    bool                       // they came in this step
 	fresh    bool                       // at is recent enough for gauges
+	released bool                       // its source is closed on purpose
 	linked   bool                       // some of its NVLinks are up
 	readings []device.Reading           // sorted by quantity
 	offsets  [device.Quantities + 1]int // where each quantity begins in readings
@@ -287,7 +295,7 @@ func (d *deviceState) identify(sample device.Sample, now clock.Instant) {
 func (d *deviceState) read() {
 	sample := &d.sample
 	d.processes, d.listedAt = sample.Processes, sample.ProcessesAt
-	d.xids, d.xidSource = sample.XIDs, sample.XIDSource
+	d.xids, d.xidSource, d.released = sample.XIDs, sample.XIDSource, sample.Released
 	d.newer = !sample.At.IsZero() && sample.At != d.at
 	if !d.newer {
 		return
@@ -320,20 +328,20 @@ func (d *deviceState) publishAs(id dra.DeviceID, published *dra.PublishedDevice)
 	}
 }
 
-// locationOf is where a published device is: by its slice, else by its address.
-func locationOf(d *dra.PublishedDevice, hardware *device.Locations) dra.Location {
+// publishedLocation is where a published device is: by its slice, else by its address.
+func publishedLocation(d *dra.PublishedDevice, hardware *device.Locations) dra.Location {
 	at := hardware.At(cmp.Or(d.PCIAddress, d.ParentPCIAddress))
 	return dra.Location{Root: cmp.Or(d.PCIeRoot, at.PCIeRoot), NUMA: cmp.Or(d.NUMANode, at.NUMANode)}
 }
 
 // location is where the device is: by its slice, else by the address of its hardware.
 func (d *deviceState) location(hardware *device.Locations) dra.Location {
-	at, by := locationOf(&d.published, hardware), hardware.At(d.device.PCIBusID)
+	at, hardwareLocation := publishedLocation(&d.published, hardware), hardware.At(d.device.PCIBusID)
 	link := d.device.LinkDomain
 	if link == "" && d.linked {
 		link = dra.LinkUnknown
 	}
-	return dra.Location{Link: link, Root: cmp.Or(at.Root, by.PCIeRoot), NUMA: cmp.Or(at.NUMA, by.NUMANode)}
+	return dra.Location{Link: link, Root: cmp.Or(at.Root, hardwareLocation.PCIeRoot), NUMA: cmp.Or(at.NUMA, hardwareLocation.NUMANode)}
 }
 
 // hasActiveLinks reports whether any of the device's NVLinks is up.
@@ -372,6 +380,11 @@ func (d *deviceState) measured(r *device.Reading) device.Window {
 	return r.Measured
 }
 
+// driver returns the DRA driver of the device; empty if it is not known.
+func (d *deviceState) driver() string {
+	return cmp.Or(d.device.Published.Driver, d.published.ID.Driver, vendors.DriverOf(d.device.Vendor))
+}
+
 func (d *deviceState) model() string { return cmp.Or(d.device.Model, d.published.Model) }
 
 func (d *deviceState) profile() string { return cmp.Or(d.device.Profile, d.published.Profile) }
@@ -385,14 +398,13 @@ func (d *deviceState) isPartition() bool {
 // deviceLabelSets are created when the device is first output, and again when what
 // they are about has changed.
 type deviceLabelSets struct {
-	plain, info, published, location, place *metric.Labels
+	plain, info, hardware, published, location, place *metric.Labels
 
-	parent      string // that all of them have
-	infoOf      deviceIdentity
-	publishedAs dra.DeviceID
-	locatedAt   dra.Location
-	placedAt    instances
-	readings    [device.Quantities][]readingLabels // of quantities with details, in the order of the readings
+	parent   string          // that all of them have
+	identity *model.Identity // that info was made from
+	details  *model.Details  // that hardware, published and location were made from
+	placedAt instances
+	readings [device.Quantities][]readingLabels // of quantities with details, in the order of the readings
 }
 
 // readingLabels are the labels of a reading with details.
@@ -401,9 +413,41 @@ type readingLabels struct {
 	details [2]string
 }
 
-// deviceIdentity is the labels of dra_device_info.
-type deviceIdentity struct {
-	vendor, model, address, profile, version, source string
+// identity returns what the device is.
+func (d *deviceState) identity() model.Identity {
+	return model.Identity{
+		UUID: d.uuid, Parent: d.device.ParentUUID,
+		Vendor: d.device.Vendor, Model: d.model(), PCIBusID: d.device.PCIBusID, Profile: d.profile(), DriverVersion: d.device.DriverVersion, Source: d.source,
+		GPUInstance: d.device.GPUInstance, ComputeInstance: d.device.ComputeInstance,
+	}
+}
+
+// isPast reports whether the hardware is no longer there.
+func (d *deviceState) isPast() bool { return d.hardware && !d.present }
+
+// details returns how the device is named, where it is, and by what it is found.
+func (d *deviceState) details(hardware *device.Locations) model.Details {
+	details := model.Details{Minor: device.Unknown, Location: d.location(hardware)}
+	if !d.isPartition() {
+		details.Hardware, details.Minor = d.device.Hardware, d.device.Minor
+	}
+	if d.isPublished {
+		details.Published = d.published.ID
+	}
+	return details
+}
+
+// hardwareLabels creates the labels of dra_device_hardware_info; nil if nothing identifies
+// the device for its repair.
+func hardwareLabels(f *families, node, uuid string, d *model.Details) *metric.Labels {
+	minor, h := "", &d.Hardware
+	switch {
+	case d.Minor != device.Unknown:
+		minor = strconv.Itoa(d.Minor)
+	case *h == device.Hardware{}:
+		return nil
+	}
+	return metric.NewLabels(f.hardwareInfo.Labels, node, uuid, h.Serial, h.BoardPartNumber, h.VBIOS, minor, h.Index, h.ModuleID, h.ChassisSerial, h.Slot, h.Tray)
 }
 
 // instances is the labels of dra_device_partition_info.
@@ -418,18 +462,19 @@ func (d *deviceState) label(f *families, node string, hardware *device.Locations
 	if l.plain == nil || l.parent != parent {
 		*l = deviceLabelSets{parent: parent, plain: labels(f.deviceBusy)}
 	}
-	id := deviceIdentity{d.device.Vendor, d.model(), d.device.PCIBusID, d.profile(), d.device.DriverVersion, d.source}
-	if l.info == nil || id != l.infoOf {
-		l.infoOf, l.info = id, labels(f.deviceInfo, id.vendor, id.model, id.address, id.profile, id.version, id.source)
+	if id := d.identity(); l.identity == nil || id != *l.identity {
+		l.identity = new(model.Identity)
+		*l.identity, l.info = id, labels(f.deviceInfo, id.Vendor, id.Model, id.PCIBusID, id.Profile, id.DriverVersion, id.Source)
 	}
-	if as := d.published.ID; d.isPublished && (l.published == nil || as != l.publishedAs) {
-		l.publishedAs, l.published = as, labels(f.publishedInfo, as.Driver, as.Pool, as.Name)
-	}
-	switch at := d.location(hardware); {
-	case at == (dra.Location{}):
-		l.location = nil
-	case l.location == nil || at != l.locatedAt:
-		l.locatedAt, l.location = at, labels(f.deviceTopology, at.Root, at.NUMA, at.Link)
+	if details := d.details(hardware); l.details == nil || details != *l.details {
+		l.details, l.hardware, l.published, l.location = new(model.Details), hardwareLabels(f, node, d.uuid, &details), nil, nil
+		*l.details = details
+		if as := details.Published; d.isPublished {
+			l.published = labels(f.publishedInfo, as.Driver, as.Pool, as.Name)
+		}
+		if at := details.Location; at != (dra.Location{}) {
+			l.location = labels(f.deviceTopology, at.Root, at.NUMA, at.Link)
+		}
 	}
 	switch at := (instances{d.device.GPUInstance, d.device.ComputeInstance}); {
 	case !placed(d.device):

@@ -84,12 +84,12 @@ func (g *deviceGrowth) accrueExecutionIdle(idle float64, limit time.Duration) {
 		g.forgetExecutionIdle()
 		return
 	}
-	is, watts := 0.0, 0.0
+	sum, watts := 0.0, 0.0
 	if g.executionIdle(idle) {
-		is, watts = 1, g.device.of(device.Power)[0].Value-idle
+		sum, watts = 1, g.device.of(device.Power)[0].Value-idle
 	}
 	at := g.device.measured(&g.device.of(device.Utilization)[0])
-	g.meters[meterExecutionIdle].integrate(is, at, limit)
+	g.meters[meterExecutionIdle].integrate(sum, at, limit)
 	g.meters[meterExecutionIdleEnergy].integrate(watts, at, limit)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/price"
 	"github.com/dra-exporter/dra-exporter/collector/self"
 	"github.com/dra-exporter/dra-exporter/collector/source"
@@ -25,8 +26,15 @@ type Facts struct {
 
 	Locations *device.Locations // of the node's PCI functions; nil: not known
 
+	Access    DeviceAccess
 	Processes Processes
 	Prices    *price.Prices // valid from now on, in the currency of Config.Prices; nil: the prices before stay valid
+}
+
+// DeviceAccess is whether the sources keep the devices of the node open, and why not.
+type DeviceAccess struct {
+	State  device.Access
+	Reason string // empty: they do
 }
 
 // Processes is the owners of the processes in samples.
@@ -93,10 +101,7 @@ const (
 type Snapshot struct {
 	At     clock.Instant
 	Series *metric.Snapshot // shares what has not changed with the snapshot before
-
-	// KubeletMessages is why the kubelet reports devices as unhealthy, by uuid, in
-	// the words of their drivers. It is text for people, and in no row.
-	KubeletMessages map[string]string
+	Model  *model.Node
 }
 
 // Rows returns all rows, which must not be changed.
@@ -113,15 +118,23 @@ type Event struct {
 type Config struct {
 	Node          string        // the node's name, a label of every row
 	Version       self.Version  // of this binary
+	Access        Access        // to NVIDIA's GPUs
 	Interval      time.Duration // between two samples of the fast quantities
 	Grace         time.Duration // for how long counters and info rows are kept after the hold
 	IdleThreshold float64       // utilization ratio below which a claim is idle
 	MaxSeries     int           // per family; 0: no limit
 	HealthHold    time.Duration // for how long a signal must have been gone until the device is healthy again
 	PodLabels     []string      // labels of pods that dra_claim_consumer_info shows, as dra.Pod.Labels has their values
+	EachDevice    bool          // there are no bundles: each device of a claim has its rows
 	Extensions    []string      // metrics of extensions, by their names after dra_device_ext_, as device.ParseExtension takes them
 	Prices        *price.Prices // at the start; nil: none are known, now or later
 	ThrottleRatio float64       // share of a minute in thermal slowdown, or under the power brake, that makes a device unhealthy; 0: none does
+}
+
+// Access is how the manifests give the agent access to NVIDIA's GPUs, and why. They know
+// it, the agent does not. An empty mode is unknown.
+type Access struct {
+	Mode, Reason string
 }
 
 // Staleness is until which age readings are used: three intervals, and ten seconds
@@ -135,7 +148,7 @@ type span[T any] struct {
 	n     int
 }
 
-func spanOf[T any](list []T) span[T] {
+func newSpan[T any](list []T) span[T] {
 	if len(list) == 0 {
 		return span[T]{}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/self"
 )
 
@@ -22,7 +23,7 @@ type families struct {
 
 	deviceTopology, claimTopology, podTopology *metric.Family
 
-	deviceInfo, publishedInfo, partitionInfo, deviceBusy, deviceHolders *metric.Family
+	deviceInfo, hardwareInfo, publishedInfo, partitionInfo, deviceBusy, deviceHolders *metric.Family
 
 	unattributed, podUse                   [usages]*metric.Family
 	foreign                                *metric.Family
@@ -31,7 +32,8 @@ type families struct {
 	incidents                              [incidentTotals]*metric.Family
 	heldFailures                           *metric.Family
 
-	claimHeld, claimHeldSeconds, claimDeviceSeconds, claimAllocated   *metric.Family
+	claimHeld, claimHeldSeconds, claimDeviceSeconds                   *metric.Family
+	claimBundled, claimAllocated                                      *metric.Family
 	claimUtilization, claimMemory, claimPower, claimEngine, claimIdle *metric.Family
 	claimMeter                                                        [meters]*metric.Family
 	claimThrottled                                                    *metric.Family
@@ -45,8 +47,8 @@ type families struct {
 
 	extensions []extensionFamily
 
-	sampleTime, unmatched, unresolved, conflicting, uncounted, resets, processes *metric.Family
-	self                                                                         *self.Families
+	access, accessMode, sampleTime, unmatched, unresolved, conflicting, uncounted, resets, processes *metric.Family
+	self                                                                                             *self.Families
 }
 
 // extensionFamily is the family of an extension.
@@ -116,6 +118,8 @@ func newFamilies(podLabels ...string) *families {
 func (f *families) addDevices() {
 	f.deviceInfo = f.gauge(metric.DeviceInfo, "", "A device of this node: hardware, its partitions, and held devices without known hardware",
 		deviceLabels("vendor", "model", "pci_bus_id", "partition_profile", "driver_version", "source"))
+	f.hardwareInfo = f.gauge(metric.DeviceHardwareInfo, "", "What identifies the whole device for repair or replacement, as far as a source reads it; empty: unknown",
+		[]string{"node", "uuid", "serial", "board_part_number", "vbios", "minor_number", "index", "module_id", "chassis_serial", "slot", "tray"})
 	f.publishedInfo = f.gauge(metric.DevicePublishedInfo, "", "Name under which a DRA driver publishes the device",
 		deviceLabels("driver", "pool", "device"))
 	f.deviceTopology = f.gauge(metric.DeviceTopologyInfo, "", "Where the device is: its PCIe root complex, NUMA node, and NVLink domain or xGMI hive; empty: unknown, or none",
@@ -264,7 +268,8 @@ func (f *families) addExtensions(names []string) {
 func (f *families) addClaims() {
 	f.claimHeld = f.gauge(metric.ClaimHeld, "", "1 while the claim holds the device; absent as soon as it does not", holdLabels())
 	f.claimHeldSeconds = f.counter(metric.ClaimHeldSeconds, "seconds", "Time for which the claim held the device", holdLabels())
-	f.claimDeviceSeconds = f.counter(metric.ClaimDeviceSeconds, "seconds", "Time for which the claim held the device, weighted by its share of it", holdLabels())
+	f.claimDeviceSeconds = f.counter(metric.ClaimDeviceSeconds, "seconds", "Time for which the claim held the device, weighted by its share of it, or by the number of bundled devices", holdLabels())
+	f.claimBundled = f.gauge(metric.ClaimBundledDevices, "", "Number of devices of a bundle: of one driver, which no source reads, and of one claim, under one uuid; absent for other devices", holdLabels())
 	f.claimAllocated = f.gauge(metric.ClaimMemoryAllocatedBytes, "bytes", "Memory given to the claim: the consumed capacity, else the size of the device or partition", holdLabels())
 	f.claimUtilization = f.gauge(metric.ClaimUtilizationRatio, "ratio", "Utilization of the device by the claim, 0 to 1; with attribution shared, the device's own value", accountLabels())
 	f.claimMemory = f.gauge(metric.ClaimMemoryUsedBytes, "bytes", "Device memory used by the claim; with attribution shared, the device's own value", accountLabels())
@@ -292,7 +297,7 @@ func (f *families) addClaims() {
 func (f *families) addFacts() {
 	f.claimInfo = f.gauge(metric.ClaimInfo, "", "A claim of a pod on this node; sharing is none, time_slicing, mps or capacity",
 		[]string{"node", "namespace", "resourceclaim", "claim_uid", "deviceclass", "template", "sharing", "admin_access", "extended_resource"})
-	f.claimDeviceInfo = f.gauge(metric.ClaimDeviceInfo, "", "A device that was allocated to the claim, and the request that it satisfies",
+	f.claimDeviceInfo = f.gauge(metric.ClaimDeviceInfo, "", "A device that was allocated to the claim, and the request that it satisfies; pool and device are empty for a bundle",
 		[]string{"node", "namespace", "resourceclaim", "request", "deviceclass", "driver", "pool", "device", "uuid", "share_id"})
 	f.claimConsumerInfo = f.gauge(metric.ClaimConsumerInfo, "", "A container that may use a device of the claim; has a label_… for each pod label of --labels.pod",
 		[]string{"node", "namespace", "resourceclaim", "uuid", "pod", "pod_uid", "container", "owner_kind", "owner_name"})
@@ -319,11 +324,13 @@ func (f *families) addCost() {
 
 func (f *families) addExporter() {
 	f.self = self.NewFamilies()
+	f.accessMode = f.gauge(metric.ExporterAccessModeInfo, "", "How the manifests give the agent access to NVIDIA's GPUs, and why: set, or what the chart found; absent without --access.mode", []string{"mode", "reason"})
 	f.sampleTime = f.gauge(metric.ExporterSampleTimestampSeconds, "seconds", "Unix time of the newest reading of any device", nil)
-	f.unmatched = f.gauge(metric.ExporterUnmatchedDevices, "", "Unmatched devices: allocated without known hardware (published), hardware that its driver does not publish (hardware)", []string{"side"})
+	f.unmatched = f.gauge(metric.ExporterUnmatchedDevices, "", "Unmatched devices: allocated without known hardware (published), hardware that its driver does not publish (hardware); absent for a driver that no running source reads", []string{"driver", "side"})
 	f.unresolved = f.gauge(metric.ExporterUnresolvedPluginDevices, "", "Ids of device plugins that lead to no hardware, by the form of the id", []string{"form"})
 	f.conflicting = f.gauge(metric.ExporterConflictingDevices, "", "Devices that claims hold under more than one published name", nil)
 	f.uncounted = f.gauge(metric.ExporterUncountedDevices, "", "Held devices whose device-seconds are not counted, because admin access, their pods or a claim's share is unknown", []string{"reason"})
+	f.access = f.gauge(metric.ExporterDeviceAccess, "", "1 for whether the agent keeps the GPUs open: open, releasing or released, with the reason: file, label, passthrough, unbind, idle, or starting", []string{"node", "state", "reason"})
 	f.processes = f.gauge(metric.ExporterProcessAttribution, "", "Whether the use of shared devices is split by process: 1 for ok or the reason why it is not, 0 for the others", []string{"reason"})
 	f.processes.Zeros = &metric.ZeroRows{Label: "reason"}
 	f.resets = f.counter(metric.ExporterHardwareResets, "", "Resets of hardware counters", nil)
@@ -343,20 +350,20 @@ func CheckPodLabels(keys []string) error {
 	if len(keys) > MaxPodLabels {
 		return fmt.Errorf("show labels of pods: %d labels are more than %d", len(keys), MaxPodLabels)
 	}
-	by := make(map[string]string, len(keys))
+	owners := make(map[string]string, len(keys))
 	for _, key := range keys {
 		name := podLabelName(key)
-		switch other, taken := by[name]; {
+		switch other, ok := owners[name]; {
 		case strings.TrimSpace(key) == "":
 			return fmt.Errorf("show labels of pods: a label without a name")
 		case len(name) > maxLabelName:
 			return fmt.Errorf("show labels of pods: the metric label of %s would have %d bytes, and the limit is %d", key, len(name), maxLabelName)
-		case taken && other == key:
+		case ok && other == key:
 			return fmt.Errorf("show labels of pods: %s is named twice", key)
-		case taken:
+		case ok:
 			return fmt.Errorf("show labels of pods: %s and %s would both be the metric label %s", other, key, name)
 		}
-		by[name] = key
+		owners[name] = key
 	}
 	return nil
 }
@@ -374,7 +381,19 @@ func podLabelName(key string) string {
 // them can be compared. No label value has a zero byte.
 type podLabels string
 
-func podLabelsOf(pod dra.Pod) podLabels { return podLabels(strings.Join(pod.Labels, "\x00")) }
+func joinPodLabels(pod dra.Pod) podLabels { return podLabels(strings.Join(pod.Labels, "\x00")) }
+
+// listLabels returns the labels that are set, by their names in rows without label_.
+func (f *families) listLabels(labels podLabels) []model.Label {
+	var list []model.Label
+	names := f.claimConsumerInfo.Labels[len(f.claimConsumerInfo.Labels)-f.podLabels:]
+	for i, value := range labels.values(f.podLabels) {
+		if value != "" {
+			list = append(list, model.Label{Name: strings.TrimPrefix(names[i], "label_"), Value: value})
+		}
+	}
+	return list
+}
 
 // values returns count values. Those of a pod that only the kubelet reports are
 // empty.

@@ -49,6 +49,8 @@ type growth struct {
 	at     device.Window // when value was measured
 	grew   bool          // there is a newer measurement in this step
 	reset  bool          // the counter began again at zero between the two
+	gap    time.Duration // when the device was read last before it was released; 0: it has not been since it was measured
+	across bool          // it was released between the two
 	amount float64
 	from   device.Window // the measurement before
 	rate   float64       // per second, when it grew last
@@ -72,6 +74,9 @@ func (g *growth) observe(r *device.Reading, at device.Window, bounds *device.Bou
 	}
 	value := r.Value
 	g.grew, g.reset, g.from = g.based, false, g.at
+	if g.across = g.gap > 0 && at.To > g.gap; g.across {
+		g.gap = 0
+	}
 	switch {
 	case !g.based:
 		g.amount = 0
@@ -110,19 +115,20 @@ func (g *growth) begin() { g.amount, g.grew, g.reset = 0, false, false }
 
 // share is the part of the growth, 0 to 1, that certainly falls into a time:
 // all of it where the time covers both measurements, else its part of the time
-// between them. The growth of a counter that was reset cannot be divided.
-func (g *growth) share(from, to time.Duration) float64 {
+// between them. The growth of a counter that was reset cannot be divided, nor growth
+// while the device was released: when it grew was not observed.
+func (g *growth) share(start, end time.Duration) float64 {
 	switch {
-	case from <= g.from.From && g.at.To <= to:
+	case start <= g.from.From && g.at.To <= end:
 		return 1
-	case g.reset:
+	case g.reset, g.across:
 		return 0
 	}
-	between := min(to, g.at.From) - max(from, g.from.To)
-	if between <= 0 {
+	gap := min(end, g.at.From) - max(start, g.from.To)
+	if gap <= 0 {
 		return 0
 	}
-	return between.Seconds() / (g.at.To - g.from.From).Seconds()
+	return gap.Seconds() / (g.at.To - g.from.From).Seconds()
 }
 
 func newCounters(config Config, devices *devices, holders *holders) *counters {
@@ -216,6 +222,9 @@ func (s *counters) resetRows(b *rowBuilder) {
 func (g *deviceGrowth) update(limit time.Duration, deferred bool) (resets int) {
 	g.begin()
 	d := g.device
+	if d.released {
+		g.release()
+	}
 	if readings := d.of(device.Utilization); d.newer && len(readings) > 0 {
 		g.meters[meterBusy].integrate(readings[0].Value, d.measured(&readings[0]), limit)
 	}
@@ -253,6 +262,17 @@ func (g *deviceGrowth) begin() {
 	for i := range g.throttled {
 		g.throttled[i].begin()
 		g.throttled[i].based = g.throttled[i].based && sameSource
+	}
+}
+
+// release records that the growth of counters has not been observed since the last reading.
+func (g *deviceGrowth) release() {
+	start := g.device.at.Elapsed
+	for i := range g.meters {
+		g.meters[i].gap = start
+	}
+	for i := range g.throttled {
+		g.throttled[i].gap = start
 	}
 }
 

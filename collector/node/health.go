@@ -11,6 +11,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // health determines the health of all devices by the hardware's signals, and
@@ -164,9 +165,9 @@ func (s *health) signalEvent(level slog.Level, message string, d *deviceState, r
 // holdersOn returns the holders of a device, and of its partitions.
 func (s *health) holdersOn(d *deviceState) []*deviceHolders {
 	var holders []*deviceHolders
-	for _, on := range s.devices.all() {
-		if on == d || on.device.ParentUUID == d.uuid {
-			holders = append(holders, s.holders.of(on))
+	for _, whole := range s.devices.all() {
+		if whole == d || whole.device.ParentUUID == d.uuid {
+			holders = append(holders, s.holders.of(whole))
 		}
 	}
 	return holders
@@ -178,7 +179,7 @@ func (s *health) classesOn(d *deviceState) []string {
 	var classes []string
 	for _, h := range s.holdersOn(d) {
 		for _, share := range h.shares {
-			if class, held := s.ledger.classOf(share.claim, h.device.uuid); held && !slices.Contains(classes, class) {
+			if class, held := s.ledger.heldClass(share.claim, h.device.uuid); held && !slices.Contains(classes, class) {
 				classes = append(classes, class)
 			}
 		}
@@ -208,9 +209,9 @@ func (s *health) rows(b *rowBuilder) {
 	}
 	b.In(f.deviceHealthy)
 	for _, h := range all {
-		for by, reported := range h.reports {
+		for reporter, reported := range h.reports {
 			if reported != unreported {
-				b.Add(h.labels.reporters[by], one(reported == healthy))
+				b.Add(h.labels.reporters[reporter], one(reported == healthy))
 			}
 		}
 	}
@@ -248,6 +249,22 @@ func (s *health) rows(b *rowBuilder) {
 	s.violations.rows(b)
 }
 
+// setModel sets the health of a device. Its labels are up to date.
+func (s *health) setModel(m *model.Health, d *deviceState) {
+	h := s.of(d)
+	m.ByHardware, m.ByDriver, m.ByKubelet = h.reports[byHardware], h.reports[byDriver], h.reports[byKubelet]
+	if m.ByKubelet == unhealthy {
+		m.KubeletMessage = s.kubelet.messages[d.uuid]
+	}
+	m.XIDsWatched, m.XIDs = h.xids.watched, h.xids.shown
+	if len(h.raised) > 0 {
+		m.Signals = h.labels.signalModels
+	}
+	if d.inSlice {
+		m.Taints = h.labels.taintModels
+	}
+}
+
 // deviceHealth is the health of one device. docs/health.md describes how it is
 // determined.
 type deviceHealth struct {
@@ -270,6 +287,9 @@ type healthLabels struct {
 	signals   []*metric.Labels // of the signals that are present
 	taints    []*metric.Labels
 	taintsOf  []dra.Taint // what taints were created for
+
+	signalModels []model.Signal // of signals
+	taintModels  []dra.Taint    // of taints
 }
 
 // raised is a signal that is present: from its onset until it has not been raised
@@ -285,8 +305,8 @@ type raised struct {
 // raise raises a signal in this step. The result is valid until the next one is
 // raised.
 func (h *deviceHealth) raise(id signalID, critical bool, now clock.Instant) *raised {
-	at, present := slices.BinarySearchFunc(h.raised, raised{signal: id, critical: critical}, raised.compare)
-	if !present {
+	at, ok := slices.BinarySearchFunc(h.raised, raised{signal: id, critical: critical}, raised.compare)
+	if !ok {
 		h.raised = slices.Insert(h.raised, at, raised{signal: id, critical: critical, since: now})
 		h.labels.signals = nil
 	}
@@ -407,8 +427,8 @@ func (h *deviceHealth) hasReadings() bool {
 }
 
 func (h *deviceHealth) positive(q device.Quantity) bool {
-	value, known := h.device.reading(q)
-	return known && value > 0
+	value, ok := h.device.reading(q)
+	return ok && value > 0
 }
 
 // recovery reports whether the hardware requests a recovery action, and whether
@@ -426,8 +446,8 @@ func (h *deviceHealth) recovery() (requested, known bool) {
 // problem is over. If it does not report a recovery action, a remapped row that
 // is pending until a reset means the same.
 func (h *deviceHealth) needsRecovery() bool {
-	requested, known := h.recovery()
-	return requested || !known && h.positive(device.RowRemapPending)
+	requested, ok := h.recovery()
+	return requested || !ok && h.positive(device.RowRemapPending)
 }
 
 func (h *deviceHealth) fabricFailed() bool {
@@ -454,21 +474,24 @@ func (h *deviceHealth) label(f *families, node string, signals []signal, xids []
 	}
 	parent, l := d.device.ParentUUID, &h.labels
 	h.xids.label(f, xids, node, d.uuid, parent)
-	for by, reported := range h.reports {
-		if reported != unreported && l.reporters[by] == nil {
-			l.reporters[by] = metric.NewLabels(f.deviceHealthy.Labels, node, d.uuid, parent, reporter(by).String())
+	for origin, reported := range h.reports {
+		if reported != unreported && l.reporters[origin] == nil {
+			l.reporters[origin] = metric.NewLabels(f.deviceHealthy.Labels, node, d.uuid, parent, reporter(origin).String())
 		}
 	}
 	if len(l.signals) != len(h.raised) {
 		l.signals = nil
+		l.signalModels = make([]model.Signal, 0, len(h.raised))
 		for _, r := range h.raised {
+			l.signalModels = append(l.signalModels, model.Signal{Name: signals[r.signal].name, Critical: r.critical})
 			l.signals = append(l.signals, metric.NewLabels(f.healthSignal.Labels, node, d.uuid, parent, signals[r.signal].name, severity(r.critical)))
 		}
 	}
 	if taints := d.published.Taints; d.inSlice && !slices.Equal(l.taintsOf, taints) {
-		l.taintsOf, l.taints = taints, nil
+		l.taintsOf, l.taints, l.taintModels = taints, nil, nil
 		for i, t := range taints {
 			if !slices.Contains(taints[:i], t) { // a taint may be in the slice twice
+				l.taintModels = append(l.taintModels, t)
 				l.taints = append(l.taints, metric.NewLabels(f.taintInfo.Labels, node, d.uuid, parent, t.Key, t.Value, t.Effect))
 			}
 		}

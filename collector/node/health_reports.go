@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // reporter is a source of a device's health.
@@ -21,12 +22,12 @@ func (r reporter) String() string {
 }
 
 // report is what a reporter reports.
-type report uint8
+type report = model.Report
 
 const (
-	unreported report = iota
-	unhealthy
-	healthy
+	unreported = model.Unreported
+	unhealthy  = model.Unhealthy
+	healthy    = model.Healthy
 )
 
 // driverReport is the health by the driver's taints, while a slice has the device
@@ -63,7 +64,7 @@ func (k *kubeletHealth) add(uuid string, status dra.ResourceHealth) {
 	case k.reports[uuid] == unreported:
 		k.reports[uuid] = healthy
 	}
-	if known, has := k.messages[uuid]; status.Message != "" && (!has || status.Message < known) {
+	if known, ok := k.messages[uuid]; status.Message != "" && (!ok || status.Message < known) {
 		k.messages[uuid] = status.Message
 	}
 }
@@ -86,11 +87,11 @@ func kubeletReports(node string, facts Facts, views []claimView) kubeletHealth {
 			continue
 		}
 		if cdi == nil {
-			cdi = firstCDIOf(facts.Listing)
+			cdi = newFirstCDI(facts.Listing)
 		}
 		for _, status := range pod.Health {
-			view, known := byClaim[claimOf(pod, status.PodClaim)]
-			if !known {
+			view, ok := byClaim[podClaimRef(pod, status.PodClaim)]
+			if !ok {
 				continue
 			}
 			if uuid := reportedDevice(view, status, cdi); uuid != "" {
@@ -101,8 +102,8 @@ func kubeletReports(node string, facts Facts, views []claimView) kubeletHealth {
 	return reported
 }
 
-// claimOf returns the claim that a pod references by a name.
-func claimOf(pod dra.Pod, name string) dra.ClaimRef {
+// podClaimRef returns the claim that a pod references by a name.
+func podClaimRef(pod dra.Pod, name string) dra.ClaimRef {
 	for _, claim := range pod.Claims {
 		if claim.Name == name {
 			return dra.ClaimRef{Namespace: pod.Ref.Namespace, Name: claim.Claim}
@@ -120,7 +121,7 @@ type claimedDevice struct {
 	device dra.DeviceID
 }
 
-func firstCDIOf(listing dra.PodResources) firstCDI {
+func newFirstCDI(listing dra.PodResources) firstCDI {
 	ids := make(firstCDI, len(listing.Assignments))
 	for _, a := range listing.Assignments {
 		first := ""
@@ -143,8 +144,8 @@ func reportedDevice(v *claimView, status dra.ResourceHealth, cdi firstCDI) strin
 		if d.id.String() == status.ResourceID {
 			return d.uuid
 		}
-		first, listed := cdi[claimedDevice{v.ref, d.id}]
-		if listed && first != status.ResourceID {
+		first, ok := cdi[claimedDevice{v.ref, d.id}]
+		if ok && first != status.ResourceID {
 			continue
 		}
 		// A device that the kubelet does not list now may have any id.

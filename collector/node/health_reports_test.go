@@ -196,7 +196,7 @@ func TestKubeletReportOnASharedDevice(t *testing.T) {
 	}
 }
 
-// The snapshot has why the kubelet reports a device as unhealthy, while it does.
+// The model has why the kubelet reports a device as unhealthy, while it does.
 func TestKubeletMessage(t *testing.T) {
 	report := func(id, message string) dra.ResourceHealth {
 		return dra.ResourceHealth{PodClaim: "gpu", ResourceID: id, Message: message}
@@ -204,7 +204,16 @@ func TestKubeletMessage(t *testing.T) {
 	s := kubeletScene(t, []string{"k/c=a"}, []string{"k/c=b"},
 		report("k/c=a", "fan 2"), report("k/c=a", "fan 1"), report("k/c=a", ""), report("k/c=b", ""), report("k/c=z", "of no device"))
 	s.run(2)
-	if got, want := fmt.Sprint(s.last.KubeletMessages), "map[GPU-0:fan 1]"; got != want {
+	messages := func() map[string]string {
+		found := map[string]string{}
+		for _, d := range s.last.Model.Devices {
+			if d.KubeletMessage != "" {
+				found[d.UUID] = d.KubeletMessage
+			}
+		}
+		return found
+	}
+	if got, want := fmt.Sprint(messages()), "map[GPU-0:fan 1]"; got != want {
 		t.Errorf("the messages are %s, want %s", got, want)
 	}
 	for _, row := range s.last.Rows() {
@@ -214,7 +223,7 @@ func TestKubeletMessage(t *testing.T) {
 	}
 	s.facts.Cluster.Pods[0].Health = nil
 	s.run(1)
-	if len(s.last.KubeletMessages) > 0 {
-		t.Errorf("afterwards the messages are %v", s.last.KubeletMessages)
+	if found := messages(); len(found) > 0 {
+		t.Errorf("afterwards the messages are %v", found)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // holders determines who holds each device.
@@ -21,9 +22,9 @@ type holders struct {
 type holding struct {
 	again     bool // the views were joined again in this step
 	views     []claimView
-	uncertain []uncertainHold     // claims that may hold devices
-	recreated map[dra.PodRef]bool // see join
-	plugins   []pluginConsumer    // sorted
+	uncertain []uncertainHold        // claims that may hold devices
+	recreated map[dra.PodRef]bool    // see join
+	plugins   []model.PluginConsumer // sorted
 
 	unresolved []unresolvedPlugin
 }
@@ -109,13 +110,13 @@ func (s *holders) update(held *holding, now clock.Instant) {
 		}
 	}
 	for i, p := range held.plugins {
-		if i > 0 && held.plugins[i-1].uuid == p.uuid && held.plugins[i-1].pod == p.pod {
+		if i > 0 && held.plugins[i-1].UUID == p.UUID && held.plugins[i-1].Pod == p.Pod {
 			continue // another container of the pod
 		}
-		if h := s.get(p.uuid); h != nil {
+		if h := s.get(p.UUID); h != nil {
 			s.devices.keep(h.device, now)
 			h.plugins++
-			h.pods = append(h.pods, p.pod)
+			h.pods = append(h.pods, p.Pod)
 		}
 	}
 	for _, u := range held.uncertain {
@@ -229,7 +230,7 @@ func (s *holders) rows(b *rowBuilder) {
 func (s *holders) uncountedRows(b *rowBuilder) {
 	uncounted := [uncountedReasons]int{}
 	for _, h := range s.byDevice {
-		if because, is := h.uncounted(); is {
+		if because, ok := h.uncounted(); ok {
 			uncounted[because]++
 		}
 	}
@@ -252,8 +253,8 @@ func (h *deviceHolders) reset() {
 // it consumes of it.
 func (h *deviceHolders) add(share consumption) {
 	for i := range h.shares {
-		if own := &h.shares[i]; own.claim == share.claim {
-			own.consumed, own.hidden = added(own.consumed, share.consumed), own.hidden || share.hidden
+		if s := &h.shares[i]; s.claim == share.claim {
+			s.consumed, s.hidden = added(s.consumed, share.consumed), s.hidden || share.hidden
 			return
 		}
 	}
@@ -285,7 +286,7 @@ func (h *deviceHolders) changed() bool {
 
 // uncounted returns why device-seconds of the device are not known, of some
 // claim at least; false if they are.
-func (h *deviceHolders) uncounted() (because uncountedReason, is bool) {
+func (h *deviceHolders) uncounted() (because uncountedReason, ok bool) {
 	switch {
 	case h.listedOnly && h.claims > 1:
 		return uncountedNoAPIServer, true
@@ -322,14 +323,14 @@ func (h *deviceHolders) capacity(name string) float64 {
 }
 
 // attribution is how a holder's numbers relate to the device's own.
-func (h *deviceHolders) attribution() attribution {
+func (h *deviceHolders) attribution() model.Attribution {
 	switch {
 	case h.count() > 1 || h.related > 0:
-		return shared
+		return model.Shared
 	case h.device.isPartition():
-		return partition
+		return model.Partition
 	default:
-		return exclusive
+		return model.Exclusive
 	}
 }
 
@@ -337,7 +338,7 @@ func (h *deviceHolders) attribution() attribution {
 // consumes, else all of it; 0: unknown.
 func (h *deviceHolders) allocated(claim dra.ClaimRef) float64 {
 	for _, share := range h.shares {
-		if memory, consumes := share.consumed["memory"]; share.claim == claim && (consumes || share.hidden) {
+		if memory, ok := share.consumed["memory"]; share.claim == claim && (ok || share.hidden) {
 			return memory
 		}
 	}
@@ -352,14 +353,14 @@ func (h *deviceHolders) allocated(claim dra.ClaimRef) float64 {
 // the claim has a share of unknown size.
 func (h *deviceHolders) weight(claim dra.ClaimRef) (weight float64, known bool) {
 	capacity := h.sharedCapacity()
-	own, all := 0.0, 0.0
+	sum, all := 0.0, 0.0
 	for _, share := range h.shares {
 		if share.claim == claim && h.isUnknown(share) {
 			return 0, false
 		}
 		all += share.consumed[capacity]
 		if share.claim == claim {
-			own = share.consumed[capacity]
+			sum = share.consumed[capacity]
 		}
 	}
 	if capacity == "" {
@@ -367,7 +368,7 @@ func (h *deviceHolders) weight(claim dra.ClaimRef) (weight float64, known bool) 
 	}
 	// After a driver publishes less than before, more may be consumed than there
 	// is; the device is still there once.
-	return own / max(all, h.capacity(capacity)), true
+	return sum / max(all, h.capacity(capacity)), true
 }
 
 // sharedCapacity is the one capacity by which the device is divided: memory if
@@ -397,11 +398,11 @@ func (h *deviceHolders) allConsume(capacity string) bool {
 	}
 	consume := false
 	for _, share := range h.shares {
-		_, consumes := share.consumed[capacity]
-		if !consumes && !h.isUnknown(share) {
+		_, ok := share.consumed[capacity]
+		if !ok && !h.isUnknown(share) {
 			return false
 		}
-		consume = consume || consumes
+		consume = consume || ok
 	}
 	return consume
 }

@@ -74,36 +74,36 @@ func (s *incidents) update(now clock.Instant) {
 	}
 	s.last = now
 	for _, d := range all {
-		own := s.add(d)
-		own.before, own.present, own.begun = own.present, 0, 0
-		own.earlier, own.watched = own.watched, 0
+		incidents := s.add(d)
+		incidents.before, incidents.present, incidents.begun = incidents.present, 0, 0
+		incidents.earlier, incidents.watched = incidents.watched, 0
 	}
 	for _, d := range all {
 		present, begun := s.examine(d, now)
-		whole := s.byDevice[s.wholeOf(d)]
+		whole := s.byDevice[s.wholeDevice(d)]
 		whole.present |= present
 		whole.begun |= begun
 		whole.watched |= s.watched(d)
 	}
 	for _, d := range all {
-		if d.hardware && s.wholeOf(d) == d {
+		if d.hardware && s.wholeDevice(d) == d {
 			s.account(d, passed.Seconds(), now.Wall)
 		}
 	}
 }
 
 func (s *incidents) add(d *deviceState) *deviceIncidents {
-	own := s.byDevice[d]
-	if own == nil {
-		own = &deviceIncidents{}
-		s.byDevice[d] = own
+	incidents := s.byDevice[d]
+	if incidents == nil {
+		incidents = &deviceIncidents{}
+		s.byDevice[d] = incidents
 	}
-	return own
+	return incidents
 }
 
-// wholeOf returns the device that a partition is cut from, if it is known; else the
+// wholeDevice returns the device that a partition is cut from, if it is known; else the
 // device itself.
-func (s *incidents) wholeOf(d *deviceState) *deviceState {
+func (s *incidents) wholeDevice(d *deviceState) *deviceState {
 	if d.device.IsPartition() {
 		if parent := s.devices.parent(d); parent != nil {
 			return parent
@@ -143,15 +143,15 @@ func (s *incidents) examine(d *deviceState, now clock.Instant) (present, begun k
 			present |= kind.set()
 		}
 	}
-	own, reported := s.byDevice[d], h.reports[byDriver]
+	incidents, reported := s.byDevice[d], h.reports[byDriver]
 	if reported == unhealthy {
 		present |= incidentTaint.set()
-		if own.driver == healthy {
+		if incidents.driver == healthy {
 			begun |= incidentTaint.set()
 		}
 	}
 	if reported != unreported {
-		own.driver = reported
+		incidents.driver = reported
 	}
 	return present, begun
 }
@@ -159,30 +159,30 @@ func (s *incidents) examine(d *deviceState, now clock.Instant) (present, begun k
 // account adds what has happened to a device since the step before, seconds ago; 0: how
 // long ago that was is not known, or too long.
 func (s *incidents) account(d *deviceState, seconds float64, now time.Time) {
-	own, model := s.byDevice[d], s.model(driverModel{d.model(), d.device.DriverVersion})
-	watched := own.watched
+	incidents, model := s.byDevice[d], s.model(driverModel{d.model(), d.device.DriverVersion})
+	watched := incidents.watched
 	if watched&incidentUnhealthy.set() != 0 {
-		own.failures.open(now)
+		incidents.failures.open(now)
 	}
 	claims, held := 0, false
-	onsets := own.begun &^ own.before
+	onsets := incidents.begun &^ incidents.before
 	if onsets != 0 {
 		claims, held = len(s.health.claimsOn(d)), slices.ContainsFunc(s.health.holdersOn(d), (*deviceHolders).isHeld)
 	}
 	if held && onsets&incidentUnhealthy.set() != 0 {
-		own.failures.add(1, now)
+		incidents.failures.add(1, now)
 	}
 	for kind := range incidentKinds {
 		set := kind.set()
-		if (watched|own.present)&set != 0 {
+		if (watched|incidents.present)&set != 0 {
 			for total := range model.totals {
 				model.totals[total][kind].open(now)
 			}
 		}
 		switch {
-		case own.before&set != 0:
+		case incidents.before&set != 0:
 			model.totals[incidentSeconds][kind].total += seconds
-		case own.earlier&watched&set != 0:
+		case incidents.earlier&watched&set != 0:
 			model.totals[incidentWatchedSeconds][kind].total += seconds
 		}
 		if onsets&set != 0 {
@@ -193,12 +193,12 @@ func (s *incidents) account(d *deviceState, seconds float64, now time.Time) {
 }
 
 func (s *incidents) model(key driverModel) *modelIncidents {
-	of := s.byModel[key]
-	if of == nil {
-		of = &modelIncidents{}
-		s.byModel[key], s.sorted = of, nil
+	model := s.byModel[key]
+	if model == nil {
+		model = &modelIncidents{}
+		s.byModel[key], s.sorted = model, nil
 	}
-	return of
+	return model
 }
 
 // watched returns the kinds that would be noticed if they happened to a device now.
@@ -253,6 +253,9 @@ func (s *incidents) remove(devices []*deviceState) {
 	s.sorted = nil
 }
 
+// heldFailures counts how often a device became unhealthy while it was held.
+func (s *incidents) heldFailures(d *deviceState) *tally { return &s.byDevice[d].failures }
+
 func (s *incidents) rows(b *rowBuilder) {
 	if s.sorted == nil {
 		s.sorted = slices.SortedFunc(maps.Keys(s.byModel), func(a, b driverModel) int {
@@ -262,19 +265,19 @@ func (s *incidents) rows(b *rowBuilder) {
 	for total, family := range b.families.incidents {
 		b.In(family)
 		for _, key := range s.sorted {
-			of := s.byModel[key]
+			model := s.byModel[key]
 			for kind := range incidentKinds {
-				if of.totals[total][kind].isOpen() && of.labels[kind] == nil {
-					of.labels[kind] = metric.NewLabels(family.Labels, s.node, key.model, key.driverVersion, kind.String())
+				if model.totals[total][kind].isOpen() && model.labels[kind] == nil {
+					model.labels[kind] = metric.NewLabels(family.Labels, s.node, key.model, key.driverVersion, kind.String())
 				}
-				b.addTally(of.labels[kind], of.totals[total][kind])
+				b.addTally(model.labels[kind], model.totals[total][kind])
 			}
 		}
 	}
 	b.In(b.families.heldFailures)
 	for _, d := range s.devices.all() {
-		if own := s.byDevice[d]; own.failures.isOpen() {
-			b.addTally(d.labels.plain, own.failures)
+		if incidents := s.byDevice[d]; incidents.failures.isOpen() {
+			b.addTally(d.labels.plain, incidents.failures)
 		}
 	}
 }

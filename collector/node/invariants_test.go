@@ -8,10 +8,10 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
-	"github.com/dra-exporter/dra-exporter/internal/invariant"
+	"github.com/dra-exporter/dra-exporter/test/invariant"
 )
 
-// invariantPage is a snapshot as internal/invariant sees it.
+// invariantPage is a snapshot as test/invariant sees it.
 func invariantPage(snapshot Snapshot) invariant.Page {
 	return invariant.FromRows(snapshot.Rows(), time.Time{}.Add(snapshot.At.Elapsed))
 }
@@ -71,7 +71,7 @@ func TestInvariantsFindBrokenPages(t *testing.T) {
 	before := invariantPage(s.last)
 	s.step(time.Second)
 	after := invariantPage(s.last)
-	if found := slices.Concat(invariant.Check(before, after), invariant.Compare(invariant.Pair{Before: before, After: after})); len(found) > 0 {
+	if found := slices.Concat(invariant.Check(before, after), invariant.Compare(before, after)); len(found) > 0 {
 		t.Fatalf("the page as it is: %v", found)
 	}
 	for rule, change := range map[string]func(*invariant.Series){
@@ -106,7 +106,7 @@ func TestInvariantsFindBrokenPages(t *testing.T) {
 		for i := range broken.Series {
 			change(&broken.Series[i])
 		}
-		found := slices.Concat(invariant.Check(broken), invariant.Compare(invariant.Pair{Before: before, After: broken}))
+		found := slices.Concat(invariant.Check(broken), invariant.Compare(before, broken))
 		if !slices.ContainsFunc(found, func(v invariant.Violation) bool { return v.Rule == rule }) {
 			t.Errorf("%s is not found: %v", rule, found)
 		}

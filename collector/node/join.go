@@ -48,11 +48,11 @@ func newJoin(node string) *join {
 // on, and reports whether it did. The views that it leaves are to be resolved.
 func (j *join) update(facts Facts, hardwareChanges uint64) bool {
 	causes := causes{
-		pods:        spanOf(facts.Cluster.Pods),
-		claims:      spanOf(facts.Cluster.Claims),
-		published:   spanOf(facts.Cluster.Published),
-		assignments: spanOf(facts.Listing.Assignments),
-		cdi:         spanOf(facts.CDI),
+		pods:        newSpan(facts.Cluster.Pods),
+		claims:      newSpan(facts.Cluster.Claims),
+		published:   newSpan(facts.Cluster.Published),
+		assignments: newSpan(facts.Listing.Assignments),
+		cdi:         newSpan(facts.CDI),
 		hardware:    hardwareChanges,
 	}
 	// Otherwise the views depend on time, or on the views before.
@@ -78,12 +78,12 @@ func (j *join) held() map[dra.DeviceID]bool {
 }
 
 // resolve gives each device its uuid, and sorts the views.
-func (j *join) resolve(uuid resolve) {
+func (j *join) resolve(identify resolve) {
 	for i := range j.views {
-		j.views[i].resolve(uuid)
+		j.views[i].resolve(j.node, identify)
 	}
 	for i := range j.uncertain {
-		j.uncertain[i].uuid = uuid(j.uncertain[i].device)
+		j.uncertain[i].uuid, _ = identify(j.uncertain[i].device)
 	}
 	slices.SortFunc(j.views, func(a, b claimView) int { return compareClaims(a.ref, b.ref) })
 }
@@ -103,7 +103,7 @@ func (j *join) joinClaims(facts Facts) []claimView {
 		clear(j.absent)
 		return joinListing(nil, nil, nil, facts.Listing)
 	default:
-		missing, gone := j.absent.observe(podsOf(j.views), facts.Listing, facts.ListedAt)
+		missing, gone := j.absent.observe(listPods(j.views), facts.Listing, facts.ListedAt)
 		addRecreated(gone, j.recreated, j.views, facts.Cluster.Pods, facts.Listing)
 		return joinListing(j.views, missing, gone, facts.Listing)
 	}
@@ -126,14 +126,14 @@ func (j *join) unreadClaims(facts Facts) func(dra.ClaimRef, []*dra.Pod) (claimVi
 		if listed == nil {
 			listed = listedClaims(facts.Listing)
 		}
-		now, isListed := listed[ref]
+		now, ok := listed[ref]
 		at := slices.IndexFunc(j.views, func(view claimView) bool { return view.ref == ref })
 		switch {
-		case unread[ref] && at >= 0 && j.views[at].isOf(pods, now, isListed):
+		case unread[ref] && at >= 0 && j.views[at].belongsTo(pods, now, ok):
 			view := j.views[at].of(pods)
 			view.missing = false
 			return view, true
-		case !isListed:
+		case !ok:
 		case unread[ref] && facts.claimsDown():
 			return now, true
 		default:
@@ -167,15 +167,15 @@ func joinCluster(node string, cluster Cluster, fallback func(dra.ClaimRef, []*dr
 		}
 		for _, named := range pod.Claims {
 			ref := dra.ClaimRef{Namespace: pod.Ref.Namespace, Name: named.Claim}
-			claim, known := claims[ref]
+			claim, ok := claims[ref]
 			switch {
 			case named.Claim == "":
-			case known && claim.Allocated && claim.HeldBy(pod.UID):
-				at, seen := index[ref]
-				if !seen {
+			case ok && claim.Allocated && claim.HeldBy(pod.UID):
+				at, ok := index[ref]
+				if !ok {
 					at = len(views)
 					index[ref] = at
-					views = append(views, viewOf(claim, named.Template))
+					views = append(views, newClaimView(claim, named.Template))
 				}
 				views[at].addPod(*pod)
 			default:
@@ -187,12 +187,12 @@ func joinCluster(node string, cluster Cluster, fallback func(dra.ClaimRef, []*dr
 		}
 	}
 	for i := range views {
-		if claim, known := claims[views[i].ref]; known {
-			views[i].charge = chargingOf(claim, views[i].podUIDs)
+		if claim, ok := claims[views[i].ref]; ok {
+			views[i].charge = decideCharging(claim, views[i].podUIDs)
 		}
 	}
 	for _, ref := range refs {
-		if _, held := index[ref]; held {
+		if _, ok := index[ref]; ok {
 			continue // it is reserved for another pod
 		}
 		if view, ok := fallback(ref, unread[ref]); ok {
@@ -246,11 +246,11 @@ func (a absences) observe(pods []dra.PodRef, listing dra.PodResources, listedAt 
 			continue
 		}
 		missing[pod] = true
-		since, before := a[pod]
+		start, ok := a[pod]
 		switch {
-		case !before:
+		case !ok:
 			a[pod] = listedAt
-		case listedAt.Since(since) >= absenceSpan:
+		case listedAt.Since(start) >= absenceSpan:
 			gone[pod] = true
 		}
 	}
@@ -258,8 +258,8 @@ func (a absences) observe(pods []dra.PodRef, listing dra.PodResources, listedAt 
 	return missing, gone
 }
 
-// podsOf returns the pods of all views.
-func podsOf(views []claimView) []dra.PodRef {
+// listPods returns the pods of all views.
+func listPods(views []claimView) []dra.PodRef {
 	var pods []dra.PodRef
 	for _, view := range views {
 		pods = append(pods, view.pods...)
@@ -275,13 +275,13 @@ func joinListing(known []claimView, missing, gone map[dra.PodRef]bool, listing d
 	listed := listedClaims(listing)
 	views := make([]claimView, 0, len(known)+len(listed))
 	for _, view := range known {
-		now, isListed := listed[view.ref]
+		now, ok := listed[view.ref]
 		delete(listed, view.ref)
 		view = view.without(gone)
 		switch {
-		case isListed && !view.covers(now):
+		case ok && !view.covers(now):
 			views = append(views, now)
-		case isListed:
+		case ok:
 			views = append(views, view.with(now))
 		case len(view.pods) > 0:
 			view.missing = !slices.ContainsFunc(view.pods, func(pod dra.PodRef) bool { return !missing[pod] })
@@ -319,7 +319,7 @@ func addRecreated(gone, recreated map[dra.PodRef]bool, known []claimView, pods [
 		}
 	}
 	for _, a := range listing.Assignments {
-		if claims, known := named[a.Pod]; known && !claims[a.Claim] && !unnamed[a.Pod] {
+		if claims, ok := named[a.Pod]; ok && !claims[a.Claim] && !unnamed[a.Pod] {
 			gone[a.Pod], recreated[a.Pod] = true, true
 		}
 	}
@@ -330,8 +330,8 @@ func addRecreated(gone, recreated map[dra.PodRef]bool, known []claimView, pods [
 func listedClaims(listing dra.PodResources) map[dra.ClaimRef]claimView {
 	views := make(map[dra.ClaimRef]claimView)
 	for _, a := range listing.Assignments {
-		view, seen := views[a.Claim]
-		if !seen {
+		view, ok := views[a.Claim]
+		if !ok {
 			view = claimView{ref: a.Claim, info: claimInfo{sharing: sharingNone}, listedOnly: true}
 		}
 		view.devices = append(view.devices, claimDevice{id: a.Device, shareID: a.ShareID})

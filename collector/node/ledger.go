@@ -11,6 +11,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // ledger keeps what each claim got of each device that it holds, and the totals
@@ -32,6 +33,8 @@ type ledger struct {
 
 	sortedHolds  []*hold            // held ones first; nil: outdated
 	sortedTotals []*namespaceTotals // nil: outdated
+
+	shownAccounts int // of the model before
 }
 
 func newLedger(config Config, devices *devices, holders *holders, counters *counters, splits *splits, prices *prices) *ledger {
@@ -53,8 +56,8 @@ func (l *ledger) update(views []claimView, now clock.Instant) (begun []string) {
 			if d.admin {
 				continue
 			}
-			t, known := l.holds[key]
-			if !known {
+			t, ok := l.holds[key]
+			if !ok {
 				t = &hold{key: key}
 				l.holds[key] = t
 			}
@@ -76,7 +79,7 @@ func (l *ledger) update(views []claimView, now clock.Instant) (begun []string) {
 			l.sortedHolds = nil
 		}
 		if d := l.devices.get(key.uuid); d != nil && len(t.stretches) > 0 {
-			t.settle(l.counters.of(d), now.Wall, l.totalsOf(t))
+			t.creditGrowth(l.counters.of(d), now.Wall, l.findTotals(t))
 		}
 	}
 	return begun
@@ -93,7 +96,8 @@ func (l *ledger) updateHold(t *hold, view *claimView, now clock.Instant) (class 
 	}
 	t.class, t.model = class, d.model()
 	weight, ok := h.weight(key.claim)
-	t.weight, t.allocated = weight, h.allocated(key.claim)
+	t.bundled = view.bundles[key.uuid]
+	t.weight, t.allocated = weight*float64(max(1, t.bundled)), h.allocated(key.claim)
 	if view.charge == chargedElsewhere {
 		t.weight = 0
 	}
@@ -107,18 +111,18 @@ func (l *ledger) updateHold(t *hold, view *claimView, now clock.Instant) (class 
 		t.deferUpdate(&p)
 	} else {
 		p.perHour, p.priced = l.prices.perHour(d, class)
-		p.totals = l.totalsOf(t)
+		p.totals = l.findTotals(t)
 		t.update(&p)
 	}
 	t.updateIdle(d.fresh, l.idleThreshold, now.Wall)
 	return class, began
 }
 
-// totalsOf returns the totals to which a hold is added.
-func (l *ledger) totalsOf(t *hold) *namespaceTotals {
+// findTotals returns the totals to which a hold is added.
+func (l *ledger) findTotals(t *hold) *namespaceTotals {
 	key := namespaceKey{t.key.claim.Namespace, t.class, t.model}
-	totals, known := l.totals[key]
-	if !known {
+	totals, ok := l.totals[key]
+	if !ok {
 		totals = &namespaceTotals{key: key}
 		l.totals[key] = totals
 		l.sortedTotals = nil
@@ -136,11 +140,11 @@ func (l *ledger) evict(now clock.Instant) {
 	}
 }
 
-// classOf returns the device class through which the claim holds the device;
+// heldClass returns the device class through which the claim holds the device;
 // false if it does not.
-func (l *ledger) classOf(claim dra.ClaimRef, uuid string) (string, bool) {
-	t, known := l.holds[holdKey{claim, uuid}]
-	if !known || !t.held {
+func (l *ledger) heldClass(claim dra.ClaimRef, uuid string) (string, bool) {
+	t, ok := l.holds[holdKey{claim, uuid}]
+	if !ok || !t.held {
 		return "", false
 	}
 	return t.class, true
@@ -155,6 +159,60 @@ func (l *ledger) all() []*hold {
 		})
 	}
 	return l.sortedHolds
+}
+
+// models returns the holds, in the order of their rows.
+func (l *ledger) models() []model.Hold {
+	all := l.all()
+	holds, accounts := make([]model.Hold, len(all)), make([]model.Account, 0, l.shownAccounts)
+	for i, t := range all {
+		h := &holds[i]
+		h.Claim, h.UUID, h.Held, h.Attribution = t.key.claim, t.key.uuid, t.held, t.attribution
+		h.Utilization, h.Memory, h.HeldSeconds = t.use(usedTime), t.use(usedMemory), t.heldSeconds.model()
+		if !t.uncounted {
+			h.DeviceSeconds = t.deviceSeconds.model()
+		}
+		if t.held {
+			h.Power.Value, h.Power.Known = t.device.gauge(device.Power)
+			h.Allocated, h.Bundled = t.allocated, t.bundled
+		}
+		if t.idling {
+			h.IdleSince = t.idleSince
+		}
+		first := len(accounts)
+		accounts = t.appendAccounts(accounts)
+		h.Accounts = accounts[first:len(accounts):len(accounts)]
+	}
+	l.shownAccounts = len(accounts)
+	return holds
+}
+
+// appendAccounts appends the accounts that count something of the model.
+func (t *hold) appendAccounts(accounts []model.Account) []model.Account {
+	for a := range t.accounts {
+		tallies := &t.accounts[a].tallies
+		account := model.Account{
+			Attribution: model.Attribution(a), Busy: tallies[meterBusy].model(), Energy: tallies[meterEnergy].model(),
+			NVLinkTransmit: tallies[meterNVLinkTransmit].model(), NVLinkReceive: tallies[meterNVLinkReceive].model(),
+		}
+		if account.Busy.Known || account.Energy.Known || account.NVLinkTransmit.Known || account.NVLinkReceive.Known {
+			accounts = append(accounts, account)
+		}
+	}
+	return accounts
+}
+
+// totalModels returns the totals of namespaces.
+func (l *ledger) totalModels() []model.Totals {
+	all := l.allTotals()
+	totals := make([]model.Totals, len(all))
+	for i, n := range all {
+		totals[i] = model.Totals{
+			Namespace: n.key.namespace, Class: n.key.class, Model: n.key.model, Start: n.start(),
+			DeviceSeconds: n.device.model(), SharedSeconds: n.sharedDevice.model(), BusySeconds: n.busy.model(), Energy: n.energy.model(), Cost: n.cost.model(),
+		}
+	}
+	return totals
 }
 
 func (l *ledger) allTotals() []*namespaceTotals {
@@ -192,6 +250,12 @@ func (l *ledger) claimRows(b *rowBuilder) {
 			b.addTally(t.labels, t.deviceSeconds)
 		}
 	}
+	b.In(f.claimBundled)
+	for _, t := range holds {
+		if t.held && t.bundled > 0 {
+			b.Add(t.labels, float64(t.bundled))
+		}
+	}
 	b.In(f.claimAllocated)
 	for _, t := range holds {
 		if t.held && t.allocated > 0 {
@@ -208,8 +272,8 @@ func (l *ledger) gaugeRows(b *rowBuilder, holds []*hold) {
 	for q := range usages {
 		b.In([usages]*metric.Family{usedTime: f.claimUtilization, usedMemory: f.claimMemory}[q])
 		for _, t := range holds {
-			if use := &t.uses[q]; t.held && use.known && t.device.fresh {
-				b.Add(t.accounts[use.attribution].labels, use.value)
+			if use := t.use(q); use.Known {
+				b.Add(t.accounts[use.Attribution].labels, use.Value)
 			}
 		}
 	}
@@ -218,7 +282,7 @@ func (l *ledger) gaugeRows(b *rowBuilder, holds []*hold) {
 		if !t.held {
 			continue
 		}
-		if value, known := t.device.gauge(device.Power); known {
+		if value, ok := t.device.gauge(device.Power); ok {
 			b.Add(t.account().labels, value)
 		}
 	}
@@ -320,9 +384,10 @@ type hold struct {
 	seen        time.Duration // elapsed time of the last step in which it certainly held the device
 	broken      bool          // the attribution has changed since
 	stretches   []stretch     // the newest last, for which growth is not complete yet
-	attribution attribution
-	uses        [usages]use           // what processes may split, each with its own attribution
-	pending     [attributions]float64 // busy seconds since seen, of a hold that may have ended
+	attribution model.Attribution
+	uses        [usages]use                 // what processes may split, each with its own attribution
+	pending     [model.Attributions]float64 // busy seconds since seen, of a hold that may have ended
+	bundled     int                         // number of devices of a bundle; 0: it is one device
 	weight      float64
 	allocated   float64   // memory, bytes; 0: unknown
 	idling      bool      // it does not use the device at present
@@ -331,7 +396,7 @@ type hold struct {
 	heldSeconds   tally // elapsed seconds
 	deviceSeconds tally // weighted seconds
 	uncounted     bool  // device-seconds are not known at present
-	accounts      [attributions]account
+	accounts      [model.Attributions]account
 	labels        *metric.Labels
 }
 
@@ -339,7 +404,7 @@ type hold struct {
 // one attribution. What happened between two stretches is not known.
 type stretch struct {
 	from, to    time.Duration
-	attribution attribution
+	attribution model.Attribution
 }
 
 // maxStretches limits what is kept of a hold while a quantity of its device is
@@ -367,7 +432,7 @@ type holdInput struct {
 	now         clock.Instant
 	device      *deviceState
 	growth      *deviceGrowth
-	attribution attribution
+	attribution model.Attribution
 	uses        [usages]use
 	perHour     float64
 	priced      bool // perHour is known
@@ -381,7 +446,7 @@ func (t *hold) update(p *holdInput) {
 		t.uses[q].update(p.uses[q], began, elapsed)
 	}
 	if began {
-		t.idleSince, t.pending = time.Time{}, [attributions]float64{}
+		t.idleSince, t.pending = time.Time{}, [model.Attributions]float64{}
 	} else {
 		held = elapsed - t.seen
 	}
@@ -393,7 +458,7 @@ func (t *hold) update(p *holdInput) {
 	t.held, t.broken, t.attribution, t.seen = true, false, p.attribution, elapsed
 	t.accrueTime(held, p)
 	t.open(p)
-	t.settle(p.growth, p.now.Wall, p.totals)
+	t.creditGrowth(p.growth, p.now.Wall, p.totals)
 	t.accrueBusy(p)
 }
 
@@ -421,7 +486,7 @@ func (t *hold) accrueTime(held time.Duration, p *holdInput) {
 		weighted = t.weight * held.Seconds()
 		t.deviceSeconds.add(weighted, now)
 		totals.device.total += weighted
-		if t.uses[usedTime].attribution == shared {
+		if t.uses[usedTime].attribution == model.Shared {
 			totals.sharedDevice.total += weighted
 		}
 	}
@@ -441,27 +506,27 @@ func (t *hold) open(p *holdInput) {
 	for i := range p.growth.throttled {
 		account.reason(p.growth.throttled[i].reason).open(now)
 	}
-	if p.growth.meters[meterEnergy].known && t.attribution != shared {
+	if p.growth.meters[meterEnergy].known && t.attribution != model.Shared {
 		p.totals.energy.open(now)
 	}
 }
 
-// settle adds the hold's part of what the device's counters have grown by since
+// creditGrowth adds the hold's part of what the device's counters have grown by since
 // they were measured before. It is also called after the hold has ended, as a
 // counter may be measured after that.
-func (t *hold) settle(g *deviceGrowth, now time.Time, totals *namespaceTotals) {
+func (t *hold) creditGrowth(g *deviceGrowth, now time.Time, totals *namespaceTotals) {
 	for m := meterBusy + 1; m < meters; m++ {
-		for of, part := range t.parts(&g.meters[m]) {
-			t.accounts[of].tallies[m].add(part, now)
-			if m == meterEnergy && of != shared {
+		for a, part := range t.parts(&g.meters[m]) {
+			t.accounts[a].tallies[m].add(part, now)
+			if m == meterEnergy && a != model.Shared {
 				totals.energy.add(part, now)
 			}
 		}
 	}
 	for i := range g.throttled {
 		reason := &g.throttled[i]
-		for of, part := range t.parts(&reason.growth) {
-			t.accounts[of].reason(reason.reason).add(part, now)
+		for a, part := range t.parts(&reason.growth) {
+			t.accounts[a].reason(reason.reason).add(part, now)
 		}
 	}
 	t.trim(g)
@@ -469,8 +534,8 @@ func (t *hold) settle(g *deviceGrowth, now time.Time, totals *namespaceTotals) {
 
 // parts returns the parts of a growth that fall into the stretches of the hold,
 // with their attributions.
-func (t *hold) parts(g *growth) iter.Seq2[attribution, float64] {
-	return func(yield func(attribution, float64) bool) {
+func (t *hold) parts(g *growth) iter.Seq2[model.Attribution, float64] {
+	return func(yield func(model.Attribution, float64) bool) {
 		if !g.grew || g.amount == 0 {
 			return
 		}
@@ -511,13 +576,13 @@ func (t *hold) accrueBusy(p *holdInput) {
 	use := &t.uses[usedTime]
 	t.pending[use.attribution] += use.busy(g)
 	t.accounts[use.attribution].tallies[meterBusy].open(now)
-	if use.attribution != shared {
+	if use.attribution != model.Shared {
 		p.totals.busy.open(now)
 	}
 	for a, busy := range t.pending {
 		if busy > 0 {
 			t.accounts[a].tallies[meterBusy].add(busy, now)
-			if attribution(a) != shared {
+			if model.Attribution(a) != model.Shared {
 				p.totals.busy.add(busy, now)
 			}
 			t.pending[a] = 0
@@ -546,6 +611,12 @@ func (t *hold) release(now clock.Instant) {
 	t.device = nil
 }
 
+// use returns what the claim uses at present.
+func (t *hold) use(q usage) model.Use {
+	use := &t.uses[q]
+	return model.Use{Value: use.value, Known: t.held && use.known && t.device.fresh, Attribution: use.attribution}
+}
+
 // account is the one to which the present growth is added, unless processes
 // split it.
 func (t *hold) account() *account { return &t.accounts[t.attribution] }
@@ -557,18 +628,18 @@ func (t *hold) label(f *families, node string, engines []device.Reading) {
 	if t.labels == nil {
 		t.labels = metric.NewLabels(f.claimHeld.Labels, node, claim.Namespace, claim.Name, t.key.uuid)
 	}
-	labels := func(family *metric.Family, of attribution, values ...string) *metric.Labels {
-		return metric.NewLabels(family.Labels, append([]string{node, claim.Namespace, claim.Name, t.key.uuid, of.String()}, values...)...)
+	labels := func(family *metric.Family, a model.Attribution, values ...string) *metric.Labels {
+		return metric.NewLabels(family.Labels, append([]string{node, claim.Namespace, claim.Name, t.key.uuid, a.String()}, values...)...)
 	}
-	for of := range attributions {
-		account := &t.accounts[of]
-		used := of == t.attribution || of == t.uses[usedTime].attribution || of == t.uses[usedMemory].attribution
+	for a := range model.Attributions {
+		account := &t.accounts[a]
+		used := a == t.attribution || a == t.uses[usedTime].attribution || a == t.uses[usedMemory].attribution
 		if used && account.labels == nil {
-			account.labels = labels(f.claimUtilization, of)
+			account.labels = labels(f.claimUtilization, a)
 		}
 		for i := range account.throttled {
 			if account.throttled[i].labels == nil {
-				account.throttled[i].labels = labels(f.claimThrottled, of, account.throttled[i].reason)
+				account.throttled[i].labels = labels(f.claimThrottled, a, account.throttled[i].reason)
 			}
 		}
 	}
@@ -610,6 +681,17 @@ type namespaceTotals struct {
 	cost tally // of device-seconds, in the currency of the price list; open once a price is known
 
 	labels, costLabels *metric.Labels
+}
+
+// start is when the first of the totals began at zero.
+func (n *namespaceTotals) start() time.Time {
+	start := n.device.start
+	for _, t := range []*tally{&n.sharedDevice, &n.busy, &n.energy, &n.cost} {
+		if t.isOpen() && (start.IsZero() || t.start.Before(start)) {
+			start = t.start
+		}
+	}
+	return start
 }
 
 // charge adds what weighted device-seconds cost.

@@ -271,6 +271,20 @@ func TestSeriesCap(t *testing.T) {
 	}
 }
 
+// A share that an allocation names twice is consumed once.
+func TestShareNamedTwice(t *testing.T) {
+	share := dra.Result{Request: "gpu", Device: sceneID("gpu-0"), ShareID: "a", Consumed: map[string]float64{"memory": 20e9}}
+	s := newScene(t, gpu(0))
+	s.facts.Cluster.Published[0].Capacity = map[string]float64{"memory": 60e9}
+	s.allocate("ml/train", "gpu-0").Results = []dra.Result{share, share}
+	for range 13 {
+		s.listed(1)
+	}
+	if got, shown := s.value("dra_claim_device_seconds_total", "resourceclaim", "train"); !shown || math.Abs(got-4) > 1e-9 {
+		t.Errorf("it has %v device-seconds of 12 (shown: %v), want a third", got, shown)
+	}
+}
+
 // A share is never charged as the whole device: while no slice has what there is
 // of what it consumes, the hardware's own size counts, and where that is not
 // known either, nothing is charged.

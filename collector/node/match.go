@@ -15,6 +15,7 @@ import (
 // slice, an allocation or the kubelet's List.
 type matcher struct {
 	node      string
+	each      bool // see Config.EachDevice
 	devices   *devices
 	published map[dra.DeviceID]*dra.PublishedDevice // in this step's slices
 	known     map[dra.DeviceID]string               // last known match of devices that are held
@@ -43,9 +44,9 @@ func (m *matchedInputs) equal(other *matchedInputs) bool {
 		})
 }
 
-func newMatcher(node string, devices *devices) *matcher {
+func newMatcher(config Config, devices *devices) *matcher {
 	return &matcher{
-		node: node, devices: devices,
+		node: config.Node, each: config.EachDevice, devices: devices,
 		published: make(map[dra.DeviceID]*dra.PublishedDevice),
 		known:     make(map[dra.DeviceID]string),
 		before:    make(map[dra.DeviceID]string),
@@ -67,12 +68,28 @@ func (m *matcher) update(facts Facts, held map[dra.DeviceID]bool) resolve {
 	m.keep(pairs, uuids)
 	m.keepBefore(pairs)
 	m.publish(facts.Cluster, pairs, uuids)
-	return m.uuidOf
+	return m.identify
 }
 
-// uuidOf returns how a named device is identified: by its hardware, if that is known.
-func (m *matcher) uuidOf(id dra.DeviceID) string {
-	if uuid, known := m.known[id]; known {
+// identify implements resolve. A device of a driver whose devices a source reads is
+// not unread, whether it is matched or not.
+func (m *matcher) identify(id dra.DeviceID) (uuid string, unread bool) {
+	uuid = m.matchedUUID(id)
+	if m.each || uuid != unknownUUID(m.node, id) || vendors.IsMeasured(id.Driver) {
+		return uuid, false
+	}
+	d := m.devices.get(uuid)
+	return uuid, (d == nil || !d.hardware) && !m.isNamed(id)
+}
+
+// isNamed reports whether a sample of this step is of the device with a published name.
+func (m *matcher) isNamed(id dra.DeviceID) bool {
+	return slices.ContainsFunc(m.devices.named, func(sample device.Sample) bool { return names(sample.Device.Published, id) })
+}
+
+// matchedUUID returns how a named device is identified: by its hardware, if that is known.
+func (m *matcher) matchedUUID(id dra.DeviceID) string {
+	if uuid, ok := m.known[id]; ok {
 		return uuid
 	}
 	return unknownUUID(m.node, id)
@@ -81,7 +98,7 @@ func (m *matcher) uuidOf(id dra.DeviceID) string {
 // match matches again if anything has changed that the matching follows from.
 func (m *matcher) match(facts Facts, held map[dra.DeviceID]bool, uuids []string) *matching {
 	inputs := matchedInputs{
-		published: spanOf(facts.Cluster.Published),
+		published: newSpan(facts.Cluster.Published),
 		hardware:  m.devices.changes,
 		kept:      m.kept(facts.Cluster, uuids),
 		subjects:  subjects(facts, held),
@@ -111,7 +128,7 @@ func (m *matcher) kept(cluster Cluster, uuids []string) map[dra.DeviceID]int {
 	}
 	kept := make(map[dra.DeviceID]int)
 	for id, uuid := range m.known {
-		if i, present := slices.BinarySearch(uuids, uuid); present && !published[id] {
+		if i, ok := slices.BinarySearch(uuids, uuid); ok && !published[id] {
 			kept[id] = i
 		}
 	}
@@ -145,8 +162,8 @@ func (m *matcher) keepBefore(pairs *matching) {
 			continue
 		}
 		there[pool{sub.id.Driver, sub.id.Pool}] = true
-		at, matched := pairs.found[sub.id]
-		if !matched {
+		at, ok := pairs.found[sub.id]
+		if !ok {
 			continue
 		}
 		hardware := hardwareUUID("", pairs.hardware[at])
@@ -171,7 +188,7 @@ func (m *matcher) publish(cluster Cluster, pairs *matching, uuids []string) {
 	}
 	for i := range pairs.subjects {
 		id := pairs.subjects[i].id
-		if at, matched := pairs.found[id]; matched {
+		if at, ok := pairs.found[id]; ok {
 			m.name(m.devices.get(uuids[at]), id)
 		}
 	}
@@ -200,13 +217,13 @@ func (m *matcher) addNamed(now clock.Instant) {
 			}
 			id.Pool = pools[id]
 		}
-		uuid := m.uuidOf(id)
+		uuid := m.matchedUUID(id)
 		d := m.devices.addNamed(uuid, sample, now)
 		if m.published[id] != nil {
 			m.name(d, id)
 		}
 		if parent := sample.Device.PublishedParent; parent != "" && d.device.Published == name && d.device.ParentUUID == "" {
-			d.device.ParentUUID = m.uuidOf(dra.DeviceID{Driver: id.Driver, Pool: id.Pool, Name: parent})
+			d.device.ParentUUID = m.matchedUUID(dra.DeviceID{Driver: id.Driver, Pool: id.Pool, Name: parent})
 		}
 	}
 }
@@ -218,7 +235,7 @@ func (m *matcher) pools() map[dra.DeviceID]string {
 	for id := range m.published {
 		pool := id.Pool
 		id.Pool = ""
-		if _, twice := pools[id]; twice {
+		if _, ok := pools[id]; ok {
 			pool = ""
 		}
 		pools[id] = pool
@@ -230,8 +247,35 @@ func (m *matcher) pools() map[dra.DeviceID]string {
 func (m *matcher) addHeld(views []claimView, now clock.Instant) {
 	for i := range views {
 		for _, d := range views[i].devices {
-			m.name(m.devices.held(d.uuid, now), d.id)
+			if held := m.devices.held(d.uuid, now); !d.bundled {
+				m.name(held, d.id)
+			}
 		}
+		for uuid := range views[i].bundles {
+			m.describe(m.devices.get(uuid), &views[i])
+		}
+	}
+}
+
+// describe gives a bundle its driver, and the model if that is one. While none of its
+// devices is published, the model is kept.
+func (m *matcher) describe(bundle *deviceState, view *claimView) {
+	var models []string
+	for _, d := range view.devices {
+		if d.uuid != bundle.uuid {
+			continue
+		}
+		bundle.published.ID.Driver = d.id.Driver
+		if published := m.published[d.id]; published != nil && !slices.Contains(models, published.Model) {
+			models = append(models, published.Model)
+		}
+	}
+	switch len(models) {
+	case 0:
+	case 1:
+		bundle.published.Model = models[0]
+	default:
+		bundle.published.Model = ""
 	}
 }
 
@@ -242,8 +286,8 @@ func subjects(facts Facts, held map[dra.DeviceID]bool) []subject {
 	index := make(map[dra.DeviceID]int, len(facts.Cluster.Published)+8)
 	unpublished := dra.PublishedDevice{Placement: dra.PlacementUnknown}
 	add := func(id dra.DeviceID) *subject {
-		i, known := index[id]
-		if !known {
+		i, ok := index[id]
+		if !ok {
 			i = len(list)
 			index[id] = i
 			list = append(list, subject{id: id, published: &unpublished})
@@ -269,7 +313,7 @@ func subjects(facts Facts, held map[dra.DeviceID]bool) []subject {
 	addListed(facts, add)
 	var unnamed []dra.DeviceID
 	for id := range held {
-		if i, named := index[id]; named {
+		if i, ok := index[id]; ok {
 			list[i].claimed = true
 		} else {
 			unnamed = append(unnamed, id)
@@ -323,7 +367,7 @@ func Matches(facts Facts) []Match {
 	known := make(map[dra.DeviceID]bool)
 	add := func(found map[dra.DeviceID]int, rule string) {
 		for _, s := range m.subjects {
-			if i, matched := found[s.id]; matched && !known[s.id] {
+			if i, ok := found[s.id]; ok && !known[s.id] {
 				known[s.id] = true
 				matches = append(matches, Match{Device: s.id, Hardware: hardware[i], Rule: rule})
 			}
@@ -405,8 +449,8 @@ func (m *matching) open() bool {
 }
 
 func (m *matching) matched(s subject) bool {
-	_, matched := m.found[s.id]
-	return matched
+	_, ok := m.found[s.id]
+	return ok
 }
 
 // apply applies a rule.
@@ -505,7 +549,7 @@ func (m *matching) partners(r rule, keys map[string][]int) [][]int {
 			continue
 		}
 		for _, key := range r.hardware(d, m.index) {
-			if earlier, twice := byKey[key]; twice && earlier != i {
+			if earlier, ok := byKey[key]; ok && earlier != i {
 				byKey[key] = several
 				continue
 			}
@@ -526,13 +570,13 @@ func (m *matching) partners(r rule, keys map[string][]int) [][]int {
 // that driver with another UUID than d's is never d, and no subject is that is at
 // another place.
 func (m *matching) only(candidates []int, d device.Device) (subject, bool) {
-	own := vendors.DriverOf(d.Vendor)
+	driver := vendors.DriverOf(d.Vendor)
 	var any, preferred []subject
 	for _, i := range candidates {
 		s := m.subjects[i]
 		switch {
 		case elsewhere(s, d, m.index):
-		case s.id.Driver != own:
+		case s.id.Driver != driver:
 			any = append(any, s)
 		case !contradicts(s.published.UUID, d.UUID):
 			preferred = append(preferred, s)

@@ -195,7 +195,7 @@ func FuzzPlaceOf(f *testing.F) {
 	f.Add("/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap66", "/dev/nvidia-caps/nvidia-cap67")
 	f.Add("/dev/nvidia-caps/nvidia-cap918", "/dev/nvidia-caps/", "/dev/nvidia")
 	f.Fuzz(func(t *testing.T, a, b, c string) {
-		at, known := placeOf([]string{a, b, c})
+		at, known := parsePlace([]string{a, b, c})
 		if known && (at.minor < 0 || at.gpu < 0 || at.gpu > 14 || at.compute < 0 || at.compute > 7) {
 			t.Errorf("%q, %q and %q are of %v", a, b, c, at)
 		}

@@ -97,7 +97,7 @@ func subjectStatusAddress(s subject) string {
 // /dev/nvidia<N> are of the same GPU, and do not count; nor does a card beside its
 // render node.
 func subjectNode(s subject) string {
-	if at, known := placeOf(s.nodes); known {
+	if at, ok := parsePlace(s.nodes); ok {
 		return at.String()
 	}
 	if s.published.IsPartition() {
@@ -125,8 +125,8 @@ func deviceNodes(d device.Device, index hardwareIndex) []string {
 	if !d.IsPartition() {
 		return wholeNodes(d)
 	}
-	parent, known := index[d.ParentUUID]
-	if !known || parent.Minor == device.Unknown || !placed(d) {
+	parent, ok := index[d.ParentUUID]
+	if !ok || parent.Minor == device.Unknown || !placed(d) {
 		return nil
 	}
 	return key(place{parent.Minor, d.GPUInstance, d.ComputeInstance}.String())
@@ -139,11 +139,11 @@ func wholeNodes(d device.Device) []string {
 		return nil
 	}
 	nodes := slices.Clone(d.Nodes)
-	if own := fmt.Sprintf("/dev/nvidia%d", d.Minor); d.Vendor == vendors.NVIDIA && d.Minor != device.Unknown && !slices.Contains(nodes, own) {
-		nodes = append(nodes, own)
+	if path := fmt.Sprintf("/dev/nvidia%d", d.Minor); d.Vendor == vendors.NVIDIA && d.Minor != device.Unknown && !slices.Contains(nodes, path) {
+		nodes = append(nodes, path)
 	}
-	if own := fmt.Sprintf("/dev/dri/renderD%d", d.RenderMinor); d.RenderMinor != device.Unknown && !slices.Contains(nodes, own) {
-		nodes = append(nodes, own)
+	if path := fmt.Sprintf("/dev/dri/renderD%d", d.RenderMinor); d.RenderMinor != device.Unknown && !slices.Contains(nodes, path) {
+		nodes = append(nodes, path)
 	}
 	return nodes
 }
@@ -186,8 +186,8 @@ func subjectName(s subject) string {
 func deviceName(d device.Device, index hardwareIndex) []string {
 	switch {
 	case d.IsPartition():
-		parent, known := index[d.ParentUUID]
-		if !known || parent.Minor == device.Unknown || d.Placement == device.Unknown {
+		parent, ok := index[d.ParentUUID]
+		if !ok || parent.Minor == device.Unknown || d.Placement == device.Unknown {
 			return nil
 		}
 		return key(fmt.Sprintf("minor %d mig %s %d", parent.Minor, plainProfile(d.Profile), d.Placement))
@@ -229,13 +229,13 @@ func elsewhere(s subject, d device.Device, index hardwareIndex) bool {
 	if p.Placement != dra.PlacementUnknown && d.Placement != device.Unknown && p.Placement != d.Placement {
 		return true
 	}
-	at, known := placeOf(s.nodes)
-	if !known || !placed(d) {
+	at, ok := parsePlace(s.nodes)
+	if !ok || !placed(d) {
 		return false
 	}
-	parent, hasParent := index[d.ParentUUID]
+	parent, ok := index[d.ParentUUID]
 	return at.gpu != d.GPUInstance || at.compute != d.ComputeInstance ||
-		hasParent && parent.Minor != device.Unknown && parent.Minor != at.minor
+		ok && parent.Minor != device.Unknown && parent.Minor != at.minor
 }
 
 // subjectPlacement returns where on its GPU a partition without a UUID begins, as
@@ -281,8 +281,8 @@ func profileKey(parent, profile string) string { return parent + "|" + plainProf
 // on the parent that its driver publishes: the minor number of the parent need not
 // be known.
 func subjectInstance(s subject) string {
-	at, known := placeOf(s.nodes)
-	if !known || s.published.ParentUUID == "" {
+	at, ok := parsePlace(s.nodes)
+	if !ok || s.published.ParentUUID == "" {
 		return ""
 	}
 	return instanceKey(s.published.ParentUUID, at.gpu, at.compute)
@@ -313,18 +313,18 @@ func (p place) String() string {
 // partitions.
 const capabilityNodes = "/dev/nvidia-caps/"
 
-// placeOf returns the partition to which device nodes give access: the nodes of its
+// parsePlace returns the partition to which device nodes give access: the nodes of its
 // GPU instance and of its compute instance, and perhaps the GPU's own. It returns
 // false if they are of several partitions.
-func placeOf(nodes []string) (place, bool) {
+func parsePlace(nodes []string) (place, bool) {
 	at, instances, computes := place{}, 0, 0
 	for _, path := range nodes {
 		number, isCapability := strings.CutPrefix(path, capabilityNodes+"nvidia-cap")
 		if !isCapability {
 			continue
 		}
-		node, known := capability(number)
-		if !known {
+		node, ok := capability(number)
+		if !ok {
 			return place{}, false
 		}
 		if instances++; instances > 1 && (node.minor != at.minor || node.gpu != at.gpu) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // meter is one of the totals that an account accrues.
@@ -64,19 +65,9 @@ func (t *tally) add(amount float64, now time.Time) {
 
 func (t tally) isOpen() bool { return !t.start.IsZero() }
 
-// attribution is how the numbers of a claim relate to the device's own.
-type attribution uint8
-
-const (
-	exclusive attribution = iota
-	partition
-	process
-	shared
-	attributions
-)
-
-func (a attribution) String() string {
-	return [attributions]string{exclusive: "exclusive", partition: "partition", process: "process", shared: "shared"}[a]
+// model returns the total, unknown until it is opened.
+func (t *tally) model() model.Optional {
+	return model.Optional{Value: t.total, Known: t.isOpen()}
 }
 
 // usage is a quantity of a device that is split by process.

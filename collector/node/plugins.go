@@ -13,16 +13,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
-
-// pluginConsumer is a container that got a device through a device plugin.
-type pluginConsumer struct {
-	uuid     string
-	pod      dra.PodRef
-	name     string
-	resource string
-}
 
 // unresolvedPlugin is a pod that got devices through a device plugin whose ids lead
 // to no hardware, by the form of the ids.
@@ -41,14 +34,15 @@ type plugins struct {
 	node       string
 	families   *families
 	devices    *devices
-	consumers  []pluginConsumer                   // sorted
+	consumers  []model.PluginConsumer             // sorted
 	unresolved []unresolvedPlugin                 // sorted by pod and form
 	since      [vendors.PluginForms]clock.Instant // since when there are unresolved ids of a form; zero: there are none
 	logged     [vendors.PluginForms]bool
 	labels     [vendors.PluginForms]*metric.Labels
 	absent     absences
-	infos      infoRows[pluginConsumer]
-	causes     pluginCauses // of the consumers
+	infos      infoRows[model.PluginConsumer]
+	past       []model.PluginConsumer // of the infos
+	causes     pluginCauses           // of the consumers
 }
 
 // pluginCauses is everything that the consumers depend on while the List is
@@ -75,7 +69,7 @@ func (p *plugins) update(facts Facts, now clock.Instant) []Event {
 		return nil
 	case complete(facts.Listing, p.node):
 		clear(p.absent)
-		causes := pluginCauses{spanOf(facts.Listing.Plugins), p.devices.changes}
+		causes := pluginCauses{newSpan(facts.Listing.Plugins), p.devices.changes}
 		if causes == p.causes {
 			return p.log(now)
 		}
@@ -87,17 +81,20 @@ func (p *plugins) update(facts Facts, now clock.Instant) []Event {
 		if facts.Cluster.Enabled && facts.Cluster.Fresh {
 			gone = withoutPods(missing, facts.Cluster.Pods, facts.Cluster.PluginPods)
 		}
-		kept := slices.DeleteFunc(slices.Clone(p.consumers), func(c pluginConsumer) bool { return !missing[c.pod] || gone[c.pod] })
+		kept := slices.DeleteFunc(slices.Clone(p.consumers), func(c model.PluginConsumer) bool { return !missing[c.Pod] || gone[c.Pod] })
 		keptUnresolved := slices.DeleteFunc(slices.Clone(p.unresolved), func(u unresolvedPlugin) bool { return !missing[u.pod] || gone[u.pod] })
 		consumers, unresolved := p.resolve(facts.Listing.Plugins)
 		p.consumers, p.unresolved = append(kept, consumers...), append(keptUnresolved, unresolved...)
 		slices.SortFunc(p.consumers, comparePluginConsumers)
 	}
-	p.infos.update(p.consumers, now,
-		func(a, b pluginConsumer) bool { return a == b },
-		func(c pluginConsumer) *metric.Labels {
-			return metric.NewLabels(p.families.pluginConsumerInfo.Labels, p.node, c.uuid, c.pod.Namespace, c.pod.Name, c.name, c.resource)
+	changed := p.infos.update(p.consumers, now,
+		func(a, b model.PluginConsumer) bool { return a == b },
+		func(c model.PluginConsumer) *metric.Labels {
+			return metric.NewLabels(p.families.pluginConsumerInfo.Labels, p.node, c.UUID, c.Pod.Namespace, c.Pod.Name, c.Container, c.Resource)
 		})
+	if changed {
+		p.past = p.infos.past()
+	}
 	return p.log(now)
 }
 
@@ -130,7 +127,7 @@ func (p *plugins) log(now clock.Instant) []Event {
 func (p *plugins) pods() []dra.PodRef {
 	pods := make([]dra.PodRef, 0, len(p.consumers)+len(p.unresolved))
 	for _, c := range p.consumers {
-		pods = append(pods, c.pod)
+		pods = append(pods, c.Pod)
 	}
 	for i := range p.unresolved {
 		pods = append(pods, p.unresolved[i].pod)
@@ -141,7 +138,7 @@ func (p *plugins) pods() []dra.PodRef {
 // resolve finds the hardware of devices that device plugins allocated. An id that
 // leads to no hardware may be of hardware whose place is not known, or of hardware
 // that no source sees.
-func (p *plugins) resolve(assignments []dra.PluginAssignment) (consumers []pluginConsumer, unresolved []unresolvedPlugin) {
+func (p *plugins) resolve(assignments []dra.PluginAssignment) (consumers []model.PluginConsumer, unresolved []unresolvedPlugin) {
 	if len(assignments) == 0 {
 		return nil, nil
 	}
@@ -152,7 +149,7 @@ func (p *plugins) resolve(assignments []dra.PluginAssignment) (consumers []plugi
 		for _, text := range a.DeviceIDs {
 			id := vendors.DecodePluginID(text)
 			if uuid, ok := hardware.find(id); ok {
-				consumers = append(consumers, pluginConsumer{uuid, a.Pod, a.Container, a.Resource})
+				consumers = append(consumers, model.PluginConsumer{UUID: uuid, Pod: a.Pod, Container: a.Container, Resource: a.Resource})
 				continue
 			}
 			if !accelerators && id.Vendor == "" {
@@ -160,13 +157,13 @@ func (p *plugins) resolve(assignments []dra.PluginAssignment) (consumers []plugi
 			}
 			u := addUnresolved(&unresolved, unresolvedPlugin{pod: a.Pod, form: id.Form, resource: a.Resource, id: text})
 			u.count++
-			own := id.UUIDs[len(id.UUIDs)-1]
-			if known[own] {
+			uuid := id.UUIDs[len(id.UUIDs)-1]
+			if known[uuid] {
 				continue
 			}
-			known[own] = true
+			known[uuid] = true
 			for _, uuid := range hardware.possible(id, cmp.Or(id.Vendor, vendor)) {
-				if at, found := slices.BinarySearch(u.devices, uuid); !found {
+				if at, ok := slices.BinarySearch(u.devices, uuid); !ok {
 					u.devices = slices.Insert(u.devices, at, uuid)
 				}
 			}
@@ -213,13 +210,13 @@ func newPluginHardware(all *devices) *pluginHardware {
 }
 
 // addOnly adds a device by its keys. A key of two devices is of none for certain.
-func addOnly(to map[string]*deviceState, keys []string, d *deviceState) {
+func addOnly(devices map[string]*deviceState, keys []string, d *deviceState) {
 	for _, key := range keys {
-		if _, twice := to[key]; twice {
-			to[key] = nil
+		if _, ok := devices[key]; ok {
+			devices[key] = nil
 			continue
 		}
-		to[key] = d
+		devices[key] = d
 	}
 }
 
@@ -310,7 +307,11 @@ func isNetwork(d device.Device) bool {
 }
 
 // evict removes the info rows whose grace has ended.
-func (p *plugins) evict(now clock.Instant, grace time.Duration) { p.infos.evict(now, grace) }
+func (p *plugins) evict(now clock.Instant, grace time.Duration) {
+	if p.infos.evict(now, grace) {
+		p.past = p.infos.past()
+	}
+}
 
 func (p *plugins) rows(b *rowBuilder) {
 	b.In(b.families.pluginConsumerInfo)
@@ -329,8 +330,8 @@ func (p *plugins) unresolvedRows(b *rowBuilder) {
 	}
 }
 
-func comparePluginConsumers(a, b pluginConsumer) int {
-	return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.pod.String(), b.pod.String()), cmp.Compare(a.name, b.name), cmp.Compare(a.resource, b.resource))
+func comparePluginConsumers(a, b model.PluginConsumer) int {
+	return cmp.Or(cmp.Compare(a.UUID, b.UUID), cmp.Compare(a.Pod.String(), b.Pod.String()), cmp.Compare(a.Container, b.Container), cmp.Compare(a.Resource, b.Resource))
 }
 
 // withoutPods returns the pods without those that a list of the API server has as

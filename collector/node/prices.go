@@ -6,7 +6,9 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/price"
+	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
 // prices looks up what each device costs its holders.
@@ -28,15 +30,7 @@ type devicePrices struct {
 		classes []string
 		device  price.Device
 	}
-	infos infoRows[classPrice] // past ones for the grace, as released holds are priced by them; all by the list in use
-}
-
-// classPrice is the value of dra_device_price_per_hour: the price of an hour of a
-// device for holders through the class. The class is empty if none is known, and
-// while no claim holds the device.
-type classPrice struct {
-	class   string
-	perHour float64
+	infos infoRows[model.Price] // past ones for the grace, as released holds are priced by them; all by the list in use
 }
 
 func newPrices(config Config, devices *devices, holders *holders, f *families) *prices {
@@ -85,22 +79,22 @@ func (s *prices) update(list *price.Prices, views []claimView, now clock.Instant
 // held.
 func (s *prices) updateDevice(d *deviceState, now clock.Instant) {
 	p := s.byDevice[d]
-	device := price.Device{Model: d.model(), Profile: d.profile(), Partition: d.isPartition()}
+	device := price.Device{Driver: d.driver(), Model: d.model(), Profile: d.profile(), Partition: d.isPartition(), NamedOnly: namedOnly(d)}
 	if p.asked.list != s.list || p.asked.device != device || !slices.Equal(p.asked.classes, p.classes) {
 		reloaded := p.asked.list != s.list
 		p.asked.list, p.asked.device, p.asked.classes = s.list, device, slices.Clone(p.classes)
-		var current []classPrice
+		var current []model.Price
 		for _, device.DeviceClass = range p.classes {
-			if perHour, known := s.list.PerHour(device); known {
-				current = append(current, classPrice{device.DeviceClass, perHour})
+			if perHour, ok := s.list.PerHour(device); ok {
+				current = append(current, model.Price{Class: device.DeviceClass, PerHour: perHour})
 			}
 		}
 		p.infos.update(current, now,
-			func(a, b classPrice) bool { return a.class == b.class },
-			func(c classPrice) *metric.Labels {
-				return metric.NewLabels(s.families.devicePrice.Labels, s.node, d.uuid, c.class, s.list.Currency)
+			func(a, b model.Price) bool { return a.Class == b.Class },
+			func(c model.Price) *metric.Labels {
+				return metric.NewLabels(s.families.devicePrice.Labels, s.node, d.uuid, c.Class, s.list.Currency)
 			})
-		p.infos.retired = slices.DeleteFunc(p.infos.retired, func(row infoRow[classPrice]) bool { return row.fact.class == "" })
+		p.infos.retired = slices.DeleteFunc(p.infos.retired, func(row infoRow[model.Price]) bool { return row.fact.Class == "" })
 		if reloaded {
 			p.reprice(device)
 		}
@@ -108,14 +102,28 @@ func (s *prices) updateDevice(d *deviceState, now clock.Instant) {
 	p.infos.evict(now, s.grace)
 }
 
+// namedOnly reports whether a price for any device is not for this one: CPUs, what is
+// no hardware, and devices of which nothing is known but a driver that no source reads.
+func namedOnly(d *deviceState) bool {
+	row := vendors.ByDriver(d.driver())
+	switch row.Kind {
+	case vendors.CPU, vendors.Channel:
+		return true
+	case vendors.GPU:
+		return false
+	default:
+		return !d.hardware && len(row.Sources) == 0
+	}
+}
+
 // reprice gives the past rows of a device the prices of the list that was reloaded, and
 // removes those for which it has none.
 func (p *devicePrices) reprice(device price.Device) {
 	retired := p.infos.retired[:0]
 	for _, row := range p.infos.retired {
-		device.DeviceClass = row.fact.class
+		device.DeviceClass = row.fact.Class
 		if perHour, ok := p.asked.list.PerHour(device); ok {
-			row.fact.perHour = perHour
+			row.fact.PerHour = perHour
 			retired = append(retired, row)
 		}
 	}
@@ -141,11 +149,20 @@ func (s *prices) perHour(d *deviceState, class string) (perHour float64, known b
 		return 0, false
 	}
 	for i := range p.infos.live {
-		if fact := p.infos.live[i].fact; fact.class == class {
-			return fact.perHour, true
+		if fact := p.infos.live[i].fact; fact.Class == class {
+			return fact.PerHour, true
 		}
 	}
 	return 0, false
+}
+
+// models returns the prices of a device for the classes through which it is held.
+func (s *prices) models(d *deviceState) []model.Price {
+	p := s.byDevice[d]
+	if p == nil {
+		return nil
+	}
+	return p.infos.current
 }
 
 func (s *prices) rows(b *rowBuilder) {
@@ -156,16 +173,16 @@ func (s *prices) rows(b *rowBuilder) {
 			continue
 		}
 		for _, row := range p.infos.live {
-			b.Add(row.labels, row.fact.perHour)
+			b.Add(row.labels, row.fact.PerHour)
 		}
 		for _, row := range p.infos.retired {
-			b.AddPast(row.labels, row.fact.perHour)
+			b.AddPast(row.labels, row.fact.PerHour)
 		}
 	}
 }
 
 func (p *devicePrices) addClass(class string) {
-	if at, found := slices.BinarySearch(p.classes, class); !found {
+	if at, ok := slices.BinarySearch(p.classes, class); !ok {
 		p.classes = slices.Insert(p.classes, at, class)
 	}
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -17,13 +18,17 @@ func (s *State) rebuild() {
 	s.matcher.pairs = nil
 	s.plugins.causes = pluginCauses{}
 	s.splits.causes = userCauses{}
+	s.records.shown = nil
+	for _, r := range s.records.byClaim {
+		r.model = nil
+	}
 	s.rows.Builder = metric.NewBuilder(s.config.MaxSeries, s.rows.families.self.Dropped)
 }
 
 // TestSnapshotsEqualRebuiltOnes compares the snapshots of random histories, with
-// restarts, to those of a state that rebuilds everything in each step. Their rows are
-// read after the last step, so that a step that changes an earlier snapshot is found,
-// too.
+// restarts, to those of a state that rebuilds everything in each step. Their rows and
+// models are read after the last step, so that a step that changes an earlier snapshot
+// is found, too.
 func TestSnapshotsEqualRebuiltOnes(t *testing.T) {
 	seeds := uint64(30)
 	if testing.Short() {
@@ -34,7 +39,7 @@ func TestSnapshotsEqualRebuiltOnes(t *testing.T) {
 			h := newHistory(t, seed)
 			config := h.state.config
 			kept, rebuilt := h.state, NewState(config)
-			var got, want []*metric.Snapshot
+			var got, want []Snapshot
 			h.reducer = func(facts Facts, now clock.Instant) {
 				if h.random.IntN(100) == 0 {
 					kept, rebuilt = NewState(config), NewState(config)
@@ -42,15 +47,18 @@ func TestSnapshotsEqualRebuiltOnes(t *testing.T) {
 				rebuilt.rebuild()
 				var snapshot Snapshot
 				kept, snapshot, _ = Step(kept, facts, now)
-				got = append(got, snapshot.Series)
+				got = append(got, snapshot)
 				rebuilt, snapshot, _ = Step(rebuilt, facts, now)
-				want = append(want, snapshot.Series)
+				want = append(want, snapshot)
 			}
 			for range 200 {
 				h.advance()
 			}
 			for i := range got {
-				got, want := rowTexts(got[i]), rowTexts(want[i])
+				if !reflect.DeepEqual(got[i].Model, want[i].Model) {
+					t.Fatalf("snapshot %d has the model\n%+v\nrebuilt\n%+v", i, got[i].Model, want[i].Model)
+				}
+				got, want := rowTexts(got[i].Series), rowTexts(want[i].Series)
 				if !slices.Equal(got, want) {
 					at := 0
 					for at < min(len(got), len(want)) && got[at] == want[at] {

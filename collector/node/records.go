@@ -10,6 +10,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // records keeps the info rows of claims.
@@ -18,7 +19,8 @@ type records struct {
 	grace    time.Duration
 	families *families
 	byClaim  map[dra.ClaimRef]*record
-	sorted   []*record // live ones first; nil: outdated
+	sorted   []*record      // live ones first; nil: outdated
+	shown    []*model.Claim // nil: outdated
 }
 
 // record is the info rows of a claim. It is kept while the claim is on this node,
@@ -29,7 +31,8 @@ type record struct {
 	released  clock.Instant
 	info      claimInfo
 	labels    *metric.Labels
-	devices   infoRows[deviceFact]
+	model     *model.Claim // nil: outdated
+	devices   infoRows[model.ClaimDevice]
 	consumers infoRows[claimConsumer]
 }
 
@@ -44,22 +47,24 @@ func (s *records) update(views []claimView, now clock.Instant) []Event {
 	for i := range views {
 		view := &views[i]
 		present[view.ref] = true
-		r, known := s.byClaim[view.ref]
-		if !known {
+		r, ok := s.byClaim[view.ref]
+		if !ok {
 			r = &record{ref: view.ref}
 			s.byClaim[view.ref] = r
 		}
-		if !known || r.info.uid != view.info.uid {
+		if !ok || r.info.uid != view.info.uid {
 			events = append(events, Event{slog.LevelDebug, "claim is held on this node", []slog.Attr{slog.String("claim", view.ref.String()), slog.Int("devices", len(view.devices))}})
 		}
 		if !r.live {
-			r.live, s.sorted = true, nil
+			r.live, r.model, s.sorted = true, nil, nil
 		}
-		r.update(view, now, s.families, s.node)
+		if r.update(view, now, s.families, s.node); r.model == nil {
+			s.shown = nil
+		}
 	}
 	for ref, r := range s.byClaim {
 		if r.live && !present[ref] {
-			r.live, r.released, s.sorted = false, now, nil
+			r.live, r.released, r.model, s.sorted, s.shown = false, now, nil, nil, nil
 		}
 	}
 	return events
@@ -70,10 +75,12 @@ func (s *records) evict(now clock.Instant) {
 	for ref, r := range s.byClaim {
 		if !r.live && now.Since(r.released) > s.grace {
 			delete(s.byClaim, ref)
-			s.sorted = nil
+			s.sorted, s.shown = nil, nil
 		}
-		r.devices.evict(now, s.grace)
-		r.consumers.evict(now, s.grace)
+		devices, consumers := r.devices.evict(now, s.grace), r.consumers.evict(now, s.grace)
+		if devices || consumers {
+			r.model, s.shown = nil, nil
+		}
 	}
 }
 
@@ -86,6 +93,41 @@ func (s *records) all() []*record {
 		})
 	}
 	return s.sorted
+}
+
+// models returns the claims, in the order of their rows.
+func (s *records) models() []*model.Claim {
+	if s.shown != nil {
+		return s.shown
+	}
+	s.shown = []*model.Claim{}
+	for _, r := range s.all() {
+		if r.model == nil {
+			r.model = r.newModel(s.families)
+		}
+		s.shown = append(s.shown, r.model)
+	}
+	return s.shown
+}
+
+func (r *record) newModel(f *families) *model.Claim {
+	return &model.Claim{
+		Ref: r.ref, UID: r.info.uid, Class: r.info.class, Template: r.info.template, Sharing: r.info.sharing,
+		Admin: r.info.admin, Extended: r.info.extended, Live: r.live,
+		Devices: r.devices.current, Consumers: listConsumers(r.consumers.current, f),
+		PastDevices: r.devices.past(), PastConsumers: listConsumers(r.consumers.past(), f),
+	}
+}
+
+func listConsumers(consumers []claimConsumer, f *families) []model.Consumer {
+	list := make([]model.Consumer, len(consumers))
+	for i, c := range consumers {
+		list[i] = model.Consumer{
+			UUID: c.uuid, Pod: c.pod, PodUID: c.podUID, Container: c.container,
+			OwnerKind: c.ownerKind, OwnerName: c.ownerName, Labels: f.listLabels(c.labels),
+		}
+	}
+	return list
 }
 
 func (s *records) rows(b *rowBuilder) {
@@ -106,17 +148,17 @@ func (s *records) rows(b *rowBuilder) {
 
 func (r *record) update(view *claimView, now clock.Instant, f *families, node string) {
 	if r.labels == nil || r.info != view.info {
-		r.info = view.info
+		r.info, r.model = view.info, nil
 		r.labels = metric.NewLabels(f.claimInfo.Labels, node, r.ref.Namespace, r.ref.Name,
 			r.info.uid, r.info.class, r.info.template, r.info.sharing, flag(r.info.admin), flag(r.info.extended))
 	}
-	r.devices.update(view.facts, now,
-		func(a, b deviceFact) bool { return a.id == b.id && a.shared == b.shared },
-		func(d deviceFact) *metric.Labels {
+	changedDevices := r.devices.update(view.facts, now,
+		func(a, b model.ClaimDevice) bool { return a.ID == b.ID && a.Share == b.Share },
+		func(d model.ClaimDevice) *metric.Labels {
 			return metric.NewLabels(f.claimDeviceInfo.Labels, node, r.ref.Namespace, r.ref.Name,
-				d.request, d.class, d.id.Driver, d.id.Pool, d.id.Name, d.uuid, d.shared)
+				d.Request, d.Class, d.ID.Driver, d.ID.Pool, d.ID.Name, d.UUID, d.Share)
 		})
-	r.consumers.update(view.consumers, now,
+	changedConsumers := r.consumers.update(view.consumers, now,
 		func(a, b claimConsumer) bool {
 			return a.uuid == b.uuid && a.pod == b.pod && a.container == b.container
 		},
@@ -124,4 +166,7 @@ func (r *record) update(view *claimView, now clock.Instant, f *families, node st
 			values := []string{node, r.ref.Namespace, r.ref.Name, c.uuid, c.pod, c.podUID, c.container, c.ownerKind, c.ownerName}
 			return metric.NewLabels(f.claimConsumerInfo.Labels, append(values, c.labels.values(f.podLabels)...)...)
 		})
+	if changedDevices || changedConsumers {
+		r.model = nil
+	}
 }

@@ -15,10 +15,23 @@ type rowBuilder struct {
 	*metric.Builder
 	families *families
 	plain    *metric.Labels // none
+	access   *metric.Labels // nil: the access mode is unknown
 }
 
 func newRowBuilder(config Config, f *families) *rowBuilder {
-	return &rowBuilder{Builder: metric.NewBuilder(config.MaxSeries, f.self.Dropped), families: f, plain: metric.NewLabels(nil)}
+	b := &rowBuilder{Builder: metric.NewBuilder(config.MaxSeries, f.self.Dropped), families: f, plain: metric.NewLabels(nil)}
+	if config.Access.Mode != "" {
+		b.access = metric.NewLabels(f.accessMode.Labels, config.Access.Mode, config.Access.Reason)
+	}
+	return b
+}
+
+// accessRows adds how the agent has access to GPUs.
+func (b *rowBuilder) accessRows() {
+	b.In(b.families.accessMode)
+	if b.access != nil {
+		b.Add(b.access, 1)
+	}
 }
 
 func (b *rowBuilder) addTally(labels *metric.Labels, t tally) {
@@ -67,16 +80,17 @@ type infoRow[T comparable] struct {
 }
 
 // update applies the facts that hold now. sameSubject reports whether two facts
-// are about the same subject; label returns the labels of a new fact.
-func (r *infoRows[T]) update(current []T, now clock.Instant, sameSubject func(a, b T) bool, label func(T) *metric.Labels) {
+// are about the same subject; label returns the labels of a new fact. It reports
+// whether the facts are others than before.
+func (r *infoRows[T]) update(current []T, now clock.Instant, sameSubject func(a, b T) bool, label func(T) *metric.Labels) (changed bool) {
 	if slices.Equal(r.current, current) {
-		return
+		return false
 	}
-	before := slices.Concat(r.live, r.retired)
+	previous := slices.Concat(r.live, r.retired)
 	live := make([]infoRow[T], len(current))
 	for i, fact := range current {
-		if at := slices.IndexFunc(before, func(row infoRow[T]) bool { return row.fact == fact }); at >= 0 {
-			live[i] = infoRow[T]{fact: fact, labels: before[at].labels}
+		if at := slices.IndexFunc(previous, func(row infoRow[T]) bool { return row.fact == fact }); at >= 0 {
+			live[i] = infoRow[T]{fact: fact, labels: previous[at].labels}
 		} else {
 			live[i] = infoRow[T]{fact: fact, labels: label(fact)}
 		}
@@ -89,11 +103,24 @@ func (r *infoRows[T]) update(current []T, now clock.Instant, sameSubject func(a,
 	}
 	r.retired = slices.DeleteFunc(append(r.retired, r.live...), replaced)
 	r.live, r.current = live, current
+	return true
 }
 
-// evict removes the facts that have not held for longer than the grace.
-func (r *infoRows[T]) evict(now clock.Instant, grace time.Duration) {
+// evict removes the facts that have not held for longer than the grace, and reports
+// whether there were any.
+func (r *infoRows[T]) evict(now clock.Instant, grace time.Duration) (removed bool) {
+	count := len(r.retired)
 	r.retired = slices.DeleteFunc(r.retired, func(row infoRow[T]) bool { return now.Since(row.retired) > grace })
+	return len(r.retired) < count
+}
+
+// past returns the facts that do not hold any more.
+func (r *infoRows[T]) past() []T {
+	var facts []T
+	for i := range r.retired {
+		facts = append(facts, r.retired[i].fact)
+	}
+	return facts
 }
 
 // addTo adds the rows. If their subject is not there any more, all are past.

@@ -15,7 +15,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 	"github.com/dra-exporter/dra-exporter/collector/self"
-	"github.com/dra-exporter/dra-exporter/internal/invariant"
+	"github.com/dra-exporter/dra-exporter/test/invariant"
 )
 
 // A scene is a small world on one node that tests change between steps. It
@@ -171,7 +171,7 @@ func (s *scene) step(after time.Duration) {
 	samples := make([]device.Sample, len(s.facts.Samples))
 	for i, sample := range s.facts.Samples {
 		if !s.unreadable[sample.Device.UUID] {
-			sample.At, sample.Readings = s.now, s.read(sample.Device.UUID)
+			sample.At, sample.Readings, sample.Released = s.now, s.read(sample.Device.UUID), false
 			if processes, listed := s.processLists[sample.Device.UUID]; listed {
 				sample.Processes, sample.ProcessesAt = slices.Clone(processes), s.now
 			}
@@ -180,6 +180,19 @@ func (s *scene) step(after time.Duration) {
 	}
 	s.facts.Samples = samples
 	s.reduce()
+}
+
+// letGo lets seconds pass in which the devices are released, and every counter grows by
+// its rate.
+func (s *scene) letGo(seconds int) {
+	for i := range s.facts.Samples {
+		uuid := s.facts.Samples[i].Device.UUID
+		s.unreadable[uuid], s.facts.Samples[i].Released = true, true
+	}
+	s.facts.Access = DeviceAccess{State: device.AccessReleased, Reason: "file"}
+	s.run(seconds)
+	clear(s.unreadable)
+	s.facts.Access = DeviceAccess{}
 }
 
 // reduce steps with the facts as they are. Facts are immutable, but tests

@@ -9,6 +9,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // constraint is a property that a device is expected to keep while a claim holds
@@ -268,8 +269,8 @@ func xidsFromZero(table []xidCode) []string {
 // findXID returns where a code is in the table, and the length of the table
 // for those that it does not have.
 func findXID(table []xidCode, code int) int {
-	at, known := slices.BinarySearchFunc(table, code, func(x xidCode, code int) int { return cmp.Compare(x.code, code) })
-	if !known {
+	at, ok := slices.BinarySearchFunc(table, code, func(x xidCode, code int) int { return cmp.Compare(x.code, code) })
+	if !ok {
 		return len(table)
 	}
 	return at
@@ -290,6 +291,7 @@ type xidCounts struct {
 	reported []device.XID // shared with the source
 	source   string       // of reported; need not be the source of the readings
 	counts   []xidCount   // empty until the Xids are watched
+	shown    []model.XID  // of the counts; nil: outdated
 }
 
 // xidCount counts one code, or all the others.
@@ -303,7 +305,7 @@ type xidCount struct {
 
 // apply counts what the source has reported since the step before; zero: there was
 // none.
-func (x *xidCounts) apply(d *deviceState, table []xidCode, before, now clock.Instant) {
+func (x *xidCounts) apply(d *deviceState, table []xidCode, previous, now clock.Instant) {
 	for i := range x.counts {
 		x.counts[i].grew = false
 	}
@@ -315,23 +317,28 @@ func (x *xidCounts) apply(d *deviceState, table []xidCode, before, now clock.Ins
 	known := x.based && x.source == d.xidSource
 	earlier := x.reported
 	for _, xid := range d.xids {
-		var was device.XID
+		var last device.XID
 		for len(earlier) > 0 && earlier[0].Code <= xid.Code {
-			was, earlier = earlier[0], earlier[1:]
+			last, earlier = earlier[0], earlier[1:]
 		}
-		if was.Code != xid.Code {
-			was = device.XID{}
+		if last.Code != xid.Code {
+			last = device.XID{}
 		}
-		count, age := uint64(0), xidAge(xid.Last, before, now)
+		count, age := uint64(0), xidAge(xid.Last, previous, now)
 		switch {
 		case known:
-			count = xidsSince(was, xid)
-		case before.IsZero():
+			count = xidsSince(last, xid)
+		case previous.IsZero():
 			count = xid.Count
-		case age < now.Since(before):
+		case age < now.Since(previous):
 			count = 1
 		}
-		x.counts[findXID(table, xid.Code)].add(count, xid.Last, age, now)
+		if x.counts[findXID(table, xid.Code)].add(count, xid.Last, age, now) {
+			x.shown = nil
+		}
+	}
+	if x.shown == nil {
+		x.shown = listXIDs(table, x.counts)
 	}
 	x.reported, x.source, x.based = d.xids, d.xidSource, true
 }
@@ -339,12 +346,12 @@ func (x *xidCounts) apply(d *deviceState, table []xidCode, before, now clock.Ins
 // xidAge returns how long ago an error happened, of which only the wall time is known.
 // If the wall clock was set since the step before, the error may be of before that or
 // of after it: the shorter time is taken that is not in the future.
-func xidAge(last time.Time, before, now clock.Instant) time.Duration {
+func xidAge(last time.Time, previous, now clock.Instant) time.Duration {
 	age := now.Wall.Sub(last)
-	if before.IsZero() {
+	if previous.IsZero() {
 		return max(age, 0)
 	}
-	forward := now.Wall.Sub(before.Wall) - now.Since(before)
+	forward := now.Wall.Sub(previous.Wall) - now.Since(previous)
 	if other := age - forward; age < 0 || other >= 0 && other < age {
 		age = other
 	}
@@ -354,12 +361,12 @@ func xidAge(last time.Time, before, now clock.Instant) time.Duration {
 // xidsSince returns how many errors are new. A count that fell began again; if
 // its last error is not newer than the one known before, it is another source's
 // count of the same errors.
-func xidsSince(was, is device.XID) uint64 {
+func xidsSince(previous, current device.XID) uint64 {
 	switch {
-	case is.Count >= was.Count:
-		return is.Count - was.Count
-	case is.Last.After(was.Last):
-		return is.Count
+	case current.Count >= previous.Count:
+		return current.Count - previous.Count
+	case current.Last.After(previous.Last):
+		return current.Count
 	default:
 		return 0
 	}
@@ -380,15 +387,34 @@ func (x *xidCounts) open(table []xidCode, partition bool, now time.Time) {
 	}
 }
 
-func (a *xidCount) add(errors uint64, last time.Time, age time.Duration, now clock.Instant) {
+// add counts errors, and reports whether the count or the newest one is another one now.
+func (a *xidCount) add(errors uint64, last time.Time, age time.Duration, now clock.Instant) (changed bool) {
+	changed = !a.isOpen()
 	a.open(now.Wall)
 	if at := now.Elapsed - age; a.last.IsZero() || errors > 0 && at >= a.at {
-		a.last, a.at = last, at
+		a.last, a.at, changed = last, at, true
 	}
 	if errors > 0 {
 		a.total += float64(errors)
-		a.grew = true
+		a.grew, changed = true, true
 	}
+	return changed
+}
+
+// listXIDs returns how often each code came, and when last.
+func listXIDs(table []xidCode, counts []xidCount) []model.XID {
+	var list []model.XID
+	for i := range counts {
+		if !counts[i].isOpen() {
+			continue
+		}
+		code := model.OtherXID
+		if i < len(table) {
+			code = table[i].code
+		}
+		list = append(list, model.XID{Code: code, Count: counts[i].total, Last: counts[i].last})
+	}
+	return list
 }
 
 func (x *xidCounts) label(f *families, table []xidCode, node, uuid, parent string) {

@@ -10,6 +10,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // splits splits the use of each whole device between its holders, by their
@@ -27,14 +28,14 @@ type splits struct {
 // userCauses is everything that users depend on besides the views.
 type userCauses struct {
 	pods, pluginPods span[dra.Pod]
-	plugins          span[pluginConsumer]
+	plugins          span[model.PluginConsumer]
 	unresolved       span[unresolvedPlugin]
 	splits           int // added so far
 }
 
 // use is a claim's use of a device, of one quantity that processes may split.
 type use struct {
-	attribution attribution
+	attribution model.Attribution
 	since       time.Duration // elapsed time since which the attribution has been this one
 	value       float64
 	known       bool
@@ -87,14 +88,14 @@ func (s *splits) remove(d *deviceState) { delete(s.byDevice, d) }
 // updateUsers determines the users of each device that has a split again, if
 // anything has changed that they depend on.
 func (s *splits) updateUsers(cluster Cluster, held *holding, now clock.Instant) {
-	causes := userCauses{spanOf(cluster.Pods), spanOf(cluster.PluginPods), spanOf(held.plugins), spanOf(held.unresolved), s.added}
+	causes := userCauses{newSpan(cluster.Pods), newSpan(cluster.PluginPods), newSpan(held.plugins), newSpan(held.unresolved), s.added}
 	if !held.again && causes == s.causes {
 		return
 	}
 	s.causes = causes
-	before := make(map[*deviceSplit]users, len(s.byDevice))
+	previous := make(map[*deviceSplit]users, len(s.byDevice))
 	for _, split := range s.byDevice {
-		before[split], split.users = split.users, users{byUID: map[string]int{}, byContainer: map[string]int{}}
+		previous[split], split.users = split.users, users{byUID: map[string]int{}, byContainer: map[string]int{}}
 	}
 	pods := podsByRef(cluster)
 	maps.DeleteFunc(pods, func(pod dra.PodRef, _ *dra.Pod) bool { return held.recreated[pod] })
@@ -102,8 +103,8 @@ func (s *splits) updateUsers(cluster Cluster, held *holding, now clock.Instant) 
 		s.addUsers(&held.views[i], pods)
 	}
 	for _, c := range held.plugins {
-		if split := s.get(c.uuid); split != nil {
-			split.pod(c.pod, pods).add(throughPlugin, c.name)
+		if split := s.get(c.UUID); split != nil {
+			split.pod(c.Pod, pods).add(throughPlugin, c.Container)
 		}
 	}
 	for _, u := range held.uncertain {
@@ -118,7 +119,7 @@ func (s *splits) updateUsers(cluster Cluster, held *holding, now clock.Instant) 
 			}
 		}
 	}
-	for split, old := range before {
+	for split, old := range previous {
 		split.index(old)
 		if split.since = old.since; split.since.IsZero() || !split.sameHolders(old) {
 			split.since = now
@@ -168,21 +169,21 @@ func (s *splits) divide(split *deviceSplit, h *deviceHolders, now clock.Instant)
 		split.invalidate()
 		return
 	}
-	var own amounts
-	var has [usages]bool
+	var total amounts
+	var known [usages]bool
 	for q := range usages {
-		own[q], has[q] = h.device.reading(q.quantity())
+		total[q], known[q] = h.device.reading(q.quantity())
 	}
-	split.divide(own, has)
+	split.divide(total, known)
 }
 
 // attribution is how a holder's numbers relate to the device's own. The only
 // holder of a device is not alone with it while processes of another pod use it,
 // such as those of a pod that was deleted by force and has not ended.
-func (s *splits) attribution(h *deviceHolders) attribution {
+func (s *splits) attribution(h *deviceHolders) model.Attribution {
 	held := h.attribution()
-	if split := s.byDevice[h.device]; held == exclusive && split != nil && split.foreign > 0 && !split.isOld() {
-		return shared
+	if split := s.byDevice[h.device]; held == model.Exclusive && split != nil && split.foreign > 0 && !split.isOld() {
+		return model.Shared
 	}
 	return held
 }
@@ -192,21 +193,21 @@ func (s *splits) attribution(h *deviceHolders) attribution {
 // holder has all of it, processes of no pod included: procfs may not show to which
 // pod a process belongs. While a list may be of the holder before, its use is not
 // known.
-func (s *splits) use(h *deviceHolders, claim dra.ClaimRef, q usage, held attribution) use {
-	own, known := h.device.reading(q.quantity())
-	now := use{attribution: held, value: own, known: known}
+func (s *splits) use(h *deviceHolders, claim dra.ClaimRef, q usage, held model.Attribution) use {
+	value, ok := h.device.reading(q.quantity())
+	now := use{attribution: held, value: value, known: ok}
 	if q == usedMemory && h.siblings > 0 {
-		now.attribution = shared
+		now.attribution = model.Shared
 	}
 	split := s.byDevice[h.device]
-	if held == exclusive && split != nil && split.foreign > 0 {
+	if held == model.Exclusive && split != nil && split.foreign > 0 {
 		now.known, now.withheld = false, true
 	}
-	if held != shared || split == nil {
+	if held != model.Shared || split == nil {
 		return now
 	}
 	if part, certain := split.by(claim, q); certain {
-		now.attribution, now.value, now.known = process, part, split.known[q]
+		now.attribution, now.value, now.known = model.Process, part, split.known[q]
 	}
 	return now
 }
@@ -257,11 +258,52 @@ func (s *splits) podRows(b *rowBuilder) {
 	}
 }
 
-// stateRows adds whether processes are attributed to pods, and if not, why.
-func (s *splits) stateRows(b *rowBuilder, present ProcessState) {
-	if present == ProcessesOK && !s.devices.listed {
-		present = ProcessesUnsupported
+// models returns the use by each pod, of devices that several pods use.
+func (s *splits) models() []model.PodUse {
+	count := 0
+	for _, split := range s.byDevice {
+		count += len(split.pods)
 	}
+	uses := make([]model.PodUse, 0, count)
+	for _, d := range s.devices.all() {
+		split := s.byDevice[d]
+		if split == nil || len(split.pods) < 2 {
+			continue
+		}
+		for i := range split.pods {
+			pod := &split.pods[i]
+			if pod.uid == "" {
+				continue
+			}
+			use := func(q usage) model.Use {
+				return model.Use{Value: pod.amounts[q], Known: split.known[q], Attribution: model.Process}
+			}
+			uses = append(uses, model.PodUse{Pod: pod.pod, UUID: d.uuid, Utilization: use(usedTime), Memory: use(usedMemory)})
+		}
+	}
+	return uses
+}
+
+// unattributed returns the use of a device by processes that belong to no holder.
+func (s *splits) unattributed(d *deviceState, q usage) model.Optional {
+	if split := s.byDevice[d]; split != nil && split.known[q] {
+		return model.Optional{Value: split.unattributed[q], Known: true}
+	}
+	return model.Optional{}
+}
+
+// state is whether processes are attributed to pods, and if not, why: as they can be, if
+// a source lists them.
+func (s *splits) state(possible ProcessState) ProcessState {
+	if possible == ProcessesOK && !s.devices.listed {
+		return ProcessesUnsupported
+	}
+	return possible
+}
+
+// stateRows adds whether processes are attributed to pods, and if not, why.
+func (s *splits) stateRows(b *rowBuilder, possible ProcessState) {
+	present := s.state(possible)
 	b.In(b.families.processes)
 	for state, labels := range s.states {
 		b.Add(labels, one(ProcessState(state) == present))
@@ -282,11 +324,11 @@ func (u *use) update(present use, began bool, now time.Duration) {
 // measurements of its utilization, seconds: the later one is that of the time
 // since the use began.
 func (u *use) busy(g *growth) float64 {
-	over := g.at.To - max(g.from.To, u.since)
-	if !u.known || !g.grew || over <= 0 {
+	span := g.at.To - max(g.from.To, u.since)
+	if !u.known || !g.grew || span <= 0 {
 		return 0
 	}
-	return u.value * over.Seconds()
+	return u.value * span.Seconds()
 }
 
 // deviceSplit is the use of a whole device by the processes of each holder. It is
@@ -327,8 +369,8 @@ func (l *processList) apply(processes []device.Process, at clock.Instant, owners
 	}
 	l.next = l.next[:0]
 	for i := range processes {
-		owner, known := owners[processes[i].PID]
-		if !known {
+		owner, ok := owners[processes[i].PID]
+		if !ok {
 			return
 		}
 		l.next = append(l.next, owner)
@@ -337,14 +379,14 @@ func (l *processList) apply(processes []device.Process, at clock.Instant, owners
 	l.owners, l.next = l.next, l.owners
 }
 
-// divide computes the use by each holder. own is the device's own values, and has
+// divide computes the use by each holder. total is the device's own values, and known
 // is which of them are known.
-func (s *deviceSplit) divide(own amounts, has [usages]bool) {
+func (s *deviceSplit) divide(total amounts, known [usages]bool) {
 	sum := s.count()
 	for q := range usages {
-		s.known[q] = s.reported[q] && has[q]
-		if s.known[q] && sum[q] > own[q] {
-			s.scale(q, own[q]/sum[q])
+		s.known[q] = s.reported[q] && known[q]
+		if s.known[q] && sum[q] > total[q] {
+			s.scale(q, total[q]/sum[q])
 		}
 	}
 }
@@ -372,17 +414,17 @@ func (s *deviceSplit) count() (sum amounts) {
 			continue
 		}
 		alive = true
-		by := s.userOf(owner)
+		holder := s.findUser(owner)
 		for q := range usages {
-			amount, known := q.of(p)
-			if !known {
+			amount, ok := q.of(p)
+			if !ok {
 				reported[q] = false
 				continue
 			}
 			sum[q] += amount
-			s.credit(by, owner, q, amount)
+			s.credit(holder, owner, q, amount)
 		}
-		mps.add(p, by == nil)
+		mps.add(p, holder == nil)
 	}
 	for q := range usages {
 		if alive {
@@ -401,7 +443,7 @@ func (s *deviceSplit) count() (sum amounts) {
 // ended.
 func (s *deviceSplit) countForeign() {
 	s.listed, s.foreign, s.orphans = true, 0, 0
-	clients, before := false, s.servers
+	clients, previous := false, s.servers
 	s.servers = nil
 	for i := range s.list.processes {
 		clients = clients || s.list.processes[i].Proxied && !s.list.owners[i].Gone
@@ -409,8 +451,8 @@ func (s *deviceSplit) countForeign() {
 	for i := range s.list.processes {
 		p, owner := &s.list.processes[i], &s.list.owners[i]
 		switch {
-		case owner.Gone || owner.PodUID == "" || s.unnamed || s.userOf(owner) != nil:
-		case !p.Proxied && (clients || before[p.PID]):
+		case owner.Gone || owner.PodUID == "" || s.unnamed || s.findUser(owner) != nil:
+		case !p.Proxied && (clients || previous[p.PID]):
 			if s.servers == nil {
 				s.servers = make(map[int]bool)
 			}
@@ -427,18 +469,18 @@ func (s *deviceSplit) countForeign() {
 // credit adds an amount to the pod that uses the device, and to the claim
 // through which it does. An amount that may be that of one of several pods is
 // added to none of them, and is not unattributed either.
-func (s *deviceSplit) credit(by *user, owner *dra.Owner, q usage, amount float64) {
+func (s *deviceSplit) credit(holder *user, owner *dra.Owner, q usage, amount float64) {
 	switch {
-	case by == nil && s.unnamed && owner.PodUID != "":
-	case by == nil:
+	case holder == nil && s.unnamed && owner.PodUID != "":
+	case holder == nil:
 		s.unattributed[q] += amount
 	default:
-		through, certain := by.through(owner.ContainerID)
+		through, certain := holder.through(owner.ContainerID)
 		if len(through) == 0 {
 			s.unattributed[q] += amount
 			return
 		}
-		by.amounts[q] += amount
+		holder.amounts[q] += amount
 		for _, hold := range through {
 			if hold == throughPlugin {
 				continue
@@ -555,16 +597,16 @@ type portion struct {
 	amounts   amounts
 }
 
-// userOf returns the pod of a process; nil if the pod does not hold the device.
+// findUser returns the pod of a process; nil if the pod does not hold the device.
 // It is found by the container if not by the UID: the UID of a static pod is the
 // kubelet's own, and there is none where both are in this program's own pod
 // (cgroup_namespaces(7)).
-func (u *users) userOf(owner *dra.Owner) *user {
-	at, holds := u.byUID[owner.PodUID]
-	if !holds {
-		at, holds = u.byContainer[owner.ContainerID]
+func (u *users) findUser(owner *dra.Owner) *user {
+	at, ok := u.byUID[owner.PodUID]
+	if !ok {
+		at, ok = u.byContainer[owner.ContainerID]
 	}
-	if !holds {
+	if !ok {
 		return nil
 	}
 	return &u.pods[at]
@@ -602,7 +644,7 @@ func (u *users) pod(ref dra.PodRef, pods map[dra.PodRef]*dra.Pod) *user {
 		return &u.pods[at]
 	}
 	added := user{pod: ref}
-	if pod, known := pods[ref]; known {
+	if pod, ok := pods[ref]; ok {
 		added.uid = pod.UID
 		for _, c := range pod.Containers {
 			added.containers = append(added.containers, containerUse{name: c.Name, id: c.ID})
@@ -624,15 +666,15 @@ func (u *user) add(hold int, container string) {
 	}
 }
 
-// index sorts the pods and indexes them. It keeps the labels of before.
-func (u *users) index(before users) {
+// index sorts the pods and indexes them. It keeps the labels of the previous ones.
+func (u *users) index(previous users) {
 	slices.SortFunc(u.pods, func(a, b user) int {
 		return cmp.Or(cmp.Compare(a.pod.Namespace, b.pod.Namespace), cmp.Compare(a.pod.Name, b.pod.Name))
 	})
 	for i := range u.pods {
 		pod := &u.pods[i]
-		if at := slices.IndexFunc(before.pods, func(old user) bool { return old.pod == pod.pod }); at >= 0 {
-			pod.labels = before.pods[at].labels
+		if at := slices.IndexFunc(previous.pods, func(old user) bool { return old.pod == pod.pod }); at >= 0 {
+			pod.labels = previous.pods[at].labels
 		}
 		if pod.uid == "" {
 			u.unnamed = true
@@ -651,11 +693,11 @@ func (u *users) index(before users) {
 	}
 }
 
-// sameHolders reports whether the pods are those of before, by their UIDs.
-func (u *users) sameHolders(before users) bool {
-	return u.unnamed == before.unnamed &&
-		slices.EqualFunc(u.pods, before.pods, func(a, b user) bool { return a.uid == b.uid && a.pod == b.pod }) &&
-		slices.EqualFunc(u.parts, before.parts, func(a, b portion) bool { return a.claim == b.claim })
+// sameHolders reports whether the pods are the previous ones, by their UIDs.
+func (u *users) sameHolders(previous users) bool {
+	return u.unnamed == previous.unnamed &&
+		slices.EqualFunc(u.pods, previous.pods, func(a, b user) bool { return a.uid == b.uid && a.pod == b.pod }) &&
+		slices.EqualFunc(u.parts, previous.parts, func(a, b portion) bool { return a.claim == b.claim })
 }
 
 // markAmbiguous marks claims whose processes cannot be distinguished from those

@@ -5,7 +5,8 @@
 // list of stages, each of which takes values from the stages before:
 //
 //	devices    samples of the hardware, and held devices without known hardware
-//	join       which claims are held, and by which pods
+//	join       which claims are held, and by which pods, and which of their devices are
+//	           bundled
 //	matcher    which hardware each device is that a driver published
 //	plugins    which containers got devices through device plugins
 //	holders    who holds each device, and with which share of it
@@ -29,6 +30,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // State is what the node role keeps from step to step: its stages. Step takes it
@@ -70,7 +72,7 @@ func NewState(config Config) State {
 		config:    config,
 		devices:   d,
 		join:      newJoin(config.Node),
-		matcher:   newMatcher(config.Node, d),
+		matcher:   newMatcher(config, d),
 		plugins:   newPlugins(config.Node, d, f),
 		holders:   h,
 		counters:  c,
@@ -110,14 +112,14 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 		s.health.applyKubelet(kubeletReports(s.config.Node, facts, views))
 	}
 	s.workloads.update(facts.Cluster, now)
-	events = append(events, s.unmatched.overdue(now)...)
+	events = append(events, s.unmatched.overdue(facts.Sources, now)...)
 	s.splits.update(facts, &held, s.holders, now)
 	s.prices.update(facts.Prices, views, now)
 	s.health.openViolations(s.ledger.update(views, now), now)
 	events = append(events, s.health.update(facts.Cluster.SlicesFresh, now)...)
 	s.incidents.update(now)
 	s.evict(now)
-	return s, Snapshot{At: now, Series: s.allRows(facts), KubeletMessages: s.health.kubelet.messages}, events
+	return s, Snapshot{At: now, Series: s.allRows(facts), Model: s.model(facts)}, events
 }
 
 // evict removes what is not held or sampled any more and whose grace has ended.
@@ -135,6 +137,32 @@ func (s *State) evict(now clock.Instant) {
 		s.health.remove(d)
 	}
 	s.incidents.remove(evicted)
+}
+
+// model returns what is known now. The labels of devices are up to date.
+func (s *State) model(facts Facts) *model.Node {
+	return &model.Node{
+		Name: s.config.Node, Version: s.config.Version.Version, SampledAt: s.devices.newestSample().Wall, Sources: facts.Sources,
+		ProcessAttribution: s.splits.state(facts.Processes.State).String(), Released: facts.Access.Reason, Currency: s.prices.currency(),
+		Devices: s.deviceModels(), Claims: s.records.models(), Holds: s.ledger.models(), Pods: s.splits.models(),
+		Plugins: s.plugins.consumers, PastPlugins: s.plugins.past, Workloads: s.workloads.models(),
+		ClaimAlignments: s.topology.claims, PodAlignments: s.topology.pods, Totals: s.ledger.totalModels(),
+	}
+}
+
+// deviceModels returns what each stage knows of the devices.
+func (s *State) deviceModels() []model.Device {
+	all := s.devices.all()
+	devices := make([]model.Device, len(all))
+	for i, d := range all {
+		m := &devices[i]
+		m.Identity, m.Details, m.Past, m.Fresh, m.Readings = d.labels.identity, d.labels.details, d.isPast(), d.fresh, d.readings
+		m.UnattributedUtilization, m.UnattributedMemory = s.splits.unattributed(d, usedTime), s.splits.unattributed(d, usedMemory)
+		m.Prices = s.prices.models(d)
+		s.health.setModel(&m.Health, d)
+		m.HeldFailures = s.incidents.heldFailures(d).model()
+	}
+	return devices
 }
 
 // allRows returns the rows of the snapshot: those of devices, of claims, of facts
@@ -162,6 +190,9 @@ func (s *State) allRows(facts Facts) *metric.Snapshot {
 	s.ledger.costRows(b)
 	s.splits.stateRows(b, facts.Processes.State)
 	b.families.self.Rows(b.Builder, s.config.Version, facts.Sources)
+	b.In(b.families.access)
+	b.Add(metric.NewLabels(b.families.access.Labels, s.config.Node, facts.Access.State.String(), facts.Access.Reason), 1)
+	b.accessRows()
 	s.devices.sampleRows(b)
 	s.unmatched.rows(b)
 	s.plugins.unresolvedRows(b)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
@@ -21,7 +22,9 @@ const (
 // instead of another.
 type deviceKind struct{ driver, model, profile string }
 
-func kindOf(d *dra.PublishedDevice) deviceKind { return deviceKind{d.ID.Driver, d.Model, d.Profile} }
+func newDeviceKind(d *dra.PublishedDevice) deviceKind {
+	return deviceKind{d.ID.Driver, d.Model, d.Profile}
+}
 
 // places counts the devices of the node by kind at each place of each level, whether
 // they are allocated or not.
@@ -31,20 +34,20 @@ type places struct {
 	unknown  bool // it is not known where some of them are
 }
 
-func (p *places) add(d *dra.PublishedDevice, at dra.Location) {
+func (p *places) add(d *dra.PublishedDevice, at dra.Location, network bool) {
 	p.unknown = p.unknown || at.NUMA == "" || at.Link == dra.LinkUnknown
 	for level := range dra.AlignmentLevels {
 		place := at.At(level)
 		switch {
 		case place == "":
-		case vendors.IsNetwork(d.ID.Driver):
+		case network:
 			if p.adapters[level] == nil {
 				p.adapters[level] = make(map[string]map[deviceKind]bool)
 			}
 			if p.adapters[level][place] == nil {
 				p.adapters[level][place] = make(map[deviceKind]bool)
 			}
-			p.adapters[level][place][kindOf(d)] = true
+			p.adapters[level][place][newDeviceKind(d)] = true
 		default:
 			if p.devices[level] == nil {
 				p.devices[level] = make(map[string]map[deviceKind]int)
@@ -52,7 +55,7 @@ func (p *places) add(d *dra.PublishedDevice, at dra.Location) {
 			if p.devices[level][place] == nil {
 				p.devices[level][place] = make(map[deviceKind]int)
 			}
-			p.devices[level][place][kindOf(d)]++
+			p.devices[level][place][newDeviceKind(d)]++
 		}
 	}
 }
@@ -78,8 +81,8 @@ func (p *places) bestNetwork(needed, adapters map[deviceKind]int) dra.Alignment 
 			s.adapters = append(s.adapters, slices.Repeat([]deviceKind{kind}, count)...)
 		}
 		for place, there := range p.devices[level] {
-			if of := p.adapters[level][place]; len(of) > 0 {
-				s.places = append(s.places, adapterPlace{adapters: of, devices: there, name: place})
+			if kinds := p.adapters[level][place]; len(kinds) > 0 {
+				s.places = append(s.places, adapterPlace{adapters: kinds, devices: there, name: place})
 			}
 		}
 		slices.SortFunc(s.adapters, compareKinds)
@@ -124,9 +127,9 @@ type placeSearch struct {
 }
 
 // choose chooses places for the adapters from one on, and reports whether no device is
-// missing then. Adapters of one kind are chosen in the order of the places: from is the
+// missing then. Adapters of one kind are chosen in the order of the places: first is the
 // first place for the next.
-func (s *placeSearch) choose(adapter, from int) bool {
+func (s *placeSearch) choose(adapter, first int) bool {
 	if fits(s.missing, func(deviceKind) int { return 0 }) {
 		return true
 	}
@@ -135,7 +138,7 @@ func (s *placeSearch) choose(adapter, from int) bool {
 	}
 	s.left--
 	kind := s.adapters[adapter]
-	for i := from; i < len(s.places); i++ {
+	for i := first; i < len(s.places); i++ {
 		place := &s.places[i]
 		if place.taken || !place.adapters[kind] {
 			continue
@@ -177,9 +180,9 @@ func (p *places) otherwise() dra.Alignment {
 	return dra.Crossing
 }
 
-func fits(needed map[deviceKind]int, has func(deviceKind) int) bool {
+func fits(needed map[deviceKind]int, available func(deviceKind) int) bool {
 	for kind, count := range needed {
-		if has(kind) < count {
+		if available(kind) < count {
 			return false
 		}
 	}
@@ -188,44 +191,42 @@ func fits(needed map[deviceKind]int, has func(deviceKind) int) bool {
 
 // heldPlace is a device that a claim or a pod holds, and where it is.
 type heldPlace struct {
-	device *dra.PublishedDevice
-	at     dra.Location
-}
-
-// rating is how near devices are to each other, and how near they could be at best.
-type rating struct {
-	between  string
-	is, best dra.Alignment
+	device  *dra.PublishedDevice
+	at      dra.Location
+	network bool // it is a network adapter
 }
 
 // ratePlaces returns what there is to say of the devices of one claim or pod: of at least
 // two, each of which counts once.
-func ratePlaces(held []heldPlace, node func() *places) []rating {
+func ratePlaces(held []heldPlace, node func() *places) []model.Alignment {
 	if len(held) < 2 {
 		return nil
 	}
 	seen, kinds, adapterKinds := make(map[dra.DeviceID]bool), make(map[deviceKind]int), make(map[deviceKind]int)
 	var devices, adapters []dra.Location
+	counts := make(map[dra.Location]int)
 	for _, h := range held {
 		switch {
 		case seen[h.device.ID]:
-		case vendors.IsNetwork(h.device.ID.Driver):
+		case h.network:
 			adapters = append(adapters, h.at)
-			adapterKinds[kindOf(h.device)]++
+			adapterKinds[newDeviceKind(h.device)]++
 		default:
-			devices = append(devices, h.at)
-			kinds[kindOf(h.device)]++
+			if counts[h.at]++; counts[h.at] <= 2 { // more are as near to each other as two
+				devices = append(devices, h.at)
+			}
+			kinds[newDeviceKind(h.device)]++
 		}
 		seen[h.device.ID] = true
 	}
-	var found []rating
+	var found []model.Alignment
 	if len(devices) > 1 {
-		is := dra.AlignmentOf(devices)
-		found = append(found, rating{betweenDevices, is, min(is, node().best(kinds))})
+		alignment := dra.AlignmentOf(devices)
+		found = append(found, model.Alignment{Between: betweenDevices, Is: alignment, Best: min(alignment, node().best(kinds))})
 	}
 	if len(devices) > 0 && len(adapters) > 0 {
-		is := dra.AlignmentWithNearest(devices, adapters)
-		found = append(found, rating{betweenNetwork, is, min(is, node().bestNetwork(kinds, adapterKinds))})
+		alignment := dra.AlignmentWithNearest(devices, adapters)
+		found = append(found, model.Alignment{Between: betweenNetwork, Is: alignment, Best: min(alignment, node().bestNetwork(kinds, adapterKinds))})
 	}
 	return found
 }
@@ -236,8 +237,12 @@ type topology struct {
 	node     string
 	devices  *devices
 	families *families
-	claims   []*metric.Labels
-	pods     []*metric.Labels
+	claims   []model.ClaimAlignment // immutable
+	pods     []model.PodAlignment   // likewise
+
+	claimLabels, podLabels []*metric.Labels // of claims and pods
+
+	bundled map[dra.DeviceID]*dra.PublishedDevice // devices of bundles, as they were published last
 }
 
 func newTopology(node string, d *devices, f *families) *topology {
@@ -247,25 +252,25 @@ func newTopology(node string, d *devices, f *families) *topology {
 // update applies the views of claims and what is published, when either has changed.
 // Most claims and pods have one device, of which there is nothing to say.
 func (t *topology) update(views []claimView, published []dra.PublishedDevice) {
-	t.claims, t.pods = nil, nil
-	node := sync.OnceValue(func() *places { return t.placesOf(published) })
+	t.claims, t.pods, t.claimLabels, t.podLabels = nil, nil, nil, nil
+	node := sync.OnceValue(func() *places { return t.buildPlaces(published) })
+	t.updateBundled(views, published)
 	pods := make(map[dra.PodRef][]heldPlace, len(views))
 	var held []heldPlace
 	for i := range views {
 		view := &views[i]
 		held = held[:0]
 		for j := range view.devices {
-			d := t.devices.get(view.devices[j].uuid)
-			if d == nil || !d.isPublished || view.devices[j].admin || vendors.IsLogical(d.published.ID.Driver) {
-				continue
+			if place, ok := t.heldPlace(&view.devices[j]); ok {
+				held = append(held, place)
 			}
-			held = append(held, heldPlace{&d.published, d.location(t.devices.locations)})
 		}
 		for _, pod := range view.pods {
 			pods[pod] = append(pods[pod], held...)
 		}
 		for _, v := range ratePlaces(held, node) {
-			t.claims = append(t.claims, metric.NewLabels(t.families.claimTopology.Labels, t.node, view.ref.Namespace, view.ref.Name, v.between, v.is.String(), v.best.String()))
+			t.claims = append(t.claims, model.ClaimAlignment{Claim: view.ref, Alignment: v})
+			t.claimLabels = append(t.claimLabels, metric.NewLabels(t.families.claimTopology.Labels, t.node, view.ref.Namespace, view.ref.Name, v.Between, v.Is.String(), v.Best.String()))
 		}
 	}
 	maps.DeleteFunc(pods, func(_ dra.PodRef, held []heldPlace) bool { return len(held) < 2 })
@@ -273,13 +278,63 @@ func (t *topology) update(views []claimView, published []dra.PublishedDevice) {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	}) {
 		for _, v := range ratePlaces(pods[pod], node) {
-			t.pods = append(t.pods, metric.NewLabels(t.families.podTopology.Labels, t.node, pod.Namespace, pod.Name, v.between, v.is.String(), v.best.String()))
+			t.pods = append(t.pods, model.PodAlignment{Pod: pod, Alignment: v})
+			t.podLabels = append(t.podLabels, metric.NewLabels(t.families.podTopology.Labels, t.node, pod.Namespace, pod.Name, v.Between, v.Is.String(), v.Best.String()))
 		}
 	}
 }
 
-// placesOf counts what is published by where it is.
-func (t *topology) placesOf(published []dra.PublishedDevice) *places {
+// updateBundled keeps what is published of the devices of bundles, for as long as
+// they are held.
+func (t *topology) updateBundled(views []claimView, published []dra.PublishedDevice) {
+	previous, newest := t.bundled, make(map[dra.DeviceID]*dra.PublishedDevice)
+	t.bundled = make(map[dra.DeviceID]*dra.PublishedDevice)
+	for i := range views {
+		if len(views[i].bundles) == 0 {
+			continue
+		}
+		if len(newest) == 0 {
+			for j := range published {
+				newest[published[j].ID] = &published[j]
+			}
+		}
+		for _, d := range views[i].devices {
+			if known := cmp.Or(newest[d.id], previous[d.id]); d.bundled && known != nil {
+				t.bundled[d.id] = known
+			}
+		}
+	}
+}
+
+// heldPlace returns where a device of a claim is; false if nothing is known of it, or
+// it is no hardware.
+func (t *topology) heldPlace(held *claimDevice) (heldPlace, bool) {
+	if held.admin || vendors.IsLogical(held.id.Driver) {
+		return heldPlace{}, false
+	}
+	if held.bundled {
+		published := t.bundled[held.id]
+		if published == nil {
+			return heldPlace{}, false
+		}
+		return heldPlace{published, publishedLocation(published, t.devices.locations), t.isNetwork(published)}, true
+	}
+	d := t.devices.get(held.uuid)
+	if d == nil || !d.isPublished {
+		return heldPlace{}, false
+	}
+	return heldPlace{&d.published, d.location(t.devices.locations), t.isNetwork(&d.published)}, true
+}
+
+// isNetwork reports whether a device is a network adapter: by its driver, else by the
+// class of its PCI function.
+func (t *topology) isNetwork(d *dra.PublishedDevice) bool {
+	kind := vendors.ByDriver(d.ID.Driver).Kind
+	return kind == vendors.Network || kind == vendors.Unknown && t.devices.locations.At(d.PCIAddress).Network
+}
+
+// buildPlaces counts what is published by where it is.
+func (t *topology) buildPlaces(published []dra.PublishedDevice) *places {
 	matched := make(map[dra.DeviceID]*deviceState)
 	for _, d := range t.devices.all() {
 		if d.isPublished {
@@ -292,23 +347,23 @@ func (t *topology) placesOf(published []dra.PublishedDevice) *places {
 		if vendors.IsLogical(d.ID.Driver) {
 			continue
 		}
-		at := locationOf(d, t.devices.locations)
+		at := publishedLocation(d, t.devices.locations)
 		if hardware := matched[d.ID]; hardware != nil {
 			at = hardware.location(t.devices.locations)
 		}
-		all.add(d, at)
+		all.add(d, at, t.isNetwork(d))
 	}
 	return all
 }
 
 func (t *topology) rows(b *rowBuilder) {
 	f := t.families
-	for _, of := range []struct {
+	for _, table := range []struct {
 		family *metric.Family
 		rows   []*metric.Labels
-	}{{f.claimTopology, t.claims}, {f.podTopology, t.pods}} {
-		b.In(of.family)
-		for _, labels := range of.rows {
+	}{{f.claimTopology, t.claimLabels}, {f.podTopology, t.podLabels}} {
+		b.In(table.family)
+		for _, labels := range table.rows {
 			b.Add(labels, 1)
 		}
 	}

@@ -103,10 +103,10 @@ func TestBestAlignmentIsThatOfAllChoices(t *testing.T) {
 		devices, adapters := draw(6, 3, random.IntN(2) == 0), draw(4, 2, false)
 		all := &places{}
 		for _, one := range devices {
-			all.add(&dra.PublishedDevice{ID: dra.DeviceID{Driver: "gpu.nvidia.com"}, Model: one.model}, one.at)
+			all.add(&dra.PublishedDevice{ID: dra.DeviceID{Driver: "gpu.nvidia.com"}, Model: one.model}, one.at, false)
 		}
 		for _, one := range adapters {
-			all.add(&dra.PublishedDevice{ID: dra.DeviceID{Driver: "dra.net"}, Model: one.model}, one.at)
+			all.add(&dra.PublishedDevice{ID: dra.DeviceID{Driver: "dra.net"}, Model: one.model}, one.at, true)
 		}
 		need, needAdapters := needs(devices), needs(adapters)
 		if len(need) > 1 || slices.Max(slices.Collect(maps.Values(need))) > 1 {
@@ -134,10 +134,10 @@ func TestBestAlignmentOfManyAdapters(t *testing.T) {
 	all, rare := &places{}, deviceKind{driver: "gpu.nvidia.com", model: "rare"}
 	for i := range 60 {
 		at := dra.Location{Root: fmt.Sprint("root-", i), NUMA: fmt.Sprint(i / 30)}
-		all.add(&dra.PublishedDevice{ID: dra.DeviceID{Driver: "gpu.nvidia.com"}, Model: "often"}, at)
-		all.add(&dra.PublishedDevice{ID: dra.DeviceID{Driver: "dra.net"}}, at)
+		all.add(&dra.PublishedDevice{ID: dra.DeviceID{Driver: "gpu.nvidia.com"}, Model: "often"}, at, false)
+		all.add(&dra.PublishedDevice{ID: dra.DeviceID{Driver: "dra.net"}}, at, true)
 	}
-	all.add(&dra.PublishedDevice{ID: dra.DeviceID{Driver: rare.driver}, Model: rare.model}, dra.Location{Root: "root-60", NUMA: "1"})
+	all.add(&dra.PublishedDevice{ID: dra.DeviceID{Driver: rare.driver}, Model: rare.model}, dra.Location{Root: "root-60", NUMA: "1"}, false)
 	need := map[deviceKind]int{rare: 1, {driver: rare.driver, model: "often"}: 30}
 	if got := all.bestNetwork(need, map[deviceKind]int{{driver: "dra.net"}: 30}); got != dra.AlignedNUMA {
 		t.Errorf("%s, want %s", got, dra.AlignedNUMA)

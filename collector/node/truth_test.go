@@ -39,6 +39,7 @@ type truth struct {
 	gone    int // steps until the slices come back
 	stale   int // steps until the watch is fresh
 	restart int // steps until the kubelet lists all again
+	away    int // steps until the GPUs, which are released, are opened again
 	calm    bool
 
 	quietFor int // steps since a List named a pod of the API server's
@@ -102,8 +103,9 @@ type truthCounter struct {
 	base     float64
 	resets   []time.Duration
 	reported device.Reading
-	spoiled  int  // readings in a row that were wrong
-	misled   bool // a wrong one was let through
+	spoiled  int           // readings in a row that were wrong
+	misled   bool          // a wrong one was let through
+	across   time.Duration // when the GPU was released, if nothing measured later has been reported; 0: something has
 	pending  []truthMeasure
 	offered  []truthMeasure // that were returned, and may have been refused
 	measures []truthMeasure // that were reported
@@ -118,6 +120,7 @@ type truthMeasure struct {
 	due    int  // step in which it is reported
 	doubt  bool // it was reported while the holder of the GPU was not known
 	begins bool // what was reported before was wrong
+	across bool // the GPU was released since the one before
 }
 
 func newTruth(t testing.TB, seed uint64) *truth {
@@ -227,8 +230,11 @@ func (w *truth) change() {
 	} else if w.chance(25) {
 		w.plugin[i] = ""
 	}
+	if w.away--; w.away < 0 && w.chance(1) {
+		w.letGo(1 + w.random.IntN(30))
+	}
 	for _, g := range w.gpus {
-		if g.quiet--; g.quiet < 0 && w.chance(2) {
+		if g.quiet--; g.quiet < 0 && w.away <= 0 && w.chance(2) {
 			g.quiet, g.since = 1+w.random.IntN(7), w.now.Elapsed-time.Duration(w.random.IntN(900))*time.Millisecond
 			w.saw("hang")
 		}
@@ -433,9 +439,12 @@ func (w *truth) reportSamples() {
 	samples := slices.Clone(w.facts.Samples)
 	owners := map[int]dra.Owner{}
 	for i, g := range w.gpus {
-		w.measureGPU(g, i)
+		if w.away <= 0 {
+			w.measureGPU(g, i)
+		}
 		processes, busy := w.processes(i, owners)
-		if g.quiet > 0 {
+		samples[i].Released = w.away > 0
+		if g.quiet > 0 || w.away > 0 {
 			continue
 		}
 		w.evidence.list(i, w.steps, processes, owners)
@@ -453,6 +462,18 @@ func (w *truth) reportSamples() {
 	w.facts.Processes = Processes{Owners: owners}
 	if w.mode == truthKubelet {
 		w.facts.Processes.State = ProcessesNoPods
+	}
+}
+
+// letGo releases the GPUs for some steps. What was not reported yet never is.
+func (w *truth) letGo(steps int) {
+	w.away = steps
+	w.saw("release")
+	for _, g := range w.gpus {
+		g.quiet, g.since = 0, 0
+		for _, c := range g.counters {
+			c.pending, c.across = nil, w.now.Elapsed
+		}
 	}
 }
 
@@ -536,6 +557,9 @@ func (c *truthCounter) report(r device.Reading, doubt bool) {
 		m := c.offered[i]
 		m.doubt, m.begins = doubt, c.misled
 		if c.misled = math.Abs(r.Value-m.value) > 1; !c.misled {
+			if m.across = c.across > 0 && m.window.To > c.across; m.across {
+				c.across = 0
+			}
 			c.measures = append(c.measures, m)
 		}
 		c.offered = c.offered[i+1:]
@@ -660,7 +684,7 @@ func TestTruth(t *testing.T) {
 
 func truthEvents() []string {
 	return []string{"claim", "end", "shared", "pod recreated", "pod recreated while stale", "another pod follows", "claim recreated", "claim while stale",
-		"claim while slices are gone", "plugin", "restart", "empty list", "slices gone", "stale", "hang", "late read", "reset", "blank", "dip", "nonsense", "second source is late", "alias", "twin",
+		"claim while slices are gone", "plugin", "restart", "empty list", "slices gone", "stale", "hang", "release", "late read", "reset", "blank", "dip", "nonsense", "second source is late", "alias", "twin",
 		"passthrough", "admin", "last pod ends", "by process", "uncounted", "both drivers", "doubt", "energy is equal", "bytes are equal", "held is equal",
 		"unread", "unread under the name of one before", "orphan", "foreign", "another form of id", "unresolved id", "begun without slices", "device node"}
 }
@@ -668,7 +692,7 @@ func truthEvents() []string {
 // settleDown is the end of a history: for a while all is reported and nothing
 // changes.
 func (w *truth) settleDown() {
-	w.calm, w.stale, w.gone, w.restart = true, 0, 0, 0
+	w.calm, w.stale, w.gone, w.restart, w.away = true, 0, 0, 0, 0
 	for _, g := range w.gpus {
 		g.quiet = 0
 	}

@@ -3,27 +3,38 @@ package node
 import (
 	"cmp"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
 // unmatched reports devices of claims whose hardware is not known, hardware that
-// is not published, and hardware that claims hold under several names.
+// is not published, and hardware that claims hold under several names. Devices that
+// no running source reads are none of these.
 type unmatched struct {
-	node    string
-	devices *devices
+	node     string
+	families *families
+	devices  *devices
 
 	held        []unmatchedDevice // in the order of the views
-	published   int               // allocated devices without known hardware
-	hardware    int               // that its driver does not publish
-	conflicting map[string]bool   // hardware that claims hold under several published names
+	byDriver    map[string]*unmatchedCounts
+	conflicting map[string]bool // hardware that claims hold under several published names
+}
 
-	labels struct{ published, hardware *metric.Labels }
+// unmatchedCounts are those of a driver that publishes devices of this node, or whose
+// devices claims hold.
+type unmatchedCounts struct {
+	published int  // allocated devices without known hardware
+	hardware  int  // that the driver does not publish
+	present   bool // a source reads hardware of the driver
+	read      bool // see isRead
+	labels    struct{ published, hardware *metric.Labels }
 }
 
 // unmatchedDevice is a device of a claim whose hardware is not known.
@@ -41,46 +52,67 @@ type unmatchedDevice struct {
 const unmatchedDelay = 30 * time.Second
 
 func newUnmatched(node string, devices *devices, f *families) *unmatched {
-	s := &unmatched{node: node, devices: devices}
-	s.labels.published = metric.NewLabels(f.unmatched.Labels, "published")
-	s.labels.hardware = metric.NewLabels(f.unmatched.Labels, "hardware")
-	return s
+	return &unmatched{node: node, families: f, devices: devices, byDriver: make(map[string]*unmatchedCounts)}
 }
 
 // update applies the views. Its events are about devices that match hardware now
 // after they were logged, and about new conflicts.
 func (s *unmatched) update(views []claimView, published []dra.PublishedDevice, now clock.Instant) []Event {
+	previous := s.byDriver
+	s.byDriver = make(map[string]*unmatchedCounts, len(previous))
+	for i := range published {
+		s.count(previous, published[i].ID.Driver)
+	}
+	for i := range views {
+		for _, d := range views[i].devices {
+			s.count(previous, d.id.Driver)
+		}
+	}
 	events := s.updateHeld(views, now)
 	events = append(events, s.updateConflicts(views)...)
 	s.countHardware(published)
 	return events
 }
 
+// count begins the counts of a driver. What was known of it before is kept.
+func (s *unmatched) count(previous map[string]*unmatchedCounts, driver string) {
+	switch {
+	case s.byDriver[driver] != nil:
+	case previous[driver] != nil:
+		s.byDriver[driver] = &unmatchedCounts{read: previous[driver].read, labels: previous[driver].labels}
+	default:
+		counts, labels := &unmatchedCounts{}, s.families.unmatched.Labels
+		counts.labels.published = metric.NewLabels(labels, driver, "published")
+		counts.labels.hardware = metric.NewLabels(labels, driver, "hardware")
+		s.byDriver[driver] = counts
+	}
+}
+
 func (s *unmatched) updateHeld(views []claimView, now clock.Instant) []Event {
 	var events []Event
-	before := s.held
-	s.held, s.published = nil, 0
+	previous := s.held
+	s.held = nil
 	counted := make(map[dra.DeviceID]bool)
 	for i := range views {
 		view := &views[i]
 		for _, d := range view.devices {
 			device := unmatchedDevice{claim: view.ref, uid: view.info.uid, device: d.id, since: now}
-			at := slices.IndexFunc(before, device.same)
+			at := slices.IndexFunc(previous, device.same)
 			switch {
-			case vendors.IsLogical(d.id.Driver):
+			case d.bundled || vendors.IsLogical(d.id.Driver) || s.devices.get(d.uuid).published.Passthrough:
 			case d.uuid == unknownUUID(s.node, d.id) && !s.devices.get(d.uuid).hardware:
 				if !counted[d.id] {
 					counted[d.id] = true
-					s.published++
+					s.byDriver[d.id.Driver].published++
 				}
 				if at >= 0 {
-					device = before[at]
+					device = previous[at]
 				}
 				if !slices.ContainsFunc(s.held, device.same) { // a claim may hold one device twice
 					s.held = append(s.held, device)
 				}
-			case at >= 0 && before[at].warned:
-				before[at].warned = false
+			case at >= 0 && previous[at].warned:
+				previous[at].warned = false
 				events = append(events, Event{slog.LevelInfo, "device of a claim matches hardware now", append(device.attributes(), slog.String("uuid", d.uuid))})
 			}
 		}
@@ -91,17 +123,18 @@ func (s *unmatched) updateHeld(views []claimView, now clock.Instant) []Event {
 // updateConflicts finds hardware that claims hold under several published names.
 func (s *unmatched) updateConflicts(views []claimView) []Event {
 	var events []Event
-	before, names := s.conflicting, make(map[string]dra.DeviceID)
+	previous, names := s.conflicting, make(map[string]dra.DeviceID)
 	s.conflicting = make(map[string]bool)
 	for i := range views {
 		for _, d := range views[i].devices {
-			first, named := names[d.uuid]
+			first, ok := names[d.uuid]
 			switch {
-			case !named:
+			case d.bundled:
+			case !ok:
 				names[d.uuid] = d.id
 			case first != d.id && !s.conflicting[d.uuid]:
 				s.conflicting[d.uuid] = true
-				if !before[d.uuid] {
+				if !previous[d.uuid] {
 					events = append(events, Event{slog.LevelWarn, "claims hold one device under two published names", []slog.Attr{
 						slog.String("uuid", d.uuid), slog.String("device", first.String()), slog.String("other", d.id.String())}})
 				}
@@ -126,22 +159,29 @@ func (s *unmatched) countHardware(published []dra.PublishedDevice) {
 			parents[d.device.ParentUUID] = true
 		}
 	}
-	s.hardware = 0
 	for _, d := range s.devices.all() {
 		driver := cmp.Or(d.device.Published.Driver, vendors.DriverOf(d.device.Vendor))
-		if d.present && !d.isPublished && !parents[d.uuid] && !divided[d.device.PCIBusID] && drivers[driver] {
-			s.hardware++
+		counts := s.byDriver[driver]
+		if !d.present || counts == nil {
+			continue
+		}
+		counts.present = true
+		if drivers[driver] && !d.isPublished && !parents[d.uuid] && !divided[d.device.PCIBusID] {
+			counts.hardware++
 		}
 	}
 }
 
-// overdue returns an event, once, for each device that has been unmatched for
-// long.
-func (s *unmatched) overdue(now clock.Instant) []Event {
+// overdue applies the statuses of sources. It returns an event, once, for each device
+// that a running source should read and that has been unmatched for long.
+func (s *unmatched) overdue(sources []source.Status, now clock.Instant) []Event {
+	for driver, counts := range s.byDriver {
+		counts.read = isRead(vendors.ByDriver(driver), sources, counts.present)
+	}
 	var events []Event
 	for i := range s.held {
 		d := &s.held[i]
-		if !d.warned && now.Since(d.since) >= unmatchedDelay {
+		if !d.warned && s.byDriver[d.device.Driver].read && now.Since(d.since) >= unmatchedDelay {
 			d.warned = true
 			events = append(events, Event{slog.LevelWarn, "device of a claim matches no hardware", d.attributes()})
 		}
@@ -149,10 +189,30 @@ func (s *unmatched) overdue(now clock.Instant) []Event {
 	return events
 }
 
+// isRead reports whether a running source reads all devices of a driver: one that is
+// made for them, or one that reads hardware of the vendor, such as an exporter. Sources
+// of other kinds read some of the devices only: network adapters with RDMA that are in
+// no pod, and what a driver has metrics of.
+func isRead(row vendors.Vendor, sources []source.Status, present bool) bool {
+	if row.Kind != vendors.GPU {
+		return false
+	}
+	return row.Name != "" && present || slices.ContainsFunc(sources, func(status source.Status) bool {
+		return status.Up && slices.Contains(row.Sources, status.Name)
+	})
+}
+
 func (s *unmatched) rows(b *rowBuilder) {
 	b.In(b.families.unmatched)
-	b.Add(s.labels.published, float64(s.published))
-	b.Add(s.labels.hardware, float64(s.hardware))
+	for _, driver := range slices.Sorted(maps.Keys(s.byDriver)) {
+		counts := s.byDriver[driver]
+		if counts.read || counts.present {
+			b.Add(counts.labels.hardware, float64(counts.hardware))
+		}
+		if counts.read {
+			b.Add(counts.labels.published, float64(counts.published))
+		}
+	}
 	b.In(b.families.conflicting)
 	b.Add(b.plain, float64(len(s.conflicting)))
 }

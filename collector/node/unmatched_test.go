@@ -9,6 +9,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
 // logged runs for some seconds and returns the events about unmatched devices.
@@ -106,16 +107,53 @@ func TestUnmatchedDevicesAreLogged(t *testing.T) {
 	}
 }
 
-// Channels and daemons of a ComputeDomain are no hardware.
-func TestLogicalDevicesAreNotUnmatched(t *testing.T) {
+// Channels and daemons of a ComputeDomain are no hardware, and no source reads the
+// devices of other drivers.
+func TestUnreadDevicesAreNotUnmatched(t *testing.T) {
 	s := newScene(t, gpu(0))
-	for _, driver := range []string{"compute-domain.nvidia.com", "other.example.com"} {
-		claim := s.allocate("team/"+driver, "channel-0")
+	for _, driver := range []string{"compute-domain.nvidia.com", "other.example.com", "gpu.amd.com", "vfio.gpu.nvidia.com", "dra.net", "dra.cpu", "gpu.nvidia.com"} {
+		claim := s.allocate("team/"+driver, "device-7")
 		claim.Results[0].Device.Driver = driver
 	}
-	const warning = "WARN device of a claim matches no hardware claim=team/other.example.com device=other.example.com/"
-	if got := s.logged(35); !strings.HasPrefix(got, warning) || strings.Count(got, "\n") > 0 {
-		t.Errorf("logged:\n%s\nwant\n%s…", got, warning)
+	s.facts.Sources = []source.Status{{Name: "rdma", Up: true}, {Name: "plugin", Up: true}, {Name: "amdgpu"}}
+	const warning = "WARN device of a claim matches no hardware claim=team/"
+	if got, want := s.logged(35), warning+"gpu.nvidia.com device=gpu.nvidia.com/"+sceneNode+"/device-7"; got != want {
+		t.Errorf("logged:\n%s\nwant\n%s", got, want)
+	}
+	const nvidia = `dra_exporter_unmatched_devices{driver="gpu.nvidia.com",side="hardware"} 0
+dra_exporter_unmatched_devices{driver="gpu.nvidia.com",side="published"} 1
+`
+	if got := s.page("dra_exporter_unmatched_devices"); got != nvidia {
+		t.Errorf("without a source of AMD:\n%swant\n%s", got, nvidia)
+	}
+	s.facts.Sources = []source.Status{{Name: "amdgpu", Up: true}}
+	if got, want := s.logged(1), warning+"gpu.amd.com device=gpu.amd.com/"+sceneNode+"/device-7"; got != want {
+		t.Errorf("logged:\n%s\nwant\n%s", got, want)
+	}
+	const amd = `dra_exporter_unmatched_devices{driver="gpu.amd.com",side="hardware"} 0
+dra_exporter_unmatched_devices{driver="gpu.amd.com",side="published"} 1
+`
+	if got := s.page("dra_exporter_unmatched_devices"); got != amd+nvidia {
+		t.Errorf("with one:\n%swant\n%s", got, amd+nvidia)
+	}
+	s.facts.Sources = []source.Status{{Name: "amdgpu"}}
+	s.run(1)
+	if got := s.page("dra_exporter_unmatched_devices"); got != nvidia {
+		t.Errorf("while it is down:\n%swant\n%s", got, nvidia)
+	}
+}
+
+// The driver of passthrough keeps the name of NVIDIA's.
+func TestPassthroughIsNotUnmatched(t *testing.T) {
+	s := newScene(t, gpu(0))
+	id := sceneID("gpu-vfio-1")
+	s.facts.Cluster.Published = append(s.facts.Cluster.Published, dra.PublishedDevice{ID: id, Node: sceneNode, Passthrough: true, Placement: dra.PlacementUnknown})
+	s.allocate("team/vm", id.Name)
+	if got := s.logged(35); got != "" {
+		t.Errorf("logged:\n%s", got)
+	}
+	if got, _ := s.value("dra_exporter_unmatched_devices", "side", "published"); got != 0 {
+		t.Errorf("%v devices are unmatched", got)
 	}
 }
 
@@ -173,7 +211,7 @@ func TestADividedCardIsNotUnmatched(t *testing.T) {
 		ParentPCIAddress: "0000:e2:00.0", Profile: "cpx_nps1", Placement: dra.PlacementUnknown,
 	}}
 	s.step(time.Second)
-	if page := s.page("dra_exporter_unmatched"); !strings.Contains(page, `dra_exporter_unmatched_devices{side="hardware"} 1`) {
+	if page := s.page("dra_exporter_unmatched"); !strings.Contains(page, `dra_exporter_unmatched_devices{driver="gpu.amd.com",side="hardware"} 1`) {
 		t.Errorf("not one card is unmatched:\n%s", page)
 	}
 }

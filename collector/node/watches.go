@@ -30,9 +30,9 @@ func (c *lastCount) grew(r *device.Reading) bool {
 	if r == nil {
 		return false
 	}
-	before := *c
+	previous := *c
 	c.value, c.origin, c.based = r.Value, r.Origin, true
-	return before.based && before.origin == c.origin && (c.value > before.value || c.value < before.value && c.value > 0)
+	return previous.based && previous.origin == c.origin && (c.value > previous.value || c.value < previous.value && c.value > 0)
 }
 
 // linkDelay is how long NVLinks must have been down before that is a signal:

@@ -8,6 +8,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // workloads keeps the info rows of the workloads of pods that may use devices of
@@ -16,15 +17,9 @@ import (
 type workloads struct {
 	node     string
 	families *families
-	infos    infoRows[podWorkload]
+	infos    infoRows[model.PodWorkload]
+	shown    []model.PodWorkload // of the infos; nil: outdated
 	causes   [2]span[dra.Pod]
-}
-
-// podWorkload is the labels of dra_pod_workload_info.
-type podWorkload struct {
-	pod                 dra.PodRef
-	workload            dra.Workload
-	role, replica, rank string
 }
 
 func newWorkloads(node string, f *families) *workloads { return &workloads{node: node, families: f} }
@@ -34,34 +29,49 @@ func (w *workloads) update(cluster Cluster, now clock.Instant) {
 	lists := [][]dra.Pod{cluster.Pods, cluster.PluginPods}
 	var causes [2]span[dra.Pod]
 	for i, pods := range lists {
-		causes[i] = spanOf(pods)
+		causes[i] = newSpan(pods)
 	}
 	if causes == w.causes {
 		return
 	}
 	w.causes = causes
-	var current []podWorkload
+	var current []model.PodWorkload
 	for _, pods := range lists {
 		for i := range pods {
 			if m := pods[i].Member; m.Workload != nil {
-				current = append(current, podWorkload{pods[i].Ref, *m.Workload, m.Role, m.Replica, m.Rank})
+				current = append(current, model.PodWorkload{Pod: pods[i].Ref, Workload: *m.Workload, Role: m.Role, Replica: m.Replica, Rank: m.Rank})
 			}
 		}
 	}
-	slices.SortFunc(current, func(a, b podWorkload) int {
-		return cmp.Or(cmp.Compare(a.pod.Namespace, b.pod.Namespace), cmp.Compare(a.pod.Name, b.pod.Name))
+	slices.SortFunc(current, func(a, b model.PodWorkload) int {
+		return cmp.Or(cmp.Compare(a.Pod.Namespace, b.Pod.Namespace), cmp.Compare(a.Pod.Name, b.Pod.Name))
 	})
-	current = slices.CompactFunc(current, func(a, b podWorkload) bool { return a.pod == b.pod })
-	w.infos.update(current, now,
-		func(a, b podWorkload) bool { return a.pod == b.pod },
-		func(p podWorkload) *metric.Labels {
-			return metric.NewLabels(w.families.podWorkload.Labels, w.node, p.pod.Namespace, p.pod.Name,
-				p.workload.Kind, p.workload.Name, p.role, p.replica, p.rank, p.workload.Queue)
+	current = slices.CompactFunc(current, func(a, b model.PodWorkload) bool { return a.Pod == b.Pod })
+	changed := w.infos.update(current, now,
+		func(a, b model.PodWorkload) bool { return a.Pod == b.Pod },
+		func(p model.PodWorkload) *metric.Labels {
+			return metric.NewLabels(w.families.podWorkload.Labels, w.node, p.Pod.Namespace, p.Pod.Name,
+				p.Workload.Kind, p.Workload.Name, p.Role, p.Replica, p.Rank, p.Workload.Queue)
 		})
+	if changed {
+		w.shown = nil
+	}
 }
 
 // evict removes the rows whose grace has ended.
-func (w *workloads) evict(now clock.Instant, grace time.Duration) { w.infos.evict(now, grace) }
+func (w *workloads) evict(now clock.Instant, grace time.Duration) {
+	if w.infos.evict(now, grace) {
+		w.shown = nil
+	}
+}
+
+// models returns the workloads of pods, and of those that are kept for the grace.
+func (w *workloads) models() []model.PodWorkload {
+	if w.shown == nil {
+		w.shown = append(append([]model.PodWorkload{}, w.infos.current...), w.infos.past()...)
+	}
+	return w.shown
+}
 
 func (w *workloads) rows(b *rowBuilder) {
 	b.In(w.families.podWorkload)

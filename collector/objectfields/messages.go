@@ -2,12 +2,10 @@ package objectfields
 
 import (
 	"fmt"
-	"strings"
 
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -34,27 +32,21 @@ func Codec(check func(Entries) error) encoding.CodecV2 {
 	return codec{encoding.GetCodecV2(proto.Name), check}
 }
 
-const tooMany = "the message has more than"
-
 // AtMost is a check that refuses a message with more than limit entries and values.
 func AtMost(limit int) func(Entries) error {
 	return func(e Entries) error {
 		if e.All+e.Values > limit {
-			return fmt.Errorf("%s %d entries", tooMany, limit)
+			return fmt.Errorf("the message has more than %d entries", limit)
 		}
 		return nil
 	}
 }
 
-// IsRefusal reports whether the error of a call is that of AtMost: gRPC keeps only the
-// text of a codec's error.
-func IsRefusal(err error) bool { return strings.Contains(status.Convert(err).Message(), tooMany) }
-
 // Unmarshal implements encoding.CodecV2.
-func (c codec) Unmarshal(data mem.BufferSlice, into any) error {
-	message, ok := into.(protoadapt.MessageV2)
+func (c codec) Unmarshal(data mem.BufferSlice, target any) error {
+	message, ok := target.(protoadapt.MessageV2)
 	if !ok {
-		return c.CodecV2.Unmarshal(data, into)
+		return c.CodecV2.Unmarshal(data, target)
 	}
 	whole := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer whole.Free()
@@ -62,7 +54,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, into any) error {
 	if err := counted.add(message.ProtoReflect().Descriptor(), whole.ReadOnlyData(), 0); err != nil {
 		return err
 	}
-	return c.CodecV2.Unmarshal(mem.BufferSlice{whole}, into)
+	return c.CodecV2.Unmarshal(mem.BufferSlice{whole}, target)
 }
 
 // entries counts until check returns an error.

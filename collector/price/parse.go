@@ -15,6 +15,7 @@ const (
 	keyCurrency = "currency"
 	keyPrices   = "prices"
 	keyClass    = "deviceclass"
+	keyDriver   = "driver"
 	keyModel    = "model"
 	keyProfile  = "profile"
 	keyPerHour  = "perHour"
@@ -97,7 +98,7 @@ func parseRules(entries []*yaml.Node) ([]Rule, error) {
 }
 
 func parseRule(entry *yaml.Node) (Rule, error) {
-	price, err := yamlfile.MappingOf(entry, "a price", keyClass, keyModel, keyProfile, keyPerHour)
+	price, err := yamlfile.MappingOf(entry, "a price", keyClass, keyDriver, keyModel, keyProfile, keyPerHour)
 	if err != nil {
 		return Rule{}, err
 	}
@@ -105,13 +106,16 @@ func parseRule(entry *yaml.Node) (Rule, error) {
 	for _, field := range []struct {
 		key  string
 		into *string
-	}{{keyClass, &rule.DeviceClass}, {keyModel, &rule.Model}, {keyProfile, &rule.Profile}} {
+	}{{keyClass, &rule.DeviceClass}, {keyDriver, &rule.Driver}, {keyModel, &rule.Model}, {keyProfile, &rule.Profile}} {
 		if *field.into, err = price.Text(field.key); err != nil {
 			return Rule{}, err
 		}
 	}
 	if strings.Contains(rule.DeviceClass, "*") {
 		return Rule{}, yamlfile.Errorf(price.Node(keyClass), "%s: * is a wildcard only in %s and %s", keyClass, keyModel, keyProfile)
+	}
+	if strings.Contains(rule.Driver, "*") {
+		return Rule{}, yamlfile.Errorf(price.Node(keyDriver), "%s: * is a wildcard only in %s and %s", keyDriver, keyModel, keyProfile)
 	}
 	at, err := price.Need(keyPerHour)
 	if err != nil {

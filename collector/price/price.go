@@ -15,6 +15,7 @@ type Prices struct {
 // Model and Profile a * matches any text, also an empty one.
 type Rule struct {
 	DeviceClass string
+	Driver      string
 	Model       string
 	Profile     string // of a partition
 	PerHour     float64
@@ -24,9 +25,11 @@ type Rule struct {
 // not match rules that set them.
 type Device struct {
 	DeviceClass string // through which it is held; empty while it is free
+	Driver      string
 	Model       string // of a partition: of the device that it is cut from
 	Profile     string // of a partition
 	Partition   bool   // it is one, though its profile may be unknown
+	NamedOnly   bool   // it has no price but one that names its class, driver or model
 }
 
 // PerHour returns the price of an hour of the device; false if no rule matches.
@@ -47,9 +50,15 @@ func (r Rule) fits(device Device) bool {
 	if device.Partition || device.Profile != "" {
 		reaches = r.reachesPartitions()
 	}
-	return reaches &&
+	return reaches && (r.isNamed() || !device.NamedOnly) &&
+		(r.Driver == "" || r.Driver == device.Driver) &&
 		(r.DeviceClass == "" || r.DeviceClass == device.DeviceClass) &&
 		isLike(device.Model, r.Model) && isLike(device.Profile, r.Profile)
+}
+
+// isNamed reports whether the rule names what it is for: it does not match any device.
+func (r Rule) isNamed() bool {
+	return r.DeviceClass != "" || r.Driver != "" || r.Profile != "" || strings.Trim(r.Model, "*") != ""
 }
 
 // reachesWhole reports whether the rule can match a whole device.
@@ -59,10 +68,13 @@ func (r Rule) reachesWhole() bool { return r.Profile == "" }
 func (r Rule) reachesPartitions() bool { return r.Profile != "" || r.DeviceClass != "" }
 
 // covers reports whether the rule matches everything that the other one matches, so
-// that the other one is never used after this one.
+// that the other one is never used after this one. One that names nothing also covers
+// those of models, though these reach a few devices more.
 func (r Rule) covers(other Rule) bool {
 	return (r.reachesWhole() || !other.reachesWhole()) &&
 		(r.reachesPartitions() || !other.reachesPartitions()) &&
+		(r.isNamed() || other.Driver == "") &&
+		(r.Driver == "" || r.Driver == other.Driver) &&
 		(r.DeviceClass == "" || r.DeviceClass == other.DeviceClass) &&
 		isLike(other.Model, r.Model) && isLike(other.Profile, r.Profile)
 }

@@ -11,6 +11,8 @@ func TestFirstMatchingRule(t *testing.T) {
 		{Model: "NVIDIA H100*", PerHour: 4},
 		{Model: "AMD Instinct [MI300X]", PerHour: 3},
 		{Model: "a/*/c", PerHour: 2},
+		{Driver: "dra.cpu", PerHour: 0.1},
+		{Driver: "gpu.nvidia.com", Model: "NVIDIA L4", PerHour: 0.8},
 		{PerHour: 0},
 	}}
 	none := -1.0
@@ -20,6 +22,12 @@ func TestFirstMatchingRule(t *testing.T) {
 	}{
 		"by class and model":                           {Device{DeviceClass: "gold", Model: "NVIDIA H100 80GB HBM3"}, 9},
 		"by model, held through another class":         {Device{DeviceClass: "gpu.nvidia.com", Model: "NVIDIA H100 PCIe"}, 4},
+		"by driver":                                    {Device{Driver: "dra.cpu", NamedOnly: true}, 0.1},
+		"by driver and model":                          {Device{Driver: "gpu.nvidia.com", Model: "NVIDIA L4"}, 0.8},
+		"by model, of another driver":                  {Device{Driver: "other", Model: "NVIDIA L4"}, 0},
+		"that needs a name, by class":                  {Device{DeviceClass: "gold", Model: "NVIDIA H100", NamedOnly: true}, 9},
+		"that needs a name, by model":                  {Device{Driver: "other", Model: "NVIDIA H100", NamedOnly: true}, 4},
+		"that needs a name, and has none":              {Device{DeviceClass: "cpu", Driver: "other", Model: "CPU", NamedOnly: true}, none},
 		"by model, while it is free":                   {Device{Model: "NVIDIA H100"}, 4},
 		"by class, of another model":                   {Device{DeviceClass: "gold", Model: "NVIDIA B200"}, 0},
 		"of a model in brackets":                       {Device{Model: "AMD Instinct [MI300X]"}, 3},
@@ -70,13 +78,15 @@ func TestPatterns(t *testing.T) {
 // TestCovering compares covers with all devices of a small set: a rule is covered if and
 // only if no device matches it that does not match the other.
 func TestCovering(t *testing.T) {
-	classes, models, profiles := []string{"", "a", "b"}, []string{"", "h", "hx", "h*", "*", "*x"}, []string{"", "1g", "2g", "*g"}
+	classes, drivers, models, profiles := []string{"", "a", "b"}, []string{"", "d"}, []string{"", "h", "hx", "h*", "*", "*x"}, []string{"", "1g", "2g", "*g"}
 	var devices []Device
 	for _, class := range []string{"", "a", "b", "c"} {
 		for _, model := range []string{"", "h", "hx", "h1x", "q", "qx", "h1"} {
-			devices = append(devices, Device{DeviceClass: class, Model: model})
-			for _, profile := range []string{"", "1g", "2g", "3g", "q"} {
-				devices = append(devices, Device{DeviceClass: class, Model: model, Profile: profile, Partition: true})
+			for _, driver := range []string{"", "d", "e"} {
+				devices = append(devices, Device{DeviceClass: class, Driver: driver, Model: model, NamedOnly: driver != ""})
+				for _, profile := range []string{"", "1g", "2g", "3g", "q"} {
+					devices = append(devices, Device{DeviceClass: class, Driver: driver, Model: model, Profile: profile, Partition: true})
+				}
 			}
 		}
 	}
@@ -84,7 +94,9 @@ func TestCovering(t *testing.T) {
 	for _, class := range classes {
 		for _, model := range models {
 			for _, profile := range profiles {
-				rules = append(rules, Rule{DeviceClass: class, Model: model, Profile: profile})
+				for _, driver := range drivers {
+					rules = append(rules, Rule{DeviceClass: class, Driver: driver, Model: model, Profile: profile})
+				}
 			}
 		}
 	}
@@ -93,7 +105,8 @@ func TestCovering(t *testing.T) {
 		for _, second := range rules {
 			want := true
 			for _, device := range devices {
-				want = want && (first.fits(device) || !second.fits(device))
+				few := device.NamedOnly && !first.isNamed() && second.Driver == "" // see covers
+				want = want && (few || first.fits(device) || !second.fits(device))
 			}
 			if got := first.covers(second); got != want {
 				t.Fatalf("%+v covers %+v: %v, want %v", first, second, got, want)

@@ -30,7 +30,7 @@ type rowKey struct {
 func NewFamilies() *Families {
 	f := &Families{labels: make(map[rowKey]*metric.Labels)}
 	f.buildInfo = f.Add(metric.Gauge, metric.ExporterBuildInfo, "", "The running version", "version", "revision", "goversion")
-	f.sourceUp = f.Add(metric.Gauge, metric.ExporterSourceUp, "", "1 if the last read of the source succeeded, else 0", "source")
+	f.sourceUp = f.Add(metric.Gauge, metric.ExporterSourceUp, "", "1 if the last read of the source succeeded, else 0; absent while it is released", "source")
 	f.sourceError = f.Add(metric.Gauge, metric.ExporterSourceErrorInfo, "", "Why the source is down or incomplete; absent without an error", "source", "reason")
 	f.sourceSuccess = f.Add(metric.Gauge, metric.ExporterSourceLastSuccessTimestampSeconds, "seconds", "Unix time of the last successful read of the source", "source")
 	f.sourceErrors = f.Add(metric.Counter, metric.ExporterSourceErrors, "", "Errors of the source by reason: failed (reads that failed, completely or partly), implausible (readings that cannot be true and were left out)", "source", "reason")

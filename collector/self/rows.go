@@ -12,19 +12,21 @@ import (
 // Rows adds which version runs and how its sources are.
 func (f *Families) Rows(b *metric.Builder, v Version, sources []source.Status) {
 	b.In(f.buildInfo)
-	b.Add(f.labelsOf(f.buildInfo, v.Version, v.Revision, v.GoVersion), 1)
+	b.Add(f.cachedLabels(f.buildInfo, v.Version, v.Revision, v.GoVersion), 1)
 	labels := make([]*metric.Labels, len(sources))
 	for i, status := range sources {
-		labels[i] = f.labelsOf(f.sourceUp, status.Name)
+		labels[i] = f.cachedLabels(f.sourceUp, status.Name)
 	}
 	b.In(f.sourceUp)
 	for i, status := range sources {
-		b.Add(labels[i], flag(status.Up))
+		if !status.Released {
+			b.Add(labels[i], flag(status.Up))
+		}
 	}
 	b.In(f.sourceError)
 	for _, status := range sources {
-		if status.Reason != source.ReasonNone {
-			b.Add(f.labelsOf(f.sourceError, status.Name, string(status.Reason)), 1)
+		if status.Reason != source.ReasonNone && !status.Released {
+			b.Add(f.cachedLabels(f.sourceError, status.Name, string(status.Reason)), 1)
 		}
 	}
 	b.In(f.sourceSuccess)
@@ -35,9 +37,9 @@ func (f *Families) Rows(b *metric.Builder, v Version, sources []source.Status) {
 	}
 	b.In(f.sourceErrors)
 	for _, status := range sources {
-		b.Add(f.labelsOf(f.sourceErrors, status.Name, "failed"), float64(status.Errors))
+		b.Add(f.cachedLabels(f.sourceErrors, status.Name, "failed"), float64(status.Errors))
 		if status.Measures {
-			b.Add(f.labelsOf(f.sourceErrors, status.Name, "implausible"), float64(status.Refused))
+			b.Add(f.cachedLabels(f.sourceErrors, status.Name, "implausible"), float64(status.Refused))
 		}
 	}
 	f.queueRows(b, labels, sources)
@@ -64,12 +66,12 @@ func (f *Families) DroppedRows(b *metric.Builder) {
 	b.In(f.Dropped)
 	byName := func(a, b *metric.Family) int { return cmp.Compare(a.Name, b.Name) }
 	for _, family := range slices.SortedFunc(maps.Keys(b.Dropped()), byName) {
-		b.Add(f.labelsOf(f.Dropped, family.Name), b.Dropped()[family])
+		b.Add(f.cachedLabels(f.Dropped, family.Name), b.Dropped()[family])
 	}
 }
 
-// labelsOf returns the labels of a row, which are made once.
-func (f *Families) labelsOf(family *metric.Family, values ...string) *metric.Labels {
+// cachedLabels returns the labels of a row, which are made once.
+func (f *Families) cachedLabels(family *metric.Family, values ...string) *metric.Labels {
 	key := rowKey{family: family}
 	copy(key.values[:], values)
 	labels := f.labels[key]
@@ -80,8 +82,8 @@ func (f *Families) labelsOf(family *metric.Family, values ...string) *metric.Lab
 	return labels
 }
 
-func flag(on bool) float64 {
-	if on {
+func flag(value bool) float64 {
+	if value {
 		return 1
 	}
 	return 0

@@ -69,7 +69,7 @@ func (s *Share) Set(amount int) error { return s.change(amount, false) }
 // Add adds to what the share has, and fails as Set does.
 func (s *Share) Add(amount int) error { return s.change(amount, true) }
 
-// Leave releases the share.
+// Leave releases the share. What is set or added after it is not counted.
 func (s *Share) Leave() {
 	b := s.budget
 	b.mu.Lock()
@@ -84,6 +84,10 @@ func (s *Share) change(amount int, add bool) error {
 	b := s.budget
 	b.mu.Lock()
 	b.renew()
+	if _, ok := b.shares[s]; !ok {
+		b.mu.Unlock()
+		return nil
+	}
 	if s.ended {
 		b.mu.Unlock()
 		return b.exceeded()
@@ -124,17 +128,17 @@ func (b *Budget) renew() {
 		return
 	}
 	b.began, b.total = now, 0
-	for one := range b.shares {
-		one.amount, one.ended = 0, false
+	for share := range b.shares {
+		share.amount, share.ended = 0, false
 	}
 }
 
 // largest returns the share with the most, and that which asks if others have as much.
 func (b *Budget) largest(asks *Share) *Share {
 	largest := asks
-	for one := range b.shares {
-		if one.amount > largest.amount {
-			largest = one
+	for share := range b.shares {
+		if share.amount > largest.amount {
+			largest = share
 		}
 	}
 	return largest
@@ -169,12 +173,12 @@ func MeterFrames(connection net.Conn, charge func(cost int) error) net.Conn {
 }
 
 // Read implements net.Conn.
-func (c *meteredConn) Read(into []byte) (int, error) {
-	n, err := c.Conn.Read(into)
+func (c *meteredConn) Read(buffer []byte) (int, error) {
+	n, err := c.Conn.Read(buffer)
 	if n == 0 {
 		return n, err
 	}
-	if refused := c.charge(n + frameCost*c.frames(into[:n])); refused != nil {
+	if refused := c.charge(n + frameCost*c.frames(buffer[:n])); refused != nil {
 		_ = c.Close() // the read fails anyway
 		return 0, refused
 	}

@@ -56,6 +56,9 @@ func TestBudget(t *testing.T) {
 	for _, share := range shares {
 		share.Leave()
 		share.Leave()
+		if err := share.Set(1000); err != nil {
+			t.Errorf("a share that has left: %v", err)
+		}
 	}
 	if b.total != 0 || len(b.shares) != 0 {
 		t.Errorf("%d of %d shares are left", b.total, len(b.shares))

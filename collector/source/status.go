@@ -46,6 +46,7 @@ type Status struct {
 	Measures    bool          // it returns readings, which can be refused
 	Refused     uint64        // readings so far that cannot be true
 	HungSince   clock.Instant // start of the oldest read that has not returned; zero: none
+	Released    bool          // it is closed on purpose: the rest is from before
 	EndedAt     clock.Instant // since when only another process can read it again; zero: this one can
 	Queue       Queue         // of a source that is watched
 }
@@ -92,6 +93,10 @@ func (s Status) NeverFound() bool {
 	return s.Reason == ReasonLibraryMissing && s.LastSuccess.IsZero()
 }
 
+// Tried reports whether the source has been read once, has failed, or is closed on
+// purpose.
+func (s Status) Tried() bool { return !s.LastSuccess.IsZero() || s.Errors > 0 || s.Released }
+
 // HungFor is how long the oldest read has not returned.
 func (s Status) HungFor(now clock.Instant) time.Duration {
 	if s.HungSince.IsZero() {
@@ -113,7 +118,7 @@ func (s Status) EndedFor(now clock.Instant) time.Duration {
 func Unread(statuses []Status) []string {
 	var names []string
 	for _, status := range statuses {
-		if status.LastSuccess.IsZero() && status.Errors == 0 {
+		if !status.Tried() {
 			names = append(names, status.Name)
 		}
 	}

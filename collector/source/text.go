@@ -71,10 +71,10 @@ func escaped(r rune) string {
 	return `\u` + string(digits[r>>12&15]) + string(digits[r>>8&15]) + string(digits[r>>4&15]) + string(digits[r&15])
 }
 
-// kindOf is the part of a text that does not depend on objects, amounts and times:
+// describeKind is the part of a text that does not depend on objects, amounts and times:
 // the words of letters alone. Equal clauses count once, however many objects there
 // are.
-func kindOf(text string) string {
+func describeKind(text string) string {
 	var kinds []string
 	for clause := range strings.SplitSeq(text, "; ") {
 		if kind := kindOfClause(clause); !slices.Contains(kinds, kind) {

@@ -103,11 +103,22 @@ func (t *Tracker) Refuse(readings int) {
 	t.status.Refused += uint64(readings)
 }
 
-// Hang records since when a read has not returned; the zero instant: none.
-func (t *Tracker) Hang(since clock.Instant) {
+// Release records whether the source is closed on purpose, so that it is neither up nor
+// down.
+func (t *Tracker) Release(released bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.status.HungSince = since
+	t.status.Released = released
+	if released {
+		t.status.HungSince = clock.Instant{}
+	}
+}
+
+// Hang records since when a read has not returned; the zero instant: none.
+func (t *Tracker) Hang(start clock.Instant) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.status.HungSince = start
 }
 
 // Status returns the present status. It also logs a flapping source that has
@@ -178,7 +189,7 @@ type meanings struct {
 // observe records the text of a state that continues, and reports whether it must
 // be logged.
 func (m *meanings) observe(text string, now clock.Instant) bool {
-	if kind := kindOf(text); kind != m.present {
+	if kind := describeKind(text); kind != m.present {
 		m.present, m.since = kind, now
 	}
 	isNew := !m.seen[m.present] && len(m.seen) < maxMeanings
@@ -195,7 +206,7 @@ func (m *meanings) markLogged() {
 
 // begin begins with the first text of a state.
 func (m *meanings) begin(text string, now clock.Instant) {
-	*m = meanings{present: kindOf(text), since: now, seen: make(map[string]bool)}
+	*m = meanings{present: describeKind(text), since: now, seen: make(map[string]bool)}
 	m.markLogged()
 }
 
@@ -220,9 +231,9 @@ func (d *changeLog) observe(status Status, now clock.Instant) {
 		}
 	} else {
 		d.meanings.begin(status.Message, now)
-		left, known := d.leftAt[s]
+		left, ok := d.leftAt[s]
 		d.leftAt[d.present], d.present, d.since = now, s, now
-		switch back := known && now.Since(left) < settleTime; {
+		switch back := ok && now.Since(left) < settleTime; {
 		case d.flapping:
 		case s.ok() || !back:
 			d.report(status)
@@ -243,7 +254,7 @@ func (d *changeLog) unlogged() bool { return d.flapping || d.logged != d.present
 
 // report logs the status. A recovery is logged only after a failure.
 func (d *changeLog) report(status Status) {
-	before := d.logged
+	previous := d.logged
 	d.logged = d.present
 	switch {
 	case d.optional && status.NeverFound():
@@ -252,7 +263,7 @@ func (d *changeLog) report(status Status) {
 		d.log.Warn("source is impaired", "reason", string(status.Reason), "error", status.Message)
 	case !d.present.ok():
 		d.log.Warn("source is down", "reason", string(status.Reason), "error", status.Message)
-	case !before.ok():
+	case !previous.ok():
 		d.log.Info("source is up again")
 	}
 }

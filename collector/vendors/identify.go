@@ -14,7 +14,7 @@ type Lookup func(name string) (text string, found bool)
 // first returns the first of the named attributes that there is.
 func (l Lookup) first(names ...string) string {
 	for _, name := range names {
-		if text, found := l(name); found {
+		if text, ok := l(name); ok {
 			return text
 		}
 	}
@@ -44,10 +44,10 @@ func (l Lookup) firstAddress(names ...string) string {
 func (l Lookup) PCIeRoot() string { return l.first("resource.kubernetes.io/pcieRoot") }
 
 // NUMANode returns the number of the NUMA node of the device: the attribute of
-// Kubernetes, else that of dra.net, which it had before. Where there are several, the
-// first is the device's own.
+// Kubernetes, else those that drivers had before, which those of other vendors took
+// over. Where there are several, the first is the device's own.
 func (l Lookup) NUMANode() string {
-	node := l.first("resource.kubernetes.io/numaNode", "numaNode")
+	node := l.first("resource.kubernetes.io/numaNode", "numaNode", "numaNodeID", "dra.net/numaNode")
 	if number, err := strconv.ParseInt(node, 10, 32); err != nil || number < 0 {
 		return ""
 	}

@@ -13,7 +13,7 @@ const NVIDIADriver = "gpu.nvidia.com"
 
 // nvidia is NVIDIA's row.
 func nvidia() Vendor {
-	return Vendor{Name: NVIDIA, PCI: 0x10de, Driver: NVIDIADriver, Measured: true, Resources: []string{"nvidia.com/gpu", "nvidia.com/mig-"}, DecodeName: decodeMIGName, DecodeSharing: decodeSharing}
+	return Vendor{Name: NVIDIA, PCI: 0x10de, Driver: NVIDIADriver, Kind: GPU, Sources: []string{"nvml", "dcgm"}, Resources: []string{"nvidia.com/gpu", "nvidia.com/mig-"}, DecodeName: decodeMIGName, DecodeSharing: decodeSharing}
 }
 
 // decodeMIGName decodes the name that NVIDIA's driver gives a MIG device,
@@ -24,12 +24,12 @@ func nvidia() Vendor {
 // is. The profile is returned with its dots: 1g10gb is 1g.10gb. A name of
 // another form gives no profile and dra.PlacementUnknown.
 func decodeMIGName(name string) (profile string, placement int) {
-	rest, found := strings.CutPrefix(name, "gpu-")
-	if !found {
+	rest, ok := strings.CutPrefix(name, "gpu-")
+	if !ok {
 		return "", dra.PlacementUnknown
 	}
-	minor, rest, found := strings.Cut(rest, "-mig-")
-	if !found || !isNumber(minor) {
+	minor, rest, ok := strings.Cut(rest, "-mig-")
+	if !ok || !isNumber(minor) {
 		return "", dra.PlacementUnknown
 	}
 	parts := strings.Split(rest, "-")

@@ -56,8 +56,8 @@ type PluginID struct {
 // github.com/ROCm/k8s-device-plugin.
 func DecodePluginID(text string) PluginID {
 	ids := []string{text}
-	if own, ok := withoutShare(text); ok {
-		ids = append(ids, own)
+	if base, ok := withoutShare(text); ok {
+		ids = append(ids, base)
 	}
 	for _, id := range ids {
 		if decoded := decodePlace(id); decoded.Form != PluginOther {
@@ -120,16 +120,16 @@ func numbered(text, prefix string) (int, bool) {
 
 // withoutShare removes the number of a share from an id; false if it has none.
 func withoutShare(id string) (string, bool) {
-	if own, _, ok := strings.Cut(id, "::"); ok {
-		return own, own != ""
+	if base, _, ok := strings.Cut(id, "::"); ok {
+		return base, base != ""
 	}
 	rest := strings.TrimRight(id, "0123456789")
 	if rest == id {
 		return "", false
 	}
 	for _, separator := range []string{"/vgpu", "-_-", "-", "_", "/"} {
-		if own, ok := strings.CutSuffix(rest, separator); ok {
-			return own, own != ""
+		if base, ok := strings.CutSuffix(rest, separator); ok {
+			return base, base != ""
 		}
 	}
 	return "", false

@@ -4,15 +4,18 @@ package vendors
 func All() []Vendor {
 	return []Vendor{
 		nvidia(),
-		{Driver: "compute-domain.nvidia.com", Logical: true}, // IMEX channels and daemons of ComputeDomains
+		{Driver: "compute-domain.nvidia.com", Kind: Channel}, // IMEX channels and daemons of ComputeDomains
+		{Driver: "vfio.gpu.nvidia.com", Kind: GPU},           // GPUs for virtual machines: the host has no counters of them
 		amd(),
-		{Name: Intel, PCI: 0x8086, Driver: "gpu.intel.com", Measured: true, Resources: []string{"gpu.intel.com/"}},
-		{Name: "habana", PCI: 0x1da3, Driver: "gaudi.intel.com", Resources: []string{"habana.ai/"}}, // Intel Gaudi, with network ports of its own
-		{Name: "google", Driver: "tpu.google.com", Resources: []string{"google.com/tpu"}},
-		{Name: "aws", Driver: "neuron.aws.com", Resources: []string{"aws.amazon.com/neuron"}}, // not by PCI: Amazon's number is also that of its network adapters
+		{Name: Intel, PCI: 0x8086, Driver: "gpu.intel.com", Kind: GPU, Sources: []string{"intel"}, Resources: []string{"gpu.intel.com/"}},
+		{Name: "habana", PCI: 0x1da3, Driver: "gaudi.intel.com", Kind: GPU, Resources: []string{"habana.ai/"}}, // Intel Gaudi, with network ports of its own
+		{Name: "google", Driver: "tpu.google.com", Kind: GPU, Resources: []string{"google.com/tpu"}},
+		{Name: "aws", Driver: "neuron.aws.com", Kind: GPU, Resources: []string{"aws.amazon.com/neuron"}}, // not by PCI: Amazon's number is also that of its network adapters
 		{Name: Mellanox, PCI: 0x15b3},
-		{Driver: "dra.net", Measured: true, Network: true}, // network adapters of any vendor
-		{Name: "example", Driver: "gpu.example.com"},       // simulated hardware, and sigs.k8s.io/dra-example-driver
+		{Driver: "dra.net", Kind: Network, Sources: []string{"rdma"}},   // network adapters of any vendor
+		{Driver: "sriovnetwork.k8snetworkplumbingwg.io", Kind: Network}, // their virtual functions
+		{Driver: "dra.cpu", Kind: CPU},                                  // one device for each CPU, or for a NUMA node or socket
+		{Name: "example", Driver: "gpu.example.com", Kind: GPU},         // simulated hardware, and sigs.k8s.io/dra-example-driver
 	}
 }
 
@@ -38,34 +41,23 @@ func DriverOf(name string) string {
 	return ""
 }
 
-// IsMeasured reports whether a source of this exporter reads the devices of a
-// DRA driver.
-func IsMeasured(driver string) bool {
+// ByDriver returns the row of a DRA driver. That of a driver without one is empty.
+func ByDriver(driver string) Vendor {
 	for _, vendor := range All() {
-		if vendor.Driver == driver {
-			return vendor.Measured
+		if driver != "" && vendor.Driver == driver {
+			return vendor
 		}
 	}
-	return false
+	return Vendor{}
 }
+
+// IsMeasured reports whether a source of this exporter reads the devices of a
+// DRA driver.
+func IsMeasured(driver string) bool { return len(ByDriver(driver).Sources) > 0 }
+
+// IsLogical reports whether the devices of a DRA driver are known to be no hardware.
+func IsLogical(driver string) bool { return ByDriver(driver).Kind == Channel }
 
 // IsNetwork reports whether the devices of a DRA driver are known to be network
 // adapters.
-func IsNetwork(driver string) bool {
-	for _, vendor := range All() {
-		if vendor.Driver == driver {
-			return vendor.Network
-		}
-	}
-	return false
-}
-
-// IsLogical reports whether the devices of a DRA driver are known to be no hardware.
-func IsLogical(driver string) bool {
-	for _, vendor := range All() {
-		if vendor.Driver == driver {
-			return vendor.Logical
-		}
-	}
-	return false
-}
+func IsNetwork(driver string) bool { return ByDriver(driver).Kind == Network }

@@ -19,14 +19,14 @@ func TestTable(t *testing.T) {
 		if row.Name != "" && DriverOf(row.Name) != row.Driver {
 			t.Errorf("%s has driver %q, want %q", row.Name, DriverOf(row.Name), row.Driver)
 		}
-		if row.Driver != "" && IsMeasured(row.Driver) != row.Measured {
-			t.Errorf("%s is measured: %t, want %t", row.Driver, IsMeasured(row.Driver), row.Measured)
+		if row.Driver != "" && ByDriver(row.Driver).Driver != row.Driver {
+			t.Errorf("%s has the row of %q", row.Driver, ByDriver(row.Driver).Driver)
 		}
-		if row.Driver != "" && IsLogical(row.Driver) != row.Logical || row.Logical && row.Measured {
-			t.Errorf("%s is logical: %t, want %t", row.Driver, IsLogical(row.Driver), row.Logical)
+		if (row.Driver == "") != (row.Kind == Unknown) || row.Kind == Channel && row.Sources != nil {
+			t.Errorf("%s %s has kind %d and sources %q", row.Name, row.Driver, row.Kind, row.Sources)
 		}
 	}
-	if ByPCI(0) != "" || ByPCI(0x110de) != "" || DriverOf("") != "" || DriverOf("other") != "" || IsMeasured("") || IsMeasured("other.example.com") || IsLogical("") || IsLogical("other.example.com") {
+	if ByPCI(0) != "" || ByPCI(0x110de) != "" || DriverOf("") != "" || DriverOf("other") != "" || IsMeasured("") || IsMeasured("other.example.com") || IsLogical("") || IsLogical("other.example.com") || ByDriver("").Kind != Unknown || ByDriver("other.example.com").Kind != Unknown {
 		t.Error("an unknown vendor or driver has a row")
 	}
 }

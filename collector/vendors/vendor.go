@@ -20,14 +20,11 @@ type Vendor struct {
 	PCI    uint16 // number in the PCI ID repository
 	Driver string // name of the DRA driver
 
-	// Measured reports whether a source of this exporter reads the driver's devices.
-	Measured bool
-	// Logical reports whether the driver's devices are no hardware, but for example
-	// channels of a fabric: nothing is to be known about them.
-	Logical bool
+	// Kind is what the driver's devices are.
+	Kind Kind
 
-	// Network reports whether the driver's devices are network adapters.
-	Network bool
+	// Sources are the device sources that read the driver's devices; nil: none does.
+	Sources []string
 
 	// Resources begin the names of the resources of its device plugins.
 	Resources []string
@@ -48,3 +45,15 @@ type Vendor struct {
 	// time_slicing, mps, or empty.
 	DecodeSharing func(parameters []byte) string
 }
+
+// Kind is what the devices of a driver are.
+type Kind uint8
+
+// The kinds.
+const (
+	Unknown Kind = iota
+	GPU          // or another accelerator
+	Network      // an adapter, or a function of one
+	CPU
+	Channel // no hardware: a channel or daemon of a fabric
+)

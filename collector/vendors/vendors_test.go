@@ -56,6 +56,27 @@ func TestDecodeMIGName(t *testing.T) {
 	}
 }
 
+// TestNUMANode has the attributes of the drivers of CPUs and network adapters.
+func TestNUMANode(t *testing.T) {
+	for name, test := range map[string]struct {
+		attributes map[string]string
+		want       string
+	}{
+		"Kubernetes":    {map[string]string{"resource.kubernetes.io/numaNode": "1", "dra.net/numaNode": "0"}, "1"},
+		"dra.net":       {map[string]string{"numaNode": "1"}, "1"},
+		"dra.cpu":       {map[string]string{"numaNodeID": "1"}, "1"},
+		"SR-IOV":        {map[string]string{"dra.net/numaNode": "1"}, "1"},
+		"none":          {map[string]string{"resource.kubernetes.io/numaNode": "-1"}, ""},
+		"not a number":  {map[string]string{"numaNode": "first"}, ""},
+		"no attributes": {nil, ""},
+	} {
+		lookup := Lookup(func(name string) (string, bool) { text, ok := test.attributes[name]; return text, ok })
+		if got := lookup.NUMANode(); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
 func FuzzNames(f *testing.F) {
 	for _, seed := range []string{"0000:c1:00.0", "00000000:CA:1f.7", "gpu-0-mig-1g10gb-19-4", "gpu-1-mig-1c2g20gb-me-14-2", "gpu-"} {
 		f.Add(seed)

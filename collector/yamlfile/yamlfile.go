@@ -87,8 +87,8 @@ type Mapping struct {
 
 // MappingOf decodes a mapping that has none but the known keys, each once. Errors
 // call it what.
-func MappingOf(node *yaml.Node, what string, known ...string) (Mapping, error) {
-	return mappingOf(node, what, func(key string) error {
+func MappingOf(node *yaml.Node, subject string, known ...string) (Mapping, error) {
+	return newMapping(node, subject, func(key string) error {
 		if slices.Contains(known, key) {
 			return nil
 		}
@@ -97,9 +97,9 @@ func MappingOf(node *yaml.Node, what string, known ...string) (Mapping, error) {
 }
 
 // Names decodes a mapping whose keys are any names, in their order.
-func Names(node *yaml.Node, what string) (Mapping, []string, error) {
+func Names(node *yaml.Node, subject string) (Mapping, []string, error) {
 	var names []string
-	m, err := mappingOf(node, what, func(key string) error {
+	m, err := newMapping(node, subject, func(key string) error {
 		if names = append(names, key); strings.TrimSpace(key) == "" || key == "<<" {
 			return fmt.Errorf("%s is not a name", Quoted(key))
 		}
@@ -108,9 +108,9 @@ func Names(node *yaml.Node, what string) (Mapping, []string, error) {
 	return m, names, err
 }
 
-func mappingOf(node *yaml.Node, what string, check func(key string) error, keys string) (Mapping, error) {
+func newMapping(node *yaml.Node, subject string, check func(key string) error, keys string) (Mapping, error) {
 	if node.Kind != yaml.MappingNode {
-		return Mapping{}, Errorf(node, "%s is %s, want keys and values (%s)", what, KindOf(node), keys)
+		return Mapping{}, Errorf(node, "%s is %s, want keys and values (%s)", subject, KindOf(node), keys)
 	}
 	m := Mapping{At: node, values: make(map[string]*yaml.Node, len(node.Content)/2)}
 	for i := 0; i+1 < len(node.Content); i += 2 {
@@ -122,8 +122,8 @@ func mappingOf(node *yaml.Node, what string, check func(key string) error, keys 
 		if err := check(name); err != nil {
 			return Mapping{}, Errorf(key, "%v", err)
 		}
-		if before, twice := m.values[name]; twice {
-			return Mapping{}, Errorf(key, "%s is set twice, first in line %d", name, before.Line)
+		if previous, ok := m.values[name]; ok {
+			return Mapping{}, Errorf(key, "%s is set twice, first in line %d", name, previous.Line)
 		}
 		m.values[name] = value
 	}
@@ -156,8 +156,8 @@ func (m Mapping) Need(key string) (*yaml.Node, error) {
 
 // Text returns the value of a key; empty without one.
 func (m Mapping) Text(key string) (string, error) {
-	node, given := m.values[key]
-	if !given {
+	node, ok := m.values[key]
+	if !ok {
 		return "", nil
 	}
 	return Text(key, node)

@@ -217,8 +217,8 @@ func (h *history) candidates() (all []candidate, reason Reason) {
 	held := vendors.Partition{Memory: int64(h.allocated), SMs: 1, Size: 1}
 	profiles := vendors.Partitions(h.requester.Model, int64(h.allocated))
 	if h.requester.Profile != "" {
-		known := false
-		if held, known = vendors.PartitionOf(h.requester.Model, h.requester.Profile); !known {
+		ok := false
+		if held, ok = vendors.PartitionOf(h.requester.Model, h.requester.Profile); !ok {
 			return nil, ReasonProfileUnknown
 		}
 		profiles = vendors.Partitions(h.requester.Model, 0)

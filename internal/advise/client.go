@@ -63,9 +63,9 @@ func (l limited) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if to, err := response.Location(); err == nil && response.StatusCode/100 == 3 &&
-		(to.Hostname() != request.URL.Hostname() || to.Scheme != request.URL.Scheme && to.Scheme != "https") {
-		return nil, errors.Join(&redirectError{to}, response.Body.Close())
+	if target, err := response.Location(); err == nil && response.StatusCode/100 == 3 &&
+		(target.Hostname() != request.URL.Hostname() || target.Scheme != request.URL.Scheme && target.Scheme != "https") {
+		return nil, errors.Join(&redirectError{target}, response.Body.Close())
 	}
 	response.Body = &limitedBody{ReadCloser: response.Body, left: maxAnswer}
 	return response, nil
@@ -83,11 +83,11 @@ type limitedBody struct {
 	left int
 }
 
-func (b *limitedBody) Read(to []byte) (int, error) {
+func (b *limitedBody) Read(buffer []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, fmt.Errorf("the answer has more than %d MiB: select a namespace", maxAnswer>>20)
 	}
-	n, err := b.ReadCloser.Read(to[:min(len(to), b.left)])
+	n, err := b.ReadCloser.Read(buffer[:min(len(buffer), b.left)])
 	b.left -= n
 	return n, err
 }

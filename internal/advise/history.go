@@ -140,14 +140,14 @@ func read(ctx context.Context, prometheus Querier, namespace string, window time
 			if math.IsNaN(value) || math.IsInf(value, 0) {
 				continue
 			}
-			of := requesterOf(row.Metric)
-			h := all[of]
+			requester := newRequester(row.Metric)
+			h := all[requester]
 			if h == nil {
 				h = &history{
-					requester: of, devices: math.NaN(), used: math.NaN(), cost: map[string]float64{},
+					requester: requester, devices: math.NaN(), used: math.NaN(), cost: map[string]float64{},
 					allocated: math.NaN(), memory: unknownUsage(), lowest: math.NaN(), activity: map[string]*usage{},
 				}
-				all[of] = h
+				all[requester] = h
 			}
 			q.store(h, row.Metric, value)
 		}
@@ -180,8 +180,8 @@ func ask(ctx context.Context, prometheus Querier, query string, at time.Time) (m
 	if err != nil {
 		return nil, nil, explained(err)
 	}
-	rows, is := value.(model.Vector)
-	if !is {
+	rows, ok := value.(model.Vector)
+	if !ok {
 		return nil, nil, fmt.Errorf("query Prometheus: the answer to %s is not a vector", query)
 	}
 	return rows, warnings, nil
@@ -192,13 +192,13 @@ func over(window time.Duration) string { return "[" + model.Duration(window).Str
 // questions returns the queries. Series with several values of a label that is no part of
 // a requester are stored one after the other: the largest value counts.
 func questions(namespace string, window time.Duration) (all []question) {
-	of := ""
+	unit := ""
 	if namespace != "" {
-		of = "namespace=" + strconv.Quote(namespace)
+		unit = "namespace=" + strconv.Quote(namespace)
 	}
 	add := func(function, series, matchers, suffix string, store func(h *history, labels model.Metric, value float64)) {
 		selected := []string{}
-		for _, matcher := range []string{matchers, of} {
+		for _, matcher := range []string{matchers, unit} {
 			if matcher != "" {
 				selected = append(selected, matcher)
 			}
@@ -222,12 +222,12 @@ func questions(namespace string, window time.Duration) (all []question) {
 		simple("count_over_time(", quantity, `attribution="shared"`, func(h *history, v float64) { h.shared = max(h.shared, windows(v)) })
 		simple("count_over_time(", quantity, `attribution="process"`, func(h *history, v float64) { h.byProcesses = max(h.byProcesses, windows(v)) })
 	}
-	quantity := func(maxima, means, matchers string, of func(h *history, labels model.Metric) *usage) {
+	quantity := func(maxima, means, matchers string, find func(h *history, labels model.Metric) *usage) {
 		values := func(function, series, suffix string, store func(u *usage, v float64)) {
-			add(function, series, matchers, suffix, func(h *history, labels model.Metric, v float64) { store(of(h, labels), v) })
+			add(function, series, matchers, suffix, func(h *history, labels model.Metric, v float64) { store(find(h, labels), v) })
 		}
 		add("count_over_time(", maxima, matchers, over(window), func(h *history, labels model.Metric, v float64) {
-			known, as := of(h, labels).known, string(labels["attribution"])
+			known, as := find(h, labels).known, string(labels["attribution"])
 			known[as] = max(known[as], windows(v))
 		})
 		values("max_over_time(", maxima, over(window), func(u *usage, v float64) { u.peak = larger(u.peak, v) })
@@ -264,10 +264,10 @@ func larger(a, b float64) float64 {
 	return max(a, b)
 }
 
-func requesterOf(labels model.Metric) Requester {
-	of := func(name model.LabelName) string { return string(labels[name]) }
+func newRequester(labels model.Metric) Requester {
+	value := func(name model.LabelName) string { return string(labels[name]) }
 	return Requester{
-		Cluster: of("cluster"), Namespace: of("namespace"), Kind: of("requester_kind"), Name: of("requester"),
-		DeviceClass: of("deviceclass"), Model: of("model"), Profile: of("partition_profile"),
+		Cluster: value("cluster"), Namespace: value("namespace"), Kind: value("requester_kind"), Name: value("requester"),
+		DeviceClass: value("deviceclass"), Model: value("model"), Profile: value("partition_profile"),
 	}
 }

@@ -80,7 +80,7 @@ func Run(ctx context.Context, prometheus Querier, options Options) (*Report, err
 		if h.held == 0 {
 			continue // only what remains of a window before the range
 		}
-		if row := rowOf(h); row.Advice != nil {
+		if row := newRow(h); row.Advice != nil {
 			report.Advised = append(report.Advised, row)
 		} else {
 			report.NotAdvised = append(report.NotAdvised, row)
@@ -110,7 +110,7 @@ func order(reason Reason) int {
 	return -1
 }
 
-func rowOf(h *history) Row {
+func newRow(h *history) Row {
 	row := Row{
 		Requester: h.requester, HeldHours: h.held.Hours(), DeviceHours: h.deviceSeconds / 3600, Cost: h.cost,
 		MemoryBytes: known(h.allocated), MemoryPeakBytes: known(h.memory.peak), MemoryP99Bytes: known(h.memory.p99),
@@ -120,9 +120,9 @@ func rowOf(h *history) Row {
 		row.Devices = int(h.devices)
 	}
 	for quantity, u := range h.activity {
-		for to, value := range map[*map[string]float64]float64{&row.ActivityPeaks: u.peak, &row.ActivityP99: u.p99, &row.ActivitySustained: u.sustained} {
+		for field, value := range map[*map[string]float64]float64{&row.ActivityPeaks: u.peak, &row.ActivityP99: u.p99, &row.ActivitySustained: u.sustained} {
 			if !math.IsNaN(value) {
-				(*to)[quantity] = value
+				(*field)[quantity] = value
 			}
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dra-exporter/dra-exporter/internal/invariant"
+	"github.com/dra-exporter/dra-exporter/collector/release"
 )
 
 // Agent is the answers of one running exporter.
@@ -19,8 +19,6 @@ type Agent struct {
 	Page    Page
 	Error   error     // of the page: it is not there, or is no exporter's
 	At      time.Time // when the page was requested
-	Took    time.Duration
-	Again   Answer // the page as it was a moment later
 }
 
 const (
@@ -45,54 +43,45 @@ func (a Agent) name() string {
 }
 
 // Agents reports on running exporters, those of one URL under one heading: how they
-// are, whether their pages contradict themselves or each other, and whether all
-// are of one version.
+// are, and whether all are of one version.
 func Agents(agents []Agent) []Finding {
 	var findings []Finding
 	versions := map[string]int{}
-	var pairs []invariant.Pair
 	for _, agent := range agents {
 		findings = append(findings, agent.findings()...)
-		if agent.Error != nil {
-			continue
-		}
-		versions[agent.Page.Version]++
-		found, pair := agent.contradictions(area{agent.URL, agentPage})
-		findings = append(findings, found...)
-		if pair != nil {
-			pairs = append(pairs, *pair)
+		if agent.Error == nil {
+			versions[agent.Page.Version]++
 		}
 	}
-	findings = append(findings, fleet(pairs)...)
 	if len(versions) > 1 {
-		var each []string
+		var counts []string
 		for _, version := range slices.Sorted(maps.Keys(versions)) {
-			each = append(each, fmt.Sprintf("%s (%d)", version, versions[version]))
+			counts = append(counts, fmt.Sprintf("%s (%d)", version, versions[version]))
 		}
 		findings = append(findings, area{"versions", agentPage}.warning(
 			"Wait for the rollout to end: `kubectl rollout status` of the DaemonSet and of the Deployment.",
-			"versions", "several versions run at once: %s", strings.Join(each, ", ")))
+			"versions", "several versions run at once: %s", strings.Join(counts, ", ")))
 	}
 	return findings
 }
 
 func (a Agent) findings() []Finding {
-	in := area{a.URL, agentPage}
+	section := area{a.URL, agentPage}
 	if a.Error != nil {
-		return []Finding{in.failure(
+		return []Finding{section.failure(
 			"Use the exporter's port (9420 of the node role, 9421 of the cluster role), and check that its pod runs and a NetworkPolicy admits you. For TLS or a password, set --http.config.file.",
 			a.name(), "cannot be read: %v", a.Error)}
 	}
-	findings := []Finding{in.ok(a.name(), "%s", a.summary())}
+	findings := []Finding{section.ok(a.name(), "%s", a.summary())}
 	if a.Ready != nil {
-		findings[0] = in.failure("Wait until each source has been read once; then check the exporter's log.", a.name(), "is not ready: %v", a.Ready)
+		findings[0] = section.failure("Wait until each source has been read once; then check the exporter's log.", a.name(), "is not ready: %v", a.Ready)
 	}
 	for _, source := range a.Page.Sources {
-		findings = append(findings, a.source(in, source)...)
+		findings = append(findings, a.source(section, source)...)
 	}
-	findings = append(findings, a.sample(in)...)
-	findings = append(findings, a.unmatched(in)...)
-	return append(findings, a.losses(in)...)
+	findings = append(findings, a.sample(section)...)
+	findings = append(findings, a.unmatched(section)...)
+	return append(findings, a.losses(section)...)
 }
 
 func (a Agent) summary() string {
@@ -109,18 +98,18 @@ func (a Agent) summary() string {
 	return text
 }
 
-func (a Agent) source(in area, source PageSource) []Finding {
+func (a Agent) source(section area, source PageSource) []Finding {
 	why := strings.Join(source.Reasons, ", ")
 	subject := a.name() + ": " + source.Name
 	remedy := "The exporter's page and its log have the error; run `/dra-exporter check` in its pod with `kubectl exec`."
 	switch {
 	case !source.Up && a.Page.Node && a.Page.Devices == 0 && slices.Contains(deviceSources(), source.Name):
-		return []Finding{in.warning("On a node without such hardware, ignore this; otherwise see docs/access.md.",
+		return []Finding{section.warning("On a node without such hardware, ignore this; otherwise see docs/access.md.",
 			subject, "the source is down (%s), and no device is known on this node", orUnknown(why))}
 	case !source.Up:
-		return []Finding{in.failure(remedy, subject, "the source is down (%s)", orUnknown(why))}
+		return []Finding{section.failure(remedy, subject, "the source is down (%s)", orUnknown(why))}
 	case why != "":
-		return []Finding{in.warning(remedy, subject, "the source is up, but incomplete (%s)", why)}
+		return []Finding{section.warning(remedy, subject, "the source is up, but incomplete (%s)", why)}
 	default:
 		return nil
 	}
@@ -128,7 +117,7 @@ func (a Agent) source(in area, source PageSource) []Finding {
 
 // deviceSources are those that read hardware, which not every node has.
 func deviceSources() []string {
-	return []string{"nvml", "dcgm", "amdgpu", "intel", "rdma", "plugin", "tpu", "neuron", "exporter"}
+	return []string{"nvml", "dcgm", "amdgpu", "intel", "rdma", "tpu", "neuron", "exporter"}
 }
 
 func orUnknown(reason string) string {
@@ -138,30 +127,41 @@ func orUnknown(reason string) string {
 	return reason
 }
 
-func (a Agent) sample(in area) []Finding {
+func (a Agent) sample(section area) []Finding {
 	if a.Page.SampledAt.IsZero() {
 		return nil
 	}
 	age := a.At.Sub(a.Page.SampledAt).Round(time.Second)
 	switch {
+	case a.Page.Released != "":
+		return released(section, a.name(), a.Page.Released)
 	case age > staleSample:
-		return []Finding{in.failure("A read hangs, or the device sources are down: check the lines about sources, and the log.", a.name(), "the newest readings are %s old", age)}
+		return []Finding{section.failure("A read hangs, or the device sources are down: check the lines about sources, and the log.", a.name(), "the newest readings are %s old", age)}
 	case age < -staleSample:
-		return []Finding{in.warning("Synchronize the clocks (NTP): otherwise rates and ages are wrong.", a.name(), "the newest readings are from %s in the future: the node's clock and this clock differ", -age)}
+		return []Finding{section.warning("Synchronize the clocks (NTP): otherwise rates and ages are wrong.", a.name(), "the newest readings are from %s in the future: the node's clock and this clock differ", -age)}
 	default:
 		return nil
 	}
 }
 
-func (a Agent) unmatched(in area) []Finding {
+// released is the finding that the GPUs of a node are released. While nothing holds one,
+// that is as configured.
+func released(section area, name, reason string) []Finding {
+	if reason == string(release.ReasonIdle) {
+		return nil
+	}
+	return []Finding{section.warning("When the work on the node has ended, remove the reason: docs/release.md.", name, "the GPUs of the node are released (%s), and the agent does not read them", reason)}
+}
+
+func (a Agent) unmatched(section area) []Finding {
 	var findings []Finding
 	if n := a.Page.Unmatched["published"]; n > 0 {
-		findings = append(findings, in.warning(
+		findings = append(findings, section.warning(
 			"Claims hold them without hardware values: run `/dra-exporter check` in the agent's pod for details; docs/access.md describes the access to hardware.",
 			a.name(), "%s that claims hold, without known hardware", counted(int(n), "device", "devices")))
 	}
 	if n := a.Page.Unmatched["hardware"]; n > 0 {
-		findings = append(findings, in.warning(
+		findings = append(findings, section.warning(
 			"Check whether the driver is configured to leave them out; otherwise run `/dra-exporter check` in the agent's pod.",
 			a.name(), "%s that the vendor's driver here does not publish", counted(int(n), "device", "devices")))
 	}
@@ -169,15 +169,15 @@ func (a Agent) unmatched(in area) []Finding {
 }
 
 // losses are series and pushes that do not arrive.
-func (a Agent) losses(in area) []Finding {
+func (a Agent) losses(section area) []Finding {
 	var findings []Finding
 	for _, family := range slices.Sorted(maps.Keys(a.Page.Dropped)) {
-		findings = append(findings, in.warning("Raise --metrics.max-series, or shorten --ledger.grace.",
+		findings = append(findings, section.warning("Raise --metrics.max-series, or shorten --ledger.grace.",
 			a.name(), "series of %s exceed the limit and are dropped", family))
 	}
 	for _, signal := range slices.Sorted(maps.Keys(a.Page.Pushes)) {
 		if !a.Page.Pushes[signal] {
-			findings = append(findings, about("docs/opentelemetry.md", in.failure("Check the collector's answer in the exporter's log, and the endpoint in --otlp.endpoint or OTEL_EXPORTER_OTLP_ENDPOINT.",
+			findings = append(findings, about("docs/opentelemetry.md", section.failure("Check the collector's answer in the exporter's log, and the endpoint in --otlp.endpoint or OTEL_EXPORTER_OTLP_ENDPOINT.",
 				a.name(), "the collector did not accept the last push of %s", signal)))
 		}
 	}

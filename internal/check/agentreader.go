@@ -28,7 +28,6 @@ type AgentReader struct {
 	HTTP      config.HTTPClientConfig
 	UserAgent string
 	Resolve   func(ctx context.Context, name string) ([]string, error) // a name to its addresses
-	Pause     time.Duration                                            // between the two pages of an exporter that are compared
 	Clock     clock.Clock
 	Progress  terminal.Progress
 }
@@ -44,13 +43,12 @@ func (r *AgentReader) Read(ctx context.Context, urls []string) ([]Agent, error) 
 		}
 		agents = append(agents, resolved...)
 	}
-	r.readFirst(ctx, agents)
-	r.readSecond(ctx, agents)
+	r.readAll(ctx, agents)
 	return agents, nil
 }
 
-// readFirst reads the first page of each, and whether it is ready.
-func (r *AgentReader) readFirst(ctx context.Context, agents []Agent) {
+// readAll reads the page of each, and whether it is ready.
+func (r *AgentReader) readAll(ctx context.Context, agents []Agent) {
 	var answered atomic.Int64
 	progress := func() []string {
 		return []string{fmt.Sprintf("%d of %d exporters have answered", answered.Load(), len(agents))}
@@ -59,31 +57,6 @@ func (r *AgentReader) readFirst(ctx context.Context, agents []Agent) {
 		forEach(agents, func(agent *Agent) {
 			defer answered.Add(1)
 			r.ReadAgent(ctx, agent)
-		})
-	})
-	left := keptBytes
-	for i := range agents {
-		if left -= 2 * len(agents[i].Page.numbers); left < 0 { // for this page and the next
-			agents[i].Page.dropNumbers()
-		}
-	}
-}
-
-// readSecond reads a second page of those that have answered, after the pause.
-func (r *AgentReader) readSecond(ctx context.Context, agents []Agent) {
-	if !slices.ContainsFunc(agents, func(a Agent) bool { return a.Error == nil }) {
-		return
-	}
-	r.Progress.During(ctx, terminal.Missing(fmt.Sprintf("a second page of each exporter, %s after the first", r.Pause)), func() {
-		select {
-		case <-time.After(r.Pause):
-		case <-ctx.Done():
-		}
-		forEach(agents, func(agent *Agent) {
-			agent.Again = r.readPage(ctx, agent)
-			if len(agent.Page.numbers) == 0 {
-				agent.Again.Page.dropNumbers()
-			}
 		})
 	})
 }
@@ -150,7 +123,7 @@ func oneFamily(addresses []string) []string {
 	return addresses
 }
 
-// ReadAgent reads the first page of one agent, and whether it is ready.
+// ReadAgent reads the page of one agent, and whether it is ready.
 func (r *AgentReader) ReadAgent(ctx context.Context, agent *Agent) {
 	client, err := r.client(agent)
 	if err != nil {
@@ -158,31 +131,17 @@ func (r *AgentReader) ReadAgent(ctx context.Context, agent *Agent) {
 		return
 	}
 	defer client.CloseIdleConnections()
-	answer := r.readPage(ctx, agent)
-	agent.Page, agent.At, agent.Took, agent.Error = answer.Page, answer.At, answer.Took, answer.Error
+	agent.At = r.Clock().Wall
+	agent.Error = r.fetch(ctx, client, agent.Asked, func(body io.Reader) error {
+		var err error
+		agent.Page, err = decodePage(body)
+		return err
+	})
 	if agent.Error != nil {
 		agent.Error = r.adviseMetricsPath(ctx, client, agent.Asked, agent.Error)
 		return
 	}
 	agent.Ready = r.readiness(ctx, client, agent.Asked)
-}
-
-// readPage reads the page of one agent.
-func (r *AgentReader) readPage(ctx context.Context, agent *Agent) Answer {
-	client, err := r.client(agent)
-	if err != nil {
-		return Answer{Error: err}
-	}
-	defer client.CloseIdleConnections()
-	began := r.Clock()
-	answer := Answer{At: began.Wall}
-	answer.Error = r.fetch(ctx, client, agent.Asked, func(body io.Reader) error {
-		var err error
-		answer.Page, err = decodePage(body)
-		return err
-	})
-	answer.Took = r.Clock().Since(began)
-	return answer
 }
 
 // client connects to the agent's own address, whatever else its name resolves to.
@@ -277,7 +236,6 @@ const (
 	DialTimeout = 5 * time.Second
 
 	pageBytes = 256 << 20 // most of one page
-	keptBytes = 512 << 20 // most of all pages, until they are compared
 )
 
 // fetch passes the body of an answer of status 200 to read. Errors are without the

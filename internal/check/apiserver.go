@@ -50,22 +50,22 @@ const (
 // APIFindings reports on the connection to the API server, its version, and what may
 // be read. role is the ClusterRole that should allow it.
 func APIFindings(a API, role string) []Finding {
-	in := area{apiRole, apiPage}
+	section := area{apiRole, apiPage}
 	switch {
 	case a.Disabled:
-		return []Finding{in.skipped("connection", "--kubernetes.disable: claims have no class, no request and no UIDs of pods, and only the kubelet reports holders")}
+		return []Finding{section.skipped("connection", "--kubernetes.disable: claims have no class, no request and no UIDs of pods, and only the kubelet reports holders")}
 	case a.ConfigError != nil:
-		return []Finding{in.failure("In a pod: give it a service account and automountServiceAccountToken: true. Elsewhere: --kubeconfig. To run the node role without it: --kubernetes.disable.", "connection", "%v", a.ConfigError)}
+		return []Finding{section.failure("In a pod: give it a service account and automountServiceAccountToken: true. Elsewhere: --kubeconfig. To run the node role without it: --kubernetes.disable.", "connection", "%v", a.ConfigError)}
 	case a.VersionError != nil:
-		return []Finding{a.unreachable(in)}
+		return []Finding{a.unreachable(section)}
 	}
-	findings := []Finding{a.version(in)}
-	findings = append(findings, a.group(in)...)
-	findings = append(findings, a.access(in, role)...)
-	return append(findings, a.readFailures(in)...)
+	findings := []Finding{a.version(section)}
+	findings = append(findings, a.group(section)...)
+	findings = append(findings, a.access(section, role)...)
+	return append(findings, a.readFailures(section)...)
 }
 
-func (a API) unreachable(in area) Finding {
+func (a API) unreachable(section area) Finding {
 	text, remedy := a.VersionError.Error(), "Check the address, and that this pod can reach it. A NetworkPolicy that limits egress must allow the API server."
 	for _, known := range []struct{ word, remedy string }{
 		{"x509", "The certificate is not trusted: the kubeconfig, or the service account's ca.crt, belongs to another cluster or is out of date."},
@@ -77,38 +77,38 @@ func (a API) unreachable(in area) Finding {
 			remedy = known.remedy
 		}
 	}
-	return in.failure(remedy, "connection", "the request to %s failed: %s", a.Host, text)
+	return section.failure(remedy, "connection", "the request to %s failed: %s", a.Host, text)
 }
 
-func (a API) version(in area) Finding {
+func (a API) version(section area) Finding {
 	if a.Major == 0 && a.Minor == 0 {
-		return in.ok("version", "%s at %s", a.Version, a.Host)
+		return section.ok("version", "%s at %s", a.Version, a.Host)
 	}
 	if a.Major < oldestMajor || a.Major == oldestMajor && a.Minor < oldestMinor {
-		return in.failure(fmt.Sprintf("Upgrade the cluster: Kubernetes %d.%d is the first with resource.k8s.io/v1.", oldestMajor, oldestMinor), "version", "%s at %s is too old", a.Version, a.Host)
+		return section.failure(fmt.Sprintf("Upgrade the cluster: Kubernetes %d.%d is the first with resource.k8s.io/v1.", oldestMajor, oldestMinor), "version", "%s at %s is too old", a.Version, a.Host)
 	}
-	return in.ok("version", "%s at %s", a.Version, a.Host)
+	return section.ok("version", "%s at %s", a.Version, a.Host)
 }
 
 // group reports on the API group of claims.
-func (a API) group(in area) []Finding {
+func (a API) group(section area) []Finding {
 	switch {
 	case a.GroupsError != nil:
-		return []Finding{in.warning("Check whether other clients can read /apis.", "resource.k8s.io", "cannot be read: %v", a.GroupsError)}
+		return []Finding{section.warning("Check whether other clients can read /apis.", "resource.k8s.io", "cannot be read: %v", a.GroupsError)}
 	case a.Groups == nil:
-		return []Finding{in.failure("Enable dynamic resource allocation: Kubernetes 1.34 or newer enables it by default; check the API server's --runtime-config and feature gates.", "resource.k8s.io", "is not served")}
+		return []Finding{section.failure("Enable dynamic resource allocation: Kubernetes 1.34 or newer enables it by default; check the API server's --runtime-config and feature gates.", "resource.k8s.io", "is not served")}
 	}
 	for _, version := range a.Groups {
 		if version == "v1" {
-			return []Finding{in.ok("resource.k8s.io", "served as %s", strings.Join(a.Groups, ", "))}
+			return []Finding{section.ok("resource.k8s.io", "served as %s", strings.Join(a.Groups, ", "))}
 		}
 	}
-	return []Finding{in.failure("Kubernetes 1.34 or newer serves v1; check the API server's --runtime-config.", "resource.k8s.io", "served as %s, and not as v1", strings.Join(a.Groups, ", "))}
+	return []Finding{section.failure("Kubernetes 1.34 or newer serves v1; check the API server's --runtime-config.", "resource.k8s.io", "served as %s, and not as v1", strings.Join(a.Groups, ", "))}
 }
 
 // access returns one finding for the permissions that are granted, and one for each
 // that is missing.
-func (a API) access(in area, role string) []Finding {
+func (a API) access(section area, role string) []Finding {
 	var findings []Finding
 	allowed, unknown := 0, error(nil)
 	for _, access := range a.Access {
@@ -118,22 +118,22 @@ func (a API) access(in area, role string) []Finding {
 		case access.Allowed:
 			allowed++
 		case access.Optional:
-			findings = append(findings, in.skipped(access.String(), "is not allowed, and not needed: %s", access.For))
+			findings = append(findings, section.skipped(access.String(), "is not allowed, and not needed: %s", access.For))
 		default:
-			findings = append(findings, in.failure(fmt.Sprintf("Bind the ClusterRole %s to the requesting account, in a pod its service account (rbac.create in the chart, deploy/kustomize/base).", role),
+			findings = append(findings, section.failure(fmt.Sprintf("Bind the ClusterRole %s to the requesting account, in a pod its service account (rbac.create in the chart, deploy/kustomize/base).", role),
 				access.String(), "is not allowed: %s", access.For))
 		}
 	}
 	if unknown != nil {
-		findings = append(findings, in.skipped("permissions", "the permissions cannot be read from the API server: %v", unknown))
+		findings = append(findings, section.skipped("permissions", "the permissions cannot be read from the API server: %v", unknown))
 	} else if allowed > 0 {
-		findings = append([]Finding{in.ok("permissions", "%d of %d are granted", allowed, len(a.Access))}, findings...)
+		findings = append([]Finding{section.ok("permissions", "%d of %d are granted", allowed, len(a.Access))}, findings...)
 	}
 	return findings
 }
 
 // readFailures returns the failed reads that no earlier finding has reported.
-func (a API) readFailures(in area) []Finding {
+func (a API) readFailures(section area) []Finding {
 	var findings []Finding
 	for _, status := range a.Statuses {
 		switch {
@@ -141,13 +141,13 @@ func (a API) readFailures(in area) []Finding {
 		case status.Reason == source.ReasonPermission && a.denied(status.Name):
 		case status.Reason == source.ReasonUnsupported:
 		case status.Reason == source.ReasonNone && status.Errors == 0 && status.LastSuccess.IsZero() && a.lacks():
-			findings = append(findings, in.skipped(status.Name, "not read: the missing permissions are needed first"))
+			findings = append(findings, section.skipped(status.Name, "not read: the missing permissions are needed first"))
 		case status.Reason == source.ReasonNone && status.Errors == 0 && status.LastSuccess.IsZero():
-			findings = append(findings, in.failure("Run the check again with a longer --timeout; check the load of the API server.", status.Name, "could not be read in the time of the check"))
+			findings = append(findings, section.failure("Run the check again with a longer --timeout; check the load of the API server.", status.Name, "could not be read in the time of the check"))
 		case status.Up:
-			findings = append(findings, in.warning("The exporter retries; check its log.", status.Name, "%s", status.Message))
+			findings = append(findings, section.warning("The exporter retries; check its log.", status.Name, "%s", status.Message))
 		default:
-			findings = append(findings, in.failure("The exporter retries; check its log.", status.Name, "%s", status.Message))
+			findings = append(findings, section.failure("The exporter retries; check its log.", status.Name, "%s", status.Message))
 		}
 	}
 	return findings
@@ -183,20 +183,20 @@ type NodeName struct {
 
 // nodeNameFindings reports whether the name is this node's.
 func nodeNameFindings(n NodeName) []Finding {
-	in := area{apiRole, "docs/check.md#node-name"}
+	section := area{apiRole, "docs/check.md#node-name"}
 	remedy := "Set --node.name, or NODE_NAME from the pod's spec.nodeName, as the shipped DaemonSet does."
 	switch {
 	case n.Missing != nil:
-		return []Finding{in.failure(remedy, "node name", "%v", n.Missing)}
+		return []Finding{section.failure(remedy, "node name", "%v", n.Missing)}
 	case n.Known && !n.Exists:
-		return []Finding{in.failure(remedy, "node name", "the API server has no node %q", n.Name)}
+		return []Finding{section.failure(remedy, "node name", "the API server has no node %q", n.Name)}
 	case n.APIPods == 0 && n.KubeletPods > 0:
-		return []Finding{in.failure(remedy, "node name", "the API server has no pod on a node %q, and the kubelet here runs %s", n.Name, counted(n.KubeletPods, "pod", "pods"))}
+		return []Finding{section.failure(remedy, "node name", "the API server has no pod on a node %q, and the kubelet here runs %s", n.Name, counted(n.KubeletPods, "pod", "pods"))}
 	case n.Guessed:
-		return []Finding{in.warning(remedy, "node name", "%q is this host's name, because no other name is set", n.Name)}
+		return []Finding{section.warning(remedy, "node name", "%q is this host's name, because no other name is set", n.Name)}
 	case n.APIPods < 0 && !n.Known:
-		return []Finding{in.skipped("node name", "%q could not be compared with the names at the API server", n.Name)}
+		return []Finding{section.skipped("node name", "%q could not be compared with the names at the API server", n.Name)}
 	default:
-		return []Finding{in.ok("node name", "%q", n.Name)}
+		return []Finding{section.ok("node name", "%q", n.Name)}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/upstream"
 )
 
 // Cluster is the facts that were read of a cluster.
@@ -17,6 +18,9 @@ type Cluster struct {
 	ClassRead  bool
 	RuleServed bool // DeviceTaintRules are served
 	Instances  int  // pods of the cluster role that run; -1: unknown
+
+	Bugs       []upstream.Finding
+	BugsUnread []string // what could not be read for them, by resource
 }
 
 const (
@@ -29,30 +33,30 @@ const (
 
 // ClusterFindings reports on what is published and what the API server serves.
 func ClusterFindings(c Cluster) []Finding {
-	in := area{"cluster", clusterPage}
-	findings := c.drivers(in)
-	findings = append(findings, c.classes(in)...)
+	section := area{"cluster", clusterPage}
+	findings := c.drivers(section)
+	findings = append(findings, c.classes(section)...)
 	if c.RuleServed {
-		findings = append(findings, in.ok("taint rules", "DeviceTaintRule is served"))
+		findings = append(findings, section.ok("taint rules", "DeviceTaintRule is served"))
 	} else {
-		findings = append(findings, in.skipped("taint rules", "DeviceTaintRule is not served or cannot be read: only taints of slices are known"))
+		findings = append(findings, section.skipped("taint rules", "DeviceTaintRule is not served or cannot be read: only taints of slices are known"))
 	}
 	switch {
 	case c.Minor >= promptMinor:
-		findings = append(findings, in.ok("times", "the scheduler writes the time of the allocation, the kubelet the time when the sandbox is ready"))
+		findings = append(findings, section.ok("times", "the scheduler writes the time of the allocation, the kubelet the time when the sandbox is ready"))
 	case c.Minor > 0:
-		findings = append(findings, in.skipped("times", "before Kubernetes 1.%d some phases of claims cannot be distinguished (docs/phases.md)", promptMinor))
+		findings = append(findings, section.skipped("times", "before Kubernetes 1.%d some phases of claims cannot be distinguished (docs/phases.md)", promptMinor))
 	}
 	switch {
 	case c.Instances > 1:
-		findings = append(findings, in.failure("Run only one: `kubectl get pods -A -l app.kubernetes.io/name=dra-exporter,app.kubernetes.io/component=cluster` shows them. A second Helm release needs cluster.enabled=false.",
+		findings = append(findings, section.failure("Run only one: `kubectl get pods -A -l app.kubernetes.io/name=dra-exporter,app.kubernetes.io/component=cluster` shows them. A second Helm release needs cluster.enabled=false.",
 			"instances", "%d pods of the cluster role run: each counts every pending claim", c.Instances))
 	case c.Instances == 0:
-		findings = append(findings, in.skipped("instances", "no pod with the labels of the cluster role runs"))
+		findings = append(findings, section.skipped("instances", "no pod with the labels of the cluster role runs"))
 	case c.Instances == 1:
-		findings = append(findings, in.ok("instances", "one pod of the cluster role runs"))
+		findings = append(findings, section.ok("instances", "one pod of the cluster role runs"))
 	}
-	return findings
+	return append(findings, c.bugs()...)
 }
 
 // published is one driver's supply.
@@ -62,9 +66,9 @@ type published struct {
 	incomplete     []string
 }
 
-func (c Cluster) drivers(in area) []Finding {
+func (c Cluster) drivers(section area) []Finding {
 	if !c.SliceRead {
-		return []Finding{in.skipped("drivers", "are unknown: ResourceSlices cannot be read")}
+		return []Finding{section.skipped("drivers", "are unknown: ResourceSlices cannot be read")}
 	}
 	drivers := map[string]*published{}
 	for _, pool := range c.Supply.Pools {
@@ -85,7 +89,7 @@ func (c Cluster) drivers(in area) []Finding {
 		}
 	}
 	if len(drivers) == 0 {
-		return []Finding{in.warning("Install a DRA driver: see the driver's documentation, and check `kubectl get resourceslices`.", "drivers", "no driver publishes a device: every claim stays pending")}
+		return []Finding{section.warning("Install a DRA driver: see the driver's documentation, and check `kubectl get resourceslices`.", "drivers", "no driver publishes a device: every claim stays pending")}
 	}
 	var findings []Finding
 	for _, name := range slices.Sorted(maps.Keys(drivers)) {
@@ -95,22 +99,22 @@ func (c Cluster) drivers(in area) []Finding {
 			text += " on " + counted(len(d.nodes), "node", "nodes")
 		}
 		if len(d.incomplete) == 0 {
-			findings = append(findings, in.ok(name, "%s", text))
+			findings = append(findings, section.ok(name, "%s", text))
 			continue
 		}
 		slices.Sort(d.incomplete)
-		findings = append(findings, about("docs/runbooks/DRAPoolIncomplete.md", in.warning("Check the driver's log on these nodes: it has not published all slices, and no device of the pool is allocated until then.",
+		findings = append(findings, about("docs/runbooks/DRAPoolIncomplete.md", section.warning("Check the driver's log on these nodes: it has not published all slices, and no device of the pool is allocated until then.",
 			name, "%s, of which incomplete: %s", text, named(d.incomplete))))
 	}
 	return findings
 }
 
-func (c Cluster) classes(in area) []Finding {
+func (c Cluster) classes(section area) []Finding {
 	if !c.ClassRead {
-		return []Finding{in.skipped("device classes", "are unknown: DeviceClasses cannot be read")}
+		return []Finding{section.skipped("device classes", "are unknown: DeviceClasses cannot be read")}
 	}
 	if len(c.Supply.Classes) == 0 {
-		return []Finding{in.warning("A driver's installation usually creates them: check `kubectl get deviceclasses`.", "device classes", "there is none, so no claim can request a device")}
+		return []Finding{section.warning("A driver's installation usually creates them: check `kubectl get deviceclasses`.", "device classes", "there is none, so no claim can request a device")}
 	}
 	var findings []Finding
 	var empty []string
@@ -121,14 +125,14 @@ func (c Cluster) classes(in area) []Finding {
 		}
 		switch {
 		case class.Error != "":
-			findings = append(findings, in.warning("Correct the class's CEL selector: every claim of the class stays pending.", class.Class, "its selector fails: %s", strings.TrimSpace(class.Error)))
+			findings = append(findings, section.warning("Correct the class's CEL selector: every claim of the class stays pending.", class.Class, "its selector fails: %s", strings.TrimSpace(class.Error)))
 		case class.Counted && devices == 0:
 			empty = append(empty, class.Class)
 		}
 	}
-	findings = append([]Finding{in.ok("device classes", "%d", len(c.Supply.Classes))}, findings...)
+	findings = append([]Finding{section.ok("device classes", "%d", len(c.Supply.Classes))}, findings...)
 	if len(empty) > 0 && c.SliceRead {
-		findings = append(findings, in.skipped("device classes", "without any device: %s", named(empty)))
+		findings = append(findings, section.skipped("device classes", "without any device: %s", named(empty)))
 	}
 	return findings
 }

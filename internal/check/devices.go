@@ -34,43 +34,44 @@ const (
 // sourceFindings reports on the devices of each source, and on hardware that no
 // source reports.
 func sourceFindings(s sources) []Finding {
-	in := area{"devices", devicesPage}
+	section := area{"devices", devicesPage}
 	if s.OpenError != nil {
-		return []Finding{in.failure("Correct the flag; `dra-exporter node --help` lists its values.", "flags", "%v", s.OpenError)}
+		return []Finding{section.failure("Correct the flag; `dra-exporter node --help` lists its values.", "flags", "%v", s.OpenError)}
 	}
 	var findings []Finding
 	for _, status := range s.Statuses {
-		findings = append(findings, s.source(in, status)...)
+		findings = append(findings, s.source(section, status)...)
 	}
-	findings = append(findings, s.unseen(in)...)
-	findings = append(findings, s.quantities(in)...)
+	findings = append(findings, s.boards(section)...)
+	findings = append(findings, s.unseen(section)...)
+	findings = append(findings, s.quantities(section)...)
 	if s.Withheld {
-		findings = append(findings, in.skipped("profiling", "is not tried, because the counters allow one reader at a time: check the running agent (check agent URL)"))
+		findings = append(findings, section.skipped("profiling", "is not tried, because the counters allow one reader at a time: check the running agent (check agent URL)"))
 	}
 	return findings
 }
 
-func (s sources) source(in area, status source.Status) []Finding {
+func (s sources) source(section area, status source.Status) []Finding {
 	devices := s.seenBy(status.Name)
 	switch {
 	case s.Optional[status.Name] && status.NeverFound():
-		return []Finding{in.skipped(status.Name, "not available: %s", status.Message)}
+		return []Finding{section.skipped(status.Name, "not available: %s", status.Message)}
 	case !status.HungSince.IsZero() || status.LastSuccess.IsZero() && status.Errors == 0:
-		return []Finding{in.failure("A call into the driver or the library hangs: check the node's kernel log (dmesg), and whether the vendor's own tool (nvidia-smi, rocm-smi) hangs too.", status.Name, "does not answer")}
+		return []Finding{section.failure("A call into the driver or the library hangs: check the node's kernel log (dmesg), and whether the vendor's own tool (nvidia-smi, rocm-smi) hangs too.", status.Name, "does not answer")}
 	case !status.Up:
-		return []Finding{about(accessPage, in.failure(sourceRemedy(status), status.Name, "%s", status.Message))}
+		return []Finding{about(accessPage, section.failure(sourceRemedy(status), status.Name, "%s", status.Message))}
 	}
 	var findings []Finding
 	if status.Reason != source.ReasonNone {
-		findings = append(findings, in.warning("One of several devices fails: see docs/health.md, and check with the vendor's own tool.", status.Name, "%s", status.Message))
+		findings = append(findings, section.warning("One of several devices fails: see docs/health.md, and check with the vendor's own tool.", status.Name, "%s", status.Message))
 	}
 	switch {
 	case len(devices) > 0:
-		return append(findings, in.ok(status.Name, "%s", models(devices)))
+		return append(findings, section.ok(status.Name, "%s", models(devices)))
 	case len(s.Samples) > 0:
-		return append(findings, in.skipped(status.Name, "answers; it finds no device beside those of earlier sources"))
+		return append(findings, section.skipped(status.Name, "answers; it finds no device beside those of earlier sources"))
 	default:
-		return append(findings, in.skipped(status.Name, "answers, and finds no device"))
+		return append(findings, section.skipped(status.Name, "answers, and finds no device"))
 	}
 }
 
@@ -103,7 +104,7 @@ func models(devices []device.Device) string {
 	counts := map[string]int{}
 	var kinds []string
 	for _, d := range devices {
-		kind := kindOf(d)
+		kind := deviceKind(d)
 		if d.DriverVersion != "" && !d.IsPartition() {
 			kind += " (driver " + d.DriverVersion + ")"
 		}
@@ -118,8 +119,36 @@ func models(devices []device.Device) string {
 	return strings.Join(kinds, ", ")
 }
 
-// kindOf returns the model, of a partition that of its whole device.
-func kindOf(d device.Device) string {
+// boards reports what identifies each whole device to whoever replaces it.
+func (s sources) boards(section area) []Finding {
+	var boards []string
+	for _, sample := range s.Samples {
+		if board := board(sample.Device.Hardware); board != "" {
+			boards = append(boards, cmp.Or(sample.Device.UUID, sample.Device.PCIBusID)+": "+board)
+		}
+	}
+	if len(boards) == 0 {
+		return nil
+	}
+	return []Finding{section.ok("boards", "%s", strings.Join(boards, "; "))}
+}
+
+// board is what identifies a board, in words.
+func board(h device.Hardware) string {
+	var words []string
+	for _, part := range []struct{ name, text string }{
+		{"serial number", h.Serial}, {"part number", h.BoardPartNumber}, {"VBIOS", h.VBIOS}, {"index", h.Index},
+		{"module", h.ModuleID}, {"chassis", h.ChassisSerial}, {"slot", h.Slot}, {"tray", h.Tray},
+	} {
+		if part.text != "" {
+			words = append(words, part.name+" "+part.text)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// deviceKind returns the model, of a partition that of its whole device.
+func deviceKind(d device.Device) string {
 	model := cmp.Or(d.Model, d.Vendor, "device")
 	if d.IsPartition() {
 		return "partition " + cmp.Or(d.Profile, "of "+model)
@@ -129,24 +158,24 @@ func kindOf(d device.Device) string {
 
 // unseen reports hardware on the PCI bus that no source reports: the most
 // common failure.
-func (s sources) unseen(in area) []Finding {
+func (s sources) unseen(section area) []Finding {
 	var findings []Finding
 	for _, vendor := range []string{vendors.NVIDIA, vendors.AMD} {
-		findings = append(findings, s.unseenOf(in, vendor)...)
+		findings = append(findings, s.unseenByVendor(section, vendor)...)
 	}
 	switch {
 	case len(s.Samples) > 0 || len(findings) > 0:
 	case slices.ContainsFunc(s.Published, func(d dra.PublishedDevice) bool { return vendors.IsMeasured(d.ID.Driver) }):
-		findings = append(findings, about(accessPage, in.failure("Find the source that reads such devices, and give it what it needs.", "hardware", "drivers publish %s here, and no source finds any", counted(len(s.Published), "device", "devices"))))
+		findings = append(findings, about(accessPage, section.failure("Find the source that reads such devices, and give it what it needs.", "hardware", "drivers publish %s here, and no source finds any", counted(len(s.Published), "device", "devices"))))
 	default:
-		findings = append(findings, in.skipped("hardware", "none: this node has no device that can be measured"))
+		findings = append(findings, section.skipped("hardware", "none: this node has no device that can be measured"))
 	}
 	return findings
 }
 
-// unseenOf is unseen for one vendor. Devices bound to vfio-pci belong to a
+// unseenByVendor is unseen for one vendor. Devices bound to vfio-pci belong to a
 // virtual machine.
-func (s sources) unseenOf(in area, vendor string) []Finding {
+func (s sources) unseenByVendor(section area, vendor string) []Finding {
 	var driven []string
 	bare := 0
 	for _, function := range s.PCI {
@@ -160,15 +189,15 @@ func (s sources) unseenOf(in area, vendor string) []Finding {
 	}
 	var findings []Finding
 	if bare > 0 {
-		findings = append(findings, in.warning("Install or load the vendor's kernel driver: check dmesg and lsmod on the node. For GPUs of virtual machines, ignore this.",
+		findings = append(findings, section.warning("Install or load the vendor's kernel driver: check dmesg and lsmod on the node. For GPUs of virtual machines, ignore this.",
 			vendor, "%s on the PCI bus without a kernel driver: they cannot be read", counted(bare, "GPU is", "GPUs are")))
 	}
 	seen := slices.ContainsFunc(s.Samples, func(sample device.Sample) bool { return sample.Device.Vendor == vendor })
 	if len(driven) > 0 && !seen {
-		return append(findings, about(accessPage, in.failure(unseenRemedy(vendor), vendor, "%s on the PCI bus, and no source finds any", counted(len(driven), "GPU is", "GPUs are"))))
+		return append(findings, about(accessPage, section.failure(unseenRemedy(vendor), vendor, "%s on the PCI bus, and no source finds any", counted(len(driven), "GPU is", "GPUs are"))))
 	}
 	if lost := s.lost(vendor, driven); len(lost) > 0 {
-		findings = append(findings, about(accessPage, in.warning("Give the agent all of them (NVIDIA_VISIBLE_DEVICES=all, or a claim of all); if it has them, check dmesg and the vendor's own tool on the node: a GPU that fell off the bus stays in this list.",
+		findings = append(findings, about(accessPage, section.warning("Give the agent all of them (NVIDIA_VISIBLE_DEVICES=all, or a claim of all); if it has them, check dmesg and the vendor's own tool on the node: a GPU that fell off the bus stays in this list.",
 			vendor, "no source finds %d of %s on the PCI bus: %s", len(lost), counted(len(driven), "GPU", "GPUs"), named(lost))))
 	}
 	return findings

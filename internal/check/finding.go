@@ -146,9 +146,9 @@ func about(page string, finding Finding) Finding {
 }
 
 // counted spells a number with its noun.
-func counted(n int, one, many string) string {
+func counted(n int, singular, many string) string {
 	if n == 1 {
-		return "1 " + one
+		return "1 " + singular
 	}
 	return fmt.Sprintf("%d %s", n, many)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/node"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
@@ -188,6 +189,10 @@ func TestSources(t *testing.T) {
 	part.Device.ParentUUID, part.Device.Profile = "GPU-0", "1g.10gb"
 	quiet := gpu("nvml", "MIG-2", "", device.Utilization, device.MemoryUsed, device.MemorySize)
 	quiet.Device.ParentUUID, quiet.Device.Profile = "GPU-0", "1g.10gb"
+	board := gpu("nvml", "GPU-0", "", whole()...)
+	board.Device.Hardware = device.Hardware{
+		Serial: "1650923004310", BoardPartNumber: "692-2G525", VBIOS: "97.00", Index: "0", ModuleID: "1", ChassisSerial: "1821325191344", Slot: "9", Tray: "4",
+	}
 	report := func(s sources) []Finding { return sourceFindings(s) }
 	checkFindings(t, []findingsCase{
 		{"well", report(sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...), gpu("nvml", "GPU-1", "", whole()...)}, PCI: bus}),
@@ -218,6 +223,8 @@ func TestSources(t *testing.T) {
 			[]want{{Skipped, "quantities", "not reported by its driver: energy"}}},
 		{"some of them", report(sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...), gpu("nvml", "GPU-1", "", whole()[1:]...)}}),
 			[]want{{Warning, "quantities", "utilization (of 1 of 2)"}}},
+		{"what identifies the boards", report(sources{Statuses: []source.Status{up}, Samples: []device.Sample{board, gpu("nvml", "GPU-1", "", whole()...)}}),
+			[]want{{OK, "boards", "GPU-0: serial number 1650923004310, part number 692-2G525, VBIOS 97.00, index 0, module 1, chassis 1821325191344, slot 9, tray 4"}}},
 		{"flags", report(sources{OpenError: errors.New("--dcgm.host-engine=x")}), []want{{Failure, "flags", "--dcgm.host-engine=x"}}},
 	})
 }
@@ -240,7 +247,7 @@ func TestMatching(t *testing.T) {
 		{"one that a claim holds", matchingFindings(matching{SlicesKnown: true, Published: both, Allocated: []dra.DeviceID{id("gpu.nvidia.com", "gpu-1")}, Samples: two[:1], Matches: []deviceMatch{match("gpu-0", "GPU-0")}}),
 			[]want{{Failure, "gpu.nvidia.com", "of which claims hold 1"}}},
 		{"one that no source reads", matchingFindings(matching{SlicesKnown: true, Published: []dra.PublishedDevice{{ID: id("d", "b")}}, Allocated: []dra.DeviceID{id("d", "b")}}),
-			[]want{{Warning, "d", "0 of 1 device matched; no hardware is known for b"}}},
+			[]want{{Skipped, "d", "0 of 1 device matched; no source of this exporter reads such devices: claims have holders, but no hardware values of b"}}},
 		{"partitions to come", matchingFindings(matching{SlicesKnown: true, Published: append(both[:1:1], later), Samples: two[:1], Matches: []deviceMatch{match("gpu-0", "GPU-0")}}),
 			[]want{{OK, "gpu.nvidia.com", "1 of 1 device matched by uuid; 1 partition is not created yet"}}},
 		{"a partition that is held must be there", matchingFindings(matching{SlicesKnown: true, Published: append(both[:1:1], later), Allocated: []dra.DeviceID{later.ID}, Samples: two[:1], Matches: []deviceMatch{match("gpu-0", "GPU-0")}}),
@@ -251,6 +258,25 @@ func TestMatching(t *testing.T) {
 		{"nothing", matchingFindings(matching{SlicesKnown: true}), []want{{Skipped, "published devices", "none"}}},
 		{"not known", matchingFindings(matching{Samples: two}), []want{{Skipped, "published devices", "cannot be read"}}},
 	})
+}
+
+// TestOwnClaim: the claim of the pod in which the check runs is found if it is by admin
+// access, and no claim of another pod is.
+func TestOwnClaim(t *testing.T) {
+	agent := dra.Pod{Ref: dra.PodRef{Namespace: "gpu", Name: "agent-x1"}, UID: "1"}
+	claim := func(name, uid string, admin bool) dra.Claim {
+		return dra.Claim{Ref: dra.ClaimRef{Namespace: "gpu", Name: name}, ReservedFor: []dra.Consumer{{Resource: "pods", UID: uid}}, Results: []dra.Result{{AdminAccess: admin}, {AdminAccess: admin}}}
+	}
+	cluster := node.Cluster{Pods: []dra.Pod{agent, {Ref: dra.PodRef{Namespace: "gpu", Name: "other"}, UID: "2"}}, Claims: []dra.Claim{claim("mine", "1", true), claim("held", "1", false), claim("others", "2", true)}}
+	findings := ownClaimFindings("agent-x1", cluster)
+	if len(findings) != 1 || !has(findings, want{Warning, "gpu/mine", "2 devices by admin access"}) {
+		t.Errorf("findings are %v", findings)
+	}
+	for name, in := range map[string]node.Cluster{"": cluster, "elsewhere": cluster, "agent-x1": {Pods: []dra.Pod{agent}}} {
+		if findings := ownClaimFindings(name, in); len(findings) != 0 {
+			t.Errorf("%q: findings are %v", name, findings)
+		}
+	}
 }
 
 func TestOtherSources(t *testing.T) {
@@ -272,6 +298,7 @@ func TestOtherSources(t *testing.T) {
 		{"no Pods API", podsAPIFindings("/s", source.Status{Message: "no socket"}), []want{{Failure, "Pods API", "1.37"}}},
 		{"settings", SettingsFindings(Settings{FlagsError: errors.New("--x"), Prices: "p", PricesError: errors.New("broken"), WebConfig: "w", WebConfigError: errors.New("no key"), Pushes: []Push{{"metrics", "c:1", errors.New("refused")}}}),
 			[]want{{Failure, "flags", "--x"}, {Failure, "price list", "broken"}, {Failure, "web configuration", "no key"}, {Failure, "metrics", "c:1"}}},
+		{"access", SettingsFindings(Settings{Access: node.Access{Mode: "none", Reason: "nothing_found"}}), []want{{OK, "access", "mode none, reason nothing_found"}}},
 		{"good settings", SettingsFindings(Settings{Prices: "p", WebConfig: "w", Pushes: []Push{{"metrics", "c:1", nil}}}), []want{{OK, "price list", "p"}, {OK, "metrics", "c:1"}}},
 		{"pushing is off", SettingsFindings(Settings{PushWithheld: true}), []want{{Warning, "settings", "OTEL_SDK_DISABLED"}}},
 		{"two roles", ClusterFindings(Cluster{Instances: 2}), []want{{Failure, "instances", "2 pods"}}},

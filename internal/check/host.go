@@ -81,7 +81,7 @@ func ReadHost(version, procfs, sysfs string) Host {
 
 // withoutPath is the error of a file whose path the finding has already.
 func withoutPath(err error) error {
-	if wrong, isPath := err.(*os.PathError); isPath { //nolint:errorlint // os returns it as it is
+	if wrong, ok := err.(*os.PathError); ok { //nolint:errorlint // os returns it as it is
 		return wrong.Err
 	}
 	return err
@@ -123,8 +123,8 @@ func capabilities() (names []string, unknown bool) {
 		return nil, true
 	}
 	for line := range strings.Lines(string(status)) {
-		mask, found := strings.CutPrefix(line, "CapEff:")
-		if !found {
+		mask, ok := strings.CutPrefix(line, "CapEff:")
+		if !ok {
 			continue
 		}
 		bits, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
@@ -218,40 +218,40 @@ func deviceNodes() []DeviceNode {
 
 // HostFindings reports on the environment.
 func HostFindings(h Host) []Finding {
-	in := area{"this host", hostPage}
+	section := area{"this host", hostPage}
 	findings := InheritedFindings(h.Inherited, h.InheritError)
 	if !h.Pod && !h.Node {
-		findings = append(findings, in.warning(
+		findings = append(findings, section.warning(
 			"Check in the agent's pod: `kubectl exec -n dra-exporter daemonset/dra-exporter-node -- /dra-exporter check`. From here, `dra-exporter check cluster` checks the cluster of your kubeconfig, and `dra-exporter demo` needs no cluster.",
 			"place", "this is neither a Kubernetes pod nor a node with a kubelet"))
 	}
-	findings = append(findings, in.ok("program", "%s", h.program()))
+	findings = append(findings, section.ok("program", "%s", h.program()))
 	if h.Kernel != "" {
-		findings = append(findings, in.ok("kernel", "%s", h.Kernel))
+		findings = append(findings, section.ok("kernel", "%s", h.Kernel))
 	}
 	if h.ProcfsError != nil {
-		findings = append(findings, in.warning("Mount procfs there, or set --path.procfs.", "procfs", "%s cannot be read: %v; use cannot be split by process", h.Procfs, h.ProcfsError))
+		findings = append(findings, section.warning("Mount procfs there, or set --path.procfs.", "procfs", "%s cannot be read: %v; use cannot be split by process", h.Procfs, h.ProcfsError))
 	}
 	if h.SysfsError != nil {
-		return append(findings, in.warning("Mount sysfs there, or set --path.sysfs.", "sysfs", "%s cannot be read: %v; AMD GPUs and RDMA adapters cannot be found", h.Sysfs, h.SysfsError))
+		return append(findings, section.warning("Mount sysfs there, or set --path.sysfs.", "sysfs", "%s cannot be read: %v; AMD GPUs and RDMA adapters cannot be found", h.Sysfs, h.SysfsError))
 	}
-	findings = append(findings, h.hardware(in))
-	return append(findings, h.nodes(in)...)
+	findings = append(findings, h.hardware(section))
+	return append(findings, h.nodes(section)...)
 }
 
 // InheritedFindings reports which flags were taken over from the exporter that
 // this container runs; flags is nil where it runs none.
 func InheritedFindings(flags []string, err error) []Finding {
-	in := area{"this host", hostPage}
+	section := area{"this host", hostPage}
 	switch {
 	case err != nil:
-		return []Finding{in.warning("Run check with the same flags.", "flags", "those of the exporter in this container could not be read: %v", err)}
+		return []Finding{section.warning("Run check with the same flags.", "flags", "those of the exporter in this container could not be read: %v", err)}
 	case flags == nil:
 		return nil
 	case len(flags) == 0:
-		return []Finding{in.ok("flags", "none, like the exporter in this container")}
+		return []Finding{section.ok("flags", "none, like the exporter in this container")}
 	default:
-		return []Finding{in.ok("flags", "those of the exporter in this container: %s", hostport.RedactedText(strings.Join(flags, " ")))}
+		return []Finding{section.ok("flags", "those of the exporter in this container: %s", hostport.RedactedText(strings.Join(flags, " ")))}
 	}
 }
 
@@ -261,26 +261,26 @@ func (h Host) program() string {
 	if h.Container {
 		where = "in a container"
 	}
-	with := "without capabilities"
+	text := "without capabilities"
 	switch {
 	case h.CapsUnknown:
-		with = "with unknown capabilities"
+		text = "with unknown capabilities"
 	case len(h.Capabilities) > 8:
-		with = fmt.Sprintf("with %d capabilities", len(h.Capabilities))
+		text = fmt.Sprintf("with %d capabilities", len(h.Capabilities))
 	case len(h.Capabilities) > 0:
-		with = "with " + strings.Join(h.Capabilities, ", ")
+		text = "with " + strings.Join(h.Capabilities, ", ")
 	}
 	libraries := ""
 	if !h.Vendors {
 		libraries = "; built without cgo, so no vendor library can be opened"
 	}
-	return fmt.Sprintf("dra-exporter %s, %s, as uid %d, %s%s", h.Version, where, h.UID, with, libraries)
+	return fmt.Sprintf("dra-exporter %s, %s, as uid %d, %s%s", h.Version, where, h.UID, text, libraries)
 }
 
 // hardware counts the functions of the PCI bus, which every container sees.
-func (h Host) hardware(in area) Finding {
+func (h Host) hardware(section area) Finding {
 	if len(h.PCI) == 0 {
-		return in.ok("PCI bus", "no GPU and no RDMA-capable adapter of a known vendor")
+		return section.ok("PCI bus", "no GPU and no RDMA-capable adapter of a known vendor")
 	}
 	kinds := map[string]int{}
 	var order []string
@@ -294,22 +294,22 @@ func (h Host) hardware(in area) Finding {
 	for i, kind := range order {
 		order[i] = fmt.Sprintf("%d × %s", kinds[kind], kind)
 	}
-	return in.ok("PCI bus", "%s", strings.Join(order, ", "))
+	return section.ok("PCI bus", "%s", strings.Join(order, ", "))
 }
 
 func (f PCIFunction) kind() string {
-	what := "adapter"
+	noun := "adapter"
 	if f.GPU {
-		what = "GPU"
+		noun = "GPU"
 	}
 	if f.Driver == "" {
-		return f.Vendor + " " + what + " without a kernel driver"
+		return f.Vendor + " " + noun + " without a kernel driver"
 	}
-	return f.Vendor + " " + what + " (" + f.Driver + ")"
+	return f.Vendor + " " + noun + " (" + f.Driver + ")"
 }
 
 // nodes reports device nodes that exist and cannot be opened.
-func (h Host) nodes(in area) []Finding {
+func (h Host) nodes(section area) []Finding {
 	var open []string
 	var findings []Finding
 	for _, node := range h.Nodes {
@@ -317,12 +317,12 @@ func (h Host) nodes(in area) []Finding {
 			open = append(open, node.Path)
 			continue
 		}
-		findings = append(findings, about(accessPage, in.warning(
+		findings = append(findings, about(accessPage, section.warning(
 			"A file in /dev cannot be opened if it is only mounted: use the RuntimeClass, CDI or a claim, not a hostPath volume.",
 			node.Path, "cannot be opened: %v", node.Error)))
 	}
 	if len(open) > 0 {
-		findings = append([]Finding{in.ok("device nodes", "%s can be opened", strings.Join(open, ", "))}, findings...)
+		findings = append([]Finding{section.ok("device nodes", "%s can be opened", strings.Join(open, ", "))}, findings...)
 	}
 	return findings
 }

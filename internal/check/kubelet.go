@@ -30,28 +30,28 @@ const kubeletPage = "docs/check.md#kubelet"
 
 // kubeletFindings reports on the kubelet's socket and its answer.
 func kubeletFindings(k kubelet) []Finding {
-	in := area{"kubelet", kubeletPage}
-	if finding, wrong := k.socket(in); wrong {
+	section := area{"kubelet", kubeletPage}
+	if finding, wrong := k.socket(section); wrong {
 		return []Finding{finding}
 	}
 	if !k.Answered {
-		return []Finding{k.noAnswer(in)}
+		return []Finding{k.noAnswer(section)}
 	}
 	claims, devices := map[dra.ClaimRef]bool{}, map[dra.DeviceID]bool{}
 	for _, assignment := range k.Listing.Assignments {
 		claims[assignment.Claim], devices[assignment.Device] = true, true
 	}
-	findings := []Finding{in.ok("PodResources", "%s, %s with %s, %s of device plugins",
+	findings := []Finding{section.ok("PodResources", "%s, %s with %s, %s of device plugins",
 		counted(len(k.Listing.Pods), "pod", "pods"), counted(len(claims), "claim", "claims"),
 		counted(len(devices), "device", "devices"), counted(len(k.Listing.Plugins), "assignment", "assignments"))}
 	if k.Status.Reason != source.ReasonNone {
-		findings = append(findings, in.warning("Check the kubelet's log: it answers intermittently.", "PodResources", "%s", k.Status.Message))
+		findings = append(findings, section.warning("Check the kubelet's log: it answers intermittently.", "PodResources", "%s", k.Status.Message))
 	}
-	if without := len(k.Listing.WithoutDevices); without > 0 {
-		findings = append(findings, in.ok("claims", "%s without devices: not prepared yet, or their drivers need no preparation (skipNodeOperations)", counted(without, "claim", "claims")))
+	if count := len(k.Listing.WithoutDevices); count > 0 {
+		findings = append(findings, section.ok("claims", "%s without devices: not prepared yet, or their drivers need no preparation (skipNodeOperations)", counted(count, "claim", "claims")))
 	}
 	if len(k.Using) > 0 && len(claims) == 0 && len(k.Listing.WithoutDevices) == 0 {
-		findings = append(findings, in.warning(
+		findings = append(findings, section.warning(
 			"Kubernetes 1.34 or newer is needed, with the kubelet's feature gate KubeletPodResourcesDynamicResources enabled, which is the default.",
 			"claims", "the kubelet lists no claim, although pods that use claims run here (%s): it is too old, or a feature gate is disabled", k.Using[0]))
 	}
@@ -59,7 +59,7 @@ func kubeletFindings(k kubelet) []Finding {
 }
 
 // socket reports whether there is no socket, or one that cannot be reached.
-func (k kubelet) socket(in area) (Finding, bool) {
+func (k kubelet) socket(section area) (Finding, bool) {
 	mount := "No kubelet runs here, or it has another root folder: set --kubelet.pod-resources-socket."
 	if k.Container {
 		mount = "Mount the node's /var/lib/kubelet/pod-resources read-only at that path, as the shipped DaemonSet does; if the kubelet has another root folder, change the volume's path (the chart's node.kubeletDir)."
@@ -70,29 +70,29 @@ func (k kubelet) socket(in area) (Finding, bool) {
 		if k.UID == 0 {
 			root = "A security module may deny it: check the node's audit log (SELinux, AppArmor), and on OpenShift the SecurityContextConstraints."
 		}
-		return in.failure(root, "socket", "uid %[2]d has no permission to open %[1]s", k.Socket, k.UID), true
+		return section.failure(root, "socket", "uid %[2]d has no permission to open %[1]s", k.Socket, k.UID), true
 	case errors.Is(k.FolderError, fs.ErrNotExist):
-		return in.failure(mount, "socket", "the folder of %s does not exist", k.Socket), true
+		return section.failure(mount, "socket", "the folder of %s does not exist", k.Socket), true
 	case errors.Is(k.SocketError, fs.ErrNotExist):
-		return in.failure("Check that the kubelet runs, and that this is its root folder. A volume with a path that does not exist on the node becomes an empty folder. "+mount, "socket", "the folder exists, and %s is not in it", k.Socket), true
+		return section.failure("Check that the kubelet runs, and that this is its root folder. A volume with a path that does not exist on the node becomes an empty folder. "+mount, "socket", "the folder exists, and %s is not in it", k.Socket), true
 	case k.SocketError != nil:
-		return in.failure(mount, "socket", "%s: %v", k.Socket, k.SocketError), true
+		return section.failure(mount, "socket", "%s: %v", k.Socket, k.SocketError), true
 	case !k.IsSocket:
-		return in.failure(mount, "socket", "%s is not a socket", k.Socket), true
+		return section.failure(mount, "socket", "%s is not a socket", k.Socket), true
 	default:
 		return Finding{}, false
 	}
 }
 
 // noAnswer reports on a socket without a good answer.
-func (k kubelet) noAnswer(in area) Finding {
+func (k kubelet) noAnswer(section area) Finding {
 	switch {
 	case k.Status.Reason == source.ReasonTimeout || !k.Status.HungSince.IsZero() || k.Status.Message == "":
-		return in.failure("Check the kubelet's log on the node; the agent retries, and exports the previous state.", "PodResources", "the kubelet accepts the call and does not answer")
+		return section.failure("Check the kubelet's log on the node; the agent retries, and exports the previous state.", "PodResources", "the kubelet accepts the call and does not answer")
 	case k.Status.Reason == source.ReasonUnavailable:
-		return in.failure("The socket refuses connections. Check that the kubelet runs, and mount the folder, not the socket: a restart of the kubelet replaces it.", "PodResources", "%s", k.Status.Message)
+		return section.failure("The socket refuses connections. Check that the kubelet runs, and mount the folder, not the socket: a restart of the kubelet replaces it.", "PodResources", "%s", k.Status.Message)
 	default:
-		return in.failure("Check the kubelet's log on the node.", "PodResources", "%s", k.Status.Message)
+		return section.failure("Check the kubelet's log on the node.", "PodResources", "%s", k.Status.Message)
 	}
 }
 
@@ -116,7 +116,7 @@ const cdiPage = "docs/check.md#cdi"
 // cdiFindings reports on the specifications. They are one way of several to find
 // the hardware of a device, and so never a failure.
 func cdiFindings(c cdi) []Finding {
-	in := area{"CDI", cdiPage}
+	section := area{"CDI", cdiPage}
 	mount := "Mount the node's folder read-only, as the shipped DaemonSet does; --cdi.dir sets other folders (chart: node.cdiDirs)."
 	var findings []Finding
 	missing := 0
@@ -125,33 +125,33 @@ func cdiFindings(c cdi) []Finding {
 		case errors.Is(folder.Error, fs.ErrNotExist):
 			missing++
 		case folder.Error != nil:
-			findings = append(findings, in.warning("Run as root, or make it readable.", folder.Path, "cannot be read: %v", folder.Error))
+			findings = append(findings, section.warning("Run as root, or make it readable.", folder.Path, "cannot be read: %v", folder.Error))
 		}
 	}
 	if missing == len(c.Folders) {
-		return append(findings, in.skipped("specifications", "none of the folders exists; they are needed only for drivers that publish neither UUID nor PCI address"))
+		return append(findings, section.skipped("specifications", "none of the folders exists; they are needed only for drivers that publish neither UUID nor PCI address"))
 	}
 	if c.Status.Reason != source.ReasonNone {
-		findings = append(findings, in.warning("Find the program that wrote the file; a container runtime cannot use it either.", "specifications", "%s", c.Status.Message))
+		findings = append(findings, section.warning("Find the program that wrote the file; a container runtime cannot use it either.", "specifications", "%s", c.Status.Message))
 	}
-	findings = append(findings, in.ok("specifications", "%s", counted(c.Devices, "device", "devices")))
+	findings = append(findings, section.ok("specifications", "%s", counted(c.Devices, "device", "devices")))
 	if c.Held > 0 && c.Known == 0 {
-		findings = append(findings, in.warning(mount, "allocated devices", "no specification here has any of the %s that the kubelet lists with CDI ids: the folder that the driver writes to is not mounted", counted(c.Held, "device", "devices")))
+		findings = append(findings, section.warning(mount, "allocated devices", "no specification here has any of the %s that the kubelet lists with CDI ids: the folder that the driver writes to is not mounted", counted(c.Held, "device", "devices")))
 	}
 	return findings
 }
 
 // podsAPIFindings reports on the kubelet's Pods API, which a flag names.
 func podsAPIFindings(socket string, status source.Status) []Finding {
-	in := area{"kubelet", "docs/check.md#pods-api"}
+	section := area{"kubelet", "docs/check.md#pods-api"}
 	switch {
 	case status.Up && status.Reason == source.ReasonNone:
-		return []Finding{in.ok("Pods API", "pods are watched through %s", socket)}
+		return []Finding{section.ok("Pods API", "pods are watched through %s", socket)}
 	case status.Up:
-		return []Finding{in.warning("Check the kubelet's log on the node.", "Pods API", "%s", status.Message)}
+		return []Finding{section.warning("Check the kubelet's log on the node.", "Pods API", "%s", status.Message)}
 	case status.Message == "":
-		return []Finding{in.failure("Check the kubelet's log on the node.", "Pods API", "%s does not answer", socket)}
+		return []Finding{section.failure("Check the kubelet's log on the node.", "Pods API", "%s does not answer", socket)}
 	default:
-		return []Finding{in.failure("The kubelet serves it from Kubernetes 1.37, with its feature gate enabled; mount its folder, or remove --kubelet.pods-api to watch pods at the API server.", "Pods API", "%s", status.Message)}
+		return []Finding{section.failure("The kubelet serves it from Kubernetes 1.37, with its feature gate enabled; mount its folder, or remove --kubelet.pods-api to watch pods at the API server.", "Pods API", "%s", status.Message)}
 	}
 }

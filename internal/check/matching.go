@@ -39,23 +39,23 @@ const (
 
 // matchingFindings reports, driver by driver, which devices have hardware.
 func matchingFindings(m matching) []Finding {
-	in := area{"matching", matchingPage}
+	section := area{"matching", matchingPage}
 	drivers := m.byDriver()
 	if len(drivers) == 0 {
 		if !m.SlicesKnown {
-			return []Finding{in.skipped("published devices", "are unknown: ResourceSlices cannot be read")}
+			return []Finding{section.skipped("published devices", "are unknown: ResourceSlices cannot be read")}
 		}
 		if len(m.Samples) == 0 {
-			return []Finding{in.skipped("published devices", "none, and no hardware")}
+			return []Finding{section.skipped("published devices", "none, and no hardware")}
 		}
-		return []Finding{in.warning("Check that a DRA driver is installed, and that its kubelet plugin runs on this node. `kubectl get resourceslices` shows what is published.",
+		return []Finding{section.warning("Check that a DRA driver is installed, and that its kubelet plugin runs on this node. `kubectl get resourceslices` shows what is published.",
 			"published devices", "no driver publishes a device of this node, although there is hardware: claims cannot get it")}
 	}
 	var findings []Finding
 	for _, driver := range slices.Sorted(maps.Keys(drivers)) {
-		findings = append(findings, m.driver(in, driver, drivers[driver]))
+		findings = append(findings, m.driver(section, driver, drivers[driver]))
 	}
-	return append(findings, m.unpublished(in)...)
+	return append(findings, m.unpublished(section)...)
 }
 
 // subject is a device that is published or allocated.
@@ -99,7 +99,7 @@ func (m matching) byDriver() map[string][]subject {
 
 // driver reports on one driver. A partition that is not allocated may not exist yet:
 // it needs no hardware.
-func (m matching) driver(in area, driver string, subjects []subject) Finding {
+func (m matching) driver(section area, driver string, subjects []subject) Finding {
 	var lost []string
 	rules, matched, later, allocated := map[string]int{}, 0, 0, 0
 	for _, s := range subjects {
@@ -125,15 +125,17 @@ func (m matching) driver(in area, driver string, subjects []subject) Finding {
 	}
 	switch {
 	case len(lost) == 0:
-		return in.ok(driver, "%s", text)
+		return section.ok(driver, "%s", text)
 	case vendors.IsLogical(driver):
-		return in.ok(driver, "%s, which are no hardware", counted(len(subjects), "device", "devices"))
+		return section.ok(driver, "%s, which are no hardware", counted(len(subjects), "device", "devices"))
 	case !vendors.IsMeasured(driver):
-		return in.warning("No source of this exporter reads such hardware: claims have holders, but no hardware values.", driver, "%s; no hardware is known for %s", text, named(lost))
+		return section.skipped(driver, "%s; no source of this exporter reads such devices: claims have holders, but no hardware values of %s", text, named(lost))
+	case vendors.IsNetwork(driver):
+		return section.skipped(driver, "%s; no source reads adapters without RDMA, nor those in the network namespace of a pod: claims have holders, but no hardware values of %s", text, named(lost))
 	case allocated > 0:
-		return in.failure(m.lostRemedy(), driver, "%s; no hardware is known for %s, of which claims hold %d", text, named(lost), allocated)
+		return section.failure(m.lostRemedy(), driver, "%s; no hardware is known for %s, of which claims hold %d", text, named(lost), allocated)
 	default:
-		return in.warning(m.lostRemedy(), driver, "%s; no hardware is known for %s", text, named(lost))
+		return section.warning(m.lostRemedy(), driver, "%s; no hardware is known for %s", text, named(lost))
 	}
 }
 
@@ -163,7 +165,7 @@ func named(all []string) string {
 }
 
 // unpublished reports hardware that no published device has.
-func (m matching) unpublished(in area) []Finding {
+func (m matching) unpublished(section area) []Finding {
 	taken, cut := map[string]bool{}, map[string]bool{}
 	for _, match := range m.Matches {
 		taken[match.UUID] = true
@@ -190,8 +192,8 @@ func (m matching) unpublished(in area) []Finding {
 	case len(lost) == 0 || len(m.Published) == 0 && m.SlicesKnown:
 		return nil
 	case !m.SlicesKnown:
-		return []Finding{in.skipped("hardware", "the published devices are unknown: ResourceSlices cannot be read")}
+		return []Finding{section.skipped("hardware", "the published devices are unknown: ResourceSlices cannot be read")}
 	default:
-		return []Finding{in.skipped("hardware", "%s that no driver publishes, so claims cannot get them: %s", counted(len(lost), "device", "devices"), named(lost))}
+		return []Finding{section.skipped("hardware", "%s that no driver publishes, so claims cannot get them: %s", counted(len(lost), "device", "devices"), named(lost))}
 	}
 }

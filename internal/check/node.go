@@ -33,6 +33,8 @@ type Node struct {
 	Profiling bool            // --device.profiling
 	Withheld  bool            // profiling was enabled and not tried
 
+	PodName string // of the pod in which the check runs; empty: it is none
+
 	Sharing string // reason of dra_exporter_process_attribution; empty: unknown
 
 	API  API
@@ -66,8 +68,32 @@ func NodeFindings(n Node) []Finding {
 		Statuses: n.Devices, Optional: n.Optional, OpenError: n.OpenError, Samples: n.Facts.Samples,
 		PCI: n.Host.PCI, Published: n.Facts.Cluster.Published, Profiling: n.Profiling, Withheld: n.Withheld,
 	})...)
-	findings = append(findings, matchingFindings(matchingOf(n.Facts))...)
+	if reason := n.Facts.Access.Reason; reason != "" {
+		findings = append(findings, released(area{"devices", "docs/release.md"}, "GPUs", reason)...)
+	}
+	findings = append(findings, matchingFindings(newMatching(n.Facts))...)
+	findings = append(findings, ownClaimFindings(n.PodName, n.Facts.Cluster)...)
 	return append(findings, sharingFindings(n.Sharing)...)
+}
+
+// ownClaimFindings reports claims by which the agent's own pod has devices. NVIDIA's driver
+// manager counts such a pod as one that holds GPUs, admin access or not.
+func ownClaimFindings(name string, cluster node.Cluster) []Finding {
+	var findings []Finding
+	for _, pod := range cluster.Pods {
+		if name == "" || pod.Ref.Name != name {
+			continue
+		}
+		for _, claim := range cluster.Claims {
+			admin := slices.ContainsFunc(claim.Results, func(result dra.Result) bool { return result.AdminAccess })
+			if admin && claim.ReservedForPod(pod.UID) {
+				findings = append(findings, area{"own claim", "docs/access.md#let-go-of-gpus"}.warning(
+					"Use another access mode, or remove the agent before the driver of the node is replaced.",
+					claim.Ref.Namespace+"/"+claim.Ref.Name, "this pod has %s by admin access: NVIDIA's driver manager does not reload the driver of a node with such a pod", counted(len(claim.Results), "device", "devices")))
+			}
+		}
+	}
+	return findings
 }
 
 func (n Node) kubelet() kubelet {
@@ -119,9 +145,9 @@ func (n Node) cdi() cdi {
 	return c
 }
 
-// matchingOf returns the devices that are published or allocated on the node, and
+// newMatching returns the devices that are published or allocated on the node, and
 // the matches that the rules of the node role find for them.
-func matchingOf(facts node.Facts) matching {
+func newMatching(facts node.Facts) matching {
 	matching := matching{Published: facts.Cluster.Published, Samples: facts.Samples, SlicesKnown: facts.Cluster.SlicesFresh}
 	allocated := map[dra.DeviceID]bool{}
 	for _, claim := range facts.Cluster.Claims {

@@ -16,8 +16,8 @@ dra_exporter_source_up{source="pods"} 0
 dra_exporter_source_error_info{source="nvml",reason="device_error"} 1
 dra_exporter_source_error_info{source="pods",reason="permission_denied"} 1
 dra_exporter_sample_timestamp_seconds 1.7e+09
-dra_exporter_unmatched_devices{side="hardware"} 1
-dra_exporter_unmatched_devices{side="published"} 2
+dra_exporter_unmatched_devices{driver="gpu.nvidia.com",side="hardware"} 1
+dra_exporter_unmatched_devices{driver="gpu.nvidia.com",side="published"} 2
 dra_exporter_series_dropped_total{family="dra_claim_held"} 7
 dra_exporter_otlp_up{signal="metrics"} 0
 dra_exporter_process_attribution{reason="ok"} 0

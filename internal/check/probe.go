@@ -64,17 +64,17 @@ const ProbeTimeout = 10 * time.Second
 func (p *Probe) Close() { p.client.Client.CloseIdleConnections() }
 
 // get decodes the JSON at a path.
-func (p *Probe) get(ctx context.Context, path string, query url.Values, into any) error {
+func (p *Probe) get(ctx context.Context, path string, query url.Values, target any) error {
 	request := p.client.Get().MaxRetries(0).AbsPath(path)
 	for name := range query {
 		request = request.Param(name, query.Get(name))
 	}
-	return decodeResult(request.Do(ctx), into)
+	return decodeResult(request.Do(ctx), target)
 }
 
 // decodeResult decodes an answer of JSON. Errors are without the URL, for which
 // reports have a line of their own.
-func decodeResult(result rest.Result, into any) error {
+func decodeResult(result rest.Result, target any) error {
 	body, err := result.Raw()
 	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
 		err = wrapped.Err
@@ -82,21 +82,37 @@ func decodeResult(result rest.Result, into any) error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(body, into); err != nil {
+	if err := json.Unmarshal(body, target); err != nil {
 		return fmt.Errorf("the answer is not JSON of an API server: %w", err)
 	}
 	return nil
+}
+
+// Version reads the server's version, as it writes it; empty: it is unknown.
+func (p *Probe) Version(ctx context.Context) string {
+	info, err := p.version(ctx)
+	if err != nil {
+		return ""
+	}
+	return info.GitVersion
+}
+
+func (p *Probe) version(ctx context.Context) (version.Info, error) {
+	var info version.Info
+	err := p.get(ctx, "/version", nil, &info)
+	if err == nil && info.GitVersion == "" {
+		err = errors.New("the server at this address is not an API server")
+	}
+	return info, err
 }
 
 // API reads the server's version and the versions of resource.k8s.io, and reviews
 // the wanted permissions.
 func (p *Probe) API(ctx context.Context, wanted []Access) API {
 	api := API{Host: p.host}
-	var info version.Info
-	if api.VersionError = p.get(ctx, "/version", nil, &info); api.VersionError == nil && info.GitVersion == "" {
-		api.VersionError = errors.New("the server at this address is not an API server")
-	}
-	if api.VersionError != nil {
+	info, err := p.version(ctx)
+	if err != nil {
+		api.VersionError = err
 		return api
 	}
 	api.Version, api.Major, api.Minor = info.GitVersion, leadingNumber(info.Major), leadingNumber(info.Minor)
@@ -229,6 +245,8 @@ func NodeAccess(podsAPI bool) []Access {
 		{Verb: "get", Group: dra, Resource: "resourceclaims", For: "classes, requests and configurations of claims are unknown"},
 		{Verb: "list", Group: dra, Resource: "resourceslices", For: "published devices are unknown, and with them most of the hardware of claims"},
 		{Verb: "watch", Group: dra, Resource: "resourceslices", For: "published devices are read only once"},
+		{Verb: "list", Resource: "nodes", For: "labels that ask the agent to let go of GPUs are unknown"},
+		{Verb: "watch", Resource: "nodes", For: "labels that ask the agent to let go of GPUs are seen late"},
 	}
 	if podsAPI {
 		return wanted

@@ -19,7 +19,7 @@ const maxKernelFile = 4 << 20
 // process 1 of its pid namespace, unless it has the host's. It is nil where it
 // cannot be read.
 func ContainerCommand(procfs string) []string {
-	own, err := hostfile.ReadKernel(filepath.Join(procfs, "self", "cgroup"), maxKernelFile)
+	text, err := hostfile.ReadKernel(filepath.Join(procfs, "self", "cgroup"), maxKernelFile)
 	if err != nil {
 		return nil
 	}
@@ -33,10 +33,10 @@ func ContainerCommand(procfs string) []string {
 			continue
 		}
 		folder := filepath.Join(procfs, entry.Name())
-		if group, err := hostfile.ReadKernel(filepath.Join(folder, "cgroup"), maxKernelFile); err != nil || !bytes.Equal(group, own) {
+		if group, err := hostfile.ReadKernel(filepath.Join(folder, "cgroup"), maxKernelFile); err != nil || !bytes.Equal(group, text) {
 			continue
 		}
-		if start, ok := startOf(folder); ok && (first == "" || start < earliest) {
+		if start, ok := processStart(folder); ok && (first == "" || start < earliest) {
 			first, earliest = folder, start
 		}
 	}
@@ -50,9 +50,9 @@ func ContainerCommand(procfs string) []string {
 	return strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
 }
 
-// startOf returns the start time of a process, in clock ticks since the boot: field
+// processStart returns the start time of a process, in clock ticks since the boot: field
 // 22 of its stat, the 20th after its name in parentheses (proc_pid_stat(5)).
-func startOf(folder string) (uint64, bool) {
+func processStart(folder string) (uint64, bool) {
 	stat, err := hostfile.ReadKernel(filepath.Join(folder, "stat"), maxKernelFile)
 	if err != nil {
 		return 0, false

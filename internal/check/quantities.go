@@ -11,11 +11,11 @@ import (
 // expected returns the most important quantities. A partition has no power,
 // energy or temperature of its own.
 func expected(d device.Device) []device.Quantity {
-	own := []device.Quantity{device.Utilization, device.MemoryUsed, device.MemorySize}
+	quantities := []device.Quantity{device.Utilization, device.MemoryUsed, device.MemorySize}
 	if d.IsPartition() {
-		return own
+		return quantities
 	}
-	return append(own, device.Power, device.Energy, device.Temperature)
+	return append(quantities, device.Power, device.Energy, device.Temperature)
 }
 
 // adapter reports whether a device carries traffic and does no work.
@@ -53,7 +53,7 @@ func (s sources) kinds() []*kind {
 		if sample.Device.Vendor == "" || sample.At.IsZero() || adapter(sample) {
 			continue
 		}
-		name := sample.Source + ", " + kindOf(sample.Device)
+		name := sample.Source + ", " + deviceKind(sample.Device)
 		at := slices.IndexFunc(kinds, func(k *kind) bool { return k.name == name })
 		if at < 0 {
 			at = len(kinds)
@@ -66,12 +66,12 @@ func (s sources) kinds() []*kind {
 
 func (k *kind) add(sample device.Sample) {
 	k.devices++
-	has := map[device.Quantity]bool{}
+	known := map[device.Quantity]bool{}
 	for _, reading := range sample.Readings {
-		has[reading.Quantity], k.reported[reading.Quantity] = true, true
+		known[reading.Quantity], k.reported[reading.Quantity] = true, true
 	}
 	for _, quantity := range expected(sample.Device) {
-		if !has[quantity] {
+		if !known[quantity] {
 			k.missing[quantity]++
 		}
 	}
@@ -94,17 +94,17 @@ func (k *kind) absent() string {
 
 // quantities reports for each model which quantities cannot be read. Utilization and
 // memory are needed most.
-func (s sources) quantities(in area) []Finding {
+func (s sources) quantities(section area) []Finding {
 	var findings []Finding
 	for _, k := range s.kinds() {
 		absent := k.absent()
 		switch {
 		case absent == "":
-			findings = append(findings, in.ok("quantities", "%s: %d, with all common quantities", k.name, len(k.reported)))
+			findings = append(findings, section.ok("quantities", "%s: %d, with all common quantities", k.name, len(k.reported)))
 		case k.missing[device.Utilization] == 0 && k.missing[device.MemoryUsed] == 0:
-			findings = append(findings, in.skipped("quantities", "%s: %d; not reported by its driver: %s", k.name, len(k.reported), absent))
+			findings = append(findings, section.skipped("quantities", "%s: %d; not reported by its driver: %s", k.name, len(k.reported), absent))
 		default:
-			findings = append(findings, about("docs/sources.md", in.warning(s.missingRemedy(k.example, k.missing), "quantities", "%s: %d; not reported: %s", k.name, len(k.reported), absent)))
+			findings = append(findings, about("docs/sources.md", section.warning(s.missingRemedy(k.example, k.missing), "quantities", "%s: %d; not reported: %s", k.name, len(k.reported), absent)))
 		}
 	}
 	return findings

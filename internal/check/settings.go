@@ -4,11 +4,15 @@ import (
 	"context"
 	"net"
 	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/node"
 )
 
 // Settings are the files and servers of flags, and whether they can be used.
 type Settings struct {
 	FlagsError error // a value that the exporter refuses to start with
+
+	Access node.Access // of the node role; an empty mode is unknown
 
 	Prices      string // path of the price list; empty: none
 	PricesError error
@@ -69,43 +73,46 @@ func (s Signal) dial(ctx context.Context) error {
 
 // SettingsFindings reports on files and addresses, and on flags that are wrong.
 func SettingsFindings(s Settings) []Finding {
-	in := area{"settings", "docs/check.md#settings"}
+	section := area{"settings", "docs/check.md#settings"}
 	var findings []Finding
 	if s.FlagsError != nil {
-		findings = append(findings, in.failure("Correct the flag: the exporter does not start with it.", "flags", "%v", s.FlagsError))
+		findings = append(findings, section.failure("Correct the flag: the exporter does not start with it.", "flags", "%v", s.FlagsError))
+	}
+	if s.Access.Mode != "" {
+		findings = append(findings, section.ok("access", "mode %s, reason %s", s.Access.Mode, s.Access.Reason))
 	}
 	if s.Prices != "" {
 		if s.PricesError != nil {
-			findings = append(findings, about("docs/cost.md", in.failure("Correct the file: the exporter does not start with it.", "price list", "%v", s.PricesError)))
+			findings = append(findings, about("docs/cost.md", section.failure("Correct the file: the exporter does not start with it.", "price list", "%v", s.PricesError)))
 		} else {
-			findings = append(findings, in.ok("price list", "%s", s.Prices))
+			findings = append(findings, section.ok("price list", "%s", s.Prices))
 		}
 	}
 	if s.WebConfig != "" {
 		if s.WebConfigError != nil {
-			findings = append(findings, in.failure("Correct the file, or its certificate and key: the exporter does not start with it.", "web configuration", "%v", s.WebConfigError))
+			findings = append(findings, section.failure("Correct the file, or its certificate and key: the exporter does not start with it.", "web configuration", "%v", s.WebConfigError))
 		} else {
-			findings = append(findings, in.ok("web configuration", "%s", s.WebConfig))
+			findings = append(findings, section.ok("web configuration", "%s", s.WebConfig))
 		}
 	}
 	return append(findings, s.pushes()...)
 }
 
 func (s Settings) pushes() []Finding {
-	in := area{"OTLP", "docs/opentelemetry.md"}
+	section := area{"OTLP", "docs/opentelemetry.md"}
 	switch {
 	case s.PushError != nil:
-		return []Finding{in.failure("Correct the flag or the variable: the exporter does not start with it.", "settings", "%v", s.PushError)}
+		return []Finding{section.failure("Correct the flag or the variable: the exporter does not start with it.", "settings", "%v", s.PushError)}
 	case s.PushWithheld:
-		return []Finding{in.warning("Unset OTEL_SDK_DISABLED or OTEL_METRICS_EXPORTER=none, unless this is intended.", "settings", "an endpoint is set, and variables disable the push")}
+		return []Finding{section.warning("Unset OTEL_SDK_DISABLED or OTEL_METRICS_EXPORTER=none, unless this is intended.", "settings", "an endpoint is set, and variables disable the push")}
 	}
 	var findings []Finding
 	for _, push := range s.Pushes {
 		if push.DialError != nil {
-			findings = append(findings, in.failure("Check that the collector runs, and that this pod can reach it. A NetworkPolicy that limits egress must allow it.", push.Signals, "no answer from %s: %v", push.Endpoint, push.DialError))
+			findings = append(findings, section.failure("Check that the collector runs, and that this pod can reach it. A NetworkPolicy that limits egress must allow it.", push.Signals, "no answer from %s: %v", push.Endpoint, push.DialError))
 			continue
 		}
-		findings = append(findings, in.ok(push.Signals, "%s accepts connections; dra_exporter_otlp_up has the result of the pushes", push.Endpoint))
+		findings = append(findings, section.ok(push.Signals, "%s accepts connections; dra_exporter_otlp_up has the result of the pushes", push.Endpoint))
 	}
 	return findings
 }
@@ -114,15 +121,15 @@ func (s Settings) pushes() []Finding {
 // reason of dra_exporter_process_attribution; empty: unknown. Not splitting is a
 // choice, so that it is no warning.
 func sharingFindings(state string) []Finding {
-	in := area{"sharing", "docs/sharing.md"}
+	section := area{"sharing", "docs/sharing.md"}
 	skipped := func(text, remedy string) []Finding {
-		finding := in.skipped("processes", "%s", "shared devices are not split: "+text)
-		finding.Remedy, finding.Page = remedy, repository+in.page
+		finding := section.skipped("processes", "%s", "shared devices are not split: "+text)
+		finding.Remedy, finding.Page = remedy, repository+section.page
 		return []Finding{finding}
 	}
 	switch state {
 	case "ok":
-		return []Finding{in.ok("processes", "shared devices are split by the processes of each claim")}
+		return []Finding{section.ok("processes", "shared devices are split by the processes of each claim")}
 	case "disabled":
 		return skipped("--no-device.processes", "Remove the flag to split them.")
 	case "pid_namespace":

@@ -11,6 +11,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/node"
 )
 
@@ -73,7 +74,7 @@ func (d *denseNode) claim(c int, uuid string) {
 }
 
 // tick advances by one second, with new readings of everything.
-func (d *denseNode) tick() []metric.Row {
+func (d *denseNode) tick() *model.Node {
 	d.now = d.now.Add(time.Second)
 	d.counters += 1000
 	samples := slices.Clone(d.facts.Samples)
@@ -84,7 +85,7 @@ func (d *denseNode) tick() []metric.Row {
 	d.facts.Samples = samples
 	var snapshot node.Snapshot
 	d.state, snapshot, _ = node.Step(d.state, d.facts, d.now)
-	return snapshot.Rows()
+	return snapshot.Model
 }
 
 func (d *denseNode) readings() []device.Reading {
@@ -109,7 +110,7 @@ func (d *denseNode) readings() []device.Reading {
 	return readings
 }
 
-// The reducer's rows in fact have every field, each container's and each free
+// The reducer's node in fact has every field, each container's and each free
 // partition's, and the plan holds from one snapshot to the next.
 func TestRowsOfTheReducer(t *testing.T) {
 	d, translator := newDenseNode(), newTranslator(Split)
@@ -190,14 +191,13 @@ func TestDeletedDevices(t *testing.T) {
 // BenchmarkRows measures a snapshot with new readings only.
 func BenchmarkRows(b *testing.B) {
 	d, translator := newDenseNode(), newTranslator(Split)
-	snapshots := [2][]metric.Row{d.tick(), d.tick()}
+	snapshots := [2]*model.Node{d.tick(), d.tick()}
 	now, made := time.Duration(0), 0
 	b.ReportAllocs()
 	for b.Loop() {
 		now += time.Second
 		made = len(translator.Rows(now, snapshots[int(now/time.Second)%2]))
 	}
-	b.ReportMetric(float64(len(snapshots[0])), "rows")
 	b.ReportMetric(float64(made), "series")
 }
 
@@ -205,10 +205,9 @@ func BenchmarkRows(b *testing.B) {
 func BenchmarkRowsAfterChange(b *testing.B) {
 	d, translator := newDenseNode(), newTranslator(Split)
 	full := d.tick()
-	less := slices.DeleteFunc(slices.Clone(full), func(row metric.Row) bool {
-		return row.Family.Name == "dra_claim_consumer_info" && row.Labels.Get("pod") == "claim-00"
-	})
-	snapshots, now := [2][]metric.Row{full, less}, time.Duration(0)
+	less := *full
+	less.Claims = less.Claims[1:]
+	snapshots, now := [2]*model.Node{full, &less}, time.Duration(0)
 	b.ReportAllocs()
 	for b.Loop() {
 		now += time.Second

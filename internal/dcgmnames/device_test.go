@@ -1,6 +1,11 @@
 package dcgmnames
 
-import "testing"
+import (
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/model"
+)
 
 // A GPU with partitions is shown as its partitions, and as a whole only if it
 // is used as a whole.
@@ -13,7 +18,7 @@ func TestPartitions(t *testing.T) {
 	s.read(s.partition(0, 3), map[string]float64{"memory_used_bytes": gibibyte, "temperature_celsius/gpu": 40})
 	s.read(s.partition(0, 4), map[string]float64{"utilization_ratio": 0.25, "engine_active_ratio/graphics": 0.25})
 	s.claim("a", "part", "MIG-0-4", "p/c")
-	s.splits("a", "part", "MIG-0-4", "process", 0.1, 1) // not possible: partitions are not split
+	s.splits("a", "part", "MIG-0-4", model.Process, 0.1, 1) // not possible: partitions are not split
 	translator := newTranslator(Split)
 	rows := translator.Rows(0, s.snapshot())
 	wantSeries(t, rows, "DEV_POWER_USAGE", "300", "p/c 300")
@@ -38,9 +43,10 @@ func TestPartitions(t *testing.T) {
 func TestPartitionsWithoutInstances(t *testing.T) {
 	s := newTestNode()
 	for _, instance := range []int{1, 2} {
-		s.read(s.partition(3, instance), map[string]float64{"memory_used_bytes": gibibyte})
+		part := s.partition(3, instance)
+		s.read(part, map[string]float64{"memory_used_bytes": gibibyte})
+		s.withoutInstance(part)
 	}
-	s.unset("dra_device_partition_info")
 	rows := newTranslator(Copy).Rows(0, s.snapshot())
 	wantSeries(t, rows, "DEV_FB_USED", "1024", "1024")
 	wantDistinct(t, rows)
@@ -53,8 +59,7 @@ func TestPartitionsWithoutInstances(t *testing.T) {
 func TestNumbers(t *testing.T) {
 	s := newTestNode()
 	for uuid, address := range map[string]string{"GPU-a": "0001:00:00.0", "GPU-b": "0000:ff:00.0", "GPU-c": "10000:01:00.0", "GPU-d": "0000:1a:00.0", "GPU-e": ""} {
-		s.set("dra_device_info", 1, "uuid="+uuid, "parent_uuid=", "vendor=nvidia", "pci_bus_id="+address)
-		busy(s, uuid, 0.5)
+		busy(s, s.add(model.Identity{UUID: uuid, Vendor: "nvidia", PCIBusID: address}), 0.5)
 	}
 	want := map[string]string{
 		"GPU-d": "0 nvidia0 00000000:1A:00.0", "GPU-b": "1 nvidia1 00000000:FF:00.0", "GPU-a": "2 nvidia2 00000001:00:00.0",
@@ -70,36 +75,24 @@ func TestNumbers(t *testing.T) {
 
 // The last Xid: 0 only if Xids are watched, and absent if its code is unknown.
 func TestXIDs(t *testing.T) {
-	const counts, last = "dra_device_xid_errors_total", "dra_device_xid_last_timestamp_seconds"
-	gpu := func(xid string) []string { return []string{"uuid=GPU-0", "parent_uuid=", "xid=" + xid} }
-	part := func(xid string) []string { return []string{"uuid=MIG-0-1", "parent_uuid=GPU-0", "xid=" + xid} }
+	xid := func(code int, seconds int64) model.XID { return model.XID{Code: code, Last: time.Unix(seconds, 0)} }
 	for _, test := range []struct {
 		name  string
 		build func(s *testNode)
 		want  []string
 	}{
 		{"without a watch", func(*testNode) {}, nil},
-		{"none came", func(s *testNode) { s.set(counts, 0, gpu("79")...) }, []string{"0"}},
-		{"the newest counts", func(s *testNode) {
-			s.set(counts, 1, gpu("31")...)
-			s.set(counts, 1, gpu("79")...)
-			s.set(last, 200, gpu("31")...)
-			s.set(last, 100, gpu("79")...)
-		}, []string{"31"}},
-		{"a code that has no row of its own", func(s *testNode) {
-			s.set(counts, 1, gpu("79")...)
-			s.set(last, 100, gpu("79")...)
-			s.set(last, 200, gpu("other")...)
-		}, nil},
+		{"none came", func(s *testNode) { s.xids("GPU-0") }, []string{"0"}},
+		{"the newest counts", func(s *testNode) { s.xids("GPU-0", xid(31, 200), xid(79, 100)) }, []string{"31"}},
+		{"the first of two at one time", func(s *testNode) { s.xids("GPU-0", xid(31, 100), xid(79, 100)) }, []string{"31"}},
+		{"a code that has no count of its own", func(s *testNode) { s.xids("GPU-0", xid(79, 100), xid(model.OtherXID, 200)) }, nil},
 		{"a partition has those of its GPU", func(s *testNode) {
-			s.partition(0, 1)
-			s.set(counts, 0, part("31")...)
-			s.set(last, 100, gpu("79")...)
+			s.xids(s.partition(0, 1))
+			s.xids("GPU-0", xid(79, 100))
 		}, []string{"79"}},
 		{"a partition has its own", func(s *testNode) {
-			s.partition(0, 1)
-			s.set(last, 200, part("31")...)
-			s.set(last, 100, gpu("79")...)
+			s.xids(s.partition(0, 1), xid(31, 200))
+			s.xids("GPU-0", xid(79, 100))
 		}, []string{"31"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 	"github.com/dra-exporter/dra-exporter/collector/node"
@@ -60,53 +61,33 @@ func (f field) from() []string {
 
 func (s source) String() string {
 	o := origins()[s]
-	if o.label == "" {
-		return "`" + o.family + "`"
+	if o.detail == "" {
+		return "`" + familyName(o.quantity) + "`"
 	}
-	return fmt.Sprintf("`%s{%s=%q}`", o.family, o.label, o.value)
+	return fmt.Sprintf("`%s{%s=%q}`", familyName(o.quantity), device.Specs()[o.quantity].Details[0], o.detail)
 }
 
-// All families that a Translator reads exist, with those labels and of that
-// type.
+func familyName(q device.Quantity) string { return "dra_device_" + quantityName(q) }
+
+// The families of the document exist, with those labels and of that type.
 func TestFamiliesExist(t *testing.T) {
 	families := map[string]*metric.Family{}
 	for _, family := range node.Families() {
 		families[family.Name] = family
 	}
-	want := func(name string, labels ...string) {
-		t.Helper()
-		family := families[name]
-		if family == nil {
-			t.Errorf("no family is named %s", name)
-			return
-		}
-		for _, label := range labels {
-			if !slices.Contains(family.Labels, label) {
-				t.Errorf("%s has no label %s", name, label)
-			}
-		}
-	}
 	for s, o := range origins() {
-		want(o.family, "uuid")
-		if o.label != "" {
-			want(o.family, o.label)
-		}
-		if family := families[o.family]; family != nil && source(s).isCounter() != (family.Type == metric.Counter) {
-			t.Errorf("%s is a %s", o.family, family.Type)
+		switch family := families[familyName(o.quantity)]; {
+		case family == nil:
+			t.Errorf("no family is named %s", familyName(o.quantity))
+		case o.detail != "" && !slices.Contains(family.Labels, device.Specs()[o.quantity].Details[0]):
+			t.Errorf("%s has no label for %s", family.Name, o.detail)
+		case source(s).isCounter() != (family.Type == metric.Counter):
+			t.Errorf("%s is a %s", family.Name, family.Type)
 		}
 	}
-	want("dra_device_info", "node", "uuid", "parent_uuid", "vendor", "model", "pci_bus_id", "partition_profile", "driver_version")
-	want("dra_device_partition_info", "uuid", "gpu_instance_id")
-	want("dra_claim_held", "namespace", "resourceclaim", "uuid")
-	want("dra_claim_device_info", "namespace", "resourceclaim", "uuid", "driver", "pool", "device")
-	want("dra_claim_consumer_info", "namespace", "resourceclaim", "uuid", "pod", "container")
-	want("dra_device_plugin_consumer_info", "namespace", "uuid", "pod", "container")
-	want("dra_pod_utilization_ratio", "namespace", "pod", "uuid")
-	want("dra_pod_memory_used_bytes", "namespace", "pod", "uuid")
-	want("dra_claim_utilization_ratio", "namespace", "resourceclaim", "uuid", "attribution")
-	want("dra_claim_memory_used_bytes", "namespace", "resourceclaim", "uuid", "attribution")
-	want("dra_device_xid_errors_total", "uuid", "xid")
-	want("dra_device_xid_last_timestamp_seconds", "uuid", "xid")
+	if families["dra_device_xid_last_timestamp_seconds"] == nil {
+		t.Error("no family has the times of XIDs")
+	}
 }
 
 // The names are valid in Prometheus, unique, and different from the exporter's

@@ -112,20 +112,20 @@ func profilingFields() []field {
 
 const growth = "growth per second"
 
-func named(name string, kind metric.Type, unit, help string, of source, factor float64) field {
+func named(name string, kind metric.Type, unit, help string, s source, factor float64) field {
 	if unit != "" {
 		help += " (" + unit + ")"
 	}
 	return field{
 		family: &metric.Family{Name: "DCGM_FI_" + name, Help: help, Type: kind, Labels: labelNames()},
-		unit:   unit, of: of, factor: factor,
+		unit:   unit, of: s, factor: factor,
 	}
 }
 
 func (f field) derivedBy(means string) field { f.means = means; return f }
 
-func (f field) splitBy(by share) field { f.share = by; return f }
+func (f field) splitBy(s share) field { f.share = s; return f }
 
-func (f field) onPartitions(what onMIG) field { f.onMIG = what; return f }
+func (f field) onPartitions(m onMIG) field { f.onMIG = m; return f }
 
 func (f field) fromGPU() field { return f.onPartitions(ofGPU) }

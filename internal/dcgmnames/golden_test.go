@@ -8,8 +8,10 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 
+	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 const gibibyte = 1 << 30
@@ -41,18 +43,18 @@ func wholeNode() *testNode {
 		})
 	}
 	s.read("GPU-0", wholeReadings())
-	s.set("dra_device_xid_errors_total", 0, "uuid=GPU-0", "parent_uuid=", "xid=79")
+	s.xids("GPU-0")
 	s.claim("train", "llm", "GPU-0", "llm-0/main", "llm-0/logger")
 
 	s.read("GPU-1", map[string]float64{"utilization_ratio": 0.9, "memory_used_bytes": 60 * gibibyte, "memory_reserved_bytes": gibibyte})
 	s.claim("serve", "chat", "GPU-1", "chat-0/server")
 	s.claim("serve", "embed", "GPU-1", "embed-0/server")
-	s.splits("serve", "chat", "GPU-1", "process", 0.5, 40*gibibyte)
-	s.splits("serve", "embed", "GPU-1", "process", 0.3, 16*gibibyte)
+	s.splits("serve", "chat", "GPU-1", model.Process, 0.5, 40*gibibyte)
+	s.splits("serve", "embed", "GPU-1", model.Process, 0.3, 16*gibibyte)
 	s.podSplits("serve", "chat-0", "GPU-1", 0.5, 40*gibibyte)
 	s.podSplits("serve", "embed-0", "GPU-1", 0.3, 16*gibibyte)
 
-	s.unset("dra_device_utilization_ratio", "uuid=GPU-2")
+	s.unread("GPU-2", device.Utilization)
 	for _, instance := range []int{7, 8} {
 		s.read(s.partition(2, instance), map[string]float64{
 			"memory_used_bytes": gibibyte * float64(instance), "memory_size_bytes": 10 * gibibyte, "engine_active_ratio/graphics": float64(instance) / 100,
@@ -63,8 +65,7 @@ func wholeNode() *testNode {
 	s.plugin("batch", "GPU-4", "job-0", "work")
 	s.consumers("ops", "monitor", "GPU-5", "monitor-0/watch")
 
-	s.set("dra_device_info", 1, "uuid=gpu-node-1/pci-0000:c1:00.0", "parent_uuid=", "vendor=amd", "model=MI300X", "pci_bus_id=0000:c1:00.0")
-	s.set("dra_device_utilization_ratio", 0.7, "uuid=gpu-node-1/pci-0000:c1:00.0", "parent_uuid=")
+	busy(s, s.add(model.Identity{UUID: "gpu-node-1/pci-0000:c1:00.0", Vendor: "amd", Model: "MI300X", PCIBusID: "0000:c1:00.0"}), 0.7)
 	s.claim("train", "amd", "gpu-node-1/pci-0000:c1:00.0", "amd-0/main")
 	return s
 }
@@ -105,7 +106,7 @@ func TestGolden(t *testing.T) {
 func TestNamesInEveryFormat(t *testing.T) {
 	s := newTestNode()
 	s.read(s.gpu(0), wholeReadings())
-	s.set("dra_device_xid_errors_total", 0, "uuid=GPU-0", "parent_uuid=", "xid=79")
+	s.xids("GPU-0")
 	translator := newTranslator(Copy)
 	var rows []metric.Row
 	for second := range 4 {

@@ -3,10 +3,11 @@ package dcgmnames
 import (
 	"math"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
-// readings are the values of one snapshot's rows, in the order of the plan. NaN: there is
-// no row.
+// readings are the values of one snapshot, in the order of the plan. NaN: there is none.
 type readings struct {
 	devices []deviceReadings
 	holders []holderReadings
@@ -14,12 +15,69 @@ type readings struct {
 
 type deviceReadings struct {
 	values    [sources]float64
-	xidsKnown bool    // a source reports Xids of the device
-	xidAt     float64 // time of the newest, seconds since 1970; 0: none
+	fresh     bool
+	xidsKnown bool  // a source reports Xids of the device
+	xidAt     int64 // time of the newest, milliseconds since 1970; 0: none
 }
 
 // holderReadings are the shares that Split shows.
 type holderReadings [shares]float64
+
+// read replaces the values by those of a node, for which the plan is valid.
+func (r *readings) read(p *plan, n *model.Node, table *sourceTable, mode Mode) {
+	r.begin(p)
+	for i, place := range p.places {
+		if place >= 0 {
+			r.devices[place].read(&n.Devices[i], table)
+		}
+	}
+	if mode != Split {
+		return
+	}
+	for i := range n.Pods {
+		use := &n.Pods[i]
+		r.setShare(p, holder{true, use.Pod.Namespace, use.Pod.Name, use.UUID}, use.Utilization, use.Memory)
+	}
+	for i := range n.Holds {
+		hold := &n.Holds[i]
+		r.setShare(p, holder{false, hold.Claim.Namespace, hold.Claim.Name, hold.UUID}, hold.Utilization, hold.Memory)
+	}
+}
+
+// setShare sets what the processes of a holder use.
+func (r *readings) setShare(p *plan, h holder, utilization, memory model.Use) {
+	place, ok := p.holders[h]
+	if !ok {
+		return
+	}
+	for q, use := range [shares]model.Use{byUtilization: utilization, byMemory: memory} {
+		if use.Known && use.Attribution == model.Process {
+			r.holders[place][q] = use.Value
+		}
+	}
+}
+
+// read takes the values of a device. If a source does not report the code of the newest
+// XID, the code is unknown.
+func (d *deviceReadings) read(hardware *model.Device, table *sourceTable) {
+	for i := range hardware.Readings {
+		reading := &hardware.Readings[i]
+		if s, ok := table.find(reading); ok && (hardware.Fresh || s.isCounter()) {
+			d.values[s] = reading.Value
+			d.fresh = d.fresh || !s.isCounter()
+		}
+	}
+	d.xidsKnown = hardware.XIDsWatched
+	for _, xid := range hardware.XIDs {
+		d.xidsKnown = d.xidsKnown || !xid.Last.IsZero()
+		if at := xid.Last.UnixMilli(); at > d.xidAt {
+			d.xidAt, d.values[lastXID] = at, float64(xid.Code)
+			if xid.Code == model.OtherXID {
+				d.values[lastXID] = math.NaN()
+			}
+		}
+	}
+}
 
 // begin removes all values.
 func (r *readings) begin(p *plan) {
@@ -29,7 +87,7 @@ func (r *readings) begin(p *plan) {
 		for i := range values {
 			values[i] = math.NaN()
 		}
-		r.devices[d].xidsKnown, r.devices[d].xidAt = false, 0
+		r.devices[d].fresh, r.devices[d].xidsKnown, r.devices[d].xidAt = false, false, 0
 	}
 	r.holders = resize(r.holders, len(p.holders))
 	for h := range r.holders {
@@ -46,7 +104,7 @@ func resize[T any](s []T, length int) []T {
 	return s[:length]
 }
 
-// derive computes values without rows from those with rows.
+// derive computes values that are not read from those that are.
 func (r *readings) derive(p *plan, meters map[string]*meters, now time.Duration, t meterTiming) {
 	for d := range r.devices {
 		r.devices[d].setFree()
@@ -75,22 +133,12 @@ func (d *deviceReadings) setFree() {
 }
 
 // setRates sets the growth rates of the device's counters. Those of a stale device,
-// which has only rows of counters, are unknown.
+// which has counters only, are unknown.
 func (d *deviceReadings) setRates(m *meters, now time.Duration, t meterTiming) {
-	fresh := d.fresh()
 	for i, c := range counterRates() {
-		d.values[c.rate] = m[i].observe(d.values[c.counter], fresh, now, t)
+		d.values[c.rate] = m[i].observe(d.values[c.counter], d.fresh, now, t)
 	}
 	d.values[nvlinkRate] = d.values[nvlinkTransmitRate] + d.values[nvlinkReceiveRate]
-}
-
-func (d *deviceReadings) fresh() bool {
-	for s := range observed {
-		if !s.isCounter() && !math.IsNaN(d.values[s]) {
-			return true
-		}
-	}
-	return false
 }
 
 // addXIDs adds the Xids of the GPU that the device is a partition of.

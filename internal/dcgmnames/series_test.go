@@ -4,7 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 func busy(s *testNode, uuid string, utilization float64) {
@@ -28,8 +30,7 @@ func TestUsers(t *testing.T) {
 		}, []string{"pod/one 50"}},
 		{"one claim twice", func(s *testNode) {
 			s.claim("a", "claim", "GPU-0", "pod/one")
-			s.set("dra_claim_device_info", 1, "namespace=a", "resourceclaim=claim", "request=other", "uuid=GPU-0", "driver=d", "pool=p", "device=x", "share_id=2")
-			s.set("dra_claim_consumer_info", 1, "namespace=a", "resourceclaim=claim", "uuid=GPU-0", "pod=pod", "container=one", "label_team=red")
+			s.consumers("a", "claim", "GPU-0", "pod/one")
 		}, []string{"pod/one 50"}},
 		{"a claim and a device plugin", func(s *testNode) {
 			s.claim("a", "claim", "GPU-0", "pod/one")
@@ -50,13 +51,6 @@ func TestUsers(t *testing.T) {
 		{"the claim of another device", func(s *testNode) {
 			s.claim("a", "claim", s.gpu(1), "pod/one")
 			s.consumers("a", "claim", "GPU-0", "pod/one")
-		}, []string{"50"}},
-		{"a pod that has ended", func(s *testNode) {
-			s.claim("a", "claim", "GPU-0", "pod/one")
-			s.set("dra_claim_consumer_info", 1, "namespace=a", "resourceclaim=claim", "uuid=GPU-0", "pod=old", "container=one").Past = true
-		}, []string{"pod/one 50"}},
-		{"a device plugin's pod that has ended", func(s *testNode) {
-			s.set("dra_device_plugin_consumer_info", 1, "uuid=GPU-0", "namespace=a", "pod=old", "container=one").Past = true
 		}, []string{"50"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -82,37 +76,37 @@ func TestSplit(t *testing.T) {
 		{"nothing is known", shared, []string{"l/c 80", "r/c 80"}},
 		{"by claims", func(s *testNode) {
 			shared(s)
-			s.splits("a", "left", "GPU-0", "process", 0.5, 0)
-			s.splits("a", "right", "GPU-0", "process", 0, 0)
+			s.splits("a", "left", "GPU-0", model.Process, 0.5, 0)
+			s.splits("a", "right", "GPU-0", model.Process, 0, 0)
 		}, []string{"l/c 50", "r/c 0"}},
 		{"shared claims are not split", func(s *testNode) {
 			shared(s)
-			s.splits("a", "left", "GPU-0", "shared", 0.7, 0)
-			s.splits("a", "right", "GPU-0", "shared", 0.7, 0)
+			s.splits("a", "left", "GPU-0", model.Shared, 0.7, 0)
+			s.splits("a", "right", "GPU-0", model.Shared, 0.7, 0)
 		}, []string{"l/c 80", "r/c 80"}},
 		{"by pods of one claim", func(s *testNode) {
 			s.claim("a", "both", "GPU-0", "l/c", "r/c")
-			s.splits("a", "both", "GPU-0", "exclusive", 0.8, 0)
+			s.splits("a", "both", "GPU-0", model.Exclusive, 0.8, 0)
 			s.podSplits("a", "l", "GPU-0", 0.25, 0)
 			s.podSplits("a", "r", "GPU-0", 0.5, 0)
 		}, []string{"l/c 25", "r/c 50"}},
 		{"pods go before claims", func(s *testNode) {
 			s.claim("a", "left", "GPU-0", "l/c", "m/c")
 			s.claim("a", "right", "GPU-0", "r/c")
-			s.splits("a", "left", "GPU-0", "process", 0.5, 0)
-			s.splits("a", "right", "GPU-0", "process", 0.25, 0)
+			s.splits("a", "left", "GPU-0", model.Process, 0.5, 0)
+			s.splits("a", "right", "GPU-0", model.Process, 0.25, 0)
 			s.podSplits("a", "l", "GPU-0", 0.125, 0)
 		}, []string{"l/c 12.5", "m/c 50", "r/c 25"}},
 		{"a device plugin's pod has no claim", func(s *testNode) {
 			s.claim("a", "left", "GPU-0", "l/c")
 			s.plugin("a", "GPU-0", "p", "c")
-			s.splits("a", "left", "GPU-0", "process", 0.5, 0)
+			s.splits("a", "left", "GPU-0", model.Process, 0.5, 0)
 			s.podSplits("a", "l", "GPU-0", 0.5, 0)
 			s.podSplits("a", "p", "GPU-0", 0.25, 0)
 		}, []string{"l/c 50", "p/c 25"}},
 		{"the same claim on another device", func(s *testNode) {
 			shared(s)
-			s.splits("a", "left", "GPU-1", "process", 0.5, 0)
+			s.splits("a", "left", "GPU-1", model.Process, 0.5, 0)
 			s.podSplits("a", "r", "GPU-1", 0.5, 0)
 		}, []string{"l/c 80", "r/c 80"}},
 	} {
@@ -138,9 +132,7 @@ func TestSplitByQuantity(t *testing.T) {
 	s.read(s.gpu(0), map[string]float64{"utilization_ratio": 0.8, "memory_used_bytes": 60 * gibibyte, "memory_size_bytes": 80 * gibibyte, "power_watts": 300})
 	s.claim("a", "left", "GPU-0", "l/c")
 	s.claim("a", "right", "GPU-0", "r/c")
-	s.splits("a", "left", "GPU-0", "process", 0.5, 0)
-	s.unset("dra_claim_utilization_ratio", "resourceclaim=left")
-	s.set("dra_claim_memory_used_bytes", 20*gibibyte, "namespace=a", "resourceclaim=left", "uuid=GPU-0", "attribution=process")
+	s.hold(dra.ClaimRef{Namespace: "a", Name: "left"}, "GPU-0").Memory = model.Use{Value: 20 * gibibyte, Known: true, Attribution: model.Process}
 	rows := newTranslator(Split).Rows(0, s.snapshot())
 	wantSeries(t, rows, "DEV_GPU_UTIL", "l/c 80", "r/c 80")
 	wantSeries(t, rows, "DEV_FB_USED", "l/c 20480", "r/c 61440")

@@ -1,11 +1,11 @@
 package dcgmnames
 
-import "github.com/dra-exporter/dra-exporter/collector/metric"
+import "github.com/dra-exporter/dra-exporter/collector/device"
 
 // source is one value that fields are derived from.
 type source uint8
 
-// Values of rows, followed by values that are derived from them.
+// Readings, followed by values that are derived from them.
 const (
 	utilization source = iota
 	memoryActivity
@@ -45,47 +45,76 @@ const (
 	nvlinkReceiveRate
 	nvlinkRate
 
-	// sources is the number of all, observed the number of those with rows.
+	// sources is the number of all, observed the number of those that are read.
 	sources
 	observed = memoryFree
 )
 
-// origin is the family of a source and, if the family has several, the label that
+// origin is the quantity of a source and, if it has several readings, the detail that
 // distinguishes them.
-type origin struct{ family, label, value string }
+type origin struct {
+	quantity device.Quantity
+	detail   string
+}
 
 func origins() [observed]origin {
 	return [observed]origin{
-		utilization:       {family: metric.DeviceUtilizationRatio},
-		memoryActivity:    {family: metric.DeviceMemoryActivityRatio},
-		memoryUsed:        {family: metric.DeviceMemoryUsedBytes},
-		memorySize:        {family: metric.DeviceMemorySizeBytes},
-		memoryReserved:    {family: metric.DeviceMemoryReservedBytes},
-		power:             {family: metric.DevicePowerWatts},
-		energy:            {family: metric.DeviceEnergyJoules},
-		gpuTemperature:    {family: metric.DeviceTemperatureCelsius, label: "sensor", value: "gpu"},
-		memoryTemperature: {family: metric.DeviceTemperatureCelsius, label: "sensor", value: "memory"},
-		smClock:           {family: metric.DeviceClockHertz, label: "clock", value: "sm"},
-		memoryClock:       {family: metric.DeviceClockHertz, label: "clock", value: "memory"},
-		graphicsActive:    {family: metric.DeviceEngineActiveRatio, label: "engine", value: "graphics"},
-		smActive:          {family: metric.DeviceEngineActiveRatio, label: "engine", value: "sm"},
-		tensorActive:      {family: metric.DeviceEngineActiveRatio, label: "engine", value: "tensor"},
-		fp64Active:        {family: metric.DeviceEngineActiveRatio, label: "engine", value: "fp64"},
-		fp32Active:        {family: metric.DeviceEngineActiveRatio, label: "engine", value: "fp32"},
-		fp16Active:        {family: metric.DeviceEngineActiveRatio, label: "engine", value: "fp16"},
-		dramActive:        {family: metric.DeviceEngineActiveRatio, label: "engine", value: "dram"},
-		encoderActive:     {family: metric.DeviceEngineActiveRatio, label: "engine", value: "encoder"},
-		decoderActive:     {family: metric.DeviceEngineActiveRatio, label: "engine", value: "decoder"},
-		smOccupancy:       {family: metric.DeviceSMOccupancyRatio},
-		pcieTransmit:      {family: metric.DevicePCIeTransmitBytes},
-		pcieReceive:       {family: metric.DevicePCIeReceiveBytes},
-		nvlinkTransmit:    {family: metric.DeviceNVLinkTransmitBytes},
-		nvlinkReceive:     {family: metric.DeviceNVLinkReceiveBytes},
-		pcieReplays:       {family: metric.DevicePCIeReplays},
-		correctedRows:     {family: metric.DeviceRemappedRows, label: "severity", value: "corrected"},
-		uncorrectedRows:   {family: metric.DeviceRemappedRows, label: "severity", value: "uncorrected"},
-		rowRemapFailed:    {family: metric.DeviceRowRemapFailed},
+		utilization:       {quantity: device.Utilization},
+		memoryActivity:    {quantity: device.MemoryActivity},
+		memoryUsed:        {quantity: device.MemoryUsed},
+		memorySize:        {quantity: device.MemorySize},
+		memoryReserved:    {quantity: device.MemoryReserved},
+		power:             {quantity: device.Power},
+		energy:            {quantity: device.Energy},
+		gpuTemperature:    {device.Temperature, "gpu"},
+		memoryTemperature: {device.Temperature, "memory"},
+		smClock:           {device.ClockFrequency, "sm"},
+		memoryClock:       {device.ClockFrequency, "memory"},
+		graphicsActive:    {device.EngineActive, "graphics"},
+		smActive:          {device.EngineActive, "sm"},
+		tensorActive:      {device.EngineActive, "tensor"},
+		fp64Active:        {device.EngineActive, "fp64"},
+		fp32Active:        {device.EngineActive, "fp32"},
+		fp16Active:        {device.EngineActive, "fp16"},
+		dramActive:        {device.EngineActive, "dram"},
+		encoderActive:     {device.EngineActive, "encoder"},
+		decoderActive:     {device.EngineActive, "decoder"},
+		smOccupancy:       {quantity: device.SMOccupancy},
+		pcieTransmit:      {quantity: device.PCIeTransmit},
+		pcieReceive:       {quantity: device.PCIeReceive},
+		nvlinkTransmit:    {quantity: device.NVLinkTransmit},
+		nvlinkReceive:     {quantity: device.NVLinkReceive},
+		pcieReplays:       {quantity: device.PCIeReplays},
+		correctedRows:     {device.RemappedRows, "corrected"},
+		uncorrectedRows:   {device.RemappedRows, "uncorrected"},
+		rowRemapFailed:    {quantity: device.RowRemapFailed},
 	}
+}
+
+// sourceTable has the sources of each quantity.
+type sourceTable [device.Quantities][]detailSource
+
+type detailSource struct {
+	detail string
+	source source
+}
+
+func newSourceTable() *sourceTable {
+	var table sourceTable
+	for s, o := range origins() {
+		table[o.quantity] = append(table[o.quantity], detailSource{o.detail, source(s)})
+	}
+	return &table
+}
+
+// find returns the source of a reading; false if no field needs it.
+func (t *sourceTable) find(r *device.Reading) (source, bool) {
+	for _, s := range t[r.Quantity] {
+		if s.detail == r.Details[0] {
+			return s.source, true
+		}
+	}
+	return 0, false
 }
 
 // counterRates returns the counters whose growth a second is the value of a field.
@@ -99,7 +128,7 @@ func counterRates() [4]struct{ counter, rate source } {
 }
 
 // isCounter reports whether the source is a counter: counters of a device that cannot
-// be read keep their rows, gauges do not.
+// be read stay, gauges do not.
 func (s source) isCounter() bool {
 	switch s {
 	case energy, pcieTransmit, pcieReceive, nvlinkTransmit, nvlinkReceive, pcieReplays:

@@ -1,22 +1,19 @@
-// Package dcgmnames exports the rows of a snapshot under the names, labels, types
-// and units of dcgm-exporter, so that dashboards, alerts and autoscalers for it
-// continue to work. docs/dcgm-names.md lists the differences.
+// Package dcgmnames exports a node under the names, labels, types and units of
+// dcgm-exporter, so that dashboards, alerts and autoscalers for it continue to work.
+// docs/dcgm-names.md lists the differences.
 //
-// It only reads the rows, so that it is consistent with them: values without rows are
-// absent here as well.
-//
-// For each snapshot, facts determine which series exist (plan), columns read
-// the other rows into readings, and derived readings and series are made of
-// these.
+// The devices of a node and the containers that use them determine which series exist
+// (plan). For each snapshot, readings are the values of the devices, and of the
+// processes of their users; more are derived from them, and series are made of these.
 package dcgmnames
 
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // Mode is the value that pods get of a shared device.
@@ -57,17 +54,14 @@ func newTiming(o Options) meterTiming {
 	return meterTiming{quiet: max(2*o.Interval, 3*time.Second), stale: o.Staleness}
 }
 
-// Translator converts the rows of one snapshot after another. It is not safe for
-// concurrent use.
+// Translator converts one snapshot after another. It is not safe for concurrent use.
 type Translator struct {
-	mode    Mode
-	timing  meterTiming
-	fields  []field
-	columns map[*metric.Family]*column
-	facts   map[*metric.Family]bool
+	mode   Mode
+	timing meterTiming
+	fields []field
+	table  *sourceTable
 
-	plan     *plan
-	found    []fact // of the present snapshot; a field to save its memory
+	plan     *plan // nil: there was no snapshot
 	readings readings
 	meters   map[string]*meters // of the plan's devices, by uuid
 	made     int                // rows, last time
@@ -75,83 +69,32 @@ type Translator struct {
 
 // New returns a Translator without a snapshot.
 func New(o Options) *Translator {
-	return &Translator{
-		mode:    o.Mode,
-		timing:  newTiming(o),
-		fields:  fields(),
-		columns: map[*metric.Family]*column{},
-		facts:   map[*metric.Family]bool{},
-		meters:  map[string]*meters{},
-	}
+	return &Translator{mode: o.Mode, timing: newTiming(o), fields: fields(), table: newSourceTable(), meters: map[string]*meters{}}
 }
 
-// Rows returns the rows of a snapshot under the names of dcgm-exporter, family by
-// family. The snapshots are given in order; now is the steady time of this
-// one (clock.Instant.Elapsed), by which rates are computed. Neither the given
-// rows nor the returned ones are changed afterwards. Values that have not changed
-// since the previous snapshot are not computed again: info rows are identified by the
-// addresses of their labels.
-func (t *Translator) Rows(now time.Duration, rows []metric.Row) []metric.Row {
-	t.observeFacts(rows)
-	t.readings.begin(t.plan)
-	for family, run := range metric.Runs(rows) {
-		if c := t.column(family); c != nil {
-			c.read(t.plan, &t.readings, run)
-		}
+// Rows returns the rows of a node under the names of dcgm-exporter, family by family.
+// The nodes are given in order; now is the steady time of this one
+// (clock.Instant.Elapsed), by which rates are computed. The returned rows are not
+// changed afterwards. Series are planned again only if the node has other devices, or
+// others use them.
+func (t *Translator) Rows(now time.Duration, n *model.Node) []metric.Row {
+	if t.plan != nil && t.plan.matches(n) {
+		t.plan.node = n
+	} else {
+		t.plan = newPlan(n, t.plan)
+		t.keepMeters()
 	}
+	t.readings.read(t.plan, n, t.table, t.mode)
 	t.readings.derive(t.plan, t.meters, now, t.timing)
 	return t.write()
 }
 
-func (t *Translator) column(family *metric.Family) *column {
-	c, known := t.columns[family]
-	if !known {
-		c = newColumn(family.Name, t.mode)
-		t.columns[family] = c
-	}
-	return c
-}
-
-// observeFacts makes a new plan if the facts have changed.
-func (t *Translator) observeFacts(rows []metric.Row) {
-	t.found = t.found[:0]
-	for family, run := range metric.Runs(rows) {
-		if !t.isFact(family) {
-			continue
-		}
-		for i := range run {
-			if !run[i].Past || family.Name == deviceInfo {
-				t.found = append(t.found, fact{family, run[i].Labels, run[i].Past})
-			}
-		}
-	}
-	if t.plan != nil && slices.Equal(t.found, t.plan.facts) {
-		return
-	}
-	t.plan = newPlan(t.found, t.plan)
-	for _, c := range t.columns {
-		if c != nil {
-			c.memo = nil
-		}
-	}
-	t.keepMeters()
-}
-
-func (t *Translator) isFact(family *metric.Family) bool {
-	is, known := t.facts[family]
-	if !known {
-		is = isFact(family.Name)
-		t.facts[family] = is
-	}
-	return is
-}
-
 // keepMeters adds meters for new devices of the plan, and removes those of other devices.
 func (t *Translator) keepMeters() {
-	before := t.meters
+	previous := t.meters
 	t.meters = make(map[string]*meters, len(t.plan.devices))
 	for _, d := range t.plan.devices {
-		if t.meters[d.uuid] = before[d.uuid]; t.meters[d.uuid] == nil {
+		if t.meters[d.uuid] = previous[d.uuid]; t.meters[d.uuid] == nil {
 			t.meters[d.uuid] = &meters{}
 		}
 	}
@@ -164,7 +107,7 @@ func (t *Translator) write() []metric.Row {
 		for d := range t.plan.devices {
 			value := t.value(f, d)
 			for _, s := range t.plan.series[t.plan.devices[d].first:t.plan.devices[d].end] {
-				if shown := t.shareOf(f, s, value); !math.IsNaN(shown) {
+				if shown := t.holderShare(f, s, value); !math.IsNaN(shown) {
 					rows = append(rows, metric.Row{Family: f.family, Labels: s.labels, Value: shown * f.factor})
 				}
 			}
@@ -183,9 +126,9 @@ func (t *Translator) value(f *field, device int) float64 {
 	return value
 }
 
-// shareOf returns the value for the user of the series: the pod's share or the
+// holderShare returns the value for the user of the series: the pod's share or the
 // claim's if that is known, else the device's own value.
-func (t *Translator) shareOf(f *field, s series, value float64) float64 {
+func (t *Translator) holderShare(f *field, s series, value float64) float64 {
 	if f.share == undivided {
 		return value
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 func wantDistinct(t *testing.T, rows []metric.Row) {
@@ -45,11 +46,12 @@ func randomNode(r *rand.Rand) *testNode {
 			uuid = s.partition(r.IntN(5), r.IntN(2))
 		}
 		if r.IntN(4) == 0 {
-			s.unset("dra_device_info", "uuid="+uuid)
-			s.set("dra_device_info", 1, "uuid="+uuid, "parent_uuid="+parentOf(uuid), "vendor="+[]string{"nvidia", "amd", ""}[r.IntN(3)], "pci_bus_id=")
+			id := *s.node.Devices[s.find(uuid)].Identity
+			id.Vendor, id.PCIBusID = []string{"nvidia", "amd", ""}[r.IntN(3)], ""
+			s.add(id)
 		}
 		if r.IntN(3) == 0 {
-			s.unset("dra_device_partition_info", "uuid="+uuid)
+			s.withoutInstance(uuid)
 		}
 		s.read(uuid, map[string]float64{"utilization_ratio": r.Float64(), "memory_used_bytes": r.Float64() * gibibyte, "memory_size_bytes": gibibyte})
 		s.traffic(uuid, r.Float64())
@@ -63,7 +65,7 @@ func randomNode(r *rand.Rand) *testNode {
 			default:
 				s.claim(namespace, claim, uuid, pod)
 			}
-			s.splits(namespace, claim, uuid, []string{"process", "shared"}[r.IntN(2)], r.Float64(), r.Float64()*gibibyte)
+			s.splits(namespace, claim, uuid, []model.Attribution{model.Process, model.Shared}[r.IntN(2)], r.Float64(), r.Float64()*gibibyte)
 			s.podSplits(namespace, names("p", 3), uuid, r.Float64(), r.Float64()*gibibyte)
 		}
 	}
@@ -100,12 +102,9 @@ func TestOutputIsIndependentOfHistory(t *testing.T) {
 			if got != want {
 				t.Fatalf("seed %d: after other snapshots\n%s\nwithout them\n%s", seed, got, want)
 			}
-			for _, rows := range s.rows { // the same labels in another order
-				r.Shuffle(len(rows), func(i, j int) {
-					if rows[i].Labels.Get("vendor") == "" && rows[i].Labels.Get("pod") == "" && rows[i].Labels.Get("driver") == "" {
-						rows[i], rows[j] = rows[j], rows[i]
-					}
-				})
+			for i := range s.node.Devices { // the same readings in another order
+				readings := s.node.Devices[i].Readings
+				r.Shuffle(len(readings), func(i, j int) { readings[i], readings[j] = readings[j], readings[i] })
 			}
 		}
 	}
@@ -162,10 +161,10 @@ func TestLabelsStay(t *testing.T) {
 // A snapshot with the same labels allocates only its rows.
 func TestSteadyAllocations(t *testing.T) {
 	s, translator := wholeNode(), newTranslator(Split)
-	rows := s.snapshot()
-	translator.Rows(0, rows)
-	translator.Rows(0, rows)
-	if got := testing.AllocsPerRun(20, func() { translator.Rows(0, rows) }); got > 1 {
+	n := s.snapshot()
+	translator.Rows(0, n)
+	translator.Rows(0, n)
+	if got := testing.AllocsPerRun(20, func() { translator.Rows(0, n) }); got > 1 {
 		t.Errorf("%g allocations a snapshot, want 1: the rows", got)
 	}
 }
@@ -185,17 +184,17 @@ func TestRateOfReturningDevice(t *testing.T) {
 	wantSeries(t, rows, "PROF_PCIE_TX_BYTES", "100")
 	wantSeries(t, rows, "PROF_PCIE_RX_BYTES", "200")
 	wantSeries(t, rows, "DEV_NVLINK_BANDWIDTH_TOTAL", "400")
-	info := s.rows["dra_device_info"]
-	s.rows["dra_device_info"] = info[1:]
-	wantSeries(t, at(3), "PROF_PCIE_TX_BYTES")
-	s.rows["dra_device_info"] = info
+	devices := s.node.Devices
+	s.node.Devices = devices[1:]
+	wantSeries(t, translator.Rows(3*time.Second, s.snapshot()), "PROF_PCIE_TX_BYTES")
+	s.node.Devices = devices
 	wantSeries(t, at(4), "PROF_PCIE_TX_BYTES")
 	wantSeries(t, at(5), "PROF_PCIE_TX_BYTES")
 	wantSeries(t, at(6), "PROF_PCIE_TX_BYTES", "100")
 }
 
-// A device that cannot be read only has rows of counters: counters without
-// growth then have no rate.
+// A device that cannot be read only has counters: those without growth then have no
+// rate.
 func TestRateOfStaleDevice(t *testing.T) {
 	s, translator := newTestNode(), newTranslator(Copy)
 	busy(s, s.gpu(0), 0.5)
@@ -203,7 +202,7 @@ func TestRateOfStaleDevice(t *testing.T) {
 		s.traffic("GPU-0", float64(second))
 		translator.Rows(time.Duration(second)*time.Second, s.snapshot())
 	}
-	s.unset("dra_device_utilization_ratio")
+	s.node.Devices[0].Fresh = false
 	for second := 3; second < 30; second++ {
 		wantSeries(t, translator.Rows(time.Duration(second)*time.Second, s.snapshot()), "PROF_PCIE_TX_BYTES")
 	}

@@ -34,7 +34,7 @@ type NotFoundError struct {
 func (e *NotFoundError) Error() string {
 	text := "there is no " + e.Subject.String()
 	switch e.Subject.Kind {
-	case KindJob:
+	case KindWorkload:
 		if e.Subject.WorkloadKind != "" {
 			text += " of kind " + e.Subject.WorkloadKind
 		}
@@ -58,7 +58,7 @@ func (f *Facts) absent(subject Subject) error {
 	collection, known := sourceClaims, []string{}
 	missing := &NotFoundError{Subject: subject}
 	switch subject.Kind {
-	case KindJob:
+	case KindWorkload:
 		collection = sourcePods
 		for ref, pod := range f.Objects.pods {
 			if workload := pod.Member.Workload; workload != nil && !slices.Contains(known, ref.Namespace+"/"+workload.Name) {
@@ -71,7 +71,7 @@ func (f *Facts) absent(subject Subject) error {
 			}
 		}
 		if subject.WorkloadKind != "" {
-			_, kinds := f.Objects.members(Subject{Kind: KindJob, Namespace: subject.Namespace, Name: subject.Name})
+			_, kinds := f.Objects.members(Subject{Kind: KindWorkload, Namespace: subject.Namespace, Name: subject.Name})
 			for _, kind := range kinds {
 				missing.Near = append(missing.Near, kind+" "+name)
 			}
@@ -131,8 +131,8 @@ func near(wanted string, known []string) []string {
 		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.name, b.name))
 	})
 	var names []string
-	for _, one := range candidates[:min(len(candidates), mostNear)] {
-		names = append(names, one.name)
+	for _, c := range candidates[:min(len(candidates), mostNear)] {
+		names = append(names, c.name)
 	}
 	return names
 }

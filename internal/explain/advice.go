@@ -69,7 +69,7 @@ func (a adviser) advise(w cluster.PendingRef, ref *PendingRef) []string {
 
 // queue names the objects of Kueue that decide.
 func (a adviser) queue(w cluster.PendingRef) []string {
-	held := a.facts.Objects.kueueOf(a.facts.Objects.pods[w.Pod])
+	held := a.facts.Objects.kueueWorkload(a.facts.Objects.pods[w.Pod])
 	if held == nil {
 		return []string{"`kubectl get workloads.kueue.x-k8s.io -n " + w.Pod.Namespace + "` shows what waits in its queues"}
 	}
@@ -110,8 +110,8 @@ func (a adviser) claimNotCreated(w cluster.PendingRef, ref *PendingRef) []string
 	if a.facts.Objects.creationFailed(w.Message) {
 		return []string{"correct what the controller manager reports; it tries again by itself"}
 	}
-	_, known := a.facts.Templates[Template{w.Pod.Namespace, ref.Template}]
-	if ref.Template != "" && !known && !a.facts.Gaps.lack(sourceTemplates) {
+	_, ok := a.facts.Templates[Template{w.Pod.Namespace, ref.Template}]
+	if ref.Template != "" && !ok && !a.facts.Gaps.lack(sourceTemplates) {
 		help := []string{fmt.Sprintf("create ResourceClaimTemplate %s in namespace %s", ref.Template, w.Pod.Namespace)}
 		var names []string
 		for template := range a.facts.Templates {
@@ -132,8 +132,8 @@ func (a adviser) claimUnusable(w cluster.PendingRef, ref *PendingRef) []string {
 	if ref.Template != "" {
 		next = "the controller manager creates another one from the template"
 	}
-	claim, known := a.facts.Objects.claims[dra.ClaimRef{Namespace: w.Pod.Namespace, Name: w.Claim}]
-	if known && claim.Deleted.IsZero() {
+	claim, ok := a.facts.Objects.claims[dra.ClaimRef{Namespace: w.Pod.Namespace, Name: w.Claim}]
+	if ok && claim.Deleted.IsZero() {
 		return []string{fmt.Sprintf("delete the pod, or ResourceClaim %s if no pod uses it; then %s", w.Claim, next)}
 	}
 	return []string{
@@ -158,8 +158,8 @@ func (a adviser) quota(w cluster.PendingRef) []string {
 }
 
 func (a adviser) binding(w cluster.PendingRef) []string {
-	claim, known := a.facts.Objects.claims[dra.ClaimRef{Namespace: w.Pod.Namespace, Name: w.Claim}]
-	if !known {
+	claim, ok := a.facts.Objects.claims[dra.ClaimRef{Namespace: w.Pod.Namespace, Name: w.Claim}]
+	if !ok {
 		return []string{"check the controller of the devices' driver, which sets the conditions"}
 	}
 	var drivers []string
@@ -177,15 +177,15 @@ func (a adviser) binding(w cluster.PendingRef) []string {
 
 // gang names the pods of the gang that wait for another reason: they decide.
 func (a adviser) gang(w cluster.PendingRef) []string {
-	pod, known := a.facts.Objects.pods[w.Pod]
-	if !known {
+	pod, ok := a.facts.Objects.pods[w.Pod]
+	if !ok {
 		return a.unknown(w)
 	}
 	var help []string
-	for _, of := range a.facts.Pending {
-		member, known := a.facts.Objects.pods[of.Pod]
-		if known && member.Ref.Namespace == pod.Ref.Namespace && member.Group == pod.Group && of.Reason != dra.ReasonGangQuorum && len(help) < maxGangAdvice {
-			help = append(help, fmt.Sprintf("`dra-exporter explain pod %s`: it is pending because of %s", of.Pod, of.Reason))
+	for _, ref := range a.facts.Pending {
+		member, ok := a.facts.Objects.pods[ref.Pod]
+		if ok && member.Ref.Namespace == pod.Ref.Namespace && member.Group == pod.Group && ref.Reason != dra.ReasonGangQuorum && len(help) < maxGangAdvice {
+			help = append(help, fmt.Sprintf("`dra-exporter explain pod %s`: it is pending because of %s", ref.Pod, ref.Reason))
 		}
 	}
 	if len(help) > 0 {
@@ -217,7 +217,7 @@ func (a adviser) unknown(w cluster.PendingRef) []string {
 	if denied := a.facts.Gaps.toList(); denied != "" {
 		help = append(help, "run explain with permission to list "+denied)
 	}
-	if pod, known := a.facts.Objects.pods[w.Pod]; known && pod.Unschedulable == "" {
+	if pod, ok := a.facts.Objects.pods[w.Pod]; ok && pod.Unschedulable == "" {
 		help = append(help, "the scheduler has not reported on the pod: if that lasts, check that the scheduler runs")
 	}
 	return append(help, fmt.Sprintf("`kubectl describe pod -n %s %s`", w.Pod.Namespace, w.Pod.Name))

@@ -22,8 +22,8 @@ const mostHelp = 5
 
 // short returns by how many devices a stage leaves too few for the request.
 func short(counts RequestCounts, stage dra.Stage) int64 {
-	left, known := counts.Left[stage.String()]
-	if !known {
+	left, ok := counts.Left[stage.String()]
+	if !ok {
 		return 0
 	}
 	return max(counts.Asked, 1) - int64(left)
@@ -347,11 +347,11 @@ func (d deviceAdvice) busy() []string {
 		help = append(help, "matching devices become free when these end: "+some(busy, mostHelp))
 	}
 	if more := d.ref.HolderCount - len(d.ref.Holders); more > 0 {
-		which := fmt.Sprintf("%d more %s", more, verb(more, "claim holds", "claims hold"))
+		subject := fmt.Sprintf("%d more %s", more, verb(more, "claim holds", "claims hold"))
 		if len(d.ref.Holders) == 0 {
-			which = fmt.Sprintf("%d %s", more, verb(more, "claim of another namespace holds", "claims of other namespaces hold"))
+			subject = fmt.Sprintf("%d %s", more, verb(more, "claim of another namespace holds", "claims of other namespaces hold"))
 		}
-		help = append(help, which+" matching devices")
+		help = append(help, subject+" matching devices")
 	}
 	return help
 }

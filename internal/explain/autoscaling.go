@@ -17,9 +17,9 @@ type Autoscaling struct {
 
 // text says what the autoscaler has reported, as of a time.
 func (a *Autoscaling) text(at time.Time) string {
-	does := "adds no node for the pod"
+	effect := "adds no node for the pod"
 	if a.State == string(dra.AutoscalingScaleUp) {
-		does = "has a node for the pod"
+		effect = "has a node for the pod"
 	}
-	return fmt.Sprintf("%s %s, %s ago: %s", dra.Autoscaler(a.Name).Title(), does, span(at.Sub(a.At)), a.Message)
+	return fmt.Sprintf("%s %s, %s ago: %s", dra.Autoscaler(a.Name).Title(), effect, span(at.Sub(a.At)), a.Message)
 }

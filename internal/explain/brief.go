@@ -30,6 +30,7 @@ func (r *Report) Brief(styled bool) string {
 	p.verdict(r)
 	shown := briefEvidence(p, r.evidence())
 	left := p.remedies(r.remedies())
+	bugsText(p, r)
 	p.events(r, shown)
 	if main := r.main(); main != nil || left > 0 {
 		text := "-v adds the rest of the report"
@@ -141,6 +142,10 @@ func (r *Report) Answer() Answer {
 	for _, fact := range r.evidence() {
 		answer.Evidence = append(answer.Evidence, Fact{fact.label, fact.text})
 		shown.WriteString(fact.text + "\n")
+	}
+	for _, bug := range r.Bugs {
+		answer.Evidence = append(answer.Evidence, Fact{"known bug", bug.Text + " " + bug.Link})
+		answer.Remedies = append(answer.Remedies, bug.Remedy)
 	}
 	answer.Events = r.newEvents(shown.String())
 	return answer
@@ -342,11 +347,11 @@ func (r *PendingRef) remaining(failed failure) string {
 	}
 	var parts []string
 	for stage := dra.StagePublished; stage <= failed.stage; stage++ {
-		left, known := failed.counts.Left[stage.String()]
-		if known {
+		left, ok := failed.counts.Left[stage.String()]
+		if ok {
 			parts = append(parts, fmt.Sprintf("%d %s", left, names[stage]))
 		}
-		if known && left == 0 {
+		if ok && left == 0 {
 			break
 		}
 	}

@@ -82,11 +82,11 @@ func (b claimBuilder) addRemarks(claim *Claim, lifecycle *dra.ClaimLifecycle, us
 }
 
 func (b claimBuilder) addUnused(claim *Claim, lifecycle *dra.ClaimLifecycle, users []*dra.PodLifecycle) {
-	who := "no pod refers to it"
+	text := "no pod refers to it"
 	if len(users) > 0 {
-		who = "only pods that are being deleted refer to it, " + pods(podNames(users))
+		text = "only pods that are being deleted refer to it, " + pods(podNames(users))
 	}
-	claim.Remarks = append(claim.Remarks, who+", so nothing allocates it: it is not pending")
+	claim.Remarks = append(claim.Remarks, text+", so nothing allocates it: it is not pending")
 	if lifecycle.MadeFor.Name != "" {
 		return // its owner deletes it
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// Queued is why a job's queue has not admitted it.
+// Queued is why a workload's queue has not admitted it.
 type Queued struct {
 	Workload string    `json:"kueueWorkload"` // name of Kueue's object
 	Queue    string    `json:"queue,omitempty"`
@@ -87,12 +87,12 @@ func (o *Objects) ComputeDomain(domain *dra.ComputeDomain, gone bool) {
 // that has waited longest; nil if none waits.
 func (o *Objects) queued(kind, namespace, name string) *Queued {
 	var longest *dra.KueueWorkload
-	for ref, of := range o.kueue {
-		if ref.Namespace != namespace || of.Workload.Kind != kind || of.Workload.Name != name || of.Waiting == nil {
+	for ref, workload := range o.kueue {
+		if ref.Namespace != namespace || workload.Workload.Kind != kind || workload.Workload.Name != name || workload.Waiting == nil {
 			continue
 		}
-		if longest == nil || cmp.Or(of.Waiting.Since.Compare(longest.Waiting.Since), cmp.Compare(ref.Name, longest.Ref.Name)) < 0 {
-			longest = of
+		if longest == nil || cmp.Or(workload.Waiting.Since.Compare(longest.Waiting.Since), cmp.Compare(ref.Name, longest.Ref.Name)) < 0 {
+			longest = workload
 		}
 	}
 	if longest == nil {
@@ -102,17 +102,17 @@ func (o *Objects) queued(kind, namespace, name string) *Queued {
 	return &Queued{longest.Ref.Name, longest.Workload.Queue, longest.Pods, waiting.Reason, waiting.Message, waiting.Since.UTC()}
 }
 
-// kueueOf returns the Workload of Kueue that holds a pod; nil if none is known to.
-func (o *Objects) kueueOf(pod *dra.PodLifecycle) *dra.KueueWorkload {
+// kueueWorkload returns the Workload of Kueue that holds a pod; nil if none is known to.
+func (o *Objects) kueueWorkload(pod *dra.PodLifecycle) *dra.KueueWorkload {
 	if pod == nil || pod.HeldBy == nil {
 		return nil
 	}
 	if *pod.HeldBy != "" {
 		return o.kueue[dra.PodRef{Namespace: pod.Ref.Namespace, Name: *pod.HeldBy}]
 	}
-	for ref, of := range o.kueue {
-		if ref.Namespace == pod.Ref.Namespace && of.Pod.UID == pod.UID {
-			return of
+	for ref, workload := range o.kueue {
+		if ref.Namespace == pod.Ref.Namespace && workload.Pod.UID == pod.UID {
+			return workload
 		}
 	}
 	return nil
@@ -121,9 +121,9 @@ func (o *Objects) kueueOf(pod *dra.PodLifecycle) *dra.KueueWorkload {
 // queuedKinds returns the kinds of the workloads of a name that wait in a queue.
 func (o *Objects) queuedKinds(subject Subject) []string {
 	var kinds []string
-	for ref, of := range o.kueue {
-		kind := of.Workload.Kind
-		if ref.Namespace == subject.Namespace && of.Workload.Name == subject.Name && of.Waiting != nil && !slices.Contains(kinds, kind) &&
+	for ref, workload := range o.kueue {
+		kind := workload.Workload.Kind
+		if ref.Namespace == subject.Namespace && workload.Workload.Name == subject.Name && workload.Waiting != nil && !slices.Contains(kinds, kind) &&
 			(subject.WorkloadKind == "" || strings.EqualFold(kind, subject.WorkloadKind)) {
 			kinds = append(kinds, kind)
 		}
@@ -146,8 +146,8 @@ func (o *Objects) domain(namespace, template string) *dra.ComputeDomain {
 	return nil
 }
 
-// domainsOf returns the ComputeDomains that pods use, by name.
-func (o *Objects) domainsOf(pods []*dra.PodLifecycle) []ComputeDomain {
+// listDomains returns the ComputeDomains that pods use, by name.
+func (o *Objects) listDomains(pods []*dra.PodLifecycle) []ComputeDomain {
 	var all []ComputeDomain
 	for _, pod := range pods {
 		for _, reference := range pod.Claims {

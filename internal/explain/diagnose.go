@@ -37,13 +37,13 @@ func (r Reader) diagnose(ctx context.Context, read *reading, facts *Facts, subje
 		facts.Pending = append(facts.Pending, *ref)
 	}
 	AddUncertain(facts.Pending, unsure)
-	facts.Phases = phasesOf(second.Rows())
+	facts.Phases = readPhases(second.Rows())
 	facts.Now = now.Wall
 }
 
-// phasesOf reads the phases that have started and not ended from the rows of a
+// readPhases reads the phases that have started and not ended from the rows of a
 // snapshot, so that they agree with the metrics.
-func phasesOf(rows []metric.Row) []Phase {
+func readPhases(rows []metric.Row) []Phase {
 	var phases []Phase
 	for _, row := range rows {
 		if row.Family.Name != metric.ClaimPhaseSinceTimestampSeconds {
@@ -80,9 +80,9 @@ func concerns(question *dra.Question, subject Subject, objects *Objects) bool {
 	pod := objects.pods[question.Pod]
 	switch subject.Kind {
 	case KindPod:
-		of := objects.pods[dra.PodRef{Namespace: subject.Namespace, Name: subject.Name}]
-		return question.Pod.Name == subject.Name || pod != nil && of != nil && pod.Group != "" && pod.Group == of.Group
-	case KindJob:
+		p := objects.pods[dra.PodRef{Namespace: subject.Namespace, Name: subject.Name}]
+		return question.Pod.Name == subject.Name || pod != nil && p != nil && pod.Group != "" && pod.Group == p.Group
+	case KindWorkload:
 		return pod != nil && pod.Member.Workload != nil && pod.Member.Workload.Name == subject.Name
 	default:
 		return slices.ContainsFunc(question.Refs, func(asked dra.PendingRef) bool { return asked.Claim == subject.Name })

@@ -30,14 +30,18 @@ func Explain(facts Facts, subject Subject) (*Report, error) {
 	}
 	report.NotRead = append(report.NotRead, facts.Gaps...)
 	e := explainer{facts: &facts, usages: usages{objects: facts.Objects, gaps: facts.Gaps}}
+	describe := e.claim
 	switch subject.Kind {
 	case KindPod:
-		return report, e.pod(report)
-	case KindJob:
-		return report, e.job(report, subject.WorkloadKind)
-	default:
-		return report, e.claim(report)
+		describe = e.pod
+	case KindWorkload:
+		describe = func(report *Report) error { return e.workload(report, subject.WorkloadKind) }
 	}
+	if err := describe(report); err != nil {
+		return report, err
+	}
+	report.Bugs = facts.knownBugs(report)
+	return report, nil
 }
 
 // explainer fills in a report by one builder for each of its parts.
@@ -49,8 +53,8 @@ type explainer struct {
 // claim describes one claim and the pods that use it.
 func (e explainer) claim(report *Report) error {
 	ref := dra.ClaimRef{Namespace: report.Namespace, Name: report.Name}
-	lifecycle, found := e.facts.Objects.claims[ref]
-	if !found {
+	lifecycle, ok := e.facts.Objects.claims[ref]
+	if !ok {
 		return e.facts.absent(Subject{Kind: KindClaim, Namespace: ref.Namespace, Name: ref.Name})
 	}
 	for _, pending := range e.facts.Pending {
@@ -65,7 +69,7 @@ func (e explainer) claim(report *Report) error {
 	report.Claims = []Claim{claimBuilder(e).build(lifecycle, users)}
 	report.State = report.Claims[0].State
 	report.events = e.facts.events(users)
-	report.Domains = e.facts.Objects.domainsOf(users)
+	report.Domains = e.facts.Objects.listDomains(users)
 	summarizer(e).claim(report, lifecycle)
 	return nil
 }
@@ -73,8 +77,8 @@ func (e explainer) claim(report *Report) error {
 // pod describes one pod, its pending references and its claims.
 func (e explainer) pod(report *Report) error {
 	ref := dra.PodRef{Namespace: report.Namespace, Name: report.Name}
-	lifecycle, found := e.facts.Objects.pods[ref]
-	if !found {
+	lifecycle, ok := e.facts.Objects.pods[ref]
+	if !ok {
 		return e.facts.absent(Subject{Kind: KindPod, Namespace: ref.Namespace, Name: ref.Name})
 	}
 	for _, pending := range e.facts.Pending {
@@ -90,15 +94,15 @@ func (e explainer) pod(report *Report) error {
 	}
 	slices.SortStableFunc(report.Pending, func(x, y PendingRef) int { return position(x) - position(y) })
 	for _, reference := range lifecycle.Claims {
-		name := e.facts.Objects.claimOf(lifecycle, reference)
-		if claim, known := e.facts.Objects.claims[dra.ClaimRef{Namespace: ref.Namespace, Name: name}]; known {
+		name := e.facts.Objects.claimName(lifecycle, reference)
+		if claim, ok := e.facts.Objects.claims[dra.ClaimRef{Namespace: ref.Namespace, Name: name}]; ok {
 			report.Claims = append(report.Claims, claimBuilder(e).build(claim, e.facts.Objects.users(claim.Ref)))
 		}
 	}
 	report.Pods = []Pod{podBuilder{e.facts}.build(lifecycle, "")}
 	report.State = report.Pods[0].State
 	report.events = e.facts.events([]*dra.PodLifecycle{lifecycle})
-	report.Domains = e.facts.Objects.domainsOf([]*dra.PodLifecycle{lifecycle})
+	report.Domains = e.facts.Objects.listDomains([]*dra.PodLifecycle{lifecycle})
 	summarizer(e).pod(report, lifecycle)
 	return nil
 }
@@ -114,15 +118,15 @@ func (e explainer) pending(w cluster.PendingRef) PendingRef {
 
 // merge adds a pending reference to those of other pods that are pending for the
 // same claim and the same reason.
-func merge(all []PendingRef, one PendingRef) []PendingRef {
+func merge(all []PendingRef, ref PendingRef) []PendingRef {
 	for i := range all {
-		if all[i].Claim == one.Claim && all[i].Reason == one.Reason && all[i].Message == one.Message {
-			all[i].Pods = append(all[i].Pods, one.Pods...)
-			if one.Since.Before(all[i].Since) {
-				all[i].Since = one.Since
+		if all[i].Claim == ref.Claim && all[i].Reason == ref.Reason && all[i].Message == ref.Message {
+			all[i].Pods = append(all[i].Pods, ref.Pods...)
+			if ref.Since.Before(all[i].Since) {
+				all[i].Since = ref.Since
 			}
 			return all
 		}
 	}
-	return append(all, one)
+	return append(all, ref)
 }

@@ -47,7 +47,7 @@ func firstLine(text string) string {
 }
 
 // The brief report has a verdict of one line, at most five lines of evidence, at most
-// three of remedies, and then the events.
+// three of remedies, and then known bugs and the events.
 func TestBriefIsBrief(t *testing.T) {
 	for name, scene := range textCases() {
 		report, err := explain.Explain(scene.facts, scene.subject)
@@ -61,7 +61,7 @@ func TestBriefIsBrief(t *testing.T) {
 		if parts[0] != firstLine(report.Text(false)) {
 			t.Errorf("%s: the whole report has another verdict than %q", name, parts[0])
 		}
-		order := []string{"", "Remedies:\n", "Events:\n", "-v adds"}
+		order := []string{"", "Remedies:\n", "Known bugs:\n", "Events:\n", "-v adds"}
 		for _, part := range parts[1:] {
 			for len(order) > 0 && !strings.HasPrefix(part, order[0]) {
 				order = order[1:]
@@ -69,7 +69,7 @@ func TestBriefIsBrief(t *testing.T) {
 			if len(order) == 0 {
 				t.Fatalf("%s: %q is out of order", name, part)
 			}
-			most := map[string]int{"": 5, "Remedies:\n": 4, "Events:\n": 5, "-v adds": 1}[order[0]]
+			most := map[string]int{"": 5, "Remedies:\n": 4, "Known bugs:\n": 6, "Events:\n": 5, "-v adds": 1}[order[0]]
 			if lines := strings.Count(part, "\n") + 1; lines > most {
 				t.Errorf("%s: %d lines, want at most %d:\n%s", name, lines, most, part)
 			}

@@ -16,6 +16,7 @@ import (
 // role finds in it.
 type Facts struct {
 	Now       time.Time
+	Server    string // version of the API server; empty: unknown
 	Objects   *Objects
 	Pending   []cluster.PendingRef // with their reasons and diagnoses
 	Phases    []Phase
@@ -42,12 +43,12 @@ type Phase struct {
 // spec returns what the claim or the template requests; nil: unknown.
 func (f *Facts) spec(namespace, claim, template string) *Spec {
 	if claim != "" {
-		if spec, known := f.Claims[dra.ClaimRef{Namespace: namespace, Name: claim}]; known {
+		if spec, ok := f.Claims[dra.ClaimRef{Namespace: namespace, Name: claim}]; ok {
 			return &spec
 		}
 		return nil
 	}
-	if spec, known := f.Templates[Template{namespace, template}]; known {
+	if spec, ok := f.Templates[Template{namespace, template}]; ok {
 		return &spec
 	}
 	return nil
@@ -61,6 +62,7 @@ type Objects struct {
 	groups    map[dra.PodRef]*dra.Group
 	generated map[generatedKey]string // names of claims
 	warnings  map[string]*dra.Warning
+	nodes     map[string]*dra.Node
 	kueue     map[dra.PodRef]*dra.KueueWorkload
 	domains   map[dra.PodRef]*dra.ComputeDomain
 	scaling   map[string]*dra.Autoscaling // the newest event of autoscalers, by the pod's UID
@@ -76,7 +78,7 @@ type generatedKey struct{ owner, podClaim string }
 func NewObjects() *Objects {
 	return &Objects{
 		claims: make(map[dra.ClaimRef]*dra.ClaimLifecycle), pods: make(map[dra.PodRef]*dra.PodLifecycle),
-		groups: make(map[dra.PodRef]*dra.Group), generated: make(map[generatedKey]string), warnings: make(map[string]*dra.Warning),
+		groups: make(map[dra.PodRef]*dra.Group), generated: make(map[generatedKey]string), warnings: make(map[string]*dra.Warning), nodes: make(map[string]*dra.Node),
 		kueue: make(map[dra.PodRef]*dra.KueueWorkload), domains: make(map[dra.PodRef]*dra.ComputeDomain),
 		scaling: make(map[string]*dra.Autoscaling),
 	}
@@ -107,6 +109,11 @@ func (o *Objects) Group(group *dra.Group, gone bool) {
 // Warning sets or deletes an event.
 func (o *Objects) Warning(warning *dra.Warning, gone bool) {
 	set(o.warnings, warning.Name, warning, gone)
+}
+
+// Node sets or deletes a node.
+func (o *Objects) Node(node *dra.Node, gone bool) {
+	set(o.nodes, node.Name, node, gone)
 }
 
 // Autoscaling sets or deletes an event of an autoscaler, unless a newer one is known.
@@ -154,7 +161,7 @@ func (o *Objects) findUsers() {
 			continue
 		}
 		for _, reference := range pod.Claims {
-			ref := dra.ClaimRef{Namespace: pod.Ref.Namespace, Name: o.claimOf(pod, reference)}
+			ref := dra.ClaimRef{Namespace: pod.Ref.Namespace, Name: o.claimName(pod, reference)}
 			users := o.usedBy[ref]
 			if last := len(users) - 1; ref.Name != "" && (last < 0 || users[last] != pod) { // it may refer to a claim twice
 				o.usedBy[ref] = append(users, pod)
@@ -166,16 +173,16 @@ func (o *Objects) findUsers() {
 	}
 }
 
-// claimOf returns the name of the claim that a reference of a pod names, that its
+// claimName returns the name of the claim that a reference of a pod names, that its
 // group shares, or that was generated for either; empty while there is none. A pod
 // shares a claim of its group by a reference of the same name to the same claim or
 // template.
-func (o *Objects) claimOf(pod *dra.PodLifecycle, reference dra.PodClaim) string {
+func (o *Objects) claimName(pod *dra.PodLifecycle, reference dra.PodClaim) string {
 	if reference.Claim != "" {
 		return reference.Claim
 	}
 	owner := pod.UID
-	if group, known := o.groups[dra.PodRef{Namespace: pod.Ref.Namespace, Name: pod.Group}]; known {
+	if group, ok := o.groups[dra.PodRef{Namespace: pod.Ref.Namespace, Name: pod.Group}]; ok {
 		for _, shared := range group.Claims {
 			if shared.Name != reference.Name || shared.Template != reference.Template {
 				continue
@@ -221,10 +228,10 @@ func (o *Objects) preparationFailure(pod dra.PodRef, uid string) *dra.Warning {
 func (f *Facts) events(pods []*dra.PodLifecycle) []event {
 	var all []event
 	for _, warning := range f.Objects.warnings {
-		of := slices.IndexFunc(pods, func(pod *dra.PodLifecycle) bool {
+		i := slices.IndexFunc(pods, func(pod *dra.PodLifecycle) bool {
 			return pod.Ref == warning.Pod && (warning.PodUID == "" || warning.PodUID == pod.UID)
 		})
-		if of < 0 || warning.Kind != dra.WarningPreparation || !pods[of].Started.IsZero() || pods[of].Terminal {
+		if i < 0 || warning.Kind != dra.WarningPreparation || !pods[i].Started.IsZero() || pods[i].Terminal {
 			continue
 		}
 		all = append(all, event{"kubelet", max(warning.Count, 1), warning.Last.UTC(), warning.Message})
@@ -238,8 +245,8 @@ func (f *Facts) events(pods []*dra.PodLifecycle) []event {
 // podClaim returns the pod's reference of the name; one without a name where the
 // name is that of an extended resource.
 func (o *Objects) podClaim(ref dra.PodRef, name string) dra.PodClaim {
-	pod, known := o.pods[ref]
-	if !known {
+	pod, ok := o.pods[ref]
+	if !ok {
 		return dra.PodClaim{Name: name}
 	}
 	for _, reference := range pod.Claims {

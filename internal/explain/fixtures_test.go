@@ -95,7 +95,7 @@ func facts(count int64, waiting ...cluster.PendingRef) explain.Facts {
 var (
 	pod   = explain.Subject{Kind: explain.KindPod, Namespace: "team-a", Name: "train-0"}
 	claim = explain.Subject{Kind: explain.KindClaim, Namespace: "team-a", Name: "train-0-gpus-x7k2p"}
-	job   = explain.Subject{Kind: explain.KindJob, Namespace: "team-a", Name: "train"}
+	job   = explain.Subject{Kind: explain.KindWorkload, Namespace: "team-a", Name: "train"}
 )
 
 // leftover is a claim that holds a device and is not reserved.

@@ -30,8 +30,8 @@ func (c RequestCounts) main() string {
 // selectors' stage.
 func (c RequestCounts) failing() (dra.Stage, bool) {
 	for stage := dra.StageClass; stage < dra.Stages; stage++ {
-		left, known := c.Left[stage.String()]
-		if !known || int64(left) >= c.needed() {
+		left, ok := c.Left[stage.String()]
+		if !ok || int64(left) >= c.needed() {
 			continue
 		}
 		if stage == dra.StageClass && left > 0 && c.Left[dra.StageSelectors.String()] == 0 {

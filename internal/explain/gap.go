@@ -47,11 +47,11 @@ func GapsOf(statuses, everywhere []source.Status, namespace string) Gaps {
 		if !missing(status) {
 			continue
 		}
-		gaps = append(gaps, gapOf(status, consequence(status.Name)))
+		gaps = append(gaps, newGap(status, consequence(status.Name)))
 	}
 	for _, status := range everywhere {
 		if missing(status) && !gaps.lack(status.Name) && namespaced(status.Name) {
-			gap := gapOf(status, partialConsequence(status.Name))
+			gap := newGap(status, partialConsequence(status.Name))
 			gap.Only = namespace
 			gaps = append(gaps, gap)
 		}
@@ -78,7 +78,7 @@ func missing(status source.Status) bool {
 	return !optional || status.Reason != source.ReasonUnsupported && status.Reason != source.ReasonNotFound
 }
 
-func gapOf(status source.Status, consequence string) Gap {
+func newGap(status source.Status, consequence string) Gap {
 	gap := Gap{Source: status.Name, Reason: string(status.Reason), Message: status.Message, Consequence: consequence}
 	if status.Reason == source.ReasonNone {
 		gap.Reason, gap.Message = string(source.ReasonTimeout), "no answer in time"

@@ -70,18 +70,18 @@ type liveAnswer struct {
 // not be changed.
 func (l *Live) Report(ctx context.Context, subject Subject, namespaceOnly bool) (*Report, error) {
 	key := liveKey{subject, namespaceOnly}
-	if known, found := l.known(key, liveFresh); found {
+	if known, ok := l.known(key, liveFresh); ok {
 		return known.report, known.err
 	}
 	release, err := l.begin(ctx)
 	if err != nil {
-		if known, found := l.known(key, liveKept); found && errors.Is(err, ErrBusy) {
+		if known, ok := l.known(key, liveKept); ok && errors.Is(err, ErrBusy) {
 			return known.report, known.err
 		}
 		return nil, err
 	}
 	defer release()
-	if known, found := l.known(key, liveFresh); found { // another request has made it
+	if known, ok := l.known(key, liveFresh); ok { // another request has made it
 		return known.report, known.err
 	}
 	began := l.Clock()
@@ -101,8 +101,8 @@ func (l *Live) Report(ctx context.Context, subject Subject, namespaceOnly bool) 
 func (l *Live) known(key liveKey, age time.Duration) (liveAnswer, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	answer, known := l.answers[key]
-	return answer, known && l.Clock().Since(answer.at) < age
+	answer, ok := l.answers[key]
+	return answer, ok && l.Clock().Since(answer.at) < age
 }
 
 // begin waits until it is this explanation's turn.
@@ -162,7 +162,7 @@ func (l *Live) facts(ctx context.Context, subject Subject, namespaceOnly bool) (
 			facts.Gaps[i].Message = ""
 		}
 	}
-	for _, phase := range phasesOf(latest.Rows()) {
+	for _, phase := range readPhases(latest.Rows()) {
 		if phase.Pod.Namespace == subject.Namespace {
 			facts.Phases = append(facts.Phases, phase)
 		}
@@ -173,7 +173,7 @@ func (l *Live) facts(ctx context.Context, subject Subject, namespaceOnly bool) (
 		}
 	}
 	l.addDetails(ctx, latest, facts, subject, namespaceOnly)
-	facts.Objects = objectsOf(l.Objects(subject.Namespace, holdersIn(facts.Pending)))
+	facts.Objects = newObjects(l.Objects(subject.Namespace, holdersIn(facts.Pending)))
 	l.addSpecs(facts, subject)
 	return facts, nil
 }
@@ -207,11 +207,11 @@ func (l *Live) addDetails(ctx context.Context, latest *cluster.Published, facts 
 
 // withoutOthers leaves out the holders of other namespaces; they are only counted.
 func withoutOthers(found *dra.Diagnosis, namespace string) *dra.Diagnosis {
-	own, detail := *found, *found.Detail
+	diagnosis, detail := *found, *found.Detail
 	detail.HoldersInAll = max(detail.HoldersInAll, len(detail.Holders))
 	detail.Holders = slices.DeleteFunc(slices.Clone(detail.Holders), func(holder dra.Holder) bool { return holder.Claim.Namespace != namespace })
-	own.Detail = &detail
-	return &own
+	diagnosis.Detail = &detail
+	return &diagnosis
 }
 
 // holdersIn returns the claims that hold the devices which the references need.
@@ -241,9 +241,9 @@ func (l *Live) addSpecs(facts *Facts, subject Subject) {
 	}
 	if subject.Kind == KindClaim {
 		addClaim(subject.Name)
-	} else if pod, known := facts.Objects.pods[dra.PodRef{Namespace: subject.Namespace, Name: subject.Name}]; known {
+	} else if pod, ok := facts.Objects.pods[dra.PodRef{Namespace: subject.Namespace, Name: subject.Name}]; ok {
 		for _, reference := range pod.Claims {
-			addClaim(facts.Objects.claimOf(pod, reference))
+			addClaim(facts.Objects.claimName(pod, reference))
 		}
 	}
 	for _, name := range l.Inventory.Templates(subject.Namespace) {

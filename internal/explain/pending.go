@@ -16,8 +16,8 @@ type pendingBuilder struct {
 // withoutGuess returns the reference without a reason where the claim may be that
 // of the pod's group, which could not be read.
 func (b pendingBuilder) withoutGuess(w cluster.PendingRef) cluster.PendingRef {
-	pod, known := b.facts.Objects.pods[w.Pod]
-	if known && pod.Group != "" && w.Claim == "" && w.Reason == dra.ReasonClaimNotCreated && !b.facts.Gaps.sees(sourceGroups, w.Pod.Namespace) {
+	pod, ok := b.facts.Objects.pods[w.Pod]
+	if ok && pod.Group != "" && w.Claim == "" && w.Reason == dra.ReasonClaimNotCreated && !b.facts.Gaps.sees(sourceGroups, w.Pod.Namespace) {
 		w.Reason, w.Message = dra.ReasonUnknown, "the PodGroups could not be read, so it is unknown whether the claim that the pod shares with its group exists"
 	}
 	return w
@@ -64,7 +64,7 @@ func (b pendingBuilder) addDiagnosis(ref *PendingRef, diagnosis *dra.Diagnosis) 
 		ref.Broken = append(ref.Broken, BrokenSelector(selector))
 	}
 	for _, removal := range detail.Removed {
-		removed := removalOf(removal, diagnosis.Funnel)
+		removed := newRemoval(removal, diagnosis.Funnel)
 		removed.Eviction = b.eviction(removed.Rule)
 		ref.Removed = append(ref.Removed, removed)
 	}
@@ -96,14 +96,14 @@ func (b pendingBuilder) counts(request dra.RequestFunnel) RequestCounts {
 	return counts
 }
 
-func removalOf(from dra.Removal, funnels []dra.RequestFunnel) Removal {
-	removal := Removal{Request: from.Request, Stage: from.Stage.String(), Count: from.Count, Because: from.Because, Rule: from.Rule, Examples: deviceNames(from.Examples)}
-	if from.Taint != nil {
-		removal.Taint, removal.taint = taintText(*from.Taint), from.Taint
+func newRemoval(r dra.Removal, funnels []dra.RequestFunnel) Removal {
+	removal := Removal{Request: r.Request, Stage: r.Stage.String(), Count: r.Count, Because: r.Because, Rule: r.Rule, Examples: deviceNames(r.Examples)}
+	if r.Taint != nil {
+		removal.Taint, removal.taint = taintText(*r.Taint), r.Taint
 	}
 	for _, funnel := range funnels {
-		if funnel.Request == from.Request && from.Stage > dra.StagePublished {
-			removal.Of = funnel.Left[from.Stage-1]
+		if funnel.Request == r.Request && r.Stage > dra.StagePublished {
+			removal.Of = funnel.Left[r.Stage-1]
 		}
 	}
 	return removal
@@ -127,9 +127,9 @@ func (b pendingBuilder) eviction(rule string) string {
 	return ""
 }
 
-func (b pendingBuilder) holder(from dra.Holder) Holder {
-	holder := Holder{Request: from.Request, Namespace: from.Claim.Namespace, Claim: from.Claim.Name, Pods: from.Pods, Devices: deviceNames(from.Devices), used: usage{pods: from.Pods}}
-	if claim, known := b.facts.Objects.claims[from.Claim]; known {
+func (b pendingBuilder) holder(h dra.Holder) Holder {
+	holder := Holder{Request: h.Request, Namespace: h.Claim.Namespace, Claim: h.Claim.Name, Pods: h.Pods, Devices: deviceNames(h.Devices), used: usage{pods: h.Pods}}
+	if claim, ok := b.facts.Objects.claims[h.Claim]; ok {
 		holder.Since, holder.used = moment(claim.AllocatedAt), b.usages.of(claim)
 		holder.Pods, holder.Others, holder.PodsGone = holder.used.pods, holder.used.others, holder.used.gone
 	}

@@ -53,7 +53,7 @@ func (b podBuilder) state(lifecycle *dra.PodLifecycle) string {
 	}
 	for _, pending := range b.facts.Pending {
 		if pending.Pod == lifecycle.Ref && pending.PodUID == lifecycle.UID {
-			return StateWaiting
+			return StatePending
 		}
 	}
 	switch {
@@ -132,8 +132,8 @@ func (b podBuilder) phaseText(lifecycle *dra.PodLifecycle, phase string) (text, 
 func (b podBuilder) drivers(lifecycle *dra.PodLifecycle) []string {
 	names := make(map[string]bool)
 	for _, reference := range lifecycle.Claims {
-		ref := dra.ClaimRef{Namespace: lifecycle.Ref.Namespace, Name: b.facts.Objects.claimOf(lifecycle, reference)}
-		if claim, known := b.facts.Objects.claims[ref]; known {
+		ref := dra.ClaimRef{Namespace: lifecycle.Ref.Namespace, Name: b.facts.Objects.claimName(lifecycle, reference)}
+		if claim, ok := b.facts.Objects.claims[ref]; ok {
 			for _, result := range claim.Results {
 				names[result.Device.Driver] = true
 			}

@@ -30,6 +30,7 @@ type Reader struct {
 	Log     *slog.Logger
 	Stderr  io.Writer     // for the progress
 	Timeout time.Duration // for reading, and again for the diagnoses
+	Server  string        // version of the API server; empty: unknown
 }
 
 // Facts reads the cluster and diagnoses what concerns the subject. If this identity
@@ -39,7 +40,7 @@ func (r Reader) Facts(ctx context.Context, subject Subject) (*Facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	facts := &Facts{Objects: objectsOf(read.changes), Supply: read.inventory.Supply(), Gaps: gaps}
+	facts := &Facts{Server: r.Server, Objects: newObjects(read.changes), Supply: read.inventory.Supply(), Gaps: gaps}
 	read.specs.addTo(facts)
 	r.diagnose(ctx, read, facts, subject)
 	return facts, nil
@@ -101,11 +102,12 @@ func (r Reader) read(ctx context.Context, subject Subject, namespace string) (*r
 }
 
 // settle returns when each collection has been listed or has failed, or after the
-// timeout.
+// timeout. A collection whose list took too long is tried again until then, unless
+// nothing has answered.
 func (r Reader) settle(ctx context.Context, reader *apiserver.Cluster) {
 	const pause = 10 * time.Millisecond
 	began, reported := r.Clock(), false
-	for !reader.Settled() {
+	for !reader.Settled() || slow(reader.Statuses()) {
 		waited := r.Clock().Since(began)
 		if waited > r.Timeout {
 			return
@@ -120,6 +122,16 @@ func (r Reader) settle(ctx context.Context, reader *apiserver.Cluster) {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// slow reports whether some collection was not listed in time, and another one was
+// listed.
+func slow(statuses []source.Status) bool {
+	late := func(status source.Status) bool {
+		return status.Reason == source.ReasonTimeout && status.LastSuccess.IsZero()
+	}
+	answered := func(status source.Status) bool { return !status.LastSuccess.IsZero() }
+	return slices.ContainsFunc(statuses, late) && slices.ContainsFunc(statuses, answered)
 }
 
 // reachable returns an error if nothing could be read: there is no API server, its
@@ -151,7 +163,7 @@ func confined(statuses []source.Status) bool {
 	})
 }
 
-func objectsOf(changes []cluster.Change) *Objects {
+func newObjects(changes []cluster.Change) *Objects {
 	objects := NewObjects()
 	for _, change := range changes {
 		switch {
@@ -163,6 +175,8 @@ func objectsOf(changes []cluster.Change) *Objects {
 			objects.Group(change.Group, change.Gone)
 		case change.Warning != nil:
 			objects.Warning(change.Warning, change.Gone)
+		case change.Node != nil:
+			objects.Node(change.Node, change.Gone)
 		case change.KueueWorkload != nil:
 			objects.KueueWorkload(change.KueueWorkload, change.Gone)
 		case change.ComputeDomain != nil:

@@ -20,13 +20,15 @@ type Report struct {
 	State      string    `json:"state"`
 	Summary    string    `json:"summary"`
 
-	Workload *Workload       `json:"workload,omitempty"`       // of a job
+	Workload *Workload       `json:"workload,omitempty"`       // of a workload
 	Domains  []ComputeDomain `json:"computeDomains,omitempty"` // that the pods use
 
-	Pending []PendingRef `json:"waiting"` // the references that are not satisfied, with the reasons
-	Claims  []Claim      `json:"claims"`  // the claim, or those of the pod that exist; of a job none
-	Pods    []Pod        `json:"pods"`    // the pod, those that use the claim, or those of the job
+	Pending []PendingRef `json:"pending"` // the references that are not satisfied, with the reasons
+	Claims  []Claim      `json:"claims"`  // the claim, or those of the pod that exist; of a workload none
+	Pods    []Pod        `json:"pods"`    // the pod, those that use the claim, or those of the workload
 	NotRead []Gap        `json:"notRead"` // what could not be read, and what is not known because of it
+
+	Bugs []KnownBug `json:"knownBugs,omitempty"` // of which the claims or pods have a sign
 
 	short  string  // Summary with short times, without the phase
 	events []event // about the pods, the newest first
@@ -45,17 +47,25 @@ type event struct {
 const (
 	apiVersion = "v1"
 
-	StateWaiting     = "waiting"   // a claim reference is not satisfied
 	StateStarting    = "starting"  // all are, and no container has started
 	StateRunning     = "running"   // a container has started
 	StateUnknown     = "unknown"   // no container has started; whether all are satisfied is not known
 	StateFinished    = "finished"  // succeeded or failed
 	StateUnused      = "unused"    // no pod that stays refers to the claim
-	StatePending     = "pending"   // some does, and it is not allocated
+	StatePending     = "pending"   // of a pod: a claim reference is not satisfied; of a claim: such a pod refers to it, and it is not allocated
 	StateAllocated   = "allocated" // without a reservation
 	StateReserved    = "reserved"  // with a reservation
 	StateTerminating = "terminating"
 )
+
+// KnownBug is a sign of a known bug of Kubernetes or of a driver.
+type KnownBug struct {
+	Bug     string `json:"bug"` // repository#number
+	Link    string `json:"link"`
+	Certain bool   `json:"certain"` // the version has the bug, and the sign has no other cause
+	Text    string `json:"text"`    // what is seen, and which version has the bug; sentences
+	Remedy  string `json:"remedy"`
+}
 
 // PendingRef is a claim reference that is not satisfied: of one pod, or of several
 // pods that are pending for the same claim and the same reason.
@@ -262,7 +272,7 @@ type PodPhase struct {
 	Since time.Time `json:"since"`
 }
 
-// Workload is the workload of a report about a job, and how its pods are.
+// Workload is the workload of a report about it, and how its pods are.
 type Workload struct {
 	Kind    string         `json:"kind"`
 	Queue   string         `json:"queue,omitempty"`
@@ -271,22 +281,19 @@ type Workload struct {
 	Queued  *Queued        `json:"queued,omitempty"` // left out if it is admitted, or has no queue
 }
 
-// The states of pods in a report about a job, in place of StateWaiting.
-const (
-	stateGated   = "gated"
-	statePending = "pending"
-)
+// stateGated is the state of a pod in a report about a workload, instead of StatePending.
+const stateGated = "gated"
 
-// jobStates are the states of a job's pods, those that need attention first.
-func jobStates() []string {
-	return []string{stateGated, statePending, StateUnknown, StateStarting, StateRunning, StateTerminating, StateFinished}
+// podStates are the states of a workload's pods, those that need attention first.
+func podStates() []string {
+	return []string{stateGated, StatePending, StateUnknown, StateStarting, StateRunning, StateTerminating, StateFinished}
 }
 
 // text says how many pods are in which state.
 func (w *Workload) text() string {
 	var parts []string
 	total := 0
-	for _, state := range jobStates() {
+	for _, state := range podStates() {
 		if count := w.Counts[state]; count > 0 {
 			parts, total = append(parts, fmt.Sprintf("%d %s", count, state)), total+count
 		}

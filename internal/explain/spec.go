@@ -39,14 +39,14 @@ type Constraint struct {
 
 // text describes what a constraint demands.
 func (c Constraint) text() string {
-	of := "the devices of all requests"
+	subject := "the devices of all requests"
 	if len(c.Requests) > 0 {
-		of = "the devices of " + join(c.Requests, "and")
+		subject = "the devices of " + join(c.Requests, "and")
 	}
 	if c.MatchAttribute != "" {
-		return fmt.Sprintf("the constraint that %s have the same %s", of, c.MatchAttribute)
+		return fmt.Sprintf("the constraint that %s have the same %s", subject, c.MatchAttribute)
 	}
-	return fmt.Sprintf("the constraint that %s each have a different %s", of, c.DistinctAttribute)
+	return fmt.Sprintf("the constraint that %s each have a different %s", subject, c.DistinctAttribute)
 }
 
 // tooMany reports whether the claim requests more devices than it may have,
@@ -91,38 +91,38 @@ func (s *Spec) chooses() bool {
 func SpecOf(claim *resourcev1.ResourceClaimSpec) Spec {
 	var spec Spec
 	for i := range claim.Devices.Requests {
-		spec.Requests = append(spec.Requests, requestOf(&claim.Devices.Requests[i]))
+		spec.Requests = append(spec.Requests, newRequest(&claim.Devices.Requests[i]))
 	}
 	for _, constraint := range claim.Devices.Constraints {
-		one := Constraint{Requests: eachValid(constraint.Requests)}
+		c := Constraint{Requests: eachValid(constraint.Requests)}
 		if constraint.MatchAttribute != nil {
-			one.MatchAttribute = valid(*constraint.MatchAttribute)
+			c.MatchAttribute = valid(*constraint.MatchAttribute)
 		}
 		if constraint.DistinctAttribute != nil {
-			one.DistinctAttribute = valid(*constraint.DistinctAttribute)
+			c.DistinctAttribute = valid(*constraint.DistinctAttribute)
 		}
-		spec.Constraints = append(spec.Constraints, one)
+		spec.Constraints = append(spec.Constraints, c)
 	}
 	return spec
 }
 
-func requestOf(request *resourcev1.DeviceRequest) Request {
-	one := Request{Name: valid(request.Name)}
+func newRequest(request *resourcev1.DeviceRequest) Request {
+	r := Request{Name: valid(request.Name)}
 	if exactly := request.Exactly; exactly != nil {
-		one.DeviceClass = valid(exactly.DeviceClassName)
-		one.AdminAccess = exactly.AdminAccess != nil && *exactly.AdminAccess
-		one.amount(exactly.AllocationMode, exactly.Count)
-		one.terms(exactly.Selectors, exactly.Tolerations, exactly.Capacity)
-		one.derive(exactly.DerivedAttributes)
+		r.DeviceClass = valid(exactly.DeviceClassName)
+		r.AdminAccess = exactly.AdminAccess != nil && *exactly.AdminAccess
+		r.amount(exactly.AllocationMode, exactly.Count)
+		r.terms(exactly.Selectors, exactly.Tolerations, exactly.Capacity)
+		r.derive(exactly.DerivedAttributes)
 	}
 	for _, sub := range request.FirstAvailable {
-		alternative := Request{Name: one.Name + "/" + valid(sub.Name), DeviceClass: valid(sub.DeviceClassName)}
+		alternative := Request{Name: r.Name + "/" + valid(sub.Name), DeviceClass: valid(sub.DeviceClassName)}
 		alternative.amount(sub.AllocationMode, sub.Count)
 		alternative.terms(sub.Selectors, sub.Tolerations, sub.Capacity)
 		alternative.derive(sub.DerivedAttributes)
-		one.FirstAvailable = append(one.FirstAvailable, alternative)
+		r.FirstAvailable = append(r.FirstAvailable, alternative)
 	}
-	return one
+	return r
 }
 
 // amount sets the count. An object that has not passed the API server's

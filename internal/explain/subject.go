@@ -10,9 +10,9 @@ type Kind string
 
 // The kinds of subjects.
 const (
-	KindClaim Kind = "claim"
-	KindPod   Kind = "pod"
-	KindJob   Kind = "job" // a workload of any kind: all pods that belong to it
+	KindClaim    Kind = "claim"
+	KindPod      Kind = "pod"
+	KindWorkload Kind = "workload" // a workload of any kind: all pods that belong to it
 )
 
 // Object is how the API calls objects of the kind.
@@ -20,7 +20,7 @@ func (k Kind) Object() string {
 	switch k {
 	case KindPod:
 		return "pod"
-	case KindJob:
+	case KindWorkload:
 		return "workload"
 	default:
 		return "ResourceClaim"
@@ -31,7 +31,7 @@ func (k Kind) Object() string {
 type Subject struct {
 	Kind            Kind
 	Namespace, Name string
-	WorkloadKind    string // of a job, if several workloads have the name; empty: any
+	WorkloadKind    string // of a workload, if several workloads have the name; empty: any
 }
 
 func (s Subject) String() string {
@@ -43,11 +43,11 @@ func (s Subject) String() string {
 // namespace, and not the kubeconfig.
 func ParseSubject(kind Kind, text, namespace string, asked bool) (Subject, error) {
 	name := text
-	if before, after, slashed := strings.Cut(text, "/"); slashed {
-		if asked && before != namespace {
+	if left, right, slashed := strings.Cut(text, "/"); slashed {
+		if asked && left != namespace {
 			return Subject{}, fmt.Errorf("%q has a different namespace than --namespace=%s", text, namespace)
 		}
-		namespace, name = before, after
+		namespace, name = left, right
 	}
 	if namespace == "" || name == "" || strings.Contains(name, "/") {
 		return Subject{}, fmt.Errorf("%q is not NAMESPACE/NAME, nor the NAME of a %s", text, kind.Object())

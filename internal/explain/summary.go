@@ -25,7 +25,7 @@ func (s summarizer) claim(report *Report, lifecycle *dra.ClaimLifecycle) {
 		report.short = s.claimState(claim, lifecycle)
 		report.Summary = report.short
 		if claim.State == StateReserved {
-			report.Summary += phaseOf(report)
+			report.Summary += reportPhase(report)
 		}
 		if lifecycle.Binding == dra.BindingFailed {
 			report.short += "; its binding has failed"
@@ -76,25 +76,25 @@ func (s summarizer) pod(report *Report, lifecycle *dra.PodLifecycle) {
 		text += "; its claims are unknown"
 	}
 	report.short = text
-	report.Summary = text + phaseOf(report)
+	report.Summary = text + reportPhase(report)
 }
 
 // oldestPhase returns the phase that started first, and its pod; nil if none is in
 // progress.
-func (r *Report) oldestPhase() (oldest *PodPhase, of *Pod) {
+func (r *Report) oldestPhase() (oldest *PodPhase, pod *Pod) {
 	for i := range r.Pods {
 		for j := range r.Pods[i].Phases {
 			phase := &r.Pods[i].Phases[j]
 			if oldest == nil || phase.Since.Before(oldest.Since) {
-				oldest, of = phase, &r.Pods[i]
+				oldest, pod = phase, &r.Pods[i]
 			}
 		}
 	}
-	return oldest, of
+	return oldest, pod
 }
 
-// phaseOf describes the phase that started first.
-func phaseOf(report *Report) string {
+// reportPhase describes the phase that started first.
+func reportPhase(report *Report) string {
 	oldest, pod := report.oldestPhase()
 	switch {
 	case oldest == nil:

@@ -58,10 +58,10 @@ type Known struct {
 
 // Known returns which collections were read as a whole.
 func (r *Reading) Known() Known {
-	has := func(names ...string) bool {
+	known := func(names ...string) bool {
 		return !slices.ContainsFunc(r.gaps, func(gap Gap) bool { return slices.Contains(names, gap.Source) })
 	}
-	return Known{Devices: has(sourceSlices, sourceClasses), Claims: has(sourceClaims), Nodes: has(sourceNodes), Pods: has(sourcePods)}
+	return Known{Devices: known(sourceSlices, sourceClasses), Claims: known(sourceClaims), Nodes: known(sourceNodes), Pods: known(sourcePods)}
 }
 
 // SupposedClaim is a claim of a pod that does not exist.
@@ -79,8 +79,8 @@ func (r *Reading) Suppose(ctx context.Context, pod dra.PodRef, claims []Supposed
 	uid := fmt.Sprintf("supposed-%d", r.supposed)
 	lifecycle := &dra.PodLifecycle{Ref: pod, UID: uid, Created: now}
 	read := *r.read
-	read.changes = append(read.changes[:len(read.changes):len(read.changes)], r.changesOf(lifecycle, claims)...)
-	facts := &Facts{Objects: objectsOf(read.changes), Supply: read.inventory.Supply(), Gaps: r.gaps}
+	read.changes = append(read.changes[:len(read.changes):len(read.changes)], r.supposedChanges(lifecycle, claims)...)
+	facts := &Facts{Objects: newObjects(read.changes), Supply: read.inventory.Supply(), Gaps: r.gaps}
 	read.specs.addTo(facts)
 	for i, c := range lifecycle.Claims {
 		facts.Claims[dra.ClaimRef{Namespace: pod.Namespace, Name: c.Claim}] = SpecOf(claims[i].Spec)
@@ -98,19 +98,19 @@ func (r *Reading) Suppose(ctx context.Context, pod dra.PodRef, claims []Supposed
 
 // withoutAdded returns the diagnosis without the claims that do not exist: they hold
 // devices, and cannot be ended.
-func (r *Reading) withoutAdded(of *dra.Diagnosis) *dra.Diagnosis {
-	if of == nil || of.Detail == nil {
-		return of
+func (r *Reading) withoutAdded(d *dra.Diagnosis) *dra.Diagnosis {
+	if d == nil || d.Detail == nil {
+		return d
 	}
-	changed, detail := *of, *of.Detail
+	changed, detail := *d, *d.Detail
 	changed.Detail = &detail
 	detail.Holders = slices.DeleteFunc(slices.Clone(detail.Holders), func(h dra.Holder) bool { return r.added[h.Claim] })
-	detail.HoldersInAll -= len(of.Detail.Holders) - len(detail.Holders)
+	detail.HoldersInAll -= len(d.Detail.Holders) - len(detail.Holders)
 	return &changed
 }
 
-// changesOf returns the pod and its claims, and adds these to the inventory.
-func (r *Reading) changesOf(pod *dra.PodLifecycle, claims []SupposedClaim) []cluster.Change {
+// supposedChanges returns the pod and its claims, and adds these to the inventory.
+func (r *Reading) supposedChanges(pod *dra.PodLifecycle, claims []SupposedClaim) []cluster.Change {
 	changes := []cluster.Change{{Pod: pod, At: r.reader.Clock()}}
 	for i := range claims {
 		c := &claims[i]

@@ -35,6 +35,7 @@ func (r *Report) Text(styled bool) string {
 		claimText(p, r, &r.Claims[i])
 	}
 	podsText(p, r)
+	bugsText(p, r)
 	gapsText(p, r)
 	p.events(r, p.text.String())
 	return p.text.String()
@@ -180,7 +181,7 @@ func devicesText(p *printer, devices []Device) {
 func podsText(p *printer, r *Report) {
 	for i := range r.Pods {
 		pod := &r.Pods[i]
-		if pod.State == StateWaiting && len(pod.Phases) == 0 {
+		if pod.State == StatePending && len(pod.Phases) == 0 {
 			continue // described by its reference
 		}
 		title := "Pod " + pod.Name + ": " + pod.State
@@ -286,8 +287,8 @@ func countsText(p *printer, w *PendingRef) {
 			row[1] = fmt.Sprint(counts.Asked)
 		}
 		for stage := range dra.Stage(dra.Stages) {
-			left, known := counts.Left[stage.String()]
-			if !known {
+			left, ok := counts.Left[stage.String()]
+			if !ok {
 				row = append(row, "?")
 				continue
 			}

@@ -42,7 +42,7 @@ func otherTextCases() map[string]textCase {
 	binding.Objects.Claim(&dra.ClaimLifecycle{
 		Ref: dra.ClaimRef{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}, UID: "claim-train-0", Created: ago(4 * time.Minute), Classes: []string{"gpu.example.com"},
 		Allocated: true, AllocatedAt: ago(3 * time.Minute), Node: "node-a", Binding: dra.BindingWaiting,
-		Results:     []dra.AllocatedDevice{{Request: "gpus", Class: "gpu.example.com", Device: gpu("node-a", "gpu-2")}},
+		Results:     []dra.AllocatedDevice{{Request: "gpus", Class: "gpu.example.com", Device: gpu("node-a", "gpu-3")}},
 		ReservedFor: []dra.Consumer{{Resource: "pods", Name: "train-0", UID: "train-0"}},
 	}, false)
 	binding.Phases = []explain.Phase{{Pod: dra.PodRef{Namespace: "team-a", Name: "train-0"}, Claim: "train-0-gpus-x7k2p", Phase: "binding", Since: ago(3 * time.Minute)}}
@@ -57,6 +57,10 @@ func otherTextCases() map[string]textCase {
 		"gated":               {pod, facts(2, pendingRef(dra.ReasonGated, "", nil))},
 		"binding-conditions":  {pod, binding},
 		"other-constraints":   {pod, other},
+		"known-bug":           {explain.Subject{Kind: explain.KindPod, Namespace: "team-b", Name: "serve-0"}, unevicted("v1.37.1+k3s1")},
+		"known-bug-possible":  {explain.Subject{Kind: explain.KindClaim, Namespace: "team-b", Name: "serve"}, unevicted("")},
+		"known-bug-fixed":     {explain.Subject{Kind: explain.KindPod, Namespace: "team-b", Name: "serve-0"}, unevicted("v1.37.2")},
+		"known-bug-elsewhere": {pod, unevicted("v1.37.1")},
 		"autoscaler-declined": {pod, autoscaled(dra.ClusterAutoscaler, dra.AutoscalingDeclined, "pod didn't trigger scale-up: 1 max node group size reached, 2 node(s) had untolerated taint(s)")},
 		"autoscaler-scale-up": {pod, autoscaled(dra.Karpenter, dra.AutoscalingScaleUp, "Pod should schedule on: nodeclaim/gpu-v278f")},
 		"gang-quorum":         {pod, gang(dra.ReasonGangQuorum, "gang train is placed when 4 of its pods can be; bound: 0; devices of class gpu.example.com that its pods request together: 8, free: 6")},
@@ -236,5 +240,22 @@ func hostile() explain.Facts {
 	ugly := spec(2)
 	ugly.Requests[0].Selectors = []string{"device.driver == \"gpu.example.com\" // this is a comment\n&&\n  device.attributes[\"gpu.example.com\"].model.matches(\"^NVIDIA (H100|H200|B200|GB200)( NVL| SXM)?$\")"}
 	f.Claims[dra.ClaimRef{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}] = ugly
+	return f
+}
+
+// unevicted is a cluster in which a taint does not evict the pod of an extended
+// resource.
+func unevicted(server string) explain.Facts {
+	f := facts(2)
+	f.Server = server
+	f.Objects.Claim(&dra.ClaimLifecycle{
+		Ref: dra.ClaimRef{Namespace: "team-b", Name: "serve"}, UID: "claim-serve", Created: ago(3 * time.Hour), Classes: []string{"gpu.example.com"},
+		Allocated: true, AllocatedAt: ago(3*time.Hour - time.Second), Node: "node-a", ExtendedResource: true,
+		Results:     []dra.AllocatedDevice{{Request: "gpu", Class: "gpu.example.com", Device: gpu("node-a", "gpu-0")}},
+		ReservedFor: []dra.Consumer{{Resource: "pods", Name: "serve-0", UID: "serve-0"}},
+	}, false)
+	f.Supply = &dra.Supply{Tainted: []dra.TaintedDevice{{
+		Device: gpu("node-a", "gpu-0"), ByRules: []dra.Taint{{Key: "lost", Effect: "NoExecute"}}, Holders: []dra.ClaimRef{{Namespace: "team-b", Name: "serve"}},
+	}}}
 	return f
 }

@@ -19,12 +19,12 @@ type usage struct {
 }
 
 func (u *usage) add(consumer dra.Consumer) {
-	to, text := &u.others, consumerText(consumer)
+	list, text := &u.others, consumerText(consumer)
 	if consumer.Resource == "pods" {
-		to, text = &u.pods, consumer.Name
+		list, text = &u.pods, consumer.Name
 	}
-	if !slices.Contains(*to, text) {
-		*to = append(*to, text)
+	if !slices.Contains(*list, text) {
+		*list = append(*list, text)
 	}
 }
 
@@ -70,11 +70,11 @@ func (u usages) of(lifecycle *dra.ClaimLifecycle) usage {
 	switch owner.Resource {
 	case "":
 	case "pods":
-		if pod, exists := u.objects.pods[ref]; exists && pod.UID == owner.UID && !pod.Terminal {
+		if pod, ok := u.objects.pods[ref]; ok && pod.UID == owner.UID && !pod.Terminal {
 			found.add(owner)
 		}
 	case "podgroups":
-		if group, exists := u.objects.groups[ref]; exists && group.UID == owner.UID {
+		if group, ok := u.objects.groups[ref]; ok && group.UID == owner.UID {
 			found.add(owner)
 		}
 	default:
@@ -99,7 +99,7 @@ func (u usages) orphaned(lifecycle *dra.ClaimLifecycle) bool {
 		if consumer.Resource != "pods" {
 			return true
 		}
-		pod, found := u.objects.pods[dra.PodRef{Namespace: lifecycle.Ref.Namespace, Name: consumer.Name}]
-		return found && pod.UID == consumer.UID
+		pod, ok := u.objects.pods[dra.PodRef{Namespace: lifecycle.Ref.Namespace, Name: consumer.Name}]
+		return ok && pod.UID == consumer.UID
 	})
 }

@@ -30,21 +30,21 @@ func (b pendingBuilder) cause(ref *PendingRef, podClaim dra.PodClaim, namespace 
 			return fmt.Sprintf("ResourceClaim %s does not exist", name)
 		}
 	case dra.ReasonQueueQuota:
-		if held := b.facts.Objects.kueueOf(b.facts.Objects.pods[dra.PodRef{Namespace: namespace, Name: ref.Pods[0]}]); held != nil && held.Waiting != nil {
+		if held := b.facts.Objects.kueueWorkload(b.facts.Objects.pods[dra.PodRef{Namespace: namespace, Name: ref.Pods[0]}]); held != nil && held.Waiting != nil {
 			return fmt.Sprintf("queue %s has not admitted it: %s", held.Workload.Queue, held.Waiting.Reason)
 		}
 	case dra.ReasonClaimNotCreated:
-		_, known := b.facts.Templates[Template{namespace, ref.Template}]
-		if ref.Template != "" && !known && !b.facts.Gaps.lack(sourceTemplates) {
+		_, ok := b.facts.Templates[Template{namespace, ref.Template}]
+		if ref.Template != "" && !ok && !b.facts.Gaps.lack(sourceTemplates) {
 			return fmt.Sprintf("ResourceClaimTemplate %s does not exist", ref.Template)
 		}
 		return "its claim has not been created"
 	case dra.ReasonClaimUnusable:
-		claim, known := b.facts.Objects.claims[dra.ClaimRef{Namespace: namespace, Name: ref.Claim}]
+		claim, ok := b.facts.Objects.claims[dra.ClaimRef{Namespace: namespace, Name: ref.Claim}]
 		switch {
-		case known && !claim.Deleted.IsZero():
+		case ok && !claim.Deleted.IsZero():
 			return "its claim is being deleted"
-		case known:
+		case ok:
 			return "its claim was created for another pod"
 		}
 	case dra.ReasonConstraints:

@@ -34,16 +34,16 @@ func some(words []string, most int) string {
 }
 
 // counted is a number with its noun.
-func counted[N int | int64](n N, one, more string) string {
+func counted[N int | int64](n N, singular, more string) string {
 	if n == 1 {
-		return fmt.Sprintf("%d %s", n, one)
+		return fmt.Sprintf("%d %s", n, singular)
 	}
 	return fmt.Sprintf("%d %s", n, more)
 }
 
-func verb[N int | int64](n N, one, more string) string {
+func verb[N int | int64](n N, singular, more string) string {
 	if n == 1 {
-		return one
+		return singular
 	}
 	return more
 }

@@ -13,15 +13,15 @@ import (
 
 // notConsidered lists what may keep the pod from a node and is not looked at: with any
 // of it there may be fewer pods than are counted.
-func (p *pod) notConsidered(of *inventory.Inventory) []string {
+func (p *pod) notConsidered(inv *inventory.Inventory) []string {
 	spec := &p.object.Spec
 	var all []string
-	for _, one := range []struct {
+	for _, rule := range []struct {
 		applies bool
 		what    string
 	}{
 		{requiresPods(spec.Affinity), "affinity to pods"},
-		{of.Overview().Repels(p.namespace, p.object.Labels), "anti-affinity of pods that run"},
+		{inv.Overview().Repels(p.namespace, p.object.Labels), "anti-affinity of pods that run"},
 		{slices.ContainsFunc(spec.TopologySpreadConstraints, isHard), "topologySpreadConstraints"},
 		{slices.ContainsFunc(spec.Volumes, needsNode), "volumes"},
 		{hasHostPorts(spec), "host ports"},
@@ -29,8 +29,8 @@ func (p *pod) notConsidered(of *inventory.Inventory) []string {
 		{spec.SchedulingGroup != nil, "scheduling group"},
 		{spec.SchedulerName != "" && spec.SchedulerName != corev1.DefaultSchedulerName, "scheduler " + spec.SchedulerName},
 	} {
-		if one.applies {
-			all = append(all, one.what)
+		if rule.applies {
+			all = append(all, rule.what)
 		}
 	}
 	if spec.RuntimeClassName != nil && *spec.RuntimeClassName != "" { // it may have nodes, tolerations and an overhead

@@ -47,13 +47,13 @@ func containers(spec *corev1.PodSpec) func(func(*corev1.Container) bool) {
 	}
 }
 
-func setRequests(of *corev1.ResourceRequirements) error {
-	requests := maps.Clone(of.Limits)
+func setRequests(requirements *corev1.ResourceRequirements) error {
+	requests := maps.Clone(requirements.Limits)
 	if requests == nil {
 		requests = corev1.ResourceList{}
 	}
-	maps.Copy(requests, of.Requests)
-	of.Requests = requests
+	maps.Copy(requests, requirements.Requests)
+	requirements.Requests = requests
 	return checkAmounts(requests)
 }
 
@@ -78,20 +78,20 @@ func setPodRequests(pod *corev1.Pod) error {
 	}
 	if len(limits)+len(requests) > 0 {
 		for name, amount := range resource.AggregateContainerLimits(pod, resource.PodResourcesOptions{}) {
-			_, requested := requests[name]
-			if _, limited := limits[name]; !limited && !requested && isHugePages(name) {
+			_, ok := requests[name]
+			if _, limited := limits[name]; !limited && !ok && isHugePages(name) {
 				limits[name] = amount
 			}
 		}
 	}
 	if len(limits) > 0 {
 		for name, amount := range resource.AggregateContainerRequests(pod, resource.PodResourcesOptions{}) {
-			if _, requested := requests[name]; !requested && resource.IsSupportedPodLevelResource(name) && !isHugePages(name) {
+			if _, ok := requests[name]; !ok && resource.IsSupportedPodLevelResource(name) && !isHugePages(name) {
 				requests[name] = amount
 			}
 		}
 		for name, amount := range limits {
-			if _, requested := requests[name]; !requested && resource.IsSupportedPodLevelResource(name) {
+			if _, ok := requests[name]; !ok && resource.IsSupportedPodLevelResource(name) {
 				requests[name] = amount
 			}
 		}
@@ -131,7 +131,7 @@ func requestsExtended(spec *corev1.PodSpec) bool {
 // (pkg/scheduler/framework/plugins/dynamicresources, createRequestsAndMappings).
 func extendedDevices(spec *corev1.PodSpec, name corev1.ResourceName) int64 {
 	need := func(c *corev1.Container) int64 { return units(c.Resources.Requests[name], 0) }
-	var together, before int64
+	var together, last int64
 	for i := range spec.Containers {
 		together = sum(together, need(&spec.Containers[i]))
 	}
@@ -140,8 +140,8 @@ func extendedDevices(spec *corev1.PodSpec, name corev1.ResourceName) int64 {
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
 			together = sum(together, need(c))
 		} else {
-			before = max(before, need(c)-together)
+			last = max(last, need(c)-together)
 		}
 	}
-	return sum(together, before)
+	return sum(together, last)
 }

@@ -58,7 +58,7 @@ func Fit(ctx context.Context, cluster *explain.Reading, m *Manifest, options Opt
 		return nil, err
 	}
 	r := &Report{
-		APIVersion: apiVersion, Kind: m.Kind, Namespace: namespace, Name: m.Name, Requested: m.Count, Claims: claimsOf(p),
+		APIVersion: apiVersion, Kind: m.Kind, Namespace: namespace, Name: m.Name, Requested: m.Count, Claims: listClaims(p),
 		Nodes: []Node{}, Obstacles: []Obstacle{}, NotConsidered: slices.Concat(p.notConsidered(inv), m.NotConsidered), NotRead: cluster.Gaps(),
 	}
 	r.Exact = known.Claims && known.Nodes && known.Pods && len(r.NotConsidered) == 0
@@ -89,41 +89,41 @@ func unreadError(gaps explain.Gaps) error {
 }
 
 // addNext allocates for the pods that can run, and explains why one more cannot.
-func (r *Report) addNext(ctx context.Context, cluster *explain.Reading, of *placing) error {
+func (r *Report) addNext(ctx context.Context, cluster *explain.Reading, p *placing) error {
 	if r.More || len(r.Claims) == 0 || r.nodesBlock() {
 		return nil
 	}
 	if len(r.Nodes) > placedNodes || r.Pods > placedPods {
 		return nil
 	}
-	snapshot := allocator.NewSnapshot(of.inventory, allocator.NewCache(), allocator.CommandLimit)
+	snapshot := allocator.NewSnapshot(p.inventory, allocator.NewCache(), allocator.CommandLimit)
 	made := 0
 	record := func(results [][]resourcev1.AllocationResult, claims []explain.SupposedClaim) {
 		for _, pod := range results {
 			for i := range pod {
 				made++
-				cluster.Allocate(dra.ClaimRef{Namespace: of.pod.namespace, Name: fmt.Sprintf("fit-%s-%d", r.Name, made)}, claims[i].Spec, &pod[i])
+				cluster.Allocate(dra.ClaimRef{Namespace: p.pod.namespace, Name: fmt.Sprintf("fit-%s-%d", r.Name, made)}, claims[i].Spec, &pod[i])
 			}
 		}
 	}
 	for _, node := range r.Nodes {
-		if len(of.pod.shared) > 0 { // all pods are on one node
-			filled, err := of.fillNode(ctx, snapshot, node.Node, of.pod.shared, 1)
+		if len(p.pod.shared) > 0 { // all pods are on one node
+			filled, err := p.fillNode(ctx, snapshot, node.Node, p.pod.shared, 1)
 			if err != nil {
 				return err
 			}
-			record(filled.Results, of.pod.shared)
+			record(filled.Results, p.pod.shared)
 		}
-		if own := of.ownOn(node.Node); len(own) > 0 {
-			filled, err := of.fillNode(ctx, snapshot, node.Node, own, node.Pods)
+		if supposed := p.ownOn(node.Node); len(supposed) > 0 {
+			filled, err := p.fillNode(ctx, snapshot, node.Node, supposed, node.Pods)
 			if err != nil {
 				return err
 			}
-			record(filled.Results, own)
+			record(filled.Results, supposed)
 		}
 	}
-	next := of.pod.ownOn(nil)
-	if len(of.pod.shared) > 0 && r.Pods > 0 {
+	next := p.pod.ownOn(nil)
+	if len(p.pod.shared) > 0 && r.Pods > 0 {
 		r.Next = &Next{
 			Reason: string(dra.ReasonFragmented), Meaning: dra.ReasonFragmented.Info().Meaning,
 			Message:  fmt.Sprintf("the pods share a claim, so that all run on %s, which has devices for no more of them", r.Nodes[0].Node),
@@ -132,12 +132,12 @@ func (r *Report) addNext(ctx context.Context, cluster *explain.Reading, of *plac
 		return nil
 	}
 	if r.Pods == 0 {
-		next = slices.Concat(of.pod.shared, next)
+		next = slices.Concat(p.pod.shared, next)
 	}
 	if len(next) == 0 {
 		return nil
 	}
-	report, err := cluster.Suppose(ctx, dra.PodRef{Namespace: of.pod.namespace, Name: r.Name + "-next"}, next)
+	report, err := cluster.Suppose(ctx, dra.PodRef{Namespace: p.pod.namespace, Name: r.Name + "-next"}, next)
 	if err != nil {
 		return fmt.Errorf("explain what one pod more would wait for: %w", err)
 	}

@@ -97,8 +97,8 @@ type pods struct {
 
 // Decode reads YAML or JSON with one object that is a pod or makes pods of one kind,
 // and the claims and templates that they refer to; any other object is ignored.
-func Decode(from io.Reader) (*Manifest, error) {
-	text, err := io.ReadAll(io.LimitReader(from, maxManifest+1))
+func Decode(r io.Reader) (*Manifest, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxManifest+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the manifest: %w", err)
 	}
@@ -248,8 +248,8 @@ func (r *reading) addObject(kind string, text []byte) error {
 	return nil
 }
 
-func unmarshal(kind string, text []byte, into any) error {
-	if err := json.Unmarshal(text, into); err != nil {
+func unmarshal(kind string, text []byte, target any) error {
+	if err := json.Unmarshal(text, target); err != nil {
 		return fmt.Errorf("%s: %w", kind, err)
 	}
 	return nil
@@ -267,26 +267,26 @@ func (m *Manifest) setPods(kind string, object metav1.ObjectMeta, all []pods) er
 		return fmt.Errorf("%s %s: the manifest has pods of %s %s already, and one kind of pods can be looked at", kind, name, m.Kind, m.Name)
 	}
 	kinds := len(all)
-	with := slices.DeleteFunc(all, func(p pods) bool {
+	matching := slices.DeleteFunc(all, func(p pods) bool {
 		return len(p.template.Spec.ResourceClaims) == 0 && !requestsExtended(&p.template.Spec)
 	})
-	switch len(with) {
+	switch len(matching) {
 	case 0:
 		return fmt.Errorf("the pods of %s %s use no claims", kind, name)
 	case 1:
 	default:
-		if !slices.ContainsFunc(with[1:], func(p pods) bool { return !sameRequests(p.template, with[0].template) }) {
-			for _, more := range with[1:] {
-				with[0].count = sum(with[0].count, more.count)
+		if !slices.ContainsFunc(matching[1:], func(p pods) bool { return !sameRequests(p.template, matching[0].template) }) {
+			for _, more := range matching[1:] {
+				matching[0].count = sum(matching[0].count, more.count)
 			}
 			break
 		}
-		return fmt.Errorf("%s %s has pods of %d kinds with claims: look at each kind by itself", kind, name, len(with))
+		return fmt.Errorf("%s %s has pods of %d kinds with claims: look at each kind by itself", kind, name, len(matching))
 	}
-	if kinds > len(with) {
+	if kinds > len(matching) {
 		m.NotConsidered = append(m.NotConsidered, "its pods without claims")
 	}
-	m.Kind, m.Namespace, m.Name, m.Pod, m.Count = kind, object.Namespace, name, *with[0].template, with[0].count
+	m.Kind, m.Namespace, m.Name, m.Pod, m.Count = kind, object.Namespace, name, *matching[0].template, matching[0].count
 	return nil
 }
 

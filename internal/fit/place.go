@@ -59,14 +59,14 @@ const sharedNodes = 200
 // count counts for each node.
 func (p *placing) count(ctx context.Context, most int) error {
 	for _, offer := range p.offers() {
-		own := p.pod.ownOn(offer.plugins)
-		fills, err := headroom.PerNode(ctx, p.inventory, specs(slices.Concat(p.pod.shared, own)), most)
+		supposed := p.pod.ownOn(offer.plugins)
+		fills, err := headroom.PerNode(ctx, p.inventory, specs(slices.Concat(p.pod.shared, supposed)), most)
 		if err != nil {
 			return fmt.Errorf("count what can be allocated: %w", err)
 		}
 		for _, fill := range fills {
 			if offer.nodes == nil || offer.nodes[fill.Node] {
-				p.nodes = append(p.nodes, placed{name: fill.Node, own: own, devices: fill.Pods, more: fill.More, room: math.MaxInt, next: math.MaxInt})
+				p.nodes = append(p.nodes, placed{name: fill.Node, own: supposed, devices: fill.Pods, more: fill.More, room: math.MaxInt, next: math.MaxInt})
 			}
 		}
 	}
@@ -100,9 +100,9 @@ func (p *placing) offers() []offer {
 	var all []offer
 	for _, node := range p.inventory.Nodes() {
 		plugins := map[string]bool{}
-		for _, of := range p.pod.backed {
-			if offered, _ := p.inventory.Overview().Other(node, of.name); offered > 0 {
-				plugins[of.name] = true
+		for _, backed := range p.pod.backed {
+			if offered, _ := p.inventory.Overview().Other(node, backed.name); offered > 0 {
+				plugins[backed.name] = true
 			}
 		}
 		at := slices.IndexFunc(all, func(o offer) bool { return maps.Equal(o.plugins, plugins) })
@@ -137,18 +137,18 @@ func (p *placing) countShared(ctx context.Context) error {
 			n.devices, n.more = resourcev1.ResourceClaimReservedForMaxSize, false
 			continue
 		}
-		own, err := snapshot.Fill(ctx, pause, first.Node, specs(n.own), resourcev1.ResourceClaimReservedForMaxSize)
+		filled, err := snapshot.Fill(ctx, pause, first.Node, specs(n.own), resourcev1.ResourceClaimReservedForMaxSize)
 		if err != nil {
 			return fmt.Errorf("allocate on node %s: %w", n.name, err)
 		}
-		n.devices, n.more = own.Times, own.More
+		n.devices, n.more = filled.Times, filled.More
 	}
 	return nil
 }
 
 func pause(ctx context.Context) error { return ctx.Err() }
 
-func (p *placing) fillNode(ctx context.Context, snapshot *allocator.Snapshot, name string, of []explain.SupposedClaim, most int) (allocator.Filled, error) {
+func (p *placing) fillNode(ctx context.Context, snapshot *allocator.Snapshot, name string, claims []explain.SupposedClaim, most int) (allocator.Filled, error) {
 	node, exists, err := snapshot.Node(ctx, name)
 	if err != nil {
 		return allocator.Filled{}, fmt.Errorf("look at node %s: %w", name, err)
@@ -156,7 +156,7 @@ func (p *placing) fillNode(ctx context.Context, snapshot *allocator.Snapshot, na
 	if !exists {
 		return allocator.Filled{}, nil
 	}
-	filled, err := snapshot.Fill(ctx, pause, node, specs(of), most)
+	filled, err := snapshot.Fill(ctx, pause, node, specs(claims), most)
 	if err != nil {
 		return allocator.Filled{}, fmt.Errorf("allocate on node %s: %w", name, err)
 	}
@@ -198,8 +198,8 @@ func (p *placing) look(n *placed, affinity nodeaffinity.RequiredNodeAffinity) {
 	if matches, _ := affinity.Match(node); !matches || p.pod.object.Spec.NodeName != "" && p.pod.object.Spec.NodeName != n.name {
 		n.hard = append(n.hard, obstacle{ObstacleAffinity, "node selector or affinity of the pod"})
 	}
-	room, known := p.inventory.Overview().Room(n.name)
-	if !known {
+	room, ok := p.inventory.Overview().Room(n.name)
+	if !ok {
 		n.hard = append(n.hard, obstacle{ObstacleAbsent, "does not exist"})
 		return
 	}
@@ -228,27 +228,27 @@ func (p *placing) lookRoom(n *placed, room inventory.Room) {
 	n.limit(left.Pods, 1, obstacle{kind: ObstaclePods})
 	n.limit(left.CPU, p.pod.cpu, obstacle{kind: ObstacleCPU})
 	n.limit(left.Memory, p.pod.memory, obstacle{kind: ObstacleMemory})
-	for _, of := range p.pod.others {
-		offered, left := p.inventory.Overview().Other(n.name, of.Resource)
-		switch asDevices := slices.ContainsFunc(p.pod.backed, func(b backedResource) bool { return b.name == of.Resource }); {
+	for _, amount := range p.pod.others {
+		offered, left := p.inventory.Overview().Other(n.name, amount.Resource)
+		switch asDevices := slices.ContainsFunc(p.pod.backed, func(b backedResource) bool { return b.name == amount.Resource }); {
 		case offered > 0:
-			n.limit(left, of.Units, obstacle{ObstacleResource, of.Resource})
+			n.limit(left, amount.Units, obstacle{ObstacleResource, amount.Resource})
 		case !asDevices:
-			n.limit(0, of.Units, obstacle{ObstacleNoResource, of.Resource})
+			n.limit(0, amount.Units, obstacle{ObstacleNoResource, amount.Resource})
 		}
 	}
 }
 
 // limit limits the pods on a node to those for which so much is left.
-func (n *placed) limit(left, each int64, by obstacle) {
-	if each <= 0 {
+func (n *placed) limit(left, need int64, o obstacle) {
+	if need <= 0 {
 		return
 	}
-	switch times := int(max(left, 0) / each); {
+	switch times := int(max(left, 0) / need); {
 	case times < n.room:
-		n.next, n.room, n.lacks = n.room, times, []obstacle{by}
+		n.next, n.room, n.lacks = n.room, times, []obstacle{o}
 	case times == n.room:
-		n.lacks = append(n.lacks, by)
+		n.lacks = append(n.lacks, o)
 	default:
 		n.next = min(n.next, times)
 	}
@@ -350,8 +350,8 @@ func (n *placed) obstacle() (key [2]string, gain int) {
 		return [2]string{all[0].kind, all[0].text}, gain
 	}
 	var texts []string
-	for _, one := range all {
-		texts = append(texts, one.words())
+	for _, o := range all {
+		texts = append(texts, o.words())
 	}
 	return [2]string{ObstacleSeveral, strings.Join(texts, " and ")}, gain
 }

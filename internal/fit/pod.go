@@ -39,14 +39,14 @@ type backedResource struct {
 }
 
 // resolve looks up what the pods' claims request: in the manifest, else in the cluster.
-func (m *Manifest) resolve(of *inventory.Inventory, namespace string) (*pod, error) {
+func (m *Manifest) resolve(inv *inventory.Inventory, namespace string) (*pod, error) {
 	p := &pod{namespace: namespace, object: corev1.Pod{ObjectMeta: *m.Pod.ObjectMeta.DeepCopy(), Spec: *m.Pod.Spec.DeepCopy()}}
 	decode.LimitQuantities(&p.object)
 	if err := setDefaults(&p.object); err != nil {
 		return nil, err
 	}
 	for i := range m.Pod.Spec.ResourceClaims {
-		if err := p.add(m, of, &m.Pod.Spec.ResourceClaims[i]); err != nil {
+		if err := p.add(m, inv, &m.Pod.Spec.ResourceClaims[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -58,7 +58,7 @@ func (m *Manifest) resolve(of *inventory.Inventory, namespace string) (*pod, err
 			continue
 		}
 		p.others = append(p.others, dra.Amount{Resource: string(name), Units: number})
-		if class, ok := of.ClassFor(string(name)); ok && isExtended(name) {
+		if class, ok := inv.ClassFor(string(name)); ok && isExtended(name) {
 			p.backed = append(p.backed, backedResource{string(name), class.Name, extendedDevices(&p.object.Spec, name)})
 		}
 	}
@@ -79,14 +79,14 @@ func units(amount apiresource.Quantity, scale apiresource.Scale) int64 {
 // the other extended resources with a device class.
 func (p *pod) ownOn(plugins map[string]bool) []explain.SupposedClaim {
 	spec := &resourcev1.ResourceClaimSpec{}
-	for _, of := range p.backed {
-		if plugins[of.name] {
+	for _, backed := range p.backed {
+		if plugins[backed.name] {
 			continue
 		}
 		spec.Devices.Requests = append(spec.Devices.Requests, resourcev1.DeviceRequest{
-			Name: strings.NewReplacer("/", "-", ".", "-").Replace(of.name),
+			Name: strings.NewReplacer("/", "-", ".", "-").Replace(backed.name),
 			Exactly: &resourcev1.ExactDeviceRequest{
-				DeviceClassName: of.class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: of.devices,
+				DeviceClassName: backed.class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: backed.devices,
 			},
 		})
 	}
@@ -96,7 +96,7 @@ func (p *pod) ownOn(plugins map[string]bool) []explain.SupposedClaim {
 	return append(slices.Clone(p.own), explain.SupposedClaim{PodClaim: "extended-resources", Spec: spec})
 }
 
-func (p *pod) add(m *Manifest, of *inventory.Inventory, reference *corev1.PodResourceClaim) error {
+func (p *pod) add(m *Manifest, inv *inventory.Inventory, reference *corev1.PodResourceClaim) error {
 	if reference.ResourceClaimTemplateName != nil {
 		name := *reference.ResourceClaimTemplateName
 		if template := m.Templates[name]; template != nil && isIn(template.Namespace, p.namespace) {
@@ -107,12 +107,12 @@ func (p *pod) add(m *Manifest, of *inventory.Inventory, reference *corev1.PodRes
 			p.own = append(p.own, explain.SupposedClaim{PodClaim: reference.Name, Template: name, Spec: spec})
 			return nil
 		}
-		spec, refusal := of.Spec(p.namespace, "", name)
+		spec, refusal := inv.Spec(p.namespace, "", name)
 		switch {
 		case refusal != "":
 			return fmt.Errorf("ResourceClaimTemplate %s/%s: %s", p.namespace, name, refusal)
 		case spec == nil:
-			return missing("ResourceClaimTemplate", p.namespace, name, of.Templates(p.namespace))
+			return missing("ResourceClaimTemplate", p.namespace, name, inv.Templates(p.namespace))
 		}
 		p.own = append(p.own, explain.SupposedClaim{PodClaim: reference.Name, Template: name, Spec: spec})
 		return nil
@@ -121,7 +121,7 @@ func (p *pod) add(m *Manifest, of *inventory.Inventory, reference *corev1.PodRes
 		return fmt.Errorf("claim %s of the pod names neither a ResourceClaim nor a ResourceClaimTemplate", reference.Name)
 	}
 	name := *reference.ResourceClaimName
-	if allocation, allocated := of.Allocation(p.namespace, name); allocated { // also if the manifest has it
+	if allocation, allocated := inv.Allocation(p.namespace, name); allocated { // also if the manifest has it
 		p.allocated = append(p.allocated, allocation)
 		return nil
 	}
@@ -133,7 +133,7 @@ func (p *pod) add(m *Manifest, of *inventory.Inventory, reference *corev1.PodRes
 		p.shared = append(p.shared, explain.SupposedClaim{PodClaim: reference.Name, Spec: spec})
 		return nil
 	}
-	spec, refusal := of.Spec(p.namespace, name, "")
+	spec, refusal := inv.Spec(p.namespace, name, "")
 	switch {
 	case refusal != "":
 		return fmt.Errorf("ResourceClaim %s/%s: %s", p.namespace, name, refusal)

@@ -116,8 +116,8 @@ func (r *Report) setNext(report *explain.Report) {
 	}
 }
 
-// claimsOf describes what each pod requests.
-func claimsOf(p *pod) []string {
+// listClaims describes what each pod requests.
+func listClaims(p *pod) []string {
 	all := []string{}
 	for _, claim := range p.ownOn(nil) {
 		all = append(all, claim.PodClaim+": "+headroom.Describe(claim.Spec))
@@ -180,8 +180,8 @@ func (r *Report) Text() string {
 	if len(nodes) > 0 {
 		line("%s%s", label("pods", 0), strings.Join(nodes, ", "))
 	}
-	for i, what := range r.NotConsidered {
-		line("%s%s", label("not considered", i), what)
+	for i, text := range r.NotConsidered {
+		line("%s%s", label("not considered", i), text)
 	}
 	for i, gap := range r.NotRead {
 		line("%s%s: %s", label("not read", i), gap.Source, gap.Consequence)
@@ -320,9 +320,9 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-func counted(n int, one, many string) string {
+func counted(n int, singular, many string) string {
 	if n == 1 {
-		return "1 " + one
+		return "1 " + singular
 	}
 	return fmt.Sprintf("%d %s", n, many)
 }

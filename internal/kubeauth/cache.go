@@ -37,6 +37,7 @@ const (
 // concurrent use. It stores keys only as a keyed digest.
 type reviewCache[V any] struct {
 	clock   clock.Clock
+	timeout time.Duration // of a review
 	accepts func(V) bool
 	salt    [sha256.Size]byte
 
@@ -61,7 +62,7 @@ type cached[V any] struct {
 // ones, so that invalid tokens evict no valid ones.
 func newReviewCache[V any](now clock.Clock, size, denied int, accepts func(V) bool) (*reviewCache[V], error) {
 	c := &reviewCache[V]{
-		clock: now, accepts: accepts,
+		clock: now, timeout: reviewTimeout, accepts: accepts,
 		accepted: cache.NewLRUExpireCacheWithClock(size, wall{now}), denied: cache.NewLRUExpireCacheWithClock(denied, wall{now}),
 		first: make(chan struct{}, concurrentReviews), renewals: make(chan struct{}, concurrentReviews),
 	}
@@ -125,15 +126,15 @@ func (w wall) Now() time.Time { return time.Unix(0, 0).Add(w.clock().Elapsed) }
 // expired.
 func (c *reviewCache[V]) get(ctx context.Context, key string, review func(context.Context) (V, error)) (V, error) {
 	digest := c.digest(key)
-	old, known := c.lookup(digest)
-	if known && c.usable(old) {
+	old, ok := c.lookup(digest)
+	if ok && c.usable(old) {
 		return old.value, nil
 	}
 	result := c.inFlight.DoChan(digest, func() (any, error) {
 		if current, found := c.lookup(digest); found && c.usable(current) {
 			return current.value, nil // another request has just renewed it
 		}
-		return c.renew(digest, old, known, review)
+		return c.renew(digest, old, ok, review)
 	})
 	var none V
 	select {
@@ -165,7 +166,7 @@ func (c *reviewCache[V]) usable(a cached[V]) bool {
 
 // renew calls review. If that fails, an older accepted result stays in use.
 func (c *reviewCache[V]) renew(digest string, old cached[V], known bool, review func(context.Context) (V, error)) (V, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), reviewTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
 	slots := c.first
 	if known {

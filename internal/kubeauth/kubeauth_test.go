@@ -124,6 +124,7 @@ func newGuardFixture(t *testing.T, api *fakeAPI, audiences ...string) *guardFixt
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.guard.tokens.timeout, g.guard.decisions.timeout = time.Minute, time.Minute // on a busy machine
 	g.served = g.guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		visible, all, err := g.guard.Namespaces(r, []string{"a", "b", "c"})
 		if err != nil {

@@ -105,8 +105,8 @@ type limitedBody struct {
 	exceeded *atomic.Bool // nil: it is not needed
 }
 
-func (b *limitedBody) Read(into []byte) (int, error) {
-	n, err := b.ReadCloser.Read(into[:min(int64(len(into)), b.left+1)])
+func (b *limitedBody) Read(buffer []byte) (int, error) {
+	n, err := b.ReadCloser.Read(buffer[:min(int64(len(buffer)), b.left+1)])
 	if b.left -= int64(n); b.left >= 0 {
 		return n, err
 	}
@@ -124,15 +124,15 @@ type reviewer struct {
 }
 
 func newReviewer(config *rest.Config, audiences []string) (*reviewer, error) {
-	own := rest.CopyConfig(config)
-	own.GroupVersion, own.APIPath = &schema.GroupVersion{}, "/"
+	copied := rest.CopyConfig(config)
+	copied.GroupVersion, copied.APIPath = &schema.GroupVersion{}, "/"
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // to decode errors
-	own.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	own.WarningHandler = rest.NoWarnings{}
-	own.QPS = -1 // reviewCache bounds reviews in flight
-	own.Wrap(limitAnswers)
-	client, err := rest.UnversionedRESTClientFor(own)
+	copied.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	copied.WarningHandler = rest.NoWarnings{}
+	copied.QPS = -1 // reviewCache bounds reviews in flight
+	copied.Wrap(limitAnswers)
+	client, err := rest.UnversionedRESTClientFor(copied)
 	if err != nil {
 		return nil, fmt.Errorf("prepare reviews by the API server: %w", err)
 	}
@@ -159,12 +159,12 @@ func (r *reviewer) token(ctx context.Context, token string) (*User, error) {
 	if !review.Status.Authenticated || !r.isForExporter(review.Status.Audiences) {
 		return nil, nil
 	}
-	from := review.Status.User
-	user := &User{Name: from.Username, UID: from.UID, Groups: from.Groups, Extra: make(map[string][]string, len(from.Extra))}
-	for key, values := range from.Extra {
+	info := review.Status.User
+	user := &User{Name: info.Username, UID: info.UID, Groups: info.Groups, Extra: make(map[string][]string, len(info.Extra))}
+	for key, values := range info.Extra {
 		user.Extra[key] = values
 	}
-	identity, err := json.Marshal(from)
+	identity, err := json.Marshal(info)
 	if err != nil {
 		return nil, fmt.Errorf("decode the user of a token: %w", err)
 	}
@@ -180,8 +180,8 @@ func (r *reviewer) isForExporter(audiences []string) bool {
 		return true
 	}
 	for _, audience := range audiences {
-		for _, own := range r.audiences {
-			if audience == own {
+		for _, a := range r.audiences {
+			if audience == a {
 				return true
 			}
 		}

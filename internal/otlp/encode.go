@@ -38,7 +38,7 @@ func encodeAttributes(set attribute.Set) []byte {
 // request returns a request that shares only the slices of histograms with the
 // metrics. Invalid UTF-8 is replaced: one such byte would fail the whole request.
 func (e *encoder) request(metrics *metricdata.ResourceMetrics) *collectorpb.ExportMetricsServiceRequest {
-	of := &metricspb.ResourceMetrics{
+	converted := &metricspb.ResourceMetrics{
 		Resource:  &resourcepb.Resource{Attributes: setMessages(*metrics.Resource.Set())},
 		SchemaUrl: metrics.Resource.SchemaURL(),
 	}
@@ -57,16 +57,16 @@ func (e *encoder) request(metrics *metricdata.ResourceMetrics) *collectorpb.Expo
 				message.Metrics = append(message.Metrics, metric)
 			}
 		}
-		of.ScopeMetrics = append(of.ScopeMetrics, message)
+		converted.ScopeMetrics = append(converted.ScopeMetrics, message)
 	}
-	return &collectorpb.ExportMetricsServiceRequest{ResourceMetrics: []*metricspb.ResourceMetrics{of}}
+	return &collectorpb.ExportMetricsServiceRequest{ResourceMetrics: []*metricspb.ResourceMetrics{converted}}
 }
 
 // metric is nil for a kind that neither naming nor conversion returns, such as
 // integers.
-func (e *encoder) metric(of *metricdata.Metrics) *metricspb.Metric {
-	message := &metricspb.Metric{Name: valid(of.Name), Description: valid(of.Description), Unit: valid(of.Unit)}
-	switch data := of.Data.(type) {
+func (e *encoder) metric(m *metricdata.Metrics) *metricspb.Metric {
+	message := &metricspb.Metric{Name: valid(m.Name), Description: valid(m.Description), Unit: valid(m.Unit)}
+	switch data := m.Data.(type) {
 	case metricdata.Gauge[float64]:
 		message.Data = &metricspb.Metric_Gauge{Gauge: &metricspb.Gauge{DataPoints: e.numberPoints(data.DataPoints)}}
 	case metricdata.Sum[float64]:
@@ -86,8 +86,8 @@ func (e *encoder) metric(of *metricdata.Metrics) *metricspb.Metric {
 	return message
 }
 
-func temporality(over metricdata.Temporality) metricspb.AggregationTemporality {
-	switch over {
+func temporality(t metricdata.Temporality) metricspb.AggregationTemporality {
+	switch t {
 	case metricdata.CumulativeTemporality:
 		return metricspb.AggregationTemporality_AGGREGATION_TEMPORALITY_CUMULATIVE
 	case metricdata.DeltaTemporality:
@@ -135,8 +135,8 @@ func noValue() float64 { return math.Float64frombits(staleNaN) }
 
 const staleNaN = 0x7ff0000000000002
 
-// flagsOf returns the flags of a point with this value or sum.
-func flagsOf(value float64) uint32 {
+// pointFlags returns the flags of a point with this value or sum.
+func pointFlags(value float64) uint32 {
 	if math.Float64bits(value) == staleNaN {
 		return uint32(metricspb.DataPointFlags_DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK)
 	}
@@ -155,7 +155,7 @@ func (e *encoder) numberPoints(points []metricdata.DataPoint[float64]) []*metric
 		point, message := &points[i], &slab[i]
 		message.StartTimeUnixNano, message.TimeUnixNano = nanoseconds(point.StartTime), nanoseconds(point.Time)
 		message.Exemplars = exemplarMessages(point.Exemplars)
-		if message.Flags = flagsOf(point.Value); message.Flags == 0 {
+		if message.Flags = pointFlags(point.Value); message.Flags == 0 {
 			values[i].AsDouble = point.Value
 			message.Value = &values[i]
 		}
@@ -174,7 +174,7 @@ func histogramPoints(points []metricdata.HistogramDataPoint[float64]) []*metrics
 			Attributes:        setMessages(point.Attributes),
 			StartTimeUnixNano: nanoseconds(point.StartTime), TimeUnixNano: nanoseconds(point.Time),
 			Count: point.Count, BucketCounts: point.BucketCounts, ExplicitBounds: point.Bounds,
-			Exemplars: exemplarMessages(point.Exemplars), Flags: flagsOf(point.Sum),
+			Exemplars: exemplarMessages(point.Exemplars), Flags: pointFlags(point.Sum),
 			Min: extremum(point.Min), Max: extremum(point.Max),
 		}
 		// Prometheus marks the series of the sum as stale only if there is a sum.
@@ -195,7 +195,7 @@ func exponentialPoints(points []metricdata.ExponentialHistogramDataPoint[float64
 			StartTimeUnixNano: nanoseconds(point.StartTime), TimeUnixNano: nanoseconds(point.Time),
 			Count: point.Count, Scale: point.Scale, ZeroCount: point.ZeroCount, ZeroThreshold: point.ZeroThreshold,
 			Positive: bucketsMessage(point.PositiveBucket), Negative: bucketsMessage(point.NegativeBucket),
-			Exemplars: exemplarMessages(point.Exemplars), Flags: flagsOf(point.Sum),
+			Exemplars: exemplarMessages(point.Exemplars), Flags: pointFlags(point.Sum),
 			Min: extremum(point.Min), Max: extremum(point.Max),
 		}
 		if message.Flags == 0 {
@@ -210,8 +210,8 @@ func bucketsMessage(bucket metricdata.ExponentialBucket) *metricspb.ExponentialH
 	return &metricspb.ExponentialHistogramDataPoint_Buckets{Offset: bucket.Offset, BucketCounts: bucket.Counts}
 }
 
-func extremum(of metricdata.Extrema[float64]) *float64 {
-	if value, known := of.Value(); known {
+func extremum(extrema metricdata.Extrema[float64]) *float64 {
+	if value, ok := extrema.Value(); ok {
 		return &value
 	}
 	return nil

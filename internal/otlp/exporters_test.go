@@ -23,7 +23,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 func startCollector(t *testing.T, options simulated.Options) *simulated.Collector {
 	t.Helper()

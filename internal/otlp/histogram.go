@@ -49,7 +49,7 @@ func (c conversion) explicits(family *dto.MetricFamily) metricdata.Aggregation {
 			continue
 		}
 		points = append(points, metricdata.HistogramDataPoint[float64]{
-			Attributes: labelSet(m.GetLabel()), StartTime: timeOf(h.GetCreatedTimestamp()), Time: c.time(m),
+			Attributes: labelSet(m.GetLabel()), StartTime: exemplarTime(h.GetCreatedTimestamp()), Time: c.time(m),
 			Count: h.GetSampleCount(), Sum: h.GetSampleSum(), Bounds: bounds, BucketCounts: counts,
 			Exemplars: bucketExemplars(h),
 		})
@@ -104,7 +104,7 @@ func (c conversion) exponentials(family *dto.MetricFamily) metricdata.Aggregatio
 			continue
 		}
 		point := metricdata.ExponentialHistogramDataPoint[float64]{
-			Attributes: labelSet(m.GetLabel()), StartTime: timeOf(h.GetCreatedTimestamp()), Time: c.time(m),
+			Attributes: labelSet(m.GetLabel()), StartTime: exemplarTime(h.GetCreatedTimestamp()), Time: c.time(m),
 			Count: h.GetSampleCount(), Sum: h.GetSampleSum(), Scale: scale,
 			ZeroCount: h.GetZeroCount(), ZeroThreshold: h.GetZeroThreshold(),
 			PositiveBucket: positive, NegativeBucket: negative, Exemplars: exemplars(h.GetExemplars()...),

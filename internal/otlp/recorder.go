@@ -71,9 +71,9 @@ type recorder struct {
 	pausedUntil   clock.Instant // as the collector asked; zero: it did not
 }
 
-func newRecorder(signal string, to settings.Signal, metrics *pushMetrics, now clock.Clock, log *slog.Logger) *recorder {
+func newRecorder(signal string, target settings.Signal, metrics *pushMetrics, now clock.Clock, log *slog.Logger) *recorder {
 	return &recorder{clock: now, metrics: metrics.of(signal),
-		log: log.With("signal", signal, "endpoint", to.URL(), "protocol", to.Protocol)}
+		log: log.With("signal", signal, "endpoint", target.URL(), "protocol", target.Protocol)}
 }
 
 // begin begins a push.

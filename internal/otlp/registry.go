@@ -28,14 +28,14 @@ func (c conversion) metrics(families []*dto.MetricFamily) []metricdata.Metrics {
 			continue
 		}
 		all = append(all, metricdata.Metrics{
-			Name: family.GetName(), Description: family.GetHelp(), Unit: naming.UCUM(unitOf(family)), Data: data,
+			Name: family.GetName(), Description: family.GetHelp(), Unit: naming.UCUM(familyUnit(family)), Data: data,
 		})
 	}
 	return all
 }
 
-// unitOf is the family's unit, or else the one that its name ends with.
-func unitOf(family *dto.MetricFamily) string {
+// familyUnit is the family's unit, or else the one that its name ends with.
+func familyUnit(family *dto.MetricFamily) string {
 	if unit := family.GetUnit(); unit != "" {
 		return unit
 	}
@@ -72,7 +72,7 @@ func (c conversion) numbers(family *dto.MetricFamily) []metricdata.DataPoint[flo
 		switch {
 		case m.Counter != nil:
 			point.Value = m.GetCounter().GetValue()
-			point.StartTime = timeOf(m.GetCounter().GetCreatedTimestamp())
+			point.StartTime = exemplarTime(m.GetCounter().GetCreatedTimestamp())
 			point.Exemplars = exemplars(m.GetCounter().GetExemplar())
 		case m.Gauge != nil:
 			point.Value = m.GetGauge().GetValue()
@@ -94,7 +94,7 @@ func (c conversion) summaries(family *dto.MetricFamily) []metricdata.SummaryData
 			continue
 		}
 		point := metricdata.SummaryDataPoint{
-			Attributes: labelSet(m.GetLabel()), Time: c.time(m), StartTime: timeOf(summary.GetCreatedTimestamp()),
+			Attributes: labelSet(m.GetLabel()), Time: c.time(m), StartTime: exemplarTime(summary.GetCreatedTimestamp()),
 			Count: summary.GetSampleCount(), Sum: summary.GetSampleSum(),
 		}
 		for _, quantile := range summary.GetQuantile() {
@@ -113,8 +113,8 @@ func (c conversion) time(m *dto.Metric) time.Time {
 	return c.at
 }
 
-// timeOf is the zero time, an unknown time, if there is no valid timestamp.
-func timeOf(timestamp *timestamppb.Timestamp) time.Time {
+// exemplarTime is the zero time, an unknown time, if there is no valid timestamp.
+func exemplarTime(timestamp *timestamppb.Timestamp) time.Time {
 	if timestamp.CheckValid() != nil {
 		return time.Time{}
 	}
@@ -146,25 +146,25 @@ const (
 // exemplars converts those that are not nil. Prometheus has ids as labels of
 // hexadecimal digits, OTLP as bytes: with digits instead collectors reject the
 // whole request.
-func exemplars(from ...*dto.Exemplar) []metricdata.Exemplar[float64] {
+func exemplars(list ...*dto.Exemplar) []metricdata.Exemplar[float64] {
 	var all []metricdata.Exemplar[float64]
-	for _, e := range from {
+	for _, e := range list {
 		if e == nil {
 			continue
 		}
-		traceID, spanID := spanOf(e.GetLabel())
+		traceID, spanID := spanIDs(e.GetLabel())
 		all = append(all, metricdata.Exemplar[float64]{
 			FilteredAttributes: labelAttributes(withoutIDs(e.GetLabel())),
-			Time:               timeOf(e.GetTimestamp()), Value: e.GetValue(),
+			Time:               exemplarTime(e.GetTimestamp()), Value: e.GetValue(),
 			TraceID: traceID, SpanID: spanID,
 		})
 	}
 	return all
 }
 
-// spanOf returns the ids of an exemplar's span. Both are nil if the trace's is
+// spanIDs returns the ids of an exemplar's span. Both are nil if the trace's is
 // missing or malformed; the span's alone is nil if only it is.
-func spanOf(labels []*dto.LabelPair) (traceID, spanID []byte) {
+func spanIDs(labels []*dto.LabelPair) (traceID, spanID []byte) {
 	for _, label := range labels {
 		switch label.GetName() {
 		case traceLabel:

@@ -31,10 +31,10 @@ type spanBuilder struct {
 // newSpanBuilder returns a builder of spans of this resource. It samples nothing:
 // the tracer does. The SDK reads its limits of spans (OTEL_SPAN_*) from the
 // environment.
-func newSpanBuilder(of *resource.Resource, version string) *spanBuilder {
+func newSpanBuilder(r *resource.Resource, version string) *spanBuilder {
 	ended := &endedSpans{}
 	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithResource(of),
+		sdktrace.WithResource(r),
 		sdktrace.WithSampler(sdktrace.AlwaysSample()),
 		sdktrace.WithIDGenerator(contextIDs{}),
 		sdktrace.WithSpanProcessor(ended),
@@ -136,9 +136,9 @@ func appendPhase(attributes []attribute.KeyValue, span *trace.Span) []attribute.
 
 // appendTimestamp appends the source and the precision of a timestamp. An error of
 // zero is omitted: it means milliseconds.
-func appendTimestamp(attributes []attribute.KeyValue, m *trace.Timestamp, by, off attribute.Key) []attribute.KeyValue {
+func appendTimestamp(attributes []attribute.KeyValue, m *trace.Timestamp, key, off attribute.Key) []attribute.KeyValue {
 	if m.Evidence != "" {
-		attributes = append(attributes, by.String(clean(m.Evidence, nameLimit)))
+		attributes = append(attributes, key.String(clean(m.Evidence, nameLimit)))
 	}
 	if m.Error > 0 {
 		attributes = append(attributes, off.Float64(m.Error.Seconds()))

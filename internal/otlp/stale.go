@@ -101,7 +101,7 @@ func (s *staleSeries) compare(metrics *metricdata.Metrics, live bool, at time.Du
 		s.last[metrics.Name] = known
 	}
 	known.metrics = metricdata.Metrics{Name: metrics.Name, Description: metrics.Description, Unit: metrics.Unit, Data: emptied(metrics.Data)}
-	known.bounds, known.live, known.generation = boundsOf(metrics.Data), live, s.generation
+	known.bounds, known.live, known.generation = histogramBounds(metrics.Data), live, s.generation
 	if slices.EqualFunc(known.sets, s.scratch, sameSet) {
 		return
 	}
@@ -218,9 +218,9 @@ func emptied(data metricdata.Aggregation) metricdata.Aggregation {
 	return nil
 }
 
-// boundsOf returns the bounds of the first point: all points of a metric have the
+// histogramBounds returns the bounds of the first point: all points of a metric have the
 // same.
-func boundsOf(data metricdata.Aggregation) []float64 {
+func histogramBounds(data metricdata.Aggregation) []float64 {
 	if histogram, ok := data.(metricdata.Histogram[float64]); ok && len(histogram.DataPoints) > 0 {
 		return histogram.DataPoints[0].Bounds
 	}

@@ -67,8 +67,8 @@ func (c *connection) export(ctx context.Context, call func(ctx context.Context) 
 	limited, cancel := context.WithTimeout(ctx, c.signal.Timeout)
 	defer cancel()
 	late := "no answer within " + c.signal.Timeout.String()
-	own, _ := limited.Deadline()
-	if given, ok := ctx.Deadline(); ok && !own.Before(given) { // at the end there is less time
+	deadline, _ := limited.Deadline()
+	if given, ok := ctx.Deadline(); ok && !deadline.Before(given) { // at the end there is less time
 		late = "no answer in time"
 	}
 	err := call(limited)
@@ -150,13 +150,13 @@ func (c *connection) tlsConfig() *tls.Config {
 	if c.signal.TLS == nil {
 		return nil
 	}
-	config, own := c.signal.TLS.Clone(), c.signal.TLS.GetClientCertificate
+	config, certificate := c.signal.TLS.Clone(), c.signal.TLS.GetClientCertificate
 	config.GetClientCertificate = func(request *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		c.certificateRequested.Store(true)
-		if own == nil {
+		if certificate == nil {
 			return &tls.Certificate{}, nil
 		}
-		return own(request)
+		return certificate(request)
 	}
 	return config
 }

@@ -35,27 +35,27 @@ type domainRecord struct {
 const stuckAfter = time.Minute
 
 func (o *anomalyReader) terminating(row metric.Row) {
-	if age, known := since(o.at, moment(row)); known && age < stuckAfter {
+	if age, ok := since(o.at, moment(row)); ok && age < stuckAfter {
 		return
 	}
-	o.stuck = append(o.stuck, Anomaly{Name: namesOf(row, "namespace", "resourceclaim"), Since: moment(row)})
+	o.stuck = append(o.stuck, Anomaly{Name: joinNames(row, "namespace", "resourceclaim"), Since: moment(row)})
 }
 
 func (o *anomalyReader) deletedPod(row metric.Row) {
 	if late, ok := since(o.at, moment(row)); ok && late >= stuckAfter {
-		o.ending = append(o.ending, Anomaly{Name: namesOf(row, "namespace", "pod"), Detail: "on node " + row.Labels.Get("node"), Since: moment(row)})
+		o.ending = append(o.ending, Anomaly{Name: joinNames(row, "namespace", "pod"), Detail: "on node " + row.Labels.Get("node"), Since: moment(row)})
 	}
 }
 
 func (o *anomalyReader) orphaned(row metric.Row) {
 	if row.Value == 1 {
-		o.reservedForNone = append(o.reservedForNone, Anomaly{Name: namesOf(row, "namespace", "resourceclaim")})
+		o.reservedForNone = append(o.reservedForNone, Anomaly{Name: joinNames(row, "namespace", "resourceclaim")})
 	}
 }
 
 func (o *anomalyReader) disagreement(row metric.Row) {
 	if row.Value == 1 {
-		o.disagreeing = append(o.disagreeing, Anomaly{Name: namesOf(row, "driver", "pool", "device")})
+		o.disagreeing = append(o.disagreeing, Anomaly{Name: joinNames(row, "driver", "pool", "device")})
 	}
 }
 
@@ -66,7 +66,7 @@ func (o *anomalyReader) taint(row metric.Row) {
 		return
 	}
 	taint := Taint{Key: get("key"), Effect: get("effect")}
-	anomaly := Anomaly{Name: namesOf(row, "driver", "pool"), Detail: taint.Key + ":" + taint.Effect + " on " + counted(*count, "device")}
+	anomaly := Anomaly{Name: joinNames(row, "driver", "pool"), Detail: taint.Key + ":" + taint.Effect + " on " + counted(*count, "device")}
 	if taint.grade() == Critical {
 		o.tainted = append(o.tainted, anomaly)
 		return
@@ -80,7 +80,7 @@ func ofDomain(read func(*domainRecord, metric.Row)) readClusterRow {
 		if r.anomalies.domains == nil {
 			r.anomalies.domains = make(map[string]*domainRecord)
 		}
-		read(find(r.anomalies.domains, namesOf(row, "namespace", "compute_domain"), domainRecord{}), row)
+		read(find(r.anomalies.domains, joinNames(row, "namespace", "compute_domain"), domainRecord{}), row)
 	}
 }
 
@@ -108,7 +108,7 @@ func (o *anomalyReader) notReady() []Anomaly {
 }
 
 func (o *anomalyReader) waitsInQueue(row metric.Row) {
-	name := row.Labels.Get("workload_kind") + " " + namesOf(row, "namespace", "workload")
+	name := row.Labels.Get("workload_kind") + " " + joinNames(row, "namespace", "workload")
 	o.queued = append(o.queued, Anomaly{Name: name, Detail: row.Labels.Get("reason"), Since: moment(row)})
 }
 
@@ -151,11 +151,11 @@ func (o *anomalyReader) droppedRows(row metric.Row) {
 }
 
 // withCount adds a counter that is not zero.
-func withCount(to []Anomaly, row metric.Row, label, unit string) []Anomaly {
+func withCount(list []Anomaly, row metric.Row, label, unit string) []Anomaly {
 	if count := known(row.Value); count != nil && *count > 0 {
-		return append(to, Anomaly{Name: row.Labels.Get(label), Detail: counted(*count, unit)})
+		return append(list, Anomaly{Name: row.Labels.Get(label), Detail: counted(*count, unit)})
 	}
-	return to
+	return list
 }
 
 // pool adds a pool that is incomplete or empty.
@@ -209,8 +209,8 @@ func (o *anomalyReader) byKind() []AnomalyKind {
 	return kinds
 }
 
-// namesOf joins the values of labels by slashes.
-func namesOf(row metric.Row, labels ...string) string {
+// joinNames joins the values of labels by slashes.
+func joinNames(row metric.Row, labels ...string) string {
 	names := make([]string, len(labels))
 	for i, label := range labels {
 		names[i] = row.Labels.Get(label)

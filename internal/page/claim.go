@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
 // Claim is a ResourceClaim and what it gets of each device.
@@ -99,7 +97,8 @@ type ClaimDevice struct {
 	ParentUUID  string       `json:"parentUuid,omitempty"` // of a partition
 	ParentName  string       `json:"parentName,omitempty"` // likewise
 	Model       string       `json:"model,omitempty"`
-	Profile     string       `json:"profile,omitempty"` // of a partition
+	Profile     string       `json:"profile,omitempty"`        // of a partition
+	Bundled     int          `json:"bundledDevices,omitempty"` // number of devices of a bundle; 0: it is one device
 	Held        bool         `json:"held"`
 	Attribution string       `json:"attribution,omitempty"` // present attribution of all quantities that are not split
 	Allocations []Allocation `json:"allocations"`
@@ -117,10 +116,14 @@ type ClaimDevice struct {
 }
 
 func (c ClaimDevice) name() string {
-	if len(c.Allocations) == 0 {
+	switch {
+	case c.Bundled > 0:
+		return bundleTitle(c.Bundled, c.UUID)
+	case len(c.Allocations) == 0:
 		return ""
+	default:
+		return c.Allocations[0].Device
 	}
-	return c.Allocations[0].Device
 }
 
 // setAttribution sets the attribution of a device without gauges that have it:
@@ -145,18 +148,6 @@ func (c *ClaimDevice) setAttribution() {
 		}
 		c.Attribution = held
 	}
-}
-
-// account returns the account of the row's attribution, a new one if there is
-// none.
-func (c *ClaimDevice) account(row metric.Row) *Account {
-	attribution := row.Labels.Get("attribution")
-	i := slices.IndexFunc(c.Accounts, func(a Account) bool { return a.Attribution == attribution })
-	if i < 0 {
-		i = len(c.Accounts)
-		c.Accounts = append(c.Accounts, Account{Attribution: attribution})
-	}
-	return &c.Accounts[i]
 }
 
 // UseAttribution returns process if the claim's use is split by processes, or

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
 //go:embed cluster.html
@@ -27,7 +29,10 @@ func ClusterHandlers(config Config) (map[string]http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &site[ClusterView]{config: config, html: parsed, view: clusterViewOf, source: func(v *ClusterView) []Source { return v.Sources }}
+	s := &site[[]metric.Row, ClusterView]{
+		config: config, html: parsed, view: newClusterView, source: func(v *ClusterView) []Source { return v.Sources },
+		known: config.Rows, isReady: func(rows []metric.Row) bool { return rows != nil }, namespaces: namespacesIn, limit: visibleRows,
+	}
 	pages := clusterPages{&config}
 	return map[string]http.Handler{
 		"/":               s.page("page", pages.overview),
@@ -51,24 +56,24 @@ const (
 func clusterFunctions() template.FuncMap {
 	return template.FuncMap{
 		"phase":      phaseText,
-		"stages":     stagesOf,
+		"stages":     newStages,
 		"whole":      whole,
 		"count":      func(v float64) string { return whole(&v) },
 		"none":       func(count *float64) bool { return count != nil && *count == 0 },
 		"percent":    percent,
 		"bar":        newBar,
 		"share":      share,
-		"phaseRow":   func(at time.Time, of ActivePhase) phaseRow { return phaseRow{of, ageOf(at, of.Since)} },
+		"phaseRow":   func(at time.Time, phase ActivePhase) phaseRow { return phaseRow{phase, formatAge(at, phase.Since)} },
 		"underway":   func(all []ActivePhase) shown[ActivePhase] { return showing(all, shownItems) },
 		"items":      func(all []Anomaly) shown[Anomaly] { return showing(all, shownItems) },
 		"clock":      clockText,
 		"codes":      codes,
-		"since":      ageOf,
+		"since":      formatAge,
 		"stack":      newStack,
 		"listed":     listed,
 		"names":      namesOnly,
 		"gatedItems": gatedItems,
-		"anomalies":  func(at time.Time, of AnomalyKind) anomalyRow { return anomalyRow{at, of} },
+		"anomalies":  func(at time.Time, kind AnomalyKind) anomalyRow { return anomalyRow{at, kind} },
 	}
 }
 
@@ -92,7 +97,7 @@ type phaseRow struct {
 // newPendingRow returns a reference as a row; explain is the prefix of the commands about
 // pods, empty for none.
 func newPendingRow(view *ClusterView, w PendingRef, unread []Source, explain string) pendingRow {
-	row := pendingRow{Of: w, Key: w.Namespace + "/" + w.Pod + "/" + w.PodClaim, Age: ageOf(view.At, w.Since), Because: w.because(unread), Claim: w.claimText()}
+	row := pendingRow{Of: w, Key: w.Namespace + "/" + w.Pod + "/" + w.PodClaim, Age: formatAge(view.At, w.Since), Because: w.because(unread), Claim: w.claimText()}
 	if explain != "" {
 		row.Command = explain + " pod " + w.Namespace + "/" + w.Pod
 	}
@@ -105,10 +110,10 @@ type anomalyRow struct {
 	Of AnomalyKind
 }
 
-// ageOf is the time since then, for people.
-func ageOf(at, then time.Time) string {
-	age, known := since(at, then)
-	if !known {
+// formatAge is the time since then, for people.
+func formatAge(at, then time.Time) string {
+	age, ok := since(at, then)
+	if !ok {
 		return absent
 	}
 	return duration(age)

@@ -140,7 +140,7 @@ func (p clusterPages) explained(r *http.Request, view ClusterView, around *frame
 	}
 	for _, phase := range view.Phases {
 		if phase.Namespace == namespace && concerns(phase.Pod, phase.Claim) {
-			content.Phases = append(content.Phases, phaseRow{phase, ageOf(view.At, phase.Since)})
+			content.Phases = append(content.Phases, phaseRow{phase, formatAge(view.At, phase.Since)})
 			addRunbook(phaseAlert(phase.Phase))
 		}
 	}
@@ -157,16 +157,16 @@ func (p clusterPages) explained(r *http.Request, view ClusterView, around *frame
 
 // explain adds the explanation, or why there is none. It returns the text
 // to show if nothing else is known of the object.
-func (p clusterPages) explain(r *http.Request, content *explainedPage, of ExplainedObject) (refused string) {
+func (p clusterPages) explain(r *http.Request, content *explainedPage, object ExplainedObject) (refused string) {
 	if p.config.Explanation == nil {
 		return ""
 	}
-	namespaceOnly, allowed, err := p.config.mayExplain(r, of.Namespace)
+	namespaceOnly, allowed, err := p.config.mayExplain(r, object.Namespace)
 	if err != nil || !allowed {
 		return "" // rows are subject to the same permissions
 	}
-	of.NamespaceOnly = namespaceOnly
-	content.Explanation, err = p.config.Explanation(r.Context(), of)
+	object.NamespaceOnly = namespaceOnly
+	content.Explanation, err = p.config.Explanation(r.Context(), object)
 	if refusal := (*Refusal)(nil); errors.As(err, &refusal) {
 		return refusal.Message
 	}

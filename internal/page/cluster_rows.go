@@ -10,9 +10,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// clusterViewOf returns the view of a snapshot's rows at a time, as viewOf does
+// newClusterView returns the view of a snapshot's rows at a time, as newView does
 // for a node.
-func clusterViewOf(rows []metric.Row, at time.Time) ClusterView {
+func newClusterView(rows []metric.Row, at time.Time) ClusterView {
 	r := newClusterReader(at)
 	readRows(rows, r, clusterFamilies())
 	return r.assemble()
@@ -119,8 +119,8 @@ func ofFitting(read func(*FittingClaims, metric.Row)) readClusterRow {
 		if err != nil {
 			return
 		}
-		at, known := slices.BinarySearchFunc(c.Fitting, devices, func(f FittingClaims, devices int) int { return cmp.Compare(f.Devices, devices) })
-		if !known {
+		at, ok := slices.BinarySearchFunc(c.Fitting, devices, func(f FittingClaims, devices int) int { return cmp.Compare(f.Devices, devices) })
+		if !ok {
 			c.Fitting = slices.Insert(c.Fitting, at, FittingClaims{Devices: devices})
 		}
 		read(&c.Fitting[at], row)
@@ -257,14 +257,14 @@ func (r *clusterReader) drivers() []DriverSupply {
 		sum.Devices.add(p.devices)
 	}
 	uses := map[[2]string]*CapacityUse{}
-	for key, of := range r.shared {
-		if of.total == nil || of.consumed == nil {
+	for key, record := range r.shared {
+		if record.total == nil || record.consumed == nil {
 			continue
 		}
 		use := find(uses, [2]string{key.driver, key.capacity}, CapacityUse{Name: key.capacity})
 		use.Devices++
-		use.Total += *of.total
-		use.Consumed += *of.consumed
+		use.Total += *record.total
+		use.Consumed += *record.consumed
 	}
 	for key, use := range uses {
 		driver := find(sums, key[0], DriverSupply{Name: key[0]})

@@ -196,8 +196,8 @@ func (v ClusterView) Unread(needed ...string) []Source {
 // Long returns the phases under way that have taken long.
 func (v ClusterView) Long() []ActivePhase {
 	return slices.DeleteFunc(slices.Clone(v.Phases), func(u ActivePhase) bool {
-		age, known := since(v.At, u.Since)
-		return known && age < longAfter
+		age, ok := since(v.At, u.Since)
+		return ok && age < longAfter
 	})
 }
 

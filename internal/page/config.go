@@ -9,27 +9,25 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // Config configures what a page shows, and to which readers.
 type Config struct {
-	Node        string              // shown until a row has it
+	Node        string              // shown until a snapshot has it
 	MetricsPath string              // where the page's link to the metrics leads
-	Rows        func() []metric.Row // those of the newest snapshot; nil before the first
+	Model       func() *model.Node  // of a node: the newest; nil before the first
+	Rows        func() []metric.Row // of a cluster: those of the newest snapshot; nil before the first
 	Now         func() time.Time    // the wall clock
 
 	// Messages returns messages for people, by source: what has failed and what to do.
 	// Rows have none. It may be nil.
 	Messages func() map[string]string
 
-	// KubeletMessages returns why the kubelet reports devices as unhealthy, by UUID.
-	// Rows have no such text. It may be nil.
-	KubeletMessages func() map[string]string
-
 	// Explanation explains a pod or a claim of the cluster. Its error may be a *Refusal,
 	// whose message is shown with its status; another one is shown beside what rows say.
 	// It may be nil.
-	Explanation func(ctx context.Context, of ExplainedObject) (*Explanation, error)
+	Explanation func(ctx context.Context, object ExplainedObject) (*Explanation, error)
 
 	// Explain is the command that explains why claims are pending, up to the kind of
 	// object. Empty: none works where the cluster's page is read.
@@ -79,21 +77,6 @@ type Refusal struct {
 }
 
 func (r *Refusal) Error() string { return r.Message }
-
-// visibleTo returns what the reader of the request may see: the rows, nil before the
-// first snapshot, and whether these are all. Then messages are for the reader as well,
-// which may name objects of any namespace.
-func (c *Config) visibleTo(r *http.Request) (rows []metric.Row, all bool, err error) {
-	rows = c.Rows()
-	if c.Visible == nil || rows == nil {
-		return rows, true, nil
-	}
-	visible, all, err := c.Visible(r, namespacesIn(rows, namespacesOf(r)))
-	if err != nil || all {
-		return rows, true, err
-	}
-	return visibleRows(rows, visible), false, nil
-}
 
 // mayExplain reports whether the reader of the request may see objects of the namespace,
 // and whether of that one alone.

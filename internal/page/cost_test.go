@@ -33,7 +33,7 @@ func TestSelectedNamespaces(t *testing.T) {
 
 // Devices without a price are reported, and do not count as free.
 func TestTotalsByNamespace(t *testing.T) {
-	view := viewOf(sharing(t), noon)
+	view := newView(parseNode(sharing(t)), noon)
 	got := map[string]NamespaceUse{}
 	for _, use := range view.ByNamespace() {
 		got[use.Namespace] = use
@@ -54,7 +54,7 @@ func TestTotalsByNamespace(t *testing.T) {
 
 func TestCountedSince(t *testing.T) {
 	rows := sharing(t)
-	if _, known := viewOf(rows, noon).Counted(); known {
+	if _, known := newView(parseNode(rows), noon).Counted(); known {
 		t.Error("since when is counted is made up")
 	}
 	for i, r := range rows {
@@ -68,18 +68,18 @@ func TestCountedSince(t *testing.T) {
 			last = i
 		}
 	}
-	if age, known := viewOf(rows, noon).Counted(); !known || age != time.Duration(last)*time.Minute {
+	if age, known := newView(parseNode(rows), noon).Counted(); !known || age != time.Duration(last)*time.Minute {
 		t.Errorf("counted for %v, want %d min", age, last)
 	}
 }
 
 func TestPricesOfADevice(t *testing.T) {
-	view := viewOf(sharing(t), noon)
+	view := newView(parseNode(sharing(t)), noon)
 	for uuid, want := range map[string]string{
 		"GPU-6f1b2a90-0b2d-4a57-9d3e-000000000004": "2.40 USD/h", "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000006": "2.40–2.50 USD/h",
 		"GPU-6f1b2a90-0b2d-4a57-9d3e-000000000002": "",
 	} {
-		if got := prices(device(t, view.Devices, uuid).Prices); got != want {
+		if got := prices(findDevice(t, view.Devices, uuid).Prices); got != want {
 			t.Errorf("%s costs %q, want %q", uuid, got, want)
 		}
 	}
@@ -87,7 +87,7 @@ func TestPricesOfADevice(t *testing.T) {
 	for i, r := range rows { // no longer held through this class
 		rows[i].Past = r.Family.Name == "dra_device_price_per_hour" && r.Value == 2.5
 	}
-	if got := prices(device(t, viewOf(rows, noon).Devices, "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000006").Prices); got != "2.40 USD/h" {
+	if got := prices(findDevice(t, newView(parseNode(rows), noon).Devices, "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000006").Prices); got != "2.40 USD/h" {
 		t.Errorf("what it cost before is still its price: %q", got)
 	}
 	if price := claimOn(t, view, "rerank").Price; price == nil || *price != (Price{2.5, "USD"}) {
@@ -107,11 +107,11 @@ func TestPriceOfDeviceOfSeveralClasses(t *testing.T) {
 		rows = append(rows, row("dra_claim_device_info", 1, append(claim, "request", class, "deviceclass", class)...))
 	}
 	rows = append(rows, row("dra_device_price_per_hour", 72, "uuid", "a", "deviceclass", "gold", "currency", "EUR"))
-	if price := viewOf(rows, noon).Claims[0].Devices[0].Price; price != nil {
+	if price := newView(parseNode(rows), noon).Claims[0].Devices[0].Price; price != nil {
 		t.Errorf("the price of another claim is shown: %v", price)
 	}
 	rows = append(rows, row("dra_device_price_per_hour", 7, "uuid", "a", "deviceclass", "multiple", "currency", "EUR"))
-	if price := viewOf(rows, noon).Claims[0].Devices[0].Price; price == nil || *price != (Price{7, "EUR"}) {
+	if price := newView(parseNode(rows), noon).Claims[0].Devices[0].Price; price == nil || *price != (Price{7, "EUR"}) {
 		t.Errorf("it pays %v", price)
 	}
 }

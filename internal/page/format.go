@@ -169,7 +169,7 @@ func first(a, b bool) int {
 // natural compares names so that gpu-2 comes before gpu-10.
 func natural(a, b string) int {
 	for a != "" && b != "" {
-		x, y := digitsOf(a), digitsOf(b)
+		x, y := countDigits(a), countDigits(b)
 		if x == 0 || y == 0 {
 			if a[0] != b[0] {
 				return cmp.Compare(a[0], b[0])
@@ -186,8 +186,8 @@ func natural(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// digitsOf is how many digits the text begins with.
-func digitsOf(text string) int { return len(text) - len(strings.TrimLeft(text, "0123456789")) }
+// countDigits is how many digits the text begins with.
+func countDigits(text string) int { return len(text) - len(strings.TrimLeft(text, "0123456789")) }
 
 // sentence makes a sentence of a text that begins in lower case.
 func sentence(text string) string {

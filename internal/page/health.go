@@ -49,14 +49,6 @@ type XID struct {
 	Last  time.Time `json:"last,omitzero"`
 }
 
-// addKubeletMessage adds the kubelet's message to a health that the kubelet reports
-// as unhealthy. Rows and messages may be of different snapshots.
-func (h *Health) addKubeletMessage(message string) {
-	if h != nil && h.Kubelet != nil && !*h.Kubelet {
-		h.KubeletMessage = message
-	}
-}
-
 // Severity is how serious the state is. Healthy and unknown devices are sorted
 // together.
 type Severity int
@@ -151,8 +143,8 @@ func (h Health) Reasons(at time.Time) []Reason {
 		reasons = append(reasons, Reason{Warning, "its whole device: " + XID{Code: h.Recovering.XID}.title(), 1, h.Recovering.Last})
 	}
 	for _, xid := range h.XIDs {
-		grade := h.gradeOf("xid_" + xid.Code)
-		if of := h.Recovering; of != nil && !of.Whole && of.XID == xid.Code {
+		grade := h.signalGrade("xid_" + xid.Code)
+		if recovery := h.Recovering; recovery != nil && !recovery.Whole && recovery.XID == xid.Code {
 			grade = Warning
 		}
 		if grade == Note && at.Sub(xid.Last) > shownFor {
@@ -164,7 +156,7 @@ func (h Health) Reasons(at time.Time) []Reason {
 	for _, signal := range h.Signals {
 		if !named[signal.Name] {
 			named[signal.Name] = true
-			reasons = append(reasons, Reason{Grade: h.gradeOf(signal.Name), Text: signal.title()})
+			reasons = append(reasons, Reason{Grade: h.signalGrade(signal.Name), Text: signal.title()})
 		}
 	}
 	if h.KubeletMessage != "" {
@@ -177,9 +169,9 @@ func (h Health) Reasons(at time.Time) []Reason {
 	return reasons
 }
 
-// gradeOf returns the grade of the signal with this name; critical signals come
+// signalGrade returns the grade of the signal with this name; critical signals come
 // before warnings.
-func (h Health) gradeOf(name string) Grade {
+func (h Health) signalGrade(name string) Grade {
 	at := slices.IndexFunc(h.Signals, func(s Signal) bool { return s.Name == name })
 	switch {
 	case at < 0:
@@ -196,7 +188,7 @@ func (s Signal) title() string {
 	if s.Name == parentSignal {
 		return "its whole device is unhealthy"
 	}
-	if code, is := strings.CutPrefix(s.Name, "xid_"); is {
+	if code, ok := strings.CutPrefix(s.Name, "xid_"); ok {
 		return XID{Code: code}.title()
 	}
 	words := strings.Split(s.Name, "_")
@@ -236,7 +228,7 @@ func (x XID) title() string {
 	if x.Code == "other" {
 		return "other Xid"
 	}
-	if meaning, fatal := fatalXids()[x.Code]; fatal {
+	if meaning, ok := fatalXids()[x.Code]; ok {
 		return "Xid " + x.Code + " (" + meaning + ")"
 	}
 	return "Xid " + x.Code
@@ -273,8 +265,8 @@ func (h *Health) recovery(at time.Time) *Recovery {
 	}
 	fatal := fatalXids()
 	for _, xid := range h.XIDs { // the newest first
-		meaning, is := fatal[xid.Code]
-		if is && !xid.Last.IsZero() && at.Sub(xid.Last) < recoveringFor {
+		meaning, ok := fatal[xid.Code]
+		if ok && !xid.Last.IsZero() && at.Sub(xid.Last) < recoveringFor {
 			return &Recovery{XID: xid.Code, Meaning: meaning, Last: xid.Last}
 		}
 	}

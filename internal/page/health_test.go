@@ -57,7 +57,7 @@ func TestHealth(t *testing.T) {
 	} {
 		// The order of the families is of no account.
 		for range 2 {
-			health := device(t, viewOf(test.rows, noon).Devices, "a").Health
+			health := findDevice(t, newView(parseNode(test.rows), noon).Devices, "a").Health
 			if got := written(health); got != test.want {
 				t.Errorf("%s: %s, want %s", name, got, test.want)
 			}
@@ -95,7 +95,7 @@ func unhealthyPartition() []metric.Row {
 // An unhealthy partition does not make its device unhealthy, but is listed
 // first.
 func TestUnhealthyPartition(t *testing.T) {
-	view := viewOf(unhealthyPartition(), noon)
+	view := newView(parseNode(unhealthyPartition()), noon)
 	if view.Summary().Unhealthy != 1 || view.Devices[0].UUID != "gpu" || view.Devices[0].Health.Severity() != Healthy {
 		t.Errorf("%d devices are unhealthy, the first is %+v", view.Summary().Unhealthy, view.Devices[0])
 	}
@@ -117,7 +117,7 @@ func TestUnhealthyPartition(t *testing.T) {
 // not listed beside it.
 func TestUnhealthyDeviceWithPartitions(t *testing.T) {
 	rows := append(unhealthyPartition(), healthy("gpu", "driver", 0))
-	unhealthy := viewOf(rows, noon).Unhealthy()
+	unhealthy := newView(parseNode(rows), noon).Unhealthy()
 	if len(unhealthy) != 1 || unhealthy[0].UUID != "gpu" || len(unhealthy[0].Affected) != 2 {
 		t.Errorf("unhealthy are %+v", unhealthy)
 	}
@@ -131,7 +131,7 @@ func TestClaimWithReleasedDevice(t *testing.T) {
 			rows[i].Value = 0
 		}
 	}
-	view := viewOf(append(rows, row("dra_claim_held_seconds_total", 1, "uuid", "b", "namespace", "lab", "resourceclaim", "of-b")), noon)
+	view := newView(parseNode(append(rows, row("dra_claim_held_seconds_total", 1, "uuid", "b", "namespace", "lab", "resourceclaim", "of-b"))), noon)
 	if claim := view.Claims[0]; claim.Severity() != Unknown || claim.Devices[0].Health.Severity() != Unhealthy {
 		t.Errorf("the claim is %+v", claim)
 	}
@@ -164,7 +164,7 @@ func TestXIDsOfUnknownHealth(t *testing.T) {
 	rows := slices.Concat(xids("a", "48", 0, 0), xids("a", "13", 1, time.Minute), []metric.Row{
 		row("dra_claim_held", 1, "uuid", "a", "namespace", "lab", "resourceclaim", "c"),
 	})
-	health := viewOf(rows, noon).Claims[0].Devices[0].Health
+	health := newView(parseNode(rows), noon).Claims[0].Devices[0].Health
 	if health == nil || len(health.XIDs) != 1 || health.XIDs[0].Code != "13" {
 		t.Errorf("the device's health is %+v", health)
 	}

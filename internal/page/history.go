@@ -9,7 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 const (
@@ -46,9 +48,9 @@ func NewHistory() *History {
 	return &History{first: -1, hours: make(map[usedDevice]*hour)}
 }
 
-// Run observes the rows of the newest snapshot every ten seconds until the context ends.
-// now is a time that never goes back.
-func (h *History) Run(ctx context.Context, rows func() []metric.Row, now func() time.Duration) {
+// Run observes the newest model every ten seconds until the context ends. It is nil before
+// the first. now is a time that never goes back.
+func (h *History) Run(ctx context.Context, newest func() *model.Node, now func() time.Duration) {
 	ticker := time.NewTicker(historyEvery)
 	defer ticker.Stop()
 	for {
@@ -56,56 +58,68 @@ func (h *History) Run(ctx context.Context, rows func() []metric.Row, now func() 
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			h.observe(rows(), now())
+			h.observe(newest(), now())
 		}
 	}
 }
 
-// observe adds the utilization that the rows have. at is a time that never goes back.
-func (h *History) observe(rows []metric.Row, at time.Duration) {
+// observe adds the utilization that a node has; nil: nothing is known. at is a time that
+// never goes back.
+func (h *History) observe(n *model.Node, at time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.now = int64(at / time.Minute)
 	if h.first < 0 {
 		h.first = h.now
 	}
-	uids := make(map[claimKey]string)
-	for i := range rows {
-		if labels := rows[i].Labels; rows[i].Family.Name == metric.ClaimInfo {
-			uids[claimKey{labels.Get("namespace"), labels.Get("resourceclaim")}] = labels.Get("claim_uid")
-		}
+	if n != nil {
+		h.addNode(n)
 	}
-	for i := range rows {
-		name := rows[i].Family.Name
-		if (name == metric.DeviceUtilizationRatio || name == metric.ClaimUtilizationRatio) && !math.IsNaN(rows[i].Value) {
-			labels := rows[i].Labels
-			claim := claimKey{labels.Get("namespace"), labels.Get("resourceclaim")}
-			h.add(usedDevice{claim.namespace, claim.name, uids[claim], labels.Get("uuid")}, rows[i].Value)
-		}
-	}
-	for of, one := range h.hours {
-		if h.now-one.last >= historyMinutes {
-			delete(h.hours, of)
+	for d, hour := range h.hours {
+		if h.now-hour.last >= historyMinutes {
+			delete(h.hours, d)
 		}
 	}
 }
 
-func (h *History) add(of usedDevice, value float64) {
-	one := h.hours[of]
+func (h *History) addNode(n *model.Node) {
+	for i := range n.Devices {
+		d := &n.Devices[i]
+		for _, reading := range d.Readings {
+			if d.Fresh && reading.Quantity == device.Utilization {
+				h.add(usedDevice{uuid: d.UUID}, reading.Value)
+			}
+		}
+	}
+	uids := make(map[dra.ClaimRef]string, len(n.Claims))
+	for _, claim := range n.Claims {
+		uids[claim.Ref] = claim.UID
+	}
+	for i := range n.Holds {
+		if hold := &n.Holds[i]; hold.Utilization.Known {
+			h.add(usedDevice{hold.Claim.Namespace, hold.Claim.Name, uids[hold.Claim], hold.UUID}, hold.Utilization.Value)
+		}
+	}
+}
+
+func (h *History) add(d usedDevice, value float64) {
+	samples := h.hours[d]
 	switch {
-	case one == nil && len(h.hours) >= maxHistories:
+	case math.IsNaN(value):
 		return
-	case one == nil:
-		one = &hour{last: h.now - historyMinutes}
-		h.hours[of] = one
+	case samples == nil && len(h.hours) >= maxHistories:
+		return
+	case samples == nil:
+		samples = &hour{last: h.now - historyMinutes}
+		h.hours[d] = samples
 	}
-	for minute := max(one.last+1, h.first, h.now-historyMinutes+1); minute <= h.now; minute++ {
-		one.means[minute%historyMinutes] = float32(math.NaN())
-		one.sum, one.count = 0, 0
+	for minute := max(samples.last+1, h.first, h.now-historyMinutes+1); minute <= h.now; minute++ {
+		samples.means[minute%historyMinutes] = float32(math.NaN())
+		samples.sum, samples.count = 0, 0
 	}
-	one.last = h.now
-	one.sum, one.count = one.sum+value, one.count+1
-	one.means[h.now%historyMinutes] = float32(one.sum / float64(one.count))
+	samples.last = h.now
+	samples.sum, samples.count = samples.sum+value, samples.count+1
+	samples.means[h.now%historyMinutes] = float32(samples.sum / float64(samples.count))
 }
 
 // of returns the means of the last hour, the oldest first, or those since the first
@@ -114,8 +128,8 @@ func (h *History) add(of usedDevice, value float64) {
 func (h *History) of(used usedDevice) []float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	one := h.hours[used]
-	if one == nil {
+	hour := h.hours[used]
+	if hour == nil {
 		return nil
 	}
 	begin := max(h.first, h.now-historyMinutes+1)
@@ -123,8 +137,8 @@ func (h *History) of(used usedDevice) []float64 {
 	for i := range means {
 		means[i] = math.NaN()
 		minute := begin + int64(i)
-		if minute <= one.last && minute > one.last-historyMinutes {
-			means[i] = float64(one.means[minute%historyMinutes])
+		if minute <= hour.last && minute > hour.last-historyMinutes {
+			means[i] = float64(hour.means[minute%historyMinutes])
 		}
 		if !math.IsNaN(means[i]) {
 			known++

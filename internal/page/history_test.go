@@ -20,7 +20,7 @@ func observed(from int, means ...float64) *History {
 		if !math.IsNaN(mean) {
 			rows = utilizationRows(mean)
 		}
-		h.observe(rows, time.Duration(from+i)*time.Minute)
+		h.observe(parseNode(rows), time.Duration(from+i)*time.Minute)
 	}
 	return h
 }
@@ -40,7 +40,7 @@ func hourOf(rows []metric.Row) *History {
 		for i := range rows {
 			rows[i].Value = (1 + math.Sin(float64(minute*(i%7+1))/10)) / 2
 		}
-		h.observe(rows, time.Duration(minute)*time.Minute)
+		h.observe(parseNode(rows), time.Duration(minute)*time.Minute)
 	}
 	return h
 }
@@ -59,9 +59,9 @@ func TestHistory(t *testing.T) {
 	gone := observed(0, 0.25, 0.5)
 	gone.observe(nil, 61*time.Minute)
 	again := observed(0, 0.25, 0.5)
-	again.observe(utilizationRows(0.75), 200*time.Minute)
+	again.observe(parseNode(utilizationRows(0.75)), 200*time.Minute)
 	mean := observed(5, 0.25, 0.5)
-	mean.observe(utilizationRows(1), 6*time.Minute+20*time.Second)
+	mean.observe(parseNode(utilizationRows(1)), 6*time.Minute+20*time.Second)
 	for name, test := range map[string]struct {
 		history *History
 		want    []float64
@@ -108,7 +108,7 @@ func TestHistoryOfRecreatedClaim(t *testing.T) {
 	for minute := range 6 {
 		uid := fmt.Sprint(minute / 3) // another claim from the fourth minute on
 		rows := append(utilizationRows(float64(minute)/8), row("dra_claim_info", 1, "namespace", "ml", "resourceclaim", "train", "claim_uid", uid))
-		h.observe(rows, time.Duration(minute)*time.Minute)
+		h.observe(parseNode(rows), time.Duration(minute)*time.Minute)
 	}
 	for uid, want := range map[string]string{"0": "[0 0.0625 0.125 NaN NaN NaN]", "1": "[NaN NaN NaN 0.1875 0.25 0.3125]", "": "[]"} {
 		if got := fmt.Sprint(h.of(usedDevice{"ml", "train", uid, "a"})); got != want {
@@ -120,7 +120,7 @@ func TestHistoryOfRecreatedClaim(t *testing.T) {
 func TestHistoryIsBounded(t *testing.T) {
 	h := NewHistory()
 	for i := range maxHistories + 10 {
-		h.observe([]metric.Row{row("dra_device_utilization_ratio", 1, "uuid", fmt.Sprint(i))}, time.Minute)
+		h.observe(parseNode([]metric.Row{row("dra_device_utilization_ratio", 1, "uuid", fmt.Sprint(i))}), time.Minute)
 	}
 	if len(h.hours) != maxHistories {
 		t.Errorf("%d devices have a history", len(h.hours))

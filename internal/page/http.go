@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
@@ -52,17 +51,17 @@ const APIVersion = "v1"
 // selected returns the entries of the namespaces that the query names, all if
 // it names none. It is never nil, so that JSON has an empty list.
 func selected[T any](r *http.Request, all []T, namespace func(T) string) []T {
-	names, picked := namespacesOf(r), []T{}
-	for _, one := range all {
-		if len(names) == 0 || names[namespace(one)] {
-			picked = append(picked, one)
+	names, picked := requestedNamespaces(r), []T{}
+	for _, item := range all {
+		if len(names) == 0 || names[namespace(item)] {
+			picked = append(picked, item)
 		}
 	}
 	return picked
 }
 
-// namespacesOf returns the namespaces of the query; none means all.
-func namespacesOf(r *http.Request) map[string]bool {
+// requestedNamespaces returns the namespaces of the query; none means all.
+func requestedNamespaces(r *http.Request) map[string]bool {
 	wanted := map[string]bool{}
 	for _, namespace := range r.URL.Query()["namespace"] {
 		wanted[namespace] = true
@@ -77,45 +76,54 @@ func constant(contentType, text string) http.Handler {
 	})
 }
 
-// site serves the page and the documents of one role. View is the role's. It is safe
-// for concurrent use.
-type site[View any] struct {
+// site serves the page and the documents of one role, of what it knows: Known and View
+// are the role's. It is safe for concurrent use.
+type site[Known, View any] struct {
 	config Config
 	html   *template.Template
-	view   func([]metric.Row, time.Time) View
+	view   func(Known, time.Time) View
 	source func(*View) []Source
-	notes  func(*View) // adds messages that are not about sources; may be nil
+
+	known      func() Known                                       // of the newest snapshot
+	isReady    func(Known) bool                                   // there is a snapshot
+	namespaces func(known Known, wanted map[string]bool) []string // that it has something of; if wanted is not empty, only those in it
+	limit      func(known Known, visible map[string]bool) Known   // to what a reader of these namespaces may see
 
 	history func(view *View, all bool) // adds it; all: the reader sees all namespaces; may be nil
 }
 
 // read returns the view for the reader of a request; false before the first
 // snapshot.
-func (s *site[View]) read(r *http.Request) (View, bool, error) {
-	rows, all, err := s.config.visibleTo(r)
-	if err != nil {
-		var none View
-		return none, false, err
+func (s *site[Known, View]) read(r *http.Request) (View, bool, error) {
+	known := s.known()
+	ready, all := s.isReady(known), true
+	if s.config.Visible != nil && ready {
+		visible, everything, err := s.config.Visible(r, s.namespaces(known, requestedNamespaces(r)))
+		if err != nil {
+			var none View
+			return none, false, err
+		}
+		if all = everything; !all {
+			known = s.limit(known, visible)
+		}
 	}
-	view := s.view(rows, s.config.Now())
+	view := s.view(known, s.config.Now())
 	if all {
 		s.addMessages(&view)
 	}
 	if s.history != nil {
 		s.history(&view, all)
 	}
-	return view, rows != nil, nil
+	return view, ready, nil
 }
 
-func (s *site[View]) addMessages(view *View) {
+// addMessages adds messages for people, which may name objects of any namespace.
+func (s *site[Known, View]) addMessages(view *View) {
 	if s.config.Messages != nil {
 		known := s.config.Messages()
 		for i, source := range s.source(view) {
 			s.source(view)[i].Message = known[source.Name]
 		}
-	}
-	if s.notes != nil {
-		s.notes(view)
 	}
 }
 
@@ -135,7 +143,7 @@ type absence struct{ Title, Text string }
 
 // page serves a page: contents returns what its template renders, whose frame is given
 // and may be changed.
-func (s *site[View]) page(name string, contents func(*http.Request, View, *frame) any) http.Handler {
+func (s *site[Known, View]) page(name string, contents func(*http.Request, View, *frame) any) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		view, ready, err := s.read(r)
 		if err != nil {
@@ -143,7 +151,7 @@ func (s *site[View]) page(name string, contents func(*http.Request, View, *frame
 			http.Error(w, message, status)
 			return
 		}
-		around := &frame{Ready: ready, MetricsPath: s.config.MetricsPath, Selection: selectionOf(r.URL.Query())}
+		around := &frame{Ready: ready, MetricsPath: s.config.MetricsPath, Selection: parseSelection(r.URL.Query())}
 		content := contents(r, view, around)
 		var html bytes.Buffer
 		if err := s.html.ExecuteTemplate(&html, name, content); err != nil {
@@ -160,7 +168,7 @@ func (s *site[View]) page(name string, contents func(*http.Request, View, *frame
 }
 
 // document serves the answer for the reader's view as JSON.
-func (s *site[View]) document(answer func(*http.Request, View) any) http.Handler {
+func (s *site[Known, View]) document(answer func(*http.Request, View) any) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		view, ready, err := s.read(r)
 		switch {
@@ -176,7 +184,7 @@ func (s *site[View]) document(answer func(*http.Request, View) any) http.Handler
 }
 
 // refusal returns the answer to a reader who may not see the page.
-func (s *site[View]) refusal(err error) (status int, message string) {
+func (s *site[Known, View]) refusal(err error) (status int, message string) {
 	if refused := (*Refusal)(nil); errors.As(err, &refused) {
 		return refused.Status, refused.Message
 	}
@@ -184,7 +192,7 @@ func (s *site[View]) refusal(err error) (status int, message string) {
 	return http.StatusServiceUnavailable, "your permissions cannot be determined"
 }
 
-func (s *site[View]) writeJSON(w http.ResponseWriter, status int, document any) {
+func (s *site[Known, View]) writeJSON(w http.ResponseWriter, status int, document any) {
 	text, err := json.MarshalIndent(document, "", "  ")
 	if err != nil {
 		s.config.Log.Error("encode an answer", "error", err.Error())

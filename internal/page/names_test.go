@@ -39,9 +39,9 @@ func TestNameOfGPUInMIGMode(t *testing.T) {
 		"names of another kind":      {partitioned("gpu.nvidia.com", "slice-0"), "NVIDIA H100 80GB HBM3", "slice-0"},
 		"nothing has been published": {partitioned("gpu.nvidia.com", ""), "NVIDIA H100 80GB HBM3", "1g.10gb of NVIDIA H100 80GB HBM3"},
 	} {
-		view := viewOf(test.rows, noon)
-		whole := device(t, view.Devices, "gpu")
-		part := device(t, whole.Partitions, "mig-0")
+		view := newView(parseNode(test.rows), noon)
+		whole := findDevice(t, view.Devices, "gpu")
+		part := findDevice(t, whole.Partitions, "mig-0")
 		if whole.Title() != test.whole || part.Title() != test.part || part.ParentName != test.whole || view.Claims[0].Devices[0].ParentName != test.whole {
 			t.Errorf("%s: %q with %q of %q, the claim has one of %q", name, whole.Title(), part.Title(), part.ParentName, view.Claims[0].Devices[0].ParentName)
 		}

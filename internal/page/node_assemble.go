@@ -4,26 +4,40 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
-// assembler makes a view of the records that were read.
+// assembler makes a view of what a node knows.
 type assembler struct {
 	at      time.Time
 	devices map[string]*deviceRecord
-	claims  map[claimKey]*claimRecord
+	claims  map[dra.ClaimRef]*claimRecord
+	uses    map[usedByPod]*Use // of devices that several pods use; nil: unknown
 }
 
-// assemble returns the view: sources and claims sorted, devices with their holders,
-// partitions within their parents.
-func assemble(r *nodeReader) View {
-	a, view := assembler{r.at, r.devices, r.claims}, r.view
-	view.Sources = r.byName()
-	for _, device := range a.devices {
-		device.Health.sort()
+// usedByPod is what a pod uses of a device.
+type usedByPod struct {
+	pod  dra.PodRef
+	uuid string
+}
+
+// newView returns the view of a node at a time, empty if nothing is known of it: sources
+// and claims sorted, devices with their holders, partitions within their parents.
+func newView(n *model.Node, at time.Time) View {
+	view := View{At: at}
+	if n == nil {
+		return view
 	}
+	view.Node, view.Version, view.SampledAt = n.Name, n.Version, inMilliseconds(n.SampledAt)
+	view.ProcessAttribution, view.Released, view.Sources = n.ProcessAttribution, n.Released, newSources(n.Sources, at)
+	view.Totals, view.CountedSince = newTotals(n)
+	a := newAssembler(n, at)
 	a.setRecovering()
+	workloads, alignments := newWorkloads(n.Workloads), newPodAlignments(n.PodAlignments)
 	for _, record := range a.claims {
-		claim := record.claim(r.pods, r.aligned)
+		claim := record.claim(workloads, alignments)
 		a.addFacts(&claim)
 		view.Claims = append(view.Claims, claim)
 	}
@@ -35,8 +49,56 @@ func assemble(r *nodeReader) View {
 	}
 	view.Devices = a.nested()
 	view.nameParents()
-	slices.SortFunc(view.Totals, compareTotals)
 	return view
+}
+
+func newAssembler(n *model.Node, at time.Time) assembler {
+	a := assembler{at: at, devices: map[string]*deviceRecord{}, claims: map[dra.ClaimRef]*claimRecord{}, uses: map[usedByPod]*Use{}}
+	for i := range n.Devices {
+		a.devices[n.Devices[i].UUID] = newDeviceRecord(&n.Devices[i], n.Currency)
+	}
+	for i := range n.Pods {
+		pod := &n.Pods[i]
+		a.uses[usedByPod{pod.Pod, pod.UUID}] = Use{useValue(pod.Utilization), useValue(pod.Memory)}.known()
+	}
+	for i := range n.Plugins {
+		a.device(n.Plugins[i].UUID).addPlugin(&n.Plugins[i])
+	}
+	for _, claim := range n.Claims {
+		a.claim(claim.Ref).add(claim)
+	}
+	for i := range n.Holds {
+		hold := &n.Holds[i]
+		a.claim(hold.Claim).addHold(hold)
+		if hold.Bundled > 0 {
+			a.device(hold.UUID).Bundled = hold.Bundled
+		}
+	}
+	for _, alignment := range n.ClaimAlignments {
+		claim := a.claim(alignment.Claim)
+		claim.Topology = append(claim.Topology, newAlignment(alignment.Alignment))
+	}
+	return a
+}
+
+// device returns the record of a device, a new one if there is none: it has no hardware.
+func (a assembler) device(uuid string) *deviceRecord {
+	return find(a.devices, uuid, deviceRecord{Device: Device{UUID: uuid}})
+}
+
+// claim returns the record of a claim, a new one if there is none.
+func (a assembler) claim(ref dra.ClaimRef) *claimRecord {
+	record := a.claims[ref]
+	if record == nil {
+		record = &claimRecord{Claim: Claim{Namespace: ref.Namespace, Name: ref.Name}, devices: map[string]*ClaimDevice{}}
+		a.claims[ref] = record
+	}
+	return record
+}
+
+// use returns the use of a device by a pod; nil: unknown.
+func (a assembler) use(uuid, namespace, pod string) *Use {
+	return a.uses[usedByPod{dra.PodRef{Namespace: namespace, Name: pod}, uuid}]
 }
 
 // setRecovering marks the devices that are recovering: those that had a fatal Xid,
@@ -50,8 +112,8 @@ func (a assembler) setRecovering() {
 		if device.ParentUUID == "" || parent == nil || parent == device || device.Health.Severity() <= Recovering {
 			continue
 		}
-		if of := parent.Health.Recovering; of != nil && !of.Whole {
-			device.Health.Recovering = &Recovery{XID: of.XID, Meaning: of.Meaning, Last: of.Last, Whole: true}
+		if recovery := parent.Health.Recovering; recovery != nil && !recovery.Whole {
+			device.Health.Recovering = &Recovery{XID: recovery.XID, Meaning: recovery.Meaning, Last: recovery.Last, Whole: true}
 		}
 	}
 }
@@ -62,11 +124,10 @@ func compareClaims(a, b Claim) int {
 
 // claim returns the claim with its devices and consumers sorted, and the workloads
 // and the topology of the consumers' pods.
-func (c *claimRecord) claim(workloads map[podKey]*PodWorkload, aligned map[podKey][]Alignment) Claim {
+func (c *claimRecord) claim(workloads map[dra.PodRef]*PodWorkload, alignments map[dra.PodRef][]Alignment) Claim {
 	claim := c.Claim
 	claim.Devices, claim.Consumers = []ClaimDevice{}, []Consumer{}
 	for _, device := range c.devices {
-		slices.SortFunc(device.Accounts, func(a, b Account) int { return cmp.Compare(a.Attribution, b.Attribution) })
 		device.setAttribution()
 		claim.Held = claim.Held || device.Held
 		claim.Devices = append(claim.Devices, *device)
@@ -76,8 +137,8 @@ func (c *claimRecord) claim(workloads map[podKey]*PodWorkload, aligned map[podKe
 	})
 	for _, consumer := range c.consumers {
 		slices.Sort(consumer.UUIDs)
-		pod := podKey{claim.Namespace, consumer.Pod}
-		consumer.Workload, consumer.Topology = workloads[pod], aligned[pod]
+		pod := dra.PodRef{Namespace: claim.Namespace, Name: consumer.Pod}
+		consumer.Workload, consumer.Topology = workloads[pod], alignments[pod]
 		claim.Consumers = append(claim.Consumers, consumer.Consumer)
 	}
 	slices.SortFunc(claim.Consumers, compareConsumers)
@@ -92,47 +153,42 @@ func compareConsumers(a, b Consumer) int {
 // pods and by unattributed processes of those that it holds.
 func (a assembler) addFacts(claim *Claim) {
 	for i := range claim.Devices {
-		to := &claim.Devices[i]
-		of := a.devices[to.UUID]
-		if of == nil {
+		d := &claim.Devices[i]
+		record := a.devices[d.UUID]
+		if record == nil {
 			continue
 		}
-		to.ParentUUID, to.Model, to.Profile = of.ParentUUID, of.Model, of.Profile
-		to.Health = of.Health.known()
-		if parent := a.devices[of.ParentUUID]; of.ParentUUID != "" && parent != nil {
-			to.ParentHealth = parent.Health.known()
+		d.ParentUUID, d.Model, d.Profile = record.ParentUUID, record.Model, record.Profile
+		d.Health = record.Health.known()
+		if parent := a.devices[record.ParentUUID]; record.ParentUUID != "" && parent != nil {
+			d.ParentHealth = parent.Health.known()
 		}
-		if !to.Held {
+		if !d.Held {
 			continue
 		}
-		to.Price, to.Unattributed = of.priceFor(classOf(claim, *to)), of.unattributed.known()
-		for _, pod := range a.podsOf(claim, to.UUID) {
-			if use := of.use(pod.Namespace, pod.Name); use != nil {
-				to.Pods = append(to.Pods, PodUse{pod.Name, *use})
+		d.Price, d.Unattributed = record.priceFor(heldClass(claim, *d)), record.Unattributed
+		for _, pod := range a.listPods(claim, d.UUID) {
+			if use := a.use(d.UUID, pod.Namespace, pod.Name); use != nil {
+				d.Pods = append(d.Pods, PodUse{pod.Name, *use})
 			}
 		}
 	}
 }
 
-// addHolder adds the claim to the holders of its devices. A device that only claims
-// name has no hardware.
+// addHolder adds the claim to the holders of its devices.
 func (a assembler) addHolder(claim *Claim) {
 	for _, held := range claim.Devices {
 		if !held.Held {
 			continue
 		}
-		device := a.devices[held.UUID]
-		if device == nil {
-			device = &deviceRecord{Device: Device{UUID: held.UUID}}
-			a.devices[held.UUID] = device
-		}
+		device := a.device(held.UUID)
 		if device.Published.Device == "" && len(held.Allocations) > 0 {
 			first := held.Allocations[0]
 			device.Published = DeviceName{first.Driver, first.Pool, first.Device}
 		}
 		device.Holders = append(device.Holders, Holder{
-			Kind: ByClaim, Namespace: claim.Namespace, Claim: claim.Name, Class: classOf(claim, held),
-			Attribution: held.UseAttribution(), Use: held.use(), IdleSince: held.IdleSince, Pods: a.podsOf(claim, held.UUID),
+			Kind: ByClaim, Namespace: claim.Namespace, Claim: claim.Name, Class: heldClass(claim, held),
+			Attribution: held.UseAttribution(), Use: held.use(), IdleSince: held.IdleSince, Pods: a.listPods(claim, held.UUID),
 		})
 	}
 }
@@ -140,9 +196,9 @@ func (a assembler) addHolder(claim *Claim) {
 // severalClasses is the class in rows if there are several.
 const severalClasses = "multiple"
 
-// classOf returns the class by which the claim was allocated this device, else
+// heldClass returns the class by which the claim was allocated this device, else
 // the claim's.
-func classOf(claim *Claim, held ClaimDevice) string {
+func heldClass(claim *Claim, held ClaimDevice) string {
 	class := ""
 	for _, allocation := range held.Allocations {
 		switch {
@@ -156,9 +212,9 @@ func classOf(claim *Claim, held ClaimDevice) string {
 	return cmp.Or(class, claim.Class)
 }
 
-// podsOf returns the claim's pods that may use a device now; each of several with
+// listPods returns the claim's pods that may use a device now; each of several with
 // its use, where that is known.
-func (a assembler) podsOf(claim *Claim, uuid string) []Pod {
+func (a assembler) listPods(claim *Claim, uuid string) []Pod {
 	var pods []Pod
 	for _, consumer := range a.presentOn(claim, uuid) {
 		if last := len(pods) - 1; last >= 0 && pods[last].Name == consumer.Pod {
@@ -167,9 +223,9 @@ func (a assembler) podsOf(claim *Claim, uuid string) []Pod {
 		}
 		pods = append(pods, Pod{Namespace: claim.Namespace, Name: consumer.Pod, Containers: []string{consumer.Container}})
 	}
-	if device := a.devices[uuid]; device != nil && len(pods) > 1 {
+	if len(pods) > 1 {
 		for i := range pods {
-			pods[i].Use = device.use(pods[i].Namespace, pods[i].Name)
+			pods[i].Use = a.use(uuid, pods[i].Namespace, pods[i].Name)
 		}
 	}
 	return pods
@@ -178,7 +234,7 @@ func (a assembler) podsOf(claim *Claim, uuid string) []Pod {
 // presentOn returns the consumers of a claim that may use a device now, by pod.
 func (a assembler) presentOn(claim *Claim, uuid string) []Consumer {
 	var present []Consumer
-	for _, consumer := range a.claims[claimKey{claim.Namespace, claim.Name}].consumers {
+	for _, consumer := range a.claims[dra.ClaimRef{Namespace: claim.Namespace, Name: claim.Name}].consumers {
 		if slices.Contains(consumer.present, uuid) {
 			present = append(present, consumer.Consumer)
 		}
@@ -193,10 +249,9 @@ func (a assembler) nested() []Device {
 	var whole, partitions []Device
 	for _, device := range a.devices {
 		for _, holder := range device.plugins {
-			holder.Use = device.use(holder.Namespace, holder.Pods[0].Name)
+			holder.Use = a.use(device.UUID, holder.Namespace, holder.Pods[0].Name)
 			device.Holders = append(device.Holders, holder)
 		}
-		device.Unattributed, device.Prices = device.unattributed.known(), device.distinctPrices()
 		if parent := a.devices[device.ParentUUID]; device.ParentUUID != "" && parent != nil && parent.ParentUUID == "" {
 			partitions = append(partitions, device.Device)
 		} else {

@@ -18,6 +18,8 @@ type NodeDevice struct {
 	LinkDomain string `json:"linkDomain,omitempty"` // NVLink domain or xGMI hive
 	Free       bool   `json:"free"`                 // neither it nor a partition of it is held
 
+	Hardware Hardware `json:"hardware,omitzero"` // of a whole device
+
 	// PluginPods are the pods, as namespace/name, that got the device through a
 	// device plugin.
 	PluginPods []string `json:"devicePluginPods,omitempty"`
@@ -36,7 +38,7 @@ func nodeDevices(r *http.Request, view View) []NodeDevice {
 	if r.URL.Query().Get("devices") != "all" {
 		return nil
 	}
-	devices, namespaces := []NodeDevice{}, namespacesOf(r)
+	devices, namespaces := []NodeDevice{}, requestedNamespaces(r)
 	for _, whole := range view.Devices {
 		devices = append(devices, newNodeDevice(whole, namespaces))
 		for _, partition := range whole.Partitions {
@@ -46,16 +48,16 @@ func nodeDevices(r *http.Request, view View) []NodeDevice {
 	return devices
 }
 
-func newNodeDevice(of Device, namespaces map[string]bool) NodeDevice {
-	name := of.name()
+func newNodeDevice(d Device, namespaces map[string]bool) NodeDevice {
+	name := d.name()
 	device := NodeDevice{
-		UUID: of.UUID, ParentUUID: of.ParentUUID, ParentName: of.ParentName,
-		Driver: name.Driver, Pool: name.Pool, Device: name.Device, Model: of.Model, Profile: of.Profile, Free: of.Free(),
-		PCIeRoot: of.PCIeRoot, NUMANode: of.NUMANode, LinkDomain: of.LinkDomain,
-		Utilization: of.Utilization, MemoryUsed: of.MemoryUsed, MemorySize: of.MemorySize, Power: of.Power, Temperature: of.Temperature,
-		Health: of.Health.known(),
+		UUID: d.UUID, ParentUUID: d.ParentUUID, ParentName: d.ParentName,
+		Driver: name.Driver, Pool: name.Pool, Device: name.Device, Model: d.Model, Profile: d.Profile, Free: d.Free(),
+		PCIeRoot: d.PCIeRoot, NUMANode: d.NUMANode, LinkDomain: d.LinkDomain, Hardware: d.Hardware,
+		Utilization: d.Utilization, MemoryUsed: d.MemoryUsed, MemorySize: d.MemorySize, Power: d.Power, Temperature: d.Temperature,
+		Health: d.Health.known(),
 	}
-	for _, holder := range of.Holders {
+	for _, holder := range d.Holders {
 		if holder.Kind != ByDevicePlugin || len(namespaces) > 0 && !namespaces[holder.Namespace] {
 			continue
 		}

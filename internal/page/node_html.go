@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 //go:embed page.html
@@ -27,14 +27,14 @@ func Handlers(config Config) (map[string]http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &site[View]{config: config, html: parsed, source: func(v *View) []Source { return v.Sources }}
-	s.view = func(rows []metric.Row, at time.Time) View {
-		view := viewOf(rows, at)
+	s := &site[*model.Node, View]{
+		config: config, html: parsed, source: func(v *View) []Source { return v.Sources },
+		known: config.Model, isReady: func(n *model.Node) bool { return n != nil }, namespaces: listNamespaces, limit: limitNode,
+	}
+	s.view = func(n *model.Node, at time.Time) View {
+		view := newView(n, at)
 		view.Node = cmp.Or(view.Node, config.Node)
 		return view
-	}
-	if config.KubeletMessages != nil {
-		s.notes = func(view *View) { view.addKubeletMessages(config.KubeletMessages()) }
 	}
 	if config.History != nil {
 		s.history = func(view *View, all bool) { view.addHistory(config.History, all) }
@@ -125,8 +125,8 @@ func newHealthRow(view View, uuid string, health, parent any) (healthRow, error)
 		return row, fmt.Errorf("show the health of %s: %T is none", uuid, health)
 	}
 	isParent := func(s Signal) bool { return s.Name == parentSignal }
-	if of, known := parent.(*Health); known && of != nil && slices.ContainsFunc(row.Health.Signals, isParent) {
-		row.Parent = &healthRow{View: view, Health: *of}
+	if health, ok := parent.(*Health); ok && health != nil && slices.ContainsFunc(row.Health.Signals, isParent) {
+		row.Parent = &healthRow{View: view, Health: *health}
 	}
 	return row, nil
 }
@@ -157,7 +157,7 @@ const shades = 6
 // newShares returns the bar of a device's utilization or memory, with the parts
 // of each holder and the unattributed part, as far as they are known.
 func newShares(kind string, device Device) *bar {
-	of := func(use *Use) *float64 {
+	width := func(use *Use) *float64 {
 		if use == nil {
 			return nil
 		}
@@ -184,9 +184,9 @@ func newShares(kind string, device Device) *bar {
 		at += width
 	}
 	for i, holder := range device.Holders {
-		add("p"+strconv.Itoa(i%shades), of(holder.Use))
+		add("p"+strconv.Itoa(i%shades), width(holder.Use))
 	}
-	add("unattributed", of(device.Unattributed))
+	add("unattributed", width(device.Unattributed))
 	return drawn
 }
 
@@ -200,6 +200,7 @@ type ClaimsAnswer struct {
 	SampledAt  time.Time `json:"sampledAt,omitzero"`
 
 	ProcessAttribution string `json:"processAttribution,omitempty"`
+	Released           string `json:"released,omitempty"`
 
 	// Devices counts the devices of the node, whatever namespaces the query
 	// names. Documents of older agents have none.
@@ -227,7 +228,7 @@ func claimsAnswer(r *http.Request, view View) any {
 	slices.SortFunc(claims, compareClaims)
 	count := view.Count()
 	return ClaimsAnswer{
-		APIVersion: APIVersion, Node: view.Node, SampledAt: view.SampledAt, ProcessAttribution: view.ProcessAttribution,
+		APIVersion: APIVersion, Node: view.Node, SampledAt: view.SampledAt, ProcessAttribution: view.ProcessAttribution, Released: view.Released,
 		Devices: &count, Claims: claims, All: nodeDevices(r, view),
 	}
 }

@@ -94,22 +94,22 @@ func claimColumns() []column {
 
 // claimNumbers are by what claims are sorted: the largest value of a claim's devices.
 func claimNumbers() map[string]func(Claim) *float64 {
-	largest := func(of func(ClaimDevice) *float64) func(Claim) *float64 {
+	largest := func(number func(ClaimDevice) *float64) func(Claim) *float64 {
 		return func(c Claim) *float64 {
 			var most *float64
 			for _, device := range c.Devices {
-				if value := of(device); value != nil && (most == nil || *value > *most) {
+				if value := number(device); value != nil && (most == nil || *value > *most) {
 					most = value
 				}
 			}
 			return most
 		}
 	}
-	total := func(of func(Account) *float64) func(ClaimDevice) *float64 {
+	total := func(value func(Account) *float64) func(ClaimDevice) *float64 {
 		return func(d ClaimDevice) *float64 {
 			var sum *float64
 			for _, account := range d.Accounts {
-				sum = orPlus(sum, of(account))
+				sum = orPlus(sum, value(account))
 			}
 			return sum
 		}
@@ -182,7 +182,7 @@ func (c Claim) words(node string) []string {
 
 // words are those of the device and its partitions.
 func (d Device) words() []string {
-	words := []string{d.Title(), d.UUID, d.Model, d.PCIBusID, d.Vendor, d.Profile, d.Published.Driver, d.Health.Severity().String()}
+	words := []string{d.Title(), d.UUID, d.Model, d.PCIBusID, d.Hardware.Serial, d.Vendor, d.Profile, d.Published.Driver, d.Health.Severity().String()}
 	for _, holder := range d.Holders {
 		words = append(words, holder.Namespace+"/"+holder.Claim, holder.Class, holder.Resource, holder.Attribution)
 		for _, pod := range holder.Pods {

@@ -83,7 +83,7 @@ func (p nodePages) claim(r *http.Request, view View, around *frame) any {
 // workload returns the page of the workload that the query names: its claims on this node.
 func (p nodePages) workload(r *http.Request, view View, around *frame) any {
 	query := r.URL.Query()
-	of := Workload{query.Get("namespace"), query.Get("kind"), query.Get("name")}
+	workload := Workload{query.Get("namespace"), query.Get("kind"), query.Get("name")}
 	content := struct {
 		nodePage
 		Title         string
@@ -92,11 +92,11 @@ func (p nodePages) workload(r *http.Request, view View, around *frame) any {
 		Pods, Devices int      // that use them now; that they hold now
 		DeviceSeconds *float64 // of all claims
 		ObjectLinks   []link
-	}{nodePage: p.common(view, around), Title: of.Title(), Of: of}
+	}{nodePage: p.common(view, around), Title: workload.Title(), Of: workload}
 	around.DocumentTitle = content.Title + " · " + around.DocumentTitle
 	pods, held := map[string]bool{}, map[string]bool{}
 	for _, claim := range view.Claims {
-		if of.Name == "" || claim.Workload() != of {
+		if workload.Name == "" || claim.Workload() != workload {
 			continue
 		}
 		content.Claims = append(content.Claims, claim)
@@ -117,7 +117,7 @@ func (p nodePages) workload(r *http.Request, view View, around *frame) any {
 		return content
 	}
 	content.Pods, content.Devices = len(pods), len(held)
-	content.ObjectLinks = p.links.dashboard("Dashboard of claims", "dra-claims", "namespace", of.Namespace)
+	content.ObjectLinks = p.links.dashboard("Dashboard of claims", "dra-claims", "namespace", workload.Namespace)
 	return content
 }
 
@@ -141,12 +141,12 @@ func (p nodePages) device(r *http.Request, view View, around *frame) any {
 	}
 	content.Title, content.Device = device.Title(), device
 	around.DocumentTitle = content.Title + " · " + overview
-	of := []string{device.UUID}
+	uuids := []string{device.UUID}
 	for _, partition := range device.Partitions {
-		of = append(of, partition.UUID)
+		uuids = append(uuids, partition.UUID)
 	}
 	for _, claim := range view.Claims {
-		if slices.ContainsFunc(claim.Devices, func(d ClaimDevice) bool { return slices.Contains(of, d.UUID) }) {
+		if slices.ContainsFunc(claim.Devices, func(d ClaimDevice) bool { return slices.Contains(uuids, d.UUID) }) {
 			content.Claims = append(content.Claims, claim)
 		}
 	}

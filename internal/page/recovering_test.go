@@ -34,7 +34,7 @@ func TestRecoveringAfterFatalXid(t *testing.T) {
 		"an application's":     {slices.Concat(well, xids("a", "31", 1, time.Minute)), "healthy by [hardware driver]; note Xid 31 1x 1m0s"},
 		"never":                {slices.Concat(well, xids("a", "79", 0, 0)), "healthy by [hardware driver]"},
 	} {
-		if got := written(device(t, viewOf(test.rows, noon).Devices, "a").Health); got != test.want {
+		if got := written(findDevice(t, newView(parseNode(test.rows), noon).Devices, "a").Health); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}
@@ -46,7 +46,7 @@ func TestRecoveringPartitions(t *testing.T) {
 	rows := func(of string) []metric.Row {
 		return slices.Concat(unhealthyPartition()[:6], []metric.Row{healthy("gpu", "hardware", 1), healthy("a", "hardware", 1), healthy("b", "hardware", 1)}, xids(of, "79", 1, time.Minute))
 	}
-	view := viewOf(rows("gpu"), noon)
+	view := newView(parseNode(rows("gpu")), noon)
 	for _, claim := range view.Claims {
 		if got := written(*claim.Devices[0].Health); claim.Severity() != Recovering || got != "recovering by [hardware]; warning its whole device: Xid 79 (GPU fell off the bus) 1x 1m0s" {
 			t.Errorf("%s: %s", claim.Name, got)
@@ -55,7 +55,7 @@ func TestRecoveringPartitions(t *testing.T) {
 	if first := view.Devices[0]; first.UUID != "gpu" || view.Summary().Recovering != 1 || len(view.Unhealthy()) != 0 {
 		t.Errorf("%d recover, the first device is %s", view.Summary().Recovering, first.UUID)
 	}
-	view = viewOf(rows("b"), noon)
+	view = newView(parseNode(rows("b")), noon)
 	gpu := view.Devices[0]
 	if gpu.Health.Severity() != Healthy || gpu.Partitions[0].UUID != "b" || gpu.Partitions[0].Health.Severity() != Recovering || gpu.Partitions[1].Health.Severity() != Healthy {
 		t.Errorf("of a partition's own Xid: %+v", gpu)

@@ -49,8 +49,8 @@ type Stage struct {
 	Narrows bool   // this is where it gets too narrow
 }
 
-// stagesOf returns the stages of a request that is pending for a reason.
-func stagesOf(f RequestCounts, reason string) []Stage {
+// newStages returns the stages of a request that is pending for a reason.
+func newStages(f RequestCounts, reason string) []Stage {
 	stages := []Stage{
 		{Name: "published", Title: "published"},
 		{Name: "class", Title: "of the class"},
@@ -85,8 +85,8 @@ func narrowest(stages []Stage, counts []*float64, asked *float64, reason string)
 	}
 	for _, blamed := range dra.PendingReason(reason).Info().Stages {
 		for i := 1; i < len(counts); i++ {
-			before, left := counts[i-1], counts[i]
-			if stages[i].Name == blamed.String() && before != nil && left != nil && *left < *before {
+			previous, left := counts[i-1], counts[i]
+			if stages[i].Name == blamed.String() && previous != nil && left != nil && *left < *previous {
 				return i
 			}
 		}

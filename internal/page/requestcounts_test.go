@@ -27,7 +27,7 @@ func TestNarrowestStage(t *testing.T) {
 			*f.stage(stage) = &test.left[i]
 		}
 		got := ""
-		for _, stage := range stagesOf(f, test.reason) {
+		for _, stage := range newStages(f, test.reason) {
 			if stage.Narrows {
 				got += stage.Name
 			}
@@ -36,7 +36,7 @@ func TestNarrowestStage(t *testing.T) {
 			t.Errorf("%s: it narrows at %q, want %q", test.name, got, test.want)
 		}
 	}
-	unknown := stagesOf(RequestCounts{}, "tainted")
+	unknown := newStages(RequestCounts{}, "tainted")
 	for _, stage := range unknown {
 		if stage.Narrows || stage.Width != "" {
 			t.Errorf("of an unknown funnel %s is drawn", stage.Name)
@@ -54,7 +54,7 @@ func TestNarrowestStageWithRequestedCount(t *testing.T) {
 			*f.stage(stage) = &left[i]
 		}
 		got := ""
-		for _, stage := range stagesOf(f, "insufficient_devices") {
+		for _, stage := range newStages(f, "insufficient_devices") {
 			if stage.Narrows {
 				got += stage.Name
 			}
@@ -68,7 +68,7 @@ func TestNarrowestStageWithRequestedCount(t *testing.T) {
 // A bar is full if no device was removed, and empty if all were.
 func TestStageWidths(t *testing.T) {
 	all, few, none := 80000.0, 40.0, 0.0
-	stages := stagesOf(RequestCounts{Published: &all, Class: &all, Selectors: &few, Untainted: &none}, "")
+	stages := newStages(RequestCounts{Published: &all, Class: &all, Selectors: &few, Untainted: &none}, "")
 	for i, want := range []string{"100.0%", "100.0%", "32.9%", "0.0%", "", ""} {
 		if stages[i].Width != want {
 			t.Errorf("%s is %s wide, want %s", stages[i].Name, stages[i].Width, want)

@@ -47,7 +47,7 @@ type Source struct {
 	Age         time.Duration // since the last success, if there was one
 }
 
-// sourceReader gathers what the rows of either role say of its sources.
+// sourceReader gathers what the rows of the cluster role say of its sources.
 type sourceReader struct {
 	at      time.Time
 	sources []*Source

@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
+	prometheusmodel "github.com/prometheus/common/model"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // noon is when the hand-written scrape is looked at.
@@ -24,7 +25,7 @@ var noon = time.Unix(1795168800, 0).UTC()
 // rowsOf reads a page of text as rows, family by family.
 func rowsOf(t testing.TB, text []byte) []metric.Row {
 	t.Helper()
-	parser := expfmt.NewTextParser(model.LegacyValidation)
+	parser := expfmt.NewTextParser(prometheusmodel.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
@@ -75,8 +76,11 @@ func served(t testing.TB, config Config, rows []metric.Row) http.Handler {
 	return configured(t, config)
 }
 
+// configured serves the present rows of a node, which the configuration has.
 func configured(t testing.TB, config Config) http.Handler {
 	t.Helper()
+	rows := config.Rows
+	config.Model = func() *model.Node { return parseNode(rows()) }
 	config.Node, config.MetricsPath, config.Log = "node-a", "/metrics", slog.New(slog.DiscardHandler)
 	config.Now = func() time.Time { return noon }
 	handlers, err := Handlers(config)

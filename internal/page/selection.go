@@ -19,11 +19,11 @@ type selection struct {
 // the column, and a minus before it for the largest values first.
 func tables() []string { return []string{"claims", "devices"} }
 
-func selectionOf(query url.Values) selection {
+func parseSelection(query url.Values) selection {
 	s := selection{Filter: strings.TrimSpace(query.Get("q")), Group: query.Get("group"), order: map[string]string{}}
 	for _, table := range tables() {
-		if by := query.Get(table); by != "" {
-			s.order[table] = by
+		if key := query.Get(table); key != "" {
+			s.order[table] = key
 		}
 	}
 	return s
@@ -53,27 +53,27 @@ type column struct {
 func (s selection) columns(table string, all []column) []column {
 	columns := slices.Clone(all)
 	for i := range columns {
-		of := &columns[i]
-		if of.Key == "" {
+		c := &columns[i]
+		if c.Key == "" {
 			continue
 		}
-		next := "-" + of.Key
-		if of.Key == "name" {
-			next = of.Key
+		next := "-" + c.Key
+		if c.Key == "name" {
+			next = c.Key
 		}
 		switch s.order[table] {
-		case of.Key:
-			of.Sorted, next = "ascending", "-"+of.Key
-		case "-" + of.Key:
-			of.Sorted, next = "descending", of.Key
+		case c.Key:
+			c.Sorted, next = "ascending", "-"+c.Key
+		case "-" + c.Key:
+			c.Sorted, next = "descending", c.Key
 		}
-		of.Address = s.address(table, next)
+		c.Address = s.address(table, next)
 	}
 	return columns
 }
 
 // address is that of the same selection with another order of a table.
-func (s selection) address(table, by string) string {
+func (s selection) address(table, key string) string {
 	query := url.Values{}
 	for key, value := range map[string]string{"q": s.Filter, "group": s.Group} {
 		if value != "" {
@@ -83,7 +83,7 @@ func (s selection) address(table, by string) string {
 	for name, order := range s.order {
 		query.Set(name, order)
 	}
-	query.Set(table, by)
+	query.Set(table, key)
 	return "?" + query.Encode()
 }
 
@@ -94,14 +94,14 @@ func (s selection) Orders() map[string]string { return s.order }
 // by a number. Unknown numbers are last in both directions, and entries that are equal keep
 // their order.
 func sorted[T any](s selection, table string, all []T, name func(T) string, numbers map[string]func(T) *float64) []T {
-	by, descending := strings.CutPrefix(s.order[table], "-")
+	key, descending := strings.CutPrefix(s.order[table], "-")
 	sign := 1
 	if descending {
 		sign = -1
 	}
-	number := numbers[by]
+	number := numbers[key]
 	switch {
-	case by == "name":
+	case key == "name":
 		all = slices.Clone(all)
 		slices.SortStableFunc(all, func(a, b T) int { return sign * natural(name(a), name(b)) })
 	case number != nil:
@@ -125,23 +125,23 @@ type group[T any] struct {
 }
 
 // grouped returns the entries by the titles of their groups, in the order of the titles; one
-// group without a title if by is nil.
-func grouped[T any](kind string, all []T, by func(T) string) []group[T] {
-	if by == nil {
+// group without a title if key is nil.
+func grouped[T any](kind string, all []T, key func(T) string) []group[T] {
+	if key == nil {
 		if len(all) == 0 {
 			return nil
 		}
 		return []group[T]{{Key: "all", Items: all}}
 	}
 	var groups []group[T]
-	for _, one := range all {
-		title := by(one)
+	for _, item := range all {
+		title := key(item)
 		i := slices.IndexFunc(groups, func(g group[T]) bool { return g.Title == title })
 		if i < 0 {
 			i = len(groups)
 			groups = append(groups, group[T]{Key: kind + ":" + title, Title: title})
 		}
-		groups[i].Items = append(groups[i].Items, one)
+		groups[i].Items = append(groups[i].Items, item)
 	}
 	slices.SortStableFunc(groups, func(a, b group[T]) int { return natural(a.Title, b.Title) })
 	return groups

@@ -92,7 +92,7 @@ func TestGroups(t *testing.T) {
 // finds some of them.
 func TestEndedClaims(t *testing.T) {
 	var ended []string
-	for _, claim := range viewOf(testNodeRows(t), noon).Claims {
+	for _, claim := range newView(parseNode(testNodeRows(t)), noon).Claims {
 		if claim.Ended() {
 			ended = append(ended, claim.Namespace+"/"+claim.Name)
 		}
@@ -206,7 +206,7 @@ func TestHostileObjects(t *testing.T) {
 // A partition has a page, too.
 func TestPageOfPartition(t *testing.T) {
 	partitions := 0
-	for _, device := range viewOf(testNodeRows(t), noon).Devices {
+	for _, device := range newView(parseNode(testNodeRows(t)), noon).Devices {
 		for _, partition := range device.Partitions {
 			partitions++
 			status, text := get(t, handler(t, testNodeRows(t)), "/device?uuid="+url.QueryEscape(partition.UUID))
@@ -251,5 +251,32 @@ func TestLinks(t *testing.T) {
 	}
 	if none := (Links{}); none.dashboard("D", "dra-claim") != nil || none.runbook("DRADeviceUnhealthy") != nil || none.overview() != nil || none.pod("a", "b") != "" {
 		t.Error("there are links to nothing")
+	}
+}
+
+// A device has what identifies its board on its page and in the document of devices,
+// and nothing in place of what is not known.
+func TestPageOfHardware(t *testing.T) {
+	rows := testNodeRows(t)
+	uuid := newView(parseNode(rows), noon).Devices[0].UUID
+	serve := handler(t, append(rows, row("dra_device_hardware_info", 1,
+		"node", "node-a", "uuid", uuid, "serial", "1650923004310", "vbios", "97.00", "chassis_serial", "1821325191344", "slot", "9")))
+	_, text := get(t, serve, "/device?uuid="+url.QueryEscape(uuid))
+	for _, want := range []string{
+		"<dt>Serial number</dt><dd>1650923004310</dd>", "<dt>VBIOS</dt><dd>97.00</dd>", "<dt>Slot</dt><dd>9</dd>",
+		"<dt>Chassis serial number</dt><dd>1821325191344</dd>",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	if strings.Contains(text, "<dt>Tray</dt>") || strings.Contains(text, "<dt>Board part number</dt>") {
+		t.Error("the page has what is not known")
+	}
+	_, text = get(t, serve, "/api/v1/claims?devices=all")
+	const want = `"hardware":{"serial":"1650923004310","vbios":"97.00","chassisSerial":"1821325191344","slot":"9"}`
+	packed := strings.Join(strings.Fields(text), "")
+	if strings.Count(packed, `"hardware":{`) != 1 || !strings.Contains(packed, want) {
+		t.Errorf("the document lacks %s", want)
 	}
 }

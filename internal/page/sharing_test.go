@@ -50,7 +50,7 @@ func claimOn(t *testing.T, view View, name string) ClaimDevice {
 // Each of the two quantities is split separately, and values that are not split
 // are not those of the claim.
 func TestAttributionOfEachQuantity(t *testing.T) {
-	view := viewOf(sharing(t), noon)
+	view := newView(parseNode(sharing(t)), noon)
 	for name, want := range map[string][4]string{ // attribution, utilization, memory, shown text
 		"draft":    {"shared", "process", "process", "process"},
 		"embedder": {"shared", "shared", "process", "process"},
@@ -75,12 +75,12 @@ func TestPowerIsNotSplit(t *testing.T) {
 		row("dra_claim_utilization_ratio", 0.5, append(claim, "process")...),
 	}
 	for range 2 {
-		if d := viewOf(rows, noon).Claims[0].Devices[0]; d.Attribution != "shared" || d.UseAttribution() != "process" {
+		if d := newView(parseNode(rows), noon).Claims[0].Devices[0]; d.Attribution != "shared" || d.UseAttribution() != "process" {
 			t.Errorf("held as %q, shown as %q", d.Attribution, d.UseAttribution())
 		}
 		slices.Reverse(rows)
 	}
-	if d := viewOf(rows[:0:0], noon); len(d.Claims) != 0 {
+	if d := newView(parseNode(rows[:0:0]), noon); len(d.Claims) != 0 {
 		t.Errorf("of nothing there are %v", d.Claims)
 	}
 }
@@ -91,7 +91,7 @@ func TestAttributionWithoutPower(t *testing.T) {
 	claim := []string{"namespace", "n", "resourceclaim", "c", "uuid", "a"}
 	of := func(rows ...metric.Row) string {
 		rows = append(rows, row("dra_claim_held", 1, claim...))
-		return viewOf(rows, noon).Claims[0].Devices[0].Attribution
+		return newView(parseNode(rows), noon).Claims[0].Devices[0].Attribution
 	}
 	with := func(family, attribution string) metric.Row {
 		return row(family, 1, append(slices.Clip(claim), "attribution", attribution)...)
@@ -110,7 +110,7 @@ func TestAttributionWithoutPower(t *testing.T) {
 }
 
 func TestHoldersOfSharedDevice(t *testing.T) {
-	view := viewOf(sharing(t), noon)
+	view := newView(parseNode(sharing(t)), noon)
 	devices := map[string]Device{}
 	for _, d := range view.Devices {
 		devices[d.Title()] = d
@@ -160,11 +160,11 @@ func TestEndedHolders(t *testing.T) {
 		of := r.Labels.Get("pod")
 		rows[i].Past = strings.HasSuffix(r.Family.Name, "_consumer_info") && (of == "draft-1" || of == "notebook-0")
 	}
-	view := viewOf(rows, noon)
-	if pods := device(t, view.Devices, "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000006").Holders[0].Pods; len(pods) != 1 || pods[0].Name != "draft-0" {
+	view := newView(parseNode(rows), noon)
+	if pods := findDevice(t, view.Devices, "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000006").Holders[0].Pods; len(pods) != 1 || pods[0].Name != "draft-0" {
 		t.Errorf("draft is used by %+v", pods)
 	}
-	if holders := device(t, view.Devices, "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000007").Holders; len(holders) != 1 || holders[0].Pods[0].Name != "captioner-0" {
+	if holders := findDevice(t, view.Devices, "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000007").Holders; len(holders) != 1 || holders[0].Pods[0].Name != "captioner-0" {
 		t.Errorf("the device plugin's GPU is held by %+v", holders)
 	}
 	ended := map[string]bool{}
@@ -182,7 +182,7 @@ func TestEndedHolders(t *testing.T) {
 }
 
 func TestLabelsOfPods(t *testing.T) {
-	for _, claim := range viewOf(sharing(t), noon).Claims {
+	for _, claim := range newView(parseNode(sharing(t)), noon).Claims {
 		labels := claim.Labels()
 		team := slices.ContainsFunc(labels, func(l Label) bool { return l.Name == "team" })
 		if team == (claim.Name == "trial") || len(labels) == 0 || labels[0].Name != "app_kubernetes_io_name" {
@@ -216,13 +216,13 @@ func TestSplitRemedies(t *testing.T) {
 }
 
 func TestBarsOfHolders(t *testing.T) {
-	view := viewOf(sharing(t), noon)
-	got := newShares("load", device(t, view.Devices, "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000006"))
+	view := newView(parseNode(sharing(t)), noon)
+	got := newShares("load", findDevice(t, view.Devices, "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000006"))
 	want := []part{{"p0", "0.0%", "48.0%"}, {"p1", "48.0%", "20.0%"}, {"unattributed", "68.0%", "12.0%"}}
 	if got.Width != "80.0%" || !slices.Equal(got.Parts, want) {
 		t.Errorf("the bar is %+v", got)
 	}
-	if memory := newShares("memory", device(t, view.Devices, "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000006")); len(memory.Parts) != 3 || memory.Parts[0].Width != "37.5%" {
+	if memory := newShares("memory", findDevice(t, view.Devices, "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000006")); len(memory.Parts) != 3 || memory.Parts[0].Width != "37.5%" {
 		t.Errorf("the bar of memory is %+v", memory)
 	}
 	half, most := 0.5, 0.8
@@ -230,10 +230,10 @@ func TestBarsOfHolders(t *testing.T) {
 	if got := newShares("load", crowded).Parts; len(got) != 2 || got[1].Width != "20.0%" {
 		t.Errorf("what cannot be is drawn beyond the bar: %+v", got)
 	}
-	if whole := newShares("load", device(t, view.Devices, "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000001")); len(whole.Parts) != 0 {
+	if whole := newShares("load", findDevice(t, view.Devices, "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000001")); len(whole.Parts) != 0 {
 		t.Errorf("what is not split is divided: %+v", whole)
 	}
-	if none := newShares("load", device(t, view.Devices, "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000002")); none != nil {
+	if none := newShares("load", findDevice(t, view.Devices, "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000002")); none != nil {
 		t.Errorf("an unknown utilization is drawn: %+v", none)
 	}
 }

@@ -1,17 +1,18 @@
-// Package page shows the rows of a snapshot as an HTML page that refreshes
-// itself, and as JSON. It reads only the rows of a scrape, so that the three
-// agree.
+// Package page shows a snapshot as an HTML page that refreshes itself, and as JSON: of
+// the node role its model, of the cluster role the rows of a scrape.
 //
-// For each role, rows are read into records, records are assembled into a view, and
+// For each role, these are read into records, records are assembled into a view, and
 // a view is rendered.
 package page
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
@@ -28,6 +29,10 @@ type View struct {
 	// are not; empty: unknown.
 	ProcessAttribution string
 
+	// Released is why the GPUs of the node are released, so that the agent does not read them;
+	// empty: they are not.
+	Released string
+
 	Devices []Device // whole devices, unhealthy ones first, then by published name; partitions lie within
 	Claims  []Claim  // claims with unhealthy devices first, then by namespace and name
 
@@ -37,21 +42,6 @@ type View struct {
 
 // Age is how old the newest readings are; false before the first.
 func (v View) Age() (time.Duration, bool) { return since(v.At, v.SampledAt) }
-
-// addKubeletMessages adds to the health of devices, by UUID, why the kubelet reports
-// them as unhealthy.
-func (v *View) addKubeletMessages(messages map[string]string) {
-	for i := range v.Devices {
-		v.Devices[i].addKubeletMessages(messages)
-	}
-	for i := range v.Claims {
-		for j := range v.Claims[i].Devices {
-			device := &v.Claims[i].Devices[j]
-			device.Health.addKubeletMessage(messages[device.UUID])
-			device.ParentHealth.addKubeletMessage(messages[device.ParentUUID])
-		}
-	}
-}
 
 // Count is how many devices the node has. A partition without a known whole
 // device also counts as a partition.
@@ -199,7 +189,9 @@ type Device struct {
 	PCIeRoot   string // root complex
 	NUMANode   string // number
 	LinkDomain string // NVLink domain or xGMI hive
+	Hardware   Hardware
 	Published  DeviceName
+	Bundled    int // number of devices of a bundle; 0: it is one device
 	Health     Health
 	Prices     []Price // of an hour; several where it is held through classes that differ
 
@@ -222,11 +214,18 @@ type Device struct {
 	Partitions []Device
 }
 
-func (d *Device) addKubeletMessages(messages map[string]string) {
-	d.Health.addKubeletMessage(messages[d.UUID])
-	for i := range d.Partitions {
-		d.Partitions[i].addKubeletMessages(messages)
-	}
+// Hardware identifies a whole device for repair or replacement. What is not
+// known is empty.
+type Hardware struct {
+	Serial          string `json:"serial,omitempty"` // of the board
+	BoardPartNumber string `json:"boardPartNumber,omitempty"`
+	VBIOS           string `json:"vbios,omitempty"`
+	MinorNumber     string `json:"minorNumber,omitempty"` // N of /dev/nvidiaN
+	Index           string `json:"index,omitempty"`       // in the vendor's tool
+	ModuleID        string `json:"moduleId,omitempty"`    // place on the baseboard
+	ChassisSerial   string `json:"chassisSerial,omitempty"`
+	Slot            string `json:"slot,omitempty"` // of the chassis
+	Tray            string `json:"tray,omitempty"` // of the chassis
 }
 
 // DeviceName is the name under which a driver publishes a device.
@@ -238,6 +237,8 @@ type DeviceName struct {
 // The title of a partition without a name has its profile and its whole device.
 func (d Device) Title() string {
 	switch name := d.name().Device; {
+	case d.Bundled > 0:
+		return bundleTitle(d.Bundled, d.UUID)
 	case name != "":
 		return name
 	case d.ParentName != "" && d.Profile != "":
@@ -247,6 +248,13 @@ func (d Device) Title() string {
 	default:
 		return d.UUID
 	}
+}
+
+// bundleTitle returns the title of a bundle, whose uuid is NODE/DRIVER/claim:….
+func bundleTitle(count int, uuid string) string {
+	_, driver, _ := strings.Cut(uuid, "/")
+	driver, _, _ = strings.Cut(driver, metric.BundleMark)
+	return fmt.Sprintf("%d devices of %s", count, driver)
 }
 
 // name returns the device's published name. NVIDIA's driver publishes no GPU in
@@ -259,13 +267,13 @@ func (d Device) name() DeviceName {
 	var name DeviceName
 	for _, partition := range d.Partitions {
 		stem, _, isMIG := strings.Cut(partition.Published.Device, "-mig-")
-		of := DeviceName{Driver: partition.Published.Driver, Pool: partition.Published.Pool, Device: stem}
+		whole := DeviceName{Driver: partition.Published.Driver, Pool: partition.Published.Pool, Device: stem}
 		switch {
 		case partition.Published.Device == "": // without a published name
-		case !isMIG || of.Driver != vendors.NVIDIADriver || name.Device != "" && name != of:
+		case !isMIG || whole.Driver != vendors.NVIDIADriver || name.Device != "" && name != whole:
 			return d.Published
 		default:
-			name = of
+			name = whole
 		}
 	}
 	return name

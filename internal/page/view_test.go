@@ -9,7 +9,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-func device(t *testing.T, devices []Device, uuid string) Device {
+func findDevice(t *testing.T, devices []Device, uuid string) Device {
 	t.Helper()
 	for _, d := range devices {
 		if d.UUID == uuid {
@@ -21,7 +21,7 @@ func device(t *testing.T, devices []Device, uuid string) Device {
 }
 
 func TestDevices(t *testing.T) {
-	view := viewOf(testNodeRows(t), noon)
+	view := newView(parseNode(testNodeRows(t)), noon)
 	var order []string
 	devices := map[string]Device{}
 	for _, d := range view.Devices {
@@ -61,7 +61,7 @@ func TestDevices(t *testing.T) {
 }
 
 func TestSources(t *testing.T) {
-	for _, source := range viewOf(testNodeRows(t), noon).Sources {
+	for _, source := range newView(parseNode(testNodeRows(t)), noon).Sources {
 		switch source.Name {
 		case "nvml":
 			if !source.Up || source.Reason != "device_timeout" || source.Age != 750*time.Millisecond {
@@ -76,7 +76,7 @@ func TestSources(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
-	view := viewOf(testNodeRows(t), noon)
+	view := newView(parseNode(testNodeRows(t)), noon)
 	s := view.Summary()
 	if count := view.Count(); count != (DeviceCount{Devices: 11, Whole: 8, Partitions: 3, Held: 6}) {
 		t.Errorf("counted %+v", count)
@@ -102,7 +102,7 @@ func row(family string, value float64, labels ...string) metric.Row {
 }
 
 func TestUnknownValues(t *testing.T) {
-	view := viewOf(nil, noon)
+	view := newView(parseNode(nil), noon)
 	if _, known := view.Age(); known || view.Node != "" || len(view.Devices)+len(view.Claims)+len(view.Sources) != 0 {
 		t.Errorf("of no rows the view is %+v", view)
 	}
@@ -113,30 +113,30 @@ func TestUnknownValues(t *testing.T) {
 
 // A number that is none is as good as absent.
 func TestNotANumber(t *testing.T) {
-	view := viewOf([]metric.Row{
+	view := newView(parseNode([]metric.Row{
 		row("dra_device_utilization_ratio", math.NaN(), "uuid", "a"),
 		row("dra_device_power_watts", math.Inf(1), "uuid", "a"),
 		row("dra_exporter_sample_timestamp_seconds", math.NaN()),
-	}, noon)
-	if d := device(t, view.Devices, "a"); d.Utilization != nil || d.Power != nil || !view.SampledAt.IsZero() {
+	}), noon)
+	if d := findDevice(t, view.Devices, "a"); d.Utilization != nil || d.Power != nil || !view.SampledAt.IsZero() {
 		t.Errorf("not numbers became %+v at %v", d, view.SampledAt)
 	}
 }
 
 // All devices are shown, whatever their parents are.
 func TestInvalidParents(t *testing.T) {
-	view := viewOf([]metric.Row{
+	view := newView(parseNode(([]metric.Row{
 		row("dra_device_info", 1, "uuid", "orphan", "parent_uuid", "unknown"),
 		row("dra_device_info", 1, "uuid", "self", "parent_uuid", "self"),
 		row("dra_device_info", 1, "uuid", "whole", "parent_uuid", ""),
 		row("dra_device_info", 1, "uuid", "part", "parent_uuid", "whole"),
 		row("dra_device_info", 1, "uuid", "part-of-part", "parent_uuid", "part"),
-	}, noon)
+	})), noon)
 	shown := 0
 	for _, d := range view.Devices {
 		shown += 1 + len(d.Partitions)
 	}
-	if shown != 5 || len(device(t, view.Devices, "whole").Partitions) != 1 {
+	if shown != 5 || len(findDevice(t, view.Devices, "whole").Partitions) != 1 {
 		t.Errorf("of five devices %d are shown: %+v", shown, view.Devices)
 	}
 }
@@ -146,7 +146,7 @@ func TestAttributionWithoutGauges(t *testing.T) {
 	claim := []string{"namespace", "n", "resourceclaim", "c", "uuid", "a"}
 	of := func(rows ...metric.Row) ClaimDevice {
 		rows = append(rows, row("dra_claim_held", 1, claim...))
-		return viewOf(rows, noon).Claims[0].Devices[0]
+		return newView(parseNode(rows), noon).Claims[0].Devices[0]
 	}
 	exclusive := row("dra_claim_busy_seconds_total", 1, append(claim, "attribution", "exclusive")...)
 	shared := row("dra_claim_busy_seconds_total", 2, append(claim, "attribution", "shared")...)
@@ -158,14 +158,31 @@ func TestAttributionWithoutGauges(t *testing.T) {
 	}
 }
 
+// A bundle has one title in its claim and among the devices.
+func TestBundle(t *testing.T) {
+	claim := []string{"namespace", "n", "resourceclaim", "c", "uuid", "node-a/dra.cpu/claim:n/c"}
+	view := newView(parseNode([]metric.Row{
+		row("dra_claim_device_info", 1, append(claim, "driver", "dra.cpu")...),
+		row("dra_claim_held", 1, claim...),
+		row("dra_claim_bundled_devices", 32, claim...),
+	}), noon)
+	const title = "32 devices of dra.cpu"
+	if got := view.Claims[0].Devices; len(got) != 1 || got[0].Bundled != 32 || got[0].Title() != title {
+		t.Errorf("of the claim: %+v", got)
+	}
+	if got := view.Devices; len(got) != 1 || got[0].Title() != title || len(got[0].Holders) != 1 {
+		t.Errorf("among the devices: %+v", got)
+	}
+}
+
 // A claim may hold a device twice: its quantities are shown once.
 func TestDeviceHeldTwice(t *testing.T) {
 	claim := []string{"namespace", "n", "resourceclaim", "c", "uuid", "a", "driver", "d", "pool", "p", "device", "x"}
-	view := viewOf([]metric.Row{
+	view := newView(parseNode([]metric.Row{
 		row("dra_claim_device_info", 1, append(claim, "request", "one", "share_id", "1")...),
 		row("dra_claim_device_info", 1, append(claim, "request", "two", "share_id", "2")...),
 		row("dra_claim_held", 1, "namespace", "n", "resourceclaim", "c", "uuid", "a"),
-	}, noon)
+	}), noon)
 	if got := view.Claims[0].Devices; len(got) != 1 || len(got[0].Allocations) != 2 {
 		t.Errorf("the device held twice is %+v", got)
 	}

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // serveLimited serves the pages of both roles to a reader who may see these
@@ -23,8 +25,14 @@ func serveLimited(t *testing.T, rows []metric.Row, handlers func(Config) (map[st
 		Messages: func() map[string]string {
 			return map[string]string{"resourceclaims": "get resourceclaim secret-team/secret-claim"}
 		},
-		KubeletMessages: func() map[string]string {
-			return map[string]string{"b": "<b>fan</b> of secret-team\x1b[2J"}
+		Model: func() *model.Node {
+			node := parseNode(rows)
+			for i := range node.Devices {
+				if d := &node.Devices[i]; d.UUID == "b" && d.ByKubelet == model.Unhealthy {
+					d.KubeletMessage = "<b>fan</b> of secret-team\x1b[2J"
+				}
+			}
+			return node
 		},
 	})
 	if err != nil {
@@ -139,9 +147,9 @@ func TestReaderSeesOwnDevices(t *testing.T) {
 		}
 	}
 	hidden := 0
-	shown := map[string]bool{}
-	for _, row := range visibleRows(rows, map[string]bool{namespace: true}) {
-		shown[row.Labels.Get("uuid")] = true
+	shown := map[string]bool{"": true}
+	for _, d := range limitNode(parseNode(rows), map[string]bool{namespace: true}).Devices {
+		shown[d.UUID] = true
 	}
 	for _, row := range rows {
 		uuid := row.Labels.Get("uuid")
@@ -154,6 +162,26 @@ func TestReaderSeesOwnDevices(t *testing.T) {
 	}
 	if hidden == 0 {
 		t.Error("no device is hidden")
+	}
+}
+
+// A device that a pod of the reader had through a device plugin is shown for as long as
+// that is kept.
+func TestReaderSeesPastDevices(t *testing.T) {
+	past := row(metric.DevicePluginConsumerInfo, 1, "uuid", "part", "namespace", "lab", "pod", "p")
+	past.Past = true
+	node := parseNode([]metric.Row{
+		row(metric.DeviceInfo, 1, "uuid", "whole"), row(metric.DeviceInfo, 1, "uuid", "part", "parent_uuid", "whole"), row(metric.DeviceInfo, 1, "uuid", "other"), past,
+	})
+	if got := listNamespaces(node, nil); !slices.Equal(got, []string{"lab"}) {
+		t.Errorf("the namespaces are %q", got)
+	}
+	view := newView(limitNode(node, map[string]bool{"lab": true}), noon)
+	if len(view.Devices) != 1 || view.Devices[0].UUID != "whole" || len(view.Devices[0].Partitions) != 1 || !view.Devices[0].Free() {
+		t.Errorf("the devices are %+v", view.Devices)
+	}
+	if len(node.Devices) != 3 {
+		t.Error("the model was changed")
 	}
 }
 

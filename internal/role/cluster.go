@@ -193,8 +193,8 @@ func (c *Cluster) page() *metric.Page {
 }
 
 // explain explains an object for the pages.
-func (c *Cluster) explain(ctx context.Context, of page.ExplainedObject) (*page.Explanation, error) {
-	report, err := c.live.Report(ctx, explain.Subject{Kind: explain.Kind(of.Kind), Namespace: of.Namespace, Name: of.Name}, of.NamespaceOnly)
+func (c *Cluster) explain(ctx context.Context, object page.ExplainedObject) (*page.Explanation, error) {
+	report, err := c.live.Report(ctx, explain.Subject{Kind: explain.Kind(object.Kind), Namespace: object.Namespace, Name: object.Name}, object.NamespaceOnly)
 	if missing := (*explain.NotFoundError)(nil); errors.As(err, &missing) {
 		return nil, &page.Refusal{Status: http.StatusNotFound, Message: missing.Error()}
 	}

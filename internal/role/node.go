@@ -20,7 +20,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/sysfs"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/node"
+	"github.com/dra-exporter/dra-exporter/collector/release"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/otlp"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
@@ -36,9 +38,12 @@ type NodeOptions struct {
 	Derive func(node.Snapshot) []metric.Row
 
 	SlowInterval time.Duration
-	RestartAfter time.Duration // Healthy fails after a read has hung, or a driver was replaced, for so long; 0: never
-	Processes    bool          // split devices by processes where they are visible
-	PriceFile    string        // that Config.Prices are from
+	RestartAfter time.Duration // Healthy fails after a read has hung for so long; 0: never, nor does the role end if a driver was replaced
+	Release      release.Options
+	ReleaseFile  string // whose existence releases the devices; empty: none
+	Processes    bool   // split devices by processes where they are visible
+	HideSerials  bool   // show no serial number of hardware
+	PriceFile    string // that Config.Prices are from
 
 	Clock     clock.Clock
 	Sources   []device.Source
@@ -69,6 +74,7 @@ type Node struct {
 	cluster *apiserver.Node       // nil: without the API server
 	pods    *kubelet.PodWatcher   // nil: pods are watched at the API server
 	runner  *node.Runner
+	release *releases
 	push    *otlp.Pusher // nil: nothing is pushed
 	prices  *priceList   // nil: without
 	history *page.History
@@ -93,7 +99,8 @@ func NewNode(options NodeOptions, log *slog.Logger) (*Node, error) {
 	registry := live.registry
 	n.registry = registry
 	n.sampler = device.NewSampler(device.Options{
-		Sources: options.Sources, Optional: options.Optional, Interval: config.Interval, SlowInterval: options.SlowInterval, Clock: now, Log: log,
+		Sources: options.Sources, Optional: options.Optional, Interval: config.Interval, SlowInterval: options.SlowInterval,
+		HideSerials: options.HideSerials, Clock: now, Log: log,
 		Observe: func(source string, seconds float64) { live.observeRead(source)(seconds) },
 	})
 	n.processes = processes{enabled: options.Processes, gate: options.Gate, clock: now, interval: config.Interval, sampler: n.sampler}
@@ -107,7 +114,7 @@ func NewNode(options NodeOptions, log *slog.Logger) (*Node, error) {
 	}
 	if options.API != nil {
 		cluster, err := apiserver.New(apiserver.Options{
-			Config: options.API, Node: options.Name, PodLabels: config.PodLabels, Workloads: options.Workloads, PodsFed: options.PodsAPI != "", Log: log, Clock: now,
+			Config: options.API, Node: options.Name, PodLabels: config.PodLabels, NodeLabels: options.Release.Labels, Workloads: options.Workloads, PodsFed: options.PodsAPI != "", Log: log, Clock: now,
 			Observe: live.observeRead,
 		})
 		if err != nil {
@@ -120,6 +127,14 @@ func NewNode(options NodeOptions, log *slog.Logger) (*Node, error) {
 		n.pods = kubelet.NewPodWatcher(kubelet.PodsOptions{
 			Socket: options.PodsAPI, To: n.cluster.PodFeed(), Log: log, Clock: now, Observe: live.observeRead(kubelet.PodsSourceName),
 		})
+	}
+	labels := func() (map[string]string, bool) { return nil, true }
+	if n.cluster != nil {
+		labels = n.cluster.Labels
+	}
+	n.release = &releases{
+		file: options.ReleaseFile, sysfs: options.Sysfs, policy: release.New(options.Release), idle: options.Release.Idle, labels: labels,
+		sampler: n.sampler, clock: now, log: log,
 	}
 	n.processes.kubelet, n.processes.cgroup, n.processes.cluster = n.kubelet, n.cgroup, n.cluster
 	var err error
@@ -139,16 +154,19 @@ func NewNode(options NodeOptions, log *slog.Logger) (*Node, error) {
 	return n, err
 }
 
-// gather returns the latest values of every source. It does not block.
+// gather returns the latest values of every source. It does not block. Statuses come
+// first: what a source that has been read has is then in the values.
 func (n *Node) gather() node.Facts {
+	statuses := n.statuses()
 	listing, _ := n.kubelet.Latest()
 	facts := node.Facts{
 		Samples:  n.sampler.Latest(),
 		Listing:  listing.Resources,
 		ListedAt: listing.At,
 		CDI:      n.cdi.Latest(),
-		Sources:  n.statuses(),
+		Sources:  statuses,
 
+		Access:    n.release.access(),
 		Processes: n.processes.update(),
 		Prices:    n.prices.prices(),
 	}
@@ -162,6 +180,7 @@ func (n *Node) gather() node.Facts {
 			Pods: known.Pods, PluginPods: known.PluginPods, Claims: known.Claims, Unread: known.Unread, Published: known.Published,
 		}
 	}
+	n.release.facts.Store(&facts)
 	return facts
 }
 
@@ -190,8 +209,11 @@ func (n *Node) statuses() []source.Status {
 
 // allRead reports whether every source has been read once, or has failed.
 func (n *Node) allRead() bool {
+	if n.release.starting() {
+		return false
+	}
 	for _, status := range n.statuses() {
-		if !tried(status) && status.Name != node.SourceClaims {
+		if !status.Tried() && status.Name != node.SourceClaims {
 			return false
 		}
 	}
@@ -207,7 +229,7 @@ func (n *Node) claimsRead() bool {
 	}
 	for _, status := range n.statuses() {
 		pods := status.Name == node.SourcePods || status.Name == kubelet.PodsSourceName
-		if pods && !tried(status) {
+		if pods && !status.Tried() {
 			return false
 		}
 	}
@@ -222,12 +244,9 @@ func (n *Node) claimsDown() bool {
 		return true
 	}
 	return slices.ContainsFunc(n.cluster.Statuses(), func(s source.Status) bool {
-		return s.Name == node.SourceClaims && tried(s) && !s.Up
+		return s.Name == node.SourceClaims && s.Tried() && !s.Up
 	})
 }
-
-// tried reports whether a source has been read once, or has failed.
-func tried(status source.Status) bool { return !status.LastSuccess.IsZero() || status.Errors > 0 }
 
 // Known has the latest values of all sources, for a check of the role.
 type Known struct {
@@ -266,23 +285,36 @@ func (n *Node) Unread() []string {
 // HasSnapshot reports whether there is a snapshot.
 func (n *Node) HasSnapshot() bool { return n.runner.Latest() != nil }
 
-// Run serves until the context ends. What hangs is abandoned after a bounded time.
+// Run serves until the context ends, or fails when only another process can read the
+// devices. What hangs is abandoned after a bounded time.
 func (n *Node) Run(ctx context.Context, server *web.Server) error {
-	ctx, stop := context.WithCancel(ctx)
+	ctx, stop := context.WithCancelCause(ctx)
 	var running Parts
 	defer running.Wait(n.log)
-	defer stop()
+	defer stop(nil)
 	n.Start(ctx, &running)
-	running.Go("history", func() { n.history.Run(ctx, n.rows, func() time.Duration { return n.options.Clock().Elapsed }) })
+	if n.options.RestartAfter > 0 {
+		running.Go("libraries", func() { n.watchLibraries(ctx, stop) })
+	}
+	running.Go("history", func() { n.history.Run(ctx, n.model, func() time.Duration { return n.options.Clock().Elapsed }) })
 	if n.push != nil {
 		running.Go("push by OTLP", func() { n.push.Run(ctx) })
 	}
-	return server.Serve(ctx)
+	err := server.Serve(ctx)
+	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
+		err = cause
+	}
+	return err
 }
 
 // Start reads all sources until the context ends, as parts.
 func (n *Node) Start(ctx context.Context, running *Parts) {
+	n.release.prepare()
 	running.Go("devices", func() { n.sampler.Run(ctx) })
+	running.Go("release", func() { n.release.run(ctx) })
+	if n.options.ReleaseFile != "" {
+		running.Go("release file", func() { n.release.watchFile(ctx) })
+	}
 	running.Go(kubelet.SourceName, func() { n.kubelet.Run(ctx) })
 	running.Go(cdi.SourceName, func() { n.cdi.Run(ctx) })
 	if n.places != nil {
@@ -333,7 +365,7 @@ func (n *Node) triggerSteps(ctx context.Context) {
 		case <-n.kubelet.Changed():
 			n.cdi.Refresh()
 			// The Pods API names pods without their claims, which the List names.
-			if listing, known := n.kubelet.Latest(); known && n.pods != nil {
+			if listing, ok := n.kubelet.Latest(); ok && n.pods != nil {
 				n.cluster.PodFeed().Listed(listing.Resources.Assignments)
 				n.claimsNamed.Store(true)
 			}
@@ -369,18 +401,18 @@ func (n *Node) Server(options WebOptions, log *slog.Logger) (*web.Server, error)
 		api: n.options.API, registry: n.registry, filter: n.options.Filter, clock: n.options.Clock, page: n.page, healthy: n.healthy, ready: n.Ready,
 		pages: func(visible page.Visible) (pageHandlers, error) {
 			return page.Handlers(page.Config{
-				Node: n.options.Name, MetricsPath: options.MetricsPath, Rows: n.rows, Log: log,
+				Node: n.options.Name, MetricsPath: options.MetricsPath, Model: n.model, Log: log,
 				Now: func() time.Time { return n.options.Clock().Wall }, Messages: func() map[string]string { return messages(n.statuses()) },
-				Visible: visible, KubeletMessages: n.kubeletMessages, Links: options.Links, History: n.history,
+				Visible: visible, Links: options.Links, History: n.history,
 			})
 		},
 	}, log)
 }
 
-// kubeletMessages returns why the kubelet reports devices as unhealthy.
-func (n *Node) kubeletMessages() map[string]string {
+// model returns the newest model; nil before the first.
+func (n *Node) model() *model.Node {
 	if latest := n.runner.Latest(); latest != nil {
-		return latest.KubeletMessages
+		return latest.Model
 	}
 	return nil
 }
@@ -422,8 +454,7 @@ func (n *Node) Ready() error {
 }
 
 // healthy fails if a call into a device's library has hung for longer than
-// RestartAfter, or the library has belonged to another driver than the one that is
-// loaded, because only a restart of the process can end it. A restart does not
+// RestartAfter, because only a restart of the process can end it. A restart does not
 // help against a kubelet or an API server that hangs.
 func (n *Node) healthy() error {
 	now := n.options.Clock()
@@ -431,9 +462,30 @@ func (n *Node) healthy() error {
 		if hung := status.HungFor(now); n.options.RestartAfter > 0 && hung > n.options.RestartAfter {
 			return fmt.Errorf("a read of %s has hung for %s", status.Name, hung.Round(time.Second))
 		}
-		if ended := status.EndedFor(now); n.options.RestartAfter > 0 && ended > n.options.RestartAfter {
-			return fmt.Errorf("the library of %s has not been that of the driver for %s: %s", status.Name, ended.Round(time.Second), status.Message)
-		}
 	}
 	return nil
+}
+
+// replacedLimit is for how long a library may be that of another driver than the one
+// that is loaded, before the process ends.
+const replacedLimit = 15 * time.Second
+
+// watchLibraries ends the role if the driver of a library was replaced: only another
+// process can open the new library.
+func (n *Node) watchLibraries(ctx context.Context, end context.CancelCauseFunc) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := n.options.Clock()
+		for _, status := range n.sampler.Statuses() {
+			if status.EndedFor(now) > replacedLimit && !status.Released {
+				end(fmt.Errorf("end, so that another process opens the library of the new driver: %s: %s", status.Name, status.Message))
+			}
+		}
+	}
 }

@@ -64,8 +64,8 @@ func (p *Parts) left() ([]string, <-chan struct{}) {
 // those that have not: a part hangs in a call that cannot be cancelled, and ends with
 // the process.
 func (p *Parts) Wait(log *slog.Logger) {
-	over := time.NewTimer(endTimeout)
-	defer over.Stop()
+	timer := time.NewTimer(endTimeout)
+	defer timer.Stop()
 	for {
 		names, changed := p.left()
 		if len(names) == 0 {
@@ -73,7 +73,7 @@ func (p *Parts) Wait(log *slog.Logger) {
 		}
 		select {
 		case <-changed:
-		case <-over.C:
+		case <-timer.C:
 			log.Warn("parts of the exporter have not ended and are abandoned", "parts", strings.Join(names, ", "), "after", endTimeout)
 			return
 		}

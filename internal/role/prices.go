@@ -89,8 +89,8 @@ func (l *priceList) reload(ctx context.Context) {
 		return
 	}
 	read, err := found.list, found.err
-	if before := l.latest.Load(); err == nil && read.Currency != before.Currency {
-		err = fmt.Errorf("the currency changed to %s from %s: their costs cannot be added up; restart the exporter to change it", read.Currency, before.Currency)
+	if previous := l.latest.Load(); err == nil && read.Currency != previous.Currency {
+		err = fmt.Errorf("the currency changed to %s from %s: their costs cannot be added up; restart the exporter to change it", read.Currency, previous.Currency)
 	}
 	if err != nil {
 		l.keep(err)

@@ -47,7 +47,7 @@ func (p *processes) state() node.ProcessState {
 	case !p.podsRead():
 		return node.ProcessesNoPods
 	}
-	if visible, known := p.kubelet.Visible(); !known || !visible {
+	if visible, ok := p.kubelet.Visible(); !ok || !visible {
 		return node.ProcessesPIDNamespace
 	}
 	if procfs := p.cgroup.Status(); !procfs.Up && procfs.Errors > 0 {
@@ -93,7 +93,7 @@ func (p *processes) lookedUp() bool {
 	owners := p.cgroup.Latest()
 	for _, sample := range p.sampler.Latest() {
 		for _, process := range sample.Processes {
-			if _, known := owners[process.PID]; !known {
+			if _, ok := owners[process.PID]; !ok {
 				return false
 			}
 		}

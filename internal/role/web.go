@@ -50,7 +50,7 @@ type server struct {
 
 func (o WebOptions) listen(s server, log *slog.Logger) (*web.Server, error) {
 	var pages pageHandlers
-	guard, err := o.guard(s, func(path string) bool { _, is := pages[path]; return is }, log)
+	guard, err := o.guard(s, func(path string) bool { _, ok := pages[path]; return ok }, log)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -17,10 +18,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/simulated"
-	"github.com/dra-exporter/dra-exporter/plugin/devicemetrics"
 )
 
 // The vendors whose devices the agent does not read by itself, and their drivers.
@@ -46,7 +45,7 @@ func (h hardware) publishedAccelerators(driver string) []resourcev1.Device {
 	var devices []resourcev1.Device
 	for _, d := range h.accelerators {
 		name := acceleratorName(d)
-		if driverOf(name) != driver {
+		if deviceDriver(name) != driver {
 			continue
 		}
 		published := resourcev1.Device{Name: name}
@@ -85,75 +84,75 @@ func isAccelerator(key string) bool { return strings.HasPrefix(key, "tpu-") || k
 // intelAddress is the PCI address of the Intel GPU.
 const intelAddress = "0000:3a:00.0"
 
-// accelerators serves the metrics of the other vendors' devices: of TPU chips as
-// device metrics of their driver, by the kit for drivers; of the Intel GPU as a page
-// with the names of Intel's xpumd.
+// accelerators serves the metrics of the other vendors' devices: of TPU chips as the
+// page of their driver; of the Intel GPU as a page with the names of Intel's xpumd.
 type accelerators struct {
 	source  *simulated.Source
 	devices []device.Device
-	clock   clock.Clock
 	log     *slog.Logger
 
-	plugins  string // directory of the socket of TPU metrics
+	sockets  string // directory of the socket of the TPU driver
 	exporter string // socket of the exporter of Intel's GPU
 	serving  sync.WaitGroup
 }
 
 // serve begins to serve in a directory until ctx ends.
 func (a *accelerators) serve(ctx context.Context, dir string) error {
-	a.plugins, a.exporter = filepath.Join(dir, "plugins"), filepath.Join(dir, "xpumd.sock")
-	if err := os.MkdirAll(a.plugins, 0o755); err != nil {
+	a.sockets, a.exporter = filepath.Join(dir, "drivers"), filepath.Join(dir, "xpumd.sock")
+	if err := os.MkdirAll(a.sockets, 0o755); err != nil {
 		return err
 	}
-	listener, err := net.Listen("unix", a.exporter)
+	if err := a.servePage(ctx, a.exporter, a.intelPage); err != nil {
+		return err
+	}
+	return a.servePage(ctx, filepath.Join(a.sockets, tpuDriver+".sock"), a.tpuPage)
+}
+
+// servePage begins to serve a page on a socket until ctx ends.
+func (a *accelerators) servePage(ctx context.Context, socket string, page http.HandlerFunc) error {
+	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		return err
 	}
-	page := &http.Server{Handler: http.HandlerFunc(a.intelPage), ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Handler: page, ReadHeaderTimeout: 5 * time.Second}
 	a.serving.Go(func() {
-		if err := page.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			a.log.Warn("the metrics of the Intel GPU are not served any more", "error", err)
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			a.log.Warn("metrics of devices are not served any more", "socket", socket, "error", err)
 		}
 	})
-	context.AfterFunc(ctx, func() { _ = page.Close() })
-	a.serving.Go(func() {
-		err := devicemetrics.Serve(ctx, devicemetrics.Options{
-			Driver: tpuDriver, Folder: a.plugins, Log: a.log, Now: func() time.Time { return a.clock().Wall }, Read: a.readTPUs,
-		})
-		if err != nil {
-			a.log.Warn("the metrics of TPUs are not served any more", "error", err)
-		}
-	})
+	context.AfterFunc(ctx, func() { _ = server.Close() })
 	return nil
 }
 
 // wait returns when nothing is served any more.
 func (a *accelerators) wait() { a.serving.Wait() }
 
-// readTPUs reads the TPU chips as their driver does.
-func (a *accelerators) readTPUs(ctx context.Context) ([]devicemetrics.Device, error) {
-	var devices []devicemetrics.Device
+// tpuPage answers with the page of the driver of TPUs: the project's own families.
+func (a *accelerators) tpuPage(w http.ResponseWriter, r *http.Request) {
+	specs := device.Specs()
+	var page bytes.Buffer
 	for _, d := range a.devices {
 		if d.Vendor != vendorGoogle {
 			continue
 		}
-		readings, err := a.read(ctx, d)
+		readings, err := a.read(r.Context(), d)
 		if err != nil {
-			return devices, err
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
 		}
-		described := devicemetrics.Device{Pool: nodeName, Name: acceleratorName(d), Model: d.Model, Vendor: d.Vendor}
-		specs := device.Specs()
-		for _, r := range readings {
-			spec := specs[r.Quantity]
-			reading := devicemetrics.Reading{Quantity: devicemetrics.Quantity(spec.Name), Value: r.Value}
-			for i := range spec.Details {
-				reading.Details = append(reading.Details, r.Details[i])
+		labels := fmt.Sprintf("driver=%q,pool=%q,device=%q", tpuDriver, nodeName, acceleratorName(d))
+		fmt.Fprintf(&page, "%sinfo{%s,vendor=%q,model=%q} 1\n", device.FamilyPrefix, labels, d.Vendor, d.Model)
+		for _, reading := range readings {
+			spec := &specs[reading.Quantity]
+			more := ""
+			for i, name := range spec.Details {
+				more += fmt.Sprintf(",%s=%q", name, reading.Details[i])
 			}
-			described.Readings = append(described.Readings, reading)
+			fmt.Fprintf(&page, "%s{%s%s} %v\n", spec.Family(), labels, more, reading.Value)
 		}
-		devices = append(devices, described)
 	}
-	return devices, nil
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+	_, _ = w.Write(page.Bytes())
 }
 
 // intelPage answers with the page of Intel's xpumd.
@@ -191,13 +190,13 @@ func (a *accelerators) intelPage(w http.ResponseWriter, r *http.Request) {
 }
 
 // read reads one device, both tiers.
-func (a *accelerators) read(ctx context.Context, of device.Device) ([]device.Reading, error) {
+func (a *accelerators) read(ctx context.Context, d device.Device) ([]device.Reading, error) {
 	readers, err := a.source.Readers(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, reader := range readers {
-		if reader.Key() != cmp.Or(of.UUID, of.PCIBusID) {
+		if reader.Key() != cmp.Or(d.UUID, d.PCIBusID) {
 			continue
 		}
 		observations, err := reader.Read(ctx, device.Slow)
@@ -206,5 +205,5 @@ func (a *accelerators) read(ctx context.Context, of device.Device) ([]device.Rea
 		}
 		return append(observations[0].Readings, observations[0].Slow...), nil
 	}
-	return nil, fmt.Errorf("the device %s is not there", cmp.Or(of.UUID, of.PCIBusID))
+	return nil, fmt.Errorf("the device %s is not there", cmp.Or(d.UUID, d.PCIBusID))
 }

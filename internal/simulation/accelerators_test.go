@@ -8,23 +8,21 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/exporter"
-	"github.com/dra-exporter/dra-exporter/collector/device/plugin"
 )
 
 // The agent's own sources read the other vendors' devices over real sockets, with the
 // load that the scenario puts on them.
 func TestAccelerators(t *testing.T) {
 	s := playing(t, 1)
-	drivers, err := plugin.New(plugin.Options{Folder: s.PluginDir(), Clock: clock.System()})
+	drivers, err := exporter.New(exporter.Options{Folder: s.SocketDir(), Clock: clock.System()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = drivers.Close() })
 	intel, err := exporter.Preset("intel-xpumd=" + s.IntelExporter())
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages, err := exporter.New([]exporter.Config{intel}, clock.System())
+	pages, err := exporter.New(exporter.Options{Exporters: []exporter.Config{intel}, Clock: clock.System()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,17 +37,17 @@ func newActivity(source *simulated.Source, h hardware, folder string) *activity 
 
 // set ends the processes that an instance has and starts others in their
 // place. They have pids that no process had before.
-func (a *activity) set(who *instance, processes []process) error {
+func (a *activity) set(user *instance, processes []process) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	touched := make(map[string]bool)
-	for _, pid := range a.of[who] {
+	for _, pid := range a.of[user] {
 		a.running[pid].touch(touched)
 		delete(a.running, pid)
 	}
-	delete(a.of, who)
+	delete(a.of, user)
 	for _, p := range processes {
-		a.of[who] = append(a.of[who], a.start(p))
+		a.of[user] = append(a.of[user], a.start(p))
 		p.touch(touched)
 	}
 	return a.publish(touched)
@@ -75,8 +75,8 @@ func (a *activity) start(p process) int {
 }
 
 func (p process) touch(devices map[string]bool) {
-	for _, of := range p.uses {
-		devices[of.device] = true
+	for _, u := range p.uses {
+		devices[u.device] = true
 	}
 }
 
@@ -87,8 +87,8 @@ func (a *activity) publish(touched map[string]bool) error {
 		return err
 	}
 	for name := range touched {
-		device, there := a.hardware.byName(name)
-		if !there {
+		device, ok := a.hardware.byName(name)
+		if !ok {
 			continue
 		}
 		a.source.SetLoad(cmp.Or(device.UUID, device.PCIBusID), a.load(name))
@@ -125,10 +125,10 @@ func (a *activity) processesOn(name string) []simulated.Process {
 	listed := []simulated.Process{}
 	load, memory := 0.0, 0.0
 	for _, pid := range slices.Sorted(maps.Keys(a.running)) {
-		for _, of := range a.running[pid].uses {
-			if of.device == name {
-				listed = append(listed, simulated.Process{PID: pid, Utilization: of.load, Memory: of.memory})
-				load, memory = load+of.load, memory+of.memory
+		for _, u := range a.running[pid].uses {
+			if u.device == name {
+				listed = append(listed, simulated.Process{PID: pid, Utilization: u.load, Memory: u.memory})
+				load, memory = load+u.load, memory+u.memory
 			}
 		}
 	}
@@ -140,20 +140,20 @@ func (a *activity) processesOn(name string) []simulated.Process {
 }
 
 // fraction is how much of a whole something is; nothing of nothing.
-func fraction(of, whole float64) float64 {
+func fraction(part, whole float64) float64 {
 	if whole == 0 {
 		return 0
 	}
-	return of / whole
+	return part / whole
 }
 
 // load returns the load of one device by all of its users.
 func (a *activity) load(name string) float64 {
 	sum := 0.0
 	for _, pid := range slices.Sorted(maps.Keys(a.running)) { // sums of floats depend on their order
-		for _, of := range a.running[pid].uses {
-			if of.device == name {
-				sum += of.load
+		for _, u := range a.running[pid].uses {
+			if u.device == name {
+				sum += u.load
 			}
 		}
 	}

@@ -75,7 +75,7 @@ func (f cdiFolder) specification(claim *resourcev1.ResourceClaim) *specs.Spec {
 		seen[name] = true
 		spec.Devices = append(spec.Devices, specs.Device{
 			Name:           name,
-			ContainerEdits: specs.ContainerEdits{DeviceNodes: deviceNodes(f.hardware.nodesOf(allocated.Device)...)},
+			ContainerEdits: specs.ContainerEdits{DeviceNodes: deviceNodes(f.hardware.deviceNodes(allocated.Device)...)},
 		})
 	}
 	return spec

@@ -132,7 +132,7 @@ func allocate(made *resourcev1.ResourceClaim, row workload, pods []*corev1.Pod, 
 }
 
 func result(r request, node, name string, random *rand.Rand) resourcev1.DeviceRequestAllocationResult {
-	made := resourcev1.DeviceRequestAllocationResult{Request: r.chosen(), Driver: driverOf(name), Pool: poolOf(node, name), Device: name}
+	made := resourcev1.DeviceRequestAllocationResult{Request: r.chosen(), Driver: deviceDriver(name), Pool: devicePool(node, name), Device: name}
 	if made.Driver == fabricDriver {
 		made.BindingConditions, made.BindingFailureConditions = []string{conditionAttached}, []string{conditionAttachFailed}
 	}

@@ -39,9 +39,9 @@ func remoteNodeObjects(random *rand.Rand) []apiserver.Object {
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: remoteNode, UID: node.UID, Controller: new(true)}
 	objects := []apiserver.Object{node}
 	for _, slice := range remoteSlices() {
-		of := slice.Spec.Driver + "-" + slice.Spec.Pool.Name
+		pool := slice.Spec.Driver + "-" + slice.Spec.Pool.Name
 		slice.ObjectMeta = metav1.ObjectMeta{
-			Name: fmt.Sprintf("00000-%s-%s", of, suffix(random)), GenerateName: fmt.Sprintf("00000-%s-", of),
+			Name: fmt.Sprintf("00000-%s-%s", pool, suffix(random)), GenerateName: fmt.Sprintf("00000-%s-", pool),
 			UID: newUID(random), Generation: 1,
 		}
 		if slice.Spec.NodeName != nil {

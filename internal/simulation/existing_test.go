@@ -125,7 +125,7 @@ func TestDevicesOfTwoNodes(t *testing.T) {
 	if len(here.usedBy(0)) != 1 || len(newInstance(there, 0, 1, time.Unix(0, 0)).processes(false, 1)) != 0 {
 		t.Error("the agent's hardware works for the other node, or not for its own")
 	}
-	if got := poolOf(remoteNode, remoteFPGA); got != fabricPool {
+	if got := devicePool(remoteNode, remoteFPGA); got != fabricPool {
 		t.Errorf("the FPGA is in pool %s", got)
 	}
 }

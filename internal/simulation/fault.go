@@ -17,10 +17,10 @@ import (
 )
 
 // faults returns the faults that the hardware reports.
-func (a deviceFault) faults(of device.Device) []simulated.Fault {
+func (a deviceFault) faults(d device.Device) []simulated.Fault {
 	reported := simulated.Fault{Kind: "xid", Code: a.xid}
-	if of.IsPartition() {
-		reported.Partition = of.UUID
+	if d.IsPartition() {
+		reported.Partition = d.UUID
 	}
 	return append([]simulated.Fault{reported}, a.signs...)
 }
@@ -42,7 +42,7 @@ type faultInjector struct {
 func newFaultInjector(h hardware, source *simulated.Source, server *apiserver.Server, objects []apiserver.Object, log *slog.Logger) *faultInjector {
 	w := &faultInjector{hardware: h, source: source, server: server, log: log}
 	for _, object := range objects {
-		if slice, is := object.(*resourcev1.ResourceSlice); is && slice.Spec.Driver == driver && len(slice.Spec.Devices) > 0 {
+		if slice, ok := object.(*resourcev1.ResourceSlice); ok && slice.Spec.Driver == driver && len(slice.Spec.Devices) > 0 {
 			w.slice = slice
 		}
 	}
@@ -84,9 +84,9 @@ func (w *faultInjector) config() simulated.Config {
 	for _, a := range w.present {
 		faulty, _ := w.hardware.byName(a.device)
 		for i := range config.Devices {
-			of := &config.Devices[i]
-			if whole := of.Identity.UUID; whole != "" && (whole == faulty.UUID || whole == faulty.ParentUUID) {
-				of.Faults = append(slices.Clip(of.Faults), a.faults(faulty)...)
+			d := &config.Devices[i]
+			if whole := d.Identity.UUID; whole != "" && (whole == faulty.UUID || whole == faulty.ParentUUID) {
+				d.Faults = append(slices.Clip(d.Faults), a.faults(faulty)...)
 			}
 		}
 	}
@@ -99,8 +99,8 @@ func (w *faultInjector) published() *resourcev1.ResourceSlice {
 	slice := w.slice.DeepCopy()
 	for _, a := range w.present {
 		for i := range slice.Spec.Devices {
-			if of := &slice.Spec.Devices[i]; a.tainted && of.Name == a.device {
-				of.Taints = append(of.Taints, resourcev1.DeviceTaint{
+			if d := &slice.Spec.Devices[i]; a.tainted && d.Name == a.device {
+				d.Taints = append(d.Taints, resourcev1.DeviceTaint{
 					Key: driver + "/xid", Value: strconv.Itoa(a.xid), Effect: resourcev1.DeviceTaintEffectNoSchedule,
 				})
 			}

@@ -103,8 +103,8 @@ func nicName(nic device.Device) string {
 	return "pci-" + strings.NewReplacer(":", "-", ".", "-").Replace(nic.PCIBusID)
 }
 
-// driverOf returns the driver that publishes a device under a name.
-func driverOf(name string) string {
+// deviceDriver returns the driver that publishes a device under a name.
+func deviceDriver(name string) string {
 	switch {
 	case strings.HasPrefix(name, "pci-"):
 		return networkDriver
@@ -119,9 +119,9 @@ func driverOf(name string) string {
 	}
 }
 
-// poolOf returns the pool in which a device of a node is published.
-func poolOf(node, name string) string {
-	if driverOf(name) == fabricDriver {
+// devicePool returns the pool in which a device of a node is published.
+func devicePool(node, name string) string {
+	if deviceDriver(name) == fabricDriver {
 		return fabricPool
 	}
 	return node
@@ -175,10 +175,10 @@ func (h hardware) withProcesses() []string {
 	return names
 }
 
-// nodesOf returns the device nodes of what is published under a name: a
+// deviceNodes returns the device nodes of what is published under a name: a
 // partition has its GPU's, and two capabilities, of the GPU instance and of the
 // compute instance in it.
-func (h hardware) nodesOf(name string) []string {
+func (h hardware) deviceNodes(name string) []string {
 	for _, p := range h.migDevices {
 		if partitionName(p.parent, p.Profile, p.Placement) == name {
 			instance := capability(p.parent, p.GPUInstance)

@@ -38,7 +38,7 @@ func newInstance(row workload, run int, seed uint64, created time.Time) *instanc
 		i.pods = append(i.pods, newPod(row, metav1.ObjectMeta{
 			Namespace: row.namespace, Name: i.podName(owner.Name, n), UID: newUID(i.random),
 			CreationTimestamp: metav1.NewTime(created),
-			Labels:            labelsOf(row, owner.Name, n),
+			Labels:            podLabels(row, owner.Name, n),
 			OwnerReferences:   []metav1.OwnerReference{owner},
 		}))
 	}
@@ -48,9 +48,9 @@ func newInstance(row workload, run int, seed uint64, created time.Time) *instanc
 	return i
 }
 
-// labelsOf are the labels of the workload's n-th pod: its own, and those that its
+// podLabels are the labels of the workload's n-th pod: its own, and those that its
 // controller gives it. What belongs to the cluster itself is no team's.
-func labelsOf(row workload, controller string, n int) map[string]string {
+func podLabels(row workload, controller string, n int) map[string]string {
 	labels := map[string]string{"app.kubernetes.io/name": row.name}
 	maps.Copy(labels, row.labels)
 	switch row.owner {
@@ -62,7 +62,7 @@ func labelsOf(row workload, controller string, n int) map[string]string {
 		labels["pod-template-hash"] = strings.TrimPrefix(controller, row.name+"-")
 	case ownedByDaemonSet:
 	}
-	if team, has := teams()[row.namespace]; has {
+	if team, ok := teams()[row.namespace]; ok {
 		labels["team"] = team
 	}
 	return labels
@@ -144,8 +144,8 @@ func (i *instance) containerID(pod *corev1.Pod, container string) string {
 func (i *instance) identify(pod *corev1.Pod) {
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for at := range statuses {
-			if of := &statuses[at]; of.State.Waiting == nil {
-				of.ContainerID = runtimeScheme + i.containerID(pod, of.Name)
+			if status := &statuses[at]; status.State.Waiting == nil {
+				status.ContainerID = runtimeScheme + i.containerID(pod, status.Name)
 			}
 		}
 	}
@@ -211,7 +211,7 @@ func (i *instance) exclusive() []string {
 		}
 	}
 	for at, name := range names {
-		names[at] = poolOf(i.row.on(), name) + "/" + name
+		names[at] = devicePool(i.row.on(), name) + "/" + name
 	}
 	return names
 }

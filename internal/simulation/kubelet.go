@@ -42,7 +42,7 @@ func (l *podList) plugins(row workload) []kubelet.Plugin {
 	var uuids []string
 	for _, id := range row.plugin {
 		name, replica, _ := strings.Cut(id, replicaMark)
-		if device, there := l.hardware.byName(name); there {
+		if device, ok := l.hardware.byName(name); ok {
 			uuids = append(uuids, device.UUID+replicaMark+replica)
 		}
 	}

@@ -215,9 +215,9 @@ func (n *node) markUnschedulable(i *instance) error {
 
 // attach: the devices can be bound now.
 func (n *node) attach(i *instance) error {
-	for _, of := range i.claim.Status.Allocation.Devices.Results {
+	for _, result := range i.claim.Status.Allocation.Devices.Results {
 		i.claim.Status.Devices = append(i.claim.Status.Devices, resourcev1.AllocatedDeviceStatus{
-			Driver: of.Driver, Pool: of.Pool, Device: of.Device,
+			Driver: result.Driver, Pool: result.Pool, Device: result.Device,
 			Conditions: []metav1.Condition{{
 				Type: conditionAttached, Status: metav1.ConditionTrue, Reason: "Attached", LastTransitionTime: metav1.NewTime(n.now()),
 			}},
@@ -259,26 +259,26 @@ func newReservations() *reservations { return &reservations{owner: make(map[stri
 
 // reserve takes all devices that an instance needs for itself, unless another
 // one has any of them.
-func (o *reservations) reserve(who *instance) bool {
+func (o *reservations) reserve(user *instance) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	needed := who.exclusive()
+	needed := user.exclusive()
 	for _, name := range needed {
-		if owner := o.owner[name]; owner != nil && owner != who {
+		if owner := o.owner[name]; owner != nil && owner != user {
 			return false
 		}
 	}
 	for _, name := range needed {
-		o.owner[name] = who
+		o.owner[name] = user
 	}
 	return true
 }
 
-func (o *reservations) release(who *instance) {
+func (o *reservations) release(user *instance) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, name := range who.exclusive() {
-		if o.owner[name] == who {
+	for _, name := range user.exclusive() {
+		if o.owner[name] == user {
 			delete(o.owner, name)
 		}
 	}
@@ -315,25 +315,25 @@ func (n *node) startSteps(row workload) []step {
 	if row.delayed.lasts > 0 {
 		steps = append(steps, step{at: 8 * ms, run: n.delay}, step{at: row.delayed.lasts, run: n.endDelay})
 	}
-	from := row.delayed.lasts
-	steps = append(steps, step{at: from + 22*ms, ready: n.reservations.reserve, onWait: n.markUnschedulable, run: n.allocate})
+	delay := row.delayed.lasts
+	steps = append(steps, step{at: delay + 22*ms, ready: n.reservations.reserve, onWait: n.markUnschedulable, run: n.allocate})
 	if row.binds > 0 {
-		steps = append(steps, step{at: from + 22*ms + row.binds, run: n.attach})
-		from += (row.binds/bindingPoll + 1) * bindingPoll
+		steps = append(steps, step{at: delay + 22*ms + row.binds, run: n.attach})
+		delay += (row.binds/bindingPoll + 1) * bindingPoll
 	}
-	steps = append(steps, step{at: from + 26*ms, run: n.bind})
+	steps = append(steps, step{at: delay + 26*ms, run: n.bind})
 	if row.node == "" { // the remote node has no kubelet, only its writes to the API server
 		steps = append(steps,
-			step{at: from + 41*ms, run: n.admit},
-			step{at: from + 342*ms, run: n.prepare},
-			step{at: from + 351*ms, run: n.list})
+			step{at: delay + 41*ms, run: n.admit},
+			step{at: delay + 342*ms, run: n.prepare},
+			step{at: delay + 351*ms, run: n.list})
 	}
 	if row.prepares > 0 {
-		steps = append(steps, step{at: from + row.prepares/2, run: n.failPreparation})
-		from += row.prepares
+		steps = append(steps, step{at: delay + row.prepares/2, run: n.failPreparation})
+		delay += row.prepares
 	}
-	steps = append(steps, step{at: from + 482*ms, run: n.ready})
-	start := from + 599*ms
+	steps = append(steps, step{at: delay + 482*ms, run: n.ready})
+	start := delay + 599*ms
 	for _, c := range row.containers {
 		if c.init > 0 {
 			steps = append(steps, step{at: start, run: n.startInit})

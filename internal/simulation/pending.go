@@ -14,9 +14,9 @@ import (
 // pendingWorkloads stay pending: one for each reason, except for reasons that
 // are only temporary (remoteWorkloads).
 func pendingWorkloads() []pendingWorkload {
-	gpus := func(namespace, name string, from owner, count int, selector string) workload {
+	gpus := func(namespace, name string, group owner, count int, selector string) workload {
 		return workload{
-			namespace: namespace, name: name, owner: from,
+			namespace: namespace, name: name, owner: group,
 			containers: []container{{name: "main", image: imagePyTorch}},
 			claim: claim{name: "gpus", template: name, requests: []request{
 				{name: "gpu", class: classGPU, selector: selector, count: count},
@@ -202,9 +202,9 @@ type existingWorkload struct {
 // existingWorkloads returns workloads that hold all but two of the remote
 // node's GPUs.
 func existingWorkloads() []existingWorkload {
-	holds := func(namespace, name string, from owner, class string, template string, gpus ...string) workload {
+	holds := func(namespace, name string, group owner, class string, template string, gpus ...string) workload {
 		return workload{
-			namespace: namespace, name: name, owner: from, node: remoteNode,
+			namespace: namespace, name: name, owner: group, node: remoteNode,
 			containers: []container{{name: "server", image: imageInference}},
 			claim:      claim{name: "gpu", template: template, requests: []request{{name: "gpu", class: class, devices: gpus}}},
 		}
@@ -252,20 +252,20 @@ func (r existingWorkload) objects(seed uint64, now time.Time) []apiserver.Object
 // in a pod's status, if they have no CDI devices.
 func unhealthyStatus(made *resourcev1.ResourceClaim) []corev1.ResourceStatus {
 	var statuses []corev1.ResourceStatus
-	for _, of := range made.Status.Allocation.Devices.Results {
+	for _, result := range made.Status.Allocation.Devices.Results {
 		statuses = append(statuses, corev1.ResourceStatus{
-			Name: corev1.ResourceName("claim:" + podClaimOf(made) + "/" + of.Request),
+			Name: corev1.ResourceName("claim:" + podClaimName(made) + "/" + result.Request),
 			Resources: []corev1.ResourceHealth{{
-				ResourceID: corev1.ResourceID(of.Driver + "/" + of.Pool + "/" + of.Device), Health: corev1.ResourceHealthStatusUnhealthy,
+				ResourceID: corev1.ResourceID(result.Driver + "/" + result.Pool + "/" + result.Device), Health: corev1.ResourceHealthStatusUnhealthy,
 			}},
 		})
 	}
 	return statuses
 }
 
-// podClaimOf returns the pod's name of the claim.
-func podClaimOf(made *resourcev1.ResourceClaim) string {
-	if name, templated := made.Annotations[podClaimAnnotation]; templated {
+// podClaimName returns the pod's name of the claim.
+func podClaimName(made *resourcev1.ResourceClaim) string {
+	if name, ok := made.Annotations[podClaimAnnotation]; ok {
 		return name
 	}
 	return made.Name

@@ -24,7 +24,7 @@ func newPod(row workload, meta metav1.ObjectMeta) *corev1.Pod {
 		pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &row.group}
 	}
 	for at, c := range row.containers {
-		made := corev1.Container{Name: c.name, Image: c.image, Resources: resourcesOf(row, c, at == 0)}
+		made := corev1.Container{Name: c.name, Image: c.image, Resources: resourceRequirements(row, c, at == 0)}
 		if c.init > 0 {
 			pod.Spec.InitContainers = append(pod.Spec.InitContainers, made)
 			continue
@@ -43,9 +43,9 @@ func newPod(row workload, meta metav1.ObjectMeta) *corev1.Pod {
 	return pod
 }
 
-// resourcesOf returns the resources of a container: the claim, or else the
+// resourceRequirements returns the resources of a container: the claim, or else the
 // first container an extended resource.
-func resourcesOf(row workload, c container, first bool) corev1.ResourceRequirements {
+func resourceRequirements(row workload, c container, first bool) corev1.ResourceRequirements {
 	ask := func(name string, count int) corev1.ResourceRequirements {
 		list := corev1.ResourceList{corev1.ResourceName(name): *resource.NewQuantity(int64(count), resource.DecimalSI)}
 		return corev1.ResourceRequirements{Limits: list, Requests: list}
@@ -121,8 +121,8 @@ func statuses(containers []corev1.Container, state corev1.ContainerState) []core
 	return made
 }
 
-func running(since time.Time) corev1.ContainerState {
-	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(since)}}
+func running(start time.Time) corev1.ContainerState {
+	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(start)}}
 }
 
 func completed(at time.Time) corev1.ContainerState {

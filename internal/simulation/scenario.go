@@ -24,7 +24,7 @@ type deviceFault struct {
 
 // check reports what is wrong with a fault on this hardware.
 func (a deviceFault) check(h hardware) error {
-	if _, there := h.byName(a.device); !there {
+	if _, ok := h.byName(a.device); !ok {
 		return fmt.Errorf("device fault: there is no device %s", a.device)
 	}
 	if a.every <= a.lasts {
@@ -361,8 +361,8 @@ func published(h hardware, node, name string) bool {
 	if node != "" {
 		return slices.Contains(remoteDevices(), name)
 	}
-	_, there := h.byName(name)
-	return there
+	_, ok := h.byName(name)
+	return ok
 }
 
 // check returns an error if a scenario does not fit the hardware, or is

@@ -122,7 +122,7 @@ func (s *Simulation) serve(ctx context.Context, h hardware) (err error) {
 	if err := os.MkdirAll(s.cdi, 0o755); err != nil {
 		return err
 	}
-	s.accelerators = &accelerators{source: s.source, devices: h.accelerators, clock: s.options.Clock, log: s.options.Log}
+	s.accelerators = &accelerators{source: s.source, devices: h.accelerators, log: s.options.Log}
 	if err := s.accelerators.serve(s.closing, dir); err != nil {
 		return err
 	}
@@ -147,9 +147,8 @@ func (s *Simulation) NodeName() string { return nodeName }
 // devices of other vendors.
 func (s *Simulation) Source() device.Source { return localSource{s.source} }
 
-// PluginDir is the directory of the socket on which the TPU driver serves device
-// metrics.
-func (s *Simulation) PluginDir() string { return s.accelerators.plugins }
+// SocketDir is the directory of the socket on which the TPU driver serves its page.
+func (s *Simulation) SocketDir() string { return s.accelerators.sockets }
 
 // IntelExporter is the URL of the exporter of Intel's GPU, which has the metrics of
 // Intel's xpumd.
@@ -241,7 +240,7 @@ func (s *Simulation) Close() {
 	}
 	paths := []string{s.cdi, s.procfs, s.prices, s.own}
 	if s.accelerators != nil {
-		paths = append(paths, s.accelerators.plugins, s.accelerators.exporter)
+		paths = append(paths, s.accelerators.sockets, s.accelerators.exporter)
 	}
 	for _, path := range paths {
 		if path == "" {

@@ -43,13 +43,13 @@ func (h hardware) resourceSlices(node string, owner metav1.OwnerReference, rando
 		{Spec: resourcev1.ResourceSliceSpec{Driver: intelDriver, Devices: h.publishedAccelerators(intelDriver)}},
 	}
 	for _, slice := range published {
-		of := slice.Spec.Driver
+		name := slice.Spec.Driver
 		slice.ObjectMeta = metav1.ObjectMeta{
-			Name: fmt.Sprintf("00000-%s-%s-%s", of, node, suffix(random)), GenerateName: fmt.Sprintf("00000-%s-%s-", of, node),
+			Name: fmt.Sprintf("00000-%s-%s-%s", name, node, suffix(random)), GenerateName: fmt.Sprintf("00000-%s-%s-", name, node),
 			UID: newUID(random), Generation: 1, OwnerReferences: []metav1.OwnerReference{owner},
 		}
 		slice.Spec.NodeName, slice.Spec.Pool = &node, resourcev1.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1}
-		if of == driver {
+		if name == driver {
 			slice.Spec.Pool.ResourceSliceCount = 2
 		}
 	}
@@ -66,7 +66,7 @@ func (h hardware) publishedAdapters() []resourcev1.Device {
 			"dra.net/ifName":     text(fmt.Sprintf("ib%d", i)),
 			"dra.net/rdma":       {BoolValue: new(true)},
 			pcieRoot:             text("pci" + nic.PCIBusID[:len("0000:00")]),
-			numaNode:             numaNodeOf(nic.PCIBusID),
+			numaNode:             numaAttribute(nic.PCIBusID),
 		}})
 	}
 	return devices
@@ -151,18 +151,18 @@ func partition(like device.Device, parentUUID string, parent int, name string, p
 	return published
 }
 
-func commonAttributes(of device.Device, kind string) attributes {
+func commonAttributes(d device.Device, kind string) attributes {
 	return attributes{
 		"type":                            text(kind),
-		"productName":                     text(of.Model),
+		"productName":                     text(d.Model),
 		"brand":                           text("Nvidia"),
 		"architecture":                    text("Hopper"),
 		"cudaComputeCapability":           version("9.0.0"),
 		"cudaDriverVersion":               version("13.0.0"),
-		"driverVersion":                   version(semantic(of.DriverVersion)),
-		"resource.kubernetes.io/pciBusID": text(of.PCIBusID),
-		pcieRoot:                          text("pci" + of.PCIBusID[:len("0000:00")]),
-		numaNode:                          numaNodeOf(of.PCIBusID),
+		"driverVersion":                   version(semantic(d.DriverVersion)),
+		"resource.kubernetes.io/pciBusID": text(d.PCIBusID),
+		pcieRoot:                          text("pci" + d.PCIBusID[:len("0000:00")]),
+		numaNode:                          numaAttribute(d.PCIBusID),
 	}
 }
 
@@ -220,9 +220,9 @@ const pcieRoot = "resource.kubernetes.io/pcieRoot"
 // numaNode is the attribute that says which NUMA node a device is next to.
 const numaNode = "resource.kubernetes.io/numaNode"
 
-// numaNodeOf returns the NUMA node of an address: the upper half of the buses are
+// numaAttribute returns the NUMA node of an address: the upper half of the buses are
 // those of the second processor.
-func numaNodeOf(address string) resourcev1.DeviceAttribute {
+func numaAttribute(address string) resourcev1.DeviceAttribute {
 	if address[len("0000:"):] >= "80" {
 		return resourcev1.DeviceAttribute{IntValue: new(int64(1))}
 	}
@@ -255,7 +255,7 @@ func remoteSlices() []*resourcev1.ResourceSlice {
 	}
 	nic := resourcev1.Device{Name: remoteNIC, Attributes: attributes{
 		"dra.net/pciAddress": text("0000:5d:00.0"), "dra.net/rdmaDevice": text("mlx5_0"), "dra.net/rdma": {BoolValue: new(true)},
-		pcieRoot: text(rootOf(3)),
+		pcieRoot: text(pcieRootName(3)),
 	}}
 	slice := func(driver, pool string, devices ...resourcev1.Device) *resourcev1.ResourceSlice {
 		made := &resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{
@@ -281,14 +281,14 @@ func remoteDevice(name, kind string, minor int, memory string) resourcev1.Device
 		Name: name,
 		Attributes: attributes{
 			"type": text(kind), "productName": text("NVIDIA H200"), "architecture": text("Hopper"),
-			"uuid": text(fmt.Sprintf("GPU-f0a7c5ea-6bf4-4d12-8c7f-%012d", len(name)*100+minor)), "driverVersion": version("580.95.5"), pcieRoot: text(rootOf(minor)),
+			"uuid": text(fmt.Sprintf("GPU-f0a7c5ea-6bf4-4d12-8c7f-%012d", len(name)*100+minor)), "driverVersion": version("580.95.5"), pcieRoot: text(pcieRootName(minor)),
 		},
 		Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": {Value: resource.MustParse(memory)}},
 	}
 }
 
-// rootOf is where a GPU of the remote node sits on the PCI bus.
-func rootOf(minor int) string {
+// pcieRootName is where a GPU of the remote node sits on the PCI bus.
+func pcieRootName(minor int) string {
 	return "pci0000:" + []string{"1b", "3d", "52", "5d", "9d", "b1", "c3", "d1"}[minor]
 }
 

@@ -65,4 +65,4 @@ func (p Progress) During(ctx context.Context, missing func() []string, do func()
 }
 
 // Missing returns a function that always returns one name, for Until and During.
-func Missing(what string) func() []string { return func() []string { return []string{what} } }
+func Missing(subject string) func() []string { return func() []string { return []string{subject} } }

@@ -12,16 +12,16 @@ import (
 )
 
 // Is reports whether the writer is a terminal.
-func Is(to io.Writer) bool {
-	file, isFile := to.(*os.File)
-	return isFile && term.IsTerminal(int(file.Fd()))
+func Is(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // Styled reports whether bold text and colours may be written there: to a
 // character device, unless NO_COLOR is set or TERM is dumb.
-func Styled(to io.Writer) bool {
-	file, isFile := to.(*os.File)
-	if !isFile || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+func Styled(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
 		return false
 	}
 	info, err := file.Stat()
@@ -30,10 +30,10 @@ func Styled(to io.Writer) bool {
 
 // Columns is the width of text for the terminal, by COLUMNS or by the terminal
 // itself, between 60 and 140; 0: the writer is no terminal.
-func Columns(to io.Writer) int {
+func Columns(w io.Writer) int {
 	const narrowest, widest = 60, 140
-	file, isFile := to.(*os.File)
-	if !isFile {
+	file, ok := w.(*os.File)
+	if !ok {
 		return 0
 	}
 	width, _, err := term.GetSize(int(file.Fd()))

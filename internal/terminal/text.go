@@ -27,7 +27,7 @@ func appendEscape(text []byte, r rune) []byte {
 // JSONWriter writes the result of EscapeJSON for each Write, which must end at
 // the end of a character. It is as safe for concurrent use as the Writer below
 // it.
-func JSONWriter(to io.Writer) io.Writer { return jsonWriter{to} }
+func JSONWriter(w io.Writer) io.Writer { return jsonWriter{w} }
 
 type jsonWriter struct{ to io.Writer }
 

@@ -43,7 +43,7 @@ type Device struct {
 // PendingSummary is the cluster role's report of pending claims, as
 // docs/glossary.md defines them.
 type PendingSummary struct {
-	Count   int           `json:"waiting"`
+	Count   int           `json:"count"`
 	Gated   int           `json:"gated"` // not among them
 	Oldest  time.Time     `json:"oldestSince,omitzero"`
 	Reasons []ReasonCount `json:"reasons"`
@@ -78,7 +78,7 @@ func decodeClaims(body []byte, at time.Time) (Answer, error) {
 	}
 	for i := range document.All {
 		device := Device{NodeDevice: document.All[i], Node: answer.Node}
-		device.health, device.reasons = healthOf(device.Health, at)
+		device.health, device.reasons = describeHealth(device.Health, at)
 		answer.All[i] = device
 	}
 	return answer, nil

@@ -50,10 +50,10 @@ func (c *Client) Pending(ctx context.Context, agent Agent) (pending PendingSumma
 // arrives; calls of report do not overlap. It returns when all have answered,
 // failed or timed out.
 func (c *Client) Round(ctx context.Context, listing Listing, report func(Change)) {
-	var one sync.Mutex
+	var mu sync.Mutex
 	reportOne := func(change Change) {
-		one.Lock()
-		defer one.Unlock()
+		mu.Lock()
+		defer mu.Unlock()
 		report(change)
 	}
 	reportOne(func(f *Fleet) { f.Expect(listing.Agents) })
@@ -193,8 +193,8 @@ func (r request) get(ctx context.Context, address *url.URL, noAddress string) ([
 	if err != nil {
 		return nil, nil, explained(ctx, err, r.timeout)
 	}
-	if to, err := response.Location(); err == nil && response.StatusCode < http.StatusBadRequest {
-		return nil, nil, &StatusError{Code: response.StatusCode, Message: shortened("it redirects to " + to.Scheme + "://" + to.Host + ", which is not followed")}
+	if target, err := response.Location(); err == nil && response.StatusCode < http.StatusBadRequest {
+		return nil, nil, &StatusError{Code: response.StatusCode, Message: shortened("it redirects to " + target.Scheme + "://" + target.Host + ", which is not followed")}
 	}
 	if response.StatusCode != http.StatusOK {
 		return nil, nil, refusal(response.StatusCode, body)

@@ -69,18 +69,18 @@ func (c *Cluster) List(ctx context.Context) (Listing, error) {
 	listing := Listing{Err: errors.New("no cluster role found")}
 	found := 0
 	for i := range pods {
-		one := &pods[i]
-		if one.Status.Phase == "Succeeded" || one.Status.Phase == "Failed" { // evicted pods stay for long
+		p := &pods[i]
+		if p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" { // evicted pods stay for long
 			continue
 		}
-		switch one.Metadata.Labels[componentLabel] {
-		case "node":
+		switch p.Metadata.Labels[componentLabel] {
+		case "node", "node-managed": // a DaemonSet for each: the chart's _release.tpl
 			found++
-			if c.Wanted.Node(one.Spec.NodeName) {
-				listing.Agents = append(listing.Agents, c.agent(one, 9420))
+			if c.Wanted.Node(p.Spec.NodeName) {
+				listing.Agents = append(listing.Agents, c.agent(p, 9420))
 			}
 		case "cluster":
-			if agent := c.agent(one, 9421); listing.Cluster == nil || listing.Cluster.Err != nil {
+			if agent := c.agent(p, 9421); listing.Cluster == nil || listing.Cluster.Err != nil {
 				listing.Cluster, listing.Err = &agent, nil
 			}
 		}
@@ -103,9 +103,9 @@ func (c *Cluster) missing(found int, listing Listing) error {
 }
 
 // agent is how a pod is reached: by the port and the scheme of its manifest.
-func (c *Cluster) agent(of *pod, port int) Agent {
+func (c *Cluster) agent(p *pod, port int) Agent {
 	scheme := ""
-	for _, container := range of.Spec.Containers {
+	for _, container := range p.Spec.Containers {
 		for _, p := range container.Ports {
 			if p.Name != metricsPort {
 				continue
@@ -116,13 +116,13 @@ func (c *Cluster) agent(of *pod, port int) Agent {
 			}
 		}
 	}
-	target := scheme + of.Metadata.Name + ":" + strconv.Itoa(port)
+	target := scheme + p.Metadata.Name + ":" + strconv.Itoa(port)
 	agent := Agent{
-		Name: of.Metadata.Namespace + "/" + of.Metadata.Name, Node: of.Spec.NodeName,
-		Base: c.Server.JoinPath("api/v1/namespaces", of.Metadata.Namespace, "pods", target, "proxy"),
+		Name: p.Metadata.Namespace + "/" + p.Metadata.Name, Node: p.Spec.NodeName,
+		Base: c.Server.JoinPath("api/v1/namespaces", p.Metadata.Namespace, "pods", target, "proxy"),
 	}
-	if of.Status.Phase != "Running" {
-		agent.Err = fmt.Errorf("its pod is %s", cmp.Or(clean(of.Status.Phase), "of no phase"))
+	if p.Status.Phase != "Running" {
+		agent.Err = fmt.Errorf("its pod is %s", cmp.Or(clean(p.Status.Phase), "of no phase"))
 	}
 	return agent
 }

@@ -95,7 +95,7 @@ func TestClusterFindsExporters(t *testing.T) {
 			podJSON("node-evicted", "node-b", "node", "Failed", ""),
 			podJSON("node-3", "node-c", "node", "Pending", ""),
 			podJSON("node-4", "node-d", "node", "Running", ""),
-			podJSON("node-5", "node-e", "node", "Running", ""),
+			podJSON("node-5", "node-e", "node-managed", "Running", ""),
 			podJSON("cluster-1", "node-a", "cluster", "Running", ""),
 			podJSON("other", "node-a", "docs", "Running", ""),
 		},

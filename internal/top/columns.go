@@ -26,19 +26,19 @@ type column[T any] struct {
 	most  int // 0: least is the width of all cells
 
 	place bool // a place; left out if all rows are in one place
-	cell  func(g Glyphs, of *T, bars bool) string
-	style func(of *T) string
+	cell  func(g Glyphs, entry *T, bars bool) string
+	style func(entry *T) string
 }
 
 // textColumn and numberColumn return columns of foreign text and of numbers.
-func textColumn[T any](title string, rank, least, most int, of func(*T) string) column[T] {
-	return column[T]{title: title, rank: rank, least: least, most: most, cell: func(g Glyphs, one *T, _ bool) string {
-		return cmp.Or(clean(of(one)), g.Absent)
+func textColumn[T any](title string, rank, least, most int, text func(*T) string) column[T] {
+	return column[T]{title: title, rank: rank, least: least, most: most, cell: func(g Glyphs, entry *T, _ bool) string {
+		return cmp.Or(clean(text(entry)), g.Absent)
 	}}
 }
 
-func numberColumn[T any](title string, key Key, rank, least int, of func(Glyphs, *T) string) column[T] {
-	return column[T]{title: title, sort: key, rank: rank, least: least, right: true, cell: func(g Glyphs, one *T, _ bool) string { return of(g, one) }}
+func numberColumn[T any](title string, key Key, rank, least int, text func(Glyphs, *T) string) column[T] {
+	return column[T]{title: title, sort: key, rank: rank, least: least, right: true, cell: func(g Glyphs, entry *T, _ bool) string { return text(g, entry) }}
 }
 
 // sortedBy, placeOf and styledBy return the column with one of its fields set.
@@ -121,12 +121,12 @@ func utilizationCell(g Glyphs, ratio *float64, whole, bars bool) string {
 	return g.bar(*ratio, barWidth) + " " + text
 }
 
-func memoryCell(g Glyphs, used, of *float64, whole bool) string {
+func memoryCell(g Glyphs, used, total *float64, whole bool) string {
 	text := g.number(used, size)
-	if of == nil {
+	if total == nil {
 		return text + mark(whole)
 	}
-	all := g.number(of, size)
+	all := g.number(total, size)
 	if digits, unit := text[:len(text)-1], text[len(text)-1:]; used != nil && strings.HasSuffix(all, unit) {
 		text = digits // 63/80G
 	}

@@ -127,8 +127,8 @@ func TestPendingCountsAgree(t *testing.T) {
 // The definition of a device in docs/glossary.md applies everywhere: whole
 // devices and partitions, and which of them claims hold.
 func TestDeviceCountsAgree(t *testing.T) {
-	for _, name := range []string{"node.metrics.txt", "sharing.metrics.txt"} {
-		rows := snapshot(t, name)
+	for name, documents := range map[string][2]string{"node.metrics.txt": {"page.html", "claims.json"}, "sharing.metrics.txt": {"sharing.html", "sharing.json"}} {
+		rows, html, body := snapshot(t, name), string(withReplies(t, documents[0])), withReplies(t, documents[1])
 		partition := func(row metric.Row) bool { return row.Labels.Get("parent_uuid") != "" }
 		devices := series(rows, "dra_device_info", func(metric.Row) bool { return true })
 		partitions := series(rows, "dra_device_info", partition)
@@ -143,11 +143,10 @@ func TestDeviceCountsAgree(t *testing.T) {
 		if partitions == 0 || want.Held == 0 || want.Held == want.Devices {
 			t.Fatalf("%s does not distinguish the counts: %+v", name, want)
 		}
-		html := serveDocument(t, page.Handlers, rows, "/")
 		if got := (page.DeviceCount{Devices: field(t, html, "devices"), Whole: field(t, html, "whole"), Partitions: field(t, html, "partitions"), Held: field(t, html, "held")}); got != want {
 			t.Errorf("%s: the page has %+v, want %+v", name, got, want)
 		}
-		answer, err := decodeClaims([]byte(serveDocument(t, page.Handlers, rows, "/api/v1/claims")), noon)
+		answer, err := decodeClaims(body, noon)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,9 +15,9 @@ import (
 func (s *screen) detail(look Look) []string {
 	d := detail{look: look, history: s.history, at: s.reading.At}
 	gone := true
-	for _, one := range s.views[s.current].items(&s.reading) {
-		if one.key == s.shown.key {
-			s.shown, gone = one, false
+	for _, i := range s.views[s.current].items(&s.reading) {
+		if i.key == s.shown.key {
+			s.shown, gone = i, false
 		}
 	}
 	name := s.shown.name
@@ -92,7 +92,7 @@ func (d *detail) number(name string, value *float64, show func(float64) string) 
 }
 
 func (d *detail) addUsage(i *item) {
-	rows := func(of func(*Row) string) string { return common(i.rows, of) }
+	rows := func(text func(*Row) string) string { return common(i.rows, text) }
 	d.field("node", i.node)
 	d.field("kind", i.kind)
 	if i.state != nil {
@@ -103,7 +103,7 @@ func (d *detail) addUsage(i *item) {
 	}
 	d.addDevice(i)
 	d.field("class", rows(func(r *Row) string { return r.Class }))
-	d.field("model", titleOf(i))
+	d.field("model", itemTitle(i))
 	d.field("held by", rows(func(r *Row) string { return r.Attribution }))
 	d.field("pods", strings.Join(i.pods, ", "))
 	d.field("workloads", strings.Join(workloads(i.rows), ", "))
@@ -130,16 +130,16 @@ func (d *detail) addUsage(i *item) {
 }
 
 func (d *detail) addDevice(i *item) {
-	of := i.device
-	if of == nil {
+	device := i.device
+	if device == nil {
 		return
 	}
 	d.field("used by", i.holder())
-	d.field("uuid", of.UUID)
-	d.field("partition of", cmp.Or(of.ParentName, of.ParentUUID))
-	d.field("driver", of.Driver)
-	d.field("pool", of.Pool)
-	d.number("temperature", of.Temperature, func(celsius float64) string { return fmt.Sprintf("%.0f °C", celsius) })
+	d.field("uuid", device.UUID)
+	d.field("partition of", cmp.Or(device.ParentName, device.ParentUUID))
+	d.field("driver", device.Driver)
+	d.field("pool", device.Pool)
+	d.number("temperature", device.Temperature, func(celsius float64) string { return fmt.Sprintf("%.0f °C", celsius) })
 }
 
 // workloads are the workloads of the pods of rows, with the pods' places in them,
@@ -176,17 +176,17 @@ func (d *detail) addGraphs(i *item) {
 		return
 	}
 	columns := min(max(d.look.Width-6, 1), maxSamples)
-	for _, of := range []struct {
+	for _, chart := range []struct {
 		name    string
 		samples func(*sampleSeries) []sample
 	}{
 		{"utilization", func(s *sampleSeries) []sample { return s.utilization }},
 		{"memory", func(s *sampleSeries) []sample { return s.memory }},
 	} {
-		values := d.history.mean(keys, of.samples)
+		values := d.history.mean(keys, chart.samples)
 		values = values[max(len(values)-columns, 0):]
 		d.add("", "")
-		d.add(styleBold, of.name+", "+summaryOf(values, d.history.span(len(values))))
+		d.add(styleBold, chart.name+", "+summarize(values, d.history.span(len(values))))
 		for line, text := range d.look.Glyphs.graph(values, columns, graphLines) {
 			label := map[int]string{0: "100% ", graphLines - 1: "  0% "}[line]
 			d.add("", fmt.Sprintf("%5s", label)+strings.TrimRight(text, " "))
@@ -196,32 +196,32 @@ func (d *detail) addGraphs(i *item) {
 
 // addPending adds why a claim is pending, and where devices are missing.
 func (d *detail) addPending(i *item) {
-	of, reason := i.pending, reasonOf(i.pending)
-	d.field("pod", of.Namespace+"/"+of.Pod)
-	d.field("reference", of.PodClaim)
-	d.field("claim", cmp.Or(of.Claim, "does not exist yet"))
-	d.field("class", of.Class)
-	if !of.Since.IsZero() {
-		d.field("pending", "since "+of.Since.UTC().Format(time.RFC3339))
+	ref, reason := i.pending, pendingReasonInfo(i.pending)
+	d.field("pod", ref.Namespace+"/"+ref.Pod)
+	d.field("reference", ref.PodClaim)
+	d.field("claim", cmp.Or(ref.Claim, "does not exist yet"))
+	d.field("class", ref.Class)
+	if !ref.Since.IsZero() {
+		d.field("pending", "since "+ref.Since.UTC().Format(time.RFC3339))
 		d.number("for", i.held, seconds)
 	}
 	d.add("", "")
-	d.styledField(styleWarning, "reason", pendingReason(of))
+	d.styledField(styleWarning, "reason", pendingReason(ref))
 	d.field("meaning", reason.Meaning)
 	d.field("remedy", strings.ReplaceAll(reason.Remedy, "`", ""))
-	for i := range of.Requests {
-		d.addFunnel(&of.Requests[i])
+	for i := range ref.Requests {
+		d.addFunnel(&ref.Requests[i])
 	}
 	d.add("", "")
-	d.field("more", "dra-exporter explain pod "+of.Namespace+"/"+of.Pod)
+	d.field("more", "dra-exporter explain pod "+ref.Namespace+"/"+ref.Pod)
 }
 
 // addFunnel adds how many devices each stage leaves of a request, and marks the
 // first that leaves too few.
-func (d *detail) addFunnel(of *page.RequestCounts) {
-	asked, title := 1.0, "request "+clean(of.Request)
-	if of.Asked != nil {
-		asked = *of.Asked
+func (d *detail) addFunnel(counts *page.RequestCounts) {
+	asked, title := 1.0, "request "+clean(counts.Request)
+	if counts.Asked != nil {
+		asked = *counts.Asked
 		title += fmt.Sprintf(": %.0f asked", asked)
 	}
 	d.add("", "")
@@ -231,8 +231,8 @@ func (d *detail) addFunnel(of *page.RequestCounts) {
 		name  string
 		count *float64
 	}{
-		{"published", of.Published}, {"of the class", of.Class}, {"selected", of.Selectors},
-		{"untainted", of.Untainted}, {"free", of.Free}, {"on best node", of.BestNode},
+		{"published", counts.Published}, {"of the class", counts.Class}, {"selected", counts.Selectors},
+		{"untainted", counts.Untainted}, {"free", counts.Free}, {"on best node", counts.BestNode},
 	} {
 		if stage.count == nil {
 			continue

@@ -52,11 +52,11 @@ func (l Look) styled(style, text string) string {
 }
 
 // titleLine is the titles of the columns; those that are sorted by are marked.
-func titleLine[T any](look Look, columns []placed[T], by Key) string {
+func titleLine[T any](look Look, columns []placed[T], key Key) string {
 	var line strings.Builder
 	for i, c := range columns {
 		style := styleBold
-		if c.sort != "" && c.sort == by {
+		if c.sort != "" && c.sort == key {
 			style = styleReverse
 		}
 		addCell(&line, i == len(columns)-1, look.styled(style, look.Glyphs.fit(c.title, c.width, c.right)))
@@ -98,8 +98,8 @@ func (d drawing) nothing(reading Reading) string {
 		return "No agent of " + clean(strings.Join(reading.Silent, ", ")) + " has answered, so the claims that hold devices there are unknown."
 	}
 	text := "No claim"
-	if of := reading.Wanted.Namespaces; len(of) > 0 {
-		text += " of the namespace " + clean(strings.Join(of, ", "))
+	if namespaces := reading.Wanted.Namespaces; len(namespaces) > 0 {
+		text += " of the namespace " + clean(strings.Join(namespaces, ", "))
 	}
 	text += " holds a device here"
 	if missing > 0 {
@@ -120,40 +120,40 @@ func (d drawing) above(reading Reading, rows []*Row) []string {
 // pending returns how many claims are pending; empty if no cluster role was
 // read.
 func (d drawing) pending(reading Reading) string {
-	switch of := reading.Pending; {
+	switch summary := reading.Pending; {
 	case reading.PendingError != "":
 		return "pending claims: not known: " + clean(reading.PendingError)
-	case of == nil:
+	case summary == nil:
 		return ""
-	case len(of.Unread) > 0:
-		return "pending claims: not known: the cluster role cannot read " + clean(strings.Join(of.Unread, ", "))
-	case of.Count == 0:
-		return "pending claims: none" + gated(of)
+	case len(summary.Unread) > 0:
+		return "pending claims: not known: the cluster role cannot read " + clean(strings.Join(summary.Unread, ", "))
+	case summary.Count == 0:
+		return "pending claims: none" + gated(summary)
 	default:
-		return d.reasons(reading, of)
+		return d.reasons(reading, summary)
 	}
 }
 
 // gated counts references that are not pending because their pods have scheduling
 // gates.
-func gated(of *PendingSummary) string {
-	if of.Gated == 0 {
+func gated(summary *PendingSummary) string {
+	if summary.Gated == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (and %d gated)", of.Gated)
+	return fmt.Sprintf(" (and %d gated)", summary.Gated)
 }
 
-func (d drawing) reasons(reading Reading, of *PendingSummary) string {
-	text := fmt.Sprintf("pending claims: %d", of.Count) + gated(of)
-	now := of.At
+func (d drawing) reasons(reading Reading, summary *PendingSummary) string {
+	text := fmt.Sprintf("pending claims: %d", summary.Count) + gated(summary)
+	now := summary.At
 	if now.IsZero() {
 		now = reading.At
 	}
-	if !of.Oldest.IsZero() {
-		text += ", the oldest for " + span(max(now.Sub(of.Oldest), 0))
+	if !summary.Oldest.IsZero() {
+		text += ", the oldest for " + span(max(now.Sub(summary.Oldest), 0))
 	}
 	var reasons []string
-	for _, reason := range of.Reasons {
+	for _, reason := range summary.Reasons {
 		reasons = append(reasons, fmt.Sprintf("%s %d", clean(reason.Reason), reason.Count))
 	}
 	return text + ": " + strings.Join(reasons, ", ")
@@ -162,18 +162,18 @@ func (d drawing) reasons(reading Reading, of *PendingSummary) string {
 // marks explains those that are in the table.
 func marks(rows []*Row) string {
 	var texts []string
-	has := func(is func(*Row) bool) bool {
+	contains := func(match func(*Row) bool) bool {
 		for _, row := range rows {
-			if is(row) {
+			if match(row) {
 				return true
 			}
 		}
 		return false
 	}
-	if has(func(r *Row) bool { return r.WholeUtilization() || r.WholeMemory() || r.wholePower() }) {
+	if contains(func(r *Row) bool { return r.WholeUtilization() || r.WholeMemory() || r.wholePower() }) {
 		texts = append(texts, "* whole device, shared by several claims")
 	}
-	if has((*Row).marked) {
+	if contains((*Row).marked) {
 		texts = append(texts, "! unhealthy, recovering or degraded")
 	}
 	return strings.Join(texts, "   ")
@@ -192,11 +192,11 @@ func (d drawing) failures(reading Reading) []string {
 			lines = append(lines, d.line(styleWarning, fmt.Sprintf("and %d more", len(all)-d.most)))
 			break
 		}
-		who := failure.Agent
+		name := failure.Agent
 		if failure.Node != "" && failure.Node != failure.Agent {
-			who = failure.Node + " (" + failure.Agent + ")"
+			name = failure.Node + " (" + failure.Agent + ")"
 		}
-		lines = append(lines, d.line(styleWarning, clean(who+": "+failure.Error)))
+		lines = append(lines, d.line(styleWarning, clean(name+": "+failure.Error)))
 	}
 	return lines
 }
@@ -214,8 +214,8 @@ func summaryLine(reading Reading, rows []*Row) string {
 		devices[device] = true
 	}
 	held := counted(len(devices), "device")
-	if of := reading.Devices; of != nil && of.Devices >= len(devices) {
-		held = fmt.Sprintf("%d of %s", len(devices), counted(of.Devices, "device"))
+	if counts := reading.Devices; counts != nil && counts.Devices >= len(devices) {
+		held = fmt.Sprintf("%d of %s", len(devices), counted(counts.Devices, "device"))
 	}
 	hold := "hold"
 	if len(claims) == 1 {

@@ -67,7 +67,7 @@ func (f *Fleet) Expect(agents []Agent) {
 	expected := make(map[string]*agentState, len(agents))
 	for _, agent := range agents {
 		expected[agent.Name] = &agentState{node: agent.Node}
-		if known, is := f.agents[agent.Name]; is {
+		if known, ok := f.agents[agent.Name]; ok {
 			expected[agent.Name] = known
 		}
 	}
@@ -77,8 +77,8 @@ func (f *Fleet) Expect(agents []Agent) {
 // Set applies an agent's answer. Agents that are not expected are ignored: they
 // were removed during the request.
 func (f *Fleet) Set(reply Reply) {
-	agent, expected := f.agents[reply.Agent.Name]
-	if !expected {
+	agent, ok := f.agents[reply.Agent.Name]
+	if !ok {
 		return
 	}
 	agent.err, agent.answer = reply.Err, nil
@@ -235,15 +235,15 @@ func (r *Reading) take(name string, answer *Answer, wanted Wanted) {
 
 // addDevices adds a node's devices. A sum without some nodes would be taken for
 // that of all.
-func (r *Reading) addDevices(of *page.DeviceCount) {
-	if of == nil || r.Devices == nil {
+func (r *Reading) addDevices(counts *page.DeviceCount) {
+	if counts == nil || r.Devices == nil {
 		r.Devices = nil
 		return
 	}
-	r.Devices.Devices += of.Devices
-	r.Devices.Whole += of.Whole
-	r.Devices.Partitions += of.Partitions
-	r.Devices.Held += of.Held
+	r.Devices.Devices += counts.Devices
+	r.Devices.Whole += counts.Whole
+	r.Devices.Partitions += counts.Partitions
+	r.Devices.Held += counts.Held
 }
 
 // Failure is an agent that gave no answer.
@@ -259,11 +259,11 @@ type Wanted struct {
 	Nodes      []string
 }
 
-func (w Wanted) row(row *Row) bool { return w.Node(row.Node) && oneOf(w.Namespaces, row.Namespace) }
+func (w Wanted) row(row *Row) bool { return w.Node(row.Node) && isWanted(w.Namespaces, row.Namespace) }
 
 // Node reports whether what is on a node is wanted.
-func (w Wanted) Node(name string) bool { return oneOf(w.Nodes, name) }
+func (w Wanted) Node(name string) bool { return isWanted(w.Nodes, name) }
 
-func oneOf(wanted []string, name string) bool {
+func isWanted(wanted []string, name string) bool {
 	return len(wanted) == 0 || slices.Contains(wanted, name)
 }

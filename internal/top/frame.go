@@ -73,9 +73,9 @@ func (s *screen) tabs(look Look, frame *frame) string {
 		if i == s.current {
 			style = styleReverse
 		}
-		from := used
+		start := used
 		add(style, fmt.Sprintf(" %d %s ", i+1, v.name))
-		frame.tabs = append(frame.tabs, tab{from, used})
+		frame.tabs = append(frame.tabs, tab{start, used})
 	}
 	place := s.places[s.current]
 	if s.paused {
@@ -110,8 +110,8 @@ func (s *screen) body(look Look) (draw func(visible int) (lines []string, all in
 	if len(table.items) == 0 {
 		return func(int) ([]string, int) { return cutLines(look, []string{s.nothing(look)}), 0 }, nil
 	}
-	by := s.places[s.current].order.Key
-	return func(visible int) ([]string, int) { return s.tableLines(look, visible), 0 }, []string{titleLine(look, table.columns, by)}
+	key := s.places[s.current].order.Key
+	return func(visible int) ([]string, int) { return s.tableLines(look, visible), 0 }, []string{titleLine(look, table.columns, key)}
 }
 
 func cutLines(look Look, lines []string) []string {
@@ -142,14 +142,14 @@ func (s *screen) tableLines(look Look, visible int) []string {
 // nothing returns why the view has no items.
 func (s *screen) nothing(look Look) string {
 	filter := s.places[s.current].filter
-	switch of := &s.reading; {
+	switch reading := &s.reading; {
 	case filter != "" && s.table.all > 0:
 		return "Nothing matches " + clean(filter) + "."
-	case s.views[s.current].name != "waiting" || of.Answered > 0 && of.Pending == nil && of.PendingError == "" && s.live.Watch.First.Cluster != nil:
+	case s.views[s.current].name != "pending" || reading.Answered > 0 && reading.Pending == nil && reading.PendingError == "" && s.live.Watch.First.Cluster != nil:
 		return drawing{look: look}.nothing(s.reading)
-	case of.Pending != nil && len(of.Pending.Unread) == 0:
+	case reading.Pending != nil && len(reading.Pending.Unread) == 0:
 		return "No claim is pending."
-	case of.PendingError == "" && of.Pending == nil:
+	case reading.PendingError == "" && reading.Pending == nil:
 		return "No cluster role is read, so pending claims are unknown. With --url, set --cluster-url."
 	default:
 		return "Pending claims are not known."

@@ -62,28 +62,28 @@ func (h *history) observe(reading *Reading) {
 	for _, d := range reading.All {
 		h.append(seriesKey{deviceKey: deviceKey{d.Node, d.UUID}}, d.Utilization, ratio(d.MemoryUsed, d.MemorySize))
 	}
-	for key, of := range h.series {
-		switch missed := h.number - of.last; {
+	for key, series := range h.series {
+		switch missed := h.number - series.last; {
 		case missed > maxSamples/4:
 			delete(h.series, key)
 		case missed > 0:
-			of.append(unknownSample, unknownSample)
+			series.append(unknownSample, unknownSample)
 		}
 	}
 }
 
 func (h *history) append(key seriesKey, utilization, memory *float64) {
-	of := h.series[key]
-	if of == nil {
+	series := h.series[key]
+	if series == nil {
 		if len(h.series) >= maxSeries {
 			return
 		}
-		of = &sampleSeries{}
-		h.series[key] = of
+		series = &sampleSeries{}
+		h.series[key] = series
 	}
-	if of.last != h.number { // else an agent lists it twice
-		of.last = h.number
-		of.append(newSample(utilization), newSample(memory))
+	if series.last != h.number { // else an agent lists it twice
+		series.last = h.number
+		series.append(newSample(utilization), newSample(memory))
 	}
 }
 
@@ -92,28 +92,28 @@ func (s *sampleSeries) append(utilization, memory sample) {
 }
 
 // appendBounded appends to a list, whose first entries it drops.
-func appendBounded[T any](list []T, one T) []T {
+func appendBounded[T any](list []T, value T) []T {
 	if len(list) < maxSamples {
-		return append(list, one)
+		return append(list, value)
 	}
 	copy(list, list[1:])
-	list[len(list)-1] = one
+	list[len(list)-1] = value
 	return list
 }
 
 // mean returns the mean of several series at each time, the newest last; NaN
 // where none is known.
-func (h *history) mean(keys []seriesKey, of func(*sampleSeries) []sample) []float64 {
+func (h *history) mean(keys []seriesKey, read func(*sampleSeries) []sample) []float64 {
 	sums, counts := make([]float64, len(h.times)), make([]int, len(h.times))
 	for _, key := range keys {
 		known := h.series[key]
 		if known == nil {
 			continue
 		}
-		samples := of(known)
-		for i, one := range samples {
-			if at := len(sums) - len(samples) + i; at >= 0 && one != unknownSample {
-				sums[at] += float64(one) / fullSample
+		samples := read(known)
+		for i, s := range samples {
+			if at := len(sums) - len(samples) + i; at >= 0 && s != unknownSample {
+				sums[at] += float64(s) / fullSample
 				counts[at]++
 			}
 		}
@@ -132,11 +132,11 @@ func (h *history) span(last int) time.Duration {
 	return h.times[len(h.times)-1].Sub(h.times[max(len(h.times)-last, 0)])
 }
 
-func ratio(part, of *float64) *float64 {
-	if part == nil || of == nil || *of <= 0 {
+func ratio(part, whole *float64) *float64 {
+	if part == nil || whole == nil || *whole <= 0 {
 		return nil
 	}
-	return new(*part / *of)
+	return new(*part / *whole)
 }
 
 // graph draws ratios in so many columns and lines, the newest at the right.
@@ -167,8 +167,8 @@ func (g Glyphs) graph(values []float64, columns, lines int) []string {
 	return drawn
 }
 
-// summaryOf says what a graph shows, in numbers.
-func summaryOf(values []float64, over time.Duration) string {
+// summarize says what a graph shows, in numbers.
+func summarize(values []float64, window time.Duration) string {
 	least, most, sum, known := math.Inf(1), 0.0, 0.0, 0
 	for _, value := range values {
 		if !math.IsNaN(value) {
@@ -178,5 +178,5 @@ func summaryOf(values []float64, over time.Duration) string {
 	if known == 0 {
 		return "not known"
 	}
-	return fmt.Sprintf("last %s: least %s, mean %s, most %s", span(over), percent(least), percent(sum/float64(known)), percent(most))
+	return fmt.Sprintf("last %s: least %s, mean %s, most %s", span(window), percent(least), percent(sum/float64(known)), percent(most))
 }

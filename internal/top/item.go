@@ -46,16 +46,16 @@ type deviceKey struct{ node, uuid string }
 
 func (r *Row) deviceKey() deviceKey { return deviceKey{r.Node, r.UUID} }
 
-// usageOf adds up rows. What is the whole device's is added once.
-func usageOf(rows []*Row) usage {
-	var of usage
-	add := func(to **float64, value *float64) {
+// sumUsage adds up rows. What is the whole device's is added once.
+func sumUsage(rows []*Row) usage {
+	var sum usage
+	add := func(field **float64, value *float64) {
 		if value != nil {
 			sum := *value
-			if *to != nil {
-				sum += **to
+			if *field != nil {
+				sum += **field
 			}
-			*to = &sum
+			*field = &sum
 		}
 	}
 	var seen map[deviceKey]bool
@@ -75,34 +75,34 @@ func usageOf(rows []*Row) usage {
 			measured++
 		}
 		if !again || !r.WholeMemory() {
-			add(&of.memory, r.MemoryUsed)
-			add(&of.memorySize, r.MemoryAllocated)
+			add(&sum.memory, r.MemoryUsed)
+			add(&sum.memorySize, r.MemoryAllocated)
 		}
 		if !again || !r.wholePower() {
-			add(&of.power, r.Power)
+			add(&sum.power, r.Power)
 		}
-		of.wholeUtilization = of.wholeUtilization || r.WholeUtilization()
-		of.wholeMemory, of.wholePower = of.wholeMemory || r.WholeMemory(), of.wholePower || r.wholePower()
-		if idle = idle && r.Idle != nil; idle && (of.idle == nil || *r.Idle < *of.idle) {
-			of.idle = r.Idle
+		sum.wholeUtilization = sum.wholeUtilization || r.WholeUtilization()
+		sum.wholeMemory, sum.wholePower = sum.wholeMemory || r.WholeMemory(), sum.wholePower || r.wholePower()
+		if idle = idle && r.Idle != nil; idle && (sum.idle == nil || *r.Idle < *sum.idle) {
+			sum.idle = r.Idle
 		}
-		if r.Held != nil && (of.held == nil || *r.Held > *of.held) {
-			of.held = r.Held
+		if r.Held != nil && (sum.held == nil || *r.Held > *sum.held) {
+			sum.held = r.Held
 		}
-		of.pods = append(of.pods, r.Pods...)
-		of.addHealth(r.Health, r.Reasons)
+		sum.pods = append(sum.pods, r.Pods...)
+		sum.addHealth(r.Health, r.Reasons)
 	}
 	if !idle {
-		of.idle = nil
+		sum.idle = nil
 	}
 	if measured > 0 {
-		of.utilization = new(*utilization / float64(measured))
+		sum.utilization = new(*utilization / float64(measured))
 	}
-	of.devices, of.claims = new(float64(max(len(seen), min(len(rows), 1)))), max(len(claims), min(len(rows), 1))
-	slices.Sort(of.pods)
-	of.pods = slices.Compact(of.pods)
-	of.setCost(rows)
-	return of
+	sum.devices, sum.claims = new(float64(max(len(seen), min(len(rows), 1)))), max(len(claims), min(len(rows), 1))
+	slices.Sort(sum.pods)
+	sum.pods = slices.Compact(sum.pods)
+	sum.setCost(rows)
+	return sum
 }
 
 // addHealth keeps the worst health.
@@ -132,15 +132,15 @@ func (u *usage) setCost(rows []*Row) {
 
 // grouped returns an item for each key of rows. of returns the items of a row;
 // those with the same key are one.
-func grouped(rows []*Row, of func(*Row) []item) []*item {
+func grouped(rows []*Row, split func(*Row) []item) []*item {
 	byKey, all := make(map[string]*item, len(rows)), make([]*item, 0, len(rows))
 	for _, r := range rows {
-		for _, one := range of(r) {
-			known := byKey[one.key]
+		for _, i := range split(r) {
+			known := byKey[i.key]
 			if known == nil {
-				known = &one
+				known = &i
 				known.node = r.Node
-				byKey[one.key], all = known, append(all, known)
+				byKey[i.key], all = known, append(all, known)
 			}
 			if known.node != r.Node {
 				known.node = ""
@@ -148,9 +148,9 @@ func grouped(rows []*Row, of func(*Row) []item) []*item {
 			known.rows = append(known.rows, r)
 		}
 	}
-	for _, one := range all {
-		slices.SortFunc(one.rows, compareNames)
-		one.usage = usageOf(one.rows)
+	for _, i := range all {
+		slices.SortFunc(i.rows, compareNames)
+		i.usage = sumUsage(i.rows)
 	}
 	return all
 }
@@ -173,9 +173,9 @@ func workloadItems(reading *Reading) []*item {
 			if name == "" {
 				kind, name = "Pod", user.Pod
 			}
-			one := item{key: key(r.Namespace, kind, name), namespace: r.Namespace, kind: kind, name: name}
-			if !slices.ContainsFunc(items, func(other item) bool { return other.key == one.key }) {
-				items = append(items, one)
+			i := item{key: key(r.Namespace, kind, name), namespace: r.Namespace, kind: kind, name: name}
+			if !slices.ContainsFunc(items, func(other item) bool { return other.key == i.key }) {
+				items = append(items, i)
 			}
 		}
 		return items
@@ -186,11 +186,11 @@ func workloadItems(reading *Reading) []*item {
 // hold.
 func deviceItems(reading *Reading) []*item {
 	byDevice, all := make(map[deviceKey]*item, len(reading.All)), make([]*item, 0, len(reading.All))
-	find := func(of deviceKey, name string) *item {
-		known := byDevice[of]
+	find := func(id deviceKey, name string) *item {
+		known := byDevice[id]
 		if known == nil {
-			known = &item{key: key(of.node, of.uuid), node: of.node, name: cmp.Or(name, of.uuid)}
-			byDevice[of], all = known, append(all, known)
+			known = &item{key: key(id.node, id.uuid), node: id.node, name: cmp.Or(name, id.uuid)}
+			byDevice[id], all = known, append(all, known)
 		}
 		return known
 	}
@@ -203,26 +203,26 @@ func deviceItems(reading *Reading) []*item {
 		}
 	}
 	for _, r := range reading.Rows {
-		of := find(r.deviceKey(), r.Device)
-		of.rows = append(of.rows, r)
+		device := find(r.deviceKey(), r.Device)
+		device.rows = append(device.rows, r)
 	}
-	for _, one := range all {
-		slices.SortFunc(one.rows, compareNames)
-		one.usage = usageOf(one.rows)
-		for i, r := range one.rows {
-			if one.namespace = r.Namespace; i > 0 && r.Namespace != one.rows[i-1].Namespace {
-				one.namespace = ""
+	for _, entry := range all {
+		slices.SortFunc(entry.rows, compareNames)
+		entry.usage = sumUsage(entry.rows)
+		for i, r := range entry.rows {
+			if entry.namespace = r.Namespace; i > 0 && r.Namespace != entry.rows[i-1].Namespace {
+				entry.namespace = ""
 				break
 			}
 		}
-		if d := one.device; d != nil {
-			one.utilization, one.memory, one.memorySize, one.power = d.Utilization, d.MemoryUsed, d.MemorySize, d.Power
-			one.wholeUtilization, one.wholeMemory, one.wholePower = false, false, false
-			one.health, one.reasons, one.free = d.health, d.reasons, new(0.0)
+		if d := entry.device; d != nil {
+			entry.utilization, entry.memory, entry.memorySize, entry.power = d.Utilization, d.MemoryUsed, d.MemorySize, d.Power
+			entry.wholeUtilization, entry.wholeMemory, entry.wholePower = false, false, false
+			entry.health, entry.reasons, entry.free = d.health, d.reasons, new(0.0)
 			if d.Free {
-				one.free = new(1.0)
+				entry.free = new(1.0)
 			}
-			one.pods = append(one.pods, d.PluginPods...)
+			entry.pods = append(entry.pods, d.PluginPods...)
 		}
 	}
 	return all
@@ -254,32 +254,32 @@ func nodeItems(reading *Reading) []*item {
 	byNode, all := make(map[string]*item, len(reading.Nodes)), make([]*item, 0, len(reading.Nodes))
 	for i := range reading.Nodes {
 		state := &reading.Nodes[i]
-		one := &item{key: state.Agent, node: state.Node, name: cmp.Or(state.Node, state.Agent), state: state}
-		byNode[state.Node], all = one, append(all, one)
+		i := &item{key: state.Agent, node: state.Node, name: cmp.Or(state.Node, state.Agent), state: state}
+		byNode[state.Node], all = i, append(all, i)
 	}
 	for _, r := range reading.Rows {
-		if one := byNode[r.Node]; one != nil {
-			one.rows = append(one.rows, r)
+		if i := byNode[r.Node]; i != nil {
+			i.rows = append(i.rows, r)
 		}
 	}
-	for _, one := range all {
-		slices.SortFunc(one.rows, compareNames)
-		one.usage = usageOf(one.rows)
-		if one.devices = nil; one.state.Devices != nil {
-			one.devices = new(float64(one.state.Devices.Devices))
+	for _, i := range all {
+		slices.SortFunc(i.rows, compareNames)
+		i.usage = sumUsage(i.rows)
+		if i.devices = nil; i.state.Devices != nil {
+			i.devices = new(float64(i.state.Devices.Devices))
 		}
 	}
 	for _, d := range reading.All {
-		one := byNode[d.Node]
-		if one == nil {
+		i := byNode[d.Node]
+		if i == nil {
 			continue
 		}
-		one.addHealth(d.health, d.reasons)
-		if one.free == nil {
-			one.free = new(0.0)
+		i.addHealth(d.health, d.reasons)
+		if i.free == nil {
+			i.free = new(0.0)
 		}
 		if d.Free {
-			*one.free++
+			*i.free++
 		}
 	}
 	return all
@@ -297,11 +297,11 @@ func pendingItems(reading *Reading) []*item {
 	for _, list := range [][]page.PendingRef{reading.Pending.refs, reading.Pending.gated} {
 		for i := range list {
 			ref := &list[i]
-			one := &item{key: key(ref.Namespace, ref.Pod, ref.PodClaim), namespace: ref.Namespace, name: ref.Pod, pending: ref}
-			if one.pods = []string{ref.Pod}; !ref.Since.IsZero() {
-				one.held = new(max(now.Sub(ref.Since), 0).Seconds())
+			i := &item{key: key(ref.Namespace, ref.Pod, ref.PodClaim), namespace: ref.Namespace, name: ref.Pod, pending: ref}
+			if i.pods = []string{ref.Pod}; !ref.Since.IsZero() {
+				i.held = new(max(now.Sub(ref.Since), 0).Seconds())
 			}
-			all = append(all, one)
+			all = append(all, i)
 		}
 	}
 	return all

@@ -55,31 +55,31 @@ func (l *Live) Run(ctx context.Context) error {
 }
 
 // watchedInput ends the program with the input, which the library does not.
-func watchedInput(of io.Reader, stop context.CancelCauseFunc) io.Reader {
+func watchedInput(input io.Reader, stop context.CancelCauseFunc) io.Reader {
 	read := func(n int, err error) (int, error) {
 		if err != nil {
 			stop(io.EOF)
 		}
 		return n, err
 	}
-	if file, is := of.(*os.File); is { // the library must see that it is a terminal
+	if file, ok := input.(*os.File); ok { // the library must see that it is a terminal
 		return &terminalFile{File: file, done: read}
 	}
-	return reader(func(p []byte) (int, error) { return read(of.Read(p)) })
+	return reader(func(p []byte) (int, error) { return read(input.Read(p)) })
 }
 
 // watchedOutput ends the program if it cannot write.
-func watchedOutput(of io.Writer, stop context.CancelCauseFunc) io.Writer {
+func watchedOutput(output io.Writer, stop context.CancelCauseFunc) io.Writer {
 	written := func(n int, err error) (int, error) {
 		if err != nil {
 			stop(fmt.Errorf("write to the terminal: %w", err))
 		}
 		return n, err
 	}
-	if file, is := of.(*os.File); is {
+	if file, ok := output.(*os.File); ok {
 		return &terminalFile{File: file, done: written}
 	}
-	return writer(func(p []byte) (int, error) { return written(of.Write(p)) })
+	return writer(func(p []byte) (int, error) { return written(output.Write(p)) })
 }
 
 // terminalFile reports the results of reads and writes.

@@ -62,7 +62,7 @@ func appendRows(rows []Row, answer *Answer, claim *page.Claim) []Row {
 func newRow(answer *Answer, claim *page.Claim, device *page.ClaimDevice) Row {
 	row := Row{
 		Node: answer.Node, Namespace: claim.Namespace, Claim: claim.Name, Class: claim.Class,
-		Pods: []string{}, Users: usersOf(claim, device.UUID),
+		Pods: []string{}, Users: listUsers(claim, device.UUID),
 		UUID: device.UUID, ParentUUID: device.ParentUUID, Model: device.Model, Profile: device.Profile,
 		Attribution: device.UseAttribution(), ClaimGauges: device.ClaimGauges, Held: device.HeldSeconds,
 	}
@@ -77,29 +77,29 @@ func newRow(answer *Answer, claim *page.Claim, device *page.ClaimDevice) Row {
 		idle := max(answer.At.Sub(row.IdleSince), 0).Seconds()
 		row.Idle = &idle
 	}
-	row.Health, row.Reasons = healthOf(device.Health, answer.At)
+	row.Health, row.Reasons = describeHealth(device.Health, answer.At)
 	row.setCost(device)
 	return row
 }
 
-// usersOf returns the pods that may use the device through the claim now, each
+// listUsers returns the pods that may use the device through the claim now, each
 // once, by name.
-func usersOf(claim *page.Claim, uuid string) []User {
+func listUsers(claim *page.Claim, uuid string) []User {
 	var users []User
 	for _, consumer := range claim.Consumers {
 		kind, workload := consumer.Owner()
-		one := User{consumer.Pod, kind, workload, consumer.Workload.Place(), consumer.Topology}
-		if !consumer.Ended && slices.Contains(consumer.UUIDs, uuid) && !slices.ContainsFunc(users, func(u User) bool { return u.Pod == one.Pod }) {
-			users = append(users, one)
+		user := User{consumer.Pod, kind, workload, consumer.Workload.Place(), consumer.Topology}
+		if !consumer.Ended && slices.Contains(consumer.UUIDs, uuid) && !slices.ContainsFunc(users, func(u User) bool { return u.Pod == user.Pod }) {
+			users = append(users, user)
 		}
 	}
 	slices.SortFunc(users, func(a, b User) int { return strings.Compare(a.Pod, b.Pod) })
 	return users
 }
 
-// healthOf returns the name of the health, empty if it is unknown, and why it is
+// describeHealth returns the name of the health, empty if it is unknown, and why it is
 // not healthy.
-func healthOf(health *page.Health, at time.Time) (name string, reasons []string) {
+func describeHealth(health *page.Health, at time.Time) (name string, reasons []string) {
 	if health == nil || health.Severity() == page.Unknown {
 		return "", nil
 	}
@@ -108,8 +108,8 @@ func healthOf(health *page.Health, at time.Time) (name string, reasons []string)
 			continue
 		}
 		text := reason.Text
-		if of := health.Recovering; of != nil && reason.Last.Equal(of.Last) {
-			text += " " + span(max(at.Sub(of.Last), 0)) + " ago" // what is over, and when it was
+		if recovery := health.Recovering; recovery != nil && reason.Last.Equal(recovery.Last) {
+			text += " " + span(max(at.Sub(recovery.Last), 0)) + " ago" // what is over, and when it was
 		}
 		reasons = append(reasons, text)
 	}
@@ -148,7 +148,7 @@ func (r *Row) marked() bool {
 // severity is how serious a health is; nil: unknown.
 func severity(health string) *float64 {
 	grades := map[string]float64{"unhealthy": 3, "recovering": 2, "degraded": 1, "healthy": 0}
-	if grade, known := grades[health]; known {
+	if grade, ok := grades[health]; ok {
 		return &grade
 	}
 	return nil

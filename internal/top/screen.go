@@ -139,14 +139,14 @@ func (s *screen) passTime() bool {
 	if s.read.IsZero() || now.Since(s.read) < time.Second && !s.changed {
 		return false
 	}
-	before := s.reading
+	previous := s.reading
 	s.take()
 	if s.sampled.IsZero() || now.Since(s.sampled) >= max(s.live.Watch.Interval, time.Second) {
 		s.sampled = now
 		s.history.observe(&s.reading)
 	}
 	if s.paused {
-		s.reading = before
+		s.reading = previous
 		return false
 	}
 	s.table.items = nil
@@ -187,19 +187,19 @@ func (s *screen) press(key tea.KeyPressMsg) {
 
 // switched switches to another view, if the key does.
 func (s *screen) switched(name string) bool {
-	to := s.current
+	next := s.current
 	switch name {
 	case "tab":
-		to++
+		next++
 	case "shift+tab":
-		to += len(s.views) - 1
+		next += len(s.views) - 1
 	default:
 		if len(name) != 1 || name[0] < '1' || int(name[0]-'1') >= len(s.views) {
 			return false
 		}
-		to = int(name[0] - '1')
+		next = int(name[0] - '1')
 	}
-	s.open(to % len(s.views))
+	s.open(next % len(s.views))
 	return true
 }
 
@@ -283,7 +283,7 @@ func (s *screen) detailKey(name string) {
 
 // typed writes the filter; items are filtered as it grows.
 func (s *screen) typed(name, text string) {
-	of := s.places[s.current].filter
+	filter := s.places[s.current].filter
 	switch name {
 	case "enter":
 		s.typing = false
@@ -291,8 +291,8 @@ func (s *screen) typed(name, text string) {
 		s.typing = false
 		s.filter("")
 	case "backspace":
-		_, size := utf8.DecodeLastRuneInString(of)
-		s.filter(of[:len(of)-size])
+		_, size := utf8.DecodeLastRuneInString(filter)
+		s.filter(filter[:len(filter)-size])
 	default:
 		s.write(text)
 	}
@@ -300,13 +300,13 @@ func (s *screen) typed(name, text string) {
 
 // write appends to the filter what can be seen of a text.
 func (s *screen) write(text string) {
-	of := s.places[s.current].filter
+	filter := s.places[s.current].filter
 	for _, r := range text {
-		if unicode.IsPrint(r) && len(of)+utf8.RuneLen(r) <= maxFilter {
-			of += string(r)
+		if unicode.IsPrint(r) && len(filter)+utf8.RuneLen(r) <= maxFilter {
+			filter += string(r)
 		}
 	}
-	s.filter(of)
+	s.filter(filter)
 }
 
 func (s *screen) filter(text string) {
@@ -362,9 +362,9 @@ func (s *screen) rows() *table {
 		all := view.items(&s.reading)
 		words := strings.Fields(strings.ToLower(place.filter))
 		chosen := make([]*item, 0, len(all))
-		for _, one := range all {
-			if len(words) == 0 || view.has(one, words, s.live.Look.Glyphs) {
-				chosen = append(chosen, one)
+		for _, i := range all {
+			if len(words) == 0 || view.has(i, words, s.live.Look.Glyphs) {
+				chosen = append(chosen, i)
 			}
 		}
 		sortItems(chosen, place.order)

@@ -73,7 +73,7 @@ func TestColumnsAt80(t *testing.T) {
 			titles = append(titles, c.title)
 		}
 		want := []string{"HEALTH", "PODS", "UTIL"}
-		if v.name == "waiting" {
+		if v.name == "pending" {
 			want = []string{"POD", "AGE", "REASON"}
 		}
 		for _, title := range want {
@@ -135,7 +135,7 @@ func TestKeys(t *testing.T) {
 		"shift+tab":          "nodes ",
 		"5 tab":              "claims c0",
 		"3":                  "workloads j",
-		"4":                  "waiting ",
+		"4":                  "pending ",
 		"enter":              "claims c0 detail",
 		"down enter esc":     "claims c1",
 		"enter tab":          "devices u0",
@@ -254,15 +254,15 @@ func TestUsage(t *testing.T) {
 		{Node: "n", UUID: "a", Claim: "y", Attribution: page.NotSplit, ClaimGauges: shared, Idle: new(5.0), Health: "degraded", Reasons: []string{"r"}},
 		{Node: "m", UUID: "a", Claim: "y", ClaimGauges: page.ClaimGauges{Utilization: new(1.0)}, Idle: new(9.0), Cost: new(2.0), Currency: "EUR"},
 	}
-	of := usageOf(rows)
+	of := sumUsage(rows)
 	if *of.utilization != 0.75 || *of.memory != 10 || *of.power != 100 || *of.devices != 2 || of.claims != 2 || *of.idle != 5 || of.health != "degraded" || *of.cost != 3 {
 		t.Errorf("%+v", of)
 	}
 	rows[2].Idle, rows[2].Currency = nil, "USD"
-	if of = usageOf(rows); of.idle != nil || of.cost != nil {
+	if of = sumUsage(rows); of.idle != nil || of.cost != nil {
 		t.Errorf("%+v", of)
 	}
-	if of = usageOf(nil); of.utilization != nil || of.power != nil || *of.devices != 0 || of.health != "" {
+	if of = sumUsage(nil); of.utilization != nil || of.power != nil || *of.devices != 0 || of.health != "" {
 		t.Errorf("%+v", of)
 	}
 }

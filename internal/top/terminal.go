@@ -21,19 +21,19 @@ import (
 type Terminal struct{ in, out *os.File }
 
 // OpenTerminal returns the terminal of in and out, if both are one.
-func OpenTerminal(in *os.File, out io.Writer) (*Terminal, bool) {
-	file, isFile := out.(*os.File)
-	if !isFile || os.Getenv("TERM") == "dumb" {
+func OpenTerminal(input *os.File, out io.Writer) (*Terminal, bool) {
+	file, ok := out.(*os.File)
+	if !ok || os.Getenv("TERM") == "dumb" {
 		return nil, false
 	}
-	return &Terminal{in: in, out: file}, terminal.Is(in) && terminal.Is(file)
+	return &Terminal{in: input, out: file}, terminal.Is(input) && terminal.Is(file)
 }
 
 // LookOf returns how a table looks that is printed once.
 func LookOf(out io.Writer) Look {
 	look := Look{Styled: terminal.Styled(out), Glyphs: localeGlyphs()}
-	if file, isFile := out.(*os.File); isFile && terminal.Is(file) {
-		look.Width, _ = sizeOf(file)
+	if file, ok := out.(*os.File); ok && terminal.Is(file) {
+		look.Width, _ = terminalSize(file)
 		look.Bars = true
 	}
 	return look
@@ -48,8 +48,8 @@ func localeGlyphs() Glyphs {
 	return asciiGlyphs()
 }
 
-// sizeOf returns the size of the terminal; 80 by 24 if that is unknown.
-func sizeOf(file *os.File) (width, height int) {
+// terminalSize returns the size of the terminal; 80 by 24 if that is unknown.
+func terminalSize(file *os.File) (width, height int) {
 	width, height, err := term.GetSize(int(file.Fd()))
 	if err != nil || width <= 0 || height <= 0 {
 		return 80, 24
@@ -78,8 +78,8 @@ type Progress struct {
 }
 
 // NewProgress begins now.
-func NewProgress(now clock.Clock, to io.Writer) *Progress {
-	return &Progress{clock: now, began: now(), to: to, rewriting: terminal.Is(to)}
+func NewProgress(now clock.Clock, w io.Writer) *Progress {
+	return &Progress{clock: now, began: now(), to: w, rewriting: terminal.Is(w)}
 }
 
 // Report writes the progress of the fleet, if it is time to.

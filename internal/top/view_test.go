@@ -113,7 +113,7 @@ func BenchmarkFrame(b *testing.B) {
 		}
 		b.ReportMetric(float64(len(bodies)*len(bodies[0]))/1e6, "MB")
 	})
-	for i, name := range []string{"claims", "devices", "workloads", "waiting", "nodes"} {
+	for i, name := range []string{"claims", "devices", "workloads", "pending", "nodes"} {
 		b.Run(name, func(b *testing.B) {
 			s := testScreen(Reading{}, 160, 50)
 			s.fleet, s.live.Look.Styled = fleet, true

@@ -23,7 +23,7 @@ func views() []view {
 		{"claims", Keys(), claimColumns(), claimItems},
 		{"devices", []Key{ByUtilization, ByMemory, ByPower, ByHealth, byFree, ByName}, deviceColumns(), deviceItems},
 		{"workloads", []Key{ByUtilization, byDevices, ByMemory, ByPower, ByIdle, ByCost, ByHealth, ByName}, workloadColumns(), workloadItems},
-		{"waiting", []Key{byAge, byReason, ByName}, pendingColumns(), pendingItems},
+		{"pending", []Key{byAge, byReason, ByName}, pendingColumns(), pendingItems},
 		{"nodes", []Key{ByUtilization, byDevices, byFree, ByMemory, ByPower, ByHealth, ByName}, nodeColumns(), nodeItems},
 	}
 }
@@ -98,8 +98,8 @@ func costColumn(rank int) column[item] {
 	return numberColumn("COST/H", ByCost, rank, 9, func(g Glyphs, i *item) string { return costCell(g, i.cost, i.currency) })
 }
 
-func countColumn(title string, key Key, rank int, of func(*item) *float64) column[item] {
-	return numberColumn(title, key, rank, len(title), func(g Glyphs, i *item) string { return g.number(of(i), count) })
+func countColumn(title string, key Key, rank int, number func(*item) *float64) column[item] {
+	return numberColumn(title, key, rank, len(title), func(g Glyphs, i *item) string { return g.number(number(i), count) })
 }
 
 func count(value float64) string { return fmt.Sprintf("%.0f", value) }
@@ -111,7 +111,7 @@ func claimColumns() []column[item] {
 		countColumn("DEVICES", "", 8, func(i *item) *float64 { return i.devices }),
 		healthColumn(3), itemUtilizationColumn(), memoryColumn(4), powerColumn(7), idleColumn(6),
 		numberColumn("HELD", ByHeld, 10, 6, func(g Glyphs, i *item) string { return g.number(i.held, seconds) }),
-		costColumn(11), textColumn("MODEL", 12, 8, 24, titleOf), textColumn("CLASS", 13, 10, 30, class),
+		costColumn(11), textColumn("MODEL", 12, 8, 24, itemTitle), textColumn("CLASS", 13, 10, 30, class),
 	}
 }
 
@@ -132,7 +132,7 @@ func deviceColumns() []column[item] {
 		nodeColumn(4), textColumn("DEVICE", 0, 8, 40, func(i *item) string { return i.name }).sortedBy(ByName),
 		textColumn("USED BY", 2, 12, 63, (*item).holder).sortedBy(byFree), podsColumn(3), healthColumn(3),
 		itemUtilizationColumn(), memoryColumn(5), powerColumn(6), idleColumn(9), numberColumn("TEMP", "", 10, 4, temperature),
-		textColumn("MODEL", 7, 8, 24, titleOf), namespaceColumn(8), textColumn("UUID", 12, 13, 40, uuid),
+		textColumn("MODEL", 7, 8, 24, itemTitle), namespaceColumn(8), textColumn("UUID", 12, 13, 40, uuid),
 	}
 }
 
@@ -142,7 +142,7 @@ func workloadColumns() []column[item] {
 		namespaceColumn(6), nameColumn("WORKLOAD"), textColumn("KIND", 5, 4, 12, func(i *item) string { return i.kind }),
 		podsColumn(2), countColumn("DEVICES", byDevices, 4, func(i *item) *float64 { return i.devices }),
 		healthColumn(3), itemUtilizationColumn(), memoryColumn(7), powerColumn(8), idleColumn(9),
-		countColumn("CLAIMS", "", 10, claims), costColumn(11), nodeColumn(12), textColumn("MODEL", 13, 8, 24, titleOf),
+		countColumn("CLAIMS", "", 10, claims), costColumn(11), nodeColumn(12), textColumn("MODEL", 13, 8, 24, itemTitle),
 	}
 }
 
@@ -159,7 +159,7 @@ func pendingColumns() []column[item] {
 			return funnelCell(g, i, func(c *page.RequestCounts) *float64 { return c.Free })
 		}),
 		textColumn("CLASS", 5, 8, 30, func(i *item) string { return i.pending.Class }),
-		textColumn("MEANING", 8, 20, 90, func(i *item) string { return reasonOf(i.pending).Meaning }),
+		textColumn("MEANING", 8, 20, 90, func(i *item) string { return pendingReasonInfo(i.pending).Meaning }),
 	}
 }
 
@@ -180,12 +180,12 @@ func nodeColumns() []column[item] {
 	return []column[item]{
 		nameColumn("NODE"), agent, healthColumn(2), itemUtilizationColumn(),
 		countColumn("DEVICES", byDevices, 4, func(i *item) *float64 { return i.devices }), countColumn("FREE", byFree, 5, func(i *item) *float64 { return i.free }),
-		countColumn("CLAIMS", "", 6, claims), podsColumn(2), memoryColumn(7), powerColumn(8), costColumn(10), textColumn("MODEL", 9, 8, 24, titleOf),
+		countColumn("CLAIMS", "", 6, claims), podsColumn(2), memoryColumn(7), powerColumn(8), costColumn(10), textColumn("MODEL", 9, 8, 24, itemTitle),
 	}
 }
 
-// titleOf is what the devices of an item are.
-func titleOf(i *item) string {
+// itemTitle is what the devices of an item are.
+func itemTitle(i *item) string {
 	if d := i.device; d != nil {
 		return deviceTitle(d.Model, d.Profile)
 	}
@@ -193,16 +193,16 @@ func titleOf(i *item) string {
 }
 
 // common is the value of all rows, or that there are several.
-func common(rows []*Row, of func(*Row) string) string {
+func common(rows []*Row, text func(*Row) string) string {
 	for _, r := range rows {
-		if of(r) != of(rows[0]) {
+		if text(r) != text(rows[0]) {
 			return "several"
 		}
 	}
 	if len(rows) == 0 {
 		return ""
 	}
-	return of(rows[0])
+	return text(rows[0])
 }
 
 // pendingReason is the reason of a pending claim, by its name.
@@ -213,15 +213,15 @@ func pendingReason(ref *page.PendingRef) string {
 	return ref.Reason
 }
 
-func reasonOf(ref *page.PendingRef) dra.ReasonInfo {
+func pendingReasonInfo(ref *page.PendingRef) dra.ReasonInfo {
 	return dra.PendingReason(pendingReason(ref)).Info()
 }
 
 // funnelCell is a count of the claim's only request; of several there is no one
 // number.
-func funnelCell(g Glyphs, i *item, of func(*page.RequestCounts) *float64) string {
+func funnelCell(g Glyphs, i *item, number func(*page.RequestCounts) *float64) string {
 	if len(i.pending.Requests) != 1 {
 		return g.Absent
 	}
-	return g.number(of(&i.pending.Requests[0]), count)
+	return g.number(number(&i.pending.Requests[0]), count)
 }

@@ -39,8 +39,8 @@ func (d Document) Text() string {
 	text.WriteString("\n")
 	for level := range dra.Alignment(dra.Alignments) {
 		if used[level.String()] {
-			one := cells()[level.String()]
-			fmt.Fprintf(&text, "%-6s %s\n", one.short, one.meaning)
+			c := cells()[level.String()]
+			fmt.Fprintf(&text, "%-6s %s\n", c.short, c.meaning)
 		}
 	}
 	for i, domain := range domains {

@@ -21,17 +21,17 @@ type Kind string
 
 // The kinds of subjects.
 const (
-	KindNode Kind = "node"
-	KindPod  Kind = "pod"
-	KindJob  Kind = "job" // a workload of any kind: all pods that belong to it
+	KindNode     Kind = "node"
+	KindPod      Kind = "pod"
+	KindWorkload Kind = "workload" // a workload of any kind: all pods that belong to it
 )
 
 // Subject is whose devices are to be shown.
 type Subject struct {
 	Kind         Kind
-	Namespace    string // of a pod or a job
+	Namespace    string // of a pod or a workload
 	Name         string // empty: all nodes
-	WorkloadKind string // of a job, if several workloads have the name; empty: any
+	WorkloadKind string // of a workload, if several workloads have the name; empty: any
 }
 
 func (s Subject) String() string {
@@ -40,7 +40,7 @@ func (s Subject) String() string {
 		return "any node"
 	case s.Kind == KindNode:
 		return "node " + s.Name
-	case s.Kind == KindJob:
+	case s.Kind == KindWorkload:
 		return fmt.Sprintf("%s %s/%s", cmp.Or(s.WorkloadKind, "workload"), s.Namespace, s.Name)
 	default:
 		return fmt.Sprintf("%s %s/%s", s.Kind, s.Namespace, s.Name)
@@ -102,7 +102,7 @@ func Of(reading top.Reading, subject Subject) (Document, error) {
 	if document.Failures == nil {
 		document.Failures = []top.Failure{}
 	}
-	rows, err := rowsOf(reading.Rows, subject)
+	rows, err := selectRows(reading.Rows, subject)
 	if err != nil {
 		return document, err
 	}
@@ -110,7 +110,7 @@ func Of(reading top.Reading, subject Subject) (Document, error) {
 	for _, d := range wholeDevices(reading.All, rows, subject) {
 		node := nodes[d.Node]
 		if node == nil {
-			node = &Node{Node: d.Node, Pods: podsOf(rows, d.Node)}
+			node = &Node{Node: d.Node, Pods: listPods(rows, d.Node)}
 			nodes[d.Node] = node
 		}
 		node.Devices = append(node.Devices, newDevice(d, reading.All, rows))
@@ -153,8 +153,8 @@ func absent(reading top.Reading, subject Subject) error {
 	}
 }
 
-// rowsOf returns the devices that claims of the subject hold.
-func rowsOf(all []*top.Row, subject Subject) ([]*top.Row, error) {
+// selectRows returns the devices that claims of the subject hold.
+func selectRows(all []*top.Row, subject Subject) ([]*top.Row, error) {
 	if subject.Kind == KindNode {
 		return all, nil
 	}
@@ -168,11 +168,11 @@ func rowsOf(all []*top.Row, subject Subject) ([]*top.Row, error) {
 			if subject.Kind == KindPod {
 				return user.Pod == subject.Name
 			}
-			is := user.Workload == subject.Name && (subject.WorkloadKind == "" || strings.EqualFold(user.Kind, subject.WorkloadKind))
-			if is {
+			match := user.Workload == subject.Name && (subject.WorkloadKind == "" || strings.EqualFold(user.Kind, subject.WorkloadKind))
+			if match {
 				kinds[user.Kind] = true
 			}
-			return is
+			return match
 		}) {
 			rows = append(rows, row)
 		}
@@ -208,19 +208,19 @@ func wholeDevices(all []*top.Device, rows []*top.Row, subject Subject) []*top.De
 	return whole
 }
 
-func newDevice(of *top.Device, all []*top.Device, rows []*top.Row) Device {
+func newDevice(agent *top.Device, all []*top.Device, rows []*top.Row) Device {
 	d := Device{
-		UUID: of.UUID, Driver: of.Driver, Pool: of.Pool, Device: of.Device, Model: of.Model, Network: vendors.IsNetwork(of.Driver),
-		PCIeRoot: of.PCIeRoot, NUMANode: of.NUMANode, LinkDomain: of.LinkDomain, Claims: []string{},
+		UUID: agent.UUID, Driver: agent.Driver, Pool: agent.Pool, Device: agent.Device, Model: agent.Model, Network: vendors.IsNetwork(agent.Driver),
+		PCIeRoot: agent.PCIeRoot, NUMANode: agent.NUMANode, LinkDomain: agent.LinkDomain, Claims: []string{},
 	}
 	// A driver may publish the partitions alone.
 	for _, partition := range all {
-		if partition.ParentUUID == of.UUID {
+		if partition.ParentUUID == agent.UUID {
 			d.PCIeRoot, d.NUMANode = cmp.Or(d.PCIeRoot, partition.PCIeRoot), cmp.Or(d.NUMANode, partition.NUMANode)
 		}
 	}
 	for _, row := range rows {
-		if row.UUID == of.UUID || row.ParentUUID == of.UUID {
+		if row.UUID == agent.UUID || row.ParentUUID == agent.UUID {
 			d.Claims = append(d.Claims, row.Namespace+"/"+row.Claim)
 		}
 	}
@@ -241,8 +241,8 @@ func (n *Node) align() {
 	}
 }
 
-// podsOf returns the pods on a node with several devices.
-func podsOf(rows []*top.Row, node string) []Pod {
+// listPods returns the pods on a node with several devices.
+func listPods(rows []*top.Row, node string) []Pod {
 	pods := []Pod{}
 	for _, row := range rows {
 		if row.Node != node {

@@ -74,7 +74,7 @@ func TestText(t *testing.T) {
 	for name, subject := range map[string]Subject{
 		"nodes.txt": {Kind: KindNode},
 		"pod.txt":   {Kind: KindPod, Namespace: "ml", Name: "train-0"},
-		"job.txt":   {Kind: KindJob, Namespace: "ml", Name: "train"},
+		"job.txt":   {Kind: KindWorkload, Namespace: "ml", Name: "train"},
 		"part.txt":  {Kind: KindPod, Namespace: "ml", Name: "notebook-0"},
 	} {
 		document, err := Of(twoNodes(), subject)
@@ -84,7 +84,7 @@ func TestText(t *testing.T) {
 		}
 		golden(t, name, document.Text())
 	}
-	document, err := Of(twoNodes(), Subject{Kind: KindJob, Namespace: "ml", Name: "train", WorkloadKind: "jobset"})
+	document, err := Of(twoNodes(), Subject{Kind: KindWorkload, Namespace: "ml", Name: "train", WorkloadKind: "jobset"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,10 +106,10 @@ func TestAbsent(t *testing.T) {
 		reading top.Reading
 		subject Subject
 	}{
-		"several workloads are named ml/train: choose one with --workload-kind: Job, JobSet":                            {several, Subject{Kind: KindJob, Namespace: "ml", Name: "train"}},
+		"several workloads are named ml/train: choose one with --workload-kind: Job, JobSet":                            {several, Subject{Kind: KindWorkload, Namespace: "ml", Name: "train"}},
 		"no device of pod ml/none is known; 1 of 3 agents did not answer: monitoring/dra-exporter-c: no answer in time": {twoNodes(), Subject{Kind: KindPod, Namespace: "ml", Name: "none"}},
 		"no device of pod other/train-0 is known; agents that answered: 2":                                              {answered, Subject{Kind: KindPod, Namespace: "other", Name: "train-0"}},
-		"no device of Job ml/train is known; agents that answered: 2":                                                   {answered, Subject{Kind: KindJob, Namespace: "ml", Name: "train", WorkloadKind: "Job"}},
+		"no device of Job ml/train is known; agents that answered: 2":                                                   {answered, Subject{Kind: KindWorkload, Namespace: "ml", Name: "train", WorkloadKind: "Job"}},
 		"the agents do not report their devices: they are older than this program":                                      {old, Subject{Kind: KindNode}},
 	} {
 		if document, err := Of(test.reading, test.subject); err == nil || err.Error() != want || len(document.Nodes) > 0 {

@@ -56,7 +56,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if tcp, is := accepted.(*net.TCPConn); is {
+	if tcp, ok := accepted.(*net.TCPConn); ok {
 		// The kernel buffers what a client does not read, up to this size for each
 		// connection. The default grows to several MiB.
 		_ = tcp.SetWriteBuffer(socketWriteBuffer) // if it fails, the default is the bound
@@ -80,7 +80,7 @@ type connection struct {
 }
 
 func (c *connections) add(accepted net.Conn) *connection {
-	client := addressOf(accepted.RemoteAddr().String())
+	client := peerAddress(accepted.RemoteAddr().String())
 	added := &connection{Conn: accepted, owner: c, client: client, network: network(client)}
 	c.mu.Lock()
 	added.number = c.accepted
@@ -90,7 +90,7 @@ func (c *connections) add(accepted net.Conn) *connection {
 	c.ofNetwork[added.network]++
 	var replaced *connection
 	switch {
-	case c.ofClient[added.client] > limitOf(added.client, c.max, c.maxOfClient):
+	case c.ofClient[added.client] > clientLimit(added.client, c.max, c.maxOfClient):
 		replaced = c.evictable(added, added.client)
 	case len(c.open) > c.max:
 		replaced = c.evictable(added, "")
@@ -210,7 +210,7 @@ func (c *connection) Read(p []byte) (int, error) {
 // CloseWrite is called by net/http before it closes a connection whose client is
 // still sending, so that the client can read the response.
 func (c *connection) CloseWrite() error {
-	if half, is := c.Conn.(interface{ CloseWrite() error }); is {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
 	return nil
@@ -250,7 +250,7 @@ func (c *connection) end(now time.Time) {
 // countRequests counts the requests that each connection serves.
 func countRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		limited := connectionOf(r.Context())
+		limited := contextConnection(r.Context())
 		limited.serve()
 		defer func() { limited.end(now()) }()
 		next.ServeHTTP(w, r)
@@ -283,17 +283,17 @@ type connectionKey struct{}
 
 // withConnection is the ConnContext of the servers.
 func withConnection(ctx context.Context, c net.Conn) context.Context {
-	if secured, is := c.(interface{ NetConn() net.Conn }); is {
+	if secured, ok := c.(interface{ NetConn() net.Conn }); ok {
 		c = secured.NetConn()
 	}
-	if limited, is := c.(*connection); is {
+	if limited, ok := c.(*connection); ok {
 		return context.WithValue(ctx, connectionKey{}, limited)
 	}
 	return ctx
 }
 
-// connectionOf is nil if the listener is not a limitedListener.
-func connectionOf(ctx context.Context) *connection {
+// contextConnection is nil if the listener is not a limitedListener.
+func contextConnection(ctx context.Context) *connection {
 	limited, _ := ctx.Value(connectionKey{}).(*connection)
 	return limited
 }

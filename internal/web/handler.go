@@ -53,11 +53,11 @@ func newHandler(config Config) (http.Handler, error) {
 // paths.
 func checkMetricsPath(config Config) error {
 	at := config.MetricsPath
-	_, page := config.Pages[at]
+	_, ok := config.Pages[at]
 	switch {
 	case !strings.HasPrefix(at, "/") || path.Clean(at) != at || strings.ContainsAny(at, "{} \t?#%"):
 		return fmt.Errorf("--web.telemetry-path %q is not a clean absolute path such as /metrics", at)
-	case page || at == healthyPath || at == readyPath || strings.HasPrefix(at+"/", pprofPath):
+	case ok || at == healthyPath || at == readyPath || strings.HasPrefix(at+"/", pprofPath):
 		return fmt.Errorf("--web.telemetry-path %q is the path of another page: choose one such as /metrics", at)
 	}
 	return nil

@@ -23,9 +23,9 @@ var clusterSuffixes = []string{".svc", ".cluster.local", ".local", ".internal", 
 // Requests whose Origin is another site are refused on all interfaces.
 func checkHost(allowed []string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := hostOf(r.Host)
+		host := parseHost(r.Host)
 		switch {
-		case isLoopback(addressOf(r.RemoteAddr)) && !isLocalName(host) && !slices.Contains(allowed, host) && !slices.Contains(allowed, "*"):
+		case isLoopback(peerAddress(r.RemoteAddr)) && !isLocalName(host) && !slices.Contains(allowed, host) && !slices.Contains(allowed, "*"):
 			http.Error(w, "the name in the Host header is not allowed: set --web.allowed-host if it is correct", http.StatusMisdirectedRequest)
 		case !sameOrigin(r.Header.Get("Origin"), r.Host):
 			http.Error(w, "requests from pages of other sites are not allowed", http.StatusForbidden)
@@ -39,15 +39,15 @@ func checkHost(allowed []string, next http.Handler) http.Handler {
 // that they are not ignored silently.
 func checkHosts(allowed []string) error {
 	for _, name := range allowed {
-		if name != "*" && (name == "" || hostOf(name) != name || strings.Contains(name, "*")) {
+		if name != "*" && (name == "" || parseHost(name) != name || strings.Contains(name, "*")) {
 			return fmt.Errorf("--web.allowed-host=%s is not a host name: write it in lower case, such as dra.example.com, without scheme, port and pattern, or * for any", hostport.Redacted(name))
 		}
 	}
 	return nil
 }
 
-// hostOf returns the host of a Host header, without port, in lower case.
-func hostOf(header string) string {
+// parseHost returns the host of a Host header, without port, in lower case.
+func parseHost(header string) string {
 	parsed, err := url.Parse("//" + header)
 	if err != nil {
 		return ""

@@ -65,9 +65,9 @@ func http2Limits() *http.HTTP2Config {
 	}
 }
 
-// addressOf returns the host of a peer's address, and the whole address if it has no
+// peerAddress returns the host of a peer's address, and the whole address if it has no
 // host, such as that of a vsock.
-func addressOf(peer string) string {
+func peerAddress(peer string) string {
 	if host, _, err := net.SplitHostPort(peer); err == nil {
 		return host
 	}
@@ -79,12 +79,12 @@ func isLoopback(address string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// limitOf returns the limit of one client. Loopback connections can be those of many
+// clientLimit returns the limit of one client. Loopback connections can be those of many
 // clients, through a port-forward or the proxy of a service mesh: only the limit of
 // all clients applies to them.
-func limitOf(client string, all, one int) int {
+func clientLimit(client string, all, single int) int {
 	if isLoopback(client) {
 		return all
 	}
-	return one
+	return single
 }

@@ -264,7 +264,7 @@ func TestSlots(t *testing.T) {
 
 func TestAddressOf(t *testing.T) {
 	for peer, address := range map[string]string{"10.0.0.1:80": "10.0.0.1", "[::1]:80": "::1", "host(2):9420": "host(2)", "@": "@", "": ""} {
-		if got := addressOf(peer); got != address {
+		if got := peerAddress(peer); got != address {
 			t.Errorf("the address of %q is %q", peer, got)
 		}
 	}

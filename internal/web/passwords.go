@@ -62,7 +62,7 @@ func (p *passwords) before(toolkit http.Handler) http.Handler {
 		}
 		digest := p.digest(user, password)
 		known := p.isKnown(digest)
-		if address := addressOf(r.RemoteAddr); !known && !p.allowAttempt(network(address)) {
+		if address := peerAddress(r.RemoteAddr); !known && !p.allowAttempt(network(address)) {
 			p.log.Warn("an address tries too many unknown passwords", "address", address)
 			w.Header().Set("Retry-After", "10")
 			http.Error(w, "too many attempts with wrong passwords, try again later", http.StatusTooManyRequests)

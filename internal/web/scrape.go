@@ -86,7 +86,7 @@ func scrapeErrors(registry prometheus.Registerer) *prometheus.CounterVec {
 	}
 	var registered prometheus.AlreadyRegisteredError
 	if errors.As(registry.Register(counter), &registered) {
-		if theirs, is := registered.ExistingCollector.(*prometheus.CounterVec); is {
+		if theirs, ok := registered.ExistingCollector.(*prometheus.CounterVec); ok {
 			return theirs
 		}
 	}
@@ -154,14 +154,14 @@ type making struct {
 	response *rendered // once done; nil if there was no slot
 }
 
-// encodingsOf returns the responses of a page. Those of the page before are dropped when
+// findEncodings returns the responses of a page. Those of the page before are dropped when
 // this one is new, so that their blocks are used again.
-func (s *scrapes) encodingsOf(page *metric.Page) *encodings {
-	kept, exists := page.Attached.Load(s)
-	if !exists {
-		if kept, exists = page.Attached.LoadOrStore(s, &encodings{byKey: map[encodingKey]*encoding{}}); !exists {
-			if before := s.newest.Swap(kept.(*encodings)); before != nil {
-				before.drop(&s.blocks)
+func (s *scrapes) findEncodings(page *metric.Page) *encodings {
+	kept, ok := page.Attached.Load(s)
+	if !ok {
+		if kept, ok = page.Attached.LoadOrStore(s, &encodings{byKey: map[encodingKey]*encoding{}}); !ok {
+			if previous := s.newest.Swap(kept.(*encodings)); previous != nil {
+				previous.drop(&s.blocks)
 			}
 		}
 	}
@@ -174,9 +174,9 @@ func (e *encodings) drop(blocks *blockPool) {
 	blocks.clear()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for key, one := range e.byKey {
-		if one.making == nil {
-			one.release()
+	for key, encoding := range e.byKey {
+		if encoding.making == nil {
+			encoding.release()
 			delete(e.byKey, key)
 		}
 	}
@@ -193,21 +193,21 @@ func (o *encoding) release() {
 // response returns the response that is ready, or makes it, or waits for the one that
 // another request makes, for renderWait at most. The caller must release it.
 func (s *scrapes) response(page *metric.Page, key encodingKey, r *http.Request) (*rendered, error) {
-	of := s.encodingsOf(page)
-	if ready := of.ready(key, now()); ready != nil {
+	encodings := s.findEncodings(page)
+	if ready := encodings.ready(key, now()); ready != nil {
 		return ready, nil
 	}
-	client := addressOf(r.RemoteAddr)
+	client := peerAddress(r.RemoteAddr)
 	if !s.slots.enter(client) {
 		return nil, errBusy
 	}
 	defer s.slots.leave(client)
-	response, joined, mine := of.join(key, now())
+	response, joined, mine := encodings.join(key, now())
 	if response != nil {
 		return response, nil
 	}
 	if mine != nil {
-		s.make(page, of, key, mine, joined, r)
+		s.make(page, encodings, key, mine, joined, r)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), renderWait)
 	defer cancel()
@@ -226,10 +226,10 @@ func (s *scrapes) response(page *metric.Page, key encodingKey, r *http.Request) 
 func (e *encodings) ready(key encodingKey, now time.Time) *rendered {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if one := e.byKey[key]; one != nil && one.response != nil && now.Sub(one.gatheredAt) < liveAge {
-		one.usedAt = now
-		one.response.users.Add(1)
-		return one.response
+	if encoding := e.byKey[key]; encoding != nil && encoding.response != nil && now.Sub(encoding.gatheredAt) < liveAge {
+		encoding.usedAt = now
+		encoding.response.users.Add(1)
+		return encoding.response
 	}
 	return nil
 }
@@ -242,35 +242,35 @@ func (e *encodings) join(key encodingKey, now time.Time) (response *rendered, jo
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	one := e.byKey[key]
-	if one == nil {
-		one = &encoding{}
-		e.byKey[key] = one
+	entry := e.byKey[key]
+	if entry == nil {
+		entry = &encoding{}
+		e.byKey[key] = entry
 	}
-	one.usedAt = now
-	if one.making != nil {
-		one.making.requests++
-		return nil, one.making, nil
+	entry.usedAt = now
+	if entry.making != nil {
+		entry.making.requests++
+		return nil, entry.making, nil
 	}
-	one.making = &making{done: make(chan struct{}), requests: 1}
-	return nil, one.making, one
+	entry.making = &making{done: make(chan struct{}), requests: 1}
+	return nil, entry.making, entry
 }
 
 // finish publishes what was made, and drops the responses that were not used for
 // longest.
-func (e *encodings) finish(one *encoding, made *making, gatheredAt time.Time) {
+func (e *encodings) finish(entry *encoding, made *making, gatheredAt time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	one.making = nil
+	entry.making = nil
 	if made.response != nil {
 		made.response.users.Store(made.requests + 1) // the last is that of the encoding
-		one.response.release()
-		one.response, one.gatheredAt = made.response, gatheredAt
+		entry.response.release()
+		entry.response, entry.gatheredAt = made.response, gatheredAt
 	}
 	for len(e.byKey) > maxEncodings {
 		var oldest *encodingKey
 		for key, candidate := range e.byKey {
-			if candidate.making == nil && candidate != one && (oldest == nil || candidate.usedAt.Before(e.byKey[*oldest].usedAt)) {
+			if candidate.making == nil && candidate != entry && (oldest == nil || candidate.usedAt.Before(e.byKey[*oldest].usedAt)) {
 				oldest = &key
 			}
 		}
@@ -285,14 +285,14 @@ func (e *encodings) finish(one *encoding, made *making, gatheredAt time.Time) {
 
 // make makes the response of an encoding. It does not stop if the client of the request
 // disconnects, because other requests wait for the response.
-func (s *scrapes) make(page *metric.Page, of *encodings, key encodingKey, mine *encoding, made *making, r *http.Request) {
+func (s *scrapes) make(page *metric.Page, all *encodings, key encodingKey, mine *encoding, made *making, r *http.Request) {
 	var gatheredAt time.Time
-	defer func() { of.finish(mine, made, gatheredAt) }()
+	defer func() { all.finish(mine, made, gatheredAt) }()
 	if s.slots.acquire(context.WithoutCancel(r.Context())) != nil {
 		return
 	}
 	defer s.slots.release()
-	families, at, err := s.gather(page, of)
+	families, at, err := s.gather(page, all)
 	if err != nil && len(families) == 0 && page.IsEmpty() {
 		made.response = render(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "no metrics could be gathered:\n\n"+err.Error(), http.StatusInternalServerError)
@@ -306,8 +306,8 @@ func (s *scrapes) make(page *metric.Page, of *encodings, key encodingKey, mine *
 }
 
 // gather returns the live metrics, and when they were gathered.
-func (s *scrapes) gather(page *metric.Page, of *encodings) ([]*dto.MetricFamily, time.Time, error) {
-	live := &of.live
+func (s *scrapes) gather(page *metric.Page, all *encodings) ([]*dto.MetricFamily, time.Time, error) {
+	live := &all.live
 	live.Lock()
 	defer live.Unlock()
 	if at := now(); live.at.IsZero() || at.Sub(live.at) >= liveAge {
@@ -362,18 +362,18 @@ func (s *scrapes) respond(key encodingKey, body *segment, families []*dto.Metric
 }
 
 // encodeLive encodes what was gathered, and ends the page.
-func (s *scrapes) encodeLive(to *segment, format expfmt.Format, families []*dto.MetricFamily) {
+func (s *scrapes) encodeLive(part *segment, format expfmt.Format, families []*dto.MetricFamily) {
 	var options []expfmt.EncoderOption
 	if s.config.Created {
 		options = append(options, expfmt.WithCreatedLines())
 	}
-	encoder := expfmt.NewEncoder(to, format, options...)
+	encoder := expfmt.NewEncoder(part, format, options...)
 	for _, family := range families {
 		if err := encoder.Encode(family); err != nil {
 			s.errors.WithLabelValues("encoding").Inc()
 		}
 	}
-	if closer, is := encoder.(expfmt.Closer); is {
+	if closer, ok := encoder.(expfmt.Closer); ok {
 		_ = closer.Close() // into memory
 	}
 }

@@ -240,7 +240,7 @@ func TestPageIsEncodedOnce(t *testing.T) {
 				get(encodingKey{format, compressed})
 			}
 		}
-		kept := s.encodingsOf(page).byKey
+		kept := s.findEncodings(page).byKey
 		if _, newest := kept[encodingKey{formats[len(formats)-1], true}]; len(kept) != maxEncodings || !newest {
 			t.Errorf("%d encodings are kept, the newest %v", len(kept), newest)
 		}

@@ -146,12 +146,12 @@ type write struct {
 // a failed write the page is not released, because HTTP/2 may still read it then.
 func (s *writes) send(w http.ResponseWriter, r *http.Request, page *rendered) {
 	started := now()
-	one, err := s.start(page, connectionOf(r.Context()), started)
+	write, err := s.start(page, contextConnection(r.Context()), started)
 	if err != nil {
 		refuse(w, err)
 		return
 	}
-	defer s.end(one)
+	defer s.end(write)
 	header := w.Header()
 	for name, values := range page.header {
 		header[name] = values
@@ -171,10 +171,10 @@ func (s *writes) send(w http.ResponseWriter, r *http.Request, page *rendered) {
 			return // the client has disconnected, or was disconnected
 		}
 		at := now()
-		s.progressed(one, at)
+		s.progressed(write, at)
 		_ = controller.SetWriteDeadline(earlier(at.Add(stallTimeout), latest))
 	}
-	one.connection.setReceived()
+	write.connection.setReceived()
 	page.release()
 }
 
@@ -186,48 +186,48 @@ func earlier(a, b time.Time) time.Time {
 }
 
 func (s *writes) start(page *rendered, connection *connection, now time.Time) (*write, error) {
-	one := &write{page: page, connection: connection, progressedAt: now, received: connection.hasReceived()}
+	w := &write{page: page, connection: connection, progressedAt: now, received: connection.hasReceived()}
 	if connection == nil {
-		return one, nil
+		return w, nil
 	}
 	s.mu.Lock()
 	if s.ofConnection[connection] >= s.maxOfConnection {
 		s.mu.Unlock()
 		return nil, errBusy
 	}
-	s.add(one)
-	ended := s.evict(one)
+	s.add(w)
+	ended := s.evict(w)
 	s.mu.Unlock()
 	for _, other := range ended {
 		_ = other.connection.Close() // its write fails immediately, and ends
 	}
-	return one, nil
+	return w, nil
 }
 
-func (s *writes) add(one *write) {
-	s.open[one] = struct{}{}
-	s.ofConnection[one.connection]++
-	s.ofClient[one.connection.client] += one.page.size
-	if s.pages[one.page]++; s.pages[one.page] == 1 {
-		s.bytes += one.page.size
+func (s *writes) add(w *write) {
+	s.open[w] = struct{}{}
+	s.ofConnection[w.connection]++
+	s.ofClient[w.connection.client] += w.page.size
+	if s.pages[w.page]++; s.pages[w.page] == 1 {
+		s.bytes += w.page.size
 	}
 }
 
 // remove has no effect if the write was ended early.
-func (s *writes) remove(one *write) {
-	if _, open := s.open[one]; !open {
+func (s *writes) remove(w *write) {
+	if _, ok := s.open[w]; !ok {
 		return
 	}
-	delete(s.open, one)
-	if s.ofConnection[one.connection]--; s.ofConnection[one.connection] == 0 {
-		delete(s.ofConnection, one.connection)
+	delete(s.open, w)
+	if s.ofConnection[w.connection]--; s.ofConnection[w.connection] == 0 {
+		delete(s.ofConnection, w.connection)
 	}
-	if s.ofClient[one.connection.client] -= one.page.size; s.ofClient[one.connection.client] == 0 {
-		delete(s.ofClient, one.connection.client)
+	if s.ofClient[w.connection.client] -= w.page.size; s.ofClient[w.connection.client] == 0 {
+		delete(s.ofClient, w.connection.client)
 	}
-	if s.pages[one.page]--; s.pages[one.page] == 0 {
-		delete(s.pages, one.page)
-		s.bytes -= one.page.size
+	if s.pages[w.page]--; s.pages[w.page] == 0 {
+		delete(s.pages, w.page)
+		s.bytes -= w.page.size
 	}
 }
 
@@ -247,9 +247,9 @@ func (s *writes) evict(newest *write) []*write {
 
 func (s *writes) evictable(newest *write) *write {
 	var least *write
-	for one := range s.open {
-		if one != newest && (least == nil || s.before(one, least)) {
-			least = one
+	for write := range s.open {
+		if write != newest && (least == nil || s.before(write, least)) {
+			least = write
 		}
 	}
 	return least
@@ -266,16 +266,16 @@ func (s *writes) before(a, b *write) bool {
 	return a.progressedAt.Before(b.progressedAt)
 }
 
-func (s *writes) progressed(one *write, now time.Time) {
+func (s *writes) progressed(w *write, now time.Time) {
 	s.mu.Lock()
-	one.progressedAt = now
+	w.progressedAt = now
 	s.mu.Unlock()
-	one.connection.progressed(now)
+	w.connection.progressed(now)
 }
 
-func (s *writes) end(one *write) {
+func (s *writes) end(w *write) {
 	s.mu.Lock()
-	s.remove(one)
+	s.remove(w)
 	s.mu.Unlock()
 }
 

@@ -270,8 +270,8 @@ func (e *errorLog) Write(line []byte) (int, error) {
 }
 
 // limited returns the log for lines of which a client can cause any number.
-func limited(to *slog.Logger, kind string) *slog.Logger {
-	return slog.New(ratelog.Limit(to.Handler(), kind))
+func limited(log *slog.Logger, kind string) *slog.Logger {
+	return slog.New(ratelog.Limit(log.Handler(), kind))
 }
 
 // shutDown waits for requests in flight for shutdownTimeout, and aborts the others.

@@ -27,7 +27,7 @@ func newSlots(slotCount, most, mostOfClient int) *slots {
 func (s *slots) enter(client string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.requests >= s.max || s.ofClient[client] >= limitOf(client, s.max, s.maxOfClient) {
+	if s.requests >= s.max || s.ofClient[client] >= clientLimit(client, s.max, s.maxOfClient) {
 		return false
 	}
 	s.requests++
@@ -65,19 +65,19 @@ func (s *slots) release() { <-s.free }
 
 // buffered renders each response of a handler into memory while it has a slot, and
 // sends it afterwards.
-func (s *slots) buffered(to *writes, next http.Handler) http.Handler {
+func (s *slots) buffered(list *writes, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		page, err := s.rendered(next, r)
 		if err != nil {
 			refuse(w, err)
 			return
 		}
-		to.send(w, r, page)
+		list.send(w, r, page)
 	})
 }
 
 func (s *slots) rendered(next http.Handler, r *http.Request) (*rendered, error) {
-	client := addressOf(r.RemoteAddr)
+	client := peerAddress(r.RemoteAddr)
 	if !s.enter(client) {
 		return nil, errBusy
 	}
@@ -92,7 +92,7 @@ func (s *slots) rendered(next http.Handler, r *http.Request) (*rendered, error) 
 // direct bounds the requests of a handler that writes its response itself.
 func (s *slots) direct(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		client := addressOf(r.RemoteAddr)
+		client := peerAddress(r.RemoteAddr)
 		if !s.enter(client) {
 			refuse(w, errBusy)
 			return

@@ -90,9 +90,9 @@ func (k *Kubelet) RemoveFaults(less ...Fault) error {
 
 // changeFaults replaces the set of faults, and restarts the server if one of the named
 // faults affects the socket.
-func (k *Kubelet) changeFaults(named []Fault, to func(faults) faults) error {
+func (k *Kubelet) changeFaults(named []Fault, change func(faults) faults) error {
 	k.mu.Lock()
-	k.faults = to(k.faults)
+	k.faults = change(k.faults)
 	k.mu.Unlock()
 	if slices.ContainsFunc(named, func(f Fault) bool { return f == Killed || f == SocketMissing || f == Silent }) {
 		return k.restart()
@@ -159,13 +159,13 @@ func (k *Kubelet) restart() error {
 	return nil
 }
 
-func (k *Kubelet) serve(on net.Listener) {
+func (k *Kubelet) serve(listener net.Listener) {
 	codec := faultyCodec{CodecV2: encoding.GetCodecV2(proto.Name), faults: k.active}
 	server, done := grpc.NewServer(grpc.ForceServerCodecV2(codec)), make(chan struct{})
 	podresourcesv1.RegisterPodResourcesListerServer(server, &service{kubelet: k})
 	go func() {
 		defer close(done)
-		_ = server.Serve(on) // ends with an error only when it is stopped
+		_ = server.Serve(listener) // ends with an error only when it is stopped
 	}()
 	k.server, k.done = server, done
 }

@@ -224,8 +224,8 @@ func (s *podsService) WatchPods(_ *podsv1alpha1.WatchPodsRequest, stream podsv1a
 		select {
 		case <-stream.Context().Done():
 			return stream.Context().Err()
-		case event, open := <-events:
-			if !open {
+		case event, ok := <-events:
+			if !ok {
 				return status.Error(codes.ResourceExhausted, "watch client channel closed")
 			}
 			if err := stream.Send(event); err != nil {

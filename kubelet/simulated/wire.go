@@ -17,7 +17,7 @@ type faultyCodec struct {
 
 func (d faultyCodec) Marshal(message any) (mem.BufferSlice, error) {
 	encoded, err := d.CodecV2.Marshal(message)
-	if _, listed := message.(*podresourcesv1.ListPodResourcesResponse); !listed || err != nil {
+	if _, ok := message.(*podresourcesv1.ListPodResourcesResponse); !ok || err != nil {
 		return encoded, err
 	}
 	set := d.faults()

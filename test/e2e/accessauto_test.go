@@ -25,6 +25,18 @@ metadata: {name: nvidia-dcgm, namespace: gpu-operator}
 spec: {internalTrafficPolicy: %s, ports: [{name: dcgm, port: 5555}], selector: {app: nvidia-dcgm}}
 `
 
+// operatorDCGMExporter is the Service of the operator's dcgm-exporter.
+const operatorDCGMExporter = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: gpu-operator}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: nvidia-dcgm-exporter, namespace: gpu-operator}
+spec: {internalTrafficPolicy: Local, ports: [{name: gpu-metrics, port: 9400}], selector: {app: nvidia-dcgm-exporter}}
+`
+
 // TestAccessAuto: the chart's mode auto selects what the cluster supports at
 // the first installation, reports the selection in the notes, and keeps it on
 // upgrades, whatever is installed later.
@@ -40,12 +52,14 @@ func TestAccessAuto(t *testing.T) {
 	release.checkRenderedMode(t, "runtimeClass")
 	notes := release.run(t, "upgrade", release.flags(t)...)
 	release.checkMode(t, "none", "")
-	if !strings.Contains(notes, "Access to the devices: none (chosen when this release was installed") {
+	if !strings.Contains(notes, "Access to the devices: none (no host engine") || !strings.Contains(notes, "Later upgrades keep this") {
 		t.Errorf("the notes do not say that the choice is kept:\n%s", notes)
 	}
 
+	operatorExporter(t)
+	release.checkRenderedMode(t, "exporter")
 	operatorService(t, "Cluster")
-	release.checkRenderedMode(t, "runtimeClass") // the Service may route to any node
+	release.checkRenderedMode(t, "exporter") // the Service of the engine may route to any node
 	operatorService(t, "Local")
 	release.checkRenderedMode(t, "dcgm")
 	release.run(t, "upgrade", append(release.flags(t), "--set=node.access.mode=runtimeClass")...)
@@ -54,11 +68,23 @@ func TestAccessAuto(t *testing.T) {
 	release.checkMode(t, "dcgm", "") // after a change back to auto, the mode is selected again
 }
 
-// operatorService creates the Service with this policy until the test ends.
-// Its namespace may still be terminating after an earlier test.
+// operatorExporter creates the Service of the operator's dcgm-exporter, which keeps to its
+// node, until the test ends.
+func operatorExporter(t *testing.T) {
+	t.Helper()
+	operatorObjects(t, operatorDCGMExporter)
+}
+
+// operatorService creates the Service of the engine with this policy until the test ends.
 func operatorService(t *testing.T, policy string) {
 	t.Helper()
-	manifests := fmt.Sprintf(operatorDCGM, policy)
+	operatorObjects(t, fmt.Sprintf(operatorDCGM, policy))
+}
+
+// operatorObjects creates objects until the test ends. Their namespace may still be
+// terminating after an earlier test.
+func operatorObjects(t *testing.T, manifests string) {
+	t.Helper()
 	err := cluster.Eventually(t.Context(), "the operator's Service", func(ctx context.Context) error {
 		return shared.Apply(ctx, manifests)
 	})

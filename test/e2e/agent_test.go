@@ -22,7 +22,7 @@ const (
 	agentNamespace = "dra-exporter"
 	agentContainer = "dra-exporter"
 	agentAccount   = "dra-exporter-node"
-	agentSelector  = "app.kubernetes.io/name=dra-exporter,app.kubernetes.io/component=node"
+	agentSelector  = "app.kubernetes.io/name=dra-exporter,dra-exporter.github.io/role=node"
 
 	// grace is short, so that a test can wait for its end.
 	grace = 30 * time.Second

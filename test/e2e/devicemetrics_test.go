@@ -33,28 +33,31 @@ spec:
   resourceClaims: [{name: gpu, resourceClaimName: measured}]
 `
 
-// metricsServer is a process beside dra-example-driver that serves metrics of its
-// devices with the kit.
+// metricsServer is a process beside a driver that serves metrics of devices of
+// dra-example-driver with Prometheus' library.
 type metricsServer struct {
-	program, folder string
-	process         *exec.Cmd
+	program, folder, driver string
+	process                 *exec.Cmd
 }
 
 // TestDeviceMetrics: a claim of dra-example-driver has what a process beside the
-// driver serves. After kill -9 of the process, gauges end and counters stay; a new
-// process is read again.
+// driver serves, and nothing of what another driver says of the same devices. After
+// kill -9 of the process, gauges end and counters stay; a new process is read again.
 func TestDeviceMetrics(t *testing.T) {
 	folder, err := os.MkdirTemp("", "metrics") // the path of a socket has 107 bytes at most
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(folder) })
-	s := &metricsServer{program: filepath.Join(os.Getenv("DRA_E2E_BIN"), "device-metrics", "metrics"), folder: folder}
+	s := &metricsServer{program: filepath.Join(os.Getenv("DRA_E2E_BIN"), "device-metrics", "metrics"), folder: folder, driver: "gpu.example.com"}
 	s.write(t, 0.5, 1000)
 	s.start(t)
+	liar := &metricsServer{program: s.program, folder: folder, driver: "liar.example.com"}
+	liar.write(t, 0.9, 9000)
+	liar.start(t)
 	agent := &hostAgent{name: "device metrics"}
 	agent.launch(t, exec.Command(agentBinary(), "node", "--kubelet.pod-resources-socket="+shared.KubeletSocket(),
-		"--device.source=plugin", "--plugin.dir="+folder))
+		"--device.source=exporter", "--exporter.dir="+folder))
 	deployText(t, "devicemetrics", deviceMetricsClaim)
 	running(t, "devicemetrics", "measured")
 
@@ -75,7 +78,9 @@ func TestDeviceMetrics(t *testing.T) {
 				claimHas(p, "dra_claim_memory_used_bytes", gpu, 1e9*float64(index+1)),
 				claimHas(p, "dra_claim_energy_joules_total", gpu, energy),
 				claimHas(p, "dra_device_power_watts", scrape.Labels{"uuid": gpu["uuid"]}, 70+float64(index)),
-				claimHas(p, "dra_exporter_unmatched_devices", scrape.Labels{"side": "published"}, 0),
+				claimHas(p, "dra_exporter_source_up", scrape.Labels{"source": "exporter"}, 1),
+				claimHas(p, "dra_exporter_source_error_info", scrape.Labels{"source": "exporter", "reason": "invalid"}, 1), // of the liar
+				claimHas(p, "dra_exporter_unmatched_devices", scrape.Labels{"driver": "gpu.example.com", "side": "published"}, 0),
 				checkInvariants(p))
 		}
 	}
@@ -99,7 +104,7 @@ func TestDeviceMetrics(t *testing.T) {
 		return errors.Join(
 			claimHas(p, "dra_claim_energy_joules_total", claim, 500),
 			claimHas(p, "dra_claim_held", claim, 1),
-			claimHas(p, "dra_exporter_source_up", scrape.Labels{"source": "plugin"}, 0),
+			claimHas(p, "dra_exporter_source_up", scrape.Labels{"source": "exporter"}, 0),
 			claimHas(p, "dra_exporter_source_up", scrape.Labels{"source": "podresources"}, 1),
 			checkInvariants(p))
 	})
@@ -108,29 +113,25 @@ func TestDeviceMetrics(t *testing.T) {
 	agent.eventually(t, "the process after its restart", has(0.25, 600))
 }
 
-// write replaces what the process serves, of four devices.
+// write replaces what the process serves, of four devices of dra-example-driver.
 func (s *metricsServer) write(t *testing.T, utilization, energy float64) {
 	t.Helper()
-	type reading struct {
-		Quantity string
-		Value    float64
-	}
 	type device struct {
-		Pool, Name string
-		Readings   []reading
+		Driver, Pool, Name string
+		Values             map[string]float64
 	}
 	var devices []device
 	for i := range 4 {
-		devices = append(devices, device{shared.NodeName(), fmt.Sprintf("gpu-%d", i), []reading{
-			{"utilization", utilization + float64(i)/100}, {"memory_used", 1e9 * float64(i+1)},
-			{"power", 70 + float64(i)}, {"energy", energy},
+		devices = append(devices, device{"gpu.example.com", shared.NodeName(), fmt.Sprintf("gpu-%d", i), map[string]float64{
+			"dra_device_utilization_ratio": utilization + float64(i)/100, "dra_device_memory_used_bytes": 1e9 * float64(i+1),
+			"dra_device_power_watts": 70 + float64(i), "dra_device_energy_joules_total": energy,
 		}})
 	}
 	text, err := json.Marshal(devices)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(s.folder, "devices.json")
+	path := filepath.Join(s.folder, s.driver+".json")
 	if err := errors.Join(os.WriteFile(path+".draft", text, 0o600), os.Rename(path+".draft", path)); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func (s *metricsServer) write(t *testing.T, utilization, energy float64) {
 
 func (s *metricsServer) start(t *testing.T) {
 	t.Helper()
-	s.process = exec.Command(s.program, "-driver-name=gpu.example.com", "-folder="+s.folder, "-devices="+filepath.Join(s.folder, "devices.json"))
+	s.process = exec.Command(s.program, "-driver-name="+s.driver, "-folder="+s.folder, "-devices="+filepath.Join(s.folder, s.driver+".json"))
 	s.process.Stderr = os.Stderr
 	if err := s.process.Start(); err != nil {
 		t.Fatal(err)

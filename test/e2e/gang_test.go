@@ -71,7 +71,7 @@ func TestGang(t *testing.T) {
 		defer cancel()
 		text := ""
 		err := cluster.Eventually(ctx, what, func(context.Context) error {
-			text = explain(t, "job", "gang/ring")
+			text = explain(t, "workload", "gang/ring")
 			for _, part := range words {
 				if !strings.Contains(text, part) {
 					return fmt.Errorf("explain does not say %q", part)

@@ -99,6 +99,7 @@ func testRenderedChart(t *testing.T) {
 		"none":         {"--set=node.access.mode=none"},
 		"dcgm":         {"--set=node.access.mode=dcgm,node.access.dcgm.hostEngine=nvidia-dcgm.gpu-operator.svc:5555"},
 		"runtimeClass": {"--set=node.access.mode=runtimeClass"},
+		"exporter":     {"--set=node.access.mode=exporter"},
 		"cdi":          {"--set=node.access.mode=cdi"},
 		"claim":        {"--set=node.access.mode=claim"},
 		"services":     {"--set=monitoring.kind=ServiceMonitor,networkPolicy.enabled=true,networkPolicy.egress.enabled=true,cluster.podDisruptionBudget.enabled=true"},

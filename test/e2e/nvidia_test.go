@@ -29,14 +29,18 @@ func startNVIDIA(t *testing.T, gpus *stubs.Node, count int, gates string) *nvidi
 	t.Helper()
 	libraries := stubs.Build(t)
 	replaceDriver(t, shared.Process("driver-"+cluster.NVIDIADriver), func() (*cluster.Process, error) {
-		return shared.StartNVIDIADriver(t.Context(), cluster.NVIDIAOptions{
-			FeatureGates: gates, Library: libraries.NVML, Hardware: gpus.Env(), GPUs: count,
-		})
+		return shared.StartNVIDIADriver(t.Context(), nvidiaOptions(t, gpus, count, gates))
 	})
 	n := &nvidiaNode{Node: gpus, engine: gpus.StartHostEngine(t, libraries, "")}
 	n.nvml = n.agent(t, "nvml", "--nvml.library="+libraries.NVML)
 	n.dcgm = n.agent(t, "dcgm", "--dcgm.host-engine="+n.engine.Address, "--dcgm.library="+libraries.DCGM)
 	return n
+}
+
+// nvidiaOptions are the options of NVIDIA's driver over scripted GPUs.
+func nvidiaOptions(t *testing.T, gpus *stubs.Node, count int, gates string) cluster.NVIDIAOptions {
+	t.Helper()
+	return cluster.NVIDIAOptions{FeatureGates: gates, Library: stubs.Build(t).NVML, Hardware: gpus.Env(), GPUs: count}
 }
 
 // replaceDriver retires a driver of gpu.nvidia.com, starts another, and
@@ -72,11 +76,18 @@ func replaceDriver(t *testing.T, first *cluster.Process, start func() (*cluster.
 // soon.
 func (n *nvidiaNode) agent(t *testing.T, source string, args ...string) *hostAgent {
 	t.Helper()
+	return startVendorAgent(t, n.Node, source, args...)
+}
+
+// startVendorAgent starts an agent with vendor libraries on the host, until the test
+// ends.
+func startVendorAgent(t *testing.T, gpus *stubs.Node, source string, args ...string) *hostAgent {
+	t.Helper()
 	agent := exec.Command(filepath.Join(os.Getenv("DRA_E2E_BIN"), "agent-cgo", "dra-exporter"), "node",
 		"--kubelet.pod-resources-socket="+shared.KubeletSocket(),
 		"--device.source="+source, "--metrics.level=full", "--device.slow-interval=2s", "--health.hold=5s", "--ledger.grace=30s")
 	agent.Args = append(agent.Args, args...)
-	agent.Env = append(os.Environ(), n.Env()...)
+	agent.Env = append(os.Environ(), gpus.Env()...)
 	a := &hostAgent{name: source}
 	a.launch(t, agent)
 	return a

@@ -238,7 +238,7 @@ func checkNVIDIAQuantities(p *scrape.Page, claim scrape.Labels, attribution stri
 func checkInvariants(p *scrape.Page) error {
 	for _, row := range p.Rows("dra_exporter_unmatched_devices", nil) {
 		if row.Value != 0 {
-			return fmt.Errorf("%v devices are unmatched on the side %s", row.Value, row.Labels["side"])
+			return fmt.Errorf("%v devices of %s are unmatched on the side %s", row.Value, row.Labels["driver"], row.Labels["side"])
 		}
 	}
 	return errors.Join(scrape.PageInvariants(p)...)

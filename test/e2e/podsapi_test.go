@@ -148,7 +148,7 @@ func testPodsAPIPermissions(t *testing.T) {
 			more = append(more, rule)
 		}
 	}
-	want := []string{"get resource.k8s.io/resourceclaims", "list resource.k8s.io/resourceclaims", "list resource.k8s.io/resourceslices", "watch resource.k8s.io/resourceslices"}
+	want := []string{"get resource.k8s.io/resourceclaims", "list /nodes", "list resource.k8s.io/resourceclaims", "list resource.k8s.io/resourceslices", "watch /nodes", "watch resource.k8s.io/resourceslices"}
 	if !slices.Equal(more, want) {
 		t.Errorf("the agent may %q, want %q", more, want)
 	}

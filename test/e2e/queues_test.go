@@ -147,9 +147,9 @@ func TestQueues(t *testing.T) {
 		)
 	})
 	for subject, words := range map[string][]string{
-		"job queues/big":   {"Job queues/big has no pods; it has waited since", "in queue research of Kueue", "insufficient unused quota for example.com/gpus", "kubectl describe workloads.kueue.x-k8s.io -n queues job-big-"},
-		"pod queues/alone": {"Pod queues/alone is gated since", "queue research has not admitted it", ": queue_quota", "insufficient unused quota for example.com/gpus"},
-		"job queues/ring":  {"JobSet queues/ring has 2 pods: 2 running"},
+		"workload queues/big":  {"Job queues/big has no pods; it has waited since", "in queue research of Kueue", "insufficient unused quota for example.com/gpus", "kubectl describe workloads.kueue.x-k8s.io -n queues job-big-"},
+		"pod queues/alone":     {"Pod queues/alone is gated since", "queue research has not admitted it", ": queue_quota", "insufficient unused quota for example.com/gpus"},
+		"workload queues/ring": {"JobSet queues/ring has 2 pods: 2 running"},
 	} {
 		text := explain(t, strings.Fields(subject)...)
 		for _, part := range words {

@@ -19,6 +19,8 @@ func nodeLosses() map[permission]loss {
 		{"get", "resource.k8s.io", "resourceclaims"}:   {other: claims, description: byKubelet},
 		{"list", "resource.k8s.io", "resourceslices"}:  {gone: []string{"dra_device_topology_info"}, other: append(attributed, "dra_incident_watched_seconds_total"), description: "devices are matched to hardware only by their CDI entries and names; devices with neither are held without readings; no health by drivers"},
 		{"watch", "resource.k8s.io", "resourceslices"}: {other: []string{"dra_device_healthy", "dra_incident_watched_seconds_total"}, description: "published devices are known from a list every half minute; no health by drivers"},
+		{"list", "", "nodes"}:                          {description: "no GPU is let go of because of a label of the node"},
+		{"watch", "", "nodes"}:                         {description: "delay: the node is listed every half minute"},
 	}
 }
 

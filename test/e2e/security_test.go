@@ -83,7 +83,7 @@ func testFileSystems(t *testing.T) {
 		fields := strings.Fields(line) // id, parent, device, root, mount point, options …
 		readOnly[fields[4]] = slices.Contains(strings.Split(fields[5], ","), "ro")
 	}
-	for _, path := range []string{"/", "/var/lib/kubelet/pod-resources", "/var/run/cdi", "/var/run/dra-exporter/plugins", "/etc/cdi", "/etc/dra-exporter", "/var/run/secrets/kubernetes.io/serviceaccount"} {
+	for _, path := range []string{"/", "/var/lib/kubelet/pod-resources", "/var/run/cdi", "/run/dra-exporter-release", "/etc/cdi", "/etc/dra-exporter", "/var/run/secrets/kubernetes.io/serviceaccount"} {
 		if ro, there := readOnly[path]; !ro && (there || path == "/") {
 			t.Errorf("%s can be written", path)
 		} else if !there && !readOnly["/run"+strings.TrimPrefix(path, "/var/run")] {
@@ -104,8 +104,8 @@ func testPermissions(t *testing.T) {
 	}
 	want := []string{
 		"get resource.k8s.io/resourceclaims",
-		"list /pods", "list resource.k8s.io/resourceslices",
-		"watch /pods", "watch resource.k8s.io/resourceslices",
+		"list /nodes", "list /pods", "list resource.k8s.io/resourceslices",
+		"watch /nodes", "watch /pods", "watch resource.k8s.io/resourceslices",
 	}
 	if !slices.Equal(additional, want) {
 		t.Errorf("the agent may %q, want %q", additional, want)

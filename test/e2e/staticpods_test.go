@@ -251,12 +251,18 @@ func restartStaticPodsFirst(t *testing.T, watchers map[string]*scrape.Watcher) (
 	resume := suspend(t, shared.Process("apiserver"))
 	start(t, kubelet)
 	podresources(1)
-	listed := listedPods(t)
+	// The kubelet answers before it has read the file of the static pod, too.
+	err := cluster.Eventually(t.Context(), "the kubelet to list the static pod alone", func(context.Context) error {
+		if listed := listedPods(t); !slices.Equal(listed, []string{"static-web-" + shared.NodeName()}) {
+			return fmt.Errorf("it lists %q", listed)
+		}
+		return nil
+	})
 	resume()
-	if !slices.Equal(listed, []string{"static-web-" + shared.NodeName()}) {
-		t.Errorf("the kubelet listed %q before it had asked the API server", listed)
+	if err != nil {
+		t.Fatal(err)
 	}
-	err := cluster.Eventually(t.Context(), "the kubelet to list all pods", func(context.Context) error {
+	err = cluster.Eventually(t.Context(), "the kubelet to list all pods", func(context.Context) error {
 		listed := listedPods(t)
 		for _, pod := range besideStaticPods() {
 			if !slices.Contains(listed, pod) {

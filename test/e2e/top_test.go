@@ -38,7 +38,7 @@ type topDocument struct {
 	Agents, Answered int
 	Failures         []struct{ Agent, Error string }
 	Pending          *struct {
-		Waiting int
+		Count   int
 		Reasons []struct {
 			Reason string
 			Count  int
@@ -122,7 +122,7 @@ func checkTop(text string) error {
 	if len(document.Devices) != 1 || len(document.Devices[0].Pods) != 1 || document.Devices[0].Pods[0] != "first" || document.Devices[0].Node != shared.NodeName() {
 		return fmt.Errorf("not the one device of the first pod:\n%s", text)
 	}
-	if document.Pending == nil || document.Pending.Waiting != 1 || document.Pending.Reasons[0].Reason != "insufficient_devices" {
+	if document.Pending == nil || document.Pending.Count != 1 || document.Pending.Reasons[0].Reason != "insufficient_devices" {
 		return fmt.Errorf("not the one that waits:\n%s", text)
 	}
 	return nil

@@ -109,7 +109,7 @@ func TestTopology(t *testing.T) {
 			hasGauge(p, "dra_workload_topology_domains", rack, 1), hasGauge(p, "dra_workload_topology_least_domains", rack, 1),
 		)
 	})
-	output, err := exec.CommandContext(t.Context(), agentBinary(), "topology", "job", "topology/train", "--url="+strings.TrimSuffix(agent.url, "/")).CombinedOutput()
+	output, err := exec.CommandContext(t.Context(), agentBinary(), "topology", "workload", "topology/train", "--url="+strings.TrimSuffix(agent.url, "/")).CombinedOutput()
 	want := "Node " + shared.NodeName() + topologyMatrix
 	if got := strings.Fields(string(output)); err != nil || strings.Join(got, " ") != strings.Join(strings.Fields(want), " ") {
 		t.Errorf("%v\n%s\nwant\n%s", err, output, want)

@@ -49,6 +49,13 @@ func startOther(t *testing.T, driver string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	startShapesFor(t, driver, devices)
+}
+
+// startShapesFor runs a driver of drivers/shapes that publishes the devices of a
+// file, until the test ends.
+func startShapesFor(t *testing.T, driver, devices string) {
+	t.Helper()
 	process, err := shared.StartShapesDriver(t.Context(), driver, devices)
 	if err != nil {
 		t.Fatal(err)

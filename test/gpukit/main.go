@@ -3,6 +3,7 @@
 //	gpukit run --out=report
 //	gpukit load --device=0 --kind=compute --duty=50 --duration=10s
 //	gpukit direct --interval=1s --duration=10s
+//	gpukit session --flags=2
 //
 // It needs NVIDIA's driver and nothing else: no toolkit, no cgo. It never
 // changes a setting of a GPU.
@@ -22,9 +23,10 @@ import (
 const usage = `Usage: gpukit COMMAND [FLAGS]
 
 Commands:
-  run     compare the agent with nvidia-smi, the library and loads; the default
-  direct  print what NVIDIA's management library reports
-  load    put a load of a known size on one GPU
+  run      compare the agent with nvidia-smi, the library and loads; the default
+  direct   print what NVIDIA's management library reports
+  load     put a load of a known size on one GPU
+  session  print what a session of the library opens
 
 gpukit COMMAND --help lists the flags. gpukit never changes a setting of a GPU.
 `
@@ -53,6 +55,8 @@ func run(ctx context.Context, arguments []string, in io.Reader, out, help io.Wri
 		return withoutHelp(runDirect(ctx, arguments, in, out, help))
 	case "load":
 		return withoutHelp(runLoad(ctx, arguments, in, out, help))
+	case "session":
+		return withoutHelp(runSession(arguments, out, help))
 	case "-h", "-help", "--help", "help":
 		fmt.Fprint(out, usage)
 		return nil

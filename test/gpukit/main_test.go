@@ -173,7 +173,7 @@ func (p *process) succeeds() {
 }
 
 func TestHelpSaysThatNothingIsChanged(t *testing.T) {
-	for _, arguments := range [][]string{{"--help"}, {"load", "--help"}, {"run", "--help"}, {"direct", "--help"}} {
+	for _, arguments := range [][]string{{"--help"}, {"load", "--help"}, {"run", "--help"}, {"direct", "--help"}, {"session", "--help"}} {
 		var out, help bytes.Buffer
 		if err := run(t.Context(), arguments, nil, &out, &help); err != nil {
 			t.Errorf("%v: %v", arguments, err)

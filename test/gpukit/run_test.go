@@ -134,7 +134,7 @@ func runAll(t *testing.T, scale string) (problems []string) {
 	t.Helper()
 	stub := newImitatedGPUs(t)
 	r := newKitRun(t, stub, agenttest.Build(t), kitOptions{arguments: []string{
-		"--scale=" + scale, "--only=" + cmp.Or(os.Getenv("DRA_GPUKIT_PHASES"), "compute,memory,copy,copyfast,tensor,split2,split3,outside,xid"),
+		"--scale=" + scale, "--only=" + cmp.Or(os.Getenv("DRA_GPUKIT_PHASES"), "compute,memory,copy,copyfast,tensor,split2,split3,outside,xid,sessions"),
 	}})
 	imitate(t, r, &imitation{stub: stub})
 	if status := r.status(t); status != 0 {
@@ -155,7 +155,7 @@ func runAll(t *testing.T, scale string) (problems []string) {
 	if os.Getenv("DRA_GPUKIT_PHASES") != "" {
 		return problems
 	}
-	for _, row := range []string{"energy, integral of power", "memory of the claim", "utilization of the claim", "copied bytes", "activity of SMs", "sum of memory", "Xids"} {
+	for _, row := range []string{"energy, integral of power", "memory of the claim", "utilization of the claim", "copied bytes", "activity of SMs", "sum of memory", "Xids", "NO_ATTACH"} {
 		if !passed[row] {
 			problems = append(problems, fmt.Sprintf("no row %q has passed", row))
 		}

@@ -24,7 +24,7 @@ func TestAccess(t *testing.T) {
 				components = append(components, path.component)
 			}
 			want := agentsOwn(kustomized(t, path.folder, components...))
-			values := fmt.Sprintf("node: {access: {mode: %s, dcgm: {hostEngine: 'nvidia-dcgm.gpu-operator.svc:5555'}}, %s}", path.mode, path.values)
+			values := fmt.Sprintf("node: {access: {mode: %s, dcgm: {hostEngine: 'nvidia-dcgm.gpu-operator.svc:5555'}}, release: {label: ''}, %s}", path.mode, path.values)
 			got := agentsOwn(sameTemplateName(t, render(t, install{values: values}).objects))
 			if len(want) == 0 {
 				t.Fatal("there is no agent")
@@ -40,7 +40,7 @@ func TestNodesWithoutKubelet(t *testing.T) {
 	const fargate, virtual = "eks.amazonaws.com/compute-type NotIn [fargate]", "type NotIn [virtual-kubelet]"
 	for values, want := range map[string][]string{
 		"access: {mode: none}":                                  {fargate + " " + virtual},
-		"access: {mode: runtimeClass}":                          {"nvidia.com/gpu.present In [true] " + fargate + " " + virtual, "feature.node.kubernetes.io/pci-10de.present In [true] " + fargate + " " + virtual},
+		"access: {mode: runtimeClass}, release: {label: ''}":    {"nvidia.com/gpu.present In [true] " + fargate + " " + virtual, "feature.node.kubernetes.io/pci-10de.present In [true] " + fargate + " " + virtual},
 		"access: {mode: none}, affinity: {podAntiAffinity: {}}": {fargate + " " + virtual},
 		"access: {mode: none}, affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}":                                                                                                               {fargate + " " + virtual},
 		"access: {mode: none}, affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}, {matchFields: []}]}}}":                        {"a Exists [] " + fargate + " " + virtual, ""},
@@ -136,6 +136,9 @@ func TestHostEngineIsUsed(t *testing.T) {
 	agent := out.need(t, "DaemonSet/dra-exporter/dra-exporter-node")
 	if got := named(agent.container(t)["env"], "DRA_EXPORTER_DCGM_HOST_ENGINE").text("value"); got != "engine.ns.svc:5555" {
 		t.Errorf("the engine is %q", got)
+	}
+	if reason := named(agent.container(t)["env"], "DRA_EXPORTER_ACCESS_REASON").text("value"); reason != "host_engine" {
+		t.Errorf("the reason is %q", reason)
 	}
 	if annotations := agent.at("metadata", "annotations"); annotations != nil {
 		t.Errorf("it is written down: %v", annotations)

@@ -41,6 +41,7 @@ type install struct {
 	values             string   // YAML
 	file               string   // a values file of ci/, before values
 	apis               []string // kinds that the cluster serves
+	chart              string   // folder; that of the repository if empty
 }
 
 // rendered is the result of an install.
@@ -68,7 +69,7 @@ func tryRender(t *testing.T, in install) (rendered, error) {
 		values = parse(t, read(t, filepath.Join(chart, "ci", in.file)))
 	}
 	values = chartutil.MergeTables(parse(t, in.values), values)
-	loaded, err := loader.Load(chart)
+	loaded, err := loader.Load(or(in.chart, chart))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,14 +27,15 @@ func TestKustomize(t *testing.T) {
 		components []string
 	}{
 		"all but access":      {install{file: "kustomize-values.yaml"}, "deploy/kustomize/base", of("prometheusrule", "otlp", "process-attribution")},
-		"access runtimeClass": {install{values: "node: {access: {mode: runtimeClass}}"}, "deploy/kustomize/overlays/nvidia", of()},
+		"access runtimeClass": {install{values: "node: {access: {mode: runtimeClass}, release: {label: ''}}"}, "deploy/kustomize/overlays/nvidia", of()},
 		"access dcgm":         {install{values: "node: {access: {mode: dcgm, dcgm: {hostEngine: 'nvidia-dcgm.gpu-operator.svc:5555'}}}"}, "deploy/kustomize/base", of("dcgm")},
-		"access cdi":          {install{values: "node: {access: {mode: cdi}}"}, "deploy/kustomize/base", of("cdi")},
-		"access claim":        {install{values: "node: {access: {mode: claim}}"}, "deploy/kustomize/base", of("admin-access")},
+		"access cdi":          {install{values: "node: {access: {mode: cdi}, release: {label: ''}}"}, "deploy/kustomize/base", of("cdi")},
+		"access claim":        {install{values: "node: {access: {mode: claim}, release: {label: ''}}"}, "deploy/kustomize/base", of("admin-access")},
 		"profiling":           {install{values: "node: {profiling: true, access: {mode: none}}"}, "deploy/kustomize/base", of("profiling")},
 		"networkpolicy":       {install{values: "{node: {access: {mode: none}}, " + policies + "}"}, "deploy/kustomize/base", of("networkpolicy")},
-		"networkpolicy dcgm":  {install{values: "{node: {access: {dcgm: {hostEngine: 'nvidia-dcgm.gpu-operator.svc:5555'}}}, " + policies + "}"}, "deploy/kustomize/base", of("networkpolicy", "dcgm")},
+		"networkpolicy dcgm":  {install{values: "{node: {access: {mode: dcgm, dcgm: {hostEngine: 'nvidia-dcgm.gpu-operator.svc:5555'}}}, " + policies + "}"}, "deploy/kustomize/base", of("networkpolicy", "dcgm")},
 		"networkpolicy otlp":  {install{values: "{node: {access: {mode: none}}, otlp: {endpoint: 'http://otel-collector.observability:4317'}, " + policies + "}"}, "deploy/kustomize/base", of("networkpolicy", "otlp")},
+		"exporterDir":         {install{values: "node: {exporterDir: /var/run/dra-exporter/plugins, access: {mode: none}}"}, "deploy/kustomize/base", of("driver-sockets")},
 		"podsAPI":             {install{values: "node: {podsAPI: true, access: {mode: none}}"}, "deploy/kustomize/base", of("pods-api")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,6 +63,23 @@ func TestKustomize(t *testing.T) {
 			}
 			same(t, got, want)
 		})
+	}
+}
+
+// TestManagedNodesComponent: the component makes the agents of the overlay those of the
+// chart's second DaemonSet.
+func TestManagedNodesComponent(t *testing.T) {
+	want := kustomized(t, "deploy/kustomize/overlays/nvidia", "managed-nodes")["DaemonSet/dra-exporter/dra-exporter-node"]
+	got := render(t, install{values: "node: {access: {mode: runtimeClass}}"}).need(t, "DaemonSet/dra-exporter/dra-exporter-node-managed")
+	for _, one := range []object{got, want} {
+		delete(one.at("metadata").(map[string]any), "name")
+		for _, path := range [][]string{{"metadata", "labels"}, {"spec", "selector", "matchLabels"}, {"spec", "template", "metadata", "labels"}} {
+			delete(one.at(path...).(map[string]any), "app.kubernetes.io/component")
+		}
+	}
+	plain(got, want)
+	if text := difference("", map[string]any(got), map[string]any(want)); text != "" {
+		t.Error(text)
 	}
 }
 

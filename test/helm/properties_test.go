@@ -2,6 +2,7 @@ package helm
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -225,9 +226,18 @@ func TestSelectors(t *testing.T) {
 					found = append(found, key)
 				}
 			}
-			own := strings.TrimSuffix(one.text("metadata", "name"), "-local")
-			if len(found) != 1 || !strings.HasSuffix(found[0], "/"+own) {
-				t.Errorf("%s: %s selects %v", file, one.key(), found)
+			slices.Sort(found)
+			var want []string
+			name := strings.TrimSuffix(one.text("metadata", "name"), "-local")
+			for _, key := range slices.Sorted(maps.Keys(targets)) {
+				_, other, _ := strings.Cut(key, "/dra-exporter/")
+				managed := name+"-managed" == other && one.text("kind") != "DaemonSet"
+				if strings.HasSuffix(key, "/"+name) || managed {
+					want = append(want, key)
+				}
+			}
+			if len(want) == 0 || !slices.Equal(found, want) {
+				t.Errorf("%s: %s selects %v, not %v", file, one.key(), found, want)
 			}
 		}
 	}
@@ -278,7 +288,7 @@ func TestAllValues(t *testing.T) {
 	out := render(t, install{file: "everything-values.yaml", namespace: "gpu"})
 	agent := out.need(t, "DaemonSet/gpu/dra-exporter-claims-node")
 	for _, arg := range []string{
-		"--device.nvlink-links", "--device.source=nvml", "--device.source=rdma", "--metrics.dcgm=split",
+		"--device.nvlink-links", "--no-device.serial", "--device.source=nvml", "--device.source=rdma", "--metrics.dcgm=split",
 		"--labels.pod=team", "--labels.pod=app.kubernetes.io/name", "--labels.workload=name=example.com/run", "--cost.prices=/etc/dra-exporter-prices/prices.yaml",
 		"--cdi.dir=/etc/cdi", "--cdi.dir=/data/cdi", "--log.level=debug", "--log.format=json",
 		"--web.config.file=/etc/dra-exporter-web/web.yaml", "--idle.threshold=0.05",
@@ -522,7 +532,7 @@ func TestVariablesInPlace(t *testing.T) {
 	for _, one := range out.need(t, "DaemonSet/dra-exporter/dra-exporter-node").container(t)["env"].([]any) {
 		names = append(names, one.(map[string]any)["name"].(string))
 	}
-	if want := []string{"NODE_NAME", "HOST_IP", "DRA_EXPORTER_DCGM_HOST_ENGINE", "LAST"}; !slices.Equal(names, want) {
+	if want := []string{"NODE_NAME", "HOST_IP", "DRA_EXPORTER_DEVICE_RELEASE_FILE", "DRA_EXPORTER_ACCESS_MODE", "DRA_EXPORTER_DCGM_HOST_ENGINE", "LAST"}; !slices.Equal(names, want) {
 		t.Errorf("variables are %v", names)
 	}
 }

@@ -104,6 +104,14 @@ func TestRefusals(t *testing.T) {
 		"no API by a flag":     {"node: {extraArgs: [--kubernetes.disable]}", []string{"node.extraArgs", "node.kubernetesAPI=false"}},
 		"dotted name":          {"fullnameOverride: a.b", []string{"a.b", "fullnameOverride"}},
 		"not taken":            {"enabled: false", []string{"at '/enabled'"}},
+		"own role":             {"node: {podLabels: {dra-exporter.github.io/role: x}}", []string{"node.podLabels", "dra-exporter.github.io/role"}},
+		"nodes without agents": {"node: {access: {mode: runtimeClass}, nodeSelector: {nvidia.com/gpu.deploy.client: 'false'}}", []string{"node.nodeSelector", "nvidia.com/gpu.deploy.client=false", "node.release.label"}},
+		"release by a flag":    {"node: {extraArgs: ['--device.release-file=/x']}", []string{"node.extraArgs", "node.release.file"}},
+		"relative file":        {"node: {release: {file: run/release}}", []string{"at '/node/release/file'"}},
+		"file of the root":     {"node: {release: {file: /release}}", []string{"at '/node/release/file'"}},
+		"two labels":           {"node: {release: {label: 'a=b'}}", []string{"at '/node/release/label'"}},
+		"name of an exporter":  {"node: {access: {exporter: {url: 'http://nvidia-dcgm-exporter.gpu-operator:9400/metrics'}}}", []string{"at '/node/access/exporter/url'"}},
+		"unknown cluster":      {"node: {access: {cluster: k3s}}", []string{"at '/node/access/cluster'", "gpucluster"}},
 		"claim without API":    {"node: {access: {mode: claim}, kubernetesAPI: false}", []string{"node.access", "node.kubernetesAPI"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -45,7 +44,9 @@ func TestReleaseFits(t *testing.T) {
 	}
 }
 
-// TestPackage: `helm package` packs exactly what the chart needs.
+// TestPackage: `helm package` packs exactly what the chart needs, with every
+// dashboard and every rule. Of alerts.yaml, which has places for thresholds, the
+// rendered rules are compared by TestDefaultRulesAreTheFiles.
 func TestPackage(t *testing.T) {
 	dir := t.TempDir()
 	if output, err := helm(t, "package", chart, "-d", dir); err != nil {
@@ -56,20 +57,45 @@ func TestPackage(t *testing.T) {
 		t.Fatalf("it packs %v (%v)", packed, err)
 	}
 	files := archived(t, packed[0])
-	for _, needed := range []string{"values.schema.json", "README.md", "templates/NOTES.txt", "files/dashboards/claims.json", "files/rules/alerts.yaml"} {
-		if !slices.Contains(files, "dra-exporter/"+needed) {
+	for _, needed := range []string{"values.schema.json", "README.md", "templates/NOTES.txt", "files/rules/alerts.yaml", "files/rules/recording.yaml"} {
+		if files["dra-exporter/"+needed] == "" {
 			t.Errorf("it lacks %s", needed)
 		}
 	}
-	for _, file := range files {
-		if strings.Contains(file, "/ci/") || strings.HasSuffix(file, "~") {
+	copied := 0
+	for file, text := range files {
+		if strings.Contains(file, "/ci/") || strings.HasSuffix(file, "~") || strings.HasSuffix(file, ".tmp") {
 			t.Errorf("it has %s", file)
 		}
+		copied += strings.Count(file, "/files/")
+		if source, ok := sourceOf(file); ok && file != "dra-exporter/files/rules/alerts.yaml" && text != read(t, source) {
+			t.Errorf("%s is not %s", file, source)
+		}
+	}
+	sources := 0
+	for _, pattern := range []string{"/dashboards/*.json", "/alerts/*.yaml"} {
+		paths, err := filepath.Glob(root + pattern)
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("no %s (%v)", pattern, err)
+		}
+		sources += len(paths)
+	}
+	if copied != sources {
+		t.Errorf("it has %d files of dashboards and rules, and there are %d", copied, sources)
 	}
 }
 
-// archived returns the names in a compressed archive.
-func archived(t *testing.T, path string) []string {
+// sourceOf returns the file of the repository of which a packed one is a copy.
+func sourceOf(packed string) (string, bool) {
+	if name, ok := strings.CutPrefix(packed, "dra-exporter/files/dashboards/"); ok {
+		return filepath.Join(root, "dashboards", name), true
+	}
+	name, ok := strings.CutPrefix(packed, "dra-exporter/files/rules/")
+	return filepath.Join(root, "alerts", name), ok
+}
+
+// archived returns the texts in a compressed archive by their names.
+func archived(t *testing.T, path string) map[string]string {
 	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
@@ -80,16 +106,20 @@ func archived(t *testing.T, path string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var names []string
+	texts := map[string]string{}
 	for entries := tar.NewReader(unpacked); ; {
 		entry, err := entries.Next()
 		if errors.Is(err, io.EOF) {
-			return names
+			return texts
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		names = append(names, entry.Name)
+		text, err := io.ReadAll(entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[entry.Name] = string(text)
 	}
 }
 

@@ -11,29 +11,16 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/dra-exporter/dra-exporter/deploy/helm/gen/thresholds"
 )
 
 const (
 	alertsFile    = root + "/alerts/alerts.yaml"
 	recordingFile = root + "/alerts/recording.yaml"
 )
-
-// threshold is a mark of alerts.yaml: a value of the chart, and the texts of a
-// rule in which it is.
-type threshold struct {
-	alert, name, standard string
-	texts                 []string
-	sentence              string // empty if an earlier rule of the alert has it
-}
-
-// rule is a rule of alerts.yaml with the comment above it.
-type rule struct {
-	alert, text string
-	thresholds  []threshold
-}
 
 // TestThresholds: values.yaml and the schema have the thresholds that the marks
 // of alerts.yaml name. With -update they are rewritten.
@@ -56,127 +43,64 @@ func agrees(t *testing.T, file, want string) {
 	}
 }
 
-// markedRules returns the text of alerts.yaml in pieces, each of which ends
-// with a rule.
-func markedRules(t *testing.T) (rules []rule) {
+// markedRules returns the rules of alerts.yaml with their thresholds.
+func markedRules(t *testing.T) []thresholds.Rule {
 	t.Helper()
-	begin := regexp.MustCompile(`(?m)^      - alert: (\w+)\n`)
-	mark := regexp.MustCompile(`(?m)^      # Threshold (\w+)=(\S+) in ("[^"]+"(?:, "[^"]+")*)(?:: (.+))?\.$`)
-	text := read(t, alertsFile)
-	starts := begin.FindAllStringSubmatchIndex(text, -1)
-	if len(starts) < 20 {
-		t.Fatalf("alerts.yaml has %d alerts", len(starts))
+	rules, err := thresholds.Read(read(t, alertsFile))
+	if err != nil {
+		t.Fatal(err)
 	}
-	end := 0
-	for _, at := range starts {
-		stop := len(text) // of the rule: the next line that is indented less
-		if next := regexp.MustCompile(`(?m)^ {0,6}\S`).FindStringIndex(text[at[1]:]); next != nil {
-			stop = at[1] + next[0]
-		}
-		one := rule{alert: text[at[2]:at[3]], text: text[end:stop]}
-		comment := text[end:at[0]]
-		for _, found := range mark.FindAllStringSubmatch(comment, -1) {
-			var texts []string
-			for _, quoted := range strings.Split(found[3], `", "`) {
-				texts = append(texts, strings.Trim(quoted, `"`))
-			}
-			one.thresholds = append(one.thresholds, threshold{one.alert, found[1], found[2], texts, found[4]})
-		}
-		if strings.Count(comment, "# Threshold ") != len(one.thresholds) {
-			t.Errorf("%s: a mark is not of the form NAME=DEFAULT in \"TEXT\": SENTENCE.\n%s", one.alert, comment)
-		}
-		rules = append(rules, one)
-		end = stop
+	if len(rules) < 20 {
+		t.Fatalf("alerts.yaml has %d alerts", len(rules))
 	}
-	rules[len(rules)-1].text += text[end:]
 	return rules
-}
-
-// withPlaces returns alerts.yaml with a place for each threshold.
-func withPlaces(t *testing.T, rules []rule) string {
-	t.Helper()
-	var out strings.Builder
-	for _, one := range rules {
-		comment, body, _ := strings.Cut(one.text, "      - alert: ")
-		for _, mark := range one.thresholds {
-			for _, text := range mark.texts {
-				// Neither a part of another word nor of another number.
-				whole := regexp.MustCompile(`(^|\W)` + regexp.QuoteMeta(text) + `($|[^\w.])`)
-				if !whole.MatchString(body) {
-					t.Errorf("%s: %q of the threshold %s is not in the rule", one.alert, text, mark.name)
-				}
-				body = whole.ReplaceAllString(body, "${1}"+place(t, mark, text)+"${2}")
-			}
-		}
-		out.WriteString(comment + "      - alert: " + body)
-	}
-	return out.String()
-}
-
-// place returns the text of a rule with a place in it for the threshold.
-func place(t *testing.T, mark threshold, text string) string {
-	t.Helper()
-	seconds := ""
-	if duration, err := time.ParseDuration(strings.Replace(mark.standard, "d", "h", 1)); err == nil {
-		if strings.HasSuffix(mark.standard, "d") {
-			duration *= 24
-		}
-		seconds = strconv.FormatFloat(duration.Seconds(), 'f', -1, 64)
-	}
-	for form, standard := range map[string]string{"value": mark.standard, "seconds": seconds} {
-		if before, after, found := strings.Cut(text, standard); found && standard != "" {
-			return fmt.Sprintf("%s<<%s %s %s>>%s", before, form, mark.alert, mark.name, after)
-		}
-	}
-	t.Errorf("%s: %q has not the default of %s, %s", mark.alert, text, mark.name, mark.standard)
-	return text
 }
 
 // distinct returns the thresholds of each alert, in the order of alerts.yaml.
 // Rules that share one have the same default.
-func distinct(t *testing.T, rules []rule) (marks []threshold) {
+func distinct(t *testing.T, rules []thresholds.Rule) (marks []thresholds.Threshold) {
 	t.Helper()
 	for _, one := range rules {
-		for _, mark := range one.thresholds {
-			at := slices.IndexFunc(marks, func(other threshold) bool { return other.alert == mark.alert && other.name == mark.name })
+		for _, mark := range one.Thresholds {
+			at := slices.IndexFunc(marks, func(other thresholds.Threshold) bool { return other.Alert == mark.Alert && other.Name == mark.Name })
 			switch {
-			case at < 0 && mark.sentence == "":
-				t.Errorf("%s: the threshold %s has no sentence", mark.alert, mark.name)
+			case at < 0 && mark.Sentence == "":
+				t.Errorf("%s: the threshold %s has no sentence", mark.Alert, mark.Name)
 			case at < 0:
 				marks = append(marks, mark)
-			case marks[at].standard != mark.standard || mark.sentence != "":
-				t.Errorf("%s: the threshold %s is there twice, and not with the same default and one sentence", mark.alert, mark.name)
+			case marks[at].Standard != mark.Standard || mark.Sentence != "":
+				t.Errorf("%s: the threshold %s is there twice, and not with the same default and one sentence", mark.Alert, mark.Name)
 			}
 		}
 	}
 	// The rules of one alert may have others between them.
-	slices.SortStableFunc(marks, func(a, b threshold) int {
+	slices.SortStableFunc(marks, func(a, b thresholds.Threshold) int {
 		first := func(alert string) int {
-			return slices.IndexFunc(rules, func(one rule) bool { return one.alert == alert })
+			return slices.IndexFunc(rules, func(one thresholds.Rule) bool { return one.Alert == alert })
 		}
-		return first(a.alert) - first(b.alert)
+		return first(a.Alert) - first(b.Alert)
 	})
 	return marks
 }
 
 // withDefaults returns values.yaml with the thresholds.
-func withDefaults(t *testing.T, rules []rule) string {
+func withDefaults(t *testing.T, rules []thresholds.Rule) string {
 	t.Helper()
 	var out strings.Builder
 	out.WriteString("  thresholds:\n")
 	last := ""
 	for _, mark := range distinct(t, rules) {
-		if mark.alert != last {
-			fmt.Fprintf(&out, "    %s:\n", mark.alert)
-			last = mark.alert
+		if mark.Alert != last {
+			fmt.Fprintf(&out, "    %s:\n", mark.Alert)
+			last = mark.Alert
 		}
-		fmt.Fprintf(&out, "      # -- %s.\n      %s: %s\n", strings.ToUpper(mark.sentence[:1])+mark.sentence[1:], mark.name, mark.standard)
+		fmt.Fprintf(&out, "      # -- %s.\n      %s: %s\n", strings.ToUpper(mark.Sentence[:1])+mark.Sentence[1:], mark.Name, mark.Standard)
 	}
 	return between(t, read(t, filepath.Join(chart, "values.yaml")), "  # <thresholds>\n", "  # </thresholds>\n", out.String())
 }
 
 // withSchema returns values.schema.json with the thresholds.
-func withSchema(t *testing.T, rules []rule) string {
+func withSchema(t *testing.T, rules []thresholds.Rule) string {
 	t.Helper()
 	type schema struct {
 		Type       string `json:"type,omitempty"`
@@ -187,16 +111,16 @@ func withSchema(t *testing.T, rules []rule) string {
 	no := false
 	alerts := map[string]map[string]schema{}
 	for _, mark := range distinct(t, rules) {
-		if alerts[mark.alert] == nil {
-			alerts[mark.alert] = map[string]schema{}
+		if alerts[mark.Alert] == nil {
+			alerts[mark.Alert] = map[string]schema{}
 		}
 		kind := "alertDuration"
-		if number, err := strconv.ParseFloat(mark.standard, 64); err == nil && number > 0 && number < 1 {
+		if number, err := strconv.ParseFloat(mark.Standard, 64); err == nil && number > 0 && number < 1 {
 			kind = "alertShare"
 		} else if err == nil {
 			kind = "alertCount"
 		}
-		alerts[mark.alert][mark.name] = schema{Ref: "#/definitions/" + kind}
+		alerts[mark.Alert][mark.Name] = schema{Ref: "#/definitions/" + kind}
 	}
 	properties := map[string]schema{}
 	for alert, names := range alerts {
@@ -251,7 +175,7 @@ func TestEachThresholdChangesItsRule(t *testing.T) {
 	rules := markedRules(t)
 	for _, mark := range distinct(t, rules) {
 		other, seconds := "77", ""
-		switch number, err := strconv.ParseFloat(mark.standard, 64); {
+		switch number, err := strconv.ParseFloat(mark.Standard, 64); {
 		case err != nil:
 			other, seconds = "77m", "4620"
 		case number > 0 && number < 1:
@@ -260,10 +184,10 @@ func TestEachThresholdChangesItsRule(t *testing.T) {
 		// What the file would be with the other default.
 		var want strings.Builder
 		for _, one := range rules {
-			comment, body, _ := strings.Cut(one.text, "      - alert: ")
-			for _, own := range one.thresholds {
-				for _, text := range own.texts {
-					if own.alert != mark.alert || own.name != mark.name {
+			comment, body := one.Body()
+			for _, own := range one.Thresholds {
+				for _, text := range own.Texts {
+					if own.Alert != mark.Alert || own.Name != mark.Name {
 						continue
 					}
 					changed := regexp.MustCompile(`[\d.]+[mhs]?`).ReplaceAllStringFunc(text, func(old string) string {
@@ -272,17 +196,17 @@ func TestEachThresholdChangesItsRule(t *testing.T) {
 						}
 						return other
 					})
-					body = regexp.MustCompile(`(^|\W)`+regexp.QuoteMeta(text)+`($|[^\w.])`).ReplaceAllString(body, "${1}"+changed+"${2}")
+					body = thresholds.Whole(text).ReplaceAllString(body, "${1}"+changed+"${2}")
 				}
 			}
 			want.WriteString(comment + "      - alert: " + body)
 		}
 		if want.String() == shipped {
-			t.Errorf("%s: %s changes nothing", mark.alert, mark.name)
+			t.Errorf("%s: %s changes nothing", mark.Alert, mark.Name)
 		}
-		got := ruleGroups(t, fmt.Sprintf("rules: {thresholds: {%s: {%s: %s}}}", mark.alert, mark.name, other))
+		got := ruleGroups(t, fmt.Sprintf("rules: {thresholds: {%s: {%s: %s}}}", mark.Alert, mark.Name, other))
 		if wanted := groupsOf(t, want.String(), read(t, recordingFile)); !reflect.DeepEqual(got, wanted) {
-			t.Errorf("%s.%s=%s:\n%s", mark.alert, mark.name, other, difference("", any(got), any(wanted)))
+			t.Errorf("%s.%s=%s:\n%s", mark.Alert, mark.Name, other, difference("", any(got), any(wanted)))
 		}
 	}
 }

@@ -43,7 +43,7 @@ func memorySync(t *testing.T, url string, kept *inventory.Inventory) (*apiserver
 	running.Go(func() { cluster.Run(ctx) })
 	t.Cleanup(func() { stop(); running.Wait() })
 	var changes []apiserver.Change
-	for deadline := time.Now().Add(2 * time.Minute); !memorySynced(cluster); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(6 * time.Minute); !memorySynced(cluster); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not all is listed: %+v", cluster.Statuses())
 		}

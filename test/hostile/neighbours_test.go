@@ -20,11 +20,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/timestamppb"
 	authenticationv1 "k8s.io/api/authentication/v1"
-
-	"github.com/dra-exporter/dra-exporter/plugin/devicemetrics/v1alpha1"
 )
 
 // The chart's memory limit of the node agent, and its GOMEMLIMIT, two thirds of it.
@@ -48,8 +44,8 @@ func TestMemoryOfNeighbours(t *testing.T) {
 		wait   string // a line of the page without its value: of the neighbour that behaves well
 		load   func(t *testing.T, url string, count int)
 	}{
-		{"drivers that serve text", []int{8, 16}, neighbourPages, `dra_device_power_watts{.*well`, nil},
-		{"drivers that stream", []int{8, 64}, neighbourStreams, `dra_device_power_watts{.*well`, nil},
+		{"exporters", []int{8, 16}, neighbourPages, `dra_device_power_watts{.*well`, nil},
+		{"drivers with pages", []int{8, 64}, neighbourDrivers, `dra_device_power_watts{.*well`, nil},
 		{"reviews of users", []int{8, 64}, neighbourReviews, `dra_exporter_access_reviews_total`, neighbourUsers},
 		{"libtpu services that flood", []int{8, 15}, neighbourServices, `dra_exporter_source_up{source="tpu"} 1`, nil},
 		{"a neuron-monitor", []int{1}, neighbourMonitor, `dra_exporter_source_up{source="neuron"}`, nil},
@@ -255,133 +251,47 @@ func neighbourPages(t *testing.T, folder string, count int) []string {
 	if err := os.WriteFile(path, []byte(config.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"--kubernetes.disable", "--device.source=exporter", "--exporter.config=" + path}
+	args := []string{"--kubernetes.disable", "--device.source=exporter", "--exporter.dir=", "--exporter.config=" + path}
 	for n := 1; n < 20; n++ {
-		args = append(args, fmt.Sprintf("--plugin.extensions=q%d", n))
+		args = append(args, fmt.Sprintf("--exporter.extensions=q%d", n))
 	}
 	return args
 }
 
-// neighbourStreams serves streams of reports that have as much as the specification
-// allows, once a second, and a small one.
-func neighbourStreams(t *testing.T, folder string, count int) []string {
+// neighbourDrivers serves pages of drivers with as much as the specification allows, and
+// a small one.
+func neighbourDrivers(t *testing.T, folder string, count int) []string {
 	t.Helper()
-	report := neighbourReport(t, 1024, 32, 160)
 	for i := range count {
-		driver, devices, mine := fmt.Sprintf("driver-%d", i), 1024, report
+		driver := fmt.Sprintf("driver-%d", i)
 		if i == count-1 {
-			driver, devices, mine = "well", 1, neighbourReport(t, 1, 1, 1)
+			driver = "well"
 		}
-		description := &v1alpha1.Description{Driver: driver}
-		for n := range devices {
-			description.Devices = append(description.Devices, &v1alpha1.Device{Pool: "node-a", Name: fmt.Sprintf("gpu-%d", n), Vendor: driver, Model: strings.Repeat("m", 100)})
+		var page bytes.Buffer
+		for n := range 512 {
+			labels := fmt.Sprintf("driver=%q,pool=\"node-a\",device=\"gpu-%d\"", driver, n)
+			fmt.Fprintf(&page, "dra_device_power_watts{%s} 70\n", labels)
+			if driver == "well" {
+				break
+			}
+			fmt.Fprintf(&page, "dra_device_info{%s,model=%q} 1\n", labels, strings.Repeat("m", 100))
+			for k := range 18 {
+				fmt.Fprintf(&page, "dra_device_ext_q%d{%s} %d\ndra_device_process_memory_bytes{%s,pid=\"%d\"} 1\n", k, labels, k, labels, k+1)
+			}
 		}
-		for n := range 64 {
-			description.Extensions = append(description.Extensions, &v1alpha1.Extension{Name: fmt.Sprintf("q%d", n), Kind: v1alpha1.Kind_KIND_GAUGE})
+		server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(page.Bytes()) })}
+		listener, err := net.Listen("unix", filepath.Join(folder, driver+".sock"))
+		if err != nil {
+			t.Fatal(err)
 		}
-		described := neighbourMessage(t, &v1alpha1.WatchResponse{Message: &v1alpha1.WatchResponse_Description{Description: description}})
-		neighbourServe(t, "unix", filepath.Join(folder, driver+".sock"), func(c net.Conn) {
-			neighbourStream(t.Context(), c, func(send func([]byte) bool) {
-				for sent := send(described) && send(mine); sent; sent = send(mine) {
-					time.Sleep(time.Second)
-				}
-			})
-		})
+		go func() { _ = server.Serve(listener) }()
+		t.Cleanup(func() { _ = server.Close() })
 	}
-	args := []string{"--kubernetes.disable", "--device.source=plugin", "--plugin.dir=" + folder}
-	for n := range 64 {
-		args = append(args, fmt.Sprintf("--plugin.extensions=q%d", n))
+	args := []string{"--kubernetes.disable", "--device.source=exporter", "--exporter.dir=" + folder}
+	for n := range 18 {
+		args = append(args, fmt.Sprintf("--exporter.extensions=q%d", n))
 	}
 	return args
-}
-
-func neighbourMessage(t *testing.T, message proto.Message) []byte {
-	t.Helper()
-	text, err := proto.Marshal(message)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
-// neighbourReport is a report of devices with as many readings and processes each.
-func neighbourReport(t *testing.T, devices, readings, processes int) []byte {
-	t.Helper()
-	report := &v1alpha1.Report{Measured: timestamppb.New(time.Now().Add(-time.Second))}
-	for i := range devices {
-		one := &v1alpha1.DeviceReport{Device: uint32(i), Readings: []*v1alpha1.Reading{{Quantity: "power", Value: 70}}}
-		for n := 1; n < readings; n++ {
-			one.Readings = append(one.Readings, &v1alpha1.Reading{Extension: fmt.Sprintf("q%d", n), Value: float64(n)})
-		}
-		one.Processes = &v1alpha1.Processes{}
-		for n := range processes {
-			one.Processes.Processes = append(one.Processes.Processes, &v1alpha1.Process{Pid: uint32(1 + n), Utilization: proto.Float64(0.001)})
-		}
-		report.Devices = append(report.Devices, one)
-	}
-	return neighbourMessage(t, &v1alpha1.WatchResponse{Message: &v1alpha1.WatchResponse_Report{Report: report}})
-}
-
-// neighbourStream answers the first call of an HTTP/2 connection with the messages that
-// it is given to send.
-func neighbourStream(ctx context.Context, c net.Conn, stream func(send func([]byte) bool)) {
-	framer := http2.NewFramer(c, c)
-	if _, err := io.ReadFull(c, make([]byte, len(http2.ClientPreface))); err != nil || framer.WriteSettings() != nil {
-		return
-	}
-	windows, called := make(chan uint32, 1000), make(chan uint32, 1)
-	go func() {
-		defer close(windows)
-		for {
-			frame, err := framer.ReadFrame()
-			if err != nil {
-				return
-			}
-			switch f := frame.(type) {
-			case *http2.HeadersFrame:
-				called <- f.StreamID
-			case *http2.WindowUpdateFrame:
-				if f.StreamID == 0 {
-					windows <- f.Increment
-				}
-			}
-		}
-	}()
-	var id uint32
-	select {
-	case id = <-called:
-	case <-ctx.Done():
-		return
-	case <-time.After(time.Minute):
-		return
-	}
-	var header bytes.Buffer
-	encoder := hpack.NewEncoder(&header)
-	_ = encoder.WriteField(hpack.HeaderField{Name: ":status", Value: "200"})
-	_ = encoder.WriteField(hpack.HeaderField{Name: "content-type", Value: "application/grpc"})
-	if framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: header.Bytes(), EndHeaders: true}) != nil {
-		return
-	}
-	window := 65_535
-	stream(func(message []byte) bool {
-		text := append([]byte{0, byte(len(message) >> 24), byte(len(message) >> 16), byte(len(message) >> 8), byte(len(message))}, message...)
-		for len(text) > 0 {
-			for window < 16<<10 {
-				increment, ok := <-windows
-				if !ok {
-					return false
-				}
-				window += int(increment)
-			}
-			piece := text[:min(len(text), 16<<10)]
-			if framer.WriteData(id, false, piece) != nil {
-				return false
-			}
-			window -= len(piece)
-			text = text[len(piece):]
-		}
-		return true
-	})
 }
 
 // neighbourServices serves connections of HTTP/2 that never answer a call and consist of
@@ -518,7 +428,7 @@ func neighbourReviews(t *testing.T, folder string, _ int) []string {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return []string{"--kubeconfig=" + path, "--device.source=plugin", "--plugin.dir=" + folder, "--web.kubernetes-auth"}
+	return []string{"--kubeconfig=" + path, "--device.source=exporter", "--exporter.dir=" + folder, "--web.kubernetes-auth"}
 }
 
 // neighbourUsers scrapes with the token of a user with few groups, then with as many

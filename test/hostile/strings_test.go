@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -65,10 +66,12 @@ func TestHostileStringsEverywhere(t *testing.T) {
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the program: %v\n%s", err, output)
 	}
+	turns := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for name, text := range stringsTexts() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			scene := newStringsEnv(t, program, text)
+			scene.turns = turns
 			scene.checkMetrics(t)
 			scene.checkPages(t)
 			scene.checkCommands(t)
@@ -81,6 +84,7 @@ func TestHostileStringsEverywhere(t *testing.T) {
 // read it.
 type stringsEnv struct {
 	program, dir, text string
+	turns              chan struct{} // one for each command that runs, of all tests
 	kubeconfig         string
 	nodeFlags          []string
 	node, cluster      *stringsProcess
@@ -276,7 +280,9 @@ func checkStringsLink(t *testing.T, link string) {
 	t.Errorf("a link leads to %+.100q", link)
 }
 
-// checkCommands runs all commands in parallel, and reads both outputs.
+// checkCommands runs all commands, as many at a time as there are processors, and
+// reads both outputs. More at a time would ask the API server for long lists faster
+// than it can answer: a list may take 15 s.
 func (s *stringsEnv) checkCommands(t *testing.T) {
 	t.Helper()
 	node, cluster := s.node.address(t), s.cluster.address(t)
@@ -302,6 +308,10 @@ func (s *stringsEnv) checkCommands(t *testing.T) {
 			checkStringsLines(t, what, stdout)
 			checkStringsLines(t, what, stderr)
 			if slices.Contains(command, "json") {
+				if stdout == "" {
+					t.Errorf("%s -o json says only %+.1000q", what, stderr)
+					return
+				}
 				checkStringsJSON(t, what, stdout)
 			}
 		})
@@ -324,10 +334,12 @@ func (s *stringsEnv) checkCommands(t *testing.T) {
 // output.
 func (s *stringsEnv) run(t *testing.T, command []string) (string, string) {
 	t.Helper()
+	s.turns <- struct{}{}
+	defer func() { <-s.turns }()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	run := exec.CommandContext(ctx, s.program, command...)
-	run.Env = append(os.Environ(), "KUBECONFIG="+s.kubeconfig, "DRA_EXPORTER_TIMEOUT=50s") // commands that read and diagnose use it twice
+	run.Env = append(os.Environ(), "KUBECONFIG="+s.kubeconfig, "DRA_EXPORTER_TIMEOUT=100s") // commands that read and diagnose use it twice
 	var stdout, stderr bytes.Buffer
 	run.Stdout, run.Stderr = &stdout, &stderr
 	err := run.Run() // findings and errors have an exit status of their own
@@ -488,7 +500,7 @@ func (p *stringsProcess) get(t *testing.T, path, accept string) string {
 func (p *stringsProcess) until(t *testing.T, parts ...string) {
 	t.Helper()
 	var missing []string
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(6 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		page := p.get(t, "/metrics", "text/plain")
 		missing = slices.DeleteFunc(slices.Clone(parts), func(part string) bool { return strings.Contains(page, part) })
 		if len(missing) == 0 {

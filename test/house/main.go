@@ -1,6 +1,6 @@
 // House measures the shape of the product's code: circles of files inside
 // packages, methods per type, short files, functions that one other file calls,
-// metric families that are written twice, and lines.
+// metric families that are written twice, names, and lines.
 //
 // It loads the packages of the root module with their types. Tests, generated
 // files and test fixtures (directories named testdata, simulated, or ending in
@@ -77,6 +77,7 @@ func load(root string) ([]*packages.Package, error) {
 type report struct {
 	packages []packageShape
 	families map[string][]string // places where a family's name stands, of those with several
+	grammar  grammar
 }
 
 // packageShape is the shape of one package.
@@ -114,7 +115,7 @@ func (r report) exceeded() []string {
 	for _, name := range sorted(r.families) {
 		lines = append(lines, fmt.Sprintf("the family %s is written %d times: %v", name, len(r.families[name]), r.families[name]))
 	}
-	return lines
+	return append(lines, r.grammar.exceeded()...)
 }
 
 func (r report) write(to io.Writer, verbose bool) {
@@ -133,7 +134,7 @@ func (r report) write(to io.Writer, verbose bool) {
 	}
 	fmt.Fprintf(table, "%d packages\t%d\t%d\t%d\t\t\t%d\t%s\n", len(r.packages), all.files, all.lines, len(all.short), all.exported, percent(all.elsewhere, all.functions))
 	_ = table.Flush()
-	fmt.Fprintf(to, "families written more than once: %d\n", len(r.families))
+	fmt.Fprintf(to, "families written more than once: %d\n%s\n", len(r.families), &r.grammar)
 	if !verbose {
 		return
 	}

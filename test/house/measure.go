@@ -30,6 +30,7 @@ func measure(loaded []*packages.Package) report {
 		}
 		r.packages = append(r.packages, shape(p, files))
 		for name, file := range files {
+			r.grammar.read(p, file)
 			for literal, at := range families(p.Fset, file) {
 				for _, line := range at {
 					places[literal] = append(places[literal], strings.TrimPrefix(p.PkgPath, p.Module.Path+"/")+"/"+name+":"+strconv.Itoa(line))

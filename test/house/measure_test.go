@@ -82,3 +82,45 @@ func helper2() {}
 		t.Errorf("exceeded: %v", exceeded)
 	}
 }
+
+// TestGrammar holds the measures of names to a module that was written for them.
+func TestGrammar(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module example.com/m\n\ngo 1.26\n",
+		"a.go": `package m
+
+type pair struct{ before, of int }
+
+func sumOf(m map[string]int, of any, c chan int) (before int) {
+	one, ok := m["a"]
+	two, known := of.(int)
+	_, open := <-c
+	_, _ = m["b"]
+	three, four := 3, 4
+	if ok && known && open {
+		return one + two + three + four
+	}
+	return pair{before: 1}.of
+}
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	loaded, err := load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := measure(loaded).grammar
+	if g.commaOK != 1 || g.lookUps != 3 || g.wordNamed != 3 || g.names != 11 || g.ofNamed != 1 || g.functions != 1 {
+		t.Errorf("got %+v", g)
+	}
+	exceeded := strings.Join(g.exceeded(), "\n")
+	for _, text := range []string{"1 of 3 (33 %) second results", "3 values have the name", "a.go:5: of", "a.go:5: before", "a.go:6: one"} {
+		if !strings.Contains(exceeded, text) {
+			t.Errorf("%q lacks %q", exceeded, text)
+		}
+	}
+}

@@ -15,7 +15,7 @@ import (
 func TestMigrationTable(t *testing.T) {
 	families := documented(t)
 	theirs := fields(t, "dcgm-names.md", 3)
-	rows := fields(t, "migration.md", 2)
+	rows := fields(t, "migration.md", 3)
 	for field, row := range rows {
 		for _, family := range row.families {
 			if families[family] == nil {
@@ -29,7 +29,7 @@ func TestMigrationTable(t *testing.T) {
 		if there && !slices.Equal(row.families, shown.families) {
 			t.Errorf("%s is made of %v, and the page says %v", field, shown.families, row.families)
 		}
-		for _, label := range regexp.MustCompile("`([a-z]+)=\"([a-z0-9]+)\"`").FindAllStringSubmatch(row.cells[3], -1) {
+		for _, label := range regexp.MustCompile("`([a-z]+)=\"([a-z0-9]+)\"`").FindAllStringSubmatch(row.cells[4], -1) {
 			if there && !strings.Contains(shown.cells[3], label[1]+`="`+label[2]+`"`) {
 				t.Errorf("%s is not of %s=%q: %s", field, label[1], label[2], shown.cells[3])
 			}
@@ -114,5 +114,7 @@ func isName(known promlabels.Families, name string) bool {
 		"dra_claim_name", "dra_claim_namespace", "dra_driver_name", "dra_pool_name", "dra_device_name", "dra_mig_profile", "dra_mig_device_uuid", "dra_mig_",
 		// deploy/autoscaling: a metric of the Prometheus adapter
 		"dra_pod_utilization_upper_bound_ratio",
+		// docs/plugins.md: what drivers serve and the agent does not
+		"dra_device_processes", "dra_device_process_memory_bytes", "dra_device_process_utilization_ratio",
 	}, name)
 }

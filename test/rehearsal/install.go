@@ -16,6 +16,9 @@ import (
 // is one.
 const firstChart = "f0288b0"
 
+// chartFolder is where the repository has the chart.
+const chartFolder = "deploy/helm/dra-exporter"
+
 // previousVersion is the version that the previous chart gets.
 const previousVersion = "0.0.1"
 
@@ -28,22 +31,36 @@ func (r *rehearsal) packagePrevious(ctx context.Context) error {
 	if _, err := r.git(ctx, "cat-file", "-e", commit+"^{commit}"); err != nil {
 		return fmt.Errorf("find the previous chart, which needs the history of the repository: %w", err)
 	}
-	archive, err := r.git(ctx, "archive", commit, "deploy/helm/dra-exporter")
-	if err != nil {
-		return err
-	}
 	folder := filepath.Join(r.work, "previous")
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		return err
 	}
-	unpack := exec.CommandContext(ctx, "tar", "--extract", "--directory", folder)
-	unpack.Stdin = strings.NewReader(archive)
-	if err := r.do(unpack); err != nil {
+	if err := r.unpackChart(ctx, commit, folder); err != nil {
 		return err
 	}
 	r.logf("the previous chart is that of %s", commit)
-	return r.do(r.command(ctx, filepath.Join(r.bin, "helm", "helm"), "package", filepath.Join(folder, "deploy", "helm", "dra-exporter"),
+	return r.do(r.command(ctx, filepath.Join(r.bin, "helm", "helm"), "package", filepath.Join(folder, chartFolder),
 		"--version="+previousVersion, "--destination="+folder))
+}
+
+// unpackChart writes the chart of a commit below a folder. Git has its dashboards
+// and rules in early commits; in later ones they are made from the rest.
+func (r *rehearsal) unpackChart(ctx context.Context, commit, folder string) error {
+	arguments := []string{"archive", commit}
+	_, missing := r.git(ctx, "cat-file", "-e", commit+":"+chartFolder+"/files")
+	if missing == nil {
+		arguments = append(arguments, chartFolder)
+	}
+	archive, err := r.git(ctx, arguments...)
+	if err != nil {
+		return err
+	}
+	unpack := exec.CommandContext(ctx, "tar", "--extract", "--directory", folder)
+	unpack.Stdin = strings.NewReader(archive)
+	if err := r.do(unpack); err != nil || missing == nil {
+		return err
+	}
+	return r.do(r.command(ctx, "make", "-C", folder, "chart-files"))
 }
 
 // install runs the end-to-end test of a release, which must not have been skipped.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -149,6 +150,45 @@ func TestAttachedModules(t *testing.T) {
 	} {
 		if _, err := attachedModules(attest(strings.Replace(good, words[0], words[1], 1)), digest, "v1.2.3"); err == nil {
 			t.Errorf("%s is accepted", change)
+		}
+	}
+}
+
+// TestUnpackChart: the chart of a commit has its files, whether git has them or
+// `make chart-files` writes them.
+func TestUnpackChart(t *testing.T) {
+	r := &rehearsal{options: options{repository: t.TempDir()}, out: io.Discard}
+	put := func(name, text string) {
+		file := filepath.Join(r.repository, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	git := func(args ...string) {
+		if _, err := r.git(t.Context(), append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	git("init", "--quiet")
+	put("deploy/helm/dra-exporter/files/rules/alerts.yaml", "in git")
+	put("Makefile", "chart-files:\n\tfalse\n")
+	git("add", "--all")
+	git("commit", "--quiet", "--message=a")
+	git("rm", "--quiet", "-r", "deploy/helm/dra-exporter/files")
+	put("deploy/helm/dra-exporter/Chart.yaml", "name: dra-exporter\n")
+	put("Makefile", "chart-files:\n\tmkdir -p deploy/helm/dra-exporter/files/rules\n\tprintf made >deploy/helm/dra-exporter/files/rules/alerts.yaml\n")
+	git("add", "--all")
+	git("commit", "--quiet", "--message=b")
+	for commit, want := range map[string]string{"HEAD~1": "in git", "HEAD": "made"} {
+		folder := t.TempDir()
+		if err := r.unpackChart(t.Context(), commit, folder); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := os.ReadFile(filepath.Join(folder, chartFolder, "files", "rules", "alerts.yaml")); string(text) != want {
+			t.Errorf("%s: %q, not %q (%v)", commit, text, want, err)
 		}
 	}
 }

@@ -42,8 +42,33 @@ func NewNode(t testing.TB, gpus int) *Node {
 	if err := os.Chmod(n.Dir, 0o755); err != nil {
 		t.Fatalf("open the node's folder to all: %v", err)
 	}
+	if err := n.makeDeviceFiles(gpus); err != nil {
+		t.Fatalf("make the device files: %v", err)
+	}
 	n.write()
 	return n
+}
+
+// makeDeviceFiles makes the files that a process which uses a GPU holds open. A
+// library makes those that are missing.
+func (n *Node) makeDeviceFiles(gpus int) error {
+	folder := filepath.Join(n.Dir, "dev")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		return err
+	}
+	if err := os.Chmod(folder, 0o777); err != nil {
+		return err
+	}
+	names := []string{"nvidiactl"}
+	for gpu := range gpus {
+		names = append(names, "nvidia"+strconv.Itoa(gpu))
+	}
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(folder, name), nil, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Env returns the environment variables by which the stub libraries find the
@@ -150,22 +175,29 @@ func (n *Node) XID(gpu, code int) {
 // XIDOn makes the driver report an error of a MIG instance; -1 is none.
 func (n *Node) XIDOn(gpu, gi, ci, code int) {
 	n.t.Helper()
-	file, err := os.OpenFile(filepath.Join(n.Dir, "xids"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	n.appendLine("xids", fmt.Sprintf("%d %d %d %d", gpu, code, gi, ci))
+}
+
+// appendLine adds what happens now to a file of the node.
+func (n *Node) appendLine(name, text string) {
+	n.t.Helper()
+	file, err := os.OpenFile(filepath.Join(n.Dir, name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
-		n.t.Fatalf("open the Xids: %v", err)
+		n.t.Fatalf("open the %s: %v", name, err)
 	}
 	defer file.Close()
 	now := float64(time.Now().UnixMicro()) / 1e6
-	if _, err := fmt.Fprintf(file, "%.6f %d %d %d %d\n", now, gpu, code, gi, ci); err != nil {
-		n.t.Fatalf("write an Xid: %v", err)
+	if _, err := fmt.Fprintf(file, "%.6f %s\n", now, text); err != nil {
+		n.t.Fatalf("write the %s: %v", name, err)
 	}
 }
 
 // Live counts the open objects of libnvidia-ml in a process.
 type Live struct {
-	Sessions   int // initializations without their shutdown
-	EventSets  int
-	GPMSamples int
+	Sessions        int // initializations without their shutdown
+	EventSets       int
+	GPMSamples      int
+	SystemEventSets int
 }
 
 // Live returns the sum of the open objects of the stub libnvidia-ml in all
@@ -182,16 +214,20 @@ func (n *Node) Live() Live {
 			continue
 		}
 		text, err := os.ReadFile(file)
+		for err == nil && len(text) == 0 { // it is being written
+			text, err = os.ReadFile(file)
+		}
 		if err != nil {
 			n.t.Fatalf("read what is open: %v", err)
 		}
 		var one Live
-		if _, err := fmt.Sscan(string(text), &one.Sessions, &one.EventSets, &one.GPMSamples); err != nil {
+		if _, err := fmt.Sscan(string(text), &one.Sessions, &one.EventSets, &one.GPMSamples, &one.SystemEventSets); err != nil {
 			n.t.Fatalf("read what is open from %q: %v", text, err)
 		}
 		sum.Sessions += one.Sessions
 		sum.EventSets += one.EventSets
 		sum.GPMSamples += one.GPMSamples
+		sum.SystemEventSets += one.SystemEventSets
 	}
 	return sum
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // ComputeDomain is NVIDIA's object for a set of nodes whose GPUs exchange data over
-// NVLink (sigs.k8s.io/dra-driver-nvidia-gpu v0.4.1, api/nvidia.com/resource/v1beta1).
+// NVLink (sigs.k8s.io/dra-driver-nvidia-gpu v0.5.0, api/nvidia.com/resource/v1beta1).
 // Its controller copies the daemons of ComputeDomainCliques into its status.
 type ComputeDomain struct {
 	metav1.TypeMeta   `json:",inline"`

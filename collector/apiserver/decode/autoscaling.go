@@ -31,7 +31,7 @@ func Autoscaling(event *corev1.Event) (dra.Autoscaling, bool) {
 		Pod:     dra.PodRef{Namespace: shortText(event.InvolvedObject.Namespace, maxName), Name: shortText(event.InvolvedObject.Name, maxName)},
 		PodUID:  shortText(string(event.InvolvedObject.UID), maxUID),
 		Message: shortText(event.Message, maxMessage),
-		Last:    lastOf(event),
+		Last:    lastSeen(event),
 	}
 	karpenter := false
 	for _, name := range KarpenterSources() {

@@ -25,9 +25,10 @@ func ClaimLifecycle(claim *resourcev1.ResourceClaim) dra.ClaimLifecycle {
 		MadeFor:          madeFor(claim),
 		PodClaim:         shortText(claim.Annotations[resourcev1.PodResourceClaimAnnotation], maxName),
 		ExtendedResource: claim.Annotations[resourcev1.ExtendedResourceClaimAnnotation] == "true",
-		Classes:          classesOf(claim.Spec.Devices.Requests),
+		Classes:          requestClasses(claim.Spec.Devices.Requests),
+		AllDevices:       requestsAll(claim.Spec.Devices.Requests),
 		ReservedFor:      consumers(claim.Status.ReservedFor),
-		Finalizers:       finalizersOf(claim),
+		Finalizers:       claimFinalizers(claim),
 	}
 	if allocation := claim.Status.Allocation; allocation != nil {
 		lifecycle.Allocated = true
@@ -37,7 +38,7 @@ func ClaimLifecycle(claim *resourcev1.ResourceClaim) dra.ClaimLifecycle {
 		lifecycle.Node = onlyNode(allocation.NodeSelector)
 		lifecycle.Results = allocatedDevices(claim)
 		lifecycle.NoPreparation = skipsPreparation(allocation.Devices.Results)
-		lifecycle.Binding, lifecycle.BindingSince = bindingOf(claim)
+		lifecycle.Binding, lifecycle.BindingSince = evaluateBinding(claim)
 	}
 	return lifecycle
 }
@@ -84,7 +85,7 @@ func madeFor(claim *resourcev1.ResourceClaim) dra.Consumer {
 	return made
 }
 
-func classesOf(all []resourcev1.DeviceRequest) []string {
+func requestClasses(all []resourcev1.DeviceRequest) []string {
 	var classes []string
 	for _, request := range requests(all) {
 		classes = append(classes, request.DeviceClass)
@@ -93,9 +94,19 @@ func classesOf(all []resourcev1.DeviceRequest) []string {
 	return slices.Clip(atMost(slices.Compact(classes), maxClasses))
 }
 
-// finalizersOf returns the first of the claim's finalizers. That of Kubernetes
+// requestsAll reports whether a request or an alternative asks for all devices.
+func requestsAll(all []resourcev1.DeviceRequest) bool {
+	return slices.ContainsFunc(all, func(request resourcev1.DeviceRequest) bool {
+		return request.Exactly != nil && request.Exactly.AllocationMode == resourcev1.DeviceAllocationModeAll ||
+			slices.ContainsFunc(request.FirstAvailable, func(alternative resourcev1.DeviceSubRequest) bool {
+				return alternative.AllocationMode == resourcev1.DeviceAllocationModeAll
+			})
+	})
+}
+
+// claimFinalizers returns the first of the claim's finalizers. That of Kubernetes
 // is always among them if the claim has it.
-func finalizersOf(claim *resourcev1.ResourceClaim) []string {
+func claimFinalizers(claim *resourcev1.ResourceClaim) []string {
 	kept := atMost(claim.Finalizers, maxFinalizers)
 	if len(kept) < len(claim.Finalizers) && !slices.Contains(kept, resourcev1.Finalizer) && slices.Contains(claim.Finalizers, resourcev1.Finalizer) {
 		kept[len(kept)-1] = resourcev1.Finalizer
@@ -121,6 +132,7 @@ func allocatedDevices(claim *resourcev1.ResourceClaim) []dra.AllocatedDevice {
 			Class:       classes[request],
 			Device:      dra.DeviceID{Driver: Text(results[i].Driver), Pool: Text(results[i].Pool), Name: Text(results[i].Device)},
 			AdminAccess: results[i].AdminAccess != nil && *results[i].AdminAccess,
+			Shared:      results[i].ShareID != nil,
 		})
 	}
 	return devices
@@ -136,12 +148,12 @@ func skipsPreparation(results []resourcev1.DeviceRequestAllocationResult) bool {
 	})
 }
 
-// bindingOf evaluates the binding conditions of an allocated claim (KEP-5007) as
+// evaluateBinding evaluates the binding conditions of an allocated claim (KEP-5007) as
 // the scheduler does, which decides when the pod is bound: failure conditions
 // count only for devices that have binding conditions, and neither the
 // generation at which a condition was observed nor the share of the device is
 // considered. since is when the binding was done or failed, and may be unknown.
-func bindingOf(claim *resourcev1.ResourceClaim) (binding dra.Binding, since time.Time) {
+func evaluateBinding(claim *resourcev1.ResourceClaim) (binding dra.Binding, start time.Time) {
 	var waiting, failed bool
 	var done, failedSince time.Time
 	results := claim.Status.Allocation.Devices.Results
@@ -150,7 +162,7 @@ func bindingOf(claim *resourcev1.ResourceClaim) (binding dra.Binding, since time
 			continue
 		}
 		binding = dra.BindingDone
-		conditions := conditionsOf(claim, &results[i])
+		conditions := deviceConditions(claim, &results[i])
 		for _, required := range results[i].BindingConditions {
 			at, fulfilled := trueSince(conditions, required)
 			waiting = waiting || !fulfilled
@@ -178,7 +190,7 @@ func bindingOf(claim *resourcev1.ResourceClaim) (binding dra.Binding, since time
 }
 
 // trueSince returns when a condition became true, and whether it is.
-func trueSince(conditions []metav1.Condition, kind string) (since time.Time, is bool) {
+func trueSince(conditions []metav1.Condition, kind string) (start time.Time, ok bool) {
 	condition := meta.FindStatusCondition(conditions, kind)
 	if condition == nil || condition.Status != metav1.ConditionTrue {
 		return time.Time{}, false
@@ -186,8 +198,8 @@ func trueSince(conditions []metav1.Condition, kind string) (since time.Time, is 
 	return instant(condition.LastTransitionTime), true
 }
 
-// conditionsOf returns the conditions that the driver wrote for a device.
-func conditionsOf(claim *resourcev1.ResourceClaim, device *resourcev1.DeviceRequestAllocationResult) []metav1.Condition {
+// deviceConditions returns the conditions that the driver wrote for a device.
+func deviceConditions(claim *resourcev1.ResourceClaim, device *resourcev1.DeviceRequestAllocationResult) []metav1.Condition {
 	for i := range claim.Status.Devices {
 		status := &claim.Status.Devices[i]
 		if status.Driver == device.Driver && status.Pool == device.Pool && status.Device == device.Device {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
@@ -31,7 +32,7 @@ func TestClaimLifecycle(t *testing.T) {
 	}}
 	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{
 		{Name: "main", FirstAvailable: []resourcev1.DeviceSubRequest{{Name: "big", DeviceClassName: "z-large"}, {Name: "small", DeviceClassName: "a-small"}}},
-		{Name: "watch", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "z-large"}},
+		{Name: "watch", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "z-large", AllocationMode: "All"}},
 	}
 	claim.Status.Allocation = &resourcev1.AllocationResult{
 		AllocationTimestamp: &allocatedAt,
@@ -40,7 +41,7 @@ func TestClaimLifecycle(t *testing.T) {
 		}}},
 	}
 	claim.Status.Allocation.Devices.Results = []resourcev1.DeviceRequestAllocationResult{
-		{Request: "main/small", Driver: "gpu.example.com", Pool: "node-a", Device: "gpu-3"},
+		{Request: "main/small", Driver: "gpu.example.com", Pool: "node-a", Device: "gpu-3", ShareID: new(types.UID("s"))},
 		{Request: "watch", Driver: "gpu.example.com", Pool: "node-a", Device: "gpu-4", AdminAccess: &yes},
 	}
 	claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: "train", UID: "pod-1"}}
@@ -49,10 +50,10 @@ func TestClaimLifecycle(t *testing.T) {
 		Created: on(0), Deleted: on(10),
 		MadeFor:  dra.Consumer{Resource: "pods", Name: "train", UID: "pod-1"},
 		PodClaim: "gpu", ExtendedResource: true,
-		Classes:   []string{"a-small", "z-large"},
+		Classes: []string{"a-small", "z-large"}, AllDevices: true,
 		Allocated: true, AllocatedAt: on(3), Node: "node-a",
 		Results: []dra.AllocatedDevice{
-			{Request: "main/small", Class: "a-small", Device: dra.DeviceID{Driver: "gpu.example.com", Pool: "node-a", Name: "gpu-3"}},
+			{Request: "main/small", Class: "a-small", Device: dra.DeviceID{Driver: "gpu.example.com", Pool: "node-a", Name: "gpu-3"}, Shared: true},
 			{Request: "watch", Class: "z-large", Device: dra.DeviceID{Driver: "gpu.example.com", Pool: "node-a", Name: "gpu-4"}, AdminAccess: true},
 		},
 		ReservedFor: []dra.Consumer{{Resource: "pods", Name: "train", UID: "pod-1"}},
@@ -130,15 +131,15 @@ func TestFinalizers(t *testing.T) {
 	for i := range 30 {
 		claim.Finalizers = append(claim.Finalizers, fmt.Sprintf("example.com/%d", i))
 	}
-	if got := finalizersOf(claim); len(got) != maxFinalizers || got[15] != "example.com/15" {
+	if got := claimFinalizers(claim); len(got) != maxFinalizers || got[15] != "example.com/15" {
 		t.Errorf("%q", got)
 	}
 	claim.Finalizers = append(claim.Finalizers, resourcev1.Finalizer)
-	if got := finalizersOf(claim); len(got) != maxFinalizers || !slices.Contains(got, resourcev1.Finalizer) || claim.Finalizers[15] != "example.com/15" {
+	if got := claimFinalizers(claim); len(got) != maxFinalizers || !slices.Contains(got, resourcev1.Finalizer) || claim.Finalizers[15] != "example.com/15" {
 		t.Errorf("%q of %q", got, claim.Finalizers)
 	}
 	claim.Finalizers = nil
-	if got := finalizersOf(claim); got != nil {
+	if got := claimFinalizers(claim); got != nil {
 		t.Errorf("%q", got)
 	}
 }

@@ -29,8 +29,8 @@ func Warning(event *corev1.Event) (dra.Warning, bool) {
 		Pod:     dra.PodRef{Namespace: shortText(event.InvolvedObject.Namespace, maxName), Name: shortText(event.InvolvedObject.Name, maxName)},
 		PodUID:  shortText(string(event.InvolvedObject.UID), maxUID),
 		Message: shortText(event.Message, maxMessage),
-		Count:   countOf(event),
-		Last:    lastOf(event),
+		Count:   eventCount(event),
+		Last:    lastSeen(event),
 	}
 	switch event.Reason {
 	case ReasonPreparation:
@@ -43,9 +43,9 @@ func Warning(event *corev1.Event) (dra.Warning, bool) {
 	return warning, true
 }
 
-// countOf returns how often the event occurred: recorders count either in the
+// eventCount returns how often the event occurred: recorders count either in the
 // event or in its series, and an event without a count occurred once.
-func countOf(event *corev1.Event) int64 {
+func eventCount(event *corev1.Event) int64 {
 	count := max(int64(event.Count), 1)
 	if event.Series != nil {
 		count = max(count, int64(event.Series.Count))
@@ -53,7 +53,7 @@ func countOf(event *corev1.Event) int64 {
 	return count
 }
 
-func lastOf(event *corev1.Event) time.Time {
+func lastSeen(event *corev1.Event) time.Time {
 	series := time.Time{}
 	if event.Series != nil {
 		series = event.Series.LastObservedTime.Time
@@ -106,12 +106,15 @@ func Group(group *schedulingv1beta1.PodGroup) dra.Group {
 	return decoded
 }
 
-// Node returns the name of a node, whether its kubelet reports ready sandboxes
-// immediately, and its domains.
+// Node returns the name of a node, the version of its kubelet, whether this reports
+// ready sandboxes immediately, and the node's domains.
 func Node(node *corev1.Node, topology *Topology) dra.Node {
+	released, _ := dra.FindRelease(node.Labels, dra.ReleaseLabels())
 	return dra.Node{
+		Release:       dra.ReleaseLabel{Key: released.Key, Value: Text(released.Value)},
 		Name:          Text(node.Name),
 		SandboxPrompt: isSandboxPrompt(node.Status.NodeInfo.KubeletVersion),
+		Kubelet:       shortText(node.Status.NodeInfo.KubeletVersion, maxName),
 		Domains:       topology.domains(node),
 	}
 }

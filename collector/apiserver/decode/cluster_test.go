@@ -19,7 +19,7 @@ func TestSandboxPrompt(t *testing.T) {
 	} {
 		made := &corev1.Node{}
 		made.Name, made.Status.NodeInfo.KubeletVersion = "n", version
-		if got := Node(made, DefaultTopology()); got != (dra.Node{Name: "n", SandboxPrompt: want}) {
+		if got := Node(made, DefaultTopology()); got != (dra.Node{Name: "n", SandboxPrompt: want, Kubelet: version}) {
 			t.Errorf("%q: %+v", version, got)
 		}
 	}

@@ -96,8 +96,8 @@ func kueueWaiting(object *customresource.Workload) *dra.KueueWaiting {
 		return nil
 	}
 	for _, kind := range []string{kueueReserved, kueueAdmitted} {
-		if of := meta.FindStatusCondition(conditions, kind); of != nil && of.Status != metav1.ConditionTrue {
-			return &dra.KueueWaiting{Reason: shortText(of.Reason, maxName), Message: shortText(of.Message, maxMessage), Since: instant(of.LastTransitionTime)}
+		if condition := meta.FindStatusCondition(conditions, kind); condition != nil && condition.Status != metav1.ConditionTrue {
+			return &dra.KueueWaiting{Reason: shortText(condition.Reason, maxName), Message: shortText(condition.Message, maxMessage), Since: instant(condition.LastTransitionTime)}
 		}
 	}
 	return &dra.KueueWaiting{Reason: "Queued", Message: "Kueue has not reported on it yet", Since: instant(object.CreationTimestamp)}

@@ -83,7 +83,7 @@ func containers(pod *corev1.Pod, claims []dra.PodClaim) []dra.Container {
 			container := &group.containers[i]
 			decoded = append(decoded, dra.Container{
 				Name: Text(container.Name), ID: containerID(container.Name, group.statuses),
-				Uses: append(usesOf(container, claims), extendedUses(pod, container.Name)...),
+				Uses: append(containerUses(container, claims), extendedUses(pod, container.Name)...),
 			})
 		}
 	}
@@ -104,8 +104,8 @@ func containerID(name string, statuses []corev1.ContainerStatus) string {
 	return ""
 }
 
-// usesOf leaves out claims that are not created yet: they have no name.
-func usesOf(container *corev1.Container, claims []dra.PodClaim) []dra.Use {
+// containerUses leaves out claims that are not created yet: they have no name.
+func containerUses(container *corev1.Container, claims []dra.PodClaim) []dra.Use {
 	var uses []dra.Use
 	for _, reference := range container.Resources.Claims {
 		for _, claim := range claims {
@@ -165,8 +165,8 @@ func appendHealth(entries []dra.ResourceHealth, status corev1.ResourceStatus, cl
 		return entries
 	}
 	name, request, _ := strings.Cut(name, "/")
-	claim, known := claimNamed(name, claims)
-	if !known {
+	claim, ok := claimNamed(name, claims)
+	if !ok {
 		return entries
 	}
 	for _, resource := range status.Resources {
@@ -250,8 +250,8 @@ func (r *PodRecord) UsingPlugins() *dra.Pod {
 // SameToKubelet reports whether the kubelet lists the same devices for both
 // records, either of which may be nil. Health, ids of containers, which the
 // kubelet has itself reported, labels and workloads make no difference.
-func SameToKubelet(before, after *PodRecord) bool {
-	return before != nil && after != nil && reflect.DeepEqual(before.withoutReports(), after.withoutReports())
+func SameToKubelet(previous, updated *PodRecord) bool {
+	return previous != nil && updated != nil && reflect.DeepEqual(previous.withoutReports(), updated.withoutReports())
 }
 
 func (r *PodRecord) withoutReports() PodRecord {

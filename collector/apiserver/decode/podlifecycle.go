@@ -31,17 +31,18 @@ func PodLifecycle(pod *corev1.Pod, workloads *Workloads) dra.PodLifecycle {
 		Grace:    gracePeriod(pod),
 		Node:     Text(pod.Spec.NodeName),
 		Terminal: isTerminal(pod),
+		Ended:    endedAt(pod),
 		Gated:    len(pod.Spec.SchedulingGates) > 0,
 		Claims:   neededClaims(pod),
-		Extended: extendedOf(pod),
-		Group:    groupOf(pod),
+		Extended: extendedRequests(pod),
+		Group:    schedulingGroup(pod),
 		Started:  firstStart(pod),
 	}
 	if len(lifecycle.Claims) > 0 || len(lifecycle.Extended) > 0 || lifecycle.Group != "" {
 		lifecycle.Member = workloads.member(pod)
 	}
 	lifecycle.HeldBy = heldBy(pod)
-	lifecycle.Allocatable = allocatableOf(pod)
+	lifecycle.Allocatable = claimAllocatable(pod)
 	lifecycle.Health = deviceHealth(pod, lifecycle.Claims, 0)
 	for i := range pod.Status.Conditions {
 		applyCondition(&lifecycle, &pod.Status.Conditions[i])
@@ -100,9 +101,9 @@ func isUnneeded(pod *corev1.Pod, name string) bool {
 	return false
 }
 
-// extendedOf sums up the pod's requests of extended resources as the scheduler
+// extendedRequests sums up the pod's requests of extended resources as the scheduler
 // does: what its containers need at one time.
-func extendedOf(pod *corev1.Pod) map[string]int64 {
+func extendedRequests(pod *corev1.Pod) map[string]int64 {
 	if !requestsExtended(pod) {
 		return nil
 	}
@@ -131,10 +132,10 @@ func requestsExtended(pod *corev1.Pod) bool {
 	return false
 }
 
-// allocatableOf returns what the pod's claims take of the node's allocatable
+// claimAllocatable returns what the pod's claims take of the node's allocatable
 // resources. The scheduler writes it when it binds the pod, with the feature
 // DRANodeAllocatableResources.
-func allocatableOf(pod *corev1.Pod) []dra.ClaimAllocatable {
+func claimAllocatable(pod *corev1.Pod) []dra.ClaimAllocatable {
 	var all []dra.ClaimAllocatable
 	for _, status := range first(pod.Status.NodeAllocatableResourceClaimStatuses, maxReferences) {
 		amounts := make(map[string]dra.AllocatableAmount)
@@ -187,6 +188,23 @@ func limitExtended(all map[string]int64) map[string]int64 {
 		limited[strings.Clone(name)] = all[name]
 	}
 	return limited
+}
+
+// endedAt returns when the last container of a terminal pod ended, as far as its
+// status has it.
+func endedAt(pod *corev1.Pod) time.Time {
+	var last time.Time
+	if !isTerminal(pod) {
+		return last
+	}
+	for _, statuses := range allStatuses(pod) {
+		for i := range statuses {
+			if ended := statuses[i].State.Terminated; ended != nil && ended.FinishedAt.Unix() > 0 && ended.FinishedAt.After(last) {
+				last = instant(ended.FinishedAt)
+			}
+		}
+	}
+	return last
 }
 
 // firstStart returns when the first container of any kind started, as far as the

@@ -90,6 +90,26 @@ func TestContainerStartOf1970(t *testing.T) {
 	}
 }
 
+// A pod has ended with the last of its containers, once its phase says so.
+func TestEndOfPod(t *testing.T) {
+	ended := func(at metav1.Time) corev1.ContainerStatus {
+		return corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: at}}}
+	}
+	pod := &corev1.Pod{}
+	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{ended(second(3))}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{ended(second(9)), ended(second(7)), ended(metav1.Unix(0, 0))}
+	for phase, want := range map[corev1.PodPhase]time.Time{corev1.PodRunning: {}, corev1.PodSucceeded: on(9), corev1.PodFailed: on(9)} {
+		pod.Status.Phase = phase
+		if got := PodLifecycle(pod, DefaultWorkloads()).Ended; !got.Equal(want) {
+			t.Errorf("%s: ended at %s, want %s", phase, got, want)
+		}
+	}
+	pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = nil, nil
+	if got := PodLifecycle(pod, DefaultWorkloads()).Ended; !got.IsZero() {
+		t.Errorf("no container has started, and the pod ended at %s", got)
+	}
+}
+
 func TestPodConditions(t *testing.T) {
 	pod := &corev1.Pod{}
 	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "quota"}}

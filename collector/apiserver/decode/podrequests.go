@@ -112,7 +112,7 @@ const (
 // not evict a pod. Neither cares for static pods, and Cluster Autoscaler not for those of
 // DaemonSets.
 func removalObstacles(pod *corev1.Pod) (clusterAutoscaler, karpenter dra.RemovalObstacle) {
-	if _, static := pod.Annotations[corev1.MirrorPodAnnotationKey]; static {
+	if _, ok := pod.Annotations[corev1.MirrorPodAnnotationKey]; ok {
 		return dra.RemovalNone, dra.RemovalNone
 	}
 	if pod.Annotations[dra.DoNotDisrupt] == "true" {

@@ -68,10 +68,10 @@ func limitPod(pod *corev1.Pod) {
 	}
 }
 
-func limitResources(of *corev1.ResourceRequirements) {
-	if of != nil {
-		limitAll(of.Requests, maxAmount)
-		limitAll(of.Limits, maxAmount)
+func limitResources(requirements *corev1.ResourceRequirements) {
+	if requirements != nil {
+		limitAll(requirements.Requests, maxAmount)
+		limitAll(requirements.Limits, maxAmount)
 	}
 }
 
@@ -127,10 +127,10 @@ func limitPolicy(policy *resourcev1.CapacityRequestPolicy) {
 	for i := range policy.ValidValues {
 		limitOne(&policy.ValidValues[i], maxCapacity)
 	}
-	if within := policy.ValidRange; within != nil {
-		limitOne(within.Min, maxCapacity)
-		limitOne(within.Max, maxCapacity)
-		limitOne(within.Step, maxCapacity)
+	if bounds := policy.ValidRange; bounds != nil {
+		limitOne(bounds.Min, maxCapacity)
+		limitOne(bounds.Max, maxCapacity)
+		limitOne(bounds.Step, maxCapacity)
 	}
 }
 

@@ -119,7 +119,7 @@ func TestRequestsBeyondNumbers(t *testing.T) {
 		if got := PodRequests(pod); got.CPU != maxAmount || got.Memory != maxAmount {
 			t.Errorf("%s: %+v", text, got)
 		}
-		if got := extendedOf(pod); got["example.com/gpu"] != maxAmount {
+		if got := extendedRequests(pod); got["example.com/gpu"] != maxAmount {
 			t.Errorf("%s: %v", text, got)
 		}
 	}

@@ -41,9 +41,9 @@ func SchedulerGroup(api string, object *customresource.PodGroup) (dra.Group, boo
 // takes it: no PodGroup of Kubernetes can be called so.
 func schedulerGroupName(api, name string) string { return "podgroup." + api + "/" + name }
 
-// groupOf returns the name of the PodGroup of a pod, of Kubernetes, Volcano or KAI;
+// schedulingGroup returns the name of the PodGroup of a pod, of Kubernetes, Volcano or KAI;
 // empty without one.
-func groupOf(pod *corev1.Pod) string {
+func schedulingGroup(pod *corev1.Pod) string {
 	if group := pod.Spec.SchedulingGroup; group != nil && group.PodGroupName != nil {
 		return OptionalText(group.PodGroupName)
 	}

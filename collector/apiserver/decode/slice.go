@@ -106,15 +106,15 @@ type attributes struct {
 // number of a list; see vendors.Lookup.
 func (a attributes) lookup(name string) (text string, found bool) {
 	for _, qualified := range [...]string{name, a.driver + "/" + name} {
-		value, found := a.values[resourcev1.QualifiedName(qualified)]
+		value, ok := a.values[resourcev1.QualifiedName(qualified)]
 		switch {
-		case found && value.StringValue != nil:
+		case ok && value.StringValue != nil:
 			return Text(*value.StringValue), true
-		case found && value.VersionValue != nil:
+		case ok && value.VersionValue != nil:
 			return Text(*value.VersionValue), true
-		case found && value.IntValue != nil:
+		case ok && value.IntValue != nil:
 			return strconv.FormatInt(*value.IntValue, 10), true
-		case found && len(value.IntValues) > 0:
+		case ok && len(value.IntValues) > 0:
 			return strconv.FormatInt(value.IntValues[0], 10), true
 		}
 	}

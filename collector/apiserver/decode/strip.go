@@ -29,18 +29,18 @@ func StripPod(pod *corev1.Pod, fields PodFields) *corev1.Pod {
 	if fields.Workloads != nil {
 		labels = slices.Concat(fields.Workloads.keys, labels)
 		for _, key := range fields.Workloads.keys {
-			if value, has := pod.Annotations[key]; has {
+			if value, ok := pod.Annotations[key]; ok {
 				// One byte more than is read, so that what is read is cut in the same way.
 				metav1.SetMetaDataAnnotation(&light.ObjectMeta, key, strings.Clone(value[:min(len(value), maxName+1)]))
 			}
 		}
 	}
 	for _, key := range labels {
-		if value, has := pod.Labels[key]; has {
+		if value, ok := pod.Labels[key]; ok {
 			metav1.SetMetaDataLabel(&light.ObjectMeta, key, value)
 		}
 	}
-	if static, mirrors := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirrors {
+	if static, ok := pod.Annotations[corev1.MirrorPodAnnotationKey]; ok {
 		metav1.SetMetaDataAnnotation(&light.ObjectMeta, corev1.MirrorPodAnnotationKey, static)
 	}
 	light.Spec.NodeName, light.Spec.SchedulingGroup = pod.Spec.NodeName, pod.Spec.SchedulingGroup
@@ -126,10 +126,10 @@ func StripNodeSlice(slice *resourcev1.ResourceSlice) *resourcev1.ResourceSlice {
 // below return nil for nil.
 
 // stripMetadata keeps of metadata what identifies an object.
-func stripMetadata(of metav1.ObjectMeta) metav1.ObjectMeta {
+func stripMetadata(meta metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: of.Namespace, Name: of.Name, UID: of.UID, ResourceVersion: of.ResourceVersion, Generation: of.Generation,
-		CreationTimestamp: of.CreationTimestamp, DeletionTimestamp: of.DeletionTimestamp,
+		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion, Generation: meta.Generation,
+		CreationTimestamp: meta.CreationTimestamp, DeletionTimestamp: meta.DeletionTimestamp,
 	}
 }
 

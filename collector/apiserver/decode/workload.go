@@ -95,15 +95,15 @@ func frameworks() []framework {
 			},
 		},
 		{title: "SkyPilot", kind: "SkyPilotCluster", name: "skypilot-cluster-name", role: "ray-node-type"},
-		{title: "Kubernetes: PodGroup", kind: podGroupKind, object: podGroupOf},
-		{title: "Kubernetes: StatefulSet", kind: "StatefulSet", object: statefulSetOf, rank: "apps.kubernetes.io/pod-index"},
+		{title: "Kubernetes: PodGroup", kind: podGroupKind, object: podGroupName},
+		{title: "Kubernetes: StatefulSet", kind: "StatefulSet", object: statefulSetName, rank: "apps.kubernetes.io/pod-index"},
 		{
 			title: "Kueue: group of pods", kind: podGroupKind, name: "kueue.x-k8s.io/pod-group-name",
 			rank: "kueue.x-k8s.io/pod-group-pod-index", size: "kueue.x-k8s.io/pod-group-total-count",
 		},
 		{title: "Kubernetes: Job", kind: "Job", name: "batch.kubernetes.io/job-name", rank: "batch.kubernetes.io/job-completion-index"},
-		{title: "Kubernetes: Deployment", kind: "Deployment", object: deploymentOf},
-		{title: "any other controller", object: controllerOf},
+		{title: "Kubernetes: Deployment", kind: "Deployment", object: deploymentName},
+		{title: "any other controller", object: controllerName},
 		{title: "KAI: group of pods", kind: podGroupKind, name: "pod-group-name", role: "kai.scheduler/subgroup-name"},
 	}
 }
@@ -133,9 +133,9 @@ func trainingKinds() map[string]string {
 	}
 }
 
-// podGroupOf returns the PodGroup of a pod, unless the pod's controller made it,
+// podGroupName returns the PodGroup of a pod, unless the pod's controller made it,
 // as the Job controller does: then the pod has an owner reference to it.
-func podGroupOf(pod *corev1.Pod) string {
+func podGroupName(pod *corev1.Pod) string {
 	group := pod.Spec.SchedulingGroup
 	if group == nil || group.PodGroupName == nil || slices.ContainsFunc(pod.OwnerReferences, func(owner metav1.OwnerReference) bool {
 		return owner.Kind == podGroupKind && owner.Name == *group.PodGroupName
@@ -145,16 +145,16 @@ func podGroupOf(pod *corev1.Pod) string {
 	return *group.PodGroupName
 }
 
-func statefulSetOf(pod *corev1.Pod) string {
+func statefulSetName(pod *corev1.Pod) string {
 	if owner := controller(pod); owner.Kind == "StatefulSet" {
 		return owner.Name
 	}
 	return ""
 }
 
-// deploymentOf returns the Deployment of a pod: its ReplicaSet is called
+// deploymentName returns the Deployment of a pod: its ReplicaSet is called
 // <deployment>-<hash>, and the pod is labelled with the hash.
-func deploymentOf(pod *corev1.Pod) string {
+func deploymentName(pod *corev1.Pod) string {
 	owner, hash := controller(pod), pod.Labels[podTemplateHash]
 	name, cut := strings.CutSuffix(owner.Name, "-"+hash)
 	if owner.Kind != "ReplicaSet" || hash == "" || !cut {
@@ -163,8 +163,8 @@ func deploymentOf(pod *corev1.Pod) string {
 	return name
 }
 
-// controllerOf returns the controller of a pod. That of a static pod is its node.
-func controllerOf(pod *corev1.Pod) string {
+// controllerName returns the controller of a pod. That of a static pod is its node.
+func controllerName(pod *corev1.Pod) string {
 	if owner := controller(pod); owner.Kind != "Node" {
 		return owner.Name
 	}
@@ -257,7 +257,7 @@ func (w *Workloads) member(pod *corev1.Pod) dra.Member {
 			continue
 		}
 		if workload.Name == "" {
-			workload.Name, workload.Kind = name, row.kindOf(pod)
+			workload.Name, workload.Kind = name, row.workloadKind(pod)
 		}
 		inner := row.member(pod, name)
 		member.Role, member.Replica, member.Rank = cmp.Or(member.Role, inner.Role), cmp.Or(member.Replica, inner.Replica), cmp.Or(member.Rank, inner.Rank)
@@ -286,7 +286,7 @@ func (f *framework) workload(pod *corev1.Pod) string {
 	}
 }
 
-func (f *framework) kindOf(pod *corev1.Pod) string {
+func (f *framework) workloadKind(pod *corev1.Pod) string {
 	value := podValue(pod, f.kindKey)
 	if f.kinds != nil {
 		value = f.kinds[value]

@@ -139,33 +139,33 @@ func newScheme() (*runtime.Scheme, error) {
 // Close closes the connections that no request uses.
 func (c *Client) Close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
 
-func (c *Client) get(from Collection) *rest.Request {
-	return c.groups[from.Group].Get().MaxRetries(0).NamespaceIfScoped(from.Namespace, from.Namespace != "").Resource(from.Resource)
+func (c *Client) get(collection Collection) *rest.Request {
+	return c.groups[collection.Group].Get().MaxRetries(0).NamespaceIfScoped(collection.Namespace, collection.Namespace != "").Resource(collection.Resource)
 }
 
 // Get reads one object, at least as new as the resource version: "0" is
 // whatever the API server has in its cache, empty the newest.
-func (c *Client) Get(ctx context.Context, from Collection, name, version string, into runtime.Object) error {
+func (c *Client) Get(ctx context.Context, collection Collection, name, version string, object runtime.Object) error {
 	ctx, cancel := context.WithTimeout(withRequest(ctx, request{kind: requestObject}), requestTimeout)
 	defer cancel()
 	options := metav1.GetOptions{ResourceVersion: version}
-	return checkServed(from.Group, c.get(from).Name(name).VersionedParams(&options, c.parameters).Do(ctx).Into(into))
+	return checkServed(collection.Group, c.get(collection).Name(name).VersionedParams(&options, c.parameters).Do(ctx).Into(object))
 }
 
 // List reads a collection, or a page of it, into the given list. Of a
 // collection whose objects are large it reads a page of the newest state, and
 // a smaller one than was asked for: the caller continues where the list says.
-func (c *Client) List(ctx context.Context, from Collection, options metav1.ListOptions, into runtime.Object) error {
-	pages := c.pageSize(from.Resource)
+func (c *Client) List(ctx context.Context, collection Collection, options metav1.ListOptions, object runtime.Object) error {
+	pages := c.pageSize(collection.Resource)
 	for {
 		if page := pages.limit(); page < PageObjects && (options.Limit == 0 || options.Limit > page) {
 			options.Limit = page
 			options.ResourceVersion, options.ResourceVersionMatch = "", "" // from its cache the API server may send all
 		}
-		bytes, err := c.listOnce(ctx, from, options, into)
+		bytes, err := c.listOnce(ctx, collection, options, object)
 		switch asked := cmp.Or(options.Limit, PageObjects); {
 		case err == nil && options.ResourceVersion == "":
-			pages.learn(asked, int64(meta.LenList(into)), bytes, c.limits.List)
+			pages.learn(asked, int64(meta.LenList(object)), bytes, c.limits.List)
 			return nil
 		case !isLimitExceeded(err) || ctx.Err() != nil || !pages.shrink(asked):
 			return err
@@ -174,16 +174,16 @@ func (c *Client) List(ctx context.Context, from Collection, options metav1.ListO
 }
 
 // listOnce returns the number of bytes of the answer, too.
-func (c *Client) listOnce(ctx context.Context, from Collection, options metav1.ListOptions, into runtime.Object) (int64, error) {
+func (c *Client) listOnce(ctx context.Context, collection Collection, options metav1.ListOptions, object runtime.Object) (int64, error) {
 	var bytes atomic.Int64
 	ctx, cancel := context.WithTimeout(withRequest(ctx, request{kind: requestList, bytes: &bytes}), requestTimeout)
 	defer cancel()
-	err := c.get(from).VersionedParams(&options, c.parameters).Do(ctx).Into(into)
+	err := c.get(collection).VersionedParams(&options, c.parameters).Do(ctx).Into(object)
 	if err != nil {
-		return 0, checkServed(from.Group, err)
+		return 0, checkServed(collection.Group, err)
 	}
-	if meta.LenList(into) == 0 {
-		if list, err := meta.ListAccessor(into); err != nil || list.GetResourceVersion() == "" {
+	if meta.LenList(object) == 0 {
+		if list, err := meta.ListAccessor(object); err != nil || list.GetResourceVersion() == "" {
 			return 0, errNoList
 		}
 	}
@@ -198,13 +198,13 @@ type List interface {
 
 // ListPages calls a function with each page of a collection. Pages after the
 // first are of the state that the first was of.
-func ListPages[L List](ctx context.Context, c *Client, from Collection, options metav1.ListOptions, empty func() L, each func(L)) error {
+func ListPages[L List](ctx context.Context, c *Client, collection Collection, options metav1.ListOptions, empty func() L, visit func(L)) error {
 	for {
 		page := empty()
-		if err := c.List(ctx, from, options, page); err != nil {
+		if err := c.List(ctx, collection, options, page); err != nil {
 			return err
 		}
-		each(page)
+		visit(page)
 		if options.Continue = page.GetContinue(); options.Continue == "" {
 			return nil
 		}
@@ -223,8 +223,8 @@ func (c *Client) pageSize(resource string) *pageSize {
 }
 
 // watch opens a watch of a collection; the end of ctx ends it.
-func (c *Client) watch(ctx context.Context, from Collection, options metav1.ListOptions) (apiwatch.Interface, error) {
+func (c *Client) watch(ctx context.Context, collection Collection, options metav1.ListOptions) (apiwatch.Interface, error) {
 	options.Watch = true
-	opened, err := c.get(from).VersionedParams(&options, c.parameters).Watch(ctx)
-	return opened, checkServed(from.Group, err)
+	opened, err := c.get(collection).VersionedParams(&options, c.parameters).Watch(ctx)
+	return opened, checkServed(collection.Group, err)
 }

@@ -35,10 +35,10 @@ func Failure(err error) error {
 	if IsUnsupported(err) {
 		err = fmt.Errorf("this API server does not serve resource.k8s.io/v1: Kubernetes 1.34 or newer, with dynamic resource allocation enabled, is needed: %w", err)
 	}
-	return &source.Failure{Reason: reasonOf(err), Err: err}
+	return &source.Failure{Reason: classifyError(err), Err: err}
 }
 
-func reasonOf(err error) source.Reason {
+func classifyError(err error) source.Reason {
 	var network net.Error
 	switch {
 	case isLimitExceeded(err):

@@ -58,8 +58,8 @@ func isLimitExceeded(err error) bool {
 	return errors.As(err, &exceeded)
 }
 
-func tooLarge(what string, limit int64) error {
-	return &limitError{what: what + " is larger", limit: formatSize(limit)}
+func tooLarge(subject string, limit int64) error {
+	return &limitError{what: subject + " is larger", limit: formatSize(limit)}
 }
 
 func tooManyObjects(limit int) error {
@@ -145,11 +145,11 @@ func refuseRedirect(sent *http.Request, answer *http.Response) error {
 	if answer.StatusCode < http.StatusMultipleChoices || answer.StatusCode >= http.StatusBadRequest {
 		return nil
 	}
-	to, err := answer.Location()
-	if err != nil || to.Hostname() == sent.URL.Hostname() && (to.Scheme == sent.URL.Scheme || to.Scheme == "https") {
+	target, err := answer.Location()
+	if err != nil || target.Hostname() == sent.URL.Hostname() && (target.Scheme == sent.URL.Scheme || target.Scheme == "https") {
 		return nil //nolint:nilerr // it redirects nowhere
 	}
-	return fmt.Errorf("the API server redirects to another server, %s://%s, which is refused", to.Scheme, to.Host)
+	return fmt.Errorf("the API server redirects to another server, %s://%s, which is refused", target.Scheme, target.Host)
 }
 
 // WrappedRoundTripper gives client-go access to the idle connections.
@@ -189,8 +189,8 @@ type limitedBody struct {
 	failed   error
 }
 
-func newLimitedBody(answer *http.Response, limit int64, what string, size *atomic.Int64) *limitedBody {
-	return &limitedBody{ReadCloser: answer.Body, limit: limit, what: what, size: size, protobuf: isProtobuf(answer)}
+func newLimitedBody(answer *http.Response, limit int64, subject string, size *atomic.Int64) *limitedBody {
+	return &limitedBody{ReadCloser: answer.Body, limit: limit, what: subject, size: size, protobuf: isProtobuf(answer)}
 }
 
 func isProtobuf(answer *http.Response) bool {
@@ -198,14 +198,14 @@ func isProtobuf(answer *http.Response) bool {
 	return err == nil && kind == runtime.ContentTypeProtobuf
 }
 
-func (b *limitedBody) Read(into []byte) (int, error) {
+func (b *limitedBody) Read(buffer []byte) (int, error) {
 	if b.whole == nil {
 		b.whole = bytes.NewReader(b.readAll())
 	}
 	if b.whole.Len() == 0 && b.failed != nil {
 		return 0, b.failed
 	}
-	return b.whole.Read(into)
+	return b.whole.Read(buffer)
 }
 
 func (b *limitedBody) readAll() []byte {
@@ -217,7 +217,7 @@ func (b *limitedBody) readAll() []byte {
 	case int64(len(whole)) > b.limit:
 		b.failed = tooLarge(b.what, b.limit)
 		return nil
-	case b.fieldsOf(whole) > objectfields.Max:
+	case b.countFields(whole) > objectfields.Max:
 		b.failed = tooManyFields(b.what)
 		return nil
 	default:
@@ -226,7 +226,7 @@ func (b *limitedBody) readAll() []byte {
 	}
 }
 
-func (b *limitedBody) fieldsOf(whole []byte) int {
+func (b *limitedBody) countFields(whole []byte) int {
 	if b.protobuf {
 		return objectfields.Count(whole, objectfields.Max+1)
 	}
@@ -235,8 +235,8 @@ func (b *limitedBody) fieldsOf(whole []byte) int {
 	return counted.objects
 }
 
-func tooManyFields(what string) error {
-	return &limitError{what: what + " has more fields", limit: strconv.Itoa(objectfields.Max)}
+func tooManyFields(subject string) error {
+	return &limitError{what: subject + " has more fields", limit: strconv.Itoa(objectfields.Max)}
 }
 
 // eventBody is the body of a watch. It fails once an event exceeds the limit of
@@ -258,12 +258,12 @@ func newEventBody(answer *http.Response, limit int64, described *request) *event
 	return body
 }
 
-func (b *eventBody) Read(into []byte) (int, error) {
+func (b *eventBody) Read(buffer []byte) (int, error) {
 	if b.failed != nil {
 		return 0, b.failed
 	}
-	n, err := b.ReadCloser.Read(into)
-	switch size := b.framing.largest(into[:n]); {
+	n, err := b.ReadCloser.Read(buffer)
+	switch size := b.framing.largest(buffer[:n]); {
 	case size > b.limit:
 		b.failed = tooLarge("an event of the watch", b.limit)
 	case b.framing.fields() > objectfields.Max:

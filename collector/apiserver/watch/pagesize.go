@@ -29,8 +29,8 @@ func (p *pageSize) learn(asked, objects, bytes, most int64) {
 	if objects == 0 {
 		return
 	}
-	each := max(bytes/objects, 1)
-	p.objects.Store(min(max(most/2/each, 1), max(asked, p.limit())*pageGrowth, PageObjects))
+	size := max(bytes/objects, 1)
+	p.objects.Store(min(max(most/2/size, 1), max(asked, p.limit())*pageGrowth, PageObjects))
 }
 
 // shrink makes the next page smaller, since a page of as many objects was larger

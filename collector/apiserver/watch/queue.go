@@ -38,13 +38,13 @@ type backlog struct {
 // lag returns how far behind the watch is. pending is since when something of it
 // waits that was processed and is not exported yet; zero: nothing does.
 func (b backlog) lag(now, pending clock.Instant) source.Queue {
-	since := pending
-	if !b.oldest.IsZero() && (since.IsZero() || b.oldest.Elapsed < since.Elapsed) {
-		since = b.oldest
+	start := pending
+	if !b.oldest.IsZero() && (start.IsZero() || b.oldest.Elapsed < start.Elapsed) {
+		start = b.oldest
 	}
 	found := source.Queue{Watched: true, Events: b.events}
-	if !since.IsZero() {
-		found.Lag = max(0, now.Since(since))
+	if !start.IsZero() {
+		found.Lag = max(0, now.Since(start))
 	}
 	return found
 }
@@ -69,8 +69,8 @@ type queuedEvent struct {
 	memory   int64
 }
 
-func newQueue(from apiwatch.Interface, read *atomic.Int64, now clock.Clock, observe func(backlog)) *queue {
-	q := &queue{from: from, to: make(chan apiwatch.Event), read: read, observe: observe, now: now, stopped: make(chan struct{})}
+func newQueue(events apiwatch.Interface, read *atomic.Int64, now clock.Clock, observe func(backlog)) *queue {
+	q := &queue{from: events, to: make(chan apiwatch.Event), read: read, observe: observe, now: now, stopped: make(chan struct{})}
 	go q.run()
 	return q
 }
@@ -94,11 +94,11 @@ func (q *queue) run() {
 	var memory, counted int64    // of the events that wait, and of all that were received
 	full, ended := false, false
 	for !ended || len(waiting) > 0 {
-		var in <-chan apiwatch.Event
+		var results <-chan apiwatch.Event
 		var out chan<- apiwatch.Event
 		var next apiwatch.Event
 		if !ended && !full {
-			in = q.from.ResultChan()
+			results = q.from.ResultChan()
 		}
 		if len(waiting) > 0 {
 			out, next = q.to, waiting[0].event
@@ -106,8 +106,8 @@ func (q *queue) run() {
 		select {
 		case <-q.stopped:
 			return
-		case event, open := <-in:
-			if ended = !open; ended {
+		case event, ok := <-results:
+			if ended = !ok; ended {
 				continue
 			}
 			// An event that arrives as soon as there is room may have been sent

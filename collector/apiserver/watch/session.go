@@ -60,10 +60,10 @@ type session struct {
 	lagging    bool          // and the tracker was impaired for it
 }
 
-func newSession(options Options, from *Source) *session {
+func newSession(options Options, source *Source) *session {
 	s := &session{
-		resource: from.Resource, tracker: options.Tracker, now: options.Clock,
-		limits: from.Client.limits, optional: from.Optional, changed: options.Changed,
+		resource: source.Resource, tracker: options.Tracker, now: options.Clock,
+		limits: source.Client.limits, optional: source.Optional, changed: options.Changed,
 	}
 	s.watchdog.lock = &s.mu
 	return s

@@ -54,9 +54,9 @@ func (s *Source) request(send func(Version, Collection) error) error {
 func (s *Source) list(ctx context.Context, query metav1.ListOptions, admit func(runtime.Object) runtime.Object) (runtime.Object, error) {
 	query.FieldSelector = s.Selector
 	admitted := &metainternalversion.List{}
-	err := s.request(func(version Version, from Collection) error {
+	err := s.request(func(version Version, collection Collection) error {
 		page := version.Empty()
-		if err := s.Client.List(ctx, from, query, page); err != nil {
+		if err := s.Client.List(ctx, collection, query, page); err != nil {
 			return err
 		}
 		list, err := meta.ListAccessor(page)
@@ -81,9 +81,9 @@ func (s *Source) list(ctx context.Context, query metav1.ListOptions, admit func(
 func (s *Source) watch(ctx context.Context, query metav1.ListOptions) (apiwatch.Interface, error) {
 	query.FieldSelector = s.Selector
 	var opened apiwatch.Interface
-	err := s.request(func(_ Version, from Collection) error {
+	err := s.request(func(_ Version, collection Collection) error {
 		var err error
-		opened, err = s.Client.watch(ctx, from, query)
+		opened, err = s.Client.watch(ctx, collection, query)
 		return err
 	})
 	return opened, err

@@ -71,8 +71,8 @@ func NewStore[O Object, V any](lock sync.Locker, decoder Decoder[O, V]) *Store[O
 
 // Get returns the value of a name, and whether there is one.
 func (s *Store[O, V]) Get(name ObjectName) (V, bool) {
-	value, found := s.items[name]
-	return value, found
+	value, ok := s.items[name]
+	return value, ok
 }
 
 // Values are in no order.
@@ -95,8 +95,8 @@ func (s *Store[O, V]) Remove(name ObjectName) bool { return s.remove(name, false
 
 func (s *Store[O, V]) put(object O, live bool) bool {
 	name := NameOf(object)
-	before, had := s.items[name]
-	if had && s.decoder.Unchanged != nil && s.decoder.Unchanged(before, object) {
+	previous, ok := s.items[name]
+	if ok && s.decoder.Unchanged != nil && s.decoder.Unchanged(previous, object) {
 		return false
 	}
 	value, keep := s.decoder.Decode(object)
@@ -104,11 +104,11 @@ func (s *Store[O, V]) put(object O, live bool) bool {
 		return s.remove(name, live)
 	}
 	event := Event[O, V]{Name: name, After: &value, Object: object, Live: live}
-	if had {
-		if reflect.DeepEqual(before, value) {
+	if ok {
+		if reflect.DeepEqual(previous, value) {
 			return false
 		}
-		event.Before = &before
+		event.Before = &previous
 	}
 	s.decoder.Apply(event)
 	s.items[name] = value
@@ -116,12 +116,12 @@ func (s *Store[O, V]) put(object O, live bool) bool {
 }
 
 func (s *Store[O, V]) remove(name ObjectName, live bool) bool {
-	before, had := s.items[name]
-	if !had {
+	previous, ok := s.items[name]
+	if !ok {
 		return false
 	}
 	delete(s.items, name)
-	s.decoder.Apply(Event[O, V]{Name: name, Before: &before, Live: live})
+	s.decoder.Apply(Event[O, V]{Name: name, Before: &previous, Live: live})
 	return true
 }
 
@@ -181,7 +181,7 @@ func (s *Store[O, V]) Admit(object runtime.Object) runtime.Object {
 	if s.put(typed, false) {
 		s.decoder.Flush()
 	}
-	if _, kept := s.items[NameOf(typed)]; kept {
+	if _, ok := s.items[NameOf(typed)]; ok {
 		stands.Namespace, stands.Name = typed.GetNamespace(), typed.GetName()
 	}
 	return stands

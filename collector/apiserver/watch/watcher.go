@@ -31,23 +31,23 @@ type Watcher struct {
 }
 
 // New returns a Watcher that reads from a source into a store.
-func New[O Object, V any](options Options, from *Source, into *Store[O, V]) *Watcher {
-	s := newSession(options, from)
+func New[O Object, V any](options Options, source *Source, store *Store[O, V]) *Watcher {
+	s := newSession(options, source)
 	list := func(ctx context.Context, query metav1.ListOptions) (runtime.Object, error) {
-		atOnce := into.decoder.Strip == nil
+		atOnce := store.decoder.Strip == nil
 		if atOnce {
 			query.ResourceVersion, query.ResourceVersionMatch = "", "" // with one, the list may have no pages
 		}
-		list, err := from.list(ctx, query, into.Admit)
+		list, err := source.list(ctx, query, store.Admit)
 		if errors.Is(err, errNotServed) {
-			into.Replace(nil) // objects that were there while it was served have no effect any more
+			store.Replace(nil) // objects that were there while it was served have no effect any more
 		}
 		if atOnce && query.Continue != "" && isExpired(err) {
 			err = &finalError{cause: err} // otherwise the pager lists without pages, and takes one page for the list
 		}
 		return list, err
 	}
-	return &Watcher{session: s, list: list, watch: from.watch, store: &reflectorStore[O, V]{store: into, session: s}}
+	return &Watcher{session: s, list: list, watch: source.watch, store: &reflectorStore[O, V]{store: store, session: s}}
 }
 
 // Run keeps the store up to date until ctx ends.

@@ -56,7 +56,7 @@ func Write(dir string, processes []Process) error {
 		return fmt.Errorf("list the processes that were written: %w", err)
 	}
 	for _, entry := range entries {
-		if _, stays := wanted[entry.Name()]; !stays && ours(entry.Name()) {
+		if _, ok := wanted[entry.Name()]; !ok && ours(entry.Name()) {
 			if err := end(dir, entry.Name()); err != nil {
 				return err
 			}
@@ -81,11 +81,11 @@ func ours(name string) bool {
 func place(dir, name string, p Process) error {
 	folder := filepath.Join(dir, name)
 	stat, cgroup := p.stat(), []byte("0::"+p.Cgroup+"\n")
-	before, err := os.ReadFile(filepath.Join(folder, "stat"))
+	previous, err := os.ReadFile(filepath.Join(folder, "stat"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if bytes.Equal(before, stat) {
+	if bytes.Equal(previous, stat) {
 		return replace(folder, "cgroup", cgroup)
 	}
 	if err == nil {
@@ -112,7 +112,7 @@ func place(dir, name string, p Process) error {
 // replace rewrites a file if its content differs.
 func replace(folder, name string, text []byte) error {
 	path := filepath.Join(folder, name)
-	if before, err := os.ReadFile(path); err == nil && bytes.Equal(before, text) {
+	if previous, err := os.ReadFile(path); err == nil && bytes.Equal(previous, text) {
 		return nil
 	}
 	made := filepath.Join(folder, making+name)

@@ -127,7 +127,7 @@ func (c *card) energy(o *device.Observation) error {
 	table, err := c.files.Bytes(path)
 	if err == nil {
 		var joules float64
-		if joules, err = energyOf(table); err == nil {
+		if joules, err = decodeEnergy(table); err == nil {
 			add(o, device.Fast, device.Reading{Quantity: device.Energy, Value: joules})
 			return nil
 		}
@@ -165,7 +165,7 @@ func (c *card) identify() error {
 	if name, err := c.files.Text(filepath.Join(c.folder, "product_name")); err == nil && name != "" {
 		id.Model = name
 	}
-	id.LinkDomain = c.hive()
+	id.LinkDomain, id.Hardware = c.hive(), c.hardware()
 	id.RenderMinor, id.Nodes = device.Unknown, nil
 	if mode, err := c.files.Text(filepath.Join(c.folder, "current_compute_partition")); err == nil && mode != "SPX" {
 		return nil
@@ -183,6 +183,22 @@ func (c *card) identify() error {
 		}
 	}
 	return nil
+}
+
+// hardware reads what identifies the card. Only some server cards have a serial
+// number and a part number, in an EEPROM.
+func (c *card) hardware() (h device.Hardware) {
+	for _, part := range []struct {
+		field *string
+		file  string
+	}{
+		{&h.Serial, "serial_number"},
+		{&h.BoardPartNumber, "product_number"},
+		{&h.VBIOS, "vbios_version"},
+	} {
+		*part.field, _ = c.files.Text(filepath.Join(c.folder, part.file))
+	}
+	return h
 }
 
 // hive is the id of the cards that this one is connected with over xGMI; empty: there are

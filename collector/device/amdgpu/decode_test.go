@@ -67,7 +67,7 @@ func TestEnergyOf(t *testing.T) {
 		{"1.9 with energy of another type is not it", entries([]uint64{4, 7, 5}), -1},
 		{"nothing", nil, -2},
 	} {
-		got, err := energyOf(test.table)
+		got, err := decodeEnergy(test.table)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			got = -1
@@ -108,7 +108,7 @@ func FuzzEnergyOf(f *testing.F) {
 	f.Add(entries([]uint64{2, 0, 61}, []uint64{6, 7, 65536}))
 	f.Add([]byte{0, 0, 1, 9, 0xff, 0xff, 0xff, 0x7f})
 	f.Fuzz(func(t *testing.T, table []byte) {
-		joules, err := energyOf(table)
+		joules, err := decodeEnergy(table)
 		if err == nil && (joules < 0 || math.IsNaN(joules) || joules > math.MaxUint64) {
 			t.Errorf("%x is %v J", table, joules)
 		}

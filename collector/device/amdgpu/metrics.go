@@ -16,7 +16,7 @@ import (
 // joulesPerUnit is what one unit of the energy accumulator stands for.
 const joulesPerUnit = 1.0 / (1 << 16)
 
-// energyOf returns the energy in joules in a table gpu_metrics. The error is
+// decodeEnergy returns the energy in joules in a table gpu_metrics. The error is
 // fs.ErrNotExist if the table has none.
 func energyOffset(revision byte) (offset int, known bool) {
 	switch revision {
@@ -31,9 +31,9 @@ func energyOffset(revision byte) (offset int, known bool) {
 	}
 }
 
-// energyOf returns the energy in joules that a table gpu_metrics contains. The
+// decodeEnergy returns the energy in joules that a table gpu_metrics contains. The
 // error is fs.ErrNotExist where it contains none.
-func energyOf(table []byte) (float64, error) {
+func decodeEnergy(table []byte) (float64, error) {
 	const header = 4
 	if len(table) < header {
 		return 0, errShort(table)
@@ -45,8 +45,8 @@ func energyOf(table []byte) (float64, error) {
 	if revision == 9 {
 		return energyAmong(table[header:])
 	}
-	offset, known := energyOffset(revision)
-	if !known {
+	offset, ok := energyOffset(revision)
+	if !ok {
 		return 0, fs.ErrNotExist
 	}
 	if len(table) < offset+8 {
@@ -71,16 +71,16 @@ func energyAmong(table []byte) (float64, error) {
 			return 0, errShort(table)
 		}
 		descriptor := binary.LittleEndian.Uint64(table)
-		kind, what, values := descriptor>>20&0xf, descriptor>>10&0x3ff, int(descriptor&0x3ff)
-		size, known := sizeOf(kind)
-		if !known {
+		kind, id, values := descriptor>>20&0xf, descriptor>>10&0x3ff, int(descriptor&0x3ff)
+		size, ok := fieldSize(kind)
+		if !ok {
 			return 0, fmt.Errorf("an entry of the unknown type %d", kind)
 		}
 		table = table[8:]
 		if len(table) < size*values {
 			return 0, errShort(table)
 		}
-		if what == energyAccumulator && kind == unsigned64 && values == 1 {
+		if id == energyAccumulator && kind == unsigned64 && values == 1 {
 			return joules(binary.LittleEndian.Uint64(table))
 		}
 		table = table[size*values:]
@@ -88,9 +88,9 @@ func energyAmong(table []byte) (float64, error) {
 	return 0, fs.ErrNotExist
 }
 
-// sizeOf is the size of a value in bytes: types 0 to 7 are unsigned and signed
+// fieldSize is the size of a value in bytes: types 0 to 7 are unsigned and signed
 // integers of 8, 16, 32 and 64 bits.
-func sizeOf(kind uint64) (size int, known bool) { return 1 << (kind / 2), kind < 8 }
+func fieldSize(kind uint64) (size int, known bool) { return 1 << (kind / 2), kind < 8 }
 
 func joules(units uint64) (float64, error) {
 	if units == math.MaxUint64 {

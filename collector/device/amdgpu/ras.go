@@ -43,9 +43,9 @@ func parseBlockCount(text string) (blockCount, error) {
 		}
 		kinds[strings.TrimSpace(kind)] = value
 	}
-	uncorrected, hasUncorrected := kinds["ue"]
+	uncorrected, ok := kinds["ue"]
 	corrected, hasCorrected := kinds["ce"]
-	if !hasUncorrected || !hasCorrected {
+	if !ok || !hasCorrected {
 		return blockCount{}, errors.New("no counts of uncorrected and corrected errors")
 	}
 	return blockCount{uncorrected: uncorrected, corrected: corrected}, nil

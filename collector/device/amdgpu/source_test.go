@@ -127,3 +127,18 @@ func TestWithoutTheDriver(t *testing.T) {
 		t.Error("it has another name, or cannot be closed")
 	}
 }
+
+// Only some server cards have a serial number and a part number.
+func TestHardware(t *testing.T) {
+	tree := sysfstest.Plant(t, "amdgpu")
+	tree.Set(whole+"serial_number", "692251001124\n")
+	tree.Set(whole+"product_number", "102-G30211-0C\n")
+	tree.Set(whole+"vbios_version", "113-M3000100-102\n")
+	want := map[string]device.Hardware{"0000:c1:00.0": {Serial: "692251001124", BoardPartNumber: "102-G30211-0C", VBIOS: "113-M3000100-102"}}
+	for _, r := range cards(t, New(tree.Root)) {
+		observations, _ := r.Read(t.Context(), device.Slow)
+		if got := observations[0].Device.Hardware; got != want[r.Key()] {
+			t.Errorf("%s has %+v, want %+v", r.Key(), got, want[r.Key()])
+		}
+	}
+}

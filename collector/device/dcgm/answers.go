@@ -192,12 +192,12 @@ func (l *library) functions() functions {
 
 // checkCount returns an error if the count of an answer exceeds the capacity of
 // the answer.
-func checkCount(what string, count int64, most int) error {
+func checkCount(subject string, count int64, most int) error {
 	if count >= 0 && count <= int64(most) {
 		return nil
 	}
 	return &source.Failure{Reason: source.ReasonResourceExhausted, Err: fmt.Errorf(
-		"%s: DCGM's library answers with %d, and an answer has %d at most", what, count, most)}
+		"%s: DCGM's library answers with %d, and an answer has %d at most", subject, count, most)}
 }
 
 // structVersion returns the required version field of an answer.
@@ -261,7 +261,7 @@ func (e *engine) hierarchy() ([]instance, error) {
 	for i := range list {
 		entry := &answer.list[i]
 		list[i] = instance{
-			entity: entityOf(entry.entity), parent: entityOf(entry.parent),
+			entity: decodeEntity(entry.entity), parent: decodeEntity(entry.parent),
 			gi: int(entry.gi), ci: device.Unknown, slices: uint(entry.slices),
 		}
 		if list[i].entity.kind == computeInstance {
@@ -271,8 +271,8 @@ func (e *engine) hierarchy() ([]instance, error) {
 	return list, nil
 }
 
-// entityOf converts an entity of the library.
-func entityOf(entry C.struct_answered_entity) entity {
+// decodeEntity converts an entity of the library.
+func decodeEntity(entry C.struct_answered_entity) entity {
 	return entity{entityKind(entry.kind), uint(entry.id)}
 }
 
@@ -330,20 +330,20 @@ func (e *engine) incidents(group dcgm.GroupHandle) ([]incident, error) {
 	list := make([]incident, answer.count)
 	for i := range list {
 		entry := &answer.list[i]
-		list[i] = incident{entityOf(entry.entity), uint(entry.system), int(entry.result), uint(entry.code)}
+		list[i] = incident{decodeEntity(entry.entity), uint(entry.system), int(entry.result), uint(entry.code)}
 	}
 	return list, nil
 }
 
 // xidsSince returns the XIDs that the engine has kept for the entities of the
-// groups and that are later than since, in microseconds since 1970.
-func (e *engine) xidsSince(groups []dcgm.GroupHandle, fields dcgm.FieldHandle, since int64) (xids []value, err error) {
+// groups and that are later than start, in microseconds since 1970.
+func (e *engine) xidsSince(groups []dcgm.GroupHandle, fields dcgm.FieldHandle, start int64) (xids []value, err error) {
 	if e.functions.since == nil {
 		return nil, errFunctionMissing
 	}
 	for _, group := range groups {
 		answer := new(C.struct_answered_events)
-		code := C.call_dcgmGetValuesSince(e.functions.since, binding.connection, C.uintptr_t(group.GetHandle()), C.uintptr_t(fields.GetHandle()), C.longlong(since+1), answer)
+		code := C.call_dcgmGetValuesSince(e.functions.since, binding.connection, C.uintptr_t(group.GetHandle()), C.uintptr_t(fields.GetHandle()), C.longlong(start+1), answer)
 		if answer.more != 0 {
 			return nil, &source.Failure{Reason: source.ReasonResourceExhausted, Err: fmt.Errorf(
 				"get the XIDs since the last: there are more than %d", len(answer.list))}
@@ -352,16 +352,16 @@ func (e *engine) xidsSince(groups []dcgm.GroupHandle, fields dcgm.FieldHandle, s
 			return nil, fmt.Errorf("get the XIDs since the last: %w", err)
 		}
 		for i := range answer.list[:answer.count] {
-			xids = append(xids, eventOf(&answer.list[i]))
+			xids = append(xids, decodeEvent(&answer.list[i]))
 		}
 	}
 	return xids, nil
 }
 
-// eventOf decodes a value that the library has passed to the callback.
-func eventOf(entry *C.struct_answered_event) value {
+// decodeEvent decodes a value that the library has passed to the callback.
+func decodeEvent(entry *C.struct_answered_event) value {
 	v := value{
-		entity: entityOf(entry.entity),
+		entity: decodeEntity(entry.entity),
 		field:  uint16(entry.field),
 		kind:   byte(entry._type),
 		status: status(entry.status),

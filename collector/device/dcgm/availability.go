@@ -18,14 +18,14 @@ func newAvailabilityLog(log *slog.Logger) *availabilityLog {
 
 // report records whether an optional feature is available; a nil error means
 // that it is.
-func (j *availabilityLog) report(what string, err error) {
+func (j *availabilityLog) report(subject string, err error) {
 	switch {
-	case err != nil && !j.unavailable[what]:
-		j.log.Warn("the host engine does not provide it", "what", what, "error", err.Error())
-	case err == nil && j.unavailable[what]:
-		j.log.Info("the host engine provides it again", "what", what)
+	case err != nil && !j.unavailable[subject]:
+		j.log.Warn("the host engine does not provide it", "what", subject, "error", err.Error())
+	case err == nil && j.unavailable[subject]:
+		j.log.Info("the host engine provides it again", "what", subject)
 	}
-	j.unavailable[what] = err != nil
+	j.unavailable[subject] = err != nil
 }
 
 // reportUnknownField records that the engine or the library does not know a

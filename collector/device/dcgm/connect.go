@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -68,7 +69,7 @@ func connect(o Options) (*engine, error) {
 // and "1" if it is the path of a unix socket, else "0". Connection strings
 // would need DCGM 4.5.
 func endpoint(hostEngine string) (address, socket string) {
-	if path, is := strings.CutPrefix(hostEngine, "unix://"); is {
+	if path, ok := strings.CutPrefix(hostEngine, "unix://"); ok {
 		return path, "1"
 	}
 	return strings.TrimPrefix(hostEngine, "tcp://"), "0"
@@ -99,7 +100,7 @@ func (e *engine) checkVersion() error {
 	}
 	build, err := e.buildInfo()
 	if err != nil {
-		return &source.Failure{Reason: reasonOf(err), Err: fmt.Errorf("ask the DCGM host engine for its version: %w", err)}
+		return &source.Failure{Reason: classifyError(err), Err: fmt.Errorf("ask the DCGM host engine for its version: %w", err)}
 	}
 	major, version := majorVersion(build)
 	if major != 0 && major < oldestEngine {
@@ -110,8 +111,8 @@ func (e *engine) checkVersion() error {
 	return nil
 }
 
-// reasonOf returns the reason of the source's status after a call has failed.
-func reasonOf(err error) source.Reason {
+// classifyError returns the reason of the source's status after a call has failed.
+func classifyError(err error) source.Reason {
 	switch reason := source.ReasonOf(err); {
 	case errors.Is(err, statusVersionMismatch), errors.Is(err, statusFunctionNotFound):
 		return source.ReasonUnsupported
@@ -130,9 +131,9 @@ func (e *engine) close() {
 	connectionInUse.Store(false)
 }
 
-// codeOf returns the return code in an error of the binding, or
+// statusCode returns the return code in an error of the binding, or
 // DCGM_ST_GENERIC_ERROR.
-func codeOf(err error) status {
+func statusCode(err error) status {
 	var failure *dcgm.Error
 	if errors.As(err, &failure) {
 		return status(failure.Code)
@@ -144,7 +145,7 @@ func codeOf(err error) status {
 // written as text.
 func withStatus(action string, err error) error {
 	if failure := new(*dcgm.Error); errors.As(err, failure) {
-		return fmt.Errorf("%s: %w", action, codeOf(err))
+		return fmt.Errorf("%s: %w", action, statusCode(err))
 	}
 	return fmt.Errorf("%s: %w", action, err)
 }
@@ -158,14 +159,14 @@ func groupPair(e entity) dcgm.GroupEntityPair {
 func (e *engine) readIdentities(entities []entity) (map[entity]identity, error) {
 	identities := make(map[entity]identity, len(entities))
 	driver := ""
-	q := newQuery(entities, []uint16{driverVersion, gpuName, gpuUUID, gpuMinor, pciBusID})
+	q := newQuery(entities, []uint16{driverVersion, gpuName, gpuUUID, gpuMinor, pciBusID, nvmlIndex, boardSerial, vbiosVersion})
 	err := e.queryValues(&q, liveData, func(v *value, _ *callTime) {
 		if v.field == driverVersion {
 			driver = v.string()
 			return
 		}
-		known, there := identities[v.entity]
-		if !there {
+		known, ok := identities[v.entity]
+		if !ok {
 			known.minor = device.Unknown
 		}
 		switch v.field {
@@ -179,20 +180,85 @@ func (e *engine) readIdentities(entities []entity) (map[entity]identity, error) 
 			if n, o := v.number(); o == present {
 				known.minor = int(n)
 			}
+		default:
+			known.hardware = known.hardware.With(v.hardware())
 		}
 		identities[v.entity] = known
 	})
 	if err != nil {
 		return nil, err
 	}
-	for of, known := range identities {
+	for e, known := range identities {
 		known.driver = driver
-		identities[of] = known
+		identities[e] = known
 	}
+	e.readPlatforms(identities)
 	return identities, nil
+}
+
+// readPlatforms adds where GPUs are in their chassis. An engine that does not know
+// these fields may refuse the whole query; the identities are complete without them.
+func (e *engine) readPlatforms(identities map[entity]identity) {
+	var gpus []entity
+	for subject := range identities {
+		if subject.kind == wholeGPU {
+			gpus = append(gpus, subject)
+		}
+	}
+	found := make(map[entity]device.Hardware, len(gpus))
+	q := newQuery(gpus, []uint16{chassisSerial, chassisSlot, trayIndex, moduleID})
+	err := e.queryValues(&q, liveData, func(v *value, _ *callTime) {
+		found[v.entity] = found[v.entity].With(v.hardware())
+	})
+	if err != nil {
+		return
+	}
+	for gpu, at := range found {
+		if at.ChassisSerial == "" { // a slot of an unknown chassis has no meaning
+			at.Slot, at.Tray = "", ""
+		}
+		known := identities[gpu]
+		known.hardware = known.hardware.With(at)
+		identities[gpu] = known
+	}
 }
 
 // lost reports whether the engine considers a GPU lost.
 func (e *engine) lost(gpu entity) bool {
 	return e.library.has("dcgmGetGpuStatus") && dcgm.GetGPUStatus(gpu.id) == dcgm.EntityStatusLost
+}
+
+// Where a GPU is in its chassis, since Blackwell.
+const (
+	chassisSerial = 572 // DCGM_FI_DEV_PLATFORM_CHASSIS_SERIAL_NUMBER
+	chassisSlot   = 573 // DCGM_FI_DEV_PLATFORM_CHASSIS_SLOT_NUMBER
+	trayIndex     = 574 // DCGM_FI_DEV_PLATFORM_TRAY_INDEX
+	moduleID      = 577 // DCGM_FI_DEV_PLATFORM_MODULE_ID
+)
+
+// hardware returns the part of the hardware that the value is.
+func (v *value) hardware() (h device.Hardware) {
+	text := v.string()
+	if n, o := v.number(); o == present && n >= 0 {
+		text = strconv.FormatFloat(n, 'f', -1, 64)
+	}
+	switch v.field {
+	case boardSerial:
+		h.Serial = text
+	case vbiosVersion:
+		h.VBIOS = text
+	case nvmlIndex:
+		h.Index = text
+	case chassisSerial:
+		h.ChassisSerial = text
+	case chassisSlot:
+		h.Slot = text
+	case trayIndex:
+		h.Tray = text
+	case moduleID:
+		if text != "0" { // also the answer for a GPU without a baseboard
+			h.ModuleID = text
+		}
+	}
+	return h
 }

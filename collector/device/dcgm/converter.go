@@ -38,10 +38,10 @@ func (b *converter) applyPlan(p plan) {
 	places := b.plan.locations
 	b.plan = p
 	fields := append(b.whole.fields(anyRow), b.partition.fields(anyRow)...)
-	before := b.grid
-	b.grid = newGrid(append(append([]entity{}, p.gpus...), p.partitions...), fields, b.limitOf)
-	if before != nil {
-		b.grid.copyFrom(before, func(e entity) bool { return p.locations[e] == places[e] })
+	previous := b.grid
+	b.grid = newGrid(append(append([]entity{}, p.gpus...), p.partitions...), fields, b.fieldLimit)
+	if previous != nil {
+		b.grid.copyFrom(previous, func(e entity) bool { return p.locations[e] == places[e] })
 	}
 	there := make(map[string]bool)
 	for i := range p.targets {
@@ -98,8 +98,8 @@ func (b *converter) observe(t *target, tier device.Tier, now time.Duration) *dev
 		if r.tier > tier {
 			continue
 		}
-		e, its := t.entityFor(r.level)
-		if !its {
+		e, ok := t.entityFor(r.level)
+		if !ok {
 			continue
 		}
 		c := b.grid.get(e, r.field)
@@ -131,8 +131,8 @@ func (b *converter) limit(r *row) time.Duration {
 	return b.fastLimit
 }
 
-// limitOf returns the longest limit of the rows of a field.
-func (b *converter) limitOf(field uint16) (limit time.Duration) {
+// fieldLimit returns the longest limit of the rows of a field.
+func (b *converter) fieldLimit(field uint16) (limit time.Duration) {
 	for _, t := range []*table{b.whole, b.partition} {
 		for i := range t.rows {
 			if t.rows[i].field == field {
@@ -145,12 +145,12 @@ func (b *converter) limitOf(field uint16) (limit time.Duration) {
 
 // addRow converts a value by its row and adds the outcome to the result.
 func (f *deviceResult) addRow(r *row, m *deviceState, i int, c *cell, interval time.Duration) {
-	into := &f.Readings
+	readings := &f.Readings
 	if r.tier == device.Slow {
-		into = &f.Slow
+		readings = &f.Slow
 	}
 	var o outcome
-	*into, o = r.appendReadings(*into, m, i, c, interval)
+	*readings, o = r.appendReadings(*readings, m, i, c, interval)
 	switch o {
 	case present:
 		m.answered[i], f.hasValues = true, true
@@ -202,15 +202,15 @@ func (r *row) appendReadings(readings []device.Reading, m *deviceState, i int, c
 
 // reading returns the reading of a number. An integral was measured when the
 // value was that ended its last interval.
-func (r *row) reading(n float64, of *cell) device.Reading {
-	return device.Reading{Quantity: r.quantity, Details: [2]string{r.detail}, Value: n, Measured: of.measured}
+func (r *row) reading(n float64, c *cell) device.Reading {
+	return device.Reading{Quantity: r.quantity, Details: [2]string{r.detail}, Value: n, Measured: c.measured}
 }
 
 // set appends a reading for each state, of which one is 1.
-func (r *row) set(readings []device.Reading, n float64, of *cell) ([]device.Reading, outcome) {
+func (r *row) set(readings []device.Reading, n float64, c *cell) ([]device.Reading, outcome) {
 	last := float64(len(r.states) - 1)
 	if n > mostStates {
-		return append(readings, r.reading(device.Implausible(), of)), absent
+		return append(readings, r.reading(device.Implausible(), c)), absent
 	}
 	if n > last && r.states[len(r.states)-1] == "other" {
 		n = last
@@ -221,15 +221,15 @@ func (r *row) set(readings []device.Reading, n float64, of *cell) ([]device.Read
 	for i, state := range r.states {
 		if state != "" {
 			readings = append(readings, device.Reading{
-				Quantity: r.quantity, Details: [2]string{state}, Value: boolValue(i == int(n)), Measured: of.measured,
+				Quantity: r.quantity, Details: [2]string{state}, Value: boolValue(i == int(n)), Measured: c.measured,
 			})
 		}
 	}
 	return readings, present
 }
 
-func boolValue(is bool) float64 {
-	if is {
+func boolValue(value bool) float64 {
+	if value {
 		return 1
 	}
 	return 0

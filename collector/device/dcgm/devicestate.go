@@ -23,10 +23,10 @@ func newTable(rows []row) *table {
 }
 
 // fields returns the fields of the rows that match, each once.
-func (t *table) fields(of func(row) bool) (fields []uint16) {
+func (t *table) fields(wanted func(row) bool) (fields []uint16) {
 	seen := make(map[uint16]bool)
 	for _, r := range t.rows {
-		if of(r) && !seen[r.field] {
+		if wanted(r) && !seen[r.field] {
 			seen[r.field] = true
 			fields = append(fields, r.field)
 		}

@@ -2,14 +2,18 @@ package dcgm
 
 // The fields that are read, by their numbers (dcgm_fields.h), which never
 // change. Beside each is its name since DCGM 4.6 and, where it had another
-// one before, that.
+// one before, that. DCGM 4.7 has base-unit fields beside those of other units
+// (1603 and above); both kinds are there, so that no number depends on the release.
 const (
 	driverVersion = 1  // DCGM_FI_SYSTEM_DRIVER_VERSION, DCGM_FI_DRIVER_VERSION
 	gpuName       = 50 // DCGM_FI_DEV_GPU_NAME, DCGM_FI_DEV_NAME
+	nvmlIndex     = 52 // DCGM_FI_DEV_NVML_INDEX
+	boardSerial   = 53 // DCGM_FI_DEV_BOARD_SERIAL, DCGM_FI_DEV_SERIAL
 	gpuUUID       = 54 // DCGM_FI_DEV_GPU_UUID, DCGM_FI_DEV_UUID
 	gpuMinor      = 55 // DCGM_FI_DEV_GPU_MINOR_NUMBER, DCGM_FI_DEV_MINOR_NUMBER
 	pciBusID      = 57 // DCGM_FI_DEV_PCI_BUS_ID, DCGM_FI_DEV_PCI_BUSID
 	migMode       = 67 // DCGM_FI_DEV_MIG_MODE: 1 while it is enabled
+	vbiosVersion  = 85 // DCGM_FI_DEV_VBIOS_VERSION
 
 	smClock            = 100 // DCGM_FI_DEV_SM_CLOCK, MHz
 	memoryClock        = 101 // DCGM_FI_DEV_MEM_CLOCK, MHz
@@ -21,7 +25,7 @@ const (
 	enforcedPowerLimit = 164 // DCGM_FI_DEV_BOARD_POWER_LIMIT_ENFORCED_WATTS, DCGM_FI_DEV_ENFORCED_POWER_LIMIT
 	fabricStatus       = 170 // DCGM_FI_DEV_FABRIC_MANAGER_STATUS: dcgmFabricManagerStatus_t
 	pcieReplays        = 202 // DCGM_FI_DEV_PCIE_REPLAY_TOTAL, DCGM_FI_DEV_PCIE_REPLAY_COUNTER
-	gpuUtilization     = 203 // DCGM_FI_DEV_GPU_UTIL_RATIO, DCGM_FI_DEV_GPU_UTIL: percent under both names
+	gpuUtilization     = 203 // DCGM_FI_DEV_GPU_UTIL, percent; DCGM 4.6 names it DCGM_FI_DEV_GPU_UTIL_RATIO, which is 1613, a ratio, since 4.7
 	memoryUtilization  = 204 // DCGM_FI_DEV_MEM_COPY_UTIL, percent
 	encoderUtilization = 206 // DCGM_FI_DEV_ENC_UTIL, percent
 	decoderUtilization = 207 // DCGM_FI_DEV_DEC_UTIL, percent

@@ -57,7 +57,7 @@ func newGrid(entities []entity, fields []uint16, limit func(field uint16) time.D
 		g.slots[e] = len(g.slots)
 	}
 	for _, field := range fields {
-		if _, twice := g.columns[field]; !twice {
+		if _, ok := g.columns[field]; !ok {
 			g.columns[field] = len(g.columns)
 		}
 	}
@@ -70,8 +70,8 @@ func newGrid(entities []entity, fields []uint16, limit func(field uint16) time.D
 func (g *grid) copyFrom(old *grid, same func(entity) bool) {
 	g.round = old.round
 	for e, slot := range g.slots {
-		if before, known := old.slots[e]; known && same(e) {
-			copy(g.row(slot), old.row(before))
+		if previous, ok := old.slots[e]; ok && same(e) {
+			copy(g.row(slot), old.row(previous))
 		}
 	}
 }
@@ -115,17 +115,17 @@ func (g *grid) apply(v *value, a *callTime) {
 // value is then at most as old as the limit, because an older one does not
 // count as current, and not older than our elapsed time.
 func (c *cell) window(v *value, a *callTime, limit func(field uint16) time.Duration) device.Window {
-	var from, least time.Duration // earliest begin of the window, and earliest exact time
+	var start, least time.Duration // earliest begin of the window, and earliest exact time
 	if c.round == 0 {
-		from = max(a.ended.Elapsed-limit(v.field), 0)
-		least = from
+		start = max(a.ended.Elapsed-limit(v.field), 0)
+		least = start
 	} else {
-		from, least = max(c.queried, c.measured.From), max(c.queried, c.measured.To)
+		start, least = max(c.queried, c.measured.From), max(c.queried, c.measured.To)
 	}
 	if exact, ok := a.elapsedAt(v.at); ok && exact >= least {
 		return device.Window{From: exact, To: exact}
 	}
-	return device.Window{From: from, To: a.ended.Elapsed}
+	return device.Window{From: start, To: a.ended.Elapsed}
 }
 
 // get returns the value that was reported in this round, or nil.
@@ -137,12 +137,12 @@ func (g *grid) get(e entity, field uint16) *cell {
 }
 
 func (g *grid) at(e entity, field uint16) *cell {
-	slot, known := g.slots[e]
-	if !known {
+	slot, ok := g.slots[e]
+	if !ok {
 		return nil
 	}
-	column, known := g.columns[field]
-	if !known {
+	column, ok := g.columns[field]
+	if !ok {
 		return nil
 	}
 	return &g.cells[slot*len(g.columns)+column]

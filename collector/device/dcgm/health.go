@@ -29,7 +29,7 @@ const (
 // The Xids that an engine considers most severe belong to all systems; they are
 // kept.
 func (i incident) coveredByReadings() bool {
-	switch systemOf(i.system).name {
+	switch healthSystem(i.system).name {
 	case allSystems:
 		return false
 	case "nvlink":
@@ -83,9 +83,9 @@ func systems() []system {
 	}
 }
 
-// systemOf returns the system of an incident. An unknown one, as newer engines
+// healthSystem returns the system of an incident. An unknown one, as newer engines
 // may have, counts as allSystems.
-func systemOf(bit uint) system {
+func healthSystem(bit uint) system {
 	all := systems()
 	for _, s := range all {
 		if s.bit == bit {
@@ -97,17 +97,17 @@ func systemOf(bit uint) system {
 
 // healthReadings returns the worst result of each system of an entity: of those
 // that are checked, and of any other that has an incident.
-func healthReadings(of entity, incidents []incident) (readings []device.Reading) {
+func healthReadings(e entity, incidents []incident) (readings []device.Reading) {
 	worst := make(map[string]int)
 	for _, i := range incidents {
-		if i.entity == of && !i.coveredByReadings() {
-			name := systemOf(i.system).name
+		if i.entity == e && !i.coveredByReadings() {
+			name := healthSystem(i.system).name
 			worst[name] = max(worst[name], i.result)
 		}
 	}
 	for _, s := range systems() {
-		present, incident := worst[s.name]
-		if !s.checked && !incident {
+		present, ok := worst[s.name]
+		if !s.checked && !ok {
 			continue
 		}
 		for _, r := range results() {

@@ -68,13 +68,13 @@ func TestHealthReadings(t *testing.T) {
 func TestEverySystemHasAName(t *testing.T) {
 	names := make(map[string]bool)
 	for _, s := range systems() {
-		if names[s.name] || systemOf(s.bit) != s {
-			t.Errorf("%s is %+v", s.name, systemOf(s.bit))
+		if names[s.name] || healthSystem(s.bit) != s {
+			t.Errorf("%s is %+v", s.name, healthSystem(s.bit))
 		}
 		names[s.name] = true
 	}
 	for bit := range 64 {
-		if name := systemOf(1 << bit).name; name == "" || bit > 13 && name != allSystems {
+		if name := healthSystem(1 << bit).name; name == "" || bit > 13 && name != allSystems {
 			t.Errorf("bit %d is of %q", bit, name)
 		}
 	}

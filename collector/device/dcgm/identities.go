@@ -41,10 +41,10 @@ func (r *identityCache) merge(gpus []uint, hierarchy []instance, reported map[en
 		if i.entity.kind != computeInstance {
 			continue
 		}
-		known, before := reported[i.entity], r.byInstance[i]
-		known.name = cmp.Or(known.name, before.name)
+		known, previous := reported[i.entity], r.byInstance[i]
+		known.name = cmp.Or(known.name, previous.name)
 		if !isMIG(known.uuid) {
-			known.uuid = before.uuid
+			known.uuid = previous.uuid
 		}
 		parts[i], identities[i.entity] = known, known
 	}
@@ -54,18 +54,19 @@ func (r *identityCache) merge(gpus []uint, hierarchy []instance, reported map[en
 
 // mergeGPU returns the identity of a GPU from what it reports now, or else from
 // what it reported earlier.
-func (r *identityCache) mergeGPU(of entity, reported identity) identity {
+func (r *identityCache) mergeGPU(e entity, reported identity) identity {
 	if !isGPU(reported.uuid) {
-		return r.byEntity[of]
+		return r.byEntity[e]
 	}
-	if before, is := r.byUUID[reported.uuid]; is {
-		reported.name = cmp.Or(reported.name, before.name)
-		reported.pci = cmp.Or(reported.pci, before.pci)
-		reported.driver = cmp.Or(reported.driver, before.driver)
+	if previous, ok := r.byUUID[reported.uuid]; ok {
+		reported.name = cmp.Or(reported.name, previous.name)
+		reported.pci = cmp.Or(reported.pci, previous.pci)
+		reported.driver = cmp.Or(reported.driver, previous.driver)
+		reported.hardware = reported.hardware.With(previous.hardware)
 		if reported.minor == device.Unknown {
-			reported.minor = before.minor
+			reported.minor = previous.minor
 		}
 	}
-	r.byEntity[of], r.byUUID[reported.uuid] = reported, reported
+	r.byEntity[e], r.byUUID[reported.uuid] = reported, reported
 	return reported
 }

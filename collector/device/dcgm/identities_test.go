@@ -9,7 +9,7 @@ import (
 func TestIdentitiesAreRemembered(t *testing.T) {
 	gpu, other, ci := entity{wholeGPU, 0}, entity{wholeGPU, 1}, entity{computeInstance, 20}
 	hierarchy := mig(0, 2, 9, 1, 1)
-	all := identity{name: "NVIDIA H100", uuid: "GPU-a", pci: "00000000:1A:00.0", driver: "580", minor: 3}
+	all := identity{name: "NVIDIA H100", uuid: "GPU-a", pci: "00000000:1A:00.0", driver: "580", minor: 3, hardware: device.Hardware{Serial: "165", Slot: "9"}}
 	part := identity{name: "1g.10gb", uuid: "MIG-1"}
 	r := newIdentityCache()
 	merge := func(hierarchy []instance, reported map[entity]identity) map[entity]identity {

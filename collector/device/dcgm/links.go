@@ -27,9 +27,9 @@ func (s *Source) readLinks(now time.Duration) error {
 		current, err = s.session.excludeMIG(current, s.converter.plan.gpus)
 	}
 	s.linksMeasured = device.Window{From: began, To: s.elapsed()}
-	before := s.links
+	previous := s.links
 	s.links, s.linksAt = current, now
-	if fewerUp(current, before) {
+	if fewerUp(current, previous) {
 		s.linksAt = now - linkInterval
 	}
 	if errors.Is(err, statusVersionMismatch) || errors.Is(err, statusFunctionNotFound) || errors.Is(err, errFunctionMissing) {
@@ -42,9 +42,9 @@ func (s *Source) readLinks(now time.Duration) error {
 
 // fewerUp reports whether a GPU has links now and before, and fewer of them are
 // up.
-func fewerUp(now, before map[entity]links) bool {
+func fewerUp(now, previous map[entity]links) bool {
 	for gpu, l := range now {
-		if l.up < before[gpu].up {
+		if l.up < previous[gpu].up {
 			return true
 		}
 	}
@@ -59,9 +59,9 @@ func (e *engine) excludeMIG(current map[entity]links, gpus []entity) (map[entity
 	outside := make(map[entity]links, len(current))
 	q := newQuery(gpus, []uint16{migMode})
 	err := e.queryValues(&q, liveData, func(v *value, _ *callTime) {
-		l, has := current[v.entity]
+		l, ok := current[v.entity]
 		mode, o := v.number()
-		if has && (o == unsupported || o == present && mode == 0) {
+		if ok && (o == unsupported || o == present && mode == 0) {
 			outside[v.entity] = l
 		}
 	})

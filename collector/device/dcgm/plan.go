@@ -22,6 +22,7 @@ type instance struct {
 type identity struct {
 	name, uuid, pci, driver string
 	minor                   int
+	hardware                device.Hardware
 }
 
 // target is a device with the entities that have its values.
@@ -81,9 +82,9 @@ func makePlan(gpus []uint, hierarchy []instance, identities map[entity]identity)
 
 // addPartitions adds the MIG devices of a GPU: its compute instances.
 func (p *plan) addPartitions(parent device.Device, gpu entity, hierarchy []instance, identities map[entity]identity) {
-	for _, gi := range childrenOf(gpu, hierarchy) {
+	for _, gi := range findChildren(gpu, hierarchy) {
 		p.addInstance(gi, parent)
-		parts := childrenOf(gi.entity, hierarchy)
+		parts := findChildren(gi.entity, hierarchy)
 		for _, ci := range parts {
 			p.addInstance(ci, parent)
 			t := target{
@@ -121,8 +122,8 @@ func (p *plan) err() error {
 	return errors.Join(errs...)
 }
 
-// childrenOf returns the instances of an entity, in the order of their ids.
-func childrenOf(parent entity, hierarchy []instance) (children []instance) {
+// findChildren returns the instances of an entity, in the order of their ids.
+func findChildren(parent entity, hierarchy []instance) (children []instance) {
 	for _, i := range hierarchy {
 		if i.parent == parent {
 			children = append(children, i)
@@ -136,7 +137,7 @@ func wholeDevice(known identity) device.Device {
 	d := device.Device{
 		UUID: known.uuid, Vendor: "nvidia", Model: known.name, PCIBusID: device.PCIAddress(known.pci),
 		Minor: known.minor, RenderMinor: device.Unknown, Placement: device.Unknown,
-		GPUInstance: device.Unknown, ComputeInstance: device.Unknown, DriverVersion: known.driver,
+		GPUInstance: device.Unknown, ComputeInstance: device.Unknown, DriverVersion: known.driver, Hardware: known.hardware,
 	}
 	if d.Minor != device.Unknown {
 		d.Nodes = []string{fmt.Sprintf("/dev/nvidia%d", d.Minor)}
@@ -155,7 +156,7 @@ func partitionDevice(parent device.Device, gi, ci int, known identity) device.De
 	if !isMIG(known.uuid) {
 		d.UUID = fmt.Sprintf("MIG-%s/%d/%d", parent.UUID, gi, ci)
 	}
-	d.Minor, d.Nodes = device.Unknown, nil
+	d.Minor, d.Nodes, d.Hardware = device.Unknown, nil, device.Hardware{}
 	d.Profile, d.GPUInstance, d.ComputeInstance = profile(known.name), gi, ci
 	return d
 }

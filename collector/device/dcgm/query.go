@@ -141,7 +141,7 @@ func (e *engine) queryValues(q *query, flags uint, handle func(*value, *callTime
 		}
 		for i := range answers {
 			if answers[i].field != 0 {
-				v = valueOf(&answers[i])
+				v = decodeValue(&answers[i])
 				handle(&v, &a)
 			}
 		}
@@ -149,8 +149,8 @@ func (e *engine) queryValues(q *query, flags uint, handle func(*value, *callTime
 	return nil
 }
 
-// valueOf decodes a value that the library has written.
-func valueOf(entry *C.field_value) value {
+// decodeValue decodes a value that the library has written.
+func decodeValue(entry *C.field_value) value {
 	v := value{
 		entity: entity{entityKind(entry.kind), uint(entry.id)},
 		field:  uint16(entry.field),

@@ -100,12 +100,12 @@ func (s *Source) readXIDs() error {
 	var newXIDs []value
 	var oldest int64
 	for i := range s.xids {
-		since, is := s.xidCounts.isNew(&s.xids[i])
-		if !is {
+		start, ok := s.xidCounts.isNew(&s.xids[i])
+		if !ok {
 			continue
 		}
-		if len(newXIDs) == 0 || since < oldest {
-			oldest = since
+		if len(newXIDs) == 0 || start < oldest {
+			oldest = start
 		}
 		newXIDs = append(newXIDs, s.xids[i])
 	}

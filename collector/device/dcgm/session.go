@@ -119,8 +119,8 @@ func (s *session) watchXIDs() {
 
 // optional reports whether an optional step has succeeded, and logs when that
 // changes.
-func (s *session) optional(what string, err error) bool {
-	s.log.report(what, err)
+func (s *session) optional(subject string, err error) bool {
+	s.log.report(subject, err)
 	return err == nil
 }
 
@@ -277,7 +277,7 @@ func (p *plan) byModel(entities []entity) (parts [][]entity) {
 	at := make(map[string]int)
 	for _, e := range entities {
 		model := p.models[e]
-		if _, known := at[model]; !known {
+		if _, ok := at[model]; !ok {
 			at[model] = len(parts)
 			parts = append(parts, nil)
 		}
@@ -394,19 +394,19 @@ func (s *session) watchProfiling() {
 	if !s.options.Profiling || s.profilingWatched {
 		return
 	}
-	before := len(s.watches)
+	previous := len(s.watches)
 	var refusals []error
 	for _, group := range s.gpuGroups {
-		refusals = append(refusals, s.watchProfilingOf(group, s.wholeProfiling))
+		refusals = append(refusals, s.watchProfilingFields(group, s.wholeProfiling))
 	}
 	for _, group := range s.partitionGroups {
-		refusals = append(refusals, s.watchProfilingOf(group, s.partitionProfiling))
+		refusals = append(refusals, s.watchProfilingFields(group, s.partitionProfiling))
 	}
 	err := errors.Join(refusals...)
 	used := inUse(err)
 	s.profilingSplit = s.profilingSplit || !used
-	if err != nil && (used || len(s.watches) == before) {
-		s.endWatches(before)
+	if err != nil && (used || len(s.watches) == previous) {
+		s.endWatches(previous)
 		s.profilingWatched = s.optional("profiling", err)
 		return
 	}
@@ -421,9 +421,9 @@ func inUse(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "resource is in use")
 }
 
-// watchProfilingOf watches profiling fields of a group, or as many of them as
+// watchProfilingFields watches profiling fields of a group, or as many of them as
 // the engine accepts. The error names the others.
-func (s *session) watchProfilingOf(group dcgm.GroupHandle, set *fieldSet) error {
+func (s *session) watchProfilingFields(group dcgm.GroupHandle, set *fieldSet) error {
 	err := s.watch([]dcgm.GroupHandle{group}, set, s.options.Interval, 0)
 	switch {
 	case err == nil:
@@ -438,14 +438,14 @@ func (s *session) watchProfilingOf(group dcgm.GroupHandle, set *fieldSet) error 
 	return errors.Join(s.watchProfilingPart(group, set.fields[:half]), s.watchProfilingPart(group, set.fields[half:]))
 }
 
-// watchProfilingPart is watchProfilingOf for a part of a set. The part needs a
+// watchProfilingPart is watchProfilingFields for a part of a set. The part needs a
 // field group of its own, of which an engine allows only a few.
 func (s *session) watchProfilingPart(group dcgm.GroupHandle, fields []uint16) error {
 	set, err := s.createFieldSet(fields)
 	if err != nil {
 		return err
 	}
-	err = s.watchProfilingOf(group, set)
+	err = s.watchProfilingFields(group, set)
 	if slices.Contains(s.watches, watch{group, set.handle}) {
 		s.partialFieldSets = append(s.partialFieldSets, set.handle)
 	} else {
@@ -456,13 +456,13 @@ func (s *session) watchProfilingPart(group dcgm.GroupHandle, fields []uint16) er
 
 // endWatches ends all watches from index before on. The watches of profiling
 // fields are the last.
-func (s *session) endWatches(before int) {
-	for _, w := range s.watches[before:] {
+func (s *session) endWatches(previous int) {
+	for _, w := range s.watches[previous:] {
 		_ = dcgm.UnwatchFields(w.fields, w.group)
 	}
 	for _, set := range s.partialFieldSets {
 		_ = dcgm.FieldGroupDestroy(set)
 	}
-	s.watches, s.partialFieldSets = s.watches[:before], nil
+	s.watches, s.partialFieldSets = s.watches[:previous], nil
 	clear(s.profiled)
 }

@@ -82,6 +82,9 @@ var errNotConnected = &source.Failure{
 // progress.
 const lockTimeout = 200 * time.Millisecond
 
+// Holds reports whether the engine is in this process, which then keeps every GPU open.
+func (s *Source) Holds() bool { return s.options.HostEngine == "" }
+
 // Readers returns the one reader of the engine. It connects if there is no
 // connection, and updates the list of GPUs. A GPU without a known UUID cannot
 // be observed; it causes an error, returned together with the reader.
@@ -203,8 +206,8 @@ func (s *Source) rebuildPlan(gpus []uint, hierarchy []instance) error {
 	if err != nil {
 		return err
 	}
-	for of, known := range parts {
-		reported[of] = known
+	for e, known := range parts {
+		reported[e] = known
 	}
 	p := makePlan(gpus, hierarchy, s.identities.merge(gpus, hierarchy, reported))
 	if err := s.session.applyPlan(p); err != nil {
@@ -253,7 +256,7 @@ func (s *Source) closeConnection(err error) error {
 	s.session.close()
 	s.session = nil
 	s.xidCounts.disconnect()
-	s.connectionErr = cmp.Or(s.driverReplaced(err), error(&source.Failure{Reason: reasonOf(err), Err: err}))
+	s.connectionErr = cmp.Or(s.driverReplaced(err), error(&source.Failure{Reason: classifyError(err), Err: err}))
 	return s.connectionErr
 }
 

@@ -138,7 +138,7 @@ func measured(o device.Observation, q device.Quantity, details ...string) (devic
 // eventually reads until a condition holds, for at most 30 s.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(pace / 4) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(pace / 4) {
 		if holds() {
 			return
 		}

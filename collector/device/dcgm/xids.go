@@ -53,14 +53,14 @@ func (e *xidCounts) watch(p plan) {
 	locations, fresh := e.plan.locations, e.needsBaseline
 	e.plan, e.needsBaseline = p, make(map[entity]bool)
 	for _, gpu := range p.gpus {
-		_, known := e.latest[p.locations[gpu]]
-		e.needsBaseline[gpu] = !known
+		_, ok := e.latest[p.locations[gpu]]
+		e.needsBaseline[gpu] = !ok
 	}
 	for _, i := range p.instances {
 		e.needsBaseline[i] = fresh[i] || locations[i] != p.locations[i]
 	}
 	e.failure = nil
-	gone := func(of entity, _ error) bool { return p.locations[of] == "" }
+	gone := func(e entity, _ error) bool { return p.locations[e] == "" }
 	maps.DeleteFunc(e.failures, gone)
 	clear(e.unsupported)
 	e.publish()
@@ -102,8 +102,8 @@ func (e *xidCounts) receive(at clock.Instant, queried []entity, values []value) 
 		} else {
 			e.failures[v.entity] = v.status
 		}
-		if has := v.status.outcome() != unsupported; has == e.unsupported[v.entity] {
-			e.unsupported[v.entity], changed = !has, true
+		if available := v.status.outcome() != unsupported; available == e.unsupported[v.entity] {
+			e.unsupported[v.entity], changed = !available, true
 		}
 	}
 	e.received = at
@@ -131,10 +131,10 @@ func (s status) receives() bool {
 }
 
 // isNew reports whether the last XID of an entity is one that has not been
-// counted. since is the time, in microseconds, after which there may be others.
-func (e *xidCounts) isNew(v *value) (since int64, is bool) {
-	location, known := e.plan.locations[v.entity]
-	if !known || v.status.outcome() == failed {
+// counted. start is the time, in microseconds, after which there may be others.
+func (e *xidCounts) isNew(v *value) (start int64, fresh bool) {
+	location, ok := e.plan.locations[v.entity]
+	if !ok || v.status.outcome() == failed {
 		return 0, false
 	}
 	_, valid := xidCode(v)
@@ -156,9 +156,9 @@ func (e *xidCounts) record(values []value) {
 	counted := false
 	for i := range values {
 		v := &values[i]
-		location, known := e.plan.locations[v.entity]
+		location, ok := e.plan.locations[v.entity]
 		code, valid := xidCode(v)
-		if !known || !valid || v.at <= e.latest[location] {
+		if !ok || !valid || v.at <= e.latest[location] {
 			continue
 		}
 		e.latest[location], counted = v.at, true
@@ -185,8 +185,8 @@ func reportedTwice(code int) bool { return code == 79 || code == 119 || code == 
 // old one is published.
 func (e *xidCounts) count(uuid string, code int, at time.Time) {
 	list := slices.Clone(e.counts[uuid])
-	i, known := slices.BinarySearchFunc(list, code, func(x device.XID, code int) int { return cmp.Compare(x.Code, code) })
-	if !known {
+	i, ok := slices.BinarySearchFunc(list, code, func(x device.XID, code int) int { return cmp.Compare(x.Code, code) })
+	if !ok {
 		list = slices.Insert(list, i, device.XID{Code: code})
 	} else if reportedTwice(code) && at.Sub(list[i].Last).Abs() < duplicateWindow {
 		return

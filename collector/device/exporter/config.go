@@ -25,7 +25,7 @@ import (
 const (
 	maxExporters = 16
 	maxRules     = 256 // of a kind
-	maxDetail    = 64  // bytes; as in the protocol of device metrics
+	maxDetail    = 64  // bytes
 	maxAge       = 90 * time.Second
 	defaultEvery = 5 * time.Second
 )
@@ -36,7 +36,9 @@ type Config struct {
 	URL   string        // http://ADDRESS:PORT/PATH or unix:///SOCKET
 	Every time.Duration // how often it is read
 	Age   time.Duration // how old a value on the page may be: the interval at which the exporter reads its hardware
-	rules rules
+
+	ownFamilies bool // the page has the project's own families, of the devices of rules.driver
+	rules       rules
 }
 
 // rules map the series of a page.
@@ -58,6 +60,18 @@ func (r *rules) names() map[string]bool {
 	return names
 }
 
+// renamed returns the metric of a rule, and the required ones that are the same under
+// other namings.
+func (r *rules) renamed(rule metricRule) []string {
+	names := []string{rule.metric}
+	for _, other := range r.metrics {
+		if rule.required && other.required && rule.sameReading(other) && rule.showsNaming != "" && other.showsNaming != "" && other.showsNaming != rule.showsNaming {
+			names = append(names, other.metric)
+		}
+	}
+	return names
+}
+
 // identityField is a part of a device's identity that a label may have.
 type identityField string
 
@@ -70,12 +84,16 @@ const (
 	fieldVendor        identityField = "vendor" // if the exporter reads hardware of several
 	fieldModel         identityField = "model"
 	fieldDriverVersion identityField = "driver_version"
+	fieldSerial        identityField = "serial"
+	fieldPartNumber    identityField = "board_part_number"
+	fieldVBIOS         identityField = "vbios"
 )
 
 func identityFields() []string {
 	return []string{
 		string(fieldUUID), string(fieldPCIAddress), string(fieldName), string(fieldGPUInstance),
 		string(fieldProfile), string(fieldVendor), string(fieldModel), string(fieldDriverVersion),
+		string(fieldSerial), string(fieldPartNumber), string(fieldVBIOS),
 	}
 }
 
@@ -102,6 +120,11 @@ type metricRule struct {
 	combine  string
 	parts    []string // labels that tell apart what is combined; none: all but those of the holders
 	required bool
+
+	// Releases of an exporter name their metrics differently. A naming is known by a
+	// metric that no other naming has.
+	showsNaming string // a device with this metric has this naming
+	needsNaming string // the rule is used of devices that show this naming
 }
 
 // condition is the value that a label must have. An absent label is empty.
@@ -177,6 +200,25 @@ func preset(name string) (Config, error) {
 	return config, nil
 }
 
+// driverConfig is the page of a driver, with the project's own families.
+func driverConfig(driver, url string, every time.Duration) Config {
+	return Config{Name: driver, URL: url, Every: every, ownFamilies: true, rules: rules{driver: driver}}
+}
+
+// Driver returns the configuration of DRIVER=URL: the page of a DRA driver with the
+// project's own families, which is read at an interval, a second at least.
+func Driver(text string, every time.Duration) (Config, error) {
+	driver, at, ok := strings.Cut(text, "=")
+	if !ok || !isDriver(driver) {
+		return Config{}, errors.New("want DRIVER=URL, with the name of a DRA driver") // the text can have a password
+	}
+	url, err := parseURL(at)
+	if err != nil {
+		return Config{}, fmt.Errorf("%s: %w", driver, err)
+	}
+	return driverConfig(driver, url, max(every, time.Second)), nil
+}
+
 // Load reads the exporters of a file. Errors name the file, and the line and the
 // key where there are any. env returns variables, to which URLs can refer.
 func Load(file string, env func(string) string) ([]Config, error) {
@@ -223,8 +265,8 @@ func Parse(text []byte, env func(string) string) ([]Config, error) {
 
 // parseExporter decodes an entry: the place of an exporter, and a preset or rules.
 func parseExporter(entry *yaml.Node, env func(string) string) (Config, error) {
-	own := []string{"name", "preset", "url", "interval", "max_age"}
-	keys, err := yamlfile.MappingOf(entry, "an exporter", append(own, rulesKeys()[3:]...)...)
+	given := []string{"name", "preset", "url", "interval", "max_age"}
+	keys, err := yamlfile.MappingOf(entry, "an exporter", append(given, rulesKeys()[3:]...)...)
 	if err != nil {
 		return Config{}, err
 	}
@@ -237,14 +279,34 @@ func parseExporter(entry *yaml.Node, env func(string) string) (Config, error) {
 		if config, err = preset(name); err != nil {
 			return Config{}, yamlfile.Errorf(at, "%v", err)
 		}
-		return config, config.decode(entry, env, own...)
+		return config, config.decode(entry, env, given...)
+	}
+	if keys.Node("driver") != nil && keys.Node("device") == nil && keys.Node("metrics") == nil {
+		return parseDriver(entry, keys, env)
 	}
 	for _, key := range []string{"name", "url", "device", "metrics"} {
 		if _, err := keys.Need(key); err != nil {
 			return Config{}, err
 		}
 	}
-	return config, config.decode(entry, env, append(own, rulesKeys()...)...)
+	return config, config.decode(entry, env, append(given, rulesKeys()...)...)
+}
+
+// parseDriver decodes an entry of a driver without rules: its page has the project's own
+// families.
+func parseDriver(entry *yaml.Node, keys yamlfile.Mapping, env func(string) string) (Config, error) {
+	if _, err := keys.Need("url"); err != nil {
+		return Config{}, err
+	}
+	driver, err := keys.Text("driver")
+	if err != nil {
+		return Config{}, err
+	}
+	if !isDriver(driver) {
+		return Config{}, yamlfile.Errorf(keys.Node("driver"), "driver is %s, which is not the name of a DRA driver", yamlfile.Quoted(driver))
+	}
+	config := driverConfig(driver, "", defaultEvery)
+	return config, config.decode(entry, env, "name", "url", "interval", "max_age", "driver")
 }
 
 // rulesKeys are the keys of a preset. The first three are those of every exporter.
@@ -286,12 +348,12 @@ func (c *Config) decode(node *yaml.Node, env func(string) string, known ...strin
 	return c.rules.decode(keys)
 }
 
-func decodeDuration(keys yamlfile.Mapping, key string, into *time.Duration, least time.Duration) error {
+func decodeDuration(keys yamlfile.Mapping, key string, field *time.Duration, least time.Duration) error {
 	text, err := keys.Text(key)
 	if err != nil || text == "" {
 		return err
 	}
-	if *into, err = time.ParseDuration(text); err != nil || *into < least || *into > maxAge {
+	if *field, err = time.ParseDuration(text); err != nil || *field < least || *field > maxAge {
 		return yamlfile.Errorf(keys.Node(key), "%s is %s, want a duration from %v to %v, such as 15s", key, yamlfile.Quoted(text), least, maxAge)
 	}
 	return nil
@@ -318,8 +380,9 @@ func expand(text string, env func(string) string) (string, error) {
 }
 
 // parseURL returns the URL of a page on this node, with an IPv6 address in brackets.
-// Names are refused, except localhost: what they resolve to may be another node, whose
-// devices would be taken for those of this one.
+// Names are refused, except localhost and those of Services: what they resolve to may be
+// another node, whose devices would be taken for those of this one. A Service can keep
+// to the node of its client (internalTrafficPolicy: Local).
 func parseURL(text string) (string, error) {
 	text = hostport.Bracketed(text)
 	if hostport.HasUser(text) {
@@ -339,13 +402,20 @@ func parseURL(text string) (string, error) {
 	case at.Scheme != "http" || at.Fragment != "":
 		return "", fmt.Errorf("%s is neither http://ADDRESS:PORT/PATH nor unix:///SOCKET", yamlfile.Quoted(hostport.Redacted(text)))
 	}
-	if _, err := netip.ParseAddr(at.Hostname()); err != nil && at.Hostname() != "localhost" {
-		return "", fmt.Errorf("the host %s is neither an IP address of this node nor localhost", yamlfile.Quoted(at.Hostname()))
+	if _, err := netip.ParseAddr(at.Hostname()); err != nil && at.Hostname() != "localhost" && !isService(at.Hostname()) {
+		return "", fmt.Errorf("the host %s is neither an IP address of this node, localhost, nor a Service (NAME.NAMESPACE.svc) with internalTrafficPolicy: Local", yamlfile.Quoted(at.Hostname()))
 	}
 	if _, _, err := net.SplitHostPort(at.Host); err != nil {
 		return "", fmt.Errorf("%s has no port", yamlfile.Quoted(hostport.Redacted(text)))
 	}
 	return text, nil
+}
+
+// isService reports whether a host is NAME.NAMESPACE.svc, with the cluster's domain or
+// without it.
+func isService(host string) bool {
+	parts := strings.Split(host, ".")
+	return len(parts) >= 3 && parts[0] != "" && parts[1] != "" && parts[2] == "svc"
 }
 
 // decode decodes the rules that a mapping has.
@@ -355,11 +425,11 @@ func (r *rules) decode(keys yamlfile.Mapping) error {
 		return err
 	}
 	for _, entry := range entries {
-		one, err := parseRelabeling(entry)
+		rule, err := parseRelabeling(entry)
 		if err != nil {
 			return err
 		}
-		r.relabel = append(r.relabel, one)
+		r.relabel = append(r.relabel, rule)
 	}
 	if at := keys.Node("device"); at != nil {
 		if err := r.decodeDevice(at); err != nil {
@@ -380,6 +450,12 @@ func (r *rules) decode(keys yamlfile.Mapping) error {
 			}
 		}
 		r.metrics = append(r.metrics, rule)
+	}
+	for i, rule := range r.metrics {
+		shows := func(other metricRule) bool { return other.showsNaming == rule.needsNaming }
+		if rule.needsNaming != "" && !slices.ContainsFunc(r.metrics, shows) {
+			return yamlfile.Errorf(entries[i], "needs_naming is %s, which no metric shows", yamlfile.Quoted(rule.needsNaming))
+		}
 	}
 	if entries, err = keys.List("blanks", maxRules); err != nil {
 		return err
@@ -425,37 +501,37 @@ func (r *rules) decodeDevice(at *yaml.Node) error {
 }
 
 func parseRelabeling(entry *yaml.Node) (relabeling, error) {
-	one := relabeling{separator: ";", replacement: "$1", action: "replace"}
+	rule := relabeling{separator: ";", replacement: "$1", action: "replace"}
 	keys, err := yamlfile.MappingOf(entry, "a rule of relabel", "source_labels", "separator", "regex", "target_label", "replacement", "action")
 	if err != nil {
-		return one, err
+		return rule, err
 	}
-	if one.source, err = labelNames(keys, "source_labels"); err != nil {
-		return one, err
+	if rule.source, err = labelNames(keys, "source_labels"); err != nil {
+		return rule, err
 	}
 	regex := "(.*)"
 	for _, field := range []struct {
 		key  string
 		into *string
-	}{{"separator", &one.separator}, {"regex", &regex}, {"target_label", &one.target}, {"replacement", &one.replacement}, {"action", &one.action}} {
+	}{{"separator", &rule.separator}, {"regex", &regex}, {"target_label", &rule.target}, {"replacement", &rule.replacement}, {"action", &rule.action}} {
 		if keys.Node(field.key) == nil {
 			continue
 		}
 		if *field.into, err = keys.Text(field.key); err != nil {
-			return one, err
+			return rule, err
 		}
 	}
-	if one.regex, err = anchored(regex); err != nil {
-		return one, yamlfile.Errorf(keys.Node("regex"), "regex: %v", err)
+	if rule.regex, err = anchored(regex); err != nil {
+		return rule, yamlfile.Errorf(keys.Node("regex"), "regex: %v", err)
 	}
 	actions := []string{"replace", "keep", "drop"}
 	switch {
-	case !slices.Contains(actions, one.action):
-		return one, yamlfile.Errorf(keys.Node("action"), "action is %s, want one of %s%s", yamlfile.Quoted(one.action), strings.Join(actions, ", "), yamlfile.Hint(one.action, actions))
-	case (one.action == "replace") != (one.target != ""):
-		return one, yamlfile.Errorf(entry, "target_label belongs to the action replace, which needs it")
+	case !slices.Contains(actions, rule.action):
+		return rule, yamlfile.Errorf(keys.Node("action"), "action is %s, want one of %s%s", yamlfile.Quoted(rule.action), strings.Join(actions, ", "), yamlfile.Hint(rule.action, actions))
+	case (rule.action == "replace") != (rule.target != ""):
+		return rule, yamlfile.Errorf(entry, "target_label belongs to the action replace, which needs it")
 	}
-	return one, nil
+	return rule, nil
 }
 
 // anchored compiles an expression that matches whole values, as those of Prometheus.
@@ -463,7 +539,7 @@ func anchored(text string) (*regexp.Regexp, error) { return regexp.Compile("^(?s
 
 func parseMetric(entry *yaml.Node) (metricRule, error) {
 	var rule metricRule
-	keys, err := yamlfile.MappingOf(entry, "a metric", "metric", "match", "quantity", "details", "unit", "combine", "parts", "required")
+	keys, err := yamlfile.MappingOf(entry, "a metric", "metric", "match", "quantity", "details", "unit", "combine", "parts", "required", "shows_naming", "needs_naming")
 	if err != nil {
 		return rule, err
 	}
@@ -489,7 +565,13 @@ func parseMetric(entry *yaml.Node) (metricRule, error) {
 	if err := rule.decodeCombine(keys); err != nil {
 		return rule, err
 	}
-	rule.required, err = keys.Bool("required")
+	if rule.required, err = keys.Bool("required"); err != nil {
+		return rule, err
+	}
+	if rule.showsNaming, err = keys.Text("shows_naming"); err != nil {
+		return rule, err
+	}
+	rule.needsNaming, err = keys.Text("needs_naming")
 	return rule, err
 }
 
@@ -609,25 +691,25 @@ func parseDetail(name string, node *yaml.Node) (detail, error) {
 	if _, err := keys.Need("label"); err != nil {
 		return detail{}, err
 	}
-	var of detail
-	if of.label, err = keys.Text("label"); err != nil || keys.Node("values") == nil {
-		return of, err
+	var d detail
+	if d.label, err = keys.Text("label"); err != nil || keys.Node("values") == nil {
+		return d, err
 	}
 	values, names, err := yamlfile.Names(keys.Node("values"), "values")
 	if err != nil {
-		return of, err
+		return d, err
 	}
-	of.values = make(map[string]string, len(names))
+	d.values = make(map[string]string, len(names))
 	for _, value := range names {
-		if of.values[value], err = values.Text(value); err != nil {
-			return of, err
+		if d.values[value], err = values.Text(value); err != nil {
+			return d, err
 		}
 	}
-	return of, nil
+	return d, nil
 }
 
 func (r *metricRule) decodeUnit(keys yamlfile.Mapping, spec device.Spec) error {
-	units := unitsOf(spec.Unit)
+	units := baseUnits(spec.Unit)
 	name, err := keys.Text("unit")
 	if err != nil {
 		return err
@@ -635,8 +717,8 @@ func (r *metricRule) decodeUnit(keys yamlfile.Mapping, spec device.Spec) error {
 	if keys.Node("unit") == nil {
 		name = spec.Unit
 	}
-	known := false
-	if r.unit, known = units[name]; known {
+	ok := false
+	if r.unit, ok = units[name]; ok {
 		return nil
 	}
 	if spec.Unit == "" {
@@ -648,11 +730,15 @@ func (r *metricRule) decodeUnit(keys yamlfile.Mapping, spec device.Spec) error {
 
 // same reports whether another rule maps the same series to the same reading.
 func (r metricRule) same(other metricRule) bool {
-	return r.metric == other.metric && r.quantity == other.quantity &&
+	return r.metric == other.metric && r.sameReading(other) &&
 		slices.EqualFunc(r.match, other.match, func(a, b condition) bool {
 			return a.label == b.label && a.regex.String() == b.regex.String()
-		}) &&
-		r.details[0].same(other.details[0]) && r.details[1].same(other.details[1])
+		})
+}
+
+// sameReading reports whether another rule maps to the same reading.
+func (r metricRule) sameReading(other metricRule) bool {
+	return r.quantity == other.quantity && r.details[0].same(other.details[0]) && r.details[1].same(other.details[1])
 }
 
 func (d detail) same(other detail) bool { return d.fixed == other.fixed && d.label == other.label }

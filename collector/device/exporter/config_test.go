@@ -51,8 +51,10 @@ func TestParsePreset(t *testing.T) {
 		if err != nil || config.Name != name || config.URL == "" || len(config.rules.metrics) == 0 || config.rules.vendor == "" && name != "all-smi" {
 			t.Errorf("%s: %v", name, err)
 		}
-		if moved, err := Preset(name + "=http://10.0.0.7:1234/m?x=y"); err != nil || moved.URL != "http://10.0.0.7:1234/m?x=y" {
-			t.Errorf("%s elsewhere: %q, %v", name, moved.URL, err)
+		for _, url := range []string{"http://10.0.0.7:1234/m?x=y", "http://exporter.gpu-operator.svc:9400/metrics", "http://exporter.gpu-operator.svc.cluster.local:9400"} {
+			if moved, err := Preset(name + "=" + url); err != nil || moved.URL != url {
+				t.Errorf("%s elsewhere: %q, %v", name, moved.URL, err)
+			}
 		}
 	}
 }
@@ -65,11 +67,11 @@ func TestParseErrors(t *testing.T) {
 		"no exporters":              {"{}", "line 1: exporters is missing"},
 		"another key":               {"exporter: []", `line 1: unknown key "exporter", want one of exporters; did you mean exporters?`},
 		"a list of texts":           {"exporters: [a]", "line 1: an exporter is the text \"a\", want keys and values"},
-		"a misspelt key":            {change("unit:", "unitt:"), `line 9: unknown key "unitt", want one of metric, match, quantity, details, unit, combine, parts, required; did you mean unit?`},
+		"a misspelt key":            {change("unit:", "unitt:"), `line 9: unknown key "unitt", want one of metric, match, quantity, details, unit, combine, parts, required, shows_naming, needs_naming; did you mean unit?`},
 		"no name":                   {change("name: npu", "vendor: x"), "is set twice"},
 		"no url":                    {change("  url: http://127.0.0.1:9100/metrics\n", ""), "line 2: url is missing"},
 		"no metrics":                {whole[:strings.Index(whole, "  metrics")], "line 2: metrics is missing"},
-		"a host name":               {change("127.0.0.1", "gpu-7.example.com"), `line 3: url: the host "gpu-7.example.com" is neither an IP address of this node nor localhost`},
+		"a host name":               {change("127.0.0.1", "gpu-7.example.com"), `line 3: url: the host "gpu-7.example.com" is neither an IP address of this node, localhost, nor a Service (NAME.NAMESPACE.svc) with internalTrafficPolicy: Local`},
 		"no port":                   {change("127.0.0.1:9100", "127.0.0.1"), "has no port"},
 		"https":                     {change("http:", "https:"), "is neither http://ADDRESS:PORT/PATH nor unix:///SOCKET"},
 		"a password":                {change("127.0.0.1", "me:secret@127.0.0.1"), "is neither http://ADDRESS:PORT/PATH nor unix:///SOCKET"},
@@ -88,6 +90,7 @@ func TestParseErrors(t *testing.T) {
 		"parts of a maximum":        {change("combine: max", "combine: max, parts: [n]"), "line 10: parts belongs to combine: sum and combine: mean"},
 		"no part":                   {change("combine: max", "combine: sum, parts: []"), "line 10: parts has no entries"},
 		"an unknown combination":    {change("combine: max", "combine: maximum"), `line 10: combine is "maximum", want one of sum, mean, max`},
+		"a naming that none shows":  {change("required: true", "needs_naming: new"), `line 9: needs_naming is "new", which no metric shows`},
 		"a bad expression":          {change("die|core", "die("), "line 10: place: error parsing regexp"},
 		"required of another type":  {change("required: true", "required: often"), `line 9: required is the text "often", want true or false`},
 		"a rule twice":              {whole + "  - {metric: npu_busy, quantity: utilization}\n", "line 11: npu_busy maps the same series to the same quantity as line 9"},
@@ -154,8 +157,10 @@ func TestPresetErrors(t *testing.T) {
 	if _, err := Preset("nvidia-dcgm"); err == nil || !strings.Contains(err.Error(), "nvidia-dcgm-exporter") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := Preset("nvidia-dcgm-exporter=gpu-1:9400"); err == nil {
-		t.Error("an address without scheme is read")
+	for _, url := range []string{"gpu-1:9400", "http://gpu-1:9400", "http://exporter.svc:9400", "http://.gpu-operator.svc:9400", "http://exporter.gpu-operator.svc"} {
+		if _, err := Preset("nvidia-dcgm-exporter=" + url); err == nil {
+			t.Errorf("%s is read", url)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/exposition"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
@@ -22,10 +23,27 @@ const (
 	maxChoices  = 4 * maxDevices
 )
 
-// choices are the rules that give readings of devices, of several that can. The rule that
-// gave a reading first gives it as long as the page is read: while its series is missing
-// there is none, because that of another metric may count from another origin.
-type choices map[choiceKey]*metricRule
+// choices are the rules that give readings of devices, of several that can, and the
+// namings of devices. The rule that gave a reading first gives it as long as the device
+// has its naming: while its series is missing there is none, because that of another
+// metric may count from another origin. When the exporter was replaced by one with
+// another naming, another rule may follow, with another origin.
+type choices struct {
+	rules   map[choiceKey]choice
+	namings map[string]string // that devices showed last, by what identifies them on their page
+}
+
+func newChoices() choices {
+	return choices{rules: make(map[choiceKey]choice), namings: make(map[string]string)}
+}
+
+// choice is the rule that gives a reading, the naming that the device had then, and
+// the origin of what the rule gives.
+type choice struct {
+	rule   *metricRule
+	naming string
+	origin uint8
+}
 
 // choiceKey is a reading of a device, by what identifies the device on its page.
 type choiceKey struct {
@@ -42,10 +60,10 @@ type mapping struct {
 	holders   map[string]bool
 	relabeled []map[string]replaced // by rule and the joined values
 	devices   []device.Observation
-	byKey     map[string]int // index of a device
-	values    map[valueKey]*value
+	byKey     map[string]int        // index of a device
+	shown     map[int]string        // the namings that devices show on this page
+	values    map[valueKey][]*value // of each rule that can give a reading, in their order
 	order     []valueKey
-	choices   choices
 	problems  problems
 }
 
@@ -61,7 +79,7 @@ type replaced struct {
 func (c choices) mapPage(rules *rules, families map[string]*family, window device.Window, now clock.Instant) (devices []device.Observation, had []bool, err error) {
 	m := &mapping{
 		rules: rules, window: window, now: now, holders: holderLabels(), relabeled: make([]map[string]replaced, len(rules.relabel)),
-		byKey: make(map[string]int), values: make(map[valueKey]*value), choices: c,
+		byKey: make(map[string]int), shown: make(map[int]string), values: make(map[valueKey][]*value),
 	}
 	for i := range m.relabeled {
 		m.relabeled[i] = make(map[string]replaced)
@@ -89,26 +107,66 @@ func (c choices) mapPage(rules *rules, families map[string]*family, window devic
 	for i := range m.devices {
 		keep(&m.devices[i].Device)
 	}
+	for at, naming := range m.shown {
+		c.rename(deviceName(m.devices[at].Device), naming)
+	}
 	for _, key := range m.order {
-		one := &m.devices[key.device]
-		if reading, ok := m.values[key].reading(key, nameOf(one.Device), &m.problems); ok {
-			one.Readings = append(one.Readings, reading)
-			c.choose(m.choice(key), m.values[key].rule, rules)
+		observation := &m.devices[key.device]
+		chosen := choiceKey{deviceName(observation.Device), key.quantity, key.details}
+		v := c.value(chosen, m.usable(key))
+		if v == nil {
+			continue
+		}
+		if reading, ok := v.reading(key, chosen.device, &m.problems); ok {
+			reading.Origin = c.choose(chosen, v.rule, rules)
+			observation.Readings = append(observation.Readings, reading)
 		}
 	}
 	return m.devices, had, m.problems.err()
 }
 
-// choose notes the rule that gives a reading, if another one could.
-func (c choices) choose(key choiceKey, rule *metricRule, rules *rules) {
-	isOther := func(other metricRule) bool { return other.quantity == key.quantity && other.metric != rule.metric }
-	if len(c) < maxChoices && slices.ContainsFunc(rules.metrics, isOther) {
-		c[key] = rule
+// usable are the values of a reading, without those of metrics that mean something
+// only under a naming that the page does not show for the device.
+func (m *mapping) usable(key valueKey) []*value {
+	return slices.DeleteFunc(m.values[key], func(v *value) bool {
+		return v.rule.needsNaming != "" && v.rule.needsNaming != m.shown[key.device]
+	})
+}
+
+// rename notes the naming of a device.
+func (c choices) rename(device, naming string) {
+	if _, ok := c.namings[device]; ok || len(c.namings) < maxChoices {
+		c.namings[device] = naming
 	}
 }
 
-func (m *mapping) choice(key valueKey) choiceKey {
-	return choiceKey{nameOf(m.devices[key.device].Device), key.quantity, key.details}
+// value returns the value of the rule that gives a reading, or of the first one that
+// may; nil: there is none.
+func (c choices) value(key choiceKey, values []*value) *value {
+	previous, ok := c.rules[key]
+	at := slices.IndexFunc(values, func(v *value) bool { return v.rule == previous.rule })
+	switch {
+	case at >= 0:
+		return values[at]
+	case len(values) == 0, ok && previous.naming == c.namings[key.device]:
+		return nil
+	}
+	return values[0]
+}
+
+// choose notes the rule that gives a reading, if another one could, and returns the
+// origin of the reading.
+func (c choices) choose(key choiceKey, rule *metricRule, rules *rules) uint16 {
+	previous, ok := c.rules[key]
+	origin := previous.origin
+	if ok && previous.rule != rule {
+		origin++
+	}
+	isOther := func(other metricRule) bool { return other.quantity == key.quantity && other.metric != rule.metric }
+	if ok || len(c.rules) < maxChoices && slices.ContainsFunc(rules.metrics, isOther) {
+		c.rules[key] = choice{rule, c.namings[key.device], origin}
+	}
+	return uint16(origin)
 }
 
 // add adds one series to the reading that it belongs to, if to any.
@@ -132,28 +190,28 @@ func (m *mapping) add(rule *metricRule, kind string, s series) bool {
 	if !ok {
 		return false
 	}
-	measured, fresh := m.measured(s)
+	window, fresh := measured(s.Series, m.window, m.now)
 	if !fresh {
 		return false
 	}
 	if key.device, ok = m.device(s); !ok {
 		return false
 	}
-	if chosen := m.choices[m.choice(key)]; chosen != nil && chosen != rule {
-		return true
+	if rule.showsNaming != "" && m.shown[key.device] == "" {
+		m.shown[key.device] = rule.showsNaming
 	}
-	v := m.values[key]
-	if v == nil {
-		v = &value{rule: rule, parts: make(map[string]*part)}
+	values := m.values[key]
+	if len(values) == 0 {
 		for i, detail := range key.details {
 			key.details[i] = strings.Clone(detail) // as in keep
 		}
-		m.values[key] = v
 		m.order = append(m.order, key)
 	}
-	if v.rule == rule { // otherwise an earlier rule has the reading: this is its alternative
-		v.add(s, number, measured)
+	if len(values) == 0 || values[len(values)-1].rule != rule {
+		values = append(values, &value{rule: rule, parts: make(map[string]*part)})
+		m.values[key] = values
 	}
+	values[len(values)-1].add(s, number, window)
 	return true
 }
 
@@ -170,14 +228,14 @@ func (m *mapping) number(rule *metricRule, kind string, number float64) (float64
 	return number, !math.IsInf(number, 0)
 }
 
-// measured is when a value was measured: at its time stamp, if it has one. A value
-// that is older than those of other sources may be is not fresh.
-func (m *mapping) measured(s series) (device.Window, bool) {
+// measured is when a value was measured: at its time stamp, or else in the window of the
+// page. A value that is older than those of other sources may be is not fresh.
+func measured(s exposition.Series, window device.Window, now clock.Instant) (device.Window, bool) {
 	if !s.Stamped {
-		return m.window, true
+		return window, true
 	}
-	age := max(m.now.Wall.Sub(time.UnixMilli(s.Timestamp)), 0)
-	at := m.now.Elapsed - age
+	age := max(now.Wall.Sub(time.UnixMilli(s.Timestamp)), 0)
+	at := now.Elapsed - age
 	return device.Window{From: at, To: at}, age <= maxAge
 }
 
@@ -185,74 +243,77 @@ func (m *mapping) measured(s series) (device.Window, bool) {
 // which device it is of is left out.
 func (m *mapping) device(s series) (int, bool) {
 	field := func(f identityField) string { return strings.TrimSpace(s.get(m.rules.labels[f])) }
-	one := device.Device{
+	d := device.Device{
 		UUID: field(fieldUUID), Vendor: cmp.Or(field(fieldVendor), m.rules.vendor), Model: field(fieldModel), DriverVersion: field(fieldDriverVersion),
 		Profile: field(fieldProfile), Minor: device.Unknown, RenderMinor: device.Unknown, Placement: device.Unknown,
 		GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
+		Hardware: device.Hardware{Serial: field(fieldSerial), BoardPartNumber: field(fieldPartNumber), VBIOS: field(fieldVBIOS)},
 	}
 	address := field(fieldPCIAddress)
 	if name := field(fieldName); name != "" {
-		one.Published = device.PublishedName{Driver: m.rules.driver, Device: name}
+		d.Published = device.PublishedName{Driver: m.rules.driver, Device: name}
 	}
-	for _, text := range []string{one.UUID, address, one.Vendor, one.Model, one.DriverVersion, one.Profile, one.Published.Device} {
+	for _, text := range []string{d.UUID, address, d.Vendor, d.Model, d.DriverVersion, d.Profile, d.Published.Device} {
 		if text != "" && !isText(text, maxIdentity) {
 			m.problems.add("%s: a label that identifies the device is not text of at most %d bytes", s.Name, maxIdentity)
 			return 0, false
 		}
 	}
-	if one.PCIBusID = device.PCIAddress(address); address != "" && one.PCIBusID == "" {
+	if d.PCIBusID = device.PCIAddress(address); address != "" && d.PCIBusID == "" {
 		m.problems.add("%s: %q is not a PCI address", s.Name, address)
 		return 0, false
 	}
-	if instance := field(fieldGPUInstance); instance != "" && !partition(&one, instance) {
+	if instance := field(fieldGPUInstance); instance != "" && !partition(&d, instance) {
 		m.problems.add("%s: %q is not the number of a GPU instance", s.Name, instance)
 		return 0, false
 	}
-	key := nameOf(one)
+	key := deviceName(d)
 	if key == "" {
 		return 0, false
 	}
-	at, known := m.byKey[key]
-	if !known {
+	at, ok := m.byKey[key]
+	if !ok {
 		if at = len(m.devices); at == maxDevices {
 			m.problems.add("the page has more than %d devices", maxDevices)
 			return 0, false
 		}
 		m.byKey[key] = at
-		m.devices = append(m.devices, device.Observation{Device: one})
+		m.devices = append(m.devices, device.Observation{Device: d})
 		return at, true
 	}
-	before := &m.devices[at].Device
-	before.PCIBusID = cmp.Or(before.PCIBusID, one.PCIBusID)
-	before.Model = cmp.Or(before.Model, one.Model)
-	before.DriverVersion = cmp.Or(before.DriverVersion, one.DriverVersion)
-	before.Profile = cmp.Or(before.Profile, one.Profile)
+	previous := &m.devices[at].Device
+	previous.PCIBusID = cmp.Or(previous.PCIBusID, d.PCIBusID)
+	previous.Model = cmp.Or(previous.Model, d.Model)
+	previous.DriverVersion = cmp.Or(previous.DriverVersion, d.DriverVersion)
+	previous.Profile = cmp.Or(previous.Profile, d.Profile)
+	previous.Hardware = previous.Hardware.With(d.Hardware)
 	return at, true
 }
 
 // partition makes a device the MIG partition of a GPU instance. Exporters give the
 // values of the instance as a whole, which has one compute instance as the DRA
 // driver creates it: number 0.
-func partition(one *device.Device, instance string) bool {
+func partition(d *device.Device, instance string) bool {
 	number, err := strconv.Atoi(instance)
-	if err != nil || number < 0 || one.UUID == "" {
+	if err != nil || number < 0 || d.UUID == "" {
 		return false
 	}
-	one.ParentUUID, one.GPUInstance, one.ComputeInstance = one.UUID, number, 0
-	one.UUID = fmt.Sprintf("MIG-%s/%d/0", one.ParentUUID, number)
+	d.ParentUUID, d.GPUInstance, d.ComputeInstance = d.UUID, number, 0
+	d.UUID = fmt.Sprintf("MIG-%s/%d/0", d.ParentUUID, number)
 	return true
 }
 
 // keep copies the texts of a device, which are parts of the page: they would keep all
 // of it in memory.
-func keep(one *device.Device) {
-	for _, text := range []*string{&one.UUID, &one.ParentUUID, &one.PCIBusID, &one.Vendor, &one.Model, &one.DriverVersion, &one.Profile, &one.Published.Device} {
+func keep(d *device.Device) {
+	for _, text := range []*string{&d.UUID, &d.ParentUUID, &d.PCIBusID, &d.Vendor, &d.Model, &d.DriverVersion, &d.Profile, &d.Published.Device, &d.PublishedParent,
+		&d.Hardware.Serial, &d.Hardware.BoardPartNumber, &d.Hardware.VBIOS} {
 		*text = strings.Clone(*text)
 	}
 }
 
-// nameOf is what identifies a device on its page; empty if nothing does.
-func nameOf(d device.Device) string { return cmp.Or(d.UUID, d.PCIBusID, d.Published.Device) }
+// deviceName is what identifies a device on its page; empty if nothing does.
+func deviceName(d device.Device) string { return cmp.Or(d.UUID, d.PCIBusID, d.Published.Device) }
 
 // isText reports whether foreign text is shown: valid, short and without control
 // characters.
@@ -271,8 +332,8 @@ func (m *mapping) relabel(s *series) bool {
 			}
 			joined += s.get(label)
 		}
-		result, known := m.relabeled[i][joined]
-		if !known {
+		result, ok := m.relabeled[i][joined]
+		if !ok {
 			result = rule.apply(joined)
 			m.relabeled[i][joined] = result
 		}
@@ -303,15 +364,15 @@ func (d detail) of(s series) (string, bool) {
 	if d.values == nil {
 		return text, text != ""
 	}
-	text, known := d.values[text]
-	return text, known
+	text, ok := d.values[text]
+	return text, ok
 }
 
 // missing are the required metrics that a page lacks, and since when.
 type missing map[string]time.Time
 
 // update returns an error that names the required metrics of which no rule had a
-// reading.
+// reading. Of those that are the same under different namings, a page has one.
 func (m missing) update(rules *rules, had []bool, now time.Time) error {
 	present := make(map[string]bool)
 	for i, rule := range rules.metrics {
@@ -319,20 +380,21 @@ func (m missing) update(rules *rules, had []bool, now time.Time) error {
 	}
 	var lacking problems
 	for _, rule := range rules.metrics {
-		if present[rule.metric] {
+		names := rules.renamed(rule)
+		if slices.ContainsFunc(names, func(name string) bool { return present[name] }) {
 			delete(m, rule.metric)
 			continue
 		}
 		if !rule.required {
 			continue
 		}
-		since, known := m[rule.metric]
-		if !known {
-			since = now
+		start, ok := m[rule.metric]
+		if !ok {
+			start = now
 			m[rule.metric] = now
 		}
 		present[rule.metric] = true // once
-		lacking.add("the page lacks %s of any device since %s: has the exporter, or its configuration, changed?", rule.metric, since.UTC().Format(time.RFC3339))
+		lacking.add("the page lacks %s of any device since %s: has the exporter, or its configuration, changed?", strings.Join(names, " and "), start.UTC().Format(time.RFC3339))
 	}
 	if err := lacking.err(); err != nil {
 		return &source.Failure{Reason: source.ReasonInvalid, Err: err}

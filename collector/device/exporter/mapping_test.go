@@ -35,7 +35,7 @@ func mapText(t testing.TB, rules *rules, page string) (lines []string, err error
 	if err != nil {
 		t.Fatal(err)
 	}
-	devices, _, err := choices{}.mapPage(rules, families, device.Window{From: time.Minute, To: time.Hour}, at())
+	devices, _, err := newChoices().mapPage(rules, families, device.Window{From: time.Minute, To: time.Hour}, at())
 	return linesOf(devices), err
 }
 
@@ -48,7 +48,7 @@ func linesOf(devices []device.Observation) []string {
 			if r.Value == math.Trunc(r.Value) {
 				value = fmt.Sprintf("%.0f", r.Value)
 			}
-			lines = append(lines, strings.Join(strings.Fields(nameOf(one.Device)+" "+device.Specs()[r.Quantity].Name+" "+details+" "+value), " "))
+			lines = append(lines, strings.Join(strings.Fields(deviceName(one.Device)+" "+device.Specs()[r.Quantity].Name+" "+details+" "+value), " "))
 		}
 	}
 	slices.Sort(lines)
@@ -252,7 +252,7 @@ func TestTimeOfMeasurement(t *testing.T) {
 		t.Fatal(err)
 	}
 	window := device.Window{From: time.Minute, To: time.Hour}
-	devices, _, err := choices{}.mapPage(rules, families, window, at())
+	devices, _, err := newChoices().mapPage(rules, families, window, at())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +317,7 @@ func TestIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	devices, _, err := choices{}.mapPage(rules, families, device.Window{}, at())
+	devices, _, err := newChoices().mapPage(rules, families, device.Window{}, at())
 	want := device.Device{
 		Vendor: "acme", Minor: device.Unknown, RenderMinor: device.Unknown, Placement: device.Unknown,
 		GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
@@ -340,7 +340,7 @@ heat{UUID="GPU-1",pci="c1"} 40
 	if err != nil {
 		t.Fatal(err)
 	}
-	devices, _, err = choices{}.mapPage(rules, families, device.Window{}, at())
+	devices, _, err = newChoices().mapPage(rules, families, device.Window{}, at())
 	if len(devices) != 2 || err == nil || !strings.Contains(err.Error(), `heat: "x" is not the number of a GPU instance`) || !strings.Contains(err.Error(), `heat: "c1" is not a PCI address`) {
 		t.Fatalf("got %+v, %v", devices, err)
 	}
@@ -359,7 +359,7 @@ func TestAlternativesAreChosenOnce(t *testing.T) {
 	rules := rulesOf(t, `  device: {uuid: id}
   metrics: [{metric: joules, quantity: energy, unit: joules}, {metric: energy, quantity: energy, unit: joules}]
 `)
-	chosen := choices{}
+	chosen := newChoices()
 	for _, step := range []struct{ page, want string }{
 		{"joules{id=\"a\"} 1000\nenergy{id=\"a\"} 7\n", "[a energy 1000]"},
 		{"energy{id=\"a\"} 8\nenergy{id=\"b\"} 5\n", "[b energy 5]"},
@@ -385,7 +385,7 @@ func TestUnits(t *testing.T) {
 		{"watts", "milliwatts", 350_000, 350}, {"joules", "microjoules", 3, 3e-6}, {"hertz", "megahertz", 1755, 1.755e9},
 		{"seconds", "nanoseconds", 5e8, 0.5}, {"celsius", "celsius", 41, 41}, {"", "", 3, 3},
 	} {
-		unit, known := unitsOf(c.base)[c.name]
+		unit, known := baseUnits(c.base)[c.name]
 		if got := unit.base(c.value); !known || got != c.want {
 			t.Errorf("%v %s: got %v, want %v", c.value, c.name, got, c.want)
 		}
@@ -415,17 +415,17 @@ func FuzzPage(f *testing.F) {
 		if err != nil {
 			return
 		}
-		devices, had, _ := choices{}.mapPage(rules, families, device.Window{}, at())
+		devices, had, _ := newChoices().mapPage(rules, families, device.Window{}, at())
 		if len(devices) > maxDevices || len(had) != len(rules.metrics) {
 			t.Fatalf("%d devices, %d rules", len(devices), len(had))
 		}
 		forPod(families)
-		if held, _, _ := (choices{}).mapPage(rules, families, device.Window{}, at()); !slices.Equal(linesOf(held), linesOf(devices)) {
+		if held, _, _ := newChoices().mapPage(rules, families, device.Window{}, at()); !slices.Equal(linesOf(held), linesOf(devices)) {
 			t.Fatalf("got\n%v\nof one pod more\n%v", linesOf(devices), linesOf(held))
 		}
 		seen := make(map[string]bool)
 		for _, one := range devices {
-			if name := nameOf(one.Device); name == "" || seen[name] || !isText(name, maxIdentity) {
+			if name := deviceName(one.Device); name == "" || seen[name] || !isText(name, maxIdentity) {
 				t.Fatalf("the device %q", name)
 			} else {
 				seen[name] = true
@@ -443,8 +443,8 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-// BenchmarkPage measures parsing and mapping of a page of 5,000 series: 8 GPUs with
-// 35 metrics that the preset maps, and others.
+// BenchmarkPage measures parsing and mapping of a page of 5,000 series: 8 GPUs with the
+// metrics of both namings that the preset maps, and others.
 func BenchmarkPage(b *testing.B) {
 	config, err := Preset("nvidia-dcgm-exporter")
 	if err != nil {
@@ -468,7 +468,7 @@ func BenchmarkPage(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		devices, _, _ := choices{}.mapPage(&config.rules, families, device.Window{}, at())
+		devices, _, _ := newChoices().mapPage(&config.rules, families, device.Window{}, at())
 		if len(devices) != 8 {
 			b.Fatalf("%d devices", len(devices))
 		}
@@ -494,7 +494,7 @@ func BenchmarkMapping(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if devices, _, _ := (choices{}).mapPage(&config.rules, families, device.Window{}, at()); len(devices) == 0 {
+		if devices, _, _ := newChoices().mapPage(&config.rules, families, device.Window{}, at()); len(devices) == 0 {
 			b.Fatal("no devices")
 		}
 	}

@@ -70,7 +70,11 @@ func (c *client) read(ctx context.Context, charge func(bytes int) error) ([]byte
 		if cause := context.Cause(ctx); cause != nil {
 			return nil, ended(cause)
 		}
-		return nil, &source.Failure{Reason: source.ReasonUnavailable, Err: fmt.Errorf("request the page: %w", err)}
+		reason := source.ReasonUnavailable
+		if source.ReasonOf(err) == source.ReasonPermission {
+			reason = source.ReasonPermission
+		}
+		return nil, &source.Failure{Reason: reason, Err: fmt.Errorf("request the page: %w", err)}
 	}
 	defer response.Body.Close()
 	if err := acceptable(response); err != nil {
@@ -156,8 +160,8 @@ func parsePage(text []byte, names map[string]bool) (map[string]*family, error) {
 			count++
 		}
 		if !names[name] {
-			if of, kind, ok := exposition.Type(line); ok && names[of] && families[of].kind == "" {
-				families[of].kind = kind
+			if name, kind, ok := exposition.Type(line); ok && names[name] && families[name].kind == "" {
+				families[name].kind = kind
 			}
 			continue
 		}

@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +17,9 @@ func TestPresets(t *testing.T) {
 		"nvidia-dcgm-exporter": `
 GPU-604ac76c-d9cf-fef3-62e9-d92044ab6e52 clock memory 405000000
 GPU-604ac76c-d9cf-fef3-62e9-d92044ab6e52 clock sm 139000000
-GPU-604ac76c-d9cf-fef3-62e9-d92044ab6e52 energy 1234567.89
+GPU-604ac76c-d9cf-fef3-62e9-d92044ab6e52 energy 1234567
+GPU-604ac76c-d9cf-fef3-62e9-d92044ab6e52 engine_active decoder 0
+GPU-604ac76c-d9cf-fef3-62e9-d92044ab6e52 engine_active encoder 0.25
 GPU-604ac76c-d9cf-fef3-62e9-d92044ab6e52 engine_active graphics 0.561
 GPU-604ac76c-d9cf-fef3-62e9-d92044ab6e52 engine_active tensor 0.25
 GPU-604ac76c-d9cf-fef3-62e9-d92044ab6e52 memory_activity 0.12
@@ -101,19 +104,49 @@ accel3 utilization 0.75
 			}
 		})
 	}
-	if pages, err := filepath.Glob("testdata/*.txt"); err != nil || len(pages) != len(Presets()) {
+	if pages, err := filepath.Glob("testdata/*.txt"); err != nil || len(pages) != len(Presets())+1 {
 		t.Errorf("%d pages for the presets %v, %v", len(pages), Presets(), err)
+	}
+}
+
+// The page of dcgm-exporter 4.9 gives the devices and values of that of 4.8, and the
+// size of the memory, which 4.8 does not have by default.
+func TestNewNamesOfDCGMExporter(t *testing.T) {
+	before, err := mapPreset(t, "nvidia-dcgm-exporter")
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := mapFile(t, "nvidia-dcgm-exporter", "nvidia-dcgm-exporter_4.9")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := append(linesOf(before),
+		"GPU-604ac76c-d9cf-fef3-62e9-d92044ab6e52 memory_size 42949672960",
+		"MIG-GPU-00000001-d9cf-fef3-62e9-d92044ab6e52/7/0 memory_size 4831838208")
+	slices.Sort(want)
+	if got := linesOf(after); !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	for i := range before {
+		if fmt.Sprint(after[i].Device) != fmt.Sprint(before[i].Device) {
+			t.Errorf("got %+v, want %+v", after[i].Device, before[i].Device)
+		}
 	}
 }
 
 // mapPreset maps the page of a preset as its reader does.
 func mapPreset(t *testing.T, name string) ([]device.Observation, error) {
 	t.Helper()
-	config, err := Preset(name)
+	return mapFile(t, name, name)
+}
+
+func mapFile(t *testing.T, preset, file string) ([]device.Observation, error) {
+	t.Helper()
+	config, err := Preset(preset)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
+	text, err := os.ReadFile(filepath.Join("testdata", file+".txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +154,7 @@ func mapPreset(t *testing.T, name string) ([]device.Observation, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	devices, had, err := choices{}.mapPage(&config.rules, families, device.Window{}, at())
+	devices, had, err := newChoices().mapPage(&config.rules, families, device.Window{}, at())
 	if lacking := make(missing).update(&config.rules, had, at().Wall); lacking != nil {
 		t.Error(lacking)
 	}
@@ -132,7 +165,7 @@ func mapPreset(t *testing.T, name string) ([]device.Observation, error) {
 func TestPresetIdentities(t *testing.T) {
 	for preset, want := range map[string]device.Device{
 		"nvidia-dcgm-exporter":     {UUID: "GPU-604ac76c-d9cf-fef3-62e9-d92044ab6e52", Vendor: "nvidia", Model: "NVIDIA A100-SXM4-40GB", PCIBusID: "0000:1a:00.0", DriverVersion: "595.71.05"},
-		"intel-xpumd":              {Vendor: "intel", Model: "Super 3000", PCIBusID: "0000:05:00.0"},
+		"intel-xpumd":              {Vendor: "intel", Model: "Super 3000", PCIBusID: "0000:05:00.0", Hardware: device.Hardware{Serial: "SN-0001"}},
 		"furiosa":                  {UUID: "09512C86-0702-4303-8F40-474746474A40", Vendor: "furiosa", Model: "rngd", PCIBusID: "0000:c7:00.0", DriverVersion: "2025.1.0+f09a8d8"},
 		"all-smi":                  {UUID: "GPU-12345678-aaaa-bbbb-cccc-000000000000", Vendor: "nvidia", Model: "NVIDIA H200 141GB HBM3"},
 		"google-tpu-device-plugin": {Vendor: "google", Model: "tpu-v6e-slice", Published: device.PublishedName{Driver: "tpu.google.com", Device: "0"}},
@@ -140,7 +173,7 @@ func TestPresetIdentities(t *testing.T) {
 		devices, _ := mapPreset(t, preset)
 		got := devices[0].Device
 		if got.UUID != want.UUID || got.Vendor != want.Vendor || got.Model != want.Model || got.PCIBusID != want.PCIBusID ||
-			got.DriverVersion != want.DriverVersion || got.Published != want.Published || got.ParentUUID != "" {
+			got.DriverVersion != want.DriverVersion || got.Published != want.Published || got.Hardware != want.Hardware || got.ParentUUID != "" {
 			t.Errorf("%s: got %+v", preset, got)
 		}
 	}

@@ -11,8 +11,6 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/exposition"
 )
 
-const maxProblems = 4 // that are spelled out
-
 // series is one series of a page, with its labels.
 type series struct {
 	exposition.Series
@@ -66,21 +64,21 @@ type part struct {
 
 func (v *value) add(s series, number float64, measured device.Window) {
 	key, ofPod := v.rule.part(s), s.ofPod()
-	one, ok := v.parts[key]
+	p, ok := v.parts[key]
 	switch {
 	case !ok:
-		one = &part{number: number, measured: measured, ofPod: ofPod}
-		v.parts[key] = one
-		v.order = append(v.order, one)
+		p = &part{number: number, measured: measured, ofPod: ofPod}
+		v.parts[key] = p
+		v.order = append(v.order, p)
 	case v.rule.combine == combineMax:
-		one.add(max(one.number, number), measured)
-	case one.ofPod && !ofPod:
-		*one = part{number: number, measured: measured}
-	case !one.ofPod && ofPod: // the series of the device is known
-	case one.number == number:
-		one.add(number, measured)
+		p.add(max(p.number, number), measured)
+	case p.ofPod && !ofPod:
+		*p = part{number: number, measured: measured}
+	case !p.ofPod && ofPod: // the series of the device is known
+	case p.number == number:
+		p.add(number, measured)
 	default:
-		one.ambiguous = true
+		p.ambiguous = true
 	}
 }
 
@@ -94,20 +92,20 @@ func (p *part) add(number float64, measured device.Window) {
 func (v *value) reading(key valueKey, name string, problems *problems) (device.Reading, bool) {
 	quantity := device.Specs()[key.quantity].Name
 	result, measured := 0.0, v.order[0].measured
-	for _, one := range v.order {
+	for _, part := range v.order {
 		switch {
-		case one.ambiguous && v.rule.combine == "":
+		case part.ambiguous && v.rule.combine == "":
 			problems.add("%s: several series give %s of %s: match one of them, or combine them", v.rule.metric, quantity, name)
 			return device.Reading{}, false
-		case one.ambiguous:
+		case part.ambiguous:
 			problems.add("%s: several series give %s of the same part of %s: name the labels of its parts", v.rule.metric, quantity, name)
 			return device.Reading{}, false
-		case one.number < 0 && key.quantity != device.Temperature, v.rule.ratio && one.number > 1:
-			problems.add("%s: %v is impossible for %s of %s: is the unit right?", v.rule.metric, one.number, quantity, name)
+		case part.number < 0 && key.quantity != device.Temperature, v.rule.ratio && part.number > 1:
+			problems.add("%s: %v is impossible for %s of %s: is the unit right?", v.rule.metric, part.number, quantity, name)
 			return device.Reading{}, false
 		}
-		result += one.number
-		measured.From, measured.To = min(measured.From, one.measured.From), max(measured.To, one.measured.To)
+		result += part.number
+		measured.From, measured.To = min(measured.From, part.measured.From), max(measured.To, part.measured.To)
 	}
 	if v.rule.combine == combineMean {
 		result /= float64(len(v.order))

@@ -73,7 +73,7 @@ func open(t *testing.T, url string, now clock.Clock, more string) *page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(configs, now)
+	s, err := New(Options{Exporters: configs, Clock: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,9 @@ func open(t *testing.T, url string, now clock.Clock, more string) *page {
 	if err != nil || len(readers) != 1 || readers[0].Key() != "npu" || s.Name() != "exporter" {
 		t.Fatalf("got %v, %v", readers, err)
 	}
-	return readers[0].(*page)
+	p := readers[0].(*page)
+	p.client.timeout = time.Minute // pages come on a slow machine, too
+	return p
 }
 
 // The page is read at its interval. Reads between return the same values, which
@@ -130,11 +132,11 @@ func openAll(t *testing.T, now clock.Clock, urls ...string) []device.Reader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(configs, now)
+	s, err := New(Options{Exporters: configs, Clock: now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, one := range s.pages {
+	for _, one := range s.exporters {
 		one.client.timeout = time.Minute
 	}
 	readers, err := s.Readers(t.Context())
@@ -283,7 +285,7 @@ func TestMissingMetric(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(configs, now.now)
+	s, err := New(Options{Exporters: configs, Clock: now.now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -460,7 +462,7 @@ func TestSameNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New([]Config{config, config}, clock.System()); err == nil || !strings.Contains(err.Error(), "two exporters have the name nvidia-dcgm-exporter") {
+	if _, err := New(Options{Exporters: []Config{config, config}, Clock: clock.System()}); err == nil || !strings.Contains(err.Error(), "two exporters have the name nvidia-dcgm-exporter") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -11,9 +11,9 @@ type unit struct{ multiply, divide float64 }
 
 func (u unit) base(value float64) float64 { return value * u.multiply / u.divide }
 
-// unitsOf returns the units in which exporters give a quantity whose base unit is
+// baseUnits returns the units in which exporters give a quantity whose base unit is
 // base, by their names.
-func unitsOf(base string) map[string]unit {
+func baseUnits(base string) map[string]unit {
 	units := map[string]unit{base: {1, 1}}
 	prefixes := map[string]unit{
 		"nano": {1, 1e9}, "micro": {1, 1e6}, "milli": {1, 1e3}, "kilo": {1e3, 1}, "mega": {1e6, 1}, "giga": {1e9, 1},

@@ -78,11 +78,11 @@ func (c *card) identify() error {
 		return fmt.Errorf("list its DRM devices: %w", err)
 	}
 	for _, name := range names {
-		if _, is := sysfs.Numbered(name, "card"); is {
+		if _, ok := sysfs.Numbered(name, "card"); ok {
 			c.folders[drm] = filepath.Join(c.folders[function], "drm", name)
 			id.Nodes = append(id.Nodes, "/dev/dri/"+name)
 		}
-		if minor, is := sysfs.Numbered(name, "renderD"); is {
+		if minor, ok := sysfs.Numbered(name, "renderD"); ok {
 			id.RenderMinor, id.Nodes = minor, append(id.Nodes, "/dev/dri/"+name)
 		}
 	}

@@ -75,7 +75,7 @@ func until(t *testing.T, s *Source, what string, as func([]device.Observation, e
 	t.Helper()
 	var devices []device.Observation
 	var err error
-	for range 1000 {
+	for range 10000 {
 		if devices, err = s.Read(t.Context(), device.Fast); as(devices, err) {
 			return
 		}
@@ -123,7 +123,11 @@ func TestWrongMonitors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path, _ := fakeMonitor(t, c.text, c.hold)
-			s := open(t, "unix://"+path, 300*time.Millisecond)
+			silence := time.Minute
+			if c.reason == source.ReasonTimeout {
+				silence = 300 * time.Millisecond
+			}
+			s := open(t, "unix://"+path, silence)
 			until(t, s, c.want, func(devices []device.Observation, err error) bool {
 				return len(devices) == 0 && err != nil && strings.Contains(err.Error(), c.want) && source.ReasonOf(err) == c.reason
 			})

@@ -27,7 +27,19 @@ func (d *swift) GetUUID() (string, nvml.Return) { return d.uuid, nvml.SUCCESS }
 func (d *swift) GetName() (string, nvml.Return) {
 	return "NVIDIA H100 80GB HBM3 MIG 1g.10gb", nvml.SUCCESS
 }
-func (d *swift) GetMinorNumber() (int, nvml.Return)   { return 0, nvml.SUCCESS }
+func (d *swift) GetMinorNumber() (int, nvml.Return) { return 0, nvml.SUCCESS }
+func (d *swift) GetSerial() (string, nvml.Return)   { return "1650923004310", nvml.SUCCESS }
+func (d *swift) GetBoardPartNumber() (string, nvml.Return) {
+	return "692-2G520-0200-000", nvml.SUCCESS
+}
+func (d *swift) GetVbiosVersion() (string, nvml.Return) { return "96.00.74.00.01", nvml.SUCCESS }
+func (d *swift) GetIndex() (int, nvml.Return)           { return 0, nvml.SUCCESS }
+
+//nolint:staticcheck // the binding's name
+func (d *swift) GetModuleId() (int, nvml.Return) { return 1, nvml.SUCCESS }
+func (d *swift) GetPlatformInfo() (nvml.PlatformInfo, nvml.Return) {
+	return nvml.PlatformInfo{}, nvml.ERROR_NOT_SUPPORTED
+}
 func (d *swift) GetPowerUsage() (uint32, nvml.Return) { return 1, nvml.SUCCESS }
 func (d *swift) GetMigMode() (int, int, nvml.Return) {
 	return nvml.DEVICE_MIG_ENABLE, nvml.DEVICE_MIG_ENABLE, nvml.SUCCESS
@@ -84,7 +96,7 @@ func (d *swift) GetFieldValues(values []nvml.FieldValue) nvml.Return {
 
 // dense is a machine of eight GPUs that are cut into seven MIG devices each.
 func dense() *server.Server {
-	s := dgxh100.New()
+	s := withoutSystemEvents(dgxh100.New())
 	for i := range s.Devices {
 		whole := &swift{uuid: fmt.Sprintf("GPU-%d", i)}
 		for j := range 7 {

@@ -56,6 +56,7 @@ type connection struct {
 	pause       time.Duration // at least, before another connection is made
 	driver      string        // version of the driver that the library last worked with; empty: none yet
 	watcher     xidWatcher    // its counts outlive each connection
+	unbind      unbindWatcher
 }
 
 // acquire permits calls into the library until leave is called. It
@@ -155,7 +156,9 @@ func (c *connection) fail(action string, ret nvml.Return) error {
 // shutdown ends the connection, and before it the XID watcher and all samples,
 // which belong to it. That it fails changes nothing. calls is locked.
 func (c *connection) shutdown() {
+	c.unbind.interrupt()
 	c.watcher.stop()
+	c.unbind.stop()
 	if c.initialized {
 		c.samples.freeAll()
 		_ = c.library.Shutdown()

@@ -74,7 +74,7 @@ func (a *engineActivity) read(o *device.Observation, now clock.Instant) error {
 	}
 	ret := a.measure(now)
 	o.Readings = append(o.Readings, a.readings...)
-	if u, known := a.utilization(); known {
+	if u, ok := a.utilization(); ok {
 		o.Readings = append(o.Readings, u)
 	}
 	switch {

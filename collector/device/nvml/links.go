@@ -148,8 +148,8 @@ func linkStatesOneByOne(p *probe, readings []device.Reading) ([]device.Reading, 
 func (p *probe) countStates(readings []device.Reading, up func(link int) (bool, nvml.Return)) ([]device.Reading, nvml.Return) {
 	active, inactive := 0, 0
 	for link := range p.history.links.count {
-		switch is, ret := up(link); {
-		case ret == nvml.SUCCESS && is:
+		switch ok, ret := up(link); {
+		case ret == nvml.SUCCESS && ok:
 			active++
 		case ret == nvml.SUCCESS:
 			inactive++
@@ -185,7 +185,7 @@ func (p *probe) outsideMIG() bool {
 // asking fails.
 func (p *probe) peer(link int) (string, bool) {
 	l := p.history.links
-	if peer, known := l.peers[link]; known {
+	if peer, ok := l.peers[link]; ok {
 		return peer, true
 	}
 	peer := "switch"
@@ -194,7 +194,7 @@ func (p *probe) peer(link int) (string, bool) {
 		if ret != nvml.SUCCESS && !unsupported(ret) {
 			return "", false
 		}
-		if gpu, seen := p.peers[device.PCIAddress(characters(info.BusId[:]))]; ret == nvml.SUCCESS && seen {
+		if gpu, ok := p.peers[device.PCIAddress(characters(info.BusId[:]))]; ret == nvml.SUCCESS && ok {
 			peer = gpu
 		}
 	}

@@ -75,13 +75,13 @@ type meter struct {
 
 // newMeter returns the meter of a device over a library that has only some of
 // the functions. The history and the rows are those of the device.
-func newMeter(d nvml.Device, rows []row, has symbols, peers map[string]string, known *history) *meter {
+func newMeter(d nvml.Device, rows []row, available symbols, peers map[string]string, known *history) *meter {
 	m := &meter{
-		probe: &probe{device: d, history: known, has: has, peers: peers},
+		probe: &probe{device: d, history: known, has: available, peers: peers},
 		rows:  rows, absent: make([]bool, len(rows)), answered: make([]bool, len(rows)),
 	}
 	for i, r := range rows {
-		m.absent[i] = !has.has(r.symbol)
+		m.absent[i] = !available.has(r.symbol)
 	}
 	return m
 }
@@ -231,15 +231,15 @@ func (p *probe) reset(now clock.Instant) {
 }
 
 // newerMemory reads one number of the memory, in bytes.
-func (p *probe) newerMemory(of func(nvml.Memory_v2) uint64) (float64, nvml.Return) {
+func (p *probe) newerMemory(field func(nvml.Memory_v2) uint64) (float64, nvml.Return) {
 	info, ret := p.memory.get(p.device.GetMemoryInfo_v2)
-	return float64(of(info)), ret
+	return float64(field(info)), ret
 }
 
 // olderMemory reads the same by the call that older libraries have.
-func (p *probe) olderMemory(of func(nvml.Memory_v2) uint64) (float64, nvml.Return) {
+func (p *probe) olderMemory(field func(nvml.Memory_v2) uint64) (float64, nvml.Return) {
 	info, ret := p.older.get(p.device.GetMemoryInfo)
-	return float64(of(nvml.Memory_v2{Total: info.Total, Free: info.Free, Used: info.Used})), ret
+	return float64(field(nvml.Memory_v2{Total: info.Total, Free: info.Free, Used: info.Used})), ret
 }
 
 // fetch reads the values of several fields in one call.
@@ -295,8 +295,8 @@ func (p *probe) value(id, scope uint32) (float64, nvml.Return) {
 		default:
 			return 0, ret
 		}
-		value, known := number(answer.ValueType, answer.Value)
-		if !known {
+		value, ok := number(answer.ValueType, answer.Value)
+		if !ok {
 			return 0, nvml.ERROR_NOT_SUPPORTED
 		}
 		return value, nvml.SUCCESS

@@ -41,12 +41,12 @@ type processes struct {
 }
 
 // use sets the handle of the GPU and the functions of the library.
-func (p *processes) use(gpu nvml.Device, has symbols) {
+func (p *processes) use(gpu nvml.Device, available symbols) {
 	p.gpu, p.absent = gpu, false
 	for _, versions := range processLists() {
-		p.absent = p.absent || !has.any(versions...)
+		p.absent = p.absent || !available.any(versions...)
 	}
-	p.utilization.absent = !has.has(processUtilization)
+	p.utilization.absent = !available.has(processUtilization)
 }
 
 // read adds the processes to the observation. Where only their utilization
@@ -79,7 +79,7 @@ func (p *processes) read(o *device.Observation, now clock.Instant) error {
 // twice. It is not nil if no process uses the GPU.
 func (p *processes) list() ([]device.Process, nvml.Return) {
 	all := []device.Process{}
-	for _, from := range []struct {
+	for _, list := range []struct {
 		infos    func() ([]nvml.ProcessInfo, nvml.Return)
 		proxied  bool
 		optional bool // a GPU that does not have the list has no such processes
@@ -88,17 +88,17 @@ func (p *processes) list() ([]device.Process, nvml.Return) {
 		{infos: p.gpu.GetGraphicsRunningProcesses, optional: true},
 		{infos: p.gpu.GetMPSComputeRunningProcesses, proxied: true},
 	} {
-		infos, ret := readList(from.infos)
-		if from.optional && unsupported(ret) {
+		infos, ret := readList(list.infos)
+		if list.optional && unsupported(ret) {
 			continue
 		}
 		if ret != nvml.SUCCESS {
 			return nil, ret
 		}
 		for _, info := range infos {
-			if pid, valid := pidOf(info.Pid); valid {
+			if pid, valid := processID(info.Pid); valid {
 				all = append(all, device.Process{
-					PID: pid, Memory: memoryOf(info.UsedGpuMemory), Utilization: device.Unknown, Proxied: from.proxied,
+					PID: pid, Memory: processMemory(info.UsedGpuMemory), Utilization: device.Unknown, Proxied: list.proxied,
 				})
 			}
 		}
@@ -106,18 +106,18 @@ func (p *processes) list() ([]device.Process, nvml.Return) {
 	return all, nvml.SUCCESS
 }
 
-// memoryOf is what a process uses, in bytes: all ones stand for
+// processMemory is what a process uses, in bytes: all ones stand for
 // NVML_VALUE_NOT_AVAILABLE.
-func memoryOf(bytes uint64) float64 {
+func processMemory(bytes uint64) float64 {
 	if bytes == math.MaxUint64 {
 		return device.Unknown
 	}
 	return float64(bytes)
 }
 
-// pidOf reports whether a number can be a pid: drivers leave entries of their
+// processID reports whether a number can be a pid: drivers leave entries of their
 // buffers empty, or with what was in them.
-func pidOf(number uint32) (pid int, valid bool) {
+func processID(number uint32) (pid int, valid bool) {
 	return int(number), number != 0 && number <= math.MaxInt32
 }
 
@@ -154,9 +154,9 @@ func (w *utilizationSamples) measure(gpu nvml.Device, now clock.Instant) nvml.Re
 	if w.absent {
 		return nvml.ERROR_NOT_SUPPORTED
 	}
-	since := w.since(now)
+	start := w.since(now)
 	reported, ret := readList(func() ([]nvml.ProcessUtilizationSample, nvml.Return) {
-		return gpu.GetProcessUtilization(uint64(since))
+		return gpu.GetProcessUtilization(uint64(start))
 	})
 	switch {
 	case ret == nvml.ERROR_NOT_FOUND, ret == nvml.ERROR_INSUFFICIENT_SIZE && reported != nil && len(reported) == 0:
@@ -169,7 +169,7 @@ func (w *utilizationSamples) measure(gpu nvml.Device, now clock.Instant) nvml.Re
 		return ret
 	}
 	w.queried = now
-	w.apply(reported, since, now)
+	w.apply(reported, start, now)
 	return nvml.SUCCESS
 }
 
@@ -181,13 +181,13 @@ func (w *utilizationSamples) since(now clock.Instant) int64 {
 	if !w.queried.IsZero() {
 		back = max(back, now.Since(w.queried))
 	}
-	since := max(now.Wall.Add(-back).UnixMicro(), 0)
+	start := max(now.Wall.Add(-back).UnixMicro(), 0)
 	for _, s := range w.samples {
-		if s.at > since && s.at < ahead(now) {
-			since = s.at
+		if s.at > start && s.at < ahead(now) {
+			start = s.at
 		}
 	}
-	return since
+	return start
 }
 
 // ahead is the time up to which a sample may be recorded during a query.
@@ -196,7 +196,7 @@ func ahead(now clock.Instant) int64 { return now.Wall.Add(samplePeriod).UnixMicr
 // apply applies the samples that are new. An older one is used for its process
 // for a while, because there need not have been a newer one. Some drivers fill
 // the buffer with samples that are older than requested: they are ignored.
-func (w *utilizationSamples) apply(reported []nvml.ProcessUtilizationSample, since int64, now clock.Instant) {
+func (w *utilizationSamples) apply(reported []nvml.ProcessUtilizationSample, start int64, now clock.Instant) {
 	kept := make(map[int]utilizationSample, len(reported))
 	first, last := now.Wall.Add(-sampleLifetime).UnixMicro(), ahead(now)
 	for pid, s := range w.samples {
@@ -205,12 +205,12 @@ func (w *utilizationSamples) apply(reported []nvml.ProcessUtilizationSample, sin
 		}
 	}
 	for _, t := range reported {
-		pid, valid := pidOf(t.Pid)
+		pid, valid := processID(t.Pid)
 		s := utilizationSample{ratio: float64(t.SmUtil) / 100, at: int64(t.TimeStamp)}
 		if t.SmUtil > 100 {
 			s.ratio = device.Unknown
 		}
-		if before, there := kept[pid]; valid && s.at > since && (!there || s.at >= before.at) {
+		if previous, ok := kept[pid]; valid && s.at > start && (!ok || s.at >= previous.at) {
 			kept[pid] = s
 		}
 	}

@@ -61,7 +61,7 @@ func (d *busy) GetProcessUtilization(uint64) ([]nvml.ProcessUtilizationSample, n
 
 // shared is a machine of eight GPUs with so many processes each.
 func shared(processes int, turnover bool) *server.Server {
-	s := dgxh100.New()
+	s := withoutSystemEvents(dgxh100.New())
 	s.LookupSymbolFunc = func(string) error { return nil }
 	for i := range s.Devices {
 		s.Devices[i] = &busy{swift: swift{uuid: fmt.Sprintf("GPU-%d", i)}, processes: processes, turnover: turnover}

@@ -163,8 +163,8 @@ func (r *reader) lostObservations() []device.Observation {
 // boundElsewhere reports whether sysfs shows that NVIDIA's kernel driver is not
 // bound to the GPU any more.
 func (r *reader) boundElsewhere() bool {
-	bound, known := boundGPUs(r.sysfs)
-	return known && r.discovered.Load().address != "" && !bound[r.discovered.Load().address]
+	bound, ok := boundGPUs(r.sysfs)
+	return ok && r.discovered.Load().address != "" && !bound[r.discovered.Load().address]
 }
 
 // apply applies a new discovery and reads the identity of the GPU again. What
@@ -173,7 +173,7 @@ func (r *reader) apply(f *discoveredGPU) {
 	r.current = f
 	r.history.links.forgetTopology()
 	r.history.number = f.connection
-	r.whole = r.meterOf(f)
+	r.whole = r.findMeter(f)
 	r.processes.use(f.gpu, f.symbols)
 	if r.profiling && f.symbols.has(gpmFunctions()...) {
 		if r.activity == nil {
@@ -199,10 +199,11 @@ func (r *reader) apply(f *discoveredGPU) {
 		id.Minor = minor
 		id.Nodes = []string{fmt.Sprintf("/dev/nvidia%d", minor)}
 	}
+	readHardware(&id.Hardware, f)
 }
 
-// meterOf returns a new meter of the whole GPU.
-func (r *reader) meterOf(f *discoveredGPU) *meter {
+// findMeter returns a new meter of the whole GPU.
+func (r *reader) findMeter(f *discoveredGPU) *meter {
 	return newMeter(f.gpu, wholeRows(r.perLink), f.symbols, f.peers, r.history)
 }
 
@@ -253,7 +254,7 @@ func (r *reader) listMIGDevices() error {
 		if ret != nvml.SUCCESS {
 			return fmt.Errorf("get the UUID of MIG device %d of %s: %w", i, r.uuid, ret)
 		}
-		found = append(found, r.migDeviceOf(handle, text(uuid)))
+		found = append(found, r.findMIGDevice(handle, text(uuid)))
 	}
 	r.setMIGDevices(found)
 	return nil
@@ -264,7 +265,7 @@ func (r *reader) listMIGDevices() error {
 func (r *reader) setMIGMode(enabled bool) {
 	if enabled != r.enabled {
 		r.enabled = enabled
-		r.whole = r.meterOf(r.current)
+		r.whole = r.findMeter(r.current)
 	}
 }
 
@@ -273,16 +274,16 @@ func (r *reader) setMIGDevices(found []*migDevice) {
 	if slices.Equal(found, r.migDevices) {
 		return
 	}
-	before := r.migDevices
+	previous := r.migDevices
 	r.migDevices = found
 	parts := make(map[string]migXIDs, len(found))
 	for _, p := range found {
 		parts[p.identity.UUID] = migXIDs{
-			gpuInstance: instanceOf(p.identity.GPUInstance), computeInstance: instanceOf(p.identity.ComputeInstance),
+			gpuInstance: instanceNumber(p.identity.GPUInstance), computeInstance: instanceNumber(p.identity.ComputeInstance),
 		}
-		p.activity = r.activityOf(p, before)
+		p.activity = r.findActivity(p, previous)
 	}
-	for _, p := range before {
+	for _, p := range previous {
 		if !slices.Contains(found, p) {
 			p.activity.release()
 		}
@@ -290,10 +291,10 @@ func (r *reader) setMIGDevices(found []*migDevice) {
 	r.connection.watcher.counts.setInstances(r.uuid, parts)
 }
 
-// activityOf returns the activity of a MIG device, the previous one if there is
+// findActivity returns the activity of a MIG device, the previous one if there is
 // one. It is nil if it was not requested, or if the device is not alone in its
 // GPU instance, which is what the library measures.
-func (r *reader) activityOf(p *migDevice, before []*migDevice) *engineActivity {
+func (r *reader) findActivity(p *migDevice, previous []*migDevice) *engineActivity {
 	at := p.identity.GPUInstance
 	shares := func(other *migDevice) bool { return other != p && other.identity.GPUInstance == at }
 	if !r.profiling || at == device.Unknown || slices.ContainsFunc(r.migDevices, shares) || !r.current.symbols.has(gpmFunctions()...) {
@@ -303,7 +304,7 @@ func (r *reader) activityOf(p *migDevice, before []*migDevice) *engineActivity {
 	if p.activity != nil {
 		return p.activity
 	}
-	for _, b := range before {
+	for _, b := range previous {
 		if b.activity != nil && b.identity.UUID == p.identity.UUID && b.activity.instance == at {
 			kept := b.activity
 			b.activity = nil
@@ -314,23 +315,23 @@ func (r *reader) activityOf(p *migDevice, before []*migDevice) *engineActivity {
 	return &engineActivity{connection: r.connection, gpu: r.current.gpu, instance: at}
 }
 
-// instanceOf is an id of an instance as events spell it.
-func instanceOf(id int) uint32 {
+// instanceNumber is an id of an instance as events spell it.
+func instanceNumber(id int) uint32 {
 	if id == device.Unknown {
 		return noInstance
 	}
 	return uint32(id)
 }
 
-// migDeviceOf is the MIG device behind a handle: the known one, or a new one.
-func (r *reader) migDeviceOf(handle nvml.Device, uuid string) *migDevice {
+// findMIGDevice is the MIG device behind a handle: the known one, or a new one.
+func (r *reader) findMIGDevice(handle nvml.Device, uuid string) *migDevice {
 	for _, p := range r.migDevices {
 		if p.identified && p.handle == handle && p.identity.UUID == uuid {
 			return p
 		}
 	}
 	id := r.identity
-	id.UUID, id.ParentUUID, id.LinkDomain = uuid, r.uuid, ""
+	id.UUID, id.ParentUUID, id.LinkDomain, id.Hardware = uuid, r.uuid, "", device.Hardware{}
 	id.Minor, id.RenderMinor, id.Nodes = device.Unknown, device.Unknown, nil
 	id.Profile = r.profile(handle)
 	id.GPUInstance, id.ComputeInstance = r.instances(handle)

@@ -19,8 +19,8 @@ func wholeRows(links bool) []row {
 		functionRow(device.Energy, "", device.Fast, "nvmlDeviceGetTotalEnergyConsumption", energy),
 		functionRow(device.Temperature, "gpu", device.Fast, "nvmlDeviceGetTemperature", temperature),
 		fieldRow(device.Temperature, "memory", device.Fast, field{id: nvml.FI_DEV_MEMORY_TEMP, scale: 1}),
-		functionRow(device.ClockFrequency, "sm", device.Fast, "nvmlDeviceGetClockInfo", clockOf(nvml.CLOCK_SM)),
-		functionRow(device.ClockFrequency, "memory", device.Fast, "nvmlDeviceGetClockInfo", clockOf(nvml.CLOCK_MEM)),
+		functionRow(device.ClockFrequency, "sm", device.Fast, "nvmlDeviceGetClockInfo", readClock(nvml.CLOCK_SM)),
+		functionRow(device.ClockFrequency, "memory", device.Fast, "nvmlDeviceGetClockInfo", readClock(nvml.CLOCK_MEM)),
 		// Bytes. The library says that the counters can wrap: they have 32 bits. A
 		// fast link could wrap them twice between two reads, so that the value is
 		// a lower bound.
@@ -93,8 +93,8 @@ func temperature(p *probe) (float64, nvml.Return) {
 	return float64(celsius), ret
 }
 
-// clockOf reads a clock, which is in MHz.
-func clockOf(clock nvml.ClockType) func(*probe) (float64, nvml.Return) {
+// readClock reads a clock, which is in MHz.
+func readClock(clock nvml.ClockType) func(*probe) (float64, nvml.Return) {
 	return func(p *probe) (float64, nvml.Return) {
 		megahertz, ret := p.device.GetClockInfo(clock)
 		return float64(megahertz) * 1e6, ret
@@ -189,13 +189,13 @@ func healthRows() []row {
 		functionRow(device.ECCErrors, "corrected", device.Slow, eccErrors, memoryErrors(nvml.MEMORY_ERROR_TYPE_CORRECTED)),
 		// From Ampere on rows are remapped; before, pages were retired.
 		fieldRow(device.RemappedRows, "corrected", device.Slow, field{id: nvml.FI_DEV_REMAPPED_COR, scale: 1}),
-		functionRow(device.RemappedRows, "corrected", device.Slow, remappedRows, remappedOf(func(r remapped) float64 { return r.corrected })),
+		functionRow(device.RemappedRows, "corrected", device.Slow, remappedRows, readRemapped(func(r remapped) float64 { return r.corrected })),
 		fieldRow(device.RemappedRows, "uncorrected", device.Slow, field{id: nvml.FI_DEV_REMAPPED_UNC, scale: 1}),
-		functionRow(device.RemappedRows, "uncorrected", device.Slow, remappedRows, remappedOf(func(r remapped) float64 { return r.uncorrected })),
+		functionRow(device.RemappedRows, "uncorrected", device.Slow, remappedRows, readRemapped(func(r remapped) float64 { return r.uncorrected })),
 		fieldRow(device.RowRemapPending, "", device.Fast, field{id: nvml.FI_DEV_REMAPPED_PENDING, scale: 1}),
-		functionRow(device.RowRemapPending, "", device.Fast, remappedRows, remappedOf(func(r remapped) float64 { return r.pending })),
+		functionRow(device.RowRemapPending, "", device.Fast, remappedRows, readRemapped(func(r remapped) float64 { return r.pending })),
 		fieldRow(device.RowRemapFailed, "", device.Fast, field{id: nvml.FI_DEV_REMAPPED_FAILURE, scale: 1}),
-		functionRow(device.RowRemapFailed, "", device.Fast, remappedRows, remappedOf(func(r remapped) float64 { return r.failed })),
+		functionRow(device.RowRemapFailed, "", device.Fast, remappedRows, readRemapped(func(r remapped) float64 { return r.failed })),
 		fieldRow(device.RetiredPages, "corrected", device.Slow, field{id: nvml.FI_DEV_RETIRED_SBE, scale: 1}),
 		fieldRow(device.RetiredPages, "uncorrected", device.Slow, field{id: nvml.FI_DEV_RETIRED_DBE, scale: 1}),
 		fieldRow(device.PCIeReplays, "", device.Slow, field{id: nvml.FI_DEV_PCIE_REPLAY_COUNTER, scale: 1}),
@@ -213,22 +213,22 @@ const mostStates = 255
 // stateSet makes a row a state set: its value is the index of the present state.
 // The last state is used for all other values.
 func stateSet(r row, words ...string) row {
-	one := r
+	single := r
 	r.readAll = func(p *probe, readings []device.Reading) ([]device.Reading, nvml.Return) {
-		value, ret := p.rowValue(one)
+		value, ret := p.rowValue(single)
 		if ret != nvml.SUCCESS {
 			return readings, ret
 		}
 		present := len(words) - 1
 		if value < 0 || value > mostStates {
-			return append(readings, device.Reading{Quantity: one.quantity, Details: [2]string{words[present]}, Value: device.Implausible()}), ret
+			return append(readings, device.Reading{Quantity: single.quantity, Details: [2]string{words[present]}, Value: device.Implausible()}), ret
 		}
 		if value < float64(present) {
 			present = int(value)
 		}
 		for i, word := range words {
 			readings = append(readings, device.Reading{
-				Quantity: one.quantity, Details: [2]string{word}, Value: boolValue(i == present),
+				Quantity: single.quantity, Details: [2]string{word}, Value: boolValue(i == present),
 			})
 		}
 		return readings, ret
@@ -244,18 +244,18 @@ func memoryErrors(kind nvml.MemoryErrorType) func(*probe) (float64, nvml.Return)
 	}
 }
 
-func remappedOf(of func(remapped) float64) func(*probe) (float64, nvml.Return) {
+func readRemapped(field func(remapped) float64) func(*probe) (float64, nvml.Return) {
 	return func(p *probe) (float64, nvml.Return) {
 		rows, ret := p.rows.get(func() (remapped, nvml.Return) {
 			corrected, uncorrected, pending, failed, ret := p.device.GetRemappedRows()
 			return remapped{float64(corrected), float64(uncorrected), boolValue(pending), boolValue(failed)}, ret
 		})
-		return of(rows), ret
+		return field(rows), ret
 	}
 }
 
-func boolValue(is bool) float64 {
-	if is {
+func boolValue(value bool) float64 {
+	if value {
 		return 1
 	}
 	return 0

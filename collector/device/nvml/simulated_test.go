@@ -36,6 +36,12 @@ func fitted(s *server.Server) *server.Server {
 	for i := range s.Devices {
 		fit(gpu(s, i), i)
 	}
+	return withoutSystemEvents(s)
+}
+
+// withoutSystemEvents makes the server refuse system events, which it does not imitate.
+func withoutSystemEvents(s *server.Server) *server.Server {
+	s.SystemEventSetCreateFunc = func(*nvml.SystemEventSetCreateRequest) nvml.Return { return nvml.ERROR_NOT_SUPPORTED }
 	return s
 }
 
@@ -50,6 +56,12 @@ func fit(d *server.Device, i int) {
 		}
 		return info, nvml.SUCCESS
 	}
+	d.GetSerialFunc = func() (string, nvml.Return) { return fmt.Sprintf("165092300431%d", i), nvml.SUCCESS }
+	d.GetBoardPartNumberFunc = func() (string, nvml.Return) { return "692-2G520-0200-000", nvml.SUCCESS }
+	d.GetVbiosVersionFunc = func() (string, nvml.Return) { return "", nvml.ERROR_NOT_SUPPORTED }
+	d.GetIndexFunc = func() (int, nvml.Return) { return i, nvml.SUCCESS }
+	d.GetModuleIdFunc = func() (int, nvml.Return) { return 0, nvml.SUCCESS } // as without a baseboard
+	d.GetPlatformInfoFunc = func() (nvml.PlatformInfo, nvml.Return) { return nvml.PlatformInfo{}, nvml.ERROR_NOT_SUPPORTED }
 	d.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) {
 		return nvml.Memory_v2{Total: d.MemoryInfo.Total, Used: uint64(i+1) << 30, Reserved: 600 << 20}, nvml.SUCCESS
 	}

@@ -40,7 +40,7 @@ func NewOver(library nvml.Interface, o Options) *Source {
 	if o.Clock == nil {
 		o.Clock = clock.System()
 	}
-	c := &connection{library: library, now: o.Clock, sysfs: o.Sysfs}
+	c := &connection{library: library, now: o.Clock, sysfs: o.Sysfs, unbind: newUnbindWatcher(library, o.Clock)}
 	c.watcher = xidWatcher{library: library, counts: newXIDCounts(o.Clock), reconnect: func() { c.reconnectWanted.Store(true) }}
 	return &Source{
 		options:    o,
@@ -64,6 +64,12 @@ func (s *Source) Received() (clock.Instant, error) { return s.connection.watcher
 
 // Changed signals that XIDs has changed.
 func (s *Source) Changed() <-chan struct{} { return s.connection.watcher.counts.changed }
+
+// Holds reports that the library keeps every GPU open while it is initialized.
+func (s *Source) Holds() bool { return true }
+
+// Unbinding signals that the driver is to be unbound from a GPU.
+func (s *Source) Unbinding() <-chan struct{} { return s.connection.unbind.signal }
 
 // Readers returns a reader for each GPU, its MIG devices included. GPUs that
 // cannot be read are joined into the error beside the readers of the others.
@@ -122,6 +128,7 @@ func (s *Source) discover() ([]*reader, error) {
 	s.keepLost(findings, err == nil)
 	found := s.updateReaders(findings)
 	s.connection.watcher.watch(watched(found))
+	s.connection.unbind.start(symbols)
 	return found, err
 }
 
@@ -143,9 +150,9 @@ func (s *Source) identify(index int, f *discoveredGPU) (uuid string, err error) 
 // address is the PCI address of a discovered GPU. It is read once in each
 // connection: a call that hangs here would hang the whole source.
 func (s *Source) address(uuid string, f *discoveredGPU) string {
-	if r, known := s.readers[uuid]; known {
-		if before := r.discovered.Load(); before.address != "" && before.connection == f.connection {
-			return before.address
+	if r, ok := s.readers[uuid]; ok {
+		if previous := r.discovered.Load(); previous.address != "" && previous.connection == f.connection {
+			return previous.address
 		}
 	}
 	pci, ret := f.gpu.GetPciInfo()
@@ -171,8 +178,8 @@ func (s *Source) updateReaders(findings map[string]*discoveredGPU) []*reader {
 	}
 	found := make([]*reader, 0, len(findings))
 	for _, uuid := range slices.Sorted(maps.Keys(findings)) {
-		r, known := s.readers[uuid]
-		if !known {
+		r, ok := s.readers[uuid]
+		if !ok {
 			r = newReader(s.connection, uuid, s.options)
 			s.readers[uuid] = r
 		}
@@ -195,7 +202,7 @@ func (s *Source) keepLost(findings map[string]*discoveredGPU, all bool) {
 		listed[f.address] = true
 	}
 	for uuid, r := range s.readers {
-		if _, there := findings[uuid]; there {
+		if _, ok := findings[uuid]; ok {
 			continue
 		}
 		switch lost := r.lost.Load(); {
@@ -212,8 +219,8 @@ func (s *Source) keepLost(findings map[string]*discoveredGPU, all bool) {
 	if !all {
 		return
 	}
-	bound, known := boundGPUs(s.options.Sysfs)
-	if known && s.unlisted.update(bound, listed, s.connection.number) {
+	bound, ok := boundGPUs(s.options.Sysfs)
+	if ok && s.unlisted.update(bound, listed, s.connection.number) {
 		s.connection.reconnectWanted.Store(true)
 	}
 }
@@ -235,11 +242,14 @@ func watched(readers []*reader) []watchedGPU {
 func (s *Source) Close() error {
 	c := s.connection
 	if !c.calls.TryLock() {
+		c.unbind.interrupt()
 		c.watcher.stop()
+		c.unbind.stop()
 		return errors.New("close: a call into the library has not returned")
 	}
 	defer c.calls.Unlock()
 	c.shutdown()
+	c.watcher.counts.unwatchExcept(nil)
 	return nil
 }
 
@@ -258,6 +268,7 @@ func lookUpSymbols(library nvml.ExtendedInterface) symbols {
 		look(r.symbol)
 	}
 	look(migMode, migCount, migHandle, instanceID, computeID, instanceByID, instanceInfo, attributes)
+	look(hardwareFunctions()...)
 	look(supportedReasons, remotePCI, remoteType, p2pStatus, fabricInfo)
 	look(gpmFunctions()...)
 	look(processUtilization)
@@ -266,5 +277,6 @@ func lookUpSymbols(library nvml.ExtendedInterface) symbols {
 	}
 	events, wait := eventFunctions()
 	look(append(events, wait...)...)
+	look(systemEventFunctions()...)
 	return found
 }

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/device/sysfs"
 )
 
 // boundGPUs returns the PCI addresses of what NVIDIA's kernel driver is bound to,
@@ -16,30 +16,21 @@ import (
 //
 // The library lists the GPUs that were there when it was initialized. The addresses
 // show that another one was added since, or that one was removed properly.
-func boundGPUs(sysfs string) (addresses map[string]bool, known bool) {
-	if sysfs == "" {
+func boundGPUs(root string) (addresses map[string]bool, known bool) {
+	if root == "" {
 		return nil, false
 	}
-	entries, err := os.ReadDir(filepath.Join(sysfs, "bus/pci/drivers/nvidia"))
-	if err != nil {
-		return nil, false
-	}
-	addresses = make(map[string]bool)
-	for _, entry := range entries {
-		if address := device.PCIAddress(entry.Name()); address != "" {
-			addresses[address] = true
-		}
-	}
-	return addresses, true
+	addresses, err := sysfs.Bound(root, "nvidia")
+	return addresses, err == nil
 }
 
 // driverVersion returns the version of NVIDIA's kernel driver that is loaded, from
 // sysfs; empty if it is not known.
-func driverVersion(sysfs string) string {
-	if sysfs == "" {
+func driverVersion(root string) string {
+	if root == "" {
 		return ""
 	}
-	text, _ := os.ReadFile(filepath.Join(sysfs, "module/nvidia/version"))
+	text, _ := os.ReadFile(filepath.Join(root, "module/nvidia/version"))
 	return strings.TrimSpace(string(text))
 }
 
@@ -61,8 +52,8 @@ func (s unlistedAddresses) update(bound, listed map[string]bool, connection uint
 		if listed[address] {
 			continue
 		}
-		first, missed := s[address]
-		if !missed {
+		first, ok := s[address]
+		if !ok {
 			s[address], first = connection, connection
 		}
 		untried = untried || first == connection

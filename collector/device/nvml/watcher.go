@@ -224,7 +224,7 @@ func (l *eventLoop) run() {
 	defer close(l.finished)
 	failed, pause := 0, time.Duration(0) // failed: waits in a row
 	for !l.stopped(pause) {
-		began := time.Now()
+		began := l.counts.now()
 		recorded, err := l.wait()
 		switch {
 		case err == nil:
@@ -232,7 +232,7 @@ func (l *eventLoop) run() {
 			l.counts.receive()
 			l.setFailure(nil)
 			if !recorded {
-				pause = waitTime - time.Since(began) // one that returns at once is not repeated without a pause
+				pause = waitTime - l.counts.now().Since(began) // one that returns at once is not repeated without a pause
 			}
 			continue
 		case failed == 0: // it may have been interrupted
@@ -292,10 +292,10 @@ func (l *eventLoop) empty() bool {
 // is new.
 func (l *eventLoop) setFailure(err error) {
 	l.mu.Lock()
-	was := l.failure
+	previous := l.failure
 	l.failure = err
 	l.mu.Unlock()
-	if was != nil || err != nil {
+	if previous != nil || err != nil {
 		l.report()
 	}
 }
@@ -320,12 +320,12 @@ func (l *eventLoop) replace() error {
 
 // stopped waits for the pause, and reports whether the loop has been stopped.
 func (l *eventLoop) stopped(pause time.Duration) bool {
-	over := time.NewTimer(pause)
-	defer over.Stop()
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
 	select {
 	case <-l.stop:
 		return true
-	case <-over.C:
+	case <-timer.C:
 	}
 	select {
 	case <-l.stop:
@@ -339,11 +339,11 @@ func (l *eventLoop) stopped(pause time.Duration) bool {
 // possible: a wait that does not return keeps both.
 func (l *eventLoop) end() bool {
 	close(l.stop)
-	over := time.NewTimer(stopTimeout)
-	defer over.Stop()
+	timer := time.NewTimer(stopTimeout)
+	defer timer.Stop()
 	select {
 	case <-l.finished:
-	case <-over.C:
+	case <-timer.C:
 		return false
 	}
 	if l.set != nil {

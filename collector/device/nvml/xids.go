@@ -1,3 +1,5 @@
+//go:build cgo
+
 package nvml
 
 import (
@@ -66,12 +68,12 @@ func newXIDCounts(now clock.Clock) *xidCounts {
 func (c *xidCounts) setWatched(gpu string, watched bool, failure error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h, known := c.gpus[gpu]
-	if !known {
+	h, ok := c.gpus[gpu]
+	if !ok {
 		h = new(gpuXIDs)
 		c.gpus[gpu] = h
 	}
-	same := known && h.watched == watched && !h.removed && (h.failure == nil) == (failure == nil)
+	same := ok && h.watched == watched && !h.removed && (h.failure == nil) == (failure == nil)
 	h.watched, h.failure, h.removed = watched, failure, false
 	if !same {
 		c.change()
@@ -137,11 +139,11 @@ func (c *xidCounts) remove(gpu string) {
 func (c *xidCounts) setInstances(gpu string, parts map[string]migXIDs) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before := c.migDevices[gpu]
-	same := len(parts) == len(before)
+	previous := c.migDevices[gpu]
+	same := len(parts) == len(previous)
 	for uuid, p := range parts {
-		earlier, known := before[uuid]
-		same = same && known && earlier.gpuInstance == p.gpuInstance && earlier.computeInstance == p.computeInstance
+		earlier, ok := previous[uuid]
+		same = same && ok && earlier.gpuInstance == p.gpuInstance && earlier.computeInstance == p.computeInstance
 		p.xids = earlier.xids
 		parts[uuid] = p
 	}
@@ -164,7 +166,7 @@ func (c *xidCounts) record(gpu string, gpuInstance, computeInstance uint32, code
 		c.gpus[gpu] = h
 	}
 	h.last = now
-	if uuid, found := c.named(gpu, gpuInstance, computeInstance); found {
+	if uuid, ok := c.named(gpu, gpuInstance, computeInstance); ok {
 		p := c.migDevices[gpu][uuid]
 		p.xids = increment(p.xids, code, now.Wall)
 		c.migDevices[gpu][uuid] = p
@@ -193,8 +195,8 @@ func (c *xidCounts) named(gpu string, gpuInstance, computeInstance uint32) (uuid
 
 // increment returns the XIDs with one more.
 func increment(xids []device.XID, code int, at time.Time) []device.XID {
-	i, known := slices.BinarySearchFunc(xids, code, func(x device.XID, code int) int { return cmp.Compare(x.Code, code) })
-	if !known {
+	i, ok := slices.BinarySearchFunc(xids, code, func(x device.XID, code int) int { return cmp.Compare(x.Code, code) })
+	if !ok {
 		xids = slices.Insert(xids, i, device.XID{Code: code})
 	}
 	xids[i].Count++

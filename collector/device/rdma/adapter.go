@@ -202,7 +202,7 @@ func (a *adapter) identify(devices []string) error {
 		return err
 	}
 	id := &a.identity
-	id.Vendor, id.DriverVersion, id.Model = vendorOf(function), function.DriverVersion, function.ID()
+	id.Vendor, id.DriverVersion, id.Model = functionVendor(function), function.DriverVersion, function.ID()
 	for _, file := range []string{"board_id", "hca_type"} {
 		if len(devices) == 0 {
 			break
@@ -230,10 +230,10 @@ func (a *adapter) nodes() []string {
 	return nodes
 }
 
-// vendorOf names the maker of a function by its PCI number; an unknown one is
+// functionVendor names the maker of a function by its PCI number; an unknown one is
 // the number. Those that also make accelerators, whose own DRA drivers publish
 // no adapters, are distinguished from these.
-func vendorOf(function sysfs.Function) string {
+func functionVendor(function sysfs.Function) string {
 	switch function.Vendor {
 	case "15b3":
 		return "mellanox"
@@ -278,7 +278,7 @@ func (a *adapter) linkState(p port) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	state, err := stateOf(logical)
+	state, err := portState(logical)
 	if err != nil {
 		return "", &fs.PathError{Op: "parse", Path: filepath.Join(p.folder, "state"), Err: err}
 	}
@@ -315,9 +315,9 @@ func parseState(text string) (int, error) {
 	return int(parsed), nil
 }
 
-// stateOf names a port's logical state, the enumeration ib_port_state. An
+// portState names a port's logical state, the enumeration ib_port_state. An
 // active port that defers its traffic for a moment is active.
-func stateOf(number int) (string, error) {
+func portState(number int) (string, error) {
 	switch number {
 	case 1:
 		return "down", nil

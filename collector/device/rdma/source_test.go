@@ -136,7 +136,7 @@ func TestVendors(t *testing.T) {
 		"1dd8": "pensando", "1077": "qlogic", "1425": "chelsio", "1414": "microsoft", "19e5": "huawei", "1ded": "alibaba",
 		"434e": "cornelis", "beef": "beef", "": "",
 	} {
-		if got := vendorOf(sysfs.Function{Vendor: number}); got != want {
+		if got := functionVendor(sysfs.Function{Vendor: number}); got != want {
 			t.Errorf("%s is %q, want %q", number, got, want)
 		}
 	}

@@ -43,6 +43,10 @@ type hardwareFile struct {
 	DriverVersion string                     `json:"driverVersion"`
 	LinkDomain    string                     `json:"linkDomain"`
 	Nodes         []string                   `json:"nodes"`
+	Serial        string                     `json:"serial"`
+	PartNumber    string                     `json:"boardPartNumber"`
+	VBIOS         string                     `json:"vbios"`
+	Slot          string                     `json:"slot"`
 	Profile       string                     `json:"profile"`
 	Placement     *int                       `json:"placement"`
 	GPUInstance   *int                       `json:"gpuInstance"`
@@ -116,8 +120,8 @@ func (p parser) spelled(raw json.RawMessage) (hardwareFile, error) {
 	_ = json.Unmarshal(raw, &named)
 	h := hardwareFile{UUID: named.UUID}
 	if named.Template != "" {
-		template, there := p.templates[named.Template]
-		if !there {
+		template, ok := p.templates[named.Template]
+		if !ok {
 			return h, fmt.Errorf("template: there is no %q", named.Template)
 		}
 		if err := strict(template, &h); err != nil {
@@ -141,6 +145,7 @@ func (p parser) device(raw json.RawMessage) (Device, error) {
 		Minor: number(h.Minor), RenderMinor: number(h.RenderMinor),
 		Placement: device.Unknown, GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
 		DriverVersion: h.DriverVersion, LinkDomain: h.LinkDomain, Nodes: h.Nodes,
+		Hardware: h.hardware(),
 	}}
 	switch id := &d.Identity; {
 	case err != nil:
@@ -179,12 +184,17 @@ func (p parser) device(raw json.RawMessage) (Device, error) {
 	return d, nil
 }
 
+// hardware returns what identifies the board.
+func (h hardwareFile) hardware() device.Hardware {
+	return device.Hardware{Serial: h.Serial, BoardPartNumber: h.PartNumber, VBIOS: h.VBIOS, Slot: h.Slot}
+}
+
 // partition reads a part of the parent. It has the parent's address, and the
 // parent's model and versions where it says nothing else.
 func (p parser) partition(raw json.RawMessage, parent device.Device) (Device, error) {
 	h, err := p.spelled(raw)
 	id := parent
-	id.UUID, id.ParentUUID, id.Profile, id.LinkDomain = h.UUID, parent.UUID, h.Profile, ""
+	id.UUID, id.ParentUUID, id.Profile, id.LinkDomain, id.Hardware = h.UUID, parent.UUID, h.Profile, "", device.Hardware{}
 	id.Minor, id.RenderMinor, id.Placement, id.Nodes = device.Unknown, device.Unknown, number(h.Placement), h.Nodes
 	id.GPUInstance, id.ComputeInstance = number(h.GPUInstance), number(h.Compute)
 	if h.Model != "" {
@@ -196,8 +206,8 @@ func (p parser) partition(raw json.RawMessage, parent device.Device) (Device, er
 		return d, err
 	case id.UUID == "" || parent.UUID == "":
 		return d, errors.New("uuid: a partition and its device have one")
-	case h.PCIBusID != "" || h.Minor != nil || h.RenderMinor != nil || h.Vendor != "" || h.DriverVersion != "" || h.LinkDomain != "":
-		return d, errors.New("a partition has the vendor, driver, address and minors of its device, and no linkDomain")
+	case h.PCIBusID != "" || h.Minor != nil || h.RenderMinor != nil || h.Vendor != "" || h.DriverVersion != "" || h.LinkDomain != "" || h.hardware() != (device.Hardware{}):
+		return d, errors.New("a partition has the vendor, driver, address and minors of its device, and no linkDomain, serial, boardPartNumber, vbios and slot")
 	case len(h.Partitions) > 0 || len(h.Faults) > 0:
 		return d, errors.New("a partition has no partitions, and no faults but those of its device")
 	case h.Processes != nil:

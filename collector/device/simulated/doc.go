@@ -25,6 +25,7 @@
 //	  uuid: GPU-4d6f2f0c-0000-0000-0000-000000000001
 //	  pciBusID: "0000:1a:00.0"
 //	  minor: 0                    # also: renderMinor, nodes
+//	  serial: "1650923004310"     # also: boardPartNumber, vbios, slot
 //	  load: 1                     # how busy it is at first, see below
 //	  partitions:
 //	  - {uuid: MIG-1, profile: 1g.10gb, placement: 0, gpuInstance: 7, computeInstance: 0}

@@ -138,17 +138,17 @@ func (f faults) set(t float64, s *series) (value float64, there bool) {
 
 // lasts reports whether a fault is there at t seconds.
 func (f faults) lasts(fault Fault, t float64) bool {
-	from, to := f.span(fault)
-	return from <= t && t < to
+	start, end := f.span(fault)
+	return start <= t && t < end
 }
 
 // span is from when until when, in seconds, a fault is there.
-func (f faults) span(fault Fault) (from, to float64) {
-	from, to = f.origin+fault.After.Seconds(), math.Inf(1)
+func (f faults) span(fault Fault) (start, end float64) {
+	start, end = f.origin+fault.After.Seconds(), math.Inf(1)
 	if fault.For > 0 {
-		to = from + fault.For.Seconds()
+		end = start + fault.For.Seconds()
 	}
-	return from, to
+	return start, end
 }
 
 // since is how much of the source's time has passed since the origin.
@@ -158,21 +158,21 @@ func (f faults) since(now time.Duration) time.Duration {
 
 // at says whether a fault of this kind and quantity is there at t seconds,
 // and until when; +Inf: for ever.
-func (f faults) at(t float64, kind, quantity string) (until float64, there bool) {
+func (f faults) at(t float64, kind, quantity string) (stop float64, there bool) {
 	for _, fault := range f.list {
 		if fault.Kind == kind && fault.Quantity == quantity && f.lasts(fault, t) {
-			_, to := f.span(fault)
-			until, there = max(until, to), true
+			_, end := f.span(fault)
+			stop, there = max(stop, end), true
 		}
 	}
-	return until, there
+	return stop, there
 }
 
-// resets are the times, in order, at which counters start again after from
-// and no later than to.
-func (f faults) resets(from, to float64) (times []float64) {
+// resets are the times, in order, at which counters start again after start
+// and no later than end.
+func (f faults) resets(start, end float64) (times []float64) {
 	for _, fault := range f.list {
-		if at := f.origin + fault.After.Seconds(); fault.Kind == "reset" && from < at && at <= to {
+		if at := f.origin + fault.After.Seconds(); fault.Kind == "reset" && start < at && at <= end {
 			times = append(times, at)
 		}
 	}

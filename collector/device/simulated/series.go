@@ -190,20 +190,20 @@ func (s *series) least(load float64) float64 {
 
 // parseCurve reads what has a curve in it, or the number that stands for a
 // constant.
-func parseCurve(raw json.RawMessage, into any, f *curveFile) error {
+func parseCurve(raw json.RawMessage, target any, f *curveFile) error {
 	var constant *float64
 	if json.Unmarshal(raw, &constant) == nil && constant != nil {
 		f.Value = constant
 		return nil
 	}
-	return strict(raw, into)
+	return strict(raw, target)
 }
 
 // strict decodes JSON that has no unknown keys.
-func strict(raw json.RawMessage, into any) error {
+func strict(raw json.RawMessage, target any) error {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
+	if err := decoder.Decode(target); err != nil {
 		return fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return nil
@@ -227,10 +227,10 @@ func (s *series) gauge(t, load float64) float64 {
 }
 
 // counted is how much a counter rises between two times under one load.
-func (s *series) counted(from, to, load float64) float64 {
-	rise := s.curve.integral(to) - s.curve.integral(from)
+func (s *series) counted(start, end, load float64) float64 {
+	rise := s.curve.integral(end) - s.curve.integral(start)
 	if s.scaled {
-		rise = s.least(load)*(1-load)*(to-from) + load*rise
+		rise = s.least(load)*(1-load)*(end-start) + load*rise
 	}
 	return max(rise, 0)
 }

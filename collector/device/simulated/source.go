@@ -98,17 +98,17 @@ func (s *Source) built(d Device, key string, old simulatedDevice, now float64) s
 	for _, part := range append([]Device{d}, d.Partitions...) {
 		u := newUnit(part, now, s.origin.Elapsed)
 		for i := range old.units {
-			if before := &old.units[i]; before.identity.UUID == part.Identity.UUID && before.identity.PCIBusID == part.Identity.PCIBusID {
-				before.settle(now, old.faults)
-				u.inherit(*before)
+			if previous := &old.units[i]; previous.identity.UUID == part.Identity.UUID && previous.identity.PCIBusID == part.Identity.PCIBusID {
+				previous.advance(now, old.faults)
+				u.inherit(*previous)
 			}
 		}
-		if load, set := s.loads[name(part.Identity)]; set {
+		if load, ok := s.loads[name(part.Identity)]; ok {
 			u.load = load
 		}
 		built.units = append(built.units, u)
 	}
-	if processes, set := s.processes[name(d.Identity)]; set && len(d.Partitions) == 0 {
+	if processes, ok := s.processes[name(d.Identity)]; ok && len(d.Partitions) == 0 {
 		built.units[0].processes = processes
 	}
 	return built
@@ -132,7 +132,7 @@ func (s *Source) SetLoad(uuid string, load float64) bool {
 		d := &s.devices[i]
 		for j := range d.units {
 			if u := &d.units[j]; name(u.identity) == uuid {
-				u.settle(now, d.faults)
+				u.advance(now, d.faults)
 				u.load, there = min(max(load, 0), 1), true
 				s.loads[uuid] = u.load
 			}
@@ -191,17 +191,17 @@ func (s *Source) await(key string) {
 	for {
 		s.mu.Lock()
 		now, changed := s.elapsed(), s.changed
-		until, hangs := s.faults.at(now, "hang", "")
+		end, hangs := s.faults.at(now, "hang", "")
 		if d := s.find(key); d != nil {
-			if own, also := d.faults.at(now, "hang", ""); also {
-				until, hangs = max(until, own), true
+			if duration, also := d.faults.at(now, "hang", ""); also {
+				end, hangs = max(end, duration), true
 			}
 		}
 		s.mu.Unlock()
 		if !hangs {
 			return
 		}
-		s.linger(until-now, changed)
+		s.linger(end-now, changed)
 	}
 }
 

@@ -119,15 +119,15 @@ func TestReadings(t *testing.T) {
 func TestIdentity(t *testing.T) {
 	config := parsed(t, example)
 	for i, want := range []string{
-		"{UUID:GPU-a ParentUUID: Vendor:nvidia Model:NVIDIA H100 80GB HBM3 PCIBusID:0000:1a:00.0 Minor:0 RenderMinor:-1 Profile: Placement:-1 GPUInstance:-1 ComputeInstance:-1 DriverVersion:580.65.06 Nodes:[/dev/nvidia0] LinkDomain:first Published:{Driver: Pool: Device:} PublishedParent:}",
-		"{UUID:GPU-b ParentUUID: Vendor:nvidia Model:NVIDIA H100 80GB HBM3 PCIBusID: Minor:1 RenderMinor:-1 Profile: Placement:-1 GPUInstance:-1 ComputeInstance:-1 DriverVersion:580.65.06 Nodes:[/dev/nvidia1] LinkDomain: Published:{Driver: Pool: Device:} PublishedParent:}",
-		"{UUID: ParentUUID: Vendor:example Model: PCIBusID:0000:2a:00.0 Minor:-1 RenderMinor:128 Profile: Placement:-1 GPUInstance:-1 ComputeInstance:-1 DriverVersion: Nodes:[] LinkDomain: Published:{Driver: Pool: Device:} PublishedParent:}",
+		"{UUID:GPU-a ParentUUID: Vendor:nvidia Model:NVIDIA H100 80GB HBM3 PCIBusID:0000:1a:00.0 Minor:0 RenderMinor:-1 Profile: Placement:-1 GPUInstance:-1 ComputeInstance:-1 DriverVersion:580.65.06 Nodes:[/dev/nvidia0] LinkDomain:first Hardware:{Serial: BoardPartNumber: VBIOS: Index: ModuleID: ChassisSerial: Slot: Tray:} Published:{Driver: Pool: Device:} PublishedParent:}",
+		"{UUID:GPU-b ParentUUID: Vendor:nvidia Model:NVIDIA H100 80GB HBM3 PCIBusID: Minor:1 RenderMinor:-1 Profile: Placement:-1 GPUInstance:-1 ComputeInstance:-1 DriverVersion:580.65.06 Nodes:[/dev/nvidia1] LinkDomain: Hardware:{Serial: BoardPartNumber: VBIOS: Index: ModuleID: ChassisSerial: Slot: Tray:} Published:{Driver: Pool: Device:} PublishedParent:}",
+		"{UUID: ParentUUID: Vendor:example Model: PCIBusID:0000:2a:00.0 Minor:-1 RenderMinor:128 Profile: Placement:-1 GPUInstance:-1 ComputeInstance:-1 DriverVersion: Nodes:[] LinkDomain: Hardware:{Serial: BoardPartNumber: VBIOS: Index: ModuleID: ChassisSerial: Slot: Tray:} Published:{Driver: Pool: Device:} PublishedParent:}",
 	} {
 		if got := fmt.Sprintf("%+v", config.Devices[i].Identity); got != want {
 			t.Errorf("device %d is\n%s\nwant\n%s", i, got, want)
 		}
 	}
-	partition := "{UUID:MIG-a ParentUUID:GPU-a Vendor:nvidia Model:NVIDIA H100 80GB HBM3 PCIBusID:0000:1a:00.0 Minor:-1 RenderMinor:-1 Profile:1g.10gb Placement:3 GPUInstance:7 ComputeInstance:0 DriverVersion:580.65.06 Nodes:[] LinkDomain: Published:{Driver: Pool: Device:} PublishedParent:}"
+	partition := "{UUID:MIG-a ParentUUID:GPU-a Vendor:nvidia Model:NVIDIA H100 80GB HBM3 PCIBusID:0000:1a:00.0 Minor:-1 RenderMinor:-1 Profile:1g.10gb Placement:3 GPUInstance:7 ComputeInstance:0 DriverVersion:580.65.06 Nodes:[] LinkDomain: Hardware:{Serial: BoardPartNumber: VBIOS: Index: ModuleID: ChassisSerial: Slot: Tray:} Published:{Driver: Pool: Device:} PublishedParent:}"
 	if got := fmt.Sprintf("%+v", config.Devices[0].Partitions[0].Identity); got != partition {
 		t.Errorf("the partition is\n%s\nwant\n%s", got, partition)
 	}

@@ -45,8 +45,8 @@ func newUnit(d Device, now float64, origin time.Duration) unit {
 // expect heeds resets from now on, one at this very instant among them.
 func (u *unit) expect(now float64) { u.reset = math.Nextafter(now, math.Inf(-1)) }
 
-// settle carries the counters forward to a time, over resets on the way.
-func (u *unit) settle(now float64, f faults) {
+// advance carries the counters forward to a time, over resets on the way.
+func (u *unit) advance(now float64, f faults) {
 	for _, reset := range f.resets(u.reset, now) {
 		clear(u.base)
 		clear(u.shown)
@@ -76,7 +76,7 @@ func (u *unit) inherit(old unit) {
 // observe reads what the unit shows, but not the quantities that fail.
 func (u *unit) observe(now float64, f faults, wanted device.Tier) device.Observation {
 	if len(f.resets(u.reset, now)) > 0 {
-		u.settle(now, f)
+		u.advance(now, f)
 	}
 	o := device.Observation{Device: u.identity, Readings: make([]device.Reading, 0, len(u.series))}
 	for i := range u.series {

@@ -119,8 +119,8 @@ func (x *xidState) add(uuid string, more device.XID) {
 		x.counts = make(map[string][]device.XID)
 	}
 	xids := x.counts[uuid]
-	at, known := slices.BinarySearchFunc(xids, more.Code, func(x device.XID, code int) int { return x.Code - code })
-	if !known {
+	at, ok := slices.BinarySearchFunc(xids, more.Code, func(x device.XID, code int) int { return x.Code - code })
+	if !ok {
 		x.counts[uuid] = slices.Insert(xids, at, more)
 		return
 	}

@@ -91,7 +91,7 @@ func (r *LocationReader) locations() map[string]device.Location {
 	found := make(map[string]device.Location)
 	for _, name := range names {
 		folder, address := FunctionFolder(r.root, name), device.PCIAddress(name)
-		at := device.Location{PCIeRoot: rootComplex(folder), NUMANode: r.numaNode(folder)}
+		at := device.Location{PCIeRoot: rootComplex(folder), NUMANode: r.numaNode(folder), Network: r.isNetwork(folder)}
 		if address != "" && at != (device.Location{}) {
 			found[address] = at
 		}
@@ -120,6 +120,13 @@ func rootComplex(folder string) string {
 func isHex(text string) bool {
 	_, err := strconv.ParseUint(text, 16, 32)
 	return err == nil
+}
+
+// isNetwork reports whether the PCI class of a function is that of network
+// controllers, such as 0x020000 of Ethernet and 0x020700 of InfiniBand.
+func (r *LocationReader) isNetwork(folder string) bool {
+	text, err := r.files.Text(filepath.Join(folder, "class"))
+	return err == nil && len(text) == len("0x020000") && strings.HasPrefix(text, "0x02")
 }
 
 // numaNode returns the number of the function's NUMA node; empty: the kernel knows

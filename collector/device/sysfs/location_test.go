@@ -38,6 +38,15 @@ func TestLocations(t *testing.T) {
 	plantFunction(t, root, "platform/soc/0002:00:00.0", "3")
 	plantFunction(t, root, "pcifoo/0003:00:00.0", "none")
 	plantFunction(t, root, "pci0000:17/not-an-address", "0")
+	for function, class := range map[string]string{
+		"pci0000:17/0000:17:01.0/0000:18:00.0": "0x020700\n", // InfiniBand
+		"pcifoo/0003:00:00.0":                  "0x02\n",     // none
+		"pci0000:ff/0000:ff:00.0":              "0x030200\n", // 3D controller
+	} {
+		if err := os.WriteFile(filepath.Join(root, "devices", function, "class"), []byte(class), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
@@ -49,7 +58,7 @@ func TestLocations(t *testing.T) {
 		<-reader.Changed()
 		first := reader.Latest()
 		for address, want := range map[string]device.Location{
-			"0000:18:00.0":   {PCIeRoot: "pci0000:17", NUMANode: "0"},
+			"0000:18:00.0":   {PCIeRoot: "pci0000:17", NUMANode: "0", Network: true},
 			"0001:82:00.1":   {PCIeRoot: "pci0001:80", NUMANode: "1"},
 			"0000:ff:00.0":   {PCIeRoot: "pci0000:ff"},
 			"0002:00:00.0":   {NUMANode: "3"},

@@ -26,7 +26,7 @@ func (f *Files) Function(folder string) (Function, error) {
 	}
 	var known Function
 	for line := range strings.Lines(uevent) {
-		if id, found := strings.CutPrefix(strings.TrimSpace(line), "PCI_ID="); found {
+		if id, ok := strings.CutPrefix(strings.TrimSpace(line), "PCI_ID="); ok {
 			known.Vendor, known.Device, _ = strings.Cut(strings.ToLower(id), ":")
 		}
 	}

@@ -50,11 +50,11 @@ func (t *Total) Sum(answered map[string]float64) (total float64, known bool) {
 	// Readers of the sum take a decrease for a restart at zero.
 	restarted := len(resets) > 0 && len(resets)+zeros == len(answered) && sum < t.sum
 	for name, p := range t.parts {
-		_, here := answered[name]
+		_, ok := answered[name]
 		switch value, _ := p.counter.Value(); {
 		case !restarted:
 			p.base += resets[name]
-		case here:
+		case ok:
 			p.base = 0
 		default: // it counts from its last value on
 			p.base = -value

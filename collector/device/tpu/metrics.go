@@ -36,10 +36,10 @@ type value struct {
 	measured device.Window
 }
 
-// valuesOf returns the values of a response by the number of the device. A value that
+// decodeValues returns the values of a response by the number of the device. A value that
 // is older than those of other sources may be is left out. read is when the metric was
 // read, now its end.
-func valuesOf(response *runtimemetrics.MetricResponse, read device.Window, now clock.Instant) (map[int64]value, error) {
+func decodeValues(response *runtimemetrics.MetricResponse, read device.Window, now clock.Instant) (map[int64]value, error) {
 	metrics := response.GetMetric().GetMetrics()
 	if len(metrics) > 2*maxChips {
 		return nil, fmt.Errorf("%d devices are more than %d", len(metrics), 2*maxChips)
@@ -47,29 +47,29 @@ func valuesOf(response *runtimemetrics.MetricResponse, read device.Window, now c
 	values := make(map[int64]value, len(metrics))
 	for _, m := range metrics {
 		id := m.GetAttribute().GetValue().GetIntAttr()
-		if _, twice := values[id]; twice || id < 0 || id >= 2*maxChips {
+		if _, ok := values[id]; ok || id < 0 || id >= 2*maxChips {
 			return nil, fmt.Errorf("the device %d is there twice, or is no number of a device", id)
 		}
-		one := value{measured: read}
+		v := value{measured: read}
 		switch of := m.GetGauge().GetValue().(type) {
 		case *runtimemetrics.Gauge_AsDouble:
-			one.number = of.AsDouble
+			v.number = of.AsDouble
 		case *runtimemetrics.Gauge_AsInt:
-			one.number = float64(of.AsInt)
+			v.number = float64(of.AsInt)
 		default:
 			return nil, fmt.Errorf("the value of the device %d is no number", id)
 		}
-		if !(one.number >= 0 && one.number <= 1<<50) {
-			return nil, fmt.Errorf("the value of the device %d is %v", id, one.number)
+		if !(v.number >= 0 && v.number <= 1<<50) {
+			return nil, fmt.Errorf("the value of the device %d is %v", id, v.number)
 		}
 		if m.GetTimestamp() != nil {
 			age := max(now.Wall.Sub(m.GetTimestamp().AsTime()), 0)
 			if !m.GetTimestamp().IsValid() || age > maxAge {
 				continue
 			}
-			one.measured = device.Window{From: now.Elapsed - age, To: now.Elapsed - age}
+			v.measured = device.Window{From: now.Elapsed - age, To: now.Elapsed - age}
 		}
-		values[id] = one
+		values[id] = v
 	}
 	return values, nil
 }
@@ -96,7 +96,7 @@ func observe(duty, used, total map[int64]value, hasFile func(name string) bool) 
 			chip.Readings = append(chip.Readings, device.Reading{Quantity: device.Utilization, Value: busy.number / 100, Measured: busy.measured})
 		}
 		for quantity, values := range map[device.Quantity]map[int64]value{device.MemoryUsed: used, device.MemorySize: total} {
-			if sum, ok := sumOf(values, id, cores); ok {
+			if sum, ok := sumCores(values, id, cores); ok {
 				chip.Readings = append(chip.Readings, device.Reading{Quantity: quantity, Value: sum.number, Measured: sum.measured})
 			}
 		}
@@ -105,16 +105,16 @@ func observe(duty, used, total map[int64]value, hasFile func(name string) bool) 
 	return chips, err
 }
 
-// sumOf adds the values of all cores of a chip; false if one is missing.
-func sumOf(values map[int64]value, chip int64, cores int) (value, bool) {
+// sumCores adds the values of all cores of a chip; false if one is missing.
+func sumCores(values map[int64]value, chip int64, cores int) (value, bool) {
 	sum := value{measured: device.Window{From: math.MaxInt64, To: math.MinInt64}}
 	for core := chip * int64(cores); core < (chip+1)*int64(cores); core++ {
-		one, there := values[core]
-		if !there {
+		v, ok := values[core]
+		if !ok {
 			return value{}, false
 		}
-		sum.number += one.number
-		sum.measured.From, sum.measured.To = min(sum.measured.From, one.measured.From), max(sum.measured.To, one.measured.To)
+		sum.number += v.number
+		sum.measured.From, sum.measured.To = min(sum.measured.From, v.measured.From), max(sum.measured.To, v.measured.To)
 	}
 	return sum, true
 }

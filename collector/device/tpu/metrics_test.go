@@ -84,7 +84,7 @@ func TestObserve(t *testing.T) {
 			var values [3]map[int64]value
 			for i, r := range []*runtimemetrics.MetricResponse{c.duty, c.used, c.total} {
 				var err error
-				if values[i], err = valuesOf(r, read, at()); err != nil {
+				if values[i], err = decodeValues(r, read, at()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -134,7 +134,7 @@ func TestValues(t *testing.T) {
 		"not a number":      {response(double(0, math.NaN())), nil, "the value of the device 0 is NaN"},
 		"infinite":          {response(double(0, math.Inf(1))), nil, "the value of the device 0 is +Inf"},
 	} {
-		got, err := valuesOf(c.response, device.Window{}, at)
+		got, err := decodeValues(c.response, device.Window{}, at)
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: got %v, want %s", name, err, c.err)
@@ -165,7 +165,7 @@ func FuzzResponse(f *testing.F) {
 				return
 			}
 			var err error
-			if values[i], err = valuesOf(&r, device.Window{}, at()); err != nil {
+			if values[i], err = decodeValues(&r, device.Window{}, at()); err != nil {
 				return
 			}
 		}

@@ -157,10 +157,10 @@ func (s *service) read(ctx context.Context, costs *costs) ([]device.Observation,
 		response, err := client.GetRuntimeMetric(ctx, &runtimemetrics.MetricRequest{MetricName: name})
 		now := s.options.Clock()
 		if err == nil {
-			values[i], err = valuesOf(response, device.Window{From: began.Elapsed, To: now.Elapsed}, now)
+			values[i], err = decodeValues(response, device.Window{From: began.Elapsed, To: now.Elapsed}, now)
 		}
 		if err != nil {
-			return nil, &source.Failure{Reason: reasonOf(err), Err: fmt.Errorf("read %s from libtpu at %s: %w", name, s.address, err)}
+			return nil, &source.Failure{Reason: classifyError(err), Err: fmt.Errorf("read %s from libtpu at %s: %w", name, s.address, err)}
 		}
 	}
 	chips, err := observe(values[0], values[1], values[2], s.hasFile)
@@ -208,17 +208,17 @@ func (c *costs) exceeded() error {
 	return &source.Failure{Reason: source.ReasonResourceExhausted, Err: fmt.Errorf("the service sends more than %d bytes and frames of half a KiB in a read", maxRead)}
 }
 
-// reasonOf is the reason of a failed call, or of a wrong response.
-func reasonOf(err error) source.Reason {
-	of, isCall := status.FromError(err)
+// classifyError is the reason of a failed call, or of a wrong response.
+func classifyError(err error) source.Reason {
+	answer, isCall := status.FromError(err)
 	switch {
 	case !isCall:
 		return source.ReasonInvalid
-	case of.Code() == codes.DeadlineExceeded:
+	case answer.Code() == codes.DeadlineExceeded:
 		return source.ReasonTimeout
-	case of.Code() == codes.Unavailable:
+	case answer.Code() == codes.Unavailable:
 		return source.ReasonUnavailable
-	case of.Code() == codes.ResourceExhausted:
+	case answer.Code() == codes.ResourceExhausted:
 		return source.ReasonResourceExhausted
 	default:
 		return source.ReasonOther

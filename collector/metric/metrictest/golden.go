@@ -2,6 +2,7 @@ package metrictest
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,8 +12,12 @@ import (
 //nolint:gochecknoglobals // go test parses its flags before any test runs
 var update = flag.Bool("update", false, "write golden files instead of comparing with them")
 
-// CompareGolden fails the test if the text is not that of the golden file,
-// and names the first line that differs. With -update it writes the file.
+// mostLines is how many lines of a difference are printed.
+const mostLines = 10
+
+// CompareGolden fails the test if the text is not that of the golden file. It prints
+// the first lines that differ, and the command that writes the file. With -update it
+// writes the file.
 func CompareGolden(t testing.TB, path, text string) {
 	t.Helper()
 	if *update {
@@ -31,18 +36,33 @@ func CompareGolden(t testing.TB, path, text string) {
 	if string(golden) == text {
 		return
 	}
-	want, got := strings.Split(string(golden), "\n"), strings.Split(text, "\n")
-	for i := 0; i < max(len(want), len(got)); i++ {
-		if w, g := line(want, i), line(got, i); w != g {
-			t.Errorf("%s:%d differs\nwant %s\ngot  %s\nall of it:\n%s", path, i+1, w, g, text)
-			return
-		}
-	}
+	test, _, _ := strings.Cut(t.Name(), "/")
+	t.Errorf("%s:%s\nif this is as it should be: go test . -run '^%s$' -update", path, difference(strings.Split(string(golden), "\n"), strings.Split(text, "\n")), test)
 }
 
-func line(lines []string, i int) string {
-	if i >= len(lines) {
-		return "(nothing)"
+// difference returns the number of the first line that differs, and the lines from
+// there to the last that differs: those of want after a minus sign, those of got after
+// a plus sign, not all of very many.
+func difference(want, got []string) string {
+	first, last := 0, 0 // lines that are equal, at the begin and at the end
+	for first < min(len(want), len(got)) && want[first] == got[first] {
+		first++
 	}
-	return lines[i]
+	for last < min(len(want), len(got))-first && want[len(want)-1-last] == got[len(got)-1-last] {
+		last++
+	}
+	var lines []string
+	for i := first; i < len(want)-last; i++ {
+		lines = append(lines, "-"+want[i])
+	}
+	removed := len(lines)
+	for i := first; i < len(got)-last; i++ {
+		lines = append(lines, "+"+got[i])
+	}
+	if more := len(lines) - mostLines; more > 0 {
+		kept := min(removed, max(mostLines/2, mostLines-len(lines)+removed))
+		lines = append(lines[:kept:kept], lines[removed:removed+mostLines-kept]...)
+		lines = append(lines, fmt.Sprintf("and %d lines more", more))
+	}
+	return fmt.Sprintf("%d differs\n%s", first+1, strings.Join(lines, "\n"))
 }

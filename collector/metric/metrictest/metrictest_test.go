@@ -66,10 +66,11 @@ func TestCompareGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{
-		"one\ntwo\n":        "",
-		"one\nthree\n":      "golden.txt:2 differs\nwant two\ngot  three",
-		"one\ntwo\nthree\n": "golden.txt:3 differs\nwant \ngot  three",
-		"one":               "golden.txt:2 differs\nwant two\ngot  (nothing)",
+		"one\ntwo\n":              "",
+		"one\nthree\n":            "golden.txt:2 differs\n-two\n+three\nif this",
+		"one\ntwo\nthree\n":       "golden.txt:3 differs\n+three\nif this is as it should be: go test . -run '^TestCompareGolden$' -update",
+		"one":                     "golden.txt:2 differs\n-two\n-\nif this",
+		strings.Repeat("a\n", 20): "golden.txt:1 differs\n-one\n-two\n" + strings.Repeat("+a\n", 8) + "and 12 lines more\nif this",
 	} {
 		record := &recorder{TB: t}
 		metrictest.CompareGolden(record, path, text)

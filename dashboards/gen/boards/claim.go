@@ -151,8 +151,8 @@ func claimNow() []panel {
 
 // detailed is each device of the claim, by each request that got it, with its
 // model and partition profile where they are known.
-const detailed = `topk by (cluster, node, request, deviceclass, pool, device, uuid) (1,
-  max by (cluster, node, request, deviceclass, pool, device, uuid) (dra_claim_device_info{` + claimHere + `})
+const detailed = `topk by (cluster, node, request, deviceclass, driver, pool, device, uuid) (1,
+  max by (cluster, node, request, deviceclass, driver, pool, device, uuid) (dra_claim_device_info{` + claimHere + `})
   * on (cluster, node, uuid) group_left (model, partition_profile)
   topk by (cluster, node, uuid) (1, max by (cluster, node, uuid, model, partition_profile) (dra_device_info{@node}))
 )`
@@ -167,12 +167,12 @@ func claimDevices() []panel {
 	return []panel{
 		listing(24, 6, about{
 			title: "Devices of the claim", unit: units.Short,
-			reads: "Each device, and its request. A device without a utilization does not report it, or is shared without a split.",
+			reads: "Each device, and its request. Devices that no source reads may be one row, with their number. A device without a utilization does not report it, or is shared without a split.",
 			empty: "the claim is not used on this node, or has ended; or the node has no agent that is scraped",
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "request", title: "Request"},
-			{label: "pool", title: "Pool"},
+			{label: "driver", title: "Driver"},
 			{label: "device", title: "Device"},
 			{label: "model", title: "Model"},
 			{label: "partition_profile", title: "Profile"},
@@ -181,6 +181,7 @@ func claimDevices() []panel {
 			column{title: "Utilization", unit: units.PercentUnit, expr: byRequest(ofDetailed(device("dra_claim_utilization_ratio"))), more: gauge(steps(critical, step{0.2, warning}, step{0.5, good}))},
 			column{title: "Memory", unit: units.BytesIEC, expr: byRequest(ofDetailed(device("dra_claim_memory_used_bytes")))},
 			column{title: "Health", expr: byRequest(ofDetailed(`min by (cluster, node, uuid) (dra_device_healthy{@node})`)), more: healthWords()},
+			column{title: "Number", unit: units.Short, expr: byRequest(ofDetailed(`max by (cluster, node, uuid) (dra_claim_bundled_devices{` + claimHere + `})`))},
 			column{title: "Allocated", expr: byRequest(detailed), hidden: true},
 		),
 	}
@@ -204,7 +205,10 @@ func claimIdentity() []panel {
 			{label: "claim_uid", title: "UID"},
 		}, column{title: "Devices allocated", expr: `max by (cluster, node, deviceclass, template, sharing, admin_access, extended_resource, claim_uid) (dra_claim_info{` + claimHere + `})
 * on (cluster, node) group_left ()
-count by (cluster, node) (max by (cluster, node, uuid) (dra_claim_device_info{` + claimHere + `}))`}),
+sum by (cluster, node) (
+  max by (cluster, node, uuid) (dra_claim_bundled_devices{` + claimHere + `})
+  or max by (cluster, node, uuid) (dra_claim_device_info{` + claimHere + `})
+)`}),
 		listing(24, 5, about{
 			title: "Pods and containers", unit: units.Short,
 			reads: "Containers that may use the claim's devices, and how many. A pod remains for some minutes after its end (--ledger.grace).",
@@ -259,5 +263,5 @@ func alignmentKeys() []key {
 
 // byRequest leaves the labels out that are no column.
 func byRequest(expr string) string {
-	return "max by (cluster, request, pool, device, model, partition_profile, uuid) (\n" + expr + "\n)"
+	return "max by (cluster, request, driver, device, model, partition_profile, uuid) (\n" + expr + "\n)"
 }

@@ -43,14 +43,14 @@ func exporterDetails() Board {
 		UID:       uidExporter + details,
 		detailsOf: uidExporter,
 		Title:     "DRA / Exporter details",
-		description: "Reads by source, corrections of what was read, the diagnosis of pending claims, pushes by OTLP, " +
+		description: "Reads by source, corrections of what was read, the diagnosis of pending claims, access to GPUs, pushes by OTLP, " +
 			"access to the pages, and the duration and size of pages. Node is the target's instance: the node's name, or cluster for the cluster role.",
 		variables: exporterVariables(),
 		marks:     marks{devices: "@nodes", exporters: "@exporters"},
 		rows: []row{
 			{panels: readDetails()},
 			{title: "Corrections and diagnoses", panels: slices.Concat(correctedDetails(), diagnosisPanels())},
-			{title: "Pushes and access", panels: slices.Concat(pushDetails(), accessPanels())},
+			{title: "Access and pushes", panels: slices.Concat(gpuPanels(), pushDetails(), accessPanels())},
 			{title: "Duration and size of pages", panels: costDetails()},
 		},
 	}
@@ -110,7 +110,7 @@ func exporterNumbers() []panel {
 			title: "Unmatched devices", unit: units.Short,
 			reads: "Allocated devices without known hardware, and hardware that the vendor's driver does not publish: their claims have no hardware values. Zero is normal, and a few while a driver starts.",
 			empty: noAgent,
-		}, at(`sum(max by (`+process+`, side) (dra_exporter_unmatched_devices{@exporters}))`)).
+		}, at(`sum(max by (`+process+`, driver, side) (dra_exporter_unmatched_devices{@exporters}))`)).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 	}
 }

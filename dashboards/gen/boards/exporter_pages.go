@@ -64,13 +64,14 @@ func missingPanels() []panel {
 	return []panel{
 		listing(12, 5, about{
 			title: "Unmatched devices by node", unit: units.Short,
-			reads: "published: an allocated device without known hardware. hardware: a device that the vendor's driver on the node does not publish. See the runbook DRAExporterUnmatchedDevices.",
+			reads: "published: an allocated device without known hardware. hardware: a device that the driver does not publish. Devices that no running source reads are not counted. See the runbook DRAExporterUnmatchedDevices.",
 			empty: "all devices are matched, or " + noAgent, none: noneSeen,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "instance", title: "Node", links: []link{instanceNode()}},
+			{label: "driver", title: "Driver"},
 			{label: "side", title: "Side"},
-		}, column{title: "Devices", unit: units.Short, more: tinted(anyIs(warning)), expr: `max by (cluster, instance, side) (dra_exporter_unmatched_devices{@exporters}) > 0`}),
+		}, column{title: "Devices", unit: units.Short, more: tinted(anyIs(warning)), expr: `max by (cluster, instance, driver, side) (dra_exporter_unmatched_devices{@exporters}) > 0`}),
 		listing(12, 5, about{
 			title: "Families with dropped series", unit: units.Short,
 			reads: "Families with more series than --metrics.max-series allows, and the number of dropped series in the time range, at all steps together. Raise the limit, or find the cause of the series.",
@@ -118,6 +119,22 @@ func correctedDetails() []panel {
 			empty: "no clocks contradict each other, or " + noClusterRole, none: noneSeen,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "phase", title: "Phase"}},
 			column{title: "Contradictions in the range", unit: units.Short, more: tinted(anyIs(warning)), expr: `round(sum by (cluster, phase) (increase(dra_exporter_clock_anomalies_total{@exporters}[$__range]))) > 0`}),
+	}
+}
+
+// gpuPanels are how agents have access to NVIDIA's GPUs, and whether they keep them open.
+func gpuPanels() []panel {
+	return []panel{
+		bars(12, about{
+			title: "Access to NVIDIA's GPUs", unit: units.Short,
+			reads: "Node agents by the way in which the manifests give them access to NVIDIA's GPUs, and why: set, or what the chart found (docs/access.md).",
+			empty: "no agent knows how it has access (--access.mode), or " + noAgent,
+		}, at(`count by (cluster, mode, reason) (group by (`+process+`, mode, reason) (dra_exporter_access_mode_info{@exporters}))`).LegendFormat("{{mode}}, {{reason}} {{cluster}}")),
+		bars(12, about{
+			title: "GPUs kept open", unit: units.Short,
+			reads: "Node agents by whether they keep NVIDIA's GPUs open, or have released them for a driver upgrade, a reset or a passthrough, with the reason (docs/runbooks/DRAExporterReleased.md).",
+			empty: "no agent reads NVIDIA's GPUs, or " + noAgent,
+		}, at(`sum by (cluster, state, reason) (max by (`+process+`, state, reason) (dra_exporter_device_access{@exporters})) > 0`).LegendFormat("{{state}}, {{reason}} {{cluster}}")),
 	}
 }
 

@@ -160,9 +160,9 @@ func agentPanels() []panel {
 			Thresholds(steps(good, step{60, warning}, step{120, critical})).ColorScheme(byThresholds()),
 		number(8, about{
 			title: "Unmatched devices", unit: units.Short,
-			reads: "published: allocated devices without known hardware; hardware: devices that the vendor's driver does not publish. See the runbook of DRAExporterUnmatchedDevices.",
+			reads: "published: allocated devices without known hardware; hardware: devices that the driver does not publish. Devices that no running source reads are not counted. See the runbook of DRAExporterUnmatchedDevices.",
 			empty: monitors,
-		}, each(`max by (side) (dra_exporter_unmatched_devices{`+agent+`})`, "{{side}}")).
+		}, each(`max by (driver, side) (dra_exporter_unmatched_devices{`+agent+`})`, "{{driver}} {{side}}")).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(8, about{
 			title: "Split of use by process", unit: units.Short,

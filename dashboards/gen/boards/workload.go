@@ -45,7 +45,7 @@ func workloadNow() []panel {
 		}, at(`sum(max by (`+workloadLabels+`, state) (dra_workload_pods{@workload, state="running"}))`)).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Pods not yet started", unit: units.Short,
-			reads: "Pods that are gated, pending, or bound and not started. `dra-exporter explain job NAMESPACE/NAME` says why.",
+			reads: "Pods that are gated, pending, or bound and not started. `dra-exporter explain workload NAMESPACE/NAME` says why.",
 			none:  noneSeen,
 			empty: "all have started, or the cluster role is not scraped or cannot read pods",
 		}, at(`sum(max by (`+workloadLabels+`, state) (dra_workload_pods{@workload, state=~"gated|pending|starting"}))`)).
@@ -189,7 +189,7 @@ func workloadTopology() []panel {
 		),
 		listing(14, 7, about{
 			title: "Alignment of the devices of its pods", unit: units.Short,
-			reads: "How near the devices of each pod are. devices: with each other; network: each with its nearest network adapter. Best: what so many devices of the node could be. link: NVLink or xGMI. `dra-exporter topology job NAMESPACE/NAME` has the devices.",
+			reads: "How near the devices of each pod are. devices: with each other; network: each with its nearest network adapter. Best: what so many devices of the node could be. link: NVLink or xGMI. `dra-exporter topology workload NAMESPACE/NAME` has the devices.",
 			empty: "its pods have one device each, hold none, or their nodes have no agents that are scraped",
 		}, append([]key{{label: "pod", title: "Pod"}, {label: "node", title: "Node", links: []link{toNode()}}}, alignmentKeys()...),
 			column{title: "Rows", hidden: true, expr: `max by (cluster, pod, node, between, alignment, best) (

@@ -69,7 +69,7 @@ func workloadNumbers() []panel {
 			Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Pods not yet started", unit: units.Short,
-			reads: "Pods of workloads that are gated, pending, or bound and not started. `dra-exporter explain job NAMESPACE/NAME` says why.",
+			reads: "Pods of workloads that are gated, pending, or bound and not started. `dra-exporter explain workload NAMESPACE/NAME` says why.",
 			none:  noneSeen,
 			empty: "all pods have started, or the cluster role is not scraped or cannot read pods",
 		}, at(`sum(max by (`+workloadLabels+`, state) (dra_workload_pods{@workloads, state=~"gated|pending|starting"}))`)).
@@ -121,7 +121,7 @@ func workloadQueues() []panel {
 	return []panel{
 		listing(12, 8, about{
 			title: "Workloads in queues of Kueue", unit: units.Short,
-			reads: "Workloads that Kueue has not admitted, since when, and the reason that it reports. Most have no pods yet. `dra-exporter explain job NAMESPACE/NAME` has Kueue's message.",
+			reads: "Workloads that Kueue has not admitted, since when, and the reason that it reports. Most have no pods yet. `dra-exporter explain workload NAMESPACE/NAME` has Kueue's message.",
 			none:  noneSeen,
 			empty: "none waits, Kueue is not installed, or the cluster role is not scraped or cannot read workloads.kueue.x-k8s.io",
 		}, append(workloadKeys(), key{label: "queue", title: "Queue"}, key{label: "reason", title: "Reason"}),

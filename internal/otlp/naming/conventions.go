@@ -1,6 +1,7 @@
 package naming
 
 import (
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -141,6 +142,8 @@ const (
 	hwVendor           attribute.Key = "hw.vendor"
 	hwModel            attribute.Key = "hw.model"
 	hwDriverVersion    attribute.Key = "hw.driver_version"
+	hwSerialNumber     attribute.Key = "hw.serial_number"
+	hwFirmwareVersion  attribute.Key = "hw.firmware_version"
 	hwState            attribute.Key = "hw.state"
 	hwSensorLocation   attribute.Key = "hw.sensor_location"
 	hwGPUTask          attribute.Key = "hw.gpu.task"
@@ -169,6 +172,7 @@ func hardwareTargets() []target {
 	gpu := []attribute.Key{hwVendor, hwModel, hwDriverVersion}
 	network := []attribute.Key{hwVendor, hwModel}
 	component := []attribute.Key{hwType}
+	board := append(slices.Clone(gpu), hwSerialNumber, hwFirmwareVersion)
 	return []target{
 		{"hw.status", upDownCounterInstrument, "1", component, "Operational state of the device as reported by the hardware: 1 for the current state, 0 for the others"},
 		{"hw.errors", counterInstrument, "{error}", component, "Errors of the device, by type"},
@@ -177,7 +181,7 @@ func hardwareTargets() []target {
 		{"hw.temperature", gaugeInstrument, "Cel", nil, "Temperature at a sensor of the device"},
 		{"hw.gpu.utilization", gaugeInstrument, "1", gpu, "Share of time in which the device, or one of its engines, was active"},
 		{"hw.gpu.memory.usage", upDownCounterInstrument, "By", gpu, "Device memory in use"},
-		{"hw.gpu.memory.limit", upDownCounterInstrument, "By", gpu, "Size of the device memory"},
+		{"hw.gpu.memory.limit", upDownCounterInstrument, "By", board, "Size of the device memory"},
 		{"hw.gpu.memory.utilization", gaugeInstrument, "1", gpu, "Share of the device memory that is in use"},
 		{"hw.gpu.io", counterInstrument, "By", gpu, "Bytes that the device received and transmitted"},
 		{"hw.network.io", counterInstrument, "By", network, "Bytes that the network device received and transmitted"},
@@ -274,6 +278,7 @@ func claimTargets() []target {
 	claim := []attribute.Key{claimUID}
 	return []target{
 		{"k8s.resourceclaim.device.count", upDownCounterInstrument, "{device}", claim, "1 while the claim holds the device"},
+		{"k8s.resourceclaim.device.bundled.count", upDownCounterInstrument, "{device}", claim, "Devices of a driver that no source reads and that the claim holds as one"},
 		{"k8s.resourceclaim.device.held.time", counterInstrument, "s", claim, "Time for which the claim held the device"},
 		{"k8s.resourceclaim.device.share.time", counterInstrument, "s", claim, "Time for which the claim held the device, weighted by its share of it"},
 		{"k8s.resourceclaim.device.busy.time", counterInstrument, "s", claim, "Integral of the utilization while the claim held the device"},
@@ -303,6 +308,7 @@ func claimConventions() []convention {
 	}
 	return []convention{
 		hold(metric.ClaimHeld, "count"),
+		hold(metric.ClaimBundledDevices, "bundled.count"),
 		hold(metric.ClaimHeldSeconds, "held.time"),
 		hold(metric.ClaimDeviceSeconds, "share.time"),
 		hold(metric.ClaimMemoryAllocatedBytes, "memory.limit"),

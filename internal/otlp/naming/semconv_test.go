@@ -18,6 +18,7 @@ const (
 	migLabels   = `node="node-a",uuid="MIG-0",parent_uuid="GPU-0"`
 	nicLabels   = `node="node-a",uuid="node-a/pci-0000:c1:00.0",parent_uuid=""`
 	gpuInfo     = `dra_device_info{` + gpuLabels + `,vendor="nvidia",model="NVIDIA H100",pci_bus_id="0000:10:00.0",partition_profile="",driver_version="580.65.06",source="nvml"} 1` + "\n"
+	gpuHardware = `dra_device_hardware_info{node="node-a",uuid="GPU-0",serial="1650923004310",board_part_number="",vbios="96.00",minor_number="0",index="0",module_id="",chassis_serial="",slot="",tray=""} 1` + "\n"
 	migInfo     = `dra_device_info{` + migLabels + `,vendor="nvidia",model="NVIDIA H100",pci_bus_id="",partition_profile="1g.10gb",driver_version="580.65.06",source="nvml"} 1` + "\n"
 	nicInfo     = `dra_device_info{` + nicLabels + `,vendor="nvidia",model="ConnectX-7",pci_bus_id="0000:c1:00.0",partition_profile="",driver_version="",source="rdma"} 1` + "\n"
 	claimLabels = `node="node-a",namespace="ml",resourceclaim="train",uuid="GPU-0"`
@@ -76,7 +77,7 @@ func semconvText(made []metricdata.Metrics) string {
 
 // A page with a GPU, a partition of it, a network adapter and a claim.
 func TestSemconvText(t *testing.T) {
-	rows := rowsOf(t, gpuInfo+migInfo+nicInfo+claimFact+energyRow+
+	rows := rowsOf(t, gpuInfo+gpuHardware+migInfo+nicInfo+claimFact+energyRow+
 		`dra_device_utilization_ratio{`+gpuLabels+`} 0.75
 dra_device_engine_active_ratio{`+gpuLabels+`,engine="encoder"} 0.25
 dra_device_memory_used_bytes{`+gpuLabels+`} 2e10

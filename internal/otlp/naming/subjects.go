@@ -21,7 +21,7 @@ type subject struct {
 	// zero time if it did not.
 	recreated time.Time
 
-	info                  *metric.Labels // the source of the facts
+	info, hardware        *metric.Labels // the sources of the facts
 	size                  float64        // of a device's memory, in bytes
 	sizeSeen, warningSeen int            // the generations that last had the size, and a warning about the device
 }
@@ -95,6 +95,8 @@ func (s *subjects) observe(rows []metric.Row, at time.Time) {
 		switch family.Name {
 		case metric.DeviceInfo:
 			s.observeDevices(run)
+		case metric.DeviceHardwareInfo:
+			s.observeHardware(run)
 		case metric.ClaimInfo:
 			s.observeClaims(run, at)
 		case memorySizeFamily:
@@ -131,6 +133,22 @@ func (s *subjects) observeDevices(run []metric.Row) {
 		if known := typeOfSource(labels.Get("source")); known != "" {
 			d.set(hwType, known)
 		}
+	}
+}
+
+// observeHardware takes what identifies the board of a device. Only
+// hw.gpu.memory.limit has it, which is there once for each GPU: other series need not
+// end when a board is flashed.
+func (s *subjects) observeHardware(run []metric.Row) {
+	for i := range run {
+		labels := run[i].Labels
+		d := s.of(deviceSubject, labels)
+		if d.hardware == labels {
+			continue
+		}
+		d.hardware = labels
+		d.set(hwSerialNumber, labels.Get("serial"))
+		d.set(hwFirmwareVersion, labels.Get("vbios"))
 	}
 }
 

@@ -51,11 +51,11 @@ func NewNode(start time.Time) *Node {
 	return n
 }
 
-func (n *Node) add(of device.Device) {
-	n.Facts.Samples = append(n.Facts.Samples, device.Sample{Device: of, Source: "nvml"})
+func (n *Node) add(d device.Device) {
+	n.Facts.Samples = append(n.Facts.Samples, device.Sample{Device: d, Source: "nvml"})
 	n.Facts.Cluster.Published = append(n.Facts.Cluster.Published, dra.PublishedDevice{
-		ID: dra.DeviceID{Driver: "gpu.nvidia.com", Pool: "node-a", Name: of.UUID}, Node: "node-a",
-		UUID: of.UUID, ParentUUID: of.ParentUUID, Profile: of.Profile, Placement: of.Placement,
+		ID: dra.DeviceID{Driver: "gpu.nvidia.com", Pool: "node-a", Name: d.UUID}, Node: "node-a",
+		UUID: d.UUID, ParentUUID: d.ParentUUID, Profile: d.Profile, Placement: d.Placement,
 	})
 }
 
@@ -112,11 +112,11 @@ func (n *Node) readings() []device.Reading {
 		if spec.Kind == device.Counter {
 			value = n.counters
 		}
-		of := details[device.Quantity(q)]
-		if of == nil {
-			of = [][2]string{{}}
+		pairs := details[device.Quantity(q)]
+		if pairs == nil {
+			pairs = [][2]string{{}}
 		}
-		for _, detail := range of {
+		for _, detail := range pairs {
 			readings = append(readings, device.Reading{Quantity: device.Quantity(q), Details: detail, Value: value})
 		}
 	}

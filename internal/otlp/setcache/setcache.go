@@ -63,8 +63,8 @@ func (c *Cache[K, V]) miss(key K) V {
 			c.index[c.entries[i].key] = c.entries[i].value
 		}
 	}
-	value, found := c.index[key]
-	if !found {
+	value, ok := c.index[key]
+	if !ok {
 		value = c.compute(key)
 		c.index[key] = value
 	}

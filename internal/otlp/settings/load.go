@@ -138,13 +138,13 @@ func (l *loader) sampler() (sampler sdktrace.Sampler, description string) {
 
 // samplerRatio reads the sampler's argument; not set, it is 1.
 func (l *loader) samplerRatio() float64 {
-	in := l.variable("OTEL_TRACES_SAMPLER_ARG")
-	if !in.isSet() {
+	setting := l.variable("OTEL_TRACES_SAMPLER_ARG")
+	if !setting.isSet() {
 		return 1
 	}
-	ratio, err := strconv.ParseFloat(in.value, 64)
+	ratio, err := strconv.ParseFloat(setting.value, 64)
 	if err != nil || !(ratio >= 0 && ratio <= 1) { // NaN is out of range too
-		l.refuse(in, "use the share of the traces to keep, a number from 0 to 1")
+		l.refuse(setting, "use the share of the traces to keep, a number from 0 to 1")
 		return 1
 	}
 	return ratio
@@ -154,9 +154,9 @@ func (l *loader) samplerRatio() float64 {
 // override its entries.
 func (l *loader) attributes() []attribute.KeyValue {
 	values := make(map[string]string)
-	in := l.variable("OTEL_RESOURCE_ATTRIBUTES")
-	for _, entry := range l.list(in) {
-		values[entry.key] = l.utf8(input{in.name, entry.value})
+	setting := l.variable("OTEL_RESOURCE_ATTRIBUTES")
+	for _, entry := range l.list(setting) {
+		values[entry.key] = l.utf8(input{setting.name, entry.value})
 	}
 	if name := l.variable("OTEL_SERVICE_NAME"); name.isSet() {
 		values["service.name"] = l.utf8(name)
@@ -166,16 +166,16 @@ func (l *loader) attributes() []attribute.KeyValue {
 	}
 	list := make([]attribute.KeyValue, 0, len(values))
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		list = append(list, attribute.String(l.utf8(input{in.name, key}), values[key]))
+		list = append(list, attribute.String(l.utf8(input{setting.name, key}), values[key]))
 	}
 	return list
 }
 
 // utf8 refuses text that protobuf cannot encode: one such attribute would fail
 // every export.
-func (l *loader) utf8(in input) string {
-	if !utf8.ValidString(in.value) {
-		l.refuse(in, "not UTF-8")
+func (l *loader) utf8(setting input) string {
+	if !utf8.ValidString(setting.value) {
+		l.refuse(setting, "not UTF-8")
 	}
-	return in.value
+	return setting.value
 }

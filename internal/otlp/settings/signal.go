@@ -59,8 +59,8 @@ func (l *loader) signal(kind signalKind) signalLoader {
 // option reads the signal's own OTEL_EXPORTER_OTLP_<SIGNAL>_<NAME>, or else the
 // variable for all signals.
 func (s signalLoader) option(name string) input {
-	if own := s.variable(exporterPrefix + string(s.kind) + "_" + name); own.isSet() {
-		return own
+	if setting := s.variable(exporterPrefix + string(s.kind) + "_" + name); setting.isSet() {
+		return setting
 	}
 	return s.variable(exporterPrefix + name)
 }
@@ -72,12 +72,12 @@ func (s signalLoader) exported() bool {
 	if !s.endpointInput.isSet() {
 		return false
 	}
-	in := s.variable("OTEL_" + string(s.kind) + "_EXPORTER")
-	if !in.isSet() {
+	setting := s.variable("OTEL_" + string(s.kind) + "_EXPORTER")
+	if !setting.isSet() {
 		return true
 	}
 	otlp, none := false, false
-	names := strings.Split(in.value, ",")
+	names := strings.Split(setting.value, ",")
 	for _, name := range names {
 		switch name = strings.ToLower(strings.TrimSpace(name)); {
 		case name == "otlp":
@@ -86,30 +86,30 @@ func (s signalLoader) exported() bool {
 			none = true
 		case name == "prometheus" && s.kind == metricsSignal:
 		default:
-			s.refuse(in, "exporter %q is not supported; use otlp or none", name)
+			s.refuse(setting, "exporter %q is not supported; use otlp or none", name)
 		}
 	}
 	if none && len(names) > 1 {
-		s.refuse(in, "none cannot be combined")
+		s.refuse(setting, "none cannot be combined")
 	}
 	return otlp
 }
 
 func (s signalLoader) load() Signal {
 	insecure := s.boolean(s.option("INSECURE"))
-	to := s.endpoint(insecure)
+	endpoint := s.endpoint(insecure)
 	signal := Signal{
 		On:       true,
-		Protocol: s.protocol(to),
-		Endpoint: to.host,
-		Insecure: to.insecure,
+		Protocol: s.protocol(endpoint),
+		Endpoint: endpoint.host,
+		Insecure: endpoint.insecure,
 		Gzip:     s.choice(s.option("COMPRESSION"), "none", "gzip") == "gzip",
 		Timeout:  s.milliseconds(s.option("TIMEOUT"), time.Millisecond, exportTimeout),
 	}
 	if signal.Protocol == ProtocolGRPC {
-		signal.Endpoint = s.grpcTarget(to)
+		signal.Endpoint = s.grpcTarget(endpoint)
 	} else {
-		signal.Path = s.urlPath(to)
+		signal.Path = s.urlPath(endpoint)
 	}
 	signal.Headers = s.headers(s.option("HEADERS"), signal.Protocol)
 	if !signal.Insecure {
@@ -121,26 +121,26 @@ func (s signalLoader) load() Signal {
 // protocol is set by the flag or a variable. Otherwise the endpoint decides:
 // 4317 is gRPC's port by the specification, and HTTP over unix sockets is not
 // supported here.
-func (s signalLoader) protocol(to endpoint) string {
-	in := s.protocolFlag
-	if !in.isSet() {
-		in = s.option("PROTOCOL")
+func (s signalLoader) protocol(e endpoint) string {
+	setting := s.protocolFlag
+	if !setting.isSet() {
+		setting = s.option("PROTOCOL")
 	}
 	switch {
-	case in.isSet():
-		return s.protocolName(in)
-	case to.unix || to.port == PortGRPC:
+	case setting.isSet():
+		return s.protocolName(setting)
+	case e.unix || e.port == PortGRPC:
 		return ProtocolGRPC
 	}
 	return ProtocolHTTP
 }
 
-func (r *reader) protocolName(in input) string {
-	if strings.EqualFold(in.value, "http/json") {
-		r.refuse(in, "JSON is not supported; use %s or %s", ProtocolHTTP, ProtocolGRPC)
+func (r *reader) protocolName(setting input) string {
+	if strings.EqualFold(setting.value, "http/json") {
+		r.refuse(setting, "JSON is not supported; use %s or %s", ProtocolHTTP, ProtocolGRPC)
 		return ProtocolHTTP
 	}
-	return r.choice(in, ProtocolHTTP, ProtocolGRPC)
+	return r.choice(setting, ProtocolHTTP, ProtocolGRPC)
 }
 
 // endpoint is a decoded endpoint.
@@ -155,58 +155,58 @@ type endpoint struct {
 // endpoint decodes http://host:port/path, https://…, unix:///path or host:port.
 // host:port is TLS unless insecure is set; otherwise the scheme decides.
 func (s signalLoader) endpoint(insecure bool) endpoint {
-	in := s.endpointInput
-	if strings.Contains(in.value, "@") {
-		s.refuseSecret(in, "no user name, password or @ in a URL: use %sHEADERS", exporterPrefix)
+	setting := s.endpointInput
+	if strings.Contains(setting.value, "@") {
+		s.refuseSecret(setting, "no user name, password or @ in a URL: use %sHEADERS", exporterPrefix)
 		return endpoint{}
 	}
 	// Query and fragment may contain keys.
-	if at := strings.IndexAny(in.value, "?#"); at >= 0 {
-		s.refuse(input{in.name, in.value[:at] + "…"}, "no query and no fragment; set keys in %sHEADERS", exporterPrefix)
+	if at := strings.IndexAny(setting.value, "?#"); at >= 0 {
+		s.refuse(input{setting.name, setting.value[:at] + "…"}, "no query and no fragment; set keys in %sHEADERS", exporterPrefix)
 		return endpoint{}
 	}
-	scheme, rest, found := strings.Cut(in.value, "://")
+	scheme, rest, found := strings.Cut(setting.value, "://")
 	switch {
-	case !found && strings.HasPrefix(strings.ToLower(in.value), "unix:"), strings.EqualFold(scheme, "unix") && !path.IsAbs(rest):
-		s.refuse(in, "use the full path of a socket: unix:///run/otel/collector.sock")
+	case !found && strings.HasPrefix(strings.ToLower(setting.value), "unix:"), strings.EqualFold(scheme, "unix") && !path.IsAbs(rest):
+		s.refuse(setting, "use the full path of a socket: unix:///run/otel/collector.sock")
 		return endpoint{}
 	case !found && insecure:
-		return s.parseURL("http://" + in.value)
+		return s.parseURL("http://" + setting.value)
 	case !found:
-		return s.parseURL("https://" + in.value)
+		return s.parseURL("https://" + setting.value)
 	case strings.EqualFold(scheme, "unix"):
 		if strings.ContainsFunc(rest, func(c rune) bool { return c == '%' || isControl(c) || c == utf8.RuneError }) {
-			s.refuse(in, "no percent signs and no control characters in a socket's path")
+			s.refuse(setting, "no percent signs and no control characters in a socket's path")
 		}
 		return endpoint{host: UnixScheme + rest, insecure: true, unix: true}
 	}
-	return s.parseURL(in.value)
+	return s.parseURL(setting.value)
 }
 
 // parseURL decodes a URL that has a scheme, and neither user, query nor
 // fragment.
 func (s signalLoader) parseURL(text string) endpoint {
-	in := s.endpointInput
+	setting := s.endpointInput
 	parsed, err := url.Parse(hostport.Bracketed(text))
 	if err != nil {
 		// The error's own prefix repeats the text.
 		if wrapper := (*url.Error)(nil); errors.As(err, &wrapper) {
 			err = wrapper.Err
 		}
-		s.refuse(in, "no URL: %v", err)
+		s.refuse(setting, "no URL: %v", err)
 		return endpoint{}
 	}
 	switch {
 	case parsed.Scheme != "http" && parsed.Scheme != "https":
-		s.refuse(in, "unknown scheme %q: use http:// for plaintext, https:// for TLS, or unix:// before a path", parsed.Scheme)
+		s.refuse(setting, "unknown scheme %q: use http:// for plaintext, https:// for TLS, or unix:// before a path", parsed.Scheme)
 	case parsed.Hostname() == "":
-		s.refuse(in, "no host: use https://host:%s, or :%s for gRPC", portHTTP, PortGRPC)
+		s.refuse(setting, "no host: use https://host:%s, or :%s for gRPC", portHTTP, PortGRPC)
 	case strings.HasSuffix(parsed.Host, ":") || parsed.Port() != "" && !isPort(parsed.Port()):
-		s.refuse(in, "invalid port: use 1 to 65535, usually %s for HTTP and %s for gRPC", portHTTP, PortGRPC)
+		s.refuse(setting, "invalid port: use 1 to 65535, usually %s for HTTP and %s for gRPC", portHTTP, PortGRPC)
 	case strings.ContainsFunc(parsed.Host, notInHost):
-		s.refuse(in, "a host's name has letters, digits, dots and dashes only")
+		s.refuse(setting, "a host's name has letters, digits, dots and dashes only")
 	case strings.ContainsFunc(parsed.Path, isControl):
-		s.refuse(in, "control characters in the path")
+		s.refuse(setting, "control characters in the path")
 	}
 	return endpoint{host: parsed.Host, port: parsed.Port(), path: parsed.Path, insecure: parsed.Scheme == "http"}
 }
@@ -225,15 +225,15 @@ func notInHost(r rune) bool {
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 // urlPath is the signal's path on an HTTP server.
-func (s signalLoader) urlPath(to endpoint) string {
-	if to.unix {
+func (s signalLoader) urlPath(e endpoint) string {
+	if e.unix {
 		s.refuse(s.endpointInput, "a socket supports only gRPC here: set the protocol to grpc")
 		return ""
 	}
 	if !s.isBase {
-		return "/" + strings.TrimPrefix(to.path, "/")
+		return "/" + strings.TrimPrefix(e.path, "/")
 	}
-	prefix := strings.TrimRight(to.path, "/")
+	prefix := strings.TrimRight(e.path, "/")
 	for _, known := range []signalKind{metricsSignal, tracesSignal} {
 		if strings.HasSuffix(prefix, known.path()) {
 			s.refuse(s.endpointInput, "%s is appended automatically: remove it", s.kind.path())
@@ -244,26 +244,26 @@ func (s signalLoader) urlPath(to endpoint) string {
 
 // grpcTarget is what gRPC dials: it has no paths, and its default port would be
 // 443 for plaintext too.
-func (s signalLoader) grpcTarget(to endpoint) string {
+func (s signalLoader) grpcTarget(e endpoint) string {
 	switch {
-	case to.unix:
-		return to.host
-	case to.path != "" && to.path != "/":
-		s.refuse(s.endpointInput, "gRPC has no path: remove %s, or set the protocol to %s", to.path, ProtocolHTTP)
-	case to.port != "":
-	case to.insecure:
-		return to.host + ":80"
+	case e.unix:
+		return e.host
+	case e.path != "" && e.path != "/":
+		s.refuse(s.endpointInput, "gRPC has no path: remove %s, or set the protocol to %s", e.path, ProtocolHTTP)
+	case e.port != "":
+	case e.insecure:
+		return e.host + ":80"
 	default:
-		return to.host + ":443"
+		return e.host + ":443"
 	}
-	return to.host
+	return e.host
 }
 
 // headers reads the headers of each export, with keys in lower case; the last
 // of equal keys applies. Values are secrets, and so may be what stands in place
 // of a key by mistake.
-func (s signalLoader) headers(in input, protocol string) map[string]string {
-	list := s.list(in)
+func (s signalLoader) headers(setting input, protocol string) map[string]string {
+	list := s.list(setting)
 	if len(list) == 0 {
 		return nil
 	}
@@ -272,11 +272,11 @@ func (s signalLoader) headers(in input, protocol string) map[string]string {
 		key := strings.ToLower(header.key)
 		switch {
 		case strings.ContainsFunc(key, notInToken), protocol == ProtocolGRPC && strings.ContainsFunc(key, notInMetadata):
-			s.refuseSecret(in, "the key of entry %d has characters that a header cannot have", header.position)
+			s.refuseSecret(setting, "the key of entry %d has characters that a header cannot have", header.position)
 		case strings.ContainsFunc(header.value, notInHeader):
-			s.refuseSecret(in, "the value of entry %d has characters that a header cannot have", header.position)
+			s.refuseSecret(setting, "the value of entry %d has characters that a header cannot have", header.position)
 		case isReserved(key):
-			s.refuseSecret(in, "%s (entry %d) is set by the protocol: remove it", key, header.position)
+			s.refuseSecret(setting, "%s (entry %d) is set by the protocol: remove it", key, header.position)
 		}
 		headers[key] = header.value
 	}
@@ -330,18 +330,18 @@ func (s signalLoader) tls() *tls.Config {
 
 // authorities reads the authorities that may have signed the server's
 // certificate. nil, the system's, if no file is named.
-func (s signalLoader) authorities(in input) *x509.CertPool {
-	if !in.isSet() {
+func (s signalLoader) authorities(setting input) *x509.CertPool {
+	if !setting.isSet() {
 		return nil
 	}
-	pem, err := hostfile.Read(in.value, maxPEM)
+	pem, err := hostfile.Read(setting.value, maxPEM)
 	if err != nil {
-		s.refuse(in, "%v", err)
+		s.refuse(setting, "%v", err)
 		return nil
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		s.refuse(in, "no certificate in PEM (-----BEGIN CERTIFICATE-----) in this file")
+		s.refuse(setting, "no certificate in PEM (-----BEGIN CERTIFICATE-----) in this file")
 	}
 	return pool
 }

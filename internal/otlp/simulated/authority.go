@@ -53,7 +53,7 @@ func (a *Authority) Pool() *x509.CertPool {
 // Sign returns a certificate and its key, both as PEM, for the names of a
 // server, DNS names or addresses; it will do for a client as well.
 func (a *Authority) Sign(names ...string) (certificate, key []byte, err error) {
-	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	serverKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a key: %w", err)
 	}
@@ -67,11 +67,11 @@ func (a *Authority) Sign(names ...string) (certificate, key []byte, err error) {
 			template.DNSNames = append(template.DNSNames, name)
 		}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &own.PublicKey, a.key)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &serverKey.PublicKey, a.key)
 	if err != nil {
 		return nil, nil, fmt.Errorf("sign a certificate: %w", err)
 	}
-	private, err := x509.MarshalPKCS8PrivateKey(own)
+	private, err := x509.MarshalPKCS8PrivateKey(serverKey)
 	if err != nil {
 		return nil, nil, fmt.Errorf("encode a key: %w", err)
 	}

@@ -68,9 +68,9 @@ func (s traceService) Export(ctx context.Context, message *collectortrace.Export
 }
 
 func (c *Collector) answerGRPC(life, ctx context.Context, request Request) (Answer, error) {
-	answer, there := c.treat(life, ctx, request)
+	answer, ok := c.treat(life, ctx, request)
 	switch {
-	case !there:
+	case !ok:
 		return answer, status.FromContextError(context.Canceled).Err()
 	case answer.Break:
 		wireOf(ctx).connection.Close()

@@ -116,9 +116,9 @@ func (c *Collector) handle(life context.Context, w http.ResponseWriter, r *http.
 		refuse(w, http.StatusBadRequest, Answer{Code: codes.InvalidArgument, Message: err.Error()})
 		return
 	}
-	answer, there := c.treat(life, r.Context(), request)
+	answer, ok := c.treat(life, r.Context(), request)
 	switch {
-	case !there || answer.Break:
+	case !ok || answer.Break:
 		panic(http.ErrAbortHandler)
 	case answer.refuses():
 		refuse(w, cmp.Or(answer.Status, paired(answer.Code)), answer)
@@ -131,7 +131,7 @@ func (c *Collector) handle(life context.Context, w http.ResponseWriter, r *http.
 func read(r *http.Request, request *Request) ([]byte, error) {
 	counted := &counter{Reader: r.Body}
 	defer func() { request.Bytes = counted.bytes }()
-	var from io.Reader = counted
+	var reader io.Reader = counted
 	switch request.Compression {
 	case "":
 	case "gzip":
@@ -139,11 +139,11 @@ func read(r *http.Request, request *Request) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		from = inflated
+		reader = inflated
 	default:
 		return nil, errors.New("unsupported compression " + strconv.Quote(request.Compression))
 	}
-	body, err := io.ReadAll(io.LimitReader(from, mostBody+1))
+	body, err := io.ReadAll(io.LimitReader(reader, mostBody+1))
 	if err == nil && len(body) > mostBody {
 		err = errors.New("request body too large")
 	}

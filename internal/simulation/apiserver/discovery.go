@@ -17,9 +17,9 @@ func discover(mux *http.ServeMux, kinds []kind) {
 		"/api":     metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}},
 	}
 	for _, k := range kinds {
-		answers[prefix(k.group)] = resourcesOf(k.group, kinds)
+		answers[prefix(k.group)] = newResourceList(k.group, kinds)
 		path := "/apis/" + k.group.Group
-		if _, again := answers[path]; again || k.group.Group == "" {
+		if _, ok := answers[path]; ok || k.group.Group == "" {
 			continue
 		}
 		served := metav1.GroupVersionForDiscovery{GroupVersion: k.group.String(), Version: k.group.Version}
@@ -40,7 +40,7 @@ func discover(mux *http.ServeMux, kinds []kind) {
 	}
 }
 
-func resourcesOf(group schema.GroupVersion, kinds []kind) metav1.APIResourceList {
+func newResourceList(group schema.GroupVersion, kinds []kind) metav1.APIResourceList {
 	list := metav1.APIResourceList{
 		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
 		GroupVersion: group.String(),

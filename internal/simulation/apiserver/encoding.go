@@ -44,8 +44,8 @@ func encodings() ([]encoding, error) {
 	codecs := serializer.NewCodecFactory(scheme)
 	var all []encoding
 	for _, media := range []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
-		info, found := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), media)
-		if !found || info.StreamSerializer == nil {
+		info, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), media)
+		if !ok || info.StreamSerializer == nil {
 			return nil, fmt.Errorf("encode %s: not supported", media)
 		}
 		all = append(all, encoding{info: info})

@@ -99,7 +99,7 @@ func (s *Server) Config() *rest.Config {
 // copies.
 func (s *Server) Put(objects ...Object) error {
 	for _, given := range objects {
-		k, err := s.kindOf(given)
+		k, err := s.findKind(given)
 		if err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func (s *Server) Put(objects ...Object) error {
 // Delete removes objects by kind and name; it ignores those that do not exist.
 func (s *Server) Delete(objects ...Object) error {
 	for _, given := range objects {
-		k, err := s.kindOf(given)
+		k, err := s.findKind(given)
 		if err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (s *Server) Delete(objects ...Object) error {
 	return nil
 }
 
-func (s *Server) kindOf(given Object) (kind, error) {
+func (s *Server) findKind(given Object) (kind, error) {
 	for _, k := range s.kinds {
 		if k.holds(given) {
 			return k, nil
@@ -229,7 +229,7 @@ func (s *Server) single(w http.ResponseWriter, r *http.Request, k kind) {
 		s.fail(w, r, apierrors.NewNotFound(groupResource(k), request.Name))
 		return
 	}
-	s.encodingOf(r, k).write(w, http.StatusOK, found)
+	s.chooseEncoding(r, k).write(w, http.StatusOK, found)
 }
 
 // collection handles a list or a watch.
@@ -274,11 +274,11 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, k kind, fits func(
 		s.fail(w, r, apierrors.NewInternalError(err))
 		return
 	}
-	s.encodingOf(r, k).write(w, http.StatusOK, list)
+	s.chooseEncoding(r, k).write(w, http.StatusOK, list)
 }
 
-// encodingOf is the encoding of an answer with objects of the kind.
-func (s *Server) encodingOf(r *http.Request, k kind) encoding {
+// chooseEncoding is the encoding of an answer with objects of the kind.
+func (s *Server) chooseEncoding(r *http.Request, k kind) encoding {
 	if k.custom {
 		return s.encodings[0]
 	}
@@ -334,11 +334,11 @@ func unserved() *apierrors.StatusError {
 }
 
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err *apierrors.StatusError) {
-	status := statusOf(err)
+	status := newStatus(err)
 	accepted(r, s.encodings).write(w, int(status.Code), status)
 }
 
-func statusOf(err *apierrors.StatusError) *metav1.Status {
+func newStatus(err *apierrors.StatusError) *metav1.Status {
 	status := err.Status()
 	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	return &status
@@ -377,13 +377,13 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, k kind, fits func
 	}
 	ctx, cancel := s.watchContext(r.Context(), query)
 	defer cancel()
-	on := &watching{kind: k, fits: fits, version: version, out: w, as: s.encodingOf(r, k)}
-	w.Header().Set("Content-Type", on.as.info.MediaType+streamed(on.as))
+	watch := &watching{kind: k, fits: fits, version: version, out: w, as: s.chooseEncoding(r, k)}
+	w.Header().Set("Content-Type", watch.as.info.MediaType+streamed(watch.as))
 	w.WriteHeader(http.StatusOK)
-	if initial && s.sendAll(on, query.Get("sendInitialEvents") == "true") != nil {
+	if initial && s.sendAll(watch, query.Get("sendInitialEvents") == "true") != nil {
 		return
 	}
-	s.follow(ctx, on)
+	s.follow(ctx, watch)
 }
 
 func streamed(as encoding) string {
@@ -418,42 +418,42 @@ func (s *Server) watchContext(ctx context.Context, query url.Values) (context.Co
 
 // sendAll sends all objects as added, and then, if requested, the bookmark that ends
 // the initial events.
-func (s *Server) sendAll(on *watching, marked bool) error {
-	found, version := s.store.list(on.kind, on.fits)
+func (s *Server) sendAll(stream *watching, marked bool) error {
+	found, version := s.store.list(stream.kind, stream.fits)
 	for _, o := range found {
-		if err := on.send(event{watch.Added, o}); err != nil {
+		if err := stream.send(event{watch.Added, o}); err != nil {
 			return err
 		}
 	}
-	on.version = version
+	stream.version = version
 	if !marked {
-		return flush(on.out)
+		return flush(stream.out)
 	}
-	return on.bookmark(true)
+	return stream.bookmark(true)
 }
 
-func (s *Server) follow(ctx context.Context, on *watching) {
+func (s *Server) follow(ctx context.Context, stream *watching) {
 	bookmarks := time.NewTicker(s.options.BookmarkEvery)
 	defer bookmarks.Stop()
 	for {
-		events, reached, more, known := s.store.since(on.kind, on.version, on.fits)
+		events, reached, more, known := s.store.since(stream.kind, stream.version, stream.fits)
 		if !known {
-			_ = on.send(event{watch.Error, statusOf(expired())}) // the watch is over either way
+			_ = stream.send(event{watch.Error, newStatus(expired())}) // the watch is over either way
 			return
 		}
 		for _, next := range events {
-			if on.send(next) != nil {
+			if stream.send(next) != nil {
 				return
 			}
 		}
-		on.version = reached
-		if flush(on.out) != nil {
+		stream.version = reached
+		if flush(stream.out) != nil {
 			return
 		}
 		select {
 		case <-more:
 		case <-bookmarks.C:
-			if on.bookmark(false) != nil {
+			if stream.bookmark(false) != nil {
 				return
 			}
 		case <-ctx.Done():
@@ -462,20 +462,20 @@ func (s *Server) follow(ctx context.Context, on *watching) {
 	}
 }
 
-func (on *watching) send(next event) error { return on.as.frame(on.out, next) }
+func (stream *watching) send(next event) error { return stream.as.frame(stream.out, next) }
 
 // bookmark sends the version in an otherwise empty object.
-func (on *watching) bookmark(initialEnd bool) error {
-	empty := on.kind.empty()
-	empty.GetObjectKind().SetGroupVersionKind(on.kind.group.WithKind(on.kind.name))
-	empty.SetResourceVersion(strconv.FormatUint(on.version, 10))
+func (stream *watching) bookmark(initialEnd bool) error {
+	empty := stream.kind.empty()
+	empty.GetObjectKind().SetGroupVersionKind(stream.kind.group.WithKind(stream.kind.name))
+	empty.SetResourceVersion(strconv.FormatUint(stream.version, 10))
 	if initialEnd {
 		empty.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	}
-	if err := on.send(event{watch.Bookmark, empty}); err != nil {
+	if err := stream.send(event{watch.Bookmark, empty}); err != nil {
 		return err
 	}
-	return flush(on.out)
+	return flush(stream.out)
 }
 
 func flush(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() }

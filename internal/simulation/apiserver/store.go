@@ -54,28 +54,28 @@ func (s *store) put(k kind, given Object) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := name(copied.GetNamespace(), copied.GetName())
-	before := s.objects[k.resource][key]
-	s.identify(copied, before)
+	previous := s.objects[k.resource][key]
+	s.identify(copied, previous)
 	copied.SetResourceVersion(strconv.FormatUint(s.version+1, 10))
 	if s.objects[k.resource] == nil {
 		s.objects[k.resource] = make(map[string]Object)
 	}
 	s.objects[k.resource][key] = copied
-	s.record(change{resource: k.resource, before: before, after: copied})
+	s.record(change{resource: k.resource, before: previous, after: copied})
 	return nil
 }
 
 // identify gives an object a UID and a time of creation, unless it has them.
-func (s *store) identify(copied, before Object) {
+func (s *store) identify(copied, previous Object) {
 	uid := types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", s.version+1))
 	created := metav1.NewTime(time.Now().Truncate(time.Second))
-	if before != nil {
-		uid, created = before.GetUID(), before.GetCreationTimestamp()
+	if previous != nil {
+		uid, created = previous.GetUID(), previous.GetCreationTimestamp()
 	}
 	if copied.GetUID() == "" {
 		copied.SetUID(uid)
 	}
-	if own := copied.GetCreationTimestamp(); own.IsZero() {
+	if stamp := copied.GetCreationTimestamp(); stamp.IsZero() {
 		copied.SetCreationTimestamp(created)
 	}
 }
@@ -85,12 +85,12 @@ func (s *store) delete(k kind, namespace, object string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := name(namespace, object)
-	before, found := s.objects[k.resource][key]
-	if !found {
+	previous, ok := s.objects[k.resource][key]
+	if !ok {
 		return false
 	}
 	delete(s.objects[k.resource], key)
-	s.record(change{resource: k.resource, before: before})
+	s.record(change{resource: k.resource, before: previous})
 	return true
 }
 
@@ -163,14 +163,14 @@ func (s *store) since(k kind, version uint64, fits func(Object) bool) (events []
 // event is the change as a selection sees it: an object that begins to fit is
 // added, one that no longer does is deleted.
 func (c change) event(fits func(Object) bool) (event, bool) {
-	before := c.before != nil && fits(c.before)
-	after := c.after != nil && fits(c.after)
+	previous := c.before != nil && fits(c.before)
+	now := c.after != nil && fits(c.after)
 	switch {
-	case before && after:
+	case previous && now:
 		return event{watch.Modified, c.after}, true
-	case after:
+	case now:
 		return event{watch.Added, c.after}, true
-	case before:
+	case previous:
 		last, ok := c.before.DeepCopyObject().(Object)
 		if !ok {
 			return event{}, false

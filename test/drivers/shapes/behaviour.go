@@ -20,6 +20,7 @@ type behaviour struct {
 	BindingFailure string           `json:"bindingFailure,omitempty"` // then the failure conditions become true instead, with this message
 	Unhealthy      []string         `json:"unhealthy,omitempty"`      // devices reported as unhealthy to the kubelet
 	HealthMessage  string           `json:"healthMessage,omitempty"`  // why
+	Passthrough    []passthrough    `json:"passthrough,omitempty"`    // devices that are passed to virtual machines
 }
 
 // behaviourFile is the path of a file that holds a behaviour in YAML. It is

@@ -2,8 +2,9 @@
 // under any driver name, so that a test can have shapes for which it has no
 // hardware: whole GPUs, MIG devices with and without a UUID, taints, counters.
 //
-// It can also be slow, fail, attach its devices late, and call them unhealthy, as
-// a second file says (--behaviour). Both files are read again when they change.
+// It can also be slow, fail, attach its devices late, call them unhealthy, and pass
+// them to virtual machines, as a second file says (--behaviour). Both files are read
+// again when they change.
 //
 // It runs as a process on the node. Preparing a claim hands each container that
 // uses it an environment variable SHAPES_<DEVICE>=<claim UID>, or

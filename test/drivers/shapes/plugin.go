@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -12,14 +13,16 @@ import (
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 )
 
-// plugin prepares claims by writing a CDI spec for each, and keeps no state but
-// those files: preparing again writes the same file again.
+// plugin prepares claims by writing a CDI spec for each: preparing again writes the
+// same file again. What it keeps beside those files is which devices it has passed to
+// virtual machines.
 type plugin struct {
 	driverName string
 	specs      specFolder
 	devices    devicesSource
 	behaviour  behaviourFile
 	failed     chan error // holds the first error that ends the driver
+	passed     sync.Map   // of the UIDs of claims: their passthrough, at most one each
 }
 
 // PrepareResourceClaims implements kubeletplugin.DRAPlugin.
@@ -38,13 +41,13 @@ func (p *plugin) PrepareResourceClaims(ctx context.Context, claims []*resourceap
 	}
 	results := make(map[types.UID]kubeletplugin.PrepareResult, len(claims))
 	for _, claim := range claims {
-		devices, err := p.prepare(claim)
+		devices, err := p.prepare(ctx, claim, how)
 		results[claim.UID] = kubeletplugin.PrepareResult{Devices: devices, Err: err}
 	}
 	return results, nil
 }
 
-func (p *plugin) prepare(claim *resourceapi.ResourceClaim) ([]kubeletplugin.Device, error) {
+func (p *plugin) prepare(ctx context.Context, claim *resourceapi.ResourceClaim, how behaviour) ([]kubeletplugin.Device, error) {
 	if claim.Status.Allocation == nil {
 		return nil, errors.New("claim is not allocated")
 	}
@@ -53,6 +56,9 @@ func (p *plugin) prepare(claim *resourceapi.ResourceClaim) ([]kubeletplugin.Devi
 		if result.Driver == p.driverName {
 			own = append(own, result)
 		}
+	}
+	if err := p.configure(ctx, claim.UID, own, how.Passthrough); err != nil {
+		return nil, err
 	}
 	if err := p.specs.write(claim.UID, own); err != nil {
 		return nil, fmt.Errorf("write CDI spec: %w", err)
@@ -74,9 +80,36 @@ func (p *plugin) prepare(claim *resourceapi.ResourceClaim) ([]kubeletplugin.Devi
 func (p *plugin) UnprepareResourceClaims(_ context.Context, claims []kubeletplugin.NamespacedObject) (map[types.UID]error, error) {
 	results := make(map[types.UID]error, len(claims))
 	for _, claim := range claims {
-		results[claim.UID] = p.specs.remove(claim.UID)
+		results[claim.UID] = errors.Join(p.unconfigure(claim.UID), p.specs.remove(claim.UID))
 	}
 	return results, nil
+}
+
+// configure hands a claim's devices to virtual machines, those of which the test
+// says so. It notes them first, since a claim may be unprepared that was prepared in
+// part.
+func (p *plugin) configure(ctx context.Context, claim types.UID, results []resourceapi.DeviceRequestAllocationResult, all []passthrough) error {
+	for _, result := range results {
+		for _, device := range all {
+			if device.Device != result.Device {
+				continue
+			}
+			p.passed.Store(claim, device)
+			if err := device.configure(ctx); err != nil {
+				return fmt.Errorf("configure %s: %w", result.Device, err)
+			}
+		}
+	}
+	return nil
+}
+
+// unconfigure gives a claim's device back to the host.
+func (p *plugin) unconfigure(claim types.UID) error {
+	device, ok := p.passed.LoadAndDelete(claim)
+	if !ok {
+		return nil
+	}
+	return device.(passthrough).bind(guestDriver, hostDriver)
 }
 
 // HandleError implements kubeletplugin.DRAPlugin. A shape that the API server

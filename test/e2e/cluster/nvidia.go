@@ -26,6 +26,7 @@ type NVIDIAOptions struct {
 	Library      string   // the libnvidia-ml.so.1 that it loads
 	Hardware     []string // variables by which the library finds its hardware
 	GPUs         int      // their number, with the minor numbers from 0 on
+	Version      string   // of the kernel driver, in the names of its libraries; empty: the library's default
 }
 
 // StartNVIDIADriver starts NVIDIA's own DRA driver, unpatched, as the process

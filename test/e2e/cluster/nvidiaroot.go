@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -16,7 +17,8 @@ import (
 //go:embed nvidia
 var standIns embed.FS
 
-// nvidiaVersion is in the names of the driver's libraries, as in nvidia-smi.
+// nvidiaVersion is the version of the kernel driver where none is set. The names of
+// its libraries contain it.
 const nvidiaVersion = "580.65.06"
 
 // Major numbers of devices: 195 is assigned to NVIDIA, the others are chosen
@@ -63,9 +65,10 @@ func (r driverRoot) copyFiles(options NVIDIAOptions) error {
 	if err != nil {
 		return err
 	}
+	version := cmp.Or(options.Version, nvidiaVersion)
 	files := map[string][]byte{
-		"root/usr/lib64/libnvidia-ml.so." + nvidiaVersion: library,
-		"root/usr/lib64/libcuda.so." + nvidiaVersion:      nil,
+		"root/usr/lib64/libnvidia-ml.so." + version: library,
+		"root/usr/lib64/libcuda.so." + version:      nil,
 	}
 	for target, name := range map[string]string{
 		"enter.sh": "enter.sh", "root/usr/bin/nvidia-smi": "nvidia-smi",
@@ -81,7 +84,7 @@ func (r driverRoot) copyFiles(options NVIDIAOptions) error {
 		}
 	}
 	for _, library := range []string{"libnvidia-ml.so", "libcuda.so"} {
-		if err := os.Symlink(library+"."+nvidiaVersion, r.path("root/usr/lib64", library+".1")); err != nil {
+		if err := os.Symlink(library+"."+version, r.path("root/usr/lib64", library+".1")); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/dra-exporter/dra-exporter/internal/invariant"
+	"github.com/dra-exporter/dra-exporter/test/invariant"
 )
 
 // Rule returns the violations on a page, given the pages before it. It is
@@ -25,7 +25,7 @@ func Rules(grace time.Duration) []Rule {
 const slack = 7 * time.Second
 
 // Invariants returns a rule that checks each page, and each two consecutive
-// pages, by the rules that the program's own tests and `check agent` use.
+// pages, by the rules that the program's own tests use.
 func Invariants() Rule {
 	var watch invariant.Watch
 	return func(p *Page) []error {
@@ -41,8 +41,7 @@ func PageInvariants(p *Page) []error {
 }
 
 // persistentViolations omits violations that one page may have without a bug,
-// because tests change a device and its partitions one after the other. `check
-// agent`, which these tests run too, checks whether they persist.
+// because tests change a device and its partitions one after the other.
 func persistentViolations(violations []invariant.Violation) (broken []error) {
 	for _, v := range violations {
 		if !v.Momentary {

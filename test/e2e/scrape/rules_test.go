@@ -62,7 +62,7 @@ func TestRules(t *testing.T) {
 		"counter goes too soon":   {[]*Page{page(t, 0, held, seconds+"2"), page(t, 20)}, "went 20s after"},
 		"total goes":              {[]*Page{page(t, 0, total), page(t, 1)}, "is gone"},
 		"a page that is wrong":    {[]*Page{page(t, 0, info, count, held, own, gets+"0.4")}, "device_value: dra_claim_utilization_ratio of a is 0.4 for n/c (exclusive), but the device's own is 0.5 (node x)"},
-		"two pages that are":      {[]*Page{page(t, 0, info, count, held, charged+"1"), page(t, 1, info, count, held, charged+"60")}, "device_time: claims are charged 59.000 device-seconds of a in 8.000 s: n/c 59.000 on x"},
+		"two pages that are":      {[]*Page{page(t, 0, info, count, held, charged+"1"), page(t, 1, info, count, held, charged+"60")}, "device_time: claims are charged 59.000 device-seconds of a in 8.000 s: n/c 59.000"},
 		"partitions for a moment": {[]*Page{page(t, 0, info, strings.Replace(info, `"a",parent_uuid=""`, `"p",parent_uuid="a"`, 1), `dra_device_memory_used_bytes{uuid="a",parent_uuid=""} 1`, `dra_device_memory_used_bytes{uuid="p",parent_uuid="a"} 2`)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

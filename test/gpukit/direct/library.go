@@ -41,9 +41,10 @@ type (
 type Library struct {
 	current atomic.Pointer[string]
 
-	init        call[func() int32]
-	shutdown    call[func() int32]
-	errorString call[func(code int32) *byte]
+	init          call[func() int32]
+	initWithFlags call[func(flags uint32) int32]
+	shutdown      call[func() int32]
+	errorString   call[func(code int32) *byte]
 
 	driverVersion, nvmlVersion systemText
 
@@ -115,6 +116,7 @@ func (b binding) always() binding {
 func (l *Library) bindings() []binding {
 	return []binding{
 		bind(&l.init, "nvmlInit_v2").always(),
+		bind(&l.initWithFlags, "nvmlInitWithFlags"),
 		bind(&l.shutdown, "nvmlShutdown").always(),
 		bind(&l.errorString, "nvmlErrorString").always(),
 		bind(&l.driverVersion, "nvmlSystemGetDriverVersion"),
@@ -180,6 +182,18 @@ func Functions() []string {
 // Open opens and initializes a libnvidia-ml: a path, or a soname that the dynamic
 // linker finds. Close ends it; the library stays loaded.
 func Open(path string) (*Library, error) {
+	l, err := load(path)
+	if err != nil {
+		return nil, err
+	}
+	if code := l.init.function(); code != success {
+		return nil, fmt.Errorf("initialize %s: %w", path, l.failure(l.init.name, code))
+	}
+	return l, nil
+}
+
+// load opens a libnvidia-ml without initializing it.
+func load(path string) (*Library, error) {
 	// The dynamic linker keeps the text of an error for the thread that it
 	// happened on.
 	runtime.LockOSThread()
@@ -193,9 +207,6 @@ func Open(path string) (*Library, error) {
 		if err := b.find(handle); err != nil {
 			return nil, fmt.Errorf("find a function of %s: %w", path, err)
 		}
-	}
-	if code := l.init.function(); code != success {
-		return nil, fmt.Errorf("initialize %s: %w", path, l.failure(l.init.name, code))
 	}
 	return l, nil
 }

@@ -74,7 +74,9 @@ func (o Options) selected() []Phase {
 	for _, p := range Table() {
 		asked := slices.Contains(o.Only, p.Name) || p.Name == "xid" && o.Xid || p.Name == "long" && o.Long
 		if asked || len(o.Only) == 0 && !p.Optional {
-			p.Duration = max(time.Duration(float64(p.Duration)*o.Scale), shortest)
+			if p.Trial == nil {
+				p.Duration = max(time.Duration(float64(p.Duration)*o.Scale), shortest)
+			}
 			all = append(all, p)
 		}
 	}

@@ -72,6 +72,8 @@ func Run(ctx context.Context, o Options) (report.Report, error) {
 	if err := n.Close(); err != nil {
 		r.Sections = append(r.Sections, report.Section{Title: "End", Results: []compare.Result{{Row: "end", Status: compare.Failed, Detail: err.Error()}}})
 	}
+	library.Stop()
+	r.Sections = append(r.Sections, b.tryAll(ctx, line)...)
 	r.Cost = &report.Cost{Phases: b.usage}
 	r.Cost.Recording, r.Cost.Problem = recorded(o.recording())
 	if err := report.Write(o.Out, r); err != nil {
@@ -80,22 +82,25 @@ func Run(ctx context.Context, o Options) (report.Report, error) {
 	return r, nil
 }
 
-// runAll runs the phases one after the other until ctx ends or the agent does.
+// runAll runs the phases with the agent one after the other until ctx ends or the
+// agent does.
 func (b *bench) runAll(ctx context.Context, line func(string, ...any)) []report.Section {
 	var sections []report.Section
 	selected := b.options.selected()
 	for i, p := range selected {
+		if p.Trial != nil {
+			continue
+		}
 		if ctx.Err() != nil {
 			sections = append(sections, report.Section{Title: p.Title, Results: []compare.Result{b.notRun(p, "interrupted")}})
 			continue
 		}
 		section := b.run(ctx, p)
 		sections = append(sections, section)
-		count := report.Report{Sections: []report.Section{section}}.Summary()
 		if b.options.Terminal {
 			fmt.Fprint(b.options.Progress, "\r\033[K")
 		}
-		line("%d of %d, %s: %d passed, %d failed, %d not reported. %s", i+1, len(selected), p.Name, count.Passed, count.Failed, count.NotReported, section.Text)
+		summarize(line, i+1, len(selected), p, section)
 		select {
 		case <-b.node.AgentDone():
 			if ctx.Err() == nil {
@@ -107,6 +112,35 @@ func (b *bench) runAll(ctx context.Context, line func(string, ...any)) []report.
 		}
 	}
 	return sections
+}
+
+// tryAll runs the trials one after the other until ctx ends. The agent and all else
+// that uses the library must have ended.
+func (b *bench) tryAll(ctx context.Context, line func(string, ...any)) []report.Section {
+	var sections []report.Section
+	selected := b.options.selected()
+	for i, p := range selected {
+		if p.Trial == nil {
+			continue
+		}
+		section := report.Section{Title: p.Title}
+		if ctx.Err() == nil {
+			section = p.Trial(ctx, b.options)
+		}
+		if ctx.Err() != nil {
+			section.Results = append(section.Results, b.notRun(p, "interrupted"))
+		} else {
+			summarize(line, i+1, len(selected), p, section)
+		}
+		sections = append(sections, section)
+	}
+	return sections
+}
+
+// summarize prints what has become of a phase.
+func summarize(line func(string, ...any), number, phases int, p Phase, section report.Section) {
+	count := report.Report{Sections: []report.Section{section}}.Summary()
+	line("%d of %d, %s: %d passed, %d failed, %d not reported. %s", number, phases, p.Name, count.Passed, count.Failed, count.NotReported, section.Text)
 }
 
 // startDirect starts `gpukit direct` and waits for its first sample.

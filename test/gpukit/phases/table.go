@@ -4,12 +4,14 @@
 package phases
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/test/gpukit/compare"
 	"github.com/dra-exporter/dra-exporter/test/gpukit/load"
+	"github.com/dra-exporter/dra-exporter/test/gpukit/report"
 )
 
 // Load is a load of a phase.
@@ -23,6 +25,10 @@ type Load struct {
 // phase has on its device.
 type Comparison func(o compare.Observations, w compare.Window, loads []compare.Load) []compare.Result
 
+// Trial observes no agent. It runs by itself and returns its section of the report. No
+// other program of gpukit runs meanwhile.
+type Trial func(ctx context.Context, o Options) report.Section
+
 // Phase is a row of the table.
 type Phase struct {
 	Name, Title string
@@ -34,9 +40,11 @@ type Phase struct {
 	Optional    bool    // runs only if it is asked for
 	Leaks       bool    // the agent's memory must not grow
 	Fault       bool    // its load ends by itself, at the beginning
+	Trial       Trial   // what it does instead of all of this; nil: nothing
 }
 
-// Table is all phases, in the order in which they run.
+// Table is all phases, in the order in which they run. Trials run after the agent
+// has ended, so that they are the last ones.
 func Table() []Phase {
 	const s = time.Second
 	one := []string{"one"}
@@ -99,6 +107,7 @@ func Table() []Phase {
 			Loads:   []Load{{load.Compute, 30, "one"}, {load.Memory, 30, "two"}},
 			Compare: []Comparison{rows, energy, split},
 		},
+		{Name: "sessions", Title: sessionsTitle, Trial: TrySessions},
 	}
 }
 

@@ -55,6 +55,7 @@ struct engine *engine_start(bool automatic)
     engine->topology = topology_new();
     pthread_mutex_init(&engine->lock, NULL);
     pthread_cond_init(&engine->wake, NULL);
+    scripted_attach();
     topology_refresh(engine);
     events_start(engine);
     if (pthread_create(&engine->thread, NULL, run, engine))
@@ -70,6 +71,7 @@ void engine_stop(struct engine *engine)
     pthread_mutex_unlock(&engine->lock);
     pthread_join(engine->thread, NULL);
 
+    scripted_detach();
     groups_drop_connection(engine, 0);
     watches_free(engine->watches);
     topology_free(engine->topology);

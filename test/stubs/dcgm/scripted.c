@@ -6,6 +6,17 @@
 #include "hardware.h"
 
 bool scripted_present(void) { return hardware_present(); }
+
+void scripted_attach(void)
+{
+    hardware_attach(HARDWARE_NODE);
+    for (int gpu = 0; gpu < hardware_gpus(); gpu++)
+        if (hardware_there(gpu))
+            hardware_attach(gpu);
+}
+
+void scripted_detach(void) { hardware_detach(); }
+
 uint64_t scripted_generation(void) { return hardware_generation(); }
 unsigned scripted_gpus(void) { return (unsigned)hardware_gpus(); }
 bool scripted_absent(unsigned gpu) { return !hardware_there((int)gpu); }

@@ -9,6 +9,9 @@
 
 /* Whether there is anything to report. */
 bool scripted_present(void);
+/* Holds the device files of all GPUs open, and closes them. */
+void scripted_attach(void);
+void scripted_detach(void);
 /* Changes whenever GPUs or partitions may have. */
 uint64_t scripted_generation(void);
 /* How many GPUs the node has had; those that have gone are among them. */

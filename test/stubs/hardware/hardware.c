@@ -18,6 +18,7 @@ struct store store = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static struct file conf = {.name = "hardware.conf"};
 static struct file state = {.name = "mig.state"};
 static struct file xids = {.name = "xids"};
+static struct file bindings = {.name = "bindings"};
 static struct file settings = {.name = "settings"};
 
 static double unix_now(void)
@@ -120,6 +121,11 @@ void store_look(void)
         xids_take(text);
         free(text);
     }
+    if (changed(&bindings)) {
+        char *text = store_read(bindings.name);
+        bindings_take(text);
+        free(text);
+    }
 }
 
 void store_enter(void)
@@ -162,7 +168,19 @@ int hardware_gpus(void)
     return gpus;
 }
 
-bool hardware_there(int gpu) { return gpu >= 0 && gpu < hardware_gpus() && !hardware_flag(gpu, "absent"); }
+/* Whether the driver's link to a GPU is there, if the script names one. */
+static bool bound(int gpu)
+{
+    char link[HARDWARE_TEXT];
+    struct stat status;
+    return !hardware_text(gpu, "driver_link", link) || !lstat(link, &status);
+}
+
+bool hardware_there(int gpu)
+{
+    return gpu >= 0 && gpu < hardware_gpus() && !hardware_flag(gpu, "absent") && bound(gpu);
+}
+
 bool hardware_lost(int gpu) { return hardware_flag(gpu, "lost"); }
 
 bool store_value(int gpu, const char *key, struct value *value)

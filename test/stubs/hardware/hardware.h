@@ -6,6 +6,8 @@
  *   hardware.conf   node.<key> = value, gpu.<i>.<key> = value; # comments
  *   mig.state       the MIG instances there are (mig.lock guards it)
  *   xids            one line for each Xid that has happened
+ *   bindings        one line for each time a GPU was bound to the driver or unbound
+ *   dev/            the device files, which a process that uses a GPU holds open
  *   settings        what programs have set, lines like hardware.conf's
  *   live.<pid>      what a process has open of libnvidia-ml
  *
@@ -36,7 +38,8 @@ uint64_t hardware_generation(void);
 
 /* How many GPUs have numbers (node.gpus), whether they are there or not. */
 int hardware_gpus(void);
-/* Whether a GPU is on the bus and bound to the driver (not gpu.<i>.absent). */
+/* Whether a GPU is on the bus and bound to the driver (not gpu.<i>.absent, and
+ * gpu.<i>.driver_link is there). */
 bool hardware_there(int gpu);
 /* Whether a GPU that is there has fallen off the bus (gpu.<i>.lost). */
 bool hardware_lost(int gpu);
@@ -164,6 +167,25 @@ size_t hardware_xid_count(void);
 /* Copies the Xids from number `from` on, most of them at most, and returns
  * how many it copied. */
 size_t hardware_xids(size_t from, struct hardware_xid *xids, size_t most);
+
+/* ── The driver ── */
+
+struct hardware_binding {
+    double at; /* Unix seconds */
+    int gpu;
+    bool bound; /* to the driver; or else about to be unbound */
+};
+
+size_t hardware_binding_count(void);
+bool hardware_binding(size_t number, struct hardware_binding *binding);
+
+/* Holds dev/nvidia<minor> of a GPU open, or dev/nvidiactl (HARDWARE_NODE),
+ * until hardware_detach closes all. A folder without the file, where it cannot
+ * be made either, has nothing to hold. */
+void hardware_attach(int gpu);
+void hardware_detach(void);
+/* Whether another process holds the GPU's file open. */
+bool hardware_held_by_others(int gpu);
 
 #pragma GCC visibility pop
 

@@ -153,6 +153,7 @@ static const struct setting h100[] = {
 
 static const struct setting a100[] = {
     {"name", "NVIDIA A100-SXM4-80GB"},
+    {"mig.resets", "1"},
     {"pci.device_id", "0x20B210DE"},
     {"pci.subsystem_id", "0x147F10DE"},
     {"board_part_number", "692-2G506-0212-002"},
@@ -199,6 +200,9 @@ static const struct setting b200[] = {
     {"pci.subsystem_id", "0x199910DE"},
     {"board_part_number", "692-2G525-0220-002"},
     {"vbios", "97.00.82.00.2A"},
+    {"platform.chassis_serial", "1821325191344"},
+    {"platform.slot", "9"},
+    {"platform.tray", "4"},
     {"architecture", "10"},
     {"cuda.major", "10"},
     {"cuda.minor", "0"},

@@ -33,6 +33,8 @@ struct store {
     struct gpu_instances mig[HARDWARE_MOST_GPUS];
     struct hardware_xid *xids;
     size_t xid_count;
+    struct hardware_binding *bindings;
+    size_t binding_count;
 };
 
 extern struct store store;
@@ -52,8 +54,9 @@ bool store_value(int gpu, const char *key, struct value *value);
 bool link_value(int gpu, const char *key, struct value *value, bool *found);
 bool partition_value(int gpu, const char *key, struct value *value, bool *found);
 
-/* Take what mig.state and xids say. */
+/* Take what mig.state, xids and bindings say. */
 void mig_take(char *text);
 void xids_take(char *text);
+void bindings_take(char *text);
 
 #endif

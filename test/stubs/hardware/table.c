@@ -150,6 +150,8 @@ static void put_identity(struct table *table, int gpu)
     put_default(table, gpu, "serial", text);
     snprintf(text, sizeof text, "%d", gpu);
     put_default(table, gpu, "minor", text);
+    snprintf(text, sizeof text, "%d", gpu % 8 + 1);
+    put_default(table, gpu, "module_id", text);
     snprintf(text, sizeof text, "%08X:%02X:00.0", (unsigned)gpu / 8, buses[gpu % 8]);
     put_default(table, gpu, "pci.bus_id", text);
 }

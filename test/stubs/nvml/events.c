@@ -2,12 +2,10 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <string.h>
-#include <time.h>
 
 #include "library.h"
 
 #define MOST_SETS 256
-#define LOOK_EVERY 10 /* milliseconds */
 
 /* A set that has been freed is used again by another one only after all
  * others, so that an old handle differs from a new one for long. */
@@ -25,14 +23,6 @@ static struct {
     uint64_t born;
     struct nvmlEventSet_st sets[MOST_SETS];
 } events = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* How often the driver has been loaded again. */
-static int64_t driver_loads(void)
-{
-    int64_t loads = 0;
-    hardware_integer(HARDWARE_NODE, "driver_loads", &loads);
-    return loads;
-}
 
 static struct nvmlEventSet_st *oldest_free(void)
 {
@@ -138,47 +128,34 @@ static bool take(struct nvmlEventSet_st *set, nvmlEventData_t *data)
     return false;
 }
 
-static int64_t milliseconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static void pause_for(int64_t length)
-{
-    nanosleep(&(struct timespec){.tv_nsec = (length < LOOK_EVERY ? length : LOOK_EVERY) * 1000000}, NULL);
-}
+struct wait {
+    nvmlEventSet_t set;
+    nvmlEventData_t *data;
+};
 
 /* One look at a set: what nvmlEventSetWait answers if it does not go on. */
-static nvmlReturn_t look(nvmlEventSet_t handle, nvmlEventData_t *data)
+static nvmlReturn_t look(void *argument)
 {
+    struct wait *wait = argument;
     if (!session_running())
         return NVML_ERROR_UNINITIALIZED;
     pthread_mutex_lock(&events.lock);
-    struct nvmlEventSet_st *set = set_of(handle);
+    struct nvmlEventSet_st *set = set_of(wait->set);
     nvmlReturn_t status = !set ? NVML_ERROR_INVALID_ARGUMENT
                           : set->loads != driver_loads() ? NVML_ERROR_UNKNOWN
-                          : take(set, data) ? NVML_SUCCESS : NVML_ERROR_TIMEOUT;
+                          : take(set, wait->data) ? NVML_SUCCESS : NVML_ERROR_TIMEOUT;
     pthread_mutex_unlock(&events.lock);
     return status;
 }
 
 nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t handle, nvmlEventData_t *data, unsigned int timeout)
 {
-    int64_t end = milliseconds() + timeout;
     nvmlReturn_t status = enter(__func__, data);
     if (status != NVML_SUCCESS) {
-        pause_for(LOOK_EVERY); /* those who ask again at once shall not spin */
+        wait_moment();
         return status;
     }
-    for (;;) {
-        status = look(handle, data);
-        int64_t left = end - milliseconds();
-        if (status != NVML_ERROR_TIMEOUT || left <= 0)
-            return status;
-        pause_for(left);
-    }
+    return wait_for(look, &(struct wait){handle, data}, timeout);
 }
 
 /* The older structure ends before the instances. */

@@ -101,7 +101,11 @@ nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t handle, unsigned int mode, nvmlRe
     nvmlReturn_t status = enter_capable(__func__, handle, activation && mode <= 1, &device);
     if (status != NVML_SUCCESS)
         return status;
-    *activation = return_of(hardware_mig_set_mode(device.gpu, mode == NVML_DEVICE_MIG_ENABLE));
+    bool changes = (mode == NVML_DEVICE_MIG_ENABLE) != hardware_mig_enabled(device.gpu);
+    if (changes && hardware_flag(device.gpu, "mig.resets") && hardware_held_by_others(device.gpu))
+        *activation = NVML_ERROR_IN_USE;
+    else
+        *activation = return_of(hardware_mig_set_mode(device.gpu, mode == NVML_DEVICE_MIG_ENABLE));
     return NVML_SUCCESS;
 }
 

@@ -87,6 +87,7 @@ TEXT_OF_GPU(nvmlDeviceGetVbiosVersion, "vbios")
         return status;                                                     \
     }
 
+NUMBER_OF_GPU(nvmlDeviceGetModuleId, unsigned, "module_id")
 NUMBER_OF_GPU(nvmlDeviceGetMinorNumber, unsigned, "minor")
 NUMBER_OF_GPU(nvmlDeviceGetBrand, nvmlBrandType_t, "brand")
 NUMBER_OF_GPU(nvmlDeviceGetArchitecture, nvmlDeviceArchitecture_t, "architecture")
@@ -111,6 +112,31 @@ nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t handle, int *major,
         return NVML_ERROR_NOT_SUPPORTED;
     *major = (int)first;
     *minor = (int)second;
+    return NVML_SUCCESS;
+}
+
+/* Both versions of the structure have the same bytes under other names. A text
+ * that is longer than its field is cut off, without an end. */
+nvmlReturn_t nvmlDeviceGetPlatformInfo(nvmlDevice_t handle, nvmlPlatformInfo_t *info)
+{
+    struct device device;
+    char chassis[HARDWARE_TEXT];
+    unsigned slot = 0, tray = 0, module = 0;
+    nvmlReturn_t status = enter_gpu(__func__, handle, info, &device);
+    if (status != NVML_SUCCESS)
+        return status;
+    if (info->version != nvmlPlatformInfo_v1 && info->version != nvmlPlatformInfo_v2)
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    if (!hardware_text(device.gpu, "platform.chassis_serial", chassis))
+        return NVML_ERROR_NOT_SUPPORTED;
+    read_uint(device, "platform.slot", 1, &slot);
+    read_uint(device, "platform.tray", 1, &tray);
+    read_uint(device, "module_id", 1, &module);
+    *info = (nvmlPlatformInfo_t){
+        .version = info->version, .slotNumber = (unsigned char)slot, .trayIndex = (unsigned char)tray, .moduleId = (unsigned char)module,
+    };
+    size_t length = strlen(chassis);
+    memcpy(info->chassisSerialNumber, chassis, length < sizeof info->chassisSerialNumber ? length : sizeof info->chassisSerialNumber);
     return NVML_SUCCESS;
 }
 

@@ -73,7 +73,15 @@ void read_field(struct device device, nvmlFieldValue_t *value);
 
 /* What the process has open. Tests read it, and may limit it by
  * node.limit.<kind>. */
-enum live { LIVE_SESSIONS, LIVE_EVENT_SETS, LIVE_GPM_SAMPLES, LIVE_KINDS };
+enum live { LIVE_SESSIONS, LIVE_EVENT_SETS, LIVE_GPM_SAMPLES, LIVE_SYSTEM_EVENT_SETS, LIVE_KINDS };
+
+/* Looks again and again until it is not NVML_ERROR_TIMEOUT or so many
+ * milliseconds are over. */
+nvmlReturn_t wait_for(nvmlReturn_t (*look)(void *), void *argument, unsigned milliseconds);
+/* A moment between two looks: those who call again at once shall not spin. */
+void wait_moment(void);
+/* How often the driver has been loaded again: no event set survives that. */
+int64_t driver_loads(void);
 
 /* One more of a kind. False: that is beyond the limit. */
 bool live_open(enum live kind);

@@ -8,6 +8,7 @@ static const char *const names[LIVE_KINDS] = {
     [LIVE_SESSIONS] = "limit.sessions",
     [LIVE_EVENT_SETS] = "limit.event_sets",
     [LIVE_GPM_SAMPLES] = "limit.gpm_samples",
+    [LIVE_SYSTEM_EVENT_SETS] = "limit.system_event_sets",
 };
 
 static struct {
@@ -18,7 +19,8 @@ static struct {
 static void report(void)
 {
     char text[64];
-    snprintf(text, sizeof text, "%u %u %u", live.open[LIVE_SESSIONS], live.open[LIVE_EVENT_SETS], live.open[LIVE_GPM_SAMPLES]);
+    snprintf(text, sizeof text, "%u %u %u %u", live.open[LIVE_SESSIONS], live.open[LIVE_EVENT_SETS], live.open[LIVE_GPM_SAMPLES],
+             live.open[LIVE_SYSTEM_EVENT_SETS]);
     hardware_report("live", text);
 }
 

@@ -80,8 +80,10 @@ static nvmlReturn_t found(const char *function, int gpu, nvmlDevice_t *handle)
 {
     struct device device;
     nvmlReturn_t status = enter_device(function, gpu_handle(gpu), true, &device);
-    if (status == NVML_SUCCESS)
+    if (status == NVML_SUCCESS) {
+        hardware_attach(gpu);
         *handle = gpu_handle(gpu);
+    }
     return status;
 }
 

@@ -40,6 +40,17 @@ static bool outdated(void)
     return other;
 }
 
+/* One more user. A session that attaches no GPU stays so until a later user
+ * forces it; the handle of a GPU attaches that one. */
+static void begin(unsigned flags)
+{
+    hardware_attach(HARDWARE_NODE);
+    bool attach = session.users == 0 ? !(flags & NVML_INIT_FLAG_NO_ATTACH) : flags & NVML_INIT_FLAG_FORCE_INIT;
+    for (unsigned i = 0; attach && i < session.count; i++)
+        hardware_attach(session.gpus[i]);
+    session.users++;
+}
+
 nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
 {
     char driver[HARDWARE_TEXT] = "";
@@ -62,7 +73,7 @@ nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
     else if (!live_open(LIVE_SESSIONS))
         status = NVML_ERROR_INSUFFICIENT_RESOURCES;
     else
-        session.users++;
+        begin(flags);
     if (!session.driver[0])
         memcpy(session.driver, driver, sizeof driver);
     pthread_mutex_unlock(&session.lock);
@@ -77,7 +88,8 @@ nvmlReturn_t nvmlShutdown(void)
     nvmlReturn_t status = NVML_ERROR_UNINITIALIZED;
     pthread_mutex_lock(&session.lock);
     if (session.users > 0) {
-        session.users--;
+        if (--session.users == 0)
+            hardware_detach();
         live_close(LIVE_SESSIONS);
         status = NVML_SUCCESS;
     }

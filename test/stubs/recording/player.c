@@ -283,6 +283,7 @@ static nvmlReturn_t play(const struct call *call)
     switch (call->function) {
     case FUNCTION_nvmlInit:
     case FUNCTION_nvmlInit_v2:
+    case FUNCTION_nvmlInitWithFlags:
         return play_init(call);
     case FUNCTION_nvmlShutdown:
         return play_shutdown();

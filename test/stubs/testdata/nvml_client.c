@@ -1,7 +1,8 @@
 /* A client of libnvidia-ml in C, for what no binding does: missing arguments,
  * buffers that are too small, foreign handles, calls out of order, threads. Its
  * arguments are a library and what to do: "calls" prints each answer, "threads"
- * prints what is wrong, and ends with 1 if anything is. */
+ * prints what is wrong, and ends with 1 if anything is;
+ * "version" prints the driver's. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -248,11 +249,23 @@ static int call_from_threads(void)
     return failures > 0;
 }
 
+static int print_version(void)
+{
+    char text[96] = "";
+    MUST(F(nvmlInit_v2)());
+    MUST(F(nvmlSystemGetDriverVersion)(text, sizeof text));
+    MUST(F(nvmlShutdown)());
+    printf("%s\n", text);
+    return failures > 0;
+}
+
 int main(int count, char **arguments)
 {
     if (count != 3 || !(library = dlopen(arguments[1], RTLD_NOW | RTLD_GLOBAL))) {
-        fprintf(stderr, "usage: %s LIBRARY calls|threads: %s\n", arguments[0], dlerror());
+        fprintf(stderr, "usage: %s LIBRARY calls|threads|version: %s\n", arguments[0], dlerror());
         return 2;
     }
+    if (!strcmp(arguments[2], "version"))
+        return print_version();
     return strcmp(arguments[2], "threads") ? call_all() : call_from_threads();
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Eventually waits until what is asked for holds.
-func Eventually(t testing.TB, what string, holds func() bool) {
+func Eventually(t testing.TB, condition string, holds func() bool) {
 	t.Helper()
 	for range 2000 {
 		if holds() {
@@ -18,7 +18,7 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Fatalf("never: %s", what)
+	t.Fatalf("never: %s", condition)
 }
 
 // LeavesNothing reads the readers that a look finds ten thousand times, each

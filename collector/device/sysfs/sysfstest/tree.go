@@ -104,9 +104,9 @@ func (tree *Tree) Remove(path string) {
 }
 
 // Rename gives a file or a folder another name.
-func (tree *Tree) Rename(from, to string) {
+func (tree *Tree) Rename(source, target string) {
 	tree.t.Helper()
-	tree.must(os.Rename(tree.Path(from), tree.Path(to)))
+	tree.must(os.Rename(tree.Path(source), tree.Path(target)))
 }
 
 // Link makes a symbolic link, whatever was there.

@@ -76,9 +76,9 @@ readinessProbe:
 {{- range (default "[]" .args | fromYamlArray) -}}
 {{- $_ := set $own (splitList "=" . | first) true -}}
 {{- end -}}
-{{- $repeatable := list "--device.source" "--labels.pod" "--labels.workload" "--cdi.dir" "--exporter.preset" "--plugin.extensions" "--tpu.metrics" "--web.kubernetes-audience" -}}
+{{- $repeatable := list "--device.source" "--labels.pod" "--labels.workload" "--cdi.dir" "--exporter.preset" "--exporter.driver" "--exporter.extensions" "--tpu.metrics" "--device.release-label" "--web.kubernetes-audience" -}}
 {{- $fixed := list "--web.listen-address" "--web.telemetry-path" -}}
-{{- $more := list "--kubernetes.disable" "--kubelet.pods-api" "--web.kubernetes-auth" -}}
+{{- $more := list "--kubernetes.disable" "--kubelet.pods-api" "--web.kubernetes-auth" "--device.release-file" -}}
 {{- range .extra -}}
 {{- $flag := splitList "=" . | first -}}
 {{- if has $flag $fixed -}}
@@ -101,9 +101,10 @@ readinessProbe:
   "--web.kubernetes-auth" "web.kubernetesAuth.enabled=true" "--web.kubernetes-audience" "web.kubernetesAuth.audiences"
   "--web.grafana-url" "links.grafana" "--web.runbook-url" "links.runbooks" "--web.cluster-url" "links.cluster"
   "--kubernetes.disable" "node.kubernetesAPI=false" "--kubelet.pods-api" "node.podsAPI=true"
-  "--device.nvlink-links" "node.nvlinkLinks"
+  "--device.nvlink-links" "node.nvlinkLinks" "--no-device.serial" "node.serialNumbers=false"
+  "--device.nvlink-links" "node.nvlinkLinks" "--device.release-file" "node.release.file" "--device.release-label" "node.release.label"
   "--metrics.dcgm" "node.dcgmNames" "--cost.prices" "node.prices" "--exporter.config" "node.exporters"
-  "--cdi.dir" "node.cdiDirs" "--plugin.dir" "node.pluginDir" "--device.source" "node.deviceSources" "--labels.pod" "node.showPodLabels"
+  "--cdi.dir" "node.cdiDirs" "--exporter.dir" "node.exporterDir" "--device.source" "node.deviceSources" "--labels.pod" "node.showPodLabels"
   "--labels.workload" "workloadLabels" "--labels.topology" "cluster.topologyLabels" -}}
 {{- get $values . -}}
 {{- end -}}

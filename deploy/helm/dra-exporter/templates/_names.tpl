@@ -26,6 +26,19 @@ app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
+{{/* pods: the labels by which Services, monitors and policies find the pods of a role. Those
+     of the node role may be of two DaemonSets, whose selectors exclude each other.
+     dict root, component. */}}
+{{- define "dra-exporter.pods" -}}
+{{- if eq .component "node" -}}
+app.kubernetes.io/name: dra-exporter
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
+dra-exporter.github.io/role: node
+{{- else -}}
+{{ include "dra-exporter.selector" . }}
+{{- end -}}
+{{- end -}}
+
 {{/* labels: those of an object. dict root, component, labels (more of them, optional). */}}
 {{- define "dra-exporter.labels" -}}
 {{ include "dra-exporter.selector" . }}
@@ -38,9 +51,12 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end -}}
 
 {{/* podLabels: those of a pod. Without the version: a chart that changes nothing else
-     restarts nothing. dict root, component, labels. */}}
+     restarts nothing. dict root, component, role (optional), labels. */}}
 {{- define "dra-exporter.podLabels" -}}
 {{ include "dra-exporter.selector" . }}
+{{- with .role }}
+dra-exporter.github.io/role: {{ . }}
+{{- end }}
 {{- with merge (dict) (default dict .labels) (default dict .root.Values.commonLabels) }}
 {{ toYaml . }}
 {{- end }}

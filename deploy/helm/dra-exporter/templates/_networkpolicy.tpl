@@ -17,7 +17,7 @@
 {{- end }}
 {{- end }}
 {{- $ports := list }}
-{{- range $values.node.exporters }}
+{{- range include "dra-exporter.node.exporters" .root | fromYamlArray }}
 {{- with .url }}
 {{- $ports = concat $ports (include "dra-exporter.networkPolicy.ports" . | fromYamlArray) }}
 {{- end }}

@@ -11,8 +11,8 @@
 - --cdi.dir={{ . }}
 {{- end }}
 {{- end }}
-{{- if and .pluginDir (ne .pluginDir "/var/run/dra-exporter/plugins") }}
-- --plugin.dir={{ .pluginDir }}
+{{- if and .exporterDir (ne .exporterDir "/var/run/dra-exporter/plugins") }}
+- --exporter.dir={{ .exporterDir }}
 {{- end }}
 {{- range .deviceSources }}
 - --device.source={{ . }}
@@ -20,20 +20,23 @@
 {{- if .nvlinkLinks }}
 - --device.nvlink-links
 {{- end }}
+{{- if not .serialNumbers }}
+- --no-device.serial
+{{- end }}
 {{- if .dcgmNames }}
 - --metrics.dcgm={{ .dcgmNames }}
 {{- end }}
 {{- range .showPodLabels }}
 - --labels.pod={{ . }}
 {{- end }}
-{{- if .exporters }}
+{{- if include "dra-exporter.node.exporters" $ | fromYamlArray }}
 - --exporter.config=/etc/dra-exporter-exporters/exporters.yaml
 {{- end }}
 {{- if .prices }}
 - --cost.prices=/etc/dra-exporter-prices/prices.yaml
 {{- end }}
 {{- end }}
-{{- with include "dra-exporter.access.args" . | trim }}
+{{- with include "dra-exporter.release.args" . | trim }}
 {{ . }}
 {{- end }}
 {{- with .Values.links.cluster }}
@@ -54,7 +57,7 @@
 - name: GOMEMLIMIT
   value: {{ . | quote }}
 {{- end }}
-{{- $addresses := printf "%s %s %s" (default "" .Values.otlp.endpoint) (toYaml .Values.node.exporters) (toYaml .Values.node.extraArgs) -}}
+{{- $addresses := printf "%s %s %s" (default "" .Values.otlp.endpoint) (include "dra-exporter.node.exporters" .) (toYaml .Values.node.extraArgs) -}}
 {{- if or (contains "$(HOST_IP)" $addresses) (eq (include "dra-exporter.access.mode" .) "dcgm") }}
 - name: HOST_IP
   valueFrom:
@@ -70,6 +73,9 @@
   value: "true"
 {{- end }}
 {{- with include "dra-exporter.otlpEnv" . | trim }}
+{{ . }}
+{{- end }}
+{{- with include "dra-exporter.release.env" . | trim }}
 {{ . }}
 {{- end }}
 {{- with include "dra-exporter.access.env" . | trim }}
@@ -93,7 +99,7 @@
 {{- with .Values.node.prices -}}
 {{- $_ := set $own "checksum/prices" (toYaml . | sha256sum) -}}
 {{- end -}}
-{{- with .Values.node.exporters -}}
+{{- with include "dra-exporter.node.exporters" . | fromYamlArray -}}
 {{- $_ := set $own "checksum/exporters" (toYaml . | sha256sum) -}}
 {{- end -}}
 {{- toYaml (merge (dict) (default dict .Values.node.podAnnotations) (include "dra-exporter.access.annotations" . | fromYaml) $own) -}}
@@ -105,12 +111,30 @@
 {{- concat $access (default list (default dict .Values.node.capabilities).add) | uniq | toYaml -}}
 {{- end -}}
 
-{{/* node.affinity: the user's, or else that of the access mode, and in each of its terms
-     no node without a kubelet of its own: on AWS Fargate and on virtual kubelets the
-     pod of a DaemonSet with host paths stays Pending for ever. A term that names the
-     label itself is left as it is. The root. */}}
+{{/* node.exporters: the user's, and that of the access mode. The root. */}}
+{{- define "dra-exporter.node.exporters" -}}
+{{- $exporters := default list .Values.node.exporters -}}
+{{- $choice := include "dra-exporter.access.choice" . | fromYaml -}}
+{{- $preset := "nvidia-dcgm-exporter" -}}
+{{- range $exporters -}}
+{{- if eq (default "" .preset) $preset -}}
+{{- $preset = "" -}}
+{{- end -}}
+{{- end -}}
+{{- if and $preset (eq $choice.mode "exporter") -}}
+{{- $exporters = append $exporters (dict "preset" $preset "url" $choice.exporter) -}}
+{{- end -}}
+{{- toYaml $exporters -}}
+{{- end -}}
+
+{{/* node.affinity: the user's, or else that of the access mode. Terms are alternatives,
+     so each gets two conditions more. No node without a kubelet of its own: on AWS Fargate
+     and on virtual kubelets the pod of a DaemonSet with host paths stays Pending for ever.
+     A term that names the label itself is left as it is. No node of the other DaemonSet
+     (_release.tpl). dict root, set. */}}
 {{- define "dra-exporter.node.affinity" -}}
-{{- $affinity := deepCopy (default (include "dra-exporter.access.affinity" . | fromYaml) .Values.node.affinity) -}}
+{{- $set := .set -}}
+{{- $affinity := deepCopy (default (include "dra-exporter.access.affinity" .root | fromYaml) .root.Values.node.affinity) -}}
 {{- $node := default dict $affinity.nodeAffinity -}}
 {{- $required := default dict $node.requiredDuringSchedulingIgnoredDuringExecution -}}
 {{- $terms := list -}}
@@ -125,6 +149,9 @@
 {{- if not (or $named $empty) -}}
 {{- $expressions = append $expressions (dict "key" $exclusion.key "operator" "NotIn" "values" (list $exclusion.value)) -}}
 {{- end -}}
+{{- end -}}
+{{- if and $set.label (not $set.present) (not $empty) -}}
+{{- $expressions = append $expressions (dict "key" $set.label "operator" "DoesNotExist") -}}
 {{- end -}}
 {{- $terms = append $terms (merge (dict "matchExpressions" $expressions) (omit $term "matchExpressions")) -}}
 {{- end -}}

@@ -1,6 +1,9 @@
 {{/* Combinations that the schema cannot see. Each message names the key and says
      what to do. The root. */}}
 {{- define "dra-exporter.validate" -}}
+{{- if not (and (.Files.Glob "files/dashboards/*.json") (.Files.Get "files/rules/alerts.yaml") (.Files.Get "files/rules/recording.yaml")) -}}
+{{- fail "the chart has no dashboards and rules in its folder files, which is not in git: run `make chart-files` in the clone, or install the packaged chart (oci://ghcr.io/dra-exporter/charts/dra-exporter)" -}}
+{{- end -}}
 {{- include "dra-exporter.aliases.validate" . -}}
 {{- if not (or .Values.node.enabled .Values.cluster.enabled) -}}
 {{- fail "node.enabled and cluster.enabled are both false: nothing would run; enable one of them" -}}
@@ -57,7 +60,7 @@
 {{- end -}}
 {{- $labels := dict "commonLabels" .Values.commonLabels "node.podLabels" .Values.node.podLabels "cluster.podLabels" .Values.cluster.podLabels
   "monitoring.labels" .Values.monitoring.labels "rules.labels" .Values.rules.labels "dashboards.labels" .Values.dashboards.labels -}}
-{{- range $key := list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "helm.sh/chart" -}}
+{{- range $key := list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "helm.sh/chart" "dra-exporter.github.io/role" -}}
 {{- range $where, $map := $labels -}}
 {{- if hasKey (default dict $map) $key -}}
 {{- fail (printf "%s: the label %s is set by the chart; remove it" $where $key) -}}
@@ -66,6 +69,7 @@
 {{- end -}}
 {{- if .Values.node.enabled -}}
 {{- include "dra-exporter.access.validate" . -}}
+{{- include "dra-exporter.release.validate" . -}}
 {{- end -}}
 {{- end -}}
 

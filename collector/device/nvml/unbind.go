@@ -1,0 +1,139 @@
+//go:build cgo
+
+package nvml
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+)
+
+// systemEventFunctions are what a watch for the unbinding of drivers calls. Older
+// drivers do not have them.
+func systemEventFunctions() []string {
+	return []string{"nvmlSystemEventSetCreate", "nvmlSystemEventSetFree", "nvmlSystemRegisterEvents", "nvmlSystemEventSetWait"}
+}
+
+// systemEvents is how many events one wait returns at most.
+const systemEvents = 16
+
+const (
+	// unbindWait is how long one call waits for events. An event ends it at once.
+	unbindWait = 50 * time.Millisecond
+	// unbindEnd is how long the end of the goroutine is waited for. It has
+	// been asked to end before the watch for XIDs, so that both end within
+	// what a sampler grants to Close.
+	unbindEnd = 450 * time.Millisecond
+)
+
+// unbindWatcher waits, within one connection, for the event that the driver is to be
+// unbound from a GPU. The kernel then waits until no process has the GPU open, for ever
+// if need be. start and stop belong to Readers and Close.
+type unbindWatcher struct {
+	library  nvml.Interface
+	now      clock.Clock
+	signal   chan struct{} // of capacity one: a driver is to be unbound
+	stopped  chan struct{} // closed to end the goroutine; nil: there is none
+	finished chan struct{} // closed when the goroutine has ended
+
+	interrupted bool // stopped is closed
+}
+
+func newUnbindWatcher(library nvml.Interface, now clock.Clock) unbindWatcher {
+	return unbindWatcher{library: library, now: now, signal: make(chan struct{}, 1)}
+}
+
+// start begins to wait, if the library has the functions and the driver the events.
+func (w *unbindWatcher) start(available symbols) {
+	if w.stopped != nil || !available.has(systemEventFunctions()...) {
+		return
+	}
+	created := nvml.SystemEventSetCreateRequest{}
+	created.Version = nvml.STRUCT_VERSION(created, 1)
+	if ret := w.library.SystemEventSetCreate(&created); ret != nvml.SUCCESS {
+		return
+	}
+	registered := nvml.SystemRegisterEventRequest{EventTypes: nvml.SystemEventTypeGpuDriverUnbind, Set: created.Set}
+	registered.Version = nvml.STRUCT_VERSION(registered, 1)
+	if ret := w.library.SystemRegisterEvents(&registered); ret != nvml.SUCCESS {
+		w.free(created.Set)
+		return
+	}
+	w.stopped, w.finished = make(chan struct{}), make(chan struct{})
+	go w.run(created.Set, w.stopped, w.finished)
+}
+
+// interrupt requests the end of the wait, so that stop need not wait long.
+func (w *unbindWatcher) interrupt() {
+	if w.stopped != nil && !w.interrupted {
+		close(w.stopped)
+		w.interrupted = true
+	}
+}
+
+// stop ends the wait. One that does not return is left behind with its set.
+func (w *unbindWatcher) stop() {
+	if w.stopped == nil {
+		return
+	}
+	w.interrupt()
+	timer := time.NewTimer(unbindEnd)
+	defer timer.Stop()
+	select {
+	case <-w.finished:
+	case <-timer.C:
+	}
+	w.stopped, w.interrupted = nil, false
+}
+
+// run waits for events until it is stopped, and frees the set. Waits that fail, as after
+// the driver was unloaded, are repeated until the connection ends.
+func (w *unbindWatcher) run(set nvml.SystemEventSet, stopped <-chan struct{}, finished chan<- struct{}) {
+	defer close(finished)
+	defer w.free(set)
+	for {
+		began := w.now()
+		if w.wait(set) {
+			select {
+			case w.signal <- struct{}{}:
+			default:
+			}
+		}
+		// One that returns at once is not repeated without a pause.
+		select {
+		case <-stopped:
+			return
+		case <-time.After(unbindWait - w.now().Since(began)):
+		}
+	}
+}
+
+// wait reports whether the driver is to be unbound from a GPU.
+func (w *unbindWatcher) wait(set nvml.SystemEventSet) bool {
+	var events [systemEvents]nvml.SystemEventData_v1
+	var pinned runtime.Pinner // the request, which C receives, has a pointer to them
+	pinned.Pin(&events[0])
+	defer pinned.Unpin()
+	request := nvml.SystemEventSetWaitRequest{
+		Timeoutms: uint32(unbindWait.Milliseconds()), Set: set, Data: &events[0], DataSize: systemEvents,
+	}
+	request.Version = nvml.STRUCT_VERSION(request, 1)
+	if ret := w.library.SystemEventSetWait(&request); ret != nvml.SUCCESS {
+		return false
+	}
+	for _, event := range events[:min(request.NumEvent, systemEvents)] {
+		if event.EventType == nvml.SystemEventTypeGpuDriverUnbind {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *unbindWatcher) free(set nvml.SystemEventSet) {
+	request := nvml.SystemEventSetFreeRequest{Set: set}
+	request.Version = nvml.STRUCT_VERSION(request, 1)
+	_ = w.library.SystemEventSetFree(&request) // nothing can be done about a set that stays
+}

@@ -1,0 +1,25 @@
+// Command gen writes the dashboards and rules into the Helm chart, which git does
+// not have there.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/dra-exporter/dra-exporter/deploy/helm/gen/copies"
+)
+
+func main() {
+	repository := flag.String("repository", "../../..", "`folder` with dashboards and alerts")
+	chart := flag.String("chart", "", "`folder` of the chart to write to; that of the repository if empty")
+	flag.Parse()
+	if *chart == "" {
+		*chart = filepath.Join(*repository, "deploy", "helm", "dra-exporter")
+	}
+	if err := copies.Write(*repository, *chart); err != nil {
+		fmt.Fprintln(os.Stderr, "gen:", err)
+		os.Exit(1) //nolint:forbidigo // this is a command
+	}
+}

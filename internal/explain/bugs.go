@@ -1,0 +1,52 @@
+package explain
+
+import (
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/upstream"
+)
+
+// knownBugs returns the known bugs of which the report's claims or pods have a sign. A
+// report about a claim leaves out those of its pods.
+func (f *Facts) knownBugs(report *Report) []KnownBug {
+	var claims []dra.ClaimRef
+	for i := range report.Claims {
+		claims = append(claims, dra.ClaimRef{Namespace: report.Namespace, Name: report.Claims[i].Name})
+	}
+	var pods []dra.PodRef
+	for i := range report.Pods {
+		if report.Kind != KindClaim {
+			pods = append(pods, dra.PodRef{Namespace: report.Namespace, Name: report.Pods[i].Name})
+		}
+	}
+	var bugs []KnownBug
+	for _, finding := range upstream.Find(f.cluster(report.Namespace)) {
+		if finding.Concerns(claims, pods) {
+			bugs = append(bugs, KnownBug{
+				Bug: finding.Bug.Name(), Link: finding.Bug.Link(), Certain: finding.Certain,
+				Text: capital(finding.Text) + ". " + finding.Explanation() + ".", Remedy: finding.Bug.Remedy,
+			})
+		}
+	}
+	return bugs
+}
+
+// cluster returns what has been read, for signs that concern objects of the namespace.
+func (f *Facts) cluster(namespace string) *upstream.Cluster {
+	return &upstream.Cluster{
+		Now: f.Now, Server: f.Server, Supply: f.Supply,
+		Claims: f.Objects.claims, Pods: f.Objects.pods, Nodes: f.Objects.nodes, Warnings: f.Objects.warnings,
+		PodsKnown: f.Gaps.sees(sourcePods, namespace),
+	}
+}
+
+// bugsText describes the known bugs.
+func bugsText(p *printer, r *Report) {
+	if len(r.Bugs) == 0 {
+		return
+	}
+	p.heading("Known bugs:")
+	for _, bug := range r.Bugs {
+		p.item(2, "-", bug.Text+" "+bug.Remedy)
+		p.paragraph(4, bug.Link)
+	}
+}

@@ -1,0 +1,126 @@
+package explain
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// workload describes all pods of one workload, and its queue.
+func (e explainer) workload(report *Report, kind string) error {
+	members, kind, err := e.members(Subject{KindWorkload, report.Namespace, report.Name, kind})
+	if err != nil {
+		return err
+	}
+	ofJob := make(map[dra.PodRef]string, len(members))
+	workload := &Workload{Kind: kind, MinPods: e.minPods(members), Counts: make(map[string]int), Queued: e.facts.Objects.queued(kind, report.Namespace, report.Name)}
+	for _, member := range members {
+		pod := podBuilder{e.facts}.build(member, "")
+		report.Pods = append(report.Pods, pod)
+		ofJob[member.Ref] = member.UID
+		workload.Counts[podState(member, pod.State)]++
+		workload.Queue = cmp.Or(workload.Queue, member.Member.Workload.Queue)
+	}
+	for _, pending := range e.facts.Pending {
+		if uid, ok := ofJob[pending.Pod]; ok && uid == pending.PodUID {
+			report.Pending = mergeReasons(report.Pending, e.pending(pending))
+		}
+	}
+	report.Workload = workload
+	report.Domains = e.facts.Objects.listDomains(members)
+	report.State = workloadState(workload.Counts)
+	report.events = e.facts.events(members)
+	report.short = workload.text()
+	report.Summary = report.short
+	switch queued := workload.Queued; {
+	case report.main() != nil:
+		report.Summary += "; " + pendingSummary(report)
+	case queued != nil:
+		workload.Queue, report.State = cmp.Or(workload.Queue, queued.Queue), StatePending
+		report.Summary += "; it " + queued.text()
+		report.short += "; it has waited " + sinceShort(queued.Since, report.At) + " in queue " + queued.Queue + " of Kueue: " + queued.Reason
+	default:
+		report.Summary += reportPhase(report)
+	}
+	return nil
+}
+
+// members returns the pods of a workload, by role, replica, rank and name, and the
+// workload's kind. A workload that waits in a queue may have none.
+func (e explainer) members(subject Subject) (members []*dra.PodLifecycle, kind string, err error) {
+	members, kinds := e.facts.Objects.members(subject)
+	for _, queued := range e.facts.Objects.queuedKinds(subject) {
+		if !slices.Contains(kinds, queued) {
+			kinds = append(kinds, queued)
+		}
+	}
+	switch len(kinds) {
+	case 0:
+		return nil, "", e.facts.absent(subject)
+	case 1:
+		return members, kinds[0], nil
+	default:
+		slices.Sort(kinds)
+		return nil, "", &AmbiguousError{subject, kinds}
+	}
+}
+
+// minPods is how many pods the gangs of the members need, as in
+// dra_workload_min_pods; 0 without a gang.
+func (e explainer) minPods(members []*dra.PodLifecycle) int {
+	gangs := make(map[string]int)
+	for _, pod := range members {
+		group := e.facts.Objects.groups[dra.PodRef{Namespace: pod.Ref.Namespace, Name: pod.Group}]
+		switch {
+		case pod.Group != "" && group != nil && group.MinPods > 0:
+			gangs["group/"+pod.Group] = int(group.MinPods)
+		case pod.Member.Size > 0:
+			gangs["replica/"+pod.Member.Replica] = int(pod.Member.Size)
+		}
+	}
+	minimum := 0
+	for _, pods := range gangs {
+		minimum += pods
+	}
+	return minimum
+}
+
+func podState(pod *dra.PodLifecycle, state string) string {
+	switch {
+	case state != StatePending && (state != StateStarting || pod.Node != ""):
+		return state
+	case pod.Gated:
+		return stateGated
+	default:
+		return StatePending
+	}
+}
+
+// workloadState is the state of the pods that need most attention.
+func workloadState(counts map[string]int) string {
+	if counts[stateGated]+counts[StatePending] > 0 {
+		return StatePending
+	}
+	for _, state := range podStates() {
+		if counts[state] > 0 {
+			return state
+		}
+	}
+	return StateUnknown
+}
+
+// mergeReasons adds a pending reference to those of other pods that are pending for
+// the same reason with the same evidence.
+func mergeReasons(all []PendingRef, ref PendingRef) []PendingRef {
+	for i := range all {
+		if all[i].Reason == ref.Reason && all[i].Message == ref.Message {
+			all[i].Pods = append(all[i].Pods, ref.Pods...)
+			if ref.Since.Before(all[i].Since) {
+				all[i].Since = ref.Since
+			}
+			return all
+		}
+	}
+	return append(all, ref)
+}
