@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // The limits of an advice, as docs/rightsizing.md explains them.
@@ -282,10 +283,10 @@ func (a *Advice) doubtNeed(h *history, compute *usage, c candidate) {
 	case compute == h.activity[utilization]:
 		a.doubt(1, "SM activity is not known (--device.profiling); utilization is at least as high")
 	case bandwidth == nil:
-		a.doubt(1, "memory bandwidth is not known (--device.profiling); the advised device has %s of it", percent(c.bandwidth))
+		a.doubt(1, "memory bandwidth is not known (--device.profiling); the advised device has %s of it", words.Percent(c.bandwidth))
 	}
 	if compute.peak > c.compute {
-		a.doubt(0, "in less than 1%% of the time, short peaks of %s activity would take longer", percent(compute.peak))
+		a.doubt(0, "in less than 1%% of the time, short peaks of %s activity would take longer", words.Percent(compute.peak))
 	}
 	if h.isConstant() && h.memory.peak > 0.1*h.allocated {
 		a.doubt(2, "used memory is constant: if a framework reserves a share of the device's memory, set its size")
@@ -315,10 +316,6 @@ func (h *history) saved(a *Advice, share float64) *Advice {
 		a.Confidence = ConfidenceLow
 	}
 	return a
-}
-
-func percent(share float64) string {
-	return strconv.FormatFloat(math.Round(100*share), 'f', -1, 64) + "%"
 }
 
 // duration returns days or hours.

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 const (
@@ -127,7 +128,7 @@ func newRow(h *history) Row {
 		}
 	}
 	if u := h.compute(); u != nil {
-		row.activity = percent(u.need())
+		row.activity = words.Percent(u.need())
 		if u == h.activity[utilization] {
 			row.activity = "≤" + row.activity
 		}

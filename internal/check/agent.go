@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/release"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // Agent is the answers of one running exporter.
@@ -91,9 +92,9 @@ func (a Agent) summary() string {
 			up++
 		}
 	}
-	text := fmt.Sprintf("version %s, %d of %s up", a.Page.Version, up, counted(len(a.Page.Sources), "source", "sources"))
+	text := fmt.Sprintf("version %s, %d of %s up", a.Page.Version, up, words.Count(len(a.Page.Sources), "source", "sources"))
 	if a.Page.Node {
-		text += fmt.Sprintf(", %s, %d held by claims", counted(a.Page.Devices, "device", "devices"), a.Page.Held)
+		text += fmt.Sprintf(", %s, %d held by claims", words.Count(a.Page.Devices, "device", "devices"), a.Page.Held)
 	}
 	return text
 }
@@ -158,12 +159,12 @@ func (a Agent) unmatched(section area) []Finding {
 	if n := a.Page.Unmatched["published"]; n > 0 {
 		findings = append(findings, section.warning(
 			"Claims hold them without hardware values: run `/dra-exporter check` in the agent's pod for details; docs/access.md describes the access to hardware.",
-			a.name(), "%s that claims hold, without known hardware", counted(int(n), "device", "devices")))
+			a.name(), "%s that claims hold, without known hardware", words.Count(int(n), "device", "devices")))
 	}
 	if n := a.Page.Unmatched["hardware"]; n > 0 {
 		findings = append(findings, section.warning(
 			"Check whether the driver is configured to leave them out; otherwise run `/dra-exporter check` in the agent's pod.",
-			a.name(), "%s that the vendor's driver here does not publish", counted(int(n), "device", "devices")))
+			a.name(), "%s that the vendor's driver here does not publish", words.Count(int(n), "device", "devices")))
 	}
 	return findings
 }

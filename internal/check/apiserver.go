@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // API is the findings about the API server.
@@ -191,7 +192,7 @@ func nodeNameFindings(n NodeName) []Finding {
 	case n.Known && !n.Exists:
 		return []Finding{section.failure(remedy, "node name", "the API server has no node %q", n.Name)}
 	case n.APIPods == 0 && n.KubeletPods > 0:
-		return []Finding{section.failure(remedy, "node name", "the API server has no pod on a node %q, and the kubelet here runs %s", n.Name, counted(n.KubeletPods, "pod", "pods"))}
+		return []Finding{section.failure(remedy, "node name", "the API server has no pod on a node %q, and the kubelet here runs %s", n.Name, words.Count(n.KubeletPods, "pod", "pods"))}
 	case n.Guessed:
 		return []Finding{section.warning(remedy, "node name", "%q is this host's name, because no other name is set", n.Name)}
 	case n.APIPods < 0 && !n.Known:

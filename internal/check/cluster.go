@@ -8,6 +8,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/upstream"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // Cluster is the facts that were read of a cluster.
@@ -94,9 +95,9 @@ func (c Cluster) drivers(section area) []Finding {
 	var findings []Finding
 	for _, name := range slices.Sorted(maps.Keys(drivers)) {
 		d := drivers[name]
-		text := fmt.Sprintf("%s in %s", counted(d.devices, "device", "devices"), counted(d.pools, "pool", "pools"))
+		text := fmt.Sprintf("%s in %s", words.Count(d.devices, "device", "devices"), words.Count(d.pools, "pool", "pools"))
 		if len(d.nodes) > 0 {
-			text += " on " + counted(len(d.nodes), "node", "nodes")
+			text += " on " + words.Count(len(d.nodes), "node", "nodes")
 		}
 		if len(d.incomplete) == 0 {
 			findings = append(findings, section.ok(name, "%s", text))

@@ -10,6 +10,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // sources is the results of the device sources.
@@ -166,7 +167,7 @@ func (s sources) unseen(section area) []Finding {
 	switch {
 	case len(s.Samples) > 0 || len(findings) > 0:
 	case slices.ContainsFunc(s.Published, func(d dra.PublishedDevice) bool { return vendors.IsMeasured(d.ID.Driver) }):
-		findings = append(findings, about(accessPage, section.failure("Find the source that reads such devices, and give it what it needs.", "hardware", "drivers publish %s here, and no source finds any", counted(len(s.Published), "device", "devices"))))
+		findings = append(findings, about(accessPage, section.failure("Find the source that reads such devices, and give it what it needs.", "hardware", "drivers publish %s here, and no source finds any", words.Count(len(s.Published), "device", "devices"))))
 	default:
 		findings = append(findings, section.skipped("hardware", "none: this node has no device that can be measured"))
 	}
@@ -190,15 +191,15 @@ func (s sources) unseenByVendor(section area, vendor string) []Finding {
 	var findings []Finding
 	if bare > 0 {
 		findings = append(findings, section.warning("Install or load the vendor's kernel driver: check dmesg and lsmod on the node. For GPUs of virtual machines, ignore this.",
-			vendor, "%s on the PCI bus without a kernel driver: they cannot be read", counted(bare, "GPU is", "GPUs are")))
+			vendor, "%s on the PCI bus without a kernel driver: they cannot be read", words.Count(bare, "GPU is", "GPUs are")))
 	}
 	seen := slices.ContainsFunc(s.Samples, func(sample device.Sample) bool { return sample.Device.Vendor == vendor })
 	if len(driven) > 0 && !seen {
-		return append(findings, about(accessPage, section.failure(unseenRemedy(vendor), vendor, "%s on the PCI bus, and no source finds any", counted(len(driven), "GPU is", "GPUs are"))))
+		return append(findings, about(accessPage, section.failure(unseenRemedy(vendor), vendor, "%s on the PCI bus, and no source finds any", words.Count(len(driven), "GPU is", "GPUs are"))))
 	}
 	if lost := s.lost(vendor, driven); len(lost) > 0 {
 		findings = append(findings, about(accessPage, section.warning("Give the agent all of them (NVIDIA_VISIBLE_DEVICES=all, or a claim of all); if it has them, check dmesg and the vendor's own tool on the node: a GPU that fell off the bus stays in this list.",
-			vendor, "no source finds %d of %s on the PCI bus: %s", len(lost), counted(len(driven), "GPU", "GPUs"), named(lost))))
+			vendor, "no source finds %d of %s on the PCI bus: %s", len(lost), words.Count(len(driven), "GPU", "GPUs"), named(lost))))
 	}
 	return findings
 }

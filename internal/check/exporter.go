@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/device/exporter"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // Exporter reports how the page of a driver complies with its specification. url is that
@@ -20,9 +21,9 @@ func Exporter(url string, x exporter.Examination) []Finding {
 	}
 	if len(x.Violations) == 0 {
 		findings = append(findings,
-			section.ok("page", "read %s, in at most %s", counted(x.Reads, "time", "times"), x.Slowest.Round(time.Millisecond)),
-			section.ok("devices", "%s", counted(x.Devices, "device", "devices")),
-			section.ok("values", "%s", counted(x.Readings, "value", "values")))
+			section.ok("page", "read %s, in at most %s", words.Count(x.Reads, "time", "times"), x.Slowest.Round(time.Millisecond)),
+			section.ok("devices", "%s", words.Count(x.Devices, "device", "devices")),
+			section.ok("values", "%s", words.Count(x.Readings, "value", "values")))
 	}
 	for _, note := range x.Notes {
 		findings = append(findings, section.warning("Look at what the server sends.", "note", "%s", note))

@@ -144,11 +144,3 @@ func about(page string, finding Finding) Finding {
 	finding.Page = repository + page
 	return finding
 }
-
-// counted spells a number with its noun.
-func counted(n int, singular, many string) string {
-	if n == 1 {
-		return "1 " + singular
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // kubelet is the state of the kubelet's PodResources API.
@@ -42,13 +43,13 @@ func kubeletFindings(k kubelet) []Finding {
 		claims[assignment.Claim], devices[assignment.Device] = true, true
 	}
 	findings := []Finding{section.ok("PodResources", "%s, %s with %s, %s of device plugins",
-		counted(len(k.Listing.Pods), "pod", "pods"), counted(len(claims), "claim", "claims"),
-		counted(len(devices), "device", "devices"), counted(len(k.Listing.Plugins), "assignment", "assignments"))}
+		words.Count(len(k.Listing.Pods), "pod", "pods"), words.Count(len(claims), "claim", "claims"),
+		words.Count(len(devices), "device", "devices"), words.Count(len(k.Listing.Plugins), "assignment", "assignments"))}
 	if k.Status.Reason != source.ReasonNone {
 		findings = append(findings, section.warning("Check the kubelet's log: it answers intermittently.", "PodResources", "%s", k.Status.Message))
 	}
 	if count := len(k.Listing.WithoutDevices); count > 0 {
-		findings = append(findings, section.ok("claims", "%s without devices: not prepared yet, or their drivers need no preparation (skipNodeOperations)", counted(count, "claim", "claims")))
+		findings = append(findings, section.ok("claims", "%s without devices: not prepared yet, or their drivers need no preparation (skipNodeOperations)", words.Count(count, "claim", "claims")))
 	}
 	if len(k.Using) > 0 && len(claims) == 0 && len(k.Listing.WithoutDevices) == 0 {
 		findings = append(findings, section.warning(
@@ -134,9 +135,9 @@ func cdiFindings(c cdi) []Finding {
 	if c.Status.Reason != source.ReasonNone {
 		findings = append(findings, section.warning("Find the program that wrote the file; a container runtime cannot use it either.", "specifications", "%s", c.Status.Message))
 	}
-	findings = append(findings, section.ok("specifications", "%s", counted(c.Devices, "device", "devices")))
+	findings = append(findings, section.ok("specifications", "%s", words.Count(c.Devices, "device", "devices")))
 	if c.Held > 0 && c.Known == 0 {
-		findings = append(findings, section.warning(mount, "allocated devices", "no specification here has any of the %s that the kubelet lists with CDI ids: the folder that the driver writes to is not mounted", counted(c.Held, "device", "devices")))
+		findings = append(findings, section.warning(mount, "allocated devices", "no specification here has any of the %s that the kubelet lists with CDI ids: the folder that the driver writes to is not mounted", words.Count(c.Held, "device", "devices")))
 	}
 	return findings
 }

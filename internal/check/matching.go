@@ -10,6 +10,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // matching compares the devices that drivers publish or claims hold on this
@@ -116,18 +117,18 @@ func (m matching) driver(section area, driver string, subjects []subject) Findin
 			}
 		}
 	}
-	text := fmt.Sprintf("%d of %s matched", matched, counted(len(subjects)-later, "device", "devices"))
+	text := fmt.Sprintf("%d of %s matched", matched, words.Count(len(subjects)-later, "device", "devices"))
 	if matched > 0 {
 		text += " by " + ruleNames(rules)
 	}
 	if later > 0 {
-		text += fmt.Sprintf("; %s not created yet", counted(later, "partition is", "partitions are"))
+		text += fmt.Sprintf("; %s not created yet", words.Count(later, "partition is", "partitions are"))
 	}
 	switch {
 	case len(lost) == 0:
 		return section.ok(driver, "%s", text)
 	case vendors.IsLogical(driver):
-		return section.ok(driver, "%s, which are no hardware", counted(len(subjects), "device", "devices"))
+		return section.ok(driver, "%s, which are no hardware", words.Count(len(subjects), "device", "devices"))
 	case !vendors.IsMeasured(driver):
 		return section.skipped(driver, "%s; no source of this exporter reads such devices: claims have holders, but no hardware values of %s", text, named(lost))
 	case vendors.IsNetwork(driver):
@@ -194,6 +195,6 @@ func (m matching) unpublished(section area) []Finding {
 	case !m.SlicesKnown:
 		return []Finding{section.skipped("hardware", "the published devices are unknown: ResourceSlices cannot be read")}
 	default:
-		return []Finding{section.skipped("hardware", "%s that no driver publishes, so claims cannot get them: %s", counted(len(lost), "device", "devices"), named(lost))}
+		return []Finding{section.skipped("hardware", "%s that no driver publishes, so claims cannot get them: %s", words.Count(len(lost), "device", "devices"), named(lost))}
 	}
 }

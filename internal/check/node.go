@@ -10,6 +10,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/node"
 	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // Node is the state of the parts of the node role after each has been read
@@ -89,7 +90,7 @@ func ownClaimFindings(name string, cluster node.Cluster) []Finding {
 			if admin && claim.ReservedForPod(pod.UID) {
 				findings = append(findings, area{"own claim", "docs/access.md#let-go-of-gpus"}.warning(
 					"Use another access mode, or remove the agent before the driver of the node is replaced.",
-					claim.Ref.Namespace+"/"+claim.Ref.Name, "this pod has %s by admin access: NVIDIA's driver manager does not reload the driver of a node with such a pod", counted(len(claim.Results), "device", "devices")))
+					claim.Ref.Namespace+"/"+claim.Ref.Name, "this pod has %s by admin access: NVIDIA's driver manager does not reload the driver of a node with such a pod", words.Count(len(claim.Results), "device", "devices")))
 			}
 		}
 	}

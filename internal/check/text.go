@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // Style is what the reader's terminal can show.
@@ -64,15 +65,15 @@ func sameRemedy(a, b Finding) bool {
 
 // summary counts.
 func (r *Report) summary() string {
-	parts := []string{counted(r.Count(OK), "check passed", "checks passed")}
+	parts := []string{words.Count(r.Count(OK), "check passed", "checks passed")}
 	if n := r.Count(Warning); n > 0 {
-		parts = append(parts, counted(n, "warning", "warnings"))
+		parts = append(parts, words.Count(n, "warning", "warnings"))
 	}
 	if n := r.Count(Failure); n > 0 {
-		parts = append(parts, counted(n, "failure", "failures"))
+		parts = append(parts, words.Count(n, "failure", "failures"))
 	}
 	if n := r.Count(Skipped); n > 0 {
-		parts = append(parts, counted(n, "skipped", "skipped"))
+		parts = append(parts, words.Count(n, "skipped", "skipped"))
 	}
 	return strings.Join(parts, ", ") + "."
 }

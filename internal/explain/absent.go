@@ -8,6 +8,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/spelling"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // UnreadError means that the subject could not be read.
@@ -44,10 +45,10 @@ func (e *NotFoundError) Error() string {
 	default:
 	}
 	if len(e.NamedBy) > 0 {
-		text += fmt.Sprintf("; %s %s it", pods(e.NamedBy), verb(len(e.NamedBy), "names", "name"))
+		text += fmt.Sprintf("; %s %s it", pods(e.NamedBy), words.Plural(len(e.NamedBy), "names", "name"))
 	}
 	if len(e.Near) > 0 {
-		text += "; did you mean " + join(e.Near, "or") + "?"
+		text += "; did you mean " + words.Join(e.Near, "or") + "?"
 	}
 	return text
 }
@@ -153,7 +154,7 @@ type AmbiguousError struct {
 }
 
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%s are workloads of this name: name one with --workload-kind", join(e.described(), "and"))
+	return fmt.Sprintf("%s are workloads of this name: name one with --workload-kind", words.Join(e.described(), "and"))
 }
 
 func (e *AmbiguousError) described() []string {

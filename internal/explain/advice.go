@@ -7,6 +7,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // adviser returns what would help a pending reference.
@@ -100,7 +101,7 @@ func (a adviser) claimMissing(w cluster.PendingRef) []string {
 		known = append(known, ref.String())
 	}
 	if close := near(w.Pod.Namespace+"/"+name, known); len(close) > 0 {
-		help = append(help, "or recreate the pod with another name; similar names: "+join(close, "and"))
+		help = append(help, "or recreate the pod with another name; similar names: "+words.Join(close, "and"))
 	}
 	return help
 }
@@ -118,7 +119,7 @@ func (a adviser) claimNotCreated(w cluster.PendingRef, ref *PendingRef) []string
 			names = append(names, template.Namespace+"/"+template.Name)
 		}
 		if close := near(w.Pod.Namespace+"/"+ref.Template, names); len(close) > 0 {
-			help = append(help, "similar names: "+join(close, "and"))
+			help = append(help, "similar names: "+words.Join(close, "and"))
 		}
 		return help
 	}
@@ -152,7 +153,7 @@ func (a adviser) quota(w cluster.PendingRef) []string {
 	}
 	slices.Sort(unused)
 	if len(unused) > 0 {
-		help = append(help, "no pod uses "+verb(len(unused), "claim ", "claims ")+some(unused, 5)+": deleting "+verb(len(unused), "it", "them")+" may be enough")
+		help = append(help, "no pod uses "+words.Plural(len(unused), "claim ", "claims ")+words.List(unused, 5)+": deleting "+words.Plural(len(unused), "it", "them")+" may be enough")
 	}
 	return help
 }

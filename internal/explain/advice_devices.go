@@ -8,6 +8,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // deviceAdvice returns what would help one pending reference against a lack of
@@ -45,7 +46,7 @@ func (d deviceAdvice) noClass() []string {
 			continue
 		}
 		if close := near(class, d.facts.Classes); len(close) > 0 {
-			help = append(help, fmt.Sprintf("similar to %s: %s", class, join(close, "and")))
+			help = append(help, fmt.Sprintf("similar to %s: %s", class, words.Join(close, "and")))
 		}
 		create = append(create, fmt.Sprintf("create DeviceClass %s, which the driver's installation usually creates", class))
 	}
@@ -56,7 +57,7 @@ func (d deviceAdvice) noClass() []string {
 	if len(d.facts.Classes) == 0 {
 		help = append(help, "no device class exists: check that a DRA driver is installed")
 	} else {
-		help = append(help, "classes that exist: "+some(d.facts.Classes, 8))
+		help = append(help, "classes that exist: "+words.List(d.facts.Classes, 8))
 	}
 	return append(help, d.recreate())
 }
@@ -122,7 +123,7 @@ func (d deviceAdvice) unmatched(counts RequestCounts) []string {
 		return []string{fmt.Sprintf("check that the driver of class %s publishes devices: `kubectl get resourceslices`", counts.DeviceClass),
 			fmt.Sprintf("check the selectors of the class: `kubectl get deviceclass %s -o yaml`", counts.DeviceClass)}
 	case selected == 0:
-		return []string{fmt.Sprintf("widen the selectors of %s: they match none of %s of class %s", d.name(counts), counted(class, "device", "devices"), counts.DeviceClass)}
+		return []string{fmt.Sprintf("widen the selectors of %s: they match none of %s of class %s", d.name(counts), words.Count(class, "device", "devices"), counts.DeviceClass)}
 	default:
 		return nil
 	}
@@ -145,7 +146,7 @@ func (d deviceAdvice) tooFew() []string {
 		}
 		waitHelps = true
 		if lacking := short(counts, dra.StageFree); lacking > 0 {
-			lack = append(lack, fmt.Sprintf("%s lacks %s: wait, add nodes with such devices, or request fewer", d.name(counts), counted(lacking, "free device", "free devices")))
+			lack = append(lack, fmt.Sprintf("%s lacks %s: wait, add nodes with such devices, or request fewer", d.name(counts), words.Count(lacking, "free device", "free devices")))
 		}
 	}
 	release := !scarce || waitHelps && d.ref.Asked.chooses()
@@ -174,7 +175,7 @@ func (d deviceAdvice) incomplete() []string {
 				place = " on " + pool.Node
 			}
 			help = append(help, fmt.Sprintf("check the log of driver %s%s: pool %s has %s, fewer than announced",
-				pool.Driver, place, pool.Pool, counted(pool.Slices, "slice", "slices")))
+				pool.Driver, place, pool.Pool, words.Count(pool.Slices, "slice", "slices")))
 		}
 	}
 	if len(help) == 0 {
@@ -201,7 +202,7 @@ func (d deviceAdvice) fragmented() []string {
 			best = ", " + d.ref.Nodes[0].Name + ","
 		}
 		help = append(help, fmt.Sprintf("%s needs %s on one node: the best%s has %d free and lacks %d",
-			d.name(counts), counted(max(counts.Asked, 1), "device", "devices"), best,
+			d.name(counts), words.Count(max(counts.Asked, 1), "device", "devices"), best,
 			counts.Left[dra.StageBestNode.String()], lacking))
 	}
 	if !nodesTooSmall || d.ref.Asked.chooses() {
@@ -281,13 +282,13 @@ func tolerations(removals []Removal) []string {
 func (d deviceAdvice) scarcity(counts RequestCounts) []string {
 	var lack []string
 	if lacking := short(counts, dra.StageSelectors); lacking > 0 {
-		lack = append(lack, fmt.Sprintf("too few devices match %s, held or not: add %s, or request fewer", d.name(counts), counted(lacking, "matching device", "matching devices")))
+		lack = append(lack, fmt.Sprintf("too few devices match %s, held or not: add %s, or request fewer", d.name(counts), words.Count(lacking, "matching device", "matching devices")))
 		lack = append(lack, d.oneNode(counts)...)
 	}
 	matching, untainted := counts.Left[dra.StageSelectors.String()], counts.Left[dra.StageUntainted.String()]
 	if tainted := matching - untainted; tainted > 0 && short(counts, dra.StageUntainted) > 0 {
 		lack = append(lack, fmt.Sprintf("%d of %s for %s %s a taint that is not tolerated: find the cause", tainted,
-			counted(matching, "device", "devices"), d.name(counts), verb(tainted, "has", "have")))
+			words.Count(matching, "device", "devices"), d.name(counts), words.Plural(tainted, "has", "have")))
 	}
 	if len(lack) == 0 {
 		lack = d.futile(counts)
@@ -301,7 +302,7 @@ func (d deviceAdvice) futile(counts RequestCounts) []string {
 	if !d.ref.futile(counts) {
 		return nil
 	}
-	text := fmt.Sprintf("waiting does not help: no node has %s for %s, held or not", counted(counts.Asked, "usable device", "usable devices"), d.name(counts))
+	text := fmt.Sprintf("waiting does not help: no node has %s for %s, held or not", words.Count(counts.Asked, "usable device", "usable devices"), d.name(counts))
 	most := d.ref.onOneNode[counts.Request]
 	if most == 0 {
 		return []string{text, "check which nodes can use the devices"}
@@ -329,7 +330,7 @@ func (d deviceAdvice) unused() []string {
 		return ""
 	})
 	if len(gone) > 0 {
-		help = append(help, fmt.Sprintf("the pods of %s no longer exist: %s", some(gone, mostHelp), orphanHelp))
+		help = append(help, fmt.Sprintf("the pods of %s no longer exist: %s", words.List(gone, mostHelp), orphanHelp))
 	}
 	return help
 }
@@ -344,12 +345,12 @@ func (d deviceAdvice) busy() []string {
 		return fmt.Sprintf("%s/%s (%s)", holder.Namespace, holder.Claim, holder.used.text())
 	})
 	if len(busy) > 0 {
-		help = append(help, "matching devices become free when these end: "+some(busy, mostHelp))
+		help = append(help, "matching devices become free when these end: "+words.List(busy, mostHelp))
 	}
 	if more := d.ref.HolderCount - len(d.ref.Holders); more > 0 {
-		subject := fmt.Sprintf("%d more %s", more, verb(more, "claim holds", "claims hold"))
+		subject := fmt.Sprintf("%d more %s", more, words.Plural(more, "claim holds", "claims hold"))
 		if len(d.ref.Holders) == 0 {
-			subject = fmt.Sprintf("%d %s", more, verb(more, "claim of another namespace holds", "claims of other namespaces hold"))
+			subject = fmt.Sprintf("%d %s", more, words.Plural(more, "claim of another namespace holds", "claims of other namespaces hold"))
 		}
 		help = append(help, subject+" matching devices")
 	}

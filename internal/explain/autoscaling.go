@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // Autoscaling is what a node autoscaler has reported of a pod.
@@ -21,5 +22,5 @@ func (a *Autoscaling) text(at time.Time) string {
 	if a.State == string(dra.AutoscalingScaleUp) {
 		effect = "has a node for the pod"
 	}
-	return fmt.Sprintf("%s %s, %s ago: %s", dra.Autoscaler(a.Name).Title(), effect, span(at.Sub(a.At)), a.Message)
+	return fmt.Sprintf("%s %s, %s ago: %s", dra.Autoscaler(a.Name).Title(), effect, words.Age(at.Sub(a.At)), a.Message)
 }

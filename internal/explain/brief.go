@@ -7,6 +7,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // The most lines of each part of a brief report.
@@ -35,7 +36,7 @@ func (r *Report) Brief(styled bool) string {
 	if main := r.main(); main != nil || left > 0 {
 		text := "-v adds the rest of the report"
 		if left > 0 {
-			text += ", with " + counted(left, "more remedy", "more remedies")
+			text += ", with " + words.Count(left, "more remedy", "more remedies")
 		}
 		p.text.WriteString("\n" + text + "\n")
 	}
@@ -48,7 +49,7 @@ func (p *printer) verdict(r *Report) {
 	if len(r.Pending) > 0 {
 		style = styleStrong
 	}
-	p.line(strings.Join(words(terminal.Printable(r.verdict())), " "), style)
+	p.line(strings.Join(splitWords(terminal.Printable(r.verdict())), " "), style)
 }
 
 // briefEvidence writes as many facts as there is room for. The last one is written
@@ -114,11 +115,11 @@ func (r *Report) newEvents(shown string) []string {
 	shown = strings.Join(strings.Fields(shown), " ")
 	var lines []string
 	for _, event := range r.events {
-		message := strings.Join(words(terminal.Printable(event.message)), " ")
+		message := strings.Join(splitWords(terminal.Printable(event.message)), " ")
 		if strings.Contains(shown, message) || len(lines) == mostEvents {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("%s, %s, last %s ago: %s", event.from, counted(event.count, "time", "times"), span(r.At.Sub(event.last)), message))
+		lines = append(lines, fmt.Sprintf("%s, %s, last %s ago: %s", event.from, words.Count(event.count, "time", "times"), words.Age(r.At.Sub(event.last)), message))
 	}
 	return lines
 }
@@ -327,7 +328,7 @@ func (r *PendingRef) amount(counts RequestCounts) string {
 	if counts.Asked == 0 {
 		return "all matching devices of a node"
 	}
-	return counted(counts.Asked, "device", "devices")
+	return words.Count(counts.Asked, "device", "devices")
 }
 
 // requestName names a request in a sentence; that of an extended resource has the
@@ -404,7 +405,7 @@ func (r *PendingRef) heldFacts() []evidence {
 		parts = append(parts, fmt.Sprintf("%d by %s/%s (%s)", len(holder.Devices), holder.Namespace, holder.Claim, holderUsers(holder)))
 	}
 	if more := r.HolderCount - len(parts); more > 0 {
-		parts = append(parts, counted(more, "more claim", "more claims"))
+		parts = append(parts, words.Count(more, "more claim", "more claims"))
 	}
 	return []evidence{{"held", strings.Join(parts, ", "), 2}}
 }
@@ -429,7 +430,7 @@ func (r *Report) stateEvidence() []evidence {
 			claims = append(claims, evidence{"claim", remark, 2})
 		}
 		if len(claim.ReservedFor) > 0 && r.Kind == KindClaim {
-			claims = append(claims, evidence{"reserved", "for " + some(claim.ReservedFor, 4), 1})
+			claims = append(claims, evidence{"reserved", "for " + words.List(claim.ReservedFor, 4), 1})
 		}
 	}
 	for i := range r.Pods {
@@ -461,7 +462,7 @@ func deviceList(claim *Claim) string {
 	for _, device := range claim.Devices {
 		names = append(names, device.Driver+"/"+device.Pool+"/"+device.Name)
 	}
-	return ": " + some(names, 2)
+	return ": " + words.List(names, 2)
 }
 
 // nodesFact lists the nodes of the pods that are bound, with how many each has.
@@ -475,5 +476,5 @@ func (r *Report) nodesFact() []evidence {
 	if len(nodes) == 0 {
 		return nil
 	}
-	return []evidence{{"nodes", some(sortedPairs(nodes), 8), 1}}
+	return []evidence{{"nodes", words.List(sortedPairs(nodes), 8), 1}}
 }

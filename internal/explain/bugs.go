@@ -3,6 +3,7 @@ package explain
 import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/upstream"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // knownBugs returns the known bugs of which the report's claims or pods have a sign. A
@@ -23,7 +24,7 @@ func (f *Facts) knownBugs(report *Report) []KnownBug {
 		if finding.Concerns(claims, pods) {
 			bugs = append(bugs, KnownBug{
 				Bug: finding.Bug.Name(), Link: finding.Bug.Link(), Certain: finding.Certain,
-				Text: capital(finding.Text) + ". " + finding.Explanation() + ".", Remedy: finding.Bug.Remedy,
+				Text: words.Capital(finding.Text) + ". " + finding.Explanation() + ".", Remedy: finding.Bug.Remedy,
 			})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // claimBuilder describes claims that exist.
@@ -121,14 +122,14 @@ func (b claimBuilder) addTerminating(claim *Claim, lifecycle *dra.ClaimLifecycle
 	foreign := slices.DeleteFunc(slices.Clone(lifecycle.Finalizers), func(name string) bool { return name == resourcev1.Finalizer })
 	switch {
 	case len(users) > 0:
-		claim.Remarks = append(claim.Remarks, fmt.Sprintf("it is being deleted, and remains until it is no longer used: %s still %s it", pods(podNames(users)), verb(len(users), "uses", "use")))
+		claim.Remarks = append(claim.Remarks, fmt.Sprintf("it is being deleted, and remains until it is no longer used: %s still %s it", pods(podNames(users)), words.Plural(len(users), "uses", "use")))
 		claim.Help = append(claim.Help, "end or delete "+pods(podNames(users)))
 	case len(foreign) < len(lifecycle.Finalizers) && len(lifecycle.ReservedFor) > 0:
-		claim.Remarks = append(claim.Remarks, "it is being deleted and still reserved for "+some(claim.ReservedFor, 4))
+		claim.Remarks = append(claim.Remarks, "it is being deleted and still reserved for "+words.List(claim.ReservedFor, 4))
 		claim.Help = append(claim.Help, "the controller manager's resourceclaim controller removes the reservation after the pods are deleted: check that it runs, and its log")
 	}
 	if len(foreign) > 0 {
-		claim.Remarks = append(claim.Remarks, verb(len(foreign), "finalizer ", "finalizers ")+strings.Join(foreign, ", ")+verb(len(foreign), " prevents the deletion", " prevent the deletion"))
+		claim.Remarks = append(claim.Remarks, words.Plural(len(foreign), "finalizer ", "finalizers ")+strings.Join(foreign, ", ")+words.Plural(len(foreign), " prevents the deletion", " prevent the deletion"))
 		claim.Help = append(claim.Help, "find out why the controller of "+strings.Join(foreign, ", ")+" does not finish; removing a finalizer manually skips its clean-up")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // Queued is why a workload's queue has not admitted it.
@@ -65,7 +66,7 @@ func (d *ComputeDomain) text() string {
 		text += fmt.Sprintf(" of %d", d.RequestedNodes)
 	}
 	if len(waiting) > 0 {
-		text += "; not ready: " + some(waiting, 8)
+		text += "; not ready: " + words.List(waiting, 8)
 	}
 	if len(cliques) > 1 {
 		text += fmt.Sprintf("; they are in %d NVLink cliques, and only GPUs of one clique exchange data over NVLink", len(cliques))

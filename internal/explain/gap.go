@@ -7,6 +7,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // Gap is a collection that could not be read, or not of all namespaces.
@@ -153,10 +154,10 @@ func (g Gaps) toList() string {
 		}
 	}
 	if len(global) > 0 {
-		parts = append(parts, join(global, "and"))
+		parts = append(parts, words.Join(global, "and"))
 	}
 	if len(local) > 0 {
-		parts = append(parts, join(local, "and")+" in all namespaces")
+		parts = append(parts, words.Join(local, "and")+" in all namespaces")
 	}
 	return strings.Join(parts, ", and ")
 }

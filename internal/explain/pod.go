@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // The phases that a pod may be in, see docs/phases.md.
@@ -94,7 +95,7 @@ func (b podBuilder) withFailure(message string, lifecycle *dra.PodLifecycle, pha
 	if warning == nil {
 		return message
 	}
-	return fmt.Sprintf("%s; the kubelet reports, %s so far: %s", message, counted(max(warning.Count, 1), "time", "times"), warning.Message)
+	return fmt.Sprintf("%s; the kubelet reports, %s so far: %s", message, words.Count(max(warning.Count, 1), "time", "times"), warning.Message)
 }
 
 func (b podBuilder) phaseText(lifecycle *dra.PodLifecycle, phase string) (text, help string) {
@@ -102,7 +103,7 @@ func (b podBuilder) phaseText(lifecycle *dra.PodLifecycle, phase string) (text, 
 		return fmt.Sprintf("the pod waits until its node %s is ready in ComputeDomain %s", lifecycle.Node, domain.Ref.Name),
 			fmt.Sprintf("`kubectl get pods -A -o wide -l resource.nvidia.com/computeDomain=%s` shows the pod of the IMEX daemon on %s", domain.UID, lifecycle.Node)
 	}
-	drivers := some(b.drivers(lifecycle), 4)
+	drivers := words.List(b.drivers(lifecycle), 4)
 	switch phase {
 	case phaseBinding:
 		return "the devices are allocated; their binding conditions, which a controller of their driver sets, are not true yet",

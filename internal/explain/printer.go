@@ -55,7 +55,7 @@ func (p *printer) wrapped(first, rest, text, style string) {
 
 // broken returns the lines of a text.
 func broken(first, rest, text string) []string {
-	return terminal.Wrap(first, rest, words(terminal.Printable(text)), width)
+	return terminal.Wrap(first, rest, splitWords(terminal.Printable(text)), width)
 }
 
 // cut writes the first lines of a text, at most so many, and returns how many it
@@ -112,9 +112,9 @@ func (p *printer) table(indent int, rows [][]string, numbers ...int) {
 	}
 }
 
-// words splits a text at its blanks. A command between backquotes is one word,
+// splitWords splits a text at its blanks. A command between backquotes is one word,
 // so that it stays on one line and can be copied, unless no line has room.
-func words(text string) []string {
+func splitWords(text string) []string {
 	var all []string
 	for text = strings.TrimLeft(text, " "); text != ""; text = strings.TrimLeft(text, " ") {
 		end := wordEnd(text)

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // Commands stay on one line, so that they can be copied; a command that is too
@@ -20,7 +21,7 @@ func TestWords(t *testing.T) {
 		"one ` alone":                          "one|`|alone",
 		"`" + strings.Repeat("x ", 60) + "` y": "`x" + strings.Repeat("|x", 59) + "|`|y",
 	} {
-		if got := strings.Join(words(text), "|"); got != want {
+		if got := strings.Join(splitWords(text), "|"); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
@@ -42,7 +43,7 @@ func FuzzPrinter(f *testing.F) {
 			if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) && r != unicode.ReplacementChar }) {
 				t.Errorf("not printable: %q", line)
 			}
-			if utf8.RuneCountInString(line) > width && len(words(strings.TrimPrefix(strings.TrimLeft(line, " "), "- "))) > 1 {
+			if utf8.RuneCountInString(line) > width && len(splitWords(strings.TrimPrefix(strings.TrimLeft(line, " "), "- "))) > 1 {
 				t.Errorf("too wide: %q", line)
 			}
 			kept = append(kept, strings.Fields(line)...)
@@ -72,7 +73,7 @@ func TestSpan(t *testing.T) {
 		seconds int64
 		want    string
 	}{{-5, "0 s"}, {0, "0 s"}, {119, "119 s"}, {120, "2 min"}, {3599, "59 min"}, {3600, "1 h 0 min"}, {90061, "1 d 1 h"}} {
-		if got := span(time.Duration(test.seconds) * time.Second); got != test.want {
+		if got := words.Age(time.Duration(test.seconds) * time.Second); got != test.want {
 			t.Errorf("%d seconds: %s, want %s", test.seconds, got, test.want)
 		}
 	}

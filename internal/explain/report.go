@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // Report is the answer. Times are the API server's, cut to whole seconds; a
@@ -262,7 +263,7 @@ func (a Allocatable) text() string {
 			parts = append(parts, part.amount+part.of)
 		}
 	}
-	return a.Resource + " " + join(parts, "and")
+	return a.Resource + " " + words.Join(parts, "and")
 }
 
 // PodPhase is a phase that is under way, of one claim of the pod or of the pod.
@@ -301,7 +302,7 @@ func (w *Workload) text() string {
 	if total == 0 {
 		return "has no pods"
 	}
-	text := "has " + counted(total, "pod", "pods") + ": " + strings.Join(parts, ", ")
+	text := "has " + words.Count(total, "pod", "pods") + ": " + strings.Join(parts, ", ")
 	if w.MinPods > 0 {
 		text += fmt.Sprintf("; its gang needs %d", w.MinPods)
 	}

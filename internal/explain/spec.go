@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // Spec is what a claim requests, by the names of its specification.
@@ -41,7 +43,7 @@ type Constraint struct {
 func (c Constraint) text() string {
 	subject := "the devices of all requests"
 	if len(c.Requests) > 0 {
-		subject = "the devices of " + join(c.Requests, "and")
+		subject = "the devices of " + words.Join(c.Requests, "and")
 	}
 	if c.MatchAttribute != "" {
 		return fmt.Sprintf("the constraint that %s have the same %s", subject, c.MatchAttribute)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // summarizer writes the answer in one sentence.
@@ -44,16 +45,16 @@ func (s summarizer) claimState(claim Claim, lifecycle *dra.ClaimLifecycle) strin
 		}
 		return "is not allocated; no pod needs it currently"
 	}
-	text := fmt.Sprintf("has %s", counted(len(claim.Devices), "device", "devices"))
+	text := fmt.Sprintf("has %s", words.Count(len(claim.Devices), "device", "devices"))
 	if claim.Node != "" {
 		text += " on " + claim.Node
 	}
 	if claim.State == StateAllocated {
 		return text + ", not reserved"
 	}
-	text += ", reserved for " + some(claim.ReservedFor, 3)
+	text += ", reserved for " + words.List(claim.ReservedFor, 3)
 	if s.usages.orphaned(lifecycle) {
-		text += verb(len(claim.ReservedFor), ", which does not exist", ", none of which exists")
+		text += words.Plural(len(claim.ReservedFor), ", which does not exist", ", none of which exists")
 	}
 	return text
 }
@@ -111,7 +112,7 @@ func pendingSummary(report *Report) string {
 	oldest := report.main()
 	text := fmt.Sprintf("is %s %s: %s", oldest.status(), since(oldest.Since, report.At), oldest.Meaning)
 	if more := len(report.Pending) - 1; more > 0 && report.Kind == KindPod {
-		text += "; " + counted(more, "more "+oldest.status()+" claim", "more "+oldest.status()+" claims")
+		text += "; " + words.Count(more, "more "+oldest.status()+" claim", "more "+oldest.status()+" claims")
 	}
 	return text
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // Text renders the whole report for a person: 100 columns wide, in plain text or
@@ -44,9 +45,9 @@ func (r *Report) Text(styled bool) string {
 // pendingText describes one pending reference. A claim's report begins with the
 // claim's name, so that only the pods are added.
 func pendingText(p *printer, r *Report, w *PendingRef) {
-	title := capital(w.status()) + ": " + w.Reason
+	title := words.Capital(w.status()) + ": " + w.Reason
 	if r.Kind == KindPod {
-		title = capital(w.where()) + ": " + w.Reason
+		title = words.Capital(w.where()) + ": " + w.Reason
 	}
 	p.heading(title)
 	if w.Message != "" {
@@ -85,8 +86,8 @@ func holdersText(p *printer, r *Report, w *PendingRef) {
 		if holder.Since != nil {
 			text += " " + since(*holder.Since, r.At)
 		}
-		p.paragraph(4, fmt.Sprintf("%s: %s", text, counted(len(holder.Devices), "device", "devices")))
-		p.paragraph(6, some(holder.Devices, 4))
+		p.paragraph(4, fmt.Sprintf("%s: %s", text, words.Count(len(holder.Devices), "device", "devices")))
+		p.paragraph(6, words.List(holder.Devices, 4))
 	}
 	if more := w.HolderCount - len(w.Holders); more > 0 {
 		p.paragraph(4, fmt.Sprintf("and %d more", more))
@@ -135,7 +136,7 @@ func claimText(p *printer, r *Report, claim *Claim) {
 	devicesText(p, claim.Devices)
 	if len(claim.ReservedFor) > 0 {
 		section(p, "Reserved for")
-		p.paragraph(4, some(claim.ReservedFor, 12))
+		p.paragraph(4, words.List(claim.ReservedFor, 12))
 	}
 }
 
@@ -244,7 +245,7 @@ func specText(p *printer, spec *Spec) {
 }
 
 func requestText(p *printer, indent int, request Request) {
-	amount := counted(request.Count, "device", "devices")
+	amount := words.Count(request.Count, "device", "devices")
 	if request.All {
 		amount = "all matching devices of a node"
 	}
@@ -336,7 +337,7 @@ func removalText(r Removal) string {
 	if r.Of > 0 {
 		amount += fmt.Sprintf(" of %d", r.Of)
 	}
-	because, be, have := r.Because, verb(r.Count, "is", "are"), verb(r.Count, "has", "have")
+	because, be, have := r.Because, words.Plural(r.Count, "is", "are"), words.Plural(r.Count, "has", "have")
 	switch r.Stage {
 	case dra.StageClass.String():
 		return fmt.Sprintf("%s: %s %s not in %s", r.Request, amount, be, cmp.Or(because, "the class"))

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // orphanHelp is the advice for reservations for pods that do not exist.
@@ -43,7 +44,7 @@ func (u usage) text() string {
 		parts = append(parts, pods(u.pods))
 	}
 	if len(u.others) > 0 {
-		parts = append(parts, some(u.others, 4))
+		parts = append(parts, words.List(u.others, 4))
 	}
 	return strings.Join(parts, "; ")
 }

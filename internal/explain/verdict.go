@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // sinceShort is a time for one line: the time of day, with its date if that is not
@@ -18,7 +19,7 @@ func sinceShort(moment, now time.Time) string {
 	if moment.YearDay() != now.YearDay() || moment.Year() != now.Year() {
 		layout = "2006-01-02 15:04 MST"
 	}
-	return fmt.Sprintf("since %s (%s)", moment.Format(layout), span(now.Sub(moment)))
+	return fmt.Sprintf("since %s (%s)", moment.Format(layout), words.Age(now.Sub(moment)))
 }
 
 // cause returns why the reference is pending, in the plainest words that its counts
@@ -143,7 +144,7 @@ func (r *Report) main() *PendingRef {
 
 // verdict returns the answer in one line.
 func (r *Report) verdict() string {
-	subject := fmt.Sprintf("%s %s/%s", capital(string(r.Kind)), r.Namespace, r.Name)
+	subject := fmt.Sprintf("%s %s/%s", words.Capital(string(r.Kind)), r.Namespace, r.Name)
 	if r.Workload != nil {
 		subject = fmt.Sprintf("%s %s/%s", r.Workload.Kind, r.Namespace, r.Name)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/headroom"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 const apiVersion = "v1"
@@ -126,7 +127,7 @@ func listClaims(p *pod) []string {
 		all = append(all, claim.PodClaim+": "+headroom.Describe(claim.Spec)+", shared by all pods")
 	}
 	if n := len(p.allocated); n > 0 {
-		all = append(all, counted(n, "claim that is allocated", "claims that are allocated"))
+		all = append(all, words.Count(n, "claim that is allocated", "claims that are allocated"))
 	}
 	return all
 }
@@ -163,7 +164,7 @@ func (r *Report) Text() string {
 		most = fmt.Sprintf("at most %d", r.Pods)
 	}
 	line("%s %s/%s %s: %s of %s could run now, %s in all", r.Kind, r.Namespace, r.Name, fits,
-		fmt.Sprint(min(r.Pods, r.Requested)), counted(r.Requested, "pod", "pods"), most)
+		fmt.Sprint(min(r.Pods, r.Requested)), words.Count(r.Requested, "pod", "pods"), most)
 	if len(r.Claims)+len(r.Nodes)+len(r.NotConsidered)+len(r.NotRead) > 0 {
 		line("")
 	}
@@ -226,10 +227,10 @@ func (r *Report) writeNext(line func(format string, values ...any)) {
 
 // text says what an obstacle is, to pods with claims or without.
 func (o *Obstacle) text(claims bool) string {
-	nodes := some(o.Nodes)
-	devices := fmt.Sprintf("devices for %s", counted(o.Pods, "pod", "pods"))
+	nodes := words.List(o.Nodes, mostNodes)
+	devices := fmt.Sprintf("devices for %s", words.Count(o.Pods, "pod", "pods"))
 	if !claims {
-		devices = fmt.Sprintf("room for %s", counted(o.Pods, "pod", "pods"))
+		devices = fmt.Sprintf("room for %s", words.Count(o.Pods, "pod", "pods"))
 	}
 	switch o.Kind {
 	case ObstacleCordoned:
@@ -237,29 +238,29 @@ func (o *Obstacle) text(claims bool) string {
 	case ObstacleNotReady:
 		return fmt.Sprintf("%s not ready, with %s: %s", are(o.Nodes), devices, nodes)
 	case ObstacleTaint:
-		return fmt.Sprintf("%s with %s have the taint %s, which the pod does not tolerate: %s", counted(len(o.Nodes), "node", "nodes"), devices, o.Detail, nodes)
+		return fmt.Sprintf("%s with %s have the taint %s, which the pod does not tolerate: %s", words.Count(len(o.Nodes), "node", "nodes"), devices, o.Detail, nodes)
 	case ObstacleAffinity:
-		return fmt.Sprintf("%s with %s do not match the pod's node selector or affinity: %s", counted(len(o.Nodes), "node", "nodes"), devices, nodes)
+		return fmt.Sprintf("%s with %s do not match the pod's node selector or affinity: %s", words.Count(len(o.Nodes), "node", "nodes"), devices, nodes)
 	case ObstacleAllocated:
-		return fmt.Sprintf("%s with %s cannot use another claim of the pod, which is allocated elsewhere: %s", counted(len(o.Nodes), "node", "nodes"), devices, nodes)
+		return fmt.Sprintf("%s with %s cannot use another claim of the pod, which is allocated elsewhere: %s", words.Count(len(o.Nodes), "node", "nodes"), devices, nodes)
 	case ObstaclePods:
-		return fmt.Sprintf("as many pods as allowed run on %s with %s: %s", counted(len(o.Nodes), "node", "nodes"), devices, nodes)
+		return fmt.Sprintf("as many pods as allowed run on %s with %s: %s", words.Count(len(o.Nodes), "node", "nodes"), devices, nodes)
 	case ObstacleCPU:
-		return fmt.Sprintf("too little CPU is left on %s with %s: %s", counted(len(o.Nodes), "node", "nodes"), devices, nodes)
+		return fmt.Sprintf("too little CPU is left on %s with %s: %s", words.Count(len(o.Nodes), "node", "nodes"), devices, nodes)
 	case ObstacleMemory:
-		return fmt.Sprintf("too little memory is left on %s with %s: %s", counted(len(o.Nodes), "node", "nodes"), devices, nodes)
+		return fmt.Sprintf("too little memory is left on %s with %s: %s", words.Count(len(o.Nodes), "node", "nodes"), devices, nodes)
 	case ObstacleResource:
-		return fmt.Sprintf("too little %s is left on %s: %s", o.Detail, counted(len(o.Nodes), "node", "nodes"), nodes)
+		return fmt.Sprintf("too little %s is left on %s: %s", o.Detail, words.Count(len(o.Nodes), "node", "nodes"), nodes)
 	case ObstacleNoResource:
-		return fmt.Sprintf("%s without any %s: %s", counted(len(o.Nodes), "node", "nodes"), o.Detail, nodes)
+		return fmt.Sprintf("%s without any %s: %s", words.Count(len(o.Nodes), "node", "nodes"), o.Detail, nodes)
 	case ObstacleAbsent:
-		return fmt.Sprintf("ResourceSlices name %s that do not exist: %s", counted(len(o.Nodes), "node", "nodes"), nodes)
+		return fmt.Sprintf("ResourceSlices name %s that do not exist: %s", words.Count(len(o.Nodes), "node", "nodes"), nodes)
 	case ObstacleNoNodes:
 		return "the cluster has no nodes"
 	case ObstacleReserved:
 		return fmt.Sprintf("a claim that all pods share is reserved for %d pods, and for no more than %d in all", maxReserved-o.Pods, maxReserved)
 	default:
-		return fmt.Sprintf("%s with %s: %s: %s", counted(len(o.Nodes), "node", "nodes"), devices, o.Detail, nodes)
+		return fmt.Sprintf("%s with %s: %s: %s", words.Count(len(o.Nodes), "node", "nodes"), devices, o.Detail, nodes)
 	}
 }
 
@@ -267,34 +268,34 @@ func (o *Obstacle) text(claims bool) string {
 func (r *Report) Help() []string {
 	var help []string
 	for _, o := range r.Obstacles {
-		more := counted(o.Pods, "pod more", "pods more")
+		more := words.Count(o.Pods, "pod more", "pods more")
 		switch o.Kind {
 		case ObstacleCordoned:
 			help = append(help, fmt.Sprintf("`kubectl uncordon %s`: %s", strings.Join(o.Nodes[:min(len(o.Nodes), mostNodes)], " "), more))
 		case ObstacleNotReady:
-			help = append(help, fmt.Sprintf("repair %s: %s", some(o.Nodes), more))
+			help = append(help, fmt.Sprintf("repair %s: %s", words.List(o.Nodes, mostNodes), more))
 		case ObstacleTaint:
 			help = append(help, fmt.Sprintf("remove or tolerate the taint %s: %s", o.Detail, more))
 		case ObstacleAffinity:
 			help = append(help, fmt.Sprintf("widen the node selector or affinity: %s", more))
 		case ObstaclePods:
-			help = append(help, fmt.Sprintf("move pods away from %s, or allow more there: %s", some(o.Nodes), more))
+			help = append(help, fmt.Sprintf("move pods away from %s, or allow more there: %s", words.List(o.Nodes, mostNodes), more))
 		case ObstacleCPU:
-			help = append(help, fmt.Sprintf("request less CPU, or free CPU on %s: up to %s", some(o.Nodes), more))
+			help = append(help, fmt.Sprintf("request less CPU, or free CPU on %s: up to %s", words.List(o.Nodes, mostNodes), more))
 		case ObstacleMemory:
-			help = append(help, fmt.Sprintf("request less memory, or free memory on %s: up to %s", some(o.Nodes), more))
+			help = append(help, fmt.Sprintf("request less memory, or free memory on %s: up to %s", words.List(o.Nodes, mostNodes), more))
 		case ObstacleResource:
-			help = append(help, fmt.Sprintf("request less %s, or free some on %s", o.Detail, some(o.Nodes)))
+			help = append(help, fmt.Sprintf("request less %s, or free some on %s", o.Detail, words.List(o.Nodes, mostNodes)))
 		case ObstacleNoResource:
-			help = append(help, fmt.Sprintf("let the device plugin or the driver of %s run on %s", o.Detail, some(o.Nodes)))
+			help = append(help, fmt.Sprintf("let the device plugin or the driver of %s run on %s", o.Detail, words.List(o.Nodes, mostNodes)))
 		case ObstacleAbsent:
-			help = append(help, fmt.Sprintf("delete the ResourceSlices of %s", some(o.Nodes)))
+			help = append(help, fmt.Sprintf("delete the ResourceSlices of %s", words.List(o.Nodes, mostNodes)))
 		case ObstacleNoNodes:
 			help = append(help, "add nodes")
 		case ObstacleReserved:
 			help = append(help, "use a second claim")
 		case ObstacleSeveral:
-			help = append(help, fmt.Sprintf("change all of this on %s: %s: %s", some(o.Nodes), o.Detail, more))
+			help = append(help, fmt.Sprintf("change all of this on %s: %s: %s", words.List(o.Nodes, mostNodes), o.Detail, more))
 		case ObstacleAllocated:
 			help = append(help, "delete the claim that is allocated elsewhere, if nothing else uses it")
 		}
@@ -311,18 +312,4 @@ func are(nodes []string) string {
 		return "1 node is"
 	}
 	return fmt.Sprintf("%d nodes are", len(nodes))
-}
-
-func some(names []string) string {
-	if more := len(names) - mostNodes; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNodes], ", "), more)
-	}
-	return strings.Join(names, ", ")
-}
-
-func counted(n int, singular, many string) string {
-	if n == 1 {
-		return "1 " + singular
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // anomalyReader collects what looks wrong, by kind.
@@ -66,7 +66,7 @@ func (o *anomalyReader) taint(row metric.Row) {
 		return
 	}
 	taint := Taint{Key: get("key"), Effect: get("effect")}
-	anomaly := Anomaly{Name: joinNames(row, "driver", "pool"), Detail: taint.Key + ":" + taint.Effect + " on " + counted(*count, "device")}
+	anomaly := Anomaly{Name: joinNames(row, "driver", "pool"), Detail: taint.Key + ":" + taint.Effect + " on " + words.Count(*count, "device", "devices")}
 	if taint.grade() == Critical {
 		o.tainted = append(o.tainted, anomaly)
 		return
@@ -98,9 +98,9 @@ func (o *anomalyReader) notReady() []Anomaly {
 		if !domain.notReady || domain.pods == 0 {
 			continue
 		}
-		anomaly := Anomaly{Name: name, Detail: counted(domain.nodes, "node") + " ready", Since: domain.since}
+		anomaly := Anomaly{Name: name, Detail: words.Count(domain.nodes, "node", "nodes") + " ready", Since: domain.since}
 		if domain.requested != nil {
-			anomaly.Detail = fmt.Sprintf("%g of %s ready", domain.nodes, counted(*domain.requested, "node"))
+			anomaly.Detail = fmt.Sprintf("%g of %s ready", domain.nodes, words.Count(*domain.requested, "node", "nodes"))
 		}
 		all = append(all, anomaly)
 	}
@@ -126,14 +126,14 @@ func (o *anomalyReader) strandedDevices(row metric.Row) {
 	if node := row.Labels.Get("node"); node != "" {
 		name = node + "/" + name
 	}
-	o.stranded = append(o.stranded, Anomaly{Name: name, Detail: string(reason) + ": " + counted(math.Round(*count*100)/100, "device")})
+	o.stranded = append(o.stranded, Anomaly{Name: name, Detail: string(reason) + ": " + words.Count(math.Round(*count*100)/100, "device", "devices")})
 }
 
 // idleNode adds what keeps an autoscaler from removing a node without allocated devices.
 func (o *anomalyReader) idleNode(row metric.Row) {
 	detail := row.Labels.Get("reason")
 	if count := known(row.Value); count != nil && detail != dra.RemovalNodeAnnotation.String() {
-		detail += ": " + counted(*count, "pod")
+		detail += ": " + words.Count(*count, "pod", "pods")
 	}
 	o.idle = append(o.idle, Anomaly{Name: row.Labels.Get("node"), Detail: detail})
 }
@@ -153,7 +153,7 @@ func (o *anomalyReader) droppedRows(row metric.Row) {
 // withCount adds a counter that is not zero.
 func withCount(list []Anomaly, row metric.Row, label, unit string) []Anomaly {
 	if count := known(row.Value); count != nil && *count > 0 {
-		return append(list, Anomaly{Name: row.Labels.Get(label), Detail: counted(*count, unit)})
+		return append(list, Anomaly{Name: row.Labels.Get(label), Detail: words.Count(*count, unit, unit+"s")})
 	}
 	return list
 }
@@ -169,7 +169,7 @@ func (o *anomalyReader) pool(p *poolRecord) {
 	case p.complete != nil && !*p.complete:
 		detail = "incomplete: nothing is allocated from it until its other slices are published"
 		if p.slices != nil {
-			detail = "incomplete with " + counted(*p.slices, "slice") + ": nothing is allocated from it until the others are published"
+			detail = "incomplete with " + words.Count(*p.slices, "slice", "slices") + ": nothing is allocated from it until the others are published"
 		}
 	case p.complete != nil && total != nil && *total == 0:
 		detail = "empty: it has no devices"
@@ -216,13 +216,4 @@ func joinNames(row metric.Row, labels ...string) string {
 		names[i] = row.Labels.Get(label)
 	}
 	return strings.Join(names, "/")
-}
-
-// counted is "1 device" or "2 devices".
-func counted(count float64, unit string) string {
-	text := strconv.FormatFloat(count, 'f', -1, 64)
-	if count == 1 {
-		return text + " " + unit
-	}
-	return fmt.Sprintf("%s %ss", text, unit)
 }

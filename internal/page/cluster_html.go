@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 //go:embed cluster.html
@@ -116,7 +117,7 @@ func formatAge(at, then time.Time) string {
 	if !ok {
 		return absent
 	}
-	return duration(age)
+	return words.Duration(age)
 }
 
 // shown is the first entries of a list, and the number of the others.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // clusterPages returns the contents of the pages of a cluster.
@@ -184,7 +185,7 @@ func notExplained(view *ClusterView, content *explainedPage, refused string) *ab
 	case len(unread) > 0:
 		missing.Text = "Which claims are pending is not known: " + listed(unread) + "."
 	case refused != "":
-		missing.Text = sentence(refused)
+		missing.Text = words.Sentence(refused)
 	default:
 		missing.Text = "It has no pending claim, and no claim that is being prepared. It runs, has ended, uses no claim, or its name is different."
 	}
@@ -197,5 +198,5 @@ func remedyText(reason string) string {
 	if remedy == "" {
 		return ""
 	}
-	return sentence(remedy)
+	return words.Sentence(remedy)
 }

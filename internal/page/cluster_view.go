@@ -8,6 +8,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // ClusterView is a cluster at one time. What is unknown is nil, empty or the
@@ -293,7 +294,7 @@ func reasonText(reason string) string {
 	if meaning == "" {
 		return reason
 	}
-	return sentence(meaning)
+	return words.Sentence(meaning)
 }
 
 // set stores a count of devices under the row's state.

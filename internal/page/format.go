@@ -2,11 +2,11 @@ package page
 
 import (
 	"cmp"
-	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // absent is shown for unknown values.
@@ -20,82 +20,24 @@ func number(value *float64, show func(float64) string) string {
 	return show(*value)
 }
 
-func percent(ratio *float64) string {
-	return number(ratio, func(v float64) string { return fmt.Sprintf("%.0f%%", v*100) })
-}
+func percent(ratio *float64) string { return number(ratio, words.Percent) }
 
 // whole shows a count.
-func whole(count *float64) string {
-	return number(count, func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) })
-}
+func whole(count *float64) string { return number(count, words.Number) }
 
-func watts(power *float64) string {
-	return number(power, func(v float64) string { return fmt.Sprintf("%.0f W", v) })
-}
+func size(bytes *float64) string { return number(bytes, words.Bytes) }
 
-func celsius(temperature *float64) string {
-	return number(temperature, func(v float64) string { return fmt.Sprintf("%.0f °C", v) })
-}
-
-// clockText shows a time of day.
-func clockText(at time.Time) string { return at.UTC().Format("15:04:05 UTC") }
-
-// size shows bytes in the units that memory is sold in.
-func size(bytes *float64) string {
-	return number(bytes, func(v float64) string { return scaled(v, 1024, "B", "KiB", "MiB", "GiB", "TiB", "PiB") })
-}
-
-// energy shows joules in the unit that electricity is sold in.
-func energy(joules *float64) string {
-	return number(joules, func(v float64) string { return scaled(v/3600, 1000, "Wh", "kWh", "MWh", "GWh") })
-}
-
-// money shows an amount with two decimals, or as many as two digits of a
-// smaller one need.
 func money(amount *float64, currency string) string {
-	return number(amount, func(v float64) string {
-		decimals := 2
-		for rest := math.Abs(v) * 100; v != 0 && rest < 10 && decimals < 5; rest *= 10 {
-			decimals++
-		}
-		return strconv.FormatFloat(v, 'f', decimals, 64) + " " + currency
-	})
-}
-
-// scaled shows a value with three digits in the first unit that fits.
-func scaled(v, step float64, units ...string) string {
-	unit := 0
-	for math.Abs(v) >= step && unit < len(units)-1 {
-		v /= step
-		unit++
-	}
-	decimals := 0
-	if v != math.Trunc(v) && math.Abs(v) < 100 {
-		decimals = 1
-	}
-	return strconv.FormatFloat(v, 'f', decimals, 64) + " " + units[unit]
+	return number(amount, func(v float64) string { return words.Money(v, currency) })
 }
 
 // seconds shows an accumulated time span.
 func seconds(span *float64) string {
-	return number(span, func(v float64) string { return duration(time.Duration(v * float64(time.Second))) })
+	return number(span, func(v float64) string { return words.Duration(words.Seconds(v)) })
 }
 
-// duration shows a time span with one or two units, as short as it is clear.
-func duration(d time.Duration) string {
-	switch {
-	case d < 10*time.Second:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%.0f s", math.Floor(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
-	case d < 24*time.Hour:
-		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
-	default:
-		return fmt.Sprintf("%d d %d h", int(d.Hours())/24, int(d.Hours())%24)
-	}
-}
+// clockText shows a time of day.
+func clockText(at time.Time) string { return at.UTC().Format("15:04:05 UTC") }
 
 // exact writes a value as the exposition does, for programs that read the
 // page; empty where it is unknown.
@@ -188,12 +130,3 @@ func natural(a, b string) int {
 
 // countDigits is how many digits the text begins with.
 func countDigits(text string) int { return len(text) - len(strings.TrimLeft(text, "0123456789")) }
-
-// sentence makes a sentence of a text that begins in lower case.
-func sentence(text string) string {
-	text = strings.ToUpper(text[:1]) + text[1:]
-	if strings.HasSuffix(text, "?") {
-		return text
-	}
-	return text + "."
-}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 //go:embed parts.html
@@ -26,7 +27,7 @@ var pageJS string
 // parse makes the templates of a role's pages from their texts, the first of which is that
 // of the overview, the parts of all pages, and the functions that they call.
 func parse(texts []string, functions ...template.FuncMap) (*template.Template, error) {
-	all := template.FuncMap{"absent": func() string { return absent }, "duration": duration}
+	all := template.FuncMap{"absent": func() string { return absent }, "duration": words.Duration}
 	for _, more := range functions {
 		maps.Copy(all, more)
 	}

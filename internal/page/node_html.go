@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/model"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 //go:embed page.html
@@ -57,9 +58,9 @@ func nodeFunctions() template.FuncMap {
 	return template.FuncMap{
 		"percent": percent,
 		"size":    size,
-		"watts":   watts,
-		"celsius": celsius,
-		"energy":  energy,
+		"watts":   func(power *float64) string { return number(power, words.Watts) },
+		"celsius": func(temperature *float64) string { return number(temperature, words.Celsius) },
+		"energy":  func(joules *float64) string { return number(joules, words.Energy) },
 		"seconds": seconds,
 		"exact":   exact,
 		"bar":     newBar,
@@ -74,7 +75,7 @@ func nodeFunctions() template.FuncMap {
 		"join":    strings.Join,
 		"since": func(view View, then time.Time) string {
 			age, _ := since(view.At, then)
-			return duration(age)
+			return words.Duration(age)
 		},
 		"age": func(view View) float64 {
 			age, _ := view.Age()

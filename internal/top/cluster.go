@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // Cluster finds exporters by their pods and reaches them through the API
@@ -97,7 +99,7 @@ func (c *Cluster) missing(found int, listing Listing) error {
 	case found == 0:
 		return fmt.Errorf("%w: no pod in %s has the labels %s,%s=node", ErrNoAgents, where, c.Selector, componentLabel)
 	case len(listing.Agents) == 0:
-		return fmt.Errorf("%w on node %s: %s elsewhere", ErrNoAgents, strings.Join(c.Wanted.Nodes, ", "), counted(found, "agent"))
+		return fmt.Errorf("%w on node %s: %s elsewhere", ErrNoAgents, strings.Join(c.Wanted.Nodes, ", "), words.Count(found, "agent", "agents"))
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // Look is how to draw.
@@ -68,9 +70,9 @@ func columns() []column[Row] {
 		numberColumn("MEMORY", ByMemory, 2, 9, func(g Glyphs, r *Row) string {
 			return memoryCell(g, r.MemoryUsed, r.MemoryAllocated, r.WholeMemory())
 		}),
-		numberColumn("POWER", ByPower, 5, 6, func(g Glyphs, r *Row) string { return g.number(r.Power, power) + mark(r.wholePower()) }),
+		numberColumn("POWER", ByPower, 5, 7, func(g Glyphs, r *Row) string { return g.number(r.Power, words.Watts) + mark(r.wholePower()) }),
 		numberColumn("IDLE", ByIdle, 6, 6, func(g Glyphs, r *Row) string { return idleCell(g, r.Utilization, r.Idle) }),
-		numberColumn("HELD", ByHeld, 8, 6, func(g Glyphs, r *Row) string { return g.number(r.Held, seconds) }),
+		numberColumn("HELD", ByHeld, 8, 6, func(g Glyphs, r *Row) string { return g.number(r.Held, shortAge) }),
 		numberColumn("COST/H", ByCost, 13, 9, func(g Glyphs, r *Row) string { return costCell(g, r.Cost, r.Currency) }),
 		textColumn("HEALTH", 10, 10, 40, func(r *Row) string { return healthCell(r.Health, r.Reasons) }).sortedBy(ByHealth).styledBy(healthStyle),
 	}
@@ -114,7 +116,7 @@ func utilizationCell(g Glyphs, ratio *float64, whole, bars bool) string {
 	if ratio == nil {
 		return g.Absent + " "
 	}
-	text := g.fit(g.number(ratio, percent), 4, true) + mark(whole)
+	text := g.fit(g.number(ratio, words.Percent), 4, true) + mark(whole)
 	if !bars {
 		return text
 	}
@@ -122,11 +124,11 @@ func utilizationCell(g Glyphs, ratio *float64, whole, bars bool) string {
 }
 
 func memoryCell(g Glyphs, used, total *float64, whole bool) string {
-	text := g.number(used, size)
+	text := g.number(used, words.ShortBytes)
 	if total == nil {
 		return text + mark(whole)
 	}
-	all := g.number(total, size)
+	all := g.number(total, words.ShortBytes)
 	if digits, unit := text[:len(text)-1], text[len(text)-1:]; used != nil && strings.HasSuffix(all, unit) {
 		text = digits // 63/80G
 	}
@@ -138,14 +140,11 @@ func idleCell(g Glyphs, utilization, idle *float64) string {
 	if idle == nil && utilization != nil {
 		return ""
 	}
-	return g.number(idle, seconds)
+	return g.number(idle, shortAge)
 }
 
 func costCell(g Glyphs, cost *float64, currency string) string {
-	if cost == nil {
-		return g.Absent
-	}
-	return g.number(cost, money) + " " + clean(currency)
+	return g.number(cost, func(v float64) string { return words.Money(v, clean(currency)) })
 }
 
 // The styles in use.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/internal/page"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // detail is all lines about the item that is shown, in its newest state. An item
@@ -108,13 +109,16 @@ func (d *detail) addUsage(i *item) {
 	d.field("pods", strings.Join(i.pods, ", "))
 	d.field("workloads", strings.Join(workloads(i.rows), ", "))
 	d.styledField(styleOfHealth(i.health), "health", healthCell(i.health, i.reasons))
-	d.number("utilization", i.utilization, percent)
-	if i.memory != nil {
-		d.field("memory", strings.TrimSpace(memoryCell(d.look.Glyphs, i.memory, i.memorySize, false)))
-	}
-	d.number("power", i.power, power)
-	d.number("idle for", i.idle, seconds)
-	d.number("held for", i.held, seconds)
+	d.number("utilization", i.utilization, words.Percent)
+	d.number("memory", i.memory, func(used float64) string {
+		if i.memorySize == nil {
+			return words.Bytes(used)
+		}
+		return words.Bytes(used) + " of " + words.Bytes(*i.memorySize)
+	})
+	d.number("power", i.power, words.Watts)
+	d.number("idle for", i.idle, ageText)
+	d.number("held for", i.held, ageText)
 	if i.cost != nil {
 		d.field("cost per hour", costCell(d.look.Glyphs, i.cost, i.currency))
 	}
@@ -139,7 +143,7 @@ func (d *detail) addDevice(i *item) {
 	d.field("partition of", cmp.Or(device.ParentName, device.ParentUUID))
 	d.field("driver", device.Driver)
 	d.field("pool", device.Pool)
-	d.number("temperature", device.Temperature, func(celsius float64) string { return fmt.Sprintf("%.0f °C", celsius) })
+	d.number("temperature", device.Temperature, words.Celsius)
 }
 
 // workloads are the workloads of the pods of rows, with the pods' places in them,
@@ -203,7 +207,7 @@ func (d *detail) addPending(i *item) {
 	d.field("class", ref.Class)
 	if !ref.Since.IsZero() {
 		d.field("pending", "since "+ref.Since.UTC().Format(time.RFC3339))
-		d.number("for", i.held, seconds)
+		d.number("for", i.held, ageText)
 	}
 	d.add("", "")
 	d.styledField(styleWarning, "reason", pendingReason(ref))

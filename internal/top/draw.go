@@ -3,6 +3,8 @@ package top
 import (
 	"fmt"
 	"strings"
+
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // Draw returns the lines of a reading that is printed once, none wider than the
@@ -103,7 +105,7 @@ func (d drawing) nothing(reading Reading) string {
 	}
 	text += " holds a device here"
 	if missing > 0 {
-		text += fmt.Sprintf(", according to %d of %s", reading.Answered, counted(reading.Agents, "agent"))
+		text += fmt.Sprintf(", according to %d of %s", reading.Answered, words.Count(reading.Agents, "agent", "agents"))
 	}
 	return text + "."
 }
@@ -150,7 +152,7 @@ func (d drawing) reasons(reading Reading, summary *PendingSummary) string {
 		now = reading.At
 	}
 	if !summary.Oldest.IsZero() {
-		text += ", the oldest for " + span(max(now.Sub(summary.Oldest), 0))
+		text += ", the oldest for " + words.Age(max(now.Sub(summary.Oldest), 0))
 	}
 	var reasons []string
 	for _, reason := range summary.Reasons {
@@ -213,23 +215,23 @@ func summaryLine(reading Reading, rows []*Row) string {
 		}
 		devices[device] = true
 	}
-	held := counted(len(devices), "device")
+	held := words.Count(len(devices), "device", "devices")
 	if counts := reading.Devices; counts != nil && counts.Devices >= len(devices) {
-		held = fmt.Sprintf("%d of %s", len(devices), counted(counts.Devices, "device"))
+		held = fmt.Sprintf("%d of %s", len(devices), words.Count(counts.Devices, "device", "devices"))
 	}
 	hold := "hold"
 	if len(claims) == 1 {
 		hold = "holds"
 	}
-	text := fmt.Sprintf("%s %s %s, on %s", counted(len(claims), "claim"), hold, held, counted(len(nodes), "node"))
+	text := fmt.Sprintf("%s %s %s, on %s", words.Count(len(claims), "claim", "claims"), hold, held, words.Count(len(nodes), "node", "nodes"))
 	if reading.Answered == 0 {
-		text = fmt.Sprintf("0 of %s answered", counted(reading.Agents, "agent"))
+		text = fmt.Sprintf("0 of %s answered", words.Count(reading.Agents, "agent", "agents"))
 	}
 	if measured {
-		text += ", " + power(watts)
+		text += ", " + words.Watts(watts)
 	}
 	if missing := reading.Agents - reading.Answered - len(reading.Failures); missing > 0 {
-		text += fmt.Sprintf(" · read %d of %s", reading.Agents-missing, counted(reading.Agents, "agent"))
+		text += fmt.Sprintf(" · read %d of %s", reading.Agents-missing, words.Count(reading.Agents, "agent", "agents"))
 	}
 	return text + " · " + reading.At.Format("15:04:05")
 }

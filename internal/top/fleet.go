@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/internal/page"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // Agent is an exporter and the way to it: its own address, or a path of an API
@@ -209,7 +210,7 @@ func (a *Answer) age() time.Duration {
 	return a.At.Sub(a.SampledAt)
 }
 
-func staleText(age time.Duration) string { return "its readings are " + span(age) + " old" }
+func staleText(age time.Duration) string { return "its readings are " + words.Age(age) + " old" }
 
 func (r *Reading) take(name string, answer *Answer, wanted Wanted) {
 	if wanted.Node(answer.Node) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // Limits of the history: samples of a device or of a claim's part of it, and how
@@ -178,5 +180,5 @@ func summarize(values []float64, window time.Duration) string {
 	if known == 0 {
 		return "not known"
 	}
-	return fmt.Sprintf("last %s: least %s, mean %s, most %s", span(window), percent(least), percent(sum/float64(known)), percent(most))
+	return fmt.Sprintf("last %s: least %s, mean %s, most %s", words.Age(window), words.Percent(least), words.Percent(sum/float64(known)), words.Percent(most))
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/internal/page"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // Row is a device that a claim holds. What is unknown is nil, empty or the
@@ -109,7 +110,7 @@ func describeHealth(health *page.Health, at time.Time) (name string, reasons []s
 		}
 		text := reason.Text
 		if recovery := health.Recovering; recovery != nil && reason.Last.Equal(recovery.Last) {
-			text += " " + span(max(at.Sub(recovery.Last), 0)) + " ago" // what is over, and when it was
+			text += " " + words.Age(max(at.Sub(recovery.Last), 0)) + " ago" // what is over, and when it was
 		}
 		reasons = append(reasons, text)
 	}

@@ -1,13 +1,12 @@
 package top
 
 import (
-	"fmt"
 	"math"
-	"strconv"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // clean replaces characters of foreign text that a terminal does not show in
@@ -104,62 +103,6 @@ func (g Glyphs) number(value *float64, show func(float64) string) string {
 	return show(*value)
 }
 
-func percent(ratio float64) string { return fmt.Sprintf("%.0f%%", 100*ratio) }
-
-// size shows bytes in the first binary unit that fits, as short as it is clear.
-func size(bytes float64) string { return scaled(bytes, 1024, "B", "K", "M", "G", "T", "P") }
-
-// power shows watts.
-func power(watts float64) string {
-	if math.Abs(watts) < 10_000 {
-		return fmt.Sprintf("%.0fW", watts)
-	}
-	return scaled(watts, 1000, "W", "kW", "MW", "GW")
-}
-
-func money(amount float64) string {
-	if math.Abs(amount) < 0.1 && amount != 0 {
-		return strconv.FormatFloat(amount, 'f', 3, 64)
-	}
-	return strconv.FormatFloat(amount, 'f', 2, 64)
-}
-
-func scaled(value, step float64, units ...string) string {
-	unit := 0
-	for math.Abs(value) >= step && unit < len(units)-1 {
-		value /= step
-		unit++
-	}
-	decimals := 0
-	if unit > 0 && math.Abs(value) < 9.95 && value != math.Trunc(value) {
-		decimals = 1
-	}
-	return strconv.FormatFloat(value, 'f', decimals, 64) + units[unit]
-}
-
-// seconds shows an accrued time span.
-func seconds(value float64) string {
-	const most = float64(math.MaxInt64) / float64(time.Second)
-	return span(time.Duration(min(max(value, 0), most-1) * float64(time.Second)))
-}
-
-// span shows a time span with two units at most.
-func span(d time.Duration) string {
-	hours := int(d.Hours())
-	switch {
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 24*time.Hour:
-		return fmt.Sprintf("%dh%02dm", hours, int(d.Minutes())%60)
-	case d < 1000*24*time.Hour:
-		return fmt.Sprintf("%dd%02dh", hours/24, hours%24)
-	default:
-		return fmt.Sprintf("%dd", hours/24)
-	}
-}
-
 // deviceTitle is a profile, of partitions, and a model without its vendor: the
 // end is what is cut off.
 func deviceTitle(model, profile string) string {
@@ -169,9 +112,8 @@ func deviceTitle(model, profile string) string {
 	return strings.TrimSpace(profile + " " + model)
 }
 
-func counted(count int, thing string) string {
-	if count == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", count, thing)
-}
+// shortAge shows a number of seconds in a cell.
+func shortAge(seconds float64) string { return words.ShortAge(words.Seconds(seconds)) }
+
+// ageText shows a number of seconds elsewhere.
+func ageText(seconds float64) string { return words.Age(words.Seconds(seconds)) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/internal/page"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // view is a table of the interactive display.
@@ -87,7 +88,7 @@ func memoryColumn(rank int) column[item] {
 }
 
 func powerColumn(rank int) column[item] {
-	return numberColumn("POWER", ByPower, rank, 6, func(g Glyphs, i *item) string { return g.number(i.power, power) + mark(i.wholePower) })
+	return numberColumn("POWER", ByPower, rank, 7, func(g Glyphs, i *item) string { return g.number(i.power, words.Watts) + mark(i.wholePower) })
 }
 
 func idleColumn(rank int) column[item] {
@@ -110,7 +111,7 @@ func claimColumns() []column[item] {
 		namespaceColumn(5), nameColumn("CLAIM"), podsColumn(2), nodeColumn(9),
 		countColumn("DEVICES", "", 8, func(i *item) *float64 { return i.devices }),
 		healthColumn(3), itemUtilizationColumn(), memoryColumn(4), powerColumn(7), idleColumn(6),
-		numberColumn("HELD", ByHeld, 10, 6, func(g Glyphs, i *item) string { return g.number(i.held, seconds) }),
+		numberColumn("HELD", ByHeld, 10, 6, func(g Glyphs, i *item) string { return g.number(i.held, shortAge) }),
 		costColumn(11), textColumn("MODEL", 12, 8, 24, itemTitle), textColumn("CLASS", 13, 10, 30, class),
 	}
 }
@@ -130,7 +131,7 @@ func deviceColumns() []column[item] {
 	}
 	return []column[item]{
 		nodeColumn(4), textColumn("DEVICE", 0, 8, 40, func(i *item) string { return i.name }).sortedBy(ByName),
-		textColumn("USED BY", 2, 12, 63, (*item).holder).sortedBy(byFree), podsColumn(3), healthColumn(3),
+		textColumn("USED BY", 2, 11, 63, (*item).holder).sortedBy(byFree), podsColumn(3), healthColumn(3),
 		itemUtilizationColumn(), memoryColumn(5), powerColumn(6), idleColumn(9), numberColumn("TEMP", "", 10, 4, temperature),
 		textColumn("MODEL", 7, 8, 24, itemTitle), namespaceColumn(8), textColumn("UUID", 12, 13, 40, uuid),
 	}
@@ -149,7 +150,7 @@ func workloadColumns() []column[item] {
 func pendingColumns() []column[item] {
 	return []column[item]{
 		namespaceColumn(4), nameColumn("POD"), textColumn("CLAIM", 3, 8, 40, func(i *item) string { return i.pending.PodClaim }),
-		numberColumn("AGE", byAge, 1, 6, func(g Glyphs, i *item) string { return g.number(i.held, seconds) }),
+		numberColumn("AGE", byAge, 1, 6, func(g Glyphs, i *item) string { return g.number(i.held, shortAge) }),
 		textColumn("REASON", 2, 12, 25, func(i *item) string { return pendingReason(i.pending) }).sortedBy(byReason).
 			styledBy(func(*item) string { return styleWarning }),
 		numberColumn("ASKED", "", 6, 5, func(g Glyphs, i *item) string {
