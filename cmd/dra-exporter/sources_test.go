@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"log/slog"
 	"maps"
 	"slices"
@@ -83,11 +84,40 @@ func TestFlagsOfSources(t *testing.T) {
 	}
 }
 
-// The sources that the table of vendors names are those of the flag.
-func TestSourcesOfVendors(t *testing.T) {
+// The flag, the chart, the documents, the drivers that a source reads, and check and OTLP,
+// which read the table of vendors, know the same sources.
+func TestSourcesAreTheSame(t *testing.T) {
+	var known []string
+	for _, source := range vendors.Sources() {
+		known = append(known, source.Name)
+	}
+	if flag := sourceNames(); !slices.Equal(flag, append([]string{sourceAuto}, known...)) {
+		t.Errorf("--device.source knows %q, collector/vendors %q", flag, known)
+	}
+	var schema struct {
+		Properties struct {
+			Node struct {
+				Properties struct {
+					DeviceSources struct{ Items struct{ Enum []string } }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(readText(t, "../../deploy/helm/dra-exporter/values.schema.json")), &schema); err != nil {
+		t.Fatal(err)
+	}
+	if chart := schema.Properties.Node.Properties.DeviceSources.Items.Enum; !slices.Equal(chart, sourceNames()) {
+		t.Errorf("node.deviceSources of the chart knows %q, --device.source %q", chart, sourceNames())
+	}
+	document := readText(t, "../../docs/sources.md")
+	for _, name := range known {
+		if !strings.Contains(document, "\n| `"+name+"`") {
+			t.Errorf("docs/sources.md has no line for the source %s", name)
+		}
+	}
 	for _, row := range vendors.All() {
 		for _, name := range row.Sources {
-			if !slices.Contains(sourceNames(), name) {
+			if _, ok := vendors.SourceByName(name); !ok {
 				t.Errorf("%s is read by %q, which is no source", row.Driver, name)
 			}
 		}

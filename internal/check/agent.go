@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/release"
+	"github.com/dra-exporter/dra-exporter/collector/vendors"
 	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
@@ -103,8 +104,9 @@ func (a Agent) source(section area, source PageSource) []Finding {
 	why := strings.Join(source.Reasons, ", ")
 	subject := a.name() + ": " + source.Name
 	remedy := "The exporter's page and its log have the error; run `/dra-exporter check` in its pod with `kubectl exec`."
+	_, readsDevices := vendors.SourceByName(source.Name)
 	switch {
-	case !source.Up && a.Page.Node && a.Page.Devices == 0 && slices.Contains(deviceSources(), source.Name):
+	case !source.Up && a.Page.Node && a.Page.Devices == 0 && readsDevices: // not every node has such hardware
 		return []Finding{section.warning("On a node without such hardware, ignore this; otherwise see docs/access.md.",
 			subject, "the source is down (%s), and no device is known on this node", orUnknown(why))}
 	case !source.Up:
@@ -114,11 +116,6 @@ func (a Agent) source(section area, source PageSource) []Finding {
 	default:
 		return nil
 	}
-}
-
-// deviceSources are those that read hardware, which not every node has.
-func deviceSources() []string {
-	return []string{"nvml", "dcgm", "amdgpu", "intel", "rdma", "tpu", "neuron", "exporter"}
 }
 
 func orUnknown(reason string) string {
