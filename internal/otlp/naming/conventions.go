@@ -157,15 +157,6 @@ const (
 	draPort attribute.Key = "dra.port" // of a network device
 )
 
-// The families that derived metrics or facts are computed from.
-const (
-	memoryUsedFamily = metric.DeviceMemoryUsedBytes
-	memorySizeFamily = metric.DeviceMemorySizeBytes
-	healthyFamily    = metric.DeviceHealthy
-	signalFamily     = metric.DeviceHealthSignalInfo
-	linkStateFamily  = metric.DeviceNetworkLinkState
-)
-
 // hardwareTargets are the metrics of hw.*, with those facts of a device that the
 // conventions list for each.
 func hardwareTargets() []target {
@@ -198,8 +189,8 @@ func hardwareConventions() []convention {
 	return []convention{
 		device(metric.DeviceUtilizationRatio, "hw.gpu.utilization", rule{key: hwGPUTask, constant: generalTask}),
 		device(metric.DeviceEngineActiveRatio, "hw.gpu.utilization", engineTask()),
-		device(memoryUsedFamily, "hw.gpu.memory.usage"),
-		device(memorySizeFamily, "hw.gpu.memory.limit"),
+		device(metric.DeviceMemoryUsedBytes, "hw.gpu.memory.usage"),
+		device(metric.DeviceMemorySizeBytes, "hw.gpu.memory.limit"),
 		device(metric.DevicePowerWatts, "hw.power"),
 		device(metric.DeviceEnergyJoules, "hw.energy"),
 		device(metric.DeviceTemperatureCelsius, "hw.temperature", rule{key: hwSensorLocation, label: "sensor"}),
@@ -225,14 +216,14 @@ func derivedConventions() []convention {
 		return convention{family: family, metric: metric, subject: deviceSubject, rules: rules, derivedFrom: derivedFrom}
 	}
 	state := func(state, when string) convention {
-		return derived(healthyFamily, "hw.status", when, rule{label: "by"}, rule{key: hwState, constant: state})
+		return derived(metric.DeviceHealthy, "hw.status", when, rule{label: "by"}, rule{key: hwState, constant: state})
 	}
 	return []convention{
 		state("ok", "`dra_device_healthy{by=\"hardware\"}` is 1, and no signal is a warning"),
 		state("degraded", "it is 1, and a row of `dra_device_health_signal_info` is a warning"),
 		state("failed", "it is 0"),
-		derived(linkStateFamily, "hw.network.up", "`dra_device_network_link_state{state=\"active\"}`", rule{key: draPort, label: "port"}, rule{label: "state"}),
-		derived(memoryUsedFamily, "hw.gpu.memory.utilization", "`dra_device_memory_used_bytes` / `dra_device_memory_size_bytes`"),
+		derived(metric.DeviceNetworkLinkState, "hw.network.up", "`dra_device_network_link_state{state=\"active\"}`", rule{key: draPort, label: "port"}, rule{label: "state"}),
+		derived(metric.DeviceMemoryUsedBytes, "hw.gpu.memory.utilization", "`dra_device_memory_used_bytes` / `dra_device_memory_size_bytes`"),
 	}
 }
 
@@ -381,8 +372,8 @@ func Conventions() []Convention {
 	return all
 }
 
-// Facts are the attributes of a metric that come from info rows, if there are
-// any.
+// Facts are the attributes of a metric that come from the model, and are on info rows of
+// the scrape.
 func Facts(metric string) []string {
 	var facts []string
 	for _, t := range targets() {

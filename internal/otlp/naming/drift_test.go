@@ -112,7 +112,7 @@ func TestValuesAreTheStandards(t *testing.T) {
 			t.Errorf("%q is %q by the conventions", ours, theirs)
 		}
 	}
-	if got := typeOfSource("nvml"); got != "gpu" {
+	if got := sourceType("nvml"); got != "gpu" {
 		t.Errorf("NVIDIA's devices are %q", got)
 	}
 	for i, state := range []string{"ok", "degraded", "failed"} {

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // SemConv converts the families that have a convention by it, and all others
@@ -54,11 +55,12 @@ func NewSemConv() *SemConv {
 	return s
 }
 
-// Metrics returns the rows as gauges and sums with the time of the snapshot. The
-// caller may change what it returns, except for the attribute sets.
-func (s *SemConv) Metrics(rows []metric.Row, at time.Time) []metricdata.Metrics {
+// Metrics returns the rows as gauges and sums with the time of the snapshot. Facts of
+// devices and claims come from its model, whatever families the rows are of; nil has
+// none. The caller may change what it returns, except for the attribute sets.
+func (s *SemConv) Metrics(rows []metric.Row, node *model.Node, at time.Time) []metricdata.Metrics {
 	s.cache.begin()
-	s.subjects.observe(rows, at)
+	s.subjects.observe(node, at)
 	points := s.allocate(rows)
 	clear(s.plain)
 	s.plain = s.plain[:0]
@@ -79,7 +81,7 @@ func (s *SemConv) Metrics(rows []metric.Row, at time.Time) []metricdata.Metrics 
 			all = append(all, metricdata.Metrics{Name: t.name, Description: t.help, Unit: t.unit, Data: t.kind.data(points[i])})
 		}
 	}
-	return append(all, s.others.Metrics(s.plain, at)...)
+	return append(all, s.others.Metrics(s.plain, node, at)...)
 }
 
 // allocate gives each target a part of one slab, with room for all of its rows.
@@ -121,7 +123,7 @@ func (s *SemConv) entry(c *convention, labels *metric.Labels) *cacheEntry {
 // changed.
 func (s *SemConv) update(entry *cacheEntry, c *convention) *cacheEntry {
 	if entry.subject == nil {
-		entry.subject = s.subjects.of(c.subject, entry.labels)
+		entry.subject = s.subjects.find(c.subject, entry.labels)
 	}
 	entry.subject.lastSeen = s.subjects.generation
 	if entry.version != entry.subject.version {
@@ -141,7 +143,7 @@ func (s *SemConv) derive(points [][]metricdata.DataPoint[float64], family string
 	for i := range run {
 		row := &run[i]
 		switch {
-		case family == healthyFamily && row.Labels.Get("by") == "hardware":
+		case family == metric.DeviceHealthy && row.Labels.Get("by") == "hardware":
 			present := s.state(row)
 			for state, c := range s.status {
 				value := 0.
@@ -150,11 +152,11 @@ func (s *SemConv) derive(points [][]metricdata.DataPoint[float64], family string
 				}
 				add(c, row, value)
 			}
-		case family == linkStateFamily && row.Labels.Get("state") == "active":
+		case family == metric.DeviceNetworkLinkState && row.Labels.Get("state") == "active":
 			add(s.linkUp, row, row.Value)
-		case family == memoryUsedFamily:
-			if d := s.entry(s.utilization, row.Labels).subject; d.sizeSeen == s.subjects.generation && d.size > 0 {
-				add(s.utilization, row, row.Value/d.size)
+		case family == metric.DeviceMemoryUsedBytes:
+			if size := s.entry(s.utilization, row.Labels).subject.memorySize; size > 0 {
+				add(s.utilization, row, row.Value/size)
 			}
 		}
 	}
@@ -167,7 +169,7 @@ func (s *SemConv) state(row *metric.Row) int {
 	switch {
 	case row.Value == 0:
 		return failed
-	case s.entry(s.status[ok], row.Labels).subject.warningSeen == s.subjects.generation:
+	case s.entry(s.status[ok], row.Labels).subject.warning:
 		return degraded
 	default:
 		return ok
