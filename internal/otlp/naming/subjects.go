@@ -39,6 +39,19 @@ func (s *subject) start(start time.Time) time.Time {
 	return start
 }
 
+// state is a device's hw.status, by whether its hardware is healthy (1) or not (0): a
+// healthy device with a warning is degraded.
+func (s *subject) state(healthy float64) string {
+	switch {
+	case healthy == 0:
+		return "failed"
+	case s.warning:
+		return "degraded"
+	default:
+		return "ok"
+	}
+}
+
 // set sets a fact, as a label would have it.
 func (s *subject) set(key attribute.Key, value string) {
 	if value = metric.Bounded(value); s.facts[key] != value {
