@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/dra-exporter/dra-exporter/collector/spelling"
+	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
 
 // The exit statuses of all commands.
@@ -117,20 +118,29 @@ func unknownFlag(app *kingpin.Application, command, flag string) error {
 	}
 }
 
-// unknownCommand suggests a command, or a kind of explain.
+// unknownCommand suggests a command, or the kind of an object with its name.
 func unknownCommand(app *kingpin.Application, command, word string) error {
 	group, message := app.Model().CmdGroupModel, "there is no command"
 	if command != "" {
 		group, message = findCommand(app, command).CmdGroupModel, command+" does not know"
 	}
-	known := names(group.Commands)
-	if kind, name, slashed := strings.Cut(word, "/"); slashed && slices.Contains(known, kind) && name != "" {
-		return usagef("%s %q; did you mean %s %s?", message, word, kind, name)
+	kind, name, _ := strings.Cut(word, "/")
+	if hint := likelyCommand(group.Commands, kind); hint != "" {
+		return usagef("%s %q; did you mean %s?", message, word, strings.TrimSpace(hint+" "+name))
 	}
-	if hint := nearest(word, known); hint != "" {
-		return usagef("%s %q; did you mean %s?", message, word, hint)
+	return usagef("%s %q; use one of: %s", message, word, strings.Join(names(group.Commands), ", "))
+}
+
+// likelyCommand returns the command that is probably meant by an alias, by the kind of a
+// workload, or by a misspelt name; empty if none is.
+func likelyCommand(commands []*kingpin.CmdModel, word string) string {
+	workload := regexp.MustCompile(`(?i)^(deploy|ds|sts|.*(deployment|job|set)s?)$`).MatchString(word)
+	for _, command := range commands {
+		if slices.Contains(command.Aliases, word) || workload && command.Name == string(explain.KindWorkload) {
+			return command.Name
+		}
 	}
-	return usagef("%s %q; use one of: %s", message, word, strings.Join(known, ", "))
+	return nearest(word, names(commands))
 }
 
 // unexpected describes an argument that a command does not take. It may be a

@@ -93,6 +93,11 @@ type Details struct {
 	Location  dra.Location
 }
 
+// IsIdentified reports whether anything is known by which a whole device is found.
+func (d *Details) IsIdentified() bool {
+	return d.Minor != device.Unknown || d.Hardware != device.Hardware{}
+}
+
 // Health is what is reported of the health of a device, and why.
 type Health struct {
 	ByHardware, ByDriver, ByKubelet Report

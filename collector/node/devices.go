@@ -440,12 +440,12 @@ func (d *deviceState) details(hardware *device.Locations) model.Details {
 // hardwareLabels creates the labels of dra_device_hardware_info; nil if nothing identifies
 // the device for its repair.
 func hardwareLabels(f *families, node, uuid string, d *model.Details) *metric.Labels {
-	minor, h := "", &d.Hardware
-	switch {
-	case d.Minor != device.Unknown:
-		minor = strconv.Itoa(d.Minor)
-	case *h == device.Hardware{}:
+	if !d.IsIdentified() {
 		return nil
+	}
+	minor, h := "", &d.Hardware
+	if d.Minor != device.Unknown {
+		minor = strconv.Itoa(d.Minor)
 	}
 	return metric.NewLabels(f.hardwareInfo.Labels, node, uuid, h.Serial, h.BoardPartNumber, h.VBIOS, minor, h.Index, h.ModuleID, h.ChassisSerial, h.Slot, h.Tray)
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/naming"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/otlptest"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
@@ -35,7 +36,14 @@ func densePush(b *testing.B) (options Options, rows int) {
 	for range 3 { // the first have no rates yet
 		n.Tick()
 	}
-	snapshots, turn := [2][]metric.Row{n.Tick(), n.Tick()}, 0
+	var (
+		snapshots [2][]metric.Row
+		models    [2]*model.Node
+		turn      int
+	)
+	for i := range snapshots {
+		snapshots[i], models[i] = n.Tick(), n.Model
+	}
 	histogram, registry := phases(), prometheus.NewRegistry()
 	registry.MustRegister(histogram, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewGoCollector(collectors.WithGoCollectorMemStatsMetricsDisabled()))
@@ -43,9 +51,9 @@ func densePush(b *testing.B) (options Options, rows int) {
 		histogram.WithLabelValues("a").Observe(float64(i) / 1000)
 	}
 	return Options{
-		Snapshot: func() ([]metric.Row, time.Time) {
+		Snapshot: func() ([]metric.Row, *model.Node, time.Time) {
 			turn = 1 - turn
-			return snapshots[turn], snapshotTime()
+			return snapshots[turn], models[turn], snapshotTime()
 		},
 		Live: registry, Registry: registry, Clock: clock.System(), Log: slog.New(slog.DiscardHandler),
 	}, len(snapshots[0])

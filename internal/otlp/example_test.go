@@ -11,6 +11,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/internal/otlp"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
@@ -35,7 +36,7 @@ func ExamplePusher() {
 	registry, at := prometheus.NewRegistry(), time.Now()
 	pusher, err := otlp.New(context.Background(), otlp.Options{
 		Settings: pushed, Identity: otlp.Identity{Version: "1.0.0", Node: "node-a", Instance: "node-a"},
-		Snapshot: func() ([]metric.Row, time.Time) { return rows, at },
+		Snapshot: func() ([]metric.Row, *model.Node, time.Time) { return rows, nil, at },
 		Live:     registry, Registry: registry, Clock: clock.System(), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -96,7 +96,7 @@ func manyMetrics() (all []*metricdata.ResourceMetrics) {
 		rows := node.Tick()
 		for _, naming := range []rowNaming{prometheusNaming, semconvNaming} {
 			all = append(all, &metricdata.ResourceMetrics{Resource: who, ScopeMetrics: []metricdata.ScopeMetrics{
-				{Scope: instrumentation.Scope{Name: scopeName}, Metrics: naming.Metrics(rows, node.Now.Wall)},
+				{Scope: instrumentation.Scope{Name: scopeName}, Metrics: naming.Metrics(rows, node.Model, node.Now.Wall)},
 			}})
 		}
 	}

@@ -3,8 +3,8 @@
 // by semantic conventions, and the progress of claims from pending to running as
 // traces.
 //
-//	snapshot rows ─▶ naming ─┐
-//	registry ────────────────┴▶ producer ─▶ periodic reader ─▶ recorder ─▶ encoder ─▶ gRPC, HTTP
+//	rows, model ─▶ naming ─┐
+//	registry ──────────────┴▶ producer ─▶ periodic reader ─▶ recorder ─▶ encoder ─▶ gRPC, HTTP
 //	trace.Trace ─▶ queue ─▶ spans ─────────────────────────▶ recorder ────────────▶ gRPC, HTTP
 //
 // Rows are values at a time and totals since their start: the next push makes up
@@ -25,6 +25,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 )
 
@@ -32,10 +33,11 @@ import (
 type Options struct {
 	Settings settings.Settings
 	Identity Identity
-	// Snapshot returns the rows of the newest snapshot and its time; the zero
-	// time if there is none yet. It is called at each push and a few times a
-	// second before the first, must not block, and its rows are only read.
-	Snapshot func() (rows []metric.Row, at time.Time)
+	// Snapshot returns the rows of the newest snapshot, the model that they are of,
+	// and its time; the zero time if there is none yet. The cluster role has no such
+	// model: nil. It is called at each push and a few times a second before the first,
+	// must not block, and what it returns is only read.
+	Snapshot func() (rows []metric.Row, node *model.Node, at time.Time)
 	// Live are the metrics that are in no snapshot. They are pushed with the rows.
 	Live prometheus.Gatherer
 	// Registry registers the metrics about pushing.

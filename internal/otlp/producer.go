@@ -9,16 +9,18 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // scopeName is the instrumentation scope of metrics and spans.
 const scopeName = "github.com/dra-exporter/dra-exporter"
 
 // rowNaming converts the rows of a snapshot to gauges and sums with the time of
-// the snapshot. It may keep state between calls, and is not safe for concurrent
-// use. The caller may change what it returns, except for the attribute sets.
+// the snapshot; its model may be nil. It may keep state between calls, and is not safe
+// for concurrent use. The caller may change what it returns, except for the attribute
+// sets.
 type rowNaming interface {
-	Metrics(rows []metric.Row, at time.Time) []metricdata.Metrics
+	Metrics(rows []metric.Row, node *model.Node, at time.Time) []metricdata.Metrics
 }
 
 // producer assembles a push: the converted rows of the newest snapshot, and the
@@ -48,11 +50,11 @@ func newProducer(naming rowNaming, options Options) *producer {
 func (p *producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	rows, at := p.Snapshot()
+	rows, node, at := p.Snapshot()
 	if at.IsZero() {
 		return nil, nil
 	}
-	converted := p.naming.Metrics(rows, at)
+	converted := p.naming.Metrics(rows, node, at)
 	live, now := p.liveMetrics()
 	metrics := p.stale.add(converted, live, pushTimes{rows: at, live: now, elapsed: p.Clock().Elapsed})
 	return []metricdata.ScopeMetrics{{Scope: instrumentation.Scope{Name: scopeName}, Metrics: metrics}}, nil

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/naming"
 )
 
@@ -35,8 +36,8 @@ func produced(t testing.TB, options Options) []metricdata.Metrics {
 	return scopes[0].Metrics
 }
 
-func still(rows []metric.Row) func() ([]metric.Row, time.Time) {
-	return func() ([]metric.Row, time.Time) { return rows, snapshotTime() }
+func still(rows []metric.Row) func() ([]metric.Row, *model.Node, time.Time) {
+	return func() ([]metric.Row, *model.Node, time.Time) { return rows, nil, snapshotTime() }
 }
 
 func stillClock() clock.Instant {
@@ -85,7 +86,7 @@ func TestNothingBeforeTheFirstSnapshot(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "process_open_fds", Help: "Open"}))
 	scopes, err := newProducer(naming.NewPrometheus(), Options{
-		Snapshot: func() ([]metric.Row, time.Time) { return nil, time.Time{} }, Live: registry, Clock: stillClock,
+		Snapshot: func() ([]metric.Row, *model.Node, time.Time) { return nil, nil, time.Time{} }, Live: registry, Clock: stillClock,
 	}).Produce(t.Context())
 	if scopes != nil || err != nil {
 		t.Errorf("produced %v, %v before the first snapshot", scopes, err)

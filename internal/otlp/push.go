@@ -147,7 +147,7 @@ func (p *Pusher) Sampled(id trace.ID) bool { return p.tracer != nil && p.tracer.
 // more when ctx ends. Without a snapshot it pushes no live metrics either: they
 // would show an exporter that sees no devices.
 func (p *Pusher) runMetrics(ctx context.Context) {
-	for _, at := p.options.Snapshot(); at.IsZero(); _, at = p.options.Snapshot() {
+	for _, _, at := p.options.Snapshot(); at.IsZero(); _, _, at = p.options.Snapshot() {
 		if !wait(ctx, snapshotPoll) {
 			_ = p.shutDownMetrics(ctx) // nothing was pushed that could fail
 			return

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
 )
 
@@ -54,12 +55,12 @@ func (w *pushSource) set(value float64) {
 	w.newest.Store(newest)
 }
 
-func (w *pushSource) snapshot() ([]metric.Row, time.Time) {
+func (w *pushSource) snapshot() ([]metric.Row, *model.Node, time.Time) {
 	w.looks.Add(1)
 	if newest := w.newest.Load(); newest != nil {
-		return newest.rows, newest.at
+		return newest.rows, nil, newest.at
 	}
-	return nil, time.Time{}
+	return nil, nil, time.Time{}
 }
 
 // lines is what was logged. It is safe for concurrent use.

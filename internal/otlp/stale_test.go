@@ -19,6 +19,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
 )
@@ -232,7 +233,7 @@ func TestCalledOffUntilItIsTaken(t *testing.T) {
 			pusher, err := New(t.Context(), Options{
 				Settings: settings.Settings{Metrics: settings.Signal{On: true, Protocol: protocol, Endpoint: collector.Address(protocol), Path: "/v1/metrics",
 					Insecure: true, Timeout: patience}, Naming: settings.NamingPrometheus, Interval: time.Second, Timeout: patience},
-				Snapshot: func() ([]metric.Row, time.Time) { return rows, at },
+				Snapshot: func() ([]metric.Row, *model.Node, time.Time) { return rows, nil, at },
 				Live:     registry, Registry: registry, Clock: clock.System(), Log: slog.New(slog.DiscardHandler),
 			})
 			if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/headroom"
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/self"
 	"github.com/dra-exporter/dra-exporter/collector/trace"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
@@ -101,7 +102,7 @@ func NewCluster(options ClusterOptions, log *slog.Logger) (*Cluster, error) {
 		Latest: c.runner.Latest, Objects: c.runner.Objects, Statuses: c.cluster.Statuses,
 		Inventory: c.inventory, Diagnoser: c.diagnoser, Clock: options.Clock, Budget: options.Budget,
 	}
-	c.push, err = pushConfig{settings: options.Push, version: options.Version.Version, instance: clusterInstance, snapshot: c.latestRows, live: registry, filter: options.Filter}.pusher(options.Clock, log)
+	c.push, err = pushConfig{settings: options.Push, version: options.Version.Version, instance: clusterInstance, snapshot: c.snapshot, live: registry, filter: options.Filter}.pusher(options.Clock, log)
 	return c, err
 }
 
@@ -127,12 +128,12 @@ func (c *Cluster) pushTraces(traces []trace.Trace) {
 // isSampled reports whether the trace will be pushed, so that exemplars may refer to it.
 func (c *Cluster) isSampled(id trace.ID) bool { return c.push != nil && c.push.Sampled(id) }
 
-// latestRows returns the rows of the newest page, and its time.
-func (c *Cluster) latestRows() ([]metric.Row, time.Time) {
+// snapshot returns the rows of the newest page, and its time. None of them is of a device.
+func (c *Cluster) snapshot() ([]metric.Row, *model.Node, time.Time) {
 	if latest := c.runner.Latest(); latest != nil {
-		return latest.Shown(), latest.At.Wall
+		return latest.Shown(), nil, latest.At.Wall
 	}
-	return nil, time.Time{}
+	return nil, nil, time.Time{}
 }
 
 // Run serves until the context ends. What hangs is abandoned after a bounded time.

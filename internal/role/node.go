@@ -150,7 +150,7 @@ func NewNode(options NodeOptions, log *slog.Logger) (*Node, error) {
 	}
 	n.runner = node.NewRunner(config, inputs, now, log)
 	options.Push.Traces.On = false // traces are the cluster role's
-	n.push, err = pushConfig{settings: options.Push, version: config.Version.Version, node: options.Name, instance: options.Name, snapshot: n.latestRows, live: registry, filter: options.Filter}.pusher(now, log)
+	n.push, err = pushConfig{settings: options.Push, version: config.Version.Version, node: options.Name, instance: options.Name, snapshot: n.snapshot, live: registry, filter: options.Filter}.pusher(now, log)
 	return n, err
 }
 
@@ -431,12 +431,12 @@ func (n *Node) rows() []metric.Row {
 	return nil
 }
 
-// latestRows returns the rows of the newest page, and its time.
-func (n *Node) latestRows() ([]metric.Row, time.Time) {
+// snapshot returns the rows of the newest page, the model behind it, and its time.
+func (n *Node) snapshot() ([]metric.Row, *model.Node, time.Time) {
 	if latest := n.runner.Latest(); latest != nil {
-		return latest.Shown(), latest.At.Wall
+		return latest.Shown(), latest.Model, latest.At.Wall
 	}
-	return nil, time.Time{}
+	return nil, nil, time.Time{}
 }
 
 // Ready fails until a snapshot has been published that lacks no claim for being

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/internal/otlp"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 )
@@ -20,7 +21,7 @@ type pushConfig struct {
 	version  string
 	node     string // of the node role
 	instance string // as in the labels of its scrapes
-	snapshot func() ([]metric.Row, time.Time)
+	snapshot func() ([]metric.Row, *model.Node, time.Time)
 	live     *prometheus.Registry
 	filter   *metric.Filter
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/trace"
 	"github.com/dra-exporter/dra-exporter/internal/otlp"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
@@ -220,7 +221,7 @@ func startCollectorPusher(t *testing.T, load collectorLoad, protocol, address st
 			QueueSize: load.queue, BatchSize: load.batch, Delay: 10 * time.Millisecond,
 		},
 		Identity: otlp.Identity{Version: "1.2.3", Node: "node-a", Instance: "node-a"},
-		Snapshot: func() ([]metric.Row, time.Time) { return load.rows, time.Now() },
+		Snapshot: func() ([]metric.Row, *model.Node, time.Time) { return load.rows, nil, time.Now() },
 		Live:     p.registry, Registry: p.registry, Clock: clock.System(), Log: slog.New(slog.NewTextHandler(p.log, nil)),
 	})
 	if err != nil {

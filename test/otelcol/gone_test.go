@@ -14,6 +14,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/internal/otlp"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 )
@@ -46,11 +47,11 @@ func TestGoneInPrometheus(t *testing.T) {
 			first := now().Wall
 			runPusher(t, otlp.Options{
 				Identity: otlp.Identity{Instance: test.name}, Clock: now, Live: registered(histogram),
-				Snapshot: func() ([]metric.Row, time.Time) {
+				Snapshot: func() ([]metric.Row, *model.Node, time.Time) {
 					if test.hangs {
-						return nil, first
+						return nil, nil, first
 					}
-					return nil, now().Wall
+					return nil, nil, now().Wall
 				},
 			}, server, test.aggregation)
 			series := func(class string) string {

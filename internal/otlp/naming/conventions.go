@@ -34,24 +34,28 @@ func (i instrument) data(points []metricdata.DataPoint[float64]) metricdata.Aggr
 	}
 }
 
-// target is one metric by semantic conventions. Several families may have the
-// same target; an attribute distinguishes them.
+// target is one metric by semantic conventions, with the families that are converted to
+// it; an attribute distinguishes several.
 type target struct {
-	name  string
-	kind  instrument
-	unit  string // UCUM
-	facts []attribute.Key
-	help  string
+	name     string
+	kind     instrument
+	unit     string // UCUM
+	facts    []attribute.Key
+	help     string
+	families []convention
 }
 
 // convention is how the rows of a family are converted.
 type convention struct {
-	family, metric string
-	subject        subjectKind
-	rules          []rule // without those of the subject until NewSemConv adds them
-	derivedFrom    string // of a derived metric, for the document
+	family  string
+	subject subjectKind
+	rules   []rule // without those of the subject until NewSemConv adds them
+	target  int    // index of the target, likewise
 
-	target int // index of the target
+	// derive computes a value from that of a row, which is exported as well; false if it
+	// is unknown. Nil: the value is the row's, which is exported as the target alone.
+	derive      func(value float64, device *subject) (float64, bool)
+	derivedFrom string // for the document
 }
 
 // rule is one attribute of a point: prefix and value of a label, or, without a
@@ -60,6 +64,7 @@ type rule struct {
 	key           attribute.Key
 	label, prefix string
 	constant      string
+	only          string // of a derived metric: the value of the label in rows that it is made of; empty: any
 	transform     func(string) string
 }
 
@@ -125,6 +130,16 @@ func (c *convention) attributes(labels *metric.Labels, wanted []attribute.Key, f
 	return attribute.NewSet(attributes...)
 }
 
+// selects reports whether the metric is derived from a row with the labels.
+func (c *convention) selects(labels *metric.Labels) bool {
+	for _, r := range c.rules {
+		if r.only != "" && labels.Get(r.label) != r.only {
+			return false
+		}
+	}
+	return true
+}
+
 func (c *convention) rule(label string) rule {
 	for _, r := range c.rules {
 		if r.label == label {
@@ -157,15 +172,6 @@ const (
 	draPort attribute.Key = "dra.port" // of a network device
 )
 
-// The families that derived metrics or facts are computed from.
-const (
-	memoryUsedFamily = metric.DeviceMemoryUsedBytes
-	memorySizeFamily = metric.DeviceMemorySizeBytes
-	healthyFamily    = metric.DeviceHealthy
-	signalFamily     = metric.DeviceHealthSignalInfo
-	linkStateFamily  = metric.DeviceNetworkLinkState
-)
-
 // hardwareTargets are the metrics of hw.*, with those facts of a device that the
 // conventions list for each.
 func hardwareTargets() []target {
@@ -173,66 +179,62 @@ func hardwareTargets() []target {
 	network := []attribute.Key{hwVendor, hwModel}
 	component := []attribute.Key{hwType}
 	board := append(slices.Clone(gpu), hwSerialNumber, hwFirmwareVersion)
+	device := func(family string, rules ...rule) convention { return convention{family: family, rules: rules} }
+	state := func(name, when string) convention {
+		return convention{
+			family: metric.DeviceHealthy, derivedFrom: when, rules: []rule{{label: "by", only: "hardware"}, {key: hwState, constant: name}},
+			derive: func(healthy float64, d *subject) (float64, bool) {
+				if d.state(healthy) == name {
+					return 1, true
+				}
+				return 0, true
+			},
+		}
+	}
 	return []target{
-		{"hw.status", upDownCounterInstrument, "1", component, "Operational state of the device as reported by the hardware: 1 for the current state, 0 for the others"},
-		{"hw.errors", counterInstrument, "{error}", component, "Errors of the device, by type"},
-		{"hw.energy", counterInstrument, "J", component, "Energy drawn by the device"},
-		{"hw.power", gaugeInstrument, "W", component, "Power drawn by the device"},
-		{"hw.temperature", gaugeInstrument, "Cel", nil, "Temperature at a sensor of the device"},
-		{"hw.gpu.utilization", gaugeInstrument, "1", gpu, "Share of time in which the device, or one of its engines, was active"},
-		{"hw.gpu.memory.usage", upDownCounterInstrument, "By", gpu, "Device memory in use"},
-		{"hw.gpu.memory.limit", upDownCounterInstrument, "By", board, "Size of the device memory"},
-		{"hw.gpu.memory.utilization", gaugeInstrument, "1", gpu, "Share of the device memory that is in use"},
-		{"hw.gpu.io", counterInstrument, "By", gpu, "Bytes that the device received and transmitted"},
-		{"hw.network.io", counterInstrument, "By", network, "Bytes that the network device received and transmitted"},
-		{"hw.network.up", upDownCounterInstrument, "1", network, "1 if the port's link is active"},
-	}
-}
-
-// hardwareConventions are the families about devices that the conventions
-// define a metric for.
-func hardwareConventions() []convention {
-	device := func(family, metric string, rules ...rule) convention {
-		return convention{family: family, metric: metric, subject: deviceSubject, rules: rules}
-	}
-	return []convention{
-		device(metric.DeviceUtilizationRatio, "hw.gpu.utilization", rule{key: hwGPUTask, constant: generalTask}),
-		device(metric.DeviceEngineActiveRatio, "hw.gpu.utilization", engineTask()),
-		device(memoryUsedFamily, "hw.gpu.memory.usage"),
-		device(memorySizeFamily, "hw.gpu.memory.limit"),
-		device(metric.DevicePowerWatts, "hw.power"),
-		device(metric.DeviceEnergyJoules, "hw.energy"),
-		device(metric.DeviceTemperatureCelsius, "hw.temperature", rule{key: hwSensorLocation, label: "sensor"}),
-		device(metric.DevicePCIeReceiveBytes, "hw.gpu.io", direction("pcie", "receive")...),
-		device(metric.DevicePCIeTransmitBytes, "hw.gpu.io", direction("pcie", "transmit")...),
-		device(metric.DeviceNVLinkReceiveBytes, "hw.gpu.io", direction("nvlink", "receive")...),
-		device(metric.DeviceNVLinkTransmitBytes, "hw.gpu.io", direction("nvlink", "transmit")...),
-		device(metric.DeviceNetworkReceiveBytes, "hw.network.io", direction("", "receive")...),
-		device(metric.DeviceNetworkTransmitBytes, "hw.network.io", direction("", "transmit")...),
-		device(metric.DeviceXIDErrors, "hw.errors", rule{key: errorType, label: "xid", prefix: "xid_"}),
-		device(metric.DeviceECCErrors, "hw.errors", rule{key: errorType, label: "severity", prefix: "ecc_"}),
-		device(metric.DevicePCIeReplays, "hw.errors", rule{key: errorType, constant: "pcie_replay"}),
-		device(metric.DeviceNVLinkErrors, "hw.errors", rule{key: errorType, label: "kind", prefix: "nvlink_"}),
-		device(metric.DeviceXgmiErrors, "hw.errors", rule{key: errorType, label: "severity", prefix: "xgmi_"}),
-		device(metric.DeviceNetworkErrors, "hw.errors", rule{key: errorType, label: "kind", prefix: "network_"}),
-	}
-}
-
-// derivedConventions are the metrics of hw.* that are computed from rows, which
-// are exported as well. The states ok, degraded and failed come first.
-func derivedConventions() []convention {
-	derived := func(family, metric, derivedFrom string, rules ...rule) convention {
-		return convention{family: family, metric: metric, subject: deviceSubject, rules: rules, derivedFrom: derivedFrom}
-	}
-	state := func(state, when string) convention {
-		return derived(healthyFamily, "hw.status", when, rule{label: "by"}, rule{key: hwState, constant: state})
-	}
-	return []convention{
-		state("ok", "`dra_device_healthy{by=\"hardware\"}` is 1, and no signal is a warning"),
-		state("degraded", "it is 1, and a row of `dra_device_health_signal_info` is a warning"),
-		state("failed", "it is 0"),
-		derived(linkStateFamily, "hw.network.up", "`dra_device_network_link_state{state=\"active\"}`", rule{key: draPort, label: "port"}, rule{label: "state"}),
-		derived(memoryUsedFamily, "hw.gpu.memory.utilization", "`dra_device_memory_used_bytes` / `dra_device_memory_size_bytes`"),
+		{"hw.status", upDownCounterInstrument, "1", component, "Operational state of the device as reported by the hardware: 1 for the current state, 0 for the others", []convention{
+			state("ok", "`dra_device_healthy{by=\"hardware\"}` is 1, and no signal is a warning"),
+			state("degraded", "it is 1, and a row of `dra_device_health_signal_info` is a warning"),
+			state("failed", "it is 0"),
+		}},
+		{"hw.errors", counterInstrument, "{error}", component, "Errors of the device, by type", []convention{
+			device(metric.DeviceXIDErrors, rule{key: errorType, label: "xid", prefix: "xid_"}),
+			device(metric.DeviceECCErrors, rule{key: errorType, label: "severity", prefix: "ecc_"}),
+			device(metric.DevicePCIeReplays, rule{key: errorType, constant: "pcie_replay"}),
+			device(metric.DeviceNVLinkErrors, rule{key: errorType, label: "kind", prefix: "nvlink_"}),
+			device(metric.DeviceXgmiErrors, rule{key: errorType, label: "severity", prefix: "xgmi_"}),
+			device(metric.DeviceNetworkErrors, rule{key: errorType, label: "kind", prefix: "network_"}),
+		}},
+		{"hw.energy", counterInstrument, "J", component, "Energy drawn by the device", []convention{device(metric.DeviceEnergyJoules)}},
+		{"hw.power", gaugeInstrument, "W", component, "Power drawn by the device", []convention{device(metric.DevicePowerWatts)}},
+		{"hw.temperature", gaugeInstrument, "Cel", nil, "Temperature at a sensor of the device", []convention{
+			device(metric.DeviceTemperatureCelsius, rule{key: hwSensorLocation, label: "sensor"}),
+		}},
+		{"hw.gpu.utilization", gaugeInstrument, "1", gpu, "Share of time in which the device, or one of its engines, was active", []convention{
+			device(metric.DeviceUtilizationRatio, rule{key: hwGPUTask, constant: generalTask}),
+			device(metric.DeviceEngineActiveRatio, engineTask()),
+		}},
+		{"hw.gpu.memory.usage", upDownCounterInstrument, "By", gpu, "Device memory in use", []convention{device(metric.DeviceMemoryUsedBytes)}},
+		{"hw.gpu.memory.limit", upDownCounterInstrument, "By", board, "Size of the device memory", []convention{device(metric.DeviceMemorySizeBytes)}},
+		{"hw.gpu.memory.utilization", gaugeInstrument, "1", gpu, "Share of the device memory that is in use", []convention{{
+			family: metric.DeviceMemoryUsedBytes, derivedFrom: "`dra_device_memory_used_bytes` / `dra_device_memory_size_bytes`",
+			derive: func(used float64, d *subject) (float64, bool) { return used / d.memorySize, d.memorySize > 0 },
+		}}},
+		{"hw.gpu.io", counterInstrument, "By", gpu, "Bytes that the device received and transmitted", []convention{
+			device(metric.DevicePCIeReceiveBytes, direction("pcie", "receive")...),
+			device(metric.DevicePCIeTransmitBytes, direction("pcie", "transmit")...),
+			device(metric.DeviceNVLinkReceiveBytes, direction("nvlink", "receive")...),
+			device(metric.DeviceNVLinkTransmitBytes, direction("nvlink", "transmit")...),
+		}},
+		{"hw.network.io", counterInstrument, "By", network, "Bytes that the network device received and transmitted", []convention{
+			device(metric.DeviceNetworkReceiveBytes, direction("", "receive")...),
+			device(metric.DeviceNetworkTransmitBytes, direction("", "transmit")...),
+		}},
+		{"hw.network.up", upDownCounterInstrument, "1", network, "1 if the port's link is active", []convention{{
+			family: metric.DeviceNetworkLinkState, derivedFrom: "`dra_device_network_link_state{state=\"active\"}`",
+			rules:  []rule{{key: draPort, label: "port"}, {label: "state", only: "active"}},
+			derive: func(active float64, _ *subject) (float64, bool) { return active, true },
+		}}},
 	}
 }
 
@@ -273,68 +275,48 @@ const (
 	draThrottleReason attribute.Key = "dra.throttle.reason"
 )
 
-// claimTargets are the metrics of k8s.*.
+// claimTargets are the metrics of k8s.*, about the use of devices by claims and pods.
 func claimTargets() []target {
-	claim := []attribute.Key{claimUID}
+	hold := func(family string, rules ...rule) convention {
+		return convention{family: family, subject: claimSubject, rules: rules}
+	}
+	account := func(family string, rules ...rule) convention {
+		return hold(family, append(rules, rule{key: draAttribution, label: "attribution"})...)
+	}
+	pod := func(family string) convention { return convention{family: family, subject: podSubject} }
+	claim := func(name string, kind instrument, unit, help string, families ...convention) target {
+		return target{"k8s.resourceclaim.device." + name, kind, unit, []attribute.Key{claimUID}, help, families}
+	}
 	return []target{
-		{"k8s.resourceclaim.device.count", upDownCounterInstrument, "{device}", claim, "1 while the claim holds the device"},
-		{"k8s.resourceclaim.device.bundled.count", upDownCounterInstrument, "{device}", claim, "Devices of a driver that no source reads and that the claim holds as one"},
-		{"k8s.resourceclaim.device.held.time", counterInstrument, "s", claim, "Time for which the claim held the device"},
-		{"k8s.resourceclaim.device.share.time", counterInstrument, "s", claim, "Time for which the claim held the device, weighted by its share of it"},
-		{"k8s.resourceclaim.device.busy.time", counterInstrument, "s", claim, "Integral of the utilization while the claim held the device"},
-		{"k8s.resourceclaim.device.execution_idle.time", counterInstrument, "s", claim, "Time in which the device computed nothing and drew more than its idle power, while the claim held it"},
-		{"k8s.resourceclaim.device.execution_idle.energy", counterInstrument, "J", claim, "Energy beyond idle power in the time in which the device computed nothing, while the claim held it"},
-		{"k8s.resourceclaim.device.throttled.time", counterInstrument, "s", claim, "Time during which the device was throttled while the claim held it, by reason"},
-		{"k8s.resourceclaim.device.utilization", gaugeInstrument, "1", claim, "Share of time in which the device, or one of its engines, was active for the claim"},
-		{"k8s.resourceclaim.device.memory.usage", upDownCounterInstrument, "By", claim, "Device memory used by the claim"},
-		{"k8s.resourceclaim.device.memory.limit", upDownCounterInstrument, "By", claim, "Device memory given to the claim"},
-		{"k8s.resourceclaim.device.power", gaugeInstrument, "W", claim, "Power drawn for the claim"},
-		{"k8s.resourceclaim.device.energy", counterInstrument, "J", claim, "Energy drawn while the claim held the device"},
-		{"k8s.resourceclaim.device.io", counterInstrument, "By", claim, "Bytes that the device received and transmitted while the claim held it"},
-		{"k8s.resourceclaim.device.network.io", counterInstrument, "By", claim, "Bytes that the network device received and transmitted while the claim held it"},
-		{"k8s.pod.device.utilization", gaugeInstrument, "1", nil, "Utilization of the device by the pod's processes"},
-		{"k8s.pod.device.memory.usage", upDownCounterInstrument, "By", nil, "Device memory used by the pod's processes"},
-	}
-}
-
-// claimConventions are the families about the use of devices by claims and pods.
-func claimConventions() []convention {
-	const device = "k8s.resourceclaim.device."
-	hold := func(family, metric string, rules ...rule) convention {
-		return convention{family: family, metric: device + metric, subject: claimSubject, rules: rules}
-	}
-	account := func(family, metric string, rules ...rule) convention {
-		return hold(family, metric, append(rules, rule{key: draAttribution, label: "attribution"})...)
-	}
-	return []convention{
-		hold(metric.ClaimHeld, "count"),
-		hold(metric.ClaimBundledDevices, "bundled.count"),
-		hold(metric.ClaimHeldSeconds, "held.time"),
-		hold(metric.ClaimDeviceSeconds, "share.time"),
-		hold(metric.ClaimMemoryAllocatedBytes, "memory.limit"),
-		account(metric.ClaimBusySeconds, "busy.time"),
-		account(metric.ClaimExecutionIdleSeconds, "execution_idle.time"),
-		account(metric.ClaimExecutionIdleJoules, "execution_idle.energy"),
-		account(metric.ClaimThrottledSeconds, "throttled.time", rule{key: draThrottleReason, label: "reason"}),
-		account(metric.ClaimUtilizationRatio, "utilization", rule{key: hwGPUTask, constant: generalTask}),
-		account(metric.ClaimEngineActiveRatio, "utilization", engineTask()),
-		account(metric.ClaimMemoryUsedBytes, "memory.usage"),
-		account(metric.ClaimPowerWatts, "power"),
-		account(metric.ClaimEnergyJoules, "energy"),
-		account(metric.ClaimPCIeReceiveBytes, "io", direction("pcie", "receive")...),
-		account(metric.ClaimPCIeTransmitBytes, "io", direction("pcie", "transmit")...),
-		account(metric.ClaimNVLinkReceiveBytes, "io", direction("nvlink", "receive")...),
-		account(metric.ClaimNVLinkTransmitBytes, "io", direction("nvlink", "transmit")...),
-		account(metric.ClaimNetworkReceiveBytes, "network.io", direction("", "receive")...),
-		account(metric.ClaimNetworkTransmitBytes, "network.io", direction("", "transmit")...),
-		{family: metric.PodUtilizationRatio, metric: "k8s.pod.device.utilization", subject: podSubject},
-		{family: metric.PodMemoryUsedBytes, metric: "k8s.pod.device.memory.usage", subject: podSubject},
+		claim("count", upDownCounterInstrument, "{device}", "1 while the claim holds the device", hold(metric.ClaimHeld)),
+		claim("bundled.count", upDownCounterInstrument, "{device}", "Devices of a driver that no source reads and that the claim holds as one",
+			hold(metric.ClaimBundledDevices)),
+		claim("held.time", counterInstrument, "s", "Time for which the claim held the device", hold(metric.ClaimHeldSeconds)),
+		claim("share.time", counterInstrument, "s", "Time for which the claim held the device, weighted by its share of it", hold(metric.ClaimDeviceSeconds)),
+		claim("busy.time", counterInstrument, "s", "Integral of the utilization while the claim held the device", account(metric.ClaimBusySeconds)),
+		claim("execution_idle.time", counterInstrument, "s", "Time in which the device computed nothing and drew more than its idle power, while the claim held it",
+			account(metric.ClaimExecutionIdleSeconds)),
+		claim("execution_idle.energy", counterInstrument, "J", "Energy beyond idle power in the time in which the device computed nothing, while the claim held it",
+			account(metric.ClaimExecutionIdleJoules)),
+		claim("throttled.time", counterInstrument, "s", "Time during which the device was throttled while the claim held it, by reason",
+			account(metric.ClaimThrottledSeconds, rule{key: draThrottleReason, label: "reason"})),
+		claim("utilization", gaugeInstrument, "1", "Share of time in which the device, or one of its engines, was active for the claim",
+			account(metric.ClaimUtilizationRatio, rule{key: hwGPUTask, constant: generalTask}), account(metric.ClaimEngineActiveRatio, engineTask())),
+		claim("memory.usage", upDownCounterInstrument, "By", "Device memory used by the claim", account(metric.ClaimMemoryUsedBytes)),
+		claim("memory.limit", upDownCounterInstrument, "By", "Device memory given to the claim", hold(metric.ClaimMemoryAllocatedBytes)),
+		claim("power", gaugeInstrument, "W", "Power drawn for the claim", account(metric.ClaimPowerWatts)),
+		claim("energy", counterInstrument, "J", "Energy drawn while the claim held the device", account(metric.ClaimEnergyJoules)),
+		claim("io", counterInstrument, "By", "Bytes that the device received and transmitted while the claim held it",
+			account(metric.ClaimPCIeReceiveBytes, direction("pcie", "receive")...), account(metric.ClaimPCIeTransmitBytes, direction("pcie", "transmit")...),
+			account(metric.ClaimNVLinkReceiveBytes, direction("nvlink", "receive")...), account(metric.ClaimNVLinkTransmitBytes, direction("nvlink", "transmit")...)),
+		claim("network.io", counterInstrument, "By", "Bytes that the network device received and transmitted while the claim held it",
+			account(metric.ClaimNetworkReceiveBytes, direction("", "receive")...), account(metric.ClaimNetworkTransmitBytes, direction("", "transmit")...)),
+		{"k8s.pod.device.utilization", gaugeInstrument, "1", nil, "Utilization of the device by the pod's processes", []convention{pod(metric.PodUtilizationRatio)}},
+		{"k8s.pod.device.memory.usage", upDownCounterInstrument, "By", nil, "Device memory used by the pod's processes", []convention{pod(metric.PodMemoryUsedBytes)}},
 	}
 }
 
 func targets() []target { return append(hardwareTargets(), claimTargets()...) }
-
-func conventions() []convention { return append(hardwareConventions(), claimConventions()...) }
 
 // Convention is the metric that a family is exported as by semantic conventions.
 // Families without one are exported under the names of the scrape.
@@ -359,30 +341,21 @@ type AttributeRule struct {
 // Points may have more attributes than these: Facts. A derived metric has an
 // entry for each of its states.
 func Conventions() []Convention {
-	byName := map[string]target{}
-	for _, t := range targets() {
-		byName[t.name] = t
-	}
 	var all []Convention
-	add := func(c convention, derived bool) {
-		t := byName[c.metric]
-		entry := Convention{Family: c.family, Metric: c.metric, Unit: t.unit, Kind: t.kind.String(), Derived: derived}
-		for _, r := range append(c.subject.rules(), c.rules...) {
-			entry.Attributes = append(entry.Attributes, AttributeRule{string(r.key), r.label, r.prefix, r.constant})
+	for _, t := range targets() {
+		for _, c := range t.families {
+			entry := Convention{Family: c.family, Metric: t.name, Unit: t.unit, Kind: t.kind.String(), Derived: c.derive != nil}
+			for _, r := range append(c.subject.rules(), c.rules...) {
+				entry.Attributes = append(entry.Attributes, AttributeRule{string(r.key), r.label, r.prefix, r.constant})
+			}
+			all = append(all, entry)
 		}
-		all = append(all, entry)
-	}
-	for _, c := range conventions() {
-		add(c, false)
-	}
-	for _, c := range derivedConventions() {
-		add(c, true)
 	}
 	return all
 }
 
-// Facts are the attributes of a metric that come from info rows, if there are
-// any.
+// Facts are the attributes of a metric that come from the model, and are on info rows of
+// the scrape.
 func Facts(metric string) []string {
 	var facts []string
 	for _, t := range targets() {

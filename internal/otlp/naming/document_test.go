@@ -92,12 +92,20 @@ func document(w io.Writer) error {
 		fmt.Fprintf(out, "| `%s…` | %s |\n", prefix, spellings(subjectKind(kind).rules()))
 	}
 	fmt.Fprint(out, "\n| family | metric | additional attributes |\n|---|---|---|\n")
-	for _, c := range conventions() {
-		fmt.Fprintf(out, "| `%s` | `%s` | %s |\n", c.family, c.metric, spellings(c.rules))
+	for _, t := range targets() {
+		for _, c := range t.families {
+			if c.derive == nil {
+				fmt.Fprintf(out, "| `%s` | `%s` | %s |\n", c.family, t.name, spellings(c.rules))
+			}
+		}
 	}
 	fmt.Fprint(out, "\n| derived metric | made of | additional attributes |\n|---|---|---|\n")
-	for _, c := range derivedConventions() {
-		fmt.Fprintf(out, "| `%s` | %s | %s |\n", c.metric, c.derivedFrom, spellings(c.rules))
+	for _, t := range targets() {
+		for _, c := range t.families {
+			if c.derive != nil {
+				fmt.Fprintf(out, "| `%s` | %s | %s |\n", t.name, c.derivedFrom, spellings(c.rules))
+			}
+		}
 	}
 	return out.Flush()
 }

@@ -67,9 +67,11 @@ func TestHardwareIsTheStandards(t *testing.T) {
 		byName[s.Name()] = s
 	}
 	used := map[string][]attribute.Key{}
-	for _, c := range append(conventions(), derivedConventions()...) {
-		for _, r := range append(c.subject.rules(), c.rules...) {
-			used[c.metric] = append(used[c.metric], r.key)
+	for _, target := range targets() {
+		for _, c := range target.families {
+			for _, r := range append(c.subject.rules(), c.rules...) {
+				used[target.name] = append(used[target.name], r.key)
+			}
 		}
 	}
 	for _, target := range targets() {
@@ -112,12 +114,12 @@ func TestValuesAreTheStandards(t *testing.T) {
 			t.Errorf("%q is %q by the conventions", ours, theirs)
 		}
 	}
-	if got := typeOfSource("nvml"); got != "gpu" {
+	if got := sourceType("nvml"); got != "gpu" {
 		t.Errorf("NVIDIA's devices are %q", got)
 	}
 	for i, state := range []string{"ok", "degraded", "failed"} {
-		if c := derivedConventions()[i]; c.metric != "hw.status" || c.rules[1].constant != state {
-			t.Errorf("derived metric %d is not hw.status of %s", i, state)
+		if status := targets()[0]; status.name != "hw.status" || status.families[i].rules[1].constant != state {
+			t.Errorf("state %d of hw.status is not %s", i, state)
 		}
 	}
 }

@@ -230,7 +230,7 @@ func valueOf(m *dto.Metric) float64 {
 func TestSemconvOfKnownPages(t *testing.T) {
 	naming, count := NewSemConv(), 0
 	for name, rows := range knownPages(t) {
-		made := naming.Metrics(rows, semconvTime)
+		made := naming.Metrics(rows, parseNode(rows), semconvTime)
 		t.Run(name, func(t *testing.T) { checkSemconv(t, rows, made, semconvTime) })
 		count += len(rows)
 	}

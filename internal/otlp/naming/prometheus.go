@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/setcache"
 )
 
@@ -23,9 +24,9 @@ type Prometheus struct {
 // NewPrometheus returns the naming of the scrape.
 func NewPrometheus() *Prometheus { return &Prometheus{sets: setcache.New(labelSet)} }
 
-// Metrics returns the rows as gauges and sums with the time of the snapshot. The
-// caller may change what it returns, except for the attribute sets.
-func (p *Prometheus) Metrics(rows []metric.Row, at time.Time) []metricdata.Metrics {
+// Metrics returns the rows as gauges and sums with the time of the snapshot, without
+// its model. The caller may change what it returns, except for the attribute sets.
+func (p *Prometheus) Metrics(rows []metric.Row, _ *model.Node, at time.Time) []metricdata.Metrics {
 	p.sets.NextPush()
 	var all []metricdata.Metrics
 	points := make([]metricdata.DataPoint[float64], 0, len(rows))

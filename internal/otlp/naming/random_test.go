@@ -53,7 +53,7 @@ func TestSemconvOfRandomPages(t *testing.T) {
 	naming, all := NewSemConv(), 0
 	for range 100 {
 		rows := randomRows(random, values, false)
-		checkSemconv(t, rows, naming.Metrics(rows, semconvTime), semconvTime)
+		checkSemconv(t, rows, naming.Metrics(rows, parseNode(rows), semconvTime), semconvTime)
 		all += len(rows)
 	}
 	if all < 10000 {
@@ -71,7 +71,7 @@ func FuzzSemconv(f *testing.F) {
 		rows := randomRows(rand.New(rand.NewPCG(seed, 1)), []string{one, other, "", generalTask, "hardware", "active"}, true)
 		naming := NewSemConv()
 		for range 2 {
-			checkSemconv(t, rows, naming.Metrics(rows, semconvTime), semconvTime)
+			checkSemconv(t, rows, naming.Metrics(rows, parseNode(rows), semconvTime), semconvTime)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // SemConv converts the families that have a convention by it, and all others
@@ -17,10 +18,7 @@ type SemConv struct {
 	others   *Prometheus
 	targets  []target
 	families map[string]*convention
-
-	status      [3]*convention // by state: ok, degraded, failed
-	linkUp      *convention    // hw.network.up
-	utilization *convention    // hw.gpu.memory.utilization
+	derived  map[string][]*convention // by family
 
 	subjects subjects
 	cache    attributeCache
@@ -32,33 +30,28 @@ type SemConv struct {
 // an attribute of points.
 func NewSemConv() *SemConv {
 	s := &SemConv{
-		others: NewPrometheus(), targets: targets(), families: map[string]*convention{},
+		others: NewPrometheus(), targets: targets(), families: map[string]*convention{}, derived: map[string][]*convention{},
 		subjects: newSubjects(), cache: newAttributeCache(),
 	}
-	index := map[string]int{}
-	for i := range s.targets {
-		index[s.targets[i].name] = i
+	for i, t := range s.targets {
+		for _, c := range t.families {
+			c.target, c.rules = i, append(c.subject.rules(), c.rules...)
+			if c.derive == nil {
+				s.families[c.family] = &c
+			} else {
+				s.derived[c.family] = append(s.derived[c.family], &c)
+			}
+		}
 	}
-	complete := func(c convention) *convention {
-		c.target, c.rules = index[c.metric], append(c.subject.rules(), c.rules...)
-		return &c
-	}
-	for _, c := range conventions() {
-		s.families[c.family] = complete(c)
-	}
-	derived := derivedConventions()
-	for state := range s.status {
-		s.status[state] = complete(derived[state])
-	}
-	s.linkUp, s.utilization = complete(derived[len(s.status)]), complete(derived[len(s.status)+1])
 	return s
 }
 
-// Metrics returns the rows as gauges and sums with the time of the snapshot. The
-// caller may change what it returns, except for the attribute sets.
-func (s *SemConv) Metrics(rows []metric.Row, at time.Time) []metricdata.Metrics {
+// Metrics returns the rows as gauges and sums with the time of the snapshot. Facts of
+// devices and claims come from its model, whatever families the rows are of; nil has
+// none. The caller may change what it returns, except for the attribute sets.
+func (s *SemConv) Metrics(rows []metric.Row, node *model.Node, at time.Time) []metricdata.Metrics {
 	s.cache.begin()
-	s.subjects.observe(rows, at)
+	s.subjects.observe(node, at)
 	points := s.allocate(rows)
 	clear(s.plain)
 	s.plain = s.plain[:0]
@@ -79,7 +72,7 @@ func (s *SemConv) Metrics(rows []metric.Row, at time.Time) []metricdata.Metrics 
 			all = append(all, metricdata.Metrics{Name: t.name, Description: t.help, Unit: t.unit, Data: t.kind.data(points[i])})
 		}
 	}
-	return append(all, s.others.Metrics(s.plain, at)...)
+	return append(all, s.others.Metrics(s.plain, node, at)...)
 }
 
 // allocate gives each target a part of one slab, with room for all of its rows.
@@ -112,16 +105,11 @@ func (s *SemConv) appendPoints(points []metricdata.DataPoint[float64], c *conven
 	return points
 }
 
-// entry returns the up-to-date cache entry of the labels.
-func (s *SemConv) entry(c *convention, labels *metric.Labels) *cacheEntry {
-	return s.update(s.cache.get(c, labels), c)
-}
-
 // update computes the attributes again if the facts of the device or claim have
 // changed.
 func (s *SemConv) update(entry *cacheEntry, c *convention) *cacheEntry {
 	if entry.subject == nil {
-		entry.subject = s.subjects.of(c.subject, entry.labels)
+		entry.subject = s.subjects.find(c.subject, entry.labels)
 	}
 	entry.subject.lastSeen = s.subjects.generation
 	if entry.version != entry.subject.version {
@@ -134,43 +122,17 @@ func (s *SemConv) update(entry *cacheEntry, c *convention) *cacheEntry {
 // derive adds the points of derived metrics that are computed from the rows of a
 // family.
 func (s *SemConv) derive(points [][]metricdata.DataPoint[float64], family string, run []metric.Row, at time.Time) {
-	add := func(c *convention, row *metric.Row, value float64) {
-		points[c.target] = append(points[c.target],
-			metricdata.DataPoint[float64]{Attributes: s.entry(c, row.Labels).attributes, Time: at, Value: value})
-	}
+	derived := s.derived[family]
 	for i := range run {
-		row := &run[i]
-		switch {
-		case family == healthyFamily && row.Labels.Get("by") == "hardware":
-			present := s.state(row)
-			for state, c := range s.status {
-				value := 0.
-				if state == present {
-					value = 1
-				}
-				add(c, row, value)
+		for _, c := range derived {
+			if !c.selects(run[i].Labels) {
+				continue
 			}
-		case family == linkStateFamily && row.Labels.Get("state") == "active":
-			add(s.linkUp, row, row.Value)
-		case family == memoryUsedFamily:
-			if d := s.entry(s.utilization, row.Labels).subject; d.sizeSeen == s.subjects.generation && d.size > 0 {
-				add(s.utilization, row, row.Value/d.size)
+			entry := s.update(s.cache.get(c, run[i].Labels), c)
+			if value, ok := c.derive(run[i].Value, entry.subject); ok {
+				points[c.target] = append(points[c.target], metricdata.DataPoint[float64]{Attributes: entry.attributes, Time: at, Value: value})
 			}
 		}
-	}
-}
-
-// state is the index of the device's hw.status: an unhealthy device has failed,
-// a healthy one with a warning is degraded.
-func (s *SemConv) state(row *metric.Row) int {
-	const ok, degraded, failed = 0, 1, 2
-	switch {
-	case row.Value == 0:
-		return failed
-	case s.entry(s.status[ok], row.Labels).subject.warningSeen == s.subjects.generation:
-		return degraded
-	default:
-		return ok
 	}
 }
 

@@ -118,7 +118,7 @@ dra_claim_idle_since_timestamp_seconds{`+claimLabels+`,attribution="exclusive"} 
 dra_pod_utilization_ratio{node="node-a",namespace="ml",pod="train-0",uuid="GPU-0"} 0.5
 dra_namespace_busy_seconds_total{node="node-a",namespace="ml",deviceclass="gpu.nvidia.com",model="NVIDIA H100"} 7
 `, semconvTime.Add(-time.Hour))
-	made := NewSemConv().Metrics(rows, semconvTime)
+	made := NewSemConv().Metrics(rows, parseNode(rows), semconvTime)
 	checkSemconv(t, rows, made, semconvTime)
 	metrictest.CompareGolden(t, "testdata/semconv.txt", semconvText(made))
 }
@@ -129,7 +129,8 @@ func TestSemconvStatus(t *testing.T) {
 	state := func(text string) string {
 		t.Helper()
 		var present []string
-		for _, m := range naming.Metrics(rowsOf(t, gpuInfo+text, time.Time{}), semconvTime) {
+		rows := rowsOf(t, gpuInfo+text, time.Time{})
+		for _, m := range naming.Metrics(rows, parseNode(rows), semconvTime) {
 			for _, p := range semconvPoints(m) {
 				if is, _ := p.Attributes.Value(hwState); m.Name == "hw.status" && p.Value == 1 {
 					present = append(present, is.AsString())
@@ -162,7 +163,8 @@ func TestSemconvOfARecreatedClaim(t *testing.T) {
 	energy := func(text string, start time.Time) string {
 		t.Helper()
 		turn++
-		for _, m := range naming.Metrics(labels.rowsOf(t, text, start), semconvTime.Add(time.Duration(turn)*time.Minute)) {
+		rows := labels.rowsOf(t, text, start)
+		for _, m := range naming.Metrics(rows, parseNode(rows), semconvTime.Add(time.Duration(turn)*time.Minute)) {
 			if m.Name == "k8s.resourceclaim.device.energy" {
 				p := semconvPoints(m)[0]
 				uid, _ := p.Attributes.Value(claimUID)
@@ -178,7 +180,7 @@ func TestSemconvOfARecreatedClaim(t *testing.T) {
 		want  string
 	}{
 		{claimFact + energyRow, start, "uid-1 900 true"},
-		{energyRow, start, "uid-1 900 true"}, // its info row did not fit
+		{energyRow, start, "uid-1 900 true"}, // the model has it no longer
 		{again + energyRow, start, "uid-2 900 false"},
 		{again + energyRow, start, "uid-2 900 false"},
 		{again + energyRow, semconvTime.Add(10 * time.Minute), "uid-2 900 true"}, // an account of its own
@@ -195,12 +197,13 @@ func TestSemconvOfARecreatedClaim(t *testing.T) {
 // The memory utilization needs both numbers of the same snapshot.
 func TestSemconvMemoryUtilization(t *testing.T) {
 	naming, labels := NewSemConv(), keeper{}
-	used, size := `dra_device_memory_used_bytes{`+gpuLabels+"} 2\n", `dra_device_memory_size_bytes{`+gpuLabels+"} "
+	used, size := gpuInfo+`dra_device_memory_used_bytes{`+gpuLabels+"} 2\n", `dra_device_memory_size_bytes{`+gpuLabels+"} "
 	for _, step := range []struct{ text, want string }{
-		{used + size + "8\n", "0.25"}, {used, ""}, {used + size + "0\n", ""}, {size + "8\n", ""}, {used + size + "4\n", "0.5"},
+		{used + size + "8\n", "0.25"}, {used, ""}, {used + size + "0\n", ""}, {gpuInfo + size + "8\n", ""}, {used + size + "4\n", "0.5"},
 	} {
 		got := ""
-		for _, m := range naming.Metrics(labels.rowsOf(t, step.text, time.Time{}), semconvTime) {
+		rows := labels.rowsOf(t, step.text, time.Time{})
+		for _, m := range naming.Metrics(rows, parseNode(rows), semconvTime) {
 			if m.Name == "hw.gpu.memory.utilization" {
 				got = fmt.Sprint(semconvPoints(m)[0].Value)
 			}
@@ -211,13 +214,14 @@ func TestSemconvMemoryUtilization(t *testing.T) {
 	}
 }
 
-// What a device is stays known while its info row is missing, and follows it
+// What a device is stays known while the model does not have it, and follows the model
 // where it changes.
 func TestSemconvFactsOfDevices(t *testing.T) {
 	naming, labels := NewSemConv(), keeper{}
 	facts := func(text string) string {
 		t.Helper()
-		lines := semconvText(naming.Metrics(labels.rowsOf(t, text, time.Time{}), semconvTime))
+		rows := labels.rowsOf(t, text, time.Time{})
+		lines := semconvText(naming.Metrics(rows, parseNode(rows), semconvTime))
 		for line := range strings.Lines(lines) {
 			if strings.HasPrefix(line, "hw.gpu.memory.limit") || strings.HasPrefix(line, "hw.errors") {
 				return line[:strings.Index(line, "}")+1]
@@ -243,5 +247,29 @@ func TestSemconvFactsOfDevices(t *testing.T) {
 		if got := facts(step.text); got != step.want {
 			t.Errorf("step %d: %s\nwant %s", i, got, step.want)
 		}
+	}
+}
+
+// A filter or a limit that leaves out info rows, sizes and signals leaves the facts.
+func TestSemconvOfFilteredRows(t *testing.T) {
+	rows := rowsOf(t, gpuInfo+gpuHardware+claimFact+energyRow+
+		`dra_device_memory_used_bytes{`+gpuLabels+`} 2e10
+dra_device_memory_size_bytes{`+gpuLabels+`} 8e10
+dra_device_healthy{`+gpuLabels+`,by="hardware"} 1
+dra_device_health_signal_info{`+gpuLabels+`,signal="xid_63",severity="warning"} 1
+`, time.Time{})
+	node := parseNode(rows)
+	filtered := slices.DeleteFunc(slices.Clone(rows), func(row metric.Row) bool {
+		return strings.HasSuffix(row.Family.Name, "_info") || row.Family.Name == metric.DeviceMemorySizeBytes
+	})
+	whole := semconvText(NewSemConv().Metrics(rows, node, semconvTime))
+	points := 0
+	for line := range strings.Lines(semconvText(NewSemConv().Metrics(filtered, node, semconvTime))) {
+		if points++; !strings.Contains(whole, line) {
+			t.Errorf("without info rows there is %s", line)
+		}
+	}
+	if points != 7 {
+		t.Errorf("%d points, want those of energy, memory, health and state", points)
 	}
 }

@@ -1,15 +1,18 @@
 package naming
 
 import (
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
-// subject is a device or a claim with the facts of its info row. It is kept as
-// long as rows refer to it. Facts stay when the info row disappears first: the
+// subject is a device or a claim with the facts of the model. It is kept as long as
+// the model has it or rows refer to it. Facts stay when the model has it no longer: the
 // identity of its points must not change then.
 type subject struct {
 	facts     map[attribute.Key]string
@@ -21,9 +24,8 @@ type subject struct {
 	// zero time if it did not.
 	recreated time.Time
 
-	info, hardware        *metric.Labels // the sources of the facts
-	size                  float64        // of a device's memory, in bytes
-	sizeSeen, warningSeen int            // the generations that last had the size, and a warning about the device
+	memorySize float64 // of a device in this generation, in bytes; 0: unknown
+	warning    bool    // a device has one in this generation
 }
 
 // start is the start time of a counter of the subject. A claim that is recreated
@@ -37,15 +39,29 @@ func (s *subject) start(start time.Time) time.Time {
 	return start
 }
 
+// state is a device's hw.status, by whether its hardware is healthy (1) or not (0): a
+// healthy device with a warning is degraded.
+func (s *subject) state(healthy float64) string {
+	switch {
+	case healthy == 0:
+		return "failed"
+	case s.warning:
+		return "degraded"
+	default:
+		return "ok"
+	}
+}
+
+// set sets a fact, as a label would have it.
 func (s *subject) set(key attribute.Key, value string) {
-	if s.facts[key] != value {
+	if value = metric.Bounded(value); s.facts[key] != value {
 		s.facts[key] = value
 		s.version++
 	}
 }
 
 // inferType is for devices whose source does not state the type, but which have
-// a metric that only devices of one type have.
+// readings that only devices of one type have.
 func (s *subject) inferType(hardware string) {
 	if s.facts[hwType] == "" {
 		s.set(hwType, hardware)
@@ -66,8 +82,8 @@ func newSubjects() subjects {
 	return subjects{devices: map[string]*subject{}, claims: map[claimKey]*subject{}, unknown: subject{version: 1}}
 }
 
-// of returns the subject of the labels.
-func (s *subjects) of(kind subjectKind, labels *metric.Labels) *subject {
+// find returns the subject of the labels.
+func (s *subjects) find(kind subjectKind, labels *metric.Labels) *subject {
 	switch kind {
 	case deviceSubject:
 		return lookup(s.devices, labels.Get("uuid"), s.generation)
@@ -79,82 +95,63 @@ func (s *subjects) of(kind subjectKind, labels *metric.Labels) *subject {
 }
 
 func lookup[K comparable](all map[K]*subject, key K, generation int) *subject {
-	found := all[key]
-	if found == nil {
-		found = &subject{facts: map[attribute.Key]string{}, version: 1, firstSeen: generation}
-		all[key] = found
+	s := all[key]
+	if s == nil {
+		s = &subject{facts: map[attribute.Key]string{}, version: 1, firstSeen: generation}
+		all[key] = s
 	}
-	found.lastSeen = generation
-	return found
+	s.lastSeen = generation
+	return s
 }
 
-// observe takes the facts of devices and claims from a snapshot.
-func (s *subjects) observe(rows []metric.Row, at time.Time) {
+// observe takes the facts of devices and claims from a model; nil has none.
+func (s *subjects) observe(node *model.Node, at time.Time) {
 	s.generation++
-	for family, run := range runs(rows) {
-		switch family.Name {
-		case metric.DeviceInfo:
-			s.observeDevices(run)
-		case metric.DeviceHardwareInfo:
-			s.observeHardware(run)
-		case metric.ClaimInfo:
-			s.observeClaims(run, at)
-		case memorySizeFamily:
-			for i := range run {
-				d := s.of(deviceSubject, run[i].Labels)
-				d.size, d.sizeSeen = run[i].Value, s.generation
-				d.inferType("gpu")
-			}
-		case metric.DeviceNetworkReceiveBytes, linkStateFamily:
-			for i := range run {
-				s.of(deviceSubject, run[i].Labels).inferType("network")
-			}
-		case signalFamily:
-			for i := range run {
-				if run[i].Labels.Get("severity") == "warning" {
-					s.of(deviceSubject, run[i].Labels).warningSeen = s.generation
-				}
-			}
+	if node == nil {
+		return
+	}
+	for i := range node.Devices {
+		d := &node.Devices[i]
+		lookup(s.devices, metric.Bounded(d.UUID), s.generation).observeDevice(d)
+	}
+	for _, claim := range node.Claims {
+		c := lookup(s.claims, claimKey{metric.Bounded(claim.Ref.Namespace), metric.Bounded(claim.Ref.Name)}, s.generation)
+		version := c.version
+		if c.set(claimUID, claim.UID); c.version != version && c.firstSeen < s.generation {
+			c.recreated = at
 		}
 	}
 }
 
-func (s *subjects) observeDevices(run []metric.Row) {
-	for i := range run {
-		labels := run[i].Labels
-		d := s.of(deviceSubject, labels)
-		if d.info == labels {
-			continue
-		}
-		d.info = labels
-		d.set(hwVendor, labels.Get("vendor"))
-		d.set(hwModel, labels.Get("model"))
-		d.set(hwDriverVersion, labels.Get("driver_version"))
-		if known := typeOfSource(labels.Get("source")); known != "" {
-			d.set(hwType, known)
+// observeDevice takes the facts of a device. Only hw.gpu.memory.limit has what
+// identifies its board, which is there once for each GPU: other series need not end when
+// a board is flashed.
+func (s *subject) observeDevice(d *model.Device) {
+	s.set(hwVendor, d.Vendor)
+	s.set(hwModel, d.Model)
+	s.set(hwDriverVersion, d.DriverVersion)
+	if hardware := sourceType(d.Source); hardware != "" {
+		s.set(hwType, hardware)
+	}
+	if d.IsIdentified() {
+		s.set(hwSerialNumber, d.Hardware.Serial)
+		s.set(hwFirmwareVersion, d.Hardware.VBIOS)
+	}
+	for i := range d.Readings {
+		switch reading := &d.Readings[i]; {
+		case reading.Quantity == device.MemorySize && d.Fresh:
+			s.memorySize = reading.Value
+			s.inferType("gpu")
+		case reading.Quantity == device.NetworkReceive, reading.Quantity == device.NetworkLinks && d.Fresh:
+			s.inferType("network")
 		}
 	}
+	s.warning = slices.ContainsFunc(d.Signals, func(signal model.Signal) bool { return !signal.Critical })
 }
 
-// observeHardware takes what identifies the board of a device. Only
-// hw.gpu.memory.limit has it, which is there once for each GPU: other series need not
-// end when a board is flashed.
-func (s *subjects) observeHardware(run []metric.Row) {
-	for i := range run {
-		labels := run[i].Labels
-		d := s.of(deviceSubject, labels)
-		if d.hardware == labels {
-			continue
-		}
-		d.hardware = labels
-		d.set(hwSerialNumber, labels.Get("serial"))
-		d.set(hwFirmwareVersion, labels.Get("vbios"))
-	}
-}
-
-// typeOfSource is the hw.type of a source's devices; empty if it reads devices
+// sourceType is the hw.type of a source's devices; empty if it reads devices
 // of several types.
-func typeOfSource(source string) string {
+func sourceType(source string) string {
 	switch source {
 	case "nvml", "dcgm", "amdgpu", "intel":
 		return "gpu"
@@ -165,27 +162,14 @@ func typeOfSource(source string) string {
 	}
 }
 
-func (s *subjects) observeClaims(run []metric.Row, at time.Time) {
-	for i := range run {
-		labels := run[i].Labels
-		c := s.of(claimSubject, labels)
-		if c.info == labels {
-			continue
-		}
-		c.info = labels
-		version := c.version
-		if c.set(claimUID, labels.Get("claim_uid")); c.version != version && c.firstSeen < s.generation {
-			c.recreated = at
-		}
-	}
-}
-
-// evict removes the subjects that this snapshot did not refer to.
+// evict removes the subjects that this snapshot did not refer to, and of the others
+// what is of one generation.
 func (s *subjects) evict() {
 	for uuid, d := range s.devices {
 		if d.lastSeen != s.generation {
 			delete(s.devices, uuid)
 		}
+		d.memorySize, d.warning = 0, false
 	}
 	for key, c := range s.claims {
 		if c.lastSeen != s.generation {

@@ -12,6 +12,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/node"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
@@ -23,6 +24,7 @@ type Node struct {
 	state    node.State
 	Facts    node.Facts
 	Now      clock.Instant // of the newest snapshot
+	Model    *model.Node   // likewise
 	counters float64
 }
 
@@ -87,6 +89,7 @@ func (n *Node) Tick() []metric.Row {
 	n.Facts.Samples = samples
 	var snapshot node.Snapshot
 	n.state, snapshot, _ = node.Step(n.state, n.Facts, n.Now)
+	n.Model = snapshot.Model
 	return snapshot.Rows()
 }
 
