@@ -9,6 +9,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
+	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
 // subject is a device or a claim with the facts of the model. It is kept as long as
@@ -152,10 +153,11 @@ func (s *subject) observeDevice(d *model.Device) {
 // sourceType is the hw.type of a source's devices; empty if it reads devices
 // of several types.
 func sourceType(source string) string {
-	switch source {
-	case "nvml", "dcgm", "amdgpu", "intel":
+	row, _ := vendors.SourceByName(source)
+	switch row.Kind {
+	case vendors.GPU:
 		return "gpu"
-	case "rdma":
+	case vendors.Network:
 		return "network"
 	default:
 		return ""
