@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/dra-exporter/dra-exporter/internal/check"
+	"github.com/dra-exporter/dra-exporter/internal/demo"
 )
 
 // Behind a proxy, readiness is requested below the proxied path, not at the
@@ -49,7 +50,7 @@ func TestCheckReportsProgress(t *testing.T) {
 	}))
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := writeKubeconfig(kubeconfig, &rest.Config{Host: server.URL}); err != nil {
+	if err := demo.WriteKubeconfig(kubeconfig, &rest.Config{Host: server.URL}); err != nil {
 		t.Fatal(err)
 	}
 	for what, args := range map[string][]string{
@@ -67,7 +68,7 @@ func TestCheckReportsProgress(t *testing.T) {
 func TestCheckHidesPasswords(t *testing.T) {
 	t.Parallel()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := writeKubeconfig(kubeconfig, &rest.Config{Host: "http://me:hunter2@127.0.0.1:1"}); err != nil {
+	if err := demo.WriteKubeconfig(kubeconfig, &rest.Config{Host: "http://me:hunter2@127.0.0.1:1"}); err != nil {
 		t.Fatal(err)
 	}
 	found := runCheck(t, nil, "cluster", "--kubeconfig="+kubeconfig)

@@ -28,8 +28,9 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/internal/check"
+	"github.com/dra-exporter/dra-exporter/internal/demo"
+	"github.com/dra-exporter/dra-exporter/internal/demo/apiserver"
 	"github.com/dra-exporter/dra-exporter/internal/role"
-	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
 	kubelets "github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
@@ -160,7 +161,7 @@ func newCheckFixture(t *testing.T) *checkFixture {
 	}
 	t.Cleanup(s.kubelet.Close)
 	kubeconfig := filepath.Join(s.dir, "kubeconfig")
-	if err := writeKubeconfig(kubeconfig, s.config); err != nil {
+	if err := demo.WriteKubeconfig(kubeconfig, s.config); err != nil {
 		t.Fatal(err)
 	}
 	s.args = []string{"--node.name=n", "--kubeconfig=" + kubeconfig, "--kubelet.pod-resources-socket=" + socket, "--cdi.dir=" + filepath.Join(s.dir, "cdi"),
@@ -380,7 +381,7 @@ func (s *checkFixture) with(t *testing.T, other []string) []string {
 			flag = name + "=" + s.file(t, "hung.yaml", oneGPU+"  faults: [{kind: hang}]\n")
 		case "UNREACHABLE":
 			path := filepath.Join(s.dir, "unreachable")
-			if err := writeKubeconfig(path, &rest.Config{Host: "https://127.0.0.1:1"}); err != nil {
+			if err := demo.WriteKubeconfig(path, &rest.Config{Host: "https://127.0.0.1:1"}); err != nil {
 				t.Fatal(err)
 			}
 			flag = name + "=" + path

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
+	"github.com/dra-exporter/dra-exporter/internal/demo/apiserver"
 	"github.com/dra-exporter/dra-exporter/test/generator"
 )
 

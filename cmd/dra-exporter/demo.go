@@ -11,25 +11,21 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	promslogflag "github.com/prometheus/common/promslog/flag"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/exporter"
 	"github.com/dra-exporter/dra-exporter/collector/hostport"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/internal/demo"
 	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/ratelog"
 	"github.com/dra-exporter/dra-exporter/internal/role"
-	"github.com/dra-exporter/dra-exporter/internal/simulation"
 	"github.com/dra-exporter/dra-exporter/internal/web"
 )
 
@@ -85,7 +81,7 @@ func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(directory)) }()
 	now := clock.System()
-	simulated, err := simulation.Start(ctx, simulation.Options{Dir: directory, Clock: now, Log: log, Seed: flags.seed})
+	simulated, err := demo.Start(ctx, demo.Options{Dir: directory, Clock: now, Log: log, Seed: flags.seed})
 	if err != nil {
 		return fmt.Errorf("start the simulated node: %w", err)
 	}
@@ -93,26 +89,27 @@ func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	kubeconfig := filepath.Join(directory, "kubeconfig")
-	if err := writeKubeconfig(kubeconfig, simulated.Config()); err != nil {
+	if err := demo.WriteKubeconfig(kubeconfig, simulated.Config()); err != nil {
 		return err
 	}
 	node, err := demoNode(simulated, flags, push, now, log)
 	if err != nil {
 		return err
 	}
-	cluster, err := demoCluster(simulated, flags, explainDemo(flags.second, kubeconfig), push, now, log)
+	program, _ := os.Executable() // without it, no command is shown
+	cluster, err := demoCluster(simulated, flags, demo.ExplainCommand(flags.second, program, kubeconfig), push, now, log)
 	if err != nil {
 		return errors.Join(err, node.server.Close())
 	}
-	tour := demoTour{
-		program: os.Args[0], kubeconfig: kubeconfig, metrics: flags.web.path,
-		node: localAddress(node.server.Addresses()[0]), cluster: localAddress(cluster.server.Addresses()[0]),
+	tour := demo.Tour{
+		Program: os.Args[0], Kubeconfig: kubeconfig, Metrics: flags.web.path,
+		Node: node.server.Addresses()[0], Cluster: cluster.server.Addresses()[0],
 	}
-	tour.printAddresses(stdout)
+	tour.PrintAddresses(stdout)
 	var running errgroup.Group
 	running.Go(func() error {
 		if untilReady(ctx, node.ready, cluster.ready) {
-			tour.print(stdout)
+			tour.Print(stdout)
 		}
 		return nil
 	})
@@ -134,7 +131,7 @@ type demoRole struct {
 
 func (s demoRole) run(ctx context.Context) error { return s.serve(ctx, s.server) }
 
-func demoNode(simulated *simulation.Simulation, flags *demoFlags, push otlpsettings.Settings, now clock.Clock, log *slog.Logger) (demoRole, error) {
+func demoNode(simulated *demo.Simulation, flags *demoFlags, push otlpsettings.Settings, now clock.Clock, log *slog.Logger) (demoRole, error) {
 	sources, err := demoSources(simulated, now, log)
 	if err != nil {
 		return demoRole{}, err
@@ -161,7 +158,7 @@ func demoNode(simulated *simulation.Simulation, flags *demoFlags, push otlpsetti
 
 // demoSources returns the sources of the agent of the demo: the simulated hardware,
 // and, as on a real node, the pages of a driver and of an exporter.
-func demoSources(simulated *simulation.Simulation, now clock.Clock, log *slog.Logger) ([]device.Source, error) {
+func demoSources(simulated *demo.Simulation, now clock.Clock, log *slog.Logger) ([]device.Source, error) {
 	intel, err := exporter.Preset("intel-xpumd=" + simulated.IntelExporter())
 	if err != nil {
 		return nil, err
@@ -173,7 +170,7 @@ func demoSources(simulated *simulation.Simulation, now clock.Clock, log *slog.Lo
 	return []device.Source{simulated.Source(), pages}, nil
 }
 
-func demoCluster(simulated *simulation.Simulation, flags *demoFlags, explain string, push otlpsettings.Settings, now clock.Clock, log *slog.Logger) (demoRole, error) {
+func demoCluster(simulated *demo.Simulation, flags *demoFlags, explain string, push otlpsettings.Settings, now clock.Clock, log *slog.Logger) (demoRole, error) {
 	options := (&clusterFlags{budget: 0.25, shapes: 50, maxSeries: 30000}).options(simulated.Config(), push, now)
 	options.Explain, options.Filter = explain, flags.filter
 	cluster, err := role.NewCluster(options, log.With("role", "cluster"))
@@ -196,48 +193,6 @@ func demoAgentFlags(prices, dcgm string) *agentFlags {
 	}
 }
 
-// explainDemo returns the explain command that the demo's page shows: this
-// program, by its path, over the simulated cluster. A reader on another
-// machine, or outside of the demo's container, has neither the kubeconfig nor
-// the simulated API server, which listens on the loopback interface only: the
-// command is empty unless the page is also served there only.
-func explainDemo(address, kubeconfig string) string {
-	host, _, err := net.SplitHostPort(address)
-	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return ""
-	}
-	program, err := os.Executable()
-	if err != nil {
-		return ""
-	}
-	return shellQuoted(program) + " explain --kubeconfig=" + shellQuoted(kubeconfig)
-}
-
-// shellQuoted quotes an argument for a shell.
-func shellQuoted(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%", r)
-	}
-	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// writeKubeconfig writes a kubeconfig, so that users can query the simulated
-// cluster with other tools, such as dra-exporter explain.
-func writeKubeconfig(path string, config *rest.Config) error {
-	const name = "demo"
-	kubeconfig := clientcmdapi.NewConfig()
-	kubeconfig.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host}
-	kubeconfig.Contexts[name] = &clientcmdapi.Context{Cluster: name}
-	kubeconfig.CurrentContext = name
-	if err := clientcmd.WriteToFile(*kubeconfig, path); err != nil {
-		return fmt.Errorf("write a kubeconfig of the simulated cluster: %w", err)
-	}
-	return nil
-}
-
 // untilReady waits until all are ready; it returns false if ctx ends before.
 func untilReady(ctx context.Context, all ...func() error) bool {
 	const pause = 50 * time.Millisecond
@@ -251,57 +206,4 @@ func untilReady(ctx context.Context, all ...func() error) bool {
 		}
 	}
 	return true
-}
-
-// localAddress returns the address for a reader on this machine.
-func localAddress(address net.Addr) string {
-	host, port, err := net.SplitHostPort(address.String())
-	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
-		return net.JoinHostPort("localhost", port)
-	}
-	return address.String()
-}
-
-// demoTour says what there is to look at, with commands that can be copied.
-type demoTour struct {
-	program, kubeconfig, metrics string
-	node, cluster                string // addresses
-}
-
-// printAddresses prints where the pages are.
-func (d demoTour) printAddresses(stdout io.Writer) {
-	fmt.Fprintf(stdout, `http://%s/  a node: 8 GPUs, 4 TPU chips, an Intel GPU, a network adapter, and their claims
-http://%s/  its cluster: pending claims with their reasons, phases, capacity
-
-The hardware, the kubelet and the API server are simulated. Ctrl-C ends the demo.
-`, d.node, d.cluster)
-}
-
-// print prints the tour, once both pages are complete.
-func (d demoTour) print(stdout io.Writer) {
-	program, kubeconfig := shellQuoted(d.program), shellQuoted(d.kubeconfig)
-	fmt.Fprintf(stdout, `
-Ready. What to look at:
-
-1. Use: gpu-3 is shared by two claims and split by process, gpu-5 and gpu-6 are cut into MIG
-   devices, a notebook holds one of them without using it, and a claim of ml-training ends and
-   begins again every minute or so.
-     %[1]s top --url=%[3]s --cluster-url=%[4]s
-2. Pending claims: each pod of the cluster's page waits for another reason.
-     %[1]s explain --kubeconfig=%[2]s pod hpc/mpi-0
-     %[1]s explain --kubeconfig=%[2]s -v pod hpc/mpi-0
-3. Jobs: one lacks a pod of its gang, one waits in a queue of Kueue; the GPUs of another are
-   connected by NVLink.
-     %[1]s explain --kubeconfig=%[2]s workload llm/post-train
-     %[1]s explain --kubeconfig=%[2]s workload batch/distill
-     %[1]s topology --url=%[3]s workload ml-training/llama
-4. Metrics and JSON, as Prometheus and scripts read them.
-     curl -s http://%[3]s%[5]s | grep dra_claim_utilization_ratio
-     curl -s http://%[4]s%[5]s | grep dra_claim_pending_reason_info
-     curl -s http://%[3]s/api/v1/claims
-     curl -s http://%[3]s/api/v1/namespaces
-     curl -s http://%[4]s/api/v1/pending
-5. What the exporter reports of itself.
-     %[1]s check agent http://%[3]s http://%[4]s
-`, program, kubeconfig, d.node, d.cluster, d.metrics)
 }

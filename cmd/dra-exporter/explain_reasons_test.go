@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
+	"github.com/dra-exporter/dra-exporter/internal/demo/apiserver"
 )
 
 // smallCluster serves the cluster of testdata/explain.yaml and the objects of a

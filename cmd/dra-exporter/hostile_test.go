@@ -28,9 +28,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/internal/demo/apiserver"
 	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/role"
-	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 	kubelets "github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 

@@ -16,8 +16,8 @@ import (
 
 	procfs "github.com/dra-exporter/dra-exporter/collector/cgroup/simulated"
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/internal/demo/apiserver"
 	"github.com/dra-exporter/dra-exporter/internal/role"
-	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 	"github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/internal/demo/apiserver"
 	"github.com/dra-exporter/dra-exporter/internal/role"
-	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 	"github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 

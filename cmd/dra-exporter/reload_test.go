@@ -10,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
+	"github.com/dra-exporter/dra-exporter/internal/demo"
+	"github.com/dra-exporter/dra-exporter/internal/demo/apiserver"
 )
 
 // startedProgram is the program as a separate process, until the test ends.
@@ -124,7 +125,7 @@ func TestSIGHUPIsIgnored(t *testing.T) {
 	}
 	defer server.Stop()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := writeKubeconfig(kubeconfig, server.Config()); err != nil {
+	if err := demo.WriteKubeconfig(kubeconfig, server.Config()); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{

@@ -23,8 +23,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/dra-exporter/dra-exporter/internal/demo/apiserver"
 	collectors "github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
-	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 	kubelets "github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/dra-exporter/dra-exporter/internal/demo"
 )
 
 // serveAgent serves the golden answers of internal/page, with a password unless
@@ -149,7 +151,7 @@ func TestTopReportsProgress(t *testing.T) {
 	}))
 	t.Cleanup(slow.Close)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := writeKubeconfig(path, &rest.Config{Host: slow.URL}); err != nil {
+	if err := demo.WriteKubeconfig(path, &rest.Config{Host: slow.URL}); err != nil {
 		t.Fatal(err)
 	}
 	if _, stderr, _ := runTopProgram(t, "--kubeconfig="+path); !strings.Contains(stderr, "still reading: the exporters' pods at the API server") {

@@ -33,7 +33,7 @@ type typicalNode struct {
 // made of the demo's templates.
 func typicalNodes(t testing.TB) []typicalNode {
 	t.Helper()
-	file, err := os.ReadFile("../../internal/simulation/hardware.yaml")
+	file, err := os.ReadFile("../../internal/demo/hardware.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/source"
-	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
+	simulated "github.com/dra-exporter/dra-exporter/internal/demo/apiserver"
 )
 
 func TestUnreadableClaimImpairsSource(t *testing.T) {

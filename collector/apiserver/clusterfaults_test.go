@@ -10,7 +10,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/source"
-	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
+	simulated "github.com/dra-exporter/dra-exporter/internal/demo/apiserver"
 )
 
 func TestWatchGapIsNotLive(t *testing.T) {

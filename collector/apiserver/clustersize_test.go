@@ -17,7 +17,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
+	simulated "github.com/dra-exporter/dra-exporter/internal/demo/apiserver"
 )
 
 // discardKeeper is a Keeper that keeps nothing.

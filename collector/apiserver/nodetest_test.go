@@ -18,7 +18,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/source"
-	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
+	simulated "github.com/dra-exporter/dra-exporter/internal/demo/apiserver"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

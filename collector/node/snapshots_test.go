@@ -28,7 +28,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 	"github.com/dra-exporter/dra-exporter/collector/node"
-	simulation "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
+	demo "github.com/dra-exporter/dra-exporter/internal/demo/apiserver"
 	"github.com/dra-exporter/dra-exporter/kubelet"
 )
 
@@ -157,7 +157,7 @@ func (m *snapshot) readCluster() apiserver.Facts {
 	m.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	server, err := simulation.Start(ctx, simulation.Options{})
+	server, err := demo.Start(ctx, demo.Options{})
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -183,8 +183,8 @@ func (m *snapshot) readCluster() apiserver.Facts {
 
 func put[T any, P interface {
 	*T
-	simulation.Object
-}](t *testing.T, server *simulation.Server, objects []T) {
+	demo.Object
+}](t *testing.T, server *demo.Server, objects []T) {
 	t.Helper()
 	for i := range objects {
 		if err := server.Put(P(&objects[i])); err != nil {

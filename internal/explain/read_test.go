@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/internal/demo/apiserver"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
-	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
 // TestSlowList reads a cluster whose claims are not listed in time at first, while other

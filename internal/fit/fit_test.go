@@ -21,8 +21,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
+	simulated "github.com/dra-exporter/dra-exporter/internal/demo/apiserver"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
-	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
 // fitTest is a simulated API server with nodes of four GPUs and 32 CPUs each.

@@ -25,7 +25,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/diagnosis"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
-	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
+	simulated "github.com/dra-exporter/dra-exporter/internal/demo/apiserver"
 )
 
 // memorySync lists everything from an API server into an inventory, and calls

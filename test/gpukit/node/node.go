@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
+	"github.com/dra-exporter/dra-exporter/internal/demo/apiserver"
 	kubelet "github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 
