@@ -6,7 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // anomalies holds the claims that are terminating while finalizers hold them,
@@ -16,6 +18,10 @@ type anomalies struct {
 	terminating, orphaned flagged[claimEntry]
 	deleted               flagged[podEntry]
 	indirect              map[*claimEntry]struct{} // depend on pods that do not reference them
+
+	terminatingClaims stableList[model.TerminatingClaim]
+	orphanedClaims    stableList[dra.ClaimRef]
+	deletedPods       stableList[model.DeletedPod]
 }
 
 // flagged is a set of claims or pods and the labels of their rows.
@@ -70,28 +76,36 @@ func (a *anomalies) updateClaim(c *claimEntry) {
 	}
 }
 
-// terminatingRows adds since when claims have been terminating.
-func (a *anomalies) terminatingRows(b *metric.Builder) {
+// terminatingRows adds since when claims have been terminating, and returns them.
+func (a *anomalies) terminatingRows(b *metric.Builder) []model.TerminatingClaim {
 	b.In(a.terminating.family)
 	for _, c := range a.terminating.sorted() {
 		b.Add(a.terminating.labels[c], float64(c.object.Deleted.Unix()))
+		a.terminatingClaims.add(model.TerminatingClaim{Ref: c.ref, Since: c.object.Deleted})
 	}
+	return a.terminatingClaims.take()
 }
 
-// orphanedRows adds the orphaned claims.
-func (a *anomalies) orphanedRows(b *metric.Builder) {
+// orphanedRows adds the orphaned claims, and returns them.
+func (a *anomalies) orphanedRows(b *metric.Builder) []dra.ClaimRef {
 	b.In(a.orphaned.family)
 	for _, c := range a.orphaned.sorted() {
 		b.Add(a.orphaned.labels[c], 1)
+		a.orphanedClaims.add(c.ref)
 	}
+	return a.orphanedClaims.take()
 }
 
-// deletedRows adds by when pods that are being deleted should have ended.
-func (a *anomalies) deletedRows(b *metric.Builder) {
+// deletedRows adds by when pods that are being deleted should have ended, and returns
+// them.
+func (a *anomalies) deletedRows(b *metric.Builder) []model.DeletedPod {
 	b.In(a.deleted.family)
 	for _, p := range a.deleted.sorted() {
-		b.Add(a.deleted.labels[p], float64(p.object.Deleted.Add(p.object.Grace).Unix()))
+		due := p.object.Deleted.Add(p.object.Grace)
+		b.Add(a.deleted.labels[p], float64(due.Unix()))
+		a.deletedPods.add(model.DeletedPod{Pod: p.ref, Node: p.object.Node, Due: due})
 	}
+	return a.deletedPods.take()
 }
 
 // set adds a claim or pod with its labels to the set, or removes it.
@@ -122,6 +136,7 @@ type evictions struct {
 	counts map[string]*evictionCount
 	idle   map[string]struct{} // namespaces that may have no pods any more
 	order  []string            // sorted; nil: a namespace was added or removed
+	models []model.Counter     // as order; nil: outdated
 }
 
 type evictionCount struct {
@@ -151,6 +166,7 @@ func (e *evictions) apply(u *update) {
 			count.pods++
 		} else if !u.podBefore.Evicted && u.Pod.Evicted {
 			count.total++
+			e.models = nil
 		}
 	case u.removedPod != nil:
 		namespace := u.removedPod.ref.Namespace
@@ -172,9 +188,15 @@ func (e *evictions) evictIdle() {
 	clear(e.idle)
 }
 
-func (e *evictions) rows(b *metric.Builder, family *metric.Family) {
+// rows adds the counters, and returns them.
+func (e *evictions) rows(b *metric.Builder, family *metric.Family) []model.Counter {
 	if e.order == nil {
-		e.order = slices.Sorted(maps.Keys(e.counts))
+		e.order, e.models = slices.Sorted(maps.Keys(e.counts)), nil
+	}
+	if e.models == nil {
+		for _, namespace := range e.order {
+			e.models = append(e.models, model.Counter{Name: namespace, Count: e.counts[namespace].total})
+		}
 	}
 	b.In(family)
 	for _, namespace := range e.order {
@@ -184,4 +206,5 @@ func (e *evictions) rows(b *metric.Builder, family *metric.Family) {
 		}
 		b.AddFrom(count.labels, count.total, count.start)
 	}
+	return e.models
 }

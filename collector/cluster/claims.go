@@ -6,39 +6,26 @@ import (
 	"slices"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
-// claimState is the one state of dra_claims that a claim is in.
-type claimState uint8
-
-const (
-	stateUnused    claimState = iota // no pod that is alive references it, and it is not allocated
-	statePending                     // a pod that is alive references it, and it is not allocated
-	stateAllocated                   // and not reserved
-	stateReserved
-	stateTerminating // its deletion has begun
-	claimStates      = iota
-)
-
-func (s claimState) String() string {
-	return [claimStates]string{"unused", "pending", "allocated", "reserved", "terminating"}[s]
+// dependsOnPods reports whether a state is known only where pods are.
+func dependsOnPods(state model.ClaimState) bool {
+	return state == model.ClaimUnused || state == model.ClaimPending
 }
 
-// dependsOnPods reports whether the state is known only where pods are.
-func (s claimState) dependsOnPods() bool { return s == stateUnused || s == statePending }
-
-func decideState(c *claimEntry) claimState {
+func decideState(c *claimEntry) model.ClaimState {
 	switch {
 	case !c.object.Deleted.IsZero():
-		return stateTerminating
+		return model.ClaimTerminating
 	case c.object.Allocated && len(c.object.ReservedFor) > 0:
-		return stateReserved
+		return model.ClaimReserved
 	case c.object.Allocated:
-		return stateAllocated
+		return model.ClaimAllocated
 	case slices.ContainsFunc(c.users, (*podEntry).alive):
-		return statePending
+		return model.ClaimPending
 	default:
-		return stateUnused
+		return model.ClaimUnused
 	}
 }
 
@@ -46,7 +33,8 @@ func decideState(c *claimEntry) claimState {
 type claimCounts struct {
 	claims  map[*claimEntry]countedClaim
 	counts  map[claimCountKey]*claimCount
-	order   []*claimCount       // sorted; nil: a count was added or removed
+	order   []*claimCount // sorted; nil: a count was added or removed
+	list    stableList[*model.ClaimCount]
 	classes map[string]int      // number of counts by class
 	idle    map[string]struct{} // classes that may have no counts any more
 }
@@ -54,16 +42,17 @@ type claimCounts struct {
 // countedClaim is how a claim was counted last.
 type countedClaim struct {
 	count *claimCount
-	state claimState
+	state model.ClaimState
 }
 
 type claimCountKey struct{ namespace, class string }
 
 type claimCount struct {
 	key    claimCountKey
-	claims [claimStates]int
+	claims [model.ClaimStates]int
 	all    int
-	labels [claimStates]*metric.Labels
+	labels [model.ClaimStates]*metric.Labels
+	model  *model.ClaimCount // nil: outdated
 }
 
 func newClaimCounts() *claimCounts {
@@ -82,6 +71,7 @@ func (cc *claimCounts) update(c *claimEntry, label func(class string) string) (c
 	if ok {
 		previous.count.claims[previous.state]--
 		previous.count.all--
+		previous.count.model = nil
 	}
 	var now *claimCount
 	if c.object != nil {
@@ -98,6 +88,7 @@ func (cc *claimCounts) update(c *claimEntry, label func(class string) string) (c
 	state := decideState(c)
 	now.claims[state]++
 	now.all++
+	now.model = nil
 	if next := (countedClaim{now, state}); next != previous {
 		cc.claims[c] = next
 	}
@@ -138,8 +129,8 @@ func (cc *claimCounts) unusedClasses() []string {
 	return unused
 }
 
-// rows adds the counts. pods reports whether pods are known.
-func (cc *claimCounts) rows(b *metric.Builder, family *metric.Family, pods bool) {
+// rows adds the counts, and returns them. pods reports whether pods are known.
+func (cc *claimCounts) rows(b *metric.Builder, family *metric.Family, pods bool) []*model.ClaimCount {
 	if cc.order == nil {
 		cc.order = slices.SortedFunc(maps.Values(cc.counts), func(a, b *claimCount) int {
 			return cmp.Or(cmp.Compare(a.key.namespace, b.key.namespace), cmp.Compare(a.key.class, b.key.class))
@@ -147,8 +138,8 @@ func (cc *claimCounts) rows(b *metric.Builder, family *metric.Family, pods bool)
 	}
 	b.In(family)
 	for _, count := range cc.order {
-		for state := range claimState(claimStates) {
-			if !pods && state.dependsOnPods() {
+		for state := range model.ClaimState(model.ClaimStates) {
+			if !pods && dependsOnPods(state) {
 				continue
 			}
 			if count.labels[state] == nil {
@@ -156,5 +147,21 @@ func (cc *claimCounts) rows(b *metric.Builder, family *metric.Family, pods bool)
 			}
 			b.Add(count.labels[state], float64(count.claims[state]))
 		}
+		cc.list.add(count.sharedModel(pods))
 	}
+	return cc.list.take()
+}
+
+// sharedModel returns the count as the model has it, the same one while nothing changes.
+func (c *claimCount) sharedModel(pods bool) *model.ClaimCount {
+	if c.model != nil && c.model.States[model.ClaimUnused].Known == pods {
+		return c.model
+	}
+	c.model = &model.ClaimCount{Namespace: c.key.namespace, Class: c.key.class}
+	for state := range model.ClaimState(model.ClaimStates) {
+		if pods || !dependsOnPods(state) {
+			c.model.States[state] = model.Optional{Value: float64(c.claims[state]), Known: true}
+		}
+	}
+	return c.model
 }

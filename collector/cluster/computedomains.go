@@ -8,6 +8,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // computeDomains outputs the ComputeDomains, since when they are not ready, and which
@@ -18,6 +19,7 @@ type computeDomains struct {
 	order  []*domainEntry // sorted; nil: one was added or removed
 	users  map[*podEntry]domainUser
 	moved  bool // a template is another domain's since the last step
+	list   stableList[model.ComputeDomain]
 }
 
 type domainEntry struct {
@@ -129,8 +131,9 @@ func (u domainUser) count(delta int) {
 	}
 }
 
-// rows adds the domains, sorted. Without the pods, their users are unknown.
-func (d *computeDomains) rows(b *metric.Builder, f *families, synced Synced) {
+// rows adds the domains, sorted, and returns them. Without the pods, their users are
+// unknown.
+func (d *computeDomains) rows(b *metric.Builder, f *families, synced Synced) []model.ComputeDomain {
 	if d.order == nil {
 		d.order = slices.SortedFunc(maps.Values(d.byName), func(a, b *domainEntry) int {
 			return cmp.Or(cmp.Compare(a.object.Ref.Namespace, b.object.Ref.Namespace), cmp.Compare(a.object.Ref.Name, b.object.Ref.Name))
@@ -139,6 +142,7 @@ func (d *computeDomains) rows(b *metric.Builder, f *families, synced Synced) {
 	b.In(f.domainReady)
 	for _, entry := range d.order {
 		b.Add(entry.labels(&entry.ready, f.domainReady), flag(entry.object.Ready))
+		d.list.add(entry.newModel(synced.Pods))
 	}
 	b.In(f.domainRequested)
 	for _, entry := range d.order {
@@ -156,9 +160,14 @@ func (d *computeDomains) rows(b *metric.Builder, f *families, synced Synced) {
 			b.Add(entry.labels(&entry.notReadySince, f.domainNotReadySince), float64(entry.since.Unix()))
 		}
 	}
-	if !synced.Pods {
-		return
+	if synced.Pods {
+		d.userRows(b, f)
 	}
+	return d.list.take()
+}
+
+// userRows adds who uses the domains.
+func (d *computeDomains) userRows(b *metric.Builder, f *families) {
 	b.In(f.domainPods)
 	for _, entry := range d.order {
 		b.Add(entry.labels(&entry.podCount, f.domainPods), float64(entry.pods))
@@ -169,6 +178,15 @@ func (d *computeDomains) rows(b *metric.Builder, f *families, synced Synced) {
 			b.Add(metric.NewLabels(f.domainWorkload.Labels, name.namespace, entry.object.Ref.Name, name.kind, name.name), 1)
 		}
 	}
+}
+
+// newModel returns the domain as the model has it. pods reports whether pods are known.
+func (e *domainEntry) newModel(pods bool) model.ComputeDomain {
+	domain := model.ComputeDomain{ComputeDomain: e.object, NotReadySince: e.since}
+	if pods {
+		domain.Pods = model.Optional{Value: float64(e.pods), Known: true}
+	}
+	return domain
 }
 
 // labels returns the name of the domain, which is made once for each family.

@@ -4,7 +4,7 @@
 // delivers, and evaluates only what they concern. All but run.go is pure.
 //
 // A step passes changes from stage to stage: index, lifecycle, pending,
-// anomalies, traces, rows. Each stage is a type in a file of its own.
+// anomalies, traces, model and rows. Each stage is a type in a file of its own.
 //
 // Phases and their errors are in docs/phases.md, reasons in docs/pending.md.
 package cluster
@@ -16,6 +16,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/self"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/collector/trace"
@@ -54,12 +55,13 @@ type Config struct {
 type Snapshot struct {
 	At           clock.Instant
 	Series       *metric.Snapshot // shares what has not changed with the snapshot before
-	Questions    []dra.Question   // to be diagnosed, the oldest reference first
-	Pending      []*PendingRef    // all pending references, likewise
-	Observations []Observation    // durations that ended since the step before
-	Closed       []string         // classes of which no claim is left and nothing was ever observed: their histograms go
-	Opened       []Observation    // of which histograms exist from now on, with nothing observed yet
-	Traces       []trace.Trace    // those that came to their end since the step before
+	Model        *model.Cluster
+	Questions    []dra.Question // to be diagnosed, the oldest reference first
+	Pending      []*PendingRef  // all pending references, likewise
+	Observations []Observation  // durations that ended since the step before
+	Closed       []string       // classes of which no claim is left and nothing was ever observed: their histograms go
+	Opened       []Observation  // of which histograms exist from now on, with nothing observed yet
+	Traces       []trace.Trace  // those that came to their end since the step before
 }
 
 // Rows returns all rows, which must not be changed.
@@ -67,18 +69,7 @@ func (s *Snapshot) Rows() []metric.Row { return s.Series.Rows() }
 
 // PendingRef is a pod's claim reference, or its request of an extended resource,
 // that is not satisfied.
-type PendingRef struct {
-	Pod         dra.PodRef
-	PodUID      string
-	Node        string // where the pod is bound, or its allocation is for; empty before
-	PodClaim    string // within the pod; of an extended resource, its name
-	Claim       string // name of the ResourceClaim; empty until it exists
-	DeviceClass string
-	Since       time.Time
-	Reason      dra.PendingReason
-	Message     string // the scheduler's on the pod, the controller's on the claim, or the diagnosis's
-	Diagnosis   *dra.Diagnosis
-}
+type PendingRef = model.PendingRef
 
 // Observation is a duration for a histogram.
 type Observation struct {

@@ -10,6 +10,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // headroomRows outputs the headroom, and adds up how long devices have been stranded.
@@ -107,13 +108,15 @@ func (h *headroomRows) label(f *families) {
 	}
 }
 
-// rows adds the rows. What depends on nodes or pods is left out while these are not
-// known; so is everything while claims, slices or classes are not.
-func (h *headroomRows) rows(b *metric.Builder, f *families, synced Synced) {
+// rows adds the headroom to the rows and to the model. What depends on nodes or pods is
+// left out while these are not known; so is everything while claims, slices or classes are
+// not.
+func (h *headroomRows) rows(b *metric.Builder, f *families, synced Synced, m *model.Cluster) {
 	if h.headroom != nil && synced.Claims && synced.Slices && synced.Classes {
+		m.Shapes = h.headroom.Shapes
 		h.claimRows(b, f)
 		if synced.Nodes && synced.Pods {
-			h.podRows(b, f)
+			h.podRows(b, f, m)
 		}
 	}
 	b.In(f.strandedSeconds)
@@ -144,7 +147,7 @@ func (h *headroomRows) claimRows(b *metric.Builder, f *families) {
 	}
 }
 
-func (h *headroomRows) podRows(b *metric.Builder, f *families) {
+func (h *headroomRows) podRows(b *metric.Builder, f *families, m *model.Cluster) {
 	b.In(f.headroomPods)
 	for i := range h.shapes {
 		if h.headroom.Shapes[i].PodsKnown {
@@ -153,6 +156,7 @@ func (h *headroomRows) podRows(b *metric.Builder, f *families) {
 	}
 	b.In(f.stranded)
 	if h.headroom.StrandedKnown {
+		m.Stranded, m.KeptNodes = h.headroom.Stranded, h.headroom.KeptNodes
 		for i := range h.stranded {
 			b.Add(h.stranded[i], h.headroom.Stranded[i].Devices)
 		}

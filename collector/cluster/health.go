@@ -21,9 +21,10 @@ type healthReport struct {
 type healthReports struct {
 	pods    map[*podEntry][]healthReport
 	devices map[dra.DeviceID]*deviceHealth
-	order   []*deviceHealth // sorted
-	added   []*deviceHealth // not yet in order
-	changed bool            // reports of kubelets have, since they were compared
+	order   []*deviceHealth          // sorted
+	added   []*deviceHealth          // not yet in order
+	changed bool                     // reports of kubelets have, since they were compared
+	list    stableList[dra.DeviceID] // of disagreements
 
 	supply *dra.Supply           // from which driver was determined
 	driver map[dra.DeviceID]bool // tainted devices: true if the driver reports it unhealthy, false if it does not monitor it
@@ -211,8 +212,9 @@ func (d *deviceHealth) compareToPool(pool *dra.PoolSupply) int {
 	return cmp.Or(cmp.Compare(d.device.Driver, pool.Driver), cmp.Compare(d.device.Pool, pool.Pool))
 }
 
-// rows adds the devices of which both kubelets and driver report.
-func (h *healthReports) rows(b *metric.Builder, f *families) {
+// rows adds the devices of which both kubelets and driver report, and returns those on
+// which they disagree.
+func (h *healthReports) rows(b *metric.Builder, f *families) []dra.DeviceID {
 	b.In(f.disagreement)
 	for _, d := range h.order {
 		if !d.comparable {
@@ -222,7 +224,11 @@ func (h *healthReports) rows(b *metric.Builder, f *families) {
 			d.labels = metric.NewLabels(f.disagreement.Labels, d.device.Driver, d.device.Pool, d.device.Name)
 		}
 		b.Add(d.labels, flag(d.disagreement))
+		if d.disagreement {
+			h.list.add(d.device)
+		}
 	}
+	return h.list.take()
 }
 
 func flag(value bool) float64 {

@@ -7,6 +7,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // The phases from when a pod begins to wait for a claim until its first
@@ -34,9 +35,10 @@ type lifecycle struct {
 	pods   map[*podEntry]*podProgress
 	claims map[*claimEntry]*claimProgress
 
-	reporting      map[string]bool // nodes whose kubelets report at once that a sandbox is ready
-	contradictions []phaseCounter  // durations that clocks contradict, one counter for each phase
-	events         []event         // of the update that is applied
+	reporting      map[string]bool           // nodes whose kubelets report at once that a sandbox is ready
+	contradictions []phaseCounter            // durations that clocks contradict, one counter for each phase
+	counters       stableList[model.Counter] // of contradictions
+	events         []event                   // of the update that is applied
 }
 
 // podProgress is how far a pod has progressed. What happened once stays: the
@@ -577,10 +579,13 @@ func (c *claimProgress) usableAt(p *podEntry) timestamp {
 	return t
 }
 
-// rows adds the durations that clocks contradict. start is when counting began.
-func (l *lifecycle) rows(b *metric.Builder, f *families, start time.Time) {
+// rows adds the durations that clocks contradict, and returns their counters. start is
+// when counting began.
+func (l *lifecycle) rows(b *metric.Builder, f *families, start time.Time) []model.Counter {
 	b.In(f.clockOff)
 	for _, counter := range l.contradictions {
 		b.AddFrom(counter.labels, counter.total, start)
+		l.counters.add(model.Counter{Name: counter.phase, Count: counter.total})
 	}
+	return l.counters.take()
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // claimOfClass returns a claim of the class.
@@ -71,7 +72,7 @@ func TestClassesThatDoNotExist(t *testing.T) {
 	if got := histogramCount(h, d); got > 8 {
 		t.Errorf("%d histograms of the class that exists", got)
 	}
-	if counts := h.rowCounts(); counts["dra_claims"] != 2*claimStates {
+	if counts := h.rowCounts(); counts["dra_claims"] != 2*model.ClaimStates {
 		t.Errorf("%d series of claims", counts["dra_claims"])
 	}
 	h.state.failures.add("class-made-up", failureBinding, 2, h.now.Wall)
@@ -82,12 +83,12 @@ func TestClassesThatDoNotExist(t *testing.T) {
 	// An invented class that is created has series from then on.
 	known("class-7", "real")
 	h.step(time.Second)
-	if !h.state.failures.classes["class-7"] || h.rowCounts()["dra_claims"] != 3*claimStates {
+	if !h.state.failures.classes["class-7"] || h.rowCounts()["dra_claims"] != 3*model.ClaimStates {
 		t.Errorf("a class that came to exist has no counters: %v", h.state.failures.classes)
 	}
 	known("real")
 	h.step(time.Second)
-	if got := histogramCount(h, d); got > 8 || h.rowCounts()["dra_claims"] != 2*claimStates {
+	if got := histogramCount(h, d); got > 8 || h.rowCounts()["dra_claims"] != 2*model.ClaimStates {
 		t.Errorf("%d histograms after the class has gone", got)
 	}
 

@@ -123,7 +123,7 @@ func (o *randomCluster) pod(name string) dra.PodLifecycle {
 	case 0:
 		p.Gated, p.HeldBy = false, nil
 	case 1:
-		p.Node = o.oneOf("node-a", "node-b")
+		p.Node = cmp.Or(p.Node, o.oneOf("node-a", "node-b")) // it is bound once
 	case 2:
 		p.Terminal = true
 	case 3:

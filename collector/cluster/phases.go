@@ -7,6 +7,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // currentPhases holds, for each pod and each of its allocated claims, the phase
@@ -17,6 +18,7 @@ type currentPhases struct {
 
 	pods        map[*podEntry][]currentPhase
 	all         []currentPhase // of all pods, the longest first; valid unless changed
+	models      []*model.Phase // as all
 	changed     bool
 	nodeChanged bool // a kubelet that reports sandboxes at once has become known
 }
@@ -29,6 +31,7 @@ type currentPhase struct {
 	phase  string
 	since  time.Time
 	labels *metric.Labels // nil until first shown
+	model  *model.Phase   // likewise
 }
 
 func newCurrentPhases(l *lifecycle) *currentPhases {
@@ -131,8 +134,8 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// rows adds the phases under way, the longest first.
-func (c *currentPhases) rows(b *metric.Builder, f *families) {
+// rows adds the phases under way, the longest first, and returns them.
+func (c *currentPhases) rows(b *metric.Builder, f *families) []*model.Phase {
 	if c.changed {
 		c.sort(f)
 		c.changed = false
@@ -141,6 +144,7 @@ func (c *currentPhases) rows(b *metric.Builder, f *families) {
 	for i := range c.all {
 		b.Add(c.all[i].labels, float64(c.all[i].since.Unix()))
 	}
+	return c.models
 }
 
 func (c *currentPhases) sort(f *families) {
@@ -150,6 +154,7 @@ func (c *currentPhases) sort(f *families) {
 			phase := &phases[i]
 			if phase.labels == nil {
 				phase.labels = metric.NewLabels(f.phaseSince.Labels, phase.pod.ref.Namespace, phase.pod.ref.Name, phase.claim, phase.phase)
+				phase.model = &model.Phase{Pod: phase.pod.ref, Claim: phase.claim, Name: phase.phase, Since: phase.since}
 			}
 			c.all = append(c.all, *phase)
 		}
@@ -157,4 +162,8 @@ func (c *currentPhases) sort(f *families) {
 	slices.SortFunc(c.all, func(a, b currentPhase) int {
 		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.pod.ref.Namespace, b.pod.ref.Namespace), cmp.Compare(a.pod.ref.Name, b.pod.ref.Name), cmp.Compare(a.claim, b.claim))
 	})
+	c.models = make([]*model.Phase, len(c.all))
+	for i := range c.all {
+		c.models[i] = c.all[i].model
+	}
 }

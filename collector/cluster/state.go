@@ -1,12 +1,14 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // State is what the cluster role keeps from step to step: its stages. Step
@@ -37,6 +39,7 @@ type State struct {
 	classesChanged bool // others exist than in the step before
 
 	rows       *metric.Builder
+	dropped    stableList[model.Counter]
 	costLabels map[string]*metric.Labels // by namespace
 
 	queuedFirst, queuedAgain *metric.Labels
@@ -119,9 +122,15 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	s.traces.flush(now)
 	s.supply.update(facts.Supply, s.families)
 	s.headroom.update(facts.Headroom, facts.Synced, s.families, now)
+	m := &model.Cluster{
+		Version: s.config.Version.Version, Sources: facts.Sources,
+		DevicesKnown: facts.Synced.Slices && facts.Synced.Claims, NodesKnown: facts.Synced.Nodes,
+		Pending: pending.refs,
+	}
 	snapshot := Snapshot{
 		At:           now,
-		Series:       s.allRows(facts),
+		Series:       s.allRows(facts, m),
+		Model:        m,
 		Questions:    pending.questions,
 		Pending:      pending.refs,
 		Observations: slices.Concat(s.histograms.observations, s.workloads.observed),
@@ -193,42 +202,42 @@ func (s *State) apply(u *update) {
 	}
 }
 
-// allRows outputs the state. A family that needs a collection that cannot be
-// read is left out, since half of it would be wrong.
-func (s *State) allRows(facts Facts) *metric.Snapshot {
+// allRows outputs the state, and adds it to the model. A family that needs a collection
+// that cannot be read is left out, since half of it would be wrong.
+func (s *State) allRows(facts Facts, m *model.Cluster) *metric.Snapshot {
 	b, f, synced := s.rows, s.families, facts.Synced
 	if synced.Claims && synced.Pods {
 		s.pending.rows(b, f)
 		if synced.Events {
 			s.index.scaling.rows(b, f, s.pending.uids)
 		}
-		s.phases.rows(b, f)
+		m.Phases = s.phases.rows(b, f)
 	}
 	s.failures.rows(b, f.failures)
 	if synced.Claims {
-		s.claims.rows(b, f.claims, synced.Pods)
-		s.anomalies.terminatingRows(b)
+		m.Claims = s.claims.rows(b, f.claims, synced.Pods)
+		m.TerminatingClaims = s.anomalies.terminatingRows(b)
 		if synced.Pods && s.pending.consistent() {
-			s.anomalies.orphanedRows(b)
+			m.OrphanedClaims = s.anomalies.orphanedRows(b)
 		}
 	}
 	if synced.Pods {
-		s.anomalies.deletedRows(b)
-		s.workloads.rows(b, f)
+		m.DeletedPods = s.anomalies.deletedRows(b)
+		m.QueuedWorkloads = s.workloads.rows(b, f)
 	}
 	if synced.Nodes && synced.Pods && synced.Claims {
 		s.topology.rows(b, f, synced.Slices)
 	}
-	s.domains.rows(b, f, synced)
-	s.supply.rows(b, f, synced)
-	s.headroom.rows(b, f, synced)
+	m.ComputeDomains = s.domains.rows(b, f, synced)
+	s.supply.rows(b, f, synced, m)
+	s.headroom.rows(b, f, synced, m)
 	if synced.Claims && synced.Pods && synced.Slices {
-		s.health.rows(b, f)
+		m.Disagreements = s.health.rows(b, f)
 	}
 	if synced.Pods {
-		s.evictions.rows(b, f.evictions)
+		m.Evictions = s.evictions.rows(b, f.evictions)
 	}
-	s.lifecycle.rows(b, f, s.start)
+	m.ClockErrors = s.lifecycle.rows(b, f, s.start)
 	if facts.Work != nil {
 		s.workRows(facts.Work)
 	}
@@ -237,7 +246,17 @@ func (s *State) allRows(facts Facts) *metric.Snapshot {
 	}
 	f.self.Rows(b, s.config.Version, facts.Sources)
 	f.self.DroppedRows(b)
+	m.DroppedSeries = s.listDropped()
 	return b.Finish()
+}
+
+// listDropped returns how many series the limits have dropped, by family.
+func (s *State) listDropped() []model.Counter {
+	for family, count := range s.rows.Dropped() {
+		s.dropped.add(model.Counter{Name: family.Name, Count: count})
+	}
+	slices.SortFunc(s.dropped.next, func(a, b model.Counter) int { return cmp.Compare(a.Name, b.Name) })
+	return s.dropped.take()
 }
 
 // workRows adds what diagnoses have cost, by namespace, and how many are queued.

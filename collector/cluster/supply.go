@@ -6,6 +6,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // supplyRows outputs what is published. It keeps the labels: a pool that has not
@@ -140,21 +141,12 @@ func labelPool(pool *dra.PoolSupply, f *families) poolLabels {
 	return labels
 }
 
-// labelCapacity creates the labels of capacities that occur once. A pool that
-// contradicts itself may have a device twice: it is not known which of the two
-// applies, and a page that has a label set twice cannot be scraped.
+// labelCapacity creates the labels of capacities that occur once: a page that has a label
+// set twice cannot be scraped.
 func labelCapacity(pool *dra.PoolSupply, f *families) []*metric.Labels {
-	type key struct{ device, capacity string }
-	counts := make(map[key]int, len(pool.Capacity))
-	for _, c := range pool.Capacity {
-		counts[key{c.Device, c.Capacity}]++
-	}
 	labels := make([]*metric.Labels, len(pool.Capacity))
-	for i, c := range pool.Capacity {
-		if counts[key{c.Device, c.Capacity}] > 1 {
-			continue
-		}
-		labels[i] = metric.NewLabels(f.capacity.Labels, pool.Driver, pool.Pool, pool.Capacity[i].Device, pool.Capacity[i].Capacity)
+	for i, c := range pool.DistinctCapacities {
+		labels[i] = metric.NewLabels(f.capacity.Labels, pool.Driver, pool.Pool, c.Device, c.Capacity)
 	}
 	return labels
 }
@@ -205,9 +197,9 @@ func (l *supplyRows) updateRules(previous *supplyRows, f *families) {
 	}
 }
 
-// rows adds what is published, and how much of it is left. What depends on
-// claims or slices is left out while these are not known.
-func (l *supplyRows) rows(b *metric.Builder, f *families, synced Synced) {
+// rows adds what is published, and how much of it is left, to the rows and to the model.
+// What depends on claims or slices is left out while these are not known.
+func (l *supplyRows) rows(b *metric.Builder, f *families, synced Synced, m *model.Cluster) {
 	if l.supply == nil {
 		return
 	}
@@ -218,6 +210,7 @@ func (l *supplyRows) rows(b *metric.Builder, f *families, synced Synced) {
 		}
 		l.poolRows(b, f)
 		l.capacityRows(b, f, synced.Claims)
+		m.Pools, m.Taints = l.supply.Pools, l.supply.Taints
 		b.In(f.taints)
 		for i := range l.supply.Taints {
 			b.Add(l.taints[i], float64(l.supply.Taints[i].Devices))
@@ -234,6 +227,7 @@ func (l *supplyRows) rows(b *metric.Builder, f *families, synced Synced) {
 		}
 	}
 	if synced.Classes {
+		m.Classes = l.supply.Classes
 		b.In(f.classInfo)
 		for i := range l.supply.Classes {
 			b.Add(l.classes[i].info, 1)

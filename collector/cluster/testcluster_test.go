@@ -32,9 +32,10 @@ type testCluster struct {
 	changes []Change
 	uids    int
 
-	observed []Observation
-	traced   []trace.Trace
-	last     Snapshot
+	observed  []Observation
+	traced    []trace.Trace
+	last      Snapshot
+	afterStep func() // is called after each step; may be nil
 }
 
 func newTestCluster(t testing.TB) *testCluster {
@@ -131,6 +132,9 @@ func (s *testCluster) step() {
 	s.state, s.last, s.changes = state, snapshot, nil
 	s.observed = append(s.observed, snapshot.Observations...)
 	s.traced = append(s.traced, snapshot.Traces...)
+	if s.afterStep != nil {
+		s.afterStep()
+	}
 }
 
 // unreported makes a change that no watch delivers.

@@ -9,6 +9,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // startSettles is for how long all pods of a workload must have started until the
@@ -61,6 +62,7 @@ type workloads struct {
 	observed   []Observation          // in this step
 	opened     []Observation          // histograms that exist from this step on
 	family     *metric.Family         // of the starts
+	queued     stableList[model.QueuedWorkload]
 }
 
 // workloadName identifies a workload.
@@ -434,8 +436,8 @@ func (w *workloads) sorted() []*workloadEntry {
 	return w.order
 }
 
-// rows adds the workloads.
-func (w *workloads) rows(b *metric.Builder, f *families) {
+// rows adds the workloads, and returns those that wait in queues.
+func (w *workloads) rows(b *metric.Builder, f *families) []model.QueuedWorkload {
 	shown := func(yield func(*workloadEntry) bool) {
 		for _, entry := range w.sorted() {
 			if w.isShown(entry) && !yield(entry) {
@@ -478,8 +480,12 @@ func (w *workloads) rows(b *metric.Builder, f *families) {
 				entry.waiting, entry.waitingReason = entry.labels(f.workloadQueuedSince, waiting.Reason), waiting.Reason
 			}
 			b.Add(entry.waiting, float64(waiting.Since.Unix()))
+			w.queued.add(model.QueuedWorkload{
+				Namespace: entry.name.namespace, Kind: entry.name.kind, Name: entry.name.name, Reason: waiting.Reason, Since: waiting.Since,
+			})
 		}
 	}
+	return w.queued.take()
 }
 
 // labels are the name of the workload and further values.

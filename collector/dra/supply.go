@@ -39,6 +39,22 @@ type PoolSupply struct {
 	Partitions []PartitionSupply
 }
 
+// DistinctCapacities yields the capacities that occur once, with their places in Capacity.
+// A pool that contradicts itself may have a device twice: it is not known which of the two
+// applies.
+func (p *PoolSupply) DistinctCapacities(yield func(int, *CapacitySupply) bool) {
+	type key struct{ device, capacity string }
+	counts := make(map[key]int, len(p.Capacity))
+	for i := range p.Capacity {
+		counts[key{p.Capacity[i].Device, p.Capacity[i].Capacity}]++
+	}
+	for i := range p.Capacity {
+		if c := &p.Capacity[i]; counts[key{c.Device, c.Capacity}] == 1 && !yield(i, c) {
+			return
+		}
+	}
+}
+
 // PartitionTypes is how many types of partitions a pool may have. More are an
 // error for Kubernetes too (ResourcePoolStatusRequest).
 const PartitionTypes = 32

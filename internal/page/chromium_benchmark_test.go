@@ -52,7 +52,7 @@ func busyNode(random *rand.Rand) []metric.Row {
 // devices. Each iteration is one load and five updates.
 func BenchmarkPageInChromium(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 2))
-	handler := configured(b, Config{Rows: func() []metric.Row { return busyNode(random) }, History: hourOf(busyNode(random))})
+	handler := configured(b, Config{History: hourOf(busyNode(random))}, func() []metric.Row { return busyNode(random) })
 	requests := make(chan struct{}, 1000)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", policy)

@@ -528,7 +528,7 @@ func everyPage(t *testing.T) map[string]string {
 	explained := httptest.NewServer(explaining(t, nil, func(context.Context, ExplainedObject) (*Explanation, error) { return testExplanation(), nil }))
 	t.Cleanup(explained.Close)
 	graphs := newChangingSite(t, testNodeRows(t), func(t testing.TB, rows func() []metric.Row) http.Handler {
-		return configured(t, Config{Rows: rows, History: hourOf(rows())})
+		return configured(t, Config{History: hourOf(rows())}, rows)
 	})
 	return map[string]string{
 		"node": node.URL + "/", "grouped": node.URL + "/?group=workload", "shared": shared.URL + "/", "cluster": cluster.URL + "/",

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
@@ -30,9 +30,9 @@ func ClusterHandlers(config Config) (map[string]http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &site[[]metric.Row, ClusterView]{
+	s := &site[*model.Cluster, ClusterView]{
 		config: config, html: parsed, view: newClusterView, source: func(v *ClusterView) []Source { return v.Sources },
-		known: config.Rows, isReady: func(rows []metric.Row) bool { return rows != nil }, namespaces: namespacesIn, limit: visibleRows,
+		known: config.Cluster, isReady: func(c *model.Cluster) bool { return c != nil }, namespaces: listClusterNamespaces, limit: limitCluster,
 	}
 	pages := clusterPages{&config}
 	return map[string]http.Handler{

@@ -85,8 +85,8 @@ func pendingGroups() map[string]func(pendingRow) string {
 	}
 }
 
-// explainedPage is the page of a pod or claim: what explain says about it, and what rows
-// have of the pending references and the phases.
+// explainedPage is the page of a pod or claim: what explain says about it, and what is
+// known of the pending references and the phases.
 type explainedPage struct {
 	clusterPage
 	Kind, Title string
@@ -164,7 +164,7 @@ func (p clusterPages) explain(r *http.Request, content *explainedPage, object Ex
 	}
 	namespaceOnly, allowed, err := p.config.mayExplain(r, object.Namespace)
 	if err != nil || !allowed {
-		return "" // rows are subject to the same permissions
+		return "" // what the view has is subject to the same permissions
 	}
 	object.NamespaceOnly = namespaceOnly
 	content.Explanation, err = p.config.Explanation(r.Context(), object)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // testClusterRows returns the rows of a cluster with references that are
@@ -37,8 +38,8 @@ func clusterHandlerOf(t testing.TB, rows func() []metric.Row) http.Handler {
 	t.Helper()
 	handlers, err := ClusterHandlers(Config{
 		MetricsPath: "/metrics", Explain: "dra-exporter explain", Log: slog.New(slog.DiscardHandler),
-		Rows: rows,
-		Now:  func() time.Time { return noon },
+		Cluster: func() *model.Cluster { return parseCluster(rows()) },
+		Now:     func() time.Time { return noon },
 		Messages: func() map[string]string {
 			return map[string]string{"devicetaintrules": "The exporter may not list them: grant it."}
 		},

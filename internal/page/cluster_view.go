@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
@@ -179,7 +178,7 @@ func (v ClusterView) Overlooked() []Source {
 }
 
 // Unread returns those of the sources that have never been read. If there are none,
-// objects without a row do not exist.
+// objects that are not in the view do not exist.
 func (v ClusterView) Unread(needed ...string) []Source {
 	var unread []Source
 	for _, name := range needed {
@@ -295,18 +294,6 @@ func reasonText(reason string) string {
 		return reason
 	}
 	return words.Sentence(meaning)
-}
-
-// set stores a count of devices under the row's state.
-func (s *DeviceStates) set(row metric.Row) {
-	switch row.Labels.Get("state") {
-	case "allocated":
-		s.Allocated = known(row.Value)
-	case "free":
-		s.Free = known(row.Value)
-	case "unavailable":
-		s.Unavailable = known(row.Value)
-	}
 }
 
 // namesOnly returns the names of sources.

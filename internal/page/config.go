@@ -3,29 +3,26 @@ package page
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"net/http"
-	"slices"
 	"time"
 
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // Config configures what a page shows, and to which readers.
 type Config struct {
-	Node        string              // shown until a snapshot has it
-	MetricsPath string              // where the page's link to the metrics leads
-	Model       func() *model.Node  // of a node: the newest; nil before the first
-	Rows        func() []metric.Row // of a cluster: those of the newest snapshot; nil before the first
-	Now         func() time.Time    // the wall clock
+	Node        string                // shown until a snapshot has it
+	MetricsPath string                // where the page's link to the metrics leads
+	Model       func() *model.Node    // of a node: the newest; nil before the first
+	Cluster     func() *model.Cluster // of a cluster: likewise
+	Now         func() time.Time      // the wall clock
 
 	// Messages returns messages for people, by source: what has failed and what to do.
-	// Rows have none. It may be nil.
+	// It may be nil.
 	Messages func() map[string]string
 
 	// Explanation explains a pod or a claim of the cluster. Its error may be a *Refusal,
-	// whose message is shown with its status; another one is shown beside what rows say.
+	// whose message is shown with its status; another one is shown beside what the model says.
 	// It may be nil.
 	Explanation func(ctx context.Context, object ExplainedObject) (*Explanation, error)
 
@@ -86,42 +83,4 @@ func (c *Config) mayExplain(r *http.Request, namespace string) (namespaceOnly, a
 	}
 	visible, all, err := c.Visible(r, []string{namespace})
 	return !all, all || visible[namespace], err
-}
-
-// namespacesIn returns the sorted namespaces of the rows; if wanted is not
-// empty, only those in it.
-func namespacesIn(rows []metric.Row, wanted map[string]bool) []string {
-	found := make(map[string]bool)
-	for i := range rows {
-		namespace := rows[i].Labels.Get("namespace")
-		if namespace != "" && (len(wanted) == 0 || wanted[namespace]) {
-			found[namespace] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(found))
-}
-
-// visibleRows returns the rows of the namespaces, of the devices that these use, with
-// the whole devices of partitions, and those that are about neither. Never nil.
-func visibleRows(rows []metric.Row, namespaces map[string]bool) []metric.Row {
-	devices := make(map[string]bool)
-	for i := range rows {
-		if labels := rows[i].Labels; namespaces[labels.Get("namespace")] {
-			devices[labels.Get("uuid")] = true
-		}
-	}
-	for i := range rows {
-		if labels := rows[i].Labels; devices[labels.Get("uuid")] {
-			devices[labels.Get("parent_uuid")] = true
-		}
-	}
-	delete(devices, "")
-	kept := make([]metric.Row, 0, len(rows))
-	for i := range rows {
-		namespace, uuid := rows[i].Labels.Get("namespace"), rows[i].Labels.Get("uuid")
-		if (namespace == "" || namespaces[namespace]) && (uuid == "" || devices[uuid]) {
-			kept = append(kept, rows[i])
-		}
-	}
-	return kept
 }

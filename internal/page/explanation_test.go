@@ -10,16 +10,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // explaining serves the pages of a cluster whose objects are explained by a function.
 func explaining(t *testing.T, visible Visible, explain func(context.Context, ExplainedObject) (*Explanation, error)) http.Handler {
 	t.Helper()
-	rows := testClusterRows(t)
+	cluster := parseCluster(testClusterRows(t))
 	made, err := ClusterHandlers(Config{
 		MetricsPath: "/metrics", Log: slog.New(slog.DiscardHandler), Visible: visible, Explanation: explain,
-		Rows: func() []metric.Row { return rows }, Now: func() time.Time { return noon },
+		Cluster: func() *model.Cluster { return cluster }, Now: func() time.Time { return noon },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -193,7 +193,7 @@ func (a assembler) addHolder(claim *Claim) {
 	}
 }
 
-// severalClasses is the class in rows if there are several.
+// severalClasses is the class of a claim if there are several.
 const severalClasses = "multiple"
 
 // heldClass returns the class by which the claim was allocated this device, else
@@ -282,4 +282,14 @@ func compareDevices(a, b Device) int {
 
 func compareTotals(a, b Totals) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Model, b.Model))
+}
+
+// find returns the value of a key, a copy of begin if there is none.
+func find[K comparable, V any](known map[K]*V, key K, begin V) *V {
+	if found := known[key]; found != nil {
+		return found
+	}
+	begun := begin // the address of begin itself would cost an allocation for every call
+	known[key] = &begun
+	return &begun
 }

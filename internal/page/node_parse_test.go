@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +30,7 @@ func parseNode(rows []metric.Row) *model.Node {
 		p.hold(row)
 		p.pod(row)
 		p.totals(row)
-		p.source(row)
+		parseSource(&p.node.Sources, row)
 		p.exporter(row)
 	}
 	return p.node
@@ -310,11 +311,11 @@ func (p nodeParser) totals(row metric.Row) {
 	}
 }
 
-// source reads a row of a source.
-func (p nodeParser) source(row metric.Row) {
+// parseSource reads a row of a source.
+func parseSource(sources *[]source.Status, row metric.Row) {
 	name := row.Labels.Get("source")
 	find := func() *source.Status {
-		return element(&p.node.Sources, source.Status{Name: name}, func(s *source.Status) bool { return s.Name == name })
+		return element(sources, source.Status{Name: name}, func(s *source.Status) bool { return s.Name == name })
 	}
 	switch row.Family.Name {
 	case metric.ExporterSourceUp:
@@ -324,6 +325,14 @@ func (p nodeParser) source(row metric.Row) {
 	case metric.ExporterSourceLastSuccessTimestampSeconds:
 		find().LastSuccess = clock.Instant{Wall: moment(row), Elapsed: time.Second}
 	}
+}
+
+// moment is the time of a _timestamp_seconds row, to the millisecond.
+func moment(row metric.Row) time.Time {
+	if known(row.Value) == nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(math.Round(row.Value * 1000))).UTC()
 }
 
 // exporter reads a row of the exporter.

@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -18,6 +19,14 @@ func value(number model.Optional) *float64 {
 		return nil
 	}
 	return known(number.Value)
+}
+
+// known is a number, nil if it is one that could not be shown.
+func known(value float64) *float64 {
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		return nil
+	}
+	return &value
 }
 
 func useValue(use model.Use) *float64 {

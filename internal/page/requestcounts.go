@@ -1,7 +1,9 @@
 package page
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -20,24 +22,30 @@ type RequestCounts struct {
 	BestNode  *float64 `json:"bestNode,omitempty"`
 }
 
-// stage finds the count under the name that the stage has in labels.
-func (f *RequestCounts) stage(name string) **float64 {
-	switch name {
-	case "published":
-		return &f.Published
-	case "class":
-		return &f.Class
-	case "selectors":
-		return &f.Selectors
-	case "untainted":
-		return &f.Untainted
-	case "free":
-		return &f.Free
-	case "best_node":
-		return &f.BestNode
-	default:
-		return nil
+// newRequestCounts returns the counts of each request, by name: of one that occurs twice,
+// the first. nodes reports whether nodes are known.
+func newRequestCounts(funnel []dra.RequestFunnel, nodes bool) []RequestCounts {
+	var requests []RequestCounts
+	for i := range funnel {
+		f := &funnel[i]
+		if slices.ContainsFunc(requests, func(counts RequestCounts) bool { return counts.Request == f.Request }) {
+			continue
+		}
+		count := func(stage dra.Stage) *float64 { return new(float64(f.Left[stage])) }
+		counts := RequestCounts{
+			Request: f.Request, Published: count(dra.StagePublished), Class: count(dra.StageClass), Selectors: count(dra.StageSelectors),
+			Untainted: count(dra.StageUntainted), Free: count(dra.StageFree),
+		}
+		if f.Count > 0 {
+			counts.Asked = new(float64(f.Count))
+		}
+		if nodes {
+			counts.BestNode = count(dra.StageBestNode)
+		}
+		requests = append(requests, counts)
 	}
+	slices.SortFunc(requests, func(a, b RequestCounts) int { return cmp.Compare(a.Request, b.Request) })
+	return requests
 }
 
 // Stage is a stage of a funnel as it is drawn.

@@ -1,31 +1,32 @@
 package page
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
 
 func TestNarrowestStage(t *testing.T) {
 	for _, test := range []struct {
 		name, reason string
-		left         [6]float64
+		left         [dra.Stages]int
 		want         string
 	}{
-		{"nothing of the class", "no_device_class", [6]float64{9, 0, 0, 0, 0, 0}, "class"},
-		{"nothing selected", "no_matching_device", [6]float64{9, 8, 0, 0, 0, 0}, "selectors"},
-		{"all tainted", "tainted", [6]float64{9, 8, 7, 0, 0, 0}, "untainted"},
-		{"some tainted", "tainted", [6]float64{9, 8, 7, 3, 3, 3}, "untainted"},
-		{"nothing free", "insufficient_devices", [6]float64{9, 8, 8, 8, 0, 0}, "free"},
-		{"too few free", "insufficient_devices", [6]float64{9, 8, 7, 7, 1, 1}, "free"},
-		{"too few there", "insufficient_devices", [6]float64{9, 8, 2, 2, 2, 1}, "selectors"},
-		{"too few of the class", "insufficient_devices", [6]float64{9, 2, 2, 2, 2, 1}, "class"},
-		{"incomplete", "pool_incomplete", [6]float64{9, 8, 7, 7, 1, 1}, "free"},
-		{"scattered", "fragmented", [6]float64{9, 8, 7, 7, 3, 2}, "best_node"},
-		{"another request's fault", "tainted", [6]float64{9, 8, 7, 7, 3, 2}, ""},
-		{"no device's fault", "other_constraints", [6]float64{9, 8, 7, 7, 3, 2}, ""},
-		{"nothing published", "no_matching_device", [6]float64{}, "published"},
+		{"nothing of the class", "no_device_class", [dra.Stages]int{9, 0, 0, 0, 0, 0}, "class"},
+		{"nothing selected", "no_matching_device", [dra.Stages]int{9, 8, 0, 0, 0, 0}, "selectors"},
+		{"all tainted", "tainted", [dra.Stages]int{9, 8, 7, 0, 0, 0}, "untainted"},
+		{"some tainted", "tainted", [dra.Stages]int{9, 8, 7, 3, 3, 3}, "untainted"},
+		{"nothing free", "insufficient_devices", [dra.Stages]int{9, 8, 8, 8, 0, 0}, "free"},
+		{"too few free", "insufficient_devices", [dra.Stages]int{9, 8, 7, 7, 1, 1}, "free"},
+		{"too few there", "insufficient_devices", [dra.Stages]int{9, 8, 2, 2, 2, 1}, "selectors"},
+		{"too few of the class", "insufficient_devices", [dra.Stages]int{9, 2, 2, 2, 2, 1}, "class"},
+		{"incomplete", "pool_incomplete", [dra.Stages]int{9, 8, 7, 7, 1, 1}, "free"},
+		{"scattered", "fragmented", [dra.Stages]int{9, 8, 7, 7, 3, 2}, "best_node"},
+		{"another request's fault", "tainted", [dra.Stages]int{9, 8, 7, 7, 3, 2}, ""},
+		{"no device's fault", "other_constraints", [dra.Stages]int{9, 8, 7, 7, 3, 2}, ""},
+		{"nothing published", "no_matching_device", [dra.Stages]int{}, "published"},
 	} {
-		f := RequestCounts{}
-		for i, stage := range []string{"published", "class", "selectors", "untainted", "free", "best_node"} {
-			*f.stage(stage) = &test.left[i]
-		}
+		f := newRequestCounts([]dra.RequestFunnel{{Left: test.left}}, true)[0]
 		got := ""
 		for _, stage := range newStages(f, test.reason) {
 			if stage.Narrows {
@@ -47,12 +48,8 @@ func TestNarrowestStage(t *testing.T) {
 // If the requested count is known, the first stage that leaves fewer is the
 // narrowest, whatever the reason is.
 func TestNarrowestStageWithRequestedCount(t *testing.T) {
-	for asked, want := range map[float64]string{16: "selectors", 7: "untainted", 3: "best_node", 2: ""} {
-		left := [6]float64{40, 20, 13, 5, 4, 2}
-		f := RequestCounts{Asked: &asked}
-		for i, stage := range []string{"published", "class", "selectors", "untainted", "free", "best_node"} {
-			*f.stage(stage) = &left[i]
-		}
+	for asked, want := range map[int64]string{16: "selectors", 7: "untainted", 3: "best_node", 2: ""} {
+		f := newRequestCounts([]dra.RequestFunnel{{Count: asked, Left: [dra.Stages]int{40, 20, 13, 5, 4, 2}}}, true)[0]
 		got := ""
 		for _, stage := range newStages(f, "insufficient_devices") {
 			if stage.Narrows {

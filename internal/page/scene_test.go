@@ -66,20 +66,18 @@ func handler(t testing.TB, rows []metric.Row) http.Handler {
 // handlerOf serves the present rows at noon.
 func handlerOf(t testing.TB, rows func() []metric.Row) http.Handler {
 	t.Helper()
-	return configured(t, Config{Rows: rows})
+	return configured(t, Config{}, rows)
 }
 
 // served serves the rows at noon, with more of the configuration.
 func served(t testing.TB, config Config, rows []metric.Row) http.Handler {
 	t.Helper()
-	config.Rows = func() []metric.Row { return rows }
-	return configured(t, config)
+	return configured(t, config, func() []metric.Row { return rows })
 }
 
-// configured serves the present rows of a node, which the configuration has.
-func configured(t testing.TB, config Config) http.Handler {
+// configured serves the present rows of a node.
+func configured(t testing.TB, config Config, rows func() []metric.Row) http.Handler {
 	t.Helper()
-	rows := config.Rows
 	config.Model = func() *model.Node { return parseNode(rows()) }
 	config.Node, config.MetricsPath, config.Log = "node-a", "/metrics", slog.New(slog.DiscardHandler)
 	config.Now = func() time.Time { return noon }

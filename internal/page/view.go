@@ -1,8 +1,5 @@
-// Package page shows a snapshot as an HTML page that refreshes itself, and as JSON: of
-// the node role its model, of the cluster role the rows of a scrape.
-//
-// For each role, these are read into records, records are assembled into a view, and
-// a view is rendered.
+// Package page shows the model of a role as HTML pages that refresh themselves, and as
+// JSON: for each role, a view is made of the model, and rendered.
 package page
 
 import (
@@ -12,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
@@ -177,6 +173,17 @@ func (v *View) nameParents() {
 	}
 }
 
+// Source is one source of facts: a device library, the kubelet, a resource of
+// the API server.
+type Source struct {
+	Name        string
+	Up          bool
+	Reason      string // why not, or what is amiss though it is up
+	Message     string // the same for people, with the remedy
+	LastSuccess time.Time
+	Age         time.Duration // since the last success, if there was one
+}
+
 // Device is a whole device or a partition.
 type Device struct {
 	UUID       string
@@ -253,7 +260,7 @@ func (d Device) Title() string {
 // bundleTitle returns the title of a bundle, whose uuid is NODE/DRIVER/claim:….
 func bundleTitle(count int, uuid string) string {
 	_, driver, _ := strings.Cut(uuid, "/")
-	driver, _, _ = strings.Cut(driver, metric.BundleMark)
+	driver, _, _ = strings.Cut(driver, "/")
 	return fmt.Sprintf("%d devices of %s", count, driver)
 }
 

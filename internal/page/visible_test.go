@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,8 +21,8 @@ func serveLimited(t *testing.T, rows []metric.Row, handlers func(Config) (map[st
 	t.Helper()
 	made, err := handlers(Config{
 		Node: "node-a", MetricsPath: "/metrics", Log: slog.New(slog.DiscardHandler), Visible: visible,
-		Rows: func() []metric.Row { return rows },
-		Now:  func() time.Time { return noon },
+		Cluster: func() *model.Cluster { return parseCluster(rows) },
+		Now:     func() time.Time { return noon },
 		Messages: func() map[string]string {
 			return map[string]string{"resourceclaims": "get resourceclaim secret-team/secret-claim"}
 		},
@@ -76,7 +77,7 @@ func TestReaderSeesOwnNamespaces(t *testing.T) {
 		{"shared devices", sharing(t), Handlers, []string{"/", "/api/v1/claims", "/api/v1/namespaces"}},
 		{"cluster", testClusterRows(t), ClusterHandlers, []string{"/", "/api/v1/pending"}},
 	} {
-		all := namespacesIn(site.rows, nil)
+		all := namespacesIn(site.rows)
 		if len(all) < 2 {
 			t.Fatalf("%s: the scene has the namespaces %q: too few to hide any", site.name, all)
 		}
@@ -109,6 +110,16 @@ func TestReaderSeesOwnNamespaces(t *testing.T) {
 	}
 }
 
+// namespacesIn returns the sorted namespaces of the rows.
+func namespacesIn(rows []metric.Row) []string {
+	namespaces := map[string]bool{}
+	for _, row := range rows {
+		namespaces[row.Labels.Get("namespace")] = true
+	}
+	delete(namespaces, "")
+	return slices.Sorted(maps.Keys(namespaces))
+}
+
 // objectsByNamespace returns names of claims and pods that are long enough to
 // search for in a page.
 func objectsByNamespace(rows []metric.Row) map[string][]string {
@@ -139,7 +150,7 @@ func contains(all []string, name string) bool {
 // Devices that none of the reader's claims uses would show the use by others.
 func TestReaderSeesOwnDevices(t *testing.T) {
 	rows := testNodeRows(t)
-	namespace := namespacesIn(rows, nil)[0]
+	namespace := namespacesIn(rows)[0]
 	used := map[string]bool{}
 	for _, row := range rows {
 		if row.Labels.Get("namespace") == namespace {
@@ -196,7 +207,7 @@ func TestReaderOfAllNamespaces(t *testing.T) {
 // Access is only reviewed for namespaces of the query.
 func TestOnlyNamedNamespacesAreReviewed(t *testing.T) {
 	rows := testNodeRows(t)
-	all := namespacesIn(rows, nil)
+	all := namespacesIn(rows)
 	var asked []string
 	visible := func(_ *http.Request, given []string) (map[string]bool, bool, error) {
 		asked = given

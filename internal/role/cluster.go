@@ -178,12 +178,20 @@ func (c *Cluster) Server(options WebOptions, log *slog.Logger) (*web.Server, err
 		api: c.options.API, registry: c.registry, filter: c.options.Filter, clock: c.options.Clock, page: c.page, healthy: c.healthy, ready: c.Ready,
 		pages: func(visible page.Visible) (pageHandlers, error) {
 			return page.ClusterHandlers(page.Config{
-				MetricsPath: options.MetricsPath, Rows: c.rows, Log: log, Explain: c.options.Explain, Links: options.Links, Explanation: c.explain,
+				MetricsPath: options.MetricsPath, Cluster: c.model, Log: log, Explain: c.options.Explain, Links: options.Links, Explanation: c.explain,
 				Now: func() time.Time { return c.options.Clock().Wall }, Messages: func() map[string]string { return messages(c.cluster.Statuses()) },
 				Visible: visible,
 			})
 		},
 	}, log)
+}
+
+// model returns the newest model; nil before the first.
+func (c *Cluster) model() *model.Cluster {
+	if latest := c.runner.Latest(); latest != nil {
+		return latest.Model
+	}
+	return nil
 }
 
 func (c *Cluster) page() *metric.Page {
@@ -210,13 +218,6 @@ func (c *Cluster) explain(ctx context.Context, object page.ExplainedObject) (*pa
 		explanation.Evidence = append(explanation.Evidence, page.Fact(fact))
 	}
 	return explanation, nil
-}
-
-func (c *Cluster) rows() []metric.Row {
-	if latest := c.runner.Latest(); latest != nil {
-		return latest.Rows()
-	}
-	return nil
 }
 
 // Ready fails until a snapshot has been published.

@@ -4,16 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"log/slog"
 	"maps"
-	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -43,24 +39,6 @@ func snapshot(t *testing.T, name string) []metric.Row {
 		}
 	}
 	return rows
-}
-
-// serveDocument returns the answer of a page's handler to one path.
-func serveDocument(t *testing.T, handlers func(page.Config) (map[string]http.Handler, error), rows []metric.Row, path string) string {
-	t.Helper()
-	pages, err := handlers(page.Config{
-		Node: "node-a", MetricsPath: "/metrics", Log: slog.New(slog.DiscardHandler),
-		Rows: func() []metric.Row { return rows }, Now: func() time.Time { return noon },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	recorder := httptest.NewRecorder()
-	pages[path].ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
-	if recorder.Code != http.StatusOK {
-		t.Fatal(path, recorder.Code, recorder.Body)
-	}
-	return recorder.Body.String()
 }
 
 // field is the number of an element of the page.
@@ -99,11 +77,10 @@ func TestPendingCountsAgree(t *testing.T) {
 	if gated == 0 || all == gated {
 		t.Fatalf("the snapshot does not distinguish pending from gated claims: %s", want)
 	}
-	html := serveDocument(t, page.ClusterHandlers, rows, "/")
+	html, body := string(withReplies(t, "cluster.html")), withReplies(t, "pending.json")
 	if got := fmt.Sprintf("%d pending, %d gated", field(t, html, "pending"), field(t, html, "gated")); got != want {
 		t.Errorf("the page has %s, want %s", got, want)
 	}
-	body := []byte(serveDocument(t, page.ClusterHandlers, rows, "/api/v1/pending"))
 	var document page.PendingAnswer
 	if err := decode(body, &document); err != nil {
 		t.Fatal(err)
