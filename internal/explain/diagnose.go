@@ -3,12 +3,10 @@ package explain
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/diagnosis"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
 // maxDiagnosed bounds the pods that are diagnosed one by one: the pods of a shared
@@ -37,26 +35,8 @@ func (r Reader) diagnose(ctx context.Context, read *reading, facts *Facts, subje
 		facts.Pending = append(facts.Pending, *ref)
 	}
 	AddUncertain(facts.Pending, unsure)
-	facts.Phases = readPhases(second.Rows())
+	facts.Phases = second.Model.Phases
 	facts.Now = now.Wall
-}
-
-// readPhases reads the phases that have started and not ended from the rows of a
-// snapshot, so that they agree with the metrics.
-func readPhases(rows []metric.Row) []Phase {
-	var phases []Phase
-	for _, row := range rows {
-		if row.Family.Name != metric.ClaimPhaseSinceTimestampSeconds {
-			continue
-		}
-		phases = append(phases, Phase{
-			Pod:   dra.PodRef{Namespace: row.Labels.Get("namespace"), Name: row.Labels.Get("pod")},
-			Claim: row.Labels.Get("resourceclaim"),
-			Phase: row.Labels.Get("phase"),
-			Since: time.Unix(int64(row.Value), 0).UTC(),
-		})
-	}
-	return phases
 }
 
 // concerning returns the questions about the pod and the others of its gang, about the

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // Facts is what has been read of the cluster, and what the reducer of the cluster
@@ -19,7 +20,7 @@ type Facts struct {
 	Server    string // version of the API server; empty: unknown
 	Objects   *Objects
 	Pending   []cluster.PendingRef // with their reasons and diagnoses
-	Phases    []Phase
+	Phases    []*model.Phase
 	Supply    *dra.Supply // nil: not counted
 	Claims    map[dra.ClaimRef]Spec
 	Templates map[Template]Spec
@@ -30,14 +31,6 @@ type Facts struct {
 // Template names a ResourceClaimTemplate.
 type Template struct {
 	Namespace, Name string
-}
-
-// Phase is a phase that has started and not ended.
-type Phase struct {
-	Pod   dra.PodRef
-	Claim string // empty: of the pod as a whole
-	Phase string
-	Since time.Time
 }
 
 // spec returns what the claim or the template requests; nil: unknown.

@@ -162,7 +162,7 @@ func (l *Live) facts(ctx context.Context, subject Subject, namespaceOnly bool) (
 			facts.Gaps[i].Message = ""
 		}
 	}
-	for _, phase := range readPhases(latest.Rows()) {
+	for _, phase := range latest.Model.Phases {
 		if phase.Pod.Namespace == subject.Namespace {
 			facts.Phases = append(facts.Phases, phase)
 		}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/internal/words"
@@ -28,7 +29,7 @@ func (b podBuilder) build(lifecycle *dra.PodLifecycle, claim string) Pod {
 	pod := Pod{Name: lifecycle.Ref.Name, UID: lifecycle.UID, Node: lifecycle.Node, State: b.state(lifecycle)}
 	for _, phase := range b.facts.Phases {
 		if phase.Pod == lifecycle.Ref && (claim == "" || phase.Claim == "" || phase.Claim == claim) {
-			pod.Phases = append(pod.Phases, PodPhase{Claim: phase.Claim, Phase: phase.Phase, Since: phase.Since.UTC()})
+			pod.Phases = append(pod.Phases, PodPhase{Claim: phase.Claim, Phase: phase.Name, Since: phase.Since.UTC().Truncate(time.Second)})
 		}
 	}
 	for _, taken := range lifecycle.Allocatable {

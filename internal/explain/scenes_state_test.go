@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
 
@@ -31,14 +32,14 @@ func stateTextCases() map[string]textCase {
 	}
 	gone := func(p *dra.PodLifecycle) { p.UID = "" }
 	preparing := with(func(_ *dra.ClaimLifecycle, p *dra.PodLifecycle) { p.Scheduled = ago(10 * time.Minute) })
-	preparing.Phases = []explain.Phase{{Pod: dra.PodRef{Namespace: "team-b", Name: "serve-0"}, Claim: "serve", Phase: "preparation", Since: ago(10 * time.Minute)},
-		{Pod: dra.PodRef{Namespace: "team-b", Name: "serve-1"}, Claim: "serve", Phase: "start", Since: ago(time.Hour)}}
+	preparing.Phases = []*model.Phase{{Pod: dra.PodRef{Namespace: "team-b", Name: "serve-0"}, Claim: "serve", Name: "preparation", Since: ago(10 * time.Minute)},
+		{Pod: dra.PodRef{Namespace: "team-b", Name: "serve-1"}, Claim: "serve", Name: "start", Since: ago(time.Hour)}}
 	preparing.Objects.Warning(&dra.Warning{Name: "team-b/serve-0.1", Kind: dra.WarningPreparation, Pod: dra.PodRef{Namespace: "team-b", Name: "serve-0"}, PodUID: "serve-0",
 		Message: "Failed to prepare dynamic resources: DRA driver gpu.example.com is not registered", Count: 12, Last: ago(time.Minute)}, false)
 	unprepared := with(func(c *dra.ClaimLifecycle, p *dra.PodLifecycle) {
 		c.NoPreparation, p.Scheduled = true, ago(10*time.Minute)
 	})
-	unprepared.Phases = []explain.Phase{{Pod: dra.PodRef{Namespace: "team-b", Name: "serve-0"}, Claim: "serve", Phase: "start", Since: ago(10 * time.Minute)}}
+	unprepared.Phases = []*model.Phase{{Pod: dra.PodRef{Namespace: "team-b", Name: "serve-0"}, Claim: "serve", Name: "start", Since: ago(10 * time.Minute)}}
 	takes := with(func(_ *dra.ClaimLifecycle, p *dra.PodLifecycle) {
 		p.Started = ago(time.Hour)
 		p.Allocatable = []dra.ClaimAllocatable{

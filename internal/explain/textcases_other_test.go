@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
@@ -45,7 +46,7 @@ func otherTextCases() map[string]textCase {
 		Results:     []dra.AllocatedDevice{{Request: "gpus", Class: "gpu.example.com", Device: gpu("node-a", "gpu-3")}},
 		ReservedFor: []dra.Consumer{{Resource: "pods", Name: "train-0", UID: "train-0"}},
 	}, false)
-	binding.Phases = []explain.Phase{{Pod: dra.PodRef{Namespace: "team-a", Name: "train-0"}, Claim: "train-0-gpus-x7k2p", Phase: "binding", Since: ago(3 * time.Minute)}}
+	binding.Phases = []*model.Phase{{Pod: dra.PodRef{Namespace: "team-a", Name: "train-0"}, Claim: "train-0-gpus-x7k2p", Name: "binding", Since: ago(3 * time.Minute)}}
 	other := facts(2, pendingRef(dra.ReasonOther, "0/2 nodes are available: 2 Insufficient cpu.",
 		diagnosis(dra.ReasonNone, 2, [dra.Stages]int{8, 8, 8, 8, 6, 4}, dra.Detail{Fits: "node-b"})))
 	return map[string]textCase{
@@ -143,7 +144,7 @@ func domainFacts(reason dra.PendingReason) explain.Facts {
 	} else {
 		p.Node, p.Claims[0].Claim = "node-b", "train-0-gpus-x7k2p"
 		domain.Nodes = []dra.ComputeDomainNode{{Name: "node-a", Clique: "a1b2.4", Ready: true}, {Name: "node-b", Clique: "a1b2.4"}, {Name: "node-c", Clique: "a1b2.7", Ready: true}}
-		f.Phases = []explain.Phase{{Pod: p.Ref, Phase: "preparation", Since: ago(2 * time.Minute)}}
+		f.Phases = []*model.Phase{{Pod: p.Ref, Name: "preparation", Since: ago(2 * time.Minute)}}
 		f.Objects.Warning(&dra.Warning{Name: "team-a/e", Kind: dra.WarningPreparation, Pod: p.Ref, PodUID: "train-0", Message: "Failed to prepare dynamic resources: prepare devices failed: current node not ready in ComputeDomain", Count: 3, Last: ago(time.Minute)}, false)
 	}
 	f.Objects.Pod(p, false)
