@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 	"github.com/dra-exporter/dra-exporter/internal/check"
+	"github.com/dra-exporter/dra-exporter/test/metrictest"
 )
 
 // The demo's page has a command for each pod. It works in a shell, in any

@@ -23,8 +23,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 	"github.com/dra-exporter/dra-exporter/internal/demo/apiserver"
+	"github.com/dra-exporter/dra-exporter/test/metrictest"
 )
 
 // badServer is a server from which nothing good comes.

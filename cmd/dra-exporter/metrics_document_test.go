@@ -7,9 +7,9 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
-	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 	"github.com/dra-exporter/dra-exporter/collector/node"
 	"github.com/dra-exporter/dra-exporter/collector/self"
+	"github.com/dra-exporter/dra-exporter/test/metrictest"
 )
 
 const metricsHead = `# Metrics

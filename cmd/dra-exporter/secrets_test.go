@@ -24,8 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/dra-exporter/dra-exporter/internal/demo/apiserver"
-	collectors "github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
 	kubelets "github.com/dra-exporter/dra-exporter/kubelet/simulated"
+	"github.com/dra-exporter/dra-exporter/test/fakes/otelcollector"
 )
 
 // planted is part of every secret of this test, and of nothing else.
@@ -35,7 +35,7 @@ const planted = "pl4nted"
 // and a collector that needs one.
 type secretFixture struct {
 	dir, kubeconfig, socket string
-	collector               *collectors.Collector
+	collector               *otelcollector.Collector
 	tokens                  atomic.Int64 // requests to the API server with the token
 }
 
@@ -65,7 +65,7 @@ func newSecretFixture(t *testing.T) *secretFixture {
 	t.Cleanup(front.Close)
 	v.kubeconfig = v.file(t, "kubeconfig", fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"+
 		"clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}]\nusers: [{name: u, user: {token: %s-token}}]\n", front.URL, planted))
-	if v.collector, err = collectors.Start(collectors.Options{}); err != nil {
+	if v.collector, err = otelcollector.Start(otelcollector.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(v.collector.Close)
@@ -241,7 +241,7 @@ func TestSecretsAreNotExposed(t *testing.T) {
 			expectNoSecret(t, "the command line", read(t, address+"/debug/pprof/cmdline", ""), "Unknown profile")
 			patience, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
-			if !v.collector.Await(patience, func(c *collectors.Collector) bool { return len(c.Requests()) > 0 }) {
+			if !v.collector.Await(patience, func(c *otelcollector.Collector) bool { return len(c.Requests()) > 0 }) {
 				t.Error("nothing was pushed")
 			}
 			for _, pushed := range v.collector.Requests() {

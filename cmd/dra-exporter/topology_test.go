@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 	"github.com/dra-exporter/dra-exporter/internal/topology"
+	"github.com/dra-exporter/dra-exporter/test/metrictest"
 )
 
 // runTopologyProgram runs the subcommand and returns what it prints together.

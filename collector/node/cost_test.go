@@ -10,8 +10,8 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 	"github.com/dra-exporter/dra-exporter/collector/price"
+	"github.com/dra-exporter/dra-exporter/test/metrictest"
 )
 
 // configure begins the scene again with another configuration.

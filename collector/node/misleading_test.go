@@ -9,9 +9,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 	"github.com/dra-exporter/dra-exporter/kubelet"
 	"github.com/dra-exporter/dra-exporter/kubelet/simulated"
+	"github.com/dra-exporter/dra-exporter/test/metrictest"
 )
 
 // Each case is one way in which the reports of the kubelet or of a driver are

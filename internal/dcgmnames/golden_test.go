@@ -10,8 +10,8 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
-	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 	"github.com/dra-exporter/dra-exporter/collector/model"
+	"github.com/dra-exporter/dra-exporter/test/metrictest"
 )
 
 const gibibyte = 1 << 30

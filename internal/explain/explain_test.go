@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
+	"github.com/dra-exporter/dra-exporter/test/metrictest"
 )
 
 // textCase is a subject and the facts about it.

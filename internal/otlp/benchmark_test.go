@@ -23,9 +23,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/naming"
-	"github.com/dra-exporter/dra-exporter/internal/otlp/otlptest"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
-	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
+	"github.com/dra-exporter/dra-exporter/test/fakes/otelcollector"
+	"github.com/dra-exporter/dra-exporter/test/otlptest"
 )
 
 // densePush are the options of a push of the dense node: rows of the real
@@ -196,7 +196,7 @@ func TestAsCollector(t *testing.T) {
 	if os.Getenv(collectorVariable) == "" {
 		t.Skip("the collector of BenchmarkPush")
 	}
-	collector, err := simulated.Start(simulated.Options{Keep: 1})
+	collector, err := otelcollector.Start(otelcollector.Options{Keep: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
-	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
+	"github.com/dra-exporter/dra-exporter/test/fakes/otelcollector"
 )
 
 // TestForeignTextIsMadeUTF8: bytes from wherever do not make a whole request
@@ -42,7 +42,7 @@ func TestForeignTextIsMadeUTF8(t *testing.T) {
 // TestExporterEvictsAndShutsDown: attributes that two pushes did not use are
 // evicted, and after Shutdown the exporter returns an error.
 func TestExporterEvictsAndShutsDown(t *testing.T) {
-	collector := startCollector(t, simulated.Options{})
+	collector := startCollector(t, otelcollector.Options{})
 	for _, protocol := range []string{settings.ProtocolGRPC, settings.ProtocolHTTP} {
 		exporter, err := newMetricExporter(settings.Settings{Metrics: settings.Signal{Protocol: protocol, Endpoint: collector.Address(protocol),
 			Path: "/v1/metrics", Insecure: true, Timeout: patience}})

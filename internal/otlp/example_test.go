@@ -14,12 +14,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/internal/otlp"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
-	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
+	"github.com/dra-exporter/dra-exporter/test/fakes/otelcollector"
 )
 
 // One row is pushed to a collector.
 func ExamplePusher() {
-	collector, err := simulated.Start(simulated.Options{})
+	collector, err := otelcollector.Start(otelcollector.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -46,7 +46,7 @@ func ExamplePusher() {
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { pusher.Run(ctx) })
-	collector.Await(ctx, func(c *simulated.Collector) bool { return c.Counts().Taken > 0 })
+	collector.Await(ctx, func(c *otelcollector.Collector) bool { return c.Counts().Taken > 0 })
 	stop()
 	running.Wait()
 	for _, pushed := range collector.Metrics()[0].GetScopeMetrics()[0].GetMetrics() {

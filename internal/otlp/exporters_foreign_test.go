@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
-	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
+	"github.com/dra-exporter/dra-exporter/test/fakes/otelcollector"
 )
 
 // exportBoth exports metrics and spans once and returns what came of each.
@@ -139,8 +139,8 @@ func answeringTo(t *testing.T, answer func(connection net.Conn, request int) boo
 
 // However short the delay that a collector asks for, it is not called constantly.
 func TestRetriesAreNotAFlood(t *testing.T) {
-	collector := startCollector(t, simulated.Options{})
-	collector.Answer(simulated.Always(simulated.Answer{Code: codes.ResourceExhausted, RetryAfter: time.Nanosecond}))
+	collector := startCollector(t, otelcollector.Options{})
+	collector.Answer(otelcollector.Always(otelcollector.Answer{Code: codes.ResourceExhausted, RetryAfter: time.Nanosecond}))
 	settings := load(t, settings.Flags{Endpoint: "http://" + collector.GRPC(), Protocol: settings.ProtocolGRPC}, "OTEL_EXPORTER_OTLP_TIMEOUT=2500")
 	exporter, err := newMetricExporter(settings)
 	if err != nil {
@@ -159,18 +159,18 @@ func TestRetriesAreNotAFlood(t *testing.T) {
 // reported as one that refuses.
 func TestRefusalIsReportedAfterATimeout(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
-		collector := startCollector(t, simulated.Options{})
+		collector := startCollector(t, otelcollector.Options{})
 		exporter, err := newMetricExporter(load(t, settings.Flags{Endpoint: "http://" + collector.Address(protocol), Protocol: protocol}, "OTEL_EXPORTER_OTLP_TIMEOUT=5000"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = exporter.Shutdown(t.Context()) }()
 		var attempts atomic.Int32
-		collector.Answer(func(simulated.Request) simulated.Answer {
+		collector.Answer(func(otelcollector.Request) otelcollector.Answer {
 			if attempts.Add(1) == 1 {
-				return simulated.Answer{Code: codes.Unavailable, Message: "being restarted"}
+				return otelcollector.Answer{Code: codes.Unavailable, Message: "being restarted"}
 			}
-			return simulated.Answer{Hang: true}
+			return otelcollector.Answer{Hang: true}
 		})
 		if err := exporter.Export(t.Context(), oneGauge()); err == nil || !strings.Contains(err.Error(), "being restarted") || strings.Contains(err.Error(), "no answer") {
 			t.Errorf("after %d attempts: %v", attempts.Load(), err)
@@ -181,13 +181,13 @@ func TestRefusalIsReportedAfterATimeout(t *testing.T) {
 // The error of a timeout has the timeout that applied.
 func TestSaysHowLongItHasWaited(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
-		collector := startCollector(t, simulated.Options{})
+		collector := startCollector(t, otelcollector.Options{})
 		endpoint := settings.Flags{Endpoint: "http://" + collector.Address(protocol), Protocol: protocol}
 		refusing := load(t, settings.Flags{Endpoint: "http://127.0.0.1:1", Protocol: protocol}, "OTEL_EXPORTER_OTLP_TIMEOUT=1500")
 		if metrics, _ := exportBoth(t, refusing); !strings.Contains(metrics.Error(), "connection refused") || strings.Contains(metrics.Error(), "no answer") {
 			t.Errorf("without a listener: %v", metrics)
 		}
-		collector.Answer(simulated.Always(simulated.Answer{Hang: true}))
+		collector.Answer(otelcollector.Always(otelcollector.Answer{Hang: true}))
 		for _, variables := range [][]string{{"OTEL_EXPORTER_OTLP_TIMEOUT=400"}, {"OTEL_METRIC_EXPORT_TIMEOUT=400"}} {
 			if metrics, _ := exportBoth(t, load(t, endpoint, append(variables, "OTEL_BSP_EXPORT_TIMEOUT=1")...)); !strings.Contains(metrics.Error(), "no answer within 400ms") &&
 				!strings.Contains(metrics.Error(), "no answer in time") && !strings.Contains(metrics.Error(), "code = Canceled") { // the server may be quicker to end it
@@ -196,7 +196,7 @@ func TestSaysHowLongItHasWaited(t *testing.T) {
 		}
 		p := startPushing(t, protocol, func(s *setting) { s.Settings.Metrics.Timeout = time.Hour })
 		p.arrives(t, 1)
-		p.collector.Answer(simulated.Always(simulated.Answer{Hang: true}))
+		p.collector.Answer(otelcollector.Always(otelcollector.Answer{Hang: true}))
 		p.finish()
 		if strings.Contains(p.logged.String(), "1h0m0s") {
 			t.Errorf("what waited a second at the end is said to have waited for an hour:\n%s", p.logged)
@@ -233,9 +233,9 @@ func TestTargetsAreHosts(t *testing.T) {
 // The error of a collector without a pipeline for a signal gets advice.
 func TestSaysHowToSwitchASignalOff(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
-		collector := startCollector(t, simulated.Options{})
-		collector.Answer(func(request simulated.Request) simulated.Answer {
-			return simulated.Answer{Code: codes.Unimplemented, Status: http.StatusNotFound, Message: "unknown service"}
+		collector := startCollector(t, otelcollector.Options{})
+		collector.Answer(func(request otelcollector.Request) otelcollector.Answer {
+			return otelcollector.Answer{Code: codes.Unimplemented, Status: http.StatusNotFound, Message: "unknown service"}
 		})
 		metrics, spans := exportBoth(t, load(t, settings.Flags{Endpoint: "http://" + collector.Address(protocol), Protocol: protocol}))
 		for _, err := range []error{metrics, spans} {

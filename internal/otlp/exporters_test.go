@@ -19,15 +19,15 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
-	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
+	"github.com/dra-exporter/dra-exporter/test/fakes/otelcollector"
 )
 
 // patience is how long a test waits for what must happen.
 const patience = 3 * time.Minute
 
-func startCollector(t *testing.T, options simulated.Options) *simulated.Collector {
+func startCollector(t *testing.T, options otelcollector.Options) *otelcollector.Collector {
 	t.Helper()
-	collector, err := simulated.Start(options)
+	collector, err := otelcollector.Start(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,13 +97,13 @@ func export(t *testing.T, s settings.Settings) error {
 }
 
 // bothRequests returns the two requests that the collector got: one of each signal.
-func bothRequests(t *testing.T, collector *simulated.Collector) (metrics, traces simulated.Request) {
+func bothRequests(t *testing.T, collector *otelcollector.Collector) (metrics, traces otelcollector.Request) {
 	t.Helper()
 	requests := collector.Requests()
 	if len(requests) != 2 {
 		t.Fatalf("%d requests", len(requests))
 	}
-	slices.SortFunc(requests, func(a, b simulated.Request) int { return strings.Compare(a.Signal, b.Signal) })
+	slices.SortFunc(requests, func(a, b otelcollector.Request) int { return strings.Compare(a.Signal, b.Signal) })
 	return requests[0], requests[1]
 }
 
@@ -112,7 +112,7 @@ func TestExports(t *testing.T) {
 	for _, protocol := range []string{"grpc", "http/protobuf"} {
 		for _, compression := range []string{"", "gzip"} {
 			t.Run(protocol+" "+compression, func(t *testing.T) {
-				collector := startCollector(t, simulated.Options{MetricsPath: "/in to/v1/metrics", TracesPath: "/own"})
+				collector := startCollector(t, otelcollector.Options{MetricsPath: "/in to/v1/metrics", TracesPath: "/own"})
 				endpoint := "http://" + collector.Address(protocol)
 				pairs := []string{"OTEL_EXPORTER_OTLP_PROTOCOL=" + protocol, "OTEL_EXPORTER_OTLP_COMPRESSION=" + compression,
 					"OTEL_EXPORTER_OTLP_HEADERS=X-Scope=all%20of%20it", "OTEL_EXPORTER_OTLP_TRACES_HEADERS=x-scope=traces"}
@@ -127,7 +127,7 @@ func TestExports(t *testing.T) {
 					t.Fatal(err)
 				}
 				metrics, traces := bothRequests(t, collector)
-				for scope, request := range map[string]simulated.Request{"all of it": metrics, "traces": traces} {
+				for scope, request := range map[string]otelcollector.Request{"all of it": metrics, "traces": traces} {
 					if request.Protocol != protocol || request.Compression != compression || request.Header.Get("X-Scope") != scope ||
 						!strings.HasPrefix(request.Header.Get("User-Agent"), "dra-exporter/1.2.3") {
 						t.Errorf("%s: by %s, compressed by %q, %v", request.Signal, request.Protocol, request.Compression, request.Header)
@@ -140,7 +140,7 @@ func TestExports(t *testing.T) {
 
 func TestExportsThroughSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.sock")
-	collector := startCollector(t, simulated.Options{Socket: path})
+	collector := startCollector(t, otelcollector.Options{Socket: path})
 	if err := export(t, load(t, settings.Flags{Endpoint: "unix://" + path})); err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func hostile(t *testing.T) map[string]string {
 
 // What the settings say wins over what the SDK reads by itself.
 func TestSettingsWinOverEnvironment(t *testing.T) {
-	authority, err := simulated.NewAuthority()
+	authority, err := otelcollector.NewAuthority()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,8 +200,8 @@ func TestSettingsWinOverEnvironment(t *testing.T) {
 	}
 }
 
-func checkWins(t *testing.T, authority *simulated.Authority, bundle, protocol string, secure, compressed bool) {
-	var options simulated.Options
+func checkWins(t *testing.T, authority *otelcollector.Authority, bundle, protocol string, secure, compressed bool) {
+	var options otelcollector.Options
 	scheme, pairs := "http", []string{"OTEL_EXPORTER_OTLP_HEADERS=x-ours=1", "OTEL_EXPORTER_OTLP_COMPRESSION=none"}
 	if compressed {
 		pairs[1] = "OTEL_EXPORTER_OTLP_COMPRESSION=gzip"
@@ -220,7 +220,7 @@ func checkWins(t *testing.T, authority *simulated.Authority, bundle, protocol st
 		t.Fatal(err)
 	}
 	metrics, traces := bothRequests(t, collector)
-	for _, request := range []simulated.Request{metrics, traces} {
+	for _, request := range []otelcollector.Request{metrics, traces} {
 		if request.Header.Get("X-Ours") != "1" || request.Header.Get("X-Env") != "" {
 			t.Errorf("headers: %v", request.Header)
 		}
@@ -273,7 +273,7 @@ func TestSDKIsSilent(t *testing.T) {
 func TestRetries(t *testing.T) {
 	for _, protocol := range []string{"grpc", "http/protobuf"} {
 		t.Run(protocol, func(t *testing.T) {
-			collector := startCollector(t, simulated.Options{})
+			collector := startCollector(t, otelcollector.Options{})
 			settings := load(t, settings.Flags{Endpoint: "http://" + collector.Address(protocol), Protocol: protocol}, "OTEL_EXPORTER_OTLP_TIMEOUT=30000")
 			exporter, err := newMetricExporter(settings)
 			if err != nil {
@@ -281,16 +281,16 @@ func TestRetries(t *testing.T) {
 			}
 			defer func() { _ = exporter.Shutdown(t.Context()) }()
 			attempts := 0
-			collector.Answer(func(simulated.Request) simulated.Answer {
+			collector.Answer(func(otelcollector.Request) otelcollector.Answer {
 				if attempts++; attempts == 1 {
-					return simulated.Answer{Code: codes.Unavailable, RetryAfter: time.Second}
+					return otelcollector.Answer{Code: codes.Unavailable, RetryAfter: time.Second}
 				}
-				return simulated.Answer{}
+				return otelcollector.Answer{}
 			})
 			if err := exporter.Export(t.Context(), oneGauge()); err != nil || attempts != 2 {
 				t.Errorf("%d attempts: %v", attempts, err)
 			}
-			collector.Answer(simulated.Always(simulated.Answer{Code: codes.Unavailable, RetryAfter: time.Hour, Message: "later"}))
+			collector.Answer(otelcollector.Always(otelcollector.Answer{Code: codes.Unavailable, RetryAfter: time.Hour, Message: "later"}))
 			before := collector.Counts().Requests
 			err = exporter.Export(t.Context(), oneGauge())
 			if err == nil || !strings.Contains(err.Error(), "later") || strings.Contains(err.Error(), "retry") || retryAfter(err) != time.Hour || collector.Counts().Requests != before+1 {
@@ -302,12 +302,12 @@ func TestRetries(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = spans.Shutdown(t.Context()) }()
-			collector.Answer(simulated.Always(simulated.Answer{Code: codes.Unavailable}))
+			collector.Answer(otelcollector.Always(otelcollector.Answer{Code: codes.Unavailable}))
 			before = collector.Counts().Requests
 			if err := spans.ExportSpans(t.Context(), oneSpan()); err == nil || !retryable(err) || collector.Counts().Requests != before+1 {
 				t.Errorf("after %d attempts with spans: %v", collector.Counts().Requests-before, err)
 			}
-			collector.Answer(simulated.Always(simulated.Answer{Code: codes.InvalidArgument, Message: "never"}))
+			collector.Answer(otelcollector.Always(otelcollector.Answer{Code: codes.InvalidArgument, Message: "never"}))
 			before = collector.Counts().Requests
 			if err := exporter.Export(t.Context(), oneGauge()); err == nil || collector.Counts().Requests != before+1 {
 				t.Errorf("after %d attempts: %v", collector.Counts().Requests-before, err)
@@ -321,7 +321,7 @@ func TestRetries(t *testing.T) {
 func TestCollectorReturns(t *testing.T) {
 	for _, protocol := range []string{"grpc", "http/protobuf"} {
 		t.Run(protocol, func(t *testing.T) {
-			collector := startCollector(t, simulated.Options{})
+			collector := startCollector(t, otelcollector.Options{})
 			settings := load(t, settings.Flags{Endpoint: "http://" + collector.Address(protocol), Protocol: protocol}, "OTEL_EXPORTER_OTLP_TIMEOUT=1000")
 			settings.Metrics.Timeout = patience
 			collector.Stop()
@@ -336,7 +336,7 @@ func TestCollectorReturns(t *testing.T) {
 			if err := <-done; err != nil || len(collector.Requests()) != 1 {
 				t.Errorf("%d requests: %v", len(collector.Requests()), err)
 			}
-			collector.Answer(simulated.Always(simulated.Answer{Hang: true}))
+			collector.Answer(otelcollector.Always(otelcollector.Answer{Hang: true}))
 			defer collector.Release()
 			spans, err := newSpanExporter(t.Context(), settings)
 			if err != nil {

@@ -17,15 +17,15 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/dra-exporter/dra-exporter/internal/otlp/naming"
-	"github.com/dra-exporter/dra-exporter/internal/otlp/otlptest"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
-	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
+	"github.com/dra-exporter/dra-exporter/test/fakes/otelcollector"
+	"github.com/dra-exporter/dra-exporter/test/otlptest"
 )
 
 // TestSameAsTheSDK: what arrives of ours is, message for message, what arrives
 // of the SDK's exporters for the same metrics.
 func TestSameAsTheSDK(t *testing.T) {
-	collector := startCollector(t, simulated.Options{})
+	collector := startCollector(t, otelcollector.Options{})
 	for _, protocol := range []string{settings.ProtocolGRPC, settings.ProtocolHTTP} {
 		for _, compressed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s compressed %t", protocol, compressed), func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestSameAsTheSDK(t *testing.T) {
 	}
 }
 
-func oracle(t *testing.T, protocol string, collector *simulated.Collector) (exporter sdkmetric.Exporter) {
+func oracle(t *testing.T, protocol string, collector *otelcollector.Collector) (exporter sdkmetric.Exporter) {
 	t.Helper()
 	var err error
 	if protocol == settings.ProtocolGRPC {
@@ -73,7 +73,7 @@ func oracle(t *testing.T, protocol string, collector *simulated.Collector) (expo
 }
 
 // arrived is the one message that the collector gets.
-func arrived(t *testing.T, collector *simulated.Collector, exporter sdkmetric.Exporter, metrics *metricdata.ResourceMetrics) proto.Message {
+func arrived(t *testing.T, collector *otelcollector.Collector, exporter sdkmetric.Exporter, metrics *metricdata.ResourceMetrics) proto.Message {
 	t.Helper()
 	collector.Forget()
 	if err := exporter.Export(t.Context(), metrics); err != nil {

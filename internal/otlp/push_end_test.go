@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
+	"github.com/dra-exporter/dra-exporter/test/fakes/otelcollector"
 )
 
 // Run returns whatever the collector does. It promises two seconds; here it
@@ -29,7 +29,7 @@ func TestEndsSoon(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
 		t.Run("hanging", func(t *testing.T) {
 			p := startPushing(t, protocol, slow)
-			p.collector.Answer(simulated.Always(simulated.Answer{Hang: true}))
+			p.collector.Answer(otelcollector.Always(otelcollector.Answer{Hang: true}))
 			until(t, "a request hangs", func() bool { return p.collector.Counts().InFlight > 0 })
 			end(t, p)
 		})
@@ -80,7 +80,7 @@ func TestMemoryIsBoundedWhileTheCollectorRefuses(t *testing.T) {
 			s.Collector.Keep = 1
 			s.Settings.Metrics.Timeout = patience
 		})
-		p.collector.Answer(simulated.Always(simulated.Answer{Code: codes.InvalidArgument}))
+		p.collector.Answer(otelcollector.Always(otelcollector.Answer{Code: codes.InvalidArgument}))
 		p.failed(t, 200)
 		before := heapInUse()
 		p.failed(t, 2200)

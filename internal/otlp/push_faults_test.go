@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
-	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
 	"github.com/dra-exporter/dra-exporter/internal/ratelog"
+	"github.com/dra-exporter/dra-exporter/test/fakes/otelcollector"
 )
 
 func (p *pushing) failed(t *testing.T, times float64) {
@@ -74,7 +74,7 @@ func TestCollectorDiesAndReturns(t *testing.T) {
 }
 
 func TestCollectorRefuses(t *testing.T) {
-	answers := map[string]simulated.Answer{
+	answers := map[string]otelcollector.Answer{
 		"exhausted for a while":    {Code: codes.ResourceExhausted, Message: "memory limit", RetryAfter: 10 * time.Millisecond},
 		"exhausted":                {Code: codes.ResourceExhausted, Message: "memory limit"},
 		"unavailable":              {Code: codes.Unavailable, Message: "shutting down"},
@@ -87,7 +87,7 @@ func TestCollectorRefuses(t *testing.T) {
 			protocols(t, func(t *testing.T, protocol string) {
 				p := startPushing(t, protocol, nil)
 				p.arrives(t, 1)
-				p.collector.Answer(simulated.Always(answer))
+				p.collector.Answer(otelcollector.Always(answer))
 				p.set(2)
 				p.failed(t, 2)
 				// Where an export is tried again, it may end by its timeout.
@@ -108,11 +108,11 @@ func TestCollectorWantsToBeLeftAlone(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
 		var mu sync.Mutex
 		var came []time.Time
-		refuse := func(simulated.Request) simulated.Answer {
+		refuse := func(otelcollector.Request) otelcollector.Answer {
 			mu.Lock()
 			defer mu.Unlock()
 			came = append(came, time.Now())
-			return simulated.Answer{Code: codes.ResourceExhausted, Message: "slowly", RetryAfter: rest}
+			return otelcollector.Answer{Code: codes.ResourceExhausted, Message: "slowly", RetryAfter: rest}
 		}
 		p := startPushing(t, protocol, nil)
 		p.arrives(t, 1)
@@ -132,7 +132,7 @@ func TestCollectorWantsToBeLeftAlone(t *testing.T) {
 func TestCollectorIsLeftAloneAtTheEnd(t *testing.T) {
 	p := startPushing(t, settings.ProtocolGRPC, nil)
 	p.arrives(t, 1)
-	p.collector.Answer(simulated.Always(simulated.Answer{Code: codes.ResourceExhausted, RetryAfter: time.Hour}))
+	p.collector.Answer(otelcollector.Always(otelcollector.Answer{Code: codes.ResourceExhausted, RetryAfter: time.Hour}))
 	p.failed(t, 1)
 	before := p.collector.Counts().Requests
 	p.finish()
@@ -147,7 +147,7 @@ func TestCollectorHangs(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
 		p := startPushing(t, protocol, nil)
 		p.arrives(t, 1)
-		p.collector.Answer(simulated.Always(simulated.Answer{Hang: true}))
+		p.collector.Answer(otelcollector.Always(otelcollector.Answer{Hang: true}))
 		until(t, "a request hangs", func() bool { return p.collector.Counts().InFlight == 1 })
 		if _, err := p.registry.Gather(); err != nil {
 			t.Errorf("scrape while a push hangs: %v", err)
@@ -213,7 +213,7 @@ func TestCollectorRejectsAPart(t *testing.T) {
 		p.arrives(t, 1)
 		until(t, "the first push is counted", func() bool { return p.exports(t, resultSuccess) == 1 })
 		before, _ := p.value(t, "dra_exporter_otlp_sent_total", signalMetrics)
-		p.collector.Answer(simulated.Always(simulated.Answer{Rejected: 3, Message: "too old"}))
+		p.collector.Answer(otelcollector.Always(otelcollector.Answer{Rejected: 3, Message: "too old"}))
 		p.finish()
 		if got := p.exports(t, resultPartial); got != 1 {
 			t.Fatalf("%g exports were taken in part, want 1", got)
@@ -244,12 +244,12 @@ func TestCollectorTakesSmallMessagesOnly(t *testing.T) {
 // One request of a push that is refused for good keeps none of the others;
 // one that gets no answer is the last of its push.
 func TestSomeRequestsOfAPushFail(t *testing.T) {
-	start := func(t *testing.T, answer simulated.Answer) *pushing {
-		second := func(request simulated.Request) simulated.Answer {
+	start := func(t *testing.T, answer otelcollector.Answer) *pushing {
+		second := func(request otelcollector.Request) otelcollector.Answer {
 			if pushed := request.Metrics[0]; len(pointsOf(pushed, "dra_test_energy_joules_total")) > 0 && len(pointsOf(pushed, "dra_test_power_watts")) > 0 {
 				return answer
 			}
-			return simulated.Answer{}
+			return otelcollector.Answer{}
 		}
 		p := startPushing(t, settings.ProtocolGRPC, func(s *setting) {
 			s.Dead, s.World = true, newPushSource(mostPointsPerRequest*5/4) // three requests
@@ -265,12 +265,12 @@ func TestSomeRequestsOfAPushFail(t *testing.T) {
 		return p
 	}
 	t.Run("for good", func(t *testing.T) {
-		p := start(t, simulated.Answer{Code: codes.InvalidArgument})
+		p := start(t, otelcollector.Answer{Code: codes.InvalidArgument})
 		until(t, "all requests are counted", func() bool { return p.exports(t, resultSuccess) == 2 && p.exports(t, resultFailure) == 1 })
 		p.checkLogged(t, 1, 0)
 	})
 	t.Run("for a while", func(t *testing.T) {
-		p := start(t, simulated.Answer{Code: codes.ResourceExhausted, RetryAfter: time.Hour})
+		p := start(t, otelcollector.Answer{Code: codes.ResourceExhausted, RetryAfter: time.Hour})
 		until(t, "a request is refused", func() bool { return p.exports(t, resultFailure) == 1 })
 		p.finish()
 		if got := p.collector.Counts(); got.Requests != 2 || got.Taken != 1 {
@@ -284,11 +284,11 @@ func TestCollectorTakesEveryOtherPush(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
 		p := startPushing(t, protocol, nil)
 		var asked atomic.Int64
-		p.collector.Answer(func(simulated.Request) simulated.Answer {
+		p.collector.Answer(func(otelcollector.Request) otelcollector.Answer {
 			if asked.Add(1)%2 == 0 {
-				return simulated.Answer{}
+				return otelcollector.Answer{}
 			}
-			return simulated.Answer{Code: codes.InvalidArgument, Message: "not this one"}
+			return otelcollector.Answer{Code: codes.InvalidArgument, Message: "not this one"}
 		})
 		until(t, "forty pushes have failed", func() bool { return p.exports(t, resultFailure) >= 40 })
 		if n := strings.Count(p.logged.String(), "\n"); n > ratelog.PerMinute {

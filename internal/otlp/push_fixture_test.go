@@ -14,14 +14,14 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
-	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
+	"github.com/dra-exporter/dra-exporter/test/fakes/otelcollector"
 )
 
 // pushing is a pusher that runs against a simulated collector.
 type pushing struct {
 	*Pusher
 	*pushSource
-	collector *simulated.Collector
+	collector *otelcollector.Collector
 	registry  *prometheus.Registry
 	logged    *lines
 	stop      context.CancelFunc
@@ -31,7 +31,7 @@ type pushing struct {
 // setting is what a test changes before the pusher starts.
 type setting struct {
 	Options
-	Collector simulated.Options
+	Collector otelcollector.Options
 	World     *pushSource
 	Dead      bool   // the collector, at start
 	Elsewhere string // where is pushed to instead of to the collector
@@ -58,7 +58,7 @@ func startPushing(t *testing.T, protocol string, adjust func(*setting)) *pushing
 	if adjust != nil {
 		adjust(&s)
 	}
-	collector, err := simulated.Start(s.Collector)
+	collector, err := otelcollector.Start(s.Collector)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func (p *pushing) arrives(t *testing.T, value float64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if !p.collector.Await(ctx, func(c *simulated.Collector) bool { return p.stands(t, c.Metrics(), value) }) {
+	if !p.collector.Await(ctx, func(c *otelcollector.Collector) bool { return p.stands(t, c.Metrics(), value) }) {
 		t.Fatalf("no push arrived with the counters at %g", value)
 	}
 }

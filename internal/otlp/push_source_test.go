@@ -12,7 +12,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
-	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
+	"github.com/dra-exporter/dra-exporter/test/fakes/otelcollector"
 )
 
 // pushSource is a snapshot that grows: a counter of energy and a gauge of power,
@@ -105,7 +105,7 @@ func (p *pushing) checkLogged(t *testing.T, failing, working int) {
 // trusts that authority.
 func secret(t *testing.T) (collector, trusting *tls.Config) {
 	t.Helper()
-	authority, err := simulated.NewAuthority()
+	authority, err := otelcollector.NewAuthority()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/trace"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
-	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
+	"github.com/dra-exporter/dra-exporter/test/fakes/otelcollector"
 )
 
 // The first push comes with the first snapshot, not before and not an interval
@@ -167,7 +167,7 @@ func TestPushesTraces(t *testing.T) {
 		p.Trace([]trace.Trace{one})
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		if !p.collector.Await(ctx, func(c *simulated.Collector) bool { return len(c.Spans()) > 0 }) {
+		if !p.collector.Await(ctx, func(c *otelcollector.Collector) bool { return len(c.Spans()) > 0 }) {
 			t.Fatal("no spans arrived")
 		}
 		until(t, "the spans are counted", func() bool {

@@ -21,7 +21,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
-	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
+	"github.com/dra-exporter/dra-exporter/test/fakes/otelcollector"
 )
 
 // timesAt are those of a push: live metrics are of after the snapshot.
@@ -222,7 +222,7 @@ func TestMarkersOfHistogramsHaveASum(t *testing.T) {
 func TestCalledOffUntilItIsTaken(t *testing.T) {
 	for _, protocol := range []string{settings.ProtocolGRPC, settings.ProtocolHTTP} {
 		t.Run(protocol, func(t *testing.T) {
-			collector := startCollector(t, simulated.Options{})
+			collector := startCollector(t, otelcollector.Options{})
 			held := &metric.Family{Name: "dra_claim_held", Help: "1 while held"}
 			rows := []metric.Row{
 				{Family: held, Labels: metric.NewLabels([]string{"resourceclaim"}, "a"), Value: 1},
@@ -258,7 +258,7 @@ func TestCalledOffUntilItIsTaken(t *testing.T) {
 			}
 			push("a=1", "b=1")
 			rows = rows[:1]
-			collector.Answer(simulated.Always(simulated.Answer{Status: 400, Code: 3}))
+			collector.Answer(otelcollector.Always(otelcollector.Answer{Status: 400, Code: 3}))
 			push("a=1", "b gone")
 			push("a=1", "b gone")
 			collector.Answer(nil)

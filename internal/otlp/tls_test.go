@@ -10,18 +10,18 @@ import (
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
-	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
+	"github.com/dra-exporter/dra-exporter/test/fakes/otelcollector"
 )
 
 // files are an authority and a client's certificate and key of its own.
 type files struct {
-	authority            *simulated.Authority
+	authority            *otelcollector.Authority
 	ca, certificate, key string // paths
 }
 
 func newFiles(t *testing.T) files {
 	t.Helper()
-	authority, err := simulated.NewAuthority()
+	authority, err := otelcollector.NewAuthority()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func newFiles(t *testing.T) files {
 	return f
 }
 
-func (f files) sign(t *testing.T, authority *simulated.Authority) {
+func (f files) sign(t *testing.T, authority *otelcollector.Authority) {
 	t.Helper()
 	certificate, key, err := authority.Sign("agent")
 	if err != nil {
@@ -112,7 +112,7 @@ func TestTLS(t *testing.T) {
 			"plaintext to TLS": {[]string{"127.0.0.1"}, false, "http", nil, []string{"uses TLS at this port, use https://"}},
 		} {
 			t.Run(protocol+" "+name, func(t *testing.T) {
-				options := simulated.Options{}
+				options := otelcollector.Options{}
 				if test.server != nil {
 					options.TLS = serverTLS(t, f, test.mutual, test.server...)
 				}
@@ -166,7 +166,7 @@ func checkExport(t *testing.T, s settings.Settings, want []string) {
 func TestWrongPort(t *testing.T) {
 	for _, scheme := range []string{"http", "https"} {
 		t.Run(scheme, func(t *testing.T) {
-			f, options := newFiles(t), simulated.Options{}
+			f, options := newFiles(t), otelcollector.Options{}
 			if scheme == "https" {
 				options.TLS = serverTLS(t, f, false, "127.0.0.1")
 			}
@@ -187,7 +187,7 @@ func TestWrongPort(t *testing.T) {
 // while the files do not fit each other, the last that did is.
 func TestClientCertificateRotates(t *testing.T) {
 	f, next := newFiles(t), newFiles(t)
-	collector := startCollector(t, simulated.Options{TLS: serverTLS(t, f, true, "127.0.0.1")})
+	collector := startCollector(t, otelcollector.Options{TLS: serverTLS(t, f, true, "127.0.0.1")})
 	f.sign(t, next.authority) // of an authority that the collector does not know
 	settings := load(t, settings.Flags{Endpoint: "https://" + collector.HTTP()}, append(f.pairs(), "OTEL_EXPORTER_OTLP_TIMEOUT=30000")...)
 	checkExport(t, settings, []string{"trusts the authority of the client certificate"})

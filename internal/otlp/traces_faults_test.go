@@ -13,7 +13,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/trace"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
-	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
+	"github.com/dra-exporter/dra-exporter/test/fakes/otelcollector"
 )
 
 // exactly checks that each of these traces arrived, once and in order.
@@ -32,7 +32,7 @@ func (r *tracing) awaitRequests(t *testing.T, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), spanPatience)
 	defer cancel()
-	if !r.collector.Await(ctx, func(c *simulated.Collector) bool { return c.Counts().Requests >= n }) {
+	if !r.collector.Await(ctx, func(c *otelcollector.Collector) bool { return c.Counts().Requests >= n }) {
 		t.Fatalf("the collector was asked %d times, want %d", r.collector.Counts().Requests, n)
 	}
 }
@@ -91,16 +91,16 @@ func restart(t *testing.T, tracing *tracing) {
 // is dropped, counted, and blocks nothing.
 func TestTracesRefused(t *testing.T) {
 	for name, test := range map[string]struct {
-		answer  simulated.Answer
+		answer  otelcollector.Answer
 		forGood bool
 	}{
-		"exhausted":            {simulated.Answer{Code: codes.ResourceExhausted, Message: "rate limit"}, false},
-		"exhausted, come back": {simulated.Answer{Code: codes.ResourceExhausted, RetryAfter: time.Second}, false},
-		"unavailable":          {simulated.Answer{Code: codes.Unavailable}, false},
-		"invalid":              {simulated.Answer{Code: codes.InvalidArgument, Message: "no"}, true},
-		"unauthenticated":      {simulated.Answer{Code: codes.Unauthenticated}, true},
-		"unimplemented":        {simulated.Answer{Code: codes.Unimplemented}, true},
-		"broken":               {simulated.Answer{Code: codes.Internal}, true},
+		"exhausted":            {otelcollector.Answer{Code: codes.ResourceExhausted, Message: "rate limit"}, false},
+		"exhausted, come back": {otelcollector.Answer{Code: codes.ResourceExhausted, RetryAfter: time.Second}, false},
+		"unavailable":          {otelcollector.Answer{Code: codes.Unavailable}, false},
+		"invalid":              {otelcollector.Answer{Code: codes.InvalidArgument, Message: "no"}, true},
+		"unauthenticated":      {otelcollector.Answer{Code: codes.Unauthenticated}, true},
+		"unimplemented":        {otelcollector.Answer{Code: codes.Unimplemented}, true},
+		"broken":               {otelcollector.Answer{Code: codes.Internal}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			protocols(t, func(t *testing.T, protocol string) {
@@ -111,13 +111,13 @@ func TestTracesRefused(t *testing.T) {
 				}
 				var asked atomic.Int32
 				var times sync.Map
-				tracing.collector.Answer(func(simulated.Request) simulated.Answer {
+				tracing.collector.Answer(func(otelcollector.Request) otelcollector.Answer {
 					n := int(asked.Add(1))
 					times.Store(n, time.Now())
 					if n <= refusals {
 						return test.answer
 					}
-					return simulated.Answer{}
+					return otelcollector.Answer{}
 				})
 				tracing.Offer(lifecycles(0, 2))
 				tracing.awaitRequests(t, 1)
@@ -147,7 +147,7 @@ func TestTracesRefused(t *testing.T) {
 func TestTracesWhileTheCollectorHangs(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
 		tracing := startTracing(t, protocol, func(o *tracerOptions) { o.QueueSize, o.BatchSize = 30, 6 })
-		tracing.collector.Answer(simulated.Always(simulated.Answer{Hang: true}))
+		tracing.collector.Answer(otelcollector.Always(otelcollector.Answer{Hang: true}))
 		tracing.Offer(lifecycles(0, 1))
 		tracing.awaitRequests(t, 1)
 		tracing.Offer(lifecycles(1, 1000))
@@ -172,8 +172,8 @@ func TestTraceWhoseAnswerIsLost(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
 		tracing := startTracing(t, protocol, nil)
 		var asked atomic.Int32
-		tracing.collector.Answer(func(simulated.Request) simulated.Answer {
-			return simulated.Answer{Break: asked.Add(1) == 1}
+		tracing.collector.Answer(func(otelcollector.Request) otelcollector.Answer {
+			return otelcollector.Answer{Break: asked.Add(1) == 1}
 		})
 		tracing.Offer(lifecycles(0, 1))
 		ids := map[string]int{}
@@ -191,7 +191,7 @@ func TestTraceWhoseAnswerIsLost(t *testing.T) {
 func TestTracesTakenInPart(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
 		tracing := startTracing(t, protocol, nil)
-		tracing.collector.Answer(simulated.Always(simulated.Answer{Rejected: 2, Message: "two too many"}))
+		tracing.collector.Answer(otelcollector.Always(otelcollector.Answer{Rejected: 2, Message: "two too many"}))
 		tracing.Offer(lifecycles(0, 1))
 		tracing.await(t, 5)
 		tracing.Offer(lifecycles(1, 2))
@@ -206,15 +206,15 @@ func TestTracesTooLarge(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
 		tracing := startTracing(t, protocol, nil)
 		const most = 25
-		tracing.collector.Answer(func(request simulated.Request) simulated.Answer {
+		tracing.collector.Answer(func(request otelcollector.Request) otelcollector.Answer {
 			spans := 0
 			for _, scope := range request.Spans[0].GetScopeSpans() {
 				spans += len(scope.GetSpans())
 			}
 			if spans <= most {
-				return simulated.Answer{}
+				return otelcollector.Answer{}
 			}
-			return simulated.Answer{Code: codes.ResourceExhausted, Status: 413,
+			return otelcollector.Answer{Code: codes.ResourceExhausted, Status: 413,
 				Message: "grpc: received message larger than max (5000000 vs. 4194304)"}
 		})
 		tracing.Offer(lifecycles(0, 10))
@@ -244,12 +244,14 @@ func TestTracesAreFlushedAtTheEnd(t *testing.T) {
 // export's own time is up, and counts what it could not export.
 func TestTracesAtTheEndWithoutACollector(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
-		for name, misbehave := range map[string]func(*simulated.Collector){
-			"absent":   (*simulated.Collector).Stop,
-			"hanging":  func(c *simulated.Collector) { c.Answer(simulated.Always(simulated.Answer{Hang: true})) },
-			"refusing": func(c *simulated.Collector) { c.Answer(simulated.Always(simulated.Answer{Code: codes.Unavailable})) },
-			"asking for a rest": func(c *simulated.Collector) {
-				c.Answer(simulated.Always(simulated.Answer{Code: codes.Unavailable, RetryAfter: time.Hour}))
+		for name, misbehave := range map[string]func(*otelcollector.Collector){
+			"absent":  (*otelcollector.Collector).Stop,
+			"hanging": func(c *otelcollector.Collector) { c.Answer(otelcollector.Always(otelcollector.Answer{Hang: true})) },
+			"refusing": func(c *otelcollector.Collector) {
+				c.Answer(otelcollector.Always(otelcollector.Answer{Code: codes.Unavailable}))
+			},
+			"asking for a rest": func(c *otelcollector.Collector) {
+				c.Answer(otelcollector.Always(otelcollector.Answer{Code: codes.Unavailable, RetryAfter: time.Hour}))
 			},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -293,7 +295,7 @@ func TestTracesFromManySides(t *testing.T) {
 func TestTracesRestAtTheEnd(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
 		tracing := startTracing(t, protocol, nil)
-		tracing.collector.Answer(simulated.Always(simulated.Answer{Code: codes.Unavailable, RetryAfter: time.Hour}))
+		tracing.collector.Answer(otelcollector.Always(otelcollector.Answer{Code: codes.Unavailable, RetryAfter: time.Hour}))
 		tracing.Offer(lifecycles(0, 30))
 		tracing.awaitRequests(t, 1)
 		tracing.lost(t, map[string]int{reasonShutdown: 30})

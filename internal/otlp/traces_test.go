@@ -20,7 +20,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/trace"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
-	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
+	"github.com/dra-exporter/dra-exporter/test/fakes/otelcollector"
 )
 
 // spanPatience is how long tests wait for what must come.
@@ -29,7 +29,7 @@ const spanPatience = 30 * time.Second
 // tracing is a tracer that runs against a simulated collector by one protocol.
 type tracing struct {
 	*tracer
-	collector *simulated.Collector
+	collector *otelcollector.Collector
 	stop      context.CancelFunc
 	ended     chan struct{}
 
@@ -45,7 +45,7 @@ func startTracing(t *testing.T, protocol string, adjust func(*tracerOptions)) *t
 	// Registered first, so that it looks when all else has been cleaned up.
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
-	collector, err := simulated.Start(simulated.Options{})
+	collector, err := otelcollector.Start(otelcollector.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func (r *tracing) await(t *testing.T, spans int) []*tracepb.Span {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), spanPatience)
 	defer cancel()
-	r.collector.Await(ctx, func(*simulated.Collector) bool { return len(r.taken()) >= spans })
+	r.collector.Await(ctx, func(*otelcollector.Collector) bool { return len(r.taken()) >= spans })
 	taken := r.taken()
 	if len(taken) != spans {
 		t.Fatalf("the collector has %d spans, want %d", len(taken), spans)

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
-	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 	"github.com/dra-exporter/dra-exporter/collector/model"
+	"github.com/dra-exporter/dra-exporter/test/metrictest"
 )
 
 // testClusterRows returns the rows of a cluster with references that are

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
-	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/metrictest"
 )
 
 func TestNamespaces(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
-	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/metrictest"
 )
 
 func TestPage(t *testing.T) {

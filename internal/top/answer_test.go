@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 	"github.com/dra-exporter/dra-exporter/internal/page"
+	"github.com/dra-exporter/dra-exporter/test/metrictest"
 )
 
 // The document is the example of docs/top.md, made of real answers.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dra-exporter/dra-exporter/collector/device/sysfs/sysfstest"
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
+	"github.com/dra-exporter/dra-exporter/test/sysfstest"
 )
 
 // topologyObjects are two pods of a workload: one whose claim asks for GPUs behind one

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dra-exporter/dra-exporter/collector/device/sysfs/sysfstest"
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
+	"github.com/dra-exporter/dra-exporter/test/sysfstest"
 )
 
 // sysfsNode is a node on which an agent reads a fixture of /sys, with claims

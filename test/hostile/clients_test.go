@@ -33,8 +33,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
-	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 	"github.com/dra-exporter/dra-exporter/internal/web"
+	"github.com/dra-exporter/dra-exporter/test/metrictest"
 )
 
 // clientsServer is the web server of a role, with the page of a dense node.

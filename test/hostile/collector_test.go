@@ -31,12 +31,12 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
-	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/trace"
 	"github.com/dra-exporter/dra-exporter/internal/otlp"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
-	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
+	"github.com/dra-exporter/dra-exporter/test/fakes/otelcollector"
+	"github.com/dra-exporter/dra-exporter/test/metrictest"
 )
 
 const (
@@ -118,13 +118,13 @@ func TestHostileCollectorsUnderLoad(t *testing.T) {
 		"http: a success of no type":           {overHTTP, false, flood("HTTP/1.1 200 OK\r\n")},
 		"http: a failure without end":          {overHTTP, false, flood("HTTP/1.1 500 No\r\nContent-Type: text/plain\r\n")},
 		"http: does not read":                  {overHTTP, false, collectorDoesNotRead},
-		"http: rejects a part, a long message": {overHTTP, true, collectorSimulated(overHTTP, simulated.Answer{Rejected: 1, Message: short})},
-		"grpc: rejects a part, a long message": {overGRPC, true, collectorSimulated(overGRPC, simulated.Answer{Rejected: 1, Message: short})},
-		"http: rejects a part, too long":       {overHTTP, false, collectorSimulated(overHTTP, simulated.Answer{Rejected: 1, Message: message})},
-		"grpc: rejects a part, too long":       {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Rejected: 1, Message: message})},
-		"grpc: refuses, a long message":        {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Code: codes.Unavailable, Message: message})},
-		"grpc: closes the connection":          {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Code: codes.Unavailable, Break: true})},
-		"grpc: does not answer":                {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Hang: true})},
+		"http: rejects a part, a long message": {overHTTP, true, collectorSimulated(overHTTP, otelcollector.Answer{Rejected: 1, Message: short})},
+		"grpc: rejects a part, a long message": {overGRPC, true, collectorSimulated(overGRPC, otelcollector.Answer{Rejected: 1, Message: short})},
+		"http: rejects a part, too long":       {overHTTP, false, collectorSimulated(overHTTP, otelcollector.Answer{Rejected: 1, Message: message})},
+		"grpc: rejects a part, too long":       {overGRPC, false, collectorSimulated(overGRPC, otelcollector.Answer{Rejected: 1, Message: message})},
+		"grpc: refuses, a long message":        {overGRPC, false, collectorSimulated(overGRPC, otelcollector.Answer{Code: codes.Unavailable, Message: message})},
+		"grpc: closes the connection":          {overGRPC, false, collectorSimulated(overGRPC, otelcollector.Answer{Code: codes.Unavailable, Break: true})},
+		"grpc: does not answer":                {overGRPC, false, collectorSimulated(overGRPC, otelcollector.Answer{Hang: true})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := attack.start(t)
@@ -448,15 +448,15 @@ func collectorDoesNotRead(t *testing.T) (address string) {
 
 // collectorSimulated starts a collector that decodes the exports and always
 // returns this answer.
-func collectorSimulated(protocol string, answer simulated.Answer) func(*testing.T) (address string) {
+func collectorSimulated(protocol string, answer otelcollector.Answer) func(*testing.T) (address string) {
 	return func(t *testing.T) string {
 		t.Helper()
-		collector, err := simulated.Start(simulated.Options{Keep: 1})
+		collector, err := otelcollector.Start(otelcollector.Options{Keep: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(collector.Close)
-		collector.Answer(simulated.Always(answer))
+		collector.Answer(otelcollector.Always(answer))
 		return collector.Address(protocol)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/collector/device/devicetest"
-	"github.com/dra-exporter/dra-exporter/collector/device/sysfs/sysfstest"
+	"github.com/dra-exporter/dra-exporter/test/devicetest"
+	"github.com/dra-exporter/dra-exporter/test/sysfstest"
 )
 
 // The kernel has numbers of all bits in the files of a card, or counters of another

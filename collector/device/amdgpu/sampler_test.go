@@ -9,8 +9,8 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/collector/device/sysfs/sysfstest"
 	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/test/sysfstest"
 )
 
 // A card that disappears while it is being sampled takes nothing with it, and

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/collector/device/devicetest"
+	"github.com/dra-exporter/dra-exporter/test/devicetest"
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/test/metrictest"
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 

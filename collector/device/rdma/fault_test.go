@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/collector/device/sysfs/sysfstest"
+	"github.com/dra-exporter/dra-exporter/test/sysfstest"
 )
 
 const port1 = roce + "infiniband/mlx5_1/ports/1/"

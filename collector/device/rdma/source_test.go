@@ -6,9 +6,9 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/sysfs"
-	"github.com/dra-exporter/dra-exporter/collector/device/sysfs/sysfstest"
-	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/test/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/sysfstest"
 )
 
 // The functions of the fixture, in the order of their addresses.

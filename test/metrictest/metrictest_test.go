@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
-	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/metrictest"
 )
 
 // recorder is a test that only notes why it failed.

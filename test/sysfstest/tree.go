@@ -39,7 +39,7 @@ func Plant(t testing.TB, names ...string) *Tree {
 // Unpack plants the named description into a folder.
 func Unpack(root, name string) error {
 	_, here, _, _ := runtime.Caller(0)
-	path := filepath.Join(filepath.Dir(here), "../../../../test/fixtures/sysfs", name+".tree")
+	path := filepath.Join(filepath.Dir(here), "../fixtures/sysfs", name+".tree")
 	description, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("read the description of a tree: %w", err)

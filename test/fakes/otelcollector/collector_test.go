@@ -1,4 +1,4 @@
-package simulated_test
+package otelcollector_test
 
 import (
 	"bytes"
@@ -28,12 +28,12 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
+	"github.com/dra-exporter/dra-exporter/test/fakes/otelcollector"
 )
 
-func start(t *testing.T, options simulated.Options) *simulated.Collector {
+func start(t *testing.T, options otelcollector.Options) *otelcollector.Collector {
 	t.Helper()
-	collector, err := simulated.Start(options)
+	collector, err := otelcollector.Start(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func marshal(t *testing.T, message proto.Message) []byte {
 
 func TestTakesByGRPC(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	collector := start(t, simulated.Options{})
+	collector := start(t, otelcollector.Options{})
 	defer collector.Close()
 	connection := dial(t, collector.GRPC(), insecure.NewCredentials())
 	defer connection.Close()
@@ -112,7 +112,7 @@ func TestTakesByGRPC(t *testing.T) {
 
 func TestTakesByHTTP(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	collector := start(t, simulated.Options{TracesPath: "/own"})
+	collector := start(t, otelcollector.Options{TracesPath: "/own"})
 	defer collector.Close()
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
@@ -149,8 +149,8 @@ func TestTakesByHTTP(t *testing.T) {
 }
 
 func TestRefuses(t *testing.T) {
-	collector := start(t, simulated.Options{})
-	collector.Answer(simulated.Always(simulated.Answer{Code: codes.ResourceExhausted, Message: "full", RetryAfter: 1500 * time.Millisecond}))
+	collector := start(t, otelcollector.Options{})
+	collector.Answer(otelcollector.Always(otelcollector.Answer{Code: codes.ResourceExhausted, Message: "full", RetryAfter: 1500 * time.Millisecond}))
 	metrics := collectormetrics.NewMetricsServiceClient(dial(t, collector.GRPC(), insecure.NewCredentials()))
 	_, err := metrics.Export(t.Context(), message("m"))
 	refusal := status.Convert(err)
@@ -168,14 +168,14 @@ func TestRefuses(t *testing.T) {
 	if response.StatusCode != http.StatusTooManyRequests || response.Header.Get("Retry-After") != "2" {
 		t.Errorf("%s, Retry-After %q", response.Status, response.Header.Get("Retry-After"))
 	}
-	if len(collector.Metrics()) != 0 || collector.Counts() != (simulated.Counts{Requests: 2, MostInFlight: 1}) {
+	if len(collector.Metrics()) != 0 || collector.Counts() != (otelcollector.Counts{Requests: 2, MostInFlight: 1}) {
 		t.Errorf("took %v, counts %+v", collector.Metrics(), collector.Counts())
 	}
 }
 
 func TestRejectsAPart(t *testing.T) {
-	collector := start(t, simulated.Options{})
-	collector.Answer(simulated.Always(simulated.Answer{Rejected: 3, Message: "too old"}))
+	collector := start(t, otelcollector.Options{})
+	collector.Answer(otelcollector.Always(otelcollector.Answer{Rejected: 3, Message: "too old"}))
 	metrics := collectormetrics.NewMetricsServiceClient(dial(t, collector.GRPC(), insecure.NewCredentials()))
 	response, err := metrics.Export(t.Context(), message("m"))
 	if err != nil || response.GetPartialSuccess().GetRejectedDataPoints() != 3 {
@@ -192,8 +192,8 @@ func TestRejectsAPart(t *testing.T) {
 }
 
 func TestHangsUntilReleased(t *testing.T) {
-	collector := start(t, simulated.Options{})
-	collector.Answer(simulated.Always(simulated.Answer{Hang: true}))
+	collector := start(t, otelcollector.Options{})
+	collector.Answer(otelcollector.Always(otelcollector.Answer{Hang: true}))
 	metrics := collectormetrics.NewMetricsServiceClient(dial(t, collector.GRPC(), insecure.NewCredentials()))
 	impatient, leave := context.WithCancel(t.Context())
 	outcome := make(chan error, 1)
@@ -201,13 +201,13 @@ func TestHangsUntilReleased(t *testing.T) {
 		_, err := metrics.Export(impatient, message("left"))
 		outcome <- err
 	}()
-	hanging := func(c *simulated.Collector) bool { return c.Counts().InFlight == 1 }
+	hanging := func(c *otelcollector.Collector) bool { return c.Counts().InFlight == 1 }
 	collector.Await(t.Context(), hanging)
 	leave()
 	if err := <-outcome; status.Code(err) != codes.Canceled {
 		t.Errorf("the client that left: %v", err)
 	}
-	collector.Await(t.Context(), func(c *simulated.Collector) bool { return c.Counts().InFlight == 0 })
+	collector.Await(t.Context(), func(c *otelcollector.Collector) bool { return c.Counts().InFlight == 0 })
 	go func() {
 		_, err := metrics.Export(t.Context(), message("stayed"))
 		outcome <- err
@@ -223,8 +223,8 @@ func TestHangsUntilReleased(t *testing.T) {
 }
 
 func TestBreaksConnections(t *testing.T) {
-	collector := start(t, simulated.Options{})
-	collector.Answer(simulated.Always(simulated.Answer{Break: true}))
+	collector := start(t, otelcollector.Options{})
+	collector.Answer(otelcollector.Always(otelcollector.Answer{Break: true}))
 	metrics := collectormetrics.NewMetricsServiceClient(dial(t, collector.GRPC(), insecure.NewCredentials()))
 	if _, err := metrics.Export(t.Context(), message("m")); status.Code(err) != codes.Unavailable {
 		t.Errorf("gRPC: %v", err)
@@ -238,7 +238,7 @@ func TestBreaksConnections(t *testing.T) {
 }
 
 func TestDiesAndReturns(t *testing.T) {
-	collector := start(t, simulated.Options{})
+	collector := start(t, otelcollector.Options{})
 	address, url := collector.GRPC(), "http://"+collector.HTTP()+"/v1/metrics"
 	collector.Stop()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, http.NoBody)
@@ -260,7 +260,7 @@ func TestDiesAndReturns(t *testing.T) {
 }
 
 func TestServesTLS(t *testing.T) {
-	authority, err := simulated.NewAuthority()
+	authority, err := otelcollector.NewAuthority()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func TestServesTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	collector := start(t, simulated.Options{TLS: secret})
+	collector := start(t, otelcollector.Options{TLS: secret})
 	trusting := &tls.Config{RootCAs: authority.Pool()}
 	connection := dial(t, collector.GRPC(), credentials.NewTLS(trusting))
 	if _, err := collectormetrics.NewMetricsServiceClient(connection).Export(t.Context(), message("m")); err != nil {
@@ -283,7 +283,7 @@ func TestServesTLS(t *testing.T) {
 }
 
 func TestKeepsTheNewest(t *testing.T) {
-	collector := start(t, simulated.Options{Keep: 2})
+	collector := start(t, otelcollector.Options{Keep: 2})
 	metrics := collectormetrics.NewMetricsServiceClient(dial(t, collector.GRPC(), insecure.NewCredentials()))
 	for _, url := range []string{"1", "2", "3", "4"} {
 		if _, err := metrics.Export(t.Context(), message(url)); err != nil {
@@ -301,7 +301,7 @@ func TestKeepsTheNewest(t *testing.T) {
 
 func TestListensOnASocket(t *testing.T) {
 	path := t.TempDir() + "/otlp.sock"
-	collector := start(t, simulated.Options{Socket: path})
+	collector := start(t, otelcollector.Options{Socket: path})
 	metrics := collectormetrics.NewMetricsServiceClient(dial(t, "unix://"+collector.GRPC(), insecure.NewCredentials()))
 	if _, err := metrics.Export(t.Context(), message("m")); err != nil || collector.Counts().Taken != 1 {
 		t.Errorf("error %v, counts %+v", err, collector.Counts())
