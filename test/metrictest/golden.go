@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-//nolint:gochecknoglobals // go test parses its flags before any test runs
 var update = flag.Bool("update", false, "write golden files instead of comparing with them")
 
 // mostLines is how many lines of a difference are printed.
