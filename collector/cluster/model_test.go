@@ -113,9 +113,9 @@ func randomHeadroom(random *rand.Rand) *dra.Headroom {
 	return headroom
 }
 
-// TestModelIsNotLimited checks that a limit of series cuts the rows alone, and that the
-// model counts what it has cut.
-func TestModelIsNotLimited(t *testing.T) {
+// TestModelIsLimited checks that the lists of objects have the limit of series, and that
+// the model counts which rows were cut.
+func TestModelIsLimited(t *testing.T) {
 	h := newHarness(t)
 	h.state = NewState(Config{MaxSeries: 2})
 	for _, name := range []string{"a/0", "a/1", "a/2"} {
@@ -123,7 +123,7 @@ func TestModelIsNotLimited(t *testing.T) {
 	}
 	h.step(time.Second)
 	h.step(time.Second)
-	if len(h.last.Model.Pending) != 3 {
+	if len(h.last.Model.Pending) != 2 {
 		t.Errorf("the model has %d references", len(h.last.Model.Pending))
 	}
 	at := slices.IndexFunc(h.last.Model.DroppedSeries, func(c model.Counter) bool { return c.Name == metric.ClaimPendingReasonInfo })

@@ -247,8 +247,23 @@ func (s *State) allRows(facts Facts, m *model.Cluster) *metric.Snapshot {
 	f.self.Rows(b, s.config.Version, facts.Sources)
 	f.self.DroppedRows(b)
 	m.DroppedSeries = s.listDropped()
+	limitModel(m, s.config.MaxSeries)
 	return b.Finish()
 }
+
+// limitModel limits the lists of objects as families are limited, since pages and JSON
+// have an entry for each; 0: no limit. What is only counted is complete.
+func limitModel(m *model.Cluster, most int) {
+	if most <= 0 {
+		return
+	}
+	m.Pending, m.Phases = limited(m.Pending, most), limited(m.Phases, most)
+	m.ComputeDomains, m.QueuedWorkloads = limited(m.ComputeDomains, most), limited(m.QueuedWorkloads, most)
+	m.TerminatingClaims, m.OrphanedClaims = limited(m.TerminatingClaims, most), limited(m.OrphanedClaims, most)
+	m.DeletedPods, m.Disagreements = limited(m.DeletedPods, most), limited(m.Disagreements, most)
+}
+
+func limited[T any](list []T, most int) []T { return list[:min(len(list), most)] }
 
 // listDropped returns how many series the limits have dropped, by family.
 func (s *State) listDropped() []model.Counter {

@@ -33,7 +33,7 @@ func newAnomalies(c *model.Cluster, at time.Time) []AnomalyKind {
 		{Kind: "idle", Title: "Idle nodes that autoscalers do not remove", Quiet: true, Meaning: "None of their devices is allocated, and an annotation or pods keep them.", Items: listKept(c.KeptNodes)},
 		{Kind: "evictions", Title: "Pods evicted by taints of devices", Quiet: true, Meaning: "By namespace, since the exporter started.", Items: listCounters(c.Evictions, "pod")},
 		{Kind: "clocks", Title: "Contradicting clocks", Quiet: true, Meaning: "By phase, since the exporter started; most of them are not observed.", Items: listCounters(c.ClockErrors, "duration")},
-		{Kind: "dropped", Title: "Dropped series", Quiet: true, Meaning: "By family, summed over all steps: Prometheus does not have them; this page has them. Raise --metrics.max-series.", Items: listCounters(c.DroppedSeries, "row")},
+		{Kind: "dropped", Title: "Dropped series", Quiet: true, Meaning: "By family, summed over all steps: lists on this page may be incomplete. Raise --metrics.max-series.", Items: listCounters(c.DroppedSeries, "row")},
 		{Kind: "notes", Title: "Taints without effect on scheduling", Quiet: true, Items: notes},
 	}
 	kinds = slices.DeleteFunc(kinds, func(k AnomalyKind) bool { return len(k.Items) == 0 })
