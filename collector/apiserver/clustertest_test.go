@@ -103,11 +103,11 @@ func (s *recordingKeeper) times(name string) int {
 	return s.calls[name]
 }
 
-// clusterTest is a simulated API server with a Cluster that reads from it.
+// clusterTest is a simulated API server with a ClusterWatch that reads from it.
 type clusterTest struct {
 	*testing.T
 	server  *simulated.Server
-	cluster *Cluster
+	cluster *ClusterWatch
 	keeper  *recordingKeeper
 	stop    func()
 
@@ -139,7 +139,7 @@ func startClusterTest(t *testing.T, refusals map[string]int, objects ...simulate
 func (f *clusterTest) start(config *rest.Config, namespace string) {
 	f.Helper()
 	var err error
-	f.cluster, err = NewCluster(ClusterOptions{
+	f.cluster, err = NewClusterWatch(ClusterWatchOptions{
 		Config: config, Namespace: namespace, Keeper: f.keeper, Clock: clock.System(), Log: slog.New(slog.NewTextHandler(f, nil)),
 	})
 	if err != nil {

@@ -35,7 +35,7 @@ func describe(inv *inventory.Inventory, pod podClaims, claim int, counts []inven
 		if count.NoClass {
 			continue
 		}
-		explained := inv.Explain(r.Request, inventory.Limits{Taints: maxTaints, Examples: maxExamples, Holders: maxHolders})
+		explained := inv.Explain(r.Request, inventory.ExplanationLimits{Taints: maxTaints, Examples: maxExamples, Holders: maxHolders})
 		detail.Removed = append(detail.Removed, removals(r, explained.Causes)...)
 		for _, holder := range explained.Holders {
 			holder.Request = clean(r.Name)

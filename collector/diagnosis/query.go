@@ -54,9 +54,9 @@ func (d *podDiagnosis) undetermined() bool {
 // the allocation of all claims against which the counts say nothing is
 // attempted on candidate nodes.
 type query struct {
-	snapshot  *allocator.Snapshot
+	nodeCache *allocator.NodeCache
 	inventory *inventory.Inventory
-	meter     *meter
+	meter     *workMeter
 	pod       podClaims
 	counts    [][]inventory.Count // of each claim's requests
 	found     []claimDiagnosis
@@ -65,9 +65,9 @@ type query struct {
 // diagnose finds out why the claims of a pod cannot be allocated. Without a
 // meter it neither rests nor has a limit. If the context ends, the diagnosis
 // has what was found before. With detail it has what `explain` shows, too.
-func diagnose(ctx context.Context, meter *meter, inv *inventory.Inventory, snapshot *allocator.Snapshot, pod podClaims, detail bool) *podDiagnosis {
+func diagnose(ctx context.Context, meter *workMeter, inv *inventory.Inventory, nodeCache *allocator.NodeCache, pod podClaims, detail bool) *podDiagnosis {
 	q := &query{
-		snapshot: snapshot, inventory: inv, meter: meter, pod: pod,
+		nodeCache: nodeCache, inventory: inv, meter: meter, pod: pod,
 		counts: make([][]inventory.Count, len(pod.claims)), found: make([]claimDiagnosis, len(pod.claims)),
 	}
 	made := &podDiagnosis{version: q.inventory.Version(), claims: q.found}
@@ -396,7 +396,7 @@ func (q *query) explainShortage(ctx context.Context, claims []int, failed attemp
 	switch {
 	case slow:
 		f.reason = dra.ReasonUndetermined
-		f.message = fmt.Sprintf("the diagnosis needs more than %s for a search for devices on all nodes combined", q.snapshot.Limit())
+		f.message = fmt.Sprintf("the diagnosis needs more than %s for a search for devices on all nodes combined", q.nodeCache.Limit())
 	case enough:
 		f.reason, f.message = dra.ReasonFragmented, fmt.Sprintf("%s serve all requests of %s at once", failed.onNodes(), subject(claims))
 	}
@@ -410,12 +410,12 @@ func (q *query) explainShortage(ctx context.Context, claims []int, failed attemp
 func (q *query) fitTogether(ctx context.Context, claims []int, free inventory.NodeCounts) (enough, slow bool, err error) {
 	nodes := mostFirst(free)
 	few := len(nodes) <= nodesMerged
-	merged, err := q.snapshot.Merged(ctx, q.meter.pause, nodes[:min(nodesMerged, len(nodes))])
+	merged, err := q.nodeCache.Merged(ctx, q.meter.pause, nodes[:min(nodesMerged, len(nodes))])
 	if err != nil {
 		return false, false, err
 	}
 	q.meter.searched()
-	allocated, slow, failed := q.snapshot.Search(ctx, merged, q.pod.forAllocator(claims, false))
+	allocated, slow, failed := q.nodeCache.Search(ctx, merged, q.pod.forAllocator(claims, false))
 	return allocated || failed != nil || !few, slow && few, q.meter.pause(ctx)
 }
 

@@ -27,7 +27,7 @@ func TestSameTraits(t *testing.T) {
 		}
 		for range 6 {
 			question, claims := w.randomQuestion(random)
-			q := &query{snapshot: w.diagnoser().newSnapshot(), inventory: w.inventory, pod: resolve(w.inventory, question)}
+			q := &query{nodeCache: w.diagnoser().newNodeCache(), inventory: w.inventory, pod: resolve(w.inventory, question)}
 			q.counts, q.found = make([][]inventory.Count, len(q.pod.claims)), make([]claimDiagnosis, len(q.pod.claims))
 			open, err := q.count(t.Context())
 			if err != nil {

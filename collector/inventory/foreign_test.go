@@ -21,7 +21,7 @@ func TestConcurrentUse(t *testing.T) {
 		func() {
 			_ = w.inv.EvaluateRequest(t.Context(), nil, request)
 			w.inv.Count(request)
-			w.inv.Explain(request, Limits{Taints: 3, Examples: 3, Holders: 3})
+			w.inv.Explain(request, ExplanationLimits{Taints: 3, Examples: 3, Holders: 3})
 		},
 		func() {
 			_, _, _ = w.inv.OnNode("n0")
@@ -98,7 +98,7 @@ func FuzzInventory(f *testing.F) {
 		if _, _, err := inv.OnNode("n0"); err != nil {
 			t.Error(err)
 		}
-		inv.Explain(request, Limits{Taints: 3, Examples: 100})
+		inv.Explain(request, ExplanationLimits{Taints: 3, Examples: 100})
 		inv.Slice("s", nil)
 		inv.Claim("lab", "c", nil)
 		if len(inv.pools.byID)+len(inv.nodes.selections.values)+len(inv.devices.consumptions.values)+len(inv.devices.capacities.values)+len(inv.slices.counterSets.values)+len(inv.nodes.broad) != 0 {

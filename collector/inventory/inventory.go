@@ -240,7 +240,7 @@ func (inv *Inventory) Templates(namespace string) []string {
 }
 
 // Allocation returns that of a claim, and false if the claim is not allocated.
-func (inv *Inventory) Allocation(namespace, name string) (Allocation, bool) {
+func (inv *Inventory) Allocation(namespace, name string) (AllocatedClaim, bool) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	return inv.claims.allocation(dra.ClaimRef{Namespace: namespace, Name: name})
@@ -384,14 +384,14 @@ func (inv *Inventory) lockUpdated() {
 
 // lockedQuery takes the lock, under which the query can be used. Selectors that
 // have not been compiled are compiled before.
-func (inv *Inventory) lockedQuery(request *Request) *query {
+func (inv *Inventory) lockedQuery(request *Request) *requestQuery {
 	compiled, _ := inv.compile(context.Background(), nil, request.Selectors)
 	inv.lockUpdated()
 	return inv.query(request, inv.selectors.add(compiled))
 }
 
-func (inv *Inventory) query(request *Request, selectors []*selector) *query {
-	q := &query{pools: inv.pools, nodes: inv.nodes, devices: inv.devices, selectors: inv.selectors, request: request, own: selectors}
+func (inv *Inventory) query(request *Request, selectors []*selector) *requestQuery {
+	q := &requestQuery{pools: inv.pools, nodes: inv.nodes, devices: inv.devices, selectors: inv.selectors, request: request, own: selectors}
 	q.class, q.classExists = inv.classes.classSelectors(request.Class)
 	return q
 }
@@ -436,7 +436,7 @@ func (inv Overview) MostOnNode(request Request) int {
 
 // Explain returns why each stage removes devices for a request, and what keeps
 // them from it. The selectors must have been evaluated.
-func (inv *Inventory) Explain(request Request, limits Limits) Explanation {
+func (inv *Inventory) Explain(request Request, limits ExplanationLimits) Explanation {
 	q := inv.lockedQuery(&request)
 	defer inv.mu.Unlock()
 	return q.explain(limits)

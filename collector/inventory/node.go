@@ -53,7 +53,7 @@ type nodeIndex struct {
 	selections *internPool[*nodeSelection]
 	broad      map[*nodeSelection]struct{} // the selections that may select several nodes
 	single     []*nodeSelection            // the others, sorted by node; nil: they must be sorted again
-	slots      slots
+	slots      slotNumbers
 }
 
 func newNodeIndex() *nodeIndex {

@@ -50,7 +50,7 @@ func (p *pool) deviceID(d *device) dra.DeviceID {
 	return dra.DeviceID{Driver: p.id.driver, Pool: p.id.name, Name: d.name.Value()}
 }
 
-func (p *pool) consumed(d *device) amounts {
+func (p *pool) consumed(d *device) consumedCapacities {
 	_, consumed := p.allocated[d.name].total()
 	return consumed
 }
@@ -239,7 +239,7 @@ func (p *pool) summarize(sameSlices bool) {
 		Node:       p.node,
 		Generation: p.generation,
 		Slices:     len(p.current),
-		Complete:   len(p.current) > 0 && !slices.ContainsFunc(p.views.all, func(v *view) bool { return !v.obsolete && !v.complete }),
+		Complete:   len(p.current) > 0 && !slices.ContainsFunc(p.views.all, func(v *poolView) bool { return !v.obsolete && !v.complete }),
 		Names:      p.deviceNames(sameSlices),
 	}
 	counts := map[dra.Taint]int{}
@@ -280,7 +280,7 @@ func (p *pool) countersState() (consumed, overdrawn bool) {
 			}
 		}
 	}
-	return consumed, shared && slices.ContainsFunc(p.views.all, func(v *view) bool { return v.valid && v.counters.overcommitted })
+	return consumed, shared && slices.ContainsFunc(p.views.all, func(v *poolView) bool { return v.valid && v.counters.overcommitted })
 }
 
 // countPartitions counts the partitions by type; nil if there are none, or too
@@ -433,7 +433,7 @@ type poolStore struct {
 	byID        map[poolID]*pool
 	sorted      []*pool                          // by driver and name
 	bySelection map[*nodeSelection]map[*pool]int // pools with the selection: how many of their slices or devices have it
-	slots       slots
+	slots       slotNumbers
 
 	outdated map[*pool]struct{} // to be updated
 	updated  map[*pool]struct{} // since takeChanges

@@ -190,8 +190,8 @@ type Cause struct {
 	Others   int            // not 0: the number of taints that are not listed
 }
 
-// Limits bounds an Explanation.
-type Limits struct {
+// ExplanationLimits bounds an Explanation.
+type ExplanationLimits struct {
 	Taints   int // of StageUntainted; the others become one Cause
 	Examples int // devices of each Cause
 	Holders  int

@@ -131,13 +131,13 @@ func eachBit(mask uint64) iter.Seq[int] {
 	}
 }
 
-// slots allocates small numbers, to be used as indices.
-type slots struct {
+// slotNumbers allocates small numbers, to be used as indices.
+type slotNumbers struct {
 	next int
 	free []int
 }
 
-func (s *slots) take() int {
+func (s *slotNumbers) take() int {
 	if last := len(s.free) - 1; last >= 0 {
 		slot := s.free[last]
 		s.free = s.free[:last]
@@ -152,7 +152,7 @@ type blockIndex struct {
 	blocks  []*block // some are removed
 	removed int      // how many of them
 	stamp   uint64
-	slots   slots
+	slots   slotNumbers
 }
 
 // add makes the blocks of a slice. No selector has results for them.

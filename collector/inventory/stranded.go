@@ -12,8 +12,8 @@ import (
 // devices of the class can be allocated, because it requests other devices too.
 type Partnerless struct{ Class, Node string }
 
-// strandedKey identifies stranded devices.
-type strandedKey struct {
+// strandedGroup identifies stranded devices.
+type strandedGroup struct {
 	driver, node string
 	reason       dra.StrandedReason
 }
@@ -24,8 +24,8 @@ func (inv Overview) Stranded(needs Needs, partnerless []Partnerless) []dra.Stran
 	inv.lockUpdated()
 	defer inv.mu.Unlock()
 	s := &stranding{
-		inventory: inv.Inventory, needs: needs.ByDriver, found: map[strandedKey]float64{},
-		nodes: map[strandedKey]dra.StrandedReason{}, selections: map[strandedSelection]dra.StrandedReason{},
+		inventory: inv.Inventory, needs: needs.ByDriver, found: map[strandedGroup]float64{},
+		nodes: map[strandedGroup]dra.StrandedReason{}, selections: map[strandedSelection]dra.StrandedReason{},
 	}
 	for _, p := range inv.pools.all() {
 		s.addPool(p)
@@ -47,8 +47,8 @@ func (inv Overview) Stranded(needs Needs, partnerless []Partnerless) []dra.Stran
 type stranding struct {
 	inventory *Inventory
 	needs     map[string]Need // by driver
-	found     map[strandedKey]float64
-	nodes     map[strandedKey]dra.StrandedReason // of nodes, without a reason in the key: why their devices are stranded
+	found     map[strandedGroup]float64
+	nodes     map[strandedGroup]dra.StrandedReason // of nodes, without a reason in the key: why their devices are stranded
 
 	selections map[strandedSelection]dra.StrandedReason // the same of the nodes of a selection
 }
@@ -61,7 +61,7 @@ type strandedSelection struct {
 
 func (s *stranding) add(p *pool, node string, reason dra.StrandedReason, devices float64) {
 	if reason != "" && devices > 0 {
-		s.found[strandedKey{p.id.driver, node, reason}] += devices
+		s.found[strandedGroup{p.id.driver, node, reason}] += devices
 	}
 }
 
@@ -162,7 +162,7 @@ func (s *stranding) selectionReason(driver string, selection *nodeSelection) dra
 }
 
 func (s *stranding) ofNode(driver, node string) dra.StrandedReason {
-	key := strandedKey{driver: driver, node: node}
+	key := strandedGroup{driver: driver, node: node}
 	reason, ok := s.nodes[key]
 	if !ok {
 		reason = s.nodeReason(driver, node)

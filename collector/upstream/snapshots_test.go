@@ -40,7 +40,7 @@ func TestRealClusters(t *testing.T) {
 }
 
 // readCluster reads the objects of a recorded cluster, and the latest time in them.
-func readCluster(t *testing.T, folder string) (c *Cluster, latest time.Time) {
+func readCluster(t *testing.T, folder string) (c *ClusterObjects, latest time.Time) {
 	t.Helper()
 	var pods corev1.PodList
 	var claims resourcev1.ResourceClaimList
@@ -58,7 +58,7 @@ func readCluster(t *testing.T, folder string) (c *Cluster, latest time.Time) {
 			t.Fatal(err)
 		}
 	}
-	c = NewCluster(time.Time{}, "")
+	c = NewClusterObjects(time.Time{}, "")
 	c.PodsKnown = true
 	kept := inventory.New()
 	for i := range pods.Items {

@@ -210,7 +210,7 @@ func (e *exportError) Unwrap() error { return e.err }
 // explain adds advice to the error of an export. ctx is that of the export, late
 // the text if its deadline was exceeded. certificateRequested: the collector has
 // requested a client certificate since the last successful export.
-func explain(ctx context.Context, err error, late string, signal settings.Signal, certificateRequested bool) error {
+func explain(ctx context.Context, err error, late string, signal settings.SignalSettings, certificateRequested bool) error {
 	text := truncate(printable(err.Error()), errorTextBytes)
 	if advice := advise(err, signal, certificateRequested); advice != "" {
 		text += ": " + advice
@@ -231,7 +231,7 @@ type symptom struct {
 }
 
 // advise returns the advice of the first symptom in the error.
-func advise(err error, signal settings.Signal, certificateRequested bool) string {
+func advise(err error, signal settings.SignalSettings, certificateRequested bool) string {
 	list := symptoms(signal)
 	if certificateRequested {
 		list = append(certificateSymptoms(signal), list...)
@@ -247,7 +247,7 @@ func advise(err error, signal settings.Signal, certificateRequested bool) string
 
 // symptoms are the errors of a client and a collector with different protocols,
 // as Go's TLS, HTTP and gRPC write them, in lower case.
-func symptoms(signal settings.Signal) []symptom {
+func symptoms(signal settings.SignalSettings) []symptom {
 	const (
 		authority  = "set the collector's certificate authority in OTEL_EXPORTER_OTLP_CERTIFICATE"
 		plaintext  = "the collector does not use TLS at this port: use http:// for plaintext"
@@ -298,7 +298,7 @@ func symptoms(signal settings.Signal) []symptom {
 
 // certificateSymptoms are the ways a connection ends if the collector refuses
 // the client's certificate, or got none. The TLS alert may or may not arrive.
-func certificateSymptoms(signal settings.Signal) []symptom {
+func certificateSymptoms(signal settings.SignalSettings) []symptom {
 	advice := "the collector requires a client certificate: set OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY"
 	if signal.TLS != nil && signal.TLS.GetClientCertificate != nil {
 		advice = "check that the collector trusts the authority of the client certificate"

@@ -23,12 +23,12 @@ type screen struct {
 
 	fleet   *Fleet
 	history *history
-	reading Reading
+	reading FleetState
 	changed bool          // the fleet, since the reading
 	read    clock.Instant // when the reading was taken
 	sampled clock.Instant // when the newest sample was taken
 
-	table  table // of the current view
+	table  itemTable // of the current view
 	mode   mode
 	shown  *item // in detail
 	scroll int   // lines of the detail that are scrolled past
@@ -88,7 +88,7 @@ func (s *screen) Init() tea.Cmd { return nextTick() }
 // Update implements tea.Model.
 func (s *screen) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	switch message := message.(type) {
-	case Change:
+	case FleetChange:
 		message(s.fleet)
 		s.changed = true
 		return s, nil
@@ -204,7 +204,7 @@ func (s *screen) switched(name string) bool {
 }
 
 func (s *screen) open(view int) {
-	s.current, s.mode, s.table = view, showTable, table{}
+	s.current, s.mode, s.table = view, showTable, itemTable{}
 }
 
 func (s *screen) tableKey(name string) {
@@ -348,15 +348,15 @@ func (s *screen) click(x, y int) {
 	}
 }
 
-// table is the items of a view, filtered and sorted, and the columns that fit.
-type table struct {
+// itemTable is the items of a view, filtered and sorted, and the columns that fit.
+type itemTable struct {
 	items   []*item // nil: they are to be collected
 	all     int     // items before the filter
 	columns []placed[item]
 }
 
 // rows returns the table of the current view, and finds the selected item in it.
-func (s *screen) rows() *table {
+func (s *screen) rows() *itemTable {
 	view, place := &s.views[s.current], &s.places[s.current]
 	if s.table.items == nil {
 		all := view.items(&s.reading)
@@ -368,7 +368,7 @@ func (s *screen) rows() *table {
 			}
 		}
 		sortItems(chosen, place.order)
-		s.table = table{items: chosen, all: len(all)}
+		s.table = itemTable{items: chosen, all: len(all)}
 		s.find(place)
 	}
 	if s.table.columns == nil {

@@ -30,9 +30,9 @@ import (
 
 // memorySync lists everything from an API server into an inventory, and calls
 // a function meanwhile. It returns what the reducer would receive.
-func memorySync(t *testing.T, url string, kept *inventory.Inventory) (*apiserver.Cluster, []apiserver.Change) {
+func memorySync(t *testing.T, url string, kept *inventory.Inventory) (*apiserver.ClusterWatch, []apiserver.Change) {
 	t.Helper()
-	cluster, err := apiserver.NewCluster(apiserver.ClusterOptions{
+	cluster, err := apiserver.NewClusterWatch(apiserver.ClusterWatchOptions{
 		Config: &rest.Config{Host: url}, Keeper: kept, Log: slog.New(slog.DiscardHandler), Clock: clock.System(),
 	})
 	if err != nil {
@@ -54,7 +54,7 @@ func memorySync(t *testing.T, url string, kept *inventory.Inventory) (*apiserver
 
 // memorySynced reports whether all kinds of these tests have been listed.
 // Synced does not include templates.
-func memorySynced(cluster *apiserver.Cluster) bool {
+func memorySynced(cluster *apiserver.ClusterWatch) bool {
 	synced := cluster.Synced()
 	if !synced.Claims || !synced.Pods || !synced.Slices || !synced.Classes || !synced.Nodes {
 		return false

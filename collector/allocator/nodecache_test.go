@@ -30,7 +30,7 @@ func TestMergedPoolsOfOneName(t *testing.T) {
 	pause := func(ctx context.Context) error { return ctx.Err() }
 	fits := func(count int64) bool {
 		t.Helper()
-		s := NewSnapshot(inv, NewCache(), time.Minute)
+		s := NewNodeCache(inv, NewCache(), time.Minute)
 		merged, err := s.Merged(t.Context(), pause, nodes)
 		if err != nil {
 			t.Fatal(err)
