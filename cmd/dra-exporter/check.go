@@ -400,7 +400,7 @@ func (k *clusterCheck) read(ctx context.Context, config *rest.Config, log *slog.
 	statuses, synced := reader.Statuses(), reader.Synced()
 	stop()
 	running.Wait()
-	_ = kept.Settle(ctx, nil) // fails only when ctx ends; classes are then not counted
+	_ = kept.EvaluateClasses(ctx, nil) // fails only when ctx ends; classes are then not counted
 	cluster.Supply, cluster.SliceRead, cluster.ClassRead = kept.Supply(), synced.Slices, synced.Classes
 	cluster.RuleServed = slices.ContainsFunc(statuses, func(s source.Status) bool { return s.Name == "devicetaintrules" && s.Up })
 	known.Supply, known.PodsKnown = cluster.Supply, synced.Pods

@@ -92,7 +92,7 @@ func (s *NodeCache) Node(ctx context.Context, name string) (Node, bool, error) {
 	if known, ok := s.nodes[name]; ok {
 		return known, true, nil
 	}
-	supply, ok, err := s.inventory.OnNode(name)
+	supply, ok, err := s.inventory.NodeSupply(name)
 	if err != nil || !ok {
 		return Node{}, false, err
 	}

@@ -50,10 +50,10 @@ func (c *changelog) take() []dra.Change {
 	return taken
 }
 
-// recorder records the changes of values of one type. A value with another UID
+// changeRecorder records the changes of values of one type. A value with another UID
 // under the same name replaces one that is gone. Values that are equal are no
 // change.
-type recorder[T any] struct {
+type changeRecorder[T any] struct {
 	log    *changelog
 	uid    func(*T) string
 	change func(*T) dra.Change
@@ -61,7 +61,7 @@ type recorder[T any] struct {
 
 // record returns what to keep in place of updated: the previous value, if they are
 // equal.
-func (r recorder[T]) record(previous, updated *T, live bool) *T {
+func (r changeRecorder[T]) record(previous, updated *T, live bool) *T {
 	same := previous != nil && updated != nil && r.uid(previous) == r.uid(updated)
 	if same && reflect.DeepEqual(previous, updated) {
 		return previous
@@ -100,7 +100,7 @@ func itemValue[T any](i *recordedObject[T]) *T {
 }
 
 // recorded decodes the objects of a collection and records the changes of the values.
-func recorded[O watch.Object, T any](decode func(O) (decoded T, keep bool), r recorder[T]) watch.Decoder[O, recordedObject[T]] {
+func recorded[O watch.Object, T any](decode func(O) (decoded T, keep bool), r changeRecorder[T]) watch.Decoder[O, recordedObject[T]] {
 	return watch.Decoder[O, recordedObject[T]]{
 		Unchanged: sameVersion[O, T],
 		Decode: func(object O) (recordedObject[T], bool) {
@@ -112,7 +112,7 @@ func recorded[O watch.Object, T any](decode func(O) (decoded T, keep bool), r re
 }
 
 // recording returns what applies the changes of items to the changelog.
-func recording[O watch.Object, T any](r recorder[T]) func(watch.Event[O, recordedObject[T]]) {
+func recording[O watch.Object, T any](r changeRecorder[T]) func(watch.Event[O, recordedObject[T]]) {
 	return func(event watch.Event[O, recordedObject[T]]) {
 		kept := r.record(itemValue(event.Before), itemValue(event.After), event.Live)
 		if event.After != nil {

@@ -37,16 +37,16 @@ import (
 // goroutine at a time and in order, for different kinds by several at once, and
 // should return quickly.
 type Keeper interface {
-	Slice(name string, slice *resourcev1.ResourceSlice)
-	Class(name string, class *resourcev1.DeviceClass)
-	Rule(name string, rule *resourcev1.DeviceTaintRule)
-	Node(name string, node *corev1.Node)
-	Template(namespace, name string, template *resourcev1.ResourceClaimTemplate)
-	Claim(namespace, name string, claim *resourcev1.ResourceClaim)
+	ApplySlice(name string, slice *resourcev1.ResourceSlice)
+	ApplyClass(name string, class *resourcev1.DeviceClass)
+	ApplyRule(name string, rule *resourcev1.DeviceTaintRule)
+	ApplyNode(name string, node *corev1.Node)
+	ApplyTemplate(namespace, name string, template *resourcev1.ResourceClaimTemplate)
+	ApplyClaim(namespace, name string, claim *resourcev1.ResourceClaim)
 
-	// PodRequests receives what a pod takes of its node: what was received last, and
+	// ApplyPodRequests receives what a pod takes of its node: what was received last, and
 	// what it is now; nil: nothing. They are shared and must not be changed.
-	PodRequests(previous, updated *dra.PodRequests)
+	ApplyPodRequests(previous, updated *dra.PodRequests)
 }
 
 // ClusterWatchOptions are the options of a ClusterWatch. All but Namespace, Observe,
@@ -387,7 +387,7 @@ func (c *ClusterWatch) watchClasses() {
 				if c.pods.applyClass(event.Before.name(), event.After.name()) {
 					signal(c.log.changed)
 				}
-				c.options.Keeper.Class(decode.Text(event.Name.Name), decode.StripClass(event.Object))
+				c.options.Keeper.ApplyClass(decode.Text(event.Name.Name), decode.StripClass(event.Object))
 			},
 		},
 	})
@@ -396,7 +396,7 @@ func (c *ClusterWatch) watchClasses() {
 // watchClaims records the changes of claims, and passes the claims to the keeper.
 func (c *ClusterWatch) watchClaims() *watch.Store[*resourcev1.ResourceClaim, recordedObject[dra.ClaimLifecycle]] {
 	strings := newInterner()
-	apply := recording[*resourcev1.ResourceClaim](recorder[dra.ClaimLifecycle]{
+	apply := recording[*resourcev1.ResourceClaim](changeRecorder[dra.ClaimLifecycle]{
 		log:    c.log,
 		uid:    func(lifecycle *dra.ClaimLifecycle) string { return lifecycle.UID },
 		change: func(lifecycle *dra.ClaimLifecycle) dra.Change { return dra.Change{Claim: lifecycle} },
@@ -413,7 +413,7 @@ func (c *ClusterWatch) watchClaims() *watch.Store[*resourcev1.ResourceClaim, rec
 			},
 			Apply: func(event watch.Event[*resourcev1.ResourceClaim, recordedObject[dra.ClaimLifecycle]]) {
 				apply(event)
-				c.options.Keeper.Claim(decode.Text(event.Name.Namespace), decode.Text(event.Name.Name), decode.StripClaim(event.Object))
+				c.options.Keeper.ApplyClaim(decode.Text(event.Name.Namespace), decode.Text(event.Name.Name), decode.StripClaim(event.Object))
 			},
 		},
 	})
@@ -426,7 +426,7 @@ func (c *ClusterWatch) watchSlices() {
 		resource: "resourceslices", ofDRA: true,
 		versions: sliceVersions(),
 		decoder: kept(func(_, name string, slice *resourcev1.ResourceSlice) {
-			c.options.Keeper.Slice(name, decode.StripSlice(slice))
+			c.options.Keeper.ApplySlice(name, decode.StripSlice(slice))
 		}),
 	})
 }
@@ -436,7 +436,7 @@ func (c *ClusterWatch) watchTemplates() {
 		resource: "resourceclaimtemplates", namespaced: true, ofDRA: true,
 		versions: []watch.Version{{Group: resourcev1.SchemeGroupVersion, Empty: func() runtime.Object { return &resourcev1.ResourceClaimTemplateList{} }}},
 		decoder: kept(func(namespace, name string, template *resourcev1.ResourceClaimTemplate) {
-			c.options.Keeper.Template(namespace, name, decode.StripTemplate(template))
+			c.options.Keeper.ApplyTemplate(namespace, name, decode.StripTemplate(template))
 		}),
 	})
 }
@@ -445,7 +445,7 @@ func (c *ClusterWatch) watchTemplates() {
 // and v1alpha3 before. What is used here is the same in all of them.
 func (c *ClusterWatch) watchRules() {
 	decoder := kept(func(_, name string, rule *resourcev1.DeviceTaintRule) {
-		c.options.Keeper.Rule(name, decode.StripRule(rule))
+		c.options.Keeper.ApplyRule(name, decode.StripRule(rule))
 	})
 	decoder.Convert = decode.TaintRule
 	addCollection(c, collection[*resourcev1.DeviceTaintRule, recordedObject[struct{}]]{
@@ -467,7 +467,7 @@ func (c *ClusterWatch) watchGroups() {
 	decoder := recorded(func(group *schedulingv1beta1.PodGroup) (dra.Group, bool) {
 		decoded := decode.Group(group)
 		return decoded, len(decoded.Claims) > 0 || decoded.MinPods > 0 || decoded.Unschedulable != ""
-	}, recorder[dra.Group]{
+	}, changeRecorder[dra.Group]{
 		log:    c.log,
 		uid:    func(group *dra.Group) string { return group.UID },
 		change: func(group *dra.Group) dra.Change { return dra.Change{Group: group} },
@@ -492,7 +492,7 @@ func (c *ClusterWatch) watchSchedulerGroups(version schema.GroupVersion) {
 		versions: []watch.Version{{Group: version, Empty: func() runtime.Object { return &customresource.PodGroupList{} }}},
 		decoder: recorded(func(object *customresource.PodGroup) (dra.Group, bool) {
 			return decode.SchedulerGroup(version.Group, object)
-		}, recorder[dra.Group]{
+		}, changeRecorder[dra.Group]{
 			log:    c.log,
 			uid:    func(group *dra.Group) string { return group.UID },
 			change: func(group *dra.Group) dra.Change { return dra.Change{Group: group} },
@@ -506,7 +506,7 @@ func (c *ClusterWatch) watchKueue() {
 	addCollection(c, collection[*customresource.Workload, recordedObject[dra.KueueWorkload]]{
 		resource: "workloads", namespaced: true, optional: true,
 		versions: []watch.Version{{Group: customresource.KueueV1beta2(), Empty: empty}, {Group: customresource.KueueV1beta1(), Empty: empty}},
-		decoder: recorded(decode.KueueWorkload, recorder[dra.KueueWorkload]{
+		decoder: recorded(decode.KueueWorkload, changeRecorder[dra.KueueWorkload]{
 			log:    c.log,
 			uid:    func(workload *dra.KueueWorkload) string { return workload.UID },
 			change: func(workload *dra.KueueWorkload) dra.Change { return dra.Change{KueueWorkload: workload} },
@@ -521,7 +521,7 @@ func (c *ClusterWatch) watchComputeDomains() {
 		versions: []watch.Version{{Group: customresource.NVIDIAV1beta1(), Empty: func() runtime.Object { return &customresource.ComputeDomainList{} }}},
 		decoder: recorded(func(object *customresource.ComputeDomain) (dra.ComputeDomain, bool) {
 			return decode.ComputeDomain(object), true
-		}, recorder[dra.ComputeDomain]{
+		}, changeRecorder[dra.ComputeDomain]{
 			log:    c.log,
 			uid:    func(domain *dra.ComputeDomain) string { return domain.UID },
 			change: func(domain *dra.ComputeDomain) dra.Change { return dra.Change{ComputeDomain: domain} },
@@ -535,7 +535,7 @@ func (c *ClusterWatch) watchEvents(reason string, silent bool) {
 		resource: "events", namespaced: true, silent: silent,
 		selector: fields.OneTermEqualSelector("reason", reason).String(),
 		versions: []watch.Version{{Group: corev1.SchemeGroupVersion, Empty: func() runtime.Object { return &corev1.EventList{} }}},
-		decoder: recorded(decode.Warning, recorder[dra.Warning]{
+		decoder: recorded(decode.Warning, changeRecorder[dra.Warning]{
 			log:    c.log,
 			uid:    func(warning *dra.Warning) string { return warning.Name },
 			change: func(warning *dra.Warning) dra.Change { return dra.Change{Warning: warning} },
@@ -558,7 +558,7 @@ func (c *ClusterWatch) watchAutoscaling() {
 		addCollection(c, collection[*corev1.Event, recordedObject[dra.Autoscaling]]{
 			resource: "events", namespaced: true, silent: true, selector: selector.String(),
 			versions: []watch.Version{{Group: corev1.SchemeGroupVersion, Empty: func() runtime.Object { return &corev1.EventList{} }}},
-			decoder: recorded(decode.Autoscaling, recorder[dra.Autoscaling]{
+			decoder: recorded(decode.Autoscaling, changeRecorder[dra.Autoscaling]{
 				log:    c.log,
 				uid:    func(event *dra.Autoscaling) string { return event.Name },
 				change: func(event *dra.Autoscaling) dra.Change { return dra.Change{Autoscaling: event} },
@@ -575,7 +575,7 @@ func (c *ClusterWatch) watchNodes() {
 	if topology == nil {
 		topology = decode.DefaultTopology()
 	}
-	apply := recording[*corev1.Node](recorder[dra.Node]{
+	apply := recording[*corev1.Node](changeRecorder[dra.Node]{
 		log:    c.log,
 		uid:    func(node *dra.Node) string { return node.Name },
 		change: func(node *dra.Node) dra.Change { return dra.Change{Node: node} },
@@ -591,7 +591,7 @@ func (c *ClusterWatch) watchNodes() {
 			},
 			Apply: func(event watch.Event[*corev1.Node, recordedObject[dra.Node]]) {
 				apply(event)
-				c.options.Keeper.Node(decode.Text(event.Name.Name), decode.StripNode(event.Object))
+				c.options.Keeper.ApplyNode(decode.Text(event.Name.Name), decode.StripNode(event.Object))
 			},
 		},
 	})

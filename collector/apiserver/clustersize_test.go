@@ -23,13 +23,13 @@ import (
 // discardKeeper is a Keeper that keeps nothing.
 type discardKeeper struct{}
 
-func (discardKeeper) Slice(string, *resourcev1.ResourceSlice)                    {}
-func (discardKeeper) Class(string, *resourcev1.DeviceClass)                      {}
-func (discardKeeper) Rule(string, *resourcev1.DeviceTaintRule)                   {}
-func (discardKeeper) Node(string, *corev1.Node)                                  {}
-func (discardKeeper) Claim(string, string, *resourcev1.ResourceClaim)            {}
-func (discardKeeper) PodRequests(_, _ *dra.PodRequests)                          {}
-func (discardKeeper) Template(string, string, *resourcev1.ResourceClaimTemplate) {}
+func (discardKeeper) ApplySlice(string, *resourcev1.ResourceSlice)                    {}
+func (discardKeeper) ApplyClass(string, *resourcev1.DeviceClass)                      {}
+func (discardKeeper) ApplyRule(string, *resourcev1.DeviceTaintRule)                   {}
+func (discardKeeper) ApplyNode(string, *corev1.Node)                                  {}
+func (discardKeeper) ApplyClaim(string, string, *resourcev1.ResourceClaim)            {}
+func (discardKeeper) ApplyPodRequests(_, _ *dra.PodRequests)                          {}
+func (discardKeeper) ApplyTemplate(string, string, *resourcev1.ResourceClaimTemplate) {}
 
 // realClaim returns a claim as large as claims of templates are: annotated,
 // owned, managed, allocated.

@@ -56,7 +56,7 @@ func (q *query) attempt(ctx context.Context, a attempt) (attemptResult, error) {
 		if err := meter.pause(ctx); err != nil {
 			return r, err
 		}
-		traits, known := a.traits.OnNode(q.inventory, name)
+		traits, known := a.traits.NodeKey(q.inventory, name)
 		if known && searched.Has(traits) {
 			r.tried = append(r.tried, name)
 			continue

@@ -228,7 +228,7 @@ func (q *query) traits(claims []int, constrained bool) *inventory.Traits {
 			}
 		}
 	}
-	return q.inventory.TraitsOf(requests, attributes)
+	return q.inventory.RequestTraits(requests, attributes)
 }
 
 const messageOther = "its devices could be allocated, but not those of another claim of the pod"
@@ -440,9 +440,9 @@ func (q *query) explainAllDevices(ctx context.Context, r Request, count inventor
 	worst := finding{dra.ReasonFragmented, dra.Stages, asking(r) + ", and no node can provide all of them together with the other requests"}
 	for _, free := range matching.Free {
 		switch node, n := free.Node, free.Devices; {
-		case untainted.Free.Of(node) == n && count.Free.Of(node) < n:
+		case untainted.Free.Devices(node) == n && count.Free.Devices(node) < n:
 			return finding{dra.ReasonInsufficient, dra.StageFree, asking(r) + ", and on every node one of them is allocated"}, nil
-		case untainted.Free.Of(node) < n:
+		case untainted.Free.Devices(node) < n:
 			worst = finding{dra.ReasonTainted, dra.StageUntainted, asking(r) + ", and on every node one of them has a taint that it does not tolerate"}
 		}
 	}

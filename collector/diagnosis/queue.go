@@ -324,7 +324,7 @@ func (q *queue) classesDue() bool {
 func (q *queue) evaluateClasses(ctx context.Context) error {
 	m := &workMeter{pace: q.pace, suspend: func() error { return errSuspended }}
 	m.resume()
-	err := q.options.Inventory.Settle(ctx, m.evaluated)
+	err := q.options.Inventory.EvaluateClasses(ctx, m.evaluated)
 	q.evaluations += m.evaluations
 	switch {
 	case ctx.Err() != nil:

@@ -64,7 +64,7 @@ func (q *query) compareAttempts(t *testing.T, name string, open []int) (skipped 
 			}
 			known := make(map[inventory.TraitsKey]bool)
 			for _, node := range got.tried {
-				if key, is := a.traits.OnNode(q.inventory, node); is {
+				if key, is := a.traits.NodeKey(q.inventory, node); is {
 					if known[key] {
 						skipped++
 					}

@@ -117,7 +117,7 @@ func (g *shapeGroup) update(ctx context.Context, pause inventory.Pause, inv *inv
 			return nil //nolint:nilerr // the shapes have no result, as the class has no count
 		}
 	}
-	g.traits = inv.TraitsOf(g.requests, g.attributes)
+	g.traits = inv.RequestTraits(g.requests, g.attributes)
 	if g.traits == nil {
 		return nil
 	}
@@ -163,7 +163,7 @@ func (g *shapeGroup) update(ctx context.Context, pause inventory.Pause, inv *inv
 
 // nodeKey returns the index of a node's key, which the node then uses.
 func (g *shapeGroup) nodeKey(inv *inventory.Inventory, node string) int32 {
-	key, ok := g.traits.OnNode(inv, node)
+	key, ok := g.traits.NodeKey(inv, node)
 	if !ok {
 		return noKey
 	}

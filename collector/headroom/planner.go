@@ -224,7 +224,7 @@ func (p *Planner) fillNode(ctx context.Context, pause inventory.Pause, g *shapeG
 	case !exists:
 		return fill{}, false, nil
 	}
-	if now, ok := g.traits.OnNode(p.options.Inventory, name); !ok || now != key || !p.nodeCache.IsCurrent() {
+	if now, ok := g.traits.NodeKey(p.options.Inventory, name); !ok || now != key || !p.nodeCache.IsCurrent() {
 		return fill{}, false, nil
 	}
 	found, _, err := fillOn(ctx, pause, p.nodeCache, node, s)

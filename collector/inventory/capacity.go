@@ -81,9 +81,9 @@ func roundUp(bounds *resourcev1.CapacityRequestPolicyRange, requested *resource.
 		return requested.DeepCopy(), true
 	}
 	unit := newAmountUnit(bounds)
-	value, ok := unit.of(*requested)
-	least, _ := unit.of(*bounds.Min)
-	step, _ := unit.of(*bounds.Step)
+	value, ok := unit.convert(*requested)
+	least, _ := unit.convert(*bounds.Min)
+	step, _ := unit.convert(*bounds.Step)
 	if !ok || step <= 0 || least < 0 {
 		return resource.Quantity{}, false
 	}
@@ -118,9 +118,9 @@ func inRange(bounds *resourcev1.CapacityRequestPolicyRange, amount resource.Quan
 		return true
 	}
 	unit := newAmountUnit(bounds)
-	value, ok := unit.of(amount)
-	least, _ := unit.of(*bounds.Min)
-	step, _ := unit.of(*bounds.Step)
+	value, ok := unit.convert(amount)
+	least, _ := unit.convert(*bounds.Min)
+	step, _ := unit.convert(*bounds.Step)
 	return ok && step > 0 && (value-least)%step == 0
 }
 
@@ -134,19 +134,19 @@ func newAmountUnit(bounds *resourcev1.CapacityRequestPolicyRange) amountUnit {
 		if limit == nil {
 			continue
 		}
-		if _, whole := thousandths.of(*limit); !whole {
+		if _, whole := thousandths.convert(*limit); !whole {
 			return ones
 		}
 	}
-	if step, _ := thousandths.of(*bounds.Step); step < 1 {
+	if step, _ := thousandths.convert(*bounds.Step); step < 1 {
 		return ones
 	}
 	return thousandths
 }
 
-// of returns the amount in the unit, and false if it has no such number. An
+// convert returns the amount in the unit, and false if it has no such number. An
 // amount in ones is rounded up, as Quantity does.
-func (u amountUnit) of(amount resource.Quantity) (int64, bool) {
+func (u amountUnit) convert(amount resource.Quantity) (int64, bool) {
 	if u == 1 {
 		return amount.Value(), amount.CmpInt64(math.MaxInt64) <= 0
 	}

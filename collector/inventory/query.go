@@ -231,8 +231,8 @@ func (q *requestQuery) changedSince(version uint64) bool {
 	return slices.ContainsFunc(q.pools.all(), func(p *pool) bool { return p.changed > version && slices.ContainsFunc(p.slices, selected) })
 }
 
-// notFree returns why a device is not free that passes the stages before.
-func (q *requestQuery) notFree(p *pool, b *block, bit int) NotFree {
+// notFreeReason returns why a device is not free that passes the stages before.
+func (q *requestQuery) notFreeReason(p *pool, b *block, bit int) NotFree {
 	d, mask := b.device(bit), uint64(1)<<bit
 	switch {
 	case b.exclusive&mask != 0 && !q.request.AdminAccess:
@@ -365,7 +365,7 @@ func (q *requestQuery) appendCauses(keys []causeKey, stage dra.Stage, p *pool, b
 		}
 		return keys
 	case dra.StageFree:
-		return append(keys, causeKey{notFree: q.notFree(p, b, bit)})
+		return append(keys, causeKey{notFree: q.notFreeReason(p, b, bit)})
 	default:
 		return append(keys, causeKey{})
 	}

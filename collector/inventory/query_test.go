@@ -209,7 +209,7 @@ func TestClassOfExtendedResource(t *testing.T) {
 	put := func(name, extended string, created int64) {
 		c := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Unix(created, 0)}}
 		c.Spec.ExtendedResourceName = &extended
-		inv.Class(name, c)
+		inv.ApplyClass(name, c)
 	}
 	put("b-old", "example.com/gpu", 10)
 	put("d", "example.com/gpu", 20)
@@ -248,7 +248,7 @@ func TestNodesOfDevices(t *testing.T) {
 		{"one node is known", func() { w.node("n2", nil) }, nodeCounts(map[string]int{"n2": 1})},
 		{"the one that is named too", func() { w.node("n1", nil) }, nodeCounts(map[string]int{"n1": 2, "n2": 1})},
 		{"a label selects one", func() { w.node("n2", map[string]string{"zone": "a"}) }, nodeCounts(map[string]int{"n1": 2, "n2": 2})},
-		{"it goes", func() { w.inv.Node("n2", nil) }, nodeCounts(map[string]int{"n1": 2})},
+		{"it goes", func() { w.inv.ApplyNode("n2", nil) }, nodeCounts(map[string]int{"n1": 2})},
 	} {
 		step.do()
 		if got := spread(); !reflect.DeepEqual(got, step.want) {
@@ -258,7 +258,7 @@ func TestNodesOfDevices(t *testing.T) {
 	if best := (nodeCounts(map[string]int{"b": 2, "a": 2, "c": 5})).Best(2); !reflect.DeepEqual(best, []NodeCount{{"c", 5}, {"a", 2}}) {
 		t.Errorf("the best are %v", best)
 	}
-	if _, known, err := w.inv.OnNode("n2"); known || err != nil {
+	if _, known, err := w.inv.NodeSupply("n2"); known || err != nil {
 		t.Errorf("a node that is gone is known: %v, %v", known, err)
 	}
 }
@@ -383,7 +383,7 @@ func TestSkippedNodeOperations(t *testing.T) {
 		t.Errorf("causes %+v", causes)
 	}
 	for _, name := range []string{"a", "b"} {
-		w.inv.Node(name, nil)
+		w.inv.ApplyNode(name, nil)
 	}
 	if count := w.inv.Count(request); count.Left[dra.StageFree] != 2 {
 		t.Errorf("without nodes %d are free: it is not known what they declare", count.Left[dra.StageFree])
@@ -409,7 +409,7 @@ func TestEvictionsByRules(t *testing.T) {
 			t.Errorf("evictions %+v, want %+v; version %d, before %d", got, want, w.inv.Version(), version)
 		}
 	}
-	w.inv.Rule("drain", nil)
+	w.inv.ApplyRule("drain", nil)
 	if got := w.inv.Supply().Evictions; len(got) != 0 {
 		t.Errorf("the rule is gone, and there is %+v", got)
 	}
@@ -428,7 +428,7 @@ func TestBroadRules(t *testing.T) {
 	if got := w.inv.Supply().BroadRules; !slices.Equal(got, want) {
 		t.Errorf("broad rules %+v, want %+v", got, want)
 	}
-	w.inv.Rule("all", nil)
+	w.inv.ApplyRule("all", nil)
 	if got := w.inv.Supply().BroadRules; len(got) != 0 {
 		t.Errorf("the rule is gone, and there is %+v", got)
 	}

@@ -174,12 +174,12 @@ func (x *roomIndex) use(requests *dra.PodRequests, sign int64) {
 			delete(x.repelled, repelled)
 		}
 	}
-	x.keep(keepingPods{requests.Node, false, requests.KeptByClusterAutoscaler}, int(sign))
-	x.keep(keepingPods{requests.Node, true, requests.KeptByKarpenter}, int(sign))
+	x.countKeepingPod(keepingPods{requests.Node, false, requests.KeptByClusterAutoscaler}, int(sign))
+	x.countKeepingPod(keepingPods{requests.Node, true, requests.KeptByKarpenter}, int(sign))
 }
 
-// keep counts a pod that may keep an autoscaler from removing its node.
-func (x *roomIndex) keep(as keepingPods, sign int) {
+// countKeepingPod counts a pod that may keep an autoscaler from removing its node.
+func (x *roomIndex) countKeepingPod(as keepingPods, sign int) {
 	if as.reason == dra.RemovalNone {
 		return
 	}
@@ -188,8 +188,8 @@ func (x *roomIndex) keep(as keepingPods, sign int) {
 	}
 }
 
-// kept returns what keeps the autoscaler of a node from removing it.
-func (x *roomIndex) kept(node string) (all []dra.KeptNode) {
+// removalObstacles returns what keeps the autoscaler of a node from removing it.
+func (x *roomIndex) removalObstacles(node string) (all []dra.KeptNode) {
 	room := x.nodes[node]
 	if room == nil {
 		return nil
@@ -275,9 +275,9 @@ func Tolerates(tolerations []dra.Toleration, taint *corev1.Taint) bool {
 	})
 }
 
-// PodRequests applies a change of what a pod takes of its node; nil: there is no pod,
+// ApplyPodRequests applies a change of what a pod takes of its node; nil: there is no pod,
 // or it takes nothing any more. Before is what was applied last for the pod.
-func (inv *Inventory) PodRequests(previous, updated *dra.PodRequests) {
+func (inv *Inventory) ApplyPodRequests(previous, updated *dra.PodRequests) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	inv.rooms.setPod(previous, updated)

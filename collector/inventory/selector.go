@@ -159,7 +159,7 @@ func (s *selector) result(b *block) selectorResult {
 	if s.shapes == nil {
 		return selectorResult{}
 	}
-	shape, ok := s.shapes.of(b)
+	shape, ok := s.shapes.blockShape(b)
 	if !ok {
 		return selectorResult{}
 	}

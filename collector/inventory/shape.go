@@ -37,8 +37,8 @@ type deviceShape struct {
 	blocks int // that have it
 }
 
-// of returns the shape of a block, and false if it is not known yet.
-func (x *shapeIndex) of(b *block) (int, bool) {
+// blockShape returns the shape of a block, and false if it is not known yet.
+func (x *shapeIndex) blockShape(b *block) (int, bool) {
 	if b.slot >= len(x.slots) || x.slots[b.slot].stamp != b.stamp {
 		return 0, false
 	}
@@ -112,7 +112,7 @@ func (ss *selectorStore) releaseShapes(x *shapeIndex) {
 
 // findShape returns the shape of a block.
 func (ss *selectorStore) findShape(x *shapeIndex, b *block) int {
-	if at, ok := x.of(b); ok {
+	if at, ok := x.blockShape(b); ok {
 		return at
 	}
 	keys := ss.keys[:0]

@@ -314,8 +314,10 @@ func (s *sliceStore) keepUnpacked(stored *slice, published *resourcev1.ResourceS
 	s.unpacked[stored] = published
 }
 
-// kept returns the unpacked form of a slice, nil if it is not kept.
-func (s *sliceStore) kept(stored *slice) *resourcev1.ResourceSlice { return s.unpacked[stored] }
+// unpackedSlice returns the unpacked form of a slice, nil if it is not kept.
+func (s *sliceStore) unpackedSlice(stored *slice) *resourcev1.ResourceSlice {
+	return s.unpacked[stored]
+}
 
 // pack encodes what the allocator reads of a slice.
 func pack(published *resourcev1.ResourceSlice) ([]byte, error) {

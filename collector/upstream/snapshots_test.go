@@ -73,13 +73,13 @@ func readCluster(t *testing.T, folder string) (c *ClusterObjects, latest time.Ti
 	for i := range claims.Items {
 		claim := decode.ClaimLifecycle(&claims.Items[i])
 		c.Apply(dra.Change{Claim: &claim})
-		kept.Claim(claim.Ref.Namespace, claim.Ref.Name, &claims.Items[i])
+		kept.ApplyClaim(claim.Ref.Namespace, claim.Ref.Name, &claims.Items[i])
 	}
 	for i := range slices.Items {
-		kept.Slice(slices.Items[i].Name, &slices.Items[i])
+		kept.ApplySlice(slices.Items[i].Name, &slices.Items[i])
 	}
 	for i := range rules.Items {
-		kept.Rule(rules.Items[i].Name, &rules.Items[i])
+		kept.ApplyRule(rules.Items[i].Name, &rules.Items[i])
 	}
 	c.Supply = kept.Supply()
 	return c, latest

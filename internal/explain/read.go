@@ -207,8 +207,8 @@ func newSpecKeeper(next apiserver.Keeper, namespace string) *specKeeper {
 	}
 }
 
-// Claim keeps the specification before the other keeper owns the claim.
-func (k *specKeeper) Claim(namespace, name string, claim *resourcev1.ResourceClaim) {
+// ApplyClaim keeps the specification before the other keeper owns the claim.
+func (k *specKeeper) ApplyClaim(namespace, name string, claim *resourcev1.ResourceClaim) {
 	if namespace == k.namespace {
 		ref := dra.ClaimRef{Namespace: namespace, Name: name}
 		k.mu.Lock()
@@ -217,11 +217,11 @@ func (k *specKeeper) Claim(namespace, name string, claim *resourcev1.ResourceCla
 		}
 		k.mu.Unlock()
 	}
-	k.Keeper.Claim(namespace, name, claim)
+	k.Keeper.ApplyClaim(namespace, name, claim)
 }
 
-// Template keeps the specification of a template.
-func (k *specKeeper) Template(namespace, name string, template *resourcev1.ResourceClaimTemplate) {
+// ApplyTemplate keeps the specification of a template.
+func (k *specKeeper) ApplyTemplate(namespace, name string, template *resourcev1.ResourceClaimTemplate) {
 	if namespace == k.namespace {
 		ref := Template{Namespace: namespace, Name: name}
 		k.mu.Lock()
@@ -230,17 +230,17 @@ func (k *specKeeper) Template(namespace, name string, template *resourcev1.Resou
 		}
 		k.mu.Unlock()
 	}
-	k.Keeper.Template(namespace, name, template)
+	k.Keeper.ApplyTemplate(namespace, name, template)
 }
 
-// Class keeps the name of a device class.
-func (k *specKeeper) Class(name string, class *resourcev1.DeviceClass) {
+// ApplyClass keeps the name of a device class.
+func (k *specKeeper) ApplyClass(name string, class *resourcev1.DeviceClass) {
 	k.mu.Lock()
 	if delete(k.classes, name); class != nil {
 		k.classes[name] = true
 	}
 	k.mu.Unlock()
-	k.Keeper.Class(name, class)
+	k.Keeper.ApplyClass(name, class)
 }
 
 // addTo adds what was kept.

@@ -42,7 +42,7 @@ func (r *ClusterRead) Allocate(ref dra.ClaimRef, spec *resourcev1.ResourceClaimS
 	r.added[ref] = true
 	claim := &resourcev1.ResourceClaim{Spec: *spec}
 	claim.Status.Allocation = allocation
-	r.read.inventory.Claim(ref.Namespace, ref.Name, claim)
+	r.read.inventory.ApplyClaim(ref.Namespace, ref.Name, claim)
 }
 
 // Gaps are the collections that could not be read.
@@ -91,7 +91,7 @@ func (r *ClusterRead) Suppose(ctx context.Context, pod dra.PodRef, claims []Supp
 		facts.Pending[i].Diagnosis = r.withoutAdded(facts.Pending[i].Diagnosis)
 	}
 	for _, c := range lifecycle.Claims {
-		read.inventory.Claim(pod.Namespace, c.Claim, nil)
+		read.inventory.ApplyClaim(pod.Namespace, c.Claim, nil)
 	}
 	return Explain(*facts, subject)
 }
@@ -127,7 +127,7 @@ func (r *ClusterRead) supposedChanges(pod *dra.PodLifecycle, claims []SupposedCl
 		changes = append(changes, cluster.Change{Claim: made, At: r.reader.Clock()})
 		object := &resourcev1.ResourceClaim{Spec: *c.Spec}
 		object.Namespace, object.Name = pod.Ref.Namespace, name
-		r.read.inventory.Claim(pod.Ref.Namespace, name, object)
+		r.read.inventory.ApplyClaim(pod.Ref.Namespace, name, object)
 	}
 	return changes
 }

@@ -27,7 +27,7 @@ import (
 
 // refused is the error of an export that ends with this HTTP status.
 func refused(status int, rest time.Duration) error {
-	return &url.Error{Op: "Post", URL: "http://collector/v1/metrics", Err: &refusal{Status: status, RetryAfter: rest}}
+	return &url.Error{Op: "Post", URL: "http://collector/v1/metrics", Err: &responseRefusal{Status: status, RetryAfter: rest}}
 }
 
 // recorderTest is a recorder with the test's clock.

@@ -185,7 +185,7 @@ func (t *refusingTransport) RoundTrip(request *http.Request) (*http.Response, er
 		return response, err
 	}
 	defer response.Body.Close()
-	return nil, &refusal{
+	return nil, &responseRefusal{
 		Status:     response.StatusCode,
 		RetryAfter: retryAfterHeader(response.Header),
 		Message:    responseMessage(response),

@@ -16,8 +16,8 @@ import (
 type screen struct {
 	live    *Live
 	views   []view
-	places  []place // of each view
-	current int     // index of the view
+	places  []viewPlace // of each view
+	current int         // index of the view
 	width   int
 	height  int
 
@@ -48,8 +48,8 @@ const (
 	showHelp
 )
 
-// place is where a person is in a view.
-type place struct {
+// viewPlace is where a person is in a view.
+type viewPlace struct {
 	order    Order
 	filter   string
 	key      string // of the selected item; empty: the first, whichever that is
@@ -66,7 +66,7 @@ const (
 func newScreen(live *Live) *screen {
 	s := &screen{live: live, views: views(), fleet: NewFleet(), history: newHistory()}
 	for _, v := range s.views {
-		s.places = append(s.places, place{order: Order{Key: v.keys[0]}})
+		s.places = append(s.places, viewPlace{order: Order{Key: v.keys[0]}})
 	}
 	for i, v := range s.views {
 		if slices.Contains(v.keys, live.Order.Key) {
@@ -381,7 +381,7 @@ func (s *screen) rows() *itemTable {
 
 // find sets the index of the selected item. If it has gone, the selection stays
 // where it was; until someone moves it, it is the first item.
-func (s *screen) find(place *place) {
+func (s *screen) find(place *viewPlace) {
 	items := s.table.items
 	if place.key == "" {
 		place.selected = 0

@@ -190,7 +190,7 @@ func TestLargeClaimsAreUndetermined(t *testing.T) {
 	memorySync(t, server.url(), kept)
 	ordinary := memoryClaim(0)
 	ordinary.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "main", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.example.com", Count: 9}}}
-	kept.Claim("tenant", "ordinary", ordinary)
+	kept.ApplyClaim("tenant", "ordinary", ordinary)
 	diagnoser := diagnosis.New(diagnosis.Options{Inventory: kept, Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Budget: 0.25})
 	for claim, want := range map[string]struct {
 		reason  dra.PendingReason
@@ -224,22 +224,22 @@ func TestProjectionLosesNothing(t *testing.T) {
 		}
 		switch object := object.DeepCopyObject().(type) {
 		case *corev1.Node:
-			whole.Node(object.Name, object)
+			whole.ApplyNode(object.Name, object)
 		case *resourcev1.DeviceClass:
-			whole.Class(object.Name, object)
+			whole.ApplyClass(object.Name, object)
 		case *resourcev1.ResourceSlice:
-			whole.Slice(object.Name, object)
+			whole.ApplySlice(object.Name, object)
 		case *resourcev1.ResourceClaim:
-			whole.Claim(object.Namespace, object.Name, object)
+			whole.ApplyClaim(object.Namespace, object.Name, object)
 		case *resourcev1.ResourceClaimTemplate:
-			whole.Template(object.Namespace, object.Name, object)
+			whole.ApplyTemplate(object.Namespace, object.Name, object)
 		}
 	}
 	projected := inventory.New()
 	memorySync(t, server.Config().Host, projected)
 	diagnosers := map[string]*diagnosis.Diagnoser{}
 	for name, from := range map[string]*inventory.Inventory{"whole": whole, "projected": projected} {
-		if err := from.Settle(t.Context(), nil); err != nil {
+		if err := from.EvaluateClasses(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		diagnosers[name] = diagnosis.New(diagnosis.Options{Inventory: from, Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Budget: 1})

@@ -75,7 +75,7 @@ type rowReader struct {
 
 // newRowReader returns the meter of a device over a library that has only some of
 // the functions. The history and the rows are those of the device.
-func newRowReader(d nvml.Device, rows []row, available symbols, peers map[string]string, known *history) *rowReader {
+func newRowReader(d nvml.Device, rows []row, available symbols, peers map[string]string, known *counterHistory) *rowReader {
 	m := &rowReader{
 		probe: &probe{device: d, history: known, has: available, peers: peers},
 		rows:  rows, absent: make([]bool, len(rows)), answered: make([]bool, len(rows)),
@@ -186,7 +186,7 @@ func (m *rowReader) fields(tier device.Tier) []fieldKey {
 // probe is one read of one device. It makes no call twice.
 type probe struct {
 	device  nvml.Device
-	history *history
+	history *counterHistory
 	has     symbols
 	peers   map[string]string // UUIDs of the GPUs that have been seen, by PCI address
 	now     clock.Instant

@@ -33,7 +33,7 @@ type reader struct {
 	whole      *rowReader
 	activity   *engineActivity // of the whole GPU; nil: not requested
 	processes  processes       // of the whole GPU
-	history    *history        // of the GPU, for as long as it is known
+	history    *counterHistory // of the GPU, for as long as it is known
 	enabled    bool            // MIG mode
 	migDevices []*migDevice
 	room       int // for readings
@@ -55,7 +55,7 @@ type discoveredGPU struct {
 func newReader(c *librarySession, uuid string, o Options) *reader {
 	return &reader{
 		uuid: uuid, connection: c, sysfs: o.Sysfs, perLink: o.Links, profiling: o.Profiling,
-		interval: o.Interval, history: newHistory(o.Interval), processes: processes{wanted: o.Processes},
+		interval: o.Interval, history: newCounterHistory(o.Interval), processes: processes{wanted: o.Processes},
 		identity: device.Device{
 			UUID: uuid, Vendor: "nvidia", Minor: device.Unknown, RenderMinor: device.Unknown,
 			Placement: device.Unknown, GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
@@ -338,7 +338,7 @@ func (r *reader) findMIGDevice(handle nvml.Device, uuid string) *migDevice {
 	id.Placement = r.placement(id.GPUInstance)
 	return &migDevice{
 		handle: handle, identity: id, identified: true,
-		meter: newRowReader(handle, migRows(), r.current.symbols, r.current.peers, newHistory(r.interval)),
+		meter: newRowReader(handle, migRows(), r.current.symbols, r.current.peers, newCounterHistory(r.interval)),
 	}
 }
 
