@@ -65,7 +65,7 @@ type Client struct {
 	timeout time.Duration
 	now     clock.Clock
 	tracker *source.Tracker
-	pace    pace
+	pace    listPace
 
 	requests chan struct{}
 	changed  chan struct{}
@@ -84,7 +84,7 @@ func New(options Options) *Client {
 		timeout:  options.Timeout,
 		now:      options.Clock,
 		tracker:  source.NewTracker(SourceName, options.Log, options.Clock, options.Observe),
-		pace:     newPace(options.Interval, options.Debounce),
+		pace:     newListPace(options.Interval, options.Debounce),
 		requests: make(chan struct{}, 1),
 		changed:  make(chan struct{}, 1),
 	}

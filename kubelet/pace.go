@@ -19,20 +19,20 @@ const (
 	jitterFraction = 0.5
 )
 
-// pace schedules Lists.
-type pace struct {
+// listPace schedules Lists.
+type listPace struct {
 	interval time.Duration
 	debounce time.Duration
 	random   func() float64 // in [0, 1)
 	failures int            // in a row
 }
 
-func newPace(interval, debounce time.Duration) pace {
-	return pace{interval: interval, debounce: debounce, random: rand.Float64}
+func newListPace(interval, debounce time.Duration) listPace {
+	return listPace{interval: interval, debounce: debounce, random: rand.Float64}
 }
 
 // run calls list immediately and whenever it is due, until ctx ends.
-func (p *pace) run(ctx context.Context, requests chan struct{}, list func(context.Context) error) {
+func (p *listPace) run(ctx context.Context, requests chan struct{}, list func(context.Context) error) {
 	for {
 		// This List covers earlier requests.
 		select {
@@ -52,7 +52,7 @@ func (p *pace) run(ctx context.Context, requests chan struct{}, list func(contex
 }
 
 // wait returns true when the next List is due, and false when ctx has ended.
-func (p *pace) wait(ctx context.Context, requests <-chan struct{}, err error) bool {
+func (p *listPace) wait(ctx context.Context, requests <-chan struct{}, err error) bool {
 	if source.ReasonOf(err) == source.ReasonResourceExhausted {
 		requests = nil // the kubelet limits the rate: requests do not shorten the delay
 	}
@@ -69,7 +69,7 @@ func (p *pace) wait(ctx context.Context, requests <-chan struct{}, err error) bo
 }
 
 // delay is the time from the end of a List, which ended with err, to the next.
-func (p *pace) delay(err error) time.Duration {
+func (p *listPace) delay(err error) time.Duration {
 	switch {
 	case err == nil:
 		return p.interval
@@ -82,7 +82,7 @@ func (p *pace) delay(err error) time.Duration {
 
 // backoff doubles from first with every failure up to latest, and subtracts
 // a random part, so that the agents of a cluster are not synchronized.
-func (p *pace) backoff(first, latest time.Duration) time.Duration {
+func (p *listPace) backoff(first, latest time.Duration) time.Duration {
 	d := first
 	for i := 1; i < p.failures && d < latest; i++ {
 		d *= 2

@@ -17,7 +17,7 @@ import (
 func lists(t *testing.T, outcomes []error, script func(request func())) []time.Duration {
 	var at []time.Duration
 	synctest.Test(t, func(t *testing.T) {
-		p := newPace(10*time.Second, 100*time.Millisecond)
+		p := newListPace(10*time.Second, 100*time.Millisecond)
 		p.random = func() float64 { return 0 }
 		requests, began, done := make(chan struct{}, 1), time.Now(), make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -128,7 +128,7 @@ func TestPace(t *testing.T) {
 }
 
 func TestBackoffIsJittered(t *testing.T) {
-	p := newPace(10*time.Second, 0)
+	p := newListPace(10*time.Second, 0)
 	p.failures = 3
 	for random, want := range map[float64]time.Duration{0: 2 * time.Second, 0.5: 1500 * time.Millisecond, 1: time.Second} {
 		p.random = func() float64 { return random }

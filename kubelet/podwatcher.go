@@ -115,7 +115,7 @@ func NewPodWatcher(options PodsOptions) *PodWatcher {
 // reopened immediately, then with increasing delays, up to 2 s.
 func (w *PodWatcher) Run(ctx context.Context) {
 	defer w.disconnect()
-	retries := newPace(latestRetry, 0)
+	retries := newListPace(latestRetry, 0)
 	for ctx.Err() == nil {
 		err := w.follow(ctx)
 		if err == nil {

@@ -82,8 +82,8 @@ func (f *checkFlags) run(ctx context.Context, stdout io.Writer, examine func(con
 
 // checkSettings reads the files that flags name and dials the collector. Only
 // the cluster role sends traces.
-func checkSettings(ctx context.Context, flagsError error, prices string, pushFlags *otlpsettings.Flags, traces bool, web *webFlags) check.Settings {
-	settings := check.Settings{FlagsError: flagsError, Prices: prices, WebConfig: *web.toolkit.WebConfigFile}
+func checkSettings(ctx context.Context, flagsError error, prices string, pushFlags *otlpsettings.Flags, traces bool, web *webFlags) check.CheckedSettings {
+	settings := check.CheckedSettings{FlagsError: flagsError, Prices: prices, WebConfig: *web.toolkit.WebConfigFile}
 	if prices != "" {
 		_, settings.PricesError = price.Load(prices)
 	}
@@ -96,19 +96,19 @@ func checkSettings(ctx context.Context, flagsError error, prices string, pushFla
 		return settings
 	}
 	settings.PushWithheld = push.Withheld()
-	var signals []check.Signal
+	var signals []check.PushedSignal
 	if push.Metrics.On {
-		signals = append(signals, check.Signal{Name: "metrics", Endpoint: push.Metrics.Endpoint, Insecure: push.Metrics.Insecure})
+		signals = append(signals, check.PushedSignal{Name: "metrics", Endpoint: push.Metrics.Endpoint, Insecure: push.Metrics.Insecure})
 	}
 	if push.Traces.On && traces {
-		signals = append(signals, check.Signal{Name: "traces", Endpoint: push.Traces.Endpoint, Insecure: push.Traces.Insecure})
+		signals = append(signals, check.PushedSignal{Name: "traces", Endpoint: push.Traces.Endpoint, Insecure: push.Traces.Insecure})
 	}
 	settings.Pushes = check.DialPushes(ctx, signals)
 	return settings
 }
 
 // reviewAccess returns the permissions that the web flags need.
-func reviewAccess(web *webFlags) []check.Access {
+func reviewAccess(web *webFlags) []check.Permission {
 	if !web.access.kubernetes {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (n *nodeCheck) examine(ctx context.Context) (*check.Report, error) {
 	host.Inherited, host.InheritError = n.common.inherited, n.common.inheritError
 	host.Node = !check.FolderMissing(n.flags.socket)
 	n.prepare(log)
-	var settings check.Settings
+	var settings check.CheckedSettings
 	n.progress.During(ctx, terminal.Missing("addresses that flags name, and the API server"), func() {
 		settings = n.settings(ctx)
 		n.readAPI(ctx)
@@ -164,7 +164,7 @@ func (n *nodeCheck) examine(ctx context.Context) (*check.Report, error) {
 	report.Add(check.SettingsFindings(settings)...)
 	agent, err := newNode(n.agent, n.options, log)
 	if settings.FlagsError != nil || err != nil {
-		report.Add(check.SettingsFindings(check.Settings{FlagsError: err})...)
+		report.Add(check.SettingsFindings(check.CheckedSettings{FlagsError: err})...)
 		report.Add(check.APIFindings(n.api, check.NodeRole)...)
 		return report, nil
 	}
@@ -213,7 +213,7 @@ func (n *nodeCheck) leavesProfiling() bool {
 
 // settings leaves out a price list that cannot be used, so that the agent can be
 // started without it.
-func (n *nodeCheck) settings(ctx context.Context) check.Settings {
+func (n *nodeCheck) settings(ctx context.Context) check.CheckedSettings {
 	err := n.agent.check()
 	if err == nil && n.flags.alone && n.flags.podsAPI != "" {
 		err = errPodsAPIAlone
@@ -264,9 +264,9 @@ func (n *nodeCheck) waitForSources(ctx context.Context, node *role.Node) {
 }
 
 // known returns what the role has read.
-func (n *nodeCheck) known(host check.Host, node *role.Node) check.Node {
+func (n *nodeCheck) known(host check.Host, node *role.Node) check.NodeParts {
 	read := node.Known()
-	known := check.Node{
+	known := check.NodeParts{
 		Host: host, Facts: read.Facts, Socket: n.flags.socket, Listed: read.Listed, PodsSocket: n.flags.podsAPI, CDIDirs: n.flags.cdiDirs,
 		Kubelet: read.Kubelet, CDI: read.CDI, PodsAPI: read.PodsAPI, Devices: read.Devices,
 		Optional: n.options.Optional, OpenError: n.opened, Profiling: n.flags.options.profiling, Withheld: n.leavesProfiling(),
@@ -338,7 +338,7 @@ func (k *clusterCheck) examine(ctx context.Context) (*check.Report, error) {
 	log := discardLogs()
 	report := &check.Report{}
 	report.Add(check.InheritedFindings(k.common.inherited, k.common.inheritError)...)
-	var settings check.Settings
+	var settings check.CheckedSettings
 	k.progress.During(ctx, terminal.Missing("addresses that flags name"), func() {
 		settings = checkSettings(ctx, k.flags.check(), "", k.push, true, k.web)
 	})
@@ -361,8 +361,8 @@ func (k *clusterCheck) examine(ctx context.Context) (*check.Report, error) {
 		report.Add(check.APIFindings(api, check.ClusterRole)...)
 		return report, nil
 	}
-	cluster := check.Cluster{Minor: api.Minor, Instances: probe.Instances(ctx)}
-	known := upstream.NewCluster(clock.System()().Wall, api.Version)
+	cluster := check.ClusterFacts{Minor: api.Minor, Instances: probe.Instances(ctx)}
+	known := upstream.NewClusterObjects(clock.System()().Wall, api.Version)
 	if api.Statuses, err = k.read(ctx, config, log, &cluster, known); err != nil {
 		return nil, err
 	}
@@ -384,9 +384,9 @@ func (k *clusterCheck) connection() (*rest.Config, error) {
 }
 
 // read lists all collections once, and looks for signs of known bugs in them.
-func (k *clusterCheck) read(ctx context.Context, config *rest.Config, log *slog.Logger, cluster *check.Cluster, known *upstream.Cluster) ([]source.Status, error) {
+func (k *clusterCheck) read(ctx context.Context, config *rest.Config, log *slog.Logger, cluster *check.ClusterFacts, known *upstream.ClusterObjects) ([]source.Status, error) {
 	kept := inventory.New()
-	reader, err := apiserver.NewCluster(apiserver.ClusterOptions{Config: config, Keeper: kept, Log: log, Clock: clock.System()})
+	reader, err := apiserver.NewClusterWatch(apiserver.ClusterWatchOptions{Config: config, Keeper: kept, Log: log, Clock: clock.System()})
 	if err != nil {
 		return nil, fmt.Errorf("prepare to read the API server: %w", err)
 	}
@@ -400,7 +400,7 @@ func (k *clusterCheck) read(ctx context.Context, config *rest.Config, log *slog.
 	statuses, synced := reader.Statuses(), reader.Synced()
 	stop()
 	running.Wait()
-	_ = kept.Settle(ctx, nil) // fails only when ctx ends; classes are then not counted
+	_ = kept.EvaluateClasses(ctx, nil) // fails only when ctx ends; classes are then not counted
 	cluster.Supply, cluster.SliceRead, cluster.ClassRead = kept.Supply(), synced.Slices, synced.Classes
 	cluster.RuleServed = slices.ContainsFunc(statuses, func(s source.Status) bool { return s.Name == "devicetaintrules" && s.Up })
 	known.Supply, known.PodsKnown = cluster.Supply, synced.Pods

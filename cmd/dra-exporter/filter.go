@@ -75,7 +75,7 @@ func clusterFamilies() []string {
 
 // liveFamilies returns those of both roles that are in no snapshot.
 func liveFamilies() []string {
-	names := familyNames([]*metric.Family{self.ReadDuration(), self.AccessReviews()}, self.NewSteps().All(), self.NewPush().All())
+	names := familyNames([]*metric.Family{self.ReadDuration(), self.AccessReviews()}, self.NewSteps().All(), self.NewPushFamilies().All())
 	return append(names, role.ProcessFamilies()...)
 }
 

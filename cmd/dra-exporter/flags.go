@@ -21,12 +21,12 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/devicerelease"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/hostport"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/node"
 	"github.com/dra-exporter/dra-exporter/collector/price"
-	"github.com/dra-exporter/dra-exporter/collector/release"
 	"github.com/dra-exporter/dra-exporter/internal/dcgmnames"
 	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/page"
@@ -152,7 +152,7 @@ func discardLogs() *slog.Logger {
 
 // agentFlags configure what the node role reads and for how long it keeps it.
 type agentFlags struct {
-	access       node.Access
+	access       node.GPUAccess
 	interval     time.Duration
 	slowInterval time.Duration
 	grace        time.Duration
@@ -162,7 +162,7 @@ type agentFlags struct {
 	healthHold   time.Duration
 	throttle     float64
 	processes    bool
-	release      release.Options
+	release      devicerelease.Options
 	releaseFile  string
 	serials      bool
 	podLabels    []string

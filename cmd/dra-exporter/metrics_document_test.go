@@ -49,7 +49,7 @@ func documentChapters() []metrictest.Chapter {
 		}
 	}
 	nodes = append(nodes, self.NewReload().All()...)
-	both = slices.Concat(both, []*metric.Family{self.AccessReviews()}, self.NewSteps().All(), self.NewPush().All())
+	both = slices.Concat(both, []*metric.Family{self.AccessReviews()}, self.NewSteps().All(), self.NewPushFamilies().All())
 	itself := metrictest.Section{Title: "The exporter itself", Prefixes: []string{"dra_exporter_"}}
 	pushing := metrictest.Section{Title: "Push by OTLP, if enabled", Prefixes: []string{"dra_exporter_otlp_"}}
 	return []metrictest.Chapter{

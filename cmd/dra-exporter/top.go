@@ -143,13 +143,13 @@ func runTop(ctx context.Context, flags *topFlags, stdout, stderr io.Writer) erro
 
 // connect prepares to read agents: at their addresses, or else through the API
 // server. It returns how to list them.
-func (f *exporterFlags) connect(client *top.Client, wanted top.Wanted) (list func(context.Context) (top.Listing, error), err error) {
+func (f *exporterFlags) connect(client *top.Client, wanted top.Wanted) (list func(context.Context) (top.AgentList, error), err error) {
 	if len(f.urls) > 0 {
 		if client.HTTP, err = top.AgentClient(f.client); err != nil {
 			return nil, err
 		}
 		listing := top.ListingOf(f.urls, f.cluster)
-		return func(context.Context) (top.Listing, error) { return listing, nil }, nil
+		return func(context.Context) (top.AgentList, error) { return listing, nil }, nil
 	}
 	connection, _, err := f.connection()
 	if err != nil {
@@ -160,7 +160,7 @@ func (f *exporterFlags) connect(client *top.Client, wanted top.Wanted) (list fun
 		return nil, err
 	}
 	client.HTTP = proxy
-	cluster := &top.Cluster{
+	cluster := &top.ClusterAgents{
 		Client: proxy, Server: server, Namespace: f.exporters, Selector: f.selector, Wanted: wanted, Timeout: max(f.timeout, 30*time.Second),
 	}
 	return cluster.List, nil
@@ -168,7 +168,7 @@ func (f *exporterFlags) connect(client *top.Client, wanted top.Wanted) (list fun
 
 // listAgents lists the agents, with progress on a terminal; direct: they are read at
 // addresses, not through the API server.
-func listAgents(ctx context.Context, list func(context.Context) (top.Listing, error), direct bool, stderr io.Writer) (listing top.Listing, err error) {
+func listAgents(ctx context.Context, list func(context.Context) (top.AgentList, error), direct bool, stderr io.Writer) (listing top.AgentList, err error) {
 	terminal.Progress{To: stderr}.During(ctx, terminal.Missing("the exporters' pods at the API server"), func() { listing, err = list(ctx) })
 	if err != nil {
 		return listing, withAdvice(err, direct)
@@ -177,9 +177,9 @@ func listAgents(ctx context.Context, list func(context.Context) (top.Listing, er
 }
 
 // readAgents reads all agents once, with progress on a terminal.
-func readAgents(ctx context.Context, client *top.Client, listing top.Listing, stderr io.Writer) (*top.Fleet, error) {
+func readAgents(ctx context.Context, client *top.Client, listing top.AgentList, stderr io.Writer) (*top.Fleet, error) {
 	fleet, progress := top.NewFleet(), top.NewProgress(client.Clock, stderr)
-	client.Round(ctx, listing, func(change top.Change) {
+	client.Round(ctx, listing, func(change top.FleetChange) {
 		change(fleet)
 		progress.Report(fleet)
 	})
@@ -189,7 +189,7 @@ func readAgents(ctx context.Context, client *top.Client, listing top.Listing, st
 
 // printTop reads all agents once and prints the result. It fails if none
 // answers.
-func printTop(ctx context.Context, flags *topFlags, client *top.Client, listing top.Listing, stdout, stderr io.Writer) error {
+func printTop(ctx context.Context, flags *topFlags, client *top.Client, listing top.AgentList, stdout, stderr io.Writer) error {
 	fleet, err := readAgents(ctx, client, listing, stderr)
 	if err != nil {
 		return err

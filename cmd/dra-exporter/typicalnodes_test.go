@@ -85,7 +85,7 @@ func (n typicalNode) rows(t testing.TB, change func(step int, samples []device.S
 		HealthHold: 5 * time.Minute, ThrottleRatio: 0.25, PodLabels: []string{"team"},
 		Prices: &price.Prices{Currency: "EUR", Rules: []price.Rule{{PerHour: 4}}},
 	})
-	facts := node.Facts{Cluster: node.Cluster{Enabled: true, Fresh: true, SlicesFresh: true}}
+	facts := node.Facts{Cluster: node.APIFacts{Enabled: true, Fresh: true, SlicesFresh: true}}
 	var snapshot node.Snapshot
 	for step := range 4 {
 		now = now.Add(time.Second)

@@ -16,8 +16,8 @@ import (
 
 // buildVersion returns the version that was linked in, or the one that the Go
 // command recorded.
-func buildVersion() self.Version {
-	v := self.Version{Version: version.Version, Revision: version.Revision, GoVersion: runtime.Version()}
+func buildVersion() self.Build {
+	v := self.Build{Version: version.Version, Revision: version.Revision, GoVersion: runtime.Version()}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		v.Version = cmp.Or(v.Version, info.Main.Version)
 		for _, setting := range info.Settings {

@@ -50,10 +50,10 @@ func (c *changelog) take() []dra.Change {
 	return taken
 }
 
-// recorder records the changes of values of one type. A value with another UID
+// changeRecorder records the changes of values of one type. A value with another UID
 // under the same name replaces one that is gone. Values that are equal are no
 // change.
-type recorder[T any] struct {
+type changeRecorder[T any] struct {
 	log    *changelog
 	uid    func(*T) string
 	change func(*T) dra.Change
@@ -61,7 +61,7 @@ type recorder[T any] struct {
 
 // record returns what to keep in place of updated: the previous value, if they are
 // equal.
-func (r recorder[T]) record(previous, updated *T, live bool) *T {
+func (r changeRecorder[T]) record(previous, updated *T, live bool) *T {
 	same := previous != nil && updated != nil && r.uid(previous) == r.uid(updated)
 	if same && reflect.DeepEqual(previous, updated) {
 		return previous
@@ -79,20 +79,20 @@ func (r recorder[T]) record(previous, updated *T, live bool) *T {
 	return updated
 }
 
-// item is what is kept of an object: what it was decoded to, shared with the
+// recordedObject is what is kept of an object: what it was decoded to, shared with the
 // changes that were recorded, and its version.
-type item[T any] struct {
+type recordedObject[T any] struct {
 	version string // resource version, or another text that is equal if nothing has changed
 	value   *T     // nil: nothing but the version is kept
 }
 
 // sameVersion reports whether an object is as it was when it was decoded.
-func sameVersion[O watch.Object, T any](previous item[T], object O) bool {
+func sameVersion[O watch.Object, T any](previous recordedObject[T], object O) bool {
 	return previous.version != "" && previous.version == object.GetResourceVersion()
 }
 
 // itemValue is the value of an item; nil: there is no item.
-func itemValue[T any](i *item[T]) *T {
+func itemValue[T any](i *recordedObject[T]) *T {
 	if i == nil {
 		return nil
 	}
@@ -100,20 +100,20 @@ func itemValue[T any](i *item[T]) *T {
 }
 
 // recorded decodes the objects of a collection and records the changes of the values.
-func recorded[O watch.Object, T any](decode func(O) (decoded T, keep bool), r recorder[T]) watch.Decoder[O, item[T]] {
-	return watch.Decoder[O, item[T]]{
+func recorded[O watch.Object, T any](decode func(O) (decoded T, keep bool), r changeRecorder[T]) watch.Decoder[O, recordedObject[T]] {
+	return watch.Decoder[O, recordedObject[T]]{
 		Unchanged: sameVersion[O, T],
-		Decode: func(object O) (item[T], bool) {
+		Decode: func(object O) (recordedObject[T], bool) {
 			decoded, keep := decode(object)
-			return item[T]{version: object.GetResourceVersion(), value: &decoded}, keep
+			return recordedObject[T]{version: object.GetResourceVersion(), value: &decoded}, keep
 		},
 		Apply: recording[O](r),
 	}
 }
 
 // recording returns what applies the changes of items to the changelog.
-func recording[O watch.Object, T any](r recorder[T]) func(watch.Event[O, item[T]]) {
-	return func(event watch.Event[O, item[T]]) {
+func recording[O watch.Object, T any](r changeRecorder[T]) func(watch.Event[O, recordedObject[T]]) {
+	return func(event watch.Event[O, recordedObject[T]]) {
 		kept := r.record(itemValue(event.Before), itemValue(event.After), event.Live)
 		if event.After != nil {
 			event.After.value = kept

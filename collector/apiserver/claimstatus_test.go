@@ -25,7 +25,7 @@ func TestUnreadableClaimImpairsSource(t *testing.T) {
 		objects = append(objects, podWithClaim(pod, pod, name), claim(name, name, "node-a", "gpu-1", pod))
 	}
 	c := startNodeTest(t, map[string]int{"resourceclaims bad": http.StatusInternalServerError}, objects...)
-	facts := c.until("the others are read, and the one is tried again", func(f Facts) bool {
+	facts := c.until("the others are read, and the one is tried again", func(f NodeFacts) bool {
 		return len(f.Claims) == 20 && c.requestCount("get resourceclaims bad") > 3
 	})
 	if len(facts.Unread) != 1 || facts.Unread[0] != (dra.ClaimRef{Namespace: "lab", Name: "bad"}) {
@@ -42,7 +42,7 @@ func TestUnreadableClaimImpairsSource(t *testing.T) {
 		t.Errorf("logged %d times: %s", n, c.log.String())
 	}
 	c.refuse("resourceclaims bad", 0)
-	c.until("the claim is read", func(f Facts) bool { return len(f.Claims) == 21 && len(f.Unread) == 0 })
+	c.until("the claim is read", func(f NodeFacts) bool { return len(f.Claims) == 21 && len(f.Unread) == 0 })
 	if status := c.status("resourceclaims"); !status.Up || status.Reason != source.ReasonNone || c.logged("is up again", "=resourceclaims") != 1 {
 		t.Errorf("the source is %+v, logged %s", status, c.log.String())
 	}

@@ -37,21 +37,21 @@ import (
 // goroutine at a time and in order, for different kinds by several at once, and
 // should return quickly.
 type Keeper interface {
-	Slice(name string, slice *resourcev1.ResourceSlice)
-	Class(name string, class *resourcev1.DeviceClass)
-	Rule(name string, rule *resourcev1.DeviceTaintRule)
-	Node(name string, node *corev1.Node)
-	Template(namespace, name string, template *resourcev1.ResourceClaimTemplate)
-	Claim(namespace, name string, claim *resourcev1.ResourceClaim)
+	ApplySlice(name string, slice *resourcev1.ResourceSlice)
+	ApplyClass(name string, class *resourcev1.DeviceClass)
+	ApplyRule(name string, rule *resourcev1.DeviceTaintRule)
+	ApplyNode(name string, node *corev1.Node)
+	ApplyTemplate(namespace, name string, template *resourcev1.ResourceClaimTemplate)
+	ApplyClaim(namespace, name string, claim *resourcev1.ResourceClaim)
 
-	// PodRequests receives what a pod takes of its node: what was received last, and
+	// ApplyPodRequests receives what a pod takes of its node: what was received last, and
 	// what it is now; nil: nothing. They are shared and must not be changed.
-	PodRequests(previous, updated *dra.PodRequests)
+	ApplyPodRequests(previous, updated *dra.PodRequests)
 }
 
-// ClusterOptions are the options of a Cluster. All but Namespace, Observe,
+// ClusterWatchOptions are the options of a ClusterWatch. All but Namespace, Observe,
 // Workloads and Limits are required.
-type ClusterOptions struct {
+type ClusterWatchOptions struct {
 	Config    *rest.Config
 	Namespace string // of pods, claims, templates, groups and events; empty: all
 	Keeper    Keeper
@@ -70,7 +70,7 @@ type ClusterOptions struct {
 	Limits Limits
 }
 
-func (o ClusterOptions) check() error {
+func (o ClusterWatchOptions) check() error {
 	switch {
 	case o.Config == nil:
 		return errors.New("read from the API server: no configuration of the connection is given")
@@ -91,15 +91,15 @@ type Change = dra.Change
 // Synced holds which collections were known as a whole.
 type Synced = dra.Synced
 
-// Cluster watches everything that concerns claims in the whole cluster, or in
+// ClusterWatch watches everything that concerns claims in the whole cluster, or in
 // one namespace. Changes of pods, claims, groups, nodes, events and custom resources
 // are recorded; the objects that a diagnosis of allocations needs are passed to the
 // keeper and not kept here. All methods but Run may be called at any time from any
 // goroutine; Run once.
 //
 // The changes that are not taken are kept without a limit.
-type Cluster struct {
-	options     ClusterOptions
+type ClusterWatch struct {
+	options     ClusterWatchOptions
 	client      *watch.Client
 	log         *changelog
 	collections []watched
@@ -111,8 +111,8 @@ type Cluster struct {
 	unsupported bool // the API server does not serve resource.k8s.io/v1
 }
 
-// NewCluster returns a Cluster that sends nothing before Run.
-func NewCluster(options ClusterOptions) (*Cluster, error) {
+// NewClusterWatch returns a ClusterWatch that sends nothing before Run.
+func NewClusterWatch(options ClusterWatchOptions) (*ClusterWatch, error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func NewCluster(options ClusterOptions) (*Cluster, error) {
 		return nil, err
 	}
 	log := newChangelog(options.Clock)
-	c := &Cluster{options: options, client: connection, log: log, pods: newClusterPods(log, options.Keeper)}
+	c := &ClusterWatch{options: options, client: connection, log: log, pods: newClusterPods(log, options.Keeper)}
 	c.watchPods()
 	c.watchClaims()
 	c.watchSlices()
@@ -141,7 +141,7 @@ func NewCluster(options ClusterOptions) (*Cluster, error) {
 }
 
 // Run watches until ctx ends. Failures are reported by Statuses and retried.
-func (c *Cluster) Run(ctx context.Context) {
+func (c *ClusterWatch) Run(ctx context.Context) {
 	defer c.client.Close()
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -163,7 +163,7 @@ func (c *Cluster) Run(ctx context.Context) {
 // awaitAPI returns true when the API server serves resource.k8s.io/v1, or when
 // that is not known; false when ctx has ended. That it is not served is reported
 // once, and not by each collection of the group.
-func (c *Cluster) awaitAPI(ctx context.Context) bool {
+func (c *ClusterWatch) awaitAPI(ctx context.Context) bool {
 	claims := watch.Collection{Group: resourcev1.SchemeGroupVersion, Namespace: c.options.Namespace, Resource: claimsSource}
 	backoff := watch.NewBackoff(watch.Jitter)
 	for ctx.Err() == nil {
@@ -180,7 +180,7 @@ func (c *Cluster) awaitAPI(ctx context.Context) bool {
 	return false
 }
 
-func (c *Cluster) setUnsupported(unsupported bool) {
+func (c *ClusterWatch) setUnsupported(unsupported bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unsupported = unsupported
@@ -189,11 +189,11 @@ func (c *Cluster) setUnsupported(unsupported bool) {
 
 // Changed receives when there are changes to take, or the status of a source or
 // what is synced has changed. Its capacity is one.
-func (c *Cluster) Changed() <-chan struct{} { return c.log.changed }
+func (c *ClusterWatch) Changed() <-chan struct{} { return c.log.changed }
 
 // Drain returns all changes since the last call, in the order in which they were
 // received. They belong to the caller.
-func (c *Cluster) Drain() []Change {
+func (c *ClusterWatch) Drain() []Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// Read before the changes, so that it is not ahead of them.
@@ -206,13 +206,13 @@ func (c *Cluster) Drain() []Change {
 
 // Synced returns which collections the changes that Drain has returned make known as
 // a whole.
-func (c *Cluster) Synced() Synced {
+func (c *ClusterWatch) Synced() Synced {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.synced
 }
 
-func (c *Cluster) listed(source string) bool {
+func (c *ClusterWatch) listed(source string) bool {
 	for _, collection := range c.collections {
 		if collection.source == source && !collection.watcher.Listed() {
 			return false
@@ -223,7 +223,7 @@ func (c *Cluster) listed(source string) bool {
 
 // Settled reports whether each collection was listed, failed to be, or is not
 // served.
-func (c *Cluster) Settled() bool {
+func (c *ClusterWatch) Settled() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, collection := range c.collections {
@@ -238,7 +238,7 @@ func (c *Cluster) Settled() bool {
 // for an optional one that is not served. If resource.k8s.io/v1 as a whole is
 // not served, the status of the claims has the message, and those of the other
 // resources of the group only the reason.
-func (c *Cluster) Statuses() []source.Status {
+func (c *ClusterWatch) Statuses() []source.Status {
 	now, pending := c.options.Clock(), c.log.oldest()
 	c.mu.Lock()
 	unsupported := c.unsupported
@@ -299,7 +299,7 @@ type collection[O watch.Object, V any] struct {
 }
 
 // addCollection adds a collection to those that Run watches.
-func addCollection[O watch.Object, V any](c *Cluster, added collection[O, V]) (store *watch.Store[O, V], lock sync.Locker) {
+func addCollection[O watch.Object, V any](c *ClusterWatch, added collection[O, V]) (store *watch.Store[O, V], lock sync.Locker) {
 	lock = &sync.Mutex{}
 	added.decoder.Flush = func() { signal(c.log.changed) }
 	decoded := added.decoder.Decode
@@ -316,7 +316,7 @@ func addCollection[O watch.Object, V any](c *Cluster, added collection[O, V]) (s
 	if c.options.Observe != nil {
 		observe = c.options.Observe(name)
 	}
-	origin := &watch.Source{Client: c.client, Resource: added.resource, Selector: added.selector, Versions: added.versions, Optional: added.optional}
+	origin := &watch.CollectionReader{Client: c.client, Resource: added.resource, Selector: added.selector, Versions: added.versions, Optional: added.optional}
 	if added.namespaced {
 		origin.Namespace = c.options.Namespace
 	}
@@ -328,20 +328,20 @@ func addCollection[O watch.Object, V any](c *Cluster, added collection[O, V]) (s
 }
 
 // kept decodes nothing of the objects, and passes them to the keeper.
-func kept[O watch.Object](keep func(namespace, name string, object O)) watch.Decoder[O, item[struct{}]] {
-	return watch.Decoder[O, item[struct{}]]{
+func kept[O watch.Object](keep func(namespace, name string, object O)) watch.Decoder[O, recordedObject[struct{}]] {
+	return watch.Decoder[O, recordedObject[struct{}]]{
 		Unchanged: sameVersion[O, struct{}],
-		Decode: func(object O) (item[struct{}], bool) {
-			return item[struct{}]{version: object.GetResourceVersion()}, true
+		Decode: func(object O) (recordedObject[struct{}], bool) {
+			return recordedObject[struct{}]{version: object.GetResourceVersion()}, true
 		},
-		Apply: func(event watch.Event[O, item[struct{}]]) {
+		Apply: func(event watch.Event[O, recordedObject[struct{}]]) {
 			keep(decode.Text(event.Name.Namespace), decode.Text(event.Name.Name), event.Object)
 		},
 	}
 }
 
 // watchPods records the changes of the pods that clusterPods reports.
-func (c *Cluster) watchPods() {
+func (c *ClusterWatch) watchPods() {
 	strings, workloads := newInterner(), c.options.Workloads
 	if workloads == nil {
 		workloads = decode.DefaultWorkloads()
@@ -372,7 +372,7 @@ func (c *Cluster) watchPods() {
 
 // watchClasses passes classes to the keeper, and the extended resources that
 // they stand for to the pods.
-func (c *Cluster) watchClasses() {
+func (c *ClusterWatch) watchClasses() {
 	addCollection(c, collection[*resourcev1.DeviceClass, classItem]{
 		resource: "deviceclasses", ofDRA: true,
 		versions: []watch.Version{{Group: resourcev1.SchemeGroupVersion, Empty: func() runtime.Object { return &resourcev1.DeviceClassList{} }}},
@@ -387,33 +387,33 @@ func (c *Cluster) watchClasses() {
 				if c.pods.applyClass(event.Before.name(), event.After.name()) {
 					signal(c.log.changed)
 				}
-				c.options.Keeper.Class(decode.Text(event.Name.Name), decode.StripClass(event.Object))
+				c.options.Keeper.ApplyClass(decode.Text(event.Name.Name), decode.StripClass(event.Object))
 			},
 		},
 	})
 }
 
 // watchClaims records the changes of claims, and passes the claims to the keeper.
-func (c *Cluster) watchClaims() *watch.Store[*resourcev1.ResourceClaim, item[dra.ClaimLifecycle]] {
+func (c *ClusterWatch) watchClaims() *watch.Store[*resourcev1.ResourceClaim, recordedObject[dra.ClaimLifecycle]] {
 	strings := newInterner()
-	apply := recording[*resourcev1.ResourceClaim](recorder[dra.ClaimLifecycle]{
+	apply := recording[*resourcev1.ResourceClaim](changeRecorder[dra.ClaimLifecycle]{
 		log:    c.log,
 		uid:    func(lifecycle *dra.ClaimLifecycle) string { return lifecycle.UID },
 		change: func(lifecycle *dra.ClaimLifecycle) dra.Change { return dra.Change{Claim: lifecycle} },
 	})
-	store, _ := addCollection(c, collection[*resourcev1.ResourceClaim, item[dra.ClaimLifecycle]]{
+	store, _ := addCollection(c, collection[*resourcev1.ResourceClaim, recordedObject[dra.ClaimLifecycle]]{
 		resource: claimsSource, namespaced: true, ofDRA: true,
 		versions: claimVersions(),
-		decoder: watch.Decoder[*resourcev1.ResourceClaim, item[dra.ClaimLifecycle]]{
+		decoder: watch.Decoder[*resourcev1.ResourceClaim, recordedObject[dra.ClaimLifecycle]]{
 			Unchanged: sameVersion[*resourcev1.ResourceClaim, dra.ClaimLifecycle],
-			Decode: func(claim *resourcev1.ResourceClaim) (item[dra.ClaimLifecycle], bool) {
+			Decode: func(claim *resourcev1.ResourceClaim) (recordedObject[dra.ClaimLifecycle], bool) {
 				lifecycle := decode.ClaimLifecycle(claim)
 				strings.claim(&lifecycle)
-				return item[dra.ClaimLifecycle]{version: claim.ResourceVersion, value: &lifecycle}, true
+				return recordedObject[dra.ClaimLifecycle]{version: claim.ResourceVersion, value: &lifecycle}, true
 			},
-			Apply: func(event watch.Event[*resourcev1.ResourceClaim, item[dra.ClaimLifecycle]]) {
+			Apply: func(event watch.Event[*resourcev1.ResourceClaim, recordedObject[dra.ClaimLifecycle]]) {
 				apply(event)
-				c.options.Keeper.Claim(decode.Text(event.Name.Namespace), decode.Text(event.Name.Name), decode.StripClaim(event.Object))
+				c.options.Keeper.ApplyClaim(decode.Text(event.Name.Namespace), decode.Text(event.Name.Name), decode.StripClaim(event.Object))
 			},
 		},
 	})
@@ -421,34 +421,34 @@ func (c *Cluster) watchClaims() *watch.Store[*resourcev1.ResourceClaim, item[dra
 	return store
 }
 
-func (c *Cluster) watchSlices() {
-	addCollection(c, collection[*resourcev1.ResourceSlice, item[struct{}]]{
+func (c *ClusterWatch) watchSlices() {
+	addCollection(c, collection[*resourcev1.ResourceSlice, recordedObject[struct{}]]{
 		resource: "resourceslices", ofDRA: true,
 		versions: sliceVersions(),
 		decoder: kept(func(_, name string, slice *resourcev1.ResourceSlice) {
-			c.options.Keeper.Slice(name, decode.StripSlice(slice))
+			c.options.Keeper.ApplySlice(name, decode.StripSlice(slice))
 		}),
 	})
 }
 
-func (c *Cluster) watchTemplates() {
-	addCollection(c, collection[*resourcev1.ResourceClaimTemplate, item[struct{}]]{
+func (c *ClusterWatch) watchTemplates() {
+	addCollection(c, collection[*resourcev1.ResourceClaimTemplate, recordedObject[struct{}]]{
 		resource: "resourceclaimtemplates", namespaced: true, ofDRA: true,
 		versions: []watch.Version{{Group: resourcev1.SchemeGroupVersion, Empty: func() runtime.Object { return &resourcev1.ResourceClaimTemplateList{} }}},
 		decoder: kept(func(namespace, name string, template *resourcev1.ResourceClaimTemplate) {
-			c.options.Keeper.Template(namespace, name, decode.StripTemplate(template))
+			c.options.Keeper.ApplyTemplate(namespace, name, decode.StripTemplate(template))
 		}),
 	})
 }
 
 // watchRules: DeviceTaintRule is v1 since Kubernetes 1.37, was v1beta2 in 1.36
 // and v1alpha3 before. What is used here is the same in all of them.
-func (c *Cluster) watchRules() {
+func (c *ClusterWatch) watchRules() {
 	decoder := kept(func(_, name string, rule *resourcev1.DeviceTaintRule) {
-		c.options.Keeper.Rule(name, decode.StripRule(rule))
+		c.options.Keeper.ApplyRule(name, decode.StripRule(rule))
 	})
 	decoder.Convert = decode.TaintRule
-	addCollection(c, collection[*resourcev1.DeviceTaintRule, item[struct{}]]{
+	addCollection(c, collection[*resourcev1.DeviceTaintRule, recordedObject[struct{}]]{
 		resource: "devicetaintrules", ofDRA: true, optional: true,
 		versions: []watch.Version{
 			{Group: resourcev1.SchemeGroupVersion, Empty: func() runtime.Object { return &resourcev1.DeviceTaintRuleList{} }},
@@ -463,17 +463,17 @@ func (c *Cluster) watchRules() {
 // gangs, or that the scheduler reports as unschedulable.
 // PodGroup is v1beta1 and v1alpha3 in Kubernetes 1.37, and v1alpha2 in 1.36. All are
 // disabled by default.
-func (c *Cluster) watchGroups() {
+func (c *ClusterWatch) watchGroups() {
 	decoder := recorded(func(group *schedulingv1beta1.PodGroup) (dra.Group, bool) {
 		decoded := decode.Group(group)
 		return decoded, len(decoded.Claims) > 0 || decoded.MinPods > 0 || decoded.Unschedulable != ""
-	}, recorder[dra.Group]{
+	}, changeRecorder[dra.Group]{
 		log:    c.log,
 		uid:    func(group *dra.Group) string { return group.UID },
 		change: func(group *dra.Group) dra.Change { return dra.Change{Group: group} },
 	})
 	decoder.Convert = decode.PodGroup
-	addCollection(c, collection[*schedulingv1beta1.PodGroup, item[dra.Group]]{
+	addCollection(c, collection[*schedulingv1beta1.PodGroup, recordedObject[dra.Group]]{
 		resource: "podgroups", namespaced: true, optional: true,
 		versions: []watch.Version{
 			{Group: schedulingv1beta1.SchemeGroupVersion, Empty: func() runtime.Object { return &schedulingv1beta1.PodGroupList{} }},
@@ -486,13 +486,13 @@ func (c *Cluster) watchGroups() {
 
 // watchSchedulerGroups records the changes of PodGroups of Volcano, or of KAI, that are
 // gangs.
-func (c *Cluster) watchSchedulerGroups(version schema.GroupVersion) {
-	addCollection(c, collection[*customresource.PodGroup, item[dra.Group]]{
+func (c *ClusterWatch) watchSchedulerGroups(version schema.GroupVersion) {
+	addCollection(c, collection[*customresource.PodGroup, recordedObject[dra.Group]]{
 		source: "podgroups." + version.Group, resource: "podgroups", namespaced: true, optional: true,
 		versions: []watch.Version{{Group: version, Empty: func() runtime.Object { return &customresource.PodGroupList{} }}},
 		decoder: recorded(func(object *customresource.PodGroup) (dra.Group, bool) {
 			return decode.SchedulerGroup(version.Group, object)
-		}, recorder[dra.Group]{
+		}, changeRecorder[dra.Group]{
 			log:    c.log,
 			uid:    func(group *dra.Group) string { return group.UID },
 			change: func(group *dra.Group) dra.Change { return dra.Change{Group: group} },
@@ -501,12 +501,12 @@ func (c *Cluster) watchSchedulerGroups(version schema.GroupVersion) {
 }
 
 // watchKueue records the changes of Workloads of Kueue that have not finished.
-func (c *Cluster) watchKueue() {
+func (c *ClusterWatch) watchKueue() {
 	empty := func() runtime.Object { return &customresource.WorkloadList{} }
-	addCollection(c, collection[*customresource.Workload, item[dra.KueueWorkload]]{
+	addCollection(c, collection[*customresource.Workload, recordedObject[dra.KueueWorkload]]{
 		resource: "workloads", namespaced: true, optional: true,
 		versions: []watch.Version{{Group: customresource.KueueV1beta2(), Empty: empty}, {Group: customresource.KueueV1beta1(), Empty: empty}},
-		decoder: recorded(decode.KueueWorkload, recorder[dra.KueueWorkload]{
+		decoder: recorded(decode.KueueWorkload, changeRecorder[dra.KueueWorkload]{
 			log:    c.log,
 			uid:    func(workload *dra.KueueWorkload) string { return workload.UID },
 			change: func(workload *dra.KueueWorkload) dra.Change { return dra.Change{KueueWorkload: workload} },
@@ -515,13 +515,13 @@ func (c *Cluster) watchKueue() {
 }
 
 // watchComputeDomains records the changes of ComputeDomains of NVIDIA's DRA driver.
-func (c *Cluster) watchComputeDomains() {
-	addCollection(c, collection[*customresource.ComputeDomain, item[dra.ComputeDomain]]{
+func (c *ClusterWatch) watchComputeDomains() {
+	addCollection(c, collection[*customresource.ComputeDomain, recordedObject[dra.ComputeDomain]]{
 		resource: "computedomains", namespaced: true, optional: true,
 		versions: []watch.Version{{Group: customresource.NVIDIAV1beta1(), Empty: func() runtime.Object { return &customresource.ComputeDomainList{} }}},
 		decoder: recorded(func(object *customresource.ComputeDomain) (dra.ComputeDomain, bool) {
 			return decode.ComputeDomain(object), true
-		}, recorder[dra.ComputeDomain]{
+		}, changeRecorder[dra.ComputeDomain]{
 			log:    c.log,
 			uid:    func(domain *dra.ComputeDomain) string { return domain.UID },
 			change: func(domain *dra.ComputeDomain) dra.Change { return dra.Change{ComputeDomain: domain} },
@@ -530,12 +530,12 @@ func (c *Cluster) watchComputeDomains() {
 }
 
 // watchEvents records the events with one reason. A field selector has only one.
-func (c *Cluster) watchEvents(reason string, silent bool) {
-	addCollection(c, collection[*corev1.Event, item[dra.Warning]]{
+func (c *ClusterWatch) watchEvents(reason string, silent bool) {
+	addCollection(c, collection[*corev1.Event, recordedObject[dra.Warning]]{
 		resource: "events", namespaced: true, silent: silent,
 		selector: fields.OneTermEqualSelector("reason", reason).String(),
 		versions: []watch.Version{{Group: corev1.SchemeGroupVersion, Empty: func() runtime.Object { return &corev1.EventList{} }}},
-		decoder: recorded(decode.Warning, recorder[dra.Warning]{
+		decoder: recorded(decode.Warning, changeRecorder[dra.Warning]{
 			log:    c.log,
 			uid:    func(warning *dra.Warning) string { return warning.Name },
 			change: func(warning *dra.Warning) dra.Change { return dra.Change{Warning: warning} },
@@ -545,7 +545,7 @@ func (c *Cluster) watchEvents(reason string, silent bool) {
 
 // watchAutoscaling records the events of node autoscalers about pods: by their reasons,
 // of which the scheduler has one as well.
-func (c *Cluster) watchAutoscaling() {
+func (c *ClusterWatch) watchAutoscaling() {
 	var selectors []fields.Selector
 	for _, reason := range []string{decode.ReasonScaleUp, decode.ReasonNoScaleUp, decode.ReasonNominated} {
 		selectors = append(selectors, fields.OneTermEqualSelector("reason", reason))
@@ -555,10 +555,10 @@ func (c *Cluster) watchAutoscaling() {
 			fields.OneTermEqualSelector("reason", decode.ReasonFailedScheduling), fields.OneTermEqualSelector("source", component)))
 	}
 	for _, selector := range selectors {
-		addCollection(c, collection[*corev1.Event, item[dra.Autoscaling]]{
+		addCollection(c, collection[*corev1.Event, recordedObject[dra.Autoscaling]]{
 			resource: "events", namespaced: true, silent: true, selector: selector.String(),
 			versions: []watch.Version{{Group: corev1.SchemeGroupVersion, Empty: func() runtime.Object { return &corev1.EventList{} }}},
-			decoder: recorded(decode.Autoscaling, recorder[dra.Autoscaling]{
+			decoder: recorded(decode.Autoscaling, changeRecorder[dra.Autoscaling]{
 				log:    c.log,
 				uid:    func(event *dra.Autoscaling) string { return event.Name },
 				change: func(event *dra.Autoscaling) dra.Change { return dra.Change{Autoscaling: event} },
@@ -570,28 +570,28 @@ func (c *Cluster) watchAutoscaling() {
 // watchNodes records the changes of nodes, and passes what selectors read to the
 // keeper. The status of a node is written every few minutes without a relevant
 // change, so the version is a hash of the relevant part.
-func (c *Cluster) watchNodes() {
+func (c *ClusterWatch) watchNodes() {
 	strings, seed, topology := newInterner(), maphash.MakeSeed(), c.options.Topology
 	if topology == nil {
 		topology = decode.DefaultTopology()
 	}
-	apply := recording[*corev1.Node](recorder[dra.Node]{
+	apply := recording[*corev1.Node](changeRecorder[dra.Node]{
 		log:    c.log,
 		uid:    func(node *dra.Node) string { return node.Name },
 		change: func(node *dra.Node) dra.Change { return dra.Change{Node: node} },
 	})
-	addCollection(c, collection[*corev1.Node, item[dra.Node]]{
+	addCollection(c, collection[*corev1.Node, recordedObject[dra.Node]]{
 		resource: "nodes",
 		versions: []watch.Version{{Group: corev1.SchemeGroupVersion, Empty: func() runtime.Object { return &corev1.NodeList{} }}},
-		decoder: watch.Decoder[*corev1.Node, item[dra.Node]]{
-			Decode: func(node *corev1.Node) (item[dra.Node], bool) {
+		decoder: watch.Decoder[*corev1.Node, recordedObject[dra.Node]]{
+			Decode: func(node *corev1.Node) (recordedObject[dra.Node], bool) {
 				decoded := decode.Node(node, topology)
 				strings.share(&decoded.Kubelet)
-				return item[dra.Node]{version: nodeHash(seed, decode.StripNode(node)), value: &decoded}, true
+				return recordedObject[dra.Node]{version: nodeHash(seed, decode.StripNode(node)), value: &decoded}, true
 			},
-			Apply: func(event watch.Event[*corev1.Node, item[dra.Node]]) {
+			Apply: func(event watch.Event[*corev1.Node, recordedObject[dra.Node]]) {
 				apply(event)
-				c.options.Keeper.Node(decode.Text(event.Name.Name), decode.StripNode(event.Object))
+				c.options.Keeper.ApplyNode(decode.Text(event.Name.Name), decode.StripNode(event.Object))
 			},
 		},
 	})

@@ -33,7 +33,7 @@ type podItem struct {
 // resource is provided by a device plugin. It passes on what all pods take of nodes.
 type clusterPods struct {
 	keeper   Keeper
-	recorder recorder[dra.PodLifecycle]
+	recorder changeRecorder[dra.PodLifecycle]
 	limit    *referenceLimit // of references of pending pods
 	store    *watch.Store[*corev1.Pod, podItem]
 	lock     sync.Locker // of the store
@@ -45,7 +45,7 @@ type clusterPods struct {
 func newClusterPods(log *changelog, keeper Keeper) *clusterPods {
 	return &clusterPods{
 		keeper: keeper,
-		recorder: recorder[dra.PodLifecycle]{
+		recorder: changeRecorder[dra.PodLifecycle]{
 			log:    log,
 			uid:    func(lifecycle *dra.PodLifecycle) string { return lifecycle.UID },
 			change: func(lifecycle *dra.PodLifecycle) dra.Change { return dra.Change{Pod: lifecycle} },
@@ -58,7 +58,7 @@ func newClusterPods(log *changelog, keeper Keeper) *clusterPods {
 // of a pod does not keep the first start of a container that has started often.
 func (p *clusterPods) apply(previous, updated *podItem, live bool) {
 	if old, current := previous.requested(), updated.requested(); !reflect.DeepEqual(old, current) {
-		p.keeper.PodRequests(old, current)
+		p.keeper.ApplyPodRequests(old, current)
 	}
 	previous, updated = previous.ofDevices(), updated.ofDevices()
 	if previous == nil && updated == nil {

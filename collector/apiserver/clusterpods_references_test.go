@@ -27,10 +27,10 @@ func pendingPod(namespace, name string, claims int) *corev1.Pod {
 	return pod
 }
 
-// unconnected is a Cluster that sends nothing.
-func unconnected(t *testing.T) *Cluster {
+// unconnected is a ClusterWatch that sends nothing.
+func unconnected(t *testing.T) *ClusterWatch {
 	t.Helper()
-	cluster, err := NewCluster(ClusterOptions{Config: &rest.Config{Host: "http://127.0.0.1:1"}, Keeper: discardKeeper{}, Log: slog.New(slog.DiscardHandler), Clock: clock.System()})
+	cluster, err := NewClusterWatch(ClusterWatchOptions{Config: &rest.Config{Host: "http://127.0.0.1:1"}, Keeper: discardKeeper{}, Log: slog.New(slog.DiscardHandler), Clock: clock.System()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestPendingReferenceCounts(t *testing.T) {
 	}
 }
 
-func checkPending(t *testing.T, c *Cluster) {
+func checkPending(t *testing.T, c *ClusterWatch) {
 	t.Helper()
 	reported, dropped := 0, 0
 	for item := range c.pods.store.Values() {

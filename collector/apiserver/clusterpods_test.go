@@ -77,18 +77,18 @@ func TestReadsOneNamespace(t *testing.T) {
 }
 
 func TestRequiredClusterOptions(t *testing.T) {
-	for name, spoil := range map[string]func(*ClusterOptions){
-		"configuration": func(o *ClusterOptions) { o.Config = nil },
-		"keeper":        func(o *ClusterOptions) { o.Keeper = nil },
-		"logger":        func(o *ClusterOptions) { o.Log = nil },
-		"clock":         func(o *ClusterOptions) { o.Clock = nil },
+	for name, spoil := range map[string]func(*ClusterWatchOptions){
+		"configuration": func(o *ClusterWatchOptions) { o.Config = nil },
+		"keeper":        func(o *ClusterWatchOptions) { o.Keeper = nil },
+		"logger":        func(o *ClusterWatchOptions) { o.Log = nil },
+		"clock":         func(o *ClusterWatchOptions) { o.Clock = nil },
 	} {
-		options := ClusterOptions{Config: &rest.Config{}, Keeper: newRecordingKeeper(), Log: slog.New(slog.DiscardHandler), Clock: clock.System()}
-		if _, err := NewCluster(options); err != nil {
+		options := ClusterWatchOptions{Config: &rest.Config{}, Keeper: newRecordingKeeper(), Log: slog.New(slog.DiscardHandler), Clock: clock.System()}
+		if _, err := NewClusterWatch(options); err != nil {
 			t.Fatal(err)
 		}
 		spoil(&options)
-		if _, err := NewCluster(options); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := NewClusterWatch(options); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("without %s: %v", name, err)
 		}
 	}

@@ -23,13 +23,13 @@ import (
 // discardKeeper is a Keeper that keeps nothing.
 type discardKeeper struct{}
 
-func (discardKeeper) Slice(string, *resourcev1.ResourceSlice)                    {}
-func (discardKeeper) Class(string, *resourcev1.DeviceClass)                      {}
-func (discardKeeper) Rule(string, *resourcev1.DeviceTaintRule)                   {}
-func (discardKeeper) Node(string, *corev1.Node)                                  {}
-func (discardKeeper) Claim(string, string, *resourcev1.ResourceClaim)            {}
-func (discardKeeper) PodRequests(_, _ *dra.PodRequests)                          {}
-func (discardKeeper) Template(string, string, *resourcev1.ResourceClaimTemplate) {}
+func (discardKeeper) ApplySlice(string, *resourcev1.ResourceSlice)                    {}
+func (discardKeeper) ApplyClass(string, *resourcev1.DeviceClass)                      {}
+func (discardKeeper) ApplyRule(string, *resourcev1.DeviceTaintRule)                   {}
+func (discardKeeper) ApplyNode(string, *corev1.Node)                                  {}
+func (discardKeeper) ApplyClaim(string, string, *resourcev1.ResourceClaim)            {}
+func (discardKeeper) ApplyPodRequests(_, _ *dra.PodRequests)                          {}
+func (discardKeeper) ApplyTemplate(string, string, *resourcev1.ResourceClaimTemplate) {}
 
 // realClaim returns a claim as large as claims of templates are: annotated,
 // owned, managed, allocated.
@@ -103,7 +103,7 @@ func BenchmarkCluster(b *testing.B) {
 // if it is new and if it has changed.
 func BenchmarkReceiveClaim(b *testing.B) {
 	const count = 1000
-	cluster, err := NewCluster(ClusterOptions{Config: &rest.Config{Host: "http://127.0.0.1:1"}, Keeper: discardKeeper{}, Log: slog.New(slog.DiscardHandler), Clock: clock.System()})
+	cluster, err := NewClusterWatch(ClusterWatchOptions{Config: &rest.Config{Host: "http://127.0.0.1:1"}, Keeper: discardKeeper{}, Log: slog.New(slog.DiscardHandler), Clock: clock.System()})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -141,10 +141,10 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// readCluster runs a Cluster until all is known.
+// readCluster runs a ClusterWatch until all is known.
 func readCluster(b *testing.B, server *simulated.Server, want int) (kept int64, took time.Duration) {
 	b.Helper()
-	cluster, err := NewCluster(ClusterOptions{Config: server.Config(), Keeper: discardKeeper{}, Log: slog.New(slog.DiscardHandler), Clock: clock.System()})
+	cluster, err := NewClusterWatch(ClusterWatchOptions{Config: server.Config(), Keeper: discardKeeper{}, Log: slog.New(slog.DiscardHandler), Clock: clock.System()})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -46,25 +46,25 @@ func (s *recordingKeeper) put(name string, object any, gone bool) {
 	s.objects[name] = object
 }
 
-func (s *recordingKeeper) Slice(name string, o *resourcev1.ResourceSlice) {
+func (s *recordingKeeper) ApplySlice(name string, o *resourcev1.ResourceSlice) {
 	s.put("slice "+name, o, o == nil)
 }
-func (s *recordingKeeper) Class(name string, o *resourcev1.DeviceClass) {
+func (s *recordingKeeper) ApplyClass(name string, o *resourcev1.DeviceClass) {
 	s.put("class "+name, o, o == nil)
 }
-func (s *recordingKeeper) Rule(name string, o *resourcev1.DeviceTaintRule) {
+func (s *recordingKeeper) ApplyRule(name string, o *resourcev1.DeviceTaintRule) {
 	s.put("rule "+name, o, o == nil)
 }
-func (s *recordingKeeper) Node(name string, o *corev1.Node) { s.put("node "+name, o, o == nil) }
-func (s *recordingKeeper) Claim(ns, name string, o *resourcev1.ResourceClaim) {
+func (s *recordingKeeper) ApplyNode(name string, o *corev1.Node) { s.put("node "+name, o, o == nil) }
+func (s *recordingKeeper) ApplyClaim(ns, name string, o *resourcev1.ResourceClaim) {
 	s.put("claim "+ns+"/"+name, o, o == nil)
 }
-func (s *recordingKeeper) Template(ns, name string, o *resourcev1.ResourceClaimTemplate) {
+func (s *recordingKeeper) ApplyTemplate(ns, name string, o *resourcev1.ResourceClaimTemplate) {
 	s.put("template "+ns+"/"+name, o, o == nil)
 }
 
-// PodRequests adds up the CPU that pods take of nodes, and how many there are.
-func (s *recordingKeeper) PodRequests(before, after *dra.PodRequests) {
+// ApplyPodRequests adds up the CPU that pods take of nodes, and how many there are.
+func (s *recordingKeeper) ApplyPodRequests(before, after *dra.PodRequests) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if before != nil {
@@ -103,11 +103,11 @@ func (s *recordingKeeper) times(name string) int {
 	return s.calls[name]
 }
 
-// clusterTest is a simulated API server with a Cluster that reads from it.
+// clusterTest is a simulated API server with a ClusterWatch that reads from it.
 type clusterTest struct {
 	*testing.T
 	server  *simulated.Server
-	cluster *Cluster
+	cluster *ClusterWatch
 	keeper  *recordingKeeper
 	stop    func()
 
@@ -139,7 +139,7 @@ func startClusterTest(t *testing.T, refusals map[string]int, objects ...simulate
 func (f *clusterTest) start(config *rest.Config, namespace string) {
 	f.Helper()
 	var err error
-	f.cluster, err = NewCluster(ClusterOptions{
+	f.cluster, err = NewClusterWatch(ClusterWatchOptions{
 		Config: config, Namespace: namespace, Keeper: f.keeper, Clock: clock.System(), Log: slog.New(slog.NewTextHandler(f, nil)),
 	})
 	if err != nil {

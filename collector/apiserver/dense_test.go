@@ -51,8 +51,8 @@ func BenchmarkDenseNode(b *testing.B) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	var kept *Node
-	var facts Facts
+	var kept *NodeWatch
+	var facts NodeFacts
 	for b.Loop() {
 		kept, facts = readNode(b, pods, published)
 	}
@@ -66,7 +66,7 @@ func BenchmarkDenseNode(b *testing.B) {
 	runtime.KeepAlive(pods)
 }
 
-func readNode(b *testing.B, pods [][]byte, published *resourcev1.ResourceSlice) (*Node, Facts) {
+func readNode(b *testing.B, pods [][]byte, published *resourcev1.ResourceSlice) (*NodeWatch, NodeFacts) {
 	b.Helper()
 	node, err := New(Options{Config: &rest.Config{Host: "http://127.0.0.1:1"}, Node: "node-a", Clock: clock.System(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

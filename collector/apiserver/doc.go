@@ -1,9 +1,9 @@
-// Package apiserver reads from the API server what concerns one node (Node) or
-// the whole cluster (Cluster). Objects are decoded to values of package dra when
+// Package apiserver reads from the API server what concerns one node (NodeWatch) or
+// the whole cluster (ClusterWatch). Objects are decoded to values of package dra when
 // they arrive (package decode), and nothing else of them is kept. Package watch
 // lists and watches.
 //
-// Node has the pods that are bound to the node and use claims, these claims, and
+// NodeWatch has the pods that are bound to the node and use claims, these claims, and
 // the devices that are published for the node. Pods and ResourceSlices of the
 // node are watched with a field selector. Claims have no field for the node, and
 // a watch of all claims by every node would send every change in the cluster to
@@ -12,7 +12,7 @@
 // every ten minutes. Pools whose slices have no node name (network-attached
 // devices) are listed when a claim is allocated one of their devices.
 //
-// Cluster watches everything that concerns claims and records the changes, each
+// ClusterWatch watches everything that concerns claims and records the changes, each
 // with the time at which it was received and whether it had just happened.
 // Objects of a list existed before, and events that a watch delivers in the
 // first second after a gap or a long list may have happened before. The objects
@@ -25,8 +25,8 @@
 // PodResources, from the claims themselves and, for claims that only init
 // containers use, from a list of the claims of their namespace.
 //
-// All requests are get, list and watch. Node reads pods unless they are fed,
-// resourceclaims and resourceslices. Cluster lists and watches these, nodes,
+// All requests are get, list and watch. NodeWatch reads pods unless they are fed,
+// resourceclaims and resourceslices. ClusterWatch lists and watches these, nodes,
 // events, deviceclasses, resourceclaimtemplates, devicetaintrules, podgroups of
 // scheduling.k8s.io, workloads of kueue.x-k8s.io and computedomains of
 // resource.nvidia.com; the last four are optional. A missing permission affects only

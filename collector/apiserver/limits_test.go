@@ -68,9 +68,9 @@ func silentWatch(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// podStatus runs a Node until the status of the pods is as wanted, and returns
+// podStatus runs a NodeWatch until the status of the pods is as wanted, and returns
 // it with the bytes that were allocated meanwhile.
-func (s *hostileServer) podStatus(t *testing.T, limits Limits, wanted func(source.Status) bool) (source.Status, *Node, uint64) {
+func (s *hostileServer) podStatus(t *testing.T, limits Limits, wanted func(source.Status) bool) (source.Status, *NodeWatch, uint64) {
 	t.Helper()
 	served := httptest.NewServer(s)
 	n, err := New(Options{

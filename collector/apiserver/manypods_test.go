@@ -14,7 +14,7 @@ import (
 )
 
 // manyPodsNode returns a node without sources, and its pods.
-func manyPodsNode(t testing.TB) *Node {
+func manyPodsNode(t testing.TB) *NodeWatch {
 	t.Helper()
 	n, err := New(Options{Config: &rest.Config{Host: "http://127.0.0.1:1"}, Node: "node-a", Log: slog.New(slog.DiscardHandler), Clock: clock.System()})
 	if err != nil {

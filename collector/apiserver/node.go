@@ -20,9 +20,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// Node watches and reads what the API server has of one node. All methods but
+// NodeWatch watches and reads what the API server has of one node. All methods but
 // Run may be called at any time from any goroutine; Run once.
-type Node struct {
+type NodeWatch struct {
 	now           clock.Clock
 	client        *watch.Client
 	claimTracker  *source.Tracker
@@ -48,13 +48,13 @@ type Node struct {
 	outdated        bool // facts are older than what is known
 	outdatedPlugins bool // and so are those of pods with device plugins alone
 	outdatedSince   clock.Instant
-	facts           Facts
+	facts           NodeFacts
 	labels          map[string]string // of the node
 	outage          bool              // the last attempt to watch pods has failed
 }
 
-// New returns a Node that sends nothing before Run.
-func New(options Options) (*Node, error) {
+// New returns a NodeWatch that sends nothing before Run.
+func New(options Options) (*NodeWatch, error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
@@ -62,16 +62,16 @@ func New(options Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newNode(options, client), nil
+	return newNodeWatch(options, client), nil
 }
 
-// newNode is New with a client that several nodes may share.
-func newNode(options Options, client *watch.Client) *Node {
+// newNodeWatch is New with a client that several nodes may share.
+func newNodeWatch(options Options, client *watch.Client) *NodeWatch {
 	if options.Workloads == nil {
 		options.Workloads = decode.DefaultWorkloads()
 	}
 	reads := options.podFields()
-	n := &Node{
+	n := &NodeWatch{
 		now:           options.Clock,
 		client:        client,
 		claimTracker:  source.NewTracker(claimsSource, options.Log, options.Clock, nil),
@@ -82,9 +82,9 @@ func newNode(options Options, client *watch.Client) *Node {
 		claims:        newClaimCache(watch.Jitter),
 		devices:       newDevicePools(watch.Jitter),
 	}
-	n.claimReader = newWorker(n.now, newPace(parallelReads, 0, watch.Jitter), n.nextClaim)
-	n.poolReader = newWorker(n.now, newPace(1, time.Second, watch.Jitter), n.nextPool)
-	n.unlistedRead = newWorker(n.now, newPace(1, time.Second, watch.Jitter), n.nextUnlisted)
+	n.claimReader = newWorker(n.now, newReadPace(parallelReads, 0, watch.Jitter), n.nextClaim)
+	n.poolReader = newWorker(n.now, newReadPace(1, time.Second, watch.Jitter), n.nextPool)
+	n.unlistedRead = newWorker(n.now, newReadPace(1, time.Second, watch.Jitter), n.nextUnlisted)
 	strip := func(pod *corev1.Pod) *corev1.Pod { return decode.StripPod(pod, reads) }
 	n.pods = watch.NewStore(&n.mu, watch.Decoder[*corev1.Pod, decode.PodRecord]{
 		Strip:  strip,
@@ -103,7 +103,7 @@ func newNode(options Options, client *watch.Client) *Node {
 	if options.PodsFed {
 		n.feed = &PodFeed{node: n, pods: newFedPods(reads), unlisted: newUnlistedClaims()}
 	} else {
-		n.podWatch = watch.New(options.watching("pods", n.setPodsFresh), &watch.Source{
+		n.podWatch = watch.New(options.watching("pods", n.setPodsFresh), &watch.CollectionReader{
 			Client: client, Resource: "pods", Versions: podVersions(),
 			Selector: fields.OneTermEqualSelector("spec.nodeName", options.Node).String(),
 		}, n.pods)
@@ -111,7 +111,7 @@ func newNode(options Options, client *watch.Client) *Node {
 	if len(options.NodeLabels) > 0 {
 		n.watchNode(options)
 	}
-	n.sliceWatch = watch.New(options.watching("resourceslices", n.setSlicesFresh), &watch.Source{
+	n.sliceWatch = watch.New(options.watching("resourceslices", n.setSlicesFresh), &watch.CollectionReader{
 		Client: client, Resource: "resourceslices", Versions: sliceVersions(),
 		Selector: fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorNodeName, options.Node).String(),
 	}, n.slices)
@@ -120,7 +120,7 @@ func newNode(options Options, client *watch.Client) *Node {
 
 // watchNode prepares the watch of the node itself. Nothing but the labels of the options
 // is kept of it.
-func (n *Node) watchNode(options Options) {
+func (n *NodeWatch) watchNode(options Options) {
 	decode := func(node *corev1.Node) (map[string]string, bool) {
 		labels := make(map[string]string)
 		for _, key := range options.NodeLabels {
@@ -140,7 +140,7 @@ func (n *Node) watchNode(options Options) {
 		},
 		Flush: func() {},
 	})
-	n.nodeWatch = watch.New(options.watching(nodesSource, func(bool) {}), &watch.Source{
+	n.nodeWatch = watch.New(options.watching(nodesSource, func(bool) {}), &watch.CollectionReader{
 		Client: n.client, Resource: "nodes", Versions: nodeVersions(),
 		Selector: fields.OneTermEqualSelector(metav1.ObjectNameField, options.Node).String(),
 	}, store)
@@ -148,7 +148,7 @@ func (n *Node) watchNode(options Options) {
 
 // Run watches and reads until ctx ends. Failures are reported by Statuses and
 // retried.
-func (n *Node) Run(ctx context.Context) {
+func (n *NodeWatch) Run(ctx context.Context) {
 	defer n.client.Close()
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -166,18 +166,18 @@ func (n *Node) Run(ctx context.Context) {
 }
 
 // Changed receives when Latest has changed. Its capacity is one.
-func (n *Node) Changed() <-chan struct{} { return n.changed }
+func (n *NodeWatch) Changed() <-chan struct{} { return n.changed }
 
 // PodChanged receives when a pod of the node that may hold devices, by claims or
 // by device plugins, has changed: a reason to query the kubelet.
-func (n *Node) PodChanged() <-chan struct{} { return n.podChanged }
+func (n *NodeWatch) PodChanged() <-chan struct{} { return n.podChanged }
 
 // PodFeed receives the pods of the node; nil unless the options say so.
-func (n *Node) PodFeed() *PodFeed { return n.feed }
+func (n *NodeWatch) PodFeed() *PodFeed { return n.feed }
 
 // Statuses returns the status of each source: pods unless they are fed,
 // resourceclaims, resourceslices, nodes if labels of the node are read.
-func (n *Node) Statuses() []source.Status {
+func (n *NodeWatch) Statuses() []source.Status {
 	now := n.now()
 	n.mu.Lock()
 	pending := n.outdatedSince
@@ -198,7 +198,7 @@ func (n *Node) Statuses() []source.Status {
 // ClaimsTried reports whether every claim that pods reference has been read, or a
 // read of it has failed, and every namespace has been listed once in which a
 // claim's name is to be found.
-func (n *Node) ClaimsTried() bool {
+func (n *NodeWatch) ClaimsTried() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.claims.tried() && (n.feed == nil || n.feed.unlisted.tried())
@@ -206,7 +206,7 @@ func (n *Node) ClaimsTried() bool {
 
 // Labels returns the labels of the node that are read, and whether they have been read
 // once, or could not be.
-func (n *Node) Labels() (labels map[string]string, tried bool) {
+func (n *NodeWatch) Labels() (labels map[string]string, tried bool) {
 	if n.nodeWatch == nil {
 		return nil, true
 	}
@@ -217,7 +217,7 @@ func (n *Node) Labels() (labels map[string]string, tried bool) {
 }
 
 // Latest returns what is known now.
-func (n *Node) Latest() Facts {
+func (n *NodeWatch) Latest() NodeFacts {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.outdatedSince = clock.Instant{}
@@ -236,12 +236,12 @@ func (n *Node) Latest() Facts {
 }
 
 // outdate notes, under the lock, that what is known has changed.
-func (n *Node) outdate() {
+func (n *NodeWatch) outdate() {
 	n.outdated = true
 	n.signalOutdated()
 }
 
-func (n *Node) signalOutdated() {
+func (n *NodeWatch) signalOutdated() {
 	if n.outdatedSince.IsZero() {
 		n.outdatedSince = n.now()
 	}
@@ -252,7 +252,7 @@ func (n *Node) signalOutdated() {
 // queried about what it has itself reported. Pods with device plugins alone have
 // facts of their own: those of all others stay the same slices, so that they are
 // not compared again.
-func (n *Node) applyPod(event watch.Event[*corev1.Pod, decode.PodRecord]) {
+func (n *NodeWatch) applyPod(event watch.Event[*corev1.Pod, decode.PodRecord]) {
 	previous, updated := event.Before, event.After
 	if !decode.SameToKubelet(previous, updated) {
 		signal(n.podChanged)
@@ -271,7 +271,7 @@ func (n *Node) applyPod(event watch.Event[*corev1.Pod, decode.PodRecord]) {
 // which have changed. After an outage all nodes list their pods at once: the reads
 // of claims that are new then are spread over a time. After a start the pace of
 // the reads is enough, see docs/decisions/0017.
-func (n *Node) resolveReferences() {
+func (n *NodeWatch) resolveReferences() {
 	changed := make(map[dra.ClaimRef]bool)
 	for name := range n.index.takeChanged() {
 		updated := n.podReferences(name)
@@ -298,7 +298,7 @@ func (n *Node) resolveReferences() {
 }
 
 // podReferences returns the references that a pod has now.
-func (n *Node) podReferences(name watch.ObjectName) references {
+func (n *NodeWatch) podReferences(name watch.ObjectName) references {
 	record, ok := n.pods.Get(name)
 	if !ok || record.Pod.Terminal {
 		return references{}
@@ -318,7 +318,7 @@ func (n *Node) podReferences(name watch.ObjectName) references {
 
 // applyClaimChanges applies, under the lock, the allocations of claims that have
 // changed.
-func (n *Node) applyClaimChanges() {
+func (n *NodeWatch) applyClaimChanges() {
 	for _, change := range n.claims.takeChanges() {
 		if n.devices.applyClaim(n.now(), change) {
 			n.outdate()
@@ -328,7 +328,7 @@ func (n *Node) applyClaimChanges() {
 }
 
 // reportClaims reports, under the lock, the status of the claims as a whole.
-func (n *Node) reportClaims(always bool) {
+func (n *NodeWatch) reportClaims(always bool) {
 	var unlisted error
 	if n.feed != nil {
 		unlisted = n.feed.unlisted.failure()
@@ -337,7 +337,7 @@ func (n *Node) reportClaims(always bool) {
 }
 
 // applySlices applies, under the lock, slices that have changed.
-func (n *Node) applySlices() {
+func (n *NodeWatch) applySlices() {
 	if n.devices.applySlices(n.now(), slices.Collect(n.slices.Values())) {
 		n.outdate()
 	}
@@ -345,7 +345,7 @@ func (n *Node) applySlices() {
 }
 
 // setPodsFresh records whether the watch of pods, or the feed, works.
-func (n *Node) setPodsFresh(fresh bool) {
+func (n *NodeWatch) setPodsFresh(fresh bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.outage = !fresh
@@ -362,7 +362,7 @@ func (n *Node) setPodsFresh(fresh bool) {
 }
 
 // setSlicesFresh records whether the watch of slices works.
-func (n *Node) setSlicesFresh(fresh bool) {
+func (n *NodeWatch) setSlicesFresh(fresh bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if fresh != n.facts.SlicesFresh {
@@ -384,7 +384,7 @@ func (n *Node) setSlicesFresh(fresh bool) {
 }
 
 // nextClaim returns the read of the claim that is due.
-func (n *Node) nextClaim() (read func(context.Context) error, wait time.Duration) {
+func (n *NodeWatch) nextClaim() (read func(context.Context) error, wait time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	ref, item, wait := n.claims.queue.begin(n.now())
@@ -395,7 +395,7 @@ func (n *Node) nextClaim() (read func(context.Context) error, wait time.Duration
 	return func(ctx context.Context) error { return n.readClaim(ctx, ref, item, version) }, 0
 }
 
-func (n *Node) readClaim(ctx context.Context, ref dra.ClaimRef, item *queuedItem, version string) error {
+func (n *NodeWatch) readClaim(ctx context.Context, ref dra.ClaimRef, item *queuedItem, version string) error {
 	began := n.now()
 	claim := &resourcev1.ResourceClaim{}
 	collection := watch.Collection{Group: resourcev1.SchemeGroupVersion, Namespace: ref.Namespace, Resource: claimsSource}
@@ -425,7 +425,7 @@ func (n *Node) readClaim(ctx context.Context, ref dra.ClaimRef, item *queuedItem
 }
 
 // nextPool returns the list of the pool that is due.
-func (n *Node) nextPool() (read func(context.Context) error, wait time.Duration) {
+func (n *NodeWatch) nextPool() (read func(context.Context) error, wait time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	pool, item, wait := n.devices.remote.queue.begin(n.now())
@@ -435,7 +435,7 @@ func (n *Node) nextPool() (read func(context.Context) error, wait time.Duration)
 	return func(ctx context.Context) error { return n.readPool(ctx, pool, item) }, 0
 }
 
-func (n *Node) readPool(ctx context.Context, pool decode.PoolID, item *queuedItem) error {
+func (n *NodeWatch) readPool(ctx context.Context, pool decode.PoolID, item *queuedItem) error {
 	present, err := listPool(ctx, n.client, pool)
 	if ctx.Err() == nil {
 		n.sliceWatch.Aside(err)
@@ -474,7 +474,7 @@ func listPool(ctx context.Context, client *watch.Client, pool decode.PoolID) (pr
 }
 
 // nextUnlisted returns the list of the claims of the namespace that is due.
-func (n *Node) nextUnlisted() (read func(context.Context) error, wait time.Duration) {
+func (n *NodeWatch) nextUnlisted() (read func(context.Context) error, wait time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	namespace, item, wait := n.feed.unlisted.queue.begin(n.now())
@@ -485,7 +485,7 @@ func (n *Node) nextUnlisted() (read func(context.Context) error, wait time.Durat
 }
 
 // readUnlisted has the feed learn from all claims of a namespace.
-func (n *Node) readUnlisted(ctx context.Context, namespace string, item *queuedItem) error {
+func (n *NodeWatch) readUnlisted(ctx context.Context, namespace string, item *queuedItem) error {
 	collection := watch.Collection{Group: resourcev1.SchemeGroupVersion, Namespace: namespace, Resource: claimsSource}
 	empty := func() *resourcev1.ResourceClaimList { return &resourcev1.ResourceClaimList{} }
 	err := watch.ListPages(ctx, n.client, collection, metav1.ListOptions{Limit: watch.PageObjects}, empty, func(page *resourcev1.ResourceClaimList) {

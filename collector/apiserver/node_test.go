@@ -16,7 +16,7 @@ import (
 func TestFactsOfSnapshot(t *testing.T) {
 	captured := readSnapshot(t, "01-round1")
 	var objects []simulated.Object
-	want := Facts{PodsFresh: true}
+	want := NodeFacts{PodsFresh: true}
 	named := map[dra.ClaimRef]bool{}
 	for i := range captured.pods {
 		objects = append(objects, &captured.pods[i])
@@ -37,7 +37,7 @@ func TestFactsOfSnapshot(t *testing.T) {
 		objects = append(objects, &captured.slices[i])
 	}
 	c := startNodeTest(t, nil, objects...)
-	got := c.until("all is known", func(f Facts) bool { return len(f.Claims) == len(want.Claims) && len(f.Published) == 8 })
+	got := c.until("all is known", func(f NodeFacts) bool { return len(f.Claims) == len(want.Claims) && len(f.Published) == 8 })
 	if !got.PodsFresh || len(want.Claims) < 7 || !reflect.DeepEqual(got.Pods, want.Pods) || !reflect.DeepEqual(got.Claims, want.Claims) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
@@ -63,11 +63,11 @@ func TestFactsOfSnapshot(t *testing.T) {
 
 func TestFollowsClaimToAllocationAndRecreation(t *testing.T) {
 	c := startNodeTest(t, nil, podWithClaim("train", "pod-1", "gpu"), claim("gpu", "claim-1", "", ""))
-	c.until("the claim is known unallocated", func(f Facts) bool { return hasClaim("claim-1")(f) && !f.Claims[0].Allocated })
+	c.until("the claim is known unallocated", func(f NodeFacts) bool { return hasClaim("claim-1")(f) && !f.Claims[0].Allocated })
 	c.put(claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1"))
-	c.until("the claim is allocated", func(f Facts) bool { return f.Claims[0].Allocated && f.Claims[0].ReservedForPod("pod-1") })
+	c.until("the claim is allocated", func(f NodeFacts) bool { return f.Claims[0].Allocated && f.Claims[0].ReservedForPod("pod-1") })
 	c.delete(podWithClaim("train", "", ""), claim("gpu", "", "", ""))
-	c.until("pod and claim are gone", func(f Facts) bool { return len(f.Pods) == 0 && len(f.Claims) == 0 })
+	c.until("pod and claim are gone", func(f NodeFacts) bool { return len(f.Pods) == 0 && len(f.Claims) == 0 })
 	c.put(claim("gpu", "claim-2", "node-a", "gpu-4", "pod-2"), podWithClaim("train", "pod-2", "gpu"))
 	c.until("the new claim has the name", hasClaim("claim-2"))
 }
@@ -94,7 +94,7 @@ func TestReadsNoClaimsForTerminatedPods(t *testing.T) {
 	over := podWithClaim("live", "pod-2", "gpu")
 	over.Status.Phase = corev1.PodFailed
 	c.put(over)
-	c.until("the claim is let go with its last pod", func(f Facts) bool { return len(f.Claims) == 0 && len(f.Pods) == 0 })
+	c.until("the claim is let go with its last pod", func(f NodeFacts) bool { return len(f.Claims) == 0 && len(f.Pods) == 0 })
 }
 
 func TestMissingClaimIsRetriedSlowly(t *testing.T) {
@@ -156,7 +156,7 @@ func TestReportsPodsThatMayHoldDevices(t *testing.T) {
 	bystander.Spec.ResourceClaims, bystander.Spec.Containers[0].Resources.Claims = nil, nil
 	noise := podWithClaim("one", "pod-1", "gpu")
 	noise.Status.PodIP, noise.Labels = "192.0.2.7", map[string]string{"a": "b"}
-	before := c.until("its claim is known not to exist", func(f Facts) bool { return f.SlicesFresh && len(f.Unread) == 0 })
+	before := c.until("its claim is known not to exist", func(f NodeFacts) bool { return f.SlicesFresh && len(f.Unread) == 0 })
 	same := func() bool { return &c.node.Latest().Pods[0] == &before.Pods[0] }
 	c.put(bystander, noise)
 	if !c.noPodChange() || !same() {

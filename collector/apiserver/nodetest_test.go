@@ -23,11 +23,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// nodeTest is a simulated API server with a Node that reads from it.
+// nodeTest is a simulated API server with a NodeWatch that reads from it.
 type nodeTest struct {
 	*testing.T
 	server *simulated.Server
-	node   *Node
+	node   *NodeWatch
 	stop   func() // stops the node and waits for it
 
 	mu       sync.Mutex
@@ -36,7 +36,7 @@ type nodeTest struct {
 	requests map[string]int // by verb, resource and name
 }
 
-// startNodeTest puts the objects into a new server and starts a Node.
+// startNodeTest puts the objects into a new server and starts a NodeWatch.
 func startNodeTest(t *testing.T, refusals map[string]int, objects ...simulated.Object) *nodeTest {
 	t.Helper()
 	c := &nodeTest{T: t, refusals: maps.Clone(refusals), requests: make(map[string]int)}
@@ -126,7 +126,7 @@ func (c *nodeTest) delete(objects ...simulated.Object) {
 }
 
 // until waits for a condition on the facts.
-func (c *nodeTest) until(what string, is func(Facts) bool) Facts {
+func (c *nodeTest) until(what string, is func(NodeFacts) bool) NodeFacts {
 	c.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {
 		facts := c.node.Latest()
@@ -195,8 +195,8 @@ func publish(name, node, pool string, generation, count int64, devices ...string
 	return made
 }
 
-func hasClaim(uid string) func(Facts) bool {
-	return func(f Facts) bool {
+func hasClaim(uid string) func(NodeFacts) bool {
+	return func(f NodeFacts) bool {
 		for _, claim := range f.Claims {
 			if claim.UID == uid {
 				return true
@@ -206,7 +206,7 @@ func hasClaim(uid string) func(Facts) bool {
 	}
 }
 
-func podNames(f Facts) string {
+func podNames(f NodeFacts) string {
 	var all []string
 	for _, pod := range f.Pods {
 		all = append(all, pod.Ref.Name)
@@ -214,12 +214,12 @@ func podNames(f Facts) string {
 	return strings.Join(all, " ")
 }
 
-func pods(want string) func(Facts) bool {
-	return func(f Facts) bool { return f.PodsFresh && podNames(f) == want }
+func pods(want string) func(NodeFacts) bool {
+	return func(f NodeFacts) bool { return f.PodsFresh && podNames(f) == want }
 }
 
-func published(want string) func(Facts) bool {
-	return func(f Facts) bool { return names(f.Published) == want }
+func published(want string) func(NodeFacts) bool {
+	return func(f NodeFacts) bool { return names(f.Published) == want }
 }
 
 // podChanged waits for a change of the pods that PodChanged reports.

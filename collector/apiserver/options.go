@@ -25,7 +25,7 @@ type Limits = watch.Limits
 // default limits.
 func LimitAnswers(config *rest.Config) *rest.Config { return watch.LimitAnswers(config) }
 
-// Options are the options of a Node. Config, Node, Log and Clock are required.
+// Options are the options of a NodeWatch. Config, Node, Log and Clock are required.
 type Options struct {
 	Config *rest.Config
 	Node   string // name of the node
@@ -89,9 +89,9 @@ func (o Options) watching(name string, changed func(alive bool)) watch.Options {
 	return watch.Options{Clock: o.Clock, Changed: changed, Tracker: source.NewTracker(name, o.Log, o.Clock, o.observer(name))}
 }
 
-// Facts are what is known of the node from the API server. They are shared and
+// NodeFacts are what is known of the node from the API server. They are shared and
 // must not be changed.
-type Facts struct {
+type NodeFacts struct {
 	Pods       []dra.Pod             // that use claims and have not ended, sorted by namespace and name
 	PluginPods []dra.Pod             // that use device plugins and no claims, and have not ended: their identity and labels, sorted likewise
 	Claims     []dra.Claim           // that pods reference which have not ended, sorted likewise

@@ -19,9 +19,11 @@ import (
 
 func TestOutageOfAPIServer(t *testing.T) {
 	c := startNodeTest(t, nil, podWithClaim("one", "pod-1", "gpu"), claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1"), publish("s", "node-a", "node-a", 1, 1, "gpu-3"))
-	known := c.until("all is known", func(f Facts) bool { return f.PodsFresh && f.SlicesFresh && len(f.Claims) == 1 && len(f.Published) == 1 })
+	known := c.until("all is known", func(f NodeFacts) bool {
+		return f.PodsFresh && f.SlicesFresh && len(f.Claims) == 1 && len(f.Published) == 1
+	})
 	c.server.Stop()
-	stale := c.until("pods and slices are stale", func(f Facts) bool { return !f.PodsFresh && !f.SlicesFresh })
+	stale := c.until("pods and slices are stale", func(f NodeFacts) bool { return !f.PodsFresh && !f.SlicesFresh })
 	if !reflect.DeepEqual([]any{stale.Pods, stale.Claims, stale.Published}, []any{known.Pods, known.Claims, known.Published}) {
 		t.Errorf("what was known is lost: %+v", stale)
 	}
@@ -37,8 +39,8 @@ func TestOutageOfAPIServer(t *testing.T) {
 	if len(fresh.Unread) != 1 && !hasClaim("claim-2")(fresh) {
 		t.Errorf("the pods are fresh, and of the new pod's claim is not said that it is unread: %+v", fresh)
 	}
-	c.until("the new pod's claim is known", func(f Facts) bool { return len(f.Claims) == 1 && f.Claims[0].UID == "claim-2" })
-	c.until("the slices are fresh", func(f Facts) bool { return f.SlicesFresh })
+	c.until("the new pod's claim is known", func(f NodeFacts) bool { return len(f.Claims) == 1 && f.Claims[0].UID == "claim-2" })
+	c.until("the slices are fresh", func(f NodeFacts) bool { return f.SlicesFresh })
 	if status := c.status("pods"); !status.Up || c.logged("is down", "=pods") != 1 || c.logged("is up again", "=pods") != 1 {
 		t.Errorf("the source is %+v, logged %s", status, c.log.String())
 	}
@@ -56,10 +58,10 @@ func TestEndedWatchesAreNoFailures(t *testing.T) {
 			// A watch shorter than a second without events counts as broken.
 			time.Sleep(1100 * time.Millisecond)
 			end(c)
-			c.until("the pods are watched again", func(Facts) bool { return c.requestCount("watch pods") > 1 })
+			c.until("the pods are watched again", func(NodeFacts) bool { return c.requestCount("watch pods") > 1 })
 			c.put(podWithClaim("two", "pod-2", "gpu"))
 			for done := false; !done; {
-				facts := c.until("any", func(Facts) bool { return true })
+				facts := c.until("any", func(NodeFacts) bool { return true })
 				if done = podNames(facts) == "one two"; !facts.PodsFresh {
 					t.Fatal("the pods went stale")
 				}
@@ -78,7 +80,7 @@ func TestRefusalAffectsOneCollection(t *testing.T) {
 	for _, resource := range []string{"pods", "resourceclaims", "resourceslices"} {
 		t.Run(resource, func(t *testing.T) {
 			c := startNodeTest(t, map[string]int{resource: http.StatusForbidden}, objects...)
-			c.until("the others are known", func(f Facts) bool {
+			c.until("the others are known", func(f NodeFacts) bool {
 				return (resource == "pods" || f.PodsFresh && len(f.Pods) == 1) &&
 					(resource == "resourceslices" || f.SlicesFresh && len(f.Published) == 1) &&
 					(resource != "resourceslices" || len(f.Claims) == 1) &&
@@ -97,7 +99,7 @@ func TestRefusalAffectsOneCollection(t *testing.T) {
 
 func TestReportsOldAPIServer(t *testing.T) {
 	c := startNodeTest(t, map[string]int{"resourceslices": http.StatusNotFound}, podWithClaim("one", "pod-1", "gpu"))
-	c.until("the API is known to be missing", func(Facts) bool { return c.status("resourceslices").Reason == source.ReasonUnsupported })
+	c.until("the API is known to be missing", func(NodeFacts) bool { return c.status("resourceslices").Reason == source.ReasonUnsupported })
 	c.until("the pods are known all the same", pods("one"))
 	if n := c.logged("Kubernetes 1.34 or newer"); n != 1 {
 		t.Errorf("said %d times: %s", n, c.log.String())
@@ -112,7 +114,7 @@ func TestStopsWithoutAnswers(t *testing.T) {
 	c := startNodeTest(t, nil, podWithClaim("one", "pod-1", "gpu"))
 	c.until("the pod is known", pods("one"))
 	c.server.Stop()
-	c.until("the pods are stale", func(f Facts) bool { return !f.PodsFresh })
+	c.until("the pods are stale", func(f NodeFacts) bool { return !f.PodsFresh })
 	ended := make(chan struct{})
 	go func() { c.stop(); close(ended) }()
 	select {

@@ -42,8 +42,8 @@ func TestReportsPodsWithDevicePlugins(t *testing.T) {
 	labelled := podWithPlugin("a", "pod-1")
 	labelled.Labels = map[string]string{"team": "vision", "other": "x"}
 	c := startNodeTest(t, nil, podWithPlugin("b", "pod-2"), labelled, both, ended, claim("gpu", "claim-1", "node-a", "gpu-3", "pod-3"))
-	known := func(want ...dra.Pod) func(Facts) bool {
-		return func(f Facts) bool {
+	known := func(want ...dra.Pod) func(NodeFacts) bool {
+		return func(f NodeFacts) bool {
 			return f.PodsFresh && f.SlicesFresh && len(f.Claims) == 1 && reflect.DeepEqual(f.PluginPods, want)
 		}
 	}
@@ -81,7 +81,7 @@ func TestStaticPods(t *testing.T) {
 	mirror := podWithPlugin("monitor-node-a", "pod-1")
 	mirror.Annotations = map[string]string{"kubernetes.io/config.mirror": static, "kubernetes.io/config.source": "file"}
 	c := startNodeTest(t, nil, mirror)
-	facts := c.until("the static pod is known", func(f Facts) bool { return len(f.PluginPods) == 1 })
+	facts := c.until("the static pod is known", func(f NodeFacts) bool { return len(f.PluginPods) == 1 })
 	if got := facts.PluginPods[0].UID; got != static {
 		t.Errorf("its processes are looked for under %q, and are those of %q", got, static)
 	}
@@ -106,11 +106,11 @@ func TestChangesWithoutNewListing(t *testing.T) {
 		t.Error("the first list is not reported")
 	}
 	c.put(running("containerd://second"))
-	c.until("a container has another id", func(f Facts) bool { return f.Pods[0].Containers[0].ID == "second" })
+	c.until("a container has another id", func(f NodeFacts) bool { return f.Pods[0].Containers[0].ID == "second" })
 	labelled := running("containerd://second")
 	labelled.Labels = map[string]string{"team": "vision"}
 	c.put(labelled)
-	facts := c.until("a label has come", func(f Facts) bool { return f.Pods[0].Labels[0] == "vision" })
+	facts := c.until("a label has come", func(f NodeFacts) bool { return f.Pods[0].Labels[0] == "vision" })
 	if !c.noPodChange() {
 		t.Error("a change of ids and labels makes the agent list the pods of the kubelet")
 	}

@@ -17,7 +17,7 @@ import (
 // ended, perhaps beside a new one of the same name. The newer one counts, since
 // it is the only one that the API server still has.
 type PodFeed struct {
-	node *Node
+	node *NodeWatch
 
 	// Under the node's lock.
 	pods     *fedPods

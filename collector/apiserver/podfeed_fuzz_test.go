@@ -43,7 +43,7 @@ func FuzzPodFeed(f *testing.F) {
 		if pods[0].Unmarshal(first) != nil || pods[1].Unmarshal(second) != nil || made.Unmarshal(claimed) != nil {
 			return
 		}
-		n := newNode(options, connection)
+		n := newNodeWatch(options, connection)
 		feed := n.PodFeed()
 		for _, step := range steps[:min(len(steps), 16)] {
 			pod := pods[step>>4&1]

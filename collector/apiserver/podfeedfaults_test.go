@@ -34,7 +34,7 @@ func TestFedPodsWithoutAPIServer(t *testing.T) {
 	w.refuse("resourceclaims", 503)
 	w.createClaims(claim("train-gpu-x7xvp", "claim-1", "node-a", "gpu-3", "pod-1"))
 	w.run(ofTemplate(podWithClaim("train", "pod-1", ""), "gpu", "train-gpu-x7xvp"))
-	w.until("the claim is named", func(Facts) bool {
+	w.until("the claim is named", func(NodeFacts) bool {
 		w.list()
 		facts := w.fed.Latest()
 		return facts.PodsFresh && len(facts.Pods) == 1 && facts.Pods[0].Claims[0].Claim == "train-gpu-x7xvp" &&
@@ -62,7 +62,7 @@ func TestRecreatedPod(t *testing.T) {
 	w.put(after)
 	w.kubelet.Put(after)
 	w.kubelet.Put(before)
-	w.until("the second counts", func(Facts) bool {
+	w.until("the second counts", func(NodeFacts) bool {
 		facts := w.fed.Latest()
 		return len(facts.Pods) == 1 && facts.Pods[0].UID == "pod-2" && facts.Pods[0].Claims[0].Claim == ""
 	})
@@ -102,7 +102,7 @@ func TestFedPodsOverRestart(t *testing.T) {
 	w.run(one, two)
 	w.untilEqual("both are known")
 	w.kubelet.Stop()
-	w.until("the pods are old", func(Facts) bool { facts := w.fed.Latest(); return !facts.PodsFresh && len(facts.Pods) == 2 })
+	w.until("the pods are old", func(NodeFacts) bool { facts := w.fed.Latest(); return !facts.PodsFresh && len(facts.Pods) == 2 })
 	w.kubelet.RemoveWithoutEvent(two)
 	w.delete(two)
 	delete(w.pods, two.UID)

@@ -28,7 +28,7 @@ type nodePair struct {
 	*nodeTest
 	kubelet *simulated.Pods
 	watcher *kubelet.PodWatcher
-	fed     *Node
+	fed     *NodeWatch
 	pods    map[types.UID]*corev1.Pod
 	claims  map[string]*resourcev1.ResourceClaim
 }
@@ -112,10 +112,10 @@ func (w *nodePair) list() {
 
 // untilEqual waits until both nodes have the same facts of pods that have not
 // ended.
-func (w *nodePair) untilEqual(what string) Facts {
+func (w *nodePair) untilEqual(what string) NodeFacts {
 	w.Helper()
-	want := Facts{}
-	w.until(what, func(usual Facts) bool {
+	want := NodeFacts{}
+	w.until(what, func(usual NodeFacts) bool {
 		w.list() // as after a Refresh, and then every ten seconds
 		want = runningPods(usual)
 		return usual.PodsFresh && len(usual.Unread) == 0 && len(usual.Pods)+len(usual.PluginPods) == w.watched() && reflect.DeepEqual(runningPods(w.fed.Latest()), want)
@@ -135,7 +135,7 @@ func (w *nodePair) watched() (n int) {
 }
 
 // runningPods returns the facts of pods that have not ended.
-func runningPods(f Facts) Facts {
+func runningPods(f NodeFacts) NodeFacts {
 	f.Pods = slices.DeleteFunc(slices.Clone(f.Pods), func(p dra.Pod) bool { return p.Terminal })
 	if len(f.Pods) == 0 {
 		f.Pods = nil

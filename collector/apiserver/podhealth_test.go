@@ -40,13 +40,13 @@ func TestReportsHealth(t *testing.T) {
 	}
 	const healthy, unhealthy = corev1.ResourceHealthStatusHealthy, corev1.ResourceHealthStatusUnhealthy
 	c := startNodeTest(t, nil, of(healthy, healthy))
-	c.until("the pod is healthy", func(f Facts) bool {
+	c.until("the pod is healthy", func(f NodeFacts) bool {
 		return f.PodsFresh && f.SlicesFresh && len(f.Unread) == 0 && len(f.Pods) == 1 && written(f.Pods[0].Health) == "gpu//d/p/gpu-0=true gpu//d/p/gpu-1=true"
 	})
 	<-c.node.PodChanged()
 
 	c.put(of(unhealthy, healthy))
-	before := c.until("a device is unhealthy", func(f Facts) bool { return written(f.Pods[0].Health) == "gpu//d/p/gpu-0=false gpu//d/p/gpu-1=true" })
+	before := c.until("a device is unhealthy", func(f NodeFacts) bool { return written(f.Pods[0].Health) == "gpu//d/p/gpu-0=false gpu//d/p/gpu-1=true" })
 	turned := of(unhealthy, healthy)
 	statuses := turned.Status.ContainerStatuses[0].AllocatedResourcesStatus
 	statuses[0], statuses[1] = statuses[1], statuses[0]
@@ -58,5 +58,5 @@ func TestReportsHealth(t *testing.T) {
 		t.Error("another order of the same statuses changes the facts")
 	}
 	c.put(of(healthy, healthy))
-	c.until("it is healthy again", func(f Facts) bool { return !strings.Contains(written(f.Pods[0].Health), "false") })
+	c.until("it is healthy again", func(f NodeFacts) bool { return !strings.Contains(written(f.Pods[0].Health), "false") })
 }

@@ -76,7 +76,7 @@ func TestListsClaimsAfterOutage(t *testing.T) {
 	w.refuse("resourceclaims ", http.StatusServiceUnavailable)
 	w.createClaims(ownedBy(claim("train-gpu-x7xvp", "claim-1", "node-a", "gpu-3", "pod-1"), "Pod", "train", "pod-1", "gpu"))
 	w.run(podWithInitClaim("train", "pod-1", "train-gpu-x7xvp"))
-	w.until("the list has failed", func(Facts) bool {
+	w.until("the list has failed", func(NodeFacts) bool {
 		w.fed.mu.Lock()
 		defer w.fed.mu.Unlock()
 		if len(w.fed.feed.unlisted.failed) == 0 {
@@ -86,7 +86,7 @@ func TestListsClaimsAfterOutage(t *testing.T) {
 		return true
 	})
 	w.server.Stop()
-	w.until("the slices are stale", func(Facts) bool { return !w.fed.Latest().SlicesFresh })
+	w.until("the slices are stale", func(NodeFacts) bool { return !w.fed.Latest().SlicesFresh })
 	w.refuse("resourceclaims ", 0)
 	if err := w.server.Restart(); err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// startBehindProxy runs a Cluster over a proxy that answers some paths itself.
+// startBehindProxy runs a ClusterWatch over a proxy that answers some paths itself.
 func startBehindProxy(t *testing.T, answers map[string]http.HandlerFunc) *clusterTest {
 	t.Helper()
 	f := startClusterTest(t, nil)

@@ -81,7 +81,7 @@ func (q *workqueue[K]) done(key K, item *queuedItem) bool {
 // worker reads what is due in a workqueue, at its pace.
 type worker struct {
 	now  clock.Clock
-	pace *pace
+	pace *readPace
 	wake chan struct{} // capacity 1: the workqueue or the pace has changed
 
 	// next takes what is due and returns its read, or nil and how long nothing
@@ -89,7 +89,7 @@ type worker struct {
 	next func() (read func(ctx context.Context) error, wait time.Duration)
 }
 
-func newWorker(now clock.Clock, pace *pace, next func() (func(ctx context.Context) error, time.Duration)) *worker {
+func newWorker(now clock.Clock, pace *readPace, next func() (func(ctx context.Context) error, time.Duration)) *worker {
 	return &worker{now: now, pace: pace, wake: make(chan struct{}, 1), next: next}
 }
 
@@ -142,7 +142,7 @@ func signal(channel chan struct{}) {
 	}
 }
 
-// pace limits the reads of a worker, so that many nodes that start together, or
+// readPace limits the reads of a worker, so that many nodes that start together, or
 // whose API server comes back, do not overload it:
 //
 //   - At first two reads run at once. Each quick answer allows one more, up to a
@@ -156,7 +156,7 @@ func signal(channel chan struct{}) {
 //   - gap is the time from one start to the next, whatever the answers are.
 //
 // It is safe for concurrent use.
-type pace struct {
+type readPace struct {
 	most   int
 	gap    time.Duration
 	jitter func(limit time.Duration) time.Duration // random, in [0, limit)
@@ -176,12 +176,12 @@ const (
 	lastPause  = 10 * time.Second
 )
 
-func newPace(most int, gap time.Duration, jitter func(time.Duration) time.Duration) *pace {
-	return &pace{most: most, gap: gap, jitter: jitter, limit: min(most, firstReads)}
+func newReadPace(most int, gap time.Duration, jitter func(time.Duration) time.Duration) *readPace {
+	return &readPace{most: most, gap: gap, jitter: jitter, limit: min(most, firstReads)}
 }
 
 // wait is how long no read may start; maxWait: until one ends.
-func (p *pace) wait(now clock.Instant) time.Duration {
+func (p *readPace) wait(now clock.Instant) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.running >= p.limit {
@@ -191,7 +191,7 @@ func (p *pace) wait(now clock.Instant) time.Duration {
 }
 
 // begin begins a read.
-func (p *pace) begin(now clock.Instant) {
+func (p *readPace) begin(now clock.Instant) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running++
@@ -199,7 +199,7 @@ func (p *pace) begin(now clock.Instant) {
 }
 
 // end ends a read that began at a time, with its failure.
-func (p *pace) end(now, began clock.Instant, err error) {
+func (p *readPace) end(now, began clock.Instant, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running--
@@ -223,7 +223,7 @@ func (p *pace) end(now, began clock.Instant, err error) {
 }
 
 // resume ends a pause after failures.
-func (p *pace) resume() {
+func (p *readPace) resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failures, p.pause = 0, 0

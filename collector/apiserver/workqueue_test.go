@@ -17,7 +17,7 @@ import (
 
 // readings runs a worker with so many reads that are due, each of which takes a time
 // and has an error. It returns when each began, and how many ran at once at most.
-func readings(t *testing.T, pace *pace, due int, took time.Duration, failure func(read int) error) (starts []time.Duration, most int) {
+func readings(t *testing.T, pace *readPace, due int, took time.Duration, failure func(read int) error) (starts []time.Duration, most int) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -95,7 +95,7 @@ func TestPace(t *testing.T) {
 				if test.failure == nil {
 					test.failure = func(int) error { return nil }
 				}
-				starts, most := readings(t, newPace(test.most, test.gap, middle), test.due, test.took, test.failure)
+				starts, most := readings(t, newReadPace(test.most, test.gap, middle), test.due, test.took, test.failure)
 				if last := starts[len(starts)-1]; most != test.atOnce || last != test.last {
 					t.Errorf("%d reads at once, want %d; the last began after %v, want %v: %v", most, test.atOnce, last, test.last, starts)
 				}
@@ -108,7 +108,7 @@ func TestPace(t *testing.T) {
 // that its end resumes them at once.
 func TestOutageOfManyReads(t *testing.T) {
 	now := clock.Instant{Elapsed: 1}
-	p := newPace(8, 0, middle)
+	p := newReadPace(8, 0, middle)
 	failures := 0
 	for end := now.Add(5 * time.Minute); now.Elapsed < end.Elapsed; failures++ {
 		now = now.Add(p.wait(now))
@@ -129,7 +129,7 @@ func TestOutageOfManyReads(t *testing.T) {
 
 func TestRetryAfterIsLimited(t *testing.T) {
 	now := clock.Instant{Elapsed: 1}
-	p := newPace(8, 0, middle)
+	p := newReadPace(8, 0, middle)
 	p.begin(now)
 	p.end(now, now, &apierrors.StatusError{ErrStatus: apierrors.NewGenericServerResponse(
 		http.StatusTooManyRequests, "get", schema.GroupResource{}, "", "", 86400, true).ErrStatus})

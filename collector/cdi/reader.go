@@ -44,9 +44,9 @@ type Options struct {
 // except Run are safe for concurrent use and never access a file.
 type Reader struct {
 	interval time.Duration
-	scanner  *scanner      // used only by the scan in progress
-	read     func() result // scanner.scan
-	problems []problem     // of the latest scan; Run's alone
+	scanner  *scanner          // used only by the scan in progress
+	read     func() scanResult // scanner.scan
+	problems []problem         // of the latest scan; Run's alone
 	tracker  *source.Tracker
 	log      *slog.Logger
 	now      clock.Clock
@@ -165,7 +165,7 @@ func (r *Reader) late(began clock.Instant) {
 }
 
 // apply publishes the result of a scan.
-func (r *Reader) apply(found result) {
+func (r *Reader) apply(found scanResult) {
 	old := r.tracker.Status()
 	r.tracker.Hang(clock.Instant{})
 	r.report(found)
@@ -182,7 +182,7 @@ func (r *Reader) apply(found result) {
 
 // report passes the result of a scan to the tracker, which logs when the source
 // changes. It logs further problems of a source that is already impaired.
-func (r *Reader) report(found result) {
+func (r *Reader) report(found scanResult) {
 	known := r.problems
 	r.problems = found.problems
 	if len(found.problems) == 0 {

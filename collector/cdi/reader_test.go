@@ -115,7 +115,7 @@ func TestScanThatHangs(t *testing.T) {
 		reader, log := newLoggedReader(folder)
 		var hanging atomic.Bool
 		release := make(chan struct{})
-		reader.read = func() result {
+		reader.read = func() scanResult {
 			if hanging.Load() {
 				<-release
 			}

@@ -56,8 +56,8 @@ type problem struct {
 	err  error
 }
 
-// result is the result of one scan.
-type result struct {
+// scanResult is the result of one scan.
+type scanResult struct {
 	devices    []dra.CDIDevice // sorted by name
 	problems   []problem
 	unreadable bool // there are directories, and none could be listed
@@ -67,8 +67,8 @@ func newScanner(dirs []string) *scanner {
 	return &scanner{dirs: slices.Clone(dirs), bounds: bounds{names: 100_000, files: 10_000, bytes: 64 << 20}, files: make(map[string]map[string]file)}
 }
 
-func (s *scanner) scan() result {
-	var found result
+func (s *scanner) scan() scanResult {
+	var found scanResult
 	listed, failed := 0, 0
 	merged := make(map[string]dra.CDIDevice)
 	for _, dir := range s.dirs {

@@ -21,7 +21,7 @@ var errTooLarge = errors.New("it is larger than 64 KiB")
 // errGone means that there is no such process, or that it has ended.
 var errGone = errors.New("no such process")
 
-// identity distinguishes a process from a later one with the same pid. procfs
+// processIdentity distinguishes a process from a later one with the same pid. procfs
 // creates an inode for each process that is read, and keeps it for that process
 // alone: after it has ended, its pid has another inode. The kernel may drop an
 // inode and create a new one. Then the same process looks like another, which
@@ -29,31 +29,31 @@ var errGone = errors.New("no such process")
 //
 // Reading it takes one system call, whose cost does not depend on the number of
 // threads, unlike that of the stat file.
-type identity struct {
+type processIdentity struct {
 	inode   uint64
 	changed int64 // when the inode was created, or an entry of the folder of a simulated procfs
 }
 
 // identify returns the current identity of the process in a folder of procfs.
-func identify(folder string) (identity, error) {
+func identify(folder string) (processIdentity, error) {
 	var found unix.Stat_t
 	err := retryInterrupted(func() error { return unix.Stat(folder, &found) })
-	return newIdentity(folder, &found, err)
+	return newProcessIdentity(folder, &found, err)
 }
 
-func newIdentity(folder string, found *unix.Stat_t, err error) (identity, error) {
+func newProcessIdentity(folder string, found *unix.Stat_t, err error) (processIdentity, error) {
 	switch {
 	case err != nil:
-		return identity{}, failed("stat", folder, err)
+		return processIdentity{}, failed("stat", folder, err)
 	case found.Mode&unix.S_IFMT != unix.S_IFDIR:
-		return identity{}, failed("stat", folder, unix.ENOTDIR)
+		return processIdentity{}, failed("stat", folder, unix.ENOTDIR)
 	}
-	return identity{found.Ino, found.Ctim.Nano()}, nil
+	return processIdentity{found.Ino, found.Ctim.Nano()}, nil
 }
 
 // procInfo is what the files of a process say at one time.
 type procInfo struct {
-	identity
+	processIdentity
 	lifetime
 	owner dra.Owner
 }
@@ -75,7 +75,7 @@ func (f *files) readProcess(folder string) (procInfo, error) {
 	var found unix.Stat_t
 	err = retryInterrupted(func() error { return unix.Fstat(at, &found) })
 	var s procInfo
-	if s.identity, err = newIdentity(folder, &found, err); err != nil {
+	if s.processIdentity, err = newProcessIdentity(folder, &found, err); err != nil {
 		return procInfo{}, err
 	}
 	text, err := f.read(at, folder, "stat")

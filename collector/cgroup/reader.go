@@ -94,7 +94,7 @@ func (o Options) complete() Options {
 func (r *Reader) Run(ctx context.Context) {
 	for {
 		began, list := r.now(), r.pids()
-		found, ok := source.Await(ctx, r.timeout, func() { r.late(began) }, func() result { return r.resolver.resolve(list) })
+		found, ok := source.Await(ctx, r.timeout, func() { r.late(began) }, func() ownersResult { return r.resolver.resolve(list) })
 		if !ok {
 			return
 		}
@@ -118,7 +118,7 @@ func (r *Reader) late(began clock.Instant) {
 
 // apply publishes the result of a lookup. If nothing differs, it keeps the
 // previous map, so that callers can recognize it by its identity.
-func (r *Reader) apply(f result) {
+func (r *Reader) apply(f ownersResult) {
 	r.tracker.Hang(clock.Instant{})
 	if latest := r.latest.Load(); !f.unreadable && (latest == nil || !maps.Equal(*latest, f.owners)) {
 		r.latest.Store(&f.owners)

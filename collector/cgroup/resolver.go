@@ -27,38 +27,38 @@ type resolver struct {
 	now    clock.Clock
 	uptime func() (time.Duration, error)
 	files  *files
-	known  map[int]process // processes of the last list, by pid
+	known  map[int]cachedProcess // processes of the last list, by pid
 }
 
-// process is a cached process.
-type process struct {
+// cachedProcess is a cached process.
+type cachedProcess struct {
 	procInfo
 	until time.Duration // elapsed time at which it must be read again
 }
 
-// result is the result of looking up a list of processes.
-type result struct {
+// ownersResult is the result of looking up a list of processes.
+type ownersResult struct {
 	owners     map[int]dra.Owner // without those that could not be looked up
 	err        error             // why some could not, or all
 	unreadable bool              // procfs could not be read: owners is not valid
 }
 
 func newResolver(procfs string, now clock.Clock) *resolver {
-	return &resolver{procfs: procfs, now: now, uptime: uptime, files: newFiles(), known: make(map[int]process)}
+	return &resolver{procfs: procfs, now: now, uptime: uptime, files: newFiles(), known: make(map[int]cachedProcess)}
 }
 
 // resolve looks up each process of the list.
-func (r *resolver) resolve(list []Seen) result {
+func (r *resolver) resolve(list []Seen) ownersResult {
 	now := r.now() // before the uptime: if the thread waits in between, processes only seem older
 	up, err := r.uptime()
 	if err == nil {
 		err = r.checkVisible()
 	}
 	if err != nil {
-		return result{err: err, unreadable: true}
+		return ownersResult{err: err, unreadable: true}
 	}
 	first := earliest(list)
-	found := result{owners: make(map[int]dra.Owner, len(first))}
+	found := ownersResult{owners: make(map[int]dra.Owner, len(first))}
 	var failures failures
 	for pid, at := range first {
 		owner, err := r.owner(pid, now, at.Elapsed+up-now.Elapsed)
@@ -68,7 +68,7 @@ func (r *resolver) resolve(list []Seen) result {
 		}
 		found.owners[pid] = owner
 	}
-	maps.DeleteFunc(r.known, func(pid int, _ process) bool { _, ok := first[pid]; return !ok })
+	maps.DeleteFunc(r.known, func(pid int, _ cachedProcess) bool { _, ok := first[pid]; return !ok })
 	found.err = failures.err()
 	return found
 }
@@ -122,22 +122,22 @@ func (r *resolver) owner(pid int, now clock.Instant, seen time.Duration) (dra.Ow
 
 // process returns a process from the cache if its identity is unchanged;
 // otherwise it reads the process and caches it.
-func (r *resolver) process(pid int, now clock.Instant) (process, error) {
+func (r *resolver) process(pid int, now clock.Instant) (cachedProcess, error) {
 	folder := r.folder(pid)
 	if known, ok := r.known[pid]; ok && now.Elapsed < known.until {
 		present, err := identify(folder)
 		if err != nil {
-			return process{}, err
+			return cachedProcess{}, err
 		}
-		if present == known.identity {
+		if present == known.processIdentity {
 			return known, nil
 		}
 	}
 	info, err := r.files.readProcess(folder)
 	if err != nil {
-		return process{}, err
+		return cachedProcess{}, err
 	}
-	p := process{info, now.Elapsed + minAge + time.Duration(pid)*time.Second%ageSpread}
+	p := cachedProcess{info, now.Elapsed + minAge + time.Duration(pid)*time.Second%ageSpread}
 	r.known[pid] = p
 	return p, nil
 }

@@ -44,7 +44,7 @@ type Change = dra.Change
 
 // Config is what does not change while the cluster role runs.
 type Config struct {
-	Version   self.Version
+	Version   self.Build
 	Interval  time.Duration // between two steps in which nothing has changed
 	MaxSeries int           // per family; 0: no cap
 	Traces    bool          // traces of claims are exported; if false nothing is kept for them

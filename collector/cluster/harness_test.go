@@ -34,7 +34,7 @@ func allSynced() Synced {
 func newHarness(t testing.TB) *harness {
 	return &harness{
 		t: t, live: true, now: clock.Instant{Wall: testStart().Add(time.Hour), Elapsed: time.Hour},
-		state: NewState(Config{Interval: time.Second, Version: self.Version{Version: "v0", Revision: "abc", GoVersion: "go"}}),
+		state: NewState(Config{Interval: time.Second, Version: self.Build{Version: "v0", Revision: "abc", GoVersion: "go"}}),
 		facts: Facts{Synced: allSynced(), Sources: []source.Status{{Name: "pods", Up: true, Queue: source.Queue{Watched: true, Events: 3, Lag: time.Second}}}},
 	}
 }

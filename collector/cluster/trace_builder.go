@@ -309,7 +309,7 @@ func (b *traceBuilder) addEvents() {
 		n.at = min(n.at, b.root.to)
 		span := b.spanAt(n.at)
 		span.Lost += n.dropped
-		span.Events = append(span.Events, trace.Event{At: b.wall(n.at), Name: n.name, Reason: n.reason, Message: n.message})
+		span.Events = append(span.Events, trace.SpanEvent{At: b.wall(n.at), Name: n.name, Reason: n.reason, Message: n.message})
 		if len(span.Events) > maxEvents {
 			span.Events = slices.Delete(span.Events, maxEvents/2, maxEvents/2+1)
 			span.Lost++

@@ -46,7 +46,7 @@ type loop struct {
 	patience int
 
 	ticker  *time.Ticker
-	answers chan answer
+	answers chan readResult
 	found   chan discovered
 	refresh chan func()   // asks for a round at once, which calls it at its end
 	done    chan struct{} // closed when answers are not received any more
@@ -85,7 +85,7 @@ func newLoop(s Source, o Options, publish func([]Sample), unbinding func()) *loo
 		stale:     StaleAfter(o.Interval),
 		secret:    o.HideSerials,
 		patience:  max(1, int((time.Second+o.Interval-1)/o.Interval)),
-		answers:   make(chan answer),
+		answers:   make(chan readResult),
 		found:     make(chan discovered),
 		refresh:   make(chan func(), 1),
 		done:      make(chan struct{}),
@@ -206,14 +206,14 @@ func (l *loop) start(ctx context.Context, s *readerState, tier Tier) {
 		l.calls.Add(-1)
 		l.observe(l.source.Name(), at.Since(began).Seconds())
 		select {
-		case l.answers <- answer{s, round, tier, at, observations, err}:
+		case l.answers <- readResult{s, round, tier, at, observations, err}:
 		case <-l.done:
 		}
 	}()
 }
 
 // apply applies an answer, and drops it where it comes too late to be of use.
-func (l *loop) apply(a answer) {
+func (l *loop) apply(a readResult) {
 	s, overdue := a.state, l.overdue(a.state)
 	inTime := l.open && a.round == l.round
 	s.round, l.answered = 0, true

@@ -39,7 +39,7 @@ func StaleAfter(interval time.Duration) time.Duration { return max(3*interval, 1
 // by source, then UUID, then PCI address, then published name. The samples given
 // are not changed.
 func Merge(bySource [][]Sample, stale time.Duration) (merged []Sample, duplicates []string) {
-	var found index
+	var found deviceIndex
 	add := func(sample Sample, rank int) {
 		at, ok := found.find(sample.Device, rank)
 		switch {
@@ -171,23 +171,23 @@ func (s *mergedSample) identify(other Device) {
 	d.Hardware = d.Hardware.With(other.Hardware)
 }
 
-// index finds the device that a sample means among those seen before.
-type index struct {
+// deviceIndex finds the device that a sample means among those seen before.
+type deviceIndex struct {
 	seen       []mergedSample
 	byUUID     map[string]int
-	byPCI      map[string]int   // whole devices only
-	byInstance map[instance]int // partitions only
+	byPCI      map[string]int       // whole devices only
+	byInstance map[migPlacement]int // partitions only
 }
 
-// instance is the placement of a MIG partition, as every library reports it.
-type instance struct {
+// migPlacement is the placement of a MIG partition, as every library reports it.
+type migPlacement struct {
 	parent       string
 	gpu, compute int
 }
 
-// newInstance reports whether the device is a partition whose place is known.
-func newInstance(d Device) (instance, bool) {
-	at := instance{d.ParentUUID, d.GPUInstance, d.ComputeInstance}
+// newMigPlacement reports whether the device is a partition whose place is known.
+func newMigPlacement(d Device) (migPlacement, bool) {
+	at := migPlacement{d.ParentUUID, d.GPUInstance, d.ComputeInstance}
 	return at, at.parent != "" && at.gpu != Unknown && at.compute != Unknown
 }
 
@@ -196,7 +196,7 @@ func newInstance(d Device) (instance, bool) {
 // says no more than where it is.
 func ownUUID(d Device) bool { return d.UUID != "" && !strings.HasPrefix(d.UUID, "MIG-GPU-") }
 
-func (x *index) find(d Device, rank int) (at int, known bool) {
+func (x *deviceIndex) find(d Device, rank int) (at int, known bool) {
 	if d.UUID != "" {
 		if at, known = x.byUUID[d.UUID]; known {
 			return at, true
@@ -204,7 +204,7 @@ func (x *index) find(d Device, rank int) (at int, known bool) {
 	}
 	if d.IsPartition() {
 		// Two of one source are two, whatever it says of their place.
-		place, complete := newInstance(d)
+		place, complete := newMigPlacement(d)
 		at, known = x.byInstance[place]
 		if !complete || !known || x.seen[at].rank == rank {
 			return 0, false
@@ -218,9 +218,9 @@ func (x *index) find(d Device, rank int) (at int, known bool) {
 	return at, known && (d.UUID == "" || x.seen[at].Device.UUID == "")
 }
 
-func (x *index) add(sample Sample, rank int) {
+func (x *deviceIndex) add(sample Sample, rank int) {
 	if x.byUUID == nil {
-		x.byUUID, x.byPCI, x.byInstance = make(map[string]int), make(map[string]int), make(map[instance]int)
+		x.byUUID, x.byPCI, x.byInstance = make(map[string]int), make(map[string]int), make(map[migPlacement]int)
 	}
 	at, d := len(x.seen), sample.Device
 	sample.XIDSource = ""
@@ -234,13 +234,13 @@ func (x *index) add(sample Sample, rank int) {
 	if _, ok := x.byPCI[d.PCIBusID]; d.PCIBusID != "" && !d.IsPartition() && !ok {
 		x.byPCI[d.PCIBusID] = at
 	}
-	place, complete := newInstance(d)
+	place, complete := newMigPlacement(d)
 	if _, ok := x.byInstance[place]; complete && !ok {
 		x.byInstance[place] = at
 	}
 }
 
-func (x *index) samples() []Sample {
+func (x *deviceIndex) samples() []Sample {
 	slices.SortStableFunc(x.seen, func(a, b mergedSample) int {
 		return cmp.Or(
 			cmp.Compare(a.rank, b.rank),

@@ -46,27 +46,27 @@ func growthLimit(rate float64, first, last Window) float64 {
 	return rate * max((last.To-first.From).Seconds(), 1)
 }
 
-// Filter refuses the readings of one device of one source that cannot be true:
+// PlausibilityFilter refuses the readings of one device of one source that cannot be true:
 // values outside of the bounds of their quantity, counters that fall or grow faster
 // than hardware can, and properties that change, until that has lasted. It keeps
 // the last value that it has let through of each counter and property.
-type Filter struct {
+type PlausibilityFilter struct {
 	specs *[Quantities]Spec
 	tiers [2][]accepted
 	size  float64    // of the memory, bytes; 0: not known
 	power [2]float64 // the last two limits, watts; 0: not known
 }
 
-// NewFilter returns a filter that has seen nothing.
-func NewFilter() *Filter { return newFilter(nil) }
+// NewPlausibilityFilter returns a filter that has seen nothing.
+func NewPlausibilityFilter() *PlausibilityFilter { return newPlausibilityFilter(nil) }
 
-// newFilter returns a filter with the table of the quantities; nil: Specs.
-func newFilter(specs *[Quantities]Spec) *Filter {
+// newPlausibilityFilter returns a filter with the table of the quantities; nil: Specs.
+func newPlausibilityFilter(specs *[Quantities]Spec) *PlausibilityFilter {
 	if specs == nil {
 		table := Specs()
 		specs = &table
 	}
-	return &Filter{specs: specs}
+	return &PlausibilityFilter{specs: specs}
 }
 
 // Refusal is a reading that was refused, and why.
@@ -81,7 +81,7 @@ type Refusal struct {
 // once it has lasted, with its own time of measurement; none is let through meanwhile.
 // Of one whose values were wrong until then, the newest is, with another origin. A value
 // to which its source gives another origin contradicts nothing.
-func (f *Filter) Apply(tier Tier, readings []Reading) (plausible []Reading, refused []Refusal) {
+func (f *PlausibilityFilter) Apply(tier Tier, readings []Reading) (plausible []Reading, refused []Refusal) {
 	plausible = readings[:0]
 	known, at := f.tiers[tier], 0
 	for _, r := range readings {
@@ -123,7 +123,7 @@ func accrues(spec *Spec, r *Reading) bool {
 }
 
 // contradiction returns why a value cannot be that of its quantity; empty if it can.
-func (f *Filter) contradiction(spec *Spec, r *Reading) string {
+func (f *PlausibilityFilter) contradiction(spec *Spec, r *Reading) string {
 	b := &spec.Bounds
 	switch {
 	case math.IsInf(r.Value, 0):
@@ -142,7 +142,7 @@ func (f *Filter) contradiction(spec *Spec, r *Reading) string {
 }
 
 // learn keeps what bounds other quantities.
-func (f *Filter) learn(r *Reading) {
+func (f *PlausibilityFilter) learn(r *Reading) {
 	switch r.Quantity {
 	case MemorySize:
 		f.size = r.Value
@@ -152,7 +152,7 @@ func (f *Filter) learn(r *Reading) {
 }
 
 // limit is the bound that another quantity of the device gives; infinite if none does.
-func (f *Filter) limit(b *Bounds) float64 {
+func (f *PlausibilityFilter) limit(b *Bounds) float64 {
 	known := max(f.power[0], f.power[1])
 	if b.Limit == MemorySize {
 		known = f.size
@@ -164,11 +164,13 @@ func (f *Filter) limit(b *Bounds) float64 {
 }
 
 // rate is the most by which a counter of the device grows in a second; 0: not known.
-func (f *Filter) rate(spec *Spec) float64 { return min(f.limit(&spec.Bounds), spec.Bounds.Rate) }
+func (f *PlausibilityFilter) rate(spec *Spec) float64 {
+	return min(f.limit(&spec.Bounds), spec.Bounds.Rate)
+}
 
 // ApplyProcesses makes unknown what cannot be true of the use of processes, and returns
 // that. The list is changed.
-func (f *Filter) ApplyProcesses(processes []Process) (plausible []Process, refused []Refusal) {
+func (f *PlausibilityFilter) ApplyProcesses(processes []Process) (plausible []Process, refused []Refusal) {
 	examine := func(q Quantity, value *float64) {
 		r := Reading{Quantity: q, Value: *value}
 		if q == Utilization && r.Value > 1 && r.Value <= mostRatio {
@@ -262,7 +264,7 @@ func contradicts(first, second *Reading, constant bool, rate float64) string {
 }
 
 // RawCounter is one of several counters that a source adds up itself, such as those of
-// the links of a device. A source must not add up what a Filter would refuse: what it
+// the links of a device. A source must not add up what a PlausibilityFilter would refuse: what it
 // has added stays. The zero value has not been read.
 type RawCounter struct {
 	value, before float64 // the last two that were believed

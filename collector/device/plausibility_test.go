@@ -14,7 +14,7 @@ import (
 func none() float64 { return math.NaN() }
 
 // values has one reading a second go through a filter and returns what it lets through.
-func (f *Filter) values(tier Tier, q Quantity, values []float64) []float64 {
+func (f *PlausibilityFilter) values(tier Tier, q Quantity, values []float64) []float64 {
 	var got []float64
 	for second, value := range values {
 		at := time.Duration(second+1) * time.Second
@@ -59,7 +59,7 @@ func TestFilter(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			same := func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
-			if got := NewFilter().values(Fast, test.quantity, test.values); !slices.EqualFunc(got, test.want, same) {
+			if got := NewPlausibilityFilter().values(Fast, test.quantity, test.values); !slices.EqualFunc(got, test.want, same) {
 				t.Errorf("%v lets through %v, want %v", test.values, got, test.want)
 			}
 		})
@@ -68,7 +68,7 @@ func TestFilter(t *testing.T) {
 
 // What a device can is a bound for what it does. A limit that was wrong once is none.
 func TestFilterByLimitsOfTheDevice(t *testing.T) {
-	f := NewFilter()
+	f := NewPlausibilityFilter()
 	read := func(readings ...Reading) string {
 		slices.SortFunc(readings, Reading.compare)
 		plausible, refused := f.Apply(Fast, readings)
@@ -97,7 +97,7 @@ func TestFilterByLimitsOfTheDevice(t *testing.T) {
 }
 
 func TestFilterOfProcesses(t *testing.T) {
-	f := NewFilter()
+	f := NewPlausibilityFilter()
 	f.Apply(Fast, []Reading{{Quantity: MemorySize, Value: 80e9}})
 	got, refused := f.ApplyProcesses([]Process{
 		{PID: 1, Utilization: 0.5, Memory: 1e9},
@@ -118,7 +118,7 @@ func TestFilterOfProcesses(t *testing.T) {
 
 // Counters whose details change with each read do not fill the memory.
 func TestFilterIsBounded(t *testing.T) {
-	f := NewFilter()
+	f := NewPlausibilityFilter()
 	for i := range 10_000 {
 		at := time.Duration(i+1) * time.Second
 		f.Apply(Fast, []Reading{{Quantity: Throttled, Details: [2]string{fmt.Sprint("reason-", i)}, Value: 1, Measured: Window{at, at}}})
@@ -174,7 +174,7 @@ func (nonsense) Read(context.Context, Tier) ([]Observation, error) {
 // value is let through, and what follows it is compared with it.
 func TestFilterFollowsAnotherOrigin(t *testing.T) {
 	for _, q := range []Quantity{Energy, MemorySize} {
-		f := NewFilter()
+		f := NewPlausibilityFilter()
 		var got []string
 		for second, r := range []Reading{{Value: 22.5e6}, {Value: 300, Origin: 1}, {Value: 300, Origin: 1}, {Value: 9, Origin: 1}, {Value: 22.5e6}} {
 			r.Quantity, r.Measured = q, Window{time.Duration(second) * time.Second, time.Duration(second) * time.Second}

@@ -71,12 +71,12 @@ const (
 	Slow
 )
 
-// Kind distinguishes values that may rise and fall from those that only count up.
-type Kind uint8
+// QuantityKind distinguishes values that may rise and fall from those that only count up.
+type QuantityKind uint8
 
 // The kinds. A Counter counts since an unknown time, and starts again from zero when the hardware resets.
 const (
-	Gauge Kind = iota
+	Gauge QuantityKind = iota
 	Counter
 )
 
@@ -132,11 +132,11 @@ func ExtensionMetric(details [2]string) string {
 
 // Spec describes a quantity.
 type Spec struct {
-	Name    string   // as the simulated source and messages spell it
-	Unit    string   // base unit: ratio, bytes, watts, joules, celsius, hertz, seconds; empty for counts
-	Kind    Kind     //
-	Details []string // names of the reading's details, two at most
-	Bounds  Bounds   // what a value can be
+	Name    string       // as the simulated source and messages spell it
+	Unit    string       // base unit: ratio, bytes, watts, joules, celsius, hertz, seconds; empty for counts
+	Kind    QuantityKind //
+	Details []string     // names of the reading's details, two at most
+	Bounds  Bounds       // what a value can be
 }
 
 // FamilyPrefix begins the names of the metric families of devices.

@@ -31,7 +31,7 @@ type readerState struct {
 	err      error // what it failed with, wholly or in part
 	slowErr  error // what the last slow one failed with: fast ones do not ask for the same
 
-	devices []record
+	devices []sampleRecord
 	refused []refusal // since they were taken last
 }
 
@@ -42,10 +42,10 @@ type refusal struct {
 	again  bool // one of the quantity was refused before
 }
 
-// record is what is known of one device.
-type record struct {
+// sampleRecord is what is known of one device.
+type sampleRecord struct {
 	device  Device
-	filter  *Filter
+	filter  *PlausibilityFilter
 	doubted quantitySet   // of which readings were refused
 	at      clock.Instant // of the newest read that found something
 	fast    []Reading
@@ -58,8 +58,8 @@ type record struct {
 	processesAt clock.Instant // when it was read; zero: never
 }
 
-// answer is what a read came back with, and for which round it was meant.
-type answer struct {
+// readResult is what a read came back with, and for which round it was meant.
+type readResult struct {
 	state        *readerState
 	round        uint64
 	tier         Tier
@@ -87,7 +87,7 @@ func (s *readerState) start(round uint64, now clock.Instant, slow time.Duration)
 var errNothingSeen = errors.New("no device was seen")
 
 // apply applies what a read has found.
-func (s *readerState) apply(a answer) {
+func (s *readerState) apply(a readResult) {
 	s.answered, s.failed, s.err = true, !useful(a.observations, a.err), a.err
 	if s.failed && a.err == nil {
 		s.err = errNothingSeen
@@ -106,7 +106,7 @@ func (s *readerState) apply(a answer) {
 		}
 		return
 	}
-	devices := make([]record, len(a.observations))
+	devices := make([]sampleRecord, len(a.observations))
 	during := Window{From: s.began.Elapsed, To: a.at.Elapsed}
 	for i, observation := range a.observations {
 		observation.Device.Hardware = s.hardware(observation.Device)
@@ -129,7 +129,7 @@ func (s *readerState) hardware(d Device) Hardware {
 }
 
 // refuse records the readings of a device that were refused.
-func (s *readerState) refuse(r *record, refused []Refusal) {
+func (s *readerState) refuse(r *sampleRecord, refused []Refusal) {
 	for _, entry := range refused {
 		s.refused = append(s.refused, refusal{entry, identity(r.device), r.doubted.has(entry.Reading.Quantity)})
 		r.doubted |= 1 << entry.Reading.Quantity
@@ -144,7 +144,7 @@ func (s *readerState) takeRefused() []refusal {
 }
 
 // drop applies nothing of a read but that it failed.
-func (s *readerState) drop(a answer, err error) {
+func (s *readerState) drop(a readResult, err error) {
 	s.fail(a.tier, err)
 	if a.tier == Slow {
 		s.retrySlow(a.at)
@@ -174,8 +174,8 @@ func useful(observations []Observation, err error) bool {
 }
 
 // known is the record of a device, most likely at the position where it was.
-func (s *readerState) known(d Device, at int) record {
-	same := func(r record) bool {
+func (s *readerState) known(d Device, at int) sampleRecord {
+	same := func(r sampleRecord) bool {
 		return r.device.UUID == d.UUID && r.device.PCIBusID == d.PCIBusID && r.device.Published == d.Published
 	}
 	if at < len(s.devices) && same(s.devices[at]) {
@@ -184,14 +184,14 @@ func (s *readerState) known(d Device, at int) record {
 	if at = slices.IndexFunc(s.devices, same); at >= 0 {
 		return s.devices[at]
 	}
-	return record{filter: newFilter(s.specs)}
+	return sampleRecord{filter: newPlausibilityFilter(s.specs)}
 }
 
 // apply applies what one read has found of the device, and when it measured
 // what the source does not know the time of: during the read. Where it found
 // nothing for a failure, what was known before stays, as old as it is. It returns
 // what cannot be true.
-func (r *record) apply(o Observation, a answer, during Window) (refused []Refusal) {
+func (r *sampleRecord) apply(o Observation, a readResult, during Window) (refused []Refusal) {
 	r.device, r.made = o.Device, nil
 	filter := func(tier Tier, readings []Reading) []Reading {
 		plausible, others := r.filter.Apply(tier, timed(normalize(readings), during))

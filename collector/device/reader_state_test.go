@@ -44,12 +44,12 @@ func TestBoth(t *testing.T) {
 func TestRefusedReader(t *testing.T) {
 	s := &readerState{}
 	at := clock.Instant{Elapsed: time.Second}
-	s.apply(answer{at: at, observations: []Observation{{Readings: []Reading{power(1)}}}})
-	s.apply(answer{at: at, err: errors.New("no answer")})
+	s.apply(readResult{at: at, observations: []Observation{{Readings: []Reading{power(1)}}}})
+	s.apply(readResult{at: at, err: errors.New("no answer")})
 	if len(s.devices) != 1 {
 		t.Errorf("%d devices after a failure", len(s.devices))
 	}
-	s.apply(answer{at: at, err: fmt.Errorf("read: %w", source.ErrRefused)})
+	s.apply(readResult{at: at, err: fmt.Errorf("read: %w", source.ErrRefused)})
 	if len(s.devices) != 0 {
 		t.Errorf("%d devices are kept", len(s.devices))
 	}

@@ -8,19 +8,19 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
-// Holder is a Source that keeps devices open between its reads. Whoever resets such
+// ReleasableSource is a Source that keeps devices open between its reads. Whoever resets such
 // a device, replaces its driver or passes it to a virtual machine has to wait until
 // the source is closed. After Close, Readers opens it again.
-type Holder interface {
+type ReleasableSource interface {
 	Source
 	// Holds reports whether this source keeps devices open.
-	Holds() bool
+	KeepsOpen() bool
 }
 
-// UnbindSource is a Holder that learns that a driver is to be unbound from one of its
+// UnbindSource is a ReleasableSource that learns that a driver is to be unbound from one of its
 // devices, which waits for it to be closed.
 type UnbindSource interface {
-	Holder
+	ReleasableSource
 	// Unbinding signals that a driver is to be unbound.
 	Unbinding() <-chan struct{}
 }
@@ -77,8 +77,8 @@ type release struct {
 }
 
 func newRelease(source Source) release {
-	holder, ok := source.(Holder)
-	return release{holds: ok && holder.Holds(), changes: make(chan struct{}, 1), closed: make(chan error)}
+	holder, ok := source.(ReleasableSource)
+	return release{holds: ok && holder.KeepsOpen(), changes: make(chan struct{}, 1), closed: make(chan error)}
 }
 
 func (r *release) request(release bool) {

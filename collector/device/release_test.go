@@ -34,7 +34,7 @@ func newHeldSource(readers ...*fakeReader) *heldSource {
 	return s
 }
 
-func (s *heldSource) Holds() bool { return true }
+func (s *heldSource) KeepsOpen() bool { return true }
 
 func (s *heldSource) Unbinding() <-chan struct{} { return s.unbinding }
 

@@ -46,7 +46,7 @@ type attemptResult struct {
 // attempt attempts an allocation until it fails for good, or succeeds. The error is
 // that of the meter. Of nodes with the same traits it searches the first.
 func (q *query) attempt(ctx context.Context, a attempt) (attemptResult, error) {
-	r, meter := attemptResult{limit: q.snapshot.Limit()}, q.meter
+	r, meter := attemptResult{limit: q.nodeCache.Limit()}, q.meter
 	searched := sets.New[inventory.TraitsKey]()
 	for i, name := range a.nodes {
 		if len(r.tried) == nodesTried || time.Duration(r.slow)*r.limit > slowSearches || i == nodesSeen || (r.fits != "" && !a.all) {
@@ -56,12 +56,12 @@ func (q *query) attempt(ctx context.Context, a attempt) (attemptResult, error) {
 		if err := meter.pause(ctx); err != nil {
 			return r, err
 		}
-		traits, known := a.traits.OnNode(q.inventory, name)
+		traits, known := a.traits.NodeKey(q.inventory, name)
 		if known && searched.Has(traits) {
 			r.tried = append(r.tried, name)
 			continue
 		}
-		node, ok, err := q.snapshot.Node(ctx, name)
+		node, ok, err := q.nodeCache.Node(ctx, name)
 		switch {
 		case err != nil:
 			r.failed, r.fatal = name, err
@@ -70,7 +70,7 @@ func (q *query) attempt(ctx context.Context, a attempt) (attemptResult, error) {
 			continue
 		}
 		meter.searched()
-		allocated, slow, err := q.snapshot.Search(ctx, node, a.claims)
+		allocated, slow, err := q.nodeCache.Search(ctx, node, a.claims)
 		if ctx.Err() != nil {
 			return r, ctx.Err()
 		}

@@ -15,7 +15,7 @@ const turnsPerBackground = 4
 // suspended at the end of a turn. It belongs to Run's goroutine.
 type background struct {
 	work    func(ctx context.Context, pause inventory.Pause) (worked bool, err error)
-	pace    *pace
+	pace    *dutyCycle
 	changed chan<- struct{} // receives a value after work has ended
 
 	next func() (struct{}, bool) // resumes the work; nil: none is suspended

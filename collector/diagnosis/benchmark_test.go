@@ -51,12 +51,12 @@ func bigCluster(b *testing.B, specifications int) (*testCluster, []dra.Question)
 				Request: "main", Driver: slice.Spec.Driver, Pool: name, Device: fmt.Sprintf("gpu-%d", i),
 			})
 		}
-		w.inventory.Claim("held", name, held)
+		w.inventory.ApplyClaim("held", name, held)
 	}
 	var questions []dra.Question
 	for i := range benchmarkWaiting {
 		name := fmt.Sprintf("c%04d", i)
-		w.inventory.Claim(testNamespace, name, &resourcev1.ResourceClaim{Spec: benchmarkSpec(i % specifications)})
+		w.inventory.ApplyClaim(testNamespace, name, &resourcev1.ResourceClaim{Spec: benchmarkSpec(i % specifications)})
 		questions = append(questions, questionOf("pod-"+name, name))
 	}
 	return w, questions
@@ -101,7 +101,7 @@ func BenchmarkChange(b *testing.B) {
 				slice := w.gpus(int(generation))
 				slice = slice.DeepCopy()
 				slice.Spec.Pool.Generation = generation
-				w.inventory.Slice(slice.Name, slice)
+				w.inventory.ApplySlice(slice.Name, slice)
 				all()
 			}
 			b.ReportMetric(float64((processorTime(b)-before).Milliseconds())/float64(b.N), "cpu-ms/op")

@@ -12,7 +12,7 @@ const (
 	leastWork  = 5 * time.Millisecond // below this a rest is not worth a timer
 	leastShare = 0.01                 // of a core: with less, work would never end
 
-	// What a pace does not use of its share in this time is saved, and may be used
+	// What a duty cycle does not use of its share in this time is saved, and may be used
 	// later at twice the share, for a backlog that comes at once, as after the
 	// start: 1,000 different specifications with 80,000 devices are 5 s of work.
 	savingTime = 10 * time.Second
@@ -24,13 +24,13 @@ const (
 	podWork = 4 * time.Second
 )
 
-// pace keeps work within a share of a core: work of duration t is followed by
+// dutyCycle keeps work within a share of a core: work of duration t is followed by
 // a rest of t × (1/share − 1), or by a shorter one while there is work that has
 // been saved. Any period therefore has at most as much work as its share of the
 // period and savingTime together. It measures elapsed time, which on a busy
 // machine is more than what was computed, so that it rests too long rather than
-// too short. A nil pace never rests. It belongs to one goroutine.
-type pace struct {
+// too short. A nil dutyCycle never rests. It belongs to one goroutine.
+type dutyCycle struct {
 	clock clock.Clock
 	share float64
 	saved time.Duration // work beyond the share that may be done
@@ -39,29 +39,29 @@ type pace struct {
 	done  time.Duration // work that has been rested for
 }
 
-// newPace returns a pace that has saved as much as it can.
-func newPace(clk clock.Clock, share float64) *pace {
-	p := &pace{clock: clk, share: min(max(share, leastShare), 1), began: clk()}
+// newDutyCycle returns a duty cycle that has saved as much as it can.
+func newDutyCycle(clk clock.Clock, share float64) *dutyCycle {
+	p := &dutyCycle{clock: clk, share: min(max(share, leastShare), 1), began: clk()}
 	p.saved = p.mostSaved()
 	return p
 }
 
-func (p *pace) mostSaved() time.Duration { return time.Duration(p.share * float64(savingTime)) }
+func (p *dutyCycle) mostSaved() time.Duration { return time.Duration(p.share * float64(savingTime)) }
 
 // idle declares that so much of the time that has passed was spent waiting.
-func (p *pace) idle(d time.Duration) {
+func (p *dutyCycle) idle(d time.Duration) {
 	p.began = p.began.Add(d)
 	p.saved = min(p.saved+time.Duration(float64(d)*p.share), p.mostSaved())
 }
 
 // worked returns the work so far, as of the last call of rest.
-func (p *pace) worked() time.Duration {
+func (p *dutyCycle) worked() time.Duration {
 	return p.done + max(p.last.Since(p.began), 0)
 }
 
 // rest pauses for the work since the last rest, if there was enough, and returns
 // the context's error after that. Small pieces of work add up.
-func (p *pace) rest(ctx context.Context) error {
+func (p *dutyCycle) rest(ctx context.Context) error {
 	if p == nil {
 		return ctx.Err()
 	}
@@ -89,7 +89,7 @@ func (p *pace) rest(ctx context.Context) error {
 
 // pauseAfter returns how long to rest for work, and takes from what is saved what
 // the rest is too short for.
-func (p *pace) pauseAfter(worked time.Duration) time.Duration {
+func (p *dutyCycle) pauseAfter(worked time.Duration) time.Duration {
 	rest := func(share float64) float64 { return float64(worked) * (1/share - 1) }
 	whole, short := rest(p.share), rest(min(2*p.share, 1))
 	missing := time.Duration((whole - short) * p.share)
@@ -112,10 +112,10 @@ func (o *overLimit) Error() string {
 		o.limit, o.evaluations, o.searches)
 }
 
-// meter measures the work of one diagnosis, keeps it within its limit, and
+// workMeter measures the work of one diagnosis, keeps it within its limit, and
 // divides it into turns. With a nil meter only the context ends work.
-type meter struct {
-	pace    *pace
+type workMeter struct {
+	pace    *dutyCycle
 	limit   time.Duration // 0: none
 	suspend func() error  // called when the turn is over
 
@@ -126,9 +126,9 @@ type meter struct {
 }
 
 // resume begins a turn. Work of others since the last turn does not count.
-func (m *meter) resume() { m.turn, m.measured = 0, m.pace.worked() }
+func (m *workMeter) resume() { m.turn, m.measured = 0, m.pace.worked() }
 
-func (m *meter) measure() {
+func (m *workMeter) measure() {
 	worked := m.pace.worked()
 	m.used += worked - m.measured
 	m.turn += worked - m.measured
@@ -138,7 +138,7 @@ func (m *meter) measure() {
 // pause is called between two pieces of work. It rests as the pace requires, and
 // waits for the next turn at the end of one. Its error is the context's, an
 // overLimit, or that of suspend.
-func (m *meter) pause(ctx context.Context) error {
+func (m *workMeter) pause(ctx context.Context) error {
 	if m == nil {
 		return ctx.Err()
 	}
@@ -156,7 +156,7 @@ func (m *meter) pause(ctx context.Context) error {
 }
 
 // evaluated is pause after an evaluation of a selector.
-func (m *meter) evaluated(ctx context.Context) error {
+func (m *workMeter) evaluated(ctx context.Context) error {
 	if m != nil {
 		m.evaluations++
 	}
@@ -164,7 +164,7 @@ func (m *meter) evaluated(ctx context.Context) error {
 }
 
 // searched counts a search of the allocator.
-func (m *meter) searched() {
+func (m *workMeter) searched() {
 	if m != nil {
 		m.searches++
 	}

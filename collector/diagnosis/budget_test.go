@@ -28,7 +28,7 @@ func TestPaceRests(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				clk := clock.System()
-				p := newPace(clk, test.share)
+				p := newDutyCycle(clk, test.share)
 				p.saved = 0
 				time.Sleep(test.work)
 				before := clk()
@@ -48,7 +48,7 @@ func TestPaceRests(t *testing.T) {
 func TestPaceAddsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clk := clock.System()
-		p := newPace(clk, 0.25)
+		p := newDutyCycle(clk, 0.25)
 		p.saved = 0
 		start := clk()
 		for range 100 {
@@ -86,7 +86,7 @@ func TestPaceUsesWhatIsSaved(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				clk := clock.System()
-				p := newPace(clk, test.share)
+				p := newDutyCycle(clk, test.share)
 				if p.saved != p.mostSaved() {
 					t.Errorf("%v is saved at the start", p.saved)
 				}
@@ -116,7 +116,7 @@ func TestPaceEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		clk := clock.System()
-		p := newPace(clk, 0.01)
+		p := newDutyCycle(clk, 0.01)
 		p.saved = 0
 		time.Sleep(50 * time.Millisecond)
 		before := clk()
@@ -126,7 +126,7 @@ func TestPaceEndsWithItsContext(t *testing.T) {
 		if got := clk().Since(before); got != 50*time.Millisecond {
 			t.Errorf("rested %v beyond the end of the context", got)
 		}
-		var none *pace
+		var none *dutyCycle
 		if err := none.rest(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("rest without a pace = %v, want the context's error", err)
 		}

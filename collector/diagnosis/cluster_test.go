@@ -48,14 +48,14 @@ func (w *testCluster) diagnoser() *Diagnoser {
 func (w *testCluster) node(name string, labels map[string]string) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	w.nodes = append(w.nodes, node)
-	w.inventory.Node(name, node.DeepCopy())
+	w.inventory.ApplyNode(name, node.DeepCopy())
 }
 
 func (w *testCluster) class(name string, expressions ...string) *resourcev1.DeviceClass {
 	class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	class.Spec.Selectors = selectors(expressions...)
 	w.classes = append(w.classes, class)
-	w.inventory.Class(name, class.DeepCopy())
+	w.inventory.ApplyClass(name, class.DeepCopy())
 	return class
 }
 
@@ -69,7 +69,7 @@ func selectors(expressions ...string) []resourcev1.DeviceSelector {
 
 func (w *testCluster) slice(slice *resourcev1.ResourceSlice) {
 	w.slices = append(w.slices, slice)
-	w.inventory.Slice(slice.Name, slice.DeepCopy())
+	w.inventory.ApplySlice(slice.Name, slice.DeepCopy())
 }
 
 // pool publishes devices of one node in one slice.
@@ -136,7 +136,7 @@ func (w *testCluster) rule(name, key string, effect resourcev1.DeviceTaintEffect
 	rule := &resourcev1.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	rule.Spec = resourcev1.DeviceTaintRuleSpec{DeviceSelector: &selector, Taint: resourcev1.DeviceTaint{Key: key, Effect: effect}}
 	w.rules = append(w.rules, rule)
-	w.inventory.Rule(name, rule.DeepCopy())
+	w.inventory.ApplyRule(name, rule.DeepCopy())
 }
 
 // deviceRequest requests so many devices of class gpu; 0: for all.
@@ -176,7 +176,7 @@ func spec(requests ...resourcev1.DeviceRequest) resourcev1.ResourceClaimSpec {
 func (w *testCluster) claim(name string, spec resourcev1.ResourceClaimSpec) *resourcev1.ResourceClaim {
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: name}, Spec: spec}
 	w.claims = append(w.claims, claim)
-	w.inventory.Claim(testNamespace, name, claim.DeepCopy())
+	w.inventory.ApplyClaim(testNamespace, name, claim.DeepCopy())
 	return claim
 }
 
@@ -190,7 +190,7 @@ func (w *testCluster) allocate(claim *resourcev1.ResourceClaim, node string) boo
 	}
 	claim.Status.Allocation = &results[0]
 	claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: "pod-of-" + claim.Name, UID: "uid"}}
-	w.inventory.Claim(testNamespace, claim.Name, claim.DeepCopy())
+	w.inventory.ApplyClaim(testNamespace, claim.Name, claim.DeepCopy())
 	return true
 }
 

@@ -35,7 +35,7 @@ func describe(inv *inventory.Inventory, pod podClaims, claim int, counts []inven
 		if count.NoClass {
 			continue
 		}
-		explained := inv.Explain(r.Request, inventory.Limits{Taints: maxTaints, Examples: maxExamples, Holders: maxHolders})
+		explained := inv.Explain(r.Request, inventory.ExplanationLimits{Taints: maxTaints, Examples: maxExamples, Holders: maxHolders})
 		detail.Removed = append(detail.Removed, removals(r, explained.Causes)...)
 		for _, holder := range explained.Holders {
 			holder.Request = clean(r.Name)
@@ -120,7 +120,7 @@ func bestNodes(pod podClaims, requests []Request, counts []inventory.Count, foun
 	for _, best := range free.Best(maxNodes) {
 		v := dra.NodeDiagnosis{Node: clean(best.Node), Free: make(map[string]int), Message: missing(pod, requests, counts, found, best.Node)}
 		for i, r := range requests {
-			v.Free[clean(r.Name)] = counts[i].Free.Of(best.Node)
+			v.Free[clean(r.Name)] = counts[i].Free.Devices(best.Node)
 		}
 		nodes = append(nodes, v)
 	}
@@ -141,7 +141,7 @@ func missing(pod podClaims, requests []Request, counts []inventory.Count, found 
 	for i := 0; i < len(requests); {
 		parent, enough := requests[i].Parent, false
 		for ; i < len(requests) && requests[i].Parent == parent; i++ {
-			enough = enough || counts[i].Free.Of(node) >= requests[i].Devices()
+			enough = enough || counts[i].Free.Devices(node) >= requests[i].Devices()
 		}
 		if !enough {
 			short = append(short, parent)

@@ -9,7 +9,7 @@
 //
 //	mailbox     questions from other goroutines, and diagnoses to them
 //	queue       what is diagnosed next; its items, their shares and their tasks
-//	pace, meter the share of a core, the turns, and the limit for each pod
+//	dutyCycle, workMeter the share of a core, the turns, and the limit for each pod
 //	podClaims   what a pod requests
 //	query       counts, candidates, attempts: the diagnosis of one pod
 //	finding     reasons and sentences
@@ -111,17 +111,17 @@ func (d *Diagnoser) Run(ctx context.Context) error {
 	}
 }
 
-func (d *Diagnoser) newQueue() *queue { return newQueue(d.options, d.newSnapshot(), d.mailbox) }
+func (d *Diagnoser) newQueue() *queue { return newQueue(d.options, d.newNodeCache(), d.mailbox) }
 
-func (d *Diagnoser) newSnapshot() *allocator.Snapshot {
-	return allocator.NewSnapshot(d.options.Inventory, d.compiled, d.searchLimit)
+func (d *Diagnoser) newNodeCache() *allocator.NodeCache {
+	return allocator.NewNodeCache(d.options.Inventory, d.compiled, d.searchLimit)
 }
 
 // Explain answers one question at once, with details for a person. If the
 // context ends, the answer has what was found before.
 func (d *Diagnoser) Explain(ctx context.Context, q dra.Question) []dra.Diagnosis {
 	pod := resolve(d.options.Inventory, q)
-	found := diagnose(ctx, nil, d.options.Inventory, d.newSnapshot(), pod, true)
+	found := diagnose(ctx, nil, d.options.Inventory, d.newNodeCache(), pod, true)
 	if ctx.Err() != nil {
 		d.options.Log.Warn("explanation is incomplete", "pod", q.Pod.String(), "error", context.Cause(ctx))
 	}

@@ -248,7 +248,7 @@ func TestPublishesOnlyChanges(t *testing.T) {
 			claim.Status.Allocation.Devices.Results = append(claim.Status.Allocation.Devices.Results,
 				resourcev1.DeviceRequestAllocationResult{Driver: "net", Pool: "n1", Device: device})
 		}
-		w.inventory.Claim(testNamespace, "ghost", claim)
+		w.inventory.ApplyClaim(testNamespace, "ghost", claim)
 	}
 	ghost("x")
 	diagnoser.SetQuestions([]dra.Question{questionOf("p", "a")})
@@ -259,7 +259,7 @@ func TestPublishesOnlyChanges(t *testing.T) {
 	if published() {
 		t.Error("published again though another driver's claim does not affect the diagnosis")
 	}
-	w.inventory.Claim(testNamespace, "a", &resourcev1.ResourceClaim{Spec: spec(deviceRequest("main", 1))})
+	w.inventory.ApplyClaim(testNamespace, "a", &resourcev1.ResourceClaim{Spec: spec(deviceRequest("main", 1))})
 	ghost("x")
 	if published() {
 		t.Error("published again though the claim requests the same")
@@ -294,7 +294,7 @@ func TestSearchesNodesAgain(t *testing.T) {
 		}
 		changed := slice.DeepCopy()
 		changed.Spec.Pool.Generation, changed.Spec.Devices = 2, []resourcev1.Device{device("a", "numa", 1), device("b", "numa", 1)}
-		w.inventory.Slice(changed.Name, changed)
+		w.inventory.ApplySlice(changed.Name, changed)
 	}
 }
 
@@ -430,9 +430,9 @@ func TestRunRace(t *testing.T) {
 			changed := slice.DeepCopy()
 			changed.Spec.Pool.Generation = int64(i + 2)
 			changed.Spec.Devices = devicesNamed(1+i%6, "model", []string{"x", "y"}[i%2])
-			w.inventory.Slice(changed.Name, changed)
+			w.inventory.ApplySlice(changed.Name, changed)
 			claim := &resourcev1.ResourceClaim{Spec: spec(deviceRequest("main", int64(1+i%5)))}
-			w.inventory.Claim(testNamespace, "a", claim)
+			w.inventory.ApplyClaim(testNamespace, "a", claim)
 		}
 	}()
 	for range 50 {

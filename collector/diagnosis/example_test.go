@@ -19,15 +19,15 @@ import (
 func ExampleDiagnoser() {
 	node := "node-a"
 	known := inventory.New()
-	known.Node(node, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
-	known.Class("gpu", &resourcev1.DeviceClass{Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{
+	known.ApplyNode(node, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
+	known.ApplyClass("gpu", &resourcev1.DeviceClass{Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{
 		{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "gpu.example.com"`}},
 	}}})
-	known.Slice("node-a-gpus", &resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{
+	known.ApplySlice("node-a-gpus", &resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{
 		Driver: "gpu.example.com", NodeName: &node, Pool: resourcev1.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1},
 		Devices: []resourcev1.Device{{Name: "gpu-0"}},
 	}})
-	known.Claim("team-a", "gpus", &resourcev1.ResourceClaim{Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{
+	known.ApplyClaim("team-a", "gpus", &resourcev1.ResourceClaim{Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{
 		Requests: []resourcev1.DeviceRequest{{Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{
 			DeviceClassName: "gpu", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 2,
 		}}},

@@ -111,7 +111,7 @@ func TestExplainReasons(t *testing.T) {
 			slice := w.pool("d", "n1", devicesNamed(1)...)
 			w.hold("holder", "n1")
 			slice.Spec.Pool.ResourceSliceCount = 2
-			w.inventory.Slice(slice.Name, slice.DeepCopy())
+			w.inventory.ApplySlice(slice.Name, slice.DeepCopy())
 			s := spec(deviceRequest("main", 1))
 			s.Devices.Requests[0].Exactly.AdminAccess = &yes
 			w.claim("c", s)
@@ -321,7 +321,7 @@ func TestExplainReasons(t *testing.T) {
 			w.pool("d", "n1", devicesNamed(1)...)
 			template := &resourcev1.ResourceClaimTemplate{}
 			template.Spec.Spec = spec(deviceRequest("main", 2))
-			w.inventory.Template(testNamespace, "two", template)
+			w.inventory.ApplyTemplate(testNamespace, "two", template)
 			q := question("c")
 			q.Refs[0].Claim, q.Refs[0].Template = "", "two"
 			return q
@@ -437,7 +437,7 @@ func (w *testCluster) shareOf(name, amount, node string) {
 func (w *testCluster) extended(name string, amount int64) dra.Question {
 	resourceName := "example.com/gpu"
 	w.classes[0].Spec.ExtendedResourceName = &resourceName
-	w.inventory.Class("gpu", w.classes[0].DeepCopy())
+	w.inventory.ApplyClass("gpu", w.classes[0].DeepCopy())
 	q := dra.Question{Pod: dra.PodRef{Namespace: testNamespace, Name: "pod"}, PodUID: "pod-uid"}
 	q.Refs = []dra.PendingRef{{PodClaim: name, Extended: amount}}
 	return q

@@ -70,7 +70,7 @@ func (w *testCluster) useAlphaFeatures(random *rand.Rand) {
 		if random.IntN(2) == 0 {
 			node.Status.DeclaredFeatures = []string{"DRAOptionalNodeOperations"}
 		}
-		w.inventory.Node(node.Name, node.DeepCopy())
+		w.inventory.ApplyNode(node.Name, node.DeepCopy())
 	}
 	for _, slice := range w.slices {
 		if random.IntN(3) == 0 {
@@ -87,7 +87,7 @@ func (w *testCluster) useAlphaFeatures(random *rand.Rand) {
 				}
 			}
 		}
-		w.inventory.Slice(slice.Name, slice.DeepCopy())
+		w.inventory.ApplySlice(slice.Name, slice.DeepCopy())
 	}
 }
 

@@ -106,13 +106,13 @@ func tolerateAll(s *resourcev1.ResourceClaimSpec) {
 
 // ask adds the claim to the inventory and returns a question about it.
 func (w *testCluster) ask(claim *resourcev1.ResourceClaim) dra.Question {
-	w.inventory.Claim(testNamespace, claim.Name, claim.DeepCopy())
+	w.inventory.ApplyClaim(testNamespace, claim.Name, claim.DeepCopy())
 	return question(claim.Name)
 }
 
 func (w *testCluster) forget(claims []*resourcev1.ResourceClaim) {
 	for _, claim := range claims {
-		w.inventory.Claim(testNamespace, claim.Name, nil)
+		w.inventory.ApplyClaim(testNamespace, claim.Name, nil)
 	}
 	w.claims = w.claims[:len(w.claims)-len(claims)]
 }

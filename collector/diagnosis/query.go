@@ -54,9 +54,9 @@ func (d *podDiagnosis) undetermined() bool {
 // the allocation of all claims against which the counts say nothing is
 // attempted on candidate nodes.
 type query struct {
-	snapshot  *allocator.Snapshot
+	nodeCache *allocator.NodeCache
 	inventory *inventory.Inventory
-	meter     *meter
+	meter     *workMeter
 	pod       podClaims
 	counts    [][]inventory.Count // of each claim's requests
 	found     []claimDiagnosis
@@ -65,9 +65,9 @@ type query struct {
 // diagnose finds out why the claims of a pod cannot be allocated. Without a
 // meter it neither rests nor has a limit. If the context ends, the diagnosis
 // has what was found before. With detail it has what `explain` shows, too.
-func diagnose(ctx context.Context, meter *meter, inv *inventory.Inventory, snapshot *allocator.Snapshot, pod podClaims, detail bool) *podDiagnosis {
+func diagnose(ctx context.Context, meter *workMeter, inv *inventory.Inventory, nodeCache *allocator.NodeCache, pod podClaims, detail bool) *podDiagnosis {
 	q := &query{
-		snapshot: snapshot, inventory: inv, meter: meter, pod: pod,
+		nodeCache: nodeCache, inventory: inv, meter: meter, pod: pod,
 		counts: make([][]inventory.Count, len(pod.claims)), found: make([]claimDiagnosis, len(pod.claims)),
 	}
 	made := &podDiagnosis{version: q.inventory.Version(), claims: q.found}
@@ -228,7 +228,7 @@ func (q *query) traits(claims []int, constrained bool) *inventory.Traits {
 			}
 		}
 	}
-	return q.inventory.TraitsOf(requests, attributes)
+	return q.inventory.RequestTraits(requests, attributes)
 }
 
 const messageOther = "its devices could be allocated, but not those of another claim of the pod"
@@ -396,7 +396,7 @@ func (q *query) explainShortage(ctx context.Context, claims []int, failed attemp
 	switch {
 	case slow:
 		f.reason = dra.ReasonUndetermined
-		f.message = fmt.Sprintf("the diagnosis needs more than %s for a search for devices on all nodes combined", q.snapshot.Limit())
+		f.message = fmt.Sprintf("the diagnosis needs more than %s for a search for devices on all nodes combined", q.nodeCache.Limit())
 	case enough:
 		f.reason, f.message = dra.ReasonFragmented, fmt.Sprintf("%s serve all requests of %s at once", failed.onNodes(), subject(claims))
 	}
@@ -410,12 +410,12 @@ func (q *query) explainShortage(ctx context.Context, claims []int, failed attemp
 func (q *query) fitTogether(ctx context.Context, claims []int, free inventory.NodeCounts) (enough, slow bool, err error) {
 	nodes := mostFirst(free)
 	few := len(nodes) <= nodesMerged
-	merged, err := q.snapshot.Merged(ctx, q.meter.pause, nodes[:min(nodesMerged, len(nodes))])
+	merged, err := q.nodeCache.Merged(ctx, q.meter.pause, nodes[:min(nodesMerged, len(nodes))])
 	if err != nil {
 		return false, false, err
 	}
 	q.meter.searched()
-	allocated, slow, failed := q.snapshot.Search(ctx, merged, q.pod.forAllocator(claims, false))
+	allocated, slow, failed := q.nodeCache.Search(ctx, merged, q.pod.forAllocator(claims, false))
 	return allocated || failed != nil || !few, slow && few, q.meter.pause(ctx)
 }
 
@@ -440,9 +440,9 @@ func (q *query) explainAllDevices(ctx context.Context, r Request, count inventor
 	worst := finding{dra.ReasonFragmented, dra.Stages, asking(r) + ", and no node can provide all of them together with the other requests"}
 	for _, free := range matching.Free {
 		switch node, n := free.Node, free.Devices; {
-		case untainted.Free.Of(node) == n && count.Free.Of(node) < n:
+		case untainted.Free.Devices(node) == n && count.Free.Devices(node) < n:
 			return finding{dra.ReasonInsufficient, dra.StageFree, asking(r) + ", and on every node one of them is allocated"}, nil
-		case untainted.Free.Of(node) < n:
+		case untainted.Free.Devices(node) < n:
 			worst = finding{dra.ReasonTainted, dra.StageUntainted, asking(r) + ", and on every node one of them has a taint that it does not tolerate"}
 		}
 	}

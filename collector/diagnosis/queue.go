@@ -31,10 +31,10 @@ const (
 // queue is the questions, and the order of their diagnoses. It belongs to Run's
 // goroutine.
 type queue struct {
-	options  Options
-	mailbox  *mailbox
-	pace     *pace
-	snapshot *allocator.Snapshot
+	options   Options
+	mailbox   *mailbox
+	pace      *dutyCycle
+	nodeCache *allocator.NodeCache
 
 	asks      uint64        // of the mailbox, when it was last opened
 	version   uint64        // of the inventory at the last refresh
@@ -42,8 +42,8 @@ type queue struct {
 	took      time.Duration // how long it took
 	retry     clock.Instant // when a back-off ends next; zero: none does
 
-	rows      []*row
-	items     map[string]*item // by the key of what the pods request
+	rows      []*queuedQuestion
+	items     map[string]*diagnosisItem // by the key of what the pods request
 	shares    shares
 	turn      uint64
 	suspended int // tasks
@@ -56,11 +56,11 @@ type queue struct {
 	unpublished bool // something has changed since
 }
 
-// row is one question.
-type row struct {
+// queuedQuestion is one question.
+type queuedQuestion struct {
 	question  dra.Question
 	pod       podClaims
-	item      *item
+	item      *diagnosisItem
 	published *podDiagnosis // of which the diagnoses are made
 	diagnoses []dra.Diagnosis
 }
@@ -73,10 +73,10 @@ type podKey struct {
 
 func newPodKey(q dra.Question) podKey { return podKey{q.Pod, q.PodUID} }
 
-func newQueue(options Options, snapshot *allocator.Snapshot, mailbox *mailbox) *queue {
+func newQueue(options Options, nodeCache *allocator.NodeCache, mailbox *mailbox) *queue {
 	return &queue{
-		options: options, mailbox: mailbox, pace: newPace(options.Clock, options.Budget), snapshot: snapshot,
-		items: make(map[string]*item), shares: newShares(),
+		options: options, mailbox: mailbox, pace: newDutyCycle(options.Clock, options.Budget), nodeCache: nodeCache,
+		items: make(map[string]*diagnosisItem), shares: newShares(),
 	}
 }
 
@@ -105,18 +105,18 @@ func (q *queue) refresh() {
 // resolve looks up all questions again. If what a pod requests has changed, it
 // keeps its diagnoses until there are new ones.
 func (q *queue) resolve(questions []dra.Question) {
-	previous := make(map[podKey]*row, len(q.rows))
+	previous := make(map[podKey]*queuedQuestion, len(q.rows))
 	for _, r := range q.rows {
 		previous[newPodKey(r.question)] = r
 	}
-	items := make(map[string]*item, len(q.items))
-	rows := make([]*row, 0, len(questions))
+	items := make(map[string]*diagnosisItem, len(q.items))
+	rows := make([]*queuedQuestion, 0, len(questions))
 	for _, question := range questions {
-		r := &row{question: question, pod: resolve(q.options.Inventory, question)}
+		r := &queuedQuestion{question: question, pod: resolve(q.options.Inventory, question)}
 		r.item = items[r.pod.key]
 		if r.item == nil {
 			if r.item = q.items[r.pod.key]; r.item == nil {
-				r.item = &item{pod: r.pod}
+				r.item = &diagnosisItem{pod: r.pod}
 			}
 			r.item.namespaces = nil
 			items[r.pod.key] = r.item
@@ -160,7 +160,7 @@ func (q *queue) enqueue(now clock.Instant) {
 	for _, entry := range q.items {
 		entry.queued = false
 	}
-	var again []*item
+	var again []*diagnosisItem
 	for _, r := range q.rows {
 		switch entry := r.item; {
 		case entry.queued:
@@ -174,7 +174,7 @@ func (q *queue) enqueue(now clock.Instant) {
 			again = append(again, entry)
 		}
 	}
-	slices.SortStableFunc(again, func(a, b *item) int { return cmp.Compare(a.turn, b.turn) })
+	slices.SortStableFunc(again, func(a, b *diagnosisItem) int { return cmp.Compare(a.turn, b.turn) })
 	for _, entry := range again {
 		q.add(entry)
 	}
@@ -190,7 +190,7 @@ func (q *queue) retryAt(at clock.Instant) {
 
 // add adds an item to the lists of its namespaces. Whichever has its turn first
 // is charged for the item's turn: the one that has been charged least.
-func (q *queue) add(entry *item) {
+func (q *queue) add(entry *diagnosisItem) {
 	entry.queued = true
 	for _, namespace := range entry.namespaces {
 		q.shares.add(namespace, entry)
@@ -199,7 +199,7 @@ func (q *queue) add(entry *item) {
 
 // affected reports whether changes of the inventory may have changed the
 // diagnosis.
-func (q *queue) affected(entry *item) bool {
+func (q *queue) affected(entry *diagnosisItem) bool {
 	for _, c := range entry.pod.claims {
 		if c.noClass != "" {
 			continue // a class that is added changes the key
@@ -233,7 +233,7 @@ func (q *queue) work(ctx context.Context) (bool, error) {
 }
 
 // diagnose gives one turn to an item.
-func (q *queue) diagnose(ctx context.Context, entry *item) error {
+func (q *queue) diagnose(ctx context.Context, entry *diagnosisItem) error {
 	entry.queued = false
 	if !entry.begun && entry.diagnosis != nil {
 		if version := q.options.Inventory.Version(); !q.affected(entry) {
@@ -242,8 +242,8 @@ func (q *queue) diagnose(ctx context.Context, entry *item) error {
 		}
 	}
 	if entry.task == nil {
-		entry.task = newTask(q.pace, q.options.Inventory.Version(), func(meter *meter) *podDiagnosis {
-			return diagnose(ctx, meter, q.options.Inventory, q.snapshot, entry.pod, false)
+		entry.task = newTask(q.pace, q.options.Inventory.Version(), func(meter *workMeter) *podDiagnosis {
+			return diagnose(ctx, meter, q.options.Inventory, q.nodeCache, entry.pod, false)
 		})
 		q.suspended++
 	}
@@ -266,7 +266,7 @@ func (q *queue) diagnose(ctx context.Context, entry *item) error {
 // keeps reports whether a task may stay suspended until its next turn: one for
 // each namespace, and a few in all, because of the memory that they hold. A
 // dropped diagnosis begins again; the results of selectors stay.
-func (q *queue) keeps(entry *item) bool {
+func (q *queue) keeps(entry *diagnosisItem) bool {
 	if q.suspended > mostSuspended {
 		return false
 	}
@@ -281,7 +281,7 @@ func (q *queue) keeps(entry *item) bool {
 }
 
 // drop ends the task of an item, if it has one.
-func (q *queue) drop(entry *item) {
+func (q *queue) drop(entry *diagnosisItem) {
 	if entry.task != nil {
 		entry.task.stop()
 		entry.task = nil
@@ -297,7 +297,7 @@ func (q *queue) stop() {
 }
 
 // finish records the result of an item's task.
-func (q *queue) finish(entry *item) {
+func (q *queue) finish(entry *diagnosisItem) {
 	q.turn++
 	entry.diagnosis, entry.version, entry.turn = entry.task.result, entry.task.version, q.turn
 	q.drop(entry)
@@ -322,9 +322,9 @@ func (q *queue) classesDue() bool {
 // evaluateClasses evaluates selectors of classes for one turn. If one takes too
 // long, its class is not counted, and evaluated again after a while.
 func (q *queue) evaluateClasses(ctx context.Context) error {
-	m := &meter{pace: q.pace, suspend: func() error { return errSuspended }}
+	m := &workMeter{pace: q.pace, suspend: func() error { return errSuspended }}
 	m.resume()
-	err := q.options.Inventory.Settle(ctx, m.evaluated)
+	err := q.options.Inventory.EvaluateClasses(ctx, m.evaluated)
 	q.evaluations += m.evaluations
 	switch {
 	case ctx.Err() != nil:

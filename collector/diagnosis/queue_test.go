@@ -19,7 +19,7 @@ import (
 
 // claimIn adds a claim of a namespace and returns the question of a pod for it.
 func (w *testCluster) claimIn(namespace, name string, spec resourcev1.ResourceClaimSpec) dra.Question {
-	w.inventory.Claim(namespace, name, &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec})
+	w.inventory.ApplyClaim(namespace, name, &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec})
 	return dra.Question{Pod: dra.PodRef{Namespace: namespace, Name: name}, PodUID: namespace + "/" + name, Refs: []dra.PendingRef{{PodClaim: name, Claim: name}}}
 }
 

@@ -26,8 +26,8 @@ const (
 // have the same key share one diagnosis.
 type podClaims struct {
 	key       string
-	claims    []podClaim             // one for each claim of the question
-	allocated []inventory.Allocation // of those that are allocated
+	claims    []podClaim                 // one for each claim of the question
+	allocated []inventory.AllocatedClaim // of those that are allocated
 }
 
 // podClaim is what one claim of a pod requests.

@@ -21,8 +21,8 @@ const (
 	shortPerLong = 3
 )
 
-// item is what has to be diagnosed, for however many pods that request the same.
-type item struct {
+// diagnosisItem is what has to be diagnosed, for however many pods that request the same.
+type diagnosisItem struct {
 	pod        podClaims
 	namespaces []string      // of the pods
 	diagnosis  *podDiagnosis // nil: none yet
@@ -42,34 +42,34 @@ type item struct {
 // while begins with what the others have been charged, so that nothing is saved
 // up.
 type shares struct {
-	byName  map[string]*share
+	byName  map[string]*namespaceShare
 	virtual time.Duration // the charge of the share that had the last turn
 	counted map[string]time.Duration
 }
 
-// share is one namespace's.
-type share struct {
+// namespaceShare is one namespace's.
+type namespaceShare struct {
 	namespace string
 	charged   time.Duration
-	short     []*item // that have had no turn yet since they were queued
-	long      []*item // that did not end within a turn, the suspended ones first
-	turns     int     // of short items since the last long one
+	short     []*diagnosisItem // that have had no turn yet since they were queued
+	long      []*diagnosisItem // that did not end within a turn, the suspended ones first
+	turns     int              // of short items since the last long one
 }
 
 func newShares() shares {
-	return shares{byName: make(map[string]*share), counted: make(map[string]time.Duration)}
+	return shares{byName: make(map[string]*namespaceShare), counted: make(map[string]time.Duration)}
 }
 
-func (s *shares) of(namespace string) *share {
+func (s *shares) of(namespace string) *namespaceShare {
 	found := s.byName[namespace]
 	if found == nil {
-		found = &share{namespace: namespace, charged: s.virtual}
+		found = &namespaceShare{namespace: namespace, charged: s.virtual}
 		s.byName[namespace] = found
 	}
 	return found
 }
 
-func (s *shares) add(namespace string, entry *item) {
+func (s *shares) add(namespace string, entry *diagnosisItem) {
 	sh := s.of(namespace)
 	sh.charged = max(sh.charged, s.virtual) // those with items have been charged no less
 	switch {
@@ -93,7 +93,7 @@ func (s *shares) clear() {
 // removeIdle removes shares without items that have not been charged more than
 // others.
 func (s *shares) removeIdle() {
-	maps.DeleteFunc(s.byName, func(_ string, sh *share) bool { return !sh.hasItems() && sh.charged <= s.virtual })
+	maps.DeleteFunc(s.byName, func(_ string, sh *namespaceShare) bool { return !sh.hasItems() && sh.charged <= s.virtual })
 }
 
 // hasItems reports whether there is something in the lists.
@@ -107,12 +107,12 @@ func (s *shares) hasItems() bool {
 }
 
 // hasItems removes what has had its turn in another share from the lists.
-func (sh *share) hasItems() bool {
+func (sh *namespaceShare) hasItems() bool {
 	sh.short, sh.long = ready(sh.short), ready(sh.long)
 	return len(sh.short)+len(sh.long) > 0
 }
 
-func ready(items []*item) []*item {
+func ready(items []*diagnosisItem) []*diagnosisItem {
 	for len(items) > 0 && !items[0].queued {
 		items = items[1:]
 	}
@@ -122,8 +122,8 @@ func ready(items []*item) []*item {
 // next returns the share that has been charged least of those with something to
 // do, and its next item. The item is nil if it is the turn of the selectors of
 // classes; both are nil if there is nothing to do.
-func (s *shares) next(classesDue bool) (*share, *item) {
-	var best *share
+func (s *shares) next(classesDue bool) (*namespaceShare, *diagnosisItem) {
+	var best *namespaceShare
 	if classesDue {
 		best = s.of(clusterWide)
 		best.charged = max(best.charged, s.virtual)
@@ -144,13 +144,13 @@ func (s *shares) next(classesDue bool) (*share, *item) {
 }
 
 // compareShares orders the share that has been charged less first.
-func compareShares(a, b *share) int {
+func compareShares(a, b *namespaceShare) int {
 	return cmp.Or(cmp.Compare(a.charged, b.charged), cmp.Compare(a.namespace, b.namespace))
 }
 
 // next removes and returns the next item: short ones first, and now and then a
 // long one.
-func (sh *share) next() *item {
+func (sh *namespaceShare) next() *diagnosisItem {
 	list := &sh.short
 	if len(sh.short) == 0 || sh.turns >= shortPerLong && len(sh.long) > 0 {
 		list = &sh.long
@@ -164,7 +164,7 @@ func (sh *share) next() *item {
 }
 
 // charge charges a share for a turn.
-func (s *shares) charge(sh *share, worked time.Duration) {
+func (s *shares) charge(sh *namespaceShare, worked time.Duration) {
 	sh.charged += worked
 	name := sh.namespace
 	if _, ok := s.counted[name]; !ok && len(s.counted) >= mostNamespaces {

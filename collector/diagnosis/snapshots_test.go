@@ -36,7 +36,7 @@ func readCluster(t *testing.T, snapshot string) *testCluster {
 	w := newTestCluster(t)
 	for _, class := range readItems[resourcev1.DeviceClass](t, snapshot, "deviceclasses") {
 		w.classes = append(w.classes, &class)
-		w.inventory.Class(class.Name, class.DeepCopy())
+		w.inventory.ApplyClass(class.Name, class.DeepCopy())
 	}
 	for _, slice := range readItems[resourcev1.ResourceSlice](t, snapshot, "resourceslices") {
 		w.slice(&slice)
@@ -46,11 +46,11 @@ func readCluster(t *testing.T, snapshot string) *testCluster {
 	}
 	for _, rule := range readItems[resourcev1.DeviceTaintRule](t, snapshot, "devicetaintrules") {
 		w.rules = append(w.rules, &rule)
-		w.inventory.Rule(rule.Name, rule.DeepCopy())
+		w.inventory.ApplyRule(rule.Name, rule.DeepCopy())
 	}
 	for _, claim := range readItems[resourcev1.ResourceClaim](t, snapshot, "resourceclaims") {
 		w.claims = append(w.claims, &claim)
-		w.inventory.Claim(claim.Namespace, claim.Name, claim.DeepCopy())
+		w.inventory.ApplyClaim(claim.Namespace, claim.Name, claim.DeepCopy())
 	}
 	return w
 }
@@ -91,7 +91,7 @@ func TestSnapshotsAgain(t *testing.T) {
 		present := w.claims
 		for _, held := range present {
 			again := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: held.Name}, Spec: held.Spec}
-			w.inventory.Claim(testNamespace, again.Name, again.DeepCopy())
+			w.inventory.ApplyClaim(testNamespace, again.Name, again.DeepCopy())
 			v := d.Explain(t.Context(), question(again.Name))[0]
 			checkFunnel(t, v)
 			seen[v.Reason]++
@@ -99,7 +99,7 @@ func TestSnapshotsAgain(t *testing.T) {
 			if want := allocatable && fatal == nil; (v.Reason == dra.ReasonNone) != want {
 				t.Errorf("%s: claim %s: %q %q; the allocator: %v %v", snapshot, held.Name, v.Reason, v.Message, allocatable, fatal)
 			}
-			w.inventory.Claim(testNamespace, again.Name, nil)
+			w.inventory.ApplyClaim(testNamespace, again.Name, nil)
 		}
 	}
 	if seen[dra.ReasonNone] == 0 || seen[dra.ReasonInsufficient] == 0 || seen[dra.ReasonNoDeviceClass] == 0 {

@@ -11,7 +11,7 @@ var errSuspended = errors.New("the turn is over")
 // task is a diagnosis that can be suspended at the end of a turn. Its methods
 // are called from one goroutine.
 type task struct {
-	meter   *meter
+	meter   *workMeter
 	version uint64 // of the inventory when it began
 	result  *podDiagnosis
 	next    func() (struct{}, bool)
@@ -19,8 +19,8 @@ type task struct {
 }
 
 // newTask returns a task that has not begun. The function does the work.
-func newTask(pace *pace, version uint64, work func(*meter) *podDiagnosis) *task {
-	t := &task{meter: &meter{pace: pace, limit: podWork}, version: version}
+func newTask(pace *dutyCycle, version uint64, work func(*workMeter) *podDiagnosis) *task {
+	t := &task{meter: &workMeter{pace: pace, limit: podWork}, version: version}
 	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
 		t.meter.suspend = func() error {
 			if !yield(struct{}{}) {

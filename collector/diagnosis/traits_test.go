@@ -27,7 +27,7 @@ func TestSameTraits(t *testing.T) {
 		}
 		for range 6 {
 			question, claims := w.randomQuestion(random)
-			q := &query{snapshot: w.diagnoser().newSnapshot(), inventory: w.inventory, pod: resolve(w.inventory, question)}
+			q := &query{nodeCache: w.diagnoser().newNodeCache(), inventory: w.inventory, pod: resolve(w.inventory, question)}
 			q.counts, q.found = make([][]inventory.Count, len(q.pod.claims)), make([]claimDiagnosis, len(q.pod.claims))
 			open, err := q.count(t.Context())
 			if err != nil {
@@ -64,7 +64,7 @@ func (q *query) compareAttempts(t *testing.T, name string, open []int) (skipped 
 			}
 			known := make(map[inventory.TraitsKey]bool)
 			for _, node := range got.tried {
-				if key, is := a.traits.OnNode(q.inventory, node); is {
+				if key, is := a.traits.NodeKey(q.inventory, node); is {
 					if known[key] {
 						skipped++
 					}

@@ -38,7 +38,7 @@ func largeCluster(b *testing.B, nodes int) *testCluster {
 		}
 		slice := newSlice("gpu.example.com", name, "", 1, devices...)
 		slice.Spec.NodeName = &name
-		c.inventory.Slice(slice.Name, slice)
+		c.inventory.ApplySlice(slice.Name, slice)
 		if i%3 == 0 {
 			c.take(name, i%8)
 		}
@@ -56,7 +56,7 @@ func (c *testCluster) take(node string, devices int) {
 	}
 	claim := &resourcev1.ResourceClaim{Spec: *newDeviceSpec("class-0", int64(max(devices, 1)))}
 	claim.Status.Allocation = &result
-	c.inventory.Claim("team", "of-"+node, claim)
+	c.inventory.ApplyClaim("team", "of-"+node, claim)
 }
 
 // BenchmarkHeadroom computes the headroom of a large cluster for the first time, and

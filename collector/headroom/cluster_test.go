@@ -51,19 +51,19 @@ func (c *testCluster) node(name string, labels map[string]string) {
 		corev1.ResourceCPU: resource.MustParse("32"), corev1.ResourceMemory: resource.MustParse("256Gi"), corev1.ResourcePods: resource.MustParse("110"),
 	}
 	c.nodes = append(c.nodes, node)
-	c.inventory.Node(name, node.DeepCopy())
+	c.inventory.ApplyNode(name, node.DeepCopy())
 }
 
 func (c *testCluster) class(name, expression string) {
 	class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	class.Spec.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: expression}}}
 	c.classes = append(c.classes, class)
-	c.inventory.Class(name, class.DeepCopy())
+	c.inventory.ApplyClass(name, class.DeepCopy())
 }
 
 func (c *testCluster) slice(slice *resourcev1.ResourceSlice) {
 	c.slices = append(c.slices, slice)
-	c.inventory.Slice(slice.Name, slice.DeepCopy())
+	c.inventory.ApplySlice(slice.Name, slice.DeepCopy())
 }
 
 func newSlice(driver, pool, suffix string, count int64, devices ...resourcev1.Device) *resourcev1.ResourceSlice {
@@ -208,7 +208,7 @@ func (c *testCluster) rule(name string, selector resourcev1.DeviceTaintSelector)
 	rule := &resourcev1.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	rule.Spec = resourcev1.DeviceTaintRuleSpec{DeviceSelector: &selector, Taint: resourcev1.DeviceTaint{Key: "example.com/drain", Effect: resourcev1.DeviceTaintEffectNoExecute}}
 	c.rules = append(c.rules, rule)
-	c.inventory.Rule(name, rule.DeepCopy())
+	c.inventory.ApplyRule(name, rule.DeepCopy())
 }
 
 // randomCluster has so many nodes with pools of all kinds, classes, templates, and
@@ -303,7 +303,7 @@ func (c *testCluster) randomSpec() resourcev1.ResourceClaimSpec {
 func (c *testCluster) template(name string, spec resourcev1.ResourceClaimSpec) {
 	template := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
 	template.Spec.Spec = spec
-	c.inventory.Template("team", name, template)
+	c.inventory.ApplyTemplate("team", name, template)
 }
 
 // hold has a claim hold devices of a node, if it can.
@@ -319,7 +319,7 @@ func (c *testCluster) record(spec resourcev1.ResourceClaimSpec, result resourcev
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprintf("claim-%d", c.made)}, Spec: spec}
 	claim.Status.Allocation = &result
 	c.allocated = append(c.allocated, result)
-	c.inventory.Claim("team", claim.Name, claim)
+	c.inventory.ApplyClaim("team", claim.Name, claim)
 }
 
 // allocate has upstream's allocator, given the objects, allocate on a node.

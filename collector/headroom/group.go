@@ -48,9 +48,9 @@ func (l *nodeList) update(now []inventory.NodeStamp) {
 // settled declares that all groups know the nodes as they are.
 func (l *nodeList) settled() { clear(l.changed) }
 
-// group is shapes whose requests select by the same of devices: nodes with the same
+// shapeGroup is shapes whose requests select by the same of devices: nodes with the same
 // traits are the same to all of them.
-type group struct {
+type shapeGroup struct {
 	requests   []inventory.Request
 	attributes []resourcev1.FullyQualifiedName
 	shapes     []*shape
@@ -85,8 +85,8 @@ func groupKey(s *shape) string {
 	return key.String()
 }
 
-func newGroup(s *shape) *group {
-	g := &group{attributes: shapeAttributes(s), index: map[inventory.TraitsKey]int32{}}
+func newShapeGroup(s *shape) *shapeGroup {
+	g := &shapeGroup{attributes: shapeAttributes(s), index: map[inventory.TraitsKey]int32{}}
 	for _, r := range s.requests {
 		g.requests = append(g.requests, r.Request)
 	}
@@ -108,7 +108,7 @@ func shapeAttributes(s *shape) []resourcev1.FullyQualifiedName {
 
 // update finds the keys of the nodes that have changed. Selectors are evaluated first,
 // where they have no results. What is known of a list before the last one is of no use.
-func (g *group) update(ctx context.Context, pause inventory.Pause, inv *inventory.Inventory, nodes *nodeList) error {
+func (g *shapeGroup) update(ctx context.Context, pause inventory.Pause, inv *inventory.Inventory, nodes *nodeList) error {
 	g.traits = nil
 	for _, request := range g.requests {
 		if err := inv.EvaluateRequest(ctx, pause, request); err != nil && !errors.Is(err, inventory.ErrSlowEvaluation) {
@@ -117,7 +117,7 @@ func (g *group) update(ctx context.Context, pause inventory.Pause, inv *inventor
 			return nil //nolint:nilerr // the shapes have no result, as the class has no count
 		}
 	}
-	g.traits = inv.TraitsOf(g.requests, g.attributes)
+	g.traits = inv.RequestTraits(g.requests, g.attributes)
 	if g.traits == nil {
 		return nil
 	}
@@ -162,8 +162,8 @@ func (g *group) update(ctx context.Context, pause inventory.Pause, inv *inventor
 }
 
 // nodeKey returns the index of a node's key, which the node then uses.
-func (g *group) nodeKey(inv *inventory.Inventory, node string) int32 {
-	key, ok := g.traits.OnNode(inv, node)
+func (g *shapeGroup) nodeKey(inv *inventory.Inventory, node string) int32 {
+	key, ok := g.traits.NodeKey(inv, node)
 	if !ok {
 		return noKey
 	}
@@ -178,14 +178,14 @@ func (g *group) nodeKey(inv *inventory.Inventory, node string) int32 {
 }
 
 // forget has all keys found again.
-func (g *group) forget() {
+func (g *shapeGroup) forget() {
 	g.of, g.keys, g.users, g.list = nil, nil, nil, 0
 	clear(g.index)
 	g.linkedVersion++
 }
 
 // compact drops the keys that no node has, once they are most.
-func (g *group) compact() {
+func (g *shapeGroup) compact() {
 	unused := 0
 	for _, n := range g.users {
 		if n == 0 {
@@ -215,4 +215,4 @@ func (g *group) compact() {
 }
 
 // firstNode returns a node with the key at the index.
-func (g *group) firstNode(at int32) int { return slices.Index(g.of, at) }
+func (g *shapeGroup) firstNode(at int32) int { return slices.Index(g.of, at) }

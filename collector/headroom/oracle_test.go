@@ -232,7 +232,7 @@ func TestPerNodeIsWhatCanBeAllocated(t *testing.T) {
 
 // reasonOfNext returns why one claim more is pending.
 func (c *testCluster) reasonOfNext(spec *resourcev1.ResourceClaimSpec) dra.PendingReason {
-	c.inventory.Claim("team", "next", &resourcev1.ResourceClaim{Spec: *spec})
+	c.inventory.ApplyClaim("team", "next", &resourcev1.ResourceClaim{Spec: *spec})
 	d := diagnosis.New(diagnosis.Options{Inventory: c.inventory, Clock: clock.System(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Budget: 1})
 	answer := d.Explain(context.Background(), dra.Question{
 		Pod: dra.PodRef{Namespace: "team", Name: "next"}, PodUID: "next", Refs: []dra.PendingRef{{PodClaim: "c", Claim: "next"}},
@@ -277,7 +277,7 @@ func (c *testCluster) change(step int) {
 	case 0, 1, 2:
 		c.hold(c.randomSpec(), node)
 	case 3: // a claim ends
-		c.inventory.Claim("team", fmt.Sprintf("claim-%d", 1+c.random.IntN(c.made+1)), nil)
+		c.inventory.ApplyClaim("team", fmt.Sprintf("claim-%d", 1+c.random.IntN(c.made+1)), nil)
 	case 4: // a driver publishes again
 		slice := c.slices[c.random.IntN(len(c.slices))].DeepCopy()
 		for i := range slice.Spec.Devices {
@@ -285,10 +285,10 @@ func (c *testCluster) change(step int) {
 				slice.Spec.Devices[i].Taints = []resourcev1.DeviceTaint{{Key: "example.com/new", Effect: resourcev1.DeviceTaintEffectNoSchedule}}
 			}
 		}
-		c.inventory.Slice(slice.Name, slice)
+		c.inventory.ApplySlice(slice.Name, slice)
 	case 5: // a node comes or goes
 		if c.chance(50) {
-			c.inventory.Node(node.Name, nil)
+			c.inventory.ApplyNode(node.Name, nil)
 		} else {
 			name := fmt.Sprintf("new-%d", step)
 			c.node(name, map[string]string{"zone": "a"})

@@ -31,7 +31,7 @@ func PerNode(ctx context.Context, inv *inventory.Inventory, specs []*resourcev1.
 		return untaking(ctx, inv, specs, most)
 	}
 	p := newPlanner(Options{Inventory: inv, Clock: clock.System()}, allocator.NewCache(), allocator.CommandLimit)
-	g := newGroup(s)
+	g := newShapeGroup(s)
 	g.shapes, s.group, s.most = []*shape{s}, g, most
 	p.shapes = g.shapes
 	p.nodes.update(inv.Overview().NodeStamps())
@@ -64,20 +64,20 @@ func PerNode(ctx context.Context, inv *inventory.Inventory, specs []*resourcev1.
 // untaking returns for each node the most claims, if the claims, which take no devices,
 // can be allocated once.
 func untaking(ctx context.Context, inv *inventory.Inventory, specs []*resourcev1.ResourceClaimSpec, most int) ([]NodeFill, error) {
-	snapshot := allocator.NewSnapshot(inv, allocator.NewCache(), allocator.CommandLimit)
+	nodeCache := allocator.NewNodeCache(inv, allocator.NewCache(), allocator.CommandLimit)
 	pause := func(ctx context.Context) error { return ctx.Err() }
 	var all []NodeFill
 	for _, name := range inv.Nodes() {
 		found := NodeFill{Node: name, Pods: most, More: true}
 		if len(specs) > 0 {
-			node, exists, err := snapshot.Node(ctx, name)
+			node, exists, err := nodeCache.Node(ctx, name)
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
 			if err != nil || !exists { // a slice that cannot be unpacked: nothing is allocated there
 				continue
 			}
-			once, err := snapshot.Fill(ctx, pause, node, specs, 1)
+			once, err := nodeCache.Fill(ctx, pause, node, specs, 1)
 			if err != nil {
 				return nil, err
 			}
@@ -92,7 +92,7 @@ func untaking(ctx context.Context, inv *inventory.Inventory, specs []*resourcev1
 
 // searchEach has all nodes searched by themselves, where it is not known which of them
 // are the same.
-func (p *Planner) searchEach(ctx context.Context, pause inventory.Pause, g *group) error {
+func (p *Planner) searchEach(ctx context.Context, pause inventory.Pause, g *shapeGroup) error {
 	g.of = make([]int32, len(p.nodes.names))
 	for i := range g.of {
 		g.of[i] = noKey

@@ -62,9 +62,9 @@ type Options struct {
 // Planner computes the headroom. Work is called by one goroutine at a time; Latest is
 // safe for concurrent use.
 type Planner struct {
-	options  Options
-	snapshot *allocator.Snapshot
-	searches int // nodes that are searched in one refresh, at most
+	options   Options
+	nodeCache *allocator.NodeCache
+	searches  int // nodes that are searched in one refresh, at most
 
 	version, roomVersion, classesVersion uint64 // of what the last refresh began with
 	complete                             bool   // the last refresh searched all that it had to
@@ -73,7 +73,7 @@ type Planner struct {
 
 	nodes  nodeList
 	shapes []*shape
-	groups map[string]*group // by what they read
+	groups map[string]*shapeGroup // by what they read
 
 	needs   inventory.Needs
 	needsAt clock.Instant // when they were computed
@@ -88,8 +88,8 @@ func New(options Options) *Planner {
 
 func newPlanner(options Options, compiled *cel.Cache, searchLimit time.Duration) *Planner {
 	return &Planner{
-		options: options, groups: map[string]*group{}, searches: searchesPerRefresh,
-		snapshot: allocator.NewSnapshot(options.Inventory, compiled, searchLimit),
+		options: options, groups: map[string]*shapeGroup{}, searches: searchesPerRefresh,
+		nodeCache: allocator.NewNodeCache(options.Inventory, compiled, searchLimit),
 	}
 }
 
@@ -122,7 +122,7 @@ func (p *Planner) Work(ctx context.Context, pause inventory.Pause) (bool, error)
 
 // refresh computes the headroom.
 func (p *Planner) refresh(ctx context.Context, pause inventory.Pause) error {
-	defer p.snapshot.Forget()
+	defer p.nodeCache.Forget()
 	p.updateShapes()
 	p.nodes.update(p.options.Inventory.Overview().NodeStamps())
 	searches := p.searches
@@ -167,7 +167,7 @@ func (p *Planner) updateShapes() {
 		key := groupKey(s)
 		g := p.groups[key]
 		if g == nil {
-			g = newGroup(s)
+			g = newShapeGroup(s)
 			p.groups[key] = g
 			clear(s.found)
 			s.linked = linkedFill{}
@@ -184,7 +184,7 @@ func (p *Planner) updateShapes() {
 
 // search finds out how often the allocator succeeds where that is not known. It returns
 // how many searches may follow.
-func (p *Planner) search(ctx context.Context, pause inventory.Pause, g *group, s *shape, searches int) (int, error) {
+func (p *Planner) search(ctx context.Context, pause inventory.Pause, g *shapeGroup, s *shape, searches int) (int, error) {
 	for at, key := range g.keys {
 		if _, ok := s.found[key]; ok || g.users[at] == 0 {
 			continue
@@ -214,8 +214,8 @@ func (p *Planner) search(ctx context.Context, pause inventory.Pause, g *group, s
 }
 
 // fillNode searches one node, and fails if it does not have the key any more.
-func (p *Planner) fillNode(ctx context.Context, pause inventory.Pause, g *group, s *shape, name string, key inventory.TraitsKey) (fill, bool, error) {
-	node, exists, err := p.snapshot.Node(ctx, name)
+func (p *Planner) fillNode(ctx context.Context, pause inventory.Pause, g *shapeGroup, s *shape, name string, key inventory.TraitsKey) (fill, bool, error) {
+	node, exists, err := p.nodeCache.Node(ctx, name)
 	switch {
 	case ctx.Err() != nil:
 		return fill{}, false, ctx.Err()
@@ -224,22 +224,22 @@ func (p *Planner) fillNode(ctx context.Context, pause inventory.Pause, g *group,
 	case !exists:
 		return fill{}, false, nil
 	}
-	if now, ok := g.traits.OnNode(p.options.Inventory, name); !ok || now != key || !p.snapshot.IsCurrent() {
+	if now, ok := g.traits.NodeKey(p.options.Inventory, name); !ok || now != key || !p.nodeCache.IsCurrent() {
 		return fill{}, false, nil
 	}
-	found, _, err := fillOn(ctx, pause, p.snapshot, node, s)
+	found, _, err := fillOn(ctx, pause, p.nodeCache, node, s)
 	return found, true, err
 }
 
 // fillOn allocates claims of a shape on a node until the allocator refuses.
-func fillOn(ctx context.Context, pause inventory.Pause, snapshot *allocator.Snapshot, node allocator.Node, s *shape) (fill, allocator.Filled, error) {
-	filled, err := snapshot.Fill(ctx, pause, node, s.specs, s.most)
+func fillOn(ctx context.Context, pause inventory.Pause, nodeCache *allocator.NodeCache, node allocator.Node, s *shape) (fill, allocator.Filled, error) {
+	filled, err := nodeCache.Fill(ctx, pause, node, s.specs, s.most)
 	if err != nil {
 		return fill{}, filled, err
 	}
 	found := fill{claims: int32(filled.Times), more: filled.More}
 	for i := range s.requests {
-		single, err := snapshot.Fill(ctx, pause, filled.Node, []*resourcev1.ResourceClaimSpec{s.single(i)}, timesPerNode)
+		single, err := nodeCache.Fill(ctx, pause, filled.Node, []*resourcev1.ResourceClaimSpec{s.single(i)}, timesPerNode)
 		if err != nil {
 			return fill{}, filled, err
 		}
@@ -251,7 +251,7 @@ func fillOn(ctx context.Context, pause inventory.Pause, snapshot *allocator.Snap
 // fillLinked allocates claims of a shape on the nodes without a key, one node after the
 // other in the order of their names: what is allocated on one of them may be missing on
 // the next.
-func (p *Planner) fillLinked(ctx context.Context, pause inventory.Pause, g *group, s *shape) error {
+func (p *Planner) fillLinked(ctx context.Context, pause inventory.Pause, g *shapeGroup, s *shape) error {
 	if s.linked.version == g.linkedVersion {
 		return nil
 	}
@@ -267,9 +267,9 @@ func (p *Planner) fillLinked(ctx context.Context, pause inventory.Pause, g *grou
 			found.more = true
 			break
 		}
-		node, exists, err := p.snapshot.Node(ctx, p.nodes.names[i])
+		node, exists, err := p.nodeCache.Node(ctx, p.nodes.names[i])
 		if err == nil && exists {
-			node, err = p.snapshot.With(ctx, node, taken)
+			node, err = p.nodeCache.With(ctx, node, taken)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -277,7 +277,7 @@ func (p *Planner) fillLinked(ctx context.Context, pause inventory.Pause, g *grou
 		if err != nil || !exists { // nothing is allocated there
 			continue
 		}
-		f, filled, err := fillOn(ctx, pause, p.snapshot, node, s)
+		f, filled, err := fillOn(ctx, pause, p.nodeCache, node, s)
 		if err != nil {
 			return err
 		}

@@ -51,7 +51,7 @@ func (p *Planner) publish(ctx context.Context, pause inventory.Pause) error {
 }
 
 // headroom adds up what was found for a shape.
-func (p *Planner) headroom(g *group, s *shape, counts []inventory.Count, rooms *nodeRooms) dra.ShapeHeadroom {
+func (p *Planner) headroom(g *shapeGroup, s *shape, counts []inventory.Count, rooms *nodeRooms) dra.ShapeHeadroom {
 	made := dra.ShapeHeadroom{Class: s.class, Shape: s.text, Requests: s.asked, Exact: true, PodsKnown: rooms != nil}
 	fills := make([]*fill, len(g.keys))
 	left, most := make([]int, len(s.requests)), make([]int, len(s.requests))
@@ -241,8 +241,8 @@ func (s *shape) onNode(node int) (int, bool) {
 
 // nodeRooms is what the nodes have for pods besides devices.
 type nodeRooms struct {
-	left  []inventory.Amounts       // by index of the node; no pods where none can be bound
-	needs map[string]inventory.Need // by class
+	left  []inventory.ResourceAmounts // by index of the node; no pods where none can be bound
+	needs map[string]inventory.Need   // by class
 }
 
 // rooms returns nil if that is not known.
@@ -254,7 +254,7 @@ func (p *Planner) rooms() *nodeRooms {
 	if now := p.options.Clock(); p.needsAt == (clock.Instant{}) || now.Since(p.needsAt) >= needsKept {
 		p.needs, p.needsAt = inv.TypicalNeeds(), now
 	}
-	r := &nodeRooms{left: make([]inventory.Amounts, len(p.nodes.names)), needs: p.needs.ByClass}
+	r := &nodeRooms{left: make([]inventory.ResourceAmounts, len(p.nodes.names)), needs: p.needs.ByClass}
 	for i, name := range p.nodes.names {
 		if room, ok := inv.Room(name); ok && inv.Obstacle(&room) == "" {
 			r.left[i] = room.Left()

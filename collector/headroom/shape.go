@@ -37,7 +37,7 @@ type shape struct {
 	devices  int64 // at least, of all classes
 	simple   bool  // some devices of its class, and nothing else
 
-	group  *group
+	group  *shapeGroup
 	found  map[inventory.TraitsKey]fill
 	linked linkedFill
 }

@@ -70,8 +70,8 @@ func (c *testCluster) usedBy(pod string, cpu, memory int64) {
 	claim.Status.Allocation = result
 	claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: pod, UID: "uid"}}
 	c.allocated = append(c.allocated, *result)
-	c.inventory.Claim("team", pod, claim)
-	c.inventory.PodRequests(nil, &dra.PodRequests{
+	c.inventory.ApplyClaim("team", pod, claim)
+	c.inventory.ApplyPodRequests(nil, &dra.PodRequests{
 		Node: "node-a", CPU: cpu, Memory: memory,
 		User: &dra.ClaimUser{Pod: dra.PodRef{Namespace: "team", Name: pod}, Tolerations: []dra.Toleration{{Key: "gpu", Operator: "Exists", Effect: "NoSchedule"}}},
 	})
@@ -80,7 +80,7 @@ func (c *testCluster) usedBy(pod string, cpu, memory int64) {
 func (c *testCluster) changeNode(change func(*corev1.Node)) {
 	node := c.nodes[0].DeepCopy()
 	change(node)
-	c.inventory.Node(node.Name, node)
+	c.inventory.ApplyNode(node.Name, node)
 }
 
 // TestStranded provokes each reason by itself.
@@ -93,7 +93,7 @@ func TestStranded(t *testing.T) {
 	republish := func(c *testCluster, change func(*resourcev1.ResourceSlice)) {
 		slice := c.slices[0].DeepCopy()
 		change(slice)
-		c.inventory.Slice(slice.Name, slice)
+		c.inventory.ApplySlice(slice.Name, slice)
 	}
 	gpu := func(reason dra.StrandedReason, devices float64) map[string]float64 {
 		return map[string]float64{"gpu.example.com on node-a: " + string(reason): devices}
@@ -129,7 +129,7 @@ func TestStranded(t *testing.T) {
 		}, map[string]float64{"gpu.example.com on node-b: no_node": 1}},
 		"the node is gone": {func(c *testCluster) {
 			c.node("node-b", nil)
-			c.inventory.Node("node-a", nil)
+			c.inventory.ApplyNode("node-a", nil)
 		}, all(dra.StrandedNoNode)},
 		"another node has a pool of that name, and is cordoned": {func(c *testCluster) {
 			slice := c.slices[0].DeepCopy()
@@ -158,10 +158,10 @@ func TestStranded(t *testing.T) {
 			})
 		}, nil},
 		"CPU": {func(c *testCluster) {
-			c.inventory.PodRequests(nil, &dra.PodRequests{Node: "node-a", CPU: 25_000})
+			c.inventory.ApplyPodRequests(nil, &dra.PodRequests{Node: "node-a", CPU: 25_000})
 		}, gpu(dra.StrandedNodeCPU, 2)}, // 3 of 32 are left; pods with adapters or partitions request nothing
 		"memory": {func(c *testCluster) {
-			c.inventory.PodRequests(nil, &dra.PodRequests{Node: "node-a", Memory: 230 << 30})
+			c.inventory.ApplyPodRequests(nil, &dra.PodRequests{Node: "node-a", Memory: 230 << 30})
 		}, gpu(dra.StrandedNodeMemory, 2)},
 		"pods": {func(c *testCluster) {
 			c.changeNode(func(n *corev1.Node) { n.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("1") })
@@ -184,12 +184,12 @@ func TestStranded(t *testing.T) {
 			}
 			slice := c.slices[3].DeepCopy()
 			slice.Spec.Devices = slices.DeleteFunc(slice.Spec.Devices, func(d resourcev1.Device) bool { return d.Name == "part-0-quarter-3" })
-			c.inventory.Slice(slice.Name, slice)
+			c.inventory.ApplySlice(slice.Name, slice)
 		}, map[string]float64{"part.example.com on node-a: partition_rest": 0.25}},
 		"a partition is free": {func(c *testCluster) { c.hold(*quarter(), c.nodes[0]) }, nil},
 		"no partner": {func(c *testCluster) { // claims want a GPU and an adapter, and there is only one
 			c.template("pair", pair())
-			c.inventory.Claim("team", "user", nil)
+			c.inventory.ApplyClaim("team", "user", nil)
 			c.hold(pair(), c.nodes[0])
 		}, gpu(dra.StrandedPartnerMissing, 2)},
 	} {
@@ -233,7 +233,7 @@ func TestFragmentationIgnoresAdminAccess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := strandedCluster(t)
-			c.inventory.Claim("team", "user", nil)
+			c.inventory.ApplyClaim("team", "user", nil)
 			c.template("train", *test.spec())
 			if got := c.planner().mustRefresh(t).Classes; fmt.Sprint(got) != fmt.Sprint(test.want) {
 				t.Errorf("fragmentation %v, want %v", got, test.want)
@@ -251,7 +251,7 @@ func TestPartnerOfANodeThatIsNotSearched(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := strandedCluster(t)
 			c.template("pair", pair())
-			c.inventory.Claim("team", "user", nil)
+			c.inventory.ApplyClaim("team", "user", nil)
 			c.hold(pair(), c.nodes[0])
 			p := c.planner()
 			p.mustRefresh(t)
@@ -303,20 +303,20 @@ func TestKeptNodes(t *testing.T) {
 		want   string
 	}{
 		"nothing": {func(*testCluster) {}, ""},
-		"a pod":   {func(c *testCluster) { c.inventory.PodRequests(nil, bare) }, "node-a no_controller 1"},
+		"a pod":   {func(c *testCluster) { c.inventory.ApplyPodRequests(nil, bare) }, "node-a no_controller 1"},
 		"three pods": {func(c *testCluster) {
-			c.inventory.PodRequests(nil, bare)
-			c.inventory.PodRequests(nil, bare)
-			c.inventory.PodRequests(nil, kept)
+			c.inventory.ApplyPodRequests(nil, bare)
+			c.inventory.ApplyPodRequests(nil, bare)
+			c.inventory.ApplyPodRequests(nil, kept)
 		}, "node-a pod_annotation 1 node-a no_controller 2"},
-		"a pod that ended": {func(c *testCluster) { c.inventory.PodRequests(nil, bare); c.inventory.PodRequests(bare, nil) }, ""},
+		"a pod that ended": {func(c *testCluster) { c.inventory.ApplyPodRequests(nil, bare); c.inventory.ApplyPodRequests(bare, nil) }, ""},
 		"a pod elsewhere": {func(c *testCluster) {
-			c.inventory.PodRequests(nil, &dra.PodRequests{Node: "b", KeptByClusterAutoscaler: dra.RemovalNoController})
+			c.inventory.ApplyPodRequests(nil, &dra.PodRequests{Node: "b", KeptByClusterAutoscaler: dra.RemovalNoController})
 		}, ""},
 		"its annotation": {annotate("cluster-autoscaler.kubernetes.io/scale-down-disabled"), "node-a node_annotation 1"},
 		"that of Karpenter, which did not make it": {annotate("karpenter.sh/do-not-disrupt"), ""},
 		"a device is allocated": {func(c *testCluster) {
-			c.inventory.PodRequests(nil, bare)
+			c.inventory.ApplyPodRequests(nil, bare)
 			c.usedBy("user", 1000, 1<<30)
 		}, ""},
 		"Karpenter": {func(c *testCluster) {
@@ -324,8 +324,8 @@ func TestKeptNodes(t *testing.T) {
 				n.Labels = map[string]string{"karpenter.sh/nodepool": "gpu"}
 				n.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"}
 			})
-			c.inventory.PodRequests(nil, bare)
-			c.inventory.PodRequests(nil, kept)
+			c.inventory.ApplyPodRequests(nil, bare)
+			c.inventory.ApplyPodRequests(nil, kept)
 		}, "node-a node_annotation 1 node-a pod_annotation 1"},
 	} {
 		t.Run(name, func(t *testing.T) {

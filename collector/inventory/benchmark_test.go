@@ -71,12 +71,12 @@ func waiting(i int) *resourcev1.ResourceClaim {
 
 func big(nodes int) *Inventory {
 	inv := New()
-	inv.Class("gpu.nvidia.com", &resourcev1.DeviceClass{Spec: resourcev1.DeviceClassSpec{
+	inv.ApplyClass("gpu.nvidia.com", &resourcev1.DeviceClass{Spec: resourcev1.DeviceClassSpec{
 		Selectors: selectors(`device.driver == "gpu.nvidia.com" && device.attributes["gpu.nvidia.com"].type == "gpu"`)}})
 	for node := range nodes {
 		s := nvidiaSlice(node)
-		inv.Slice(s.Name, s)
-		inv.Node(s.Spec.Pool.Name, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.Spec.Pool.Name}})
+		inv.ApplySlice(s.Name, s)
+		inv.ApplyNode(s.Spec.Pool.Name, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.Spec.Pool.Name}})
 	}
 	return inv
 }
@@ -107,15 +107,15 @@ func BenchmarkMemory(b *testing.B) {
 				inv := New()
 				for node := range c.slices {
 					s := c.slice(node)
-					inv.Slice(s.Name, s)
+					inv.ApplySlice(s.Name, s)
 					for gpu := range c.held {
 						claim := heldBy(node, gpu)
-						inv.Claim(claim.Namespace, claim.Name, claim)
+						inv.ApplyClaim(claim.Namespace, claim.Name, claim)
 					}
 				}
 				for i := range c.waiting {
 					claim := waiting(i)
-					inv.Claim(claim.Namespace, claim.Name, claim)
+					inv.ApplyClaim(claim.Namespace, claim.Name, claim)
 				}
 				supplyOf(inv)
 				after := heap()
@@ -141,7 +141,7 @@ func BenchmarkSupply(b *testing.B) {
 			i++
 			s := nvidiaSlice(i % benchNodes)
 			s.Spec.Devices[0].Attributes["driverVersion"] = resourcev1.DeviceAttribute{VersionValue: new(fmt.Sprintf("580.65.%d", i))}
-			inv.Slice(s.Name, s)
+			inv.ApplySlice(s.Name, s)
 			supplyOf(inv)
 		}
 	})
@@ -150,7 +150,7 @@ func BenchmarkSupply(b *testing.B) {
 		for b.Loop() {
 			i++
 			c := heldBy(i%benchNodes, i%8)
-			inv.Claim(c.Namespace, c.Name, c)
+			inv.ApplyClaim(c.Namespace, c.Name, c)
 			supplyOf(inv)
 		}
 	})
@@ -160,7 +160,7 @@ func BenchmarkSupply(b *testing.B) {
 			for range 500 {
 				i++
 				c := heldBy(i%benchNodes, i%7)
-				inv.Claim(c.Namespace, c.Name, c)
+				inv.ApplyClaim(c.Namespace, c.Name, c)
 			}
 			supplyOf(inv)
 		}
@@ -219,7 +219,7 @@ func BenchmarkSelect(b *testing.B) {
 		i := 0
 		for b.Loop() {
 			i++
-			if _, _, err := inv.OnNode(fmt.Sprintf("node-%05d", i%benchNodes)); err != nil {
+			if _, _, err := inv.NodeSupply(fmt.Sprintf("node-%05d", i%benchNodes)); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -11,15 +11,15 @@ import (
 // capacities are what a device has, by name.
 type capacities map[resourcev1.QualifiedName]resourcev1.DeviceCapacity
 
-// amounts are what is consumed of capacities.
-type amounts map[resourcev1.QualifiedName]resource.Quantity
+// consumedCapacities are what is consumed of capacities.
+type consumedCapacities map[resourcev1.QualifiedName]resource.Quantity
 
 // capacityFits reports whether the device's capacities suffice for a request
 // beside what is consumed of them. If the request does not name a capacity, it
 // consumes the default amount, or everything if there is no default (KEP-5075).
 // An amount that cannot be computed does not fit; the allocator reports it as an
 // error.
-func capacityFits(published capacities, consumed amounts, requested *resourcev1.CapacityRequirements) bool {
+func capacityFits(published capacities, consumed consumedCapacities, requested *resourcev1.CapacityRequirements) bool {
 	if requested != nil {
 		for name := range requested.Requests {
 			if _, ok := published[name]; !ok {
@@ -80,10 +80,10 @@ func roundUp(bounds *resourcev1.CapacityRequestPolicyRange, requested *resource.
 	if bounds.Step == nil {
 		return requested.DeepCopy(), true
 	}
-	unit := newUnit(bounds)
-	value, ok := unit.of(*requested)
-	least, _ := unit.of(*bounds.Min)
-	step, _ := unit.of(*bounds.Step)
+	unit := newAmountUnit(bounds)
+	value, ok := unit.convert(*requested)
+	least, _ := unit.convert(*bounds.Min)
+	step, _ := unit.convert(*bounds.Step)
 	if !ok || step <= 0 || least < 0 {
 		return resource.Quantity{}, false
 	}
@@ -117,36 +117,36 @@ func inRange(bounds *resourcev1.CapacityRequestPolicyRange, amount resource.Quan
 	if bounds.Step == nil || bounds.Min == nil {
 		return true
 	}
-	unit := newUnit(bounds)
-	value, ok := unit.of(amount)
-	least, _ := unit.of(*bounds.Min)
-	step, _ := unit.of(*bounds.Step)
+	unit := newAmountUnit(bounds)
+	value, ok := unit.convert(amount)
+	least, _ := unit.convert(*bounds.Min)
+	step, _ := unit.convert(*bounds.Step)
 	return ok && step > 0 && (value-least)%step == 0
 }
 
-// unit is the unit in which the amounts of a range are computed: thousandths if
+// amountUnit is the unit in which the amounts of a range are computed: thousandths if
 // all limits of the range are whole thousandths, else ones.
-type unit int64
+type amountUnit int64
 
-func newUnit(bounds *resourcev1.CapacityRequestPolicyRange) unit {
-	const thousandths, ones = unit(1000), unit(1)
+func newAmountUnit(bounds *resourcev1.CapacityRequestPolicyRange) amountUnit {
+	const thousandths, ones = amountUnit(1000), amountUnit(1)
 	for _, limit := range []*resource.Quantity{bounds.Min, bounds.Max, bounds.Step} {
 		if limit == nil {
 			continue
 		}
-		if _, whole := thousandths.of(*limit); !whole {
+		if _, whole := thousandths.convert(*limit); !whole {
 			return ones
 		}
 	}
-	if step, _ := thousandths.of(*bounds.Step); step < 1 {
+	if step, _ := thousandths.convert(*bounds.Step); step < 1 {
 		return ones
 	}
 	return thousandths
 }
 
-// of returns the amount in the unit, and false if it has no such number. An
+// convert returns the amount in the unit, and false if it has no such number. An
 // amount in ones is rounded up, as Quantity does.
-func (u unit) of(amount resource.Quantity) (int64, bool) {
+func (u amountUnit) convert(amount resource.Quantity) (int64, bool) {
 	if u == 1 {
 		return amount.Value(), amount.CmpInt64(math.MaxInt64) <= 0
 	}
@@ -154,7 +154,7 @@ func (u unit) of(amount resource.Quantity) (int64, bool) {
 	return milli, amount.Cmp(*resource.NewMilliQuantity(milli, amount.Format)) == 0
 }
 
-func (u unit) quantity(value int64) resource.Quantity {
+func (u amountUnit) quantity(value int64) resource.Quantity {
 	if u == 1 {
 		return *resource.NewQuantity(value, resource.DecimalSI)
 	}

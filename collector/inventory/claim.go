@@ -33,7 +33,7 @@ type deviceAllocation struct {
 	device   unique.Handle[string]
 	shareID  string // of a device that may be shared; empty: the whole device
 	admin    bool   // admin access: consumes nothing
-	consumed amounts
+	consumed consumedCapacities
 	next     *deviceAllocation // of the same device
 }
 
@@ -125,7 +125,7 @@ func isAdmin(result *resourcev1.DeviceRequestAllocationResult) bool {
 
 // consumedBy returns what a share consumes. It is nil for a device that is
 // allocated whole, of which nothing is left.
-func consumedBy(result *resourcev1.DeviceRequestAllocationResult) amounts {
+func consumedBy(result *resourcev1.DeviceRequestAllocationResult) consumedCapacities {
 	if result.ShareID == nil || len(result.ConsumedCapacity) == 0 {
 		return nil
 	}
@@ -134,12 +134,12 @@ func consumedBy(result *resourcev1.DeviceRequestAllocationResult) amounts {
 
 // total reports whether the device is allocated whole, and what all shares of it
 // consume. The receiver is the first allocation of the device.
-func (a *deviceAllocation) total() (exclusive bool, consumed amounts) {
+func (a *deviceAllocation) total() (exclusive bool, consumed consumedCapacities) {
 	for allocation := a; allocation != nil; allocation = allocation.next {
 		exclusive = exclusive || allocation.shareID == ""
 		for name, amount := range allocation.consumed {
 			if consumed == nil {
-				consumed = amounts{}
+				consumed = consumedCapacities{}
 			}
 			total := consumed[name].DeepCopy()
 			total.Add(amount)
@@ -149,8 +149,8 @@ func (a *deviceAllocation) total() (exclusive bool, consumed amounts) {
 	return exclusive, consumed
 }
 
-// Allocation is what is known of an allocated claim.
-type Allocation struct {
+// AllocatedClaim is what is known of an allocated claim.
+type AllocatedClaim struct {
 	Node     string               // the only one where it can be used
 	Selector *corev1.NodeSelector // of nodes, if it is not one; nil: all
 	Reserved int                  // for so many pods
@@ -215,12 +215,12 @@ func (s *claimStore) requested(namespace, claim, template string) *claimSpec {
 }
 
 // allocation returns false for a claim that is not allocated.
-func (s *claimStore) allocation(ref dra.ClaimRef) (Allocation, bool) {
+func (s *claimStore) allocation(ref dra.ClaimRef) (AllocatedClaim, bool) {
 	found := s.claims[ref]
 	if found == nil || !found.allocated {
-		return Allocation{}, false
+		return AllocatedClaim{}, false
 	}
-	return Allocation{Node: found.nodeName(), Selector: found.selector, Reserved: len(found.pods)}, true
+	return AllocatedClaim{Node: found.nodeName(), Selector: found.selector, Reserved: len(found.pods)}, true
 }
 
 func compareClaims(a, b dra.ClaimRef) int {

@@ -41,8 +41,8 @@ func (c *class) evaluated(index *blockIndex) bool {
 	return true
 }
 
-// broken returns why a selector of the class cannot be evaluated; empty: all can.
-func (c *class) broken() string {
+// selectorError returns why a selector of the class cannot be evaluated; empty: all can.
+func (c *class) selectorError() string {
 	var reason string
 	for _, s := range c.selectors {
 		reason = cmp.Or(reason, s.broken)
@@ -77,7 +77,7 @@ func (c *class) setCounts(slot int, counts classCount) {
 
 // supply returns the part of a Supply about the class.
 func (c *class) supply(name string) dra.ClassSupply {
-	made := dra.ClassSupply{Class: validUTF8(name), Counted: c.counted, Error: validUTF8(c.broken())}
+	made := dra.ClassSupply{Class: validUTF8(name), Counted: c.counted, Error: validUTF8(c.selectorError())}
 	if extended := c.published.Spec.ExtendedResourceName; extended != nil {
 		made.ExtendedResource = validUTF8(*extended)
 	}
@@ -166,9 +166,9 @@ func (cs *classStore) classSelectors(name string) ([]*selector, bool) {
 	return nil, false
 }
 
-// open returns the selectors of each class that have not been evaluated for all
+// unevaluated returns the selectors of each class that have not been evaluated for all
 // devices.
-func (cs *classStore) open(index *blockIndex) [][]*selector {
+func (cs *classStore) unevaluated(index *blockIndex) [][]*selector {
 	var chains [][]*selector
 	for _, c := range cs.byName {
 		if !c.evaluated(index) {
@@ -188,7 +188,7 @@ func (cs *classStore) count(pools *poolStore, index *blockIndex) (changed bool) 
 			c.setCounts(slot, classCount{})
 		}
 		previous := c.counted
-		c.counted = c.evaluated(index) && c.broken() == ""
+		c.counted = c.evaluated(index) && c.selectorError() == ""
 		changed = changed || previous != c.counted
 		switch {
 		case c.counted && previous:

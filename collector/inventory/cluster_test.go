@@ -44,7 +44,7 @@ func newTestCluster(t testing.TB, seed uint64) *testCluster {
 func (w *testCluster) node(name string, labels map[string]string) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	w.nodes[name] = node
-	w.inv.Node(name, node.DeepCopy())
+	w.inv.ApplyNode(name, node.DeepCopy())
 }
 
 // declare has nodes declare the feature that slices need which skip node
@@ -57,40 +57,40 @@ func (w *testCluster) declare(declares func(node string) bool) {
 			node.Status.DeclaredFeatures = []string{"DRAOptionalNodeOperations"}
 		}
 		w.nodes[name] = node
-		w.inv.Node(name, node.DeepCopy())
+		w.inv.ApplyNode(name, node.DeepCopy())
 	}
 }
 
 func (w *testCluster) slice(s *resourcev1.ResourceSlice) {
 	w.slices[s.Name] = s
-	w.inv.Slice(s.Name, s.DeepCopy())
+	w.inv.ApplySlice(s.Name, s.DeepCopy())
 }
 
 func (w *testCluster) dropSlice(name string) {
 	delete(w.slices, name)
-	w.inv.Slice(name, nil)
+	w.inv.ApplySlice(name, nil)
 }
 
 func (w *testCluster) claim(c *resourcev1.ResourceClaim) {
 	w.claims[c.Name] = c
-	w.inv.Claim(c.Namespace, c.Name, c.DeepCopy())
+	w.inv.ApplyClaim(c.Namespace, c.Name, c.DeepCopy())
 }
 
 func (w *testCluster) dropClaim(name string) {
 	delete(w.claims, name)
-	w.inv.Claim("lab", name, nil)
+	w.inv.ApplyClaim("lab", name, nil)
 }
 
 func (w *testCluster) rule(r *resourcev1.DeviceTaintRule) {
 	w.rules[r.Name] = r
-	w.inv.Rule(r.Name, r.DeepCopy())
+	w.inv.ApplyRule(r.Name, r.DeepCopy())
 }
 
 func (w *testCluster) deviceClass(name string, expressions ...string) {
 	c := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	c.Spec.Selectors = selectors(expressions...)
 	w.class[name] = c
-	w.inv.Class(name, c.DeepCopy())
+	w.inv.ApplyClass(name, c.DeepCopy())
 }
 
 func selectors(expressions ...string) []resourcev1.DeviceSelector {
@@ -105,19 +105,19 @@ func selectors(expressions ...string) []resourcev1.DeviceSelector {
 func (w *testCluster) rebuilt() *Inventory {
 	inv := New()
 	for name, o := range w.claims {
-		inv.Claim("lab", name, o.DeepCopy())
+		inv.ApplyClaim("lab", name, o.DeepCopy())
 	}
 	for name, o := range w.rules {
-		inv.Rule(name, o.DeepCopy())
+		inv.ApplyRule(name, o.DeepCopy())
 	}
 	for name, o := range w.slices {
-		inv.Slice(name, o.DeepCopy())
+		inv.ApplySlice(name, o.DeepCopy())
 	}
 	for name, o := range w.nodes {
-		inv.Node(name, o.DeepCopy())
+		inv.ApplyNode(name, o.DeepCopy())
 	}
 	for name, o := range w.class {
-		inv.Class(name, o.DeepCopy())
+		inv.ApplyClass(name, o.DeepCopy())
 	}
 	return inv
 }
@@ -434,7 +434,7 @@ func (w *testCluster) change() {
 	case 6:
 		name := pick(w, "r0", "r1")
 		delete(w.rules, name)
-		w.inv.Rule(name, nil)
+		w.inv.ApplyRule(name, nil)
 	case 7:
 		name := pick(w, "n0", "n1", "n2")
 		w.node(name, map[string]string{"zone": pick(w, "a", "b")})
@@ -466,7 +466,7 @@ func sorted[V any](of map[string]V) []string {
 
 // supplyOf returns the supply with the selectors of all classes evaluated.
 func supplyOf(inv *Inventory) *dra.Supply {
-	if err := inv.Settle(context.Background(), nil); err != nil {
+	if err := inv.EvaluateClasses(context.Background(), nil); err != nil {
 		panic(err)
 	}
 	return inv.Supply()

@@ -32,7 +32,7 @@ func (cs *countStore) keep(key memoKey, count Count) { cs.byKey[key] = count }
 // key returns a key that is the same for requests with the same count, as far as
 // selectors have been evaluated. It is false for requests with a selector that
 // is broken, which the count names.
-func (cs *countStore) key(q *query) (memoKey, bool) {
+func (cs *countStore) key(q *requestQuery) (memoKey, bool) {
 	buffer := cs.scratch[:0]
 	buffer = append(buffer, byte(bit(q.classExists)), byte(bit(q.request.AdminAccess)), byte(len(q.class)))
 	if asked := (&resourcev1.ExactDeviceRequest{Tolerations: q.request.Tolerations, Capacity: q.request.Capacity}); len(asked.Tolerations) > 0 || asked.Capacity != nil {

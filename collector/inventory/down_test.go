@@ -49,7 +49,7 @@ func TestDownDevices(t *testing.T) {
 			n.Spec.Unschedulable = cordoned
 			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
 			w.nodes["n0"] = n
-			w.inv.Node("n0", n.DeepCopy())
+			w.inv.ApplyNode("n0", n.DeepCopy())
 		}
 	}
 	slices := func(count int64) func() {
@@ -72,9 +72,9 @@ func TestDownDevices(t *testing.T) {
 		{"a node that is not ready", node(true, corev1.ConditionUnknown), map[dra.DownReason]int{dra.DownNodeNotReady: 4}},
 		{"ready and cordoned", node(true, corev1.ConditionTrue), map[dra.DownReason]int{dra.DownPoolIncomplete: 4}},
 		{"complete", slices(1), map[dra.DownReason]int{dra.DownDriverTaint: 2, dra.DownRuleTaint: 2}},
-		{"without the rule", func() { delete(w.rules, "r"); w.inv.Rule("r", nil) }, map[dra.DownReason]int{dra.DownDriverTaint: 2, dra.DownNodeCordoned: 2}},
+		{"without the rule", func() { delete(w.rules, "r"); w.inv.ApplyRule("r", nil) }, map[dra.DownReason]int{dra.DownDriverTaint: 2, dra.DownNodeCordoned: 2}},
 		{"uncordoned", node(false, corev1.ConditionTrue), map[dra.DownReason]int{dra.DownDriverTaint: 2}},
-		{"a removed node", func() { delete(w.nodes, "n0"); w.inv.Node("n0", nil) }, map[dra.DownReason]int{dra.DownDriverTaint: 2}},
+		{"a removed node", func() { delete(w.nodes, "n0"); w.inv.ApplyNode("n0", nil) }, map[dra.DownReason]int{dra.DownDriverTaint: 2}},
 	} {
 		step.change()
 		want := [dra.DownReasons]int{}

@@ -21,14 +21,14 @@ func TestConcurrentUse(t *testing.T) {
 		func() {
 			_ = w.inv.EvaluateRequest(t.Context(), nil, request)
 			w.inv.Count(request)
-			w.inv.Explain(request, Limits{Taints: 3, Examples: 3, Holders: 3})
+			w.inv.Explain(request, ExplanationLimits{Taints: 3, Examples: 3, Holders: 3})
 		},
 		func() {
-			_, _, _ = w.inv.OnNode("n0")
+			_, _, _ = w.inv.NodeSupply("n0")
 			w.inv.ChangedFor(request, w.inv.Version())
 			w.inv.Nodes()
 			_, _ = w.inv.Classes().List()
-			_ = w.inv.Settle(t.Context(), nil)
+			_ = w.inv.EvaluateClasses(t.Context(), nil)
 		},
 	} {
 		readers.Go(func() {
@@ -72,18 +72,18 @@ func FuzzInventory(f *testing.F) {
 		var slice resourcev1.ResourceSlice
 		var claim resourcev1.ResourceClaim
 		inv := New()
-		inv.Class("any", &resourcev1.DeviceClass{})
+		inv.ApplyClass("any", &resourcev1.DeviceClass{})
 		if len(rawSlice)%16 == 0 { // compiling it takes longer than all the rest
-			inv.Class("model", model)
+			inv.ApplyClass("model", model)
 		}
 		if slice.Unmarshal(rawSlice) == nil {
-			inv.Slice("s", slice.DeepCopy())
+			inv.ApplySlice("s", slice.DeepCopy())
 			if kept, err := unpack(inv.slices.byName["s"].packed); err != nil || !equality.Semantic.DeepEqual(kept.Spec, slice.Spec) {
 				t.Errorf("%v: kept\n%v\nof\n%v", err, kept, slice)
 			}
 		}
 		if claim.Unmarshal(rawClaim) == nil {
-			inv.Claim("lab", "c", claim.DeepCopy())
+			inv.ApplyClaim("lab", "c", claim.DeepCopy())
 		}
 		supply := supplyOf(inv)
 		for _, p := range supply.Pools {
@@ -95,12 +95,12 @@ func FuzzInventory(f *testing.F) {
 		if count := inv.Count(request); count.Left[4] > count.Left[3] {
 			t.Errorf("a stage adds devices: %v", count.Left)
 		}
-		if _, _, err := inv.OnNode("n0"); err != nil {
+		if _, _, err := inv.NodeSupply("n0"); err != nil {
 			t.Error(err)
 		}
-		inv.Explain(request, Limits{Taints: 3, Examples: 100})
-		inv.Slice("s", nil)
-		inv.Claim("lab", "c", nil)
+		inv.Explain(request, ExplanationLimits{Taints: 3, Examples: 100})
+		inv.ApplySlice("s", nil)
+		inv.ApplyClaim("lab", "c", nil)
 		if len(inv.pools.byID)+len(inv.nodes.selections.values)+len(inv.devices.consumptions.values)+len(inv.devices.capacities.values)+len(inv.slices.counterSets.values)+len(inv.nodes.broad) != 0 {
 			t.Error("something is kept of what is gone")
 		}

@@ -23,7 +23,7 @@
 //	shapeIndex               blocks whose devices are the same to selectors
 //	selectorStore            CEL expressions with their results for each shape of blocks
 //	classStore               device classes, and how many devices of each pool they select
-//	query                    what each stage leaves of all devices for one request, and why
+//	requestQuery             what each stage leaves of all devices for one request, and why
 //	countStore               counts, for requests whose selectors match the same devices
 //	Inventory                the lock, the version and the exported methods
 //
@@ -99,8 +99,8 @@ func (inv *Inventory) Version() uint64 {
 	return inv.version
 }
 
-// Slice applies the present state of a slice; nil: it is gone.
-func (inv *Inventory) Slice(name string, published *resourcev1.ResourceSlice) {
+// ApplySlice applies the present state of a slice; nil: it is gone.
+func (inv *Inventory) ApplySlice(name string, published *resourcev1.ResourceSlice) {
 	var packed []byte
 	if published != nil {
 		var err error
@@ -134,8 +134,8 @@ func (inv *Inventory) Slice(name string, published *resourcev1.ResourceSlice) {
 	}
 }
 
-// Claim applies the present state of a claim; nil: it is gone.
-func (inv *Inventory) Claim(namespace, name string, published *resourcev1.ResourceClaim) {
+// ApplyClaim applies the present state of a claim; nil: it is gone.
+func (inv *Inventory) ApplyClaim(namespace, name string, published *resourcev1.ResourceClaim) {
 	var requested *measuredSpec
 	if published != nil {
 		// Of allocated claims, specifications are kept where they cost nothing.
@@ -157,8 +157,8 @@ func (inv *Inventory) Claim(namespace, name string, published *resourcev1.Resour
 	}
 }
 
-// Template applies the present state of a template; nil: it is gone.
-func (inv *Inventory) Template(namespace, name string, published *resourcev1.ResourceClaimTemplate) {
+// ApplyTemplate applies the present state of a template; nil: it is gone.
+func (inv *Inventory) ApplyTemplate(namespace, name string, published *resourcev1.ResourceClaimTemplate) {
 	var requested *measuredSpec
 	if published != nil {
 		if measured, err := measure(namespace, &published.Spec.Spec); err == nil {
@@ -170,8 +170,8 @@ func (inv *Inventory) Template(namespace, name string, published *resourcev1.Res
 	inv.claims.setTemplate(dra.ClaimRef{Namespace: namespace, Name: name}, requested)
 }
 
-// Class applies the present state of a device class; nil: it is gone.
-func (inv *Inventory) Class(name string, published *resourcev1.DeviceClass) {
+// ApplyClass applies the present state of a device class; nil: it is gone.
+func (inv *Inventory) ApplyClass(name string, published *resourcev1.DeviceClass) {
 	var compiled []*selector
 	if published != nil {
 		compiled, _ = inv.compile(context.Background(), nil, published.Spec.Selectors)
@@ -185,31 +185,31 @@ func (inv *Inventory) Class(name string, published *resourcev1.DeviceClass) {
 	}
 }
 
-// Rule applies the present state of a DeviceTaintRule; nil: it is gone.
-func (inv *Inventory) Rule(name string, published *resourcev1.DeviceTaintRule) {
+// ApplyRule applies the present state of a DeviceTaintRule; nil: it is gone.
+func (inv *Inventory) ApplyRule(name string, published *resourcev1.DeviceTaintRule) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	inv.rulesChanged = true
 	if old, changed := inv.rules.set(name, published); changed {
 		inv.version++
-		inv.pools.touchSelected(inv.version, old, published)
+		inv.pools.markSelectedChanged(inv.version, old, published)
 	}
 }
 
-// Node applies the present state of a node; nil: it is gone.
-func (inv *Inventory) Node(name string, published *corev1.Node) {
+// ApplyNode applies the present state of a node; nil: it is gone.
+func (inv *Inventory) ApplyNode(name string, published *corev1.Node) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	inv.rooms.setNode(name, published)
 	if inv.nodes.set(name, published) {
 		inv.version++
 		inv.reshaped = inv.version
-		inv.pools.touchSelections(inv.version, inv.nodes.optionalFor(name))
-		inv.pools.touchBroad(inv.version, maps.Keys(inv.nodes.broad))
+		inv.pools.markSelectionsChanged(inv.version, inv.nodes.optionalFor(name))
+		inv.pools.markBroadChanged(inv.version, maps.Keys(inv.nodes.broad))
 	}
 	if inv.nodes.setState(name, published) {
 		inv.version++
-		inv.pools.touchSelections(inv.version, inv.nodes.selecting(name))
+		inv.pools.markSelectionsChanged(inv.version, inv.nodes.selecting(name))
 	}
 }
 
@@ -240,7 +240,7 @@ func (inv *Inventory) Templates(namespace string) []string {
 }
 
 // Allocation returns that of a claim, and false if the claim is not allocated.
-func (inv *Inventory) Allocation(namespace, name string) (Allocation, bool) {
+func (inv *Inventory) Allocation(namespace, name string) (AllocatedClaim, bool) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	return inv.claims.allocation(dra.ClaimRef{Namespace: namespace, Name: name})
@@ -308,13 +308,13 @@ func (inv *Inventory) EvaluateRequest(ctx context.Context, pause Pause, request 
 	return inv.evaluate(ctx, pause, slices.Concat(class, selectors))
 }
 
-// Settle evaluates the selectors of all classes, so that the next Supply counts
+// EvaluateClasses evaluates the selectors of all classes, so that the next Supply counts
 // them all. It returns early with the error of the pause. A class with a
 // selector that reaches EvaluationLimit is left out; the error is then
 // ErrSlowEvaluation.
-func (inv *Inventory) Settle(ctx context.Context, pause Pause) error {
+func (inv *Inventory) EvaluateClasses(ctx context.Context, pause Pause) error {
 	inv.mu.Lock()
-	chains := inv.classes.open(&inv.slices.blocks)
+	chains := inv.classes.unevaluated(&inv.slices.blocks)
 	inv.mu.Unlock()
 	var slow error
 	for _, chain := range chains {
@@ -384,14 +384,14 @@ func (inv *Inventory) lockUpdated() {
 
 // lockedQuery takes the lock, under which the query can be used. Selectors that
 // have not been compiled are compiled before.
-func (inv *Inventory) lockedQuery(request *Request) *query {
+func (inv *Inventory) lockedQuery(request *Request) *requestQuery {
 	compiled, _ := inv.compile(context.Background(), nil, request.Selectors)
 	inv.lockUpdated()
 	return inv.query(request, inv.selectors.add(compiled))
 }
 
-func (inv *Inventory) query(request *Request, selectors []*selector) *query {
-	q := &query{pools: inv.pools, nodes: inv.nodes, devices: inv.devices, selectors: inv.selectors, request: request, own: selectors}
+func (inv *Inventory) query(request *Request, selectors []*selector) *requestQuery {
+	q := &requestQuery{pools: inv.pools, nodes: inv.nodes, devices: inv.devices, selectors: inv.selectors, request: request, own: selectors}
 	q.class, q.classExists = inv.classes.classSelectors(request.Class)
 	return q
 }
@@ -436,7 +436,7 @@ func (inv Overview) MostOnNode(request Request) int {
 
 // Explain returns why each stage removes devices for a request, and what keeps
 // them from it. The selectors must have been evaluated.
-func (inv *Inventory) Explain(request Request, limits Limits) Explanation {
+func (inv *Inventory) Explain(request Request, limits ExplanationLimits) Explanation {
 	q := inv.lockedQuery(&request)
 	defer inv.mu.Unlock()
 	return q.explain(limits)
@@ -468,7 +468,7 @@ func (inv *Inventory) ChangedFor(request Request, version uint64) bool {
 
 // Supply returns what is published, and what of it is free. It is cheap if
 // little has changed since the last call. Classes whose selectors have not been
-// evaluated for all devices, which Settle does, are marked as not counted.
+// evaluated for all devices, which EvaluateClasses does, are marked as not counted.
 func (inv *Inventory) Supply() *dra.Supply {
 	inv.lockUpdated()
 	defer inv.mu.Unlock()
@@ -497,9 +497,9 @@ type NodeSupply struct {
 	Allocated structured.AllocatedState
 }
 
-// OnNode returns what upstream's allocator needs for a node, and false for a
+// NodeSupply returns what upstream's allocator needs for a node, and false for a
 // node that does not exist. A slice that cannot be unpacked is an error.
-func (inv *Inventory) OnNode(name string) (NodeSupply, bool, error) {
+func (inv *Inventory) NodeSupply(name string) (NodeSupply, bool, error) {
 	type packedSlice struct {
 		*slice
 		rules    []taintRule
@@ -523,7 +523,7 @@ func (inv *Inventory) OnNode(name string) (NodeSupply, bool, error) {
 		}
 		p.addAllocated(&made.Allocated)
 		for _, s := range v.decisive() {
-			found = append(found, packedSlice{s, p.rules, inv.slices.kept(s)})
+			found = append(found, packedSlice{s, p.rules, inv.slices.unpackedSlice(s)})
 		}
 	}
 	inv.mu.Unlock()

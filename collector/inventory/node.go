@@ -53,7 +53,7 @@ type nodeIndex struct {
 	selections *internPool[*nodeSelection]
 	broad      map[*nodeSelection]struct{} // the selections that may select several nodes
 	single     []*nodeSelection            // the others, sorted by node; nil: they must be sorted again
-	slots      slots
+	slots      slotNumbers
 }
 
 func newNodeIndex() *nodeIndex {
@@ -84,7 +84,7 @@ func (x *nodeIndex) set(name string, published *corev1.Node) bool {
 	for s := range x.broad {
 		s.update(name, kept)
 	}
-	for selection := range x.only(name) {
+	for selection := range x.nodeSelections(name) {
 		selection.known = kept != nil
 	}
 	return true
@@ -116,8 +116,8 @@ func isReady(node *corev1.Node) bool {
 	return at < 0 || node.Status.Conditions[at].Status == corev1.ConditionTrue
 }
 
-// only yields the selections of the node alone.
-func (x *nodeIndex) only(node string) iter.Seq[*nodeSelection] {
+// nodeSelections yields the selections of the node alone.
+func (x *nodeIndex) nodeSelections(node string) iter.Seq[*nodeSelection] {
 	return func(yield func(*nodeSelection) bool) {
 		for _, optional := range []bool{false, true} {
 			if selection := x.selections.values[string(nodeKey(node, optional))]; selection != nil && !yield(selection.value) {
@@ -284,7 +284,7 @@ func (x *nodeIndex) release(s *interned[*nodeSelection]) {
 
 // selecting returns the selections that select the node.
 func (x *nodeIndex) selecting(node string) []*nodeSelection {
-	found := slices.Collect(x.only(node))
+	found := slices.Collect(x.nodeSelections(node))
 	for s := range x.broad {
 		if s.selects(node) {
 			found = append(found, s)

@@ -178,7 +178,7 @@ func (w *testCluster) unreachable(request Request) (n int) {
 	return n
 }
 
-// What OnNode gives is enough for the allocator: it does the same as with all
+// What NodeSupply gives is enough for the allocator: it does the same as with all
 // that there is.
 func TestAllocatorWithSupplyOfNode(t *testing.T) {
 	taken, refused := 0, 0
@@ -187,7 +187,7 @@ func TestAllocatorWithSupplyOfNode(t *testing.T) {
 		w.populate()
 		whole := w.oracle()
 		for node := range w.nodes {
-			supply, known, err := w.inv.OnNode(node)
+			supply, known, err := w.inv.NodeSupply(node)
 			if err != nil || !known {
 				t.Fatalf("node %s is known: %v, %v", node, known, err)
 			}

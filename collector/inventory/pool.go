@@ -50,7 +50,7 @@ func (p *pool) deviceID(d *device) dra.DeviceID {
 	return dra.DeviceID{Driver: p.id.driver, Pool: p.id.name, Name: d.name.Value()}
 }
 
-func (p *pool) consumed(d *device) amounts {
+func (p *pool) consumed(d *device) consumedCapacities {
 	_, consumed := p.allocated[d.name].total()
 	return consumed
 }
@@ -239,7 +239,7 @@ func (p *pool) summarize(sameSlices bool) {
 		Node:       p.node,
 		Generation: p.generation,
 		Slices:     len(p.current),
-		Complete:   len(p.current) > 0 && !slices.ContainsFunc(p.views.all, func(v *view) bool { return !v.obsolete && !v.complete }),
+		Complete:   len(p.current) > 0 && !slices.ContainsFunc(p.views.all, func(v *poolView) bool { return !v.obsolete && !v.complete }),
 		Names:      p.deviceNames(sameSlices),
 	}
 	counts := map[dra.Taint]int{}
@@ -280,7 +280,7 @@ func (p *pool) countersState() (consumed, overdrawn bool) {
 			}
 		}
 	}
-	return consumed, shared && slices.ContainsFunc(p.views.all, func(v *view) bool { return v.valid && v.counters.overcommitted })
+	return consumed, shared && slices.ContainsFunc(p.views.all, func(v *poolView) bool { return v.valid && v.counters.overcommitted })
 }
 
 // countPartitions counts the partitions by type; nil if there are none, or too
@@ -433,7 +433,7 @@ type poolStore struct {
 	byID        map[poolID]*pool
 	sorted      []*pool                          // by driver and name
 	bySelection map[*nodeSelection]map[*pool]int // pools with the selection: how many of their slices or devices have it
-	slots       slots
+	slots       slotNumbers
 
 	outdated map[*pool]struct{} // to be updated
 	updated  map[*pool]struct{} // since takeChanges
@@ -481,7 +481,7 @@ func (ps *poolStore) addSlice(s *slice, version uint64) {
 		}
 		ps.bySelection[selection][p]++
 	}
-	ps.touch(p, version)
+	ps.markChanged(p, version)
 }
 
 func (ps *poolStore) removeSlice(s *slice, version uint64) {
@@ -496,7 +496,7 @@ func (ps *poolStore) removeSlice(s *slice, version uint64) {
 			delete(ps.bySelection, selection)
 		}
 	}
-	ps.touch(p, version)
+	ps.markChanged(p, version)
 	ps.removeIfEmpty(p)
 }
 
@@ -509,7 +509,7 @@ func (ps *poolStore) allocate(c *claim, version uint64) {
 			a.pool = &p.id
 			a.next = p.allocated[a.device]
 			p.allocated[a.device] = a
-			ps.touch(p, version)
+			ps.markChanged(p, version)
 		}
 	}
 }
@@ -534,7 +534,7 @@ func (ps *poolStore) release(c *claim, version uint64) {
 		default:
 			delete(p.allocated, a.device)
 		}
-		ps.touch(p, version)
+		ps.markChanged(p, version)
 		ps.removeIfEmpty(p)
 	}
 }
@@ -552,39 +552,39 @@ func (ps *poolStore) removeIfEmpty(p *pool) {
 	ps.removed = append(ps.removed, p.slot)
 }
 
-// touch marks a pool as changed at a version, to be updated.
-func (ps *poolStore) touch(p *pool, version uint64) {
+// markChanged marks a pool as changed at a version, to be updated.
+func (ps *poolStore) markChanged(p *pool, version uint64) {
 	p.changed = version
 	ps.outdated[p] = struct{}{}
 }
 
-// touchSelected touches the pools with devices that one of the rules selects.
-func (ps *poolStore) touchSelected(version uint64, rules ...*resourcev1.DeviceTaintRule) {
+// markSelectedChanged marks the pools with devices that one of the rules selects.
+func (ps *poolStore) markSelectedChanged(version uint64, rules ...*resourcev1.DeviceTaintRule) {
 	for _, p := range ps.sorted {
 		if slices.ContainsFunc(rules, func(rule *resourcev1.DeviceTaintRule) bool { return selectsPool(rule, p.id.driver, p.id.name) }) {
-			ps.touch(p, version)
+			ps.markChanged(p, version)
 		}
 	}
 }
 
-// touchSelections touches the pools with devices that have one of the node
+// markSelectionsChanged marks the pools with devices that have one of the node
 // selections.
-func (ps *poolStore) touchSelections(version uint64, selections []*nodeSelection) {
+func (ps *poolStore) markSelectionsChanged(version uint64, selections []*nodeSelection) {
 	for _, selection := range selections {
 		for p := range ps.bySelection[selection] {
-			ps.touch(p, version)
+			ps.markChanged(p, version)
 		}
 	}
 }
 
-// touchBroad touches the pools of which nodes can use different slices, by something else
+// markBroadChanged marks the pools of which nodes can use different slices, by something else
 // than their names.
-func (ps *poolStore) touchBroad(version uint64, broad iter.Seq[*nodeSelection]) {
+func (ps *poolStore) markBroadChanged(version uint64, broad iter.Seq[*nodeSelection]) {
 	for selection := range broad {
 		for p := range ps.bySelection[selection] {
 			if len(p.views.bySelection) > 1 {
 				p.reshaped = true
-				ps.touch(p, version)
+				ps.markChanged(p, version)
 			}
 		}
 	}

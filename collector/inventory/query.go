@@ -11,9 +11,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// query is one request over all devices. It reads pools that are up to date and
+// requestQuery is one request over all devices. It reads pools that are up to date and
 // the results that selectors have; it evaluates nothing.
-type query struct {
+type requestQuery struct {
 	pools       *poolStore
 	nodes       *nodeIndex
 	devices     *deviceStore
@@ -32,7 +32,7 @@ type stages struct {
 
 // stages applies the stages to a block. A class that does not exist selects
 // nothing.
-func (q *query) stages(p *pool, b *block) (s stages) {
+func (q *requestQuery) stages(p *pool, b *block) (s stages) {
 	s.left[dra.StagePublished] = b.all
 	if !q.classExists {
 		return s
@@ -48,7 +48,7 @@ func (q *query) stages(p *pool, b *block) (s stages) {
 
 // untainted returns the devices of the mask without a taint that the request
 // does not tolerate.
-func (q *query) untainted(p *pool, b *block, mask uint64) uint64 {
+func (q *requestQuery) untainted(p *pool, b *block, mask uint64) uint64 {
 	if len(q.request.Tolerations) == 0 {
 		return mask &^ b.tainted
 	}
@@ -62,7 +62,7 @@ func (q *query) untainted(p *pool, b *block, mask uint64) uint64 {
 
 // free returns the devices of the mask that can be allocated to the request,
 // which tolerates their taints.
-func (q *query) free(p *pool, b *block, mask uint64) uint64 {
+func (q *requestQuery) free(p *pool, b *block, mask uint64) uint64 {
 	mask = q.unallocated(b, mask&b.usable)
 	if q.request.Capacity == nil || len(q.request.Capacity.Requests) == 0 {
 		return mask & b.roomy
@@ -78,7 +78,7 @@ func (q *query) free(p *pool, b *block, mask uint64) uint64 {
 
 // unallocated returns the devices of the mask that are not allocated whole to
 // others, as far as that matters.
-func (q *query) unallocated(b *block, mask uint64) uint64 {
+func (q *requestQuery) unallocated(b *block, mask uint64) uint64 {
 	if q.request.AdminAccess {
 		return mask
 	}
@@ -87,7 +87,7 @@ func (q *query) unallocated(b *block, mask uint64) uint64 {
 
 // count counts what each stage leaves, and returns with it a few selectors that
 // failed.
-func (q *query) count() (Count, []selectorFailure) {
+func (q *requestQuery) count() (Count, []selectorFailure) {
 	count := Count{NoClass: !q.classExists, Complete: true}
 	free, onNodes := q.nodes.bySelection(), map[string]int{}
 	var failures selectorFailures
@@ -121,9 +121,9 @@ func (q *query) count() (Count, []selectorFailure) {
 }
 
 // addOnNodes adds the devices of the mask to each node that can have them.
-func (q *query) addOnNodes(nodes map[string]int, p *pool, b *block, mask uint64) {
+func (q *requestQuery) addOnNodes(nodes map[string]int, p *pool, b *block, mask uint64) {
 	type counts struct{ anywhere, declared int } // declared: on nodes that declare a feature
-	found := map[*view]counts{}
+	found := map[*poolView]counts{}
 	for bit := range eachBit(mask) {
 		d := b.device(bit)
 		selection := b.slice.deviceSelection(d)
@@ -171,7 +171,7 @@ type selectorFailures struct {
 }
 
 // add adds the devices of the mask.
-func (f *selectorFailures) add(q *query, p *pool, b *block, failed uint64) {
+func (f *selectorFailures) add(q *requestQuery, p *pool, b *block, failed uint64) {
 	for bit := range eachBit(failed) {
 		if f.devices == failuresAtMost {
 			return
@@ -220,7 +220,7 @@ func evaluateFailures(failures []selectorFailure) []dra.SelectorError {
 // changedSince reports whether a pool with a device that the class selectors or
 // the request's own select has changed since a version. A device counts also if
 // a selector fails for it or has yet to be evaluated.
-func (q *query) changedSince(version uint64) bool {
+func (q *requestQuery) changedSince(version uint64) bool {
 	chain := slices.Concat(q.class, q.own)
 	selected := func(s *slice) bool {
 		return slices.ContainsFunc(s.blocks, func(b *block) bool {
@@ -231,8 +231,8 @@ func (q *query) changedSince(version uint64) bool {
 	return slices.ContainsFunc(q.pools.all(), func(p *pool) bool { return p.changed > version && slices.ContainsFunc(p.slices, selected) })
 }
 
-// notFree returns why a device is not free that passes the stages before.
-func (q *query) notFree(p *pool, b *block, bit int) NotFree {
+// notFreeReason returns why a device is not free that passes the stages before.
+func (q *requestQuery) notFreeReason(p *pool, b *block, bit int) NotFree {
 	d, mask := b.device(bit), uint64(1)<<bit
 	switch {
 	case b.exclusive&mask != 0 && !q.request.AdminAccess:
@@ -313,7 +313,7 @@ func (c *causeCounts) sorted(limit int) []Cause {
 }
 
 // explain returns why each stage removes devices.
-func (q *query) explain(limits Limits) Explanation {
+func (q *requestQuery) explain(limits ExplanationLimits) Explanation {
 	var counts [dra.StageBestNode]causeCounts
 	untainted := q.nodes.bySelection()
 	holders := holderDevices{claims: map[*claim][]dra.DeviceID{}, seen: map[*device]bool{}}
@@ -354,7 +354,7 @@ func (q *query) explain(limits Limits) Explanation {
 
 // appendCauses appends why the stage removes a device: at StageUntainted each
 // taint that the request does not tolerate, once.
-func (q *query) appendCauses(keys []causeKey, stage dra.Stage, p *pool, b *block, bit int) []causeKey {
+func (q *requestQuery) appendCauses(keys []causeKey, stage dra.Stage, p *pool, b *block, bit int) []causeKey {
 	switch stage {
 	case dra.StageUntainted:
 		for rule, taint := range eachTaint(b.device(bit), p.rules) {
@@ -365,7 +365,7 @@ func (q *query) appendCauses(keys []causeKey, stage dra.Stage, p *pool, b *block
 		}
 		return keys
 	case dra.StageFree:
-		return append(keys, causeKey{notFree: q.notFree(p, b, bit)})
+		return append(keys, causeKey{notFree: q.notFreeReason(p, b, bit)})
 	default:
 		return append(keys, causeKey{})
 	}

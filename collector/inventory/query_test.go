@@ -98,14 +98,14 @@ func TestExplainsWhatEachStageRemoves(t *testing.T) {
 			{Count: 1, Examples: []dra.DeviceID{id("d", "bad")}, NotFree: NotFreeInvalid},
 		},
 	}
-	if got := w.inv.Explain(request, Limits{Taints: 9, Examples: 2}).Causes; !reflect.DeepEqual(got, want) {
+	if got := w.inv.Explain(request, ExplanationLimits{Taints: 9, Examples: 2}).Causes; !reflect.DeepEqual(got, want) {
 		t.Errorf("causes are\n%+v, want\n%+v", got, want)
 	}
 	count := w.inv.Count(request)
 	if want := [dra.Stages]int{11, 11, 11, 9, 1, 1}; count.Left != want || count.Incomplete != 1 || !reflect.DeepEqual(count.Free, nodeCounts(map[string]int{"node-a": 1})) {
 		t.Errorf("the stages leave %v, want %v; %d in incomplete pools, on %v", count.Left, want, count.Incomplete, count.Free)
 	}
-	nothing := w.inv.Explain(Request{Class: "none"}, Limits{Taints: 9, Examples: 2}).Causes
+	nothing := w.inv.Explain(Request{Class: "none"}, ExplanationLimits{Taints: 9, Examples: 2}).Causes
 	if len(nothing[dra.StageClass]) != 1 || nothing[dra.StageClass][0].Count != 11 || len(nothing) != 1 {
 		t.Errorf("a class that does not exist: %+v", nothing)
 	}
@@ -116,14 +116,14 @@ func TestListsHoldersOfMostDevicesFirst(t *testing.T) {
 	if err := w.inv.EvaluateRequest(t.Context(), nil, Request{Class: "gpu"}); err != nil {
 		t.Fatal(err)
 	}
-	explained := w.inv.Explain(Request{Class: "gpu"}, Limits{Holders: 2})
+	explained := w.inv.Explain(Request{Class: "gpu"}, ExplanationLimits{Holders: 2})
 	holders, all := explained.Holders, explained.HoldersInAll
 	if all != 3 || len(holders) != 2 || holders[0].Claim.Name != "slicer" || len(holders[0].Devices) != 2 || holders[1].Claim.Name != "notebook" {
 		t.Errorf("%d holders, first %+v", all, holders)
 	}
 	w.dropClaim("slicer")
 	w.dropClaim("trainer")
-	if explained = w.inv.Explain(Request{Class: "gpu"}, Limits{Holders: 2}); explained.HoldersInAll != 1 || explained.Holders[0].Claim.Name != "notebook" {
+	if explained = w.inv.Explain(Request{Class: "gpu"}, ExplanationLimits{Holders: 2}); explained.HoldersInAll != 1 || explained.Holders[0].Claim.Name != "notebook" {
 		t.Errorf("%d holders, first %+v", all, holders)
 	}
 }
@@ -209,7 +209,7 @@ func TestClassOfExtendedResource(t *testing.T) {
 	put := func(name, extended string, created int64) {
 		c := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Unix(created, 0)}}
 		c.Spec.ExtendedResourceName = &extended
-		inv.Class(name, c)
+		inv.ApplyClass(name, c)
 	}
 	put("b-old", "example.com/gpu", 10)
 	put("d", "example.com/gpu", 20)
@@ -248,7 +248,7 @@ func TestNodesOfDevices(t *testing.T) {
 		{"one node is known", func() { w.node("n2", nil) }, nodeCounts(map[string]int{"n2": 1})},
 		{"the one that is named too", func() { w.node("n1", nil) }, nodeCounts(map[string]int{"n1": 2, "n2": 1})},
 		{"a label selects one", func() { w.node("n2", map[string]string{"zone": "a"}) }, nodeCounts(map[string]int{"n1": 2, "n2": 2})},
-		{"it goes", func() { w.inv.Node("n2", nil) }, nodeCounts(map[string]int{"n1": 2})},
+		{"it goes", func() { w.inv.ApplyNode("n2", nil) }, nodeCounts(map[string]int{"n1": 2})},
 	} {
 		step.do()
 		if got := spread(); !reflect.DeepEqual(got, step.want) {
@@ -258,7 +258,7 @@ func TestNodesOfDevices(t *testing.T) {
 	if best := (nodeCounts(map[string]int{"b": 2, "a": 2, "c": 5})).Best(2); !reflect.DeepEqual(best, []NodeCount{{"c", 5}, {"a", 2}}) {
 		t.Errorf("the best are %v", best)
 	}
-	if _, known, err := w.inv.OnNode("n2"); known || err != nil {
+	if _, known, err := w.inv.NodeSupply("n2"); known || err != nil {
 		t.Errorf("a node that is gone is known: %v, %v", known, err)
 	}
 }
@@ -284,7 +284,7 @@ func TestCountsCausesOverAllDevices(t *testing.T) {
 	if err := w.inv.EvaluateRequest(t.Context(), nil, request); err != nil {
 		t.Fatal(err)
 	}
-	causes := w.inv.Explain(request, Limits{Taints: 2, Examples: 1}).Causes[dra.StageUntainted]
+	causes := w.inv.Explain(request, ExplanationLimits{Taints: 2, Examples: 1}).Causes[dra.StageUntainted]
 	var got []string
 	for _, cause := range causes {
 		got = append(got, fmt.Sprintf("%s %d of %d others", cause.Taint.Key, cause.Count, cause.Others))
@@ -292,7 +292,7 @@ func TestCountsCausesOverAllDevices(t *testing.T) {
 	if want := []string{"lost 17 of 0 others", "maintenance 3 of 0 others", " 3 of 3 others"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("causes are %q, want %q", got, want)
 	}
-	if all := w.inv.Explain(request, Limits{Taints: 9, Examples: 1}).Causes[dra.StageUntainted]; len(all) != 5 {
+	if all := w.inv.Explain(request, ExplanationLimits{Taints: 9, Examples: 1}).Causes[dra.StageUntainted]; len(all) != 5 {
 		t.Errorf("within the limit: %+v", all)
 	}
 }
@@ -316,7 +316,7 @@ func TestHeldDevicesOfIncompletePools(t *testing.T) {
 	if err := w.inv.EvaluateRequest(t.Context(), nil, request); err != nil {
 		t.Fatal(err)
 	}
-	causes := w.inv.Explain(request, Limits{Taints: 9, Examples: 0}).Causes[dra.StageFree]
+	causes := w.inv.Explain(request, ExplanationLimits{Taints: 9, Examples: 0}).Causes[dra.StageFree]
 	if want := []Cause{{Count: 10, NotFree: NotFreeHeld}, {Count: 3, NotFree: NotFreeIncomplete}}; !reflect.DeepEqual(causes, want) {
 		t.Errorf("causes are %+v, want %+v", causes, want)
 	}
@@ -338,7 +338,7 @@ func TestUntainted(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := nodeCounts(map[string]int{"node-a": 3, "node-b": 4, "node-c": 1, "node-d": 1})
-	if got := w.inv.Explain(request, Limits{}).Untainted; !reflect.DeepEqual(got, want) {
+	if got := w.inv.Explain(request, ExplanationLimits{}).Untainted; !reflect.DeepEqual(got, want) {
 		t.Errorf("nodes could give %v, want %v", got, want)
 	}
 }
@@ -378,12 +378,12 @@ func TestSkippedNodeOperations(t *testing.T) {
 			t.Errorf("declared by %q: left %v, free %v, want %d and %v", test.declared, count.Left, count.Free, test.free, test.nodes)
 		}
 	}
-	causes := w.inv.Explain(request, Limits{Examples: 1, Holders: 1}).Causes[dra.StageFree]
+	causes := w.inv.Explain(request, ExplanationLimits{Examples: 1, Holders: 1}).Causes[dra.StageFree]
 	if len(causes) != 1 || causes[0].NotFree != NotFreeUndeclared || causes[0].Count != 2 {
 		t.Errorf("causes %+v", causes)
 	}
 	for _, name := range []string{"a", "b"} {
-		w.inv.Node(name, nil)
+		w.inv.ApplyNode(name, nil)
 	}
 	if count := w.inv.Count(request); count.Left[dra.StageFree] != 2 {
 		t.Errorf("without nodes %d are free: it is not known what they declare", count.Left[dra.StageFree])
@@ -409,7 +409,7 @@ func TestEvictionsByRules(t *testing.T) {
 			t.Errorf("evictions %+v, want %+v; version %d, before %d", got, want, w.inv.Version(), version)
 		}
 	}
-	w.inv.Rule("drain", nil)
+	w.inv.ApplyRule("drain", nil)
 	if got := w.inv.Supply().Evictions; len(got) != 0 {
 		t.Errorf("the rule is gone, and there is %+v", got)
 	}
@@ -428,7 +428,7 @@ func TestBroadRules(t *testing.T) {
 	if got := w.inv.Supply().BroadRules; !slices.Equal(got, want) {
 		t.Errorf("broad rules %+v, want %+v", got, want)
 	}
-	w.inv.Rule("all", nil)
+	w.inv.ApplyRule("all", nil)
 	if got := w.inv.Supply().BroadRules; len(got) != 0 {
 		t.Errorf("the rule is gone, and there is %+v", got)
 	}

@@ -101,8 +101,8 @@ type NodeCount struct {
 	Devices int
 }
 
-// Of returns how many devices the node can use.
-func (c NodeCounts) Of(node string) int {
+// Devices returns how many devices the node can use.
+func (c NodeCounts) Devices(node string) int {
 	at, ok := slices.BinarySearchFunc(c, node, func(n NodeCount, node string) int { return strings.Compare(n.Node, node) })
 	if !ok {
 		return 0
@@ -190,8 +190,8 @@ type Cause struct {
 	Others   int            // not 0: the number of taints that are not listed
 }
 
-// Limits bounds an Explanation.
-type Limits struct {
+// ExplanationLimits bounds an Explanation.
+type ExplanationLimits struct {
 	Taints   int // of StageUntainted; the others become one Cause
 	Examples int // devices of each Cause
 	Holders  int

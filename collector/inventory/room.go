@@ -15,8 +15,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// Amounts are amounts of the resources of a node other than devices.
-type Amounts struct {
+// ResourceAmounts are amounts of the resources of a node other than devices.
+type ResourceAmounts struct {
 	CPU    int64 // millicores
 	Memory int64 // bytes
 	Pods   int64
@@ -26,25 +26,25 @@ type Amounts struct {
 type Room struct {
 	Cordoned  bool
 	NotReady  bool
-	Taints    []corev1.Taint // with the effects NoSchedule and NoExecute
-	Total     Amounts        // allocatable to pods
-	Kept      bool           // an annotation keeps the autoscaler from removing it
-	Karpenter bool           // the autoscaler is Karpenter
-	Used      Amounts        // requested by the pods that are bound to the node
+	Taints    []corev1.Taint  // with the effects NoSchedule and NoExecute
+	Total     ResourceAmounts // allocatable to pods
+	Kept      bool            // an annotation keeps the autoscaler from removing it
+	Karpenter bool            // the autoscaler is Karpenter
+	Used      ResourceAmounts // requested by the pods that are bound to the node
 
 	others map[string]int64 // allocatable to pods, of other resources
 }
 
 // Left is what further pods can request.
-func (r *Room) Left() Amounts {
-	return Amounts{CPU: r.Total.CPU - r.Used.CPU, Memory: r.Total.Memory - r.Used.Memory, Pods: r.Total.Pods - r.Used.Pods}
+func (r *Room) Left() ResourceAmounts {
+	return ResourceAmounts{CPU: r.Total.CPU - r.Used.CPU, Memory: r.Total.Memory - r.Used.Memory, Pods: r.Total.Pods - r.Used.Pods}
 }
 
 // roomIndex keeps the rooms of nodes, and what pods with claims need of them.
 type roomIndex struct {
 	version     uint64 // grows with every change
 	nodes       map[string]*Room
-	used        map[string]Amounts // by node
+	used        map[string]ResourceAmounts // by node
 	usedOthers  map[nodeResource]int64
 	repelled    map[dra.Repelled]int // by how many bound pods
 	keeping     map[keepingPods]int  // how many
@@ -81,7 +81,7 @@ type podNeed struct {
 
 func newRoomIndex() *roomIndex {
 	return &roomIndex{
-		nodes: map[string]*Room{}, used: map[string]Amounts{}, usedOthers: map[nodeResource]int64{}, repelled: map[dra.Repelled]int{}, keeping: map[keepingPods]int{},
+		nodes: map[string]*Room{}, used: map[string]ResourceAmounts{}, usedOthers: map[nodeResource]int64{}, repelled: map[dra.Repelled]int{}, keeping: map[keepingPods]int{},
 		tolerations: newInternPool[[]dra.Toleration](), pods: map[dra.PodRef]podNeed{},
 	}
 }
@@ -100,7 +100,7 @@ func (x *roomIndex) setNode(name string, published *corev1.Node) {
 	if ok {
 		kept = published.Annotations[dra.DoNotDisrupt] == "true"
 	}
-	made := &Room{Cordoned: published.Spec.Unschedulable, NotReady: !isReady(published), Kept: kept, Karpenter: ok, Total: Amounts{
+	made := &Room{Cordoned: published.Spec.Unschedulable, NotReady: !isReady(published), Kept: kept, Karpenter: ok, Total: ResourceAmounts{
 		CPU:    Units(published.Status.Allocatable.Cpu(), resource.Milli),
 		Memory: Units(published.Status.Allocatable.Memory(), 0),
 		Pods:   Units(published.Status.Allocatable.Pods(), 0),
@@ -174,12 +174,12 @@ func (x *roomIndex) use(requests *dra.PodRequests, sign int64) {
 			delete(x.repelled, repelled)
 		}
 	}
-	x.keep(keepingPods{requests.Node, false, requests.KeptByClusterAutoscaler}, int(sign))
-	x.keep(keepingPods{requests.Node, true, requests.KeptByKarpenter}, int(sign))
+	x.countKeepingPod(keepingPods{requests.Node, false, requests.KeptByClusterAutoscaler}, int(sign))
+	x.countKeepingPod(keepingPods{requests.Node, true, requests.KeptByKarpenter}, int(sign))
 }
 
-// keep counts a pod that may keep an autoscaler from removing its node.
-func (x *roomIndex) keep(as keepingPods, sign int) {
+// countKeepingPod counts a pod that may keep an autoscaler from removing its node.
+func (x *roomIndex) countKeepingPod(as keepingPods, sign int) {
 	if as.reason == dra.RemovalNone {
 		return
 	}
@@ -188,8 +188,8 @@ func (x *roomIndex) keep(as keepingPods, sign int) {
 	}
 }
 
-// kept returns what keeps the autoscaler of a node from removing it.
-func (x *roomIndex) kept(node string) (all []dra.KeptNode) {
+// removalObstacles returns what keeps the autoscaler of a node from removing it.
+func (x *roomIndex) removalObstacles(node string) (all []dra.KeptNode) {
 	room := x.nodes[node]
 	if room == nil {
 		return nil
@@ -275,9 +275,9 @@ func Tolerates(tolerations []dra.Toleration, taint *corev1.Taint) bool {
 	})
 }
 
-// PodRequests applies a change of what a pod takes of its node; nil: there is no pod,
+// ApplyPodRequests applies a change of what a pod takes of its node; nil: there is no pod,
 // or it takes nothing any more. Before is what was applied last for the pod.
-func (inv *Inventory) PodRequests(previous, updated *dra.PodRequests) {
+func (inv *Inventory) ApplyPodRequests(previous, updated *dra.PodRequests) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	inv.rooms.setPod(previous, updated)

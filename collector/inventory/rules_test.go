@@ -93,7 +93,7 @@ func TestOldResultsDoNotApplyToNewDevices(t *testing.T) {
 	w := newTestCluster(t, 1)
 	w.deviceClass("new", `device.attributes["gpu.example.com"].uuid.startsWith("GPU-0")`)
 	fleet(w, 3, 2, plain)
-	if err := w.inv.Settle(t.Context(), nil); err != nil {
+	if err := w.inv.EvaluateClasses(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {
@@ -123,7 +123,7 @@ func TestReallocatedClaim(t *testing.T) {
 		c := w.claims["claim"].DeepCopy()
 		change(&c.Status.Allocation.Devices.Results[0])
 		w.claim(c)
-		got, _, err := w.inv.OnNode("node-a")
+		got, _, err := w.inv.NodeSupply("node-a")
 		want := w.allocated()
 		if err != nil || !got.Allocated.AllocatedDevices.Equal(want.AllocatedDevices) || !got.Allocated.AllocatedSharedDeviceIDs.Equal(want.AllocatedSharedDeviceIDs) ||
 			len(got.Allocated.AggregatedCapacity) != len(want.AggregatedCapacity) {

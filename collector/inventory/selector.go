@@ -68,22 +68,22 @@ type selector struct {
 	classes    int      // that have it
 	used       uint64   // when it was last used, by selectorStore.uses
 
-	shapes  *shapeIndex // nil: the selector is not kept
-	results []result    // by shape
+	shapes  *shapeIndex      // nil: the selector is not kept
+	results []selectorResult // by shape
 	memo    map[memoKey]outcome
 }
 
-// result has a bit for each device of the blocks of one shape. A device for
+// selectorResult has a bit for each device of the blocks of one shape. A device for
 // which the selector failed does not match. A selector is evaluated only for the
 // devices that the selectors before it select, so that only a part of the blocks
 // may be evaluated, and more than a block needs.
-type result struct {
+type selectorResult struct {
 	stamp                    uint64 // of the shape
 	evaluated, match, failed uint64
 }
 
 // add adds the outcome for one device.
-func (r *result) add(bit int, found outcome) {
+func (r *selectorResult) add(bit int, found outcome) {
 	r.evaluated |= 1 << bit
 	switch found {
 	case outcomeMatch:
@@ -152,32 +152,32 @@ func newSelector(expression string) *selector {
 
 // result returns the result for a block. Nothing is evaluated if there is none
 // yet, and everything has failed if the selector is broken.
-func (s *selector) result(b *block) result {
+func (s *selector) result(b *block) selectorResult {
 	if s.broken != "" {
-		return result{evaluated: b.all, failed: b.all}
+		return selectorResult{evaluated: b.all, failed: b.all}
 	}
 	if s.shapes == nil {
-		return result{}
+		return selectorResult{}
 	}
-	shape, ok := s.shapes.of(b)
+	shape, ok := s.shapes.blockShape(b)
 	if !ok {
-		return result{}
+		return selectorResult{}
 	}
 	return s.shapeResult(shape)
 }
 
 // shapeResult returns the result for the blocks of a shape.
-func (s *selector) shapeResult(shape int) result {
+func (s *selector) shapeResult(shape int) selectorResult {
 	stamp := s.shapes.shapes[shape].stamp
 	if shape >= len(s.results) || s.results[shape].stamp != stamp {
-		return result{stamp: stamp}
+		return selectorResult{stamp: stamp}
 	}
 	return s.results[shape]
 }
 
-func (s *selector) setResult(shape int, r result) {
+func (s *selector) setResult(shape int, r selectorResult) {
 	if shape >= len(s.results) {
-		grown := make([]result, max(shape+1, len(s.results)*5/4))
+		grown := make([]selectorResult, max(shape+1, len(s.results)*5/4))
 		copy(grown, s.results)
 		s.results = grown
 	}

@@ -222,7 +222,7 @@ func TestSweepsUnusedTextsAndClearsMemos(t *testing.T) {
 	for p := range 10 {
 		w.dropSlice(fmt.Sprintf("slice-%d", p))
 	}
-	w.inv.Class("first", nil)
+	w.inv.ApplyClass("first", nil)
 	w.inv.texts.sweep()
 	w.inv.mu.Lock()
 	w.inv.selectors.remove(w.inv.selectors.byExpression[`device.attributes["gpu.example.com"].uuid.endsWith("-0")`])
@@ -239,7 +239,7 @@ func TestFailingSelectors(t *testing.T) {
 	w.deviceClass("careless", `device.attributes["other.example.com"].model == "A"`)
 	w.deviceClass("broken", `device.attributes[`)
 	w.deviceClass("models", `device.driver == "gpu.example.com"`)
-	w.inv.Class("future", &resourcev1.DeviceClass{Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{}}}})
+	w.inv.ApplyClass("future", &resourcev1.DeviceClass{Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{}}}})
 	for name, c := range map[string]struct {
 		request Request
 		left    int // after the selectors
@@ -316,14 +316,14 @@ func TestStopsWithItsContext(t *testing.T) {
 	if err := w.inv.EvaluateRequest(ctx, nil, Request{Class: "any"}); !errors.Is(err, reason) {
 		t.Errorf("Select: %v", err)
 	}
-	if err := w.inv.Settle(ctx, nil); !errors.Is(err, reason) {
-		t.Errorf("Settle: %v", err)
+	if err := w.inv.EvaluateClasses(ctx, nil); !errors.Is(err, reason) {
+		t.Errorf("EvaluateClasses: %v", err)
 	}
 	if count := w.inv.Count(Request{Class: "any"}); count.Complete {
 		t.Error("a count without all results is complete")
 	}
-	if err := w.inv.Settle(t.Context(), nil); err != nil || !w.inv.Count(Request{Class: "any"}).Complete {
-		t.Errorf("Settle: %v", err)
+	if err := w.inv.EvaluateClasses(t.Context(), nil); err != nil || !w.inv.Count(Request{Class: "any"}).Complete {
+		t.Errorf("EvaluateClasses: %v", err)
 	}
 }
 
@@ -373,7 +373,7 @@ func TestClassesAreCountedAfterEvaluation(t *testing.T) {
 			t.Fatalf("after %d turns the class is counted, and its selectors have been evaluated for %d devices", turn-1, w.inv.selectors.evaluated)
 		}
 		evaluated := 0
-		err := w.inv.Settle(t.Context(), func(context.Context) error {
+		err := w.inv.EvaluateClasses(t.Context(), func(context.Context) error {
 			if evaluated++; evaluated == 1000 {
 				return enough
 			}

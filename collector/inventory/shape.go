@@ -15,7 +15,7 @@ type shapeIndex struct {
 	users int      // selectors
 
 	slots  []blockShape // by slot of the block
-	shapes []shape
+	shapes []deviceShape
 	byKey  map[memoKey]int // shapes that other blocks may have
 	free   []int           // shapes without blocks
 	stamp  uint64
@@ -30,15 +30,15 @@ type blockShape struct {
 	shape int
 }
 
-// shape is what devices with equal keys, in the same order, have in common.
-type shape struct {
+// deviceShape is what devices with equal keys, in the same order, have in common.
+type deviceShape struct {
 	stamp  uint64 // no other shape has had it
 	key    memoKey
 	blocks int // that have it
 }
 
-// of returns the shape of a block, and false if it is not known yet.
-func (x *shapeIndex) of(b *block) (int, bool) {
+// blockShape returns the shape of a block, and false if it is not known yet.
+func (x *shapeIndex) blockShape(b *block) (int, bool) {
 	if b.slot >= len(x.slots) || x.slots[b.slot].stamp != b.stamp {
 		return 0, false
 	}
@@ -59,7 +59,7 @@ func (x *shapeIndex) set(b *block, key memoKey) int {
 	if !ok {
 		at = x.take()
 		x.stamp++
-		x.shapes[at] = shape{stamp: x.stamp, key: key}
+		x.shapes[at] = deviceShape{stamp: x.stamp, key: key}
 		x.byKey[key] = at
 	}
 	x.shapes[at].blocks++
@@ -74,7 +74,7 @@ func (x *shapeIndex) take() int {
 		x.free = x.free[:last]
 		return at
 	}
-	x.shapes = append(x.shapes, shape{})
+	x.shapes = append(x.shapes, deviceShape{})
 	return len(x.shapes) - 1
 }
 
@@ -86,7 +86,7 @@ func (x *shapeIndex) release(at int) {
 	if x.byKey[gone.key] == at {
 		delete(x.byKey, gone.key)
 	}
-	*gone = shape{}
+	*gone = deviceShape{}
 	x.free = append(x.free, at)
 }
 
@@ -112,7 +112,7 @@ func (ss *selectorStore) releaseShapes(x *shapeIndex) {
 
 // findShape returns the shape of a block.
 func (ss *selectorStore) findShape(x *shapeIndex, b *block) int {
-	if at, ok := x.of(b); ok {
+	if at, ok := x.blockShape(b); ok {
 		return at
 	}
 	keys := ss.keys[:0]

@@ -131,13 +131,13 @@ func eachBit(mask uint64) iter.Seq[int] {
 	}
 }
 
-// slots allocates small numbers, to be used as indices.
-type slots struct {
+// slotNumbers allocates small numbers, to be used as indices.
+type slotNumbers struct {
 	next int
 	free []int
 }
 
-func (s *slots) take() int {
+func (s *slotNumbers) take() int {
 	if last := len(s.free) - 1; last >= 0 {
 		slot := s.free[last]
 		s.free = s.free[:last]
@@ -152,7 +152,7 @@ type blockIndex struct {
 	blocks  []*block // some are removed
 	removed int      // how many of them
 	stamp   uint64
-	slots   slots
+	slots   slotNumbers
 }
 
 // add makes the blocks of a slice. No selector has results for them.
@@ -314,8 +314,10 @@ func (s *sliceStore) keepUnpacked(stored *slice, published *resourcev1.ResourceS
 	s.unpacked[stored] = published
 }
 
-// kept returns the unpacked form of a slice, nil if it is not kept.
-func (s *sliceStore) kept(stored *slice) *resourcev1.ResourceSlice { return s.unpacked[stored] }
+// unpackedSlice returns the unpacked form of a slice, nil if it is not kept.
+func (s *sliceStore) unpackedSlice(stored *slice) *resourcev1.ResourceSlice {
+	return s.unpacked[stored]
+}
 
 // pack encodes what the allocator reads of a slice.
 func pack(published *resourcev1.ResourceSlice) ([]byte, error) {

@@ -50,26 +50,26 @@ func (m *snapshot) apply(inv *Inventory) {
 	}
 	for i := range m.slices.Items {
 		delete(gone, m.slices.Items[i].Name)
-		inv.Slice(m.slices.Items[i].Name, &m.slices.Items[i])
+		inv.ApplySlice(m.slices.Items[i].Name, &m.slices.Items[i])
 	}
 	for name := range gone {
-		inv.Slice(name, nil)
+		inv.ApplySlice(name, nil)
 	}
 	for i := range m.claims.Items {
-		inv.Claim(m.claims.Items[i].Namespace, m.claims.Items[i].Name, &m.claims.Items[i])
+		inv.ApplyClaim(m.claims.Items[i].Namespace, m.claims.Items[i].Name, &m.claims.Items[i])
 	}
 	for i := range m.classes.Items {
-		inv.Class(m.classes.Items[i].Name, &m.classes.Items[i])
+		inv.ApplyClass(m.classes.Items[i].Name, &m.classes.Items[i])
 	}
 	for i := range m.rules.Items {
-		inv.Rule(m.rules.Items[i].Name, &m.rules.Items[i])
+		inv.ApplyRule(m.rules.Items[i].Name, &m.rules.Items[i])
 	}
 	for i := range m.templates.Items {
-		inv.Template(m.templates.Items[i].Namespace, m.templates.Items[i].Name, &m.templates.Items[i])
+		inv.ApplyTemplate(m.templates.Items[i].Namespace, m.templates.Items[i].Name, &m.templates.Items[i])
 	}
 	node := &corev1.Node{}
 	node.Name = "node-a"
-	inv.Node(node.Name, node)
+	inv.ApplyNode(node.Name, node)
 }
 
 // text writes a supply so that a person can check it.
@@ -140,7 +140,7 @@ func TestPoolWithoutSlicesStaysWhileHeld(t *testing.T) {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
 	for ref := range inv.claims.claims {
-		inv.Claim(ref.Namespace, ref.Name, nil)
+		inv.ApplyClaim(ref.Namespace, ref.Name, nil)
 	}
 	if pools := supplyOf(inv).Pools; len(pools) != 0 {
 		t.Errorf("nothing holds anything, and there are pools: %+v", pools[0])
@@ -158,7 +158,7 @@ func TestObjectsOfSnapshot(t *testing.T) {
 	for i := range captured.claims.Items {
 		c := &captured.claims.Items[i]
 		spec, _ := inv.Spec(c.Namespace, c.Name, "")
-		inv.Claim(c.Namespace, c.Name, c.DeepCopy())
+		inv.ApplyClaim(c.Namespace, c.Name, c.DeepCopy())
 		if again, _ := inv.Spec(c.Namespace, c.Name, ""); again != spec {
 			t.Errorf("claim %s is applied again, and requests something else", c.Name)
 		}
@@ -176,7 +176,7 @@ func TestObjectsOfSnapshot(t *testing.T) {
 		if spec == nil || spec.String() != template.Spec.Spec.String() {
 			t.Errorf("template %s is known: %v", template.Name, spec != nil)
 		}
-		inv.Template(template.Namespace, template.Name, template.DeepCopy())
+		inv.ApplyTemplate(template.Namespace, template.Name, template.DeepCopy())
 		if again, _ := inv.Spec(template.Namespace, "", template.Name); again != spec {
 			t.Errorf("template %s is applied again, and requests something else", template.Name)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// Limits of what is kept of the specifications of claims that are not
+// The limits of what is kept of the specifications of claims that are not
 // allocated, and of templates. The API server lets a claim have 1.5 MiB. A
 // specification within all limits is kept whole. Otherwise only its size is
 // kept, and the claim cannot be diagnosed.

@@ -57,8 +57,8 @@ func TestLargeSpecifications(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := New()
-			inv.Claim("a", "one", c.claim)
-			inv.Template("a", "one", &resourcev1.ResourceClaimTemplate{Spec: resourcev1.ResourceClaimTemplateSpec{Spec: c.claim.Spec}})
+			inv.ApplyClaim("a", "one", c.claim)
+			inv.ApplyTemplate("a", "one", &resourcev1.ResourceClaimTemplate{Spec: resourcev1.ResourceClaimTemplateSpec{Spec: c.claim.Spec}})
 			spec, claimSays := inv.Spec("a", "one", "")
 			ofTemplate, templateSays := inv.Spec("a", "", "one")
 			kept := spec != nil
@@ -75,8 +75,8 @@ func TestLargeSpecifications(t *testing.T) {
 					t.Errorf("%s: %d", limit, count)
 				}
 			}
-			inv.Claim("a", "one", nil)
-			inv.Template("a", "one", nil)
+			inv.ApplyClaim("a", "one", nil)
+			inv.ApplyTemplate("a", "one", nil)
 			checkSpecs(t, inv)
 			if len(inv.specs.specs.values) != 0 {
 				t.Error("the specification stays without its claim")
@@ -134,10 +134,10 @@ func numbered(i, size int) *resourcev1.ResourceClaim {
 func TestNamespacesDoNotDisplaceEachOther(t *testing.T) {
 	inv := New()
 	for i := range 1000 {
-		inv.Claim("hostile", fmt.Sprint(i), numbered(i, 20_000))
+		inv.ApplyClaim("hostile", fmt.Sprint(i), numbered(i, 20_000))
 	}
-	inv.Claim("other", "large", numbered(0, 20_000))
-	inv.Claim("hostile", "small", numbered(0, 2000))
+	inv.ApplyClaim("other", "large", numbered(0, 20_000))
+	inv.ApplyClaim("hostile", "small", numbered(0, 2000))
 	if spec, _ := inv.Spec("other", "large", ""); spec == nil {
 		t.Error("another namespace's claim is not kept")
 	}
@@ -152,14 +152,14 @@ func TestNamespacesDoNotDisplaceEachOther(t *testing.T) {
 	}
 	for namespace := range 50 {
 		for i := range 110 {
-			inv.Claim(fmt.Sprintf("hostile-%d", namespace), fmt.Sprint(i), numbered(i, 20_000))
+			inv.ApplyClaim(fmt.Sprintf("hostile-%d", namespace), fmt.Sprint(i), numbered(i, 20_000))
 		}
 	}
 	checkSpecs(t, inv)
 	if _, refusal := inv.Spec("hostile-49", "0", ""); refusal != "large specifications of all namespaces take more than the limit of 67108864 bytes" {
 		t.Errorf("the refusal is %q", refusal)
 	}
-	inv.Claim("other", "small", numbered(7, 2000))
+	inv.ApplyClaim("other", "small", numbered(7, 2000))
 	if spec, _ := inv.Spec("other", "small", ""); spec == nil {
 		t.Error("a claim of ordinary size is not kept beside many large ones")
 	}
@@ -170,7 +170,7 @@ func TestClaimsOfOneTemplateShareItsSpecification(t *testing.T) {
 	for _, size := range []int{2000, 30_000} {
 		inv := New()
 		for i := range 10_000 {
-			inv.Claim("a", fmt.Sprint(i), numbered(0, size))
+			inv.ApplyClaim("a", fmt.Sprint(i), numbered(0, size))
 		}
 		first, _ := inv.Spec("a", "0", "")
 		last, _ := inv.Spec("a", "9999", "")
@@ -193,23 +193,23 @@ func TestSpecificationLifecycle(t *testing.T) {
 		}
 		switch random.IntN(4) {
 		case 0:
-			inv.Claim(namespace, name, nil)
+			inv.ApplyClaim(namespace, name, nil)
 		case 1:
-			inv.Template(namespace, name, nil)
+			inv.ApplyTemplate(namespace, name, nil)
 		case 2:
-			inv.Template(namespace, name, &resourcev1.ResourceClaimTemplate{Spec: resourcev1.ResourceClaimTemplateSpec{Spec: claim.Spec}})
+			inv.ApplyTemplate(namespace, name, &resourcev1.ResourceClaimTemplate{Spec: resourcev1.ResourceClaimTemplateSpec{Spec: claim.Spec}})
 		default:
-			inv.Claim(namespace, name, claim)
+			inv.ApplyClaim(namespace, name, claim)
 		}
 		if step%50 == 0 {
 			checkSpecs(t, inv)
 		}
 	}
 	for ref := range inv.claims.claims {
-		inv.Claim(ref.Namespace, ref.Name, nil)
+		inv.ApplyClaim(ref.Namespace, ref.Name, nil)
 	}
 	for ref := range inv.claims.templates {
-		inv.Template(ref.Namespace, ref.Name, nil)
+		inv.ApplyTemplate(ref.Namespace, ref.Name, nil)
 	}
 	if checkSpecs(t, inv); len(inv.specs.specs.values) != 0 || inv.specs.total != 0 || len(inv.specs.byNamespace) != 0 {
 		t.Errorf("something stays: %+v", inv.specs)
@@ -232,7 +232,7 @@ func FuzzSpec(f *testing.F) {
 			return
 		}
 		inv := New()
-		inv.Claim("a", "one", claim)
+		inv.ApplyClaim("a", "one", claim)
 		spec, refusal := inv.Spec("a", "one", "")
 		kept := spec != nil
 		switch {
@@ -243,7 +243,7 @@ func FuzzSpec(f *testing.F) {
 		case kept == (refusal != ""):
 			t.Errorf("kept: %t, and the refusal is %q", kept, refusal)
 		}
-		inv.Claim("a", "one", nil)
+		inv.ApplyClaim("a", "one", nil)
 		checkSpecs(t, inv)
 	})
 }
@@ -260,13 +260,13 @@ func TestSpecsMostFrequent(t *testing.T) {
 		if i%10 == 0 {
 			template := &resourcev1.ResourceClaimTemplate{}
 			template.Spec.Spec = spec
-			inv.Template("team", fmt.Sprint(i), template)
+			inv.ApplyTemplate("team", fmt.Sprint(i), template)
 		} else {
 			claim := &resourcev1.ResourceClaim{Spec: spec}
 			if i%3 == 0 {
 				claim.Status.Allocation = &resourcev1.AllocationResult{}
 			}
-			inv.Claim("team", fmt.Sprint(i), claim)
+			inv.ApplyClaim("team", fmt.Sprint(i), claim)
 		}
 		want[class]++
 	}

@@ -12,8 +12,8 @@ import (
 // devices of the class can be allocated, because it requests other devices too.
 type Partnerless struct{ Class, Node string }
 
-// strandedKey identifies stranded devices.
-type strandedKey struct {
+// strandedGroup identifies stranded devices.
+type strandedGroup struct {
 	driver, node string
 	reason       dra.StrandedReason
 }
@@ -24,8 +24,8 @@ func (inv Overview) Stranded(needs Needs, partnerless []Partnerless) []dra.Stran
 	inv.lockUpdated()
 	defer inv.mu.Unlock()
 	s := &stranding{
-		inventory: inv.Inventory, needs: needs.ByDriver, found: map[strandedKey]float64{},
-		nodes: map[strandedKey]dra.StrandedReason{}, selections: map[strandedSelection]dra.StrandedReason{},
+		inventory: inv.Inventory, needs: needs.ByDriver, found: map[strandedGroup]float64{},
+		nodes: map[strandedGroup]dra.StrandedReason{}, selections: map[strandedSelection]dra.StrandedReason{},
 	}
 	for _, p := range inv.pools.all() {
 		s.addPool(p)
@@ -47,8 +47,8 @@ func (inv Overview) Stranded(needs Needs, partnerless []Partnerless) []dra.Stran
 type stranding struct {
 	inventory *Inventory
 	needs     map[string]Need // by driver
-	found     map[strandedKey]float64
-	nodes     map[strandedKey]dra.StrandedReason // of nodes, without a reason in the key: why their devices are stranded
+	found     map[strandedGroup]float64
+	nodes     map[strandedGroup]dra.StrandedReason // of nodes, without a reason in the key: why their devices are stranded
 
 	selections map[strandedSelection]dra.StrandedReason // the same of the nodes of a selection
 }
@@ -61,7 +61,7 @@ type strandedSelection struct {
 
 func (s *stranding) add(p *pool, node string, reason dra.StrandedReason, devices float64) {
 	if reason != "" && devices > 0 {
-		s.found[strandedKey{p.id.driver, node, reason}] += devices
+		s.found[strandedGroup{p.id.driver, node, reason}] += devices
 	}
 }
 
@@ -70,7 +70,7 @@ func (s *stranding) addPool(p *pool) {
 	sets := p.counterShares()
 	for _, b := range p.blocks {
 		if unallocated := b.all &^ b.allocated(); unallocated == b.free && len(sets) == 0 &&
-			b.slice.selection != nil && s.ofNodes(p.id.driver, b.slice.selection.value) == "" {
+			b.slice.selection != nil && s.cachedSelectionReason(p.id.driver, b.slice.selection.value) == "" {
 			continue
 		}
 		for bit := range eachBit(b.all &^ b.allocated()) {
@@ -86,9 +86,9 @@ func (s *stranding) addPool(p *pool) {
 func (s *stranding) addDevice(p *pool, b *block, bit int, sets map[counterKey]*counterShare) {
 	d, free := b.device(bit), b.free&(1<<bit) != 0
 	selection := b.slice.deviceSelection(d)
-	reason := s.ofDevice(p, b, bit)
+	reason := s.deviceReason(p, b, bit)
 	if free {
-		reason = s.ofNodes(p.id.driver, selection)
+		reason = s.cachedSelectionReason(p.id.driver, selection)
 	}
 	if len(d.consumes()) == 0 {
 		s.add(p, selection.node, reason, 1)
@@ -103,9 +103,9 @@ func (s *stranding) addDevice(p *pool, b *block, bit int, sets map[counterKey]*c
 	}
 }
 
-// ofDevice returns why a device that is neither allocated nor free is stranded; empty:
+// deviceReason returns why a device that is neither allocated nor free is stranded; empty:
 // what is left of it is too little by itself.
-func (s *stranding) ofDevice(p *pool, b *block, bit int) dra.StrandedReason {
+func (s *stranding) deviceReason(p *pool, b *block, bit int) dra.StrandedReason {
 	d := b.device(bit)
 	switch {
 	case (b.incomplete|b.invalid)&(1<<bit) != 0:
@@ -122,9 +122,9 @@ func (s *stranding) ofDevice(p *pool, b *block, bit int) dra.StrandedReason {
 	return dra.StrandedPartitionRest
 }
 
-// ofNodes returns why free devices are stranded on the nodes that can use them; empty:
+// cachedSelectionReason returns why free devices are stranded on the nodes that can use them; empty:
 // they are not. Of several nodes it is the reason that is the last by their order.
-func (s *stranding) ofNodes(driver string, selection *nodeSelection) dra.StrandedReason {
+func (s *stranding) cachedSelectionReason(driver string, selection *nodeSelection) dra.StrandedReason {
 	nodes := s.inventory.nodes
 	switch {
 	case len(nodes.nodes) == 0: // they cannot be read
@@ -132,7 +132,7 @@ func (s *stranding) ofNodes(driver string, selection *nodeSelection) dra.Strande
 	case selection.node != "" && nodes.nodes[selection.node] == nil:
 		return dra.StrandedNoNode
 	case selection.node != "":
-		return s.ofNode(driver, selection.node)
+		return s.cachedNodeReason(driver, selection.node)
 	}
 	key := strandedSelection{driver, selection}
 	reason, ok := s.selections[key]
@@ -150,7 +150,7 @@ func (s *stranding) selectionReason(driver string, selection *nodeSelection) dra
 	}
 	found := dra.StrandedNoNode
 	for node := range selected {
-		reason := s.ofNode(driver, node)
+		reason := s.cachedNodeReason(driver, node)
 		if reason == "" {
 			return ""
 		}
@@ -161,8 +161,8 @@ func (s *stranding) selectionReason(driver string, selection *nodeSelection) dra
 	return found
 }
 
-func (s *stranding) ofNode(driver, node string) dra.StrandedReason {
-	key := strandedKey{driver: driver, node: node}
+func (s *stranding) cachedNodeReason(driver, node string) dra.StrandedReason {
+	key := strandedGroup{driver: driver, node: node}
 	reason, ok := s.nodes[key]
 	if !ok {
 		reason = s.nodeReason(driver, node)
@@ -198,7 +198,7 @@ func (s *stranding) addPartnerless(missing Partnerless) {
 		return
 	}
 	for _, p := range s.inventory.pools.withSelections(s.inventory.nodes.selecting(missing.Node)) {
-		if s.ofNode(p.id.driver, missing.Node) != "" {
+		if s.cachedNodeReason(p.id.driver, missing.Node) != "" {
 			continue
 		}
 		free := 0
@@ -310,7 +310,7 @@ func (inv Overview) KeptNodes() (all []dra.KeptNode) {
 	}
 	for _, node := range slices.Sorted(maps.Keys(idle)) {
 		if idle[node] {
-			all = append(all, inv.rooms.kept(node)...)
+			all = append(all, inv.rooms.removalObstacles(node)...)
 		}
 	}
 	return all

@@ -21,10 +21,10 @@ type Traits struct {
 	seed       maphash.Seed
 }
 
-// TraitsOf returns what the requests and the attributes of constraints read. It
+// RequestTraits returns what the requests and the attributes of constraints read. It
 // is nil if that is not known: a request has derived attributes, or a selector
 // that is broken or not kept any more.
-func (inv *Inventory) TraitsOf(requests []Request, attributes []resourcev1.FullyQualifiedName) *Traits {
+func (inv *Inventory) RequestTraits(requests []Request, attributes []resourcev1.FullyQualifiedName) *Traits {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	traits := &Traits{seed: inv.selectors.seeds[0]}
@@ -60,10 +60,10 @@ type TraitsKey struct {
 	devices int
 }
 
-// OnNode returns the key of a node, and false if it is not known: the node does
+// NodeKey returns the key of a node, and false if it is not known: the node does
 // not exist, other nodes can use devices that the requests select, or devices have
 // something that selectors cannot read.
-func (t *Traits) OnNode(inv *Inventory, name string) (TraitsKey, bool) {
+func (t *Traits) NodeKey(inv *Inventory, name string) (TraitsKey, bool) {
 	if t == nil {
 		return TraitsKey{}, false
 	}

@@ -7,12 +7,12 @@ import (
 	"unique"
 )
 
-// view is a pool as the allocator sees it from nodes that can use the same slices of it
+// poolView is a pool as the allocator sees it from nodes that can use the same slices of it
 // (GatherPools of k8s.io/dynamic-resource-allocation). Of these slices the newest
 // generation counts, whatever other nodes have: administrators choose names of pools, so
 // that several nodes may have one of the same name. Only if these slices are not the
 // whole pool, the others matter.
-type view struct {
+type poolView struct {
 	nodes      []string                    // that exist
 	selections map[*nodeSelection]struct{} // whose devices the nodes can use
 	slices     []*slice                    // that the nodes can use, of all generations, sorted by name
@@ -32,18 +32,18 @@ type view struct {
 
 // views are the views of one pool.
 type views struct {
-	all         []*view
-	byNode      map[string]*view // of the nodes that see more than the others
-	others      *view            // of all other nodes; nil: they see nothing of the pool
-	bySelection map[*nodeSelection][]*view
+	all         []*poolView
+	byNode      map[string]*poolView // of the nodes that see more than the others
+	others      *poolView            // of all other nodes; nil: they see nothing of the pool
+	bySelection map[*nodeSelection][]*poolView
 }
 
 // newViews returns the views of all slices of a pool, which are sorted by name. Devices
 // that no node can use are in the view of a node as it would have to be.
 func newViews(all []*slice, nodes *nodeIndex) views {
 	b := viewBuilder{
-		views: views{byNode: map[string]*view{}, bySelection: map[*nodeSelection][]*view{}},
-		with:  map[*nodeSelection][]*slice{}, numbers: map[*nodeSelection]int{}, byKey: map[string]*view{},
+		views: views{byNode: map[string]*poolView{}, bySelection: map[*nodeSelection][]*poolView{}},
+		with:  map[*nodeSelection][]*slice{}, numbers: map[*nodeSelection]int{}, byKey: map[string]*poolView{},
 	}
 	for _, s := range all {
 		for selection := range s.selections() {
@@ -74,7 +74,7 @@ type viewBuilder struct {
 	order   []*nodeSelection // each once
 	numbers map[*nodeSelection]int
 	with    map[*nodeSelection][]*slice
-	byKey   map[string]*view
+	byKey   map[string]*poolView
 }
 
 func (b *viewBuilder) addSlice(selection *nodeSelection, s *slice) {
@@ -136,7 +136,7 @@ func (b *viewBuilder) addNodes(nodes *nodeIndex) {
 }
 
 // get returns the view of nodes that all of the selections select.
-func (b *viewBuilder) get(selections []*nodeSelection) *view {
+func (b *viewBuilder) get(selections []*nodeSelection) *poolView {
 	var key []byte
 	for _, selection := range selections {
 		key = binary.AppendUvarint(key, uint64(b.numbers[selection]))
@@ -144,7 +144,7 @@ func (b *viewBuilder) get(selections []*nodeSelection) *view {
 	if found := b.byKey[string(key)]; found != nil {
 		return found
 	}
-	made := &view{selections: make(map[*nodeSelection]struct{}, len(selections))}
+	made := &poolView{selections: make(map[*nodeSelection]struct{}, len(selections))}
 	for _, selection := range selections {
 		made.slices = append(made.slices, b.with[selection]...)
 	}
@@ -158,7 +158,7 @@ func (b *viewBuilder) get(selections []*nodeSelection) *view {
 }
 
 // cover has the view decide about the devices of the selections.
-func (b *viewBuilder) cover(v *view, selections []*nodeSelection) {
+func (b *viewBuilder) cover(v *poolView, selections []*nodeSelection) {
 	for _, selection := range selections {
 		if _, ok := v.selections[selection]; !ok {
 			v.selections[selection] = struct{}{}
@@ -168,7 +168,7 @@ func (b *viewBuilder) cover(v *view, selections []*nodeSelection) {
 }
 
 // gather finds the slices that count, given all of the pool by generation.
-func (v *view) gather(generations map[int64][]*slice, newest int64) {
+func (v *poolView) gather(generations map[int64][]*slice, newest int64) {
 	v.generation = v.slices[0].generation
 	for _, s := range v.slices {
 		v.generation = max(v.generation, s.generation)
@@ -191,7 +191,7 @@ func (v *view) gather(generations map[int64][]*slice, newest int64) {
 // asked returns the slices of which the allocator asks one how many slices the pool has:
 // those of the node, if there are any. Which one it asks is not known: if they contradict
 // each other, the pool has to be complete according to each.
-func (v *view) asked() []*slice {
+func (v *poolView) asked() []*slice {
 	ofNode := slices.DeleteFunc(slices.Clone(v.current), func(s *slice) bool { return s.onlyNode() == "" })
 	if len(ofNode) > 0 {
 		return ofNode
@@ -215,7 +215,7 @@ func namesAreUnique(slices []*slice) bool {
 }
 
 // onlyNode returns the only node that can use all of what the view has, else "".
-func (v *view) onlyNode() string {
+func (v *poolView) onlyNode() string {
 	node := ""
 	for selection := range v.selections {
 		if selection.node == "" || v.whole != nil || node != "" && selection.node != node {
@@ -227,7 +227,7 @@ func (v *view) onlyNode() string {
 }
 
 // isOptional reports whether slices of it skip node operations.
-func (v *view) isOptional() bool {
+func (v *poolView) isOptional() bool {
 	for selection := range v.selections {
 		if selection.optional {
 			return true
@@ -237,17 +237,17 @@ func (v *view) isOptional() bool {
 }
 
 // has reports whether the slice is one of the newest that the nodes can use.
-func (v *view) has(s *slice) bool { return !v.obsolete && s.generation == v.generation }
+func (v *poolView) has(s *slice) bool { return !v.obsolete && s.generation == v.generation }
 
 // provides reports whether the nodes can have a device of the slice that is not
 // allocated. Another share of a device that is shared consumes no counters.
-func (v *view) provides(s *slice, d *device, share bool) bool {
+func (v *poolView) provides(s *slice, d *device, share bool) bool {
 	return v.has(s) && v.valid && (share || v.counters.suffice(d) && v.counters.compatible(d))
 }
 
 // decisive returns the slices for an allocator that is to see of the pool what the nodes
 // see. It asks the first one how many there are.
-func (v *view) decisive() []*slice {
+func (v *poolView) decisive() []*slice {
 	switch {
 	case v.obsolete:
 		return nil
@@ -262,7 +262,7 @@ func (v *view) decisive() []*slice {
 }
 
 // counted returns the slices whose counters and devices count.
-func (v *view) counted() []*slice {
+func (v *poolView) counted() []*slice {
 	if v.whole != nil {
 		return v.whole
 	}
@@ -302,7 +302,7 @@ func (vs *views) updateFeatures(all *nodeIndex) {
 }
 
 // nodes returns the nodes that see the view, of those that exist.
-func (vs *views) nodes(v *view, all *nodeIndex) []string {
+func (vs *views) nodes(v *poolView, all *nodeIndex) []string {
 	if v != vs.others {
 		return v.nodes
 	}
@@ -316,7 +316,7 @@ func (vs *views) nodes(v *view, all *nodeIndex) []string {
 }
 
 // onNode returns the view of a node that can use devices of the pool.
-func (vs *views) onNode(node string) *view {
+func (vs *views) onNode(node string) *poolView {
 	if v := vs.byNode[node]; v != nil {
 		return v
 	}

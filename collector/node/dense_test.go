@@ -36,7 +36,7 @@ const (
 
 func newDense() *dense {
 	d := &dense{now: origin()}
-	d.facts.Cluster = Cluster{Enabled: true, Fresh: true, SlicesFresh: true}
+	d.facts.Cluster = APIFacts{Enabled: true, Fresh: true, SlicesFresh: true}
 	for g := range denseGPUs {
 		whole := gpu(g)
 		d.facts.Samples = append(d.facts.Samples, device.Sample{Device: whole, Source: "simulated"})
@@ -211,8 +211,8 @@ func pairs(names ...string) [][2]string {
 }
 
 func denseConfig() Config {
-	return Config{Node: sceneNode, Interval: time.Second, Grace: 5 * time.Minute, IdleThreshold: 0.01, MaxSeries: 100000, HealthHold: 5 * time.Minute, ThrottleRatio: 0.5, Version: self.Version{Version: "v0", Revision: "abc", GoVersion: "go"},
-		Access: Access{Mode: "runtimeClass", Reason: "set"},
+	return Config{Node: sceneNode, Interval: time.Second, Grace: 5 * time.Minute, IdleThreshold: 0.01, MaxSeries: 100000, HealthHold: 5 * time.Minute, ThrottleRatio: 0.5, Version: self.Build{Version: "v0", Revision: "abc", GoVersion: "go"},
+		Access: GPUAccess{Mode: "runtimeClass", Reason: "set"},
 		Prices: &price.Prices{Currency: "EUR", Rules: []price.Rule{{PerHour: 4}, {DeviceClass: "mig.nvidia.com", PerHour: 0.6}}}}
 }
 

@@ -19,7 +19,7 @@ func ExampleStep() {
 	gpu := device.Device{UUID: "GPU-0", Vendor: "nvidia", Model: "NVIDIA H100 80GB HBM3"}
 	facts := node.Facts{
 		Samples: []device.Sample{{Device: gpu, Source: "nvml", At: at, Readings: []device.Reading{{Quantity: device.Power, Value: 412.5}}}},
-		Cluster: node.Cluster{
+		Cluster: node.APIFacts{
 			Enabled: true, Fresh: true, SlicesFresh: true,
 			Claims: []dra.Claim{{
 				Ref: claim, UID: "1", Allocated: true, Node: "node-a",

@@ -20,7 +20,7 @@ type Facts struct {
 	Samples  []device.Sample  // merged: no UUID twice
 	Listing  dra.PodResources // the kubelet's last successful List
 	ListedAt clock.Instant    // when it was listed; zero: never
-	Cluster  Cluster
+	Cluster  APIFacts
 	CDI      []dra.CDIDevice
 	Sources  []source.Status
 
@@ -69,8 +69,8 @@ func (p ProcessState) String() string {
 	}[p]
 }
 
-// Cluster is what the API server has of this node.
-type Cluster struct {
+// APIFacts is what the API server has of this node.
+type APIFacts struct {
 	Enabled     bool // false with --kubernetes.disable
 	Fresh       bool // the pod watch is synced and alive
 	SlicesFresh bool // and so is the watch of slices
@@ -117,8 +117,8 @@ type Event struct {
 // Config is what does not change while the node role runs.
 type Config struct {
 	Node          string        // the node's name, a label of every row
-	Version       self.Version  // of this binary
-	Access        Access        // to NVIDIA's GPUs
+	Version       self.Build    // of this binary
+	Access        GPUAccess     // to NVIDIA's GPUs
 	Interval      time.Duration // between two samples of the fast quantities
 	Grace         time.Duration // for how long counters and info rows are kept after the hold
 	IdleThreshold float64       // utilization ratio below which a claim is idle
@@ -131,9 +131,9 @@ type Config struct {
 	ThrottleRatio float64       // share of a minute in thermal slowdown, or under the power brake, that makes a device unhealthy; 0: none does
 }
 
-// Access is how the manifests give the agent access to NVIDIA's GPUs, and why. They know
+// GPUAccess is how the manifests give the agent access to NVIDIA's GPUs, and why. They know
 // it, the agent does not. An empty mode is unknown.
-type Access struct {
+type GPUAccess struct {
 	Mode, Reason string
 }
 
@@ -141,16 +141,16 @@ type Access struct {
 // at least.
 func (c Config) Staleness() time.Duration { return device.StaleAfter(c.Interval) }
 
-// span identifies a list by its place in memory. Facts are immutable, so two
+// listIdentity identifies a list by its place in memory. Facts are immutable, so two
 // lists with the same span are the same list.
-type span[T any] struct {
+type listIdentity[T any] struct {
 	first *T
 	n     int
 }
 
-func newSpan[T any](list []T) span[T] {
+func newListIdentity[T any](list []T) listIdentity[T] {
 	if len(list) == 0 {
-		return span[T]{}
+		return listIdentity[T]{}
 	}
-	return span[T]{&list[0], len(list)}
+	return listIdentity[T]{&list[0], len(list)}
 }

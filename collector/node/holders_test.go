@@ -56,7 +56,7 @@ func TestKeptMatchIsExclusive(t *testing.T) {
 // Hardware that is found while the API server is away is found all the same.
 func TestHardwareFoundWhileTheWatchIsStale(t *testing.T) {
 	s := busyGPU(t)
-	s.facts.Cluster = Cluster{Enabled: true}
+	s.facts.Cluster = APIFacts{Enabled: true}
 	s.list("ml/train", "gpu-0")
 	samples := s.facts.Samples
 	s.facts.Samples = nil

@@ -32,11 +32,11 @@ type uncertainHold struct {
 // causes is everything that matching and joining depend on while the facts of
 // the API server decide. Most steps bring new readings alone.
 type causes struct {
-	pods        span[dra.Pod]
-	claims      span[dra.Claim]
-	published   span[dra.PublishedDevice]
-	assignments span[dra.Assignment]
-	cdi         span[dra.CDIDevice]
+	pods        listIdentity[dra.Pod]
+	claims      listIdentity[dra.Claim]
+	published   listIdentity[dra.PublishedDevice]
+	assignments listIdentity[dra.Assignment]
+	cdi         listIdentity[dra.CDIDevice]
 	hardware    uint64 // changes of the hardware so far
 }
 
@@ -48,11 +48,11 @@ func newJoin(node string) *join {
 // on, and reports whether it did. The views that it leaves are to be resolved.
 func (j *join) update(facts Facts, hardwareChanges uint64) bool {
 	causes := causes{
-		pods:        newSpan(facts.Cluster.Pods),
-		claims:      newSpan(facts.Cluster.Claims),
-		published:   newSpan(facts.Cluster.Published),
-		assignments: newSpan(facts.Listing.Assignments),
-		cdi:         newSpan(facts.CDI),
+		pods:        newListIdentity(facts.Cluster.Pods),
+		claims:      newListIdentity(facts.Cluster.Claims),
+		published:   newListIdentity(facts.Cluster.Published),
+		assignments: newListIdentity(facts.Listing.Assignments),
+		cdi:         newListIdentity(facts.CDI),
 		hardware:    hardwareChanges,
 	}
 	// Otherwise the views depend on time, or on the views before.
@@ -151,7 +151,7 @@ func (j *join) unreadClaims(facts Facts) func(dra.ClaimRef, []*dra.Pod) (claimVi
 // after its claims were reserved for it: a claim that is not reserved for a pod
 // here has not been read since, or is another one that had the name before.
 // fallback returns the view of such a claim. Devices have no uuids yet.
-func joinCluster(node string, cluster Cluster, fallback func(dra.ClaimRef, []*dra.Pod) (claimView, bool)) []claimView {
+func joinCluster(node string, cluster APIFacts, fallback func(dra.ClaimRef, []*dra.Pod) (claimView, bool)) []claimView {
 	claims := make(map[dra.ClaimRef]*dra.Claim, len(cluster.Claims))
 	for i := range cluster.Claims {
 		claims[cluster.Claims[i].Ref] = &cluster.Claims[i]

@@ -171,7 +171,7 @@ func TestHoldersWhileThePodWatchIsStale(t *testing.T) {
 // Without the API server the kubelet's List decides, but for an empty answer.
 func TestHoldersWithoutTheAPIServer(t *testing.T) {
 	s := newScene(t, gpu(0), gpu(1))
-	s.facts.Cluster = Cluster{}
+	s.facts.Cluster = APIFacts{}
 	s.list("ml/train", "gpu-0")
 	s.list("ml/other", "gpu-1")
 	s.facts.Listing.Assignments[0].CDIDevices = []string{"k8s.gpu.nvidia.com/claim=5873cd9f-c72e-44ad-ab51-44bd266a8c69-gpu-0"}

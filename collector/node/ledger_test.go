@@ -329,7 +329,7 @@ func TestWeightsWithoutSlices(t *testing.T) {
 				s.facts.Listing.Assignments[i].ShareID = result.ShareID
 			}
 			if test.kubelet {
-				s.facts.Cluster = Cluster{}
+				s.facts.Cluster = APIFacts{}
 			}
 			for range 13 {
 				s.listed(1)

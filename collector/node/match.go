@@ -28,7 +28,7 @@ type matcher struct {
 // matchedInputs is everything that a matching follows from. Most changes at the API
 // server, such as a pod that ends, leave it as it is.
 type matchedInputs struct {
-	published span[dra.PublishedDevice]
+	published listIdentity[dra.PublishedDevice]
 	hardware  uint64 // changes of the hardware
 	kept      map[dra.DeviceID]int
 	subjects  []subject
@@ -98,7 +98,7 @@ func (m *matcher) matchedUUID(id dra.DeviceID) string {
 // match matches again if anything has changed that the matching follows from.
 func (m *matcher) match(facts Facts, held map[dra.DeviceID]bool, uuids []string) *matching {
 	inputs := matchedInputs{
-		published: newSpan(facts.Cluster.Published),
+		published: newListIdentity(facts.Cluster.Published),
 		hardware:  m.devices.changes,
 		kept:      m.kept(facts.Cluster, uuids),
 		subjects:  subjects(facts, held),
@@ -121,7 +121,7 @@ func (m *matcher) match(facts Facts, held map[dra.DeviceID]bool, uuids []string)
 
 // kept is the hardware of held devices whose slices are gone: no other named
 // device can be matched with it.
-func (m *matcher) kept(cluster Cluster, uuids []string) map[dra.DeviceID]int {
+func (m *matcher) kept(cluster APIFacts, uuids []string) map[dra.DeviceID]int {
 	published := make(map[dra.DeviceID]bool, len(cluster.Published))
 	for i := range cluster.Published {
 		published[cluster.Published[i].ID] = true
@@ -178,7 +178,7 @@ func (m *matcher) keepBefore(pairs *matching) {
 }
 
 // publish gives each device the name under which its driver publishes it.
-func (m *matcher) publish(cluster Cluster, pairs *matching, uuids []string) {
+func (m *matcher) publish(cluster APIFacts, pairs *matching, uuids []string) {
 	clear(m.published)
 	for i := range cluster.Published {
 		m.published[cluster.Published[i].ID] = &cluster.Published[i]
@@ -454,7 +454,7 @@ func (m *matching) matched(s subject) bool {
 }
 
 // apply applies a rule.
-func (m *matching) apply(r rule) {
+func (m *matching) apply(r matchRule) {
 	keys := make(map[string][]int, len(m.subjects))
 	for i, s := range m.subjects {
 		if s.published.Passthrough || m.matched(s) && !r.exclusion {
@@ -541,7 +541,7 @@ func (m *matching) claimedPartner(device int) bool {
 
 // partners returns, for each device that the rule counts, the subjects whose key
 // leads to it and to no other device.
-func (m *matching) partners(r rule, keys map[string][]int) [][]int {
+func (m *matching) partners(r matchRule, keys map[string][]int) [][]int {
 	byKey := make(map[string]int, len(m.hardware))
 	const several = -1
 	for i, d := range m.hardware {

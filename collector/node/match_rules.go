@@ -23,10 +23,10 @@ type subject struct {
 	before      string           // the hardware that it was when a slice had it, as hardwareUUID; empty: not known
 }
 
-// rule leads from a subject to hardware: both have the same key. An empty key means
+// matchRule leads from a subject to hardware: both have the same key. An empty key means
 // that the rule does not apply. A rule of exclusion makes two partners because
 // there is no other, so it also counts those that have a partner already.
-type rule struct {
+type matchRule struct {
 	name      string
 	subject   func(subject) string
 	hardware  func(device.Device, hardwareIndex) []string
@@ -39,8 +39,8 @@ type hardwareIndex map[string]device.Device
 
 // rules returns the rules in the order in which they are applied; see
 // docs/architecture.md.
-func rules() []rule {
-	return []rule{
+func rules() []matchRule {
+	return []matchRule{
 		{name: "uuid", subject: func(s subject) string { return s.published.UUID }, hardware: deviceUUID, identity: true},
 		{name: "placement", subject: subjectPlacement, hardware: devicePlacement},
 		{name: "profile", subject: subjectProfile, hardware: deviceProfile, exclusion: true},

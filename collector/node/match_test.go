@@ -167,7 +167,7 @@ func TestMatchesHaveRules(t *testing.T) {
 	listed := dra.DeviceID{Driver: "gpu.nvidia.com", Pool: "n", Name: "gpu-2"}
 	facts := Facts{
 		Samples: []device.Sample{hardware("GPU-0", "0000:10:00.0", 0), hardware("GPU-1", "0000:20:00.0", 1), hardware("GPU-2", "0000:30:00.0", 2)},
-		Cluster: Cluster{Enabled: true, Published: []dra.PublishedDevice{
+		Cluster: APIFacts{Enabled: true, Published: []dra.PublishedDevice{
 			published("gpu-0", "GPU-0", "0000:10:00.0"), published("gpu-1", "", "0000:20:00.0"), published("gpu-9", "GPU-9", ""),
 		}},
 		Listing: dra.PodResources{Assignments: []dra.Assignment{{Device: listed}}},
@@ -212,7 +212,7 @@ func TestDeviceNodesWithoutTheAPIServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, test.hardware...)
-			s.facts.Cluster = Cluster{}
+			s.facts.Cluster = APIFacts{}
 			for i, claim := range []string{"one", "two"} {
 				s.list("ml/claim-"+claim, claim)
 				s.facts.Listing.Assignments[i].Device.Driver = claim + ".example.com"

@@ -113,7 +113,7 @@ func (s *misleadingScene) trainClaim(containers ...dra.Container) {
 func (s *misleadingScene) showAlone(heading string) {
 	s.t.Helper()
 	cluster, state := s.facts.Cluster, s.state
-	s.facts.Cluster, s.state = Cluster{}, NewState(state.config)
+	s.facts.Cluster, s.state = APIFacts{}, NewState(state.config)
 	s.listed(10)
 	s.pages.show(heading)
 	s.facts.Cluster, s.state = cluster, state
@@ -137,7 +137,7 @@ func runEveryDevice(s *misleadingScene) {
 }
 
 func runEmptyAfterRestart(s *misleadingScene) {
-	s.facts.Cluster = Cluster{}
+	s.facts.Cluster = APIFacts{}
 	s.runs(trainPod(simulated.Prepared, simulated.Container{Name: "main", Uses: []simulated.Use{{Claim: "train"}}}))
 	s.listed(1)
 	s.pages.show("listed, without an API server")
@@ -164,7 +164,7 @@ func runBeforePreparation(s *misleadingScene) {
 
 func runTwoShares(s *misleadingScene) {
 	s.provoke(simulated.TwoShares)
-	s.facts.Cluster = Cluster{}
+	s.facts.Cluster = APIFacts{}
 	s.runs(simulated.Pod{Namespace: "ml", Name: "train", Containers: []simulated.Container{{Name: "main", Uses: []simulated.Use{{Claim: "train"}}}}, Claims: []simulated.Claim{{
 		Name: "train", Devices: []simulated.Device{{Driver: "gpu.nvidia.com", Pool: sceneNode, Name: "gpu-0", ShareID: "a"}},
 	}}})

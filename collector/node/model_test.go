@@ -359,14 +359,14 @@ func TestModelIsShared(t *testing.T) {
 		if a.Identity != b.Identity || a.Details != b.Details {
 			t.Errorf("the identity of %s, or its details, is another record", a.UUID)
 		}
-		if newSpan(a.Prices) != newSpan(b.Prices) || newSpan(a.Signals) != newSpan(b.Signals) || newSpan(a.Taints) != newSpan(b.Taints) || newSpan(a.XIDs) != newSpan(b.XIDs) {
+		if newListIdentity(a.Prices) != newListIdentity(b.Prices) || newListIdentity(a.Signals) != newListIdentity(b.Signals) || newListIdentity(a.Taints) != newListIdentity(b.Taints) || newListIdentity(a.XIDs) != newListIdentity(b.XIDs) {
 			t.Errorf("a list of %s is another one", a.UUID)
 		}
 	}
 	if &first.Claims[0] != &second.Claims[0] {
 		t.Error("the list of claims is another one")
 	}
-	if newSpan(first.Workloads) != newSpan(second.Workloads) || newSpan(first.PodAlignments) != newSpan(second.PodAlignments) {
+	if newListIdentity(first.Workloads) != newListIdentity(second.Workloads) || newListIdentity(first.PodAlignments) != newListIdentity(second.PodAlignments) {
 		t.Error("the list of workloads or alignments is another one")
 	}
 }

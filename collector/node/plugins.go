@@ -48,7 +48,7 @@ type plugins struct {
 // pluginCauses is everything that the consumers depend on while the List is
 // complete.
 type pluginCauses struct {
-	listed   span[dra.PluginAssignment]
+	listed   listIdentity[dra.PluginAssignment]
 	hardware uint64
 }
 
@@ -69,7 +69,7 @@ func (p *plugins) update(facts Facts, now clock.Instant) []Event {
 		return nil
 	case complete(facts.Listing, p.node):
 		clear(p.absent)
-		causes := pluginCauses{newSpan(facts.Listing.Plugins), p.devices.changes}
+		causes := pluginCauses{newListIdentity(facts.Listing.Plugins), p.devices.changes}
 		if causes == p.causes {
 			return p.log(now)
 		}

@@ -26,7 +26,7 @@ func TestLabelsOfPods(t *testing.T) {
 	s.facts.Cluster.Pods[0].Labels = nil
 	s.run(2)
 	pages.show("unknown")
-	s.facts.Cluster = Cluster{}
+	s.facts.Cluster = APIFacts{}
 	s.facts.Listing = dra.PodResources{Pods: []dra.PodRef{{Namespace: "ml", Name: "listed"}}, Assignments: []dra.Assignment{{
 		Pod: dra.PodRef{Namespace: "ml", Name: "listed"}, Container: "main", Claim: dra.ClaimRef{Namespace: "ml", Name: "other"}, Device: sceneID("gpu-0"),
 	}}}

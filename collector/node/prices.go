@@ -28,7 +28,7 @@ type devicePrices struct {
 	asked   struct {
 		list    *price.Prices
 		classes []string
-		device  price.Device
+		device  price.PricedDevice
 	}
 	infos infoRows[model.Price] // past ones for the grace, as released holds are priced by them; all by the list in use
 }
@@ -79,7 +79,7 @@ func (s *prices) update(list *price.Prices, views []claimView, now clock.Instant
 // held.
 func (s *prices) updateDevice(d *deviceState, now clock.Instant) {
 	p := s.byDevice[d]
-	device := price.Device{Driver: d.driver(), Model: d.model(), Profile: d.profile(), Partition: d.isPartition(), NamedOnly: namedOnly(d)}
+	device := price.PricedDevice{Driver: d.driver(), Model: d.model(), Profile: d.profile(), Partition: d.isPartition(), NamedOnly: namedOnly(d)}
 	if p.asked.list != s.list || p.asked.device != device || !slices.Equal(p.asked.classes, p.classes) {
 		reloaded := p.asked.list != s.list
 		p.asked.list, p.asked.device, p.asked.classes = s.list, device, slices.Clone(p.classes)
@@ -118,7 +118,7 @@ func namedOnly(d *deviceState) bool {
 
 // reprice gives the past rows of a device the prices of the list that was reloaded, and
 // removes those for which it has none.
-func (p *devicePrices) reprice(device price.Device) {
+func (p *devicePrices) reprice(device price.PricedDevice) {
 	retired := p.infos.retired[:0]
 	for _, row := range p.infos.retired {
 		device.DeviceClass = row.fact.Class

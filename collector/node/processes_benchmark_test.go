@@ -31,7 +31,7 @@ const (
 
 func newSharedNode() *sharedNode {
 	c := &sharedNode{now: origin()}
-	c.facts.Cluster = Cluster{Enabled: true, Fresh: true, SlicesFresh: true}
+	c.facts.Cluster = APIFacts{Enabled: true, Fresh: true, SlicesFresh: true}
 	c.facts.Processes.Owners = map[int]dra.Owner{}
 	for turn := range c.readings {
 		c.readings[turn] = denseReadings(1)

@@ -52,8 +52,8 @@ func newScene(t testing.TB, devices ...device.Device) *scene {
 	s := &scene{t: t, now: origin(), hold: map[string][]string{}, sampled: map[string]map[device.Quantity]float64{},
 		details: map[string]map[device.Reading]float64{}, unreadable: map[string]bool{}, processLists: map[string][]device.Process{}}
 	s.state = NewState(Config{Node: sceneNode, Interval: time.Second, Grace: 5 * time.Minute, IdleThreshold: 0.01,
-		HealthHold: 5 * time.Second, ThrottleRatio: 0.5, Version: self.Version{Version: "v0", Revision: "abc", GoVersion: "go"}})
-	s.facts.Cluster = Cluster{Enabled: true, Fresh: true, SlicesFresh: true}
+		HealthHold: 5 * time.Second, ThrottleRatio: 0.5, Version: self.Build{Version: "v0", Revision: "abc", GoVersion: "go"}})
+	s.facts.Cluster = APIFacts{Enabled: true, Fresh: true, SlicesFresh: true}
 	for _, d := range devices {
 		s.facts.Samples = append(s.facts.Samples, device.Sample{Device: d, Source: "simulated"})
 		s.sampled[d.UUID], s.details[d.UUID] = map[device.Quantity]float64{}, map[device.Reading]float64{}

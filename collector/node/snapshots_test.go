@@ -137,7 +137,7 @@ func (m *snapshot) facts(now clock.Instant) node.Facts {
 	known := m.readCluster()
 	facts := node.Facts{
 		Listing: m.listing, ListedAt: now, CDI: m.cdi(),
-		Cluster: node.Cluster{
+		Cluster: node.APIFacts{
 			Enabled: true, Fresh: known.PodsFresh, SlicesFresh: known.SlicesFresh,
 			Pods: known.Pods, Claims: known.Claims, Unread: known.Unread, Published: known.Published,
 		},
@@ -153,7 +153,7 @@ func (m *snapshot) facts(now clock.Instant) node.Facts {
 
 // readCluster writes the objects to an API server and reads them as the agent
 // does.
-func (m *snapshot) readCluster() apiserver.Facts {
+func (m *snapshot) readCluster() apiserver.NodeFacts {
 	m.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -195,7 +195,7 @@ func put[T any, P interface {
 
 // complete reports whether all slices are there, and every claim that is
 // reserved for a pod that is bound and not finished.
-func (m *snapshot) complete(facts apiserver.Facts) bool {
+func (m *snapshot) complete(facts apiserver.NodeFacts) bool {
 	published := 0
 	for _, slice := range m.slices {
 		published += len(slice.Spec.Devices)

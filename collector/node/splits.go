@@ -27,9 +27,9 @@ type splits struct {
 
 // userCauses is everything that users depend on besides the views.
 type userCauses struct {
-	pods, pluginPods span[dra.Pod]
-	plugins          span[model.PluginConsumer]
-	unresolved       span[unresolvedPlugin]
+	pods, pluginPods listIdentity[dra.Pod]
+	plugins          listIdentity[model.PluginConsumer]
+	unresolved       listIdentity[unresolvedPlugin]
 	splits           int // added so far
 }
 
@@ -87,8 +87,8 @@ func (s *splits) remove(d *deviceState) { delete(s.byDevice, d) }
 
 // updateUsers determines the users of each device that has a split again, if
 // anything has changed that they depend on.
-func (s *splits) updateUsers(cluster Cluster, held *holding, now clock.Instant) {
-	causes := userCauses{newSpan(cluster.Pods), newSpan(cluster.PluginPods), newSpan(held.plugins), newSpan(held.unresolved), s.added}
+func (s *splits) updateUsers(cluster APIFacts, held *holding, now clock.Instant) {
+	causes := userCauses{newListIdentity(cluster.Pods), newListIdentity(cluster.PluginPods), newListIdentity(held.plugins), newListIdentity(held.unresolved), s.added}
 	if !held.again && causes == s.causes {
 		return
 	}
@@ -127,7 +127,7 @@ func (s *splits) updateUsers(cluster Cluster, held *holding, now clock.Instant) 
 	}
 }
 
-func podsByRef(cluster Cluster) map[dra.PodRef]*dra.Pod {
+func podsByRef(cluster APIFacts) map[dra.PodRef]*dra.Pod {
 	pods := make(map[dra.PodRef]*dra.Pod, len(cluster.Pods)+len(cluster.PluginPods))
 	for _, list := range [][]dra.Pod{cluster.PluginPods, cluster.Pods} {
 		for i := range list {

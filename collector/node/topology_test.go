@@ -182,7 +182,7 @@ func TestTopologyRows(t *testing.T) {
 			"0000:90:00.0": {PCIeRoot: "pci0000:90", NUMANode: "1"}, "0000:81:00.0": {PCIeRoot: "pci0000:80", NUMANode: "1"},
 		}),
 	}
-	facts.Cluster = Cluster{Enabled: true, Fresh: true, SlicesFresh: true, Published: []dra.PublishedDevice{
+	facts.Cluster = APIFacts{Enabled: true, Fresh: true, SlicesFresh: true, Published: []dra.PublishedDevice{
 		{ID: id("gpu.nvidia.com", "gpu-1"), UUID: "GPU-1", PCIeRoot: "pci0000:10", NUMANode: "0", Placement: dra.PlacementUnknown},
 		{ID: id("gpu.nvidia.com", "gpu-2"), UUID: "GPU-2", Placement: dra.PlacementUnknown},
 		{ID: id("gpu.nvidia.com", "gpu-8"), UUID: "GPU-8", Placement: dra.PlacementUnknown},
@@ -241,7 +241,7 @@ func TestLinksToUnknownDevices(t *testing.T) {
 	facts := Facts{Locations: device.NewLocations(map[string]device.Location{
 		"0000:10:00.0": {PCIeRoot: "pci0000:10", NUMANode: "0"}, "0000:90:00.0": {PCIeRoot: "pci0000:90", NUMANode: "1"},
 	})}
-	facts.Cluster = Cluster{Enabled: true, Fresh: true, SlicesFresh: true}
+	facts.Cluster = APIFacts{Enabled: true, Fresh: true, SlicesFresh: true}
 	made := dra.Claim{Ref: dra.ClaimRef{Namespace: "a", Name: "two"}, UID: "two", Allocated: true, ReservedFor: []dra.Consumer{{Resource: "pods", Name: "p", UID: "p"}}}
 	for i, address := range []string{"0000:10:00.0", "0000:90:00.0"} {
 		d, id := unidentified(), dra.DeviceID{Driver: "gpu.nvidia.com", Pool: sceneNode, Name: fmt.Sprint("gpu-", i)}

@@ -33,7 +33,7 @@ type fleet struct {
 func newFleet(t testing.TB, seed uint64) *fleet {
 	f := &fleet{t: t, random: rand.New(rand.NewPCG(seed, 11)), now: origin(), leaving: map[string]int{}}
 	for i := range f.states {
-		f.states[i] = NewState(Config{Node: fmt.Sprint("node-", i), Interval: time.Second, Grace: 5 * time.Minute, Version: self.Version{Version: "v0"}})
+		f.states[i] = NewState(Config{Node: fmt.Sprint("node-", i), Interval: time.Second, Grace: 5 * time.Minute, Version: self.Build{Version: "v0"}})
 	}
 	return f
 }
@@ -78,7 +78,7 @@ func (f *fleet) stepNode(i int) {
 		f.read[i] = newest - f.random.IntN(min(3, newest-f.read[i]+1))
 	}
 	node := fmt.Sprint("node-", i)
-	facts := Facts{Cluster: Cluster{Enabled: true, Fresh: true}}
+	facts := Facts{Cluster: APIFacts{Enabled: true, Fresh: true}}
 	facts.Cluster.Claims = []dra.Claim{{Ref: dra.ClaimRef{Namespace: "ml", Name: "far"}, UID: "far", Allocated: true,
 		Requests: []dra.Request{{Name: "gpu", DeviceClass: "far"}}, ReservedFor: f.versions[f.read[i]],
 		Results: []dra.Result{{Request: "gpu", Device: dra.DeviceID{Driver: "fabric.example.com", Pool: "rack", Name: "far-0"}}}}}

@@ -90,10 +90,10 @@ type truthGPU struct {
 	quiet    int // steps until the read that hangs comes back
 	since    time.Duration
 
-	filters [2]*device.Filter // of the library, and of the source of PCIe bytes
-	wrong   int               // steps until the library returns no nonsense any more
-	late    int               // steps until the source of PCIe bytes answers again
-	second  device.Sample     // its last answer
+	filters [2]*device.PlausibilityFilter // of the library, and of the source of PCIe bytes
+	wrong   int                           // steps until the library returns no nonsense any more
+	late    int                           // steps until the source of PCIe bytes answers again
+	second  device.Sample                 // its last answer
 }
 
 type truthCounter struct {
@@ -139,7 +139,7 @@ func newTruth(t testing.TB, seed uint64) *truth {
 			rate = 0.3 // at rest: what it counts is less than the jitter
 		}
 		base := float64(w.random.IntN(3)) * 2000
-		w.gpus[i] = &truthGPU{every: 1 + w.random.IntN(10), lag: w.random.IntN(6), filters: [2]*device.Filter{device.NewFilter(), device.NewFilter()}, counters: []*truthCounter{
+		w.gpus[i] = &truthGPU{every: 1 + w.random.IntN(10), lag: w.random.IntN(6), filters: [2]*device.PlausibilityFilter{device.NewPlausibilityFilter(), device.NewPlausibilityFilter()}, counters: []*truthCounter{
 			{quantity: device.Energy, family: "dra_claim_energy_joules_total", rate: rate, base: base},
 			{quantity: device.NVLinkTransmit, family: "dra_claim_nvlink_transmit_bytes_total", rate: 1000 * float64(i+1)},
 			{quantity: device.PCIeTransmit, family: "dra_claim_pcie_transmit_bytes_total", rate: 500 * float64(i+1)},
@@ -326,7 +326,7 @@ func (w *truth) end(c *truthClaim) {
 func (w *truth) reportCluster() {
 	cluster := &w.facts.Cluster
 	if w.mode == truthKubelet {
-		*cluster = Cluster{}
+		*cluster = APIFacts{}
 		return
 	}
 	cluster.Published = w.slices

@@ -23,7 +23,7 @@ func TestTurnoverWhileSlicesAreGone(t *testing.T) {
 			s.list("ml/aaaaa", "gpu-0")
 			s.list("ml/ccccc", "gpu-2")
 			if mode == "without" {
-				s.facts.Cluster = Cluster{}
+				s.facts.Cluster = APIFacts{}
 			}
 			s.listed(1)
 			s.facts.Cluster.Published = nil
@@ -31,7 +31,7 @@ func TestTurnoverWhileSlicesAreGone(t *testing.T) {
 			s.release("ml/aaaaa")
 			s.allocate("ml/bbbbb", "gpu-1")
 			if mode == "without" {
-				s.facts.Cluster = Cluster{}
+				s.facts.Cluster = APIFacts{}
 			}
 			s.facts.Listing = dra.PodResources{}
 			s.list("ml/ccccc", "gpu-2")
@@ -94,7 +94,7 @@ func TestEarlierPublicationsAreRemoved(t *testing.T) {
 // hardware, is taken gives its hardware up at once.
 func TestHardwareIsReleasedWithItsClaim(t *testing.T) {
 	s := newScene(t, gpu(0))
-	s.facts.Cluster = Cluster{}
+	s.facts.Cluster = APIFacts{}
 	s.set("GPU-0", device.Utilization, 0.5)
 	s.facts.CDI = []dra.CDIDevice{{Name: "vendor.example/gpu=one", Nodes: []string{"/dev/nvidia0"}}}
 	for _, name := range []string{"one", "two"} {
@@ -192,7 +192,7 @@ func TestListOfStaticPodsOnly(t *testing.T) {
 	for _, partial := range []dra.PodResources{{}, static} {
 		t.Run(fmt.Sprint(len(partial.Pods), " pods, without the API server"), func(t *testing.T) {
 			s := busyGPU(t)
-			s.facts.Cluster = Cluster{}
+			s.facts.Cluster = APIFacts{}
 			s.list("ml/train", "gpu-0")
 			full := s.facts.Listing
 			s.listEach(full, 5)
@@ -234,7 +234,7 @@ func TestListOfStaticPodsOnly(t *testing.T) {
 	// not its own.
 	t.Run("the pod has ended", func(t *testing.T) {
 		s := busyGPU(t)
-		s.facts.Cluster = Cluster{}
+		s.facts.Cluster = APIFacts{}
 		s.list("ml/train", "gpu-0")
 		s.listEach(s.facts.Listing, 5)
 		s.listEach(static, 10)
@@ -246,7 +246,7 @@ func TestListOfStaticPodsOnly(t *testing.T) {
 	// A List that names another claim is complete.
 	t.Run("another claim has its device", func(t *testing.T) {
 		s := busyGPU(t)
-		s.facts.Cluster = Cluster{}
+		s.facts.Cluster = APIFacts{}
 		s.list("ml/train", "gpu-0")
 		s.listEach(s.facts.Listing, 5)
 		s.facts.Listing = dra.PodResources{}
@@ -261,7 +261,7 @@ func TestListOfStaticPodsOnly(t *testing.T) {
 // which a List decides, whether or not that step brings readings.
 func TestCountersDeferredUntilAList(t *testing.T) {
 	s := busyGPU(t)
-	s.facts.Cluster = Cluster{}
+	s.facts.Cluster = APIFacts{}
 	s.list("ml/train", "gpu-0")
 	full := s.facts.Listing
 	s.listEach(full, 5)
@@ -351,7 +351,7 @@ func TestRecreatedClaimWhileTheWatchIsStale(t *testing.T) {
 // not known how much of a device each of several claims has.
 func TestDeviceSecondsWithoutTheAPIServer(t *testing.T) {
 	s := busyGPU(t)
-	s.facts.Cluster = Cluster{}
+	s.facts.Cluster = APIFacts{}
 	s.list("ml/train", "gpu-0")
 	s.listEach(s.facts.Listing, 5)
 	s.list("ml/watch", "gpu-0")

@@ -19,17 +19,17 @@ type workloads struct {
 	families *families
 	infos    infoRows[model.PodWorkload]
 	shown    []model.PodWorkload // of the infos; nil: outdated
-	causes   [2]span[dra.Pod]
+	causes   [2]listIdentity[dra.Pod]
 }
 
 func newWorkloads(node string, f *families) *workloads { return &workloads{node: node, families: f} }
 
 // update applies the pods that the API server has.
-func (w *workloads) update(cluster Cluster, now clock.Instant) {
+func (w *workloads) update(cluster APIFacts, now clock.Instant) {
 	lists := [][]dra.Pod{cluster.Pods, cluster.PluginPods}
-	var causes [2]span[dra.Pod]
+	var causes [2]listIdentity[dra.Pod]
 	for i, pods := range lists {
-		causes[i] = newSpan(pods)
+		causes[i] = newListIdentity(pods)
 	}
 	if causes == w.causes {
 		return

@@ -24,17 +24,17 @@ const textBytes = 128
 // far as they can be distinguished from text without descriptors. It stops at the
 // limit.
 func Count(raw []byte, limit int) int {
-	c := counter{left: limit}
+	c := fieldCounter{left: limit}
 	c.count(raw, 0)
 	return limit - c.left
 }
 
-type counter struct{ left int }
+type fieldCounter struct{ left int }
 
 // maxNesting is more than the nesting of any object.
 const maxNesting = 30
 
-func (c *counter) count(raw []byte, depth int) {
+func (c *fieldCounter) count(raw []byte, depth int) {
 	raw = bytes.TrimPrefix(raw, []byte(Magic))
 	if depth > maxNesting || !isMessage(raw) {
 		return

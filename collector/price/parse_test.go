@@ -169,7 +169,7 @@ func TestDocumentedList(t *testing.T) {
 	if !closed || err != nil {
 		t.Fatalf("the example is none: %v", err)
 	}
-	for device, want := range map[Device]float64{
+	for device, want := range map[PricedDevice]float64{
 		{DeviceClass: "reserved.example.com", Model: "NVIDIA A100-SXM4-40GB"}: 5.5,
 		{DeviceClass: "gpu.nvidia.com", Model: "NVIDIA H100 80GB HBM3"}:       4.1,
 		{Model: "NVIDIA A100-SXM4-40GB"}:                                      1.8,

@@ -21,9 +21,9 @@ type Rule struct {
 	PerHour     float64
 }
 
-// Device is the device to find a price for. Unknown fields are empty, and do
+// PricedDevice is the device to find a price for. Unknown fields are empty, and do
 // not match rules that set them.
-type Device struct {
+type PricedDevice struct {
 	DeviceClass string // through which it is held; empty while it is free
 	Driver      string
 	Model       string // of a partition: of the device that it is cut from
@@ -33,7 +33,7 @@ type Device struct {
 }
 
 // PerHour returns the price of an hour of the device; false if no rule matches.
-func (p *Prices) PerHour(device Device) (float64, bool) {
+func (p *Prices) PerHour(device PricedDevice) (float64, bool) {
 	if p == nil {
 		return 0, false
 	}
@@ -45,7 +45,7 @@ func (p *Prices) PerHour(device Device) (float64, bool) {
 	return 0, false
 }
 
-func (r Rule) fits(device Device) bool {
+func (r Rule) fits(device PricedDevice) bool {
 	reaches := r.reachesWhole()
 	if device.Partition || device.Profile != "" {
 		reaches = r.reachesPartitions()

@@ -17,31 +17,31 @@ func TestFirstMatchingRule(t *testing.T) {
 	}}
 	none := -1.0
 	for name, c := range map[string]struct {
-		device Device
+		device PricedDevice
 		want   float64
 	}{
-		"by class and model":                           {Device{DeviceClass: "gold", Model: "NVIDIA H100 80GB HBM3"}, 9},
-		"by model, held through another class":         {Device{DeviceClass: "gpu.nvidia.com", Model: "NVIDIA H100 PCIe"}, 4},
-		"by driver":                                    {Device{Driver: "dra.cpu", NamedOnly: true}, 0.1},
-		"by driver and model":                          {Device{Driver: "gpu.nvidia.com", Model: "NVIDIA L4"}, 0.8},
-		"by model, of another driver":                  {Device{Driver: "other", Model: "NVIDIA L4"}, 0},
-		"that needs a name, by class":                  {Device{DeviceClass: "gold", Model: "NVIDIA H100", NamedOnly: true}, 9},
-		"that needs a name, by model":                  {Device{Driver: "other", Model: "NVIDIA H100", NamedOnly: true}, 4},
-		"that needs a name, and has none":              {Device{DeviceClass: "cpu", Driver: "other", Model: "CPU", NamedOnly: true}, none},
-		"by model, while it is free":                   {Device{Model: "NVIDIA H100"}, 4},
-		"by class, of another model":                   {Device{DeviceClass: "gold", Model: "NVIDIA B200"}, 0},
-		"of a model in brackets":                       {Device{Model: "AMD Instinct [MI300X]"}, 3},
-		"a bracket is no set of letters":               {Device{Model: "AMD Instinct M"}, 0},
-		"a slash is text":                              {Device{Model: "a/b/b/c"}, 2},
-		"of an unknown model":                          {Device{}, 0},
-		"a partition by class and profile":             {Device{DeviceClass: "mig.nvidia.com", Model: "NVIDIA H100", Profile: "1g.10gb", Partition: true}, 0.5},
-		"a partition by class alone":                   {Device{DeviceClass: "mig.nvidia.com", Model: "NVIDIA H100", Profile: "7g.80gb", Partition: true}, 0.7},
-		"a partition by class, of unknown profile":     {Device{DeviceClass: "mig.nvidia.com", Partition: true}, 0.7},
-		"a partition by profile, through any class":    {Device{DeviceClass: "other", Profile: "2g.20gb", Partition: true}, 1},
-		"a partition by profile, while it is free":     {Device{Profile: "2g.20gb", Partition: true}, 1},
-		"a partition has no price of the whole device": {Device{Model: "NVIDIA H100", Profile: "1g.10gb", Partition: true}, none},
-		"nor if its profile is unknown":                {Device{Model: "NVIDIA H100", Partition: true}, none},
-		"nor if only its profile shows that it is one": {Device{Model: "NVIDIA H100", Profile: "1g.10gb"}, none},
+		"by class and model":                           {PricedDevice{DeviceClass: "gold", Model: "NVIDIA H100 80GB HBM3"}, 9},
+		"by model, held through another class":         {PricedDevice{DeviceClass: "gpu.nvidia.com", Model: "NVIDIA H100 PCIe"}, 4},
+		"by driver":                                    {PricedDevice{Driver: "dra.cpu", NamedOnly: true}, 0.1},
+		"by driver and model":                          {PricedDevice{Driver: "gpu.nvidia.com", Model: "NVIDIA L4"}, 0.8},
+		"by model, of another driver":                  {PricedDevice{Driver: "other", Model: "NVIDIA L4"}, 0},
+		"that needs a name, by class":                  {PricedDevice{DeviceClass: "gold", Model: "NVIDIA H100", NamedOnly: true}, 9},
+		"that needs a name, by model":                  {PricedDevice{Driver: "other", Model: "NVIDIA H100", NamedOnly: true}, 4},
+		"that needs a name, and has none":              {PricedDevice{DeviceClass: "cpu", Driver: "other", Model: "CPU", NamedOnly: true}, none},
+		"by model, while it is free":                   {PricedDevice{Model: "NVIDIA H100"}, 4},
+		"by class, of another model":                   {PricedDevice{DeviceClass: "gold", Model: "NVIDIA B200"}, 0},
+		"of a model in brackets":                       {PricedDevice{Model: "AMD Instinct [MI300X]"}, 3},
+		"a bracket is no set of letters":               {PricedDevice{Model: "AMD Instinct M"}, 0},
+		"a slash is text":                              {PricedDevice{Model: "a/b/b/c"}, 2},
+		"of an unknown model":                          {PricedDevice{}, 0},
+		"a partition by class and profile":             {PricedDevice{DeviceClass: "mig.nvidia.com", Model: "NVIDIA H100", Profile: "1g.10gb", Partition: true}, 0.5},
+		"a partition by class alone":                   {PricedDevice{DeviceClass: "mig.nvidia.com", Model: "NVIDIA H100", Profile: "7g.80gb", Partition: true}, 0.7},
+		"a partition by class, of unknown profile":     {PricedDevice{DeviceClass: "mig.nvidia.com", Partition: true}, 0.7},
+		"a partition by profile, through any class":    {PricedDevice{DeviceClass: "other", Profile: "2g.20gb", Partition: true}, 1},
+		"a partition by profile, while it is free":     {PricedDevice{Profile: "2g.20gb", Partition: true}, 1},
+		"a partition has no price of the whole device": {PricedDevice{Model: "NVIDIA H100", Profile: "1g.10gb", Partition: true}, none},
+		"nor if its profile is unknown":                {PricedDevice{Model: "NVIDIA H100", Partition: true}, none},
+		"nor if only its profile shows that it is one": {PricedDevice{Model: "NVIDIA H100", Profile: "1g.10gb"}, none},
 	} {
 		got, known := prices.PerHour(c.device)
 		if known != (c.want >= 0) || known && got != c.want {
@@ -52,7 +52,7 @@ func TestFirstMatchingRule(t *testing.T) {
 
 func TestWithoutList(t *testing.T) {
 	var prices *Prices
-	if got, known := prices.PerHour(Device{Model: "NVIDIA H100"}); known {
+	if got, known := prices.PerHour(PricedDevice{Model: "NVIDIA H100"}); known {
 		t.Errorf("without a list the price is %v", got)
 	}
 }
@@ -79,13 +79,13 @@ func TestPatterns(t *testing.T) {
 // only if no device matches it that does not match the other.
 func TestCovering(t *testing.T) {
 	classes, drivers, models, profiles := []string{"", "a", "b"}, []string{"", "d"}, []string{"", "h", "hx", "h*", "*", "*x"}, []string{"", "1g", "2g", "*g"}
-	var devices []Device
+	var devices []PricedDevice
 	for _, class := range []string{"", "a", "b", "c"} {
 		for _, model := range []string{"", "h", "hx", "h1x", "q", "qx", "h1"} {
 			for _, driver := range []string{"", "d", "e"} {
-				devices = append(devices, Device{DeviceClass: class, Driver: driver, Model: model, NamedOnly: driver != ""})
+				devices = append(devices, PricedDevice{DeviceClass: class, Driver: driver, Model: model, NamedOnly: driver != ""})
 				for _, profile := range []string{"", "1g", "2g", "3g", "q"} {
-					devices = append(devices, Device{DeviceClass: class, Driver: driver, Model: model, Profile: profile, Partition: true})
+					devices = append(devices, PricedDevice{DeviceClass: class, Driver: driver, Model: model, Profile: profile, Partition: true})
 				}
 			}
 		}

@@ -4,8 +4,8 @@ package self
 
 import "github.com/dra-exporter/dra-exporter/collector/metric"
 
-// Version names the build.
-type Version struct {
+// Build names the build.
+type Build struct {
 	Version, Revision, GoVersion string
 }
 
@@ -64,10 +64,10 @@ func NewSteps() *Steps {
 	return s
 }
 
-// Push are the families of pushing by OTLP. They live in the registry, are
+// PushFamilies are the families of pushing by OTLP. They live in the registry, are
 // there only where something is pushed, and belong to no snapshot. The label
 // signal is "metrics" or "traces".
-type Push struct {
+type PushFamilies struct {
 	metric.Table
 	// Up is 1 if all of the last push was taken, but for what was rejected of it;
 	// absent before the first.
@@ -89,9 +89,9 @@ type Push struct {
 	Dropped *metric.Family
 }
 
-// NewPush makes the families.
-func NewPush() *Push {
-	p := &Push{}
+// NewPushFamilies makes the families.
+func NewPushFamilies() *PushFamilies {
+	p := &PushFamilies{}
 	p.Up = p.Add(metric.Gauge, metric.ExporterOTLPUp, "", "1 if the collector accepted the whole last push, else 0; absent before the first", "signal")
 	p.Exports = p.Add(metric.Counter, metric.ExporterOTLPExports, "", "Exports to the collector by result: success, partial, failure", "signal", "result")
 	p.Sent = p.Add(metric.Counter, metric.ExporterOTLPSent, "", "Data points or spans of the exports that the collector accepted", "signal")

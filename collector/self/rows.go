@@ -10,7 +10,7 @@ import (
 )
 
 // Rows adds which version runs and how its sources are.
-func (f *Families) Rows(b *metric.Builder, v Version, sources []source.Status) {
+func (f *Families) Rows(b *metric.Builder, v Build, sources []source.Status) {
 	b.In(f.buildInfo)
 	b.Add(f.cachedLabels(f.buildInfo, v.Version, v.Revision, v.GoVersion), 1)
 	labels := make([]*metric.Labels, len(sources))

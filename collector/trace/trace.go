@@ -89,8 +89,8 @@ type Span struct {
 	// (FailedPodDeleted and its like), and a sentence. Both empty: it
 	// completed.
 	Failed, Message string
-	Events          []Event // in their order
-	Lost            int     // events that did not fit
+	Events          []SpanEvent // in their order
+	Lost            int         // events that did not fit
 }
 
 // Name is the phase and, from the second on, the number of the attempt: what
@@ -117,9 +117,9 @@ const (
 	EvidenceTimestamp = "timestamp"
 )
 
-// Event is something that went wrong within a phase. What kept the claim from
+// SpanEvent is something that went wrong within a phase. What kept the claim from
 // being made is an event of the root, and came before it began.
-type Event struct {
+type SpanEvent struct {
 	At      time.Time
 	Name    string // EventPending, EventBinding, or that of the Kubernetes event
 	Reason  string // of the closed set of pending reasons, or of failures

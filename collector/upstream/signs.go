@@ -27,7 +27,7 @@ const (
 )
 
 // doubleAllocations finds devices that several claims have as a whole.
-func doubleAllocations(c *Cluster) []Sign {
+func doubleAllocations(c *ClusterObjects) []Sign {
 	holders := make(map[dra.DeviceID][]dra.ClaimRef)
 	for ref, claim := range c.Claims {
 		for _, result := range claim.Results {
@@ -48,7 +48,7 @@ func doubleAllocations(c *Cluster) []Sign {
 }
 
 // overdrawnCounters finds pools of which more is allocated than their counters allow.
-func overdrawnCounters(c *Cluster) []Sign {
+func overdrawnCounters(c *ClusterObjects) []Sign {
 	var signs []Sign
 	for _, pool := range c.pools() {
 		if pool.Overdrawn {
@@ -58,7 +58,7 @@ func overdrawnCounters(c *Cluster) []Sign {
 	return signs
 }
 
-func (c *Cluster) pools() []*dra.PoolSupply {
+func (c *ClusterObjects) pools() []*dra.PoolSupply {
 	if c.Supply == nil {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (c *Cluster) pools() []*dra.PoolSupply {
 }
 
 // holders returns the claims with a device of the pool, sorted.
-func (c *Cluster) holders(pool *dra.PoolSupply) []dra.ClaimRef {
+func (c *ClusterObjects) holders(pool *dra.PoolSupply) []dra.ClaimRef {
 	var claims []dra.ClaimRef
 	for ref, claim := range c.Claims {
 		if claim.Allocated && slices.ContainsFunc(claim.Results, func(result dra.AllocatedDevice) bool {
@@ -80,7 +80,7 @@ func (c *Cluster) holders(pool *dra.PoolSupply) []dra.ClaimRef {
 }
 
 // silentScheduler finds pods that the scheduler has not reported on.
-func silentScheduler(c *Cluster) []Sign {
+func silentScheduler(c *ClusterObjects) []Sign {
 	if !slices.ContainsFunc(c.pools(), func(pool *dra.PoolSupply) bool { return pool.Counters }) {
 		return nil
 	}
@@ -103,7 +103,7 @@ func silentScheduler(c *Cluster) []Sign {
 }
 
 // claims returns the claims of the pod that exist, in the order of its references.
-func (c *Cluster) claims(pod *dra.PodLifecycle) []*dra.ClaimLifecycle {
+func (c *ClusterObjects) claims(pod *dra.PodLifecycle) []*dra.ClaimLifecycle {
 	var claims []*dra.ClaimLifecycle
 	for _, reference := range pod.Claims {
 		claim := c.Claims[dra.ClaimRef{Namespace: pod.Ref.Namespace, Name: reference.Claim}]
@@ -115,7 +115,7 @@ func (c *Cluster) claims(pod *dra.PodLifecycle) []*dra.ClaimLifecycle {
 }
 
 // failedScores finds pods for which the scheduler fails to score nodes.
-func failedScores(c *Cluster) []Sign {
+func failedScores(c *ClusterObjects) []Sign {
 	var signs []Sign
 	for ref, pod := range c.Pods {
 		if pod.Node != "" || !strings.Contains(pod.Unschedulable, "number of allocations") || !strings.Contains(pod.Unschedulable, "smaller than number of claims") {
@@ -142,7 +142,7 @@ func failedScores(c *Cluster) []Sign {
 // unevictedPods finds pods of extended resources with a device that should have evicted
 // them. Their claims have no tolerations, because no pod can write one for an extended
 // resource.
-func unevictedPods(c *Cluster) []Sign {
+func unevictedPods(c *ClusterObjects) []Sign {
 	if c.Supply == nil {
 		return nil
 	}
@@ -186,7 +186,7 @@ func evicting(device *dra.TaintedDevice) *dra.Taint {
 }
 
 // broadRules finds rules that evict the pods of all devices.
-func broadRules(c *Cluster) []Sign {
+func broadRules(c *ClusterObjects) []Sign {
 	if c.Supply == nil {
 		return nil
 	}
@@ -201,7 +201,7 @@ func broadRules(c *Cluster) []Sign {
 
 // reservedForEnded finds claims that are reserved for a pod that has ended, and for
 // another consumer, so that they stay allocated.
-func reservedForEnded(c *Cluster) []Sign {
+func reservedForEnded(c *ClusterObjects) []Sign {
 	var signs []Sign
 	for ref, claim := range c.Claims {
 		if !claim.Allocated || !claim.Deleted.IsZero() || len(claim.ReservedFor) < 2 {
@@ -222,7 +222,7 @@ func reservedForEnded(c *Cluster) []Sign {
 }
 
 // lostClaimNames finds pods that are kept by a claim whose name their status has lost.
-func lostClaimNames(c *Cluster) []Sign {
+func lostClaimNames(c *ClusterObjects) []Sign {
 	made := make(map[string][]*dra.ClaimLifecycle) // by the UID of the pod
 	for _, claim := range c.Claims {
 		if claim.MadeFor.Resource == "pods" && claim.PodClaim != "" {
@@ -251,7 +251,7 @@ func lostClaimNames(c *Cluster) []Sign {
 }
 
 // zombieClaims finds claims of NVIDIA's driver that stay although no pod uses them.
-func zombieClaims(c *Cluster) []Sign {
+func zombieClaims(c *ClusterObjects) []Sign {
 	if !c.PodsKnown {
 		return nil
 	}
@@ -277,7 +277,7 @@ func isNVIDIA(result dra.AllocatedDevice) bool {
 }
 
 // lostDomains finds nodes without the slices of ComputeDomains that others have.
-func lostDomains(c *Cluster) []Sign {
+func lostDomains(c *ClusterObjects) []Sign {
 	gpus, domains := make(map[string]bool), make(map[string]bool)
 	for _, pool := range c.pools() {
 		switch {
@@ -302,7 +302,7 @@ func lostDomains(c *Cluster) []Sign {
 
 // partialPartitions finds pods whose MIG device cannot be prepared after an attempt that
 // stopped half-way.
-func partialPartitions(c *Cluster) []Sign {
+func partialPartitions(c *ClusterObjects) []Sign {
 	var signs []Sign
 	for _, warning := range c.Warnings {
 		pod := c.Pods[warning.Pod]

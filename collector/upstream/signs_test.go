@@ -39,8 +39,8 @@ func user(name, node string, claims ...string) *dra.PodLifecycle {
 }
 
 // clusterWith returns a cluster at a version with objects, all pods among them.
-func clusterWith(server string, supply *dra.Supply, objects ...any) *Cluster {
-	c := NewCluster(now(), server)
+func clusterWith(server string, supply *dra.Supply, objects ...any) *ClusterObjects {
+	c := NewClusterObjects(now(), server)
 	c.Supply, c.PodsKnown = supply, true
 	for _, object := range objects {
 		switch of := object.(type) {
@@ -82,9 +82,9 @@ func tainted(effect string, holders ...string) *dra.Supply {
 // signCase is a cluster with the sign of a bug, and clusters that look like it.
 type signCase struct {
 	bug    string
-	sign   *Cluster
+	sign   *ClusterObjects
 	text   string // of the sign
-	misses map[string]*Cluster
+	misses map[string]*ClusterObjects
 }
 
 func signCases() []signCase {
@@ -142,7 +142,7 @@ func signCases() []signCase {
 	return []signCase{
 		{
 			"kubernetes/kubernetes#136269", clusterWith("v1.35.0", nil, held("a", nil, "gpu-0"), held("b", nil, "gpu-1", "gpu-0")),
-			"device gpu.nvidia.com/node-a/gpu-0 is allocated to claims ml/a, ml/b", map[string]*Cluster{
+			"device gpu.nvidia.com/node-a/gpu-0 is allocated to claims ml/a, ml/b", map[string]*ClusterObjects{
 				"other devices": clusterWith("v1.35.0", nil, held("a", nil, "gpu-0"), held("b", nil, "gpu-1")),
 				"other pool":    clusterWith("v1.35.0", nil, held("a", nil, "gpu-0"), changed(held("b", nil, "gpu-0"), func(c *dra.ClaimLifecycle) { c.Results[0].Device.Pool = "node-b" })),
 				"admin access":  clusterWith("v1.35.0", nil, held("a", nil, "gpu-0"), changed(held("b", nil, "gpu-0"), func(c *dra.ClaimLifecycle) { c.Results[0].AdminAccess = true })),
@@ -152,14 +152,14 @@ func signCases() []signCase {
 		},
 		{
 			"kubernetes/kubernetes#139040", clusterWith("v1.36.1", pools(dra.PoolSupply{Driver: "gpu.nvidia.com", Pool: "node-a", Counters: true, Overdrawn: true}), held("a", nil, "gpu-0")),
-			"the allocated devices of pool node-a of gpu.nvidia.com consume more of a counter than it has", map[string]*Cluster{
+			"the allocated devices of pool node-a of gpu.nvidia.com consume more of a counter than it has", map[string]*ClusterObjects{
 				"within":    clusterWith("v1.36.1", counters()),
 				"no supply": clusterWith("v1.36.1", nil),
 			},
 		},
 		{
 			"kubernetes/kubernetes#138882", clusterWith("v1.36.1", counters(), all(), silent()),
-			"the scheduler reports nothing of pod ml/train, whose claim own asks for all devices", map[string]*Cluster{
+			"the scheduler reports nothing of pod ml/train, whose claim own asks for all devices", map[string]*ClusterObjects{
 				"a number":    clusterWith("v1.36.1", counters(), own(), silent()),
 				"no counters": clusterWith("v1.36.1", pools(dra.PoolSupply{Driver: "gpu.nvidia.com"}), all(), silent()),
 				"a message":   clusterWith("v1.36.1", counters(), all(), changed(silent(), func(p *dra.PodLifecycle) { p.Unschedulable = "cannot allocate all claims" })),
@@ -171,7 +171,7 @@ func signCases() []signCase {
 		},
 		{
 			"kubernetes/kubernetes#139016", clusterWith("v1.35.5", nil, shared(), own(), waiting(score)),
-			"pod ml/train is pending with claims that are allocated (ml/shared) and others that are not (ml/own), for which the scheduler cannot score nodes", map[string]*Cluster{
+			"pod ml/train is pending with claims that are allocated (ml/shared) and others that are not (ml/own), for which the scheduler cannot score nodes", map[string]*ClusterObjects{
 				"no device":       clusterWith("v1.35.5", nil, shared(), own(), waiting("cannot allocate all claims")),
 				"none allocated":  clusterWith("v1.35.5", nil, own(), waiting(score)),
 				"other allocated": clusterWith("v1.35.5", nil, shared(), held("own", []string{"train"}, "gpu-1"), waiting(score)),
@@ -179,7 +179,7 @@ func signCases() []signCase {
 		},
 		{
 			"kubernetes/kubernetes#141290", clusterWith("v1.37.1", tainted("NoExecute", "gpus"), extended(), pod()),
-			"pod ml/train keeps device gpu.nvidia.com/node-a/gpu-0 with the taint gpu.nvidia.com/xid=79:NoExecute", map[string]*Cluster{
+			"pod ml/train keeps device gpu.nvidia.com/node-a/gpu-0 with the taint gpu.nvidia.com/xid=79:NoExecute", map[string]*ClusterObjects{
 				"NoSchedule":    clusterWith("v1.37.1", tainted("NoSchedule", "gpus"), extended(), pod()),
 				"a claim":       clusterWith("v1.37.1", tainted("NoExecute", "gpus"), held("gpus", []string{"train"}, "gpu-0"), pod()),
 				"being evicted": clusterWith("v1.37.1", tainted("NoExecute", "gpus"), extended(), changed(pod(), func(p *dra.PodLifecycle) { p.Deleted = ago(time.Second) })),
@@ -191,14 +191,14 @@ func signCases() []signCase {
 		},
 		{
 			"kubernetes/kubernetes#141422", clusterWith("", rule("NoExecute")),
-			"DeviceTaintRule maintenance evicts the pods of all devices (example.com/down:NoExecute)", map[string]*Cluster{
+			"DeviceTaintRule maintenance evicts the pods of all devices (example.com/down:NoExecute)", map[string]*ClusterObjects{
 				"NoSchedule": clusterWith("v1.37.1", rule("NoSchedule")),
 				"a selector": clusterWith("v1.37.1", &dra.Supply{}),
 			},
 		},
 		{
 			"kubernetes/kubernetes#141274", clusterWith("v1.37.2", nil, both(), ended(2*time.Minute), pod()),
-			"claim ml/gpus is reserved for pod first, which has ended", map[string]*Cluster{
+			"claim ml/gpus is reserved for pod first, which has ended", map[string]*ClusterObjects{
 				"just now":    clusterWith("v1.37.2", nil, both(), ended(10*time.Second), pod()),
 				"running":     clusterWith("v1.37.2", nil, both(), user("first", "node-a", "gpus"), pod()),
 				"alone":       clusterWith("v1.37.2", nil, held("gpus", []string{"first"}, "gpu-0"), ended(2*time.Minute)),
@@ -207,7 +207,7 @@ func signCases() []signCase {
 		},
 		{
 			"kubernetes/kubernetes#139772", clusterWith("v1.37.2", nil, kubelet("v1.36.0"), lost(5*time.Minute), generated()),
-			"pod ml/vm does not end, and its status has lost the name of its claim vm-gpu-x7", map[string]*Cluster{
+			"pod ml/vm does not end, and its status has lost the name of its claim vm-gpu-x7", map[string]*ClusterObjects{
 				"in time":      clusterWith("v1.36.0", nil, kubelet("v1.36.0"), lost(time.Minute), generated()),
 				"has the name": clusterWith("v1.36.0", nil, kubelet("v1.36.0"), changed(lost(5*time.Minute), func(p *dra.PodLifecycle) { p.Claims[0].Claim = "vm-gpu-x7" }), generated()),
 				"not deleted":  clusterWith("v1.36.0", nil, kubelet("v1.36.0"), changed(lost(0), func(p *dra.PodLifecycle) { p.Deleted = time.Time{} }), generated()),
@@ -217,18 +217,18 @@ func signCases() []signCase {
 		},
 		{
 			"kubernetes-sigs/dra-driver-nvidia-gpu#725", clusterWith("v1.37.2", nil, zombie(11*time.Hour)),
-			"claim ml/gpus is being deleted and reserved for no pod that runs", map[string]*Cluster{
+			"claim ml/gpus is being deleted and reserved for no pod that runs", map[string]*ClusterObjects{
 				"just now":     clusterWith("v1.37.2", nil, zombie(time.Minute)),
 				"used":         clusterWith("v1.37.2", nil, zombie(11*time.Hour), pod()),
 				"other driver": clusterWith("v1.37.2", nil, changed(zombie(11*time.Hour), func(c *dra.ClaimLifecycle) { c.Results[0].Device.Driver = "gpu.amd.com" })),
 				"a group":      clusterWith("v1.37.2", nil, changed(zombie(11*time.Hour), func(c *dra.ClaimLifecycle) { c.ReservedFor[0].Resource = "podgroups" })),
 				"a finalizer":  clusterWith("v1.37.2", nil, changed(zombie(11*time.Hour), func(c *dra.ClaimLifecycle) { c.Finalizers = []string{"example.com/keep"} })),
-				"pods unknown": changed(clusterWith("v1.37.2", nil, zombie(11*time.Hour)), func(c *Cluster) { c.PodsKnown = false }),
+				"pods unknown": changed(clusterWith("v1.37.2", nil, zombie(11*time.Hour)), func(c *ClusterObjects) { c.PodsKnown = false }),
 			},
 		},
 		{
 			"kubernetes-sigs/dra-driver-nvidia-gpu#330", clusterWith("v1.37.2", pools(slice("gpu.nvidia.com", "node-a"), slice("gpu.nvidia.com", "node-b"), slice("compute-domain.nvidia.com", "node-a"))),
-			"node node-b has no slice of compute-domain.nvidia.com", map[string]*Cluster{
+			"node node-b has no slice of compute-domain.nvidia.com", map[string]*ClusterObjects{
 				"both":          clusterWith("v1.37.2", pools(slice("gpu.nvidia.com", "node-a"), slice("compute-domain.nvidia.com", "node-a"))),
 				"not installed": clusterWith("v1.37.2", pools(slice("gpu.nvidia.com", "node-a"), slice("gpu.nvidia.com", "node-b"))),
 				"no GPUs":       clusterWith("v1.37.2", pools(slice("gpu.amd.com", "node-b"), slice("compute-domain.nvidia.com", "node-a"))),
@@ -236,7 +236,7 @@ func signCases() []signCase {
 		},
 		{
 			"kubernetes-sigs/dra-driver-nvidia-gpu#1452", clusterWith("v1.37.2", nil, mig(), pod(), failed(12, handle)),
-			"on node node-a the MIG device of claim ml/gpus cannot be prepared", map[string]*Cluster{
+			"on node node-a the MIG device of claim ml/gpus cannot be prepared", map[string]*ClusterObjects{
 				"once":          clusterWith("v1.37.2", nil, mig(), pod(), failed(1, handle)),
 				"other message": clusterWith("v1.37.2", nil, mig(), pod(), failed(12, "error creating GPU instance for '1g.10gb': Insufficient Resources")),
 				"whole GPU":     clusterWith("v1.37.2", nil, held("gpus", []string{"train"}, "gpu-0"), pod(), failed(12, handle)),

@@ -40,7 +40,7 @@ func TestRealClusters(t *testing.T) {
 }
 
 // readCluster reads the objects of a recorded cluster, and the latest time in them.
-func readCluster(t *testing.T, folder string) (c *Cluster, latest time.Time) {
+func readCluster(t *testing.T, folder string) (c *ClusterObjects, latest time.Time) {
 	t.Helper()
 	var pods corev1.PodList
 	var claims resourcev1.ResourceClaimList
@@ -58,7 +58,7 @@ func readCluster(t *testing.T, folder string) (c *Cluster, latest time.Time) {
 			t.Fatal(err)
 		}
 	}
-	c = NewCluster(time.Time{}, "")
+	c = NewClusterObjects(time.Time{}, "")
 	c.PodsKnown = true
 	kept := inventory.New()
 	for i := range pods.Items {
@@ -73,13 +73,13 @@ func readCluster(t *testing.T, folder string) (c *Cluster, latest time.Time) {
 	for i := range claims.Items {
 		claim := decode.ClaimLifecycle(&claims.Items[i])
 		c.Apply(dra.Change{Claim: &claim})
-		kept.Claim(claim.Ref.Namespace, claim.Ref.Name, &claims.Items[i])
+		kept.ApplyClaim(claim.Ref.Namespace, claim.Ref.Name, &claims.Items[i])
 	}
 	for i := range slices.Items {
-		kept.Slice(slices.Items[i].Name, &slices.Items[i])
+		kept.ApplySlice(slices.Items[i].Name, &slices.Items[i])
 	}
 	for i := range rules.Items {
-		kept.Rule(rules.Items[i].Name, &rules.Items[i])
+		kept.ApplyRule(rules.Items[i].Name, &rules.Items[i])
 	}
 	c.Supply = kept.Supply()
 	return c, latest

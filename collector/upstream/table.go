@@ -29,7 +29,7 @@ type Bug struct {
 	// Lasting means that what the bug has done stays after the component is upgraded.
 	Lasting bool
 
-	find func(*Cluster) []Sign
+	find func(*ClusterObjects) []Sign
 }
 
 // Link is the address of the report.

@@ -16,9 +16,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// Cluster is what has been read of a cluster. What is missing hides signs and makes none,
+// ClusterObjects is what has been read of a cluster. What is missing hides signs and makes none,
 // but all pods that use claims must be in it if PodsKnown is set.
-type Cluster struct {
+type ClusterObjects struct {
 	Now       time.Time
 	Server    string      // version of the API server, as it writes it; empty: unknown
 	Supply    *dra.Supply // nil: unknown
@@ -29,9 +29,9 @@ type Cluster struct {
 	PodsKnown bool                    // a pod that is not in Pods uses no claim, or does not exist
 }
 
-// NewCluster returns a cluster without objects.
-func NewCluster(now time.Time, server string) *Cluster {
-	return &Cluster{
+// NewClusterObjects returns a cluster without objects.
+func NewClusterObjects(now time.Time, server string) *ClusterObjects {
+	return &ClusterObjects{
 		Now: now, Server: server,
 		Claims: make(map[dra.ClaimRef]*dra.ClaimLifecycle), Pods: make(map[dra.PodRef]*dra.PodLifecycle),
 		Nodes: make(map[string]*dra.Node), Warnings: make(map[string]*dra.Warning),
@@ -39,7 +39,7 @@ func NewCluster(now time.Time, server string) *Cluster {
 }
 
 // Apply applies a change of an object.
-func (c *Cluster) Apply(change dra.Change) {
+func (c *ClusterObjects) Apply(change dra.Change) {
 	switch {
 	case change.Claim != nil:
 		set(c.Claims, change.Claim.Ref, change.Claim, change.Gone)
@@ -61,7 +61,7 @@ func set[K comparable, V any](all map[K]V, key K, value V, gone bool) {
 }
 
 // pod returns the pod that a claim is reserved for; nil: it is unknown, or no pod.
-func (c *Cluster) pod(namespace string, consumer dra.Consumer) *dra.PodLifecycle {
+func (c *ClusterObjects) pod(namespace string, consumer dra.Consumer) *dra.PodLifecycle {
 	pod := c.Pods[dra.PodRef{Namespace: namespace, Name: consumer.Name}]
 	if consumer.Resource != "pods" || pod == nil || pod.UID != consumer.UID {
 		return nil
@@ -101,7 +101,7 @@ func (f Finding) Explanation() string {
 
 // Find returns what has a sign of a known bug: by bugs in the order of the table, then by
 // text. A sign that the version of the component excludes is left out.
-func Find(c *Cluster) []Finding {
+func Find(c *ClusterObjects) []Finding {
 	var found []Finding
 	for _, bug := range Bugs() {
 		signs := bug.find(c)
@@ -117,7 +117,7 @@ func Find(c *Cluster) []Finding {
 
 // judge compares the version of the component with those that have the bug. It returns
 // false if the version has it not and the sign does not outlast an upgrade.
-func (b *Bug) judge(c *Cluster, sign Sign) (Finding, bool) {
+func (b *Bug) judge(c *ClusterObjects, sign Sign) (Finding, bool) {
 	finding, version, component := Finding{Bug: b, Sign: sign}, "", ""
 	switch b.Component {
 	case ControlPlane:

@@ -21,7 +21,7 @@ type Vendor struct {
 	Driver string // name of the DRA driver
 
 	// Kind is what the driver's devices are.
-	Kind Kind
+	Kind DeviceKind
 
 	// Sources are the device sources that read the driver's devices; nil: none does.
 	Sources []string
@@ -46,14 +46,14 @@ type Vendor struct {
 	DecodeSharing func(parameters []byte) string
 }
 
-// Kind is what the devices of a driver are.
-type Kind uint8
+// DeviceKind is what the devices of a driver are.
+type DeviceKind uint8
 
 // The kinds.
 const (
-	Unknown Kind = iota
-	GPU          // or another accelerator
-	Network      // an adapter, or a function of one
+	Unknown DeviceKind = iota
+	GPU                // or another accelerator
+	Network            // an adapter, or a function of one
 	CPU
 	Channel // no hardware: a channel or daemon of a fabric
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dra-exporter/dra-exporter/collector/release"
+	"github.com/dra-exporter/dra-exporter/collector/devicerelease"
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
 	"github.com/dra-exporter/dra-exporter/internal/words"
 )
@@ -145,7 +145,7 @@ func (a Agent) sample(section area) []Finding {
 // released is the finding that the GPUs of a node are released. While nothing holds one,
 // that is as configured.
 func released(section area, name, reason string) []Finding {
-	if reason == string(release.ReasonIdle) {
+	if reason == string(devicerelease.ReasonIdle) {
 		return nil
 	}
 	return []Finding{section.warning("When the work on the node has ended, remove the reason: docs/release.md.", name, "the GPUs of the node are released (%s), and the agent does not read them", reason)}

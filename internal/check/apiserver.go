@@ -21,12 +21,12 @@ type API struct {
 	Groups       []string // versions of resource.k8s.io that are served
 	GroupsError  error
 
-	Access   []Access
+	Access   []Permission
 	Statuses []source.Status // of what is read, once it was tried
 }
 
-// Access is one permission and whether it is granted.
-type Access struct {
+// Permission is one permission and whether it is granted.
+type Permission struct {
 	Verb, Group, Resource string
 	For                   string // what is lost without it
 	Optional              bool   // it is not a loss worth a warning
@@ -34,7 +34,7 @@ type Access struct {
 	Error                 error // it could not be found out
 }
 
-func (a Access) String() string {
+func (a Permission) String() string {
 	if a.Group == "" {
 		return a.Verb + " " + a.Resource
 	}
@@ -157,7 +157,7 @@ func (a API) readFailures(section area) []Finding {
 // lacks reports whether a needed permission is missing. Some of what is read
 // depends on something else, as claims do on the pods that use them.
 func (a API) lacks() bool {
-	return slices.ContainsFunc(a.Access, func(access Access) bool { return access.Error == nil && !access.Allowed && !access.Optional })
+	return slices.ContainsFunc(a.Access, func(access Permission) bool { return access.Error == nil && !access.Allowed && !access.Optional })
 }
 
 // denied reports whether a finding has reported a permission for the resource.

@@ -8,7 +8,7 @@ import (
 )
 
 // bugs reports the signs of known bugs: one finding for each bug, with some of its signs.
-func (c Cluster) bugs() []Finding {
+func (c ClusterFacts) bugs() []Finding {
 	bugs := area{"known bugs", "docs/compatibility.md#known-bugs"}
 	var findings []Finding
 	for first := 0; first < len(c.Bugs); {

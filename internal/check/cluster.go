@@ -11,8 +11,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
-// Cluster is the facts that were read of a cluster.
-type Cluster struct {
+// ClusterFacts is the facts that were read of a cluster.
+type ClusterFacts struct {
 	Minor      int // of the API server's version 1.x; 0: unknown
 	Supply     *dra.Supply
 	SliceRead  bool // slices were listed, so that Supply.Pools are all
@@ -33,7 +33,7 @@ const (
 )
 
 // ClusterFindings reports on what is published and what the API server serves.
-func ClusterFindings(c Cluster) []Finding {
+func ClusterFindings(c ClusterFacts) []Finding {
 	section := area{"cluster", clusterPage}
 	findings := c.drivers(section)
 	findings = append(findings, c.classes(section)...)
@@ -67,7 +67,7 @@ type published struct {
 	incomplete     []string
 }
 
-func (c Cluster) drivers(section area) []Finding {
+func (c ClusterFacts) drivers(section area) []Finding {
 	if !c.SliceRead {
 		return []Finding{section.skipped("drivers", "are unknown: ResourceSlices cannot be read")}
 	}
@@ -110,7 +110,7 @@ func (c Cluster) drivers(section area) []Finding {
 	return findings
 }
 
-func (c Cluster) classes(section area) []Finding {
+func (c ClusterFacts) classes(section area) []Finding {
 	if !c.ClassRead {
 		return []Finding{section.skipped("device classes", "are unknown: DeviceClasses cannot be read")}
 	}

@@ -115,7 +115,7 @@ func TestKubelet(t *testing.T) {
 }
 
 func TestAPIServer(t *testing.T) {
-	well := API{Host: "https://k", Version: "v1.37.1", Major: 1, Minor: 37, Groups: []string{"v1"}, Access: []Access{{Verb: "list", Resource: "pods", For: "pods are unknown", Allowed: true}}}
+	well := API{Host: "https://k", Version: "v1.37.1", Major: 1, Minor: 37, Groups: []string{"v1"}, Access: []Permission{{Verb: "list", Resource: "pods", For: "pods are unknown", Allowed: true}}}
 	but := func(change func(*API)) []Finding {
 		a := well
 		change(&a)
@@ -131,19 +131,19 @@ func TestAPIServer(t *testing.T) {
 		{"too old", but(func(a *API) { a.Version, a.Minor, a.Groups = "v1.33.2", 33, []string{"v1beta1"} }),
 			[]want{{Failure, "version", "v1.33.2 at https://k is too old"}, {Failure, "resource.k8s.io", "not as v1"}}},
 		{"not served", but(func(a *API) { a.Groups = nil }), []want{{Failure, "resource.k8s.io", "is not served"}}},
-		{"not allowed", but(func(a *API) { a.Access = []Access{{Verb: "get", Group: "g", Resource: "r", For: "lost"}} }), []want{{Failure, "get r.g", "the-role"}}},
+		{"not allowed", but(func(a *API) { a.Access = []Permission{{Verb: "get", Group: "g", Resource: "r", For: "lost"}} }), []want{{Failure, "get r.g", "the-role"}}},
 		{"not allowed, and reported once", but(func(a *API) {
-			a.Access = []Access{{Verb: "list", Resource: "pods", For: "lost"}}
+			a.Access = []Permission{{Verb: "list", Resource: "pods", For: "lost"}}
 			a.Statuses = []source.Status{{Name: "pods", Reason: source.ReasonPermission, Message: "forbidden: second"}}
 		}), []want{{Failure, "list pods", "lost"}}},
-		{"optional", but(func(a *API) { a.Access = []Access{{Verb: "list", Resource: "podgroups", Optional: true}} }), []want{{Skipped, "list podgroups", "not needed"}}},
+		{"optional", but(func(a *API) { a.Access = []Permission{{Verb: "list", Resource: "podgroups", Optional: true}} }), []want{{Skipped, "list podgroups", "not needed"}}},
 		{"no reviews", but(func(a *API) { a.Access[0].Error = errors.New("not found") }), []want{{Skipped, "permissions", "not found"}}},
 		{"a watch that fails", but(func(a *API) {
 			a.Access[0].Error = nil
 			a.Statuses = []source.Status{{Name: "pods", Reason: source.ReasonUnavailable, Message: "went away", Errors: 1}}
 		}), []want{{Failure, "pods", "went away"}}},
 		{"waiting for what is not allowed", but(func(a *API) {
-			a.Access = []Access{{Verb: "list", Resource: "pods", For: "lost"}}
+			a.Access = []Permission{{Verb: "list", Resource: "pods", For: "lost"}}
 			a.Statuses = []source.Status{{Name: "resourceclaims"}}
 		}), []want{{Failure, "list pods", "lost"}, {Skipped, "resourceclaims", "missing permissions"}}},
 		{"not read in time", but(func(a *API) { a.Statuses = []source.Status{{Name: "pods"}} }), []want{{Failure, "pods", "--timeout"}}},
@@ -267,12 +267,12 @@ func TestOwnClaim(t *testing.T) {
 	claim := func(name, uid string, admin bool) dra.Claim {
 		return dra.Claim{Ref: dra.ClaimRef{Namespace: "gpu", Name: name}, ReservedFor: []dra.Consumer{{Resource: "pods", UID: uid}}, Results: []dra.Result{{AdminAccess: admin}, {AdminAccess: admin}}}
 	}
-	cluster := node.Cluster{Pods: []dra.Pod{agent, {Ref: dra.PodRef{Namespace: "gpu", Name: "other"}, UID: "2"}}, Claims: []dra.Claim{claim("mine", "1", true), claim("held", "1", false), claim("others", "2", true)}}
+	cluster := node.APIFacts{Pods: []dra.Pod{agent, {Ref: dra.PodRef{Namespace: "gpu", Name: "other"}, UID: "2"}}, Claims: []dra.Claim{claim("mine", "1", true), claim("held", "1", false), claim("others", "2", true)}}
 	findings := ownClaimFindings("agent-x1", cluster)
 	if len(findings) != 1 || !has(findings, want{Warning, "gpu/mine", "2 devices by admin access"}) {
 		t.Errorf("findings are %v", findings)
 	}
-	for name, in := range map[string]node.Cluster{"": cluster, "elsewhere": cluster, "agent-x1": {Pods: []dra.Pod{agent}}} {
+	for name, in := range map[string]node.APIFacts{"": cluster, "elsewhere": cluster, "agent-x1": {Pods: []dra.Pod{agent}}} {
 		if findings := ownClaimFindings(name, in); len(findings) != 0 {
 			t.Errorf("%q: findings are %v", name, findings)
 		}
@@ -296,14 +296,14 @@ func TestOtherSources(t *testing.T) {
 		{"an unreadable folder", cdiFindings(cdi{Folders: []cdiFolder{{"/etc/cdi", fs.ErrPermission}}}), []want{{Warning, "/etc/cdi", "cannot be read"}}},
 		{"Pods API", podsAPIFindings("/s", source.Status{Up: true}), []want{{OK, "Pods API", "/s"}}},
 		{"no Pods API", podsAPIFindings("/s", source.Status{Message: "no socket"}), []want{{Failure, "Pods API", "1.37"}}},
-		{"settings", SettingsFindings(Settings{FlagsError: errors.New("--x"), Prices: "p", PricesError: errors.New("broken"), WebConfig: "w", WebConfigError: errors.New("no key"), Pushes: []Push{{"metrics", "c:1", errors.New("refused")}}}),
+		{"settings", SettingsFindings(CheckedSettings{FlagsError: errors.New("--x"), Prices: "p", PricesError: errors.New("broken"), WebConfig: "w", WebConfigError: errors.New("no key"), Pushes: []PushEndpoint{{"metrics", "c:1", errors.New("refused")}}}),
 			[]want{{Failure, "flags", "--x"}, {Failure, "price list", "broken"}, {Failure, "web configuration", "no key"}, {Failure, "metrics", "c:1"}}},
-		{"access", SettingsFindings(Settings{Access: node.Access{Mode: "none", Reason: "nothing_found"}}), []want{{OK, "access", "mode none, reason nothing_found"}}},
-		{"good settings", SettingsFindings(Settings{Prices: "p", WebConfig: "w", Pushes: []Push{{"metrics", "c:1", nil}}}), []want{{OK, "price list", "p"}, {OK, "metrics", "c:1"}}},
-		{"pushing is off", SettingsFindings(Settings{PushWithheld: true}), []want{{Warning, "settings", "OTEL_SDK_DISABLED"}}},
-		{"two roles", ClusterFindings(Cluster{Instances: 2}), []want{{Failure, "instances", "2 pods"}}},
-		{"a bare cluster", ClusterFindings(Cluster{SliceRead: true, ClassRead: true, Supply: &dra.Supply{}, Instances: 1, Minor: 35}), []want{{Warning, "drivers", "Install"}, {Warning, "device classes", "none"}, {Skipped, "times", "1.36"}}},
-		{"a cluster", ClusterFindings(Cluster{SliceRead: true, ClassRead: true, RuleServed: true, Minor: 37, Instances: -1, Supply: &dra.Supply{
+		{"access", SettingsFindings(CheckedSettings{Access: node.GPUAccess{Mode: "none", Reason: "nothing_found"}}), []want{{OK, "access", "mode none, reason nothing_found"}}},
+		{"good settings", SettingsFindings(CheckedSettings{Prices: "p", WebConfig: "w", Pushes: []PushEndpoint{{"metrics", "c:1", nil}}}), []want{{OK, "price list", "p"}, {OK, "metrics", "c:1"}}},
+		{"pushing is off", SettingsFindings(CheckedSettings{PushWithheld: true}), []want{{Warning, "settings", "OTEL_SDK_DISABLED"}}},
+		{"two roles", ClusterFindings(ClusterFacts{Instances: 2}), []want{{Failure, "instances", "2 pods"}}},
+		{"a bare cluster", ClusterFindings(ClusterFacts{SliceRead: true, ClassRead: true, Supply: &dra.Supply{}, Instances: 1, Minor: 35}), []want{{Warning, "drivers", "Install"}, {Warning, "device classes", "none"}, {Skipped, "times", "1.36"}}},
+		{"a cluster", ClusterFindings(ClusterFacts{SliceRead: true, ClassRead: true, RuleServed: true, Minor: 37, Instances: -1, Supply: &dra.Supply{
 			Pools:   []*dra.PoolSupply{{Driver: "d", Pool: "a", Node: "a", Complete: true, Devices: [dra.DeviceStates]int{1, 2, 0}}, {Driver: "d", Pool: "b", Node: "b"}},
 			Classes: []dra.ClassSupply{{Class: "c", Counted: true}, {Class: "e", Error: "no such attribute"}},
 		}}), []want{{Warning, "d", "3 devices in 2 pools on 2 nodes, of which incomplete: b"}, {Warning, "e", "no such attribute"}, {Skipped, "device classes", "c"}}},

@@ -13,9 +13,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
-// Node is the state of the parts of the node role after each has been read
+// NodeParts is the state of the parts of the node role after each has been read
 // once.
-type Node struct {
+type NodeParts struct {
 	Host  Host
 	Facts node.Facts // of the newest step
 
@@ -51,7 +51,7 @@ func FolderMissing(socket string) bool {
 
 // NodeFindings reports on what the node role reads. It stats the kubelet's socket
 // and the CDI folders, and reads nothing else.
-func NodeFindings(n Node) []Finding {
+func NodeFindings(n NodeParts) []Finding {
 	findings := kubeletFindings(n.kubelet())
 	if n.PodsAPI != nil {
 		findings = append(findings, podsAPIFindings(n.PodsSocket, *n.PodsAPI)...)
@@ -79,7 +79,7 @@ func NodeFindings(n Node) []Finding {
 
 // ownClaimFindings reports claims by which the agent's own pod has devices. NVIDIA's driver
 // manager counts such a pod as one that holds GPUs, admin access or not.
-func ownClaimFindings(name string, cluster node.Cluster) []Finding {
+func ownClaimFindings(name string, cluster node.APIFacts) []Finding {
 	var findings []Finding
 	for _, pod := range cluster.Pods {
 		if name == "" || pod.Ref.Name != name {
@@ -97,7 +97,7 @@ func ownClaimFindings(name string, cluster node.Cluster) []Finding {
 	return findings
 }
 
-func (n Node) kubelet() kubelet {
+func (n NodeParts) kubelet() kubelet {
 	k := kubelet{
 		Socket: n.Socket, UID: n.Host.UID, Container: n.Host.Container, Status: n.Kubelet,
 		Answered: n.Listed, Listing: n.Facts.Listing, Using: podsUsingClaims(n.Facts.Cluster),
@@ -112,7 +112,7 @@ func (n Node) kubelet() kubelet {
 
 // podsUsingClaims returns pods that have a container that uses a claim, and for
 // which an allocated claim is reserved.
-func podsUsingClaims(cluster node.Cluster) []dra.PodRef {
+func podsUsingClaims(cluster node.APIFacts) []dra.PodRef {
 	var using []dra.PodRef
 	for _, pod := range cluster.Pods {
 		created := slices.ContainsFunc(pod.Containers, func(c dra.Container) bool { return c.ID != "" && len(c.Uses) > 0 })
@@ -124,7 +124,7 @@ func podsUsingClaims(cluster node.Cluster) []dra.PodRef {
 	return using
 }
 
-func (n Node) cdi() cdi {
+func (n NodeParts) cdi() cdi {
 	c := cdi{Status: n.CDI, Devices: len(n.Facts.CDI)}
 	for _, dir := range n.CDIDirs {
 		_, err := os.ReadDir(dir)

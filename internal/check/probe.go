@@ -108,7 +108,7 @@ func (p *Probe) version(ctx context.Context) (version.Info, error) {
 
 // API reads the server's version and the versions of resource.k8s.io, and reviews
 // the wanted permissions.
-func (p *Probe) API(ctx context.Context, wanted []Access) API {
+func (p *Probe) API(ctx context.Context, wanted []Permission) API {
 	api := API{Host: p.host}
 	info, err := p.version(ctx)
 	if err != nil {
@@ -159,7 +159,7 @@ func (p *Probe) groups(ctx context.Context) ([]string, error) {
 }
 
 // allowed reviews whether this identity has the permission, in all namespaces.
-func (p *Probe) allowed(ctx context.Context, access Access) (bool, error) {
+func (p *Probe) allowed(ctx context.Context, access Permission) (bool, error) {
 	review := authorizationv1.SelfSubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -239,9 +239,9 @@ const (
 
 // NodeAccess returns the permissions that the node role needs. With the kubelet's
 // Pods API it lists no pods at the API server.
-func NodeAccess(podsAPI bool) []Access {
+func NodeAccess(podsAPI bool) []Permission {
 	const dra = "resource.k8s.io"
-	wanted := []Access{
+	wanted := []Permission{
 		{Verb: "get", Group: dra, Resource: "resourceclaims", For: "classes, requests and configurations of claims are unknown"},
 		{Verb: "list", Group: dra, Resource: "resourceslices", For: "published devices are unknown, and with them most of the hardware of claims"},
 		{Verb: "watch", Group: dra, Resource: "resourceslices", For: "published devices are read only once"},
@@ -252,23 +252,23 @@ func NodeAccess(podsAPI bool) []Access {
 		return wanted
 	}
 	return append(wanted,
-		Access{Verb: "list", Resource: "pods", For: "pods of claims are known from the kubelet only; labels and owners are unknown"},
-		Access{Verb: "watch", Resource: "pods", For: "changes of pods are detected late"})
+		Permission{Verb: "list", Resource: "pods", For: "pods of claims are known from the kubelet only; labels and owners are unknown"},
+		Permission{Verb: "watch", Resource: "pods", For: "changes of pods are detected late"})
 }
 
 // ReviewAccess returns the permissions that --web.kubernetes-auth needs.
-func ReviewAccess() []Access {
-	return []Access{
+func ReviewAccess() []Permission {
+	return []Permission{
 		{Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews", For: "with --web.kubernetes-auth, no client can read the pages"},
 		{Verb: "create", Group: "authorization.k8s.io", Resource: "subjectaccessreviews", For: "with --web.kubernetes-auth, no client can read the pages"},
 	}
 }
 
 // ClusterAccess returns the permissions that the cluster role needs.
-func ClusterAccess() []Access {
+func ClusterAccess() []Permission {
 	const dra = "resource.k8s.io"
-	var wanted []Access
-	for _, row := range []Access{
+	var wanted []Permission
+	for _, row := range []Permission{
 		{Group: dra, Resource: "resourceclaims", For: "all claims are unknown"},
 		{Group: dra, Resource: "resourceclaimtemplates", For: "the reason for which a claim was not created from its template is unknown"},
 		{Group: dra, Resource: "resourceslices", For: "the published devices are unknown"},

@@ -36,8 +36,8 @@ func (s sources) missingRemedy(d device.Device, missing map[device.Quantity]int)
 	}
 }
 
-// kind is the devices of one model that one source reads.
-type kind struct {
+// modelDevices is the devices of one model that one source reads.
+type modelDevices struct {
 	name     string
 	example  device.Device
 	devices  int
@@ -47,24 +47,24 @@ type kind struct {
 
 // kinds groups the samples of what does work. For a device that was never read,
 // missing quantities are unknown.
-func (s sources) kinds() []*kind {
-	var kinds []*kind
+func (s sources) kinds() []*modelDevices {
+	var kinds []*modelDevices
 	for _, sample := range s.Samples {
 		if sample.Device.Vendor == "" || sample.At.IsZero() || adapter(sample) {
 			continue
 		}
 		name := sample.Source + ", " + deviceKind(sample.Device)
-		at := slices.IndexFunc(kinds, func(k *kind) bool { return k.name == name })
+		at := slices.IndexFunc(kinds, func(k *modelDevices) bool { return k.name == name })
 		if at < 0 {
 			at = len(kinds)
-			kinds = append(kinds, &kind{name: name, example: sample.Device, missing: map[device.Quantity]int{}, reported: map[device.Quantity]bool{}})
+			kinds = append(kinds, &modelDevices{name: name, example: sample.Device, missing: map[device.Quantity]int{}, reported: map[device.Quantity]bool{}})
 		}
 		kinds[at].add(sample)
 	}
 	return kinds
 }
 
-func (k *kind) add(sample device.Sample) {
+func (k *modelDevices) add(sample device.Sample) {
 	k.devices++
 	known := map[device.Quantity]bool{}
 	for _, reading := range sample.Readings {
@@ -78,7 +78,7 @@ func (k *kind) add(sample device.Sample) {
 }
 
 // absent returns the missing quantities, of all devices or of some.
-func (k *kind) absent() string {
+func (k *modelDevices) absent() string {
 	var names []string
 	specs := device.Specs()
 	for _, quantity := range expected(k.example) {

@@ -8,11 +8,11 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/node"
 )
 
-// Settings are the files and servers of flags, and whether they can be used.
-type Settings struct {
+// CheckedSettings are the files and servers of flags, and whether they can be used.
+type CheckedSettings struct {
 	FlagsError error // a value that the exporter refuses to start with
 
-	Access node.Access // of the node role; an empty mode is unknown
+	Access node.GPUAccess // of the node role; an empty mode is unknown
 
 	Prices      string // path of the price list; empty: none
 	PricesError error
@@ -22,18 +22,18 @@ type Settings struct {
 
 	PushError    error // of flags and OTEL_ variables
 	PushWithheld bool  // an endpoint is named, and nothing is pushed
-	Pushes       []Push
+	Pushes       []PushEndpoint
 }
 
-// Push is where a signal goes.
-type Push struct {
+// PushEndpoint is where a signal goes.
+type PushEndpoint struct {
 	Signals   string // metrics, traces, or both
 	Endpoint  string
 	DialError error
 }
 
-// Signal is what is pushed to an endpoint: HOST, HOST:PORT or unix:///PATH.
-type Signal struct {
+// PushedSignal is what is pushed to an endpoint: HOST, HOST:PORT or unix:///PATH.
+type PushedSignal struct {
 	Name     string
 	Endpoint string
 	Insecure bool // without TLS
@@ -41,19 +41,19 @@ type Signal struct {
 
 // DialPushes opens and closes a connection to each endpoint, once for signals in a
 // row that have the same one. Nothing is pushed.
-func DialPushes(ctx context.Context, signals []Signal) []Push {
-	var pushes []Push
+func DialPushes(ctx context.Context, signals []PushedSignal) []PushEndpoint {
+	var pushes []PushEndpoint
 	for _, signal := range signals {
 		if last := len(pushes) - 1; last >= 0 && pushes[last].Endpoint == signal.Endpoint {
 			pushes[last].Signals += " and " + signal.Name
 			continue
 		}
-		pushes = append(pushes, Push{Signals: signal.Name, Endpoint: signal.Endpoint, DialError: signal.dial(ctx)})
+		pushes = append(pushes, PushEndpoint{Signals: signal.Name, Endpoint: signal.Endpoint, DialError: signal.dial(ctx)})
 	}
 	return pushes
 }
 
-func (s Signal) dial(ctx context.Context) error {
+func (s PushedSignal) dial(ctx context.Context) error {
 	network, address := "tcp", s.Endpoint
 	if path, isSocket := strings.CutPrefix(address, "unix://"); isSocket {
 		network, address = "unix", path
@@ -72,7 +72,7 @@ func (s Signal) dial(ctx context.Context) error {
 }
 
 // SettingsFindings reports on files and addresses, and on flags that are wrong.
-func SettingsFindings(s Settings) []Finding {
+func SettingsFindings(s CheckedSettings) []Finding {
 	section := area{"settings", "docs/check.md#settings"}
 	var findings []Finding
 	if s.FlagsError != nil {
@@ -98,7 +98,7 @@ func SettingsFindings(s Settings) []Finding {
 	return append(findings, s.pushes()...)
 }
 
-func (s Settings) pushes() []Finding {
+func (s CheckedSettings) pushes() []Finding {
 	section := area{"OTLP", "docs/opentelemetry.md"}
 	switch {
 	case s.PushError != nil:

@@ -28,7 +28,7 @@ type denseNode struct {
 func newDenseNode() *denseNode {
 	d := &denseNode{now: clock.Instant{Wall: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), Elapsed: time.Hour}}
 	d.state = node.NewState(node.Config{Node: sceneNode, Interval: time.Second, Grace: 5 * time.Minute, HealthHold: time.Minute})
-	d.facts.Cluster = node.Cluster{Enabled: true, Fresh: true, SlicesFresh: true}
+	d.facts.Cluster = node.APIFacts{Enabled: true, Fresh: true, SlicesFresh: true}
 	for g := range 8 {
 		whole := device.Device{
 			UUID: fmt.Sprintf("GPU-%d", g), Vendor: "nvidia", Model: "NVIDIA H100 80GB HBM3", DriverVersion: "580.65.06",

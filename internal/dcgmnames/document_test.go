@@ -59,7 +59,7 @@ func (f field) from() []string {
 	return []string{f.of.String()}
 }
 
-func (s source) String() string {
+func (s valueSource) String() string {
 	o := origins()[s]
 	if o.detail == "" {
 		return "`" + familyName(o.quantity) + "`"
@@ -81,7 +81,7 @@ func TestFamiliesExist(t *testing.T) {
 			t.Errorf("no family is named %s", familyName(o.quantity))
 		case o.detail != "" && !slices.Contains(family.Labels, device.Specs()[o.quantity].Details[0]):
 			t.Errorf("%s has no label for %s", family.Name, o.detail)
-		case source(s).isCounter() != (family.Type == metric.Counter):
+		case valueSource(s).isCounter() != (family.Type == metric.Counter):
 			t.Errorf("%s is a %s", family.Name, family.Type)
 		}
 	}

@@ -10,11 +10,11 @@ import (
 type field struct {
 	family *metric.Family
 	unit   string
-	of     source
+	of     valueSource
 	factor float64 // from the source's unit to the field's
 	means  string  // derivation of a derived source; empty: the value of the source
 	onMIG  onMIG
-	share  share
+	share  splitQuantity
 }
 
 // onMIG selects the value of a field for a partition.
@@ -30,11 +30,11 @@ func (o onMIG) String() string {
 	return [...]string{own: "its own", ofGPU: "its GPU's", ownXIDs: "its own or its GPU's, the later one"}[o]
 }
 
-// share is the quantity that Split divides between pods.
-type share uint8
+// splitQuantity is the quantity that Split divides between pods.
+type splitQuantity uint8
 
 const (
-	undivided share = iota
+	undivided splitQuantity = iota
 	byUtilization
 	byMemory
 
@@ -112,7 +112,7 @@ func profilingFields() []field {
 
 const growth = "growth per second"
 
-func named(name string, kind metric.Type, unit, help string, s source, factor float64) field {
+func named(name string, kind metric.Type, unit, help string, s valueSource, factor float64) field {
 	if unit != "" {
 		help += " (" + unit + ")"
 	}
@@ -124,7 +124,7 @@ func named(name string, kind metric.Type, unit, help string, s source, factor fl
 
 func (f field) derivedBy(means string) field { f.means = means; return f }
 
-func (f field) splitBy(s share) field { f.share = s; return f }
+func (f field) splitBy(s splitQuantity) field { f.share = s; return f }
 
 func (f field) onPartitions(m onMIG) field { f.onMIG = m; return f }
 

@@ -6,12 +6,12 @@ import (
 )
 
 // meters are the meters of one device, in the order of counterRates.
-type meters [4]meter
+type meters [4]growthMeter
 
-// meter measures the growth of a counter of a device from one reading to the next.
+// growthMeter measures the growth of a counter of a device from one reading to the next.
 // Snapshots are more frequent than readings, and at other times: the growth between
 // two readings is divided by the time between the snapshots that first showed them.
-type meter struct {
+type growthMeter struct {
 	value float64
 	at    time.Duration // of the snapshot that first showed the value
 	rate  float64       // NaN: unknown
@@ -28,16 +28,16 @@ type meterTiming struct {
 // observe observes the counter's value in the snapshot at now, and returns the growth
 // a second; NaN: unknown. The value is NaN if there is none; fresh means that the
 // device can be read.
-func (m *meter) observe(value float64, fresh bool, now time.Duration, t meterTiming) float64 {
+func (m *growthMeter) observe(value float64, fresh bool, now time.Duration, t meterTiming) float64 {
 	passed := now - m.at
 	switch {
 	case math.IsNaN(value):
-		*m = meter{rate: math.NaN()}
+		*m = growthMeter{rate: math.NaN()}
 	case !m.seen || passed > t.stale:
 		// The time of the reading is unknown; it is before now.
-		*m = meter{value: value, at: now, rate: math.NaN(), seen: true}
+		*m = growthMeter{value: value, at: now, rate: math.NaN(), seen: true}
 	case value < m.value:
-		*m = meter{value: value, at: now, rate: math.NaN(), seen: true, timed: true}
+		*m = growthMeter{value: value, at: now, rate: math.NaN(), seen: true, timed: true}
 	case !fresh:
 		m.rate = math.NaN()
 	case value > m.value && passed > 0:
@@ -51,7 +51,7 @@ func (m *meter) observe(value float64, fresh bool, now time.Duration, t meterTim
 	return m.rate
 }
 
-func (m *meter) growth(value float64, passed time.Duration) float64 {
+func (m *growthMeter) growth(value float64, passed time.Duration) float64 {
 	if !m.timed {
 		return math.NaN()
 	}

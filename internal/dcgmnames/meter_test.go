@@ -57,7 +57,7 @@ func TestMeter(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var m meter
+			var m growthMeter
 			for _, at := range test.snapshots {
 				got := m.observe(at.value, !at.stale, time.Duration(at.seconds*float64(time.Second)), testTiming())
 				if math.IsNaN(got) != math.IsNaN(at.want) || math.Abs(got-at.want) > 1e-6 {
@@ -74,7 +74,7 @@ func TestMeter(t *testing.T) {
 func TestMeterAtIntervals(t *testing.T) {
 	for _, interval := range []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second, time.Minute} {
 		var (
-			m       meter
+			m       growthMeter
 			timing  = newTiming(Options{Interval: interval, Staleness: max(3*interval, 10*time.Second)})
 			now     time.Duration
 			counter float64
@@ -109,7 +109,7 @@ func FuzzMeter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, steps []byte) {
 		const fastest = 1000.0 // a second
 		var (
-			m              meter
+			m              growthMeter
 			now, read      time.Duration
 			shown, counter float64
 		)

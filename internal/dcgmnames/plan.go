@@ -15,15 +15,15 @@ import (
 // and the same pods use them.
 type plan struct {
 	node    *model.Node // the newest for which it is valid
-	devices []entry
+	devices []plannedDevice
 	places  []int // of the node's devices in devices; -1: it is not shown
 	series  []series
 	holders map[holder]int // numbered from 0
-	labels  map[identity]*metric.Labels
+	labels  map[labelValues]*metric.Labels
 }
 
-// entry is a device of the plan.
-type entry struct {
+// plannedDevice is a device of the plan.
+type plannedDevice struct {
 	uuid   string
 	parent int // index of the GPU of a partition; its own index for others
 	first  int // of its series
@@ -45,7 +45,7 @@ type holder struct {
 // newPlan plans the series of a node. Labels of the plan before, if there was one, are
 // used again.
 func newPlan(n *model.Node, previous *plan) *plan {
-	p := &plan{node: n, places: make([]int, len(n.Devices)), holders: map[holder]int{}, labels: map[identity]*metric.Labels{}}
+	p := &plan{node: n, places: make([]int, len(n.Devices)), holders: map[holder]int{}, labels: map[labelValues]*metric.Labels{}}
 	order := number(n.Devices)
 	places, partitioned := map[string]int{}, map[string]bool{}
 	for i := range p.places {
@@ -65,7 +65,7 @@ func newPlan(n *model.Node, previous *plan) *plan {
 		if len(containers) == 0 && !partitioned[d.UUID] {
 			containers = []user{{}}
 		}
-		id := identity{node: n.Name, whole: model.Identity{UUID: d.Parent}, device: *d}
+		id := labelValues{node: n.Name, whole: model.Identity{UUID: d.Parent}, device: *d}
 		parent, ok := places[d.Parent]
 		if !ok {
 			parent = place
@@ -73,7 +73,7 @@ func newPlan(n *model.Node, previous *plan) *plan {
 		if gpu := n.Devices[order[parent]].Identity; gpu.Parent == "" {
 			id.gpu, id.whole = strconv.Itoa(parent), *gpu
 		}
-		e := entry{uuid: d.UUID, parent: parent, first: len(p.series)}
+		e := plannedDevice{uuid: d.UUID, parent: parent, first: len(p.series)}
 		for _, id.user = range containers {
 			id.published = users.published[claimDevice{id.user.claimRef(), d.UUID}]
 			p.series = append(p.series, p.newSeries(id, previous))
@@ -117,7 +117,7 @@ func (p *plan) matches(n *model.Node) bool {
 		slices.EqualFunc(p.node.Holds, n.Holds, sameHold) && slices.Equal(p.node.Plugins, n.Plugins)
 }
 
-func (p *plan) newSeries(id identity, previous *plan) series {
+func (p *plan) newSeries(id labelValues, previous *plan) series {
 	s := series{labels: p.seriesLabels(id, previous), pod: -1, claim: -1}
 	if id.user.pod != "" && id.device.Parent == "" {
 		s.pod = p.holder(holder{true, id.user.namespace, id.user.pod, id.device.UUID})
@@ -137,7 +137,7 @@ func (p *plan) holder(h holder) int {
 	return place
 }
 
-func (p *plan) seriesLabels(id identity, previous *plan) *metric.Labels {
+func (p *plan) seriesLabels(id labelValues, previous *plan) *metric.Labels {
 	if previous != nil {
 		p.labels[id] = previous.labels[id]
 	}
@@ -204,8 +204,8 @@ func (u users) add(uuid string, added user) {
 	}
 }
 
-// identity is the values from which the labels of a series are derived.
-type identity struct {
+// labelValues is the values from which the labels of a series are derived.
+type labelValues struct {
 	node      string
 	gpu       string         // number of the GPU; empty where it is not known
 	whole     model.Identity // the GPU; its UUID alone where no more is known
@@ -215,7 +215,7 @@ type identity struct {
 }
 
 // labels returns the labels without empty ones, which is equivalent.
-func (id identity) labels() *metric.Labels {
+func (id labelValues) labels() *metric.Labels {
 	var names, values []string
 	for _, pair := range id.pairs() {
 		if pair.value != "" {
@@ -230,7 +230,7 @@ type pair struct{ name, value string }
 // pairs returns all labels, in the order of the documentation. UUID, address
 // and model are those of the GPU, also for its partitions. The uuid of a
 // partition distinguishes two of one profile whose instances are unknown.
-func (id identity) pairs() []pair {
+func (id labelValues) pairs() []pair {
 	var device, namespace, profile, partition, instance string
 	if id.gpu != "" {
 		device = "nvidia" + id.gpu
@@ -270,7 +270,7 @@ func (id identity) pairs() []pair {
 
 func labelNames() []string {
 	var names []string
-	for _, pair := range (identity{}).pairs() {
+	for _, pair := range (labelValues{}).pairs() {
 		names = append(names, pair.name)
 	}
 	return names

@@ -2,12 +2,12 @@ package dcgmnames
 
 import "github.com/dra-exporter/dra-exporter/collector/device"
 
-// source is one value that fields are derived from.
-type source uint8
+// valueSource is one value that fields are derived from.
+type valueSource uint8
 
 // Readings, followed by values that are derived from them.
 const (
-	utilization source = iota
+	utilization valueSource = iota
 	memoryActivity
 	memoryUsed
 	memorySize
@@ -96,19 +96,19 @@ type sourceTable [device.Quantities][]detailSource
 
 type detailSource struct {
 	detail string
-	source source
+	source valueSource
 }
 
 func newSourceTable() *sourceTable {
 	var table sourceTable
 	for s, o := range origins() {
-		table[o.quantity] = append(table[o.quantity], detailSource{o.detail, source(s)})
+		table[o.quantity] = append(table[o.quantity], detailSource{o.detail, valueSource(s)})
 	}
 	return &table
 }
 
 // find returns the source of a reading; false if no field needs it.
-func (t *sourceTable) find(r *device.Reading) (source, bool) {
+func (t *sourceTable) find(r *device.Reading) (valueSource, bool) {
 	for _, s := range t[r.Quantity] {
 		if s.detail == r.Details[0] {
 			return s.source, true
@@ -118,8 +118,8 @@ func (t *sourceTable) find(r *device.Reading) (source, bool) {
 }
 
 // counterRates returns the counters whose growth a second is the value of a field.
-func counterRates() [4]struct{ counter, rate source } {
-	return [4]struct{ counter, rate source }{
+func counterRates() [4]struct{ counter, rate valueSource } {
+	return [4]struct{ counter, rate valueSource }{
 		{pcieTransmit, pcieTransmitRate},
 		{pcieReceive, pcieReceiveRate},
 		{nvlinkTransmit, nvlinkTransmitRate},
@@ -129,7 +129,7 @@ func counterRates() [4]struct{ counter, rate source } {
 
 // isCounter reports whether the source is a counter: counters of a device that cannot
 // be read stay, gauges do not.
-func (s source) isCounter() bool {
+func (s valueSource) isCounter() bool {
 	switch s {
 	case energy, pcieTransmit, pcieReceive, nvlinkTransmit, nvlinkReceive, pcieReplays:
 		return true

@@ -26,17 +26,17 @@ func (w *pendingFixture) fillInventory(h hardware, seed uint64, now time.Time) *
 	for _, object := range objects {
 		switch of := object.(type) {
 		case *corev1.Node:
-			stocked.Node(of.Name, of)
+			stocked.ApplyNode(of.Name, of)
 		case *resourcev1.DeviceClass:
-			stocked.Class(of.Name, of)
+			stocked.ApplyClass(of.Name, of)
 		case *resourcev1.ResourceSlice:
-			stocked.Slice(of.Name, of)
+			stocked.ApplySlice(of.Name, of)
 		case *resourcev1.ResourceClaim:
-			stocked.Claim(of.Namespace, of.Name, of)
+			stocked.ApplyClaim(of.Namespace, of.Name, of)
 		case *resourcev1.ResourceClaimTemplate:
-			stocked.Template(of.Namespace, of.Name, of)
+			stocked.ApplyTemplate(of.Namespace, of.Name, of)
 		case *resourcev1.DeviceTaintRule:
-			stocked.Rule(of.Name, of)
+			stocked.ApplyRule(of.Name, of)
 		}
 	}
 	return stocked

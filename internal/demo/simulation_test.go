@@ -28,7 +28,7 @@ type agent struct {
 	kubelet *kubelet.Client
 	cdi     *cdi.Reader
 	cgroup  *cgroup.Reader
-	cluster *apiserver.Node
+	cluster *apiserver.NodeWatch
 }
 
 // observe runs real clients of a node until the test ends.

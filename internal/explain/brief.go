@@ -17,8 +17,8 @@ const (
 	mostEvents   = 2
 )
 
-// evidence is a fact with its label. It is cut after so many lines; 0 is one.
-type evidence struct {
+// briefLine is a fact with its label. It is cut after so many lines; 0 is one.
+type briefLine struct {
 	label, text string
 	lines       int
 }
@@ -54,7 +54,7 @@ func (p *printer) verdict(r *Report) {
 
 // briefEvidence writes as many facts as there is room for. The last one is written
 // in any case. It returns what it wrote.
-func briefEvidence(p *printer, all []evidence) (shown string) {
+func briefEvidence(p *printer, all []briefLine) (shown string) {
 	if len(all) == 0 {
 		return ""
 	}
@@ -183,11 +183,11 @@ func (r *Report) remedies() []string {
 }
 
 // evidence returns the facts on which the verdict rests, the most important first.
-func (r *Report) evidence() []evidence {
-	var all []evidence
+func (r *Report) evidence() []briefLine {
+	var all []briefLine
 	main := r.main()
 	if r.Workload != nil && main != nil {
-		all = append(all, evidence{"pods", strings.TrimPrefix(r.short, "has "), 1})
+		all = append(all, briefLine{"pods", strings.TrimPrefix(r.short, "has "), 1})
 	}
 	switch {
 	case main != nil:
@@ -195,17 +195,17 @@ func (r *Report) evidence() []evidence {
 	case r.Workload != nil:
 		all = append(all, r.nodesFact()...)
 		if r.Workload.Queue != "" {
-			all = append(all, evidence{"queue", r.Workload.Queue, 1})
+			all = append(all, briefLine{"queue", r.Workload.Queue, 1})
 		}
 		if r.Workload.Queued != nil {
-			all = append(all, evidence{"message", r.Workload.Queued.Message, 3})
+			all = append(all, briefLine{"message", r.Workload.Queued.Message, 3})
 		}
 	default:
 		all = append(all, r.stateEvidence()...)
 	}
 	for i := range r.Domains {
 		if domain := &r.Domains[i]; !domain.Ready {
-			all = append(all, evidence{"domain", "ComputeDomain " + domain.Name + ", " + domain.text(), 2})
+			all = append(all, briefLine{"domain", "ComputeDomain " + domain.Name + ", " + domain.text(), 2})
 		}
 	}
 	if len(r.NotRead) > 0 {
@@ -217,31 +217,31 @@ func (r *Report) evidence() []evidence {
 			}
 			names = append(names, name)
 		}
-		all = append(all, evidence{"not read", strings.Join(names, ", "), 2})
+		all = append(all, briefLine{"not read", strings.Join(names, ", "), 2})
 	}
 	return all
 }
 
 // pendingEvidence returns why a reference is pending, and which others are.
-func (r *Report) pendingEvidence(main *PendingRef) []evidence {
+func (r *Report) pendingEvidence(main *PendingRef) []briefLine {
 	reason := main.Reason
 	if r.Kind == KindPod {
 		reason += ", " + main.where()
 	} else {
 		reason += ", " + pods(main.Pods)
 	}
-	all := []evidence{{"reason", reason, 1}}
+	all := []briefLine{{"reason", reason, 1}}
 	all = append(all, main.facts()...)
 	if main.Autoscaler != nil {
-		all = append(all, evidence{"autoscaler", main.Autoscaler.text(r.At), 2})
+		all = append(all, briefLine{"autoscaler", main.Autoscaler.text(r.At), 2})
 	}
 	for i := range r.Claims {
 		if claim := &r.Claims[i]; claim.Name == main.Claim {
 			if claim.AllocatedAt != nil {
-				all = append(all, evidence{"claim", "allocated " + sinceShort(*claim.AllocatedAt, r.At) + deviceList(claim), 1})
+				all = append(all, briefLine{"claim", "allocated " + sinceShort(*claim.AllocatedAt, r.At) + deviceList(claim), 1})
 			}
 			for _, remark := range claim.Remarks {
-				all = append(all, evidence{"claim", remark, 1})
+				all = append(all, briefLine{"claim", remark, 1})
 			}
 		}
 	}
@@ -256,13 +256,13 @@ func (r *Report) pendingEvidence(main *PendingRef) []evidence {
 		}
 	}
 	if len(others) > 0 {
-		all = append(all, evidence{"also", strings.Join(others, "; "), 1})
+		all = append(all, briefLine{"also", strings.Join(others, "; "), 1})
 	}
 	return all
 }
 
 // facts returns what the diagnosis has found for the reference.
-func (r *PendingRef) facts() []evidence {
+func (r *PendingRef) facts() []briefLine {
 	if len(r.Broken) > 0 {
 		return r.brokenFacts()
 	}
@@ -274,13 +274,13 @@ func (r *PendingRef) facts() []evidence {
 		return r.requestFacts(all)
 	}
 	counts := decisive.counts
-	facts := []evidence{
+	facts := []briefLine{
 		{"asked", fmt.Sprintf("%s of class %s, by %s", r.amount(counts), counts.DeviceClass, r.requestName(counts)), 1},
 		{"found", r.remaining(*decisive), 1},
 	}
 	if decisive.stage == dra.StageSelectors {
 		for _, selector := range r.selectors(counts.Request) {
-			facts = append(facts, evidence{"selector", selector, 1})
+			facts = append(facts, briefLine{"selector", selector, 1})
 		}
 	}
 	facts = append(facts, r.removedFacts(*decisive)...)
@@ -288,37 +288,37 @@ func (r *PendingRef) facts() []evidence {
 }
 
 // uncountedFacts returns the evidence of a reason that is not about counts.
-func (r *PendingRef) uncountedFacts() []evidence {
-	var facts []evidence
+func (r *PendingRef) uncountedFacts() []briefLine {
+	var facts []briefLine
 	if r.Message != "" {
-		facts = append(facts, evidence{"message", r.Message, 3})
+		facts = append(facts, briefLine{"message", r.Message, 3})
 	}
 	if r.Reason == string(dra.ReasonConstraints) && r.Asked != nil && !r.Asked.tooMany() {
 		for _, constraint := range r.Asked.Constraints {
-			facts = append(facts, evidence{"asked", strings.TrimPrefix(constraint.text(), "the constraint that "), 1})
+			facts = append(facts, briefLine{"asked", strings.TrimPrefix(constraint.text(), "the constraint that "), 1})
 		}
 	}
 	return append(facts, r.heldFacts()...)
 }
 
 // brokenFacts returns the CEL expressions that fail.
-func (r *PendingRef) brokenFacts() []evidence {
-	var facts []evidence
+func (r *PendingRef) brokenFacts() []briefLine {
+	var facts []briefLine
 	for _, broken := range r.Broken {
 		message := broken.Message
 		if broken.Device != "" {
 			message = "for " + broken.Device + ": " + message
 		}
-		facts = append(facts, evidence{"CEL", broken.Where + ": " + broken.Expression, 1}, evidence{"error", message, 1})
+		facts = append(facts, briefLine{"CEL", broken.Where + ": " + broken.Expression, 1}, briefLine{"error", message, 1})
 	}
 	return facts
 }
 
 // requestFacts returns one line for each request or alternative that fails.
-func (r *PendingRef) requestFacts(all []failure) []evidence {
-	var facts []evidence
+func (r *PendingRef) requestFacts(all []shortRequest) []briefLine {
+	var facts []briefLine
 	for _, failed := range all {
-		facts = append(facts, evidence{"request", fmt.Sprintf("%s asks for %s of class %s: %s", failed.counts.Request, r.amount(failed.counts), failed.counts.DeviceClass, r.remaining(failed)), 2})
+		facts = append(facts, briefLine{"request", fmt.Sprintf("%s asks for %s of class %s: %s", failed.counts.Request, r.amount(failed.counts), failed.counts.DeviceClass, r.remaining(failed)), 2})
 	}
 	return append(facts, r.heldFacts()...)
 }
@@ -341,7 +341,7 @@ func (r *PendingRef) requestName(counts RequestCounts) string {
 }
 
 // remaining lists how many devices the stages leave, up to the one that fails.
-func (r *PendingRef) remaining(failed failure) string {
+func (r *PendingRef) remaining(failed shortRequest) string {
 	names := [dra.Stages]string{"published", "in the class", "selected", "untainted", "free", "on the best node"}
 	if len(r.Nodes) > 0 {
 		names[dra.StageBestNode] = "on " + r.Nodes[0].Name
@@ -374,8 +374,8 @@ func (r *PendingRef) selectors(request string) []string {
 
 // removedFacts returns what the failing stage removed, except by selectors, which
 // are shown themselves.
-func (r *PendingRef) removedFacts(failed failure) []evidence {
-	var facts []evidence
+func (r *PendingRef) removedFacts(failed shortRequest) []briefLine {
+	var facts []briefLine
 	for _, removal := range r.Removed {
 		if removal.Request != failed.counts.Request || removal.Stage != failed.stage.String() || failed.stage < dra.StageUntainted {
 			continue
@@ -388,14 +388,14 @@ func (r *PendingRef) removedFacts(failed failure) []evidence {
 		if removal.Eviction != "" {
 			text += "; eviction: " + removal.Eviction
 		}
-		facts = append(facts, evidence{failed.stage.String(), text, 1})
+		facts = append(facts, briefLine{failed.stage.String(), text, 1})
 	}
 	return facts
 }
 
 // heldFacts lists the holders, if it would suffice that all of them released their
 // devices.
-func (r *PendingRef) heldFacts() []evidence {
+func (r *PendingRef) heldFacts() []briefLine {
 	if len(r.Holders) == 0 || !r.releaseSuffices() {
 		return nil
 	}
@@ -407,13 +407,13 @@ func (r *PendingRef) heldFacts() []evidence {
 	if more := r.HolderCount - len(parts); more > 0 {
 		parts = append(parts, words.Count(more, "more claim", "more claims"))
 	}
-	return []evidence{{"held", strings.Join(parts, ", "), 2}}
+	return []briefLine{{"held", strings.Join(parts, ", "), 2}}
 }
 
 // stateEvidence describes claims and pods of which nothing is pending; the pods
 // first if they are starting.
-func (r *Report) stateEvidence() []evidence {
-	var claims, pods []evidence
+func (r *Report) stateEvidence() []briefLine {
+	var claims, pods []briefLine
 	for i := range r.Claims {
 		claim := &r.Claims[i]
 		var parts []string
@@ -425,12 +425,12 @@ func (r *Report) stateEvidence() []evidence {
 		} else {
 			parts = append(parts, "exists "+sinceShort(claim.Created, r.At))
 		}
-		claims = append(claims, evidence{"claim", strings.Join(parts, ", "), 2})
+		claims = append(claims, briefLine{"claim", strings.Join(parts, ", "), 2})
 		for _, remark := range claim.Remarks {
-			claims = append(claims, evidence{"claim", remark, 2})
+			claims = append(claims, briefLine{"claim", remark, 2})
 		}
 		if len(claim.ReservedFor) > 0 && r.Kind == KindClaim {
-			claims = append(claims, evidence{"reserved", "for " + words.List(claim.ReservedFor, 4), 1})
+			claims = append(claims, briefLine{"reserved", "for " + words.List(claim.ReservedFor, 4), 1})
 		}
 	}
 	for i := range r.Pods {
@@ -442,9 +442,9 @@ func (r *Report) stateEvidence() []evidence {
 		if pod.Node != "" {
 			text += " on " + pod.Node
 		}
-		pods = append(pods, evidence{"pod", text, 1})
+		pods = append(pods, briefLine{"pod", text, 1})
 		if pod.progress != "" {
-			pods = append(pods, evidence{"phase", pod.progress, 2})
+			pods = append(pods, briefLine{"phase", pod.progress, 2})
 		}
 	}
 	if phase, _ := r.oldestPhase(); phase != nil {
@@ -466,7 +466,7 @@ func deviceList(claim *Claim) string {
 }
 
 // nodesFact lists the nodes of the pods that are bound, with how many each has.
-func (r *Report) nodesFact() []evidence {
+func (r *Report) nodesFact() []briefLine {
 	nodes := make(map[string]int)
 	for i := range r.Pods {
 		if node := r.Pods[i].Node; node != "" {
@@ -476,5 +476,5 @@ func (r *Report) nodesFact() []evidence {
 	if len(nodes) == 0 {
 		return nil
 	}
-	return []evidence{{"nodes", words.List(sortedPairs(nodes), 8), 1}}
+	return []briefLine{{"nodes", words.List(sortedPairs(nodes), 8), 1}}
 }

@@ -32,8 +32,8 @@ func (f *Facts) knownBugs(report *Report) []KnownBug {
 }
 
 // cluster returns what has been read, for signs that concern objects of the namespace.
-func (f *Facts) cluster(namespace string) *upstream.Cluster {
-	return &upstream.Cluster{
+func (f *Facts) cluster(namespace string) *upstream.ClusterObjects {
+	return &upstream.ClusterObjects{
 		Now: f.Now, Server: f.Server, Supply: f.Supply,
 		Claims: f.Objects.claims, Pods: f.Objects.pods, Nodes: f.Objects.nodes, Warnings: f.Objects.warnings,
 		PodsKnown: f.Gaps.sees(sourcePods, namespace),

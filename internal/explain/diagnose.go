@@ -15,7 +15,7 @@ const maxDiagnosed = 16
 
 // diagnose takes two steps of the reducer: the first finds what is pending, and the
 // second, with the diagnoses, why.
-func (r Reader) diagnose(ctx context.Context, read *reading, facts *Facts, subject Subject) {
+func (r Reader) diagnose(ctx context.Context, read *objectsRead, facts *Facts, subject Subject) {
 	now := r.Clock()
 	known := cluster.Facts{Changes: read.changes, Synced: read.synced, Supply: facts.Supply, Sources: read.statuses}
 	state, first, _ := cluster.Step(cluster.NewState(cluster.Config{Once: true}), known, now)

@@ -218,8 +218,8 @@ func (o *Objects) preparationFailure(pod dra.PodRef, uid string) *dra.Warning {
 // events returns what events report about the preparation of the pods' claims, while
 // these have not started, the newest first. What reports a claim that could not be
 // created is in the message of its reference.
-func (f *Facts) events(pods []*dra.PodLifecycle) []event {
-	var all []event
+func (f *Facts) events(pods []*dra.PodLifecycle) []failureEvent {
+	var all []failureEvent
 	for _, warning := range f.Objects.warnings {
 		i := slices.IndexFunc(pods, func(pod *dra.PodLifecycle) bool {
 			return pod.Ref == warning.Pod && (warning.PodUID == "" || warning.PodUID == pod.UID)
@@ -227,9 +227,9 @@ func (f *Facts) events(pods []*dra.PodLifecycle) []event {
 		if i < 0 || warning.Kind != dra.WarningPreparation || !pods[i].Started.IsZero() || pods[i].Terminal {
 			continue
 		}
-		all = append(all, event{"kubelet", max(warning.Count, 1), warning.Last.UTC(), warning.Message})
+		all = append(all, failureEvent{"kubelet", max(warning.Count, 1), warning.Last.UTC(), warning.Message})
 	}
-	slices.SortFunc(all, func(a, b event) int {
+	slices.SortFunc(all, func(a, b failureEvent) int {
 		return cmp.Or(b.last.Compare(a.last), cmp.Compare(a.message, b.message))
 	})
 	return all

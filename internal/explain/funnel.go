@@ -8,8 +8,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
 )
 
-// failure is a request for which a stage leaves too few devices.
-type failure struct {
+// shortRequest is a request for which a stage leaves too few devices.
+type shortRequest struct {
 	counts RequestCounts
 	stage  dra.Stage
 }
@@ -60,22 +60,22 @@ func (r *PendingRef) groups() [][]RequestCounts {
 // alternatives, and the one that decides about the reason: of alternatives the one
 // that comes furthest, of requests the one that fails first. Nothing fails if the
 // reason is not about counts.
-func (r *PendingRef) failures() (all []failure, decisive *failure) {
+func (r *PendingRef) failures() (all []shortRequest, decisive *shortRequest) {
 	if len(dra.PendingReason(r.Reason).Info().Stages) == 0 {
 		return nil, nil
 	}
 	for _, group := range r.groups() {
-		var failed []failure
+		var failed []shortRequest
 		for _, counts := range group {
 			if stage, fails := counts.failing(); fails {
-				failed = append(failed, failure{counts, stage})
+				failed = append(failed, shortRequest{counts, stage})
 			}
 		}
 		if len(failed) < len(group) {
 			continue
 		}
 		all = append(all, failed...)
-		furthest := slices.MaxFunc(failed, func(a, b failure) int { return int(a.stage) - int(b.stage) })
+		furthest := slices.MaxFunc(failed, func(a, b shortRequest) int { return int(a.stage) - int(b.stage) })
 		if decisive == nil || furthest.stage < decisive.stage {
 			decisive = &furthest
 		}

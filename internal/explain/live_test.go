@@ -40,8 +40,8 @@ func newLiveCluster(t *testing.T) *liveCluster {
 	}
 	kept := inventory.New()
 	node := "node-a"
-	kept.Class("gpu.example.com", &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu.example.com"}})
-	kept.Slice("node-a", &resourcev1.ResourceSlice{
+	kept.ApplyClass("gpu.example.com", &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu.example.com"}})
+	kept.ApplySlice("node-a", &resourcev1.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{Name: "node-a"},
 		Spec: resourcev1.ResourceSliceSpec{
 			Driver: "gpu.example.com", NodeName: &node, Pool: resourcev1.ResourcePool{Name: node, ResourceSliceCount: 1},
@@ -51,12 +51,12 @@ func newLiveCluster(t *testing.T) *liveCluster {
 	requested := resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
 		Name: "gpus", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.example.com", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 2},
 	}}}}
-	kept.Claim("team-a", "train-0-gpus-x7k2p", &resourcev1.ResourceClaim{Spec: requested})
+	kept.ApplyClaim("team-a", "train-0-gpus-x7k2p", &resourcev1.ResourceClaim{Spec: requested})
 	held := &resourcev1.ResourceClaim{Status: resourcev1.ResourceClaimStatus{Allocation: &resourcev1.AllocationResult{}}}
 	for _, name := range []string{"gpu-0", "gpu-1"} {
 		held.Status.Allocation.Devices.Results = append(held.Status.Allocation.Devices.Results, resourcev1.DeviceRequestAllocationResult{Request: "gpu", Driver: "gpu.example.com", Pool: node, Device: name})
 	}
-	kept.Claim("team-b", "serve", held)
+	kept.ApplyClaim("team-b", "serve", held)
 	diagnoser := diagnosing.New(diagnosing.Options{Inventory: kept, Clock: instant, Log: slog.New(slog.DiscardHandler), Budget: 1})
 
 	changes := objectChanges()

@@ -48,7 +48,7 @@ func (r Reader) Facts(ctx context.Context, subject Subject) (*Facts, error) {
 
 // readAllowed reads all namespaces, or the subject's alone if this identity may not
 // list all.
-func (r Reader) readAllowed(ctx context.Context, subject Subject) (*reading, Gaps, error) {
+func (r Reader) readAllowed(ctx context.Context, subject Subject) (*objectsRead, Gaps, error) {
 	read, err := r.read(ctx, subject, "")
 	if err != nil {
 		return nil, nil, err
@@ -66,8 +66,8 @@ func (r Reader) readAllowed(ctx context.Context, subject Subject) (*reading, Gap
 	return read, GapsOf(read.statuses, everywhere, subject.Namespace), nil
 }
 
-// reading is what one read of the cluster returned.
-type reading struct {
+// objectsRead is what one read of the cluster returned.
+type objectsRead struct {
 	changes   []cluster.Change
 	synced    cluster.Synced
 	statuses  []source.Status
@@ -80,10 +80,10 @@ const progressAfter = 2 * time.Second
 
 // read lists the collections of the cluster, or of one namespace. What could
 // not be read is in the statuses; it fails only when ctx ends.
-func (r Reader) read(ctx context.Context, subject Subject, namespace string) (*reading, error) {
+func (r Reader) read(ctx context.Context, subject Subject, namespace string) (*objectsRead, error) {
 	kept := inventory.New()
 	specs := newSpecKeeper(kept, subject.Namespace)
-	reader, err := apiserver.NewCluster(apiserver.ClusterOptions{
+	reader, err := apiserver.NewClusterWatch(apiserver.ClusterWatchOptions{
 		Config: r.Config, Namespace: namespace, Keeper: specs, Log: r.Log, Clock: r.Clock,
 	})
 	if err != nil {
@@ -93,7 +93,7 @@ func (r Reader) read(ctx context.Context, subject Subject, namespace string) (*r
 	var run sync.WaitGroup
 	run.Go(func() { reader.Run(running) })
 	r.settle(ctx, reader)
-	read := &reading{statuses: reader.Statuses(), inventory: kept, specs: specs}
+	read := &objectsRead{statuses: reader.Statuses(), inventory: kept, specs: specs}
 	stop()
 	run.Wait()
 	read.changes = reader.Drain()
@@ -104,7 +104,7 @@ func (r Reader) read(ctx context.Context, subject Subject, namespace string) (*r
 // settle returns when each collection has been listed or has failed, or after the
 // timeout. A collection whose list took too long is tried again until then, unless
 // nothing has answered.
-func (r Reader) settle(ctx context.Context, reader *apiserver.Cluster) {
+func (r Reader) settle(ctx context.Context, reader *apiserver.ClusterWatch) {
 	const pause = 10 * time.Millisecond
 	began, reported := r.Clock(), false
 	for !reader.Settled() || slow(reader.Statuses()) {
@@ -207,8 +207,8 @@ func newSpecKeeper(next apiserver.Keeper, namespace string) *specKeeper {
 	}
 }
 
-// Claim keeps the specification before the other keeper owns the claim.
-func (k *specKeeper) Claim(namespace, name string, claim *resourcev1.ResourceClaim) {
+// ApplyClaim keeps the specification before the other keeper owns the claim.
+func (k *specKeeper) ApplyClaim(namespace, name string, claim *resourcev1.ResourceClaim) {
 	if namespace == k.namespace {
 		ref := dra.ClaimRef{Namespace: namespace, Name: name}
 		k.mu.Lock()
@@ -217,11 +217,11 @@ func (k *specKeeper) Claim(namespace, name string, claim *resourcev1.ResourceCla
 		}
 		k.mu.Unlock()
 	}
-	k.Keeper.Claim(namespace, name, claim)
+	k.Keeper.ApplyClaim(namespace, name, claim)
 }
 
-// Template keeps the specification of a template.
-func (k *specKeeper) Template(namespace, name string, template *resourcev1.ResourceClaimTemplate) {
+// ApplyTemplate keeps the specification of a template.
+func (k *specKeeper) ApplyTemplate(namespace, name string, template *resourcev1.ResourceClaimTemplate) {
 	if namespace == k.namespace {
 		ref := Template{Namespace: namespace, Name: name}
 		k.mu.Lock()
@@ -230,17 +230,17 @@ func (k *specKeeper) Template(namespace, name string, template *resourcev1.Resou
 		}
 		k.mu.Unlock()
 	}
-	k.Keeper.Template(namespace, name, template)
+	k.Keeper.ApplyTemplate(namespace, name, template)
 }
 
-// Class keeps the name of a device class.
-func (k *specKeeper) Class(name string, class *resourcev1.DeviceClass) {
+// ApplyClass keeps the name of a device class.
+func (k *specKeeper) ApplyClass(name string, class *resourcev1.DeviceClass) {
 	k.mu.Lock()
 	if delete(k.classes, name); class != nil {
 		k.classes[name] = true
 	}
 	k.mu.Unlock()
-	k.Keeper.Class(name, class)
+	k.Keeper.ApplyClass(name, class)
 }
 
 // addTo adds what was kept.

@@ -31,12 +31,12 @@ type Report struct {
 
 	Bugs []KnownBug `json:"knownBugs,omitempty"` // of which the claims or pods have a sign
 
-	short  string  // Summary with short times, without the phase
-	events []event // about the pods, the newest first
+	short  string         // Summary with short times, without the phase
+	events []failureEvent // about the pods, the newest first
 }
 
-// event is an event of the API server that reports a failure.
-type event struct {
+// failureEvent is an event of the API server that reports a failure.
+type failureEvent struct {
 	from    string // the component that reports it
 	count   int64
 	last    time.Time

@@ -12,10 +12,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
 )
 
-// Reading is a cluster as it was read once. It belongs to one goroutine.
-type Reading struct {
+// ClusterRead is a cluster as it was read once. It belongs to one goroutine.
+type ClusterRead struct {
 	reader   Reader
-	read     *reading
+	read     *objectsRead
 	gaps     Gaps
 	supposed int
 	added    map[dra.ClaimRef]bool
@@ -23,30 +23,30 @@ type Reading struct {
 
 // Read reads the cluster. If this identity may not list all namespaces, it reads the
 // given one alone.
-func (r Reader) Read(ctx context.Context, namespace string) (*Reading, error) {
+func (r Reader) Read(ctx context.Context, namespace string) (*ClusterRead, error) {
 	read, gaps, err := r.readAllowed(ctx, Subject{Namespace: namespace})
 	if err != nil {
 		return nil, err
 	}
-	return &Reading{reader: r, read: read, gaps: gaps}, nil
+	return &ClusterRead{reader: r, read: read, gaps: gaps}, nil
 }
 
 // Inventory is what was read of devices, claims and nodes. It may be changed.
-func (r *Reading) Inventory() *inventory.Inventory { return r.read.inventory }
+func (r *ClusterRead) Inventory() *inventory.Inventory { return r.read.inventory }
 
 // Allocate adds a claim with an allocation that does not exist.
-func (r *Reading) Allocate(ref dra.ClaimRef, spec *resourcev1.ResourceClaimSpec, allocation *resourcev1.AllocationResult) {
+func (r *ClusterRead) Allocate(ref dra.ClaimRef, spec *resourcev1.ResourceClaimSpec, allocation *resourcev1.AllocationResult) {
 	if r.added == nil {
 		r.added = make(map[dra.ClaimRef]bool)
 	}
 	r.added[ref] = true
 	claim := &resourcev1.ResourceClaim{Spec: *spec}
 	claim.Status.Allocation = allocation
-	r.read.inventory.Claim(ref.Namespace, ref.Name, claim)
+	r.read.inventory.ApplyClaim(ref.Namespace, ref.Name, claim)
 }
 
 // Gaps are the collections that could not be read.
-func (r *Reading) Gaps() Gaps { return r.gaps }
+func (r *ClusterRead) Gaps() Gaps { return r.gaps }
 
 // Known is which collections were read as a whole.
 type Known struct {
@@ -57,7 +57,7 @@ type Known struct {
 }
 
 // Known returns which collections were read as a whole.
-func (r *Reading) Known() Known {
+func (r *ClusterRead) Known() Known {
 	known := func(names ...string) bool {
 		return !slices.ContainsFunc(r.gaps, func(gap Gap) bool { return slices.Contains(names, gap.Source) })
 	}
@@ -73,7 +73,7 @@ type SupposedClaim struct {
 
 // Suppose explains a pod that does not exist, with claims of its own, as if it were
 // created now. The inventory may have been changed after it was read.
-func (r *Reading) Suppose(ctx context.Context, pod dra.PodRef, claims []SupposedClaim) (*Report, error) {
+func (r *ClusterRead) Suppose(ctx context.Context, pod dra.PodRef, claims []SupposedClaim) (*Report, error) {
 	r.supposed++
 	now := r.reader.Clock().Wall
 	uid := fmt.Sprintf("supposed-%d", r.supposed)
@@ -91,14 +91,14 @@ func (r *Reading) Suppose(ctx context.Context, pod dra.PodRef, claims []Supposed
 		facts.Pending[i].Diagnosis = r.withoutAdded(facts.Pending[i].Diagnosis)
 	}
 	for _, c := range lifecycle.Claims {
-		read.inventory.Claim(pod.Namespace, c.Claim, nil)
+		read.inventory.ApplyClaim(pod.Namespace, c.Claim, nil)
 	}
 	return Explain(*facts, subject)
 }
 
 // withoutAdded returns the diagnosis without the claims that do not exist: they hold
 // devices, and cannot be ended.
-func (r *Reading) withoutAdded(d *dra.Diagnosis) *dra.Diagnosis {
+func (r *ClusterRead) withoutAdded(d *dra.Diagnosis) *dra.Diagnosis {
 	if d == nil || d.Detail == nil {
 		return d
 	}
@@ -110,7 +110,7 @@ func (r *Reading) withoutAdded(d *dra.Diagnosis) *dra.Diagnosis {
 }
 
 // supposedChanges returns the pod and its claims, and adds these to the inventory.
-func (r *Reading) supposedChanges(pod *dra.PodLifecycle, claims []SupposedClaim) []cluster.Change {
+func (r *ClusterRead) supposedChanges(pod *dra.PodLifecycle, claims []SupposedClaim) []cluster.Change {
 	changes := []cluster.Change{{Pod: pod, At: r.reader.Clock()}}
 	for i := range claims {
 		c := &claims[i]
@@ -127,7 +127,7 @@ func (r *Reading) supposedChanges(pod *dra.PodLifecycle, claims []SupposedClaim)
 		changes = append(changes, cluster.Change{Claim: made, At: r.reader.Clock()})
 		object := &resourcev1.ResourceClaim{Spec: *c.Spec}
 		object.Namespace, object.Name = pod.Ref.Namespace, name
-		r.read.inventory.Claim(pod.Ref.Namespace, name, object)
+		r.read.inventory.ApplyClaim(pod.Ref.Namespace, name, object)
 	}
 	return changes
 }

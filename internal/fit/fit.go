@@ -43,7 +43,7 @@ const (
 )
 
 // Fit finds out how many pods of the manifest could run in the cluster.
-func Fit(ctx context.Context, cluster *explain.Reading, m *Manifest, options Options) (*Report, error) {
+func Fit(ctx context.Context, cluster *explain.ClusterRead, m *Manifest, options Options) (*Report, error) {
 	known := cluster.Known()
 	if !known.Devices {
 		return nil, fmt.Errorf("what can be allocated is not known: %w", unreadError(cluster.Gaps()))
@@ -89,14 +89,14 @@ func unreadError(gaps explain.Gaps) error {
 }
 
 // addNext allocates for the pods that can run, and explains why one more cannot.
-func (r *Report) addNext(ctx context.Context, cluster *explain.Reading, p *placing) error {
+func (r *Report) addNext(ctx context.Context, cluster *explain.ClusterRead, p *placing) error {
 	if r.More || len(r.Claims) == 0 || r.nodesBlock() {
 		return nil
 	}
 	if len(r.Nodes) > placedNodes || r.Pods > placedPods {
 		return nil
 	}
-	snapshot := allocator.NewSnapshot(p.inventory, allocator.NewCache(), allocator.CommandLimit)
+	nodeCache := allocator.NewNodeCache(p.inventory, allocator.NewCache(), allocator.CommandLimit)
 	made := 0
 	record := func(results [][]resourcev1.AllocationResult, claims []explain.SupposedClaim) {
 		for _, pod := range results {
@@ -108,14 +108,14 @@ func (r *Report) addNext(ctx context.Context, cluster *explain.Reading, p *placi
 	}
 	for _, node := range r.Nodes {
 		if len(p.pod.shared) > 0 { // all pods are on one node
-			filled, err := p.fillNode(ctx, snapshot, node.Node, p.pod.shared, 1)
+			filled, err := p.fillNode(ctx, nodeCache, node.Node, p.pod.shared, 1)
 			if err != nil {
 				return err
 			}
 			record(filled.Results, p.pod.shared)
 		}
 		if supposed := p.ownOn(node.Node); len(supposed) > 0 {
-			filled, err := p.fillNode(ctx, snapshot, node.Node, supposed, node.Pods)
+			filled, err := p.fillNode(ctx, nodeCache, node.Node, supposed, node.Pods)
 			if err != nil {
 				return err
 			}

@@ -52,10 +52,10 @@ type Manifest struct {
 	NotConsidered []string
 }
 
-// workload has the fields of all kinds of objects that make pods, as far as they are
+// manifestObject has the fields of all kinds of objects that make pods, as far as they are
 // read: Job, Deployment, StatefulSet, ReplicaSet, ReplicationController, CronJob,
 // JobSet and LeaderWorkerSet.
-type workload struct {
+type manifestObject struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 
@@ -108,7 +108,7 @@ func Decode(r io.Reader) (*Manifest, error) {
 	if err := objectfields.CheckYAML(text, objectfields.Max, maxExpanded); err != nil {
 		return nil, fmt.Errorf("the manifest: %w", err)
 	}
-	reading := &reading{manifest: &Manifest{Templates: map[string]*resourcev1.ResourceClaimTemplate{}, Claims: map[string]*resourcev1.ResourceClaim{}}}
+	reading := &decodedManifest{manifest: &Manifest{Templates: map[string]*resourcev1.ResourceClaimTemplate{}, Claims: map[string]*resourcev1.ResourceClaim{}}}
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	for number := 1; ; number++ {
 		document, err := documents.Read()
@@ -131,8 +131,8 @@ func Decode(r io.Reader) (*Manifest, error) {
 	return reading.manifest, nil
 }
 
-// reading is a manifest of which a part is decoded.
-type reading struct {
+// decodedManifest is a manifest of which a part is decoded.
+type decodedManifest struct {
 	manifest *Manifest
 	ignored  []string // kinds of objects, at most mostIgnored of them
 	objects  int
@@ -141,7 +141,7 @@ type reading struct {
 const mostIgnored = 8
 
 // addDocument adds a document of a file.
-func (r *reading) addDocument(document []byte) error {
+func (r *decodedManifest) addDocument(document []byte) error {
 	if strings.TrimSpace(stripComments(document)) == "" {
 		return nil
 	}
@@ -153,7 +153,7 @@ func (r *reading) addDocument(document []byte) error {
 }
 
 // add adds an object, which may be a List in so many Lists.
-func (r *reading) add(object []byte, lists int) error {
+func (r *decodedManifest) add(object []byte, lists int) error {
 	if r.objects++; r.objects > maxObjects {
 		return fmt.Errorf("the manifest has more than %d objects", maxObjects)
 	}
@@ -200,7 +200,7 @@ func stripComments(document []byte) string {
 	return strings.Join(lines, "\n")
 }
 
-func (r *reading) addObject(kind string, text []byte) error {
+func (r *decodedManifest) addObject(kind string, text []byte) error {
 	m := r.manifest
 	switch kind {
 	case "ResourceClaimTemplate":
@@ -224,7 +224,7 @@ func (r *reading) addObject(kind string, text []byte) error {
 		}
 		return m.setPods(kind, object.ObjectMeta, []pods{{&corev1.PodTemplateSpec{ObjectMeta: object.ObjectMeta, Spec: object.Spec}, 1}})
 	default:
-		object := &workload{}
+		object := &manifestObject{}
 		if err := unmarshal(kind, text, object); err != nil {
 			return err
 		}
@@ -304,7 +304,7 @@ func sameRequests(a, b *corev1.PodTemplateSpec) bool {
 }
 
 // pods returns the kinds of pods that an object makes.
-func (w *workload) pods() []pods {
+func (w *manifestObject) pods() []pods {
 	var all []pods
 	add := func(template *corev1.PodTemplateSpec, count int) {
 		if template != nil && len(template.Spec.Containers) > 0 {

@@ -27,11 +27,11 @@ type placing struct {
 	inventory *inventory.Inventory
 	pod       *pod
 	known     explain.Known
-	nodes     []placed
+	nodes     []placedNode
 }
 
-// placed is a node with its devices, and what else counts there.
-type placed struct {
+// placedNode is a node with its devices, and what else counts there.
+type placedNode struct {
 	name    string
 	own     []explain.SupposedClaim // that each pod has for itself there
 	devices int                     // pods, as far as devices go
@@ -46,7 +46,7 @@ type placed struct {
 type obstacle struct{ kind, text string }
 
 // pods is how many pods the node can have.
-func (n *placed) pods() int {
+func (n *placedNode) pods() int {
 	if len(n.hard) > 0 {
 		return 0
 	}
@@ -66,11 +66,11 @@ func (p *placing) count(ctx context.Context, most int) error {
 		}
 		for _, fill := range fills {
 			if offer.nodes == nil || offer.nodes[fill.Node] {
-				p.nodes = append(p.nodes, placed{name: fill.Node, own: supposed, devices: fill.Pods, more: fill.More, room: math.MaxInt, next: math.MaxInt})
+				p.nodes = append(p.nodes, placedNode{name: fill.Node, own: supposed, devices: fill.Pods, more: fill.More, room: math.MaxInt, next: math.MaxInt})
 			}
 		}
 	}
-	slices.SortFunc(p.nodes, func(a, b placed) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(p.nodes, func(a, b placedNode) int { return cmp.Compare(a.name, b.name) })
 	if len(p.pod.shared) > 0 {
 		if err := p.countShared(ctx); err != nil {
 			return err
@@ -118,7 +118,7 @@ func (p *placing) offers() []offer {
 // countShared counts again where all pods share claims that are not allocated: the
 // first pod has them allocated, and the others need only their own, on the same node.
 func (p *placing) countShared(ctx context.Context) error {
-	snapshot := allocator.NewSnapshot(p.inventory, allocator.NewCache(), allocator.CommandLimit)
+	nodeCache := allocator.NewNodeCache(p.inventory, allocator.NewCache(), allocator.CommandLimit)
 	looked := 0
 	for i := range p.nodes {
 		n := &p.nodes[i]
@@ -129,7 +129,7 @@ func (p *placing) countShared(ctx context.Context) error {
 			n.devices, n.more = 1, true
 			continue
 		}
-		first, err := p.fillNode(ctx, snapshot, n.name, p.pod.shared, 1)
+		first, err := p.fillNode(ctx, nodeCache, n.name, p.pod.shared, 1)
 		if err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (p *placing) countShared(ctx context.Context) error {
 			n.devices, n.more = resourcev1.ResourceClaimReservedForMaxSize, false
 			continue
 		}
-		filled, err := snapshot.Fill(ctx, pause, first.Node, specs(n.own), resourcev1.ResourceClaimReservedForMaxSize)
+		filled, err := nodeCache.Fill(ctx, pause, first.Node, specs(n.own), resourcev1.ResourceClaimReservedForMaxSize)
 		if err != nil {
 			return fmt.Errorf("allocate on node %s: %w", n.name, err)
 		}
@@ -148,15 +148,15 @@ func (p *placing) countShared(ctx context.Context) error {
 
 func pause(ctx context.Context) error { return ctx.Err() }
 
-func (p *placing) fillNode(ctx context.Context, snapshot *allocator.Snapshot, name string, claims []explain.SupposedClaim, most int) (allocator.Filled, error) {
-	node, exists, err := snapshot.Node(ctx, name)
+func (p *placing) fillNode(ctx context.Context, nodeCache *allocator.NodeCache, name string, claims []explain.SupposedClaim, most int) (allocator.Filled, error) {
+	node, exists, err := nodeCache.Node(ctx, name)
 	if err != nil {
 		return allocator.Filled{}, fmt.Errorf("look at node %s: %w", name, err)
 	}
 	if !exists {
 		return allocator.Filled{}, nil
 	}
-	filled, err := snapshot.Fill(ctx, pause, node, specs(claims), most)
+	filled, err := nodeCache.Fill(ctx, pause, node, specs(claims), most)
 	if err != nil {
 		return allocator.Filled{}, fmt.Errorf("allocate on node %s: %w", name, err)
 	}
@@ -165,7 +165,7 @@ func (p *placing) fillNode(ctx context.Context, snapshot *allocator.Snapshot, na
 
 // ownOn returns the claims that each pod has for itself on a node.
 func (p *placing) ownOn(name string) []explain.SupposedClaim {
-	at := slices.IndexFunc(p.nodes, func(n placed) bool { return n.name == name })
+	at := slices.IndexFunc(p.nodes, func(n placedNode) bool { return n.name == name })
 	return p.nodes[at].own
 }
 
@@ -175,7 +175,9 @@ func (p *placing) keepBest() {
 	if len(p.nodes) == 0 {
 		return
 	}
-	best := slices.MaxFunc(p.nodes, func(a, b placed) int { return cmp.Or(cmp.Compare(a.pods(), b.pods()), -cmp.Compare(a.name, b.name)) })
+	best := slices.MaxFunc(p.nodes, func(a, b placedNode) int {
+		return cmp.Or(cmp.Compare(a.pods(), b.pods()), -cmp.Compare(a.name, b.name))
+	})
 	if best.pods() == 0 {
 		return
 	}
@@ -187,7 +189,7 @@ func (p *placing) keepBest() {
 }
 
 // look finds out what keeps pods from a node, besides devices.
-func (p *placing) look(n *placed, affinity nodeaffinity.RequiredNodeAffinity) {
+func (p *placing) look(n *placedNode, affinity nodeaffinity.RequiredNodeAffinity) {
 	if !p.known.Nodes {
 		return
 	}
@@ -220,7 +222,7 @@ func (p *placing) look(n *placed, affinity nodeaffinity.RequiredNodeAffinity) {
 }
 
 // lookRoom finds out for how many pods the other resources of a node are enough.
-func (p *placing) lookRoom(n *placed, room inventory.Room) {
+func (p *placing) lookRoom(n *placedNode, room inventory.Room) {
 	if !p.known.Pods {
 		return
 	}
@@ -240,7 +242,7 @@ func (p *placing) lookRoom(n *placed, room inventory.Room) {
 }
 
 // limit limits the pods on a node to those for which so much is left.
-func (n *placed) limit(left, need int64, o obstacle) {
+func (n *placedNode) limit(left, need int64, o obstacle) {
 	if need <= 0 {
 		return
 	}
@@ -338,7 +340,7 @@ func (r *Report) keep(most int) {
 
 // obstacle returns what keeps pods from a node that has devices for them, and for how
 // many more there would be room without it.
-func (n *placed) obstacle() (key [2]string, gain int) {
+func (n *placedNode) obstacle() (key [2]string, gain int) {
 	all, gain := n.hard, min(n.devices, n.room)
 	if len(all) == 0 {
 		all, gain = n.lacks, min(n.devices, n.next)-min(n.devices, n.room)

@@ -21,14 +21,14 @@ import (
 // pod is a pod of the manifest with what its claims request.
 type pod struct {
 	namespace string
-	object    corev1.Pod              // as the API server would store it
-	own       []explain.SupposedClaim // that each pod has for itself
-	shared    []explain.SupposedClaim // that all pods share, and that are not allocated
-	allocated []inventory.Allocation  // of the shared claims that are
-	backed    []backedResource        // extended resources that nodes may have as devices
-	cpu       int64                   // millicores
-	memory    int64                   // bytes
-	others    []dra.Amount            // of other resources, sorted, also those in backed
+	object    corev1.Pod                 // as the API server would store it
+	own       []explain.SupposedClaim    // that each pod has for itself
+	shared    []explain.SupposedClaim    // that all pods share, and that are not allocated
+	allocated []inventory.AllocatedClaim // of the shared claims that are
+	backed    []backedResource           // extended resources that nodes may have as devices
+	cpu       int64                      // millicores
+	memory    int64                      // bytes
+	others    []dra.Amount               // of other resources, sorted, also those in backed
 }
 
 // backedResource is an extended resource with a device class. A node has it as devices,

@@ -51,8 +51,8 @@ type reviewCache[V any] struct {
 	sizes    map[string]int
 }
 
-// cached is the result of a review.
-type cached[V any] struct {
+// cachedReview is the result of a review.
+type cachedReview[V any] struct {
 	value  V
 	at     clock.Instant
 	failed clock.Instant // the newest failed renewal; zero: none
@@ -79,7 +79,7 @@ func (c *reviewCache[V]) limitBytes(most int, size func(V) int) {
 }
 
 // accept caches an accepted result.
-func (c *reviewCache[V]) accept(digest string, result cached[V], ttl time.Duration) {
+func (c *reviewCache[V]) accept(digest string, result cachedReview[V], ttl time.Duration) {
 	c.accepted.Add(digest, result, ttl)
 	if c.maxBytes == 0 {
 		return
@@ -149,23 +149,23 @@ func (c *reviewCache[V]) get(ctx context.Context, key string, review func(contex
 }
 
 // lookup finds a result that can be used, at least in an outage.
-func (c *reviewCache[V]) lookup(digest string) (cached[V], bool) {
+func (c *reviewCache[V]) lookup(digest string) (cachedReview[V], bool) {
 	for _, known := range []*cache.LRUExpireCache{c.accepted, c.denied} {
 		if found, ok := known.Get(digest); ok {
-			return found.(cached[V]), true
+			return found.(cachedReview[V]), true
 		}
 	}
-	return cached[V]{}, false
+	return cachedReview[V]{}, false
 }
 
 // usable reports whether a result needs no renewal now.
-func (c *reviewCache[V]) usable(a cached[V]) bool {
+func (c *reviewCache[V]) usable(a cachedReview[V]) bool {
 	now := c.clock()
 	return now.Since(a.at) < reviewTTL || !a.failed.IsZero() && now.Since(a.failed) < retryAfter
 }
 
 // renew calls review. If that fails, an older accepted result stays in use.
-func (c *reviewCache[V]) renew(digest string, old cached[V], known bool, review func(context.Context) (V, error)) (V, error) {
+func (c *reviewCache[V]) renew(digest string, old cachedReview[V], known bool, review func(context.Context) (V, error)) (V, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
 	slots := c.first
@@ -177,10 +177,10 @@ func (c *reviewCache[V]) renew(digest string, old cached[V], known bool, review 
 	switch {
 	case err == nil && c.accepts(value):
 		c.denied.Remove(digest)
-		c.accept(digest, cached[V]{value: value, at: now}, reviewTTL+outageTTL)
+		c.accept(digest, cachedReview[V]{value: value, at: now}, reviewTTL+outageTTL)
 	case err == nil:
 		c.accepted.Remove(digest)
-		c.denied.Add(digest, cached[V]{value: value, at: now}, reviewTTL)
+		c.denied.Add(digest, cachedReview[V]{value: value, at: now}, reviewTTL)
 	case known && c.accepts(old.value):
 		old.failed = now
 		c.accept(digest, old, reviewTTL+outageTTL-now.Since(old.at))

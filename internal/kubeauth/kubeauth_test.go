@@ -296,7 +296,7 @@ func TestInvalidTokens(t *testing.T) {
 		t.Errorf("%d concurrent reviews of guesses", most)
 	}
 	for i := range 2 * maxTokens {
-		g.guard.tokens.denied.Add(fmt.Sprint(i), cached[*User]{}, time.Minute)
+		g.guard.tokens.denied.Add(fmt.Sprint(i), cachedReview[*User]{}, time.Minute)
 	}
 	if kept := len(g.guard.tokens.denied.Keys()); kept > maxTokens {
 		t.Errorf("%d denied tokens are cached", kept)
@@ -358,7 +358,7 @@ func TestMemoryOfUsers(t *testing.T) {
 	sum := 0
 	for _, key := range g.guard.tokens.accepted.Keys() {
 		if found, ok := g.guard.tokens.accepted.Get(key); ok {
-			sum += found.(cached[*User]).value.size()
+			sum += found.(cachedReview[*User]).value.size()
 		}
 	}
 	if sum > maxUsers || sum < maxUsers/2 || g.guard.tokens.bytes() > maxUsers {

@@ -44,7 +44,7 @@ func TestForeignTextIsMadeUTF8(t *testing.T) {
 func TestExporterEvictsAndShutsDown(t *testing.T) {
 	collector := startCollector(t, otelcollector.Options{})
 	for _, protocol := range []string{settings.ProtocolGRPC, settings.ProtocolHTTP} {
-		exporter, err := newMetricExporter(settings.Settings{Metrics: settings.Signal{Protocol: protocol, Endpoint: collector.Address(protocol),
+		exporter, err := newMetricExporter(settings.Settings{Metrics: settings.SignalSettings{Protocol: protocol, Endpoint: collector.Address(protocol),
 			Path: "/v1/metrics", Insecure: true, Timeout: patience}})
 		if err != nil {
 			t.Fatal(err)

@@ -35,17 +35,17 @@ const (
 	messageBytes = 4 << 10
 )
 
-// refusal is an HTTP response by which a collector did not accept an export. The
+// responseRefusal is an HTTP response by which a collector did not accept an export. The
 // SDK's exporters turn responses into strings; as an error of the transport it
 // reaches the caller, in a *url.Error, with its status.
-type refusal struct {
+type responseRefusal struct {
 	Status     int
 	RetryAfter time.Duration // 0: not requested
 	Message    string        // the collector's message, on one line; may be empty
 }
 
 // Error has the status and the collector's message.
-func (r *refusal) Error() string {
+func (r *responseRefusal) Error() string {
 	text := fmt.Sprintf("%d %s", r.Status, cmp.Or(http.StatusText(r.Status), "unknown status"))
 	if r.Status/100 == 2 {
 		text += ", and a web page, which is not the answer of a collector"
@@ -111,7 +111,7 @@ func partialSuccess(err error) (rejected int64, message string, ok bool) {
 // RESOURCE_EXHAUSTED is retryable without RetryInfo too, unlike there: collectors
 // and gateways that limit rates omit it. A request that is too large is not.
 func retryable(err error) bool {
-	var refused *refusal
+	var refused *responseRefusal
 	if errors.As(err, &refused) {
 		switch refused.Status {
 		case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -152,7 +152,7 @@ func untrusted(err error) bool {
 // has no code of its own for it: the text is that of grpc-go on either side, and
 // the Java and C++ servers' begins alike.
 func tooLarge(err error) bool {
-	var refused *refusal
+	var refused *responseRefusal
 	if errors.As(err, &refused) {
 		return refused.Status == http.StatusRequestEntityTooLarge
 	}
@@ -170,7 +170,7 @@ func responseTooLarge(st *status.Status) bool {
 // retryAfter is how long the collector asks not to be called: Retry-After of
 // HTTP, RetryInfo of gRPC. 0: not requested.
 func retryAfter(err error) time.Duration {
-	var refused *refusal
+	var refused *responseRefusal
 	if errors.As(err, &refused) {
 		return refused.RetryAfter
 	}
@@ -210,7 +210,7 @@ func (e *exportError) Unwrap() error { return e.err }
 // explain adds advice to the error of an export. ctx is that of the export, late
 // the text if its deadline was exceeded. certificateRequested: the collector has
 // requested a client certificate since the last successful export.
-func explain(ctx context.Context, err error, late string, signal settings.Signal, certificateRequested bool) error {
+func explain(ctx context.Context, err error, late string, signal settings.SignalSettings, certificateRequested bool) error {
 	text := truncate(printable(err.Error()), errorTextBytes)
 	if advice := advise(err, signal, certificateRequested); advice != "" {
 		text += ": " + advice
@@ -231,7 +231,7 @@ type symptom struct {
 }
 
 // advise returns the advice of the first symptom in the error.
-func advise(err error, signal settings.Signal, certificateRequested bool) string {
+func advise(err error, signal settings.SignalSettings, certificateRequested bool) string {
 	list := symptoms(signal)
 	if certificateRequested {
 		list = append(certificateSymptoms(signal), list...)
@@ -247,7 +247,7 @@ func advise(err error, signal settings.Signal, certificateRequested bool) string
 
 // symptoms are the errors of a client and a collector with different protocols,
 // as Go's TLS, HTTP and gRPC write them, in lower case.
-func symptoms(signal settings.Signal) []symptom {
+func symptoms(signal settings.SignalSettings) []symptom {
 	const (
 		authority  = "set the collector's certificate authority in OTEL_EXPORTER_OTLP_CERTIFICATE"
 		plaintext  = "the collector does not use TLS at this port: use http:// for plaintext"
@@ -298,7 +298,7 @@ func symptoms(signal settings.Signal) []symptom {
 
 // certificateSymptoms are the ways a connection ends if the collector refuses
 // the client's certificate, or got none. The TLS alert may or may not arrive.
-func certificateSymptoms(signal settings.Signal) []symptom {
+func certificateSymptoms(signal settings.SignalSettings) []symptom {
 	advice := "the collector requires a client certificate: set OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY"
 	if signal.TLS != nil && signal.TLS.GetClientCertificate != nil {
 		advice = "check that the collector trusts the authority of the client certificate"

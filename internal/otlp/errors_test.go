@@ -23,17 +23,17 @@ func TestRefusals(t *testing.T) {
 		status  int
 		headers map[string]string
 		body    string
-		want    refusal
+		want    responseRefusal
 	}{
-		"words":          {400, nil, "no such\r\n\ttenant\x00 \n", refusal{400, 0, "no such tenant"}},
-		"none":           {502, nil, "", refusal{502, 0, ""}},
-		"seconds":        {429, map[string]string{"Retry-After": " 7 "}, "", refusal{429, 7 * time.Second, ""}},
-		"date":           {503, map[string]string{"Retry-After": "Mon, 02 Mar 2026 10:01:00 GMT", "Date": "Mon, 02 Mar 2026 10:00:00 GMT"}, "", refusal{503, time.Minute, ""}},
-		"past":           {503, map[string]string{"Retry-After": "Mon, 02 Mar 2026 09:00:00 GMT", "Date": "Mon, 02 Mar 2026 10:00:00 GMT"}, "", refusal{503, 0, ""}},
-		"nonsense":       {503, map[string]string{"Retry-After": "-1", "Date": "x"}, "", refusal{503, 0, ""}},
-		"endless":        {429, map[string]string{"Retry-After": "99999999999999999999"}, "", refusal{429, 0, ""}},
-		"redirect":       {307, map[string]string{"Location": "https://elsewhere/v1/traces"}, "gone", refusal{307, 0, "redirected to https://elsewhere/v1/traces"}},
-		"broken message": {400, map[string]string{"Content-Type": "application/x-protobuf"}, "\xff\xff", refusal{400, 0, ""}},
+		"words":          {400, nil, "no such\r\n\ttenant\x00 \n", responseRefusal{400, 0, "no such tenant"}},
+		"none":           {502, nil, "", responseRefusal{502, 0, ""}},
+		"seconds":        {429, map[string]string{"Retry-After": " 7 "}, "", responseRefusal{429, 7 * time.Second, ""}},
+		"date":           {503, map[string]string{"Retry-After": "Mon, 02 Mar 2026 10:01:00 GMT", "Date": "Mon, 02 Mar 2026 10:00:00 GMT"}, "", responseRefusal{503, time.Minute, ""}},
+		"past":           {503, map[string]string{"Retry-After": "Mon, 02 Mar 2026 09:00:00 GMT", "Date": "Mon, 02 Mar 2026 10:00:00 GMT"}, "", responseRefusal{503, 0, ""}},
+		"nonsense":       {503, map[string]string{"Retry-After": "-1", "Date": "x"}, "", responseRefusal{503, 0, ""}},
+		"endless":        {429, map[string]string{"Retry-After": "99999999999999999999"}, "", responseRefusal{429, 0, ""}},
+		"redirect":       {307, map[string]string{"Location": "https://elsewhere/v1/traces"}, "gone", responseRefusal{307, 0, "redirected to https://elsewhere/v1/traces"}},
+		"broken message": {400, map[string]string{"Content-Type": "application/x-protobuf"}, "\xff\xff", responseRefusal{400, 0, ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -46,7 +46,7 @@ func TestRefusals(t *testing.T) {
 			defer server.Close()
 			client := (&connection{}).httpClient()
 			_, err := client.Post(server.URL, "text/plain", strings.NewReader("x"))
-			var got *refusal
+			var got *responseRefusal
 			if !errors.As(err, &got) || *got != test.want {
 				t.Errorf("error %v with %+v, want %+v", err, got, test.want)
 			}
@@ -72,7 +72,7 @@ func TestAnswersOfSuccess(t *testing.T) {
 	}
 	server.Close()
 	_, err = client.Get(server.URL)
-	var refused *refusal
+	var refused *responseRefusal
 	if err == nil || errors.As(err, &refused) || !retryable(err) {
 		t.Errorf("a server that is gone gives %v", err)
 	}
@@ -80,7 +80,7 @@ func TestAnswersOfSuccess(t *testing.T) {
 
 func TestRetryable(t *testing.T) {
 	overHTTP := func(status int) error {
-		return fmt.Errorf("traces export: %w", &url.Error{Op: "Post", URL: "http://x", Err: &refusal{Status: status}})
+		return fmt.Errorf("traces export: %w", &url.Error{Op: "Post", URL: "http://x", Err: &responseRefusal{Status: status}})
 	}
 	overGRPC := func(code codes.Code, message string) error {
 		return fmt.Errorf("traces export: %w", errors.Join(nil, status.Error(code, message)))

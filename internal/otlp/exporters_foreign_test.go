@@ -206,7 +206,7 @@ func TestSaysHowLongItHasWaited(t *testing.T) {
 
 // A request for a certificate explains no failure after a successful export.
 func TestCertificateIsNotBlamedForEver(t *testing.T) {
-	c := connection{signal: settings.Signal{Timeout: time.Minute}}
+	c := connection{signal: settings.SignalSettings{Timeout: time.Minute}}
 	c.certificateRequested.Store(true)
 	end := func(err error) error { return c.export(t.Context(), func(context.Context) error { return err }) }
 	broken := errors.New("unexpected EOF")
@@ -224,7 +224,7 @@ func TestCertificateIsNotBlamedForEver(t *testing.T) {
 // A host may be called like a scheme of gRPC's names.
 func TestTargetsAreHosts(t *testing.T) {
 	for endpoint, want := range map[string]string{"unix:4317": "dns:///unix:4317", "[::1]:4317": "dns:///[::1]:4317", "unix:///run/a.sock": "unix:///run/a.sock"} {
-		if got := (&connection{signal: settings.Signal{Endpoint: endpoint}}).grpcTarget(); got != want {
+		if got := (&connection{signal: settings.SignalSettings{Endpoint: endpoint}}).grpcTarget(); got != want {
 			t.Errorf("%s is dialled as %s, want %s", endpoint, got, want)
 		}
 	}

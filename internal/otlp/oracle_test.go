@@ -29,7 +29,7 @@ func TestSameAsTheSDK(t *testing.T) {
 	for _, protocol := range []string{settings.ProtocolGRPC, settings.ProtocolHTTP} {
 		for _, compressed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s compressed %t", protocol, compressed), func(t *testing.T) {
-				settings := settings.Settings{Metrics: settings.Signal{
+				settings := settings.Settings{Metrics: settings.SignalSettings{
 					On: true, Protocol: protocol, Endpoint: collector.Address(protocol), Path: "/v1/metrics",
 					Insecure: true, Gzip: compressed, Timeout: patience,
 				}}
@@ -64,7 +64,7 @@ func oracle(t *testing.T, protocol string, collector *otelcollector.Collector) (
 		exporter, err = otlpmetricgrpc.New(t.Context(), otlpmetricgrpc.WithEndpoint(collector.GRPC()), otlpmetricgrpc.WithInsecure())
 	} else {
 		exporter, err = otlpmetrichttp.New(t.Context(), otlpmetrichttp.WithEndpoint(collector.HTTP()), otlpmetrichttp.WithInsecure(),
-			otlpmetrichttp.WithHTTPClient(newConnection(settings.Signal{Insecure: true}, "oracle").httpClient()))
+			otlpmetrichttp.WithHTTPClient(newConnection(settings.SignalSettings{Insecure: true}, "oracle").httpClient()))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ func startPushing(t *testing.T, protocol string, adjust func(*setting)) *pushing
 	registry, logged := prometheus.NewRegistry(), &lines{}
 	s := setting{World: newPushSource(2), Options: Options{
 		Settings: settings.Settings{
-			Metrics: settings.Signal{On: true, Protocol: protocol, Insecure: true, Timeout: 300 * time.Millisecond},
+			Metrics: settings.SignalSettings{On: true, Protocol: protocol, Insecure: true, Timeout: 300 * time.Millisecond},
 			Naming:  settings.NamingPrometheus, Interval: 20 * time.Millisecond, Timeout: patience,
 			QueueSize: 10_000, BatchSize: 100, Delay: 10 * time.Millisecond,
 		},
@@ -66,7 +66,7 @@ func startPushing(t *testing.T, protocol string, adjust func(*setting)) *pushing
 	if s.Dead {
 		collector.Stop()
 	}
-	for _, signal := range []*settings.Signal{&s.Settings.Metrics, &s.Settings.Traces} {
+	for _, signal := range []*settings.SignalSettings{&s.Settings.Metrics, &s.Settings.Traces} {
 		signal.Endpoint = cmp.Or(s.Elsewhere, collector.Address(protocol))
 	}
 	if protocol == settings.ProtocolHTTP {

@@ -204,7 +204,7 @@ func TestTakesNoTracesWhereNoneArePushed(t *testing.T) {
 }
 
 func TestRefusesToPushNowhereOrNever(t *testing.T) {
-	for _, settings := range []settings.Settings{{}, {Metrics: settings.Signal{On: true, Protocol: settings.ProtocolGRPC, Endpoint: "127.0.0.1:1", Insecure: true}}} {
+	for _, settings := range []settings.Settings{{}, {Metrics: settings.SignalSettings{On: true, Protocol: settings.ProtocolGRPC, Endpoint: "127.0.0.1:1", Insecure: true}}} {
 		if _, err := New(t.Context(), Options{Settings: settings, Registry: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler)}); err == nil {
 			t.Errorf("a pusher of %v was made", settings)
 		}

@@ -71,7 +71,7 @@ type recorder struct {
 	pausedUntil   clock.Instant // as the collector asked; zero: it did not
 }
 
-func newRecorder(signal string, target settings.Signal, metrics *pushMetrics, now clock.Clock, log *slog.Logger) *recorder {
+func newRecorder(signal string, target settings.SignalSettings, metrics *pushMetrics, now clock.Clock, log *slog.Logger) *recorder {
 	return &recorder{clock: now, metrics: metrics.of(signal),
 		log: log.With("signal", signal, "endpoint", target.URL(), "protocol", target.Protocol)}
 }
@@ -267,7 +267,7 @@ type pushMetrics struct {
 // newPushMetrics registers them: those about queued traces only if traces are
 // pushed.
 func newPushMetrics(registry prometheus.Registerer, traces bool) (*pushMetrics, error) {
-	families := self.NewPush()
+	families := self.NewPushFamilies()
 	m := &pushMetrics{
 		up:          prometheus.NewGaugeVec(gaugeOptions(families.Up), families.Up.Labels),
 		lastSuccess: prometheus.NewGaugeVec(gaugeOptions(families.LastSuccess), families.LastSuccess.Labels),

@@ -27,7 +27,7 @@ import (
 
 // refused is the error of an export that ends with this HTTP status.
 func refused(status int, rest time.Duration) error {
-	return &url.Error{Op: "Post", URL: "http://collector/v1/metrics", Err: &refusal{Status: status, RetryAfter: rest}}
+	return &url.Error{Op: "Post", URL: "http://collector/v1/metrics", Err: &responseRefusal{Status: status, RetryAfter: rest}}
 }
 
 // recorderTest is a recorder with the test's clock.
@@ -45,7 +45,7 @@ func newRecorderTest(t *testing.T) *recorderTest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.recorder = newRecorder(signalMetrics, settings.Signal{Endpoint: "collector:4318", Protocol: settings.ProtocolHTTP}, metrics,
+	h.recorder = newRecorder(signalMetrics, settings.SignalSettings{Endpoint: "collector:4318", Protocol: settings.ProtocolHTTP}, metrics,
 		func() clock.Instant { return h.now }, slog.New(slog.NewTextHandler(h.logged, nil)))
 	return h
 }
@@ -276,7 +276,7 @@ func TestMetricsAboutPushingAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	missing := map[string]string{}
-	for _, family := range self.NewPush().All() {
+	for _, family := range self.NewPushFamilies().All() {
 		missing[family.Name] = family.Help + "/" + family.Type.String() + "/" + strings.Join(slices.Sorted(slices.Values(family.Labels)), ",")
 	}
 	for _, family := range gathered {
@@ -303,7 +303,7 @@ func isDuration(family *dto.MetricFamily) bool {
 }
 
 func TestRegistersOnce(t *testing.T) {
-	options := Options{Settings: settings.Settings{Interval: time.Second, Metrics: settings.Signal{On: true, Protocol: settings.ProtocolGRPC, Endpoint: "127.0.0.1:1", Insecure: true, Timeout: time.Second}},
+	options := Options{Settings: settings.Settings{Interval: time.Second, Metrics: settings.SignalSettings{On: true, Protocol: settings.ProtocolGRPC, Endpoint: "127.0.0.1:1", Insecure: true, Timeout: time.Second}},
 		Registry: prometheus.NewRegistry(), Clock: clock.System(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Snapshot: newPushSource(1).snapshot}
 	first, err := New(t.Context(), options)

@@ -47,7 +47,7 @@ func FuzzLoad(f *testing.F) {
 			}
 			return
 		}
-		for _, signal := range []settings.Signal{s.Metrics, s.Traces} {
+		for _, signal := range []settings.SignalSettings{s.Metrics, s.Traces} {
 			if signal.On && (signal.Endpoint == "" || signal.Timeout <= 0 || signal.Insecure != (signal.TLS == nil) ||
 				signal.Protocol == settings.ProtocolHTTP && !strings.HasPrefix(signal.Path, "/")) {
 				t.Fatalf("%+v", signal)

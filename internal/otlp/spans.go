@@ -147,7 +147,7 @@ func appendTimestamp(attributes []attribute.KeyValue, m *trace.Timestamp, key, o
 }
 
 // addEvent adds an event with its reason and the original message.
-func addEvent(span oteltrace.Span, e *trace.Event) {
+func addEvent(span oteltrace.Span, e *trace.SpanEvent) {
 	attributes := make([]attribute.KeyValue, 0, 2)
 	if e.Reason != "" {
 		attributes = append(attributes, keyReason.String(clean(e.Reason, nameLimit)))

@@ -27,7 +27,7 @@ func failedTrace() trace.Trace {
 	t.Spans = append(t.Spans, trace.Span{
 		Phase: "allocation", Attempt: 2, Begin: t.Spans[1].End, End: end,
 		Failed: "pod_deleted", Lost: 3,
-		Events: []trace.Event{{At: end.At, Name: "pending", Reason: "no_devices"}},
+		Events: []trace.SpanEvent{{At: end.At, Name: "pending", Reason: "no_devices"}},
 	})
 	return t
 }
@@ -85,7 +85,7 @@ func TestForeignBytesArrive(t *testing.T) {
 		for i := range offered.Spans {
 			span := &offered.Spans[i]
 			span.Failed, span.Message = bad, long+bad
-			span.Events = []trace.Event{{At: span.End.At, Name: bad, Reason: bad, Message: bad + long}}
+			span.Events = []trace.SpanEvent{{At: span.End.At, Name: bad, Reason: bad, Message: bad + long}}
 		}
 		offered.Spans[1].Phase, offered.Spans[1].Begin.Evidence = bad, bad
 		tracing.Offer([]trace.Trace{offered, lifecycle(2)})

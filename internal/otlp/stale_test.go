@@ -231,7 +231,7 @@ func TestCalledOffUntilItIsTaken(t *testing.T) {
 			at := snapshotTime()
 			registry := prometheus.NewRegistry()
 			pusher, err := New(t.Context(), Options{
-				Settings: settings.Settings{Metrics: settings.Signal{On: true, Protocol: protocol, Endpoint: collector.Address(protocol), Path: "/v1/metrics",
+				Settings: settings.Settings{Metrics: settings.SignalSettings{On: true, Protocol: protocol, Endpoint: collector.Address(protocol), Path: "/v1/metrics",
 					Insecure: true, Timeout: patience}, Naming: settings.NamingPrometheus, Interval: time.Second, Timeout: patience},
 				Snapshot: func() ([]metric.Row, *model.Node, time.Time) { return rows, nil, at },
 				Live:     registry, Registry: registry, Clock: clock.System(), Log: slog.New(slog.DiscardHandler),

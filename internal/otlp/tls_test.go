@@ -200,7 +200,7 @@ func TestClientCertificateRotates(t *testing.T) {
 // If an error has several causes, the port decides.
 func TestAdviceByPort(t *testing.T) {
 	for endpoint, want := range map[string]string{"c:4317": "uses gRPC at this port", "c:4318": ""} {
-		signal := settings.Signal{Protocol: settings.ProtocolHTTP, Endpoint: endpoint}
+		signal := settings.SignalSettings{Protocol: settings.ProtocolHTTP, Endpoint: endpoint}
 		got := advise(errors.New(`Post "https://c/v1/metrics": EOF`), signal, false)
 		if (got != "") != (want != "") || !strings.Contains(got, want) {
 			t.Errorf("%s: %q", endpoint, got)

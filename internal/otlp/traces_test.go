@@ -78,7 +78,7 @@ func startTracing(t *testing.T, protocol string, adjust func(*tracerOptions)) *t
 // spanExporterTo makes the exporter as the program does.
 func spanExporterTo(t *testing.T, protocol, address string) sdktrace.SpanExporter {
 	t.Helper()
-	s := settings.Settings{Traces: settings.Signal{On: true, Protocol: protocol, Endpoint: address, Insecure: true, Timeout: spanPatience}}
+	s := settings.Settings{Traces: settings.SignalSettings{On: true, Protocol: protocol, Endpoint: address, Insecure: true, Timeout: spanPatience}}
 	if protocol == settings.ProtocolHTTP {
 		s.Traces.Path = "/v1/traces"
 	}
@@ -155,7 +155,7 @@ func lifecycle(n int) trace.Trace {
 		Pod: trace.Pod{Name: fmt.Sprintf("pod-%d", n), UID: fmt.Sprintf("pod-uid-%d", n), Node: "node-1"},
 		Spans: []trace.Span{
 			{Phase: trace.PhaseReady, Attempt: 1, Begin: first, End: at(3600)},
-			{Phase: "allocation", Attempt: 1, Begin: first, End: at(20), Events: []trace.Event{
+			{Phase: "allocation", Attempt: 1, Begin: first, End: at(20), Events: []trace.SpanEvent{
 				{At: at(10).At, Name: "pending", Reason: "devices_in_use", Message: "0/3 nodes are available"},
 			}},
 			{Phase: "scheduling", Attempt: 1, Begin: at(20), End: at(25)},

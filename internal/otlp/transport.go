@@ -47,7 +47,7 @@ const (
 
 // connection is how the exporter of one signal reaches the collector.
 type connection struct {
-	signal    settings.Signal
+	signal    settings.SignalSettings
 	userAgent string
 
 	certificateRequested atomic.Bool // by the collector, since the last successful export
@@ -55,7 +55,7 @@ type connection struct {
 
 // newConnection replaces a user agent with control characters, which every
 // request would refuse.
-func newConnection(signal settings.Signal, userAgent string) *connection {
+func newConnection(signal settings.SignalSettings, userAgent string) *connection {
 	if userAgent == "" || strings.ContainsFunc(userAgent, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
 		userAgent = "dra-exporter"
 	}
@@ -185,7 +185,7 @@ func (t *refusingTransport) RoundTrip(request *http.Request) (*http.Response, er
 		return response, err
 	}
 	defer response.Body.Close()
-	return nil, &refusal{
+	return nil, &responseRefusal{
 		Status:     response.StatusCode,
 		RetryAfter: retryAfterHeader(response.Header),
 		Message:    responseMessage(response),

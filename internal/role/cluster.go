@@ -43,7 +43,7 @@ const (
 // ClusterOptions configure a Cluster, in a real cluster or in the demo.
 type ClusterOptions struct {
 	API       *rest.Config
-	Version   self.Version
+	Version   self.Build
 	Budget    float64 // share of a core for diagnoses and the headroom
 	Shapes    int     // that claims request, for the headroom
 	MaxSeries int     // of one family; 0: no limit
@@ -62,7 +62,7 @@ type Cluster struct {
 	log      *slog.Logger
 	registry *prometheus.Registry
 
-	cluster   *apiserver.Cluster
+	cluster   *apiserver.ClusterWatch
 	inventory *inventory.Inventory
 	diagnoser *diagnosis.Diagnoser
 	headroom  *headroom.Planner
@@ -78,7 +78,7 @@ func NewCluster(options ClusterOptions, log *slog.Logger) (*Cluster, error) {
 	registry := live.registry
 	c := &Cluster{options: options, log: log, registry: registry, inventory: inventory.New(), wake: make(chan struct{}, 1)}
 	var err error
-	c.cluster, err = apiserver.NewCluster(apiserver.ClusterOptions{
+	c.cluster, err = apiserver.NewClusterWatch(apiserver.ClusterWatchOptions{
 		Config: options.API, Keeper: c.inventory, Log: log, Clock: options.Clock, Workloads: options.Workloads, Topology: options.Topology,
 		Observe: live.observeRead,
 	})

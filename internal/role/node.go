@@ -19,10 +19,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/sysfs"
+	"github.com/dra-exporter/dra-exporter/collector/devicerelease"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/node"
-	"github.com/dra-exporter/dra-exporter/collector/release"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/otlp"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
@@ -39,7 +39,7 @@ type NodeOptions struct {
 
 	SlowInterval time.Duration
 	RestartAfter time.Duration // Healthy fails after a read has hung for so long; 0: never, nor does the role end if a driver was replaced
-	Release      release.Options
+	Release      devicerelease.Options
 	ReleaseFile  string // whose existence releases the devices; empty: none
 	Processes    bool   // split devices by processes where they are visible
 	HideSerials  bool   // show no serial number of hardware
@@ -71,7 +71,7 @@ type Node struct {
 	cdi     *cdi.Reader
 	places  *sysfs.LocationReader // nil: only slices have the locations of devices
 	cgroup  *cgroup.Reader        // nil: processes are not split
-	cluster *apiserver.Node       // nil: without the API server
+	cluster *apiserver.NodeWatch  // nil: without the API server
 	pods    *kubelet.PodWatcher   // nil: pods are watched at the API server
 	runner  *node.Runner
 	release *releases
@@ -133,7 +133,7 @@ func NewNode(options NodeOptions, log *slog.Logger) (*Node, error) {
 		labels = n.cluster.Labels
 	}
 	n.release = &releases{
-		file: options.ReleaseFile, sysfs: options.Sysfs, policy: release.New(options.Release), idle: options.Release.Idle, labels: labels,
+		file: options.ReleaseFile, sysfs: options.Sysfs, policy: devicerelease.New(options.Release), idle: options.Release.Idle, labels: labels,
 		sampler: n.sampler, clock: now, log: log,
 	}
 	n.processes.kubelet, n.processes.cgroup, n.processes.cluster = n.kubelet, n.cgroup, n.cluster
@@ -175,7 +175,7 @@ func (n *Node) gather() node.Facts {
 	}
 	if n.cluster != nil {
 		known := n.cluster.Latest()
-		facts.Cluster = node.Cluster{
+		facts.Cluster = node.APIFacts{
 			Enabled: true, Fresh: known.PodsFresh, SlicesFresh: known.SlicesFresh,
 			Pods: known.Pods, PluginPods: known.PluginPods, Claims: known.Claims, Unread: known.Unread, Published: known.Published,
 		}
@@ -248,8 +248,8 @@ func (n *Node) claimsDown() bool {
 	})
 }
 
-// Known has the latest values of all sources, for a check of the role.
-type Known struct {
+// LatestValues has the latest values of all sources, for a check of the role.
+type LatestValues struct {
 	Facts   node.Facts
 	Listed  bool // the kubelet has responded
 	Kubelet source.Status
@@ -261,9 +261,9 @@ type Known struct {
 }
 
 // Known returns the latest values.
-func (n *Node) Known() Known {
+func (n *Node) Known() LatestValues {
 	_, listed := n.kubelet.Latest()
-	known := Known{Facts: n.gather(), Listed: listed, Kubelet: n.kubelet.Status(), CDI: n.cdi.Status(), Devices: n.sampler.Statuses(), Rows: n.rows()}
+	known := LatestValues{Facts: n.gather(), Listed: listed, Kubelet: n.kubelet.Status(), CDI: n.cdi.Status(), Devices: n.sampler.Statuses(), Rows: n.rows()}
 	if n.pods != nil {
 		status := n.pods.Status()
 		known.PodsAPI = &status

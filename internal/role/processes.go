@@ -30,8 +30,8 @@ type processes struct {
 
 	sampler *device.Sampler
 	kubelet *kubelet.Client
-	cgroup  *cgroup.Reader  // nil: not enabled
-	cluster *apiserver.Node // nil: without the API server
+	cgroup  *cgroup.Reader       // nil: not enabled
+	cluster *apiserver.NodeWatch // nil: without the API server
 
 	// Only used by the runner, before the first step.
 	listingSince clock.Instant // since when sources may list processes

@@ -13,8 +13,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/sysfs"
+	"github.com/dra-exporter/dra-exporter/collector/devicerelease"
 	"github.com/dra-exporter/dra-exporter/collector/node"
-	"github.com/dra-exporter/dra-exporter/collector/release"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
@@ -30,7 +30,7 @@ const (
 type releases struct {
 	file    string // whose existence releases; empty: none
 	sysfs   string
-	policy  *release.Policy
+	policy  *devicerelease.Policy
 	idle    bool                                          // the policy asks whether devices have been read since they were opened
 	labels  func() (labels map[string]string, tried bool) // of the node
 	sampler *device.Sampler
@@ -39,7 +39,7 @@ type releases struct {
 
 	facts  atomic.Pointer[node.Facts] // of the newest step; nil: there has been none
 	exists atomic.Bool                // the file does, as it was seen last
-	reason atomic.Pointer[release.Reason]
+	reason atomic.Pointer[devicerelease.Reason]
 	read   func() bool // reports whether devices have been read since they were opened; nil: it was not asked for
 }
 
@@ -55,7 +55,7 @@ func (r *releases) access() node.DeviceAccess {
 // starting reports whether it is not known yet if devices are to be released.
 func (r *releases) starting() bool {
 	reason := r.reason.Load()
-	return reason != nil && *reason == release.ReasonStarting
+	return reason != nil && *reason == devicerelease.ReasonStarting
 }
 
 // prepare decides for the first time, before any source is opened.
@@ -86,24 +86,24 @@ func (r *releases) run(ctx context.Context) {
 // decide takes one step of the policy and applies its result.
 func (r *releases) decide(unbinding bool) {
 	reason := r.policy.Step(r.gather(unbinding), r.clock())
-	if previous := r.reason.Swap(&reason); previous == nil && reason != release.ReasonNone || previous != nil && *previous != reason {
+	if previous := r.reason.Swap(&reason); previous == nil && reason != devicerelease.ReasonNone || previous != nil && *previous != reason {
 		r.report(reason)
 		r.read = nil
 	}
-	r.sampler.Release(reason != release.ReasonNone)
+	r.sampler.Release(reason != devicerelease.ReasonNone)
 }
 
-func (r *releases) report(reason release.Reason) {
-	if reason == release.ReasonNone {
+func (r *releases) report(reason devicerelease.Reason) {
+	if reason == devicerelease.ReasonNone {
 		r.log.Info("opening the devices of this node again")
 	} else {
 		r.log.Info("releasing the devices of this node", "reason", string(reason))
 	}
 }
 
-func (r *releases) gather(unbinding bool) *release.Facts {
+func (r *releases) gather(unbinding bool) *devicerelease.Facts {
 	labels, tried := r.labels()
-	facts := &release.Facts{File: r.exists.Load(), Unbinding: unbinding, Labels: labels, LabelsDue: !tried}
+	facts := &devicerelease.Facts{File: r.exists.Load(), Unbinding: unbinding, Labels: labels, LabelsDue: !tried}
 	if known := r.facts.Load(); known != nil {
 		facts.Published, facts.Claims, facts.Plugins = known.Cluster.Published, known.Cluster.Claims, known.Listing.Plugins
 	}

@@ -1,6 +1,6 @@
 // Package top shows the usage of devices by claims, as a table on a terminal or
 // as one JSON document. It is made of the JSON documents of node agents and of
-// the cluster role. Client, Cluster, Watch, Live and Terminal do I/O; the rest
+// the cluster role. Client, ClusterAgents, Watch, Live and Terminal do I/O; the rest
 // is pure. Text from agents is foreign: control characters do not reach the
 // terminal.
 package top
@@ -22,8 +22,8 @@ const (
 	maxValues = 200_000 // of JSON, about: commas
 )
 
-// Answer is one node agent's report of the claims on its node.
-type Answer struct {
+// AgentReport is one node agent's report of the claims on its node.
+type AgentReport struct {
 	Node      string
 	At        time.Time         // now, by the clock that the times below were taken by
 	SampledAt time.Time         // when the newest readings were taken
@@ -61,15 +61,15 @@ type ReasonCount struct {
 
 // decodeClaims reads the document of /api/v1/claims that was answered at a
 // moment of the agent's clock.
-func decodeClaims(body []byte, at time.Time) (Answer, error) {
+func decodeClaims(body []byte, at time.Time) (AgentReport, error) {
 	var document page.ClaimsAnswer
 	if err := decode(body, &document); err != nil {
-		return Answer{}, err
+		return AgentReport{}, err
 	}
 	if err := checkVersion(document.APIVersion); err != nil {
-		return Answer{}, err
+		return AgentReport{}, err
 	}
-	answer := Answer{Node: document.Node, At: at, SampledAt: document.SampledAt, Devices: document.Devices}
+	answer := AgentReport{Node: document.Node, At: at, SampledAt: document.SampledAt, Devices: document.Devices}
 	for i := range document.Claims {
 		answer.Rows = appendRows(answer.Rows, &answer, &document.Claims[i])
 	}

@@ -27,11 +27,11 @@ type Client struct {
 }
 
 // Claims requests the claims of one agent.
-func (c *Client) Claims(ctx context.Context, agent Agent) (answer Answer, err error) {
+func (c *Client) Claims(ctx context.Context, agent Agent) (answer AgentReport, err error) {
 	defer recovered(&err)
 	body, at, err := c.get(ctx, agent, claimsPath)
 	if err != nil {
-		return Answer{}, c.mistaken(ctx, agent, err, pendingPath, ErrClusterRole)
+		return AgentReport{}, c.mistaken(ctx, agent, err, pendingPath, ErrClusterRole)
 	}
 	return decodeClaims(body, at)
 }
@@ -49,9 +49,9 @@ func (c *Client) Pending(ctx context.Context, agent Agent) (pending PendingSumma
 // Round requests all exporters of a listing once and reports each answer as it
 // arrives; calls of report do not overlap. It returns when all have answered,
 // failed or timed out.
-func (c *Client) Round(ctx context.Context, listing Listing, report func(Change)) {
+func (c *Client) Round(ctx context.Context, listing AgentList, report func(FleetChange)) {
 	var mu sync.Mutex
-	reportOne := func(change Change) {
+	reportOne := func(change FleetChange) {
 		mu.Lock()
 		defer mu.Unlock()
 		report(change)
@@ -64,7 +64,7 @@ func (c *Client) Round(ctx context.Context, listing Listing, report func(Change)
 }
 
 // cluster requests the answer of the cluster role, if there is one.
-func (c *Client) cluster(ctx context.Context, listing Listing, report func(Change)) {
+func (c *Client) cluster(ctx context.Context, listing AgentList, report func(FleetChange)) {
 	if listing.Cluster == nil {
 		report(func(f *Fleet) { f.SetPending(nil, listing.Err) })
 		return

@@ -15,9 +15,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
-// Cluster finds exporters by their pods and reaches them through the API
+// ClusterAgents finds exporters by their pods and reaches them through the API
 // server's proxy. It is safe for concurrent use.
-type Cluster struct {
+type ClusterAgents struct {
 	Client    *http.Client // with the user's credentials; it must not follow redirects
 	Server    *url.URL     // the API server
 	Namespace string       // of the exporters; empty: all namespaces are searched
@@ -63,12 +63,12 @@ type container struct {
 }
 
 // List finds the exporters that run, or should.
-func (c *Cluster) List(ctx context.Context) (Listing, error) {
+func (c *ClusterAgents) List(ctx context.Context) (AgentList, error) {
 	pods, err := c.pods(ctx)
 	if err != nil {
-		return Listing{}, err
+		return AgentList{}, err
 	}
-	listing := Listing{Err: errors.New("no cluster role found")}
+	listing := AgentList{Err: errors.New("no cluster role found")}
 	found := 0
 	for i := range pods {
 		p := &pods[i]
@@ -90,7 +90,7 @@ func (c *Cluster) List(ctx context.Context) (Listing, error) {
 	return listing, c.missing(found, listing)
 }
 
-func (c *Cluster) missing(found int, listing Listing) error {
+func (c *ClusterAgents) missing(found int, listing AgentList) error {
 	where := "any namespace"
 	if c.Namespace != "" {
 		where = "namespace " + c.Namespace
@@ -105,7 +105,7 @@ func (c *Cluster) missing(found int, listing Listing) error {
 }
 
 // agent is how a pod is reached: by the port and the scheme of its manifest.
-func (c *Cluster) agent(p *pod, port int) Agent {
+func (c *ClusterAgents) agent(p *pod, port int) Agent {
 	scheme := ""
 	for _, container := range p.Spec.Containers {
 		for _, p := range container.Ports {
@@ -133,7 +133,7 @@ func (c *Cluster) agent(p *pod, port int) Agent {
 const pageSize = 500
 
 // pods are all that the selector finds.
-func (c *Cluster) pods(ctx context.Context) ([]pod, error) {
+func (c *ClusterAgents) pods(ctx context.Context) ([]pod, error) {
 	var all []pod
 	for next := ""; ; {
 		var list struct {
@@ -155,7 +155,7 @@ func (c *Cluster) pods(ctx context.Context) ([]pod, error) {
 // maxPods is the size of a page in bytes: much more than pods are.
 const maxPods = 64 << 20
 
-func (c *Cluster) get(ctx context.Context, next string, list any) error {
+func (c *ClusterAgents) get(ctx context.Context, next string, list any) error {
 	address := c.Server.JoinPath("api/v1/pods")
 	if c.Namespace != "" {
 		address = c.Server.JoinPath("api/v1/namespaces", c.Namespace, "pods")

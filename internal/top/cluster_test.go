@@ -65,7 +65,7 @@ func podJSON(name, node, component, phase, extra string) string {
 		"spec": {"nodeName": %q, "containers": [{"name": "other"}%s]}, "status": {"phase": %q}}`, name, component, node, extra, phase)
 }
 
-func cluster(t testing.TB, server *apiServer) *Cluster {
+func cluster(t testing.TB, server *apiServer) *ClusterAgents {
 	t.Helper()
 	server.t = t
 	listening := httptest.NewServer(server)
@@ -77,7 +77,7 @@ func cluster(t testing.TB, server *apiServer) *Cluster {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	client := &http.Client{Transport: bearer{transport}, CheckRedirect: noRedirects}
-	return &Cluster{Client: client, Server: address, Selector: DefaultSelector, Timeout: 30 * time.Second}
+	return &ClusterAgents{Client: client, Server: address, Selector: DefaultSelector, Timeout: 30 * time.Second}
 }
 
 // Exporters are found by their pods, and requested at the port and the scheme

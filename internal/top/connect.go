@@ -15,8 +15,8 @@ import (
 
 // ListingOf lists exporters by their addresses; cluster may be nil. Their names are
 // without passwords.
-func ListingOf(agents []*url.URL, cluster *url.URL) Listing {
-	var listing Listing
+func ListingOf(agents []*url.URL, cluster *url.URL) AgentList {
+	var listing AgentList
 	named := func(base *url.URL) Agent {
 		return Agent{Name: base.Host + strings.TrimSuffix(base.Path, "/"), Base: base}
 	}

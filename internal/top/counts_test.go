@@ -95,7 +95,7 @@ func TestPendingCountsAgree(t *testing.T) {
 	if got := fmt.Sprintf("%d pending, %d gated", waiting.Count, waiting.Gated); got != want {
 		t.Errorf("top reads %s, want %s", got, want)
 	}
-	header := strings.Join(Draw(Reading{At: noon, Pending: &waiting}, Order{}, Look{Glyphs: asciiGlyphs()}), "\n")
+	header := strings.Join(Draw(FleetState{At: noon, Pending: &waiting}, Order{}, Look{Glyphs: asciiGlyphs()}), "\n")
 	if want := fmt.Sprintf("pending claims: %d (and %d gated)", all-gated, gated); !strings.Contains(header, want) || strings.Contains(header, "scheduling_gated") {
 		t.Errorf("top does not write %q:\n%s", want, header)
 	}
@@ -146,8 +146,8 @@ func TestDevicesOfOlderAgent(t *testing.T) {
 	fleet := NewFleet()
 	fleet.Expect([]Agent{{Name: "new"}, {Name: "old"}})
 	row := func(node string) []Row { return []Row{{Node: node, Namespace: "n", Claim: "c", UUID: "u"}} }
-	fleet.Set(Reply{Agent: Agent{Name: "new"}, Answer: Answer{Node: "a", At: noon, Devices: &page.DeviceCount{Devices: 4, Whole: 4, Held: 1}, Rows: row("a")}})
-	fleet.Set(Reply{Agent: Agent{Name: "old"}, Answer: Answer{Node: "b", At: noon, Rows: row("b")}})
+	fleet.Set(Reply{Agent: Agent{Name: "new"}, Answer: AgentReport{Node: "a", At: noon, Devices: &page.DeviceCount{Devices: 4, Whole: 4, Held: 1}, Rows: row("a")}})
+	fleet.Set(Reply{Agent: Agent{Name: "old"}, Answer: AgentReport{Node: "b", At: noon, Rows: row("b")}})
 	header := func(wanted Wanted) string {
 		return Draw(fleet.Reading(noon, wanted), Order{}, Look{Glyphs: asciiGlyphs()})[0]
 	}

@@ -14,7 +14,7 @@ import (
 // detail is all lines about the item that is shown, in its newest state. An item
 // that is not reported any more is shown as it was.
 func (s *screen) detail(look Look) []string {
-	d := detail{look: look, history: s.history, at: s.reading.At}
+	d := detailLines{look: look, history: s.history, at: s.reading.At}
 	gone := true
 	for _, i := range s.views[s.current].items(&s.reading) {
 		if i.key == s.shown.key {
@@ -37,8 +37,8 @@ func (s *screen) detail(look Look) []string {
 	return d.lines
 }
 
-// detail collects lines.
-type detail struct {
+// detailLines collects lines.
+type detailLines struct {
 	look    Look
 	history *history
 	at      time.Time
@@ -46,14 +46,14 @@ type detail struct {
 }
 
 // add adds a line of clean text.
-func (d *detail) add(style, text string) {
+func (d *detailLines) add(style, text string) {
 	d.lines = append(d.lines, drawing{look: d.look}.line(style, text))
 }
 
 // field adds what is known under a name.
-func (d *detail) field(name, value string) { d.styledField("", name, value) }
+func (d *detailLines) field(name, value string) { d.styledField("", name, value) }
 
-func (d *detail) styledField(style, name, value string) {
+func (d *detailLines) styledField(style, name, value string) {
 	if value == "" {
 		return
 	}
@@ -86,13 +86,13 @@ func wrapped(text string, columns int) []string {
 	}
 }
 
-func (d *detail) number(name string, value *float64, show func(float64) string) {
+func (d *detailLines) number(name string, value *float64, show func(float64) string) {
 	if value != nil {
 		d.field(name, d.look.Glyphs.number(value, show))
 	}
 }
 
-func (d *detail) addUsage(i *item) {
+func (d *detailLines) addUsage(i *item) {
 	rows := func(text func(*Row) string) string { return common(i.rows, text) }
 	d.field("node", i.node)
 	d.field("kind", i.kind)
@@ -133,7 +133,7 @@ func (d *detail) addUsage(i *item) {
 	}
 }
 
-func (d *detail) addDevice(i *item) {
+func (d *detailLines) addDevice(i *item) {
 	device := i.device
 	if device == nil {
 		return
@@ -167,7 +167,7 @@ func workloads(rows []*Row) []string {
 // graphLines is the height of a graph.
 const graphLines = 4
 
-func (d *detail) addGraphs(i *item) {
+func (d *detailLines) addGraphs(i *item) {
 	var keys []seriesKey
 	if i.device != nil {
 		keys = []seriesKey{{deviceKey: deviceKey{i.node, i.device.UUID}}}
@@ -199,7 +199,7 @@ func (d *detail) addGraphs(i *item) {
 }
 
 // addPending adds why a claim is pending, and where devices are missing.
-func (d *detail) addPending(i *item) {
+func (d *detailLines) addPending(i *item) {
 	ref, reason := i.pending, pendingReasonInfo(i.pending)
 	d.field("pod", ref.Namespace+"/"+ref.Pod)
 	d.field("reference", ref.PodClaim)
@@ -222,7 +222,7 @@ func (d *detail) addPending(i *item) {
 
 // addFunnel adds how many devices each stage leaves of a request, and marks the
 // first that leaves too few.
-func (d *detail) addFunnel(counts *page.RequestCounts) {
+func (d *detailLines) addFunnel(counts *page.RequestCounts) {
 	asked, title := 1.0, "request "+clean(counts.Request)
 	if counts.Asked != nil {
 		asked = *counts.Asked

@@ -18,8 +18,8 @@ type document struct {
 	Agents     int             `json:"agents"`
 	Answered   int             `json:"answered"`
 	ListError  string          `json:"agentsError,omitempty"`
-	Failures   []Failure       `json:"failures"`
-	Stale      []Failure       `json:"stale,omitempty"`
+	Failures   []AgentFailure  `json:"failures"`
+	Stale      []AgentFailure  `json:"stale,omitempty"`
 	Pending    *PendingSummary `json:"pending,omitempty"`
 	NoPending  string          `json:"pendingError,omitempty"`
 
@@ -29,14 +29,14 @@ type document struct {
 
 // JSON returns the reading as one document, with its rows in an order. Control
 // characters are escaped.
-func JSON(reading Reading, order Order) ([]byte, error) {
+func JSON(reading FleetState, order Order) ([]byte, error) {
 	decoded := document{
 		APIVersion: "v1", At: reading.At.UTC(), Agents: reading.Agents, Answered: reading.Answered,
 		ListError: reading.ListError, Failures: reading.Failures, Stale: reading.Stale,
 		Pending: reading.Pending, NoPending: reading.PendingError, Count: reading.Devices, Devices: Sorted(reading.Rows, order),
 	}
 	if decoded.Failures == nil {
-		decoded.Failures = []Failure{}
+		decoded.Failures = []AgentFailure{}
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

@@ -9,7 +9,7 @@ import (
 
 // Draw returns the lines of a reading that is printed once, none wider than the
 // terminal.
-func Draw(reading Reading, order Order, look Look) []string {
+func Draw(reading FleetState, order Order, look Look) []string {
 	d := drawing{look: look}
 	rows := Sorted(reading.Rows, order)
 	lines := append(d.above(reading, rows), "")
@@ -87,7 +87,7 @@ func addCell(line *strings.Builder, last bool, text string) {
 
 // nothing returns why there are no rows. That no claim holds a device is only
 // known from agents that have answered.
-func (d drawing) nothing(reading Reading) string {
+func (d drawing) nothing(reading FleetState) string {
 	missing := reading.Agents - reading.Answered
 	switch {
 	case reading.Agents == 0:
@@ -111,7 +111,7 @@ func (d drawing) nothing(reading Reading) string {
 }
 
 // above returns what precedes the table.
-func (d drawing) above(reading Reading, rows []*Row) []string {
+func (d drawing) above(reading FleetState, rows []*Row) []string {
 	lines := []string{d.line(styleBold, summaryLine(reading, rows))}
 	if text := d.pending(reading); text != "" {
 		lines = append(lines, d.line("", text))
@@ -121,7 +121,7 @@ func (d drawing) above(reading Reading, rows []*Row) []string {
 
 // pending returns how many claims are pending; empty if no cluster role was
 // read.
-func (d drawing) pending(reading Reading) string {
+func (d drawing) pending(reading FleetState) string {
 	switch summary := reading.Pending; {
 	case reading.PendingError != "":
 		return "pending claims: not known: " + clean(reading.PendingError)
@@ -145,7 +145,7 @@ func gated(summary *PendingSummary) string {
 	return fmt.Sprintf(" (and %d gated)", summary.Gated)
 }
 
-func (d drawing) reasons(reading Reading, summary *PendingSummary) string {
+func (d drawing) reasons(reading FleetState, summary *PendingSummary) string {
 	text := fmt.Sprintf("pending claims: %d", summary.Count) + gated(summary)
 	now := summary.At
 	if now.IsZero() {
@@ -182,10 +182,10 @@ func marks(rows []*Row) string {
 }
 
 // failures lists agents that did not answer, and those whose readings are old.
-func (d drawing) failures(reading Reading) []string {
-	all := make([]Failure, 0, len(reading.Failures)+len(reading.Stale)+1)
+func (d drawing) failures(reading FleetState) []string {
+	all := make([]AgentFailure, 0, len(reading.Failures)+len(reading.Stale)+1)
 	if reading.ListError != "" {
-		all = append(all, Failure{Agent: "agents", Error: reading.ListError})
+		all = append(all, AgentFailure{Agent: "agents", Error: reading.ListError})
 	}
 	all = append(append(all, reading.Failures...), reading.Stale...)
 	var lines []string
@@ -204,7 +204,7 @@ func (d drawing) failures(reading Reading) []string {
 }
 
 // summaryLine counts what the rows are about.
-func summaryLine(reading Reading, rows []*Row) string {
+func summaryLine(reading FleetState, rows []*Row) string {
 	claims, devices, nodes := map[[2]string]bool{}, map[[2]string]bool{}, map[string]bool{}
 	watts, measured := 0.0, false
 	for _, r := range rows {

@@ -30,7 +30,7 @@ func withReplies(t testing.TB, name string) []byte {
 }
 
 // claims returns an agent's answer at noon.
-func claims(t testing.TB, name string) Answer {
+func claims(t testing.TB, name string) AgentReport {
 	t.Helper()
 	answer, err := decodeClaims(withReplies(t, name), noon)
 	if err != nil {
@@ -41,7 +41,7 @@ func claims(t testing.TB, name string) Answer {
 
 // testReading returns the reading of three agents and the cluster role; a
 // fourth agent does not answer.
-func testReading(t testing.TB) Reading {
+func testReading(t testing.TB) FleetState {
 	t.Helper()
 	fleet := NewFleet()
 	a, b, c, d := Agent{Name: "monitoring/dra-exporter-node-a"}, Agent{Name: "monitoring/dra-exporter-node-b"},
@@ -62,7 +62,7 @@ func testReading(t testing.TB) Reading {
 }
 
 // fullReading is testReading with all devices of the first agent.
-func fullReading(t testing.TB) Reading {
+func fullReading(t testing.TB) FleetState {
 	t.Helper()
 	reading := testReading(t)
 	answer := claims(t, "devices.json")
@@ -75,7 +75,7 @@ func fullReading(t testing.TB) Reading {
 
 // testScreen returns a display of a reading, without styles, on a terminal of
 // this size.
-func testScreen(reading Reading, width, height int) *screen {
+func testScreen(reading FleetState, width, height int) *screen {
 	now := clock.Instant{Wall: noon}
 	s := newScreen(&Live{Watch: &Watch{}, Clock: func() clock.Instant { return now }, Look: Look{Bars: true, Glyphs: unicodeGlyphs()}})
 	s.reading, s.width, s.height = reading, width, height

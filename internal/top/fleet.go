@@ -22,8 +22,8 @@ type Agent struct {
 	Err error // why it is not read; nil if it is
 }
 
-// Listing is the exporters.
-type Listing struct {
+// AgentList is the exporters.
+type AgentList struct {
 	Agents  []Agent
 	Cluster *Agent // the cluster role; nil: there is none
 	Err     error  // why it is unknown whether there is one
@@ -32,15 +32,15 @@ type Listing struct {
 // Reply is an agent's answer.
 type Reply struct {
 	Agent  Agent
-	Answer Answer
+	Answer AgentReport
 	Err    error
 }
 
-// Change is a change to a fleet. Changes are applied one at a time.
-type Change func(*Fleet)
+// FleetChange is a change to a fleet. Changes are applied one at a time.
+type FleetChange func(*Fleet)
 
 // change applies the reply.
-func (r Reply) change() Change { return func(f *Fleet) { f.Set(r) } }
+func (r Reply) change() FleetChange { return func(f *Fleet) { f.Set(r) } }
 
 // Fleet is the last answer of each agent. It is not safe for concurrent use.
 type Fleet struct {
@@ -53,7 +53,7 @@ type Fleet struct {
 // agentState is the last answer of an agent.
 type agentState struct {
 	node   string
-	answer *Answer // nil before the first, and after a failure
+	answer *AgentReport // nil before the first, and after a failure
 	err    error
 }
 
@@ -121,8 +121,8 @@ func (f *Fleet) Failure() error {
 }
 
 // Reading collects the answers about the wanted nodes.
-func (f *Fleet) Reading(at time.Time, wanted Wanted) Reading {
-	reading := Reading{At: at, Agents: len(f.agents), Pending: f.pending, Devices: &page.DeviceCount{}, Wanted: wanted, Silent: slices.Clone(wanted.Nodes)}
+func (f *Fleet) Reading(at time.Time, wanted Wanted) FleetState {
+	reading := FleetState{At: at, Agents: len(f.agents), Pending: f.pending, Devices: &page.DeviceCount{}, Wanted: wanted, Silent: slices.Clone(wanted.Nodes)}
 	if f.cluster != nil {
 		reading.PendingError = shortened(f.cluster.Error())
 	}
@@ -133,14 +133,14 @@ func (f *Fleet) Reading(at time.Time, wanted Wanted) Reading {
 		reading.addNode(name, agent)
 		switch {
 		case agent.err != nil:
-			reading.Failures = append(reading.Failures, Failure{name, agent.node, shortened(agent.err.Error())})
+			reading.Failures = append(reading.Failures, AgentFailure{name, agent.node, shortened(agent.err.Error())})
 		case agent.answer != nil:
 			reading.Answered++
 			reading.take(name, agent.answer, wanted)
 			reading.Silent = slices.DeleteFunc(reading.Silent, func(node string) bool { return node == agent.node })
 		}
 	}
-	byName := func(a, b Failure) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Agent, b.Agent)) }
+	byName := func(a, b AgentFailure) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Agent, b.Agent)) }
 	if reading.Answered == 0 {
 		reading.Devices = nil
 	}
@@ -149,13 +149,13 @@ func (f *Fleet) Reading(at time.Time, wanted Wanted) Reading {
 	return reading
 }
 
-// Reading is the state of the fleet at one time.
-type Reading struct {
+// FleetState is the state of the fleet at one time.
+type FleetState struct {
 	At           time.Time
 	Agents       int // that there are
 	Answered     int // of them
-	Failures     []Failure
-	Stale        []Failure       // agents whose readings are old: they are shown
+	Failures     []AgentFailure
+	Stale        []AgentFailure  // agents whose readings are old: they are shown
 	Pending      *PendingSummary // nil if no cluster role was read or has answered
 	PendingError string          // why the cluster role has not
 	ListError    string          // why the present agents are unknown
@@ -184,7 +184,7 @@ type NodeState struct {
 	Devices     *page.DeviceCount
 }
 
-func (r *Reading) addNode(name string, agent *agentState) {
+func (r *FleetState) addNode(name string, agent *agentState) {
 	state := NodeState{Node: agent.node, Agent: name, State: "ok"}
 	switch {
 	case agent.err != nil:
@@ -203,7 +203,7 @@ func (r *Reading) addNode(name string, agent *agentState) {
 }
 
 // age is how old the readings are; 0 if that is unknown.
-func (a *Answer) age() time.Duration {
+func (a *AgentReport) age() time.Duration {
 	if a.SampledAt.IsZero() {
 		return 0
 	}
@@ -212,7 +212,7 @@ func (a *Answer) age() time.Duration {
 
 func staleText(age time.Duration) string { return "its readings are " + words.Age(age) + " old" }
 
-func (r *Reading) take(name string, answer *Answer, wanted Wanted) {
+func (r *FleetState) take(name string, answer *AgentReport, wanted Wanted) {
 	if wanted.Node(answer.Node) {
 		r.addDevices(answer.Devices)
 	}
@@ -230,13 +230,13 @@ func (r *Reading) take(name string, answer *Answer, wanted Wanted) {
 		}
 	}
 	if age := answer.age(); age > staleAfter {
-		r.Stale = append(r.Stale, Failure{name, answer.Node, staleText(age)})
+		r.Stale = append(r.Stale, AgentFailure{name, answer.Node, staleText(age)})
 	}
 }
 
 // addDevices adds a node's devices. A sum without some nodes would be taken for
 // that of all.
-func (r *Reading) addDevices(counts *page.DeviceCount) {
+func (r *FleetState) addDevices(counts *page.DeviceCount) {
 	if counts == nil || r.Devices == nil {
 		r.Devices = nil
 		return
@@ -247,8 +247,8 @@ func (r *Reading) addDevices(counts *page.DeviceCount) {
 	r.Devices.Held += counts.Held
 }
 
-// Failure is an agent that gave no answer.
-type Failure struct {
+// AgentFailure is an agent that gave no answer.
+type AgentFailure struct {
 	Agent string `json:"agent"`
 	Node  string `json:"node,omitempty"`
 	Error string `json:"error"`

@@ -55,7 +55,7 @@ func newSample(ratio *float64) sample {
 func newHistory() *history { return &history{series: map[seriesKey]*sampleSeries{}} }
 
 // observe appends the values of a reading.
-func (h *history) observe(reading *Reading) {
+func (h *history) observe(reading *FleetState) {
 	h.number++
 	h.times = appendBounded(h.times, reading.At)
 	for _, r := range reading.Rows {

@@ -158,14 +158,14 @@ func grouped(rows []*Row, split func(*Row) []item) []*item {
 // key joins names; no name has a NUL.
 func key(names ...string) string { return strings.Join(names, "\x00") }
 
-func claimItems(reading *Reading) []*item {
+func claimItems(reading *FleetState) []*item {
 	return grouped(reading.Rows, func(r *Row) []item {
 		return []item{{key: key(r.Namespace, r.Claim), namespace: r.Namespace, name: r.Claim}}
 	})
 }
 
 // workloadItems are the workloads of pods, and pods without one.
-func workloadItems(reading *Reading) []*item {
+func workloadItems(reading *FleetState) []*item {
 	return grouped(reading.Rows, func(r *Row) []item {
 		var items []item
 		for _, user := range r.Users {
@@ -184,7 +184,7 @@ func workloadItems(reading *Reading) []*item {
 
 // deviceItems are all devices, as far as agents list them, and those that claims
 // hold.
-func deviceItems(reading *Reading) []*item {
+func deviceItems(reading *FleetState) []*item {
 	byDevice, all := make(map[deviceKey]*item, len(reading.All)), make([]*item, 0, len(reading.All))
 	find := func(id deviceKey, name string) *item {
 		known := byDevice[id]
@@ -250,7 +250,7 @@ func (i *item) holder() string {
 	}
 }
 
-func nodeItems(reading *Reading) []*item {
+func nodeItems(reading *FleetState) []*item {
 	byNode, all := make(map[string]*item, len(reading.Nodes)), make([]*item, 0, len(reading.Nodes))
 	for i := range reading.Nodes {
 		state := &reading.Nodes[i]
@@ -285,7 +285,7 @@ func nodeItems(reading *Reading) []*item {
 	return all
 }
 
-func pendingItems(reading *Reading) []*item {
+func pendingItems(reading *FleetState) []*item {
 	if reading.Pending == nil {
 		return nil
 	}

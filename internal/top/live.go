@@ -36,7 +36,7 @@ func (l *Live) Run(ctx context.Context) error {
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		l.Watch.Run(running, func(change Change) { program.Send(change) })
+		l.Watch.Run(running, func(change FleetChange) { program.Send(change) })
 	}()
 	_, err := program.Run()
 	cause := context.Cause(running)

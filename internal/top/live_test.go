@@ -24,7 +24,7 @@ func watchedScreen(t *testing.T, watch *Watch) (until func(what string, is func(
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		watch.Run(ctx, func(change Change) {
+		watch.Run(ctx, func(change FleetChange) {
 			mutex.Lock()
 			defer mutex.Unlock()
 			s.Update(change)
@@ -60,14 +60,14 @@ func TestLive(t *testing.T) {
 		answers(good)(w, r)
 	})
 	second, lost := testAgent(t, "second", answers(withReplies(t, "sharing.json"))), &atomic.Bool{}
-	first := Listing{Agents: []Agent{moody, testAgent(t, "hangs", hangingAgent(t))}}
+	first := AgentList{Agents: []Agent{moody, testAgent(t, "hangs", hangingAgent(t))}}
 	until := watchedScreen(t, &Watch{
 		Client: testClient(t), First: first, Interval: 20 * time.Millisecond, Relist: 50 * time.Millisecond, Rest: 100 * time.Millisecond,
-		List: func(context.Context) (Listing, error) {
+		List: func(context.Context) (AgentList, error) {
 			if lost.Load() {
-				return Listing{}, errors.New("the API server is away")
+				return AgentList{}, errors.New("the API server is away")
 			}
-			return Listing{Agents: append(first.Agents[:1:1], second)}, nil
+			return AgentList{Agents: append(first.Agents[:1:1], second)}, nil
 		},
 	})
 	expect := func(text string) string {
@@ -100,7 +100,7 @@ func TestWatchRetriesFailedAgents(t *testing.T) {
 	fleet, ctx := NewFleet(), t.Context()
 	ctx, stop := context.WithCancel(ctx)
 	failed := false
-	(&Watch{Client: testClient(t), First: Listing{Agents: []Agent{failing}}, Interval: 10 * time.Millisecond, Rest: 100 * time.Millisecond}).Run(ctx, func(change Change) {
+	(&Watch{Client: testClient(t), First: AgentList{Agents: []Agent{failing}}, Interval: 10 * time.Millisecond, Rest: 100 * time.Millisecond}).Run(ctx, func(change FleetChange) {
 		change(fleet)
 		switch reading := fleet.Reading(noon, Wanted{}); {
 		case len(reading.Failures) == 1:
@@ -161,7 +161,7 @@ func TestLiveEnds(t *testing.T) {
 			defer keys.Close()
 			output, crash, now := &fakeTerminal{}, &atomic.Bool{}, clock.System()
 			live := &Live{
-				Watch: &Watch{Client: testClient(t), First: Listing{Agents: []Agent{testAgent(t, "hangs", hangingAgent(t))}}, Interval: time.Second},
+				Watch: &Watch{Client: testClient(t), First: AgentList{Agents: []Agent{testAgent(t, "hangs", hangingAgent(t))}}, Interval: time.Second},
 				Clock: func() clock.Instant {
 					if crash.Load() {
 						panic("the clock is broken")

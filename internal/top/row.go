@@ -51,7 +51,7 @@ type User struct {
 }
 
 // appendRows adds the devices that the claim holds now.
-func appendRows(rows []Row, answer *Answer, claim *page.Claim) []Row {
+func appendRows(rows []Row, answer *AgentReport, claim *page.Claim) []Row {
 	for i := range claim.Devices {
 		if device := &claim.Devices[i]; device.Held {
 			rows = append(rows, newRow(answer, claim, device))
@@ -60,7 +60,7 @@ func appendRows(rows []Row, answer *Answer, claim *page.Claim) []Row {
 	return rows
 }
 
-func newRow(answer *Answer, claim *page.Claim, device *page.ClaimDevice) Row {
+func newRow(answer *AgentReport, claim *page.Claim, device *page.ClaimDevice) Row {
 	row := Row{
 		Node: answer.Node, Namespace: claim.Namespace, Claim: claim.Name, Class: claim.Class,
 		Pods: []string{}, Users: listUsers(claim, device.UUID),

@@ -16,19 +16,19 @@ import (
 type screen struct {
 	live    *Live
 	views   []view
-	places  []place // of each view
-	current int     // index of the view
+	places  []viewPlace // of each view
+	current int         // index of the view
 	width   int
 	height  int
 
 	fleet   *Fleet
 	history *history
-	reading Reading
+	reading FleetState
 	changed bool          // the fleet, since the reading
 	read    clock.Instant // when the reading was taken
 	sampled clock.Instant // when the newest sample was taken
 
-	table  table // of the current view
+	table  itemTable // of the current view
 	mode   mode
 	shown  *item // in detail
 	scroll int   // lines of the detail that are scrolled past
@@ -48,8 +48,8 @@ const (
 	showHelp
 )
 
-// place is where a person is in a view.
-type place struct {
+// viewPlace is where a person is in a view.
+type viewPlace struct {
 	order    Order
 	filter   string
 	key      string // of the selected item; empty: the first, whichever that is
@@ -66,7 +66,7 @@ const (
 func newScreen(live *Live) *screen {
 	s := &screen{live: live, views: views(), fleet: NewFleet(), history: newHistory()}
 	for _, v := range s.views {
-		s.places = append(s.places, place{order: Order{Key: v.keys[0]}})
+		s.places = append(s.places, viewPlace{order: Order{Key: v.keys[0]}})
 	}
 	for i, v := range s.views {
 		if slices.Contains(v.keys, live.Order.Key) {
@@ -88,7 +88,7 @@ func (s *screen) Init() tea.Cmd { return nextTick() }
 // Update implements tea.Model.
 func (s *screen) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	switch message := message.(type) {
-	case Change:
+	case FleetChange:
 		message(s.fleet)
 		s.changed = true
 		return s, nil
@@ -204,7 +204,7 @@ func (s *screen) switched(name string) bool {
 }
 
 func (s *screen) open(view int) {
-	s.current, s.mode, s.table = view, showTable, table{}
+	s.current, s.mode, s.table = view, showTable, itemTable{}
 }
 
 func (s *screen) tableKey(name string) {
@@ -348,15 +348,15 @@ func (s *screen) click(x, y int) {
 	}
 }
 
-// table is the items of a view, filtered and sorted, and the columns that fit.
-type table struct {
+// itemTable is the items of a view, filtered and sorted, and the columns that fit.
+type itemTable struct {
 	items   []*item // nil: they are to be collected
 	all     int     // items before the filter
 	columns []placed[item]
 }
 
 // rows returns the table of the current view, and finds the selected item in it.
-func (s *screen) rows() *table {
+func (s *screen) rows() *itemTable {
 	view, place := &s.views[s.current], &s.places[s.current]
 	if s.table.items == nil {
 		all := view.items(&s.reading)
@@ -368,7 +368,7 @@ func (s *screen) rows() *table {
 			}
 		}
 		sortItems(chosen, place.order)
-		s.table = table{items: chosen, all: len(all)}
+		s.table = itemTable{items: chosen, all: len(all)}
 		s.find(place)
 	}
 	if s.table.columns == nil {
@@ -381,7 +381,7 @@ func (s *screen) rows() *table {
 
 // find sets the index of the selected item. If it has gone, the selection stays
 // where it was; until someone moves it, it is the first item.
-func (s *screen) find(place *place) {
+func (s *screen) find(place *viewPlace) {
 	items := s.table.items
 	if place.key == "" {
 		place.selected = 0

@@ -95,8 +95,8 @@ func (s *screen) selectedName() string {
 }
 
 // simpleReading has claims c0, c1, …, with these utilizations.
-func simpleReading(utilizations ...float64) Reading {
-	reading := Reading{At: noon, Agents: 1, Answered: 1}
+func simpleReading(utilizations ...float64) FleetState {
+	reading := FleetState{At: noon, Agents: 1, Answered: 1}
 	for i, ratio := range utilizations {
 		reading.Rows = append(reading.Rows, &Row{
 			Node: "n", Namespace: "ns", Claim: fmt.Sprintf("c%d", i), UUID: fmt.Sprintf("u%d", i),
@@ -107,7 +107,7 @@ func simpleReading(utilizations ...float64) Reading {
 }
 
 // show shows another reading.
-func (s *screen) show(reading Reading) {
+func (s *screen) show(reading FleetState) {
 	s.reading, s.table.items = reading, nil
 	s.draw()
 }
@@ -186,7 +186,7 @@ func TestSelectionFollows(t *testing.T) {
 		t.Errorf("untouched, %s is selected", got)
 	}
 	s.pressed("down") // c2
-	for _, reading := range []Reading{simpleReading(0.1, 0.2, 0.7), simpleReading(0.9, 0.8, 0.1), simpleReading(0.9, 0.2, 0.3)} {
+	for _, reading := range []FleetState{simpleReading(0.1, 0.2, 0.7), simpleReading(0.9, 0.8, 0.1), simpleReading(0.9, 0.2, 0.3)} {
 		if s.show(reading); s.selectedName() != "c2" {
 			t.Errorf("%s is selected", s.selectedName())
 		}
@@ -200,7 +200,7 @@ func TestSelectionFollows(t *testing.T) {
 	if s.show(simpleReading(0.9, 0.2)); s.selectedName() != "c1" {
 		t.Errorf("after its end %s is selected", s.selectedName())
 	}
-	if s.show(Reading{}); s.selectedName() != "" {
+	if s.show(FleetState{}); s.selectedName() != "" {
 		t.Error("nothing is selected of nothing")
 	}
 }
@@ -274,7 +274,7 @@ func TestHistory(t *testing.T) {
 	keys := []seriesKey{reading.Rows[0].seriesKey()}
 	utilization := func(s *sampleSeries) []sample { return s.utilization }
 	h.observe(&reading)
-	h.observe(&Reading{})
+	h.observe(&FleetState{})
 	h.observe(&reading)
 	got := h.mean(keys, utilization)
 	if len(got) != 3 || got[0] != 0.5 || !math.IsNaN(got[1]) || got[2] != 0.5 {
@@ -290,12 +290,12 @@ func TestHistory(t *testing.T) {
 		t.Errorf("%d samples of %d", len(of.utilization), len(h.times))
 	}
 	for range maxSamples {
-		h.observe(&Reading{})
+		h.observe(&FleetState{})
 	}
 	if len(h.series) != 0 {
 		t.Errorf("%d series of nothing", len(h.series))
 	}
-	more := Reading{}
+	more := FleetState{}
 	for i := range maxSeries + 10 {
 		more.Rows = append(more.Rows, &Row{UUID: fmt.Sprint(i)})
 	}
@@ -306,14 +306,14 @@ func TestHistory(t *testing.T) {
 
 // Time that passes takes readings, unless the display is paused.
 func TestPause(t *testing.T) {
-	s := testScreen(Reading{}, 80, 24)
+	s := testScreen(FleetState{}, 80, 24)
 	now := s.live.Clock()
 	s.live.Clock = func() clock.Instant { return now }
 	agent := Agent{Name: "a"}
 	answer := func(name string) {
-		s.Update(Change(func(f *Fleet) {
+		s.Update(FleetChange(func(f *Fleet) {
 			f.Expect([]Agent{agent})
-			f.Set(Reply{Agent: agent, Answer: Answer{Node: "n", Rows: []Row{{Claim: name, Node: "n"}}}})
+			f.Set(Reply{Agent: agent, Answer: AgentReport{Node: "n", Rows: []Row{{Claim: name, Node: "n"}}}})
 		}))
 		s.passTime()
 		s.draw()

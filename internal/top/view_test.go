@@ -30,11 +30,11 @@ func TestControlCharacters(t *testing.T) {
 		Users: []User{{evil, evil, evil, evil, nil}}, Node: evil, Namespace: evil, Claim: evil, Class: evil, Pods: []string{evil}, UUID: evil, Device: evil, Model: evil, Profile: evil,
 		Attribution: evil, Health: "unhealthy", Reasons: []string{evil}, Currency: evil, Cost: new(1.0),
 	}
-	reading := Reading{
-		At: noon, Agents: 2, Rows: []*Row{&row, &row}, Failures: []Failure{{evil, evil, evil}}, Stale: []Failure{{evil, evil, evil}}, ListError: evil,
+	reading := FleetState{
+		At: noon, Agents: 2, Rows: []*Row{&row, &row}, Failures: []AgentFailure{{evil, evil, evil}}, Stale: []AgentFailure{{evil, evil, evil}}, ListError: evil,
 		Pending: &PendingSummary{Count: 1, Reasons: []ReasonCount{{evil, 1}}},
 	}
-	for _, reading := range []Reading{reading, {At: noon, PendingError: evil}, {At: noon, Pending: &PendingSummary{Unread: []string{evil}}}} {
+	for _, reading := range []FleetState{reading, {At: noon, PendingError: evil}, {At: noon, Pending: &PendingSummary{Unread: []string{evil}}}} {
 		reading.Nodes = []NodeState{{Node: evil, Agent: evil, State: evil}}
 		reading.All = []*Device{{NodeDevice: page.NodeDevice{UUID: evil, ParentName: evil, Device: evil, Driver: evil, Pool: evil, Model: evil, PluginPods: []string{evil}}, Node: evil, health: "degraded", reasons: []string{evil}}}
 		if reading.Pending != nil {
@@ -79,12 +79,12 @@ func isControl(r rune) bool {
 
 // Unknown values are drawn as unknown, and not as 0.
 func TestUnknownIsNotZero(t *testing.T) {
-	lines := strings.Join(Draw(Reading{At: noon, Rows: []*Row{{Claim: "c"}}}, Order{}, Look{Glyphs: asciiGlyphs()}), "\n")
+	lines := strings.Join(Draw(FleetState{At: noon, Rows: []*Row{{Claim: "c"}}}, Order{}, Look{Glyphs: asciiGlyphs()}), "\n")
 	if strings.Contains(lines, "0") && strings.Contains(lines, "0%") {
 		t.Errorf("there is a zero:\n%s", lines)
 	}
 	zero := 0.0
-	lines = strings.Join(Draw(Reading{At: noon, Rows: []*Row{{Claim: "c", ClaimGauges: page.ClaimGauges{Utilization: &zero}}}}, Order{}, Look{Glyphs: asciiGlyphs()}), "\n")
+	lines = strings.Join(Draw(FleetState{At: noon, Rows: []*Row{{Claim: "c", ClaimGauges: page.ClaimGauges{Utilization: &zero}}}}, Order{}, Look{Glyphs: asciiGlyphs()}), "\n")
 	if !strings.Contains(lines, "0%") {
 		t.Errorf("the zero is not there:\n%s", lines)
 	}
@@ -115,12 +115,12 @@ func BenchmarkFrame(b *testing.B) {
 	})
 	for i, name := range []string{"claims", "devices", "workloads", "pending", "nodes"} {
 		b.Run(name, func(b *testing.B) {
-			s := testScreen(Reading{}, 160, 50)
+			s := testScreen(FleetState{}, 160, 50)
 			s.fleet, s.live.Look.Styled = fleet, true
 			s.open(i)
 			for b.Loop() {
 				s.take()
-				s.table = table{}
+				s.table = itemTable{}
 				if s.draw(); len(s.frame.lines) != 50 {
 					b.Fatal(len(s.frame.lines))
 				}
@@ -128,7 +128,7 @@ func BenchmarkFrame(b *testing.B) {
 		})
 	}
 	b.Run("select", func(b *testing.B) {
-		s := testScreen(Reading{}, 160, 50)
+		s := testScreen(FleetState{}, 160, 50)
 		s.fleet = fleet
 		s.take()
 		for b.Loop() {

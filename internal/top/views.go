@@ -15,7 +15,7 @@ type view struct {
 	name    string
 	keys    []Key // that it can be sorted by; the first is where it begins
 	columns []column[item]
-	items   func(*Reading) []*item
+	items   func(*FleetState) []*item
 }
 
 // views returns all views, in the order of their number keys.

@@ -9,17 +9,17 @@ import (
 // Watch reads the exporters repeatedly until the context ends.
 type Watch struct {
 	Client   *Client
-	First    Listing                                // to begin with
-	List     func(context.Context) (Listing, error) // returns the present exporters; nil: always the first ones
-	Interval time.Duration                          // from one round to the next
-	Relist   time.Duration                          // from one List to the next
-	Rest     time.Duration                          // delay before agents that have failed are read again
+	First    AgentList                                // to begin with
+	List     func(context.Context) (AgentList, error) // returns the present exporters; nil: always the first ones
+	Interval time.Duration                            // from one round to the next
+	Relist   time.Duration                            // from one List to the next
+	Rest     time.Duration                            // delay before agents that have failed are read again
 }
 
 // Run reports each change as it arrives, one at a time. An agent that hangs
 // delays no other: each is read again an interval after it has answered, and
 // those that have failed have slots of their own.
-func (w *Watch) Run(ctx context.Context, report func(Change)) {
+func (w *Watch) Run(ctx context.Context, report func(FleetChange)) {
 	queues := &pollQueues{listing: w.First, failing: map[string]bool{}, inFlight: map[string]bool{}, report: report}
 	report(func(f *Fleet) { f.Expect(w.First.Agents) })
 	var running sync.WaitGroup
@@ -77,19 +77,19 @@ func every(ctx context.Context, interval time.Duration, do func()) {
 // concurrent use.
 type pollQueues struct {
 	mutex    sync.Mutex
-	listing  Listing
+	listing  AgentList
 	failing  map[string]bool // by the agent's name
 	inFlight map[string]bool // likewise: waiting for its answer
-	report   func(Change)
+	report   func(FleetChange)
 }
 
-func (q *pollQueues) listed() Listing {
+func (q *pollQueues) listed() AgentList {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
 	return q.listing
 }
 
-func (q *pollQueues) list(listing Listing) {
+func (q *pollQueues) list(listing AgentList) {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
 	q.listing = listing
@@ -123,7 +123,7 @@ func (q *pollQueues) reply(reply Reply) {
 }
 
 // apply reports a change.
-func (q *pollQueues) apply(change Change) {
+func (q *pollQueues) apply(change FleetChange) {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
 	q.report(change)

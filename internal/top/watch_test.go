@@ -109,7 +109,7 @@ func TestRoundWithFaults(t *testing.T) {
 		"dead":          {dead, "connection refused"},
 		"not there yet": {pending, "its pod is Pending"},
 	}
-	var listing Listing
+	var listing AgentList
 	for name, fault := range faults {
 		fault.agent.Name = name
 		listing.Agents = append(listing.Agents, fault.agent, testAgent(t, "well beside "+name, answers(good)))
@@ -128,10 +128,10 @@ func TestRoundWithFaults(t *testing.T) {
 	}
 }
 
-func round(t testing.TB, client *Client, listing Listing) Reading {
+func round(t testing.TB, client *Client, listing AgentList) FleetState {
 	t.Helper()
 	fleet := NewFleet()
-	client.Round(t.Context(), listing, func(change Change) { change(fleet) })
+	client.Round(t.Context(), listing, func(change FleetChange) { change(fleet) })
 	if asked, all := fleet.Asked(); asked != all {
 		t.Errorf("%d of %d agents were asked", asked, all)
 	}
@@ -141,7 +141,7 @@ func round(t testing.TB, client *Client, listing Listing) Reading {
 // An agent that hangs takes its deadline, and the number of concurrent requests
 // is bounded.
 func TestRoundWithHangingAgents(t *testing.T) {
-	var listing Listing
+	var listing AgentList
 	var now, most atomic.Int32
 	good, hanging := withReplies(t, "claims.json"), hangingAgent(t)
 	for i := range 12 {
@@ -174,7 +174,7 @@ func TestRequest(t *testing.T) {
 	to.Base.User = url.UserPassword("me", "hunter2")
 	client := testClient(t)
 	client.Namespaces = []string{"team a", "b"}
-	reading := round(t, client, Listing{Agents: []Agent{to}})
+	reading := round(t, client, AgentList{Agents: []Agent{to}})
 	request := <-asked
 	user, password, _ := request.BasicAuth()
 	if request.URL.String() != "/prefix/api/v1/claims?namespace=team+a&namespace=b" || user != "me" || password != "hunter2" {
@@ -189,16 +189,16 @@ func TestRequest(t *testing.T) {
 // is reported.
 func TestWaiting(t *testing.T) {
 	cluster := testAgent(t, "cluster", answers(withReplies(t, "pending.json")))
-	reading := round(t, testClient(t), Listing{Cluster: &cluster})
+	reading := round(t, testClient(t), AgentList{Cluster: &cluster})
 	if reading.Pending == nil || reading.Pending.Count < 5 || len(reading.Pending.Reasons) < 3 || reading.Pending.Oldest.IsZero() {
 		t.Errorf("%+v", reading.Pending)
 	}
 	broken := testAgent(t, "cluster", answers([]byte("x")))
-	reading = round(t, testClient(t), Listing{Cluster: &broken})
+	reading = round(t, testClient(t), AgentList{Cluster: &broken})
 	if reading.Pending != nil || !strings.Contains(reading.PendingError, "not a document") {
 		t.Errorf("%+v, %s", reading.Pending, reading.PendingError)
 	}
-	reading = round(t, testClient(t), Listing{Err: errors.New("no cluster role found")})
+	reading = round(t, testClient(t), AgentList{Err: errors.New("no cluster role found")})
 	if reading.PendingError != "no cluster role found" {
 		t.Errorf("%s", reading.PendingError)
 	}
@@ -218,7 +218,7 @@ func TestRoundEndsWithContext(t *testing.T) {
 		stop()
 	}()
 	fleet := NewFleet()
-	testClient(t).Round(ctx, Listing{Agents: []Agent{one}}, func(change Change) { change(fleet) })
+	testClient(t).Round(ctx, AgentList{Agents: []Agent{one}}, func(change FleetChange) { change(fleet) })
 	if reading := fleet.Reading(noon, Wanted{}); len(reading.Failures) != 0 {
 		t.Errorf("%+v", reading.Failures)
 	}

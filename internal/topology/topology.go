@@ -50,10 +50,10 @@ func (s Subject) String() string {
 // Document is the topology of a subject. docs/topology.md describes its JSON; its names
 // do not change within v1.
 type Document struct {
-	APIVersion string        `json:"apiVersion"`
-	At         time.Time     `json:"at"`
-	Nodes      []Node        `json:"nodes"`    // by name
-	Failures   []top.Failure `json:"failures"` // agents that did not answer: devices of their nodes are missing
+	APIVersion string             `json:"apiVersion"`
+	At         time.Time          `json:"at"`
+	Nodes      []Node             `json:"nodes"`    // by name
+	Failures   []top.AgentFailure `json:"failures"` // agents that did not answer: devices of their nodes are missing
 }
 
 // Node is the devices of the subject on one node.
@@ -97,10 +97,10 @@ const itself = "itself"
 
 // Of returns the topology of a subject. It fails if no agent that has answered has a
 // device of it.
-func Of(reading top.Reading, subject Subject) (Document, error) {
+func Of(reading top.FleetState, subject Subject) (Document, error) {
 	document := Document{APIVersion: "v1", At: reading.At.UTC(), Nodes: []Node{}, Failures: reading.Failures}
 	if document.Failures == nil {
-		document.Failures = []top.Failure{}
+		document.Failures = []top.AgentFailure{}
 	}
 	rows, err := selectRows(reading.Rows, subject)
 	if err != nil {
@@ -141,7 +141,7 @@ func compareBool(a, b bool) int {
 }
 
 // absent is why there is no device of the subject.
-func absent(reading top.Reading, subject Subject) error {
+func absent(reading top.FleetState, subject Subject) error {
 	switch failed := len(reading.Failures); {
 	case reading.Unlisted > 0 && len(reading.All) == 0:
 		return fmt.Errorf("the agents do not report their devices: they are older than this program")

@@ -46,7 +46,7 @@ func row(node, claim, name string, users ...top.User) *top.Row {
 // twoNodes are nodes of one NVLink domain: a job of two pods, one of which has a network
 // adapter at the other processor; a notebook with a partition; and devices of which
 // little is known.
-func twoNodes() top.Reading {
+func twoNodes() top.FleetState {
 	crossing := []page.Alignment{{Between: "devices", Is: "link", Best: "link"}, {Between: "network", Is: "crossing", Best: "pcie_root"}}
 	first := top.User{Pod: "train-0", Kind: "JobSet", Workload: "train", Place: "worker · rank 0", Topology: crossing}
 	second := top.User{Pod: "train-1", Kind: "JobSet", Workload: "train", Place: "worker · rank 1"}
@@ -55,7 +55,7 @@ func twoNodes() top.Reading {
 	part.ParentUUID = "node-b/gpu-1"
 	held := row("node-b", "notebook", "gpu-1-mig-1g10gb-19-0", top.User{Pod: "notebook-0", Kind: "StatefulSet", Workload: "notebook"})
 	held.ParentUUID = "node-b/gpu-1"
-	return top.Reading{
+	return top.FleetState{
 		At: time.Unix(1795168800, 0), Agents: 3, Answered: 2,
 		All: []*top.Device{
 			device("node-b", "gpu-0", "pci0000:10", "0", "c.1"), device("node-b", "gpu-1", "", "", ""), part,
@@ -66,7 +66,7 @@ func twoNodes() top.Reading {
 			row("node-a", "train-0-gpus", "gpu-0", first), row("node-a", "train-0-gpus", "gpu-1", first), row("node-a", "train-0-nic", "nic-0", first),
 			row("node-b", "train-1-gpus", "gpu-0", second), row("node-a", "eval", "gpu-2", other), held,
 		},
-		Failures: []top.Failure{{Agent: "monitoring/dra-exporter-c", Node: "node-c", Error: "no answer in time"}},
+		Failures: []top.AgentFailure{{Agent: "monitoring/dra-exporter-c", Node: "node-c", Error: "no answer in time"}},
 	}
 }
 
@@ -103,7 +103,7 @@ func TestAbsent(t *testing.T) {
 	old := twoNodes()
 	old.All, old.Unlisted = nil, 2
 	for want, test := range map[string]struct {
-		reading top.Reading
+		reading top.FleetState
 		subject Subject
 	}{
 		"several workloads are named ml/train: choose one with --workload-kind: Job, JobSet":                            {several, Subject{Kind: KindWorkload, Namespace: "ml", Name: "train"}},

@@ -28,7 +28,7 @@ type connections struct {
 	check            func() error // before what a client has sent is used; nil: none
 
 	mu        sync.Mutex
-	open      map[*connection]struct{}
+	open      map[*clientConnection]struct{}
 	ofClient  map[string]int
 	ofNetwork map[string]int
 	accepted  uint64
@@ -37,7 +37,7 @@ type connections struct {
 func newConnections(most, mostOfClient int) *connections {
 	return &connections{
 		max: most, maxOfClient: mostOfClient,
-		open: map[*connection]struct{}{}, ofClient: map[string]int{}, ofNetwork: map[string]int{},
+		open: map[*clientConnection]struct{}{}, ofClient: map[string]int{}, ofNetwork: map[string]int{},
 	}
 }
 
@@ -64,8 +64,8 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	return l.connections.add(accepted), nil
 }
 
-// connection is an open connection of a client.
-type connection struct {
+// clientConnection is an open connection of a client.
+type clientConnection struct {
 	net.Conn
 	owner   *connections
 	client  string
@@ -79,16 +79,16 @@ type connection struct {
 	closed       bool        // guarded by owner.mu
 }
 
-func (c *connections) add(accepted net.Conn) *connection {
+func (c *connections) add(accepted net.Conn) *clientConnection {
 	client := peerAddress(accepted.RemoteAddr().String())
-	added := &connection{Conn: accepted, owner: c, client: client, network: network(client)}
+	added := &clientConnection{Conn: accepted, owner: c, client: client, network: network(client)}
 	c.mu.Lock()
 	added.number = c.accepted
 	c.accepted++
 	c.open[added] = struct{}{}
 	c.ofClient[added.client]++
 	c.ofNetwork[added.network]++
-	var replaced *connection
+	var replaced *clientConnection
 	switch {
 	case c.ofClient[added.client] > clientLimit(added.client, c.max, c.maxOfClient):
 		replaced = c.evictable(added, added.client)
@@ -104,8 +104,8 @@ func (c *connections) add(accepted net.Conn) *connection {
 
 // evictable returns the connection to replace: one of the client, or of all clients if
 // client is empty.
-func (c *connections) evictable(added *connection, client string) *connection {
-	var least *connection
+func (c *connections) evictable(added *clientConnection, client string) *clientConnection {
+	var least *clientConnection
 	for open := range c.open {
 		if open == added || client != "" && open.client != client {
 			continue
@@ -118,7 +118,7 @@ func (c *connections) evictable(added *connection, client string) *connection {
 }
 
 // before reports whether c is replaced rather than other.
-func (c *connection) before(other *connection) bool {
+func (c *clientConnection) before(other *clientConnection) bool {
 	o := c.owner
 	return cmp.Or(
 		cmp.Compare(excess(o.ofNetwork[other.network]), excess(o.ofNetwork[c.network])),
@@ -139,7 +139,7 @@ func excess(open int) int {
 }
 
 // use is how much is lost if the connection is closed.
-func (c *connection) use() int {
+func (c *clientConnection) use() int {
 	switch {
 	case c.requests > 0:
 		return 3
@@ -166,7 +166,7 @@ func network(client string) string {
 	return prefix.String()
 }
 
-func (c *connection) Close() error {
+func (c *clientConnection) Close() error {
 	c.owner.mu.Lock()
 	if !c.closed {
 		c.closed = true
@@ -186,7 +186,7 @@ func (c *connection) Close() error {
 // of net/http, which keeps all of an HTTP/2 connection in memory for as
 // long as its IdleTimeout after the connection was closed with requests in
 // flight.
-func (c *connection) SetReadDeadline(deadline time.Time) error {
+func (c *clientConnection) SetReadDeadline(deadline time.Time) error {
 	c.idle.Store(deadline.IsZero())
 	if deadline.IsZero() {
 		deadline = now().Add(idleTimeout)
@@ -194,7 +194,7 @@ func (c *connection) SetReadDeadline(deadline time.Time) error {
 	return c.Conn.SetReadDeadline(deadline)
 }
 
-func (c *connection) Read(p []byte) (int, error) {
+func (c *clientConnection) Read(p []byte) (int, error) {
 	if c.idle.Load() {
 		_ = c.Conn.SetReadDeadline(now().Add(idleTimeout)) // Read fails if this does
 	}
@@ -209,7 +209,7 @@ func (c *connection) Read(p []byte) (int, error) {
 
 // CloseWrite is called by net/http before it closes a connection whose client is
 // still sending, so that the client can read the response.
-func (c *connection) CloseWrite() error {
+func (c *clientConnection) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
@@ -218,7 +218,7 @@ func (c *connection) CloseWrite() error {
 
 // progressed records that the client has received a part of a response. The receiver
 // may be nil.
-func (c *connection) progressed(now time.Time) {
+func (c *clientConnection) progressed(now time.Time) {
 	if c == nil {
 		return
 	}
@@ -228,7 +228,7 @@ func (c *connection) progressed(now time.Time) {
 }
 
 // serve counts a request that begins, and end one that ends. Their receiver may be nil.
-func (c *connection) serve() {
+func (c *clientConnection) serve() {
 	if c == nil {
 		return
 	}
@@ -237,7 +237,7 @@ func (c *connection) serve() {
 	c.owner.mu.Unlock()
 }
 
-func (c *connection) end(now time.Time) {
+func (c *clientConnection) end(now time.Time) {
 	if c == nil {
 		return
 	}
@@ -258,7 +258,7 @@ func countRequests(next http.Handler) http.Handler {
 }
 
 // setReceived records that the client has received a whole page. The receiver may be nil.
-func (c *connection) setReceived() {
+func (c *clientConnection) setReceived() {
 	if c == nil {
 		return
 	}
@@ -269,7 +269,7 @@ func (c *connection) setReceived() {
 
 // hasReceived reports whether the client has received a whole page on this connection.
 // The receiver may be nil.
-func (c *connection) hasReceived() bool {
+func (c *clientConnection) hasReceived() bool {
 	if c == nil {
 		return false
 	}
@@ -286,15 +286,15 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	if secured, ok := c.(interface{ NetConn() net.Conn }); ok {
 		c = secured.NetConn()
 	}
-	if limited, ok := c.(*connection); ok {
+	if limited, ok := c.(*clientConnection); ok {
 		return context.WithValue(ctx, connectionKey{}, limited)
 	}
 	return ctx
 }
 
 // contextConnection is nil if the listener is not a limitedListener.
-func contextConnection(ctx context.Context) *connection {
-	limited, _ := ctx.Value(connectionKey{}).(*connection)
+func contextConnection(ctx context.Context) *clientConnection {
+	limited, _ := ctx.Value(connectionKey{}).(*clientConnection)
 	return limited
 }
 

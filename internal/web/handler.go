@@ -27,7 +27,7 @@ func newHandler(config Config) (http.Handler, error) {
 		admitted = func(next http.Handler) http.Handler { return next }
 	}
 	written := newWrites(maxWrites, maxWritesOfConnection, maxWrittenBytes)
-	var scrape http.Handler = newScrapes(config, newSlots(renderSlots(), maxScrapes, maxScrapesOfClient), written, compressed)
+	var scrape http.Handler = newScrapes(config, newRenderLimiter(renderSlots(), maxScrapes, maxScrapesOfClient), written, compressed)
 	if config.Registry != nil {
 		scrape = promhttp.InstrumentMetricHandler(config.Registry, scrape)
 	}
@@ -36,12 +36,12 @@ func newHandler(config Config) (http.Handler, error) {
 	mux.Handle("GET "+readyPath, probe(config.Ready))
 
 	// One limit for all pages together, because it protects the process.
-	pages := newSlots(renderSlots(), maxRequests, maxRequestsOfClient)
+	pages := newRenderLimiter(renderSlots(), maxRequests, maxRequestsOfClient)
 	for path, page := range config.Pages {
 		mux.Handle("GET "+exactPattern(path), admitted(pages.buffered(written, compressed(withPolicy(page)))))
 	}
 	if config.Pprof { // without the command line, which may contain secrets and which profiles do not need
-		profiles := newSlots(maxProfiles, maxProfiles, maxProfiles)
+		profiles := newRenderLimiter(maxProfiles, maxProfiles, maxProfiles)
 		for path, profile := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace} {
 			mux.Handle("GET "+pprofPath+path, admitted(profiles.direct(profile)))
 		}

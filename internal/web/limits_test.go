@@ -26,15 +26,15 @@ func (f *fakeConnection) RemoteAddr() net.Addr {
 func (f *fakeConnection) Close() error { f.closed.Store(true); return nil }
 
 // openConnections opens one connection for each address.
-func openConnections(c *connections, addresses ...string) []*connection {
-	var opened []*connection
+func openConnections(c *connections, addresses ...string) []*clientConnection {
+	var opened []*clientConnection
 	for _, address := range addresses {
 		opened = append(opened, c.add(&fakeConnection{address: address}))
 	}
 	return opened
 }
 
-func isClosed(c *connection) bool { return c.Conn.(*fakeConnection).closed.Load() }
+func isClosed(c *clientConnection) bool { return c.Conn.(*fakeConnection).closed.Load() }
 
 // TestConnectionsAreEvicted checks which connections are replaced beyond the limits: one
 // that has received a page only if there is no other.
@@ -122,7 +122,7 @@ func TestFloodOfManyAddresses(t *testing.T) {
 	address := func(i int) string { return fmt.Sprintf("10.%d.%d.1", 1+i/250, i%250) }
 	serving := openConnections(limit, "10.0.0.1")[0]
 	serving.serve()
-	var idle []*connection
+	var idle []*clientConnection
 	for i := range maxConnections - 1 {
 		idle = append(idle, openConnections(limit, address(i))...)
 		idle[i].setReceived()
@@ -162,7 +162,7 @@ func pageOf(size int) *rendered {
 }
 
 // startWrites begins to write the page to each connection.
-func startWrites(t *testing.T, s *writes, page *rendered, to ...*connection) []*write {
+func startWrites(t *testing.T, s *writes, page *rendered, to ...*clientConnection) []*write {
 	t.Helper()
 	var started []*write
 	for i, connection := range to {
@@ -231,7 +231,7 @@ func TestOrderOfEvictedWrites(t *testing.T) {
 
 // TestSlots checks the bounds of requests, in all and of one client.
 func TestSlots(t *testing.T) {
-	bounded := newSlots(1, 3, 2)
+	bounded := newRenderLimiter(1, 3, 2)
 	entered := ""
 	for _, client := range []string{"a", "a", "a", "b", "c"} {
 		if bounded.enter(client) {

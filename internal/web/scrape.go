@@ -37,7 +37,7 @@ const (
 // that is ready needs no slot.
 type scrapes struct {
 	config     Config
-	slots      *slots
+	slots      *renderLimiter
 	writes     *writes
 	selected   http.Handler // scrapes of selected families (name[])
 	gathered   *completeness
@@ -50,7 +50,7 @@ type scrapes struct {
 	newest atomic.Pointer[encodings]
 }
 
-func newScrapes(config Config, slots *slots, writes *writes, compressed func(http.Handler) http.Handler) *scrapes {
+func newScrapes(config Config, slots *renderLimiter, writes *writes, compressed func(http.Handler) http.Handler) *scrapes {
 	s := &scrapes{
 		config: config, slots: slots, writes: writes, gathered: &completeness{log: config.Log},
 		formats: expfmt.DefaultOpenMetricsAcceptedFormats(), empty: metric.NewPage(nil),

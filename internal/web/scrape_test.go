@@ -213,7 +213,7 @@ func TestLiveMetricsAreShared(t *testing.T) {
 func TestPageIsEncodedOnce(t *testing.T) {
 	page, formats := numbered(1, 3000), expfmt.DefaultOpenMetricsAcceptedFormats()
 	s := newScrapes(Config{Log: slog.New(slog.DiscardHandler), Page: func() *metric.Page { return page }, Metrics: prometheus.NewRegistry()},
-		newSlots(1, 10, 10), newWrites(10, 10, 1<<20), func(next http.Handler) http.Handler { return next })
+		newRenderLimiter(1, 10, 10), newWrites(10, 10, 1<<20), func(next http.Handler) http.Handler { return next })
 	synctest.Test(t, func(t *testing.T) {
 		get := func(key encodingKey) *rendered {
 			t.Helper()

@@ -116,7 +116,7 @@ type writes struct {
 
 	mu           sync.Mutex
 	open         map[*write]struct{}
-	ofConnection map[*connection]int
+	ofConnection map[*clientConnection]int
 	ofClient     map[string]int    // bytes
 	pages        map[*rendered]int // number of writes
 	bytes        int
@@ -129,16 +129,16 @@ const pagesKept = 4
 func newWrites(most, mostOfConnection, mostBytes int) *writes {
 	return &writes{
 		max: most, maxOfConnection: mostOfConnection, maxBytes: mostBytes,
-		open: map[*write]struct{}{}, ofConnection: map[*connection]int{}, ofClient: map[string]int{}, pages: map[*rendered]int{},
+		open: map[*write]struct{}{}, ofConnection: map[*clientConnection]int{}, ofClient: map[string]int{}, pages: map[*rendered]int{},
 	}
 }
 
 // write is the transfer of one page to one client.
 type write struct {
 	page         *rendered
-	connection   *connection // nil: it cannot be ended early, and is not counted
-	received     bool        // the connection has received a whole page before
-	progressedAt time.Time   // when the client last received a block; guarded by writes.mu
+	connection   *clientConnection // nil: it cannot be ended early, and is not counted
+	received     bool              // the connection has received a whole page before
+	progressedAt time.Time         // when the client last received a block; guarded by writes.mu
 }
 
 // send writes the page to the client, and releases it. A client without progress for
@@ -185,7 +185,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-func (s *writes) start(page *rendered, connection *connection, now time.Time) (*write, error) {
+func (s *writes) start(page *rendered, connection *clientConnection, now time.Time) (*write, error) {
 	w := &write{page: page, connection: connection, progressedAt: now, received: connection.hasReceived()}
 	if connection == nil {
 		return w, nil

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// slots bounds how many pages are rendered at a time. Requests wait for a slot
+// renderLimiter bounds how many pages are rendered at a time. Requests wait for a slot
 // for renderWait at most.
-type slots struct {
+type renderLimiter struct {
 	free chan struct{}
 
 	max, maxOfClient int // requests that wait or are rendered
@@ -18,13 +18,13 @@ type slots struct {
 	ofClient map[string]int
 }
 
-func newSlots(slotCount, most, mostOfClient int) *slots {
-	return &slots{free: make(chan struct{}, slotCount), max: most, maxOfClient: mostOfClient, ofClient: map[string]int{}}
+func newRenderLimiter(slotCount, most, mostOfClient int) *renderLimiter {
+	return &renderLimiter{free: make(chan struct{}, slotCount), max: most, maxOfClient: mostOfClient, ofClient: map[string]int{}}
 }
 
 // enter counts a request of the client if it is within the bounds, and reports whether
 // it is. The caller must then call leave.
-func (s *slots) enter(client string) bool {
+func (s *renderLimiter) enter(client string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.requests >= s.max || s.ofClient[client] >= clientLimit(client, s.max, s.maxOfClient) {
@@ -35,7 +35,7 @@ func (s *slots) enter(client string) bool {
 	return true
 }
 
-func (s *slots) leave(client string) {
+func (s *renderLimiter) leave(client string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests--
@@ -45,7 +45,7 @@ func (s *slots) leave(client string) {
 }
 
 // acquire waits for a slot, which must be released.
-func (s *slots) acquire(ctx context.Context) error {
+func (s *renderLimiter) acquire(ctx context.Context) error {
 	select {
 	case s.free <- struct{}{}:
 		return nil
@@ -61,11 +61,11 @@ func (s *slots) acquire(ctx context.Context) error {
 	}
 }
 
-func (s *slots) release() { <-s.free }
+func (s *renderLimiter) release() { <-s.free }
 
 // buffered renders each response of a handler into memory while it has a slot, and
 // sends it afterwards.
-func (s *slots) buffered(list *writes, next http.Handler) http.Handler {
+func (s *renderLimiter) buffered(list *writes, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		page, err := s.rendered(next, r)
 		if err != nil {
@@ -76,7 +76,7 @@ func (s *slots) buffered(list *writes, next http.Handler) http.Handler {
 	})
 }
 
-func (s *slots) rendered(next http.Handler, r *http.Request) (*rendered, error) {
+func (s *renderLimiter) rendered(next http.Handler, r *http.Request) (*rendered, error) {
 	client := peerAddress(r.RemoteAddr)
 	if !s.enter(client) {
 		return nil, errBusy
@@ -90,7 +90,7 @@ func (s *slots) rendered(next http.Handler, r *http.Request) (*rendered, error) 
 }
 
 // direct bounds the requests of a handler that writes its response itself.
-func (s *slots) direct(next http.Handler) http.Handler {
+func (s *renderLimiter) direct(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		client := peerAddress(r.RemoteAddr)
 		if !s.enter(client) {

@@ -38,7 +38,7 @@ func (g Garbage) Run(t *testing.T) {
 		}
 		seconds, rare = n, 1000
 	}
-	filters := []*device.Filter{device.NewFilter(), device.NewFilter()}
+	filters := []*device.PlausibilityFilter{device.NewPlausibilityFilter(), device.NewPlausibilityFilter()}
 	random := rand.New(rand.NewPCG(uint64(seconds), 38))
 	again, wrong, gaps := map[string]int{}, 0, 0
 	for second := range seconds {
@@ -78,7 +78,7 @@ func (g Garbage) Run(t *testing.T) {
 
 // filtered returns what the filter lets through of an observation. Of one without
 // garbage, that is all.
-func filtered(t *testing.T, filter *device.Filter, o device.Observation, at time.Duration, all bool) map[string]float64 {
+func filtered(t *testing.T, filter *device.PlausibilityFilter, o device.Observation, at time.Duration, all bool) map[string]float64 {
 	t.Helper()
 	shown := map[string]float64{}
 	for tier, readings := range [][]device.Reading{o.Readings, o.Slow} {

@@ -209,7 +209,7 @@ type collectorPusher struct {
 func startCollectorPusher(t *testing.T, load collectorLoad, protocol, address string) *collectorPusher {
 	t.Helper()
 	p := &collectorPusher{registry: prometheus.NewRegistry(), load: load, log: &clientsLog{}, ended: make(chan struct{})}
-	signal := settings.Signal{On: true, Protocol: protocol, Endpoint: address, Insecure: true, Timeout: load.timeout}
+	signal := settings.SignalSettings{On: true, Protocol: protocol, Endpoint: address, Insecure: true, Timeout: load.timeout}
 	metrics, traces := signal, signal
 	if protocol != "grpc" {
 		metrics.Path, traces.Path = "/v1/metrics", "/v1/traces"

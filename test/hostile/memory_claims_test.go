@@ -30,9 +30,9 @@ import (
 
 // memorySync lists everything from an API server into an inventory, and calls
 // a function meanwhile. It returns what the reducer would receive.
-func memorySync(t *testing.T, url string, kept *inventory.Inventory) (*apiserver.Cluster, []apiserver.Change) {
+func memorySync(t *testing.T, url string, kept *inventory.Inventory) (*apiserver.ClusterWatch, []apiserver.Change) {
 	t.Helper()
-	cluster, err := apiserver.NewCluster(apiserver.ClusterOptions{
+	cluster, err := apiserver.NewClusterWatch(apiserver.ClusterWatchOptions{
 		Config: &rest.Config{Host: url}, Keeper: kept, Log: slog.New(slog.DiscardHandler), Clock: clock.System(),
 	})
 	if err != nil {
@@ -54,7 +54,7 @@ func memorySync(t *testing.T, url string, kept *inventory.Inventory) (*apiserver
 
 // memorySynced reports whether all kinds of these tests have been listed.
 // Synced does not include templates.
-func memorySynced(cluster *apiserver.Cluster) bool {
+func memorySynced(cluster *apiserver.ClusterWatch) bool {
 	synced := cluster.Synced()
 	if !synced.Claims || !synced.Pods || !synced.Slices || !synced.Classes || !synced.Nodes {
 		return false
@@ -190,7 +190,7 @@ func TestLargeClaimsAreUndetermined(t *testing.T) {
 	memorySync(t, server.url(), kept)
 	ordinary := memoryClaim(0)
 	ordinary.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "main", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.example.com", Count: 9}}}
-	kept.Claim("tenant", "ordinary", ordinary)
+	kept.ApplyClaim("tenant", "ordinary", ordinary)
 	diagnoser := diagnosis.New(diagnosis.Options{Inventory: kept, Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Budget: 0.25})
 	for claim, want := range map[string]struct {
 		reason  dra.PendingReason
@@ -224,22 +224,22 @@ func TestProjectionLosesNothing(t *testing.T) {
 		}
 		switch object := object.DeepCopyObject().(type) {
 		case *corev1.Node:
-			whole.Node(object.Name, object)
+			whole.ApplyNode(object.Name, object)
 		case *resourcev1.DeviceClass:
-			whole.Class(object.Name, object)
+			whole.ApplyClass(object.Name, object)
 		case *resourcev1.ResourceSlice:
-			whole.Slice(object.Name, object)
+			whole.ApplySlice(object.Name, object)
 		case *resourcev1.ResourceClaim:
-			whole.Claim(object.Namespace, object.Name, object)
+			whole.ApplyClaim(object.Namespace, object.Name, object)
 		case *resourcev1.ResourceClaimTemplate:
-			whole.Template(object.Namespace, object.Name, object)
+			whole.ApplyTemplate(object.Namespace, object.Name, object)
 		}
 	}
 	projected := inventory.New()
 	memorySync(t, server.Config().Host, projected)
 	diagnosers := map[string]*diagnosis.Diagnoser{}
 	for name, from := range map[string]*inventory.Inventory{"whole": whole, "projected": projected} {
-		if err := from.Settle(t.Context(), nil); err != nil {
+		if err := from.EvaluateClasses(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		diagnosers[name] = diagnosis.New(diagnosis.Options{Inventory: from, Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Budget: 1})

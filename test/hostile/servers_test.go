@@ -53,7 +53,7 @@ func serversEvent(w http.ResponseWriter, kind string, object any) error {
 }
 
 // serversNode reads the node's pods from a server until the test ends.
-func serversNode(t *testing.T, limits apiserver.Limits, pods http.HandlerFunc) *apiserver.Node {
+func serversNode(t *testing.T, limits apiserver.Limits, pods http.HandlerFunc) *apiserver.NodeWatch {
 	t.Helper()
 	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/pods") {
@@ -76,9 +76,9 @@ func serversNode(t *testing.T, limits apiserver.Limits, pods http.HandlerFunc) *
 	return n
 }
 
-func serversUntil(t *testing.T, n *apiserver.Node, what string, is func(apiserver.Facts, source.Status) bool) {
+func serversUntil(t *testing.T, n *apiserver.NodeWatch, what string, is func(apiserver.NodeFacts, source.Status) bool) {
 	t.Helper()
-	var facts apiserver.Facts
+	var facts apiserver.NodeFacts
 	var status source.Status
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if facts, status = n.Latest(), n.Statuses()[0]; is(facts, status) {
@@ -123,10 +123,10 @@ func TestServersWatchInNoOrder(t *testing.T) {
 			<-r.Context().Done()
 		}
 	})
-	serversUntil(t, n, "the objects of the watch", func(f apiserver.Facts, _ source.Status) bool {
+	serversUntil(t, n, "the objects of the watch", func(f apiserver.NodeFacts, _ source.Status) bool {
 		return len(f.Pods) == 1 && f.Pods[0].Ref.Name == "two"
 	})
-	serversUntil(t, n, "the objects of the next list", func(f apiserver.Facts, s source.Status) bool {
+	serversUntil(t, n, "the objects of the next list", func(f apiserver.NodeFacts, s source.Status) bool {
 		return lists.Load() > 1 && s.Up && len(f.Pods) == 1 && f.Pods[0].Ref.Name == "one"
 	})
 }
@@ -146,7 +146,7 @@ func TestServersStreamWithoutEnd(t *testing.T) {
 			}
 		}
 	})
-	serversUntil(t, n, "the stream", func(f apiserver.Facts, s source.Status) bool {
+	serversUntil(t, n, "the stream", func(f apiserver.NodeFacts, s source.Status) bool {
 		return !s.Up && s.Reason == source.ReasonResourceExhausted && strings.Contains(s.Message, "more objects than the limit of 2000") && len(f.Pods) == 0
 	})
 }
@@ -165,7 +165,7 @@ func TestServersHugeFailureOfAWatch(t *testing.T) {
 		w.WriteHeader(http.StatusInternalServerError)
 		_, _ = io.WriteString(w, huge)
 	})
-	serversUntil(t, n, "the watch", func(_ apiserver.Facts, s source.Status) bool {
+	serversUntil(t, n, "the watch", func(_ apiserver.NodeFacts, s source.Status) bool {
 		return !s.Up && s.Errors > 1 && len(s.Message) <= 1024 && !strings.ContainsAny(s.Message, "\x1b\n")
 	})
 	runtime.ReadMemStats(&after)

@@ -34,13 +34,13 @@ type tenants struct {
 // newTenants publishes devices, each with a UUID, on some nodes.
 func newTenants(nodes, devices int) *tenants {
 	inv := inventory.New()
-	inv.Class(tenantsClass, &resourcev1.DeviceClass{
+	inv.ApplyClass(tenantsClass, &resourcev1.DeviceClass{
 		ObjectMeta: metav1.ObjectMeta{Name: tenantsClass},
 		Spec:       resourcev1.DeviceClassSpec{Selectors: tenantsSelectors(`device.driver == "gpu.example.com"`)},
 	})
 	for n := range nodes {
 		node := fmt.Sprintf("node-%d", n)
-		inv.Node(node, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
+		inv.ApplyNode(node, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
 		slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "slice-of-" + node}}
 		slice.Spec.Driver, slice.Spec.NodeName = "gpu.example.com", &node
 		slice.Spec.Pool = resourcev1.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1}
@@ -53,7 +53,7 @@ func newTenants(nodes, devices int) *tenants {
 				},
 			})
 		}
-		inv.Slice(slice.Name, slice)
+		inv.ApplySlice(slice.Name, slice)
 	}
 	return &tenants{inventory: inv}
 }
@@ -75,7 +75,7 @@ func tenantsRequest(name string, count int64, expressions ...string) resourcev1.
 
 // claim adds a claim, and a pod of the same name that is pending for it.
 func (c *tenants) claim(namespace, name string, constraints []resourcev1.DeviceConstraint, requests ...resourcev1.DeviceRequest) {
-	c.inventory.Claim(namespace, name, &resourcev1.ResourceClaim{
+	c.inventory.ApplyClaim(namespace, name, &resourcev1.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec:       resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: requests, Constraints: constraints}},
 	})

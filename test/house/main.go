@@ -1,6 +1,6 @@
 // House measures the shape of the product's code: circles of files inside
 // packages, methods per type, short files, functions that one other file calls,
-// metric families that are written twice, names, and lines.
+// metric families that are written twice, names of values, functions and types, and lines.
 //
 // It loads the packages of the root module with their types. Tests, generated
 // files and test fixtures (directories named testdata, simulated, or ending in
@@ -78,6 +78,7 @@ type report struct {
 	packages []packageShape
 	families map[string][]string // places where a family's name stands, of those with several
 	grammar  grammar
+	types    typeNames
 }
 
 // packageShape is the shape of one package.
@@ -115,7 +116,8 @@ func (r report) exceeded() []string {
 	for _, name := range sorted(r.families) {
 		lines = append(lines, fmt.Sprintf("the family %s is written %d times: %v", name, len(r.families[name]), r.families[name]))
 	}
-	return append(lines, r.grammar.exceeded()...)
+	lines = append(lines, r.grammar.exceeded()...)
+	return append(lines, r.types.exceeded()...)
 }
 
 func (r report) write(to io.Writer, verbose bool) {
@@ -134,7 +136,8 @@ func (r report) write(to io.Writer, verbose bool) {
 	}
 	fmt.Fprintf(table, "%d packages\t%d\t%d\t%d\t\t\t%d\t%s\n", len(r.packages), all.files, all.lines, len(all.short), all.exported, percent(all.elsewhere, all.functions))
 	_ = table.Flush()
-	fmt.Fprintf(to, "families written more than once: %d\n%s\n", len(r.families), &r.grammar)
+	fmt.Fprintf(to, "families written more than once: %d\n%s\ntype names that are declared in several packages: %d of %d\n",
+		len(r.families), &r.grammar, len(r.types.shared()), len(r.types))
 	if !verbose {
 		return
 	}
@@ -145,6 +148,9 @@ func (r report) write(to io.Writer, verbose bool) {
 		if len(p.short) > 0 {
 			fmt.Fprintf(to, "short files in %s: %v\n", p.name, p.short)
 		}
+	}
+	for _, name := range r.types.shared() {
+		fmt.Fprintf(to, "type %s: %v\n", name, r.types[name])
 	}
 	for _, name := range sorted(r.families) {
 		fmt.Fprintf(to, "family %s: %v\n", name, r.families[name])

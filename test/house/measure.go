@@ -19,7 +19,7 @@ var familyName = regexp.MustCompile(`^(dra|dra_exporter)_[a-z0-9_]+$`)
 
 func measure(loaded []*packages.Package) report {
 	places := make(map[string][]string)
-	var r report
+	r := report{types: make(typeNames)}
 	for _, p := range loaded {
 		if isFixture(p.PkgPath, p.Module.Path) {
 			continue
@@ -31,6 +31,7 @@ func measure(loaded []*packages.Package) report {
 		r.packages = append(r.packages, shape(p, files))
 		for name, file := range files {
 			r.grammar.read(p, file)
+			r.types.read(r.packages[len(r.packages)-1].name, file)
 			for literal, at := range families(p.Fset, file) {
 				for _, line := range at {
 					places[literal] = append(places[literal], strings.TrimPrefix(p.PkgPath, p.Module.Path+"/")+"/"+name+":"+strconv.Itoa(line))

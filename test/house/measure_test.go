@@ -1,9 +1,12 @@
 package main
 
 import (
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -79,6 +82,28 @@ func helper2() {}
 		t.Errorf("families: %v", r.families)
 	}
 	if exceeded := r.exceeded(); len(exceeded) != 1 || !strings.Contains(exceeded[0], "dra_claim_info") {
+		t.Errorf("exceeded: %v", exceeded)
+	}
+}
+
+// TestTypeNames counts a name once for each package that declares it.
+func TestTypeNames(t *testing.T) {
+	const one, other = "package p\ntype (\n\tqueue struct{}\n\titem = int\n)\n", "package q\ntype queue int\ntype item int\n"
+	names := make(typeNames)
+	for name, text := range map[string]string{"p": one, "q": other} {
+		file, err := parser.ParseFile(token.NewFileSet(), name+".go", text, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names.read(name, file)
+	}
+	if shared := names.shared(); !slices.Equal(shared, []string{"queue"}) || len(names) != 2 || names.exceeded() != nil {
+		t.Errorf("%v are shared of %v", shared, names)
+	}
+	for i := range maxSharedTypes {
+		names[strconv.Itoa(i)] = []string{"p", "q"}
+	}
+	if exceeded := names.exceeded(); len(exceeded) != 1 {
 		t.Errorf("exceeded: %v", exceeded)
 	}
 }

@@ -32,7 +32,7 @@ type Node struct {
 func NewNode(start time.Time) *Node {
 	n := &Node{Now: clock.Instant{Wall: start, Elapsed: time.Hour}}
 	n.state = node.NewState(node.Config{Node: "node-a", Interval: time.Second, Grace: 5 * time.Minute, HealthHold: time.Minute})
-	n.Facts.Cluster = node.Cluster{Enabled: true, Fresh: true, SlicesFresh: true}
+	n.Facts.Cluster = node.APIFacts{Enabled: true, Fresh: true, SlicesFresh: true}
 	for g := range 8 {
 		whole := device.Device{
 			UUID: fmt.Sprintf("GPU-%d", g), Vendor: "nvidia", Model: "NVIDIA H100 80GB HBM3", DriverVersion: "580.65.06",

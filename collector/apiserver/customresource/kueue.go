@@ -43,16 +43,16 @@ type PodSpec struct {
 // Container is what a container requests.
 type Container struct {
 	Resources struct {
-		Requests map[corev1.ResourceName]Amount `json:"requests,omitempty"`
-		Limits   map[corev1.ResourceName]Amount `json:"limits,omitempty"`
+		Requests map[corev1.ResourceName]AnyQuantity `json:"requests,omitempty"`
+		Limits   map[corev1.ResourceName]AnyQuantity `json:"limits,omitempty"`
 	} `json:"resources"`
 }
 
-// Amount is a quantity that is not read: what matters is that there is one.
-type Amount struct{}
+// AnyQuantity is a quantity that is not read: what matters is that there is one.
+type AnyQuantity struct{}
 
 // UnmarshalJSON accepts any value.
-func (*Amount) UnmarshalJSON([]byte) error { return nil }
+func (*AnyQuantity) UnmarshalJSON([]byte) error { return nil }
 
 // WorkloadList is a list of Workloads.
 type WorkloadList struct {

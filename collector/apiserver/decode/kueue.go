@@ -58,7 +58,7 @@ func extendedOfSet(spec *customresource.PodSpec, all map[string]int64) {
 	for _, containers := range [][]customresource.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
 			resources := &containers[i].Resources
-			for _, amounts := range []map[corev1.ResourceName]customresource.Amount{resources.Requests, resources.Limits} {
+			for _, amounts := range []map[corev1.ResourceName]customresource.AnyQuantity{resources.Requests, resources.Limits} {
 				for name := range amounts {
 					if isExtended(string(name)) {
 						all[shortText(string(name), maxName)]++

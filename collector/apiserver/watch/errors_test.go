@@ -46,7 +46,7 @@ func TestConnectionClosedWithoutAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	from := &Source{Client: client, Resource: "pods", Versions: []Version{{Group: corev1.SchemeGroupVersion, Empty: func() runtime.Object { return &corev1.PodList{} }}}}
+	from := &CollectionReader{Client: client, Resource: "pods", Versions: []Version{{Group: corev1.SchemeGroupVersion, Empty: func() runtime.Object { return &corev1.PodList{} }}}}
 	alive := false
 	w := testWatcher(func(now bool) { alive = now }, from.watch)
 	defer w.stop()

@@ -49,9 +49,9 @@ func (b backlog) lag(now, pending clock.Instant) source.Queue {
 	return found
 }
 
-// queue is a watch whose events are received as soon as they arrive, so that it
+// eventQueue is a watch whose events are received as soon as they arrive, so that it
 // is known how long they wait to be processed.
-type queue struct {
+type eventQueue struct {
 	from    apiwatch.Interface
 	to      chan apiwatch.Event
 	read    *atomic.Int64 // memory of all events that the connection has delivered
@@ -69,24 +69,24 @@ type queuedEvent struct {
 	memory   int64
 }
 
-func newQueue(events apiwatch.Interface, read *atomic.Int64, now clock.Clock, observe func(backlog)) *queue {
-	q := &queue{from: events, to: make(chan apiwatch.Event), read: read, observe: observe, now: now, stopped: make(chan struct{})}
+func newEventQueue(events apiwatch.Interface, read *atomic.Int64, now clock.Clock, observe func(backlog)) *eventQueue {
+	q := &eventQueue{from: events, to: make(chan apiwatch.Event), read: read, observe: observe, now: now, stopped: make(chan struct{})}
 	go q.run()
 	return q
 }
 
 // ResultChan implements apiwatch.Interface.
-func (q *queue) ResultChan() <-chan apiwatch.Event { return q.to }
+func (q *eventQueue) ResultChan() <-chan apiwatch.Event { return q.to }
 
 // Stop implements apiwatch.Interface.
-func (q *queue) Stop() {
+func (q *eventQueue) Stop() {
 	q.stop.Do(func() { close(q.stopped) })
 	q.from.Stop()
 }
 
 // run passes events on until the watch has ended and all are processed, or until
 // the queue is stopped.
-func (q *queue) run() {
+func (q *eventQueue) run() {
 	defer close(q.to)
 	defer q.observe(backlog{})
 	var waiting []queuedEvent

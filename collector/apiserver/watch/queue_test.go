@@ -17,12 +17,12 @@ import (
 
 // laggingWatch returns a session that is up, and a queue whose events the test
 // receives.
-func laggingWatch(now clock.Clock, events *apiwatch.FakeWatcher) (*session, *queue) {
+func laggingWatch(now clock.Clock, events *apiwatch.FakeWatcher) (*watchSession, *eventQueue) {
 	tracker := source.NewTracker("pods", slog.New(slog.DiscardHandler), now, nil)
-	s := newSession(Options{Clock: now, Tracker: tracker}, &Source{Client: &Client{limits: Limits{}.orDefault()}, Resource: "pods"})
+	s := newWatchSession(Options{Clock: now, Tracker: tracker}, &CollectionReader{Client: &Client{limits: Limits{}.orDefault()}, Resource: "pods"})
 	s.alive = true
 	tracker.Report(nil)
-	return s, newQueue(events, new(atomic.Int64), now, s.observeQueue)
+	return s, newEventQueue(events, new(atomic.Int64), now, s.observeQueue)
 }
 
 // The lag counts from the arrival of the oldest event that is not processed,
@@ -111,7 +111,7 @@ func TestQueueOfLargeEvents(t *testing.T) {
 				w, idle := laggingWatch(now, apiwatch.NewFake())
 				idle.Stop()
 				synctest.Wait()
-				q := newQueue(events, &events.read, now, w.observeQueue)
+				q := newEventQueue(events, &events.read, now, w.observeQueue)
 				for taken := range 300 {
 					synctest.Wait()
 					got, _ := w.Status(now(), clock.Instant{})

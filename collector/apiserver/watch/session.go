@@ -25,7 +25,7 @@ type Options struct {
 	Changed func(alive bool) // called at every success and failure; it must not call the Watcher
 }
 
-// session is the state of the watch of one collection: whether the collection is
+// watchSession is the state of the watch of one collection: whether the collection is
 // known and up to date, and the status of its source.
 //
 // It is alive from the moment when a list is complete and a watch continues
@@ -34,7 +34,7 @@ type Options struct {
 //
 // A cycle is a list and the watches that continue from it. A watchdog cancels a
 // cycle that makes no progress. A session is safe for concurrent use.
-type session struct {
+type watchSession struct {
 	resource string
 	tracker  *source.Tracker
 	now      clock.Clock
@@ -60,8 +60,8 @@ type session struct {
 	lagging    bool          // and the tracker was impaired for it
 }
 
-func newSession(options Options, source *Source) *session {
-	s := &session{
+func newWatchSession(options Options, source *CollectionReader) *watchSession {
+	s := &watchSession{
 		resource: source.Resource, tracker: options.Tracker, now: options.Clock,
 		limits: source.Client.limits, optional: source.Optional, changed: options.Changed,
 	}
@@ -70,21 +70,21 @@ func newSession(options Options, source *Source) *session {
 }
 
 // begin begins a cycle, which cancel ends.
-func (s *session) begin(cancel context.CancelFunc) {
+func (s *watchSession) begin(cancel context.CancelFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cancel, s.exceeded = cancel, nil
 }
 
 // stop is called when the cycle has ended.
-func (s *session) stop() {
+func (s *watchSession) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watchdog.stop()
 }
 
 // exceed cancels the cycle because of a limit.
-func (s *session) exceed(limit error) {
+func (s *watchSession) exceed(limit error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.exceeded == nil {
@@ -95,7 +95,7 @@ func (s *session) exceed(limit error) {
 }
 
 // exceededLimit is the limit that the cycle has exceeded; nil: none.
-func (s *session) exceededLimit() error {
+func (s *watchSession) exceededLimit() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.exceeded
@@ -103,7 +103,7 @@ func (s *session) exceededLimit() error {
 
 // beginList begins a list, or its next page. It sets no watchdog: the request
 // has a timeout.
-func (s *session) beginList(continued bool) {
+func (s *watchSession) beginList(continued bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watchdog.stop()
@@ -116,7 +116,7 @@ func (s *session) beginList(continued bool) {
 
 // count adds objects of the list or stream, and returns an error if there are
 // more than the limit.
-func (s *session) count(objects int) error {
+func (s *watchSession) count(objects int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.received += objects; s.limits.Objects > 0 && s.received > s.limits.Objects {
@@ -129,7 +129,7 @@ func (s *session) count(objects int) error {
 // is streamed. Events that a watch delivers at first may have happened before,
 // unless it follows one that ended at its time: a list takes a while, and a
 // connection can be dead for long before that is detected.
-func (s *session) beginWatch(streaming bool, timeoutSeconds *int64) {
+func (s *watchSession) beginWatch(streaming bool, timeoutSeconds *int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -149,7 +149,7 @@ func (s *session) beginWatch(streaming bool, timeoutSeconds *int64) {
 }
 
 // beginAttempt begins, under the lock, an attempt, unless one is in progress.
-func (s *session) beginAttempt() {
+func (s *watchSession) beginAttempt() {
 	if s.end == nil {
 		s.end = s.tracker.Begin()
 	}
@@ -157,7 +157,7 @@ func (s *session) beginAttempt() {
 
 // answered is called when a watch has been opened. A stream has not delivered
 // its list yet.
-func (s *session) answered(streaming bool) {
+func (s *watchSession) answered(streaming bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opened = s.now()
@@ -171,7 +171,7 @@ func (s *session) answered(streaming bool) {
 
 // abandonStream reports whether the last stream did not complete its list; the
 // one after the next may try again.
-func (s *session) abandonStream() bool {
+func (s *watchSession) abandonStream() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	incomplete := s.incomplete
@@ -179,7 +179,7 @@ func (s *session) abandonStream() bool {
 	return incomplete
 }
 
-func (s *session) untilNextWatch() time.Duration {
+func (s *watchSession) untilNextWatch() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.opened.IsZero() {
@@ -191,7 +191,7 @@ func (s *session) untilNextWatch() time.Duration {
 // completed is called once all of a list has been applied. Only a streamed list
 // is certain to be continued by a watch. Events that happened while it was sent
 // wait behind it if that took long.
-func (s *session) completed() {
+func (s *watchSession) completed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listed = true
@@ -206,7 +206,7 @@ func (s *session) completed() {
 
 // observeObject is called at each object of a streamed list: the next has its
 // own timeout.
-func (s *session) observeObject() {
+func (s *watchSession) observeObject() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.incomplete && s.watchdog.timer != nil {
@@ -215,7 +215,7 @@ func (s *session) observeObject() {
 }
 
 // observeEvent is called at each event and bookmark of an open watch.
-func (s *session) observeEvent() {
+func (s *watchSession) observeEvent() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.alive {
@@ -224,28 +224,28 @@ func (s *session) observeEvent() {
 }
 
 // observeQueue is called when events were received or processed.
-func (s *session) observeQueue(waiting backlog) {
+func (s *watchSession) observeQueue(waiting backlog) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.backlog = waiting
 }
 
 // live reports whether what the watch delivers now has just happened.
-func (s *session) live() bool {
+func (s *watchSession) live() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now().Since(s.liveFrom) >= 0
 }
 
 // Fail ends the attempt in progress with a failure.
-func (s *session) Fail(err error) {
+func (s *watchSession) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conclude(err)
 }
 
 // conclude ends, under the lock, the attempt with its outcome.
-func (s *session) conclude(err error) {
+func (s *watchSession) conclude(err error) {
 	end := s.end
 	if end == nil {
 		end = s.tracker.Report
@@ -263,7 +263,7 @@ func (s *session) conclude(err error) {
 }
 
 // expectAnswer sets, under the lock, the watchdog to fail and cancel the cycle.
-func (s *session) expectAnswer() {
+func (s *watchSession) expectAnswer() {
 	cancel := s.cancel
 	s.watchdog.set(answerTimeout, func() {
 		s.conclude(fmt.Errorf("watch %s: no answer: %w", s.resource, context.DeadlineExceeded))
@@ -274,14 +274,14 @@ func (s *session) expectAnswer() {
 // expectEvent sets, under the lock, the watchdog to cancel the cycle. The source
 // stays as it is: the API server guarantees no bookmarks while nothing changes,
 // so a silent watch may be intact, and the list of the next cycle shows it.
-func (s *session) expectEvent() {
+func (s *watchSession) expectEvent() {
 	cancel := s.cancel
 	s.watchdog.set(silenceTimeout, func() { cancel() })
 }
 
 // Aside reports the outcome of a request that was sent beside the watch. It
 // impairs the source; it does not end the watch.
-func (s *session) Aside(err error) {
+func (s *watchSession) Aside(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -295,7 +295,7 @@ func (s *session) Aside(err error) {
 
 // checkLag returns, under the lock, the state of the queue, and impairs the
 // source while its lag is beyond the limit. pending is as in Status.
-func (s *session) checkLag(now, pending clock.Instant) source.Queue {
+func (s *watchSession) checkLag(now, pending clock.Instant) source.Queue {
 	found := s.backlog.lag(now, pending)
 	switch lagging := s.limits.Lag > 0 && found.Lag > s.limits.Lag; {
 	case !s.alive || lagging == s.lagging:
@@ -314,7 +314,7 @@ func (s *session) checkLag(now, pending clock.Instant) source.Queue {
 // open: without events, nothing has changed. pending is since when something
 // waits that was processed and is not exported yet; zero: nothing does. served
 // is false while the collection is optional and not known to be served.
-func (s *session) Status(now, pending clock.Instant) (status source.Status, served bool) {
+func (s *watchSession) Status(now, pending clock.Instant) (status source.Status, served bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	queue := s.checkLag(now, pending)
@@ -330,7 +330,7 @@ func (s *session) Status(now, pending clock.Instant) (status source.Status, serv
 }
 
 // Listed reports whether the collection was known as a whole.
-func (s *session) Listed() bool {
+func (s *watchSession) Listed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.listed
@@ -338,7 +338,7 @@ func (s *session) Listed() bool {
 
 // Settled reports whether the collection was known as a whole, cannot be read,
 // or is not served.
-func (s *session) Settled() bool {
+func (s *watchSession) Settled() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.listed || s.absent || s.tracker.Status().Errors > 0

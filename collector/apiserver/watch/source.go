@@ -19,9 +19,9 @@ type Version struct {
 	Empty func() runtime.Object // an empty list
 }
 
-// Source reads a collection in whichever version the API server serves. It is
+// CollectionReader reads a collection in whichever version the API server serves. It is
 // safe for concurrent use.
-type Source struct {
+type CollectionReader struct {
 	Client    *Client
 	Resource  string
 	Namespace string    // empty: all
@@ -35,7 +35,7 @@ type Source struct {
 // request calls a function with one version after the other until one is
 // served, first with the one that was served last. With a single version that is not
 // optional, the error is that of the API server.
-func (s *Source) request(send func(Version, Collection) error) error {
+func (s *CollectionReader) request(send func(Version, Collection) error) error {
 	first := int(s.served.Load())
 	var err error
 	for i := range s.Versions {
@@ -51,7 +51,7 @@ func (s *Source) request(send func(Version, Collection) error) error {
 }
 
 // list reads a page and replaces each of its objects by what admit returns.
-func (s *Source) list(ctx context.Context, query metav1.ListOptions, admit func(runtime.Object) runtime.Object) (runtime.Object, error) {
+func (s *CollectionReader) list(ctx context.Context, query metav1.ListOptions, admit func(runtime.Object) runtime.Object) (runtime.Object, error) {
 	query.FieldSelector = s.Selector
 	admitted := &metainternalversion.List{}
 	err := s.request(func(version Version, collection Collection) error {
@@ -78,7 +78,7 @@ func (s *Source) list(ctx context.Context, query metav1.ListOptions, admit func(
 	return admitted, err
 }
 
-func (s *Source) watch(ctx context.Context, query metav1.ListOptions) (apiwatch.Interface, error) {
+func (s *CollectionReader) watch(ctx context.Context, query metav1.ListOptions) (apiwatch.Interface, error) {
 	query.FieldSelector = s.Selector
 	var opened apiwatch.Interface
 	err := s.request(func(_ Version, collection Collection) error {

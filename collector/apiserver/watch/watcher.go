@@ -23,7 +23,7 @@ const endTimeout = 500 * time.Millisecond // of a cycle whose context has ended
 // knows the status of that. All methods but Run may be called at any time from
 // any goroutine; Run once.
 type Watcher struct {
-	*session
+	*watchSession
 
 	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch func(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
@@ -31,8 +31,8 @@ type Watcher struct {
 }
 
 // New returns a Watcher that reads from a source into a store.
-func New[O Object, V any](options Options, source *Source, store *Store[O, V]) *Watcher {
-	s := newSession(options, source)
+func New[O Object, V any](options Options, source *CollectionReader, store *Store[O, V]) *Watcher {
+	s := newWatchSession(options, source)
 	list := func(ctx context.Context, query metav1.ListOptions) (runtime.Object, error) {
 		atOnce := store.decoder.Strip == nil
 		if atOnce {
@@ -47,7 +47,7 @@ func New[O Object, V any](options Options, source *Source, store *Store[O, V]) *
 		}
 		return list, err
 	}
-	return &Watcher{session: s, list: list, watch: source.watch, store: &reflectorStore[O, V]{store: store, session: s}}
+	return &Watcher{watchSession: s, list: list, watch: source.watch, store: &reflectorStore[O, V]{store: store, session: s}}
 }
 
 // Run keeps the store up to date until ctx ends.
@@ -133,13 +133,13 @@ func (w *Watcher) tryWatch(ctx context.Context, options metav1.ListOptions) (api
 		return nil, wrapError(fmt.Errorf("watch %s: %w", w.resource, err))
 	}
 	w.answered(streaming)
-	return newQueue(opened, read, w.now, w.observeQueue), nil
+	return newEventQueue(opened, read, w.now, w.observeQueue), nil
 }
 
 // reflectorStore is a Store as a reflector fills it.
 type reflectorStore[O Object, V any] struct {
 	store   *Store[O, V]
-	session *session
+	session *watchSession
 }
 
 // Add implements cache.ReflectorStore.

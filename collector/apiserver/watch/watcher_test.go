@@ -51,7 +51,7 @@ func (s *scripted) start(ctx context.Context) (w *Watcher, ended chan struct{}) 
 func testWatcher(changed func(alive bool), open func(context.Context, metav1.ListOptions) (apiwatch.Interface, error)) *Watcher {
 	now := clock.System()
 	tracker := source.NewTracker("pods", slog.New(slog.DiscardHandler), now, nil)
-	w := New(Options{Clock: now, Tracker: tracker, Changed: changed}, &Source{Resource: "pods", Client: &Client{}}, podStore())
+	w := New(Options{Clock: now, Tracker: tracker, Changed: changed}, &CollectionReader{Resource: "pods", Client: &Client{}}, podStore())
 	w.watch = open
 	return w
 }

@@ -159,7 +159,7 @@ func groupPair(e entity) dcgm.GroupEntityPair {
 func (e *engine) readIdentities(entities []entity) (map[entity]identity, error) {
 	identities := make(map[entity]identity, len(entities))
 	driver := ""
-	q := newQuery(entities, []uint16{driverVersion, gpuName, gpuUUID, gpuMinor, pciBusID, nvmlIndex, boardSerial, vbiosVersion})
+	q := newFieldQuery(entities, []uint16{driverVersion, gpuName, gpuUUID, gpuMinor, pciBusID, nvmlIndex, boardSerial, vbiosVersion})
 	err := e.queryValues(&q, liveData, func(v *value, _ *callTime) {
 		if v.field == driverVersion {
 			driver = v.string()
@@ -206,7 +206,7 @@ func (e *engine) readPlatforms(identities map[entity]identity) {
 		}
 	}
 	found := make(map[entity]device.Hardware, len(gpus))
-	q := newQuery(gpus, []uint16{chassisSerial, chassisSlot, trayIndex, moduleID})
+	q := newFieldQuery(gpus, []uint16{chassisSerial, chassisSlot, trayIndex, moduleID})
 	err := e.queryValues(&q, liveData, func(v *value, _ *callTime) {
 		found[v.entity] = found[v.entity].With(v.hardware())
 	})

@@ -11,30 +11,30 @@ import (
 // converter converts the values of a plan to readings. It is not safe for
 // concurrent use.
 type converter struct {
-	whole, partition *table
+	whole, partition *rowTable
 	interval         time.Duration // of fast fields
 	fastLimit        time.Duration // how long a value may remain unchanged
 	slowLimit        time.Duration
-	states           map[string]*deviceState // by UUID
+	states           map[string]*deviceRows // by UUID
 
-	plan plan
+	plan watchPlan
 	grid *grid
 }
 
 func newConverter(o Options) *converter {
 	return &converter{
-		whole:     newTable(watched(wholeRows(), o.Profiling)),
-		partition: newTable(watched(partitionRows(), o.Profiling)),
+		whole:     newRowTable(watched(wholeRows(), o.Profiling)),
+		partition: newRowTable(watched(partitionRows(), o.Profiling)),
 		interval:  o.Interval,
 		fastLimit: device.StaleAfter(o.Interval),
 		slowLimit: 3 * o.SlowInterval,
-		states:    make(map[string]*deviceState),
+		states:    make(map[string]*deviceRows),
 	}
 }
 
 // applyPlan replaces the plan. The states of whole devices are kept as long as
 // the source exists, so that integrals never decrease.
-func (b *converter) applyPlan(p plan) {
+func (b *converter) applyPlan(p watchPlan) {
 	places := b.plan.locations
 	b.plan = p
 	fields := append(b.whole.fields(anyRow), b.partition.fields(anyRow)...)
@@ -58,17 +58,17 @@ func (b *converter) applyPlan(p plan) {
 
 func anyRow(row) bool { return true }
 
-func (b *converter) table(t *target) *table {
+func (b *converter) table(t *watchedDevice) *rowTable {
 	if t.device.IsPartition() {
 		return b.partition
 	}
 	return b.whole
 }
 
-func (b *converter) state(t *target) *deviceState {
+func (b *converter) state(t *watchedDevice) *deviceRows {
 	m := b.states[t.device.UUID]
 	if m == nil {
-		m = newDeviceState(b.table(t))
+		m = newDeviceRows(b.table(t))
 		b.states[t.device.UUID] = m
 	}
 	return m
@@ -88,7 +88,7 @@ type deviceResult struct {
 const extraCapacity = 12
 
 // observe converts the values of a device that were reported in this round.
-func (b *converter) observe(t *target, tier device.Tier, now time.Duration) *deviceResult {
+func (b *converter) observe(t *watchedDevice, tier device.Tier, now time.Duration) *deviceResult {
 	f := &deviceResult{Observation: device.Observation{Device: t.device}}
 	rows, m := b.table(t), b.state(t)
 	m.reads++
@@ -133,7 +133,7 @@ func (b *converter) limit(r *row) time.Duration {
 
 // fieldLimit returns the longest limit of the rows of a field.
 func (b *converter) fieldLimit(field uint16) (limit time.Duration) {
-	for _, t := range []*table{b.whole, b.partition} {
+	for _, t := range []*rowTable{b.whole, b.partition} {
 		for i := range t.rows {
 			if t.rows[i].field == field {
 				limit = max(limit, b.limit(&t.rows[i]))
@@ -144,7 +144,7 @@ func (b *converter) fieldLimit(field uint16) (limit time.Duration) {
 }
 
 // addRow converts a value by its row and adds the outcome to the result.
-func (f *deviceResult) addRow(r *row, m *deviceState, i int, c *cell, interval time.Duration) {
+func (f *deviceResult) addRow(r *row, m *deviceRows, i int, c *cell, interval time.Duration) {
 	readings := &f.Readings
 	if r.tier == device.Slow {
 		readings = &f.Slow
@@ -169,7 +169,7 @@ const (
 )
 
 // appendReadings appends the readings of a value.
-func (r *row) appendReadings(readings []device.Reading, m *deviceState, i int, c *cell, interval time.Duration) ([]device.Reading, outcome) {
+func (r *row) appendReadings(readings []device.Reading, m *deviceRows, i int, c *cell, interval time.Duration) ([]device.Reading, outcome) {
 	if r.conversion == reasonBit {
 		mask, o := c.mask()
 		if o != present {

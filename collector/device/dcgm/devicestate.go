@@ -2,15 +2,15 @@ package dcgm
 
 import "time"
 
-// table is a list of rows, and for each row the alternatives for the same
+// rowTable is a list of rows, and for each row the alternatives for the same
 // quantity.
-type table struct {
+type rowTable struct {
 	rows         []row
 	alternatives [][]int
 }
 
-func newTable(rows []row) *table {
-	t := &table{rows: rows, alternatives: make([][]int, len(rows))}
+func newRowTable(rows []row) *rowTable {
+	t := &rowTable{rows: rows, alternatives: make([][]int, len(rows))}
 	for i, a := range rows {
 		for j, b := range rows {
 			same := a.quantity == b.quantity && a.detail == b.detail
@@ -23,7 +23,7 @@ func newTable(rows []row) *table {
 }
 
 // fields returns the fields of the rows that match, each once.
-func (t *table) fields(wanted func(row) bool) (fields []uint16) {
+func (t *rowTable) fields(wanted func(row) bool) (fields []uint16) {
 	seen := make(map[uint16]bool)
 	for _, r := range t.rows {
 		if wanted(r) && !seen[r.field] {
@@ -34,9 +34,9 @@ func (t *table) fields(wanted func(row) bool) (fields []uint16) {
 	return fields
 }
 
-// deviceState is what is kept for a device over all connections: which rows are
+// deviceRows is what is kept for a device over all connections: which rows are
 // used for its quantities, and their integrals.
-type deviceState struct {
+type deviceRows struct {
 	answered  []bool // by row
 	integrals map[int]*integral
 
@@ -45,13 +45,13 @@ type deviceState struct {
 	reads   int
 }
 
-func newDeviceState(t *table) *deviceState {
-	return &deviceState{answered: make([]bool, len(t.rows)), missing: make([]bool, len(t.rows)), integrals: make(map[int]*integral)}
+func newDeviceRows(t *rowTable) *deviceRows {
+	return &deviceRows{answered: make([]bool, len(t.rows)), missing: make([]bool, len(t.rows)), integrals: make(map[int]*integral)}
 }
 
 // reset forgets which rows the device does not have: another engine may have
 // them.
-func (m *deviceState) reset() {
+func (m *deviceRows) reset() {
 	clear(m.missing)
 	m.reads = 0
 }
@@ -61,7 +61,7 @@ func (m *deviceState) reset() {
 const alternativeReads = 3
 
 // selects reports whether a row is the one to use for its quantity.
-func (m *deviceState) selects(t *table, i int) bool {
+func (m *deviceRows) selects(t *rowTable, i int) bool {
 	if m.answered[i] {
 		return true
 	}
@@ -74,7 +74,7 @@ func (m *deviceState) selects(t *table, i int) bool {
 }
 
 // integral returns the integral of a row.
-func (m *deviceState) integral(i int) *integral {
+func (m *deviceRows) integral(i int) *integral {
 	n := m.integrals[i]
 	if n == nil {
 		n = new(integral)

@@ -271,7 +271,7 @@ func TestTimesOfReadings(t *testing.T) {
 // is another entity.
 func TestPlanChangeKeepsValues(t *testing.T) {
 	b := newConverter(Options{}.complete())
-	plans := make(map[string]plan)
+	plans := make(map[string]watchPlan)
 	for name, uuids := range map[string][]string{"both": {"GPU-a", "GPU-b"}, "renumbered": {"GPU-b", "GPU-a"}, "grown": {"GPU-a", "GPU-b", "GPU-c"}} {
 		var gpus []uint
 		who := make(map[entity]identity)

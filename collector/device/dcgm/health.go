@@ -39,13 +39,13 @@ func (i incident) coveredByReadings() bool {
 	}
 }
 
-// result is a result of a health check (dcgmHealthWatchResults_t).
-type result struct {
+// healthResult is a result of a health check (dcgmHealthWatchResults_t).
+type healthResult struct {
 	code int
 	name string
 }
 
-func results() []result { return []result{{0, "pass"}, {10, "warn"}, {20, "fail"}} }
+func results() []healthResult { return []healthResult{{0, "pass"}, {10, "warn"}, {20, "fail"}} }
 
 // system is a system that an engine watches.
 type system struct {

@@ -57,7 +57,7 @@ func fewerUp(now, previous map[entity]links) bool {
 // because a sample of it could be older than they are.
 func (e *engine) excludeMIG(current map[entity]links, gpus []entity) (map[entity]links, error) {
 	outside := make(map[entity]links, len(current))
-	q := newQuery(gpus, []uint16{migMode})
+	q := newFieldQuery(gpus, []uint16{migMode})
 	err := e.queryValues(&q, liveData, func(v *value, _ *callTime) {
 		l, ok := current[v.entity]
 		mode, o := v.number()

@@ -25,8 +25,8 @@ type identity struct {
 	hardware                device.Hardware
 }
 
-// target is a device with the entities that have its values.
-type target struct {
+// watchedDevice is a device with the entities that have its values.
+type watchedDevice struct {
 	device   device.Device
 	whole    entity   // set for a whole GPU
 	instance entity   // set for a MIG device that is the only one in its GPU instance
@@ -36,7 +36,7 @@ type target struct {
 
 // entityFor returns the entity that has the values of a row of that level;
 // false if there is none.
-func (t *target) entityFor(level entityKind) (entity, bool) {
+func (t *watchedDevice) entityFor(level entityKind) (entity, bool) {
 	switch {
 	case level == wholeGPU:
 		return t.whole, t.whole.kind != 0
@@ -47,10 +47,10 @@ func (t *target) entityFor(level entityKind) (entity, bool) {
 	}
 }
 
-// plan is the set of devices behind a host engine and the entities that are
+// watchPlan is the set of devices behind a host engine and the entities that are
 // watched for them.
-type plan struct {
-	targets      []target
+type watchPlan struct {
+	targets      []watchedDevice
 	gpus         []entity // queried for the fields of whole GPUs
 	partitions   []entity // queried for those of MIG devices
 	instances    []entity // all instances: each may have XIDs
@@ -63,8 +63,8 @@ type plan struct {
 // the order of their ids. A GPU that has never reported its UUID is
 // unidentified. It is left out with its instances, because it could not be
 // recognized later.
-func makePlan(gpus []uint, hierarchy []instance, identities map[entity]identity) plan {
-	p := plan{locations: make(map[entity]string), models: make(map[entity]string)}
+func makePlan(gpus []uint, hierarchy []instance, identities map[entity]identity) watchPlan {
+	p := watchPlan{locations: make(map[entity]string), models: make(map[entity]string)}
 	for _, id := range gpus {
 		gpu := entity{wholeGPU, id}
 		known := identities[gpu]
@@ -74,20 +74,20 @@ func makePlan(gpus []uint, hierarchy []instance, identities map[entity]identity)
 		}
 		d := wholeDevice(known)
 		p.gpus, p.locations[gpu], p.models[gpu] = append(p.gpus, gpu), d.UUID, d.Model
-		p.targets = append(p.targets, target{device: d, whole: gpu, all: []entity{gpu}})
+		p.targets = append(p.targets, watchedDevice{device: d, whole: gpu, all: []entity{gpu}})
 		p.addPartitions(d, gpu, hierarchy, identities)
 	}
 	return p
 }
 
 // addPartitions adds the MIG devices of a GPU: its compute instances.
-func (p *plan) addPartitions(parent device.Device, gpu entity, hierarchy []instance, identities map[entity]identity) {
+func (p *watchPlan) addPartitions(parent device.Device, gpu entity, hierarchy []instance, identities map[entity]identity) {
 	for _, gi := range findChildren(gpu, hierarchy) {
 		p.addInstance(gi, parent)
 		parts := findChildren(gi.entity, hierarchy)
 		for _, ci := range parts {
 			p.addInstance(ci, parent)
-			t := target{
+			t := watchedDevice{
 				device: partitionDevice(parent, gi.gi, ci.ci, identities[ci.entity]),
 				all:    []entity{gi.entity, ci.entity},
 			}
@@ -107,14 +107,14 @@ func (p *plan) addPartitions(parent device.Device, gpu entity, hierarchy []insta
 
 // addInstance records the location and the size of an instance. The id of its
 // entity means the same instance only within one MIG configuration.
-func (p *plan) addInstance(i instance, gpu device.Device) {
+func (p *watchPlan) addInstance(i instance, gpu device.Device) {
 	p.instances = append(p.instances, i.entity)
 	p.locations[i.entity] = fmt.Sprintf("%s/%d/%d/%d", gpu.UUID, i.gi, i.ci, i.slices)
 	p.models[i.entity] = gpu.Model
 }
 
 // err returns an error for each unidentified GPU.
-func (p *plan) err() error {
+func (p *watchPlan) err() error {
 	var errs []error
 	for _, gpu := range p.unidentified {
 		errs = append(errs, fmt.Errorf("identify GPU %d of the DCGM host engine: it reports no UUID; it may be lost", gpu.id))

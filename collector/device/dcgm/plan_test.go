@@ -19,7 +19,7 @@ func mig(gpu, id uint, gi int, slices uint, compute ...uint) (list []instance) {
 }
 
 // lines are the targets with the entities that answer for them.
-func (p plan) lines() string {
+func (p watchPlan) lines() string {
 	var b strings.Builder
 	for i := range p.targets {
 		t := &p.targets[i]

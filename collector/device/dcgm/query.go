@@ -61,8 +61,8 @@ const maxEntities = 64
 // maxText is the maximum length of a text of DCGM (DCGM_MAX_STR_LENGTH).
 const maxText = 256
 
-// query requests fields of entities. It makes one call for each part.
-type query struct{ parts []queryPart }
+// fieldQuery requests fields of entities. It makes one call for each part.
+type fieldQuery struct{ parts []queryPart }
 
 // queryPart requests the same fields of at most maxEntities entities of one
 // kind.
@@ -71,14 +71,14 @@ type queryPart struct {
 	fields   []C.uint16_t
 }
 
-func newQuery(entities []entity, fields []uint16) query {
-	var q query
+func newFieldQuery(entities []entity, fields []uint16) fieldQuery {
+	var q fieldQuery
 	q.add(entities, fields)
 	return q
 }
 
 // add adds the fields of entities to the query.
-func (q *query) add(entities []entity, fields []uint16) {
+func (q *fieldQuery) add(entities []entity, fields []uint16) {
 	if len(fields) == 0 {
 		return
 	}
@@ -127,7 +127,7 @@ func (p *valueBuffer) free() {
 // queryValues reads the newest values and passes each to handle, with the time
 // of the call that returned it. Both pointers are valid only during the call of
 // handle.
-func (e *engine) queryValues(q *query, flags uint, handle func(*value, *callTime)) error {
+func (e *engine) queryValues(q *fieldQuery, flags uint, handle func(*value, *callTime)) error {
 	var v value
 	var a callTime
 	for _, p := range q.parts {

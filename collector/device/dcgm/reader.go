@@ -80,7 +80,7 @@ func (s *Source) readPlan(tier device.Tier) error {
 	if tier == device.Slow {
 		whole = &s.session.wholeAll
 	}
-	for _, q := range []*query{whole, &s.session.partitionFast, &s.session.instanceXIDs} {
+	for _, q := range []*fieldQuery{whole, &s.session.partitionFast, &s.session.instanceXIDs} {
 		if err := s.session.queryValues(q, 0, handle); err != nil {
 			return err
 		}

@@ -83,11 +83,11 @@ func TestTiersAndLevels(t *testing.T) {
 
 // A field group, and a request for values, has room for 128.
 func TestFieldsFitOneRequest(t *testing.T) {
-	whole := newTable(wholeRows())
+	whole := newRowTable(wholeRows())
 	if n := len(whole.fields(anyRow)) + 1; n > 128 {
 		t.Errorf("%d fields", n)
 	}
-	if fields := newTable(watched(wholeRows(), false)).fields(row.profiling); len(fields) > 0 {
+	if fields := newRowTable(watched(wholeRows(), false)).fields(row.profiling); len(fields) > 0 {
 		t.Errorf("without profiling %v are watched", fields)
 	}
 	if fields := whole.fields(row.profiling); len(fields) != 12 {

@@ -13,10 +13,10 @@ import (
 	"github.com/NVIDIA/go-dcgm/pkg/dcgm"
 )
 
-// session is everything that this source has created in an engine: groups,
+// engineSession is everything that this source has created in an engine: groups,
 // field groups and watches. All of it ends with the connection. It is not safe
 // for concurrent use.
-type session struct {
+type engineSession struct {
 	*engine
 	options   Options
 	log       *availabilityLog
@@ -32,7 +32,7 @@ type session struct {
 	linksUnsupported   bool
 
 	// Created for each plan.
-	plan                                         plan
+	plan                                         watchPlan
 	members                                      map[dcgm.GroupHandle][]entity // accepted by the engine
 	refused                                      []entity                      // refused by the engine
 	refusalErrs                                  []error                       // the reasons
@@ -45,8 +45,8 @@ type session struct {
 	watches                                      []watch
 	xidsWatched, profilingWatched, healthWatched bool
 	xidFailure                                   error // why XIDs are not watched
-	wholeFast, wholeAll                          query
-	partitionFast, instanceXIDs                  query
+	wholeFast, wholeAll                          fieldQuery
+	partitionFast, instanceXIDs                  fieldQuery
 	xidEntities                                  []entity // queried for their last XID
 }
 
@@ -57,12 +57,12 @@ type watch struct {
 }
 
 // open connects to the engine and creates the field groups.
-func open(o Options, b *converter, log *availabilityLog) (*session, error) {
+func open(o Options, b *converter, log *availabilityLog) (*engineSession, error) {
 	e, err := connect(o)
 	if err != nil {
 		return nil, err
 	}
-	s := &session{engine: e, options: o, log: log, name: "dra-exporter-" + rand.Text()[:8]}
+	s := &engineSession{engine: e, options: o, log: log, name: "dra-exporter-" + rand.Text()[:8]}
 	if err := s.makeFieldSets(b); err != nil {
 		e.close()
 		return nil, err
@@ -71,7 +71,7 @@ func open(o Options, b *converter, log *availabilityLog) (*session, error) {
 }
 
 // uniqueName returns a name that no group has yet.
-func (s *session) uniqueName() string {
+func (s *engineSession) uniqueName() string {
 	s.nameCount++
 	return fmt.Sprintf("%s-%d", s.name, s.nameCount)
 }
@@ -84,7 +84,7 @@ const eventAge = 10 * time.Minute
 const sampleAges = 5
 
 // applyPlan ends the watches of the previous plan and sets those of p.
-func (s *session) applyPlan(p plan) error {
+func (s *engineSession) applyPlan(p watchPlan) error {
 	s.clearPlan()
 	s.plan = p
 	var errs [3]error
@@ -112,21 +112,21 @@ func (s *session) applyPlan(p plan) error {
 
 // watchXIDs watches the field of the last XID, also if it is watched already. An
 // engine that does not know it has no XIDs.
-func (s *session) watchXIDs() {
+func (s *engineSession) watchXIDs() {
 	s.xidFailure = s.watch(slices.Concat(s.gpuGroups, s.instanceGroups), s.xid, s.options.Interval, eventAge)
 	s.xidsWatched = s.optional("XIDs", s.xidFailure) && len(s.xid.fields) > 0
 }
 
 // optional reports whether an optional step has succeeded, and logs when that
 // changes.
-func (s *session) optional(subject string, err error) bool {
+func (s *engineSession) optional(subject string, err error) bool {
 	s.log.report(subject, err)
 	return err == nil
 }
 
 // clearPlan ends the watches and groups of the current plan. Errors are
 // ignored: what remains ends with the connection.
-func (s *session) clearPlan() {
+func (s *engineSession) clearPlan() {
 	s.endWatches(0)
 	for _, group := range slices.Concat(s.gpuGroups, s.partitionGroups, s.instanceGroups) {
 		_ = dcgm.DestroyGroup(group)
@@ -139,7 +139,7 @@ func (s *session) clearPlan() {
 
 // watch makes the engine sample fields of groups and keep the samples for age;
 // if age is 0, for sampleAges intervals.
-func (s *session) watch(groups []dcgm.GroupHandle, set *fieldSet, interval, age time.Duration) error {
+func (s *engineSession) watch(groups []dcgm.GroupHandle, set *fieldSet, interval, age time.Duration) error {
 	if len(set.fields) == 0 {
 		return nil
 	}
@@ -159,8 +159,8 @@ func (s *session) watch(groups []dcgm.GroupHandle, set *fieldSet, interval, age 
 
 // buildQueries builds the queries of the reads. Each entity is queried only for
 // the fields that are watched for it.
-func (s *session) buildQueries() {
-	s.wholeFast, s.wholeAll, s.partitionFast, s.instanceXIDs = query{}, query{}, query{}, query{}
+func (s *engineSession) buildQueries() {
+	s.wholeFast, s.wholeAll, s.partitionFast, s.instanceXIDs = fieldQuery{}, fieldQuery{}, fieldQuery{}, fieldQuery{}
 	var xids []uint16
 	s.xidEntities = nil
 	if s.xidsWatched {
@@ -191,7 +191,7 @@ type fieldSet struct {
 
 // makeFieldSets creates a field group for each set of fields that are sampled
 // together.
-func (s *session) makeFieldSets(b *converter) error {
+func (s *engineSession) makeFieldSets(b *converter) error {
 	fieldsOfTier := func(tier uint8) func(row) bool {
 		return func(r row) bool { return uint8(r.tier) == tier && !r.profiling() }
 	}
@@ -217,7 +217,7 @@ func (s *session) makeFieldSets(b *converter) error {
 
 // makeFieldSet creates a field group of those fields that library and engine
 // know. An engine reports an unknown field only by refusing the group.
-func (s *session) makeFieldSet(fields []uint16) (*fieldSet, error) {
+func (s *engineSession) makeFieldSet(fields []uint16) (*fieldSet, error) {
 	known := slices.DeleteFunc(slices.Clone(fields), func(field uint16) bool {
 		_, err := dcgm.FieldGetByID(dcgm.Short(field))
 		return err != nil
@@ -239,7 +239,7 @@ func (s *session) makeFieldSet(fields []uint16) (*fieldSet, error) {
 	return set, nil
 }
 
-func (s *session) createFieldSet(fields []uint16) (*fieldSet, error) {
+func (s *engineSession) createFieldSet(fields []uint16) (*fieldSet, error) {
 	set := &fieldSet{fields: fields}
 	if len(fields) == 0 {
 		return set, nil
@@ -256,7 +256,7 @@ func (s *session) createFieldSet(fields []uint16) (*fieldSet, error) {
 }
 
 // findKnownFields returns the fields that the engine knows, by bisection.
-func (s *session) findKnownFields(fields []uint16) []uint16 {
+func (s *engineSession) findKnownFields(fields []uint16) []uint16 {
 	if len(fields) == 0 {
 		return nil
 	}
@@ -273,7 +273,7 @@ func (s *session) findKnownFields(fields []uint16) []uint16 {
 
 // byModel groups entities by the model of their GPU, in the order in which the
 // models occur.
-func (p *plan) byModel(entities []entity) (parts [][]entity) {
+func (p *watchPlan) byModel(entities []entity) (parts [][]entity) {
 	at := make(map[string]int)
 	for _, e := range entities {
 		model := p.models[e]
@@ -289,7 +289,7 @@ func (p *plan) byModel(entities []entity) (parts [][]entity) {
 // makeGroups creates as few groups of entities as possible, each of one GPU
 // model. An engine refuses to profile a group of several models, and a field
 // that one model lacks must not be missing for the others.
-func (s *session) makeGroups(entities []entity) (groups []dcgm.GroupHandle, err error) {
+func (s *engineSession) makeGroups(entities []entity) (groups []dcgm.GroupHandle, err error) {
 	for _, alike := range s.plan.byModel(entities) {
 		for part := range slices.Chunk(alike, maxEntities) {
 			group, err := dcgm.CreateGroup(s.uniqueName())
@@ -309,7 +309,7 @@ func (s *session) makeGroups(entities []entity) (groups []dcgm.GroupHandle, err 
 // addEntities adds entities to a group and reports whether the group has any.
 // An engine refuses every unhealthy GPU (DcgmGroupInfo::AddEntityToGroup in
 // DCGM's sources), which must not affect the other GPUs.
-func (s *session) addEntities(group dcgm.GroupHandle, entities []entity) bool {
+func (s *engineSession) addEntities(group dcgm.GroupHandle, entities []entity) bool {
 	for _, e := range entities {
 		if err := addEntity(group, e); err != nil {
 			if !slices.Contains(s.refused, e) {
@@ -332,7 +332,7 @@ func addEntity(group dcgm.GroupHandle, e entity) error {
 
 // checkRefusals returns an error if the engine accepted no GPU and none is
 // lost. A lost GPU must still be reported, so it is no reason to fail.
-func (s *session) checkRefusals() error {
+func (s *engineSession) checkRefusals() error {
 	err := errors.Join(s.refusalErrs...)
 	s.log.report("all GPUs and MIG devices", err)
 	if len(s.gpuGroups) == 0 && !slices.ContainsFunc(s.plan.gpus, s.lost) {
@@ -343,7 +343,7 @@ func (s *session) checkRefusals() error {
 
 // acceptsRefused reports whether the engine now accepts an entity that it has
 // refused.
-func (s *session) acceptsRefused() bool {
+func (s *engineSession) acceptsRefused() bool {
 	if len(s.refused) == 0 {
 		return false
 	}
@@ -358,7 +358,7 @@ func (s *session) acceptsRefused() bool {
 // watchHealth enables the engine's health watches of the GPUs. That only adds
 // watches of fields: an engine acts on policies alone, which other requests set
 // (DcgmHealthWatch::SetWatches in DCGM's sources).
-func (s *session) watchHealth() error {
+func (s *engineSession) watchHealth() error {
 	for _, function := range []string{"dcgmHealthSet", "dcgmHealthCheck"} {
 		if !s.library.has(function) {
 			return errFunctionMissing
@@ -375,7 +375,7 @@ func (s *session) watchHealth() error {
 // checkHealth returns the incidents of the GPUs that the engine's health checks
 // find. An engine reports most incidents as long as they last, and some once,
 // to the first client that checks: a result is valid until the next check.
-func (s *session) checkHealth() (incidents []incident, err error) {
+func (s *engineSession) checkHealth() (incidents []incident, err error) {
 	for _, group := range s.gpuGroups {
 		found, err := s.incidents(group)
 		if err != nil {
@@ -390,7 +390,7 @@ func (s *session) checkHealth() (incidents []incident, err error) {
 // process uses the GPUs' counters. An engine refuses a whole watch because of
 // one field that a GPU lacks; an A10, for example, has no FP64 pipe. The fields
 // that it accepts are found by bisection, once for each plan.
-func (s *session) watchProfiling() {
+func (s *engineSession) watchProfiling() {
 	if !s.options.Profiling || s.profilingWatched {
 		return
 	}
@@ -423,7 +423,7 @@ func inUse(err error) bool {
 
 // watchProfilingFields watches profiling fields of a group, or as many of them as
 // the engine accepts. The error names the others.
-func (s *session) watchProfilingFields(group dcgm.GroupHandle, set *fieldSet) error {
+func (s *engineSession) watchProfilingFields(group dcgm.GroupHandle, set *fieldSet) error {
 	err := s.watch([]dcgm.GroupHandle{group}, set, s.options.Interval, 0)
 	switch {
 	case err == nil:
@@ -440,7 +440,7 @@ func (s *session) watchProfilingFields(group dcgm.GroupHandle, set *fieldSet) er
 
 // watchProfilingPart is watchProfilingFields for a part of a set. The part needs a
 // field group of its own, of which an engine allows only a few.
-func (s *session) watchProfilingPart(group dcgm.GroupHandle, fields []uint16) error {
+func (s *engineSession) watchProfilingPart(group dcgm.GroupHandle, fields []uint16) error {
 	set, err := s.createFieldSet(fields)
 	if err != nil {
 		return err
@@ -456,7 +456,7 @@ func (s *session) watchProfilingPart(group dcgm.GroupHandle, fields []uint16) er
 
 // endWatches ends all watches from index before on. The watches of profiling
 // fields are the last.
-func (s *session) endWatches(previous int) {
+func (s *engineSession) endWatches(previous int) {
 	for _, w := range s.watches[previous:] {
 		_ = dcgm.UnwatchFields(w.fields, w.group)
 	}

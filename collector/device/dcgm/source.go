@@ -30,8 +30,8 @@ type Source struct {
 	// fields below. Always wait for it with a timeout, because a call that hangs
 	// never releases it.
 	lock          chan struct{}
-	session       *session // nil: not connected
-	connectionErr error    // why session is nil
+	session       *engineSession // nil: not connected
+	connectionErr error          // why session is nil
 	converter     *converter
 	identities    *identityCache
 	gpus          []uint
@@ -82,8 +82,8 @@ var errNotConnected = &source.Failure{
 // progress.
 const lockTimeout = 200 * time.Millisecond
 
-// Holds reports whether the engine is in this process, which then keeps every GPU open.
-func (s *Source) Holds() bool { return s.options.HostEngine == "" }
+// KeepsOpen reports whether the engine is in this process, which then keeps every GPU open.
+func (s *Source) KeepsOpen() bool { return s.options.HostEngine == "" }
 
 // Readers returns the one reader of the engine. It connects if there is no
 // connection, and updates the list of GPUs. A GPU without a known UUID cannot

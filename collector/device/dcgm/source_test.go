@@ -174,7 +174,7 @@ func TestGPUWithoutValues(t *testing.T) {
 	use(t, node)
 	r := connected(t, newSource(t, Options{}))
 	before := read(t, r, device.Fast)
-	for _, field := range newTable(wholeRows()).fields(anyRow) {
+	for _, field := range newRowTable(wholeRows()).fields(anyRow) {
 		node.Set(0, fmt.Sprintf("dcgm.field.%d", field), "blank")
 	}
 	eventually(t, "nothing is reported", func() bool {
@@ -563,7 +563,7 @@ func TestHang(t *testing.T) {
 
 // Older engines accept only this number of entities in a group or a request.
 func TestQueriesAreSplit(t *testing.T) {
-	q := newQuery(make([]entity, 130), []uint16{gpuUtilization})
+	q := newFieldQuery(make([]entity, 130), []uint16{gpuUtilization})
 	if len(q.parts) != 3 || len(q.parts[0].entities) != 64 || len(q.parts[2].entities) != 2 {
 		t.Errorf("%d parts, the last of %d", len(q.parts), len(q.parts[len(q.parts)-1].entities))
 	}

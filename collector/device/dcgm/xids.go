@@ -19,7 +19,7 @@ import (
 // an instance whose id was not in use or belonged to another instance. Only the
 // reader may use it, except for published and changed.
 type xidCounts struct {
-	plan          plan
+	plan          watchPlan
 	latest        map[string]int64 // by location: the time of the last one that is known, microseconds
 	needsBaseline map[entity]bool  // entities whose next XID is not counted
 	counts        map[string][]device.XID
@@ -49,7 +49,7 @@ func newXIDCounts() *xidCounts {
 }
 
 // watch watches the devices of a plan, and no others.
-func (e *xidCounts) watch(p plan) {
+func (e *xidCounts) watch(p watchPlan) {
 	locations, fresh := e.plan.locations, e.needsBaseline
 	e.plan, e.needsBaseline = p, make(map[entity]bool)
 	for _, gpu := range p.gpus {
@@ -69,7 +69,7 @@ func (e *xidCounts) watch(p plan) {
 // unwatch ends the watch of all devices, for a reason; nil if the engine does not
 // know XIDs.
 func (e *xidCounts) unwatch(failure error) {
-	e.watch(plan{})
+	e.watch(watchPlan{})
 	e.failure = failure
 	e.publish()
 }
@@ -234,7 +234,7 @@ func (e *xidCounts) publish() {
 }
 
 // targetFailure returns why the XIDs of a device are not received, or nil.
-func (e *xidCounts) targetFailure(t *target) error {
+func (e *xidCounts) targetFailure(t *watchedDevice) error {
 	for _, part := range t.all {
 		if err := e.failures[part]; err != nil {
 			return err

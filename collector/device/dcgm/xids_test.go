@@ -54,7 +54,7 @@ func (e *xidCounts) expect(t *testing.T, what, want string) {
 	}
 }
 
-func onePlan(gpus ...string) plan {
+func onePlan(gpus ...string) watchPlan {
 	who := make(map[entity]identity)
 	var ids []uint
 	for i, uuid := range gpus {

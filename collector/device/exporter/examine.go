@@ -43,7 +43,7 @@ func Examine(ctx context.Context, url string, o ExamineOptions) (Examination, er
 	if err != nil {
 		return Examination{}, err
 	}
-	x := &examiner{options: o, result: Examination{Driver: o.Driver}, readings: make(map[string]float64), filters: make(map[device.PublishedName]*device.Filter)}
+	x := &examiner{options: o, result: Examination{Driver: o.Driver}, readings: make(map[string]float64), filters: make(map[device.PublishedName]*device.PlausibilityFilter)}
 	if socket, ok := strings.CutPrefix(url, "unix://"); ok && o.Driver == "" {
 		x.result.Driver, ok = strings.CutSuffix(filepath.Base(socket), suffix)
 		if !ok || !isDriver(x.result.Driver) {
@@ -65,7 +65,7 @@ type examiner struct {
 	result     Examination
 	violations violations
 	readings   map[string]float64 // of the last page, by device and name
-	filters    map[device.PublishedName]*device.Filter
+	filters    map[device.PublishedName]*device.PlausibilityFilter
 }
 
 // read reads the page again and again until the time is over, or it cannot be read.
@@ -126,7 +126,7 @@ func (x *examiner) page(text []byte, window device.Window, now clock.Instant) er
 func (x *examiner) device(o *device.Observation, readings map[string]float64) {
 	name := o.Device.Published
 	if x.filters[name] == nil {
-		x.filters[name] = device.NewFilter()
+		x.filters[name] = device.NewPlausibilityFilter()
 	}
 	var possible []device.Reading
 	for _, r := range o.Readings {

@@ -65,13 +65,13 @@ type decoding struct {
 	window     device.Window // of the values without a time stamp
 	now        clock.Instant
 	devices    []device.Observation
-	states     []deviceState // of the devices
+	states     []pageDevice // of the devices
 	indexes    map[device.PublishedName]int
 	violations violations
 }
 
-// deviceState is what a page has of a device that its observation does not have yet.
-type deviceState struct {
+// pageDevice is what a page has of a device that its observation does not have yet.
+type pageDevice struct {
 	described bool
 	signals   map[string]string // the state of each that is 1; empty: none so far
 	processes map[int]int       // where each process is in the observation
@@ -196,7 +196,7 @@ func (p *decoding) device(s exposition.Series) (int, bool) {
 	// The texts are parts of the page, and would keep all of it in memory.
 	name = device.PublishedName{Driver: p.driver, Pool: strings.Clone(name.Pool), Device: strings.Clone(name.Device)}
 	p.indexes[name] = at
-	p.states = append(p.states, deviceState{count: -1})
+	p.states = append(p.states, pageDevice{count: -1})
 	p.devices = append(p.devices, device.Observation{Device: device.Device{
 		Minor: device.Unknown, RenderMinor: device.Unknown, Placement: device.Unknown,
 		GPUInstance: device.Unknown, ComputeInstance: device.Unknown, Published: name,
@@ -224,7 +224,7 @@ func (p *decoding) describe(at int, s exposition.Series) {
 	}
 }
 
-// read applies a value. What is impossible for its quantity, device.Filter refuses.
+// read applies a value. What is impossible for its quantity, device.PlausibilityFilter refuses.
 func (p *decoding) read(at int, s exposition.Series, r device.Reading) {
 	o := &p.devices[at]
 	isSame := func(other device.Reading) bool { return other.Quantity == r.Quantity && other.Details == r.Details }

@@ -60,9 +60,9 @@ type mapping struct {
 	holders   map[string]bool
 	relabeled []map[string]replaced // by rule and the joined values
 	devices   []device.Observation
-	byKey     map[string]int        // index of a device
-	shown     map[int]string        // the namings that devices show on this page
-	values    map[valueKey][]*value // of each rule that can give a reading, in their order
+	byKey     map[string]int              // index of a device
+	shown     map[int]string              // the namings that devices show on this page
+	values    map[valueKey][]*seriesValue // of each rule that can give a reading, in their order
 	order     []valueKey
 	problems  problems
 }
@@ -79,7 +79,7 @@ type replaced struct {
 func (c choices) mapPage(rules *rules, families map[string]*family, window device.Window, now clock.Instant) (devices []device.Observation, had []bool, err error) {
 	m := &mapping{
 		rules: rules, window: window, now: now, holders: holderLabels(), relabeled: make([]map[string]replaced, len(rules.relabel)),
-		byKey: make(map[string]int), shown: make(map[int]string), values: make(map[valueKey][]*value),
+		byKey: make(map[string]int), shown: make(map[int]string), values: make(map[valueKey][]*seriesValue),
 	}
 	for i := range m.relabeled {
 		m.relabeled[i] = make(map[string]replaced)
@@ -127,8 +127,8 @@ func (c choices) mapPage(rules *rules, families map[string]*family, window devic
 
 // usable are the values of a reading, without those of metrics that mean something
 // only under a naming that the page does not show for the device.
-func (m *mapping) usable(key valueKey) []*value {
-	return slices.DeleteFunc(m.values[key], func(v *value) bool {
+func (m *mapping) usable(key valueKey) []*seriesValue {
+	return slices.DeleteFunc(m.values[key], func(v *seriesValue) bool {
 		return v.rule.needsNaming != "" && v.rule.needsNaming != m.shown[key.device]
 	})
 }
@@ -142,9 +142,9 @@ func (c choices) rename(device, naming string) {
 
 // value returns the value of the rule that gives a reading, or of the first one that
 // may; nil: there is none.
-func (c choices) value(key choiceKey, values []*value) *value {
+func (c choices) value(key choiceKey, values []*seriesValue) *seriesValue {
 	previous, ok := c.rules[key]
-	at := slices.IndexFunc(values, func(v *value) bool { return v.rule == previous.rule })
+	at := slices.IndexFunc(values, func(v *seriesValue) bool { return v.rule == previous.rule })
 	switch {
 	case at >= 0:
 		return values[at]
@@ -208,7 +208,7 @@ func (m *mapping) add(rule *metricRule, kind string, s series) bool {
 		m.order = append(m.order, key)
 	}
 	if len(values) == 0 || values[len(values)-1].rule != rule {
-		values = append(values, &value{rule: rule, parts: make(map[string]*part)})
+		values = append(values, &seriesValue{rule: rule, parts: make(map[string]*partValue)})
 		m.values[key] = values
 	}
 	values[len(values)-1].add(s, number, window)

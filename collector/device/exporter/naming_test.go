@@ -99,7 +99,7 @@ func TestNamings(t *testing.T) {
 // takes the difference of the two; one whose name stays goes on.
 func TestNamingThatChanges(t *testing.T) {
 	rules := presetRules(t)
-	chosen, filter := newChoices(), device.NewFilter()
+	chosen, filter := newChoices(), device.NewPlausibilityFilter()
 	for second, step := range []struct {
 		name string
 		page []string

@@ -44,36 +44,36 @@ type valueKey struct {
 	details  [2]string
 }
 
-// value is what the series of one reading give, by the parts of the device: a series
+// seriesValue is what the series of one reading give, by the parts of the device: a series
 // is of one part, and a part can have several series.
-type value struct {
+type seriesValue struct {
 	rule  *metricRule
-	parts map[string]*part
-	order []*part // in the order of the page: sums of decimal fractions depend on it
+	parts map[string]*partValue
+	order []*partValue // in the order of the page: sums of decimal fractions depend on it
 }
 
-// part is the value of one part of a device, or of the device as a whole. Where
+// partValue is the value of one part of a device, or of the device as a whole. Where
 // several pods hold the device, exporters repeat the series for each of them, or give
 // the share of each of them beside the series of the device.
-type part struct {
+type partValue struct {
 	number    float64
 	measured  device.Window
 	ofPod     bool // its series have labels of a pod
 	ambiguous bool // its series differ
 }
 
-func (v *value) add(s series, number float64, measured device.Window) {
+func (v *seriesValue) add(s series, number float64, measured device.Window) {
 	key, ofPod := v.rule.part(s), s.ofPod()
 	p, ok := v.parts[key]
 	switch {
 	case !ok:
-		p = &part{number: number, measured: measured, ofPod: ofPod}
+		p = &partValue{number: number, measured: measured, ofPod: ofPod}
 		v.parts[key] = p
 		v.order = append(v.order, p)
 	case v.rule.combine == combineMax:
 		p.add(max(p.number, number), measured)
 	case p.ofPod && !ofPod:
-		*p = part{number: number, measured: measured}
+		*p = partValue{number: number, measured: measured}
 	case !p.ofPod && ofPod: // the series of the device is known
 	case p.number == number:
 		p.add(number, measured)
@@ -82,14 +82,14 @@ func (v *value) add(s series, number float64, measured device.Window) {
 	}
 }
 
-func (p *part) add(number float64, measured device.Window) {
+func (p *partValue) add(number float64, measured device.Window) {
 	p.number = number
 	p.measured.From, p.measured.To = min(p.measured.From, measured.From), max(p.measured.To, measured.To)
 }
 
 // reading is the reading of a device. What is ambiguous or impossible is a problem,
 // and no reading.
-func (v *value) reading(key valueKey, name string, problems *problems) (device.Reading, bool) {
+func (v *seriesValue) reading(key valueKey, name string, problems *problems) (device.Reading, bool) {
 	quantity := device.Specs()[key.quantity].Name
 	result, measured := 0.0, v.order[0].measured
 	for _, part := range v.order {

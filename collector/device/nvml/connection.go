@@ -29,8 +29,8 @@ const (
 // lockTimeout is how long lock waits for the calls that are under way.
 const lockTimeout = 200 * time.Millisecond
 
-// connection is the use of the library between two initializations, repeatedly.
-type connection struct {
+// librarySession is the use of the library between two initializations, repeatedly.
+type librarySession struct {
 	library nvml.Interface
 	now     clock.Clock
 	sysfs   string
@@ -62,7 +62,7 @@ type connection struct {
 // acquire permits calls into the library until leave is called. It
 // connects where there is no connection, or where another one is wanted and no
 // call is under way.
-func (c *connection) acquire(ctx context.Context) (leave func(), err error) {
+func (c *librarySession) acquire(ctx context.Context) (leave func(), err error) {
 	switch {
 	case !c.connected:
 		if !c.lock(ctx) {
@@ -87,7 +87,7 @@ func (c *connection) acquire(ctx context.Context) (leave func(), err error) {
 
 // lock waits a moment for the calls that are under way, which as a rule are
 // short. It reports whether it has locked calls.
-func (c *connection) lock(ctx context.Context) bool {
+func (c *librarySession) lock(ctx context.Context) bool {
 	ctx, end := context.WithTimeout(ctx, lockTimeout)
 	defer end()
 	return try(ctx, c.calls.TryLock)
@@ -95,7 +95,7 @@ func (c *connection) lock(ctx context.Context) bool {
 
 // acquireShared waits while the library is being initialized again. It reports
 // whether it has read-locked calls.
-func (c *connection) acquireShared(ctx context.Context) bool { return try(ctx, c.calls.TryRLock) }
+func (c *librarySession) acquireShared(ctx context.Context) bool { return try(ctx, c.calls.TryRLock) }
 
 // try tries a lock until it has it or ctx ends.
 func try(ctx context.Context, lock func() bool) bool {
@@ -110,7 +110,7 @@ func try(ctx context.Context, lock func() bool) bool {
 }
 
 // reconnectDue reports whether another connection is wanted and may be made.
-func (c *connection) reconnectDue() bool {
+func (c *librarySession) reconnectDue() bool {
 	if c.now().Since(c.since) < c.pause {
 		return false
 	}
@@ -129,7 +129,7 @@ func (c *connection) reconnectDue() bool {
 // (add_dependency in glibc's elf/dl-lookup.c), and the binding's functions are. So
 // the library of a driver that was replaced is never replaced, and only a new
 // process opens another.
-func (c *connection) connect() error {
+func (c *librarySession) connect() error {
 	c.shutdown()
 	if ret := c.library.Init(); ret != nvml.SUCCESS {
 		c.watcher.counts.unwatchExcept(nil)
@@ -142,7 +142,7 @@ func (c *connection) connect() error {
 
 // fail records that there is no connection, and why. The next look for GPUs
 // connects again.
-func (c *connection) fail(action string, ret nvml.Return) error {
+func (c *librarySession) fail(action string, ret nvml.Return) error {
 	f := failure(action, ret)
 	if loaded := driverVersion(c.sysfs); ret == nvml.ERROR_LIB_RM_VERSION_MISMATCH && c.driver != "" && loaded != c.driver {
 		f.Err = fmt.Errorf("%s: %w: driver %s was replaced by %s while its library was in use: restart the agent, which then opens the library of the new one",
@@ -155,7 +155,7 @@ func (c *connection) fail(action string, ret nvml.Return) error {
 
 // shutdown ends the connection, and before it the XID watcher and all samples,
 // which belong to it. That it fails changes nothing. calls is locked.
-func (c *connection) shutdown() {
+func (c *librarySession) shutdown() {
 	c.unbind.interrupt()
 	c.watcher.stop()
 	c.unbind.stop()
@@ -169,7 +169,7 @@ func (c *connection) shutdown() {
 
 // recordLoss requests another connection if the error says that a GPU or the
 // connection was lost.
-func (c *connection) recordLoss(err error) {
+func (c *librarySession) recordLoss(err error) {
 	if gpuLost(err) || connectionLost(err) {
 		c.reconnectWanted.Store(true)
 	}

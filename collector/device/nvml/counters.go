@@ -11,21 +11,21 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// history is what is kept of a GPU for as long as it is known, across
+// counterHistory is what is kept of a GPU for as long as it is known, across
 // discoveries and connections to the library, so that its counters fall only
 // where the hardware started again from zero.
-type history struct {
+type counterHistory struct {
 	links    *linkHistory
 	wrapping map[uint32]wrappingCounter // by field
 	throttle throttleTimes
 	number   uint64 // of the connection in which it is read
 }
 
-// newHistory is the history of a device that has not been read. What holds at
+// newCounterHistory is the history of a device that has not been read. What holds at
 // one read is assumed to last until the next, unless its readings are stale by
 // then.
-func newHistory(interval time.Duration) *history {
-	return &history{
+func newCounterHistory(interval time.Duration) *counterHistory {
+	return &counterHistory{
 		links: newLinkHistory(), wrapping: make(map[uint32]wrappingCounter),
 		throttle: throttleTimes{gap: device.StaleAfter(interval), seconds: make(map[uint64]float64)},
 	}
@@ -55,7 +55,7 @@ const (
 // one connection to the next, was reset with the hardware. A blank (no bit is set,
 // or each) and a leap are not believed before they have lasted: they would look like
 // a wrap.
-func (p *history) extend(field uint32, value float64) float64 {
+func (p *counterHistory) extend(field uint32, value float64) float64 {
 	w := p.wrapping[field]
 	blank := value == 0 || value == width-1 || value >= width*width-width
 	if w.last > 0 && value != w.last && (blank || value > w.last+mostWraps*width) && w.doubts < lastingDoubts {

@@ -55,7 +55,7 @@ const gpmPause = 110 * time.Millisecond
 
 // engineActivity reads how active the engines of a device were between two reads.
 type engineActivity struct {
-	connection  *connection
+	connection  *librarySession
 	gpu         nvml.Device
 	instance    int  // the GPU instance, or device.Unknown for the whole GPU
 	unsupported bool // the device does not have it

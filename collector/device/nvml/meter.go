@@ -61,9 +61,9 @@ func fieldRow(q device.Quantity, detail string, tier device.Tier, f field) row {
 	return row{quantity: q, detail: detail, tier: tier, symbol: fieldValues, field: f}
 }
 
-// meter reads the rows of a table of one device and remembers which of them
+// rowReader reads the rows of a table of one device and remembers which of them
 // the device does not have.
-type meter struct {
+type rowReader struct {
 	probe  *probe // the last one, whose memory is used again
 	rows   []row
 	absent []bool // by row
@@ -73,10 +73,10 @@ type meter struct {
 	keys [2][]fieldKey // of the field values of each tier; nil: to be built again
 }
 
-// newMeter returns the meter of a device over a library that has only some of
+// newRowReader returns the meter of a device over a library that has only some of
 // the functions. The history and the rows are those of the device.
-func newMeter(d nvml.Device, rows []row, available symbols, peers map[string]string, known *history) *meter {
-	m := &meter{
+func newRowReader(d nvml.Device, rows []row, available symbols, peers map[string]string, known *counterHistory) *rowReader {
+	m := &rowReader{
 		probe: &probe{device: d, history: known, has: available, peers: peers},
 		rows:  rows, absent: make([]bool, len(rows)), answered: make([]bool, len(rows)),
 	}
@@ -88,7 +88,7 @@ func newMeter(d nvml.Device, rows []row, available symbols, peers map[string]str
 
 // read adds the readings of the tier to the observation. It ends at once
 // where the device is lost.
-func (m *meter) read(o *device.Observation, now clock.Instant, tier device.Tier) error {
+func (m *rowReader) read(o *device.Observation, now clock.Instant, tier device.Tier) error {
 	m.probe.reset(now)
 	m.probe.fetch(m.fields(tier))
 	var errs []error
@@ -119,7 +119,7 @@ func (m *meter) read(o *device.Observation, now clock.Instant, tier device.Tier)
 // superseded reports whether an earlier row with the same quantity is supported:
 // whether it succeeds just now does not matter, since the two may count from
 // different origins.
-func (m *meter) superseded(i int) bool {
+func (m *rowReader) superseded(i int) bool {
 	r := &m.rows[i]
 	for j := i - 1; j >= 0 && m.rows[j].quantity == r.quantity; j-- {
 		earlier := m.rows[j].detail
@@ -131,7 +131,7 @@ func (m *meter) superseded(i int) bool {
 }
 
 // readRow appends the readings of a row to those of its tier.
-func (m *meter) readRow(o *device.Observation, r row) nvml.Return {
+func (m *rowReader) readRow(o *device.Observation, r row) nvml.Return {
 	readings := &o.Readings
 	if r.tier == device.Slow {
 		readings = &o.Slow
@@ -151,7 +151,7 @@ func (m *meter) readRow(o *device.Observation, r row) nvml.Return {
 // fields returns the keys of the tier's rows that are fields, so that one call
 // reads them. While the number of links is not known, each of their fields is
 // read by a call of its own.
-func (m *meter) fields(tier device.Tier) []fieldKey {
+func (m *rowReader) fields(tier device.Tier) []fieldKey {
 	if m.keys[tier] != nil {
 		return m.keys[tier]
 	}
@@ -186,17 +186,17 @@ func (m *meter) fields(tier device.Tier) []fieldKey {
 // probe is one read of one device. It makes no call twice.
 type probe struct {
 	device  nvml.Device
-	history *history
+	history *counterHistory
 	has     symbols
 	peers   map[string]string // UUIDs of the GPUs that have been seen, by PCI address
 	now     clock.Instant
 
-	rates     cached[nvml.Utilization]
-	memory    cached[nvml.Memory_v2]
-	older     cached[nvml.Memory]
-	rows      cached[remapped]
-	reasons   cached[uint64]
-	supported cached[uint64] // reasons
+	rates     cachedCall[nvml.Utilization]
+	memory    cachedCall[nvml.Memory_v2]
+	older     cachedCall[nvml.Memory]
+	rows      cachedCall[remapped]
+	reasons   cachedCall[uint64]
+	supported cachedCall[uint64] // reasons
 
 	keys   []fieldKey
 	values []nvml.FieldValue // of the keys
@@ -206,15 +206,15 @@ type probe struct {
 // library may write into the whole of nvml.FieldValue.
 type fieldKey struct{ id, scope uint32 }
 
-// cached is the result of a call, once it has been made.
-type cached[T any] struct {
+// cachedCall is the result of a call, once it has been made.
+type cachedCall[T any] struct {
 	value T
 	ret   nvml.Return
 	done  bool
 }
 
 // get returns the result of a call that is made at most once.
-func (a *cached[T]) get(call func() (T, nvml.Return)) (T, nvml.Return) {
+func (a *cachedCall[T]) get(call func() (T, nvml.Return)) (T, nvml.Return) {
 	if !a.done {
 		a.value, a.ret = call()
 		a.done = true

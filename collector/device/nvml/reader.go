@@ -20,7 +20,7 @@ import (
 // Read, of which there is one at a time; only found and lost are shared.
 type reader struct {
 	uuid       string
-	connection *connection // of the source
+	connection *librarySession // of the source
 	sysfs      string
 	perLink    bool
 	profiling  bool
@@ -30,10 +30,10 @@ type reader struct {
 
 	current    *discoveredGPU // the finding that everything below goes back to
 	identity   device.Device
-	whole      *meter
+	whole      *rowReader
 	activity   *engineActivity // of the whole GPU; nil: not requested
 	processes  processes       // of the whole GPU
-	history    *history        // of the GPU, for as long as it is known
+	history    *counterHistory // of the GPU, for as long as it is known
 	enabled    bool            // MIG mode
 	migDevices []*migDevice
 	room       int // for readings
@@ -52,10 +52,10 @@ type discoveredGPU struct {
 	missing    bool   // the GPU was lost, and has not been found again
 }
 
-func newReader(c *connection, uuid string, o Options) *reader {
+func newReader(c *librarySession, uuid string, o Options) *reader {
 	return &reader{
 		uuid: uuid, connection: c, sysfs: o.Sysfs, perLink: o.Links, profiling: o.Profiling,
-		interval: o.Interval, history: newHistory(o.Interval), processes: processes{wanted: o.Processes},
+		interval: o.Interval, history: newCounterHistory(o.Interval), processes: processes{wanted: o.Processes},
 		identity: device.Device{
 			UUID: uuid, Vendor: "nvidia", Minor: device.Unknown, RenderMinor: device.Unknown,
 			Placement: device.Unknown, GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
@@ -203,15 +203,15 @@ func (r *reader) apply(f *discoveredGPU) {
 }
 
 // findMeter returns a new meter of the whole GPU.
-func (r *reader) findMeter(f *discoveredGPU) *meter {
-	return newMeter(f.gpu, wholeRows(r.perLink), f.symbols, f.peers, r.history)
+func (r *reader) findMeter(f *discoveredGPU) *rowReader {
+	return newRowReader(f.gpu, wholeRows(r.perLink), f.symbols, f.peers, r.history)
 }
 
 // migDevice is a MIG device.
 type migDevice struct {
 	handle     nvml.Device
 	identity   device.Device
-	meter      *meter
+	meter      *rowReader
 	activity   *engineActivity // nil: it has none
 	room       int             // for readings
 	identified bool            // since the last look for GPUs
@@ -338,7 +338,7 @@ func (r *reader) findMIGDevice(handle nvml.Device, uuid string) *migDevice {
 	id.Placement = r.placement(id.GPUInstance)
 	return &migDevice{
 		handle: handle, identity: id, identified: true,
-		meter: newMeter(handle, migRows(), r.current.symbols, r.current.peers, newHistory(r.interval)),
+		meter: newRowReader(handle, migRows(), r.current.symbols, r.current.peers, newCounterHistory(r.interval)),
 	}
 }
 

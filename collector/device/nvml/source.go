@@ -19,7 +19,7 @@ import (
 // Source finds the GPUs that NVIDIA's library sees, and receives their errors.
 type Source struct {
 	options    Options
-	connection *connection
+	connection *librarySession
 	readers    map[string]*reader // by UUID, of every GPU ever seen: a few
 	addresses  map[string]string  // their UUIDs, by PCI address
 	unlisted   unlistedAddresses
@@ -40,7 +40,7 @@ func NewOver(library nvml.Interface, o Options) *Source {
 	if o.Clock == nil {
 		o.Clock = clock.System()
 	}
-	c := &connection{library: library, now: o.Clock, sysfs: o.Sysfs, unbind: newUnbindWatcher(library, o.Clock)}
+	c := &librarySession{library: library, now: o.Clock, sysfs: o.Sysfs, unbind: newUnbindWatcher(library, o.Clock)}
 	c.watcher = xidWatcher{library: library, counts: newXIDCounts(o.Clock), reconnect: func() { c.reconnectWanted.Store(true) }}
 	return &Source{
 		options:    o,
@@ -65,8 +65,8 @@ func (s *Source) Received() (clock.Instant, error) { return s.connection.watcher
 // Changed signals that XIDs has changed.
 func (s *Source) Changed() <-chan struct{} { return s.connection.watcher.counts.changed }
 
-// Holds reports that the library keeps every GPU open while it is initialized.
-func (s *Source) Holds() bool { return true }
+// KeepsOpen reports that the library keeps every GPU open while it is initialized.
+func (s *Source) KeepsOpen() bool { return true }
 
 // Unbinding signals that the driver is to be unbound from a GPU.
 func (s *Source) Unbinding() <-chan struct{} { return s.connection.unbind.signal }

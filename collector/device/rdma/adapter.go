@@ -19,9 +19,9 @@ type adapter struct {
 	folder string // of the function
 
 	rows     []row
-	totals   []sysfs.Total      // by row; used for the first row of each quantity and detail
-	values   map[string]float64 // by part; reused by sum
-	chosen   map[counter]string // the file that a part has for it
+	totals   []sysfs.Total          // by row; used for the first row of each quantity and detail
+	values   map[string]float64     // by part; reused by sum
+	chosen   map[portCounter]string // the file that a part has for it
 	files    sysfs.Files
 	identity device.Device
 	known    bool // identity has been read
@@ -35,7 +35,7 @@ func newAdapter(root, function, address string) *adapter {
 		rows:   table,
 		totals: make([]sysfs.Total, len(table)),
 		values: make(map[string]float64),
-		chosen: make(map[counter]string),
+		chosen: make(map[portCounter]string),
 		identity: device.Device{
 			PCIBusID: address,
 			Minor:    device.Unknown, RenderMinor: device.Unknown,
@@ -44,8 +44,8 @@ func newAdapter(root, function, address string) *adapter {
 	}
 }
 
-// counter is a counter of a part.
-type counter struct {
+// portCounter is a counter of a part.
+type portCounter struct {
 	part     string
 	quantity device.Quantity
 	detail   string
@@ -145,7 +145,7 @@ func (a *adapter) sum(o *device.Observation, ports []port, first, next int) erro
 
 // value reads the first of the rows whose file the port has, and that row from then on.
 func (a *adapter) value(p port, alternatives []row) (value float64, err error) {
-	key := counter{p.part, alternatives[0].quantity, alternatives[0].detail}
+	key := portCounter{p.part, alternatives[0].quantity, alternatives[0].detail}
 	for _, r := range alternatives {
 		if chosen := a.chosen[key]; chosen != "" && chosen != r.file {
 			continue // it may have counted from another time

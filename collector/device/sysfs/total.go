@@ -12,17 +12,17 @@ import (
 // more, the sum does not decrease. It decreases only when the whole hardware
 // was reset: when every part with a value decreased. The zero value is ready.
 type Total struct {
-	parts map[string]part
+	parts map[string]summedPart
 	sum   float64
 }
 
-// part is the counter of a part, and what the sum adds to it.
-type part struct {
+// summedPart is the counter of a part, and what the sum adds to it.
+type summedPart struct {
 	counter device.RawCounter
 	base    float64
 }
 
-func (p part) total() float64 {
+func (p summedPart) total() float64 {
 	value, _ := p.counter.Value()
 	return p.base + value
 }
@@ -32,7 +32,7 @@ func (p part) total() float64 {
 // not known whether the counter of a part was reset.
 func (t *Total) Sum(answered map[string]float64) (total float64, known bool) {
 	if t.parts == nil {
-		t.parts = make(map[string]part, len(answered))
+		t.parts = make(map[string]summedPart, len(answered))
 	}
 	resets, zeros, doubtful, sum := make(map[string]float64), 0, false, 0.0
 	for name, value := range answered {

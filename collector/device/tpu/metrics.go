@@ -30,8 +30,8 @@ const (
 	maxAge   = 90 * time.Second
 )
 
-// value is the value of one device of a metric.
-type value struct {
+// metricValue is the value of one device of a metric.
+type metricValue struct {
 	number   float64
 	measured device.Window
 }
@@ -39,18 +39,18 @@ type value struct {
 // decodeValues returns the values of a response by the number of the device. A value that
 // is older than those of other sources may be is left out. read is when the metric was
 // read, now its end.
-func decodeValues(response *runtimemetrics.MetricResponse, read device.Window, now clock.Instant) (map[int64]value, error) {
+func decodeValues(response *runtimemetrics.MetricResponse, read device.Window, now clock.Instant) (map[int64]metricValue, error) {
 	metrics := response.GetMetric().GetMetrics()
 	if len(metrics) > 2*maxChips {
 		return nil, fmt.Errorf("%d devices are more than %d", len(metrics), 2*maxChips)
 	}
-	values := make(map[int64]value, len(metrics))
+	values := make(map[int64]metricValue, len(metrics))
 	for _, m := range metrics {
 		id := m.GetAttribute().GetValue().GetIntAttr()
 		if _, ok := values[id]; ok || id < 0 || id >= 2*maxChips {
 			return nil, fmt.Errorf("the device %d is there twice, or is no number of a device", id)
 		}
-		v := value{measured: read}
+		v := metricValue{measured: read}
 		switch of := m.GetGauge().GetValue().(type) {
 		case *runtimemetrics.Gauge_AsDouble:
 			v.number = of.AsDouble
@@ -76,7 +76,7 @@ func decodeValues(response *runtimemetrics.MetricResponse, read device.Window, n
 
 // observe returns the chips with what the metrics say of them. hasFile reports whether
 // the device file of a name is there. An error beside chips says what is missing.
-func observe(duty, used, total map[int64]value, hasFile func(name string) bool) ([]device.Observation, error) {
+func observe(duty, used, total map[int64]metricValue, hasFile func(name string) bool) ([]device.Observation, error) {
 	var err error
 	cores := 1 // of a chip
 	switch chips := len(duty); {
@@ -95,7 +95,7 @@ func observe(duty, used, total map[int64]value, hasFile func(name string) bool) 
 		} else {
 			chip.Readings = append(chip.Readings, device.Reading{Quantity: device.Utilization, Value: busy.number / 100, Measured: busy.measured})
 		}
-		for quantity, values := range map[device.Quantity]map[int64]value{device.MemoryUsed: used, device.MemorySize: total} {
+		for quantity, values := range map[device.Quantity]map[int64]metricValue{device.MemoryUsed: used, device.MemorySize: total} {
 			if sum, ok := sumCores(values, id, cores); ok {
 				chip.Readings = append(chip.Readings, device.Reading{Quantity: quantity, Value: sum.number, Measured: sum.measured})
 			}
@@ -106,12 +106,12 @@ func observe(duty, used, total map[int64]value, hasFile func(name string) bool) 
 }
 
 // sumCores adds the values of all cores of a chip; false if one is missing.
-func sumCores(values map[int64]value, chip int64, cores int) (value, bool) {
-	sum := value{measured: device.Window{From: math.MaxInt64, To: math.MinInt64}}
+func sumCores(values map[int64]metricValue, chip int64, cores int) (metricValue, bool) {
+	sum := metricValue{measured: device.Window{From: math.MaxInt64, To: math.MinInt64}}
 	for core := chip * int64(cores); core < (chip+1)*int64(cores); core++ {
 		v, ok := values[core]
 		if !ok {
-			return value{}, false
+			return metricValue{}, false
 		}
 		sum.number += v.number
 		sum.measured.From, sum.measured.To = min(sum.measured.From, v.measured.From), max(sum.measured.To, v.measured.To)

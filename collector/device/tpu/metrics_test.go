@@ -81,7 +81,7 @@ func TestObserve(t *testing.T) {
 		"nothing": {err: "0 duty cycles"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var values [3]map[int64]value
+			var values [3]map[int64]metricValue
 			for i, r := range []*runtimemetrics.MetricResponse{c.duty, c.used, c.total} {
 				var err error
 				if values[i], err = decodeValues(r, read, at()); err != nil {
@@ -119,12 +119,12 @@ func TestValues(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		response *runtimemetrics.MetricResponse
-		want     map[int64]value
+		want     map[int64]metricValue
 		err      string
 	}{
-		"a time stamp":      {response(stamped(10 * time.Second)), map[int64]value{0: {1, device.Window{From: time.Hour - 10*time.Second, To: time.Hour - 10*time.Second}}}, ""},
-		"an old time stamp": {response(stamped(2 * time.Minute)), map[int64]value{}, ""},
-		"no response":       {nil, map[int64]value{}, ""},
+		"a time stamp":      {response(stamped(10 * time.Second)), map[int64]metricValue{0: {1, device.Window{From: time.Hour - 10*time.Second, To: time.Hour - 10*time.Second}}}, ""},
+		"an old time stamp": {response(stamped(2 * time.Minute)), map[int64]metricValue{}, ""},
+		"no response":       {nil, map[int64]metricValue{}, ""},
 		"twice":             {response(double(3, 1), double(3, 1)), nil, "the device 3 is there twice"},
 		"negative number":   {response(double(-1, 1)), nil, "the device -1"},
 		"large number":      {response(double(2*maxChips, 1)), nil, "the device 128"},
@@ -158,7 +158,7 @@ func FuzzResponse(f *testing.F) {
 		f.Add(text, text)
 	}
 	f.Fuzz(func(t *testing.T, duty, memory []byte) {
-		var values [2]map[int64]value
+		var values [2]map[int64]metricValue
 		for i, text := range [][]byte{duty, memory} {
 			var r runtimemetrics.MetricResponse
 			if proto.Unmarshal(text, &r) != nil {

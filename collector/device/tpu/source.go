@@ -151,7 +151,7 @@ func (s *service) read(ctx context.Context, costs *costs) ([]device.Observation,
 	}
 	defer connection.Close()
 	client := runtimemetrics.NewRuntimeMetricServiceClient(connection)
-	var values [3]map[int64]value
+	var values [3]map[int64]metricValue
 	for i, name := range []string{dutyCycle, memoryUsage, memoryTotal} {
 		began := s.options.Clock()
 		response, err := client.GetRuntimeMetric(ctx, &runtimemetrics.MetricRequest{MetricName: name})

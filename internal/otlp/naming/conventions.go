@@ -34,9 +34,9 @@ func (i instrument) data(points []metricdata.DataPoint[float64]) metricdata.Aggr
 	}
 }
 
-// target is one metric by semantic conventions, with the families that are converted to
+// semConvMetric is one metric by semantic conventions, with the families that are converted to
 // it; an attribute distinguishes several.
-type target struct {
+type semConvMetric struct {
 	name     string
 	kind     instrument
 	unit     string // UCUM
@@ -49,8 +49,8 @@ type target struct {
 type convention struct {
 	family  string
 	subject subjectKind
-	rules   []rule // without those of the subject until NewSemConv adds them
-	target  int    // index of the target, likewise
+	rules   []attributeRule // without those of the subject until NewSemConv adds them
+	target  int             // index of the target, likewise
 
 	// derive computes a value from that of a row, which is exported as well; false if it
 	// is unknown. Nil: the value is the row's, which is exported as the target alone.
@@ -58,9 +58,9 @@ type convention struct {
 	derivedFrom string // for the document
 }
 
-// rule is one attribute of a point: prefix and value of a label, or, without a
+// attributeRule is one attribute of a point: prefix and value of a label, or, without a
 // label, a constant. A label whose rule has no key is not exported.
-type rule struct {
+type attributeRule struct {
 	key           attribute.Key
 	label, prefix string
 	constant      string
@@ -69,7 +69,7 @@ type rule struct {
 }
 
 // value is empty if the attribute is omitted.
-func (r rule) value(label string) string {
+func (r attributeRule) value(label string) string {
 	switch {
 	case r.transform != nil:
 		return r.transform(label)
@@ -92,15 +92,15 @@ const (
 
 // rules are those of every row about such a subject. The node is a resource
 // attribute.
-func (k subjectKind) rules() []rule {
-	node, device, namespace := rule{label: "node"}, rule{key: hwID, label: "uuid"}, rule{key: k8sNamespaceName, label: "namespace"}
+func (k subjectKind) rules() []attributeRule {
+	node, device, namespace := attributeRule{label: "node"}, attributeRule{key: hwID, label: "uuid"}, attributeRule{key: k8sNamespaceName, label: "namespace"}
 	switch k {
 	case deviceSubject:
-		return []rule{node, device, {key: hwParent, label: "parent_uuid"}}
+		return []attributeRule{node, device, {key: hwParent, label: "parent_uuid"}}
 	case claimSubject:
-		return []rule{node, namespace, {key: claimName, label: "resourceclaim"}, device}
+		return []attributeRule{node, namespace, {key: claimName, label: "resourceclaim"}, device}
 	default:
-		return []rule{node, namespace, {key: k8sPodName, label: "pod"}, device}
+		return []attributeRule{node, namespace, {key: k8sPodName, label: "pod"}, device}
 	}
 }
 
@@ -140,13 +140,13 @@ func (c *convention) selects(labels *metric.Labels) bool {
 	return true
 }
 
-func (c *convention) rule(label string) rule {
+func (c *convention) rule(label string) attributeRule {
 	for _, r := range c.rules {
 		if r.label == label {
 			return r
 		}
 	}
-	return rule{key: attribute.Key(label)}
+	return attributeRule{key: attribute.Key(label)}
 }
 
 // Attributes of the conventions about hardware, version 1.43.0.
@@ -174,15 +174,17 @@ const (
 
 // hardwareTargets are the metrics of hw.*, with those facts of a device that the
 // conventions list for each.
-func hardwareTargets() []target {
+func hardwareTargets() []semConvMetric {
 	gpu := []attribute.Key{hwVendor, hwModel, hwDriverVersion}
 	network := []attribute.Key{hwVendor, hwModel}
 	component := []attribute.Key{hwType}
 	board := append(slices.Clone(gpu), hwSerialNumber, hwFirmwareVersion)
-	device := func(family string, rules ...rule) convention { return convention{family: family, rules: rules} }
+	device := func(family string, rules ...attributeRule) convention {
+		return convention{family: family, rules: rules}
+	}
 	state := func(name, when string) convention {
 		return convention{
-			family: metric.DeviceHealthy, derivedFrom: when, rules: []rule{{label: "by", only: "hardware"}, {key: hwState, constant: name}},
+			family: metric.DeviceHealthy, derivedFrom: when, rules: []attributeRule{{label: "by", only: "hardware"}, {key: hwState, constant: name}},
 			derive: func(healthy float64, d *subject) (float64, bool) {
 				if d.state(healthy) == name {
 					return 1, true
@@ -191,27 +193,27 @@ func hardwareTargets() []target {
 			},
 		}
 	}
-	return []target{
+	return []semConvMetric{
 		{"hw.status", upDownCounterInstrument, "1", component, "Operational state of the device as reported by the hardware: 1 for the current state, 0 for the others", []convention{
 			state("ok", "`dra_device_healthy{by=\"hardware\"}` is 1, and no signal is a warning"),
 			state("degraded", "it is 1, and a row of `dra_device_health_signal_info` is a warning"),
 			state("failed", "it is 0"),
 		}},
 		{"hw.errors", counterInstrument, "{error}", component, "Errors of the device, by type", []convention{
-			device(metric.DeviceXIDErrors, rule{key: errorType, label: "xid", prefix: "xid_"}),
-			device(metric.DeviceECCErrors, rule{key: errorType, label: "severity", prefix: "ecc_"}),
-			device(metric.DevicePCIeReplays, rule{key: errorType, constant: "pcie_replay"}),
-			device(metric.DeviceNVLinkErrors, rule{key: errorType, label: "kind", prefix: "nvlink_"}),
-			device(metric.DeviceXgmiErrors, rule{key: errorType, label: "severity", prefix: "xgmi_"}),
-			device(metric.DeviceNetworkErrors, rule{key: errorType, label: "kind", prefix: "network_"}),
+			device(metric.DeviceXIDErrors, attributeRule{key: errorType, label: "xid", prefix: "xid_"}),
+			device(metric.DeviceECCErrors, attributeRule{key: errorType, label: "severity", prefix: "ecc_"}),
+			device(metric.DevicePCIeReplays, attributeRule{key: errorType, constant: "pcie_replay"}),
+			device(metric.DeviceNVLinkErrors, attributeRule{key: errorType, label: "kind", prefix: "nvlink_"}),
+			device(metric.DeviceXgmiErrors, attributeRule{key: errorType, label: "severity", prefix: "xgmi_"}),
+			device(metric.DeviceNetworkErrors, attributeRule{key: errorType, label: "kind", prefix: "network_"}),
 		}},
 		{"hw.energy", counterInstrument, "J", component, "Energy drawn by the device", []convention{device(metric.DeviceEnergyJoules)}},
 		{"hw.power", gaugeInstrument, "W", component, "Power drawn by the device", []convention{device(metric.DevicePowerWatts)}},
 		{"hw.temperature", gaugeInstrument, "Cel", nil, "Temperature at a sensor of the device", []convention{
-			device(metric.DeviceTemperatureCelsius, rule{key: hwSensorLocation, label: "sensor"}),
+			device(metric.DeviceTemperatureCelsius, attributeRule{key: hwSensorLocation, label: "sensor"}),
 		}},
 		{"hw.gpu.utilization", gaugeInstrument, "1", gpu, "Share of time in which the device, or one of its engines, was active", []convention{
-			device(metric.DeviceUtilizationRatio, rule{key: hwGPUTask, constant: generalTask}),
+			device(metric.DeviceUtilizationRatio, attributeRule{key: hwGPUTask, constant: generalTask}),
 			device(metric.DeviceEngineActiveRatio, engineTask()),
 		}},
 		{"hw.gpu.memory.usage", upDownCounterInstrument, "By", gpu, "Device memory in use", []convention{device(metric.DeviceMemoryUsedBytes)}},
@@ -232,17 +234,17 @@ func hardwareTargets() []target {
 		}},
 		{"hw.network.up", upDownCounterInstrument, "1", network, "1 if the port's link is active", []convention{{
 			family: metric.DeviceNetworkLinkState, derivedFrom: "`dra_device_network_link_state{state=\"active\"}`",
-			rules:  []rule{{key: draPort, label: "port"}, {label: "state", only: "active"}},
+			rules:  []attributeRule{{key: draPort, label: "port"}, {label: "state", only: "active"}},
 			derive: func(active float64, _ *subject) (float64, bool) { return active, true },
 		}}},
 	}
 }
 
 // direction are the rules of a counter of transferred bytes.
-func direction(link, direction string) []rule {
-	rules := []rule{{key: networkIODirection, constant: direction}}
+func direction(link, direction string) []attributeRule {
+	rules := []attributeRule{{key: networkIODirection, constant: direction}}
 	if link != "" {
-		rules = append(rules, rule{key: draLink, constant: link})
+		rules = append(rules, attributeRule{key: draLink, constant: link})
 	}
 	return rules
 }
@@ -252,8 +254,8 @@ const generalTask = "general"
 
 // engineTask is the rule of the label engine. An engine named like the
 // convention's value for the whole gets a prefix.
-func engineTask() rule {
-	return rule{key: hwGPUTask, label: "engine", transform: func(engine string) string {
+func engineTask() attributeRule {
+	return attributeRule{key: hwGPUTask, label: "engine", transform: func(engine string) string {
 		name := engine
 		for strings.HasPrefix(name, "engine_") {
 			name = strings.TrimPrefix(name, "engine_")
@@ -276,18 +278,18 @@ const (
 )
 
 // claimTargets are the metrics of k8s.*, about the use of devices by claims and pods.
-func claimTargets() []target {
-	hold := func(family string, rules ...rule) convention {
+func claimTargets() []semConvMetric {
+	hold := func(family string, rules ...attributeRule) convention {
 		return convention{family: family, subject: claimSubject, rules: rules}
 	}
-	account := func(family string, rules ...rule) convention {
-		return hold(family, append(rules, rule{key: draAttribution, label: "attribution"})...)
+	account := func(family string, rules ...attributeRule) convention {
+		return hold(family, append(rules, attributeRule{key: draAttribution, label: "attribution"})...)
 	}
 	pod := func(family string) convention { return convention{family: family, subject: podSubject} }
-	claim := func(name string, kind instrument, unit, help string, families ...convention) target {
-		return target{"k8s.resourceclaim.device." + name, kind, unit, []attribute.Key{claimUID}, help, families}
+	claim := func(name string, kind instrument, unit, help string, families ...convention) semConvMetric {
+		return semConvMetric{"k8s.resourceclaim.device." + name, kind, unit, []attribute.Key{claimUID}, help, families}
 	}
-	return []target{
+	return []semConvMetric{
 		claim("count", upDownCounterInstrument, "{device}", "1 while the claim holds the device", hold(metric.ClaimHeld)),
 		claim("bundled.count", upDownCounterInstrument, "{device}", "Devices of a driver that no source reads and that the claim holds as one",
 			hold(metric.ClaimBundledDevices)),
@@ -299,9 +301,9 @@ func claimTargets() []target {
 		claim("execution_idle.energy", counterInstrument, "J", "Energy beyond idle power in the time in which the device computed nothing, while the claim held it",
 			account(metric.ClaimExecutionIdleJoules)),
 		claim("throttled.time", counterInstrument, "s", "Time during which the device was throttled while the claim held it, by reason",
-			account(metric.ClaimThrottledSeconds, rule{key: draThrottleReason, label: "reason"})),
+			account(metric.ClaimThrottledSeconds, attributeRule{key: draThrottleReason, label: "reason"})),
 		claim("utilization", gaugeInstrument, "1", "Share of time in which the device, or one of its engines, was active for the claim",
-			account(metric.ClaimUtilizationRatio, rule{key: hwGPUTask, constant: generalTask}), account(metric.ClaimEngineActiveRatio, engineTask())),
+			account(metric.ClaimUtilizationRatio, attributeRule{key: hwGPUTask, constant: generalTask}), account(metric.ClaimEngineActiveRatio, engineTask())),
 		claim("memory.usage", upDownCounterInstrument, "By", "Device memory used by the claim", account(metric.ClaimMemoryUsedBytes)),
 		claim("memory.limit", upDownCounterInstrument, "By", "Device memory given to the claim", hold(metric.ClaimMemoryAllocatedBytes)),
 		claim("power", gaugeInstrument, "W", "Power drawn for the claim", account(metric.ClaimPowerWatts)),
@@ -316,7 +318,7 @@ func claimTargets() []target {
 	}
 }
 
-func targets() []target { return append(hardwareTargets(), claimTargets()...) }
+func targets() []semConvMetric { return append(hardwareTargets(), claimTargets()...) }
 
 // Convention is the metric that a family is exported as by semantic conventions.
 // Families without one are exported under the names of the scrape.

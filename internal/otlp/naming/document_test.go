@@ -110,7 +110,7 @@ func document(w io.Writer) error {
 	return out.Flush()
 }
 
-func spellings(rules []rule) string {
+func spellings(rules []attributeRule) string {
 	var all []string
 	for _, r := range rules {
 		if r.key != "" {

@@ -16,7 +16,7 @@ import (
 // not safe for concurrent use.
 type SemConv struct {
 	others   *Prometheus
-	targets  []target
+	targets  []semConvMetric
 	families map[string]*convention
 	derived  map[string][]*convention // by family
 

@@ -14,7 +14,7 @@ import (
 
 // everyFamily is what any role can ever push.
 func everyFamily() []*metric.Family {
-	return slices.Concat(node.Families(), cluster.Families(), self.NewPush().All(), dcgmnames.Families())
+	return slices.Concat(node.Families(), cluster.Families(), self.NewPushFamilies().All(), dcgmnames.Families())
 }
 
 // TestNamesStayAsTheyAre holds every family to what is done to a name where a

@@ -43,7 +43,7 @@ type Flags struct {
 // Settings are what is pushed, where to and how. They contain secrets (headers):
 // log them by String or as a slog value, which contain none.
 type Settings struct {
-	Metrics, Traces Signal
+	Metrics, Traces SignalSettings
 
 	Naming                string        // "prometheus" or "semconv"
 	Interval              time.Duration // between two pushes of metrics
@@ -67,9 +67,9 @@ type Settings struct {
 	disabled    bool   // OTEL_SDK_DISABLED
 }
 
-// Signal is how one kind of data, metrics or traces, is exported. It contains
+// SignalSettings is how one kind of data, metrics or traces, is exported. It contains
 // secrets: see Settings.
-type Signal struct {
+type SignalSettings struct {
 	On       bool
 	Protocol string // "grpc" or "http/protobuf"
 	// Endpoint is host:port, of HTTP also host alone; of gRPC also
@@ -92,7 +92,7 @@ func (s Settings) Withheld() bool { return s.hasEndpoint && !s.On() }
 
 // URL is the signal's destination as logs show it: scheme, host, port and path.
 // It contains no secrets.
-func (s Signal) URL() string {
+func (s SignalSettings) URL() string {
 	if strings.HasPrefix(s.Endpoint, UnixScheme) {
 		return s.Endpoint
 	}
@@ -104,7 +104,7 @@ func (s Signal) URL() string {
 }
 
 // String describes the signal without secrets.
-func (s Signal) String() string {
+func (s SignalSettings) String() string {
 	if !s.On {
 		return "off"
 	}
@@ -152,4 +152,4 @@ func (s Settings) String() string {
 func (s Settings) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // LogValue keeps secrets out of structured logs, whatever their handler.
-func (s Signal) LogValue() slog.Value { return slog.StringValue(s.String()) }
+func (s SignalSettings) LogValue() slog.Value { return slog.StringValue(s.String()) }

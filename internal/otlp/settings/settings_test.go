@@ -113,7 +113,7 @@ func TestEndpoints(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for want, signal := range map[string]Signal{"metrics " + test.metrics: settings.Metrics, "traces " + test.traces: settings.Traces} {
+			for want, signal := range map[string]SignalSettings{"metrics " + test.metrics: settings.Metrics, "traces " + test.traces: settings.Traces} {
 				got := strings.Fields(want)[0] + " " + signal.Protocol + " "
 				if signal.On {
 					got += signal.URL()

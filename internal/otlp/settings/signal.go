@@ -95,10 +95,10 @@ func (s signalLoader) exported() bool {
 	return otlp
 }
 
-func (s signalLoader) load() Signal {
+func (s signalLoader) load() SignalSettings {
 	insecure := s.boolean(s.option("INSECURE"))
 	endpoint := s.endpoint(insecure)
-	signal := Signal{
+	signal := SignalSettings{
 		On:       true,
 		Protocol: s.protocol(endpoint),
 		Endpoint: endpoint.host,

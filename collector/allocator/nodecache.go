@@ -30,13 +30,13 @@ const SearchLimit = 250 * time.Millisecond
 // the selectors.
 const CommandLimit = 3 * time.Second
 
-// keptDevices is for how many devices slices are kept in a Snapshot: a few
+// keptDevices is for how many devices slices are kept in a NodeCache: a few
 // kilobytes each.
 const keptDevices = 8192
 
-// Snapshot keeps nodes as the allocator sees them, of one version of the inventory,
+// NodeCache keeps nodes as the allocator sees them, of one version of the inventory,
 // so that several searches use what was unpacked once. It belongs to one goroutine.
-type Snapshot struct {
+type NodeCache struct {
 	inventory *inventory.Inventory
 	compiled  *cel.Cache    // of the allocator's selectors
 	limit     time.Duration // for one search
@@ -52,10 +52,10 @@ type Node struct {
 	allocator structured.Allocator
 }
 
-// NewSnapshot returns a Snapshot of the inventory. The cache, of NewCache, may be
+// NewNodeCache returns a NodeCache of the inventory. The cache, of NewCache, may be
 // shared with others. The limit is that of one search, such as SearchLimit.
-func NewSnapshot(inv *inventory.Inventory, compiled *cel.Cache, limit time.Duration) *Snapshot {
-	return &Snapshot{inventory: inv, compiled: compiled, limit: limit, nodes: make(map[string]Node)}
+func NewNodeCache(inv *inventory.Inventory, compiled *cel.Cache, limit time.Duration) *NodeCache {
+	return &NodeCache{inventory: inv, compiled: compiled, limit: limit, nodes: make(map[string]Node)}
 }
 
 // NewCache returns a cache for the allocator's compiled selectors. The compiler
@@ -75,16 +75,16 @@ func Features() structured.Features {
 }
 
 // Forget forgets all nodes, which take a few kilobytes for each device.
-func (s *Snapshot) Forget() {
+func (s *NodeCache) Forget() {
 	s.devices = 0
 	clear(s.nodes)
 }
 
 // Limit is that of one search.
-func (s *Snapshot) Limit() time.Duration { return s.limit }
+func (s *NodeCache) Limit() time.Duration { return s.limit }
 
 // Node returns a node, and false if it does not exist.
-func (s *Snapshot) Node(ctx context.Context, name string) (Node, bool, error) {
+func (s *NodeCache) Node(ctx context.Context, name string) (Node, bool, error) {
 	if version := s.inventory.Version(); version != s.version || s.devices > keptDevices {
 		s.version, s.devices = version, 0
 		clear(s.nodes)
@@ -92,7 +92,7 @@ func (s *Snapshot) Node(ctx context.Context, name string) (Node, bool, error) {
 	if known, ok := s.nodes[name]; ok {
 		return known, true, nil
 	}
-	supply, ok, err := s.inventory.OnNode(name)
+	supply, ok, err := s.inventory.NodeSupply(name)
 	if err != nil || !ok {
 		return Node{}, false, err
 	}
@@ -107,7 +107,7 @@ func (s *Snapshot) Node(ctx context.Context, name string) (Node, bool, error) {
 	return made, true, nil
 }
 
-func (s *Snapshot) withAllocator(ctx context.Context, supply inventory.NodeSupply) (Node, error) {
+func (s *NodeCache) withAllocator(ctx context.Context, supply inventory.NodeSupply) (Node, error) {
 	allocator, err := structured.NewAllocator(ctx, Features(), supply.Allocated, s.inventory.Classes(), supply.Slices, s.compiled)
 	if err != nil {
 		return Node{}, fmt.Errorf("make an allocator: %w", err)
@@ -118,7 +118,7 @@ func (s *Snapshot) withAllocator(ctx context.Context, supply inventory.NodeSuppl
 // Merged returns nodes as if they were one whose devices are all usable from it. A
 // node that does not exist any more is left out. It calls pause between nodes, whose
 // error it returns.
-func (s *Snapshot) Merged(ctx context.Context, pause inventory.Pause, names []string) (Node, error) {
+func (s *NodeCache) Merged(ctx context.Context, pause inventory.Pause, names []string) (Node, error) {
 	all := inventory.NodeSupply{Node: &corev1.Node{}, Allocated: noneAllocated()}
 	merged := mergedPools{}
 	for _, name := range names {
@@ -237,12 +237,12 @@ func onAllNodes(slice *resourcev1.ResourceSlice, pool string) *resourcev1.Resour
 // Search has the allocator search one node. It is slow if it reaches the limit. The
 // allocator gets what drivers publish unchecked, so that a panic is handled as an
 // error.
-func (s *Snapshot) Search(ctx context.Context, node Node, claims []*resourcev1.ResourceClaim) (allocated, slow bool, err error) {
+func (s *NodeCache) Search(ctx context.Context, node Node, claims []*resourcev1.ResourceClaim) (allocated, slow bool, err error) {
 	results, slow, err := s.allocate(ctx, node, claims)
 	return results != nil, slow, err
 }
 
-func (s *Snapshot) allocate(ctx context.Context, node Node, claims []*resourcev1.ResourceClaim) (results []resourcev1.AllocationResult, slow bool, err error) {
+func (s *NodeCache) allocate(ctx context.Context, node Node, claims []*resourcev1.ResourceClaim) (results []resourcev1.AllocationResult, slow bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
 	defer func() {
@@ -273,7 +273,7 @@ type Filled struct {
 // allocator refuses, or so many times. It calls pause before each search, whose error it returns. An error of the
 // allocator, which says that something is published or requested that it cannot use,
 // is as if it refused.
-func (s *Snapshot) Fill(ctx context.Context, pause inventory.Pause, node Node, specs []*resourcev1.ResourceClaimSpec, most int) (Filled, error) {
+func (s *NodeCache) Fill(ctx context.Context, pause inventory.Pause, node Node, specs []*resourcev1.ResourceClaimSpec, most int) (Filled, error) {
 	var claims []*resourcev1.ResourceClaim
 	for _, spec := range specs {
 		claims = append(claims, &resourcev1.ResourceClaim{Spec: *spec})
@@ -335,9 +335,9 @@ func with(state structured.AllocatedState, results []resourcev1.AllocationResult
 	return sum
 }
 
-// IsCurrent reports whether nothing of the inventory has changed since the snapshot was
+// IsCurrent reports whether nothing of the inventory has changed since the cache was
 // taken.
-func (s *Snapshot) IsCurrent() bool { return s.version == s.inventory.Version() }
+func (s *NodeCache) IsCurrent() bool { return s.version == s.inventory.Version() }
 
 // Taken is what was allocated on other nodes, and may be of devices that several nodes
 // can use. The zero value is nothing.
@@ -349,7 +349,7 @@ func (t *Taken) Add(results [][]resourcev1.AllocationResult) {
 }
 
 // With returns a node on which that is allocated too.
-func (s *Snapshot) With(ctx context.Context, node Node, taken Taken) (Node, error) {
+func (s *NodeCache) With(ctx context.Context, node Node, taken Taken) (Node, error) {
 	if len(taken.results) == 0 {
 		return node, nil
 	}

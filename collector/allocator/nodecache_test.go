@@ -16,21 +16,21 @@ import (
 // allocated is so on all of them, because claims do not name the node.
 func TestMergedPoolsOfOneName(t *testing.T) {
 	inv := inventory.New()
-	inv.Class("net", &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "net"}})
+	inv.ApplyClass("net", &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "net"}})
 	nodes := []string{"node-a", "node-b"}
 	for _, node := range nodes {
-		inv.Node(node, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
+		inv.ApplyNode(node, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
 		slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "slice-" + node}}
 		slice.Spec = resourcev1.ResourceSliceSpec{
 			Driver: "net.example.com", NodeName: &node, Pool: resourcev1.ResourcePool{Name: "rail", Generation: 1, ResourceSliceCount: 1},
 			Devices: []resourcev1.Device{{Name: "net-0"}, {Name: "net-1"}},
 		}
-		inv.Slice(slice.Name, slice)
+		inv.ApplySlice(slice.Name, slice)
 	}
 	pause := func(ctx context.Context) error { return ctx.Err() }
 	fits := func(count int64) bool {
 		t.Helper()
-		s := NewSnapshot(inv, NewCache(), time.Minute)
+		s := NewNodeCache(inv, NewCache(), time.Minute)
 		merged, err := s.Merged(t.Context(), pause, nodes)
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ func TestMergedPoolsOfOneName(t *testing.T) {
 	held := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "held"}}
 	held.Status.Allocation = &resourcev1.AllocationResult{}
 	held.Status.Allocation.Devices.Results = []resourcev1.DeviceRequestAllocationResult{{Request: "r", Driver: "net.example.com", Pool: "rail", Device: "net-0"}}
-	inv.Claim("lab", "held", held)
+	inv.ApplyClaim("lab", "held", held)
 	if !fits(2) || fits(3) {
 		t.Errorf("with one held, 2 devices fit: %t, 3 devices: %t", fits(2), fits(3))
 	}

@@ -1,10 +1,10 @@
-// Package release decides when the agent keeps the GPUs of its node open, and when it
+// Package devicerelease decides when the agent keeps the GPUs of its node open, and when it
 // lets others have them: who replaces the driver, resets a GPU, changes its MIG mode or
 // passes it to a virtual machine.
 //
 // A Policy is pure: Facts are values, and Step returns the reason to release, if there
 // is one. internal/role reads the facts and closes the sources.
-package release
+package devicerelease
 
 import (
 	"time"
