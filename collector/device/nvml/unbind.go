@@ -26,7 +26,7 @@ const (
 	// unbindEnd is how long the end of the goroutine is waited for. It has
 	// been asked to end before the watch for XIDs, so that both end within
 	// what a sampler grants to Close.
-	unbindEnd = 450 * time.Millisecond
+	unbindEnd = 1200 * time.Millisecond
 )
 
 // unbindWatcher waits, within one connection, for the event that the driver is to be

@@ -112,9 +112,9 @@ func (w *xidWatcher) stop() {
 // is short so that an event loop ends soon after it was stopped.
 const waitTime = 100 * time.Millisecond
 
-// stopTimeout is how long the end of an event loop is waited for. It lies
-// within what a sampler grants to Close.
-const stopTimeout = 3 * waitTime
+// stopTimeout is how long the end of an event loop is waited for: a busy machine takes
+// its time to return from a call. It lies within what a sampler grants to Close.
+const stopTimeout = 10 * waitTime
 
 // An event set whose waits fail is replaced at intervals between these two,
 // which increase.
