@@ -251,7 +251,7 @@ func (n *nodeCheck) readAPI(ctx context.Context) {
 
 // waitForSources returns when the role has read each source once and its devices twice:
 // some quantities are the difference of two readings.
-func (n *nodeCheck) waitForSources(ctx context.Context, node *role.Node) {
+func (n *nodeCheck) waitForSources(ctx context.Context, node *role.NodeRole) {
 	if !n.progress.Until(ctx, node.Unread, func() bool { return node.HasSnapshot() && len(node.Unread()) == 0 }) {
 		return
 	}
@@ -264,7 +264,7 @@ func (n *nodeCheck) waitForSources(ctx context.Context, node *role.Node) {
 }
 
 // known returns what the role has read.
-func (n *nodeCheck) known(host check.Host, node *role.Node) check.NodeParts {
+func (n *nodeCheck) known(host check.Host, node *role.NodeRole) check.NodeParts {
 	read := node.Known()
 	known := check.NodeParts{
 		Host: host, Facts: read.Facts, Socket: n.flags.socket, Listed: read.Listed, PodsSocket: n.flags.podsAPI, CDIDirs: n.flags.cdiDirs,

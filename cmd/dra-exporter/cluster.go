@@ -135,7 +135,7 @@ func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlpsetting
 	if options.Filter, err = flags.exported.filter(clusterFamilies()); err != nil {
 		return err
 	}
-	cluster, err := role.NewCluster(options, log)
+	cluster, err := role.NewClusterRole(options, log)
 	if err != nil {
 		return err
 	}

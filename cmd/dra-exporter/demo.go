@@ -173,7 +173,7 @@ func demoSources(simulated *demo.Simulation, now clock.Clock, log *slog.Logger) 
 func demoCluster(simulated *demo.Simulation, flags *demoFlags, explain string, push otlpsettings.Settings, now clock.Clock, log *slog.Logger) (demoRole, error) {
 	options := (&clusterFlags{budget: 0.25, shapes: 50, maxSeries: 30000}).options(simulated.Config(), push, now)
 	options.Explain, options.Filter = explain, flags.filter
-	cluster, err := role.NewCluster(options, log.With("role", "cluster"))
+	cluster, err := role.NewClusterRole(options, log.With("role", "cluster"))
 	if err != nil {
 		return demoRole{}, err
 	}

@@ -146,7 +146,7 @@ func hostileNode(t *testing.T, text string, server *apiserver.Server) string {
 func hostileCluster(t *testing.T, server *apiserver.Server) string {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	cluster, err := role.NewCluster((&clusterFlags{budget: 1, maxSeries: 1000}).options(server.Config(), otlpsettings.Settings{}, clock.System()), log)
+	cluster, err := role.NewClusterRole((&clusterFlags{budget: 1, maxSeries: 1000}).options(server.Config(), otlpsettings.Settings{}, clock.System()), log)
 	if err != nil {
 		t.Fatal(err)
 	}

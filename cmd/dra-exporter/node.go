@@ -122,7 +122,7 @@ func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, push
 }
 
 // newNode wires the node role by the options and by the flags of what it reads.
-func newNode(flags *agentFlags, options role.NodeOptions, log *slog.Logger) (*role.Node, error) {
+func newNode(flags *agentFlags, options role.NodeOptions, log *slog.Logger) (*role.NodeRole, error) {
 	var err error
 	if options.Config, err = flags.config(options.Name); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func newNode(flags *agentFlags, options role.NodeOptions, log *slog.Logger) (*ro
 	options.SlowInterval, options.RestartAfter = flags.slowInterval, flags.restartAfter
 	options.Release, options.ReleaseFile = flags.release, flags.releaseFile
 	options.Processes, options.HideSerials, options.PriceFile = flags.processes, !flags.serials, flags.prices
-	return role.NewNode(options, log)
+	return role.NewNodeRole(options, log)
 }
 
 // roleOptions returns the options that describe the place where the role runs.

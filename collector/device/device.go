@@ -1,6 +1,6 @@
-// Package device is the vocabulary of hardware: what a device is, what can
-// be read of it, and where readings come from. It knows nothing of
-// Kubernetes. Beneath it are the sources, one package each.
+// Package device defines the terms of hardware: what a device is, what can be
+// read of it, and where readings come from. It does not depend on Kubernetes.
+// Each source is a package below it.
 package device
 
 import (
@@ -38,8 +38,8 @@ type Device struct {
 	// which a DRA driver publishes them. Such a device has no UUID and no PCI
 	// address: it is never merged with one of another source.
 	Published PublishedName
-	// PublishedParent is, of a partition that is identified so, the name under which
-	// the driver publishes the whole device, in the same pool.
+	// PublishedParent is set for partitions that are identified in this way: the
+	// name under which the driver publishes the whole device, in the same pool.
 	PublishedParent string
 }
 
@@ -51,18 +51,18 @@ type PublishedName struct {
 	Device string
 }
 
-// Unknown is the value of a number of an identity that the source does not report.
+// Unknown is the value of a number that the source does not report.
 const Unknown = -1
 
 // IsPartition reports whether the device is a part of another.
 func (d Device) IsPartition() bool { return d.ParentUUID != "" }
 
-// Observation is a device and what one read found of it. Readings are those
-// of the fast tier, Slow those of the slow one, which only a read of the slow
-// tier fills. Together they hold at most one entry for each quantity and
-// details; what could not be read is not in them. A device of which nothing
-// could be read is still observed: its identity stays known. An observation
-// belongs to whom it was returned to.
+// Observation is a device and what one read found of it. Readings has the
+// readings of the fast tier. Slow has those of the slow tier, and is filled
+// only by a read of the slow tier. Together they have at most one entry for
+// each quantity and details; what could not be read is omitted. A device of
+// which nothing could be read is still observed: its identity stays known. An
+// observation belongs to the caller.
 //
 // A source that knows when a reading was measured says so in Measured, in
 // elapsed time of the sampler's clock. A reading without it was measured while
@@ -75,8 +75,8 @@ type Observation struct {
 	Processes []Process // all that use the device, in any order; nil: they could not be listed
 }
 
-// Weight returns how many bytes of memory observations take, about: with the state that
-// is kept of each device and process, and with the texts of details.
+// Weight returns roughly how many bytes of memory observations take, including the
+// state that is kept for each device and process, and the texts of details.
 func Weight(observations []Observation) int {
 	const ofDevice, ofProcess, ofReading = 1024, 256, 64
 	sum := 0
@@ -142,10 +142,10 @@ type Process struct {
 	Proxied     bool    // it works through a server (MPS), which may be reported as doing its work
 }
 
-// mergeProcesses makes one of all entries of a pid, since a process may be in several
-// of a library's lists, and sorts by pid. Of two numbers the larger is kept:
-// each of them is of the whole process, and Unknown is below all others. What
-// is no pid is dropped. The list is used again.
+// mergeProcesses merges the entries of each pid, since a process may be in several
+// lists of a library, and sorts by pid. It keeps the larger of two numbers: each
+// describes the whole process, and Unknown is below all others. It drops invalid
+// pids. It reuses the list.
 func mergeProcesses(processes []Process) []Process {
 	processes = slices.DeleteFunc(processes, func(p Process) bool { return p.PID <= 0 })
 	slices.SortFunc(processes, func(a, b Process) int { return cmp.Compare(a.PID, b.PID) })
@@ -173,9 +173,9 @@ func known(value float64) float64 {
 	return Unknown
 }
 
-// XID is one kind of error that NVIDIA's driver reports of a GPU ("Xid"), how
-// often it has been reported since the source began to watch, and when last.
-// The codes are NVIDIA's.
+// XID is one kind of error that NVIDIA's driver reports about a GPU ("Xid"),
+// with its number of reports since the source began to watch, and the time of
+// the last one. The codes are NVIDIA's.
 type XID struct {
 	Code  int
 	Count uint64

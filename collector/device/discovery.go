@@ -10,17 +10,17 @@ import (
 
 // discoveryTimeout is how long a source may look for its devices before it
 // counts as hung: a vendor's library may take seconds to wake the hardware.
-// What it then finds still counts, because nothing newer is known.
+// Devices that it finds after that still count, because nothing newer is known.
 const discoveryTimeout = 10 * time.Second
 
-// discovered is what a source returned when it looked for its devices.
+// discovered has the result of a source that looked for its devices.
 type discovered struct {
 	readers []Reader
 	err     error
 }
 
-// discovery is when a source looks for its devices, and how the last time
-// ended.
+// discovery determines when a source looks for its devices, and records how the
+// last discovery ended.
 type discovery struct {
 	every   time.Duration // the interval
 	began   clock.Instant // of the last one

@@ -9,9 +9,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// events are the XIDs that a loop takes from a source that is an EventSource,
-// those of each device, also of one that is not being read. It belongs to the
-// goroutine of the loop.
+// events has the XIDs of all devices that a loop takes from an EventSource,
+// including devices that are not being read. It belongs to the goroutine of the
+// loop.
 type events struct {
 	source EventSource       // nil: the source is none
 	stale  time.Duration     // for how long XIDs count as complete
@@ -24,8 +24,8 @@ func newEvents(source Source, stale time.Duration) events {
 	return events{source: reported, stale: stale, known: make(map[string]Sample)}
 }
 
-// RecentXIDs is for how long the XIDs of a device are reported after the last of
-// them, though no more are received: so the last ones reach every consumer.
+// RecentXIDs is how long the XIDs of a device are reported after the last one,
+// even if no more are received, so that the last ones reach every consumer.
 const RecentXIDs = 2 * time.Minute
 
 // received returns the XIDs of the devices whose XIDs are received, and of those
@@ -65,7 +65,7 @@ func (e *events) failure() error {
 	return err
 }
 
-// changed signals that there is something new to attach; never, where the
+// changed signals that there are new XIDs to attach. It never does if the
 // source reports no XIDs.
 func (e *events) changed() <-chan struct{} {
 	if e.source == nil {
@@ -74,11 +74,10 @@ func (e *events) changed() <-chan struct{} {
 	return e.source.Changed()
 }
 
-// attach returns the samples with the XIDs of their devices, and
-// behind them the samples of devices of which XIDs are reported though
-// they are not among those read: as they were last, or, where they have a
-// reader and have never been read, with nothing but their UUID. The samples
-// given are not changed.
+// attach returns the samples with the XIDs of their devices, followed by
+// samples of devices that have XIDs but were not read: the last sample of the
+// device, or a sample with only the UUID if the device has a reader and has
+// never been read. It does not change the given samples.
 func (e *events) attach(samples []Sample, readers []*readerState, source string, now clock.Instant) []Sample {
 	if e.source == nil {
 		return samples
@@ -114,9 +113,9 @@ func (e *events) attach(samples []Sample, readers []*readerState, source string,
 	return attached
 }
 
-// unreadSample is the sample of a device that is not among those read. A UUID that
-// is not the key of a reader may be that of a partition, of which too little
-// is known to show it before it has been read.
+// unreadSample returns the sample of a device that was not read. A UUID that is
+// not the key of a reader may belong to a partition; too little is known of it to
+// show it before it has been read.
 func (e *events) unreadSample(uuid string, readers []*readerState, source string) (Sample, bool) {
 	if sample, ok := e.known[uuid]; ok {
 		return sample, true
@@ -129,7 +128,7 @@ func (e *events) unreadSample(uuid string, readers []*readerState, source string
 	return Sample{}, false
 }
 
-// unseen is a device of which nothing but the UUID is known.
+// unseen returns a device of which only the UUID is known.
 func unseen(uuid string) Device {
 	return Device{
 		UUID: uuid, Minor: Unknown, RenderMinor: Unknown,

@@ -30,7 +30,8 @@ func (h *Hardware) fields() [8]*string {
 	return [...]*string{&h.Serial, &h.BoardPartNumber, &h.VBIOS, &h.Index, &h.ModuleID, &h.ChassisSerial, &h.Slot, &h.Tray}
 }
 
-// With returns the hardware with what it lacks taken from another of the same device.
+// With returns the hardware with its empty fields filled in from another one of the
+// same device.
 func (h Hardware) With(other Hardware) Hardware {
 	spare := other.fields()
 	for i, text := range h.fields() {

@@ -14,7 +14,7 @@ type Locations struct{ byAddress map[string]Location }
 // it.
 func NewLocations(byAddress map[string]Location) *Locations { return &Locations{byAddress} }
 
-// At returns where the function with an address is.
+// At returns the location of the function with an address.
 func (l *Locations) At(address string) Location {
 	if l == nil {
 		return Location{}

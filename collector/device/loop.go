@@ -13,17 +13,16 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// loop takes one source through its rounds. In a round every reader that is
-// free is read once. The round ends when all have answered, at the latest when
-// its timeout is over. A reader that has not answered by then is kept, and is not
-// read again until its call returns. What it then
-// returns is applied, because nothing newer can be known of it, unless the read
-// began longer ago than the staleness limit.
+// loop takes one source through its rounds. In a round every reader that is free
+// is read once. The round ends when all have answered, at the latest when its
+// timeout is over. A reader that has not answered by then is kept, and is not
+// read again until its call returns. The result is then applied, because nothing
+// newer is known, unless the read began longer ago than the staleness limit.
 //
-// The status of a source is what its readers returned last, so that one that always
-// takes a little longer than a round counts as well. A read that takes twice
-// the patience of a round is overdue: its reader counts as failed until a
-// read of it comes back sooner.
+// The status of a source depends on the last result of each reader, so that a
+// reader which always takes a little longer than a round counts as well. A read
+// that takes twice the patience of a round is overdue: its reader counts as failed
+// until a read returns sooner.
 //
 // Patience is counted in ticks, so that a deadline and the tick that opens
 // the next round never race: one interval, or as many of a shorter interval
@@ -41,7 +40,7 @@ type loop struct {
 	publish  func([]Sample)
 	interval time.Duration
 	slow     time.Duration
-	stale    time.Duration // how long after it began the answer of a read is of use
+	stale    time.Duration // how long after its beginning the answer of a read is useful
 	secret   bool          // serial numbers are not kept
 	patience int
 
@@ -194,7 +193,7 @@ func (l *loop) begin(ctx context.Context) {
 	}
 }
 
-// start starts one read. Its context ends when its answer is of no use any more.
+// start starts one read. Its context ends when the answer is no longer useful.
 func (l *loop) start(ctx context.Context, s *readerState, tier Tier) {
 	began, round := s.began, l.round
 	l.calls.Add(1)
@@ -212,7 +211,7 @@ func (l *loop) start(ctx context.Context, s *readerState, tier Tier) {
 	}()
 }
 
-// apply applies an answer, and drops it where it comes too late to be of use.
+// apply applies an answer, or drops it if it comes too late to be useful.
 func (l *loop) apply(a readResult) {
 	s, overdue := a.state, l.overdue(a.state)
 	inTime := l.open && a.round == l.round
@@ -252,8 +251,8 @@ func (l *loop) reportRefused(refused []refusal) {
 	}
 }
 
-// overdue reports whether a reader takes so long for a read that
-// it counts as failed.
+// overdue reports whether a read takes so long that its reader counts as
+// failed.
 func (l *loop) overdue(s *readerState) bool {
 	return s.busy() && l.ticks-s.tick >= 2*l.patience
 }
@@ -265,7 +264,7 @@ func (l *loop) finish() {
 	l.serve()
 }
 
-// serve calls what waits for the end of the round.
+// serve calls the functions that wait for the end of the round.
 func (l *loop) serve() {
 	for _, ended := range l.served {
 		ended()
@@ -287,8 +286,8 @@ func (l *loop) conclude() {
 	l.publishSamples()
 }
 
-// publishSamples publishes what the last round has found, with the XIDs reported
-// up to now. It is also called between rounds, and while readers hang: then only
+// publishSamples publishes the samples of the last round with the XIDs reported
+// up to now. It is also called between rounds and while readers hang; then only
 // the XIDs are new.
 func (l *loop) publishSamples() {
 	samples := l.events.attach(l.samples, l.readers, l.source.Name(), l.now())
@@ -423,16 +422,16 @@ func (l *loop) report() {
 	}
 }
 
-// tooLate is what an overdue read failed with.
+// tooLate returns the error of an overdue read.
 func (l *loop) tooLate() error {
 	limit := time.Duration(2*l.patience) * l.interval
 	return &source.Failure{Reason: source.ReasonTimeout, Err: fmt.Errorf("no answer within %s", limit)}
 }
 
-// close waits for the calls that are under way, then closes the source. A
-// source into which a call hangs stays open, and a Close that hangs is left
-// behind. It looks again and again for the calls to end, because a goroutine
-// that waited for one that hangs would be left behind as well.
+// close waits for the calls that are under way, then closes the source. If a
+// call into the source hangs, the source stays open; a Close that hangs is left
+// behind. It polls for the end of the calls, because a goroutine that waited
+// for a hanging call would be left behind as well.
 func (l *loop) close(grace time.Duration) {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()

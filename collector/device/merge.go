@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// StaleAfter is how old the last successful read of a device may be before
+// StaleAfter returns the age of the last successful read of a device at which
 // its readings are stale.
 func StaleAfter(interval time.Duration) time.Duration { return max(3*interval, 10*time.Second) }
 
-// Merge makes one device of the samples that several sources have of it. bySource holds
-// each source's samples in the order of precedence. Two samples mean the same
-// device when they have the same UUID; or, for whole devices of which one has
-// no UUID, the same PCI address; or, for partitions that two sources see, the
-// same parent, GPU instance and compute instance, unless both have a UUID of
-// the partition's own: a placement is reused after a partition is destroyed.
+// Merge merges the samples of several sources, so that each device has one. bySource
+// holds each source's samples in the order of precedence. Two samples mean the same
+// device when they have the same UUID; or, for whole devices of which one has no UUID,
+// the same PCI address; or, for partitions that two sources see, the same parent, GPU
+// instance and compute instance, unless both have a UUID of the partition's own: a
+// placement is reused after a partition is destroyed.
 //
 // The first source to see a device gives its identity, its time and its
 // readings. Later ones add the quantities that it has never read, but only
@@ -73,10 +73,10 @@ func (n PublishedName) compare(other PublishedName) int {
 	)
 }
 
-// With returns the sample with the quantities, XIDs and processes that it lacks
-// and another sample of the same device has, as Merge does for a source that is
-// later in precedence. What is known of the identity stays. Neither sample is
-// changed.
+// With returns the sample with the quantities, XIDs and processes that it
+// lacks, taken from another sample of the same device, as Merge does for a
+// source that is later in precedence. The known parts of the identity stay.
+// Neither sample is changed.
 func (s Sample) With(other Sample, stale time.Duration) Sample {
 	const later = math.MaxUint8 // no source of a sampler has this rank
 	merged := mergedSample{Sample: s}
@@ -84,8 +84,8 @@ func (s Sample) With(other Sample, stale time.Duration) Sample {
 	return merged.Sample
 }
 
-// Having returns the sample of a source that has read quantities of the device before,
-// whether it has a value of them now or not.
+// Having returns the sample with a record that its source has read these quantities of
+// the device before, whether they have a value now or not.
 func (s Sample) Having(quantities ...Quantity) Sample {
 	for _, q := range quantities {
 		s.answers |= 1 << q
@@ -93,7 +93,7 @@ func (s Sample) Having(quantities ...Quantity) Sample {
 	return s
 }
 
-// identity is what a device is called where its UUID may be missing.
+// identity returns a name of a device, also if its UUID is missing.
 func identity(d Device) string { return cmp.Or(d.UUID, d.PCIBusID) }
 
 // mergedSample is a sample, the rank of its source, the rank of the last source
@@ -113,8 +113,8 @@ func (s *mergedSample) supplement(other Sample, rank int, stale time.Duration) {
 	if s.ProcessesAt.IsZero() {
 		s.Processes, s.ProcessesAt = other.Processes, other.ProcessesAt
 	}
-	// What the other source has ever read is its own from now on, even while it is
-	// stale or has no value: no third source may step in.
+	// The quantities that the other source has ever read belong to it from now on,
+	// even while it is stale or has no value: no third source may supply them.
 	had := s.answers.with(s.Readings)
 	s.answers = had.with(other.Readings) | other.answers
 	if other.At.IsZero() || s.At.Since(other.At) > stale {
@@ -191,9 +191,9 @@ func newMigPlacement(d Device) (migPlacement, bool) {
 	return at, at.parent != "" && at.gpu != Unknown && at.compute != Unknown
 }
 
-// ownUUID reports whether a partition has a UUID that is its alone: NVIDIA's
+// ownUUID reports whether the UUID of a partition is unique to it. NVIDIA's
 // older spelling, MIG-<UUID of the GPU>/<GPU instance>/<compute instance>,
-// says no more than where it is.
+// contains only its placement.
 func ownUUID(d Device) bool { return d.UUID != "" && !strings.HasPrefix(d.UUID, "MIG-GPU-") }
 
 func (x *deviceIndex) find(d Device, rank int) (at int, known bool) {

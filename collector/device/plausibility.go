@@ -7,30 +7,31 @@ import (
 	"time"
 )
 
-// Libraries return success with values that cannot be true: a
-// utilization of 808,334,905 % (NVIDIA/DCGM#199), a counter of energy that reads 0
-// while the GPU changes its power state. One of them would stay in totals for good.
+// Libraries return success with values that cannot be true: a utilization of
+// 808,334,905 % (NVIDIA/DCGM#199), a counter of energy that reads 0 while the GPU
+// changes its power state. Such a value would stay in totals forever.
 const (
-	// A ratio of two windows that are not quite the same is somewhat above 1
-	// (NVIDIA/DCGM#152); above that it is no ratio.
+	// A ratio whose two windows differ a little can be slightly above 1
+	// (NVIDIA/DCGM#152). A value above this limit is no ratio.
 	mostRatio = 1.5
 	// counterNoise is how far a counter may fall, as a part of its value, without
 	// having been reset: interpolated counters of energy fall by a little.
 	counterNoise = 0.01
-	// A value that contradicts those before is believed once so many readings in a row
-	// agree with it, over so long a time.
+	// A value that contradicts the previous ones is believed once this many readings
+	// in a row, over this long a time, agree with it.
 	lastingReadings = 3
 	// maxOrigins is how many origins a counter of one source has before their numbers
 	// are used again; Merge uses the higher bits.
 	maxOrigins  = 1 << 8
 	lastingTime = 5 * time.Second
-	// maxAccepted is of how many counters of a device that are not in its last read a
-	// filter keeps the last value: their details are foreign text, which may change.
+	// maxAccepted is the number of counters of a device whose last value a filter
+	// keeps although they were not in the last read. Their details are external text,
+	// which may change.
 	maxAccepted = 256
 )
 
-// Implausible is the value of a reading of which the source knows that the library
-// returned nonsense. It is refused and counted, as other impossible values are.
+// Implausible is the value of a reading if the source knows that the library
+// returned nonsense. It is refused and counted like other impossible values.
 func Implausible() float64 { return math.Inf(1) }
 
 // Grown reports whether a counter of the quantity can have grown by an amount between
@@ -39,8 +40,8 @@ func (b Bounds) Grown(amount float64, first, last Window) bool {
 	return b.Rate == 0 || amount <= growthLimit(b.Rate, first, last)
 }
 
-// growthLimit is the most by which something that grows by at most rate a second grows
-// between two measurements. Hardware updates its counters now and then, so that
+// growthLimit returns the largest growth between two measurements of a counter that
+// grows by at most rate a second. Hardware updates its counters now and then, so that
 // measurements within a second may differ by the growth of a second.
 func growthLimit(rate float64, first, last Window) float64 {
 	return rate * max((last.To-first.From).Seconds(), 1)
@@ -141,7 +142,7 @@ func (f *PlausibilityFilter) contradiction(spec *Spec, r *Reading) string {
 	}
 }
 
-// learn keeps what bounds other quantities.
+// learn keeps the values that bound other quantities.
 func (f *PlausibilityFilter) learn(r *Reading) {
 	switch r.Quantity {
 	case MemorySize:
@@ -151,7 +152,8 @@ func (f *PlausibilityFilter) learn(r *Reading) {
 	}
 }
 
-// limit is the bound that another quantity of the device gives; infinite if none does.
+// limit returns the bound that another quantity of the device sets; infinite if none
+// does.
 func (f *PlausibilityFilter) limit(b *Bounds) float64 {
 	known := max(f.power[0], f.power[1])
 	if b.Limit == MemorySize {
@@ -163,13 +165,14 @@ func (f *PlausibilityFilter) limit(b *Bounds) float64 {
 	return max(b.LimitFactor*known, b.LimitFloor)
 }
 
-// rate is the most by which a counter of the device grows in a second; 0: not known.
+// rate returns the largest growth in a second of a counter of the device; 0: not
+// known.
 func (f *PlausibilityFilter) rate(spec *Spec) float64 {
 	return min(f.limit(&spec.Bounds), spec.Bounds.Rate)
 }
 
-// ApplyProcesses makes unknown what cannot be true of the use of processes, and returns
-// that. The list is changed.
+// ApplyProcesses sets values of the use of processes that cannot be true to Unknown,
+// and returns them as refused. It changes the list.
 func (f *PlausibilityFilter) ApplyProcesses(processes []Process) (plausible []Process, refused []Refusal) {
 	examine := func(q Quantity, value *float64) {
 		r := Reading{Quantity: q, Value: *value}
@@ -195,8 +198,8 @@ type accepted struct {
 	doubtful *doubt
 }
 
-// doubt is a row of readings that agree with each other, and not with what was let
-// through before.
+// doubt is a row of readings that agree with each other, but not with the last
+// accepted reading.
 type doubt struct {
 	first, last Reading
 	count       int
@@ -237,7 +240,7 @@ func (a *accepted) apply(r Reading, constant bool, rate float64) (Reading, strin
 	now := r
 	if reset := d.first.Value < a.last.Value && (rate == 0 || d.first.Value <= growthLimit(rate, a.last.Measured, d.first.Measured)); reset && a.count >= lastingReadings {
 		now, now.Origin = d.first, a.last.Origin
-	} else { // what was let through before was wrong; so may the first of those be that contradict it
+	} else { // the accepted value was wrong; so may be the first of those that contradict it
 		now.Origin = a.nextOrigin()
 	}
 	a.last, a.count, a.doubtful = now, lastingReadings, nil
@@ -264,8 +267,8 @@ func contradicts(first, second *Reading, constant bool, rate float64) string {
 }
 
 // RawCounter is one of several counters that a source adds up itself, such as those of
-// the links of a device. A source must not add up what a PlausibilityFilter would refuse: what it
-// has added stays. The zero value has not been read.
+// the links of a device. A source must not add up values that a PlausibilityFilter would
+// refuse, because they would stay in the sum. The zero value has not been read.
 type RawCounter struct {
 	value, before float64 // the last two that were believed
 	known         bool

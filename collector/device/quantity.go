@@ -162,8 +162,8 @@ func (s Spec) Family() string {
 }
 
 // Bounds are what values of a quantity can be in hardware that exists or is
-// announced, with room to spare. A reading outside of them is refused where it
-// enters, whichever source it is of. The zero Most is no bound.
+// announced, with room to spare. Readings outside of the bounds are refused,
+// whichever source they come from. If Most is zero, there is no upper bound.
 type Bounds struct {
 	Least, Most float64
 	Rate        float64 // of a counter: the most that it grows by in a second; 0: no bound
@@ -189,7 +189,7 @@ const (
 	mostMemoryErrors = 1e5
 )
 
-// Specs describes every quantity, indexed by it.
+// Specs describes every quantity, indexed by Quantity.
 func Specs() [Quantities]Spec {
 	ratio, flag, count := Bounds{Most: 1}, Bounds{Most: 1}, Bounds{Most: 1e6}
 	memory := Bounds{Most: mostMemory, Limit: MemorySize, LimitFactor: 1.01}
@@ -236,12 +236,12 @@ func Specs() [Quantities]Spec {
 	}
 }
 
-// Reading is one value of one quantity. Details are the values of the
-// quantity's details (engine, sensor …), empty where it has none. Measured is
-// when the value was measured; in a Sample it is always set. Counters with different
-// origins began at different times: of another source, or of the same one after a value
-// that cannot have followed the one before, or read from another metric. A source gives
-// origins below 256.
+// Reading is one value of one quantity. Details are the values of the quantity's
+// details (engine, sensor …), empty where it has none. Measured is when the value was
+// measured; in a Sample it is always set. Counters with different origins began at
+// different times: they come from different sources, from one source before and after a
+// value that cannot have followed the previous one, or from different metrics. A source
+// gives origins below 256.
 type Reading struct {
 	Quantity Quantity
 	Origin   uint16

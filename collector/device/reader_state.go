@@ -25,11 +25,11 @@ type readerState struct {
 	retry   backoff       // of slow reads that fail
 	again   time.Duration // when, in elapsed time, the next slow read is due
 
-	// What the last read that came back has said.
+	// The result of the last read that returned.
 	answered bool  // one ever has
 	failed   bool  // it found nothing, or was overdue
 	err      error // what it failed with, wholly or in part
-	slowErr  error // what the last slow one failed with: fast ones do not ask for the same
+	slowErr  error // the error of the last slow read: fast reads do not read the same
 
 	devices []sampleRecord
 	refused []refusal // since they were taken last
@@ -58,7 +58,7 @@ type sampleRecord struct {
 	processesAt clock.Instant // when it was read; zero: never
 }
 
-// readResult is what a read came back with, and for which round it was meant.
+// readResult is the result of a read, and the round that it was meant for.
 type readResult struct {
 	state        *readerState
 	round        uint64
@@ -82,8 +82,8 @@ func (s *readerState) start(round uint64, now clock.Instant, slow time.Duration)
 	return Slow
 }
 
-// errNothingSeen is what a read failed with that came back with no device
-// and without an error.
+// errNothingSeen is the error of a read that returned neither a device nor an
+// error.
 var errNothingSeen = errors.New("no device was seen")
 
 // apply applies what a read has found.
@@ -143,7 +143,7 @@ func (s *readerState) takeRefused() []refusal {
 	return refused
 }
 
-// drop applies nothing of a read but that it failed.
+// drop records that a read failed, and applies nothing else of it.
 func (s *readerState) drop(a readResult, err error) {
 	s.fail(a.tier, err)
 	if a.tier == Slow {
@@ -159,8 +159,8 @@ func (s *readerState) fail(tier Tier, err error) {
 	}
 }
 
-// retrySlow tries a slow read that gave nothing again before its time, but
-// not so often that fast reads starve.
+// retrySlow repeats a slow read without a result earlier than usual, but not so
+// often that fast reads starve.
 func (s *readerState) retrySlow(now clock.Instant) {
 	s.again = now.Elapsed + s.retry.grow()
 }
@@ -173,7 +173,8 @@ func useful(observations []Observation, err error) bool {
 	})
 }
 
-// known is the record of a device, most likely at the position where it was.
+// known returns the record of a device. It looks first at the previous position
+// of the device.
 func (s *readerState) known(d Device, at int) sampleRecord {
 	same := func(r sampleRecord) bool {
 		return r.device.UUID == d.UUID && r.device.PCIBusID == d.PCIBusID && r.device.Published == d.Published
@@ -187,10 +188,10 @@ func (s *readerState) known(d Device, at int) sampleRecord {
 	return sampleRecord{filter: newPlausibilityFilter(s.specs)}
 }
 
-// apply applies what one read has found of the device, and when it measured
-// what the source does not know the time of: during the read. Where it found
-// nothing for a failure, what was known before stays, as old as it is. It returns
-// what cannot be true.
+// apply applies the readings of one read of the device. Readings without a time
+// of measurement get the time of the read. If the read failed and has nothing for
+// a tier, the earlier readings stay with their own times. It returns the readings
+// that cannot be true.
 func (r *sampleRecord) apply(o Observation, a readResult, during Window) (refused []Refusal) {
 	r.device, r.made = o.Device, nil
 	filter := func(tier Tier, readings []Reading) []Reading {
@@ -267,8 +268,8 @@ func both(fast, slow []Reading) []Reading {
 	return append(append(merged, fast...), slow...)
 }
 
-// backoff is how long to wait after each of several failures in a row: first,
-// then ever twice as long, at most most.
+// backoff determines how long to wait after each of several failures in a row:
+// first, then twice as long each time, up to most.
 type backoff struct {
 	first, most, last time.Duration
 }

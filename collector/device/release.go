@@ -13,12 +13,12 @@ import (
 // the source is closed. After Close, Readers opens it again.
 type ReleasableSource interface {
 	Source
-	// Holds reports whether this source keeps devices open.
+	// KeepsOpen reports whether this source keeps devices open.
 	KeepsOpen() bool
 }
 
-// UnbindSource is a ReleasableSource that learns that a driver is to be unbound from one of its
-// devices, which waits for it to be closed.
+// UnbindSource is a ReleasableSource that is notified when a driver is to be unbound from
+// one of its devices. Unbinding waits until the device is closed.
 type UnbindSource interface {
 	ReleasableSource
 	// Unbinding signals that a driver is to be unbound.
@@ -64,8 +64,8 @@ func (s *Sampler) Access() Access {
 // open. The sources must be released for that.
 func (s *Sampler) Unbinding() <-chan struct{} { return s.unbinding }
 
-// release is whether a loop keeps its source closed. Only request and access may be
-// called by other goroutines.
+// release records whether a loop keeps its source closed. Only request and access
+// may be called by other goroutines.
 type release struct {
 	holds     bool // the source keeps devices open
 	requested atomic.Bool
@@ -174,7 +174,7 @@ func (l *loop) watchUnbinding() <-chan struct{} {
 	return nil
 }
 
-// releasedTick is what a tick does while the source is released or to be released.
+// releasedTick replaces a tick while the source is released or to be released.
 func (l *loop) releasedTick(now clock.Instant) {
 	l.release.failed = false
 	l.closeWhenIdle()

@@ -11,8 +11,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// Options are what a Sampler is made of. Clock is needed; a zero interval
-// means the default that is named beside it.
+// Options configure a Sampler. Clock is needed; a zero interval means the
+// default that is named beside it.
 type Options struct {
 	Sources      []Source        // in the order of precedence
 	Optional     map[string]bool // names of sources that may well not exist here
@@ -74,8 +74,8 @@ func NewSampler(o Options) *Sampler {
 	return s
 }
 
-// Run samples until ctx ends and returns at once then, at most closeGrace
-// later, even while reads hang. It closes each source into which no call
+// Run samples until ctx ends. It then returns immediately, or at most
+// closeGrace later if reads hang. It closes each source into which no call
 // hangs. It may be called once.
 func (s *Sampler) Run(ctx context.Context) {
 	var running sync.WaitGroup
@@ -94,9 +94,9 @@ func (s *Sampler) Run(ctx context.Context) {
 func (s *Sampler) Latest() []Sample { return *s.latest.Load() }
 
 // Refresh asks each source for a round that begins from now on, at once if no round
-// is open, and returns a function that reports whether all of these have ended. Of
-// a source that hangs they end when their timeout is over. A source that was not
-// able to take an earlier Refresh yet does not take another: its round never ends.
+// is open, and returns a function that reports whether all of these have ended. The
+// round of a source that hangs ends when its timeout is over. A source that has not
+// taken an earlier Refresh yet does not take another: its round never ends.
 func (s *Sampler) Refresh() (ended func() bool) {
 	left := &atomic.Int64{}
 	left.Store(int64(len(s.loops)))
@@ -112,7 +112,7 @@ func (s *Sampler) Refresh() (ended func() bool) {
 // Changed signals that a round has ended since the last signal.
 func (s *Sampler) Changed() <-chan struct{} { return s.changed }
 
-// Statuses returns how each source is, in the order of precedence.
+// Statuses returns the status of each source, in the order of precedence.
 func (s *Sampler) Statuses() []source.Status {
 	statuses := make([]source.Status, len(s.loops))
 	for i, l := range s.loops {

@@ -28,12 +28,12 @@ type Reader interface {
 type Source interface {
 	// Name is the source's name in flags and metrics.
 	Name() string
-	// Readers lists what is there now. It is called again at each slow
-	// tier and after a failure, never twice at a time, and connects again
-	// if a connection was lost. Readers of hardware that is still there
-	// keep their Key; the sampler goes on with the one it has. Readers
-	// beside an error are those that could be listed nevertheless: they are
-	// added, and no reader that is missing among them is removed.
+	// Readers lists what is there now. It is called again at each slow tier and
+	// after a failure, never twice at a time, and connects again if a
+	// connection was lost. Readers of hardware that is still there keep their
+	// Key; the sampler goes on with the one it has. Readers that are returned
+	// with an error could be listed nevertheless: they are added, and no
+	// missing reader is removed.
 	Readers(ctx context.Context) ([]Reader, error)
 	// Close releases what the source holds. It is not called while a
 	// call into the source hangs.
@@ -61,9 +61,9 @@ type EventSource interface {
 	XIDs() map[string][]XID
 	// Received returns up to when XIDs has every error of the devices in it, and
 	// why errors of other devices are not received; nil if that is because they
-	// report none. The zero instant is that of a source without a connection. A
-	// source that has not received for long is not believed: its XIDs are not
-	// attached to samples.
+	// report none. The zero instant is that of a source without a connection. If
+	// a source has not received errors for long, its XIDs are not attached to
+	// samples.
 	Received() (clock.Instant, error)
 	// Changed signals that XIDs has changed since the last signal.
 	Changed() <-chan struct{}

@@ -47,7 +47,7 @@ func countReaders(readers []*readerState, isOverdue func(*readerState) bool, too
 	return c
 }
 
-// impairment is why a source that works is impaired, or nil.
+// impairment returns why a source that works is impaired, or nil.
 func (c *readerCounts) impairment(duplicates []string, discovery, events error) error {
 	switch {
 	case c.failed > 0:

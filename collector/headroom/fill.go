@@ -1,6 +1,6 @@
 package headroom
 
-// fill is how often a claim of a shape can be allocated on a node.
+// fill records how often a claim of a shape can be allocated on a node.
 type fill struct {
 	claims int32
 	more   bool    // there may be more
@@ -15,8 +15,8 @@ type linkedFill struct {
 	perNode  map[int32]int32 // claims, by index of the node
 }
 
-// add adds a node. What is left on several nodes may be the same devices, so that the
-// most of one node counts.
+// add adds a node. The devices that are left on several nodes may be the same, so
+// only the node with the most counts.
 func (l *linkedFill) add(node int32, f fill) {
 	l.claims += f.claims
 	l.more = l.more || f.more

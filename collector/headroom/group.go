@@ -12,8 +12,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
 )
 
-// nodeList is the nodes with devices, sorted, and which of them have changed since the
-// last refresh.
+// nodeList has the nodes with devices, sorted, and which of them have changed since
+// the last refresh.
 type nodeList struct {
 	names   []string
 	stamps  []uint64
@@ -45,11 +45,11 @@ func (l *nodeList) update(now []inventory.NodeStamp) {
 	}
 }
 
-// settled declares that all groups know the nodes as they are.
+// settled records that all groups have the present nodes.
 func (l *nodeList) settled() { clear(l.changed) }
 
-// shapeGroup is shapes whose requests select by the same of devices: nodes with the same
-// traits are the same to all of them.
+// shapeGroup has the shapes whose requests read the same properties of devices: nodes
+// with the same traits are the same to all of them.
 type shapeGroup struct {
 	requests   []inventory.Request
 	attributes []resourcev1.FullyQualifiedName
@@ -106,8 +106,8 @@ func shapeAttributes(s *shape) []resourcev1.FullyQualifiedName {
 	return all
 }
 
-// update finds the keys of the nodes that have changed. Selectors are evaluated first,
-// where they have no results. What is known of a list before the last one is of no use.
+// update finds the keys of the nodes that have changed. It first evaluates selectors
+// that have no results. It discards what it knows of a list before the last one.
 func (g *shapeGroup) update(ctx context.Context, pause inventory.Pause, inv *inventory.Inventory, nodes *nodeList) error {
 	g.traits = nil
 	for _, request := range g.requests {
@@ -177,14 +177,14 @@ func (g *shapeGroup) nodeKey(inv *inventory.Inventory, node string) int32 {
 	return at
 }
 
-// forget has all keys found again.
+// forget drops all keys, so that they are found again.
 func (g *shapeGroup) forget() {
 	g.of, g.keys, g.users, g.list = nil, nil, nil, 0
 	clear(g.index)
 	g.linkedVersion++
 }
 
-// compact drops the keys that no node has, once they are most.
+// compact drops the keys that no node has, once they are the majority.
 func (g *shapeGroup) compact() {
 	unused := 0
 	for _, n := range g.users {

@@ -20,8 +20,8 @@ type NodeFill struct {
 	More bool
 }
 
-// PerNode returns how often claims with these specifications can be allocated together
-// on each node with devices, sorted by node: as far as devices go. On nodes that have
+// PerNode returns how often claims with these specifications can be allocated together on
+// each node with devices, sorted by node. It considers devices only. On nodes that have
 // devices in common they are allocated in the order of the nodes. At most so many pods
 // are counted on a node. Claims that take no devices, because they have admin access, can
 // be allocated any number of times where they can be allocated once.
@@ -61,8 +61,8 @@ func PerNode(ctx context.Context, inv *inventory.Inventory, specs []*resourcev1.
 	return all, nil
 }
 
-// untaking returns for each node the most claims, if the claims, which take no devices,
-// can be allocated once.
+// untaking returns the result for claims that take no devices: the maximum on each
+// node on which they can be allocated once, and 0 on the other nodes.
 func untaking(ctx context.Context, inv *inventory.Inventory, specs []*resourcev1.ResourceClaimSpec, most int) ([]NodeFill, error) {
 	nodeCache := allocator.NewNodeCache(inv, allocator.NewCache(), allocator.CommandLimit)
 	pause := func(ctx context.Context) error { return ctx.Err() }
@@ -90,7 +90,7 @@ func untaking(ctx context.Context, inv *inventory.Inventory, specs []*resourcev1
 	return all, nil
 }
 
-// searchEach has all nodes searched by themselves, where it is not known which of them
+// searchEach searches each node by itself. It is used if it is not known which nodes
 // are the same.
 func (p *Planner) searchEach(ctx context.Context, pause inventory.Pause, g *shapeGroup) error {
 	g.of = make([]int32, len(p.nodes.names))

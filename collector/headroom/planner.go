@@ -1,8 +1,8 @@
 // Package headroom counts how many more claims could be allocated: for each device
-// class some numbers of devices on one node, and what most claims and templates
-// request. It has the scheduler's allocator allocate on each node until that refuses.
-// Nodes that are the same to a request are searched once, and what was found is kept,
-// so that a change costs as much as it affects.
+// class, claims for some numbers of devices on one node, and the requests of most
+// claims and templates. It has the scheduler's allocator allocate on each node until
+// that refuses. Nodes that are the same to a request are searched once, and the
+// result is kept, so that the cost of a change depends on what it affects.
 //
 // The stages, in the direction of the data:
 //
@@ -28,18 +28,19 @@ import (
 
 const (
 	// restAfter is how long a Planner rests after a refresh, as a multiple of its
-	// duration, and leastRest and mostRest are the least and the most of it.
+	// duration. leastRest and mostRest bound the rest.
 	restAfter = 4
 	leastRest = 2 * time.Second
 	mostRest  = 15 * time.Second
 
 	// searchesPerRefresh is how many nodes are searched in one refresh. The others are
-	// searched in the next ones; until then what they have does not count.
+	// searched in the next refreshes; until then their devices do not count.
 	searchesPerRefresh = 20_000
-	// linkedSearches is how many searches there are, for one shape, on nodes that have
-	// devices in common, one after the other.
+	// linkedSearches is the most searches for one shape, one after the other, on nodes
+	// that have devices in common.
 	linkedSearches = 2000
-	// needsKept is for how long it is not looked again at what pods typically request.
+	// needsKept is how long the typical requests of pods are kept before they are
+	// computed again.
 	needsKept = 30 * time.Second
 
 	// timesPerNode bounds how many claims are allocated on one node.
@@ -96,8 +97,8 @@ func newPlanner(options Options, compiled *cel.Cache, searchLimit time.Duration)
 // Latest returns the newest result; nil if there is none yet.
 func (p *Planner) Latest() *dra.Headroom { return p.latest.Load() }
 
-// Work computes the headroom again, if there may be another one and the last time is
-// long enough ago. It calls pause between two pieces of work and returns its error. It
+// Work computes the headroom again if it may have changed and the last refresh is long
+// enough ago. It calls pause between two pieces of work and returns its error. It
 // reports whether there was something to do.
 func (p *Planner) Work(ctx context.Context, pause inventory.Pause) (bool, error) {
 	inv, began := p.options.Inventory.Overview(), p.options.Clock()
@@ -182,8 +183,8 @@ func (p *Planner) updateShapes() {
 	}
 }
 
-// search finds out how often the allocator succeeds where that is not known. It returns
-// how many searches may follow.
+// search runs the allocator on the nodes whose result is not known. It returns how many
+// more searches may follow.
 func (p *Planner) search(ctx context.Context, pause inventory.Pause, g *shapeGroup, s *shape, searches int) (int, error) {
 	for at, key := range g.keys {
 		if _, ok := s.found[key]; ok || g.users[at] == 0 {
@@ -249,8 +250,8 @@ func fillOn(ctx context.Context, pause inventory.Pause, nodeCache *allocator.Nod
 }
 
 // fillLinked allocates claims of a shape on the nodes without a key, one node after the
-// other in the order of their names: what is allocated on one of them may be missing on
-// the next.
+// other in the order of their names: a device that is allocated on one node may be
+// missing on the next.
 func (p *Planner) fillLinked(ctx context.Context, pause inventory.Pause, g *shapeGroup, s *shape) error {
 	if s.linked.version == g.linkedVersion {
 		return nil

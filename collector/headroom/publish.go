@@ -12,7 +12,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
 )
 
-// publish makes the result of what was found.
+// publish makes the result of the searches.
 func (p *Planner) publish(ctx context.Context, pause inventory.Pause) error {
 	made := &dra.Headroom{}
 	rooms := p.rooms()
@@ -50,7 +50,7 @@ func (p *Planner) publish(ctx context.Context, pause inventory.Pause) error {
 	return nil
 }
 
-// headroom adds up what was found for a shape.
+// headroom adds up the results for a shape.
 func (p *Planner) headroom(g *shapeGroup, s *shape, counts []inventory.Count, rooms *nodeRooms) dra.ShapeHeadroom {
 	made := dra.ShapeHeadroom{Class: s.class, Shape: s.text, Requests: s.asked, Exact: true, PodsKnown: rooms != nil}
 	fills := make([]*fill, len(g.keys))
@@ -95,9 +95,10 @@ func (p *Planner) headroom(g *shapeGroup, s *shape, counts []inventory.Count, ro
 	return made
 }
 
-// limit returns the reason for which one claim more would be pending, given how many
-// devices could still be allocated for each request, in all and on one node, and
-// whether some node has enough for each. For all devices of a node it is not known.
+// limit returns the reason why one more claim would be pending. Its arguments are
+// how many devices could still be allocated for each request, in all and on one
+// node, and whether a node has enough for each request. The reason is not known for
+// a request of all devices of a node.
 func limit(s *shape, counts []inventory.Count, left, most []int, together bool) dra.PendingReason {
 	if slices.ContainsFunc(s.requests, func(r diagnosis.Request) bool { return r.Count == 0 }) {
 		return dra.ReasonNone
@@ -115,8 +116,8 @@ func limit(s *shape, counts []inventory.Count, left, most []int, together bool) 
 	return dra.ReasonFragmented
 }
 
-// sufficeEach reports whether so many devices, for each request by itself, are as many
-// as it needs.
+// sufficeEach reports whether each request, by itself, has as many devices as it
+// needs.
 func (s *shape) sufficeEach(left []int32) bool {
 	for i, r := range s.requests {
 		if r.Name == r.Parent && int(left[i]) < r.Devices() {
@@ -130,7 +131,7 @@ func (s *shape) sufficeEach(left []int32) bool {
 // claim cannot use: the sum over the shapes that claims and templates request of their
 // share of all uses, times the share of the free devices that is left when as many
 // claims of the shape as possible are allocated. Classes without free devices, without
-// requests, or with a figure that is not exact, have none.
+// requests or with an inexact figure are omitted.
 func (p *Planner) fragmentation(shapes []dra.ShapeHeadroom, free map[string]int) []dra.ClassFragmentation {
 	found := make(map[[2]string]*dra.ShapeHeadroom, len(shapes))
 	for i := range shapes {
@@ -174,9 +175,9 @@ func (s *shape) devicesOfClass() int64 {
 	return sum
 }
 
-// partnerless returns the classes and nodes for which there are single devices, while
-// everything that claims and templates request of the class needs other devices too and
-// cannot be allocated there.
+// partnerless returns the classes and nodes with devices that no known claim can use:
+// all claims and templates that request devices of the class request other devices too,
+// and cannot be allocated on the node.
 func (p *Planner) partnerless() []inventory.Partnerless {
 	single, requested := map[string]*shape{}, map[string][]*shape{}
 	alone := map[string]bool{} // classes of which devices are requested by themselves
@@ -239,7 +240,7 @@ func (s *shape) onNode(node int) (int, bool) {
 	return int(found.claims), ok && (found.claims > 0 || !found.more)
 }
 
-// nodeRooms is what the nodes have for pods besides devices.
+// nodeRooms has the resources of the nodes besides devices.
 type nodeRooms struct {
 	left  []inventory.ResourceAmounts // by index of the node; no pods where none can be bound
 	needs map[string]inventory.Need   // by class
@@ -263,8 +264,8 @@ func (p *Planner) rooms() *nodeRooms {
 	return r
 }
 
-// pods returns how many of so many pods with a claim of the shape each can be bound to
-// the node: each requests what is typical for its devices.
+// pods returns how many of the given number of pods, with one claim of the shape each,
+// can be bound to the node. Each pod requests what is typical for its devices.
 func (r *nodeRooms) pods(node int, s *shape, most int) int {
 	left, need := r.left[node], r.needs[s.class]
 	pods := min(int64(most), left.Pods)

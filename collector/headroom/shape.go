@@ -23,7 +23,7 @@ func sizes() []int64 { return []int64{1, 2, 4, 8} }
 // maxText bounds the text of a shape, which is a label.
 const maxText = 120
 
-// shape is what a claim requests, or several claims of a pod together.
+// shape describes what a claim, or several claims of a pod together, request.
 type shape struct {
 	class string // of its first request
 	text  string
@@ -42,8 +42,8 @@ type shape struct {
 	linked linkedFill
 }
 
-// newShape returns the shape of specifications. It is false if the number of claims
-// has no meaning: with admin access they take nothing.
+// newShape returns the shape of the specifications. It returns false if such claims
+// cannot be counted: with admin access they take no devices.
 func newShape(uses int, specs ...*resourcev1.ResourceClaimSpec) (*shape, bool) {
 	s := &shape{specs: specs, uses: uses, most: timesPerNode, found: map[inventory.TraitsKey]fill{}}
 	takes := false
@@ -88,7 +88,8 @@ func newDeviceSpec(class string, count int64) *resourcev1.ResourceClaimSpec {
 	}}}}
 }
 
-// isSimple reports whether a claim requests a number of devices of a class, whichever.
+// isSimple reports whether a claim requests a number of devices of a class, and
+// nothing else.
 func isSimple(spec *resourcev1.ResourceClaimSpec) bool {
 	if len(spec.Devices.Requests) != 1 || len(spec.Devices.Constraints) > 0 {
 		return false
@@ -98,7 +99,8 @@ func isSimple(spec *resourcev1.ResourceClaimSpec) bool {
 		r.Capacity == nil && len(r.DerivedAttributes) == 0
 }
 
-// specText describes what a claim requests: for devices of one class alone their number.
+// specText describes what a claim requests. If it requests devices of one class only,
+// the text is their number.
 func specText(spec *resourcev1.ResourceClaimSpec) string {
 	if isSimple(spec) {
 		return strconv.FormatInt(max(spec.Devices.Requests[0].Exactly.Count, 1), 10)
@@ -229,8 +231,8 @@ func firstClass(spec *resourcev1.ResourceClaimSpec) string {
 	return ""
 }
 
-// distinguish shortens long texts, and adds a digest to those that several shapes of a
-// class have, and to those that were shortened.
+// distinguish shortens long texts. It adds a digest to shortened texts and to texts
+// that several shapes of a class have.
 func distinguish(all []*shape) {
 	type label struct{ class, text string }
 	counts := map[label]int{}

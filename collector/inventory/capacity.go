@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// capacities are what a device has, by name.
+// capacities are the capacities of a device, by name.
 type capacities map[resourcev1.QualifiedName]resourcev1.DeviceCapacity
 
-// consumedCapacities are what is consumed of capacities.
+// consumedCapacities are the consumed amounts of capacities, by name.
 type consumedCapacities map[resourcev1.QualifiedName]resource.Quantity
 
 // capacityFits reports whether the device's capacities suffice for a request
@@ -48,9 +48,9 @@ func capacityFits(published capacities, consumed consumedCapacities, requested *
 	return true
 }
 
-// consumption returns what a request for an amount, or for none (nil),
-// consumes: rounded up to what the policy allows. It is false if that has no
-// number.
+// consumption returns the amount that a request consumes: the requested amount
+// (nil: the default, or else all), rounded up to one that the policy allows. It
+// returns false if there is no such number.
 func consumption(capacity *resourcev1.DeviceCapacity, requested *resource.Quantity) (resource.Quantity, bool) {
 	policy := capacity.RequestPolicy
 	switch {
@@ -144,8 +144,8 @@ func newAmountUnit(bounds *resourcev1.CapacityRequestPolicyRange) amountUnit {
 	return thousandths
 }
 
-// convert returns the amount in the unit, and false if it has no such number. An
-// amount in ones is rounded up, as Quantity does.
+// convert returns the amount in the unit, and false if the amount cannot be
+// expressed in it. An amount in ones is rounded up, as Quantity does.
 func (u amountUnit) convert(amount resource.Quantity) (int64, bool) {
 	if u == 1 {
 		return amount.Value(), amount.CmpInt64(math.MaxInt64) <= 0

@@ -14,15 +14,15 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// claim is a ResourceClaim: what is allocated to it, and what it requests, unless that
-// is large and it is allocated.
+// claim is a ResourceClaim: its allocation and its specification. The specification of
+// an allocated claim is not kept if it is large.
 type claim struct {
 	ref       dra.ClaimRef
 	allocated bool
 	devices   []deviceAllocation
 	pods      []string // that it is reserved for, by name
 	spec      *interned[claimSpec]
-	node      unique.Handle[string] // the only one where the allocation can be used; zero: see selector
+	node      unique.Handle[string] // the only node on which the allocation can be used; zero: see selector
 	selector  *corev1.NodeSelector  // of the allocation, if it is another; nil: anywhere
 }
 
@@ -123,8 +123,8 @@ func isAdmin(result *resourcev1.DeviceRequestAllocationResult) bool {
 	return result.AdminAccess != nil && *result.AdminAccess
 }
 
-// consumedBy returns what a share consumes. It is nil for a device that is
-// allocated whole, of which nothing is left.
+// consumedBy returns the capacity that a share consumes. It is nil for a device
+// that is allocated as a whole: nothing is left of it.
 func consumedBy(result *resourcev1.DeviceRequestAllocationResult) consumedCapacities {
 	if result.ShareID == nil || len(result.ConsumedCapacity) == 0 {
 		return nil
@@ -132,8 +132,8 @@ func consumedBy(result *resourcev1.DeviceRequestAllocationResult) consumedCapaci
 	return maps.Clone(result.ConsumedCapacity)
 }
 
-// total reports whether the device is allocated whole, and what all shares of it
-// consume. The receiver is the first allocation of the device.
+// total reports whether the device is allocated as a whole, and how much all of
+// its shares consume. The receiver is the first allocation of the device.
 func (a *deviceAllocation) total() (exclusive bool, consumed consumedCapacities) {
 	for allocation := a; allocation != nil; allocation = allocation.next {
 		exclusive = exclusive || allocation.shareID == ""
@@ -149,7 +149,7 @@ func (a *deviceAllocation) total() (exclusive bool, consumed consumedCapacities)
 	return exclusive, consumed
 }
 
-// AllocatedClaim is what is known of an allocated claim.
+// AllocatedClaim describes an allocated claim.
 type AllocatedClaim struct {
 	Node     string               // the only one where it can be used
 	Selector *corev1.NodeSelector // of nodes, if it is not one; nil: all
@@ -168,7 +168,8 @@ func newClaimStore(specs *specStore) *claimStore {
 }
 
 // set applies the present state of a claim; nil: it is gone. It returns the
-// states whose allocations end and begin, nil for none.
+// state whose allocation ends and the state whose allocation begins; nil: there
+// is none.
 func (s *claimStore) set(ref dra.ClaimRef, published *resourcev1.ResourceClaim, requested *measuredSpec) (ended, begun *claim) {
 	old := s.claims[ref]
 	switch {
@@ -201,8 +202,8 @@ func (s *claimStore) setTemplate(ref dra.ClaimRef, requested *measuredSpec) {
 	s.specs.release(old) // at the end, so that an equal one is the same
 }
 
-// requested returns what a claim requests, or, if the claim is "", a template; nil if
-// that is not known.
+// requested returns the specification of a claim, or that of a template if the claim
+// is ""; nil: it is not known.
 func (s *claimStore) requested(namespace, claim, template string) *claimSpec {
 	if claim == "" {
 		if found := s.templates[dra.ClaimRef{Namespace: namespace, Name: template}]; found != nil {

@@ -17,7 +17,7 @@ type class struct {
 	published *resourcev1.DeviceClass
 	selectors []*selector
 	upTo      uint64       // stamp of the last block for which the selectors have been evaluated
-	counted   bool         // counts are right, but for the pools updated since
+	counted   bool         // counts are up to date, except for the pools that were updated since
 	counts    []classCount // by slot of the pool
 	total     classCount
 }
@@ -118,8 +118,8 @@ func (cs *classStore) set(name string, published *resourcev1.DeviceClass, compil
 
 // forExtendedResource returns the class by which an extended resource is
 // allocated, nil if there is none. If several classes name the same resource,
-// it is the youngest, then the first by name, as the scheduler chooses. Each
-// class has an implicit name besides.
+// the scheduler chooses the youngest one, and among these the first by name.
+// Each class also has an implicit name.
 func (cs *classStore) forExtendedResource(resource string) *resourcev1.DeviceClass {
 	if name, implicit := strings.CutPrefix(resource, resourcev1.ResourceDeviceClassPrefix); implicit {
 		return cs.get(name)
@@ -178,9 +178,9 @@ func (cs *classStore) unevaluated(index *blockIndex) [][]*selector {
 	return chains
 }
 
-// count brings the counts of all classes up to date whose selectors have been
-// evaluated for all devices. It reports whether a class has become countable, or
-// is not any more.
+// count updates the counts of the classes whose selectors have been evaluated
+// for all devices. It reports whether a class has become countable or has ceased
+// to be.
 func (cs *classStore) count(pools *poolStore, index *blockIndex) (changed bool) {
 	updated, removed := pools.takeChanges()
 	for _, c := range cs.byName {

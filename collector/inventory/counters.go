@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// counterState is what is left of a pool's counter sets, given what is
-// allocated, and which devices can still be allocated together from each set.
+// counterState has the counters of a pool that the present allocations leave,
+// and which devices can still be allocated together from each counter set.
 type counterState struct {
 	sets          map[string]*counterSetState
 	overcommitted bool // the allocator then allocates no device that needs a counter
@@ -18,8 +18,8 @@ type counterSetState struct {
 	groups groupState
 }
 
-// newCounterState computes the counters of a pool, which may be published in
-// other slices than the devices. It is false if the slices contradict each
+// newCounterState computes the counters of a pool. Counters and devices may be
+// published in different slices. It returns false if the slices contradict each
 // other.
 func newCounterState(current []*slice, allocated func(*device) bool) (counterState, bool) {
 	var c counterState
@@ -110,7 +110,8 @@ func (c *counterState) suffice(d *device) bool {
 	return true
 }
 
-// compatible reports whether the device can be allocated beside what is.
+// compatible reports whether the device can be allocated beside the devices
+// that are allocated already.
 func (c *counterState) compatible(d *device) bool {
 	for _, consumed := range d.consumes() {
 		if set := c.sets[consumed.value.set]; set == nil || !set.groups.admits(consumed.value.groups) {
@@ -120,9 +121,10 @@ func (c *counterState) compatible(d *device) bool {
 	return true
 }
 
-// groupState is which devices can be allocated together from a counter set: the
-// intersection of the compatibility groups of all that is allocated from it.
-// Devices without groups are compatible with each other alone (KEP-5941).
+// groupState determines which devices can be allocated together from a counter
+// set. It has the intersection of the compatibility groups of the devices that
+// are allocated from the set. Devices without groups are compatible only with
+// each other (KEP-5941).
 type groupState struct {
 	any     bool // something is allocated
 	names   []string

@@ -9,9 +9,9 @@ import (
 // countsKept is how many counts are kept. One has an entry for each node.
 const countsKept = 16
 
-// countStore keeps the counts of one version of the inventory, for requests of
-// which the selectors match the same devices: different specifications often
-// differ in nothing that is published.
+// countStore keeps the counts of one version of the inventory. Requests whose
+// selectors match the same devices share a count: different specifications
+// often select the same published devices.
 type countStore struct {
 	version uint64
 	byKey   map[memoKey]Count

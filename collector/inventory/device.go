@@ -24,7 +24,7 @@ type property struct {
 	name, value uint32
 }
 
-// extras is what most devices do not have.
+// extras has the properties that most devices lack.
 type extras struct {
 	shareable bool // several claims may share the device
 	irregular bool // has an attribute that CEL cannot read, or one twice: selectors are evaluated for the published object
@@ -64,8 +64,9 @@ func (d *device) sharesCounters(other *device) bool {
 	})
 }
 
-// capacity is what is kept of the published capacity: that of devices that may
-// be shared, and of those whose properties do not have all of it.
+// capacity returns the published capacity if it is kept. It is kept for devices
+// that may be shared, and for devices whose properties do not contain all of
+// it.
 func (d *device) capacity() capacities {
 	if d.extras == nil || d.extras.capacity == nil {
 		return nil
@@ -134,8 +135,8 @@ func (s *deviceStore) encode(driver string, published *resourcev1.Device, select
 	return encoded
 }
 
-// properties acquires the texts of all that selectors can see. Irregular
-// devices have something that these texts do not have.
+// properties acquires the texts of everything that selectors can see. These
+// texts do not describe irregular devices completely.
 func (s *deviceStore) properties(driver string, published *resourcev1.Device) (properties []property, irregular bool) {
 	properties = make([]property, 0, len(published.Attributes)+len(published.Capacity))
 	for name, attribute := range published.Attributes {

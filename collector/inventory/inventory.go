@@ -1,7 +1,7 @@
 // Package inventory indexes the devices that are published in the cluster, their
 // allocations, and the device classes. It counts the devices that are free, and
-// those that each stage of a request leaves. Why a claim cannot be allocated is
-// found out by collector/diagnosis.
+// those that each stage of a request leaves. collector/diagnosis finds out why a
+// claim cannot be allocated.
 //
 // The rules are those of the scheduler's allocator (package structured of
 // k8s.io/dynamic-resource-allocation), with all of its features: of the slices of
@@ -213,9 +213,9 @@ func (inv *Inventory) ApplyNode(name string, published *corev1.Node) {
 	}
 }
 
-// Spec returns what a claim requests, or, if the claim is "", what the claims of a template request. If that is not kept, it is nil,
-// and the refusal is the reason in one sentence. If it is not known, both are
-// empty.
+// Spec returns the specification of a claim, or that of a template if the claim is "". If
+// the specification is not kept, it is nil, and the refusal is the reason in one
+// sentence. If the claim or template is not known, both are empty.
 func (inv *Inventory) Spec(namespace, claim, template string) (spec *resourcev1.ResourceClaimSpec, refusal string) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
@@ -239,7 +239,8 @@ func (inv *Inventory) Templates(namespace string) []string {
 	return names
 }
 
-// Allocation returns that of a claim, and false if the claim is not allocated.
+// Allocation returns the allocation of a claim, and false if the claim is not
+// allocated.
 func (inv *Inventory) Allocation(namespace, name string) (AllocatedClaim, bool) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
@@ -416,8 +417,8 @@ func (inv *Inventory) Count(request Request) Count {
 	return count
 }
 
-// MostOnNode returns how many devices a request selects on the node where they are
-// most, whatever is allocated or tainted.
+// MostOnNode returns the largest number of devices that a request selects on one
+// node. Allocated and tainted devices count too.
 func (inv Overview) MostOnNode(request Request) int {
 	q := inv.lockedQuery(&request)
 	defer inv.mu.Unlock()
@@ -434,8 +435,8 @@ func (inv Overview) MostOnNode(request Request) int {
 	return most
 }
 
-// Explain returns why each stage removes devices for a request, and what keeps
-// them from it. The selectors must have been evaluated.
+// Explain returns why each stage removes devices for a request, and which
+// claims hold them. The selectors must have been evaluated.
 func (inv *Inventory) Explain(request Request, limits ExplanationLimits) Explanation {
 	q := inv.lockedQuery(&request)
 	defer inv.mu.Unlock()
@@ -466,8 +467,8 @@ func (inv *Inventory) ChangedFor(request Request, version uint64) bool {
 	return q.changedSince(version)
 }
 
-// Supply returns what is published, and what of it is free. It is cheap if
-// little has changed since the last call. Classes whose selectors have not been
+// Supply returns the published devices and how many of them are free. It is cheap
+// if little has changed since the last call. Classes whose selectors have not been
 // evaluated for all devices, which EvaluateClasses does, are marked as not counted.
 func (inv *Inventory) Supply() *dra.Supply {
 	inv.lockUpdated()
@@ -490,8 +491,9 @@ func (inv *Inventory) Supply() *dra.Supply {
 // NodeSupply is what upstream's allocator needs to know for one node.
 type NodeSupply struct {
 	Node *corev1.Node // with labels and declared features alone
-	// Slices are those that count for the node, of all pools that have a device
-	// which it can use, also slices for other nodes, with the taints of rules.
+	// Slices are the slices of all pools with a device that the node can use,
+	// with the taints of rules. Slices for other nodes are among them if they
+	// count for this one.
 	Slices []*resourcev1.ResourceSlice
 	// Allocated is what is allocated of those pools.
 	Allocated structured.AllocatedState

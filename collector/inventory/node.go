@@ -13,8 +13,8 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// nodeSelection is from which nodes devices can be used. A selection that is not
-// set, or cannot be parsed, selects no node.
+// nodeSelection determines the nodes that can use a device. A selection that is
+// not set or cannot be parsed selects no node.
 type nodeSelection struct {
 	node     string // the only one
 	all      bool
@@ -128,16 +128,15 @@ func (x *nodeIndex) nodeSelections(node string) iter.Seq[*nodeSelection] {
 }
 
 // declares reports whether devices of slices that skip node operations can be
-// allocated on the node. Of a node that is not known, or if nodes cannot be
-// read, that is assumed.
+// allocated on the node. It assumes so for a node that is not known, and if
+// nodes cannot be read.
 func (x *nodeIndex) declares(name string) bool {
 	node := x.nodes[name]
 	return node == nil || slices.Contains(node.Status.DeclaredFeatures, draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate)
 }
 
-// allocatable reports whether devices with the selection can be allocated on
-// any of its nodes, as far as nodes declare features. With no node to be
-// selected, nothing is against it.
+// allocatable reports whether a node of the selection declares the feature that
+// the devices need. It is true for a selection that selects no node.
 func (x *nodeIndex) allocatable(s *nodeSelection) bool {
 	if !s.optional || len(x.nodes) == 0 {
 		return true
@@ -176,8 +175,8 @@ func (x *nodeIndex) optionalFor(node string) []*nodeSelection {
 	return found
 }
 
-// names returns the names of all nodes, sorted. If nodes cannot be read, so that
-// none is known, it returns those that selections name.
+// names returns the names of all nodes, sorted. If nodes cannot be read, it
+// returns the nodes that selections name.
 func (x *nodeIndex) names() []string {
 	if len(x.nodes) > 0 {
 		return slices.Sorted(maps.Keys(x.nodes))
@@ -192,14 +191,15 @@ func (x *nodeIndex) names() []string {
 	return slices.Compact(names)
 }
 
-// exists reports whether there is such a node. If nodes cannot be read, so that
-// none is known, every name is that of a node.
+// exists reports whether the node exists. If nodes cannot be read, every node
+// is assumed to exist.
 func (x *nodeIndex) exists(name string) bool {
 	return len(x.nodes) == 0 || x.nodes[name] != nil
 }
 
-// get returns a node that exists, with labels and declared features alone. One
-// that cannot be read is given the feature that the allocator looks for.
+// get returns an existing node with only its labels and declared features. If
+// nodes cannot be read, the node declares the feature that the allocator looks
+// for.
 func (x *nodeIndex) get(name string) *corev1.Node {
 	if known := x.nodes[name]; known != nil {
 		return known

@@ -18,8 +18,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// pool is a resource pool. It exists while it has a slice, or a device of it is
-// allocated.
+// pool is a resource pool. It exists while it has a slice or an allocated
+// device.
 type pool struct {
 	// The part of a dra.Supply about the pool, computed by update.
 	supply  *dra.PoolSupply
@@ -211,7 +211,8 @@ func (p *pool) updateUsable(b *block, d *device, bit uint64) {
 	}
 }
 
-// isShare reports whether another claim that gets the device shares it.
+// isShare reports whether the next claim that gets the device shares it with
+// others.
 func (p *pool) isShare(d *device) bool {
 	if !d.shareable() {
 		return false
@@ -268,8 +269,9 @@ func (p *pool) summarize(sameSlices bool) {
 	}
 }
 
-// countersState reports whether a device consumes counters, and whether allocated
-// devices consume more of one than there is, with a share among them.
+// countersState reports whether any device consumes counters, and whether the
+// allocated devices, with a shared one among them, consume more of a counter than
+// exists.
 func (p *pool) countersState() (consumed, overdrawn bool) {
 	shared := false
 	for _, s := range p.current {
@@ -318,8 +320,8 @@ func (p *pool) countPartitions() []dra.PartitionSupply {
 	return all
 }
 
-// deviceNames returns the names of the current devices, sorted: the list of
-// before if it is the same.
+// deviceNames returns the names of the current devices, sorted. It returns the
+// previous list if nothing has changed.
 func (p *pool) deviceNames(sameSlices bool) []string {
 	var previous, names []string
 	if p.supply != nil {
@@ -373,8 +375,8 @@ func (p *pool) addDown(reasons *[dra.DownReasons]int, b *block, mask uint64) {
 	}
 }
 
-// appendCapacity appends the capacities of a device that may be shared. What is
-// beyond a float64 is left out.
+// appendCapacity appends the capacities of a device that may be shared. It
+// omits amounts beyond a float64.
 func (p *pool) appendCapacity(supply []dra.CapacitySupply, d *device) []dra.CapacitySupply {
 	if !d.shareable() {
 		return supply
@@ -577,8 +579,8 @@ func (ps *poolStore) markSelectionsChanged(version uint64, selections []*nodeSel
 	}
 }
 
-// markBroadChanged marks the pools of which nodes can use different slices, by something else
-// than their names.
+// markBroadChanged marks the pools whose nodes can use different slices, if such
+// nodes are selected by something else than their names.
 func (ps *poolStore) markBroadChanged(version uint64, broad iter.Seq[*nodeSelection]) {
 	for selection := range broad {
 		for p := range ps.bySelection[selection] {

@@ -10,8 +10,8 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// projection is what of a device a selector can read. Devices with the same
-// projection have the same result.
+// projection has the properties of a device that a selector can read. Devices
+// with the same projection have the same result.
 type projection struct {
 	names     []string // of attributes and capacities, qualified, with their kind
 	driver    bool
@@ -19,7 +19,7 @@ type projection struct {
 	whole     bool // it can read anything
 }
 
-// key is the same for equal projections, and for no others.
+// key is equal for two projections only if they are equal.
 func (p projection) key() string {
 	return fmt.Sprintf("%q %v %v %v", p.names, p.driver, p.shareable, p.whole)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// requestQuery is one request over all devices. It reads pools that are up to date and
-// the results that selectors have; it evaluates nothing.
+// requestQuery applies one request to all devices. It reads up-to-date pools and the
+// existing results of selectors. It evaluates no selector.
 type requestQuery struct {
 	pools       *poolStore
 	nodes       *nodeIndex
@@ -23,7 +23,7 @@ type requestQuery struct {
 	class, own  []*selector
 }
 
-// stages is what each stage leaves of a block.
+// stages has the devices of a block that each stage leaves.
 type stages struct {
 	left   [dra.StageBestNode]uint64
 	failed uint64 // a selector failed, and all selectors before it matched
@@ -76,8 +76,8 @@ func (q *requestQuery) free(p *pool, b *block, mask uint64) uint64 {
 	return mask
 }
 
-// unallocated returns the devices of the mask that are not allocated whole to
-// others, as far as that matters.
+// unallocated returns the devices of the mask that are not allocated as a
+// whole. With admin access, allocations do not matter.
 func (q *requestQuery) unallocated(b *block, mask uint64) uint64 {
 	if q.request.AdminAccess {
 		return mask
@@ -85,8 +85,8 @@ func (q *requestQuery) unallocated(b *block, mask uint64) uint64 {
 	return mask &^ b.exclusive
 }
 
-// count counts what each stage leaves, and returns with it a few selectors that
-// failed.
+// count counts the devices that each stage leaves. It also returns a few of the
+// selectors that failed.
 func (q *requestQuery) count() (Count, []selectorFailure) {
 	count := Count{NoClass: !q.classExists, Complete: true}
 	free, onNodes := q.nodes.bySelection(), map[string]int{}
@@ -161,7 +161,8 @@ type selectorFailure struct {
 	input    dracel.Device
 }
 
-// failuresAtMost is for how many devices failures of selectors are reported.
+// failuresAtMost is the number of devices for which failures of selectors are
+// reported.
 const failuresAtMost = 4
 
 // selectorFailures are the selectors that failed for the first devices.
@@ -231,7 +232,8 @@ func (q *requestQuery) changedSince(version uint64) bool {
 	return slices.ContainsFunc(q.pools.all(), func(p *pool) bool { return p.changed > version && slices.ContainsFunc(p.slices, selected) })
 }
 
-// notFreeReason returns why a device is not free that passes the stages before.
+// notFreeReason returns why a device that passes all earlier stages is not
+// free.
 func (q *requestQuery) notFreeReason(p *pool, b *block, bit int) NotFree {
 	d, mask := b.device(bit), uint64(1)<<bit
 	switch {
@@ -287,8 +289,8 @@ func (c *causeCounts) add(keys []causeKey, device dra.DeviceID, examples int) {
 	}
 }
 
-// sorted returns the causes, those of most devices first. Beyond the limit they
-// become one cause.
+// sorted returns the causes; those of the most devices come first. Causes
+// beyond the limit become one cause.
 func (c *causeCounts) sorted(limit int) []Cause {
 	slices.SortStableFunc(c.keys, func(x, y causeKey) int { return cmp.Compare(c.byKey[y].Count, c.byKey[x].Count) })
 	listed, others := c.keys[:min(limit, len(c.keys))], c.keys[min(limit, len(c.keys)):]
@@ -371,16 +373,15 @@ func (q *requestQuery) appendCauses(keys []causeKey, stage dra.Stage, p *pool, b
 	}
 }
 
-// holderDevices are the claims to which devices are allocated that keep devices
-// from a request.
+// holderDevices are the claims that hold devices which a request could
+// otherwise have.
 type holderDevices struct {
 	claims map[*claim][]dra.DeviceID
 	seen   map[*device]bool
 }
 
-// add adds the claims that keep a device from being allocated: those to which it
-// is allocated, else those to which devices are allocated that consume from the
-// same counter sets.
+// add adds the claims that prevent the allocation of a device: the claims that
+// hold it, or else the claims that hold devices of the same counter sets.
 func (h *holderDevices) add(p *pool, s *slice, d *device) {
 	if p.allocated[d.name] != nil {
 		h.addAllocated(p, d)

@@ -84,15 +84,15 @@ type Count struct {
 	// Incomplete counts the devices that pass all stages before StageFree and
 	// are not allocated to others, but are in pools that are not complete.
 	Incomplete int
-	// Failed counts the devices for which a selector failed, where all
-	// selectors before it matched. Failures has a few of them, and selectors
-	// that do not compile, each once.
+	// Failed counts the devices for which a selector failed after all earlier
+	// selectors matched. Failures has a few of these selectors, and those that
+	// do not compile, each once.
 	Failed   int
 	Failures []dra.SelectorError
 }
 
-// NodeCounts is how many devices each node can use, of the nodes that can use
-// any, sorted by node.
+// NodeCounts has the number of devices that each node can use, sorted by node.
+// Nodes that can use none are omitted.
 type NodeCounts []NodeCount
 
 // NodeCount is how many devices a node can use.
@@ -110,8 +110,9 @@ func (c NodeCounts) Devices(node string) int {
 	return c[at].Devices
 }
 
-// Merge returns the nodes of both, with what combine returns of their devices:
-// 0 for a node that one of them does not have.
+// Merge returns the nodes of both lists. combine returns the number of devices
+// of a node from its two numbers, of which one is 0 if the node is in only one
+// list.
 func (c NodeCounts) Merge(other NodeCounts, combine func(a, b int) int) NodeCounts {
 	merged := make(NodeCounts, 0, max(len(c), len(other)))
 	for len(c) > 0 && len(other) > 0 {
@@ -137,8 +138,8 @@ func (c NodeCounts) Merge(other NodeCounts, combine func(a, b int) int) NodeCoun
 	return merged
 }
 
-// Best returns the nodes that can use most devices, the first by name among
-// equals, at most as many as the limit.
+// Best returns the nodes that can use the most devices, at most as many as the
+// limit. Equal nodes are sorted by name.
 func (c NodeCounts) Best(limit int) []NodeCount {
 	best := slices.Clone(c)
 	most := 0
@@ -199,14 +200,16 @@ type ExplanationLimits struct {
 
 // Explanation is why stages remove devices for one Request.
 type Explanation struct {
-	// Causes are those of each stage, the ones of most devices first.
+	// Causes has the causes of each stage; those of the most devices come
+	// first.
 	Causes map[dra.Stage][]Cause
-	// Holders are the claims to which devices are allocated that the request
-	// could have, or that consume the same counters: those with most devices
-	// first. Their requests are empty. HoldersInAll is how many there are.
+	// Holders are the claims that hold devices which the request could have, or
+	// which consume the same counters. Those with the most devices come first.
+	// Their requests are empty. HoldersInAll is the number of all such claims.
 	Holders      []dra.Holder
 	HoldersInAll int
-	// Untainted counts the devices that are left at StageUntainted: what each
-	// node could give if nothing was allocated and all pools were complete.
+	// Untainted counts the devices that are left at StageUntainted: the devices
+	// of each node that the request could have if nothing was allocated and all
+	// pools were complete.
 	Untainted NodeCounts
 }

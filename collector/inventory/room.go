@@ -22,7 +22,8 @@ type ResourceAmounts struct {
 	Pods   int64
 }
 
-// Room is what decides, besides devices, whether pods can be bound to a node.
+// Room has the facts besides devices that decide whether pods can be bound to a
+// node.
 type Room struct {
 	Cordoned  bool
 	NotReady  bool
@@ -40,7 +41,8 @@ func (r *Room) Left() ResourceAmounts {
 	return ResourceAmounts{CPU: r.Total.CPU - r.Used.CPU, Memory: r.Total.Memory - r.Used.Memory, Pods: r.Total.Pods - r.Used.Pods}
 }
 
-// roomIndex keeps the rooms of nodes, and what pods with claims need of them.
+// roomIndex keeps the rooms of nodes, and the resources that pods with claims
+// request.
 type roomIndex struct {
 	version     uint64 // grows with every change
 	nodes       map[string]*Room
@@ -52,7 +54,8 @@ type roomIndex struct {
 	pods        map[dra.PodRef]podNeed // that use claims
 }
 
-// MostUnits is the largest amount of a resource that differs from larger ones.
+// MostUnits is the largest amount of a resource. Larger amounts count as this
+// one.
 const MostUnits = 1_000_000_000_000_000
 
 // Units returns an amount that is neither negative nor larger than MostUnits.
@@ -205,7 +208,7 @@ func (x *roomIndex) removalObstacles(node string) (all []dra.KeptNode) {
 	return all
 }
 
-// tolerationsKey is the same for equal tolerations.
+// tolerationsKey returns equal keys for equal tolerations.
 func tolerationsKey(all []dra.Toleration) []byte {
 	var key []byte
 	for _, t := range all {
@@ -216,7 +219,7 @@ func tolerationsKey(all []dra.Toleration) []byte {
 	return key
 }
 
-// room returns that of a node. A node that cannot be read has none.
+// room returns the room of a node, and false for a node that is not known.
 func (x *roomIndex) room(node string) (Room, bool) {
 	found := x.nodes[node]
 	if found == nil {
@@ -236,7 +239,8 @@ func (x *roomIndex) other(node, name string) (offered, left int64) {
 	return offered, offered - x.usedOthers[nodeResource{node, name}]
 }
 
-// repels reports whether a bound pod may keep such a pod from nodes.
+// repels reports whether the anti-affinity of a bound pod may keep a pod with
+// these labels from nodes.
 func (x *roomIndex) repels(namespace string, set labels.Set) bool {
 	for repelled := range x.repelled {
 		if repelled.Namespace != "" && repelled.Namespace != namespace {
@@ -297,7 +301,7 @@ func (inv Overview) RoomVersion() uint64 {
 	return inv.rooms.version
 }
 
-// Room returns that of a node, and false for a node that is not known.
+// Room returns the room of a node, and false for a node that is not known.
 func (inv Overview) Room(node string) (Room, bool) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
@@ -330,15 +334,15 @@ func (inv Overview) NodeLabels(node string) map[string]string {
 	return nil
 }
 
-// Need is what a pod requests for each device that it has, besides the device.
+// Need has the resources that a pod requests for each of its devices.
 type Need struct {
 	CPU    int64 // millicores
 	Memory int64 // bytes
 }
 
 // Needs are what pods typically request for each device that they have: the median of
-// those that have devices of a class, or of a driver. Claims that several pods share do
-// not count.
+// those that have devices of a class, or of a driver. Claims that several pods share
+// are not counted.
 type Needs struct {
 	ByClass, ByDriver map[string]Need
 }

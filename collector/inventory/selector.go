@@ -22,12 +22,13 @@ const (
 	evaluationsPerBatch = 128
 )
 
-// memoLimit bounds what a selector remembers beyond its results. A selector that
-// reads what is different for each device would remember every device in vain.
+// memoLimit bounds the outcomes that a selector remembers beyond its results. A
+// selector that reads a property which differs for each device would remember
+// every device in vain.
 const memoLimit = 4096
 
-// How many selectors are kept that no class has: as many as there is memory for,
-// within bounds.
+// The bounds of the number of selectors that are kept although no class has
+// them. Between the bounds, selectorMemory limits them.
 const (
 	fewestSelectors = 192
 	mostSelectors   = 4096
@@ -75,8 +76,8 @@ type selector struct {
 
 // selectorResult has a bit for each device of the blocks of one shape. A device for
 // which the selector failed does not match. A selector is evaluated only for the
-// devices that the selectors before it select, so that only a part of the blocks
-// may be evaluated, and more than a block needs.
+// devices that the selectors before it select. A result may therefore lack devices,
+// and may have devices that a block does not need.
 type selectorResult struct {
 	stamp                    uint64 // of the shape
 	evaluated, match, failed uint64
@@ -107,9 +108,10 @@ type memoKey [2]uint64
 
 const notEvaluated = "computes a quantity that may take too long: only quantities in quotes, with an exponent of at most two digits, are evaluated"
 
-// hasPlainQuantities reports whether all calls of CEL's functions quantity and
-// isQuantity have a literal with which can be computed. Their digits are written out:
-// quantity("1e-999999999") takes hours and all memory, and cannot be interrupted.
+// hasPlainQuantities reports whether the argument of each call of CEL's functions
+// quantity and isQuantity is a literal of moderate size. Their digits are written
+// out: quantity("1e-999999999") takes hours and all memory, and cannot be
+// interrupted.
 func hasPlainQuantities(expression string) bool {
 	if !strings.Contains(strings.ToLower(expression), "quantity") {
 		return true
@@ -184,8 +186,8 @@ func (s *selector) setResult(shape int, r selectorResult) {
 	s.results[shape] = r
 }
 
-// bytes is roughly the memory that the selector takes, most of which is its
-// program and what is found by it.
+// bytes returns roughly the memory of the selector. Most of it is its program
+// and its results.
 func (s *selector) bytes() int {
 	const program, node, each = 8 << 10, 64, 24
 	return program + node*len(s.expression) + each*len(s.results)
@@ -198,8 +200,9 @@ func (s *selector) evaluate(ctx context.Context, input dracel.Device) (bool, err
 	return match, dracel.EnhanceRuntimeError(err)
 }
 
-// filter returns which devices of the mask all selectors match, for which one
-// failed where all before it matched, and for which one has yet to be evaluated.
+// filter divides the devices of the mask: match are those that all selectors
+// match; failed are those for which a selector failed after all earlier ones
+// matched; for those in open, a selector has yet to be evaluated.
 func filter(b *block, mask uint64, selectors []*selector) (match, failed, open uint64) {
 	for _, s := range selectors {
 		if mask == 0 {
@@ -241,7 +244,7 @@ func (e *evaluation) outcome(ctx context.Context) (outcome, error) {
 	return outcomeNo, nil
 }
 
-// batch is what is to be evaluated next of a chain of selectors.
+// batch has the next evaluations of a chain of selectors.
 type batch struct {
 	evaluations []evaluation
 	seen        map[selectorKey]struct{}
@@ -395,8 +398,8 @@ func (ss *selectorStore) remove(s *selector) {
 	clear(s.memo)
 }
 
-// clearMemos has to be called after a sweep of the textTable, whose numbers are
-// in the keys.
+// clearMemos must be called after a sweep of the textTable, because the keys
+// contain its numbers.
 func (ss *selectorStore) clearMemos() {
 	for _, s := range ss.byExpression {
 		clear(s.memo)
@@ -406,9 +409,9 @@ func (ss *selectorStore) clearMemos() {
 	}
 }
 
-// nextBatch sets the results of blocks as far as the outcomes are remembered,
-// and returns what has to be evaluated to set more of them. The blocks are given
-// by their index, from the stamp that the batch before has reached.
+// nextBatch sets the results of blocks from remembered outcomes, and returns the
+// evaluations that are needed for more results. It begins at the stamp that the
+// previous batch has reached.
 func (ss *selectorStore) nextBatch(chain []*selector, index *blockIndex, upTo uint64) *batch {
 	next := &batch{seen: map[selectorKey]struct{}{}, upTo: upTo, sweeps: ss.texts.sweeps}
 	if slices.ContainsFunc(chain, func(s *selector) bool { return ss.byExpression[s.expression] != s }) {
@@ -480,8 +483,8 @@ func (ss *selectorStore) record(done *batch, outcomes []outcome) {
 	}
 }
 
-// input returns what the selector reads of a device: what it does not read costs
-// most and makes no difference.
+// input returns the properties of a device that the selector reads. Converting
+// the others would cost most of the time and make no difference.
 func (ss *selectorStore) input(s *selector, b *block, bit int) dracel.Device {
 	d, driver := b.device(bit), b.slice.pool.driver
 	if d.irregular() {

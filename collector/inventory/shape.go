@@ -7,8 +7,8 @@ import (
 
 // shapeIndex finds, for the selectors that read the same of a device, the blocks
 // whose devices are all the same to them. Most blocks are: nodes have equal
-// devices. What a selector finds for one block it knows for all of the same
-// shape, and ten thousand blocks cost a selector no more than a few.
+// devices. The result of a selector for one block holds for all blocks of the
+// same shape, so ten thousand blocks cost a selector no more than a few.
 type shapeIndex struct {
 	reads projection
 	names []uint32 // as of each of the selectors
@@ -30,7 +30,8 @@ type blockShape struct {
 	shape int
 }
 
-// deviceShape is what devices with equal keys, in the same order, have in common.
+// deviceShape is common to all blocks whose devices have equal keys in the same
+// order.
 type deviceShape struct {
 	stamp  uint64 // no other shape has had it
 	key    memoKey
@@ -90,8 +91,8 @@ func (x *shapeIndex) release(at int) {
 	x.free = append(x.free, at)
 }
 
-// shapesFor returns the index for selectors that read this. Each call needs one
-// releaseShapes.
+// shapesFor returns the index for selectors that read these properties. Each
+// call needs one releaseShapes.
 func (ss *selectorStore) shapesFor(reads projection, names []uint32) *shapeIndex {
 	key := reads.key()
 	found := ss.shapes[key]

@@ -45,8 +45,8 @@ type counterSet struct {
 
 func compareSlices(a, b *slice) int { return strings.Compare(a.name, b.name) }
 
-// sameForSelectors reports whether the two slices differ, for requests, only in
-// taints, capacity and counters, which are not part of selectors' results.
+// sameForSelectors reports whether selectors have the same results for both
+// slices. The slices may then differ in taints, capacity and counters.
 func (s *slice) sameForSelectors(other *slice) bool {
 	return s.pool == other.pool && s.generation == other.generation && s.poolSlices == other.poolSlices && s.selection == other.selection &&
 		slices.EqualFunc(s.devices, other.devices, func(a, b device) bool {
@@ -54,7 +54,8 @@ func (s *slice) sameForSelectors(other *slice) bool {
 		})
 }
 
-// deviceSelection returns from which nodes a device of the slice can be used.
+// deviceSelection returns the selection of the nodes that can use a device of
+// the slice.
 func (s *slice) deviceSelection(d *device) *nodeSelection {
 	if s.selection != nil {
 		return s.selection.value
@@ -105,8 +106,8 @@ type block struct {
 	roomy     uint64 // the capacity suffices for a request that names no amount
 	free      uint64 // can be allocated now to a claim without tolerations
 
-	incomplete uint64 // on no node the pool is complete
-	invalid    uint64 // on some it is, but on none valid
+	incomplete uint64 // the pool is complete on no node
+	invalid    uint64 // complete on some nodes, but valid on none
 }
 
 func (b *block) allocated() uint64 { return b.exclusive | b.shared }
@@ -211,9 +212,9 @@ func newSliceStore(devices *deviceStore, nodes *nodeIndex) *sliceStore {
 // get returns nil for a slice that does not exist.
 func (s *sliceStore) get(name string) *slice { return s.byName[name] }
 
-// put adds a slice, or replaces the one of the same name, which the caller has
-// to release. Results of selectors stay valid if nothing that selectors read has
-// changed; reshaped reports whether something has.
+// put adds a slice, or replaces the slice of the same name, which the caller
+// must release. Results of selectors stay valid if nothing that selectors read
+// has changed; reshaped reports whether something has.
 func (s *sliceStore) put(name string, pool *poolID, published *resourcev1.ResourceSlice, packed []byte) (made *slice, reshaped bool) {
 	spec := &published.Spec
 	made = &slice{

@@ -19,8 +19,8 @@ const (
 	expressionLimit = 4 << 10
 	// specLimit is the memory of one specification.
 	specLimit = 32 << 10
-	// specSmall is the memory of a specification that is kept however many
-	// others there are, so that large ones displace none of ordinary size.
+	// specSmall is the memory up to which a specification is always kept, so
+	// that large specifications do not displace those of ordinary size.
 	specSmall = 4 << 10
 	// namespaceLimit is the memory of all distinct specifications of one
 	// namespace that are not small.
@@ -137,8 +137,8 @@ func (s *specStore) oversized() map[dra.SpecLimit]int {
 	return counts
 }
 
-// measuredSpec is a specification whose size has been measured, before it is
-// known whether it is kept. It belongs to the caller.
+// measuredSpec is a specification whose size has been measured, and which may
+// or may not be kept. It belongs to the caller.
 type measuredSpec struct {
 	claimSpec
 	key []byte // the same for equal specifications: small ones in all namespaces, others in one

@@ -8,8 +8,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// Partnerless names a device class, and a node where no claim that is known to request
-// devices of the class can be allocated, because it requests other devices too.
+// Partnerless names a device class and a node. All known claims that request devices
+// of the class request other devices too, and cannot be allocated on the node.
 type Partnerless struct{ Class, Node string }
 
 // strandedGroup identifies stranded devices.
@@ -122,8 +122,9 @@ func (s *stranding) deviceReason(p *pool, b *block, bit int) dra.StrandedReason 
 	return dra.StrandedPartitionRest
 }
 
-// cachedSelectionReason returns why free devices are stranded on the nodes that can use them; empty:
-// they are not. Of several nodes it is the reason that is the last by their order.
+// cachedSelectionReason returns why free devices are stranded on the nodes that can use
+// them; empty: they are not. If the nodes have different reasons, it returns the last one
+// in the order of StrandedReasons.
 func (s *stranding) cachedSelectionReason(driver string, selection *nodeSelection) dra.StrandedReason {
 	nodes := s.inventory.nodes
 	switch {
@@ -242,8 +243,8 @@ func (c *counterShare) addDevice(free bool, reason dra.StrandedReason) {
 	c.reasons[reason] = true
 }
 
-// reason returns why what is left of the set is stranded; empty: it is not. The first of
-// all reasons that a device of it has decides.
+// reason returns why the rest of the set is stranded; empty: it is not. Of the reasons
+// of its devices, it returns the first in the order of StrandedReasons.
 func (c *counterShare) reason() dra.StrandedReason {
 	if c.free {
 		return c.ofNode
@@ -256,8 +257,8 @@ func (c *counterShare) reason() dra.StrandedReason {
 	return ""
 }
 
-// counterShares returns the part that is left of each counter set: of the counter of
-// which least is left.
+// counterShares returns the remaining part of each counter set: that of its scarcest
+// counter.
 func (p *pool) counterShares() map[counterKey]*counterShare {
 	var shares map[counterKey]*counterShare
 	for _, v := range p.views.all {
@@ -293,9 +294,9 @@ func newCounterShare(node string, published []counter, state *counterSetState) *
 	return share
 }
 
-// KeptNodes returns the nodes with devices, none of which is allocated, that an autoscaler
-// does not remove, sorted by node, each with all reasons. Devices that several nodes can
-// use are those of none.
+// KeptNodes returns the nodes whose devices are all unallocated and which an autoscaler
+// does not remove, sorted by node, with all reasons. Devices that several nodes can use
+// belong to none of them.
 func (inv Overview) KeptNodes() (all []dra.KeptNode) {
 	inv.lockUpdated()
 	defer inv.mu.Unlock()

@@ -31,8 +31,8 @@ func (t taintRules) set(name string, published *resourcev1.DeviceTaintRule) (old
 	return old, !onlyStatus
 }
 
-// evictions returns how far the evictions have come, sorted by rule, of those
-// rules for which it is reported.
+// evictions returns the progress of the evictions of the rules that report it,
+// sorted by rule.
 func (t taintRules) evictions() []dra.RuleEviction {
 	var all []dra.RuleEviction
 	for _, name := range slices.Sorted(maps.Keys(t)) {

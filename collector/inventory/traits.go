@@ -10,10 +10,10 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// Traits are what decides, of a node, whether claims can be allocated there:
-// what their selectors and constraints read of its devices, and what of these is
-// allocated. Where nodes have equal devices, the allocator finds the same on
-// many of them.
+// Traits decide whether claims can be allocated on a node: the properties of its
+// devices that their selectors and constraints read, and the allocations of
+// these devices. The allocator has the same result on all nodes with the same
+// traits.
 type Traits struct {
 	chains     [][]*selector // of each request: its class' selectors and its own
 	reads      projection
@@ -53,8 +53,8 @@ func (inv *Inventory) RequestTraits(requests []Request, attributes []resourcev1.
 	return traits
 }
 
-// TraitsKey is the same for nodes with the same traits, also at different times:
-// it has all of the inventory's state that matters.
+// TraitsKey is equal for nodes with the same traits, also at different times: it
+// covers all of the inventory's state that matters.
 type TraitsKey struct {
 	hash    uint64
 	devices int
@@ -152,8 +152,8 @@ func (w *traitsWriter) addPool(p *pool, node string, declares bool) bool {
 	return true
 }
 
-// selectsAny reports whether the requests select a device of the pool, or that is not
-// known.
+// selectsAny reports whether the requests select a device of the pool. It is also
+// true if this is not known.
 func (w *traitsWriter) selectsAny(p *pool) bool {
 	for _, b := range p.blocks {
 		for _, chain := range w.chains {
@@ -165,8 +165,8 @@ func (w *traitsWriter) selectsAny(p *pool) bool {
 	return false
 }
 
-// addState adds what rules taint of a block, and what is consumed of devices that are
-// shared.
+// addState adds the taints that rules give the devices of a block, and the consumed
+// capacity of shared devices.
 func (w *traitsWriter) addState(p *pool, b *block) {
 	if len(p.rules) > 0 {
 		for bit := range eachBit(b.tainted) {

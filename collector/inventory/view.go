@@ -7,11 +7,11 @@ import (
 	"unique"
 )
 
-// poolView is a pool as the allocator sees it from nodes that can use the same slices of it
-// (GatherPools of k8s.io/dynamic-resource-allocation). Of these slices the newest
-// generation counts, whatever other nodes have: administrators choose names of pools, so
-// that several nodes may have one of the same name. Only if these slices are not the
-// whole pool, the others matter.
+// poolView is a pool as the allocator sees it from nodes that can use the same slices of
+// it (GatherPools of k8s.io/dynamic-resource-allocation). Only the newest generation of
+// these slices counts, whatever other nodes have: administrators choose the names of
+// pools, and several nodes may have a pool of the same name. Other slices matter only if
+// these are not the whole pool.
 type poolView struct {
 	nodes      []string                    // that exist
 	selections map[*nodeSelection]struct{} // whose devices the nodes can use
@@ -157,7 +157,7 @@ func (b *viewBuilder) get(selections []*nodeSelection) *poolView {
 	return made
 }
 
-// cover has the view decide about the devices of the selections.
+// cover makes the view responsible for the devices of the selections.
 func (b *viewBuilder) cover(v *poolView, selections []*nodeSelection) {
 	for _, selection := range selections {
 		if _, ok := v.selections[selection]; !ok {
@@ -188,9 +188,10 @@ func (v *poolView) gather(generations map[int64][]*slice, newest int64) {
 	v.complete = !v.obsolete && !slices.ContainsFunc(asked, func(s *slice) bool { return !alone(s) && s.poolSlices != int64(len(v.whole)) })
 }
 
-// asked returns the slices of which the allocator asks one how many slices the pool has:
-// those of the node, if there are any. Which one it asks is not known: if they contradict
-// each other, the pool has to be complete according to each.
+// asked returns the slices from one of which the allocator takes the number of slices in
+// the pool: the slices of the node, if there are any. It is not known which one the
+// allocator takes. If they contradict each other, the pool must be complete according to
+// each.
 func (v *poolView) asked() []*slice {
 	ofNode := slices.DeleteFunc(slices.Clone(v.current), func(s *slice) bool { return s.onlyNode() == "" })
 	if len(ofNode) > 0 {
@@ -214,7 +215,8 @@ func namesAreUnique(slices []*slice) bool {
 	return true
 }
 
-// onlyNode returns the only node that can use all of what the view has, else "".
+// onlyNode returns the node if only one node can use the slices of the view,
+// else "".
 func (v *poolView) onlyNode() string {
 	node := ""
 	for selection := range v.selections {
@@ -245,8 +247,8 @@ func (v *poolView) provides(s *slice, d *device, share bool) bool {
 	return v.has(s) && v.valid && (share || v.counters.suffice(d) && v.counters.compatible(d))
 }
 
-// decisive returns the slices for an allocator that is to see of the pool what the nodes
-// see. It asks the first one how many there are.
+// decisive returns the slices to give to an allocator so that it sees the pool as the
+// nodes do. It takes the number of slices from the first one.
 func (v *poolView) decisive() []*slice {
 	switch {
 	case v.obsolete:

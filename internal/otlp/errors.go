@@ -108,8 +108,9 @@ func partialSuccess(err error) (rejected int64, message string, ok bool) {
 // later: the collector was not reached, did not respond in time, or responded
 // with a status that OTLP's specification lists as retryable.
 //
-// RESOURCE_EXHAUSTED is retryable without RetryInfo too, unlike there: collectors
-// and gateways that limit rates omit it. A request that is too large is not.
+// Unlike in the specification, RESOURCE_EXHAUSTED is retryable without RetryInfo
+// too: collectors and gateways that limit rates omit it. A request that is too
+// large is not.
 func retryable(err error) bool {
 	var refused *responseRefusal
 	if errors.As(err, &refused) {
@@ -134,8 +135,8 @@ func retryable(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// timedOut reports whether an attempt ended because the time of ctx is over. By
-// gRPC the collector may notice that first.
+// timedOut reports whether an attempt ended because the deadline of ctx has
+// passed. With gRPC, the collector may notice that first.
 func timedOut(ctx context.Context, err error) bool {
 	st, ok := grpcStatus(err)
 	return ctx.Err() != nil || ok && (st.Code() == codes.DeadlineExceeded || st.Code() == codes.Canceled)
@@ -149,8 +150,8 @@ func untrusted(err error) bool {
 }
 
 // tooLarge reports whether the collector would accept a smaller request. gRPC
-// has no code of its own for it: the text is that of grpc-go on either side, and
-// the Java and C++ servers' begins alike.
+// has no code of its own for this. The text is that of grpc-go on either side;
+// the texts of the Java and C++ servers begin in the same way.
 func tooLarge(err error) bool {
 	var refused *responseRefusal
 	if errors.As(err, &refused) {

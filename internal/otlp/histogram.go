@@ -138,8 +138,8 @@ func isNative(h *dto.Histogram) bool {
 		(len(h.GetPositiveSpan())+len(h.GetNegativeSpan()) > 0 || h.GetZeroThreshold() > 0 || h.GetZeroCount() > 0)
 }
 
-// exponentialBuckets are the native buckets of a histogram. It is not ok if they
-// are inconsistent, or there are more observations in them than the count. (There
+// exponentialBuckets are the native buckets of a histogram. It returns false if
+// they are inconsistent, or if they have more observations than the count. (There
 // may be fewer: NaN is in no bucket.)
 func exponentialBuckets(h *dto.Histogram) (scale int32, positive, negative metricdata.ExponentialBucket, ok bool) {
 	above, ok := sparseBuckets(h.GetPositiveSpan(), h.GetPositiveDelta())

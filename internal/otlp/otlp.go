@@ -29,14 +29,14 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 )
 
-// Options are what is pushed, and how.
+// Options configure what is pushed, and how.
 type Options struct {
 	Settings settings.Settings
 	Identity Identity
 	// Snapshot returns the rows of the newest snapshot, the model that they are of,
 	// and its time; the zero time if there is none yet. The cluster role has no such
-	// model: nil. It is called at each push and a few times a second before the first,
-	// must not block, and what it returns is only read.
+	// model: nil. It is called at each push, and a few times a second before the
+	// first. It must not block. Its results are only read.
 	Snapshot func() (rows []metric.Row, node *model.Node, at time.Time)
 	// Live are the metrics that are in no snapshot. They are pushed with the rows.
 	Live prometheus.Gatherer

@@ -90,7 +90,7 @@ func (r *recorder) allowed() bool {
 	return !r.skip && r.pauseLocked() == 0
 }
 
-// pause is for how long the collector asks not to be called.
+// pause returns how long the collector asks not to be called.
 func (r *recorder) pause() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -341,8 +341,8 @@ func (m exportMetrics) count(result string, items int, now clock.Instant, took t
 	m.all.lastSuccess.WithLabelValues(m.signal).Set(float64(now.Wall.UnixNano()) / 1e9)
 }
 
-// up is 1 if the collector accepted all of a push: one request that always fails
-// must not be hidden by another that succeeds.
+// up is 1 if the collector accepted all of a push: a request that succeeds must
+// not hide another one that always fails.
 func (m exportMetrics) up(accepted bool) {
 	value := 0.
 	if accepted {

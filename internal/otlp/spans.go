@@ -106,8 +106,8 @@ func identityAttributes(t *trace.Trace) []attribute.KeyValue {
 	return attributes
 }
 
-// appendRoot appends the attributes of the root alone: the allocated devices, and
-// the number of omitted attempts.
+// appendRoot appends the attributes that only the root has: the allocated
+// devices, and the number of omitted attempts.
 func appendRoot(attributes []attribute.KeyValue, t *trace.Trace) []attribute.KeyValue {
 	if t.Lost > 0 {
 		attributes = append(attributes, keyLost.Int(t.Lost))
@@ -122,7 +122,7 @@ func appendRoot(attributes []attribute.KeyValue, t *trace.Trace) []attribute.Key
 	return append(attributes, keyDevices.StringSlice(names))
 }
 
-// appendPhase appends the attributes of the span alone.
+// appendPhase appends the attributes that only the span of a phase has.
 func appendPhase(attributes []attribute.KeyValue, span *trace.Span) []attribute.KeyValue {
 	attributes = append(attributes,
 		keyPhase.String(clean(span.Phase, nameLimit)), keyAttempt.Int(max(span.Attempt, 1)))

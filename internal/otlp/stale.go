@@ -227,7 +227,7 @@ func histogramBounds(data metricdata.Aggregation) []float64 {
 	return nil
 }
 
-// join returns the data with the markers. They are of the kind of the data, also
+// join returns the data with the markers. They have the kind of the data, even
 // if the series had another one.
 func (m *pushedMetric) join(data metricdata.Aggregation, at time.Time) metricdata.Aggregation {
 	switch data := data.(type) {

@@ -78,10 +78,10 @@ func (t *tracer) Sampled(id trace.ID) bool {
 	}).Decision == sdktrace.RecordAndSample
 }
 
-// Offer queues the sampled ones of traces that have ended, and counts those that
-// do not fit into the queue or come after Run has returned. It does not block,
-// keeps the traces, which must not be changed afterwards, and is safe for
-// concurrent use. Traces without spans are ignored.
+// Offer queues those of the ended traces that are sampled. It counts traces that
+// do not fit into the queue or come after Run has returned. It does not block
+// and is safe for concurrent use. It keeps the traces, which must not be changed
+// afterwards. Traces without spans are ignored.
 func (t *tracer) Offer(traces []trace.Trace) {
 	sampled := make([]trace.Trace, 0, len(traces))
 	for i := range traces {

@@ -80,8 +80,8 @@ func (c *connection) export(ctx context.Context, call func(ctx context.Context) 
 	return explain(limited, err, late, c.signal, c.certificateRequested.Load())
 }
 
-// grpcTarget is the endpoint as gRPC needs it. Without the scheme it would take
-// a host whose name is also a resolver's scheme ("dns:4317") for that.
+// grpcTarget is the endpoint as gRPC needs it. Without the scheme, gRPC would
+// mistake a host such as "dns" in "dns:4317" for the scheme of a resolver.
 func (c *connection) grpcTarget() string {
 	if strings.HasPrefix(c.signal.Endpoint, settings.UnixScheme) {
 		return c.signal.Endpoint
@@ -116,8 +116,9 @@ func (c *connection) dialOptions() []grpc.DialOption {
 }
 
 // httpClient is a client without a timeout of its own: an export's context has
-// that. A response other than success is a *refusal error, also a redirection:
-// to follow one would turn most exports into a GET and send headers elsewhere.
+// that. A response other than success is a *responseRefusal error, even a
+// redirection: following it would turn most exports into a GET and send headers
+// elsewhere.
 //
 // One request at a time does not need HTTP/2, whose connections stay open when a
 // collector disappears; with HTTP/1.1 the first timeout closes them.
@@ -162,18 +163,18 @@ func (c *connection) tlsConfig() *tls.Config {
 }
 
 // refusingTransport sets the user agent, for which the SDK has an option with
-// gRPC alone, and returns every response but a success as a *refusal error. It
-// also marks requests as repeatable: if the collector closes a kept connection
-// at that moment, it is unknown whether it accepted the request, and collectors
-// close connections that were idle for a minute, the usual interval.
+// gRPC alone, and returns every response but a success as a *responseRefusal
+// error. It also marks requests as repeatable: if the collector closes a kept
+// connection at that moment, it is unknown whether it accepted the request, and
+// collectors close connections that were idle for a minute, the usual interval.
 type refusingTransport struct {
 	userAgent string
 	inner     *http.Transport
 }
 
 // RoundTrip sends a copy of the request, as a transport must not change it. Its
-// error is a *refusal if the status is not 2xx, or the response is a web page:
-// servers and proxies without OTLP respond so to everything.
+// error is a *responseRefusal if the status is not 2xx, or the response is a
+// web page: servers and proxies without OTLP respond so to everything.
 func (t *refusingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
 	request.Header.Set("User-Agent", t.userAgent)

@@ -40,7 +40,7 @@ const (
 	stuckAfter = 5 * time.Minute
 )
 
-// ClusterOptions configure a Cluster, in a real cluster or in the demo.
+// ClusterOptions configure a ClusterRole, in a real cluster or in the demo.
 type ClusterOptions struct {
 	API       *rest.Config
 	Version   self.Build
@@ -55,9 +55,9 @@ type ClusterOptions struct {
 	Topology  *decode.Topology  // determines the domains of nodes; nil: by known labels
 }
 
-// Cluster is the cluster role: the API server, the inventory and the diagnoser over
+// ClusterRole is the cluster role: the API server, the inventory and the diagnoser over
 // it, the reducer, and the pages.
-type Cluster struct {
+type ClusterRole struct {
 	options  ClusterOptions
 	log      *slog.Logger
 	registry *prometheus.Registry
@@ -72,11 +72,11 @@ type Cluster struct {
 	wake      chan struct{}
 }
 
-// NewCluster wires the role and starts nothing.
-func NewCluster(options ClusterOptions, log *slog.Logger) (*Cluster, error) {
+// NewClusterRole wires the role and starts nothing.
+func NewClusterRole(options ClusterOptions, log *slog.Logger) (*ClusterRole, error) {
 	live := newLiveMetrics()
 	registry := live.registry
-	c := &Cluster{options: options, log: log, registry: registry, inventory: inventory.New(), wake: make(chan struct{}, 1)}
+	c := &ClusterRole{options: options, log: log, registry: registry, inventory: inventory.New(), wake: make(chan struct{}, 1)}
 	var err error
 	c.cluster, err = apiserver.NewClusterWatch(apiserver.ClusterWatchOptions{
 		Config: options.API, Keeper: c.inventory, Log: log, Clock: options.Clock, Workloads: options.Workloads, Topology: options.Topology,
@@ -107,29 +107,29 @@ func NewCluster(options ClusterOptions, log *slog.Logger) (*Cluster, error) {
 }
 
 // knowsDevices reports whether claims, slices and classes have been listed.
-func (c *Cluster) knowsDevices() bool {
+func (c *ClusterRole) knowsDevices() bool {
 	synced := c.cluster.Synced()
 	return synced.Claims && synced.Slices && synced.Classes
 }
 
 // knowsRooms reports whether nodes, and all pods on them, have been listed.
-func (c *Cluster) knowsRooms() bool {
+func (c *ClusterRole) knowsRooms() bool {
 	synced := c.cluster.Synced()
 	return synced.Nodes && synced.Pods
 }
 
 // pushTraces pushes traces that have ended.
-func (c *Cluster) pushTraces(traces []trace.Trace) {
+func (c *ClusterRole) pushTraces(traces []trace.Trace) {
 	if c.push != nil {
 		c.push.Trace(traces)
 	}
 }
 
 // isSampled reports whether the trace will be pushed, so that exemplars may refer to it.
-func (c *Cluster) isSampled(id trace.ID) bool { return c.push != nil && c.push.Sampled(id) }
+func (c *ClusterRole) isSampled(id trace.ID) bool { return c.push != nil && c.push.Sampled(id) }
 
 // snapshot returns the rows of the newest page, and its time. None of them is of a device.
-func (c *Cluster) snapshot() ([]metric.Row, *model.Node, time.Time) {
+func (c *ClusterRole) snapshot() ([]metric.Row, *model.Node, time.Time) {
 	if latest := c.runner.Latest(); latest != nil {
 		return latest.Shown(), nil, latest.At.Wall
 	}
@@ -137,7 +137,7 @@ func (c *Cluster) snapshot() ([]metric.Row, *model.Node, time.Time) {
 }
 
 // Run serves until the context ends. What hangs is abandoned after a bounded time.
-func (c *Cluster) Run(ctx context.Context, server *web.Server) error {
+func (c *ClusterRole) Run(ctx context.Context, server *web.Server) error {
 	ctx, stop := context.WithCancel(ctx)
 	var running Parts
 	defer running.Wait(c.log)
@@ -153,7 +153,7 @@ func (c *Cluster) Run(ctx context.Context, server *web.Server) error {
 }
 
 // triggerSteps triggers a step for each change and each new diagnosis.
-func (c *Cluster) triggerSteps(ctx context.Context) {
+func (c *ClusterRole) triggerSteps(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -169,11 +169,11 @@ func (c *Cluster) triggerSteps(ctx context.Context) {
 }
 
 // Reload logs that there is no file to read again.
-func (c *Cluster) Reload(context.Context) { logNothingToReload(c.log) }
+func (c *ClusterRole) Reload(context.Context) { logNothingToReload(c.log) }
 
 // Server opens the listeners, so that a wrong address or configuration fails before
 // anything runs.
-func (c *Cluster) Server(options WebOptions, log *slog.Logger) (*web.Server, error) {
+func (c *ClusterRole) Server(options WebOptions, log *slog.Logger) (*web.Server, error) {
 	return options.listen(server{
 		api: c.options.API, registry: c.registry, filter: c.options.Filter, clock: c.options.Clock, page: c.page, healthy: c.healthy, ready: c.Ready,
 		pages: func(visible page.Visible) (pageHandlers, error) {
@@ -187,14 +187,14 @@ func (c *Cluster) Server(options WebOptions, log *slog.Logger) (*web.Server, err
 }
 
 // model returns the newest model; nil before the first.
-func (c *Cluster) model() *model.Cluster {
+func (c *ClusterRole) model() *model.Cluster {
 	if latest := c.runner.Latest(); latest != nil {
 		return latest.Model
 	}
 	return nil
 }
 
-func (c *Cluster) page() *metric.Page {
+func (c *ClusterRole) page() *metric.Page {
 	if latest := c.runner.Latest(); latest != nil {
 		return latest.Page()
 	}
@@ -202,7 +202,7 @@ func (c *Cluster) page() *metric.Page {
 }
 
 // explain explains an object for the pages.
-func (c *Cluster) explain(ctx context.Context, object page.ExplainedObject) (*page.Explanation, error) {
+func (c *ClusterRole) explain(ctx context.Context, object page.ExplainedObject) (*page.Explanation, error) {
 	report, err := c.live.Report(ctx, explain.Subject{Kind: explain.Kind(object.Kind), Namespace: object.Namespace, Name: object.Name}, object.NamespaceOnly)
 	if missing := (*explain.NotFoundError)(nil); errors.As(err, &missing) {
 		return nil, &page.Refusal{Status: http.StatusNotFound, Message: missing.Error()}
@@ -221,7 +221,7 @@ func (c *Cluster) explain(ctx context.Context, object page.ExplainedObject) (*pa
 }
 
 // Ready fails until a snapshot has been published.
-func (c *Cluster) Ready() error {
+func (c *ClusterRole) Ready() error {
 	if c.runner.Latest() == nil {
 		return errors.New("no snapshot yet: the API server's objects are still being listed")
 	}
@@ -230,7 +230,7 @@ func (c *Cluster) Ready() error {
 
 // healthy fails if the newest snapshot is older than stuckAfter, which only a restart
 // of the process can resolve. A restart does not help against an API server that hangs.
-func (c *Cluster) healthy() error {
+func (c *ClusterRole) healthy() error {
 	latest := c.runner.Latest()
 	if latest == nil {
 		return nil

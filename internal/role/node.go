@@ -31,7 +31,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/kubelet"
 )
 
-// NodeOptions configure a Node, on a real host or in the demo.
+// NodeOptions configure a NodeRole, on a real host or in the demo.
 type NodeOptions struct {
 	Name   string
 	Config node.Config // without the name
@@ -60,8 +60,8 @@ type NodeOptions struct {
 	Filter    *metric.Filter // what scrapes and pushes have; nil: everything
 }
 
-// Node is the node role: every source, the reducer, and the pages.
-type Node struct {
+// NodeRole is the node role: every source, the reducer, and the pages.
+type NodeRole struct {
 	options  NodeOptions
 	log      *slog.Logger
 	registry *prometheus.Registry
@@ -87,13 +87,13 @@ type Node struct {
 	complete    atomic.Bool // and has been published
 }
 
-// NewNode wires the role and starts nothing.
-func NewNode(options NodeOptions, log *slog.Logger) (*Node, error) {
+// NewNodeRole wires the role and starts nothing.
+func NewNodeRole(options NodeOptions, log *slog.Logger) (*NodeRole, error) {
 	options.Config.Node = options.Name
 	if options.Gate == nil {
 		options.Gate = &Gate{}
 	}
-	n := &Node{options: options, log: log, wake: make(chan struct{}, 1), history: page.NewHistory()}
+	n := &NodeRole{options: options, log: log, wake: make(chan struct{}, 1), history: page.NewHistory()}
 	now, config := options.Clock, options.Config
 	live := newLiveMetrics()
 	registry := live.registry
@@ -156,7 +156,7 @@ func NewNode(options NodeOptions, log *slog.Logger) (*Node, error) {
 
 // gather returns the latest values of every source. It does not block. Statuses come
 // first: what a source that has been read has is then in the values.
-func (n *Node) gather() node.Facts {
+func (n *NodeRole) gather() node.Facts {
 	statuses := n.statuses()
 	listing, _ := n.kubelet.Latest()
 	facts := node.Facts{
@@ -186,7 +186,7 @@ func (n *Node) gather() node.Facts {
 
 // statuses returns the statuses of all sources, without optional ones whose library was
 // never found.
-func (n *Node) statuses() []source.Status {
+func (n *NodeRole) statuses() []source.Status {
 	var statuses []source.Status
 	for _, status := range n.sampler.Statuses() {
 		if n.options.Optional[status.Name] && status.NeverFound() {
@@ -208,7 +208,7 @@ func (n *Node) statuses() []source.Status {
 }
 
 // allRead reports whether every source has been read once, or has failed.
-func (n *Node) allRead() bool {
+func (n *NodeRole) allRead() bool {
 	if n.release.starting() {
 		return false
 	}
@@ -223,7 +223,7 @@ func (n *Node) allRead() bool {
 // claimsRead reports whether the claims of all pods are known by name, and have been
 // read, or why not is reported: their source has failed, the source of the pods that
 // name them, or the read of a single claim.
-func (n *Node) claimsRead() bool {
+func (n *NodeRole) claimsRead() bool {
 	if n.cluster == nil {
 		return true
 	}
@@ -239,7 +239,7 @@ func (n *Node) claimsRead() bool {
 }
 
 // claimsDown reports whether claims cannot be read at all.
-func (n *Node) claimsDown() bool {
+func (n *NodeRole) claimsDown() bool {
 	if n.cluster == nil {
 		return true
 	}
@@ -261,7 +261,7 @@ type LatestValues struct {
 }
 
 // Known returns the latest values.
-func (n *Node) Known() LatestValues {
+func (n *NodeRole) Known() LatestValues {
 	_, listed := n.kubelet.Latest()
 	known := LatestValues{Facts: n.gather(), Listed: listed, Kubelet: n.kubelet.Status(), CDI: n.cdi.Status(), Devices: n.sampler.Statuses(), Rows: n.rows()}
 	if n.pods != nil {
@@ -276,18 +276,18 @@ func (n *Node) Known() LatestValues {
 
 // Unread returns the names of sources that have neither been read nor failed. Claims
 // are not read if no pod names one.
-func (n *Node) Unread() []string {
+func (n *NodeRole) Unread() []string {
 	return slices.DeleteFunc(source.Unread(n.statuses()), func(name string) bool {
 		return name == node.SourceClaims && len(n.cluster.Latest().Unread) == 0
 	})
 }
 
 // HasSnapshot reports whether there is a snapshot.
-func (n *Node) HasSnapshot() bool { return n.runner.Latest() != nil }
+func (n *NodeRole) HasSnapshot() bool { return n.runner.Latest() != nil }
 
 // Run serves until the context ends, or fails when only another process can read the
 // devices. What hangs is abandoned after a bounded time.
-func (n *Node) Run(ctx context.Context, server *web.Server) error {
+func (n *NodeRole) Run(ctx context.Context, server *web.Server) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	var running Parts
 	defer running.Wait(n.log)
@@ -308,7 +308,7 @@ func (n *Node) Run(ctx context.Context, server *web.Server) error {
 }
 
 // Start reads all sources until the context ends, as parts.
-func (n *Node) Start(ctx context.Context, running *Parts) {
+func (n *NodeRole) Start(ctx context.Context, running *Parts) {
 	n.release.prepare()
 	running.Go("devices", func() { n.sampler.Run(ctx) })
 	running.Go("release", func() { n.release.run(ctx) })
@@ -336,7 +336,7 @@ func (n *Node) Start(ctx context.Context, running *Parts) {
 // triggerSteps triggers a step for each change, and a List for a change of a pod. New
 // readings trigger a step once the owners of their processes have been looked up, so
 // that one step has both, unless the lookup of earlier ones hangs.
-func (n *Node) triggerSteps(ctx context.Context) {
+func (n *NodeRole) triggerSteps(ctx context.Context) {
 	var clusterChanged, podChanged, ownersChanged, placesChanged <-chan struct{}
 	if n.places != nil {
 		placesChanged = n.places.Changed()
@@ -377,7 +377,7 @@ func (n *Node) triggerSteps(ctx context.Context) {
 	}
 }
 
-func (n *Node) triggerStep() {
+func (n *NodeRole) triggerStep() {
 	select {
 	case n.wake <- struct{}{}:
 	default: // a step is due already
@@ -385,7 +385,7 @@ func (n *Node) triggerStep() {
 }
 
 // Reload reads the price list again, until the context ends.
-func (n *Node) Reload(ctx context.Context) {
+func (n *NodeRole) Reload(ctx context.Context) {
 	if n.prices == nil {
 		logNothingToReload(n.log)
 		return
@@ -396,7 +396,7 @@ func (n *Node) Reload(ctx context.Context) {
 
 // Server opens the listeners, so that a wrong address or configuration fails before
 // anything runs.
-func (n *Node) Server(options WebOptions, log *slog.Logger) (*web.Server, error) {
+func (n *NodeRole) Server(options WebOptions, log *slog.Logger) (*web.Server, error) {
 	return options.listen(server{
 		api: n.options.API, registry: n.registry, filter: n.options.Filter, clock: n.options.Clock, page: n.page, healthy: n.healthy, ready: n.Ready,
 		pages: func(visible page.Visible) (pageHandlers, error) {
@@ -410,21 +410,21 @@ func (n *Node) Server(options WebOptions, log *slog.Logger) (*web.Server, error)
 }
 
 // model returns the newest model; nil before the first.
-func (n *Node) model() *model.Node {
+func (n *NodeRole) model() *model.Node {
 	if latest := n.runner.Latest(); latest != nil {
 		return latest.Model
 	}
 	return nil
 }
 
-func (n *Node) page() *metric.Page {
+func (n *NodeRole) page() *metric.Page {
 	if latest := n.runner.Latest(); latest != nil {
 		return latest.Page()
 	}
 	return nil
 }
 
-func (n *Node) rows() []metric.Row {
+func (n *NodeRole) rows() []metric.Row {
 	if latest := n.runner.Latest(); latest != nil {
 		return latest.Rows()
 	}
@@ -432,7 +432,7 @@ func (n *Node) rows() []metric.Row {
 }
 
 // snapshot returns the rows of the newest page, the model behind it, and its time.
-func (n *Node) snapshot() ([]metric.Row, *model.Node, time.Time) {
+func (n *NodeRole) snapshot() ([]metric.Row, *model.Node, time.Time) {
 	if latest := n.runner.Latest(); latest != nil {
 		return latest.Shown(), latest.Model, latest.At.Wall
 	}
@@ -442,7 +442,7 @@ func (n *Node) snapshot() ([]metric.Row, *model.Node, time.Time) {
 // Ready fails until a snapshot has been published that lacks no claim for being
 // unread. A source that has failed does not keep it from being ready, nor one that
 // fails later. Before, the page is served as far as it is known.
-func (n *Node) Ready() error {
+func (n *NodeRole) Ready() error {
 	switch {
 	case n.runner.Latest() == nil:
 		return errors.New("no snapshot yet")
@@ -456,7 +456,7 @@ func (n *Node) Ready() error {
 // healthy fails if a call into a device's library has hung for longer than
 // RestartAfter, because only a restart of the process can end it. A restart does not
 // help against a kubelet or an API server that hangs.
-func (n *Node) healthy() error {
+func (n *NodeRole) healthy() error {
 	now := n.options.Clock()
 	for _, status := range n.sampler.Statuses() {
 		if hung := status.HungFor(now); n.options.RestartAfter > 0 && hung > n.options.RestartAfter {
@@ -472,7 +472,7 @@ const replacedLimit = 15 * time.Second
 
 // watchLibraries ends the role if the driver of a library was replaced: only another
 // process can open the new library.
-func (n *Node) watchLibraries(ctx context.Context, end context.CancelCauseFunc) {
+func (n *NodeRole) watchLibraries(ctx context.Context, end context.CancelCauseFunc) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {

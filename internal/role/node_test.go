@@ -43,7 +43,7 @@ func TestOldListsAreNotLookedUp(t *testing.T) {
 	source := &lister{gate: gate}
 	var later atomic.Int64
 	now := clock.System()
-	n, err := NewNode(NodeOptions{
+	n, err := NewNodeRole(NodeOptions{
 		Name: "n", Config: node.Config{Interval: interval}, SlowInterval: 30 * time.Second, Processes: true,
 		Clock: func() clock.Instant { return now().Add(time.Duration(later.Load())) },
 		Gate:  gate, Sources: []device.Source{source}, Socket: filepath.Join(t.TempDir(), "kubelet.sock"), Procfs: t.TempDir(),

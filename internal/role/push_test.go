@@ -14,7 +14,7 @@ import (
 
 // A push has the rows of a snapshot and the model that they are of.
 func TestPushHasTheModel(t *testing.T) {
-	n, err := NewNode(NodeOptions{
+	n, err := NewNodeRole(NodeOptions{
 		Name: "n", Config: node.Config{Interval: 50 * time.Millisecond}, SlowInterval: 30 * time.Second,
 		Clock: clock.System(), Sources: []device.Source{&lister{gate: &Gate{}}}, Socket: filepath.Join(t.TempDir(), "kubelet.sock"),
 	}, slog.New(slog.DiscardHandler))

@@ -1,4 +1,4 @@
-// Package role wires the roles of the exporter: Node reads a node, Cluster a cluster,
+// Package role wires the roles of the exporter: NodeRole reads a node, ClusterRole a cluster,
 // and each serves its pages and pushes them. Options are values, independent of flags.
 package role
 

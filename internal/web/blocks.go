@@ -7,8 +7,8 @@ import "sync"
 const blockSize = 16 << 10
 
 // blockPool keeps the blocks of responses that are not used any more, for the next ones:
-// new blocks for each page would cost more than its text. Its blocks are as many as
-// those of the responses that ended since it was cleared.
+// new blocks for each page would cost more than its text. It has as many blocks as the
+// responses that ended since it was cleared.
 type blockPool struct {
 	mu   sync.Mutex
 	free [][]byte

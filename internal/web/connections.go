@@ -117,7 +117,7 @@ func (c *connections) evictable(added *clientConnection, client string) *clientC
 	return least
 }
 
-// before reports whether c is replaced rather than other.
+// before reports whether c is to be replaced rather than other.
 func (c *clientConnection) before(other *clientConnection) bool {
 	o := c.owner
 	return cmp.Or(
@@ -129,8 +129,8 @@ func (c *clientConnection) before(other *clientConnection) bool {
 	) < 0
 }
 
-// excess returns a number of connections if it is more than a client needs, else 0: few
-// more or less say nothing of a client.
+// excess returns the number of connections if it is more than a client needs, else 0:
+// small numbers say nothing about a client.
 func excess(open int) int {
 	if open <= fewConnections {
 		return 0
@@ -138,7 +138,7 @@ func excess(open int) int {
 	return open
 }
 
-// use is how much is lost if the connection is closed.
+// use ranks how much is lost if the connection is closed.
 func (c *clientConnection) use() int {
 	switch {
 	case c.requests > 0:
@@ -152,8 +152,8 @@ func (c *clientConnection) use() int {
 	}
 }
 
-// network returns the network that one client may have all addresses of: of IPv6 that
-// of the first 64 bits, otherwise the address alone.
+// network returns the network in which one client may have all addresses: for IPv6
+// the first 64 bits, otherwise the address itself.
 func network(client string) string {
 	address, err := netip.ParseAddr(client)
 	if err != nil || address.Unmap().Is4() {

@@ -84,8 +84,8 @@ func (p *passwords) before(toolkit http.Handler) http.Handler {
 	})
 }
 
-// behind returns the middleware behind the toolkit's handler. The credentials of its
-// requests are valid.
+// behind returns the middleware behind the toolkit's handler. Requests that reach it
+// have valid credentials.
 func (p *passwords) behind(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if passed, ok := r.Context().Value(attemptKey{}).(func()); ok {

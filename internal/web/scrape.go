@@ -32,9 +32,9 @@ const (
 // scrapes serves the page of the newest snapshot, followed by the live metrics.
 //
 // The page is encoded and compressed once for each format by the first scraper that
-// asks for it. A response never has an older page than the newest when the request
-// arrived, and live metrics that were gathered at most liveAge before. A response
-// that is ready needs no slot.
+// asks for it. The page of a response is never older than the newest one when the
+// request arrived. Its live metrics were gathered at most liveAge before. A
+// response that is ready needs no slot.
 type scrapes struct {
 	config     Config
 	slots      *renderLimiter
@@ -190,8 +190,8 @@ func (o *encoding) release() {
 	}
 }
 
-// response returns the response that is ready, or makes it, or waits for the one that
-// another request makes, for renderWait at most. The caller must release it.
+// response returns the response that is ready, or makes one, or waits, for renderWait
+// at most, for the one that another request makes. The caller must release it.
 func (s *scrapes) response(page *metric.Page, key encodingKey, r *http.Request) (*rendered, error) {
 	encodings := s.findEncodings(page)
 	if ready := encodings.ready(key, now()); ready != nil {

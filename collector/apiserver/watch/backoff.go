@@ -27,9 +27,9 @@ func NewBackoff(jitter func(time.Duration) time.Duration) *Backoff {
 }
 
 // Next returns the delay after a cycle of the given duration. err is the failure
-// that ended it, nil for none. An API server that starts may refuse for a
-// moment what it allows later, so only the second permanent error in a row has
-// the long delay.
+// that ended it, nil for none. An API server that is starting may briefly refuse
+// requests that it allows later, so only the second permanent error in a row
+// causes the long delay.
 func (b *Backoff) Next(err error, took time.Duration) time.Duration {
 	if took > resetAfter {
 		b.next = firstDelay

@@ -35,7 +35,7 @@ const (
 )
 
 // Client sends requests for the API groups that are read here. It registers
-// the types of these groups alone: a generated client would link those of
+// only the types of these groups: a generated client would link the types of
 // every group of Kubernetes. It sends every request once: its callers decide
 // when to retry. It is safe for concurrent use.
 type Client struct {
@@ -96,9 +96,9 @@ func NewClient(config *rest.Config, limits Limits) (*Client, error) {
 	return c, nil
 }
 
-// PodGroupV1alpha2 is the version of PodGroups in Kubernetes 1.36 alone. What is read
-// of them has the same names in JSON as in v1alpha3, whose types are used, and other
-// numbers in protobuf.
+// PodGroupV1alpha2 is the version of PodGroups that only Kubernetes 1.36 has. It is
+// decoded as v1alpha3: the fields that are read have the same names in JSON, but
+// other numbers in protobuf.
 func PodGroupV1alpha2() schema.GroupVersion {
 	return schema.GroupVersion{Group: schedulingv1alpha3.GroupName, Version: "v1alpha2"}
 }
@@ -109,8 +109,9 @@ func addPodGroupV1alpha2(scheme *runtime.Scheme) error {
 	return nil
 }
 
-// groups are the API groups that are read, each with what registers its types.
-// The older versions are those of DeviceTaintRule and of PodGroup.
+// groups are the API groups that are read, each with the function that
+// registers its types. The older versions are those of DeviceTaintRule and of
+// PodGroup.
 func groups() map[schema.GroupVersion]func(*runtime.Scheme) error {
 	all := map[schema.GroupVersion]func(*runtime.Scheme) error{
 		corev1.SchemeGroupVersion:             corev1.AddToScheme,
@@ -143,8 +144,8 @@ func (c *Client) get(collection Collection) *rest.Request {
 	return c.groups[collection.Group].Get().MaxRetries(0).NamespaceIfScoped(collection.Namespace, collection.Namespace != "").Resource(collection.Resource)
 }
 
-// Get reads one object, at least as new as the resource version: "0" is
-// whatever the API server has in its cache, empty the newest.
+// Get reads one object that is at least as new as the resource version: "0"
+// stands for the object in the API server's cache, "" for the newest one.
 func (c *Client) Get(ctx context.Context, collection Collection, name, version string, object runtime.Object) error {
 	ctx, cancel := context.WithTimeout(withRequest(ctx, request{kind: requestObject}), requestTimeout)
 	defer cancel()
@@ -152,9 +153,9 @@ func (c *Client) Get(ctx context.Context, collection Collection, name, version s
 	return checkServed(collection.Group, c.get(collection).Name(name).VersionedParams(&options, c.parameters).Do(ctx).Into(object))
 }
 
-// List reads a collection, or a page of it, into the given list. Of a
-// collection whose objects are large it reads a page of the newest state, and
-// a smaller one than was asked for: the caller continues where the list says.
+// List reads a collection, or a page of it, into the given list. If the objects
+// of a collection are large, it reads a page of the newest state that is
+// smaller than requested: the caller continues where the list says.
 func (c *Client) List(ctx context.Context, collection Collection, options metav1.ListOptions, object runtime.Object) error {
 	pages := c.pageSize(collection.Resource)
 	for {
@@ -196,8 +197,8 @@ type List interface {
 	metav1.ListInterface
 }
 
-// ListPages calls a function with each page of a collection. Pages after the
-// first are of the state that the first was of.
+// ListPages calls a function with each page of a collection. Later pages have
+// the same state of the collection as the first.
 func ListPages[L List](ctx context.Context, c *Client, collection Collection, options metav1.ListOptions, empty func() L, visit func(L)) error {
 	for {
 		page := empty()

@@ -125,7 +125,8 @@ type finalError struct{ cause error }
 
 func (e *finalError) Error() string { return e.cause.Error() }
 
-// requestError is the error of a request within what the reflector makes of it.
+// requestError is the error of a request, which the reflector wraps in errors
+// of its own.
 type requestError struct{ cause error }
 
 func (e *requestError) Error() string { return e.cause.Error() }
@@ -143,8 +144,8 @@ func wrapError(err error) error {
 	}
 }
 
-// unwrapError returns the error that was given to wrapError, without what the
-// reflector added.
+// unwrapError returns the error that was passed to wrapError, without the text
+// that the reflector has added.
 func unwrapError(err error) error {
 	var final *finalError
 	var request *requestError

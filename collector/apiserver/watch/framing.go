@@ -15,13 +15,13 @@ type framing interface {
 	// fields is the largest number of fields or objects that an event had.
 	fields() int
 
-	// memory is an estimate of how much memory all events take together once they are
+	// memory estimates how much memory all events together take once they are
 	// decoded.
 	memory() int64
 }
 
-// lengthFraming is the framing of protobuf: before each event stands its
-// length, four bytes, most significant first.
+// lengthFraming is the framing of protobuf: each event follows its length,
+// which has four bytes, the most significant first.
 type lengthFraming struct {
 	header []byte
 	left   int64 // of the present event

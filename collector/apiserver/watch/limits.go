@@ -78,7 +78,7 @@ func formatSize(n int64) string {
 	}
 }
 
-// request describes, in the context of a request, what it asks for.
+// request describes a request. It is in the context of the request.
 type request struct {
 	kind     requestKind
 	bytes    *atomic.Int64 // of a list: set to the uncompressed size of the answer; may be nil
@@ -89,7 +89,7 @@ type request struct {
 type requestKind int
 
 const (
-	requestList requestKind = iota // also without a request in the context
+	requestList requestKind = iota // the default, if the context has no request
 	requestObject
 	requestWatch
 )
@@ -101,7 +101,7 @@ func withRequest(ctx context.Context, r request) context.Context {
 }
 
 // LimitAnswers returns a copy of the configuration whose answers fail beyond the
-// default limits. The size of a compressed answer is that after decompression.
+// default limits. The limits apply to the size of an answer after decompression.
 func LimitAnswers(config *rest.Config) *rest.Config { return limited(config, Limits{}.orDefault()) }
 
 func limited(config *rest.Config, limits Limits) *rest.Config {

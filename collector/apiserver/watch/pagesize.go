@@ -10,12 +10,13 @@ const (
 	pageGrowth  = 4   // multiplies it at most, after a short page
 )
 
-// pageSize is how many objects of a collection one request asks for: as many as
-// have half of Limits.List together, estimated from the page before. It is safe
-// for concurrent use; the zero value is the size of the first page.
+// pageSize is the number of objects of a collection to ask for in one request:
+// so many that together they have half of Limits.List, estimated from the
+// previous page. It is safe for concurrent use; the zero value is the size of
+// the first page.
 type pageSize struct{ objects atomic.Int64 }
 
-// limit is the number of objects of the next page.
+// limit returns the number of objects of the next page.
 func (p *pageSize) limit() int64 {
 	if objects := p.objects.Load(); objects > 0 {
 		return objects
@@ -33,8 +34,8 @@ func (p *pageSize) learn(asked, objects, bytes, most int64) {
 	p.objects.Store(min(max(most/2/size, 1), max(asked, p.limit())*pageGrowth, PageObjects))
 }
 
-// shrink makes the next page smaller, since a page of as many objects was larger
-// than it may be. It returns false if that was one object.
+// shrink makes the next page smaller after a page that exceeded the limit. It
+// returns false if that page had only one object.
 func (p *pageSize) shrink(asked int64) bool {
 	if asked == 1 {
 		return false

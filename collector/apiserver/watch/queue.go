@@ -17,26 +17,26 @@ const (
 	maxQueue = 100
 
 	// maxQueueMemory is how much memory they may take, as fieldMemory estimates it. One
-	// event is received however large it is.
+	// event is always received, however large it is.
 	maxQueueMemory = 16 << 20
 
-	// fieldMemory is how much memory a field is taken for, besides its bytes. A field of
-	// two bytes can be a structure of a thousand.
+	// fieldMemory is the assumed memory of a field, besides its bytes. A field of two
+	// bytes can become a structure of a thousand.
 	fieldMemory = 256
 )
 
-// immediately is the time after the queue had room again within which an event
-// is taken for one that waited in the connection.
+// immediately is a time after the queue has room again. An event that is
+// received within it is assumed to have waited in the connection.
 const immediately = 100 * time.Millisecond
 
-// backlog is what waits in a queue to be processed.
+// backlog describes the events that wait in a queue to be processed.
 type backlog struct {
 	events int
 	oldest clock.Instant // when the first was received; zero: there is none
 }
 
-// lag returns how far behind the watch is. pending is since when something of it
-// waits that was processed and is not exported yet; zero: nothing does.
+// lag returns how far behind the watch is. pending is the time since which a
+// processed event waits to be exported; zero: none waits.
 func (b backlog) lag(now, pending clock.Instant) source.Queue {
 	start := pending
 	if !b.oldest.IsZero() && (start.IsZero() || b.oldest.Elapsed < start.Elapsed) {

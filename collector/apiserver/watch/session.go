@@ -28,8 +28,8 @@ type Options struct {
 // watchSession is the state of the watch of one collection: whether the collection is
 // known and up to date, and the status of its source.
 //
-// It is alive from the moment when a list is complete and a watch continues
-// from there, until an attempt to list or to watch again fails. A watch that
+// The watch is alive from the moment when a list is complete and a watch
+// continues it, until an attempt to list or watch again fails. A watch that
 // ends, and can be continued, leaves it alive.
 //
 // A cycle is a list and the watches that continue from it. A watchdog cancels a
@@ -94,7 +94,7 @@ func (s *watchSession) exceed(limit error) {
 	}
 }
 
-// exceededLimit is the limit that the cycle has exceeded; nil: none.
+// exceededLimit returns the limit that the cycle has exceeded; nil: none.
 func (s *watchSession) exceededLimit() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,8 +155,8 @@ func (s *watchSession) beginAttempt() {
 	}
 }
 
-// answered is called when a watch has been opened. A stream has not delivered
-// its list yet.
+// answered is called when a watch has been opened. If it is a stream, it has
+// not delivered its list yet.
 func (s *watchSession) answered(streaming bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,8 +189,8 @@ func (s *watchSession) untilNextWatch() time.Duration {
 }
 
 // completed is called once all of a list has been applied. Only a streamed list
-// is certain to be continued by a watch. Events that happened while it was sent
-// wait behind it if that took long.
+// is certain to be continued by a watch. If sending it takes long, the events
+// of that time wait behind it.
 func (s *watchSession) completed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,7 +230,7 @@ func (s *watchSession) observeQueue(waiting backlog) {
 	s.backlog = waiting
 }
 
-// live reports whether what the watch delivers now has just happened.
+// live reports whether an event that the watch delivers now has just happened.
 func (s *watchSession) live() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -310,9 +310,9 @@ func (s *watchSession) checkLag(now, pending clock.Instant) source.Queue {
 	return found
 }
 
-// Status is the status of the source. Its last success is now while a watch is
-// open: without events, nothing has changed. pending is since when something
-// waits that was processed and is not exported yet; zero: nothing does. served
+// Status is the status of the source. While a watch is open, its last success
+// is now: if there are no events, nothing has changed. pending is the time
+// since which a processed event waits to be exported; zero: none waits. served
 // is false while the collection is optional and not known to be served.
 func (s *watchSession) Status(now, pending clock.Instant) (status source.Status, served bool) {
 	s.mu.Lock()

@@ -32,8 +32,8 @@ type CollectionReader struct {
 	served atomic.Int32 // index of the version that was served last
 }
 
-// request calls a function with one version after the other until one is
-// served, first with the one that was served last. With a single version that is not
+// request calls a function with one version after the other until one is served. It
+// begins with the version that was served last. With a single version that is not
 // optional, the error is that of the API server.
 func (s *CollectionReader) request(send func(Version, Collection) error) error {
 	first := int(s.served.Load())

@@ -38,13 +38,13 @@ type Event[O Object, V any] struct {
 type Decoder[O Object, V any] struct {
 	Decode func(O) (V, bool) // false: the object is ignored
 
-	// Convert makes an O of an object in another version of the API; false: it
-	// cannot, and the object is ignored.
+	// Convert converts an object of another version of the API to an O; false:
+	// it cannot, and the object is ignored.
 	Convert func(any) (O, bool)
 
-	// Strip makes an object of a list lighter; what it returns decodes to the
-	// same, and is kept until the list is complete. Without Strip each object of
-	// a list is applied when it is received, so that no list is held as a whole.
+	// Strip returns a smaller object that decodes to the same value, and that is
+	// kept until the list is complete. Without Strip each object of a list is
+	// applied when it is received, so that no list is held as a whole.
 	Strip func(O) O
 
 	Unchanged func(V, O) bool // reports whether the object decodes to the value; optional
@@ -78,7 +78,7 @@ func (s *Store[O, V]) Get(name ObjectName) (V, bool) {
 // Values are in no order.
 func (s *Store[O, V]) Values() iter.Seq[V] { return maps.Values(s.items) }
 
-// Revise replaces each value by the one that the function returns. That is no
+// Revise replaces each value by the one that the function returns. It causes no
 // event.
 func (s *Store[O, V]) Revise(revise func(V) V) {
 	for name, value := range s.items {
@@ -158,12 +158,12 @@ func (s *Store[O, V]) Receive(object any, deleted, live bool) (items int, err er
 	return len(s.items), nil
 }
 
-// placeholder stands, in a list, for an object that was applied already. Those
-// of ignored objects have no name.
+// placeholder replaces, in a list, an object that has been applied already. It
+// has no name if the object was ignored.
 type placeholder = metav1.PartialObjectMetadata
 
-// Admit receives an object of a list that is not complete, and returns what
-// stands for it in the list. It takes the lock.
+// Admit receives an object of a list that is not complete, and returns the
+// object to keep in the list. It takes the lock.
 func (s *Store[O, V]) Admit(object runtime.Object) runtime.Object {
 	if s.decoder.Strip != nil {
 		if typed, ok := object.(O); ok {

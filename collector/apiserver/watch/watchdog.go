@@ -6,7 +6,7 @@ import (
 )
 
 // watchdog calls a function after a time, unless it is set again or stopped
-// before. Its methods are called, and call the function, under the lock.
+// before. Its methods are called under the lock, and so is the function.
 type watchdog struct {
 	lock  sync.Locker
 	timer *time.Timer // nil: it is not set

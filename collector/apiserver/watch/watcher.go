@@ -20,8 +20,8 @@ import (
 const endTimeout = 500 * time.Millisecond // of a cycle whose context has ended
 
 // Watcher keeps the Store of one collection up to date by lists and watches, and
-// knows the status of that. All methods but Run may be called at any time from
-// any goroutine; Run once.
+// has the status of the collection. All methods but Run may be called at any
+// time from any goroutine; Run once.
 type Watcher struct {
 	*watchSession
 
@@ -95,7 +95,7 @@ func (w *Watcher) cycle(ctx context.Context, listAndWatch func(context.Context) 
 	return nil
 }
 
-// tryList is how the reflector lists if it cannot stream the list.
+// tryList lists for the reflector if it cannot stream the list.
 func (w *Watcher) tryList(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -108,10 +108,10 @@ func (w *Watcher) tryList(ctx context.Context, options metav1.ListOptions) (runt
 	return list, wrapError(err)
 }
 
-// tryWatch is how the reflector watches, and streams its list. The reflector
-// would open the next stream immediately after one that ended before its list
-// was complete, and likewise the next watch: instead, a list without a stream
-// follows the former, and the latter is delayed.
+// tryWatch watches for the reflector, and streams its list. The reflector would
+// immediately open another stream after one that ended before its list was
+// complete. Instead, a list without a stream follows. It would also immediately
+// open another watch after one that ended; this is delayed.
 func (w *Watcher) tryWatch(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
 	streaming := options.SendInitialEvents != nil && *options.SendInitialEvents
 	if streaming && w.abandonStream() {
