@@ -472,7 +472,7 @@ func TestCheckFindsKnownBug(t *testing.T) {
 		t.Errorf("printed\n%s\nwant\n%s", got, clusterWithBug)
 	}
 	for version, outcome := range map[string]check.Outcome{"v1.37.1+k3s1": check.Warning, "v1.36.4-gke.100": check.Warning, "v1.37.2": check.OK} {
-		s.version = version
+		s.serve(version)
 		subject := "kubernetes#141290"
 		if outcome == check.OK {
 			subject = "signs"

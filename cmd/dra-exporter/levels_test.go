@@ -41,7 +41,7 @@ const filtersHead = `
 const seriesHead = `
 ### Series
 
-Rows of three typical nodes, and who queries each family: recording rules, alerts, dashboards by their names, runbooks, ` + "`dra-exporter check`" + ` and the exporter's page. *full → default* are two numbers if zero rows are left out. Three kinds of series are not counted: 16 for each source of ` + "`dra_exporter_source_read_duration_seconds`" + `, about 45 of the process at the level full (3 below), and ` + "`_created`" + ` lines.
+Rows of three typical nodes, and who queries each family: recording rules, alerts, dashboards by their names, runbooks and ` + "`dra-exporter check`" + `. *full → default* are two numbers if zero rows are left out. Three kinds of series are not counted: 16 for each source of ` + "`dra_exporter_source_read_duration_seconds`" + `, about 45 of the process at the level full (3 below), and ` + "`_created`" + ` lines.
 
 `
 
@@ -112,9 +112,12 @@ func writeSeries(t *testing.T, text *strings.Builder) {
 	}
 	fmt.Fprint(text, "\n| family | demo | dense | shared | level | queried by |\n|---|---|---|---|---|---|\n")
 	totals := map[string][3]int{}
-	asked, code := metric.Asked(), askedByCode(t)
+	asked, checked := metric.Asked(), askedByCheck(t)
 	for _, family := range allFamilies() {
-		cells := ""
+		cells, users := "", slices.Clone(asked[family.Name])
+		if checked[family.Name] {
+			users = append(users, "check")
+		}
 		for _, n := range nodes {
 			counts := countLevels(rows[n.name], family.Name)
 			cells += " " + countsText(counts) + " |"
@@ -124,7 +127,7 @@ func writeSeries(t *testing.T, text *strings.Builder) {
 			}
 			totals[n.name] = total
 		}
-		fmt.Fprintf(text, "| `%s` |%s %s | %s |\n", family.Name, cells, "*"+levelOf(family.Name)+"*", strings.Join(slices.Concat(asked[family.Name], code[family.Name]), ", "))
+		fmt.Fprintf(text, "| `%s` |%s %s | %s |\n", family.Name, cells, "*"+levelOf(family.Name)+"*", strings.Join(users, ", "))
 	}
 	for level, name := range metric.Levels() {
 		fmt.Fprintf(text, "| **all at %s** | %d | %d | %d | | |\n", name, totals["demo"][level], totals["dense"][level], totals["shared"][level])
@@ -163,8 +166,8 @@ func levelOf(name string) string {
 	return metric.LevelFull.String()
 }
 
-// askedByCode returns which of this program's parts name a family.
-func askedByCode(t *testing.T) map[string][]string {
+// askedByCheck returns the families that check names.
+func askedByCheck(t *testing.T) map[string]bool {
 	t.Helper()
 	constants := map[string]string{}
 	each(t, "../../collector/metric/names.go", func(n ast.Node) {
@@ -174,21 +177,16 @@ func askedByCode(t *testing.T) map[string][]string {
 			}
 		}
 	})
-	asked := map[string][]string{}
-	for _, part := range []struct{ by, pattern string }{
-		{"check", "../../internal/check/*.go"}, {"page", "../../internal/page/*.go"},
-	} {
-		each(t, part.pattern, func(n ast.Node) {
-			selector, is := n.(*ast.SelectorExpr)
-			if !is {
-				return
-			}
-			from, is := selector.X.(*ast.Ident)
-			if name := constants[selector.Sel.Name]; is && from.Name == "metric" && name != "" && !slices.Contains(asked[name], part.by) {
-				asked[name] = append(asked[name], part.by)
-			}
-		})
-	}
+	asked := map[string]bool{}
+	each(t, "../../internal/check/*.go", func(n ast.Node) {
+		selector, is := n.(*ast.SelectorExpr)
+		if !is {
+			return
+		}
+		if from, is := selector.X.(*ast.Ident); is && from.Name == "metric" {
+			asked[constants[selector.Sel.Name]] = true
+		}
+	})
 	return asked
 }
 
