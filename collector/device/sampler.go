@@ -45,7 +45,7 @@ type Sampler struct {
 // closeGrace is how long Run, after its context has ended, waits for calls
 // into the sources to return. A call that hangs is left behind with its goroutine
 // and with its source open: only the end of the process ends it.
-const closeGrace = 2 * time.Second
+const closeGrace = 1500 * time.Millisecond
 
 // NewSampler returns a sampler at rest.
 func NewSampler(o Options) *Sampler {

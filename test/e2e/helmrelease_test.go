@@ -144,7 +144,7 @@ func withDefinition(t *testing.T, name, definition string) {
 	t.Helper()
 	name = "customresourcedefinition/" + name
 	t.Cleanup(func() {
-		if _, err := shared.Kubectl(context.WithoutCancel(t.Context()), "wait", "--for=delete", "--timeout=60s", name); err != nil {
+		if _, err := shared.Kubectl(context.WithoutCancel(t.Context()), "wait", "--for=delete", "--timeout=180s", name); err != nil {
 			t.Error(err)
 		}
 	})
