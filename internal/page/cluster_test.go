@@ -36,9 +36,15 @@ func clusterHandler(t testing.TB, rows []metric.Row) http.Handler {
 // clusterHandlerOf serves the present rows at noon.
 func clusterHandlerOf(t testing.TB, rows func() []metric.Row) http.Handler {
 	t.Helper()
+	return clusterSite(t, func() *model.Cluster { return parseCluster(rows()) })
+}
+
+// clusterSite serves the present model at noon.
+func clusterSite(t testing.TB, present func() *model.Cluster) http.Handler {
+	t.Helper()
 	handlers, err := ClusterHandlers(Config{
 		MetricsPath: "/metrics", Explain: "dra-exporter explain", Log: slog.New(slog.DiscardHandler),
-		Cluster: func() *model.Cluster { return parseCluster(rows()) },
+		Cluster: present,
 		Now:     func() time.Time { return noon },
 		Messages: func() map[string]string {
 			return map[string]string{"devicetaintrules": "The exporter may not list them: grant it."}
@@ -235,7 +241,8 @@ func FuzzClusterEscaping(f *testing.F) {
 }
 
 func BenchmarkClusterPage(b *testing.B) {
-	site := clusterHandler(b, pendingRows(1000))
+	cluster := parseCluster(pendingRows(1000))
+	site := clusterSite(b, func() *model.Cluster { return cluster })
 	b.ReportAllocs()
 	for b.Loop() {
 		get(b, site, "/")

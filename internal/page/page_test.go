@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/test/metrictest"
 )
 
@@ -224,7 +225,8 @@ func unchanged(t *testing.T, mark, page string, want map[string]int) {
 }
 
 func BenchmarkPage(b *testing.B) {
-	site := handler(b, testNodeRows(b))
+	node := parseNode(testNodeRows(b))
+	site := nodeSite(b, Config{}, func() *model.Node { return node })
 	b.ReportAllocs()
 	for b.Loop() {
 		get(b, site, "/")

@@ -78,7 +78,13 @@ func served(t testing.TB, config Config, rows []metric.Row) http.Handler {
 // configured serves the present rows of a node.
 func configured(t testing.TB, config Config, rows func() []metric.Row) http.Handler {
 	t.Helper()
-	config.Model = func() *model.Node { return parseNode(rows()) }
+	return nodeSite(t, config, func() *model.Node { return parseNode(rows()) })
+}
+
+// nodeSite serves the present model at noon.
+func nodeSite(t testing.TB, config Config, present func() *model.Node) http.Handler {
+	t.Helper()
+	config.Model = present
 	config.Node, config.MetricsPath, config.Log = "node-a", "/metrics", slog.New(slog.DiscardHandler)
 	config.Now = func() time.Time { return noon }
 	handlers, err := Handlers(config)
