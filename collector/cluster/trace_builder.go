@@ -50,8 +50,8 @@ func (b *traceBuilder) build(r *reference) (trace.Trace, bool) {
 	if started := b.pod.started; started.live && b.claim.created.at.Since(started.at) > 0 {
 		b.pending = b.pod.createdAt() // the claim was observed only afterwards
 	}
-	start, end, known := b.interval(b.pending, b.end.timestamp)
-	if !known {
+	start, end, ok := b.interval(b.pending, b.end.timestamp)
+	if !ok {
 		return trace.Trace{}, false
 	}
 	b.root = b.span(segment{phase: phaseReady, attempt: 1, begin: b.pending, end: b.end.timestamp, failed: b.end.failed, message: b.end.message}, start, end)
@@ -236,12 +236,12 @@ func (b *traceBuilder) add(s segment) (last bool) {
 	if s.underWay && !failed {
 		return false // its end is not known
 	}
-	start, end, known := b.interval(s.begin, s.end)
-	if begin, beginKnown := b.clocks.steady(s.begin, b.end.at); failed && beginKnown && (s.underWay || (known && end > b.root.to)) {
+	start, end, ok := b.interval(s.begin, s.end)
+	if begin, beginKnown := b.clocks.steady(s.begin, b.end.at); failed && beginKnown && (s.underWay || (ok && end > b.root.to)) {
 		s.end, s.failed, s.message = timestamp{observed: b.end.observed}, b.end.failed, b.end.message
-		start, end, known, last = begin, b.root.to, begin <= b.root.to, true
+		start, end, ok, last = begin, b.root.to, begin <= b.root.to, true
 	}
-	if !known {
+	if !ok {
 		return last
 	}
 	took, limit := end-start, b.limit(s, end)

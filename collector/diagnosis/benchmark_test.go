@@ -84,7 +84,7 @@ func BenchmarkChange(b *testing.B) {
 		b.Run(fmt.Sprintf("specs=%d", specifications), func(b *testing.B) {
 			w, questions := bigCluster(b, specifications)
 			d := w.diagnoser().newQueue()
-			d.mailbox.ask(questions)
+			d.exchange.ask(questions)
 			all := func() {
 				d.refresh()
 				finishAll(b, d)
@@ -128,7 +128,7 @@ func BenchmarkFirst(b *testing.B) {
 			var spent time.Duration
 			for b.Loop() {
 				d := w.diagnoser().newQueue()
-				d.mailbox.ask(questions)
+				d.exchange.ask(questions)
 				before := processorTime(b)
 				d.refresh()
 				finishAll(b, d)

@@ -7,7 +7,7 @@
 //
 // The stages, in the direction of the data:
 //
-//	mailbox     questions from other goroutines, and diagnoses to them
+//	exchange     questions from other goroutines, and diagnoses to them
 //	queue       what is diagnosed next; its items, their shares and their tasks
 //	dutyCycle, workMeter the share of a core, the turns, and the limit for each pod
 //	podClaims   what a pod requests
@@ -48,23 +48,23 @@ type Diagnoser struct {
 	options     Options
 	searchLimit time.Duration // of the allocator, for each node
 	compiled    *cel.Cache    // of the allocator's selectors
-	mailbox     *mailbox
+	exchange    *exchange
 }
 
 // New returns a Diagnoser without questions.
 func New(options Options) *Diagnoser {
-	return &Diagnoser{options: options, searchLimit: allocator.SearchLimit, compiled: allocator.NewCache(), mailbox: newMailbox()}
+	return &Diagnoser{options: options, searchLimit: allocator.SearchLimit, compiled: allocator.NewCache(), exchange: newExchange()}
 }
 
 // SetQuestions replaces the questions; the pods that have been pending longest come
 // first. The questions must not be changed afterwards. It never blocks.
-func (d *Diagnoser) SetQuestions(questions []dra.Question) { d.mailbox.ask(questions) }
+func (d *Diagnoser) SetQuestions(questions []dra.Question) { d.exchange.ask(questions) }
 
 // Diagnoses returns the answers to the questions, in their order; a question that
 // has not been diagnosed yet has none. The slice is shared and must not be
 // changed.
 func (d *Diagnoser) Diagnoses() []dra.Diagnosis {
-	diagnoses, _ := d.mailbox.published()
+	diagnoses, _ := d.exchange.published()
 	return diagnoses
 }
 
@@ -73,19 +73,19 @@ func (d *Diagnoser) Diagnoses() []dra.Diagnosis {
 // own. The work for all others, and for the selectors of device classes, is under
 // the empty name. The slice is shared and must not be changed.
 func (d *Diagnoser) Work() dra.DiagnosisWork {
-	_, work := d.mailbox.published()
+	_, work := d.exchange.published()
 	return work
 }
 
 // Changed receives a value after Diagnoses has changed, or the selectors of
 // device classes have been evaluated; one value may represent several changes.
-func (d *Diagnoser) Changed() <-chan struct{} { return d.mailbox.changed }
+func (d *Diagnoser) Changed() <-chan struct{} { return d.exchange.changed }
 
 // Run answers questions until the context is done, whose error it returns.
 func (d *Diagnoser) Run(ctx context.Context) error {
 	q := d.newQueue()
 	defer q.stop()
-	other := &background{work: d.options.Background, pace: q.pace, changed: d.mailbox.changed}
+	other := &background{work: d.options.Background, pace: q.pace, changed: d.exchange.changed}
 	defer other.stop()
 	for turns := 0; ; {
 		q.refresh()
@@ -111,7 +111,7 @@ func (d *Diagnoser) Run(ctx context.Context) error {
 	}
 }
 
-func (d *Diagnoser) newQueue() *queue { return newQueue(d.options, d.newNodeCache(), d.mailbox) }
+func (d *Diagnoser) newQueue() *queue { return newQueue(d.options, d.newNodeCache(), d.exchange) }
 
 func (d *Diagnoser) newNodeCache() *allocator.NodeCache {
 	return allocator.NewNodeCache(d.options.Inventory, d.compiled, d.searchLimit)

@@ -95,7 +95,7 @@ func TestRunAnswersQuestions(t *testing.T) {
 }
 
 func (q *queue) diagnoses() []dra.Diagnosis {
-	diagnoses, _ := q.mailbox.published()
+	diagnoses, _ := q.exchange.published()
 	return diagnoses
 }
 

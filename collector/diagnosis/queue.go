@@ -32,11 +32,11 @@ const (
 // goroutine.
 type queue struct {
 	options   Options
-	mailbox   *mailbox
+	exchange  *exchange
 	pace      *dutyCycle
 	nodeCache *allocator.NodeCache
 
-	asks      uint64        // of the mailbox, when it was last opened
+	asks      uint64        // of the exchange, when it was last opened
 	version   uint64        // of the inventory at the last refresh
 	refreshed clock.Instant // when that was
 	took      time.Duration // how long it took
@@ -73,9 +73,9 @@ type podKey struct {
 
 func newPodKey(q dra.Question) podKey { return podKey{q.Pod, q.PodUID} }
 
-func newQueue(options Options, nodeCache *allocator.NodeCache, mailbox *mailbox) *queue {
+func newQueue(options Options, nodeCache *allocator.NodeCache, exchange *exchange) *queue {
 	return &queue{
-		options: options, mailbox: mailbox, pace: newDutyCycle(options.Clock, options.Budget), nodeCache: nodeCache,
+		options: options, exchange: exchange, pace: newDutyCycle(options.Clock, options.Budget), nodeCache: nodeCache,
 		items: make(map[string]*diagnosisItem), shares: newShares(),
 	}
 }
@@ -84,7 +84,7 @@ func newQueue(options Options, nodeCache *allocator.NodeCache, mailbox *mailbox)
 // While there is something to do it does so only now and then, so that most of
 // the budget is used for diagnoses.
 func (q *queue) refresh() {
-	questions, asks := q.mailbox.open()
+	questions, asks := q.exchange.open()
 	version, now := q.options.Inventory.Version(), q.options.Clock()
 	due := q.retry != (clock.Instant{}) && now.Since(q.retry) >= 0
 	if asks == q.asks && version == q.version && !due {
@@ -340,7 +340,7 @@ func (q *queue) evaluateClasses(ctx context.Context) error {
 		q.classesChanged, q.classesRetry = false, clock.Instant{}
 	}
 	if q.evaluations > 0 {
-		notify(q.mailbox.changed)
+		notify(q.exchange.changed)
 	}
 	q.evaluations = 0
 	return nil
@@ -356,7 +356,7 @@ func (q *queue) publishIfDue() {
 // publish publishes the work, and the diagnoses if any has changed.
 func (q *queue) publish() {
 	q.published = q.options.Clock()
-	q.mailbox.publishWork(q.reportWork())
+	q.exchange.publishWork(q.reportWork())
 	if !q.unpublished {
 		return
 	}
@@ -367,7 +367,7 @@ func (q *queue) publish() {
 		}
 		all = append(all, r.diagnoses...)
 	}
-	q.mailbox.publish(all)
+	q.exchange.publish(all)
 	q.unpublished = false
 }
 
@@ -398,7 +398,7 @@ func (q *queue) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-q.mailbox.asked:
+	case <-q.exchange.asked:
 	case <-timer.C:
 	}
 	return nil

@@ -72,7 +72,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 		questions = append(questions, w.claimIn("b", "b-short", spec(deviceRequest("b", 200))))
 		q := w.workingQueue(10*time.Millisecond, 1)
 		defer q.stop()
-		q.mailbox.ask(questions)
+		q.exchange.ask(questions)
 		q.refresh()
 		if n := q.drain(t, 100); n != 6 {
 			t.Fatalf("%d diagnoses: %+v", n, q.finished())
@@ -107,13 +107,13 @@ func TestOldestFirst(t *testing.T) {
 		queued := func(first, again int) {
 			t.Helper()
 			q.publish()
-			_, work := q.mailbox.published()
+			_, work := q.exchange.published()
 			if work.First != first || work.Again != again {
 				t.Errorf("%d and %d diagnoses are queued, want %d and %d", work.First, work.Again, first, again)
 			}
 		}
 		queued(0, 0)
-		q.mailbox.ask(questions[2:5]) // the two oldest become pending again later
+		q.exchange.ask(questions[2:5]) // the two oldest become pending again later
 		q.refresh()
 		queued(3, 0)
 		if n := q.drain(t, 1); n != 1 {
@@ -122,7 +122,7 @@ func TestOldestFirst(t *testing.T) {
 		queued(2, 0)
 		time.Sleep(time.Minute)
 		w.pool("other", "n1", device("dev-0")) // concerns all
-		q.mailbox.ask(questions)
+		q.exchange.ask(questions)
 		q.refresh()
 		queued(5, 1)
 		q.drain(t, 100)
@@ -143,7 +143,7 @@ func TestLeastChargedNamespaceIsCharged(t *testing.T) {
 		w.unique(50)
 		q := w.workingQueue(10*time.Millisecond, 1)
 		defer q.stop()
-		q.mailbox.ask([]dra.Question{w.claimIn("a", "own", long(0)), w.claimIn("a", "same", long(1)), w.claimIn("z", "same", long(1))})
+		q.exchange.ask([]dra.Question{w.claimIn("a", "own", long(0)), w.claimIn("a", "same", long(1)), w.claimIn("z", "same", long(1))})
 		q.refresh()
 		q.drain(t, 100)
 		costs := map[string]time.Duration{}
@@ -172,7 +172,7 @@ func TestUndeterminedBacksOff(t *testing.T) {
 			`device.attributes["d"].uuid != "a"`, `device.attributes["d"].uuid != "b"`, `device.attributes["d"].uuid != "c"`)))
 		q := w.workingQueue(10*time.Millisecond, 1)
 		defer q.stop()
-		q.mailbox.ask([]dra.Question{question})
+		q.exchange.ask([]dra.Question{question})
 		q.refresh()
 		idle := func(d time.Duration) {
 			time.Sleep(d)
@@ -241,7 +241,7 @@ func TestBoundsOfManyNamespaces(t *testing.T) {
 		for i := range mostNamespaces + 20 {
 			questions = append(questions, w.claimIn(fmt.Sprintf("team-%d", i), "c", long(i)))
 		}
-		q.mailbox.ask(questions)
+		q.exchange.ask(questions)
 		q.refresh()
 		for {
 			worked, err := q.work(t.Context())
@@ -277,7 +277,7 @@ func TestSelectorsOfClassesAreEvaluatedInTurns(t *testing.T) {
 		q := w.workingQueue(10*time.Millisecond, 0.25)
 		q.pace.saved = 0
 		defer q.stop()
-		q.mailbox.ask([]dra.Question{w.claimIn("a", "c", spec(deviceRequest("main", 400)))})
+		q.exchange.ask([]dra.Question{w.claimIn("a", "c", spec(deviceRequest("main", 400)))})
 		q.refresh()
 		began := time.Now()
 		if worked, err := q.work(t.Context()); !worked || err != nil {
@@ -304,7 +304,7 @@ func TestSelectorsOfClassesAreEvaluatedInTurns(t *testing.T) {
 			t.Errorf("%+v", supply.Classes[0])
 		}
 		select {
-		case <-q.mailbox.changed:
+		case <-q.exchange.changed:
 		default:
 			t.Error("Changed receives nothing after classes have been counted")
 		}

@@ -330,7 +330,7 @@ func (f *families) addExporter() {
 	f.unresolved = f.gauge(metric.ExporterUnresolvedPluginDevices, "", "Ids of device plugins that lead to no hardware, by the form of the id", []string{"form"})
 	f.conflicting = f.gauge(metric.ExporterConflictingDevices, "", "Devices that claims hold under more than one published name", nil)
 	f.uncounted = f.gauge(metric.ExporterUncountedDevices, "", "Held devices whose device-seconds are not counted, because admin access, their pods or a claim's share is unknown", []string{"reason"})
-	f.access = f.gauge(metric.ExporterDeviceAccess, "", "1 for whether the agent keeps the GPUs open: open, releasing or released, with the reason: file, label, passthrough, unbind, idle, or starting", []string{"node", "state", "reason"})
+	f.access = f.gauge(metric.ExporterDeviceAccess, "", "1 for the present state of the agent's access to the GPUs (open, releasing, released) and its reason: file, label, passthrough, unbind, idle or starting", []string{"node", "state", "reason"})
 	f.processes = f.gauge(metric.ExporterProcessAttribution, "", "Whether the use of shared devices is split by process: 1 for ok or the reason why it is not, 0 for the others", []string{"reason"})
 	f.processes.Zeros = &metric.ZeroRows{Label: "reason"}
 	f.resets = f.counter(metric.ExporterHardwareResets, "", "Resets of hardware counters", nil)

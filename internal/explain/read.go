@@ -92,7 +92,7 @@ func (r Reader) read(ctx context.Context, subject Subject, namespace string) (*o
 	running, stop := context.WithCancel(ctx)
 	var run sync.WaitGroup
 	run.Go(func() { reader.Run(running) })
-	r.settle(ctx, reader)
+	r.awaitLists(ctx, reader)
 	read := &objectsRead{statuses: reader.Statuses(), inventory: kept, specs: specs}
 	stop()
 	run.Wait()
@@ -101,10 +101,10 @@ func (r Reader) read(ctx context.Context, subject Subject, namespace string) (*o
 	return read, ctx.Err()
 }
 
-// settle returns when each collection has been listed or has failed, or after the
+// awaitLists returns when each collection has been listed or has failed, or after the
 // timeout. A collection whose list took too long is tried again until then, unless
 // nothing has answered.
-func (r Reader) settle(ctx context.Context, reader *apiserver.ClusterWatch) {
+func (r Reader) awaitLists(ctx context.Context, reader *apiserver.ClusterWatch) {
 	const pause = 10 * time.Millisecond
 	began, reported := r.Clock(), false
 	for !reader.Settled() || slow(reader.Statuses()) {

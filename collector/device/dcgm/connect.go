@@ -188,9 +188,9 @@ func (e *engine) readIdentities(entities []entity) (map[entity]identity, error) 
 	if err != nil {
 		return nil, err
 	}
-	for e, known := range identities {
-		known.driver = driver
-		identities[e] = known
+	for e, identity := range identities {
+		identity.driver = driver
+		identities[e] = identity
 	}
 	e.readPlatforms(identities)
 	return identities, nil

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -206,9 +207,7 @@ func (s *Source) rebuildPlan(gpus []uint, hierarchy []instance) error {
 	if err != nil {
 		return err
 	}
-	for e, known := range parts {
-		reported[e] = known
-	}
+	maps.Copy(reported, parts)
 	p := makePlan(gpus, hierarchy, s.identities.merge(gpus, hierarchy, reported))
 	if err := s.session.applyPlan(p); err != nil {
 		return err

@@ -158,14 +158,14 @@ func (f faults) since(now time.Duration) time.Duration {
 
 // at says whether a fault of this kind and quantity is there at t seconds,
 // and until when; +Inf: for ever.
-func (f faults) at(t float64, kind, quantity string) (stop float64, there bool) {
+func (f faults) at(t float64, kind, quantity string) (stop float64, ok bool) {
 	for _, fault := range f.list {
 		if fault.Kind == kind && fault.Quantity == quantity && f.lasts(fault, t) {
 			_, end := f.span(fault)
-			stop, there = max(stop, end), true
+			stop, ok = max(stop, end), true
 		}
 	}
-	return stop, there
+	return stop, ok
 }
 
 // resets are the times, in order, at which counters start again after start

@@ -436,8 +436,8 @@ func (s *Server) follow(ctx context.Context, stream *watching) {
 	bookmarks := time.NewTicker(s.options.BookmarkEvery)
 	defer bookmarks.Stop()
 	for {
-		events, reached, more, known := s.store.since(stream.kind, stream.version, stream.fits)
-		if !known {
+		events, reached, more, ok := s.store.since(stream.kind, stream.version, stream.fits)
+		if !ok {
 			_ = stream.send(event{watch.Error, newStatus(expired())}) // the watch is over either way
 			return
 		}
