@@ -1,0 +1,65 @@
+package metric_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+func TestDefinitions(t *testing.T) {
+	plain := metric.NewLabels(nil)
+	list := metric.Definitions[[]float64]{
+		{Family: metric.Family{Name: "dra_first"}, Fill: func(values []float64, b *metric.Builder) {
+			for _, value := range values {
+				b.Add(plain, value)
+			}
+		}},
+		{Family: metric.Family{Name: "dra_durations", Type: metric.Histogram}},
+		{Family: metric.Family{Name: "dra_count"}, Fill: func(values []float64, b *metric.Builder) {
+			b.Add(plain, float64(len(values)))
+		}},
+	}
+	b := metric.NewBuilder(0, nil)
+	list.Fill([]float64{3, 4}, b)
+	var rows []float64
+	for _, row := range b.Finish().Rows() {
+		rows = append(rows, row.Value)
+	}
+	if want := []float64{3, 4, 2}; !slices.Equal(rows, want) {
+		t.Errorf("rows are %v, want %v", rows, want)
+	}
+	if families := list.Families(); len(families) != 3 || families[1].Name != "dra_durations" {
+		t.Errorf("families are %v", families)
+	}
+}
+
+// TestLabelCache changes lists at random: labels belong to keys, and those of a key that
+// stays are the same.
+func TestLabelCache(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 7))
+	var cache metric.LabelCache[int, struct{ key int }]
+	previous := map[int]*struct{ key int }{}
+	for range 2000 {
+		keys := random.Perm(12)[:random.IntN(12)]
+		if random.IntN(3) == 0 {
+			slices.Sort(keys)
+		}
+		labels := cache.Align(len(keys), func(i int) int { return keys[i] })
+		if len(labels) != len(keys) {
+			t.Fatalf("%d keys have %d labels", len(keys), len(labels))
+		}
+		next := map[int]*struct{ key int }{}
+		for i, key := range keys {
+			if labels[i].key == 0 {
+				labels[i].key = key + 1
+			}
+			if old := previous[key]; labels[i].key != key+1 || old != nil && labels[i] != old {
+				t.Fatalf("key %d has the labels of %d", key, labels[i].key-1)
+			}
+			next[key] = labels[i]
+		}
+		previous = next
+	}
+}
