@@ -7,6 +7,7 @@
 package model
 
 import (
+	"math"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
@@ -23,7 +24,7 @@ type Node struct {
 	Sources   []source.Status
 
 	ProcessAttribution string // ok if shared devices are split by process, else why not
-	Released           string // why the GPUs are released for others; empty: they are not
+	Access             Access
 	Currency           string // of prices and costs; empty: there are no prices
 
 	Devices []Device // sorted by UUID
@@ -37,9 +38,26 @@ type Node struct {
 	PastPlugins []PluginConsumer // shared
 
 	Workloads       []PodWorkload    // each pod once; shared
+	PastWorkloads   []PodWorkload    // of pods that have ended; shared
 	ClaimAlignments []ClaimAlignment // of claims with several devices, sorted; shared
 	PodAlignments   []PodAlignment   // of pods with several devices, sorted; shared
 	Totals          []Totals         // sorted by namespace, class and model
+
+	Incidents  []Incidents  // sorted by model and driver version
+	Violations []Violations // sorted by class
+
+	Unmatched   []UnmatchedDevices // by driver, sorted
+	Conflicting int                // devices that claims hold under more than one published name
+	Unresolved  []Counter          // ids of device plugins that lead to no hardware, by form
+	Uncounted   []Counter          // held devices whose device-seconds are not counted, by reason
+	Resets      Total              // of hardware counters
+}
+
+// Access is the agent's access to the GPUs.
+type Access struct {
+	State            string // open, releasing, released
+	Released         string // why the GPUs are released for others; empty: they are not
+	Mode, ModeReason string // how the manifests give it, and why; empty: unknown
 }
 
 // Optional is a number that may be unknown.
@@ -47,6 +65,39 @@ type Optional struct {
 	Value float64
 	Known bool
 }
+
+// Total is a number that only rises, and when it began at zero. The zero Total is
+// unknown.
+type Total struct {
+	Value float64
+	start int64 // Unix time in nanoseconds; noStart; 0: the total is unknown
+}
+
+// noStart is the start of a total of which it is not known.
+const noStart = math.MinInt64
+
+// NewTotal returns a number that began at zero at start. The zero time: it is not known
+// when.
+func NewTotal(value float64, start time.Time) Total {
+	if start.IsZero() {
+		return Total{value, noStart}
+	}
+	return Total{value, start.UnixNano()}
+}
+
+// Known reports whether the number is known.
+func (t Total) Known() bool { return t.start != 0 }
+
+// Start returns when the number began at zero, the zero time if that is not known.
+func (t Total) Start() time.Time {
+	if t.start == 0 || t.start == noStart {
+		return time.Time{}
+	}
+	return time.Unix(0, t.start)
+}
+
+// Optional returns the number without its start.
+func (t Total) Optional() Optional { return Optional{t.Value, t.Known()} }
 
 // Device is hardware, a partition of it, or a held device without known hardware. It
 // is kept for the grace period after it was last there or held.
@@ -57,12 +108,23 @@ type Device struct {
 
 	Past     bool             // the hardware is no longer there
 	Fresh    bool             // the readings are recent enough for gauges
-	Readings []device.Reading // of the newest sample, sorted by quantity
+	Readings []device.Reading // of the newest sample, sorted by quantity; shared
+	Busy     Total            // integral of the utilization, seconds
+	Holders  HolderCounts
 
 	UnattributedUtilization Optional // by processes of no holder; ratio
 	UnattributedMemory      Optional // likewise; bytes
+	ForeignProcesses        Optional // processes of pods that hold nothing of it
 
-	Prices []Price // for the classes through which it is held; shared
+	Prices     []Price // for the classes through which it is held; shared
+	PastPrices []Price // shared
+}
+
+// HolderCounts is how many hold a device.
+type HolderCounts struct {
+	Claims   int // without admin access
+	Plugins  int // pods, through device plugins
+	Possible int // further pods, whose device plugin may have given it
 }
 
 // Identity is what a device is. Fields are empty if they are unknown.
@@ -106,9 +168,9 @@ type Health struct {
 	Signals        []Signal    // that are present; shared
 	Taints         []dra.Taint // in the driver's slice, each once; shared
 
-	XIDsWatched  bool     // a source reports the XIDs now: counts are known
-	XIDs         []XID    // that are counted, by code, other codes last; shared
-	HeldFailures Optional // how often it became unhealthy while it was held
+	XIDsWatched  bool  // a source reports the XIDs now: counts are known
+	XIDs         []XID // that are counted, by code, other codes last; shared
+	HeldFailures Total // how often it became unhealthy while it was held
 }
 
 // Report is a report of the health of a device.
@@ -130,7 +192,7 @@ type Signal struct {
 // XID is how often an error of NVIDIA's driver came since the start, and when last.
 type XID struct {
 	Code  int // OtherXID: one without a count of its own
-	Count float64
+	Count Total
 	Last  time.Time // zero: never
 }
 
@@ -196,15 +258,16 @@ type Hold struct {
 	Held        bool        // now
 	Attribution Attribution // of what is not split by process
 
-	Utilization Use       // ratio
-	Memory      Use       // bytes
-	Power       Optional  // watts
-	IdleSince   time.Time // zero: it is not idle, or that is unknown
+	Utilization Use              // ratio
+	Memory      Use              // bytes
+	Power       Optional         // watts
+	Engines     []device.Reading // how active each engine of the device is; shared
+	IdleSince   time.Time        // zero: it is not idle, or that is unknown
 
-	Allocated     float64  // memory, bytes; 0: unknown
-	Bundled       int      // number of devices of a bundle; 0: it is one device
-	HeldSeconds   Optional // elapsed seconds
-	DeviceSeconds Optional // weighted by the share of the device
+	Allocated     float64 // memory, bytes; 0: unknown
+	Bundled       int     // number of devices of a bundle; 0: it is one device
+	HeldSeconds   Total   // elapsed seconds
+	DeviceSeconds Total   // weighted by the share of the device
 
 	Accounts []Account // by attribution
 }
@@ -213,10 +276,24 @@ type Hold struct {
 type Account struct {
 	Attribution Attribution
 
-	Busy           Optional // seconds
-	Energy         Optional // joules
-	NVLinkTransmit Optional // bytes
-	NVLinkReceive  Optional // bytes
+	Busy                Total // seconds
+	Energy              Total // joules
+	NVLinkTransmit      Total // bytes
+	NVLinkReceive       Total // bytes
+	PCIeTransmit        Total // bytes
+	PCIeReceive         Total // bytes
+	NetworkTransmit     Total // bytes
+	NetworkReceive      Total // bytes
+	ExecutionIdle       Total // seconds above idle power without computing
+	ExecutionIdleEnergy Total // joules beyond idle power without computing
+
+	Throttled []Throttling
+}
+
+// Throttling is for how long a device was throttled, for a reason.
+type Throttling struct {
+	Reason  string
+	Seconds Total
 }
 
 // Use is how much of a device a holder uses.
@@ -267,12 +344,47 @@ type Alignment struct {
 type Totals struct {
 	Namespace, Class, Model string
 
-	Start         time.Time // when the first of them began at zero
-	DeviceSeconds Optional  // weighted by the shares of the devices
-	SharedSeconds Optional  // the part whose use is not split
-	BusySeconds   Optional
-	Energy        Optional // joules
-	Cost          Optional // in the node's currency
+	DeviceSeconds Total // weighted by the shares of the devices
+	SharedSeconds Total // the part whose use is not split
+	BusySeconds   Total
+	Energy        Total // joules
+	Cost          Total // in the node's currency
+}
+
+// Start returns when the first of them began at zero, the zero time if that is not known.
+func (t *Totals) Start() time.Time {
+	var first time.Time
+	for _, total := range []Total{t.DeviceSeconds, t.SharedSeconds, t.BusySeconds, t.Energy, t.Cost} {
+		if start := total.Start(); !start.IsZero() && (first.IsZero() || start.Before(first)) {
+			first = start
+		}
+	}
+	return first
+}
+
+// Incidents are what happened to devices of a model, of one kind. One event may be of
+// several kinds.
+type Incidents struct {
+	Model, DriverVersion, Kind string
+
+	Count          Total // that began
+	WatchedSeconds Total // device-seconds without such an incident
+	Seconds        Total // device-seconds with one
+	Claims         Total // that held a device when an incident began
+}
+
+// Violations are how often a constraint was violated while claims of a class held a
+// device.
+type Violations struct {
+	Class, Constraint string
+	Count             Total
+}
+
+// UnmatchedDevices are devices of a driver without a counterpart.
+type UnmatchedDevices struct {
+	Driver    string
+	Published Optional // allocated, without known hardware
+	Hardware  Optional // that the driver does not publish
 }
 
 // Attribution is how the numbers of a holder relate to the device's own.

@@ -60,7 +60,7 @@ type claimConsumer struct {
 	device                       dra.DeviceID
 	uuid, pod, podUID, container string
 	ownerKind, ownerName         string
-	labels                       podLabels
+	labels                       podLabelValues
 }
 
 // The values of the sharing label.
@@ -139,7 +139,7 @@ func (v *claimView) addPod(pod dra.Pod) {
 
 // addConsumers adds a container for each of the claim's devices that the use
 // covers.
-func (v *claimView) addConsumers(pod dra.Pod, container string, use dra.Use, labels podLabels) {
+func (v *claimView) addConsumers(pod dra.Pod, container string, use dra.Use, labels podLabelValues) {
 	for _, d := range v.devices {
 		if use.Covers(d.request) {
 			v.consumers = append(v.consumers, claimConsumer{

@@ -12,7 +12,6 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
@@ -163,95 +162,6 @@ func (s *devices) newestSample() clock.Instant {
 	return newest
 }
 
-// infoRows adds what the devices are. It brings the labels of all devices up
-// to date, which other stages use.
-func (s *devices) infoRows(b *rowBuilder) {
-	f, all := b.families, s.all()
-	for _, d := range all {
-		d.label(f, s.node, s.locations)
-	}
-	b.In(f.deviceInfo)
-	for _, d := range all {
-		b.addFact(d.labels.info, !d.isPast())
-	}
-	b.In(f.hardwareInfo)
-	for _, d := range all {
-		if d.labels.hardware != nil {
-			b.Add(d.labels.hardware, 1)
-		}
-	}
-	b.In(f.publishedInfo)
-	for _, d := range all {
-		if d.labels.published != nil {
-			b.Add(d.labels.published, 1)
-		}
-	}
-	b.In(f.deviceTopology)
-	for _, d := range all {
-		if d.labels.location != nil {
-			b.Add(d.labels.location, 1)
-		}
-	}
-	b.In(f.partitionInfo)
-	for _, d := range all {
-		if d.labels.place != nil {
-			b.Add(d.labels.place, 1)
-		}
-	}
-}
-
-// readingRows adds what the hardware reports. Gauges are left out when they
-// are stale; counters stay.
-func (s *devices) readingRows(b *rowBuilder) {
-	all := s.all()
-	for q, family := range b.families.quantity {
-		if family == nil { // of extensions, each of which has its own
-			continue
-		}
-		b.In(family)
-		gauge, detailed := b.families.specs[q].Kind == device.Gauge, len(b.families.specs[q].Details) > 0
-		for _, d := range all {
-			if !d.fresh && gauge {
-				continue
-			}
-			readings := d.of(device.Quantity(q))
-			for i := range readings {
-				labels := d.labels.plain
-				if detailed {
-					labels = d.labels.readings[q][i].Labels
-				}
-				b.Add(labels, readings[i].Value)
-			}
-		}
-	}
-}
-
-// extensionRows adds the extensions that drivers report, as readingRows does.
-func (s *devices) extensionRows(b *rowBuilder) {
-	all := s.all()
-	for _, extension := range b.families.extensions {
-		b.In(extension.Family)
-		for _, d := range all {
-			if !d.fresh && extension.Type == metric.Gauge {
-				continue
-			}
-			for _, reading := range d.of(device.Extension) {
-				if reading.Details == extension.details {
-					b.Add(d.labels.plain, reading.Value)
-				}
-			}
-		}
-	}
-}
-
-// sampleRows adds when any device was last read.
-func (s *devices) sampleRows(b *rowBuilder) {
-	b.In(b.families.sampleTime)
-	if newest := s.newestSample(); !newest.IsZero() {
-		b.Add(b.plain, float64(newest.Wall.UnixMilli())/1000)
-	}
-}
-
 // deviceState is one device: hardware, a partition of it, or a held device whose
 // hardware is not known.
 type deviceState struct {
@@ -282,7 +192,9 @@ type deviceState struct {
 	seen       clock.Instant // last step in which it was sampled or held
 	present    bool          // it is in the samples of this step
 	wasPresent bool          // and of the step before
-	labels     deviceLabelSets
+
+	shownIdentity *model.Identity // as in the model before
+	shownDetails  *model.Details
 }
 
 // identify applies what a sample of this step is of.
@@ -395,24 +307,6 @@ func (d *deviceState) isPartition() bool {
 	return d.device.IsPartition() || !d.hardware && d.published.IsPartition()
 }
 
-// deviceLabelSets are created when the device is first output, and again when what
-// they are about has changed.
-type deviceLabelSets struct {
-	plain, info, hardware, published, location, place *metric.Labels
-
-	parent   string          // that all of them have
-	identity *model.Identity // that info was made from
-	details  *model.Details  // that hardware, published and location were made from
-	placedAt instances
-	readings [device.Quantities][]readingLabels // of quantities with details, in the order of the readings
-}
-
-// readingLabels are the labels of a reading with details.
-type readingLabels struct {
-	*metric.Labels
-	details [2]string
-}
-
 // identity returns what the device is.
 func (d *deviceState) identity() model.Identity {
 	return model.Identity{
@@ -437,63 +331,14 @@ func (d *deviceState) details(hardware *device.Locations) model.Details {
 	return details
 }
 
-// hardwareLabels creates the labels of dra_device_hardware_info; nil if nothing identifies
-// the device for its repair.
-func hardwareLabels(f *families, node, uuid string, d *model.Details) *metric.Labels {
-	if !d.IsIdentified() {
-		return nil
+// describe brings what the device is, and its details, up to date. Records that have not
+// changed stay the same.
+func (d *deviceState) describe(hardware *device.Locations) {
+	if id := d.identity(); d.shownIdentity == nil || id != *d.shownIdentity {
+		d.shownIdentity = &id
 	}
-	minor, h := "", &d.Hardware
-	if d.Minor != device.Unknown {
-		minor = strconv.Itoa(d.Minor)
-	}
-	return metric.NewLabels(f.hardwareInfo.Labels, node, uuid, h.Serial, h.BoardPartNumber, h.VBIOS, minor, h.Index, h.ModuleID, h.ChassisSerial, h.Slot, h.Tray)
-}
-
-// instances is the labels of dra_device_partition_info.
-type instances struct{ gpu, compute int }
-
-// label creates the labels of the device that are outdated.
-func (d *deviceState) label(f *families, node string, hardware *device.Locations) {
-	l, parent := &d.labels, d.device.ParentUUID
-	labels := func(family *metric.Family, values ...string) *metric.Labels {
-		return metric.NewLabels(family.Labels, append([]string{node, d.uuid, parent}, values...)...)
-	}
-	if l.plain == nil || l.parent != parent {
-		*l = deviceLabelSets{parent: parent, plain: labels(f.deviceBusy)}
-	}
-	if id := d.identity(); l.identity == nil || id != *l.identity {
-		l.identity = new(model.Identity)
-		*l.identity, l.info = id, labels(f.deviceInfo, id.Vendor, id.Model, id.PCIBusID, id.Profile, id.DriverVersion, id.Source)
-	}
-	if details := d.details(hardware); l.details == nil || details != *l.details {
-		l.details, l.hardware, l.published, l.location = new(model.Details), hardwareLabels(f, node, d.uuid, &details), nil, nil
-		*l.details = details
-		if as := details.Published; d.isPublished {
-			l.published = labels(f.publishedInfo, as.Driver, as.Pool, as.Name)
-		}
-		if at := details.Location; at != (dra.Location{}) {
-			l.location = labels(f.deviceTopology, at.Root, at.NUMA, at.Link)
-		}
-	}
-	switch at := (instances{d.device.GPUInstance, d.device.ComputeInstance}); {
-	case !placed(d.device):
-		l.place = nil
-	case l.place == nil || at != l.placedAt:
-		l.placedAt, l.place = at, labels(f.partitionInfo, strconv.Itoa(at.gpu), strconv.Itoa(at.compute))
-	}
-	// The readings of a quantity have a fixed order, so labels change only when one
-	// of them appears or disappears.
-	for _, q := range f.detailed {
-		known, readings := l.readings[q], d.of(q)
-		for i := range readings {
-			details := &readings[i].Details
-			if i < len(known) && known[i].details[0] == details[0] && known[i].details[1] == details[1] {
-				continue
-			}
-			known = append(known[:min(i, len(known))], readingLabels{labels(f.quantity[q], details[:len(f.specs[q].Details)]...), *details})
-		}
-		l.readings[q] = known
+	if details := d.details(hardware); d.shownDetails == nil || details != *d.shownDetails {
+		d.shownDetails = &details
 	}
 }
 

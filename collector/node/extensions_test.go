@@ -34,9 +34,7 @@ func TestExtensions(t *testing.T) {
 	s.run(30)
 	check("dra_device_ext_fan_speed_rpm", 0, false)
 	check("dra_device_ext_frames_total", 7, true)
-	f := newFamilies()
-	f.addExtensions([]string{"frames_total"})
-	if got := f.extensions[0].Family; got.Type != metric.Counter || got.Name != "dra_device_ext_frames_total" {
+	if got := extensionFamilies([]string{"frames_total"})[0].Family; got.Type != metric.Counter || got.Name != "dra_device_ext_frames_total" {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -1,10 +1,8 @@
 package node
 
 import (
-	"fmt"
-	"regexp"
 	"slices"
-	"strings"
+	"strconv"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -13,55 +11,44 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/self"
 )
 
-// families are the families of the node role. docs/metrics.md is generated from
-// them.
-type families struct {
-	metric.Table
-	specs    [device.Quantities]device.Spec
-	quantity [device.Quantities]*metric.Family // what the hardware reports
-	detailed []device.Quantity                 // those with details
+// definition is a family of the node role, and the function that makes its rows from a
+// model. docs/metrics.md is generated from the definitions.
+type definition = metric.Definition[*labelled]
 
-	deviceTopology, claimTopology, podTopology *metric.Family
-
-	deviceInfo, hardwareInfo, publishedInfo, partitionInfo, deviceBusy, deviceHolders *metric.Family
-
-	unattributed, podUse                   [usages]*metric.Family
-	foreign                                *metric.Family
-	deviceHealthy, healthSignal, taintInfo *metric.Family
-	xidErrors, xidLast, violations         *metric.Family
-	incidents                              [incidentTotals]*metric.Family
-	heldFailures                           *metric.Family
-
-	claimHeld, claimHeldSeconds, claimDeviceSeconds                   *metric.Family
-	claimBundled, claimAllocated                                      *metric.Family
-	claimUtilization, claimMemory, claimPower, claimEngine, claimIdle *metric.Family
-	claimMeter                                                        [meters]*metric.Family
-	claimThrottled                                                    *metric.Family
-
-	claimInfo, claimDeviceInfo, claimConsumerInfo, podWorkload, pluginConsumerInfo *metric.Family
-
-	namespaceDevice, namespaceShared, namespaceBusy, namespaceEnergy *metric.Family
-
-	devicePrice, namespaceCost *metric.Family
-	podLabels                  int // of claimConsumerInfo, the last ones
-
-	extensions []extensionFamily
-
-	access, accessMode, sampleTime, unmatched, unresolved, conflicting, uncounted, resets, processes *metric.Family
-	self                                                                                             *self.Families
-}
-
-// extensionFamily is the family of an extension.
-type extensionFamily struct {
-	details [2]string // of its readings
-	*metric.Family
-}
+// fill adds the rows of a family.
+type fill = func(*labelled, *metric.Builder)
 
 // Families returns every family that the node role can export, but those of
 // extensions, for the documentation and for checks.
 func Families() []*metric.Family {
-	f := newFamilies()
-	return slices.Concat(f.All(), []*metric.Family{self.ReadDuration()}, f.self.All())
+	return slices.Concat(define(Config{}).Families(), []*metric.Family{self.ReadDuration()}, self.NewFamilies().All())
+}
+
+// define returns the families in the order of their rows: those of devices, of claims,
+// of facts that queries join with, of namespaces, and of the exporter itself.
+func define(config Config) metric.Definitions[*labelled] {
+	return slices.Concat(
+		deviceFamilies(), quantityFamilies(), extensionFamilies(config.Extensions), processFamilies(),
+		healthFamilies(), incidentFamilies(), holdFamilies(), accountFamilies(), claimFamilies(config.PodLabels),
+		podFamilies(), namespaceFamilies(), exporterFamilies(),
+	)
+}
+
+func gauge(name, unit, help string, labels []string, rows fill) definition {
+	return definition{Family: metric.Family{Name: name, Unit: unit, Help: help, Type: metric.Gauge, Labels: labels}, Fill: rows}
+}
+
+func counter(name, unit, help string, labels []string, rows fill) definition {
+	d := gauge(name, unit, help, labels, rows)
+	d.Type = metric.Counter
+	return d
+}
+
+// zeros has rows of value 0 left out below the level full, unless the label has one of
+// the values. Without a label it is all of them.
+func zeros(d definition, label string, values ...string) definition {
+	d.Zeros = &metric.ZeroRows{Label: label, Values: values}
+	return d
 }
 
 // The labels that families share.
@@ -69,336 +56,432 @@ func deviceLabels(more ...string) []string {
 	return slices.Concat([]string{"node", "uuid", "parent_uuid"}, more)
 }
 
-func holdLabels(more ...string) []string {
-	return slices.Concat([]string{"node", "namespace", "resourceclaim", "uuid"}, more)
+func claimLabels(more ...string) []string {
+	return slices.Concat([]string{"node", "namespace", "resourceclaim"}, more)
 }
 
-func accountLabels(more ...string) []string {
-	return slices.Concat(holdLabels("attribution"), more)
+func holdLabels(more ...string) []string { return slices.Concat(claimLabels("uuid"), more) }
+
+func accountLabels(more ...string) []string { return slices.Concat(holdLabels("attribution"), more) }
+
+func podLabels(more ...string) []string {
+	return slices.Concat([]string{"node", "namespace", "pod"}, more)
 }
 
-func namespaceLabels() []string {
-	return []string{"node", "namespace", "deviceclass", "model"}
+func namespaceLabels(more ...string) []string {
+	return slices.Concat([]string{"node", "namespace", "deviceclass", "model"}, more)
 }
 
-func (f *families) gauge(name, unit, help string, labels []string) *metric.Family {
-	return f.Add(metric.Gauge, name, unit, help, labels...)
+func incidentLabels() []string { return []string{"node", "model", "driver_version", "kind"} }
+
+func deviceFamilies() []definition {
+	return []definition{
+		gauge(metric.DeviceInfo, "", "A device of this node: hardware, its partitions, and held devices without known hardware",
+			deviceLabels("vendor", "model", "pci_bus_id", "partition_profile", "driver_version", "source"),
+			deviceInfoRows(func(d *model.Device) []string {
+				return []string{d.Parent, d.Vendor, d.Model, d.PCIBusID, d.Profile, d.DriverVersion, d.Source}
+			}, func(d *model.Device) bool { return d.Past })),
+		gauge(metric.DeviceHardwareInfo, "", "What identifies the whole device for repair or replacement, as far as a source reads it; empty: unknown",
+			[]string{"node", "uuid", "serial", "board_part_number", "vbios", "minor_number", "index", "module_id", "chassis_serial", "slot", "tray"},
+			deviceInfoRows(hardwareValues, isPresent)),
+		gauge(metric.DevicePublishedInfo, "", "Name under which a DRA driver publishes the device",
+			deviceLabels("driver", "pool", "device"),
+			deviceInfoRows(func(d *model.Device) []string {
+				if d.Published == (dra.DeviceID{}) {
+					return nil
+				}
+				return []string{d.Parent, d.Published.Driver, d.Published.Pool, d.Published.Name}
+			}, isPresent)),
+		gauge(metric.DeviceTopologyInfo, "", "Where the device is: its PCIe root complex, NUMA node, and NVLink domain or xGMI hive; empty: unknown, or none",
+			deviceLabels("pcie_root", "numa_node", "link_domain"),
+			deviceInfoRows(func(d *model.Device) []string {
+				if d.Location == (dra.Location{}) {
+					return nil
+				}
+				return []string{d.Parent, d.Location.Root, d.Location.NUMA, d.Location.Link}
+			}, isPresent)),
+		gauge(metric.DevicePartitionInfo, "", "Ids of the GPU instance and the compute instance of a MIG device",
+			deviceLabels("gpu_instance_id", "compute_instance_id"),
+			deviceInfoRows(func(d *model.Device) []string {
+				if !d.HasInstances() {
+					return nil
+				}
+				return []string{d.Parent, strconv.Itoa(d.GPUInstance), strconv.Itoa(d.ComputeInstance)}
+			}, isPresent)),
+		zeros(gauge(metric.DeviceHolders, "", "Number of holders by kind: claims (without admin access), pods that use the device through a device plugin, and, if there are any, pods whose device plugin may have given it (possible)",
+			deviceLabels("kind"),
+			deviceKindRows([3]string{"claim", "device_plugin", "possible"}, func(d *model.Device) [3]model.Optional {
+				h := &d.Holders
+				return [3]model.Optional{known(h.Claims), known(h.Plugins), {Value: float64(h.Possible), Known: h.Possible > 0}}
+			})), "kind", "claim"),
+	}
 }
 
-func (f *families) counter(name, unit, help string, labels []string) *metric.Family {
-	return f.Add(metric.Counter, name, unit, help, labels...)
+func known(count int) model.Optional { return model.Optional{Value: float64(count), Known: true} }
+
+// isPresent is for info rows that end with what they are about.
+func isPresent(*model.Device) (past bool) { return false }
+
+// hardwareValues are what identifies a device for its repair; nil: nothing does.
+func hardwareValues(d *model.Device) []string {
+	if !d.IsIdentified() {
+		return nil
+	}
+	minor, h := "", &d.Hardware
+	if d.Minor != device.Unknown {
+		minor = strconv.Itoa(d.Minor)
+	}
+	return []string{h.Serial, h.BoardPartNumber, h.VBIOS, minor, h.Index, h.ModuleID, h.ChassisSerial, h.Slot, h.Tray}
 }
 
-// newFamilies returns the families; dra_claim_consumer_info has a label for each
-// of the pods' labels.
-func newFamilies(podLabels ...string) *families {
-	f := &families{specs: device.Specs()}
-	for q := range f.specs {
-		if len(f.specs[q].Details) > 0 && device.Quantity(q) != device.Extension {
-			f.detailed = append(f.detailed, device.Quantity(q))
+// quantityFamilies are what the hardware reports, a family for each quantity. No query
+// needs the zero of a state that is not the normal one. Those of row remappings, whose
+// alert looks back, are needed.
+func quantityFamilies() []definition {
+	specs := device.Specs()
+	quantity := func(q device.Quantity, help string) definition {
+		d := gauge(specs[q].Family(), specs[q].Unit, help, deviceLabels(specs[q].Details...), readingRows(q, specs[q].Kind == device.Gauge))
+		if specs[q].Kind == device.Counter {
+			d.Type = metric.Counter
 		}
+		return d
 	}
-	f.addDevices()
-	f.addProcesses()
-	f.addHealth()
-	f.addIncidents()
-	f.addQuantities()
-	f.addClaims()
-	f.addFacts()
-	f.addNamespaces()
-	f.addCost()
-	f.addExporter()
-	f.podLabels = len(podLabels)
-	for _, key := range podLabels {
-		f.claimConsumerInfo.Labels = append(f.claimConsumerInfo.Labels, podLabelName(key))
-	}
-	return f
-}
-
-func (f *families) addDevices() {
-	f.deviceInfo = f.gauge(metric.DeviceInfo, "", "A device of this node: hardware, its partitions, and held devices without known hardware",
-		deviceLabels("vendor", "model", "pci_bus_id", "partition_profile", "driver_version", "source"))
-	f.hardwareInfo = f.gauge(metric.DeviceHardwareInfo, "", "What identifies the whole device for repair or replacement, as far as a source reads it; empty: unknown",
-		[]string{"node", "uuid", "serial", "board_part_number", "vbios", "minor_number", "index", "module_id", "chassis_serial", "slot", "tray"})
-	f.publishedInfo = f.gauge(metric.DevicePublishedInfo, "", "Name under which a DRA driver publishes the device",
-		deviceLabels("driver", "pool", "device"))
-	f.deviceTopology = f.gauge(metric.DeviceTopologyInfo, "", "Where the device is: its PCIe root complex, NUMA node, and NVLink domain or xGMI hive; empty: unknown, or none",
-		deviceLabels("pcie_root", "numa_node", "link_domain"))
-	f.claimTopology = f.gauge(metric.ClaimTopologyInfo, "", "How near the claim's devices are to each other, or each to its nearest network adapter, and how near they could be",
-		[]string{"node", "namespace", "resourceclaim", "between", "alignment", "best"})
-	f.podTopology = f.gauge(metric.PodTopologyInfo, "", "How near the devices of all of the pod's claims are to each other; labels as in dra_claim_topology_info",
-		[]string{"node", "namespace", "pod", "between", "alignment", "best"})
-	f.partitionInfo = f.gauge(metric.DevicePartitionInfo, "", "Ids of the GPU instance and the compute instance of a MIG device",
-		deviceLabels("gpu_instance_id", "compute_instance_id"))
-	f.deviceBusy = f.counter(metric.DeviceBusySeconds, "seconds", "Time integral of the utilization ratio while it was known",
-		deviceLabels())
-	f.deviceHolders = f.gauge(metric.DeviceHolders, "", "Number of holders by kind: claims (without admin access), pods that use the device through a device plugin, and, if there are any, pods whose device plugin may have given it (possible)",
-		deviceLabels("kind"))
-	f.deviceHolders.Zeros = &metric.ZeroRows{Label: "kind", Values: []string{"claim"}}
-}
-
-// addProcesses adds the families of use by processes.
-func (f *families) addProcesses() {
-	pod := []string{"node", "namespace", "pod", "uuid"}
-	f.unattributed[usedTime] = f.gauge(metric.DeviceUnattributedUtilizationRatio, "ratio", "Utilization of the device, 0 to 1, by processes that belong to no holder; absent if it is not split by process", deviceLabels())
-	f.unattributed[usedMemory] = f.gauge(metric.DeviceUnattributedMemoryBytes, "bytes", "Device memory used by processes that belong to no holder of the device; absent if it is not split by process", deviceLabels())
-	f.foreign = f.gauge(metric.DeviceForeignProcesses, "", "Processes of pods that hold nothing of the device and have no admin access to it, such as those of a pod that was deleted by force; absent if the device's processes are not known", deviceLabels())
-	f.foreign.Zeros = &metric.ZeroRows{}
-	f.podUse[usedTime] = f.gauge(metric.PodUtilizationRatio, "ratio", "Utilization of the device, 0 to 1, by the pod's processes, if several pods use it and it is split by process", pod)
-	f.podUse[usedMemory] = f.gauge(metric.PodMemoryUsedBytes, "bytes", "Device memory used by the pod's processes, if several pods use the device and it is split by process", pod)
-}
-
-func (f *families) addHealth() {
-	f.deviceHealthy = f.gauge(metric.DeviceHealthy, "", "Health of the device as reported by hardware, driver or kubelet: 1 healthy, 0 unhealthy; absent if not reported",
-		deviceLabels("by"))
-	f.healthSignal = f.gauge(metric.DeviceHealthSignalInfo, "", "A current problem of the device; severity critical makes its hardware unhealthy (0), warning does not",
-		deviceLabels("signal", "severity"))
-	f.taintInfo = f.gauge(metric.DeviceTaintInfo, "", "A taint of the device in its driver's ResourceSlice",
-		deviceLabels("key", "value", "effect"))
-	f.xidErrors = f.counter(metric.DeviceXIDErrors, "", "Errors that NVIDIA's driver reported for the device, by Xid code; other is every code that docs/health.md does not list",
-		deviceLabels("xid"))
-	f.xidErrors.Zeros = &metric.ZeroRows{Label: "xid", Values: xidsFromZero(xidTable())}
-	// The dashboard about health knows by one counter of a device that its Xids are
-	// counted. The rules count first errors without a zero.
-	f.xidErrors.LeanZeros = &metric.ZeroRows{Label: "xid", Values: []string{"79"}}
-	f.xidLast = f.gauge(metric.DeviceXIDLastTimestampSeconds, "seconds", "Unix time when the Xid was last reported for the device",
-		deviceLabels("xid"))
-	f.violations = f.counter(metric.ConstraintViolations, "", "Violations that began while a claim of the class held the device or a partition of it; kept after the claims end",
-		[]string{"node", "deviceclass", "constraint"})
-}
-
-func (f *families) addIncidents() {
-	labels := []string{"node", "model", "driver_version", "kind"}
-	f.incidents[incidentCount] = f.counter(metric.Incidents, "", "Incidents that began on devices of the model, by kind; one event may be of several kinds: do not sum over kinds", labels)
-	f.incidents[incidentWatchedSeconds] = f.counter(metric.IncidentWatchedSeconds, "seconds", "Time for which devices of the model were watched for incidents of the kind and had none, summed over devices", labels)
-	f.incidents[incidentSeconds] = f.counter(metric.IncidentSeconds, "seconds", "Time for which devices of the model had an incident of the kind, summed over devices", labels)
-	f.incidents[incidentClaims] = f.counter(metric.IncidentClaims, "", "Claims that held a device of the model, or a partition of it, when an incident of the kind began", labels)
-	f.heldFailures = f.counter(metric.DeviceHeldFailures, "", "Times that the device or a partition of it became unhealthy, by its hardware, while a claim or a pod held it", deviceLabels())
-	for _, family := range []*metric.Family{f.incidents[incidentCount], f.incidents[incidentSeconds], f.incidents[incidentClaims], f.heldFailures} {
-		family.Zeros = &metric.ZeroRows{}
+	return []definition{
+		quantity(device.Utilization, "Share of time with work on the device, 0 to 1"),
+		quantity(device.EngineActive, "Share of time in which an engine of the device was active, 0 to 1"),
+		quantity(device.SMOccupancy, "Resident warps as a share of the maximum, 0 to 1"),
+		quantity(device.MemoryActivity, "Share of time in which device memory was being read or written, 0 to 1"),
+		quantity(device.MemoryUsed, "Device memory in use"),
+		quantity(device.MemorySize, "Size of the device memory"),
+		quantity(device.MemoryReserved, "Device memory that driver and firmware reserve"),
+		quantity(device.Power, "Power drawn by the whole device"),
+		quantity(device.PowerLimit, "Power at which the device throttles itself"),
+		quantity(device.Energy, "Energy drawn since the hardware's counter began"),
+		quantity(device.Temperature, "Temperature at a sensor of the device"),
+		quantity(device.ClockFrequency, "Frequency of a clock of the device"),
+		quantity(device.NVLinkTransmit, "Bytes sent over all NVLinks since the hardware's counter began"),
+		quantity(device.NVLinkReceive, "Bytes received over all NVLinks since the hardware's counter began"),
+		quantity(device.NVLinkLinkTransmit, "Bytes sent over one NVLink; peer is the other GPU's uuid, or switch"),
+		quantity(device.NVLinkLinkReceive, "Bytes received over one NVLink; peer is the other GPU's uuid, or switch"),
+		quantity(device.PCIeTransmit, "Bytes sent over PCIe since the hardware's counter began; with NVML a lower bound above 4 GiB between two reads"),
+		quantity(device.PCIeReceive, "Bytes received over PCIe since the hardware's counter began; with NVML a lower bound above 4 GiB between two reads"),
+		quantity(device.NetworkTransmit, "Bytes sent by a network or RDMA device"),
+		quantity(device.NetworkReceive, "Bytes received by a network or RDMA device"),
+		quantity(device.Throttled, "Time during which the device was throttled, by reason"),
+		quantity(device.ECCErrors, "Memory errors over the hardware's lifetime, by severity: corrected, uncorrected"),
+		zeros(quantity(device.RemappedRows, "Memory rows that were remapped, by the severity of the error that caused it"), ""),
+		quantity(device.RowRemapPending, "1 if a row remapping is pending until the device is reset, else 0"),
+		quantity(device.RowRemapFailed, "1 if a row remapping has failed, else 0"),
+		quantity(device.PCIeReplays, "PCIe packets that were retransmitted"),
+		quantity(device.NVLinkErrors, "NVLink errors, by kind"),
+		zeros(quantity(device.RecoveryAction, "Recovery action that the hardware requests: 1 for the current action, 0 for the others"), "action", "none"),
+		zeros(quantity(device.RetiredPages, "Memory pages that were retired, by the severity of the error that caused it"), ""),
+		zeros(quantity(device.NVLinks, "NVLinks by state: active, inactive"), "state", "active"),
+		zeros(quantity(device.FabricState, "State of the device's registration with the NVLink fabric: 1 for the current state, 0 for the others"), "state", "success"),
+		zeros(quantity(device.HealthCheck, "Result of DCGM's health watch of a part of the device: 1 for the current one of pass, warn and fail, else 0"), "result", "pass"),
+		zeros(quantity(device.NetworkLinks, "State of a port of a network or RDMA device: 1 for the current state, 0 for the others"), "state", "active"),
+		quantity(device.NetworkErrors, "Errors of a network or RDMA device, by kind; the counters of InfiniBand ports stop at their maximum of 4, 8 or 16 bits"),
+		zeros(quantity(device.Lost, "1 if the driver has lost the device (fell off the bus, or needs a reset), else 0"), ""),
+		quantity(device.XGMIErrors, "Errors of the links between AMD GPUs (xGMI), by severity: corrected, uncorrected"),
+		zeros(quantity(device.DriverHealth, "State of a health signal that the driver reports with its device metrics: 1 for the current one of healthy, degraded and unhealthy, else 0"), "state", "healthy"),
 	}
 }
 
-// addQuantities adds the families of what the hardware reports, one for each
-// quantity.
-func (f *families) addQuantities() {
-	table := []struct {
-		quantity         device.Quantity
-		name, unit, help string
-	}{
-		{device.Utilization, metric.DeviceUtilizationRatio, "ratio", "Share of time with work on the device, 0 to 1"},
-		{device.EngineActive, metric.DeviceEngineActiveRatio, "ratio", "Share of time in which an engine of the device was active, 0 to 1"},
-		{device.SMOccupancy, metric.DeviceSMOccupancyRatio, "ratio", "Resident warps as a share of the maximum, 0 to 1"},
-		{device.MemoryActivity, metric.DeviceMemoryActivityRatio, "ratio", "Share of time in which device memory was being read or written, 0 to 1"},
-		{device.MemoryUsed, metric.DeviceMemoryUsedBytes, "bytes", "Device memory in use"},
-		{device.MemorySize, metric.DeviceMemorySizeBytes, "bytes", "Size of the device memory"},
-		{device.MemoryReserved, metric.DeviceMemoryReservedBytes, "bytes", "Device memory that driver and firmware reserve"},
-		{device.Power, metric.DevicePowerWatts, "watts", "Power drawn by the whole device"},
-		{device.PowerLimit, metric.DevicePowerLimitWatts, "watts", "Power at which the device throttles itself"},
-		{device.Energy, metric.DeviceEnergyJoules, "joules", "Energy drawn since the hardware's counter began"},
-		{device.Temperature, metric.DeviceTemperatureCelsius, "celsius", "Temperature at a sensor of the device"},
-		{device.ClockFrequency, metric.DeviceClockHertz, "hertz", "Frequency of a clock of the device"},
-		{device.NVLinkTransmit, metric.DeviceNVLinkTransmitBytes, "bytes", "Bytes sent over all NVLinks since the hardware's counter began"},
-		{device.NVLinkReceive, metric.DeviceNVLinkReceiveBytes, "bytes", "Bytes received over all NVLinks since the hardware's counter began"},
-		{device.NVLinkLinkTransmit, metric.DeviceNVLinkLinkTransmitBytes, "bytes", "Bytes sent over one NVLink; peer is the other GPU's uuid, or switch"},
-		{device.NVLinkLinkReceive, metric.DeviceNVLinkLinkReceiveBytes, "bytes", "Bytes received over one NVLink; peer is the other GPU's uuid, or switch"},
-		{device.PCIeTransmit, metric.DevicePCIeTransmitBytes, "bytes", "Bytes sent over PCIe since the hardware's counter began; with NVML a lower bound above 4 GiB between two reads"},
-		{device.PCIeReceive, metric.DevicePCIeReceiveBytes, "bytes", "Bytes received over PCIe since the hardware's counter began; with NVML a lower bound above 4 GiB between two reads"},
-		{device.NetworkTransmit, metric.DeviceNetworkTransmitBytes, "bytes", "Bytes sent by a network or RDMA device"},
-		{device.NetworkReceive, metric.DeviceNetworkReceiveBytes, "bytes", "Bytes received by a network or RDMA device"},
-		{device.Throttled, metric.DeviceThrottledSeconds, "seconds", "Time during which the device was throttled, by reason"},
-		{device.ECCErrors, metric.DeviceECCErrors, "", "Memory errors over the hardware's lifetime, by severity: corrected, uncorrected"},
-		{device.RemappedRows, metric.DeviceRemappedRows, "", "Memory rows that were remapped, by the severity of the error that caused it"},
-		{device.RowRemapPending, metric.DeviceRowRemapPending, "", "1 if a row remapping is pending until the device is reset, else 0"},
-		{device.RowRemapFailed, metric.DeviceRowRemapFailed, "", "1 if a row remapping has failed, else 0"},
-		{device.PCIeReplays, metric.DevicePCIeReplays, "", "PCIe packets that were retransmitted"},
-		{device.NVLinkErrors, metric.DeviceNVLinkErrors, "", "NVLink errors, by kind"},
-		{device.RecoveryAction, metric.DeviceRecoveryAction, "", "Recovery action that the hardware requests: 1 for the current action, 0 for the others"},
-		{device.RetiredPages, metric.DeviceRetiredPages, "", "Memory pages that were retired, by the severity of the error that caused it"},
-		{device.XGMIErrors, metric.DeviceXgmiErrors, "", "Errors of the links between AMD GPUs (xGMI), by severity: corrected, uncorrected"},
-		{device.NVLinks, metric.DeviceNVLinkLinks, "", "NVLinks by state: active, inactive"},
-		{device.FabricState, metric.DeviceFabricState, "", "State of the device's registration with the NVLink fabric: 1 for the current state, 0 for the others"},
-		{device.HealthCheck, metric.DeviceHealthCheck, "", "Result of DCGM's health watch of a part of the device: 1 for the current one of pass, warn and fail, else 0"},
-		{device.DriverHealth, metric.DeviceDriverHealth, "", "State of a health signal that the driver reports with its device metrics: 1 for the current one of healthy, degraded and unhealthy, else 0"},
-		{device.NetworkLinks, metric.DeviceNetworkLinkState, "", "State of a port of a network or RDMA device: 1 for the current state, 0 for the others"},
-		{device.NetworkErrors, metric.DeviceNetworkErrors, "", "Errors of a network or RDMA device, by kind; the counters of InfiniBand ports stop at their maximum of 4, 8 or 16 bits"},
-		{device.Lost, metric.DeviceLost, "", "1 if the driver has lost the device (fell off the bus, or needs a reset), else 0"},
-	}
-	for _, row := range table {
-		spec := &f.specs[row.quantity]
-		family := f.gauge(row.name, row.unit, row.help, deviceLabels(spec.Details...))
-		if spec.Kind == device.Counter {
-			family.Type = metric.Counter
-		}
-		f.quantity[row.quantity] = family
-	}
-	// No query needs the zero of a state that is not the normal one. Those of row
-	// remappings, whose alert looks back, are needed.
-	normal := func(q device.Quantity, label, state string) {
-		f.quantity[q].Zeros = &metric.ZeroRows{Label: label, Values: []string{state}}
-	}
-	normal(device.RecoveryAction, "action", "none")
-	normal(device.FabricState, "state", "success")
-	normal(device.HealthCheck, "result", "pass")
-	normal(device.DriverHealth, "state", "healthy")
-	normal(device.NetworkLinks, "state", "active")
-	normal(device.NVLinks, "state", "active")
-	for _, q := range []device.Quantity{device.Lost, device.RemappedRows, device.RetiredPages} {
-		f.quantity[q].Zeros = &metric.ZeroRows{}
-	}
-}
-
-// addExtensions adds a family for each extension that is exported, by the name of
-// its metric.
-func (f *families) addExtensions(names []string) {
+// extensionFamilies are a family for each extension that is exported, by the name of its
+// metric.
+func extensionFamilies(names []string) []definition {
+	var families []definition
 	for _, name := range names {
 		details, err := device.ParseExtension(name)
 		if err != nil { // the flag has been checked
 			continue
 		}
-		help := "What a DRA driver reports with its device metrics as its extension " + details[0]
-		add := f.gauge
+		add := gauge
 		if details[1] == device.ExtensionCounter {
-			add = f.counter
+			add = counter
 		}
-		f.extensions = append(f.extensions, extensionFamily{details, add(metric.DeviceExtensionPrefix+name, "", help, deviceLabels())})
+		families = append(families, add(metric.DeviceExtensionPrefix+name, "", "What a DRA driver reports with its device metrics as its extension "+details[0], deviceLabels(),
+			deviceRows(func(d *labelledDevice, b *metric.Builder) {
+				if !d.Fresh && details[1] != device.ExtensionCounter {
+					return
+				}
+				first, end := d.span(device.Extension)
+				for _, reading := range d.Readings[first:end] {
+					if reading.Details == details {
+						b.Add(d.plain, reading.Value)
+					}
+				}
+			})))
+	}
+	return families
+}
+
+// processFamilies are the use of devices over time and by processes.
+func processFamilies() []definition {
+	pod := podLabels("uuid")
+	return []definition{
+		counter(metric.DeviceBusySeconds, "seconds", "Time integral of the utilization ratio while it was known", deviceLabels(),
+			deviceRows(func(d *labelledDevice, b *metric.Builder) { addTotal(b, d.plain, d.Busy) })),
+		gauge(metric.DeviceUnattributedUtilizationRatio, "ratio", "Utilization of the device, 0 to 1, by processes that belong to no holder; absent if it is not split by process", deviceLabels(),
+			deviceRows(func(d *labelledDevice, b *metric.Builder) { addOptional(b, d.plain, d.UnattributedUtilization) })),
+		gauge(metric.DeviceUnattributedMemoryBytes, "bytes", "Device memory used by processes that belong to no holder of the device; absent if it is not split by process", deviceLabels(),
+			deviceRows(func(d *labelledDevice, b *metric.Builder) { addOptional(b, d.plain, d.UnattributedMemory) })),
+		zeros(gauge(metric.DeviceForeignProcesses, "", "Processes of pods that hold nothing of the device and have no admin access to it, such as those of a pod that was deleted by force; absent if the device's processes are not known", deviceLabels(),
+			deviceRows(func(d *labelledDevice, b *metric.Builder) { addOptional(b, d.plain, d.ForeignProcesses) })), ""),
+		gauge(metric.PodUtilizationRatio, "ratio", "Utilization of the device, 0 to 1, by the pod's processes, if several pods use it and it is split by process", pod,
+			func(n *labelled, b *metric.Builder) {
+				for i, labels := range n.pods {
+					addUse(b, labels.Labels, n.Pods[i].Utilization)
+				}
+			}),
+		gauge(metric.PodMemoryUsedBytes, "bytes", "Device memory used by the pod's processes, if several pods use the device and it is split by process", pod,
+			func(n *labelled, b *metric.Builder) {
+				for i, labels := range n.pods {
+					addUse(b, labels.Labels, n.Pods[i].Memory)
+				}
+			}),
 	}
 }
 
-func (f *families) addClaims() {
-	f.claimHeld = f.gauge(metric.ClaimHeld, "", "1 while the claim holds the device; absent as soon as it does not", holdLabels())
-	f.claimHeldSeconds = f.counter(metric.ClaimHeldSeconds, "seconds", "Time for which the claim held the device", holdLabels())
-	f.claimDeviceSeconds = f.counter(metric.ClaimDeviceSeconds, "seconds", "Time for which the claim held the device, weighted by its share of it, or by the number of bundled devices", holdLabels())
-	f.claimBundled = f.gauge(metric.ClaimBundledDevices, "", "Number of devices of a bundle: of one driver, which no source reads, and of one claim, under one uuid; absent for other devices", holdLabels())
-	f.claimAllocated = f.gauge(metric.ClaimMemoryAllocatedBytes, "bytes", "Memory given to the claim: the consumed capacity, else the size of the device or partition", holdLabels())
-	f.claimUtilization = f.gauge(metric.ClaimUtilizationRatio, "ratio", "Utilization of the device by the claim, 0 to 1; with attribution shared, the device's own value", accountLabels())
-	f.claimMemory = f.gauge(metric.ClaimMemoryUsedBytes, "bytes", "Device memory used by the claim; with attribution shared, the device's own value", accountLabels())
-	f.claimPower = f.gauge(metric.ClaimPowerWatts, "watts", "Power drawn for the claim; with attribution shared, the device's own value", accountLabels())
-	f.claimEngine = f.gauge(metric.ClaimEngineActiveRatio, "ratio", "Share of time in which an engine was active for the claim, 0 to 1; with attribution shared, the device's own value", accountLabels("engine"))
-	f.claimIdle = f.gauge(metric.ClaimIdleSinceTimestampSeconds, "seconds", "Unix time since which the claim has held the device without using it", accountLabels())
-	f.claimThrottled = f.counter(metric.ClaimThrottledSeconds, "seconds", "Time during which the device was throttled while the claim held it, by reason", accountLabels("reason"))
-	table := [meters]struct{ name, unit, what string }{
-		meterBusy:                {metric.ClaimBusySeconds, "seconds", "Integral of the utilization ratio"},
-		meterEnergy:              {metric.ClaimEnergyJoules, "joules", "Energy drawn"},
-		meterNVLinkTransmit:      {metric.ClaimNVLinkTransmitBytes, "bytes", "Bytes sent over NVLink"},
-		meterNVLinkReceive:       {metric.ClaimNVLinkReceiveBytes, "bytes", "Bytes received over NVLink"},
-		meterPCIeTransmit:        {metric.ClaimPCIeTransmitBytes, "bytes", "Bytes sent over PCIe"},
-		meterPCIeReceive:         {metric.ClaimPCIeReceiveBytes, "bytes", "Bytes received over PCIe"},
-		meterNetworkTransmit:     {metric.ClaimNetworkTransmitBytes, "bytes", "Bytes sent by the network adapter"},
-		meterNetworkReceive:      {metric.ClaimNetworkReceiveBytes, "bytes", "Bytes received by the network adapter"},
-		meterExecutionIdle:       {metric.ClaimExecutionIdleSeconds, "seconds", "Time above idle power without computing"},
-		meterExecutionIdleEnergy: {metric.ClaimExecutionIdleJoules, "joules", "Energy beyond idle power without computing"},
+func healthFamilies() []definition {
+	xids := zeros(counter(metric.DeviceXIDErrors, "", "Errors that NVIDIA's driver reported for the device, by Xid code; other is every code that docs/health.md does not list",
+		deviceLabels("xid"),
+		deviceRows(func(d *labelledDevice, b *metric.Builder) {
+			if !d.XIDsWatched {
+				return // none is not known then; the counts come back
+			}
+			for i, labels := range d.xids {
+				addTotal(b, labels.Labels, d.XIDs[i].Count)
+			}
+		})), "xid", xidsFromZero(xidTable())...)
+	// The dashboard about health knows by one counter of a device that its Xids are
+	// counted. The rules count first errors without a zero.
+	xids.LeanZeros = &metric.ZeroRows{Label: "xid", Values: []string{"79"}}
+	return []definition{
+		gauge(metric.DeviceHealthy, "", "Health of the device as reported by hardware, driver or kubelet: 1 healthy, 0 unhealthy; absent if not reported",
+			deviceLabels("by"),
+			deviceKindRows([3]string{"driver", "hardware", "kubelet"}, func(d *model.Device) [3]model.Optional {
+				return [3]model.Optional{reportNumber(d.ByDriver), reportNumber(d.ByHardware), reportNumber(d.ByKubelet)}
+			})),
+		gauge(metric.DeviceHealthSignalInfo, "", "A current problem of the device; severity critical makes its hardware unhealthy (0), warning does not",
+			deviceLabels("signal", "severity"),
+			deviceFactRows(func(d *model.Device) []model.Signal { return d.Signals },
+				func(s model.Signal) []string { return []string{s.Name, severity(s.Critical)} })),
+		gauge(metric.DeviceTaintInfo, "", "A taint of the device in its driver's ResourceSlice",
+			deviceLabels("key", "value", "effect"),
+			deviceFactRows(func(d *model.Device) []dra.Taint { return d.Taints },
+				func(t dra.Taint) []string { return []string{t.Key, t.Value, t.Effect} })),
+		xids,
+		gauge(metric.DeviceXIDLastTimestampSeconds, "seconds", "Unix time when the Xid was last reported for the device",
+			deviceLabels("xid"),
+			deviceRows(func(d *labelledDevice, b *metric.Builder) {
+				for i, labels := range d.xids {
+					addTime(b, labels.Labels, d.XIDs[i].Last)
+				}
+			})),
+		counter(metric.ConstraintViolations, "", "Violations that began while a claim of the class held the device or a partition of it; kept after the claims end",
+			[]string{"node", "deviceclass", "constraint"},
+			violationRows()),
 	}
-	for m, row := range table {
-		f.claimMeter[m] = f.counter(row.name, row.unit, row.what+" while the claim held the device; with attribution shared, the device's own value", accountLabels())
+}
+
+func reportNumber(report model.Report) model.Optional {
+	return model.Optional{Value: flag(report == model.Healthy), Known: report != model.Unreported}
+}
+
+func incidentFamilies() []definition {
+	incidents := func(total func(*model.Incidents) model.Total) fill {
+		return func(n *labelled, b *metric.Builder) {
+			for i, labels := range n.incidents {
+				addTotal(b, labels.Labels, total(&n.Incidents[i]))
+			}
+		}
+	}
+	return []definition{
+		zeros(counter(metric.Incidents, "", "Incidents that began on devices of the model, by kind; one event may be of several kinds: do not sum over kinds", incidentLabels(),
+			incidents(func(i *model.Incidents) model.Total { return i.Count })), ""),
+		counter(metric.IncidentWatchedSeconds, "seconds", "Time for which devices of the model were watched for incidents of the kind and had none, summed over devices", incidentLabels(),
+			incidents(func(i *model.Incidents) model.Total { return i.WatchedSeconds })),
+		zeros(counter(metric.IncidentSeconds, "seconds", "Time for which devices of the model had an incident of the kind, summed over devices", incidentLabels(),
+			incidents(func(i *model.Incidents) model.Total { return i.Seconds })), ""),
+		zeros(counter(metric.IncidentClaims, "", "Claims that held a device of the model, or a partition of it, when an incident of the kind began", incidentLabels(),
+			incidents(func(i *model.Incidents) model.Total { return i.Claims })), ""),
+		zeros(counter(metric.DeviceHeldFailures, "", "Times that the device or a partition of it became unhealthy, by its hardware, while a claim or a pod held it", deviceLabels(),
+			deviceRows(func(d *labelledDevice, b *metric.Builder) { addTotal(b, d.plain, d.HeldFailures) })), ""),
 	}
 }
 
-func (f *families) addFacts() {
-	f.claimInfo = f.gauge(metric.ClaimInfo, "", "A claim of a pod on this node; sharing is none, time_slicing, mps or capacity",
-		[]string{"node", "namespace", "resourceclaim", "claim_uid", "deviceclass", "template", "sharing", "admin_access", "extended_resource"})
-	f.claimDeviceInfo = f.gauge(metric.ClaimDeviceInfo, "", "A device that was allocated to the claim, and the request that it satisfies; pool and device are empty for a bundle",
-		[]string{"node", "namespace", "resourceclaim", "request", "deviceclass", "driver", "pool", "device", "uuid", "share_id"})
-	f.claimConsumerInfo = f.gauge(metric.ClaimConsumerInfo, "", "A container that may use a device of the claim; has a label_… for each pod label of --labels.pod",
-		[]string{"node", "namespace", "resourceclaim", "uuid", "pod", "pod_uid", "container", "owner_kind", "owner_name"})
-	f.podWorkload = f.gauge(metric.PodWorkloadInfo, "", "The workload of a pod that uses claims or device plugins, and the pod's place in it: role, index of the replica, rank",
-		[]string{"node", "namespace", "pod", "workload_kind", "workload", "role", "replica", "rank", "queue"})
-	f.pluginConsumerInfo = f.gauge(metric.DevicePluginConsumerInfo, "", "A container that uses the device through a device plugin",
-		[]string{"node", "uuid", "namespace", "pod", "container", "resource"})
-}
-
-func (f *families) addNamespaces() {
-	f.namespaceDevice = f.counter(metric.NamespaceDeviceSeconds, "seconds", "Time for which claims held devices, weighted by their share; kept after the claims end", namespaceLabels())
-	f.namespaceShared = f.counter(metric.NamespaceSharedDeviceSeconds, "seconds", "Device-seconds of shared devices whose use is not split between the holders; kept after the claims end", namespaceLabels())
-	f.namespaceBusy = f.counter(metric.NamespaceBusySeconds, "seconds", "Busy time of claims on devices held alone, and of their processes on shared devices; kept after the claims end", namespaceLabels())
-	f.namespaceEnergy = f.counter(metric.NamespaceEnergyJoules, "joules", "Energy drawn for claims by devices that are not shared; kept after the claims end", namespaceLabels())
-}
-
-// addCost adds the families of what devices cost.
-func (f *families) addCost() {
-	f.devicePrice = f.gauge(metric.DevicePricePerHour, "", "Price of an hour of the device for each class of its claims; the class is empty without claims; absent without a rule",
-		[]string{"node", "uuid", "deviceclass", "currency"})
-	f.namespaceCost = f.counter(metric.NamespaceCost, "", "Cost of the namespace's device-seconds by the price list; kept after the claims end",
-		append(namespaceLabels(), "currency"))
-}
-
-func (f *families) addExporter() {
-	f.self = self.NewFamilies()
-	f.accessMode = f.gauge(metric.ExporterAccessModeInfo, "", "How the manifests give the agent access to NVIDIA's GPUs, and why: set, or what the chart found; absent without --access.mode", []string{"mode", "reason"})
-	f.sampleTime = f.gauge(metric.ExporterSampleTimestampSeconds, "seconds", "Unix time of the newest reading of any device", nil)
-	f.unmatched = f.gauge(metric.ExporterUnmatchedDevices, "", "Unmatched devices: allocated without known hardware (published), hardware that its driver does not publish (hardware); absent for a driver that no running source reads", []string{"driver", "side"})
-	f.unresolved = f.gauge(metric.ExporterUnresolvedPluginDevices, "", "Ids of device plugins that lead to no hardware, by the form of the id", []string{"form"})
-	f.conflicting = f.gauge(metric.ExporterConflictingDevices, "", "Devices that claims hold under more than one published name", nil)
-	f.uncounted = f.gauge(metric.ExporterUncountedDevices, "", "Held devices whose device-seconds are not counted, because admin access, their pods or a claim's share is unknown", []string{"reason"})
-	f.access = f.gauge(metric.ExporterDeviceAccess, "", "1 for the present state of the agent's access to the GPUs (open, releasing, released) and its reason: file, label, passthrough, unbind, idle or starting", []string{"node", "state", "reason"})
-	f.processes = f.gauge(metric.ExporterProcessAttribution, "", "Whether the use of shared devices is split by process: 1 for ok or the reason why it is not, 0 for the others", []string{"reason"})
-	f.processes.Zeros = &metric.ZeroRows{Label: "reason"}
-	f.resets = f.counter(metric.ExporterHardwareResets, "", "Resets of hardware counters", nil)
-}
-
-const (
-	// MaxPodLabels is how many labels of pods can be shown: with the other labels of the
-	// series, the 30 that Mimir accepts by default.
-	MaxPodLabels = 15
-	// maxLabelName limits the name of a label, in bytes: VictoriaMetrics' default.
-	maxLabelName = 256
-)
-
-// CheckPodLabels returns an error unless each label of pods has a metric label of
-// its own.
-func CheckPodLabels(keys []string) error {
-	if len(keys) > MaxPodLabels {
-		return fmt.Errorf("show labels of pods: %d labels are more than %d", len(keys), MaxPodLabels)
+// holdFamilies are what claims hold and use at present.
+func holdFamilies() []definition {
+	return []definition{
+		gauge(metric.ClaimHeld, "", "1 while the claim holds the device; absent as soon as it does not", holdLabels(),
+			holdRows(func(h *labelledHold, b *metric.Builder) {
+				if h.Held {
+					b.Add(h.plain, 1)
+				}
+			})),
+		counter(metric.ClaimHeldSeconds, "seconds", "Time for which the claim held the device", holdLabels(),
+			holdRows(func(h *labelledHold, b *metric.Builder) { addTotal(b, h.plain, h.HeldSeconds) })),
+		counter(metric.ClaimDeviceSeconds, "seconds", "Time for which the claim held the device, weighted by its share of it, or by the number of bundled devices", holdLabels(),
+			holdRows(func(h *labelledHold, b *metric.Builder) { addTotal(b, h.plain, h.DeviceSeconds) })),
+		gauge(metric.ClaimBundledDevices, "", "Number of devices of a bundle: of one driver, which no source reads, and of one claim, under one uuid; absent for other devices", holdLabels(),
+			holdRows(func(h *labelledHold, b *metric.Builder) { addNonZero(b, h.plain, float64(h.Bundled)) })),
+		gauge(metric.ClaimMemoryAllocatedBytes, "bytes", "Memory given to the claim: the consumed capacity, else the size of the device or partition", holdLabels(),
+			holdRows(func(h *labelledHold, b *metric.Builder) { addNonZero(b, h.plain, h.Allocated) })),
+		gauge(metric.ClaimUtilizationRatio, "ratio", "Utilization of the device by the claim, 0 to 1; with attribution shared, the device's own value", accountLabels(),
+			holdRows(func(h *labelledHold, b *metric.Builder) {
+				addUse(b, h.accounts[h.Utilization.Attribution], h.Utilization)
+			})),
+		gauge(metric.ClaimMemoryUsedBytes, "bytes", "Device memory used by the claim; with attribution shared, the device's own value", accountLabels(),
+			holdRows(func(h *labelledHold, b *metric.Builder) { addUse(b, h.accounts[h.Memory.Attribution], h.Memory) })),
+		gauge(metric.ClaimPowerWatts, "watts", "Power drawn for the claim; with attribution shared, the device's own value", accountLabels(),
+			holdRows(func(h *labelledHold, b *metric.Builder) { addOptional(b, h.accounts[h.Attribution], h.Power) })),
+		gauge(metric.ClaimEngineActiveRatio, "ratio", "Share of time in which an engine was active for the claim, 0 to 1; with attribution shared, the device's own value", accountLabels("engine"),
+			engineRows()),
+		gauge(metric.ClaimIdleSinceTimestampSeconds, "seconds", "Unix time since which the claim has held the device without using it", accountLabels(),
+			holdRows(func(h *labelledHold, b *metric.Builder) {
+				addTime(b, h.accounts[h.Utilization.Attribution], h.IdleSince)
+			})),
 	}
-	owners := make(map[string]string, len(keys))
+}
+
+// accountFamilies are what claims accrued, under every attribution that they ever had.
+func accountFamilies() []definition {
+	account := func(name, unit, what string, total func(*model.Account) model.Total) definition {
+		return counter(name, unit, what+" while the claim held the device; with attribution shared, the device's own value", accountLabels(), accountRows(total))
+	}
+	return []definition{
+		account(metric.ClaimBusySeconds, "seconds", "Integral of the utilization ratio", func(a *model.Account) model.Total { return a.Busy }),
+		account(metric.ClaimEnergyJoules, "joules", "Energy drawn", func(a *model.Account) model.Total { return a.Energy }),
+		account(metric.ClaimNVLinkTransmitBytes, "bytes", "Bytes sent over NVLink", func(a *model.Account) model.Total { return a.NVLinkTransmit }),
+		account(metric.ClaimNVLinkReceiveBytes, "bytes", "Bytes received over NVLink", func(a *model.Account) model.Total { return a.NVLinkReceive }),
+		account(metric.ClaimPCIeTransmitBytes, "bytes", "Bytes sent over PCIe", func(a *model.Account) model.Total { return a.PCIeTransmit }),
+		account(metric.ClaimPCIeReceiveBytes, "bytes", "Bytes received over PCIe", func(a *model.Account) model.Total { return a.PCIeReceive }),
+		account(metric.ClaimNetworkTransmitBytes, "bytes", "Bytes sent by the network adapter", func(a *model.Account) model.Total { return a.NetworkTransmit }),
+		account(metric.ClaimNetworkReceiveBytes, "bytes", "Bytes received by the network adapter", func(a *model.Account) model.Total { return a.NetworkReceive }),
+		account(metric.ClaimExecutionIdleSeconds, "seconds", "Time above idle power without computing", func(a *model.Account) model.Total { return a.ExecutionIdle }),
+		account(metric.ClaimExecutionIdleJoules, "joules", "Energy beyond idle power without computing", func(a *model.Account) model.Total { return a.ExecutionIdleEnergy }),
+		counter(metric.ClaimThrottledSeconds, "seconds", "Time during which the device was throttled while the claim held it, by reason", accountLabels("reason"),
+			throttledRows()),
+	}
+}
+
+// claimFamilies are facts about claims, and about pods' labels with the keys.
+func claimFamilies(keys []string) []definition {
+	consumer := holdLabels("pod", "pod_uid", "container", "owner_kind", "owner_name")
 	for _, key := range keys {
-		name := podLabelName(key)
-		switch other, ok := owners[name]; {
-		case strings.TrimSpace(key) == "":
-			return fmt.Errorf("show labels of pods: a label without a name")
-		case len(name) > maxLabelName:
-			return fmt.Errorf("show labels of pods: the metric label of %s would have %d bytes, and the limit is %d", key, len(name), maxLabelName)
-		case ok && other == key:
-			return fmt.Errorf("show labels of pods: %s is named twice", key)
-		case ok:
-			return fmt.Errorf("show labels of pods: %s and %s would both be the metric label %s", other, key, name)
-		}
-		owners[name] = key
+		consumer = append(consumer, podLabelName(key))
 	}
-	return nil
+	podLabels := consumer[len(consumer)-len(keys):]
+	return []definition{
+		gauge(metric.ClaimInfo, "", "A claim of a pod on this node; sharing is none, time_slicing, mps or capacity",
+			claimLabels("claim_uid", "deviceclass", "template", "sharing", "admin_access", "extended_resource"),
+			claimFactRows(func(*model.Claim) (live, all int) { return 1, 1 }, func(c *model.Claim, _ int) []string {
+				return []string{c.UID, c.Class, c.Template, c.Sharing, strconv.FormatBool(c.Admin), strconv.FormatBool(c.Extended)}
+			})),
+		gauge(metric.ClaimDeviceInfo, "", "A device that was allocated to the claim, and the request that it satisfies; pool and device are empty for a bundle",
+			claimLabels("request", "deviceclass", "driver", "pool", "device", "uuid", "share_id"),
+			claimFactRows(func(c *model.Claim) (live, all int) { return len(c.Devices), len(c.Devices) + len(c.PastDevices) },
+				func(c *model.Claim, i int) []string {
+					d := element(c.Devices, c.PastDevices, i)
+					return []string{d.Request, d.Class, d.ID.Driver, d.ID.Pool, d.ID.Name, d.UUID, d.Share}
+				})),
+		gauge(metric.ClaimConsumerInfo, "", "A container that may use a device of the claim; has a label_… for each pod label of --labels.pod",
+			consumer,
+			claimFactRows(func(c *model.Claim) (live, all int) { return len(c.Consumers), len(c.Consumers) + len(c.PastConsumers) },
+				func(c *model.Claim, i int) []string {
+					u := element(c.Consumers, c.PastConsumers, i)
+					values := []string{u.UUID, u.Pod, u.PodUID, u.Container, u.OwnerKind, u.OwnerName}
+					for _, name := range podLabels {
+						values = append(values, podLabelValue(u.Labels, name))
+					}
+					return values
+				})),
+	}
 }
 
-// podLabelName returns the metric label for a label of pods, with the name that
-// kube-state-metrics gives it (--metric-labels-allowlist), so that queries can join
-// by it: everything but letters, digits and underscores becomes an underscore, and
-// camel case becomes snake case.
-func podLabelName(key string) string {
-	name := regexp.MustCompile(`[^a-zA-Z0-9_]`).ReplaceAllString(key, "_")
-	return "label_" + strings.ToLower(regexp.MustCompile(`([a-z0-9])([A-Z])`).ReplaceAllString(name, "${1}_${2}"))
+// podFamilies are facts about pods, and about the topology of what they and claims have.
+func podFamilies() []definition {
+	return []definition{
+		gauge(metric.PodWorkloadInfo, "", "The workload of a pod that uses claims or device plugins, and the pod's place in it: role, index of the replica, rank",
+			podLabels("workload_kind", "workload", "role", "replica", "rank", "queue"),
+			factRows(func(n *model.Node) (live, past []model.PodWorkload) { return n.Workloads, n.PastWorkloads },
+				func(p model.PodWorkload) []string {
+					return []string{p.Pod.Namespace, p.Pod.Name, p.Workload.Kind, p.Workload.Name, p.Role, p.Replica, p.Rank, p.Workload.Queue}
+				})),
+		gauge(metric.ClaimTopologyInfo, "", "How near the claim's devices are to each other, or each to its nearest network adapter, and how near they could be",
+			claimLabels("between", "alignment", "best"),
+			factRows(func(n *model.Node) (live, past []model.ClaimAlignment) { return n.ClaimAlignments, nil },
+				func(a model.ClaimAlignment) []string {
+					return []string{a.Claim.Namespace, a.Claim.Name, a.Between, a.Is.String(), a.Best.String()}
+				})),
+		gauge(metric.PodTopologyInfo, "", "How near the devices of all of the pod's claims are to each other; labels as in dra_claim_topology_info",
+			podLabels("between", "alignment", "best"),
+			factRows(func(n *model.Node) (live, past []model.PodAlignment) { return n.PodAlignments, nil },
+				func(a model.PodAlignment) []string {
+					return []string{a.Pod.Namespace, a.Pod.Name, a.Between, a.Is.String(), a.Best.String()}
+				})),
+		gauge(metric.DevicePluginConsumerInfo, "", "A container that uses the device through a device plugin",
+			[]string{"node", "uuid", "namespace", "pod", "container", "resource"},
+			factRows(func(n *model.Node) (live, past []model.PluginConsumer) { return n.Plugins, n.PastPlugins },
+				func(c model.PluginConsumer) []string {
+					return []string{c.UUID, c.Pod.Namespace, c.Pod.Name, c.Container, c.Resource}
+				})),
+	}
 }
 
-// podLabels are values of a pod's labels, in one string so that facts that have
-// them can be compared. No label value has a zero byte.
-type podLabels string
-
-func joinPodLabels(pod dra.Pod) podLabels { return podLabels(strings.Join(pod.Labels, "\x00")) }
-
-// listLabels returns the labels that are set, by their names in rows without label_.
-func (f *families) listLabels(labels podLabels) []model.Label {
-	var list []model.Label
-	names := f.claimConsumerInfo.Labels[len(f.claimConsumerInfo.Labels)-f.podLabels:]
-	for i, value := range labels.values(f.podLabels) {
-		if value != "" {
-			list = append(list, model.Label{Name: strings.TrimPrefix(names[i], "label_"), Value: value})
+// namespaceFamilies are totals of namespaces, and what devices cost.
+func namespaceFamilies() []definition {
+	totals := func(total func(*model.Totals) model.Total) fill {
+		return func(n *labelled, b *metric.Builder) {
+			for i, labels := range n.totals {
+				addTotal(b, labels.Labels, total(&n.Totals[i]))
+			}
 		}
 	}
-	return list
+	return []definition{
+		counter(metric.NamespaceDeviceSeconds, "seconds", "Time for which claims held devices, weighted by their share; kept after the claims end", namespaceLabels(),
+			totals(func(t *model.Totals) model.Total { return t.DeviceSeconds })),
+		counter(metric.NamespaceSharedDeviceSeconds, "seconds", "Device-seconds of shared devices whose use is not split between the holders; kept after the claims end", namespaceLabels(),
+			totals(func(t *model.Totals) model.Total { return t.SharedSeconds })),
+		counter(metric.NamespaceBusySeconds, "seconds", "Busy time of claims on devices held alone, and of their processes on shared devices; kept after the claims end", namespaceLabels(),
+			totals(func(t *model.Totals) model.Total { return t.BusySeconds })),
+		counter(metric.NamespaceEnergyJoules, "joules", "Energy drawn for claims by devices that are not shared; kept after the claims end", namespaceLabels(),
+			totals(func(t *model.Totals) model.Total { return t.Energy })),
+		gauge(metric.DevicePricePerHour, "", "Price of an hour of the device for each class of its claims; the class is empty without claims; absent without a rule",
+			[]string{"node", "uuid", "deviceclass", "currency"}, priceRows()),
+		counter(metric.NamespaceCost, "", "Cost of the namespace's device-seconds by the price list; kept after the claims end",
+			namespaceLabels("currency"), costRows()),
+	}
 }
 
-// values returns count values. Those of a pod that only the kubelet reports are
-// empty.
-func (l podLabels) values(count int) []string {
-	values := make([]string, count)
-	copy(values, strings.Split(string(l), "\x00"))
-	return values
+// exporterFamilies are about the exporter itself. Those that both roles have are in self.
+func exporterFamilies() []definition {
+	return []definition{
+		zeros(gauge(metric.ExporterProcessAttribution, "", "Whether the use of shared devices is split by process: 1 for ok or the reason why it is not, 0 for the others",
+			[]string{"reason"}, processStateRows()), "reason"),
+		gauge(metric.ExporterDeviceAccess, "", "1 for the present state of the agent's access to the GPUs (open, releasing, released) and its reason: file, label, passthrough, unbind, idle or starting",
+			[]string{"node", "state", "reason"},
+			accessRow(func(n *model.Node) []string { return []string{n.Name, n.Access.State, n.Access.Released} })),
+		gauge(metric.ExporterAccessModeInfo, "", "How the manifests give the agent access to NVIDIA's GPUs, and why: set, or what the chart found; absent without --access.mode",
+			[]string{"mode", "reason"},
+			accessRow(func(n *model.Node) []string {
+				if n.Access.Mode == "" {
+					return nil
+				}
+				return []string{n.Access.Mode, n.Access.ModeReason}
+			})),
+		gauge(metric.ExporterSampleTimestampSeconds, "seconds", "Unix time of the newest reading of any device", nil,
+			func(n *labelled, b *metric.Builder) { addTime(b, n.none, n.SampledAt) }),
+		gauge(metric.ExporterUnmatchedDevices, "", "Unmatched devices: allocated without known hardware (published), hardware that its driver does not publish (hardware); absent for a driver that no running source reads", []string{"driver", "side"},
+			unmatchedRows()),
+		gauge(metric.ExporterConflictingDevices, "", "Devices that claims hold under more than one published name", nil,
+			func(n *labelled, b *metric.Builder) { b.Add(n.none, float64(n.Conflicting)) }),
+		gauge(metric.ExporterUnresolvedPluginDevices, "", "Ids of device plugins that lead to no hardware, by the form of the id", []string{"form"},
+			countRows(func(n *model.Node) []model.Counter { return n.Unresolved })),
+		gauge(metric.ExporterUncountedDevices, "", "Held devices whose device-seconds are not counted, because admin access, their pods or a claim's share is unknown", []string{"reason"},
+			countRows(func(n *model.Node) []model.Counter { return n.Uncounted })),
+		counter(metric.ExporterHardwareResets, "", "Resets of hardware counters", nil,
+			func(n *labelled, b *metric.Builder) { addTotal(b, n.none, n.Resets) }),
+	}
 }

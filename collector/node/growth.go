@@ -204,19 +204,6 @@ func (s *counters) of(d *deviceState) *deviceGrowth { return s.byDevice[d] }
 
 func (s *counters) remove(d *deviceState) { delete(s.byDevice, d) }
 
-// busyRows adds the device's own integral of utilization.
-func (s *counters) busyRows(b *rowBuilder) {
-	b.In(b.families.deviceBusy)
-	for _, d := range s.devices.all() {
-		b.addTally(d.labels.plain, s.of(d).busy)
-	}
-}
-
-func (s *counters) resetRows(b *rowBuilder) {
-	b.In(b.families.resets)
-	b.addTally(b.plain, s.resets)
-}
-
 // update observes the readings of the step. While counters are deferred, only
 // the utilization is observed.
 func (g *deviceGrowth) update(limit time.Duration, deferred bool) (resets int) {

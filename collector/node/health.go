@@ -10,14 +10,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // health determines the health of all devices by the hardware's signals, and
 // collects what the driver and the kubelet report.
 type health struct {
-	node          string
 	hold          time.Duration // for how long a signal must have been gone until it is cleared
 	staleness     time.Duration
 	throttleRatio float64
@@ -38,10 +36,10 @@ type health struct {
 func newHealth(config Config, devices *devices, holders *holders, counters *counters, ledger *ledger) *health {
 	xids := xidTable()
 	return &health{
-		node: config.Node, hold: config.HealthHold, staleness: config.Staleness(), throttleRatio: config.ThrottleRatio,
+		hold: config.HealthHold, staleness: config.Staleness(), throttleRatio: config.ThrottleRatio,
 		devices: devices, holders: holders, counters: counters, ledger: ledger,
 		xidCodes: xids, signals: signalTable(xids), byDevice: make(map[*deviceState]*deviceHealth),
-		violations: newViolations(config.Node),
+		violations: newViolations(),
 	}
 }
 
@@ -136,7 +134,7 @@ func (s *health) clearSignals(h *deviceHealth, now clock.Instant) []Event {
 		if lasts {
 			kept = append(kept, r)
 		} else {
-			h.labels.signals = nil
+			h.shownSignals = nil
 		}
 		switch {
 		case ofParent:
@@ -200,68 +198,18 @@ func (s *health) claimsOn(d *deviceState) []string {
 	return slices.Compact(claims)
 }
 
-func (s *health) rows(b *rowBuilder) {
-	f, all := b.families, make([]*deviceHealth, 0, len(s.byDevice))
-	for _, d := range s.devices.all() {
-		h := s.of(d)
-		h.label(f, s.node, s.signals, s.xidCodes)
-		all = append(all, h)
-	}
-	b.In(f.deviceHealthy)
-	for _, h := range all {
-		for reporter, reported := range h.reports {
-			if reported != unreported {
-				b.Add(h.labels.reporters[reporter], one(reported == healthy))
-			}
-		}
-	}
-	b.In(f.healthSignal)
-	for _, h := range all {
-		for _, labels := range h.labels.signals {
-			b.Add(labels, 1)
-		}
-	}
-	b.In(f.taintInfo)
-	for _, h := range all {
-		if h.device.inSlice {
-			for _, labels := range h.labels.taints {
-				b.Add(labels, 1)
-			}
-		}
-	}
-	b.In(f.xidErrors)
-	for _, h := range all {
-		if !h.xids.watched {
-			continue // none is not known then; the counts come back
-		}
-		for i := range h.xids.counts {
-			b.addTally(h.xids.counts[i].labels, h.xids.counts[i].tally)
-		}
-	}
-	b.In(f.xidLast)
-	for _, h := range all {
-		for i := range h.xids.counts {
-			if x := &h.xids.counts[i]; !x.last.IsZero() {
-				b.Add(x.labels, float64(x.last.UnixMilli())/1000)
-			}
-		}
-	}
-	s.violations.rows(b)
-}
-
-// setModel sets the health of a device. Its labels are up to date.
+// setModel sets the health of a device.
 func (s *health) setModel(m *model.Health, d *deviceState) {
 	h := s.of(d)
+	h.show(s.signals)
 	m.ByHardware, m.ByDriver, m.ByKubelet = h.reports[byHardware], h.reports[byDriver], h.reports[byKubelet]
 	if m.ByKubelet == unhealthy {
 		m.KubeletMessage = s.kubelet.messages[d.uuid]
 	}
 	m.XIDsWatched, m.XIDs = h.xids.watched, h.xids.shown
-	if len(h.raised) > 0 {
-		m.Signals = h.labels.signalModels
-	}
+	m.Signals = h.shownSignals
 	if d.inSlice {
-		m.Taints = h.labels.taintModels
+		m.Taints = h.shownTaints
 	}
 }
 
@@ -276,20 +224,10 @@ type deviceHealth struct {
 	violated uint8    // constraints of the signals that were present before, a bit each
 	examined uint64   // quantities that have been examined before, a bit each
 	reports  [reporters]report
-	labels   healthLabels
-}
 
-// healthLabels are created when the device first has something of the kind, and
-// again when what they are about has changed.
-type healthLabels struct {
-	of        *metric.Labels // the device's labels at that time
-	reporters [reporters]*metric.Labels
-	signals   []*metric.Labels // of the signals that are present
-	taints    []*metric.Labels
-	taintsOf  []dra.Taint // what taints were created for
-
-	signalModels []model.Signal // of signals
-	taintModels  []dra.Taint    // of taints
+	shownSignals []model.Signal // of those that are raised; nil: outdated
+	shownTaints  []dra.Taint    // each once
+	taints       []dra.Taint    // that shownTaints was made from
 }
 
 // raised is a signal that is present: from its onset until it has not been raised
@@ -308,7 +246,7 @@ func (h *deviceHealth) raise(id signalID, critical bool, now clock.Instant) *rai
 	at, ok := slices.BinarySearchFunc(h.raised, raised{signal: id, critical: critical}, raised.compare)
 	if !ok {
 		h.raised = slices.Insert(h.raised, at, raised{signal: id, critical: critical, since: now})
-		h.labels.signals = nil
+		h.shownSignals = nil
 	}
 	h.raised[at].last = now
 	return &h.raised[at]
@@ -465,34 +403,20 @@ func (h *deviceHealth) uncorrected() *device.Reading {
 	return nil
 }
 
-// label creates the labels of the device's health that are outdated.
-func (h *deviceHealth) label(f *families, node string, signals []signal, xids []xidCode) {
-	d := h.device
-	if h.labels.of != d.labels.plain {
-		h.labels = healthLabels{of: d.labels.plain}
-		h.xids.removeLabels()
-	}
-	parent, l := d.device.ParentUUID, &h.labels
-	h.xids.label(f, xids, node, d.uuid, parent)
-	for origin, reported := range h.reports {
-		if reported != unreported && l.reporters[origin] == nil {
-			l.reporters[origin] = metric.NewLabels(f.deviceHealthy.Labels, node, d.uuid, parent, reporter(origin).String())
-		}
-	}
-	if len(l.signals) != len(h.raised) {
-		l.signals = nil
-		l.signalModels = make([]model.Signal, 0, len(h.raised))
+// show brings the signals and taints that are shown up to date. Lists that have not
+// changed stay the same.
+func (h *deviceHealth) show(signals []signal) {
+	if h.shownSignals == nil && len(h.raised) > 0 {
+		h.shownSignals = make([]model.Signal, 0, len(h.raised))
 		for _, r := range h.raised {
-			l.signalModels = append(l.signalModels, model.Signal{Name: signals[r.signal].name, Critical: r.critical})
-			l.signals = append(l.signals, metric.NewLabels(f.healthSignal.Labels, node, d.uuid, parent, signals[r.signal].name, severity(r.critical)))
+			h.shownSignals = append(h.shownSignals, model.Signal{Name: signals[r.signal].name, Critical: r.critical})
 		}
 	}
-	if taints := d.published.Taints; d.inSlice && !slices.Equal(l.taintsOf, taints) {
-		l.taintsOf, l.taints, l.taintModels = taints, nil, nil
+	if taints := h.device.published.Taints; h.device.inSlice && !slices.Equal(h.taints, taints) {
+		h.taints, h.shownTaints = taints, nil
 		for i, t := range taints {
 			if !slices.Contains(taints[:i], t) { // a taint may be in the slice twice
-				l.taintModels = append(l.taintModels, t)
-				l.taints = append(l.taints, metric.NewLabels(f.taintInfo.Labels, node, d.uuid, parent, t.Key, t.Value, t.Effect))
+				h.shownTaints = append(h.shownTaints, t)
 			}
 		}
 	}
@@ -502,18 +426,12 @@ func (h *deviceHealth) label(f *families, node string, signals []signal, xids []
 // partition of it, by device class. They are never removed while the process
 // lives.
 type violations struct {
-	node    string
-	byClass map[string]*classViolations
+	byClass map[string]*[constraints]tally
 	sorted  []string // classes; nil: outdated
 }
 
-type classViolations struct {
-	tallies [constraints]tally
-	labels  [constraints]*metric.Labels
-}
-
-func newViolations(node string) *violations {
-	return &violations{node: node, byClass: make(map[string]*classViolations)}
+func newViolations() *violations {
+	return &violations{byClass: make(map[string]*[constraints]tally)}
 }
 
 // open creates the counters of classes that do not have them yet.
@@ -522,9 +440,9 @@ func (s *violations) open(classes []string, now time.Time) {
 		if s.byClass[class] != nil {
 			continue
 		}
-		v := &classViolations{}
-		for c := range v.tallies {
-			v.tallies[c].open(now)
+		v := new([constraints]tally)
+		for c := range v {
+			v[c].open(now)
 		}
 		s.byClass[class], s.sorted = v, nil
 	}
@@ -534,24 +452,21 @@ func (s *violations) open(classes []string, now time.Time) {
 func (s *violations) add(class string, violated uint8) {
 	for c := range constraints {
 		if violated&(1<<c) != 0 {
-			s.byClass[class].tallies[c].total++
+			s.byClass[class][c].total++
 		}
 	}
 }
 
-func (s *violations) rows(b *rowBuilder) {
-	family := b.families.violations
-	b.In(family)
+// models returns the counts, by class and constraint.
+func (s *violations) models() []model.Violations {
 	if s.sorted == nil {
 		s.sorted = slices.Sorted(maps.Keys(s.byClass))
 	}
+	list := make([]model.Violations, 0, len(s.sorted)*int(constraints))
 	for _, class := range s.sorted {
-		v := s.byClass[class]
-		for c := range v.tallies {
-			if v.labels[c] == nil {
-				v.labels[c] = metric.NewLabels(family.Labels, s.node, class, constraint(c).String())
-			}
-			b.addTally(v.labels[c], v.tallies[c])
+		for c := range constraints {
+			list = append(list, model.Violations{Class: class, Constraint: c.String(), Count: s.byClass[class][c].model()})
 		}
 	}
+	return list
 }

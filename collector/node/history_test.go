@@ -326,7 +326,7 @@ func TestHistories(t *testing.T) {
 				seen[rule] += times
 			}
 			for _, v := range h.state.health.violations.byClass {
-				violated += v.tallies[constraintMemory].total
+				violated += v[constraintMemory].total
 			}
 		})
 	}

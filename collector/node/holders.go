@@ -6,16 +6,13 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // holders determines who holds each device.
 type holders struct {
-	node      string
-	devices   *devices
-	byDevice  map[*deviceState]*deviceHolders
-	uncounted [uncountedReasons]*metric.Labels
+	devices  *devices
+	byDevice map[*deviceState]*deviceHolders
 }
 
 // holding is what the stages before determine about who holds devices.
@@ -46,14 +43,6 @@ type deviceHolders struct {
 	inGroup      bool          // a claim whose device-seconds no node counts, see charging
 	pods         []dra.PodRef  // with device plugins, sorted
 	podsBefore   []dra.PodRef
-
-	labels holderLabels
-}
-
-// holderLabels are the labels of the counts of holders.
-type holderLabels struct {
-	of                        *metric.Labels // the device's labels at that time
-	claims, plugins, possible *metric.Labels
 }
 
 // consumption is what one claim consumes of a device that several may share.
@@ -78,12 +67,8 @@ func (r uncountedReason) String() string {
 	return [uncountedReasons]string{uncountedNoAPIServer: "no_api_server", uncountedPodGroup: "pod_group", uncountedShare: "unknown_share"}[r]
 }
 
-func newHolders(node string, devices *devices, f *families) *holders {
-	s := &holders{node: node, devices: devices, byDevice: make(map[*deviceState]*deviceHolders)}
-	for because := range uncountedReasons {
-		s.uncounted[because] = metric.NewLabels(f.uncounted.Labels, because.String())
-	}
-	return s
+func newHolders(devices *devices) *holders {
+	return &holders{devices: devices, byDevice: make(map[*deviceState]*deviceHolders)}
 }
 
 // update determines the holders of all devices.
@@ -203,47 +188,30 @@ func (s *holders) markSharing(views []claimView) {
 	}
 }
 
-// rows adds the number of holders of each device.
-func (s *holders) rows(b *rowBuilder) {
-	family := b.families.deviceHolders
-	b.In(family)
-	for _, d := range s.devices.all() {
-		h := s.of(d)
-		if h.labels.of != d.labels.plain {
-			h.labels = holderLabels{
-				of:      d.labels.plain,
-				claims:  metric.NewLabels(family.Labels, s.node, d.uuid, d.device.ParentUUID, "claim"),
-				plugins: metric.NewLabels(family.Labels, s.node, d.uuid, d.device.ParentUUID, "device_plugin"),
-
-				possible: metric.NewLabels(family.Labels, s.node, d.uuid, d.device.ParentUUID, "possible"),
-			}
-		}
-		b.Add(h.labels.claims, float64(h.claims))
-		b.Add(h.labels.plugins, float64(h.plugins))
-		if h.possible > 0 {
-			b.Add(h.labels.possible, float64(h.possible))
-		}
+// uncountedModels returns the number of devices whose device-seconds are not counted, by
+// reason.
+func (s *holders) uncountedModels() []model.Counter {
+	counts := make([]model.Counter, uncountedReasons)
+	for because := range uncountedReasons {
+		counts[because].Name = because.String()
 	}
-}
-
-// uncountedRows adds the number of devices whose device-seconds are not counted.
-func (s *holders) uncountedRows(b *rowBuilder) {
-	uncounted := [uncountedReasons]int{}
 	for _, h := range s.byDevice {
 		if because, ok := h.uncounted(); ok {
-			uncounted[because]++
+			counts[because].Count++
 		}
 	}
-	b.In(b.families.uncounted)
-	for because := range uncountedReasons {
-		b.Add(s.uncounted[because], float64(uncounted[because]))
-	}
+	return counts
+}
+
+// model returns how many hold the device.
+func (h *deviceHolders) model() model.HolderCounts {
+	return model.HolderCounts{Claims: h.claims, Plugins: h.plugins, Possible: h.possible}
 }
 
 // reset begins a step.
 func (h *deviceHolders) reset() {
 	*h = deviceHolders{
-		device: h.device, labels: h.labels,
+		device: h.device,
 		shares: h.sharesBefore[:0], sharesBefore: h.shares,
 		pods: h.podsBefore[:0], podsBefore: h.pods,
 	}

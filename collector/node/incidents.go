@@ -8,7 +8,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // incidents counts what happens to the devices of a model, by kind, and for how long
@@ -17,7 +17,6 @@ import (
 // is; an Xid that is no signal is present for the hold of signals. What was present when
 // it was first read has no known beginning, and is no incident.
 type incidents struct {
-	node          string
 	hold          time.Duration // of an Xid that is no signal
 	staleness     time.Duration // a longer time between two steps was not watched
 	watchThrottle bool
@@ -40,11 +39,9 @@ type kindSet uint16
 
 func (k incidentKind) set() kindSet { return 1 << k }
 
-// modelIncidents are the totals of the devices of a model.
-type modelIncidents struct {
-	totals [incidentTotals][incidentKinds]tally // each kind is open since a device was watched for it, or had it
-	labels [incidentKinds]*metric.Labels
-}
+// modelIncidents are the totals of the devices of a model, by kind: each kind is open
+// since a device was watched for it, or had it.
+type modelIncidents [incidentTotals][incidentKinds]tally
 
 // deviceIncidents is what is present on one device. Of a partition, only driver is used:
 // the rest is part of the device that it is cut from.
@@ -60,7 +57,7 @@ type deviceIncidents struct {
 
 func newIncidents(config Config, devices *devices, holders *holders, health *health) *incidents {
 	return &incidents{
-		node: config.Node, hold: config.HealthHold, staleness: config.Staleness(),
+		hold: config.HealthHold, staleness: config.Staleness(),
 		watchThrottle: config.ThrottleRatio > 0, devices: devices, holders: holders, health: health,
 		byDevice: make(map[*deviceState]*deviceIncidents), byModel: make(map[driverModel]*modelIncidents),
 	}
@@ -159,7 +156,7 @@ func (s *incidents) examine(d *deviceState, now clock.Instant) (present, begun k
 // account adds what has happened to a device since the step before, seconds ago; 0: how
 // long ago that was is not known, or too long.
 func (s *incidents) account(d *deviceState, seconds float64, now time.Time) {
-	incidents, model := s.byDevice[d], s.model(driverModel{d.model(), d.device.DriverVersion})
+	incidents, totals := s.byDevice[d], s.totals(driverModel{d.model(), d.device.DriverVersion})
 	watched := incidents.watched
 	if watched&incidentUnhealthy.set() != 0 {
 		incidents.failures.open(now)
@@ -175,30 +172,30 @@ func (s *incidents) account(d *deviceState, seconds float64, now time.Time) {
 	for kind := range incidentKinds {
 		set := kind.set()
 		if (watched|incidents.present)&set != 0 {
-			for total := range model.totals {
-				model.totals[total][kind].open(now)
+			for total := range totals {
+				totals[total][kind].open(now)
 			}
 		}
 		switch {
 		case incidents.before&set != 0:
-			model.totals[incidentSeconds][kind].total += seconds
+			totals[incidentSeconds][kind].total += seconds
 		case incidents.earlier&watched&set != 0:
-			model.totals[incidentWatchedSeconds][kind].total += seconds
+			totals[incidentWatchedSeconds][kind].total += seconds
 		}
 		if onsets&set != 0 {
-			model.totals[incidentCount][kind].total++
-			model.totals[incidentClaims][kind].total += float64(claims)
+			totals[incidentCount][kind].total++
+			totals[incidentClaims][kind].total += float64(claims)
 		}
 	}
 }
 
-func (s *incidents) model(key driverModel) *modelIncidents {
-	model := s.byModel[key]
-	if model == nil {
-		model = &modelIncidents{}
-		s.byModel[key], s.sorted = model, nil
+func (s *incidents) totals(key driverModel) *modelIncidents {
+	totals := s.byModel[key]
+	if totals == nil {
+		totals = new(modelIncidents)
+		s.byModel[key], s.sorted = totals, nil
 	}
-	return model
+	return totals
 }
 
 // watched returns the kinds that would be noticed if they happened to a device now.
@@ -256,28 +253,25 @@ func (s *incidents) remove(devices []*deviceState) {
 // heldFailures counts how often a device became unhealthy while it was held.
 func (s *incidents) heldFailures(d *deviceState) *tally { return &s.byDevice[d].failures }
 
-func (s *incidents) rows(b *rowBuilder) {
+// models returns the totals of models of devices, by kind.
+func (s *incidents) models() []model.Incidents {
 	if s.sorted == nil {
 		s.sorted = slices.SortedFunc(maps.Keys(s.byModel), func(a, b driverModel) int {
 			return cmp.Or(cmp.Compare(a.model, b.model), cmp.Compare(a.driverVersion, b.driverVersion))
 		})
 	}
-	for total, family := range b.families.incidents {
-		b.In(family)
-		for _, key := range s.sorted {
-			model := s.byModel[key]
-			for kind := range incidentKinds {
-				if model.totals[total][kind].isOpen() && model.labels[kind] == nil {
-					model.labels[kind] = metric.NewLabels(family.Labels, s.node, key.model, key.driverVersion, kind.String())
-				}
-				b.addTally(model.labels[kind], model.totals[total][kind])
+	list := make([]model.Incidents, 0, len(s.sorted)*int(incidentKinds))
+	for _, key := range s.sorted {
+		totals := s.byModel[key]
+		for kind := range incidentKinds {
+			if totals[incidentCount][kind].isOpen() {
+				list = append(list, model.Incidents{
+					Model: key.model, DriverVersion: key.driverVersion, Kind: kind.String(),
+					Count: totals[incidentCount][kind].model(), WatchedSeconds: totals[incidentWatchedSeconds][kind].model(),
+					Seconds: totals[incidentSeconds][kind].model(), Claims: totals[incidentClaims][kind].model(),
+				})
 			}
 		}
 	}
-	b.In(b.families.heldFailures)
-	for _, d := range s.devices.all() {
-		if incidents := s.byDevice[d]; incidents.failures.isOpen() {
-			b.addTally(d.labels.plain, incidents.failures)
-		}
-	}
+	return list
 }

@@ -10,14 +10,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // ledger keeps what each claim got of each device that it holds, and the totals
 // of each namespace.
 type ledger struct {
-	node          string
 	grace         time.Duration
 	idleThreshold float64 // utilization ratio
 
@@ -34,12 +32,12 @@ type ledger struct {
 	sortedHolds  []*hold            // held ones first; nil: outdated
 	sortedTotals []*namespaceTotals // nil: outdated
 
-	shownAccounts int // of the model before
+	shownAccounts, shownReasons int // of the model before
 }
 
 func newLedger(config Config, devices *devices, holders *holders, counters *counters, splits *splits, prices *prices) *ledger {
 	return &ledger{
-		node: config.Node, grace: config.Grace, idleThreshold: config.IdleThreshold,
+		grace: config.Grace, idleThreshold: config.IdleThreshold,
 		devices: devices, holders: holders, counters: counters, splits: splits, prices: prices,
 		holds: make(map[holdKey]*hold), totals: make(map[namespaceKey]*namespaceTotals),
 	}
@@ -164,7 +162,8 @@ func (l *ledger) all() []*hold {
 // models returns the holds, in the order of their rows.
 func (l *ledger) models() []model.Hold {
 	all := l.all()
-	holds, accounts := make([]model.Hold, len(all)), make([]model.Account, 0, l.shownAccounts)
+	holds := make([]model.Hold, len(all))
+	accounts, reasons := make([]model.Account, 0, l.shownAccounts), make([]model.Throttling, 0, l.shownReasons)
 	for i, t := range all {
 		h := &holds[i]
 		h.Claim, h.UUID, h.Held, h.Attribution = t.key.claim, t.key.uuid, t.held, t.attribution
@@ -175,31 +174,49 @@ func (l *ledger) models() []model.Hold {
 		if t.held {
 			h.Power.Value, h.Power.Known = t.device.gauge(device.Power)
 			h.Allocated, h.Bundled = t.allocated, t.bundled
+			if t.device.fresh {
+				h.Engines = t.device.of(device.EngineActive)
+			}
 		}
 		if t.idling {
 			h.IdleSince = t.idleSince
 		}
 		first := len(accounts)
-		accounts = t.appendAccounts(accounts)
+		for a := range t.accounts {
+			if account := &t.accounts[a]; account.isOpen() {
+				reasons = account.appendThrottling(reasons)
+				accounts = append(accounts, account.model(model.Attribution(a), reasons))
+			}
+		}
 		h.Accounts = accounts[first:len(accounts):len(accounts)]
 	}
-	l.shownAccounts = len(accounts)
+	l.shownAccounts, l.shownReasons = len(accounts), len(reasons)
 	return holds
 }
 
-// appendAccounts appends the accounts that count something of the model.
-func (t *hold) appendAccounts(accounts []model.Account) []model.Account {
-	for a := range t.accounts {
-		tallies := &t.accounts[a].tallies
-		account := model.Account{
-			Attribution: model.Attribution(a), Busy: tallies[meterBusy].model(), Energy: tallies[meterEnergy].model(),
-			NVLinkTransmit: tallies[meterNVLinkTransmit].model(), NVLinkReceive: tallies[meterNVLinkReceive].model(),
-		}
-		if account.Busy.Known || account.Energy.Known || account.NVLinkTransmit.Known || account.NVLinkReceive.Known {
-			accounts = append(accounts, account)
-		}
+// isOpen reports whether anything is counted.
+func (a *account) isOpen() bool {
+	return len(a.throttled) > 0 || slices.ContainsFunc(a.tallies[:], tally.isOpen)
+}
+
+func (a *account) appendThrottling(list []model.Throttling) []model.Throttling {
+	for i := range a.throttled {
+		list = append(list, model.Throttling{Reason: a.throttled[i].reason, Seconds: a.throttled[i].model()})
 	}
-	return accounts
+	return list
+}
+
+// model returns what is counted. The last of the reasons are those of the account.
+func (a *account) model(attribution model.Attribution, reasons []model.Throttling) model.Account {
+	t := &a.tallies
+	return model.Account{
+		Attribution: attribution, Busy: t[meterBusy].model(), Energy: t[meterEnergy].model(),
+		NVLinkTransmit: t[meterNVLinkTransmit].model(), NVLinkReceive: t[meterNVLinkReceive].model(),
+		PCIeTransmit: t[meterPCIeTransmit].model(), PCIeReceive: t[meterPCIeReceive].model(),
+		NetworkTransmit: t[meterNetworkTransmit].model(), NetworkReceive: t[meterNetworkReceive].model(),
+		ExecutionIdle: t[meterExecutionIdle].model(), ExecutionIdleEnergy: t[meterExecutionIdleEnergy].model(),
+		Throttled: reasons[len(reasons)-len(a.throttled) : len(reasons) : len(reasons)],
+	}
 }
 
 // totalModels returns the totals of namespaces.
@@ -208,7 +225,7 @@ func (l *ledger) totalModels() []model.Totals {
 	totals := make([]model.Totals, len(all))
 	for i, n := range all {
 		totals[i] = model.Totals{
-			Namespace: n.key.namespace, Class: n.key.class, Model: n.key.model, Start: n.start(),
+			Namespace: n.key.namespace, Class: n.key.class, Model: n.key.model,
 			DeviceSeconds: n.device.model(), SharedSeconds: n.sharedDevice.model(), BusySeconds: n.busy.model(), Energy: n.energy.model(), Cost: n.cost.model(),
 		}
 	}
@@ -222,145 +239,6 @@ func (l *ledger) allTotals() []*namespaceTotals {
 		})
 	}
 	return l.sortedTotals
-}
-
-// claimRows adds what claims hold, use and accrued.
-func (l *ledger) claimRows(b *rowBuilder) {
-	f, holds := b.families, l.all()
-	for _, t := range holds {
-		var engines []device.Reading
-		if t.held {
-			engines = t.device.of(device.EngineActive)
-		}
-		t.label(f, l.node, engines)
-	}
-	b.In(f.claimHeld)
-	for _, t := range holds {
-		if t.held {
-			b.Add(t.labels, 1)
-		}
-	}
-	b.In(f.claimHeldSeconds)
-	for _, t := range holds {
-		b.addTally(t.labels, t.heldSeconds)
-	}
-	b.In(f.claimDeviceSeconds)
-	for _, t := range holds {
-		if !t.uncounted {
-			b.addTally(t.labels, t.deviceSeconds)
-		}
-	}
-	b.In(f.claimBundled)
-	for _, t := range holds {
-		if t.held && t.bundled > 0 {
-			b.Add(t.labels, float64(t.bundled))
-		}
-	}
-	b.In(f.claimAllocated)
-	for _, t := range holds {
-		if t.held && t.allocated > 0 {
-			b.Add(t.labels, t.allocated)
-		}
-	}
-	l.gaugeRows(b, holds)
-	l.counterRows(b, holds)
-}
-
-// gaugeRows adds what each claim uses at present.
-func (l *ledger) gaugeRows(b *rowBuilder, holds []*hold) {
-	f := b.families
-	for q := range usages {
-		b.In([usages]*metric.Family{usedTime: f.claimUtilization, usedMemory: f.claimMemory}[q])
-		for _, t := range holds {
-			if use := t.use(q); use.Known {
-				b.Add(t.accounts[use.Attribution].labels, use.Value)
-			}
-		}
-	}
-	b.In(f.claimPower)
-	for _, t := range holds {
-		if !t.held {
-			continue
-		}
-		if value, ok := t.device.gauge(device.Power); ok {
-			b.Add(t.account().labels, value)
-		}
-	}
-	b.In(f.claimEngine)
-	for _, t := range holds {
-		if !t.held {
-			continue
-		}
-		if t.device.fresh {
-			for i, reading := range t.device.of(device.EngineActive) {
-				b.Add(t.account().engines[i], reading.Value)
-			}
-		}
-	}
-	b.In(f.claimIdle)
-	for _, t := range holds {
-		if t.idling {
-			b.Add(t.accounts[t.uses[usedTime].attribution].labels, float64(t.idleSince.UnixMilli())/1000)
-		}
-	}
-}
-
-// counterRows adds what each hold accrued, under every attribution that it ever
-// had.
-func (l *ledger) counterRows(b *rowBuilder, holds []*hold) {
-	f := b.families
-	for m := range f.claimMeter {
-		b.In(f.claimMeter[m])
-		for _, t := range holds {
-			for a := range t.accounts {
-				b.addTally(t.accounts[a].labels, t.accounts[a].tallies[m])
-			}
-		}
-	}
-	b.In(f.claimThrottled)
-	for _, t := range holds {
-		for a := range t.accounts {
-			for i := range t.accounts[a].throttled {
-				b.addTally(t.accounts[a].throttled[i].labels, t.accounts[a].throttled[i].tally)
-			}
-		}
-	}
-}
-
-// namespaceRows adds the totals of namespaces.
-func (l *ledger) namespaceRows(b *rowBuilder) {
-	f, all := b.families, l.allTotals()
-	for _, n := range all {
-		if n.labels == nil {
-			n.labels = metric.NewLabels(f.namespaceDevice.Labels, l.node, n.key.namespace, n.key.class, n.key.model)
-		}
-	}
-	for _, row := range []struct {
-		family *metric.Family
-		of     func(*namespaceTotals) tally
-	}{
-		{f.namespaceDevice, func(n *namespaceTotals) tally { return n.device }},
-		{f.namespaceShared, func(n *namespaceTotals) tally { return n.sharedDevice }},
-		{f.namespaceBusy, func(n *namespaceTotals) tally { return n.busy }},
-		{f.namespaceEnergy, func(n *namespaceTotals) tally { return n.energy }},
-	} {
-		b.In(row.family)
-		for _, n := range all {
-			b.addTally(n.labels, row.of(n))
-		}
-	}
-}
-
-// costRows adds what the device-seconds of namespaces cost.
-func (l *ledger) costRows(b *rowBuilder) {
-	family := b.families.namespaceCost
-	b.In(family)
-	for _, n := range l.allTotals() {
-		if n.cost.isOpen() && n.costLabels == nil {
-			n.costLabels = metric.NewLabels(family.Labels, l.node, n.key.namespace, n.key.class, n.key.model, l.prices.currency())
-		}
-		b.addTally(n.costLabels, n.cost)
-	}
 }
 
 // holdKey identifies a hold: one device of one claim, by name, so that a claim
@@ -397,7 +275,6 @@ type hold struct {
 	deviceSeconds tally // weighted seconds
 	uncounted     bool  // device-seconds are not known at present
 	accounts      [model.Attributions]account
-	labels        *metric.Labels
 }
 
 // stretch is a span of elapsed time through which a claim held a device under
@@ -416,15 +293,11 @@ const maxStretches = 32
 type account struct {
 	tallies   [meters]tally
 	throttled []reasonTally
-	labels    *metric.Labels
-	engines   []*metric.Labels
-	slotted   []device.Reading // that engines were made for
 }
 
 type reasonTally struct {
 	reason string
 	tally
-	labels *metric.Labels
 }
 
 // holdInput is what the stages before determine about a hold in a step.
@@ -621,41 +494,6 @@ func (t *hold) use(q usage) model.Use {
 // split it.
 func (t *hold) account() *account { return &t.accounts[t.attribution] }
 
-// label creates the labels of the hold and of its present accounts, or keeps
-// them. engines are the readings of the device's engines.
-func (t *hold) label(f *families, node string, engines []device.Reading) {
-	claim := t.key.claim
-	if t.labels == nil {
-		t.labels = metric.NewLabels(f.claimHeld.Labels, node, claim.Namespace, claim.Name, t.key.uuid)
-	}
-	labels := func(family *metric.Family, a model.Attribution, values ...string) *metric.Labels {
-		return metric.NewLabels(family.Labels, append([]string{node, claim.Namespace, claim.Name, t.key.uuid, a.String()}, values...)...)
-	}
-	for a := range model.Attributions {
-		account := &t.accounts[a]
-		used := a == t.attribution || a == t.uses[usedTime].attribution || a == t.uses[usedMemory].attribution
-		if used && account.labels == nil {
-			account.labels = labels(f.claimUtilization, a)
-		}
-		for i := range account.throttled {
-			if account.throttled[i].labels == nil {
-				account.throttled[i].labels = labels(f.claimThrottled, a, account.throttled[i].reason)
-			}
-		}
-	}
-	if !t.held {
-		return
-	}
-	a := t.account()
-	for i, reading := range engines {
-		if i < len(a.engines) && sameReading(a.slotted[i], reading) {
-			continue
-		}
-		a.engines, a.slotted = a.engines[:min(i, len(a.engines))], a.slotted[:min(i, len(a.slotted))]
-		a.engines, a.slotted = append(a.engines, labels(f.claimEngine, t.attribution, reading.Details[0])), append(a.slotted, reading)
-	}
-}
-
 // reason returns the tally of throttled time for a reason.
 func (a *account) reason(name string) *reasonTally {
 	for i := range a.throttled {
@@ -680,18 +518,6 @@ type namespaceTotals struct {
 
 	cost tally // of device-seconds, in the currency of the price list; open once a price is known
 
-	labels, costLabels *metric.Labels
-}
-
-// start is when the first of the totals began at zero.
-func (n *namespaceTotals) start() time.Time {
-	start := n.device.start
-	for _, t := range []*tally{&n.sharedDevice, &n.busy, &n.energy, &n.cost} {
-		if t.isOpen() && (start.IsZero() || t.start.Before(start)) {
-			start = t.start
-		}
-	}
-	return start
 }
 
 // charge adds what weighted device-seconds cost.

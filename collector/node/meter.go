@@ -66,8 +66,11 @@ func (t *tally) add(amount float64, now time.Time) {
 func (t tally) isOpen() bool { return !t.start.IsZero() }
 
 // model returns the total, unknown until it is opened.
-func (t *tally) model() model.Optional {
-	return model.Optional{Value: t.total, Known: t.isOpen()}
+func (t *tally) model() model.Total {
+	if !t.isOpen() {
+		return model.Total{}
+	}
+	return model.NewTotal(t.total, t.start)
 }
 
 // usage is a quantity of a device that is split by process.

@@ -133,7 +133,7 @@ func ledgerMutants() []mutant {
 		{"TestHistories", "admin access holds",
 			"if d.admin {\n				continue\n			}\n			t, ok", "if !$ && d.admin {\n				continue\n			}\n			t, ok"},
 		{"TestHistories", "an account moved",
-			"		held = elapsed - t.seen\n", "		held = elapsed - t.seen\n		if now := p.attribution; $ && t.attribution != now {\n			t.accounts[now], t.accounts[t.attribution] = t.accounts[t.attribution], account{}\n			t.accounts[now].labels = nil\n		}\n"},
+			"		held = elapsed - t.seen\n", "		held = elapsed - t.seen\n		if now := p.attribution; $ && t.attribution != now {\n			t.accounts[now], t.accounts[t.attribution] = t.accounts[t.attribution], account{}\n		}\n"},
 		{"TestCounterThatFallsSlightly", "a reset ignored",
 			"g.amount, g.reset = value, true", "g.amount, g.reset = value, true\n\t\tif $ {\n\t\t\tg.amount = value - g.value\n\t\t}"},
 		{"TestHistories", "a gap credited",
@@ -224,7 +224,7 @@ func splitMutants() []mutant {
 		{"TestSplitStopsAtPartitions", "a device that is cut is split",
 			" || h.cut || ", " || !$ && h.cut || "},
 		{"TestPastFacts", "a record that has ended is not past",
-			"b.addFact(r.labels, r.live)", "b.addFact(r.labels, $ || r.live)"},
+			"addFact(b, l, !c.Live || i >= live)", "addFact(b, l, !$ && !c.Live || i >= live)"},
 		{"TestSharing", "alone with capacity",
 			"MultipleAllocations && h.claims > 1", "MultipleAllocations && ($ || h.claims > 1)"},
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
@@ -32,16 +31,14 @@ type unresolvedPlugin struct {
 // the kubelet reports it.
 type plugins struct {
 	node       string
-	families   *families
 	devices    *devices
 	consumers  []model.PluginConsumer             // sorted
 	unresolved []unresolvedPlugin                 // sorted by pod and form
 	since      [vendors.PluginForms]clock.Instant // since when there are unresolved ids of a form; zero: there are none
 	logged     [vendors.PluginForms]bool
-	labels     [vendors.PluginForms]*metric.Labels
 	absent     absences
-	infos      infoRows[model.PluginConsumer]
-	past       []model.PluginConsumer // of the infos
+	facts      factList[model.PluginConsumer]
+	past       []model.PluginConsumer // of the facts
 	causes     pluginCauses           // of the consumers
 }
 
@@ -52,12 +49,8 @@ type pluginCauses struct {
 	hardware uint64
 }
 
-func newPlugins(node string, devices *devices, f *families) *plugins {
-	p := &plugins{node: node, families: f, devices: devices, absent: make(absences)}
-	for form := range vendors.PluginForms {
-		p.labels[form] = metric.NewLabels(f.unresolved.Labels, form.String())
-	}
-	return p
+func newPlugins(node string, devices *devices) *plugins {
+	return &plugins{node: node, devices: devices, absent: make(absences)}
 }
 
 // update applies the kubelet's List. Where it may not be complete, the API
@@ -87,13 +80,8 @@ func (p *plugins) update(facts Facts, now clock.Instant) []Event {
 		p.consumers, p.unresolved = append(kept, consumers...), append(keptUnresolved, unresolved...)
 		slices.SortFunc(p.consumers, comparePluginConsumers)
 	}
-	changed := p.infos.update(p.consumers, now,
-		func(a, b model.PluginConsumer) bool { return a == b },
-		func(c model.PluginConsumer) *metric.Labels {
-			return metric.NewLabels(p.families.pluginConsumerInfo.Labels, p.node, c.UUID, c.Pod.Namespace, c.Pod.Name, c.Container, c.Resource)
-		})
-	if changed {
-		p.past = p.infos.past()
+	if p.facts.update(p.consumers, now, func(a, b model.PluginConsumer) bool { return a == b }) {
+		p.past = p.facts.past()
 	}
 	return p.log(now)
 }
@@ -306,28 +294,23 @@ func isNetwork(d device.Device) bool {
 	return d.Vendor == vendors.Mellanox || slices.ContainsFunc(d.Nodes, func(node string) bool { return strings.HasPrefix(node, "/dev/infiniband/") })
 }
 
-// evict removes the info rows whose grace has ended.
+// evict removes the facts whose grace has ended.
 func (p *plugins) evict(now clock.Instant, grace time.Duration) {
-	if p.infos.evict(now, grace) {
-		p.past = p.infos.past()
+	if p.facts.evict(now, grace) {
+		p.past = p.facts.past()
 	}
 }
 
-func (p *plugins) rows(b *rowBuilder) {
-	b.In(b.families.pluginConsumerInfo)
-	p.infos.addTo(b, true)
-}
-
-// unresolvedRows adds the number of ids that lead to no hardware.
-func (p *plugins) unresolvedRows(b *rowBuilder) {
-	counts := [vendors.PluginForms]int{}
-	for i := range p.unresolved {
-		counts[p.unresolved[i].form] += p.unresolved[i].count
-	}
-	b.In(b.families.unresolved)
+// unresolvedModels returns the number of ids that lead to no hardware, by form.
+func (p *plugins) unresolvedModels() []model.Counter {
+	counts := make([]model.Counter, vendors.PluginForms)
 	for form := range vendors.PluginForms {
-		b.Add(p.labels[form], float64(counts[form]))
+		counts[form].Name = form.String()
 	}
+	for i := range p.unresolved {
+		counts[p.unresolved[i].form].Count += float64(p.unresolved[i].count)
+	}
+	return counts
 }
 
 func comparePluginConsumers(a, b model.PluginConsumer) int {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/price"
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
@@ -13,9 +12,7 @@ import (
 
 // prices looks up what each device costs its holders.
 type prices struct {
-	node     string
 	grace    time.Duration
-	families *families
 	list     *price.Prices // nil: no prices are known, now or later
 	devices  *devices
 	holders  *holders
@@ -30,12 +27,12 @@ type devicePrices struct {
 		classes []string
 		device  price.PricedDevice
 	}
-	infos infoRows[model.Price] // past ones for the grace, as released holds are priced by them; all by the list in use
+	facts factList[model.Price] // past ones for the grace, as released holds are priced by them; all by the list in use
 }
 
-func newPrices(config Config, devices *devices, holders *holders, f *families) *prices {
+func newPrices(config Config, devices *devices, holders *holders) *prices {
 	return &prices{
-		node: config.Node, grace: config.Grace, families: f, list: config.Prices,
+		grace: config.Grace, list: config.Prices,
 		devices: devices, holders: holders, byDevice: make(map[*deviceState]*devicePrices),
 	}
 }
@@ -89,17 +86,13 @@ func (s *prices) updateDevice(d *deviceState, now clock.Instant) {
 				current = append(current, model.Price{Class: device.DeviceClass, PerHour: perHour})
 			}
 		}
-		p.infos.update(current, now,
-			func(a, b model.Price) bool { return a.Class == b.Class },
-			func(c model.Price) *metric.Labels {
-				return metric.NewLabels(s.families.devicePrice.Labels, s.node, d.uuid, c.Class, s.list.Currency)
-			})
-		p.infos.retired = slices.DeleteFunc(p.infos.retired, func(row infoRow[model.Price]) bool { return row.fact.Class == "" })
+		p.facts.update(current, now, func(a, b model.Price) bool { return a.Class == b.Class })
+		p.facts.retired = slices.DeleteFunc(p.facts.retired, func(r retiredFact[model.Price]) bool { return r.fact.Class == "" })
 		if reloaded {
 			p.reprice(device)
 		}
 	}
-	p.infos.evict(now, s.grace)
+	p.facts.evict(now, s.grace)
 }
 
 // namedOnly reports whether a price for any device is not for this one: CPUs, what is
@@ -116,19 +109,19 @@ func namedOnly(d *deviceState) bool {
 	}
 }
 
-// reprice gives the past rows of a device the prices of the list that was reloaded, and
+// reprice gives the past prices of a device those of the list that was reloaded, and
 // removes those for which it has none.
 func (p *devicePrices) reprice(device price.PricedDevice) {
-	retired := p.infos.retired[:0]
-	for _, row := range p.infos.retired {
-		device.DeviceClass = row.fact.Class
+	retired := p.facts.retired[:0]
+	for _, r := range p.facts.retired {
+		device.DeviceClass = r.fact.Class
 		if perHour, ok := p.asked.list.PerHour(device); ok {
-			row.fact.PerHour = perHour
-			retired = append(retired, row)
+			r.fact.PerHour = perHour
+			retired = append(retired, r)
 		}
 	}
-	clear(p.infos.retired[len(retired):])
-	p.infos.retired = retired
+	clear(p.facts.retired[len(retired):])
+	p.facts.retired = retired
 }
 
 func (s *prices) remove(d *deviceState) { delete(s.byDevice, d) }
@@ -148,37 +141,22 @@ func (s *prices) perHour(d *deviceState, class string) (perHour float64, known b
 	if p == nil {
 		return 0, false
 	}
-	for i := range p.infos.live {
-		if fact := p.infos.live[i].fact; fact.Class == class {
-			return fact.PerHour, true
+	for _, price := range p.facts.current {
+		if price.Class == class {
+			return price.PerHour, true
 		}
 	}
 	return 0, false
 }
 
-// models returns the prices of a device for the classes through which it is held.
-func (s *prices) models(d *deviceState) []model.Price {
+// models returns the prices of a device for the classes through which it is held, and
+// those for which it was.
+func (s *prices) models(d *deviceState) (current, past []model.Price) {
 	p := s.byDevice[d]
 	if p == nil {
-		return nil
+		return nil, nil
 	}
-	return p.infos.current
-}
-
-func (s *prices) rows(b *rowBuilder) {
-	b.In(b.families.devicePrice)
-	for _, d := range s.devices.all() {
-		p := s.byDevice[d]
-		if p == nil {
-			continue
-		}
-		for _, row := range p.infos.live {
-			b.Add(row.labels, row.fact.PerHour)
-		}
-		for _, row := range p.infos.retired {
-			b.AddPast(row.labels, row.fact.PerHour)
-		}
-	}
+	return p.facts.current, p.facts.past()
 }
 
 func (p *devicePrices) addClass(class string) {

@@ -5,18 +5,21 @@ import (
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// A quantity's family has the name by which drivers serve it, and its unit and labels.
+// Each quantity has a family, with the name by which drivers serve it, and its unit and
+// labels.
 func TestFamiliesOfQuantities(t *testing.T) {
-	families := newFamilies()
+	families := Families()
 	for q, spec := range device.Specs() {
-		family := families.quantity[q]
-		if device.Quantity(q) == device.Extension {
-			continue
-		}
-		if labels := deviceLabels(spec.Details...); family.Name != spec.Family() || family.Unit != spec.Unit || !slices.Equal(family.Labels, labels) {
-			t.Errorf("%s: the family is %+v", spec.Family(), family)
+		at := slices.IndexFunc(families, func(f *metric.Family) bool { return f.Name == spec.Family() })
+		switch {
+		case device.Quantity(q) == device.Extension:
+		case at < 0:
+			t.Errorf("%s has no family", spec.Family())
+		case families[at].Unit != spec.Unit || !slices.Equal(families[at].Labels, deviceLabels(spec.Details...)):
+			t.Errorf("the family is %+v", families[at])
 		}
 	}
 }

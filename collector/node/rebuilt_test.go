@@ -22,7 +22,8 @@ func (s *State) rebuild() {
 	for _, r := range s.records.byClaim {
 		r.model = nil
 	}
-	s.rows.Builder = metric.NewBuilder(s.config.MaxSeries, s.rows.families.self.Dropped)
+	s.families, s.labelled = define(s.config), newLabelled()
+	s.builder = metric.NewBuilder(s.config.MaxSeries, s.self.Dropped)
 }
 
 // TestSnapshotsEqualRebuiltOnes compares the snapshots of random histories, with

@@ -9,35 +9,36 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
-// records keeps the info rows of claims.
+// records keeps the facts about claims.
 type records struct {
-	node     string
-	grace    time.Duration
-	families *families
-	byClaim  map[dra.ClaimRef]*record
-	sorted   []*record      // live ones first; nil: outdated
-	shown    []*model.Claim // nil: outdated
+	grace     time.Duration
+	podLabels []string // names of the labels of pods in rows
+	byClaim   map[dra.ClaimRef]*record
+	sorted    []*record      // live ones first; nil: outdated
+	shown     []*model.Claim // nil: outdated
 }
 
-// record is the info rows of a claim. It is kept while the claim is on this node,
+// record is the facts about a claim. It is kept while the claim is on this node,
 // and for the grace after that; a newer claim under the same name continues it.
 type record struct {
 	ref       dra.ClaimRef
 	live      bool
 	released  clock.Instant
 	info      claimInfo
-	labels    *metric.Labels
 	model     *model.Claim // nil: outdated
-	devices   infoRows[model.ClaimDevice]
-	consumers infoRows[claimConsumer]
+	devices   factList[model.ClaimDevice]
+	consumers factList[claimConsumer]
 }
 
-func newRecords(config Config, f *families) *records {
-	return &records{node: config.Node, grace: config.Grace, families: f, byClaim: make(map[dra.ClaimRef]*record)}
+func newRecords(config Config) *records {
+	s := &records{grace: config.Grace, byClaim: make(map[dra.ClaimRef]*record)}
+	for _, key := range config.PodLabels {
+		s.podLabels = append(s.podLabels, podLabelName(key))
+	}
+	return s
 }
 
 // update applies the views. Labels are created again only for what has changed.
@@ -58,7 +59,7 @@ func (s *records) update(views []claimView, now clock.Instant) []Event {
 		if !r.live {
 			r.live, r.model, s.sorted = true, nil, nil
 		}
-		if r.update(view, now, s.families, s.node); r.model == nil {
+		if r.update(view, now); r.model == nil {
 			s.shown = nil
 		}
 	}
@@ -103,70 +104,40 @@ func (s *records) models() []*model.Claim {
 	s.shown = []*model.Claim{}
 	for _, r := range s.all() {
 		if r.model == nil {
-			r.model = r.newModel(s.families)
+			r.model = r.newModel(s.podLabels)
 		}
 		s.shown = append(s.shown, r.model)
 	}
 	return s.shown
 }
 
-func (r *record) newModel(f *families) *model.Claim {
+func (r *record) newModel(podLabels []string) *model.Claim {
 	return &model.Claim{
 		Ref: r.ref, UID: r.info.uid, Class: r.info.class, Template: r.info.template, Sharing: r.info.sharing,
 		Admin: r.info.admin, Extended: r.info.extended, Live: r.live,
-		Devices: r.devices.current, Consumers: listConsumers(r.consumers.current, f),
-		PastDevices: r.devices.past(), PastConsumers: listConsumers(r.consumers.past(), f),
+		Devices: r.devices.current, Consumers: listConsumers(r.consumers.current, podLabels),
+		PastDevices: r.devices.past(), PastConsumers: listConsumers(r.consumers.past(), podLabels),
 	}
 }
 
-func listConsumers(consumers []claimConsumer, f *families) []model.Consumer {
+func listConsumers(consumers []claimConsumer, podLabels []string) []model.Consumer {
 	list := make([]model.Consumer, len(consumers))
 	for i, c := range consumers {
 		list[i] = model.Consumer{
 			UUID: c.uuid, Pod: c.pod, PodUID: c.podUID, Container: c.container,
-			OwnerKind: c.ownerKind, OwnerName: c.ownerName, Labels: f.listLabels(c.labels),
+			OwnerKind: c.ownerKind, OwnerName: c.ownerName, Labels: c.labels.list(podLabels),
 		}
 	}
 	return list
 }
 
-func (s *records) rows(b *rowBuilder) {
-	f, all := b.families, s.all()
-	b.In(f.claimInfo)
-	for _, r := range all {
-		b.addFact(r.labels, r.live)
-	}
-	b.In(f.claimDeviceInfo)
-	for _, r := range all {
-		r.devices.addTo(b, r.live)
-	}
-	b.In(f.claimConsumerInfo)
-	for _, r := range all {
-		r.consumers.addTo(b, r.live)
-	}
-}
-
-func (r *record) update(view *claimView, now clock.Instant, f *families, node string) {
-	if r.labels == nil || r.info != view.info {
-		r.info, r.model = view.info, nil
-		r.labels = metric.NewLabels(f.claimInfo.Labels, node, r.ref.Namespace, r.ref.Name,
-			r.info.uid, r.info.class, r.info.template, r.info.sharing, flag(r.info.admin), flag(r.info.extended))
-	}
+func (r *record) update(view *claimView, now clock.Instant) {
 	changedDevices := r.devices.update(view.facts, now,
-		func(a, b model.ClaimDevice) bool { return a.ID == b.ID && a.Share == b.Share },
-		func(d model.ClaimDevice) *metric.Labels {
-			return metric.NewLabels(f.claimDeviceInfo.Labels, node, r.ref.Namespace, r.ref.Name,
-				d.Request, d.Class, d.ID.Driver, d.ID.Pool, d.ID.Name, d.UUID, d.Share)
-		})
-	changedConsumers := r.consumers.update(view.consumers, now,
-		func(a, b claimConsumer) bool {
-			return a.uuid == b.uuid && a.pod == b.pod && a.container == b.container
-		},
-		func(c claimConsumer) *metric.Labels {
-			values := []string{node, r.ref.Namespace, r.ref.Name, c.uuid, c.pod, c.podUID, c.container, c.ownerKind, c.ownerName}
-			return metric.NewLabels(f.claimConsumerInfo.Labels, append(values, c.labels.values(f.podLabels)...)...)
-		})
-	if changedDevices || changedConsumers {
-		r.model = nil
+		func(a, b model.ClaimDevice) bool { return a.ID == b.ID && a.Share == b.Share })
+	changedConsumers := r.consumers.update(view.consumers, now, func(a, b claimConsumer) bool {
+		return a.uuid == b.uuid && a.pod == b.pod && a.container == b.container
+	})
+	if r.info != view.info || changedDevices || changedConsumers {
+		r.info, r.model = view.info, nil
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
@@ -297,10 +296,9 @@ type xidCounts struct {
 // xidCount counts one code, or all the others.
 type xidCount struct {
 	tally
-	last   time.Time     // the newest error; zero: none
-	at     time.Duration // when that was, in elapsed time; negative before the start of the process
-	grew   bool          // in this step
-	labels *metric.Labels
+	last time.Time     // the newest error; zero: none
+	at   time.Duration // when that was, in elapsed time; negative before the start of the process
+	grew bool          // in this step
 }
 
 // apply counts what the source has reported since the step before; zero: there was
@@ -412,25 +410,15 @@ func listXIDs(table []xidCode, counts []xidCount) []model.XID {
 		if i < len(table) {
 			code = table[i].code
 		}
-		list = append(list, model.XID{Code: code, Count: counts[i].total, Last: counts[i].last})
+		list = append(list, model.XID{Code: code, Count: counts[i].model(), Last: counts[i].last})
 	}
 	return list
 }
 
-func (x *xidCounts) label(f *families, table []xidCode, node, uuid, parent string) {
-	for i := range x.counts {
-		if a := &x.counts[i]; a.labels == nil && a.isOpen() {
-			code := xidOther
-			if i < len(table) {
-				code = strconv.Itoa(table[i].code)
-			}
-			a.labels = metric.NewLabels(f.xidErrors.Labels, node, uuid, parent, code)
-		}
+// xidLabel is a code in the label xid.
+func xidLabel(code int) string {
+	if code == model.OtherXID {
+		return xidOther
 	}
-}
-
-func (x *xidCounts) removeLabels() {
-	for i := range x.counts {
-		x.counts[i].labels = nil
-	}
+	return strconv.Itoa(code)
 }

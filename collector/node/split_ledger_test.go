@@ -110,10 +110,10 @@ func TestIdleDevicesAreNotSplit(t *testing.T) {
 		turn func(s *scene, busy bool)
 	}{
 		{"an MPS server that is reported to do its clients' work", func(s *scene, busy bool) {
-			s.processLists["GPU-0"] = []device.Process{{PID: 1, Memory: 10, Proxied: true}, {PID: 2, Memory: 1, Utilization: 0.8 * one(busy)}}
+			s.processLists["GPU-0"] = []device.Process{{PID: 1, Memory: 10, Proxied: true}, {PID: 2, Memory: 1, Utilization: 0.8 * flag(busy)}}
 		}},
 		{"an MPS server whose clients come and go", func(s *scene, busy bool) {
-			s.processLists["GPU-0"] = []device.Process{{PID: 2, Memory: 1, Utilization: 0.8 * one(busy)}}
+			s.processLists["GPU-0"] = []device.Process{{PID: 2, Memory: 1, Utilization: 0.8 * flag(busy)}}
 			if busy {
 				s.processLists["GPU-0"] = append(s.processLists["GPU-0"], device.Process{PID: 1, Memory: 10, Proxied: true})
 			}
@@ -131,7 +131,7 @@ func TestIdleDevicesAreNotSplit(t *testing.T) {
 			s.setOwner(1, ofPod("first"))
 			s.setOwner(2, host())
 			for i := range 101 { // busy first, and last
-				s.set("GPU-0", device.Utilization, 0.8*one(i%2 == 0))
+				s.set("GPU-0", device.Utilization, 0.8*flag(i%2 == 0))
 				test.turn(s, i%2 == 0)
 				s.step(time.Second)
 			}

@@ -189,7 +189,7 @@ func (s *scene) expectState(want string) {
 	s.t.Helper()
 	for state := range processStates {
 		value, there := s.value("dra_exporter_process_attribution", "reason", state.String())
-		if !there || value != one(state.String() == want) {
+		if !there || value != flag(state.String() == want) {
 			s.t.Errorf("%s is %v (%v) while the state is %s", state, value, there, want)
 		}
 	}

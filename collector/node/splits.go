@@ -9,20 +9,17 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // splits splits the use of each whole device between its holders, by their
 // processes.
 type splits struct {
-	node      string
 	staleness time.Duration
 	devices   *devices
 	byDevice  map[*deviceState]*deviceSplit // of devices whose processes have been listed
 	added     int                           // splits so far
 	causes    userCauses
-	states    [processStates]*metric.Labels // of dra_exporter_process_attribution
 }
 
 // userCauses is everything that users depend on besides the views.
@@ -42,12 +39,8 @@ type use struct {
 	withheld    bool // whose use it is is not known
 }
 
-func newSplits(config Config, devices *devices, f *families) *splits {
-	s := &splits{node: config.Node, staleness: config.Staleness(), devices: devices, byDevice: make(map[*deviceState]*deviceSplit)}
-	for state := range processStates {
-		s.states[state] = metric.NewLabels(f.processes.Labels, state.String())
-	}
-	return s
+func newSplits(config Config, devices *devices) *splits {
+	return &splits{staleness: config.Staleness(), devices: devices, byDevice: make(map[*deviceState]*deviceSplit)}
 }
 
 // update splits the use of all devices again.
@@ -120,7 +113,7 @@ func (s *splits) updateUsers(cluster APIFacts, held *holding, now clock.Instant)
 		}
 	}
 	for split, old := range previous {
-		split.index(old)
+		split.index()
 		if split.since = old.since; split.since.IsZero() || !split.sameHolders(old) {
 			split.since = now
 		}
@@ -212,52 +205,6 @@ func (s *splits) use(h *deviceHolders, claim dra.ClaimRef, q usage, held model.A
 	return now
 }
 
-// deviceRows adds the use by processes that belong to no holder.
-func (s *splits) deviceRows(b *rowBuilder) {
-	for q := range usages {
-		b.In(b.families.unattributed[q])
-		for _, d := range s.devices.all() {
-			if split := s.byDevice[d]; split != nil && split.known[q] {
-				b.Add(d.labels.plain, split.unattributed[q])
-			}
-		}
-	}
-}
-
-// foreignRows adds the number of processes of pods that hold nothing of the device.
-func (s *splits) foreignRows(b *rowBuilder) {
-	b.In(b.families.foreign)
-	for _, d := range s.devices.all() {
-		if split := s.byDevice[d]; split != nil && split.listed {
-			b.Add(d.labels.plain, float64(split.orphans))
-		}
-	}
-}
-
-// podRows adds the use by each pod, of devices that several pods use.
-func (s *splits) podRows(b *rowBuilder) {
-	for q := range usages {
-		family := b.families.podUse[q]
-		b.In(family)
-		for _, d := range s.devices.all() {
-			split := s.byDevice[d]
-			if split == nil || !split.known[q] || len(split.pods) < 2 {
-				continue
-			}
-			for i := range split.pods {
-				pod := &split.pods[i]
-				if pod.uid == "" {
-					continue
-				}
-				if pod.labels == nil {
-					pod.labels = metric.NewLabels(family.Labels, s.node, pod.pod.Namespace, pod.pod.Name, d.uuid)
-				}
-				b.Add(pod.labels, pod.amounts[q])
-			}
-		}
-	}
-}
-
 // models returns the use by each pod, of devices that several pods use.
 func (s *splits) models() []model.PodUse {
 	count := 0
@@ -292,6 +239,14 @@ func (s *splits) unattributed(d *deviceState, q usage) model.Optional {
 	return model.Optional{}
 }
 
+// foreign returns the number of processes of pods that hold nothing of the device.
+func (s *splits) foreign(d *deviceState) model.Optional {
+	if split := s.byDevice[d]; split != nil && split.listed {
+		return known(split.orphans)
+	}
+	return model.Optional{}
+}
+
 // state is whether processes are attributed to pods, and if not, why: as they can be, if
 // a source lists them.
 func (s *splits) state(possible ProcessState) ProcessState {
@@ -299,15 +254,6 @@ func (s *splits) state(possible ProcessState) ProcessState {
 		return ProcessesUnsupported
 	}
 	return possible
-}
-
-// stateRows adds whether processes are attributed to pods, and if not, why.
-func (s *splits) stateRows(b *rowBuilder, possible ProcessState) {
-	present := s.state(possible)
-	b.In(b.families.processes)
-	for state, labels := range s.states {
-		b.Add(labels, one(ProcessState(state) == present))
-	}
 }
 
 // update applies the use of this step. began reports that the claim did not
@@ -577,7 +523,6 @@ type user struct {
 	holds      []int          // through which claims, as positions in parts; throughPlugin for device plugins
 	containers []containerUse // which of them each of its containers uses
 	amounts    amounts
-	labels     *metric.Labels
 }
 
 // throughPlugin is the hold of a pod that has no claim.
@@ -666,16 +611,13 @@ func (u *user) add(hold int, container string) {
 	}
 }
 
-// index sorts the pods and indexes them. It keeps the labels of the previous ones.
-func (u *users) index(previous users) {
+// index sorts the pods and indexes them.
+func (u *users) index() {
 	slices.SortFunc(u.pods, func(a, b user) int {
 		return cmp.Or(cmp.Compare(a.pod.Namespace, b.pod.Namespace), cmp.Compare(a.pod.Name, b.pod.Name))
 	})
 	for i := range u.pods {
 		pod := &u.pods[i]
-		if at := slices.IndexFunc(previous.pods, func(old user) bool { return old.pod == pod.pod }); at >= 0 {
-			pod.labels = previous.pods[at].labels
-		}
 		if pod.uid == "" {
 			u.unnamed = true
 			u.markAmbiguous(pod.holds)

@@ -11,8 +11,8 @@
 //	plugins    which containers got devices through device plugins
 //	holders    who holds each device, and with which share of it
 //	counters   by how much the quantities of each device have grown
-//	records    info rows of claims
-//	workloads  info rows of the workloads of pods
+//	records    facts about claims
+//	workloads  the workloads of pods
 //	topology   where devices are, and how near those of a claim are to each other
 //	unmatched  devices of claims without known hardware, and the other way round
 //	splits     use of shared devices by the processes of each holder
@@ -21,8 +21,9 @@
 //	health     signals, XIDs, reports of drivers and the kubelet, violations
 //	incidents  how often devices fail, and for how long they were watched
 //
-// The result is a Snapshot: the rows of all stages. Runner has the clock and the
-// goroutine, and publishes each snapshot by one atomic store.
+// The result is a Snapshot: what all stages know as a model.Node, and the rows that the
+// families make of it (families.go). Runner has the clock and the goroutine, and
+// publishes each snapshot by one atomic store.
 package node
 
 import (
@@ -31,6 +32,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
+	"github.com/dra-exporter/dra-exporter/collector/self"
 )
 
 // State is what the node role keeps from step to step: its stages. Step takes it
@@ -54,38 +56,43 @@ type State struct {
 	health    *health
 	incidents *incidents
 
-	rows *rowBuilder
+	families metric.Definitions[*labelled]
+	self     *self.Families
+	labelled *labelled
+	builder  *metric.Builder
 }
 
 // NewState returns the state before the first step.
 func NewState(config Config) State {
-	f := newFamilies(config.PodLabels...)
-	f.addExtensions(config.Extensions)
 	d := newDevices(config)
-	h := newHolders(config.Node, d, f)
+	h := newHolders(d)
 	c := newCounters(config, d, h)
-	s := newSplits(config, d, f)
-	p := newPrices(config, d, h, f)
+	s := newSplits(config, d)
+	p := newPrices(config, d, h)
 	l := newLedger(config, d, h, c, s, p)
-	health := newHealth(config, d, h, c, l)
+	health, own := newHealth(config, d, h, c, l), self.NewFamilies()
 	return State{
 		config:    config,
 		devices:   d,
 		join:      newJoin(config.Node),
 		matcher:   newMatcher(config, d),
-		plugins:   newPlugins(config.Node, d, f),
+		plugins:   newPlugins(config.Node, d),
 		holders:   h,
 		counters:  c,
-		records:   newRecords(config, f),
-		workloads: newWorkloads(config.Node, f),
-		topology:  newTopology(config.Node, d, f),
-		unmatched: newUnmatched(config.Node, d, f),
+		records:   newRecords(config),
+		workloads: &workloads{},
+		topology:  &topology{devices: d},
+		unmatched: newUnmatched(config.Node, d),
 		splits:    s,
 		prices:    p,
 		ledger:    l,
 		health:    health,
 		incidents: newIncidents(config, d, h, health),
-		rows:      newRowBuilder(config, f),
+
+		families: define(config),
+		self:     own,
+		labelled: newLabelled(),
+		builder:  metric.NewBuilder(config.MaxSeries, own.Dropped),
 	}
 }
 
@@ -119,7 +126,8 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	events = append(events, s.health.update(facts.Cluster.SlicesFresh, now)...)
 	s.incidents.update(now)
 	s.evict(now)
-	return s, Snapshot{At: now, Series: s.allRows(facts), Model: s.model(facts)}, events
+	m := s.model(facts)
+	return s, Snapshot{At: now, Series: s.rows(m), Model: m}, events
 }
 
 // evict removes what is not held or sampled any more and whose grace has ended.
@@ -139,14 +147,21 @@ func (s *State) evict(now clock.Instant) {
 	s.incidents.remove(evicted)
 }
 
-// model returns what is known now. The labels of devices are up to date.
+// model returns what is known now.
 func (s *State) model(facts Facts) *model.Node {
 	return &model.Node{
 		Name: s.config.Node, Version: s.config.Version.Version, SampledAt: s.devices.newestSample().Wall, Sources: facts.Sources,
-		ProcessAttribution: s.splits.state(facts.Processes.State).String(), Released: facts.Access.Reason, Currency: s.prices.currency(),
+		ProcessAttribution: s.splits.state(facts.Processes.State).String(), Currency: s.prices.currency(),
+		Access: model.Access{
+			State: facts.Access.State.String(), Released: facts.Access.Reason,
+			Mode: s.config.Access.Mode, ModeReason: s.config.Access.Reason,
+		},
 		Devices: s.deviceModels(), Claims: s.records.models(), Holds: s.ledger.models(), Pods: s.splits.models(),
-		Plugins: s.plugins.consumers, PastPlugins: s.plugins.past, Workloads: s.workloads.models(),
+		Plugins: s.plugins.consumers, PastPlugins: s.plugins.past, Workloads: s.workloads.facts.current, PastWorkloads: s.workloads.past,
 		ClaimAlignments: s.topology.claims, PodAlignments: s.topology.pods, Totals: s.ledger.totalModels(),
+		Incidents: s.incidents.models(), Violations: s.health.violations.models(),
+		Unmatched: s.unmatched.models(), Conflicting: len(s.unmatched.conflicting),
+		Unresolved: s.plugins.unresolvedModels(), Uncounted: s.holders.uncountedModels(), Resets: s.counters.resets.model(),
 	}
 }
 
@@ -155,49 +170,25 @@ func (s *State) deviceModels() []model.Device {
 	all := s.devices.all()
 	devices := make([]model.Device, len(all))
 	for i, d := range all {
+		d.describe(s.devices.locations)
 		m := &devices[i]
-		m.Identity, m.Details, m.Past, m.Fresh, m.Readings = d.labels.identity, d.labels.details, d.isPast(), d.fresh, d.readings
+		m.Identity, m.Details, m.Past, m.Fresh, m.Readings = d.shownIdentity, d.shownDetails, d.isPast(), d.fresh, d.readings
+		m.Busy, m.Holders = s.counters.of(d).busy.model(), s.holders.of(d).model()
 		m.UnattributedUtilization, m.UnattributedMemory = s.splits.unattributed(d, usedTime), s.splits.unattributed(d, usedMemory)
-		m.Prices = s.prices.models(d)
+		m.ForeignProcesses = s.splits.foreign(d)
+		m.Prices, m.PastPrices = s.prices.models(d)
 		s.health.setModel(&m.Health, d)
 		m.HeldFailures = s.incidents.heldFailures(d).model()
 	}
 	return devices
 }
 
-// allRows returns the rows of the snapshot: those of devices, of claims, of facts
-// that queries join with, of namespaces, and of the exporter itself. The last
-// ones include how many rows of the others were dropped.
-func (s *State) allRows(facts Facts) *metric.Snapshot {
-	b := s.rows
-	s.devices.infoRows(b)
-	s.holders.rows(b)
-	s.devices.readingRows(b)
-	s.devices.extensionRows(b)
-	s.counters.busyRows(b)
-	s.splits.deviceRows(b)
-	s.splits.foreignRows(b)
-	s.splits.podRows(b)
-	s.health.rows(b)
-	s.incidents.rows(b)
-	s.ledger.claimRows(b)
-	s.records.rows(b)
-	s.workloads.rows(b)
-	s.topology.rows(b)
-	s.plugins.rows(b)
-	s.ledger.namespaceRows(b)
-	s.prices.rows(b)
-	s.ledger.costRows(b)
-	s.splits.stateRows(b, facts.Processes.State)
-	b.families.self.Rows(b.Builder, s.config.Version, facts.Sources)
-	b.In(b.families.access)
-	b.Add(metric.NewLabels(b.families.access.Labels, s.config.Node, facts.Access.State.String(), facts.Access.Reason), 1)
-	b.accessRows()
-	s.devices.sampleRows(b)
-	s.unmatched.rows(b)
-	s.plugins.unresolvedRows(b)
-	s.holders.uncountedRows(b)
-	s.counters.resetRows(b)
-	b.families.self.DroppedRows(b.Builder)
-	return b.Finish()
+// rows returns the rows of a model, and those of the exporter itself. The last ones are
+// how many rows of the others were dropped.
+func (s *State) rows(m *model.Node) *metric.Snapshot {
+	s.labelled.apply(m)
+	s.families.Fill(s.labelled, s.builder)
+	s.self.Rows(s.builder, s.config.Version, m.Sources)
+	s.self.DroppedRows(s.builder)
+	return s.builder.Finish()
 }

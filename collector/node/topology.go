@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
@@ -231,28 +230,20 @@ func ratePlaces(held []heldPlace, node func() *places) []model.Alignment {
 	return found
 }
 
-// topology outputs where devices are, and how near those of each claim and of each pod
+// topology rates how near those of each claim and of each pod
 // are to each other.
 type topology struct {
-	node     string
-	devices  *devices
-	families *families
-	claims   []model.ClaimAlignment // immutable
-	pods     []model.PodAlignment   // likewise
-
-	claimLabels, podLabels []*metric.Labels // of claims and pods
+	devices *devices
+	claims  []model.ClaimAlignment // immutable
+	pods    []model.PodAlignment   // likewise
 
 	bundled map[dra.DeviceID]*dra.PublishedDevice // devices of bundles, as they were published last
-}
-
-func newTopology(node string, d *devices, f *families) *topology {
-	return &topology{node: node, devices: d, families: f}
 }
 
 // update applies the views of claims and what is published, when either has changed.
 // Most claims and pods have one device, of which there is nothing to say.
 func (t *topology) update(views []claimView, published []dra.PublishedDevice) {
-	t.claims, t.pods, t.claimLabels, t.podLabels = nil, nil, nil, nil
+	t.claims, t.pods = nil, nil
 	node := sync.OnceValue(func() *places { return t.buildPlaces(published) })
 	t.updateBundled(views, published)
 	pods := make(map[dra.PodRef][]heldPlace, len(views))
@@ -270,7 +261,6 @@ func (t *topology) update(views []claimView, published []dra.PublishedDevice) {
 		}
 		for _, v := range ratePlaces(held, node) {
 			t.claims = append(t.claims, model.ClaimAlignment{Claim: view.ref, Alignment: v})
-			t.claimLabels = append(t.claimLabels, metric.NewLabels(t.families.claimTopology.Labels, t.node, view.ref.Namespace, view.ref.Name, v.Between, v.Is.String(), v.Best.String()))
 		}
 	}
 	maps.DeleteFunc(pods, func(_ dra.PodRef, held []heldPlace) bool { return len(held) < 2 })
@@ -279,7 +269,6 @@ func (t *topology) update(views []claimView, published []dra.PublishedDevice) {
 	}) {
 		for _, v := range ratePlaces(pods[pod], node) {
 			t.pods = append(t.pods, model.PodAlignment{Pod: pod, Alignment: v})
-			t.podLabels = append(t.podLabels, metric.NewLabels(t.families.podTopology.Labels, t.node, pod.Namespace, pod.Name, v.Between, v.Is.String(), v.Best.String()))
 		}
 	}
 }
@@ -354,17 +343,4 @@ func (t *topology) buildPlaces(published []dra.PublishedDevice) *places {
 		all.add(d, at, t.isNetwork(d))
 	}
 	return all
-}
-
-func (t *topology) rows(b *rowBuilder) {
-	f := t.families
-	for _, table := range []struct {
-		family *metric.Family
-		rows   []*metric.Labels
-	}{{f.claimTopology, t.claimLabels}, {f.podTopology, t.podLabels}} {
-		b.In(table.family)
-		for _, labels := range table.rows {
-			b.Add(labels, 1)
-		}
-	}
 }

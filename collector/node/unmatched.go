@@ -9,7 +9,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
@@ -18,9 +18,8 @@ import (
 // is not published, and hardware that claims hold under several names. Devices that
 // no running source reads are none of these.
 type unmatched struct {
-	node     string
-	families *families
-	devices  *devices
+	node    string
+	devices *devices
 
 	held        []unmatchedDevice // in the order of the views
 	byDriver    map[string]*unmatchedCounts
@@ -34,7 +33,6 @@ type unmatchedCounts struct {
 	hardware  int  // that the driver does not publish
 	present   bool // a source reads hardware of the driver
 	read      bool // see isRead
-	labels    struct{ published, hardware *metric.Labels }
 }
 
 // unmatchedDevice is a device of a claim whose hardware is not known.
@@ -51,8 +49,8 @@ type unmatchedDevice struct {
 // starts observes claims before it has sampled all hardware.
 const unmatchedDelay = 30 * time.Second
 
-func newUnmatched(node string, devices *devices, f *families) *unmatched {
-	return &unmatched{node: node, families: f, devices: devices, byDriver: make(map[string]*unmatchedCounts)}
+func newUnmatched(node string, devices *devices) *unmatched {
+	return &unmatched{node: node, devices: devices, byDriver: make(map[string]*unmatchedCounts)}
 }
 
 // update applies the views. Its events are about devices that match hardware now
@@ -79,12 +77,9 @@ func (s *unmatched) count(previous map[string]*unmatchedCounts, driver string) {
 	switch {
 	case s.byDriver[driver] != nil:
 	case previous[driver] != nil:
-		s.byDriver[driver] = &unmatchedCounts{read: previous[driver].read, labels: previous[driver].labels}
+		s.byDriver[driver] = &unmatchedCounts{read: previous[driver].read}
 	default:
-		counts, labels := &unmatchedCounts{}, s.families.unmatched.Labels
-		counts.labels.published = metric.NewLabels(labels, driver, "published")
-		counts.labels.hardware = metric.NewLabels(labels, driver, "hardware")
-		s.byDriver[driver] = counts
+		s.byDriver[driver] = &unmatchedCounts{}
 	}
 }
 
@@ -202,19 +197,18 @@ func isRead(row vendors.Vendor, sources []source.Status, present bool) bool {
 	})
 }
 
-func (s *unmatched) rows(b *rowBuilder) {
-	b.In(b.families.unmatched)
+// models returns the counts of drivers whose devices or hardware are read.
+func (s *unmatched) models() []model.UnmatchedDevices {
+	list := make([]model.UnmatchedDevices, 0, len(s.byDriver))
 	for _, driver := range slices.Sorted(maps.Keys(s.byDriver)) {
 		counts := s.byDriver[driver]
-		if counts.read || counts.present {
-			b.Add(counts.labels.hardware, float64(counts.hardware))
-		}
-		if counts.read {
-			b.Add(counts.labels.published, float64(counts.published))
-		}
+		list = append(list, model.UnmatchedDevices{
+			Driver:    driver,
+			Published: model.Optional{Value: float64(counts.published), Known: counts.read},
+			Hardware:  model.Optional{Value: float64(counts.hardware), Known: counts.read || counts.present},
+		})
 	}
-	b.In(b.families.conflicting)
-	b.Add(b.plain, float64(len(s.conflicting)))
+	return list
 }
 
 func (d unmatchedDevice) same(other unmatchedDevice) bool {

@@ -7,22 +7,17 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
-// workloads keeps the info rows of the workloads of pods that may use devices of
+// workloads keeps the workloads of pods that may use devices of
 // this node. They are kept for the grace after the pod, as the counters of its
 // claims are.
 type workloads struct {
-	node     string
-	families *families
-	infos    infoRows[model.PodWorkload]
-	shown    []model.PodWorkload // of the infos; nil: outdated
-	causes   [2]listIdentity[dra.Pod]
+	facts  factList[model.PodWorkload]
+	past   []model.PodWorkload // of the facts
+	causes [2]listIdentity[dra.Pod]
 }
-
-func newWorkloads(node string, f *families) *workloads { return &workloads{node: node, families: f} }
 
 // update applies the pods that the API server has.
 func (w *workloads) update(cluster APIFacts, now clock.Instant) {
@@ -47,33 +42,14 @@ func (w *workloads) update(cluster APIFacts, now clock.Instant) {
 		return cmp.Or(cmp.Compare(a.Pod.Namespace, b.Pod.Namespace), cmp.Compare(a.Pod.Name, b.Pod.Name))
 	})
 	current = slices.CompactFunc(current, func(a, b model.PodWorkload) bool { return a.Pod == b.Pod })
-	changed := w.infos.update(current, now,
-		func(a, b model.PodWorkload) bool { return a.Pod == b.Pod },
-		func(p model.PodWorkload) *metric.Labels {
-			return metric.NewLabels(w.families.podWorkload.Labels, w.node, p.Pod.Namespace, p.Pod.Name,
-				p.Workload.Kind, p.Workload.Name, p.Role, p.Replica, p.Rank, p.Workload.Queue)
-		})
-	if changed {
-		w.shown = nil
+	if w.facts.update(current, now, func(a, b model.PodWorkload) bool { return a.Pod == b.Pod }) {
+		w.past = w.facts.past()
 	}
 }
 
-// evict removes the rows whose grace has ended.
+// evict removes the facts whose grace has ended.
 func (w *workloads) evict(now clock.Instant, grace time.Duration) {
-	if w.infos.evict(now, grace) {
-		w.shown = nil
+	if w.facts.evict(now, grace) {
+		w.past = w.facts.past()
 	}
-}
-
-// models returns the workloads of pods, and of those that are kept for the grace.
-func (w *workloads) models() []model.PodWorkload {
-	if w.shown == nil {
-		w.shown = append(append([]model.PodWorkload{}, w.infos.current...), w.infos.past()...)
-	}
-	return w.shown
-}
-
-func (w *workloads) rows(b *rowBuilder) {
-	b.In(w.families.podWorkload)
-	w.infos.addTo(b, true)
 }

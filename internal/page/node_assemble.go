@@ -31,11 +31,11 @@ func newView(n *model.Node, at time.Time) View {
 		return view
 	}
 	view.Node, view.Version, view.SampledAt = n.Name, n.Version, inMilliseconds(n.SampledAt)
-	view.ProcessAttribution, view.Released, view.Sources = n.ProcessAttribution, n.Released, newSources(n.Sources, at)
+	view.ProcessAttribution, view.Released, view.Sources = n.ProcessAttribution, n.Access.Released, newSources(n.Sources, at)
 	view.Totals, view.CountedSince = newTotals(n)
 	a := newAssembler(n, at)
 	a.setRecovering()
-	workloads, alignments := newWorkloads(n.Workloads), newPodAlignments(n.PodAlignments)
+	workloads, alignments := newWorkloads(n), newPodAlignments(n.PodAlignments)
 	for _, record := range a.claims {
 		claim := record.claim(workloads, alignments)
 		a.addFacts(&claim)

@@ -125,11 +125,11 @@ func parseHealth(h *model.Health, row metric.Row) {
 	case metric.DeviceTaintInfo:
 		h.Taints = append(h.Taints, dra.Taint{Key: get("key"), Value: get("value"), Effect: get("effect")})
 	case metric.DeviceXIDErrors:
-		xid().Count, h.XIDsWatched = row.Value, true
+		xid().Count, h.XIDsWatched = parseTotal(row), true
 	case metric.DeviceXIDLastTimestampSeconds:
 		xid().Last = moment(row)
 	case metric.DeviceHeldFailures:
-		h.HeldFailures = model.Optional{Value: row.Value, Known: true}
+		h.HeldFailures = parseTotal(row)
 	}
 }
 
@@ -229,22 +229,24 @@ func (p nodeParser) hold(row metric.Row) {
 	case metric.ClaimBundledDevices:
 		find().Bundled = int(row.Value)
 	case metric.ClaimHeldSeconds:
-		find().HeldSeconds = number
+		find().HeldSeconds = parseTotal(row)
 	case metric.ClaimDeviceSeconds:
-		find().DeviceSeconds = number
+		find().DeviceSeconds = parseTotal(row)
 	case metric.ClaimBusySeconds:
-		account().Busy = number
+		account().Busy = parseTotal(row)
 	case metric.ClaimEnergyJoules:
-		account().Energy = number
+		account().Energy = parseTotal(row)
 	case metric.ClaimNVLinkTransmitBytes:
-		account().NVLinkTransmit = number
+		account().NVLinkTransmit = parseTotal(row)
 	case metric.ClaimNVLinkReceiveBytes:
-		account().NVLinkReceive = number
+		account().NVLinkReceive = parseTotal(row)
 	default:
 		return
 	}
 	slices.SortFunc(find().Accounts, func(a, b model.Account) int { return cmp.Compare(a.Attribution, b.Attribution) })
 }
+
+func parseTotal(row metric.Row) model.Total { return model.NewTotal(row.Value, row.Start) }
 
 func parseAttribution(text string) model.Attribution {
 	for a := range model.Attributions {
@@ -288,26 +290,21 @@ func (p nodeParser) totals(row metric.Row) {
 	get := row.Labels.Get
 	find := func() *model.Totals {
 		totals := model.Totals{Namespace: get("namespace"), Class: get("deviceclass"), Model: get("model")}
-		found := element(&p.node.Totals, totals, func(t *model.Totals) bool {
+		return element(&p.node.Totals, totals, func(t *model.Totals) bool {
 			return t.Namespace == totals.Namespace && t.Class == totals.Class && t.Model == totals.Model
 		})
-		if !row.Start.IsZero() && (found.Start.IsZero() || row.Start.Before(found.Start)) {
-			found.Start = row.Start
-		}
-		return found
 	}
-	number := model.Optional{Value: row.Value, Known: true}
 	switch row.Family.Name {
 	case metric.NamespaceDeviceSeconds:
-		find().DeviceSeconds = number
+		find().DeviceSeconds = parseTotal(row)
 	case metric.NamespaceSharedDeviceSeconds:
-		find().SharedSeconds = number
+		find().SharedSeconds = parseTotal(row)
 	case metric.NamespaceBusySeconds:
-		find().BusySeconds = number
+		find().BusySeconds = parseTotal(row)
 	case metric.NamespaceEnergyJoules:
-		find().Energy = number
+		find().Energy = parseTotal(row)
 	case metric.NamespaceCost:
-		find().Cost, p.node.Currency = number, get("currency")
+		find().Cost, p.node.Currency = parseTotal(row), get("currency")
 	}
 }
 
@@ -343,7 +340,7 @@ func (p nodeParser) exporter(row metric.Row) {
 			p.node.ProcessAttribution = row.Labels.Get("reason")
 		}
 	case metric.ExporterDeviceAccess:
-		p.node.Released = row.Labels.Get("reason")
+		p.node.Access.Released = row.Labels.Get("reason")
 	case metric.ExporterBuildInfo:
 		p.node.Version = row.Labels.Get("version")
 	case metric.ExporterSampleTimestampSeconds:

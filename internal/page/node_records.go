@@ -21,6 +21,8 @@ func value(number model.Optional) *float64 {
 	return known(number.Value)
 }
 
+func total(number model.Total) *float64 { return value(number.Optional()) }
+
 // known is a number, nil if it is one that could not be shown.
 func known(value float64) *float64 {
 	if math.IsNaN(value) || math.IsInf(value, 0) {
@@ -63,15 +65,15 @@ func newSources(statuses []source.Status, at time.Time) []Source {
 func newTotals(n *model.Node) (totals []Totals, began time.Time) {
 	for i := range n.Totals {
 		t := &n.Totals[i]
-		if began.IsZero() || !t.Start.IsZero() && t.Start.Before(began) {
-			began = t.Start
+		if start := t.Start(); began.IsZero() || !start.IsZero() && start.Before(began) {
+			began = start
 		}
 		shown := Totals{
 			Namespace: t.Namespace, Class: t.Class, Model: t.Model,
-			DeviceSeconds: value(t.DeviceSeconds), SharedSeconds: value(t.SharedSeconds), BusySeconds: value(t.BusySeconds),
-			Energy: value(t.Energy), Cost: value(t.Cost),
+			DeviceSeconds: total(t.DeviceSeconds), SharedSeconds: total(t.SharedSeconds), BusySeconds: total(t.BusySeconds),
+			Energy: total(t.Energy), Cost: total(t.Cost),
 		}
-		if t.Cost.Known {
+		if t.Cost.Known() {
 			shown.Currency = n.Currency
 		}
 		totals = append(totals, shown)
@@ -80,12 +82,14 @@ func newTotals(n *model.Node) (totals []Totals, began time.Time) {
 	return totals, began
 }
 
-func newWorkloads(workloads []model.PodWorkload) map[dra.PodRef]*PodWorkload {
-	byPod := make(map[dra.PodRef]*PodWorkload, len(workloads))
-	for i := range workloads {
-		w := &workloads[i]
-		byPod[w.Pod] = &PodWorkload{
-			Kind: w.Workload.Kind, Name: w.Workload.Name, Role: w.Role, Replica: w.Replica, Rank: w.Rank, Queue: w.Workload.Queue,
+func newWorkloads(n *model.Node) map[dra.PodRef]*PodWorkload {
+	byPod := make(map[dra.PodRef]*PodWorkload, len(n.Workloads))
+	for _, workloads := range [][]model.PodWorkload{n.Workloads, n.PastWorkloads} {
+		for i := range workloads {
+			w := &workloads[i]
+			byPod[w.Pod] = &PodWorkload{
+				Kind: w.Workload.Kind, Name: w.Workload.Name, Role: w.Role, Replica: w.Replica, Rank: w.Rank, Queue: w.Workload.Queue,
+			}
 		}
 	}
 	return byPod
@@ -186,13 +190,13 @@ func newHealth(h *model.Health) Health {
 			shown.Code = strconv.Itoa(xid.Code)
 		}
 		if h.XIDsWatched {
-			shown.Count = xid.Count
+			shown.Count = xid.Count.Value
 		}
 		if shown.Count > 0 || !shown.Last.IsZero() {
 			health.XIDs = append(health.XIDs, shown)
 		}
 	}
-	if failures := value(h.HeldFailures); failures != nil {
+	if failures := total(h.HeldFailures); failures != nil {
 		health.HeldFailures = *failures
 	}
 	health.sort()
@@ -315,7 +319,7 @@ func (c *claimRecord) addConsumer(added *model.Consumer, present bool) {
 func (c *claimRecord) addHold(h *model.Hold) {
 	d := c.device(h.UUID)
 	d.Held, d.Bundled = h.Held, h.Bundled
-	d.HeldSeconds, d.DeviceSeconds = value(h.HeldSeconds), value(h.DeviceSeconds)
+	d.HeldSeconds, d.DeviceSeconds = total(h.HeldSeconds), total(h.DeviceSeconds)
 	d.IdleSince = inMilliseconds(h.IdleSince)
 	if h.Allocated != 0 {
 		d.MemoryAllocated = known(h.Allocated)
@@ -333,9 +337,12 @@ func (c *claimRecord) addHold(h *model.Hold) {
 	}
 	d.Power = value(h.Power)
 	for _, a := range h.Accounts {
-		d.Accounts = append(d.Accounts, Account{
-			Attribution: a.Attribution.String(), Busy: value(a.Busy), Energy: value(a.Energy),
-			NVLinkTransmit: value(a.NVLinkTransmit), NVLinkReceive: value(a.NVLinkReceive),
-		})
+		shown := Account{
+			Attribution: a.Attribution.String(), Busy: total(a.Busy), Energy: total(a.Energy),
+			NVLinkTransmit: total(a.NVLinkTransmit), NVLinkReceive: total(a.NVLinkReceive),
+		}
+		if shown != (Account{Attribution: shown.Attribution}) {
+			d.Accounts = append(d.Accounts, shown)
+		}
 	}
 }

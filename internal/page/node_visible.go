@@ -30,8 +30,10 @@ func listNamespaces(n *model.Node, wanted map[string]bool) []string {
 			add(consumers[i].Pod.Namespace)
 		}
 	}
-	for i := range n.Workloads {
-		add(n.Workloads[i].Pod.Namespace)
+	for _, workloads := range [][]model.PodWorkload{n.Workloads, n.PastWorkloads} {
+		for i := range workloads {
+			add(workloads[i].Pod.Namespace)
+		}
 	}
 	for i := range n.ClaimAlignments {
 		add(n.ClaimAlignments[i].Claim.Namespace)
@@ -56,6 +58,7 @@ func limitNode(n *model.Node, namespaces map[string]bool) *model.Node {
 	limited.Plugins = keep(n.Plugins, func(c *model.PluginConsumer) bool { return namespaces[c.Pod.Namespace] })
 	limited.PastPlugins = keep(n.PastPlugins, func(c *model.PluginConsumer) bool { return namespaces[c.Pod.Namespace] })
 	limited.Workloads = keep(n.Workloads, func(w *model.PodWorkload) bool { return namespaces[w.Pod.Namespace] })
+	limited.PastWorkloads = keep(n.PastWorkloads, func(w *model.PodWorkload) bool { return namespaces[w.Pod.Namespace] })
 	limited.ClaimAlignments = keep(n.ClaimAlignments, func(a *model.ClaimAlignment) bool { return namespaces[a.Claim.Namespace] })
 	limited.PodAlignments = keep(n.PodAlignments, func(a *model.PodAlignment) bool { return namespaces[a.Pod.Namespace] })
 	limited.Totals = keep(n.Totals, func(t *model.Totals) bool { return namespaces[t.Namespace] })
