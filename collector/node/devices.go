@@ -107,6 +107,7 @@ func (s *devices) read(now clock.Instant) {
 
 func (s *devices) add(d *deviceState) *deviceState {
 	s.byUUID[d.uuid], s.sorted = d, nil
+	d.holders.device, d.growth.device, d.health.device = d, d, d
 	return d
 }
 
@@ -139,16 +140,15 @@ func (s *devices) all() []*deviceState {
 // known.
 func (s *devices) parent(d *deviceState) *deviceState { return s.byUUID[d.device.ParentUUID] }
 
-// evict removes the devices whose grace has ended, and returns them.
-func (s *devices) evict(now clock.Instant, grace time.Duration) []*deviceState {
-	var evicted []*deviceState
+// evict removes the devices whose grace has ended, and reports whether there were any.
+func (s *devices) evict(now clock.Instant, grace time.Duration) (removed bool) {
 	for uuid, d := range s.byUUID {
 		if now.Since(d.seen) > grace {
 			delete(s.byUUID, uuid)
-			s.sorted, evicted = nil, append(evicted, d)
+			s.sorted, removed = nil, true
 		}
 	}
-	return evicted
+	return removed
 }
 
 // newestSample is when any device was last read; zero: never.
@@ -193,8 +193,17 @@ type deviceState struct {
 	present    bool          // it is in the samples of this step
 	wasPresent bool          // and of the step before
 
+	known         deviceDriver    // see driver
 	shownIdentity *model.Identity // as in the model before
 	shownDetails  *model.Details
+
+	// What each stage keeps of the device.
+	holders   deviceHolders
+	growth    deviceGrowth
+	split     *deviceSplit // nil: its processes have not been listed
+	prices    devicePrices
+	health    deviceHealth
+	incidents deviceIncidents
 }
 
 // identify applies what a sample of this step is of.
@@ -292,9 +301,25 @@ func (d *deviceState) measured(r *device.Reading) device.Window {
 	return r.Measured
 }
 
-// driver returns the DRA driver of the device; empty if it is not known.
-func (d *deviceState) driver() string {
-	return cmp.Or(d.device.Published.Driver, d.published.ID.Driver, vendors.DriverOf(d.device.Vendor))
+// deviceDriver is the DRA driver of a device, and what it was looked up by: that is too
+// slow to be done for every device in every step.
+type deviceDriver struct {
+	named, published, vendor string
+
+	name     string // empty: it is not known
+	kind     vendors.DeviceKind
+	measured bool // a source reads its devices
+}
+
+// driver returns the DRA driver of the device.
+func (d *deviceState) driver() *deviceDriver {
+	known, named, published, vendor := &d.known, d.device.Published.Driver, d.published.ID.Driver, d.device.Vendor
+	if known.named != named || known.published != published || known.vendor != vendor {
+		name := cmp.Or(named, published, vendors.DriverOf(vendor))
+		row := vendors.ByDriver(name)
+		*known = deviceDriver{named, published, vendor, name, row.Kind, len(row.Sources) > 0}
+	}
+	return known
 }
 
 func (d *deviceState) model() string { return cmp.Or(d.device.Model, d.published.Model) }
@@ -335,10 +360,12 @@ func (d *deviceState) details(hardware *device.Locations) model.Details {
 // changed stay the same.
 func (d *deviceState) describe(hardware *device.Locations) {
 	if id := d.identity(); d.shownIdentity == nil || id != *d.shownIdentity {
-		d.shownIdentity = &id
+		d.shownIdentity = new(model.Identity)
+		*d.shownIdentity = id
 	}
 	if details := d.details(hardware); d.shownDetails == nil || details != *d.shownDetails {
-		d.shownDetails = &details
+		d.shownDetails = new(model.Details)
+		*d.shownDetails = details
 	}
 }
 

@@ -15,17 +15,13 @@ import (
 // that is known.
 type counters struct {
 	staleness time.Duration
-	specs     *[device.Quantities]device.Spec
-	devices   *devices
-	holders   *holders
-	byDevice  map[*deviceState]*deviceGrowth
+	specs     [device.Quantities]device.Spec
 	resets    tally
 }
 
 // deviceGrowth is the growth of the quantities of one device.
 type deviceGrowth struct {
 	device    *deviceState
-	specs     *[device.Quantities]device.Spec
 	source    string // of the last measurements
 	unread    bool   // counters have not been observed since the newest readings came
 	meters    [meters]growth
@@ -131,25 +127,19 @@ func (g *growth) share(start, end time.Duration) float64 {
 	return gap.Seconds() / (g.at.To - g.from.From).Seconds()
 }
 
-func newCounters(config Config, devices *devices, holders *holders) *counters {
-	specs := device.Specs()
-	return &counters{staleness: config.Staleness(), specs: &specs, devices: devices, holders: holders, byDevice: make(map[*deviceState]*deviceGrowth)}
+func newCounters(config Config) *counters {
+	return &counters{staleness: config.Staleness(), specs: device.Specs()}
 }
 
 // update observes the readings of the step, and, if it is certain which devices are
 // held, what the others draw. Its events are about counters that were reset.
-func (s *counters) update(holdersKnown bool, now clock.Instant) []Event {
+func (s *counters) update(all []*deviceState, holdersKnown bool, now clock.Instant) []Event {
 	s.resets.open(now.Wall)
 	var events []Event
-	for _, d := range s.devices.all() {
-		g := s.byDevice[d]
-		if g == nil {
-			g = &deviceGrowth{device: d, specs: s.specs}
-			s.byDevice[d] = g
-		}
-		holders := s.holders.of(d)
-		resets := g.update(s.staleness, holders.missing)
-		s.updateExecutionIdle(g, holders, holdersKnown)
+	for _, d := range all {
+		g := &d.growth
+		resets := g.update(&s.specs, s.staleness, d.holders.missing)
+		s.updateExecutionIdle(all, d, holdersKnown)
 		if resets > 0 {
 			s.resets.total += float64(resets)
 			events = append(events, Event{slog.LevelInfo, "hardware counters were reset", []slog.Attr{slog.String("uuid", d.uuid), slog.Int("counters", resets)}})
@@ -163,8 +153,8 @@ func (s *counters) update(holdersKnown bool, now clock.Instant) []Event {
 
 // updateExecutionIdle observes the idle power of a device that nothing holds, and whether
 // one that is held is execution-idle. While a holder may have ended nothing is observed.
-func (s *counters) updateExecutionIdle(g *deviceGrowth, holders *deviceHolders, holdersKnown bool) {
-	d := g.device
+func (s *counters) updateExecutionIdle(all []*deviceState, d *deviceState, holdersKnown bool) {
+	g, holders := &d.growth, &d.holders
 	if !d.newer || holders.missing {
 		return
 	}
@@ -173,7 +163,7 @@ func (s *counters) updateExecutionIdle(g *deviceGrowth, holders *deviceHolders, 
 	case len(utilization) == 0 || len(power) == 0:
 		g.forgetExecutionIdle()
 	case holders.count() > 0 || holders.related > 0:
-		g.accrueExecutionIdle(s.idlePower(g), s.staleness)
+		g.accrueExecutionIdle(findIdlePower(all, d), s.staleness)
 	case holders.possible > 0:
 		g.forgetExecutionIdle()
 	default:
@@ -184,29 +174,24 @@ func (s *counters) updateExecutionIdle(g *deviceGrowth, holders *deviceHolders, 
 	}
 }
 
-// idlePower returns the idle power of a device, in watts: its own, else the lowest of a
+// findIdlePower returns the idle power of a device, in watts: its own, else the lowest of a
 // device of the same model on the node; NaN: none is known.
-func (s *counters) idlePower(g *deviceGrowth) float64 {
-	lowest := g.idle.watts()
+func findIdlePower(all []*deviceState, d *deviceState) float64 {
+	lowest := d.growth.idle.watts()
 	if !math.IsNaN(lowest) {
 		return lowest
 	}
-	for d, other := range s.byDevice {
-		if watts := other.idle.watts(); d.model() == g.device.model() && !math.IsNaN(watts) && (math.IsNaN(lowest) || watts < lowest) {
+	for _, other := range all {
+		if watts := other.growth.idle.watts(); other.model() == d.model() && !math.IsNaN(watts) && (math.IsNaN(lowest) || watts < lowest) {
 			lowest = watts
 		}
 	}
 	return lowest
 }
 
-// of returns the growth of a device.
-func (s *counters) of(d *deviceState) *deviceGrowth { return s.byDevice[d] }
-
-func (s *counters) remove(d *deviceState) { delete(s.byDevice, d) }
-
 // update observes the readings of the step. While counters are deferred, only
 // the utilization is observed.
-func (g *deviceGrowth) update(limit time.Duration, deferred bool) (resets int) {
+func (g *deviceGrowth) update(specs *[device.Quantities]device.Spec, limit time.Duration, deferred bool) (resets int) {
 	g.begin()
 	d := g.device
 	if d.released {
@@ -224,13 +209,13 @@ func (g *deviceGrowth) update(limit time.Duration, deferred bool) (resets int) {
 		if !m.isCounter() {
 			continue
 		}
-		if readings := d.of(m.quantity()); len(readings) > 0 && g.meters[m].observe(&readings[0], d.measured(&readings[0]), &g.specs[m.quantity()].Bounds) {
+		if readings := d.of(m.quantity()); len(readings) > 0 && g.meters[m].observe(&readings[0], d.measured(&readings[0]), &specs[m.quantity()].Bounds) {
 			resets++
 		}
 	}
 	throttled := d.of(device.Throttled)
 	for i := range throttled {
-		if g.throttledBy(throttled[i].Details[0]).observe(&throttled[i], d.measured(&throttled[i]), &g.specs[device.Throttled].Bounds) {
+		if g.throttledBy(throttled[i].Details[0]).observe(&throttled[i], d.measured(&throttled[i]), &specs[device.Throttled].Bounds) {
 			resets++
 		}
 	}

@@ -20,38 +20,31 @@ type health struct {
 	staleness     time.Duration
 	throttleRatio float64
 
-	devices  *devices
-	holders  *holders
-	counters *counters
-	ledger   *ledger
-
 	xidCodes   []xidCode
 	signals    []signal
-	byDevice   map[*deviceState]*deviceHealth
 	kubelet    kubeletHealth
 	violations *violations
 	last       clock.Instant // of the step before; zero: none
 }
 
-func newHealth(config Config, devices *devices, holders *holders, counters *counters, ledger *ledger) *health {
+func newHealth(config Config) *health {
 	xids := xidTable()
 	return &health{
 		hold: config.HealthHold, staleness: config.Staleness(), throttleRatio: config.ThrottleRatio,
-		devices: devices, holders: holders, counters: counters, ledger: ledger,
-		xidCodes: xids, signals: signalTable(xids), byDevice: make(map[*deviceState]*deviceHealth),
+		xidCodes: xids, signals: signalTable(xids),
 		violations: newViolations(),
 	}
 }
 
 // update determines the health of every device: of whole devices first, because
 // their partitions depend on it. Its events are about signals.
-func (s *health) update(slicesFresh bool, now clock.Instant) []Event {
+func (s *health) update(devices *devices, ledger *ledger, slicesFresh bool, now clock.Instant) []Event {
 	var events []Event
 	for _, partitions := range []bool{false, true} {
-		for _, d := range s.devices.all() {
+		for _, d := range devices.all() {
 			if d.device.IsPartition() == partitions {
-				events = append(events, s.updateDevice(s.add(d), now)...)
-				reports := &s.of(d).reports
+				events = append(events, s.updateDevice(d, devices, ledger, now)...)
+				reports := &d.health.reports
 				reports[byDriver], reports[byKubelet] = driverReport(d, slicesFresh), s.kubelet.reports[d.uuid]
 			}
 		}
@@ -68,44 +61,30 @@ func (s *health) openViolations(classes []string, now clock.Instant) {
 // applyKubelet replaces the health that the kubelet reports.
 func (s *health) applyKubelet(reported kubeletHealth) { s.kubelet = reported }
 
-func (s *health) add(d *deviceState) *deviceHealth {
-	h := s.byDevice[d]
-	if h == nil {
-		h = &deviceHealth{device: d}
-		s.byDevice[d] = h
-	}
-	return h
-}
-
-// of returns the health of a device; nil if it is not known.
-func (s *health) of(d *deviceState) *deviceHealth { return s.byDevice[d] }
-
-func (s *health) remove(d *deviceState) { delete(s.byDevice, d) }
-
-func (s *health) updateDevice(h *deviceHealth, now clock.Instant) []Event {
-	d, holders, parent := h.device, s.holders.of(h.device), s.of(s.devices.parent(h.device))
+func (s *health) updateDevice(d *deviceState, devices *devices, ledger *ledger, now clock.Instant) []Event {
+	h, holders, parent := &d.health, &d.holders, devices.parent(d)
 	h.begin()
 	h.xids.apply(d, s.xidCodes, s.last, now)
 	if holders.changed() {
 		h.watches.ports.restart()
 	}
 	if d.fresh {
-		h.examine(s.counters.of(d), holders.isHeld(), s.throttleRatio, s.staleness, now)
+		h.examine(&d.growth, holders.isHeld(), s.throttleRatio, s.staleness, now)
 	}
 	h.examineXIDs(s.xidCodes, max(s.hold, s.staleness), now)
-	if parent != nil && parent.isUnhealthy() {
+	if parent != nil && parent.health.isUnhealthy() {
 		h.raise(signalParent, true, now)
 	}
-	events := s.clearSignals(h, now)
+	events := s.clearSignals(h, devices, now)
 	if onsets := h.onsets(s.signals); onsets != 0 {
-		for _, class := range s.classesOn(d) {
+		for _, class := range classesOn(devices, ledger, d) {
 			s.violations.add(class, onsets)
 		}
 	}
 	switch {
 	case h.isUnhealthy():
 		h.reports[byHardware] = unhealthy
-	case h.hasReadings(), d.present && parent != nil && parent.reports[byHardware] == healthy:
+	case h.hasReadings(), d.present && parent != nil && parent.health.reports[byHardware] == healthy:
 		h.reports[byHardware] = healthy
 	default:
 		h.reports[byHardware] = unreported
@@ -117,7 +96,7 @@ func (s *health) updateDevice(h *deviceHealth, now clock.Instant) []Event {
 // device was read last. The hold begins again while the device cannot be read or
 // needs recovery. The signal of a partition's parent ends with the parent's own
 // signals, and has no events of its own.
-func (s *health) clearSignals(h *deviceHealth, now clock.Instant) []Event {
+func (s *health) clearSignals(h *deviceHealth, devices *devices, now clock.Instant) []Event {
 	if len(h.raised) == 0 {
 		return nil
 	}
@@ -139,33 +118,33 @@ func (s *health) clearSignals(h *deviceHealth, now clock.Instant) []Event {
 		switch {
 		case ofParent:
 		case r.since == now && r.critical:
-			events = append(events, s.signalEvent(slog.LevelWarn, "a device has a new health signal", d, r))
+			events = append(events, s.signalEvent(slog.LevelWarn, "a device has a new health signal", d, devices, r))
 		case r.since == now:
-			events = append(events, s.signalEvent(slog.LevelInfo, "a device has a new health signal", d, r))
+			events = append(events, s.signalEvent(slog.LevelInfo, "a device has a new health signal", d, devices, r))
 		case !lasts:
-			events = append(events, s.signalEvent(slog.LevelInfo, "a health signal of a device has cleared", d, r))
+			events = append(events, s.signalEvent(slog.LevelInfo, "a health signal of a device has cleared", d, devices, r))
 		}
 	}
 	h.raised = kept
 	return events
 }
 
-func (s *health) signalEvent(level slog.Level, message string, d *deviceState, r raised) Event {
+func (s *health) signalEvent(level slog.Level, message string, d *deviceState, devices *devices, r raised) Event {
 	event := Event{Level: level, Message: message, Attrs: []slog.Attr{
 		slog.String("uuid", d.uuid), slog.String("signal", s.signals[r.signal].name), slog.String("severity", severity(r.critical)),
 	}}
-	if claims := s.claimsOn(d); len(claims) > 0 {
+	if claims := devices.claimsOn(d); len(claims) > 0 {
 		event.Attrs = append(event.Attrs, slog.String("claims", strings.Join(claims, " ")))
 	}
 	return event
 }
 
 // holdersOn returns the holders of a device, and of its partitions.
-func (s *health) holdersOn(d *deviceState) []*deviceHolders {
+func (s *devices) holdersOn(d *deviceState) []*deviceHolders {
 	var holders []*deviceHolders
-	for _, whole := range s.devices.all() {
+	for _, whole := range s.all() {
 		if whole == d || whole.device.ParentUUID == d.uuid {
-			holders = append(holders, s.holders.of(whole))
+			holders = append(holders, &whole.holders)
 		}
 	}
 	return holders
@@ -173,11 +152,11 @@ func (s *health) holdersOn(d *deviceState) []*deviceHolders {
 
 // classesOn returns the device classes through which claims hold a device or a
 // partition of it, each once.
-func (s *health) classesOn(d *deviceState) []string {
+func classesOn(devices *devices, ledger *ledger, d *deviceState) []string {
 	var classes []string
-	for _, h := range s.holdersOn(d) {
+	for _, h := range devices.holdersOn(d) {
 		for _, share := range h.shares {
-			if class, held := s.ledger.heldClass(share.claim, h.device.uuid); held && !slices.Contains(classes, class) {
+			if class, held := ledger.heldClass(share.claim, h.device.uuid); held && !slices.Contains(classes, class) {
 				classes = append(classes, class)
 			}
 		}
@@ -187,7 +166,7 @@ func (s *health) classesOn(d *deviceState) []string {
 
 // claimsOn returns the claims that hold a device or a partition of it, sorted,
 // each once.
-func (s *health) claimsOn(d *deviceState) []string {
+func (s *devices) claimsOn(d *deviceState) []string {
 	var claims []string
 	for _, h := range s.holdersOn(d) {
 		for _, share := range h.shares {
@@ -200,7 +179,7 @@ func (s *health) claimsOn(d *deviceState) []string {
 
 // setModel sets the health of a device.
 func (s *health) setModel(m *model.Health, d *deviceState) {
-	h := s.of(d)
+	h := &d.health
 	h.show(s.signals)
 	m.ByHardware, m.ByDriver, m.ByKubelet = h.reports[byHardware], h.reports[byDriver], h.reports[byKubelet]
 	if m.ByKubelet == unhealthy {

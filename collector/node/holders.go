@@ -9,12 +9,6 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
-// holders determines who holds each device.
-type holders struct {
-	devices  *devices
-	byDevice map[*deviceState]*deviceHolders
-}
-
 // holding is what the stages before determine about who holds devices.
 type holding struct {
 	again     bool // the views were joined again in this step
@@ -67,19 +61,10 @@ func (r uncountedReason) String() string {
 	return [uncountedReasons]string{uncountedNoAPIServer: "no_api_server", uncountedPodGroup: "pod_group", uncountedShare: "unknown_share"}[r]
 }
 
-func newHolders(devices *devices) *holders {
-	return &holders{devices: devices, byDevice: make(map[*deviceState]*deviceHolders)}
-}
-
-// update determines the holders of all devices.
-func (s *holders) update(held *holding, now clock.Instant) {
-	for _, d := range s.devices.all() {
-		h := s.byDevice[d]
-		if h == nil {
-			h = &deviceHolders{device: d}
-			s.byDevice[d] = h
-		}
-		h.reset()
+// updateHolders determines the holders of all devices.
+func updateHolders(devices *devices, held *holding, now clock.Instant) {
+	for _, d := range devices.all() {
+		d.holders.reset()
 	}
 	for i := range held.views {
 		view := &held.views[i]
@@ -87,7 +72,7 @@ func (s *holders) update(held *holding, now clock.Instant) {
 			if d.admin {
 				continue
 			}
-			h := s.get(d.uuid)
+			h := &devices.get(d.uuid).holders
 			h.add(consumption{view.ref, d.consumed, view.listedOnly && d.shareID != ""})
 			h.missing = h.missing || view.missing
 			h.listedOnly = h.listedOnly || view.listedOnly
@@ -98,52 +83,42 @@ func (s *holders) update(held *holding, now clock.Instant) {
 		if i > 0 && held.plugins[i-1].UUID == p.UUID && held.plugins[i-1].Pod == p.Pod {
 			continue // another container of the pod
 		}
-		if h := s.get(p.UUID); h != nil {
-			s.devices.keep(h.device, now)
-			h.plugins++
-			h.pods = append(h.pods, p.Pod)
+		if d := devices.get(p.UUID); d != nil {
+			devices.keep(d, now)
+			d.holders.plugins++
+			d.holders.pods = append(d.holders.pods, p.Pod)
 		}
 	}
 	for _, u := range held.uncertain {
-		if h := s.get(u.uuid); h != nil {
-			h.related++
+		if d := devices.get(u.uuid); d != nil {
+			d.holders.related++
 		}
 	}
 	for i := range held.unresolved {
 		for _, uuid := range held.unresolved[i].devices {
-			if h := s.get(uuid); h != nil {
-				h.possible++
+			if d := devices.get(uuid); d != nil {
+				d.holders.possible++
 			}
 		}
 	}
-	s.relateInstances()
-	s.relatePartitions()
+	relateInstances(devices)
+	relatePartitions(devices)
 }
-
-// of returns the holders of a device.
-func (s *holders) of(d *deviceState) *deviceHolders { return s.byDevice[d] }
-
-// get returns the holders of the device of a uuid; nil if there is none.
-func (s *holders) get(uuid string) *deviceHolders { return s.byDevice[s.devices.get(uuid)] }
-
-func (s *holders) remove(d *deviceState) { delete(s.byDevice, d) }
 
 // relatePartitions adds the holders of partitions to those of their parent, and
 // the other way round: the parent's quantities contain the partitions'.
-func (s *holders) relatePartitions() {
-	for _, d := range s.devices.all() {
-		if parent := s.of(s.devices.parent(d)); d.device.IsPartition() && parent != nil {
-			s.of(d).possible = max(s.of(d).possible, parent.possible)
+func relatePartitions(devices *devices) {
+	for _, d := range devices.all() {
+		if parent := devices.parent(d); d.device.IsPartition() && parent != nil {
+			d.holders.possible = max(d.holders.possible, parent.holders.possible)
 		}
 	}
-	for _, d := range s.devices.all() {
-		if !d.device.IsPartition() {
+	for _, d := range devices.all() {
+		whole := devices.parent(d)
+		if !d.device.IsPartition() || whole == nil {
 			continue
 		}
-		h, parent := s.of(d), s.of(s.devices.parent(d))
-		if parent == nil {
-			continue
-		}
+		h, parent := &d.holders, &whole.holders
 		parent.cut = parent.cut || d.present || h.isHeld()
 		parent.related += h.claims + h.plugins
 		parent.possible = max(parent.possible, h.possible)
@@ -154,49 +129,49 @@ func (s *holders) relatePartitions() {
 // relateInstances counts the holders of the other compute instances of a GPU
 // instance: they have its memory in common, and a utilization each. Mostly a
 // GPU instance is one compute instance, number 0.
-func (s *holders) relateInstances() {
-	all := s.devices.all()
+func relateInstances(devices *devices) {
+	all := devices.all()
 	if !slices.ContainsFunc(all, func(d *deviceState) bool {
-		return placed(d.device) && d.device.ComputeInstance > 0 && s.of(d).isHeld()
+		return placed(d.device) && d.device.ComputeInstance > 0 && d.holders.isHeld()
 	}) {
 		return
 	}
 	count := make(map[string]int) // by GPU instance
 	for _, d := range all {
 		if placed(d.device) {
-			count[gpuInstance(d.device)] += s.of(d).count()
+			count[gpuInstance(d.device)] += d.holders.count()
 		}
 	}
 	for _, d := range all {
 		if placed(d.device) {
-			s.of(d).siblings = count[gpuInstance(d.device)] - s.of(d).count()
+			d.holders.siblings = count[gpuInstance(d.device)] - d.holders.count()
 		}
 	}
 }
 
 // markSharing sets the sharing of claims that hold a device that its driver
 // lets several claims hold, and that another one does.
-func (s *holders) markSharing(views []claimView) {
+func markSharing(devices *devices, views []claimView) {
 	for i := range views {
 		view := &views[i]
 		if view.info.sharing == sharingNone && slices.ContainsFunc(view.devices, func(d claimDevice) bool {
-			h := s.get(d.uuid)
-			return h != nil && !d.admin && h.device.published.MultipleAllocations && h.claims > 1
+			hardware := devices.get(d.uuid)
+			return hardware != nil && !d.admin && hardware.published.MultipleAllocations && hardware.holders.claims > 1
 		}) {
 			view.info.sharing = sharingCapacity
 		}
 	}
 }
 
-// uncountedModels returns the number of devices whose device-seconds are not counted, by
+// countUncounted returns the number of devices whose device-seconds are not counted, by
 // reason.
-func (s *holders) uncountedModels() []model.Counter {
+func countUncounted(devices *devices) []model.Counter {
 	counts := make([]model.Counter, uncountedReasons)
 	for because := range uncountedReasons {
 		counts[because].Name = because.String()
 	}
-	for _, h := range s.byDevice {
-		if because, ok := h.uncounted(); ok {
+	for _, d := range devices.all() {
+		if because, ok := d.holders.uncounted(); ok {
 			counts[because].Count++
 		}
 	}

@@ -21,14 +21,12 @@ type incidents struct {
 	staleness     time.Duration // a longer time between two steps was not watched
 	watchThrottle bool
 
-	devices *devices
-	holders *holders
-	health  *health
+	signals  []signal
+	xidCodes []xidCode
 
-	byDevice map[*deviceState]*deviceIncidents
-	byModel  map[driverModel]*modelIncidents
-	sorted   []driverModel // of byModel; nil: outdated
-	last     clock.Instant // of the step before; zero: none
+	byModel map[driverModel]*modelIncidents
+	sorted  []driverModel // of byModel; nil: outdated
+	last    clock.Instant // of the step before; zero: none
 }
 
 // driverModel is what incidents are counted by.
@@ -55,54 +53,44 @@ type deviceIncidents struct {
 	failures tally   // while it was held
 }
 
-func newIncidents(config Config, devices *devices, holders *holders, health *health) *incidents {
+func newIncidents(config Config, health *health) *incidents {
 	return &incidents{
-		hold: config.HealthHold, staleness: config.Staleness(),
-		watchThrottle: config.ThrottleRatio > 0, devices: devices, holders: holders, health: health,
-		byDevice: make(map[*deviceState]*deviceIncidents), byModel: make(map[driverModel]*modelIncidents),
+		hold: config.HealthHold, staleness: config.Staleness(), watchThrottle: config.ThrottleRatio > 0,
+		signals: health.signals, xidCodes: health.xidCodes, byModel: make(map[driverModel]*modelIncidents),
 	}
 }
 
 // update applies the health of all devices.
-func (s *incidents) update(now clock.Instant) {
-	all, passed := s.devices.all(), time.Duration(0)
+func (s *incidents) update(devices *devices, now clock.Instant) {
+	all, passed := devices.all(), time.Duration(0)
 	if elapsed := now.Since(s.last); !s.last.IsZero() && elapsed <= s.staleness {
 		passed = elapsed
 	}
 	s.last = now
 	for _, d := range all {
-		incidents := s.add(d)
+		incidents := &d.incidents
 		incidents.before, incidents.present, incidents.begun = incidents.present, 0, 0
 		incidents.earlier, incidents.watched = incidents.watched, 0
 	}
 	for _, d := range all {
 		present, begun := s.examine(d, now)
-		whole := s.byDevice[s.wholeDevice(d)]
+		whole := &devices.whole(d).incidents
 		whole.present |= present
 		whole.begun |= begun
 		whole.watched |= s.watched(d)
 	}
 	for _, d := range all {
-		if d.hardware && s.wholeDevice(d) == d {
-			s.account(d, passed.Seconds(), now.Wall)
+		if d.hardware && devices.whole(d) == d {
+			s.account(d, devices, passed.Seconds(), now.Wall)
 		}
 	}
 }
 
-func (s *incidents) add(d *deviceState) *deviceIncidents {
-	incidents := s.byDevice[d]
-	if incidents == nil {
-		incidents = &deviceIncidents{}
-		s.byDevice[d] = incidents
-	}
-	return incidents
-}
-
-// wholeDevice returns the device that a partition is cut from, if it is known; else the
+// whole returns the device that a partition is cut from, if it is known; else the
 // device itself.
-func (s *incidents) wholeDevice(d *deviceState) *deviceState {
+func (s *devices) whole(d *deviceState) *deviceState {
 	if d.device.IsPartition() {
-		if parent := s.devices.parent(d); parent != nil {
+		if parent := s.parent(d); parent != nil {
 			return parent
 		}
 	}
@@ -112,9 +100,9 @@ func (s *incidents) wholeDevice(d *deviceState) *deviceState {
 // examine returns the kinds that are present on a device or a partition, and those of
 // them whose beginning is known.
 func (s *incidents) examine(d *deviceState, now clock.Instant) (present, begun kindSet) {
-	h := s.health.of(d)
+	h := &d.health
 	for _, r := range h.raised {
-		signal, kinds := &s.health.signals[r.signal], kindSet(0)
+		signal, kinds := &s.signals[r.signal], kindSet(0)
 		if r.critical && r.signal != signalParent {
 			kinds |= incidentUnhealthy.set()
 		}
@@ -128,7 +116,7 @@ func (s *incidents) examine(d *deviceState, now clock.Instant) (present, begun k
 		begun |= kinds
 	}
 	for i := range h.xids.counts[:max(0, len(h.xids.counts)-1)] {
-		x, kind := &h.xids.counts[i], s.health.xidCodes[i].class.incident()
+		x, kind := &h.xids.counts[i], s.xidCodes[i].class.incident()
 		if kind == noIncident || x.last.IsZero() {
 			continue
 		}
@@ -140,7 +128,7 @@ func (s *incidents) examine(d *deviceState, now clock.Instant) (present, begun k
 			present |= kind.set()
 		}
 	}
-	incidents, reported := s.byDevice[d], h.reports[byDriver]
+	incidents, reported := &d.incidents, h.reports[byDriver]
 	if reported == unhealthy {
 		present |= incidentTaint.set()
 		if incidents.driver == healthy {
@@ -155,8 +143,8 @@ func (s *incidents) examine(d *deviceState, now clock.Instant) (present, begun k
 
 // account adds what has happened to a device since the step before, seconds ago; 0: how
 // long ago that was is not known, or too long.
-func (s *incidents) account(d *deviceState, seconds float64, now time.Time) {
-	incidents, totals := s.byDevice[d], s.totals(driverModel{d.model(), d.device.DriverVersion})
+func (s *incidents) account(d *deviceState, devices *devices, seconds float64, now time.Time) {
+	incidents, totals := &d.incidents, s.totals(driverModel{d.model(), d.device.DriverVersion})
 	watched := incidents.watched
 	if watched&incidentUnhealthy.set() != 0 {
 		incidents.failures.open(now)
@@ -164,7 +152,7 @@ func (s *incidents) account(d *deviceState, seconds float64, now time.Time) {
 	claims, held := 0, false
 	onsets := incidents.begun &^ incidents.before
 	if onsets != 0 {
-		claims, held = len(s.health.claimsOn(d)), slices.ContainsFunc(s.health.holdersOn(d), (*deviceHolders).isHeld)
+		claims, held = len(devices.claimsOn(d)), slices.ContainsFunc(devices.holdersOn(d), (*deviceHolders).isHeld)
 	}
 	if held && onsets&incidentUnhealthy.set() != 0 {
 		incidents.failures.add(1, now)
@@ -200,7 +188,7 @@ func (s *incidents) totals(key driverModel) *modelIncidents {
 
 // watched returns the kinds that would be noticed if they happened to a device now.
 func (s *incidents) watched(d *deviceState) kindSet {
-	h, kinds := s.health.of(d), kindSet(0)
+	h, kinds := &d.health, kindSet(0)
 	if h.reports[byDriver] != unreported {
 		kinds |= incidentTaint.set()
 	}
@@ -229,29 +217,20 @@ func (s *incidents) watched(d *deviceState) kindSet {
 	}
 	reads(incidentOther, device.RecoveryAction, device.DriverHealth)
 	for _, reading := range d.of(device.HealthCheck) {
-		kinds |= s.health.signals[dcgmSignal(reading.Details[0])].incident.set()
+		kinds |= s.signals[dcgmSignal(reading.Details[0])].incident.set()
 	}
 	return kinds
 }
 
-// remove removes devices, and the totals of models of which none is left.
-func (s *incidents) remove(devices []*deviceState) {
-	if len(devices) == 0 {
-		return
-	}
-	for _, d := range devices {
-		delete(s.byDevice, d)
-	}
+// evict removes the totals of models of which no device is left.
+func (s *incidents) evict(devices *devices) {
 	left := make(map[driverModel]bool, len(s.byModel))
-	for d := range s.byDevice {
+	for _, d := range devices.all() {
 		left[driverModel{d.model(), d.device.DriverVersion}] = true
 	}
 	maps.DeleteFunc(s.byModel, func(key driverModel, _ *modelIncidents) bool { return !left[key] })
 	s.sorted = nil
 }
-
-// heldFailures counts how often a device became unhealthy while it was held.
-func (s *incidents) heldFailures(d *deviceState) *tally { return &s.byDevice[d].failures }
 
 // models returns the totals of models of devices, by kind.
 func (s *incidents) models() []model.Incidents {

@@ -269,7 +269,7 @@ func TestIncidentsKeptWhileADeviceIsLeft(t *testing.T) {
 		t.Errorf("after the device has vanished: %v", s.incidentCounts())
 	}
 	s.run(400)
-	if page := s.page("dra_incident", "dra_device_held"); page != "" || len(s.state.incidents.byDevice)+len(s.state.incidents.byModel) != 0 {
+	if page := s.page("dra_incident", "dra_device_held"); page != "" || len(s.state.devices.byUUID)+len(s.state.incidents.byModel) != 0 {
 		t.Errorf("after its grace:\n%s", page)
 	}
 }

@@ -19,12 +19,6 @@ type ledger struct {
 	grace         time.Duration
 	idleThreshold float64 // utilization ratio
 
-	devices  *devices
-	holders  *holders
-	counters *counters
-	splits   *splits
-	prices   *prices
-
 	holds  map[holdKey]*hold
 	step   uint64 // counts steps
 	totals map[namespaceKey]*namespaceTotals
@@ -35,17 +29,16 @@ type ledger struct {
 	shownAccounts, shownReasons int // of the model before
 }
 
-func newLedger(config Config, devices *devices, holders *holders, counters *counters, splits *splits, prices *prices) *ledger {
+func newLedger(config Config) *ledger {
 	return &ledger{
 		grace: config.Grace, idleThreshold: config.IdleThreshold,
-		devices: devices, holders: holders, counters: counters, splits: splits, prices: prices,
 		holds: make(map[holdKey]*hold), totals: make(map[namespaceKey]*namespaceTotals),
 	}
 }
 
 // update adds what every hold got since the last step. It returns the classes of
 // the holds that began or have another class now.
-func (l *ledger) update(views []claimView, now clock.Instant) (begun []string) {
+func (l *ledger) update(devices *devices, views []claimView, now clock.Instant) (begun []string) {
 	l.step++
 	for i := range views {
 		view := &views[i]
@@ -63,7 +56,7 @@ func (l *ledger) update(views []claimView, now clock.Instant) (begun []string) {
 				continue // the claim holds the device twice
 			}
 			t.step = l.step
-			if class, began := l.updateHold(t, view, now); began {
+			if class, began := l.updateHold(t, devices.get(d.uuid), view, now); began {
 				begun = append(begun, class)
 			}
 		}
@@ -76,16 +69,15 @@ func (l *ledger) update(views []claimView, now clock.Instant) (begun []string) {
 			t.release(now)
 			l.sortedHolds = nil
 		}
-		if d := l.devices.get(key.uuid); d != nil && len(t.stretches) > 0 {
-			t.creditGrowth(l.counters.of(d), now.Wall, l.findTotals(t))
+		if d := devices.get(key.uuid); d != nil && len(t.stretches) > 0 {
+			t.creditGrowth(&d.growth, now.Wall, l.findTotals(t))
 		}
 	}
 	return begun
 }
 
-func (l *ledger) updateHold(t *hold, view *claimView, now clock.Instant) (class string, began bool) {
-	key, d := t.key, l.devices.get(t.key.uuid)
-	h := l.holders.of(d)
+func (l *ledger) updateHold(t *hold, d *deviceState, view *claimView, now clock.Instant) (class string, began bool) {
+	key, h := t.key, &d.holders
 	t.device = d
 	class = view.classOn(key.uuid)
 	began = !t.held || t.class != class
@@ -101,14 +93,14 @@ func (l *ledger) updateHold(t *hold, view *claimView, now clock.Instant) (class 
 	}
 	because, uncounted := h.uncounted()
 	t.uncounted = !ok || uncounted && because != uncountedShare
-	p := holdInput{now: now, device: d, growth: l.counters.of(d), attribution: l.splits.attribution(h)}
+	p := holdInput{now: now, device: d, growth: &d.growth, attribution: d.attribution()}
 	for q := range usages {
-		p.uses[q] = l.splits.use(h, key.claim, q, p.attribution)
+		p.uses[q] = d.use(key.claim, q, p.attribution)
 	}
 	if t.held && view.missing {
 		t.deferUpdate(&p)
 	} else {
-		p.perHour, p.priced = l.prices.perHour(d, class)
+		p.perHour, p.priced = d.prices.perHour(class)
 		p.totals = l.findTotals(t)
 		t.update(&p)
 	}

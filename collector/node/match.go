@@ -15,8 +15,7 @@ import (
 // slice, an allocation or the kubelet's List.
 type matcher struct {
 	node      string
-	each      bool // see Config.EachDevice
-	devices   *devices
+	each      bool                                  // see Config.EachDevice
 	published map[dra.DeviceID]*dra.PublishedDevice // in this step's slices
 	known     map[dra.DeviceID]string               // last known match of devices that are held
 	before    map[dra.DeviceID]string               // hardware of what drivers published last, as hardwareUUID("") names it
@@ -44,9 +43,9 @@ func (m *matchedInputs) equal(other *matchedInputs) bool {
 		})
 }
 
-func newMatcher(config Config, devices *devices) *matcher {
+func newMatcher(config Config) *matcher {
 	return &matcher{
-		node: config.Node, each: config.EachDevice, devices: devices,
+		node: config.Node, each: config.EachDevice,
 		published: make(map[dra.DeviceID]*dra.PublishedDevice),
 		known:     make(map[dra.DeviceID]string),
 		before:    make(map[dra.DeviceID]string),
@@ -56,35 +55,35 @@ func newMatcher(config Config, devices *devices) *matcher {
 // update matches named devices with hardware again, and returns how each device
 // is identified. A match is kept while a claim holds the device, because slices
 // vanish when a driver is down. held is what claims hold now.
-func (m *matcher) update(facts Facts, held map[dra.DeviceID]bool) resolve {
+func (m *matcher) update(devices *devices, facts Facts, held map[dra.DeviceID]bool) resolve {
 	maps.DeleteFunc(m.known, func(id dra.DeviceID, _ string) bool { return !held[id] })
 	var uuids []string
-	for _, d := range m.devices.all() {
+	for _, d := range devices.all() {
 		if d.present {
 			uuids = append(uuids, d.uuid)
 		}
 	}
-	pairs := m.match(facts, held, uuids)
+	pairs := m.match(devices, facts, held, uuids)
 	m.keep(pairs, uuids)
 	m.keepBefore(pairs)
-	m.publish(facts.Cluster, pairs, uuids)
-	return m.identify
+	m.publish(devices, facts.Cluster, pairs, uuids)
+	return func(id dra.DeviceID) (uuid string, unread bool) { return m.identify(devices, id) }
 }
 
-// identify implements resolve. A device of a driver whose devices a source reads is
+// identify is a resolve. A device of a driver whose devices a source reads is
 // not unread, whether it is matched or not.
-func (m *matcher) identify(id dra.DeviceID) (uuid string, unread bool) {
+func (m *matcher) identify(devices *devices, id dra.DeviceID) (uuid string, unread bool) {
 	uuid = m.matchedUUID(id)
 	if m.each || uuid != unknownUUID(m.node, id) || vendors.IsMeasured(id.Driver) {
 		return uuid, false
 	}
-	d := m.devices.get(uuid)
-	return uuid, (d == nil || !d.hardware) && !m.isNamed(id)
+	d := devices.get(uuid)
+	return uuid, (d == nil || !d.hardware) && !devices.isNamed(id)
 }
 
 // isNamed reports whether a sample of this step is of the device with a published name.
-func (m *matcher) isNamed(id dra.DeviceID) bool {
-	return slices.ContainsFunc(m.devices.named, func(sample device.Sample) bool { return names(sample.Device.Published, id) })
+func (s *devices) isNamed(id dra.DeviceID) bool {
+	return slices.ContainsFunc(s.named, func(sample device.Sample) bool { return names(sample.Device.Published, id) })
 }
 
 // matchedUUID returns how a named device is identified: by its hardware, if that is known.
@@ -96,10 +95,10 @@ func (m *matcher) matchedUUID(id dra.DeviceID) string {
 }
 
 // match matches again if anything has changed that the matching follows from.
-func (m *matcher) match(facts Facts, held map[dra.DeviceID]bool, uuids []string) *matching {
+func (m *matcher) match(devices *devices, facts Facts, held map[dra.DeviceID]bool, uuids []string) *matching {
 	inputs := matchedInputs{
 		published: newListIdentity(facts.Cluster.Published),
-		hardware:  m.devices.changes,
+		hardware:  devices.changes,
 		kept:      m.kept(facts.Cluster, uuids),
 		subjects:  subjects(facts, held),
 	}
@@ -111,7 +110,7 @@ func (m *matcher) match(facts Facts, held map[dra.DeviceID]bool, uuids []string)
 	}
 	hardware := make([]device.Device, len(uuids))
 	for i, uuid := range uuids {
-		hardware[i] = m.devices.get(uuid).device
+		hardware[i] = devices.get(uuid).device
 	}
 	m.pairs = match(inputs.subjects, hardware, inputs.kept)
 	inputs.claimed = m.pairs.open()
@@ -178,18 +177,18 @@ func (m *matcher) keepBefore(pairs *matching) {
 }
 
 // publish gives each device the name under which its driver publishes it.
-func (m *matcher) publish(cluster APIFacts, pairs *matching, uuids []string) {
+func (m *matcher) publish(devices *devices, cluster APIFacts, pairs *matching, uuids []string) {
 	clear(m.published)
 	for i := range cluster.Published {
 		m.published[cluster.Published[i].ID] = &cluster.Published[i]
 	}
-	for _, d := range m.devices.all() {
+	for _, d := range devices.all() {
 		d.isPublished, d.inSlice = false, false
 	}
 	for i := range pairs.subjects {
 		id := pairs.subjects[i].id
 		if at, ok := pairs.found[id]; ok {
-			m.name(m.devices.get(uuids[at]), id)
+			m.name(devices.get(uuids[at]), id)
 		}
 	}
 }
@@ -206,9 +205,9 @@ func (m *matcher) name(d *deviceState, id dra.DeviceID) {
 // to the hardware that matches the published device, else to a device of its own.
 // A name without a pool is that of the one published device of the driver with this
 // name; if there is none, or several, the sample is of no published device.
-func (m *matcher) addNamed(now clock.Instant) {
+func (m *matcher) addNamed(devices *devices, now clock.Instant) {
 	var pools map[dra.DeviceID]string
-	for _, sample := range m.devices.named {
+	for _, sample := range devices.named {
 		name := sample.Device.Published
 		id := dra.DeviceID{Driver: name.Driver, Pool: name.Pool, Name: name.Device}
 		if id.Pool == "" {
@@ -218,7 +217,7 @@ func (m *matcher) addNamed(now clock.Instant) {
 			id.Pool = pools[id]
 		}
 		uuid := m.matchedUUID(id)
-		d := m.devices.addNamed(uuid, sample, now)
+		d := devices.addNamed(uuid, sample, now)
 		if m.published[id] != nil {
 			m.name(d, id)
 		}
@@ -244,15 +243,15 @@ func (m *matcher) pools() map[dra.DeviceID]string {
 }
 
 // addHeld adds the devices of claims whose hardware is not known, and names them.
-func (m *matcher) addHeld(views []claimView, now clock.Instant) {
+func (m *matcher) addHeld(devices *devices, views []claimView, now clock.Instant) {
 	for i := range views {
 		for _, d := range views[i].devices {
-			if held := m.devices.held(d.uuid, now); !d.bundled {
+			if held := devices.held(d.uuid, now); !d.bundled {
 				m.name(held, d.id)
 			}
 		}
 		for uuid := range views[i].bundles {
-			m.describe(m.devices.get(uuid), &views[i])
+			m.describe(devices.get(uuid), &views[i])
 		}
 	}
 }

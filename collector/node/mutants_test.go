@@ -117,7 +117,7 @@ func growthMutants() []mutant {
 		{"TestCounterThatFallsSlightly", "every fall is a reset",
 			"case value > g.value*(1-noise):", "case value > g.value*(1-noise) && !$:"},
 		{"TestComputeInstancesShareTheirMemory", "compute instances are alone",
-			"	s.relateInstances()\n", "	if !$ {\n		s.relateInstances()\n	}\n"},
+			"	relateInstances(devices)\n", "	if !$ {\n		relateInstances(devices)\n	}\n"},
 		{"TestWorkOfAnAdminContainer", "a pod's only claim gets all of its work",
 			"	alike := true\n", "	alike := true\n	if $ && len(u.holds) == 1 {\n		return u.holds, true\n	}\n"},
 		{"TestWorkOfAnAdminContainer", "an unknown container has the pod's claim",
@@ -194,7 +194,7 @@ func splitMutants() []mutant {
 		{"TestUsersAreUpdated", "a first list is not noticed",
 			", s.added}", ", map[bool]int{false: s.added}[$]}"},
 		{"TestSplitOfAnUnreadableDevice", "a device that cannot be read is split",
-			"if !h.device.fresh || ", "if !$ && !h.device.fresh || "},
+			"if !d.fresh || ", "if !$ && !d.fresh || "},
 		{"TestSplitOfTwoClaimsOfOnePod", "a container uses all devices of a claim",
 			"			if c.uuid == d.uuid {\n", "			if $ || c.uuid == d.uuid {\n"},
 		{"TestHistories", "a stale list is used",
@@ -226,7 +226,7 @@ func splitMutants() []mutant {
 		{"TestPastFacts", "a record that has ended is not past",
 			"addFact(b, l, !c.Live || i >= live)", "addFact(b, l, !$ && !c.Live || i >= live)"},
 		{"TestSharing", "alone with capacity",
-			"MultipleAllocations && h.claims > 1", "MultipleAllocations && ($ || h.claims > 1)"},
+			"MultipleAllocations && hardware.holders.claims > 1", "MultipleAllocations && ($ || hardware.holders.claims > 1)"},
 	}
 }
 
@@ -236,13 +236,13 @@ func incidentMutants() []mutant {
 		{"TestIncidentsOfOneDevice/within_the_hold", "each error is an incident",
 			"onsets := incidents.begun &^ incidents.before", "onsets := incidents.begun\n\tif !$ {\n\t\tonsets &^= incidents.before\n\t}"},
 		{"TestIncidentsOfOneDevice/partitions_are_part_of_their_device", "partitions are not part of their device",
-			"whole := s.byDevice[s.wholeDevice(d)]", "whole := s.byDevice[s.wholeDevice(d)]\n\t\tif $ {\n\t\t\twhole = s.byDevice[d]\n\t\t}"},
+			"whole := &devices.whole(d).incidents", "whole := &devices.whole(d).incidents\n\t\tif $ {\n\t\t\twhole = &d.incidents\n\t\t}"},
 		{"TestIncidentsOfOneDevice/there_before", "what was there before has begun",
 			"if r.inherited {", "if r.inherited && !$ {"},
 		{"TestIncidentsOfOneDevice/taints_of_the_driver", "the first taint is an incident",
 			"if incidents.driver == healthy {", "if $ || incidents.driver == healthy {"},
 		{"TestIncidentsOfRandomHistories", "unread time is watched",
-			"case incidents.earlier&watched&set != 0:", "case ($ && s.health.of(d).xids.watched || incidents.earlier&watched&set != 0):"},
+			"case incidents.earlier&watched&set != 0:", "case ($ && d.health.xids.watched || incidents.earlier&watched&set != 0):"},
 		{"TestIncidentsOfSignals", "warnings are incidents",
 			"signal.incident != noIncident && r.critical == signal.critical", "signal.incident != noIncident && ($ || r.critical == signal.critical)"},
 	}

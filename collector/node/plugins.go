@@ -31,7 +31,6 @@ type unresolvedPlugin struct {
 // the kubelet reports it.
 type plugins struct {
 	node       string
-	devices    *devices
 	consumers  []model.PluginConsumer             // sorted
 	unresolved []unresolvedPlugin                 // sorted by pod and form
 	since      [vendors.PluginForms]clock.Instant // since when there are unresolved ids of a form; zero: there are none
@@ -49,25 +48,25 @@ type pluginCauses struct {
 	hardware uint64
 }
 
-func newPlugins(node string, devices *devices) *plugins {
-	return &plugins{node: node, devices: devices, absent: make(absences)}
+func newPlugins(node string) *plugins {
+	return &plugins{node: node, absent: make(absences)}
 }
 
 // update applies the kubelet's List. Where it may not be complete, the API
 // server decides which of the missing pods are gone, or, without the API
 // server, a second List does. Its events are about ids that lead to no hardware.
-func (p *plugins) update(facts Facts, now clock.Instant) []Event {
+func (p *plugins) update(devices *devices, facts Facts, now clock.Instant) []Event {
 	switch {
 	case facts.ListedAt.IsZero():
 		return nil
 	case complete(facts.Listing, p.node):
 		clear(p.absent)
-		causes := pluginCauses{newListIdentity(facts.Listing.Plugins), p.devices.changes}
+		causes := pluginCauses{newListIdentity(facts.Listing.Plugins), devices.changes}
 		if causes == p.causes {
 			return p.log(now)
 		}
 		p.causes = causes
-		p.consumers, p.unresolved = p.resolve(facts.Listing.Plugins)
+		p.consumers, p.unresolved = resolvePlugins(devices, facts.Listing.Plugins)
 	default:
 		p.causes = pluginCauses{}
 		missing, gone := p.absent.observe(p.pods(), facts.Listing, facts.ListedAt)
@@ -76,7 +75,7 @@ func (p *plugins) update(facts Facts, now clock.Instant) []Event {
 		}
 		kept := slices.DeleteFunc(slices.Clone(p.consumers), func(c model.PluginConsumer) bool { return !missing[c.Pod] || gone[c.Pod] })
 		keptUnresolved := slices.DeleteFunc(slices.Clone(p.unresolved), func(u unresolvedPlugin) bool { return !missing[u.pod] || gone[u.pod] })
-		consumers, unresolved := p.resolve(facts.Listing.Plugins)
+		consumers, unresolved := resolvePlugins(devices, facts.Listing.Plugins)
 		p.consumers, p.unresolved = append(kept, consumers...), append(keptUnresolved, unresolved...)
 		slices.SortFunc(p.consumers, comparePluginConsumers)
 	}
@@ -123,14 +122,14 @@ func (p *plugins) pods() []dra.PodRef {
 	return pods
 }
 
-// resolve finds the hardware of devices that device plugins allocated. An id that
+// resolvePlugins finds the hardware of devices that device plugins allocated. An id that
 // leads to no hardware may be of hardware whose place is not known, or of hardware
 // that no source sees.
-func (p *plugins) resolve(assignments []dra.PluginAssignment) (consumers []model.PluginConsumer, unresolved []unresolvedPlugin) {
+func resolvePlugins(devices *devices, assignments []dra.PluginAssignment) (consumers []model.PluginConsumer, unresolved []unresolvedPlugin) {
 	if len(assignments) == 0 {
 		return nil, nil
 	}
-	hardware := newPluginHardware(p.devices)
+	hardware := newPluginHardware(devices)
 	for _, a := range assignments {
 		vendor, accelerators := vendors.ByResource(a.Resource)
 		known := make(map[string]bool) // ids without the number of a share

@@ -138,7 +138,7 @@ func TestPossiblyHeldIsNotFree(t *testing.T) {
 			}
 		}
 	}
-	if idle := s.state.counters.byDevice[s.state.devices.get("GPU-0")].idle.watts(); !math.IsNaN(idle) {
+	if idle := s.state.devices.get("GPU-0").growth.idle.watts(); !math.IsNaN(idle) {
 		t.Errorf("it has an idle power of %v W", idle)
 	}
 	if warned != 1 {

@@ -12,11 +12,8 @@ import (
 
 // prices looks up what each device costs its holders.
 type prices struct {
-	grace    time.Duration
-	list     *price.Prices // nil: no prices are known, now or later
-	devices  *devices
-	holders  *holders
-	byDevice map[*deviceState]*devicePrices
+	grace time.Duration
+	list  *price.Prices // nil: no prices are known, now or later
 }
 
 // devicePrices is what a device costs, and what that was looked up by.
@@ -30,41 +27,29 @@ type devicePrices struct {
 	facts factList[model.Price] // past ones for the grace, as released holds are priced by them; all by the list in use
 }
 
-func newPrices(config Config, devices *devices, holders *holders) *prices {
-	return &prices{
-		grace: config.Grace, list: config.Prices,
-		devices: devices, holders: holders, byDevice: make(map[*deviceState]*devicePrices),
-	}
-}
-
 // update looks the prices up. list is a price list that was reloaded; nil if none
 // was. What was charged before is not changed.
-func (s *prices) update(list *price.Prices, views []claimView, now clock.Instant) {
+func (s *prices) update(devices *devices, list *price.Prices, views []claimView, now clock.Instant) {
 	if s.list == nil {
 		return
 	}
 	if list != nil {
 		s.list = list
 	}
-	for _, d := range s.devices.all() {
-		p := s.byDevice[d]
-		if p == nil {
-			p = &devicePrices{}
-			s.byDevice[d] = p
-		}
-		p.classes = p.classes[:0]
+	for _, d := range devices.all() {
+		d.prices.classes = d.prices.classes[:0]
 	}
 	for i := range views {
 		view := &views[i]
 		for _, d := range view.devices {
 			if !d.admin {
-				s.byDevice[s.devices.get(d.uuid)].addClass(view.classOn(d.uuid))
+				devices.get(d.uuid).prices.addClass(view.classOn(d.uuid))
 			}
 		}
 	}
-	for _, d := range s.devices.all() {
+	for _, d := range devices.all() {
 		// Of a device that is divided, only the partitions can be held.
-		if p, h := s.byDevice[d], s.holders.of(d); len(p.classes) == 0 && !h.cut && (d.present || h.isHeld()) {
+		if p, h := &d.prices, &d.holders; len(p.classes) == 0 && !h.cut && (d.present || h.isHeld()) {
 			p.classes = append(p.classes, "")
 		}
 		s.updateDevice(d, now)
@@ -75,8 +60,8 @@ func (s *prices) update(list *price.Prices, views []claimView, now clock.Instant
 // depend on has changed. The price without a class ends as soon as the device is
 // held.
 func (s *prices) updateDevice(d *deviceState, now clock.Instant) {
-	p := s.byDevice[d]
-	device := price.PricedDevice{Driver: d.driver(), Model: d.model(), Profile: d.profile(), Partition: d.isPartition(), NamedOnly: namedOnly(d)}
+	p := &d.prices
+	device := price.PricedDevice{Driver: d.driver().name, Model: d.model(), Profile: d.profile(), Partition: d.isPartition(), NamedOnly: namedOnly(d)}
 	if p.asked.list != s.list || p.asked.device != device || !slices.Equal(p.asked.classes, p.classes) {
 		reloaded := p.asked.list != s.list
 		p.asked.list, p.asked.device, p.asked.classes = s.list, device, slices.Clone(p.classes)
@@ -98,14 +83,14 @@ func (s *prices) updateDevice(d *deviceState, now clock.Instant) {
 // namedOnly reports whether a price for any device is not for this one: CPUs, what is
 // no hardware, and devices of which nothing is known but a driver that no source reads.
 func namedOnly(d *deviceState) bool {
-	row := vendors.ByDriver(d.driver())
-	switch row.Kind {
+	driver := d.driver()
+	switch driver.kind {
 	case vendors.CPU, vendors.Channel:
 		return true
 	case vendors.GPU:
 		return false
 	default:
-		return !d.hardware && len(row.Sources) == 0
+		return !d.hardware && !driver.measured
 	}
 }
 
@@ -124,8 +109,6 @@ func (p *devicePrices) reprice(device price.PricedDevice) {
 	p.facts.retired = retired
 }
 
-func (s *prices) remove(d *deviceState) { delete(s.byDevice, d) }
-
 // currency is that of the price list; empty if there is none.
 func (s *prices) currency() string {
 	if s.list == nil {
@@ -136,27 +119,13 @@ func (s *prices) currency() string {
 
 // perHour returns the price of an hour of the device for holders through the
 // class.
-func (s *prices) perHour(d *deviceState, class string) (perHour float64, known bool) {
-	p := s.byDevice[d]
-	if p == nil {
-		return 0, false
-	}
+func (p *devicePrices) perHour(class string) (perHour float64, known bool) {
 	for _, price := range p.facts.current {
 		if price.Class == class {
 			return price.PerHour, true
 		}
 	}
 	return 0, false
-}
-
-// models returns the prices of a device for the classes through which it is held, and
-// those for which it was.
-func (s *prices) models(d *deviceState) (current, past []model.Price) {
-	p := s.byDevice[d]
-	if p == nil {
-		return nil, nil
-	}
-	return p.facts.current, p.facts.past()
 }
 
 func (p *devicePrices) addClass(class string) {

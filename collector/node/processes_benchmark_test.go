@@ -176,5 +176,5 @@ func (s *State) splitAll(c *sharedNode) {
 	for _, d := range s.devices.all() {
 		d.listedAt = c.now
 	}
-	s.splits.update(c.facts, &holding{views: s.join.views, plugins: s.plugins.consumers}, s.holders, c.now)
+	s.splits.update(s.devices, c.facts, &holding{views: s.join.views, plugins: s.plugins.consumers}, c.now)
 }

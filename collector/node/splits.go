@@ -16,9 +16,7 @@ import (
 // processes.
 type splits struct {
 	staleness time.Duration
-	devices   *devices
-	byDevice  map[*deviceState]*deviceSplit // of devices whose processes have been listed
-	added     int                           // splits so far
+	added     int // splits of devices so far
 	causes    userCauses
 }
 
@@ -39,75 +37,78 @@ type use struct {
 	withheld    bool // whose use it is is not known
 }
 
-func newSplits(config Config, devices *devices) *splits {
-	return &splits{staleness: config.Staleness(), devices: devices, byDevice: make(map[*deviceState]*deviceSplit)}
-}
-
 // update splits the use of all devices again.
-func (s *splits) update(facts Facts, held *holding, holders *holders, now clock.Instant) {
+func (s *splits) update(devices *devices, facts Facts, held *holding, now clock.Instant) {
 	if facts.Processes.State != ProcessesOK {
-		clear(s.byDevice) // processes cannot be attributed to pods
+		for _, d := range devices.all() {
+			d.split = nil // processes cannot be attributed to pods
+		}
 		return
 	}
-	if !s.devices.listed {
+	if !devices.listed {
 		return
 	}
-	for _, d := range s.devices.all() {
+	for _, d := range devices.all() {
 		if d.present && !d.listedAt.IsZero() && !d.device.IsPartition() {
 			s.add(d).list.apply(d.processes, d.listedAt, facts.Processes.Owners)
 		}
 	}
-	s.updateUsers(facts.Cluster, held, now)
-	for d, split := range s.byDevice {
-		s.divide(split, holders.of(d), now)
+	s.updateUsers(devices, facts.Cluster, held, now)
+	for _, d := range devices.all() {
+		if d.split != nil {
+			s.divide(d, now)
+		}
 	}
 }
 
 func (s *splits) add(d *deviceState) *deviceSplit {
-	split := s.byDevice[d]
-	if split == nil {
-		split = &deviceSplit{}
-		s.byDevice[d] = split
+	if d.split == nil {
+		d.split = &deviceSplit{}
 		s.added++
 	}
-	return split
+	return d.split
 }
 
-// get returns the split of the device of a uuid; nil if it has none.
-func (s *splits) get(uuid string) *deviceSplit { return s.byDevice[s.devices.get(uuid)] }
-
-func (s *splits) remove(d *deviceState) { delete(s.byDevice, d) }
+// split returns the split of the device of a uuid; nil if it has none.
+func (s *devices) split(uuid string) *deviceSplit {
+	if d := s.get(uuid); d != nil {
+		return d.split
+	}
+	return nil
+}
 
 // updateUsers determines the users of each device that has a split again, if
 // anything has changed that they depend on.
-func (s *splits) updateUsers(cluster APIFacts, held *holding, now clock.Instant) {
+func (s *splits) updateUsers(devices *devices, cluster APIFacts, held *holding, now clock.Instant) {
 	causes := userCauses{newListIdentity(cluster.Pods), newListIdentity(cluster.PluginPods), newListIdentity(held.plugins), newListIdentity(held.unresolved), s.added}
 	if !held.again && causes == s.causes {
 		return
 	}
 	s.causes = causes
-	previous := make(map[*deviceSplit]users, len(s.byDevice))
-	for _, split := range s.byDevice {
-		previous[split], split.users = split.users, users{byUID: map[string]int{}, byContainer: map[string]int{}}
+	previous := make(map[*deviceSplit]users)
+	for _, d := range devices.all() {
+		if split := d.split; split != nil {
+			previous[split], split.users = split.users, users{byUID: map[string]int{}, byContainer: map[string]int{}}
+		}
 	}
 	pods := podsByRef(cluster)
 	maps.DeleteFunc(pods, func(pod dra.PodRef, _ *dra.Pod) bool { return held.recreated[pod] })
 	for i := range held.views {
-		s.addUsers(&held.views[i], pods)
+		addUsers(devices, &held.views[i], pods)
 	}
 	for _, c := range held.plugins {
-		if split := s.get(c.UUID); split != nil {
+		if split := devices.split(c.UUID); split != nil {
 			split.pod(c.Pod, pods).add(throughPlugin, c.Container)
 		}
 	}
 	for _, u := range held.uncertain {
-		if split := s.get(u.uuid); split != nil {
+		if split := devices.split(u.uuid); split != nil {
 			split.unnamed = true
 		}
 	}
 	for i := range held.unresolved {
 		for _, uuid := range held.unresolved[i].devices {
-			if split := s.get(uuid); split != nil {
+			if split := devices.split(uuid); split != nil {
 				split.unnamed = true
 			}
 		}
@@ -131,9 +132,9 @@ func podsByRef(cluster APIFacts) map[dra.PodRef]*dra.Pod {
 }
 
 // addUsers adds the pods of a claim to the users of each device that it holds.
-func (s *splits) addUsers(view *claimView, pods map[dra.PodRef]*dra.Pod) {
+func addUsers(devices *devices, view *claimView, pods map[dra.PodRef]*dra.Pod) {
 	for i, d := range view.devices {
-		split := s.get(d.uuid)
+		split := devices.split(d.uuid)
 		if d.admin && split != nil {
 			split.monitors = append(split.monitors, view.podUIDs...)
 		}
@@ -156,16 +157,17 @@ func (s *splits) addUsers(view *claimView, pods map[dra.PodRef]*dra.Pod) {
 // divide splits the use of a device as long as its processes are known, and it
 // is not divided into partitions: processes do not report which partition they
 // use.
-func (s *splits) divide(split *deviceSplit, h *deviceHolders, now clock.Instant) {
+func (s *splits) divide(d *deviceState, now clock.Instant) {
+	split, h := d.split, &d.holders
 	listed := split.list.at
-	if !h.device.fresh || h.cut || listed.IsZero() || now.Since(listed) > s.staleness {
+	if !d.fresh || h.cut || listed.IsZero() || now.Since(listed) > s.staleness {
 		split.invalidate()
 		return
 	}
 	var total amounts
 	var known [usages]bool
 	for q := range usages {
-		total[q], known[q] = h.device.reading(q.quantity())
+		total[q], known[q] = d.reading(q.quantity())
 	}
 	split.divide(total, known)
 }
@@ -173,9 +175,9 @@ func (s *splits) divide(split *deviceSplit, h *deviceHolders, now clock.Instant)
 // attribution is how a holder's numbers relate to the device's own. The only
 // holder of a device is not alone with it while processes of another pod use it,
 // such as those of a pod that was deleted by force and has not ended.
-func (s *splits) attribution(h *deviceHolders) model.Attribution {
-	held := h.attribution()
-	if split := s.byDevice[h.device]; held == model.Exclusive && split != nil && split.foreign > 0 && !split.isOld() {
+func (d *deviceState) attribution() model.Attribution {
+	held := d.holders.attribution()
+	if split := d.split; held == model.Exclusive && split != nil && split.foreign > 0 && !split.isOld() {
 		return model.Shared
 	}
 	return held
@@ -186,13 +188,13 @@ func (s *splits) attribution(h *deviceHolders) model.Attribution {
 // holder has all of it, processes of no pod included: procfs may not show to which
 // pod a process belongs. While a list may be of the holder before, its use is not
 // known.
-func (s *splits) use(h *deviceHolders, claim dra.ClaimRef, q usage, held model.Attribution) use {
-	value, ok := h.device.reading(q.quantity())
+func (d *deviceState) use(claim dra.ClaimRef, q usage, held model.Attribution) use {
+	value, ok := d.reading(q.quantity())
 	now := use{attribution: held, value: value, known: ok}
-	if q == usedMemory && h.siblings > 0 {
+	if q == usedMemory && d.holders.siblings > 0 {
 		now.attribution = model.Shared
 	}
-	split := s.byDevice[h.device]
+	split := d.split
 	if held == model.Exclusive && split != nil && split.foreign > 0 {
 		now.known, now.withheld = false, true
 	}
@@ -205,18 +207,15 @@ func (s *splits) use(h *deviceHolders, claim dra.ClaimRef, q usage, held model.A
 	return now
 }
 
-// models returns the use by each pod, of devices that several pods use.
-func (s *splits) models() []model.PodUse {
-	count := 0
-	for _, split := range s.byDevice {
-		count += len(split.pods)
-	}
-	uses := make([]model.PodUse, 0, count)
-	for _, d := range s.devices.all() {
-		split := s.byDevice[d]
+// podUses returns the use by each pod, of devices that several pods use.
+func podUses(all []*deviceState) []model.PodUse {
+	var uses []model.PodUse
+	for _, d := range all {
+		split := d.split
 		if split == nil || len(split.pods) < 2 {
 			continue
 		}
+		uses = slices.Grow(uses, len(split.pods))
 		for i := range split.pods {
 			pod := &split.pods[i]
 			if pod.uid == "" {
@@ -231,26 +230,21 @@ func (s *splits) models() []model.PodUse {
 	return uses
 }
 
-// unattributed returns the use of a device by processes that belong to no holder.
-func (s *splits) unattributed(d *deviceState, q usage) model.Optional {
-	if split := s.byDevice[d]; split != nil && split.known[q] {
-		return model.Optional{Value: split.unattributed[q], Known: true}
+// setModel sets the use of a device by processes that belong to no holder. Without a
+// split it is not known.
+func (s *deviceSplit) setModel(m *model.Device) {
+	if s == nil {
+		return
 	}
-	return model.Optional{}
+	m.UnattributedUtilization = model.Optional{Value: s.unattributed[usedTime], Known: s.known[usedTime]}
+	m.UnattributedMemory = model.Optional{Value: s.unattributed[usedMemory], Known: s.known[usedMemory]}
+	m.ForeignProcesses = model.Optional{Value: float64(s.orphans), Known: s.listed}
 }
 
-// foreign returns the number of processes of pods that hold nothing of the device.
-func (s *splits) foreign(d *deviceState) model.Optional {
-	if split := s.byDevice[d]; split != nil && split.listed {
-		return known(split.orphans)
-	}
-	return model.Optional{}
-}
-
-// state is whether processes are attributed to pods, and if not, why: as they can be, if
-// a source lists them.
-func (s *splits) state(possible ProcessState) ProcessState {
-	if possible == ProcessesOK && !s.devices.listed {
+// attributes returns whether processes are attributed to pods, and if not, why: as they
+// can be, if a source lists them.
+func (s *devices) attributes(possible ProcessState) ProcessState {
+	if possible == ProcessesOK && !s.listed {
 		return ProcessesUnsupported
 	}
 	return possible

@@ -44,7 +44,6 @@ type State struct {
 	join      *join
 	matcher   *matcher
 	plugins   *plugins
-	holders   *holders
 	counters  *counters
 	records   *records
 	workloads *workloads
@@ -64,30 +63,23 @@ type State struct {
 
 // NewState returns the state before the first step.
 func NewState(config Config) State {
-	d := newDevices(config)
-	h := newHolders(d)
-	c := newCounters(config, d, h)
-	s := newSplits(config, d)
-	p := newPrices(config, d, h)
-	l := newLedger(config, d, h, c, s, p)
-	health, own := newHealth(config, d, h, c, l), self.NewFamilies()
+	health, own := newHealth(config), self.NewFamilies()
 	return State{
 		config:    config,
-		devices:   d,
+		devices:   newDevices(config),
 		join:      newJoin(config.Node),
-		matcher:   newMatcher(config, d),
-		plugins:   newPlugins(config.Node, d),
-		holders:   h,
-		counters:  c,
+		matcher:   newMatcher(config),
+		plugins:   newPlugins(config.Node),
+		counters:  newCounters(config),
 		records:   newRecords(config),
 		workloads: &workloads{},
-		topology:  &topology{devices: d},
-		unmatched: newUnmatched(config.Node, d),
-		splits:    s,
-		prices:    p,
-		ledger:    l,
+		topology:  &topology{},
+		unmatched: newUnmatched(config.Node),
+		splits:    &splits{staleness: config.Staleness()},
+		prices:    &prices{grace: config.Grace, list: config.Prices},
+		ledger:    newLedger(config),
 		health:    health,
-		incidents: newIncidents(config, d, h, health),
+		incidents: newIncidents(config, health),
 
 		families: define(config),
 		self:     own,
@@ -99,32 +91,33 @@ func NewState(config Config) State {
 // Step moves the state to now. It is pure but for consuming the state: the same
 // state, facts and now give the same result.
 func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
-	s.devices.identify(facts.Samples, facts.Locations, now)
-	again := s.join.update(facts, s.devices.changes)
+	devices := s.devices
+	devices.identify(facts.Samples, facts.Locations, now)
+	again := s.join.update(facts, devices.changes)
 	if again {
-		s.join.resolve(s.matcher.update(facts, s.join.held()))
+		s.join.resolve(s.matcher.update(devices, facts, s.join.held()))
 	}
 	views := s.join.views
-	s.matcher.addNamed(now)
-	s.devices.read(now)
-	s.matcher.addHeld(views, now)
-	events := s.plugins.update(facts, now)
+	s.matcher.addNamed(devices, now)
+	devices.read(now)
+	s.matcher.addHeld(devices, views, now)
+	events := s.plugins.update(devices, facts, now)
 	held := holding{again, views, s.join.uncertain, s.join.recreated, s.plugins.consumers, s.plugins.unresolved}
-	s.holders.update(&held, now)
-	events = append(events, s.counters.update(holdersKnown(facts, s.config.Node), now)...)
+	updateHolders(devices, &held, now)
+	events = append(events, s.counters.update(devices.all(), holdersKnown(facts, s.config.Node), now)...)
 	if again {
-		s.holders.markSharing(views)
-		s.topology.update(views, facts.Cluster.Published)
-		events = slices.Concat(events, s.records.update(views, now), s.unmatched.update(views, facts.Cluster.Published, now))
+		markSharing(devices, views)
+		s.topology.update(devices, views, facts.Cluster.Published)
+		events = slices.Concat(events, s.records.update(views, now), s.unmatched.update(devices, views, facts.Cluster.Published, now))
 		s.health.applyKubelet(kubeletReports(s.config.Node, facts, views))
 	}
 	s.workloads.update(facts.Cluster, now)
 	events = append(events, s.unmatched.overdue(facts.Sources, now)...)
-	s.splits.update(facts, &held, s.holders, now)
-	s.prices.update(facts.Prices, views, now)
-	s.health.openViolations(s.ledger.update(views, now), now)
-	events = append(events, s.health.update(facts.Cluster.SlicesFresh, now)...)
-	s.incidents.update(now)
+	s.splits.update(devices, facts, &held, now)
+	s.prices.update(devices, facts.Prices, views, now)
+	s.health.openViolations(s.ledger.update(devices, views, now), now)
+	events = append(events, s.health.update(devices, s.ledger, facts.Cluster.SlicesFresh, now)...)
+	s.incidents.update(devices, now)
 	s.evict(now)
 	m := s.model(facts)
 	return s, Snapshot{At: now, Series: s.rows(m), Model: m}, events
@@ -136,32 +129,26 @@ func (s *State) evict(now clock.Instant) {
 	s.records.evict(now)
 	s.workloads.evict(now, s.config.Grace)
 	s.plugins.evict(now, s.config.Grace)
-	evicted := s.devices.evict(now, s.config.Grace)
-	for _, d := range evicted {
-		s.holders.remove(d)
-		s.counters.remove(d)
-		s.splits.remove(d)
-		s.prices.remove(d)
-		s.health.remove(d)
+	if s.devices.evict(now, s.config.Grace) {
+		s.incidents.evict(s.devices)
 	}
-	s.incidents.remove(evicted)
 }
 
 // model returns what is known now.
 func (s *State) model(facts Facts) *model.Node {
 	return &model.Node{
 		Name: s.config.Node, Version: s.config.Version.Version, SampledAt: s.devices.newestSample().Wall, Sources: facts.Sources,
-		ProcessAttribution: s.splits.state(facts.Processes.State).String(), Currency: s.prices.currency(),
+		ProcessAttribution: s.devices.attributes(facts.Processes.State).String(), Currency: s.prices.currency(),
 		Access: model.Access{
 			State: facts.Access.State.String(), Released: facts.Access.Reason,
 			Mode: s.config.Access.Mode, ModeReason: s.config.Access.Reason,
 		},
-		Devices: s.deviceModels(), Claims: s.records.models(), Holds: s.ledger.models(), Pods: s.splits.models(),
+		Devices: s.deviceModels(), Claims: s.records.models(), Holds: s.ledger.models(), Pods: podUses(s.devices.all()),
 		Plugins: s.plugins.consumers, PastPlugins: s.plugins.past, Workloads: s.workloads.facts.current, PastWorkloads: s.workloads.past,
 		ClaimAlignments: s.topology.claims, PodAlignments: s.topology.pods, Totals: s.ledger.totalModels(),
 		Incidents: s.incidents.models(), Violations: s.health.violations.models(),
 		Unmatched: s.unmatched.models(), Conflicting: len(s.unmatched.conflicting),
-		Unresolved: s.plugins.unresolvedModels(), Uncounted: s.holders.uncountedModels(), Resets: s.counters.resets.model(),
+		Unresolved: s.plugins.unresolvedModels(), Uncounted: countUncounted(s.devices), Resets: s.counters.resets.model(),
 	}
 }
 
@@ -173,12 +160,11 @@ func (s *State) deviceModels() []model.Device {
 		d.describe(s.devices.locations)
 		m := &devices[i]
 		m.Identity, m.Details, m.Past, m.Fresh, m.Readings = d.shownIdentity, d.shownDetails, d.isPast(), d.fresh, d.readings
-		m.Busy, m.Holders = s.counters.of(d).busy.model(), s.holders.of(d).model()
-		m.UnattributedUtilization, m.UnattributedMemory = s.splits.unattributed(d, usedTime), s.splits.unattributed(d, usedMemory)
-		m.ForeignProcesses = s.splits.foreign(d)
-		m.Prices, m.PastPrices = s.prices.models(d)
+		m.Busy, m.Holders = d.growth.busy.model(), d.holders.model()
+		d.split.setModel(m)
+		m.Prices, m.PastPrices = d.prices.facts.current, d.prices.facts.past()
 		s.health.setModel(&m.Health, d)
-		m.HeldFailures = s.incidents.heldFailures(d).model()
+		m.HeldFailures = d.incidents.failures.model()
 	}
 	return devices
 }

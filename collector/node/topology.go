@@ -233,18 +233,17 @@ func ratePlaces(held []heldPlace, node func() *places) []model.Alignment {
 // topology rates how near those of each claim and of each pod
 // are to each other.
 type topology struct {
-	devices *devices
-	claims  []model.ClaimAlignment // immutable
-	pods    []model.PodAlignment   // likewise
+	claims []model.ClaimAlignment // immutable
+	pods   []model.PodAlignment   // likewise
 
 	bundled map[dra.DeviceID]*dra.PublishedDevice // devices of bundles, as they were published last
 }
 
 // update applies the views of claims and what is published, when either has changed.
 // Most claims and pods have one device, of which there is nothing to say.
-func (t *topology) update(views []claimView, published []dra.PublishedDevice) {
+func (t *topology) update(devices *devices, views []claimView, published []dra.PublishedDevice) {
 	t.claims, t.pods = nil, nil
-	node := sync.OnceValue(func() *places { return t.buildPlaces(published) })
+	node := sync.OnceValue(func() *places { return buildPlaces(devices, published) })
 	t.updateBundled(views, published)
 	pods := make(map[dra.PodRef][]heldPlace, len(views))
 	var held []heldPlace
@@ -252,7 +251,7 @@ func (t *topology) update(views []claimView, published []dra.PublishedDevice) {
 		view := &views[i]
 		held = held[:0]
 		for j := range view.devices {
-			if place, ok := t.heldPlace(&view.devices[j]); ok {
+			if place, ok := t.heldPlace(devices, &view.devices[j]); ok {
 				held = append(held, place)
 			}
 		}
@@ -297,7 +296,7 @@ func (t *topology) updateBundled(views []claimView, published []dra.PublishedDev
 
 // heldPlace returns where a device of a claim is; false if nothing is known of it, or
 // it is no hardware.
-func (t *topology) heldPlace(held *claimDevice) (heldPlace, bool) {
+func (t *topology) heldPlace(devices *devices, held *claimDevice) (heldPlace, bool) {
 	if held.admin || vendors.IsLogical(held.id.Driver) {
 		return heldPlace{}, false
 	}
@@ -306,26 +305,26 @@ func (t *topology) heldPlace(held *claimDevice) (heldPlace, bool) {
 		if published == nil {
 			return heldPlace{}, false
 		}
-		return heldPlace{published, publishedLocation(published, t.devices.locations), t.isNetwork(published)}, true
+		return heldPlace{published, publishedLocation(published, devices.locations), devices.isNetwork(published)}, true
 	}
-	d := t.devices.get(held.uuid)
+	d := devices.get(held.uuid)
 	if d == nil || !d.isPublished {
 		return heldPlace{}, false
 	}
-	return heldPlace{&d.published, d.location(t.devices.locations), t.isNetwork(&d.published)}, true
+	return heldPlace{&d.published, d.location(devices.locations), devices.isNetwork(&d.published)}, true
 }
 
 // isNetwork reports whether a device is a network adapter: by its driver, else by the
 // class of its PCI function.
-func (t *topology) isNetwork(d *dra.PublishedDevice) bool {
+func (s *devices) isNetwork(d *dra.PublishedDevice) bool {
 	kind := vendors.ByDriver(d.ID.Driver).Kind
-	return kind == vendors.Network || kind == vendors.Unknown && t.devices.locations.At(d.PCIAddress).Network
+	return kind == vendors.Network || kind == vendors.Unknown && s.locations.At(d.PCIAddress).Network
 }
 
 // buildPlaces counts what is published by where it is.
-func (t *topology) buildPlaces(published []dra.PublishedDevice) *places {
+func buildPlaces(devices *devices, published []dra.PublishedDevice) *places {
 	matched := make(map[dra.DeviceID]*deviceState)
-	for _, d := range t.devices.all() {
+	for _, d := range devices.all() {
 		if d.isPublished {
 			matched[d.published.ID] = d
 		}
@@ -336,11 +335,11 @@ func (t *topology) buildPlaces(published []dra.PublishedDevice) *places {
 		if vendors.IsLogical(d.ID.Driver) {
 			continue
 		}
-		at := publishedLocation(d, t.devices.locations)
+		at := publishedLocation(d, devices.locations)
 		if hardware := matched[d.ID]; hardware != nil {
-			at = hardware.location(t.devices.locations)
+			at = hardware.location(devices.locations)
 		}
-		all.add(d, at, t.isNetwork(d))
+		all.add(d, at, devices.isNetwork(d))
 	}
 	return all
 }

@@ -18,8 +18,7 @@ import (
 // is not published, and hardware that claims hold under several names. Devices that
 // no running source reads are none of these.
 type unmatched struct {
-	node    string
-	devices *devices
+	node string
 
 	held        []unmatchedDevice // in the order of the views
 	byDriver    map[string]*unmatchedCounts
@@ -49,13 +48,13 @@ type unmatchedDevice struct {
 // starts observes claims before it has sampled all hardware.
 const unmatchedDelay = 30 * time.Second
 
-func newUnmatched(node string, devices *devices) *unmatched {
-	return &unmatched{node: node, devices: devices, byDriver: make(map[string]*unmatchedCounts)}
+func newUnmatched(node string) *unmatched {
+	return &unmatched{node: node, byDriver: make(map[string]*unmatchedCounts)}
 }
 
 // update applies the views. Its events are about devices that match hardware now
 // after they were logged, and about new conflicts.
-func (s *unmatched) update(views []claimView, published []dra.PublishedDevice, now clock.Instant) []Event {
+func (s *unmatched) update(devices *devices, views []claimView, published []dra.PublishedDevice, now clock.Instant) []Event {
 	previous := s.byDriver
 	s.byDriver = make(map[string]*unmatchedCounts, len(previous))
 	for i := range published {
@@ -66,9 +65,9 @@ func (s *unmatched) update(views []claimView, published []dra.PublishedDevice, n
 			s.count(previous, d.id.Driver)
 		}
 	}
-	events := s.updateHeld(views, now)
+	events := s.updateHeld(devices, views, now)
 	events = append(events, s.updateConflicts(views)...)
-	s.countHardware(published)
+	s.countHardware(devices, published)
 	return events
 }
 
@@ -83,7 +82,7 @@ func (s *unmatched) count(previous map[string]*unmatchedCounts, driver string) {
 	}
 }
 
-func (s *unmatched) updateHeld(views []claimView, now clock.Instant) []Event {
+func (s *unmatched) updateHeld(devices *devices, views []claimView, now clock.Instant) []Event {
 	var events []Event
 	previous := s.held
 	s.held = nil
@@ -94,8 +93,8 @@ func (s *unmatched) updateHeld(views []claimView, now clock.Instant) []Event {
 			device := unmatchedDevice{claim: view.ref, uid: view.info.uid, device: d.id, since: now}
 			at := slices.IndexFunc(previous, device.same)
 			switch {
-			case d.bundled || vendors.IsLogical(d.id.Driver) || s.devices.get(d.uuid).published.Passthrough:
-			case d.uuid == unknownUUID(s.node, d.id) && !s.devices.get(d.uuid).hardware:
+			case d.bundled || vendors.IsLogical(d.id.Driver) || devices.get(d.uuid).published.Passthrough:
+			case d.uuid == unknownUUID(s.node, d.id) && !devices.get(d.uuid).hardware:
 				if !counted[d.id] {
 					counted[d.id] = true
 					s.byDriver[d.id.Driver].published++
@@ -141,7 +140,7 @@ func (s *unmatched) updateConflicts(views []claimView) []Event {
 
 // countHardware counts hardware that the vendor's own driver, which publishes
 // devices of this node, does not publish.
-func (s *unmatched) countHardware(published []dra.PublishedDevice) {
+func (s *unmatched) countHardware(devices *devices, published []dra.PublishedDevice) {
 	drivers, divided, parents := make(map[string]bool), make(map[string]bool), make(map[string]bool)
 	for i := range published {
 		drivers[published[i].ID.Driver] = true
@@ -149,12 +148,12 @@ func (s *unmatched) countHardware(published []dra.PublishedDevice) {
 			divided[address] = true // its partitions are published, not the card
 		}
 	}
-	for _, d := range s.devices.all() {
+	for _, d := range devices.all() {
 		if d.present && d.device.IsPartition() {
 			parents[d.device.ParentUUID] = true
 		}
 	}
-	for _, d := range s.devices.all() {
+	for _, d := range devices.all() {
 		driver := cmp.Or(d.device.Published.Driver, vendors.DriverOf(d.device.Vendor))
 		counts := s.byDriver[driver]
 		if !d.present || counts == nil {
