@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/alecthomas/kingpin/v2"
 	"k8s.io/client-go/rest"
 
@@ -58,19 +60,19 @@ func addExplain(c *commands, stdout, stderr io.Writer) {
 	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
 	command.Flag("verbose", "Print everything that is known, not only the answer.").Short('v').BoolVar(&flags.verbose)
 	command.Flag("timeout", "Time limit for reading the cluster, and for the diagnosis after that.").Default("30s").DurationVar(&flags.timeout)
-	addExplained(c, command, explain.KindClaim, "Explain a ResourceClaim.", flags, stdout, stderr).
+	addExplained(c, command, clusterread.KindClaim, "Explain a ResourceClaim.", flags, stdout, stderr).
 		Alias("claims").Alias("resourceclaim").Alias("resourceclaims").
 		HelpLong("  dra-exporter explain claim team-a/gpus\n  dra-exporter explain claim gpus -n team-a -v")
-	addExplained(c, command, explain.KindPod, "Explain all claims of a pod.", flags, stdout, stderr).
+	addExplained(c, command, clusterread.KindPod, "Explain all claims of a pod.", flags, stdout, stderr).
 		Alias("pods").Alias("po").
 		HelpLong("  dra-exporter explain pod team-a/train-0\n  dra-exporter explain pod train-0 -n team-a -v")
-	addExplained(c, command, explain.KindWorkload, "Explain all pods of a workload: a Job, a JobSet, a Deployment or any other.", flags, stdout, stderr).
+	addExplained(c, command, clusterread.KindWorkload, "Explain all pods of a workload: a Job, a JobSet, a Deployment or any other.", flags, stdout, stderr).
 		Alias("workloads").
 		HelpLong("  dra-exporter explain workload team-a/train\n  dra-exporter explain workload train -n team-a --workload-kind=JobSet -v").
 		Flag("workload-kind", "Kind of the workload, if several have the name, for example JobSet.").StringVar(&flags.kind)
 }
 
-func addExplained(c *commands, parent *kingpin.CmdClause, kind explain.Kind, help string, flags *explainFlags, stdout, stderr io.Writer) *kingpin.CmdClause {
+func addExplained(c *commands, parent *kingpin.CmdClause, kind clusterread.Kind, help string, flags *explainFlags, stdout, stderr io.Writer) *kingpin.CmdClause {
 	command := parent.Command(string(kind), help)
 	command.Arg("NAME", "NAMESPACE/NAME, or NAME in the namespace of the context.").Required().StringVar(&flags.name)
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runExplain(ctx, kind, flags, stdout, stderr) }
@@ -78,24 +80,24 @@ func addExplained(c *commands, parent *kingpin.CmdClause, kind explain.Kind, hel
 }
 
 // runExplain fails if the object does not exist, or if that is unknown.
-func runExplain(ctx context.Context, kind explain.Kind, flags *explainFlags, stdout, stderr io.Writer) error {
+func runExplain(ctx context.Context, kind clusterread.Kind, flags *explainFlags, stdout, stderr io.Writer) error {
 	if flags.timeout <= 0 {
 		return usagef("--timeout=%s is too short to read a cluster", flags.timeout)
 	}
 	// A wrong name is reported before a missing kubeconfig.
-	if _, err := explain.ParseSubject(kind, flags.name, cmp.Or(flags.namespace, "default"), flags.namespace != ""); err != nil {
+	if _, err := clusterread.ParseSubject(kind, flags.name, cmp.Or(flags.namespace, "default"), flags.namespace != ""); err != nil {
 		return usageError{err}
 	}
 	config, namespace, err := flags.connection()
 	if err != nil {
 		return err
 	}
-	subject, err := explain.ParseSubject(kind, flags.name, namespace, flags.namespace != "")
+	subject, err := clusterread.ParseSubject(kind, flags.name, namespace, flags.namespace != "")
 	if err != nil {
 		return err
 	}
 	subject.WorkloadKind = flags.kind
-	reader := explain.Reader{Config: config, Clock: clock.System(), Log: discardLogs(), Stderr: stderr, Timeout: flags.timeout, Server: serverVersion(ctx, config)}
+	reader := clusterread.Reader{Config: config, Clock: clock.System(), Log: discardLogs(), Stderr: stderr, Timeout: flags.timeout, Server: serverVersion(ctx, config)}
 	facts, err := reader.Facts(ctx, subject)
 	if err != nil {
 		return err

@@ -131,12 +131,12 @@ func TestExplainRealCluster(t *testing.T) {
 // kubectl has for them.
 func TestExplainBriefly(t *testing.T) {
 	kubeconfig := kubeconfigOf(t, snapshotServer(t, "01-round1", apiserver.Options{}).Config().Host)
-	const verdict = "Pod h-pending/wants-nine is pending since "
+	const conclusion = "Pod h-pending/wants-nine is pending since "
 	for _, kind := range []string{"pod", "pods", "po"} {
 		var out, errs bytes.Buffer
 		code := run([]string{"explain", kind, "h-pending/wants-nine", "--kubeconfig=" + kubeconfig}, &out, &errs)
 		lines := strings.Split(out.String(), "\n")
-		if code != 0 || errs.Len() > 0 || !strings.HasPrefix(lines[0], verdict) || !strings.HasSuffix(lines[0], ": the cluster has too few matching devices") {
+		if code != 0 || errs.Len() > 0 || !strings.HasPrefix(lines[0], conclusion) || !strings.HasSuffix(lines[0], ": the cluster has too few matching devices") {
 			t.Errorf("%s: exit code %d\n%s%s", kind, code, out.String(), errs.String())
 		}
 		for _, want := range []string{"asked   9 devices of class gpu.nvidia.com", "  - too few devices match request gpu, held or not: add 1 matching device", "-v adds"} {

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
 	"github.com/dra-exporter/dra-exporter/internal/fit"
@@ -76,14 +78,14 @@ func runFit(ctx context.Context, flags *fitFlags, stdout, stderr io.Writer) erro
 	if manifest.Namespace != "" {
 		namespace = manifest.Namespace
 	}
-	reader := explain.Reader{Config: config, Clock: clock.System(), Log: discardLogs(), Stderr: stderr, Timeout: flags.timeout}
-	cluster, err := reader.Read(ctx, namespace)
+	reader := clusterread.Reader{Config: config, Clock: clock.System(), Log: discardLogs(), Stderr: stderr, Timeout: flags.timeout}
+	cluster, err := reader.Trial(ctx, namespace)
 	if err != nil {
 		return err
 	}
 	counting, cancel := context.WithTimeout(ctx, flags.timeout)
 	defer cancel()
-	report, err := fit.Fit(counting, cluster, manifest, fit.Options{Namespace: namespace, Count: int(flags.count)})
+	report, err := fit.Fit(counting, cluster, manifest, fit.Options{Namespace: namespace, Count: int(flags.count), Explain: explain.Supposed})
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: it took longer than --timeout=%s", err, flags.timeout)
 	}

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
-	"github.com/dra-exporter/dra-exporter/internal/explain"
 	"github.com/dra-exporter/dra-exporter/internal/top"
 	"github.com/dra-exporter/dra-exporter/internal/topology"
 )
@@ -31,12 +32,12 @@ func addTopology(c *commands, stdout, stderr io.Writer) {
 	flags := &topologyFlags{}
 	flags.addTo(command)
 	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
-	node := addTopologyCommand(c, command, topology.KindNode, "Show the devices of a node, or of all nodes.", flags, stdout, stderr).
+	node := addTopologyCommand(c, command, clusterread.KindNode, "Show the devices of a node, or of all nodes.", flags, stdout, stderr).
 		Alias("nodes").HelpLong("  dra-exporter topology node node-a\n  dra-exporter topology node --url localhost:9420")
 	node.Arg("NAME", "Name of the node. Default: all nodes.").StringVar(&flags.name)
-	pod := addTopologyCommand(c, command, topology.KindPod, "Show the devices of a pod's claims.", flags, stdout, stderr).
+	pod := addTopologyCommand(c, command, clusterread.KindPod, "Show the devices of a pod's claims.", flags, stdout, stderr).
 		Alias("pods").Alias("po").HelpLong("  dra-exporter topology pod team-a/train-0\n  dra-exporter topology pod train-0 -n team-a")
-	workload := addTopologyCommand(c, command, topology.KindWorkload, "Show the devices of a workload: a Job, a JobSet, a Deployment or any other.", flags, stdout, stderr).
+	workload := addTopologyCommand(c, command, clusterread.KindWorkload, "Show the devices of a workload: a Job, a JobSet, a Deployment or any other.", flags, stdout, stderr).
 		Alias("workloads").HelpLong("  dra-exporter topology workload team-a/train\n  dra-exporter topology workload train -n team-a --workload-kind=JobSet")
 	workload.Flag("workload-kind", "Kind of the workload, if several have the name, for example JobSet.").StringVar(&flags.kind)
 	for _, command := range []*kingpin.CmdClause{pod, workload} {
@@ -45,27 +46,24 @@ func addTopology(c *commands, stdout, stderr io.Writer) {
 	}
 }
 
-func addTopologyCommand(c *commands, parent *kingpin.CmdClause, kind topology.Kind, help string, flags *topologyFlags, stdout, stderr io.Writer) *kingpin.CmdClause {
+func addTopologyCommand(c *commands, parent *kingpin.CmdClause, kind clusterread.Kind, help string, flags *topologyFlags, stdout, stderr io.Writer) *kingpin.CmdClause {
 	command := parent.Command(string(kind), help)
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runTopology(ctx, kind, flags, stdout, stderr) }
 	return command
 }
 
 // subject returns whose devices to show.
-func (f *topologyFlags) subject(kind topology.Kind) (topology.Subject, error) {
-	if kind == topology.KindNode {
-		return topology.Subject{Kind: kind, Name: f.name}, nil
+func (f *topologyFlags) subject(kind clusterread.Kind) (clusterread.Subject, error) {
+	if kind == clusterread.KindNode {
+		return clusterread.Subject{Kind: kind, Name: f.name}, nil
 	}
-	namespace, explained := f.namespace, explain.KindPod
-	if kind == topology.KindWorkload {
-		explained = explain.KindWorkload
-	}
-	parse := func(namespace string) (topology.Subject, error) {
-		subject, err := explain.ParseSubject(explained, f.name, namespace, f.namespace != "")
-		return topology.Subject{Kind: kind, Namespace: subject.Namespace, Name: subject.Name, WorkloadKind: f.kind}, err
+	parse := func(namespace string) (clusterread.Subject, error) {
+		subject, err := clusterread.ParseSubject(kind, f.name, namespace, f.namespace != "")
+		subject.WorkloadKind = f.kind
+		return subject, err
 	}
 	// A wrong name is reported before a missing kubeconfig.
-	if subject, err := parse(cmp.Or(namespace, "default")); err != nil || len(f.urls) > 0 {
+	if subject, err := parse(cmp.Or(f.namespace, "default")); err != nil || len(f.urls) > 0 {
 		if err != nil {
 			return subject, usageError{err}
 		}
@@ -73,13 +71,13 @@ func (f *topologyFlags) subject(kind topology.Kind) (topology.Subject, error) {
 	}
 	_, namespace, err := f.connection()
 	if err != nil {
-		return topology.Subject{}, fmt.Errorf("%w; or set --url to read agents directly", err)
+		return clusterread.Subject{}, fmt.Errorf("%w; or set --url to read agents directly", err)
 	}
 	return parse(namespace)
 }
 
 // runTopology fails if no device of the subject is known.
-func runTopology(ctx context.Context, kind topology.Kind, flags *topologyFlags, stdout, stderr io.Writer) error {
+func runTopology(ctx context.Context, kind clusterread.Kind, flags *topologyFlags, stdout, stderr io.Writer) error {
 	if err := flags.check(); err != nil {
 		return err
 	}
@@ -89,7 +87,7 @@ func runTopology(ctx context.Context, kind topology.Kind, flags *topologyFlags, 
 	}
 	client := &top.Client{Clock: clock.System(), Timeout: flags.timeout, Parallel: parallel, Devices: true}
 	var wanted top.Wanted
-	if kind == topology.KindNode && subject.Name != "" {
+	if kind == clusterread.KindNode && subject.Name != "" {
 		wanted.Nodes = []string{subject.Name}
 	}
 	list, err := flags.connect(client, wanted)

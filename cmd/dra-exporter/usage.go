@@ -7,10 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/dra-exporter/dra-exporter/collector/spelling"
-	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
 
 // The exit statuses of all commands.
@@ -136,7 +137,7 @@ func unknownCommand(app *kingpin.Application, command, word string) error {
 func likelyCommand(commands []*kingpin.CmdModel, word string) string {
 	workload := regexp.MustCompile(`(?i)^(deploy|ds|sts|.*(deployment|job|set)s?)$`).MatchString(word)
 	for _, command := range commands {
-		if slices.Contains(command.Aliases, word) || workload && command.Name == string(explain.KindWorkload) {
+		if slices.Contains(command.Aliases, word) || workload && command.Name == string(clusterread.KindWorkload) {
 			return command.Name
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/spelling"
 	"github.com/dra-exporter/dra-exporter/internal/words"
@@ -13,8 +15,8 @@ import (
 
 // UnreadError means that the subject could not be read.
 type UnreadError struct {
-	Subject Subject
-	Gap     Gap
+	Subject clusterread.Subject
+	Gap     clusterread.Gap
 }
 
 func (e *UnreadError) Error() string {
@@ -27,7 +29,7 @@ func (e *UnreadError) Error() string {
 
 // NotFoundError means that the object does not exist.
 type NotFoundError struct {
-	Subject Subject
+	Subject clusterread.Subject
 	NamedBy []string // pods that name the claim all the same
 	Near    []string // NAMESPACE/NAME of objects with similar names
 }
@@ -35,12 +37,12 @@ type NotFoundError struct {
 func (e *NotFoundError) Error() string {
 	text := "there is no " + e.Subject.String()
 	switch e.Subject.Kind {
-	case KindWorkload:
+	case clusterread.KindWorkload:
 		if e.Subject.WorkloadKind != "" {
 			text += " of kind " + e.Subject.WorkloadKind
 		}
 		text += " with pods that use claims or extended resources of a device class, or that waits in a queue of Kueue"
-	case KindPod:
+	case clusterread.KindPod:
 		text += " that uses claims or extended resources of a device class"
 	default:
 	}
@@ -54,39 +56,39 @@ func (e *NotFoundError) Error() string {
 }
 
 // absent returns the error for an object that is not known.
-func (f *Facts) absent(subject Subject) error {
+func absent(f *clusterread.Facts, subject clusterread.Subject) error {
 	name := subject.Namespace + "/" + subject.Name
-	collection, known := sourceClaims, []string{}
+	collection, known := clusterread.SourceClaims, []string{}
 	missing := &NotFoundError{Subject: subject}
 	switch subject.Kind {
-	case KindWorkload:
-		collection = sourcePods
-		for ref, pod := range f.Objects.pods {
+	case clusterread.KindWorkload:
+		collection = clusterread.SourcePods
+		for ref, pod := range f.Objects.Pods {
 			if workload := pod.Member.Workload; workload != nil && !slices.Contains(known, ref.Namespace+"/"+workload.Name) {
 				known = append(known, ref.Namespace+"/"+workload.Name)
 			}
 		}
-		for ref, queued := range f.Objects.kueue {
+		for ref, queued := range f.Objects.Kueue {
 			if name := ref.Namespace + "/" + queued.Workload.Name; queued.Waiting != nil && queued.Workload.Name != "" && !slices.Contains(known, name) {
 				known = append(known, name)
 			}
 		}
 		if subject.WorkloadKind != "" {
-			_, kinds := f.Objects.members(Subject{Kind: KindWorkload, Namespace: subject.Namespace, Name: subject.Name})
+			_, kinds := workloadPods(f.Objects, clusterread.Subject{Kind: clusterread.KindWorkload, Namespace: subject.Namespace, Name: subject.Name})
 			for _, kind := range kinds {
 				missing.Near = append(missing.Near, kind+" "+name)
 			}
 		}
-	case KindPod:
-		collection = sourcePods
-		for ref := range f.Objects.pods {
+	case clusterread.KindPod:
+		collection = clusterread.SourcePods
+		for ref := range f.Objects.Pods {
 			known = append(known, ref.String())
 		}
 	default:
-		for ref := range f.Objects.claims {
+		for ref := range f.Objects.Claims {
 			known = append(known, ref.String())
 		}
-		for _, pod := range f.Objects.users(dra.ClaimRef{Namespace: subject.Namespace, Name: subject.Name}) {
+		for _, pod := range f.Objects.Users(dra.ClaimRef{Namespace: subject.Namespace, Name: subject.Name}) {
 			missing.NamedBy = append(missing.NamedBy, pod.Ref.Name)
 		}
 	}
@@ -149,7 +151,7 @@ func split(name string) (namespace, bare string) {
 
 // AmbiguousError means that several workloads of a namespace have the name.
 type AmbiguousError struct {
-	Subject Subject
+	Subject clusterread.Subject
 	Kinds   []string
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/internal/words"
@@ -12,7 +14,7 @@ import (
 
 // adviser returns what would help a pending reference.
 type adviser struct {
-	facts  *Facts
+	facts  *clusterread.Facts
 	usages usages
 }
 
@@ -70,7 +72,7 @@ func (a adviser) advise(w cluster.PendingRef, ref *PendingRef) []string {
 
 // queue names the objects of Kueue that decide.
 func (a adviser) queue(w cluster.PendingRef) []string {
-	held := a.facts.Objects.kueueWorkload(a.facts.Objects.pods[w.Pod])
+	held := kueueWorkload(a.facts.Objects, w.Pod)
 	if held == nil {
 		return []string{"`kubectl get workloads.kueue.x-k8s.io -n " + w.Pod.Namespace + "` shows what waits in its queues"}
 	}
@@ -81,7 +83,7 @@ func (a adviser) queue(w cluster.PendingRef) []string {
 // domain looks for what stops the controller of a ComputeDomain.
 func (a adviser) domain(w cluster.PendingRef, ref *PendingRef) []string {
 	help := []string{"check that the controller of NVIDIA's DRA driver for ComputeDomains runs, which makes the template within a second, and its log"}
-	if domain := a.facts.Objects.domain(w.Pod.Namespace, ref.Template); domain != nil {
+	if domain := computeDomain(a.facts.Objects, w.Pod.Namespace, ref.Template); domain != nil {
 		help = append(help, fmt.Sprintf("`kubectl describe computedomain -n %s %s`", domain.Ref.Namespace, domain.Ref.Name))
 	}
 	return help
@@ -90,14 +92,14 @@ func (a adviser) domain(w cluster.PendingRef, ref *PendingRef) []string {
 func (a adviser) claimMissing(w cluster.PendingRef) []string {
 	name := w.Claim
 	if name == "" {
-		name = a.facts.Objects.podClaim(w.Pod, w.PodClaim).Claim
+		name = a.facts.Objects.PodClaim(w.Pod, w.PodClaim).Claim
 	}
 	if name == "" {
 		return []string{"create the ResourceClaim that the pod names"}
 	}
 	help := []string{fmt.Sprintf("create ResourceClaim %s in namespace %s", name, w.Pod.Namespace)}
 	var known []string
-	for ref := range a.facts.Objects.claims {
+	for ref := range a.facts.Objects.Claims {
 		known = append(known, ref.String())
 	}
 	if close := near(w.Pod.Namespace+"/"+name, known); len(close) > 0 {
@@ -108,11 +110,11 @@ func (a adviser) claimMissing(w cluster.PendingRef) []string {
 
 // claimNotCreated looks for what stops the controller manager.
 func (a adviser) claimNotCreated(w cluster.PendingRef, ref *PendingRef) []string {
-	if a.facts.Objects.creationFailed(w.Message) {
+	if a.creationFailed(w.Message) {
 		return []string{"correct what the controller manager reports; it tries again by itself"}
 	}
-	_, ok := a.facts.Templates[Template{w.Pod.Namespace, ref.Template}]
-	if ref.Template != "" && !ok && !a.facts.Gaps.lack(sourceTemplates) {
+	_, ok := a.facts.Templates[clusterread.Template{Namespace: w.Pod.Namespace, Name: ref.Template}]
+	if ref.Template != "" && !ok && !a.facts.Gaps.Lack(clusterread.SourceTemplates) {
 		help := []string{fmt.Sprintf("create ResourceClaimTemplate %s in namespace %s", ref.Template, w.Pod.Namespace)}
 		var names []string
 		for template := range a.facts.Templates {
@@ -133,7 +135,7 @@ func (a adviser) claimUnusable(w cluster.PendingRef, ref *PendingRef) []string {
 	if ref.Template != "" {
 		next = "the controller manager creates another one from the template"
 	}
-	claim, ok := a.facts.Objects.claims[dra.ClaimRef{Namespace: w.Pod.Namespace, Name: w.Claim}]
+	claim, ok := a.facts.Objects.Claims[dra.ClaimRef{Namespace: w.Pod.Namespace, Name: w.Claim}]
 	if ok && claim.Deleted.IsZero() {
 		return []string{fmt.Sprintf("delete the pod, or ResourceClaim %s if no pod uses it; then %s", w.Claim, next)}
 	}
@@ -146,7 +148,7 @@ func (a adviser) claimUnusable(w cluster.PendingRef, ref *PendingRef) []string {
 func (a adviser) quota(w cluster.PendingRef) []string {
 	help := []string{fmt.Sprintf("raise the quota, or free some of it: `kubectl describe resourcequota -n %s`", w.Pod.Namespace)}
 	var unused []string
-	for ref, claim := range a.facts.Objects.claims {
+	for ref, claim := range a.facts.Objects.Claims {
 		if ref.Namespace == w.Pod.Namespace && claim.Deleted.IsZero() && a.usages.of(claim).idle() {
 			unused = append(unused, ref.Name)
 		}
@@ -159,7 +161,7 @@ func (a adviser) quota(w cluster.PendingRef) []string {
 }
 
 func (a adviser) binding(w cluster.PendingRef) []string {
-	claim, ok := a.facts.Objects.claims[dra.ClaimRef{Namespace: w.Pod.Namespace, Name: w.Claim}]
+	claim, ok := a.facts.Objects.Claims[dra.ClaimRef{Namespace: w.Pod.Namespace, Name: w.Claim}]
 	if !ok {
 		return []string{"check the controller of the devices' driver, which sets the conditions"}
 	}
@@ -178,13 +180,13 @@ func (a adviser) binding(w cluster.PendingRef) []string {
 
 // gang names the pods of the gang that wait for another reason: they decide.
 func (a adviser) gang(w cluster.PendingRef) []string {
-	pod, ok := a.facts.Objects.pods[w.Pod]
+	pod, ok := a.facts.Objects.Pods[w.Pod]
 	if !ok {
 		return a.unknown(w)
 	}
 	var help []string
 	for _, ref := range a.facts.Pending {
-		member, ok := a.facts.Objects.pods[ref.Pod]
+		member, ok := a.facts.Objects.Pods[ref.Pod]
 		if ok && member.Ref.Namespace == pod.Ref.Namespace && member.Group == pod.Group && ref.Reason != dra.ReasonGangQuorum && len(help) < maxGangAdvice {
 			help = append(help, fmt.Sprintf("`dra-exporter explain pod %s`: it is pending because of %s", ref.Pod, ref.Reason))
 		}
@@ -215,11 +217,22 @@ func (a adviser) other(w cluster.PendingRef, ref *PendingRef) []string {
 
 func (a adviser) unknown(w cluster.PendingRef) []string {
 	var help []string
-	if denied := a.facts.Gaps.toList(); denied != "" {
+	if denied := a.facts.Gaps.Denied(); denied != "" {
 		help = append(help, "run explain with permission to list "+denied)
 	}
-	if pod, ok := a.facts.Objects.pods[w.Pod]; ok && pod.Unschedulable == "" {
+	if pod, ok := a.facts.Objects.Pods[w.Pod]; ok && pod.Unschedulable == "" {
 		help = append(help, "the scheduler has not reported on the pod: if that lasts, check that the scheduler runs")
 	}
 	return append(help, fmt.Sprintf("`kubectl describe pod -n %s %s`", w.Pod.Namespace, w.Pod.Name))
+}
+
+// creationFailed reports whether an event has the message about a claim that cannot
+// be created.
+func (a adviser) creationFailed(message string) bool {
+	for _, warning := range a.facts.Objects.Warnings {
+		if warning.Kind == dra.WarningCreation && warning.Message == message {
+			return true
+		}
+	}
+	return false
 }

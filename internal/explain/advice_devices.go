@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -14,7 +16,7 @@ import (
 // deviceAdvice returns what would help one pending reference against a lack of
 // devices.
 type deviceAdvice struct {
-	facts *Facts
+	facts *clusterread.Facts
 	ref   *PendingRef
 }
 
@@ -74,7 +76,7 @@ func (d deviceAdvice) classNames() []string {
 		add(counts.DeviceClass)
 	}
 	if d.ref.Asked != nil {
-		for _, request := range d.ref.Asked.flat() {
+		for _, request := range d.ref.Asked.Flat() {
 			add(request.DeviceClass)
 		}
 	}
@@ -133,7 +135,7 @@ func (d deviceAdvice) unmatched(counts RequestCounts) []string {
 // are allocated.
 func (d deviceAdvice) tooFew() []string {
 	var help []string
-	if d.ref.Asked.chooses() {
+	if d.ref.Asked.HasAlternatives() {
 		help = append(help, "one alternative of a prioritized list is enough")
 	}
 	var lack []string
@@ -149,7 +151,7 @@ func (d deviceAdvice) tooFew() []string {
 			lack = append(lack, fmt.Sprintf("%s lacks %s: wait, add nodes with such devices, or request fewer", d.name(counts), words.Count(lacking, "free device", "free devices")))
 		}
 	}
-	release := !scarce || waitHelps && d.ref.Asked.chooses()
+	release := !scarce || waitHelps && d.ref.Asked.HasAlternatives()
 	if release {
 		help = append(help, d.unused()...)
 	}
@@ -205,7 +207,7 @@ func (d deviceAdvice) fragmented() []string {
 			d.name(counts), words.Count(max(counts.Asked, 1), "device", "devices"), best,
 			counts.Left[dra.StageBestNode.String()], lacking))
 	}
-	if !nodesTooSmall || d.ref.Asked.chooses() {
+	if !nodesTooSmall || d.ref.Asked.HasAlternatives() {
 		help = append(help, d.unused()...)
 		help = append(help, d.busy()...)
 	}
@@ -213,13 +215,13 @@ func (d deviceAdvice) fragmented() []string {
 }
 
 func (d deviceAdvice) constraints() []string {
-	if d.ref.Asked.tooMany() {
+	if d.ref.Asked.TooMany() {
 		return []string{fmt.Sprintf("request at most %d devices in one claim: a pod may have several claims", resourcev1.AllocationResultsMaxSize), d.recreate()}
 	}
 	var help []string
 	if d.ref.Asked != nil {
 		for _, constraint := range d.ref.Asked.Constraints {
-			help = append(help, "relax "+constraint.text())
+			help = append(help, "relax "+constraintText(constraint))
 		}
 	}
 	if len(d.ref.Holders) > 0 {

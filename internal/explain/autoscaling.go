@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/internal/words"
 )
@@ -23,4 +25,13 @@ func (a *Autoscaling) text(at time.Time) string {
 		effect = "has a node for the pod"
 	}
 	return fmt.Sprintf("%s %s, %s ago: %s", dra.Autoscaler(a.Name).Title(), effect, words.Age(at.Sub(a.At)), a.Message)
+}
+
+// podAutoscaling returns what an autoscaler has reported of a pod; nil: nothing.
+func podAutoscaling(objects *clusterread.Objects, uid string) *Autoscaling {
+	event := objects.Scaling[uid]
+	if event == nil {
+		return nil
+	}
+	return &Autoscaling{Name: string(event.Autoscaler), State: string(event.State), Message: event.Message, At: event.Last.UTC()}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
 	"github.com/dra-exporter/dra-exporter/internal/words"
@@ -23,12 +25,12 @@ type briefLine struct {
 	lines       int
 }
 
-// Brief renders the answer for a person: a verdict of one line, at most five lines
+// Brief renders the answer for a person: a conclusion of one line, at most five lines
 // of evidence, at most three lines of what would help, and the last events if they
 // say anything else. Text has the rest.
 func (r *Report) Brief(styled bool) string {
 	p := &printer{styled: styled}
-	p.verdict(r)
+	p.conclusion(r)
 	shown := briefEvidence(p, r.evidence())
 	left := p.remedies(r.remedies())
 	bugsText(p, r)
@@ -43,13 +45,13 @@ func (r *Report) Brief(styled bool) string {
 	return p.text.String()
 }
 
-// verdict writes the answer in one line, however long names are.
-func (p *printer) verdict(r *Report) {
+// conclusion writes the answer in one line, however long names are.
+func (p *printer) conclusion(r *Report) {
 	style := styleBold
 	if len(r.Pending) > 0 {
 		style = styleStrong
 	}
-	p.line(strings.Join(splitWords(terminal.Printable(r.verdict())), " "), style)
+	p.line(strings.Join(splitWords(terminal.Printable(r.conclusion())), " "), style)
 }
 
 // briefEvidence writes as many facts as there is room for. The last one is written
@@ -127,25 +129,22 @@ func (r *Report) newEvents(shown string) []string {
 // Answer is what Brief renders, whole and without layout: names may have any
 // characters.
 type Answer struct {
-	Verdict  string
-	Evidence []Fact   // the most important first
-	Remedies []string // the most useful first; commands are between backquotes
-	Events   []string // that say something else
+	Conclusion string
+	Evidence   []words.Fact // the most important first
+	Remedies   []string     // the most useful first; commands are between backquotes
+	Events     []string     // that say something else
 }
-
-// Fact is a fact with its label.
-type Fact struct{ Label, Text string }
 
 // Answer returns the answer for a reader who has more room than a terminal.
 func (r *Report) Answer() Answer {
-	answer := Answer{Verdict: r.verdict(), Remedies: r.remedies()}
+	answer := Answer{Conclusion: r.conclusion(), Remedies: r.remedies()}
 	var shown strings.Builder
 	for _, fact := range r.evidence() {
-		answer.Evidence = append(answer.Evidence, Fact{fact.label, fact.text})
+		answer.Evidence = append(answer.Evidence, words.Fact{Label: fact.label, Text: fact.text})
 		shown.WriteString(fact.text + "\n")
 	}
 	for _, bug := range r.Bugs {
-		answer.Evidence = append(answer.Evidence, Fact{"known bug", bug.Text + " " + bug.Link})
+		answer.Evidence = append(answer.Evidence, words.Fact{Label: "known bug", Text: bug.Text + " " + bug.Link})
 		answer.Remedies = append(answer.Remedies, bug.Remedy)
 	}
 	answer.Events = r.newEvents(shown.String())
@@ -182,7 +181,7 @@ func (r *Report) remedies() []string {
 	return all
 }
 
-// evidence returns the facts on which the verdict rests, the most important first.
+// evidence returns the facts on which the conclusion rests, the most important first.
 func (r *Report) evidence() []briefLine {
 	var all []briefLine
 	main := r.main()
@@ -225,7 +224,7 @@ func (r *Report) evidence() []briefLine {
 // pendingEvidence returns why a reference is pending, and which others are.
 func (r *Report) pendingEvidence(main *PendingRef) []briefLine {
 	reason := main.Reason
-	if r.Kind == KindPod {
+	if r.Kind == clusterread.KindPod {
 		reason += ", " + main.where()
 	} else {
 		reason += ", " + pods(main.Pods)
@@ -249,7 +248,7 @@ func (r *Report) pendingEvidence(main *PendingRef) []briefLine {
 	for i := range r.Pending {
 		switch other := &r.Pending[i]; {
 		case other == main:
-		case r.Kind == KindPod:
+		case r.Kind == clusterread.KindPod:
 			others = append(others, fmt.Sprintf("%s: %s", other.where(), other.Reason))
 		default:
 			others = append(others, fmt.Sprintf("%s: %s", pods(other.Pods), other.Reason))
@@ -293,9 +292,9 @@ func (r *PendingRef) uncountedFacts() []briefLine {
 	if r.Message != "" {
 		facts = append(facts, briefLine{"message", r.Message, 3})
 	}
-	if r.Reason == string(dra.ReasonConstraints) && r.Asked != nil && !r.Asked.tooMany() {
+	if r.Reason == string(dra.ReasonConstraints) && r.Asked != nil && !r.Asked.TooMany() {
 		for _, constraint := range r.Asked.Constraints {
-			facts = append(facts, briefLine{"asked", strings.TrimPrefix(constraint.text(), "the constraint that "), 1})
+			facts = append(facts, briefLine{"asked", strings.TrimPrefix(constraintText(constraint), "the constraint that "), 1})
 		}
 	}
 	return append(facts, r.heldFacts()...)
@@ -364,7 +363,7 @@ func (r *PendingRef) selectors(request string) []string {
 	if r.Asked == nil {
 		return nil
 	}
-	for _, asked := range r.Asked.flat() {
+	for _, asked := range r.Asked.Flat() {
 		if asked.Name == request {
 			return asked.Selectors
 		}
@@ -417,7 +416,7 @@ func (r *Report) stateEvidence() []briefLine {
 	for i := range r.Claims {
 		claim := &r.Claims[i]
 		var parts []string
-		if r.Kind == KindPod {
+		if r.Kind == clusterread.KindPod {
 			parts = append(parts, claim.Name+": "+claim.State)
 		}
 		if claim.AllocatedAt != nil {
@@ -429,14 +428,14 @@ func (r *Report) stateEvidence() []briefLine {
 		for _, remark := range claim.Remarks {
 			claims = append(claims, briefLine{"claim", remark, 2})
 		}
-		if len(claim.ReservedFor) > 0 && r.Kind == KindClaim {
+		if len(claim.ReservedFor) > 0 && r.Kind == clusterread.KindClaim {
 			claims = append(claims, briefLine{"reserved", "for " + words.List(claim.ReservedFor, 4), 1})
 		}
 	}
 	for i := range r.Pods {
 		pod := &r.Pods[i]
 		text := pod.State
-		if r.Kind == KindClaim {
+		if r.Kind == clusterread.KindClaim {
 			text = pod.Name + ": " + text
 		}
 		if pod.Node != "" {

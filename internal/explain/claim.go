@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -13,7 +15,7 @@ import (
 
 // claimBuilder describes claims that exist.
 type claimBuilder struct {
-	facts  *Facts
+	facts  *clusterread.Facts
 	usages usages
 }
 
@@ -23,7 +25,7 @@ func (b claimBuilder) build(lifecycle *dra.ClaimLifecycle, users []*dra.PodLifec
 		Name: lifecycle.Ref.Name, UID: lifecycle.UID, State: b.state(lifecycle, users), DeviceClass: lifecycle.Class(),
 		ExtendedResource: lifecycle.ExtendedResource, Created: lifecycle.Created.UTC(),
 		AllocatedAt: moment(lifecycle.AllocatedAt), Node: lifecycle.Node,
-		Asked: b.facts.spec(lifecycle.Ref.Namespace, lifecycle.Ref.Name, ""), DeletedSince: moment(lifecycle.Deleted),
+		Asked: b.facts.Spec(lifecycle.Ref.Namespace, lifecycle.Ref.Name, ""), DeletedSince: moment(lifecycle.Deleted),
 	}
 	if lifecycle.MadeFor.Name != "" {
 		claim.MadeFor = consumerText(lifecycle.MadeFor)

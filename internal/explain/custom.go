@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/internal/words"
 )
@@ -74,21 +76,11 @@ func (d *ComputeDomain) text() string {
 	return text
 }
 
-// KueueWorkload sets or deletes a Workload of Kueue.
-func (o *Objects) KueueWorkload(workload *dra.KueueWorkload, gone bool) {
-	set(o.kueue, workload.Ref, workload, gone)
-}
-
-// ComputeDomain sets or deletes a ComputeDomain.
-func (o *Objects) ComputeDomain(domain *dra.ComputeDomain, gone bool) {
-	set(o.domains, domain.Ref, domain, gone)
-}
-
 // queued returns why a workload is not admitted, of its Workloads of Kueue the one
 // that has waited longest; nil if none waits.
-func (o *Objects) queued(kind, namespace, name string) *Queued {
+func queued(o *clusterread.Objects, kind, namespace, name string) *Queued {
 	var longest *dra.KueueWorkload
-	for ref, workload := range o.kueue {
+	for ref, workload := range o.Kueue {
 		if ref.Namespace != namespace || workload.Workload.Kind != kind || workload.Workload.Name != name || workload.Waiting == nil {
 			continue
 		}
@@ -104,14 +96,15 @@ func (o *Objects) queued(kind, namespace, name string) *Queued {
 }
 
 // kueueWorkload returns the Workload of Kueue that holds a pod; nil if none is known to.
-func (o *Objects) kueueWorkload(pod *dra.PodLifecycle) *dra.KueueWorkload {
+func kueueWorkload(o *clusterread.Objects, ref dra.PodRef) *dra.KueueWorkload {
+	pod := o.Pods[ref]
 	if pod == nil || pod.HeldBy == nil {
 		return nil
 	}
 	if *pod.HeldBy != "" {
-		return o.kueue[dra.PodRef{Namespace: pod.Ref.Namespace, Name: *pod.HeldBy}]
+		return o.Kueue[dra.PodRef{Namespace: pod.Ref.Namespace, Name: *pod.HeldBy}]
 	}
-	for ref, workload := range o.kueue {
+	for ref, workload := range o.Kueue {
 		if ref.Namespace == pod.Ref.Namespace && workload.Pod.UID == pod.UID {
 			return workload
 		}
@@ -120,9 +113,9 @@ func (o *Objects) kueueWorkload(pod *dra.PodLifecycle) *dra.KueueWorkload {
 }
 
 // queuedKinds returns the kinds of the workloads of a name that wait in a queue.
-func (o *Objects) queuedKinds(subject Subject) []string {
+func queuedKinds(o *clusterread.Objects, subject clusterread.Subject) []string {
 	var kinds []string
-	for ref, workload := range o.kueue {
+	for ref, workload := range o.Kueue {
 		kind := workload.Workload.Kind
 		if ref.Namespace == subject.Namespace && workload.Workload.Name == subject.Name && workload.Waiting != nil && !slices.Contains(kinds, kind) &&
 			(subject.WorkloadKind == "" || strings.EqualFold(kind, subject.WorkloadKind)) {
@@ -133,13 +126,13 @@ func (o *Objects) queuedKinds(subject Subject) []string {
 	return kinds
 }
 
-// domain returns the ComputeDomain that makes the template of a reference; nil if none
+// computeDomain returns the ComputeDomain that makes the template of a reference; nil if none
 // is known to.
-func (o *Objects) domain(namespace, template string) *dra.ComputeDomain {
+func computeDomain(o *clusterread.Objects, namespace, template string) *dra.ComputeDomain {
 	if template == "" {
 		return nil
 	}
-	for ref, domain := range o.domains {
+	for ref, domain := range o.Domains {
 		if ref.Namespace == namespace && domain.Template == template {
 			return domain
 		}
@@ -148,11 +141,11 @@ func (o *Objects) domain(namespace, template string) *dra.ComputeDomain {
 }
 
 // listDomains returns the ComputeDomains that pods use, by name.
-func (o *Objects) listDomains(pods []*dra.PodLifecycle) []ComputeDomain {
+func listDomains(o *clusterread.Objects, pods []*dra.PodLifecycle) []ComputeDomain {
 	var all []ComputeDomain
 	for _, pod := range pods {
 		for _, reference := range pod.Claims {
-			domain := o.domain(pod.Ref.Namespace, reference.Template)
+			domain := computeDomain(o, pod.Ref.Namespace, reference.Template)
 			if domain == nil || slices.ContainsFunc(all, func(known ComputeDomain) bool { return known.Name == domain.Ref.Name }) {
 				continue
 			}
@@ -165,18 +158,6 @@ func (o *Objects) listDomains(pods []*dra.PodLifecycle) []ComputeDomain {
 	}
 	slices.SortFunc(all, func(a, b ComputeDomain) int { return cmp.Compare(a.Name, b.Name) })
 	return all
-}
-
-// waitsForDomain returns the ComputeDomain in which the node of a pod is not ready, and
-// for which the pod therefore waits; nil if there is none.
-func (o *Objects) waitsForDomain(pod *dra.PodLifecycle) *dra.ComputeDomain {
-	for _, reference := range pod.Claims {
-		domain := o.domain(pod.Ref.Namespace, reference.Template)
-		if domain != nil && !slices.ContainsFunc(domain.Nodes, func(node dra.ComputeDomainNode) bool { return node.Name == pod.Node && node.Ready }) {
-			return domain
-		}
-	}
-	return nil
 }
 
 // domainsText describes the ComputeDomains of a report.

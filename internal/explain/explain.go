@@ -14,62 +14,66 @@
 package explain
 
 import (
+	"cmp"
 	"slices"
+
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
 
 	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // Explain describes the subject. It fails with a *NotFoundError if there is no such
 // object, with an *UnreadError if that is unknown, and with an *AmbiguousError if
 // there are several.
-func Explain(facts Facts, subject Subject) (*Report, error) {
+func Explain(facts clusterread.Facts, subject clusterread.Subject) (*Report, error) {
 	report := &Report{
 		APIVersion: apiVersion, Kind: subject.Kind, Namespace: subject.Namespace, Name: subject.Name, At: facts.Now.UTC(),
-		Pending: []PendingRef{}, Claims: []Claim{}, Pods: []Pod{}, NotRead: []Gap{},
+		Pending: []PendingRef{}, Claims: []Claim{}, Pods: []Pod{}, NotRead: []clusterread.Gap{},
 	}
 	report.NotRead = append(report.NotRead, facts.Gaps...)
 	e := explainer{facts: &facts, usages: usages{objects: facts.Objects, gaps: facts.Gaps}}
 	describe := e.claim
 	switch subject.Kind {
-	case KindPod:
+	case clusterread.KindPod:
 		describe = e.pod
-	case KindWorkload:
+	case clusterread.KindWorkload:
 		describe = func(report *Report) error { return e.workload(report, subject.WorkloadKind) }
 	}
 	if err := describe(report); err != nil {
 		return report, err
 	}
-	report.Bugs = facts.knownBugs(report)
+	report.Bugs = knownBugs(&facts, report)
 	return report, nil
 }
 
 // explainer fills in a report by one builder for each of its parts.
 type explainer struct {
-	facts  *Facts
+	facts  *clusterread.Facts
 	usages usages
 }
 
 // claim describes one claim and the pods that use it.
 func (e explainer) claim(report *Report) error {
 	ref := dra.ClaimRef{Namespace: report.Namespace, Name: report.Name}
-	lifecycle, ok := e.facts.Objects.claims[ref]
+	lifecycle, ok := e.facts.Objects.Claims[ref]
 	if !ok {
-		return e.facts.absent(Subject{Kind: KindClaim, Namespace: ref.Namespace, Name: ref.Name})
+		return absent(e.facts, clusterread.Subject{Kind: clusterread.KindClaim, Namespace: ref.Namespace, Name: ref.Name})
 	}
 	for _, pending := range e.facts.Pending {
 		if pending.Pod.Namespace == ref.Namespace && pending.Claim == ref.Name {
 			report.Pending = merge(report.Pending, e.pending(pending))
 		}
 	}
-	users := e.facts.Objects.users(ref)
+	users := e.facts.Objects.Users(ref)
 	for _, user := range users {
 		report.Pods = append(report.Pods, podBuilder{e.facts}.build(user, ref.Name))
 	}
 	report.Claims = []Claim{claimBuilder(e).build(lifecycle, users)}
 	report.State = report.Claims[0].State
-	report.events = e.facts.events(users)
-	report.Domains = e.facts.Objects.listDomains(users)
+	report.events = e.events(users)
+	report.Domains = listDomains(e.facts.Objects, users)
 	summarizer(e).claim(report, lifecycle)
 	return nil
 }
@@ -77,9 +81,9 @@ func (e explainer) claim(report *Report) error {
 // pod describes one pod, its pending references and its claims.
 func (e explainer) pod(report *Report) error {
 	ref := dra.PodRef{Namespace: report.Namespace, Name: report.Name}
-	lifecycle, ok := e.facts.Objects.pods[ref]
+	lifecycle, ok := e.facts.Objects.Pods[ref]
 	if !ok {
-		return e.facts.absent(Subject{Kind: KindPod, Namespace: ref.Namespace, Name: ref.Name})
+		return absent(e.facts, clusterread.Subject{Kind: clusterread.KindPod, Namespace: ref.Namespace, Name: ref.Name})
 	}
 	for _, pending := range e.facts.Pending {
 		if pending.Pod == ref && pending.PodUID == lifecycle.UID {
@@ -94,15 +98,15 @@ func (e explainer) pod(report *Report) error {
 	}
 	slices.SortStableFunc(report.Pending, func(x, y PendingRef) int { return position(x) - position(y) })
 	for _, reference := range lifecycle.Claims {
-		name := e.facts.Objects.claimName(lifecycle, reference)
-		if claim, ok := e.facts.Objects.claims[dra.ClaimRef{Namespace: ref.Namespace, Name: name}]; ok {
-			report.Claims = append(report.Claims, claimBuilder(e).build(claim, e.facts.Objects.users(claim.Ref)))
+		name := e.facts.Objects.ClaimName(lifecycle, reference)
+		if claim, ok := e.facts.Objects.Claims[dra.ClaimRef{Namespace: ref.Namespace, Name: name}]; ok {
+			report.Claims = append(report.Claims, claimBuilder(e).build(claim, e.facts.Objects.Users(claim.Ref)))
 		}
 	}
 	report.Pods = []Pod{podBuilder{e.facts}.build(lifecycle, "")}
 	report.State = report.Pods[0].State
-	report.events = e.facts.events([]*dra.PodLifecycle{lifecycle})
-	report.Domains = e.facts.Objects.listDomains([]*dra.PodLifecycle{lifecycle})
+	report.events = e.events([]*dra.PodLifecycle{lifecycle})
+	report.Domains = listDomains(e.facts.Objects, []*dra.PodLifecycle{lifecycle})
 	summarizer(e).pod(report, lifecycle)
 	return nil
 }
@@ -129,4 +133,45 @@ func merge(all []PendingRef, ref PendingRef) []PendingRef {
 		}
 	}
 	return append(all, ref)
+}
+
+// events returns what events report about the preparation of the pods' claims, while
+// these have not started, the newest first. What reports a claim that could not be
+// created is in the message of its reference.
+func (e explainer) events(pods []*dra.PodLifecycle) []failureEvent {
+	var all []failureEvent
+	for _, warning := range e.facts.Objects.Warnings {
+		i := slices.IndexFunc(pods, func(pod *dra.PodLifecycle) bool {
+			return pod.Ref == warning.Pod && (warning.PodUID == "" || warning.PodUID == pod.UID)
+		})
+		if i < 0 || warning.Kind != dra.WarningPreparation || !pods[i].Started.IsZero() || pods[i].Terminal {
+			continue
+		}
+		all = append(all, failureEvent{"kubelet", max(warning.Count, 1), warning.Last.UTC(), warning.Message})
+	}
+	slices.SortFunc(all, func(a, b failureEvent) int {
+		return cmp.Or(b.last.Compare(a.last), cmp.Compare(a.message, b.message))
+	})
+	return all
+}
+
+// Supposed explains why a pod that does not exist would be pending; nil if its devices
+// could be allocated.
+func Supposed(facts clusterread.Facts, subject clusterread.Subject) (*clusterread.Shortage, error) {
+	report, err := Explain(facts, subject)
+	if err != nil {
+		return nil, err
+	}
+	for i := range report.Pending {
+		ref := &report.Pending[i]
+		if ref.Reason == string(dra.ReasonOther) || ref.Reason == "" {
+			continue // its devices could be allocated, but not those of another claim
+		}
+		answer := report.Answer()
+		return &clusterread.Shortage{
+			Reason: ref.Reason, Meaning: ref.Meaning, Message: ref.Message, Remedies: answer.Remedies,
+			Evidence: slices.DeleteFunc(answer.Evidence, func(fact words.Fact) bool { return fact.Label == "not read" || fact.Label == "reason" }),
+		}, nil
+	}
+	return nil, nil
 }

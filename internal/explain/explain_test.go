@@ -6,6 +6,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
@@ -14,8 +16,8 @@ import (
 
 // textCase is a subject and the facts about it.
 type textCase struct {
-	subject explain.Subject
-	facts   explain.Facts
+	subject clusterread.Subject
+	facts   clusterread.Facts
 }
 
 // Each reason of the closed set, and each state of what does not wait, reads
@@ -46,7 +48,7 @@ func firstLine(text string) string {
 	return line
 }
 
-// The brief report has a verdict of one line, at most five lines of evidence, at most
+// The brief report has a conclusion of one line, at most five lines of evidence, at most
 // three of remedies, and then known bugs and the events.
 func TestBriefIsBrief(t *testing.T) {
 	for name, scene := range textCases() {
@@ -56,10 +58,10 @@ func TestBriefIsBrief(t *testing.T) {
 		}
 		parts := strings.Split(strings.TrimSuffix(report.Brief(false), "\n"), "\n\n")
 		if lines := strings.Count(parts[0], "\n") + 1; lines != 1 {
-			t.Errorf("%s: the verdict has %d lines", name, lines)
+			t.Errorf("%s: the conclusion has %d lines", name, lines)
 		}
 		if parts[0] != firstLine(report.Text(false)) {
-			t.Errorf("%s: the whole report has another verdict than %q", name, parts[0])
+			t.Errorf("%s: the whole report has another conclusion than %q", name, parts[0])
 		}
 		order := []string{"", "Remedies:\n", "Known bugs:\n", "Events:\n", "-v adds"}
 		for _, part := range parts[1:] {
@@ -104,7 +106,7 @@ func TestBriefHolders(t *testing.T) {
 		"a pool that is published": {dra.ReasonPoolIncomplete, [dra.Stages]int{16, 16, 16, 16, 2, 2}, one(8), false},
 	} {
 		f := facts(6, pendingRef(test.reason, "as diagnosed", diagnosis(test.reason, 6, test.left, test.detail)))
-		f.Gaps = explain.GapsOf([]source.Status{denied("events")}, nil, "")
+		f.Gaps = clusterread.NewGaps([]source.Status{denied("events")}, nil, "")
 		report, err := explain.Explain(f, pod)
 		if err != nil {
 			t.Fatal(err)

@@ -3,9 +3,10 @@ package explain_test
 import (
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
 
 // now is the time of all text cases.
@@ -20,31 +21,31 @@ func gpu(node, name string) dra.DeviceID {
 
 // testObjects returns a namespace with a pod that is pending for a claim of a
 // template, and another namespace whose pod holds devices.
-func testObjects() *explain.Objects {
-	w := explain.NewObjects()
-	w.Claim(createdClaim(), false)
-	w.Pod(&dra.PodLifecycle{
+func testObjects() *clusterread.Objects {
+	w := clusterread.NewObjects()
+	w.Apply(dra.Change{Claim: createdClaim()})
+	w.Apply(dra.Change{Pod: &dra.PodLifecycle{
 		Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Created: ago(4 * time.Minute),
 		Claims:        []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: "train-0-gpus-x7k2p"}},
 		Unschedulable: "0/2 nodes are available: 2 cannot allocate all claims.",
-	}, false)
-	w.Claim(&dra.ClaimLifecycle{
+	}})
+	w.Apply(dra.Change{Claim: &dra.ClaimLifecycle{
 		Ref: dra.ClaimRef{Namespace: "team-b", Name: "serve"}, UID: "claim-serve", Created: ago(3 * time.Hour), Classes: []string{"gpu.example.com"},
 		Allocated: true, AllocatedAt: ago(3*time.Hour - time.Second), Node: "node-a",
 		Results:     []dra.AllocatedDevice{{Request: "gpu", Class: "gpu.example.com", Device: gpu("node-a", "gpu-0")}, {Request: "gpu", Class: "gpu.example.com", Device: gpu("node-a", "gpu-1")}},
 		ReservedFor: []dra.Consumer{{Resource: "pods", Name: "serve-0", UID: "serve-0"}},
 		Finalizers:  []string{"resource.kubernetes.io/delete-protection"},
-	}, false)
-	w.Pod(&dra.PodLifecycle{
+	}})
+	w.Apply(dra.Change{Pod: &dra.PodLifecycle{
 		Ref: dra.PodRef{Namespace: "team-b", Name: "serve-0"}, UID: "serve-0", Created: ago(3 * time.Hour), Node: "node-a",
 		Claims:    []dra.PodClaim{{Name: "gpu", Claim: "serve"}},
 		Scheduled: ago(3*time.Hour - time.Second), Sandbox: ago(3*time.Hour - 2*time.Second), Started: ago(3*time.Hour - 4*time.Second),
-	}, false)
-	w.Claim(&dra.ClaimLifecycle{
+	}})
+	w.Apply(dra.Change{Claim: &dra.ClaimLifecycle{
 		Ref: dra.ClaimRef{Namespace: "team-c", Name: "leftover"}, UID: "claim-leftover", Created: ago(9 * time.Hour), Classes: []string{"gpu.example.com"},
 		Allocated: true, AllocatedAt: ago(8 * time.Hour), Node: "node-a",
 		Results: []dra.AllocatedDevice{{Request: "gpu", Class: "gpu.example.com", Device: gpu("node-a", "gpu-2")}},
-	}, false)
+	}})
 	return w
 }
 
@@ -57,8 +58,8 @@ func createdClaim() *dra.ClaimLifecycle {
 }
 
 // spec requests a number of GPUs with much memory.
-func spec(count int64) explain.Spec {
-	return explain.Spec{Requests: []explain.Request{{
+func spec(count int64) clusterread.Spec {
+	return clusterread.Spec{Requests: []clusterread.Request{{
 		Name: "gpus", DeviceClass: "gpu.example.com", Count: count,
 		Selectors: []string{`device.capacity["gpu.example.com"].memory.compareTo(quantity("40Gi")) >= 0`},
 	}}}
@@ -81,21 +82,21 @@ func diagnosis(reason dra.PendingReason, asked int64, left [dra.Stages]int, deta
 }
 
 // facts returns the objects with one pending reference.
-func facts(count int64, waiting ...cluster.PendingRef) explain.Facts {
-	return explain.Facts{
+func facts(count int64, waiting ...cluster.PendingRef) clusterread.Facts {
+	return clusterread.Facts{
 		Now: now, Objects: testObjects(), Pending: waiting,
-		Claims: map[dra.ClaimRef]explain.Spec{
+		Claims: map[dra.ClaimRef]clusterread.Spec{
 			{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}: spec(count),
 		},
-		Templates: map[explain.Template]explain.Spec{{Namespace: "team-a", Name: "gpus"}: spec(count)},
+		Templates: map[clusterread.Template]clusterread.Spec{{Namespace: "team-a", Name: "gpus"}: spec(count)},
 		Classes:   []string{"gpu.example.com", "nic.example.com"},
 	}
 }
 
 var (
-	pod   = explain.Subject{Kind: explain.KindPod, Namespace: "team-a", Name: "train-0"}
-	claim = explain.Subject{Kind: explain.KindClaim, Namespace: "team-a", Name: "train-0-gpus-x7k2p"}
-	job   = explain.Subject{Kind: explain.KindWorkload, Namespace: "team-a", Name: "train"}
+	pod   = clusterread.Subject{Kind: clusterread.KindPod, Namespace: "team-a", Name: "train-0"}
+	claim = clusterread.Subject{Kind: clusterread.KindClaim, Namespace: "team-a", Name: "train-0-gpus-x7k2p"}
+	job   = clusterread.Subject{Kind: clusterread.KindWorkload, Namespace: "team-a", Name: "train"}
 )
 
 // leftover is a claim that holds a device and is not reserved.

@@ -4,9 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/source"
-	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
 
 // Advice is only given if it can help.
@@ -24,7 +25,7 @@ func TestAdvice(t *testing.T) {
 		reason      dra.PendingReason
 		left        [dra.Stages]int
 		detail      dra.Detail
-		gaps        explain.Gaps
+		gaps        clusterread.Gaps
 		want, never []string
 	}{
 		"fragmented, and a node has enough": {dra.ReasonFragmented, [dra.Stages]int{16, 16, 16, 16, 8, 4}, one(8), nil, []string{release, "lacks 2"}, []string{"no node has"}},
@@ -33,7 +34,7 @@ func TestAdvice(t *testing.T) {
 		"held, and no node has":             {dra.ReasonInsufficient, [dra.Stages]int{16, 16, 16, 16, 2, 2}, one(4), nil, []string{futile}, []string{release, wait}},
 		"no node at all":                    {dra.ReasonFragmented, [dra.Stages]int{16, 16, 16, 16, 8}, one(0), nil, []string{"held or not - check which nodes can use the devices"}, []string{release, "at most"}},
 		"a pool may grow":                   {dra.ReasonInsufficient, [dra.Stages]int{16, 16, 16, 16, 2, 2}, one(4, growing), nil, []string{release}, []string{"no node has"}},
-		"nodes were not read":               {dra.ReasonInsufficient, [dra.Stages]int{16, 16, 16, 16, 2, 2}, one(0), explain.GapsOf([]source.Status{denied("nodes")}, nil, ""), []string{release}, []string{"no node has"}},
+		"nodes were not read":               {dra.ReasonInsufficient, [dra.Stages]int{16, 16, 16, 16, 2, 2}, one(0), clusterread.NewGaps([]source.Status{denied("nodes")}, nil, ""), []string{release}, []string{"no node has"}},
 		"too few, and some tainted": {dra.ReasonInsufficient, [dra.Stages]int{16, 16, 5, 4, 2, 2}, one(4), nil,
 			[]string{"add 1 matching device", "1 of 5 devices for request gpus has a taint that is not tolerated"}, []string{release, "add 2"}},
 		"too few, and on several nodes": {dra.ReasonInsufficient, [dra.Stages]int{16, 16, 5, 5, 2, 2}, one(2), nil,
@@ -89,7 +90,7 @@ func TestTooManyDevices(t *testing.T) {
 // What has no namespace is not to be listed in all of them.
 func TestPermissionsToList(t *testing.T) {
 	f := facts(2, pendingRef(dra.ReasonUnknown, "", nil))
-	f.Gaps = explain.GapsOf([]source.Status{denied("nodes"), denied("resourceslices"), denied("events")}, nil, "")
+	f.Gaps = clusterread.NewGaps([]source.Status{denied("nodes"), denied("resourceslices"), denied("events")}, nil, "")
 	if text := unwrappedText(t, f, pod); !strings.Contains(text, "permission to list resourceslices and nodes, and events in all namespaces") {
 		t.Error(text)
 	}

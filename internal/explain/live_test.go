@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -71,7 +73,7 @@ func newLiveCluster(t *testing.T) *liveCluster {
 	}
 	_, second, _ := cluster.Step(state, known, instant())
 	c.published = &cluster.Published{Snapshot: second}
-	c.live = &explain.Live{
+	c.live = &explain.Live{Budget: 1, Running: clusterread.Running{
 		Latest: func() *cluster.Published { return c.published },
 		Objects: func(namespace string, claims []dra.ClaimRef) []dra.Change {
 			c.asked.Add(1)
@@ -86,8 +88,8 @@ func newLiveCluster(t *testing.T) *liveCluster {
 		Statuses: func() []source.Status {
 			return []source.Status{{Name: "events", Reason: source.ReasonPermission, Message: "secret of the API server"}}
 		},
-		Inventory: kept, Diagnoser: diagnoser, Clock: instant, Budget: 1,
-	}
+		Inventory: kept, Diagnoser: diagnoser, Clock: instant,
+	}}
 	return c
 }
 
@@ -143,7 +145,7 @@ func TestLiveExplanation(t *testing.T) {
 	if !strings.Contains(text, "insufficient_devices") || !strings.Contains(text, "1 claim of another namespace holds matching devices") {
 		t.Errorf("the holder is not counted:\n%s", text)
 	}
-	_, err = c.live.Report(t.Context(), explain.Subject{Kind: explain.KindPod, Namespace: "team-a", Name: "train-1"}, false)
+	_, err = c.live.Report(t.Context(), clusterread.Subject{Kind: clusterread.KindPod, Namespace: "team-a", Name: "train-1"}, false)
 	if missing := (*explain.NotFoundError)(nil); !errors.As(err, &missing) || len(missing.Near) != 1 {
 		t.Errorf("a wrong name gives %v", err)
 	}
@@ -212,7 +214,7 @@ func TestLiveExplanationsAreBounded(t *testing.T) {
 	}
 	c.published = nil
 	c.elapsed.Add(int64(10 * time.Minute))
-	if _, err := c.live.Report(t.Context(), pod, false); !errors.Is(err, explain.ErrNotReady) {
+	if _, err := c.live.Report(t.Context(), pod, false); !errors.Is(err, clusterread.ErrNotReady) {
 		t.Errorf("before the first snapshot: %v", err)
 	}
 }

@@ -19,13 +19,13 @@ func TestGeneratedClaimWithoutStatus(t *testing.T) {
 		f := facts(2, pendingRef(dra.ReasonInsufficient, "too few", nil))
 		made := createdClaim()
 		made.MadeFor = owner
-		f.Objects.Claim(createdClaim(), true)
-		f.Objects.Claim(made, false)
-		f.Objects.Group(&dra.Group{Ref: dra.PodRef{Namespace: "team-a", Name: "gang"}, UID: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
-		f.Objects.Pod(&dra.PodLifecycle{
+		f.Objects.Apply(dra.Change{Claim: createdClaim(), Gone: true})
+		f.Objects.Apply(dra.Change{Claim: made})
+		f.Objects.Apply(dra.Change{Group: &dra.Group{Ref: dra.PodRef{Namespace: "team-a", Name: "gang"}, UID: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}})
+		f.Objects.Apply(dra.Change{Pod: &dra.PodLifecycle{
 			Ref: pendingPod(), UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}},
 			Group: map[string]string{"podgroups": "gang"}[owner.Resource],
-		}, false)
+		}})
 		report, err := explain.Explain(f, claim)
 		if err != nil || report.State != explain.StatePending || len(report.Pods) != 1 || strings.Contains(report.Text(false), "does not wait") {
 			t.Errorf("%s: %v\n%s", name, err, report.Text(false))
@@ -39,10 +39,10 @@ func TestGeneratedClaimWithoutStatus(t *testing.T) {
 // A terminating pod is not pending, as in dra_claims.
 func TestClaimOfTerminatingPod(t *testing.T) {
 	f := facts(2)
-	f.Objects.Pod(&dra.PodLifecycle{
+	f.Objects.Apply(dra.Change{Pod: &dra.PodLifecycle{
 		Ref: pendingPod(), UID: "train-0", Created: ago(4 * time.Minute), Deleted: ago(time.Minute),
 		Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: "train-0-gpus-x7k2p"}},
-	}, false)
+	}})
 	report, err := explain.Explain(f, claim)
 	if err != nil || report.State != explain.StateUnused || !strings.Contains(report.Text(false), "only pods that are being deleted refer to it, pod train-0") {
 		t.Errorf("%v\n%s", err, report.Text(false))
@@ -57,9 +57,9 @@ func TestClaimCreationFailures(t *testing.T) {
 		w := pendingRef(dra.ReasonClaimNotCreated, message, nil)
 		w.Claim = ""
 		f := withoutClaim(facts(2, w))
-		f.Objects.Warning(&dra.Warning{Name: "team-a/gang.1", Kind: dra.WarningCreation, Pod: dra.PodRef{Namespace: "team-a", Name: "gang"}, PodUID: "gang", Message: denied}, false)
-		f.Objects.Warning(&dra.Warning{Name: "team-a/train-0.1", Kind: dra.WarningCreation, Pod: w.Pod, PodUID: "train-0", Message: "PodResourceClaim other: denied"}, false)
-		f.Objects.Pod(&dra.PodLifecycle{Ref: w.Pod, UID: "train-0", Created: ago(4 * time.Minute), Group: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
+		f.Objects.Apply(dra.Change{Warning: &dra.Warning{Name: "team-a/gang.1", Kind: dra.WarningCreation, Pod: dra.PodRef{Namespace: "team-a", Name: "gang"}, PodUID: "gang", Message: denied}})
+		f.Objects.Apply(dra.Change{Warning: &dra.Warning{Name: "team-a/train-0.1", Kind: dra.WarningCreation, Pod: w.Pod, PodUID: "train-0", Message: "PodResourceClaim other: denied"}})
+		f.Objects.Apply(dra.Change{Pod: &dra.PodLifecycle{Ref: w.Pod, UID: "train-0", Created: ago(4 * time.Minute), Group: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}})
 		text := unwrappedText(t, f, pod)
 		if strings.Contains(text, "correct what the controller manager reports;") != want || !strings.Contains(text, message) || strings.Contains(text, "PodResourceClaim other") {
 			t.Errorf("%s:\n%s", message, text)

@@ -3,21 +3,23 @@ package explain
 import (
 	"cmp"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
 // pendingBuilder describes claim references that are not satisfied.
 type pendingBuilder struct {
-	facts  *Facts
+	facts  *clusterread.Facts
 	usages usages
 }
 
 // withoutGuess returns the reference without a reason where the claim may be that
 // of the pod's group, which could not be read.
 func (b pendingBuilder) withoutGuess(w cluster.PendingRef) cluster.PendingRef {
-	pod, ok := b.facts.Objects.pods[w.Pod]
-	if ok && pod.Group != "" && w.Claim == "" && w.Reason == dra.ReasonClaimNotCreated && !b.facts.Gaps.sees(sourceGroups, w.Pod.Namespace) {
+	pod, ok := b.facts.Objects.Pods[w.Pod]
+	if ok && pod.Group != "" && w.Claim == "" && w.Reason == dra.ReasonClaimNotCreated && !b.facts.Gaps.See(clusterread.SourceGroups, w.Pod.Namespace) {
 		w.Reason, w.Message = dra.ReasonUnknown, "the PodGroups could not be read, so it is unknown whether the claim that the pod shares with its group exists"
 	}
 	return w
@@ -29,23 +31,23 @@ func (b pendingBuilder) build(w cluster.PendingRef) PendingRef {
 		Pods: []string{w.Pod.Name}, PodClaim: w.PodClaim, Claim: w.Claim, DeviceClass: w.DeviceClass,
 		Since: w.Since.UTC(), Reason: string(w.Reason), Meaning: cmp.Or(w.Reason.Info().Meaning, dra.ReasonUnknown.Info().Meaning), Message: w.Message,
 	}
-	podClaim := b.facts.Objects.podClaim(w.Pod, w.PodClaim)
+	podClaim := b.facts.Objects.PodClaim(w.Pod, w.PodClaim)
 	ref.Template = podClaim.Template
 	if podClaim.Name == "" {
 		ref.ExtendedResource, ref.PodClaim = w.PodClaim, ""
 	}
-	ref.Asked = b.facts.spec(w.Pod.Namespace, w.Claim, podClaim.Template)
+	ref.Asked = b.facts.Spec(w.Pod.Namespace, w.Claim, podClaim.Template)
 	if w.Diagnosis != nil {
 		b.addDiagnosis(&ref, w.Diagnosis)
 	}
 	if ref.Asked == nil {
 		ref.Asked = specOfCounts(ref.Counts)
 	}
-	if w.Reason == dra.ReasonConstraints && ref.Asked.tooMany() {
+	if w.Reason == dra.ReasonConstraints && ref.Asked.TooMany() {
 		ref.Meaning = "the claim requests more devices than a claim may have"
 	}
 	if !ref.gated() {
-		ref.Autoscaler = b.facts.Objects.autoscaling(w.PodUID)
+		ref.Autoscaler = podAutoscaling(b.facts.Objects, w.PodUID)
 	}
 	ref.cause = b.cause(&ref, podClaim, w.Pod.Namespace)
 	return ref
@@ -74,7 +76,7 @@ func (b pendingBuilder) addDiagnosis(ref *PendingRef, diagnosis *dra.Diagnosis) 
 		}
 		ref.HolderCount = max(detail.HoldersInAll, len(ref.Holders))
 	}
-	if b.facts.Gaps.lack(sourceNodes) {
+	if b.facts.Gaps.Lack(clusterread.SourceNodes) {
 		return
 	}
 	ref.onOneNode = detail.OnOneNode
@@ -88,7 +90,7 @@ func (b pendingBuilder) addDiagnosis(ref *PendingRef, diagnosis *dra.Diagnosis) 
 func (b pendingBuilder) counts(request dra.RequestFunnel) RequestCounts {
 	counts := RequestCounts{Request: request.Request, DeviceClass: request.Class, Asked: request.Count, Left: make(map[string]int, dra.Stages)}
 	for stage := range dra.Stage(dra.Stages) {
-		if stage == dra.StageBestNode && b.facts.Gaps.lack(sourceNodes) {
+		if stage == dra.StageBestNode && b.facts.Gaps.Lack(clusterread.SourceNodes) {
 			continue
 		}
 		counts.Left[stage.String()] = request.Left[stage]
@@ -96,14 +98,14 @@ func (b pendingBuilder) counts(request dra.RequestFunnel) RequestCounts {
 	return counts
 }
 
-func newRemoval(r dra.Removal, funnels []dra.RequestFunnel) Removal {
+func newRemoval(r dra.Removal, requests []dra.RequestFunnel) Removal {
 	removal := Removal{Request: r.Request, Stage: r.Stage.String(), Count: r.Count, Because: r.Because, Rule: r.Rule, Examples: deviceNames(r.Examples)}
 	if r.Taint != nil {
 		removal.Taint, removal.taint = taintText(*r.Taint), r.Taint
 	}
-	for _, funnel := range funnels {
-		if funnel.Request == r.Request && r.Stage > dra.StagePublished {
-			removal.Of = funnel.Left[r.Stage-1]
+	for _, request := range requests {
+		if request.Request == r.Request && r.Stage > dra.StagePublished {
+			removal.Of = request.Left[r.Stage-1]
 		}
 	}
 	return removal
@@ -129,7 +131,7 @@ func (b pendingBuilder) eviction(rule string) string {
 
 func (b pendingBuilder) holder(h dra.Holder) Holder {
 	holder := Holder{Request: h.Request, Namespace: h.Claim.Namespace, Claim: h.Claim.Name, Pods: h.Pods, Devices: deviceNames(h.Devices), used: usage{pods: h.Pods}}
-	if claim, ok := b.facts.Objects.claims[h.Claim]; ok {
+	if claim, ok := b.facts.Objects.Claims[h.Claim]; ok {
 		holder.Since, holder.used = moment(claim.AllocatedAt), b.usages.of(claim)
 		holder.Pods, holder.Others, holder.PodsGone = holder.used.pods, holder.used.others, holder.used.gone
 	}
@@ -138,13 +140,13 @@ func (b pendingBuilder) holder(h dra.Holder) Holder {
 
 // specOfCounts returns what the counts show of a specification that could not be
 // read; an extended resource has none.
-func specOfCounts(counts []RequestCounts) *Spec {
+func specOfCounts(counts []RequestCounts) *clusterread.Spec {
 	if len(counts) == 0 {
 		return nil
 	}
-	spec := &Spec{}
+	spec := &clusterread.Spec{}
 	for _, c := range counts {
-		spec.Requests = append(spec.Requests, Request{Name: c.Request, DeviceClass: c.DeviceClass, Count: c.Asked, All: c.Asked == 0})
+		spec.Requests = append(spec.Requests, clusterread.Request{Name: c.Request, DeviceClass: c.DeviceClass, Count: c.Asked, All: c.Asked == 0})
 	}
 	return spec
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/internal/words"
 )
@@ -21,7 +23,7 @@ const (
 )
 
 // podBuilder describes pods and the phases that they are in.
-type podBuilder struct{ facts *Facts }
+type podBuilder struct{ facts *clusterread.Facts }
 
 // build describes the pod and its phases; with a claim, the phases of that claim
 // and of the pod as a whole.
@@ -61,7 +63,7 @@ func (b podBuilder) state(lifecycle *dra.PodLifecycle) string {
 	switch {
 	case !lifecycle.Started.IsZero():
 		return StateRunning
-	case lifecycle.Node == "" && b.facts.Gaps.lack(sourceClaims):
+	case lifecycle.Node == "" && b.facts.Gaps.Lack(clusterread.SourceClaims):
 		return StateUnknown // a pod that is bound has its claims
 	default:
 		return StateStarting
@@ -92,7 +94,7 @@ func (b podBuilder) withFailure(message string, lifecycle *dra.PodLifecycle, pha
 	}) {
 		return message
 	}
-	warning := b.facts.Objects.preparationFailure(lifecycle.Ref, lifecycle.UID)
+	warning := b.preparationFailure(lifecycle.Ref, lifecycle.UID)
 	if warning == nil {
 		return message
 	}
@@ -100,7 +102,7 @@ func (b podBuilder) withFailure(message string, lifecycle *dra.PodLifecycle, pha
 }
 
 func (b podBuilder) phaseText(lifecycle *dra.PodLifecycle, phase string) (text, help string) {
-	if domain := b.facts.Objects.waitsForDomain(lifecycle); domain != nil && (phase == phasePreparation || phase == phasePreparationStart) {
+	if domain := b.waitsForDomain(lifecycle); domain != nil && (phase == phasePreparation || phase == phasePreparationStart) {
 		return fmt.Sprintf("the pod waits until its node %s is ready in ComputeDomain %s", lifecycle.Node, domain.Ref.Name),
 			fmt.Sprintf("`kubectl get pods -A -o wide -l resource.nvidia.com/computeDomain=%s` shows the pod of the IMEX daemon on %s", domain.UID, lifecycle.Node)
 	}
@@ -134,12 +136,39 @@ func (b podBuilder) phaseText(lifecycle *dra.PodLifecycle, phase string) (text, 
 func (b podBuilder) drivers(lifecycle *dra.PodLifecycle) []string {
 	names := make(map[string]bool)
 	for _, reference := range lifecycle.Claims {
-		ref := dra.ClaimRef{Namespace: lifecycle.Ref.Namespace, Name: b.facts.Objects.claimName(lifecycle, reference)}
-		if claim, ok := b.facts.Objects.claims[ref]; ok {
+		ref := dra.ClaimRef{Namespace: lifecycle.Ref.Namespace, Name: b.facts.Objects.ClaimName(lifecycle, reference)}
+		if claim, ok := b.facts.Objects.Claims[ref]; ok {
 			for _, result := range claim.Results {
 				names[result.Device.Driver] = true
 			}
 		}
 	}
 	return slices.Sorted(maps.Keys(names))
+}
+
+// preparationFailure returns the newest event about devices that could not be
+// prepared for the pod; nil without one.
+func (b podBuilder) preparationFailure(pod dra.PodRef, uid string) *dra.Warning {
+	var newest *dra.Warning
+	for _, warning := range b.facts.Objects.Warnings {
+		if warning.Kind != dra.WarningPreparation || warning.Pod != pod || (warning.PodUID != "" && warning.PodUID != uid) {
+			continue
+		}
+		if newest == nil || warning.Last.After(newest.Last) || warning.Last.Equal(newest.Last) && warning.Name > newest.Name {
+			newest = warning
+		}
+	}
+	return newest
+}
+
+// waitsForDomain returns the ComputeDomain in which the node of a pod is not ready, and
+// for which the pod therefore waits; nil if there is none.
+func (b podBuilder) waitsForDomain(pod *dra.PodLifecycle) *dra.ComputeDomain {
+	for _, reference := range pod.Claims {
+		domain := computeDomain(b.facts.Objects, pod.Ref.Namespace, reference.Template)
+		if domain != nil && !slices.ContainsFunc(domain.Nodes, func(node dra.ComputeDomainNode) bool { return node.Name == pod.Node && node.Ready }) {
+			return domain
+		}
+	}
+	return nil
 }

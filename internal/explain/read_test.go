@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,10 +36,10 @@ func TestSlowList(t *testing.T) {
 	if err := server.Put(claim); err != nil {
 		t.Fatal(err)
 	}
-	reader := explain.Reader{
+	reader := clusterread.Reader{
 		Config: server.Config(), Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Stderr: io.Discard, Timeout: time.Minute,
 	}
-	subject := explain.Subject{Kind: explain.KindClaim, Namespace: "team-a", Name: "gpus"}
+	subject := clusterread.Subject{Kind: clusterread.KindClaim, Namespace: "team-a", Name: "gpus"}
 	facts, err := reader.Facts(t.Context(), subject)
 	if err != nil {
 		t.Fatal(err)

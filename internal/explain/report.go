@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/internal/words"
 )
@@ -13,21 +15,21 @@ import (
 // field of which nothing is known, or for which there is nothing to say, is
 // left out.
 type Report struct {
-	APIVersion string    `json:"apiVersion"` // v1
-	Kind       Kind      `json:"kind"`
-	Namespace  string    `json:"namespace"`
-	Name       string    `json:"name"`
-	At         time.Time `json:"at"` // when the cluster was looked at
-	State      string    `json:"state"`
-	Summary    string    `json:"summary"`
+	APIVersion string           `json:"apiVersion"` // v1
+	Kind       clusterread.Kind `json:"kind"`
+	Namespace  string           `json:"namespace"`
+	Name       string           `json:"name"`
+	At         time.Time        `json:"at"` // when the cluster was looked at
+	State      string           `json:"state"`
+	Summary    string           `json:"summary"`
 
 	Workload *Workload       `json:"workload,omitempty"`       // of a workload
 	Domains  []ComputeDomain `json:"computeDomains,omitempty"` // that the pods use
 
-	Pending []PendingRef `json:"pending"` // the references that are not satisfied, with the reasons
-	Claims  []Claim      `json:"claims"`  // the claim, or those of the pod that exist; of a workload none
-	Pods    []Pod        `json:"pods"`    // the pod, those that use the claim, or those of the workload
-	NotRead []Gap        `json:"notRead"` // what could not be read, and what is not known because of it
+	Pending []PendingRef      `json:"pending"` // the references that are not satisfied, with the reasons
+	Claims  []Claim           `json:"claims"`  // the claim, or those of the pod that exist; of a workload none
+	Pods    []Pod             `json:"pods"`    // the pod, those that use the claim, or those of the workload
+	NotRead []clusterread.Gap `json:"notRead"` // what could not be read, and what is not known because of it
 
 	Bugs []KnownBug `json:"knownBugs,omitempty"` // of which the claims or pods have a sign
 
@@ -84,15 +86,15 @@ type PendingRef struct {
 
 	Message string `json:"message,omitempty"` // the evidence: which request, how many of how many, or which component reports it
 
-	Asked       *Spec            `json:"asked,omitempty"`
-	Counts      []RequestCounts  `json:"funnel,omitempty"`
-	Broken      []BrokenSelector `json:"brokenSelectors,omitempty"`
-	Removed     []Removal        `json:"removed,omitempty"`
-	Holders     []Holder         `json:"holders,omitempty"` // a few of each request, those with most devices first
-	HolderCount int              `json:"holdersInAll,omitempty"`
-	Nodes       []Node           `json:"nodes,omitempty"`
-	Fits        string           `json:"fits,omitempty"` // a node whose devices suffice
-	Help        []string         `json:"help"`           // what would help, most useful first
+	Asked       *clusterread.Spec `json:"asked,omitempty"`
+	Counts      []RequestCounts   `json:"funnel,omitempty"`
+	Broken      []BrokenSelector  `json:"brokenSelectors,omitempty"`
+	Removed     []Removal         `json:"removed,omitempty"`
+	Holders     []Holder          `json:"holders,omitempty"` // a few of each request, those with most devices first
+	HolderCount int               `json:"holdersInAll,omitempty"`
+	Nodes       []Node            `json:"nodes,omitempty"`
+	Fits        string            `json:"fits,omitempty"` // a node whose devices suffice
+	Help        []string          `json:"help"`           // what would help, most useful first
 
 	cause     string         // why it is pending, in plain words
 	onOneNode map[string]int // by request: how many devices one node could give, if nothing were held
@@ -201,22 +203,22 @@ type Node struct {
 
 // Claim is a ResourceClaim that exists.
 type Claim struct {
-	Name             string     `json:"name"`
-	UID              string     `json:"uid"`
-	State            string     `json:"state"`
-	DeviceClass      string     `json:"deviceClass,omitempty"`
-	MadeFor          string     `json:"madeFor,omitempty"` // the pod or group of pods that it was generated for
-	ExtendedResource bool       `json:"extendedResource,omitempty"`
-	Created          time.Time  `json:"created"`
-	AllocatedAt      *time.Time `json:"allocatedAt,omitempty"`
-	Node             string     `json:"node,omitempty"` // the only one where the allocation can be used
-	Asked            *Spec      `json:"asked,omitempty"`
-	Devices          []Device   `json:"devices,omitempty"`
-	ReservedFor      []string   `json:"reservedFor,omitempty"`
-	DeletedSince     *time.Time `json:"deletedSince,omitempty"`
-	Finalizers       []string   `json:"finalizers,omitempty"` // what keeps it while it is being deleted
-	Remarks          []string   `json:"remarks,omitempty"`
-	Help             []string   `json:"help,omitempty"`
+	Name             string            `json:"name"`
+	UID              string            `json:"uid"`
+	State            string            `json:"state"`
+	DeviceClass      string            `json:"deviceClass,omitempty"`
+	MadeFor          string            `json:"madeFor,omitempty"` // the pod or group of pods that it was generated for
+	ExtendedResource bool              `json:"extendedResource,omitempty"`
+	Created          time.Time         `json:"created"`
+	AllocatedAt      *time.Time        `json:"allocatedAt,omitempty"`
+	Node             string            `json:"node,omitempty"` // the only one where the allocation can be used
+	Asked            *clusterread.Spec `json:"asked,omitempty"`
+	Devices          []Device          `json:"devices,omitempty"`
+	ReservedFor      []string          `json:"reservedFor,omitempty"`
+	DeletedSince     *time.Time        `json:"deletedSince,omitempty"`
+	Finalizers       []string          `json:"finalizers,omitempty"` // what keeps it while it is being deleted
+	Remarks          []string          `json:"remarks,omitempty"`
+	Help             []string          `json:"help,omitempty"`
 }
 
 // Device is a device of an allocation.

@@ -3,16 +3,17 @@ package explain_test
 import (
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/model"
-	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
 
 // stateScenes do not wait.
 func stateTextCases() map[string]textCase {
-	serving := explain.Subject{Kind: explain.KindClaim, Namespace: "team-b", Name: "serve"}
-	servingPod := explain.Subject{Kind: explain.KindPod, Namespace: "team-b", Name: "serve-0"}
-	with := func(change func(*dra.ClaimLifecycle, *dra.PodLifecycle)) explain.Facts {
+	serving := clusterread.Subject{Kind: clusterread.KindClaim, Namespace: "team-b", Name: "serve"}
+	servingPod := clusterread.Subject{Kind: clusterread.KindPod, Namespace: "team-b", Name: "serve-0"}
+	with := func(change func(*dra.ClaimLifecycle, *dra.PodLifecycle)) clusterread.Facts {
 		f := facts(2)
 		lifecycle := dra.ClaimLifecycle{
 			Ref: dra.ClaimRef{Namespace: "team-b", Name: "serve"}, UID: "claim-serve", Created: ago(3 * time.Hour), Classes: []string{"gpu.example.com"},
@@ -26,16 +27,16 @@ func stateTextCases() map[string]textCase {
 			Claims: []dra.PodClaim{{Name: "gpu", Claim: "serve"}},
 		}
 		change(&lifecycle, &p)
-		f.Objects.Claim(&lifecycle, false)
-		f.Objects.Pod(&p, p.UID == "")
+		f.Objects.Apply(dra.Change{Claim: &lifecycle})
+		f.Objects.Apply(dra.Change{Pod: &p, Gone: p.UID == ""})
 		return f
 	}
 	gone := func(p *dra.PodLifecycle) { p.UID = "" }
 	preparing := with(func(_ *dra.ClaimLifecycle, p *dra.PodLifecycle) { p.Scheduled = ago(10 * time.Minute) })
 	preparing.Phases = []*model.Phase{{Pod: dra.PodRef{Namespace: "team-b", Name: "serve-0"}, Claim: "serve", Name: "preparation", Since: ago(10 * time.Minute)},
 		{Pod: dra.PodRef{Namespace: "team-b", Name: "serve-1"}, Claim: "serve", Name: "start", Since: ago(time.Hour)}}
-	preparing.Objects.Warning(&dra.Warning{Name: "team-b/serve-0.1", Kind: dra.WarningPreparation, Pod: dra.PodRef{Namespace: "team-b", Name: "serve-0"}, PodUID: "serve-0",
-		Message: "Failed to prepare dynamic resources: DRA driver gpu.example.com is not registered", Count: 12, Last: ago(time.Minute)}, false)
+	preparing.Objects.Apply(dra.Change{Warning: &dra.Warning{Name: "team-b/serve-0.1", Kind: dra.WarningPreparation, Pod: dra.PodRef{Namespace: "team-b", Name: "serve-0"}, PodUID: "serve-0",
+		Message: "Failed to prepare dynamic resources: DRA driver gpu.example.com is not registered", Count: 12, Last: ago(time.Minute)}})
 	unprepared := with(func(c *dra.ClaimLifecycle, p *dra.PodLifecycle) {
 		c.NoPreparation, p.Scheduled = true, ago(10*time.Minute)
 	})

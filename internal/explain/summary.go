@@ -3,13 +3,15 @@ package explain
 import (
 	"fmt"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // summarizer writes the answer in one sentence.
 type summarizer struct {
-	facts  *Facts
+	facts  *clusterread.Facts
 	usages usages
 }
 
@@ -73,7 +75,7 @@ func (s summarizer) pod(report *Report, lifecycle *dra.PodLifecycle) {
 	if lifecycle.Node != "" {
 		text += " on " + lifecycle.Node
 	}
-	if s.facts.Gaps.lack(sourceClaims) && report.State != StateUnknown {
+	if s.facts.Gaps.Lack(clusterread.SourceClaims) && report.State != StateUnknown {
 		text += "; its claims are unknown"
 	}
 	report.short = text
@@ -100,7 +102,7 @@ func reportPhase(report *Report) string {
 	switch {
 	case oldest == nil:
 		return ""
-	case report.Kind == KindPod:
+	case report.Kind == clusterread.KindPod:
 		return fmt.Sprintf("; %s in progress %s", oldest.Phase, since(oldest.Since, report.At))
 	default:
 		return fmt.Sprintf("; %s of pod %s in progress %s", oldest.Phase, pod.Name, since(oldest.Since, report.At))
@@ -111,7 +113,7 @@ func reportPhase(report *Report) string {
 func pendingSummary(report *Report) string {
 	oldest := report.main()
 	text := fmt.Sprintf("is %s %s: %s", oldest.status(), since(oldest.Since, report.At), oldest.Meaning)
-	if more := len(report.Pending) - 1; more > 0 && report.Kind == KindPod {
+	if more := len(report.Pending) - 1; more > 0 && report.Kind == clusterread.KindPod {
 		text += "; " + words.Count(more, "more "+oldest.status()+" claim", "more "+oldest.status()+" claims")
 	}
 	return text

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/internal/words"
 )
@@ -15,7 +17,7 @@ import (
 // with a few bold lines. Brief is the answer alone.
 func (r *Report) Text(styled bool) string {
 	p := &printer{styled: styled}
-	p.verdict(r)
+	p.conclusion(r)
 	if r.Workload != nil {
 		p.heading("Workload")
 		p.paragraph(2, r.Workload.Kind+" "+r.Name+" "+r.Workload.text())
@@ -46,7 +48,7 @@ func (r *Report) Text(styled bool) string {
 // claim's name, so that only the pods are added.
 func pendingText(p *printer, r *Report, w *PendingRef) {
 	title := words.Capital(w.status()) + ": " + w.Reason
-	if r.Kind == KindPod {
+	if r.Kind == clusterread.KindPod {
 		title = words.Capital(w.where()) + ": " + w.Reason
 	}
 	p.heading(title)
@@ -55,7 +57,7 @@ func pendingText(p *printer, r *Report, w *PendingRef) {
 	} else {
 		p.paragraph(2, w.Meaning)
 	}
-	if r.Kind != KindPod {
+	if r.Kind != clusterread.KindPod {
 		p.paragraph(2, pods(w.Pods)+": "+w.status()+" "+since(w.Since, r.At))
 	} else {
 		p.paragraph(2, w.status()+" "+since(w.Since, r.At))
@@ -224,7 +226,7 @@ func gapsText(p *printer, r *Report) {
 	}
 }
 
-func specText(p *printer, spec *Spec) {
+func specText(p *printer, spec *clusterread.Spec) {
 	if spec == nil || len(spec.Requests) == 0 {
 		return
 	}
@@ -240,11 +242,11 @@ func specText(p *printer, spec *Spec) {
 		}
 	}
 	for _, constraint := range spec.Constraints {
-		p.paragraph(4, strings.TrimPrefix(constraint.text(), "the constraint that "))
+		p.paragraph(4, strings.TrimPrefix(constraintText(constraint), "the constraint that "))
 	}
 }
 
-func requestText(p *printer, indent int, request Request) {
+func requestText(p *printer, indent int, request clusterread.Request) {
 	amount := words.Count(request.Count, "device", "devices")
 	if request.All {
 		amount = "all matching devices of a node"
@@ -386,3 +388,15 @@ func helpText(p *printer, help []string) {
 
 // section is a heading within one reference.
 func section(p *printer, title string) { p.wrapped("  ", "  ", title+":", styleBold) }
+
+// constraintText describes what a constraint demands.
+func constraintText(c clusterread.Constraint) string {
+	subject := "the devices of all requests"
+	if len(c.Requests) > 0 {
+		subject = "the devices of " + words.Join(c.Requests, "and")
+	}
+	if c.MatchAttribute != "" {
+		return fmt.Sprintf("the constraint that %s have the same %s", subject, c.MatchAttribute)
+	}
+	return fmt.Sprintf("the constraint that %s each have a different %s", subject, c.DistinctAttribute)
+}

@@ -5,10 +5,11 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/source"
-	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
 
 // otherTextCases returns cases that are pending for something else than
@@ -17,35 +18,35 @@ func otherTextCases() map[string]textCase {
 	missing := pendingRef(dra.ReasonClaimMissing, "resourceclaim \"traning\" not found", nil)
 	missing.Claim = ""
 	missingFacts := facts(2, missing)
-	missingFacts.Objects.Pod(&dra.PodLifecycle{Ref: missing.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Claim: "train-0-gpus-x7k2"}}}, false)
+	missingFacts.Objects.Apply(dra.Change{Pod: &dra.PodLifecycle{Ref: missing.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Claim: "train-0-gpus-x7k2"}}}})
 	notMade := pendingRef(dra.ReasonClaimNotCreated, "", nil)
 	notMade.Claim, notMade.DeviceClass = "", ""
 	noTemplate := withoutClaim(facts(2, notMade))
-	noTemplate.Objects.Pod(&dra.PodLifecycle{Ref: notMade.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpu"}}}, false)
+	noTemplate.Objects.Apply(dra.Change{Pod: &dra.PodLifecycle{Ref: notMade.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpu"}}}})
 	const denied = "admission webhook \"policy.example.com\" denied the request"
 	refused := notMade
 	refused.Message = denied
 	notMadeYet := withoutClaim(facts(2, refused))
-	notMadeYet.Objects.Pod(&dra.PodLifecycle{Ref: notMade.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
-	notMadeYet.Objects.Warning(&dra.Warning{Name: "team-a/old", Kind: dra.WarningCreation, Pod: notMade.Pod, PodUID: "train-0", Message: "an older word", Count: 1, Last: ago(3 * time.Minute)}, false)
-	notMadeYet.Objects.Warning(&dra.Warning{Name: "team-a/new", Kind: dra.WarningCreation, Pod: notMade.Pod, PodUID: "train-0", Message: denied, Count: 4, Last: ago(time.Minute)}, false)
+	notMadeYet.Objects.Apply(dra.Change{Pod: &dra.PodLifecycle{Ref: notMade.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}})
+	notMadeYet.Objects.Apply(dra.Change{Warning: &dra.Warning{Name: "team-a/old", Kind: dra.WarningCreation, Pod: notMade.Pod, PodUID: "train-0", Message: "an older word", Count: 1, Last: ago(3 * time.Minute)}})
+	notMadeYet.Objects.Apply(dra.Change{Warning: &dra.Warning{Name: "team-a/new", Kind: dra.WarningCreation, Pod: notMade.Pod, PodUID: "train-0", Message: denied, Count: 4, Last: ago(time.Minute)}})
 	unusableFacts := facts(2, pendingRef(dra.ReasonClaimUnusable, "resourceclaim train-0-gpus-x7k2p is being deleted", nil))
-	unusableFacts.Objects.Claim(&dra.ClaimLifecycle{
+	unusableFacts.Objects.Apply(dra.Change{Claim: &dra.ClaimLifecycle{
 		Ref: dra.ClaimRef{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}, UID: "claim-train-0", Created: ago(4 * time.Minute),
 		Deleted: ago(2 * time.Minute), Finalizers: []string{"example.com/keep"}, Classes: []string{"gpu.example.com"},
-	}, false)
+	}})
 	quota := pendingRef(dra.ReasonQuota, "PodResourceClaim gpus: resource claim creation: resourceclaims is forbidden: exceeded quota: gpus, requested: count/resourceclaims=1", nil)
 	quota.Claim = ""
 	quotaFacts := withoutClaim(facts(2, quota))
-	quotaFacts.Objects.Claim(&dra.ClaimLifecycle{Ref: dra.ClaimRef{Namespace: "team-a", Name: "spare"}, UID: "claim-spare", Created: ago(time.Hour)}, false)
-	quotaFacts.Objects.Pod(&dra.PodLifecycle{Ref: quota.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
+	quotaFacts.Objects.Apply(dra.Change{Claim: &dra.ClaimLifecycle{Ref: dra.ClaimRef{Namespace: "team-a", Name: "spare"}, UID: "claim-spare", Created: ago(time.Hour)}})
+	quotaFacts.Objects.Apply(dra.Change{Pod: &dra.PodLifecycle{Ref: quota.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}})
 	binding := facts(2, pendingRef(dra.ReasonBinding, "", nil))
-	binding.Objects.Claim(&dra.ClaimLifecycle{
+	binding.Objects.Apply(dra.Change{Claim: &dra.ClaimLifecycle{
 		Ref: dra.ClaimRef{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}, UID: "claim-train-0", Created: ago(4 * time.Minute), Classes: []string{"gpu.example.com"},
 		Allocated: true, AllocatedAt: ago(3 * time.Minute), Node: "node-a", Binding: dra.BindingWaiting,
 		Results:     []dra.AllocatedDevice{{Request: "gpus", Class: "gpu.example.com", Device: gpu("node-a", "gpu-3")}},
 		ReservedFor: []dra.Consumer{{Resource: "pods", Name: "train-0", UID: "train-0"}},
-	}, false)
+	}})
 	binding.Phases = []*model.Phase{{Pod: dra.PodRef{Namespace: "team-a", Name: "train-0"}, Claim: "train-0-gpus-x7k2p", Name: "binding", Since: ago(3 * time.Minute)}}
 	other := facts(2, pendingRef(dra.ReasonOther, "0/2 nodes are available: 2 Insufficient cpu.",
 		diagnosis(dra.ReasonNone, 2, [dra.Stages]int{8, 8, 8, 8, 6, 4}, dra.Detail{Fits: "node-b"})))
@@ -58,9 +59,9 @@ func otherTextCases() map[string]textCase {
 		"gated":               {pod, facts(2, pendingRef(dra.ReasonGated, "", nil))},
 		"binding-conditions":  {pod, binding},
 		"other-constraints":   {pod, other},
-		"known-bug":           {explain.Subject{Kind: explain.KindPod, Namespace: "team-b", Name: "serve-0"}, unevicted("v1.37.1+k3s1")},
-		"known-bug-possible":  {explain.Subject{Kind: explain.KindClaim, Namespace: "team-b", Name: "serve"}, unevicted("")},
-		"known-bug-fixed":     {explain.Subject{Kind: explain.KindPod, Namespace: "team-b", Name: "serve-0"}, unevicted("v1.37.2")},
+		"known-bug":           {clusterread.Subject{Kind: clusterread.KindPod, Namespace: "team-b", Name: "serve-0"}, unevicted("v1.37.1+k3s1")},
+		"known-bug-possible":  {clusterread.Subject{Kind: clusterread.KindClaim, Namespace: "team-b", Name: "serve"}, unevicted("")},
+		"known-bug-fixed":     {clusterread.Subject{Kind: clusterread.KindPod, Namespace: "team-b", Name: "serve-0"}, unevicted("v1.37.2")},
 		"known-bug-elsewhere": {pod, unevicted("v1.37.1")},
 		"autoscaler-declined": {pod, autoscaled(dra.ClusterAutoscaler, dra.AutoscalingDeclined, "pod didn't trigger scale-up: 1 max node group size reached, 2 node(s) had untolerated taint(s)")},
 		"autoscaler-scale-up": {pod, autoscaled(dra.Karpenter, dra.AutoscalingScaleUp, "Pod should schedule on: nodeclaim/gpu-v278f")},
@@ -86,54 +87,54 @@ func otherTextCases() map[string]textCase {
 
 // gang returns the facts of a pod that waits for its gang, of which another pod is
 // pending for a reason.
-func gang(reason dra.PendingReason, message string) explain.Facts {
+func gang(reason dra.PendingReason, message string) clusterread.Facts {
 	ref := pendingRef(dra.ReasonGangQuorum, message, diagnosis(dra.ReasonNone, 2, [dra.Stages]int{8, 8, 8, 8, 6, 4}, dra.Detail{Fits: "node-b"}))
 	other := pendingRef(reason, "as diagnosed", nil)
 	other.Pod.Name, other.PodUID, other.Claim = "train-1", "train-1", "train-1-gpus"
 	f := facts(2, ref)
 	f.Pending = append(f.Pending, other)
 	for _, pod := range []string{"train-0", "train-1"} {
-		f.Objects.Pod(&dra.PodLifecycle{
+		f.Objects.Apply(dra.Change{Pod: &dra.PodLifecycle{
 			Ref: dra.PodRef{Namespace: "team-a", Name: pod}, UID: pod, Created: ago(4 * time.Minute), Group: "train",
 			Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: map[string]string{"train-0": "train-0-gpus-x7k2p", "train-1": "train-1-gpus"}[pod]}},
-		}, false)
+		}})
 	}
 	return f
 }
 
 // autoscaled returns the facts of a pod of which an autoscaler has reported twice.
-func autoscaled(by dra.Autoscaler, state dra.AutoscalingState, message string) explain.Facts {
+func autoscaled(by dra.Autoscaler, state dra.AutoscalingState, message string) clusterread.Facts {
 	ref := pendingRef(dra.ReasonInsufficient, "request gpus asks for 2 devices; of 8 devices that match and have no untolerated taint, 1 can still be allocated", diagnosis(dra.ReasonInsufficient, 2, [dra.Stages]int{8, 8, 8, 8, 1, 1}, dra.Detail{}))
 	f := facts(2, ref)
-	f.Objects.Autoscaling(&dra.Autoscaling{Name: "team-a/new", Pod: ref.Pod, PodUID: ref.PodUID, Autoscaler: by, State: state, Message: message, Last: ago(3 * time.Minute)}, false)
-	f.Objects.Autoscaling(&dra.Autoscaling{Name: "team-a/old", Pod: ref.Pod, PodUID: ref.PodUID, Autoscaler: by, State: state, Message: "of before", Last: ago(9 * time.Minute)}, false)
+	f.Objects.Apply(dra.Change{Autoscaling: &dra.Autoscaling{Name: "team-a/new", Pod: ref.Pod, PodUID: ref.PodUID, Autoscaler: by, State: state, Message: message, Last: ago(3 * time.Minute)}})
+	f.Objects.Apply(dra.Change{Autoscaling: &dra.Autoscaling{Name: "team-a/old", Pod: ref.Pod, PodUID: ref.PodUID, Autoscaler: by, State: state, Message: "of before", Last: ago(9 * time.Minute)}})
 	return f
 }
 
 // queuedPod returns the facts of a pod that Kueue holds.
-func queuedPod() explain.Facts {
+func queuedPod() clusterread.Facts {
 	f := facts(2, pendingRef(dra.ReasonQueueQuota, "workload pod-train-0-1a2b3 waits in queue research of Kueue: WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for gpus in flavor h200, 2 more needed", nil))
-	f.Objects.Pod(&dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Created: ago(4 * time.Minute), Gated: true, HeldBy: new(""), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: "train-0-gpus-x7k2p"}}}, false)
-	f.Objects.KueueWorkload(&dra.KueueWorkload{
+	f.Objects.Apply(dra.Change{Pod: &dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Created: ago(4 * time.Minute), Gated: true, HeldBy: new(""), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: "train-0-gpus-x7k2p"}}}})
+	f.Objects.Apply(dra.Change{KueueWorkload: &dra.KueueWorkload{
 		Ref: dra.PodRef{Namespace: "team-a", Name: "pod-train-0-1a2b3"}, UID: "w", Workload: dra.Workload{Queue: "research"}, Pod: dra.Consumer{Resource: "pods", Name: "train-0", UID: "train-0"},
 		Pods: 1, Claims: true, Waiting: &dra.KueueWaiting{Reason: "WaitingForQuota", Message: "couldn't assign flavors", Since: ago(4 * time.Minute)},
-	}, false)
+	}})
 	return f
 }
 
 // queuedJob returns the facts of a job that Kueue has suspended.
-func queuedJob() explain.Facts {
+func queuedJob() clusterread.Facts {
 	f := facts(2)
-	f.Objects.KueueWorkload(&dra.KueueWorkload{
+	f.Objects.Apply(dra.Change{KueueWorkload: &dra.KueueWorkload{
 		Ref: dra.PodRef{Namespace: "team-a", Name: "jobset-train-4d5e6"}, UID: "w", Workload: dra.Workload{Kind: "JobSet", Name: "train", Queue: "research"}, Pods: 8, Claims: true,
 		Waiting: &dra.KueueWaiting{Reason: "WaitingForQuota", Message: "couldn't assign flavors to pod set workers: insufficient unused quota for gpus in flavor h200, 2 more needed", Since: ago(40 * time.Minute)},
-	}, false)
+	}})
 	return f
 }
 
 // domainFacts returns the facts of a pod with the channel of a ComputeDomain: one whose
 // template does not exist, or a pod whose node is not ready in the domain.
-func domainFacts(reason dra.PendingReason) explain.Facts {
+func domainFacts(reason dra.PendingReason) clusterread.Facts {
 	f := facts(2)
 	p := &dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "nvl-channel"}}}
 	domain := &dra.ComputeDomain{Ref: dra.PodRef{Namespace: "team-a", Name: "nvl"}, UID: "6f7a-nvl", Created: ago(5 * time.Minute), Template: "nvl-channel", NumNodes: 4}
@@ -145,21 +146,21 @@ func domainFacts(reason dra.PendingReason) explain.Facts {
 		p.Node, p.Claims[0].Claim = "node-b", "train-0-gpus-x7k2p"
 		domain.Nodes = []dra.ComputeDomainNode{{Name: "node-a", Clique: "a1b2.4", Ready: true}, {Name: "node-b", Clique: "a1b2.4"}, {Name: "node-c", Clique: "a1b2.7", Ready: true}}
 		f.Phases = []*model.Phase{{Pod: p.Ref, Name: "preparation", Since: ago(2 * time.Minute)}}
-		f.Objects.Warning(&dra.Warning{Name: "team-a/e", Kind: dra.WarningPreparation, Pod: p.Ref, PodUID: "train-0", Message: "Failed to prepare dynamic resources: prepare devices failed: current node not ready in ComputeDomain", Count: 3, Last: ago(time.Minute)}, false)
+		f.Objects.Apply(dra.Change{Warning: &dra.Warning{Name: "team-a/e", Kind: dra.WarningPreparation, Pod: p.Ref, PodUID: "train-0", Message: "Failed to prepare dynamic resources: prepare devices failed: current node not ready in ComputeDomain", Count: 3, Last: ago(time.Minute)}})
 	}
-	f.Objects.Pod(p, false)
-	f.Objects.ComputeDomain(domain, false)
+	f.Objects.Apply(dra.Change{Pod: p})
+	f.Objects.Apply(dra.Change{ComputeDomain: domain})
 	return f
 }
 
 // jobFacts returns the facts of a JobSet with a gang of four, of which so many pods
 // run. The others are pending: one of them for a reason of its own.
-func jobFacts(running int, waits bool) explain.Facts {
+func jobFacts(running int, waits bool) clusterread.Facts {
 	f := facts(2, pendingRef(dra.ReasonInsufficient, "", nil))
 	f.Pending = nil
-	f.Objects.Group(&dra.Group{Ref: dra.PodRef{Namespace: "team-a", Name: "train-workers"}, UID: "group", MinPods: 4}, false)
+	f.Objects.Apply(dra.Change{Group: &dra.Group{Ref: dra.PodRef{Namespace: "team-a", Name: "train-workers"}, UID: "group", MinPods: 4}})
 	workload := &dra.Workload{Kind: "JobSet", Name: "train", Queue: "research"}
-	f.Objects.Pod(&dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}}, true) // of all other cases
+	f.Objects.Apply(dra.Change{Pod: &dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}}, Gone: true}) // of all other cases
 	for rank := range 5 {
 		name := fmt.Sprintf("train-workers-%d", rank)
 		p := &dra.PodLifecycle{
@@ -181,48 +182,48 @@ func jobFacts(running int, waits bool) explain.Facts {
 			ref.Pod, ref.PodUID, ref.Claim = p.Ref, p.UID, name+"-gpus"
 			f.Pending = append(f.Pending, ref)
 		}
-		f.Objects.Pod(p, false)
+		f.Objects.Apply(dra.Change{Pod: p})
 	}
 	return f
 }
 
 // withoutClaim removes the pending pod's claim.
-func withoutClaim(f explain.Facts) explain.Facts {
-	f.Objects.Claim(createdClaim(), true)
+func withoutClaim(f clusterread.Facts) clusterread.Facts {
+	f.Objects.Apply(dra.Change{Claim: createdClaim(), Gone: true})
 	return f
 }
 
 // oneNamespaceFacts returns the facts of a user who may read only one
 // namespace.
-func oneNamespaceFacts() explain.Facts {
+func oneNamespaceFacts() clusterread.Facts {
 	f := facts(2, pendingRef(dra.ReasonUnknown, "the claims of other namespaces could not be read, so it is unknown which of the matching devices are free",
 		diagnosis(dra.ReasonUnknown, 2, [dra.Stages]int{8, 8, 8, 8, 8, 4}, dra.Detail{})))
 	deny := func(name string) source.Status {
 		return source.Status{Name: name, Reason: source.ReasonPermission, Errors: 1, Message: "list " + name + ": " + name + " is forbidden: User \"jane\" cannot list resource \"" + name + "\" at the cluster scope"}
 	}
 	here := []source.Status{{Name: "pods", Up: true}, {Name: "resourceclaims", Up: true}, deny("devicetaintrules")}
-	f.Gaps = explain.GapsOf(here, []source.Status{deny("pods"), deny("resourceclaims"), deny("devicetaintrules")}, "team-a")
+	f.Gaps = clusterread.NewGaps(here, []source.Status{deny("pods"), deny("resourceclaims"), deny("devicetaintrules")}, "team-a")
 	return f
 }
 
-func silent() explain.Facts {
+func silent() clusterread.Facts {
 	f := facts(2, pendingRef(dra.ReasonUnknown, "", nil))
-	f.Objects.Pod(&dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: "train-0-gpus-x7k2p"}}}, false)
+	f.Objects.Apply(dra.Change{Pod: &dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: "train-0-gpus-x7k2p"}}}})
 	return f
 }
 
 // nodesForbidden returns facts without nodes: it is unknown which devices one
 // node can reach.
-func nodesForbidden() explain.Facts {
+func nodesForbidden() clusterread.Facts {
 	f := facts(4, pendingRef(dra.ReasonInsufficient, "request gpus asks for 4 devices; of 4 devices that match and have no untolerated taint, 2 can still be allocated",
 		diagnosis(dra.ReasonInsufficient, 4, [dra.Stages]int{8, 8, 4, 4, 2, 0}, dra.Detail{Nodes: []dra.NodeDiagnosis{{Node: "node-a"}}})))
-	f.Gaps = explain.GapsOf([]source.Status{{Name: "nodes", Reason: source.ReasonPermission, Errors: 1, Message: "nodes is forbidden"}}, nil, "")
+	f.Gaps = clusterread.NewGaps([]source.Status{{Name: "nodes", Reason: source.ReasonPermission, Errors: 1, Message: "nodes is forbidden"}}, nil, "")
 	return f
 }
 
 // twoPods returns two pods that share one claim that is not allocated; one of
 // them is gated.
-func twoPods() explain.Facts {
+func twoPods() clusterread.Facts {
 	v := diagnosis(dra.ReasonInsufficient, 4, [dra.Stages]int{8, 8, 4, 4, 2, 2}, dra.Detail{})
 	first := pendingRef(dra.ReasonInsufficient, "request gpus asks for 4 devices; of 4 devices that match and have no untolerated taint, 2 can still be allocated", v)
 	second, third := first, first
@@ -230,13 +231,13 @@ func twoPods() explain.Facts {
 	third.Pod.Name, third.PodUID, third.Reason, third.Message, third.Diagnosis = "train-2", "train-2", dra.ReasonGated, "", nil
 	f := facts(4, first, second, third)
 	for _, name := range []string{"train-1", "train-2"} {
-		f.Objects.Pod(&dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-a", Name: name}, UID: name, Created: ago(5 * time.Minute), Gated: name == "train-2", Claims: []dra.PodClaim{{Name: "gpus", Claim: "train-0-gpus-x7k2p"}}}, false)
+		f.Objects.Apply(dra.Change{Pod: &dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-a", Name: name}, UID: name, Created: ago(5 * time.Minute), Gated: name == "train-2", Claims: []dra.PodClaim{{Name: "gpus", Claim: "train-0-gpus-x7k2p"}}}})
 	}
 	return f
 }
 
 // hostile has text that would draw over the terminal.
-func hostile() explain.Facts {
+func hostile() clusterread.Facts {
 	f := facts(2, pendingRef(dra.ReasonOther, "0/2 nodes\x1b[2J are available:\r\n\tno\u202e room\x07.", nil))
 	ugly := spec(2)
 	ugly.Requests[0].Selectors = []string{"device.driver == \"gpu.example.com\" // this is a comment\n&&\n  device.attributes[\"gpu.example.com\"].model.matches(\"^NVIDIA (H100|H200|B200|GB200)( NVL| SXM)?$\")"}
@@ -246,15 +247,15 @@ func hostile() explain.Facts {
 
 // unevicted is a cluster in which a taint does not evict the pod of an extended
 // resource.
-func unevicted(server string) explain.Facts {
+func unevicted(server string) clusterread.Facts {
 	f := facts(2)
 	f.Server = server
-	f.Objects.Claim(&dra.ClaimLifecycle{
+	f.Objects.Apply(dra.Change{Claim: &dra.ClaimLifecycle{
 		Ref: dra.ClaimRef{Namespace: "team-b", Name: "serve"}, UID: "claim-serve", Created: ago(3 * time.Hour), Classes: []string{"gpu.example.com"},
 		Allocated: true, AllocatedAt: ago(3*time.Hour - time.Second), Node: "node-a", ExtendedResource: true,
 		Results:     []dra.AllocatedDevice{{Request: "gpu", Class: "gpu.example.com", Device: gpu("node-a", "gpu-0")}},
 		ReservedFor: []dra.Consumer{{Resource: "pods", Name: "serve-0", UID: "serve-0"}},
-	}, false)
+	}})
 	f.Supply = &dra.Supply{Tainted: []dra.TaintedDevice{{
 		Device: gpu("node-a", "gpu-0"), ByRules: []dra.Taint{{Key: "lost", Effect: "NoExecute"}}, Holders: []dra.ClaimRef{{Namespace: "team-b", Name: "serve"}},
 	}}}

@@ -3,9 +3,10 @@ package explain_test
 import (
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
 
 // textCases returns the cases with golden texts, by the name of the file.
@@ -47,7 +48,7 @@ func deviceTextCases() map[string]textCase {
 		diagnosis(dra.ReasonConstraints, 2, [dra.Stages]int{8, 8, 8, 8, 4, 2}, dra.Detail{Holders: []dra.Holder{serve}, Nodes: []dra.NodeDiagnosis{{Node: "node-b", Free: map[string]int{"gpus": 2}, Message: "cannot allocate all claims"}}})))
 	constrainedSpec := spec(2)
 	constrainedSpec.Requests[0].Derived = map[string]string{"example.com/side": `device.attributes["gpu.example.com"].numa % 2`}
-	constrainedSpec.Constraints = []explain.Constraint{{Requests: []string{"gpus"}, MatchAttribute: "resource.kubernetes.io/pcieRoot"}, {DistinctAttribute: "gpu.example.com/socket"}}
+	constrainedSpec.Constraints = []clusterread.Constraint{{Requests: []string{"gpus"}, MatchAttribute: "resource.kubernetes.io/pcieRoot"}, {DistinctAttribute: "gpu.example.com/socket"}}
 	constrained.Claims[dra.ClaimRef{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}] = constrainedSpec
 	broken := diagnosis(dra.ReasonNoMatchingDevice, 2, [dra.Stages]int{12, 8}, dra.Detail{Selectors: []dra.SelectorError{
 		{Where: "request gpus", Expression: `device.attributes["gpu.example.com"].memory > 40`, Message: "ERROR: <input>:1:48: found no matching overload for '_>_'"},
@@ -82,11 +83,11 @@ func deviceTextCases() map[string]textCase {
 			diagnosis(dra.ReasonNoMatchingDevice, 2, [dra.Stages]int{}, dra.Detail{})))},
 		"no-device-class": {pod, noClass()},
 		"prioritized":     {pod, prioritized()},
-		"extended":        {explain.Subject{Kind: explain.KindPod, Namespace: "team-a", Name: "infer"}, extended()},
+		"extended":        {clusterread.Subject{Kind: clusterread.KindPod, Namespace: "team-a", Name: "infer"}, extended()},
 	}
 }
 
-func noClass() explain.Facts {
+func noClass() clusterread.Facts {
 	w := pendingRef(dra.ReasonNoDeviceClass, "request gpus: device class gpus.example.com does not exist",
 		diagnosis(dra.ReasonNoDeviceClass, 2, [dra.Stages]int{12}, dra.Detail{}))
 	w.DeviceClass, w.Diagnosis.Funnel[0].Class = "gpus.example.com", "gpus.example.com"
@@ -98,7 +99,7 @@ func noClass() explain.Facts {
 }
 
 // prioritized requests two large devices or else four small ones.
-func prioritized() explain.Facts {
+func prioritized() clusterread.Facts {
 	w := pendingRef(dra.ReasonInsufficient, "request gpus/small asks for 4 devices; of 8 devices that match and have no untolerated taint, 1 can still be allocated", nil)
 	w.DeviceClass = dra.DeviceClassMultiple
 	w.Diagnosis = &dra.Diagnosis{Reason: dra.ReasonInsufficient, Funnel: []dra.RequestFunnel{
@@ -106,7 +107,7 @@ func prioritized() explain.Facts {
 		{Request: "gpus/small", Class: "small.example.com", Count: 4, Left: [dra.Stages]int{12, 8, 8, 8, 1, 1}},
 	}}
 	f := facts(2, w)
-	f.Claims[dra.ClaimRef{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}] = explain.Spec{Requests: []explain.Request{{Name: "gpus", FirstAvailable: []explain.Request{
+	f.Claims[dra.ClaimRef{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}] = clusterread.Spec{Requests: []clusterread.Request{{Name: "gpus", FirstAvailable: []clusterread.Request{
 		{Name: "gpus/large", DeviceClass: "large.example.com", Count: 2, Tolerations: []string{"maintenance:NoSchedule", "*=:*"}},
 		{Name: "gpus/small", DeviceClass: "small.example.com", Count: 4, Capacity: map[string]string{"memory": "10Gi", "compute": "2"}},
 	}}}}
@@ -114,12 +115,12 @@ func prioritized() explain.Facts {
 }
 
 // extended is a pod that requests devices as an extended resource.
-func extended() explain.Facts {
+func extended() clusterread.Facts {
 	f := facts(2, cluster.PendingRef{
 		Pod: dra.PodRef{Namespace: "team-a", Name: "infer"}, PodUID: "infer", PodClaim: "example.com/gpu", DeviceClass: "gpu.example.com",
 		Since: ago(90 * time.Second), Reason: dra.ReasonInsufficient, Message: "request example.com/gpu asks for 2 devices; of 8 devices that match and have no untolerated taint, 1 can still be allocated",
 		Diagnosis: &dra.Diagnosis{Reason: dra.ReasonInsufficient, Funnel: []dra.RequestFunnel{{Request: "example.com/gpu", Class: "gpu.example.com", Count: 2, Left: [dra.Stages]int{8, 8, 8, 8, 1, 1}}}},
 	})
-	f.Objects.Pod(&dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-a", Name: "infer"}, UID: "infer", Created: ago(90 * time.Second), Extended: map[string]int64{"example.com/gpu": 2}}, false)
+	f.Objects.Apply(dra.Change{Pod: &dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-a", Name: "infer"}, UID: "infer", Created: ago(90 * time.Second), Extended: map[string]int64{"example.com/gpu": 2}}})
 	return f
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
@@ -12,7 +14,7 @@ import (
 
 // unusedClaim adds a claim of another namespace that has a device, with
 // reservations set by change; the pod "worker" exists.
-func unusedClaim(f *explain.Facts, change func(claim *dra.ClaimLifecycle, worker *dra.PodLifecycle)) {
+func unusedClaim(f *clusterread.Facts, change func(claim *dra.ClaimLifecycle, worker *dra.PodLifecycle)) {
 	lifecycle := dra.ClaimLifecycle{
 		Ref: dra.ClaimRef{Namespace: "team-c", Name: "leftover"}, UID: "claim-leftover", Created: ago(9 * time.Hour), Classes: []string{"gpu.example.com"},
 		Allocated: true, AllocatedAt: ago(8 * time.Hour), Node: "node-a",
@@ -20,8 +22,8 @@ func unusedClaim(f *explain.Facts, change func(claim *dra.ClaimLifecycle, worker
 	}
 	worker := dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-c", Name: "worker"}, UID: "worker", Created: ago(9 * time.Hour)}
 	change(&lifecycle, &worker)
-	f.Objects.Claim(&lifecycle, false)
-	f.Objects.Pod(&worker, false)
+	f.Objects.Apply(dra.Change{Claim: &lifecycle})
+	f.Objects.Apply(dra.Change{Pod: &worker})
 }
 
 // There is no advice to delete a claim that is in use, may be in use, or that a
@@ -30,7 +32,7 @@ func TestAdviceToDelete(t *testing.T) {
 	group := dra.Consumer{Resource: "podgroups", Name: "gang", UID: "gang"}
 	for name, test := range map[string]struct {
 		change func(*dra.ClaimLifecycle, *dra.PodLifecycle)
-		gaps   explain.Gaps
+		gaps   clusterread.Gaps
 		who    string // as the text names them
 		delete bool
 		gone   bool
@@ -62,11 +64,11 @@ func TestAdviceToDelete(t *testing.T) {
 			p.Claims = []dra.PodClaim{{Name: "gpu", Claim: "leftover"}}
 		}, nil, "its pods no longer exist; pod worker", false, false},
 		"pods were not read": {func(*dra.ClaimLifecycle, *dra.PodLifecycle) {},
-			explain.GapsOf([]source.Status{denied("pods")}, nil, ""), "its users are unknown", false, false},
+			clusterread.NewGaps([]source.Status{denied("pods")}, nil, ""), "its users are unknown", false, false},
 		"pods of that namespace were not read": {func(*dra.ClaimLifecycle, *dra.PodLifecycle) {},
-			explain.GapsOf(nil, []source.Status{denied("pods")}, "team-a"), "its users are unknown", false, false},
+			clusterread.NewGaps(nil, []source.Status{denied("pods")}, "team-a"), "its users are unknown", false, false},
 		"groups were not read, and it is a group's": {func(c *dra.ClaimLifecycle, _ *dra.PodLifecycle) { c.MadeFor = group },
-			explain.GapsOf([]source.Status{denied("podgroups")}, nil, ""), "its users are unknown", false, false},
+			clusterread.NewGaps([]source.Status{denied("podgroups")}, nil, ""), "its users are unknown", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := facts(4, pendingRef(dra.ReasonInsufficient, "too few", diagnosis(dra.ReasonInsufficient, 4, [dra.Stages]int{8, 8, 8, 8, 2, 2}, dra.Detail{Holders: []dra.Holder{leftover}})))
@@ -77,7 +79,7 @@ func TestAdviceToDelete(t *testing.T) {
 				t.Errorf("not held by %q", test.who)
 			}
 			f.Pending = nil
-			own := unwrappedText(t, f, explain.Subject{Kind: explain.KindClaim, Namespace: "team-c", Name: "leftover"})
+			own := unwrappedText(t, f, clusterread.Subject{Kind: clusterread.KindClaim, Namespace: "team-c", Name: "leftover"})
 			for what, is := range map[string]bool{
 				"kubectl delete resourceclaim": strings.Contains(text, "kubectl delete resourceclaim"),
 				"what the claim's own says":    strings.Contains(own, "kubectl delete resourceclaim"),
@@ -98,7 +100,7 @@ func TestAdviceToDelete(t *testing.T) {
 }
 
 // unwrappedText returns the report's text without line breaks.
-func unwrappedText(t *testing.T, f explain.Facts, about explain.Subject) string {
+func unwrappedText(t *testing.T, f clusterread.Facts, about clusterread.Subject) string {
 	t.Helper()
 	report, err := explain.Explain(f, about)
 	if err != nil {

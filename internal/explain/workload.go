@@ -2,19 +2,24 @@ package explain
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
 // workload describes all pods of one workload, and its queue.
 func (e explainer) workload(report *Report, kind string) error {
-	members, kind, err := e.members(Subject{KindWorkload, report.Namespace, report.Name, kind})
+	members, kind, err := e.members(clusterread.Subject{Kind: clusterread.KindWorkload, Namespace: report.Namespace, Name: report.Name, WorkloadKind: kind})
 	if err != nil {
 		return err
 	}
 	ofJob := make(map[dra.PodRef]string, len(members))
-	workload := &Workload{Kind: kind, MinPods: e.minPods(members), Counts: make(map[string]int), Queued: e.facts.Objects.queued(kind, report.Namespace, report.Name)}
+	workload := &Workload{Kind: kind, MinPods: e.minPods(members), Counts: make(map[string]int), Queued: queued(e.facts.Objects, kind, report.Namespace, report.Name)}
 	for _, member := range members {
 		pod := podBuilder{e.facts}.build(member, "")
 		report.Pods = append(report.Pods, pod)
@@ -28,9 +33,9 @@ func (e explainer) workload(report *Report, kind string) error {
 		}
 	}
 	report.Workload = workload
-	report.Domains = e.facts.Objects.listDomains(members)
+	report.Domains = listDomains(e.facts.Objects, members)
 	report.State = workloadState(workload.Counts)
-	report.events = e.facts.events(members)
+	report.events = e.events(members)
 	report.short = workload.text()
 	report.Summary = report.short
 	switch queued := workload.Queued; {
@@ -48,16 +53,16 @@ func (e explainer) workload(report *Report, kind string) error {
 
 // members returns the pods of a workload, by role, replica, rank and name, and the
 // workload's kind. A workload that waits in a queue may have none.
-func (e explainer) members(subject Subject) (members []*dra.PodLifecycle, kind string, err error) {
-	members, kinds := e.facts.Objects.members(subject)
-	for _, queued := range e.facts.Objects.queuedKinds(subject) {
+func (e explainer) members(subject clusterread.Subject) (members []*dra.PodLifecycle, kind string, err error) {
+	members, kinds := workloadPods(e.facts.Objects, subject)
+	for _, queued := range queuedKinds(e.facts.Objects, subject) {
 		if !slices.Contains(kinds, queued) {
 			kinds = append(kinds, queued)
 		}
 	}
 	switch len(kinds) {
 	case 0:
-		return nil, "", e.facts.absent(subject)
+		return nil, "", absent(e.facts, subject)
 	case 1:
 		return members, kinds[0], nil
 	default:
@@ -71,7 +76,7 @@ func (e explainer) members(subject Subject) (members []*dra.PodLifecycle, kind s
 func (e explainer) minPods(members []*dra.PodLifecycle) int {
 	gangs := make(map[string]int)
 	for _, pod := range members {
-		group := e.facts.Objects.groups[dra.PodRef{Namespace: pod.Ref.Namespace, Name: pod.Group}]
+		group := e.facts.Objects.Groups[dra.PodRef{Namespace: pod.Ref.Namespace, Name: pod.Group}]
 		switch {
 		case pod.Group != "" && group != nil && group.MinPods > 0:
 			gangs["group/"+pod.Group] = int(group.MinPods)
@@ -123,4 +128,34 @@ func mergeReasons(all []PendingRef, ref PendingRef) []PendingRef {
 		}
 	}
 	return append(all, ref)
+}
+
+// workloadPods returns the pods of workloads with the subject's name, by role, replica,
+// rank and name, and the kinds of the workloads.
+func workloadPods(o *clusterread.Objects, subject clusterread.Subject) (members []*dra.PodLifecycle, kinds []string) {
+	found := make(map[string]bool)
+	for ref, pod := range o.Pods {
+		workload := pod.Member.Workload
+		if workload == nil || ref.Namespace != subject.Namespace || workload.Name != subject.Name ||
+			subject.WorkloadKind != "" && !strings.EqualFold(workload.Kind, subject.WorkloadKind) {
+			continue
+		}
+		members, found[workload.Kind] = append(members, pod), true
+	}
+	slices.SortFunc(members, func(a, b *dra.PodLifecycle) int {
+		x, y := &a.Member, &b.Member
+		return cmp.Or(cmp.Compare(x.Role, y.Role), compareIndices(x.Replica, y.Replica), compareIndices(x.Rank, y.Rank),
+			cmp.Compare(a.Ref.Name, b.Ref.Name))
+	})
+	return members, slices.Sorted(maps.Keys(found))
+}
+
+// compareIndices compares numbers as numbers, and what is none as text.
+func compareIndices(a, b string) int {
+	x, notX := strconv.Atoi(a)
+	y, notY := strconv.Atoi(b)
+	if notX != nil || notY != nil {
+		return cmp.Compare(a, b)
+	}
+	return cmp.Compare(x, y)
 }

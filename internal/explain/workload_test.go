@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
@@ -12,10 +14,10 @@ import (
 // not found is named with what is meant.
 func TestJobNames(t *testing.T) {
 	f := jobFacts(4, false)
-	f.Objects.Pod(&dra.PodLifecycle{
+	f.Objects.Apply(dra.Change{Pod: &dra.PodLifecycle{
 		Ref: dra.PodRef{Namespace: "team-a", Name: "web"}, UID: "web", Node: "node-a", Started: now,
 		Claims: []dra.PodClaim{{Name: "gpus", Claim: "web"}}, Member: dra.Member{Workload: &dra.Workload{Kind: "Deployment", Name: "train"}},
-	}, false)
+	}})
 	for _, test := range []struct{ name, kind, begins, fails string }{
 		{name: "train", fails: "Deployment team-a/train and JobSet team-a/train are workloads of this name: name one with --workload-kind"},
 		{name: "train", kind: "jobset", begins: "JobSet team-a/train has 5 pods"},
@@ -23,7 +25,7 @@ func TestJobNames(t *testing.T) {
 		{name: "train", kind: "Job", fails: "of kind Job with pods that use claims or extended resources of a device class, or that waits in a queue of Kueue; did you mean Deployment team-a/train or JobSet team-a/train?"},
 		{name: "trian", fails: "there is no workload team-a/trian with pods that use claims or extended resources of a device class, or that waits in a queue of Kueue; did you mean team-a/train?"},
 	} {
-		report, err := explain.Explain(f, explain.Subject{Kind: explain.KindWorkload, Namespace: "team-a", Name: test.name, WorkloadKind: test.kind})
+		report, err := explain.Explain(f, clusterread.Subject{Kind: clusterread.KindWorkload, Namespace: "team-a", Name: test.name, WorkloadKind: test.kind})
 		switch {
 		case err != nil:
 			if test.fails == "" || !strings.HasSuffix(err.Error(), test.fails) {

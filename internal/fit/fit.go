@@ -17,17 +17,19 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/dra-exporter/dra-exporter/collector/allocator"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
 
 // Options are what Fit needs to know beside the manifest.
 type Options struct {
 	Namespace string // of the pods, if the manifest does not say
 	Count     int    // of pods; 0: as the manifest says
+	Explain   func(clusterread.Facts, clusterread.Subject) (*clusterread.Shortage, error)
 }
 
 // The most nodes and pods for which the allocations are made, so that it can be
@@ -43,7 +45,7 @@ const (
 )
 
 // Fit finds out how many pods of the manifest could run in the cluster.
-func Fit(ctx context.Context, cluster *explain.ClusterRead, m *Manifest, options Options) (*Report, error) {
+func Fit(ctx context.Context, cluster *clusterread.Trial, m *Manifest, options Options) (*Report, error) {
 	known := cluster.Known()
 	if !known.Devices {
 		return nil, fmt.Errorf("what can be allocated is not known: %w", unreadError(cluster.Gaps()))
@@ -66,7 +68,7 @@ func Fit(ctx context.Context, cluster *explain.ClusterRead, m *Manifest, options
 		r.Requested = options.Count
 	}
 	if r.NotRead == nil {
-		r.NotRead = explain.Gaps{}
+		r.NotRead = clusterread.Gaps{}
 	}
 	placing := &placing{inventory: inv, pod: p, known: known}
 	if err := placing.count(ctx, min(max(mostPods, r.Requested), mostCounted)); err != nil {
@@ -74,14 +76,14 @@ func Fit(ctx context.Context, cluster *explain.ClusterRead, m *Manifest, options
 	}
 	placing.fill(r)
 	r.Fits = r.Pods >= r.Requested
-	if err := r.addNext(ctx, cluster, placing); err != nil {
+	if err := r.addNext(ctx, cluster, placing, options.Explain); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
 // unreadError names what could not be read, and why.
-func unreadError(gaps explain.Gaps) error {
+func unreadError(gaps clusterread.Gaps) error {
 	for _, gap := range gaps {
 		return fmt.Errorf("%s: %s", gap.Source, gap.Message)
 	}
@@ -89,7 +91,7 @@ func unreadError(gaps explain.Gaps) error {
 }
 
 // addNext allocates for the pods that can run, and explains why one more cannot.
-func (r *Report) addNext(ctx context.Context, cluster *explain.ClusterRead, p *placing) error {
+func (r *Report) addNext(ctx context.Context, cluster *clusterread.Trial, p *placing, explainPod func(clusterread.Facts, clusterread.Subject) (*clusterread.Shortage, error)) error {
 	if r.More || len(r.Claims) == 0 || r.nodesBlock() {
 		return nil
 	}
@@ -98,7 +100,7 @@ func (r *Report) addNext(ctx context.Context, cluster *explain.ClusterRead, p *p
 	}
 	nodeCache := allocator.NewNodeCache(p.inventory, allocator.NewCache(), allocator.CommandLimit)
 	made := 0
-	record := func(results [][]resourcev1.AllocationResult, claims []explain.SupposedClaim) {
+	record := func(results [][]resourcev1.AllocationResult, claims []clusterread.SupposedClaim) {
 		for _, pod := range results {
 			for i := range pod {
 				made++
@@ -124,7 +126,7 @@ func (r *Report) addNext(ctx context.Context, cluster *explain.ClusterRead, p *p
 	}
 	next := p.pod.ownOn(nil)
 	if len(p.pod.shared) > 0 && r.Pods > 0 {
-		r.Next = &Next{
+		r.Next = &clusterread.Shortage{
 			Reason: string(dra.ReasonFragmented), Meaning: dra.ReasonFragmented.Info().Meaning,
 			Message:  fmt.Sprintf("the pods share a claim, so that all run on %s, which has devices for no more of them", r.Nodes[0].Node),
 			Remedies: []string{"give each pod a claim of its own, by a ResourceClaimTemplate"},
@@ -137,10 +139,10 @@ func (r *Report) addNext(ctx context.Context, cluster *explain.ClusterRead, p *p
 	if len(next) == 0 {
 		return nil
 	}
-	report, err := cluster.Suppose(ctx, dra.PodRef{Namespace: p.pod.namespace, Name: r.Name + "-next"}, next)
+	supposed, err := explainPod(cluster.Suppose(ctx, dra.PodRef{Namespace: p.pod.namespace, Name: r.Name + "-next"}, next))
 	if err != nil {
 		return fmt.Errorf("explain what one pod more would wait for: %w", err)
 	}
-	r.setNext(report)
+	r.Next = supposed
 	return nil
 }

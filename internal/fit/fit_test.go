@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -105,12 +107,12 @@ func (f *fitTest) fit(manifest string) (*Report, error) {
 
 func (f *fitTest) fitManifest(m *Manifest) (*Report, error) {
 	f.Helper()
-	reader := explain.Reader{Config: f.server.Config(), Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Stderr: io.Discard, Timeout: time.Minute}
-	cluster, err := reader.Read(f.Context(), "team")
+	reader := clusterread.Reader{Config: f.server.Config(), Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Stderr: io.Discard, Timeout: time.Minute}
+	cluster, err := reader.Trial(f.Context(), "team")
 	if err != nil {
 		f.Fatal(err)
 	}
-	return Fit(f.Context(), cluster, m, Options{Namespace: "team"})
+	return Fit(f.Context(), cluster, m, Options{Namespace: "team", Explain: explain.Supposed})
 }
 
 // job is a manifest of a Job whose pods use two GPUs each.

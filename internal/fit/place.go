@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,27 +21,26 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/allocator"
 	"github.com/dra-exporter/dra-exporter/collector/headroom"
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
-	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
 
 // placing counts how many pods each node can have.
 type placing struct {
 	inventory *inventory.Inventory
 	pod       *pod
-	known     explain.Known
+	known     clusterread.Known
 	nodes     []placedNode
 }
 
 // placedNode is a node with its devices, and what else counts there.
 type placedNode struct {
 	name    string
-	own     []explain.SupposedClaim // that each pod has for itself there
-	devices int                     // pods, as far as devices go
-	more    bool                    // there may be more
-	room    int                     // pods, as far as the node's resources and their number go
-	next    int                     // pods, without what limits room
-	lacks   []obstacle              // what limits room
-	hard    []obstacle              // what keeps all pods from the node
+	own     []clusterread.SupposedClaim // that each pod has for itself there
+	devices int                         // pods, as far as devices go
+	more    bool                        // there may be more
+	room    int                         // pods, as far as the node's resources and their number go
+	next    int                         // pods, without what limits room
+	lacks   []obstacle                  // what limits room
+	hard    []obstacle                  // what keeps all pods from the node
 }
 
 // obstacle is what keeps pods from a node.
@@ -148,7 +149,7 @@ func (p *placing) countShared(ctx context.Context) error {
 
 func pause(ctx context.Context) error { return ctx.Err() }
 
-func (p *placing) fillNode(ctx context.Context, nodeCache *allocator.NodeCache, name string, claims []explain.SupposedClaim, most int) (allocator.Filled, error) {
+func (p *placing) fillNode(ctx context.Context, nodeCache *allocator.NodeCache, name string, claims []clusterread.SupposedClaim, most int) (allocator.Filled, error) {
 	node, exists, err := nodeCache.Node(ctx, name)
 	if err != nil {
 		return allocator.Filled{}, fmt.Errorf("look at node %s: %w", name, err)
@@ -164,7 +165,7 @@ func (p *placing) fillNode(ctx context.Context, nodeCache *allocator.NodeCache, 
 }
 
 // ownOn returns the claims that each pod has for itself on a node.
-func (p *placing) ownOn(name string) []explain.SupposedClaim {
+func (p *placing) ownOn(name string) []clusterread.SupposedClaim {
 	at := slices.IndexFunc(p.nodes, func(n placedNode) bool { return n.name == name })
 	return p.nodes[at].own
 }

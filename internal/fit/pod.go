@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
@@ -15,20 +17,19 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
-	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
 
 // pod is a pod of the manifest with what its claims request.
 type pod struct {
 	namespace string
-	object    corev1.Pod                 // as the API server would store it
-	own       []explain.SupposedClaim    // that each pod has for itself
-	shared    []explain.SupposedClaim    // that all pods share, and that are not allocated
-	allocated []inventory.AllocatedClaim // of the shared claims that are
-	backed    []backedResource           // extended resources that nodes may have as devices
-	cpu       int64                      // millicores
-	memory    int64                      // bytes
-	others    []dra.Amount               // of other resources, sorted, also those in backed
+	object    corev1.Pod                  // as the API server would store it
+	own       []clusterread.SupposedClaim // that each pod has for itself
+	shared    []clusterread.SupposedClaim // that all pods share, and that are not allocated
+	allocated []inventory.AllocatedClaim  // of the shared claims that are
+	backed    []backedResource            // extended resources that nodes may have as devices
+	cpu       int64                       // millicores
+	memory    int64                       // bytes
+	others    []dra.Amount                // of other resources, sorted, also those in backed
 }
 
 // backedResource is an extended resource with a device class. A node has it as devices,
@@ -77,7 +78,7 @@ func units(amount apiresource.Quantity, scale apiresource.Scale) int64 {
 // ownOn returns the claims that each pod has for itself on a node where device plugins
 // offer some of its resources: those of the pod, and the one that the scheduler makes for
 // the other extended resources with a device class.
-func (p *pod) ownOn(plugins map[string]bool) []explain.SupposedClaim {
+func (p *pod) ownOn(plugins map[string]bool) []clusterread.SupposedClaim {
 	spec := &resourcev1.ResourceClaimSpec{}
 	for _, backed := range p.backed {
 		if plugins[backed.name] {
@@ -93,7 +94,7 @@ func (p *pod) ownOn(plugins map[string]bool) []explain.SupposedClaim {
 	if len(spec.Devices.Requests) == 0 {
 		return p.own
 	}
-	return append(slices.Clone(p.own), explain.SupposedClaim{PodClaim: "extended-resources", Spec: spec})
+	return append(slices.Clone(p.own), clusterread.SupposedClaim{PodClaim: "extended-resources", Spec: spec})
 }
 
 func (p *pod) add(m *Manifest, inv *inventory.Inventory, reference *corev1.PodResourceClaim) error {
@@ -104,7 +105,7 @@ func (p *pod) add(m *Manifest, inv *inventory.Inventory, reference *corev1.PodRe
 			if err != nil {
 				return fmt.Errorf("ResourceClaimTemplate %s: %w", name, err)
 			}
-			p.own = append(p.own, explain.SupposedClaim{PodClaim: reference.Name, Template: name, Spec: spec})
+			p.own = append(p.own, clusterread.SupposedClaim{PodClaim: reference.Name, Template: name, Spec: spec})
 			return nil
 		}
 		spec, refusal := inv.Spec(p.namespace, "", name)
@@ -114,7 +115,7 @@ func (p *pod) add(m *Manifest, inv *inventory.Inventory, reference *corev1.PodRe
 		case spec == nil:
 			return missing("ResourceClaimTemplate", p.namespace, name, inv.Templates(p.namespace))
 		}
-		p.own = append(p.own, explain.SupposedClaim{PodClaim: reference.Name, Template: name, Spec: spec})
+		p.own = append(p.own, clusterread.SupposedClaim{PodClaim: reference.Name, Template: name, Spec: spec})
 		return nil
 	}
 	if reference.ResourceClaimName == nil {
@@ -130,7 +131,7 @@ func (p *pod) add(m *Manifest, inv *inventory.Inventory, reference *corev1.PodRe
 		if err != nil {
 			return fmt.Errorf("ResourceClaim %s: %w", name, err)
 		}
-		p.shared = append(p.shared, explain.SupposedClaim{PodClaim: reference.Name, Spec: spec})
+		p.shared = append(p.shared, clusterread.SupposedClaim{PodClaim: reference.Name, Spec: spec})
 		return nil
 	}
 	spec, refusal := inv.Spec(p.namespace, name, "")
@@ -140,7 +141,7 @@ func (p *pod) add(m *Manifest, inv *inventory.Inventory, reference *corev1.PodRe
 	case spec == nil:
 		return missing("ResourceClaim", p.namespace, name, nil)
 	}
-	p.shared = append(p.shared, explain.SupposedClaim{PodClaim: reference.Name, Spec: spec})
+	p.shared = append(p.shared, clusterread.SupposedClaim{PodClaim: reference.Name, Spec: spec})
 	return nil
 }
 
@@ -192,7 +193,7 @@ func defaultCount(mode *resourcev1.DeviceAllocationMode, count *int64) error {
 }
 
 // specs returns what claims request.
-func specs(claims []explain.SupposedClaim) []*resourcev1.ResourceClaimSpec {
+func specs(claims []clusterread.SupposedClaim) []*resourcev1.ResourceClaimSpec {
 	var all []*resourcev1.ResourceClaimSpec
 	for i := range claims {
 		all = append(all, claims[i].Spec)

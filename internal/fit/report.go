@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/dra-exporter/dra-exporter/collector/headroom"
-	"github.com/dra-exporter/dra-exporter/internal/explain"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
 	"github.com/dra-exporter/dra-exporter/internal/words"
 )
@@ -30,11 +30,11 @@ type Report struct {
 	Exact bool   `json:"exact"` // false: something is not known or not considered, and there may be fewer
 	Nodes []Node `json:"nodes"` // where, those with most pods first
 
-	Obstacles []Obstacle `json:"obstacles"`      // that keep pods from nodes with devices for them
-	Next      *Next      `json:"next,omitempty"` // why one pod more would be pending; absent if only obstacles keep it
+	Obstacles []Obstacle            `json:"obstacles"`      // that keep pods from nodes with devices for them
+	Next      *clusterread.Shortage `json:"next,omitempty"` // why one pod more would be pending; absent if only obstacles keep it
 
-	NotConsidered []string     `json:"notConsidered,omitempty"`
-	NotRead       explain.Gaps `json:"notRead"`
+	NotConsidered []string         `json:"notConsidered,omitempty"`
+	NotRead       clusterread.Gaps `json:"notRead"`
 }
 
 // Node is a node on which so many pods could run.
@@ -71,21 +71,6 @@ const (
 	ObstacleSeveral = "several"
 )
 
-// Next is why one pod more would be pending.
-type Next struct {
-	Reason   string   `json:"reason"`
-	Meaning  string   `json:"meaning"`
-	Message  string   `json:"message,omitempty"`
-	Evidence []Fact   `json:"evidence,omitempty"`
-	Remedies []string `json:"remedies"`
-}
-
-// Fact is a fact with its label.
-type Fact struct {
-	Label string `json:"label"`
-	Text  string `json:"text"`
-}
-
 // nodesBlock reports whether obstacles alone keep the next pod: there are devices for
 // it.
 func (r *Report) nodesBlock() bool { return len(r.Obstacles) > 0 }
@@ -96,25 +81,6 @@ func (r *Report) IsKnown() bool {
 		return r.Exact
 	}
 	return !r.More
-}
-
-// setNext takes the explanation of one pod more.
-func (r *Report) setNext(report *explain.Report) {
-	for i := range report.Pending {
-		ref := &report.Pending[i]
-		if ref.Reason == string(dra.ReasonOther) || ref.Reason == "" {
-			continue // its devices could be allocated, but not those of another claim
-		}
-		answer := report.Answer()
-		r.Next = &Next{Reason: ref.Reason, Meaning: ref.Meaning, Message: ref.Message}
-		for _, fact := range answer.Evidence {
-			if fact.Label != "not read" && fact.Label != "reason" {
-				r.Next.Evidence = append(r.Next.Evidence, Fact(fact))
-			}
-		}
-		r.Next.Remedies = append(r.Next.Remedies, answer.Remedies...)
-		return
-	}
 }
 
 // listClaims describes what each pod requests.

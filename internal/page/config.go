@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/model"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // Config configures what a page shows, and to which readers.
@@ -51,16 +52,13 @@ type ExplainedObject struct {
 
 // Explanation is what the command explain says about an object.
 type Explanation struct {
-	Pending  bool // the object, or a pod that uses it, is pending
-	Verdict  string
-	Evidence []Fact   // the most important first
-	Remedies []string // the most useful first; commands are between backquotes
-	Events   []string
-	Report   string // all of it, as explain -v prints it
+	Pending    bool // the object, or a pod that uses it, is pending
+	Conclusion string
+	Evidence   []words.Fact // the most important first
+	Remedies   []string     // the most useful first; commands are between backquotes
+	Events     []string
+	Report     string // all of it, as explain -v prints it
 }
-
-// Fact is a fact with its label.
-type Fact struct{ Label, Text string }
 
 // Visible reports which of the namespaces the reader of a request may see, or
 // that it is all of them. The error may be a *Refusal; another one is answered

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/model"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // explaining serves the pages of a cluster whose objects are explained by a function.
@@ -31,8 +32,8 @@ func explaining(t *testing.T, visible Visible, explain func(context.Context, Exp
 func testExplanation() *Explanation {
 	device := "gpu.nvidia.com/" + strings.Repeat("node-", 20) + "/gpu-0"
 	return &Explanation{
-		Pending: true, Verdict: "Pod llm/pretrain-0 is pending since 10:00 UTC (2 h 0 min): no matching device is free",
-		Evidence: []Fact{{"asked", "8 devices of class gpu.nvidia.com, by request gpus"}, {"held", "8 by team/" + strings.Repeat("claim-", 40)}},
+		Pending: true, Conclusion: "Pod llm/pretrain-0 is pending since 10:00 UTC (2 h 0 min): no matching device is free",
+		Evidence: []words.Fact{{Label: "asked", Text: "8 devices of class gpu.nvidia.com, by request gpus"}, {Label: "held", Text: "8 by team/" + strings.Repeat("claim-", 40)}},
 		Remedies: []string{"delete the claim: `kubectl delete resourceclaim -n team " + strings.Repeat("claim-", 20) + "`", "or wait"},
 		Events:   []string{"kubelet, 2 times, last 1 min ago: Failed to prepare " + device},
 		Report:   "Pod llm/pretrain-0 is pending\n\n  Devices:\n    " + device + "\n",
@@ -43,7 +44,7 @@ func testExplanation() *Explanation {
 // If there is no explanation, they show what the rows have, and say why.
 func TestExplanationsOnPages(t *testing.T) {
 	known := &Explanation{
-		Pending: true, Verdict: "Pod a/b is pending: <no> device", Evidence: []Fact{{"asked", "16 devices"}},
+		Pending: true, Conclusion: "Pod a/b is pending: <no> device", Evidence: []words.Fact{{Label: "asked", Text: "16 devices"}},
 		Remedies: []string{"look at `kubectl get <x>` first", "or wait"}, Events: []string{"kubelet, 2 times"}, Report: "Whole\n  report",
 	}
 	for _, test := range []struct {
@@ -55,10 +56,10 @@ func TestExplanationsOnPages(t *testing.T) {
 		hides      string
 	}{
 		{"pending pod", "/pod?namespace=llm&name=pretrain-0", known, nil, 200, []string{
-			`<p class="verdict pending" id="verdict">Pod a/b is pending: &lt;no&gt; device</p>`, "<dt>asked</dt><dd>16 devices</dd>",
+			`<p class="conclusion pending" id="conclusion">Pod a/b is pending: &lt;no&gt; device</p>`, "<dt>asked</dt><dd>16 devices</dd>",
 			"<li>look at <code>kubectl get &lt;x&gt;</code> first</li>", "kubelet, 2 times", ">Whole\n  report</pre>", "asks for 8",
 		}, "Wait for the holders"},
-		{"pod of which there are no rows", "/pod?namespace=llm&name=running", &Explanation{Verdict: "Pod runs"}, nil, 200, []string{`<p class="verdict" id="verdict">Pod runs</p>`}, "Pending claims</h2>"},
+		{"pod of which there are no rows", "/pod?namespace=llm&name=running", &Explanation{Conclusion: "Pod runs"}, nil, 200, []string{`<p class="conclusion" id="conclusion">Pod runs</p>`}, "Pending claims</h2>"},
 		{"claim", "/claim?namespace=llm&name=x", known, nil, 200, []string{"ResourceClaim llm/x", "Pod a/b is pending"}, ""},
 		{"busy", "/pod?namespace=llm&name=pretrain-0", nil, errors.New("others are explained"), 200, []string{"There is no explanation now: others are explained.", "Wait for the holders"}, "Whole report"},
 		{"busy without rows", "/pod?namespace=llm&name=x", nil, errors.New("others are explained"), 404, []string{"Others are explained."}, "Whole report"},
@@ -93,7 +94,7 @@ func TestExplanationsForLimitedReaders(t *testing.T) {
 	var asked []ExplainedObject
 	site := explaining(t, only("science"), func(_ context.Context, of ExplainedObject) (*Explanation, error) {
 		asked = append(asked, of)
-		return &Explanation{Verdict: "secret"}, nil
+		return &Explanation{Conclusion: "secret"}, nil
 	})
 	for path, want := range map[string]int{"/pod?namespace=llm&name=pretrain-0": 404, "/claim?namespace=llm&name=x": 404, "/pod": 404} {
 		if status, text := get(t, site, path); status != want || strings.Contains(text, "secret") {

@@ -24,10 +24,10 @@ type RequestCounts struct {
 
 // newRequestCounts returns the counts of each request, by name: of one that occurs twice,
 // the first. nodes reports whether nodes are known.
-func newRequestCounts(funnel []dra.RequestFunnel, nodes bool) []RequestCounts {
+func newRequestCounts(asked []dra.RequestFunnel, nodes bool) []RequestCounts {
 	var requests []RequestCounts
-	for i := range funnel {
-		f := &funnel[i]
+	for i := range asked {
+		f := &asked[i]
 		if slices.ContainsFunc(requests, func(counts RequestCounts) bool { return counts.Request == f.Request }) {
 			continue
 		}
@@ -48,7 +48,7 @@ func newRequestCounts(funnel []dra.RequestFunnel, nodes bool) []RequestCounts {
 	return requests
 }
 
-// Stage is a stage of a funnel as it is drawn.
+// Stage is a stage of selection as it is drawn.
 type Stage struct {
 	Name    string // for programs that read the page
 	Title   string // for people

@@ -40,7 +40,7 @@ func TestNarrowestStage(t *testing.T) {
 	unknown := newStages(RequestCounts{}, "tainted")
 	for _, stage := range unknown {
 		if stage.Narrows || stage.Width != "" {
-			t.Errorf("of an unknown funnel %s is drawn", stage.Name)
+			t.Errorf("of unknown counts %s is drawn", stage.Name)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
@@ -99,8 +101,11 @@ func NewClusterRole(options ClusterOptions, log *slog.Logger) (*ClusterRole, err
 		return nil, err
 	}
 	c.live = &explain.Live{
-		Latest: c.runner.Latest, Objects: c.runner.Objects, Statuses: c.cluster.Statuses,
-		Inventory: c.inventory, Diagnoser: c.diagnoser, Clock: options.Clock, Budget: options.Budget,
+		Running: clusterread.Running{
+			Latest: c.runner.Latest, Objects: c.runner.Objects, Statuses: c.cluster.Statuses,
+			Inventory: c.inventory, Diagnoser: c.diagnoser, Clock: options.Clock,
+		},
+		Budget: options.Budget,
 	}
 	c.push, err = pushConfig{settings: options.Push, version: options.Version.Version, instance: clusterInstance, snapshot: c.snapshot, live: registry, filter: options.Filter}.pusher(options.Clock, log)
 	return c, err
@@ -203,7 +208,7 @@ func (c *ClusterRole) page() *metric.Page {
 
 // explain explains an object for the pages.
 func (c *ClusterRole) explain(ctx context.Context, object page.ExplainedObject) (*page.Explanation, error) {
-	report, err := c.live.Report(ctx, explain.Subject{Kind: explain.Kind(object.Kind), Namespace: object.Namespace, Name: object.Name}, object.NamespaceOnly)
+	report, err := c.live.Report(ctx, clusterread.Subject{Kind: clusterread.Kind(object.Kind), Namespace: object.Namespace, Name: object.Name}, object.NamespaceOnly)
 	if missing := (*explain.NotFoundError)(nil); errors.As(err, &missing) {
 		return nil, &page.Refusal{Status: http.StatusNotFound, Message: missing.Error()}
 	}
@@ -211,13 +216,9 @@ func (c *ClusterRole) explain(ctx context.Context, object page.ExplainedObject) 
 		return nil, err
 	}
 	answer := report.Answer()
-	explanation := &page.Explanation{
-		Pending: len(report.Pending) > 0, Verdict: answer.Verdict, Remedies: answer.Remedies, Events: answer.Events, Report: report.Text(false),
-	}
-	for _, fact := range answer.Evidence {
-		explanation.Evidence = append(explanation.Evidence, page.Fact(fact))
-	}
-	return explanation, nil
+	return &page.Explanation{
+		Pending: len(report.Pending) > 0, Conclusion: answer.Conclusion, Remedies: answer.Remedies, Events: answer.Events, Report: report.Text(false), Evidence: answer.Evidence,
+	}, nil
 }
 
 // Ready fails until a snapshot has been published.

@@ -12,38 +12,20 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
 	"github.com/dra-exporter/dra-exporter/internal/page"
 	"github.com/dra-exporter/dra-exporter/internal/top"
 )
 
-// Kind is the kind of a subject.
-type Kind string
-
-// The kinds of subjects.
-const (
-	KindNode     Kind = "node"
-	KindPod      Kind = "pod"
-	KindWorkload Kind = "workload" // a workload of any kind: all pods that belong to it
-)
-
-// Subject is whose devices are to be shown.
-type Subject struct {
-	Kind         Kind
-	Namespace    string // of a pod or a workload
-	Name         string // empty: all nodes
-	WorkloadKind string // of a workload, if several workloads have the name; empty: any
-}
-
-func (s Subject) String() string {
+// describe names whose devices are to be shown. A node without a name is any node.
+func describe(s clusterread.Subject) string {
 	switch {
-	case s.Kind == KindNode && s.Name == "":
+	case s.Kind == clusterread.KindNode && s.Name == "":
 		return "any node"
-	case s.Kind == KindNode:
+	case s.Kind == clusterread.KindNode:
 		return "node " + s.Name
-	case s.Kind == KindWorkload:
-		return fmt.Sprintf("%s %s/%s", cmp.Or(s.WorkloadKind, "workload"), s.Namespace, s.Name)
 	default:
-		return fmt.Sprintf("%s %s/%s", s.Kind, s.Namespace, s.Name)
+		return fmt.Sprintf("%s %s/%s", cmp.Or(s.WorkloadKind, string(s.Kind)), s.Namespace, s.Name)
 	}
 }
 
@@ -97,7 +79,7 @@ const itself = "itself"
 
 // Of returns the topology of a subject. It fails if no agent that has answered has a
 // device of it.
-func Of(reading top.FleetState, subject Subject) (Document, error) {
+func Of(reading top.FleetState, subject clusterread.Subject) (Document, error) {
 	document := Document{APIVersion: "v1", At: reading.At.UTC(), Nodes: []Node{}, Failures: reading.Failures}
 	if document.Failures == nil {
 		document.Failures = []top.AgentFailure{}
@@ -141,21 +123,21 @@ func compareBool(a, b bool) int {
 }
 
 // absent is why there is no device of the subject.
-func absent(reading top.FleetState, subject Subject) error {
+func absent(reading top.FleetState, subject clusterread.Subject) error {
 	switch failed := len(reading.Failures); {
 	case reading.Unlisted > 0 && len(reading.All) == 0:
 		return fmt.Errorf("the agents do not report their devices: they are older than this program")
 	case failed > 0:
 		return fmt.Errorf("no device of %s is known; %d of %d agents did not answer: %s: %s",
-			subject, failed, reading.Agents, reading.Failures[0].Agent, reading.Failures[0].Error)
+			describe(subject), failed, reading.Agents, reading.Failures[0].Agent, reading.Failures[0].Error)
 	default:
-		return fmt.Errorf("no device of %s is known; agents that answered: %d", subject, reading.Answered)
+		return fmt.Errorf("no device of %s is known; agents that answered: %d", describe(subject), reading.Answered)
 	}
 }
 
 // selectRows returns the devices that claims of the subject hold.
-func selectRows(all []*top.Row, subject Subject) ([]*top.Row, error) {
-	if subject.Kind == KindNode {
+func selectRows(all []*top.Row, subject clusterread.Subject) ([]*top.Row, error) {
+	if subject.Kind == clusterread.KindNode {
 		return all, nil
 	}
 	var rows []*top.Row
@@ -165,7 +147,7 @@ func selectRows(all []*top.Row, subject Subject) ([]*top.Row, error) {
 			continue
 		}
 		if slices.ContainsFunc(row.Users, func(user top.User) bool {
-			if subject.Kind == KindPod {
+			if subject.Kind == clusterread.KindPod {
 				return user.Pod == subject.Name
 			}
 			match := user.Workload == subject.Name && (subject.WorkloadKind == "" || strings.EqualFold(user.Kind, subject.WorkloadKind))
@@ -190,7 +172,7 @@ func selectRows(all []*top.Row, subject Subject) ([]*top.Row, error) {
 
 // wholeDevices returns the devices to show, in the order of the agents: those that the
 // rows are about, or all. A partition is represented by its device, if that is known.
-func wholeDevices(all []*top.Device, rows []*top.Row, subject Subject) []*top.Device {
+func wholeDevices(all []*top.Device, rows []*top.Row, subject clusterread.Subject) []*top.Device {
 	held, known := make(map[string]bool), make(map[string]bool)
 	for _, d := range all {
 		known[d.UUID] = true
@@ -201,7 +183,7 @@ func wholeDevices(all []*top.Device, rows []*top.Row, subject Subject) []*top.De
 	}
 	var whole []*top.Device
 	for _, d := range all {
-		if (d.ParentUUID == "" || !known[d.ParentUUID]) && (subject.Kind == KindNode || held[d.UUID]) {
+		if (d.ParentUUID == "" || !known[d.ParentUUID]) && (subject.Kind == clusterread.KindNode || held[d.UUID]) {
 			whole = append(whole, d)
 		}
 	}

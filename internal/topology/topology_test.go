@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
 	"github.com/dra-exporter/dra-exporter/internal/page"
 	"github.com/dra-exporter/dra-exporter/internal/top"
 )
@@ -71,11 +72,11 @@ func twoNodes() top.FleetState {
 }
 
 func TestText(t *testing.T) {
-	for name, subject := range map[string]Subject{
-		"nodes.txt": {Kind: KindNode},
-		"pod.txt":   {Kind: KindPod, Namespace: "ml", Name: "train-0"},
-		"job.txt":   {Kind: KindWorkload, Namespace: "ml", Name: "train"},
-		"part.txt":  {Kind: KindPod, Namespace: "ml", Name: "notebook-0"},
+	for name, subject := range map[string]clusterread.Subject{
+		"nodes.txt": {Kind: clusterread.KindNode},
+		"pod.txt":   {Kind: clusterread.KindPod, Namespace: "ml", Name: "train-0"},
+		"job.txt":   {Kind: clusterread.KindWorkload, Namespace: "ml", Name: "train"},
+		"part.txt":  {Kind: clusterread.KindPod, Namespace: "ml", Name: "notebook-0"},
 	} {
 		document, err := Of(twoNodes(), subject)
 		if err != nil {
@@ -84,7 +85,7 @@ func TestText(t *testing.T) {
 		}
 		golden(t, name, document.Text())
 	}
-	document, err := Of(twoNodes(), Subject{Kind: KindWorkload, Namespace: "ml", Name: "train", WorkloadKind: "jobset"})
+	document, err := Of(twoNodes(), clusterread.Subject{Kind: clusterread.KindWorkload, Namespace: "ml", Name: "train", WorkloadKind: "jobset"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,13 +105,13 @@ func TestAbsent(t *testing.T) {
 	old.All, old.Unlisted = nil, 2
 	for want, test := range map[string]struct {
 		reading top.FleetState
-		subject Subject
+		subject clusterread.Subject
 	}{
-		"several workloads are named ml/train: choose one with --workload-kind: Job, JobSet":                            {several, Subject{Kind: KindWorkload, Namespace: "ml", Name: "train"}},
-		"no device of pod ml/none is known; 1 of 3 agents did not answer: monitoring/dra-exporter-c: no answer in time": {twoNodes(), Subject{Kind: KindPod, Namespace: "ml", Name: "none"}},
-		"no device of pod other/train-0 is known; agents that answered: 2":                                              {answered, Subject{Kind: KindPod, Namespace: "other", Name: "train-0"}},
-		"no device of Job ml/train is known; agents that answered: 2":                                                   {answered, Subject{Kind: KindWorkload, Namespace: "ml", Name: "train", WorkloadKind: "Job"}},
-		"the agents do not report their devices: they are older than this program":                                      {old, Subject{Kind: KindNode}},
+		"several workloads are named ml/train: choose one with --workload-kind: Job, JobSet":                            {several, clusterread.Subject{Kind: clusterread.KindWorkload, Namespace: "ml", Name: "train"}},
+		"no device of pod ml/none is known; 1 of 3 agents did not answer: monitoring/dra-exporter-c: no answer in time": {twoNodes(), clusterread.Subject{Kind: clusterread.KindPod, Namespace: "ml", Name: "none"}},
+		"no device of pod other/train-0 is known; agents that answered: 2":                                              {answered, clusterread.Subject{Kind: clusterread.KindPod, Namespace: "other", Name: "train-0"}},
+		"no device of Job ml/train is known; agents that answered: 2":                                                   {answered, clusterread.Subject{Kind: clusterread.KindWorkload, Namespace: "ml", Name: "train", WorkloadKind: "Job"}},
+		"the agents do not report their devices: they are older than this program":                                      {old, clusterread.Subject{Kind: clusterread.KindNode}},
 	} {
 		if document, err := Of(test.reading, test.subject); err == nil || err.Error() != want || len(document.Nodes) > 0 {
 			t.Errorf("%s: %v, want %s", test.subject, err, want)

@@ -46,6 +46,12 @@ func Join(names []string, conjunction string) string {
 	}
 }
 
+// Fact is a fact with its label.
+type Fact struct {
+	Label string `json:"label"`
+	Text  string `json:"text"`
+}
+
 // Capital returns the text with its first letter in upper case.
 func Capital(text string) string {
 	if text == "" {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/internal/words"
 )
@@ -31,17 +33,17 @@ func (b pendingBuilder) cause(ref *PendingRef, podClaim dra.PodClaim, namespace 
 			return fmt.Sprintf("ResourceClaim %s does not exist", name)
 		}
 	case dra.ReasonQueueQuota:
-		if held := b.facts.Objects.kueueWorkload(b.facts.Objects.pods[dra.PodRef{Namespace: namespace, Name: ref.Pods[0]}]); held != nil && held.Waiting != nil {
+		if held := kueueWorkload(b.facts.Objects, dra.PodRef{Namespace: namespace, Name: ref.Pods[0]}); held != nil && held.Waiting != nil {
 			return fmt.Sprintf("queue %s has not admitted it: %s", held.Workload.Queue, held.Waiting.Reason)
 		}
 	case dra.ReasonClaimNotCreated:
-		_, ok := b.facts.Templates[Template{namespace, ref.Template}]
-		if ref.Template != "" && !ok && !b.facts.Gaps.lack(sourceTemplates) {
+		_, ok := b.facts.Templates[clusterread.Template{Namespace: namespace, Name: ref.Template}]
+		if ref.Template != "" && !ok && !b.facts.Gaps.Lack(clusterread.SourceTemplates) {
 			return fmt.Sprintf("ResourceClaimTemplate %s does not exist", ref.Template)
 		}
 		return "its claim has not been created"
 	case dra.ReasonClaimUnusable:
-		claim, ok := b.facts.Objects.claims[dra.ClaimRef{Namespace: namespace, Name: ref.Claim}]
+		claim, ok := b.facts.Objects.Claims[dra.ClaimRef{Namespace: namespace, Name: ref.Claim}]
 		switch {
 		case ok && !claim.Deleted.IsZero():
 			return "its claim is being deleted"
@@ -49,7 +51,7 @@ func (b pendingBuilder) cause(ref *PendingRef, podClaim dra.PodClaim, namespace 
 			return "its claim was created for another pod"
 		}
 	case dra.ReasonConstraints:
-		if ref.Asked.tooMany() {
+		if ref.Asked.TooMany() {
 			return "it requests more devices than a claim may have"
 		}
 		return "no node has free devices that meet its constraints"
@@ -142,8 +144,8 @@ func (r *Report) main() *PendingRef {
 	return oldest
 }
 
-// verdict returns the answer in one line.
-func (r *Report) verdict() string {
+// conclusion returns the answer in one line.
+func (r *Report) conclusion() string {
 	subject := fmt.Sprintf("%s %s/%s", words.Capital(string(r.Kind)), r.Namespace, r.Name)
 	if r.Workload != nil {
 		subject = fmt.Sprintf("%s %s/%s", r.Workload.Kind, r.Namespace, r.Name)
@@ -156,7 +158,7 @@ func (r *Report) verdict() string {
 		return subject + " " + r.short
 	}
 	text := subject + ": " + strings.ReplaceAll(phase.Phase, "_", " and ")
-	if r.Kind != KindPod {
+	if r.Kind != clusterread.KindPod {
 		text += " of pod " + pod.Name
 	}
 	text += " in progress " + sinceShort(phase.Since, r.At)

@@ -1,4 +1,4 @@
-package explain
+package clusterread
 
 import (
 	"context"
@@ -12,6 +12,19 @@ import (
 // maxDiagnosed bounds the pods that are diagnosed one by one: the pods of a shared
 // claim are pending for the same reason.
 const maxDiagnosed = 16
+
+// Facts reads the cluster and diagnoses what concerns the subject. If this identity
+// may not list all namespaces, it reads the subject's alone.
+func (r Reader) Facts(ctx context.Context, subject Subject) (*Facts, error) {
+	read, gaps, err := r.readAllowed(ctx, subject)
+	if err != nil {
+		return nil, err
+	}
+	facts := &Facts{Server: r.Server, Objects: NewObjects(read.changes...), Supply: read.inventory.Supply(), Gaps: gaps}
+	read.specs.addTo(facts)
+	r.diagnose(ctx, read, facts, subject)
+	return facts, nil
+}
 
 // diagnose takes two steps of the reducer: the first finds what is pending, and the
 // second, with the diagnoses, why.
@@ -57,10 +70,10 @@ func concerning(snapshot cluster.Snapshot, subject Subject, objects *Objects) []
 }
 
 func concerns(question *dra.Question, subject Subject, objects *Objects) bool {
-	pod := objects.pods[question.Pod]
+	pod := objects.Pods[question.Pod]
 	switch subject.Kind {
 	case KindPod:
-		p := objects.pods[dra.PodRef{Namespace: subject.Namespace, Name: subject.Name}]
+		p := objects.Pods[dra.PodRef{Namespace: subject.Namespace, Name: subject.Name}]
 		return question.Pod.Name == subject.Name || pod != nil && p != nil && pod.Group != "" && pod.Group == p.Group
 	case KindWorkload:
 		return pod != nil && pod.Member.Workload != nil && pod.Member.Workload.Name == subject.Name

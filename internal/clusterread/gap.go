@@ -1,4 +1,4 @@
-package explain
+package clusterread
 
 import (
 	"slices"
@@ -24,25 +24,25 @@ type Gaps []Gap
 
 // The sources on which a diagnosis depends.
 const (
-	sourcePods      = "pods"
-	sourceClaims    = "resourceclaims"
-	sourceSlices    = "resourceslices"
-	sourceClasses   = "deviceclasses"
-	sourceNodes     = "nodes"
-	sourceTemplates = "resourceclaimtemplates"
-	sourceRules     = "devicetaintrules"
-	sourceGroups    = "podgroups"
-	sourceEvents    = "events"
-	sourceKueue     = "workloads"
-	sourceDomains   = "computedomains"
-	sourceVolcano   = "podgroups.scheduling.volcano.sh"
-	sourceKAI       = "podgroups.scheduling.run.ai"
+	SourcePods      = "pods"
+	SourceClaims    = "resourceclaims"
+	SourceSlices    = "resourceslices"
+	SourceClasses   = "deviceclasses"
+	SourceNodes     = "nodes"
+	SourceTemplates = "resourceclaimtemplates"
+	SourceRules     = "devicetaintrules"
+	SourceGroups    = "podgroups"
+	SourceEvents    = "events"
+	SourceKueue     = "workloads"
+	SourceDomains   = "computedomains"
+	SourceVolcano   = "podgroups.scheduling.volcano.sh"
+	SourceKAI       = "podgroups.scheduling.run.ai"
 )
 
 // GapsOf finds what could not be read. Where reading all namespaces was not
 // allowed and one was read instead, everywhere is how the first attempt went;
 // else it is nil.
-func GapsOf(statuses, everywhere []source.Status, namespace string) Gaps {
+func NewGaps(statuses, everywhere []source.Status, namespace string) Gaps {
 	gaps := Gaps{}
 	for _, status := range statuses {
 		if !missing(status) {
@@ -51,7 +51,7 @@ func GapsOf(statuses, everywhere []source.Status, namespace string) Gaps {
 		gaps = append(gaps, newGap(status, consequence(status.Name)))
 	}
 	for _, status := range everywhere {
-		if missing(status) && !gaps.lack(status.Name) && namespaced(status.Name) {
+		if missing(status) && !gaps.Lack(status.Name) && namespaced(status.Name) {
 			gap := newGap(status, partialConsequence(status.Name))
 			gap.Only = namespace
 			gaps = append(gaps, gap)
@@ -65,7 +65,7 @@ func GapsOf(statuses, everywhere []source.Status, namespace string) Gaps {
 // them it is not known whether there are any, and most clusters have none: that is not
 // reported.
 func custom(name string) bool {
-	return name == sourceKueue || name == sourceDomains || name == sourceVolcano || name == sourceKAI
+	return name == SourceKueue || name == SourceDomains || name == SourceVolcano || name == SourceKAI
 }
 
 // missing reports whether nothing is known of a collection that there is.
@@ -75,7 +75,7 @@ func missing(status source.Status) bool {
 	if status.Up || !status.LastSuccess.IsZero() || custom(status.Name) {
 		return false
 	}
-	optional := status.Name == sourceGroups || status.Name == sourceRules
+	optional := status.Name == SourceGroups || status.Name == SourceRules
 	return !optional || status.Reason != source.ReasonUnsupported && status.Reason != source.ReasonNotFound
 }
 
@@ -90,23 +90,23 @@ func newGap(status source.Status, consequence string) Gap {
 // consequence returns what is unknown without a collection.
 func consequence(name string) string {
 	switch name {
-	case sourcePods:
+	case SourcePods:
 		return "the users of a claim, and whether it is pending, are unknown"
-	case sourceClaims:
+	case SourceClaims:
 		return "whether a claim exists, is allocated and holds devices is unknown"
-	case sourceSlices:
+	case SourceSlices:
 		return "the published devices are unknown: no stage is diagnosed"
-	case sourceClasses:
+	case SourceClasses:
 		return "the device classes and their selectors are unknown: no stage is diagnosed"
-	case sourceNodes:
+	case SourceNodes:
 		return "which devices one node can use together is not diagnosed"
-	case sourceTemplates:
+	case SourceTemplates:
 		return "the requests of claims that are not created yet are unknown"
-	case sourceRules:
+	case SourceRules:
 		return "taints of DeviceTaintRules are unknown: fewer devices may be usable than reported here"
-	case sourceGroups:
+	case SourceGroups:
 		return "the claims that a pod shares with its PodGroup are unknown"
-	case sourceEvents:
+	case SourceEvents:
 		return "why a claim could not be created, or its devices could not be prepared, is unknown"
 	default:
 		return "what depends on it is unknown"
@@ -116,9 +116,9 @@ func consequence(name string) string {
 // partialConsequence returns what is unknown if only one namespace was read.
 func partialConsequence(name string) string {
 	switch name {
-	case sourceClaims:
+	case SourceClaims:
 		return "devices held by claims of other namespaces count as free here, and those holders are not listed"
-	case sourcePods:
+	case SourcePods:
 		return "pods of other namespaces are unknown"
 	default:
 		return "those of other namespaces are unknown"
@@ -128,12 +128,12 @@ func partialConsequence(name string) string {
 // namespaced reports whether a source has its objects in namespaces, so that
 // one of these can be read alone.
 func namespaced(name string) bool {
-	return slices.Contains([]string{sourcePods, sourceClaims, sourceTemplates, sourceGroups, sourceEvents, sourceKueue, sourceDomains}, name)
+	return slices.Contains([]string{SourcePods, SourceClaims, SourceTemplates, SourceGroups, SourceEvents, SourceKueue, SourceDomains}, name)
 }
 
 // rank orders gaps by how much depends on them.
 func rank(name string) int {
-	order := []string{sourceClaims, sourcePods, sourceSlices, sourceClasses, sourceNodes, sourceTemplates, sourceRules, sourceGroups, sourceEvents}
+	order := []string{SourceClaims, SourcePods, SourceSlices, SourceClasses, SourceNodes, SourceTemplates, SourceRules, SourceGroups, SourceEvents}
 	if i := slices.Index(order, name); i >= 0 {
 		return i
 	}
@@ -142,7 +142,7 @@ func rank(name string) int {
 
 // toList returns what this identity must be allowed to list to see more; empty
 // if nothing was denied.
-func (g Gaps) toList() string {
+func (g Gaps) Denied() string {
 	var global, local, parts []string
 	for _, gap := range g {
 		switch {
@@ -163,12 +163,12 @@ func (g Gaps) toList() string {
 }
 
 // lack reports whether nothing at all of the collection could be read.
-func (g Gaps) lack(name string) bool {
+func (g Gaps) Lack(name string) bool {
 	return slices.ContainsFunc(g, func(gap Gap) bool { return gap.Source == name && gap.Only == "" })
 }
 
 // sees reports whether the collection could be read in the namespace.
-func (g Gaps) sees(name, namespace string) bool {
+func (g Gaps) See(name, namespace string) bool {
 	return !slices.ContainsFunc(g, func(gap Gap) bool {
 		return gap.Source == name && (gap.Only == "" || gap.Only != namespace)
 	})
@@ -176,7 +176,7 @@ func (g Gaps) sees(name, namespace string) bool {
 
 // blind reports whether claims of other namespaces could not be seen.
 func (g Gaps) blind() bool {
-	return slices.ContainsFunc(g, func(gap Gap) bool { return gap.Source == sourceClaims && gap.Only != "" })
+	return slices.ContainsFunc(g, func(gap Gap) bool { return gap.Source == SourceClaims && gap.Only != "" })
 }
 
 // doubt returns why a diagnosis with the reason is uncertain with these gaps;
@@ -185,11 +185,11 @@ func (g Gaps) doubt(reason dra.PendingReason) string {
 	enough := reason == dra.ReasonNone
 	oneNode := enough || reason == dra.ReasonFragmented || reason == dra.ReasonConstraints
 	switch {
-	case g.lack(sourceNodes) && oneNode:
+	case g.Lack(SourceNodes) && oneNode:
 		return "the nodes could not be read, so it is unknown which devices one node can reach"
 	case g.blind() && enough:
 		return "the claims of other namespaces could not be read, so it is unknown which of the matching devices are free"
-	case g.lack(sourceRules) && enough:
+	case g.Lack(SourceRules) && enough:
 		return "the DeviceTaintRules could not be read, so it is unknown whether one of them taints the matching devices"
 	default:
 		return ""
@@ -198,10 +198,10 @@ func (g Gaps) doubt(reason dra.PendingReason) string {
 
 // Diagnosable returns what can be diagnosed of the questions with these gaps.
 func Diagnosable(questions []dra.Question, gaps Gaps) []dra.Question {
-	if gaps.lack(sourceSlices) || gaps.lack(sourceClasses) || gaps.lack(sourceClaims) {
+	if gaps.Lack(SourceSlices) || gaps.Lack(SourceClasses) || gaps.Lack(SourceClaims) {
 		return nil
 	}
-	if !gaps.lack(sourceTemplates) {
+	if !gaps.Lack(SourceTemplates) {
 		return questions
 	}
 	var diagnosable []dra.Question

@@ -1,13 +1,13 @@
-package explain_test
+package clusterread_test
 
 import (
 	"encoding/json"
 	"testing"
 
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+
 	resourcev1 "k8s.io/api/resource/v1"
 	"sigs.k8s.io/yaml"
-
-	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
 
 func TestSpecOf(t *testing.T) {
@@ -48,7 +48,7 @@ func TestSpecOf(t *testing.T) {
 		if err := yaml.UnmarshalStrict([]byte(test.manifest), &spec); err != nil {
 			t.Fatal(name, err)
 		}
-		got, err := json.Marshal(explain.SpecOf(&spec))
+		got, err := json.Marshal(clusterread.NewSpec(&spec))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestSpecOf(t *testing.T) {
 		}
 	}
 	broken := resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{Name: "a\xff", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "\xfe"}}}}}
-	if request := explain.SpecOf(&broken).Requests[0]; request.Name != "a\uFFFD" || request.DeviceClass != "\uFFFD" {
+	if request := clusterread.NewSpec(&broken).Requests[0]; request.Name != "a\uFFFD" || request.DeviceClass != "\uFFFD" {
 		t.Errorf("bytes that are not UTF-8 came through: %+v", request)
 	}
 }

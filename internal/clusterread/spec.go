@@ -1,14 +1,11 @@
-package explain
+package clusterread
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
-
-	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // Spec is what a claim requests, by the names of its specification.
@@ -39,21 +36,9 @@ type Constraint struct {
 	DistinctAttribute string   `json:"distinctAttribute,omitempty"`
 }
 
-// text describes what a constraint demands.
-func (c Constraint) text() string {
-	subject := "the devices of all requests"
-	if len(c.Requests) > 0 {
-		subject = "the devices of " + words.Join(c.Requests, "and")
-	}
-	if c.MatchAttribute != "" {
-		return fmt.Sprintf("the constraint that %s have the same %s", subject, c.MatchAttribute)
-	}
-	return fmt.Sprintf("the constraint that %s each have a different %s", subject, c.DistinctAttribute)
-}
-
 // tooMany reports whether the claim requests more devices than it may have,
 // even by the smallest alternatives.
-func (s *Spec) tooMany() bool {
+func (s *Spec) TooMany() bool {
 	if s == nil {
 		return false
 	}
@@ -71,7 +56,7 @@ func (s *Spec) tooMany() bool {
 }
 
 // flat lists requests, and in place of a prioritized list its alternatives.
-func (s *Spec) flat() []Request {
+func (s *Spec) Flat() []Request {
 	var all []Request
 	for _, request := range s.Requests {
 		if len(request.FirstAvailable) > 0 {
@@ -84,13 +69,13 @@ func (s *Spec) flat() []Request {
 }
 
 // chooses reports whether any request is a prioritized list.
-func (s *Spec) chooses() bool {
+func (s *Spec) HasAlternatives() bool {
 	return s != nil && slices.ContainsFunc(s.Requests, func(request Request) bool { return len(request.FirstAvailable) > 0 })
 }
 
 // SpecOf copies what a claim's specification requests. Bytes that are not UTF-8
 // become U+FFFD.
-func SpecOf(claim *resourcev1.ResourceClaimSpec) Spec {
+func NewSpec(claim *resourcev1.ResourceClaimSpec) Spec {
 	var spec Spec
 	for i := range claim.Devices.Requests {
 		spec.Requests = append(spec.Requests, newRequest(&claim.Devices.Requests[i]))

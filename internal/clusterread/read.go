@@ -1,4 +1,4 @@
-package explain
+package clusterread
 
 import (
 	"context"
@@ -33,19 +33,6 @@ type Reader struct {
 	Server  string        // version of the API server; empty: unknown
 }
 
-// Facts reads the cluster and diagnoses what concerns the subject. If this identity
-// may not list all namespaces, it reads the subject's alone.
-func (r Reader) Facts(ctx context.Context, subject Subject) (*Facts, error) {
-	read, gaps, err := r.readAllowed(ctx, subject)
-	if err != nil {
-		return nil, err
-	}
-	facts := &Facts{Server: r.Server, Objects: newObjects(read.changes), Supply: read.inventory.Supply(), Gaps: gaps}
-	read.specs.addTo(facts)
-	r.diagnose(ctx, read, facts, subject)
-	return facts, nil
-}
-
 // readAllowed reads all namespaces, or the subject's alone if this identity may not
 // list all.
 func (r Reader) readAllowed(ctx context.Context, subject Subject) (*objectsRead, Gaps, error) {
@@ -63,7 +50,7 @@ func (r Reader) readAllowed(ctx context.Context, subject Subject) (*objectsRead,
 	if err := reachable(r.Config.Host, read.statuses); err != nil {
 		return nil, nil, err
 	}
-	return read, GapsOf(read.statuses, everywhere, subject.Namespace), nil
+	return read, NewGaps(read.statuses, everywhere, subject.Namespace), nil
 }
 
 // objectsRead is what one read of the cluster returned.
@@ -140,7 +127,7 @@ func reachable(host string, statuses []source.Status) error {
 	up := false
 	for _, status := range statuses {
 		up = up || status.Up || !status.LastSuccess.IsZero()
-		if status.Reason == source.ReasonUnsupported && status.Name == sourceClaims {
+		if status.Reason == source.ReasonUnsupported && status.Name == SourceClaims {
 			return errors.New(status.Message)
 		}
 	}
@@ -163,47 +150,22 @@ func confined(statuses []source.Status) bool {
 	})
 }
 
-func newObjects(changes []cluster.Change) *Objects {
-	objects := NewObjects()
-	for _, change := range changes {
-		switch {
-		case change.Claim != nil:
-			objects.Claim(change.Claim, change.Gone)
-		case change.Pod != nil:
-			objects.Pod(change.Pod, change.Gone)
-		case change.Group != nil:
-			objects.Group(change.Group, change.Gone)
-		case change.Warning != nil:
-			objects.Warning(change.Warning, change.Gone)
-		case change.Node != nil:
-			objects.Node(change.Node, change.Gone)
-		case change.KueueWorkload != nil:
-			objects.KueueWorkload(change.KueueWorkload, change.Gone)
-		case change.ComputeDomain != nil:
-			objects.ComputeDomain(change.ComputeDomain, change.Gone)
-		case change.Autoscaling != nil:
-			objects.Autoscaling(change.Autoscaling, change.Gone)
-		}
-	}
-	return objects
-}
-
 // specKeeper passes objects on to another keeper, and keeps the specifications of
 // one namespace and the names of device classes. It is safe for concurrent use.
 type specKeeper struct {
 	apiserver.Keeper
 	namespace string
 
-	mu        sync.Mutex
-	claims    map[dra.ClaimRef]Spec
-	templates map[Template]Spec
-	classes   map[string]bool
+	mu            sync.Mutex
+	claimSpecs    map[dra.ClaimRef]Spec
+	templateSpecs map[Template]Spec
+	classes       map[string]bool
 }
 
 func newSpecKeeper(next apiserver.Keeper, namespace string) *specKeeper {
 	return &specKeeper{
 		Keeper: next, namespace: namespace,
-		claims: make(map[dra.ClaimRef]Spec), templates: make(map[Template]Spec), classes: make(map[string]bool),
+		claimSpecs: make(map[dra.ClaimRef]Spec), templateSpecs: make(map[Template]Spec), classes: make(map[string]bool),
 	}
 }
 
@@ -212,8 +174,8 @@ func (k *specKeeper) ApplyClaim(namespace, name string, claim *resourcev1.Resour
 	if namespace == k.namespace {
 		ref := dra.ClaimRef{Namespace: namespace, Name: name}
 		k.mu.Lock()
-		if delete(k.claims, ref); claim != nil {
-			k.claims[ref] = SpecOf(&claim.Spec)
+		if delete(k.claimSpecs, ref); claim != nil {
+			k.claimSpecs[ref] = NewSpec(&claim.Spec)
 		}
 		k.mu.Unlock()
 	}
@@ -225,8 +187,8 @@ func (k *specKeeper) ApplyTemplate(namespace, name string, template *resourcev1.
 	if namespace == k.namespace {
 		ref := Template{Namespace: namespace, Name: name}
 		k.mu.Lock()
-		if delete(k.templates, ref); template != nil {
-			k.templates[ref] = SpecOf(&template.Spec.Spec)
+		if delete(k.templateSpecs, ref); template != nil {
+			k.templateSpecs[ref] = NewSpec(&template.Spec.Spec)
 		}
 		k.mu.Unlock()
 	}
@@ -247,6 +209,6 @@ func (k *specKeeper) ApplyClass(name string, class *resourcev1.DeviceClass) {
 func (k *specKeeper) addTo(facts *Facts) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	facts.Claims, facts.Templates = maps.Clone(k.claims), maps.Clone(k.templates)
+	facts.Claims, facts.Templates = maps.Clone(k.claimSpecs), maps.Clone(k.templateSpecs)
 	facts.Classes = slices.Sorted(maps.Keys(k.classes))
 }

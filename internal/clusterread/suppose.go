@@ -1,4 +1,4 @@
-package explain
+package clusterread
 
 import (
 	"context"
@@ -10,10 +10,11 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
-// ClusterRead is a cluster as it was read once. It belongs to one goroutine.
-type ClusterRead struct {
+// Trial is a cluster as it was read once. It belongs to one goroutine.
+type Trial struct {
 	reader   Reader
 	read     *objectsRead
 	gaps     Gaps
@@ -21,21 +22,21 @@ type ClusterRead struct {
 	added    map[dra.ClaimRef]bool
 }
 
-// Read reads the cluster. If this identity may not list all namespaces, it reads the
+// Trial reads the cluster. If this identity may not list all namespaces, it reads the
 // given one alone.
-func (r Reader) Read(ctx context.Context, namespace string) (*ClusterRead, error) {
+func (r Reader) Trial(ctx context.Context, namespace string) (*Trial, error) {
 	read, gaps, err := r.readAllowed(ctx, Subject{Namespace: namespace})
 	if err != nil {
 		return nil, err
 	}
-	return &ClusterRead{reader: r, read: read, gaps: gaps}, nil
+	return &Trial{reader: r, read: read, gaps: gaps}, nil
 }
 
 // Inventory is what was read of devices, claims and nodes. It may be changed.
-func (r *ClusterRead) Inventory() *inventory.Inventory { return r.read.inventory }
+func (r *Trial) Inventory() *inventory.Inventory { return r.read.inventory }
 
 // Allocate adds a claim with an allocation that does not exist.
-func (r *ClusterRead) Allocate(ref dra.ClaimRef, spec *resourcev1.ResourceClaimSpec, allocation *resourcev1.AllocationResult) {
+func (r *Trial) Allocate(ref dra.ClaimRef, spec *resourcev1.ResourceClaimSpec, allocation *resourcev1.AllocationResult) {
 	if r.added == nil {
 		r.added = make(map[dra.ClaimRef]bool)
 	}
@@ -46,7 +47,7 @@ func (r *ClusterRead) Allocate(ref dra.ClaimRef, spec *resourcev1.ResourceClaimS
 }
 
 // Gaps are the collections that could not be read.
-func (r *ClusterRead) Gaps() Gaps { return r.gaps }
+func (r *Trial) Gaps() Gaps { return r.gaps }
 
 // Known is which collections were read as a whole.
 type Known struct {
@@ -57,11 +58,11 @@ type Known struct {
 }
 
 // Known returns which collections were read as a whole.
-func (r *ClusterRead) Known() Known {
+func (r *Trial) Known() Known {
 	known := func(names ...string) bool {
 		return !slices.ContainsFunc(r.gaps, func(gap Gap) bool { return slices.Contains(names, gap.Source) })
 	}
-	return Known{Devices: known(sourceSlices, sourceClasses), Claims: known(sourceClaims), Nodes: known(sourceNodes), Pods: known(sourcePods)}
+	return Known{Devices: known(SourceSlices, SourceClasses), Claims: known(SourceClaims), Nodes: known(SourceNodes), Pods: known(SourcePods)}
 }
 
 // SupposedClaim is a claim of a pod that does not exist.
@@ -71,19 +72,28 @@ type SupposedClaim struct {
 	Spec     *resourcev1.ResourceClaimSpec
 }
 
-// Suppose explains a pod that does not exist, with claims of its own, as if it were
+// Shortage is why a pod that does not exist would be pending, and what would help.
+type Shortage struct {
+	Reason   string       `json:"reason"`
+	Meaning  string       `json:"meaning"`
+	Message  string       `json:"message,omitempty"`
+	Evidence []words.Fact `json:"evidence,omitempty"`
+	Remedies []string     `json:"remedies"`
+}
+
+// Suppose diagnoses a pod that does not exist, with claims of its own, as if it were
 // created now. The inventory may have been changed after it was read.
-func (r *ClusterRead) Suppose(ctx context.Context, pod dra.PodRef, claims []SupposedClaim) (*Report, error) {
+func (r *Trial) Suppose(ctx context.Context, pod dra.PodRef, claims []SupposedClaim) (Facts, Subject) {
 	r.supposed++
 	now := r.reader.Clock().Wall
 	uid := fmt.Sprintf("supposed-%d", r.supposed)
 	lifecycle := &dra.PodLifecycle{Ref: pod, UID: uid, Created: now}
 	read := *r.read
 	read.changes = append(read.changes[:len(read.changes):len(read.changes)], r.supposedChanges(lifecycle, claims)...)
-	facts := &Facts{Objects: newObjects(read.changes), Supply: read.inventory.Supply(), Gaps: r.gaps}
+	facts := &Facts{Objects: NewObjects(read.changes...), Supply: read.inventory.Supply(), Gaps: r.gaps}
 	read.specs.addTo(facts)
 	for i, c := range lifecycle.Claims {
-		facts.Claims[dra.ClaimRef{Namespace: pod.Namespace, Name: c.Claim}] = SpecOf(claims[i].Spec)
+		facts.Claims[dra.ClaimRef{Namespace: pod.Namespace, Name: c.Claim}] = NewSpec(claims[i].Spec)
 	}
 	subject := Subject{Kind: KindPod, Namespace: pod.Namespace, Name: pod.Name}
 	r.reader.diagnose(ctx, &read, facts, subject)
@@ -93,12 +103,12 @@ func (r *ClusterRead) Suppose(ctx context.Context, pod dra.PodRef, claims []Supp
 	for _, c := range lifecycle.Claims {
 		read.inventory.ApplyClaim(pod.Namespace, c.Claim, nil)
 	}
-	return Explain(*facts, subject)
+	return *facts, subject
 }
 
 // withoutAdded returns the diagnosis without the claims that do not exist: they hold
 // devices, and cannot be ended.
-func (r *ClusterRead) withoutAdded(d *dra.Diagnosis) *dra.Diagnosis {
+func (r *Trial) withoutAdded(d *dra.Diagnosis) *dra.Diagnosis {
 	if d == nil || d.Detail == nil {
 		return d
 	}
@@ -110,7 +120,7 @@ func (r *ClusterRead) withoutAdded(d *dra.Diagnosis) *dra.Diagnosis {
 }
 
 // supposedChanges returns the pod and its claims, and adds these to the inventory.
-func (r *ClusterRead) supposedChanges(pod *dra.PodLifecycle, claims []SupposedClaim) []cluster.Change {
+func (r *Trial) supposedChanges(pod *dra.PodLifecycle, claims []SupposedClaim) []cluster.Change {
 	changes := []cluster.Change{{Pod: pod, At: r.reader.Clock()}}
 	for i := range claims {
 		c := &claims[i]
@@ -120,8 +130,8 @@ func (r *ClusterRead) supposedChanges(pod *dra.PodLifecycle, claims []SupposedCl
 			Ref: dra.ClaimRef{Namespace: pod.Ref.Namespace, Name: name}, UID: pod.UID + "-" + name, Created: pod.Created,
 			MadeFor: dra.Consumer{Resource: "pods", Name: pod.Ref.Name, UID: pod.UID}, PodClaim: c.PodClaim,
 		}
-		spec := SpecOf(c.Spec)
-		for _, request := range spec.flat() {
+		spec := NewSpec(c.Spec)
+		for _, request := range spec.Flat() {
 			made.Classes = append(made.Classes, request.DeviceClass)
 		}
 		changes = append(changes, cluster.Change{Claim: made, At: r.reader.Clock()})

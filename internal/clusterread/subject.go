@@ -1,4 +1,4 @@
-package explain
+package clusterread
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ type Kind string
 const (
 	KindClaim    Kind = "claim"
 	KindPod      Kind = "pod"
+	KindNode     Kind = "node"
 	KindWorkload Kind = "workload" // a workload of any kind: all pods that belong to it
 )
 
@@ -27,7 +28,7 @@ func (k Kind) Object() string {
 	}
 }
 
-// Subject is the object to explain.
+// Subject is the object to explain, or whose devices are to be shown.
 type Subject struct {
 	Kind            Kind
 	Namespace, Name string
