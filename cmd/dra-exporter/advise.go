@@ -19,7 +19,7 @@ type adviseFlags struct {
 	configFile string
 	namespace  string
 	window     model.Duration
-	output     string
+	output     outputFlag
 	timeout    time.Duration
 }
 
@@ -33,7 +33,7 @@ func addAdvise(c *commands, stdout, stderr io.Writer) {
 	command.Flag("http.config.file", "File with credentials and TLS for Prometheus: the HTTP client configuration that promtool has too.").PlaceHolder("FILE").StringVar(&flags.configFile)
 	command.Flag("namespace", "Namespace of the claims. Default: all.").Short('n').StringVar(&flags.namespace)
 	command.Flag("window", "How much of the past to look at, at least 1d.").Default("7d").SetValue(&flags.window)
-	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
+	flags.output.addTo(command)
 	command.Flag("timeout", "Time limit for all queries.").Default("1m").DurationVar(&flags.timeout)
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runAdvise(ctx, flags, stdout, stderr) }
 }
@@ -55,16 +55,10 @@ func runAdvise(ctx context.Context, flags *adviseFlags, stdout, stderr io.Writer
 	if err != nil {
 		return err
 	}
-	if flags.output == "json" {
-		err = writeJSON(stdout, report)
-	} else {
+	return flags.output.write(stdout, "report", report, func() string {
 		for _, warning := range report.Warnings {
 			fmt.Fprintf(stderr, "Prometheus warns: %s\n", source.Text(warning))
 		}
-		_, err = io.WriteString(stdout, report.Text())
-	}
-	if err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return nil
+		return report.Text()
+	})
 }

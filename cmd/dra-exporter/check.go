@@ -34,7 +34,7 @@ import (
 
 // checkFlags are the flags of every check.
 type checkFlags struct {
-	output  string
+	output  outputFlag
 	timeout time.Duration
 
 	inherited    []string // flags of the exporter of this container that are used; nil: there is no exporter
@@ -48,7 +48,7 @@ func addCheck(c *commands, stdout, stderr io.Writer) *checkFlags {
   dra-exporter check agent http://localhost:9420   # a running exporter, from outside
   dra-exporter check exporter unix:///tmp/gpu.example.com.sock   # the page of a driver`)
 	flags := &checkFlags{}
-	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
+	flags.output.addTo(command)
 	command.Flag("timeout", "Time limit for all requests.").Default("20s").DurationVar(&flags.timeout)
 	addCheckNode(c, command, flags, stdout, stderr)
 	addCheckCluster(c, command, flags, stdout, stderr)
@@ -69,12 +69,8 @@ func (f *checkFlags) run(ctx context.Context, stdout io.Writer, examine func(con
 	if ctx.Err() != nil {
 		return fmt.Errorf("stopped: %w", ctx.Err())
 	}
-	if f.output == "json" {
-		err = report.JSON(stdout)
-	} else if _, err = io.WriteString(stdout, report.Text(check.Style{Colour: terminal.Styled(stdout), Columns: terminal.Columns(stdout)})); err != nil {
-		err = fmt.Errorf("write the report: %w", err)
-	}
-	if err != nil {
+	style := check.Style{Colour: terminal.Styled(stdout), Columns: terminal.Columns(stdout)}
+	if err := f.output.write(stdout, "report", report.Document(), func() string { return report.Text(style) }); err != nil {
 		return err
 	}
 	return report.Err()

@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -24,7 +22,7 @@ import (
 // explainFlags are named as in kubectl.
 type explainFlags struct {
 	kubectlFlags
-	output  string
+	output  outputFlag
 	verbose bool
 	timeout time.Duration
 	name    string // NAMESPACE/NAME, or NAME
@@ -57,7 +55,7 @@ func addExplain(c *commands, stdout, stderr io.Writer) {
 	flags := &explainFlags{}
 	flags.addTo(command)
 	command.Flag("namespace", "Namespace of a NAME without one. Default: the namespace of the context.").Short('n').StringVar(&flags.namespace)
-	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
+	flags.output.addTo(command)
 	command.Flag("verbose", "Print everything that is known, not only the answer.").Short('v').BoolVar(&flags.verbose)
 	command.Flag("timeout", "Time limit for reading the cluster, and for the diagnosis after that.").Default("30s").DurationVar(&flags.timeout)
 	addExplained(c, command, clusterread.KindClaim, "Explain a ResourceClaim.", flags, stdout, stderr).
@@ -106,20 +104,11 @@ func runExplain(ctx context.Context, kind clusterread.Kind, flags *explainFlags,
 	if err != nil {
 		return err
 	}
-	if flags.output == "json" {
-		if err := writeJSON(stdout, report); err != nil {
-			return fmt.Errorf("write the report: %w", err)
-		}
-		return nil
-	}
 	render := report.Brief
 	if flags.verbose {
 		render = report.Text
 	}
-	if _, err := io.WriteString(stdout, render(terminal.Styled(stdout))); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return nil
+	return flags.output.write(stdout, "report", report, func() string { return render(terminal.Styled(stdout)) })
 }
 
 // serverVersion returns the version of the API server; empty: it is unknown.
@@ -130,12 +119,4 @@ func serverVersion(ctx context.Context, config *rest.Config) string {
 	}
 	defer probe.Close()
 	return probe.Version(ctx)
-}
-
-// writeJSON writes a document for programs, without control characters.
-func writeJSON(w io.Writer, document any) error {
-	encoder := json.NewEncoder(terminal.JSONWriter(w))
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(document)
 }

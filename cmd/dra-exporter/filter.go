@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dra-exporter/dra-exporter/internal/words"
+
 	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/node"
@@ -80,9 +82,6 @@ func liveFamilies() []string {
 }
 
 func familyNames(families ...[]*metric.Family) []string {
-	var names []string
-	for _, family := range slices.Concat(families...) {
-		names = append(names, family.Name)
-	}
+	names := words.Names(slices.Concat(families...), func(family *metric.Family) string { return family.Name })
 	return names
 }

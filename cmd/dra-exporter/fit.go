@@ -21,7 +21,7 @@ type fitFlags struct {
 	kubectlFlags
 	file    string
 	count   int32
-	output  string
+	output  outputFlag
 	timeout time.Duration
 }
 
@@ -37,7 +37,7 @@ func addFit(c *commands, stdout, stderr io.Writer) {
 	command.Flag("filename", "File with the pod or with what makes pods, and with their claims or templates that do not exist yet; - for the standard input.").Short('f').Required().StringVar(&flags.file)
 	command.Flag("count", "Number of pods. Default: as many as the manifest runs at once.").PlaceHolder("N").Int32Var(&flags.count)
 	command.Flag("namespace", "Namespace of pods without one. Default: the namespace of the context.").Short('n').StringVar(&flags.namespace)
-	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
+	flags.output.addTo(command)
 	command.Flag("timeout", "Time limit for reading the cluster, and for the diagnosis after that.").Default("30s").DurationVar(&flags.timeout)
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runFit(ctx, flags, stdout, stderr) }
 }
@@ -92,13 +92,8 @@ func runFit(ctx context.Context, flags *fitFlags, stdout, stderr io.Writer) erro
 	if err != nil {
 		return err
 	}
-	if flags.output == "json" {
-		err = writeJSON(stdout, report)
-	} else {
-		_, err = io.WriteString(stdout, report.Text())
-	}
-	if err != nil {
-		return fmt.Errorf("write the report: %w", err)
+	if err := flags.output.write(stdout, "report", report, report.Text); err != nil {
+		return err
 	}
 	switch {
 	case !report.IsKnown():

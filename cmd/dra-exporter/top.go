@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/internal/words"
+
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
@@ -94,10 +96,7 @@ func addTop(c *commands, stdout, stderr io.Writer) {
 }
 
 func sortNames() []string {
-	var names []string
-	for _, key := range top.Keys() {
-		names = append(names, string(key))
-	}
+	names := words.Names(top.Keys(), func(key top.Key) string { return string(key) })
 	return names
 }
 

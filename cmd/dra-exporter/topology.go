@@ -18,7 +18,7 @@ import (
 // topologyFlags select the agents, and whose devices to show.
 type topologyFlags struct {
 	exporterFlags
-	output string
+	output outputFlag
 	name   string // of a node; NAMESPACE/NAME, or NAME, of others
 	kind   string // of a job's workload; empty: any
 }
@@ -31,7 +31,7 @@ func addTopology(c *commands, stdout, stderr io.Writer) {
   dra-exporter topology node --url localhost:9420      # one agent`)
 	flags := &topologyFlags{}
 	flags.addTo(command)
-	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
+	flags.output.addTo(command)
 	node := addTopologyCommand(c, command, clusterread.KindNode, "Show the devices of a node, or of all nodes.", flags, stdout, stderr).
 		Alias("nodes").HelpLong("  dra-exporter topology node node-a\n  dra-exporter topology node --url localhost:9420")
 	node.Arg("NAME", "Name of the node. Default: all nodes.").StringVar(&flags.name)
@@ -111,13 +111,5 @@ func runTopology(ctx context.Context, kind clusterread.Kind, flags *topologyFlag
 	if err != nil {
 		return err
 	}
-	if flags.output == "json" {
-		err = writeJSON(stdout, document)
-	} else {
-		_, err = io.WriteString(stdout, document.Text())
-	}
-	if err != nil {
-		return fmt.Errorf("write the topology: %w", err)
-	}
-	return nil
+	return flags.output.write(stdout, "topology", document, document.Text)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -38,28 +37,19 @@ func versionText() string {
 // addVersion adds the subcommand that prints which program this is.
 func addVersion(c *commands, stdout io.Writer) {
 	command := c.app.Command("version", "Print the version.").HelpLong("  dra-exporter version\n  dra-exporter version -o json")
-	output := command.Flag("output", "text or json.").Short('o').Default("text").Enum("text", "json")
-	c.byName[command.FullCommand()] = func(context.Context) error { return printVersion(*output, stdout) }
+	output := &outputFlag{}
+	output.addTo(command)
+	c.byName[command.FullCommand()] = func(context.Context) error { return printVersion(output, stdout) }
 }
 
 // printVersion writes one line, or a JSON document whose names do not change.
-func printVersion(output string, stdout io.Writer) error {
-	text := versionText() + "\n"
-	if output == "json" {
-		v := buildVersion()
-		document, err := json.MarshalIndent(struct {
-			Version   string `json:"version"`
-			Revision  string `json:"revision"`
-			GoVersion string `json:"goVersion"`
-			Platform  string `json:"platform"`
-		}{v.Version, v.Revision, v.GoVersion, runtime.GOOS + "/" + runtime.GOARCH}, "", "  ")
-		if err != nil {
-			return fmt.Errorf("encode the version: %w", err)
-		}
-		text = string(document) + "\n"
-	}
-	if _, err := io.WriteString(stdout, text); err != nil {
-		return fmt.Errorf("write the version: %w", err)
-	}
-	return nil
+func printVersion(output *outputFlag, stdout io.Writer) error {
+	v := buildVersion()
+	document := struct {
+		Version   string `json:"version"`
+		Revision  string `json:"revision"`
+		GoVersion string `json:"goVersion"`
+		Platform  string `json:"platform"`
+	}{v.Version, v.Revision, v.GoVersion, runtime.GOOS + "/" + runtime.GOARCH}
+	return output.write(stdout, "version", document, func() string { return versionText() + "\n" })
 }

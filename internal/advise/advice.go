@@ -74,15 +74,15 @@ const (
 	ReasonBandwidth       Reason = "bandwidth"
 )
 
-// meanings returns what each reason means, as a sentence without its end.
-func meanings() []struct {
+// meaning is what a reason means, as a sentence without its end.
+type meaning struct {
 	Reason  Reason
 	Meaning string
-} {
-	return []struct {
-		Reason  Reason
-		Meaning string
-	}{
+}
+
+// meanings returns what each reason means.
+func meanings() []meaning {
+	return []meaning{
 		{ReasonHistory, "devices were held for less than a day in the range"},
 		{ReasonShared, "devices are shared with other claims, or were for more than 5% of the time"},
 		{ReasonMemoryUnknown, "the memory that it uses is not known for all of the time"},
@@ -189,17 +189,16 @@ func unknown(h *history) Reason {
 // compute returns the activity of the multiprocessors: SM activity, else the
 // utilization, which is never less.
 func (h *history) compute() *usage {
-	for _, quantity := range []string{engineSM, utilization} {
-		if u := h.activity[quantity]; u.isKnown(h.held) {
-			return u
-		}
-	}
-	return nil
+	return h.firstKnown(engineSM, utilization)
 }
 
 // bandwidth returns the use of the memory's bandwidth, or what is never less.
 func (h *history) bandwidth() *usage {
-	for _, quantity := range []string{engineDRAM, utilization} {
+	return h.firstKnown(engineDRAM, utilization)
+}
+
+func (h *history) firstKnown(quantities ...string) *usage {
+	for _, quantity := range quantities {
 		if u := h.activity[quantity]; u.isKnown(h.held) {
 			return u
 		}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -197,12 +198,7 @@ func questions(namespace string, window time.Duration) (all []question) {
 		unit = "namespace=" + strconv.Quote(namespace)
 	}
 	add := func(function, series, matchers, suffix string, store func(h *history, labels model.Metric, value float64)) {
-		selected := []string{}
-		for _, matcher := range []string{matchers, unit} {
-			if matcher != "" {
-				selected = append(selected, matcher)
-			}
-		}
+		selected := slices.DeleteFunc([]string{matchers, unit}, func(matcher string) bool { return matcher == "" })
 		all = append(all, question{function + "requester:" + series + "{" + strings.Join(selected, ",") + "}" + suffix + ")", store})
 	}
 	simple := func(function, series, matchers string, store func(h *history, value float64)) {

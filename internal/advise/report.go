@@ -103,12 +103,7 @@ func (r *Row) compare(other *Row) int {
 }
 
 func order(reason Reason) int {
-	for i, row := range meanings() {
-		if row.Reason == reason {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(meanings(), func(m meaning) bool { return m.Reason == reason })
 }
 
 func newRow(h *history) Row {

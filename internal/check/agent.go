@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,10 +57,7 @@ func Agents(agents []Agent) []Finding {
 		}
 	}
 	if len(versions) > 1 {
-		var counts []string
-		for _, version := range slices.Sorted(maps.Keys(versions)) {
-			counts = append(counts, fmt.Sprintf("%s (%d)", version, versions[version]))
-		}
+		counts := words.Names(slices.Sorted(maps.Keys(versions)), func(version string) string { return fmt.Sprintf("%s (%d)", version, versions[version]) })
 		findings = append(findings, area{"versions", agentPage}.warning(
 			"Wait for the rollout to end: `kubectl rollout status` of the DaemonSet and of the Deployment.",
 			"versions", "several versions run at once: %s", strings.Join(counts, ", ")))
@@ -108,21 +106,14 @@ func (a Agent) source(section area, source PageSource) []Finding {
 	switch {
 	case !source.Up && a.Page.Node && a.Page.Devices == 0 && readsDevices: // not every node has such hardware
 		return []Finding{section.warning("On a node without such hardware, ignore this; otherwise see docs/access.md.",
-			subject, "the source is down (%s), and no device is known on this node", orUnknown(why))}
+			subject, "the source is down (%s), and no device is known on this node", cmp.Or(why, "no reason given"))}
 	case !source.Up:
-		return []Finding{section.failure(remedy, subject, "the source is down (%s)", orUnknown(why))}
+		return []Finding{section.failure(remedy, subject, "the source is down (%s)", cmp.Or(why, "no reason given"))}
 	case why != "":
 		return []Finding{section.warning(remedy, subject, "the source is up, but incomplete (%s)", why)}
 	default:
 		return nil
 	}
-}
-
-func orUnknown(reason string) string {
-	if reason == "" {
-		return "no reason given"
-	}
-	return reason
 }
 
 func (a Agent) sample(section area) []Finding {

@@ -82,10 +82,7 @@ func (a API) unreachable(section area) Finding {
 }
 
 func (a API) version(section area) Finding {
-	if a.Major == 0 && a.Minor == 0 {
-		return section.ok("version", "%s at %s", a.Version, a.Host)
-	}
-	if a.Major < oldestMajor || a.Major == oldestMajor && a.Minor < oldestMinor {
+	if known := a.Major > 0 || a.Minor > 0; known && (a.Major < oldestMajor || a.Major == oldestMajor && a.Minor < oldestMinor) {
 		return section.failure(fmt.Sprintf("Upgrade the cluster: Kubernetes %d.%d is the first with resource.k8s.io/v1.", oldestMajor, oldestMinor), "version", "%s at %s is too old", a.Version, a.Host)
 	}
 	return section.ok("version", "%s at %s", a.Version, a.Host)
@@ -99,10 +96,8 @@ func (a API) group(section area) []Finding {
 	case a.Groups == nil:
 		return []Finding{section.failure("Enable dynamic resource allocation: Kubernetes 1.34 or newer enables it by default; check the API server's --runtime-config and feature gates.", "resource.k8s.io", "is not served")}
 	}
-	for _, version := range a.Groups {
-		if version == "v1" {
-			return []Finding{section.ok("resource.k8s.io", "served as %s", strings.Join(a.Groups, ", "))}
-		}
+	if slices.Contains(a.Groups, "v1") {
+		return []Finding{section.ok("resource.k8s.io", "served as %s", strings.Join(a.Groups, ", "))}
 	}
 	return []Finding{section.failure("Kubernetes 1.34 or newer serves v1; check the API server's --runtime-config.", "resource.k8s.io", "served as %s, and not as v1", strings.Join(a.Groups, ", "))}
 }
@@ -162,12 +157,9 @@ func (a API) lacks() bool {
 
 // denied reports whether a finding has reported a permission for the resource.
 func (a API) denied(resource string) bool {
-	for _, access := range a.Access {
-		if access.Resource == resource && access.Error == nil && !access.Allowed {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.Access, func(access Permission) bool {
+		return access.Resource == resource && access.Error == nil && !access.Allowed
+	})
 }
 
 // NodeName is what is known about the name of this node.

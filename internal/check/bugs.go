@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dra-exporter/dra-exporter/internal/words"
+
 	"github.com/dra-exporter/dra-exporter/collector/upstream"
 )
 
@@ -32,10 +34,7 @@ func (c ClusterFacts) bugs() []Finding {
 // version, so that the cause is that of the first sign.
 func bugFinding(bugs area, signs []upstream.Finding) Finding {
 	const limit = 3
-	texts := make([]string, 0, limit)
-	for _, sign := range signs[:min(len(signs), limit)] {
-		texts = append(texts, sign.Text)
-	}
+	texts := words.Names(signs[:min(len(signs), limit)], func(sign upstream.Finding) string { return sign.Text })
 	text := strings.Join(texts, "; ")
 	if more := len(signs) - limit; more > 0 {
 		text += fmt.Sprintf("; and %d more", more)

@@ -3,6 +3,7 @@ package check
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -77,16 +78,13 @@ func (s sources) source(section area, status source.Status) []Finding {
 }
 
 func sourceRemedy(status source.Status) string {
-	switch status.Reason {
-	case source.ReasonLibraryMissing:
-		return "Give the agent the vendor's library: by the RuntimeClass nvidia, CDI, or a claim; or read from a DCGM host engine."
-	case source.ReasonPermission:
-		return "The driver refuses access: this needs more privilege (MIG, profiling), or the container has no access to a device."
-	case source.ReasonUnavailable, source.ReasonTimeout:
-		return "There is no answer at this address: check that the host engine runs, and that this pod can reach it."
-	default:
-		return "Check with the vendor's own tool on the node."
-	}
+	const unavailable = "There is no answer at this address: check that the host engine runs, and that this pod can reach it."
+	return cmp.Or(map[source.Reason]string{
+		source.ReasonLibraryMissing: "Give the agent the vendor's library: by the RuntimeClass nvidia, CDI, or a claim; or read from a DCGM host engine.",
+		source.ReasonPermission:     "The driver refuses access: this needs more privilege (MIG, profiling), or the container has no access to a device.",
+		source.ReasonUnavailable:    unavailable,
+		source.ReasonTimeout:        unavailable,
+	}[status.Reason], "Check with the vendor's own tool on the node.")
 }
 
 // seenBy are the devices that the source saw first.
@@ -102,22 +100,21 @@ func (s sources) seenBy(name string) []device.Device {
 
 // models counts devices by model, partitions by profile, with their driver.
 func models(devices []device.Device) string {
-	counts := map[string]int{}
-	var kinds []string
-	for _, d := range devices {
-		kind := deviceKind(d)
+	return tally(words.Names(devices, func(d device.Device) string {
 		if d.DriverVersion != "" && !d.IsPartition() {
-			kind += " (driver " + d.DriverVersion + ")"
+			return deviceKind(d) + " (driver " + d.DriverVersion + ")"
 		}
-		if counts[kind]++; counts[kind] == 1 {
-			kinds = append(kinds, kind)
-		}
+		return deviceKind(d)
+	}))
+}
+
+// tally counts equal names: "2 × a, 1 × b".
+func tally(names []string) string {
+	counts := map[string]int{}
+	for _, name := range names {
+		counts[name]++
 	}
-	slices.Sort(kinds)
-	for i, kind := range kinds {
-		kinds[i] = fmt.Sprintf("%d × %s", counts[kind], kind)
-	}
-	return strings.Join(kinds, ", ")
+	return strings.Join(words.Names(slices.Sorted(maps.Keys(counts)), func(name string) string { return fmt.Sprintf("%d × %s", counts[name], name) }), ", ")
 }
 
 // boards reports what identifies each whole device to whoever replaces it.
@@ -136,16 +133,16 @@ func (s sources) boards(section area) []Finding {
 
 // board is what identifies a board, in words.
 func board(h device.Hardware) string {
-	var words []string
+	var parts []string
 	for _, part := range []struct{ name, text string }{
 		{"serial number", h.Serial}, {"part number", h.BoardPartNumber}, {"VBIOS", h.VBIOS}, {"index", h.Index},
 		{"module", h.ModuleID}, {"chassis", h.ChassisSerial}, {"slot", h.Slot}, {"tray", h.Tray},
 	} {
 		if part.text != "" {
-			words = append(words, part.name+" "+part.text)
+			parts = append(parts, part.name+" "+part.text)
 		}
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(parts, ", ")
 }
 
 // deviceKind returns the model, of a partition that of its whole device.
@@ -229,11 +226,8 @@ func (s sources) located(uuid string) bool {
 }
 
 func unseenRemedy(vendor string) string {
-	switch vendor {
-	case vendors.AMD:
-		return "Check that the kernel driver amdgpu has them, and that --path.sysfs is the node's sysfs."
-	case vendors.Intel:
-		return "Check that the kernel driver xe or i915 has them, and that --path.sysfs is the node's sysfs."
-	}
-	return "Give the agent access to them: a DCGM host engine (--dcgm.host-engine), the RuntimeClass nvidia, CDI, or a claim of its own."
+	return cmp.Or(map[string]string{
+		vendors.AMD:   "Check that the kernel driver amdgpu has them, and that --path.sysfs is the node's sysfs.",
+		vendors.Intel: "Check that the kernel driver xe or i915 has them, and that --path.sysfs is the node's sysfs.",
+	}[vendor], "Give the agent access to them: a DCGM host engine (--dcgm.host-engine), the RuntimeClass nvidia, CDI, or a claim of its own.")
 }

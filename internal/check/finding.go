@@ -9,12 +9,12 @@
 package check
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // Outcome is the result of one check.
@@ -29,7 +29,7 @@ const (
 )
 
 // Finding is the result of one check. Its texts may contain foreign bytes:
-// Report.Text and Report.JSON make them printable.
+// Report.Text and Report.Document make them printable.
 type Finding struct {
 	Area    string  `json:"area"`    // its heading in the report
 	Subject string  `json:"subject"` // what was looked at
@@ -60,18 +60,15 @@ func (r *Report) Count(outcome Outcome) int {
 
 // Err is nil unless there is a failure.
 func (r *Report) Err() error {
-	switch failures := r.Count(Failure); failures {
-	case 0:
+	failures := r.Count(Failure)
+	if failures == 0 {
 		return nil
-	case 1:
-		return fmt.Errorf("1 check failed")
-	default:
-		return fmt.Errorf("%d checks failed", failures)
 	}
+	return errors.New(words.Count(failures, "check failed", "checks failed"))
 }
 
-// document is a Report as JSON.
-type document struct {
+// Document is a Report as JSON.
+type Document struct {
 	APIVersion string    `json:"apiVersion"`
 	OK         int       `json:"ok"`
 	Warnings   int       `json:"warnings"`
@@ -80,25 +77,17 @@ type document struct {
 	Findings   []Finding `json:"findings"`
 }
 
-// JSON writes the report as one indented document, in which control characters
-// are escaped for terminals: encoding/json leaves some.
-func (r *Report) JSON(w io.Writer) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
+// Document returns the report for programs, without control characters.
+func (r *Report) Document() Document {
 	findings := make([]Finding, 0, len(r.Findings))
 	for _, f := range r.Findings {
 		f.Area, f.Subject, f.Text, f.Remedy = terminal.Printable(f.Area), terminal.Printable(f.Subject), terminal.Printable(f.Text), terminal.Printable(f.Remedy)
 		findings = append(findings, f)
 	}
-	written := document{
+	return Document{
 		APIVersion: "v1", OK: r.Count(OK), Warnings: r.Count(Warning), Failures: r.Count(Failure), Skipped: r.Count(Skipped),
 		Findings: findings,
 	}
-	if err := encoder.Encode(written); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return nil
 }
 
 // area makes the findings of one area.

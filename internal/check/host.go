@@ -14,6 +14,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/hostfile"
 	"github.com/dra-exporter/dra-exporter/collector/hostport"
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // Host is the environment in which the check runs, which is that of the agent.
@@ -282,19 +283,7 @@ func (h Host) hardware(section area) Finding {
 	if len(h.PCI) == 0 {
 		return section.ok("PCI bus", "no GPU and no RDMA-capable adapter of a known vendor")
 	}
-	kinds := map[string]int{}
-	var order []string
-	for _, function := range h.PCI {
-		kind := function.kind()
-		if kinds[kind]++; kinds[kind] == 1 {
-			order = append(order, kind)
-		}
-	}
-	slices.Sort(order)
-	for i, kind := range order {
-		order[i] = fmt.Sprintf("%d × %s", kinds[kind], kind)
-	}
-	return section.ok("PCI bus", "%s", strings.Join(order, ", "))
+	return section.ok("PCI bus", "%s", tally(words.Names(h.PCI, PCIFunction.kind)))
 }
 
 func (f PCIFunction) kind() string {

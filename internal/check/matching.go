@@ -152,18 +152,10 @@ func ruleNames(rules map[string]int) string {
 	if len(names) == 1 {
 		return names[0]
 	}
-	for i, name := range names {
-		names[i] = fmt.Sprintf("%s (%d)", name, rules[name])
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(words.Names(names, func(name string) string { return fmt.Sprintf("%s (%d)", name, rules[name]) }), ", ")
 }
 
-func named(all []string) string {
-	if len(all) <= mostNamed {
-		return strings.Join(all, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(all[:mostNamed], ", "), len(all)-mostNamed)
-}
+func named(all []string) string { return words.List(all, mostNamed) }
 
 // unpublished reports hardware that no published device has.
 func (m matching) unpublished(section area) []Finding {

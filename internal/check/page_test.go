@@ -93,7 +93,7 @@ func FuzzDecodePage(f *testing.F) {
 			t.Errorf("the terminal would obey: %q", text)
 		}
 		var document bytes.Buffer
-		if err := report.JSON(&document); err != nil {
+		if err := encode(&document, &report); err != nil {
 			t.Error(err)
 		}
 	})

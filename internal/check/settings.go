@@ -122,25 +122,20 @@ func (s CheckedSettings) pushes() []Finding {
 // choice, so that it is no warning.
 func sharingFindings(state string) []Finding {
 	section := area{"sharing", "docs/sharing.md"}
-	skipped := func(text, remedy string) []Finding {
-		finding := section.skipped("processes", "%s", "shared devices are not split: "+text)
-		finding.Remedy, finding.Page = remedy, repository+section.page
-		return []Finding{finding}
-	}
-	switch state {
-	case "ok":
+	if state == "ok" {
 		return []Finding{section.ok("processes", "shared devices are split by the processes of each claim")}
-	case "disabled":
-		return skipped("--no-device.processes", "Remove the flag to split them.")
-	case "pid_namespace":
-		return skipped("this program cannot see the node's processes", "Set hostPID: true where devices are shared: node.hostPID in the chart, the component process-attribution in Kustomize.")
-	case "no_procfs":
-		return skipped("procfs cannot be read", "Mount the node's procfs, or set --path.procfs.")
-	case "no_pods":
-		return skipped("the pods of the API server are unknown, and with them their UIDs", "Check the lines about the API server.")
-	case "unsupported":
-		return skipped("no device source here lists processes", "NVML does, for NVIDIA GPUs; DCGM and the others do not.")
-	default:
+	}
+	cause, ok := map[string]struct{ text, remedy string }{
+		"disabled":      {"--no-device.processes", "Remove the flag to split them."},
+		"pid_namespace": {"this program cannot see the node's processes", "Set hostPID: true where devices are shared: node.hostPID in the chart, the component process-attribution in Kustomize."},
+		"no_procfs":     {"procfs cannot be read", "Mount the node's procfs, or set --path.procfs."},
+		"no_pods":       {"the pods of the API server are unknown, and with them their UIDs", "Check the lines about the API server."},
+		"unsupported":   {"no device source here lists processes", "NVML does, for NVIDIA GPUs; DCGM and the others do not."},
+	}[state]
+	if !ok {
 		return nil
 	}
+	finding := about(section.page, section.skipped("processes", "%s", "shared devices are not split: "+cause.text))
+	finding.Remedy = cause.remedy
+	return []Finding{finding}
 }

@@ -18,16 +18,7 @@ type Style struct {
 type mark struct{ sign, word, colour string }
 
 func (o Outcome) mark() mark {
-	switch o {
-	case OK:
-		return mark{"✓", "ok  ", "\x1b[32m"}
-	case Warning:
-		return mark{"!", "WARN", "\x1b[1;33m"}
-	case Failure:
-		return mark{"✗", "FAIL", "\x1b[1;31m"}
-	default:
-		return mark{"-", "skip", "\x1b[2m"}
-	}
+	return map[Outcome]mark{OK: {"✓", "ok  ", "\x1b[32m"}, Warning: {"!", "WARN", "\x1b[1;33m"}, Failure: {"✗", "FAIL", "\x1b[1;31m"}, Skipped: {"-", "skip", "\x1b[2m"}}[o]
 }
 
 const (
@@ -66,14 +57,13 @@ func sameRemedy(a, b Finding) bool {
 // summary counts.
 func (r *Report) summary() string {
 	parts := []string{words.Count(r.Count(OK), "check passed", "checks passed")}
-	if n := r.Count(Warning); n > 0 {
-		parts = append(parts, words.Count(n, "warning", "warnings"))
-	}
-	if n := r.Count(Failure); n > 0 {
-		parts = append(parts, words.Count(n, "failure", "failures"))
-	}
-	if n := r.Count(Skipped); n > 0 {
-		parts = append(parts, words.Count(n, "skipped", "skipped"))
+	for _, row := range []struct {
+		outcome          Outcome
+		singular, plural string
+	}{{Warning, "warning", "warnings"}, {Failure, "failure", "failures"}, {Skipped, "skipped", "skipped"}} {
+		if n := r.Count(row.outcome); n > 0 {
+			parts = append(parts, words.Count(n, row.singular, row.plural))
+		}
 	}
 	return strings.Join(parts, ", ") + "."
 }

@@ -45,27 +45,60 @@ const (
 func NewGaps(statuses, everywhere []source.Status, namespace string) Gaps {
 	gaps := Gaps{}
 	for _, status := range statuses {
-		if !missing(status) {
-			continue
+		if missing(status) {
+			found, _ := find(status.Name)
+			gaps = append(gaps, newGap(status, found.lost))
 		}
-		gaps = append(gaps, newGap(status, consequence(status.Name)))
 	}
 	for _, status := range everywhere {
 		if missing(status) && !gaps.Lack(status.Name) && namespaced(status.Name) {
-			gap := newGap(status, partialConsequence(status.Name))
+			found, _ := find(status.Name)
+			gap := newGap(status, found.lostElsewhere)
 			gap.Only = namespace
 			gaps = append(gaps, gap)
 		}
 	}
-	slices.SortFunc(gaps, func(a, b Gap) int { return rank(a.Source) - rank(b.Source) })
+	slices.SortFunc(gaps, func(a, b Gap) int { return rank(a) - rank(b) })
 	return gaps
+}
+
+// collection is what is known of a source: what is unknown without it, and, of one with
+// objects in namespaces, what is unknown if only one of them was read.
+type collection struct{ name, lost, lostElsewhere string }
+
+// collections are the sources, those on which most depends first.
+func collections() []collection {
+	const elsewhere, other = "those of other namespaces are unknown", "what depends on it is unknown"
+	return []collection{
+		{SourceClaims, "whether a claim exists, is allocated and holds devices is unknown", "devices held by claims of other namespaces count as free here, and those holders are not listed"},
+		{SourcePods, "the users of a claim, and whether it is pending, are unknown", "pods of other namespaces are unknown"},
+		{SourceSlices, "the published devices are unknown: no stage is diagnosed", ""},
+		{SourceClasses, "the device classes and their selectors are unknown: no stage is diagnosed", ""},
+		{SourceNodes, "which devices one node can use together is not diagnosed", ""},
+		{SourceTemplates, "the requests of claims that are not created yet are unknown", elsewhere},
+		{SourceRules, "taints of DeviceTaintRules are unknown: fewer devices may be usable than reported here", ""},
+		{SourceGroups, "the claims that a pod shares with its PodGroup are unknown", elsewhere},
+		{SourceEvents, "why a claim could not be created, or its devices could not be prepared, is unknown", elsewhere},
+		{SourceKueue, other, elsewhere},
+		{SourceDomains, other, elsewhere},
+	}
+}
+
+// find returns the collection with a name, and its place among them.
+func find(name string) (collection, int) {
+	all := collections()
+	i := slices.IndexFunc(all, func(c collection) bool { return c.name == name })
+	if i < 0 {
+		return collection{lost: "what depends on it is unknown"}, len(all)
+	}
+	return all[i], i
 }
 
 // custom reports whether a source has custom resources. Without the permission to list
 // them it is not known whether there are any, and most clusters have none: that is not
 // reported.
 func custom(name string) bool {
-	return name == SourceKueue || name == SourceDomains || name == SourceVolcano || name == SourceKAI
+	return slices.Contains([]string{SourceKueue, SourceDomains, SourceVolcano, SourceKAI}, name)
 }
 
 // missing reports whether nothing is known of a collection that there is.
@@ -87,57 +120,17 @@ func newGap(status source.Status, consequence string) Gap {
 	return gap
 }
 
-// consequence returns what is unknown without a collection.
-func consequence(name string) string {
-	switch name {
-	case SourcePods:
-		return "the users of a claim, and whether it is pending, are unknown"
-	case SourceClaims:
-		return "whether a claim exists, is allocated and holds devices is unknown"
-	case SourceSlices:
-		return "the published devices are unknown: no stage is diagnosed"
-	case SourceClasses:
-		return "the device classes and their selectors are unknown: no stage is diagnosed"
-	case SourceNodes:
-		return "which devices one node can use together is not diagnosed"
-	case SourceTemplates:
-		return "the requests of claims that are not created yet are unknown"
-	case SourceRules:
-		return "taints of DeviceTaintRules are unknown: fewer devices may be usable than reported here"
-	case SourceGroups:
-		return "the claims that a pod shares with its PodGroup are unknown"
-	case SourceEvents:
-		return "why a claim could not be created, or its devices could not be prepared, is unknown"
-	default:
-		return "what depends on it is unknown"
-	}
-}
-
-// partialConsequence returns what is unknown if only one namespace was read.
-func partialConsequence(name string) string {
-	switch name {
-	case SourceClaims:
-		return "devices held by claims of other namespaces count as free here, and those holders are not listed"
-	case SourcePods:
-		return "pods of other namespaces are unknown"
-	default:
-		return "those of other namespaces are unknown"
-	}
-}
-
 // namespaced reports whether a source has its objects in namespaces, so that
 // one of these can be read alone.
 func namespaced(name string) bool {
-	return slices.Contains([]string{SourcePods, SourceClaims, SourceTemplates, SourceGroups, SourceEvents, SourceKueue, SourceDomains}, name)
+	found, _ := find(name)
+	return found.lostElsewhere != ""
 }
 
 // rank orders gaps by how much depends on them.
-func rank(name string) int {
-	order := []string{SourceClaims, SourcePods, SourceSlices, SourceClasses, SourceNodes, SourceTemplates, SourceRules, SourceGroups, SourceEvents}
-	if i := slices.Index(order, name); i >= 0 {
-		return i
-	}
-	return len(order)
+func rank(gap Gap) int {
+	_, i := find(gap.Source)
+	return i
 }
 
 // toList returns what this identity must be allowed to list to see more; empty

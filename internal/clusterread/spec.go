@@ -1,9 +1,12 @@
 package clusterread
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/dra-exporter/dra-exporter/internal/words"
 
 	resourcev1 "k8s.io/api/resource/v1"
 )
@@ -81,7 +84,7 @@ func NewSpec(claim *resourcev1.ResourceClaimSpec) Spec {
 		spec.Requests = append(spec.Requests, newRequest(&claim.Devices.Requests[i]))
 	}
 	for _, constraint := range claim.Devices.Constraints {
-		c := Constraint{Requests: eachValid(constraint.Requests)}
+		c := Constraint{Requests: words.Names(constraint.Requests, valid[string])}
 		if constraint.MatchAttribute != nil {
 			c.MatchAttribute = valid(*constraint.MatchAttribute)
 		}
@@ -152,26 +155,11 @@ func (r *Request) derive(attributes []resourcev1.DeviceDerivedAttribute) {
 // tolerationText formats a toleration as kubectl formats taints; a star matches
 // anything.
 func tolerationText(toleration resourcev1.DeviceToleration) string {
-	text := valid(toleration.Key)
-	if text == "" {
-		text = "*"
-	}
+	text := cmp.Or(valid(toleration.Key), "*")
 	if toleration.Operator != resourcev1.DeviceTolerationOpExists {
 		text += "=" + valid(toleration.Value)
 	}
-	effect := valid(toleration.Effect)
-	if effect == "" {
-		effect = "*"
-	}
-	return text + ":" + effect
+	return text + ":" + cmp.Or(valid(toleration.Effect), "*")
 }
 
 func valid[T ~string](text T) string { return strings.ToValidUTF8(string(text), "\uFFFD") }
-
-func eachValid(texts []string) []string {
-	var all []string
-	for _, text := range texts {
-		all = append(all, valid(text))
-	}
-	return all
-}

@@ -18,14 +18,10 @@ const (
 
 // Object is how the API calls objects of the kind.
 func (k Kind) Object() string {
-	switch k {
-	case KindPod:
-		return "pod"
-	case KindWorkload:
-		return "workload"
-	default:
+	if k == KindClaim {
 		return "ResourceClaim"
 	}
+	return string(k)
 }
 
 // Subject is the object to explain, or whose devices are to be shown.

@@ -133,11 +133,7 @@ func near(wanted string, known []string) []string {
 	slices.SortFunc(candidates, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.name, b.name))
 	})
-	var names []string
-	for _, c := range candidates[:min(len(candidates), mostNear)] {
-		names = append(names, c.name)
-	}
-	return names
+	return words.Names(candidates[:min(len(candidates), mostNear)], func(c candidate) string { return c.name })
 }
 
 // split splits NAMESPACE/NAME; a name alone has no namespace.
@@ -156,13 +152,6 @@ type AmbiguousError struct {
 }
 
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%s are workloads of this name: name one with --workload-kind", words.Join(e.described(), "and"))
-}
-
-func (e *AmbiguousError) described() []string {
-	names := make([]string, len(e.Kinds))
-	for i, kind := range e.Kinds {
-		names[i] = fmt.Sprintf("%s %s/%s", kind, e.Subject.Namespace, e.Subject.Name)
-	}
-	return names
+	names := words.Names(e.Kinds, func(kind string) string { return fmt.Sprintf("%s %s/%s", kind, e.Subject.Namespace, e.Subject.Name) })
+	return fmt.Sprintf("%s are workloads of this name: name one with --workload-kind", words.Join(names, "and"))
 }

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,61 +14,40 @@ import (
 )
 
 // adviser returns what would help a pending reference.
-type adviser struct {
-	facts  *clusterread.Facts
-	usages usages
-}
+type adviser struct{ facts *clusterread.Facts }
 
 // advise returns what would help against the reason, most useful first. It depends
 // on what was counted; where that is unknown, it says where to look.
 func (a adviser) advise(w cluster.PendingRef, ref *PendingRef) []string {
 	devices := deviceAdvice{a.facts, ref}
-	switch w.Reason {
-	case dra.ReasonQueueQuota:
-		return a.queue(w)
-	case dra.ReasonComputeDomain:
-		return a.domain(w, ref)
-	case dra.ReasonGated:
-		return []string{fmt.Sprintf("the owner of the gates removes them: `kubectl get pod -n %s %s -o jsonpath='{.spec.schedulingGates}'`", w.Pod.Namespace, w.Pod.Name)}
-	case dra.ReasonClaimMissing:
-		return a.claimMissing(w)
-	case dra.ReasonClaimNotCreated:
-		return a.claimNotCreated(w, ref)
-	case dra.ReasonClaimUnusable:
-		return a.claimUnusable(w, ref)
-	case dra.ReasonQuota:
-		return a.quota(w)
-	case dra.ReasonNoDeviceClass:
-		return devices.noClass()
-	case dra.ReasonNoMatchingDevice:
-		return devices.noMatch()
-	case dra.ReasonTainted:
-		return devices.tainted()
-	case dra.ReasonInsufficient:
-		return devices.tooFew()
-	case dra.ReasonPoolIncomplete:
-		return devices.incomplete()
-	case dra.ReasonFragmented:
-		return devices.fragmented()
-	case dra.ReasonConstraints:
-		return devices.constraints()
-	case dra.ReasonBinding:
-		return a.binding(w)
-	case dra.ReasonGangQuorum:
-		return a.gang(w)
-	case dra.ReasonOther:
-		return a.other(w, ref)
-	case dra.ReasonUndetermined:
-		return []string{
-			"simplify the selectors of the claim: without all(), exists() or map() over lists",
-			"request fewer devices in one claim, or use fewer constraints: the scheduler searches as long",
-			fmt.Sprintf("`kubectl describe pod -n %s %s`", w.Pod.Namespace, w.Pod.Name),
-		}
-	case dra.ReasonPendingDiagnosis:
-		return []string{"look again in a few seconds; if that does not help, raise --timeout of the command"}
-	default:
+	describe := fmt.Sprintf("`kubectl describe pod -n %s %s`", w.Pod.Namespace, w.Pod.Name)
+	texts := func(all ...string) func() []string { return func() []string { return all } }
+	advice, ok := map[dra.PendingReason]func() []string{
+		dra.ReasonQueueQuota:       func() []string { return a.queue(w) },
+		dra.ReasonComputeDomain:    func() []string { return a.domain(w, ref) },
+		dra.ReasonGated:            texts(fmt.Sprintf("the owner of the gates removes them: `kubectl get pod -n %s %s -o jsonpath='{.spec.schedulingGates}'`", w.Pod.Namespace, w.Pod.Name)),
+		dra.ReasonClaimMissing:     func() []string { return a.claimMissing(w) },
+		dra.ReasonClaimNotCreated:  func() []string { return a.claimNotCreated(w, ref) },
+		dra.ReasonClaimUnusable:    func() []string { return a.claimUnusable(w, ref) },
+		dra.ReasonQuota:            func() []string { return a.quota(w) },
+		dra.ReasonNoDeviceClass:    devices.noClass,
+		dra.ReasonNoMatchingDevice: devices.noMatch,
+		dra.ReasonTainted:          devices.tainted,
+		dra.ReasonInsufficient:     devices.tooFew,
+		dra.ReasonPoolIncomplete:   devices.incomplete,
+		dra.ReasonFragmented:       devices.fragmented,
+		dra.ReasonConstraints:      devices.constraints,
+		dra.ReasonBinding:          func() []string { return a.binding(w) },
+		dra.ReasonGangQuorum:       func() []string { return a.gang(w) },
+		dra.ReasonOther:            func() []string { return a.other(w, ref) },
+		dra.ReasonUndetermined: texts("simplify the selectors of the claim: without all(), exists() or map() over lists",
+			"request fewer devices in one claim, or use fewer constraints: the scheduler searches as long", describe),
+		dra.ReasonPendingDiagnosis: texts("look again in a few seconds; if that does not help, raise --timeout of the command"),
+	}[w.Reason]
+	if !ok {
 		return a.unknown(w)
 	}
+	return advice()
 }
 
 // queue names the objects of Kueue that decide.
@@ -149,7 +129,7 @@ func (a adviser) quota(w cluster.PendingRef) []string {
 	help := []string{fmt.Sprintf("raise the quota, or free some of it: `kubectl describe resourcequota -n %s`", w.Pod.Namespace)}
 	var unused []string
 	for ref, claim := range a.facts.Objects.Claims {
-		if ref.Namespace == w.Pod.Namespace && claim.Deleted.IsZero() && a.usages.of(claim).idle() {
+		if ref.Namespace == w.Pod.Namespace && claim.Deleted.IsZero() && usages(a).of(claim).idle() {
 			unused = append(unused, ref.Name)
 		}
 	}
@@ -229,10 +209,7 @@ func (a adviser) unknown(w cluster.PendingRef) []string {
 // creationFailed reports whether an event has the message about a claim that cannot
 // be created.
 func (a adviser) creationFailed(message string) bool {
-	for _, warning := range a.facts.Objects.Warnings {
-		if warning.Kind == dra.WarningCreation && warning.Message == message {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Values(a.facts.Objects.Warnings)), func(warning *dra.Warning) bool {
+		return warning.Kind == dra.WarningCreation && warning.Message == message
+	})
 }

@@ -399,10 +399,9 @@ func (r *PendingRef) heldFacts() []briefLine {
 		return nil
 	}
 	const most = 3
-	var parts []string
-	for _, holder := range r.Holders[:min(len(r.Holders), most)] {
-		parts = append(parts, fmt.Sprintf("%d by %s/%s (%s)", len(holder.Devices), holder.Namespace, holder.Claim, holderUsers(holder)))
-	}
+	parts := words.Names(r.Holders[:min(len(r.Holders), most)], func(holder Holder) string {
+		return fmt.Sprintf("%d by %s/%s (%s)", len(holder.Devices), holder.Namespace, holder.Claim, holderUsers(holder))
+	})
 	if more := r.HolderCount - len(parts); more > 0 {
 		parts = append(parts, words.Count(more, "more claim", "more claims"))
 	}
@@ -457,10 +456,7 @@ func deviceList(claim *Claim) string {
 	if len(claim.Devices) == 0 {
 		return ""
 	}
-	names := make([]string, 0, len(claim.Devices))
-	for _, device := range claim.Devices {
-		names = append(names, device.Driver+"/"+device.Pool+"/"+device.Name)
-	}
+	names := words.Names(claim.Devices, func(device Device) string { return device.Driver + "/" + device.Pool + "/" + device.Name })
 	return ": " + words.List(names, 2)
 }
 

@@ -14,10 +14,7 @@ import (
 )
 
 // claimBuilder describes claims that exist.
-type claimBuilder struct {
-	facts  *clusterread.Facts
-	usages usages
-}
+type claimBuilder struct{ facts *clusterread.Facts }
 
 // build describes the claim; users are the pods that refer to it.
 func (b claimBuilder) build(lifecycle *dra.ClaimLifecycle, users []*dra.PodLifecycle) Claim {
@@ -55,7 +52,7 @@ func (b claimBuilder) state(lifecycle *dra.ClaimLifecycle, users []*dra.PodLifec
 		return StateReserved
 	case lifecycle.Allocated:
 		return StateAllocated
-	case slices.ContainsFunc(users, func(pod *dra.PodLifecycle) bool { return pod.Deleted.IsZero() }) || !b.usages.known(lifecycle):
+	case slices.ContainsFunc(users, func(pod *dra.PodLifecycle) bool { return pod.Deleted.IsZero() }) || !usages(b).known(lifecycle):
 		return StatePending
 	default:
 		return StateUnused
@@ -71,7 +68,7 @@ func (b claimBuilder) addRemarks(claim *Claim, lifecycle *dra.ClaimLifecycle, us
 		b.addUnused(claim, lifecycle, users)
 	case claim.State == StateAllocated:
 		b.addUnreserved(claim, lifecycle)
-	case b.usages.orphaned(lifecycle):
+	case usages(b).orphaned(lifecycle):
 		claim.Remarks = append(claim.Remarks, "no pod that it is reserved for exists")
 		claim.Help = append(claim.Help, orphanHelp)
 	}
@@ -94,7 +91,7 @@ func (b claimBuilder) addUnused(claim *Claim, lifecycle *dra.ClaimLifecycle, use
 		return // its owner deletes it
 	}
 	help := fmt.Sprintf("name it in spec.resourceClaims of a pod in namespace %s (resourceClaimName: %s)", lifecycle.Ref.Namespace, lifecycle.Ref.Name)
-	if b.usages.of(lifecycle).idle() {
+	if usages(b).of(lifecycle).idle() {
 		help += ", or delete it"
 	}
 	claim.Help = append(claim.Help, help)
@@ -103,7 +100,7 @@ func (b claimBuilder) addUnused(claim *Claim, lifecycle *dra.ClaimLifecycle, use
 // addUnreserved describes devices that are allocated and not reserved for any
 // consumer, or not yet.
 func (b claimBuilder) addUnreserved(claim *Claim, lifecycle *dra.ClaimLifecycle) {
-	used := b.usages.of(lifecycle)
+	used := usages(b).of(lifecycle)
 	switch {
 	case used.idle():
 		claim.Remarks = append(claim.Remarks, "it is not reserved for a pod and still holds its devices: no other claim can get them")

@@ -33,7 +33,7 @@ func Explain(facts clusterread.Facts, subject clusterread.Subject) (*Report, err
 		Pending: []PendingRef{}, Claims: []Claim{}, Pods: []Pod{}, NotRead: []clusterread.Gap{},
 	}
 	report.NotRead = append(report.NotRead, facts.Gaps...)
-	e := explainer{facts: &facts, usages: usages{objects: facts.Objects, gaps: facts.Gaps}}
+	e := explainer{&facts}
 	describe := e.claim
 	switch subject.Kind {
 	case clusterread.KindPod:
@@ -49,10 +49,7 @@ func Explain(facts clusterread.Facts, subject clusterread.Subject) (*Report, err
 }
 
 // explainer fills in a report by one builder for each of its parts.
-type explainer struct {
-	facts  *clusterread.Facts
-	usages usages
-}
+type explainer struct{ facts *clusterread.Facts }
 
 // claim describes one claim and the pods that use it.
 func (e explainer) claim(report *Report) error {
@@ -63,12 +60,12 @@ func (e explainer) claim(report *Report) error {
 	}
 	for _, pending := range e.facts.Pending {
 		if pending.Pod.Namespace == ref.Namespace && pending.Claim == ref.Name {
-			report.Pending = merge(report.Pending, e.pending(pending))
+			report.Pending = merge(report.Pending, e.pending(pending), true)
 		}
 	}
 	users := e.facts.Objects.Users(ref)
 	for _, user := range users {
-		report.Pods = append(report.Pods, podBuilder{e.facts}.build(user, ref.Name))
+		report.Pods = append(report.Pods, podBuilder(e).build(user, ref.Name))
 	}
 	report.Claims = []Claim{claimBuilder(e).build(lifecycle, users)}
 	report.State = report.Claims[0].State
@@ -103,7 +100,7 @@ func (e explainer) pod(report *Report) error {
 			report.Claims = append(report.Claims, claimBuilder(e).build(claim, e.facts.Objects.Users(claim.Ref)))
 		}
 	}
-	report.Pods = []Pod{podBuilder{e.facts}.build(lifecycle, "")}
+	report.Pods = []Pod{podBuilder(e).build(lifecycle, "")}
 	report.State = report.Pods[0].State
 	report.events = e.events([]*dra.PodLifecycle{lifecycle})
 	report.Domains = listDomains(e.facts.Objects, []*dra.PodLifecycle{lifecycle})
@@ -120,11 +117,11 @@ func (e explainer) pending(w cluster.PendingRef) PendingRef {
 	return ref
 }
 
-// merge adds a pending reference to those of other pods that are pending for the
-// same claim and the same reason.
-func merge(all []PendingRef, ref PendingRef) []PendingRef {
+// merge adds a pending reference to those of other pods that are pending for the same
+// reason with the same evidence, and for the same claim if that counts.
+func merge(all []PendingRef, ref PendingRef, byClaim bool) []PendingRef {
 	for i := range all {
-		if all[i].Claim == ref.Claim && all[i].Reason == ref.Reason && all[i].Message == ref.Message {
+		if (!byClaim || all[i].Claim == ref.Claim) && all[i].Reason == ref.Reason && all[i].Message == ref.Message {
 			all[i].Pods = append(all[i].Pods, ref.Pods...)
 			if ref.Since.Before(all[i].Since) {
 				all[i].Since = ref.Since

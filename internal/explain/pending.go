@@ -4,16 +4,14 @@ import (
 	"cmp"
 
 	"github.com/dra-exporter/dra-exporter/internal/clusterread"
+	"github.com/dra-exporter/dra-exporter/internal/words"
 
 	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
 // pendingBuilder describes claim references that are not satisfied.
-type pendingBuilder struct {
-	facts  *clusterread.Facts
-	usages usages
-}
+type pendingBuilder struct{ facts *clusterread.Facts }
 
 // withoutGuess returns the reference without a reason where the claim may be that
 // of the pod's group, which could not be read.
@@ -99,7 +97,7 @@ func (b pendingBuilder) counts(request dra.RequestFunnel) RequestCounts {
 }
 
 func newRemoval(r dra.Removal, requests []dra.RequestFunnel) Removal {
-	removal := Removal{Request: r.Request, Stage: r.Stage.String(), Count: r.Count, Because: r.Because, Rule: r.Rule, Examples: deviceNames(r.Examples)}
+	removal := Removal{Request: r.Request, Stage: r.Stage.String(), Count: r.Count, Because: r.Because, Rule: r.Rule, Examples: words.Names(r.Examples, dra.DeviceID.String)}
 	if r.Taint != nil {
 		removal.Taint, removal.taint = taintText(*r.Taint), r.Taint
 	}
@@ -130,9 +128,9 @@ func (b pendingBuilder) eviction(rule string) string {
 }
 
 func (b pendingBuilder) holder(h dra.Holder) Holder {
-	holder := Holder{Request: h.Request, Namespace: h.Claim.Namespace, Claim: h.Claim.Name, Pods: h.Pods, Devices: deviceNames(h.Devices), used: usage{pods: h.Pods}}
+	holder := Holder{Request: h.Request, Namespace: h.Claim.Namespace, Claim: h.Claim.Name, Pods: h.Pods, Devices: words.Names(h.Devices, dra.DeviceID.String), used: usage{pods: h.Pods}}
 	if claim, ok := b.facts.Objects.Claims[h.Claim]; ok {
-		holder.Since, holder.used = moment(claim.AllocatedAt), b.usages.of(claim)
+		holder.Since, holder.used = moment(claim.AllocatedAt), usages(b).of(claim)
 		holder.Pods, holder.Others, holder.PodsGone = holder.used.pods, holder.used.others, holder.used.gone
 	}
 	return holder

@@ -10,10 +10,7 @@ import (
 )
 
 // summarizer writes the answer in one sentence.
-type summarizer struct {
-	facts  *clusterread.Facts
-	usages usages
-}
+type summarizer struct{ facts *clusterread.Facts }
 
 // claim sets the summaries of a claim's report.
 func (s summarizer) claim(report *Report, lifecycle *dra.ClaimLifecycle) {
@@ -42,7 +39,7 @@ func (s summarizer) claimState(claim Claim, lifecycle *dra.ClaimLifecycle) strin
 	case StateUnused:
 		return "is unused"
 	case StatePending:
-		if !s.usages.known(lifecycle) {
+		if !usages(s).known(lifecycle) {
 			return "is not allocated; whether a pod needs it is unknown"
 		}
 		return "is not allocated; no pod needs it currently"
@@ -55,7 +52,7 @@ func (s summarizer) claimState(claim Claim, lifecycle *dra.ClaimLifecycle) strin
 		return text + ", not reserved"
 	}
 	text += ", reserved for " + words.List(claim.ReservedFor, 3)
-	if s.usages.orphaned(lifecycle) {
+	if usages(s).orphaned(lifecycle) {
 		text += words.Plural(len(claim.ReservedFor), ", which does not exist", ", none of which exists")
 	}
 	return text

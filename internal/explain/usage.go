@@ -52,10 +52,7 @@ func (u usage) text() string {
 }
 
 // usages finds the users of a claim, among the objects that could be read.
-type usages struct {
-	objects *clusterread.Objects
-	gaps    clusterread.Gaps
-}
+type usages struct{ facts *clusterread.Facts }
 
 // of returns the users of a claim. A claim may be used by a pod that it is not
 // reserved for yet, and may be reserved for other objects than pods.
@@ -66,18 +63,18 @@ func (u usages) of(lifecycle *dra.ClaimLifecycle) usage {
 			found.add(consumer)
 		}
 	}
-	for _, pod := range u.objects.Users(lifecycle.Ref) {
+	for _, pod := range u.facts.Objects.Users(lifecycle.Ref) {
 		found.add(dra.Consumer{Resource: "pods", Name: pod.Ref.Name})
 	}
 	owner, ref := lifecycle.MadeFor, dra.PodRef{Namespace: lifecycle.Ref.Namespace, Name: lifecycle.MadeFor.Name}
 	switch owner.Resource {
 	case "":
 	case "pods":
-		if pod, ok := u.objects.Pods[ref]; ok && pod.UID == owner.UID && !pod.Terminal {
+		if pod, ok := u.facts.Objects.Pods[ref]; ok && pod.UID == owner.UID && !pod.Terminal {
 			found.add(owner)
 		}
 	case "podgroups":
-		if group, ok := u.objects.Groups[ref]; ok && group.UID == owner.UID {
+		if group, ok := u.facts.Objects.Groups[ref]; ok && group.UID == owner.UID {
 			found.add(owner)
 		}
 	default:
@@ -88,21 +85,21 @@ func (u usages) of(lifecycle *dra.ClaimLifecycle) usage {
 
 // known reports whether everything that could use the claim has been read.
 func (u usages) known(lifecycle *dra.ClaimLifecycle) bool {
-	gaps, namespace := u.gaps, lifecycle.Ref.Namespace
+	gaps, namespace := u.facts.Gaps, lifecycle.Ref.Namespace
 	return gaps.See(clusterread.SourcePods, namespace) && (lifecycle.MadeFor.Resource != "podgroups" || gaps.See(clusterread.SourceGroups, namespace))
 }
 
 // orphaned reports whether the claim is reserved for pods none of which exists.
 // It is false if the pods could not be read.
 func (u usages) orphaned(lifecycle *dra.ClaimLifecycle) bool {
-	if !u.gaps.See(clusterread.SourcePods, lifecycle.Ref.Namespace) || len(lifecycle.ReservedFor) == 0 {
+	if !u.facts.Gaps.See(clusterread.SourcePods, lifecycle.Ref.Namespace) || len(lifecycle.ReservedFor) == 0 {
 		return false
 	}
 	return !slices.ContainsFunc(lifecycle.ReservedFor, func(consumer dra.Consumer) bool {
 		if consumer.Resource != "pods" {
 			return true
 		}
-		pod, ok := u.objects.Pods[dra.PodRef{Namespace: lifecycle.Ref.Namespace, Name: consumer.Name}]
+		pod, ok := u.facts.Objects.Pods[dra.PodRef{Namespace: lifecycle.Ref.Namespace, Name: consumer.Name}]
 		return ok && pod.UID == consumer.UID
 	})
 }

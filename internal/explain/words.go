@@ -18,11 +18,7 @@ func pods(names []string) string {
 }
 
 func podNames(pods []*dra.PodLifecycle) []string {
-	names := make([]string, 0, len(pods))
-	for _, pod := range pods {
-		names = append(names, pod.Ref.Name)
-	}
-	return names
+	return words.Names(pods, func(pod *dra.PodLifecycle) string { return pod.Ref.Name })
 }
 
 // consumerText names a consumer as kubectl does: "pod train-0".
@@ -35,14 +31,6 @@ func consumerText(consumer dra.Consumer) string {
 	default:
 		return strings.TrimSpace(consumer.Resource + " " + consumer.Name)
 	}
-}
-
-func deviceNames(devices []dra.DeviceID) []string {
-	names := make([]string, 0, len(devices))
-	for _, device := range devices {
-		names = append(names, device.String())
-	}
-	return names
 }
 
 // taintText writes a taint as kubectl does.
@@ -70,9 +58,5 @@ func moment(t time.Time) *time.Time {
 
 // sortedPairs writes a map as "key: value", sorted by key.
 func sortedPairs[K cmp.Ordered, V any](values map[K]V) []string {
-	var pairs []string
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		pairs = append(pairs, fmt.Sprintf("%v: %v", key, values[key]))
-	}
-	return pairs
+	return words.Names(slices.Sorted(maps.Keys(values)), func(key K) string { return fmt.Sprintf("%v: %v", key, values[key]) })
 }

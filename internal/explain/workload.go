@@ -2,10 +2,7 @@ package explain
 
 import (
 	"cmp"
-	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/dra-exporter/dra-exporter/internal/clusterread"
 
@@ -21,7 +18,7 @@ func (e explainer) workload(report *Report, kind string) error {
 	ofJob := make(map[dra.PodRef]string, len(members))
 	workload := &Workload{Kind: kind, MinPods: e.minPods(members), Counts: make(map[string]int), Queued: queued(e.facts.Objects, kind, report.Namespace, report.Name)}
 	for _, member := range members {
-		pod := podBuilder{e.facts}.build(member, "")
+		pod := podBuilder(e).build(member, "")
 		report.Pods = append(report.Pods, pod)
 		ofJob[member.Ref] = member.UID
 		workload.Counts[podState(member, pod.State)]++
@@ -29,7 +26,7 @@ func (e explainer) workload(report *Report, kind string) error {
 	}
 	for _, pending := range e.facts.Pending {
 		if uid, ok := ofJob[pending.Pod]; ok && uid == pending.PodUID {
-			report.Pending = mergeReasons(report.Pending, e.pending(pending))
+			report.Pending = merge(report.Pending, e.pending(pending), false)
 		}
 	}
 	report.Workload = workload
@@ -113,49 +110,4 @@ func workloadState(counts map[string]int) string {
 		}
 	}
 	return StateUnknown
-}
-
-// mergeReasons adds a pending reference to those of other pods that are pending for
-// the same reason with the same evidence.
-func mergeReasons(all []PendingRef, ref PendingRef) []PendingRef {
-	for i := range all {
-		if all[i].Reason == ref.Reason && all[i].Message == ref.Message {
-			all[i].Pods = append(all[i].Pods, ref.Pods...)
-			if ref.Since.Before(all[i].Since) {
-				all[i].Since = ref.Since
-			}
-			return all
-		}
-	}
-	return append(all, ref)
-}
-
-// workloadPods returns the pods of workloads with the subject's name, by role, replica,
-// rank and name, and the kinds of the workloads.
-func workloadPods(o *clusterread.Objects, subject clusterread.Subject) (members []*dra.PodLifecycle, kinds []string) {
-	found := make(map[string]bool)
-	for ref, pod := range o.Pods {
-		workload := pod.Member.Workload
-		if workload == nil || ref.Namespace != subject.Namespace || workload.Name != subject.Name ||
-			subject.WorkloadKind != "" && !strings.EqualFold(workload.Kind, subject.WorkloadKind) {
-			continue
-		}
-		members, found[workload.Kind] = append(members, pod), true
-	}
-	slices.SortFunc(members, func(a, b *dra.PodLifecycle) int {
-		x, y := &a.Member, &b.Member
-		return cmp.Or(cmp.Compare(x.Role, y.Role), compareIndices(x.Replica, y.Replica), compareIndices(x.Rank, y.Rank),
-			cmp.Compare(a.Ref.Name, b.Ref.Name))
-	})
-	return members, slices.Sorted(maps.Keys(found))
-}
-
-// compareIndices compares numbers as numbers, and what is none as text.
-func compareIndices(a, b string) int {
-	x, notX := strconv.Atoi(a)
-	y, notY := strconv.Atoi(b)
-	if notX != nil || notY != nil {
-		return cmp.Compare(a, b)
-	}
-	return cmp.Compare(x, y)
 }

@@ -2,6 +2,7 @@ package fit
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -35,7 +36,7 @@ func setDefaults(pod *corev1.Pod) error {
 }
 
 // containers yields the init containers and then the others.
-func containers(spec *corev1.PodSpec) func(func(*corev1.Container) bool) {
+func containers(spec *corev1.PodSpec) iter.Seq[*corev1.Container] {
 	return func(yield func(*corev1.Container) bool) {
 		for _, all := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 			for i := range all {
@@ -48,10 +49,8 @@ func containers(spec *corev1.PodSpec) func(func(*corev1.Container) bool) {
 }
 
 func setRequests(requirements *corev1.ResourceRequirements) error {
-	requests := maps.Clone(requirements.Limits)
-	if requests == nil {
-		requests = corev1.ResourceList{}
-	}
+	requests := corev1.ResourceList{}
+	maps.Copy(requests, requirements.Limits)
 	maps.Copy(requests, requirements.Requests)
 	requirements.Requests = requests
 	return checkAmounts(requests)
@@ -69,13 +68,9 @@ func checkAmounts(amounts corev1.ResourceList) error {
 // setPodRequests sets the requests of the pod as a whole that it does not have: those of
 // its containers, where nodes may be overcommitted, or else its limits.
 func setPodRequests(pod *corev1.Pod) error {
-	limits, requests := maps.Clone(pod.Spec.Resources.Limits), maps.Clone(pod.Spec.Resources.Requests)
-	if requests == nil {
-		requests = corev1.ResourceList{}
-	}
-	if limits == nil {
-		limits = corev1.ResourceList{}
-	}
+	limits, requests := corev1.ResourceList{}, corev1.ResourceList{}
+	maps.Copy(limits, pod.Spec.Resources.Limits)
+	maps.Copy(requests, pod.Spec.Resources.Requests)
 	if len(limits)+len(requests) > 0 {
 		for name, amount := range resource.AggregateContainerLimits(pod, resource.PodResourcesOptions{}) {
 			_, ok := requests[name]

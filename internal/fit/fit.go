@@ -12,6 +12,7 @@
 package fit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,23 +51,17 @@ func Fit(ctx context.Context, cluster *clusterread.Trial, m *Manifest, options O
 	if !known.Devices {
 		return nil, fmt.Errorf("what can be allocated is not known: %w", unreadError(cluster.Gaps()))
 	}
-	namespace := m.Namespace
-	if namespace == "" {
-		namespace = options.Namespace
-	}
+	namespace := cmp.Or(m.Namespace, options.Namespace)
 	inv := cluster.Inventory()
 	p, err := m.resolve(inv, namespace)
 	if err != nil {
 		return nil, err
 	}
 	r := &Report{
-		APIVersion: apiVersion, Kind: m.Kind, Namespace: namespace, Name: m.Name, Requested: m.Count, Claims: listClaims(p),
+		APIVersion: apiVersion, Kind: m.Kind, Namespace: namespace, Name: m.Name, Requested: cmp.Or(max(options.Count, 0), m.Count), Claims: listClaims(p),
 		Nodes: []Node{}, Obstacles: []Obstacle{}, NotConsidered: slices.Concat(p.notConsidered(inv), m.NotConsidered), NotRead: cluster.Gaps(),
 	}
 	r.Exact = known.Claims && known.Nodes && known.Pods && len(r.NotConsidered) == 0
-	if options.Count > 0 {
-		r.Requested = options.Count
-	}
 	if r.NotRead == nil {
 		r.NotRead = clusterread.Gaps{}
 	}
@@ -90,12 +85,10 @@ func unreadError(gaps clusterread.Gaps) error {
 	return errors.New("the cluster cannot be read")
 }
 
-// addNext allocates for the pods that can run, and explains why one more cannot.
+// addNext allocates for the pods that can run, and explains why one more cannot, unless
+// obstacles alone keep it: then there are devices for it.
 func (r *Report) addNext(ctx context.Context, cluster *clusterread.Trial, p *placing, explainPod func(clusterread.Facts, clusterread.Subject) (*clusterread.Shortage, error)) error {
-	if r.More || len(r.Claims) == 0 || r.nodesBlock() {
-		return nil
-	}
-	if len(r.Nodes) > placedNodes || r.Pods > placedPods {
+	if r.More || len(r.Claims) == 0 || len(r.Obstacles) > 0 || len(r.Nodes) > placedNodes || r.Pods > placedPods {
 		return nil
 	}
 	nodeCache := allocator.NewNodeCache(p.inventory, allocator.NewCache(), allocator.CommandLimit)

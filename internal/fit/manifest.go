@@ -312,7 +312,7 @@ func (w *manifestObject) pods() []pods {
 		}
 	}
 	spec := &w.Spec
-	add(spec.Template, jobSpec{Parallelism: first(spec.Parallelism, spec.Replicas), Completions: spec.Completions}.count())
+	add(spec.Template, jobSpec{Parallelism: cmp.Or(spec.Parallelism, spec.Replicas), Completions: spec.Completions}.count())
 	if spec.JobTemplate != nil {
 		add(spec.JobTemplate.Spec.Template, spec.JobTemplate.Spec.count())
 	}
@@ -365,13 +365,4 @@ func product(a, b int) int {
 		return math.MaxInt
 	}
 	return int(low)
-}
-
-func first(all ...*int32) *int32 {
-	for _, n := range all {
-		if n != nil {
-			return n
-		}
-	}
-	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dra-exporter/dra-exporter/internal/words"
+
 	"github.com/dra-exporter/dra-exporter/internal/clusterread"
 
 	corev1 "k8s.io/api/core/v1"
@@ -352,27 +354,13 @@ func (n *placedNode) obstacle() (key [2]string, gain int) {
 	case 1:
 		return [2]string{all[0].kind, all[0].text}, gain
 	}
-	var texts []string
-	for _, o := range all {
-		texts = append(texts, o.words())
-	}
-	return [2]string{ObstacleSeveral, strings.Join(texts, " and ")}, gain
+	return [2]string{ObstacleSeveral, strings.Join(words.Names(all, obstacle.words), " and ")}, gain
 }
 
 // words says what one of several obstacles is.
 func (o obstacle) words() string {
-	switch o.kind {
-	case ObstaclePods:
-		return "as many pods as allowed"
-	case ObstacleCPU:
-		return "too little CPU"
-	case ObstacleMemory:
-		return "too little memory"
-	case ObstacleResource:
-		return "too little " + o.text
-	case ObstacleNoResource:
-		return "no " + o.text
-	default:
-		return o.text
-	}
+	return cmp.Or(map[string]string{
+		ObstaclePods: "as many pods as allowed", ObstacleCPU: "too little CPU", ObstacleMemory: "too little memory",
+		ObstacleResource: "too little " + o.text, ObstacleNoResource: "no " + o.text,
+	}[o.kind], o.text)
 }

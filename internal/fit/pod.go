@@ -98,27 +98,17 @@ func (p *pod) ownOn(plugins map[string]bool) []clusterread.SupposedClaim {
 }
 
 func (p *pod) add(m *Manifest, inv *inventory.Inventory, reference *corev1.PodResourceClaim) error {
-	if reference.ResourceClaimTemplateName != nil {
+	switch {
+	case reference.ResourceClaimTemplateName != nil:
 		name := *reference.ResourceClaimTemplateName
+		var written *resourcev1.ResourceClaimSpec
 		if template := m.Templates[name]; template != nil && isIn(template.Namespace, p.namespace) {
-			spec, err := defaulted(&template.Spec.Spec)
-			if err != nil {
-				return fmt.Errorf("ResourceClaimTemplate %s: %w", name, err)
-			}
-			p.own = append(p.own, clusterread.SupposedClaim{PodClaim: reference.Name, Template: name, Spec: spec})
-			return nil
+			written = &template.Spec.Spec
 		}
-		spec, refusal := inv.Spec(p.namespace, "", name)
-		switch {
-		case refusal != "":
-			return fmt.Errorf("ResourceClaimTemplate %s/%s: %s", p.namespace, name, refusal)
-		case spec == nil:
-			return missing("ResourceClaimTemplate", p.namespace, name, inv.Templates(p.namespace))
-		}
+		spec, err := p.spec(inv, "ResourceClaimTemplate", name, written)
 		p.own = append(p.own, clusterread.SupposedClaim{PodClaim: reference.Name, Template: name, Spec: spec})
-		return nil
-	}
-	if reference.ResourceClaimName == nil {
+		return err
+	case reference.ResourceClaimName == nil:
 		return fmt.Errorf("claim %s of the pod names neither a ResourceClaim nor a ResourceClaimTemplate", reference.Name)
 	}
 	name := *reference.ResourceClaimName
@@ -126,23 +116,38 @@ func (p *pod) add(m *Manifest, inv *inventory.Inventory, reference *corev1.PodRe
 		p.allocated = append(p.allocated, allocation)
 		return nil
 	}
+	var written *resourcev1.ResourceClaimSpec
 	if claim := m.Claims[name]; claim != nil && isIn(claim.Namespace, p.namespace) {
-		spec, err := defaulted(&claim.Spec)
-		if err != nil {
-			return fmt.Errorf("ResourceClaim %s: %w", name, err)
-		}
-		p.shared = append(p.shared, clusterread.SupposedClaim{PodClaim: reference.Name, Spec: spec})
-		return nil
+		written = &claim.Spec
 	}
-	spec, refusal := inv.Spec(p.namespace, name, "")
-	switch {
-	case refusal != "":
-		return fmt.Errorf("ResourceClaim %s/%s: %s", p.namespace, name, refusal)
-	case spec == nil:
-		return missing("ResourceClaim", p.namespace, name, nil)
-	}
+	spec, err := p.spec(inv, "ResourceClaim", name, written)
 	p.shared = append(p.shared, clusterread.SupposedClaim{PodClaim: reference.Name, Spec: spec})
-	return nil
+	return err
+}
+
+// spec returns what a claim or a template requests: that of the manifest, nil if it has
+// none, or else that of the cluster.
+func (p *pod) spec(inv *inventory.Inventory, kind, name string, written *resourcev1.ResourceClaimSpec) (*resourcev1.ResourceClaimSpec, error) {
+	if written != nil {
+		spec, err := defaulted(written)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", kind, name, err)
+		}
+		return spec, nil
+	}
+	claim, template := name, ""
+	var known []string
+	if kind == "ResourceClaimTemplate" {
+		claim, template, known = "", name, inv.Templates(p.namespace)
+	}
+	switch spec, refusal := inv.Spec(p.namespace, claim, template); {
+	case refusal != "":
+		return nil, fmt.Errorf("%s %s/%s: %s", kind, p.namespace, name, refusal)
+	case spec == nil:
+		return nil, missing(kind, p.namespace, name, known)
+	default:
+		return spec, nil
+	}
 }
 
 // isIn reports whether an object of the manifest is in the namespace of the pods: one
@@ -151,11 +156,11 @@ func isIn(namespace, pods string) bool { return namespace == "" || namespace == 
 
 // missing is the error of an object that is neither in the manifest nor in the cluster.
 func missing(kind, namespace, name string, known []string) error {
-	text := fmt.Sprintf("%s %s is neither in the manifest nor in namespace %s of the cluster", kind, name, namespace)
+	others := ""
 	if len(known) > 0 {
-		text += ", which has " + strings.Join(known[:min(len(known), 8)], ", ")
+		others = ", which has " + strings.Join(known[:min(len(known), 8)], ", ")
 	}
-	return fmt.Errorf("%s", text)
+	return fmt.Errorf("%s %s is neither in the manifest nor in namespace %s of the cluster%s", kind, name, namespace, others)
 }
 
 // defaulted returns a specification as the API server would store it: with one device

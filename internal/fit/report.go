@@ -2,6 +2,7 @@ package fit
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/dra-exporter/dra-exporter/internal/clusterread"
@@ -71,10 +72,6 @@ const (
 	ObstacleSeveral = "several"
 )
 
-// nodesBlock reports whether obstacles alone keep the next pod: there are devices for
-// it.
-func (r *Report) nodesBlock() bool { return len(r.Obstacles) > 0 }
-
 // IsKnown reports whether Fits is certain.
 func (r *Report) IsKnown() bool {
 	if r.Fits {
@@ -85,10 +82,9 @@ func (r *Report) IsKnown() bool {
 
 // listClaims describes what each pod requests.
 func listClaims(p *pod) []string {
-	all := []string{}
-	for _, claim := range p.ownOn(nil) {
-		all = append(all, claim.PodClaim+": "+headroom.Describe(claim.Spec))
-	}
+	all := words.Names(p.ownOn(nil), func(claim clusterread.SupposedClaim) string {
+		return claim.PodClaim + ": " + headroom.Describe(claim.Spec)
+	})
 	for _, claim := range p.shared {
 		all = append(all, claim.PodClaim+": "+headroom.Describe(claim.Spec)+", shared by all pods")
 	}
@@ -137,10 +133,7 @@ func (r *Report) Text() string {
 	for i, claim := range r.Claims {
 		line("%s%s", label("claims", i), claim)
 	}
-	var nodes []string
-	for _, n := range r.Nodes[:min(len(r.Nodes), mostNodes)] {
-		nodes = append(nodes, fmt.Sprintf("%s: %d", n.Node, n.Pods))
-	}
+	nodes := words.Names(r.Nodes[:min(len(r.Nodes), mostNodes)], func(n Node) string { return fmt.Sprintf("%s: %d", n.Node, n.Pods) })
 	if more := len(r.Nodes) - mostNodes; more > 0 {
 		nodes = append(nodes, fmt.Sprintf("and %d more", more))
 	}
@@ -172,7 +165,7 @@ func (r *Report) writeNext(line func(format string, values ...any)) {
 	line("")
 	line("One pod more would be pending:")
 	for _, o := range r.Obstacles {
-		line("  - %s", o.text(len(r.Claims) > 0))
+		line("  - %s", o.fill(obstacleKinds()[o.Kind].text, len(r.Claims) > 0))
 	}
 	if r.Next != nil {
 		line("%s%s: %s", label("reason", 0), r.Next.Reason, r.Next.Meaning)
@@ -191,91 +184,50 @@ func (r *Report) writeNext(line func(format string, values ...any)) {
 	}
 }
 
-// text says what an obstacle is, to pods with claims or without.
-func (o *Obstacle) text(claims bool) string {
-	nodes := words.List(o.Nodes, mostNodes)
-	devices := fmt.Sprintf("devices for %s", words.Count(o.Pods, "pod", "pods"))
+// obstacleWords describes a kind of obstacle. The words in braces stand for parts of the
+// obstacle: detail; many, how many nodes; are, the same as a subject; nodes, their names;
+// devices, what the nodes have for pods; more, how many pods more could run.
+type obstacleWords struct{ text, help string }
+
+func obstacleKinds() map[string]obstacleWords {
+	return map[string]obstacleWords{
+		ObstacleCordoned:   {"{are} cordoned, with {devices}: {nodes}", "`kubectl uncordon {names}`: {more}"},
+		ObstacleNotReady:   {"{are} not ready, with {devices}: {nodes}", "repair {nodes}: {more}"},
+		ObstacleTaint:      {"{many} with {devices} have the taint {detail}, which the pod does not tolerate: {nodes}", "remove or tolerate the taint {detail}: {more}"},
+		ObstacleAffinity:   {"{many} with {devices} do not match the pod's node selector or affinity: {nodes}", "widen the node selector or affinity: {more}"},
+		ObstacleAllocated:  {"{many} with {devices} cannot use another claim of the pod, which is allocated elsewhere: {nodes}", "delete the claim that is allocated elsewhere, if nothing else uses it"},
+		ObstaclePods:       {"as many pods as allowed run on {many} with {devices}: {nodes}", "move pods away from {nodes}, or allow more there: {more}"},
+		ObstacleCPU:        {"too little CPU is left on {many} with {devices}: {nodes}", "request less CPU, or free CPU on {nodes}: up to {more}"},
+		ObstacleMemory:     {"too little memory is left on {many} with {devices}: {nodes}", "request less memory, or free memory on {nodes}: up to {more}"},
+		ObstacleResource:   {"too little {detail} is left on {many}: {nodes}", "request less {detail}, or free some on {nodes}"},
+		ObstacleNoResource: {"{many} without any {detail}: {nodes}", "let the device plugin or the driver of {detail} run on {nodes}"},
+		ObstacleAbsent:     {"ResourceSlices name {many} that do not exist: {nodes}", "delete the ResourceSlices of {nodes}"},
+		ObstacleNoNodes:    {"the cluster has no nodes", "add nodes"},
+		ObstacleReserved:   {"a claim that all pods share is reserved for {reserved} pods, and for no more than {most} in all", "use a second claim"},
+		ObstacleSeveral:    {"{many} with {devices}: {detail}: {nodes}", "change all of this on {nodes}: {detail}: {more}"},
+	}
+}
+
+// fill fills in a text of obstacleKinds, for pods with claims or without.
+func (o *Obstacle) fill(text string, claims bool) string {
+	devices := "devices for "
 	if !claims {
-		devices = fmt.Sprintf("room for %s", words.Count(o.Pods, "pod", "pods"))
+		devices = "room for "
 	}
-	switch o.Kind {
-	case ObstacleCordoned:
-		return fmt.Sprintf("%s cordoned, with %s: %s", are(o.Nodes), devices, nodes)
-	case ObstacleNotReady:
-		return fmt.Sprintf("%s not ready, with %s: %s", are(o.Nodes), devices, nodes)
-	case ObstacleTaint:
-		return fmt.Sprintf("%s with %s have the taint %s, which the pod does not tolerate: %s", words.Count(len(o.Nodes), "node", "nodes"), devices, o.Detail, nodes)
-	case ObstacleAffinity:
-		return fmt.Sprintf("%s with %s do not match the pod's node selector or affinity: %s", words.Count(len(o.Nodes), "node", "nodes"), devices, nodes)
-	case ObstacleAllocated:
-		return fmt.Sprintf("%s with %s cannot use another claim of the pod, which is allocated elsewhere: %s", words.Count(len(o.Nodes), "node", "nodes"), devices, nodes)
-	case ObstaclePods:
-		return fmt.Sprintf("as many pods as allowed run on %s with %s: %s", words.Count(len(o.Nodes), "node", "nodes"), devices, nodes)
-	case ObstacleCPU:
-		return fmt.Sprintf("too little CPU is left on %s with %s: %s", words.Count(len(o.Nodes), "node", "nodes"), devices, nodes)
-	case ObstacleMemory:
-		return fmt.Sprintf("too little memory is left on %s with %s: %s", words.Count(len(o.Nodes), "node", "nodes"), devices, nodes)
-	case ObstacleResource:
-		return fmt.Sprintf("too little %s is left on %s: %s", o.Detail, words.Count(len(o.Nodes), "node", "nodes"), nodes)
-	case ObstacleNoResource:
-		return fmt.Sprintf("%s without any %s: %s", words.Count(len(o.Nodes), "node", "nodes"), o.Detail, nodes)
-	case ObstacleAbsent:
-		return fmt.Sprintf("ResourceSlices name %s that do not exist: %s", words.Count(len(o.Nodes), "node", "nodes"), nodes)
-	case ObstacleNoNodes:
-		return "the cluster has no nodes"
-	case ObstacleReserved:
-		return fmt.Sprintf("a claim that all pods share is reserved for %d pods, and for no more than %d in all", maxReserved-o.Pods, maxReserved)
-	default:
-		return fmt.Sprintf("%s with %s: %s: %s", words.Count(len(o.Nodes), "node", "nodes"), devices, o.Detail, nodes)
-	}
+	many := words.Count(len(o.Nodes), "node", "nodes")
+	return strings.NewReplacer(
+		"{detail}", o.Detail, "{many}", many, "{are}", many+" "+words.Plural(len(o.Nodes), "is", "are"),
+		"{nodes}", words.List(o.Nodes, mostNodes), "{names}", strings.Join(o.Nodes[:min(len(o.Nodes), mostNodes)], " "),
+		"{devices}", devices+words.Count(o.Pods, "pod", "pods"), "{more}", words.Count(o.Pods, "pod more", "pods more"),
+		"{reserved}", strconv.Itoa(maxReserved-o.Pods), "{most}", strconv.Itoa(maxReserved),
+	).Replace(text)
 }
 
 // Help returns what would let more pods run, the most useful first.
 func (r *Report) Help() []string {
-	var help []string
-	for _, o := range r.Obstacles {
-		more := words.Count(o.Pods, "pod more", "pods more")
-		switch o.Kind {
-		case ObstacleCordoned:
-			help = append(help, fmt.Sprintf("`kubectl uncordon %s`: %s", strings.Join(o.Nodes[:min(len(o.Nodes), mostNodes)], " "), more))
-		case ObstacleNotReady:
-			help = append(help, fmt.Sprintf("repair %s: %s", words.List(o.Nodes, mostNodes), more))
-		case ObstacleTaint:
-			help = append(help, fmt.Sprintf("remove or tolerate the taint %s: %s", o.Detail, more))
-		case ObstacleAffinity:
-			help = append(help, fmt.Sprintf("widen the node selector or affinity: %s", more))
-		case ObstaclePods:
-			help = append(help, fmt.Sprintf("move pods away from %s, or allow more there: %s", words.List(o.Nodes, mostNodes), more))
-		case ObstacleCPU:
-			help = append(help, fmt.Sprintf("request less CPU, or free CPU on %s: up to %s", words.List(o.Nodes, mostNodes), more))
-		case ObstacleMemory:
-			help = append(help, fmt.Sprintf("request less memory, or free memory on %s: up to %s", words.List(o.Nodes, mostNodes), more))
-		case ObstacleResource:
-			help = append(help, fmt.Sprintf("request less %s, or free some on %s", o.Detail, words.List(o.Nodes, mostNodes)))
-		case ObstacleNoResource:
-			help = append(help, fmt.Sprintf("let the device plugin or the driver of %s run on %s", o.Detail, words.List(o.Nodes, mostNodes)))
-		case ObstacleAbsent:
-			help = append(help, fmt.Sprintf("delete the ResourceSlices of %s", words.List(o.Nodes, mostNodes)))
-		case ObstacleNoNodes:
-			help = append(help, "add nodes")
-		case ObstacleReserved:
-			help = append(help, "use a second claim")
-		case ObstacleSeveral:
-			help = append(help, fmt.Sprintf("change all of this on %s: %s: %s", words.List(o.Nodes, mostNodes), o.Detail, more))
-		case ObstacleAllocated:
-			help = append(help, "delete the claim that is allocated elsewhere, if nothing else uses it")
-		}
-	}
+	help := words.Names(r.Obstacles, func(o Obstacle) string { return o.fill(obstacleKinds()[o.Kind].help, true) })
 	if r.Next != nil {
 		help = append(help, r.Next.Remedies...)
 	}
 	return help
-}
-
-// are begins a sentence about nodes.
-func are(nodes []string) string {
-	if len(nodes) == 1 {
-		return "1 node is"
-	}
-	return fmt.Sprintf("%d nodes are", len(nodes))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -25,8 +26,8 @@ func newAnomalies(c *model.Cluster, at time.Time) []AnomalyKind {
 		{Kind: "computedomains", Title: "ComputeDomains that are not ready", Meaning: "Pods on nodes that are not ready in them do not start, and exchange over NVLink with these nodes fails.", Items: listDomains(c.ComputeDomains)},
 		{Kind: "terminating", Title: "Terminating claims", Meaning: "A finalizer prevents their deletion: a pod still uses them, or their devices are not unprepared.", Items: listTerminating(c.TerminatingClaims, at)},
 		{Kind: "deleted_pods", Title: "Pods that do not end", Meaning: "They were deleted, their grace period has ended, and they still hold their claims.", Items: listDeleted(c.DeletedPods, at)},
-		{Kind: "orphaned", Title: "Orphaned claims", Meaning: "They hold devices, and the pods that they are reserved for no longer exist.", Items: listOrphaned(c.OrphanedClaims)},
-		{Kind: "disagreement", Title: "Driver and kubelet disagree on health", Meaning: "One reports healthy, the other unhealthy.", Items: listDisagreements(c.Disagreements)},
+		{Kind: "orphaned", Title: "Orphaned claims", Meaning: "They hold devices, and the pods that they are reserved for no longer exist.", Items: each(c.OrphanedClaims, func(claim dra.ClaimRef) Anomaly { return Anomaly{Name: claim.String()} })},
+		{Kind: "disagreement", Title: "Driver and kubelet disagree on health", Meaning: "One reports healthy, the other unhealthy.", Items: each(c.Disagreements, func(device dra.DeviceID) Anomaly { return Anomaly{Name: device.String()} })},
 		{Kind: "taints", Title: "Tainted devices", Meaning: "Allocated only to claims that tolerate the taint.", Items: taints},
 		{Kind: "queued", Title: "Workloads in queues of Kueue", Quiet: true, Meaning: "With the reason that Kueue reports; most have no pods before they are admitted.", Items: listQueued(c.QueuedWorkloads)},
 		{Kind: "stranded", Title: "Stranded devices", Quiet: true, Meaning: "Not allocated, and no claim can use them: because of their node, or of what other claims use.", Items: listStranded(c.Stranded)},
@@ -45,9 +46,19 @@ func newAnomalies(c *model.Cluster, at time.Time) []AnomalyKind {
 	return kinds
 }
 
-func listPools(c *model.Cluster) []Anomaly {
+// each returns the anomalies of a list; an entry without a name is none.
+func each[T any](list []T, anomaly func(T) Anomaly) []Anomaly {
 	var anomalies []Anomaly
-	for _, pool := range c.Pools {
+	for _, entry := range list {
+		if a := anomaly(entry); a.Name != "" {
+			anomalies = append(anomalies, a)
+		}
+	}
+	return anomalies
+}
+
+func listPools(c *model.Cluster) []Anomaly {
+	return each(c.Pools, func(pool *dra.PoolSupply) Anomaly {
 		var detail string
 		switch {
 		case pool.Slices == 0:
@@ -57,70 +68,48 @@ func listPools(c *model.Cluster) []Anomaly {
 		case c.DevicesKnown && *newDeviceStates(pool.Devices).Total() == 0:
 			detail = "empty: it has no devices"
 		default:
-			continue
+			return Anomaly{}
 		}
 		if pool.Node != "" && pool.Node != pool.Pool {
 			detail += "; of node " + pool.Node
 		}
-		anomalies = append(anomalies, Anomaly{Name: pool.Driver + "/" + pool.Pool, Detail: detail})
-	}
-	return anomalies
+		return Anomaly{Name: pool.Driver + "/" + pool.Pool, Detail: detail}
+	})
 }
 
 // listDomains returns the ComputeDomains that pods use and that are not ready.
 func listDomains(domains []model.ComputeDomain) []Anomaly {
-	var anomalies []Anomaly
-	for i := range domains {
-		domain := &domains[i]
+	return each(domains, func(domain model.ComputeDomain) Anomaly {
 		if domain.Ready || domain.Pods.Value == 0 {
-			continue
+			return Anomaly{}
 		}
 		ready := len(keep(domain.Nodes, func(node *dra.ComputeDomainNode) bool { return node.Ready }))
-		anomaly := Anomaly{Name: domain.Ref.String(), Detail: words.Count(ready, "node", "nodes") + " ready", Since: inSeconds(domain.NotReadySince)}
+		detail := words.Count(ready, "node", "nodes") + " ready"
 		if domain.NumNodes > 0 {
-			anomaly.Detail = fmt.Sprintf("%d of %s ready", ready, words.Count(domain.NumNodes, "node", "nodes"))
+			detail = fmt.Sprintf("%d of %s ready", ready, words.Count(domain.NumNodes, "node", "nodes"))
 		}
-		anomalies = append(anomalies, anomaly)
-	}
-	return anomalies
+		return Anomaly{Name: domain.Ref.String(), Detail: detail, Since: inSeconds(domain.NotReadySince)}
+	})
 }
 
 func listTerminating(claims []model.TerminatingClaim, at time.Time) []Anomaly {
-	var anomalies []Anomaly
-	for _, claim := range claims {
-		deletion := inSeconds(claim.Since)
-		if age, _ := since(at, deletion); age >= stuckAfter {
-			anomalies = append(anomalies, Anomaly{Name: claim.Ref.String(), Since: deletion})
-		}
+	return each(claims, func(claim model.TerminatingClaim) Anomaly {
+		return overdue(Anomaly{Name: claim.Ref.String(), Since: inSeconds(claim.Since)}, at)
+	})
+}
+
+// overdue returns the anomaly if it has lasted for long, or none.
+func overdue(anomaly Anomaly, at time.Time) Anomaly {
+	if age, _ := since(at, anomaly.Since); age < stuckAfter {
+		return Anomaly{}
 	}
-	return anomalies
+	return anomaly
 }
 
 func listDeleted(pods []model.DeletedPod, at time.Time) []Anomaly {
-	var anomalies []Anomaly
-	for _, pod := range pods {
-		deadline := inSeconds(pod.Due)
-		if delay, _ := since(at, deadline); delay >= stuckAfter {
-			anomalies = append(anomalies, Anomaly{Name: pod.Pod.String(), Detail: "on node " + pod.Node, Since: deadline})
-		}
-	}
-	return anomalies
-}
-
-func listOrphaned(claims []dra.ClaimRef) []Anomaly {
-	var anomalies []Anomaly
-	for _, claim := range claims {
-		anomalies = append(anomalies, Anomaly{Name: claim.String()})
-	}
-	return anomalies
-}
-
-func listDisagreements(devices []dra.DeviceID) []Anomaly {
-	var anomalies []Anomaly
-	for _, device := range devices {
-		anomalies = append(anomalies, Anomaly{Name: device.String()})
-	}
-	return anomalies
+	return each(pods, func(pod model.DeletedPod) Anomaly {
+		return overdue(Anomaly{Name: pod.Pod.String(), Detail: "on node " + pod.Node, Since: inSeconds(pod.Due)}, at)
+	})
 }
 
 // listTaints returns the taints of devices, those without effect on pods separately.
@@ -141,50 +130,38 @@ func listTaints(counts []dra.TaintCount) (taints, notes []Anomaly) {
 }
 
 func listQueued(workloads []model.QueuedWorkload) []Anomaly {
-	var anomalies []Anomaly
-	for _, w := range workloads {
-		anomalies = append(anomalies, Anomaly{Name: w.Kind + " " + w.Namespace + "/" + w.Name, Detail: w.Reason, Since: inSeconds(w.Since)})
-	}
-	return anomalies
+	return each(workloads, func(w model.QueuedWorkload) Anomaly {
+		return Anomaly{Name: w.Kind + " " + w.Namespace + "/" + w.Name, Detail: w.Reason, Since: inSeconds(w.Since)}
+	})
 }
 
 // listStranded returns the devices that are stranded by their node or by other claims:
 // taints and incomplete pools are anomalies of their own.
 func listStranded(stranded []dra.StrandedDevices) []Anomaly {
-	var anomalies []Anomaly
-	for _, s := range stranded {
+	return each(stranded, func(s dra.StrandedDevices) Anomaly {
 		if s.Devices <= 0 || s.Reason == dra.StrandedPoolIncomplete || s.Reason == dra.StrandedDriverTaint || s.Reason == dra.StrandedRuleTaint {
-			continue
+			return Anomaly{}
 		}
-		name := s.Driver
-		if s.Node != "" {
-			name = s.Node + "/" + name
-		}
-		anomalies = append(anomalies, Anomaly{Name: name, Detail: string(s.Reason) + ": " + words.Count(math.Round(s.Devices*100)/100, "device", "devices")})
-	}
-	return anomalies
+		name := strings.TrimPrefix(s.Node+"/"+s.Driver, "/")
+		return Anomaly{Name: name, Detail: string(s.Reason) + ": " + words.Count(math.Round(s.Devices*100)/100, "device", "devices")}
+	})
 }
 
 // listKept returns what keeps autoscalers from removing nodes without allocated devices.
 func listKept(nodes []dra.KeptNode) []Anomaly {
-	var anomalies []Anomaly
-	for _, node := range nodes {
+	return each(nodes, func(node dra.KeptNode) Anomaly {
 		detail := node.Reason.String()
 		if node.Reason != dra.RemovalNodeAnnotation {
 			detail += ": " + words.Count(node.Pods, "pod", "pods")
 		}
-		anomalies = append(anomalies, Anomaly{Name: node.Node, Detail: detail})
-	}
-	return anomalies
+		return Anomaly{Name: node.Node, Detail: detail}
+	})
 }
 
 // listCounters returns the counters that are not zero.
 func listCounters(counters []model.Counter, unit string) []Anomaly {
-	var anomalies []Anomaly
-	for _, counter := range counters {
-		if counter.Count > 0 {
-			anomalies = append(anomalies, Anomaly{Name: counter.Name, Detail: words.Count(counter.Count, unit, unit+"s")})
-		}
-	}
-	return anomalies
+	counted := keep(counters, func(counter *model.Counter) bool { return counter.Count > 0 })
+	return each(counted, func(counter model.Counter) Anomaly {
+		return Anomaly{Name: counter.Name, Detail: words.Count(counter.Count, unit, unit+"s")}
+	})
 }

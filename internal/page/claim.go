@@ -49,18 +49,9 @@ func (a Alignment) Text() string {
 }
 
 func alignmentText(name string) string {
-	switch name {
-	case "link":
-		return "connected by NVLink or xGMI"
-	case "pcie_root":
-		return "same PCIe root complex"
-	case "numa_node":
-		return "same NUMA node"
-	case "crossing":
-		return "different NUMA nodes"
-	default:
-		return name
-	}
+	return cmp.Or(map[string]string{
+		"link": "connected by NVLink or xGMI", "pcie_root": "same PCIe root complex", "numa_node": "same NUMA node", "crossing": "different NUMA nodes",
+	}[name], name)
 }
 
 // Severity returns the worst severity of the devices that the claim holds.
@@ -293,14 +284,10 @@ func (w *PodWorkload) Place() string {
 		return ""
 	}
 	var parts []string
-	if w.Role != "" {
-		parts = append(parts, w.Role)
-	}
-	if w.Replica != "" {
-		parts = append(parts, "replica "+w.Replica)
-	}
-	if w.Rank != "" {
-		parts = append(parts, "rank "+w.Rank)
+	for _, part := range []struct{ title, value string }{{"", w.Role}, {"replica ", w.Replica}, {"rank ", w.Rank}} {
+		if part.value != "" {
+			parts = append(parts, part.title+part.value)
+		}
 	}
 	return strings.Join(parts, " · ")
 }

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	_ "embed" // for the pages
 	"html/template"
 	"net/http"
@@ -163,29 +164,20 @@ func codes(text string) []textPart {
 
 // gatedItems returns the references of gated pods as items of a list.
 func gatedItems(view ClusterView) []Anomaly {
-	var items []Anomaly
-	for _, w := range view.Gated {
-		items = append(items, Anomaly{Name: w.Namespace + "/" + w.Pod, Detail: w.PodClaim, Since: w.Since})
-	}
-	return items
+	return each(view.Gated, func(w PendingRef) Anomaly {
+		return Anomaly{Name: w.Namespace + "/" + w.Pod, Detail: w.PodClaim, Since: w.Since}
+	})
 }
 
 // phaseText describes a phase.
 func phaseText(phase string) string {
-	switch phase {
-	case "binding":
-		return "Its devices are not ready for binding."
-	case "scheduling":
-		return "The scheduler has not bound the pod yet."
-	case "preparation":
-		return "Its volumes, its devices or its sandbox are not ready yet."
-	case "start":
-		return "Its first container has not started yet, for example because of the image."
-	case "preparation_start":
-		return "Its devices, its sandbox or its first container are not ready yet."
-	default:
-		return phase
-	}
+	return cmp.Or(map[string]string{
+		"binding":           "Its devices are not ready for binding.",
+		"scheduling":        "The scheduler has not bound the pod yet.",
+		"preparation":       "Its volumes, its devices or its sandbox are not ready yet.",
+		"start":             "Its first container has not started yet, for example because of the image.",
+		"preparation_start": "Its devices, its sandbox or its first container are not ready yet.",
+	}[phase], phase)
 }
 
 // PendingAnswer is the document of /api/v1/pending. docs/api.md describes it;

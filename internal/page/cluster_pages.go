@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -72,16 +73,10 @@ func newClusterOverview(view ClusterView, s selection, explain string) clusterOv
 
 // pendingGroups maps what pending references can be grouped by to the title of the group.
 func pendingGroups() map[string]func(pendingRow) string {
-	or := func(text, unknown string) string {
-		if text == "" {
-			return unknown
-		}
-		return text
-	}
 	return map[string]func(pendingRow) string{
 		"namespace": func(row pendingRow) string { return row.Of.Namespace },
-		"class":     func(row pendingRow) string { return or(row.Of.Class, "unknown class") },
-		"reason":    func(row pendingRow) string { return or(row.Of.Reason, "not diagnosed") },
+		"class":     func(row pendingRow) string { return cmp.Or(row.Of.Class, "unknown class") },
+		"reason":    func(row pendingRow) string { return cmp.Or(row.Of.Reason, "not diagnosed") },
 	}
 }
 

@@ -248,8 +248,8 @@ type PendingCount struct {
 // ReasonCount is how many claims are pending for a reason; the reason is empty
 // until it is known.
 type ReasonCount struct {
-	Reason string
-	Count  int
+	Reason string `json:"reason"`
+	Count  int    `json:"count"`
 }
 
 // CountPending counts the references of all lists, each by its own reason.

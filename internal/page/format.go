@@ -50,14 +50,10 @@ func exact(value *float64) string {
 
 // flag writes 1 or 0 for programs that read the page; empty: unknown.
 func flag(value *bool) string {
-	switch {
-	case value == nil:
+	if value == nil {
 		return ""
-	case *value:
-		return "1"
-	default:
-		return "0"
 	}
+	return map[bool]string{true: "1", false: "0"}[*value]
 }
 
 // share returns the part of a whole, as the width of a bar in percent; nil if
@@ -66,8 +62,7 @@ func share(part, whole *float64) *float64 {
 	if part == nil || whole == nil || *whole <= 0 {
 		return nil
 	}
-	ratio := min(max(*part / *whole, 0), 1)
-	return &ratio
+	return new(min(max(*part / *whole, 0), 1))
 }
 
 // since is the time from then to at; false if then is not known.
@@ -80,8 +75,7 @@ func plus(a, b *float64) *float64 {
 	if a == nil || b == nil {
 		return nil
 	}
-	sum := *a + *b
-	return &sum
+	return new(*a + *b)
 }
 
 // orPlus adds what is known.
@@ -92,8 +86,7 @@ func orPlus(a, b *float64) *float64 {
 	case b == nil:
 		return a
 	}
-	sum := *a + *b
-	return &sum
+	return new(*a + *b)
 }
 
 // first puts what is true before what is not.

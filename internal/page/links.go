@@ -60,14 +60,7 @@ func (l Links) pod(namespace, pod string) string {
 
 // healthAlert returns the alert that fires for a device in this state; empty if none does.
 func healthAlert(health Health) string {
-	switch health.Severity() {
-	case Recovering:
-		return "DRADeviceXIDFatal"
-	case Unhealthy:
-		return "DRADeviceUnhealthy"
-	default:
-		return ""
-	}
+	return map[Severity]string{Recovering: "DRADeviceXIDFatal", Unhealthy: "DRADeviceUnhealthy"}[health.Severity()]
 }
 
 // pendingAlert returns the alert that fires for claims that are pending for long for this
@@ -81,14 +74,7 @@ func pendingAlert(reason string) string {
 
 // phaseAlert returns the alert that fires for a phase that takes long.
 func phaseAlert(phase string) string {
-	switch phase {
-	case "binding":
-		return "DRABindingStuck"
-	case "preparation", "preparation_start":
-		return "DRAPreparationStuck"
-	case "start":
-		return "DRAStartStuck"
-	default:
-		return ""
-	}
+	return map[string]string{
+		"binding": "DRABindingStuck", "preparation": "DRAPreparationStuck", "preparation_start": "DRAPreparationStuck", "start": "DRAStartStuck",
+	}[phase]
 }

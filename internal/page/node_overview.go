@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -126,12 +127,7 @@ func claimNumbers() map[string]func(Claim) *float64 {
 
 // Ended reports whether the claim holds no device any more, and no pod uses it.
 func (c Claim) Ended() bool {
-	for _, consumer := range c.Consumers {
-		if !consumer.Ended {
-			return false
-		}
-	}
-	return !c.Held
+	return !c.Held && !slices.ContainsFunc(c.Consumers, func(consumer Consumer) bool { return !consumer.Ended })
 }
 
 // Workload is what pods run for, or a pod that has none.

@@ -201,12 +201,8 @@ func (c ClaimDevice) Title() string { return c.name() }
 
 // reportedText shows what a source reports on the health of a device.
 func reportedText(healthy *bool) string {
-	switch {
-	case healthy == nil:
+	if healthy == nil {
 		return absent
-	case *healthy:
-		return "healthy"
-	default:
-		return "unhealthy"
 	}
+	return map[bool]string{true: "healthy", false: "unhealthy"}[*healthy]
 }

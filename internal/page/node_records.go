@@ -208,8 +208,7 @@ func reportValue(report model.Report) *bool {
 	if report == model.Unreported {
 		return nil
 	}
-	healthy := report == model.Healthy
-	return &healthy
+	return new(report == model.Healthy)
 }
 
 func (d *deviceRecord) addPlugin(c *model.PluginConsumer) {

@@ -11,39 +11,12 @@ import (
 // not empty, only those in it.
 func listNamespaces(n *model.Node, wanted map[string]bool) []string {
 	found := make(map[string]bool)
-	add := func(namespace string) {
+	visibleParts(n, func(namespace string) bool {
 		if namespace != "" && (len(wanted) == 0 || wanted[namespace]) {
 			found[namespace] = true
 		}
-	}
-	for _, claim := range n.Claims {
-		add(claim.Ref.Namespace)
-	}
-	for i := range n.Holds {
-		add(n.Holds[i].Claim.Namespace)
-	}
-	for i := range n.Pods {
-		add(n.Pods[i].Pod.Namespace)
-	}
-	for _, consumers := range [][]model.PluginConsumer{n.Plugins, n.PastPlugins} {
-		for i := range consumers {
-			add(consumers[i].Pod.Namespace)
-		}
-	}
-	for _, workloads := range [][]model.PodWorkload{n.Workloads, n.PastWorkloads} {
-		for i := range workloads {
-			add(workloads[i].Pod.Namespace)
-		}
-	}
-	for i := range n.ClaimAlignments {
-		add(n.ClaimAlignments[i].Claim.Namespace)
-	}
-	for i := range n.PodAlignments {
-		add(n.PodAlignments[i].Pod.Namespace)
-	}
-	for i := range n.Totals {
-		add(n.Totals[i].Namespace)
-	}
+		return false
+	})
 	return slices.Sorted(maps.Keys(found))
 }
 
@@ -51,22 +24,28 @@ func listNamespaces(n *model.Node, wanted map[string]bool) []string {
 // devices that these use, or have used lately, with the whole devices of partitions, and
 // what is about neither. The kubelet's messages may name objects of any namespace.
 func limitNode(n *model.Node, namespaces map[string]bool) *model.Node {
-	limited := *n
-	limited.Claims = keep(n.Claims, func(c **model.Claim) bool { return namespaces[(*c).Ref.Namespace] })
-	limited.Holds = keep(n.Holds, func(h *model.Hold) bool { return namespaces[h.Claim.Namespace] })
-	limited.Pods = keep(n.Pods, func(p *model.PodUse) bool { return namespaces[p.Pod.Namespace] })
-	limited.Plugins = keep(n.Plugins, func(c *model.PluginConsumer) bool { return namespaces[c.Pod.Namespace] })
-	limited.PastPlugins = keep(n.PastPlugins, func(c *model.PluginConsumer) bool { return namespaces[c.Pod.Namespace] })
-	limited.Workloads = keep(n.Workloads, func(w *model.PodWorkload) bool { return namespaces[w.Pod.Namespace] })
-	limited.PastWorkloads = keep(n.PastWorkloads, func(w *model.PodWorkload) bool { return namespaces[w.Pod.Namespace] })
-	limited.ClaimAlignments = keep(n.ClaimAlignments, func(a *model.ClaimAlignment) bool { return namespaces[a.Claim.Namespace] })
-	limited.PodAlignments = keep(n.PodAlignments, func(a *model.PodAlignment) bool { return namespaces[a.Pod.Namespace] })
-	limited.Totals = keep(n.Totals, func(t *model.Totals) bool { return namespaces[t.Namespace] })
-	used := usedDevices(&limited)
+	limited := visibleParts(n, func(namespace string) bool { return namespaces[namespace] })
+	used := usedDevices(limited)
 	limited.Devices = keep(n.Devices, func(d *model.Device) bool { return used[d.UUID] })
 	for i := range limited.Devices {
 		limited.Devices[i].KubeletMessage = ""
 	}
+	return limited
+}
+
+// visibleParts returns a copy with those of the objects whose namespace is visible.
+func visibleParts(n *model.Node, visible func(namespace string) bool) *model.Node {
+	limited := *n
+	limited.Claims = keep(n.Claims, func(c **model.Claim) bool { return visible((*c).Ref.Namespace) })
+	limited.Holds = keep(n.Holds, func(h *model.Hold) bool { return visible(h.Claim.Namespace) })
+	limited.Pods = keep(n.Pods, func(p *model.PodUse) bool { return visible(p.Pod.Namespace) })
+	limited.Plugins = keep(n.Plugins, func(c *model.PluginConsumer) bool { return visible(c.Pod.Namespace) })
+	limited.PastPlugins = keep(n.PastPlugins, func(c *model.PluginConsumer) bool { return visible(c.Pod.Namespace) })
+	limited.Workloads = keep(n.Workloads, func(w *model.PodWorkload) bool { return visible(w.Pod.Namespace) })
+	limited.PastWorkloads = keep(n.PastWorkloads, func(w *model.PodWorkload) bool { return visible(w.Pod.Namespace) })
+	limited.ClaimAlignments = keep(n.ClaimAlignments, func(a *model.ClaimAlignment) bool { return visible(a.Claim.Namespace) })
+	limited.PodAlignments = keep(n.PodAlignments, func(a *model.PodAlignment) bool { return visible(a.Pod.Namespace) })
+	limited.Totals = keep(n.Totals, func(t *model.Totals) bool { return visible(t.Namespace) })
 	return &limited
 }
 

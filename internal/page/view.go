@@ -138,14 +138,11 @@ func (v View) Counted() (time.Duration, bool) { return since(v.At, v.CountedSinc
 // AnyUnsplit reports whether a claim is shown the whole of a device that it
 // shares.
 func (v View) AnyUnsplit() bool {
-	for _, claim := range v.Claims {
-		for _, device := range claim.Devices {
-			if device.Held && (unsplit(device.UtilizationAttribution) || unsplit(device.MemoryAttribution)) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.Claims, func(claim Claim) bool {
+		return slices.ContainsFunc(claim.Devices, func(device ClaimDevice) bool {
+			return device.Held && (unsplit(device.UtilizationAttribution) || unsplit(device.MemoryAttribution))
+		})
+	})
 }
 
 // Remedy is why shared devices are not split by process, and what to do.
@@ -288,12 +285,7 @@ func (d Device) name() DeviceName {
 
 // Free reports whether neither the device nor a partition of it is held.
 func (d Device) Free() bool {
-	for _, partition := range d.Partitions {
-		if len(partition.Holders) > 0 {
-			return false
-		}
-	}
-	return len(d.Holders) == 0
+	return len(d.Holders) == 0 && !slices.ContainsFunc(d.Partitions, func(partition Device) bool { return len(partition.Holders) > 0 })
 }
 
 // Severity is the worst of the device and its partitions.
@@ -386,11 +378,10 @@ func (m *Mean) add(value *float64) {
 	if value == nil {
 		return
 	}
-	mean := *value
-	if m.Value != nil {
-		mean = *m.Value + (*value-*m.Value)/float64(m.Count+1)
+	if m.Count++; m.Value != nil {
+		value = new(*m.Value + (*value-*m.Value)/float64(m.Count))
 	}
-	m.Value, m.Count = &mean, m.Count+1
+	m.Value = value
 }
 
 // Sum is how much of how much, over Count devices; Used is nil over none.
@@ -458,18 +449,11 @@ func (u *NamespaceUse) add(t Totals) {
 // remedy returns why shared devices are not split by process, and what to do
 // about it; empty if they are, or if that is unknown.
 func remedy(state string) string {
-	switch state {
-	case "disabled":
-		return "--no-device.processes turns it off. Remove that flag to enable it."
-	case "pid_namespace":
-		return "The exporter cannot see the node's processes, or has not connected to the kubelet yet. Deploy it with the kustomize component process-attribution, which sets hostPID."
-	case "no_procfs":
-		return "The exporter cannot read procfs, which it needs to find the pod of a process. Set --path.procfs."
-	case "no_pods":
-		return "Processes cannot be assigned until the API server has reported the pods. Remove --kubernetes.disable; check the source pods."
-	case "unsupported":
-		return "No device source here lists processes. NVML does: add --device.source=nvml on nodes with NVIDIA's driver."
-	default:
-		return ""
-	}
+	return map[string]string{
+		"disabled":      "--no-device.processes turns it off. Remove that flag to enable it.",
+		"pid_namespace": "The exporter cannot see the node's processes, or has not connected to the kubelet yet. Deploy it with the kustomize component process-attribution, which sets hostPID.",
+		"no_procfs":     "The exporter cannot read procfs, which it needs to find the pod of a process. Set --path.procfs.",
+		"no_pods":       "Processes cannot be assigned until the API server has reported the pods. Remove --kubernetes.disable; check the source pods.",
+		"unsupported":   "No device source here lists processes. NVML does: add --device.source=nvml on nodes with NVIDIA's driver.",
+	}[state]
 }

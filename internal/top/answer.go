@@ -43,20 +43,22 @@ type Device struct {
 // PendingSummary is the cluster role's report of pending claims, as
 // docs/glossary.md defines them.
 type PendingSummary struct {
-	Count   int           `json:"count"`
-	Gated   int           `json:"gated"` // not among them
-	Oldest  time.Time     `json:"oldestSince,omitzero"`
-	Reasons []ReasonCount `json:"reasons"`
-	Unread  []string      `json:"unread,omitempty"` // unread sources without which pending claims are unknown
-	At      time.Time     `json:"at,omitzero"`      // when this was so
+	Count   int                `json:"count"`
+	Gated   int                `json:"gated"` // not among them
+	Oldest  time.Time          `json:"oldestSince,omitzero"`
+	Reasons []page.ReasonCount `json:"reasons"`
+	Unread  []string           `json:"unread,omitempty"` // unread sources without which pending claims are unknown
+	At      time.Time          `json:"at,omitzero"`      // when this was so
 
 	refs, gated []page.PendingRef // what is counted
 }
 
-// ReasonCount is the number of references that are pending for one reason.
-type ReasonCount struct {
-	Reason string `json:"reason"` // unknown where none was decoded
-	Count  int    `json:"count"`
+// asOf returns when this was so: at a time if it does not say.
+func (s *PendingSummary) asOf(at time.Time) time.Time {
+	if s.At.IsZero() {
+		return at
+	}
+	return s.At
 }
 
 // decodeClaims reads the document of /api/v1/claims that was answered at a
@@ -128,12 +130,8 @@ func summary(document page.PendingAnswer) PendingSummary {
 		document.Pending[i].Reason = cmp.Or(document.Pending[i].Reason, "unknown")
 	}
 	count := page.CountPending(document.Pending, document.Gated)
-	pending := PendingSummary{
-		Count: count.Pending, Gated: count.Gated, Oldest: count.Oldest, Reasons: []ReasonCount{},
+	return PendingSummary{
+		Count: count.Pending, Gated: count.Gated, Oldest: count.Oldest, Reasons: append([]page.ReasonCount{}, count.Reasons...),
 		Unread: document.Unread, At: document.At, refs: document.Pending, gated: document.Gated,
 	}
-	for _, reason := range count.Reasons {
-		pending.Reasons = append(pending.Reasons, ReasonCount(reason))
-	}
-	return pending
 }

@@ -3,6 +3,7 @@ package top
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dra-exporter/dra-exporter/internal/words"
@@ -161,14 +162,7 @@ const (
 func healthStyle(r *Row) string { return styleOfHealth(r.Health) }
 
 func styleOfHealth(health string) string {
-	switch health {
-	case "unhealthy":
-		return styleUnhealthy
-	case "recovering", "degraded":
-		return styleWarning
-	default:
-		return ""
-	}
+	return map[string]string{"unhealthy": styleUnhealthy, "recovering": styleWarning, "degraded": styleWarning}[health]
 }
 
 func utilizationStyle(utilization, idle *float64) string {
@@ -232,12 +226,8 @@ func widest[T any](c column[T], rows []*T, look Look, limit int) int {
 
 // uniform reports whether all cells say the same.
 func uniform[T any](c column[T], rows []*T, look Look) bool {
-	for i := range rows {
-		if c.cell(look.Glyphs, rows[i], look.Bars) != c.cell(look.Glyphs, rows[0], look.Bars) {
-			return false
-		}
-	}
-	return true
+	cell := func(row *T) string { return c.cell(look.Glyphs, row, look.Bars) }
+	return !slices.ContainsFunc(rows, func(row *T) bool { return cell(row) != cell(rows[0]) })
 }
 
 // dropped leaves out columns until the rest fits.

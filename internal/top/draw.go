@@ -2,8 +2,10 @@ package top
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/dra-exporter/dra-exporter/internal/page"
 	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
@@ -147,35 +149,21 @@ func gated(summary *PendingSummary) string {
 
 func (d drawing) reasons(reading FleetState, summary *PendingSummary) string {
 	text := fmt.Sprintf("pending claims: %d", summary.Count) + gated(summary)
-	now := summary.At
-	if now.IsZero() {
-		now = reading.At
-	}
+	now := summary.asOf(reading.At)
 	if !summary.Oldest.IsZero() {
 		text += ", the oldest for " + words.Age(max(now.Sub(summary.Oldest), 0))
 	}
-	var reasons []string
-	for _, reason := range summary.Reasons {
-		reasons = append(reasons, fmt.Sprintf("%s %d", clean(reason.Reason), reason.Count))
-	}
+	reasons := words.Names(summary.Reasons, func(reason page.ReasonCount) string { return fmt.Sprintf("%s %d", clean(reason.Reason), reason.Count) })
 	return text + ": " + strings.Join(reasons, ", ")
 }
 
 // marks explains those that are in the table.
 func marks(rows []*Row) string {
 	var texts []string
-	contains := func(match func(*Row) bool) bool {
-		for _, row := range rows {
-			if match(row) {
-				return true
-			}
-		}
-		return false
-	}
-	if contains(func(r *Row) bool { return r.WholeUtilization() || r.WholeMemory() || r.wholePower() }) {
+	if slices.ContainsFunc(rows, func(r *Row) bool { return r.WholeUtilization() || r.WholeMemory() || r.wholePower() }) {
 		texts = append(texts, "* whole device, shared by several claims")
 	}
-	if contains((*Row).marked) {
+	if slices.ContainsFunc(rows, (*Row).marked) {
 		texts = append(texts, "! unhealthy, recovering or degraded")
 	}
 	return strings.Join(texts, "   ")
@@ -219,10 +207,7 @@ func summaryLine(reading FleetState, rows []*Row) string {
 	if counts := reading.Devices; counts != nil && counts.Devices >= len(devices) {
 		held = fmt.Sprintf("%d of %s", len(devices), words.Count(counts.Devices, "device", "devices"))
 	}
-	hold := "hold"
-	if len(claims) == 1 {
-		hold = "holds"
-	}
+	hold := words.Plural(len(claims), "holds", "hold")
 	text := fmt.Sprintf("%s %s %s, on %s", words.Count(len(claims), "claim", "claims"), hold, held, words.Count(len(nodes), "node", "nodes"))
 	if reading.Answered == 0 {
 		text = fmt.Sprintf("0 of %s answered", words.Count(reading.Agents, "agent", "agents"))

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dra-exporter/dra-exporter/internal/words"
+
 	"github.com/dra-exporter/dra-exporter/internal/page"
 )
 
@@ -230,10 +232,7 @@ func deviceItems(reading *FleetState) []*item {
 
 // holder is what has the device.
 func (i *item) holder() string {
-	claims := make([]string, 0, len(i.rows))
-	for _, r := range i.rows {
-		claims = append(claims, r.Claim)
-	}
+	claims := words.Names(i.rows, func(r *Row) string { return r.Claim })
 	switch d := i.device; {
 	case len(claims) > 0:
 		return podsCell(claims)
@@ -289,10 +288,7 @@ func pendingItems(reading *FleetState) []*item {
 	if reading.Pending == nil {
 		return nil
 	}
-	now := reading.Pending.At
-	if now.IsZero() {
-		now = reading.At
-	}
+	now := reading.Pending.asOf(reading.At)
 	var all []*item
 	for _, list := range [][]page.PendingRef{reading.Pending.refs, reading.Pending.gated} {
 		for i := range list {
@@ -307,30 +303,20 @@ func pendingItems(reading *FleetState) []*item {
 	return all
 }
 
-// value returns the value that a key compares; nil for names.
-func (i *item) value(k Key) *float64 {
-	switch k {
-	case ByUtilization:
-		return i.utilization
-	case ByMemory:
-		return i.memory
-	case ByPower:
-		return i.power
-	case ByIdle:
-		return i.idle
-	case ByHeld, byAge:
-		return i.held
-	case ByCost:
-		return i.cost
-	case ByHealth:
-		return severity(i.health)
-	case byDevices:
-		return i.devices
-	case byFree:
-		return i.free
-	default:
-		return nil
-	}
+// itemValue returns the value that a key compares; nil for names.
+func (k Key) itemValue() func(*item) *float64 {
+	return map[Key]func(*item) *float64{
+		ByUtilization: func(i *item) *float64 { return i.utilization },
+		ByMemory:      func(i *item) *float64 { return i.memory },
+		ByPower:       func(i *item) *float64 { return i.power },
+		ByIdle:        func(i *item) *float64 { return i.idle },
+		ByHeld:        func(i *item) *float64 { return i.held },
+		byAge:         func(i *item) *float64 { return i.held },
+		ByCost:        func(i *item) *float64 { return i.cost },
+		ByHealth:      func(i *item) *float64 { return severity(i.health) },
+		byDevices:     func(i *item) *float64 { return i.devices },
+		byFree:        func(i *item) *float64 { return i.free },
+	}[k]
 }
 
 func compareItems(a, b *item) int {
@@ -339,14 +325,11 @@ func compareItems(a, b *item) int {
 
 // sortItems orders the items.
 func sortItems(items []*item, order Order) {
-	switch order.Key {
-	case ByName:
-		sortBy(items, order, nil, compareItems)
-	case byReason:
-		sortBy(items, order, nil, func(a, b *item) int {
+	names := compareItems
+	if order.Key == byReason {
+		names = func(a, b *item) int {
 			return cmp.Or(cmp.Compare(a.pending.Reason, b.pending.Reason), compareItems(a, b))
-		})
-	default:
-		sortBy(items, order, func(i *item) *float64 { return i.value(order.Key) }, compareItems)
+		}
 	}
+	sortBy(items, order, order.Key.itemValue(), names)
 }

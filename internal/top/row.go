@@ -75,8 +75,7 @@ func newRow(answer *AgentReport, claim *page.Claim, device *page.ClaimDevice) Ro
 		row.Driver, row.Pool, row.Device = first.Driver, first.Pool, first.Device
 	}
 	if !row.IdleSince.IsZero() {
-		idle := max(answer.At.Sub(row.IdleSince), 0).Seconds()
-		row.Idle = &idle
+		row.Idle = new(max(answer.At.Sub(row.IdleSince), 0).Seconds())
 	}
 	row.Health, row.Reasons = describeHealth(device.Health, answer.At)
 	row.setCost(device)
@@ -127,8 +126,7 @@ func (r *Row) setCost(device *page.ClaimDevice) {
 	if device.HeldSeconds == nil || device.DeviceSeconds == nil || *device.HeldSeconds <= 0 {
 		return
 	}
-	cost := device.Price.PerHour * min(max(*device.DeviceSeconds / *device.HeldSeconds, 0), 1)
-	r.Cost = &cost
+	r.Cost = new(device.Price.PerHour * min(max(*device.DeviceSeconds / *device.HeldSeconds, 0), 1))
 }
 
 // Title returns the device's title: its model and, of a partition, its profile,

@@ -59,24 +59,15 @@ func sortBy[T any](all []*T, order Order, value func(*T) *float64, names func(a,
 
 // value returns the value that a key compares; nil for names.
 func (k Key) value() func(*Row) *float64 {
-	switch k {
-	case ByUtilization:
-		return func(r *Row) *float64 { return r.Utilization }
-	case ByMemory:
-		return func(r *Row) *float64 { return r.MemoryUsed }
-	case ByPower:
-		return func(r *Row) *float64 { return r.Power }
-	case ByIdle:
-		return func(r *Row) *float64 { return r.Idle }
-	case ByHeld:
-		return func(r *Row) *float64 { return r.Held }
-	case ByCost:
-		return func(r *Row) *float64 { return r.Cost }
-	case ByHealth:
-		return func(r *Row) *float64 { return severity(r.Health) }
-	default:
-		return nil
-	}
+	return map[Key]func(*Row) *float64{
+		ByUtilization: func(r *Row) *float64 { return r.Utilization },
+		ByMemory:      func(r *Row) *float64 { return r.MemoryUsed },
+		ByPower:       func(r *Row) *float64 { return r.Power },
+		ByIdle:        func(r *Row) *float64 { return r.Idle },
+		ByHeld:        func(r *Row) *float64 { return r.Held },
+		ByCost:        func(r *Row) *float64 { return r.Cost },
+		ByHealth:      func(r *Row) *float64 { return severity(r.Health) },
+	}[k]
 }
 
 func compareValues(a, b *float64, reversed bool) int {

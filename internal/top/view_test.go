@@ -32,7 +32,7 @@ func TestControlCharacters(t *testing.T) {
 	}
 	reading := FleetState{
 		At: noon, Agents: 2, Rows: []*Row{&row, &row}, Failures: []AgentFailure{{evil, evil, evil}}, Stale: []AgentFailure{{evil, evil, evil}}, ListError: evil,
-		Pending: &PendingSummary{Count: 1, Reasons: []ReasonCount{{evil, 1}}},
+		Pending: &PendingSummary{Count: 1, Reasons: []page.ReasonCount{{Reason: evil, Count: 1}}},
 	}
 	for _, reading := range []FleetState{reading, {At: noon, PendingError: evil}, {At: noon, Pending: &PendingSummary{Unread: []string{evil}}}} {
 		reading.Nodes = []NodeState{{Node: evil, Agent: evil, State: evil}}

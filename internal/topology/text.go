@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+	"text/tabwriter"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
@@ -128,17 +128,9 @@ func orDash(texts ...string) string {
 
 // writeTable writes lines with columns as wide as their widest text.
 func writeTable(text *strings.Builder, table [][]string) {
-	widths := make([]int, len(table[0]))
+	writer := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
 	for _, line := range table {
-		for i, cell := range line {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
+		fmt.Fprintln(writer, strings.Join(line, "\t"))
 	}
-	for _, line := range table {
-		written := ""
-		for i, cell := range line {
-			written += cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2)
-		}
-		text.WriteString(strings.TrimRight(written, " ") + "\n")
-	}
+	_ = writer.Flush() // a strings.Builder fails never
 }

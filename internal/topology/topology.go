@@ -6,6 +6,7 @@ package topology
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -160,11 +161,7 @@ func selectRows(all []*top.Row, subject clusterread.Subject) ([]*top.Row, error)
 		}
 	}
 	if len(kinds) > 1 {
-		var names []string
-		for kind := range kinds {
-			names = append(names, kind)
-		}
-		slices.Sort(names)
+		names := slices.Sorted(maps.Keys(kinds))
 		return nil, fmt.Errorf("several workloads are named %s/%s: choose one with --workload-kind: %s", subject.Namespace, subject.Name, strings.Join(names, ", "))
 	}
 	return rows, nil

@@ -46,6 +46,15 @@ func Join(names []string, conjunction string) string {
 	}
 }
 
+// Names returns the name of each entry of a list, in its order.
+func Names[T any](list []T, name func(T) string) []string {
+	names := make([]string, len(list))
+	for i, entry := range list {
+		names[i] = name(entry)
+	}
+	return names
+}
+
 // Fact is a fact with its label.
 type Fact struct {
 	Label string `json:"label"`
