@@ -67,7 +67,7 @@ type topFlags struct {
 	namespaces []string
 	nodes      []string
 	once       bool
-	output     string
+	output     outputFlag
 	sort       string
 	reverse    bool
 	interval   time.Duration
@@ -88,7 +88,7 @@ func addTop(c *commands, stdout, stderr io.Writer) {
 	command.Flag("namespace", "Show only claims of this namespace. Repeatable.").Short('n').StringsVar(&flags.namespaces)
 	command.Flag("node", "Show only this node. Repeatable.").StringsVar(&flags.nodes)
 	command.Flag("once", "Print the table once. This is the default if the output is not a terminal.").BoolVar(&flags.once)
-	command.Flag("output", "table or json. json is printed once.").Short('o').Default("table").EnumVar(&flags.output, "table", "json")
+	command.Flag("output", "table or json. json is printed once.").Short('o').Default("table").EnumVar(&flags.output.format, "table", "json")
 	command.Flag("sort", "Sort key: "+strings.Join(sortNames(), ", ")+".").Default(string(top.ByUtilization)).EnumVar(&flags.sort, sortNames()...)
 	command.Flag("reverse", "Reverse the order.").Short('r').BoolVar(&flags.reverse)
 	command.Flag("interval", "Time between two rounds of requests.").Default("2s").DurationVar(&flags.interval)
@@ -129,7 +129,7 @@ func runTop(ctx context.Context, flags *topFlags, stdout, stderr io.Writer) erro
 	if err != nil {
 		return err
 	}
-	if screen, ok := top.OpenTerminal(os.Stdin, stdout); ok && !flags.once && flags.output == "table" {
+	if screen, ok := top.OpenTerminal(os.Stdin, stdout); ok && !flags.once && flags.output.format == "table" {
 		client.Devices = true
 		watch := &top.Watch{Client: client, First: listing, Interval: flags.interval, Relist: 30 * time.Second, Rest: 10 * time.Second}
 		if len(flags.urls) == 0 {
@@ -194,16 +194,11 @@ func printTop(ctx context.Context, flags *topFlags, client *top.Client, listing 
 		return err
 	}
 	reading := fleet.Reading(client.Clock().Wall, flags.wanted())
-	var text []byte
-	if flags.output == "json" {
-		if text, err = top.JSON(reading, flags.order()); err != nil {
-			return err
-		}
-	} else {
-		text = []byte(strings.Join(top.Draw(reading, flags.order(), top.LookOf(stdout)), "\n") + "\n")
-	}
-	if _, err := stdout.Write(text); err != nil {
-		return fmt.Errorf("write the table: %w", err)
+	err = flags.output.write(stdout, "table", top.NewDocument(reading, flags.order()), func() string {
+		return strings.Join(top.Draw(reading, flags.order(), top.LookOf(stdout)), "\n") + "\n"
+	})
+	if err != nil {
+		return err
 	}
 	if reading.Answered == 0 {
 		return withAdvice(fleet.Failure(), len(flags.urls) > 0)

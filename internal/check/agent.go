@@ -33,16 +33,11 @@ const (
 
 // name distinguishes the agent from others.
 func (a Agent) name() string {
-	if a.Page.NodeName != "" {
-		return a.Page.NodeName
-	}
-	if a.Address != "" {
-		return a.Address
-	}
+	role := "exporter"
 	if a.Error == nil && !a.Page.Node {
-		return "cluster role"
+		role = "cluster role"
 	}
-	return "exporter"
+	return cmp.Or(a.Page.NodeName, a.Address, role)
 }
 
 // Agents reports on running exporters, those of one URL under one heading: how they

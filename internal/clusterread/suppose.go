@@ -15,9 +15,11 @@ import (
 
 // Trial is a cluster as it was read once. It belongs to one goroutine.
 type Trial struct {
+	Inventory *inventory.Inventory // what was read of devices, claims and nodes; it may be changed
+	Gaps      Gaps
+
 	reader   Reader
 	read     *objectsRead
-	gaps     Gaps
 	supposed int
 	added    map[dra.ClaimRef]bool
 }
@@ -29,11 +31,8 @@ func (r Reader) Trial(ctx context.Context, namespace string) (*Trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Trial{reader: r, read: read, gaps: gaps}, nil
+	return &Trial{Inventory: read.inventory, Gaps: gaps, reader: r, read: read}, nil
 }
-
-// Inventory is what was read of devices, claims and nodes. It may be changed.
-func (r *Trial) Inventory() *inventory.Inventory { return r.read.inventory }
 
 // Allocate adds a claim with an allocation that does not exist.
 func (r *Trial) Allocate(ref dra.ClaimRef, spec *resourcev1.ResourceClaimSpec, allocation *resourcev1.AllocationResult) {
@@ -43,11 +42,8 @@ func (r *Trial) Allocate(ref dra.ClaimRef, spec *resourcev1.ResourceClaimSpec, a
 	r.added[ref] = true
 	claim := &resourcev1.ResourceClaim{Spec: *spec}
 	claim.Status.Allocation = allocation
-	r.read.inventory.ApplyClaim(ref.Namespace, ref.Name, claim)
+	r.Inventory.ApplyClaim(ref.Namespace, ref.Name, claim)
 }
-
-// Gaps are the collections that could not be read.
-func (r *Trial) Gaps() Gaps { return r.gaps }
 
 // Known is which collections were read as a whole.
 type Known struct {
@@ -60,7 +56,7 @@ type Known struct {
 // Known returns which collections were read as a whole.
 func (r *Trial) Known() Known {
 	known := func(names ...string) bool {
-		return !slices.ContainsFunc(r.gaps, func(gap Gap) bool { return slices.Contains(names, gap.Source) })
+		return !slices.ContainsFunc(r.Gaps, func(gap Gap) bool { return slices.Contains(names, gap.Source) })
 	}
 	return Known{Devices: known(SourceSlices, SourceClasses), Claims: known(SourceClaims), Nodes: known(SourceNodes), Pods: known(SourcePods)}
 }
@@ -90,7 +86,7 @@ func (r *Trial) Suppose(ctx context.Context, pod dra.PodRef, claims []SupposedCl
 	lifecycle := &dra.PodLifecycle{Ref: pod, UID: uid, Created: now}
 	read := *r.read
 	read.changes = append(read.changes[:len(read.changes):len(read.changes)], r.supposedChanges(lifecycle, claims)...)
-	facts := &Facts{Objects: NewObjects(read.changes...), Supply: read.inventory.Supply(), Gaps: r.gaps}
+	facts := &Facts{Objects: NewObjects(read.changes...), Supply: read.inventory.Supply(), Gaps: r.Gaps}
 	read.specs.addTo(facts)
 	for i, c := range lifecycle.Claims {
 		facts.Claims[dra.ClaimRef{Namespace: pod.Namespace, Name: c.Claim}] = NewSpec(claims[i].Spec)
@@ -137,7 +133,7 @@ func (r *Trial) supposedChanges(pod *dra.PodLifecycle, claims []SupposedClaim) [
 		changes = append(changes, cluster.Change{Claim: made, At: r.reader.Clock()})
 		object := &resourcev1.ResourceClaim{Spec: *c.Spec}
 		object.Namespace, object.Name = pod.Ref.Namespace, name
-		r.read.inventory.ApplyClaim(pod.Ref.Namespace, name, object)
+		r.Inventory.ApplyClaim(pod.Ref.Namespace, name, object)
 	}
 	return changes
 }

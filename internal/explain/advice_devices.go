@@ -25,20 +25,10 @@ const mostHelp = 5
 
 // short returns by how many devices a stage leaves too few for the request.
 func short(counts RequestCounts, stage dra.Stage) int64 {
-	left, ok := counts.Left[stage.String()]
-	if !ok {
-		return 0
+	if left, ok := counts.Left[stage.String()]; ok {
+		return counts.needed() - int64(left)
 	}
-	return max(counts.Asked, 1) - int64(left)
-}
-
-// name returns the name of a request in a sentence; the request of an extended
-// resource has the resource's name.
-func (d deviceAdvice) name(counts RequestCounts) string {
-	if d.ref.ExtendedResource != "" {
-		return d.ref.ExtendedResource
-	}
-	return "request " + counts.Request
+	return 0
 }
 
 func (d deviceAdvice) noClass() []string {
@@ -125,7 +115,7 @@ func (d deviceAdvice) unmatched(counts RequestCounts) []string {
 		return []string{fmt.Sprintf("check that the driver of class %s publishes devices: `kubectl get resourceslices`", counts.DeviceClass),
 			fmt.Sprintf("check the selectors of the class: `kubectl get deviceclass %s -o yaml`", counts.DeviceClass)}
 	case selected == 0:
-		return []string{fmt.Sprintf("widen the selectors of %s: they match none of %s of class %s", d.name(counts), words.Count(class, "device", "devices"), counts.DeviceClass)}
+		return []string{fmt.Sprintf("widen the selectors of %s: they match none of %s of class %s", d.ref.requestName(counts), words.Count(class, "device", "devices"), counts.DeviceClass)}
 	default:
 		return nil
 	}
@@ -148,7 +138,7 @@ func (d deviceAdvice) tooFew() []string {
 		}
 		waitHelps = true
 		if lacking := short(counts, dra.StageFree); lacking > 0 {
-			lack = append(lack, fmt.Sprintf("%s lacks %s: wait, add nodes with such devices, or request fewer", d.name(counts), words.Count(lacking, "free device", "free devices")))
+			lack = append(lack, fmt.Sprintf("%s lacks %s: wait, add nodes with such devices, or request fewer", d.ref.requestName(counts), words.Count(lacking, "free device", "free devices")))
 		}
 	}
 	release := !scarce || waitHelps && d.ref.Asked.HasAlternatives()
@@ -172,12 +162,8 @@ func (d deviceAdvice) incomplete() []string {
 			if pool.Complete || pool.Slices == 0 || len(help) == mostHelp {
 				continue
 			}
-			place := ""
-			if pool.Node != "" {
-				place = " on " + pool.Node
-			}
 			help = append(help, fmt.Sprintf("check the log of driver %s%s: pool %s has %s, fewer than announced",
-				pool.Driver, place, pool.Pool, words.Count(pool.Slices, "slice", "slices")))
+				pool.Driver, suffix(" on ", pool.Node), pool.Pool, words.Count(pool.Slices, "slice", "slices")))
 		}
 	}
 	if len(help) == 0 {
@@ -204,7 +190,7 @@ func (d deviceAdvice) fragmented() []string {
 			best = ", " + d.ref.Nodes[0].Name + ","
 		}
 		help = append(help, fmt.Sprintf("%s needs %s on one node: the best%s has %d free and lacks %d",
-			d.name(counts), words.Count(max(counts.Asked, 1), "device", "devices"), best,
+			d.ref.requestName(counts), words.Count(counts.needed(), "device", "devices"), best,
 			counts.Left[dra.StageBestNode.String()], lacking))
 	}
 	if !nodesTooSmall || d.ref.Asked.HasAlternatives() {
@@ -284,13 +270,13 @@ func tolerations(removals []Removal) []string {
 func (d deviceAdvice) scarcity(counts RequestCounts) []string {
 	var lack []string
 	if lacking := short(counts, dra.StageSelectors); lacking > 0 {
-		lack = append(lack, fmt.Sprintf("too few devices match %s, held or not: add %s, or request fewer", d.name(counts), words.Count(lacking, "matching device", "matching devices")))
+		lack = append(lack, fmt.Sprintf("too few devices match %s, held or not: add %s, or request fewer", d.ref.requestName(counts), words.Count(lacking, "matching device", "matching devices")))
 		lack = append(lack, d.oneNode(counts)...)
 	}
 	matching, untainted := counts.Left[dra.StageSelectors.String()], counts.Left[dra.StageUntainted.String()]
 	if tainted := matching - untainted; tainted > 0 && short(counts, dra.StageUntainted) > 0 {
 		lack = append(lack, fmt.Sprintf("%d of %s for %s %s a taint that is not tolerated: find the cause", tainted,
-			words.Count(matching, "device", "devices"), d.name(counts), words.Plural(tainted, "has", "have")))
+			words.Count(matching, "device", "devices"), d.ref.requestName(counts), words.Plural(tainted, "has", "have")))
 	}
 	if len(lack) == 0 {
 		lack = d.futile(counts)
@@ -304,7 +290,7 @@ func (d deviceAdvice) futile(counts RequestCounts) []string {
 	if !d.ref.futile(counts) {
 		return nil
 	}
-	text := fmt.Sprintf("waiting does not help: no node has %s for %s, held or not", words.Count(counts.Asked, "usable device", "usable devices"), d.name(counts))
+	text := fmt.Sprintf("waiting does not help: no node has %s for %s, held or not", words.Count(counts.Asked, "usable device", "usable devices"), d.ref.requestName(counts))
 	most := d.ref.onOneNode[counts.Request]
 	if most == 0 {
 		return []string{text, "check which nodes can use the devices"}

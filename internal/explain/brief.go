@@ -35,7 +35,7 @@ func (r *Report) Brief(styled bool) string {
 	left := p.remedies(r.remedies())
 	bugsText(p, r)
 	p.events(r, shown)
-	if main := r.main(); main != nil || left > 0 {
+	if r.main() != nil || left > 0 {
 		text := "-v adds the rest of the report"
 		if left > 0 {
 			text += ", with " + words.Count(left, "more remedy", "more remedies")
@@ -208,28 +208,14 @@ func (r *Report) evidence() []briefLine {
 		}
 	}
 	if len(r.NotRead) > 0 {
-		var names []string
-		for _, gap := range r.NotRead {
-			name := gap.Source
-			if gap.Only != "" {
-				name += " outside of namespace " + gap.Only
-			}
-			names = append(names, name)
-		}
-		all = append(all, briefLine{"not read", strings.Join(names, ", "), 2})
+		all = append(all, briefLine{"not read", strings.Join(words.Names(r.NotRead, gapName), ", "), 2})
 	}
 	return all
 }
 
 // pendingEvidence returns why a reference is pending, and which others are.
 func (r *Report) pendingEvidence(main *PendingRef) []briefLine {
-	reason := main.Reason
-	if r.Kind == clusterread.KindPod {
-		reason += ", " + main.where()
-	} else {
-		reason += ", " + pods(main.Pods)
-	}
-	all := []briefLine{{"reason", reason, 1}}
+	all := []briefLine{{"reason", main.Reason + ", " + r.concerned(main), 1}}
 	all = append(all, main.facts()...)
 	if main.Autoscaler != nil {
 		all = append(all, briefLine{"autoscaler", main.Autoscaler.text(r.At), 2})
@@ -246,18 +232,23 @@ func (r *Report) pendingEvidence(main *PendingRef) []briefLine {
 	}
 	var others []string
 	for i := range r.Pending {
-		switch other := &r.Pending[i]; {
-		case other == main:
-		case r.Kind == clusterread.KindPod:
-			others = append(others, fmt.Sprintf("%s: %s", other.where(), other.Reason))
-		default:
-			others = append(others, fmt.Sprintf("%s: %s", pods(other.Pods), other.Reason))
+		if other := &r.Pending[i]; other != main {
+			others = append(others, r.concerned(other)+": "+other.Reason)
 		}
 	}
 	if len(others) > 0 {
 		all = append(all, briefLine{"also", strings.Join(others, "; "), 1})
 	}
 	return all
+}
+
+// concerned names what a reference is of, beside the subject: the claim of a pod, or the
+// pods of a claim or a workload.
+func (r *Report) concerned(ref *PendingRef) string {
+	if r.Kind == clusterread.KindPod {
+		return ref.where()
+	}
+	return pods(ref.Pods)
 }
 
 // facts returns what the diagnosis has found for the reference.
@@ -433,12 +424,9 @@ func (r *Report) stateEvidence() []briefLine {
 	}
 	for i := range r.Pods {
 		pod := &r.Pods[i]
-		text := pod.State
+		text := pod.State + suffix(" on ", pod.Node)
 		if r.Kind == clusterread.KindClaim {
 			text = pod.Name + ": " + text
-		}
-		if pod.Node != "" {
-			text += " on " + pod.Node
 		}
 		pods = append(pods, briefLine{"pod", text, 1})
 		if pod.progress != "" {

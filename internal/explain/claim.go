@@ -23,6 +23,7 @@ func (b claimBuilder) build(lifecycle *dra.ClaimLifecycle, users []*dra.PodLifec
 		ExtendedResource: lifecycle.ExtendedResource, Created: lifecycle.Created.UTC(),
 		AllocatedAt: moment(lifecycle.AllocatedAt), Node: lifecycle.Node,
 		Asked: b.facts.Spec(lifecycle.Ref.Namespace, lifecycle.Ref.Name, ""), DeletedSince: moment(lifecycle.Deleted),
+		ReservedFor: words.Names(lifecycle.ReservedFor, consumerText),
 	}
 	if lifecycle.MadeFor.Name != "" {
 		claim.MadeFor = consumerText(lifecycle.MadeFor)
@@ -32,9 +33,6 @@ func (b claimBuilder) build(lifecycle *dra.ClaimLifecycle, users []*dra.PodLifec
 			Request: result.Request, DeviceClass: result.Class, AdminAccess: result.AdminAccess,
 			Driver: result.Device.Driver, Pool: result.Device.Pool, Name: result.Device.Name,
 		})
-	}
-	for _, consumer := range lifecycle.ReservedFor {
-		claim.ReservedFor = append(claim.ReservedFor, consumerText(consumer))
 	}
 	if !lifecycle.Deleted.IsZero() {
 		claim.Finalizers = lifecycle.Finalizers
@@ -69,15 +67,13 @@ func (b claimBuilder) addRemarks(claim *Claim, lifecycle *dra.ClaimLifecycle, us
 	case claim.State == StateAllocated:
 		b.addUnreserved(claim, lifecycle)
 	case usages(b).orphaned(lifecycle):
-		claim.Remarks = append(claim.Remarks, "no pod that it is reserved for exists")
-		claim.Help = append(claim.Help, orphanHelp)
+		claim.remark("no pod that it is reserved for exists", orphanHelp)
 	}
 	if lifecycle.NoPreparation {
 		claim.Remarks = append(claim.Remarks, "its devices need no preparation on the node: their drivers skip NodePrepareResources (skipNodeOperations), so there is no preparation phase")
 	}
 	if lifecycle.Binding == dra.BindingFailed {
-		claim.Remarks = append(claim.Remarks, "a binding failure condition is set on one of its devices: the scheduler will allocate it again")
-		claim.Help = append(claim.Help, "`kubectl get resourceclaim -n "+lifecycle.Ref.Namespace+" "+lifecycle.Ref.Name+" -o yaml` shows the condition in status.devices")
+		claim.remark("a binding failure condition is set on one of its devices: the scheduler will allocate it again", "`kubectl get resourceclaim -n "+lifecycle.Ref.Namespace+" "+lifecycle.Ref.Name+" -o yaml` shows the condition in status.devices")
 	}
 }
 
@@ -103,8 +99,7 @@ func (b claimBuilder) addUnreserved(claim *Claim, lifecycle *dra.ClaimLifecycle)
 	used := usages(b).of(lifecycle)
 	switch {
 	case used.idle():
-		claim.Remarks = append(claim.Remarks, "it is not reserved for a pod and still holds its devices: no other claim can get them")
-		claim.Help = append(claim.Help, fmt.Sprintf("if no pod will use it soon: `kubectl delete resourceclaim -n %s %s`", lifecycle.Ref.Namespace, lifecycle.Ref.Name))
+		claim.remark("it is not reserved for a pod and still holds its devices: no other claim can get them", fmt.Sprintf("if no pod will use it soon: `kubectl delete resourceclaim -n %s %s`", lifecycle.Ref.Namespace, lifecycle.Ref.Name))
 	case !used.empty():
 		claim.Remarks = append(claim.Remarks, "it is allocated, and not reserved yet for its users: "+used.text())
 	default:
@@ -121,14 +116,16 @@ func (b claimBuilder) addTerminating(claim *Claim, lifecycle *dra.ClaimLifecycle
 	foreign := slices.DeleteFunc(slices.Clone(lifecycle.Finalizers), func(name string) bool { return name == resourcev1.Finalizer })
 	switch {
 	case len(users) > 0:
-		claim.Remarks = append(claim.Remarks, fmt.Sprintf("it is being deleted, and remains until it is no longer used: %s still %s it", pods(podNames(users)), words.Plural(len(users), "uses", "use")))
-		claim.Help = append(claim.Help, "end or delete "+pods(podNames(users)))
+		claim.remark(fmt.Sprintf("it is being deleted, and remains until it is no longer used: %s still %s it", pods(podNames(users)), words.Plural(len(users), "uses", "use")), "end or delete "+pods(podNames(users)))
 	case len(foreign) < len(lifecycle.Finalizers) && len(lifecycle.ReservedFor) > 0:
-		claim.Remarks = append(claim.Remarks, "it is being deleted and still reserved for "+words.List(claim.ReservedFor, 4))
-		claim.Help = append(claim.Help, "the controller manager's resourceclaim controller removes the reservation after the pods are deleted: check that it runs, and its log")
+		claim.remark("it is being deleted and still reserved for "+words.List(claim.ReservedFor, 4), "the controller manager's resourceclaim controller removes the reservation after the pods are deleted: check that it runs, and its log")
 	}
 	if len(foreign) > 0 {
-		claim.Remarks = append(claim.Remarks, words.Plural(len(foreign), "finalizer ", "finalizers ")+strings.Join(foreign, ", ")+words.Plural(len(foreign), " prevents the deletion", " prevent the deletion"))
-		claim.Help = append(claim.Help, "find out why the controller of "+strings.Join(foreign, ", ")+" does not finish; removing a finalizer manually skips its clean-up")
+		claim.remark(words.Plural(len(foreign), "finalizer ", "finalizers ")+strings.Join(foreign, ", ")+words.Plural(len(foreign), " prevents the deletion", " prevent the deletion"), "find out why the controller of "+strings.Join(foreign, ", ")+" does not finish; removing a finalizer manually skips its clean-up")
 	}
+}
+
+// remark adds what is unusual about the claim, and what to do about it.
+func (c *Claim) remark(text, help string) {
+	c.Remarks, c.Help = append(c.Remarks, text), append(c.Help, help)
 }

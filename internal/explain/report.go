@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -141,12 +142,8 @@ func (r *PendingRef) where() string {
 
 // lacksDevices reports whether devices held by others would help.
 func (r *PendingRef) lacksDevices() bool {
-	switch dra.PendingReason(r.Reason) {
-	case dra.ReasonInsufficient, dra.ReasonPoolIncomplete, dra.ReasonFragmented, dra.ReasonConstraints:
-		return true
-	default:
-		return false
-	}
+	reasons := []dra.PendingReason{dra.ReasonInsufficient, dra.ReasonPoolIncomplete, dra.ReasonFragmented, dra.ReasonConstraints}
+	return slices.Contains(reasons, dra.PendingReason(r.Reason))
 }
 
 // RequestCounts has how many devices each stage leaves for one request.

@@ -100,12 +100,10 @@ func (r *PendingRef) futile(counts RequestCounts) bool {
 // releaseSuffices reports whether the reference could be allocated if all holders
 // released their devices, by the counts of each of its requests.
 func (r *PendingRef) releaseSuffices() bool {
-	switch dra.PendingReason(r.Reason) {
-	case dra.ReasonInsufficient, dra.ReasonFragmented:
-	default:
+	groups := r.groups()
+	if reason := dra.PendingReason(r.Reason); reason != dra.ReasonInsufficient && reason != dra.ReasonFragmented {
 		return false
 	}
-	groups := r.groups()
 	return len(groups) > 0 && !slices.ContainsFunc(groups, func(group []RequestCounts) bool {
 		return !slices.ContainsFunc(group, r.enoughReleased)
 	})

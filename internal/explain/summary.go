@@ -44,10 +44,7 @@ func (s summarizer) claimState(claim Claim, lifecycle *dra.ClaimLifecycle) strin
 		}
 		return "is not allocated; no pod needs it currently"
 	}
-	text := fmt.Sprintf("has %s", words.Count(len(claim.Devices), "device", "devices"))
-	if claim.Node != "" {
-		text += " on " + claim.Node
-	}
+	text := "has " + words.Count(len(claim.Devices), "device", "devices") + suffix(" on ", claim.Node)
 	if claim.State == StateAllocated {
 		return text + ", not reserved"
 	}
@@ -69,9 +66,7 @@ func (s summarizer) pod(report *Report, lifecycle *dra.PodLifecycle) {
 		StateStarting: "has all its claims and has not started",
 		StateUnknown:  "has not started; whether it has its claims is unknown",
 	}[report.State]
-	if lifecycle.Node != "" {
-		text += " on " + lifecycle.Node
-	}
+	text += suffix(" on ", lifecycle.Node)
 	if s.facts.Gaps.Lack(clusterread.SourceClaims) && report.State != StateUnknown {
 		text += "; its claims are unknown"
 	}

@@ -52,16 +52,12 @@ func pendingText(p *printer, r *Report, w *PendingRef) {
 		title = words.Capital(w.where()) + ": " + w.Reason
 	}
 	p.heading(title)
-	if w.Message != "" {
-		p.paragraph(2, w.Message)
-	} else {
-		p.paragraph(2, w.Meaning)
-	}
+	p.paragraph(2, cmp.Or(w.Message, w.Meaning))
+	state := w.status() + " " + since(w.Since, r.At)
 	if r.Kind != clusterread.KindPod {
-		p.paragraph(2, pods(w.Pods)+": "+w.status()+" "+since(w.Since, r.At))
-	} else {
-		p.paragraph(2, w.status()+" "+since(w.Since, r.At))
+		state = pods(w.Pods) + ": " + state
 	}
+	p.paragraph(2, state)
 	if w.Autoscaler != nil {
 		p.paragraph(2, w.Autoscaler.text(r.At))
 	}
@@ -76,10 +72,9 @@ func pendingText(p *printer, r *Report, w *PendingRef) {
 
 // holdersText lists the claims that hold devices, and says how many more there are.
 func holdersText(p *printer, r *Report, w *PendingRef) {
-	if len(w.Holders) == 0 {
+	if !section(p, "Held by", len(w.Holders)) {
 		return
 	}
-	section(p, "Held by")
 	if !w.releaseSuffices() {
 		p.paragraph(4, "It is not certain that releasing all of these devices would suffice.")
 	}
@@ -105,14 +100,10 @@ func holderUsers(h Holder) string {
 	if users := h.used.text(); users != "" {
 		parts = append(parts, users)
 	}
-	switch {
-	case len(parts) > 0:
-		return strings.Join(parts, "; ")
-	case h.used.known:
-		return "no pod uses it"
-	default:
-		return "its users are unknown"
+	if h.used.known {
+		return cmp.Or(strings.Join(parts, "; "), "no pod uses it")
 	}
+	return cmp.Or(strings.Join(parts, "; "), "its users are unknown")
 }
 
 // claimText describes a claim that exists, without what a pending reference has
@@ -122,11 +113,7 @@ func claimText(p *printer, r *Report, claim *Claim) {
 	if described && len(claim.Devices) == 0 && len(claim.Remarks) == 0 {
 		return
 	}
-	title := "ResourceClaim " + claim.Name + ": " + claim.State
-	if claim.Node != "" {
-		title += ", on " + claim.Node
-	}
-	p.heading(title)
+	p.heading("ResourceClaim " + claim.Name + ": " + claim.State + suffix(", on ", claim.Node))
 	p.paragraph(2, claimHistory(r, claim))
 	for _, remark := range claim.Remarks {
 		p.paragraph(2, remark)
@@ -136,8 +123,7 @@ func claimText(p *printer, r *Report, claim *Claim) {
 		specText(p, claim.Asked)
 	}
 	devicesText(p, claim.Devices)
-	if len(claim.ReservedFor) > 0 {
-		section(p, "Reserved for")
+	if section(p, "Reserved for", len(claim.ReservedFor)) {
 		p.paragraph(4, words.List(claim.ReservedFor, 12))
 	}
 }
@@ -165,10 +151,7 @@ func claimHistory(r *Report, claim *Claim) string {
 }
 
 func devicesText(p *printer, devices []Device) {
-	if len(devices) == 0 {
-		return
-	}
-	section(p, "Devices")
+	section(p, "Devices", len(devices))
 	var rows [][]string
 	for _, device := range devices {
 		text := device.Driver + "/" + device.Pool + "/" + device.Name
@@ -187,17 +170,9 @@ func podsText(p *printer, r *Report) {
 		if pod.State == StatePending && len(pod.Phases) == 0 {
 			continue // described by its reference
 		}
-		title := "Pod " + pod.Name + ": " + pod.State
-		if pod.Node != "" {
-			title += ", on " + pod.Node
-		}
-		p.heading(title)
+		p.heading("Pod " + pod.Name + ": " + pod.State + suffix(", on ", pod.Node))
 		for _, phase := range pod.Phases {
-			text := phase.Phase
-			if phase.Claim != "" {
-				text += " of " + phase.Claim
-			}
-			p.paragraph(2, text+" in progress "+since(phase.Since, r.At))
+			p.paragraph(2, phase.Phase+suffix(" of ", phase.Claim)+" in progress "+since(phase.Since, r.At))
 		}
 		if pod.Message != "" {
 			p.paragraph(2, pod.Message)
@@ -215,11 +190,7 @@ func gapsText(p *printer, r *Report) {
 	}
 	p.heading("Not read")
 	for _, gap := range r.NotRead {
-		text := gap.Source
-		if gap.Only != "" {
-			text += " outside of namespace " + gap.Only
-		}
-		p.item(2, "-", fmt.Sprintf("%s (%s): %s", text, gap.Reason, gap.Consequence))
+		p.item(2, "-", fmt.Sprintf("%s (%s): %s", gapName(gap), gap.Reason, gap.Consequence))
 		if gap.Message != "" {
 			p.paragraph(4, gap.Message)
 		}
@@ -227,10 +198,9 @@ func gapsText(p *printer, r *Report) {
 }
 
 func specText(p *printer, spec *clusterread.Spec) {
-	if spec == nil || len(spec.Requests) == 0 {
+	if spec == nil || !section(p, "Requested", len(spec.Requests)) {
 		return
 	}
-	section(p, "Requested")
 	for _, request := range spec.Requests {
 		if len(request.FirstAvailable) == 0 {
 			requestText(p, 4, request)
@@ -272,10 +242,9 @@ func requestText(p *printer, indent int, request clusterread.Request) {
 
 // countsText is the table of stages.
 func countsText(p *printer, w *PendingRef) {
-	if len(w.Counts) == 0 {
+	if !section(p, "Devices after each stage", len(w.Counts)) {
 		return
 	}
-	section(p, "Devices after each stage")
 	header := []string{"request", "asked"}
 	for stage := range dra.Stage(dra.Stages) {
 		header = append(header, strings.ReplaceAll(stage.String(), "_", " "))
@@ -290,12 +259,11 @@ func countsText(p *printer, w *PendingRef) {
 			row[1] = fmt.Sprint(counts.Asked)
 		}
 		for stage := range dra.Stage(dra.Stages) {
-			left, ok := counts.Left[stage.String()]
-			if !ok {
-				row = append(row, "?")
-				continue
+			cell := "?"
+			if left, ok := counts.Left[stage.String()]; ok {
+				cell = fmt.Sprint(left)
 			}
-			row = append(row, fmt.Sprint(left))
+			row = append(row, cell)
 		}
 		rows = append(rows, row)
 	}
@@ -303,10 +271,7 @@ func countsText(p *printer, w *PendingRef) {
 }
 
 func brokenText(p *printer, broken []BrokenSelector) {
-	if len(broken) == 0 {
-		return
-	}
-	section(p, "CEL expressions that fail")
+	section(p, "CEL expressions that fail", len(broken))
 	for _, selector := range broken {
 		p.item(4, selector.Where+":", selector.Expression)
 		if selector.Device != "" {
@@ -317,10 +282,7 @@ func brokenText(p *printer, broken []BrokenSelector) {
 }
 
 func removedText(p *printer, removed []Removal) {
-	if len(removed) == 0 {
-		return
-	}
-	section(p, "Removed")
+	section(p, "Removed", len(removed))
 	for _, removal := range removed {
 		p.wrapped(blanks(4), blanks(8), removalText(removal), "")
 		if len(removal.Examples) > 0 {
@@ -353,14 +315,11 @@ func removalText(r Removal) string {
 }
 
 func nodesText(p *printer, w *PendingRef) {
-	if len(w.Nodes) > 0 {
-		section(p, "Best nodes")
-		for _, node := range w.Nodes {
-			p.item(4, node.Name+":", nodeText(node))
-		}
+	section(p, "Best nodes", len(w.Nodes))
+	for _, node := range w.Nodes {
+		p.item(4, node.Name+":", nodeText(node))
 	}
-	if w.Fits != "" {
-		section(p, "Node with matching devices")
+	if section(p, "Node with matching devices", len(w.Fits)) {
 		p.paragraph(4, w.Fits)
 	}
 }
@@ -377,17 +336,20 @@ func nodeText(node Node) string {
 }
 
 func helpText(p *printer, help []string) {
-	if len(help) == 0 {
-		return
-	}
-	section(p, "Remedies")
+	section(p, "Remedies", len(help))
 	for _, advice := range help {
 		p.item(4, "-", advice)
 	}
 }
 
-// section is a heading within one reference.
-func section(p *printer, title string) { p.wrapped("  ", "  ", title+":", styleBold) }
+// section writes a heading within one reference, if it has entries, and reports whether
+// it has.
+func section(p *printer, title string, entries int) bool {
+	if entries > 0 {
+		p.wrapped("  ", "  ", title+":", styleBold)
+	}
+	return entries > 0
+}
 
 // constraintText describes what a constraint demands.
 func constraintText(c clusterread.Constraint) string {

@@ -9,12 +9,26 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/internal/clusterread"
 	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
 // pods names pods: "pod a", "pods a, b".
 func pods(names []string) string {
 	return words.Plural(len(names), "pod", "pods") + " " + words.List(names, 4)
+}
+
+// suffix returns the text behind its prefix; empty without a text.
+func suffix(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
+
+// gapName names a collection that could not be read, or not everywhere.
+func gapName(gap clusterread.Gap) string {
+	return gap.Source + suffix(" outside of namespace ", gap.Only)
 }
 
 func podNames(pods []*dra.PodLifecycle) []string {
@@ -35,11 +49,7 @@ func consumerText(consumer dra.Consumer) string {
 
 // taintText writes a taint as kubectl does.
 func taintText(taint dra.Taint) string {
-	text := taint.Key
-	if taint.Value != "" {
-		text += "=" + taint.Value
-	}
-	return text + ":" + taint.Effect
+	return taint.Key + suffix("=", taint.Value) + ":" + taint.Effect
 }
 
 // since is a time for people, and how long ago it was.

@@ -49,22 +49,19 @@ const (
 func Fit(ctx context.Context, cluster *clusterread.Trial, m *Manifest, options Options) (*Report, error) {
 	known := cluster.Known()
 	if !known.Devices {
-		return nil, fmt.Errorf("what can be allocated is not known: %w", unreadError(cluster.Gaps()))
+		return nil, fmt.Errorf("what can be allocated is not known: %w", unreadError(cluster.Gaps))
 	}
 	namespace := cmp.Or(m.Namespace, options.Namespace)
-	inv := cluster.Inventory()
+	inv := cluster.Inventory
 	p, err := m.resolve(inv, namespace)
 	if err != nil {
 		return nil, err
 	}
 	r := &Report{
 		APIVersion: apiVersion, Kind: m.Kind, Namespace: namespace, Name: m.Name, Requested: cmp.Or(max(options.Count, 0), m.Count), Claims: listClaims(p),
-		Nodes: []Node{}, Obstacles: []Obstacle{}, NotConsidered: slices.Concat(p.notConsidered(inv), m.NotConsidered), NotRead: cluster.Gaps(),
+		Nodes: []Node{}, Obstacles: []Obstacle{}, NotConsidered: slices.Concat(p.notConsidered(inv), m.NotConsidered), NotRead: cluster.Gaps,
 	}
 	r.Exact = known.Claims && known.Nodes && known.Pods && len(r.NotConsidered) == 0
-	if r.NotRead == nil {
-		r.NotRead = clusterread.Gaps{}
-	}
 	placing := &placing{inventory: inv, pod: p, known: known}
 	if err := placing.count(ctx, min(max(mostPods, r.Requested), mostCounted)); err != nil {
 		return nil, err

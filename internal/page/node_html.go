@@ -84,7 +84,7 @@ func nodeFunctions() template.FuncMap {
 		"clock":      clockText,
 		"price":      func(price *Price) string { return prices([]Price{*price}) },
 		"reported":   reportedText,
-		"claimTable": newClaimTable,
+		"claimTable": func(view View, columns []column, claims []Claim) claimTable { return claimTable{view, columns, claims} },
 		"deviceRow":  func(view View, device Device, partition bool) deviceRow { return deviceRow{view, device, partition} },
 		"claimRow":   func(view View, claim Claim) claimRow { return claimRow{view, claim} },
 		"healthRow":  newHealthRow,

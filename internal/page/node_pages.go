@@ -183,10 +183,6 @@ type claimTable struct {
 	Claims  []Claim
 }
 
-func newClaimTable(view View, columns []column, claims []Claim) claimTable {
-	return claimTable{view, columns, claims}
-}
-
 // unordered returns the columns without links that change the order.
 func unordered(columns []column) []column {
 	columns = slices.Clone(columns)

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/internal/page"
+	"github.com/dra-exporter/dra-exporter/internal/terminal"
 	"github.com/dra-exporter/dra-exporter/test/metrictest"
 )
 
 // The document is the example of docs/top.md, made of real answers.
 func TestDocument(t *testing.T) {
-	text, err := JSON(testReading(t), Order{Key: ByName})
+	text, err := encode(testReading(t), Order{Key: ByName})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +127,7 @@ func FuzzAnswer(f *testing.F) {
 				t.Fatalf("%q", line)
 			}
 		}
-		text, err := JSON(reading, Order{Key: ByUtilization})
+		text, err := encode(reading, Order{Key: ByUtilization})
 		if err != nil || !json.Valid(text) {
 			t.Fatalf("%v: %s", err, text)
 		}
@@ -181,4 +182,14 @@ func TestRecoveringDevice(t *testing.T) {
 	if *severity(row.Health) <= *severity("degraded") {
 		t.Error("it does not stand before what is warned of")
 	}
+}
+
+// encode returns the document of a reading, as the command writes it.
+func encode(reading FleetState, order Order) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(terminal.JSONWriter(&text))
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(NewDocument(reading, order))
+	return text.Bytes(), err
 }

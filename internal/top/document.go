@@ -1,18 +1,14 @@
 package top
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/internal/page"
-	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
-// document is the JSON document of one reading. docs/top.md describes it; its
+// Document is the JSON document of one reading. docs/top.md describes it; its
 // names do not change within v1.
-type document struct {
+type Document struct {
 	APIVersion string          `json:"apiVersion"`
 	At         time.Time       `json:"at"`
 	Agents     int             `json:"agents"`
@@ -27,23 +23,11 @@ type document struct {
 	Devices []*Row            `json:"devices"`
 }
 
-// JSON returns the reading as one document, with its rows in an order. Control
-// characters are escaped.
-func JSON(reading FleetState, order Order) ([]byte, error) {
-	decoded := document{
+// NewDocument returns the reading for programs, with its rows in an order.
+func NewDocument(reading FleetState, order Order) Document {
+	return Document{
 		APIVersion: "v1", At: reading.At.UTC(), Agents: reading.Agents, Answered: reading.Answered,
-		ListError: reading.ListError, Failures: reading.Failures, Stale: reading.Stale,
+		ListError: reading.ListError, Failures: append([]AgentFailure{}, reading.Failures...), Stale: reading.Stale,
 		Pending: reading.Pending, NoPending: reading.PendingError, Count: reading.Devices, Devices: Sorted(reading.Rows, order),
 	}
-	if decoded.Failures == nil {
-		decoded.Failures = []AgentFailure{}
-	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(decoded); err != nil {
-		return nil, fmt.Errorf("encode the document: %w", err)
-	}
-	return terminal.EscapeJSON(text.Bytes()), nil
 }

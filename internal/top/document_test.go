@@ -20,7 +20,7 @@ func TestTopDocument(t *testing.T) {
 			t.Errorf("docs/top.md does not describe %s", what)
 		}
 	}
-	for _, kind := range []any{document{}, AgentFailure{}, PendingSummary{}, page.ReasonCount{}, Row{}, page.ClaimGauges{}} {
+	for _, kind := range []any{Document{}, AgentFailure{}, PendingSummary{}, page.ReasonCount{}, Row{}, page.ClaimGauges{}} {
 		fields := reflect.TypeOf(kind)
 		for i := range fields.NumField() {
 			if name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ","); !fields.Field(i).Anonymous && name != "-" { // its fields are looked for by themselves

@@ -56,7 +56,7 @@ func TestControlCharacters(t *testing.T) {
 				t.Fatalf("%q reaches the terminal in %q", line[at:], line)
 			}
 		}
-		text, err := JSON(reading, Order{})
+		text, err := encode(reading, Order{})
 		if err != nil {
 			t.Fatal(err)
 		}
