@@ -53,8 +53,8 @@ type PendingSummary struct {
 	refs, gated []page.PendingRef // what is counted
 }
 
-// asOf returns when this was so: at a time if it does not say.
-func (s *PendingSummary) asOf(at time.Time) time.Time {
+// moment returns when this was so: at a time if it does not say.
+func (s *PendingSummary) moment(at time.Time) time.Time {
 	if s.At.IsZero() {
 		return at
 	}

@@ -176,7 +176,7 @@ func TestRecoveringDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	row := &answer.Rows[0]
-	if got, want := healthCell(row.Health, row.Reasons), "recovering: Xid 79 (GPU fell off the bus) 2 min ago"; got != want || deviceCell(row) != "!u" || healthStyle(row) != styleWarning {
+	if got, want := healthCell(row.Health, row.Reasons), "recovering: Xid 79 (GPU fell off the bus) 2 min ago"; got != want || deviceCell(row) != "!u" || styleOfHealth(row.Health) != styleWarning {
 		t.Errorf("top says %q, want %q", got, want)
 	}
 	if *severity(row.Health) <= *severity("degraded") {

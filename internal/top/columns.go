@@ -17,9 +17,9 @@ type Look struct {
 	Glyphs Glyphs
 }
 
-// column is a column of a table of T. Foreign text in its cells has no control
+// column is a column of a table of items. Foreign text in its cells has no control
 // characters.
-type column[T any] struct {
+type column struct {
 	title string
 	sort  Key  // what marks it; empty for none
 	right bool // aligned
@@ -29,53 +29,43 @@ type column[T any] struct {
 	most  int // 0: least is the width of all cells
 
 	place bool // a place; left out if all rows are in one place
-	cell  func(g Glyphs, entry *T, bars bool) string
-	style func(entry *T) string
+	cell  func(g Glyphs, entry *item, bars bool) string
+	style func(entry *item) string
 }
 
 // textColumn and numberColumn return columns of foreign text and of numbers.
-func textColumn[T any](title string, rank, least, most int, text func(*T) string) column[T] {
-	return column[T]{title: title, rank: rank, least: least, most: most, cell: func(g Glyphs, entry *T, _ bool) string {
+func textColumn(title string, rank, least, most int, text func(*item) string) column {
+	return column{title: title, rank: rank, least: least, most: most, cell: func(g Glyphs, entry *item, _ bool) string {
 		return cmp.Or(clean(text(entry)), g.Absent)
 	}}
 }
 
-func numberColumn[T any](title string, key Key, rank, least int, text func(Glyphs, *T) string) column[T] {
-	return column[T]{title: title, sort: key, rank: rank, least: least, right: true, cell: func(g Glyphs, entry *T, _ bool) string { return text(g, entry) }}
+func numberColumn(title string, key Key, rank, least int, text func(Glyphs, *item) string) column {
+	return column{title: title, sort: key, rank: rank, least: least, right: true, cell: func(g Glyphs, entry *item, _ bool) string { return text(g, entry) }}
 }
 
 // sortedBy, placeOf and styledBy return the column with one of its fields set.
-func (c column[T]) sortedBy(key Key) column[T] { c.sort = key; return c }
+func (c column) sortedBy(key Key) column { c.sort = key; return c }
 
-func (c column[T]) placeOf() column[T] { c.place = true; return c }
+func (c column) placeOf() column { c.place = true; return c }
 
-func (c column[T]) styledBy(style func(*T) string) column[T] { c.style = style; return c }
+func (c column) styledBy(style func(*item) string) column { c.style = style; return c }
 
 // barWidth is how long a utilization's bar is.
 const barWidth = 6
 
-// columns returns all columns of rows, from left to right.
-func columns() []column[Row] {
-	return []column[Row]{
-		textColumn("NAMESPACE", 4, 9, 30, func(r *Row) string { return r.Namespace }).sortedBy(ByName).placeOf(),
-		textColumn("CLAIM", 0, 12, 63, func(r *Row) string { return r.Claim }).sortedBy(ByName),
-		textColumn("PODS", 9, 10, 63, func(r *Row) string { return podsCell(r.Pods) }),
-		textColumn("NODE", 7, 8, 40, func(r *Row) string { return r.Node }).placeOf(),
-		textColumn("DEVICE", 3, 8, 40, deviceCell).styledBy(healthStyle),
-		textColumn("MODEL", 12, 8, 24, func(r *Row) string { return r.Title() }),
-		textColumn("UUID", 14, 13, 13, func(r *Row) string { return r.UUID }),
-		textColumn("HELD BY", 11, 9, 9, func(r *Row) string { return r.Attribution }),
-		{title: "UTIL", sort: ByUtilization, rank: 1, least: barWidth + 6, right: true, cell: func(g Glyphs, r *Row, bars bool) string {
-			return utilizationCell(g, r.Utilization, r.WholeUtilization(), bars)
-		}, style: func(r *Row) string { return utilizationStyle(r.Utilization, r.Idle) }},
-		numberColumn("MEMORY", ByMemory, 2, 9, func(g Glyphs, r *Row) string {
-			return memoryCell(g, r.MemoryUsed, r.MemoryAllocated, r.WholeMemory())
-		}),
-		numberColumn("POWER", ByPower, 5, 7, func(g Glyphs, r *Row) string { return g.number(r.Power, words.Watts) + mark(r.wholePower()) }),
-		numberColumn("IDLE", ByIdle, 6, 6, func(g Glyphs, r *Row) string { return idleCell(g, r.Utilization, r.Idle) }),
-		numberColumn("HELD", ByHeld, 8, 6, func(g Glyphs, r *Row) string { return g.number(r.Held, shortAge) }),
-		numberColumn("COST/H", ByCost, 13, 9, func(g Glyphs, r *Row) string { return costCell(g, r.Cost, r.Currency) }),
-		textColumn("HEALTH", 10, 10, 40, func(r *Row) string { return healthCell(r.Health, r.Reasons) }).sortedBy(ByHealth).styledBy(healthStyle),
+// columns returns all columns of devices that claims hold, from left to right.
+func columns() []column {
+	row := func(text func(*Row) string) func(*item) string {
+		return func(i *item) string { return text(i.rows[0]) }
+	}
+	return []column{
+		namespaceColumn(4), nameColumn("CLAIM"), podsColumn(9), nodeColumn(7),
+		textColumn("DEVICE", 3, 8, 40, row(deviceCell)).styledBy(healthStyle),
+		textColumn("MODEL", 12, 8, 24, itemTitle),
+		textColumn("UUID", 14, 13, 13, row(func(r *Row) string { return r.UUID })),
+		textColumn("HELD BY", 11, 9, 9, row(func(r *Row) string { return r.Attribution })),
+		itemUtilizationColumn(), memoryColumn(2), powerColumn(5), idleColumn(6), heldColumn(8), costColumn(13), healthColumn(10),
 	}
 }
 
@@ -159,7 +149,7 @@ const (
 	styleEnd       = "\x1b[0m"
 )
 
-func healthStyle(r *Row) string { return styleOfHealth(r.Health) }
+func healthStyle(i *item) string { return styleOfHealth(i.health) }
 
 func styleOfHealth(health string) string {
 	return map[string]string{"unhealthy": styleUnhealthy, "recovering": styleWarning, "degraded": styleWarning}[health]
@@ -177,8 +167,8 @@ func utilizationStyle(utilization, idle *float64) string {
 }
 
 // placed is a column with the width that it has got.
-type placed[T any] struct {
-	column[T]
+type placed struct {
+	column
 	width int // that it has
 	wish  int // that its cells would fill
 }
@@ -187,10 +177,10 @@ type placed[T any] struct {
 // go, the least important first, that the rest has its least width; what is
 // left over goes where text is cut. A limit of 0 is none: then each column is as
 // wide as its widest cell.
-func arrange[T any](all []column[T], rows []*T, look Look) []placed[T] {
-	table := make([]placed[T], len(all))
+func arrange(all []column, rows []*item, look Look) []placed {
+	table := make([]placed, len(all))
 	for i, c := range all {
-		table[i] = placed[T]{column: c, wish: max(c.least, width(c.title))}
+		table[i] = placed{column: c, wish: max(c.least, width(c.title))}
 		switch {
 		case look.Width <= 0:
 			table[i].wish = max(widest(c, rows, look, 0), width(c.title))
@@ -210,10 +200,10 @@ func arrange[T any](all []column[T], rows []*T, look Look) []placed[T] {
 
 // floor is the width below which a column is not worth having; a column whose
 // cells are all shorter needs no more than they do.
-func (p placed[T]) floor() int { return min(max(p.least, width(p.title)), p.wish) }
+func (p placed) floor() int { return min(max(p.least, width(p.title)), p.wish) }
 
 // widest is how wide the widest cell is, up to a limit that is not 0.
-func widest[T any](c column[T], rows []*T, look Look, limit int) int {
+func widest(c column, rows []*item, look Look, limit int) int {
 	most := 1
 	for i := range rows {
 		most = max(most, width(c.cell(look.Glyphs, rows[i], look.Bars)))
@@ -225,13 +215,13 @@ func widest[T any](c column[T], rows []*T, look Look, limit int) int {
 }
 
 // uniform reports whether all cells say the same.
-func uniform[T any](c column[T], rows []*T, look Look) bool {
-	cell := func(row *T) string { return c.cell(look.Glyphs, row, look.Bars) }
-	return !slices.ContainsFunc(rows, func(row *T) bool { return cell(row) != cell(rows[0]) })
+func uniform(c column, rows []*item, look Look) bool {
+	cell := func(row *item) string { return c.cell(look.Glyphs, row, look.Bars) }
+	return !slices.ContainsFunc(rows, func(row *item) bool { return cell(row) != cell(rows[0]) })
 }
 
 // dropped leaves out columns until the rest fits.
-func dropped[T any](table []placed[T], limit int) []placed[T] {
+func dropped(table []placed, limit int) []placed {
 	for len(table) > 1 {
 		total, last := len(table)-1, 0
 		for i, c := range table {
@@ -250,7 +240,7 @@ func dropped[T any](table []placed[T], limit int) []placed[T] {
 
 // widened shares out what the least widths leave, a column of the terminal at a
 // time, so that none gets all of it.
-func widened[T any](table []placed[T], limit int) []placed[T] {
+func widened(table []placed, limit int) []placed {
 	spare := limit - (len(table) - 1)
 	for i := range table {
 		table[i].width = min(table[i].floor(), limit)

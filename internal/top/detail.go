@@ -125,11 +125,7 @@ func (d *detailLines) addUsage(i *item) {
 	d.addGraphs(i)
 	if len(i.rows) > 0 {
 		d.add("", "")
-		columns := arrange(columns(), i.rows, d.look)
-		d.lines = append(d.lines, titleLine(d.look, columns, ""))
-		for _, r := range i.rows {
-			d.lines = append(d.lines, rowLine(d.look, columns, r))
-		}
+		d.lines = append(d.lines, rowTable(d.look, i.rows, "")...)
 	}
 }
 

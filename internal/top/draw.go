@@ -18,11 +18,7 @@ func Draw(reading FleetState, order Order, look Look) []string {
 	if len(rows) == 0 {
 		lines = append(lines, d.line("", d.nothing(reading)))
 	} else {
-		columns := arrange(columns(), rows, look)
-		lines = append(lines, titleLine(look, columns, order.Key))
-		for _, row := range rows {
-			lines = append(lines, rowLine(look, columns, row))
-		}
+		lines = append(lines, rowTable(look, rows, order.Key)...)
 	}
 	var below []string
 	if text := marks(reading.Rows); text != "" {
@@ -55,8 +51,19 @@ func (l Look) styled(style, text string) string {
 	return style + text + styleEnd
 }
 
+// rowTable returns the lines of a table of rows.
+func rowTable(look Look, rows []*Row, key Key) []string {
+	items := rowItems(rows)
+	columns := arrange(columns(), items, look)
+	lines := []string{titleLine(look, columns, key)}
+	for _, i := range items {
+		lines = append(lines, rowLine(look, columns, i))
+	}
+	return lines
+}
+
 // titleLine is the titles of the columns; those that are sorted by are marked.
-func titleLine[T any](look Look, columns []placed[T], key Key) string {
+func titleLine(look Look, columns []placed, key Key) string {
 	var line strings.Builder
 	for i, c := range columns {
 		style := styleBold
@@ -68,7 +75,7 @@ func titleLine[T any](look Look, columns []placed[T], key Key) string {
 	return strings.TrimRight(line.String(), " ")
 }
 
-func rowLine[T any](look Look, columns []placed[T], row *T) string {
+func rowLine(look Look, columns []placed, row *item) string {
 	var line strings.Builder
 	for i, c := range columns {
 		style := ""
@@ -149,7 +156,7 @@ func gated(summary *PendingSummary) string {
 
 func (d drawing) reasons(reading FleetState, summary *PendingSummary) string {
 	text := fmt.Sprintf("pending claims: %d", summary.Count) + gated(summary)
-	now := summary.asOf(reading.At)
+	now := summary.moment(reading.At)
 	if !summary.Oldest.IsZero() {
 		text += ", the oldest for " + words.Age(max(now.Sub(summary.Oldest), 0))
 	}

@@ -288,7 +288,7 @@ func pendingItems(reading *FleetState) []*item {
 	if reading.Pending == nil {
 		return nil
 	}
-	now := reading.Pending.asOf(reading.At)
+	now := reading.Pending.moment(reading.At)
 	var all []*item
 	for _, list := range [][]page.PendingRef{reading.Pending.refs, reading.Pending.gated} {
 		for i := range list {
@@ -323,13 +323,19 @@ func compareItems(a, b *item) int {
 	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name), cmp.Compare(a.node, b.node), cmp.Compare(a.key, b.key))
 }
 
-// sortItems orders the items.
+// sortItems orders the items. What has an unknown value comes last either way, and equal
+// values are in the order of their names.
 func sortItems(items []*item, order Order) {
-	names := compareItems
+	value, names := order.Key.itemValue(), compareItems
 	if order.Key == byReason {
 		names = func(a, b *item) int {
 			return cmp.Or(cmp.Compare(a.pending.Reason, b.pending.Reason), compareItems(a, b))
 		}
 	}
-	sortBy(items, order, order.Key.itemValue(), names)
+	slices.SortFunc(items, func(a, b *item) int {
+		if value == nil {
+			return turned(names(a, b), order.Reversed)
+		}
+		return cmp.Or(compareValues(value(a), value(b), order.Reversed), names(a, b))
+	})
 }

@@ -352,7 +352,7 @@ func (s *screen) click(x, y int) {
 type itemTable struct {
 	items   []*item // nil: they are to be collected
 	all     int     // items before the filter
-	columns []placed[item]
+	columns []placed
 }
 
 // rows returns the table of the current view, and finds the selected item in it.

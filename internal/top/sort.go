@@ -2,7 +2,6 @@ package top
 
 import (
 	"cmp"
-	"slices"
 )
 
 // Order is the sort order of rows.
@@ -39,35 +38,23 @@ func Keys() []Key {
 
 // Sorted returns the rows in an order. It does not change the given slice.
 func Sorted(rows []*Row, order Order) []*Row {
-	sorted := make([]*Row, len(rows))
-	copy(sorted, rows)
-	sortBy(sorted, order, order.Key.value(), compareNames)
+	items := rowItems(rows)
+	sortItems(items, order)
+	sorted := make([]*Row, len(items))
+	for i := range items {
+		sorted[i] = items[i].rows[0]
+	}
 	return sorted
 }
 
-// sortBy orders what has values and names. What has an unknown value comes last
-// either way, and equal values are in the order of their names. Without a
-// function for values the names are what is sorted by.
-func sortBy[T any](all []*T, order Order, value func(*T) *float64, names func(a, b *T) int) {
-	slices.SortFunc(all, func(a, b *T) int {
-		if value == nil {
-			return turned(names(a, b), order.Reversed)
-		}
-		return cmp.Or(compareValues(value(a), value(b), order.Reversed), names(a, b))
-	})
-}
-
-// value returns the value that a key compares; nil for names.
-func (k Key) value() func(*Row) *float64 {
-	return map[Key]func(*Row) *float64{
-		ByUtilization: func(r *Row) *float64 { return r.Utilization },
-		ByMemory:      func(r *Row) *float64 { return r.MemoryUsed },
-		ByPower:       func(r *Row) *float64 { return r.Power },
-		ByIdle:        func(r *Row) *float64 { return r.Idle },
-		ByHeld:        func(r *Row) *float64 { return r.Held },
-		ByCost:        func(r *Row) *float64 { return r.Cost },
-		ByHealth:      func(r *Row) *float64 { return severity(r.Health) },
-	}[k]
+// rowItems returns an item for each row.
+func rowItems(rows []*Row) []*item {
+	items := make([]*item, len(rows))
+	for i, r := range rows {
+		alone := rows[i : i+1 : i+1]
+		items[i] = &item{key: key(r.Device, r.UUID), namespace: r.Namespace, name: r.Claim, node: r.Node, rows: alone, usage: sumUsage(alone)}
+	}
+	return items
 }
 
 func compareValues(a, b *float64, reversed bool) int {

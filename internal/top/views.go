@@ -14,7 +14,7 @@ import (
 type view struct {
 	name    string
 	keys    []Key // that it can be sorted by; the first is where it begins
-	columns []column[item]
+	columns []column
 	items   func(*FleetState) []*item
 }
 
@@ -49,74 +49,77 @@ func (v *view) has(i *item, words []string, glyphs Glyphs) bool {
 
 // The columns that several views have; rank as in column.
 
-func namespaceColumn(rank int) column[item] {
+func namespaceColumn(rank int) column {
 	return textColumn("NAMESPACE", rank, 9, 30, func(i *item) string { return i.namespace }).sortedBy(ByName).placeOf()
 }
 
-func nameColumn(title string) column[item] {
+func nameColumn(title string) column {
 	return textColumn(title, 0, 12, 63, func(i *item) string { return i.name }).sortedBy(ByName)
 }
 
-func nodeColumn(rank int) column[item] {
+func nodeColumn(rank int) column {
 	return textColumn("NODE", rank, 8, 40, func(i *item) string {
-		if i.node == "" && len(i.rows) > 0 {
+		if i.node == "" && len(i.rows) > 1 {
 			return "several"
 		}
 		return i.node
 	}).placeOf()
 }
 
-func podsColumn(rank int) column[item] {
+func podsColumn(rank int) column {
 	return textColumn("PODS", rank, 10, 63, func(i *item) string { return podsCell(i.pods) })
 }
 
-func healthColumn(rank int) column[item] {
+func healthColumn(rank int) column {
 	return textColumn("HEALTH", rank, 10, 40, func(i *item) string { return healthCell(i.health, i.reasons) }).
-		sortedBy(ByHealth).styledBy(func(i *item) string { return styleOfHealth(i.health) })
+		sortedBy(ByHealth).styledBy(healthStyle)
 }
 
-func itemUtilizationColumn() column[item] {
-	return column[item]{title: "UTIL", sort: ByUtilization, rank: 1, least: barWidth + 6, right: true, cell: func(g Glyphs, i *item, bars bool) string {
+func itemUtilizationColumn() column {
+	return column{title: "UTIL", sort: ByUtilization, rank: 1, least: barWidth + 6, right: true, cell: func(g Glyphs, i *item, bars bool) string {
 		return utilizationCell(g, i.utilization, i.wholeUtilization, bars)
 	}, style: func(i *item) string { return utilizationStyle(i.utilization, i.idle) }}
 }
 
-func memoryColumn(rank int) column[item] {
+func memoryColumn(rank int) column {
 	return numberColumn("MEMORY", ByMemory, rank, 9, func(g Glyphs, i *item) string {
 		return memoryCell(g, i.memory, i.memorySize, i.wholeMemory)
 	})
 }
 
-func powerColumn(rank int) column[item] {
+func powerColumn(rank int) column {
 	return numberColumn("POWER", ByPower, rank, 7, func(g Glyphs, i *item) string { return g.number(i.power, words.Watts) + mark(i.wholePower) })
 }
 
-func idleColumn(rank int) column[item] {
+func idleColumn(rank int) column {
 	return numberColumn("IDLE", ByIdle, rank, 6, func(g Glyphs, i *item) string { return idleCell(g, i.utilization, i.idle) })
 }
 
-func costColumn(rank int) column[item] {
+func costColumn(rank int) column {
 	return numberColumn("COST/H", ByCost, rank, 9, func(g Glyphs, i *item) string { return costCell(g, i.cost, i.currency) })
 }
 
-func countColumn(title string, key Key, rank int, number func(*item) *float64) column[item] {
+func heldColumn(rank int) column {
+	return numberColumn("HELD", ByHeld, rank, 6, func(g Glyphs, i *item) string { return g.number(i.held, shortAge) })
+}
+
+func countColumn(title string, key Key, rank int, number func(*item) *float64) column {
 	return numberColumn(title, key, rank, len(title), func(g Glyphs, i *item) string { return g.number(number(i), count) })
 }
 
 func count(value float64) string { return fmt.Sprintf("%.0f", value) }
 
-func claimColumns() []column[item] {
+func claimColumns() []column {
 	class := func(i *item) string { return common(i.rows, func(r *Row) string { return r.Class }) }
-	return []column[item]{
+	return []column{
 		namespaceColumn(5), nameColumn("CLAIM"), podsColumn(2), nodeColumn(9),
 		countColumn("DEVICES", "", 8, func(i *item) *float64 { return i.devices }),
 		healthColumn(3), itemUtilizationColumn(), memoryColumn(4), powerColumn(7), idleColumn(6),
-		numberColumn("HELD", ByHeld, 10, 6, func(g Glyphs, i *item) string { return g.number(i.held, shortAge) }),
-		costColumn(11), textColumn("MODEL", 12, 8, 24, itemTitle), textColumn("CLASS", 13, 10, 30, class),
+		heldColumn(10), costColumn(11), textColumn("MODEL", 12, 8, 24, itemTitle), textColumn("CLASS", 13, 10, 30, class),
 	}
 }
 
-func deviceColumns() []column[item] {
+func deviceColumns() []column {
 	temperature := func(g Glyphs, i *item) string {
 		if i.device == nil {
 			return g.Absent
@@ -129,7 +132,7 @@ func deviceColumns() []column[item] {
 		}
 		return i.rows[0].UUID
 	}
-	return []column[item]{
+	return []column{
 		nodeColumn(4), textColumn("DEVICE", 0, 8, 40, func(i *item) string { return i.name }).sortedBy(ByName),
 		textColumn("USED BY", 2, 11, 63, (*item).holder).sortedBy(byFree), podsColumn(3), healthColumn(3),
 		itemUtilizationColumn(), memoryColumn(5), powerColumn(6), idleColumn(9), numberColumn("TEMP", "", 10, 4, temperature),
@@ -137,9 +140,9 @@ func deviceColumns() []column[item] {
 	}
 }
 
-func workloadColumns() []column[item] {
+func workloadColumns() []column {
 	claims := func(i *item) *float64 { return new(float64(i.claims)) }
-	return []column[item]{
+	return []column{
 		namespaceColumn(6), nameColumn("WORKLOAD"), textColumn("KIND", 5, 4, 12, func(i *item) string { return i.kind }),
 		podsColumn(2), countColumn("DEVICES", byDevices, 4, func(i *item) *float64 { return i.devices }),
 		healthColumn(3), itemUtilizationColumn(), memoryColumn(7), powerColumn(8), idleColumn(9),
@@ -147,8 +150,8 @@ func workloadColumns() []column[item] {
 	}
 }
 
-func pendingColumns() []column[item] {
-	return []column[item]{
+func pendingColumns() []column {
+	return []column{
 		namespaceColumn(4), nameColumn("POD"), textColumn("CLAIM", 3, 8, 40, func(i *item) string { return i.pending.PodClaim }),
 		numberColumn("AGE", byAge, 1, 6, func(g Glyphs, i *item) string { return g.number(i.held, shortAge) }),
 		textColumn("REASON", 2, 12, 25, func(i *item) string { return pendingReason(i.pending) }).sortedBy(byReason).
@@ -164,7 +167,7 @@ func pendingColumns() []column[item] {
 	}
 }
 
-func nodeColumns() []column[item] {
+func nodeColumns() []column {
 	agent := textColumn("AGENT", 3, 6, 60, func(i *item) string { return i.state.State })
 	agent.style = func(i *item) string {
 		if i.state.State != "ok" {
@@ -178,7 +181,7 @@ func nodeColumns() []column[item] {
 		}
 		return new(float64(i.claims))
 	}
-	return []column[item]{
+	return []column{
 		nameColumn("NODE"), agent, healthColumn(2), itemUtilizationColumn(),
 		countColumn("DEVICES", byDevices, 4, func(i *item) *float64 { return i.devices }), countColumn("FREE", byFree, 5, func(i *item) *float64 { return i.free }),
 		countColumn("CLAIMS", "", 6, claims), podsColumn(2), memoryColumn(7), powerColumn(8), costColumn(10), textColumn("MODEL", 9, 8, 24, itemTitle),
