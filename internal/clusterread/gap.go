@@ -46,14 +46,14 @@ func NewGaps(statuses, everywhere []source.Status, namespace string) Gaps {
 	gaps := Gaps{}
 	for _, status := range statuses {
 		if missing(status) {
-			found, _ := find(status.Name)
-			gaps = append(gaps, newGap(status, found.lost))
+			row, _ := find(status.Name)
+			gaps = append(gaps, newGap(status, row.lost))
 		}
 	}
 	for _, status := range everywhere {
 		if missing(status) && !gaps.Lack(status.Name) && namespaced(status.Name) {
-			found, _ := find(status.Name)
-			gap := newGap(status, found.lostElsewhere)
+			row, _ := find(status.Name)
+			gap := newGap(status, row.lostElsewhere)
 			gap.Only = namespace
 			gaps = append(gaps, gap)
 		}
@@ -123,8 +123,8 @@ func newGap(status source.Status, consequence string) Gap {
 // namespaced reports whether a source has its objects in namespaces, so that
 // one of these can be read alone.
 func namespaced(name string) bool {
-	found, _ := find(name)
-	return found.lostElsewhere != ""
+	row, _ := find(name)
+	return row.lostElsewhere != ""
 }
 
 // rank orders gaps by how much depends on them.

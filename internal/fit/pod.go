@@ -101,11 +101,11 @@ func (p *pod) add(m *Manifest, inv *inventory.Inventory, reference *corev1.PodRe
 	switch {
 	case reference.ResourceClaimTemplateName != nil:
 		name := *reference.ResourceClaimTemplateName
-		var written *resourcev1.ResourceClaimSpec
+		var manifest *resourcev1.ResourceClaimSpec
 		if template := m.Templates[name]; template != nil && isIn(template.Namespace, p.namespace) {
-			written = &template.Spec.Spec
+			manifest = &template.Spec.Spec
 		}
-		spec, err := p.spec(inv, "ResourceClaimTemplate", name, written)
+		spec, err := p.spec(inv, "ResourceClaimTemplate", name, manifest)
 		p.own = append(p.own, clusterread.SupposedClaim{PodClaim: reference.Name, Template: name, Spec: spec})
 		return err
 	case reference.ResourceClaimName == nil:
@@ -116,20 +116,20 @@ func (p *pod) add(m *Manifest, inv *inventory.Inventory, reference *corev1.PodRe
 		p.allocated = append(p.allocated, allocation)
 		return nil
 	}
-	var written *resourcev1.ResourceClaimSpec
+	var manifest *resourcev1.ResourceClaimSpec
 	if claim := m.Claims[name]; claim != nil && isIn(claim.Namespace, p.namespace) {
-		written = &claim.Spec
+		manifest = &claim.Spec
 	}
-	spec, err := p.spec(inv, "ResourceClaim", name, written)
+	spec, err := p.spec(inv, "ResourceClaim", name, manifest)
 	p.shared = append(p.shared, clusterread.SupposedClaim{PodClaim: reference.Name, Spec: spec})
 	return err
 }
 
 // spec returns what a claim or a template requests: that of the manifest, nil if it has
 // none, or else that of the cluster.
-func (p *pod) spec(inv *inventory.Inventory, kind, name string, written *resourcev1.ResourceClaimSpec) (*resourcev1.ResourceClaimSpec, error) {
-	if written != nil {
-		spec, err := defaulted(written)
+func (p *pod) spec(inv *inventory.Inventory, kind, name string, manifest *resourcev1.ResourceClaimSpec) (*resourcev1.ResourceClaimSpec, error) {
+	if manifest != nil {
+		spec, err := defaulted(manifest)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", kind, name, err)
 		}

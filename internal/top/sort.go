@@ -51,8 +51,8 @@ func Sorted(rows []*Row, order Order) []*Row {
 func rowItems(rows []*Row) []*item {
 	items := make([]*item, len(rows))
 	for i, r := range rows {
-		alone := rows[i : i+1 : i+1]
-		items[i] = &item{key: key(r.Device, r.UUID), namespace: r.Namespace, name: r.Claim, node: r.Node, rows: alone, usage: sumUsage(alone)}
+		list := rows[i : i+1 : i+1]
+		items[i] = &item{key: key(r.Device, r.UUID), namespace: r.Namespace, name: r.Claim, node: r.Node, rows: list, usage: sumUsage(list)}
 	}
 	return items
 }

@@ -132,5 +132,5 @@ func writeTable(text *strings.Builder, table [][]string) {
 	for _, line := range table {
 		fmt.Fprintln(writer, strings.Join(line, "\t"))
 	}
-	_ = writer.Flush() // a strings.Builder fails never
+	_ = writer.Flush() // a strings.Builder never fails
 }
