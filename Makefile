@@ -52,8 +52,8 @@ HUGO := $(CURDIR)/test/.bin/hugo/hugo
 SITE_PORT ?= 1313
 KUSTOMIZATIONS := $(wildcard deploy/kustomize/base deploy/kustomize/overlays/*) dashboards
 # The modules whose code is ours; those that only pin a tool have none, and the
-# collector of test/otelcol has next to none, at the price of checking all of it.
-LINTED := . $(patsubst %/go.mod,%,$(wildcard dashboards/gen/go.mod deploy/helm/gen/go.mod site/go.mod test/e2e/go.mod test/drivers/metrics/go.mod test/drivers/shapes/go.mod test/drivers/toolkit/go.mod test/prometheus/go.mod test/compose/go.mod test/examples/go.mod test/gpukit/go.mod test/helm/go.mod test/house/go.mod test/image/go.mod test/rehearsal/go.mod test/rehearsal/go.mod test/release/go.mod test/otelcol/go.mod))
+# collector of test/programs/otelcol has next to none, at the price of checking all of it.
+LINTED := . $(patsubst %/go.mod,%,$(wildcard dashboards/gen/go.mod deploy/helm/gen/go.mod site/go.mod test/programs/drivers/toolkit/go.mod test/suites/*/go.mod test/suites/drivers/*/go.mod))
 
 ##@ Use
 .PHONY: help demo
@@ -97,7 +97,7 @@ sbom: build $(RELEASE)/.built ## dist/dra-exporter.cdx.json: what bin/dra-export
 .PHONY: test test-packages test-gpukit test-short soak fuzz bench bench-peers e2e e2e-matrix e2e-versions rehearsal
 # The packages whose tests take longest come first, so that none of them is left
 # alone at the end.
-LONGEST := ./test/hostile ./cmd/dra-exporter ./internal/otlp
+LONGEST := ./test/fakes/hostile ./cmd/dra-exporter ./internal/otlp
 # Reducers start no goroutines, and the race detector makes their random histories
 # five times as slow: with it a few of them run, without it all.
 REDUCERS := ./collector/node ./collector/cluster
@@ -113,13 +113,13 @@ test-packages: ## the same without the tests of the GPU kit
 	CGO_ENABLED=0 go vet ./...
 	cd dashboards/gen && go vet ./... && CGO_ENABLED=1 go test -race $(TEST_FLAGS) ./...
 	cd deploy/helm/gen && go vet ./... && CGO_ENABLED=1 go test -race $(TEST_FLAGS) ./...
-	cd test/house && go vet ./... && go test -count=1 $(TEST_FLAGS) ./...
-	cd test/house && go run . -check >/dev/null
+	cd test/suites/house && go vet ./... && go test -count=1 $(TEST_FLAGS) ./...
+	cd test/suites/house && go run . -check >/dev/null
 
 # They compare what is sampled at the same time in several ways: on a machine that
 # does much else there are too few samples.
 test-gpukit: ## the tests of the GPU kit
-	cd test/gpukit && go vet ./... && CGO_ENABLED=1 go test -race $(TEST_FLAGS) ./...
+	cd test/suites/gpukit && go vet ./... && CGO_ENABLED=1 go test -race $(TEST_FLAGS) ./...
 
 test-short: ## the quick tests, without the race detector
 	go test -short -ldflags '$(LAZY)' $(TEST_FLAGS) ./...
@@ -128,7 +128,7 @@ soak: ## 20,000 random histories, an hour of garbage from libraries, and pages o
 	DRA_EXPORTER_EXPOSITION=10000000 go test -count=1 -timeout 0 -run '^TestExposition$$' ./collector/metric
 	DRA_EXPORTER_HISTORIES=20000 go test -count=1 -timeout 0 -run '^TestTruth' ./collector/node
 	DRA_EXPORTER_GARBAGE=3600 go test -count=1 -timeout 0 -ldflags '$(LAZY)' -run '^TestGarbage' ./collector/device/...
-	DRA_EXPORTER_SOAK=$(SOAK) go test -v -count=1 -timeout 0 -run '^TestSoak$$' ./test/hostile
+	DRA_EXPORTER_SOAK=$(SOAK) go test -v -count=1 -timeout 0 -run '^TestSoak$$' ./test/fakes/hostile
 
 # Inputs that find new code are made smaller FUZZMINIMIZE times, and not for a minute
 # as by default: within FUZZTIME nothing else would be done.
@@ -165,7 +165,7 @@ rehearsal: ## a whole release without GitHub: published to a registry on this ma
 ##@ Check
 .PHONY: lint house vuln manifests rules dashboards exported prometheusrule chart-files chart tools docs
 house: ## the shape of the code and the grammar of its names; fails beyond the limits (HOUSE=-v names them)
-	cd test/house && go run . -check $(HOUSE)
+	cd test/suites/house && go run . -check $(HOUSE)
 
 lint: $(TOOLS)/.built $(RELEASE)/.built ## golangci-lint with our rules; staticcheck on the build without cgo; actionlint
 	@for module in $(LINTED); do \
@@ -187,7 +187,7 @@ manifests: ## render every kustomization (kubectl)
 rules: $(PROMTOOL) ## check and test rules, alerts, runbooks and dashboards as Prometheus reads them
 	$(PROMTOOL) check rules alerts/*.yaml
 	$(PROMTOOL) test rules alerts/tests/*.yaml
-	cd test/prometheus && go vet ./... && go test -count=1 ./...
+	cd test/suites/prometheus && go vet ./... && go test -count=1 ./...
 
 dashboards: ## write dashboards/*.json from dashboards/gen
 	cd dashboards/gen && go run . -out ..
@@ -196,22 +196,22 @@ exported: ## dashboards and rules for servers without honorLabels, to dist/expor
 	cd dashboards/gen && go run . -exported ../../alerts -out $(CURDIR)/dist/exported
 
 prometheusrule: ## write the PrometheusRule of deploy/kustomize from alerts/*.yaml
-	cd test/prometheus && go test -run '^TestPrometheusRule$$' . -update
+	cd test/suites/prometheus && go test -run '^TestPrometheusRule$$' . -update
 
 # Git has dashboards and rules once, and a chart has them in its folder.
 chart-files: ## write what the Helm chart copies (dashboards, rules), before `helm install` from a clone
 	cd deploy/helm/gen && go run .
 
 chart: chart-files $(HELM) ## the same, and the thresholds of the chart's values and its README.md
-	cd test/helm && go test -run '^TestThresholds$$' . -update
-	cd test/helm && go test -run '^TestValuesDocument$$' . -update
+	cd test/suites/helm && go test -run '^TestThresholds$$' . -update
+	cd test/suites/helm && go test -run '^TestValuesDocument$$' . -update
 
 docs: ## write collector/metric/asked.txt, docs/metrics.md, docs/configuration.md and the tables of docs/health.md, docs/sources.md, docs/opentelemetry.md
-	cd test/prometheus && go test . -run '^TestAskedFamilies$$' -update
+	cd test/suites/prometheus && go test . -run '^TestAskedFamilies$$' -update
 	go test ./collector/node -run '^TestHealthDocument$$' -update
 	go test -p 1 ./internal/otlp ./internal/otlp/naming -run 'Document$$' -update
 	go test -ldflags '$(LAZY)' ./cmd/dra-exporter -run '^Test((Metrics|Sources|Configuration)Document|LevelPages)$$' -update
-	cd test/e2e && go test ./releases -run '^TestDocument$$' -update
+	cd test/suites/e2e && go test ./releases -run '^TestDocument$$' -update
 
 .PHONY: site site-build site-test
 site: $(HUGO) ## serve the documentation site on this machine, and show changes at once (SITE_PORT=1313)
@@ -226,22 +226,22 @@ site-test: $(HUGO) ## build the documentation site and check links, headings, im
 
 tools: $(TOOLS)/.built $(RELEASE)/.built $(PROMTOOL) ## build the linters, benchstat, govulncheck and the like, promtool and Prometheus
 
-$(TOOLS)/.built: test/tools/go.mod test/tools/go.sum
+$(TOOLS)/.built: test/tools/pinned/go.mod test/tools/pinned/go.sum
 	@mkdir -p $(@D)
 	cd $(<D) && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(@D)/ tool
 	@touch $@
 
-$(RELEASE)/.built: test/release/go.mod test/release/go.sum
+$(RELEASE)/.built: test/suites/release/go.mod test/suites/release/go.sum
 	@mkdir -p $(@D)
 	cd $(<D) && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(@D)/ tool
 	@touch $@
 
-$(HELM): test/helm/go.mod test/helm/go.sum
+$(HELM): test/suites/helm/go.mod test/suites/helm/go.sum
 	$(MAKE) -C test $(@D)/.built
 
 # Of all the ways in which Prometheus finds targets, the shipped configurations
 # use one: the others are the libraries of every cloud.
-$(PROMTOOL): test/prometheus/go.mod test/prometheus/go.sum
+$(PROMTOOL): test/suites/prometheus/go.mod test/suites/prometheus/go.sum
 	@mkdir -p $(@D)
 	cd $(<D) && CGO_ENABLED=0 go build -trimpath -tags remove_all_sd,enable_kubernetes_sd -ldflags '-s -w' -o $(@D)/ tool
 

@@ -16,7 +16,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-const snapshots = "../test/fixtures/moments"
+const snapshots = "../test/fakes/fixtures/moments"
 
 // TestDecodeSnapshots decodes the responses of a real kubelet in the fixtures.
 func TestDecodeSnapshots(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dra-exporter/dra-exporter/test/generator"
+	"github.com/dra-exporter/dra-exporter/test/fakes/generator"
 )
 
 // The window of BenchmarkCluster in which claims change and no page is read, and the

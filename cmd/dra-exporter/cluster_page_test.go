@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dra-exporter/dra-exporter/test/generator"
+	"github.com/dra-exporter/dra-exporter/test/fakes/generator"
 )
 
 // rolePage has the values of a page of the cluster role that benchmarks use.

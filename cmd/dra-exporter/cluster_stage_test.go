@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/internal/demo/apiserver"
-	"github.com/dra-exporter/dra-exporter/test/generator"
+	"github.com/dra-exporter/dra-exporter/test/fakes/generator"
 )
 
 // TestStage runs the API server of BenchmarkCluster if that starts this binary as a

@@ -18,7 +18,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/nvml"
 	"github.com/dra-exporter/dra-exporter/internal/role"
-	"github.com/dra-exporter/dra-exporter/test/stubs"
+	"github.com/dra-exporter/dra-exporter/test/fakes/stubs"
 )
 
 // TestCrashOfALibrary checks docs/troubleshooting.md: a segmentation fault in a vendor's

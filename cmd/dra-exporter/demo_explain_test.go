@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/internal/check"
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
 )
 
 // The demo's page has a command for each pod. It works in a shell, in any

@@ -22,7 +22,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/dra-exporter/dra-exporter/internal/check"
-	"github.com/dra-exporter/dra-exporter/test/invariant"
+	"github.com/dra-exporter/dra-exporter/test/tools/invariant"
 )
 
 // runningDemo starts the demo as a program and returns the addresses of its

@@ -53,7 +53,7 @@ func snapshotServer(t *testing.T, name string, options apiserver.Options) *apise
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Stop)
-	folder := filepath.Join("../../test/fixtures/moments", name)
+	folder := filepath.Join("../../test/fakes/fixtures/moments", name)
 	objects := []apiserver.Object{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-a", Labels: map[string]string{"kubernetes.io/hostname": "node-a"}}, Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.37.1"}}}}
 	objects = append(objects, recorded[resourcev1.ResourceSlice](t, folder, "resourceslices")...)
 	objects = append(objects, recorded[resourcev1.ResourceClaim](t, folder, "resourceclaims")...)

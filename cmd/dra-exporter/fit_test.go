@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
 )
 
 // What a pod that requests two devices of the demo would wait for: one of three is held

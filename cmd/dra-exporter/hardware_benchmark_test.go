@@ -11,7 +11,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/nvml"
 	"github.com/dra-exporter/dra-exporter/internal/role"
-	"github.com/dra-exporter/dra-exporter/test/stubs"
+	"github.com/dra-exporter/dra-exporter/test/fakes/stubs"
 )
 
 // BenchmarkHardware reads everything (both tiers, each link, engine activity)

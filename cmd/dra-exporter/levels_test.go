@@ -15,8 +15,8 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
-	"github.com/dra-exporter/dra-exporter/test/invariant"
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/tools/invariant"
 )
 
 const levelsHead = `
@@ -247,7 +247,7 @@ func unhealthy(step int, samples []device.Sample) {
 	}
 }
 
-// The pages of an unhealthy node at each level. test/prometheus evaluates rules,
+// The pages of an unhealthy node at each level. test/suites/prometheus evaluates rules,
 // alerts and dashboards over them.
 func TestLevelPages(t *testing.T) {
 	rows := typicalNodes(t)[0].rows(t, unhealthy)

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/kubelet/simulated"
-	"github.com/dra-exporter/dra-exporter/test/stubs"
+	"github.com/dra-exporter/dra-exporter/test/fakes/stubs"
 )
 
 const (

@@ -20,9 +20,9 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/node"
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
-	"github.com/dra-exporter/dra-exporter/test/stubs"
-	"github.com/dra-exporter/dra-exporter/test/sysfstest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/stubs"
+	"github.com/dra-exporter/dra-exporter/test/fakes/sysfstest"
 )
 
 // column is one of docs/sources.md: a source, and whether its whole devices

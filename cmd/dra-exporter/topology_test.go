@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/internal/topology"
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
 )
 
 // runTopologyProgram runs the subcommand and returns what it prints together.

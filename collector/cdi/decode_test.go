@@ -12,7 +12,7 @@ import (
 	specs "tags.cncf.io/container-device-interface/specs-go"
 )
 
-const moments = "../../test/fixtures/moments"
+const moments = "../../test/fakes/fixtures/moments"
 
 func TestDecode(t *testing.T) {
 	for name, test := range map[string]struct{ spec, want string }{

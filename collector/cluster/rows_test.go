@@ -9,7 +9,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
 )
 
 // testSupply returns one pool of each kind: shared by several claims,
@@ -100,7 +100,7 @@ func newFullHarness(t testing.TB) *harness {
 
 func TestPage(t *testing.T) {
 	h := newFullHarness(t)
-	for level, name := range metric.Levels() { // test/prometheus evaluates rules, alerts and dashboards over them
+	for level, name := range metric.Levels() { // test/suites/prometheus evaluates rules, alerts and dashboards over them
 		rows := metric.NewFilter(metric.Level(level), nil, nil).Rows(h.last.Rows())
 		metrictest.CompareGolden(t, "testdata/levels/"+name+".txt", metrictest.Text(t, metric.NewPage(rows)))
 	}

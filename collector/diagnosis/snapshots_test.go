@@ -13,7 +13,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-const fixtures = "../../test/fixtures/moments"
+const fixtures = "../../test/fakes/fixtures/moments"
 
 // readItems reads the objects of one kind of a captured snapshot.
 func readItems[T any](t *testing.T, snapshot, kind string) []T {

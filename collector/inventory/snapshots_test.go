@@ -30,7 +30,7 @@ func readSnapshot(t testing.TB, name string) *snapshot {
 	m := &snapshot{}
 	for file, list := range map[string]any{"resourceslices": &m.slices, "resourceclaims": &m.claims, "deviceclasses": &m.classes,
 		"devicetaintrules": &m.rules, "resourceclaimtemplates": &m.templates} {
-		text, err := os.ReadFile(filepath.Join("..", "..", "test", "fixtures", "moments", name, file+".yaml"))
+		text, err := os.ReadFile(filepath.Join("..", "..", "test", "fakes", "fixtures", "moments", name, file+".yaml"))
 		if err == nil {
 			err = yaml.Unmarshal(text, list)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/price"
 	"github.com/dra-exporter/dra-exporter/collector/source"
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
 )
 
 // publishCPUs publishes CPUs as dra-driver-cpu does in its individual mode: half of

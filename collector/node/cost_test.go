@@ -11,7 +11,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/price"
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
 )
 
 // configure begins the scene again with another configuration.

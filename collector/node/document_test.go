@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
 )
 
 // TestHealthDocument compares the tables of docs/health.md with those of the

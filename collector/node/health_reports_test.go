@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
 )
 
 func (s *scene) report(uuid string, by reporter) string {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
 )
 
 // Nothing is known of a device's health before something reports it, and no

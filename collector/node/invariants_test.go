@@ -8,10 +8,10 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
-	"github.com/dra-exporter/dra-exporter/test/invariant"
+	"github.com/dra-exporter/dra-exporter/test/tools/invariant"
 )
 
-// invariantPage is a snapshot as test/invariant sees it.
+// invariantPage is a snapshot as test/tools/invariant sees it.
 func invariantPage(snapshot Snapshot) invariant.Page {
 	return invariant.FromRows(snapshot.Rows(), time.Time{}.Add(snapshot.At.Elapsed))
 }

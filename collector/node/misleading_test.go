@@ -11,7 +11,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/kubelet"
 	"github.com/dra-exporter/dra-exporter/kubelet/simulated"
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
 )
 
 // Each case is one way in which the reports of the kubelet or of a driver are

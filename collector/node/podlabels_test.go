@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
 )
 
 func TestLabelsOfPods(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/self"
-	"github.com/dra-exporter/dra-exporter/test/invariant"
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/tools/invariant"
 )
 
 // A scene is a small world on one node that tests change between steps. It

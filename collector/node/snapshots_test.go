@@ -29,11 +29,11 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/node"
 	demo "github.com/dra-exporter/dra-exporter/internal/demo/apiserver"
 	"github.com/dra-exporter/dra-exporter/kubelet"
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
 )
 
 const (
-	moments      = "../../test/fixtures/moments"
+	moments      = "../../test/fakes/fixtures/moments"
 	snapshotNode = "node-a"
 )
 

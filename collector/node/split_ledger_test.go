@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
 )
 
 // A list whose processes were not all looked up leaves the one before in

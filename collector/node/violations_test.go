@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
 )
 
 // A class counts an onset once, however many of its claims hold the device,

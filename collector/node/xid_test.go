@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
 )
 
 // TestXIDClasses raises each code of the table, and holds what comes of it

@@ -19,7 +19,7 @@ import (
 // Real clusters without these bugs show no sign of them, at any time up to an hour after
 // they were recorded, and whatever their version.
 func TestRealClusters(t *testing.T) {
-	recorded, err := filepath.Glob("../../test/fixtures/moments/*")
+	recorded, err := filepath.Glob("../../test/fakes/fixtures/moments/*")
 	if err != nil || len(recorded) == 0 {
 		t.Fatalf("no recorded clusters: %v", err)
 	}

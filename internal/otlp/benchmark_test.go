@@ -25,7 +25,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/otlp/naming"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/test/fakes/otelcollector"
-	"github.com/dra-exporter/dra-exporter/test/otlptest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/otlptest"
 )
 
 // densePush are the options of a push of the dense node: rows of the real

@@ -19,7 +19,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/otlp/naming"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/test/fakes/otelcollector"
-	"github.com/dra-exporter/dra-exporter/test/otlptest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/otlptest"
 )
 
 // TestSameAsTheSDK: what arrives of ours is, message for message, what arrives

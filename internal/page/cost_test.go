@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
 )
 
 func TestNamespaces(t *testing.T) {

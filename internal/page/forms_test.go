@@ -19,7 +19,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/node"
-	"github.com/dra-exporter/dra-exporter/test/otlptest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/otlptest"
 )
 
 // numbers are the numbers of a form, by family and by what they are about.

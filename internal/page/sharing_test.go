@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
 )
 
 // sharing is a node on which devices are shared in every way: split by

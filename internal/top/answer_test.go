@@ -10,7 +10,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/internal/page"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
 )
 
 // The document is the example of docs/top.md, made of real answers.

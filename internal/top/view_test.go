@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dra-exporter/dra-exporter/internal/page"
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
 )
 
 // What is printed once, in a file and in the width of a terminal.

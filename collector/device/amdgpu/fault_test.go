@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/test/sysfstest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/sysfstest"
 )
 
 // readWhole reads the MI300X that is not partitioned.

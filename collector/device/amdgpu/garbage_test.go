@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/test/devicetest"
-	"github.com/dra-exporter/dra-exporter/test/sysfstest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/devicetest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/sysfstest"
 )
 
 // The kernel has numbers of all bits in the files of a card, or counters of another

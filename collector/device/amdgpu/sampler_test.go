@@ -10,7 +10,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/source"
-	"github.com/dra-exporter/dra-exporter/test/sysfstest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/sysfstest"
 )
 
 // A card that disappears while it is being sampled takes nothing with it, and

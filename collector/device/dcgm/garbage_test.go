@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/test/devicetest"
-	"github.com/dra-exporter/dra-exporter/test/stubs"
+	"github.com/dra-exporter/dra-exporter/test/fakes/devicetest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/stubs"
 )
 
 // The engine has a utilization of NVIDIA/DCGM#199, numbers of all bits, and counters of

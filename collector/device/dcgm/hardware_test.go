@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/test/stubs"
+	"github.com/dra-exporter/dra-exporter/test/fakes/stubs"
 )
 
 func TestHardware(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/source"
-	"github.com/dra-exporter/dra-exporter/test/stubs"
+	"github.com/dra-exporter/dra-exporter/test/fakes/stubs"
 )
 
 // An answer that claims more entries than it can hold is refused: the source is

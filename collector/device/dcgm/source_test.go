@@ -12,8 +12,8 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/source"
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
-	"github.com/dra-exporter/dra-exporter/test/stubs"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/stubs"
 )
 
 // modes returns the HostEngine options for the ways to connect to an engine, by

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/test/devicetest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/devicetest"
 )
 
 // The library returns blanks that are not recognized, numbers of all bits, and counters

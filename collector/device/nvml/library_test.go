@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/test/stubs"
+	"github.com/dra-exporter/dra-exporter/test/fakes/stubs"
 )
 
 // sparseLibrary names, for the process that reads it, a library that lacks

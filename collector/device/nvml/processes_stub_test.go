@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/test/stubs"
+	"github.com/dra-exporter/dra-exporter/test/fakes/stubs"
 )
 
 // Processes come through the real binding, and change from one read to the

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/test/sysfstest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/sysfstest"
 )
 
 const port1 = roce + "infiniband/mlx5_1/ports/1/"

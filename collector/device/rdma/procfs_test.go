@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/procfs/sysfs"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/test/sysfstest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/sysfstest"
 )
 
 // Another library that reads the same files returns the same values.

@@ -7,8 +7,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/sysfs"
 	"github.com/dra-exporter/dra-exporter/collector/source"
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
-	"github.com/dra-exporter/dra-exporter/test/sysfstest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/sysfstest"
 )
 
 // The functions of the fixture, in the order of their addresses.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/collector/device/sysfs"
-	"github.com/dra-exporter/dra-exporter/test/sysfstest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/sysfstest"
 )
 
 func TestFunction(t *testing.T) {

@@ -133,7 +133,7 @@ func TestBothSpellings(t *testing.T) {
 			}
 		}
 	}
-	unseen := document(t, "test/fixtures/upstream-metrics/unseen-metrics.txt")
+	unseen := document(t, "test/fakes/fixtures/upstream-metrics/unseen-metrics.txt")
 	for _, renamed := range regexp.MustCompile(`(?m)^# TYPE ((?:resourceclaim_controller|scheduler)_\w+)`).FindAllStringSubmatch(unseen, -1) {
 		if text, _ := json.Marshal(asked(t, allocationKubernetes())); !strings.Contains(string(text), renamed[1]) {
 			t.Errorf("no panel queries %s", renamed[1])

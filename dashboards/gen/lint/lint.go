@@ -7,7 +7,7 @@
 //     namespace, and never by instance, which is another for each replica of an
 //     exporter: target-hard-coded and target-cluster say so;
 //   - target-promql is not here, since Prometheus's parser is in module
-//     test/prometheus, where every query is sent to a real Prometheus, too;
+//     test/suites/prometheus, where every query is sent to a real Prometheus, too;
 //   - the rules for Loki have nothing to check.
 package lint
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dra-exporter/dra-exporter/test/metrictest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
 )
 
 const (

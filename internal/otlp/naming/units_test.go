@@ -9,7 +9,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/node"
 	"github.com/dra-exporter/dra-exporter/collector/self"
 	"github.com/dra-exporter/dra-exporter/internal/dcgmnames"
-	"github.com/dra-exporter/dra-exporter/test/otlptest"
+	"github.com/dra-exporter/dra-exporter/test/fakes/otlptest"
 )
 
 // everyFamily is what any role can ever push.

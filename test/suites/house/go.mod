@@ -1,0 +1,12 @@
+// What measures the shape of the code. It needs go/packages, which the binary
+// does not.
+module github.com/dra-exporter/dra-exporter/test/suites/house
+
+go 1.26.0
+
+require golang.org/x/tools v0.52.0
+
+require (
+	golang.org/x/mod v0.42.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+)
