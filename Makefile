@@ -53,7 +53,7 @@ SITE_PORT ?= 1313
 KUSTOMIZATIONS := $(wildcard deploy/kustomize/base deploy/kustomize/overlays/*) dashboards
 # The modules whose code is ours; those that only pin a tool have none, and the
 # collector of test/programs/otelcol has next to none, at the price of checking all of it.
-LINTED := . $(patsubst %/go.mod,%,$(wildcard dashboards/gen/go.mod deploy/helm/gen/go.mod site/go.mod test/programs/drivers/toolkit/go.mod test/suites/*/go.mod test/suites/drivers/*/go.mod))
+LINTED := . $(patsubst %/go.mod,%,$(wildcard dashboards/gen/go.mod site/go.mod test/programs/drivers/toolkit/go.mod test/suites/go.mod test/suites/prometheus/go.mod test/tools/lint/go.mod))
 
 ##@ Use
 .PHONY: help demo
@@ -112,9 +112,8 @@ test-packages: ## the same without the tests of the GPU kit
 	CGO_ENABLED=0 go build ./...
 	CGO_ENABLED=0 go vet ./...
 	cd dashboards/gen && go vet ./... && CGO_ENABLED=1 go test -race $(TEST_FLAGS) ./...
-	cd deploy/helm/gen && go vet ./... && CGO_ENABLED=1 go test -race $(TEST_FLAGS) ./...
-	cd test/suites/house && go vet ./... && go test -count=1 $(TEST_FLAGS) ./...
-	cd test/suites/house && go run . -check >/dev/null
+	cd test/tools/lint/house && go vet ./... && go test -count=1 $(TEST_FLAGS) ./...
+	cd test/tools/lint/house && go run . -check >/dev/null
 
 # They compare what is sampled at the same time in several ways: on a machine that
 # does much else there are too few samples.
@@ -165,7 +164,7 @@ rehearsal: ## a whole release without GitHub: published to a registry on this ma
 ##@ Check
 .PHONY: lint house vuln manifests rules dashboards exported prometheusrule chart-files chart tools docs
 house: ## the shape of the code and the grammar of its names; fails beyond the limits (HOUSE=-v names them)
-	cd test/suites/house && go run . -check $(HOUSE)
+	cd test/tools/lint/house && go run . -check $(HOUSE)
 
 lint: $(TOOLS)/.built $(RELEASE)/.built ## golangci-lint with our rules; staticcheck on the build without cgo; actionlint
 	@for module in $(LINTED); do \
@@ -200,7 +199,7 @@ prometheusrule: ## write the PrometheusRule of deploy/kustomize from alerts/*.ya
 
 # Git has dashboards and rules once, and a chart has them in its folder.
 chart-files: ## write what the Helm chart copies (dashboards, rules), before `helm install` from a clone
-	cd deploy/helm/gen && go run .
+	cd dashboards/gen/chart && go run .
 
 chart: chart-files $(HELM) ## the same, and the thresholds of the chart's values and its README.md
 	cd test/suites/helm && go test -run '^TestThresholds$$' . -update
@@ -226,24 +225,26 @@ site-test: $(HUGO) ## build the documentation site and check links, headings, im
 
 tools: $(TOOLS)/.built $(RELEASE)/.built $(PROMTOOL) ## build the linters, benchstat, govulncheck and the like, promtool and Prometheus
 
-$(TOOLS)/.built: test/tools/pinned/go.mod test/tools/pinned/go.sum
+build_tools = cd $(<D) && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(@D)/
+
+$(TOOLS)/.built: test/tools/lint/go.mod test/tools/lint/go.sum
 	@mkdir -p $(@D)
-	cd $(<D) && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(@D)/ tool
+	$(build_tools) github.com/golangci/golangci-lint/v2/cmd/golangci-lint golang.org/x/perf/cmd/benchstat honnef.co/go/tools/cmd/staticcheck
 	@touch $@
 
-$(RELEASE)/.built: test/suites/release/go.mod test/suites/release/go.sum
+$(RELEASE)/.built: test/tools/lint/go.mod test/tools/lint/go.sum
 	@mkdir -p $(@D)
-	cd $(<D) && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(@D)/ tool
+	$(build_tools) github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod github.com/rhysd/actionlint/cmd/actionlint golang.org/x/vuln/cmd/govulncheck
 	@touch $@
 
-$(HELM): test/suites/helm/go.mod test/suites/helm/go.sum
+$(HELM): test/suites/go.mod test/suites/go.sum
 	$(MAKE) -C test $(@D)/.built
 
 # Of all the ways in which Prometheus finds targets, the shipped configurations
 # use one: the others are the libraries of every cloud.
 $(PROMTOOL): test/suites/prometheus/go.mod test/suites/prometheus/go.sum
 	@mkdir -p $(@D)
-	cd $(<D) && CGO_ENABLED=0 go build -trimpath -tags remove_all_sd,enable_kubernetes_sd -ldflags '-s -w' -o $(@D)/ tool
+	$(build_tools) -tags remove_all_sd,enable_kubernetes_sd tool
 
 $(HUGO): site/go.mod site/go.sum
 	@mkdir -p $(@D)

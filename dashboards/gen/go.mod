@@ -1,4 +1,5 @@
-// What writes ../*.json. Grafana's types belong here and not to the exporter.
+// What writes ../*.json, and, in chart/, their copies in the Helm chart. Grafana's
+// types belong here and not to the exporter.
 module github.com/dra-exporter/dra-exporter/dashboards/gen
 
 go 1.26.0

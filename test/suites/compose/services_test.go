@@ -88,9 +88,9 @@ func TestPrometheusVersion(t *testing.T) {
 
 // TestAlertmanagerVersion: the image has the version that is tested.
 func TestAlertmanagerVersion(t *testing.T) {
-	module := regexp.MustCompile(`github.com/prometheus/alertmanager (v\S+)`).FindStringSubmatch(read(t, repository, "test/programs/alertmanager/go.mod"))
+	module := regexp.MustCompile(`github.com/prometheus/alertmanager (v\S+)`).FindStringSubmatch(read(t, repository, "test/programs/sources/go.mod"))
 	if module == nil {
-		t.Fatal("test/programs/alertmanager/go.mod pins no Alertmanager")
+		t.Fatal("test/programs/sources/go.mod pins no Alertmanager")
 	}
 	if image, want := project(t).Services["alertmanager"].Image, "prom/alertmanager:"+module[1]; image != want {
 		t.Errorf("the image is %s, tested is %s", image, want)

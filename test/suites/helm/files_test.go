@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dra-exporter/dra-exporter/deploy/helm/gen/copies"
+	"github.com/dra-exporter/dra-exporter/dashboards/gen/chart/copies"
 )
 
 var update = flag.Bool("update", false, "write the thresholds of the chart's values, and README.md")

@@ -14,7 +14,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/dra-exporter/dra-exporter/deploy/helm/gen/thresholds"
+	"github.com/dra-exporter/dra-exporter/dashboards/gen/chart/thresholds"
 )
 
 const (

@@ -15,7 +15,7 @@ func TestCompatibilityTable(t *testing.T) {
 		{"Prometheus", "oldest", "test/Makefile", `OLD_PROMETHEUS_VERSION := (\S+)`},
 		{"Prometheus", "newest", "test/suites/prometheus/go.mod", `github.com/prometheus/prometheus v(\S+)`},
 		{"Alertmanager", "oldest", "test/Makefile", `OLD_ALERTMANAGER_VERSION := (\S+)`},
-		{"Alertmanager", "newest", "test/programs/alertmanager/go.mod", `github.com/prometheus/alertmanager v(\S+)`},
+		{"Alertmanager", "newest", "test/programs/sources/go.mod", `github.com/prometheus/alertmanager v(\S+)`},
 		{"OpenTelemetry Collector", "oldest", "test/programs/otelcol/oldest.mod", `go.opentelemetry.io/collector/otelcol v(\S+)`},
 		{"OpenTelemetry Collector", "newest", "test/programs/otelcol/go.mod", `go.opentelemetry.io/collector/otelcol v(\S+)`},
 	} {

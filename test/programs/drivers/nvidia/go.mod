@@ -1,11 +1,12 @@
 // NVIDIA's DRA driver, unpatched, and the hook that its CDI specs name, built
-// from the module proxy by test/Makefile.
+// from the module proxy by test/Makefile. The proxy does not serve NVIDIA's bindings
+// of the fabric manager: pkg/nvfm stands in for them, at the path of their package.
 module github.com/dra-exporter/dra-exporter/test/programs/drivers/nvidia
 
 go 1.26.0
 
 replace (
-	github.com/NVIDIA/go-nvfm => ./nvfm
+	github.com/NVIDIA/go-nvfm => ./
 	k8s.io/api => k8s.io/api v0.37.2
 	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.37.2
 	k8s.io/apimachinery => k8s.io/apimachinery v0.37.2

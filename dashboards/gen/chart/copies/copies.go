@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/dra-exporter/dra-exporter/deploy/helm/gen/thresholds"
+	"github.com/dra-exporter/dra-exporter/dashboards/gen/chart/thresholds"
 )
 
 // Files returns the text of each file by its path in the chart. Dashboards and

@@ -32,7 +32,7 @@ const (
 )
 
 func main() {
-	root := flag.String("root", "../../..", "`directory` of the module to measure")
+	root := flag.String("root", "../../../..", "`directory` of the module to measure")
 	check := flag.Bool("check", false, "exit with status 1 if a limit is exceeded")
 	verbose := flag.Bool("v", false, "name the files, types and literals behind each number")
 	flag.Parse()

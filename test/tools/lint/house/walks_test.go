@@ -16,7 +16,7 @@ var walkRow = regexp.MustCompile("(?m)^\\| `([^`]+\\.go)` \\| `([^`]+)` \\|")
 // TestWalksOfTheArchitecture checks that every function of the walks in
 // docs/architecture.md is in the file that the row names.
 func TestWalksOfTheArchitecture(t *testing.T) {
-	const root = "../../.."
+	const root = "../../../.."
 	text, err := os.ReadFile(filepath.Join(root, "docs/architecture.md"))
 	if err != nil {
 		t.Fatal(err)

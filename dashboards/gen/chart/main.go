@@ -1,4 +1,4 @@
-// Command gen writes the dashboards and rules into the Helm chart, which git does
+// Command chart writes the dashboards and rules into the Helm chart, which git does
 // not have there.
 package main
 
@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/dra-exporter/dra-exporter/deploy/helm/gen/copies"
+	"github.com/dra-exporter/dra-exporter/dashboards/gen/chart/copies"
 )
 
 func main() {
@@ -19,7 +19,7 @@ func main() {
 		*chart = filepath.Join(*repository, "deploy", "helm", "dra-exporter")
 	}
 	if err := copies.Write(*repository, *chart); err != nil {
-		fmt.Fprintln(os.Stderr, "gen:", err)
+		fmt.Fprintln(os.Stderr, "chart:", err)
 		os.Exit(1) //nolint:forbidigo // this is a command
 	}
 }
