@@ -162,50 +162,6 @@ func (s *devices) newestSample() clock.Instant {
 	return newest
 }
 
-// deviceState is one device: hardware, a partition of it, or a held device whose
-// hardware is not known.
-type deviceState struct {
-	uuid     string
-	hardware bool // false: only its published name is known
-	device   device.Device
-	source   string
-	sample   device.Sample // of this step, if it is present
-
-	published   dra.PublishedDevice // last known; its ID is empty while unmatched
-	isPublished bool
-	inSlice     bool // the driver publishes it now
-
-	at       clock.Instant              // of the newest readings; zero: never read
-	newer    bool                       // they came in this step
-	fresh    bool                       // at is recent enough for gauges
-	released bool                       // its source is closed on purpose
-	linked   bool                       // some of its NVLinks are up
-	readings []device.Reading           // sorted by quantity
-	offsets  [device.Quantities + 1]int // where each quantity begins in readings
-	size     float64                    // last known memory size, bytes; 0: unknown
-
-	processes []device.Process // as listed last
-	listedAt  clock.Instant    // zero: never
-	xids      []device.XID     // by code; nil: not watched now
-	xidSource string           // of xids; need not be the source of the readings
-
-	seen       clock.Instant // last step in which it was sampled or held
-	present    bool          // it is in the samples of this step
-	wasPresent bool          // and of the step before
-
-	known         deviceDriver    // see driver
-	shownIdentity *model.Identity // as in the model before
-	shownDetails  *model.Details
-
-	// What each stage keeps of the device.
-	holders   deviceHolders
-	growth    deviceGrowth
-	split     *deviceSplit // nil: its processes have not been listed
-	prices    devicePrices
-	health    deviceHealth
-	incidents deviceIncidents
-}
-
 // identify applies what a sample of this step is of.
 func (d *deviceState) identify(sample device.Sample, now clock.Instant) {
 	d.device, d.source, d.hardware, d.present = sample.Device, sample.Source, true, true
@@ -299,16 +255,6 @@ func (d *deviceState) measured(r *device.Reading) device.Window {
 		return device.Window{From: d.at.Elapsed, To: d.at.Elapsed}
 	}
 	return r.Measured
-}
-
-// deviceDriver is the DRA driver of a device, and what it was looked up by: that is too
-// slow to be done for every device in every step.
-type deviceDriver struct {
-	named, published, vendor string
-
-	name     string // empty: it is not known
-	kind     vendors.DeviceKind
-	measured bool // a source reads its devices
 }
 
 // driver returns the DRA driver of the device.

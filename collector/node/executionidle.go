@@ -22,14 +22,6 @@ const (
 	poweredOver = 1.2
 )
 
-// idlePower is the power of a device while nothing held it and it was not used: the
-// lowest of the medians of idleReadings readings in a row, because a single reading of
-// a sensor may be far too low. Of fewer readings it is the highest.
-type idlePower struct {
-	recent []float64 // readings, watts, the oldest first
-	lowest float64   // watts; 0: not known
-}
-
 // idleReadings is odd, and more than twice the number of wrong readings in a row.
 const idleReadings = 5
 

@@ -347,8 +347,8 @@ func holdFamilies() []definition {
 
 // accountFamilies are what claims accrued, under every attribution that they ever had.
 func accountFamilies() []definition {
-	account := func(name, unit, what string, total func(*model.Account) model.Total) definition {
-		return counter(name, unit, what+" while the claim held the device; with attribution shared, the device's own value", accountLabels(), accountRows(total))
+	account := func(name, unit, subject string, total func(*model.Account) model.Total) definition {
+		return counter(name, unit, subject+" while the claim held the device; with attribution shared, the device's own value", accountLabels(), accountRows(total))
 	}
 	return []definition{
 		account(metric.ClaimBusySeconds, "seconds", "Integral of the utilization ratio", func(a *model.Account) model.Total { return a.Busy }),

@@ -19,39 +19,6 @@ type counters struct {
 	resets    tally
 }
 
-// deviceGrowth is the growth of the quantities of one device.
-type deviceGrowth struct {
-	device    *deviceState
-	source    string // of the last measurements
-	unread    bool   // counters have not been observed since the newest readings came
-	meters    [meters]growth
-	throttled []reasonGrowth // throttled time
-	busy      tally
-	idle      idlePower
-}
-
-type reasonGrowth struct {
-	reason string
-	growth
-}
-
-// growth is how much a quantity that accrues has grown between two of its
-// measurements.
-type growth struct {
-	known  bool          // the quantity has been read on this device
-	based  bool          // value is where the next growth begins
-	origin uint16        // of value, see device.Reading
-	value  float64       // of a counter: the highest since its last reset
-	at     device.Window // when value was measured
-	grew   bool          // there is a newer measurement in this step
-	reset  bool          // the counter began again at zero between the two
-	gap    time.Duration // when the device was read last before it was released; 0: it has not been since it was measured
-	across bool          // it was released between the two
-	amount float64
-	from   device.Window // the measurement before
-	rate   float64       // per second, when it grew last
-}
-
 // noise is how far a hardware counter may fall, as a part of its value, without
 // having been reset: interpolated counters of energy fall by a little.
 const noise = 0.01

@@ -9,7 +9,6 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
@@ -190,33 +189,6 @@ func (s *health) setModel(m *model.Health, d *deviceState) {
 	if d.inSlice {
 		m.Taints = h.shownTaints
 	}
-}
-
-// deviceHealth is the health of one device. docs/health.md describes how it is
-// determined.
-type deviceHealth struct {
-	device   *deviceState
-	source   string // of the samples that watches have observed
-	watches  watches
-	xids     xidCounts
-	raised   []raised // the signals that are present, in the order of their ids
-	violated uint8    // constraints of the signals that were present before, a bit each
-	examined uint64   // quantities that have been examined before, a bit each
-	reports  [reporters]report
-
-	shownSignals []model.Signal // of those that are raised; nil: outdated
-	shownTaints  []dra.Taint    // each once
-	taints       []dra.Taint    // that shownTaints was made from
-}
-
-// raised is a signal that is present: from its onset until it has not been raised
-// for the hold.
-type raised struct {
-	signal    signalID
-	critical  bool
-	inherited bool          // it was there when its quantity was first read: the onset was not observed
-	since     clock.Instant // its onset
-	last      clock.Instant // when it was last raised, or could not be examined
 }
 
 // raise raises a signal in this step. The result is valid until the next one is

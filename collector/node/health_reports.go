@@ -4,30 +4,6 @@ import (
 	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/model"
-)
-
-// reporter is a source of a device's health.
-type reporter int
-
-const (
-	byDriver reporter = iota
-	byHardware
-	byKubelet
-	reporters
-)
-
-func (r reporter) String() string {
-	return [reporters]string{byDriver: "driver", byHardware: "hardware", byKubelet: "kubelet"}[r]
-}
-
-// report is what a reporter reports.
-type report = model.Report
-
-const (
-	unreported = model.Unreported
-	unhealthy  = model.Unhealthy
-	healthy    = model.Healthy
 )
 
 // driverReport is the health by the driver's taints, while a slice has the device

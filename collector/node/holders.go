@@ -20,32 +20,6 @@ type holding struct {
 	unresolved []unresolvedPlugin
 }
 
-// deviceHolders is who holds a device in the present step.
-type deviceHolders struct {
-	device   *deviceState
-	claims   int  // distinct claims, admin access not counted
-	plugins  int  // distinct pods with device plugins
-	possible int  // further pods whose device plugin may have given it, or a partition of it: it is not free
-	related  int  // holders of the parent, or of any partition; claims that may be holders
-	siblings int  // holders of other compute instances of its GPU instance
-	cut      bool // it is divided into partitions, or will be: one is held
-	missing  bool // the pods of a claim that holds it may have ended, see claimView
-
-	shares       []consumption // of each claim
-	sharesBefore []consumption // in the step before
-	listedOnly   bool          // a claim that only the kubelet's List reports: it may have admin access
-	inGroup      bool          // a claim whose device-seconds no node counts, see charging
-	pods         []dra.PodRef  // with device plugins, sorted
-	podsBefore   []dra.PodRef
-}
-
-// consumption is what one claim consumes of a device that several may share.
-type consumption struct {
-	claim    dra.ClaimRef
-	consumed map[string]float64
-	hidden   bool // only the kubelet's List has the share: what it consumes is not known
-}
-
 // uncountedReason is why the device-seconds of a held device are not counted.
 type uncountedReason uint8
 

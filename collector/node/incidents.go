@@ -32,26 +32,11 @@ type incidents struct {
 // driverModel is what incidents are counted by.
 type driverModel struct{ model, driverVersion string }
 
-// kindSet is a set of kinds of incidents, a bit each.
-type kindSet uint16
-
 func (k incidentKind) set() kindSet { return 1 << k }
 
 // modelIncidents are the totals of the devices of a model, by kind: each kind is open
 // since a device was watched for it, or had it.
 type modelIncidents [incidentTotals][incidentKinds]tally
-
-// deviceIncidents is what is present on one device. Of a partition, only driver is used:
-// the rest is part of the device that it is cut from.
-type deviceIncidents struct {
-	driver   report  // by its taints, when they were last known
-	present  kindSet // of this step, those of its partitions included
-	begun    kindSet // of those, the ones whose beginning is known
-	before   kindSet // present in the step before
-	watched  kindSet // for what the device or a partition of it is watched
-	earlier  kindSet // watched in the step before
-	failures tally   // while it was held
-}
 
 func newIncidents(config Config, health *health) *incidents {
 	return &incidents{

@@ -16,17 +16,6 @@ type prices struct {
 	list  *price.Prices // nil: no prices are known, now or later
 }
 
-// devicePrices is what a device costs, and what that was looked up by.
-type devicePrices struct {
-	classes []string // of the claims that hold the device; one empty class if none does
-	asked   struct {
-		list    *price.Prices
-		classes []string
-		device  price.PricedDevice
-	}
-	facts factList[model.Price] // past ones for the grace, as released holds are priced by them; all by the list in use
-}
-
 // update looks the prices up. list is a price list that was reloaded; nil if none
 // was. What was charged before is not changed.
 func (s *prices) update(devices *devices, list *price.Prices, views []claimView, now clock.Instant) {

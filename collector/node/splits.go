@@ -271,35 +271,6 @@ func (u *use) busy(g *growth) float64 {
 	return u.value * span.Seconds()
 }
 
-// deviceSplit is the use of a whole device by the processes of each holder. It is
-// computed from the last complete list of processes and the device's holders.
-type deviceSplit struct {
-	list processList
-	users
-
-	reported     [usages]bool // every process reports it, and the user of each process is known
-	known        [usages]bool // and so is the device's own value, which limits the sum
-	unattributed amounts      // of processes that belong to no holder
-	listed       bool         // the processes are known
-	foreign      int          // those of pods that hold nothing of the device
-	orphans      int          // and have no admin access to it either
-
-	// What lists have shown so far. A device at rest must not look as if its use
-	// could be split if it cannot be as soon as processes work: then its idle time
-	// alone would be known.
-	unreported [usages]bool // by some process of the last list that had any
-	server     int          // pid of the MPS server that is reported to do its clients' work; 0: none is
-	servers    map[int]bool // pids of processes that were listed beside clients of MPS: they may be their server
-}
-
-// processList is the processes of a device and their owners.
-type processList struct {
-	at        clock.Instant // when they were listed; zero: never
-	processes []device.Process
-	owners    []dra.Owner // of each process
-	next      []dra.Owner // of the list that is being applied
-}
-
 // apply applies a list once all its processes have been looked up. Until then
 // the one before is kept. A list that was applied is not looked up again: some
 // of its pids may have been reused.
@@ -497,44 +468,8 @@ func (m *mpsServer) pid() int {
 	}
 }
 
-// users are the pods that may use a device because they hold it.
-type users struct {
-	pods    []user    // sorted by name
-	parts   []portion // one for each claim that holds the device
-	unnamed bool      // pods that are not known may hold it
-
-	monitors []string      // UIDs of pods with admin access
-	since    clock.Instant // when its holders became these
-
-	byUID       map[string]int // positions in pods
-	byContainer map[string]int
-}
-
-// user is a pod that holds a device.
-type user struct {
-	pod        dra.PodRef
-	uid        string         // empty: not known
-	holds      []int          // through which claims, as positions in parts; throughPlugin for device plugins
-	containers []containerUse // which of them each of its containers uses
-	amounts    amounts
-}
-
 // throughPlugin is the hold of a pod that has no claim.
 const throughPlugin = -1
-
-// containerUse is the holds that a container may use.
-type containerUse struct {
-	name, id string
-	holds    []int
-}
-
-// portion is the use of a device by a claim's processes.
-type portion struct {
-	claim     dra.ClaimRef
-	ambiguous bool // its pods do not show which processes are the claim's
-	uncertain bool // nor do the processes of the last list
-	amounts   amounts
-}
 
 // findUser returns the pod of a process; nil if the pod does not hold the device.
 // It is found by the container if not by the UID: the UID of a static pod is the

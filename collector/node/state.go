@@ -63,7 +63,7 @@ type State struct {
 
 // NewState returns the state before the first step.
 func NewState(config Config) State {
-	health, own := newHealth(config), self.NewFamilies()
+	health, families := newHealth(config), self.NewFamilies()
 	return State{
 		config:    config,
 		devices:   newDevices(config),
@@ -82,9 +82,9 @@ func NewState(config Config) State {
 		incidents: newIncidents(config, health),
 
 		families: define(config),
-		self:     own,
+		self:     families,
 		labelled: newLabelled(),
-		builder:  metric.NewBuilder(config.MaxSeries, own.Dropped),
+		builder:  metric.NewBuilder(config.MaxSeries, families.Dropped),
 	}
 }
 
