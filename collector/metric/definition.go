@@ -1,5 +1,10 @@
 package metric
 
+import (
+	"math"
+	"slices"
+)
+
 // Definition is a family together with what makes its rows: Fill adds those of a
 // model. Histograms have no rows, and no Fill.
 type Definition[M any] struct {
@@ -38,9 +43,14 @@ type LabelCache[K comparable, L any] struct {
 	labels []*L
 }
 
+// alignReach is how many records that are gone are skipped in one place before the next
+// records are looked up by their keys.
+const alignReach = 32
+
 // Align returns the labels of each record of a list, in its order: those of the list
-// before for a key that was in it, else new ones, which are empty. Keys are unique. A
-// list with the same keys in the same order costs one comparison for each.
+// before for a key that was in it, else new ones, which are empty. Keys are unique. The
+// labels are valid until the next call. A list with the same keys in the same order costs
+// one comparison for each; so does one of which a few have come or gone.
 func (c *LabelCache[K, L]) Align(count int, key func(i int) K) []*L {
 	same := 0
 	for same < min(count, len(c.keys)) && c.keys[same] == key(same) {
@@ -49,19 +59,36 @@ func (c *LabelCache[K, L]) Align(count int, key func(i int) K) []*L {
 	if same == count && same == len(c.keys) {
 		return c.labels
 	}
-	kept := make(map[K]*L, len(c.keys)-same)
-	for i := same; i < len(c.keys); i++ {
-		kept[c.keys[i]] = c.labels[i]
-	}
-	keys, labels := make([]K, count), make([]*L, count)
-	copy(keys, c.keys[:same])
-	copy(labels, c.labels[:same])
+	end, keys, labels := len(c.keys), c.keys[same:], c.labels[same:] // of the list before, from the next record on
+	c.keys = slices.Grow(c.keys[:same], count-same)[:count]
+	c.labels = slices.Grow(c.labels[:same], count-same)[:count]
+	skipped, others := make(map[K]*L), []int(nil) // records that are not where they are expected: of both lists
 	for i := same; i < count; i++ {
-		keys[i] = key(i)
-		if labels[i] = kept[keys[i]]; labels[i] == nil {
-			labels[i] = new(L)
+		k, found := key(i), (*L)(nil)
+		if at := slices.Index(keys[:min(alignReach, len(keys))], k); at >= 0 {
+			for j := range at {
+				skipped[keys[j]] = labels[j]
+			}
+			found, keys, labels = labels[at], keys[at+1:], labels[at+1:]
+		} else {
+			others = append(others, i)
+		}
+		if len(keys) > 0 && i >= end-len(keys) { // it would be overwritten
+			end, keys, labels = math.MaxInt, slices.Clone(keys), slices.Clone(labels)
+		}
+		c.keys[i], c.labels[i] = k, found
+	}
+	if len(others) > 0 {
+		for j := range keys {
+			skipped[keys[j]] = labels[j]
 		}
 	}
-	c.keys, c.labels = keys, labels
-	return labels
+	for _, i := range others {
+		if c.labels[i] = skipped[c.keys[i]]; c.labels[i] == nil {
+			c.labels[i] = new(L)
+		}
+	}
+	clear(c.keys[count:cap(c.keys)])
+	clear(c.labels[count:cap(c.labels)])
+	return c.labels
 }
