@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
@@ -24,15 +23,14 @@ type anomalies struct {
 	deletedPods       stableList[model.DeletedPod]
 }
 
-// flagged is a set of claims or pods and the labels of their rows.
+// flagged is a set of claims or pods.
 type flagged[E any] struct {
-	family  *metric.Family
 	compare func(x, y *E) int
-	labels  map[*E]*metric.Labels
+	entries map[*E]struct{}
 	order   []*E // sorted; nil: one was added or removed
 }
 
-func newAnomalies(x *index, f *families) *anomalies {
+func newAnomalies(x *index) *anomalies {
 	compareClaims := func(x, y *claimEntry) int {
 		return cmp.Or(cmp.Compare(x.ref.Namespace, y.ref.Namespace), cmp.Compare(x.ref.Name, y.ref.Name))
 	}
@@ -41,9 +39,9 @@ func newAnomalies(x *index, f *families) *anomalies {
 	}
 	return &anomalies{
 		index:       x,
-		terminating: flagged[claimEntry]{f.terminatingSince, compareClaims, make(map[*claimEntry]*metric.Labels), nil},
-		orphaned:    flagged[claimEntry]{f.orphaned, compareClaims, make(map[*claimEntry]*metric.Labels), nil},
-		deleted:     flagged[podEntry]{f.podDeletion, comparePods, make(map[*podEntry]*metric.Labels), nil},
+		terminating: flagged[claimEntry]{compare: compareClaims, entries: make(map[*claimEntry]struct{})},
+		orphaned:    flagged[claimEntry]{compare: compareClaims, entries: make(map[*claimEntry]struct{})},
+		deleted:     flagged[podEntry]{compare: comparePods, entries: make(map[*podEntry]struct{})},
 		indirect:    make(map[*claimEntry]struct{}),
 	}
 }
@@ -61,14 +59,14 @@ func (a *anomalies) update() {
 	}
 	for p := range a.index.changed.pods {
 		uses := len(p.refs) > 0 && p.object.Node != "" && !p.object.Terminal
-		a.deleted.set(p, !p.removed && uses && !p.object.Deleted.IsZero(), p.ref.Namespace, p.ref.Name, p.object.Node)
+		a.deleted.set(p, !p.removed && uses && !p.object.Deleted.IsZero())
 	}
 }
 
 func (a *anomalies) updateClaim(c *claimEntry) {
-	a.terminating.set(c, c.object != nil && !c.object.Deleted.IsZero() && len(c.object.Finalizers) > 0, c.ref.Namespace, c.ref.Name)
+	a.terminating.set(c, c.object != nil && !c.object.Deleted.IsZero() && len(c.object.Finalizers) > 0)
 	orphaned, indirect := a.index.consumers(c)
-	a.orphaned.set(c, orphaned, c.ref.Namespace, c.ref.Name)
+	a.orphaned.set(c, orphaned)
 	if indirect {
 		a.indirect[c] = struct{}{}
 	} else {
@@ -76,55 +74,46 @@ func (a *anomalies) updateClaim(c *claimEntry) {
 	}
 }
 
-// terminatingRows adds since when claims have been terminating, and returns them.
-func (a *anomalies) terminatingRows(b *metric.Builder) []model.TerminatingClaim {
-	b.In(a.terminating.family)
+// listTerminating returns since when claims have been terminating.
+func (a *anomalies) listTerminating() []model.TerminatingClaim {
 	for _, c := range a.terminating.sorted() {
-		b.Add(a.terminating.labels[c], float64(c.object.Deleted.Unix()))
 		a.terminatingClaims.add(model.TerminatingClaim{Ref: c.ref, Since: c.object.Deleted})
 	}
 	return a.terminatingClaims.take()
 }
 
-// orphanedRows adds the orphaned claims, and returns them.
-func (a *anomalies) orphanedRows(b *metric.Builder) []dra.ClaimRef {
-	b.In(a.orphaned.family)
+func (a *anomalies) listOrphaned() []dra.ClaimRef {
 	for _, c := range a.orphaned.sorted() {
-		b.Add(a.orphaned.labels[c], 1)
 		a.orphanedClaims.add(c.ref)
 	}
 	return a.orphanedClaims.take()
 }
 
-// deletedRows adds by when pods that are being deleted should have ended, and returns
-// them.
-func (a *anomalies) deletedRows(b *metric.Builder) []model.DeletedPod {
-	b.In(a.deleted.family)
+// listDeleted returns by when pods that are being deleted should have ended.
+func (a *anomalies) listDeleted() []model.DeletedPod {
 	for _, p := range a.deleted.sorted() {
-		due := p.object.Deleted.Add(p.object.Grace)
-		b.Add(a.deleted.labels[p], float64(due.Unix()))
-		a.deletedPods.add(model.DeletedPod{Pod: p.ref, Node: p.object.Node, Due: due})
+		a.deletedPods.add(model.DeletedPod{Pod: p.ref, Node: p.object.Node, Due: p.object.Deleted.Add(p.object.Grace)})
 	}
 	return a.deletedPods.take()
 }
 
-// set adds a claim or pod with its labels to the set, or removes it.
-func (f *flagged[E]) set(entry *E, included bool, labels ...string) {
-	switch _, ok := f.labels[entry]; {
+// set adds a claim or pod to the set, or removes it.
+func (f *flagged[E]) set(entry *E, included bool) {
+	switch _, ok := f.entries[entry]; {
 	case included == ok:
 		return
 	case included:
-		f.labels[entry] = metric.NewLabels(f.family.Labels, labels...)
+		f.entries[entry] = struct{}{}
 	default:
-		delete(f.labels, entry)
+		delete(f.entries, entry)
 	}
 	f.order = nil
 }
 
 // sorted lists the set in the order of the names.
 func (f *flagged[E]) sorted() []*E {
-	if f.order == nil && len(f.labels) > 0 {
-		f.order = slices.SortedFunc(maps.Keys(f.labels), f.compare)
+	if f.order == nil && len(f.entries) > 0 {
+		f.order = slices.SortedFunc(maps.Keys(f.entries), f.compare)
 	}
 	return f.order
 }
@@ -140,10 +129,9 @@ type evictions struct {
 }
 
 type evictionCount struct {
-	pods   int
-	total  float64
-	start  time.Time
-	labels *metric.Labels
+	pods  int
+	total float64
+	start time.Time
 }
 
 func newEvictions() *evictions {
@@ -188,23 +176,16 @@ func (e *evictions) evictIdle() {
 	clear(e.idle)
 }
 
-// rows adds the counters, and returns them.
-func (e *evictions) rows(b *metric.Builder, family *metric.Family) []model.Counter {
+// counters returns the counters.
+func (e *evictions) counters() []model.Counter {
 	if e.order == nil {
 		e.order, e.models = slices.Sorted(maps.Keys(e.counts)), nil
 	}
 	if e.models == nil {
 		for _, namespace := range e.order {
-			e.models = append(e.models, model.Counter{Name: namespace, Count: e.counts[namespace].total})
+			count := e.counts[namespace]
+			e.models = append(e.models, model.Counter{Name: namespace, Count: count.total, Since: count.start})
 		}
-	}
-	b.In(family)
-	for _, namespace := range e.order {
-		count := e.counts[namespace]
-		if count.labels == nil {
-			count.labels = metric.NewLabels(family.Labels, namespace)
-		}
-		b.AddFrom(count.labels, count.total, count.start)
 	}
 	return e.models
 }

@@ -4,7 +4,7 @@ import (
 	"iter"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // maxAutoscaling bounds the events of autoscalers that are kept.
@@ -14,7 +14,8 @@ const maxAutoscaling = 1 << 14
 // none.
 type autoscaling struct {
 	byPod map[string]*dra.Autoscaling // by UID
-	seen  map[autoscalingKey]*metric.Labels
+	seen  map[autoscalingKey]struct{}
+	list  stableList[model.AutoscalerPods]
 }
 
 // autoscalingKey is what pods are counted by.
@@ -42,29 +43,30 @@ func (a *autoscaling) apply(event *dra.Autoscaling, gone bool) {
 	}
 }
 
-// rows counts the pods with pending claims, given by their UIDs, by what an autoscaler
+// count counts the pods with pending claims, given by their UIDs, by what an autoscaler
 // has reported of them last. A state that was reported once stays, with no pods.
-func (a *autoscaling) rows(b *metric.Builder, f *families, pods iter.Seq[string]) {
+func (a *autoscaling) count(pods iter.Seq[string]) []model.AutoscalerPods {
 	counts := make(map[autoscalingKey]int)
-	for uid := range pods {
-		if event := a.byPod[uid]; event != nil {
-			key := autoscalingKey{event.Autoscaler, event.State}
-			counts[key]++
-			if a.seen == nil {
-				a.seen = make(map[autoscalingKey]*metric.Labels)
-			}
-			if a.seen[key] == nil {
-				a.seen[key] = metric.NewLabels(f.autoscaled.Labels, string(key.autoscaler), string(key.state))
+	if len(a.byPod) > 0 {
+		for uid := range pods {
+			if event := a.byPod[uid]; event != nil {
+				counts[autoscalingKey{event.Autoscaler, event.State}]++
 			}
 		}
 	}
-	b.In(f.autoscaled)
+	for key := range counts {
+		if a.seen == nil {
+			a.seen = make(map[autoscalingKey]struct{})
+		}
+		a.seen[key] = struct{}{}
+	}
 	for _, autoscaler := range []dra.Autoscaler{dra.ClusterAutoscaler, dra.Karpenter} {
 		for _, state := range []dra.AutoscalingState{dra.AutoscalingDeclined, dra.AutoscalingScaleUp} {
 			key := autoscalingKey{autoscaler, state}
-			if labels := a.seen[key]; labels != nil {
-				b.Add(labels, float64(counts[key]))
+			if _, ok := a.seen[key]; ok {
+				a.list.add(model.AutoscalerPods{Autoscaler: autoscaler, State: state, Pods: counts[key]})
 			}
 		}
 	}
+	return a.list.take()
 }

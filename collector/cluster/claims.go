@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
@@ -51,7 +50,6 @@ type claimCount struct {
 	key    claimCountKey
 	claims [model.ClaimStates]int
 	all    int
-	labels [model.ClaimStates]*metric.Labels
 	model  *model.ClaimCount // nil: outdated
 }
 
@@ -129,24 +127,14 @@ func (cc *claimCounts) unusedClasses() []string {
 	return unused
 }
 
-// rows adds the counts, and returns them. pods reports whether pods are known.
-func (cc *claimCounts) rows(b *metric.Builder, family *metric.Family, pods bool) []*model.ClaimCount {
+// sorted returns the counts. pods reports whether pods are known.
+func (cc *claimCounts) sorted(pods bool) []*model.ClaimCount {
 	if cc.order == nil {
 		cc.order = slices.SortedFunc(maps.Values(cc.counts), func(a, b *claimCount) int {
 			return cmp.Or(cmp.Compare(a.key.namespace, b.key.namespace), cmp.Compare(a.key.class, b.key.class))
 		})
 	}
-	b.In(family)
 	for _, count := range cc.order {
-		for state := range model.ClaimState(model.ClaimStates) {
-			if !pods && dependsOnPods(state) {
-				continue
-			}
-			if count.labels[state] == nil {
-				count.labels[state] = metric.NewLabels(family.Labels, count.key.namespace, count.key.class, state.String())
-			}
-			b.Add(count.labels[state], float64(count.claims[state]))
-		}
 		cc.list.add(count.sharedModel(pods))
 	}
 	return cc.list.take()

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
@@ -19,7 +18,9 @@ type computeDomains struct {
 	order  []*domainEntry // sorted; nil: one was added or removed
 	users  map[*podEntry]domainUser
 	moved  bool // a template is another domain's since the last step
-	list   stableList[model.ComputeDomain]
+
+	list      stableList[model.ComputeDomain]
+	workloads stableList[model.DomainWorkload]
 }
 
 type domainEntry struct {
@@ -27,8 +28,6 @@ type domainEntry struct {
 	since     time.Time            // since when it is not ready; zero: it is, or that is not known
 	pods      int                  // that use it
 	workloads map[workloadName]int // of these pods
-
-	ready, requested, notReadySince, podCount *metric.Labels
 }
 
 // domainUser is a pod that uses a domain, as it was counted last.
@@ -131,53 +130,24 @@ func (u domainUser) count(delta int) {
 	}
 }
 
-// rows adds the domains, sorted, and returns them. Without the pods, their users are
-// unknown.
-func (d *computeDomains) rows(b *metric.Builder, f *families, synced Synced) []model.ComputeDomain {
+// lists returns the domains, and the workloads that use them, sorted. Without the pods,
+// the users are unknown.
+func (d *computeDomains) lists(synced Synced) ([]model.ComputeDomain, []model.DomainWorkload) {
 	if d.order == nil {
 		d.order = slices.SortedFunc(maps.Values(d.byName), func(a, b *domainEntry) int {
 			return cmp.Or(cmp.Compare(a.object.Ref.Namespace, b.object.Ref.Namespace), cmp.Compare(a.object.Ref.Name, b.object.Ref.Name))
 		})
 	}
-	b.In(f.domainReady)
 	for _, entry := range d.order {
-		b.Add(entry.labels(&entry.ready, f.domainReady), flag(entry.object.Ready))
 		d.list.add(entry.newModel(synced.Pods))
-	}
-	b.In(f.domainRequested)
-	for _, entry := range d.order {
-		if entry.object.NumNodes > 0 {
-			b.Add(entry.labels(&entry.requested, f.domainRequested), float64(entry.object.NumNodes))
+		if !synced.Pods {
+			continue
 		}
-	}
-	b.In(f.domainNodes)
-	for _, entry := range d.order {
-		entry.nodeRows(b, f.domainNodes)
-	}
-	b.In(f.domainNotReadySince)
-	for _, entry := range d.order {
-		if !entry.since.IsZero() {
-			b.Add(entry.labels(&entry.notReadySince, f.domainNotReadySince), float64(entry.since.Unix()))
-		}
-	}
-	if synced.Pods {
-		d.userRows(b, f)
-	}
-	return d.list.take()
-}
-
-// userRows adds who uses the domains.
-func (d *computeDomains) userRows(b *metric.Builder, f *families) {
-	b.In(f.domainPods)
-	for _, entry := range d.order {
-		b.Add(entry.labels(&entry.podCount, f.domainPods), float64(entry.pods))
-	}
-	b.In(f.domainWorkload)
-	for _, entry := range d.order {
 		for _, name := range slices.SortedFunc(maps.Keys(entry.workloads), compareWorkloads) {
-			b.Add(metric.NewLabels(f.domainWorkload.Labels, name.namespace, entry.object.Ref.Name, name.kind, name.name), 1)
+			d.workloads.add(model.DomainWorkload{Namespace: name.namespace, Domain: entry.object.Ref.Name, Kind: name.kind, Name: name.name})
 		}
 	}
+	return d.list.take(), d.workloads.take()
 }
 
 // newModel returns the domain as the model has it. pods reports whether pods are known.
@@ -187,33 +157,4 @@ func (e *domainEntry) newModel(pods bool) model.ComputeDomain {
 		domain.Pods = model.Optional{Value: float64(e.pods), Known: true}
 	}
 	return domain
-}
-
-// labels returns the name of the domain, which is made once for each family.
-func (e *domainEntry) labels(made **metric.Labels, family *metric.Family) *metric.Labels {
-	if *made == nil {
-		*made = metric.NewLabels(family.Labels, e.object.Ref.Namespace, e.object.Ref.Name)
-	}
-	return *made
-}
-
-// nodeRows adds how many nodes of the domain are in which state, by clique. A clique
-// without nodes in a state has no row for it.
-func (e *domainEntry) nodeRows(b *metric.Builder, family *metric.Family) {
-	type group struct{ clique, state string }
-	counts := make(map[group]int)
-	for i := range e.object.Nodes {
-		node := &e.object.Nodes[i]
-		state := "not_ready"
-		if node.Ready {
-			state = "ready"
-		}
-		counts[group{node.Clique, state}]++
-	}
-	order := slices.SortedFunc(maps.Keys(counts), func(a, b group) int {
-		return cmp.Or(cmp.Compare(a.clique, b.clique), cmp.Compare(a.state, b.state))
-	})
-	for _, g := range order {
-		b.Add(metric.NewLabels(family.Labels, e.object.Ref.Namespace, e.object.Ref.Name, g.clique, g.state), float64(counts[g]))
-	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // Reasons of failures that are not reasons of pending references.
@@ -31,20 +31,10 @@ const deferDelay = 10 * time.Second
 // failures counts failures of claims, by device class and reason. The counters
 // of a class exist from 0 once the class is known to be used.
 type failures struct {
-	counts   map[failureKey]*failureCount
-	classes  map[string]bool
-	existing []string        // classes, sorted; empty: not known
-	order    []*failureCount // as output; nil: must be sorted again
+	counts   map[string]*model.FailureCount // by class; immutable
+	existing []string                       // classes, sorted; empty: not known
+	order    []*model.FailureCount          // sorted by class; nil: one is another
 	deferred []deferredFailure
-}
-
-type failureKey struct{ class, reason string }
-
-type failureCount struct {
-	key    failureKey
-	total  float64
-	start  time.Time
-	labels *metric.Labels
 }
 
 // deferredFailure is a failure to create or prepare a claim that is not counted
@@ -57,10 +47,10 @@ type deferredFailure struct {
 }
 
 func newFailures() *failures {
-	return &failures{counts: make(map[failureKey]*failureCount), classes: make(map[string]bool)}
+	return &failures{counts: make(map[string]*model.FailureCount)}
 }
 
-// failureReasons is the closed set of reasons.
+// failureReasons is the closed set of reasons, sorted.
 func failureReasons() []string {
 	var reasons []string
 	for _, reason := range dra.PendingReasons() {
@@ -68,7 +58,9 @@ func failureReasons() []string {
 			reasons = append(reasons, string(reason))
 		}
 	}
-	return append(reasons, failureBinding, failurePreparation, failureCreation)
+	reasons = append(reasons, failureBinding, failurePreparation, failureCreation)
+	slices.Sort(reasons)
+	return reasons
 }
 
 // begin begins a step, with the device classes that exist. It reports whether others do
@@ -101,7 +93,7 @@ func (f *failures) label(class string) string {
 // counted returns the class with the counters and histograms for what happens to a claim
 // of the class.
 func (f *failures) counted(class string, at time.Time) string {
-	if f.addClass(class, at); !f.classes[class] {
+	if f.addClass(class, at); f.counts[class] == nil {
 		return ""
 	}
 	return class
@@ -109,20 +101,20 @@ func (f *failures) counted(class string, at time.Time) string {
 
 // absent returns the classes that have counters and do not exist.
 func (f *failures) absent() []string {
-	return slices.DeleteFunc(slices.Collect(maps.Keys(f.classes)), func(class string) bool { return f.label(class) == class })
+	return slices.DeleteFunc(slices.Collect(maps.Keys(f.counts)), func(class string) bool { return f.label(class) == class })
 }
 
 // addClass starts the counters of a class at 0, unless they exist, or the class does
 // not. While it is not known which do, there are maxClasses at most.
 func (f *failures) addClass(class string, at time.Time) {
-	if f.classes[class] || f.label(class) != class || len(f.existing) == 0 && len(f.classes) >= maxClasses {
+	if f.counts[class] != nil || f.label(class) != class || len(f.existing) == 0 && len(f.counts) >= maxClasses {
 		return
 	}
-	f.classes[class] = true
+	count := &model.FailureCount{Class: class}
 	for _, reason := range failureReasons() {
-		f.counts[failureKey{class, reason}] = &failureCount{key: failureKey{class, reason}, start: at}
+		count.Reasons = append(count.Reasons, model.Counter{Name: reason, Since: at})
 	}
-	f.order = nil
+	f.counts[class], f.order = count, nil
 }
 
 // exists reports whether the class is one that is known to exist, or stands for several.
@@ -134,18 +126,11 @@ func (f *failures) exists(class string) bool {
 // evictClass removes the counters of a class if they are all 0. It reports
 // whether there were any.
 func (f *failures) evictClass(class string) bool {
-	if !f.classes[class] {
+	count := f.counts[class]
+	if count == nil || slices.ContainsFunc(count.Reasons, func(c model.Counter) bool { return c.Count > 0 }) {
 		return false
 	}
-	for _, reason := range failureReasons() {
-		if f.counts[failureKey{class, reason}].total > 0 {
-			return false
-		}
-	}
-	for _, reason := range failureReasons() {
-		delete(f.counts, failureKey{class, reason})
-	}
-	delete(f.classes, class)
+	delete(f.counts, class)
 	f.order = nil
 	return true
 }
@@ -153,8 +138,15 @@ func (f *failures) evictClass(class string) bool {
 // add counts failures. Those of a class that has no counters count without a
 // class; a reason outside the closed set is not counted.
 func (f *failures) add(class, reason string, count int64, at time.Time) {
-	if counter, ok := f.counts[failureKey{f.counted(class, at), reason}]; ok {
-		counter.total += float64(count)
+	class = f.counted(class, at)
+	previous := f.counts[class]
+	if previous == nil {
+		return
+	}
+	if i := slices.IndexFunc(previous.Reasons, func(c model.Counter) bool { return c.Name == reason }); i >= 0 {
+		next := &model.FailureCount{Class: class, Reasons: slices.Clone(previous.Reasons)}
+		next.Reasons[i].Count += float64(count)
+		f.counts[class], f.order = next, nil
 	}
 }
 
@@ -201,18 +193,10 @@ func (f *failures) flush(p *pending, now clock.Instant) {
 	})
 }
 
-// rows adds the counters of all classes.
-func (f *failures) rows(b *metric.Builder, family *metric.Family) {
+// sorted returns the counters of all classes.
+func (f *failures) sorted() []*model.FailureCount {
 	if f.order == nil {
-		f.order = slices.SortedFunc(maps.Values(f.counts), func(a, b *failureCount) int {
-			return cmp.Or(cmp.Compare(a.key.class, b.key.class), cmp.Compare(a.key.reason, b.key.reason))
-		})
+		f.order = slices.SortedFunc(maps.Values(f.counts), func(a, b *model.FailureCount) int { return cmp.Compare(a.Class, b.Class) })
 	}
-	b.In(family)
-	for _, counter := range f.order {
-		if counter.labels == nil {
-			counter.labels = metric.NewLabels(family.Labels, counter.key.class, counter.key.reason)
-		}
-		b.AddFrom(counter.labels, counter.total, counter.start)
-	}
+	return f.order
 }

@@ -12,9 +12,8 @@ import (
 
 // ownReason is why a reference is pending as far as its own pod and claim go.
 type ownReason struct {
-	reason   dra.PendingReason
-	message  string
-	suffices bool // nothing is known to prevent it: it may wait for its gang
+	reason  dra.PendingReason
+	message string
 }
 
 // markGang has the reasons of a pod's gang determined again.
@@ -46,7 +45,7 @@ func (p *pending) updateGangs(now clock.Instant) {
 			for _, pending := range owner.pending {
 				switch reason := &pending.own; {
 				case reason.reason == dra.ReasonNone: // not determined yet
-				case reason.suffices && message != "":
+				case pending.suffices && message != "":
 					p.applyReason(pending, dra.ReasonGangQuorum, message, now)
 				default:
 					p.applyReason(pending, reason.reason, reason.message, now)
@@ -105,7 +104,7 @@ func (p *pending) blocked(waiting []*podEntry) (pod *podEntry, why string) {
 			continue
 		}
 		for _, ref := range owner.pending {
-			if reason := &ref.own; !reason.suffices && isFailure(reason.reason) {
+			if reason := &ref.own; !ref.suffices && isFailure(reason.reason) {
 				return pod, fmt.Sprintf("pending because of %s: %s", reason.reason, reason.message)
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
 // healthReport is what a kubelet reports of one device in a pod's status.
@@ -21,10 +21,12 @@ type healthReport struct {
 type healthReports struct {
 	pods    map[*podEntry][]healthReport
 	devices map[dra.DeviceID]*deviceHealth
-	order   []*deviceHealth          // sorted
-	added   []*deviceHealth          // not yet in order
-	changed bool                     // reports of kubelets have, since they were compared
-	list    stableList[dra.DeviceID] // of disagreements
+	order   []*deviceHealth // sorted
+	added   []*deviceHealth // not yet in order
+	changed bool            // reports of kubelets have, since they were compared
+
+	list          stableList[*model.DeviceHealth] // of devices that are comparable
+	disagreements stableList[dra.DeviceID]
 
 	supply *dra.Supply           // from which driver was determined
 	driver map[dra.DeviceID]bool // tainted devices: true if the driver reports it unhealthy, false if it does not monitor it
@@ -35,7 +37,7 @@ type deviceHealth struct {
 	healthy, unhealthy int // number of kubelets' reports
 	comparable         bool
 	disagreement       bool
-	labels             *metric.Labels
+	model              *model.DeviceHealth // nil: outdated
 }
 
 func newHealthReports() *healthReports {
@@ -143,6 +145,9 @@ func (h *healthReports) compare(supply *dra.Supply) []Event {
 		previous := d.disagreement
 		d.comparable = published && (!ok || unhealthy)
 		d.disagreement = d.comparable && unhealthy != (d.unhealthy > 0)
+		if d.disagreement != previous {
+			d.model = nil
+		}
 		if d.disagreement && !previous {
 			events = append(events, Event{slog.LevelWarn, "driver and kubelet disagree on the health of a device", []slog.Attr{
 				slog.String("device", d.device.String()), slog.Bool("driver_healthy", !unhealthy), slog.Bool("kubelet_healthy", d.unhealthy == 0),
@@ -212,28 +217,20 @@ func (d *deviceHealth) compareToPool(pool *dra.PoolSupply) int {
 	return cmp.Or(cmp.Compare(d.device.Driver, pool.Driver), cmp.Compare(d.device.Pool, pool.Pool))
 }
 
-// rows adds the devices of which both kubelets and driver report, and returns those on
-// which they disagree.
-func (h *healthReports) rows(b *metric.Builder, f *families) []dra.DeviceID {
-	b.In(f.disagreement)
+// lists returns the devices of which both kubelets and driver report, and those on which
+// they disagree.
+func (h *healthReports) lists() (all []*model.DeviceHealth, disagreements []dra.DeviceID) {
 	for _, d := range h.order {
 		if !d.comparable {
 			continue
 		}
-		if d.labels == nil {
-			d.labels = metric.NewLabels(f.disagreement.Labels, d.device.Driver, d.device.Pool, d.device.Name)
+		if d.model == nil {
+			d.model = &model.DeviceHealth{Device: d.device, Disagree: d.disagreement}
 		}
-		b.Add(d.labels, flag(d.disagreement))
+		h.list.add(d.model)
 		if d.disagreement {
-			h.list.add(d.device)
+			h.disagreements.add(d.device)
 		}
 	}
-	return h.list.take()
-}
-
-func flag(value bool) float64 {
-	if value {
-		return 1
-	}
-	return 0
+	return h.list.take(), h.disagreements.take()
 }

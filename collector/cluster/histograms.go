@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/trace"
 )
 
@@ -14,7 +15,7 @@ import (
 // classes, and of which phases, histograms exist from 0: increase() does not
 // see the first value of a series that begins with it.
 type histograms struct {
-	families     *families
+	families     durationFamilySet
 	observations []Observation // of this step
 	evicted      []string      // classes, in this step
 	observed     map[string]struct{}
@@ -24,16 +25,26 @@ type histograms struct {
 	changed      bool // a kind of kubelets is new, or a class was evicted
 }
 
-func newHistograms(f *families) *histograms {
+// durationFamilySet is the families of histograms.
+type durationFamilySet struct{ phase, ready, start *metric.Family }
+
+func findDurationFamilies(all []*metric.Family) durationFamilySet {
+	find := func(name string) *metric.Family { return all[familyIndex(all, name)] }
+	return durationFamilySet{find(metric.AllocationDurationSeconds), find(metric.ClaimReadyDurationSeconds), find(metric.WorkloadStartDurationSeconds)}
+}
+
+func newHistograms(f durationFamilySet) *histograms {
 	return &histograms{families: f, observed: make(map[string]struct{})}
 }
 
 // begin begins a step.
-func (h *histograms) begin() { h.observations, h.evicted = nil, nil }
+func (h *histograms) begin() {
+	h.observations, h.evicted = make([]Observation, 0, len(h.observations)), nil
+}
 
 // observe adds the duration of a phase that ended, with the span that shows it.
 func (h *histograms) observe(e *event, point trace.Point) {
-	o := Observation{Family: h.families.duration, DeviceClass: e.class, Phase: e.phase, Took: e.took, Trace: point}
+	o := Observation{Family: h.families.phase, DeviceClass: e.class, Phase: e.phase, Took: e.took, Trace: point}
 	if e.phase == phaseReady {
 		o.Family, o.Phase = h.families.ready, ""
 	}
@@ -59,7 +70,7 @@ func (h *histograms) addKubelet(prompt bool) {
 // Those of phase binding exist only once one was observed: few claims have
 // binding conditions. Where nodes cannot be read, kubelets count as those that
 // report late.
-func (h *histograms) open(classes map[string]bool, synced Synced) []Observation {
+func (h *histograms) open(classes map[string]*model.FailureCount, synced Synced) []Observation {
 	if synced.Pods && !synced.Nodes {
 		h.addKubelet(false)
 	}
@@ -81,7 +92,7 @@ func (h *histograms) open(classes map[string]bool, synced Synced) []Observation 
 		}
 		opened = append(opened, Observation{Family: h.families.ready, DeviceClass: class})
 		for _, phase := range phases {
-			opened = append(opened, Observation{Family: h.families.duration, DeviceClass: class, Phase: phase})
+			opened = append(opened, Observation{Family: h.families.phase, DeviceClass: class, Phase: phase})
 		}
 	}
 	return opened
@@ -91,9 +102,9 @@ func (h *histograms) open(classes map[string]bool, synced Synced) []Observation 
 // observations name.
 type durations map[*metric.Family]*prometheus.HistogramVec
 
-func newDurations(f *families) durations {
+func newDurations(f durationFamilySet) durations {
 	d := make(durations)
-	for _, family := range []*metric.Family{f.duration, f.ready, f.workloadStart} {
+	for _, family := range []*metric.Family{f.phase, f.ready, f.start} {
 		d[family] = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:                            family.Name,
 			Help:                            family.Help,

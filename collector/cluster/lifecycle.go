@@ -6,7 +6,6 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
@@ -36,7 +35,7 @@ type lifecycle struct {
 	claims map[*claimEntry]*claimProgress
 
 	reporting      map[string]bool           // nodes whose kubelets report at once that a sandbox is ready
-	contradictions []phaseCounter            // durations that clocks contradict, one counter for each phase
+	contradictions []model.Counter           // durations that clocks contradict, one counter for each phase
 	counters       stableList[model.Counter] // of contradictions
 	events         []event                   // of the update that is applied
 }
@@ -107,14 +106,7 @@ const (
 	phaseEnded                // with phase, class, took; claim is the one that the pod waited for longest; pod is nil for binding
 )
 
-// phaseCounter counts durations of a phase.
-type phaseCounter struct {
-	phase  string
-	total  float64
-	labels *metric.Labels
-}
-
-func newLifecycle(f *families, c *clocks) *lifecycle {
+func newLifecycle(c *clocks) *lifecycle {
 	l := &lifecycle{
 		clocks:    c,
 		pods:      make(map[*podEntry]*podProgress),
@@ -122,7 +114,7 @@ func newLifecycle(f *families, c *clocks) *lifecycle {
 		reporting: make(map[string]bool),
 	}
 	for _, phase := range []string{phaseAllocation, phaseBinding, phasePreparation, phasePreparationStart, phaseReady, phaseScheduling, phaseStart} {
-		l.contradictions = append(l.contradictions, phaseCounter{phase: phase, labels: metric.NewLabels(f.clockOff.Labels, phase)})
+		l.contradictions = append(l.contradictions, model.Counter{Name: phase})
 	}
 	return l
 }
@@ -453,8 +445,8 @@ func (l *lifecycle) endPhase(e event, begin, end timestamp) {
 	e.kind, e.took = phaseEnded, l.clocks.ordered(begin, end, end.at.Elapsed-start)
 	contradicted := l.clocks.contradicted(begin, end, e.took)
 	if e.took < 0 || contradicted {
-		i := slices.IndexFunc(l.contradictions, func(c phaseCounter) bool { return c.phase == e.phase })
-		l.contradictions[i].total++
+		i := slices.IndexFunc(l.contradictions, func(c model.Counter) bool { return c.Name == e.phase })
+		l.contradictions[i].Count++
 	}
 	if e.took < 0 || (contradicted && !begin.live) {
 		return
@@ -579,13 +571,11 @@ func (c *claimProgress) usableAt(p *podEntry) timestamp {
 	return t
 }
 
-// rows adds the durations that clocks contradict, and returns their counters. start is
-// when counting began.
-func (l *lifecycle) rows(b *metric.Builder, f *families, start time.Time) []model.Counter {
-	b.In(f.clockOff)
+// clockErrors returns how many durations clocks contradict. start is when counting began.
+func (l *lifecycle) clockErrors(start time.Time) []model.Counter {
 	for _, counter := range l.contradictions {
-		b.AddFrom(counter.labels, counter.total, start)
-		l.counters.add(model.Counter{Name: counter.phase, Count: counter.total})
+		counter.Since = start
+		l.counters.add(counter)
 	}
 	return l.counters.take()
 }

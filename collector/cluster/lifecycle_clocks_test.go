@@ -14,7 +14,7 @@ import (
 func (s *testCluster) expectNoAnomalies() *testCluster {
 	s.t.Helper()
 	for _, phase := range s.state.lifecycle.contradictions {
-		s.expectAnomalies(phase.phase, 0)
+		s.expectAnomalies(phase.Name, 0)
 	}
 	return s
 }

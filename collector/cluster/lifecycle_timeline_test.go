@@ -33,8 +33,8 @@ func TestTimelines(t *testing.T) {
 				s.checkSpans(&s.traced[i], len(s.claims) == 1)
 			}
 			for _, phase := range s.state.lifecycle.contradictions {
-				if phase.total != 0 {
-					t.Errorf("%v anomalies of clocks in %s", phase.total, phase.phase)
+				if phase.Count != 0 {
+					t.Errorf("%v anomalies of clocks in %s", phase.Count, phase.Name)
 				}
 			}
 		})

@@ -165,6 +165,18 @@ func TestModelIsShared(t *testing.T) {
 		"disagreements": sameList(first.Disagreements, second.Disagreements),
 		"evictions":     sameList(first.Evictions, second.Evictions),
 		"clock errors":  sameList(first.ClockErrors, second.ClockErrors),
+		"autoscalers":   sameList(first.Autoscalers, second.Autoscalers),
+		"failures":      sameList(first.Failures, second.Failures),
+		"fragmentation": sameList(first.Fragmentation, second.Fragmentation),
+		"rules":         sameList(first.RuleEvictions, second.RuleEvictions),
+		"oversized":     sameList(first.Oversized, second.Oversized),
+		"nodes":         sameList(first.NodeDomains, second.NodeDomains),
+		"releases":      sameList(first.NodeReleases, second.NodeReleases),
+		"domain users":  sameList(first.DomainWorkloads, second.DomainWorkloads),
+		"workloads":     sameList(first.Workloads, second.Workloads),
+		"health":        sameList(first.Health, second.Health),
+		"costs":         sameList(first.DiagnosisSeconds, second.DiagnosisSeconds),
+		"queue":         sameList(first.QueuedDiagnoses, second.QueuedDiagnoses),
 	} {
 		if !same {
 			t.Errorf("the list of %s is another one, or empty", name)

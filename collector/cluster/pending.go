@@ -7,7 +7,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
@@ -51,9 +51,11 @@ type pending struct {
 	gangs    map[dra.PodRef]struct{}  // of which a pod has changed
 
 	changes   []pendingChange // of this step
-	listed    bool            // refs and questions are up to date
+	listed    bool            // what follows is up to date
 	refs      []*PendingRef
 	questions []dra.Question
+
+	undiagnosed stableList[model.Undiagnosed]
 }
 
 // pendingPod is a pod with references that are pending.
@@ -66,43 +68,35 @@ type pendingPod struct {
 
 // pendingRef is a reference that is pending.
 type pendingRef struct {
-	pod       *pendingPod
-	name      string // of the reference
-	reference reference
-	claim     string // name of the claim; empty until it exists
-	claimUID  string
-	class     string
-	since     time.Time
-	removed   bool // not pending any more
+	reference
+	pod      *pendingPod
+	claim    string // name of the claim; empty until it exists
+	claimUID string
+	class    string
+	since    time.Time
 
 	diagnosis   *dra.Diagnosis
 	own         ownReason
 	reason      dra.PendingReason
 	message     string
 	reasonSince clock.Instant
+	counted     map[dra.PendingReason]struct{}
+	value       *PendingRef // as output, immutable; nil: it must be made again
+
+	removed     bool // not pending any more
 	preexisting bool // was found in a list: its first reason is not counted
 	mixed       bool // the scheduler's message is about devices, among others
-	counted     map[dra.PendingReason]struct{}
-
-	labels pendingLabels
-	value  *PendingRef // as output, immutable; nil: it must be made again
+	suffices    bool // nothing is known to prevent it: it may wait for its gang
 }
 
-// pendingLabels are created when they are first output, and again when what
-// they contain has changed.
-type pendingLabels struct {
-	since, reason *metric.Labels
-	candidates    []*metric.Labels // by request, all stages of each
-	requested     []*metric.Labels // by request
-}
-
-// pendingUpdate is what one step changed. refs and questions are immutable, and
+// pendingUpdate is what one step changed. The first three are immutable, and
 // the same slices as in the step before if nothing has changed.
 type pendingUpdate struct {
-	refs      []*PendingRef
-	questions []dra.Question
-	changes   []pendingChange
-	onsets    []onset
+	refs        []*PendingRef
+	questions   []dra.Question
+	undiagnosed []model.Undiagnosed
+	changes     []pendingChange
+	onsets      []onset
 }
 
 // pendingChange is a reference that has another reason or message, or that is
@@ -222,7 +216,7 @@ func (p *pending) update(facts Facts, now clock.Instant) pendingUpdate {
 	if !p.listed {
 		p.list()
 	}
-	return pendingUpdate{refs: p.refs, questions: p.questions, changes: p.changes, onsets: onsets}
+	return pendingUpdate{refs: p.refs, questions: p.questions, undiagnosed: p.undiagnosed.list, changes: p.changes, onsets: onsets}
 }
 
 // updateSharedSince determines since when pods that may be scheduled have been
@@ -277,7 +271,7 @@ func (p *pending) updatePod(pod *podEntry) {
 		if at := slices.IndexFunc(previous, isSame); at >= 0 {
 			ref = previous[at]
 		} else {
-			ref = &pendingRef{pod: owner, name: r.name, preexisting: p.added[pod]}
+			ref = &pendingRef{pod: owner, reference: *r, preexisting: p.added[pod]}
 			p.incoming = append(p.incoming, ref)
 		}
 		now = append(now, ref)
@@ -315,9 +309,6 @@ func (p *pending) updateRef(ref *pendingRef, r *reference) {
 		class = diagnosed
 	}
 	p.resort = p.resort || !ref.since.IsZero() && !start.Equal(ref.since)
-	if claim != ref.claim || class != ref.class {
-		ref.labels.since = nil
-	}
 	ref.claim, ref.claimUID, ref.class, ref.since, ref.value = claim, uid, class, start, nil
 	p.outdated[ref] = struct{}{}
 	p.listed = false
@@ -350,7 +341,6 @@ func (p *pending) applyDiagnoses(facts Facts) {
 			}
 			applied := *diagnosis
 			ref.diagnosis = &applied
-			ref.labels.requested, ref.labels.candidates = nil, nil
 			p.updateRef(ref, &ref.reference)
 		}
 	}
@@ -396,7 +386,7 @@ func (p *pending) updateReasons(synced Synced, now clock.Instant) {
 		e := p.evidenceFor(ref)
 		ref.mixed = e.scheduler.aboutDRA()
 		ref.own.reason, ref.own.message = decideReason(e)
-		ref.own.suffices = e.suffices(ref.own.reason)
+		ref.suffices = e.suffices(ref.own.reason)
 		p.markGang(ref.pod.podEntry)
 	}
 	for ref := range p.outdated {
@@ -416,7 +406,7 @@ func (p *pending) applyReason(ref *pendingRef, reason dra.PendingReason, message
 	if reason != ref.reason {
 		// What follows a gate was not there before the exporter started.
 		ref.preexisting = ref.preexisting && !ref.reason.Gated()
-		ref.reason, ref.reasonSince, ref.labels.reason = reason, now, nil
+		ref.reason, ref.reasonSince = reason, now
 		p.recent[ref] = struct{}{}
 	}
 	ref.message, ref.value, p.listed = message, nil, false
@@ -526,8 +516,11 @@ func merge[T any](a, b []T, compare func(T, T) int) []T {
 // While slices or classes cannot be read there are no questions: the diagnoses
 // would use an empty inventory.
 func (p *pending) list() {
+	diagnosable, count := p.synced.Diagnosable(), len(p.questions)
 	p.refs, p.questions, p.listed = make([]*PendingRef, len(p.order)), nil, true
-	diagnosable := p.synced.Diagnosable()
+	if diagnosable && len(p.order) > 0 {
+		p.questions = make([]dra.Question, 0, min(count+1, len(p.order)))
+	}
 	for i, ref := range p.order {
 		if ref.value == nil {
 			ref.value = ref.made()
@@ -544,6 +537,7 @@ func (p *pending) list() {
 	for _, ref := range p.order {
 		ref.pod.asked = false
 	}
+	p.listUndiagnosed()
 }
 
 // question returns a question about all claims of a pod, also those that are
@@ -616,44 +610,9 @@ func (p *pending) uncreatedClasses(pod *podEntry, warning *dra.Warning) []string
 // consistent reports whether the watches of pods and claims agree.
 func (p *pending) consistent() bool { return p.watches.consistent }
 
-// rows adds the pending references, the oldest first: a cap keeps those.
-func (p *pending) rows(b *metric.Builder, f *families) {
-	b.In(f.pendingSince)
-	for _, ref := range p.order {
-		if ref.labels.since == nil {
-			ref.labels.since = metric.NewLabels(f.pendingSince.Labels, ref.pod.ref.Namespace, ref.pod.ref.Name, ref.name, ref.claim, ref.class)
-		}
-		b.Add(ref.labels.since, float64(ref.since.Unix()))
-	}
-	b.In(f.pendingReason)
-	for _, ref := range p.order {
-		if ref.labels.reason == nil {
-			ref.labels.reason = metric.NewLabels(f.pendingReason.Labels, ref.pod.ref.Namespace, ref.pod.ref.Name, ref.name, string(ref.reason))
-		}
-		b.Add(ref.labels.reason, 1)
-	}
-	b.In(f.pendingRequested)
-	for _, ref := range p.order {
-		ref.labelRequests(f)
-		for i, labels := range ref.labels.requested {
-			if asked := ref.diagnosis.Funnel[i].Count; labels != nil && asked > 0 {
-				b.Add(labels, float64(asked))
-			}
-		}
-	}
-	b.In(f.pendingCandidates)
-	for _, ref := range p.order {
-		for i, labels := range ref.labels.candidates {
-			if stage := i % dra.Stages; labels != nil && (p.synced.Nodes || dra.Stage(stage) != dra.StageBestNode) {
-				b.Add(labels, float64(ref.diagnosis.Funnel[i/dra.Stages].Left[stage]))
-			}
-		}
-	}
-}
-
-// undiagnosedRows adds since when the oldest reference has been queued for a
+// listUndiagnosed lists since when the oldest reference has been queued for a
 // diagnosis, and since when the oldest diagnosis has been over its limit.
-func (p *pending) undiagnosedRows(b *metric.Builder, f *families) {
+func (p *pending) listUndiagnosed() {
 	var queued, overLimit *pendingRef
 	for _, ref := range p.order {
 		switch ref.reason {
@@ -663,14 +622,13 @@ func (p *pending) undiagnosedRows(b *metric.Builder, f *families) {
 			overLimit = longerUndiagnosed(overLimit, ref)
 		}
 	}
-	b.In(f.undiagnosedSince)
-	add := func(cause string, oldest *pendingRef) {
-		if oldest != nil {
-			b.Add(metric.NewLabels(f.undiagnosedSince.Labels, cause), float64(oldest.reasonSince.Wall.UnixMilli())/1000)
-		}
+	if queued != nil {
+		p.undiagnosed.add(model.Undiagnosed{Cause: causeQueued, Since: queued.reasonSince.Wall})
 	}
-	add(causeQueued, queued)
-	add(causeOverLimit, overLimit)
+	if overLimit != nil {
+		p.undiagnosed.add(model.Undiagnosed{Cause: causeOverLimit, Since: overLimit.reasonSince.Wall})
+	}
+	p.undiagnosed.take()
 }
 
 func longerUndiagnosed(a, b *pendingRef) *pendingRef {
@@ -708,29 +666,7 @@ func (ref *pendingRef) diagnosable() bool {
 }
 
 func (ref *pendingRef) dropDiagnosis() {
-	ref.diagnosis, ref.labels.requested, ref.labels.candidates, ref.value = nil, nil, nil, nil
-}
-
-// labelRequests creates the labels of each request of the diagnosis, once. A
-// request that occurs twice has no labels the second time, so that no page has
-// a label set twice.
-func (ref *pendingRef) labelRequests(f *families) {
-	if ref.diagnosis == nil || ref.labels.requested != nil {
-		return
-	}
-	funnel := ref.diagnosis.Funnel
-	ref.labels.requested = make([]*metric.Labels, len(funnel))
-	ref.labels.candidates = make([]*metric.Labels, len(funnel)*dra.Stages)
-	for i := range funnel {
-		request := funnel[i].Request
-		if slices.ContainsFunc(funnel[:i], func(r dra.RequestFunnel) bool { return r.Request == request }) {
-			continue
-		}
-		ref.labels.requested[i] = metric.NewLabels(f.pendingRequested.Labels, ref.pod.ref.Namespace, ref.pod.ref.Name, ref.name, request)
-		for stage := range dra.Stage(dra.Stages) {
-			ref.labels.candidates[i*dra.Stages+int(stage)] = metric.NewLabels(f.pendingCandidates.Labels, ref.pod.ref.Namespace, ref.pod.ref.Name, ref.name, request, stage.String())
-		}
-	}
+	ref.diagnosis, ref.value = nil, nil
 }
 
 // uids yields the UIDs of the pods with pending references.

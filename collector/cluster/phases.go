@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
@@ -16,26 +15,14 @@ import (
 type currentPhases struct {
 	lifecycle *lifecycle
 
-	pods        map[*podEntry][]currentPhase
-	all         []currentPhase // of all pods, the longest first; valid unless changed
-	models      []*model.Phase // as all
+	pods        map[*podEntry][]model.Phase // immutable
+	all         []*model.Phase              // of all pods, the longest first; valid unless changed
 	changed     bool
 	nodeChanged bool // a kubelet that reports sandboxes at once has become known
 }
 
-// currentPhase is a phase of one claim of a pod, and since when it is under
-// way.
-type currentPhase struct {
-	pod    *podEntry
-	claim  string
-	phase  string
-	since  time.Time
-	labels *metric.Labels // nil until first shown
-	model  *model.Phase   // likewise
-}
-
 func newCurrentPhases(l *lifecycle) *currentPhases {
-	return &currentPhases{lifecycle: l, pods: make(map[*podEntry][]currentPhase)}
+	return &currentPhases{lifecycle: l, pods: make(map[*podEntry][]model.Phase)}
 }
 
 // apply determines the phases of the pods that an update of the index concerns.
@@ -66,8 +53,8 @@ func (c *currentPhases) update() {
 
 func (c *currentPhases) updatePod(p *podEntry) {
 	previous, now := c.pods[p], c.listPhases(p)
-	same := slices.EqualFunc(previous, now, func(a, b currentPhase) bool {
-		return a.claim == b.claim && a.phase == b.phase && a.since.Equal(b.since)
+	same := slices.EqualFunc(previous, now, func(a, b model.Phase) bool {
+		return a.Claim == b.Claim && a.Name == b.Name && a.Since.Equal(b.Since)
 	})
 	if same {
 		return
@@ -82,18 +69,18 @@ func (c *currentPhases) updatePod(p *podEntry) {
 
 // listPhases lists the phase under way of each claim that is reserved for the
 // pod. A pod that has started, or will not start, has none.
-func (c *currentPhases) listPhases(p *podEntry) []currentPhase {
+func (c *currentPhases) listPhases(p *podEntry) []model.Phase {
 	if !p.alive() || c.lifecycle.hasStarted(p) {
 		return nil
 	}
-	var phases []currentPhase
+	var phases []model.Phase
 	for i := range p.refs {
 		r := &p.refs[i]
 		if !r.exists() || !p.has(r.claim.object) || references(p.refs[:i], r.claim) {
 			continue
 		}
 		phase, start := c.decidePhase(p, r)
-		phases = append(phases, currentPhase{pod: p, claim: r.claim.ref.Name, phase: phase, since: start})
+		phases = append(phases, model.Phase{Pod: p.ref, Claim: r.claim.ref.Name, Name: phase, Since: start})
 	}
 	return phases
 }
@@ -134,36 +121,19 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// rows adds the phases under way, the longest first, and returns them.
-func (c *currentPhases) rows(b *metric.Builder, f *families) []*model.Phase {
-	if c.changed {
-		c.sort(f)
-		c.changed = false
+// sorted returns the phases under way, the longest first.
+func (c *currentPhases) sorted() []*model.Phase {
+	if !c.changed {
+		return c.all
 	}
-	b.In(f.phaseSince)
-	for i := range c.all {
-		b.Add(c.all[i].labels, float64(c.all[i].since.Unix()))
-	}
-	return c.models
-}
-
-func (c *currentPhases) sort(f *families) {
-	c.all = c.all[:0]
+	c.changed, c.all = false, make([]*model.Phase, 0, max(len(c.all), len(c.pods)))
 	for _, phases := range c.pods {
 		for i := range phases {
-			phase := &phases[i]
-			if phase.labels == nil {
-				phase.labels = metric.NewLabels(f.phaseSince.Labels, phase.pod.ref.Namespace, phase.pod.ref.Name, phase.claim, phase.phase)
-				phase.model = &model.Phase{Pod: phase.pod.ref, Claim: phase.claim, Name: phase.phase, Since: phase.since}
-			}
-			c.all = append(c.all, *phase)
+			c.all = append(c.all, &phases[i])
 		}
 	}
-	slices.SortFunc(c.all, func(a, b currentPhase) int {
-		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.pod.ref.Namespace, b.pod.ref.Namespace), cmp.Compare(a.pod.ref.Name, b.pod.ref.Name), cmp.Compare(a.claim, b.claim))
+	slices.SortFunc(c.all, func(a, b *model.Phase) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Pod.Namespace, b.Pod.Namespace), cmp.Compare(a.Pod.Name, b.Pod.Name), cmp.Compare(a.Claim, b.Claim))
 	})
-	c.models = make([]*model.Phase, len(c.all))
-	for i := range c.all {
-		c.models[i] = c.all[i].model
-	}
+	return c.all
 }

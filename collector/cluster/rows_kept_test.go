@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 	"time"
@@ -36,6 +37,10 @@ func (o *randomCluster) changePools(before *dra.Supply) *dra.Supply {
 		after.Pools[at] = changed
 	}
 	return after
+}
+
+func comparePools(a, b *dra.PoolSupply) int {
+	return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Pool, b.Pool))
 }
 
 // TestKeptRowsEqualRebuiltRows compares the rows that steps keep from one another

@@ -9,14 +9,17 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
+	"github.com/dra-exporter/dra-exporter/collector/self"
 )
 
 // State is what the cluster role keeps from step to step: its stages. Step
 // takes it over: a State that was given to Step must not be used again.
 type State struct {
-	config   Config
-	families *families
-	start    time.Time // of the first step: since when counters count
+	config    Config
+	families  definitions
+	durations durationFamilySet
+	self      *self.Families
+	start     time.Time // of the first step: since when counters count
 
 	index      *index
 	clocks     *clocks
@@ -29,30 +32,31 @@ type State struct {
 	anomalies  *anomalies
 	evictions  *evictions
 	health     *healthReports
-	supply     supplyRows
+	supplied   *supplied
 	traces     *traces
 	workloads  *workloads
 	domains    *computeDomains
 	topology   *topology
-	headroom   *headroomRows
+	stranded   *strandedTimes
+	work       *diagnosisWork
 
 	classesChanged bool // others exist than in the step before
 
-	rows       *metric.Builder
-	dropped    stableList[model.Counter]
-	costLabels map[string]*metric.Labels // by namespace
-
-	queuedFirst, queuedAgain *metric.Labels
+	labelled *labelled
+	rows     *metric.Builder
+	dropped  stableList[model.Counter]
 }
 
 // NewState returns the state before the first step.
 func NewState(config Config) State {
-	f, x, c := newFamilies(), newIndex(), newClocks()
-	l, p := newLifecycle(f, c), newPending(x, config.Once)
-	w := newWorkloads(f, x, l, &p.extended)
+	families, exporter, x, c := newDefinitions(), self.NewFamilies(), newIndex(), newClocks()
+	durations, l, p := findDurationFamilies(families.Families()), newLifecycle(c), newPending(x, config.Once)
+	w := newWorkloads(durations.start, x, l, &p.extended)
 	return State{
 		config:     config,
-		families:   f,
+		families:   families,
+		durations:  durations,
+		self:       exporter,
 		index:      x,
 		clocks:     c,
 		lifecycle:  l,
@@ -60,20 +64,19 @@ func NewState(config Config) State {
 		pending:    p,
 		claims:     newClaimCounts(),
 		failures:   newFailures(),
-		histograms: newHistograms(f),
-		anomalies:  newAnomalies(x, f),
+		histograms: newHistograms(durations),
+		anomalies:  newAnomalies(x),
 		evictions:  newEvictions(),
 		health:     newHealthReports(),
+		supplied:   &supplied{},
 		traces:     newTraces(config.Traces, x, l, c),
 		workloads:  w,
 		domains:    newComputeDomains(x),
 		topology:   newTopology(x, w),
-		headroom:   newHeadroomRows(),
-		rows:       metric.NewBuilder(config.MaxSeries, f.self.Dropped),
-		costLabels: make(map[string]*metric.Labels),
-
-		queuedFirst: metric.NewLabels(f.queuedDiagnoses.Labels, "first"),
-		queuedAgain: metric.NewLabels(f.queuedDiagnoses.Labels, "again"),
+		stranded:   newStrandedTimes(),
+		work:       &diagnosisWork{},
+		labelled:   &labelled{},
+		rows:       metric.NewBuilder(config.MaxSeries, exporter.Dropped),
 	}
 }
 
@@ -120,22 +123,19 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	s.failures.flush(s.pending, now)
 	s.traces.applyPending(pending.changes, now)
 	s.traces.flush(now)
-	s.supply.update(facts.Supply, s.families)
-	s.headroom.update(facts.Headroom, facts.Synced, s.families, now)
-	m := &model.Cluster{
-		Version: s.config.Version.Version, Sources: facts.Sources,
-		DevicesKnown: facts.Synced.Slices && facts.Synced.Claims, NodesKnown: facts.Synced.Nodes,
-		Pending: pending.refs,
-	}
+	s.stranded.update(facts.Headroom, facts.Synced, now)
+	m := s.model(facts, &pending)
+	series := s.allRows(m)
+	limitModel(m, s.config.MaxSeries)
 	snapshot := Snapshot{
 		At:           now,
-		Series:       s.allRows(facts, m),
+		Series:       series,
 		Model:        m,
 		Questions:    pending.questions,
 		Pending:      pending.refs,
-		Observations: slices.Concat(s.histograms.observations, s.workloads.observed),
+		Observations: append(s.histograms.observations, s.workloads.observed...),
 		Closed:       s.histograms.evicted,
-		Opened:       slices.Concat(s.histograms.open(s.failures.classes, facts.Synced), s.workloads.opened),
+		Opened:       slices.Concat(s.histograms.open(s.failures.counts, facts.Synced), s.workloads.opened),
 		Traces:       s.traces.ended,
 	}
 	return s, snapshot, events
@@ -202,53 +202,61 @@ func (s *State) apply(u *update) {
 	}
 }
 
-// allRows outputs the state, and adds it to the model. A family that needs a collection
-// that cannot be read is left out, since half of it would be wrong.
-func (s *State) allRows(facts Facts, m *model.Cluster) *metric.Snapshot {
-	b, f, synced := s.rows, s.families, facts.Synced
-	if synced.Claims && synced.Pods {
-		s.pending.rows(b, f)
-		if synced.Events {
-			s.index.scaling.rows(b, f, s.pending.uids)
-		}
-		m.Phases = s.phases.rows(b, f)
+// model returns what is known. A list that needs a collection that cannot be read is
+// empty, since half of it would be wrong.
+func (s *State) model(facts Facts, pending *pendingUpdate) *model.Cluster {
+	synced := facts.Synced
+	m := &model.Cluster{
+		Version: s.config.Version.Version, Sources: facts.Sources,
+		ClaimsKnown: synced.Claims, PodsKnown: synced.Pods, DevicesKnown: synced.Slices && synced.Claims, NodesKnown: synced.Nodes,
+		Pending: pending.refs, Undiagnosed: pending.undiagnosed,
+		Failures: s.failures.sorted(), ClockErrors: s.lifecycle.clockErrors(s.start), StrandedSeconds: s.stranded.totals(),
 	}
-	s.failures.rows(b, f.failures)
 	if synced.Claims {
-		m.Claims = s.claims.rows(b, f.claims, synced.Pods)
-		m.TerminatingClaims = s.anomalies.terminatingRows(b)
-		if synced.Pods && s.pending.consistent() {
-			m.OrphanedClaims = s.anomalies.orphanedRows(b)
-		}
+		m.Claims, m.TerminatingClaims = s.claims.sorted(synced.Pods), s.anomalies.listTerminating()
 	}
 	if synced.Pods {
-		m.DeletedPods = s.anomalies.deletedRows(b)
-		m.QueuedWorkloads = s.workloads.rows(b, f)
-	}
-	if synced.Nodes && synced.Pods && synced.Claims {
-		s.topology.rows(b, f, synced.Slices)
-	}
-	m.ComputeDomains = s.domains.rows(b, f, synced)
-	s.supply.rows(b, f, synced, m)
-	s.headroom.rows(b, f, synced, m)
-	if synced.Claims && synced.Pods && synced.Slices {
-		m.Disagreements = s.health.rows(b, f)
-	}
-	if synced.Pods {
-		m.Evictions = s.evictions.rows(b, f.evictions)
-	}
-	m.ClockErrors = s.lifecycle.rows(b, f, s.start)
-	if facts.Work != nil {
-		s.workRows(facts.Work)
+		m.DeletedPods, m.Evictions = s.anomalies.listDeleted(), s.evictions.counters()
+		m.Workloads, m.QueuedWorkloads = s.workloads.list()
 	}
 	if synced.Claims && synced.Pods {
-		s.pending.undiagnosedRows(b, f)
+		s.addReferences(m, synced)
 	}
-	f.self.Rows(b, s.config.Version, facts.Sources)
-	f.self.DroppedRows(b)
+	m.ComputeDomains, m.DomainWorkloads = s.domains.lists(synced)
+	s.supplied.list(m, facts.Supply, synced)
+	addHeadroom(m, facts.Headroom, synced)
+	if facts.Work != nil {
+		m.DiagnosisSeconds, m.QueuedDiagnoses = s.work.lists(facts.Work, s.start)
+	}
+	return m
+}
+
+// addReferences adds what is known where both pods and claims are.
+func (s *State) addReferences(m *model.Cluster, synced Synced) {
+	m.Phases = s.phases.sorted()
+	if synced.Events {
+		m.Autoscalers = s.index.scaling.count(s.pending.uids)
+	}
+	if s.pending.consistent() {
+		m.OrphanedClaims = s.anomalies.listOrphaned()
+	}
+	if synced.Nodes {
+		m.NodeDomains, m.NodeReleases = s.topology.lists()
+	}
+	if synced.Slices {
+		m.Health, m.Disagreements = s.health.lists()
+	}
+}
+
+// allRows returns the rows of a model that is not limited yet, and adds to it what the
+// limits have dropped.
+func (s *State) allRows(m *model.Cluster) *metric.Snapshot {
+	s.labelled.update(m)
+	s.families.Fill(s.labelled, s.rows)
+	s.self.Rows(s.rows, s.config.Version, m.Sources)
+	s.self.DroppedRows(s.rows)
 	m.DroppedSeries = s.listDropped()
-	limitModel(m, s.config.MaxSeries)
-	return b.Finish()
+	return s.rows.Finish()
 }
 
 // limitModel limits the lists of objects as families are limited, since pages and JSON
@@ -274,19 +282,16 @@ func (s *State) listDropped() []model.Counter {
 	return s.dropped.take()
 }
 
-// workRows adds what diagnoses have cost, by namespace, and how many are queued.
-func (s *State) workRows(work *dra.DiagnosisWork) {
-	family := s.families.diagnosisSeconds
-	s.rows.In(family)
+// diagnosisWork is what diagnoses have cost, and how many are queued.
+type diagnosisWork struct {
+	seconds, queued stableList[model.Counter]
+}
+
+func (d *diagnosisWork) lists(work *dra.DiagnosisWork, start time.Time) (costs, queued []model.Counter) {
 	for _, cost := range work.Costs {
-		labels := s.costLabels[cost.Namespace]
-		if labels == nil {
-			labels = metric.NewLabels(family.Labels, cost.Namespace)
-			s.costLabels[cost.Namespace] = labels
-		}
-		s.rows.AddFrom(labels, cost.Took.Seconds(), s.start)
+		d.seconds.add(model.Counter{Name: cost.Namespace, Count: cost.Took.Seconds(), Since: start})
 	}
-	s.rows.In(s.families.queuedDiagnoses)
-	s.rows.Add(s.queuedFirst, float64(work.First))
-	s.rows.Add(s.queuedAgain, float64(work.Again))
+	d.queued.add(model.Counter{Name: "first", Count: float64(work.First)})
+	d.queued.add(model.Counter{Name: "again", Count: float64(work.Again)})
+	return d.seconds.take(), d.queued.take()
 }

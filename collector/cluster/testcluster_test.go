@@ -9,6 +9,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/trace"
 )
 
@@ -192,7 +193,7 @@ func (s *testCluster) expectObserved(want ...string) *testCluster {
 	var got []string
 	for _, o := range s.observed {
 		phase := o.Phase
-		if o.Family == s.state.families.ready {
+		if o.Family == s.state.durations.ready {
 			phase = phaseReady
 		}
 		got = append(got, fmt.Sprintf("%s %s %v", phase, o.DeviceClass, o.Took.Round(time.Millisecond)))
@@ -228,7 +229,7 @@ func (s *testCluster) expectPhases(want ...string) *testCluster {
 	s.t.Helper()
 	var got []string
 	for _, row := range s.last.Rows() {
-		if row.Family == s.state.families.phaseSince {
+		if row.Family.Name == metric.ClaimPhaseSinceTimestampSeconds {
 			got = append(got, fmt.Sprint(row.Labels.Get("pod"), " ", row.Labels.Get("resourceclaim"), " ", row.Labels.Get("phase"), " ", int64(row.Value)-s.began.Wall.Unix()))
 		}
 	}

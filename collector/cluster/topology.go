@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
@@ -22,9 +22,10 @@ type topology struct {
 	// first. Together they are all that is published there, allocated or not.
 	capacity [dra.TopologyLevels]map[string][]int
 
-	nodes    []*metric.Labels // sorted; nil: the domains of a node have changed
-	releases []*metric.Labels // likewise of nodes whose GPUs are to be released
-	outdated bool             // the spans of all workloads
+	nodes    []model.NodeDomains // sorted
+	releases []model.NodeRelease // sorted
+	changed  bool                // a node of these
+	outdated bool                // the spans of all workloads
 }
 
 // workloadSpan is over how many domains the devices of a workload are spread, and how
@@ -32,7 +33,6 @@ type topology struct {
 type workloadSpan struct {
 	known          bool
 	domains, least [dra.TopologyLevels]int
-	labels         [2][dra.TopologyLevels]*metric.Labels // of both, once they are output
 }
 
 func newTopology(x *index, w *workloads) *topology { return &topology{index: x, workloads: w} }
@@ -50,11 +50,9 @@ func (t *topology) apply(u *update) {
 		current = *u.Node
 	}
 	if previous.Domains != current.Domains {
-		t.nodes, t.outdated = nil, true
+		t.changed, t.outdated = true, true
 	}
-	if previous.Release != current.Release {
-		t.nodes = nil
-	}
+	t.changed = t.changed || previous.Release != current.Release
 }
 
 // update runs once per step, after the workloads are updated.
@@ -74,7 +72,11 @@ func (t *topology) update(supply *dra.Supply) {
 	t.supply = cmp.Or(supply, t.supply)
 	for _, entry := range t.workloads.byName {
 		if span := &entry.span; t.outdated || !span.known {
+			previous := *span
 			span.domains, span.least = t.measureSpan(entry)
+			if span.domains != previous.domains || span.least != previous.least {
+				entry.model = nil
+			}
 			span.known = true
 		}
 	}
@@ -189,43 +191,19 @@ func (t *topology) leastDomains(level int, needed map[string]int, used int) int 
 	return min(least, used)
 }
 
-// rows adds the rows; published reports whether it is known what is published.
-func (t *topology) rows(b *metric.Builder, f *families, published bool) {
-	if t.nodes == nil {
-		t.releases = nil
-		for _, name := range slices.Sorted(maps.Keys(t.index.nodes)) {
-			if label := t.index.nodes[name].Release; label != (dra.ReleaseLabel{}) {
-				t.releases = append(t.releases, metric.NewLabels(f.nodeRelease.Labels, name, label.Key, label.Value))
-			}
-			if domains := t.index.nodes[name].Domains; domains != (dra.Domains{}) {
-				t.nodes = append(t.nodes, metric.NewLabels(f.nodeTopology.Labels, append([]string{name}, domains[:]...)...))
-			}
+// lists returns the nodes that have domains, and those whose GPUs are to be released.
+func (t *topology) lists() ([]model.NodeDomains, []model.NodeRelease) {
+	if !t.changed {
+		return t.nodes, t.releases
+	}
+	t.changed, t.nodes, t.releases = false, nil, nil
+	for _, name := range slices.Sorted(maps.Keys(t.index.nodes)) {
+		if label := t.index.nodes[name].Release; label != (dra.ReleaseLabel{}) {
+			t.releases = append(t.releases, model.NodeRelease{Node: name, Label: label})
+		}
+		if domains := t.index.nodes[name].Domains; domains != (dra.Domains{}) {
+			t.nodes = append(t.nodes, model.NodeDomains{Node: name, Domains: domains})
 		}
 	}
-	b.In(f.nodeTopology)
-	for _, labels := range t.nodes {
-		b.Add(labels, 1)
-	}
-	b.In(f.nodeRelease)
-	for _, labels := range t.releases {
-		b.Add(labels, 1)
-	}
-	for i, family := range []*metric.Family{f.workloadDomains, f.workloadLeastDomains} {
-		if family == f.workloadLeastDomains && !published {
-			continue
-		}
-		b.In(family)
-		for _, entry := range t.workloads.sorted() {
-			span := &entry.span
-			for level, count := range [...][dra.TopologyLevels]int{span.domains, span.least}[i] {
-				if count == 0 {
-					continue
-				}
-				if span.labels[i][level] == nil {
-					span.labels[i][level] = entry.labels(family, dra.TopologyLevel(level).String())
-				}
-				b.Add(span.labels[i][level], float64(count))
-			}
-		}
-	}
+	return t.nodes, t.releases
 }

@@ -27,22 +27,6 @@ const (
 	queueOther             = "other"
 )
 
-// memberState is the state of a pod of a workload.
-type memberState uint8
-
-const (
-	memberGated    memberState = iota // has scheduling gates
-	memberPending                     // is not bound to a node
-	memberStarting                    // no container has started
-	memberRunning
-	memberEnded  // has ended, or is being deleted
-	memberStates = iota
-)
-
-func (s memberState) String() string {
-	return [memberStates]string{"gated", "pending", "starting", "running", "ended"}[s]
-}
-
 // workloads counts the pods of each workload by state, and measures how long
 // workloads take to start. Of pods without claims it knows those of PodGroups
 // alone.
@@ -62,7 +46,9 @@ type workloads struct {
 	observed   []Observation          // in this step
 	opened     []Observation          // histograms that exist from this step on
 	family     *metric.Family         // of the starts
-	queued     stableList[model.QueuedWorkload]
+
+	shown  stableList[*model.Workload]
+	queued stableList[model.QueuedWorkload]
 }
 
 // workloadName identifies a workload.
@@ -75,7 +61,7 @@ func compareWorkloads(a, b workloadName) int {
 // workloadMember is how a pod was counted last.
 type workloadMember struct {
 	workload *workloadEntry
-	state    memberState
+	state    model.PodState
 	gang     string // of the workload's gangs; empty: none
 }
 
@@ -83,7 +69,7 @@ type workloadMember struct {
 type workloadEntry struct {
 	name  workloadName
 	queue string // as its pods have it
-	pods  [memberStates]int
+	pods  [model.PodStates]int
 
 	members map[*podEntry]struct{}
 	span    workloadSpan
@@ -92,12 +78,7 @@ type workloadEntry struct {
 	kueue map[dra.PodRef]*dra.KueueWorkload
 
 	start workloadStart
-
-	info, minPods *metric.Labels
-	infoQueue     string // in these labels
-	waiting       *metric.Labels
-	waitingReason string // in these labels
-	states        [memberStates]*metric.Labels
+	model *model.Workload // nil: outdated
 }
 
 // workloadStart is the start of a workload, from the creation of its first pod
@@ -115,9 +96,9 @@ type gang struct {
 	minPods int // that are needed
 }
 
-func newWorkloads(f *families, x *index, l *lifecycle, e *extendedResources) *workloads {
+func newWorkloads(family *metric.Family, x *index, l *lifecycle, e *extendedResources) *workloads {
 	return &workloads{
-		family: f.workloadStart, index: x, lifecycle: l, extended: e, kueue: make(map[dra.PodRef]*workloadEntry), pods: make(map[*podEntry]workloadMember), byName: make(map[workloadName]*workloadEntry),
+		family: family, index: x, lifecycle: l, extended: e, kueue: make(map[dra.PodRef]*workloadEntry), pods: make(map[*podEntry]workloadMember), byName: make(map[workloadName]*workloadEntry),
 		starting: make(map[*workloadEntry]struct{}), histograms: make(map[[2]string]struct{}), began: make(map[string]int),
 	}
 }
@@ -196,13 +177,14 @@ func (w *workloads) updateKueue(ref dra.PodRef) {
 	if previous != nil {
 		delete(previous.kueue, ref)
 		delete(w.kueue, ref)
+		previous.model = nil
 	}
 	if name := w.resolveName(object); name != (workloadName{}) {
 		entry := w.entry(name)
 		if entry.kueue == nil {
 			entry.kueue = make(map[dra.PodRef]*dra.KueueWorkload)
 		}
-		entry.kueue[ref], w.kueue[ref] = object, entry
+		entry.kueue[ref], w.kueue[ref], entry.model = object, entry, nil
 	}
 	if previous != nil {
 		w.release(previous)
@@ -242,7 +224,7 @@ func (w *workloads) release(entry *workloadEntry) {
 // whose earlier pods have all ended starts again.
 func (w *workloads) applyStart(entry *workloadEntry, p *podEntry, added bool, now clock.Instant) {
 	state := w.pods[p].state
-	if added && state != memberEnded && entry.size() == entry.pods[memberEnded]+1 {
+	if added && state != model.PodEnded && entry.size() == entry.pods[model.PodEnded]+1 {
 		entry.start = workloadStart{}
 	}
 	start := &entry.start
@@ -255,7 +237,7 @@ func (w *workloads) applyStart(entry *workloadEntry, p *podEntry, added bool, no
 	if created, ok := clocks.steady(progress.createdAt(), now); added && ok && (!start.began || created < start.begin) {
 		start.begin, start.began = created, true
 	}
-	if state != memberRunning {
+	if state != model.PodRunning {
 		return
 	}
 	if started, ok := clocks.steady(w.lifecycle.startedAt(progress), now); ok && (start.end == 0 || started > start.end) {
@@ -265,6 +247,7 @@ func (w *workloads) applyStart(entry *workloadEntry, p *podEntry, added bool, no
 
 // count adds a pod to the counts, or removes it.
 func (e *workloadEntry) count(member workloadMember, delta int) {
+	e.model = nil
 	e.pods[member.state] += delta
 	if member.gang == "" {
 		return
@@ -354,18 +337,18 @@ func (w *workloads) isShown(e *workloadEntry) bool {
 	return false
 }
 
-func (w *workloads) decideState(p *podEntry) memberState {
+func (w *workloads) decideState(p *podEntry) model.PodState {
 	switch {
 	case !p.alive():
-		return memberEnded
+		return model.PodEnded
 	case p.object.Gated:
-		return memberGated
+		return model.PodGated
 	case p.object.Node == "":
-		return memberPending
+		return model.PodPending
 	case !w.lifecycle.hasStarted(p):
-		return memberStarting
+		return model.PodStarting
 	default:
-		return memberRunning
+		return model.PodRunning
 	}
 }
 
@@ -385,8 +368,8 @@ func (w *workloads) findGang(p *podEntry) (name string, minPods int) {
 // measureStart measures the start of a workload, if it is over and its end was
 // observed live.
 func (w *workloads) measureStart(entry *workloadEntry, now clock.Instant) {
-	start, minimum, running := &entry.start, entry.minimum(), entry.pods[memberRunning]
-	if entry.pods[memberGated]+entry.pods[memberPending]+entry.pods[memberStarting] > 0 || running == 0 || running < minimum {
+	start, minimum, running := &entry.start, entry.minimum(), entry.pods[model.PodRunning]
+	if entry.pods[model.PodGated]+entry.pods[model.PodPending]+entry.pods[model.PodStarting] > 0 || running == 0 || running < minimum {
 		start.completed = clock.Instant{}
 		delete(w.starting, entry)
 		return
@@ -436,59 +419,29 @@ func (w *workloads) sorted() []*workloadEntry {
 	return w.order
 }
 
-// rows adds the workloads, and returns those that wait in queues.
-func (w *workloads) rows(b *metric.Builder, f *families) []model.QueuedWorkload {
-	shown := func(yield func(*workloadEntry) bool) {
-		for _, entry := range w.sorted() {
-			if w.isShown(entry) && !yield(entry) {
-				return
-			}
+// list returns the workloads that are shown, and those of them that wait in queues.
+func (w *workloads) list() ([]*model.Workload, []model.QueuedWorkload) {
+	for _, entry := range w.sorted() {
+		if !w.isShown(entry) {
+			continue
 		}
-	}
-	b.In(f.workloadInfo)
-	for entry := range shown {
-		if queue := entry.queueName(); entry.info == nil || entry.infoQueue != queue {
-			entry.info, entry.infoQueue = entry.labels(f.workloadInfo, queue), queue
-		}
-		b.Add(entry.info, 1)
-	}
-	b.In(f.workloadPods)
-	for entry := range shown {
-		for state := range memberState(memberStates) {
-			if entry.pods[state] == 0 {
-				continue
-			}
-			if entry.states[state] == nil {
-				entry.states[state] = entry.labels(f.workloadPods, state.String())
-			}
-			b.Add(entry.states[state], float64(entry.pods[state]))
-		}
-	}
-	b.In(f.workloadMinPods)
-	for entry := range shown {
-		if minimum := entry.needed(); minimum > 0 {
-			if entry.minPods == nil {
-				entry.minPods = entry.labels(f.workloadMinPods)
-			}
-			b.Add(entry.minPods, float64(minimum))
-		}
-	}
-	b.In(f.workloadQueuedSince)
-	for entry := range shown {
+		w.shown.add(entry.sharedModel())
 		if waiting := entry.waitingFor(); waiting != nil {
-			if entry.waiting == nil || entry.waitingReason != waiting.Reason {
-				entry.waiting, entry.waitingReason = entry.labels(f.workloadQueuedSince, waiting.Reason), waiting.Reason
-			}
-			b.Add(entry.waiting, float64(waiting.Since.Unix()))
 			w.queued.add(model.QueuedWorkload{
 				Namespace: entry.name.namespace, Kind: entry.name.kind, Name: entry.name.name, Reason: waiting.Reason, Since: waiting.Since,
 			})
 		}
 	}
-	return w.queued.take()
+	return w.shown.take(), w.queued.take()
 }
 
-// labels are the name of the workload and further values.
-func (e *workloadEntry) labels(family *metric.Family, further ...string) *metric.Labels {
-	return metric.NewLabels(family.Labels, append([]string{e.name.namespace, e.name.kind, e.name.name}, further...)...)
+// sharedModel returns the workload as the model has it, the same one while nothing changes.
+func (e *workloadEntry) sharedModel() *model.Workload {
+	if e.model == nil {
+		e.model = &model.Workload{
+			Namespace: e.name.namespace, Kind: e.name.kind, Name: e.name.name, Queue: e.queueName(),
+			Pods: e.pods, MinPods: e.needed(), Domains: e.span.domains, LeastDomains: e.span.least,
+		}
+	}
+	return e.model
 }

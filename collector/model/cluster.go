@@ -13,6 +13,8 @@ type Cluster struct {
 	Version string // of the exporter
 	Sources []source.Status
 
+	// ClaimsKnown and PodsKnown are set if claims, and pods, are known as a whole.
+	ClaimsKnown, PodsKnown bool
 	// DevicesKnown is set if slices and claims are known: otherwise neither the states of
 	// devices nor the consumption of capacities are.
 	DevicesKnown bool
@@ -24,6 +26,10 @@ type Cluster struct {
 	Phases  []*Phase      // the longest first; shared
 	Claims  []*ClaimCount // sorted by namespace and class; shared
 
+	Undiagnosed []Undiagnosed    // the oldest reference of each cause; shared
+	Autoscalers []AutoscalerPods // sorted; shared
+	Failures    []*FailureCount  // sorted by class; shared
+
 	Pools     []*dra.PoolSupply     // sorted by driver and pool; shared
 	Taints    []dra.TaintCount      // of devices of pools, sorted; shared
 	Classes   []dra.ClassSupply     // sorted; shared
@@ -31,17 +37,31 @@ type Cluster struct {
 	Stranded  []dra.StrandedDevices // sorted; shared
 	KeptNodes []dra.KeptNode        // idle nodes that autoscalers do not remove, sorted; shared
 
+	RuleEvictions   []dra.RuleEviction       // sorted; shared
+	Fragmentation   []dra.ClassFragmentation // sorted; shared
+	StrandedSeconds []StrandedTime           // sorted; shared
+	Oversized       []Counter                // specifications that are too large to be diagnosed now, by limit; shared
+
+	NodeDomains  []NodeDomains // of the nodes that have any, sorted; shared
+	NodeReleases []NodeRelease // sorted; shared
+
 	ComputeDomains  []ComputeDomain  // sorted; shared
+	DomainWorkloads []DomainWorkload // sorted; shared
+	Workloads       []*Workload      // sorted; shared
 	QueuedWorkloads []QueuedWorkload // that wait in a queue of Kueue, sorted; shared
 
 	TerminatingClaims []TerminatingClaim // sorted; shared
 	OrphanedClaims    []dra.ClaimRef     // reserved for pods alone that no longer exist, sorted; shared
 	DeletedPods       []DeletedPod       // sorted; shared
+	Health            []*DeviceHealth    // of devices of which driver and kubelet report, sorted; shared
 	Disagreements     []dra.DeviceID     // driver and kubelet disagree on their health; sorted; shared
 
 	Evictions     []Counter // pods that the taint of a device evicted, by namespace; shared
 	ClockErrors   []Counter // durations for which clocks contradict each other, by phase; shared
 	DroppedSeries []Counter // at the limit of a family, by family; shared
+
+	DiagnosisSeconds []Counter // that diagnoses took, by namespace; shared
+	QueuedDiagnoses  []Counter // now: first, and again; shared
 }
 
 // PendingRef is a pod's claim reference, or its request of an extended resource,
@@ -92,6 +112,87 @@ func (s ClaimState) String() string {
 	return [ClaimStates]string{"unused", "pending", "allocated", "reserved", "terminating"}[s]
 }
 
+// Undiagnosed is since when the oldest of the references has no diagnosis that have none
+// for the same cause: queued, or over_limit.
+type Undiagnosed struct {
+	Cause string
+	Since time.Time
+}
+
+// AutoscalerPods is how many pods with pending claims an autoscaler has reported last
+// with one state.
+type AutoscalerPods struct {
+	Autoscaler dra.Autoscaler
+	State      dra.AutoscalingState
+	Pods       int
+}
+
+// FailureCount is what went wrong with claims of a class. It is immutable.
+type FailureCount struct {
+	Class   string    // empty: of what has no class that is known
+	Reasons []Counter // sorted
+}
+
+// StrandedTime is for how many seconds, times devices, devices of a driver were stranded
+// for one reason.
+type StrandedTime struct {
+	Driver  string
+	Reason  dra.StrandedReason
+	Seconds float64
+	Since   time.Time // when counting began
+}
+
+// NodeDomains is where a node is.
+type NodeDomains struct {
+	Node    string
+	Domains dra.Domains
+}
+
+// NodeRelease is a node whose label asks for its GPUs to be released.
+type NodeRelease struct {
+	Node  string
+	Label dra.ReleaseLabel
+}
+
+// PodState is the state of a pod of a workload.
+type PodState uint8
+
+// The states.
+const (
+	PodGated    PodState = iota // has scheduling gates
+	PodPending                  // is not bound to a node
+	PodStarting                 // no container has started
+	PodRunning
+	PodEnded  // has ended, or is being deleted
+	PodStates = iota
+)
+
+// String returns the value of the label state.
+func (s PodState) String() string {
+	return [PodStates]string{"gated", "pending", "starting", "running", "ended"}[s]
+}
+
+// Workload is a workload that has pods, or waits in a queue. It is immutable.
+type Workload struct {
+	Namespace, Kind, Name string
+	Queue                 string
+	Pods                  [PodStates]int
+	MinPods               int // that it needs in order to run; 0: not known
+
+	// Domains is over how many domains its devices are spread, and LeastDomains how
+	// many would hold so many at least, by level; 0: not known.
+	Domains, LeastDomains [dra.TopologyLevels]int
+}
+
+// DomainWorkload is a workload whose pods use a ComputeDomain.
+type DomainWorkload struct{ Namespace, Domain, Kind, Name string }
+
+// DeviceHealth is a device of which driver and kubelet report. It is immutable.
+type DeviceHealth struct {
+	Device   dra.DeviceID
+	Disagree bool
+}
+
 // ComputeDomain is a ComputeDomain and its use.
 type ComputeDomain struct {
 	*dra.ComputeDomain
@@ -123,4 +224,5 @@ type DeletedPod struct {
 type Counter struct {
 	Name  string
 	Count float64
+	Since time.Time // when it was 0; zero where it is no counter, but a number of now
 }
