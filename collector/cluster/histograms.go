@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/hex"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,7 +30,9 @@ type histograms struct {
 type durationFamilySet struct{ phase, ready, start *metric.Family }
 
 func findDurationFamilies(all []*metric.Family) durationFamilySet {
-	find := func(name string) *metric.Family { return all[familyIndex(all, name)] }
+	find := func(name string) *metric.Family {
+		return all[slices.IndexFunc(all, func(f *metric.Family) bool { return f.Name == name })]
+	}
 	return durationFamilySet{find(metric.AllocationDurationSeconds), find(metric.ClaimReadyDurationSeconds), find(metric.WorkloadStartDurationSeconds)}
 }
 
