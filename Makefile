@@ -232,7 +232,7 @@ $(TOOLS)/.built: test/tools/lint/go.mod test/tools/lint/go.sum
 	$(build_tools) github.com/golangci/golangci-lint/v2/cmd/golangci-lint golang.org/x/perf/cmd/benchstat honnef.co/go/tools/cmd/staticcheck
 	@touch $@
 
-$(RELEASE)/.built: test/tools/lint/go.mod test/tools/lint/go.sum
+$(RELEASE)/.built: test/tools/release/go.mod test/tools/release/go.sum
 	@mkdir -p $(@D)
 	$(build_tools) github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod github.com/rhysd/actionlint/cmd/actionlint golang.org/x/vuln/cmd/govulncheck
 	@touch $@

@@ -315,11 +315,6 @@ func (d *deviceState) describe(hardware *device.Locations) {
 	}
 }
 
-// sameReading reports whether two readings have the same labels.
-func sameReading(a, b device.Reading) bool {
-	return a.Quantity == b.Quantity && a.Details == b.Details
-}
-
 // sameHardware compares what matching rules and labels depend on.
 func sameHardware(a, b device.Device) bool {
 	return a.UUID == b.UUID && a.ParentUUID == b.ParentUUID && a.PCIBusID == b.PCIBusID &&

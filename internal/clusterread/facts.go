@@ -39,7 +39,7 @@ type Template struct {
 	Namespace, Name string
 }
 
-// spec returns what the claim or the template requests; nil: unknown.
+// Spec returns what the claim or the template requests; nil: unknown.
 func (f *Facts) Spec(namespace, claim, template string) *Spec {
 	if claim != "" {
 		if spec, ok := f.Claims[dra.ClaimRef{Namespace: namespace, Name: claim}]; ok {

@@ -39,7 +39,7 @@ const (
 	SourceKAI       = "podgroups.scheduling.run.ai"
 )
 
-// GapsOf finds what could not be read. Where reading all namespaces was not
+// NewGaps finds what could not be read. Where reading all namespaces was not
 // allowed and one was read instead, everywhere is how the first attempt went;
 // else it is nil.
 func NewGaps(statuses, everywhere []source.Status, namespace string) Gaps {
@@ -133,7 +133,7 @@ func rank(gap Gap) int {
 	return i
 }
 
-// toList returns what this identity must be allowed to list to see more; empty
+// Denied returns what this identity must be allowed to list to see more; empty
 // if nothing was denied.
 func (g Gaps) Denied() string {
 	var global, local, parts []string
@@ -155,12 +155,12 @@ func (g Gaps) Denied() string {
 	return strings.Join(parts, ", and ")
 }
 
-// lack reports whether nothing at all of the collection could be read.
+// Lack reports whether nothing at all of the collection could be read.
 func (g Gaps) Lack(name string) bool {
 	return slices.ContainsFunc(g, func(gap Gap) bool { return gap.Source == name && gap.Only == "" })
 }
 
-// sees reports whether the collection could be read in the namespace.
+// See reports whether the collection could be read in the namespace.
 func (g Gaps) See(name, namespace string) bool {
 	return !slices.ContainsFunc(g, func(gap Gap) bool {
 		return gap.Source == name && (gap.Only == "" || gap.Only != namespace)

@@ -40,7 +40,7 @@ func TestNewGaps(t *testing.T) {
 	}
 }
 
-// There are no questions about references that cannot be diagnosed.
+// TestDiagnosable are no questions about references that cannot be diagnosed.
 func TestDiagnosable(t *testing.T) {
 	questions := []dra.Question{
 		{PodUID: "both", Refs: []dra.PendingRef{{PodClaim: "a", Claim: "a"}, {PodClaim: "b", Template: "b"}}},
@@ -68,7 +68,7 @@ func TestDiagnosable(t *testing.T) {
 	}
 }
 
-// With gaps, too few devices are certainly too few; whether there are enough is
+// TestSplitByGaps gaps, too few devices are certainly too few; whether there are enough is
 // unknown.
 func TestSplitByGaps(t *testing.T) {
 	blind := clusterread.NewGaps(nil, []source.Status{denied("resourceclaims")}, "team-a")

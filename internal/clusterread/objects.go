@@ -88,7 +88,7 @@ func set[K comparable, V any](all map[K]V, key K, value V, gone bool) {
 	all[key] = value
 }
 
-// users returns the pods that refer to the claim and have not ended, sorted by
+// Users returns the pods that refer to the claim and have not ended, sorted by
 // name.
 func (o *Objects) Users(ref dra.ClaimRef) []*dra.PodLifecycle {
 	if o.usedBy == nil {
@@ -117,7 +117,7 @@ func (o *Objects) findUsers() {
 	}
 }
 
-// claimName returns the name of the claim that a reference of a pod names, that its
+// ClaimName returns the name of the claim that a reference of a pod names, that its
 // group shares, or that was generated for either; empty while there is none. A pod
 // shares a claim of its group by a reference of the same name to the same claim or
 // template.
@@ -140,7 +140,7 @@ func (o *Objects) ClaimName(pod *dra.PodLifecycle, reference dra.PodClaim) strin
 	return o.generated[generatedKey{owner, reference.Name}]
 }
 
-// podClaim returns the pod's reference of the name; one without a name where the
+// PodClaim returns the pod's reference of the name; one without a name where the
 // name is that of an extended resource.
 func (o *Objects) PodClaim(ref dra.PodRef, name string) dra.PodClaim {
 	pod, ok := o.Pods[ref]

@@ -39,7 +39,7 @@ type Constraint struct {
 	DistinctAttribute string   `json:"distinctAttribute,omitempty"`
 }
 
-// tooMany reports whether the claim requests more devices than it may have,
+// TooMany reports whether the claim requests more devices than it may have,
 // even by the smallest alternatives.
 func (s *Spec) TooMany() bool {
 	if s == nil {
@@ -58,7 +58,7 @@ func (s *Spec) TooMany() bool {
 	return least > resourcev1.AllocationResultsMaxSize
 }
 
-// flat lists requests, and in place of a prioritized list its alternatives.
+// Flat lists requests, and in place of a prioritized list its alternatives.
 func (s *Spec) Flat() []Request {
 	var all []Request
 	for _, request := range s.Requests {
@@ -71,12 +71,12 @@ func (s *Spec) Flat() []Request {
 	return all
 }
 
-// chooses reports whether any request is a prioritized list.
+// HasAlternatives reports whether any request is a prioritized list.
 func (s *Spec) HasAlternatives() bool {
 	return s != nil && slices.ContainsFunc(s.Requests, func(request Request) bool { return len(request.FirstAvailable) > 0 })
 }
 
-// SpecOf copies what a claim's specification requests. Bytes that are not UTF-8
+// NewSpec copies what a claim's specification requests. Bytes that are not UTF-8
 // become U+FFFD.
 func NewSpec(claim *resourcev1.ResourceClaimSpec) Spec {
 	var spec Spec
