@@ -40,7 +40,7 @@ func TestNewGaps(t *testing.T) {
 	}
 }
 
-// TestDiagnosable are no questions about references that cannot be diagnosed.
+// There are no questions about references that cannot be diagnosed.
 func TestDiagnosable(t *testing.T) {
 	questions := []dra.Question{
 		{PodUID: "both", Refs: []dra.PendingRef{{PodClaim: "a", Claim: "a"}, {PodClaim: "b", Template: "b"}}},
@@ -68,7 +68,7 @@ func TestDiagnosable(t *testing.T) {
 	}
 }
 
-// TestSplitByGaps gaps, too few devices are certainly too few; whether there are enough is
+// With gaps, too few devices are certainly too few; whether there are enough is
 // unknown.
 func TestSplitByGaps(t *testing.T) {
 	blind := clusterread.NewGaps(nil, []source.Status{denied("resourceclaims")}, "team-a")
