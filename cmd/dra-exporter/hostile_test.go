@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -330,6 +331,11 @@ func checkOpenMetrics(t *testing.T, address string) {
 	}
 	request.Header.Set("Accept", "application/openmetrics-text;version=1.0.0")
 	response, err := http.DefaultClient.Do(request)
+	for tries := 0; err == nil && response.StatusCode == http.StatusServiceUnavailable && tries < 60; tries++ {
+		response.Body.Close() // earlier requests are in flight on a busy machine
+		time.Sleep(time.Second)
+		response, err = http.DefaultClient.Do(request)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
