@@ -59,32 +59,34 @@ func (c *LabelCache[K, L]) Align(count int, key func(i int) K) []*L {
 	if same == count && same == len(c.keys) {
 		return c.labels
 	}
-	end, keys, labels := len(c.keys), c.keys[same:], c.labels[same:] // of the list before, from the next record on
+	// The rest of the list before, and the position at which the new list would overwrite it.
+	keys, labels, end := c.keys[same:], c.labels[same:], len(c.keys)
 	c.keys = slices.Grow(c.keys[:same], count-same)[:count]
 	c.labels = slices.Grow(c.labels[:same], count-same)[:count]
-	skipped, others := make(map[K]*L), []int(nil) // records that are not where they are expected: of both lists
+	spare := make(map[K]*L) // the labels of records that were skipped
+	var gaps []int          // positions whose labels are not near the one before
 	for i := same; i < count; i++ {
-		k, found := key(i), (*L)(nil)
+		k, l := key(i), (*L)(nil)
 		if at := slices.Index(keys[:min(alignReach, len(keys))], k); at >= 0 {
 			for j := range at {
-				skipped[keys[j]] = labels[j]
+				spare[keys[j]] = labels[j]
 			}
-			found, keys, labels = labels[at], keys[at+1:], labels[at+1:]
+			l, keys, labels = labels[at], keys[at+1:], labels[at+1:]
 		} else {
-			others = append(others, i)
+			gaps = append(gaps, i)
 		}
-		if len(keys) > 0 && i >= end-len(keys) { // it would be overwritten
+		if len(keys) > 0 && i >= end-len(keys) {
 			end, keys, labels = math.MaxInt, slices.Clone(keys), slices.Clone(labels)
 		}
-		c.keys[i], c.labels[i] = k, found
+		c.keys[i], c.labels[i] = k, l
 	}
-	if len(others) > 0 {
+	if len(gaps) > 0 {
 		for j := range keys {
-			skipped[keys[j]] = labels[j]
+			spare[keys[j]] = labels[j]
 		}
 	}
-	for _, i := range others {
-		if c.labels[i] = skipped[c.keys[i]]; c.labels[i] == nil {
+	for _, i := range gaps {
+		if c.labels[i] = spare[c.keys[i]]; c.labels[i] == nil {
 			c.labels[i] = new(L)
 		}
 	}

@@ -1,6 +1,7 @@
 package metric_test
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -41,9 +42,20 @@ func TestLabelCache(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 7))
 	var cache metric.LabelCache[int, struct{ key int }]
 	previous := map[int]*struct{ key int }{}
-	for range 2000 {
-		keys := random.Perm(12)[:random.IntN(12)]
-		if random.IntN(3) == 0 {
+	const most = 150 // far more records than are looked through in one place
+	for step := range 4000 {
+		keys := random.Perm(most)[:random.IntN(most)]
+		switch step % 4 {
+		case 0: // a sorted list without a stretch of it
+			slices.Sort(keys)
+			first := random.IntN(len(keys) + 1)
+			keys = slices.Delete(keys, first, first+random.IntN(len(keys)+1-first))
+		case 1: // the same list with one record more
+			keys = slices.Sorted(maps.Keys(previous))
+			if key := random.IntN(most); previous[key] == nil {
+				keys = slices.Insert(keys, random.IntN(len(keys)+1), key)
+			}
+		case 2:
 			slices.Sort(keys)
 		}
 		labels := cache.Align(len(keys), func(i int) int { return keys[i] })

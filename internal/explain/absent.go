@@ -58,19 +58,19 @@ func (e *NotFoundError) Error() string {
 // absent returns the error for an object that is not known.
 func absent(f *clusterread.Facts, subject clusterread.Subject) error {
 	name := subject.Namespace + "/" + subject.Name
-	collection, known := clusterread.SourceClaims, []string{}
+	collection, names := clusterread.SourceClaims, []string{}
 	missing := &NotFoundError{Subject: subject}
 	switch subject.Kind {
 	case clusterread.KindWorkload:
 		collection = clusterread.SourcePods
 		for ref, pod := range f.Objects.Pods {
-			if workload := pod.Member.Workload; workload != nil && !slices.Contains(known, ref.Namespace+"/"+workload.Name) {
-				known = append(known, ref.Namespace+"/"+workload.Name)
+			if workload := pod.Member.Workload; workload != nil && !slices.Contains(names, ref.Namespace+"/"+workload.Name) {
+				names = append(names, ref.Namespace+"/"+workload.Name)
 			}
 		}
 		for ref, queued := range f.Objects.Kueue {
-			if name := ref.Namespace + "/" + queued.Workload.Name; queued.Waiting != nil && queued.Workload.Name != "" && !slices.Contains(known, name) {
-				known = append(known, name)
+			if name := ref.Namespace + "/" + queued.Workload.Name; queued.Waiting != nil && queued.Workload.Name != "" && !slices.Contains(names, name) {
+				names = append(names, name)
 			}
 		}
 		if subject.WorkloadKind != "" {
@@ -82,11 +82,11 @@ func absent(f *clusterread.Facts, subject clusterread.Subject) error {
 	case clusterread.KindPod:
 		collection = clusterread.SourcePods
 		for ref := range f.Objects.Pods {
-			known = append(known, ref.String())
+			names = append(names, ref.String())
 		}
 	default:
 		for ref := range f.Objects.Claims {
-			known = append(known, ref.String())
+			names = append(names, ref.String())
 		}
 		for _, pod := range f.Objects.Users(dra.ClaimRef{Namespace: subject.Namespace, Name: subject.Name}) {
 			missing.NamedBy = append(missing.NamedBy, pod.Ref.Name)
@@ -98,7 +98,7 @@ func absent(f *clusterread.Facts, subject clusterread.Subject) error {
 		}
 	}
 	if len(missing.Near) == 0 {
-		missing.Near = near(name, known)
+		missing.Near = near(name, names)
 	}
 	return missing
 }

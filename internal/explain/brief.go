@@ -230,14 +230,14 @@ func (r *Report) pendingEvidence(main *PendingRef) []briefLine {
 			}
 		}
 	}
-	var others []string
+	var remarks []string
 	for i := range r.Pending {
 		if other := &r.Pending[i]; other != main {
-			others = append(others, r.concerned(other)+": "+other.Reason)
+			remarks = append(remarks, r.concerned(other)+": "+other.Reason)
 		}
 	}
-	if len(others) > 0 {
-		all = append(all, briefLine{"also", strings.Join(others, "; "), 1})
+	if len(remarks) > 0 {
+		all = append(all, briefLine{"also", strings.Join(remarks, "; "), 1})
 	}
 	return all
 }

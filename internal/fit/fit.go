@@ -106,7 +106,7 @@ func (r *Report) addNext(ctx context.Context, cluster *clusterread.Trial, p *pla
 			}
 			record(filled.Results, p.pod.shared)
 		}
-		if supposed := p.ownOn(node.Node); len(supposed) > 0 {
+		if supposed := p.claimsOn(node.Node); len(supposed) > 0 {
 			filled, err := p.fillNode(ctx, nodeCache, node.Node, supposed, node.Pods)
 			if err != nil {
 				return err
@@ -114,7 +114,7 @@ func (r *Report) addNext(ctx context.Context, cluster *clusterread.Trial, p *pla
 			record(filled.Results, supposed)
 		}
 	}
-	next := p.pod.ownOn(nil)
+	next := p.pod.claimsOn(nil)
 	if len(p.pod.shared) > 0 && r.Pods > 0 {
 		r.Next = &clusterread.Shortage{
 			Reason: string(dra.ReasonFragmented), Meaning: dra.ReasonFragmented.Info().Meaning,

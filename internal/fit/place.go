@@ -36,7 +36,7 @@ type placing struct {
 // placedNode is a node with its devices, and what else counts there.
 type placedNode struct {
 	name    string
-	own     []clusterread.SupposedClaim // that each pod has for itself there
+	claims  []clusterread.SupposedClaim // that each pod has for itself there
 	devices int                         // pods, as far as devices go
 	more    bool                        // there may be more
 	room    int                         // pods, as far as the node's resources and their number go
@@ -62,14 +62,14 @@ const sharedNodes = 200
 // count counts for each node.
 func (p *placing) count(ctx context.Context, most int) error {
 	for _, offer := range p.offers() {
-		supposed := p.pod.ownOn(offer.plugins)
+		supposed := p.pod.claimsOn(offer.plugins)
 		fills, err := headroom.PerNode(ctx, p.inventory, specs(slices.Concat(p.pod.shared, supposed)), most)
 		if err != nil {
 			return fmt.Errorf("count what can be allocated: %w", err)
 		}
 		for _, fill := range fills {
 			if offer.nodes == nil || offer.nodes[fill.Node] {
-				p.nodes = append(p.nodes, placedNode{name: fill.Node, own: supposed, devices: fill.Pods, more: fill.More, room: math.MaxInt, next: math.MaxInt})
+				p.nodes = append(p.nodes, placedNode{name: fill.Node, claims: supposed, devices: fill.Pods, more: fill.More, room: math.MaxInt, next: math.MaxInt})
 			}
 		}
 	}
@@ -136,11 +136,11 @@ func (p *placing) countShared(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if len(n.own) == 0 {
+		if len(n.claims) == 0 {
 			n.devices, n.more = resourcev1.ResourceClaimReservedForMaxSize, false
 			continue
 		}
-		filled, err := nodeCache.Fill(ctx, pause, first.Node, specs(n.own), resourcev1.ResourceClaimReservedForMaxSize)
+		filled, err := nodeCache.Fill(ctx, pause, first.Node, specs(n.claims), resourcev1.ResourceClaimReservedForMaxSize)
 		if err != nil {
 			return fmt.Errorf("allocate on node %s: %w", n.name, err)
 		}
@@ -166,10 +166,10 @@ func (p *placing) fillNode(ctx context.Context, nodeCache *allocator.NodeCache, 
 	return filled, nil
 }
 
-// ownOn returns the claims that each pod has for itself on a node.
-func (p *placing) ownOn(name string) []clusterread.SupposedClaim {
+// claimsOn returns the claims that each pod has for itself on a node.
+func (p *placing) claimsOn(name string) []clusterread.SupposedClaim {
 	at := slices.IndexFunc(p.nodes, func(n placedNode) bool { return n.name == name })
-	return p.nodes[at].own
+	return p.nodes[at].claims
 }
 
 // keepBest keeps of the nodes the one that can have most pods: all that share a claim

@@ -23,7 +23,7 @@ import (
 type pod struct {
 	namespace string
 	object    corev1.Pod                  // as the API server would store it
-	own       []clusterread.SupposedClaim // that each pod has for itself
+	claims    []clusterread.SupposedClaim // that each pod has for itself
 	shared    []clusterread.SupposedClaim // that all pods share, and that are not allocated
 	allocated []inventory.AllocatedClaim  // of the shared claims that are
 	backed    []backedResource            // extended resources that nodes may have as devices
@@ -75,10 +75,10 @@ func units(amount apiresource.Quantity, scale apiresource.Scale) int64 {
 	return number
 }
 
-// ownOn returns the claims that each pod has for itself on a node where device plugins
+// claimsOn returns the claims that each pod has for itself on a node where device plugins
 // offer some of its resources: those of the pod, and the one that the scheduler makes for
 // the other extended resources with a device class.
-func (p *pod) ownOn(plugins map[string]bool) []clusterread.SupposedClaim {
+func (p *pod) claimsOn(plugins map[string]bool) []clusterread.SupposedClaim {
 	spec := &resourcev1.ResourceClaimSpec{}
 	for _, backed := range p.backed {
 		if plugins[backed.name] {
@@ -92,9 +92,9 @@ func (p *pod) ownOn(plugins map[string]bool) []clusterread.SupposedClaim {
 		})
 	}
 	if len(spec.Devices.Requests) == 0 {
-		return p.own
+		return p.claims
 	}
-	return append(slices.Clone(p.own), clusterread.SupposedClaim{PodClaim: "extended-resources", Spec: spec})
+	return append(slices.Clone(p.claims), clusterread.SupposedClaim{PodClaim: "extended-resources", Spec: spec})
 }
 
 func (p *pod) add(m *Manifest, inv *inventory.Inventory, reference *corev1.PodResourceClaim) error {
@@ -106,7 +106,7 @@ func (p *pod) add(m *Manifest, inv *inventory.Inventory, reference *corev1.PodRe
 			manifest = &template.Spec.Spec
 		}
 		spec, err := p.spec(inv, "ResourceClaimTemplate", name, manifest)
-		p.own = append(p.own, clusterread.SupposedClaim{PodClaim: reference.Name, Template: name, Spec: spec})
+		p.claims = append(p.claims, clusterread.SupposedClaim{PodClaim: reference.Name, Template: name, Spec: spec})
 		return err
 	case reference.ResourceClaimName == nil:
 		return fmt.Errorf("claim %s of the pod names neither a ResourceClaim nor a ResourceClaimTemplate", reference.Name)
@@ -156,11 +156,11 @@ func isIn(namespace, pods string) bool { return namespace == "" || namespace == 
 
 // missing is the error of an object that is neither in the manifest nor in the cluster.
 func missing(kind, namespace, name string, known []string) error {
-	others := ""
+	hint := ""
 	if len(known) > 0 {
-		others = ", which has " + strings.Join(known[:min(len(known), 8)], ", ")
+		hint = ", which has " + strings.Join(known[:min(len(known), 8)], ", ")
 	}
-	return fmt.Errorf("%s %s is neither in the manifest nor in namespace %s of the cluster%s", kind, name, namespace, others)
+	return fmt.Errorf("%s %s is neither in the manifest nor in namespace %s of the cluster%s", kind, name, namespace, hint)
 }
 
 // defaulted returns a specification as the API server would store it: with one device

@@ -82,7 +82,7 @@ func (r *Report) IsKnown() bool {
 
 // listClaims describes what each pod requests.
 func listClaims(p *pod) []string {
-	all := words.Names(p.ownOn(nil), func(claim clusterread.SupposedClaim) string {
+	all := words.Names(p.claimsOn(nil), func(claim clusterread.SupposedClaim) string {
 		return claim.PodClaim + ": " + headroom.Describe(claim.Spec)
 	})
 	for _, claim := range p.shared {

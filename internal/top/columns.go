@@ -44,10 +44,10 @@ func numberColumn(title string, key Key, rank, least int, text func(Glyphs, *ite
 	return column{title: title, sort: key, rank: rank, least: least, right: true, cell: func(g Glyphs, entry *item, _ bool) string { return text(g, entry) }}
 }
 
-// sortedBy, placeOf and styledBy return the column with one of its fields set.
+// sortedBy, placed and styledBy return the column with one of its fields set.
 func (c column) sortedBy(key Key) column { c.sort = key; return c }
 
-func (c column) placeOf() column { c.place = true; return c }
+func (c column) placed() column { c.place = true; return c }
 
 func (c column) styledBy(style func(*item) string) column { c.style = style; return c }
 

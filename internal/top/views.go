@@ -50,7 +50,7 @@ func (v *view) has(i *item, words []string, glyphs Glyphs) bool {
 // The columns that several views have; rank as in column.
 
 func namespaceColumn(rank int) column {
-	return textColumn("NAMESPACE", rank, 9, 30, func(i *item) string { return i.namespace }).sortedBy(ByName).placeOf()
+	return textColumn("NAMESPACE", rank, 9, 30, func(i *item) string { return i.namespace }).sortedBy(ByName).placed()
 }
 
 func nameColumn(title string) column {
@@ -63,7 +63,7 @@ func nodeColumn(rank int) column {
 			return "several"
 		}
 		return i.node
-	}).placeOf()
+	}).placed()
 }
 
 func podsColumn(rank int) column {
