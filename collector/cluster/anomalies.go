@@ -13,7 +13,6 @@ import (
 // anomalies holds the claims that are terminating while finalizers hold them,
 // those that are orphaned, and the pods with claims that are being deleted.
 type anomalies struct {
-	index                 *index
 	terminating, orphaned flagged[claimEntry]
 	deleted               flagged[podEntry]
 	indirect              map[*claimEntry]struct{} // depend on pods that do not reference them
@@ -30,7 +29,7 @@ type flagged[E any] struct {
 	order   []*E // sorted; nil: one was added or removed
 }
 
-func newAnomalies(x *index) *anomalies {
+func newAnomalies() *anomalies {
 	compareClaims := func(x, y *claimEntry) int {
 		return cmp.Or(cmp.Compare(x.ref.Namespace, y.ref.Namespace), cmp.Compare(x.ref.Name, y.ref.Name))
 	}
@@ -38,7 +37,6 @@ func newAnomalies(x *index) *anomalies {
 		return cmp.Or(cmp.Compare(x.ref.Namespace, y.ref.Namespace), cmp.Compare(x.ref.Name, y.ref.Name))
 	}
 	return &anomalies{
-		index:       x,
 		terminating: flagged[claimEntry]{compare: compareClaims, entries: make(map[*claimEntry]struct{})},
 		orphaned:    flagged[claimEntry]{compare: compareClaims, entries: make(map[*claimEntry]struct{})},
 		deleted:     flagged[podEntry]{compare: comparePods, entries: make(map[*podEntry]struct{})},
@@ -47,25 +45,25 @@ func newAnomalies(x *index) *anomalies {
 }
 
 // update evaluates the claims and pods that have changed.
-func (a *anomalies) update() {
-	for c := range a.index.changed.claims {
-		a.updateClaim(c)
+func (a *anomalies) update(x *index) {
+	for c := range x.changed.claims {
+		a.updateClaim(c, x)
 	}
-	if len(a.index.changed.pods) == 0 {
+	if len(x.changed.pods) == 0 {
 		return
 	}
 	for c := range a.indirect {
-		a.updateClaim(c)
+		a.updateClaim(c, x)
 	}
-	for p := range a.index.changed.pods {
+	for p := range x.changed.pods {
 		uses := len(p.refs) > 0 && p.object.Node != "" && !p.object.Terminal
 		a.deleted.set(p, !p.removed && uses && !p.object.Deleted.IsZero())
 	}
 }
 
-func (a *anomalies) updateClaim(c *claimEntry) {
+func (a *anomalies) updateClaim(c *claimEntry, x *index) {
 	a.terminating.set(c, c.object != nil && !c.object.Deleted.IsZero() && len(c.object.Finalizers) > 0)
-	orphaned, indirect := a.index.consumers(c)
+	orphaned, indirect := x.consumers(c)
 	a.orphaned.set(c, orphaned)
 	if indirect {
 		a.indirect[c] = struct{}{}

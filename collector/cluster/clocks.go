@@ -83,7 +83,7 @@ type skew struct {
 	best, before time.Time // what the clock shows at our steady clock's origin
 }
 
-func newClocks() *clocks { return &clocks{nodes: make(map[string]*skew)} }
+func newClocks() clocks { return clocks{nodes: make(map[string]*skew)} }
 
 // observe records a timestamp that was observed live. The zero time is ignored.
 func (c *clocks) observe(kind clockKind, node string, written time.Time, at clock.Instant) {

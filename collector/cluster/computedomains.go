@@ -13,7 +13,6 @@ import (
 // computeDomains outputs the ComputeDomains, since when they are not ready, and which
 // pods and workloads use them.
 type computeDomains struct {
-	index  *index
 	byName map[dra.PodRef]*domainEntry
 	order  []*domainEntry // sorted; nil: one was added or removed
 	users  map[*podEntry]domainUser
@@ -36,8 +35,8 @@ type domainUser struct {
 	workload workloadName // zero: none
 }
 
-func newComputeDomains(x *index) *computeDomains {
-	return &computeDomains{index: x, byName: make(map[dra.PodRef]*domainEntry), users: make(map[*podEntry]domainUser)}
+func newComputeDomains() *computeDomains {
+	return &computeDomains{byName: make(map[dra.PodRef]*domainEntry), users: make(map[*podEntry]domainUser)}
 }
 
 func (d *computeDomains) apply(u *update) {
@@ -76,29 +75,29 @@ func (d *computeDomains) apply(u *update) {
 
 // update runs once per step, after all changes: it counts the pods that they concern,
 // or all if templates belong to other domains now.
-func (d *computeDomains) update() {
+func (d *computeDomains) update(x *index) {
 	if d.moved {
-		for _, p := range d.index.pods {
-			d.updatePod(p)
+		for _, p := range x.pods {
+			d.updatePod(p, x)
 		}
 		d.moved = false
 	}
 	if len(d.byName) == 0 && len(d.users) == 0 {
 		return
 	}
-	for p := range d.index.changed.pods {
-		d.updatePod(p)
+	for p := range x.changed.pods {
+		d.updatePod(p, x)
 	}
 }
 
 // updatePod counts a pod for the domain that it uses, while it is bound to a node and
 // has not ended.
-func (d *computeDomains) updatePod(p *podEntry) {
+func (d *computeDomains) updatePod(p *podEntry, x *index) {
 	previous, ok := d.users[p]
 	var now domainUser
 	if p.alive() && p.object.Node != "" {
 		for i := range p.refs {
-			domain := d.index.templates[dra.PodRef{Namespace: p.ref.Namespace, Name: p.refs[i].template}]
+			domain := x.templates[dra.PodRef{Namespace: p.ref.Namespace, Name: p.refs[i].template}]
 			if domain != nil && now.domain == nil {
 				now.domain = d.byName[domain.Ref]
 			}

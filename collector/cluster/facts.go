@@ -73,11 +73,8 @@ type PendingRef = model.PendingRef
 
 // Observation is a duration for a histogram.
 type Observation struct {
-	Family      *metric.Family
-	DeviceClass string
-	Phase       string // empty where the family has no such label
-
-	WorkloadKind, Queue string // of the start of a workload, which has no class
+	DeviceClass, Phase  string // of a claim
+	WorkloadKind, Queue string // of the start of a workload, which has neither class nor phase
 
 	Took  time.Duration
 	Trace trace.Point // the span that took so long; zero: there is none

@@ -181,10 +181,10 @@ func warningFailure(warning *dra.Warning) string {
 }
 
 // flush counts the deferred failures whose class is known by now, or will not
-// be. It runs after pending was updated.
-func (f *failures) flush(p *pending, now clock.Instant) {
+// be.
+func (f *failures) flush(findClass func(*dra.Warning) string, now clock.Instant) {
 	f.deferred = slices.DeleteFunc(f.deferred, func(d deferredFailure) bool {
-		class := p.warningClass(d.warning)
+		class := findClass(d.warning)
 		if class == "" && now.Since(d.observed) < deferDelay {
 			return false
 		}

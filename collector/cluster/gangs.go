@@ -27,15 +27,15 @@ func (p *pending) markGang(pod *podEntry) {
 // their gang is not complete and nothing else is known to prevent them. The scheduler
 // places so many pods of a PodGroup at once as its gang needs, or none, so that a pod
 // for which devices are free waits for the others.
-func (p *pending) updateGangs(now clock.Instant) {
+func (p *pending) updateGangs(x *index, now clock.Instant) {
 	for ref := range p.gangs {
-		members := slices.Clone(p.index.members[ref])
+		members := slices.Clone(x.members[ref])
 		slices.SortFunc(members, func(a, b *podEntry) int {
 			return cmp.Or(cmp.Compare(a.ref.Name, b.ref.Name), cmp.Compare(a.object.UID, b.object.UID))
 		})
 		message := ""
-		if group := p.index.groups[ref]; group != nil && group.MinPods > 0 {
-			message = p.gangMessage(group, members)
+		if group := x.groups[ref]; group != nil && group.MinPods > 0 {
+			message = p.gangMessage(group, members, x)
 		}
 		for _, pod := range members {
 			owner := p.pods[pod]
@@ -59,7 +59,7 @@ func (p *pending) updateGangs(now clock.Instant) {
 // gangMessage describes why a gang is not complete; empty if it is: as many of its
 // pods as it needs are bound to nodes. It names the pods that are missing, else one
 // that waits for a reason of its own, else what all pods together request.
-func (p *pending) gangMessage(group *dra.Group, members []*podEntry) string {
+func (p *pending) gangMessage(group *dra.Group, members []*podEntry, x *index) string {
 	members = slices.DeleteFunc(members, func(pod *podEntry) bool { return !pod.alive() })
 	needed := int(group.MinPods)
 	var waiting []*podEntry
@@ -76,7 +76,7 @@ func (p *pending) gangMessage(group *dra.Group, members []*podEntry) string {
 	if len(members) < needed {
 		return text + fmt.Sprintf("pods that exist: %d", len(members))
 	}
-	if blocked, why := p.blocked(waiting); blocked != nil {
+	if blocked, why := p.blocked(waiting, x); blocked != nil {
 		return text + fmt.Sprintf("pod %s is %s", blocked.ref.Name, why)
 	}
 	if shortage := p.shortage(waiting[:min(needed-bound, len(waiting))]); shortage != "" {
@@ -94,10 +94,10 @@ func (p *pending) gangMessage(group *dra.Group, members []*podEntry) string {
 }
 
 // blocked returns the first pod that waits for a reason of its own, and the reason.
-func (p *pending) blocked(waiting []*podEntry) (pod *podEntry, why string) {
+func (p *pending) blocked(waiting []*podEntry, x *index) (pod *podEntry, why string) {
 	for _, pod := range waiting {
 		if pod.object.Gated {
-			return pod, "pending because of " + string(p.gate(pod))
+			return pod, "pending because of " + string(findGate(pod, x))
 		}
 		owner := p.pods[pod]
 		if owner == nil {
@@ -112,9 +112,9 @@ func (p *pending) blocked(waiting []*podEntry) (pod *podEntry, why string) {
 	return nil, ""
 }
 
-// gate returns why a pod of a gang has scheduling gates.
-func (p *pending) gate(pod *podEntry) dra.PendingReason {
-	e := evidence{pod: pod, kueue: p.index.queues.of(pod)}
+// findGate returns why a pod of a gang has scheduling gates.
+func findGate(pod *podEntry, x *index) dra.PendingReason {
+	e := evidence{pod: pod, kueue: x.queues.of(pod)}
 	reason, _ := e.gated()
 	return reason
 }

@@ -16,7 +16,6 @@ import (
 // classes, and of which phases, histograms exist from 0: increase() does not
 // see the first value of a series that begins with it.
 type histograms struct {
-	families     durationFamilySet
 	observations []Observation // of this step
 	evicted      []string      // classes, in this step
 	observed     map[string]struct{}
@@ -26,18 +25,8 @@ type histograms struct {
 	changed      bool // a kind of kubelets is new, or a class was evicted
 }
 
-// durationFamilySet is the families of histograms.
-type durationFamilySet struct{ phase, ready, start *metric.Family }
-
-func findDurationFamilies(all []*metric.Family) durationFamilySet {
-	find := func(name string) *metric.Family {
-		return all[slices.IndexFunc(all, func(f *metric.Family) bool { return f.Name == name })]
-	}
-	return durationFamilySet{find(metric.AllocationDurationSeconds), find(metric.ClaimReadyDurationSeconds), find(metric.WorkloadStartDurationSeconds)}
-}
-
-func newHistograms(f durationFamilySet) *histograms {
-	return &histograms{families: f, observed: make(map[string]struct{})}
+func newHistograms() *histograms {
+	return &histograms{observed: make(map[string]struct{})}
 }
 
 // begin begins a step.
@@ -47,12 +36,8 @@ func (h *histograms) begin() {
 
 // observe adds the duration of a phase that ended, with the span that shows it.
 func (h *histograms) observe(e *event, point trace.Point) {
-	o := Observation{Family: h.families.phase, DeviceClass: e.class, Phase: e.phase, Took: e.took, Trace: point}
-	if e.phase == phaseReady {
-		o.Family, o.Phase = h.families.ready, ""
-	}
 	h.observed[e.class] = struct{}{}
-	h.observations = append(h.observations, o)
+	h.observations = append(h.observations, Observation{DeviceClass: e.class, Phase: e.phase, Took: e.took, Trace: point})
 }
 
 // evictClass removes the histograms of a class, unless anything was observed.
@@ -81,7 +66,7 @@ func (h *histograms) open(classes map[string]*model.FailureCount, synced Synced)
 		return nil
 	}
 	h.changed, h.classes = false, len(classes)
-	phases := []string{phaseAllocation, phaseScheduling}
+	phases := []string{phaseReady, phaseAllocation, phaseScheduling}
 	if h.prompt {
 		phases = append(phases, phasePreparation, phaseStart)
 	}
@@ -93,22 +78,20 @@ func (h *histograms) open(classes map[string]*model.FailureCount, synced Synced)
 		if class == "" {
 			continue
 		}
-		opened = append(opened, Observation{Family: h.families.ready, DeviceClass: class})
 		for _, phase := range phases {
-			opened = append(opened, Observation{Family: h.families.phase, DeviceClass: class, Phase: phase})
+			opened = append(opened, Observation{DeviceClass: class, Phase: phase})
 		}
 	}
 	return opened
 }
 
-// durations holds the client_golang histograms of the families that
-// observations name.
-type durations map[*metric.Family]*prometheus.HistogramVec
+// durations holds the client_golang histograms.
+type durations struct{ phase, ready, start *prometheus.HistogramVec }
 
-func newDurations(f durationFamilySet) durations {
-	d := make(durations)
-	for _, family := range []*metric.Family{f.phase, f.ready, f.start} {
-		d[family] = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+func newDurations(families []*metric.Family) durations {
+	histogram := func(name string) *prometheus.HistogramVec {
+		family := families[slices.IndexFunc(families, func(f *metric.Family) bool { return f.Name == name })]
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:                            family.Name,
 			Help:                            family.Help,
 			Buckets:                         []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600},
@@ -117,14 +100,21 @@ func newDurations(f durationFamilySet) durations {
 			NativeHistogramMinResetDuration: time.Hour,
 		}, family.Labels)
 	}
-	return d
+	return durations{
+		phase: histogram(metric.AllocationDurationSeconds), ready: histogram(metric.ClaimReadyDurationSeconds),
+		start: histogram(metric.WorkloadStartDurationSeconds),
+	}
+}
+
+func (d durations) all() []*prometheus.HistogramVec {
+	return []*prometheus.HistogramVec{d.phase, d.ready, d.start}
 }
 
 // apply removes and creates the histograms that a snapshot lists, and then
 // observes its durations, with the spans of sampled traces as exemplars.
 func (d durations) apply(snapshot *Snapshot, sampled func(trace.ID) bool) {
 	for _, class := range snapshot.Closed {
-		for _, histograms := range d {
+		for _, histograms := range d.all() {
 			histograms.DeletePartialMatch(prometheus.Labels{"deviceclass": metric.Bounded(class)})
 		}
 	}
@@ -134,9 +124,6 @@ func (d durations) apply(snapshot *Snapshot, sampled func(trace.ID) bool) {
 	for i := range snapshot.Observations {
 		o := &snapshot.Observations[i]
 		histogram := d.histogram(o)
-		if histogram == nil {
-			continue
-		}
 		if exemplar := newExemplar(o.Trace, sampled); exemplar != nil {
 			if observer, ok := histogram.(prometheus.ExemplarObserver); ok {
 				observer.ObserveWithExemplar(o.Took.Seconds(), exemplar)
@@ -147,21 +134,16 @@ func (d durations) apply(snapshot *Snapshot, sampled func(trace.ID) bool) {
 	}
 }
 
-// histogram returns the histogram of an observation; nil if its family has
-// other labels.
+// histogram returns the histogram of an observation.
 func (d durations) histogram(o *Observation) prometheus.Observer {
-	values := []string{metric.Bounded(o.DeviceClass)}
-	switch {
-	case o.WorkloadKind != "":
-		values = []string{metric.Bounded(o.WorkloadKind), metric.Bounded(o.Queue)}
-	case o.Phase != "":
-		values = append(values, o.Phase)
+	switch o.Phase {
+	case "":
+		return d.start.WithLabelValues(metric.Bounded(o.WorkloadKind), metric.Bounded(o.Queue))
+	case phaseReady:
+		return d.ready.WithLabelValues(metric.Bounded(o.DeviceClass))
+	default:
+		return d.phase.WithLabelValues(metric.Bounded(o.DeviceClass), o.Phase)
 	}
-	histogram, err := d[o.Family].GetMetricWithLabelValues(values...)
-	if err != nil {
-		return nil
-	}
-	return histogram
 }
 
 // newExemplar returns the labels of an exemplar as OpenMetrics and OpenTelemetry

@@ -35,6 +35,8 @@ type podEntry struct {
 	object  *dra.PodLifecycle
 	refs    []reference
 	removed bool
+
+	progress *podProgress // of the lifecycle
 }
 
 // claimEntry is a claim, or the name of one that a pod references and that
@@ -43,6 +45,8 @@ type claimEntry struct {
 	ref    dra.ClaimRef
 	object *dra.ClaimLifecycle // nil: does not exist
 	users  []*podEntry         // pods that reference it, in no order
+
+	progress *claimProgress // of the lifecycle; nil: does not exist
 }
 
 // reference is what a pod uses: a claim of its spec, or an amount of an

@@ -30,11 +30,8 @@ const kubeletDelay = 2 * time.Second
 // long each phase took. It takes updates of the index and returns events.
 type lifecycle struct {
 	now    clock.Instant // of the step
-	clocks *clocks
-	pods   map[*podEntry]*podProgress
-	claims map[*claimEntry]*claimProgress
+	clocks clocks
 
-	reporting      map[string]bool           // nodes whose kubelets report at once that a sandbox is ready
 	contradictions []model.Counter           // durations that clocks contradict, one counter for each phase
 	counters       stableList[model.Counter] // of contradictions
 	events         []event                   // of the update that is applied
@@ -106,13 +103,8 @@ const (
 	phaseEnded                // with phase, class, took; claim is the one that the pod waited for longest; pod is nil for binding
 )
 
-func newLifecycle(c *clocks) *lifecycle {
-	l := &lifecycle{
-		clocks:    c,
-		pods:      make(map[*podEntry]*podProgress),
-		claims:    make(map[*claimEntry]*claimProgress),
-		reporting: make(map[string]bool),
-	}
+func newLifecycle() *lifecycle {
+	l := &lifecycle{clocks: newClocks()}
 	for _, phase := range []string{phaseAllocation, phaseBinding, phasePreparation, phasePreparationStart, phaseReady, phaseScheduling, phaseStart} {
 		l.contradictions = append(l.contradictions, model.Counter{Name: phase})
 	}
@@ -122,34 +114,27 @@ func newLifecycle(c *clocks) *lifecycle {
 // begin begins a step.
 func (l *lifecycle) begin(now clock.Instant) { l.now = now }
 
-// claim returns the progress of a claim that exists.
-func (l *lifecycle) claim(c *claimEntry) *claimProgress { return l.claims[c] }
-
-// apply applies an update and returns what happened, in order. The events are
-// valid until the next call.
-func (l *lifecycle) apply(u *update) []event {
+// apply applies an update and returns what happened, in order. nodes has the update. The
+// events are valid until the next call.
+func (l *lifecycle) apply(u *update, nodes map[string]*dra.Node) []event {
 	clear(l.events)
 	l.events = l.events[:0]
 	at := observed{u.At, u.Live && u.Gone} // the end of a replaced object was not observed
 	switch {
 	case u.pod != nil:
-		l.applyPod(u)
+		l.applyPod(u, nodes)
 	case u.claim != nil:
 		l.applyClaim(u)
 	case u.removedPod != nil:
-		l.emit(event{kind: podRemoved, at: at, pod: l.pods[u.removedPod]})
-		delete(l.pods, u.removedPod)
+		l.emit(event{kind: podRemoved, at: at, pod: u.removedPod.progress})
 	case u.removedClaim != nil:
-		l.emit(event{kind: claimRemoved, at: at, claim: l.claims[u.removedClaim]})
-		delete(l.claims, u.removedClaim)
+		l.emit(event{kind: claimRemoved, at: at, claim: u.removedClaim.progress})
+		u.removedClaim.progress = nil
 	case u.Node != nil && u.Gone:
-		delete(l.reporting, u.Node.Name)
 		l.clocks.evict(u.Node.Name)
-	case u.Node != nil:
-		l.reporting[u.Node.Name] = u.Node.SandboxPrompt
 	}
 	for _, p := range u.concerned {
-		l.updatePhases(l.pods[p])
+		l.updatePhases(p.progress)
 	}
 	return l.events
 }
@@ -157,10 +142,10 @@ func (l *lifecycle) apply(u *update) []event {
 func (l *lifecycle) emit(e event) { l.events = append(l.events, e) }
 
 func (l *lifecycle) applyClaim(u *update) {
-	c, previous, now := l.claims[u.claim], u.claimBefore, u.Claim
+	c, previous, now := u.claim.progress, u.claimBefore, u.Claim
 	if previous == nil {
 		c = &claimProgress{entry: u.claim, created: observedBy(u.Change)}
-		l.claims[u.claim] = c
+		u.claim.progress = c
 		l.observeClock(clockServer, "", now.Created, u.Change)
 	}
 	continued := previous != nil && previous.Allocated
@@ -203,7 +188,7 @@ func (l *lifecycle) loseReservations(c *claimProgress, u *update) {
 			if !user.isConsumer(consumer) {
 				continue
 			}
-			p, at := l.pods[user], observedBy(u.Change)
+			p, at := user.progress, observedBy(u.Change)
 			if p.reservationLost == nil {
 				p.reservationLost = make(map[string]observed)
 			}
@@ -220,11 +205,11 @@ func sameAllocation(a, b *dra.ClaimLifecycle) bool {
 	return slices.Equal(a.Results, b.Results) && (undated || a.AllocatedAt.Equal(b.AllocatedAt))
 }
 
-func (l *lifecycle) applyPod(u *update) {
-	p, object, at := l.pods[u.pod], u.Pod, observedBy(u.Change)
+func (l *lifecycle) applyPod(u *update, nodes map[string]*dra.Node) {
+	p, object, at := u.pod.progress, u.Pod, observedBy(u.Change)
 	if p == nil {
 		p = &podProgress{pod: u.pod, created: at}
-		l.pods[u.pod] = p
+		u.pod.progress = p
 		l.observeClock(clockServer, "", object.Created, u.Change)
 		l.emit(event{kind: podAdded, at: at, pod: p})
 	}
@@ -236,11 +221,11 @@ func (l *lifecycle) applyPod(u *update) {
 	}
 	if !object.Sandbox.IsZero() && !p.sandbox.set() {
 		p.sandbox, p.sandboxWithStart = at, !object.Started.IsZero()
-		if l.reportsSandbox(p) {
+		if p.reportSandbox(nodes) {
 			l.observeClock(clockNode, object.Node, object.Sandbox, u.Change)
 			if at.live && !p.sandboxWithStart && !p.preparesNothing() {
 				p.preparationDone = true
-				l.endPodPhase(phasePreparation, p, p.boundAt(), l.sandboxAt(p))
+				l.endPodPhase(phasePreparation, p, p.boundAt(), p.sandboxAt(&l.clocks))
 			}
 		}
 	}
@@ -248,7 +233,7 @@ func (l *lifecycle) applyPod(u *update) {
 	starts := !object.Started.IsZero() && !p.started.set()
 	if starts {
 		p.started = at
-		l.endStart(p)
+		l.endStart(p, nodes)
 		if object.Started.After(u.At.Wall) { // it may be reported late, so that it is evidence of a clock that is ahead only
 			l.observeClock(clockNode, object.Node, object.Started, u.Change)
 		}
@@ -270,26 +255,25 @@ func (l *lifecycle) observeClock(kind clockKind, node string, written time.Time,
 	}
 }
 
-// reportsSandbox reports whether the pod's kubelet reports at once that its
+// reportSandbox reports whether the pod's kubelet reports at once that its
 // sandbox is ready. A node that is not known counts as one that does not; what
 // was known of it once stays.
-func (l *lifecycle) reportsSandbox(p *podProgress) bool {
-	p.reportsSandbox = p.reportsSandbox || l.reporting[p.pod.object.Node]
+func (p *podProgress) reportSandbox(nodes map[string]*dra.Node) bool {
+	if node := nodes[p.pod.object.Node]; node != nil && node.SandboxPrompt {
+		p.reportsSandbox = true
+	}
 	return p.reportsSandbox
 }
 
-// podReportsSandbox is reportsSandbox for a pod of the index.
-func (l *lifecycle) podReportsSandbox(p *podEntry) bool { return l.reportsSandbox(l.pods[p]) }
-
 // hasStarted reports whether the first container of a pod has started.
-func (l *lifecycle) hasStarted(p *podEntry) bool { return l.pods[p].started.set() }
+func (p *podEntry) hasStarted() bool { return p.progress.started.set() }
 
 // updatePhases ends the phases that depend on both the pod and its claims: the
 // watches of the two deliver in any order.
 func (l *lifecycle) updatePhases(p *podProgress) {
 	for i := range p.pod.refs {
 		if r := &p.pod.refs[i]; r.exists() {
-			l.endAllocation(l.claims[r.claim], p.pod)
+			l.endAllocation(r.claim.progress, p.pod)
 		}
 	}
 	l.endScheduling(p)
@@ -315,7 +299,7 @@ func (l *lifecycle) endAllocation(c *claimProgress, pods ...*podEntry) {
 func (l *lifecycle) longestPending(c *claimProgress, pods []*podEntry) (longest timestamp, waiting *podProgress) {
 	var first time.Duration
 	for _, pod := range pods {
-		p := l.pods[pod]
+		p := pod.progress
 		if pod.object.Gated || (!pod.alive() && !pod.has(c.object)) || !p.existedAtAllocation(c) {
 			continue
 		}
@@ -323,7 +307,7 @@ func (l *lifecycle) longestPending(c *claimProgress, pods []*podEntry) (longest 
 			if pod.refs[i].claim != c.entry {
 				continue
 			}
-			wait := l.pendingSince(p, &pod.refs[i], c)
+			wait := p.pendingSince(&pod.refs[i], c, &l.clocks)
 			if lost, ok := p.reservationLost[c.object.UID]; ok {
 				wait = timestamp{observed: lost}
 			}
@@ -379,7 +363,7 @@ func (l *lifecycle) endScheduling(p *podProgress) {
 		if !r.exists() || !p.pod.has(r.claim.object) || r.claim.object.Binding == dra.BindingWaiting {
 			return // not known yet
 		}
-		begin = l.clocks.later(begin, l.claims[r.claim].usableAt(p.pod))
+		begin = l.clocks.later(begin, r.claim.progress.usableAt(p.pod))
 		claims++
 	}
 	if claims > 0 {
@@ -390,21 +374,21 @@ func (l *lifecycle) endScheduling(p *podProgress) {
 }
 
 // endStart measures the phases that end when the pod's first container starts.
-func (l *lifecycle) endStart(p *podProgress) {
+func (l *lifecycle) endStart(p *podProgress, nodes map[string]*dra.Node) {
 	if !p.started.live {
 		return
 	}
-	end := l.startedAt(p)
+	end := p.startedAt(&l.clocks)
 	switch {
 	case p.preparesNothing() && !p.preparationDone:
 		l.endPodPhase(phaseStart, p, p.boundAt(), end)
-	case !l.reportsSandbox(p):
+	case !p.reportSandbox(nodes):
 		l.endPodPhase(phasePreparationStart, p, p.boundAt(), end)
 	case p.sandbox.set():
 		if p.sandboxWithStart {
-			l.endPodPhase(phasePreparation, p, p.boundAt(), l.sandboxAt(p))
+			l.endPodPhase(phasePreparation, p, p.boundAt(), p.sandboxAt(&l.clocks))
 		}
-		l.endPodPhase(phaseStart, p, l.sandboxAt(p), end)
+		l.endPodPhase(phaseStart, p, p.sandboxAt(&l.clocks), end)
 	}
 	if begin, _, found := l.firstPending(p, p.started.at); found {
 		l.endPodPhase(phaseReady, p, begin, end)
@@ -420,8 +404,8 @@ func (l *lifecycle) firstPending(p *podProgress, now clock.Instant) (begin times
 		if r.claim == nil {
 			continue // a device plugin's
 		}
-		c := l.claims[r.claim]
-		wait := l.pendingSince(p, r, c)
+		c := r.claim.progress
+		wait := p.pendingSince(r, c, &l.clocks)
 		if at, ok := l.clocks.steady(wait, now); ok && (!found || at < first) {
 			begin, claim, first, found = wait, c, at, true
 		}
@@ -456,35 +440,35 @@ func (l *lifecycle) endPhase(e event, begin, end timestamp) {
 
 // pendingSince returns since when one reference of the pod is or was pending. c
 // is the claim that it refers to; nil if that does not exist.
-func (l *lifecycle) pendingSince(p *podProgress, r *reference, c *claimProgress) timestamp {
+func (p *podProgress) pendingSince(r *reference, c *claimProgress, skews *clocks) timestamp {
 	if c == nil || r.extended > 0 {
 		return p.createdAt()
 	}
-	return l.clocks.later(p.createdAt(), c.createdAt())
+	return skews.later(p.createdAt(), c.createdAt())
 }
 
 // sandboxAt is when the pod's sandbox was ready. Where that was observed
 // together with the start of a container, the kubelet's timestamps separate
 // the two.
-func (l *lifecycle) sandboxAt(p *podProgress) timestamp {
+func (p *podProgress) sandboxAt(skews *clocks) timestamp {
 	object := p.pod.object
 	t := timestamp{observed: p.sandbox, written: object.Sandbox, by: clockNode, node: object.Node, disputed: contradicts(object.Scheduled, object.Sandbox)}
 	if t.live && p.sandboxWithStart {
 		gap := max(0, object.Started.Sub(object.Sandbox))
-		t.at, t.corrected = l.startedAt(p).at.Add(-gap), true
+		t.at, t.corrected = p.startedAt(skews).at.Add(-gap), true
 	}
 	return t
 }
 
 // startedAt is when the first container of the pod started. Where the kubelet
 // reports it late, its timestamp decides, unless that is impossible.
-func (l *lifecycle) startedAt(p *podProgress) timestamp {
+func (p *podProgress) startedAt(skews *clocks) timestamp {
 	t := timestamp{observed: p.started, written: p.pod.object.Started, by: clockNode, node: p.pod.object.Node}
 	if !t.live {
 		return t
 	}
-	latest := l.clocks.elapsed(clockNode, t.node, t.written, t.at) + time.Second
-	bound, ok := l.clocks.steady(p.boundAt(), t.at)
+	latest := skews.elapsed(clockNode, t.node, t.written, t.at) + time.Second
+	bound, ok := skews.steady(p.boundAt(), t.at)
 	if late := t.at.Elapsed - latest; late > kubeletDelay && ok && latest > bound {
 		t.at, t.corrected = t.at.Add(-late), true
 	}

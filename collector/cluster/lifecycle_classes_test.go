@@ -23,7 +23,7 @@ func histogramCount(h *harness, d durations) int {
 	metrics := make(chan prometheus.Metric)
 	go func() {
 		defer close(metrics)
-		for _, vec := range d {
+		for _, vec := range d.all() {
 			vec.Collect(metrics)
 		}
 	}()
@@ -41,7 +41,7 @@ func TestClassesThatDoNotExist(t *testing.T) {
 	const flood = 20_000
 	h := newHarness(t)
 	h.state = NewState(Config{MaxSeries: 2000})
-	d := newDurations(h.state.durations)
+	d := newDurations(h.state.families.Families())
 	for i := range flood {
 		h.update(claimOfClass(fmt.Sprintf("evil/c-%d", i), fmt.Sprintf("class-%d", i)))
 	}

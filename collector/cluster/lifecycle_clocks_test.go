@@ -103,7 +103,7 @@ func TestStartsReportedLate(t *testing.T) {
 		s.at(at+240).pod(pod, func(p *dra.PodLifecycle) { p.Started = started })
 		s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation_start gpu 3s", "ready gpu 5s").expectNoAnomalies()
 	}
-	if len(s.state.clocks.nodes) != 0 {
+	if len(s.state.lifecycle.clocks.nodes) != 0 {
 		t.Error("a late report is evidence of a clock")
 	}
 	s.off["kubelet"] = 5 * time.Minute

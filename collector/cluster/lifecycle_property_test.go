@@ -157,11 +157,7 @@ func matched(values []float64, intervals []interval) bool {
 func (c *randomHistory) byPhase() map[string][]float64 {
 	phases := map[string][]float64{}
 	for _, o := range c.observed {
-		phase := o.Phase
-		if phase == "" {
-			phase = phaseReady
-		}
-		key := phase + " " + o.DeviceClass
+		key := o.Phase + " " + o.DeviceClass
 		phases[key] = append(phases[key], o.Took.Seconds())
 	}
 	return phases
@@ -173,7 +169,7 @@ func (c *randomHistory) checkSums() {
 	sums, pods := map[string]float64{}, map[string]int{}
 	allocations := map[string]int{}
 	for _, o := range c.observed {
-		if o.Phase == "" {
+		if o.Phase == phaseReady {
 			sums[o.DeviceClass] -= o.Took.Seconds()
 			pods[o.DeviceClass]++
 			continue

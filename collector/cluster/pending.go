@@ -31,7 +31,6 @@ const (
 // pending holds the references that are pending: since when, and for which
 // reason. It evaluates again only what changes and diagnoses concern.
 type pending struct {
-	index    *index
 	once     bool // Config.Once
 	parser   messageParser
 	extended extendedResources
@@ -136,9 +135,8 @@ func (w *watchLag) update(sources []source.Status, now clock.Instant) {
 	w.consistent = !w.lagged || now.Since(w.at) >= onsetDelay
 }
 
-func newPending(x *index, once bool) *pending {
+func newPending(once bool) *pending {
 	return &pending{
-		index:       x,
 		once:        once,
 		parser:      newMessageParser(),
 		extended:    newExtendedResources(),
@@ -180,24 +178,24 @@ func (p *pending) applyDomain(u *update) {
 
 // update runs once per step, after all changes: it evaluates what they concern,
 // and applies the diagnoses.
-func (p *pending) update(facts Facts, now clock.Instant) pendingUpdate {
+func (p *pending) update(x *index, facts Facts, now clock.Instant) pendingUpdate {
 	p.watches.update(facts.Sources, now)
 	p.changes = nil
 	var others []*podEntry // beside those that have changed
 	if p.extended.update(facts.Supply) {
 		others = p.extended.requesters()
 	}
-	for c := range p.index.changed.claims {
+	for c := range x.changed.claims {
 		if !p.updateSharedSince(c) {
 			continue
 		}
 		for _, user := range c.users {
-			if _, ok := p.index.changed.pods[user]; !ok {
+			if _, ok := x.changed.pods[user]; !ok {
 				others = append(others, user)
 			}
 		}
 	}
-	for pod := range p.index.changed.pods {
+	for pod := range x.changed.pods {
 		p.updatePod(pod)
 		p.markGang(pod)
 	}
@@ -209,8 +207,8 @@ func (p *pending) update(facts Facts, now clock.Instant) pendingUpdate {
 		p.sort()
 		return pendingUpdate{changes: p.changes} // what is pending is not known
 	}
-	p.applyDiagnoses(facts)
-	p.updateReasons(facts.Synced, now)
+	p.applyDiagnoses(x, facts)
+	p.updateReasons(x, facts.Synced, now)
 	onsets := p.onsets(now)
 	p.sort()
 	if !p.listed {
@@ -325,13 +323,13 @@ func (p *pending) remove(ref *pendingRef) {
 // another comes, as long as its reference is diagnosable. While slices or
 // classes cannot be read, the diagnoses used an empty inventory, and are
 // ignored.
-func (p *pending) applyDiagnoses(facts Facts) {
+func (p *pending) applyDiagnoses(x *index, facts Facts) {
 	if !facts.Synced.Diagnosable() {
 		return
 	}
 	for i := range facts.Diagnoses {
 		diagnosis := &facts.Diagnoses[i]
-		pod := p.index.pod(diagnosis.Pod, diagnosis.PodUID)
+		pod := x.pod(diagnosis.Pod, diagnosis.PodUID)
 		if pod == nil || p.pods[pod] == nil {
 			continue
 		}
@@ -369,7 +367,7 @@ func classOfDiagnosis(v *dra.Diagnosis) string {
 
 // updateReasons determines the reasons of the references whose evidence has
 // changed: of all where other collections are known.
-func (p *pending) updateReasons(synced Synced, now clock.Instant) {
+func (p *pending) updateReasons(x *index, synced Synced, now clock.Instant) {
 	if synced != p.synced {
 		for _, ref := range slices.Concat(p.order, p.incoming) {
 			if ref.removed {
@@ -383,7 +381,7 @@ func (p *pending) updateReasons(synced Synced, now clock.Instant) {
 		p.synced, p.listed = synced, false
 	}
 	for ref := range p.outdated {
-		e := p.evidenceFor(ref)
+		e := p.evidenceFor(ref, x)
 		ref.mixed = e.scheduler.aboutDRA()
 		ref.own.reason, ref.own.message = decideReason(e)
 		ref.suffices = e.suffices(ref.own.reason)
@@ -395,7 +393,7 @@ func (p *pending) updateReasons(synced Synced, now clock.Instant) {
 		}
 	}
 	clear(p.outdated)
-	p.updateGangs(now)
+	p.updateGangs(x, now)
 }
 
 // applyReason applies the reason of a reference.
@@ -413,20 +411,20 @@ func (p *pending) applyReason(ref *pendingRef, reason dra.PendingReason, message
 	p.changes = append(p.changes, pendingChange{ref.pod.podEntry, ref.name, reason, message})
 }
 
-func (p *pending) evidenceFor(ref *pendingRef) evidence {
+func (p *pending) evidenceFor(ref *pendingRef, x *index) evidence {
 	extended := ""
 	if ref.reference.extended > 0 {
 		extended = ref.name
 	}
 	message := ref.pod.object.Unschedulable
-	if group := p.index.group(ref.pod.podEntry); message == "" && group != nil {
+	if group := x.group(ref.pod.podEntry); message == "" && group != nil {
 		message = group.Unschedulable // the scheduler may not have come to the pod itself
 	}
 	return evidence{
 		reference: ref.reference, pod: ref.pod.podEntry, diagnosis: ref.diagnosis,
 		scheduler: p.parser.parse(message, extended), message: message,
-		kueue: p.index.queues.of(ref.pod.podEntry), domain: p.index.templates[dra.PodRef{Namespace: ref.pod.ref.Namespace, Name: ref.reference.template}],
-		creation: p.index.creationWarning(ref.pod.podEntry, ref.name), nodesUnknown: !p.synced.Nodes,
+		kueue: x.queues.of(ref.pod.podEntry), domain: x.templates[dra.PodRef{Namespace: ref.pod.ref.Namespace, Name: ref.reference.template}],
+		creation: x.creationWarning(ref.pod.podEntry, ref.name), nodesUnknown: !p.synced.Nodes,
 		queued: !p.once && ref.diagnosable() && p.synced.Diagnosable(),
 	}
 }
@@ -560,8 +558,8 @@ func (p *pending) question(pod *podEntry) *dra.Question {
 // warningClass is the device class of the claims that a Kubernetes event reports:
 // of those that cannot be created for a pod or a group of pods, or of a pod's
 // claims that cannot be prepared. It is empty while it is not known.
-func (p *pending) warningClass(warning *dra.Warning) string {
-	pod := p.index.pod(warning.Pod, warning.PodUID)
+func (p *pending) warningClass(warning *dra.Warning, x *index) string {
+	pod := x.pod(warning.Pod, warning.PodUID)
 	if warning.Kind == dra.WarningPreparation {
 		if pod == nil {
 			return ""
@@ -572,8 +570,8 @@ func (p *pending) warningClass(warning *dra.Warning) string {
 	if pod != nil {
 		classes = p.uncreatedClasses(pod, warning)
 	}
-	for _, pod := range p.index.members[warning.Pod] {
-		if group := p.index.group(pod); group == nil || group.UID == warning.PodUID {
+	for _, pod := range x.members[warning.Pod] {
+		if group := x.group(pod); group == nil || group.UID == warning.PodUID {
 			classes = append(classes, p.uncreatedClasses(pod, warning)...)
 		}
 	}

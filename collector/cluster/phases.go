@@ -13,46 +13,44 @@ import (
 // that is under way. It depends on the servers' timestamps alone, so that a
 // restart of the exporter changes nothing.
 type currentPhases struct {
-	lifecycle *lifecycle
-
 	pods        map[*podEntry][]model.Phase // immutable
 	all         []*model.Phase              // of all pods, the longest first; valid unless changed
 	changed     bool
 	nodeChanged bool // a kubelet that reports sandboxes at once has become known
 }
 
-func newCurrentPhases(l *lifecycle) *currentPhases {
-	return &currentPhases{lifecycle: l, pods: make(map[*podEntry][]model.Phase)}
+func newCurrentPhases() *currentPhases {
+	return &currentPhases{pods: make(map[*podEntry][]model.Phase)}
 }
 
 // apply determines the phases of the pods that an update of the index concerns.
-func (c *currentPhases) apply(u *update) {
+func (c *currentPhases) apply(u *update, nodes map[string]*dra.Node) {
 	switch {
 	case u.pod != nil:
-		c.updatePod(u.pod)
+		c.updatePod(u.pod, nodes)
 	case u.removedPod != nil:
-		c.updatePod(u.removedPod)
+		c.updatePod(u.removedPod, nodes)
 	case u.Node != nil && !u.Gone && u.Node.SandboxPrompt && (u.nodeBefore == nil || !u.nodeBefore.SandboxPrompt):
 		c.nodeChanged = true // nodes may be observed after their pods
 	}
 	for _, p := range u.concerned {
-		c.updatePod(p)
+		c.updatePod(p, nodes)
 	}
 }
 
 // update runs after all changes of a step.
-func (c *currentPhases) update() {
+func (c *currentPhases) update(nodes map[string]*dra.Node) {
 	if !c.nodeChanged {
 		return
 	}
 	c.nodeChanged = false
 	for p := range c.pods {
-		c.updatePod(p)
+		c.updatePod(p, nodes)
 	}
 }
 
-func (c *currentPhases) updatePod(p *podEntry) {
-	previous, now := c.pods[p], c.listPhases(p)
+func (c *currentPhases) updatePod(p *podEntry, nodes map[string]*dra.Node) {
+	previous, now := c.pods[p], listPhases(p, nodes)
 	same := slices.EqualFunc(previous, now, func(a, b model.Phase) bool {
 		return a.Claim == b.Claim && a.Name == b.Name && a.Since.Equal(b.Since)
 	})
@@ -69,8 +67,8 @@ func (c *currentPhases) updatePod(p *podEntry) {
 
 // listPhases lists the phase under way of each claim that is reserved for the
 // pod. A pod that has started, or will not start, has none.
-func (c *currentPhases) listPhases(p *podEntry) []model.Phase {
-	if !p.alive() || c.lifecycle.hasStarted(p) {
+func listPhases(p *podEntry, nodes map[string]*dra.Node) []model.Phase {
+	if !p.alive() || p.hasStarted() {
 		return nil
 	}
 	var phases []model.Phase
@@ -79,7 +77,7 @@ func (c *currentPhases) listPhases(p *podEntry) []model.Phase {
 		if !r.exists() || !p.has(r.claim.object) || references(p.refs[:i], r.claim) {
 			continue
 		}
-		phase, start := c.decidePhase(p, r)
+		phase, start := decidePhase(p, r, nodes)
 		phases = append(phases, model.Phase{Pod: p.ref, Claim: r.claim.ref.Name, Name: phase, Since: start})
 	}
 	return phases
@@ -87,7 +85,7 @@ func (c *currentPhases) listPhases(p *podEntry) []model.Phase {
 
 // decidePhase is the phase under way of a reference whose claim is reserved for the
 // pod. A phase does not begin before the pod is pending.
-func (c *currentPhases) decidePhase(p *podEntry, r *reference) (phase string, start time.Time) {
+func decidePhase(p *podEntry, r *reference, nodes map[string]*dra.Node) (phase string, start time.Time) {
 	claim, waits := r.claim.object, p.pendingSince(r)
 	allocated := latest(claim.AllocatedAt, waits) // not written before Kubernetes 1.36
 	switch {
@@ -105,7 +103,7 @@ func (c *currentPhases) decidePhase(p *podEntry, r *reference) (phase string, st
 	switch {
 	case claim.NoPreparation:
 		return phaseStart, bound
-	case !c.lifecycle.podReportsSandbox(p):
+	case !p.progress.reportSandbox(nodes):
 		return phasePreparationStart, bound
 	case p.object.Sandbox.IsZero():
 		return phasePreparation, bound

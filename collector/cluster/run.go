@@ -80,8 +80,8 @@ func (p *Published) Page() *metric.Page { return p.page() }
 // registered in registry.
 func NewRunner(config Config, inputs Inputs, registry prometheus.Registerer, now clock.Clock, log *slog.Logger) (*Runner, error) {
 	r := &Runner{config: config, inputs: inputs, now: now, log: log, state: NewState(config), sentCount: -1}
-	r.durations = newDurations(r.state.durations)
-	for _, histogram := range r.durations {
+	r.durations = newDurations(r.state.families.Families())
+	for _, histogram := range r.durations.all() {
 		if err := registry.Register(histogram); err != nil {
 			return nil, fmt.Errorf("register histograms of durations: %w", err)
 		}

@@ -15,14 +15,12 @@ import (
 // State is what the cluster role keeps from step to step: its stages. Step
 // takes it over: a State that was given to Step must not be used again.
 type State struct {
-	config    Config
-	families  definitions
-	durations durationFamilySet
-	self      *self.Families
-	start     time.Time // of the first step: since when counters count
+	config   Config
+	families definitions
+	self     *self.Families
+	start    time.Time // of the first step: since when counters count
 
 	index      *index
-	clocks     *clocks
 	lifecycle  *lifecycle
 	phases     *currentPhases
 	pending    *pending
@@ -49,30 +47,26 @@ type State struct {
 
 // NewState returns the state before the first step.
 func NewState(config Config) State {
-	families, exporter, x, c := newDefinitions(), self.NewFamilies(), newIndex(), newClocks()
-	durations, l, p := findDurationFamilies(families.Families()), newLifecycle(c), newPending(x, config.Once)
-	w := newWorkloads(durations.start, x, l, &p.extended)
+	exporter := self.NewFamilies()
 	return State{
 		config:     config,
-		families:   families,
-		durations:  durations,
+		families:   newDefinitions(),
 		self:       exporter,
-		index:      x,
-		clocks:     c,
-		lifecycle:  l,
-		phases:     newCurrentPhases(l),
-		pending:    p,
+		index:      newIndex(),
+		lifecycle:  newLifecycle(),
+		phases:     newCurrentPhases(),
+		pending:    newPending(config.Once),
 		claims:     newClaimCounts(),
 		failures:   newFailures(),
-		histograms: newHistograms(durations),
-		anomalies:  newAnomalies(x),
+		histograms: newHistograms(),
+		anomalies:  newAnomalies(),
 		evictions:  newEvictions(),
 		health:     newHealthReports(),
 		supplied:   &supplied{},
-		traces:     newTraces(config.Traces, x, l, c),
-		workloads:  w,
-		domains:    newComputeDomains(x),
-		topology:   newTopology(x, w),
+		traces:     newTraces(config.Traces),
+		workloads:  newWorkloads(),
+		domains:    newComputeDomains(),
+		topology:   &topology{},
 		stranded:   newStrandedTimes(),
 		work:       &diagnosisWork{},
 		labelled:   &labelled{},
@@ -93,8 +87,8 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 		u := s.index.apply(change)
 		s.apply(&u)
 	}
-	changed := &s.index.changed
-	s.phases.update()
+	x, skews := s.index, &s.lifecycle.clocks
+	s.phases.update(x.nodes)
 	if s.classesChanged {
 		for _, class := range s.failures.absent() {
 			s.evictClass(class)
@@ -103,26 +97,26 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 			s.countClaim(c, now)
 		}
 	}
-	for c := range changed.claims {
+	for c := range x.changed.claims {
 		s.countClaim(c, now)
 	}
 	for _, class := range s.claims.unusedClasses() {
 		s.evictClass(class)
 	}
-	s.workloads.update(now)
-	s.domains.update()
-	s.topology.update(facts.Supply)
-	s.anomalies.update()
+	s.workloads.update(x, skews, now)
+	s.domains.update(x)
+	s.topology.update(x.nodes, s.workloads.byName, facts.Supply)
+	s.anomalies.update(x)
 	s.evictions.evictIdle()
-	s.health.update(changed.pods)
+	s.health.update(x.changed.pods)
 	events := s.health.compare(facts.Supply)
-	pending := s.pending.update(facts, now)
+	pending := s.pending.update(x, facts, now)
 	for _, onset := range pending.onsets {
 		s.failures.add(onset.class, string(onset.reason), 1, now.Wall)
 	}
-	s.failures.flush(s.pending, now)
+	s.failures.flush(func(warning *dra.Warning) string { return s.pending.warningClass(warning, x) }, now)
 	s.traces.applyPending(pending.changes, now)
-	s.traces.flush(now)
+	s.traces.flush(x, skews, now)
 	s.stranded.update(facts.Headroom, facts.Synced, now)
 	m := s.model(facts, &pending)
 	series := s.allRows(m)
@@ -170,21 +164,22 @@ func (s *State) evictClass(class string) {
 // apply passes an update of the index, and the events that follow from it, to
 // the stages that consume them.
 func (s *State) apply(u *update) {
-	events := s.lifecycle.apply(u)
+	x, skews := s.index, &s.lifecycle.clocks
+	events := s.lifecycle.apply(u, x.nodes)
 	for i := range events {
 		e := &events[i]
 		switch e.kind {
 		case phaseEnded:
 			e.class = s.failures.counted(e.class, u.At.Wall)
-			s.histograms.observe(e, s.traces.point(e))
+			s.histograms.observe(e, s.traces.point(e, x))
 		case bindingFailed:
 			s.failures.add(e.class, failureBinding, 1, e.at.at.Wall)
-			s.traces.apply(e)
+			s.traces.apply(e, x, skews)
 		default:
-			s.traces.apply(e)
+			s.traces.apply(e, x, skews)
 		}
 	}
-	s.phases.apply(u)
+	s.phases.apply(u, x.nodes)
 	s.pending.apply(u)
 	s.evictions.apply(u)
 	s.domains.apply(u)
@@ -195,10 +190,10 @@ func (s *State) apply(u *update) {
 	case u.Warning != nil && u.occurrences > 0:
 		class := ""
 		if u.Warning.Kind == dra.WarningPreparation { // a claim that cannot be created is not diagnosed yet
-			class = s.pending.warningClass(u.Warning)
+			class = s.pending.warningClass(u.Warning, x)
 		}
 		s.failures.applyWarning(u, class)
-		s.traces.applyWarning(u)
+		s.traces.applyWarning(u, x, skews)
 	}
 }
 
@@ -217,7 +212,7 @@ func (s *State) model(facts Facts, pending *pendingUpdate) *model.Cluster {
 	}
 	if synced.Pods {
 		m.DeletedPods, m.Evictions = s.anomalies.listDeleted(), s.evictions.counters()
-		m.Workloads, m.QueuedWorkloads = s.workloads.list()
+		m.Workloads, m.QueuedWorkloads = s.workloads.list(&s.pending.extended)
 	}
 	if synced.Claims && synced.Pods {
 		s.addReferences(m, synced)
@@ -241,7 +236,7 @@ func (s *State) addReferences(m *model.Cluster, synced Synced) {
 		m.OrphanedClaims = s.anomalies.listOrphaned()
 	}
 	if synced.Nodes {
-		m.NodeDomains, m.NodeReleases = s.topology.lists()
+		m.NodeDomains, m.NodeReleases = s.topology.lists(s.index.nodes)
 	}
 	if synced.Slices {
 		m.Health, m.Disagreements = s.health.lists()

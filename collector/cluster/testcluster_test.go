@@ -192,11 +192,7 @@ func (s *testCluster) expectObserved(want ...string) *testCluster {
 	s.t.Helper()
 	var got []string
 	for _, o := range s.observed {
-		phase := o.Phase
-		if o.Family == s.state.durations.ready {
-			phase = phaseReady
-		}
-		got = append(got, fmt.Sprintf("%s %s %v", phase, o.DeviceClass, o.Took.Round(time.Millisecond)))
+		got = append(got, fmt.Sprintf("%s %s %v", o.Phase, o.DeviceClass, o.Took.Round(time.Millisecond)))
 	}
 	s.observed = nil
 	if !slices.Equal(got, want) {

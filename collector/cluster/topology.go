@@ -13,9 +13,7 @@ import (
 // topology outputs the domains of nodes, and over how many domains the devices of each
 // workload are spread.
 type topology struct {
-	index     *index
-	workloads *workloads
-	levels    [dra.TopologyLevels]bool // of which any node has a domain
+	levels [dra.TopologyLevels]bool // of which any node has a domain
 
 	supply *dra.Supply // that the capacity is of
 	// capacity is, by level and driver, how many devices each domain has, the most
@@ -35,8 +33,6 @@ type workloadSpan struct {
 	domains, least [dra.TopologyLevels]int
 }
 
-func newTopology(x *index, w *workloads) *topology { return &topology{index: x, workloads: w} }
-
 // apply applies an update of the index.
 func (t *topology) apply(u *update) {
 	if u.Node == nil {
@@ -55,25 +51,25 @@ func (t *topology) apply(u *update) {
 	t.changed = t.changed || previous.Release != current.Release
 }
 
-// update runs once per step, after the workloads are updated.
-func (t *topology) update(supply *dra.Supply) {
+// update runs once per step. It updates the spans of workloads.
+func (t *topology) update(nodes map[string]*dra.Node, all map[workloadName]*workloadEntry, supply *dra.Supply) {
 	if t.outdated {
 		t.levels = [dra.TopologyLevels]bool{}
-		for _, node := range t.index.nodes {
+		for _, node := range nodes {
 			for level, domain := range node.Domains {
 				t.levels[level] = t.levels[level] || domain != ""
 			}
 		}
 	}
 	if t.outdated || t.supply == nil || supply != nil && !samePlaces(t.supply.Pools, supply.Pools) {
-		t.countCapacity(supply)
+		t.countCapacity(nodes, supply)
 		t.outdated = true
 	}
 	t.supply = cmp.Or(supply, t.supply)
-	for _, entry := range t.workloads.byName {
+	for _, entry := range all {
 		if span := &entry.span; t.outdated || !span.known {
 			previous := *span
-			span.domains, span.least = t.measureSpan(entry)
+			span.domains, span.least = t.measureSpan(entry, nodes)
 			if span.domains != previous.domains || span.least != previous.least {
 				entry.model = nil
 			}
@@ -98,7 +94,7 @@ func countDevices(pool *dra.PoolSupply) int {
 	return all
 }
 
-func (t *topology) countCapacity(supply *dra.Supply) {
+func (t *topology) countCapacity(nodes map[string]*dra.Node, supply *dra.Supply) {
 	t.capacity = [dra.TopologyLevels]map[string][]int{}
 	if supply == nil {
 		return
@@ -110,7 +106,7 @@ func (t *topology) countCapacity(supply *dra.Supply) {
 		}
 		counts := make(map[place]int)
 		for _, pool := range supply.Pools {
-			if node := t.index.nodes[pool.Node]; node != nil && node.Domains[level] != "" {
+			if node := nodes[pool.Node]; node != nil && node.Domains[level] != "" {
 				counts[place{pool.Driver, node.Domains[level]}] += countDevices(pool)
 			}
 		}
@@ -127,11 +123,11 @@ func (t *topology) countCapacity(supply *dra.Supply) {
 
 // measureSpan counts the domains of the nodes on which pods of the workload hold devices. A
 // level is not known if one of the nodes has no domain there.
-func (t *topology) measureSpan(entry *workloadEntry) (spread, least [dra.TopologyLevels]int) {
+func (t *topology) measureSpan(entry *workloadEntry, nodes map[string]*dra.Node) (spread, least [dra.TopologyLevels]int) {
 	if t.levels == ([dra.TopologyLevels]bool{}) {
 		return spread, least
 	}
-	nodes, held := make(map[string]bool), make(map[dra.DeviceID]bool)
+	hosts, held := make(map[string]bool), make(map[dra.DeviceID]bool)
 	for p := range entry.members {
 		if !p.alive() || p.object.Node == "" {
 			continue
@@ -143,7 +139,7 @@ func (t *topology) measureSpan(entry *workloadEntry) (spread, least [dra.Topolog
 			}
 			for j := range claim.object.Results {
 				if result := &claim.object.Results[j]; !result.AdminAccess && !vendors.IsLogical(result.Device.Driver) {
-					nodes[p.object.Node], held[result.Device] = true, true
+					hosts[p.object.Node], held[result.Device] = true, true
 				}
 			}
 		}
@@ -154,9 +150,9 @@ func (t *topology) measureSpan(entry *workloadEntry) (spread, least [dra.Topolog
 	}
 	for level := range t.levels {
 		domains := make(map[string]bool)
-		for name := range nodes {
+		for name := range hosts {
 			domain := ""
-			if node := t.index.nodes[name]; node != nil {
+			if node := nodes[name]; node != nil {
 				domain = node.Domains[level]
 			}
 			domains[domain] = true
@@ -192,16 +188,16 @@ func (t *topology) leastDomains(level int, needed map[string]int, used int) int 
 }
 
 // lists returns the nodes that have domains, and those whose GPUs are to be released.
-func (t *topology) lists() ([]model.NodeDomains, []model.NodeRelease) {
+func (t *topology) lists(nodes map[string]*dra.Node) ([]model.NodeDomains, []model.NodeRelease) {
 	if !t.changed {
 		return t.nodes, t.releases
 	}
 	t.changed, t.nodes, t.releases = false, nil, nil
-	for _, name := range slices.Sorted(maps.Keys(t.index.nodes)) {
-		if label := t.index.nodes[name].Release; label != (dra.ReleaseLabel{}) {
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		if label := nodes[name].Release; label != (dra.ReleaseLabel{}) {
 			t.releases = append(t.releases, model.NodeRelease{Node: name, Label: label})
 		}
-		if domains := t.index.nodes[name].Domains; domains != (dra.Domains{}) {
+		if domains := nodes[name].Domains; domains != (dra.Domains{}) {
 			t.nodes = append(t.nodes, model.NodeDomains{Node: name, Domains: domains})
 		}
 	}

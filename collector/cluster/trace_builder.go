@@ -17,15 +17,15 @@ const maxEvents = 32
 // that a jump of the wall clock moves nothing. Timestamps of servers are placed
 // on it by the skews that are known at the end.
 type traceBuilder struct {
-	lifecycle *lifecycle
-	clocks    *clocks
-	history   *podHistory
-	pod       *podProgress
-	claim     *claimProgress
-	end       ending
-	pending   timestamp // since when the pod was pending
-	root      builtSpan
-	spans     []builtSpan // the phases, in their order
+	nodes   map[string]*dra.Node
+	clocks  *clocks
+	history *podHistory
+	pod     *podProgress
+	claim   *claimProgress
+	end     ending
+	pending timestamp // since when the pod was pending
+	root    builtSpan
+	spans   []builtSpan // the phases, in their order
 }
 
 // builtSpan is a span and its position on our steady clock.
@@ -46,7 +46,7 @@ type segment struct {
 // build builds the trace of a pod and the claim of one of its references; false
 // if it is not known since when the pod was pending.
 func (b *traceBuilder) build(r *reference) (trace.Trace, bool) {
-	b.pending = b.lifecycle.pendingSince(b.pod, r, b.claim)
+	b.pending = b.pod.pendingSince(r, b.claim, b.clocks)
 	if started := b.pod.started; started.live && b.claim.created.at.Since(started.at) > 0 {
 		b.pending = b.pod.createdAt() // the claim was observed only afterwards
 	}
@@ -194,14 +194,14 @@ func (b *traceBuilder) nodeSegments() []segment {
 		last.phase = phaseStart
 		return []segment{last}
 	}
-	if !b.lifecycle.reportsSandbox(b.pod) {
+	if !b.pod.reportSandbox(b.nodes) {
 		return []segment{last}
 	}
 	var sandbox timestamp
 	if b.history.started {
 		sandbox = b.history.sandboxAt
 	} else if b.pod.sandbox.set() {
-		sandbox = b.lifecycle.sandboxAt(b.pod)
+		sandbox = b.pod.sandboxAt(b.clocks)
 	}
 	if !sandbox.set() {
 		if last.phase = phasePreparation; started {

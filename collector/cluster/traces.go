@@ -43,10 +43,6 @@ const (
 // traces. It stays empty unless traces are wanted (Config.Traces).
 type traces struct {
 	on        bool
-	index     *index
-	lifecycle *lifecycle
-	clocks    *clocks
-
 	histories map[*podEntry]*podHistory
 	ended     []trace.Trace // in this step
 	started   []*podHistory // whose claims are not all known
@@ -109,27 +105,27 @@ type ending struct {
 	failed, message string
 }
 
-func newTraces(enabled bool, x *index, l *lifecycle, c *clocks) *traces {
-	return &traces{on: enabled, index: x, lifecycle: l, clocks: c, histories: make(map[*podEntry]*podHistory)}
+func newTraces(enabled bool) *traces {
+	return &traces{on: enabled, histories: make(map[*podEntry]*podHistory)}
 }
 
 // begin begins a step.
 func (t *traces) begin() { t.ended = nil }
 
 // apply applies an event of the lifecycle.
-func (t *traces) apply(e *event) {
+func (t *traces) apply(e *event, x *index, skews *clocks) {
 	if !t.on {
 		return
 	}
 	switch e.kind {
 	case claimRemoved:
-		t.endClaim(e)
+		t.endClaim(e, x, skews)
 		return
 	case bindingFailed:
 		t.noteBindingFailed(e)
 		return
 	case podAdded:
-		t.add(e)
+		t.add(e, x, skews)
 		return
 	}
 	if e.pod == nil {
@@ -147,17 +143,17 @@ func (t *traces) apply(e *event) {
 	case podDeleting:
 		h.deleted = e.at
 	case podStarted:
-		t.start(h, e)
+		t.start(h, e, x, skews)
 	case podTerminated:
 		if e.at.live {
-			t.end(h, h.ending(e.at))
+			t.end(h, h.ending(e.at), x, skews)
 		}
 		t.drop(h)
 	case podRemoved:
 		if h.started {
-			t.end(h, ending{timestamp: h.startedAt})
+			t.end(h, ending{timestamp: h.startedAt}, x, skews)
 		} else if e.at.live {
-			t.end(h, h.ending(e.at))
+			t.end(h, h.ending(e.at), x, skews)
 		}
 		t.drop(h)
 	}
@@ -165,55 +161,50 @@ func (t *traces) apply(e *event) {
 
 // add begins the history of a pod that is new. The traces of one that is found
 // in a list, and has started or ended, have ended before.
-func (t *traces) add(e *event) {
+func (t *traces) add(e *event, x *index, skews *clocks) {
 	p := e.pod.pod
 	if !e.at.live && (!p.object.Started.IsZero() || p.object.Terminal) {
 		return
 	}
 	h := &podHistory{pod: e.pod}
 	t.histories[p] = h
-	for _, warning := range t.index.creationWarnings(p) {
-		t.noteWarning(h, &warning, false, e.at.at)
+	for _, warning := range x.creationWarnings(p) {
+		t.noteWarning(h, &warning, false, e.at.at, skews)
 	}
 }
 
 // start ends the traces of a pod that has started, once its claims are known.
 // One that is found in a list has no traces.
-func (t *traces) start(h *podHistory, e *event) {
+func (t *traces) start(h *podHistory, e *event, x *index, skews *clocks) {
 	if !e.at.live {
 		t.drop(h)
 		return
 	}
-	h.started, h.startedAt = true, t.lifecycle.startedAt(h.pod)
+	h.started, h.startedAt = true, h.pod.startedAt(skews)
 	if h.pod.sandbox.set() {
-		h.sandboxAt = t.lifecycle.sandboxAt(h.pod)
+		h.sandboxAt = h.pod.sandboxAt(skews)
 	}
 	if h.pod.claimsKnown() {
-		t.end(h, ending{timestamp: h.startedAt})
+		t.end(h, ending{timestamp: h.startedAt}, x, skews)
 		return
 	}
 	t.started = append(t.started, h)
 }
 
 // end ends the traces of a pod, one for each of its claims that exists.
-func (t *traces) end(h *podHistory, end ending) {
+func (t *traces) end(h *podHistory, end ending, x *index, skews *clocks) {
 	p := h.pod.pod
 	for i := range p.refs {
 		r := &p.refs[i]
 		if !r.existsFor(p) || references(p.refs[:i], r.claim) {
 			continue
 		}
-		if built, ok := t.build(h, r, t.lifecycle.claim(r.claim), end); ok {
+		b := traceBuilder{nodes: x.nodes, clocks: skews, history: h, pod: h.pod, claim: r.claim.progress, end: end}
+		if built, ok := b.build(r); ok {
 			t.ended = append(t.ended, built)
 		}
 	}
 	t.drop(h)
-}
-
-// build builds a trace; false if it is not known since when the pod was pending.
-func (t *traces) build(h *podHistory, r *reference, c *claimProgress, end ending) (trace.Trace, bool) {
-	b := &traceBuilder{lifecycle: t.lifecycle, clocks: t.clocks, history: h, pod: h.pod, claim: c, end: end}
-	return b.build(r)
 }
 
 // drop removes a history.
@@ -223,7 +214,7 @@ func (t *traces) drop(h *podHistory) {
 }
 
 // endClaim ends the traces of a claim that was removed.
-func (t *traces) endClaim(e *event) {
+func (t *traces) endClaim(e *event, x *index, skews *clocks) {
 	c := e.claim
 	for _, p := range c.entry.users {
 		h := t.histories[p]
@@ -242,7 +233,8 @@ func (t *traces) endClaim(e *event) {
 		case h.deleted.set():
 			end = h.ending(e.at)
 		}
-		switch built, ok := t.build(h, r, c, end); {
+		b := traceBuilder{nodes: x.nodes, clocks: skews, history: h, pod: h.pod, claim: c, end: end}
+		switch built, ok := b.build(r); {
 		case ok && h.started: // its start was observed live
 			t.ended = append(t.ended, built)
 		case ok && e.at.live:
@@ -255,7 +247,7 @@ func (t *traces) endClaim(e *event) {
 
 // flush ends, after all changes of a step, the traces whose claims are known
 // now, or have not become known in time.
-func (t *traces) flush(now clock.Instant) {
+func (t *traces) flush(x *index, skews *clocks, now clock.Instant) {
 	t.started = slices.DeleteFunc(t.started, func(h *podHistory) bool {
 		if t.histories[h.pod.pod] != h {
 			return true
@@ -263,7 +255,7 @@ func (t *traces) flush(now clock.Instant) {
 		if !h.pod.claimsKnown() && now.Since(h.pod.started.at) < claimDelay {
 			return false
 		}
-		t.end(h, ending{timestamp: h.startedAt})
+		t.end(h, ending{timestamp: h.startedAt}, x, skews)
 		return true
 	})
 	t.held = slices.DeleteFunc(t.held, func(held heldTrace) bool {
@@ -291,13 +283,13 @@ func failForPod(t *trace.Trace) {
 
 // point names the span of a phase that ended, in the trace that will show it;
 // zero if none will.
-func (t *traces) point(e *event) trace.Point {
+func (t *traces) point(e *event, x *index) trace.Point {
 	if !t.on || e.claim == nil {
 		return trace.Point{}
 	}
 	var h *podHistory
 	if e.pod == nil {
-		h = t.bindingHistory(e.claim)
+		h = t.bindingHistory(e.claim, x)
 	} else {
 		h = t.histories[e.pod.pod]
 	}
@@ -320,8 +312,8 @@ func (t *traces) point(e *event) trace.Point {
 // bindingHistory is the history that shows the binding of a claim: of the pod
 // for which the claim was allocated, else the first by name of those for which
 // it is reserved.
-func (t *traces) bindingHistory(c *claimProgress) *podHistory {
-	if p := t.index.pod(dra.PodRef{Namespace: c.entry.ref.Namespace, Name: c.measuredPod.name}, c.measuredPod.uid); p != nil && p.has(c.object) {
+func (t *traces) bindingHistory(c *claimProgress, x *index) *podHistory {
+	if p := x.pod(dra.PodRef{Namespace: c.entry.ref.Namespace, Name: c.measuredPod.name}, c.measuredPod.uid); p != nil && p.has(c.object) {
 		return t.histories[p]
 	}
 	var first *podHistory
@@ -387,20 +379,20 @@ func (t *traces) dropRecentPending(notes *refNotes, now clock.Instant) {
 
 // applyWarning records a Kubernetes event about a pod, or about each pod of a
 // group.
-func (t *traces) applyWarning(u *update) {
+func (t *traces) applyWarning(u *update, x *index, skews *clocks) {
 	if !t.on || u.occurrences == 0 {
 		return
 	}
-	for _, p := range t.index.warnedPods(u.Warning) {
+	for _, p := range x.warnedPods(u.Warning) {
 		if h := t.histories[p]; h != nil {
-			t.noteWarning(h, u.Warning, u.Live, u.At)
+			t.noteWarning(h, u.Warning, u.Live, u.At, skews)
 		}
 	}
 }
 
 // noteWarning records a Kubernetes event: at the time when it was observed, or,
 // if it was found in a list, when its author dated its last occurrence.
-func (t *traces) noteWarning(h *podHistory, warning *dra.Warning, live bool, at clock.Instant) {
+func (t *traces) noteWarning(h *podHistory, warning *dra.Warning, live bool, at clock.Instant, skews *clocks) {
 	p := h.pod.pod
 	n := note{at: at.Elapsed, name: eventPreparation, reason: warningFailure(warning), message: shorten(warning.Message)}
 	about, author := "", clockNode
@@ -416,7 +408,7 @@ func (t *traces) noteWarning(h *podHistory, warning *dra.Warning, live bool, at 
 		if warning.Last.IsZero() {
 			return // its time is not known
 		}
-		n.at = min(n.at, t.clocks.elapsed(author, p.object.Node, warning.Last, at))
+		n.at = min(n.at, skews.elapsed(author, p.object.Node, warning.Last, at))
 	}
 	t.note(h.ref(about), n)
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
@@ -31,10 +30,6 @@ const (
 // workloads take to start. Of pods without claims it knows those of PodGroups
 // alone.
 type workloads struct {
-	index     *index
-	lifecycle *lifecycle
-	extended  *extendedResources
-
 	pods     map[*podEntry]workloadMember
 	byName   map[workloadName]*workloadEntry
 	order    []*workloadEntry              // sorted; nil: one was added or removed
@@ -45,7 +40,6 @@ type workloads struct {
 	began      map[string]int         // how many of them, by namespace
 	observed   []Observation          // in this step
 	opened     []Observation          // histograms that exist from this step on
-	family     *metric.Family         // of the starts
 
 	shown  stableList[*model.Workload]
 	queued stableList[model.QueuedWorkload]
@@ -96,22 +90,22 @@ type gang struct {
 	minPods int // that are needed
 }
 
-func newWorkloads(family *metric.Family, x *index, l *lifecycle, e *extendedResources) *workloads {
+func newWorkloads() *workloads {
 	return &workloads{
-		family: family, index: x, lifecycle: l, extended: e, kueue: make(map[dra.PodRef]*workloadEntry), pods: make(map[*podEntry]workloadMember), byName: make(map[workloadName]*workloadEntry),
+		kueue: make(map[dra.PodRef]*workloadEntry), pods: make(map[*podEntry]workloadMember), byName: make(map[workloadName]*workloadEntry),
 		starting: make(map[*workloadEntry]struct{}), histograms: make(map[[2]string]struct{}), began: make(map[string]int),
 	}
 }
 
 // update runs once per step, after all changes: it counts the pods that they
 // concern.
-func (w *workloads) update(now clock.Instant) {
+func (w *workloads) update(x *index, skews *clocks, now clock.Instant) {
 	w.observed, w.opened = nil, nil
-	for _, p := range slices.SortedFunc(maps.Keys(w.index.changed.pods), compareChanged) {
-		w.updatePod(p, now)
+	for _, p := range slices.SortedFunc(maps.Keys(x.changed.pods), compareChanged) {
+		w.updatePod(p, x, skews, now)
 	}
-	for ref := range w.index.changed.kueue {
-		w.updateKueue(ref)
+	for ref := range x.changed.kueue {
+		w.updateKueue(ref, x)
 	}
 	for entry := range w.starting {
 		w.measureStart(entry, now)
@@ -131,7 +125,7 @@ func compareChanged(a, b *podEntry) int {
 	}
 }
 
-func (w *workloads) updatePod(p *podEntry, at clock.Instant) {
+func (w *workloads) updatePod(p *podEntry, x *index, skews *clocks, at clock.Instant) {
 	previous, ok := w.pods[p]
 	if ok {
 		previous.workload.count(previous, -1)
@@ -145,16 +139,16 @@ func (w *workloads) updatePod(p *podEntry, at clock.Instant) {
 		entry := w.entry(workloadName{p.ref.Namespace, workload.Kind, workload.Name})
 		entry.queue = workload.Queue
 		entry.members[p], entry.span.known = struct{}{}, false
-		now := workloadMember{workload: entry, state: w.decideState(p)}
+		now := workloadMember{workload: entry, state: decidePodState(p)}
 		var minPods int
-		now.gang, minPods = w.findGang(p)
+		now.gang, minPods = findGang(p, x)
 		if entry.count(now, 1); now.gang != "" {
 			g := entry.gangs[now.gang]
 			g.minPods = minPods
 			entry.gangs[now.gang] = g
 		}
 		w.pods[p] = now
-		w.applyStart(entry, p, !ok || previous.workload != entry, at)
+		w.applyStart(entry, p, !ok || previous.workload != entry, skews, at)
 	}
 	if ok {
 		w.release(previous.workload)
@@ -172,14 +166,14 @@ func (w *workloads) entry(name workloadName) *workloadEntry {
 }
 
 // updateKueue applies a Workload of Kueue to the workload that it is for.
-func (w *workloads) updateKueue(ref dra.PodRef) {
-	previous, object := w.kueue[ref], w.index.queues.objects[ref]
+func (w *workloads) updateKueue(ref dra.PodRef, x *index) {
+	previous, object := w.kueue[ref], x.queues.objects[ref]
 	if previous != nil {
 		delete(previous.kueue, ref)
 		delete(w.kueue, ref)
 		previous.model = nil
 	}
-	if name := w.resolveName(object); name != (workloadName{}) {
+	if name := resolveName(object, x); name != (workloadName{}) {
 		entry := w.entry(name)
 		if entry.kueue == nil {
 			entry.kueue = make(map[dra.PodRef]*dra.KueueWorkload)
@@ -193,12 +187,12 @@ func (w *workloads) updateKueue(ref dra.PodRef) {
 
 // resolveName returns the workload that a Workload of Kueue is for: that of the pods that
 // name it, else what it says; the zero value for none.
-func (w *workloads) resolveName(object *dra.KueueWorkload) workloadName {
+func resolveName(object *dra.KueueWorkload, x *index) workloadName {
 	if object == nil || object.Workload.Name == "" {
 		return workloadName{}
 	}
 	var first *podEntry // by name: several may name it for different workloads
-	for _, p := range w.index.queues.heldBy(object, w.index.pods) {
+	for _, p := range x.queues.heldBy(object, x.pods) {
 		if p.object.Member.Workload != nil && (first == nil || p.ref.Name < first.ref.Name) {
 			first = p
 		}
@@ -222,7 +216,7 @@ func (w *workloads) release(entry *workloadEntry) {
 
 // applyStart applies what a pod says about the start of its workload. A workload
 // whose earlier pods have all ended starts again.
-func (w *workloads) applyStart(entry *workloadEntry, p *podEntry, added bool, now clock.Instant) {
+func (w *workloads) applyStart(entry *workloadEntry, p *podEntry, added bool, skews *clocks, now clock.Instant) {
 	state := w.pods[p].state
 	if added && state != model.PodEnded && entry.size() == entry.pods[model.PodEnded]+1 {
 		entry.start = workloadStart{}
@@ -233,14 +227,14 @@ func (w *workloads) applyStart(entry *workloadEntry, p *podEntry, added bool, no
 	}
 	w.starting[entry] = struct{}{}
 	w.histogram(entry)
-	progress, clocks := w.lifecycle.pods[p], w.lifecycle.clocks
-	if created, ok := clocks.steady(progress.createdAt(), now); added && ok && (!start.began || created < start.begin) {
+	progress := p.progress
+	if created, ok := skews.steady(progress.createdAt(), now); added && ok && (!start.began || created < start.begin) {
 		start.begin, start.began = created, true
 	}
 	if state != model.PodRunning {
 		return
 	}
-	if started, ok := clocks.steady(w.lifecycle.startedAt(progress), now); ok && (start.end == 0 || started > start.end) {
+	if started, ok := skews.steady(progress.startedAt(skews), now); ok && (start.end == 0 || started > start.end) {
 		start.end, start.live = started, progress.started.live
 	}
 }
@@ -323,13 +317,13 @@ func (e *workloadEntry) waitingFor() *dra.KueueWaiting {
 // isShown reports whether the workload has pods, or waits in a queue with pods that will
 // use devices. One that is admitted and has no pods may have them under another name,
 // as a TrainJob has those of its JobSet.
-func (w *workloads) isShown(e *workloadEntry) bool {
+func (e *workloadEntry) isShown(extended *extendedResources) bool {
 	if e.size() > 0 {
 		return true
 	}
 	for _, object := range e.kueue {
 		if object.Waiting != nil && (object.Claims || slices.ContainsFunc(object.Extended, func(name string) bool {
-			return w.extended.class(&reference{name: name, extended: 1}) != ""
+			return extended.class(&reference{name: name, extended: 1}) != ""
 		})) {
 			return true
 		}
@@ -337,7 +331,7 @@ func (w *workloads) isShown(e *workloadEntry) bool {
 	return false
 }
 
-func (w *workloads) decideState(p *podEntry) model.PodState {
+func decidePodState(p *podEntry) model.PodState {
 	switch {
 	case !p.alive():
 		return model.PodEnded
@@ -345,7 +339,7 @@ func (w *workloads) decideState(p *podEntry) model.PodState {
 		return model.PodGated
 	case p.object.Node == "":
 		return model.PodPending
-	case !w.lifecycle.hasStarted(p):
+	case !p.hasStarted():
 		return model.PodStarting
 	default:
 		return model.PodRunning
@@ -355,8 +349,8 @@ func (w *workloads) decideState(p *podEntry) model.PodState {
 // findGang returns the name of a pod's gang among those of its workload, and how many
 // pods it needs: by the PodGroup, else by the size that the pod's annotation gives,
 // which is that of its replica, as LeaderWorkerSet defines it.
-func (w *workloads) findGang(p *podEntry) (name string, minPods int) {
-	if group := w.index.group(p); group != nil && group.MinPods > 0 {
+func findGang(p *podEntry, x *index) (name string, minPods int) {
+	if group := x.group(p); group != nil && group.MinPods > 0 {
 		return "group/" + p.object.Group, int(group.MinPods)
 	}
 	if member := &p.object.Member; member.Size > 0 {
@@ -392,7 +386,7 @@ func (w *workloads) measureStart(entry *workloadEntry, now clock.Instant) {
 // histogram returns an observation for the histogram of a workload's start, which
 // exists from then on.
 func (w *workloads) histogram(entry *workloadEntry) Observation {
-	o := Observation{Family: w.family, WorkloadKind: entry.name.kind, Queue: entry.queueName()}
+	o := Observation{WorkloadKind: entry.name.kind, Queue: entry.queueName()}
 	for {
 		key := [2]string{o.WorkloadKind, o.Queue}
 		if _, ok := w.histograms[key]; ok {
@@ -420,9 +414,9 @@ func (w *workloads) sorted() []*workloadEntry {
 }
 
 // list returns the workloads that are shown, and those of them that wait in queues.
-func (w *workloads) list() ([]*model.Workload, []model.QueuedWorkload) {
+func (w *workloads) list(extended *extendedResources) ([]*model.Workload, []model.QueuedWorkload) {
 	for _, entry := range w.sorted() {
-		if !w.isShown(entry) {
+		if !entry.isShown(extended) {
 			continue
 		}
 		w.shown.add(entry.sharedModel())

@@ -78,7 +78,7 @@ func TestWorkloadRows(t *testing.T) {
 func starts(h *harness) string {
 	var all []string
 	for _, o := range h.last.Observations {
-		if o.Family.Name == "dra_workload_start_duration_seconds" {
+		if o.WorkloadKind != "" {
 			all = append(all, fmt.Sprintf("%s of %s: %s", o.WorkloadKind, o.Queue, o.Took))
 		}
 	}
