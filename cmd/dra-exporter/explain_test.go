@@ -158,9 +158,9 @@ func TestExplainAsJSON(t *testing.T) {
 	var report struct {
 		APIVersion, Kind, Namespace, Name, State string
 		Pending                                  []struct {
-			Reason string
-			Pods   []string
-			Funnel []struct {
+			Reason   string
+			Pods     []string
+			Requests []struct {
 				Request string
 				Asked   int64
 				Left    map[string]int
@@ -170,12 +170,12 @@ func TestExplainAsJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &report); code != 0 || err != nil {
 		t.Fatalf("exit code %d, %v\n%s%s", code, err, stdout, stderr)
 	}
-	if report.APIVersion != "v1" || report.Kind != "claim" || report.State != "pending" || len(report.Pending) != 1 || len(report.Pending[0].Funnel) != 1 {
+	if report.APIVersion != "v1" || report.Kind != "claim" || report.State != "pending" || len(report.Pending) != 1 || len(report.Pending[0].Requests) != 1 {
 		t.Fatalf("%+v", report)
 	}
-	funnel := report.Pending[0].Funnel[0]
-	if funnel.Asked != 9 || funnel.Left["class"] != 8 || funnel.Left["selectors"] != 8 || funnel.Left["published"] < 8 {
-		t.Errorf("the funnel says %+v", funnel)
+	request := report.Pending[0].Requests[0]
+	if request.Asked != 9 || request.Left["class"] != 8 || request.Left["selectors"] != 8 || request.Left["published"] < 8 {
+		t.Errorf("the request says %+v", request)
 	}
 }
 

@@ -90,19 +90,19 @@ func pendingFamilies() definitions {
 }
 
 func (l *pendingLabels) requestedRows(b *metric.Builder) {
-	for funnel, labels := range l.distinct {
-		if funnel.Count > 0 {
-			b.Add(cached(&labels.requested, b, l.ref.Pod.Namespace, l.ref.Pod.Name, l.ref.PodClaim, funnel.Request), float64(funnel.Count))
+	for asked, labels := range l.distinct {
+		if asked.Count > 0 {
+			b.Add(cached(&labels.requested, b, l.ref.Pod.Namespace, l.ref.Pod.Name, l.ref.PodClaim, asked.Request), float64(asked.Count))
 		}
 	}
 }
 
 // candidateRows adds what each stage leaves; that of the best node needs the nodes.
 func (l *pendingLabels) candidateRows(b *metric.Builder, nodes bool) {
-	for funnel, labels := range l.distinct {
-		for stage, left := range funnel.Left {
+	for asked, labels := range l.distinct {
+		for stage, left := range asked.Left {
 			if nodes || dra.Stage(stage) != dra.StageBestNode {
-				b.Add(cached(&labels.candidates[stage], b, l.ref.Pod.Namespace, l.ref.Pod.Name, l.ref.PodClaim, funnel.Request, dra.Stage(stage).String()), float64(left))
+				b.Add(cached(&labels.candidates[stage], b, l.ref.Pod.Namespace, l.ref.Pod.Name, l.ref.PodClaim, asked.Request, dra.Stage(stage).String()), float64(left))
 			}
 		}
 	}

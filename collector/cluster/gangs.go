@@ -139,16 +139,16 @@ func (p *pending) shortage(waiting []*podEntry) string {
 				continue
 			}
 			counted[ref.claimUID] = true
-			for i := range ref.diagnosis.Funnel {
-				funnel := &ref.diagnosis.Funnel[i]
-				if strings.Contains(funnel.Request, "/") {
+			for i := range ref.diagnosis.Requests {
+				request := &ref.diagnosis.Requests[i]
+				if strings.Contains(request.Request, "/") {
 					continue
 				}
-				key := requests{funnel.Class, funnel.Left}
+				key := requests{request.Class, request.Left}
 				if _, ok := asked[key]; !ok {
 					order = append(order, key)
 				}
-				asked[key] += funnel.Count
+				asked[key] += request.Count
 			}
 		}
 	}

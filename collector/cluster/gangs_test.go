@@ -138,7 +138,7 @@ func TestGangRequests(t *testing.T) {
 				p.Group = "gang"
 				h.update(p)
 				d := diagnosisFor(p, "gpu", dra.ReasonNone, "", 8, 8, 8, 8, 1, 1)
-				d.Funnel[0].Request = test.request
+				d.Requests[0].Request = test.request
 				h.facts.Diagnoses = append(h.facts.Diagnoses, d)
 			}
 			h.step(time.Second)

@@ -182,8 +182,8 @@ func deleted(at int, finalizers ...string) func(*dra.ClaimLifecycle) {
 func diagnosisFor(p dra.PodLifecycle, podClaim string, reason dra.PendingReason, message string, left ...int) dra.Diagnosis {
 	v := dra.Diagnosis{Pod: p.Ref, PodUID: p.UID, PodClaim: podClaim, Version: 1, Reason: reason, Message: message}
 	if len(left) > 0 {
-		v.Funnel = []dra.RequestFunnel{{Request: "gpu", Class: "gpu.example.com", Count: 1}}
-		copy(v.Funnel[0].Left[:], left)
+		v.Requests = []dra.RequestStages{{Request: "gpu", Class: "gpu.example.com", Count: 1}}
+		copy(v.Requests[0].Left[:], left)
 	}
 	return v
 }

@@ -106,30 +106,30 @@ func (l *pendingLabels) update(ref *model.PendingRef) {
 	if previous.Reason != ref.Reason {
 		l.reason = nil
 	}
-	sameRequest := func(a, b dra.RequestFunnel) bool { return a.Request == b.Request }
+	sameRequest := func(a, b dra.RequestStages) bool { return a.Request == b.Request }
 	if !slices.EqualFunc(requests(previous), requests(ref), sameRequest) {
 		l.requests = nil
 	}
 }
 
 // requests returns what the diagnosis of a reference has of its requests.
-func requests(ref *model.PendingRef) []dra.RequestFunnel {
+func requests(ref *model.PendingRef) []dra.RequestStages {
 	if ref.Diagnosis == nil {
 		return nil
 	}
-	return ref.Diagnosis.Funnel
+	return ref.Diagnosis.Requests
 }
 
 // distinct yields the requests of the diagnosis with their labels, each once.
-func (l *pendingLabels) distinct(yield func(*dra.RequestFunnel, *requestLabels) bool) {
-	funnels := requests(l.ref)
-	if l.requests == nil && len(funnels) > 0 {
-		l.requests = make([]requestLabels, len(funnels))
+func (l *pendingLabels) distinct(yield func(*dra.RequestStages, *requestLabels) bool) {
+	all := requests(l.ref)
+	if l.requests == nil && len(all) > 0 {
+		l.requests = make([]requestLabels, len(all))
 	}
-	for i := range funnels {
-		request := funnels[i].Request
-		isSame := func(other dra.RequestFunnel) bool { return other.Request == request }
-		if !slices.ContainsFunc(funnels[:i], isSame) && !yield(&funnels[i], &l.requests[i]) {
+	for i := range all {
+		request := all[i].Request
+		isSame := func(other dra.RequestStages) bool { return other.Request == request }
+		if !slices.ContainsFunc(all[:i], isSame) && !yield(&all[i], &l.requests[i]) {
 			return
 		}
 	}

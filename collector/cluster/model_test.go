@@ -73,7 +73,7 @@ func (o *randomCluster) changeFacts(h *harness) {
 	h.facts.Diagnoses = o.diagnoses()
 	for i := range h.facts.Diagnoses {
 		if d := &h.facts.Diagnoses[i]; o.random.IntN(3) == 0 { // a request twice, and one for all devices
-			d.Funnel = append(d.Funnel, dra.RequestFunnel{Request: d.Funnel[0].Request, Count: 7}, dra.RequestFunnel{Request: "all"})
+			d.Requests = append(d.Requests, dra.RequestStages{Request: d.Requests[0].Request, Count: 7}, dra.RequestStages{Request: "all"})
 		}
 	}
 }
@@ -354,8 +354,8 @@ func (l *modelLineList) addPending(ref *model.PendingRef, nodes bool) {
 	if ref.Diagnosis == nil {
 		return
 	}
-	for i, f := range ref.Diagnosis.Funnel {
-		if slices.ContainsFunc(ref.Diagnosis.Funnel[:i], func(other dra.RequestFunnel) bool { return other.Request == f.Request }) {
+	for i, f := range ref.Diagnosis.Requests {
+		if slices.ContainsFunc(ref.Diagnosis.Requests[:i], func(other dra.RequestStages) bool { return other.Request == f.Request }) {
 			continue
 		}
 		if f.Count > 0 {

@@ -347,7 +347,7 @@ func (p *pending) applyDiagnoses(x *index, facts Facts) {
 // sameDiagnosis reports whether two diagnoses have the same result, of whichever
 // inventory. A diagnosis with detail is for a person, and always new.
 func sameDiagnosis(a, b *dra.Diagnosis) bool {
-	return a.Reason == b.Reason && a.Message == b.Message && b.Detail == nil && a.Detail == nil && slices.Equal(a.Funnel, b.Funnel)
+	return a.Reason == b.Reason && a.Message == b.Message && b.Detail == nil && a.Detail == nil && slices.Equal(a.Requests, b.Requests)
 }
 
 // classOfDiagnosis is the device class of what a reference requests, while the
@@ -358,9 +358,9 @@ func classOfDiagnosis(v *dra.Diagnosis) string {
 	if v == nil {
 		return ""
 	}
-	classes := make([]string, len(v.Funnel))
-	for i := range v.Funnel {
-		classes[i] = v.Funnel[i].Class
+	classes := make([]string, len(v.Requests))
+	for i := range v.Requests {
+		classes[i] = v.Requests[i].Class
 	}
 	return dra.OneClass(classes)
 }

@@ -11,7 +11,7 @@ import (
 // A diagnosis is shown as long as it applies: not for a claim that is allocated,
 // deleted, or another one with the same name.
 func TestDiagnosisEndsWithItsClaim(t *testing.T) {
-	funnel := []string{"dra_claim_pending_candidates", "dra_claim_pending_requested_devices"}
+	families := []string{"dra_claim_pending_candidates", "dra_claim_pending_requested_devices"}
 	another := claim("a/c", 50, func(c *dra.ClaimLifecycle) { c.UID, c.Classes = "another", []string{"nic.example.com"} })
 	for name, test := range map[string]struct {
 		change func(h *harness, p dra.PodLifecycle)
@@ -32,7 +32,7 @@ func TestDiagnosisEndsWithItsClaim(t *testing.T) {
 			h.update(p, claim("a/c", 11))
 			h.facts.Diagnoses = []dra.Diagnosis{diagnosisFor(p, "gpu", dra.ReasonInsufficient, "none is free", 8, 8, 8, 8, 0, 0)}
 			h.step(time.Second)
-			if page := h.exposition(funnel...); strings.Count(page, "\n") != dra.Stages+1 {
+			if page := h.exposition(families...); strings.Count(page, "\n") != dra.Stages+1 {
 				t.Fatalf("the page has\n%s", page)
 			}
 			if !test.still {
@@ -40,7 +40,7 @@ func TestDiagnosisEndsWithItsClaim(t *testing.T) {
 			}
 			test.change(h, p)
 			h.step(time.Second)
-			h.expectRows("", funnel...)
+			h.expectRows("", families...)
 			if w := h.onlyPending(); w.Diagnosis != nil || w.DeviceClass != test.class {
 				t.Errorf("%s of class %q: %+v", w.Reason, w.DeviceClass, w.Diagnosis)
 			}
@@ -125,7 +125,7 @@ func TestDiagnosisHasClassOfExtendedResource(t *testing.T) {
 		t.Errorf("class %q before it is diagnosed", w.DeviceClass)
 	}
 	v := diagnosisFor(p, "example.com/gpu", dra.ReasonInsufficient, "m", 1, 1, 1, 1, 0, 0)
-	v.Funnel[0].Class = "new"
+	v.Requests[0].Class = "new"
 	h.facts.Diagnoses = []dra.Diagnosis{v}
 	h.step(time.Second)
 	if w := h.onlyPending(); w.DeviceClass != "new" {

@@ -253,7 +253,7 @@ func TestDiagnoses(t *testing.T) {
 		t.Errorf("%s: %s", w.Reason, w.Message)
 	}
 	twice := diagnosisFor(p, "gpu", dra.ReasonInsufficient, "two are free", 8, 8, 4, 4, 2, 1)
-	twice.Funnel = append(twice.Funnel, twice.Funnel[0]) // Prometheus rejects a page with a duplicate label set
+	twice.Requests = append(twice.Requests, twice.Requests[0]) // Prometheus rejects a page with a duplicate label set
 	h.facts.Diagnoses = []dra.Diagnosis{twice}
 	h.step(time.Second)
 	rows := `dra_claim_pending_candidates{namespace="a",pod="p",pod_claim="gpu",request="gpu",stage="best_node"} 1

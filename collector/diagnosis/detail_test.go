@@ -273,8 +273,8 @@ func TestManyRequests(t *testing.T) {
 	w.claim("fits", fits)
 	w.claim("not", not)
 	diagnoses := w.diagnoser().Explain(t.Context(), question("fits"))
-	if v := diagnoses[0]; v.Reason != dra.ReasonNone || len(v.Funnel) != 32 || v.Funnel[31].Left != [dra.Stages]int{384, 384, 12, 12, 12, 4} {
-		t.Errorf("%q %q %v", v.Reason, v.Message, v.Funnel)
+	if v := diagnoses[0]; v.Reason != dra.ReasonNone || len(v.Requests) != 32 || v.Requests[31].Left != [dra.Stages]int{384, 384, 12, 12, 12, 4} {
+		t.Errorf("%q %q %v", v.Reason, v.Message, v.Requests)
 	}
 	// Each two requests want the same device, and there are three of each on as
 	// many nodes.

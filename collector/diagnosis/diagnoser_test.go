@@ -80,7 +80,7 @@ func TestRunAnswersQuestions(t *testing.T) {
 		})
 		w.pool("d", "n1", devicesNamed(1)...)
 		diagnoses := await(t, diagnoser, "one device", func(v []dra.Diagnosis) bool { return reasons(v) == "a= b=insufficient_devices " })
-		if v := diagnoses[1]; v.Pod.Name != "p2" || v.PodUID != "uid-of-p2" || v.Version == 0 || len(v.Funnel) != 1 || v.Detail != nil {
+		if v := diagnoses[1]; v.Pod.Name != "p2" || v.PodUID != "uid-of-p2" || v.Version == 0 || len(v.Requests) != 1 || v.Detail != nil {
 			t.Errorf("diagnosis %+v", v)
 		}
 		w.pool("d2", "n1", devicesNamed(1)...) // of another driver: affects no claim
@@ -438,7 +438,7 @@ func TestRunRace(t *testing.T) {
 	for range 50 {
 		diagnoser.SetQuestions([]dra.Question{questionOf("p1", "a"), questionOf("p2", "b"), questionOf("p3", "a", "b")})
 		for _, v := range diagnoser.Explain(t.Context(), questionOf("p3", "a", "b")) {
-			checkFunnel(t, v)
+			checkStages(t, v)
 		}
 	}
 	<-writing

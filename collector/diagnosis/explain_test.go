@@ -361,7 +361,7 @@ func TestExplainReasons(t *testing.T) {
 				if v.Reason != test.want[i] {
 					t.Errorf("reference %s: reason %q, want %q (%s)", v.PodClaim, v.Reason, test.want[i], v.Message)
 				}
-				checkFunnel(t, v)
+				checkStages(t, v)
 			}
 			if got := diagnoses[0].Message; !strings.Contains(got, test.message) || (test.message == "") != (got == "") {
 				t.Errorf("message %q, want %q in it", got, test.message)
@@ -370,13 +370,13 @@ func TestExplainReasons(t *testing.T) {
 	}
 }
 
-// checkFunnel checks what is promised of every funnel.
-func checkFunnel(t *testing.T, v dra.Diagnosis) {
+// checkStages checks what is promised of the stages of every request.
+func checkStages(t *testing.T, v dra.Diagnosis) {
 	t.Helper()
-	for _, f := range v.Funnel {
+	for _, f := range v.Requests {
 		for stage := 1; stage < dra.Stages; stage++ {
 			if f.Left[stage] > f.Left[stage-1] || f.Left[stage] < 0 {
-				t.Errorf("request %s: the funnel does not fall: %v", f.Request, f.Left)
+				t.Errorf("request %s: the stages do not fall: %v", f.Request, f.Left)
 			}
 		}
 	}

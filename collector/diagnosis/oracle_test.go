@@ -33,13 +33,13 @@ func TestOracle(t *testing.T) {
 			allocatable, fatal := w.allocateAnywhere(claims)
 			nothing := true
 			for _, v := range diagnoses {
-				checkFunnel(t, v)
+				checkStages(t, v)
 				nothing = nothing && v.Reason == dra.ReasonNone
 				found[v.Reason]++
 			}
 			if want := allocatable && fatal == nil; nothing != want {
 				for i, v := range diagnoses {
-					t.Logf("%s: %q %s\n%+v\n%s", v.PodClaim, v.Reason, v.Message, v.Funnel, claims[i].Spec.String())
+					t.Logf("%s: %q %s\n%+v\n%s", v.PodClaim, v.Reason, v.Message, v.Requests, claims[i].Spec.String())
 				}
 				t.Fatalf("seed %d: no reason: %v; the allocator: allocatable %v, %v", seed, nothing, allocatable, fatal)
 			}

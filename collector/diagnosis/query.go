@@ -26,7 +26,7 @@ type claimDiagnosis struct {
 	finding
 	fits   string   // a node on which it and the pod's other claims can be allocated
 	tried  []string // nodes on which the allocator did not succeed
-	counts []dra.RequestFunnel
+	counts []dra.RequestStages
 	detail *dra.Detail
 }
 
@@ -38,7 +38,7 @@ func (d *podDiagnosis) diagnoses(q dra.Question, pod podClaims) []dra.Diagnosis 
 			Pod: q.Pod, PodUID: q.PodUID, PodClaim: clean(q.Refs[i].PodClaim),
 			Version: d.version,
 			Reason:  c.reason, Message: pod.withNames(q, clean(c.message)),
-			Funnel: c.counts, Detail: c.detail,
+			Requests: c.counts, Detail: c.detail,
 		})
 	}
 	return diagnoses
@@ -126,7 +126,7 @@ func (q *query) count(ctx context.Context) (open []int, err error) {
 				return open, fmt.Errorf("request %s: %w", r.Name, err)
 			}
 			q.counts[i] = append(q.counts[i], count)
-			found.counts = append(found.counts, dra.RequestFunnel{Request: clean(r.Name), Class: clean(r.Class), Count: r.Count, Left: count.Left})
+			found.counts = append(found.counts, dra.RequestStages{Request: clean(r.Name), Class: clean(r.Class), Count: r.Count, Left: count.Left})
 		}
 		if found.finding = checkClaim(c.requests, q.counts[i]); !found.fails() {
 			open = append(open, i)

@@ -93,7 +93,7 @@ func TestSnapshotsAgain(t *testing.T) {
 			again := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: held.Name}, Spec: held.Spec}
 			w.inventory.ApplyClaim(testNamespace, again.Name, again.DeepCopy())
 			v := d.Explain(t.Context(), question(again.Name))[0]
-			checkFunnel(t, v)
+			checkStages(t, v)
 			seen[v.Reason]++
 			allocatable, fatal := w.allocateAnywhere([]*resourcev1.ResourceClaim{again})
 			if want := allocatable && fatal == nil; (v.Reason == dra.ReasonNone) != want {
@@ -137,7 +137,7 @@ func TestForeignBytes(t *testing.T) {
 		q.Refs[0].PodClaim = bad
 		for _, v := range w.diagnoser().Explain(t.Context(), q) {
 			text := v.PodClaim + v.Message
-			for _, f := range v.Funnel {
+			for _, f := range v.Requests {
 				text += f.Request + f.Class
 			}
 			for _, s := range v.Detail.Selectors {

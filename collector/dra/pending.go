@@ -28,10 +28,10 @@ type Diagnosis struct {
 	Version  uint64 // of the inventory that was looked at
 
 	// Reason is why devices prevent the allocation, ReasonNone if they do not.
-	Reason  PendingReason
-	Message string // one sentence: which request, which stage, how many of how many
-	Funnel  []RequestFunnel
-	Detail  *Detail // only if requested
+	Reason   PendingReason
+	Message  string // one sentence: which request, which stage, how many of how many
+	Requests []RequestStages
+	Detail   *Detail // only if requested
 }
 
 // DiagnosisCost is how much work diagnoses have taken for one namespace since
@@ -49,16 +49,16 @@ type DiagnosisWork struct {
 	First, Again int             // queued: of what was never diagnosed; of what changes may have affected
 }
 
-// RequestFunnel counts, for one request, what each stage leaves of the devices
+// RequestStages counts, for one request, what each stage leaves of the devices
 // that are published. It is never negative, and falls from stage to stage.
-type RequestFunnel struct {
+type RequestStages struct {
 	Request string // "main", or "main/sub" for an alternative of a prioritized list
 	Class   string
 	Count   int64 // how many devices; 0: all that match
 	Left    [Stages]int
 }
 
-// Stage is a stage of the funnel.
+// Stage is a stage of the selection of devices.
 type Stage uint8
 
 // The stages, in their order. BestNode is the most free devices that any one

@@ -67,7 +67,7 @@ func BenchmarkHeadroom(b *testing.B) {
 		c := largeCluster(b, nodes)
 		p := c.planner()
 		p.options.Shapes = 200
-		p.options.Rooms = func() bool { return true }
+		p.options.KnowsNodes = func() bool { return true }
 		refresh := func(b *testing.B) {
 			if err := p.refresh(context.Background(), func(context.Context) error { return nil }); err != nil {
 				b.Fatal(err)
@@ -77,7 +77,7 @@ func BenchmarkHeadroom(b *testing.B) {
 			for b.Loop() {
 				p = c.planner()
 				p.options.Shapes = 200
-				p.options.Rooms = func() bool { return true }
+				p.options.KnowsNodes = func() bool { return true }
 				before := heap()
 				refresh(b)
 				b.ReportMetric(float64(heap()-before)/1e6, "heap-MB")

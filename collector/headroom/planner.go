@@ -55,9 +55,9 @@ type Options struct {
 	// Ready reports whether claims, slices and classes are known as a whole; nil: they
 	// are.
 	Ready func() bool
-	// Rooms reports whether nodes and the pods of all namespaces are known, so that what
+	// KnowsNodes reports whether nodes and the pods of all namespaces are known, so that what
 	// is left of nodes is; nil: they are not.
-	Rooms func() bool
+	KnowsNodes func() bool
 }
 
 // Planner computes the headroom. Work is called by one goroutine at a time; Latest is
@@ -67,10 +67,10 @@ type Planner struct {
 	nodeCache *allocator.NodeCache
 	searches  int // nodes that are searched in one refresh, at most
 
-	version, roomVersion, classesVersion uint64 // of what the last refresh began with
-	complete                             bool   // the last refresh searched all that it had to
-	rest                                 time.Duration
-	ended                                clock.Instant // of the last refresh; zero: there was none
+	version, capacityVersion, classesVersion uint64 // of what the last refresh began with
+	complete                                 bool   // the last refresh searched all that it had to
+	rest                                     time.Duration
+	ended                                    clock.Instant // of the last refresh; zero: there was none
 
 	nodes  nodeList
 	shapes []*shape
@@ -102,17 +102,17 @@ func (p *Planner) Latest() *dra.Headroom { return p.latest.Load() }
 // reports whether there was something to do.
 func (p *Planner) Work(ctx context.Context, pause inventory.Pause) (bool, error) {
 	inv, began := p.options.Inventory.Overview(), p.options.Clock()
-	version, rooms := inv.Version(), inv.RoomVersion()
+	version, capacities := inv.Version(), inv.CapacityVersion()
 	switch {
 	case p.options.Ready != nil && !p.options.Ready():
 		return false, nil
 	case p.ended != (clock.Instant{}) && began.Since(p.ended) < p.rest:
 		return false, nil
-	case p.ended != (clock.Instant{}) && p.complete && version == p.version && rooms == p.roomVersion:
+	case p.ended != (clock.Instant{}) && p.complete && version == p.version && capacities == p.capacityVersion:
 		return false, nil
 	}
 	err := p.refresh(ctx, pause)
-	p.version, p.roomVersion = version, rooms
+	p.version, p.capacityVersion = version, capacities
 	p.ended = p.options.Clock()
 	p.rest = min(max(restAfter*p.ended.Since(began), leastRest), mostRest)
 	if err != nil {

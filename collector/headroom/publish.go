@@ -15,7 +15,7 @@ import (
 // publish makes the result of the searches.
 func (p *Planner) publish(ctx context.Context, pause inventory.Pause) error {
 	made := &dra.Headroom{}
-	rooms := p.rooms()
+	capacities := p.capacities()
 	free := map[string]int{}
 	for _, g := range p.groups {
 		if g.traits == nil {
@@ -32,7 +32,7 @@ func (p *Planner) publish(ctx context.Context, pause inventory.Pause) error {
 			if s.uses == 0 && s.devices > 1 && p.options.Inventory.Overview().MostOnNode(g.requests[0]) < int(s.devices) {
 				continue // nodes have fewer, and no claim requests so many
 			}
-			made.Shapes = append(made.Shapes, p.headroom(g, s, counts, rooms))
+			made.Shapes = append(made.Shapes, p.headroom(g, s, counts, capacities))
 			if s.simple {
 				free[s.class] = counts[0].Left[dra.StageFree]
 			}
@@ -42,7 +42,7 @@ func (p *Planner) publish(ctx context.Context, pause inventory.Pause) error {
 		return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Shape, b.Shape))
 	})
 	made.Classes = p.fragmentation(made.Shapes, free)
-	if made.StrandedKnown = rooms != nil; made.StrandedKnown {
+	if made.StrandedKnown = capacities != nil; made.StrandedKnown {
 		made.Stranded = p.options.Inventory.Overview().Stranded(p.needs, p.partnerless())
 		made.KeptNodes = p.options.Inventory.Overview().KeptNodes()
 	}
@@ -51,8 +51,8 @@ func (p *Planner) publish(ctx context.Context, pause inventory.Pause) error {
 }
 
 // headroom adds up the results for a shape.
-func (p *Planner) headroom(g *shapeGroup, s *shape, counts []inventory.Count, rooms *nodeRooms) dra.ShapeHeadroom {
-	made := dra.ShapeHeadroom{Class: s.class, Shape: s.text, Requests: s.asked, Exact: true, PodsKnown: rooms != nil}
+func (p *Planner) headroom(g *shapeGroup, s *shape, counts []inventory.Count, capacities *nodeCapacities) dra.ShapeHeadroom {
+	made := dra.ShapeHeadroom{Class: s.class, Shape: s.text, Requests: s.asked, Exact: true, PodsKnown: capacities != nil}
 	fills := make([]*fill, len(g.keys))
 	left, most := make([]int, len(s.requests)), make([]int, len(s.requests))
 	together := len(s.linked.perNode) > 0 // some node has enough left for each request
@@ -84,8 +84,8 @@ func (p *Planner) headroom(g *shapeGroup, s *shape, counts []inventory.Count, ro
 			made.Exact = false
 		}
 		claims += onNode
-		if rooms != nil && onNode > 0 {
-			pods += rooms.pods(i, s, onNode)
+		if capacities != nil && onNode > 0 {
+			pods += capacities.pods(i, s, onNode)
 		}
 	}
 	made.Claims, made.Pods = claims, min(pods, claims)
@@ -240,25 +240,25 @@ func (s *shape) onNode(node int) (int, bool) {
 	return int(found.claims), ok && (found.claims > 0 || !found.more)
 }
 
-// nodeRooms has the resources of the nodes besides devices.
-type nodeRooms struct {
+// nodeCapacities has the resources of the nodes besides devices.
+type nodeCapacities struct {
 	left  []inventory.ResourceAmounts // by index of the node; no pods where none can be bound
 	needs map[string]inventory.Need   // by class
 }
 
-// rooms returns nil if that is not known.
-func (p *Planner) rooms() *nodeRooms {
-	if p.options.Rooms == nil || !p.options.Rooms() {
+// capacities returns nil if that is not known.
+func (p *Planner) capacities() *nodeCapacities {
+	if p.options.KnowsNodes == nil || !p.options.KnowsNodes() {
 		return nil
 	}
 	inv := p.options.Inventory.Overview()
 	if now := p.options.Clock(); p.needsAt == (clock.Instant{}) || now.Since(p.needsAt) >= needsKept {
 		p.needs, p.needsAt = inv.TypicalNeeds(), now
 	}
-	r := &nodeRooms{left: make([]inventory.ResourceAmounts, len(p.nodes.names)), needs: p.needs.ByClass}
+	r := &nodeCapacities{left: make([]inventory.ResourceAmounts, len(p.nodes.names)), needs: p.needs.ByClass}
 	for i, name := range p.nodes.names {
-		if room, ok := inv.Room(name); ok && inv.Obstacle(&room) == "" {
-			r.left[i] = room.Left()
+		if capacity, ok := inv.NodeCapacity(name); ok && inv.Obstacle(&capacity) == "" {
+			r.left[i] = capacity.Left()
 		}
 	}
 	return r
@@ -266,7 +266,7 @@ func (p *Planner) rooms() *nodeRooms {
 
 // pods returns how many of the given number of pods, with one claim of the shape each,
 // can be bound to the node. Each pod requests what is typical for its devices.
-func (r *nodeRooms) pods(node int, s *shape, most int) int {
+func (r *nodeCapacities) pods(node int, s *shape, most int) int {
 	left, need := r.left[node], r.needs[s.class]
 	pods := min(int64(most), left.Pods)
 	for _, pair := range [][2]int64{{left.CPU, need.CPU * s.devices}, {left.Memory, need.Memory * s.devices}} {

@@ -18,7 +18,7 @@ import (
 func (c *testCluster) stranded() (found map[string]float64) {
 	c.t.Helper()
 	p := c.planner()
-	p.options.Rooms = func() bool { return true }
+	p.options.KnowsNodes = func() bool { return true }
 	latest := p.mustRefresh(c.t)
 	if !latest.StrandedKnown {
 		c.t.Error("stranded devices are not known")
@@ -338,7 +338,7 @@ func TestKeptNodes(t *testing.T) {
 			c.slice(slice)
 			test.change(c)
 			p := c.planner()
-			p.options.Rooms = func() bool { return true }
+			p.options.KnowsNodes = func() bool { return true }
 			var got []string
 			for _, of := range p.mustRefresh(t).KeptNodes {
 				got = append(got, fmt.Sprintf("%s %s %d", of.Node, of.Reason, of.Pods))

@@ -15,7 +15,7 @@
 //
 //	textTable, internPool    equal texts and values are kept once
 //	nodeIndex                nodes, and from which of them devices can be used
-//	roomIndex                what nodes have for pods besides devices
+//	capacityIndex            what nodes have for pods besides devices
 //	deviceStore, sliceStore  published slices in a compact form, in blocks of 64 devices
 //	claimStore, taintRules   allocations; what claims and templates request; DeviceTaintRules
 //	views                    what nodes see of a pool
@@ -59,19 +59,19 @@ type Inventory struct {
 	version  uint64 // grows with every change that an answer can depend on
 	reshaped uint64 // version at which devices, classes or nodes last changed, not only what is allocated or tainted
 
-	texts     *textTable
-	nodes     *nodeIndex
-	devices   *deviceStore
-	slices    *sliceStore
-	specs     *specStore
-	claims    *claimStore
-	rules     taintRules
-	pools     *poolStore
-	selectors *selectorStore
-	classes   *classStore
-	counts    countStore
-	rooms     *roomIndex
-	supply    *dra.Supply // the last one
+	texts      *textTable
+	nodes      *nodeIndex
+	devices    *deviceStore
+	slices     *sliceStore
+	specs      *specStore
+	claims     *claimStore
+	rules      taintRules
+	pools      *poolStore
+	selectors  *selectorStore
+	classes    *classStore
+	counts     countStore
+	capacities *capacityIndex
+	supply     *dra.Supply // the last one
 
 	classesVersion uint64 // grows with every change of a class
 
@@ -82,7 +82,7 @@ type Inventory struct {
 
 // New returns an empty inventory.
 func New() *Inventory {
-	inv := &Inventory{texts: newTextTable(), nodes: newNodeIndex(), specs: newSpecStore(), rules: taintRules{}, rooms: newRoomIndex()}
+	inv := &Inventory{texts: newTextTable(), nodes: newNodeIndex(), specs: newSpecStore(), rules: taintRules{}, capacities: newCapacityIndex()}
 	inv.devices = newDeviceStore(inv.texts)
 	inv.pools = newPoolStore(inv.devices)
 	inv.slices = newSliceStore(inv.devices, inv.nodes)
@@ -200,7 +200,7 @@ func (inv *Inventory) ApplyRule(name string, published *resourcev1.DeviceTaintRu
 func (inv *Inventory) ApplyNode(name string, published *corev1.Node) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
-	inv.rooms.setNode(name, published)
+	inv.capacities.setNode(name, published)
 	if inv.nodes.set(name, published) {
 		inv.version++
 		inv.reshaped = inv.version

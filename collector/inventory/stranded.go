@@ -173,14 +173,14 @@ func (s *stranding) cachedNodeReason(driver, node string) dra.StrandedReason {
 }
 
 func (s *stranding) nodeReason(driver, node string) dra.StrandedReason {
-	room, ok := s.inventory.rooms.room(node)
+	capacity, ok := s.inventory.capacities.capacity(node)
 	if !ok {
 		return ""
 	}
-	if reason := s.inventory.rooms.obstacle(&room); reason != "" {
+	if reason := s.inventory.capacities.obstacle(&capacity); reason != "" {
 		return reason
 	}
-	switch left, need := room.Left(), s.needs[driver]; {
+	switch left, need := capacity.Left(), s.needs[driver]; {
 	case left.Pods <= 0:
 		return dra.StrandedNodePods
 	case left.CPU < need.CPU:
@@ -311,7 +311,7 @@ func (inv Overview) KeptNodes() (all []dra.KeptNode) {
 	}
 	for _, node := range slices.Sorted(maps.Keys(idle)) {
 		if idle[node] {
-			all = append(all, inv.rooms.removalObstacles(node)...)
+			all = append(all, inv.capacities.removalObstacles(node)...)
 		}
 	}
 	return all

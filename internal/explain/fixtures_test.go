@@ -77,7 +77,7 @@ func pendingRef(reason dra.PendingReason, message string, diagnosis *dra.Diagnos
 func diagnosis(reason dra.PendingReason, asked int64, left [dra.Stages]int, detail dra.Detail) *dra.Diagnosis {
 	return &dra.Diagnosis{
 		Pod: dra.PodRef{Namespace: "team-a", Name: "train-0"}, PodUID: "train-0", PodClaim: "gpus", Reason: reason,
-		Funnel: []dra.RequestFunnel{{Request: "gpus", Class: "gpu.example.com", Count: asked, Left: left}}, Detail: &detail,
+		Requests: []dra.RequestStages{{Request: "gpus", Class: "gpu.example.com", Count: asked, Left: left}}, Detail: &detail,
 	}
 }
 

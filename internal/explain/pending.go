@@ -53,7 +53,7 @@ func (b pendingBuilder) build(w cluster.PendingRef) PendingRef {
 
 // addDiagnosis adds the counts and details of the diagnosis.
 func (b pendingBuilder) addDiagnosis(ref *PendingRef, diagnosis *dra.Diagnosis) {
-	for _, request := range diagnosis.Funnel {
+	for _, request := range diagnosis.Requests {
 		ref.Counts = append(ref.Counts, b.counts(request))
 	}
 	detail := diagnosis.Detail
@@ -64,7 +64,7 @@ func (b pendingBuilder) addDiagnosis(ref *PendingRef, diagnosis *dra.Diagnosis) 
 		ref.Broken = append(ref.Broken, BrokenSelector(selector))
 	}
 	for _, removal := range detail.Removed {
-		removed := newRemoval(removal, diagnosis.Funnel)
+		removed := newRemoval(removal, diagnosis.Requests)
 		removed.Eviction = b.eviction(removed.Rule)
 		ref.Removed = append(ref.Removed, removed)
 	}
@@ -85,7 +85,7 @@ func (b pendingBuilder) addDiagnosis(ref *PendingRef, diagnosis *dra.Diagnosis) 
 }
 
 // counts leaves out the stages that are unknown.
-func (b pendingBuilder) counts(request dra.RequestFunnel) RequestCounts {
+func (b pendingBuilder) counts(request dra.RequestStages) RequestCounts {
 	counts := RequestCounts{Request: request.Request, DeviceClass: request.Class, Asked: request.Count, Left: make(map[string]int, dra.Stages)}
 	for stage := range dra.Stage(dra.Stages) {
 		if stage == dra.StageBestNode && b.facts.Gaps.Lack(clusterread.SourceNodes) {
@@ -96,7 +96,7 @@ func (b pendingBuilder) counts(request dra.RequestFunnel) RequestCounts {
 	return counts
 }
 
-func newRemoval(r dra.Removal, requests []dra.RequestFunnel) Removal {
+func newRemoval(r dra.Removal, requests []dra.RequestStages) Removal {
 	removal := Removal{Request: r.Request, Stage: r.Stage.String(), Count: r.Count, Because: r.Because, Rule: r.Rule, Examples: words.Names(r.Examples, dra.DeviceID.String)}
 	if r.Taint != nil {
 		removal.Taint, removal.taint = taintText(*r.Taint), r.Taint

@@ -88,7 +88,7 @@ type PendingRef struct {
 	Message string `json:"message,omitempty"` // the evidence: which request, how many of how many, or which component reports it
 
 	Asked       *clusterread.Spec `json:"asked,omitempty"`
-	Counts      []RequestCounts   `json:"funnel,omitempty"`
+	Counts      []RequestCounts   `json:"requests,omitempty"`
 	Broken      []BrokenSelector  `json:"brokenSelectors,omitempty"`
 	Removed     []Removal         `json:"removed,omitempty"`
 	Holders     []Holder          `json:"holders,omitempty"` // a few of each request, those with most devices first

@@ -90,7 +90,7 @@ func deviceTextCases() map[string]textCase {
 func noClass() clusterread.Facts {
 	w := pendingRef(dra.ReasonNoDeviceClass, "request gpus: device class gpus.example.com does not exist",
 		diagnosis(dra.ReasonNoDeviceClass, 2, [dra.Stages]int{12}, dra.Detail{}))
-	w.DeviceClass, w.Diagnosis.Funnel[0].Class = "gpus.example.com", "gpus.example.com"
+	w.DeviceClass, w.Diagnosis.Requests[0].Class = "gpus.example.com", "gpus.example.com"
 	f := facts(2, w)
 	wrong := spec(2)
 	wrong.Requests[0].DeviceClass = "gpus.example.com"
@@ -102,7 +102,7 @@ func noClass() clusterread.Facts {
 func prioritized() clusterread.Facts {
 	w := pendingRef(dra.ReasonInsufficient, "request gpus/small asks for 4 devices; of 8 devices that match and have no untolerated taint, 1 can still be allocated", nil)
 	w.DeviceClass = dra.DeviceClassMultiple
-	w.Diagnosis = &dra.Diagnosis{Reason: dra.ReasonInsufficient, Funnel: []dra.RequestFunnel{
+	w.Diagnosis = &dra.Diagnosis{Reason: dra.ReasonInsufficient, Requests: []dra.RequestStages{
 		{Request: "gpus/large", Class: "large.example.com", Count: 2, Left: [dra.Stages]int{12, 4, 4, 4, 0, 0}},
 		{Request: "gpus/small", Class: "small.example.com", Count: 4, Left: [dra.Stages]int{12, 8, 8, 8, 1, 1}},
 	}}
@@ -119,7 +119,7 @@ func extended() clusterread.Facts {
 	f := facts(2, cluster.PendingRef{
 		Pod: dra.PodRef{Namespace: "team-a", Name: "infer"}, PodUID: "infer", PodClaim: "example.com/gpu", DeviceClass: "gpu.example.com",
 		Since: ago(90 * time.Second), Reason: dra.ReasonInsufficient, Message: "request example.com/gpu asks for 2 devices; of 8 devices that match and have no untolerated taint, 1 can still be allocated",
-		Diagnosis: &dra.Diagnosis{Reason: dra.ReasonInsufficient, Funnel: []dra.RequestFunnel{{Request: "example.com/gpu", Class: "gpu.example.com", Count: 2, Left: [dra.Stages]int{8, 8, 8, 8, 1, 1}}}},
+		Diagnosis: &dra.Diagnosis{Reason: dra.ReasonInsufficient, Requests: []dra.RequestStages{{Request: "example.com/gpu", Class: "gpu.example.com", Count: 2, Left: [dra.Stages]int{8, 8, 8, 8, 1, 1}}}},
 	})
 	f.Objects.Apply(dra.Change{Pod: &dra.PodLifecycle{Ref: dra.PodRef{Namespace: "team-a", Name: "infer"}, UID: "infer", Created: ago(90 * time.Second), Extended: map[string]int64{"example.com/gpu": 2}}})
 	return f

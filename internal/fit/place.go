@@ -35,14 +35,14 @@ type placing struct {
 
 // placedNode is a node with its devices, and what else counts there.
 type placedNode struct {
-	name    string
-	claims  []clusterread.SupposedClaim // that each pod has for itself there
-	devices int                         // pods, as far as devices go
-	more    bool                        // there may be more
-	room    int                         // pods, as far as the node's resources and their number go
-	next    int                         // pods, without what limits room
-	lacks   []obstacle                  // what limits room
-	hard    []obstacle                  // what keeps all pods from the node
+	name      string
+	claims    []clusterread.SupposedClaim // that each pod has for itself there
+	devices   int                         // pods, as far as devices go
+	more      bool                        // there may be more
+	resources int                         // pods, as far as the node's resources and their number go
+	next      int                         // pods, without what limits resources
+	lacks     []obstacle                  // what limits resources
+	hard      []obstacle                  // what keeps all pods from the node
 }
 
 // obstacle is what keeps pods from a node.
@@ -53,7 +53,7 @@ func (n *placedNode) pods() int {
 	if len(n.hard) > 0 {
 		return 0
 	}
-	return min(n.devices, n.room)
+	return min(n.devices, n.resources)
 }
 
 // sharedNodes is how many nodes are looked at for a claim that all pods share.
@@ -69,7 +69,7 @@ func (p *placing) count(ctx context.Context, most int) error {
 		}
 		for _, fill := range fills {
 			if offer.nodes == nil || offer.nodes[fill.Node] {
-				p.nodes = append(p.nodes, placedNode{name: fill.Node, claims: supposed, devices: fill.Pods, more: fill.More, room: math.MaxInt, next: math.MaxInt})
+				p.nodes = append(p.nodes, placedNode{name: fill.Node, claims: supposed, devices: fill.Pods, more: fill.More, resources: math.MaxInt, next: math.MaxInt})
 			}
 		}
 	}
@@ -203,33 +203,33 @@ func (p *placing) look(n *placedNode, affinity nodeaffinity.RequiredNodeAffinity
 	if matches, _ := affinity.Match(node); !matches || p.pod.object.Spec.NodeName != "" && p.pod.object.Spec.NodeName != n.name {
 		n.hard = append(n.hard, obstacle{ObstacleAffinity, "node selector or affinity of the pod"})
 	}
-	room, ok := p.inventory.Overview().Room(n.name)
+	capacity, ok := p.inventory.Overview().NodeCapacity(n.name)
 	if !ok {
 		n.hard = append(n.hard, obstacle{ObstacleAbsent, "does not exist"})
 		return
 	}
-	if room.Cordoned && !p.tolerates(&corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
+	if capacity.Cordoned && !p.tolerates(&corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
 		n.hard = append(n.hard, obstacle{ObstacleCordoned, "cordoned"})
 	}
-	if room.NotReady {
+	if capacity.NotReady {
 		n.hard = append(n.hard, obstacle{ObstacleNotReady, "not ready"})
 	}
-	for i := range room.Taints {
-		taint := &room.Taints[i]
-		if taint.Key == corev1.TaintNodeUnschedulable && room.Cordoned || taint.Key == corev1.TaintNodeNotReady && room.NotReady || p.tolerates(taint) {
+	for i := range capacity.Taints {
+		taint := &capacity.Taints[i]
+		if taint.Key == corev1.TaintNodeUnschedulable && capacity.Cordoned || taint.Key == corev1.TaintNodeNotReady && capacity.NotReady || p.tolerates(taint) {
 			continue
 		}
 		n.hard = append(n.hard, obstacle{ObstacleTaint, taint.ToString()})
 	}
-	p.lookRoom(n, room)
+	p.limitByResources(n, capacity)
 }
 
-// lookRoom finds out for how many pods the other resources of a node are enough.
-func (p *placing) lookRoom(n *placedNode, room inventory.Room) {
+// limitByResources finds out for how many pods the other resources of a node are enough.
+func (p *placing) limitByResources(n *placedNode, capacity inventory.NodeCapacity) {
 	if !p.known.Pods {
 		return
 	}
-	left := room.Left()
+	left := capacity.Left()
 	n.limit(left.Pods, 1, obstacle{kind: ObstaclePods})
 	n.limit(left.CPU, p.pod.cpu, obstacle{kind: ObstacleCPU})
 	n.limit(left.Memory, p.pod.memory, obstacle{kind: ObstacleMemory})
@@ -250,9 +250,9 @@ func (n *placedNode) limit(left, need int64, o obstacle) {
 		return
 	}
 	switch times := int(max(left, 0) / need); {
-	case times < n.room:
-		n.next, n.room, n.lacks = n.room, times, []obstacle{o}
-	case times == n.room:
+	case times < n.resources:
+		n.next, n.resources, n.lacks = n.resources, times, []obstacle{o}
+	case times == n.resources:
 		n.lacks = append(n.lacks, o)
 	default:
 		n.next = min(n.next, times)
@@ -342,11 +342,11 @@ func (r *Report) keep(most int) {
 }
 
 // obstacle returns what keeps pods from a node that has devices for them, and for how
-// many more there would be room without it.
+// many more there would be without it.
 func (n *placedNode) obstacle() (key [2]string, gain int) {
-	all, gain := n.hard, min(n.devices, n.room)
+	all, gain := n.hard, min(n.devices, n.resources)
 	if len(all) == 0 {
-		all, gain = n.lacks, min(n.devices, n.next)-min(n.devices, n.room)
+		all, gain = n.lacks, min(n.devices, n.next)-min(n.devices, n.resources)
 	}
 	switch len(all) {
 	case 0:

@@ -52,7 +52,7 @@ func newPendingRef(ref *model.PendingRef, nodes bool) PendingRef {
 		Since: inSeconds(ref.Since), Reason: string(ref.Reason),
 	}
 	if ref.Diagnosis != nil {
-		reference.Requests = newRequestCounts(ref.Diagnosis.Funnel, nodes)
+		reference.Requests = newRequestCounts(ref.Diagnosis.Requests, nodes)
 	}
 	return reference
 }

@@ -47,11 +47,11 @@ func (p clusterParser) reference(row metric.Row) {
 		ref = &model.PendingRef{Pod: dra.PodRef{Namespace: key[0], Name: key[1]}, PodClaim: key[2]}
 		p.pending[key] = ref
 	}
-	request := func() *dra.RequestFunnel {
+	request := func() *dra.RequestStages {
 		if ref.Diagnosis == nil {
 			ref.Diagnosis = &dra.Diagnosis{}
 		}
-		return element(&ref.Diagnosis.Funnel, dra.RequestFunnel{Request: get("request")}, func(f *dra.RequestFunnel) bool { return f.Request == get("request") })
+		return element(&ref.Diagnosis.Requests, dra.RequestStages{Request: get("request")}, func(f *dra.RequestStages) bool { return f.Request == get("request") })
 	}
 	switch row.Family.Name {
 	case metric.ClaimPendingSinceTimestampSeconds:

@@ -77,7 +77,7 @@ func TestClusterPage(t *testing.T) {
 func TestClusterParts(t *testing.T) {
 	site := clusterHandler(t, nil)
 	for path, want := range map[string]string{
-		"/page.css": "prefers-color-scheme", "/page.js": "fetch(", "/cluster.css": ".funnel", "/cluster.js": "clipboard",
+		"/page.css": "prefers-color-scheme", "/page.js": "fetch(", "/cluster.css": ".request", "/cluster.js": "clipboard",
 	} {
 		if status, text := get(t, site, path); status != 200 || !strings.Contains(text, want) {
 			t.Errorf("%s answers %d", path, status)

@@ -37,7 +37,7 @@ type PendingRef struct {
 	Class     string          `json:"deviceClass,omitempty"`
 	Since     time.Time       `json:"since,omitzero"`
 	Reason    string          `json:"reason,omitempty"`
-	Requests  []RequestCounts `json:"funnel,omitempty"` // by request
+	Requests  []RequestCounts `json:"requests,omitempty"` // by request
 }
 
 // ActivePhase is a phase that a pod with an allocated claim is in.

@@ -24,7 +24,7 @@ type RequestCounts struct {
 
 // newRequestCounts returns the counts of each request, by name: of one that occurs twice,
 // the first. nodes reports whether nodes are known.
-func newRequestCounts(asked []dra.RequestFunnel, nodes bool) []RequestCounts {
+func newRequestCounts(asked []dra.RequestStages, nodes bool) []RequestCounts {
 	var requests []RequestCounts
 	for i := range asked {
 		f := &asked[i]

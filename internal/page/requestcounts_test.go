@@ -26,7 +26,7 @@ func TestNarrowestStage(t *testing.T) {
 		{"no device's fault", "other_constraints", [dra.Stages]int{9, 8, 7, 7, 3, 2}, ""},
 		{"nothing published", "no_matching_device", [dra.Stages]int{}, "published"},
 	} {
-		f := newRequestCounts([]dra.RequestFunnel{{Left: test.left}}, true)[0]
+		f := newRequestCounts([]dra.RequestStages{{Left: test.left}}, true)[0]
 		got := ""
 		for _, stage := range newStages(f, test.reason) {
 			if stage.Narrows {
@@ -49,7 +49,7 @@ func TestNarrowestStage(t *testing.T) {
 // narrowest, whatever the reason is.
 func TestNarrowestStageWithRequestedCount(t *testing.T) {
 	for asked, want := range map[int64]string{16: "selectors", 7: "untainted", 3: "best_node", 2: ""} {
-		f := newRequestCounts([]dra.RequestFunnel{{Count: asked, Left: [dra.Stages]int{40, 20, 13, 5, 4, 2}}}, true)[0]
+		f := newRequestCounts([]dra.RequestStages{{Count: asked, Left: [dra.Stages]int{40, 20, 13, 5, 4, 2}}}, true)[0]
 		got := ""
 		for _, stage := range newStages(f, "insufficient_devices") {
 			if stage.Narrows {

@@ -87,7 +87,7 @@ func NewClusterRole(options ClusterOptions, log *slog.Logger) (*ClusterRole, err
 	if err != nil {
 		return nil, fmt.Errorf("prepare to read the API server: %w", err)
 	}
-	c.headroom = headroom.New(headroom.Options{Inventory: c.inventory, Clock: options.Clock, Shapes: options.Shapes, Ready: c.knowsDevices, Rooms: c.knowsRooms})
+	c.headroom = headroom.New(headroom.Options{Inventory: c.inventory, Clock: options.Clock, Shapes: options.Shapes, Ready: c.knowsDevices, KnowsNodes: c.knowsNodes})
 	c.diagnoser = diagnosis.New(diagnosis.Options{Inventory: c.inventory, Clock: options.Clock, Log: log, Budget: options.Budget, Background: c.headroom.Work})
 	c.runner, err = cluster.NewRunner(
 		cluster.Config{Version: options.Version, Interval: restInterval, MaxSeries: options.MaxSeries, Traces: options.Push.Traces.On},
@@ -117,8 +117,8 @@ func (c *ClusterRole) knowsDevices() bool {
 	return synced.Claims && synced.Slices && synced.Classes
 }
 
-// knowsRooms reports whether nodes, and all pods on them, have been listed.
-func (c *ClusterRole) knowsRooms() bool {
+// knowsNodes reports whether nodes, and all pods on them, have been listed.
+func (c *ClusterRole) knowsNodes() bool {
 	synced := c.cluster.Synced()
 	return synced.Nodes && synced.Pods
 }

@@ -210,15 +210,15 @@ func (d *detailLines) addPending(i *item) {
 	d.field("meaning", reason.Meaning)
 	d.field("remedy", strings.ReplaceAll(reason.Remedy, "`", ""))
 	for i := range ref.Requests {
-		d.addFunnel(&ref.Requests[i])
+		d.addRequest(&ref.Requests[i])
 	}
 	d.add("", "")
 	d.field("more", "dra-exporter explain pod "+ref.Namespace+"/"+ref.Pod)
 }
 
-// addFunnel adds how many devices each stage leaves of a request, and marks the
+// addRequest adds how many devices each stage leaves of a request, and marks the
 // first that leaves too few.
-func (d *detailLines) addFunnel(counts *page.RequestCounts) {
+func (d *detailLines) addRequest(counts *page.RequestCounts) {
 	asked, title := 1.0, "request "+clean(counts.Request)
 	if counts.Asked != nil {
 		asked = *counts.Asked

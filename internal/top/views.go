@@ -157,10 +157,10 @@ func pendingColumns() []column {
 		textColumn("REASON", 2, 12, 25, func(i *item) string { return pendingReason(i.pending) }).sortedBy(byReason).
 			styledBy(func(*item) string { return styleWarning }),
 		numberColumn("ASKED", "", 6, 5, func(g Glyphs, i *item) string {
-			return funnelCell(g, i, func(c *page.RequestCounts) *float64 { return c.Asked })
+			return requestCell(g, i, func(c *page.RequestCounts) *float64 { return c.Asked })
 		}),
 		numberColumn("FREE", "", 7, 5, func(g Glyphs, i *item) string {
-			return funnelCell(g, i, func(c *page.RequestCounts) *float64 { return c.Free })
+			return requestCell(g, i, func(c *page.RequestCounts) *float64 { return c.Free })
 		}),
 		textColumn("CLASS", 5, 8, 30, func(i *item) string { return i.pending.Class }),
 		textColumn("MEANING", 8, 20, 90, func(i *item) string { return pendingReasonInfo(i.pending).Meaning }),
@@ -221,9 +221,9 @@ func pendingReasonInfo(ref *page.PendingRef) dra.ReasonInfo {
 	return dra.PendingReason(pendingReason(ref)).Info()
 }
 
-// funnelCell is a count of the claim's only request; of several there is no one
+// requestCell is a count of the claim's only request; of several there is no one
 // number.
-func funnelCell(g Glyphs, i *item, number func(*page.RequestCounts) *float64) string {
+func requestCell(g Glyphs, i *item, number func(*page.RequestCounts) *float64) string {
 	if len(i.pending.Requests) != 1 {
 		return g.Absent
 	}

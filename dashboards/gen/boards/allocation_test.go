@@ -40,9 +40,9 @@ func document(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestFunnelHasAllStages: the columns are the stages of docs/pending.md, in their
+// TestRequestsHaveAllStages: the columns are the stages of docs/pending.md, in their
 // order, after what orders the rows and what is asked for.
-func TestFunnelHasAllStages(t *testing.T) {
+func TestRequestsHaveAllStages(t *testing.T) {
 	_, table, _ := strings.Cut(document(t, "docs/pending.md"), "| `stage` |")
 	table, _, _ = strings.Cut(table, "\n\n")
 	var stages []string

@@ -55,7 +55,7 @@ func pendingNow() []panel {
 
 func pendingPanels() []panel {
 	return []panel{
-		funnel(),
+		requestStages(),
 		stacked(12, about{
 			title: "Pending and gated claims over time, by reason", unit: units.Short,
 			reads: "A permanent step is a shortage or a mistake, peaks are bursts. insufficient_devices and fragmented need devices, most others need action." + anyClass,
@@ -81,9 +81,9 @@ func ages() []column {
 	}
 }
 
-// funnel is a row for each request of those that wait longest: what it asks for,
+// requestStages is a row for each request of those that wait longest: what it asks for,
 // and what each stage leaves.
-func funnel() panel {
+func requestStages() panel {
 	const of = "cluster, name, asked_by"
 	// The labels of a request in two columns; those that wait longest alone.
 	rows := func(rows string) string {

@@ -17,7 +17,7 @@ const (
 	whyInNamespace = `topk by (` + ofReference + `) (1, max by (` + ofReference + `, reason) (dra_claim_pending_reason_info{@fleet, namespace="$namespace"}))`
 )
 
-// stage is what a stage of the funnel leaves for each request that waits for the
+// stage is what a stage leaves for each request that waits for the
 // claim.
 func stage(name string) string {
 	return `max by (cluster, pod, request) (

@@ -217,10 +217,10 @@ func (w pendingCase) check(t *testing.T, p *scrape.Page, namespace string) error
 	if reason.Labels["reason"] != w.reason {
 		return fmt.Errorf("the reason is %s", reason.Labels["reason"])
 	}
-	return w.checkFunnel(t, p, pod)
+	return w.checkStages(t, p, pod)
 }
 
-func (w pendingCase) checkFunnel(t *testing.T, p *scrape.Page, pod scrape.Labels) error {
+func (w pendingCase) checkStages(t *testing.T, p *scrape.Page, pod scrape.Labels) error {
 	published, err := publishedDevices(t.Context())
 	if err != nil {
 		return err

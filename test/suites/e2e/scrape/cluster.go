@@ -8,7 +8,7 @@ import (
 
 // ClusterRules are the rules that every page of the cluster role must follow.
 func ClusterRules() []Rule {
-	return []Rule{CountersRise(0), HistogramsRise(), StartTimesStay(), PendingIsConsistent, FunnelNarrows, DeviceStatesComplete}
+	return []Rule{CountersRise(0), HistogramsRise(), StartTimesStay(), PendingIsConsistent, StagesNarrow, DeviceStatesComplete}
 }
 
 // HistogramsRise returns a rule that the histograms of the exporter do not
@@ -80,7 +80,7 @@ func pendingRef(row Row) string {
 }
 
 // PendingIsConsistent checks that each pending claim reference has one row, and one
-// reason of the closed set, and that no other reference has a reason or a funnel.
+// reason of the closed set, and that no other reference has a reason or requests.
 func PendingIsConsistent(p *Page) (broken []error) {
 	waiting, reasoned := map[string]int{}, map[string]int{}
 	for _, row := range p.Rows("dra_claim_pending_since_timestamp_seconds", nil) {
@@ -104,36 +104,36 @@ func PendingIsConsistent(p *Page) (broken []error) {
 	}
 	for _, row := range p.Rows("dra_claim_pending_candidates", nil) {
 		if waiting[pendingRef(row)] == 0 {
-			broken = append(broken, fmt.Errorf("%s has a funnel and does not wait", pendingRef(row)))
+			broken = append(broken, fmt.Errorf("%s has requests and does not wait", pendingRef(row)))
 		}
 	}
 	return broken
 }
 
-// Stages are the stages of a funnel, in their order.
+// Stages are the stages of a request, in their order.
 func Stages() []string {
 	return []string{"published", "class", "selectors", "untainted", "free", "best_node"}
 }
 
-// FunnelNarrows checks that no stage of a funnel leaves more devices than the
+// StagesNarrow checks that no stage of a request leaves more devices than the
 // one before.
-func FunnelNarrows(p *Page) (broken []error) {
-	funnels := map[string]map[string]float64{}
+func StagesNarrow(p *Page) (broken []error) {
+	requests := map[string]map[string]float64{}
 	for _, row := range p.Rows("dra_claim_pending_candidates", nil) {
 		key := pendingRef(row) + " " + row.Labels["request"]
-		if funnels[key] == nil {
-			funnels[key] = map[string]float64{}
+		if requests[key] == nil {
+			requests[key] = map[string]float64{}
 		}
-		funnels[key][row.Labels["stage"]] = row.Value
+		requests[key][row.Labels["stage"]] = row.Value
 	}
-	for key, funnel := range funnels {
-		if len(funnel) != len(Stages()) {
-			broken = append(broken, fmt.Errorf("the funnel of %s has the stages %v", key, funnel))
+	for key, request := range requests {
+		if len(request) != len(Stages()) {
+			broken = append(broken, fmt.Errorf("the request %s has the stages %v", key, request))
 			continue
 		}
 		for i, stage := range Stages()[1:] {
-			if before := Stages()[i]; funnel[stage] > funnel[before] || funnel[stage] < 0 {
-				broken = append(broken, fmt.Errorf("the funnel of %s has %v at %s and %v at %s", key, funnel[before], before, funnel[stage], stage))
+			if before := Stages()[i]; request[stage] > request[before] || request[stage] < 0 {
+				broken = append(broken, fmt.Errorf("the request %s has %v at %s and %v at %s", key, request[before], before, request[stage], stage))
 			}
 		}
 	}

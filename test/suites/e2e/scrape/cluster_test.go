@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// funnel returns the rows of a funnel with these devices left by its stages.
-func funnel(left ...int) (rows []string) {
+// stages returns the rows of a request with these devices left by its stages.
+func stages(left ...int) (rows []string) {
 	for i, stage := range Stages()[:len(left)] {
 		rows = append(rows, fmt.Sprintf(`dra_claim_pending_candidates{namespace="n",pod="p",pod_claim="c",request="main",stage=%q} %d`, stage, left[i]))
 	}
@@ -31,18 +31,18 @@ func TestClusterRules(t *testing.T) {
 		pages []*Page
 		want  string
 	}{
-		"well":                 {[]*Page{page(t, 0, append(append(whole, waits...), funnel(9, 4, 4, 3, 1, 1)...)...), page(t, 1, waits...)}, ""},
-		"observations vanish":  {[]*Page{page(t, 0, fmt.Sprintf(took, 2, 2)), page(t, 1, fmt.Sprintf(took, 1, 1))}, "fell from 2 to 1"},
-		"since falls":          {[]*Page{page(t, 0, waits...), page(t, 1, since+"899", reason)}, "moved from 900 back to 899"},
-		"since is to come":     {[]*Page{page(t, 0, since+"1010", reason)}, "in the future"},
-		"no reason":            {[]*Page{page(t, 0, since+"900")}, "0 reasons"},
-		"two reasons":          {[]*Page{page(t, 0, since+"900", reason, another)}, "2 reasons"},
-		"invented reason":      {[]*Page{page(t, 0, since+"900", invented)}, `"laziness"`},
-		"reason of no pod":     {[]*Page{page(t, 0, reason)}, "does not wait"},
-		"funnel of no pod":     {[]*Page{page(t, 0, funnel(1, 1, 1, 1, 1, 1)...)}, "has a funnel"},
-		"funnel widens":        {[]*Page{page(t, 0, append(funnel(9, 4, 5, 3, 1, 1), waits...)...)}, "4 at class and 5 at selectors"},
-		"funnel lacks a stage": {[]*Page{page(t, 0, append(funnel(9, 4, 4), waits...)...)}, "has the stages"},
-		"state is missing":     {[]*Page{page(t, 0, whole[:2]...)}, "has 2 states"},
+		"well":                {[]*Page{page(t, 0, append(append(whole, waits...), stages(9, 4, 4, 3, 1, 1)...)...), page(t, 1, waits...)}, ""},
+		"observations vanish": {[]*Page{page(t, 0, fmt.Sprintf(took, 2, 2)), page(t, 1, fmt.Sprintf(took, 1, 1))}, "fell from 2 to 1"},
+		"since falls":         {[]*Page{page(t, 0, waits...), page(t, 1, since+"899", reason)}, "moved from 900 back to 899"},
+		"since is to come":    {[]*Page{page(t, 0, since+"1010", reason)}, "in the future"},
+		"no reason":           {[]*Page{page(t, 0, since+"900")}, "0 reasons"},
+		"two reasons":         {[]*Page{page(t, 0, since+"900", reason, another)}, "2 reasons"},
+		"invented reason":     {[]*Page{page(t, 0, since+"900", invented)}, `"laziness"`},
+		"reason of no pod":    {[]*Page{page(t, 0, reason)}, "does not wait"},
+		"request of no pod":   {[]*Page{page(t, 0, stages(1, 1, 1, 1, 1, 1)...)}, "has requests"},
+		"stages widen":        {[]*Page{page(t, 0, append(stages(9, 4, 5, 3, 1, 1), waits...)...)}, "4 at class and 5 at selectors"},
+		"a stage is missing":  {[]*Page{page(t, 0, append(stages(9, 4, 4), waits...)...)}, "has the stages"},
+		"state is missing":    {[]*Page{page(t, 0, whole[:2]...)}, "has 2 states"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var broken []error

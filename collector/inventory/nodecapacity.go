@@ -22,9 +22,9 @@ type ResourceAmounts struct {
 	Pods   int64
 }
 
-// Room has the facts besides devices that decide whether pods can be bound to a
+// NodeCapacity has the facts besides devices that decide whether pods can be bound to a
 // node.
-type Room struct {
+type NodeCapacity struct {
 	Cordoned  bool
 	NotReady  bool
 	Taints    []corev1.Taint  // with the effects NoSchedule and NoExecute
@@ -37,15 +37,15 @@ type Room struct {
 }
 
 // Left is what further pods can request.
-func (r *Room) Left() ResourceAmounts {
+func (r *NodeCapacity) Left() ResourceAmounts {
 	return ResourceAmounts{CPU: r.Total.CPU - r.Used.CPU, Memory: r.Total.Memory - r.Used.Memory, Pods: r.Total.Pods - r.Used.Pods}
 }
 
-// roomIndex keeps the rooms of nodes, and the resources that pods with claims
+// capacityIndex keeps the capacities of nodes, and the resources that pods with claims
 // request.
-type roomIndex struct {
+type capacityIndex struct {
 	version     uint64 // grows with every change
-	nodes       map[string]*Room
+	nodes       map[string]*NodeCapacity
 	used        map[string]ResourceAmounts // by node
 	usedOthers  map[nodeResource]int64
 	repelled    map[dra.Repelled]int // by how many bound pods
@@ -82,15 +82,15 @@ type podNeed struct {
 	tolerations *interned[[]dra.Toleration]
 }
 
-func newRoomIndex() *roomIndex {
-	return &roomIndex{
-		nodes: map[string]*Room{}, used: map[string]ResourceAmounts{}, usedOthers: map[nodeResource]int64{}, repelled: map[dra.Repelled]int{}, keeping: map[keepingPods]int{},
+func newCapacityIndex() *capacityIndex {
+	return &capacityIndex{
+		nodes: map[string]*NodeCapacity{}, used: map[string]ResourceAmounts{}, usedOthers: map[nodeResource]int64{}, repelled: map[dra.Repelled]int{}, keeping: map[keepingPods]int{},
 		tolerations: newInternPool[[]dra.Toleration](), pods: map[dra.PodRef]podNeed{},
 	}
 }
 
 // setNode applies the present state of a node; nil: it is gone.
-func (x *roomIndex) setNode(name string, published *corev1.Node) {
+func (x *capacityIndex) setNode(name string, published *corev1.Node) {
 	if published == nil {
 		if x.nodes[name] != nil {
 			delete(x.nodes, name)
@@ -103,7 +103,7 @@ func (x *roomIndex) setNode(name string, published *corev1.Node) {
 	if ok {
 		kept = published.Annotations[dra.DoNotDisrupt] == "true"
 	}
-	made := &Room{Cordoned: published.Spec.Unschedulable, NotReady: !isReady(published), Kept: kept, Karpenter: ok, Total: ResourceAmounts{
+	made := &NodeCapacity{Cordoned: published.Spec.Unschedulable, NotReady: !isReady(published), Kept: kept, Karpenter: ok, Total: ResourceAmounts{
 		CPU:    Units(published.Status.Allocatable.Cpu(), resource.Milli),
 		Memory: Units(published.Status.Allocatable.Memory(), 0),
 		Pods:   Units(published.Status.Allocatable.Pods(), 0),
@@ -129,13 +129,13 @@ func (x *roomIndex) setNode(name string, published *corev1.Node) {
 	x.version++
 }
 
-func (r *Room) equal(other *Room) bool {
+func (r *NodeCapacity) equal(other *NodeCapacity) bool {
 	return r.Cordoned == other.Cordoned && r.NotReady == other.NotReady && r.Kept == other.Kept && r.Karpenter == other.Karpenter && r.Total == other.Total && maps.Equal(r.others, other.others) && slices.Equal(r.Taints, other.Taints)
 }
 
 // setPod applies a change of what a pod requests; nil: there is no pod, or it takes
 // nothing.
-func (x *roomIndex) setPod(previous, updated *dra.PodRequests) {
+func (x *capacityIndex) setPod(previous, updated *dra.PodRequests) {
 	x.version++
 	x.use(previous, -1)
 	x.use(updated, 1)
@@ -153,7 +153,7 @@ func (x *roomIndex) setPod(previous, updated *dra.PodRequests) {
 }
 
 // use adds what a pod takes of its node, or removes it.
-func (x *roomIndex) use(requests *dra.PodRequests, sign int64) {
+func (x *capacityIndex) use(requests *dra.PodRequests, sign int64) {
 	if requests == nil || requests.Node == "" {
 		return
 	}
@@ -182,7 +182,7 @@ func (x *roomIndex) use(requests *dra.PodRequests, sign int64) {
 }
 
 // countKeepingPod counts a pod that may keep an autoscaler from removing its node.
-func (x *roomIndex) countKeepingPod(as keepingPods, sign int) {
+func (x *capacityIndex) countKeepingPod(as keepingPods, sign int) {
 	if as.reason == dra.RemovalNone {
 		return
 	}
@@ -192,16 +192,16 @@ func (x *roomIndex) countKeepingPod(as keepingPods, sign int) {
 }
 
 // removalObstacles returns what keeps the autoscaler of a node from removing it.
-func (x *roomIndex) removalObstacles(node string) (all []dra.KeptNode) {
-	room := x.nodes[node]
-	if room == nil {
+func (x *capacityIndex) removalObstacles(node string) (all []dra.KeptNode) {
+	capacity := x.nodes[node]
+	if capacity == nil {
 		return nil
 	}
-	if room.Kept {
+	if capacity.Kept {
 		all = append(all, dra.KeptNode{Node: node, Reason: dra.RemovalNodeAnnotation, Pods: 1})
 	}
 	for _, reason := range dra.RemovalObstacles() {
-		if pods := x.keeping[keepingPods{node, room.Karpenter, reason}]; pods > 0 {
+		if pods := x.keeping[keepingPods{node, capacity.Karpenter, reason}]; pods > 0 {
 			all = append(all, dra.KeptNode{Node: node, Reason: reason, Pods: pods})
 		}
 	}
@@ -219,20 +219,20 @@ func tolerationsKey(all []dra.Toleration) []byte {
 	return key
 }
 
-// room returns the room of a node, and false for a node that is not known.
-func (x *roomIndex) room(node string) (Room, bool) {
+// capacity returns the capacity of a node, and false for a node that is not known.
+func (x *capacityIndex) capacity(node string) (NodeCapacity, bool) {
 	found := x.nodes[node]
 	if found == nil {
-		return Room{}, false
+		return NodeCapacity{}, false
 	}
-	room := *found
-	room.Used = x.used[node]
-	return room, true
+	capacity := *found
+	capacity.Used = x.used[node]
+	return capacity, true
 }
 
 // other returns how much of another resource a node offers to pods, and how much of it
 // is left.
-func (x *roomIndex) other(node, name string) (offered, left int64) {
+func (x *capacityIndex) other(node, name string) (offered, left int64) {
 	if found := x.nodes[node]; found != nil {
 		offered = found.others[name]
 	}
@@ -241,7 +241,7 @@ func (x *roomIndex) other(node, name string) (offered, left int64) {
 
 // repels reports whether the anti-affinity of a bound pod may keep a pod with
 // these labels from nodes.
-func (x *roomIndex) repels(namespace string, set labels.Set) bool {
+func (x *capacityIndex) repels(namespace string, set labels.Set) bool {
 	for repelled := range x.repelled {
 		if repelled.Namespace != "" && repelled.Namespace != namespace {
 			continue
@@ -254,7 +254,7 @@ func (x *roomIndex) repels(namespace string, set labels.Set) bool {
 }
 
 // tolerated reports whether any pod that uses claims tolerates the taint.
-func (x *roomIndex) tolerated(taint *corev1.Taint) bool {
+func (x *capacityIndex) tolerated(taint *corev1.Taint) bool {
 	for _, list := range x.tolerations.values {
 		if Tolerates(list.value, taint) {
 			return true
@@ -284,7 +284,7 @@ func Tolerates(tolerations []dra.Toleration, taint *corev1.Taint) bool {
 func (inv *Inventory) ApplyPodRequests(previous, updated *dra.PodRequests) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
-	inv.rooms.setPod(previous, updated)
+	inv.capacities.setPod(previous, updated)
 }
 
 // Overview reads the inventory as a whole: what nodes have for pods, what claims request,
@@ -294,18 +294,18 @@ type Overview struct{ *Inventory }
 // Overview returns an Overview of the inventory.
 func (inv *Inventory) Overview() Overview { return Overview{inv} }
 
-// RoomVersion grows with every change of a Room.
-func (inv Overview) RoomVersion() uint64 {
+// CapacityVersion grows with every change of a NodeCapacity.
+func (inv Overview) CapacityVersion() uint64 {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
-	return inv.rooms.version
+	return inv.capacities.version
 }
 
-// Room returns the room of a node, and false for a node that is not known.
-func (inv Overview) Room(node string) (Room, bool) {
+// NodeCapacity returns the capacity of a node, and false for a node that is not known.
+func (inv Overview) NodeCapacity(node string) (NodeCapacity, bool) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
-	return inv.rooms.room(node)
+	return inv.capacities.capacity(node)
 }
 
 // Other returns how much a node offers to pods of a resource other than CPU, memory and
@@ -313,7 +313,7 @@ func (inv Overview) Room(node string) (Room, bool) {
 func (inv Overview) Other(node, resource string) (offered, left int64) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
-	return inv.rooms.other(node, resource)
+	return inv.capacities.other(node, resource)
 }
 
 // Repels reports whether the required anti-affinity of a bound pod may keep a pod of the
@@ -321,7 +321,7 @@ func (inv Overview) Other(node, resource string) (offered, left int64) {
 func (inv Overview) Repels(namespace string, set map[string]string) bool {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
-	return inv.rooms.repels(namespace, set)
+	return inv.capacities.repels(namespace, set)
 }
 
 // NodeLabels returns the labels of a node. They are shared and must not be changed.
@@ -394,7 +394,7 @@ func (inv Overview) ownedClaims() []ownedClaim {
 			continue
 		}
 		owned := ownedClaim{claim: c, pod: dra.PodRef{Namespace: c.ref.Namespace, Name: c.pods[0]}}
-		owned.need, owned.known = inv.rooms.pods[owned.pod]
+		owned.need, owned.known = inv.capacities.pods[owned.pod]
 		if c.spec != nil {
 			owned.spec = c.spec.value.spec
 		}
@@ -544,21 +544,21 @@ func eachClass(spec *resourcev1.ResourceClaimSpec) iter.Seq[string] {
 
 // Obstacle returns what keeps every pod from a node: it is cordoned, not ready, or has a
 // taint that no pod with claims tolerates; empty: nothing does.
-func (inv Overview) Obstacle(room *Room) dra.StrandedReason {
+func (inv Overview) Obstacle(capacity *NodeCapacity) dra.StrandedReason {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
-	return inv.rooms.obstacle(room)
+	return inv.capacities.obstacle(capacity)
 }
 
-func (x *roomIndex) obstacle(room *Room) dra.StrandedReason {
+func (x *capacityIndex) obstacle(capacity *NodeCapacity) dra.StrandedReason {
 	switch {
-	case room.Cordoned:
+	case capacity.Cordoned:
 		return dra.StrandedNodeCordoned
-	case room.NotReady:
+	case capacity.NotReady:
 		return dra.StrandedNodeNotReady
 	}
-	for i := range room.Taints {
-		if !x.tolerated(&room.Taints[i]) {
+	for i := range capacity.Taints {
+		if !x.tolerated(&capacity.Taints[i]) {
 			return dra.StrandedNodeTainted
 		}
 	}
