@@ -247,6 +247,31 @@ func unhealthy(step int, samples []device.Sample) {
 	}
 }
 
+// Each level has all families of the one before, and lean has those that report faults of
+// the exporter. The families are in all groups but those of other programs.
+func TestLevelsOfFamilies(t *testing.T) {
+	grouped := map[string]bool{}
+	for _, family := range allFamilies() {
+		has := func(level metric.Level) bool {
+			row := metric.Row{Family: family, Labels: metric.NewLabels(nil), Value: 1}
+			return len(metric.NewFilter(level, nil, nil).Rows([]metric.Row{row})) > 0
+		}
+		lean, standard := has(metric.LevelLean), has(metric.LevelDefault)
+		if lean && !standard || !has(metric.LevelFull) {
+			t.Errorf("%s: lean %v, default %v", family.Name, lean, standard)
+		}
+		group := metric.GroupOf(family.Name)
+		if group == "exporter" && metric.NotLean()[family.Name] == "" && !lean {
+			t.Errorf("%s is about the exporter itself, and lean leaves it out", family.Name)
+		}
+		grouped[group] = true
+	}
+	ours := slices.DeleteFunc(metric.Groups(), func(group string) bool { return group == "dcgm" || group == "process" })
+	if groups := slices.Sorted(maps.Keys(grouped)); !slices.Equal(groups, slices.Sorted(slices.Values(ours))) {
+		t.Errorf("the families are in the groups %v", groups)
+	}
+}
+
 // The pages of an unhealthy node at each level. test/suites/prometheus evaluates rules,
 // alerts and dashboards over them.
 func TestLevelPages(t *testing.T) {

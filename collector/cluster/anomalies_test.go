@@ -271,7 +271,7 @@ func TestCountersOfReturningClass(t *testing.T) {
 		h.step(time.Second)
 		var classes []string
 		for _, row := range h.last.Rows() {
-			if row.Family.Name == metric.AllocationFailures {
+			if row.Family.Name == "dra_allocation_failures_total" {
 				classes = append(classes, row.Labels.Get("deviceclass"))
 			}
 		}
@@ -293,7 +293,7 @@ func TestCountersOfReplacedObjects(t *testing.T) {
 	h.step(time.Second)
 	for _, name := range []string{"dra_pod_taint_evictions_total", "dra_allocation_failures_total"} {
 		of := func(row metric.Row) bool {
-			return row.Family.Name == name && (name != metric.AllocationFailures || row.Labels.Get("deviceclass") != "")
+			return row.Family.Name == name && (name != "dra_allocation_failures_total" || row.Labels.Get("deviceclass") != "")
 		}
 		was, is := slices.IndexFunc(began, of), slices.IndexFunc(h.last.Rows(), of)
 		if is < 0 || !h.last.Rows()[is].Start.Equal(began[was].Start) {

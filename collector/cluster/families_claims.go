@@ -79,7 +79,7 @@ func pendingFamilies() definitions {
 		},
 		listed(
 			metric.Family{
-				Name: metric.AutoscalerPendingPods, Labels: []string{"autoscaler", "state"},
+				Name: "dra_autoscaler_pending_pods", Labels: []string{"autoscaler", "state"},
 				Help: "Pods with pending claims by what the autoscaler last reported of them: scale_up (a node for it), declined (none)",
 			},
 			func(m *labelled) []model.AutoscalerPods { return m.Autoscalers },
@@ -127,7 +127,7 @@ func failureFamilies() definitions {
 	var rows labelList[*model.FailureCount, string, []*metric.Labels]
 	return definitions{{
 		Family: metric.Family{
-			Name: metric.AllocationFailures, Type: metric.Counter, Labels: []string{"deviceclass", "reason"},
+			Name: "dra_allocation_failures_total", Type: metric.Counter, Labels: []string{"deviceclass", "reason"},
 			Help: "Problems of claims that began after the exporter started: pending reasons, and binding, preparation or creation failures",
 		},
 		Fill: func(m *labelled, b *metric.Builder) {

@@ -40,21 +40,21 @@ func diagnosisFamilies() definitions {
 	return definitions{
 		counted(
 			metric.Family{
-				Name: metric.ExporterDiagnosisSeconds, Unit: "seconds", Type: metric.Counter, Labels: []string{"namespace"},
+				Name: "dra_exporter_diagnosis_seconds_total", Unit: "seconds", Type: metric.Counter, Labels: []string{"namespace"},
 				Help: "Time spent on diagnoses; namespace is empty for device classes and after the first 100 namespaces",
 			},
 			func(m *labelled) []model.Counter { return m.DiagnosisSeconds },
 		),
 		counted(
 			metric.Family{
-				Name: metric.ExporterQueuedDiagnoses, Labels: []string{"kind"},
+				Name: "dra_exporter_queued_diagnoses", Labels: []string{"kind"},
 				Help: "Queued diagnoses, the first or again after changes; pods whose claims ask for the same share one",
 			},
 			func(m *labelled) []model.Counter { return m.QueuedDiagnoses },
 		),
 		listed(
 			metric.Family{
-				Name: metric.ExporterUndiagnosedSinceTimestampSeconds, Unit: "seconds", Labels: []string{"cause"},
+				Name: "dra_exporter_undiagnosed_since_timestamp_seconds", Unit: "seconds", Labels: []string{"cause"},
 				Help: "Unix time since which the oldest pending claim waits for a diagnosis (queued) or exceeds its limit (over_limit)",
 			},
 			func(m *labelled) []model.Undiagnosed { return m.Undiagnosed },

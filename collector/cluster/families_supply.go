@@ -27,7 +27,7 @@ func deviceFamilies() definitions {
 		},
 		{
 			Family: metric.Family{
-				Name: metric.PartitionDevices, Labels: []string{"driver", "pool", "node", "partition_type", "state"},
+				Name: "dra_partition_devices", Labels: []string{"driver", "pool", "node", "partition_type", "state"},
 				Help: "Partitions by the type that their ResourceSlice names, by state as in dra_devices; each is counted by itself",
 			},
 			Fill: func(m *labelled, b *metric.Builder) {
@@ -79,7 +79,7 @@ func poolFamilies() definitions {
 			func(p *dra.PoolSupply) (float64, bool) { return float64(p.Slices), true },
 		),
 		poolRows(
-			metric.Family{Name: metric.PoolGeneration, Help: "The pool's newest generation"},
+			metric.Family{Name: "dra_pool_generation", Help: "The pool's newest generation"},
 			func(p *dra.PoolSupply) (float64, bool) { return float64(p.Generation), p.Slices > 0 },
 		),
 	}
@@ -127,7 +127,7 @@ func taintFamilies() definitions {
 		),
 		listed(
 			metric.Family{
-				Name: metric.TaintRuleEvictionInProgress, Labels: []string{"rule"},
+				Name: "dra_taint_rule_eviction_in_progress", Labels: []string{"rule"},
 				Help: "1 if pods have yet to be evicted because of the DeviceTaintRule, else 0; absent if that is not reported",
 			},
 			func(m *labelled) []dra.RuleEviction { return m.RuleEvictions },
@@ -136,7 +136,7 @@ func taintFamilies() definitions {
 		),
 		counted(
 			metric.Family{
-				Name: metric.ExporterOversizedSpecs, Labels: []string{"limit"},
+				Name: "dra_exporter_oversized_specs", Labels: []string{"limit"},
 				Help: "Unallocated claims, and claim templates, that are too large to be diagnosed, by the limit that they exceed",
 			},
 			func(m *labelled) []model.Counter { return m.Oversized },
@@ -232,14 +232,14 @@ func headroomFamilies() definitions {
 		),
 		shapeRows(
 			metric.Family{
-				Name: metric.ClassShapeClaims,
+				Name: "dra_class_shape_claims",
 				Help: "Claims that request the shape, allocated or not; 0 for numbers of devices that no claim requests",
 			},
 			func(_ *labelled, s *dra.ShapeHeadroom) (float64, bool) { return float64(s.Requests), true },
 		),
 		listed(
 			metric.Family{
-				Name: metric.ClassFragmentationRatio, Unit: "ratio", Labels: []string{"deviceclass"},
+				Name: "dra_class_fragmentation_ratio", Unit: "ratio", Labels: []string{"deviceclass"},
 				Help: "Expected share of the free devices of the class that a claim cannot use, given what claims and templates request",
 			},
 			func(m *labelled) []dra.ClassFragmentation { return m.Fragmentation },
@@ -248,7 +248,7 @@ func headroomFamilies() definitions {
 		),
 		shapeRows(
 			metric.Family{
-				Name: metric.ClassHeadroomPods,
+				Name: "dra_class_headroom_pods",
 				Help: "As dra_class_headroom_claims, in pods with one claim each for which nodes also have CPU, memory and no cordon or taint",
 			},
 			func(m *labelled, s *dra.ShapeHeadroom) (float64, bool) {
@@ -280,7 +280,7 @@ func strandedFamilies() definitions {
 		),
 		listed(
 			metric.Family{
-				Name: metric.DevicesStrandedSeconds, Unit: "seconds", Type: metric.Counter, Labels: []string{"driver", "reason"},
+				Name: "dra_devices_stranded_seconds_total", Unit: "seconds", Type: metric.Counter, Labels: []string{"driver", "reason"},
 				Help: "Device-seconds that devices were stranded since the exporter started, by reason",
 			},
 			func(m *labelled) []model.StrandedTime { return m.StrandedSeconds },

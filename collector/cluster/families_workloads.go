@@ -19,7 +19,7 @@ func workloadFamilies() definitions {
 	return definitions{
 		{
 			Family: metric.Family{
-				Name: metric.WorkloadInfo, Labels: workloadNames("queue"),
+				Name: "dra_workload_info", Labels: workloadNames("queue"),
 				Help: "A workload that has pods with claims, or waits in a queue of Kueue with such, and the queue that it was submitted to",
 			},
 			Fill: func(m *labelled, b *metric.Builder) {
@@ -30,7 +30,7 @@ func workloadFamilies() definitions {
 		},
 		{
 			Family: metric.Family{
-				Name: metric.WorkloadPods, Labels: workloadNames("state"),
+				Name: "dra_workload_pods", Labels: workloadNames("state"),
 				Help: "Pods of the workload by state: gated, pending, starting (bound to a node), running, ended; absent if there are none",
 			},
 			Fill: func(m *labelled, b *metric.Builder) {
@@ -45,7 +45,7 @@ func workloadFamilies() definitions {
 		},
 		{
 			Family: metric.Family{
-				Name: metric.WorkloadMinPods, Labels: workloadNames(),
+				Name: "dra_workload_min_pods", Labels: workloadNames(),
 				Help: "Pods that the gangs of the workload need in order to run, else those that Kueue admits together; absent if neither is known",
 			},
 			Fill: func(m *labelled, b *metric.Builder) {
@@ -72,7 +72,7 @@ func topologyFamilies() definitions {
 	return definitions{
 		listed(
 			metric.Family{
-				Name: metric.NodeTopologyInfo, Labels: []string{"node", dra.LevelLink.String(), dra.LevelRack.String(), dra.LevelBlock.String()},
+				Name: "dra_node_topology_info", Labels: []string{"node", dra.LevelLink.String(), dra.LevelRack.String(), dra.LevelBlock.String()},
 				Help: "Domains of a node by its labels: NVLink domain, rack, block; empty: unknown",
 			},
 			func(m *labelled) []model.NodeDomains { return m.NodeDomains },
@@ -83,7 +83,7 @@ func topologyFamilies() definitions {
 		),
 		listed(
 			metric.Family{
-				Name: metric.NodeReleaseInfo, Labels: []string{"node", "label", "value"},
+				Name: "dra_node_release_info", Labels: []string{"node", "label", "value"},
 				Help: "A label of the node asks all clients of its GPUs to release them, as during a driver upgrade",
 			},
 			func(m *labelled) []model.NodeRelease { return m.NodeReleases },
@@ -92,7 +92,7 @@ func topologyFamilies() definitions {
 		),
 		{
 			Family: metric.Family{
-				Name: metric.WorkloadTopologyDomains, Labels: workloadNames("level"),
+				Name: "dra_workload_topology_domains", Labels: workloadNames("level"),
 				Help: "Domains over which the devices of the workload are spread, by level: link_domain, rack, block; absent if one is unknown",
 			},
 			Fill: func(m *labelled, b *metric.Builder) {
@@ -103,7 +103,7 @@ func topologyFamilies() definitions {
 		},
 		{
 			Family: metric.Family{
-				Name: metric.WorkloadTopologyLeastDomains, Labels: workloadNames("level"),
+				Name: "dra_workload_topology_least_domains", Labels: workloadNames("level"),
 				Help: "Fewest domains that have as many devices of the same drivers, allocated or not; absent if not so many are published",
 			},
 			Fill: func(m *labelled, b *metric.Builder) {
@@ -197,7 +197,7 @@ func domainUserFamilies() definitions {
 		),
 		listed(
 			metric.Family{
-				Name: metric.ComputeDomainWorkloadInfo, Labels: domainNames("workload_kind", "workload"),
+				Name: "dra_compute_domain_workload_info", Labels: domainNames("workload_kind", "workload"),
 				Help: "A workload whose pods use the ComputeDomain",
 			},
 			func(m *labelled) []model.DomainWorkload { return m.DomainWorkloads },

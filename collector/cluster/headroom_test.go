@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
 // TestStrandedSeconds adds up device-seconds by what was true until each step, and only
@@ -21,7 +20,7 @@ func TestStrandedSeconds(t *testing.T) {
 	}
 	seconds := func() (sum float64, rows int) {
 		for _, row := range h.last.Rows() {
-			if row.Family.Name == metric.DevicesStrandedSeconds {
+			if row.Family.Name == "dra_devices_stranded_seconds_total" {
 				sum, rows = sum+row.Value, rows+1
 			}
 		}

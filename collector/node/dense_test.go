@@ -245,7 +245,7 @@ func mustBeComplete(t testing.TB, rows []metric.Row) {
 
 // ofProcesses reports whether a family is about the work of single processes.
 func ofProcesses(name string) bool {
-	return strings.HasPrefix(name, "dra_pod_") && name != metric.PodWorkloadInfo && name != metric.PodTopologyInfo || strings.HasPrefix(name, "dra_device_unattributed_") || name == metric.DeviceForeignProcesses
+	return strings.HasPrefix(name, "dra_pod_") && name != "dra_pod_workload_info" && name != metric.PodTopologyInfo || strings.HasPrefix(name, "dra_device_unattributed_") || name == "dra_device_foreign_processes"
 }
 
 // unheld returns the state after a step without claims: what the devices draw while

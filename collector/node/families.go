@@ -222,11 +222,11 @@ func processFamilies() []definition {
 	return []definition{
 		counter(metric.DeviceBusySeconds, "seconds", "Time integral of the utilization ratio while it was known", deviceLabels(),
 			deviceRows(func(d *labelledDevice, b *metric.Builder) { addTotal(b, d.plain, d.Busy) })),
-		gauge(metric.DeviceUnattributedUtilizationRatio, "ratio", "Utilization of the device, 0 to 1, by processes that belong to no holder; absent if it is not split by process", deviceLabels(),
+		gauge("dra_device_unattributed_utilization_ratio", "ratio", "Utilization of the device, 0 to 1, by processes that belong to no holder; absent if it is not split by process", deviceLabels(),
 			deviceRows(func(d *labelledDevice, b *metric.Builder) { addOptional(b, d.plain, d.UnattributedUtilization) })),
-		gauge(metric.DeviceUnattributedMemoryBytes, "bytes", "Device memory used by processes that belong to no holder of the device; absent if it is not split by process", deviceLabels(),
+		gauge("dra_device_unattributed_memory_bytes", "bytes", "Device memory used by processes that belong to no holder of the device; absent if it is not split by process", deviceLabels(),
 			deviceRows(func(d *labelledDevice, b *metric.Builder) { addOptional(b, d.plain, d.UnattributedMemory) })),
-		zeros(gauge(metric.DeviceForeignProcesses, "", "Processes of pods that hold nothing of the device and have no admin access to it, such as those of a pod that was deleted by force; absent if the device's processes are not known", deviceLabels(),
+		zeros(gauge("dra_device_foreign_processes", "", "Processes of pods that hold nothing of the device and have no admin access to it, such as those of a pod that was deleted by force; absent if the device's processes are not known", deviceLabels(),
 			deviceRows(func(d *labelledDevice, b *metric.Builder) { addOptional(b, d.plain, d.ForeignProcesses) })), ""),
 		gauge(metric.PodUtilizationRatio, "ratio", "Utilization of the device, 0 to 1, by the pod's processes, if several pods use it and it is split by process", pod,
 			func(n *labelled, b *metric.Builder) {
@@ -263,23 +263,23 @@ func healthFamilies() []definition {
 			deviceKindRows([3]string{"driver", "hardware", "kubelet"}, func(d *model.Device) [3]model.Optional {
 				return [3]model.Optional{reportNumber(d.ByDriver), reportNumber(d.ByHardware), reportNumber(d.ByKubelet)}
 			})),
-		gauge(metric.DeviceHealthSignalInfo, "", "A current problem of the device; severity critical makes its hardware unhealthy (0), warning does not",
+		gauge("dra_device_health_signal_info", "", "A current problem of the device; severity critical makes its hardware unhealthy (0), warning does not",
 			deviceLabels("signal", "severity"),
 			deviceFactRows(func(d *model.Device) []model.Signal { return d.Signals },
 				func(s model.Signal) []string { return []string{s.Name, severity(s.Critical)} })),
-		gauge(metric.DeviceTaintInfo, "", "A taint of the device in its driver's ResourceSlice",
+		gauge("dra_device_taint_info", "", "A taint of the device in its driver's ResourceSlice",
 			deviceLabels("key", "value", "effect"),
 			deviceFactRows(func(d *model.Device) []dra.Taint { return d.Taints },
 				func(t dra.Taint) []string { return []string{t.Key, t.Value, t.Effect} })),
 		xids,
-		gauge(metric.DeviceXIDLastTimestampSeconds, "seconds", "Unix time when the Xid was last reported for the device",
+		gauge("dra_device_xid_last_timestamp_seconds", "seconds", "Unix time when the Xid was last reported for the device",
 			deviceLabels("xid"),
 			deviceRows(func(d *labelledDevice, b *metric.Builder) {
 				for i, labels := range d.xids {
 					addTime(b, labels.Labels, d.XIDs[i].Last)
 				}
 			})),
-		counter(metric.ConstraintViolations, "", "Violations that began while a claim of the class held the device or a partition of it; kept after the claims end",
+		counter("dra_constraint_violations_total", "", "Violations that began while a claim of the class held the device or a partition of it; kept after the claims end",
 			[]string{"node", "deviceclass", "constraint"},
 			violationRows()),
 	}
@@ -298,15 +298,15 @@ func incidentFamilies() []definition {
 		}
 	}
 	return []definition{
-		zeros(counter(metric.Incidents, "", "Incidents that began on devices of the model, by kind; one event may be of several kinds: do not sum over kinds", incidentLabels(),
+		zeros(counter("dra_incidents_total", "", "Incidents that began on devices of the model, by kind; one event may be of several kinds: do not sum over kinds", incidentLabels(),
 			incidents(func(i *model.Incidents) model.Total { return i.Count })), ""),
-		counter(metric.IncidentWatchedSeconds, "seconds", "Time for which devices of the model were watched for incidents of the kind and had none, summed over devices", incidentLabels(),
+		counter("dra_incident_watched_seconds_total", "seconds", "Time for which devices of the model were watched for incidents of the kind and had none, summed over devices", incidentLabels(),
 			incidents(func(i *model.Incidents) model.Total { return i.WatchedSeconds })),
-		zeros(counter(metric.IncidentSeconds, "seconds", "Time for which devices of the model had an incident of the kind, summed over devices", incidentLabels(),
+		zeros(counter("dra_incident_seconds_total", "seconds", "Time for which devices of the model had an incident of the kind, summed over devices", incidentLabels(),
 			incidents(func(i *model.Incidents) model.Total { return i.Seconds })), ""),
-		zeros(counter(metric.IncidentClaims, "", "Claims that held a device of the model, or a partition of it, when an incident of the kind began", incidentLabels(),
+		zeros(counter("dra_incident_claims_total", "", "Claims that held a device of the model, or a partition of it, when an incident of the kind began", incidentLabels(),
 			incidents(func(i *model.Incidents) model.Total { return i.Claims })), ""),
-		zeros(counter(metric.DeviceHeldFailures, "", "Times that the device or a partition of it became unhealthy, by its hardware, while a claim or a pod held it", deviceLabels(),
+		zeros(counter("dra_device_held_failures_total", "", "Times that the device or a partition of it became unhealthy, by its hardware, while a claim or a pod held it", deviceLabels(),
 			deviceRows(func(d *labelledDevice, b *metric.Builder) { addTotal(b, d.plain, d.HeldFailures) })), ""),
 	}
 }
@@ -338,7 +338,7 @@ func holdFamilies() []definition {
 			holdRows(func(h *labelledHold, b *metric.Builder) { addOptional(b, h.accounts[h.Attribution], h.Power) })),
 		gauge(metric.ClaimEngineActiveRatio, "ratio", "Share of time in which an engine was active for the claim, 0 to 1; with attribution shared, the device's own value", accountLabels("engine"),
 			engineRows()),
-		gauge(metric.ClaimIdleSinceTimestampSeconds, "seconds", "Unix time since which the claim has held the device without using it", accountLabels(),
+		gauge("dra_claim_idle_since_timestamp_seconds", "seconds", "Unix time since which the claim has held the device without using it", accountLabels(),
 			holdRows(func(h *labelledHold, b *metric.Builder) {
 				addTime(b, h.accounts[h.Utilization.Attribution], h.IdleSince)
 			})),
@@ -379,7 +379,7 @@ func claimFamilies(keys []string) []definition {
 			claimFactRows(func(*model.Claim) (live, all int) { return 1, 1 }, func(c *model.Claim, _ int) []string {
 				return []string{c.UID, c.Class, c.Template, c.Sharing, strconv.FormatBool(c.Admin), strconv.FormatBool(c.Extended)}
 			})),
-		gauge(metric.ClaimDeviceInfo, "", "A device that was allocated to the claim, and the request that it satisfies; pool and device are empty for a bundle",
+		gauge("dra_claim_device_info", "", "A device that was allocated to the claim, and the request that it satisfies; pool and device are empty for a bundle",
 			claimLabels("request", "deviceclass", "driver", "pool", "device", "uuid", "share_id"),
 			claimFactRows(func(c *model.Claim) (live, all int) { return len(c.Devices), len(c.Devices) + len(c.PastDevices) },
 				func(c *model.Claim, i int) []string {
@@ -403,7 +403,7 @@ func claimFamilies(keys []string) []definition {
 // podFamilies are facts about pods, and about the topology of what they and claims have.
 func podFamilies() []definition {
 	return []definition{
-		gauge(metric.PodWorkloadInfo, "", "The workload of a pod that uses claims or device plugins, and the pod's place in it: role, index of the replica, rank",
+		gauge("dra_pod_workload_info", "", "The workload of a pod that uses claims or device plugins, and the pod's place in it: role, index of the replica, rank",
 			podLabels("workload_kind", "workload", "role", "replica", "rank", "queue"),
 			factRows(func(n *model.Node) (live, past []model.PodWorkload) { return n.Workloads, n.PastWorkloads },
 				func(p model.PodWorkload) []string {
@@ -440,17 +440,17 @@ func namespaceFamilies() []definition {
 		}
 	}
 	return []definition{
-		counter(metric.NamespaceDeviceSeconds, "seconds", "Time for which claims held devices, weighted by their share; kept after the claims end", namespaceLabels(),
+		counter("dra_namespace_device_seconds_total", "seconds", "Time for which claims held devices, weighted by their share; kept after the claims end", namespaceLabels(),
 			totals(func(t *model.Totals) model.Total { return t.DeviceSeconds })),
-		counter(metric.NamespaceSharedDeviceSeconds, "seconds", "Device-seconds of shared devices whose use is not split between the holders; kept after the claims end", namespaceLabels(),
+		counter("dra_namespace_shared_device_seconds_total", "seconds", "Device-seconds of shared devices whose use is not split between the holders; kept after the claims end", namespaceLabels(),
 			totals(func(t *model.Totals) model.Total { return t.SharedSeconds })),
-		counter(metric.NamespaceBusySeconds, "seconds", "Busy time of claims on devices held alone, and of their processes on shared devices; kept after the claims end", namespaceLabels(),
+		counter("dra_namespace_busy_seconds_total", "seconds", "Busy time of claims on devices held alone, and of their processes on shared devices; kept after the claims end", namespaceLabels(),
 			totals(func(t *model.Totals) model.Total { return t.BusySeconds })),
-		counter(metric.NamespaceEnergyJoules, "joules", "Energy drawn for claims by devices that are not shared; kept after the claims end", namespaceLabels(),
+		counter("dra_namespace_energy_joules_total", "joules", "Energy drawn for claims by devices that are not shared; kept after the claims end", namespaceLabels(),
 			totals(func(t *model.Totals) model.Total { return t.Energy })),
-		gauge(metric.DevicePricePerHour, "", "Price of an hour of the device for each class of its claims; the class is empty without claims; absent without a rule",
+		gauge("dra_device_price_per_hour", "", "Price of an hour of the device for each class of its claims; the class is empty without claims; absent without a rule",
 			[]string{"node", "uuid", "deviceclass", "currency"}, priceRows()),
-		counter(metric.NamespaceCost, "", "Cost of the namespace's device-seconds by the price list; kept after the claims end",
+		counter("dra_namespace_cost_total", "", "Cost of the namespace's device-seconds by the price list; kept after the claims end",
 			namespaceLabels("currency"), costRows()),
 	}
 }
@@ -463,7 +463,7 @@ func exporterFamilies() []definition {
 		gauge(metric.ExporterDeviceAccess, "", "1 for the present state of the agent's access to the GPUs (open, releasing, released) and its reason: file, label, passthrough, unbind, idle or starting",
 			[]string{"node", "state", "reason"},
 			accessRow(func(n *model.Node) []string { return []string{n.Name, n.Access.State, n.Access.Released} })),
-		gauge(metric.ExporterAccessModeInfo, "", "How the manifests give the agent access to NVIDIA's GPUs, and why: set, or what the chart found; absent without --access.mode",
+		gauge("dra_exporter_access_mode_info", "", "How the manifests give the agent access to NVIDIA's GPUs, and why: set, or what the chart found; absent without --access.mode",
 			[]string{"mode", "reason"},
 			accessRow(func(n *model.Node) []string {
 				if n.Access.Mode == "" {
@@ -475,11 +475,11 @@ func exporterFamilies() []definition {
 			func(n *labelled, b *metric.Builder) { addTime(b, n.none, n.SampledAt) }),
 		gauge(metric.ExporterUnmatchedDevices, "", "Unmatched devices: allocated without known hardware (published), hardware that its driver does not publish (hardware); absent for a driver that no running source reads", []string{"driver", "side"},
 			unmatchedRows()),
-		gauge(metric.ExporterConflictingDevices, "", "Devices that claims hold under more than one published name", nil,
+		gauge("dra_exporter_conflicting_devices", "", "Devices that claims hold under more than one published name", nil,
 			func(n *labelled, b *metric.Builder) { b.Add(n.none, float64(n.Conflicting)) }),
-		gauge(metric.ExporterUnresolvedPluginDevices, "", "Ids of device plugins that lead to no hardware, by the form of the id", []string{"form"},
+		gauge("dra_exporter_unresolved_plugin_devices", "", "Ids of device plugins that lead to no hardware, by the form of the id", []string{"form"},
 			countRows(func(n *model.Node) []model.Counter { return n.Unresolved })),
-		gauge(metric.ExporterUncountedDevices, "", "Held devices whose device-seconds are not counted, because admin access, their pods or a claim's share is unknown", []string{"reason"},
+		gauge("dra_exporter_uncounted_devices", "", "Held devices whose device-seconds are not counted, because admin access, their pods or a claim's share is unknown", []string{"reason"},
 			countRows(func(n *model.Node) []model.Counter { return n.Uncounted })),
 		counter(metric.ExporterHardwareResets, "", "Resets of hardware counters", nil,
 			func(n *labelled, b *metric.Builder) { addTotal(b, n.none, n.Resets) }),

@@ -33,9 +33,9 @@ func NewFamilies() *Families {
 	f.sourceUp = f.Add(metric.Gauge, metric.ExporterSourceUp, "", "1 if the last read of the source succeeded, else 0; absent while it is released", "source")
 	f.sourceError = f.Add(metric.Gauge, metric.ExporterSourceErrorInfo, "", "Why the source is down or incomplete; absent without an error", "source", "reason")
 	f.sourceSuccess = f.Add(metric.Gauge, metric.ExporterSourceLastSuccessTimestampSeconds, "seconds", "Unix time of the last successful read of the source", "source")
-	f.sourceErrors = f.Add(metric.Counter, metric.ExporterSourceErrors, "", "Errors of the source by reason: failed (reads that failed, completely or partly), implausible (readings that cannot be true and were left out)", "source", "reason")
-	f.sourceLag = f.Add(metric.Gauge, metric.ExporterSourceLagSeconds, "seconds", "Age of the oldest received watch event that is not exported yet; 0 if there is none", "source")
-	f.sourceQueue = f.Add(metric.Gauge, metric.ExporterSourceQueuedEvents, "", "Watch events that were received and are not processed yet, at most 100", "source")
+	f.sourceErrors = f.Add(metric.Counter, "dra_exporter_source_errors_total", "", "Errors of the source by reason: failed (reads that failed, completely or partly), implausible (readings that cannot be true and were left out)", "source", "reason")
+	f.sourceLag = f.Add(metric.Gauge, "dra_exporter_source_lag_seconds", "seconds", "Age of the oldest received watch event that is not exported yet; 0 if there is none", "source")
+	f.sourceQueue = f.Add(metric.Gauge, "dra_exporter_source_queued_events", "", "Watch events that were received and are not processed yet, at most 100", "source")
 	f.Dropped = f.Add(metric.Counter, metric.ExporterSeriesDropped, "", "Series dropped at the limit --metrics.max-series, summed over all steps; absent if none", "family")
 	return f
 }
@@ -59,8 +59,8 @@ type Steps struct {
 // NewSteps makes the families.
 func NewSteps() *Steps {
 	s := &Steps{}
-	s.Count = s.Add(metric.Counter, metric.ExporterSteps, "", "Steps in which the exporter computed a new page from what it has read")
-	s.Seconds = s.Add(metric.Counter, metric.ExporterStepSeconds, "seconds", "Time that these steps took")
+	s.Count = s.Add(metric.Counter, "dra_exporter_steps_total", "", "Steps in which the exporter computed a new page from what it has read")
+	s.Seconds = s.Add(metric.Counter, "dra_exporter_step_seconds_total", "seconds", "Time that these steps took")
 	return s
 }
 
@@ -93,12 +93,12 @@ type PushFamilies struct {
 func NewPushFamilies() *PushFamilies {
 	p := &PushFamilies{}
 	p.Up = p.Add(metric.Gauge, metric.ExporterOTLPUp, "", "1 if the collector accepted the whole last push, else 0; absent before the first", "signal")
-	p.Exports = p.Add(metric.Counter, metric.ExporterOTLPExports, "", "Exports to the collector by result: success, partial, failure", "signal", "result")
-	p.Sent = p.Add(metric.Counter, metric.ExporterOTLPSent, "", "Data points or spans of the exports that the collector accepted", "signal")
-	p.Duration = p.Add(metric.Histogram, metric.ExporterOTLPExportDurationSeconds, "seconds", "Duration of an export with its retries", "signal")
-	p.LastSuccess = p.Add(metric.Gauge, metric.ExporterOTLPLastSuccessTimestampSeconds, "seconds", "Unix time of the last export that the collector accepted; absent before the first", "signal")
-	p.Queued = p.Add(metric.Gauge, metric.ExporterOTLPQueuedTraces, "", "Claim traces that are queued for export")
-	p.Dropped = p.Add(metric.Counter, metric.ExporterOTLPDroppedTraces, "", "Claim traces that were discarded before export, by reason", "reason")
+	p.Exports = p.Add(metric.Counter, "dra_exporter_otlp_exports_total", "", "Exports to the collector by result: success, partial, failure", "signal", "result")
+	p.Sent = p.Add(metric.Counter, "dra_exporter_otlp_sent_total", "", "Data points or spans of the exports that the collector accepted", "signal")
+	p.Duration = p.Add(metric.Histogram, "dra_exporter_otlp_export_duration_seconds", "seconds", "Duration of an export with its retries", "signal")
+	p.LastSuccess = p.Add(metric.Gauge, "dra_exporter_otlp_last_success_timestamp_seconds", "seconds", "Unix time of the last export that the collector accepted; absent before the first", "signal")
+	p.Queued = p.Add(metric.Gauge, "dra_exporter_otlp_queued_traces", "", "Claim traces that are queued for export")
+	p.Dropped = p.Add(metric.Counter, "dra_exporter_otlp_dropped_traces_total", "", "Claim traces that were discarded before export, by reason", "reason")
 	return p
 }
 
@@ -116,8 +116,8 @@ type Reload struct {
 // NewReload makes the families.
 func NewReload() *Reload {
 	r := &Reload{}
-	r.Successful = r.Add(metric.Gauge, metric.ExporterConfigLastReloadSuccessful, "", "1 if the last reload of the price list succeeded, 0 if the previous list is in use")
-	r.LastSuccess = r.Add(metric.Gauge, metric.ExporterConfigLastReloadSuccessTimestampSeconds, "seconds", "Unix time of the last successful read of the price list")
+	r.Successful = r.Add(metric.Gauge, "dra_exporter_config_last_reload_successful", "", "1 if the last reload of the price list succeeded, 0 if the previous list is in use")
+	r.LastSuccess = r.Add(metric.Gauge, "dra_exporter_config_last_reload_success_timestamp_seconds", "seconds", "Unix time of the last successful read of the price list")
 	return r
 }
 
@@ -127,7 +127,7 @@ func NewReload() *Reload {
 // "error".
 func AccessReviews() *metric.Family {
 	return &metric.Family{
-		Name: metric.ExporterAccessReviews, Type: metric.Counter, Labels: []string{"review", "outcome"},
+		Name: "dra_exporter_access_reviews_total", Type: metric.Counter, Labels: []string{"review", "outcome"},
 		Help: "Access reviews by the API server for readers of the pages; cached decisions need none",
 	}
 }

@@ -79,14 +79,14 @@ func (p nodeParser) device(row metric.Row) {
 		d.GPUInstance, d.ComputeInstance = parseNumber(get("gpu_instance_id")), parseNumber(get("compute_instance_id"))
 	case metric.DeviceTopologyInfo:
 		d.Location = dra.Location{Root: get("pcie_root"), NUMA: get("numa_node"), Link: get("link_domain")}
-	case metric.DevicePricePerHour:
+	case "dra_device_price_per_hour":
 		if !row.Past {
 			p.node.Currency = get("currency")
 			d.Prices = append(d.Prices, model.Price{Class: get("deviceclass"), PerHour: row.Value})
 		}
-	case metric.DeviceUnattributedUtilizationRatio:
+	case "dra_device_unattributed_utilization_ratio":
 		d.UnattributedUtilization = model.Optional{Value: row.Value, Known: true}
-	case metric.DeviceUnattributedMemoryBytes:
+	case "dra_device_unattributed_memory_bytes":
 		d.UnattributedMemory = model.Optional{Value: row.Value, Known: true}
 	}
 	parseHealth(&d.Health, row)
@@ -120,15 +120,15 @@ func parseHealth(h *model.Health, row metric.Row) {
 		case "kubelet":
 			h.ByKubelet = report
 		}
-	case metric.DeviceHealthSignalInfo:
+	case "dra_device_health_signal_info":
 		h.Signals = append(h.Signals, model.Signal{Name: get("signal"), Critical: strings.HasPrefix(get("severity"), "critical")})
-	case metric.DeviceTaintInfo:
+	case "dra_device_taint_info":
 		h.Taints = append(h.Taints, dra.Taint{Key: get("key"), Value: get("value"), Effect: get("effect")})
 	case metric.DeviceXIDErrors:
 		xid().Count, h.XIDsWatched = parseTotal(row), true
-	case metric.DeviceXIDLastTimestampSeconds:
+	case "dra_device_xid_last_timestamp_seconds":
 		xid().Last = moment(row)
-	case metric.DeviceHeldFailures:
+	case "dra_device_held_failures_total":
 		h.HeldFailures = parseTotal(row)
 	}
 }
@@ -154,7 +154,7 @@ func (p nodeParser) claim(row metric.Row) {
 		c := find()
 		c.UID, c.Class, c.Template, c.Sharing = get("claim_uid"), get("deviceclass"), get("template"), get("sharing")
 		c.Admin, c.Extended = get("admin_access") == "true", get("extended_resource") == "true"
-	case metric.ClaimDeviceInfo:
+	case "dra_claim_device_info":
 		c := find()
 		c.Devices = append(c.Devices, model.ClaimDevice{
 			ID: dra.DeviceID{Driver: get("driver"), Pool: get("pool"), Name: get("device")}, UUID: get("uuid"),
@@ -222,7 +222,7 @@ func (p nodeParser) hold(row metric.Row) {
 		find().Memory = use
 	case metric.ClaimPowerWatts:
 		find().Power, find().Attribution = number, attribution
-	case metric.ClaimIdleSinceTimestampSeconds:
+	case "dra_claim_idle_since_timestamp_seconds":
 		find().IdleSince = moment(row)
 	case metric.ClaimMemoryAllocatedBytes:
 		find().Allocated = row.Value
@@ -275,7 +275,7 @@ func (p nodeParser) pod(row metric.Row) {
 			consumers = &p.node.PastPlugins
 		}
 		*consumers = append(*consumers, model.PluginConsumer{UUID: get("uuid"), Pod: ref, Container: get("container"), Resource: get("resource")})
-	case metric.PodWorkloadInfo:
+	case "dra_pod_workload_info":
 		p.node.Workloads = append(p.node.Workloads, model.PodWorkload{
 			Pod: ref, Workload: dra.Workload{Kind: get("workload_kind"), Name: get("workload"), Queue: get("queue")},
 			Role: get("role"), Replica: get("replica"), Rank: get("rank"),
@@ -295,15 +295,15 @@ func (p nodeParser) totals(row metric.Row) {
 		})
 	}
 	switch row.Family.Name {
-	case metric.NamespaceDeviceSeconds:
+	case "dra_namespace_device_seconds_total":
 		find().DeviceSeconds = parseTotal(row)
-	case metric.NamespaceSharedDeviceSeconds:
+	case "dra_namespace_shared_device_seconds_total":
 		find().SharedSeconds = parseTotal(row)
-	case metric.NamespaceBusySeconds:
+	case "dra_namespace_busy_seconds_total":
 		find().BusySeconds = parseTotal(row)
-	case metric.NamespaceEnergyJoules:
+	case "dra_namespace_energy_joules_total":
 		find().Energy = parseTotal(row)
-	case metric.NamespaceCost:
+	case "dra_namespace_cost_total":
 		find().Cost, p.node.Currency = parseTotal(row), get("currency")
 	}
 }

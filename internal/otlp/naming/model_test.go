@@ -45,7 +45,7 @@ func parseNode(rows []metric.Row) *model.Node {
 		switch name {
 		case metric.DeviceHardwareInfo:
 			d.Minor, d.Hardware.Serial, d.Hardware.VBIOS = 0, label("serial"), label("vbios")
-		case metric.DeviceHealthSignalInfo:
+		case "dra_device_health_signal_info":
 			d.Signals = append(d.Signals, model.Signal{Name: label("signal"), Critical: label("severity") != "warning"})
 		}
 	}
