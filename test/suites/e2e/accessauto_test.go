@@ -38,8 +38,8 @@ spec: {internalTrafficPolicy: Local, ports: [{name: gpu-metrics, port: 9400}], s
 `
 
 // TestAccessAuto: the chart's mode auto selects what the cluster supports at
-// the first installation, reports the selection in the notes, and keeps it on
-// upgrades, whatever is installed later.
+// the first installation, or at an upgrade if there was nothing, reports the
+// selection in the notes, and keeps it on upgrades, whatever is installed later.
 func TestAccessAuto(t *testing.T) {
 	covers(t)
 	release := autoRelease{release{name: "auto", namespace: "access-auto"}}
@@ -50,14 +50,16 @@ func TestAccessAuto(t *testing.T) {
 
 	applyFor(t, nvidiaRuntimeClass)
 	release.checkRenderedMode(t, "runtimeClass")
-	notes := release.run(t, "upgrade", release.flags(t)...)
-	release.checkMode(t, "none", "")
-	if !strings.Contains(notes, "Access to the devices: none (no host engine") || !strings.Contains(notes, "Later upgrades keep this") {
-		t.Errorf("the notes do not say that the choice is kept:\n%s", notes)
-	}
+	release.run(t, "upgrade", release.flags(t)...)
+	release.checkMode(t, "runtimeClass", "nvidia") // where there was nothing, it is selected again
 
 	operatorExporter(t)
 	release.checkRenderedMode(t, "exporter")
+	notes := release.run(t, "upgrade", release.flags(t)...)
+	release.checkMode(t, "runtimeClass", "nvidia")
+	if !strings.Contains(notes, "Access to the devices: runtimeClass (") || !strings.Contains(notes, "Later upgrades keep this") {
+		t.Errorf("the notes do not say that the choice is kept:\n%s", notes)
+	}
 	operatorService(t, "Cluster")
 	release.checkRenderedMode(t, "exporter") // the Service of the engine may route to any node
 	operatorService(t, "Local")

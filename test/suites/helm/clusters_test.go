@@ -92,6 +92,7 @@ func TestClusters(t *testing.T) {
 		"engine of any node":                  {runtimeClass + strings.ReplaceAll(hostEngine, "Local", "Cluster"), "", "runtimeClass", "runtime_class", "", false, client},
 		"plugin of another namespace":         {strings.ReplaceAll(clusterPolicy, "enabled: true", "nriPluginEnabled: true"), "", "none", "nothing_found", "", false, ""},
 		"recorded by an earlier chart":        {recorded("runtimeClass", "") + hostEngine, "", "runtimeClass", "recorded", "", false, client},
+		"recorded as none":                    {recorded("none", "nothing_found") + runtimeClass, "", "runtimeClass", "runtime_class", "", false, client},
 		"recorded, and an exporter that went": {recorded("exporter", "dcgm_exporter") + hostEngine, "", "exporter", "dcgm_exporter", "http://10.0.0.6:9400/metrics", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,7 @@ dcgm-exporter, in mode exporter) and gpuCluster. Computed once: lookups are requ
 "auto" takes what a value names. Else it decides once, at the first installation, by
 what is in the cluster, and is written on the DaemonSet; later upgrades of the release
 keep what is written there, so that nothing flips because an operator was installed or
-removed meanwhile. `helm template` sees no cluster: "auto" is "none" there, unless
+removed meanwhile. Only "none" is decided again: there is nothing to lose. `helm template` sees no cluster: "auto" is "none" there, unless
 node.access.cluster says what the cluster is. The root.
 */}}
 {{- define "dra-exporter.access.choice" -}}
@@ -33,7 +33,7 @@ node.access.cluster says what the cluster is. The root.
 {{- $choice = dict "mode" (include "dra-exporter.access.clusterMode" $access.cluster) "reason" "cluster" -}}
 {{- else -}}
 {{- $choice = include "dra-exporter.access.recorded" . | fromYaml -}}
-{{- if not $choice -}}
+{{- if eq (default "none" $choice.mode) "none" -}}
 {{- $choice = include "dra-exporter.access.found" . | fromYaml -}}
 {{- end -}}
 {{- $_ := set $choice "record" true -}}
@@ -321,7 +321,9 @@ to do without.
 {{- $choice := include "dra-exporter.access.choice" . | fromYaml -}}
 {{- $mode := $choice.mode -}}
 Access to the devices: {{ $mode }} ({{ include "dra-exporter.access.reason" . }})
-{{- if $choice.record }}
+{{- if and $choice.record (eq $mode "none") }}
+  The next upgrade decides again.
+{{- else if $choice.record }}
   Later upgrades keep this: set node.access.mode to change it.
 {{- end }}
 {{- if eq $mode "none" }}
