@@ -7,7 +7,7 @@
 // Reader reads a cluster once and diagnoses what is pending, by the reducer of the
 // cluster role. Explain is pure: it makes a Report of these facts, and Report.Text
 // renders it for a terminal. The fields of Report are a stable JSON document,
-// described in docs/explain.md: within its apiVersion no name is renamed or removed.
+// described in docs/api.md: within its apiVersion no name is renamed or removed.
 //
 // Nothing is guessed. Not read is in Report.NotRead with what is
 // therefore unknown, and a diagnosis that depends on it is not given.

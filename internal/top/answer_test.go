@@ -13,7 +13,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
 )
 
-// The document is the example of docs/top.md, made of real answers.
+// The document is the one that docs/api.md describes, made of real answers.
 func TestDocument(t *testing.T) {
 	text, err := encode(testReading(t), Order{Key: ByName})
 	if err != nil {

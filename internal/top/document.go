@@ -6,7 +6,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/page"
 )
 
-// Document is the JSON document of one reading. docs/top.md describes it; its
+// Document is the JSON document of one reading. docs/api.md describes it; its
 // names do not change within v1.
 type Document struct {
 	APIVersion string          `json:"apiVersion"`

@@ -9,22 +9,25 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/page"
 )
 
-// docs/top.md describes every field, every key and every column.
+// docs/api.md describes every field, and docs/top.md every key and every column.
 func TestTopDocument(t *testing.T) {
-	text, err := os.ReadFile("../../docs/top.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	has := func(what string) {
-		if !strings.Contains(string(text), "`"+what+"`") {
-			t.Errorf("docs/top.md does not describe %s", what)
+	document := func(name string) func(what string) {
+		text, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func(what string) {
+			if !strings.Contains(string(text), "`"+what+"`") {
+				t.Errorf("docs/%s does not describe %s", name, what)
+			}
 		}
 	}
+	hasField, has := document("api.md"), document("top.md")
 	for _, kind := range []any{Document{}, AgentFailure{}, PendingSummary{}, page.ReasonCount{}, Row{}, page.ClaimGauges{}} {
 		fields := reflect.TypeOf(kind)
 		for i := range fields.NumField() {
 			if name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ","); !fields.Field(i).Anonymous && name != "-" { // its fields are looked for by themselves
-				has(name)
+				hasField(name)
 			}
 		}
 	}

@@ -10,8 +10,7 @@ import (
 )
 
 // Row is a device that a claim holds. What is unknown is nil, empty or the
-// zero time, never a number. The JSON names are those of docs/top.md; what
-// docs/api.md names as well is the same.
+// zero time, never a number. The JSON names are those of docs/api.md.
 type Row struct {
 	Node      string   `json:"node"`
 	Namespace string   `json:"namespace"`

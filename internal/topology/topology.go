@@ -30,7 +30,7 @@ func describe(s clusterread.Subject) string {
 	}
 }
 
-// Document is the topology of a subject. docs/topology.md describes its JSON; its names
+// Document is the topology of a subject. docs/api.md describes its JSON; its names
 // do not change within v1.
 type Document struct {
 	APIVersion string             `json:"apiVersion"`
