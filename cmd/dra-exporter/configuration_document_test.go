@@ -14,28 +14,26 @@ import (
 
 const configurationHead = `# Configuration
 
-Generated from the code by ` + "`make docs`" + `; a test fails when the two differ.
+This page lists all settings by command. ` + "`make docs`" + ` writes it.
 
-Every setting is a flag, and every flag is also an environment variable. A flag takes precedence over its variable. To disable a boolean flag, use ` + "`--no-NAME`" + `, or set its variable to ` + "`false`" + `. The variable of a repeatable flag has one value per line. Write durations as ` + "`500ms`, `30s`, `10m`" + `.
-
-The program rejects invalid settings at its start, with the name of the flag and the reason. A command, kind or flag that does not exist is named with the one that is probably meant. All commands have the same exit statuses:
+Every flag is also an environment variable; flags take precedence. Disable a boolean with ` + "`--no-NAME`" + `, or ` + "`false`" + ` in its variable. Variables of repeatable flags have one value per line. Durations: ` + "`500ms`" + `, ` + "`30s`" + `, ` + "`10m`" + `. Invalid settings are rejected at start with the reason.
 
 | exit status | meaning |
 |---|---|
 | 0 | done |
-| 1 | what was asked for could not be done (an object, a file or a server is missing or refuses), or ` + "`check`" + ` found a failure |
-| 2 | the command line, or a variable in place of a flag, is wrong |
+| 1 | an object, a file or a server is missing or refuses, or ` + "`check`" + ` found a failure |
+| 2 | wrong command line or variable |
 
-` + "`--help`" + ` of each command begins with examples. The chart has [values](../deploy/helm/dra-exporter/README.md) for common settings, and ` + "`node.extraArgs`, `cluster.extraArgs`" + ` for the others. Settings that are not flags:
+` + "`--help`" + ` of each command begins with examples. The chart has [values](../deploy/helm/dra-exporter/README.md), and ` + "`node.extraArgs`" + `, ` + "`cluster.extraArgs`" + ` for other flags. Other settings:
 
 | what | where |
 |---|---|
-| TLS and basic auth of the pages | the file of ` + "`--web.config.file`, in the [format of all Prometheus exporters](https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md)" + ` |
-| prices | the file of ` + "`--cost.prices`" + `: [Cost](cost.md) |
-| other settings of the push | the standard variables ` + "`OTEL_*`: [OpenTelemetry](opentelemetry.md)" + ` |
-| soft memory limit of the garbage collector | Go's own ` + "`GOMEMLIMIT`" + `; without it nine tenths of the cgroup's memory limit in the cluster role, two thirds in the node role |
-| series of one family in the cluster role | ` + "`--metrics.max-series`" + `; ` + "`auto`" + ` allows one for each 10 KiB of the soft memory limit, at least 10,000 and at most 1,000,000, and 100,000 without a limit |
-| number of threads | Go's own ` + "`GOMAXPROCS`" + ` |
+| TLS and basic auth of the pages | file of ` + "`--web.config.file`" + `, in the [format of all Prometheus exporters](https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md) |
+| prices | file of ` + "`--cost.prices`" + `: [Cost](cost.md) |
+| push | ` + "`OTEL_*`" + `: [OpenTelemetry](opentelemetry.md) |
+| soft memory limit | ` + "`GOMEMLIMIT`" + `; default: of the cgroup's limit, nine tenths in the cluster role, two thirds in the node role |
+| series of one family in the cluster role | ` + "`--metrics.max-series`" + `; ` + "`auto`" + `: one for each 10 KiB of the soft memory limit, 10,000 to 1,000,000; without a limit 100,000 |
+| number of threads | ` + "`GOMAXPROCS`" + ` |
 `
 
 // setting is one flag of one command.
